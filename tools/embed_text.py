@@ -52,7 +52,8 @@ def _literal(text: str) -> str:
 
 
 def _short(path: str, package: str) -> str:
-    return path.rpartition(f"{package}/")[2] if package else path
+    """`path` relative to `package`, for a source as for a generated file."""
+    return f"/{path}".partition(f"/{package}/")[2]
 
 
 def _entry(path: str, package: str) -> str:
@@ -67,7 +68,8 @@ def main() -> None:
     include = f"{package}/{pathlib.Path(header).name}".lstrip("/")
     guard = "PLANCAST_" + "".join(c if c.isalnum() else "_" for c in include.upper()) + "_"
     pathlib.Path(header).write_text(_HEADER.format(guard=guard, function=function))
-    entries = "\n".join(_entry(path, package) for path in sorted(paths, key=lambda p: _short(p, package))
+    paths.sort(key=lambda path: _short(path, package))
+    entries = "\n".join(_entry(path, package) for path in paths)
     pathlib.Path(source).write_text(
         _SOURCE.format(include=include, function=function, entries=entries), encoding="utf-8"
     )
