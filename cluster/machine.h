@@ -1,0 +1,139 @@
+#ifndef PLANCAST_CLUSTER_MACHINE_H_
+#define PLANCAST_CLUSTER_MACHINE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace plancast {
+
+// What one accelerator can do, from its data sheet. Rates are dense, per
+// second; 0 means "this device has no such unit" or "unknown".
+struct DeviceType {
+  std::string name;  // as in kernels/hardware.csv, e.g. `H100-SXM-80GB`
+  int sms = 0;
+  double memory_bytes = 0;            // capacity in bytes (GB figures times 2^30)
+  double memory_bytes_per_s = 0;
+  double l2_bytes = 0;
+  double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0, fp8_flops = 0,
+         fp4_flops = 0;
+  double boost_mhz = 0;
+  double tdp_watts = 0;
+  double usd_per_hour = 0;            // 0: unknown
+  std::string source;
+};
+
+// The levels of the machine, innermost first.
+enum class Level : uint8_t { kDevice, kHost, kDomain, kPod, kCluster };
+
+enum class LinkKind : uint8_t { kNvlink, kXgmi, kPcie, kHostBridge, kNic, kSpine };
+
+// All links of one sort. Every device uses exactly one instance of each class,
+// `Machine::LinkInstance`. Both directions have the capacity; a half-duplex
+// link shares it. Nothing here depends on message size.
+struct LinkClass {
+  std::string name;  // `nvlink`, `pcie`, `host-bridge`, `nic`, `spine`
+  LinkKind kind = LinkKind::kNvlink;
+  Level reaches = Level::kHost;  // the link joins devices inside one `reaches`
+  double bytes_per_s = 0;        // per instance and direction
+  double latency_s = 0;          // one traversal
+  bool duplex = true;
+  // Devices are cut into consecutive blocks of `devices_per_instance`, one
+  // instance each, unless `per_rail` (see LinkInstance).
+  int64_t devices_per_instance = 1;
+};
+
+// A homogeneous cluster: `hosts` hosts of `gpus_per_host` devices; device id =
+// host * gpus_per_host + local index. A domain is the set of devices joined by
+// NVLink (one host, or several for NVL72); a pod is the set of hosts below one
+// leaf stage of the fabric. Overrides name single devices or links that differ
+// (a straggler, a slow link); they are initial colours for folding.
+class Machine {
+ public:
+  struct DeviceOverride {
+    int64_t device = 0;
+    double compute_scale = 1.0;  // 0.8 = runs at 80 % speed
+  };
+  struct LinkOverride {
+    int link_class = 0;
+    int64_t instance = 0;
+    double capacity_scale = 1.0;
+  };
+
+  struct Spec {
+    std::string name;
+    DeviceType device;
+    int64_t hosts = 1;
+    int64_t gpus_per_host = 8;
+    int64_t hosts_per_domain = 1;
+    // `nvswitch`, `cube-mesh`, `nvl72`, `pcie-switch`, `host-bridge`
+    std::string topology = "nvswitch";
+    std::string intra_link = "nvlink3";
+    double intra_bytes_per_s = 0;  // per device and direction
+    double intra_latency_s = 0;
+    int64_t nics_per_host = 1;
+    double nic_bytes_per_s = 0;    // per NIC and direction
+    double nic_latency_s = 0;
+    std::string fabric = "infiniband";
+    int64_t hosts_per_pod = 0;     // 0: one pod
+    double oversubscription = 1.0; // pod uplink = pod NIC bandwidth / this
+    bool rail_optimized = true;
+    double pcie_bytes_per_s = 0;   // device to host, per direction
+    std::string source;
+    std::vector<DeviceOverride> device_overrides;
+    std::vector<LinkOverride> link_overrides;
+  };
+
+  static absl::StatusOr<Machine> Create(Spec spec);
+
+  const Spec& spec() const { return spec_; }
+  const DeviceType& device() const { return spec_.device; }
+  int64_t num_devices() const { return spec_.hosts * spec_.gpus_per_host; }
+  int64_t gpus_per_domain() const { return spec_.gpus_per_host * spec_.hosts_per_domain; }
+
+  // Innermost links first. A message between devices of one domain crosses
+  // the links that reach kDomain or less; between domains also the NICs;
+  // between pods also the spine.
+  const std::vector<LinkClass>& link_classes() const { return link_classes_; }
+  // -1 if the machine has no such class.
+  int FindLinkClass(LinkKind kind) const;
+  // The instance of class `link_class` that serves `device`.
+  int64_t LinkInstance(int link_class, int64_t device) const;
+  int64_t NumLinkInstances(int link_class) const;
+
+  int64_t HostOf(int64_t device) const { return device / spec_.gpus_per_host; }
+  int64_t DomainOf(int64_t device) const { return device / gpus_per_domain(); }
+  int64_t PodOf(int64_t device) const;
+  // The innermost level that holds both devices.
+  Level CommonLevel(int64_t a, int64_t b) const;
+
+  // 1.0 unless overridden.
+  double ComputeScale(int64_t device) const;
+  double LinkScale(int link_class, int64_t instance) const;
+  bool uniform() const {
+    return spec_.device_overrides.empty() && spec_.link_overrides.empty();
+  }
+
+  absl::Status Verify() const;
+  std::string DebugString() const;
+
+ private:
+  explicit Machine(Spec spec);
+
+  Spec spec_;
+  std::vector<LinkClass> link_classes_;
+};
+
+// `dgx-h100:16`, `dgx-h100:2x4`: a shipped preset on that many hosts (of that
+// many GPUs). Errors list the presets and suggest.
+absl::StatusOr<Machine> MachineFromPreset(absl::string_view text);
+// Names of all shipped presets, sorted.
+std::vector<std::string> MachinePresetNames();
+
+}  // namespace plancast
+
+#endif  // PLANCAST_CLUSTER_MACHINE_H_

@@ -1,0 +1,100 @@
+#ifndef PLANCAST_EXECUTOR_EXECUTOR_H_
+#define PLANCAST_EXECUTOR_EXECUTOR_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cluster/machine.h"
+#include "collectives/realise.h"
+#include "cost_models/kernel_cost.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// How the framework runs; values come from a software profile.
+struct RuntimeParams {
+  double launch_s = 0;            // host time per kernel or collective launch; 0: CUDA graphs
+  double host_sync_s = 0;         // extra host time after a host-synchronising task
+  double iteration_s = 0;         // fixed host work per iteration (data loading, logging)
+  double comm_scale = 1.0;        // collectives inside training against isolated ones
+  double allocator_rounding = 0;  // reserved = allocated * (1 + this)
+  double context_bytes = 0;       // CUDA context, NCCL buffers
+  double interference = 0;        // slow-down of a kernel while a collective overlaps it
+};
+
+struct SimulateOptions {
+  bool timeline = false;          // record slices
+};
+
+// One task as it ran, on the representative of a device class.
+struct Slice {
+  int32_t device_class = 0;
+  StreamKind stream = StreamKind::kCompute;
+  Purpose purpose = Purpose::kForward;
+  int32_t block = 0, task = 0;
+  int32_t layer = 0, micro_batch = 0, chunk = 0;
+  int64_t start_ps = 0, end_ps = 0;
+};
+
+// Where the time of a device goes: an exhaustive partition of [0, makespan] of
+// the compute stream, picoseconds.
+struct Breakdown {
+  int64_t compute = 0, recompute = 0, exposed_tp = 0, exposed_dp = 0, exposed_pp = 0,
+          exposed_cp = 0, exposed_ep = 0, bubble = 0, launch = 0, optimizer = 0, other = 0;
+  int64_t total() const;
+};
+
+struct ClassMemory {
+  int64_t bytes[kNumMemoryKinds] = {};  // live at the moment of the peak
+  int64_t allocated = 0;                // peak of the sum
+  int64_t reserved = 0;                 // with allocator rounding
+  int64_t device = 0;                   // with context and communication buffers
+};
+
+struct DeviceClassResult {
+  std::string name;                     // `stage 3`
+  int32_t program = 0;
+  int64_t devices = 0;                  // members
+  int64_t representative = 0;           // smallest device id
+  Breakdown breakdown;
+  ClassMemory memory;
+  int64_t finish_ps = 0;
+};
+
+struct Counters {
+  int64_t tasks = 0;                    // unfolded tasks of all ranks
+  int64_t device_classes = 0, blocks = 0, instances = 0, materialised_tasks = 0;
+};
+
+// The error structure of a forecast: seconds of the critical compute path that
+// hang on each shared latent factor, and its one-sigma relative error.
+struct FactorShare {
+  double seconds = 0;
+  double sigma = 0;
+};
+
+struct SimResult {
+  int64_t makespan_ps = 0;
+  std::vector<DeviceClassResult> classes;
+  Counters counters;
+  std::vector<Slice> slices;            // if asked for, ordered by start
+  std::map<std::string, FactorShare> factors;
+  std::map<std::string, double> provenance_seconds;  // knowledge -> kernel seconds
+  double own_variance_s2 = 0;
+};
+
+// realise -> fold -> simulate. Deterministic; no shared mutable state.
+absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& machine,
+                                  const KernelCostModel& costs, const RuntimeParams& runtime,
+                                  const SimulateOptions& options = {});
+
+// Peak memory per program by replay of the issue order, without simulating
+// time. Indexed like graph.programs.
+std::vector<ClassMemory> ReplayMemory(const ExecutionGraph& graph, const RuntimeParams& runtime);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_EXECUTOR_H_

@@ -1,0 +1,52 @@
+#ifndef PLANCAST_GRAPH_KERNEL_SPEC_H_
+#define PLANCAST_GRAPH_KERNEL_SPEC_H_
+
+#include <cstdint>
+#include <string>
+
+#include "graph/dtype.h"
+
+namespace plancast {
+
+enum class KernelFamily : uint8_t {
+  kGemm,       // batch x (m x k)(k x n)
+  kAttention,  // fused attention
+  kMemory,     // everything bound by memory: norms, activations, adds, casts
+  kOptimizer,  // parameter update, memory bound over flat state
+};
+
+// Which of the three GEMMs of a linear layer: y = x w, dx = dy w, dw = dy' x.
+enum class GemmPass : uint8_t { kForward, kDgrad, kWgrad };
+
+// Everything about one kernel on one device that its time depends on. Sizes
+// are those of the shard. Two equal specs cost the same; they are hash-consed.
+struct KernelSpec {
+  KernelFamily family = KernelFamily::kMemory;
+  std::string label;                 // rule or fusion name, for provenance: `linear`, `rms_norm.bwd`
+  DType dtype = DType::kBf16;        // matmul precision
+  // kGemm
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  GemmPass pass = GemmPass::kForward;
+  bool accumulate_fp32 = false;      // wgrad added into an fp32 gradient buffer
+  // kAttention, sizes per device
+  int64_t heads = 0, kv_heads = 0, q_len = 0, kv_len = 0, head_dim = 0, head_dim_v = 0;
+  bool causal = false, backward = false;
+  // All families
+  double flops = 0;                  // multiply and add count 2; causal already halved
+  double read_bytes = 0, write_bytes = 0;  // at the kernel's border
+  int launches = 1;                  // GPU kernels launched by the host
+
+  friend bool operator==(const KernelSpec& a, const KernelSpec& b);
+  template <typename H>
+  friend H AbslHashValue(H h, const KernelSpec& s) {
+    return H::combine(std::move(h), s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass,
+                      s.accumulate_fp32, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim,
+                      s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes, s.write_bytes,
+                      s.launches);
+  }
+  std::string DebugString() const;   // `gemm bf16 2048x12288x6144 wgrad`
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_GRAPH_KERNEL_SPEC_H_

@@ -1,0 +1,125 @@
+#ifndef PLANCAST_GRAPH_OP_RULE_H_
+#define PLANCAST_GRAPH_OP_RULE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "graph/dtype.h"
+#include "graph/expr.h"
+
+namespace plancast {
+
+// An op said in index notation; the only source of its legal splits, FLOPs,
+// bytes, owed collectives and backward op. Text form:
+//
+//   softmax(x) -> (y) {
+//     m[i]:f32 max= x[i,j]
+//     z[i]:f32 += exp(x[i,j] - m[i])
+//     y[i,j] = exp(x[i,j] - m[i]) / z[i]
+//     save y
+//   }
+//
+// - `T[i,j]` is an element of tensor T; the names in brackets are factors,
+//   shared by the whole rule. Every tensor has one fixed dim list: one factor
+//   per dim.
+// - A statement computes its target over the box of all its factors (those on
+//   either side), restricted by `where` (e.g. `where t <= s`). Factors that
+//   are missing on the left are reduced with `+=` or `max=`.
+// - `[i == l[b]]` is 1 where the integer tensor element equals the index, else
+//   0 (embedding lookup, target logit). `random()` is a fresh random value per
+//   point (dropout masks).
+// - A tensor may carry an element type (`:f32`, `:u8`, `:i64`); the default is
+//   the compute type. Parameters are marked `param w` in the argument list.
+// - `save` lists what the backward op may read (inputs, outputs or
+//   intermediates); anything else it needs must be recomputable from these
+//   inside the op (verified by Differentiate).
+// - `fused NAME` says that all statements are one kernel of cost family NAME
+//   (`attention`); a split factor that several of its statements reduce owes
+//   one combined reduction with the online-softmax combiner.
+struct RuleTensor {
+  enum class Role : uint8_t { kInput, kOutput, kIntermediate };
+  std::string name;
+  Role role = Role::kIntermediate;
+  bool parameter = false;
+  DType dtype = DType::kCompute;
+  std::vector<int> factors;  // one per dim, indices into OpRule::factors()
+};
+
+enum class Combine : uint8_t { kAssign, kSum, kMax };
+
+struct Condition;  // graph/expr.h: `t <= s`
+
+struct Statement {
+  int target = -1;             // tensor index
+  Combine combine = Combine::kAssign;
+  Expr value;
+  std::vector<int> factors;    // the box: all factors on either side
+  std::vector<int> reduced;    // those not on the left
+  std::vector<Condition> where;
+};
+
+class OpRule {
+ public:
+  static absl::StatusOr<OpRule> Parse(absl::string_view text);
+  // For rules made by programs (Differentiate); verifies.
+  static absl::StatusOr<OpRule> Create(std::string name, std::vector<std::string> factors,
+                                       std::vector<RuleTensor> tensors,
+                                       std::vector<int> inputs, std::vector<int> outputs,
+                                       std::vector<Statement> statements,
+                                       std::vector<int> saves, std::string fused);
+
+  const std::string& name() const { return name_; }
+  const std::vector<std::string>& factors() const { return factors_; }
+  const std::vector<RuleTensor>& tensors() const { return tensors_; }
+  const std::vector<int>& inputs() const { return inputs_; }    // tensor indices, argument order
+  const std::vector<int>& outputs() const { return outputs_; }
+  const std::vector<Statement>& statements() const { return statements_; }
+  const std::vector<int>& saves() const { return saves_; }
+  // Empty, or the cost family of the one kernel that runs all statements.
+  const std::string& fused() const { return fused_; }
+
+  absl::StatusOr<int> FindFactor(absl::string_view name) const;
+  absl::StatusOr<int> FindTensor(absl::string_view name) const;
+
+  // Canonical text; Parse(DebugString()) gives an equal rule.
+  std::string DebugString() const;
+
+ private:
+  OpRule() = default;
+
+  std::string name_;
+  std::vector<std::string> factors_;
+  std::vector<RuleTensor> tensors_;
+  std::vector<int> inputs_, outputs_;
+  std::vector<Statement> statements_;
+  std::vector<int> saves_;
+  std::string fused_;
+};
+
+using OpRulePtr = std::shared_ptr<const OpRule>;
+
+// The backward op that yields the gradients of the inputs named `wrt`. Its
+// inputs are, in order: gradients of the outputs (`d_y`), then the tensors it
+// reads from the save list (by their forward names); its outputs are `d_x` for
+// each x in `wrt`, in that order. Factor names are those of the forward rule.
+// A value the backward needs that is neither saved nor recomputable from saved
+// ones is an error naming both. The gradient through a `max=` is taken as zero
+// (valid where the result does not depend on the shift, as in softmax).
+absl::StatusOr<OpRule> Differentiate(const OpRule& rule, absl::Span<const std::string> wrt);
+
+// Which differentiable inputs (not integer typed) the rule has.
+std::vector<std::string> DifferentiableInputs(const OpRule& rule);
+
+// The shipped rules, by name (`linear`, `rms_norm`, ...), parsed once from
+// graph/rules/*.rules. Unknown name: error with suggestion.
+absl::StatusOr<OpRulePtr> FindRule(absl::string_view name);
+std::vector<std::string> RuleNames();
+
+}  // namespace plancast
+
+#endif  // PLANCAST_GRAPH_OP_RULE_H_

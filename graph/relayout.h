@@ -1,0 +1,48 @@
+#ifndef PLANCAST_GRAPH_RELAYOUT_H_
+#define PLANCAST_GRAPH_RELAYOUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cluster/device_mesh.h"
+#include "graph/collective_kind.h"
+#include "graph/layout.h"
+
+namespace plancast {
+
+// One step of a relayout. Local steps (`is_collective` false) move no bytes:
+// slicing a replica, or zeroing all but one replica to make it partial.
+struct RelayoutStep {
+  bool is_collective = false;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  Reduction reduction = Reduction::kSum;
+  std::vector<int> axes;       // mesh axes it runs over, outermost first
+  int64_t elements = 0;        // in the unit of CollectiveKind, times element size = bytes
+  int64_t received = 0;        // elements the busiest device receives at least
+  Layout after;
+};
+
+struct Relayout {
+  Layout source, target;
+  std::vector<RelayoutStep> steps;
+
+  // Elements the busiest device receives, all steps.
+  int64_t received() const;
+  // One line a step: `all_gather(tp) 1048576`.
+  std::string DebugString(const DeviceMesh& mesh) const;
+};
+
+// The steps that carry a tensor of `shape` from `source` to `target`, moving
+// the fewest bytes; adjacent sub-axes or axes with the same need share one
+// collective. Examples on one axis: Shard->Replicate all_gather,
+// Partial->Replicate all_reduce, Partial->Shard reduce_scatter,
+// Shard(a)->Shard(b) all_to_all, Replicate->Shard a local slice.
+absl::StatusOr<Relayout> PlanRelayout(const DeviceMesh& mesh, absl::Span<const int64_t> shape,
+                                      const Layout& source, const Layout& target);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_GRAPH_RELAYOUT_H_

@@ -1,0 +1,41 @@
+#ifndef PLANCAST_STRATEGY_PLAN_OPTIONS_H_
+#define PLANCAST_STRATEGY_PLAN_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace plancast {
+
+enum class Recompute : uint8_t { kNone, kSelective, kFull };
+enum class Schedule : uint8_t { kNone, kGpipe, k1f1b, kInterleaved };
+enum class Attention : uint8_t { kFlash, kUnfused };
+enum class Overlap : uint8_t { kGrad, kParam, kTp, kCp, kEp };
+
+// The directives of the tree's root that concern the whole plan, after
+// defaults were filled in and checked against model, machine and batch: what
+// the compiler needs. Nothing optional is left open.
+struct PlanOptions {
+  int64_t dp = 1, tp = 1, pp = 1, vpp = 1, cp = 1;
+  bool sp = false;
+  int zero = 0;
+  int64_t micro_batch = 1;
+  int64_t micro_batches = 1;           // per data-parallel rank and iteration
+  Schedule schedule = Schedule::kNone;
+  Recompute recompute = Recompute::kNone;
+  int64_t recompute_layers = -1;       // full:N recomputes the first N layers of a stage; -1: all
+  Attention attention = Attention::kFlash;
+  std::set<Overlap> overlap;
+  int64_t bucket_bytes = 25'000'000;
+  // Layers of each virtual stage, in model order: pp * vpp entries; entry i
+  // runs on stage i % pp as chunk i / pp.
+  std::vector<int64_t> layout;
+  // Fastest axis first: `tp-cp-ep-dp-pp`.
+  std::vector<std::string> order = {"tp", "cp", "ep", "dp", "pp"};
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_STRATEGY_PLAN_OPTIONS_H_

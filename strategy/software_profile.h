@@ -1,0 +1,59 @@
+#ifndef PLANCAST_STRATEGY_SOFTWARE_PROFILE_H_
+#define PLANCAST_STRATEGY_SOFTWARE_PROFILE_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "graph/dtype.h"
+#include "strategy/plan_options.h"
+
+namespace plancast {
+
+// How a framework runs a plan: data (strategy/data/*.textproto), never code.
+// Each field of the text proto is documented there with its source.
+struct SoftwareProfile {
+  std::string name;
+  std::string description;
+
+  // --- structure (read by the compiler) ---
+  std::set<std::string> fusions;          // op fusion labels that run as one kernel
+  Attention default_attention = Attention::kFlash;
+  int64_t vocab_pad_multiple = 128;       // times tp; 0: not padded
+  DType grad_dtype = DType::kFp32;        // main gradient buffer, accumulated by wgrad
+  DType reduce_dtype = DType::kFp32;      // wire type of the gradient reduction
+  bool master_weights = true;             // fp32 copy of the parameters
+  DType state_dtype = DType::kFp32;       // each of Adam's two moments
+  bool grad_clip = true;                  // gradient norm, its all-reduce, scaling
+  bool fp16_overflow_check = false;       // one more pass over gradients, for fp16 only
+  bool zero_grad = true;                  // gradient buffer cleared each iteration
+  bool wgrad_overlaps_tp = true;          // tp collective of dgrad hidden behind wgrad
+  bool sp_saves_sharded = true;           // saves stay Shard(seq), second all-gather in backward
+  bool p2p_scatter_gather = false;        // each tp rank sends 1/tp, receiver gathers (without sp)
+  bool p2p_blocking = false;              // compute waits for the send as well
+  bool p2p_host_sync = false;             // the host waits for every point-to-point batch
+  std::set<Overlap> default_overlap;      // used where the strategy says nothing
+  int64_t bucket_bytes = 25'000'000;
+  bool reduce_last_micro_batch_only = true;
+  bool dropout = true;                    // model trains with dropout kernels
+
+  // --- runtime (handed to the executor as RuntimeParams) ---
+  double launch_s = 0;
+  double host_sync_s = 0;
+  double iteration_s = 0;
+  double comm_scale = 1.0;
+  double allocator_rounding = 0;
+  double context_bytes = 0;
+  double interference = 0;
+};
+
+// `megatron-2021`, `megatron-core`, ...; unknown: the list and a suggestion.
+absl::StatusOr<SoftwareProfile> FindSoftwareProfile(absl::string_view name);
+std::vector<std::string> SoftwareProfileNames();
+
+}  // namespace plancast
+
+#endif  // PLANCAST_STRATEGY_SOFTWARE_PROFILE_H_

@@ -1,0 +1,113 @@
+#ifndef PLANCAST_STRATEGY_STRATEGY_TREE_H_
+#define PLANCAST_STRATEGY_STRATEGY_TREE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "strategy/plan_options.h"
+#include "strategy/short_form.h"
+
+namespace plancast {
+
+// What a mesh axis does to the ops below a node: it cuts the first of these
+// dims that the op has. A dim is a model dim (`ffn`, `seq`, `vocab`,
+// `kv_heads`), a compound one (`heads` = kv_heads x heads_per_kv: the axis is
+// spread over both, outer first), or a factor name of the op's rule after a
+// dot (`.k`). An empty list: the axis cuts nothing here.
+struct SplitDirective {
+  std::string axis;
+  std::vector<std::string> dims;
+};
+
+// What one node says; what it does not say it inherits.
+struct Directives {
+  // place
+  std::vector<SplitDirective> split;        // at most one per axis
+  std::optional<std::string> home;          // home layout of parameters' state: `replicate` or `shard(AXIS)`
+  // time
+  std::optional<Recompute> recompute;
+  // rewrite
+  std::optional<int64_t> bucket_bytes;
+
+  bool empty() const;
+};
+
+// A directive as it holds for one op, and the node that said it.
+struct ResolvedSplit {
+  SplitDirective directive;
+  std::string source;                       // path of the deciding node, `` for the root
+};
+struct Resolved {
+  std::vector<ResolvedSplit> splits;        // in the mesh's axis order of first mention
+  Recompute recompute = Recompute::kNone;
+  std::string recompute_source;
+};
+
+// The strategy: a tree that mirrors the module tree. Nodes are addressed by
+// dotted paths with `*` for any one component (`layers.*.attn`, the repeated
+// index; `layers.*.mlp.fc1`). A node holds for itself and everything below.
+// Two nodes that match one op and decide the same thing: the longer path
+// (more components) wins, then the one with fewer stars; two equally specific
+// nodes that differ are a conflict, an error that names both.
+class StrategyTree {
+ public:
+  StrategyTree() = default;
+  // The canonical (Megatron-like) tree of a short form: the root splits batch
+  // over dp; heads, ffn, vocab (and seq where nothing else, if sp) over tp.
+  static StrategyTree FromShortForm(const ShortForm& form);
+  // Tree in JSON (YAML is converted by the Python face):
+  // {"plan": "dp=2,tp=4", "nodes": {"layers.*.attn": {"split": {"tp": ["heads"]},
+  //  "recompute": "full"}}}
+  static absl::StatusOr<StrategyTree> FromJson(absl::string_view json, absl::string_view what);
+  std::string ToJson() const;
+
+  ShortForm& plan() { return plan_; }
+  const ShortForm& plan() const { return plan_; }
+  // The node at `path`, made if absent. Errors: malformed path.
+  absl::StatusOr<Directives*> Node(absl::string_view path);
+  const std::map<std::string, Directives>& nodes() const { return nodes_; }
+
+  // What holds for the op at `path` (components as in the model graph, the
+  // layer index written `*`: `layers.*.attn.qkv`).
+  absl::StatusOr<Resolved> Resolve(absl::string_view path) const;
+  // One line a directive: `split tp: heads | ffn | vocab   from root (tp=8)`.
+  absl::StatusOr<std::string> Explain(absl::string_view path) const;
+
+  std::string DebugString() const;
+
+ private:
+  ShortForm plan_;
+  std::map<std::string, Directives> nodes_;  // `` is the root
+};
+
+// Facts about the model and machine that defaults and checks need.
+struct PlanContext {
+  int64_t devices = 0;
+  int64_t layers = 0;
+  int64_t heads = 0, kv_heads = 0, ffn = 0, hidden = 0, vocab = 0, seq = 0;
+  std::optional<int64_t> global_batch;
+};
+
+// Fills in what the short form leaves open (dp, schedule, micro-batches,
+// layout, overlap from the profile) and checks it all; `notes` says in words
+// what was chosen. Errors read as STYLE.md shows (devices not divisible by
+// tp*pp*cp, heads not divisible by tp, batch not divisible by dp*mb with the
+// sizes that work, layers fewer than stages, ...).
+struct SoftwareProfile;
+struct ChosenPlan {
+  PlanOptions options;
+  std::map<std::string, std::string> chosen;
+  std::vector<std::string> notes;
+};
+absl::StatusOr<ChosenPlan> ChoosePlan(const ShortForm& form, const PlanContext& context,
+                                      const SoftwareProfile& profile);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_STRATEGY_STRATEGY_TREE_H_
