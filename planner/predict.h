@@ -1,0 +1,85 @@
+#ifndef PLANCAST_PLANNER_PREDICT_H_
+#define PLANCAST_PLANNER_PREDICT_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cluster/machine.h"
+#include "compiler/compiler.h"
+#include "compiler/session.h"
+#include "cost_models/kernel_cost.h"
+#include "executor/executor.h"
+#include "graph/dtype.h"
+#include "graph/model_graph.h"
+#include "strategy/software_profile.h"
+#include "strategy/strategy_tree.h"
+
+namespace plancast {
+
+// What a model needs to know of the plan before its graph can be drawn.
+struct GraphChoices {
+  Attention attention = Attention::kFlash;
+  bool dropout = false;
+  int64_t vocab_pad_multiple = 0;  // already times tp; 0 or 1: not padded
+};
+
+// A model of which graphs can be drawn: a transformer family member or a graph
+// built by hand. Immutable and shared between threads.
+class ModelSource {
+ public:
+  virtual ~ModelSource() = default;
+  virtual absl::StatusOr<ModelGraph> Draw(const GraphChoices& choices) const = 0;
+  virtual const std::string& name() const = 0;
+  // Two sources with equal keys draw equal graphs (memo key).
+  virtual std::string key() const = 0;
+};
+
+// One training job: everything but the machine.
+struct Job {
+  std::shared_ptr<const ModelSource> model;
+  StrategyTree strategy;
+  std::optional<int64_t> global_batch;  // samples; absent: dp * mb * accum
+  DType dtype = DType::kBf16;
+  SoftwareProfile profile;
+};
+
+// A prediction with everything that `predict --json` shows.
+struct Forecast {
+  std::string model, machine, strategy, profile;  // canonical texts
+  double iteration_time_s = 0;
+  double interval_s[2] = {0, 0};       // central 90 %
+  double sigma_relative = 0;
+  int64_t global_batch = 0, seq = 0, devices = 0;
+  double model_flops = 0;              // per iteration, model_72_full-like: full attention
+  double hardware_flops = 0;           // executed on tensor cores, recompute included
+  double peak_flops_per_gpu = 0;       // of the job's dtype
+  std::string flops_formula;
+  int64_t peak_memory_bytes = 0;       // `device` of the worst class
+  double memory_capacity_bytes = 0;
+  bool fits = false;
+  std::string fit_advice;              // if not: what is needed and what would fit
+  SimResult result;
+  std::map<std::string, std::string> chosen;
+  std::vector<std::string> notes;
+  double simulate_s = 0;               // wall time of this prediction
+  double usd_per_iteration = 0, kwh_per_iteration = 0;
+};
+
+struct PredictOptions {
+  bool timeline = false;
+  bool memory_only_if_unfit = false;   // do not simulate time for a plan that does not fit
+};
+
+// describe -> compile -> realise -> fold -> simulate -> forecast.
+absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
+                                 const KernelCostModel& costs, Session& session,
+                                 const PredictOptions& options = {});
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_PREDICT_H_
