@@ -24,6 +24,8 @@ struct DeviceType {
   double boost_mhz = 0;
   double tdp_watts = 0;
   double usd_per_hour = 0;            // 0: unknown
+  // Another catalogue entry of the same chip, whose kernels run alike; or "".
+  std::string like;
   std::string source;
 };
 
@@ -35,16 +37,23 @@ enum class LinkKind : uint8_t { kNvlink, kXgmi, kPcie, kHostBridge, kNic, kSpine
 // All links of one sort. Every device uses exactly one instance of each class,
 // `Machine::LinkInstance`. Both directions have the capacity; a half-duplex
 // link shares it. Nothing here depends on message size.
+//
+// Devices are cut into consecutive blocks (a host, a pod). A block has
+// `instances_per_block` instances, and the device at local index i of a host of
+// g uses instance floor(i * instances_per_block / g) of its block: one per
+// device, one NIC for several, one spine uplink per rail, ...
 struct LinkClass {
   std::string name;  // `nvlink`, `pcie`, `host-bridge`, `nic`, `spine`
   LinkKind kind = LinkKind::kNvlink;
-  Level reaches = Level::kHost;  // the link joins devices inside one `reaches`
+  // The link joins devices inside one `reaches`. A link that reaches kDevice
+  // leads from a device to its host's memory; no message between devices
+  // crosses it.
+  Level reaches = Level::kHost;
   double bytes_per_s = 0;        // per instance and direction
   double latency_s = 0;          // one traversal
   bool duplex = true;
-  // Devices are cut into consecutive blocks of `devices_per_instance`, one
-  // instance each, unless `per_rail` (see LinkInstance).
-  int64_t devices_per_instance = 1;
+  int64_t devices_per_block = 1;
+  int64_t instances_per_block = 1;
 };
 
 // A homogeneous cluster: `hosts` hosts of `gpus_per_host` devices; device id =
@@ -75,6 +84,10 @@ class Machine {
     std::string intra_link = "nvlink3";
     double intra_bytes_per_s = 0;  // per device and direction
     double intra_latency_s = 0;
+    // `host-bridge` only: devices below one PCIe switch, whose traffic among
+    // themselves stays off the bridge, and the bridge's capacity per direction.
+    int64_t gpus_per_switch = 2;
+    double host_bridge_bytes_per_s = 0;  // 0: as pcie_bytes_per_s
     int64_t nics_per_host = 1;
     double nic_bytes_per_s = 0;    // per NIC and direction
     double nic_latency_s = 0;
@@ -82,7 +95,7 @@ class Machine {
     int64_t hosts_per_pod = 0;     // 0: one pod
     double oversubscription = 1.0; // pod uplink = pod NIC bandwidth / this
     bool rail_optimized = true;
-    double pcie_bytes_per_s = 0;   // device to host, per direction
+    double pcie_bytes_per_s = 0;   // device to host, per direction; 0: none
     std::string source;
     std::vector<DeviceOverride> device_overrides;
     std::vector<LinkOverride> link_overrides;
@@ -96,11 +109,14 @@ class Machine {
   int64_t gpus_per_domain() const { return spec_.gpus_per_host * spec_.hosts_per_domain; }
 
   // Innermost links first. A message between devices of one domain crosses
-  // the links that reach kDomain or less; between domains also the NICs;
-  // between pods also the spine.
+  // the links that reach kHost or kDomain; between domains also the NICs;
+  // between pods also the spine. A host bridge is crossed between PCIe
+  // switches only.
   const std::vector<LinkClass>& link_classes() const { return link_classes_; }
   // -1 if the machine has no such class.
   int FindLinkClass(LinkKind kind) const;
+  // The class that joins the devices of a host (NVLink, xGMI or PCIe), or -1.
+  int intra_class() const { return intra_class_; }
   // The instance of class `link_class` that serves `device`.
   int64_t LinkInstance(int link_class, int64_t device) const;
   int64_t NumLinkInstances(int link_class) const;
@@ -110,6 +126,10 @@ class Machine {
   int64_t PodOf(int64_t device) const;
   // The innermost level that holds both devices.
   Level CommonLevel(int64_t a, int64_t b) const;
+
+  // The share of a device's links inside its host that lead to the other
+  // members of a group of `members` there: 1 behind a switch, less in a mesh.
+  double MeshShare(int64_t members) const;
 
   // 1.0 unless overridden.
   double ComputeScale(int64_t device) const;
@@ -126,7 +146,14 @@ class Machine {
 
   Spec spec_;
   std::vector<LinkClass> link_classes_;
+  int intra_class_ = -1;
 };
+
+// `kNvlink` for `nvlink3`, `kXgmi` for `xgmi`, `kPcie` for `pcie4`, else an
+// error.
+absl::StatusOr<LinkKind> IntraLinkKind(absl::string_view intra_link);
+// `nvlink`, `xgmi`, `pcie`, `host-bridge`, `nic`, `spine`: names of the classes.
+absl::string_view LinkKindName(LinkKind kind);
 
 // `dgx-h100:16`, `dgx-h100:2x4`: a shipped preset on that many hosts (of that
 // many GPUs). Errors list the presets and suggest.
