@@ -1,0 +1,94 @@
+#include "proto/json.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/strip.h"
+#include "base/check.h"
+#include "proto/field_errors.h"
+
+namespace plancast {
+namespace {
+
+namespace pb = ::google::protobuf;
+
+// "(place): text" or "(place) text" -> place, text. The place of the root is
+// "".
+std::pair<absl::string_view, absl::string_view> SplitPlace(absl::string_view message) {
+  if (!absl::ConsumePrefix(&message, "(")) {
+    absl::ConsumePrefix(&message, ": ");
+    return {"", message};
+  }
+  size_t end = message.find("): ");
+  size_t skip = 3;
+  if (end == absl::string_view::npos) {
+    end = message.rfind(") ");
+    skip = 2;
+  }
+  if (end == absl::string_view::npos) return {"", message};
+  return {message.substr(0, end), message.substr(end + skip)};
+}
+
+// The field that a place such as `stages[2].layers` leads to, or nullptr. Of a
+// map the parser says `by_name[0].value`, as of the repeated entries that it is.
+const pb::FieldDescriptor* FieldAt(const pb::Descriptor* type, absl::string_view place) {
+  const pb::FieldDescriptor* field = nullptr;
+  while (!place.empty()) {
+    if (type == nullptr) return nullptr;
+    const size_t end = place.find_first_of(".[");
+    field = FindField(*type, place.substr(0, end));
+    if (field == nullptr) return nullptr;
+    place.remove_prefix(std::min(end, place.size()));
+    if (!place.empty() && place.front() == '[') {
+      place.remove_prefix(std::min(place.find(']') + 1, place.size()));
+    }
+    absl::ConsumePrefix(&place, ".");
+    type = field->message_type();
+  }
+  return field;
+}
+
+// Our words for what protobuf's parser says about `message`.
+std::string Explain(absl::string_view what, const pb::Descriptor& root, absl::string_view message) {
+  const auto [place, text] = SplitPlace(message);
+  const pb::FieldDescriptor* field = FieldAt(&root, place);
+
+  absl::string_view name = text;
+  if (absl::ConsumeSuffix(&name, ": Cannot find field.")) {
+    const pb::Descriptor* type = place.empty() ? &root : field ? field->message_type() : nullptr;
+    return UnknownField(what, place, name, type);
+  }
+  absl::string_view value = text;
+  if (field != nullptr && absl::ConsumePrefix(&value, "invalid value ")) {
+    value = value.substr(0, value.rfind(" for type "));
+    return UnfitValue(what, place, value, *field);
+  }
+  return InvalidSyntax(what, "JSON", text);
+}
+
+}  // namespace
+
+absl::Status ParseJsonInto(absl::string_view json, absl::string_view what, pb::Message& message) {
+  const auto status =
+      pb::util::JsonStringToMessage(pb::StringPiece(json.data(), json.size()), &message);
+  if (status.ok()) return absl::OkStatus();
+  const pb::StringPiece text = status.message();
+  return absl::InvalidArgumentError(
+      Explain(what, *message.GetDescriptor(), absl::string_view(text.data(), text.size())));
+}
+
+std::string ToJson(const pb::Message& message, JsonStyle style) {
+  pb::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.add_whitespace = style == JsonStyle::kIndented;
+  std::string json;
+  const auto status = pb::util::MessageToJsonString(message, &json, options);
+  PLANCAST_CHECK(status.ok()) << status.ToString();
+  return json;
+}
+
+}  // namespace plancast

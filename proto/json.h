@@ -1,0 +1,37 @@
+#ifndef PLANCAST_PROTO_JSON_H_
+#define PLANCAST_PROTO_JSON_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace google::protobuf {
+class Message;
+}  // namespace google::protobuf
+
+// Messages from and to JSON, with errors for the person who wrote the file: they
+// name the place and suggest the nearest field or value. `what` names the input
+// in errors, usually its path.
+
+namespace plancast {
+
+absl::Status ParseJsonInto(absl::string_view json, absl::string_view what,
+                           google::protobuf::Message& message);
+
+template <typename Msg>
+absl::StatusOr<Msg> ParseJson(absl::string_view json, absl::string_view what) {
+  Msg message;
+  if (absl::Status status = ParseJsonInto(json, what, message); !status.ok()) return status;
+  return message;
+}
+
+enum class JsonStyle { kCompact, kIndented };
+
+// Fields under their names in the .proto file; unset ones are left out.
+std::string ToJson(const google::protobuf::Message& message, JsonStyle style = JsonStyle::kCompact);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PROTO_JSON_H_

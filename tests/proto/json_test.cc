@@ -1,0 +1,73 @@
+#include "proto/json.h"
+
+#include <string>
+
+#include "tests/proto/sample.pb.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::plancast::sample::Sample;
+
+std::string ErrorOf(absl::string_view json) {
+  return std::string(ParseJson<Sample>(json, "a.json").status().message());
+}
+
+TEST(ParseJsonTest, ReadsBothSpellingsOfAName) {
+  ASSERT_OK_AND_ASSIGN(
+      Sample sample,
+      ParseJson<Sample>(R"({"stages": [{"peak_tflops": 1}, {"peakTflops": 2}]})", "a.json"));
+  EXPECT_EQ(sample.stages(0).peak_tflops(), 1);
+  EXPECT_EQ(sample.stages(1).peak_tflops(), 2);
+}
+
+TEST(ParseJsonTest, NamesTheUnknownFieldAndTheNearest) {
+  EXPECT_EQ(ErrorOf(R"({"nmae": "x"})"), "`a.json` has no field `nmae`. Did you mean `name`?");
+  EXPECT_EQ(ErrorOf(R"({"stages": [{}, {"layer": 1}]})"),
+            "`a.json` has no field `layer` in `stages[1]`. Did you mean `layers`?");
+  EXPECT_EQ(ErrorOf(R"({"by_name": {"x": {"lasst": true}}})"),
+            "`a.json` has no field `lasst` in `by_name[0].value`. Did you mean `last`?");
+}
+
+TEST(ParseJsonTest, ListsTheFieldsWhenNoneIsNear) {
+  EXPECT_EQ(ErrorOf(R"({"stages": [{"qqq": 1}]})"),
+            "`a.json` has no field `qqq` in `stages[0]`. The fields there are `layers`, `kind`, "
+            "`peak_tflops`, `last`.");
+}
+
+TEST(ParseJsonTest, SaysWhatAValueHasToBe) {
+  EXPECT_EQ(ErrorOf(R"({"stages": [{"layers": 1.5}]})"),
+            "`a.json`: `stages[0].layers` cannot be `1.5`; a whole number is needed.");
+  EXPECT_EQ(ErrorOf(R"({"stages": [{"last": "maybe"}]})"),
+            "`a.json`: `stages[0].last` cannot be `maybe`; `true` or `false` is needed.");
+  EXPECT_EQ(ErrorOf(R"({"stages": 3})"),
+            "`a.json`: `stages` cannot be `3`; a block of fields is needed.");
+}
+
+TEST(ParseJsonTest, SuggestsOrListsEnumValues) {
+  EXPECT_EQ(ErrorOf(R"({"stages": [{"kind": "TREEE"}]})"),
+            "`a.json`: `stages[0].kind` cannot be `TREEE`. Did you mean `TREE`?");
+  EXPECT_EQ(ErrorOf(R"({"stages": [{"kind": "x"}]})"),
+            "`a.json`: `stages[0].kind` cannot be `x`. It can be `RING`, `TREE`.");
+}
+
+TEST(ParseJsonTest, ShowsWhereTheSyntaxBreaks) {
+  EXPECT_EQ(ErrorOf("{\"name\": \"a\" \"b\"}"),
+            "`a.json` is not valid JSON: Expected , or } after key:value pair. Look near "
+            "`{\"name\": \"a\" \"b\"}`.");
+  EXPECT_EQ(ErrorOf("[1]"), "`a.json` is not valid JSON: Root element must be a message.");
+  EXPECT_EQ(ErrorOf(""), "`a.json` is not valid JSON: Unexpected end of string. Expected a value.");
+}
+
+TEST(ToJsonTest, RoundTripsUnderProtoNames) {
+  Sample sample;
+  sample.add_stages()->set_peak_tflops(312);
+  EXPECT_EQ(ToJson(sample), R"({"stages":[{"peak_tflops":312}]})");
+  ASSERT_OK_AND_ASSIGN(Sample back,
+                       ParseJson<Sample>(ToJson(sample, JsonStyle::kIndented), "a.json"));
+  EXPECT_EQ(back.SerializeAsString(), sample.SerializeAsString());
+}
+
+}  // namespace
+}  // namespace plancast
