@@ -30,6 +30,7 @@ struct SoftwareProfile {
   bool grad_clip = true;                  // gradient norm, its all-reduce, scaling
   bool fp16_overflow_check = false;       // one more pass over gradients, for fp16 only
   bool zero_grad = true;                  // gradient buffer cleared each iteration
+  bool fuse_wgrad_accumulation = true;    // wgrad GEMM adds into the main gradient; else a separate add
   bool wgrad_overlaps_tp = true;          // tp collective of dgrad hidden behind wgrad
   bool sp_saves_sharded = true;           // saves stay Shard(seq), second all-gather in backward
   bool p2p_scatter_gather = false;        // each tp rank sends 1/tp, receiver gathers (without sp)
