@@ -11,15 +11,13 @@ _QUERY = 'mnemonic("CppCompile", //...)'
 def main() -> None:
     bazel = os.environ.get("BAZEL", "bazel").split()
     actions = json.loads(
-            subprocess.run(
-                    bazel + ["aquery", _QUERY, "--output=jsonproto"],
-                    check=True,
-                    stdout=subprocess.PIPE,
-            ).stdout
+        subprocess.run(
+            [*bazel, "aquery", _QUERY, "--output=jsonproto"],
+            check=True,
+            stdout=subprocess.PIPE,
+        ).stdout
     )["actions"]
-    root = subprocess.check_output(
-            bazel + ["info", "execution_root"], text=True
-    ).strip()
+    root = subprocess.check_output([*bazel, "info", "execution_root"], text=True).strip()
     commands = {}
     for action in actions:
         arguments = action["arguments"]
@@ -27,9 +25,9 @@ def main() -> None:
         if source.startswith(("external/", "bazel-out/")):
             continue
         commands[source] = {
-                "directory": root,
-                "file": source,
-                "arguments": [a for a in arguments if a != "-fno-canonical-system-headers"],
+            "directory": root,
+            "file": source,
+            "arguments": [a for a in arguments if a != "-fno-canonical-system-headers"],
         }
     with open("compile_commands.json", "w") as f:
         json.dump(list(commands.values()), f, indent=2)

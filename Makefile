@@ -1,0 +1,48 @@
+# Needs Debian 12 (or an Ubuntu with the same packages); `make setup` installs
+# the rest. BAZEL and BAZEL_FLAGS may be set from outside, e.g.
+#   make test BAZEL_FLAGS=--jobs=4
+BAZEL ?= bazel
+BAZEL_FLAGS ?=
+export BAZEL BAZEL_FLAGS
+export PYTHON_BIN_PATH := $(CURDIR)/.venv/bin/python
+
+# Published measurements, where a checkout has them beside it; tests that need
+# them skip elsewhere.
+ifneq ($(wildcard $(CURDIR)/../shared/data),)
+export PLANCAST_SHARED_DATA ?= $(abspath $(CURDIR)/../shared/data)
+endif
+
+CORE := //python/plancast:_core.so
+
+.PHONY: build run test lint bench format clean setup compile_commands
+
+build: setup
+	$(BAZEL) build -c opt $(BAZEL_FLAGS) $(CORE)
+	@tools/install_dev.sh "$$($(BAZEL) info -c opt $(BAZEL_FLAGS) bazel-bin 2>/dev/null)/python/plancast/_core.so"
+
+run: build
+	@tools/main_job.sh
+
+test: build
+	$(BAZEL) test -c opt $(BAZEL_FLAGS) //...
+
+lint: setup
+	@tools/lint.sh
+
+bench: build
+	@tools/bench.sh $(BENCH)
+
+format: setup
+	git ls-files -co --exclude-standard -- '*.h' '*.cc' | grep -v ^third_party/ | xargs -r clang-format -i
+	.venv/bin/ruff check --quiet --fix . || true
+	.venv/bin/ruff format --quiet .
+
+clean:
+	$(BAZEL) clean
+	rm -rf out dist build .mypy_cache .ruff_cache .pytest_cache python/plancast/_core.so
+
+setup:
+	@tools/setup.sh
+
+compile_commands: setup
+	.venv/bin/python tools/compile_commands.py
