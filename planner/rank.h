@@ -1,0 +1,53 @@
+#ifndef PLANCAST_PLANNER_RANK_H_
+#define PLANCAST_PLANNER_RANK_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "planner/predict.h"
+#include "planner/space.h"
+
+namespace plancast {
+
+// What makes a plan better. All objectives are per iteration of one batch, so
+// plans of a ranking are comparable.
+enum class Objective : uint8_t { kTime, kCost, kEnergy };
+absl::StatusOr<Objective> ParseObjective(absl::string_view name);
+
+struct RankOptions {
+  SearchSpace space;
+  Objective objective = Objective::kTime;
+  int threads = 0;       // 0: one per core
+  int64_t top = 0;       // keep the best; 0: all
+  // Called now and then, on the calling thread; false stops the ranking with
+  // kCancelled.
+  std::function<bool(int64_t done, int64_t total)> progress;
+};
+
+struct RankResult {
+  std::vector<Forecast> plans;              // that fit, best first; ties in enumeration order
+  int64_t evaluated = 0;                    // plans whose time was simulated
+  std::string space;                        // canonical text
+  std::map<std::string, int64_t> excluded;  // reason -> plans
+  double seconds = 0;                       // wall time
+};
+
+// Predicts every plan of a space for `job` (whose strategy is replaced) and
+// orders them. Plans share `session` and run on several threads; the result
+// does not depend on how many.
+absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
+                                const KernelCostModel& costs, Session& session,
+                                const RankOptions& options = {});
+
+// The facts about a model and machine that plans are checked against.
+absl::StatusOr<PlanContext> ContextOf(const ModelSource& model, const Machine& machine,
+                                      std::optional<int64_t> global_batch);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_RANK_H_

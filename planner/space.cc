@@ -1,0 +1,195 @@
+#include "planner/space.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+
+namespace plancast {
+namespace {
+
+constexpr int64_t kMostPlans = 1'000'000;
+
+std::vector<int64_t> Divisors(int64_t number) {
+  std::vector<int64_t> low, high;
+  for (int64_t i = 1; i * i <= number; ++i) {
+    if (number % i != 0) continue;
+    low.push_back(i);
+    if (i * i != number) high.push_back(number / i);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+// The members of `set` among `natural`, and those that were said one by one.
+std::vector<int64_t> Candidates(const NumberSet& set, const std::vector<int64_t>& natural) {
+  std::set<int64_t> out;
+  for (int64_t value : natural) {
+    if (set.Contains(value)) out.insert(value);
+  }
+  for (int64_t value : set.Singles()) out.insert(value);
+  return {out.begin(), out.end()};
+}
+
+// Chunks per stage that leave every virtual stage with the same layers, also
+// where the first and the last have one less.
+std::vector<int64_t> EvenChunks(int64_t layers, int64_t pp) {
+  std::vector<int64_t> out = {1};
+  for (int64_t vpp = 2; pp > 1 && pp * vpp <= layers; ++vpp) {
+    if (layers % (pp * vpp) == 0 || (layers + 2) % (pp * vpp) == 0) out.push_back(vpp);
+  }
+  return out;
+}
+
+// The other keys' alternatives, multiplied out; each entry is their text.
+std::vector<std::string> OtherTexts(const SearchSpace& space) {
+  std::vector<std::string> texts = {""};
+  for (const auto& [key, values] : space.others) {
+    std::vector<std::string> longer;
+    for (const std::string& text : texts) {
+      for (const std::string& value : values) {
+        longer.push_back(absl::StrCat(text, ",", key, "=", value));
+      }
+    }
+    texts = std::move(longer);
+  }
+  return texts;
+}
+
+class Enumerator {
+ public:
+  Enumerator(const SearchSpace& space, const PlanContext& context, int64_t gpus_per_domain)
+      : space_(space), context_(context), gpus_per_domain_(gpus_per_domain),
+        batch_(*context.global_batch), other_texts_(OtherTexts(space)) {}
+
+  absl::StatusOr<Enumeration> Run() {
+    const std::vector<int64_t> divisors = Divisors(context_.devices);
+    const NumberSet all{true, {}};
+    for (int64_t tp : Candidates(space_.tp.value_or(all), divisors)) {
+      for (int64_t pp : Candidates(space_.pp.value_or(all), divisors)) {
+        if (context_.devices % (tp * pp) != 0) {
+          // Two divisors that do not go together are no plan; a number the
+          // user wrote deserves an answer.
+          if (context_.devices % tp != 0 || context_.devices % pp != 0) {
+            Exclude(absl::StrCat("tp*pp does not divide the ", context_.devices, " GPUs"));
+          }
+          continue;
+        }
+        RETURN_IF_ERROR(Grid(tp, pp));
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status Grid(int64_t tp, int64_t pp) {
+    const int64_t dp = context_.devices / (tp * pp);
+    if (space_.dp && !space_.dp->Contains(dp)) return absl::OkStatus();
+    const std::string reason = GridReason(tp, pp, dp);
+    std::vector<int64_t> chunks = EvenChunks(context_.layers, pp);
+    if (space_.vpp && !space_.vpp->any) {
+      std::vector<int64_t> natural;
+      for (int64_t v = 1; v <= std::max<int64_t>(1, context_.layers / pp); ++v) natural.push_back(v);
+      chunks = pp == 1 ? std::vector<int64_t>{1} : Candidates(*space_.vpp, natural);
+    }
+    NumberSet few{false, {{1, 1}, {2, 2}, {4, 4}, {8, 8}}};
+    const std::vector<int64_t> sizes = Candidates(space_.mb.value_or(few), Divisors(batch_));
+    for (int64_t vpp : chunks) {
+      for (int64_t mb : sizes) {
+        RETURN_IF_ERROR(Leaves(tp, pp, dp, vpp, mb, reason));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Why no plan with these sizes can run; empty if one may.
+  std::string GridReason(int64_t tp, int64_t pp, int64_t dp) const {
+    if (!space_.tp && tp > gpus_per_domain_) {
+      return absl::StrCat("tp larger than an NVLink domain (", gpus_per_domain_, " GPUs)");
+    }
+    if (context_.heads > 0 && context_.heads % tp != 0) {
+      return absl::StrCat("tp does not divide the ", context_.heads, " heads");
+    }
+    if (context_.kv_heads > 0 && context_.kv_heads % tp != 0 && tp % context_.kv_heads != 0) {
+      return absl::StrCat("tp neither divides the ", context_.kv_heads,
+                          " key-value heads nor is a multiple of them");
+    }
+    if (context_.layers > 0 && pp > context_.layers) {
+      return absl::StrCat("pp*vpp larger than the ", context_.layers, " layers");
+    }
+    if (batch_ % dp != 0) return absl::StrCat("dp*mb does not divide the batch of ", batch_);
+    return "";
+  }
+
+  absl::Status Leaves(int64_t tp, int64_t pp, int64_t dp, int64_t vpp, int64_t mb,
+                      std::string reason) {
+    if (reason.empty() && context_.layers > 0 && pp * vpp > context_.layers) {
+      reason = absl::StrCat("pp*vpp larger than the ", context_.layers, " layers");
+    }
+    if (reason.empty() && batch_ / dp % mb != 0) {
+      reason = absl::StrCat("dp*mb does not divide the batch of ", batch_);
+    }
+    const std::vector<std::string> recomputes =
+        space_.recompute.empty() ? std::vector<std::string>{"none", "selective", "full"}
+                                 : space_.recompute;
+    std::vector<int64_t> zeros = space_.zero.empty() ? std::vector<int64_t>{0, 1} : space_.zero;
+    if (dp == 1) zeros = {0};
+    std::vector<bool> sps = space_.sp.empty() ? std::vector<bool>{true} : space_.sp;
+    if (tp == 1) sps = {false};
+    const int64_t leaves = recomputes.size() * zeros.size() * sps.size() * other_texts_.size();
+    if (!reason.empty()) {
+      Exclude(reason, leaves);
+      return absl::OkStatus();
+    }
+    if (static_cast<int64_t>(result_.plans.size()) + leaves > kMostPlans) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the space has more than ", kMostPlans,
+          " plans. Narrow it, for instance with --space 'tp=1|2|4|8,pp=1..16,mb=1|2'."));
+    }
+    for (const std::string& recompute : recomputes) {
+      for (int64_t zero : zeros) {
+        for (bool sp : sps) {
+          for (const std::string& others : other_texts_) {
+            ASSIGN_OR_RETURN(
+                ShortForm form,
+                ParseShortForm(absl::StrCat("dp=", dp, ",tp=", tp, sp ? ",sp" : "", ",pp=", pp,
+                                            vpp > 1 ? absl::StrCat(",vpp=", vpp) : "",
+                                            zero > 0 ? absl::StrCat(",zero=", zero) : "",
+                                            ",mb=", mb, ",recompute=", recompute, others)));
+            result_.plans.push_back(std::move(form));
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void Exclude(const std::string& reason, int64_t count = 1) { result_.excluded[reason] += count; }
+
+  const SearchSpace& space_;
+  const PlanContext& context_;
+  const int64_t gpus_per_domain_, batch_;
+  const std::vector<std::string> other_texts_;
+  Enumeration result_;
+};
+
+}  // namespace
+
+absl::StatusOr<Enumeration> EnumeratePlans(const SearchSpace& space, const PlanContext& context,
+                                           int64_t gpus_per_domain) {
+  if (!context.global_batch) {
+    return absl::InvalidArgumentError(
+        "plans can be compared only at one global batch, and none is given. Add --batch N "
+        "(samples per iteration).");
+  }
+  if (*context.global_batch < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a global batch of ", *context.global_batch,
+                     " samples cannot be trained on. Give a positive number."));
+  }
+  return Enumerator(space, context, gpus_per_domain).Run();
+}
+
+}  // namespace plancast

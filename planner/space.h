@@ -1,0 +1,69 @@
+#ifndef PLANCAST_PLANNER_SPACE_H_
+#define PLANCAST_PLANNER_SPACE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "strategy/short_form.h"
+#include "strategy/strategy_tree.h"
+
+namespace plancast {
+
+// Some positive integers: all (`*`), or a union of closed ranges. `1|2|4..8`.
+struct NumberSet {
+  bool any = false;
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+
+  bool Contains(int64_t value) const;
+  // The values said one by one (`3`, not `1..3`).
+  std::vector<int64_t> Singles() const;
+  std::string DebugString() const;
+
+  friend bool operator==(const NumberSet& a, const NumberSet& b) {
+    return a.any == b.any && a.ranges == b.ranges;
+  }
+};
+
+// A set of plans to compare, `tp=1|2|4|8,pp=1..16,mb=*`. What is not said has
+// the default given here.
+struct SearchSpace {
+  std::optional<NumberSet> dp;   // default: whatever tp and pp leave
+  std::optional<NumberSet> tp;   // default: divisors of an NVLink domain; `*`: of all devices
+  std::optional<NumberSet> pp;   // default `*`: divisors of the devices, up to the layers
+  std::optional<NumberSet> vpp;  // default `*`: chunks that cut the layers evenly
+  std::optional<NumberSet> mb;   // default: 1|2|4|8; `*`: divisors of the batch
+  std::vector<std::string> recompute;  // default: none, selective, full
+  std::vector<int64_t> zero;           // default: 0, 1
+  std::vector<bool> sp;                // default: with tp > 1 only true
+  // Other keys of the short form, each with its alternatives as written, e.g.
+  // `attn=flash|unfused`.
+  std::vector<std::pair<std::string, std::vector<std::string>>> others;
+};
+
+// Errors name the key, what it may be and the nearest known key.
+absl::StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text);
+// Canonical text with the defaults written out.
+std::string PrintSearchSpace(const SearchSpace& space, int64_t gpus_per_domain);
+
+// The plans of a space that are worth a compilation, in a fixed order (tp, pp,
+// vpp, mb, recompute, zero, sp, others: outermost first), and how many were
+// left out for which reason. dp is always written.
+struct Enumeration {
+  std::vector<ShortForm> plans;
+  std::map<std::string, int64_t> excluded;  // reason -> plans
+};
+
+// `context.global_batch` must be set. Equal plans said twice (zero=1 with
+// dp=1, sp with tp=1, vpp with pp=1) are listed once and not counted.
+absl::StatusOr<Enumeration> EnumeratePlans(const SearchSpace& space, const PlanContext& context,
+                                           int64_t gpus_per_domain);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_SPACE_H_
