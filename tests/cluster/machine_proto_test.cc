@@ -1,0 +1,81 @@
+#include "cluster/machine_proto.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(MachineProtoTest, ReadsAGpuByName) {
+  ASSERT_OK_AND_ASSIGN(const Machine machine, MachineFromJson(R"({
+    "name": "mine", "gpu": "H100-SXM-80GB", "hosts": 4, "gpus_per_host": 8,
+    "intra_link": "nvlink4", "intra_gb_per_s": 450, "nics_per_host": 8, "nic_gbit_per_s": 400,
+    "fabric": "roce", "hosts_per_pod": 2, "oversubscription": 2})"));
+  EXPECT_EQ(machine.DebugString(),
+            "mine: 4 x 8 H100-SXM-80GB, nvswitch\n"
+            "  pcie: 32 x 64 GB/s, 1 us, reaches device\n"
+            "  nvlink: 32 x 450 GB/s, 0.6 us, reaches host\n"
+            "  nic: 32 x 50 GB/s, 2.7 us, reaches pod\n"
+            "  spine: 16 x 50 GB/s, 2.7 us, reaches cluster\n");
+}
+
+TEST(MachineProtoTest, AmendsAPreset) {
+  ASSERT_OK_AND_ASSIGN(const Machine machine, MachineFromJson(R"({
+    "preset": "dgx-h100", "name": "slow", "hosts": 2, "nic_gbit_per_s": 200,
+    "gpu": {"memory_gb": 96},
+    "device_overrides": [{"device": 3, "compute_scale": 0.9}],
+    "link_overrides": [{"link": "nic", "instance": 1, "capacity_scale": 0.5}]})"));
+  EXPECT_EQ(machine.device().name, "H100-SXM-80GB");
+  EXPECT_EQ(machine.device().memory_bytes, 96.0 * (1 << 30));
+  EXPECT_EQ(machine.device().bf16_flops, 989e12);
+  EXPECT_EQ(machine.spec().nic_bytes_per_s, 25e9);
+  EXPECT_EQ(machine.LinkScale(machine.FindLinkClass(LinkKind::kNic), 1), 0.5);
+  ASSERT_OK_AND_ASSIGN(const Machine again, MachineFromJson(MachineToJson(machine)));
+  EXPECT_EQ(again.DebugString(), machine.DebugString());
+}
+
+TEST(MachineProtoTest, ReplacesTheGpuOfAPreset) {
+  ASSERT_OK_AND_ASSIGN(const Machine machine, MachineFromJson(R"({
+    "preset": "mi100-pcie", "gpu": "A30"})"));
+  EXPECT_EQ(machine.device().name, "A30");
+  EXPECT_EQ(machine.device().fp32_flops, 10.3e12);
+}
+
+TEST(MachineProtoTest, SpellsOutAGpu) {
+  ASSERT_OK_AND_ASSIGN(const Machine machine, MachineFromJson(R"({
+    "gpu": {"name": "X1", "sms": 200, "memory_gb": 256, "memory_gb_per_s": 9000,
+            "bf16_tflops": 3000}, "gpus_per_host": 1, "pcie_gb_per_s": 128})"));
+  EXPECT_EQ(machine.device().bf16_flops, 3000e12);
+  EXPECT_EQ(machine.DebugString(), "machine: 1 x 1 X1, nvswitch\n"
+                                   "  pcie: 1 x 128 GB/s, 1 us, reaches device\n");
+}
+
+TEST(MachineProtoTest, NamesWhatIsWrong) {
+  const auto error = [](absl::string_view json) {
+    return std::string(MachineFromJson(json, "m.yaml").status().message());
+  };
+  EXPECT_THAT(error(R"({"preset": "dgx-h100", "hostss": 2})"),
+              HasSubstr("`m.yaml` has no field `hostss`. Did you mean `hosts`?"));
+  EXPECT_THAT(error(R"({"gpu": {"name": "X", "memory_gbb": 2}})"),
+              HasSubstr("`m.yaml` has no field `memory_gbb` in `gpu`."));
+  EXPECT_THAT(error(R"({"gpu": "H100"})"),
+              AllOf(HasSubstr("`gpu`: no GPU `H100`; the shipped GPUs are"),
+                    HasSubstr("`H100-SXM-80GB`")));
+  EXPECT_THAT(error(R"({"preset": "dgx-h1000"})"), HasSubstr("Did you mean `dgx-h100`?"));
+  EXPECT_THAT(error(R"({"hosts": 2})"), HasSubstr("the machine has no `gpu`."));
+  EXPECT_THAT(error(R"({"gpu": {"memory_gb": 2}})"), HasSubstr("`gpu` has no `name`."));
+  EXPECT_THAT(error(R"({"preset": "dgx-h100", "hosts": "many"})"),
+              HasSubstr("`hosts` cannot be `many`"));
+  EXPECT_THAT(error(R"({"preset": "dgx-h100", "hosts": 99999999999})"), HasSubstr("`hosts`"));
+  EXPECT_THAT(error(R"({"preset": "dgx-h100", "hosts": -1})"), HasSubstr("`hosts` is -1"));
+  EXPECT_THAT(error(R"({"preset": "dgx-h100", "link_overrides": [{"link": "nvlnk"}]})"),
+              HasSubstr("Did you mean `nvlink`?"));
+  EXPECT_THAT(error("{\"preset\":"), HasSubstr("is not valid JSON"));
+  EXPECT_THAT(error("[]"), HasSubstr("m.yaml"));
+}
+
+}  // namespace
+}  // namespace plancast
