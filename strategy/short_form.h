@@ -9,22 +9,25 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace plancast {
 
 // The one-line form of a strategy, `dp=8,tp=8,pp=4,sp,mb=1,recompute=full`:
 // every key of the language, each only if it was said. Values of enumerated
-// keys are checked by the parser and kept as written.
+// keys are checked by the parser and kept as written. docs/strategy.md is the
+// reference.
 struct ShortForm {
   std::optional<int64_t> dp, tp, pp, vpp, cp, ep, etp, zero, hsdp, mb, accum;
   bool sp = false;
   std::optional<std::string> recompute;        // none | selective | full
   std::optional<int64_t> recompute_layers;     // full:N
   std::optional<std::string> schedule, attn, vocab_parallel;
-  std::vector<std::string> overlap, offload;   // in canonical order
+  // In canonical order. `overlap=none` is {"none"}: said, unlike an empty list.
+  std::vector<std::string> overlap, offload;
   std::optional<int64_t> bucket_bytes;
-  std::vector<int64_t> layout;
-  std::vector<std::string> order;
+  std::vector<int64_t> layout;                 // layers of each virtual stage, in model order
+  std::vector<std::string> order;              // mesh axes, fastest first
 
   friend bool operator==(const ShortForm& a, const ShortForm& b);
 };
@@ -38,8 +41,14 @@ absl::StatusOr<ShortForm> ParseShortForm(absl::string_view text);
 // ParseShortForm(PrintShortForm(f)) == f.
 std::string PrintShortForm(const ShortForm& form);
 
-// OK, or `not supported yet: KEY` for the first key or value that is part of
-// the language but not simulated by this version.
+// `13+14x7`: one stage of 13 layers, then seven of 14.
+std::string PrintLayout(absl::Span<const int64_t> layout);
+
+// The keys of the language in canonical order.
+std::vector<std::string> ShortFormKeys();
+
+// OK, or an Unimplemented `not supported yet: KEY=VALUE` for the first key or
+// value that is part of the language but not simulated by this version.
 absl::Status CheckSupported(const ShortForm& form);
 
 }  // namespace plancast

@@ -14,7 +14,8 @@
 namespace plancast {
 
 // How a framework runs a plan: data (strategy/data/*.textproto), never code.
-// Each field of the text proto is documented there with its source.
+// proto/software_profile.proto documents every field, the data files the source
+// of every figure.
 struct SoftwareProfile {
   std::string name;
   std::string description;
@@ -49,11 +50,18 @@ struct SoftwareProfile {
   double allocator_rounding = 0;
   double context_bytes = 0;
   double interference = 0;
+
+  // `vocab` as this framework lays it out for `tp` ranks.
+  int64_t PaddedVocab(int64_t vocab, int64_t tp) const;
 };
 
 // `megatron-2021`, `megatron-core`, ...; unknown: the list and a suggestion.
 absl::StatusOr<SoftwareProfile> FindSoftwareProfile(absl::string_view name);
 std::vector<std::string> SoftwareProfileNames();
+// A profile of the user's own, in the format of strategy/data. `what` names the
+// input in errors, usually its path.
+absl::StatusOr<SoftwareProfile> ParseSoftwareProfile(absl::string_view text,
+                                                     absl::string_view what);
 
 }  // namespace plancast
 

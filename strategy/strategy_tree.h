@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "strategy/choose_plan.h"
 #include "strategy/plan_options.h"
 #include "strategy/short_form.h"
 
@@ -36,6 +37,10 @@ struct Directives {
   std::optional<int64_t> bucket_bytes;
 
   bool empty() const;
+  // The directive for `axis`, or nullptr.
+  const SplitDirective* FindSplit(absl::string_view axis) const;
+  // Says it, in place of what the node said about this axis before.
+  void SetSplit(SplitDirective directive);
 };
 
 // A directive as it holds for one op, and the node that said it.
@@ -44,9 +49,13 @@ struct ResolvedSplit {
   std::string source;                       // path of the deciding node, `` for the root
 };
 struct Resolved {
-  std::vector<ResolvedSplit> splits;        // in the mesh's axis order of first mention
+  std::vector<ResolvedSplit> splits;        // in the order of first mention, root first
   Recompute recompute = Recompute::kNone;
   std::string recompute_source;
+  std::string home = "replicate";
+  std::string home_source;
+  std::optional<int64_t> bucket_bytes;      // absent: the software profile's
+  std::string bucket_source;
 };
 
 // The strategy: a tree that mirrors the module tree. Nodes are addressed by
@@ -58,20 +67,27 @@ struct Resolved {
 class StrategyTree {
  public:
   StrategyTree() = default;
-  // The canonical (Megatron-like) tree of a short form: the root splits batch
-  // over dp; heads, ffn, vocab (and seq where nothing else, if sp) over tp.
+  // The canonical (Megatron-like) tree of a short form: see Root().
   static StrategyTree FromShortForm(const ShortForm& form);
-  // Tree in JSON (YAML is converted by the Python face):
+  // Tree in JSON (YAML is converted by the Python face), on top of the
+  // canonical tree of `plan`; `what` names the input in errors:
   // {"plan": "dp=2,tp=4", "nodes": {"layers.*.attn": {"split": {"tp": ["heads"]},
-  //  "recompute": "full"}}}
+  //  "recompute": "full", "home": "shard(dp)", "bucket": "25MB"}}}
   static absl::StatusOr<StrategyTree> FromJson(absl::string_view json, absl::string_view what);
+  // Canonical and complete: FromJson(t.ToJson()) is t.
   std::string ToJson() const;
 
   ShortForm& plan() { return plan_; }
   const ShortForm& plan() const { return plan_; }
-  // The node at `path`, made if absent. Errors: malformed path.
+  // The node at `path` (`` is the root), made if absent. Errors: malformed path.
   absl::StatusOr<Directives*> Node(absl::string_view path);
+  // What was said node by node, beyond the plan.
   const std::map<std::string, Directives>& nodes() const { return nodes_; }
+  // The root with all that holds for the whole model: batch split over dp;
+  // heads, ffn, vocab (and seq where nothing else, if sp) over tp; recompute,
+  // bucket and home (`shard(dp)` from zero=1 on) of the plan; each unless the
+  // node `` says otherwise.
+  Directives Root() const;
 
   // What holds for the op at `path` (components as in the model graph, the
   // layer index written `*`: `layers.*.attn.qkv`).
@@ -79,34 +95,15 @@ class StrategyTree {
   // One line a directive: `split tp: heads | ffn | vocab   from root (tp=8)`.
   absl::StatusOr<std::string> Explain(absl::string_view path) const;
 
+  // One line a node, stable.
   std::string DebugString() const;
+
+  friend bool operator==(const StrategyTree& a, const StrategyTree& b);
 
  private:
   ShortForm plan_;
-  std::map<std::string, Directives> nodes_;  // `` is the root
+  std::map<std::string, Directives> nodes_;
 };
-
-// Facts about the model and machine that defaults and checks need.
-struct PlanContext {
-  int64_t devices = 0;
-  int64_t layers = 0;
-  int64_t heads = 0, kv_heads = 0, ffn = 0, hidden = 0, vocab = 0, seq = 0;
-  std::optional<int64_t> global_batch;
-};
-
-// Fills in what the short form leaves open (dp, schedule, micro-batches,
-// layout, overlap from the profile) and checks it all; `notes` says in words
-// what was chosen. Errors read as STYLE.md shows (devices not divisible by
-// tp*pp*cp, heads not divisible by tp, batch not divisible by dp*mb with the
-// sizes that work, layers fewer than stages, ...).
-struct SoftwareProfile;
-struct ChosenPlan {
-  PlanOptions options;
-  std::map<std::string, std::string> chosen;
-  std::vector<std::string> notes;
-};
-absl::StatusOr<ChosenPlan> ChoosePlan(const ShortForm& form, const PlanContext& context,
-                                      const SoftwareProfile& profile);
 
 }  // namespace plancast
 

@@ -1,0 +1,51 @@
+#ifndef PLANCAST_STRATEGY_CHOOSE_PLAN_H_
+#define PLANCAST_STRATEGY_CHOOSE_PLAN_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "strategy/plan_options.h"
+#include "strategy/short_form.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// Facts about the model and machine that defaults and checks need. A fact of
+// the model that is 0 is unknown or decided elsewhere, and not checked (heads
+// where the tree splits attention by hand).
+struct PlanContext {
+  int64_t devices = 0;
+  int64_t layers = 0;
+  int64_t heads = 0, kv_heads = 0, ffn = 0, hidden = 0, vocab = 0, seq = 0;
+  std::optional<int64_t> global_batch;
+};
+
+// A settled plan. `chosen` has the value of everything that decides the
+// forecast, said or not; `notes` are sentences for people: what has no effect,
+// what is uneven.
+struct ChosenPlan {
+  PlanOptions options;
+  std::map<std::string, std::string> chosen;
+  std::vector<std::string> notes;
+};
+
+// Fills in what the short form leaves open (dp, schedule, micro-batches,
+// layout, overlap and bucket from the profile) and checks it all. Errors:
+// CheckSupported's; devices that are not dp*tp*cp*pp; heads, ffn or sequence
+// not divisible by tp; batch not divisible by dp*mb, each with the sizes that
+// work; fewer layers than stages; schedules that contradict vpp.
+absl::StatusOr<ChosenPlan> ChoosePlan(const ShortForm& form, const PlanContext& context,
+                                      const SoftwareProfile& profile);
+
+// Layers of each of `stages` virtual stages where the plan does not say: equal;
+// else, if layers + 2 divides, the first and last stage get one less; else the
+// surplus goes to the middle. Empty if there are fewer layers than stages.
+std::vector<int64_t> DefaultLayout(int64_t layers, int64_t stages);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_STRATEGY_CHOOSE_PLAN_H_

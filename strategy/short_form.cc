@@ -1,0 +1,301 @@
+#include "strategy/short_form.h"
+
+#include <algorithm>
+#include <functional>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+#include "strategy/byte_size.h"
+
+namespace plancast {
+namespace {
+
+// Far above any machine, and low enough that two counts multiply in 64 bits.
+constexpr int64_t kMaxCount = 1'000'000'000;
+constexpr size_t kMaxVirtualStages = 100'000;
+constexpr int64_t kMaxBucketBytes = 1'000'000'000'000'000;
+
+using Strings = std::vector<std::string>;
+
+// How one key is read and written. `parse` gets what follows the `=`; `print`
+// gives that text back, or "" where the form does not say the key.
+struct Key {
+  std::string name;
+  bool takes_value = true;
+  std::function<absl::Status(absl::string_view value, ShortForm& form)> parse;
+  std::function<std::string(const ShortForm& form)> print;
+};
+
+absl::StatusOr<int64_t> ParseCount(absl::string_view text, int64_t low, int64_t high) {
+  int64_t count;
+  if (!absl::SimpleAtoi(text, &count) || count < low || count > high) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "` is not a whole number from ", low, " to ", high, "."));
+  }
+  return count;
+}
+
+Key Count(std::string name, std::optional<int64_t> ShortForm::*field, int64_t low = 1,
+          int64_t high = kMaxCount) {
+  return {std::move(name), true,
+          [=](absl::string_view value, ShortForm& form) -> absl::Status {
+            ASSIGN_OR_RETURN(form.*field, ParseCount(value, low, high));
+            return absl::OkStatus();
+          },
+          [=](const ShortForm& form) {
+            return (form.*field).has_value() ? absl::StrCat(*(form.*field)) : "";
+          }};
+}
+
+Key Flag(std::string name, bool ShortForm::*field) {
+  return {std::move(name), false,
+          [=](absl::string_view, ShortForm& form) {
+            form.*field = true;
+            return absl::OkStatus();
+          },
+          [=](const ShortForm& form) { return form.*field ? "said" : ""; }};
+}
+
+absl::Status NotOneOf(absl::string_view value, const Strings& choices) {
+  return absl::InvalidArgumentError(absl::StrCat("`", value, "` is not one of ",
+                                                 JoinQuoted(choices), ".",
+                                                 DidYouMean(value, choices)));
+}
+
+bool Contains(const Strings& words, absl::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+Key Choice(std::string name, std::optional<std::string> ShortForm::*field, Strings choices,
+           bool or_file = false) {
+  return {std::move(name), true,
+          [=](absl::string_view value, ShortForm& form) {
+            const bool file = or_file && value.find_first_of("./") != absl::string_view::npos;
+            if (!file && !Contains(choices, value)) return NotOneOf(value, choices);
+            form.*field = std::string(value);
+            return absl::OkStatus();
+          },
+          [=](const ShortForm& form) { return (form.*field).value_or(""); }};
+}
+
+// A subset, written `a+b` and kept in the order of `choices`.
+Key Subset(std::string name, Strings ShortForm::*field, Strings choices) {
+  return {std::move(name), true,
+          [=](absl::string_view value, ShortForm& form) {
+            const Strings said = absl::StrSplit(value, '+');
+            for (const std::string& word : said) {
+              if (!Contains(choices, word)) return NotOneOf(word, choices);
+              if (word == "none" && said.size() > 1) {
+                return absl::InvalidArgumentError("`none` stands alone or not at all.");
+              }
+            }
+            for (const std::string& choice : choices) {
+              if (Contains(said, choice)) (form.*field).push_back(choice);
+            }
+            return absl::OkStatus();
+          },
+          [=](const ShortForm& form) { return absl::StrJoin(form.*field, "+"); }};
+}
+
+absl::Status ParseRecompute(absl::string_view value, ShortForm& form) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(value, absl::MaxSplits(':', 1));
+  const Strings choices = {"none", "selective", "full"};
+  if (!Contains(choices, parts.first)) {
+    return NotOneOf(value, {"none", "selective", "full", "full:N"});
+  }
+  form.recompute = std::string(parts.first);
+  if (parts.first.size() == value.size()) return absl::OkStatus();
+  if (parts.first != "full") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", value, "` has a number of layers, which only `full` takes."));
+  }
+  ASSIGN_OR_RETURN(form.recompute_layers, ParseCount(parts.second, 1, kMaxCount));
+  return absl::OkStatus();
+}
+
+std::string PrintRecompute(const ShortForm& form) {
+  if (!form.recompute_layers.has_value()) return form.recompute.value_or("");
+  return absl::StrCat(*form.recompute, ":", *form.recompute_layers);
+}
+
+absl::Status ParseBucket(absl::string_view value, ShortForm& form) {
+  ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize(value));
+  if (bytes > kMaxBucketBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", value, "` is more than ", PrintByteSize(kMaxBucketBytes), ", the largest bucket."));
+  }
+  form.bucket_bytes = bytes;
+  return absl::OkStatus();
+}
+
+std::string PrintBucket(const ShortForm& form) {
+  return form.bucket_bytes.has_value() ? PrintByteSize(*form.bucket_bytes) : "";
+}
+
+// `13+14x7+12`: one stage of 13 layers, seven of 14, one of 12.
+absl::Status ParseLayout(absl::string_view value, ShortForm& form) {
+  for (absl::string_view run : absl::StrSplit(value, '+')) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(run, absl::MaxSplits('x', 1));
+    ASSIGN_OR_RETURN(const int64_t layers, ParseCount(parts.first, 1, kMaxCount));
+    int64_t stages = 1;
+    if (parts.first.size() != run.size()) {
+      ASSIGN_OR_RETURN(stages, ParseCount(parts.second, 1, kMaxVirtualStages));
+    }
+    if (form.layout.size() + stages > kMaxVirtualStages) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("`", value, "` has more than ", kMaxVirtualStages, " virtual stages."));
+    }
+    form.layout.insert(form.layout.end(), stages, layers);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseOrder(absl::string_view value, ShortForm& form) {
+  const Strings axes = {"tp", "cp", "ep", "dp", "pp"};
+  for (const absl::string_view axis : absl::StrSplit(value, '-')) {
+    if (!Contains(axes, axis)) return NotOneOf(axis, axes);
+    if (Contains(form.order, axis)) {
+      return absl::InvalidArgumentError(absl::StrCat("`", value, "` names `", axis, "` twice."));
+    }
+    form.order.emplace_back(axis);
+  }
+  for (const absl::string_view needed : {"tp", "dp", "pp"}) {
+    if (!Contains(form.order, needed)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("`", value, "` leaves out `", needed,
+                       "`. Name every axis, fastest first, as in `tp-cp-ep-dp-pp`; only `cp` and "
+                       "`ep` may be missing."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The language: parser, printer and key list are this table. Its order is the
+// canonical one.
+const std::vector<Key>& Keys() {
+  static const auto* keys = new std::vector<Key>{
+      Count("dp", &ShortForm::dp),
+      Count("tp", &ShortForm::tp),
+      Flag("sp", &ShortForm::sp),
+      Count("pp", &ShortForm::pp),
+      Count("vpp", &ShortForm::vpp),
+      Count("cp", &ShortForm::cp),
+      Count("ep", &ShortForm::ep),
+      Count("etp", &ShortForm::etp),
+      Count("zero", &ShortForm::zero, 0, 3),
+      Count("hsdp", &ShortForm::hsdp),
+      Count("mb", &ShortForm::mb),
+      Count("accum", &ShortForm::accum),
+      {"recompute", true, ParseRecompute, PrintRecompute},
+      Choice("schedule", &ShortForm::schedule,
+             {"gpipe", "1f1b", "interleaved", "breadth-first", "zbh1", "zb1p", "zb2p", "zbv",
+              "zbvhalf", "zbvmin", "dualpipe", "dualpipev"},
+             /*or_file=*/true),
+      Choice("attn", &ShortForm::attn, {"flash", "unfused"}),
+      Subset("overlap", &ShortForm::overlap, {"none", "grad", "param", "tp", "cp", "ep"}),
+      {"bucket", true, ParseBucket, PrintBucket},
+      Choice("vocab_parallel", &ShortForm::vocab_parallel,
+             {"redis", "vocab1", "vocab2", "interlaced"}),
+      Subset("offload", &ShortForm::offload, {"optimizer", "param", "activations"}),
+      {"layout", true, ParseLayout,
+       [](const ShortForm& form) { return PrintLayout(form.layout); }},
+      {"order", true, ParseOrder,
+       [](const ShortForm& form) { return absl::StrJoin(form.order, "-"); }},
+  };
+  return *keys;
+}
+
+absl::StatusOr<const Key*> FindKey(absl::string_view name) {
+  for (const Key& key : Keys()) {
+    if (key.name == name) return &key;
+  }
+  const Strings names = ShortFormKeys();
+  return absl::InvalidArgumentError(absl::StrCat("no strategy key `", name, "`; the keys are ",
+                                                 JoinQuoted(names, names.size()), ".",
+                                                 DidYouMean(name, names)));
+}
+
+absl::Status ParseItem(absl::string_view item, ShortForm& form) {
+  if (item.empty()) {
+    return absl::InvalidArgumentError(
+        "there is nothing between two commas. Write items as in `dp=8,tp=4,sp`.");
+  }
+  const size_t equals = item.find('=');
+  ASSIGN_OR_RETURN(const Key* key,
+                   FindKey(absl::StripAsciiWhitespace(item.substr(0, equals))));
+  const bool has_value = equals != absl::string_view::npos;
+  if (has_value != key->takes_value) {
+    return absl::InvalidArgumentError(
+        has_value ? absl::StrCat("`", item, "`: `", key->name,
+                                 "` takes no value. Write `", key->name, "` or leave it out.")
+                  : absl::StrCat("`", item, "` has no value. Write `", key->name, "=...`."));
+  }
+  if (const std::string earlier = key->print(form); !earlier.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", key->name, "` is given twice",
+                     has_value ? absl::StrCat(": `", key->name, "=", earlier, "` and `", item, "`")
+                               : "",
+                     ". Say it once."));
+  }
+  const absl::string_view value =
+      has_value ? absl::StripAsciiWhitespace(item.substr(equals + 1)) : "";
+  RETURN_IF_ERROR(key->parse(value, form)) << "`" << key->name << "`";
+  return absl::OkStatus();
+}
+
+auto Fields(const ShortForm& f) {
+  return std::tie(f.dp, f.tp, f.pp, f.vpp, f.cp, f.ep, f.etp, f.zero, f.hsdp, f.mb, f.accum, f.sp,
+                  f.recompute, f.recompute_layers, f.schedule, f.attn, f.vocab_parallel,
+                  f.overlap, f.offload, f.bucket_bytes, f.layout, f.order);
+}
+
+}  // namespace
+
+bool operator==(const ShortForm& a, const ShortForm& b) { return Fields(a) == Fields(b); }
+
+std::string PrintLayout(absl::Span<const int64_t> layout) {
+  Strings runs;
+  for (size_t begin = 0, end; begin < layout.size(); begin = end) {
+    end = begin + 1;
+    while (end < layout.size() && layout[end] == layout[begin]) ++end;
+    runs.push_back(end - begin == 1 ? absl::StrCat(layout[begin])
+                                    : absl::StrCat(layout[begin], "x", end - begin));
+  }
+  return absl::StrJoin(runs, "+");
+}
+
+absl::StatusOr<ShortForm> ParseShortForm(absl::string_view text) {
+  ShortForm form;
+  if (absl::StripAsciiWhitespace(text).empty()) return form;
+  for (absl::string_view item : absl::StrSplit(text, ',')) {
+    RETURN_IF_ERROR(ParseItem(absl::StripAsciiWhitespace(item), form));
+  }
+  return form;
+}
+
+std::string PrintShortForm(const ShortForm& form) {
+  Strings items;
+  for (const Key& key : Keys()) {
+    const std::string value = key.print(form);
+    if (value.empty()) continue;
+    items.push_back(key.takes_value ? absl::StrCat(key.name, "=", value) : key.name);
+  }
+  return absl::StrJoin(items, ",");
+}
+
+std::vector<std::string> ShortFormKeys() {
+  Strings names;
+  for (const Key& key : Keys()) names.push_back(key.name);
+  return names;
+}
+
+}  // namespace plancast

@@ -1,0 +1,57 @@
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "strategy/short_form.h"
+
+// What this version simulates of the strategy language. A key leaves this file
+// when its simulation lands.
+
+namespace plancast {
+namespace {
+
+absl::Status NotYet(absl::string_view key, absl::string_view value, absl::string_view remedy) {
+  return absl::UnimplementedError(
+      absl::StrCat("not supported yet: ", key, "=", value, ". ", remedy));
+}
+
+}  // namespace
+
+absl::Status CheckSupported(const ShortForm& form) {
+  if (form.cp.value_or(1) > 1) {
+    return NotYet("cp", absl::StrCat(*form.cp), "This version simulates cp=1.");
+  }
+  if (form.ep.value_or(1) > 1) {
+    return NotYet("ep", absl::StrCat(*form.ep), "This version simulates ep=1.");
+  }
+  // Without experts to split, etp equal to tp is the default and says nothing.
+  if (form.etp.has_value() && *form.etp != form.tp.value_or(1)) {
+    return NotYet("etp", absl::StrCat(*form.etp), "Leave it out.");
+  }
+  if (form.zero.value_or(0) > 1) {
+    return NotYet("zero", absl::StrCat(*form.zero), "This version simulates zero=0 and zero=1.");
+  }
+  if (form.hsdp.has_value()) return NotYet("hsdp", absl::StrCat(*form.hsdp), "Leave it out.");
+  if (form.schedule.has_value()) {
+    const std::string& schedule = *form.schedule;
+    if (schedule != "gpipe" && schedule != "1f1b" && schedule != "interleaved") {
+      return NotYet("schedule", schedule,
+                    "This version simulates `gpipe`, `1f1b` and `interleaved`.");
+    }
+  }
+  for (const std::string& overlap : form.overlap) {
+    if (overlap == "cp" || overlap == "ep") {
+      return NotYet("overlap", overlap, "This version simulates `grad`, `param` and `tp`.");
+    }
+  }
+  if (form.vocab_parallel.has_value()) {
+    return NotYet("vocab_parallel", *form.vocab_parallel,
+                  "Leave it out: the vocabulary is split over tp on the first and last stage.");
+  }
+  if (!form.offload.empty()) {
+    return NotYet("offload", absl::StrJoin(form.offload, "+"), "Leave it out.");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace plancast
