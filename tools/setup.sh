@@ -4,9 +4,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-packages="bazel-bootstrap clang-format g++ git libabsl-dev libbenchmark-dev
-  libeigen3-dev libgmock-dev libgtest-dev libprotobuf-dev libpugixml-dev make pkg-config
-  protobuf-compiler pybind11-dev python3-dev python3-venv"
+packages="bazel-bootstrap clang-format clang-tidy g++ git libabsl-dev libbenchmark-dev
+  libeigen3-dev libgmock-dev libgtest-dev libprotobuf-dev libpugixml-dev make
+  pkg-config protobuf-compiler pybind11-dev python3-dev python3-venv"
 # Debian's interpreter, because python3-dev has the headers of that one.
 python=${PYTHON:-/usr/bin/python3}
 
@@ -41,5 +41,5 @@ fi
 
 echo "setup: filling .venv from requirements.lock" >&2
 [ -x .venv/bin/python ] || "$python" -m venv .venv
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+.venv/bin/python -m pip install -qq --disable-pip-version-check --requirement requirements.lock
 echo "$wanted" > $stamp
