@@ -7,22 +7,30 @@
 
 #include "absl/status/statusor.h"
 #include "cluster/device_mesh.h"
+#include "graph/domain.h"
 #include "graph/layout.h"
 #include "graph/op_rule.h"
 
 namespace plancast {
 
 // Which mesh axes cut which factor of a rule: `axes[f]` lists mesh axes,
-// outermost first. An axis cuts at most one factor.
+// outermost (smallest index) first. An axis cuts at most one factor.
 struct FactorSplit {
   std::vector<std::vector<int>> axes;  // indexed by factor
+  std::vector<ShardPattern> patterns;  // indexed by factor; empty: all kBlock
 
   static FactorSplit None(const OpRule& rule) {
-    return {std::vector<std::vector<int>>(rule.factors().size())};
+    return {std::vector<std::vector<int>>(rule.factors().size()), {}};
+  }
+  ShardPattern pattern(int factor) const {
+    return patterns.empty() ? ShardPattern::kBlock : patterns[factor];
   }
 };
 
-// A reduction that a split owes inside the op, after statement `after`.
+// A reduction that a split owes inside the op, after statement `after`. With
+// `online_softmax`, tensors[0] is a maximum m and the others are sums that
+// carry the factor exp(-m): each device rescales its own by
+// exp(m_local - m_global) and the sums are added, in one exchange.
 struct InnerReduction {
   int after = 0;               // index into rule.statements()
   std::vector<int> tensors;    // the statistic; several for a combined (online softmax) one
@@ -48,27 +56,46 @@ absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& s
                                         const DeviceMesh& mesh,
                                         const std::vector<int64_t>& extents);
 
+// The indices of every factor that `device` of the mesh works on.
+std::vector<IndexSet> DeviceIndices(const FactorSplit& split, const DeviceMesh& mesh,
+                                    const std::vector<int64_t>& extents, int64_t device);
+
 // The work of statements [begin, end) of the rule on a shard with these local
 // factor sizes (the largest shard).
 struct Contraction {
   int statement = 0;
   // Sizes of the GEMM view: batch factors are in both operands and the target,
   // m in the first operand and the target, n in the second and the target,
-  // k in both operands only.
+  // k are the reduced ones.
   int64_t batch = 1, m = 1, n = 1, k = 1;
   double flops = 0;  // 2 * lattice points of the domain
 };
 
 struct OpWork {
-  std::vector<Contraction> contractions;  // statements that are sums of products of two tensors
-  double pointwise_ops = 0;               // lattice points of all other statements
-  std::vector<int> reads, writes;         // border tensors: read from outside, needed outside
+  // Statements that are sums of products of two tensors, with m, n and k
+  // factors: matrix multiplications. A lookup (a product with an indicator)
+  // and a dot product per element are not.
+  std::vector<Contraction> contractions;
+  double pointwise_ops = 0;  // lattice points of all other statements, lookups followed
+  // Border tensors: read from outside, needed outside (outputs, saved tensors
+  // and what later statements read). An output that is an input under another
+  // name and the input if nothing else reads it are left out: no kernel runs.
+  std::vector<int> reads, writes;
+  // Elements moved, parallel to reads and writes. A lookup reads the rows it
+  // needs, at most the whole table.
+  std::vector<double> read_elements, write_elements;
 };
 
 OpWork WorkOf(const OpRule& rule, const std::vector<int64_t>& local_extents, int begin, int end);
+// The same for given indices of each factor, whose place matters to conditions
+// (`where t <= s` on a shard of s).
+OpWork WorkOf(const OpRule& rule, const std::vector<IndexSet>& indices, int begin, int end);
 
 // Lattice points of the statement's box that satisfy its `where`.
 double DomainPoints(const Statement& statement, const std::vector<int64_t>& extents);
+
+// `statement` only gives its target another name: `d_r[b,s] = d_y[b,s]`.
+bool IsRenaming(const OpRule& rule, const Statement& statement);
 
 }  // namespace plancast
 

@@ -1,0 +1,12 @@
+#include "graph/collective_kind.h"
+
+namespace plancast {
+
+absl::string_view CollectiveKindName(CollectiveKind kind) {
+  constexpr absl::string_view kNames[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                          "all_to_all", "permute",    "send_recv",
+                                          "broadcast"};
+  return kNames[static_cast<int>(kind)];
+}
+
+}  // namespace plancast

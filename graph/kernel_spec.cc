@@ -1,0 +1,39 @@
+#include "graph/kernel_spec.h"
+
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+
+namespace plancast {
+
+bool operator==(const KernelSpec& a, const KernelSpec& b) {
+  auto key = [](const KernelSpec& s) {
+    return std::tie(s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass, s.accumulate_fp32,
+                    s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal,
+                    s.backward, s.flops, s.read_bytes, s.write_bytes, s.launches);
+  };
+  return key(a) == key(b);
+}
+
+std::string KernelSpec::DebugString() const {
+  const absl::string_view type = DTypeName(dtype);
+  switch (family) {
+    case KernelFamily::kGemm: {
+      const char* passes[] = {"forward", "dgrad", "wgrad"};
+      const std::string count = batch > 1 ? absl::StrCat(batch, "x") : "";
+      return absl::StrCat("gemm ", type, " ", count, m, "x", n, "x", k, " ",
+                          passes[static_cast<int>(pass)], accumulate_fp32 ? " accumulate" : "");
+    }
+    case KernelFamily::kAttention:
+      return absl::StrCat("attention ", type, " batch=", batch, " heads=", heads, "/", kv_heads,
+                          " len=", q_len, "x", kv_len, " dim=", head_dim, "/", head_dim_v,
+                          causal ? " causal" : "", backward ? " backward" : "");
+    case KernelFamily::kMemory:
+    case KernelFamily::kOptimizer:
+      break;
+  }
+  return absl::StrCat(family == KernelFamily::kMemory ? "memory " : "optimizer ", label,
+                      " read=", read_bytes, " write=", write_bytes);
+}
+
+}  // namespace plancast

@@ -1,0 +1,256 @@
+#include "graph/op_split.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "graph/linearity.h"
+#include "graph/online_softmax.h"
+
+namespace plancast {
+namespace {
+
+using AxisSet = uint64_t;  // bit a: mesh axis a
+
+std::vector<int> AxesIn(AxisSet set) {
+  std::vector<int> axes;
+  for (int a = 0; set != 0; ++a, set >>= 1) {
+    if (set & 1) axes.push_back(a);
+  }
+  return axes;
+}
+
+// Part counts that a factor of `extent` can be cut into: its divisors.
+std::string SizesThatWork(int64_t extent) {
+  std::vector<int64_t> sizes;
+  for (int64_t n = 1; n <= std::min<int64_t>(extent, 1024); ++n) {
+    if (extent % n == 0) sizes.push_back(n);
+  }
+  return absl::StrJoin(sizes, ", ");
+}
+
+absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh,
+                        const std::vector<int64_t>& extents) {
+  PLANCAST_CHECK_EQ(split.axes.size(), rule.factors().size());
+  PLANCAST_CHECK_EQ(extents.size(), rule.factors().size());
+  PLANCAST_CHECK_LE(mesh.num_axes(), 64);
+  std::vector<int> user(mesh.num_axes(), -1);
+  for (size_t f = 0; f < split.axes.size(); ++f) {
+    int64_t parts = 1;
+    int previous = -1;
+    for (int axis : split.axes[f]) {
+      PLANCAST_CHECK(axis >= 0 && axis < mesh.num_axes());
+      if (user[axis] >= 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "op `", rule.name(), "`: axis `", mesh.axis(axis).name, "` cuts both factor `",
+            rule.factors()[user[axis]], "` and factor `", rule.factors()[f],
+            "`; an axis cuts one factor of an op."));
+      }
+      if (axis < previous) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("op `", rule.name(), "`: factor `", rule.factors()[f],
+                         "` names axis `", mesh.axis(axis).name, "` after `",
+                         mesh.axis(previous).name, "`; outer axes come first."));
+      }
+      user[axis] = static_cast<int>(f);
+      previous = axis;
+      parts *= mesh.size(axis);
+    }
+    if (extents[f] < parts) {
+      std::vector<std::string> names;
+      for (int axis : split.axes[f]) names.push_back(absl::StrCat("`", mesh.axis(axis).name, "`"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("op `", rule.name(), "` cannot shard factor `", rule.factors()[f], "` (",
+                       extents[f], ") over ", absl::StrJoin(names, " and "), " of size ", parts,
+                       ": there are more parts than elements. Sizes that work: ",
+                       SizesThatWork(extents[f]), "."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Decides for every tensor over which axes it is left partial and over which
+// it is reduced inside the op.
+class PartialFlow {
+ public:
+  PartialFlow(const OpRule& rule, const FactorSplit& split) : rule_(rule) {
+    const size_t n = rule.tensors().size();
+    reduced_.assign(n, 0);
+    partial_.assign(n, 0);
+    is_max_.assign(n, false);
+    cut_.resize(rule.factors().size());
+    for (size_t f = 0; f < cut_.size(); ++f) {
+      for (int axis : split.axes[f]) {
+        cut_[f] |= AxisSet{1} << axis;
+        all_cuts_ |= AxisSet{1} << axis;
+      }
+    }
+  }
+
+  // `tensor` is reduced over `axes` inside the op.
+  void Require(int tensor, AxisSet axes) { reduced_[tensor] |= axes; }
+
+  // A kept statistic must be whole; whatever else must be is found by walking
+  // the statements until no reader objects.
+  void Solve() {
+    for (int t : rule_.saves()) {
+      if (rule_.tensors()[t].role == RuleTensor::Role::kIntermediate) Require(t, all_cuts_);
+    }
+    while (!Walk()) {
+    }
+  }
+
+  AxisSet CutOf(const std::vector<int>& factors) const {
+    AxisSet set = 0;
+    for (int f : factors) set |= cut_[f];
+    return set;
+  }
+  AxisSet cut(int factor) const { return cut_[factor]; }
+  // What is left partial after the op's own reductions.
+  AxisSet Remaining(int tensor) const { return partial_[tensor] & ~reduced_[tensor]; }
+  AxisSet Owed(int tensor) const { return partial_[tensor] & reduced_[tensor]; }
+  bool IsMax(int tensor) const { return is_max_[tensor]; }
+
+ private:
+  // One pass in statement order; false if a reduction was added on the way.
+  bool Walk() {
+    std::fill(partial_.begin(), partial_.end(), 0);
+    bool settled = true;
+    for (const Statement& s : rule_.statements()) {
+      const AxisSet box = CutOf(s.factors);
+      AxisSet incoming = 0;
+      for (int t : TensorsOf(s.value)) incoming |= Remaining(t);
+      AxisSet passed = 0;
+      for (int axis : AxesIn(incoming)) {
+        const AxisSet bit = AxisSet{1} << axis;
+        if (CanPass(s, bit, box)) {
+          passed |= bit;
+          continue;
+        }
+        for (int t : TensorsOf(s.value)) {
+          if (Remaining(t) & bit) reduced_[t] |= bit;
+        }
+        settled = false;
+      }
+      is_max_[s.target] = s.combine == Combine::kMax;
+      partial_[s.target] = CutOf(s.reduced) | passed;
+    }
+    return settled;
+  }
+
+  // The statement is linear in what is partial over the axis, and works on
+  // the same points along it.
+  bool CanPass(const Statement& s, AxisSet bit, AxisSet box) const {
+    if (s.combine == Combine::kMax || (box & bit) != 0) return false;
+    std::vector<bool> marked(rule_.tensors().size());
+    for (int t : TensorsOf(s.value)) {
+      marked[t] = (Remaining(t) & bit) != 0;
+      if (marked[t] && is_max_[t]) return false;
+    }
+    return DependenceOn(s.value, marked) == Dependence::kLinear;
+  }
+
+  const OpRule& rule_;
+  std::vector<AxisSet> cut_;      // by factor
+  AxisSet all_cuts_ = 0;
+  std::vector<AxisSet> partial_;  // by tensor, before its reduction
+  std::vector<AxisSet> reduced_;  // by tensor, axes over which it must be reduced
+  std::vector<bool> is_max_;
+};
+
+}  // namespace
+
+absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& split,
+                                        const DeviceMesh& mesh,
+                                        const std::vector<int64_t>& extents) {
+  RETURN_IF_ERROR(CheckSplit(rule, split, mesh, extents));
+  PartialFlow flow(rule, split);
+  OpPartition partition;
+  // Statistics that one combined reduction covers are whole after it.
+  std::vector<AxisSet> combined(rule.tensors().size(), 0);
+  for (size_t f = 0; f < split.axes.size(); ++f) {
+    if (split.axes[f].empty() || rule.fused().empty()) continue;
+    const std::optional<OnlineSoftmax> group = FindOnlineSoftmax(rule, static_cast<int>(f));
+    if (!group.has_value()) continue;
+    InnerReduction reduction;
+    reduction.after = group->last_statement;
+    reduction.tensors = group->tensors;
+    reduction.online_softmax = true;
+    reduction.axes = split.axes[f];
+    for (int t : group->tensors) {
+      combined[t] |= flow.cut(static_cast<int>(f));
+      flow.Require(t, flow.cut(static_cast<int>(f)));
+    }
+    partition.reductions.push_back(std::move(reduction));
+  }
+  flow.Solve();
+  for (size_t i = 0; i < rule.statements().size(); ++i) {
+    const int target = rule.statements()[i].target;
+    InnerReduction reduction;
+    reduction.after = static_cast<int>(i);
+    reduction.tensors = {target};
+    reduction.reduction = flow.IsMax(target) ? Reduction::kMax : Reduction::kSum;
+    reduction.axes = AxesIn(flow.Owed(target) & ~combined[target]);
+    if (!reduction.axes.empty()) partition.reductions.push_back(std::move(reduction));
+  }
+  std::stable_sort(partition.reductions.begin(), partition.reductions.end(),
+                   [](const auto& a, const auto& b) { return a.after < b.after; });
+
+  for (size_t t = 0; t < rule.tensors().size(); ++t) {
+    Layout layout = Layout::Replicated(mesh.num_axes());
+    const std::vector<int>& dims = rule.tensors()[t].factors;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      for (int axis : split.axes[dims[d]]) {
+        layout.placements[axis] =
+            Placement::Shard(static_cast<int>(d), split.pattern(dims[d]));
+      }
+    }
+    const int tensor = static_cast<int>(t);
+    for (int axis : AxesIn(flow.Remaining(tensor))) {
+      layout.placements[axis] =
+          Placement::Partial(flow.IsMax(tensor) ? Reduction::kMax : Reduction::kSum);
+    }
+    partition.tensors.push_back(std::move(layout));
+  }
+  return partition;
+}
+
+std::vector<IndexSet> DeviceIndices(const FactorSplit& split, const DeviceMesh& mesh,
+                                    const std::vector<int64_t>& extents, int64_t device) {
+  std::vector<IndexSet> sets;
+  for (size_t f = 0; f < extents.size(); ++f) {
+    int64_t parts = 1, part = 0;
+    for (int axis : split.axes[f]) {
+      parts *= mesh.size(axis);
+      part = part * mesh.size(axis) + mesh.Coordinate(device, axis);
+    }
+    sets.push_back(ShardIndices(extents[f], parts, part, split.pattern(static_cast<int>(f))));
+  }
+  return sets;
+}
+
+std::string OpPartition::DebugString(const OpRule& rule, const DeviceMesh& mesh) const {
+  std::string text;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    const RuleTensor& tensor = rule.tensors()[t];
+    if (tensor.role == RuleTensor::Role::kIntermediate) continue;
+    absl::StrAppend(&text, tensor.role == RuleTensor::Role::kInput ? "in " : "out ", tensor.name,
+                    " ", tensors[t].DebugString(mesh), "\n");
+  }
+  for (const InnerReduction& r : reductions) {
+    absl::StrAppend(
+        &text, "owes ",
+        r.online_softmax ? "online_softmax" : r.reduction == Reduction::kMax ? "max" : "sum", "(",
+        absl::StrJoin(r.axes, ",",
+                      [&](std::string* out, int a) { out->append(mesh.axis(a).name); }),
+        ") of ", absl::StrJoin(r.tensors, ", ", [&](std::string* out, int t) {
+          out->append(rule.tensors()[t].name);
+        }), " after statement ", r.after, "\n");
+  }
+  return text;
+}
+
+}  // namespace plancast

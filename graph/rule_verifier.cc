@@ -1,0 +1,174 @@
+#include "graph/rule_verifier.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace plancast {
+namespace {
+
+bool InRange(int index, size_t size) { return index >= 0 && index < static_cast<int>(size); }
+
+bool Contains(const std::vector<int>& list, int value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// The first index of `expr` that is out of range is an error.
+absl::Status CheckExprIndices(const OpRule& rule, const Expr& expr) {
+  bool ok = true;
+  VisitExpr(expr, [&](const Expr& e) {
+    const bool names_tensor = e.kind() == ExprKind::kElement ||
+                              (e.kind() == ExprKind::kIndicator && e.tensor() != -1);
+    if (names_tensor) ok = ok && InRange(e.tensor(), rule.tensors().size());
+    if (e.kind() == ExprKind::kIndicator || e.kind() == ExprKind::kSize) {
+      ok = ok && InRange(e.factor(), rule.factors().size());
+    }
+    if (e.kind() == ExprKind::kIndicator && e.tensor() == -1) {
+      ok = ok && InRange(e.other_factor(), rule.factors().size());
+    }
+  });
+  if (ok) return absl::OkStatus();
+  return absl::InvalidArgumentError("an expression names a tensor or factor that is not there.");
+}
+
+absl::Status CheckStatement(const OpRule& rule, const Statement& s,
+                            const std::vector<bool>& written) {
+  const std::string text = StatementToString(rule, s);
+  const RuleTensor& target = rule.tensors()[s.target];
+  if (target.role == RuleTensor::Role::kInput) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "` writes the input `", target.name, "`; write a new tensor."));
+  }
+  if (written[s.target]) {
+    return absl::InvalidArgumentError(absl::StrCat("`", text, "` writes `", target.name,
+                                                   "` a second time; each tensor has one "
+                                                   "statement."));
+  }
+  for (int t : TensorsOf(s.value)) {
+    if (!written[t]) {
+      return absl::InvalidArgumentError(absl::StrCat("`", text, "` reads `",
+                                                     rule.tensors()[t].name,
+                                                     "` before it is written."));
+    }
+  }
+  if (s.combine == Combine::kAssign && !s.reduced.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "` assigns, but factor `", rule.factors()[s.reduced[0]],
+                     "` is missing on the left; write `+=` or `max=` to reduce it."));
+  }
+  if (s.combine != Combine::kAssign && s.reduced.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", text, "` reduces nothing: all factors are on the left; write `=`."));
+  }
+  absl::Status status;
+  VisitExpr(s.value, [&](const Expr& e) {
+    if (e.kind() == ExprKind::kIndicator && e.tensor() >= 0 &&
+        rule.tensors()[e.tensor()].dtype != DType::kInt64) {
+      status.Update(absl::InvalidArgumentError(
+          absl::StrCat("`", text, "` compares factor `", rule.factors()[e.factor()], "` with `",
+                       rule.tensors()[e.tensor()].name, "`, which is no index tensor; declare it "
+                       "`", rule.tensors()[e.tensor()].name, ":i64`.")));
+    }
+  });
+  RETURN_IF_ERROR(status);
+  for (const Condition& c : s.where) {
+    for (int factor : {c.left, c.right}) {
+      if (Contains(s.factors, factor)) continue;
+      return absl::InvalidArgumentError(absl::StrCat("`", text, "`: the condition's factor `",
+                                                     rule.factors()[factor],
+                                                     "` is on neither side."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status VerifyRuleIndices(const OpRule& rule) {
+  if (rule.name().empty()) return absl::InvalidArgumentError("a rule needs a name.");
+  absl::flat_hash_set<std::string> names;
+  for (const std::string& factor : rule.factors()) {
+    if (factor.empty() || !names.insert(factor).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("factor names must be unique; `", factor, "` is not."));
+    }
+  }
+  names.clear();
+  for (const RuleTensor& tensor : rule.tensors()) {
+    if (tensor.name.empty() || !names.insert(tensor.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor names must be unique; `", tensor.name, "` is not."));
+    }
+    for (size_t d = 0; d < tensor.factors.size(); ++d) {
+      if (!InRange(tensor.factors[d], rule.factors().size())) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("tensor `", tensor.name, "` names a factor that is not there."));
+      }
+      if (std::count(tensor.factors.begin(), tensor.factors.end(), tensor.factors[d]) > 1) {
+        return absl::InvalidArgumentError(absl::StrCat("tensor `", tensor.name, "` has factor `",
+                                                       rule.factors()[tensor.factors[d]],
+                                                       "` on two dims; use two factors."));
+      }
+    }
+  }
+  for (const std::vector<int>* list : {&rule.inputs(), &rule.outputs(), &rule.saves()}) {
+    for (int tensor : *list) {
+      if (!InRange(tensor, rule.tensors().size())) {
+        return absl::InvalidArgumentError("a list names a tensor that is not there.");
+      }
+      if (std::count(list->begin(), list->end(), tensor) > 1) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("tensor `", rule.tensors()[tensor].name, "` is listed twice."));
+      }
+    }
+  }
+  for (const Statement& s : rule.statements()) {
+    if (!InRange(s.target, rule.tensors().size())) {
+      return absl::InvalidArgumentError("a statement's target is not there.");
+    }
+    RETURN_IF_ERROR(CheckExprIndices(rule, s.value));
+    for (const Condition& c : s.where) {
+      if (!InRange(c.left, rule.factors().size()) || !InRange(c.right, rule.factors().size())) {
+        return absl::InvalidArgumentError("a condition names a factor that is not there.");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyRule(const OpRule& rule) {
+  if (rule.outputs().empty()) return absl::InvalidArgumentError("it has no output.");
+  std::vector<bool> written(rule.tensors().size());
+  for (size_t t = 0; t < rule.tensors().size(); ++t) {
+    const int index = static_cast<int>(t);
+    const RuleTensor& tensor = rule.tensors()[t];
+    const bool input = Contains(rule.inputs(), index), output = Contains(rule.outputs(), index);
+    if (input != (tensor.role == RuleTensor::Role::kInput) ||
+        output != (tensor.role == RuleTensor::Role::kOutput)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor `", tensor.name, "` is not listed as its role says."));
+    }
+    if (tensor.parameter && !input) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor `", tensor.name, "` is a parameter but no input."));
+    }
+    written[t] = input;
+  }
+  std::vector<bool> used(rule.factors().size());
+  for (const Statement& s : rule.statements()) {
+    RETURN_IF_ERROR(CheckStatement(rule, s, written));
+    written[s.target] = true;
+  }
+  for (size_t t = 0; t < rule.tensors().size(); ++t) {
+    if (!written[t]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("`", rule.tensors()[t].name, "` is never written."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace plancast
