@@ -41,6 +41,8 @@ struct SoftwareProfile {
   int64_t bucket_bytes = 25'000'000;
   bool reduce_last_micro_batch_only = true;
   bool dropout = true;                    // model trains with dropout kernels
+  bool bf16_gradients_in_fp32 = false;    // whatever grad_dtype and reduce_dtype say
+  bool interleaved_p2p_overlaps = false;  // whatever p2p_blocking and p2p_host_sync say
 
   // --- runtime (handed to the executor as RuntimeParams) ---
   double launch_s = 0;
@@ -50,6 +52,10 @@ struct SoftwareProfile {
   double allocator_rounding = 0;
   double context_bytes = 0;
   double interference = 0;
+
+  // The profile as it holds for a model in `dtype` under `schedule`: the last two
+  // structural fields carried out, `compute` types replaced.
+  SoftwareProfile For(DType dtype, Schedule schedule) const;
 
   // `vocab` as this framework lays it out for `tp` ranks.
   int64_t PaddedVocab(int64_t vocab, int64_t tp) const;

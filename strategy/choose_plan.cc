@@ -1,0 +1,330 @@
+#include "strategy/choose_plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/int128.h"
+#include "base/status_macros.h"
+#include "strategy/byte_size.h"
+#include "strategy/plan_names.h"
+
+namespace plancast {
+namespace {
+
+constexpr int64_t kMaxVirtualStages = 100'000;
+
+template <typename... Parts>
+absl::Status Wrong(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+// "1, 2, 4, 8": the divisors of n that `works` accepts, at most 16 of them.
+template <typename Works>
+std::string Divisors(int64_t n, const Works& works) {
+  std::vector<std::string> sizes;
+  for (int64_t size = 1; size <= n && size <= 100'000; ++size) {
+    if (n % size != 0 || !works(size)) continue;
+    if (sizes.size() == 16) {
+      sizes.push_back("...");
+      break;
+    }
+    sizes.push_back(absl::StrCat(size));
+  }
+  return absl::StrJoin(sizes, ", ");
+}
+
+std::string Divisors(int64_t n) {
+  return Divisors(n, [](int64_t) { return true; });
+}
+
+// Fills `plan` step by step; each step reads what the earlier ones settled.
+class Chooser {
+ public:
+  Chooser(const ShortForm& form, const PlanContext& context, const SoftwareProfile& profile)
+      : form_(form), context_(context), profile_(profile) {}
+
+  absl::StatusOr<ChosenPlan> Choose() {
+    RETURN_IF_ERROR(CheckSupported(form_));
+    RETURN_IF_ERROR(ChooseMesh());
+    RETURN_IF_ERROR(CheckTensorParallel());
+    RETURN_IF_ERROR(ChooseMicroBatches());
+    RETURN_IF_ERROR(ChooseSchedule());
+    RETURN_IF_ERROR(ChooseLayout());
+    ChooseRest();
+    Report();
+    return std::move(plan_);
+  }
+
+ private:
+  template <typename... Parts>
+  void Note(const Parts&... parts) {
+    plan_.notes.push_back(absl::StrCat(parts...));
+  }
+
+  absl::Status ChooseMesh();
+  absl::Status CheckTensorParallel();
+  absl::Status ChooseMicroBatches();
+  absl::Status ChooseSchedule();
+  absl::Status ChooseLayout();
+  void ChooseRest();
+  void Report();
+
+  const ShortForm& form_;
+  const PlanContext& context_;
+  const SoftwareProfile& profile_;
+  ChosenPlan plan_;
+  PlanOptions& o_ = plan_.options;
+};
+
+absl::Status Chooser::ChooseMesh() {
+  o_.tp = form_.tp.value_or(1);
+  o_.pp = form_.pp.value_or(1);
+  o_.cp = form_.cp.value_or(1);
+  const int64_t devices = context_.devices;
+  if (devices < 1) return Wrong("the machine has ", devices, " devices; a plan needs one at least.");
+  const int128 model_parallel = int128{o_.tp} * o_.pp * o_.cp;
+  if (devices % model_parallel != 0) {
+    const int64_t pipelines = devices % o_.tp == 0 ? devices / o_.tp : 0;
+    return Wrong("tp=", o_.tp, " times pp=", o_.pp, " does not divide the ", devices,
+                 " devices of the machine. ",
+                 pipelines > 0 ? absl::StrCat("With tp=", o_.tp, ", pp can be ",
+                                              Divisors(pipelines), ".")
+                               : absl::StrCat("tp can be ", Divisors(devices), "."));
+  }
+  const auto derived = static_cast<int64_t>(devices / model_parallel);
+  o_.dp = form_.dp.value_or(derived);
+  if (o_.dp != derived) {
+    return Wrong("dp=", o_.dp, ", tp=", o_.tp, ", pp=", o_.pp, " do not multiply to the ", devices,
+                 " devices of the machine. With this tp and pp, dp is ", derived,
+                 "; leave dp out to have it derived.");
+  }
+  const std::vector<std::string> complete = {"tp", "cp", "ep", "dp", "pp"};
+  o_.order = form_.order.empty() ? complete : form_.order;
+  // An axis of one rank can stand anywhere.
+  for (const std::string& axis : complete) {
+    if (std::find(o_.order.begin(), o_.order.end(), axis) == o_.order.end()) {
+      o_.order.push_back(axis);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Chooser::CheckTensorParallel() {
+  const int64_t heads = context_.heads, ffn = context_.ffn;
+  const int64_t kv_heads = context_.kv_heads > 0 ? context_.kv_heads : heads;
+  const auto kv_works = [&](int64_t tp) {
+    return kv_heads == 0 || kv_heads % tp == 0 || tp % kv_heads == 0;
+  };
+  const auto works = [&](int64_t tp) {
+    return (heads == 0 || heads % tp == 0) && (ffn == 0 || ffn % tp == 0) && kv_works(tp);
+  };
+  const auto sizes = [&] {
+    return absl::StrCat(" Sizes that work: ",
+                        Divisors(heads > 0 ? heads : std::max<int64_t>(ffn, 1), works), ".");
+  };
+  if (heads > 0 && heads % o_.tp != 0) {
+    return Wrong("tp=", o_.tp, " does not divide the ", heads, " attention heads.", sizes());
+  }
+  if (!kv_works(o_.tp)) {
+    return Wrong("tp=", o_.tp, " and the ", kv_heads,
+                 " key/value heads: neither divides the other.", sizes());
+  }
+  if (ffn > 0 && ffn % o_.tp != 0) {
+    return Wrong("tp=", o_.tp, " does not divide the feed-forward size ", ffn, ".", sizes());
+  }
+  o_.sp = form_.sp && o_.tp > 1;
+  if (form_.sp && o_.tp == 1) Note("sp has no effect with tp=1");
+  if (o_.sp && context_.seq > 0 && context_.seq % o_.tp != 0) {
+    return Wrong("sp splits the sequence of ", context_.seq, " tokens over tp=", o_.tp,
+                 ", which does not divide it. Sizes that work: ", Divisors(context_.seq, works),
+                 ".");
+  }
+  if (kv_heads > 0 && o_.tp > kv_heads) {
+    Note("the ", kv_heads, " key/value heads are replicated ", o_.tp / kv_heads, " times over tp=",
+         o_.tp);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Chooser::ChooseMicroBatches() {
+  o_.micro_batch = form_.mb.value_or(1);
+  const int128 step = int128{o_.dp} * o_.micro_batch;  // samples of one micro-batch on all ranks
+  if (!context_.global_batch.has_value()) {
+    o_.micro_batches = form_.accum.value_or(1);
+    if (!form_.accum.has_value()) Note("neither batch nor accum is given: one micro-batch");
+    return absl::OkStatus();
+  }
+  const int64_t batch = *context_.global_batch;
+  if (batch < 1) return Wrong("the batch is ", batch, "; it must be 1 at least.");
+  if (batch % step != 0) {
+    if (batch % o_.dp == 0) {
+      return Wrong("the batch of ", batch, " is not divisible by dp*mb = ", o_.dp, "*",
+                   o_.micro_batch, ". With dp=", o_.dp, ", mb can be ", Divisors(batch / o_.dp),
+                   ".");
+    }
+    return Wrong("the batch of ", batch, " is not divisible by dp*mb = ", o_.dp, "*",
+                 o_.micro_batch, ". No mb works with dp=", o_.dp, ": dp must be a divisor of ",
+                 batch, ", or the batch a multiple of ", o_.dp, ".");
+  }
+  o_.micro_batches = static_cast<int64_t>(batch / step);
+  if (form_.accum.has_value() && *form_.accum != o_.micro_batches) {
+    return Wrong("accum=", *form_.accum, " contradicts the batch: ", batch, " / (dp=", o_.dp,
+                 " * mb=", o_.micro_batch, ") is ", o_.micro_batches,
+                 ". Leave accum out to have it derived.");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Chooser::ChooseSchedule() {
+  o_.vpp = form_.vpp.value_or(1);
+  if (o_.pp == 1) {
+    if (o_.vpp > 1) Note("vpp=", o_.vpp, " has no effect with pp=1");
+    if (form_.schedule.has_value()) Note("schedule=", *form_.schedule, " has no effect with pp=1");
+    o_.vpp = 1;
+    o_.schedule = Schedule::kNone;
+    return absl::OkStatus();
+  }
+  o_.schedule = o_.vpp > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
+  if (form_.schedule.has_value()) {
+    const Schedule said = *FindSchedule(*form_.schedule);
+    if (said == Schedule::kInterleaved && o_.vpp == 1) {
+      Note("schedule=interleaved with vpp=1 is 1f1b");
+    } else if (said != Schedule::kInterleaved && o_.vpp > 1) {
+      return Wrong("schedule=", *form_.schedule, " runs one chunk of layers a stage, and vpp=",
+                   o_.vpp, " asks for ", o_.vpp,
+                   ". Use schedule=interleaved, or leave vpp out.");
+    } else {
+      o_.schedule = said;
+    }
+  }
+  if (o_.schedule == Schedule::kInterleaved && o_.micro_batches % o_.pp != 0) {
+    Note("the ", o_.micro_batches, " micro-batches are not a multiple of pp=", o_.pp,
+         ": the interleaved schedule has idle slots at the end");
+  }
+  if (o_.micro_batches < o_.pp) {
+    Note("fewer micro-batches (", o_.micro_batches, ") than pipeline stages (", o_.pp, ")");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Chooser::ChooseLayout() {
+  const int64_t stages = o_.pp * o_.vpp, layers = context_.layers;
+  if (stages > kMaxVirtualStages) {
+    return Wrong("pp=", o_.pp, " times vpp=", o_.vpp, " is more than ", kMaxVirtualStages,
+                 " virtual stages.");
+  }
+  if (!form_.layout.empty()) {
+    const auto said = static_cast<int64_t>(form_.layout.size());
+    const int64_t sum = std::accumulate(form_.layout.begin(), form_.layout.end(), int64_t{0});
+    if (said != stages) {
+      return Wrong("layout=", PrintLayout(form_.layout), " lists ", said,
+                   " virtual stages, and pp*vpp = ", o_.pp, "*", o_.vpp, " is ", stages, ".");
+    }
+    if (sum != layers) {
+      return Wrong("layout=", PrintLayout(form_.layout), " has ", sum, " layers, and the model ",
+                   layers, ".");
+    }
+    o_.layout = form_.layout;
+    return absl::OkStatus();
+  }
+  o_.layout = DefaultLayout(layers, stages);
+  if (o_.layout.empty()) {
+    return Wrong("pp*vpp = ", o_.pp, "*", o_.vpp, " virtual stages are more than the ", layers,
+                 " layers of the model. pp*vpp can be ", layers, " at most.");
+  }
+  if (layers % stages != 0) {
+    Note(layers, " layers on ", stages, " virtual stages are uneven: layout=",
+         PrintLayout(o_.layout));
+  }
+  return absl::OkStatus();
+}
+
+void Chooser::ChooseRest() {
+  o_.zero = static_cast<int>(form_.zero.value_or(0));
+  if (o_.zero > 0 && o_.dp == 1) Note("zero=", o_.zero, " has no effect with dp=1");
+  if (form_.recompute.has_value()) o_.recompute = *FindRecompute(*form_.recompute);
+  if (form_.recompute_layers.has_value()) {
+    o_.recompute_layers = *form_.recompute_layers;
+    int64_t largest = 0;
+    for (int64_t stage = 0; stage < o_.pp; ++stage) {
+      int64_t layers = 0;
+      for (size_t i = stage; i < o_.layout.size(); i += o_.pp) layers += o_.layout[i];
+      largest = std::max(largest, layers);
+    }
+    if (o_.recompute_layers >= largest) {
+      Note("recompute=full:", o_.recompute_layers, " is all layers of every stage");
+    }
+  }
+  o_.attention = form_.attn.has_value() ? *FindAttention(*form_.attn) : profile_.default_attention;
+  if (form_.overlap.empty()) {
+    o_.overlap = profile_.default_overlap;
+  } else {
+    for (const std::string& word : form_.overlap) {
+      if (const auto overlap = FindOverlap(word)) o_.overlap.insert(*overlap);
+    }
+  }
+  if (o_.overlap.count(Overlap::kParam) > 0 && o_.zero == 0) {
+    if (!form_.overlap.empty()) Note("overlap=param has no effect with zero=0");
+    o_.overlap.erase(Overlap::kParam);
+  }
+  o_.bucket_bytes = form_.bucket_bytes.value_or(profile_.bucket_bytes);
+}
+
+void Chooser::Report() {
+  const auto yes_no = [](bool value) { return value ? "1" : "0"; };
+  auto& chosen = plan_.chosen;
+  chosen["dp"] = absl::StrCat(o_.dp);
+  chosen["tp"] = absl::StrCat(o_.tp);
+  chosen["sp"] = yes_no(o_.sp);
+  chosen["pp"] = absl::StrCat(o_.pp);
+  chosen["vpp"] = absl::StrCat(o_.vpp);
+  chosen["zero"] = absl::StrCat(o_.zero);
+  chosen["mb"] = absl::StrCat(o_.micro_batch);
+  chosen["accum"] = absl::StrCat(o_.micro_batches);
+  chosen["recompute"] =
+      o_.recompute_layers < 0
+          ? std::string(RecomputeName(o_.recompute))
+          : absl::StrCat(RecomputeName(o_.recompute), ":", o_.recompute_layers);
+  chosen["schedule"] = std::string(ScheduleName(o_.schedule));
+  chosen["attn"] = std::string(AttentionName(o_.attention));
+  chosen["overlap"] = OverlapText(o_.overlap);
+  chosen["bucket"] = PrintByteSize(o_.bucket_bytes);
+  chosen["layout"] = PrintLayout(o_.layout);
+  chosen["order"] = absl::StrJoin(o_.order, "-");
+  chosen["profile"] = profile_.name;
+  chosen["grad_dtype"] = std::string(DTypeName(profile_.grad_dtype));
+  chosen["reduce_dtype"] = std::string(DTypeName(profile_.reduce_dtype));
+  chosen["state_dtype"] = std::string(DTypeName(profile_.state_dtype));
+  chosen["master"] = yes_no(profile_.master_weights);
+  if (context_.vocab > 0) {
+    chosen["vocab"] = absl::StrCat(profile_.PaddedVocab(context_.vocab, o_.tp));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ChosenPlan> ChoosePlan(const ShortForm& form, const PlanContext& context,
+                                      const SoftwareProfile& profile) {
+  return Chooser(form, context, profile).Choose();
+}
+
+std::vector<int64_t> DefaultLayout(int64_t layers, int64_t stages) {
+  if (stages < 1 || layers < stages) return {};
+  const int64_t each = layers / stages, surplus = layers % stages;
+  std::vector<int64_t> layout(stages, each);
+  if (surplus == 0) return layout;
+  if ((layers + 2) % stages == 0 && (layers + 2) / stages > 1) {
+    std::fill(layout.begin(), layout.end(), (layers + 2) / stages);
+    layout.front() -= 1;
+    layout.back() -= 1;
+    return layout;
+  }
+  const int64_t begin = (stages - surplus) / 2;
+  for (int64_t i = begin; i < begin + surplus; ++i) layout[i] += 1;
+  return layout;
+}
+
+}  // namespace plancast

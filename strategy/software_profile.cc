@@ -1,0 +1,48 @@
+#include "strategy/software_profile.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/embedded_file.h"
+#include "base/suggest.h"
+#include "strategy/software_profiles.h"
+
+namespace plancast {
+
+int64_t SoftwareProfile::PaddedVocab(int64_t vocab, int64_t tp) const {
+  const int64_t multiple = vocab_pad_multiple * tp;
+  if (multiple <= 1) return vocab;
+  return (vocab + multiple - 1) / multiple * multiple;
+}
+
+SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
+  SoftwareProfile settled = *this;
+  for (DType* type : {&settled.grad_dtype, &settled.reduce_dtype, &settled.state_dtype}) {
+    if (*type == DType::kCompute) *type = StorageType(dtype);
+  }
+  if (bf16_gradients_in_fp32 && StorageType(dtype) == DType::kBf16) {
+    settled.grad_dtype = settled.reduce_dtype = DType::kFp32;
+  }
+  if (interleaved_p2p_overlaps && schedule == Schedule::kInterleaved) {
+    settled.p2p_blocking = settled.p2p_host_sync = false;
+  }
+  // Loss scaling is for fp16.
+  settled.fp16_overflow_check = fp16_overflow_check && dtype == DType::kFp16;
+  return settled;
+}
+
+absl::StatusOr<SoftwareProfile> FindSoftwareProfile(absl::string_view name) {
+  const EmbeddedFile* file = FindByStem(SoftwareProfiles(), name);
+  if (file == nullptr) {
+    const std::vector<std::string> names = SoftwareProfileNames();
+    return absl::NotFoundError(absl::StrCat("no software profile `", name, "`; there are ",
+                                            JoinQuoted(names), ".", DidYouMean(name, names)));
+  }
+  return ParseSoftwareProfile(file->contents, file->path);
+}
+
+std::vector<std::string> SoftwareProfileNames() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : SoftwareProfiles()) names.emplace_back(file.stem());
+  return names;
+}
+
+}  // namespace plancast

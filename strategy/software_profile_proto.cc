@@ -1,0 +1,109 @@
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+#include "proto/software_profile.pb.h"
+#include "proto/text_proto.h"
+#include "strategy/plan_names.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+namespace {
+
+absl::StatusOr<DType> Type(const std::string& name, absl::string_view field) {
+  if (name == "compute") return DType::kCompute;
+  ASSIGN_OR_RETURN(const DType type, ParseDType(name), _ << field);
+  return type;
+}
+
+absl::Status CheckFractions(const proto::SoftwareProfile& p) {
+  struct Figure {
+    absl::string_view name;
+    double value, low, high;
+  };
+  // The upper ends only catch slips of unit (milliseconds, percent).
+  for (const Figure& f : {Figure{"launch_s", p.launch_s(), 0, 0.01},
+                          Figure{"host_sync_s", p.host_sync_s(), 0, 1},
+                          Figure{"iteration_s", p.iteration_s(), 0, 100},
+                          Figure{"comm_scale", p.comm_scale(), 0.1, 10},
+                          Figure{"allocator_rounding", p.allocator_rounding(), 0, 1},
+                          Figure{"context_bytes", p.context_bytes(), 0, 1e11},
+                          Figure{"interference", p.interference(), 0, 1}}) {
+    if (f.value >= f.low && f.value <= f.high) continue;  // false for nan
+    return absl::InvalidArgumentError(
+        absl::StrCat(f.name, " is ", f.value, "; it must be from ", f.low, " to ", f.high, "."));
+  }
+  if (p.vocab_pad_multiple() < 0 || p.vocab_pad_multiple() > 1'000'000) {
+    return absl::InvalidArgumentError(absl::StrCat("vocab_pad_multiple is ", p.vocab_pad_multiple(),
+                                                   "; it must be from 0 to 1000000."));
+  }
+  if (p.bucket_bytes() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("bucket_bytes is ", p.bucket_bytes(), "; it must be positive."));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
+  RETURN_IF_ERROR(CheckFractions(p));
+  SoftwareProfile profile;
+  profile.name = p.name();
+  profile.description = p.description();
+
+  profile.fusions.insert(p.fusions().begin(), p.fusions().end());
+  const std::optional<Attention> attention = FindAttention(p.default_attention());
+  if (!attention.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("default_attention is `", p.default_attention(),
+                                                   "`; it must be `flash` or `unfused`."));
+  }
+  profile.default_attention = *attention;
+  profile.vocab_pad_multiple = p.vocab_pad_multiple();
+  ASSIGN_OR_RETURN(profile.grad_dtype, Type(p.grad_dtype(), "grad_dtype"));
+  ASSIGN_OR_RETURN(profile.reduce_dtype, Type(p.reduce_dtype(), "reduce_dtype"));
+  profile.master_weights = p.master_weights();
+  ASSIGN_OR_RETURN(profile.state_dtype, Type(p.state_dtype(), "state_dtype"));
+  profile.grad_clip = p.grad_clip();
+  profile.fp16_overflow_check = p.fp16_overflow_check();
+  profile.zero_grad = p.zero_grad();
+  profile.wgrad_overlaps_tp = p.wgrad_overlaps_tp();
+  profile.sp_saves_sharded = p.sp_saves_sharded();
+  profile.p2p_scatter_gather = p.p2p_scatter_gather();
+  profile.p2p_blocking = p.p2p_blocking();
+  profile.p2p_host_sync = p.p2p_host_sync();
+  for (const std::string& name : p.default_overlap()) {
+    const std::optional<Overlap> overlap = FindOverlap(name);
+    if (!overlap.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("default_overlap has `", name,
+                       "`; it may have `grad`, `param`, `tp`, `cp`, `ep`."));
+    }
+    profile.default_overlap.insert(*overlap);
+  }
+  profile.bucket_bytes = p.bucket_bytes();
+  profile.reduce_last_micro_batch_only = p.reduce_last_micro_batch_only();
+  profile.dropout = p.dropout();
+  profile.bf16_gradients_in_fp32 = p.bf16_gradients_in_fp32();
+  profile.interleaved_p2p_overlaps = p.interleaved_p2p_overlaps();
+
+  profile.launch_s = p.launch_s();
+  profile.host_sync_s = p.host_sync_s();
+  profile.iteration_s = p.iteration_s();
+  profile.comm_scale = p.comm_scale();
+  profile.allocator_rounding = p.allocator_rounding();
+  profile.context_bytes = p.context_bytes();
+  profile.interference = p.interference();
+  return profile;
+}
+
+}  // namespace
+
+absl::StatusOr<SoftwareProfile> ParseSoftwareProfile(absl::string_view text,
+                                                     absl::string_view what) {
+  ASSIGN_OR_RETURN(const auto message, ParseTextProto<proto::SoftwareProfile>(text, what));
+  ASSIGN_OR_RETURN(SoftwareProfile profile, FromProto(message), _ << what);
+  return profile;
+}
+
+}  // namespace plancast

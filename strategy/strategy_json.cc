@@ -1,0 +1,182 @@
+#include <google/protobuf/struct.pb.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+#include "proto/json.h"
+#include "strategy/byte_size.h"
+#include "strategy/plan_names.h"
+#include "strategy/strategy_tree.h"
+
+// The JSON of a strategy tree, read by hand from a generic value: its keys are
+// paths and axes, which a message type cannot say.
+
+namespace plancast {
+namespace {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
+absl::Status Wrong(absl::string_view place, absl::string_view right) {
+  return absl::InvalidArgumentError(absl::StrCat("`", place, "` must be ", right, "."));
+}
+
+absl::StatusOr<std::string> Text(const Value& value, absl::string_view place) {
+  if (value.kind_case() != Value::kStringValue) return Wrong(place, "a string");
+  return value.string_value();
+}
+
+absl::StatusOr<const Struct*> Object(const Value& value, absl::string_view place,
+                                     absl::string_view example) {
+  if (value.kind_case() != Value::kStructValue) {
+    return Wrong(place, absl::StrCat("an object, as in ", example));
+  }
+  return &value.struct_value();
+}
+
+absl::Status CheckKeys(const Struct& object, absl::string_view place, const Words& known) {
+  for (const auto& [key, value] : object.fields()) {
+    const auto& words = known.views();
+    if (std::find(words.begin(), words.end(), key) != words.end()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("no key `", key, "` ", place, "; the keys are ",
+                                                   JoinQuoted(known), ".", DidYouMean(key, known)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> Dims(const Value& value, absl::string_view place) {
+  if (value.kind_case() == Value::kStringValue) {
+    return std::vector<std::string>{value.string_value()};
+  }
+  if (value.kind_case() != Value::kListValue) {
+    return Wrong(place, "a list of dims, as in [\"heads\", \"ffn\"]");
+  }
+  std::vector<std::string> dims;
+  for (const Value& element : value.list_value().values()) {
+    ASSIGN_OR_RETURN(std::string dim, Text(element, place));
+    dims.push_back(std::move(dim));
+  }
+  return dims;
+}
+
+// A JSON object has no order: slowest axis of the default mesh first, others
+// after it by name.
+int AxisRank(absl::string_view axis) {
+  const std::vector<absl::string_view> order = {"pp", "dp", "ep", "cp", "tp"};
+  return static_cast<int>(std::find(order.begin(), order.end(), axis) - order.begin());
+}
+
+absl::Status ReadSplit(const Value& value, absl::string_view place, Directives& node) {
+  ASSIGN_OR_RETURN(const Struct* axes, Object(value, place, "{\"tp\": [\"heads\"]}"));
+  std::vector<SplitDirective> splits;
+  for (const auto& [axis, dims_value] : axes->fields()) {
+    ASSIGN_OR_RETURN(std::vector<std::string> dims,
+                     Dims(dims_value, absl::StrCat(place, ".", axis)));
+    splits.push_back({axis, std::move(dims)});
+  }
+  std::sort(splits.begin(), splits.end(), [](const SplitDirective& a, const SplitDirective& b) {
+    return std::make_pair(AxisRank(a.axis), a.axis) < std::make_pair(AxisRank(b.axis), b.axis);
+  });
+  for (SplitDirective& split : splits) node.SetSplit(std::move(split));
+  return absl::OkStatus();
+}
+
+absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& node) {
+  const std::string place = absl::StrCat("nodes[\"", path, "\"]");
+  RETURN_IF_ERROR(CheckKeys(object, absl::StrCat("in ", place),
+                            {"split", "recompute", "home", "bucket"}));
+  for (const auto& [key, value] : object.fields()) {
+    const std::string field = absl::StrCat(place, ".", key);
+    if (key == "split") {
+      RETURN_IF_ERROR(ReadSplit(value, field, node));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::string text, Text(value, field));
+    if (key == "home") {
+      node.home = text;
+    } else if (key == "recompute") {
+      node.recompute = FindRecompute(text);
+      if (!node.recompute.has_value()) {
+        return Wrong(field, absl::StrCat("`none`, `selective` or `full`, not `", text, "`"));
+      }
+    } else {
+      ASSIGN_OR_RETURN(node.bucket_bytes, ParseByteSize(text), _ << "`" << field << "`");
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Quote(absl::string_view text) {
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"");
+}
+
+std::string NodeJson(const Directives& node) {
+  std::vector<std::string> fields;
+  if (!node.split.empty()) {
+    std::vector<std::string> splits;
+    for (const SplitDirective& split : node.split) {
+      std::vector<std::string> dims;
+      for (const std::string& dim : split.dims) dims.push_back(Quote(dim));
+      splits.push_back(absl::StrCat(Quote(split.axis), ": [", absl::StrJoin(dims, ", "), "]"));
+    }
+    fields.push_back(absl::StrCat("\"split\": {", absl::StrJoin(splits, ", "), "}"));
+  }
+  if (node.recompute.has_value()) {
+    fields.push_back(absl::StrCat("\"recompute\": ", Quote(RecomputeName(*node.recompute))));
+  }
+  if (node.home.has_value()) fields.push_back(absl::StrCat("\"home\": ", Quote(*node.home)));
+  if (node.bucket_bytes.has_value()) {
+    fields.push_back(absl::StrCat("\"bucket\": ", Quote(PrintByteSize(*node.bucket_bytes))));
+  }
+  return absl::StrCat("{", absl::StrJoin(fields, ", "), "}");
+}
+
+absl::StatusOr<StrategyTree> ReadTree(const Struct& object) {
+  RETURN_IF_ERROR(CheckKeys(object, "in a strategy", {"plan", "nodes"}));
+  ShortForm form;
+  if (const auto plan = object.fields().find("plan"); plan != object.fields().end()) {
+    ASSIGN_OR_RETURN(const std::string text, Text(plan->second, "plan"));
+    ASSIGN_OR_RETURN(form, ParseShortForm(text));
+  }
+  StrategyTree tree = StrategyTree::FromShortForm(form);
+  const auto nodes = object.fields().find("nodes");
+  if (nodes == object.fields().end()) return tree;
+  ASSIGN_OR_RETURN(const Struct* paths, Object(nodes->second, "nodes",
+                                               "{\"layers.*.attn\": {\"recompute\": \"full\"}}"));
+  for (const auto& [path, value] : paths->fields()) {
+    ASSIGN_OR_RETURN(const Struct* said,
+                     Object(value, absl::StrCat("nodes[\"", path, "\"]"),
+                            "{\"split\": {\"tp\": [\"heads\"]}, \"recompute\": \"full\"}"));
+    ASSIGN_OR_RETURN(Directives * node, tree.Node(path));
+    RETURN_IF_ERROR(ReadNode(*said, path, *node));
+  }
+  return tree;
+}
+
+}  // namespace
+
+absl::StatusOr<StrategyTree> StrategyTree::FromJson(absl::string_view json,
+                                                    absl::string_view what) {
+  ASSIGN_OR_RETURN(const Struct object, ParseJson<Struct>(json, what));
+  ASSIGN_OR_RETURN(StrategyTree tree, ReadTree(object), _ << what);
+  return tree;
+}
+
+std::string StrategyTree::ToJson() const {
+  std::vector<std::string> nodes;
+  for (const auto& [path, node] : nodes_) {
+    nodes.push_back(absl::StrCat("    ", Quote(path), ": ", NodeJson(node)));
+  }
+  return absl::StrCat("{\n  \"plan\": ", Quote(PrintShortForm(plan_)), ",\n  \"nodes\": {",
+                      nodes.empty() ? "" : absl::StrCat("\n", absl::StrJoin(nodes, ",\n"), "\n  "),
+                      "}\n}\n");
+}
+
+}  // namespace plancast

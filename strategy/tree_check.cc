@@ -1,0 +1,98 @@
+#include "strategy/tree_check.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+
+namespace plancast {
+namespace {
+
+absl::Status CheckAxis(absl::string_view axis, absl::Span<const MeshAxis> mesh) {
+  std::vector<std::string> names, sizes;
+  for (const auto& [name, size] : mesh) {
+    if (name == axis) return absl::OkStatus();
+    names.push_back(name);
+    sizes.push_back(absl::StrCat("`", name, "` (", size, ")"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("no mesh axis `", axis, "`; the mesh has ",
+                                                 absl::StrJoin(sizes, ", "), ".",
+                                                 DidYouMean(axis, names)));
+}
+
+bool Matches(absl::string_view pattern, absl::string_view component) {
+  return pattern == "*" || pattern == component;
+}
+
+// Every path that a node could have: the ops' own and their ancestors'.
+std::set<std::string> Modules(absl::Span<const std::string> ops) {
+  std::set<std::string> modules;
+  for (const std::string& op : ops) {
+    for (size_t dot = op.find('.'); dot != std::string::npos; dot = op.find('.', dot + 1)) {
+      modules.insert(op.substr(0, dot));
+    }
+    modules.insert(op);
+  }
+  return modules;
+}
+
+absl::Status CheckPath(absl::string_view path, const std::set<std::string>& modules) {
+  const std::vector<absl::string_view> pattern = absl::StrSplit(path, '.');
+  for (const std::string& module : modules) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(module, '.');
+    if (parts.size() == pattern.size() &&
+        std::equal(pattern.begin(), pattern.end(), parts.begin(), Matches)) {
+      return absl::OkStatus();
+    }
+  }
+  std::string suggestion = DidYouMean(path, modules);
+  if (suggestion.empty()) {
+    std::vector<std::string> top;
+    for (const std::string& module : modules) {
+      if (std::count(module.begin(), module.end(), '.') <= 2) top.push_back(module);
+    }
+    suggestion = absl::StrCat(" There are ", JoinQuoted(top), ".");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("nothing in the model is at `", path, "`.", suggestion));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> HomeAxis(absl::string_view home) {
+  if (home == "replicate") return std::string();
+  absl::string_view axis = home;
+  if (absl::ConsumePrefix(&axis, "shard(") && absl::ConsumeSuffix(&axis, ")") && !axis.empty()) {
+    return std::string(axis);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "`", home, "` is not a home layout. Write `replicate`, or `shard(dp)` for an axis `dp`."));
+}
+
+absl::Status CheckTree(const StrategyTree& tree, absl::Span<const MeshAxis> mesh,
+                       absl::Span<const std::string> ops) {
+  const std::set<std::string> modules = Modules(ops);
+  for (const auto& [path, node] : tree.nodes()) {
+    const std::string place = path.empty() ? "the root" : absl::StrCat("`", path, "`");
+    if (!path.empty() && !ops.empty()) {
+      RETURN_IF_ERROR(CheckPath(path, modules));
+    }
+    for (const SplitDirective& split : node.split) {
+      RETURN_IF_ERROR(CheckAxis(split.axis, mesh)) << place;
+    }
+    if (node.home.has_value()) {
+      ASSIGN_OR_RETURN(const std::string axis, HomeAxis(*node.home), _ << place);
+      if (!axis.empty()) {
+        RETURN_IF_ERROR(CheckAxis(axis, mesh)) << place;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace plancast
