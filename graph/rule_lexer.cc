@@ -11,7 +11,7 @@ namespace plancast {
 namespace {
 
 bool IsNameStart(char c) { return absl::ascii_isalpha(c) || c == '_'; }
-bool IsNamePart(char c) { return absl::ascii_isalnum(c) || c == '_'; }
+bool IsNamePart(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 
 // Length of the decimal number that `text` begins with, 0 if none does.
 size_t NumberLength(absl::string_view text) {
