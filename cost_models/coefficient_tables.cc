@@ -1,0 +1,167 @@
+#include "cost_models/coefficient_tables.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "cost_models/coefficients_data.h"
+#include "cost_models/coefficients_proto.h"
+#include "cost_models/matmul_unit.h"
+#include "proto/kernel_cost.pb.h"
+#include "proto/text_proto.h"
+
+namespace plancast {
+namespace {
+
+template <typename Coefficients>
+CoefficientEntry<Coefficients> MakeEntry(const proto::KernelCostCoefficients& file,
+                                         const proto::Fit& fit, Coefficients coefficients) {
+  CoefficientEntry<Coefficients> entry;
+  entry.gpu = file.gpu();
+  entry.sms = file.sms();
+  entry.speed_grade = file.speed_grade();
+  entry.coefficients = std::move(coefficients);
+  entry.provenance = {Knowledge::kCalibrated,
+                      absl::StrCat(file.gpu(), ", ", fit.data(), ", ", fit.date())};
+  entry.factor_sigma = fit.factor_sigma();
+  entry.sigma = fit.sigma();
+  return entry;
+}
+
+template <typename Coefficients>
+double MedianOf(const std::vector<const Coefficients*>& all, double Coefficients::*field) {
+  std::vector<double> values;
+  for (const Coefficients* one : all) values.push_back(one->*field);
+  std::sort(values.begin(), values.end());
+  size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+// Medians of the fields; everything else from the first.
+template <typename Coefficients>
+Coefficients Medians(const std::vector<const Coefficients*>& all,
+                     std::initializer_list<double Coefficients::*> fields) {
+  Coefficients result = *all[0];
+  for (double Coefficients::*field : fields) result.*field = MedianOf(all, field);
+  return result;
+}
+
+GemmCoefficients GemmMedians(const std::vector<const GemmCoefficients*>& all) {
+  using C = GemmCoefficients;
+  return Medians<C>(all, {&C::mma_fraction, &C::tile_overhead_s, &C::wave_quantization,
+                          &C::memory_fraction, &C::small_tile_cost, &C::floor_s,
+                          &C::sustained_loss, &C::quantize_bytes, &C::forward_factor,
+                          &C::dgrad_factor, &C::wgrad_factor});
+}
+
+AttentionCoefficients AttentionMedians(const std::vector<const AttentionCoefficients*>& all) {
+  using C = AttentionCoefficients;
+  return Medians<C>(all, {&C::mma_fraction, &C::softmax_dim, &C::tail, &C::floor_s,
+                          &C::causal_loss, &C::backward_factor, &C::backward_floor_s,
+                          &C::memory_fraction, &C::backward_factor_sigma, &C::backward_sigma});
+}
+
+MemoryCoefficients MemoryMedians(const std::vector<const MemoryCoefficients*>& all) {
+  using C = MemoryCoefficients;
+  return Medians<C>(all, {&C::memory_fraction, &C::floor_s});
+}
+
+}  // namespace
+
+CoefficientTables::ByType& CoefficientTables::OfType(absl::string_view dtype) {
+  for (ByType& type : types_) {
+    if (type.dtype == dtype) return type;
+  }
+  types_.push_back({std::string(dtype), {}, {}});
+  return types_.back();
+}
+
+const CoefficientTables::ByType* CoefficientTables::FindType(absl::string_view dtype) const {
+  for (const ByType& type : types_) {
+    if (type.dtype == dtype) return &type;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const EmbeddedFile> files) {
+  CoefficientTables tables;
+  bool has_roofline = false;
+  double gemm_sigma = 0.15, attention_sigma = 0.15, memory_sigma = 0.1;
+  for (const EmbeddedFile& file : files) {
+    ASSIGN_OR_RETURN(auto in,
+                     ParseTextProto<proto::KernelCostCoefficients>(file.contents, file.path));
+    for (const proto::GemmCoefficients& gemm : in.gemm()) {
+      ASSIGN_OR_RETURN(GemmCoefficients parsed, FromProto(gemm),
+                       _ << file.path << ": gemm " << gemm.dtype());
+      tables.OfType(gemm.dtype()).gemm.Add(MakeEntry(in, gemm.fit(), std::move(parsed)));
+    }
+    for (const proto::AttentionCoefficients& attention : in.attention()) {
+      ASSIGN_OR_RETURN(AttentionCoefficients parsed, FromProto(attention),
+                       _ << file.path << ": attention " << attention.dtype());
+      tables.OfType(attention.dtype()).attention.Add(MakeEntry(in, attention.fit(), parsed));
+    }
+    if (in.has_memory()) {
+      ASSIGN_OR_RETURN(MemoryCoefficients parsed, FromProto(in.memory()),
+                       _ << file.path << ": memory");
+      tables.memory_.Add(MakeEntry(in, in.memory().fit(), parsed));
+    }
+    if (in.has_roofline()) {
+      const proto::Fit& fit = in.roofline().fit();
+      ASSIGN_OR_RETURN(RooflineCoefficients parsed, FromProto(in.roofline()),
+                       _ << file.path << ": roofline");
+      tables.roofline_ = MakeEntry(in, fit, parsed);
+      tables.roofline_.provenance = {
+          Knowledge::kAnalytic, absl::StrCat("roofline with sustained fractions, ",
+                                             fit.data(), ", ", fit.date())};
+      has_roofline = true;
+    }
+    if (in.has_extrapolated_gemm_sigma()) gemm_sigma = in.extrapolated_gemm_sigma();
+    if (in.has_extrapolated_attention_sigma()) attention_sigma = in.extrapolated_attention_sigma();
+    if (in.has_extrapolated_memory_sigma()) memory_sigma = in.extrapolated_memory_sigma();
+  }
+  if (!has_roofline) {
+    return absl::InvalidArgumentError(
+        "no file has `roofline`, which prices what nothing else does. `plancast calibrate` "
+        "writes it to generic.textproto.");
+  }
+  for (ByType& type : tables.types_) {
+    type.gemm.Finish(absl::StrCat("gemm tile model ", type.dtype), gemm_sigma, GemmMedians);
+    type.attention.Finish(absl::StrCat("flash attention model ", type.dtype), attention_sigma,
+                          AttentionMedians);
+  }
+  tables.memory_.Finish("memory bandwidth model", memory_sigma, MemoryMedians);
+  return tables;
+}
+
+const CoefficientTables& CoefficientTables::Shipped() {
+  static const CoefficientTables* const tables = [] {
+    absl::StatusOr<CoefficientTables> parsed = Parse(CoefficientsData());
+    PLANCAST_CHECK_OK(parsed);
+    return new CoefficientTables(*std::move(parsed));
+  }();
+  return *tables;
+}
+
+const CoefficientEntry<GemmCoefficients>* CoefficientTables::FindGemm(
+    absl::string_view dtype, const DeviceType& device) const {
+  const ByType* type = FindType(dtype);
+  return type == nullptr ? nullptr
+                         : type->gemm.Find(device.name, device.sms, SpeedGrade(device));
+}
+
+const CoefficientEntry<AttentionCoefficients>* CoefficientTables::FindAttention(
+    absl::string_view dtype, const DeviceType& device) const {
+  const ByType* type = FindType(dtype);
+  return type == nullptr ? nullptr
+                         : type->attention.Find(device.name, device.sms, SpeedGrade(device));
+}
+
+const CoefficientEntry<MemoryCoefficients>* CoefficientTables::FindMemory(
+    const DeviceType& device) const {
+  return memory_.Find(device.name, device.sms, SpeedGrade(device));
+}
+
+}  // namespace plancast

@@ -1,0 +1,50 @@
+#ifndef PLANCAST_COST_MODELS_COEFFICIENTS_H_
+#define PLANCAST_COST_MODELS_COEFFICIENTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace plancast {
+
+// The coefficients of the cost models; proto/kernel_cost.proto explains each.
+
+struct GemmCoefficients {
+  struct Tile {
+    int64_t m = 0, n = 0;
+    double slowdown = 0;  // sqrt(largest area / area) - 1, times small_tile_cost
+  };
+  std::vector<Tile> tiles;
+  std::vector<int> splits;
+  double mma_fraction = 0, tile_overhead_s = 0, wave_quantization = 0, memory_fraction = 0,
+         small_tile_cost = 0, floor_s = 0, sustained_loss = 0, quantize_bytes = 0;
+  double forward_factor = 1, dgrad_factor = 1, wgrad_factor = 1;
+
+  absl::Status Verify() const;
+};
+
+struct AttentionCoefficients {
+  double mma_fraction = 0, softmax_dim = 0, tail = 0, floor_s = 0, causal_loss = 0,
+         backward_factor = 0, backward_floor_s = 0, memory_fraction = 0;
+  // Errors of the backward figures; Entry::known holds those of forward.
+  double backward_factor_sigma = 0, backward_sigma = 0;
+
+  absl::Status Verify() const;
+};
+
+struct MemoryCoefficients {
+  double memory_fraction = 0, floor_s = 0;
+
+  absl::Status Verify() const;
+};
+
+struct RooflineCoefficients {
+  double compute_fraction = 0, memory_fraction = 0, floor_s = 0;
+
+  absl::Status Verify() const;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COST_MODELS_COEFFICIENTS_H_

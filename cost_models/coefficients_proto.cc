@@ -1,0 +1,66 @@
+#include "cost_models/coefficients_proto.h"
+
+#include <cmath>
+
+#include "base/status_macros.h"
+
+namespace plancast {
+namespace {
+
+// Tiles are compared with this one (256x128).
+constexpr double kLargestTile = 256 * 128;
+
+}  // namespace
+
+absl::StatusOr<GemmCoefficients> FromProto(const proto::GemmCoefficients& in) {
+  GemmCoefficients out;
+  for (const proto::Tile& tile : in.tile()) {
+    double area = static_cast<double>(tile.m()) * tile.n();
+    out.tiles.push_back(
+        {tile.m(), tile.n(), area > 0 ? std::sqrt(kLargestTile / area) - 1 : 0.0});
+  }
+  out.splits.assign(in.split_k().begin(), in.split_k().end());
+  out.mma_fraction = in.mma_fraction();
+  out.tile_overhead_s = in.tile_overhead_s();
+  out.wave_quantization = in.wave_quantization();
+  out.memory_fraction = in.memory_fraction();
+  out.small_tile_cost = in.small_tile_cost();
+  out.floor_s = in.floor_s();
+  out.sustained_loss = in.sustained_loss();
+  out.quantize_bytes = in.quantize_bytes();
+  if (in.has_forward_factor()) out.forward_factor = in.forward_factor();
+  if (in.has_dgrad_factor()) out.dgrad_factor = in.dgrad_factor();
+  if (in.has_wgrad_factor()) out.wgrad_factor = in.wgrad_factor();
+  RETURN_IF_ERROR(out.Verify());
+  return out;
+}
+
+absl::StatusOr<AttentionCoefficients> FromProto(const proto::AttentionCoefficients& in) {
+  AttentionCoefficients out;
+  out.mma_fraction = in.mma_fraction();
+  out.softmax_dim = in.softmax_dim();
+  out.tail = in.tail();
+  out.floor_s = in.floor_s();
+  out.causal_loss = in.causal_loss();
+  out.backward_factor = in.backward_factor();
+  out.backward_floor_s = in.backward_floor_s();
+  out.memory_fraction = in.memory_fraction();
+  out.backward_factor_sigma = in.backward_fit().factor_sigma();
+  out.backward_sigma = in.backward_fit().sigma();
+  RETURN_IF_ERROR(out.Verify());
+  return out;
+}
+
+absl::StatusOr<MemoryCoefficients> FromProto(const proto::MemoryCoefficients& in) {
+  MemoryCoefficients out{in.memory_fraction(), in.floor_s()};
+  RETURN_IF_ERROR(out.Verify());
+  return out;
+}
+
+absl::StatusOr<RooflineCoefficients> FromProto(const proto::RooflineCoefficients& in) {
+  RooflineCoefficients out{in.compute_fraction(), in.memory_fraction(), in.floor_s()};
+  RETURN_IF_ERROR(out.Verify());
+  return out;
+}
+
+}  // namespace plancast

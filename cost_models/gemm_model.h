@@ -1,0 +1,28 @@
+#ifndef PLANCAST_COST_MODELS_GEMM_MODEL_H_
+#define PLANCAST_COST_MODELS_GEMM_MODEL_H_
+
+#include <optional>
+
+#include "cost_models/coefficient_tables.h"
+#include "cost_models/kernel_cost.h"
+
+namespace plancast {
+
+// Prices GEMMs by tiles and waves: thread blocks of one output tile each are
+// dealt to the SMs in waves; the library chooses the tile and how many parts k
+// is split into; compute overlaps memory traffic. docs/cost_models.md has the
+// formula.
+class GemmTileModel : public KernelCostModel {
+ public:
+  // `tables` must outlive the model.
+  explicit GemmTileModel(const CoefficientTables& tables) : tables_(tables) {}
+  std::optional<KernelCost> Estimate(const KernelSpec& kernel,
+                                     const DeviceType& device) const override;
+
+ private:
+  const CoefficientTables& tables_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COST_MODELS_GEMM_MODEL_H_

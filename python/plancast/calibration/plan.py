@@ -1,0 +1,126 @@
+"""Which measured rows stand for which coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .rows import ALIASES, Gpu, Rows
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Rows of one source for one GPU."""
+
+    gpu: Gpu
+    dtype: str  # of the coefficients
+    peak: float
+    rows: Rows
+    data: str  # for people: file and source
+
+
+# GEMM: per coefficient type, the first (source, dtype of the rows) that a GPU
+# has enough rows of.
+GEMM_CHOICES = {
+    "bf16": [("aic", "bf16"), ("vidur", "fp16"), ("deepbench", "fp16(mixed fp32 acc)"),
+             ("deepbench", "fp16(pseudo,fp32 math)")],
+    "fp8": [("aic", "fp8")],
+    "nvfp4": [("aic", "nvfp4")],
+    "fp32": [("neusight", "fp32"), ("deepbench", "fp32")],
+}  # fmt: skip
+PEAK = {"bf16": "fp16", "nvfp4": "fp4", "fp8": "fp8", "fp32": "fp32"}
+# GPUs are compared by what they sustain of a peak that is well known; the data
+# of these sources is not of that kind.
+LEFT_OUT = {"Intel-Arc-B60"}
+MIN_ROWS = 100
+# Coefficients are fitted to as many rows as a fit can use; more are thinned.
+MAX_ROWS = 1500
+
+# Attention, forward: per GPU the kernels that training would run, best first.
+ATTENTION_CHOICES = [
+    ("cudnn",),
+    ("te/flash",),
+    ("sglang 0.5.14 fa3", "sglang 0.5.14 flash_attention_v3"),
+    ("sglang 0.5.14 trtllm_mha",),
+    ("sglang 0.5.10 flash_attention",),
+    ("sglang 0.5.14 flashinfer", "vllm 0.24.0 vllm_flash_attn_fa2"),
+]
+
+
+def _gpu_names(rows: Rows) -> list[str]:
+    return sorted(set(rows["gpu"]) - LEFT_OUT)
+
+
+def _without_launch_floor(rows: Rows) -> Rows:
+    """Eager timings below three times their floor measure the host, not the GPU."""
+    eager = np.char.startswith(rows["timing"].astype(str), "event_eager")
+    if not eager.any():
+        return rows
+    floor = np.quantile(rows["time_us"][eager], 0.02)
+    return rows[~eager | (rows["time_us"] > 3 * floor)]
+
+
+def select_gemm(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
+    result = []
+    done = set()
+    for dtype, choices in GEMM_CHOICES.items():
+        for source, row_dtype in choices:
+            of_source = rows[(rows["source"] == source) & (rows["dtype"] == row_dtype)]
+            for name in _gpu_names(of_source):
+                gpu = gpus[ALIASES.get(name, name)]
+                peak = gpu.peaks[PEAK[dtype]]
+                chosen = _without_launch_floor(of_source[of_source["gpu"] == name])
+                if (gpu.name, dtype) in done or not peak or len(chosen) < MIN_ROWS:
+                    continue
+                every = -(-len(chosen) // MAX_ROWS)
+                done.add((gpu.name, dtype))
+                result.append(
+                    Selection(gpu, dtype, peak, chosen[np.arange(0, len(chosen), every)],
+                              f"gemm.csv ({source} {row_dtype})")
+                )  # fmt: skip
+    return result
+
+
+def other_gemm_sources(rows: Rows, selection: Selection) -> list[tuple[str, str, Rows]]:
+    """(source, layout, rows) of other measurements of the same GPU and type,
+    timed on the GPU."""
+    same = {alias for alias, name in ALIASES.items() if name == selection.gpu.name}
+    same.add(selection.gpu.name)
+    kinds = {"bf16": ("bf16", "fp16")}.get(selection.dtype, (selection.dtype,))
+    found = rows[rows.is_in("gpu", same) & rows.is_in("dtype", kinds)]
+    result = []
+    for source in sorted(set(found["source"])):
+        of_source = found[found["source"] == source]
+        if f"({source} " in selection.data or of_source["timing"][0] in ("event_eager", "best"):
+            continue
+        for layout in sorted(set(of_source["layout"])):
+            result.append((source, layout, of_source[of_source["layout"] == layout]))
+    return result
+
+
+def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
+    """Forward and backward rows together, one selection a GPU, 16-bit."""
+    usable = rows[
+        (rows["window"] == 0) & rows.is_in("dtype", ("bf16", "fp16")) & (rows["phase"] != "decode_fwd")
+    ]
+    result = []
+    for name in _gpu_names(usable):
+        of_gpu = usable[usable["gpu"] == name]
+        for choice in ATTENTION_CHOICES:
+            mask = np.array([
+                any(impl == c or (c == "te/flash" and impl.startswith(c)) for c in choice)
+                for impl in of_gpu["impl"]
+            ], dtype=bool)  # fmt: skip
+            if mask.sum() < 20:
+                continue
+            chosen = of_gpu[mask]
+            if "te/flash" in choice:  # timed eagerly, see _without_launch_floor
+                forward = chosen["phase"] == "train_fwd"
+                floor = chosen["time_us"][forward].min()
+                chosen = chosen[~forward | (chosen["time_us"] > 2 * floor)]
+            gpu = gpus[name]
+            data = f"attention.csv ({', '.join(choice)})"
+            result.append(Selection(gpu, "bf16", gpu.peaks["bf16"], chosen, data))
+            break
+    return result
