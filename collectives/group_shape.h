@@ -1,0 +1,33 @@
+#ifndef PLANCAST_COLLECTIVES_GROUP_SHAPE_H_
+#define PLANCAST_COLLECTIVES_GROUP_SHAPE_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "cluster/machine.h"
+#include "collectives/realise.h"
+
+namespace plancast {
+
+// How a group lies on a machine. A node is a set of devices joined without the
+// network: an NVLink domain, mostly one host. Where nodes hold different numbers
+// of members, the figures are those of the node with the most members.
+struct GroupShape {
+  int64_t members = 1;
+  int64_t nodes = 1;
+  int64_t per_node = 1;      // members of one node
+  int64_t nics = 1;          // network interfaces next to the members of a node
+  int64_t switches = 1;      // PCIe switches with members, of one host
+  int64_t pods = 1;
+  int64_t pod_uplinks = 1;   // uplinks of a pod that serve members
+  int64_t per_pod = 1;       // members of one pod
+};
+
+// Fails where the group leaves the machine or a dimension is not positive.
+// Takes time in the members of one node for groups that lie evenly, in all
+// members for others.
+absl::StatusOr<GroupShape> ShapeOf(const Machine& machine, const GroupPattern& group);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COLLECTIVES_GROUP_SHAPE_H_

@@ -1,0 +1,68 @@
+#include "collectives/traffic.h"
+
+namespace plancast {
+
+std::optional<Traffic> PairwiseTraffic(const GroupShape& shape, CollectiveKind kind) {
+  if (kind != CollectiveKind::kAllToAll) return std::nullopt;
+  const double n = shape.members, k = shape.per_node;
+  Traffic traffic;
+  traffic.algorithm = Algorithm::kPairwise;
+  traffic.node_hops = k - 1;
+  traffic.network_hops = n - k;
+  traffic.port = (k - 1) / n;
+  if (shape.switches > 1) {
+    // What the members of a host send to other switches of theirs.
+    const double near = k / shape.switches;
+    traffic.bridge = k * (k - near) / n;
+  }
+  traffic.nic = k * (n - k) / n / shape.nics;
+  if (shape.pods > 1) {
+    traffic.spine = shape.per_pod * (n - shape.per_pod) / n / shape.pod_uplinks;
+  }
+  return traffic;
+}
+
+std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kind) {
+  if (kind != CollectiveKind::kPermute && kind != CollectiveKind::kSendRecv) return std::nullopt;
+  Traffic traffic;
+  traffic.algorithm = Algorithm::kDirect;
+  if (shape.per_node > 1) {
+    traffic.node_hops = 1;
+    traffic.port = 1;
+  }
+  if (shape.switches > 1) traffic.bridge = shape.switches;
+  if (shape.nodes > 1) {
+    // One member of each node sends to the next node: on one interface, whichever
+    // of its node's.
+    traffic.node_hops = 0;
+    traffic.network_hops = 1;
+    traffic.nic = 1.0 / shape.nics;
+    traffic.nic_flow = 1;
+  }
+  if (shape.pods > 1) {
+    traffic.spine_hops = 1;
+    traffic.spine = 1.0 / shape.pod_uplinks;
+  }
+  return traffic;
+}
+
+std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape,
+                                 CollectiveKind kind) {
+  switch (algorithm) {
+    case Algorithm::kRing:
+      return RingTraffic(shape, kind);
+    case Algorithm::kTree:
+      return TreeTraffic(shape, kind);
+    case Algorithm::kNvls:
+      return NvlsTraffic(shape, kind);
+    case Algorithm::kNvlsTree:
+      return NvlsTreeTraffic(shape, kind);
+    case Algorithm::kPairwise:
+      return PairwiseTraffic(shape, kind);
+    case Algorithm::kDirect:
+      return DirectTraffic(shape, kind);
+  }
+  return std::nullopt;
+}
+
+}  // namespace plancast

@@ -1,0 +1,86 @@
+#include "collectives/price.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace plancast {
+namespace {
+
+const LinkClass* ClassOf(const Machine& machine, int index) {
+  return index < 0 ? nullptr : &machine.link_classes()[index];
+}
+
+}  // namespace
+
+LinkCosts::LinkCosts(const Machine& machine, const ProtocolCosts& costs)
+    : machine(machine),
+      node(costs.Of(machine.spec().intra_link)),
+      network(costs.Of(machine.spec().fabric)),
+      port(ClassOf(machine, machine.intra_class())),
+      bridge(ClassOf(machine, machine.FindLinkClass(LinkKind::kHostBridge))),
+      nic(ClassOf(machine, machine.FindLinkClass(LinkKind::kNic))),
+      spine(ClassOf(machine, machine.FindLinkClass(LinkKind::kSpine))) {}
+
+std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& shape,
+                                   const Traffic& traffic, Protocol protocol, CollectiveKind kind,
+                                   int64_t bytes, double bandwidth_scale) {
+  const bool networked = shape.nodes > 1;
+  // Inside the nodes a tree over them runs as switches or chains do.
+  Algorithm inside = traffic.algorithm;
+  if (inside == Algorithm::kNvlsTree) inside = Algorithm::kNvls;
+  if (inside == Algorithm::kTree) inside = Algorithm::kRing;
+  const ProtocolCost* node = nullptr;
+  const ProtocolCost* network = nullptr;
+  if (shape.per_node > 1) {
+    node = links.node.Find(inside, protocol, kind);
+    if (node == nullptr) return std::nullopt;
+  }
+  if (networked) {
+    network = links.network.Find(traffic.algorithm, protocol, kind);
+    if (network == nullptr) return std::nullopt;
+  }
+
+  PricedTraffic priced;
+  priced.traffic = traffic;
+  priced.protocol = protocol;
+  priced.cost = networked ? network : node;
+  priced.measured = networked ? links.network.measured : links.node.measured;
+
+  double hops = 0;                                           // seconds
+  double slowest = 1 / std::numeric_limits<double>::max();  // seconds per byte
+  const auto add = [&](double load, const LinkClass& link, double& total) {
+    total = load / bandwidth_scale;
+    slowest = std::max(slowest, total / link.bytes_per_s);
+  };
+  if (node != nullptr) {
+    hops += traffic.node_hops * (links.port->latency_s + node->hop_s);
+    if (traffic.port > 0) {
+      add((traffic.port + node->local_share) / node->efficiency, *links.port, priced.port);
+      slowest = std::max(slowest, traffic.port / node->efficiency / bandwidth_scale /
+                                      (links.port->bytes_per_s *
+                                       links.machine.MeshShare(shape.per_node)));
+    }
+    if (traffic.bridge > 0 && links.bridge != nullptr) {
+      add(traffic.bridge / node->bridge_efficiency, *links.bridge, priced.bridge);
+    }
+  }
+  if (network != nullptr) {
+    hops += traffic.network_hops * (links.nic->latency_s + network->hop_s);
+    add(traffic.nic / network->efficiency, *links.nic, priced.nic);
+    slowest = std::max(slowest, traffic.nic_flow / network->efficiency / bandwidth_scale /
+                                    links.nic->bytes_per_s);
+    if (shape.pods > 1 && links.spine != nullptr) {
+      hops += traffic.spine_hops * links.spine->latency_s;
+      add(traffic.spine / network->efficiency, *links.spine, priced.spine);
+    }
+  }
+  priced.rate_cap = 1 / slowest;
+  // Chunks fill the pipeline: with the best chunk size, s hops of h seconds and a
+  // transfer of t seconds take s h + t + 2 sqrt(s h t); `fill` is the measured 2.
+  priced.delay_s =
+      priced.cost->base_s + hops + priced.cost->fill * std::sqrt(hops * (bytes * slowest));
+  return priced;
+}
+
+}  // namespace plancast

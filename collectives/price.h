@@ -1,0 +1,47 @@
+#ifndef PLANCAST_COLLECTIVES_PRICE_H_
+#define PLANCAST_COLLECTIVES_PRICE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "cluster/machine.h"
+#include "collectives/protocol_cost.h"
+#include "collectives/traffic.h"
+
+namespace plancast {
+
+// A candidate with its time, before it is rounded to fixed point.
+struct PricedTraffic {
+  Traffic traffic;
+  Protocol protocol = Protocol::kSimple;
+  const ProtocolCost* cost = nullptr;  // of the slowest level that it crosses
+  bool measured = false;               // `cost` was fitted on this very link
+  double delay_s = 0;
+  // Load per byte on each class of link that it uses, overheads included.
+  double port = 0, bridge = 0, nic = 0, spine = 0;
+  double rate_cap = 0;  // bytes/s, the links' own limits included
+  double seconds(int64_t bytes) const { return delay_s + bytes / rate_cap; }
+};
+
+// What links and protocols cost on one machine, looked up once per call.
+struct LinkCosts {
+  LinkCosts(const Machine& machine, const ProtocolCosts& costs);
+
+  const Machine& machine;
+  const ProtocolCosts::ForLink& node;     // inside a node
+  const ProtocolCosts::ForLink& network;  // between nodes
+  const LinkClass* port = nullptr;
+  const LinkClass* bridge = nullptr;
+  const LinkClass* nic = nullptr;
+  const LinkClass* spine = nullptr;
+};
+
+// Nothing where the algorithm or the protocol does not run on these links.
+// `bandwidth_scale` multiplies every rate.
+std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& shape,
+                                   const Traffic& traffic, Protocol protocol, CollectiveKind kind,
+                                   int64_t bytes, double bandwidth_scale);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COLLECTIVES_PRICE_H_

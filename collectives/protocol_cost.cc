@@ -1,0 +1,123 @@
+#include "collectives/protocol_cost.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+#include "collectives/protocol_data.h"
+#include "proto/text_proto.h"
+
+namespace plancast {
+namespace {
+
+constexpr absl::string_view kAlgorithms[] = {"ring", "tree", "nvls", "nvls-tree", "pairwise",
+                                             "direct"};
+constexpr absl::string_view kProtocols[] = {"LL", "Simple"};
+constexpr absl::string_view kKinds[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                        "all_to_all", "permute",    "send_recv",
+                                        "broadcast"};
+
+absl::StatusOr<int> IndexOf(absl::string_view what, absl::string_view name,
+                            absl::Span<const absl::string_view> names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return static_cast<int>(i);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("no ", what, " `", name, "`; there are ",
+                                                 JoinQuoted(names), ".", DidYouMean(name, names)));
+}
+
+absl::StatusOr<ProtocolCost> CostFromProto(const proto::ProtocolCost& proto) {
+  ProtocolCost cost;
+  cost.base_s = proto.base_us() * 1e-6;
+  cost.hop_s = proto.hop_us() * 1e-6;
+  cost.fill = proto.fill();
+  cost.efficiency = proto.efficiency();
+  cost.bridge_efficiency =
+      proto.has_bridge_efficiency() ? proto.bridge_efficiency() : proto.efficiency();
+  cost.local_share = proto.local_share();
+  cost.channels = proto.channels();
+  cost.sigma = proto.sigma();
+  cost.link = proto.link();
+  cost.source = absl::StrCat(proto.algorithm(), "/", proto.protocol(), " on ", proto.link(), ": ",
+                             proto.source());
+  if (!(cost.efficiency > 0 && cost.efficiency <= 1) ||
+      !(cost.bridge_efficiency > 0 && cost.bridge_efficiency <= 1) || !(cost.base_s >= 0) ||
+      !(cost.hop_s >= 0) || !(cost.fill >= 0) || !(cost.local_share >= 0)) {
+    return absl::InvalidArgumentError(
+        "efficiencies have to lie in (0, 1], and nothing may be negative.");
+  }
+  return cost;
+}
+
+}  // namespace
+
+absl::string_view AlgorithmName(Algorithm algorithm) {
+  return kAlgorithms[static_cast<int>(algorithm)];
+}
+absl::string_view ProtocolName(Protocol protocol) {
+  return kProtocols[static_cast<int>(protocol)];
+}
+
+absl::StatusOr<ProtocolCosts> ProtocolCosts::Create(const proto::CollectiveCosts& proto) {
+  ProtocolCosts table;
+  table.costs_.reserve(proto.cost_size());  // entries are pointed at
+  for (const proto::ProtocolCost& entry : proto.cost()) {
+    const std::string place =
+        absl::StrCat("cost of ", entry.algorithm(), "/", entry.protocol(), " on ", entry.link());
+    ASSIGN_OR_RETURN(ProtocolCost cost, CostFromProto(entry), _ << place);
+    ASSIGN_OR_RETURN(const int algorithm, IndexOf("algorithm", entry.algorithm(), kAlgorithms),
+                     _ << place);
+    ASSIGN_OR_RETURN(const int protocol, IndexOf("protocol", entry.protocol(), kProtocols),
+                     _ << place);
+    table.costs_.push_back(std::move(cost));
+    ForLink& link = table.links_[entry.link()];
+    link.measured = true;
+    auto& kinds = link.entry[algorithm][protocol];
+    if (entry.collectives().empty()) kinds.fill(&table.costs_.back());
+    for (const std::string& name : entry.collectives()) {
+      ASSIGN_OR_RETURN(const int kind, IndexOf("collective", name, kKinds), _ << place);
+      kinds[kind] = &table.costs_.back();
+    }
+  }
+  for (const proto::LinkLikeness& likeness : proto.likeness()) {
+    const auto it = table.links_.find(likeness.like());
+    if (it == table.links_.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("link `", likeness.link(), "` is like `",
+                                                     likeness.like(), "`, which has no costs."));
+    }
+    ForLink copy = it->second;
+    copy.measured = false;
+    table.links_[likeness.link()] = copy;
+  }
+  return table;
+}
+
+const ProtocolCosts& ProtocolCosts::Shipped() {
+  static const ProtocolCosts& costs = *[] {
+    const EmbeddedFile* file = FindByStem(ProtocolData(), "protocols");
+    PLANCAST_CHECK(file != nullptr);
+    auto proto = ParseTextProto<proto::CollectiveCosts>(file->contents, file->path);
+    PLANCAST_CHECK_OK(proto);
+    auto table = ProtocolCosts::Create(*proto);
+    PLANCAST_CHECK_OK(table);
+    // Moving a vector keeps its elements where they are.
+    return new ProtocolCosts(*std::move(table));
+  }();
+  return costs;
+}
+
+const ProtocolCosts::ForLink& ProtocolCosts::Of(absl::string_view link) const {
+  const auto it = links_.find(link);
+  if (it != links_.end()) return it->second;
+  for (const absl::string_view kind : {"nvlink", "xgmi", "pcie"}) {
+    if (link.substr(0, kind.size()) != kind) continue;
+    const auto fallback = links_.find(kind);
+    if (fallback != links_.end()) return fallback->second;
+  }
+  return none_;
+}
+
+}  // namespace plancast

@@ -1,0 +1,63 @@
+#ifndef PLANCAST_COLLECTIVES_PROTOCOL_COST_H_
+#define PLANCAST_COLLECTIVES_PROTOCOL_COST_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "graph/collective_kind.h"
+#include "proto/collective_cost.pb.h"
+
+namespace plancast {
+
+enum class Algorithm : uint8_t { kRing, kTree, kNvls, kNvlsTree, kPairwise, kDirect };
+enum class Protocol : uint8_t { kLl, kSimple };
+inline constexpr int kNumAlgorithms = 6, kNumProtocols = 2, kNumCollectiveKinds = 7;
+
+absl::string_view AlgorithmName(Algorithm algorithm);  // `ring`, ...
+absl::string_view ProtocolName(Protocol protocol);     // `LL`, `Simple`
+
+// See proto/collective_cost.proto; seconds.
+struct ProtocolCost {
+  double base_s = 0, hop_s = 0, fill = 0, efficiency = 1, bridge_efficiency = 1;
+  double local_share = 0, sigma = 0;
+  int channels = 0;
+  std::string link;    // the link it was fitted on
+  std::string source;
+};
+
+// The entries of collectives/data, found by link, algorithm, protocol and kind.
+class ProtocolCosts {
+ public:
+  static absl::StatusOr<ProtocolCosts> Create(const proto::CollectiveCosts& proto);
+  // The shipped coefficients.
+  static const ProtocolCosts& Shipped();
+
+  // Of one link; by pointer into the table, which outlives it.
+  struct ForLink {
+    // nullptr: the algorithm does not run there.
+    const ProtocolCost* Find(Algorithm algorithm, Protocol protocol, CollectiveKind kind) const {
+      return entry[static_cast<int>(algorithm)][static_cast<int>(protocol)]
+                  [static_cast<int>(kind)];
+    }
+    bool measured = false;  // false: taken from another link that is like it
+    std::array<std::array<std::array<const ProtocolCost*, kNumCollectiveKinds>, kNumProtocols>,
+               kNumAlgorithms>
+        entry = {};
+  };
+  // Links without an entry answer as the default of their kind.
+  const ForLink& Of(absl::string_view link) const;
+
+ private:
+  std::vector<ProtocolCost> costs_;
+  absl::flat_hash_map<std::string, ForLink> links_;
+  ForLink none_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COLLECTIVES_PROTOCOL_COST_H_
