@@ -15,6 +15,7 @@
 #include "cost_models/kernel_cost.h"
 #include "executor/executor.h"
 #include "graph/dtype.h"
+#include "graph/execution_graph.h"
 #include "graph/model_graph.h"
 #include "strategy/software_profile.h"
 #include "strategy/strategy_tree.h"
@@ -67,7 +68,9 @@ struct Forecast {
   std::map<std::string, std::string> chosen;
   std::vector<std::string> notes;
   double simulate_s = 0;               // wall time of this prediction
-  double usd_per_iteration = 0, kwh_per_iteration = 0;
+  double usd_per_iteration = 0, kwh_per_iteration = 0;  // 0: unknown
+  // What was simulated; kept with a timeline, whose slices point into it.
+  std::shared_ptr<const ExecutionGraph> timeline_graph;
 };
 
 struct PredictOptions {

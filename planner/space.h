@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "strategy/short_form.h"
-#include "strategy/strategy_tree.h"
+#include "strategy/choose_plan.h"
 
 namespace plancast {
 
