@@ -1,0 +1,98 @@
+#include "graph/redistribution.h"
+
+#include <algorithm>
+
+namespace plancast {
+namespace {
+
+// Past this many different coordinates the overlap of old and new parts is
+// taken as none, which the largest meshes come close to.
+constexpr int64_t kMaxCoordinates = 1 << 16;
+
+struct DimCut {
+  int64_t parts = 1;
+  std::vector<int> axes;
+  ShardPattern pattern = ShardPattern::kBlock;
+};
+
+std::vector<DimCut> CutsOf(const DeviceMesh& mesh, const Layout& layout, size_t num_dims) {
+  std::vector<DimCut> cuts(num_dims);
+  for (int a = 0; a < mesh.num_axes(); ++a) {
+    const Placement& p = layout.placements[a];
+    if (!p.is_shard()) continue;
+    cuts[p.dim].parts *= mesh.size(a);
+    cuts[p.dim].axes.push_back(a);
+    cuts[p.dim].pattern = p.pattern;
+  }
+  return cuts;
+}
+
+IndexSet PartOf(const DeviceMesh& mesh, const DimCut& cut, int64_t extent, int64_t device) {
+  int64_t part = 0;
+  for (int a : cut.axes) part = part * mesh.size(a) + mesh.Coordinate(device, a);
+  return ShardIndices(extent, cut.parts, part, cut.pattern);
+}
+
+bool SameCut(const DimCut& a, const DimCut& b) {
+  return a.axes == b.axes && (a.parts == 1 || a.pattern == b.pattern);
+}
+
+}  // namespace
+
+std::vector<IndexSet> LocalIndices(const DeviceMesh& mesh, absl::Span<const int64_t> shape,
+                                   const Layout& layout, int64_t device) {
+  const std::vector<DimCut> cuts = CutsOf(mesh, layout, shape.size());
+  std::vector<IndexSet> sets;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    sets.push_back(PartOf(mesh, cuts[d], shape[d], device));
+  }
+  return sets;
+}
+
+Exchange PlanExchange(const DeviceMesh& mesh, absl::Span<const int64_t> shape,
+                      const Layout& source, const Layout& target) {
+  const std::vector<DimCut> before = CutsOf(mesh, source, shape.size());
+  const std::vector<DimCut> after = CutsOf(mesh, target, shape.size());
+  Exchange exchange;
+  std::vector<bool> involved(mesh.num_axes());
+  std::vector<size_t> changed;
+  int64_t unchanged_elements = 1;
+  exchange.permutation = true;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (SameCut(before[d], after[d])) {
+      unchanged_elements *= (shape[d] + before[d].parts - 1) / before[d].parts;
+      continue;
+    }
+    changed.push_back(d);
+    for (const DimCut* cut : {&before[d], &after[d]}) {
+      for (int a : cut->axes) involved[a] = true;
+    }
+    exchange.permutation = exchange.permutation && before[d].parts == after[d].parts &&
+                           before[d].pattern == after[d].pattern;
+  }
+  int64_t coordinates = 1;
+  for (int a = 0; a < mesh.num_axes(); ++a) {
+    if (!involved[a]) continue;
+    exchange.axes.push_back(a);
+    coordinates *= mesh.size(a);
+  }
+  const bool enumerate = coordinates <= kMaxCoordinates;
+  for (int64_t i = 0; i < (enumerate ? coordinates : 1); ++i) {
+    int64_t device = 0, rest = i;
+    for (size_t k = exchange.axes.size(); k-- > 0;) {
+      const int a = exchange.axes[k];
+      device += rest % mesh.size(a) * mesh.stride(a);
+      rest /= mesh.size(a);
+    }
+    int64_t wanted = unchanged_elements, held = unchanged_elements;
+    for (size_t d : changed) {
+      const IndexSet to = PartOf(mesh, after[d], shape[d], device);
+      wanted *= CountOf(to);
+      held *= enumerate ? CountCommon(PartOf(mesh, before[d], shape[d], device), to) : 0;
+    }
+    exchange.received = std::max(exchange.received, wanted - held);
+  }
+  return exchange;
+}
+
+}  // namespace plancast
