@@ -1,0 +1,117 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+#include "graph/models/transformer_config.h"
+#include "proto/json.h"
+#include "proto/transformer.pb.h"
+
+namespace plancast {
+namespace {
+
+template <typename Enum>
+struct Word {
+  Enum value;
+  absl::string_view name;
+};
+
+// The first word is what absence means.
+constexpr Word<Mlp> kMlp[] = {{Mlp::kGelu, "gelu"},
+                              {Mlp::kSwiglu, "swiglu"},
+                              {Mlp::kRelu, "relu"},
+                              {Mlp::kGeglu, "geglu"}};
+constexpr Word<Norm> kNorm[] = {{Norm::kLayerNorm, "layernorm"}, {Norm::kRmsNorm, "rmsnorm"}};
+constexpr Word<Position> kPosition[] = {{Position::kLearned, "learned"},
+                                        {Position::kRope, "rope"},
+                                        {Position::kAlibi, "alibi"},
+                                        {Position::kNone, "none"}};
+
+template <typename Enum, size_t n>
+absl::StatusOr<Enum> Find(const Word<Enum> (&words)[n], const std::string& name,
+                          absl::string_view field) {
+  if (name.empty()) return words[0].value;
+  std::vector<absl::string_view> names;
+  for (const Word<Enum>& word : words) {
+    if (word.name == name) return word.value;
+    names.push_back(word.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("no ", field, " `", name, "`; there are ",
+                                                 JoinQuoted(names), ".", DidYouMean(name, names)));
+}
+
+template <typename Enum, size_t n>
+std::string NameOf(const Word<Enum> (&words)[n], Enum value) {
+  for (const Word<Enum>& word : words) {
+    if (word.value == value) return std::string(word.name);
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<TransformerConfig> ParseTransformerConfig(absl::string_view json,
+                                                         absl::string_view what) {
+  ASSIGN_OR_RETURN(const auto p, ParseJson<proto::TransformerConfig>(json, what));
+  TransformerConfig c;
+  c.name = p.name();
+  c.layers = p.layers();
+  c.hidden = p.hidden();
+  c.heads = p.heads();
+  c.kv_heads = p.kv_heads();
+  c.head_dim = p.head_dim();
+  c.ffn = p.ffn();
+  c.vocab = p.vocab();
+  c.seq = p.seq();
+  ASSIGN_OR_RETURN(c.mlp, Find(kMlp, p.mlp(), "mlp"), _ << what);
+  ASSIGN_OR_RETURN(c.norm, Find(kNorm, p.norm(), "norm"), _ << what);
+  ASSIGN_OR_RETURN(c.position, Find(kPosition, p.position(), "position"), _ << what);
+  c.max_positions = p.max_positions();
+  c.tied_embeddings = p.tied_embeddings();
+  c.qkv_bias = p.qkv_bias();
+  c.out_bias = p.out_bias();
+  c.mlp_bias = p.mlp_bias();
+  c.head_bias = p.head_bias();
+  c.parallel_residual = p.parallel_residual();
+  c.qk_norm = p.qk_norm();
+  c.bidirectional = p.bidirectional();
+  c.post_norm = p.post_norm();
+  c.token_types = p.token_types();
+  c.embedding_norm = p.embedding_norm();
+  c.head_transform = p.head_transform();
+  ASSIGN_OR_RETURN(c, Completed(c), _ << what);
+  return c;
+}
+
+std::string TransformerConfigJson(const TransformerConfig& c) {
+  proto::TransformerConfig p;
+  p.set_name(c.name);
+  p.set_layers(c.layers);
+  p.set_hidden(c.hidden);
+  p.set_heads(c.heads);
+  p.set_kv_heads(c.kv_heads);
+  p.set_head_dim(c.head_dim);
+  p.set_ffn(c.ffn);
+  p.set_vocab(c.vocab);
+  p.set_seq(c.seq);
+  p.set_mlp(NameOf(kMlp, c.mlp));
+  p.set_norm(NameOf(kNorm, c.norm));
+  p.set_position(NameOf(kPosition, c.position));
+  p.set_max_positions(c.max_positions);
+  p.set_tied_embeddings(c.tied_embeddings);
+  p.set_qkv_bias(c.qkv_bias);
+  p.set_out_bias(c.out_bias);
+  p.set_mlp_bias(c.mlp_bias);
+  p.set_head_bias(c.head_bias);
+  p.set_parallel_residual(c.parallel_residual);
+  p.set_qk_norm(c.qk_norm);
+  p.set_bidirectional(c.bidirectional);
+  p.set_post_norm(c.post_norm);
+  p.set_token_types(c.token_types);
+  p.set_embedding_norm(c.embedding_norm);
+  p.set_head_transform(c.head_transform);
+  return ToJson(p);
+}
+
+}  // namespace plancast
