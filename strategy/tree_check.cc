@@ -13,7 +13,7 @@
 namespace plancast {
 namespace {
 
-absl::Status CheckAxis(absl::string_view axis, absl::Span<const MeshAxis> mesh) {
+absl::Status CheckAxis(absl::string_view axis, absl::Span<const SizedAxis> mesh) {
   std::vector<std::string> names, sizes;
   for (const auto& [name, size] : mesh) {
     if (name == axis) return absl::OkStatus();
@@ -74,7 +74,7 @@ absl::StatusOr<std::string> HomeAxis(absl::string_view home) {
       "`", home, "` is not a home layout. Write `replicate`, or `shard(dp)` for an axis `dp`."));
 }
 
-absl::Status CheckTree(const StrategyTree& tree, absl::Span<const MeshAxis> mesh,
+absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mesh,
                        absl::Span<const std::string> ops) {
   const std::set<std::string> modules = Modules(ops);
   for (const auto& [path, node] : tree.nodes()) {
