@@ -1,0 +1,15 @@
+#include <pybind11/pybind11.h>
+
+#include "python/plancast/bindings/types.h"
+
+// plancast._core: the thin binding below the Python API. Its types and
+// signatures are written down in _core.pyi.
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "The C++ core of plancast; use the package `plancast` instead.";
+  plancast::BindMachine(m);
+  plancast::BindRules(m);
+  plancast::BindModel(m);
+  plancast::BindStrategy(m);
+  plancast::BindForecast(m);
+  plancast::BindPredict(m);
+}

@@ -1,0 +1,140 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "interop/chrome_trace.h"
+#include "python/plancast/bindings/types.h"
+
+namespace py = ::pybind11;
+
+namespace plancast {
+namespace {
+
+constexpr double kPicosecond = 1e-12;
+constexpr std::array<const char*, kNumStreams> kStreams = {
+    "compute", "model_comm", "grad_comm", "send_next", "recv_prev", "send_prev", "recv_next"};
+constexpr std::array<const char*, kNumPurposes> kPurposes = {
+    "forward", "backward", "recompute", "tp", "dp", "pp", "cp", "ep", "optimizer", "other"};
+
+// Seconds of each part, mean over devices, in the order of Breakdown.
+std::array<double, 11> MeanBreakdown(const SimResult& result) {
+  std::array<double, 11> sum = {};
+  double devices = 0;
+  for (const DeviceClassResult& entry : result.classes) {
+    const Breakdown& b = entry.breakdown;
+    const std::array<int64_t, 11> parts = {
+        b.compute,    b.recompute,  b.exposed_tp, b.exposed_dp, b.exposed_pp, b.exposed_cp,
+        b.exposed_ep, b.bubble,     b.launch,     b.optimizer,  b.other};
+    const double members = static_cast<double>(entry.devices);
+    for (size_t i = 0; i < parts.size(); ++i) sum[i] += members * static_cast<double>(parts[i]);
+    devices += members;
+  }
+  for (double& part : sum) part *= devices > 0 ? kPicosecond / devices : 0;
+  return sum;
+}
+
+py::list Memory(const Forecast& forecast) {
+  py::list out;
+  for (const DeviceClassResult& entry : forecast.result.classes) {
+    const ClassMemory& memory = entry.memory;
+    py::dict fields;
+    fields["device_class"] = entry.name;
+    fields["ranks"] = entry.devices;
+    fields["parameters"] = memory.bytes[static_cast<int>(MemoryKind::kParameters)];
+    fields["gradients"] = memory.bytes[static_cast<int>(MemoryKind::kGradients)];
+    fields["optimizer"] = memory.bytes[static_cast<int>(MemoryKind::kOptimizer)];
+    fields["activations"] = memory.bytes[static_cast<int>(MemoryKind::kActivations)];
+    fields["workspace"] = memory.bytes[static_cast<int>(MemoryKind::kWorkspace)];
+    fields["allocated"] = memory.allocated;
+    fields["reserved"] = memory.reserved;
+    fields["device"] = memory.device;
+    out.append(std::move(fields));
+  }
+  return out;
+}
+
+py::list Slices(const Forecast& forecast) {
+  py::list out;
+  for (const Slice& slice : forecast.result.slices) {
+    const Block& block = forecast.timeline_graph->blocks[slice.block];
+    out.append(py::make_tuple(forecast.result.classes[slice.device_class].name,
+                              kStreams[static_cast<int>(slice.stream)],
+                              kPurposes[static_cast<int>(slice.purpose)], block.label[slice.task],
+                              slice.layer, slice.micro_batch, slice.chunk,
+                              static_cast<double>(slice.start_ps) * kPicosecond,
+                              static_cast<double>(slice.end_ps) * kPicosecond));
+  }
+  return out;
+}
+
+py::dict Factors(const Forecast& forecast) {
+  py::dict out;
+  for (const auto& [name, share] : forecast.result.factors) {
+    out[py::str(name)] = py::make_tuple(share.seconds, share.sigma);
+  }
+  return out;
+}
+
+py::dict CountersOf(const Forecast& forecast) {
+  const Counters& counters = forecast.result.counters;
+  py::dict out;
+  out["tasks"] = counters.tasks;
+  out["device_classes"] = counters.device_classes;
+  out["blocks"] = counters.blocks;
+  out["instances"] = counters.instances;
+  out["materialised_tasks"] = counters.materialised_tasks;
+  return out;
+}
+
+}  // namespace
+
+void BindForecast(py::module_& m) {
+  py::class_<Forecast, std::shared_ptr<Forecast>>(m, "Forecast")
+      .def_readonly("model", &Forecast::model)
+      .def_readonly("machine", &Forecast::machine)
+      .def_readonly("strategy", &Forecast::strategy)
+      .def_readonly("profile", &Forecast::profile)
+      .def_readonly("iteration_time_s", &Forecast::iteration_time_s)
+      .def_property_readonly("interval_s",
+                             [](const Forecast& self) {
+                               return std::make_pair(self.interval_s[0], self.interval_s[1]);
+                             })
+      .def_readonly("sigma_relative", &Forecast::sigma_relative)
+      .def_readonly("global_batch", &Forecast::global_batch)
+      .def_readonly("seq", &Forecast::seq)
+      .def_readonly("devices", &Forecast::devices)
+      .def_readonly("model_flops", &Forecast::model_flops)
+      .def_readonly("hardware_flops", &Forecast::hardware_flops)
+      .def_readonly("peak_flops_per_gpu", &Forecast::peak_flops_per_gpu)
+      .def_readonly("flops_formula", &Forecast::flops_formula)
+      .def_readonly("peak_memory_bytes", &Forecast::peak_memory_bytes)
+      .def_readonly("memory_capacity_bytes", &Forecast::memory_capacity_bytes)
+      .def_readonly("fits", &Forecast::fits)
+      .def_readonly("fit_advice", &Forecast::fit_advice)
+      .def_readonly("chosen", &Forecast::chosen)
+      .def_readonly("notes", &Forecast::notes)
+      .def_readonly("simulate_s", &Forecast::simulate_s)
+      .def_readonly("usd_per_iteration", &Forecast::usd_per_iteration)
+      .def_readonly("kwh_per_iteration", &Forecast::kwh_per_iteration)
+      .def_property_readonly("provenance_seconds",
+                             [](const Forecast& self) { return self.result.provenance_seconds; })
+      .def_property_readonly("own_variance_s2",
+                             [](const Forecast& self) { return self.result.own_variance_s2; })
+      .def_property_readonly("factors", &Factors)
+      .def_property_readonly("counters", &CountersOf)
+      .def_property_readonly(
+          "has_timeline", [](const Forecast& self) { return self.timeline_graph != nullptr; })
+      .def("breakdown_s", [](const Forecast& self) { return MeanBreakdown(self.result); })
+      .def("memory", &Memory)
+      .def("slices", &Slices)
+      .def("chrome_trace", [](const Forecast& self) {
+        py::gil_scoped_release release;
+        return ChromeTrace(*self.timeline_graph, self.result);
+      });
+}
+
+}  // namespace plancast

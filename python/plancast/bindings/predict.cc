@@ -1,0 +1,116 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/compiler.h"
+#include "cost_models/kernel_cost.h"
+#include "planner/rank.h"
+#include "python/plancast/bindings/status.h"
+#include "python/plancast/bindings/types.h"
+#include "strategy/software_profile.h"
+
+namespace py = ::pybind11;
+
+namespace plancast {
+namespace {
+
+using Batch = std::optional<int64_t>;
+
+Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype,
+            const std::string& profile) {
+  Job job;
+  job.model = model.source;
+  job.global_batch = batch;
+  job.dtype = ValueOrThrow(ParseDType(dtype));
+  job.profile = ValueOrThrow(FindSoftwareProfile(profile));
+  return job;
+}
+
+const KernelCostModel& Costs() {
+  static const auto* model = new std::shared_ptr<const KernelCostModel>(DefaultKernelCostModel());
+  return **model;
+}
+
+std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& machine,
+                                     const PyStrategy& strategy, const PySession& session,
+                                     Batch batch, const std::string& dtype,
+                                     const std::string& profile, bool timeline,
+                                     bool memory_only_if_unfit) {
+  Job job = MakeJob(model, batch, dtype, profile);
+  job.strategy = strategy.tree;
+  PredictOptions options;
+  options.timeline = timeline;
+  options.memory_only_if_unfit = memory_only_if_unfit;
+  absl::StatusOr<Forecast> forecast = [&] {
+    py::gil_scoped_release release;
+    return Predict(job, machine.machine, Costs(), *session.session, options);
+  }();
+  return std::make_shared<Forecast>(ValueOrThrow(std::move(forecast)));
+}
+
+// Calls back with the GIL; false where Python raised or ctrl-C was pressed.
+bool Report(const py::object& progress, int64_t done, int64_t total) {
+  py::gil_scoped_acquire acquire;
+  try {
+    if (!progress.is_none()) progress(done, total);
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return false;
+  }
+  return PyErr_CheckSignals() == 0;
+}
+
+std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machine,
+                                    const PySession& session, int64_t batch,
+                                    const std::string& space, const std::string& objective,
+                                    int64_t top, const std::string& dtype,
+                                    const std::string& profile, int workers,
+                                    const py::object& progress) {
+  const Job job = MakeJob(model, batch, dtype, profile);
+  RankOptions options;
+  options.space = ValueOrThrow(ParseSearchSpace(space));
+  options.objective = ValueOrThrow(ParseObjective(objective));
+  options.threads = workers;
+  options.top = top;
+  options.progress = [&progress](int64_t done, int64_t total) {
+    return Report(progress, done, total);
+  };
+  absl::StatusOr<RankResult> result = [&] {
+    py::gil_scoped_release release;
+    return Rank(job, machine.machine, Costs(), *session.session, options);
+  }();
+  return std::make_shared<RankResult>(ValueOrThrow(std::move(result)));
+}
+
+}  // namespace
+
+void BindPredict(py::module_& m) {
+  py::class_<PySession>(m, "Session")
+      .def(py::init<>())
+      .def_property_readonly("misses", [](const PySession& self) { return self.session->misses(); });
+  py::class_<RankResult, std::shared_ptr<RankResult>>(m, "RankResult")
+      .def_readonly("evaluated", &RankResult::evaluated)
+      .def_readonly("space", &RankResult::space)
+      .def_readonly("excluded", &RankResult::excluded)
+      .def_readonly("seconds", &RankResult::seconds)
+      // The plans live in the result; each keeps it alive.
+      .def_property_readonly("plans", [](const std::shared_ptr<RankResult>& self) {
+        std::vector<std::shared_ptr<Forecast>> plans;
+        for (Forecast& plan : self->plans) plans.emplace_back(self, &plan);
+        return plans;
+      });
+  m.def("predict", &PredictOne, py::arg("model"), py::arg("machine"), py::arg("strategy"),
+        py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
+        py::arg("timeline"), py::arg("memory_only_if_unfit"));
+  m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
+        py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"),
+        py::arg("dtype"), py::arg("profile"), py::arg("workers"), py::arg("progress"));
+  m.def("profile_names", [] { return SoftwareProfileNames(); });
+}
+
+}  // namespace plancast

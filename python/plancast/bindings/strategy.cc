@@ -1,0 +1,86 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "python/plancast/bindings/status.h"
+#include "python/plancast/bindings/types.h"
+#include "strategy/plan_names.h"
+#include "strategy/short_form.h"
+#include "strategy/tree_check.h"
+
+namespace py = ::pybind11;
+
+namespace plancast {
+namespace {
+
+Directives& NodeOf(PyStrategy& self, const std::string& path) {
+  return *ValueOrThrow(self.tree.Node(path));
+}
+
+void SetRecompute(PyStrategy& self, const std::string& path, const std::string& mode) {
+  const std::optional<Recompute> recompute = FindRecompute(mode);
+  if (!recompute) {
+    ThrowStatus(absl::InvalidArgumentError(
+        absl::StrCat("no recompute mode `", mode, "`; there are `none`, `selective` and `full`.")));
+  }
+  NodeOf(self, path).recompute = *recompute;
+}
+
+void SetBucket(PyStrategy& self, const std::string& path, int64_t bytes) {
+  if (bytes < 1) {
+    ThrowStatus(absl::InvalidArgumentError(
+        absl::StrCat("a bucket of ", bytes, " bytes holds nothing. Give a positive size.")));
+  }
+  NodeOf(self, path).bucket_bytes = bytes;
+}
+
+}  // namespace
+
+void BindStrategy(py::module_& m) {
+  py::class_<PyStrategy>(m, "Strategy")
+      .def_static(
+          "parse",
+          [](const std::string& text) {
+            return PyStrategy{StrategyTree::FromShortForm(ValueOrThrow(ParseShortForm(text)))};
+          },
+          py::arg("text"))
+      .def_static(
+          "from_json",
+          [](const std::string& json, const std::string& what) {
+            return PyStrategy{ValueOrThrow(StrategyTree::FromJson(json, what))};
+          },
+          py::arg("json"), py::arg("what"))
+      .def("to_json", [](const PyStrategy& self) { return self.tree.ToJson(); })
+      .def("short_form", [](const PyStrategy& self) { return PrintShortForm(self.tree.plan()); })
+      .def("check_supported",
+           [](const PyStrategy& self) { ThrowIfError(CheckSupported(self.tree.plan())); })
+      .def("copy", [](const PyStrategy& self) { return self; })
+      .def(
+          "split",
+          [](PyStrategy& self, const std::string& path, const std::string& axis,
+             const std::vector<std::string>& dims) {
+            NodeOf(self, path).SetSplit({axis, dims});
+          },
+          py::arg("path"), py::arg("axis"), py::arg("dims"))
+      .def("recompute", &SetRecompute, py::arg("path"), py::arg("mode"))
+      .def(
+          "home",
+          [](PyStrategy& self, const std::string& path, const std::string& layout) {
+            ThrowIfError(HomeAxis(layout).status());
+            NodeOf(self, path).home = layout;
+          },
+          py::arg("path"), py::arg("layout"))
+      .def("bucket", &SetBucket, py::arg("path"), py::arg("size"))
+      .def(
+          "explain",
+          [](const PyStrategy& self, const std::string& path) {
+            return ValueOrThrow(self.tree.Explain(path));
+          },
+          py::arg("path"));
+}
+
+}  // namespace plancast

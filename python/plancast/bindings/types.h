@@ -1,0 +1,46 @@
+#ifndef PLANCAST_PYTHON_PLANCAST_BINDINGS_TYPES_H_
+#define PLANCAST_PYTHON_PLANCAST_BINDINGS_TYPES_H_
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+
+#include "cluster/machine.h"
+#include "graph/model_graph.h"
+#include "planner/predict.h"
+#include "strategy/strategy_tree.h"
+
+// What the classes of plancast._core hold, and the functions that add them.
+
+namespace plancast {
+
+struct PyMachine {
+  Machine machine;
+};
+
+// A model and its graph as drawn with the default choices, for facts.
+struct PyModel {
+  std::shared_ptr<const ModelSource> source;
+  std::shared_ptr<const ModelGraph> graph;
+
+  static PyModel Create(std::shared_ptr<const ModelSource> source);
+};
+
+struct PyStrategy {
+  StrategyTree tree;
+};
+
+struct PySession {
+  std::shared_ptr<Session> session = std::make_shared<Session>();
+};
+
+void BindMachine(pybind11::module_& m);
+void BindRules(pybind11::module_& m);
+void BindModel(pybind11::module_& m);
+void BindStrategy(pybind11::module_& m);
+void BindForecast(pybind11::module_& m);
+void BindPredict(pybind11::module_& m);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PYTHON_PLANCAST_BINDINGS_TYPES_H_

@@ -1,0 +1,204 @@
+"""Models described op by op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from plancast import _core
+from plancast.errors import InputError
+from plancast.model import Model
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of a module body: its name and the model dims it runs over."""
+
+    name: str
+    dims: tuple[str, ...]
+    _index: int = field(repr=False)
+    _body: ModuleBuilder = field(repr=False, compare=False)
+
+
+class ModelBuilder:
+    """Builds a model from named dims, module bodies and op rules.
+
+    `batch` is the micro-batch and is set when a plan is bound; every other dim
+    has a size in elements.
+
+    >>> builder = ModelBuilder("mlp", seq=128, hidden=256, ffn=1024)
+    >>> layer = builder.module("layers", repeat=2)
+    >>> x = layer.input("x", "batch", "seq", "hidden")
+    >>> h = layer.op("mlp.fc1", "linear", x, layer.parameter("w1", "ffn", "hidden"))
+    >>> y = layer.op("mlp.fc2", "linear", h, layer.parameter("w2", "hidden", "ffn"))
+    >>> layer.output(y)
+    >>> builder.build().parameters
+    1048576
+    """
+
+    def __init__(self, name: str, **dims: int) -> None:
+        self._name = name
+        self._dims: dict[str, int] = {"batch": 0}
+        for dim, size in dims.items():
+            if not 0 < size < 2**40:
+                raise InputError(f"dim `{dim}` of `{name}` has size {size}. Sizes are positive.")
+            self._dims[dim] = size
+        self._modules: list[ModuleBuilder] = []
+        self._ties: list[tuple[str, str]] = []
+
+    def module(self, path: str, *, repeat: int = 1) -> ModuleBuilder:
+        """A new module at the end of the chain, run `repeat` times in sequence."""
+        if any(module.path == path for module in self._modules):
+            raise InputError(f"`{self._name}` has two modules called `{path}`.")
+        module = ModuleBuilder(self, path, repeat)
+        self._modules.append(module)
+        return module
+
+    def tie(self, first: str, second: str) -> None:
+        """Makes two parameters, written `module.name`, one (tied embeddings)."""
+        self._ties.append((first, second))
+
+    def check_dim(self, dim: str) -> None:
+        """Raises InputError unless the model has this dim."""
+        if dim not in self._dims:
+            known = ", ".join(f"`{name}`" for name in self._dims)
+            raise InputError(f"no dim `{dim}` in `{self._name}`; it has {known}.")
+
+    def build(self) -> Model:
+        """The finished model."""
+        spec: dict[str, Any] = {
+            "name": self._name,
+            "dims": list(self._dims.items()),
+            "modules": [module.spec() for module in self._modules],
+            "ties": [(self._place(first), self._place(second)) for first, second in self._ties],
+        }
+        return Model(_core.Model.from_graph(spec))
+
+    def _place(self, parameter: str) -> tuple[int, int]:
+        path, _, name = parameter.rpartition(".")
+        for index, module in enumerate(self._modules):
+            if module.path == path:
+                return index, module.find(name)
+        raise InputError(f"no module `{path}` in `{self._name}`; write `module.parameter`.")
+
+
+class ModuleBuilder:
+    """The body of one module: tensors and ops in execution order."""
+
+    def __init__(self, model: ModelBuilder, path: str, repeat: int) -> None:
+        self.path = path
+        self._model = model
+        self._repeat = repeat
+        self._tensors: list[dict[str, Any]] = []
+        self._ops: list[dict[str, Any]] = []
+        self._in_ports: list[int] = []
+        self._out_ports: list[int] = []
+
+    def input(self, name: str, *dims: str, dtype: str = "") -> Tensor:
+        """A tensor that enters from the previous module (data, for the first)."""
+        kind = "activation" if self._model._modules[0] is not self else "input"
+        tensor = self._tensor(name, dims, kind, dtype)
+        self._in_ports.append(tensor._index)
+        return tensor
+
+    def parameter(self, name: str, *dims: str, dtype: str = "") -> Tensor:
+        """A trained parameter."""
+        return self._tensor(name, dims, "parameter", dtype)
+
+    def data(self, name: str, *dims: str, dtype: str = "") -> Tensor:
+        """A tensor of the training data that this module reads, such as labels."""
+        return self._tensor(name, dims, "input", dtype)
+
+    def op(
+        self,
+        name: str,
+        rule: str,
+        *inputs: Tensor,
+        recompute_group: str = "",
+        fusion: str = "",
+    ) -> Any:
+        """Applies a rule; gives its output tensor, or a tuple of them.
+
+        Args:
+          name: dotted name of the op in the module, `attn.qkv`.
+          rule: name of a shipped rule (`plancast.rules()`), or a rule's text.
+          inputs: the rule's arguments in order.
+          recompute_group: ops with one label are recomputed together.
+          fusion: ops with one label run as one kernel if the profile fuses it.
+        """
+        parsed = _core.OpRule.parse(rule) if "{" in rule else _core.OpRule.find(rule)
+        if len(inputs) != len(parsed.inputs):
+            wanted = ", ".join(argument.name for argument in parsed.inputs)
+            raise InputError(
+                f"`{self.path}.{name}`: rule `{parsed.name}` takes {len(parsed.inputs)} tensors "
+                f"({wanted}) and got {len(inputs)}."
+            )
+        bound = self._bind(name, parsed, inputs)
+        outputs = [
+            self._tensor(
+                f"{name}.{output.name}",
+                tuple(bound[f] for f in output.factors),
+                "activation",
+                output.dtype,
+            )
+            for output in parsed.outputs
+        ]
+        self._ops.append(
+            {
+                "name": name,
+                "rule": parsed,
+                "inputs": [tensor._index for tensor in inputs],
+                "outputs": [tensor._index for tensor in outputs],
+                "factor_dims": [bound[factor] for factor in parsed.factors],
+                "fusion": fusion,
+                "recompute_group": recompute_group,
+            }
+        )
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def output(self, *tensors: Tensor) -> None:
+        """The tensors that leave for the next module."""
+        self._out_ports.extend(tensor._index for tensor in tensors)
+
+    def find(self, name: str) -> int:
+        """Index of the tensor called `name`."""
+        for index, tensor in enumerate(self._tensors):
+            if tensor["name"] == name:
+                return index
+        raise InputError(f"no tensor `{name}` in module `{self.path}`.")
+
+    def spec(self) -> dict[str, Any]:
+        """The body as the core takes it."""
+        return {
+            "path": self.path,
+            "repeat": self._repeat,
+            "tensors": self._tensors,
+            "ops": self._ops,
+            "in_ports": self._in_ports,
+            "out_ports": self._out_ports,
+        }
+
+    def _tensor(self, name: str, dims: tuple[str, ...], kind: str, dtype: str) -> Tensor:
+        for dim in dims:
+            self._model.check_dim(dim)
+        self._tensors.append({"name": name, "kind": kind, "dims": list(dims), "dtype": dtype})
+        return Tensor(name, tuple(dims), len(self._tensors) - 1, self)
+
+    def _bind(self, name: str, rule: _core.OpRule, inputs: tuple[Tensor, ...]) -> dict[str, str]:
+        bound: dict[str, str] = {}
+        for argument, tensor in zip(rule.inputs, inputs, strict=True):
+            place = f"`{self.path}.{name}`: `{tensor.name}` as `{argument.name}` of `{rule.name}`"
+            if tensor._body is not self:
+                raise InputError(f"{place} belongs to another module; pass it through a port.")
+            if len(tensor.dims) != len(argument.factors):
+                raise InputError(
+                    f"{place} has dims ({', '.join(tensor.dims)}); "
+                    f"the rule wants {len(argument.factors)} ({', '.join(argument.factors)})."
+                )
+            for factor, dim in zip(argument.factors, tensor.dims, strict=True):
+                if bound.setdefault(factor, dim) != dim:
+                    raise InputError(
+                        f"{place} has `{dim}` where an earlier argument has `{bound[factor]}` "
+                        f"(factor `{factor}`)."
+                    )
+        return bound

@@ -1,0 +1,55 @@
+"""`plancast compare`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from plancast.cli import options as opts
+
+
+def add_parser(commands: Any) -> None:
+    """Declares the subcommand."""
+    parser = commands.add_parser(
+        "compare",
+        help="plans or machines side by side, and why they differ",
+        description="Predicts every pair of the given machines and strategies and says what "
+        "makes each faster or slower than the first.",
+    )
+    opts.add_model(parser)
+    opts.add_machine(parser, several=True)
+    opts.add_strategy(parser, several=True)
+    opts.add_batch(parser)
+    opts.add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    from plancast.comparison import compare
+    from plancast.planning import predict
+    from plancast.session import Session
+    from plancast.strategy import Strategy
+
+    model, session = opts.load_model(options), Session()
+    strategies = [Strategy.open(text) for text in options.strategy]
+    comparison = compare(
+        *(
+            predict(
+                model,
+                machine,
+                strategy,
+                batch=options.batch,
+                dtype=options.dtype,
+                profile=options.profile,
+                session=session,
+            )
+            for machine in map(opts.load_machine, options.cluster)
+            for strategy in strategies
+        )
+    )
+    if options.json:
+        opts.print_json(comparison.to_dict())
+    else:
+        opts.print_rich(comparison)
+    return 0

@@ -1,0 +1,139 @@
+"""Options that several subcommands share, and what they stand for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plancast.machine import Machine
+    from plancast.model import Model
+
+_LARGEST = 1_000_000_000
+DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4")
+
+
+def positive(text: str) -> int:
+    """A positive whole number of a sensible size."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number") from None
+    if not 1 <= number <= _LARGEST:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {_LARGEST:,}")
+    return number
+
+
+def dtype(text: str) -> str:
+    """A name of a matmul precision."""
+    if text not in DTYPES:
+        import difflib
+
+        near = difflib.get_close_matches(text, DTYPES, 1)
+        hint = f". Did you mean `{near[0]}`?" if near else ""
+        raise argparse.ArgumentTypeError(
+            f"no dtype `{text}`; there are {', '.join(f'`{name}`' for name in DTYPES)}{hint}"
+        )
+    return text
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """-m, --seq, --dtype, --profile."""
+    parser.add_argument(
+        "-m",
+        "--model",
+        required=True,
+        metavar="MODEL",
+        help="a preset (gpt3-175b, llama3-70b, ...) or a config.json or YAML file",
+    )
+    parser.add_argument(
+        "--seq", type=positive, metavar="TOKENS", help="sequence length; default: the model's"
+    )
+    parser.add_argument(
+        "--dtype",
+        type=dtype,
+        default="bf16",
+        metavar="TYPE",
+        help=f"matmul precision: {', '.join(DTYPES)} (default bf16)",
+    )
+    parser.add_argument(
+        "--profile",
+        default="megatron-core",
+        metavar="NAME",
+        help="software profile: how the framework runs (default megatron-core)",
+    )
+
+
+def add_machine(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """-c."""
+    parser.add_argument(
+        "-c",
+        "--cluster",
+        required=True,
+        action="append" if several else "store",
+        metavar="MACHINE",
+        help="PRESET:HOSTS, PRESET:HOSTSxGPUS or a YAML file"
+        + ("; may be given several times" if several else ""),
+    )
+
+
+def add_strategy(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """-s."""
+    parser.add_argument(
+        "-s",
+        "--strategy",
+        required=True,
+        action="append" if several else "store",
+        metavar="STRATEGY",
+        help="tp=8,pp=4,mb=1,... or a YAML file with a tree"
+        + ("; may be given several times" if several else ""),
+    )
+
+
+def add_batch(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
+    """--batch."""
+    parser.add_argument(
+        "--batch",
+        type=positive,
+        required=required,
+        metavar="SAMPLES",
+        help="global batch, samples a step" + ("" if required else "; default: dp * mb * accum"),
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """--json."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def load_model(options: argparse.Namespace) -> Model:
+    """The model that -m and --seq name."""
+    from plancast.model import Model
+
+    return Model.open(options.model, seq=options.seq)
+
+
+def load_machine(text: str) -> Machine:
+    """The machine that one -c names."""
+    from plancast.machine import Machine
+
+    return Machine.open(text)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    import json
+
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def print_rich(*renderables: Any) -> None:
+    """Tables on stdout, as wide as the terminal, or 120 columns in a pipe."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 120
+    console = Console(width=width, highlight=False, soft_wrap=False)
+    for renderable in renderables:
+        console.print(renderable)

@@ -1,0 +1,76 @@
+"""`plancast rank`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from plancast.cli import options as opts
+
+
+def add_parser(commands: Any) -> None:
+    """Declares the subcommand."""
+    parser = commands.add_parser(
+        "rank",
+        help="the best plans for a model on a machine",
+        description="Predicts every plan of a space and lists the best that fit in memory.",
+    )
+    opts.add_model(parser)
+    opts.add_machine(parser)
+    opts.add_batch(parser)
+    parser.add_argument(
+        "--space",
+        default="",
+        metavar="SPACE",
+        help="which plans, e.g. 'tp=1|2|4|8,pp=1..16,mb=*' (default: all sensible ones)",
+    )
+    parser.add_argument(
+        "--objective", default="time", metavar="WHAT", help="time, cost or energy (default time)"
+    )
+    parser.add_argument(
+        "--top",
+        type=opts.positive,
+        metavar="K",
+        help="show the best K (default: 10 in the table, all in JSON and --out)",
+    )
+    parser.add_argument("--out", metavar="FILE.csv", help="write the plans as CSV")
+    parser.add_argument(
+        "--workers", type=opts.positive, metavar="N", help="threads (default: one per core)"
+    )
+    opts.add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    from plancast.cli.progress import progress_bar
+    from plancast.errors import InputError
+    from plancast.planning import rank
+    from plancast.report.tables import ranking_tables
+
+    if options.batch is None:
+        raise InputError(
+            "plans can be compared only at one global batch, and none is given. "
+            "Add --batch N (samples per step)."
+        )
+    model, machine = opts.load_model(options), opts.load_machine(options.cluster)
+    with progress_bar("plans") as progress:
+        ranking = rank(
+            model,
+            machine,
+            batch=options.batch,
+            space=options.space,
+            objective=options.objective,
+            top=options.top,
+            dtype=options.dtype,
+            profile=options.profile,
+            workers=options.workers,
+            progress=progress,
+        )
+    if options.out is not None:
+        ranking.write(options.out)
+    if options.json:
+        opts.print_json(ranking.to_dict())
+    else:
+        opts.print_rich(ranking_tables(ranking, top=options.top or 10))
+    return 0

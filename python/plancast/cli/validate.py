@@ -1,0 +1,46 @@
+"""`plancast validate`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from plancast.cli import options as opts
+
+
+def add_parser(commands: Any) -> None:
+    """Declares the subcommand."""
+    parser = commands.add_parser(
+        "validate",
+        help="forecasts beside published measurements",
+        description="Predicts measured rows and scores the forecasts by source, beside the best "
+        "constant MFU. Columns: docs/cli.md.",
+    )
+    parser.add_argument("rows", nargs="+", metavar="ROWS.csv|DIR", help="measured rows")
+    parser.add_argument(
+        "--machines", metavar="CSV", help="figures of the machines the rows name, instead of presets"
+    )
+    parser.add_argument(
+        "--workers", type=opts.positive, metavar="N", help="threads (default: one per core)"
+    )
+    opts.add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    from plancast.cli.progress import progress_bar
+    from plancast.validation.run import validate
+
+    with progress_bar("rows") as progress:
+        scoreboard = validate(
+            options.rows,
+            machines=options.machines,
+            workers=options.workers,
+            progress=progress,
+        )
+    if options.json:
+        opts.print_json(scoreboard.to_dict())
+    else:
+        opts.print_rich(scoreboard)
+    return 0

@@ -1,0 +1,126 @@
+"""Plans and machines side by side, with the reason for the difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plancast.errors import InputError
+from plancast.forecast import Forecast, cancelling_sigma
+from plancast.textual import change, duration
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+# Parts of the breakdown in words.
+WORDS = {
+    "compute": "kernels",
+    "recompute": "recomputation",
+    "exposed_tp": "exposed tensor-parallel communication",
+    "exposed_dp": "exposed data-parallel communication",
+    "exposed_pp": "exposed pipeline messages",
+    "exposed_cp": "exposed context-parallel communication",
+    "exposed_ep": "exposed expert-parallel communication",
+    "bubble": "pipeline bubble",
+    "launch": "waiting for the host",
+    "optimizer": "optimizer step",
+    "other": "everything else",
+}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one forecast differs from the first, seconds; positive is slower."""
+
+    seconds: float
+    relative: float
+    parts: dict[str, float]
+    faster_probability: float
+    reason: str
+
+
+class Comparison:
+    """The result of `plancast.compare`."""
+
+    def __init__(self, forecasts: Sequence[Forecast]) -> None:
+        if len(forecasts) < 2:
+            raise InputError("a comparison needs at least two plans or machines.")
+        self._forecasts = tuple(forecasts)
+
+    def __iter__(self) -> Iterator[Forecast]:
+        return iter(self._forecasts)
+
+    def __len__(self) -> int:
+        return len(self._forecasts)
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """Each forecast after the first against the first."""
+        base = self._forecasts[0]
+        return tuple(difference(base, other) for other in self._forecasts[1:])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of `plancast compare --json`."""
+        return {
+            "plans": [
+                {"machine": f.machine, "strategy": f.strategy, **f.to_dict()}
+                for f in self._forecasts
+            ],
+            "differences": [
+                {
+                    "iteration_time_s": d.seconds,
+                    "relative": d.relative,
+                    "breakdown_s": d.parts,
+                    "faster_probability": d.faster_probability,
+                    "reason": d.reason,
+                }
+                for d in self.differences
+            ],
+        }
+
+    def __rich__(self) -> RenderableType:
+        from plancast.report.compare import comparison_tables
+
+        return comparison_tables(self)
+
+    def _repr_html_(self) -> str:
+        from plancast.report.html import to_html
+
+        return to_html(self.__rich__())
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self)} forecasts>"
+
+
+def compare(*forecasts: Forecast) -> Comparison:
+    """Sets forecasts side by side; the first is what the others are compared with."""
+    return Comparison(forecasts)
+
+
+def difference(base: Forecast, other: Forecast) -> Difference:
+    """`other` against `base`."""
+    seconds = other.iteration_time - base.iteration_time
+    mine, theirs = base.breakdown(), other.breakdown()
+    parts = {part: theirs[part] - mine[part] for part in mine}
+    sigma = cancelling_sigma(base, other)
+    probability = 0.5 * math.erfc(seconds / (sigma * math.sqrt(2))) if sigma > 0 else (
+        0.5 if seconds == 0 else float(seconds < 0)
+    )
+    relative = seconds / base.iteration_time if base.iteration_time > 0 else 0.0
+    return Difference(seconds, relative, parts, probability, _reason(seconds, relative, parts))
+
+
+def _reason(seconds: float, relative: float, parts: dict[str, float]) -> str:
+    if abs(relative) < 0.0005:
+        return "as fast"
+    verdict = f"{duration(abs(seconds))} {'slower' if seconds > 0 else 'faster'} ({change(relative)})"
+    by_size = sorted(parts.items(), key=lambda item: -abs(item[1]))
+    causes = [item for item in by_size if abs(item[1]) >= 0.1 * abs(seconds)][:3]
+    said = ", ".join(f"{WORDS[part]} {_signed(value)}" for part, value in causes)
+    return f"{verdict}: {said}"
+
+
+def _signed(seconds: float) -> str:
+    return f"{'+' if seconds > 0 else '−'}{duration(abs(seconds))}"

@@ -1,0 +1,297 @@
+"""What a prediction says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plancast import _core, files
+from plancast.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+# The parts of the iteration time, in the order of reports.
+PARTS = (
+    "compute",
+    "recompute",
+    "exposed_tp",
+    "exposed_dp",
+    "exposed_pp",
+    "exposed_cp",
+    "exposed_ep",
+    "bubble",
+    "launch",
+    "optimizer",
+    "other",
+)
+
+
+@dataclass(frozen=True)
+class ClassMemory:
+    """Peak memory of one device class, bytes at the moment of the peak."""
+
+    device_class: str
+    ranks: int
+    parameters: int
+    gradients: int
+    optimizer: int
+    activations: int
+    workspace: int
+    allocated: int
+    reserved: int
+    device: int
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One task as it ran on the representative of a device class, seconds."""
+
+    device_class: str
+    stream: str
+    purpose: str
+    name: str
+    layer: int
+    micro_batch: int
+    chunk: int
+    start_s: float
+    end_s: float
+
+
+class Forecast:
+    """The result of `plancast.predict`: iteration time, memory, and where time goes.
+
+    Times are seconds, sizes bytes.
+    """
+
+    def __init__(self, core: _core.Forecast) -> None:
+        self._core = core
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self._core.model
+
+    @property
+    def machine(self) -> str:
+        """Name and size of the machine."""
+        return self._core.machine
+
+    @property
+    def strategy(self) -> str:
+        """The plan in canonical short form."""
+        return self._core.strategy
+
+    @property
+    def profile(self) -> str:
+        """The software profile."""
+        return self._core.profile
+
+    @property
+    def iteration_time(self) -> float:
+        """Seconds of one optimizer step."""
+        return self._core.iteration_time_s
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Central 90 % interval of the iteration time, seconds."""
+        return self._core.interval_s
+
+    @property
+    def fits(self) -> bool:
+        """Whether every device class stays within its memory."""
+        return self._core.fits
+
+    @property
+    def fit_advice(self) -> str:
+        """If the plan does not fit: what it needs and what would fit."""
+        return self._core.fit_advice
+
+    @property
+    def peak_memory(self) -> int:
+        """Memory used on the fullest device, context and communication included, bytes."""
+        return self._core.peak_memory_bytes
+
+    @property
+    def memory_capacity(self) -> float:
+        """Memory of one device, bytes."""
+        return self._core.memory_capacity_bytes
+
+    @property
+    def devices(self) -> int:
+        """Number of accelerators."""
+        return self._core.devices
+
+    @property
+    def global_batch(self) -> int:
+        """Samples per optimizer step."""
+        return self._core.global_batch
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """What was left open and how it was decided."""
+        return self._core.chosen
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks about the plan, one sentence each."""
+        return self._core.notes
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens trained on per second, all devices."""
+        return self._per_second(self._core.global_batch * self._core.seq)
+
+    @property
+    def samples_per_s(self) -> float:
+        """Samples per second, all devices."""
+        return self._per_second(self._core.global_batch)
+
+    @property
+    def model_flops_per_s_per_gpu(self) -> float:
+        """FLOP/s of the model's mathematics, one device, without recomputation."""
+        return self._per_second(self._core.model_flops / self._core.devices)
+
+    @property
+    def hardware_flops_per_s_per_gpu(self) -> float:
+        """FLOP/s executed on one device, with recomputation."""
+        return self._per_second(self._core.hardware_flops / self._core.devices)
+
+    @property
+    def mfu(self) -> float:
+        """Model FLOPs utilisation: a share of the dense peak of the dtype."""
+        return self._share_of_peak(self.model_flops_per_s_per_gpu)
+
+    @property
+    def hfu(self) -> float:
+        """Hardware FLOPs utilisation: a share of the dense peak of the dtype."""
+        return self._share_of_peak(self.hardware_flops_per_s_per_gpu)
+
+    @cached_property
+    def memory(self) -> tuple[ClassMemory, ...]:
+        """Peak memory of each device class."""
+        return tuple(ClassMemory(**fields) for fields in self._core.memory())
+
+    def breakdown(self) -> dict[str, float]:
+        """Seconds of each part of the iteration, mean over devices.
+
+        The parts partition the compute stream's time, so they sum to the
+        iteration time.
+        """
+        return {part: seconds for part, seconds in zip(PARTS, self._core.breakdown_s(), strict=True)}
+
+    def knowledge(self) -> dict[str, float]:
+        """Shares of the kernel time by how it is known: measured, calibrated, analytic, ..."""
+        seconds = self._core.provenance_seconds
+        total = sum(seconds.values())
+        return {name: value / total for name, value in seconds.items()} if total > 0 else {}
+
+    def factors(self) -> dict[str, tuple[float, float]]:
+        """Latent errors that the forecast shares with others: seconds that hang on each, one sigma."""
+        return self._core.factors
+
+    def timeline(self) -> list[Slice]:
+        """Every task on the representative of each device class, by start.
+
+        Ask for it with `predict(..., timeline=True)`.
+        """
+        self._need_timeline()
+        return [Slice(*fields) for fields in self._core.slices()]
+
+    def to_perfetto(self, path: str | Path) -> None:
+        """Writes a Chrome trace that ui.perfetto.dev opens; `.gz` compresses it."""
+        self._need_timeline()
+        files.write_text(path, self._core.chrome_trace())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of `plancast predict --json`."""
+        core = self._core
+        counters = dict(core.counters)
+        return {
+            "iteration_time_s": core.iteration_time_s,
+            "iteration_time_interval_s": list(core.interval_s),
+            "tokens_per_s": self.tokens_per_s,
+            "samples_per_s": self.samples_per_s,
+            "tokens_per_s_per_gpu": self.tokens_per_s / core.devices,
+            "model_tflops_per_gpu": self.model_flops_per_s_per_gpu / 1e12,
+            "hardware_tflops_per_gpu": self.hardware_flops_per_s_per_gpu / 1e12,
+            "mfu": self.mfu,
+            "hfu": self.hfu,
+            "flops_formula": core.flops_formula,
+            "peak_memory_bytes": core.peak_memory_bytes,
+            "fits": core.fits,
+            "memory": [asdict(entry) for entry in self.memory],
+            "breakdown_s": self.breakdown(),
+            "critical_path_s": {name: entry[0] for name, entry in core.factors.items()},
+            "chosen": dict(core.chosen),
+            "counters": counters,
+            "tasks": counters["tasks"],
+            "device_classes": counters["device_classes"],
+            "simulate_s": core.simulate_s,
+            "provenance": self._provenance(),
+            "cost": {
+                "usd_per_iteration": core.usd_per_iteration or None,
+                "kwh_per_iteration": core.kwh_per_iteration or None,
+            },
+        }
+
+    def _provenance(self) -> dict[str, Any]:
+        core = self._core
+        return {
+            "model": core.model,
+            "machine": core.machine,
+            "strategy": core.strategy,
+            "profile": core.profile,
+            "kernel_time_share": self.knowledge(),
+            "factors": {
+                name: {"seconds": seconds, "relative_sigma": sigma}
+                for name, (seconds, sigma) in core.factors.items()
+            },
+            "notes": list(core.notes),
+        }
+
+    def _per_second(self, amount: float) -> float:
+        time = self._core.iteration_time_s
+        return amount / time if time > 0 else 0.0
+
+    def _share_of_peak(self, flops: float) -> float:
+        peak = self._core.peak_flops_per_gpu
+        return flops / peak if peak > 0 else 0.0
+
+    def _need_timeline(self) -> None:
+        if not self._core.has_timeline:
+            raise InputError("this forecast has no timeline. Predict with `timeline=True`.")
+
+    def __rich__(self) -> RenderableType:
+        from plancast.report.tables import forecast_tables
+
+        return forecast_tables(self)
+
+    def _repr_html_(self) -> str:
+        from plancast.report.html import forecast_html
+
+        return forecast_html(self)
+
+    def __repr__(self) -> str:
+        from plancast.textual import duration, gib
+
+        fit = "fits" if self.fits else "does not fit"
+        return (
+            f"<Forecast {self.model} on {self.machine} with {self.strategy}: "
+            f"{duration(self.iteration_time)}, {gib(self.peak_memory)} GiB, {fit}>"
+        )
+
+
+def cancelling_sigma(a: Forecast, b: Forecast) -> float:
+    """One sigma of the difference of two iteration times, seconds; shared errors cancel."""
+    mine: Mapping[str, tuple[float, float]] = a.factors()
+    theirs: Mapping[str, tuple[float, float]] = b.factors()
+    variance = a._core.own_variance_s2 + b._core.own_variance_s2
+    for name in {*mine, *theirs}:
+        my_seconds, my_sigma = mine.get(name, (0.0, 0.0))
+        their_seconds, their_sigma = theirs.get(name, (0.0, 0.0))
+        variance += ((my_seconds - their_seconds) * max(my_sigma, their_sigma)) ** 2
+    return float(variance**0.5)

@@ -1,0 +1,152 @@
+"""Machines: accelerators, hosts and the links between them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from plancast import _core, files
+from plancast.errors import InputError
+
+
+class Machine:
+    """An immutable description of a cluster.
+
+    >>> machine = Machine.preset("dgx-h100", hosts=2)
+    >>> machine.devices, machine.gpus_per_host
+    (16, 8)
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: _core.Machine) -> None:
+        self._core = core
+
+    @classmethod
+    def preset(
+        cls, name: str, *, hosts: int | None = None, gpus_per_host: int | None = None
+    ) -> Machine:
+        """A shipped machine: `dgx-h100`, or with sizes in the name, `dgx-h100:16` or `dgx-h100:2x4`.
+
+        Args:
+          name: one of `Machine.presets()`.
+          hosts: number of hosts; 1 unless the name says it.
+          gpus_per_host: GPUs of each host that take part; all by default.
+        """
+        if ":" in name and (hosts is not None or gpus_per_host is not None):
+            raise InputError(f"`{name}` says its sizes already; drop `hosts` and `gpus_per_host`.")
+        text = name
+        if hosts is not None or gpus_per_host is not None:
+            text = f"{name}:{1 if hosts is None else hosts}"
+            if gpus_per_host is not None:
+                text += f"x{gpus_per_host}"
+        return cls(_core.Machine.preset(text))
+
+    @classmethod
+    def presets(cls) -> list[str]:
+        """Names of all shipped machines.
+
+        >>> "dgx-a100-80g" in Machine.presets()
+        True
+        """
+        return _core.Machine.preset_names()
+
+    @classmethod
+    def from_yaml(cls, text: str, *, what: str = "machine") -> Machine:
+        """A machine from YAML text; `what` names the text in errors.
+
+        >>> Machine.from_yaml("preset: dgx-h100\\nhosts: 4").devices
+        32
+        """
+        import yaml
+
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise InputError(f"{what} is not YAML: {error}") from None
+        return cls.from_dict(value, what=what)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Machine:
+        """A machine from a YAML or JSON file."""
+        return cls.from_dict(files.read_mapping(path), what=f"`{path}`")
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any], *, what: str = "machine") -> Machine:
+        """A machine from the fields of its YAML form."""
+        return cls(_core.Machine.from_json(json.dumps(fields), what))
+
+    @classmethod
+    def open(cls, text: str) -> Machine:
+        """What `-c` on the command line means: a preset with sizes or a file."""
+        if text.endswith(".xml"):
+            raise InputError(
+                f"not supported yet: NCCL topology `{text}`. "
+                "Describe the machine in YAML, or take a preset."
+            )
+        return cls.from_file(text) if files.looks_like_file(text) else cls.preset(text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field of the YAML form."""
+        fields: dict[str, Any] = json.loads(self._core.to_json())
+        return fields
+
+    def to_yaml(self) -> str:
+        """YAML that `from_yaml` reads back into an equal machine.
+
+        >>> machine = Machine.preset("dgx-h100")
+        >>> Machine.from_yaml(machine.to_yaml()) == machine
+        True
+        """
+        import yaml
+
+        text: str = yaml.safe_dump(self.to_dict(), sort_keys=False)
+        return text
+
+    @property
+    def name(self) -> str:
+        """The preset's name, or the one its file gives."""
+        return self._core.name
+
+    @property
+    def gpu(self) -> str:
+        """Name of the accelerator, e.g. `H100-SXM-80GB`."""
+        return self._core.gpu
+
+    @property
+    def devices(self) -> int:
+        """Number of accelerators."""
+        return self._core.devices
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts."""
+        return self._core.hosts
+
+    @property
+    def gpus_per_host(self) -> int:
+        """Accelerators of one host."""
+        return self._core.gpus_per_host
+
+    @property
+    def gpus_per_domain(self) -> int:
+        """Accelerators joined by one NVLink domain."""
+        return self._core.gpus_per_domain
+
+    @property
+    def memory_bytes(self) -> float:
+        """Memory of one accelerator, bytes."""
+        return self._core.memory_bytes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Machine) and self._core.to_json() == other._core.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self._core.to_json())
+
+    def __repr__(self) -> str:
+        return f"<Machine {self.name}: {self.hosts} x {self.gpus_per_host} {self.gpu}>"
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.hosts}x{self.gpus_per_host}"

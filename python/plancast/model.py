@@ -1,0 +1,150 @@
+"""Models: what is trained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plancast import _core, files
+from plancast.errors import InputError
+
+if TYPE_CHECKING:
+    from plancast.builder import ModelBuilder
+
+
+class Model:
+    """An immutable model: its dataflow graph, and the facts reports need.
+
+    >>> Model.preset("llama3-8b").parameters
+    8030261248
+    """
+
+    __slots__ = ("_core", "_fields")
+
+    def __init__(self, core: _core.Model, fields: dict[str, Any] | None = None) -> None:
+        self._core = core
+        self._fields = fields
+
+    @classmethod
+    def preset(cls, name: str, *, seq: int | None = None) -> Model:
+        """A shipped model.
+
+        Args:
+          name: one of `Model.presets()`.
+          seq: tokens per sequence; the preset's own by default.
+        """
+        from plancast.models import presets
+
+        return cls._of(presets.config(name), seq)
+
+    @classmethod
+    def presets(cls) -> list[str]:
+        """Names of all shipped models.
+
+        >>> "gpt3-175b" in Model.presets()
+        True
+        """
+        from plancast.models import presets
+
+        return presets.names()
+
+    @classmethod
+    def from_hf(cls, path: str | Path, *, seq: int | None = None) -> Model:
+        """A model from a Hugging Face `config.json`, or the folder that holds it; no weights are read.
+
+        Args:
+          path: the file or its folder.
+          seq: tokens per sequence; the config's longest by default.
+        """
+        from plancast.models import hf
+
+        file = Path(path)
+        if file.is_dir():
+            file = file / "config.json"
+        return cls._of(hf.config(files.read_mapping(file), what=f"`{file}`"), seq)
+
+    @classmethod
+    def from_config(cls, *, what: str = "model", **fields: Any) -> Model:
+        """A transformer from its sizes (docs/models.md lists the fields).
+
+        >>> Model.from_config(name="small", layers=2, hidden=64, heads=4, vocab=1000, seq=32).layers
+        2
+        """
+        text = json.dumps(fields, default=str)
+        return cls(_core.Model.transformer(text, what), dict(fields))
+
+    @classmethod
+    def from_file(cls, path: str | Path, *, seq: int | None = None) -> Model:
+        """A Hugging Face `config.json`, or sizes of a transformer in YAML or JSON."""
+        fields = files.read_mapping(path)
+        if "model_type" in fields or "architectures" in fields:
+            return cls.from_hf(path, seq=seq)
+        if seq is not None:
+            fields["seq"] = seq
+        fields.setdefault("name", Path(path).stem)
+        return cls.from_config(what=f"`{path}`", **fields)
+
+    @classmethod
+    def open(cls, text: str, *, seq: int | None = None) -> Model:
+        """What `-m` on the command line means: a preset or a file."""
+        for suffix, kind in ((".onnx", "ONNX file"), (".pt2", "torch.export program")):
+            if text.endswith(suffix):
+                raise InputError(
+                    f"not supported yet: {kind} `{text}`. "
+                    "Give a preset, a Hugging Face config.json or a YAML file."
+                )
+        if Path(text).is_dir():
+            return cls.from_hf(text, seq=seq)
+        return cls.from_file(text, seq=seq) if files.looks_like_file(text) else cls.preset(text, seq=seq)
+
+    @classmethod
+    def builder(cls, name: str, **dims: int) -> ModelBuilder:
+        """A builder for a model described op by op."""
+        from plancast.builder import ModelBuilder
+
+        return ModelBuilder(name, **dims)
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any], seq: int | None) -> Model:
+        if seq is not None:
+            fields = {**fields, "seq": seq}
+        return cls.from_config(**fields)
+
+    def with_seq(self, seq: int) -> Model:
+        """The same transformer with sequences of `seq` tokens."""
+        if self._fields is None:
+            raise InputError(f"`{self.name}` was built by hand; build it with `seq={seq}`.")
+        return self.from_config(**{**self._fields, "seq": seq})
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._core.name
+
+    @property
+    def parameters(self) -> int:
+        """Number of trained parameters, tied ones counted once."""
+        return self._core.parameters
+
+    @property
+    def layers(self) -> int:
+        """Number of repeated layers."""
+        return self._core.layers
+
+    @property
+    def seq(self) -> int:
+        """Tokens per sequence."""
+        return self._core.seq
+
+    def __str__(self) -> str:
+        return str(self._core)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Model) and self._core.key == other._core.key
+
+    def __hash__(self) -> int:
+        return hash(self._core.key)
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name}: {self.parameters:,} parameters, {self.layers} layers>"

@@ -1,0 +1,162 @@
+"""Predicting one plan, and ranking many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plancast import _core
+from plancast.errors import InputError
+from plancast.forecast import Forecast
+from plancast.machine import Machine
+from plancast.model import Model
+from plancast.ranking import Ranking
+from plancast.session import Session
+from plancast.strategy import Strategy
+
+DEFAULT_PROFILE = "megatron-core"
+_LARGEST_BATCH = 1_000_000_000
+
+
+def predict(
+    model: Model,
+    machine: Machine,
+    strategy: Strategy | str,
+    *,
+    batch: int | None = None,
+    dtype: str = "bf16",
+    profile: str = DEFAULT_PROFILE,
+    session: Session | None = None,
+    timeline: bool = False,
+    memory_first: bool = False,
+) -> Forecast:
+    """Predicts one optimizer step of `model` on `machine` under `strategy`.
+
+    Args:
+      model: what is trained.
+      machine: where.
+      strategy: a tree, or its short form.
+      batch: global batch, samples per step; absent: dp * mb * accum.
+      dtype: matmul precision, `bf16`, `fp16`, `fp32`, `tf32`, `fp8`.
+      profile: how the framework runs (`plancast.profiles()`).
+      session: shared memo; a fresh one by default.
+      timeline: keep every task, for `timeline()` and `to_perfetto()`.
+      memory_first: leave the time of a plan that does not fit at 0.
+
+    >>> forecast = predict(
+    ...     Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
+    ...     "tp=8,pp=8,vpp=3,mb=1,recompute=full", batch=64)
+    >>> forecast.fits
+    True
+    >>> abs(sum(forecast.breakdown().values()) - forecast.iteration_time) < 1e-6
+    True
+    """
+    check_batch(batch)
+    tree = Strategy.parse(strategy) if isinstance(strategy, str) else strategy
+    session = session or Session()
+    return Forecast(
+        _core.predict(
+            model._core,
+            machine._core,
+            tree._core,
+            session._core,
+            batch=batch,
+            dtype=dtype,
+            profile=profile,
+            timeline=timeline,
+            memory_only_if_unfit=memory_first,
+        )
+    )
+
+
+def rank(
+    model: Model,
+    machine: Machine,
+    *,
+    batch: int,
+    space: str = "",
+    objective: str = "time",
+    top: int | None = None,
+    dtype: str = "bf16",
+    profile: str = DEFAULT_PROFILE,
+    session: Session | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Ranking:
+    """Predicts every plan of a space and orders those that fit.
+
+    Args:
+      model: what is trained.
+      machine: where.
+      batch: global batch, samples per step.
+      space: which plans, as in `tp=1|2|4|8,pp=1..16,mb=*`; what is not said
+        has a default (docs/cli.md).
+      objective: `time`, `cost` or `energy` of a step.
+      top: keep the best; all by default.
+      dtype: matmul precision.
+      profile: how the framework runs.
+      session: shared memo; a fresh one by default.
+      workers: threads; one per core by default.
+      progress: called with plans done and plans in all.
+
+    >>> ranking = rank(Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
+    ...     batch=64, space="tp=8,pp=8,vpp=1,mb=1,zero=0")
+    >>> ranking[0].iteration_time <= ranking[-1].iteration_time
+    True
+    """
+    check_batch(batch)
+    if top is not None and top < 1:
+        raise InputError(f"`top` is {top}; ask for at least one plan.")
+    if workers is not None and not 1 <= workers <= 1024:
+        raise InputError(f"`workers` is {workers}; give 1 to 1024 threads.")
+    result = _core.rank(
+        model._core,
+        machine._core,
+        (session or Session())._core,
+        batch=batch,
+        space=space,
+        objective=objective,
+        top=top or 0,
+        dtype=dtype,
+        profile=profile,
+        workers=workers or 0,
+        progress=progress,
+    )
+    return Ranking(result, objective=objective)
+
+
+def compile_passes(
+    model: Model,
+    machine: Machine,
+    strategy: Strategy | str,
+    *,
+    batch: int | None = None,
+    dtype: str = "bf16",
+    profile: str = DEFAULT_PROFILE,
+) -> dict[str, str]:
+    """The text that each compiler pass leaves, by name of the pass in their order."""
+    check_batch(batch)
+    tree = Strategy.parse(strategy) if isinstance(strategy, str) else strategy
+    passes: list[tuple[str, str]] = _core.compile_passes(
+        model._core, machine._core, tree._core, batch=batch, dtype=dtype, profile=profile
+    )
+    return dict(passes)
+
+
+def profiles() -> list[str]:
+    """Names of the software profiles."""
+    names: list[str] = _core.profile_names()
+    return names
+
+
+def check_batch(batch: Any) -> None:
+    """Raises InputError for a batch nobody can mean."""
+    if batch is None:
+        return
+    if isinstance(batch, bool) or not isinstance(batch, int):
+        raise InputError(f"the batch is `{batch!r}`; give a whole number of samples.")
+    if not 1 <= batch <= _LARGEST_BATCH:
+        raise InputError(
+            f"a global batch of {batch} samples cannot be trained on. "
+            f"Give a number from 1 to {_LARGEST_BATCH:,}."
+        )

@@ -1,0 +1,126 @@
+"""Plans in the order of an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from plancast import _core, files
+from plancast.forecast import Forecast
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import RenderableType
+
+
+class Ranking:
+    """The result of `plancast.rank`: forecasts of the plans that fit, best first."""
+
+    def __init__(self, core: _core.RankResult, *, objective: str) -> None:
+        self._core = core
+        self.objective = objective
+        self._plans = [Forecast(plan) for plan in core.plans]
+
+    @property
+    def evaluated(self) -> int:
+        """Number of plans whose time was simulated."""
+        return self._core.evaluated
+
+    @property
+    def excluded(self) -> dict[str, int]:
+        """Why plans of the space are not listed, and how many."""
+        return self._core.excluded
+
+    @property
+    def space(self) -> str:
+        """The space, with its defaults written out."""
+        return self._core.space
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the ranking, seconds."""
+        return self._core.seconds
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def __iter__(self) -> Iterator[Forecast]:
+        return iter(self._plans)
+
+    @overload
+    def __getitem__(self, index: int) -> Forecast: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Forecast]: ...
+    def __getitem__(self, index: int | slice) -> Forecast | list[Forecast]:
+        return self._plans[index]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of `plancast rank --json`."""
+        return {
+            "plans": [{"strategy": plan.strategy, **plan.to_dict()} for plan in self._plans],
+            "evaluated": self.evaluated,
+            "space": self.space,
+            "excluded": self.excluded,
+            "seconds": self.seconds,
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat record a plan, units in the names."""
+        return [_record(position, plan) for position, plan in enumerate(self._plans, start=1)]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A tidy table, one plan a row, units in the column names."""
+        import pandas as pd
+
+        return pd.DataFrame.from_records(self.records())
+
+    def write(self, path: str | Path) -> None:
+        """Writes all plans as CSV."""
+        import csv
+        import io
+
+        from plancast.errors import InputError
+
+        if not str(path).endswith((".csv", ".csv.gz")):
+            raise InputError(f"`{path}`: plans are written as `.csv`.")
+        records = self.records()
+        text = io.StringIO()
+        if records:
+            writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(records)
+        files.write_text(path, text.getvalue())
+
+    def __rich__(self) -> RenderableType:
+        from plancast.report.tables import ranking_tables
+
+        return ranking_tables(self, top=10)
+
+    def _repr_html_(self) -> str:
+        from plancast.report.html import to_html
+
+        return to_html(self.__rich__())
+
+    def __repr__(self) -> str:
+        best = f", best {self._plans[0].strategy}" if self._plans else ""
+        return f"<Ranking of {self.evaluated} plans{best}>"
+
+
+def _record(position: int, plan: Forecast) -> dict[str, Any]:
+    fields = plan.to_dict()
+    record = {
+        "rank": position,
+        "strategy": plan.strategy,
+        "iteration_time_s": fields["iteration_time_s"],
+        "iteration_time_low_s": fields["iteration_time_interval_s"][0],
+        "iteration_time_high_s": fields["iteration_time_interval_s"][1],
+        "tokens_per_s_per_gpu": fields["tokens_per_s_per_gpu"],
+        "model_tflops_per_gpu": fields["model_tflops_per_gpu"],
+        "mfu": fields["mfu"],
+        "peak_memory_bytes": fields["peak_memory_bytes"],
+        "usd_per_iteration": fields["cost"]["usd_per_iteration"],
+        "kwh_per_iteration": fields["cost"]["kwh_per_iteration"],
+    }
+    record.update({f"{part}_s": value for part, value in fields["breakdown_s"].items()})
+    return record

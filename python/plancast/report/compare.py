@@ -1,0 +1,63 @@
+"""Rich table of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from plancast.report.tables import PART_LABELS
+from plancast.textual import count, duration, gib, percent
+
+if TYPE_CHECKING:
+    from plancast.comparison import Comparison
+    from plancast.forecast import Forecast
+
+_ROWS: tuple[tuple[str, Callable[[Forecast], str]], ...] = (
+    ("iteration", lambda f: duration(f.iteration_time)),
+    ("90 % interval", lambda f: f"{duration(f.interval[0])} to {duration(f.interval[1])}"),
+    ("tokens/s/GPU", lambda f: count(f.tokens_per_s / f.devices)),
+    ("TFLOP/s/GPU", lambda f: f"{f.model_flops_per_s_per_gpu / 1e12:.0f}"),
+    ("MFU", lambda f: percent(f.mfu)),
+    ("peak memory", lambda f: f"{gib(f.peak_memory)} of {gib(f.memory_capacity)} GiB"),
+    ("fits", lambda f: "yes" if f.fits else "no"),
+)
+
+
+def comparison_tables(comparison: Comparison) -> RenderableType:
+    """One column a forecast, then a sentence on each difference."""
+    forecasts = list(comparison)
+    legend = [
+        Text.assemble((f"{_letter(i)}  ", "bold"), (f"{f.machine}  ", ""), (f.strategy, "cyan"))
+        for i, f in enumerate(forecasts)
+    ]
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("")
+    for index in range(len(forecasts)):
+        table.add_column(_letter(index), justify="right")
+    for label, cell in _ROWS:
+        table.add_row(label, *(cell(f) for f in forecasts))
+    table.add_section()
+    breakdowns = [f.breakdown() for f in forecasts]
+    for part, (label, colour) in PART_LABELS.items():
+        values = [b[part] for b in breakdowns]
+        if max(values) <= 1e-5 * max(f.iteration_time for f in forecasts):
+            continue
+        table.add_row(Text(label, style=colour), *(duration(v) if v > 0 else "" for v in values))
+    reasons = [
+        Text.assemble(
+            (f"{_letter(i)} against A: ", "bold"),
+            d.reason,
+            (f"   (faster with probability {percent(d.faster_probability, 0)})", "dim"),
+        )
+        for i, d in enumerate(comparison.differences, start=1)
+    ]
+    return Group(*legend, table, *reasons)
+
+
+def _letter(index: int) -> str:
+    return chr(ord("A") + index) if index < 26 else f"#{index + 1}"

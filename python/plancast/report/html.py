@@ -1,0 +1,31 @@
+"""Forecasts in notebooks: the same tables, as self-contained HTML."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from rich.console import Console, RenderableType
+
+if TYPE_CHECKING:
+    from plancast.forecast import Forecast
+
+_WIDTH = 120
+_FRAME = (
+    '<pre style="white-space:pre;overflow-x:auto;line-height:normal;'
+    "font-family:Menlo,'DejaVu Sans Mono',consolas,monospace\">{code}</pre>"
+)
+
+
+def to_html(renderable: RenderableType) -> str:
+    """Inline-styled HTML of anything rich can print."""
+    console = Console(record=True, width=_WIDTH, file=io.StringIO(), highlight=False)
+    console.print(renderable)
+    return console.export_html(inline_styles=True, code_format=_FRAME)
+
+
+def forecast_html(forecast: Forecast) -> str:
+    """The tables of a forecast."""
+    from plancast.report.tables import forecast_tables
+
+    return to_html(forecast_tables(forecast))

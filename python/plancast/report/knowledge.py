@@ -1,0 +1,28 @@
+"""How the figures of a forecast are known, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plancast.textual import percent
+
+if TYPE_CHECKING:
+    from plancast.forecast import Forecast
+
+# Parts whose time is kernels, collectives, or follows from the simulation.
+_KERNELS = ("compute", "recompute", "optimizer")
+_EXPOSED = ("exposed_tp", "exposed_dp", "exposed_pp", "exposed_cp", "exposed_ep")
+
+
+def how_known(forecast: Forecast) -> dict[str, str]:
+    """For each part of the breakdown, where its figure comes from."""
+    shares = sorted(forecast.knowledge().items(), key=lambda item: -item[1])
+    kernels = ", ".join(
+        name if share > 0.995 else f"{percent(share, 0)} {name}" for name, share in shares if share > 0.005
+    )
+    known = dict.fromkeys(forecast.breakdown(), "simulated")
+    known.update(dict.fromkeys(_KERNELS, kernels or "analytic"))
+    known.update(dict.fromkeys(_EXPOSED, "link curves, simulated"))
+    known["launch"] = f"profile {forecast.profile}"
+    known["other"] = f"profile {forecast.profile}"
+    return known

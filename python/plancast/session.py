@@ -1,0 +1,30 @@
+"""The memo that predictions share."""
+
+from __future__ import annotations
+
+from plancast import _core
+
+
+class Session:
+    """A thread-safe memo of everything that plans share: graphs, blocks, backward rules.
+
+    Pass one to several calls to share their work. It never changes a result
+    and only grows; drop it to free the memory.
+
+    >>> session = Session()
+    >>> session.misses
+    0
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self) -> None:
+        self._core = _core.Session()
+
+    @property
+    def misses(self) -> int:
+        """How many values had to be made rather than found."""
+        return self._core.misses
+
+    def __repr__(self) -> str:
+        return f"Session(misses={self.misses})"

@@ -1,0 +1,175 @@
+"""Strategies: how a model is laid over a machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from plancast import _core, files
+
+
+class Strategy:
+    """A strategy tree that mirrors the model's module tree.
+
+    The root holds the plan-wide choices of the short form; nodes, addressed by
+    dotted paths with `*` for any one component, say what differs below them.
+    The tree is the one object that is edited in place.
+
+    >>> tree = Strategy.parse("dp=2,tp=4,mb=1")
+    >>> tree["layers.*.attn"].split(tp="heads").recompute("full")
+    <Node layers.*.attn>
+    >>> str(tree)
+    'dp=2,tp=4,mb=1'
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: _core.Strategy) -> None:
+        self._core = core
+
+    @classmethod
+    def parse(cls, text: str) -> Strategy:
+        """A strategy from the short form, keys in any order.
+
+        >>> Strategy.parse("mb=1,tp=8,recompute=full").short_form
+        'tp=8,mb=1,recompute=full'
+        """
+        return cls(_core.Strategy.parse(text))
+
+    @classmethod
+    def from_dict(cls, tree: dict[str, Any], *, what: str = "strategy") -> Strategy:
+        """A tree from `{"plan": SHORT_FORM, "nodes": {PATH: DIRECTIVES}}`.
+
+        >>> tree = Strategy.from_dict({"plan": "tp=2", "nodes": {"head": {"split": {"tp": []}}}})
+        >>> Strategy.from_dict(tree.to_dict()) == tree
+        True
+        """
+        return cls(_core.Strategy.from_json(json.dumps(tree), what))
+
+    @classmethod
+    def from_yaml(cls, text: str, *, what: str = "strategy") -> Strategy:
+        """A tree from YAML text; `what` names the text in errors."""
+        import yaml
+
+        from plancast.errors import InputError
+
+        try:
+            tree = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise InputError(f"{what} is not YAML: {error}") from None
+        return cls.from_dict(tree, what=what)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Strategy:
+        """A tree from a YAML or JSON file."""
+        return cls.from_dict(files.read_mapping(path), what=f"`{path}`")
+
+    @classmethod
+    def open(cls, text: str) -> Strategy:
+        """What `-s` on the command line means: a short form or a tree's file."""
+        is_file = "=" not in text and files.looks_like_file(text)
+        return cls.from_file(text) if is_file else cls.parse(text)
+
+    @property
+    def short_form(self) -> str:
+        """The plan-wide choices in canonical order, without the nodes."""
+        return self._core.short_form()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tree as `from_dict` takes it."""
+        tree: dict[str, Any] = json.loads(self._core.to_json())
+        return tree
+
+    def to_yaml(self) -> str:
+        """The tree as `from_yaml` takes it."""
+        import yaml
+
+        text: str = yaml.safe_dump(self.to_dict(), sort_keys=False)
+        return text
+
+    def copy(self) -> Strategy:
+        """An independent tree with the same content."""
+        return Strategy(self._core.copy())
+
+    def check_supported(self) -> None:
+        """Raises InputError for a key of the language that is not simulated yet."""
+        self._core.check_supported()
+
+    def __getitem__(self, path: str) -> Node:
+        return Node(self, path)
+
+    def explain(self, path: str) -> str:
+        """Which node decided what for the op or module at `path`, one line a directive."""
+        return self._core.explain(path)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Strategy) and self._core.to_json() == other._core.to_json()
+
+    __hash__ = None  # type: ignore[assignment]  # edited in place
+
+    def __str__(self) -> str:
+        return self.short_form
+
+    def __repr__(self) -> str:
+        nodes = len(self.to_dict().get("nodes", {}))
+        return f"<Strategy {self.short_form}{f' and {nodes} nodes' if nodes else ''}>"
+
+
+class Node:
+    """One node of a strategy tree; made when something is said at it. Calls chain."""
+
+    __slots__ = ("_path", "_tree")
+
+    def __init__(self, tree: Strategy, path: str) -> None:
+        self._tree = tree
+        self._path = path
+
+    @property
+    def path(self) -> str:
+        """The dotted path, `layers.*.attn`."""
+        return self._path
+
+    def split(self, **axes: str | list[str] | tuple[str, ...] | None) -> Node:
+        """Which dims each mesh axis cuts here: `split(tp="heads")`.
+
+        A dim may also be said first: `split(heads="tp")` means the same. A
+        list gives choices in order, the first that an op has is cut; None or
+        an empty list: the axis cuts nothing here. A factor of an op's own
+        rule is written after a dot, `split(tp=".k")`.
+
+        >>> tree = Strategy.parse("tp=4")
+        >>> tree["layers.*.mlp"].split(tp=["ffn"]) and tree.to_dict()["nodes"]
+        {'layers.*.mlp': {'split': {'tp': ['ffn']}}}
+        """
+        for name, value in axes.items():
+            values = [value] if isinstance(value, str) else list(value or [])
+            if name not in _AXES and len(values) == 1 and values[0] in _AXES:
+                name, values = values[0], [name]
+            self._tree._core.split(self._path, name, values)
+        return self
+
+    def recompute(self, mode: str) -> Node:
+        """What backward recomputes below: `none`, `selective` or `full`."""
+        self._tree._core.recompute(self._path, mode)
+        return self
+
+    def home(self, layout: str) -> Node:
+        """Home layout of the parameters' state: `replicate` or `shard(AXIS)`."""
+        self._tree._core.home(self._path, layout)
+        return self
+
+    def bucket(self, size: int) -> Node:
+        """Size of gradient buckets, bytes."""
+        self._tree._core.bucket(self._path, size)
+        return self
+
+    def explain(self) -> str:
+        """Which node decided what here."""
+        return self._tree.explain(self._path)
+
+    def __repr__(self) -> str:
+        return f"<Node {self._path}>"
+
+
+_AXES = frozenset(("dp", "tp", "pp", "cp", "ep", "etp"))

@@ -1,0 +1,1 @@
+"""Forecasts beside published measurements."""

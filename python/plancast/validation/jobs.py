@@ -1,0 +1,133 @@
+"""From a measured row to what can be predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from plancast.errors import InputError
+from plancast.model import Model
+from plancast.strategy import Strategy
+from plancast.validation.rows import Row
+from plancast.validation.software import profile_for
+
+# Assumption tokens of runs that trained something else than the columns say.
+_OTHER_ATTENTION = ("mla", "sliding_window")
+_DEFAULT_VOCAB = 51200
+_RECOMPUTES = ("none", "selective", "full")
+_LARGEST_MICRO_BATCH = 64
+
+
+class Unsupported(Exception):
+    """The row cannot be simulated yet, or contradicts itself; says why."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to fill in what the row does not say."""
+
+    strategy: Strategy
+    micro_batch: int | None  # None: as written
+    recompute: str | None
+
+
+@dataclass(frozen=True)
+class RowJob:
+    """A row, ready to be predicted."""
+
+    row: Row
+    model: Model
+    profile: str
+    candidates: tuple[Candidate, ...]
+    chosen: dict[str, str] = field(default_factory=dict)
+
+
+def prepare(row: Row) -> RowJob:
+    """Builds model and strategies; raises Unsupported with the reason."""
+    _refuse(row)
+    chosen: dict[str, str] = {}
+    profile, why = profile_for(row.software)
+    chosen["profile"] = f"{profile} ({why})"
+    try:
+        model = _model(row, chosen)
+        candidates = _candidates(row)
+        candidates[0].strategy.check_supported()
+    except InputError as error:
+        raise Unsupported(str(error)) from None
+    return RowJob(row, model, profile, tuple(candidates), chosen)
+
+
+def _refuse(row: Row) -> None:
+    if row.layers is None or row.hidden is None or row.seq_len is None:
+        raise Unsupported(f"`{row.model}` is not a transformer with printed dimensions")
+    if row.experts:
+        raise Unsupported("not supported yet: mixture of experts")
+    attention = row.assumption("attention")
+    if attention and attention.startswith(_OTHER_ATTENTION):
+        raise Unsupported(f"not supported yet: attention `{attention}`")
+    if row.assumption("activation_offload_layers"):
+        raise Unsupported("not supported yet: offload of activations")
+    if row.assumption("offload"):
+        raise Unsupported(f"not supported yet: offload `{row.assumption('offload')}`")
+    keys = row.strategy_keys()
+    if keys.get("recompute") == "selective" and row.assumption("selective_means"):
+        raise Unsupported(
+            f"not supported yet: selective recompute as `{row.assumption('selective_means')}`"
+        )
+
+
+def _model(row: Row, chosen: dict[str, str]) -> Model:
+    vocab = row.vocab
+    if vocab is None:
+        vocab = _DEFAULT_VOCAB
+        chosen["vocab"] = f"{vocab} (not printed)"
+    heads = row.heads or 1
+    return Model.from_config(
+        name=row.model,
+        layers=row.layers,
+        hidden=row.hidden,
+        heads=heads,
+        kv_heads=row.kv_heads or heads,
+        head_dim=row.head_dim or (row.hidden or 0) // heads,
+        ffn=row.ffn_hidden or 4 * (row.hidden or 0),
+        vocab=vocab,
+        seq=row.seq_len,
+        mlp=row.mlp or "gelu",
+        norm=row.norm or "layernorm",
+        position=row.position or "learned",
+        tied_embeddings=row.tied_embeddings,
+    )
+
+
+def _candidates(row: Row) -> list[Candidate]:
+    """Every filling of an unknown micro-batch and recomputation, least recomputation first."""
+    keys = row.strategy_keys()
+    sizes: list[int | None] = [None]
+    if "mb" not in keys:
+        sizes = list(_micro_batches(row, keys))
+    recomputes: tuple[str | None, ...] = (None,) if "recompute" in keys else _RECOMPUTES
+    said = [f"{key}={value}" if value else key for key, value in keys.items()]
+    out = []
+    for size in sizes:
+        for recompute in recomputes:
+            parts = list(said)
+            if size is not None:
+                parts.append(f"mb={size}")
+            if recompute is not None:
+                parts.append(f"recompute={recompute}")
+            if row.assumption("overlap") == "none" and "overlap" not in keys:
+                parts.append("overlap=none")
+            out.append(Candidate(Strategy.parse(",".join(parts)), size, recompute))
+    return out
+
+
+def _micro_batches(row: Row, keys: dict[str, str]) -> list[int]:
+    try:
+        dp = int(keys.get("dp", "1"))
+    except ValueError:
+        raise Unsupported(f"`dp={keys['dp']}` is not a number") from None
+    if row.global_batch % dp:
+        raise Unsupported(f"the batch of {row.global_batch} is not divisible by dp={dp}")
+    share = row.global_batch // dp
+    if "accum" in keys:
+        return [share // int(keys["accum"])]
+    return [size for size in range(1, min(share, _LARGEST_MICRO_BATCH) + 1) if share % size == 0]

@@ -1,0 +1,127 @@
+"""The result of a validation."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from plancast.validation.predict_row import RowResult
+from plancast.validation.rows import Skipped
+from plancast.validation.statistics import best_constant_mape, error_scores, group_scores
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """Rows beside their forecasts, and the scores."""
+
+    results: tuple[RowResult, ...]
+    skipped: tuple[Skipped, ...] = ()
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @cached_property
+    def scored(self) -> list[RowResult]:
+        """Rows with both a measurement and a forecast."""
+        return [result for result in self.results if result.error is not None]
+
+    @cached_property
+    def sources(self) -> dict[str, dict[str, float]]:
+        """Scores by source."""
+        return {
+            source: {
+                "rows": len(results),
+                **error_scores([_error(result) for result in results]),
+                "constant_mfu_mape": _constant_mfu(results),
+            }
+            for source, results in _by(self.scored, lambda r: r.row.source).items()
+        }
+
+    @cached_property
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """How well the alternative plans of one job are ordered, two measured plans or more."""
+        return {
+            group: group_scores(
+                [r.predicted or 0.0 for r in results], [r.measured or 0.0 for r in results]
+            )
+            for group, results in _by(self.scored, lambda r: r.row.group).items()
+            if group and len(results) >= 2
+        }
+
+    @cached_property
+    def oom(self) -> dict[str, int]:
+        """Memory forecasts against runs: `false_fit` = said to fit and did not."""
+        table = {"true_fit": 0, "false_fit": 0, "true_oom": 0, "false_oom": 0}
+        for result in self.results:
+            if result.fits is None:
+                continue
+            if result.row.oom:
+                table["false_fit" if result.fits else "true_oom"] += 1
+            elif result.measured is not None:
+                table["true_fit" if result.fits else "false_oom"] += 1
+        return table
+
+    @cached_property
+    def overall(self) -> dict[str, dict[str, float]]:
+        """All rows alike, and all sources alike."""
+        if not self.scored:
+            return {"row_weighted": {}, "source_weighted": {}}
+        names = ("mape", "bias", "median", "p90", "max")
+        rows = {"rows": float(len(self.scored)), **error_scores([_error(r) for r in self.scored])}
+        count = len(self.sources)
+        sources = {
+            name: sum(scores[name] for scores in self.sources.values()) / count for name in names
+        }
+        return {"row_weighted": rows, "source_weighted": {"sources": float(count), **sources}}
+
+    @property
+    def unsupported(self) -> Counter[str]:
+        """Reasons why rows have no forecast."""
+        return Counter(r.unsupported for r in self.results if r.unsupported is not None)
+
+    def worst(self, number: int) -> list[RowResult]:
+        """The rows that are farthest off."""
+        return sorted(self.scored, key=lambda r: -abs(_error(r)))[:number]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of `plancast validate --json`."""
+        return {
+            "rows": [result.to_dict() for result in self.results],
+            "sources": self.sources,
+            "groups": self.groups,
+            "oom": self.oom,
+            "overall": self.overall,
+            "skipped": [{"path": s.path, "reason": s.reason} for s in self.skipped],
+            "warnings": list(self.warnings),
+        }
+
+    def __rich__(self) -> RenderableType:
+        from plancast.report.validation import scoreboard_tables
+
+        return scoreboard_tables(self)
+
+
+def _by(
+    results: Iterable[RowResult], key: Callable[[RowResult], str]
+) -> dict[str, list[RowResult]]:
+    table: dict[str, list[RowResult]] = defaultdict(list)
+    for result in results:
+        table[key(result)].append(result)
+    return table
+
+
+def _error(result: RowResult) -> float:
+    assert result.error is not None
+    return result.error
+
+
+def _constant_mfu(results: list[RowResult]) -> float:
+    pairs = [(r.ideal_s, r.measured) for r in results if r.ideal_s and r.measured]
+    if not pairs:
+        return float("nan")
+    return best_constant_mape([ideal for ideal, _ in pairs], [t for _, t in pairs])

@@ -1,0 +1,38 @@
+"""From the software a row names to a software profile."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from plancast import _core
+
+DEFAULT = "megatron-core"
+
+
+def profile_for(software: str) -> tuple[str, str]:
+    """The profile, and why.
+
+    >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
+    'megatron-2021'
+    """
+    shipped = set(_core.profile_names())
+    for entry in _table():
+        if not re.search(entry["match"], software):
+            continue
+        profile = entry["profile"]
+        if profile in shipped:
+            return profile, f"for `{software}`"
+        return entry.get("otherwise", DEFAULT), f"nearest to `{software}`"
+    return DEFAULT, f"nothing known of `{software}`"
+
+
+@cache
+def _table() -> list[dict[str, Any]]:
+    import yaml
+
+    text = resources.files("plancast.validation").joinpath("software.yaml").read_text("utf-8")
+    entries: list[dict[str, Any]] = yaml.safe_load(text)
+    return entries
