@@ -72,6 +72,10 @@ std::optional<KernelCost> AttentionModel::Estimate(const KernelSpec& kernel,
   cost.factor_sigma = entry->factor_sigma;
   cost.sigma = entry->sigma;
   if (kernel.backward) {
+    if (!c.backward_measured) {
+      cost.provenance.knowledge = Knowledge::kExtrapolated;
+      cost.provenance.source += ", backward per FLOP as on other GPUs";
+    }
     cost.factor_sigma = std::max(cost.factor_sigma, c.backward_factor_sigma);
     cost.sigma = std::max(cost.sigma, c.backward_sigma);
   }

@@ -27,7 +27,8 @@ struct GemmCoefficients {
 struct AttentionCoefficients {
   double mma_fraction = 0, softmax_dim = 0, tail = 0, floor_s = 0, causal_loss = 0,
          backward_factor = 0, backward_floor_s = 0, memory_fraction = 0;
-  // Errors of the backward figures; Entry::known holds those of forward.
+  bool backward_measured = false;  // else taken from other GPUs
+  // Errors of the backward figures; CoefficientEntry holds those of forward.
   double backward_factor_sigma = 0, backward_sigma = 0;
 
   absl::Status Verify() const;

@@ -1,0 +1,121 @@
+#include "cost_models/attention_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cost_models/catalogue_device.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Gt;
+using ::testing::HasSubstr;
+using ::testing::Lt;
+
+KernelSpec Attention(int64_t batch, int64_t heads, int64_t length, int64_t dim = 128) {
+  KernelSpec spec;
+  spec.family = KernelFamily::kAttention;
+  spec.batch = batch;
+  spec.heads = spec.kv_heads = heads;
+  spec.q_len = spec.kv_len = length;
+  spec.head_dim = spec.head_dim_v = dim;
+  spec.causal = true;
+  return spec;
+}
+
+KernelCost Price(const KernelSpec& spec, absl::string_view gpu) {
+  return AttentionModel(CoefficientTables::Shipped()).Estimate(spec, *CatalogueDevice(gpu)).value();
+}
+
+double Seconds(const KernelSpec& spec, absl::string_view gpu) {
+  return Price(spec, gpu).seconds_alone;
+}
+
+constexpr absl::string_view kGpus[] = {"A100-SXM-80GB", "H100-SXM-80GB", "B200-SXM", "GB200",
+                                       "V100-SXM-16GB"};
+
+TEST(AttentionModel, IsNeverFasterThanTheNominalPeak) {
+  for (absl::string_view gpu : kGpus) {
+    DeviceType device = *CatalogueDevice(gpu);
+    double peak = device.bf16_flops > 0 ? device.bf16_flops : device.fp16_flops;
+    for (int64_t length : {128, 1000, 4096, 65536}) {
+      for (bool causal : {false, true}) {
+        for (bool backward : {false, true}) {
+          KernelSpec spec = Attention(1, 16, length);
+          spec.causal = causal;
+          spec.backward = backward;
+          SCOPED_TRACE(spec.DebugString());
+          double pairs = 16.0 * length * length * (causal ? 0.5 : 1.0);
+          EXPECT_GE(Seconds(spec, gpu), pairs * 4 * 128 * (backward ? 2.5 : 1) / peak);
+        }
+      }
+    }
+  }
+}
+
+TEST(AttentionModel, BackwardTakesAboutThreeTimesForward) {
+  for (absl::string_view gpu : kGpus) {
+    KernelSpec forward = Attention(2, 32, 8192), backward = forward;
+    backward.backward = true;
+    EXPECT_THAT(Seconds(backward, gpu) / Seconds(forward, gpu), AllOf(Gt(2.5), Lt(3.7))) << gpu;
+  }
+}
+
+TEST(AttentionModel, ACausalMaskSavesAboutHalf) {
+  for (absl::string_view gpu : kGpus) {
+    KernelSpec causal = Attention(1, 32, 16384), full = causal;
+    full.causal = false;
+    EXPECT_THAT(Seconds(causal, gpu) / Seconds(full, gpu), AllOf(Gt(0.5), Lt(0.7))) << gpu;
+  }
+}
+
+TEST(AttentionModel, SmallHeadDimensionsSustainLess) {
+  // The same products, in twice as many scores.
+  EXPECT_GT(Seconds(Attention(1, 64, 8192, 64), "H100-SXM-80GB"),
+            1.15 * Seconds(Attention(1, 32, 8192, 128), "H100-SXM-80GB"));
+}
+
+TEST(AttentionModel, TwoHalvesOfTheKeysCostAtLeastTheWhole) {
+  // As in ring context parallelism: one block of queries against parts of the keys.
+  KernelSpec whole = Attention(1, 8, 8192);
+  whole.causal = false;
+  KernelSpec half = whole;
+  half.kv_len /= 2;
+  EXPECT_GE(2 * Seconds(half, "A100-SXM-80GB"), Seconds(whole, "A100-SXM-80GB"));
+}
+
+TEST(AttentionModel, FewThreadBlocksLeaveSmsIdle) {
+  EXPECT_LT(Price(Attention(1, 1, 1024), "A100-SXM-80GB").sm_fraction, 0.1);
+  EXPECT_DOUBLE_EQ(Price(Attention(8, 32, 1024), "A100-SXM-80GB").sm_fraction, 1);
+}
+
+TEST(AttentionModel, RunsInSixteenBitsWhereProductsRunInEight) {
+  KernelSpec bf16 = Attention(1, 32, 8192), fp8 = bf16;
+  fp8.dtype = DType::kFp8;
+  EXPECT_DOUBLE_EQ(Seconds(bf16, "H100-SXM-80GB"), Seconds(fp8, "H100-SXM-80GB"));
+}
+
+TEST(AttentionModel, SaysHowItKnows) {
+  KernelCost own = Price(Attention(1, 8, 4096), "A100-SXM-80GB");
+  EXPECT_EQ(own.provenance.knowledge, Knowledge::kCalibrated);
+  EXPECT_EQ(own.factor, "A100-SXM-80GB/attention");
+  KernelSpec backward = Attention(1, 8, 4096);
+  backward.backward = true;
+  KernelCost guessed = Price(backward, "A100-SXM-80GB");
+  EXPECT_EQ(guessed.provenance.knowledge, Knowledge::kExtrapolated);
+  EXPECT_THAT(guessed.provenance.source, HasSubstr("backward"));
+  EXPECT_GT(guessed.factor_sigma, own.factor_sigma);
+  EXPECT_EQ(Price(backward, "GB200").provenance.knowledge, Knowledge::kCalibrated);
+  EXPECT_EQ(Price(backward, "L40S").provenance.knowledge, Knowledge::kExtrapolated);
+}
+
+TEST(AttentionModel, LeavesOtherKernelsAlone) {
+  AttentionModel model(CoefficientTables::Shipped());
+  DeviceType device = *CatalogueDevice("A100-SXM-80GB");
+  EXPECT_FALSE(model.Estimate(KernelSpec{}, device).has_value());
+  EXPECT_FALSE(model.Estimate(Attention(1, 0, 128), device).has_value());
+}
+
+}  // namespace
+}  // namespace plancast

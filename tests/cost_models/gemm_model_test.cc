@@ -1,0 +1,168 @@
+#include "cost_models/gemm_model.h"
+
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cost_models/catalogue_device.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Gt;
+using ::testing::HasSubstr;
+using ::testing::Lt;
+
+KernelSpec Gemm(int64_t m, int64_t n, int64_t k, DType dtype = DType::kBf16) {
+  KernelSpec spec;
+  spec.family = KernelFamily::kGemm;
+  spec.dtype = dtype;
+  spec.m = m;
+  spec.n = n;
+  spec.k = k;
+  return spec;
+}
+
+KernelCost Price(const KernelSpec& spec, const DeviceType& device) {
+  return GemmTileModel(CoefficientTables::Shipped()).Estimate(spec, device).value();
+}
+
+double Seconds(const KernelSpec& spec, absl::string_view gpu) {
+  return Price(spec, *CatalogueDevice(gpu)).seconds_alone;
+}
+
+// Shapes from decode-like to training-like, log-uniform.
+class Shapes {
+ public:
+  int64_t Size(int64_t low, int64_t high) {
+    std::uniform_real_distribution<double> log_size(std::log(low), std::log(high));
+    return static_cast<int64_t>(std::exp(log_size(random_)));
+  }
+  KernelSpec Next() {
+    KernelSpec spec = Gemm(Size(1, 65536), Size(16, 50000), Size(16, 50000));
+    spec.batch = Size(1, 16);
+    spec.pass = static_cast<GemmPass>(random_() % 3);
+    spec.accumulate_fp32 = random_() % 4 == 0;
+    return spec;
+  }
+
+ private:
+  std::mt19937 random_{17};
+};
+
+constexpr absl::string_view kGpus[] = {"A100-SXM-80GB", "H100-SXM-80GB", "B200-SXM", "V100-SXM-16GB",
+                                       "L40S"};
+
+TEST(GemmTileModel, IsNeverFasterThanTheNominalPeaks) {
+  Shapes shapes;
+  for (int i = 0; i < 400; ++i) {
+    KernelSpec spec = shapes.Next();
+    for (absl::string_view gpu : kGpus) {
+      SCOPED_TRACE(spec.DebugString());
+      DeviceType device = *CatalogueDevice(gpu);
+      KernelCost cost = Price(spec, device);
+      double peak = device.bf16_flops > 0 ? device.bf16_flops : device.fp16_flops;
+      double flops = 2.0 * spec.batch * spec.m * spec.n * spec.k;
+      EXPECT_GE(cost.seconds_alone, flops / peak);
+      EXPECT_GE(cost.seconds_alone, cost.hbm_bytes / device.memory_bytes_per_s);
+      EXPECT_THAT(cost.sm_fraction, AllOf(Gt(0.0), ::testing::Le(1.0)));
+    }
+  }
+}
+
+TEST(GemmTileModel, GrowsWithK) {
+  Shapes shapes;
+  for (int i = 0; i < 200; ++i) {
+    KernelSpec spec = shapes.Next();
+    SCOPED_TRACE(spec.DebugString());
+    KernelSpec longer = spec;
+    longer.k += shapes.Size(1, 4096);
+    EXPECT_LE(Seconds(spec, "A100-SXM-80GB"), Seconds(longer, "A100-SXM-80GB"));
+  }
+}
+
+TEST(GemmTileModel, ClimbsAStairOnA100AndARampOnH100) {
+  // 96 tiles of 256x128 are 0.89 waves of A100's 108 SMs, 128 tiles are 1.19.
+  KernelSpec below = Gemm(1536, 2048, 4096), above = Gemm(2048, 2048, 4096);
+  EXPECT_THAT(Seconds(above, "A100-SXM-80GB") / Seconds(below, "A100-SXM-80GB"),
+              AllOf(Gt(1.45), Lt(1.75)));
+  EXPECT_THAT(Seconds(above, "H100-SXM-80GB") / Seconds(below, "H100-SXM-80GB"),
+              AllOf(Gt(1.2), Lt(1.4)));
+  // Filling the wave costs nothing: 108 tiles as fast as 96.
+  EXPECT_NEAR(Seconds(Gemm(2304, 1536, 6144), "A100-SXM-80GB"),
+              Seconds(Gemm(2048, 1536, 6144), "A100-SXM-80GB"), 5e-6);
+}
+
+TEST(GemmTileModel, SustainsFourFifthsOfA100OnTheBestTrainingShapes) {
+  KernelSpec spec = Gemm(16384, 12288, 12288);
+  double flops = 2.0 * spec.m * spec.n * spec.k;
+  EXPECT_THAT(flops / Seconds(spec, "A100-SXM-80GB") / 312e12, AllOf(Gt(0.77), Lt(0.84)));
+}
+
+TEST(GemmTileModel, DoesNotCareWhichSideIsCalledM) {
+  EXPECT_DOUBLE_EQ(Seconds(Gemm(8192, 1024, 4096), "H100-SXM-80GB"),
+                   Seconds(Gemm(1024, 8192, 4096), "H100-SXM-80GB"));
+}
+
+TEST(GemmTileModel, SplitsKWhereTilesAreFew) {
+  // 8 tiles cannot fill 108 SMs; without splitting k this would take 0.5 ms.
+  EXPECT_LT(Seconds(Gemm(512, 512, 65536), "A100-SXM-80GB"), 3e-4);
+}
+
+TEST(GemmTileModel, ChargesTheFp32BufferOfAccumulation) {
+  DeviceType device = *CatalogueDevice("A100-SXM-80GB");
+  KernelSpec plain = Gemm(4096, 4096, 512);
+  plain.pass = GemmPass::kWgrad;
+  KernelSpec accumulating = plain;
+  accumulating.accumulate_fp32 = true;
+  EXPECT_DOUBLE_EQ(Price(accumulating, device).hbm_bytes - Price(plain, device).hbm_bytes,
+                   6.0 * 4096 * 4096);
+  EXPECT_GT(Price(accumulating, device).seconds_alone, Price(plain, device).seconds_alone);
+}
+
+TEST(GemmTileModel, TakesTheBytesOfAFusedEpilogue) {
+  DeviceType device = *CatalogueDevice("A100-SXM-80GB");
+  KernelSpec spec = Gemm(4096, 4096, 512);
+  spec.read_bytes = 1e9;
+  EXPECT_DOUBLE_EQ(Price(spec, device).hbm_bytes, 1e9);
+}
+
+TEST(GemmTileModel, RunsTypesWithoutAUnitInTheNextWiderOne) {
+  EXPECT_DOUBLE_EQ(Seconds(Gemm(4096, 4096, 4096, DType::kFp8), "A100-SXM-80GB"),
+                   Seconds(Gemm(4096, 4096, 4096, DType::kBf16), "A100-SXM-80GB"));
+  EXPECT_LT(Seconds(Gemm(8192, 8192, 8192, DType::kFp8), "H100-SXM-80GB"),
+            0.75 * Seconds(Gemm(8192, 8192, 8192, DType::kBf16), "H100-SXM-80GB"));
+}
+
+TEST(GemmTileModel, SaysHowItKnows) {
+  KernelCost own = Price(Gemm(4096, 4096, 4096), *CatalogueDevice("A100-SXM-80GB"));
+  EXPECT_EQ(own.provenance.knowledge, Knowledge::kCalibrated);
+  EXPECT_THAT(own.provenance.source, HasSubstr("A100-SXM-80GB, gemm.csv"));
+  EXPECT_EQ(own.factor, "A100-SXM-80GB/gemm/bf16");
+
+  KernelCost same = Price(Gemm(4096, 4096, 4096), *CatalogueDevice("H200-SXM"));
+  EXPECT_EQ(same.provenance.knowledge, Knowledge::kExtrapolated);
+  EXPECT_THAT(same.provenance.source, HasSubstr("H100-SXM-80GB"));
+  EXPECT_EQ(same.factor, "H100-SXM-80GB/gemm/bf16");
+
+  KernelCost median = Price(Gemm(4096, 4096, 4096), *CatalogueDevice("V100-SXM-16GB"));
+  EXPECT_EQ(median.provenance.knowledge, Knowledge::kExtrapolated);
+  EXPECT_THAT(median.provenance.source, HasSubstr("medians"));
+  EXPECT_EQ(median.factor, "V100-SXM-16GB/gemm/bf16");
+  EXPECT_GT(median.factor_sigma, own.factor_sigma);
+}
+
+TEST(GemmTileModel, LeavesOtherKernelsAlone) {
+  GemmTileModel model(CoefficientTables::Shipped());
+  DeviceType device = *CatalogueDevice("A100-SXM-80GB");
+  KernelSpec memory;
+  memory.family = KernelFamily::kMemory;
+  EXPECT_FALSE(model.Estimate(memory, device).has_value());
+  EXPECT_FALSE(model.Estimate(Gemm(0, 16, 16), device).has_value());
+  EXPECT_FALSE(model.Estimate(Gemm(16, 16, 16), DeviceType{}).has_value());
+}
+
+}  // namespace
+}  // namespace plancast

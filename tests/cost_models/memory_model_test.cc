@@ -1,0 +1,57 @@
+#include "cost_models/memory_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cost_models/catalogue_device.h"
+
+namespace plancast {
+namespace {
+
+KernelSpec Moving(double bytes, KernelFamily family = KernelFamily::kMemory) {
+  KernelSpec spec;
+  spec.family = family;
+  spec.read_bytes = bytes * 0.6;
+  spec.write_bytes = bytes * 0.4;
+  return spec;
+}
+
+KernelCost Price(const KernelSpec& spec, absl::string_view gpu) {
+  return MemoryModel(CoefficientTables::Shipped()).Estimate(spec, *CatalogueDevice(gpu)).value();
+}
+
+TEST(MemoryModel, LargeKernelsReachTheSustainedBandwidth) {
+  // 0.85 of A100's 2,039 GB/s.
+  EXPECT_NEAR(1e10 / Price(Moving(1e10), "A100-SXM-80GB").seconds_alone / 2039e9, 0.85, 0.02);
+}
+
+TEST(MemoryModel, IsNeverFasterThanTheNominalBandwidth) {
+  for (absl::string_view gpu : {"A100-SXM-80GB", "H100-SXM-80GB", "B200-SXM", "T4", "MI300X"}) {
+    for (double bytes : {1.0, 1e5, 1e8, 1e11}) {
+      EXPECT_GE(Price(Moving(bytes), gpu).seconds_alone,
+                bytes / CatalogueDevice(gpu)->memory_bytes_per_s);
+    }
+  }
+}
+
+TEST(MemoryModel, EachLaunchHasAFloor) {
+  KernelSpec one = Moving(1000), four = one;
+  four.launches = 4;
+  EXPECT_GT(Price(one, "A100-SXM-80GB").seconds_alone, 1e-6);
+  EXPECT_NEAR(Price(four, "A100-SXM-80GB").seconds_alone,
+              4 * Price(one, "A100-SXM-80GB").seconds_alone, 1e-8);
+}
+
+TEST(MemoryModel, OptimizersAreBoundByMemoryToo) {
+  EXPECT_DOUBLE_EQ(Price(Moving(1e9, KernelFamily::kOptimizer), "B200-SXM").seconds_alone,
+                   Price(Moving(1e9), "B200-SXM").seconds_alone);
+}
+
+TEST(MemoryModel, LeavesOtherKernelsAlone) {
+  MemoryModel model(CoefficientTables::Shipped());
+  EXPECT_FALSE(model.Estimate(Moving(1, KernelFamily::kGemm), *CatalogueDevice("T4")).has_value());
+  EXPECT_FALSE(model.Estimate(Moving(1), DeviceType{}).has_value());
+}
+
+}  // namespace
+}  // namespace plancast
