@@ -45,7 +45,6 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
   priced.traffic = traffic;
   priced.protocol = protocol;
   priced.cost = networked ? network : node;
-  priced.measured = networked ? links.network.measured : links.node.measured;
 
   double hops = 0;                                           // seconds
   double slowest = 1 / std::numeric_limits<double>::max();  // seconds per byte

@@ -15,7 +15,6 @@ struct PricedTraffic {
   Traffic traffic;
   Protocol protocol = Protocol::kSimple;
   const ProtocolCost* cost = nullptr;  // of the slowest level that it crosses
-  bool measured = false;               // `cost` was fitted on this very link
   double delay_s = 0;
   // Load per byte on each class of link that it uses, overheads included.
   double port = 0, bridge = 0, nic = 0, spine = 0;

@@ -74,7 +74,6 @@ absl::StatusOr<ProtocolCosts> ProtocolCosts::Create(const proto::CollectiveCosts
                      _ << place);
     table.costs_.push_back(std::move(cost));
     ForLink& link = table.links_[entry.link()];
-    link.measured = true;
     auto& kinds = link.entry[algorithm][protocol];
     if (entry.collectives().empty()) kinds.fill(&table.costs_.back());
     for (const std::string& name : entry.collectives()) {
@@ -88,9 +87,15 @@ absl::StatusOr<ProtocolCosts> ProtocolCosts::Create(const proto::CollectiveCosts
       return absl::InvalidArgumentError(absl::StrCat("link `", likeness.link(), "` is like `",
                                                      likeness.like(), "`, which has no costs."));
     }
-    ForLink copy = it->second;
-    copy.measured = false;
-    table.links_[likeness.link()] = copy;
+    const ForLink like = it->second;  // a new key may move the old
+    ForLink& link = table.links_[likeness.link()];
+    for (int a = 0; a < kNumAlgorithms; ++a) {
+      for (int p = 0; p < kNumProtocols; ++p) {
+        for (int k = 0; k < kNumCollectiveKinds; ++k) {
+          if (link.entry[a][p][k] == nullptr) link.entry[a][p][k] = like.entry[a][p][k];
+        }
+      }
+    }
   }
   return table;
 }

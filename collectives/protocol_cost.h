@@ -44,7 +44,6 @@ class ProtocolCosts {
       return entry[static_cast<int>(algorithm)][static_cast<int>(protocol)]
                   [static_cast<int>(kind)];
     }
-    bool measured = false;  // false: taken from another link that is like it
     std::array<std::array<std::array<const ProtocolCost*, kNumCollectiveKinds>, kNumProtocols>,
                kNumAlgorithms>
         entry = {};

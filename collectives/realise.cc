@@ -53,6 +53,12 @@ absl::Status CheckPolicy(const CollectivePolicy& policy, CollectiveKind kind, in
   return check("protocol", policy.protocol, kProtocols, ProtocolName);
 }
 
+// Reductions in switches need switches.
+bool MayUse(const Machine& machine, Algorithm algorithm) {
+  if (algorithm != Algorithm::kNvls && algorithm != Algorithm::kNvlsTree) return true;
+  return machine.spec().topology == "nvswitch" || machine.spec().topology == "nvl72";
+}
+
 absl::Status NothingFits(const Machine& machine, const GroupShape& shape, CollectiveKind kind,
                          const CollectivePolicy& policy) {
   std::string asked = policy.algorithm.empty() ? "no algorithm"
@@ -88,10 +94,11 @@ RealisedCollective ToFixedPoint(const Machine& machine, const LinkCosts& links,
     result.sm_fraction =
         std::min(1.0, static_cast<double>(best.cost->channels) / machine.device().sms);
   }
-  result.provenance.knowledge = best.measured ? Knowledge::kCalibrated : Knowledge::kExtrapolated;
+  const std::string& link = networked ? machine.spec().fabric : machine.spec().intra_link;
+  result.provenance.knowledge =
+      best.cost->link == link ? Knowledge::kCalibrated : Knowledge::kExtrapolated;
   result.provenance.source = best.cost->source;
-  result.factor = absl::StrCat(networked ? machine.spec().fabric : machine.spec().intra_link, "/",
-                               result.algorithm);
+  result.factor = absl::StrCat(link, "/", result.algorithm);
   result.factor_sigma = best.cost->sigma;
   return result;
 }
@@ -132,6 +139,7 @@ absl::StatusOr<RealisedCollective> Realise(const Machine& machine, const GroupPa
   std::optional<PricedTraffic> best;
   for (const Algorithm algorithm : kAlgorithms) {
     if (!policy.algorithm.empty() && policy.algorithm != AlgorithmName(algorithm)) continue;
+    if (!MayUse(machine, algorithm)) continue;
     const std::optional<Traffic> traffic = TrafficOf(algorithm, shape, kind);
     if (!traffic) continue;
     for (const Protocol protocol : kProtocols) {

@@ -27,6 +27,7 @@ LINKS = {
     "nvlink3": (300e3, 0.6),
     "nvlink4": (450e3, 0.6),
     "nvlink5": (900e3, 0.6),
+    "pcie3": (16e3, 1.0),
     "pcie4": (32e3, 1.0),
 }
 NDR_INTERFACE = (50e3, 2.7)
@@ -41,9 +42,16 @@ SYSTEMS = {
     "gb200": "nvlink5",
     "gb300": "nvlink5",
     "l40s": "pcie4",
+    # Eight devices below PCIe switches. M40 and P100 of this source are left as a check.
+    "deepbench_GTX1080Ti": "pcie3",
+    "deepbench_TitanX-Pascal": "pcie3",
+    "deepbench_TitanX-Maxwell": "pcie3",
 }
 DOMAIN_SYSTEMS = {"GB200 NVL72": "nvlink5"}  # several hosts of one NVLink domain
-GPUS_PER_SWITCH = 2  # of a PCIe box with a host bridge
+GPUS_PER_SWITCH = {"pcie4": 2}  # of boxes with a host bridge
+# Large messages of one host, which collective.csv lacks.
+LARGE = {"H100 1x8": "nvlink4", "A100 p4d 1x8": "nvlink3"}
+LARGE_WEIGHT = 6
 BLOCKS = {"LL": 16, "Simple": 24, "nvls": 16}  # of a collective's kernel
 
 
@@ -97,8 +105,8 @@ def node_time(cost: Cost, row: Row) -> float:
     bridge = 0.0
     if cost.algorithm == "nvls":
         port, hops = (row.members + 1) / row.members, 2
-    elif row.link.startswith("pcie") and row.members > GPUS_PER_SWITCH:
-        switches = math.ceil(row.members / GPUS_PER_SWITCH)
+    elif row.members > GPUS_PER_SWITCH.get(row.link, row.members):
+        switches = math.ceil(row.members / GPUS_PER_SWITCH[row.link])
         bridge = port * switches
         if row.kind == "all_to_all":
             bridge = row.members - row.members / switches
@@ -261,11 +269,27 @@ def read_nodes(path: pathlib.Path) -> list[Row]:
                 # Integers are not reduced in the switches.
                 nvls = kind == "all_reduce" and r["dtype"] == "fp16" and members > 4
                 rows.append(Row(SYSTEMS[r["system"]], kind, members, size, time, nvls))
+            elif r["source"] == "deepbench" and r["system"] in SYSTEMS and r["nodes"] == "1":
+                rows.append(Row(SYSTEMS[r["system"]], kind, members, size, time))
             elif r["source"] == "xla" and r["system"] in DOMAIN_SYSTEMS and members >= 8:
                 if size >= 1 << 20:
                     nvls = kind == "all_reduce"
                     rows.append(Row(DOMAIN_SYSTEMS[r["system"]], kind, members, size, time, nvls))
     return rows
+
+
+def read_large(path: pathlib.Path) -> list[Row]:
+    kinds = {"AllReduce": "all_reduce", "AllGather": "all_gather"}
+    rows = {}
+    with path.open(newline="") as file:
+        for r in csv.DictReader(file):
+            link = next((LARGE[name] for name in LARGE if r["system"].startswith(name)), None)
+            if link and r["nodes"] == "1":
+                nvls = "NVSwitch (NVLS)" in r["system"]
+                row = Row(link, kinds[r["coll"]], int(r["ranks"]), float(r["bytes"]),
+                          float(r["measured_us"]), nvls)  # fmt: skip
+                rows[link, row.kind, nvls, row.bytes] = row
+    return [row for row in rows.values() for _ in range(LARGE_WEIGHT)]
 
 
 def read_networks(path: pathlib.Path) -> list[Row]:
@@ -290,7 +314,7 @@ GATHERS = ("all_gather", "reduce_scatter")
 
 def fit_node(link: str, rows: list[Row]) -> list[Cost]:
     """All algorithms inside one node joined by `link`."""
-    bridge = 0.3 if link.startswith("pcie") else 0.0
+    bridge = 0.3 if link in GPUS_PER_SWITCH else 0.0
     reduce_costs = [
         Cost(link, "ring", "LL", ("all_reduce",), **RING_LL, bridge=bridge),
         Cost(link, "ring", "Simple", ("all_reduce",), **RING_SIMPLE, bridge=bridge),
@@ -301,6 +325,11 @@ def fit_node(link: str, rows: list[Row]) -> list[Cost]:
     count = len(reduce_costs)
     fit(reduce_costs, [r for r in rows if r.kind == "all_reduce"], node_time,
         lambda row: range(count if row.nvls else 2))  # fmt: skip
+    if all(row.kind == "all_reduce" for row in rows):
+        for cost in reduce_costs:
+            cost.kinds = ()  # what is known of the ring is all that is known
+            cost.source = "kernels/collective.csv (NCCL 2.0, DeepBench)"
+        return reduce_costs
     gather_costs = [
         Cost(link, "ring", "LL", (*GATHERS, "broadcast"), **RING_LL, bridge=bridge),
         Cost(link, "ring", "Simple", (*GATHERS, "broadcast"), **RING_SIMPLE, bridge=bridge),
@@ -326,6 +355,8 @@ def fit_node(link: str, rows: list[Row]) -> list[Cost]:
     costs = reduce_costs + gather_costs + pair_costs + direct_costs
     for cost in costs:
         cost.source = "kernels/collective.csv (NCCL 2.23 to 2.29, nccl-tests)"
+        if link in LARGE.values() and cost.algorithm != "pairwise":
+            cost.source += ", oracles/comm_validation.csv (1 GB and more)"
     return costs
 
 
@@ -365,7 +396,7 @@ def stated_network(ring: Cost) -> list[Cost]:
 LIKENESS = [
     ("nvlink2", "nvlink3", "no measurement of NCCL on V100 at hand"),
     ("xgmi", "nvlink3", "no measurement of RCCL that covers sizes at hand"),
-    ("pcie3", "pcie4", "same protocol, half the rate"),
+    ("pcie3", "pcie4", "exchanges and messages: same protocol, half the rate"),
     ("pcie5", "pcie4", "same protocol, twice the rate"),
     ("pcie6", "pcie4", "same protocol, four times the rate"),
     ("nvlink", "nvlink5", "another generation of NVLink"),
@@ -416,6 +447,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     options = parser.parse_args(arguments)
     rows = read_nodes(options.data / "kernels" / "collective.csv")
+    rows += read_large(options.data / "oracles" / "comm_validation.csv")
     costs: list[Cost] = []
     for link in LINKS:
         fitted = fit_node(link, [row for row in rows if row.link == link])

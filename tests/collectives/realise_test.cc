@@ -1,0 +1,243 @@
+#include "collectives/realise.h"
+
+#include <cstdlib>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr CollectiveKind kKinds[] = {
+    CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+    CollectiveKind::kAllToAll,  CollectiveKind::kPermute,   CollectiveKind::kSendRecv,
+    CollectiveKind::kBroadcast};
+
+Machine Made(const std::string& preset) {
+  auto machine = MachineFromPreset(preset);
+  EXPECT_TRUE(machine.ok()) << machine.status();
+  return *std::move(machine);
+}
+
+RealisedCollective Realised(const Machine& machine, const GroupPattern& group, CollectiveKind kind,
+                            int64_t bytes, const CollectivePolicy& policy = {}) {
+  auto realised = Realise(machine, group, kind, bytes, policy);
+  EXPECT_TRUE(realised.ok()) << realised.status();
+  return *std::move(realised);
+}
+
+double Load(const Machine& machine, const RealisedCollective& collective, LinkKind kind) {
+  for (const LinkLoad& load : collective.loads) {
+    if (load.link_class == machine.FindLinkClass(kind)) return load.coefficient_q20 / 1048576.0;
+  }
+  return 0;
+}
+
+TEST(GroupPatternTest, ListsItsMembers) {
+  const GroupPattern group = {1, {{2, 2}, {2, 8}}};
+  EXPECT_EQ(group.size(), 4);
+  EXPECT_THAT(group.Members(), ::testing::ElementsAre(1, 3, 9, 11));
+}
+
+TEST(RealiseTest, AGroupOfOneTakesNothing) {
+  const Machine machine = Made("dgx-h100:2");
+  for (const CollectiveKind kind : kKinds) {
+    const RealisedCollective nothing = Realised(machine, {3, {{1, 1}}}, kind, 1 << 30);
+    EXPECT_EQ(AloneTime(machine, nothing), 0);
+    EXPECT_TRUE(nothing.loads.empty());
+    EXPECT_EQ(AloneTime(machine, Realised(machine, {0, {{8, 1}}}, kind, 0)), 0);
+  }
+}
+
+TEST(RealiseTest, TensorParallelLoadsNvlinkOnly) {
+  const Machine machine = Made("dgx-a100-80g:2");
+  const auto c = Realised(machine, {8, {{8, 1}}}, CollectiveKind::kAllReduce, 64 << 20);
+  EXPECT_EQ(c.algorithm, "ring");
+  EXPECT_EQ(c.protocol, "Simple");
+  EXPECT_EQ(c.loads.size(), 1);
+  EXPECT_GT(Load(machine, c, LinkKind::kNvlink), 1.75);
+  EXPECT_EQ(c.factor, "nvlink3/ring");
+  EXPECT_EQ(c.provenance.knowledge, Knowledge::kCalibrated);
+  EXPECT_GT(c.sm_fraction, 0.05);
+  EXPECT_LT(c.sm_fraction, 0.5);
+}
+
+TEST(RealiseTest, RailAlignedDataParallelLoadsItsInterface) {
+  const Machine machine = Made("dgx-a100-80g:16");
+  const auto c = Realised(machine, {3, {{16, 8}}}, CollectiveKind::kReduceScatter, 1 << 30);
+  EXPECT_EQ(c.loads.size(), 1);
+  EXPECT_NEAR(Load(machine, c, LinkKind::kNic), 15.0 / 16 / 0.89, 0.03);
+}
+
+TEST(RealiseTest, SeveralMembersPerHostSpreadOverTheirInterfaces) {
+  const Machine machine = Made("vtrain-a100-80g:8");
+  // tp=2: 4 members per host on 4 interfaces; tp=1: 8 members on the same 4.
+  const auto tp2 = Realised(machine, {0, {{32, 2}}}, CollectiveKind::kReduceScatter, 1 << 30);
+  const auto tp1 = Realised(machine, {0, {{64, 1}}}, CollectiveKind::kReduceScatter, 1 << 30);
+  EXPECT_NEAR(Load(machine, tp2, LinkKind::kNic), 31.0 / 32 / 4 / 0.89, 0.01);
+  EXPECT_NEAR(Load(machine, tp1, LinkKind::kNic), 63.0 / 64 / 4 / 0.89, 0.01);
+  EXPECT_GT(Load(machine, tp2, LinkKind::kNvlink), 0);
+}
+
+TEST(RealiseTest, GroupsOnOneInterfaceAddUp) {
+  // tp=4 on 8 GPUs and 4 NICs: neighbouring dp groups share an interface, and
+  // each needs all of it.
+  const Machine machine = Made("vtrain-a100-80g:8");
+  const int nic = machine.FindLinkClass(LinkKind::kNic);
+  const auto a = Realised(machine, {0, {{8, 8}}}, CollectiveKind::kAllReduce, 1 << 30);
+  const auto b = Realised(machine, {1, {{8, 8}}}, CollectiveKind::kAllReduce, 1 << 30);
+  EXPECT_EQ(machine.LinkInstance(nic, 0), machine.LinkInstance(nic, 1));
+  EXPECT_EQ(a.loads[0].coefficient_q20, b.loads[0].coefficient_q20);
+  // Alone it saturates the interface: two take exactly twice the transfer.
+  const double capacity = machine.link_classes()[nic].bytes_per_s;
+  EXPECT_NEAR(a.rate_cap_bytes_per_s * Load(machine, a, LinkKind::kNic) / capacity, 1, 1e-5);
+}
+
+TEST(RealiseTest, TensorParallelAcrossHostsIsSlower) {
+  const Machine machine = Made("dgx-a100-80g:2");
+  const auto inside = Realised(machine, {0, {{8, 1}}}, CollectiveKind::kAllReduce, 50'000'000);
+  const auto across =
+      Realised(machine, {0, {{4, 1}, {2, 8}}}, CollectiveKind::kAllReduce, 50'000'000);
+  EXPECT_GT(AloneTime(machine, across), 1.5 * AloneTime(machine, inside));
+}
+
+TEST(RealiseTest, HopperReducesInTheSwitch) {
+  const Machine machine = Made("dgx-h100:1");
+  EXPECT_EQ(Realised(machine, {0, {{8, 1}}}, CollectiveKind::kAllReduce, 1 << 30).algorithm,
+            "nvls");
+  EXPECT_EQ(Realised(machine, {0, {{2, 1}}}, CollectiveKind::kAllReduce, 1 << 30).algorithm,
+            "ring");
+  const Machine mesh = Made("hgx4-h100:1");
+  EXPECT_EQ(Realised(mesh, {0, {{4, 1}}}, CollectiveKind::kAllReduce, 1 << 30).algorithm, "ring");
+}
+
+TEST(RealiseTest, SmallMessagesTakeTheLowLatencyProtocol) {
+  const Machine machine = Made("dgx-a100-80g:1");
+  EXPECT_EQ(Realised(machine, {0, {{8, 1}}}, CollectiveKind::kAllReduce, 4096).protocol, "LL");
+}
+
+TEST(RealiseTest, ManyHostsTakeTheTreeForMiddleSizes) {
+  const Machine machine = Made("dgx-a100-80g:64");
+  const GroupPattern rail = {0, {{64, 8}}};
+  EXPECT_EQ(Realised(machine, rail, CollectiveKind::kAllReduce, 1 << 20).algorithm, "tree");
+  EXPECT_EQ(Realised(machine, rail, CollectiveKind::kAllReduce, 1LL << 32).algorithm, "ring");
+}
+
+TEST(RealiseTest, SpineCarriesWhatLeavesThePod) {
+  const Machine machine = Made("grandteton-h100-80g:768");
+  const GroupPattern inside = {0, {{384, 8}}};
+  const GroupPattern across = {0, {{768, 8}}};
+  const auto a = Realised(machine, inside, CollectiveKind::kAllGather, 1 << 30);
+  const auto b = Realised(machine, across, CollectiveKind::kAllGather, 1 << 30);
+  EXPECT_EQ(Load(machine, a, LinkKind::kSpine), 0);
+  EXPECT_NEAR(Load(machine, b, LinkKind::kSpine), Load(machine, b, LinkKind::kNic), 1e-5);
+}
+
+TEST(RealiseTest, MeshPairsHaveTheirOwnLinksOnly) {
+  const Machine machine = Made("jeanzay-v100-32g:1");  // 3 peers, 50 GB/s each
+  const auto pair = Realised(machine, {0, {{2, 1}}}, CollectiveKind::kSendRecv, 1 << 30);
+  EXPECT_LE(pair.rate_cap_bytes_per_s, 50'000'000'000);
+  EXPECT_EQ(pair.provenance.knowledge, Knowledge::kExtrapolated);  // measured on NVLink 3
+}
+
+TEST(RealiseTest, ObeysThePolicy) {
+  const Machine machine = Made("dgx-h100:2");
+  const GroupPattern group = {0, {{16, 1}}};
+  CollectivePolicy policy;
+  policy.algorithm = "ring";
+  policy.protocol = "LL";
+  const auto c = Realised(machine, group, CollectiveKind::kAllReduce, 1 << 30, policy);
+  EXPECT_EQ(c.algorithm, "ring");
+  EXPECT_EQ(c.protocol, "LL");
+  const auto best = Realised(machine, group, CollectiveKind::kAllReduce, 1 << 30);
+  EXPECT_LT(AloneTime(machine, best), AloneTime(machine, c));
+  CollectivePolicy slow;
+  slow.bandwidth_scale = 0.5;
+  const auto slowed = Realised(machine, group, CollectiveKind::kAllReduce, 1LL << 34, slow);
+  const auto full = Realised(machine, group, CollectiveKind::kAllReduce, 1LL << 34);
+  EXPECT_NEAR(static_cast<double>(AloneTime(machine, slowed)) / AloneTime(machine, full), 2, 0.05);
+}
+
+TEST(RealiseTest, NamesWhatIsWrong) {
+  const Machine machine = Made("dgx-h100:2");
+  const GroupPattern group = {0, {{16, 1}}};
+  const auto error = [&](CollectiveKind kind, int64_t bytes, const CollectivePolicy& policy) {
+    return std::string(Realise(machine, group, kind, bytes, policy).status().message());
+  };
+  CollectivePolicy typo, tree, scale;
+  typo.algorithm = "rnig";
+  tree.algorithm = "tree";
+  scale.bandwidth_scale = 0;
+  EXPECT_THAT(error(CollectiveKind::kAllReduce, 1, typo), HasSubstr("Did you mean `ring`?"));
+  EXPECT_THAT(error(CollectiveKind::kAllGather, 1, tree),
+              HasSubstr("`tree` does not do all_gather over 16 devices in 2 nodes of `dgx-h100`."));
+  EXPECT_THAT(error(CollectiveKind::kAllGather, 1, scale), HasSubstr("`bandwidth_scale` is 0"));
+  EXPECT_THAT(error(CollectiveKind::kAllGather, -1, {}), HasSubstr("all_gather of -1 bytes"));
+}
+
+// What a member sends in any algorithm, per byte of the buffer: a lower bound.
+double LeastFlow(CollectiveKind kind, double n) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return 1;  // with reductions in switches
+    case CollectiveKind::kPermute:
+    case CollectiveKind::kSendRecv:
+    case CollectiveKind::kBroadcast:
+      return 1;
+    default:
+      return (n - 1) / n;
+  }
+}
+
+class LawsTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LawsTest, HoldOnEveryMachine) {
+  const Machine machine = Made(absl::StrCat(GetParam(), ":36"));
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 60; ++trial) {
+    GroupPattern group;
+    int64_t stride = 1 + random() % 3;
+    for (int d = 0; d < 2; ++d) {
+      const auto extent = static_cast<int64_t>(1 + random() % 6);
+      group.dims.push_back({extent, stride});
+      stride *= extent * (1 + random() % 2);
+    }
+    const int64_t last = group.Members().back();
+    if (last >= machine.num_devices() || group.size() < 2) continue;
+    group.base = random() % (machine.num_devices() - last);
+    for (const CollectiveKind kind : kKinds) {
+      int64_t before = 0;
+      for (int64_t bytes = 1; bytes < (1LL << 38); bytes = bytes * 3 + 1) {
+        const auto c = Realised(machine, group, kind, bytes);
+        const int64_t time = AloneTime(machine, c);
+        SCOPED_TRACE(absl::StrCat(CollectiveKindName(kind), " ", bytes, " ", c.algorithm, "/",
+                                  c.protocol));
+        EXPECT_GE(time, before) << "more bytes take longer";
+        before = time;
+        const double best = machine.spec().intra_bytes_per_s +
+                            machine.spec().nic_bytes_per_s * machine.spec().nics_per_host;
+        EXPECT_GE(time * 1e-12, bytes * LeastFlow(kind, group.size()) / best);
+        EXPECT_GT(c.rate_cap_bytes_per_s, 0);
+        EXPECT_FALSE(c.loads.empty());
+        for (size_t i = 1; i < c.loads.size(); ++i) {
+          EXPECT_LT(c.loads[i - 1].link_class, c.loads[i].link_class);
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Presets, LawsTest, ::testing::ValuesIn(MachinePresetNames()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace plancast

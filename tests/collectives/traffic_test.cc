@@ -1,0 +1,124 @@
+#include "collectives/traffic.h"
+
+#include "gtest/gtest.h"
+
+namespace plancast {
+namespace {
+
+GroupShape InOneHost(int64_t members) {
+  GroupShape shape;
+  shape.members = shape.per_node = shape.nics = members;
+  return shape;
+}
+
+// `nodes` hosts of `per_node` members, each next to its own interface.
+GroupShape OverHosts(int64_t nodes, int64_t per_node) {
+  GroupShape shape = InOneHost(per_node);
+  shape.members = nodes * per_node;
+  shape.nodes = nodes;
+  return shape;
+}
+
+TEST(RingTrafficTest, AllReduceSendsTwiceAllButOnesOwnPart) {
+  const auto traffic = RingTraffic(InOneHost(8), CollectiveKind::kAllReduce);
+  ASSERT_TRUE(traffic);
+  EXPECT_DOUBLE_EQ(traffic->port, 2 * 7 / 8.0);
+  EXPECT_DOUBLE_EQ(traffic->node_hops, 14);
+  EXPECT_EQ(traffic->nic, 0);
+}
+
+TEST(RingTrafficTest, GatherAndScatterAreHalfOfIt) {
+  for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+    const auto traffic = RingTraffic(InOneHost(4), kind);
+    EXPECT_DOUBLE_EQ(traffic->port, 3 / 4.0);
+    EXPECT_DOUBLE_EQ(traffic->node_hops, 3);
+  }
+}
+
+TEST(RingTrafficTest, BroadcastSendsTheWholeBuffer) {
+  EXPECT_DOUBLE_EQ(RingTraffic(InOneHost(4), CollectiveKind::kBroadcast)->port, 1);
+}
+
+TEST(RingTrafficTest, CrossesEachHostsBorderOnceOnAllItsInterfaces) {
+  const auto traffic = RingTraffic(OverHosts(2, 8), CollectiveKind::kAllReduce);
+  EXPECT_DOUBLE_EQ(traffic->nic * 8, 2 * 15 / 16.0);
+  EXPECT_DOUBLE_EQ(traffic->port, 2 * 15 / 16.0 * 7 / 8);
+  EXPECT_DOUBLE_EQ(traffic->network_hops, 2);
+  EXPECT_DOUBLE_EQ(traffic->node_hops, 28);
+}
+
+TEST(RingTrafficTest, OneMemberPerHostUsesItsInterfaceAlone) {
+  const auto traffic = RingTraffic(OverHosts(16, 1), CollectiveKind::kAllReduce);
+  EXPECT_DOUBLE_EQ(traffic->nic, 2 * 15 / 16.0);
+  EXPECT_EQ(traffic->port, 0);
+  EXPECT_DOUBLE_EQ(traffic->network_hops, 30);
+  EXPECT_EQ(traffic->node_hops, 0);
+}
+
+TEST(RingTrafficTest, CrossesEachPodsBorderOnce) {
+  GroupShape shape = OverHosts(16, 8);
+  shape.pods = 4;
+  shape.per_pod = 32;
+  shape.pod_uplinks = 8;
+  const auto traffic = RingTraffic(shape, CollectiveKind::kAllGather);
+  EXPECT_DOUBLE_EQ(traffic->spine * 8, 127 / 128.0);
+  EXPECT_DOUBLE_EQ(traffic->spine_hops, 3);
+}
+
+TEST(RingTrafficTest, EverySwitchBorderPassesTheHostBridge) {
+  GroupShape shape = InOneHost(8);
+  shape.switches = 4;
+  EXPECT_DOUBLE_EQ(RingTraffic(shape, CollectiveKind::kAllReduce)->bridge, 4 * 2 * 7 / 8.0);
+}
+
+TEST(TreeTrafficTest, TakesLogarithmicallyManyHops) {
+  const auto traffic = TreeTraffic(OverHosts(16, 8), CollectiveKind::kAllReduce);
+  EXPECT_DOUBLE_EQ(traffic->network_hops, 8);
+  EXPECT_DOUBLE_EQ(traffic->node_hops, 14);
+  EXPECT_DOUBLE_EQ(traffic->nic * 8, 2);
+}
+
+TEST(TreeTrafficTest, TwoHostsExchangeTheBufferOnce) {
+  // Root and leaf change places in the second tree, so half goes up and half down.
+  EXPECT_DOUBLE_EQ(TreeTraffic(OverHosts(2, 8), CollectiveKind::kAllReduce)->nic * 8, 1);
+}
+
+TEST(TreeTrafficTest, DoesAllReduceOnly) {
+  EXPECT_FALSE(TreeTraffic(OverHosts(2, 8), CollectiveKind::kAllGather));
+}
+
+TEST(NvlsTrafficTest, SendsTheBufferOnceAndOnesPart) {
+  EXPECT_DOUBLE_EQ(NvlsTraffic(InOneHost(8), CollectiveKind::kAllReduce)->port, 9 / 8.0);
+  EXPECT_FALSE(NvlsTraffic(OverHosts(2, 8), CollectiveKind::kAllReduce));
+  EXPECT_FALSE(NvlsTraffic(InOneHost(2), CollectiveKind::kAllReduce));
+}
+
+TEST(NvlsTreeTrafficTest, IsSwitchesInsideAndATreeOutside) {
+  const auto traffic = NvlsTreeTraffic(OverHosts(4, 8), CollectiveKind::kAllReduce);
+  EXPECT_DOUBLE_EQ(traffic->port, 9 / 8.0);
+  EXPECT_DOUBLE_EQ(traffic->nic * 8, 2);
+  EXPECT_DOUBLE_EQ(traffic->network_hops, 4);
+  EXPECT_FALSE(NvlsTreeTraffic(OverHosts(4, 1), CollectiveKind::kAllReduce));
+}
+
+TEST(PairwiseTrafficTest, SendsAnEqualPartToEveryMember) {
+  const auto inside = PairwiseTraffic(InOneHost(8), CollectiveKind::kAllToAll);
+  EXPECT_DOUBLE_EQ(inside->port, 7 / 8.0);
+  const auto over = PairwiseTraffic(OverHosts(4, 8), CollectiveKind::kAllToAll);
+  EXPECT_DOUBLE_EQ(over->port, 7 / 32.0);
+  EXPECT_DOUBLE_EQ(over->nic, 24 / 32.0);  // 8 members on 8 interfaces
+}
+
+TEST(DirectTrafficTest, OneMessagePerMember) {
+  EXPECT_DOUBLE_EQ(DirectTraffic(InOneHost(4), CollectiveKind::kPermute)->port, 1);
+  const auto rail = DirectTraffic(OverHosts(2, 1), CollectiveKind::kSendRecv);
+  EXPECT_DOUBLE_EQ(rail->nic, 1);
+  EXPECT_EQ(rail->port, 0);
+  // A ring of several members per host leaves the host once, on one interface.
+  const auto ring = DirectTraffic(OverHosts(2, 4), CollectiveKind::kPermute);
+  EXPECT_DOUBLE_EQ(ring->nic * 4, 1);
+  EXPECT_DOUBLE_EQ(ring->nic_flow, 1);
+}
+
+}  // namespace
+}  // namespace plancast
