@@ -84,6 +84,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.bucket_bytes = p.bucket_bytes();
   profile.reduce_last_micro_batch_only = p.reduce_last_micro_batch_only();
   profile.dropout = p.dropout();
+  profile.fuse_wgrad_accumulation = p.fuse_wgrad_accumulation();
   profile.bf16_gradients_in_fp32 = p.bf16_gradients_in_fp32();
   profile.interleaved_p2p_overlaps = p.interleaved_p2p_overlaps();
 

@@ -43,14 +43,17 @@ std::set<std::string> Modules(absl::Span<const std::string> ops) {
 
 absl::Status CheckPath(absl::string_view path, const std::set<std::string>& modules) {
   const std::vector<absl::string_view> pattern = absl::StrSplit(path, '.');
+  std::vector<std::string> as_deep;
   for (const std::string& module : modules) {
     const std::vector<absl::string_view> parts = absl::StrSplit(module, '.');
-    if (parts.size() == pattern.size() &&
-        std::equal(pattern.begin(), pattern.end(), parts.begin(), Matches)) {
+    if (parts.size() != pattern.size()) continue;
+    if (std::equal(pattern.begin(), pattern.end(), parts.begin(), Matches)) {
       return absl::OkStatus();
     }
+    as_deep.push_back(module);
   }
-  std::string suggestion = DidYouMean(path, modules);
+  std::string suggestion = DidYouMean(path, as_deep);
+  if (suggestion.empty()) suggestion = DidYouMean(path, modules);
   if (suggestion.empty()) {
     std::vector<std::string> top;
     for (const std::string& module : modules) {

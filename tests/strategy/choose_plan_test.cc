@@ -1,0 +1,238 @@
+#include "strategy/choose_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "strategy/software_profile.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// GPT-3 175B on 64 GPUs, unless a test says otherwise.
+PlanContext Context() {
+  PlanContext context;
+  context.devices = 64;
+  context.layers = 96;
+  context.heads = context.kv_heads = 96;
+  context.hidden = 12288;
+  context.ffn = 4 * 12288;
+  context.vocab = 51200;
+  context.seq = 2048;
+  context.global_batch = 64;
+  return context;
+}
+
+absl::StatusOr<ChosenPlan> Choose(const std::string& text, const PlanContext& context = Context(),
+                                  const SoftwareProfile& profile = {}) {
+  absl::StatusOr<ShortForm> form = ParseShortForm(text);
+  if (!form.ok()) return form.status();
+  return ChoosePlan(*form, context, profile);
+}
+
+TEST(ChoosePlanTest, FillsInWhatIsNotSaid) {
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("tp=8,pp=4"));
+  EXPECT_EQ(plan.options.dp, 2);
+  EXPECT_EQ(plan.options.micro_batch, 1);
+  EXPECT_EQ(plan.options.micro_batches, 32);
+  EXPECT_EQ(plan.options.schedule, Schedule::k1f1b);
+  EXPECT_EQ(plan.options.recompute, Recompute::kNone);
+  EXPECT_EQ(plan.options.zero, 0);
+  EXPECT_EQ(plan.options.attention, Attention::kFlash);
+  EXPECT_THAT(plan.options.layout, ElementsAre(24, 24, 24, 24));
+  EXPECT_THAT(plan.options.order, ElementsAre("tp", "cp", "ep", "dp", "pp"));
+  EXPECT_THAT(plan.notes, IsEmpty());
+}
+
+TEST(ChoosePlanTest, ReportsTheValueOfEveryKey) {
+  ASSERT_OK_AND_ASSIGN(SoftwareProfile profile, FindSoftwareProfile("megatron-2021"));
+  PlanContext context = Context();
+  context.vocab = 50257;
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan,
+                       Choose("tp=8,sp,pp=8,vpp=3,recompute=full:2", context, profile));
+  const auto& chosen = plan.chosen;
+  EXPECT_EQ(chosen.at("dp"), "1");
+  EXPECT_EQ(chosen.at("sp"), "1");
+  EXPECT_EQ(chosen.at("accum"), "64");
+  EXPECT_EQ(chosen.at("schedule"), "interleaved");
+  EXPECT_EQ(chosen.at("recompute"), "full:2");
+  EXPECT_EQ(chosen.at("attn"), "unfused");
+  EXPECT_EQ(chosen.at("layout"), "4x24");
+  EXPECT_EQ(chosen.at("order"), "tp-cp-ep-dp-pp");
+  EXPECT_EQ(chosen.at("profile"), "megatron-2021");
+  EXPECT_EQ(chosen.at("vocab"), "51200");
+  EXPECT_EQ(chosen.at("overlap"), "none");
+}
+
+TEST(ChoosePlanTest, ScheduleFollowsStages) {
+  EXPECT_EQ(Choose("tp=8")->options.schedule, Schedule::kNone);
+  EXPECT_EQ(Choose("pp=8,vpp=2")->options.schedule, Schedule::kInterleaved);
+  EXPECT_EQ(Choose("pp=8,schedule=gpipe")->options.schedule, Schedule::kGpipe);
+  EXPECT_EQ(Choose("pp=8,schedule=interleaved")->options.schedule, Schedule::k1f1b);
+}
+
+TEST(ChoosePlanTest, BatchMayBeLeftToAccumulation) {
+  PlanContext context = Context();
+  context.global_batch.reset();
+  EXPECT_EQ(Choose("tp=8,accum=6", context)->options.micro_batches, 6);
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("tp=8", context));
+  EXPECT_EQ(plan.options.micro_batches, 1);
+  EXPECT_THAT(plan.notes, Contains(HasSubstr("one micro-batch")));
+}
+
+TEST(ChoosePlanTest, UnevenLayersAreReported) {
+  PlanContext context = Context();
+  context.layers = 94;
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("tp=8,pp=8", context));
+  EXPECT_THAT(plan.options.layout, ElementsAre(11, 12, 12, 12, 12, 12, 12, 11));
+  EXPECT_THAT(plan.notes, Contains(HasSubstr("layout=11+12x6+11")));
+}
+
+TEST(ChoosePlanTest, WhatHasNoEffectIsNotedNotRefused) {
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan sp, Choose("sp"));
+  EXPECT_FALSE(sp.options.sp);
+  EXPECT_THAT(sp.notes, Contains("sp has no effect with tp=1"));
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan vpp, Choose("tp=8,vpp=3,schedule=1f1b"));
+  EXPECT_EQ(vpp.options.vpp, 1);
+  EXPECT_THAT(vpp.notes, Contains("vpp=3 has no effect with pp=1"));
+  EXPECT_THAT(vpp.notes, Contains("schedule=1f1b has no effect with pp=1"));
+  EXPECT_THAT(Choose("tp=8,pp=8,zero=1")->notes, Contains("zero=1 has no effect with dp=1"));
+  EXPECT_THAT(Choose("overlap=param")->notes, Contains("overlap=param has no effect with zero=0"));
+  EXPECT_THAT(Choose("pp=8,recompute=full:12")->notes, Contains(HasSubstr("all layers")));
+}
+
+TEST(ChoosePlanTest, MicroBatchesNeedNotBeAMultipleOfTheStages) {
+  PlanContext context = Context();
+  context.global_batch = 12;
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("tp=8,pp=8,vpp=2", context));
+  EXPECT_EQ(plan.options.micro_batches, 12);
+  EXPECT_THAT(plan.notes, Contains(HasSubstr("not a multiple of pp=8")));
+}
+
+TEST(ChoosePlanTest, ProfileSaysWhatTheStrategyDoesNot) {
+  SoftwareProfile profile;
+  profile.default_overlap = {Overlap::kGrad, Overlap::kParam};
+  profile.bucket_bytes = 7;
+  profile.default_attention = Attention::kUnfused;
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan silent, Choose("zero=1", Context(), profile));
+  EXPECT_THAT(silent.options.overlap, ElementsAre(Overlap::kGrad, Overlap::kParam));
+  EXPECT_EQ(silent.options.bucket_bytes, 7);
+  EXPECT_EQ(silent.options.attention, Attention::kUnfused);
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan said,
+                       Choose("overlap=none,bucket=1KB,attn=flash", Context(), profile));
+  EXPECT_THAT(said.options.overlap, IsEmpty());
+  EXPECT_EQ(said.options.bucket_bytes, 1000);
+  EXPECT_EQ(said.options.attention, Attention::kFlash);
+}
+
+TEST(ChoosePlanTest, KeyValueHeadsMayBeFewerThanTp) {
+  PlanContext context = Context();
+  context.heads = 64;
+  context.kv_heads = 2;
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("tp=8", context));
+  EXPECT_THAT(plan.notes, Contains(HasSubstr("replicated 4 times")));
+}
+
+TEST(ChoosePlanTest, UnknownFactsAreNotChecked) {
+  PlanContext context;
+  context.devices = 12;
+  context.layers = 2;
+  EXPECT_OK(Choose("tp=12", context));
+}
+
+struct Mistake {
+  const char* text;
+  const char* message;
+};
+class MistakeTest : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(MistakeTest, IsNamedWithWhatWouldBeRight) {
+  PlanContext context = Context();
+  context.devices = 96;
+  context.heads = 64;
+  context.kv_heads = 8;
+  context.ffn = 28672;
+  context.global_batch = 96;
+  EXPECT_THAT(Choose(GetParam().text, context),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(GetParam().message)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Mistakes, MistakeTest,
+    ::testing::Values(
+        Mistake{"tp=12",
+                "tp=12 does not divide the 64 attention heads. Sizes that work: 1, 2, 4, 8, 16, "
+                "32, 64."},
+        Mistake{"tp=5", "does not divide the 96 devices of the machine. tp can be 1, 2, 3, 4,"},
+        Mistake{"tp=8,pp=5", "With tp=8, pp can be 1, 2, 3, 4, 6, 12."},
+        Mistake{"dp=4,tp=8", "With this tp and pp, dp is 12; leave dp out to have it derived."},
+        Mistake{"tp=1000000000,pp=1000000000", "does not divide the 96 devices"},
+        Mistake{"tp=8,mb=3", "not divisible by dp*mb = 12*3. With dp=12, mb can be 1, 2, 4, 8."},
+        Mistake{"tp=8,accum=3", "accum=3 contradicts the batch: 96 / (dp=12 * mb=1) is 8."},
+        Mistake{"pp=4,vpp=2,schedule=1f1b", "Use schedule=interleaved, or leave vpp out."},
+        Mistake{"pp=96,vpp=2", "more than the 96 layers of the model. pp*vpp can be 96 at most."},
+        Mistake{"pp=96,vpp=1000000", "more than 100000 virtual stages"},
+        Mistake{"pp=4,layout=24x3", "lists 3 virtual stages, and pp*vpp = 4*1 is 4."},
+        Mistake{"pp=4,layout=24x3+23", "has 95 layers, and the model 96."}),
+    [](const ::testing::TestParamInfo<Mistake>& info) { return std::to_string(info.index); });
+
+TEST(ChoosePlanTest, RefusesImpossibleJobs) {
+  const auto code = absl::StatusCode::kInvalidArgument;
+  PlanContext context = Context();
+  context.global_batch = 0;
+  EXPECT_THAT(Choose("tp=8", context), StatusIs(code, HasSubstr("the batch is 0")));
+  context.global_batch = 100;
+  EXPECT_THAT(Choose("tp=8,pp=1", context),
+              StatusIs(code, HasSubstr("No mb works with dp=8: dp must be a divisor of 100, or "
+                                       "the batch a multiple of 8.")));
+  context = Context();
+  context.devices = 0;
+  EXPECT_THAT(Choose("tp=8", context), StatusIs(code, HasSubstr("0 devices")));
+  context = Context();
+  context.seq = 2044;
+  EXPECT_THAT(Choose("tp=8,sp", context), StatusIs(code, HasSubstr("Sizes that work: 1, 2, 4")));
+  context = Context();
+  context.ffn = 12;
+  EXPECT_THAT(Choose("tp=8", context), StatusIs(code, HasSubstr("feed-forward size 12")));
+  context = Context();
+  context.heads = 96;
+  context.kv_heads = 12;
+  EXPECT_THAT(Choose("tp=8", context), StatusIs(code, HasSubstr("neither divides the other")));
+}
+
+TEST(ChoosePlanTest, RefusesWhatIsNotSimulated) {
+  EXPECT_THAT(Choose("cp=2"), StatusIs(absl::StatusCode::kUnimplemented,
+                                       HasSubstr("not supported yet: cp=2")));
+}
+
+TEST(DefaultLayoutTest, IsEvenThenOneLessAtTheEndsThenSurplusInTheMiddle) {
+  EXPECT_THAT(DefaultLayout(8, 4), ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(DefaultLayout(10, 4), ElementsAre(2, 3, 3, 2));
+  EXPECT_THAT(DefaultLayout(9, 4), ElementsAre(2, 3, 2, 2));
+  EXPECT_THAT(DefaultLayout(11, 4), ElementsAre(3, 3, 3, 2));
+  EXPECT_THAT(DefaultLayout(3, 4), IsEmpty());
+  EXPECT_THAT(DefaultLayout(4, 4), ElementsAre(1, 1, 1, 1));
+  EXPECT_EQ(DefaultLayout(126, 128).size(), 0u);
+}
+
+TEST(DefaultLayoutTest, LosesNoLayer) {
+  for (int64_t layers = 1; layers <= 40; ++layers) {
+    for (int64_t stages = 1; stages <= layers; ++stages) {
+      int64_t sum = 0;
+      for (int64_t each : DefaultLayout(layers, stages)) {
+        EXPECT_GE(each, 1);
+        sum += each;
+      }
+      EXPECT_EQ(sum, layers);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plancast

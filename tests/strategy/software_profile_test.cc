@@ -1,0 +1,109 @@
+#include "strategy/software_profile.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+
+TEST(SoftwareProfileTest, EveryShippedProfileReadsAndIsNamedAsItsFile) {
+  for (const std::string& name : SoftwareProfileNames()) {
+    ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, FindSoftwareProfile(name));
+    EXPECT_EQ(profile.name, name);
+    EXPECT_FALSE(profile.description.empty()) << name;
+    EXPECT_GT(profile.launch_s, 0) << name;
+    EXPECT_GT(profile.context_bytes, 5e8) << name;
+  }
+  EXPECT_THAT(SoftwareProfileNames(), IsSupersetOf({"megatron-2021", "megatron-core",
+                                                    "megatron-deepspeed", "pytorch-fsdp"}));
+}
+
+TEST(SoftwareProfileTest, AnUnknownNameListsTheKnown) {
+  EXPECT_THAT(FindSoftwareProfile("megatron-cor"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("no software profile `megatron-cor`; there are")));
+  EXPECT_THAT(FindSoftwareProfile("megatron-cor"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("Did you mean `megatron-core`?")));
+}
+
+TEST(SoftwareProfileTest, PadsTheVocabularyForEveryTpRank) {
+  SoftwareProfile profile;
+  profile.vocab_pad_multiple = 128;
+  EXPECT_EQ(profile.PaddedVocab(50257, 1), 50304);
+  EXPECT_EQ(profile.PaddedVocab(50257, 8), 51200);
+  EXPECT_EQ(profile.PaddedVocab(51200, 8), 51200);
+  profile.vocab_pad_multiple = 0;
+  EXPECT_EQ(profile.PaddedVocab(50257, 8), 50257);
+}
+
+TEST(SoftwareProfileTest, MegatronReducesFp16GradientsInFp16AndBf16OnesInFp32) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, FindSoftwareProfile("megatron-2021"));
+  const SoftwareProfile fp16 = profile.For(DType::kFp16, Schedule::kNone);
+  EXPECT_EQ(fp16.grad_dtype, DType::kFp16);
+  EXPECT_EQ(fp16.reduce_dtype, DType::kFp16);
+  EXPECT_TRUE(fp16.fp16_overflow_check);
+  const SoftwareProfile bf16 = profile.For(DType::kBf16, Schedule::kNone);
+  EXPECT_EQ(bf16.grad_dtype, DType::kFp32);
+  EXPECT_EQ(bf16.reduce_dtype, DType::kFp32);
+  EXPECT_FALSE(bf16.fp16_overflow_check);
+  EXPECT_EQ(bf16.state_dtype, DType::kFp32);
+}
+
+TEST(SoftwareProfileTest, InterleavedSendsOverlapInMegatronCore) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, FindSoftwareProfile("megatron-core"));
+  EXPECT_TRUE(profile.For(DType::kBf16, Schedule::k1f1b).p2p_blocking);
+  EXPECT_FALSE(profile.For(DType::kBf16, Schedule::kInterleaved).p2p_blocking);
+  EXPECT_FALSE(profile.For(DType::kBf16, Schedule::kInterleaved).p2p_host_sync);
+}
+
+constexpr char kSmall[] = R"pb(
+  name: "mine"
+  default_attention: "flash"
+  grad_dtype: "fp32"
+  reduce_dtype: "bf16"
+  state_dtype: "fp32"
+  default_overlap: "grad"
+  bucket_bytes: 1000
+  comm_scale: 1
+)pb";
+
+TEST(SoftwareProfileTest, ReadsAProfileOfTheUsersOwn) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, ParseSoftwareProfile(kSmall, "mine"));
+  EXPECT_EQ(profile.reduce_dtype, DType::kBf16);
+  EXPECT_EQ(profile.default_overlap, std::set<Overlap>{Overlap::kGrad});
+  EXPECT_FALSE(profile.grad_clip);
+}
+
+TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
+  // kSmall with one line in place of another.
+  const auto with = [](absl::string_view old_line, absl::string_view line) {
+    return ParseSoftwareProfile(absl::StrReplaceAll(kSmall, {{old_line, line}}), "mine.textproto")
+        .status();
+  };
+  const auto code = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(with("comm_scale: 1", "com_scale: 1"), StatusIs(code, HasSubstr("`comm_scale`")));
+  EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 launch_s: 5"),
+              StatusIs(code, HasSubstr("mine.textproto: launch_s is 5; it must be from")));
+  EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 launch_s: -1e-6"),
+              StatusIs(code, HasSubstr("launch_s is -1e-06")));
+  EXPECT_THAT(with("comm_scale: 1", "comm_scale: nan"),
+              StatusIs(code, HasSubstr("comm_scale is nan")));
+  EXPECT_THAT(with("fp32", "fp31"), StatusIs(code, HasSubstr("`fp31`")));
+  EXPECT_THAT(with("flash", "fast"), StatusIs(code, HasSubstr("`fast`")));
+  EXPECT_THAT(with("\"grad\"", "\"all\""), StatusIs(code, HasSubstr("`all`")));
+  EXPECT_THAT(with("1000", "-1"), StatusIs(code, HasSubstr("bucket_bytes is -1")));
+  EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 vocab_pad_multiple: -1"),
+              StatusIs(code, HasSubstr("vocab_pad_multiple is -1")));
+}
+
+}  // namespace
+}  // namespace plancast

@@ -1,0 +1,82 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "strategy/strategy_tree.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kTree[] = R"json({
+  "plan": "dp=2,tp=4",
+  "nodes": {
+    "": {"split": {"dp": ["batch"]}},
+    "head": {"split": {"tp": []}},
+    "layers.*.attn": {"split": {"dp": ["batch"], "tp": ["heads", ".k"]}, "recompute": "full", "home": "shard(dp)", "bucket": "25MB"}
+  }
+}
+)json";
+
+TEST(StrategyJsonTest, ReadsAndPrintsATree) {
+  ASSERT_OK_AND_ASSIGN(const StrategyTree tree, StrategyTree::FromJson(kTree, "tree.json"));
+  EXPECT_EQ(tree.ToJson(), kTree);
+  EXPECT_THAT(StrategyTree::FromJson(tree.ToJson(), "again"), IsOkAndHolds(tree));
+  EXPECT_EQ(tree.DebugString(),
+            "plan dp=2,tp=4\n"
+            "root { split dp: batch; split tp: heads | ffn | vocab }\n"
+            "head { split tp: - }\n"
+            "layers.*.attn { split dp: batch; split tp: heads | .k; recompute: full; "
+            "home: shard(dp); bucket: 25MB }\n");
+}
+
+TEST(StrategyJsonTest, APlanAloneIsATree) {
+  ASSERT_OK_AND_ASSIGN(const StrategyTree tree,
+                       StrategyTree::FromJson(R"({"plan": "tp=4"})", "tree.json"));
+  EXPECT_EQ(tree, StrategyTree::FromShortForm(*ParseShortForm("tp=4")));
+  EXPECT_THAT(StrategyTree::FromJson(tree.ToJson(), "again"), IsOkAndHolds(tree));
+}
+
+TEST(StrategyJsonTest, OneDimNeedsNoList) {
+  EXPECT_EQ(*StrategyTree::FromJson(R"({"nodes": {"head": {"split": {"tp": "vocab"}}}})", "a"),
+            *StrategyTree::FromJson(R"({"nodes": {"head": {"split": {"tp": ["vocab"]}}}})", "b"));
+}
+
+struct Mistake {
+  const char* json;
+  const char* message;
+};
+class MistakeTest : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(MistakeTest, IsNamedWithItsPlace) {
+  const absl::Status status = StrategyTree::FromJson(GetParam().json, "tree.json").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tree.json"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Mistakes, MistakeTest,
+    ::testing::Values(
+        Mistake{"{", ""}, Mistake{"[]", ""}, Mistake{"", ""},
+        Mistake{R"({"plna": "tp=4"})", "no key `plna` in a strategy; the keys are `plan`, "
+                                       "`nodes`. Did you mean `plan`?"},
+        Mistake{R"({"plan": 4})", "`plan` must be a string."},
+        Mistake{R"({"plan": "tpp=4"})", "no strategy key `tpp`"},
+        Mistake{R"({"nodes": []})", "`nodes` must be an object, as in"},
+        Mistake{R"({"nodes": {"head": 1}})", "`nodes[\"head\"]` must be an object"},
+        Mistake{R"({"nodes": {"a..b": {}}})", "`a..b` has an empty component"},
+        Mistake{R"({"nodes": {"head": {"splt": {}}}})", "Did you mean `split`?"},
+        Mistake{R"({"nodes": {"head": {"split": "tp"}}})", "must be an object"},
+        Mistake{R"({"nodes": {"head": {"split": {"tp": 4}}}})",
+                "`nodes[\"head\"].split.tp` must be a list of dims"},
+        Mistake{R"({"nodes": {"head": {"split": {"tp": [4]}}}})", "must be a string"},
+        Mistake{R"({"nodes": {"head": {"recompute": "some"}}})",
+                "must be `none`, `selective` or `full`, not `some`"},
+        Mistake{R"({"nodes": {"head": {"bucket": "-4"}}})", "`-4` is not a size in bytes"}),
+    [](const ::testing::TestParamInfo<Mistake>& info) { return std::to_string(info.index); });
+
+}  // namespace
+}  // namespace plancast

@@ -1,0 +1,143 @@
+#include "strategy/strategy_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+StrategyTree Tree(const std::string& plan) {
+  return StrategyTree::FromShortForm(*ParseShortForm(plan));
+}
+
+// What `path` inherits for one axis: "heads | ffn <- layers.*.attn".
+std::string SplitOf(const StrategyTree& tree, const std::string& path, const std::string& axis) {
+  const absl::StatusOr<Resolved> resolved = tree.Resolve(path);
+  if (!resolved.ok()) return std::string(resolved.status().message());
+  for (const ResolvedSplit& split : resolved->splits) {
+    if (split.directive.axis != axis) continue;
+    std::string text;
+    for (const std::string& dim : split.directive.dims) text += dim + " ";
+    return text + "<- " + (split.source.empty() ? "root" : split.source);
+  }
+  return "nothing";
+}
+
+TEST(StrategyTreeTest, TheRootOfAPlanSplitsLikeMegatron) {
+  const StrategyTree tree = Tree("dp=2,tp=4");
+  EXPECT_EQ(SplitOf(tree, "layers.*.attn.qkv", "dp"), "batch <- root");
+  EXPECT_EQ(SplitOf(tree, "layers.*.attn.qkv", "tp"), "heads ffn vocab <- root");
+  EXPECT_EQ(SplitOf(Tree("tp=4,sp"), "head.norm", "tp"), "heads ffn vocab seq <- root");
+}
+
+TEST(StrategyTreeTest, PlanWideDirectivesHoldEverywhere) {
+  const StrategyTree tree = Tree("zero=1,recompute=selective,bucket=25MB");
+  ASSERT_OK_AND_ASSIGN(const Resolved resolved, tree.Resolve("layers.*.mlp.fc1"));
+  EXPECT_EQ(resolved.recompute, Recompute::kSelective);
+  EXPECT_EQ(resolved.home, "shard(dp)");
+  EXPECT_EQ(resolved.bucket_bytes, 25'000'000);
+}
+
+TEST(StrategyTreeTest, AChangedPlanChangesTheRoot) {
+  StrategyTree tree = Tree("tp=4");
+  tree.plan().sp = true;
+  EXPECT_EQ(SplitOf(tree, "head.norm", "tp"), "heads ffn vocab seq <- root");
+}
+
+TEST(StrategyTreeTest, LongerPathsWinThenThoseWithFewerStars) {
+  StrategyTree tree = Tree("tp=4");
+  (*tree.Node("layers.*.mlp"))->SetSplit({"tp", {"hidden"}});
+  EXPECT_EQ(SplitOf(tree, "layers.*.mlp.fc1", "tp"), "hidden <- layers.*.mlp");
+  EXPECT_EQ(SplitOf(tree, "layers.*.attn.qkv", "tp"), "heads ffn vocab <- root");
+  (*tree.Node("layers.*.mlp.fc1"))->SetSplit({"tp", {"ffn"}});
+  EXPECT_EQ(SplitOf(tree, "layers.*.mlp.fc1", "tp"), "ffn <- layers.*.mlp.fc1");
+  (*tree.Node("layers.*.*.fc1"))->SetSplit({"tp", {"seq"}});
+  EXPECT_EQ(SplitOf(tree, "layers.*.mlp.fc1", "tp"), "ffn <- layers.*.mlp.fc1");
+  EXPECT_EQ(SplitOf(tree, "layers.*.moe.fc1", "tp"), "seq <- layers.*.*.fc1");
+}
+
+TEST(StrategyTreeTest, WhatANodeDoesNotSayIsInherited) {
+  StrategyTree tree = Tree("tp=4,recompute=selective");
+  (*tree.Node("layers.*.mlp"))->recompute = Recompute::kFull;
+  ASSERT_OK_AND_ASSIGN(const Resolved resolved, tree.Resolve("layers.*.mlp.fc1"));
+  EXPECT_EQ(resolved.recompute, Recompute::kFull);
+  EXPECT_EQ(resolved.recompute_source, "layers.*.mlp");
+  EXPECT_EQ(SplitOf(tree, "layers.*.mlp.fc1", "tp"), "heads ffn vocab <- root");
+}
+
+TEST(StrategyTreeTest, AnEmptySplitCutsNothing) {
+  StrategyTree tree = Tree("tp=4");
+  (*tree.Node("head"))->SetSplit({"tp", {}});
+  EXPECT_EQ(SplitOf(tree, "head.logits", "tp"), "<- head");
+}
+
+TEST(StrategyTreeTest, EquallySpecificNodesThatDifferAreAConflict) {
+  StrategyTree tree = Tree("tp=4");
+  (*tree.Node("*.*.mlp.fc1"))->SetSplit({"tp", {"seq"}});
+  (*tree.Node("layers.*.*.fc1"))->SetSplit({"tp", {"ffn"}});
+  const std::string error = SplitOf(tree, "layers.*.mlp.fc1", "tp");
+  EXPECT_THAT(error, HasSubstr("`*.*.mlp.fc1` and `layers.*.*.fc1` are equally specific"));
+  EXPECT_THAT(error, HasSubstr("split over `tp` of `layers.*.mlp.fc1`: `seq` and `ffn`"));
+  // A more specific node settles it.
+  (*tree.Node("layers.*.mlp.fc1"))->SetSplit({"tp", {"vocab"}});
+  EXPECT_EQ(SplitOf(tree, "layers.*.mlp.fc1", "tp"), "vocab <- layers.*.mlp.fc1");
+}
+
+TEST(StrategyTreeTest, EquallySpecificNodesThatAgreeAreFine) {
+  StrategyTree tree = Tree("tp=4");
+  (*tree.Node("*.*.mlp.fc1"))->recompute = Recompute::kFull;
+  (*tree.Node("layers.*.*.fc1"))->recompute = Recompute::kFull;
+  EXPECT_EQ(tree.Resolve("layers.*.mlp.fc1")->recompute, Recompute::kFull);
+}
+
+TEST(StrategyTreeTest, RefusesMalformedPaths) {
+  StrategyTree tree;
+  const auto code = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(tree.Node("layers..attn"), StatusIs(code, HasSubstr("empty component")));
+  EXPECT_THAT(tree.Node(".attn"), StatusIs(code, HasSubstr("empty component")));
+  EXPECT_THAT(tree.Node("layers.at tn"), StatusIs(code, HasSubstr("has ` ` in a component")));
+  EXPECT_THAT(tree.Node("layers.*attn"), StatusIs(code, HasSubstr("has `*` in a component")));
+  EXPECT_THAT(tree.Node("layers.3.attn"),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("not supported yet: directives for one layer")));
+}
+
+TEST(StrategyTreeTest, ExplainSaysWhichNodeDecidedWhat) {
+  StrategyTree tree = Tree("dp=2,tp=8,recompute=selective,bucket=25MB,zero=1");
+  (*tree.Node("layers.*.attn"))->SetSplit({"tp", {"heads"}});
+  EXPECT_THAT(tree.Explain("layers.*.attn.qkv"),
+              IsOkAndHolds("split dp: batch        from root (dp=2)\n"
+                           "split tp: heads        from `layers.*.attn` (tp=8)\n"
+                           "recompute: selective   from root\n"
+                           "home: shard(dp)        from root\n"
+                           "bucket: 25MB           from root\n"));
+}
+
+TEST(StrategyTreeTest, DebugStringHasOneLineANode) {
+  StrategyTree tree = Tree("dp=2,tp=8");
+  (*tree.Node("head"))->recompute = Recompute::kFull;
+  EXPECT_EQ(tree.DebugString(),
+            "plan dp=2,tp=8\n"
+            "root { split dp: batch; split tp: heads | ffn | vocab }\n"
+            "head { recompute: full }\n");
+}
+
+TEST(StrategyTreeTest, OneSplitPerAxisAndNode) {
+  Directives node;
+  EXPECT_TRUE(node.empty());
+  node.SetSplit({"tp", {"ffn"}});
+  node.SetSplit({"tp", {"heads"}});
+  ASSERT_EQ(node.split.size(), 1u);
+  EXPECT_THAT(node.FindSplit("tp")->dims, ElementsAre("heads"));
+  EXPECT_EQ(node.FindSplit("dp"), nullptr);
+  EXPECT_FALSE(node.empty());
+}
+
+}  // namespace
+}  // namespace plancast
