@@ -1,0 +1,328 @@
+#include "compiler/bind.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+
+namespace plancast {
+namespace {
+
+// `heads` stands for these dims together, outer first.
+constexpr absl::string_view kCompoundHeads = "heads";
+constexpr absl::string_view kHeadDims[] = {"kv_heads", "heads_per_kv"};
+
+// Only these dims may end in a shorter last shard (frameworks pad them).
+bool MayBeUneven(absl::string_view dim) { return dim == "vocab"; }
+
+int64_t AxesSize(const DeviceMesh& mesh, const std::vector<int>& axes) {
+  int64_t size = 1;
+  for (int axis : axes) size *= mesh.size(axis);
+  return size;
+}
+
+std::string Divisors(int64_t n) {
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d <= n && d <= 4096; ++d) {
+    if (n % d == 0) divisors.push_back(d);
+  }
+  return absl::StrJoin(divisors, ", ");
+}
+
+absl::StatusOr<DeviceMesh> BuildMesh(const PlanOptions& options) {
+  std::vector<MeshAxis> axes;
+  for (auto it = options.order.rbegin(); it != options.order.rend(); ++it) {
+    const int64_t size = *it == "dp"   ? options.dp
+                         : *it == "tp" ? options.tp
+                         : *it == "pp" ? options.pp
+                         : *it == "cp" ? options.cp
+                                       : 1;
+    const bool core = *it == "dp" || *it == "tp" || *it == "pp";
+    if (core || size > 1) axes.push_back({*it, size});
+  }
+  return DeviceMesh::Create(std::move(axes));
+}
+
+int FactorOfDim(const ModelGraph& graph, const OpNode& op, absl::string_view dim) {
+  for (size_t f = 0; f < op.factor_dims.size(); ++f) {
+    if (op.factor_dims[f] >= 0 && graph.dims[op.factor_dims[f]].name == dim) {
+      return static_cast<int>(f);
+    }
+  }
+  return -1;
+}
+
+// Cuts an axis into sub-axes where some op spreads it over both head dims and
+// the outer one is too small.
+absl::StatusOr<DeviceMesh> SubdivideForHeads(const ModelGraph& graph, const StrategyTree& tree,
+                                             DeviceMesh mesh) {
+  auto kv = graph.FindDim(kHeadDims[0]);
+  auto per_kv = graph.FindDim(kHeadDims[1]);
+  if (!kv.ok() || !per_kv.ok()) return mesh;
+  const int64_t kv_heads = graph.dims[*kv].size;
+  for (const auto& [path, node] : tree.nodes()) {
+    for (const SplitDirective& split : node.split) {
+      if (std::find(split.dims.begin(), split.dims.end(), kCompoundHeads) == split.dims.end()) {
+        continue;
+      }
+      const std::vector<int> axes = mesh.AxesOf(split.axis);
+      if (axes.size() != 1) continue;  // unknown (reported by SplitOp) or cut already
+      const int64_t size = mesh.size(axes[0]);
+      if (kv_heads % size == 0) continue;
+      const int64_t outer = std::gcd(kv_heads, size);
+      if (graph.dims[*per_kv].size % (size / outer) != 0) continue;  // reported by SplitOp
+      ASSIGN_OR_RETURN(mesh, mesh.Subdivide(axes[0], {outer, size / outer}));
+    }
+  }
+  return mesh;
+}
+
+absl::Status CheckDim(const ModelGraph& graph, const OpNode& op, const std::string& path,
+                      absl::string_view dim) {
+  if (absl::StartsWith(dim, ".")) return op.rule->FindFactor(dim.substr(1)).status();
+  std::vector<std::string> known;
+  for (const ModelDim& d : graph.dims) known.push_back(d.name);
+  known.emplace_back(kCompoundHeads);
+  if (std::find(known.begin(), known.end(), dim) != known.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "`", path, "`: no dim `", dim, "` to split; the model has ", JoinQuoted(known),
+      " (a factor of the op's rule is written `.k`).", DidYouMean(dim, known)));
+}
+
+absl::Status CheckDivides(const std::string& path, absl::string_view name, absl::string_view axis,
+                          int64_t extent, int64_t parts) {
+  if (parts == 1 || extent % parts == 0 || MayBeUneven(name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "`", path, "` cannot shard dim `", name, "` (", extent, ") over axis `", axis, "` of size ",
+      parts, ": ", extent, " is not divisible by ", parts, ". Sizes that work: ",
+      Divisors(extent), "."));
+}
+
+// Puts the compound `heads` on the axes of one root name. Returns false if the
+// op has neither head dim.
+absl::StatusOr<bool> SplitHeads(const ModelGraph& graph, const OpNode& op, const std::string& path,
+                                absl::string_view axis, const std::vector<int>& axes,
+                                const DeviceMesh& mesh, FactorSplit* split) {
+  const int outer = FactorOfDim(graph, op, kHeadDims[0]);
+  if (outer < 0) return false;
+  const int inner = FactorOfDim(graph, op, kHeadDims[1]);
+  const int64_t kv_heads = graph.dims[op.factor_dims[outer]].size;
+  const int64_t per_kv = graph.dims[graph.FindDim(kHeadDims[1]).value()].size;
+  const int64_t parts = AxesSize(mesh, axes);
+  if (axes.size() == 1 && kv_heads % parts != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", path, "` cannot shard dim `heads` (", kv_heads * per_kv, " in ", kv_heads,
+        " key/value groups) over axis `", axis, "` of size ", parts, ". Sizes that work: ",
+        Divisors(kv_heads), " and ", kv_heads, " times a divisor of ", per_kv, "."));
+  }
+  split->axes[outer].push_back(axes[0]);
+  if (axes.size() > 1 && inner >= 0) {
+    split->axes[inner].insert(split->axes[inner].end(), axes.begin() + 1, axes.end());
+  }
+  return true;
+}
+
+absl::StatusOr<bool> ApplySplit(const ModelGraph& graph, const OpNode& op, const std::string& path,
+                                const SplitDirective& directive, const std::vector<int>& axes,
+                                const DeviceMesh& mesh, FactorSplit* split) {
+  for (const std::string& dim : directive.dims) {
+    RETURN_IF_ERROR(CheckDim(graph, op, path, dim));
+    if (dim == kCompoundHeads) {
+      ASSIGN_OR_RETURN(const bool done,
+                       SplitHeads(graph, op, path, directive.axis, axes, mesh, split));
+      if (done) return true;
+      continue;
+    }
+    int factor = -1;
+    if (absl::StartsWith(dim, ".")) {
+      ASSIGN_OR_RETURN(factor, op.rule->FindFactor(absl::string_view(dim).substr(1)));
+    } else {
+      factor = FactorOfDim(graph, op, dim);
+    }
+    if (factor < 0) continue;
+    const int model_dim = op.factor_dims[factor];
+    const int64_t extent = model_dim < 0 ? 1 : graph.dims[model_dim].size;
+    int64_t parts = AxesSize(mesh, axes) * AxesSize(mesh, split->axes[factor]);
+    RETURN_IF_ERROR(
+        CheckDivides(path, model_dim < 0 ? dim : graph.dims[model_dim].name, directive.axis, extent,
+                     parts));
+    split->axes[factor].insert(split->axes[factor].end(), axes.begin(), axes.end());
+    return true;
+  }
+  return false;
+}
+
+// The copies of the segments, dealt to virtual stages. Segments that repeat
+// (all, if none does) are the layers that `layout` counts; the others stay with
+// the layer before them, or with the first.
+absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(
+    const ModelGraph& graph, const PlanOptions& options,
+    const std::vector<int>& bound_body_of_segment) {
+  std::vector<int64_t> layout = options.layout;
+  bool any_repeat = false;
+  for (const Segment& s : graph.segments) any_repeat |= s.repeat > 1;
+  int64_t layers = 0;
+  for (const Segment& s : graph.segments) {
+    if (s.repeat > 1 || !any_repeat) layers += s.repeat;
+  }
+  if (layout.empty()) layout = {layers};
+  const int64_t given = std::accumulate(layout.begin(), layout.end(), int64_t{0});
+  if (given != layers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`layout` places ", given, " layers and the model has ", layers,
+                     ". Give one count per virtual stage that sum to ", layers, "."));
+  }
+  std::vector<std::vector<StageRun>> stages(layout.size());
+  size_t stage = 0;
+  int64_t left = layout[0];
+  for (size_t i = 0; i < graph.segments.size(); ++i) {
+    const Segment& segment = graph.segments[i];
+    if (segment.repeat == 1 && any_repeat) {
+      stages[stage].push_back({static_cast<int>(i), bound_body_of_segment[i], 0, 1});
+      continue;
+    }
+    for (int64_t begin = 0; begin < segment.repeat;) {
+      while (left == 0 && stage + 1 < layout.size()) left = layout[++stage];
+      const int64_t count = std::min(left, segment.repeat - begin);
+      stages[stage].push_back({static_cast<int>(i), bound_body_of_segment[i], begin, count});
+      begin += count;
+      left -= count;
+    }
+  }
+  return stages;
+}
+
+}  // namespace
+
+absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
+                                    const std::string& path, const Resolved& resolved,
+                                    const DeviceMesh& mesh) {
+  FactorSplit split = FactorSplit::None(*op.rule);
+  for (const ResolvedSplit& r : resolved.splits) {
+    std::vector<int> axes = mesh.AxesOf(r.directive.axis);
+    if (axes.empty()) {
+      // Axes of the language that the mesh leaves out have size 1.
+      if (r.directive.axis == "cp" || r.directive.axis == "ep") continue;
+      std::vector<std::string> names;
+      std::vector<std::string> shown;
+      for (const MeshAxis& axis : mesh.axes()) {
+        names.push_back(axis.name);
+        shown.push_back(absl::StrCat("`", axis.name, "` (", axis.size, ")"));
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "no mesh axis `", r.directive.axis, "`; the mesh has ", absl::StrJoin(shown, ", "), ".",
+          DidYouMean(r.directive.axis, names)));
+    }
+    if (AxesSize(mesh, axes) == 1) continue;
+    RETURN_IF_ERROR(ApplySplit(graph, op, path, r.directive, axes, mesh, &split).status());
+  }
+  for (std::vector<int>& axes : split.axes) std::sort(axes.begin(), axes.end());
+  return split;
+}
+
+absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,
+                                const PlanOptions& options) {
+  BoundModel bound;
+  bound.graph = graph.WithBatch(options.micro_batch * options.dp);
+  ASSIGN_OR_RETURN(bound.mesh, BuildMesh(options));
+  ASSIGN_OR_RETURN(bound.mesh, SubdivideForHeads(graph, tree, bound.mesh));
+
+  std::vector<int> bound_body_of_segment;
+  for (const Segment& segment : bound.graph.segments) {
+    BoundBody body;
+    body.body = segment.body;
+    const std::string prefix =
+        segment.repeat > 1 ? absl::StrCat(segment.path, ".*") : segment.path;
+    for (const OpNode& op : bound.graph.bodies[segment.body].ops) {
+      const std::string path = absl::StrCat(prefix, ".", op.name);
+      ASSIGN_OR_RETURN(const Resolved resolved, tree.Resolve(path));
+      ASSIGN_OR_RETURN(FactorSplit split, SplitOp(bound.graph, op, path, resolved, bound.mesh));
+      body.splits.push_back(std::move(split));
+      const bool repeats = segment.repeat > 1;
+      body.recompute.push_back(
+          (resolved.recompute == Recompute::kFull &&
+           (repeats || !resolved.recompute_source.empty())) ||
+          (resolved.recompute == Recompute::kSelective && op.recompute_group == "core_attention"));
+    }
+    bound_body_of_segment.push_back(static_cast<int>(bound.bodies.size()));
+    bound.bodies.push_back(std::move(body));
+  }
+  ASSIGN_OR_RETURN(bound.stages, DealLayers(bound.graph, options, bound_body_of_segment));
+
+  // full:N recomputes the first N layers of each virtual stage only: the rest
+  // runs the same body without recompute.
+  if (options.recompute == Recompute::kFull && options.recompute_layers >= 0) {
+    std::vector<int> plain_of(bound.bodies.size(), -1);
+    for (std::vector<StageRun>& runs : bound.stages) {
+      int64_t budget = options.recompute_layers;
+      std::vector<StageRun> split_runs;
+      for (const StageRun& run : runs) {
+        if (bound.graph.segments[run.segment].repeat == 1) {
+          split_runs.push_back(run);
+          continue;
+        }
+        const int64_t with = std::min(budget, run.count);
+        budget -= with;
+        if (with > 0) {
+          split_runs.push_back({run.segment, run.bound_body, run.layer_begin, with});
+        }
+        if (with < run.count) {
+          if (plain_of[run.bound_body] < 0) {
+            plain_of[run.bound_body] = static_cast<int>(bound.bodies.size());
+            BoundBody plain = bound.bodies[run.bound_body];
+            std::fill(plain.recompute.begin(), plain.recompute.end(), false);
+            bound.bodies.push_back(std::move(plain));
+          }
+          split_runs.push_back({run.segment, plain_of[run.bound_body], run.layer_begin + with,
+                                run.count - with});
+        }
+      }
+      runs = std::move(split_runs);
+    }
+  }
+  return bound;
+}
+
+std::string BoundModel::DebugString() const {
+  std::string out = absl::StrCat("mesh ", mesh.DebugString(), "\n");
+  for (size_t s = 0; s < stages.size(); ++s) {
+    absl::StrAppend(&out, "virtual stage ", s, ":");
+    for (const StageRun& run : stages[s]) {
+      absl::StrAppend(&out, " ", graph.segments[run.segment].path);
+      if (graph.segments[run.segment].repeat > 1) {
+        absl::StrAppend(&out, "[", run.layer_begin, ":", run.layer_begin + run.count, "]");
+      }
+      if (run.bound_body >= static_cast<int>(graph.segments.size())) {
+        absl::StrAppend(&out, " (no recompute)");
+      }
+    }
+    absl::StrAppend(&out, "\n");
+  }
+  for (size_t i = 0; i < graph.segments.size(); ++i) {
+    const Body& body = graph.bodies[bodies[i].body];
+    for (size_t o = 0; o < body.ops.size(); ++o) {
+      const OpNode& op = body.ops[o];
+      std::vector<std::string> parts;
+      for (size_t f = 0; f < bodies[i].splits[o].axes.size(); ++f) {
+        const std::vector<int>& axes = bodies[i].splits[o].axes[f];
+        if (axes.empty()) continue;
+        parts.push_back(absl::StrCat(
+            op.rule->factors()[f],
+            op.factor_dims[f] < 0 ? "" : absl::StrCat("(", graph.dims[op.factor_dims[f]].name, ")"),
+            "/", absl::StrJoin(axes, "*", [this](std::string* s, int a) {
+              absl::StrAppend(s, mesh.axis(a).name);
+            })));
+      }
+      absl::StrAppend(&out, graph.segments[i].path, ".", op.name, ": ",
+                      parts.empty() ? "replicated" : absl::StrJoin(parts, " "),
+                      bodies[i].recompute[o] ? " recomputed" : "", "\n");
+    }
+  }
+  return out;
+}
+
+}  // namespace plancast

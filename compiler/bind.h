@@ -1,0 +1,48 @@
+#ifndef PLANCAST_COMPILER_BIND_H_
+#define PLANCAST_COMPILER_BIND_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cluster/device_mesh.h"
+#include "compiler/body_plan.h"
+#include "graph/model_graph.h"
+#include "strategy/plan_options.h"
+#include "strategy/strategy_tree.h"
+
+namespace plancast {
+
+// A run of `count` equal copies of one bound body inside a virtual stage.
+struct StageRun {
+  int segment = 0;
+  int bound_body = 0;        // into BoundModel::bodies
+  int64_t layer_begin = 0;   // counted over the segment's copies
+  int64_t count = 1;
+};
+
+// The model laid onto a mesh: micro-batch bound, every op with its split, every
+// copy of every body on a virtual stage.
+struct BoundModel {
+  ModelGraph graph;
+  DeviceMesh mesh;                             // axes outermost first, sub-axes cut
+  std::vector<BoundBody> bodies;
+  std::vector<std::vector<StageRun>> stages;   // per virtual stage, in forward order
+
+  std::string DebugString() const;
+};
+
+// Errors: unknown axis or dim in a split, sizes that do not divide, layout that
+// does not cover the layers.
+absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,
+                                const PlanOptions& options);
+
+// The factor split of one op under resolved directives (exposed for tests).
+absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
+                                    const std::string& path, const Resolved& resolved,
+                                    const DeviceMesh& mesh);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_BIND_H_

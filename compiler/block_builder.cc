@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "compiler/lower_block.h"
+
+namespace plancast {
+namespace {
+
+template <typename Spec>
+int InternIn(std::vector<Spec>* table, const Spec& spec) {
+  auto it = std::find(table->begin(), table->end(), spec);
+  if (it == table->end()) it = table->insert(table->end(), spec);
+  return static_cast<int>(it - table->begin());
+}
+
+}  // namespace
+
+int BlockBuilder::AddTask(TaskKind kind, int spec, StreamKind stream, Purpose purpose,
+                          const std::string& label, const std::vector<int>& deps) {
+  Block& block = out_.block;
+  const int task = block.size();
+  block.kind.push_back(kind);
+  block.spec.push_back(spec);
+  block.stream.push_back(stream);
+  block.purpose.push_back(purpose);
+  block.flags.push_back(0);
+  block.label.push_back(label);
+  std::vector<int> distinct(deps);
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  for (int dep : distinct) {
+    if (dep != kNone) block.deps.push_back(dep);
+  }
+  block.dep_begin.push_back(static_cast<int32_t>(block.deps.size()));
+  return task;
+}
+
+int BlockBuilder::AddKernel(const KernelSpec& kernel, Purpose purpose, const std::string& label,
+                            const std::vector<int>& deps) {
+  return AddTask(TaskKind::kKernel, InternIn(&out_.kernels, kernel), StreamKind::kCompute, purpose,
+                 label, deps);
+}
+
+int BlockBuilder::AddComm(const CommSpec& comm, StreamKind stream, Purpose purpose,
+                          const std::string& label, const std::vector<int>& deps) {
+  return AddTask(TaskKind::kComm, InternIn(&out_.comms, comm), stream, purpose, label, deps);
+}
+
+void BlockBuilder::AddMemory(int task, bool after, MemoryKind kind, int64_t delta) {
+  if (delta != 0) out_.block.memory.push_back({task, after, kind, delta});
+}
+
+BlockTemplate BlockBuilder::Build() && {
+  // At one instant what is allocated counts before what is freed.
+  std::stable_sort(out_.block.memory.begin(), out_.block.memory.end(),
+                   [](const MemoryEvent& a, const MemoryEvent& b) {
+                     return std::make_tuple(a.task, a.after, a.delta < 0) <
+                            std::make_tuple(b.task, b.after, b.delta < 0);
+                   });
+  return std::move(out_);
+}
+
+Purpose PurposeOfAxes(const DeviceMesh& mesh, const std::vector<int>& axes) {
+  if (axes.empty()) return Purpose::kOther;
+  const std::string& name = mesh.axis(axes[0]).name;
+  const std::string root = name.substr(0, name.find('.'));
+  if (root == "tp") return Purpose::kTp;
+  if (root == "dp") return Purpose::kDp;
+  if (root == "pp") return Purpose::kPp;
+  if (root == "cp") return Purpose::kCp;
+  if (root == "ep") return Purpose::kEp;
+  return Purpose::kOther;
+}
+
+}  // namespace plancast

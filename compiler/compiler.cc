@@ -1,0 +1,264 @@
+#include "compiler/compiler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "compiler/bind.h"
+#include "compiler/differentiate.h"
+#include "compiler/graph_assembly.h"
+#include "compiler/lower_block.h"
+#include "compiler/partition.h"
+#include "compiler/relayout_pass.h"
+#include "compiler/schedule.h"
+#include "compiler/stage_program.h"
+#include "compiler/synchronise.h"
+
+namespace plancast {
+namespace {
+
+// Everything that the passes over one body depend on. Sizes of the data- and
+// pipeline-parallel axes are left out where the body's shards do not change
+// with them, so that plans share bodies.
+std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request) {
+  const ModelGraph& graph = bound.graph;
+  std::string key = absl::StrCat("body|", DTypeName(request.dtype), "|", request.profile->name, "|");
+  for (const MeshAxis& axis : bound.mesh.axes()) {
+    const bool shared = axis.name == "pp" || axis.name == "dp";
+    absl::StrAppend(&key, axis.name, "=", shared ? (axis.size > 1 ? 2 : 1) : axis.size, ",");
+  }
+  const int64_t dp = std::max<int64_t>(request.options->dp, 1);
+  for (const ModelDim& dim : graph.dims) {
+    absl::StrAppend(&key, dim.name, ":", dim.name == "batch" ? dim.size / dp : dim.size, ",");
+  }
+  const Body& b = graph.bodies[body.body];
+  for (const TensorInfo& t : b.tensors) {
+    absl::StrAppend(&key, "|", t.name, static_cast<int>(t.kind), static_cast<int>(t.dtype), ":",
+                    absl::StrJoin(t.dims, ","));
+  }
+  for (size_t o = 0; o < b.ops.size(); ++o) {
+    const OpNode& op = b.ops[o];
+    absl::StrAppend(&key, "|", op.name, "/", op.rule->DebugString(), absl::StrJoin(op.inputs, ","),
+                    ">", absl::StrJoin(op.outputs, ","), "@", absl::StrJoin(op.factor_dims, ","),
+                    op.fusion, ";", op.recompute_group, body.recompute[o] ? "R" : "");
+    for (const std::vector<int>& axes : body.splits[o].axes) {
+      absl::StrAppend(&key, "/", absl::StrJoin(axes, ","));
+    }
+  }
+  return key;
+}
+
+std::string LayoutsKey(const std::vector<Layout>& layouts, const DeviceMesh& mesh) {
+  return absl::StrJoin(layouts, ";", [&](std::string* out, const Layout& layout) {
+    absl::StrAppend(out, layout.DebugString(mesh));
+  });
+}
+
+// Layouts in which tensors cross from segment to segment: as the first reader
+// wants them; the copies of a repeated body all read and write the same.
+std::vector<std::vector<Layout>> PortLayouts(
+    const BoundModel& bound,
+    const std::vector<std::shared_ptr<const DifferentiatedBody>>& differentiated) {
+  const std::vector<Segment>& segments = bound.graph.segments;
+  std::vector<std::vector<Layout>> in_ports(segments.size() + 1);
+  for (size_t s = 0; s < segments.size(); ++s) {
+    const Body& body = bound.graph.bodies[segments[s].body];
+    if (s > 0 && segments[s - 1].repeat > 1) {
+      in_ports[s] = in_ports[s - 1];
+    } else {
+      in_ports[s] = WantedInPorts(body, *differentiated[s], bound.mesh);
+    }
+  }
+  const Body& last = bound.graph.bodies[segments.back().body];
+  in_ports.back().assign(last.out_ports.size(), Layout::Replicated(bound.mesh.num_axes()));
+  return in_ports;
+}
+
+void MeasurePorts(const LowerContext& context, CompiledBody* compiled) {
+  for (int value : compiled->plan.out_ports) {
+    const Value& v = compiled->plan.values[value];
+    const TensorFacts facts = FactsOf(*context.graph, context.body(), v.ref);
+    double elements = 1;
+    for (int64_t size : v.layout.LocalShape(*context.mesh, facts.shape)) {
+      elements *= static_cast<double>(size);
+    }
+    compiled->out_port_bytes +=
+        static_cast<int64_t>(std::ceil(elements * context.Bytes(facts.dtype)));
+    for (int axis : context.mesh->AxesOf("tp")) {
+      compiled->out_ports_replicated &= v.layout.placements[axis].is_replicate();
+    }
+  }
+}
+
+class Compilation {
+ public:
+  Compilation(const CompileRequest& request, Session& session, const PassObserver& observer)
+      : request_(request), session_(session), observer_(observer) {}
+
+  absl::StatusOr<ExecutionGraph> Run() {
+    ASSIGN_OR_RETURN(bound_, Bind(*request_.graph, *request_.tree, *request_.options));
+    Report("bind", [&] { return bound_.DebugString(); });
+    for (const BoundBody& body : bound_.bodies) keys_.push_back(BodyKey(bound_, body, request_));
+    RETURN_IF_ERROR(DifferentiateAll());
+    RETURN_IF_ERROR(CompileBodies());
+    return Assemble();
+  }
+
+ private:
+  template <typename Dump>
+  void Report(absl::string_view pass, Dump&& dump) {
+    if (observer_) observer_(pass, dump());
+  }
+
+  const Body& BodyOf(size_t bound_body) const {
+    return bound_.graph.bodies[bound_.bodies[bound_body].body];
+  }
+
+  template <typename Dump>
+  void ReportBodies(absl::string_view pass, Dump&& dump) {
+    Report(pass, [&] {
+      std::string out;
+      for (size_t b = 0; b < bound_.bodies.size(); ++b) absl::StrAppend(&out, dump(b));
+      return out;
+    });
+  }
+
+  absl::Status DifferentiateAll() {
+    for (size_t b = 0; b < bound_.bodies.size(); ++b) {
+      ASSIGN_OR_RETURN(auto body, session_.Memo<DifferentiatedBody>(
+                                      absl::StrCat("partition|", keys_[b]), [&] {
+                                        return DifferentiateAndPartition(bound_.bodies[b]);
+                                      }));
+      differentiated_.push_back(std::move(body));
+    }
+    ReportBodies("differentiate",
+                 [&](size_t b) { return differentiated_[b]->DebugString(bound_.graph, BodyOf(b)); });
+    ReportBodies("partition", [&](size_t b) {
+      std::string out = absl::StrCat("body ", BodyOf(b).name, "\n");
+      for (const auto* steps : {&differentiated_[b]->forward, &differentiated_[b]->backward}) {
+        for (const OpStep& step : *steps) {
+          absl::StrAppend(&out, "  ", BodyOf(b).ops[step.op].name, " ", step.rule->name(), "\n",
+                          step.partition.DebugString(*step.rule, bound_.mesh));
+        }
+      }
+      return out;
+    });
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<DifferentiatedBody> DifferentiateAndPartition(const BoundBody& body) {
+    ASSIGN_OR_RETURN(DifferentiatedBody steps, DifferentiateBody(bound_.graph, body,
+                                                                 request_.profile->fusions,
+                                                                 session_));
+    return PartitionBody(bound_.graph, bound_.mesh, body, std::move(steps));
+  }
+
+  absl::Status CompileBodies() {
+    const std::vector<std::vector<Layout>> ports = PortLayouts(bound_, differentiated_);
+    const size_t segments = bound_.graph.segments.size();
+    std::vector<int> segment_of(bound_.bodies.size());
+    for (const std::vector<StageRun>& runs : bound_.stages) {
+      for (const StageRun& run : runs) segment_of[run.bound_body] = run.segment;
+    }
+    for (size_t b = 0; b < segments && b < bound_.bodies.size(); ++b) {
+      segment_of[b] = static_cast<int>(b);
+    }
+    for (size_t b = 0; b < bound_.bodies.size(); ++b) {
+      const int s = segment_of[b];
+      const std::vector<Layout>& out =
+          bound_.graph.segments[s].repeat > 1 ? ports[s] : ports[s + 1];
+      const std::string key = absl::StrCat("blocks|", LayoutsKey(ports[s], bound_.mesh), "|",
+                                           LayoutsKey(out, bound_.mesh), "|", keys_[b]);
+      ASSIGN_OR_RETURN(auto body, session_.Memo<CompiledBody>(key, [&] {
+        return CompileBody(b, ports[s], out);
+      }));
+      compiled_.push_back(std::move(body));
+    }
+    ReportBodies("relayout", [&](size_t b) {
+      return compiled_[b]->plan.DebugString(bound_.graph, BodyOf(b), bound_.mesh);
+    });
+    ReportBodies("synchronise", [&](size_t b) {
+      return absl::StrCat("body ", BodyOf(b).name, ": ",
+                          compiled_[b]->state.DebugString(bound_.mesh), "\n");
+    });
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<CompiledBody> CompileBody(size_t b, const std::vector<Layout>& in_ports,
+                                           const std::vector<Layout>& out_ports) {
+    CompiledBody compiled;
+    ASSIGN_OR_RETURN(compiled.plan,
+                     InsertRelayouts(bound_.graph, bound_.mesh, bound_.bodies[b],
+                                     *differentiated_[b], in_ports, out_ports, *request_.profile));
+    LowerContext context{&bound_.graph, &bound_.mesh, &bound_.bodies[b], request_.profile,
+                         request_.dtype};
+    compiled.state = SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan);
+    compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name);
+    MeasurePorts(context, &compiled);
+    return compiled;
+  }
+
+  int64_t TiedElements() const {
+    int64_t total = 0;
+    for (const TiedParameter& tie : bound_.graph.tied) {
+      const Body& body = bound_.graph.bodies[bound_.graph.segments[tie.second_segment].body];
+      std::vector<int64_t> shape;
+      for (int dim : body.tensors[tie.second_tensor].dims) {
+        shape.push_back(bound_.graph.dims[dim].size);
+      }
+      int64_t elements = 1;
+      const Layout& layout =
+          compiled_[tie.second_segment]->plan.parameter_layouts[tie.second_tensor];
+      for (int64_t size : layout.LocalShape(bound_.mesh, shape)) elements *= size;
+      total += elements;
+    }
+    return total;
+  }
+
+  absl::StatusOr<ExecutionGraph> Assemble() {
+    const PlanOptions& options = *request_.options;
+    std::vector<std::vector<ScheduleStep>> schedules;
+    for (int64_t stage = 0; stage < options.pp; ++stage) {
+      schedules.push_back(StageSchedule(options.schedule, options.pp, stage,
+                                        options.micro_batches, options.vpp));
+    }
+    Report("schedule", [&] {
+      std::string out;
+      for (size_t s = 0; s < schedules.size(); ++s) {
+        absl::StrAppend(&out, "stage ", s, ": ", ScheduleString(schedules[s]), "\n");
+      }
+      return out;
+    });
+    GraphAssembly assembly(bound_.mesh);
+    ProgramInputs inputs{&bound_, &options, request_.profile, request_.dtype, compiled_,
+                         TiedElements(),
+                         bound_.graph.tied.empty() ? -1 : bound_.graph.tied[0].first_segment};
+    for (int64_t stage = 0; stage < options.pp; ++stage) {
+      BuildStageProgram(inputs, stage, schedules[stage], &assembly);
+    }
+    ExecutionGraph graph = std::move(assembly.graph());
+    Report("lower", [&] { return graph.DebugString(); });
+    return graph;
+  }
+
+  const CompileRequest& request_;
+  Session& session_;
+  const PassObserver& observer_;
+  BoundModel bound_;
+  std::vector<std::string> keys_;
+  std::vector<std::shared_ptr<const DifferentiatedBody>> differentiated_;
+  std::vector<std::shared_ptr<const CompiledBody>> compiled_;
+};
+
+}  // namespace
+
+absl::StatusOr<ExecutionGraph> Compile(const CompileRequest& request, Session& session,
+                                       const PassObserver& observer) {
+  return Compilation(request, session, observer).Run();
+}
+
+}  // namespace plancast

@@ -1,0 +1,286 @@
+#include "compiler/differentiate.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "graph/op_split.h"
+
+namespace plancast {
+namespace {
+
+absl::StatusOr<OpRulePtr> Derived(const OpRule& rule, const std::vector<std::string>& wrt,
+                                  Session& session) {
+  return session.Memo<OpRule>(
+      absl::StrCat("derived|", absl::StrJoin(wrt, ","), "|", rule.DebugString()),
+      [&] { return Differentiate(rule, wrt); });
+}
+
+bool HasContraction(const OpRule& rule) {
+  const std::vector<int64_t> ones(rule.factors().size(), 1);
+  return !WorkOf(rule, ones, 0, static_cast<int>(rule.statements().size())).contractions.empty();
+}
+
+// Element-by-element without fresh randomness: a fused kernel can redo it.
+bool IsPointwise(const OpRule& rule) {
+  for (const Statement& statement : rule.statements()) {
+    if (statement.combine != Combine::kAssign) return false;
+    bool random = false;
+    VisitExpr(statement.value,
+              [&random](const Expr& e) { random |= e.kind() == ExprKind::kRandom; });
+    if (random) return false;
+  }
+  return true;
+}
+
+// Walks one body. Members are the state of the walk.
+class BodyWalk {
+ public:
+  BodyWalk(const ModelGraph& graph, const BoundBody& bound, const std::set<std::string>& fusions,
+           Session& session)
+      : body_(graph.bodies[bound.body]),
+        recompute_(bound.recompute),
+        fusions_(fusions),
+        session_(session),
+        producer_(body_.tensors.size(), -1),
+        fused_run_(body_.ops.size(), -1) {}
+
+  absl::StatusOr<DifferentiatedBody> Run() {
+    FindProducersAndRuns();
+    FindWhatNeedsGradients();
+    whole_ = std::all_of(recompute_.begin(), recompute_.end(), [](bool r) { return r; });
+    for (size_t o = 0; o < body_.ops.size(); ++o) {
+      result_.forward.push_back(ForwardStep(static_cast<int>(o), Part::kForward));
+    }
+    if (whole_) ReplayOps(0, static_cast<int>(body_.ops.size()));
+    for (int o = static_cast<int>(body_.ops.size()) - 1; o >= 0; --o) {
+      RETURN_IF_ERROR(AddBackward(o)) << body_.name << "." << body_.ops[o].name;
+    }
+    AttachSideOutputs();
+    return std::move(result_);
+  }
+
+ private:
+  void FindProducersAndRuns() {
+    int run = -1;
+    for (size_t o = 0; o < body_.ops.size(); ++o) {
+      for (int t : body_.ops[o].outputs) producer_[t] = static_cast<int>(o);
+      const std::string& label = body_.ops[o].fusion;
+      if (label.empty() || fusions_.count(label) == 0) continue;
+      if (o == 0 || body_.ops[o - 1].fusion != label) ++run;
+      fused_run_[o] = run;
+    }
+  }
+
+  void FindWhatNeedsGradients() {
+    needs_grad_.assign(body_.tensors.size(), false);
+    for (int t : body_.in_ports) needs_grad_[t] = true;
+    for (size_t t = 0; t < body_.tensors.size(); ++t) {
+      if (body_.tensors[t].kind == TensorInfo::Kind::kParameter) needs_grad_[t] = true;
+    }
+    for (const OpNode& op : body_.ops) {
+      const bool any = !Wrt(op, /*parameters=*/true).empty() || !Wrt(op, false).empty();
+      for (int t : op.outputs) needs_grad_[t] = any;
+    }
+    has_grad_.assign(body_.tensors.size(), false);
+    for (int t : body_.out_ports) has_grad_[t] = true;
+  }
+
+  // Names of the op's inputs that want a gradient.
+  std::vector<std::string> Wrt(const OpNode& op, bool parameters) const {
+    std::vector<std::string> names;
+    const std::vector<std::string> differentiable = DifferentiableInputs(*op.rule);
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const std::string& name = op.rule->tensors()[op.rule->inputs()[i]].name;
+      const bool is_parameter =
+          body_.tensors[op.inputs[i]].kind == TensorInfo::Kind::kParameter;
+      if (is_parameter != parameters || !needs_grad_[op.inputs[i]]) continue;
+      if (std::find(differentiable.begin(), differentiable.end(), name) != differentiable.end()) {
+        names.push_back(name);
+      }
+    }
+    return names;
+  }
+
+  OpStep ForwardStep(int o, Part part) const {
+    const OpNode& op = body_.ops[o];
+    OpStep step;
+    step.op = o;
+    step.part = part;
+    step.rule = op.rule;
+    const bool replay = part == Part::kRecompute;
+    for (int t : op.inputs) step.inputs.push_back(Activation(t, replay));
+    for (int t : op.outputs) step.outputs.push_back({t, -1, false, replay});
+    return step;
+  }
+
+  // A tensor read by a replayed op: the replayed copy if its producer is
+  // replayed too.
+  TensorRef Activation(int t, bool reader_recomputed) const {
+    const int p = producer_[t];
+    return {t, -1, false, reader_recomputed && p >= 0 && recompute_[p]};
+  }
+
+  // Runs the recomputed ops of [begin, end) again.
+  void ReplayOps(int begin, int end) {
+    for (int o = begin; o < end; ++o) {
+      if (!recompute_[o] || replayed_.contains(o)) continue;
+      replayed_.insert(o);
+      OpStep step = ForwardStep(o, Part::kRecompute);
+      for (const TensorRef& ref : step.inputs) NoteSaved(ref);
+      result_.backward.push_back(std::move(step));
+    }
+  }
+
+  // The maximal run of recomputed ops around `o`.
+  void ReplayGroupOf(int o) {
+    int begin = o, end = o + 1;
+    const std::string& group = body_.ops[o].recompute_group;
+    auto same = [&](int other) {
+      return recompute_[other] && body_.ops[other].recompute_group == group;
+    };
+    while (begin > 0 && same(begin - 1)) --begin;
+    while (end < static_cast<int>(body_.ops.size()) && same(end)) ++end;
+    ReplayOps(begin, end);
+  }
+
+  void NoteSaved(const TensorRef& ref) {
+    if (ref.grad || ref.recomputed) return;
+    if (ref.op < 0 && body_.tensors[ref.tensor].kind != TensorInfo::Kind::kActivation) return;
+    if (saved_.insert(ref).second) result_.saved.push_back(ref);
+  }
+
+  absl::Status AddBackward(int o) {
+    const OpNode& op = body_.ops[o];
+    const std::vector<std::string> activations = Wrt(op, false);
+    const std::vector<std::string> parameters = Wrt(op, true);
+    if (!activations.empty() && !parameters.empty()) {
+      ASSIGN_OR_RETURN(OpRulePtr weights, Derived(*op.rule, parameters, session_));
+      if (HasContraction(*weights)) {
+        RETURN_IF_ERROR(AddDerived(o, activations, Part::kBackward));
+        return AddDerived(o, parameters, Part::kWeightGrad);
+      }
+    }
+    std::vector<std::string> all = activations;
+    all.insert(all.end(), parameters.begin(), parameters.end());
+    if (all.empty()) return absl::OkStatus();
+    return AddDerived(o, all, activations.empty() ? Part::kWeightGrad : Part::kBackward);
+  }
+
+  absl::Status AddDerived(int o, const std::vector<std::string>& wrt, Part part) {
+    const OpNode& op = body_.ops[o];
+    OpStep step;
+    step.op = o;
+    step.part = part;
+    ASSIGN_OR_RETURN(step.rule, Derived(*op.rule, wrt, session_));
+    for (int index : step.rule->inputs()) {
+      RETURN_IF_ERROR(AddBackwardInput(o, step.rule->tensors()[index].name, &step));
+    }
+    for (const std::string& name : wrt) {
+      const int t = op.inputs[PositionOf(op, name)];
+      step.outputs.push_back({t, -1, true, false});
+      has_grad_[t] = true;
+    }
+    for (const TensorRef& ref : step.rebuilt_from) NoteSaved(ref);
+    result_.backward.push_back(std::move(step));
+    return absl::OkStatus();
+  }
+
+  static int PositionOf(const OpNode& op, const std::string& input) {
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.rule->tensors()[op.rule->inputs()[i]].name == input) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  absl::Status AddBackwardInput(int o, const std::string& name, OpStep* step) {
+    const OpNode& op = body_.ops[o];
+    const int position = static_cast<int>(step->inputs.size());
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      if (name != absl::StrCat("d_", op.rule->tensors()[op.rule->outputs()[i]].name)) continue;
+      if (!has_grad_[op.outputs[i]]) step->seeds.push_back(position);
+      step->inputs.push_back({op.outputs[i], -1, true, false});
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const int index, op.rule->FindTensor(name));
+    const RuleTensor& tensor = op.rule->tensors()[index];
+    const bool again = recompute_[o];
+    if (again) ReplayGroupOf(o);
+    TensorRef ref;
+    if (tensor.role == RuleTensor::Role::kIntermediate) {
+      ref = {index, o, false, again};
+      side_outputs_.insert(ref);
+    } else if (tensor.role == RuleTensor::Role::kOutput) {
+      const auto& outputs = op.rule->outputs();
+      const int i = static_cast<int>(std::find(outputs.begin(), outputs.end(), index) -
+                                     outputs.begin());
+      ref = {op.outputs[i], -1, false, again};
+    } else {
+      ref = Activation(op.inputs[PositionOf(op, name)], again);
+    }
+    step->inputs.push_back(ref);
+    if (ref.op < 0 && Rebuild(o, ref, step)) {
+      step->rebuilt.push_back(position);
+    } else {
+      NoteSaved(ref);
+    }
+    return absl::OkStatus();
+  }
+
+  // If the fused kernel of `o` also computes `ref` element by element, notes
+  // what it reads to do so again.
+  bool Rebuild(int o, const TensorRef& ref, OpStep* step) {
+    const int p = producer_[ref.tensor];
+    if (p < 0 || p >= o || fused_run_[o] < 0 || fused_run_[p] != fused_run_[o] ||
+        !IsPointwise(*body_.ops[p].rule)) {
+      return false;
+    }
+    for (int t : body_.ops[p].inputs) {
+      const TensorRef input = Activation(t, ref.recomputed);
+      if (!Rebuild(p, input, step)) step->rebuilt_from.push_back(input);
+    }
+    return true;
+  }
+
+  void AttachSideOutputs() {
+    auto attach = [this](OpStep& step) {
+      const OpNode& op = body_.ops[step.op];
+      for (size_t t = 0; t < op.rule->tensors().size(); ++t) {
+        const TensorRef ref{static_cast<int>(t), step.op, false, step.part == Part::kRecompute};
+        if (side_outputs_.contains(ref)) step.side_outputs.push_back(ref);
+      }
+    };
+    for (OpStep& step : result_.forward) attach(step);
+    for (OpStep& step : result_.backward) {
+      if (step.part == Part::kRecompute) attach(step);
+    }
+  }
+
+  const Body& body_;
+  const std::vector<bool>& recompute_;
+  const std::set<std::string>& fusions_;
+  Session& session_;
+  std::vector<int> producer_;    // op that writes a tensor, or -1
+  std::vector<int> fused_run_;   // which run of fused ops an op is in, or -1
+  std::vector<bool> needs_grad_, has_grad_;
+  bool whole_ = false;
+  absl::flat_hash_set<int> replayed_;
+  absl::flat_hash_set<TensorRef> saved_, side_outputs_;
+  DifferentiatedBody result_;
+};
+
+}  // namespace
+
+absl::StatusOr<DifferentiatedBody> DifferentiateBody(const ModelGraph& graph,
+                                                     const BoundBody& bound,
+                                                     const std::set<std::string>& fusions,
+                                                     Session& session) {
+  return BodyWalk(graph, bound, fusions, session).Run();
+}
+
+}  // namespace plancast

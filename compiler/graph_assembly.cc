@@ -1,0 +1,40 @@
+#include "compiler/graph_assembly.h"
+
+#include <vector>
+
+namespace plancast {
+namespace {
+
+template <typename Spec>
+int32_t InternIn(const Spec& spec, absl::flat_hash_map<Spec, int32_t>* ids,
+                 std::vector<Spec>* table) {
+  auto [it, inserted] = ids->try_emplace(spec, static_cast<int32_t>(table->size()));
+  if (inserted) table->push_back(spec);
+  return it->second;
+}
+
+}  // namespace
+
+int32_t GraphAssembly::Add(const BlockTemplate& block) {
+  std::vector<int32_t> kernels, comms;
+  for (const KernelSpec& k : block.kernels) {
+    kernels.push_back(InternIn(k, &kernel_ids_, &graph_.kernels));
+  }
+  for (const CommSpec& c : block.comms) comms.push_back(InternIn(c, &comm_ids_, &graph_.comms));
+  graph_.blocks.push_back(block.block);
+  plancast::Block& added = graph_.blocks.back();
+  for (int32_t t = 0; t < added.size(); ++t) {
+    added.spec[t] = (added.kind[t] == TaskKind::kKernel ? kernels : comms)[added.spec[t]];
+  }
+  return static_cast<int32_t>(graph_.blocks.size()) - 1;
+}
+
+int32_t GraphAssembly::Join(const std::string& key, int32_t program, int32_t instance) {
+  auto [it, inserted] =
+      rendezvous_of_key_.try_emplace(key, static_cast<int32_t>(graph_.rendezvous.size()));
+  if (inserted) graph_.rendezvous.emplace_back();
+  graph_.rendezvous[it->second].parties.push_back({program, instance});
+  return it->second;
+}
+
+}  // namespace plancast

@@ -1,0 +1,44 @@
+#ifndef PLANCAST_COMPILER_GRAPH_ASSEMBLY_H_
+#define PLANCAST_COMPILER_GRAPH_ASSEMBLY_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/lower_block.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// Collects blocks, distinct kernels and communications, and rendezvous into an
+// execution graph.
+class GraphAssembly {
+ public:
+  explicit GraphAssembly(const DeviceMesh& mesh) { graph_.mesh = mesh; }
+
+  // The block under `key`, made from `make()` if it is not there yet.
+  template <typename Make>
+  int32_t Block(const std::string& key, Make&& make) {
+    auto [it, inserted] = block_of_key_.try_emplace(key, 0);
+    if (inserted) it->second = Add(std::forward<Make>(make)());
+    return it->second;
+  }
+
+  // The rendezvous under `key`; each caller joins it as a party.
+  int32_t Join(const std::string& key, int32_t program, int32_t instance);
+
+  ExecutionGraph& graph() { return graph_; }
+
+ private:
+  int32_t Add(const BlockTemplate& block);
+
+  ExecutionGraph graph_;
+  absl::flat_hash_map<std::string, int32_t> block_of_key_, rendezvous_of_key_;
+  absl::flat_hash_map<KernelSpec, int32_t> kernel_ids_;
+  absl::flat_hash_map<CommSpec, int32_t> comm_ids_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_GRAPH_ASSEMBLY_H_

@@ -1,0 +1,403 @@
+#include "compiler/lower_block.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/buffers.h"
+#include "compiler/partition.h"
+
+namespace plancast {
+namespace {
+
+Purpose PurposeOf(Part part) {
+  switch (part) {
+    case Part::kForward:
+      return Purpose::kForward;
+    case Part::kRecompute:
+      return Purpose::kRecompute;
+    default:
+      return Purpose::kBackward;
+  }
+}
+
+absl::string_view Suffix(Part part) {
+  switch (part) {
+    case Part::kBackward:
+      return ".bwd";
+    case Part::kWeightGrad:
+      return ".wgrad";
+    case Part::kRecompute:
+      return ".again";
+    default:
+      return "";
+  }
+}
+
+// Lowers one list of plan steps (one phase) to a block.
+class PhaseLowering {
+ public:
+  PhaseLowering(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
+                const std::vector<bool>& in_registers, const std::vector<PlanStep>& steps,
+                const std::vector<int>& groups, const std::string& name,
+                const std::vector<int>& in_ports)
+      : context_(context),
+        plan_(plan),
+        buffers_(buffers),
+        in_registers_(in_registers),
+        steps_(steps),
+        groups_(groups),
+        builder_(name, static_cast<int>(in_ports.size())),
+        ready_(plan.values.size(), BlockBuilder::kNone),
+        last_task_(steps.size(), BlockBuilder::kNone),
+        made_in_group_(plan.values.size(), -1),
+        lives_(buffers.bytes.size()) {
+    for (size_t i = 0; i < in_ports.size(); ++i) {
+      if (in_ports[i] >= 0) ready_[in_ports[i]] = ~static_cast<int>(i);
+    }
+  }
+
+  // `enters` and `stays`: values alive before and after the block.
+  BlockTemplate Run(const std::vector<int>& enters, const std::vector<int>& stays,
+                    const std::vector<int>& out_ports) {
+    for (size_t s = 0; s < steps_.size();) {
+      size_t end = s + 1;
+      while (end < steps_.size() && groups_[end] == groups_[s]) ++end;
+      const int first = builder_.size();
+      if (steps_[s].kind == PlanStep::Kind::kRelayout) {
+        LowerRelayout(steps_[s]);
+      } else if (steps_[s].kind == PlanStep::Kind::kAdd) {
+        LowerAdd(steps_[s]);
+      } else if (!steps_[s].op.partition.reductions.empty()) {
+        LowerInPieces(steps_[s]);
+      } else {
+        LowerLaunch(s, end);
+      }
+      NoteLives(s, end, first);
+      s = end;
+    }
+    const int last = std::max(builder_.size() - 1, 0);
+    for (int value : out_ports) {
+      const int ready = value < 0 ? BlockBuilder::kNone : ready_[value];
+      builder_.AddOutPort(ready == BlockBuilder::kNone ? last : ready);
+    }
+    EmitMemory(enters, stays);
+    return std::move(builder_).Build();
+  }
+
+ private:
+  struct Life {
+    int first = std::numeric_limits<int>::max(), last = -1;
+    bool enters = false;
+  };
+
+  std::vector<int> DepsOf(const PlanStep& step) const {
+    std::vector<int> deps;
+    for (int value : step.inputs) {
+      if (value >= 0) deps.push_back(ready_[value]);
+    }
+    for (int value : step.extra_reads) deps.push_back(ready_[value]);
+    if (step.after >= 0) deps.push_back(last_task_[step.after]);
+    // Frameworks replay a module when its gradient has come.
+    if (step.part == Part::kRecompute) {
+      for (size_t i = 0; i < plan_.grad_in_ports.size(); ++i) deps.push_back(~static_cast<int>(i));
+    }
+    return deps;
+  }
+
+  double LocalBytes(int value) const {
+    const TensorFacts facts =
+        FactsOf(*context_.graph, context_.body(), plan_.values[value].ref);
+    double elements = 1;
+    for (int64_t size : plan_.values[value].layout.LocalShape(*context_.mesh, facts.shape)) {
+      elements *= static_cast<double>(size);
+    }
+    return elements * context_.Bytes(facts.dtype);
+  }
+
+  void LowerAdd(const PlanStep& step) {
+    KernelSpec kernel;
+    kernel.label = "grad_add";
+    kernel.dtype = context_.dtype;
+    const double bytes = LocalBytes(step.outputs[0]);
+    kernel.read_bytes = 2 * bytes;
+    kernel.write_bytes = bytes;
+    ready_[step.outputs[0]] =
+        builder_.AddKernel(kernel, PurposeOf(step.part), "grad_add", DepsOf(step));
+  }
+
+  void LowerRelayout(const PlanStep& step) {
+    const TensorFacts facts =
+        FactsOf(*context_.graph, context_.body(), plan_.values[step.inputs[0]].ref);
+    std::vector<int> deps = DepsOf(step);
+    int ready = deps.empty() ? BlockBuilder::kNone : deps[0];
+    for (const RelayoutStep& r : step.relayout.steps) {
+      if (!r.is_collective) continue;
+      CommSpec comm;
+      comm.kind = r.kind;
+      comm.axes = r.axes;
+      comm.bytes = static_cast<int64_t>(std::ceil(r.elements * context_.Bytes(facts.dtype)));
+      ready = builder_.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(*context_.mesh, r.axes),
+                               absl::StrCat(CollectiveKindName(r.kind), " ", facts.name), deps);
+      deps = {ready};
+    }
+    ready_[step.outputs[0]] = ready;
+  }
+
+  // A step with reductions inside: kernel, collective, kernel, ...
+  void LowerInPieces(const PlanStep& step) {
+    const OpRule& rule = *step.op.rule;
+    const int statements = static_cast<int>(rule.statements().size());
+    std::vector<int> deps = DepsOf(step);
+    int begin = 0;
+    size_t r = 0;
+    const std::vector<InnerReduction>& reductions = step.op.partition.reductions;
+    int ready = BlockBuilder::kNone;
+    while (begin < statements || r < reductions.size()) {
+      const int end = r < reductions.size() ? reductions[r].after + 1 : statements;
+      if (end > begin) {
+        KernelPart part = Whole(step, groups_[&step - steps_.data()]);
+        part.begin = begin;
+        part.end = end;
+        for (size_t t = 0; t < rule.tensors().size(); ++t) {
+          if (rule.tensors()[t].role != RuleTensor::Role::kIntermediate) continue;
+          part.reads[t] = part.writes[t] = true;
+        }
+        ready = AddKernels({part}, 0, rule.name(), step, deps, ready);
+        deps = {ready};
+        begin = end;
+      }
+      for (; r < reductions.size() && reductions[r].after + 1 == end; ++r) {
+        ready = AddInnerReduction(step, reductions[r], deps);
+        deps = {ready};
+      }
+    }
+    for (int value : step.outputs) ready_[value] = ready;
+  }
+
+  int AddInnerReduction(const PlanStep& step, const InnerReduction& reduction,
+                        const std::vector<int>& deps) {
+    const OpRule& rule = *step.op.rule;
+    const OpNode& op = context_.body().ops[step.op.op];
+    const std::vector<int64_t> extents = LocalExtents(
+        *context_.graph, *context_.mesh, op, context_.bound->splits[step.op.op], rule);
+    double bytes = 0;
+    std::string names;
+    for (int t : reduction.tensors) {
+      double elements = 1;
+      for (int f : rule.tensors()[t].factors) elements *= static_cast<double>(extents[f]);
+      bytes += elements * context_.Bytes(rule.tensors()[t].dtype);
+      absl::StrAppend(&names, names.empty() ? "" : "+", rule.tensors()[t].name);
+    }
+    CommSpec comm;
+    comm.kind = CollectiveKind::kAllReduce;
+    comm.axes = reduction.axes;
+    comm.bytes = static_cast<int64_t>(std::ceil(bytes));
+    return builder_.AddComm(comm, StreamKind::kModelComm,
+                            PurposeOfAxes(*context_.mesh, reduction.axes),
+                            absl::StrCat("all_reduce ", op.name, "/", names), deps);
+  }
+
+  KernelPart Whole(const PlanStep& step, int group) {
+    const OpRule& rule = *step.op.rule;
+    KernelPart part;
+    part.step = &step.op;
+    part.end = static_cast<int>(rule.statements().size());
+    part.reads.assign(rule.tensors().size(), false);
+    part.writes.assign(rule.tensors().size(), false);
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const int value = step.inputs[i];
+      const int index = static_cast<int>(i);
+      auto listed = [index](const std::vector<int>& list) {
+        return std::find(list.begin(), list.end(), index) != list.end();
+      };
+      bool read = !listed(step.op.seeds) && !listed(step.op.rebuilt);
+      if (value >= 0) {
+        read = read && made_in_group_[value] != group && read_in_group_.emplace(group, value).second;
+      }
+      part.reads[rule.inputs()[i]] = read;
+    }
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      const int value = step.outputs[i];
+      const int t = i < rule.outputs().size()
+                        ? rule.outputs()[i]
+                        : step.op.side_outputs[i - rule.outputs().size()].tensor;
+      part.writes[t] = !in_registers_[value] && !AccumulatesInKernel(step, value);
+      made_in_group_[value] = group;
+    }
+    return part;
+  }
+
+  bool IsParameterGrad(int value) const {
+    const TensorRef& ref = plan_.values[value].ref;
+    return ref.grad &&
+           context_.body().tensors[ref.tensor].kind == TensorInfo::Kind::kParameter;
+  }
+  // The product that makes a weight gradient adds it into the fp32 buffer
+  // itself; its cost model counts that traffic.
+  bool AccumulatesInKernel(const PlanStep& step, int value) const {
+    return step.part == Part::kWeightGrad && IsParameterGrad(value) &&
+           context_.profile->fuse_wgrad_accumulation &&
+           context_.profile->grad_dtype == DType::kFp32 && IsProduct(step);
+  }
+  bool IsProduct(const PlanStep& step) const {
+    const std::vector<int64_t> ones(step.op.rule->factors().size(), 1);
+    return !WorkOf(*step.op.rule, ones, 0, static_cast<int>(step.op.rule->statements().size()))
+                .contractions.empty();
+  }
+
+  int AddKernels(const std::vector<KernelPart>& parts, double extra_bytes,
+                 const std::string& kernel_label, const PlanStep& step, std::vector<int> deps,
+                 int ready) {
+    for (const KernelSpec& kernel : KernelsOf(context_, parts, extra_bytes, kernel_label)) {
+      const std::string label =
+          absl::StrCat(context_.body().ops[step.op.op].name, Suffix(step.part));
+      ready = builder_.AddKernel(kernel, PurposeOf(step.part), label, deps);
+    }
+    return ready;
+  }
+
+  // The fused ops of steps [begin, end) as one launch.
+  void LowerLaunch(size_t begin, size_t end) {
+    std::vector<KernelPart> parts;
+    std::vector<int> deps;
+    double extra = 0;
+    const int group = groups_[begin];
+    for (size_t s = begin; s < end; ++s) {
+      for (int dep : DepsOf(steps_[s])) deps.push_back(dep);
+      parts.push_back(Whole(steps_[s], group));
+      for (int value : steps_[s].extra_reads) {
+        if (made_in_group_[value] != group && read_in_group_.emplace(group, value).second) {
+          extra += LocalBytes(value);
+        }
+      }
+    }
+    const std::string label = end - begin > 1
+                                  ? absl::StrCat(context_.body().ops[steps_[begin].op.op].fusion,
+                                                 Suffix(steps_[begin].part))
+                                  : steps_[begin].op.rule->name();
+    const int before = builder_.size();
+    int ready = AddKernels(parts, extra, label, steps_[begin], deps, BlockBuilder::kNone);
+    for (size_t s = begin; s < end; ++s) {
+      for (int value : steps_[s].outputs) {
+        ready_[value] = builder_.size() > before ? ready : LatestOf(deps);
+        if (IsParameterGrad(value) && !AccumulatesInKernel(steps_[s], value)) {
+          AddGradientAccumulation(steps_[s], value);
+        }
+      }
+      last_task_[s] = builder_.size() - 1;
+    }
+  }
+
+  // A step that moves nothing passes its newest input on.
+  static int LatestOf(const std::vector<int>& deps) {
+    int latest = BlockBuilder::kNone;
+    for (int dep : deps) latest = std::max(latest, dep);
+    return latest;
+  }
+
+  // main_grad += grad, as a kernel of its own.
+  void AddGradientAccumulation(const PlanStep& step, int value) {
+    const double elements = LocalBytes(value) / context_.Bytes(DType::kCompute);
+    KernelSpec kernel;
+    kernel.label = "grad_accumulate";
+    kernel.dtype = context_.dtype;
+    const double main_bytes = ElementBytes(context_.profile->grad_dtype);
+    kernel.read_bytes = elements * (context_.Bytes(DType::kCompute) + main_bytes);
+    kernel.write_bytes = elements * main_bytes;
+    builder_.AddKernel(kernel, Purpose::kBackward,
+                       absl::StrCat(context_.body().ops[step.op.op].name, ".accumulate"),
+                       {ready_[value]});
+  }
+
+  void NoteLives(size_t begin, size_t end, int first) {
+    const int last = std::max(builder_.size() - 1, 0);
+    first = std::min(first, last);
+    for (size_t s = begin; s < end; ++s) {
+      last_task_[s] = builder_.size() > 0 ? builder_.size() - 1 : BlockBuilder::kNone;
+      auto touch = [&](int value) {
+        if (value < 0 || buffers_.of_value[value] < 0) return;
+        Life& life = lives_[buffers_.of_value[value]];
+        life.first = std::min(life.first, first);
+        life.last = std::max(life.last, last);
+      };
+      for (int value : steps_[s].inputs) touch(value);
+      for (int value : steps_[s].extra_reads) touch(value);
+      for (int value : steps_[s].outputs) touch(value);
+    }
+  }
+
+  void EmitMemory(const std::vector<int>& enters, const std::vector<int>& stays) {
+    if (builder_.size() == 0) return;
+    std::vector<int> kept(buffers_.bytes.size(), 0);
+    for (int value : enters) {
+      if (value >= 0 && buffers_.of_value[value] >= 0) {
+        lives_[buffers_.of_value[value]].enters = true;
+      }
+    }
+    for (int value : stays) {
+      if (value >= 0 && buffers_.of_value[value] >= 0) ++kept[buffers_.of_value[value]];
+    }
+    for (size_t b = 0; b < lives_.size(); ++b) {
+      const Life& life = lives_[b];
+      const int64_t bytes = buffers_.bytes[b];
+      const bool touched = life.last >= 0;
+      // Kept for two owners (saved here and passed on): counted for both.
+      const int owners_before = life.enters ? 1 : 0;
+      for (int i = owners_before; i < std::max(kept[b], touched ? 1 : 0); ++i) {
+        builder_.AddMemory(touched ? life.first : 0, false, MemoryKind::kActivations, bytes);
+      }
+      if (kept[b] == 0 && (touched || life.enters)) {
+        builder_.AddMemory(std::max(life.last, 0), true, MemoryKind::kActivations, -bytes);
+      }
+    }
+  }
+
+  const LowerContext& context_;
+  const BodyPlan& plan_;
+  const Buffers& buffers_;
+  const std::vector<bool>& in_registers_;
+  const std::vector<PlanStep>& steps_;
+  const std::vector<int>& groups_;
+  BlockBuilder builder_;
+  std::vector<int> ready_;          // per value: task, ~in-port, or kNone
+  std::vector<int> last_task_;      // per step
+  std::vector<int> made_in_group_;  // per value
+  std::set<std::pair<int, int>> read_in_group_;
+  std::vector<Life> lives_;         // per buffer
+};
+
+}  // namespace
+
+BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name) {
+  const LaunchGroups groups = GroupLaunches(context, plan);
+  const Buffers buffers = AssignBuffers(context, plan, groups);
+  const std::vector<bool> in_registers = RegisterValues(plan, groups);
+  std::vector<int> before_backward = plan.saved;
+  before_backward.insert(before_backward.end(), plan.grad_in_ports.begin(),
+                         plan.grad_in_ports.end());
+  // Several saved versions may share a buffer: kept once.
+  auto once = [&buffers](std::vector<int> saved, const std::vector<int>& ports) {
+    std::set<int> seen;
+    std::vector<int> kept;
+    for (int value : saved) {
+      if (value >= 0 && seen.insert(buffers.of_value[value]).second) kept.push_back(value);
+    }
+    kept.insert(kept.end(), ports.begin(), ports.end());
+    return kept;
+  };
+  BodyBlocks blocks;
+  blocks.forward = PhaseLowering(context, plan, buffers, in_registers, plan.forward,
+                                 groups.forward, name + ".F", plan.in_ports)
+                       .Run(plan.in_ports, once(plan.saved, plan.out_ports), plan.out_ports);
+  blocks.backward =
+      PhaseLowering(context, plan, buffers, in_registers, plan.backward, groups.backward,
+                    name + ".B", plan.grad_in_ports)
+          .Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);
+  return blocks;
+}
+
+}  // namespace plancast

@@ -1,0 +1,66 @@
+#ifndef PLANCAST_COMPILER_LOWER_BLOCK_H_
+#define PLANCAST_COMPILER_LOWER_BLOCK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/body_plan.h"
+#include "compiler/lower_kernel.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// A block with its own tables of kernels and communications; `spec` indexes
+// these until the block joins an execution graph.
+struct BlockTemplate {
+  Block block;
+  std::vector<KernelSpec> kernels;
+  std::vector<CommSpec> comms;
+};
+
+// Appends tasks to a block template.
+class BlockBuilder {
+ public:
+  explicit BlockBuilder(std::string name, int in_ports = 0) {
+    out_.block.name = std::move(name);
+    out_.block.num_in_ports = in_ports;
+    out_.block.dep_begin.push_back(0);
+  }
+
+  // `deps`: tasks, or in-ports as ~port; kNone entries are dropped.
+  int AddKernel(const KernelSpec& kernel, Purpose purpose, const std::string& label,
+                const std::vector<int>& deps);
+  int AddComm(const CommSpec& comm, StreamKind stream, Purpose purpose, const std::string& label,
+              const std::vector<int>& deps);
+  void AddMemory(int task, bool after, MemoryKind kind, int64_t delta);
+  void MarkRendezvous(int task) { out_.block.rendezvous_task = task; }
+  void MarkHostSync(int task) { out_.block.flags[task] |= Block::kHostSync; }
+  void AddOutPort(int ready) { out_.block.out_ports.push_back(ready); }
+  int size() const { return out_.block.size(); }
+
+  // Sorts the memory events and hands the block over.
+  BlockTemplate Build() &&;
+
+  static constexpr int kNone = INT32_MIN;  // ready from the start
+
+ private:
+  int AddTask(TaskKind kind, int spec, StreamKind stream, Purpose purpose,
+              const std::string& label, const std::vector<int>& deps);
+
+  BlockTemplate out_;
+};
+
+// The forward and the backward block of one body.
+struct BodyBlocks {
+  BlockTemplate forward, backward;
+};
+BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name);
+
+// Stream and purpose of a communication inside a body, by the root name of the
+// first axis it runs over.
+Purpose PurposeOfAxes(const DeviceMesh& mesh, const std::vector<int>& axes);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_LOWER_BLOCK_H_

@@ -1,0 +1,48 @@
+#ifndef PLANCAST_COMPILER_LOWER_KERNEL_H_
+#define PLANCAST_COMPILER_LOWER_KERNEL_H_
+
+#include <string>
+#include <vector>
+
+#include "cluster/device_mesh.h"
+#include "compiler/body_plan.h"
+#include "graph/dtype.h"
+#include "graph/kernel_spec.h"
+#include "graph/model_graph.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// What lowering needs to know about its surroundings.
+struct LowerContext {
+  const ModelGraph* graph = nullptr;
+  const DeviceMesh* mesh = nullptr;
+  const BoundBody* bound = nullptr;
+  const SoftwareProfile* profile = nullptr;
+  DType dtype = DType::kBf16;
+
+  const Body& body() const { return graph->bodies[bound->body]; }
+  // Bytes of one element of a tensor declared with `type`.
+  double Bytes(DType type) const {
+    return ElementBytes(type == DType::kCompute ? StorageType(dtype) : type);
+  }
+};
+
+// One op step to be run in one kernel with its neighbours, and which of its
+// border tensors the kernel really touches (a fused neighbour's stay in
+// registers).
+struct KernelPart {
+  const OpStep* step = nullptr;
+  int begin = 0, end = 0;                // statements of the rule
+  std::vector<bool> reads, writes;       // per rule tensor: moved to or from memory
+};
+
+// The kernels that run `parts` as one launch group: a matrix product per
+// distinct shape, else one memory-bound kernel. `extra_read_bytes` are read
+// besides the parts' own tensors. Empty if nothing is moved or computed.
+std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector<KernelPart>& parts,
+                                  double extra_read_bytes, const std::string& label);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_LOWER_KERNEL_H_

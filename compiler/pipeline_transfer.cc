@@ -1,0 +1,58 @@
+#include "compiler/pipeline_transfer.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace plancast {
+namespace {
+
+CommSpec Wire(const PipelineTransfer& transfer) {
+  CommSpec comm;
+  comm.kind = CollectiveKind::kSendRecv;
+  comm.bytes = transfer.wire_bytes;
+  comm.axes = {transfer.pp_axis};
+  comm.peer_offset = transfer.peer_offset;
+  return comm;
+}
+
+}  // namespace
+
+BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream) {
+  BlockBuilder builder(stream == StreamKind::kSendNext ? "send activation" : "send gradient",
+                       transfer.ports);
+  std::vector<int> deps;
+  for (int port = 0; port < transfer.ports; ++port) deps.push_back(~port);
+  const int task = builder.AddComm(Wire(transfer), stream, Purpose::kPp, "send", deps);
+  builder.MarkRendezvous(task);
+  if (transfer.host_sync) builder.MarkHostSync(task);
+  builder.AddMemory(task, true, MemoryKind::kActivations, -transfer.buffer_bytes);
+  return std::move(builder).Build();
+}
+
+BlockTemplate ReceiveBlock(const DeviceMesh& mesh, const PipelineTransfer& transfer,
+                           StreamKind stream) {
+  BlockBuilder builder(stream == StreamKind::kRecvPrev ? "receive activation"
+                                                       : "receive gradient");
+  int task = builder.AddComm(Wire(transfer), stream, Purpose::kPp, "receive", {});
+  builder.MarkRendezvous(task);
+  if (transfer.host_sync) builder.MarkHostSync(task);
+  builder.AddMemory(task, false, MemoryKind::kActivations, transfer.buffer_bytes);
+  if (!transfer.gather_axes.empty()) {
+    CommSpec gather;
+    gather.kind = CollectiveKind::kAllGather;
+    gather.bytes = transfer.buffer_bytes;
+    gather.axes = transfer.gather_axes;
+    task = builder.AddComm(gather, StreamKind::kModelComm,
+                           PurposeOfAxes(mesh, transfer.gather_axes), "gather received", {task});
+  }
+  for (int port = 0; port < transfer.ports; ++port) builder.AddOutPort(task);
+  return std::move(builder).Build();
+}
+
+std::string TransferKey(const PipelineTransfer& t, StreamKind stream) {
+  return absl::StrCat("p2p|", static_cast<int>(stream), "|", t.buffer_bytes, "|", t.wire_bytes, "|",
+                      absl::StrJoin(t.gather_axes, ","), "|", t.peer_offset, "|", t.ports, "|",
+                      t.host_sync);
+}
+
+}  // namespace plancast

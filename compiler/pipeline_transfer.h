@@ -1,0 +1,33 @@
+#ifndef PLANCAST_COMPILER_PIPELINE_TRANSFER_H_
+#define PLANCAST_COMPILER_PIPELINE_TRANSFER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/lower_block.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// The tensors that cross a stage border, as one device sends them.
+struct PipelineTransfer {
+  int64_t buffer_bytes = 0;       // what the device holds of them
+  int64_t wire_bytes = 0;         // what it sends; less if the receivers gather
+  std::vector<int> gather_axes;   // empty: nothing to gather
+  int pp_axis = 0;
+  int peer_offset = 0;            // stages from sender to receiver
+  int ports = 1;
+  bool host_sync = false;
+};
+
+// Sends and frees the buffers; waits for its in-ports.
+BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream);
+// Allocates, receives and gathers; one out-port per tensor.
+BlockTemplate ReceiveBlock(const DeviceMesh& mesh, const PipelineTransfer& transfer,
+                           StreamKind stream);
+std::string TransferKey(const PipelineTransfer& transfer, StreamKind stream);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_PIPELINE_TRANSFER_H_

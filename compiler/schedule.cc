@@ -1,0 +1,75 @@
+#include "compiler/schedule.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace plancast {
+namespace {
+
+using Steps = std::vector<ScheduleStep>;
+
+// All passes of one phase, micro-batches in groups that each run through all
+// chunks before the next group starts.
+Steps GroupedOrder(Phase phase, int64_t micro_batches, int64_t chunks, int64_t group) {
+  Steps order;
+  order.reserve(micro_batches * chunks);
+  for (int64_t begin = 0; begin < micro_batches; begin += group) {
+    const int64_t end = std::min(begin + group, micro_batches);
+    for (int64_t c = 0; c < chunks; ++c) {
+      const int64_t chunk = phase == Phase::kForward ? c : chunks - 1 - c;
+      for (int64_t m = begin; m < end; ++m) {
+        order.push_back({phase, static_cast<int32_t>(m), static_cast<int32_t>(chunk)});
+      }
+    }
+  }
+  return order;
+}
+
+// `warmup` forwards, then one forward and one backward in turn, then the rest
+// of the backwards.
+Steps WarmSteadyCool(const Steps& forward, const Steps& backward, int64_t warmup) {
+  const int64_t total = static_cast<int64_t>(forward.size());
+  warmup = std::min(warmup, total);
+  Steps steps(forward.begin(), forward.begin() + warmup);
+  steps.reserve(2 * total);
+  for (int64_t i = warmup; i < total; ++i) {
+    steps.push_back(forward[i]);
+    steps.push_back(backward[i - warmup]);
+  }
+  steps.insert(steps.end(), backward.end() - warmup, backward.end());
+  return steps;
+}
+
+}  // namespace
+
+Steps StageSchedule(Schedule schedule, int64_t stages, int64_t stage, int64_t micro_batches,
+                    int64_t chunks) {
+  const int64_t group = chunks > 1 ? stages : micro_batches;
+  const Steps forward = GroupedOrder(Phase::kForward, micro_batches, chunks, group);
+  const Steps backward = GroupedOrder(Phase::kBackward, micro_batches, chunks, group);
+  switch (schedule) {
+    case Schedule::kGpipe:
+      return WarmSteadyCool(forward, backward, micro_batches * chunks);
+    case Schedule::kInterleaved:
+      if (chunks > 1) {
+        return WarmSteadyCool(forward, backward, (stages - stage - 1) * 2 + (chunks - 1) * stages);
+      }
+      [[fallthrough]];
+    case Schedule::k1f1b:
+    case Schedule::kNone:
+      break;
+  }
+  return WarmSteadyCool(forward, backward, stages - stage - 1);
+}
+
+std::string ScheduleString(const Steps& steps) {
+  std::string out;
+  for (const ScheduleStep& step : steps) {
+    absl::StrAppend(&out, out.empty() ? "" : " ", step.phase == Phase::kForward ? "F" : "B",
+                    step.micro_batch, ".", step.chunk);
+  }
+  return out;
+}
+
+}  // namespace plancast

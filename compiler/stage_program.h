@@ -1,0 +1,49 @@
+#ifndef PLANCAST_COMPILER_STAGE_PROGRAM_H_
+#define PLANCAST_COMPILER_STAGE_PROGRAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "compiler/bind.h"
+#include "compiler/body_plan.h"
+#include "compiler/graph_assembly.h"
+#include "compiler/lower_block.h"
+#include "compiler/schedule.h"
+#include "compiler/synchronise.h"
+#include "graph/execution_graph.h"
+#include "strategy/plan_options.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// A body after all per-body passes.
+struct CompiledBody {
+  BodyPlan plan;
+  BodyBlocks blocks;
+  BodyState state;
+  int64_t out_port_bytes = 0;        // of one device, all out-ports
+  bool out_ports_replicated = true;  // every tensor-parallel rank holds all of them
+};
+
+// Everything that the programs of all stages are made from.
+struct ProgramInputs {
+  const BoundModel* bound = nullptr;
+  const PlanOptions* options = nullptr;
+  const SoftwareProfile* profile = nullptr;
+  DType dtype = DType::kBf16;
+  std::vector<std::shared_ptr<const CompiledBody>> bodies;  // per bound body
+  // Elements on one device of parameters that a later segment shares with an
+  // earlier one: reduced between the two stages that hold them.
+  int64_t tied_elements = 0;
+  int first_tied_segment = -1;
+};
+
+// Writes the program of pipeline stage `stage`: its schedule with pipeline
+// communication, gradient reduction, optimizer, and static memory.
+void BuildStageProgram(const ProgramInputs& inputs, int64_t stage,
+                       const std::vector<ScheduleStep>& schedule, GraphAssembly* assembly);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_STAGE_PROGRAM_H_

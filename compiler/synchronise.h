@@ -1,0 +1,59 @@
+#ifndef PLANCAST_COMPILER_SYNCHRONISE_H_
+#define PLANCAST_COMPILER_SYNCHRONISE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cluster/device_mesh.h"
+#include "compiler/body_plan.h"
+#include "compiler/lower_block.h"
+#include "graph/model_graph.h"
+#include "strategy/plan_options.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// What one copy of a body owns and owes on one device, in elements.
+struct BodyState {
+  int64_t parameters = 0;
+  // Gradients to be reduced over the data-parallel axes, and those that are
+  // partial over other axes as well (norm weights under sequence parallelism).
+  int64_t reduced_over_data = 0;
+  std::map<std::vector<int>, int64_t> reduced_over_others;
+
+  std::string DebugString(const DeviceMesh& mesh) const;
+};
+BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
+                         const BodyPlan& plan);
+
+// Reduces `elements` of gradients over the data-parallel axes as `messages`
+// equal messages: all-reduce, or reduce-scatter under a sharded optimizer.
+BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
+                                const SoftwareProfile& profile, int64_t elements, int messages);
+// Gathers `elements` updated parameters of a sharded optimizer.
+BlockTemplate ParameterGather(const DeviceMesh& mesh, int64_t elements, double element_bytes,
+                              int messages);
+// Sums gradients that are partial over `axes` (one message).
+BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& profile,
+                                 const std::vector<int>& axes, int64_t elements);
+
+// Sizes of one device's state.
+struct StateBytes {
+  double parameters = 0, gradients = 0, optimizer = 0;
+};
+StateBytes StateOf(const PlanOptions& options, const SoftwareProfile& profile, DType dtype,
+                   int64_t parameters);
+
+// The end of the iteration on one device: gradient norm and its all-reduce
+// over `norm_axes` (joined by all programs if `joins_programs`), overflow
+// check, clipping, update.
+BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
+                            const std::vector<int>& norm_axes, bool joins_programs);
+// Its beginning: gradients set to zero.
+BlockTemplate ZeroGradients(const SoftwareProfile& profile, int64_t elements);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_SYNCHRONISE_H_

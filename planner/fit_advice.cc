@@ -1,0 +1,107 @@
+#include "planner/fit_advice.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace plancast {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr size_t kMaxChanges = 2;
+
+std::string GiB(double bytes) { return absl::StrFormat("%.1f", bytes / kGiB); }
+
+struct Change {
+  std::string words;
+  ShortForm form;
+};
+
+// Single changes, the cheapest for speed first.
+std::vector<Change> Changes(const ShortForm& form, const PlanOptions& options) {
+  std::vector<Change> changes;
+  auto add = [&](std::string words, auto edit) {
+    ShortForm changed = form;
+    edit(changed);
+    changes.push_back({std::move(words), std::move(changed)});
+  };
+  if (options.dp > 1 && options.zero == 0) {
+    add("ZeRO stage 1 over `dp`", [](ShortForm& f) { f.zero = 1; });
+  }
+  if (options.tp > 1 && !options.sp) add("`sp`", [](ShortForm& f) { f.sp = true; });
+  if (options.recompute == Recompute::kNone) {
+    add("recompute=selective", [](ShortForm& f) { f.recompute = "selective"; });
+  }
+  if (options.recompute != Recompute::kFull) {
+    add("recompute=full", [](ShortForm& f) {
+      f.recompute = "full";
+      f.recompute_layers.reset();
+    });
+  }
+  if (options.micro_batch > 1) {
+    add("mb=1", [](ShortForm& f) {
+      f.mb = 1;
+      f.accum.reset();
+    });
+  }
+  for (int64_t factor : {2, 4}) {
+    if (options.dp % factor != 0) continue;
+    const int64_t pp = options.pp * factor, tp = options.tp * factor;
+    const int64_t dp = options.dp / factor;
+    add(absl::StrCat("pp=", pp), [&](ShortForm& f) {
+      f.pp = pp;
+      f.layout.clear();
+      if (f.dp.has_value()) f.dp = dp;
+      f.accum.reset();
+    });
+    add(absl::StrCat("tp=", tp), [&](ShortForm& f) {
+      f.tp = tp;
+      if (f.dp.has_value()) f.dp = dp;
+      f.accum.reset();
+    });
+  }
+  return changes;
+}
+
+}  // namespace
+
+std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& plan,
+                      const std::vector<ClassMemory>& memory, const RuntimeParams& runtime,
+                      Session& session) {
+  const auto worst = std::max_element(
+      memory.begin(), memory.end(),
+      [](const ClassMemory& a, const ClassMemory& b) { return a.device < b.device; });
+  auto part = [&](MemoryKind kind) {
+    return GiB(static_cast<double>(worst->bytes[static_cast<int>(kind)]));
+  };
+  std::string advice = absl::StrCat(
+      "the plan needs ", GiB(static_cast<double>(worst->device)), " GiB on stage ",
+      worst - memory.begin(), " (weights ", part(MemoryKind::kParameters), ", gradients ",
+      part(MemoryKind::kGradients), ", optimizer ", part(MemoryKind::kOptimizer),
+      ", activations ", part(MemoryKind::kActivations), ") and a ", machine.device().name,
+      " has ", GiB(machine.device().memory_bytes), ".");
+  std::vector<std::string> fitting;
+  for (const Change& change : Changes(job.strategy.plan(), plan.chosen.options)) {
+    Job changed = job;
+    changed.strategy = StrategyTree::FromShortForm(change.form);
+    auto compiled = DrawAndCompile(changed, machine, session);
+    if (!compiled.ok()) continue;
+    int64_t need = 0;
+    for (const ClassMemory& m : ReplayMemory(*compiled->execution, runtime)) {
+      need = std::max(need, m.device);
+    }
+    if (static_cast<double>(need) > machine.device().memory_bytes) continue;
+    fitting.push_back(absl::StrCat(change.words, " (", GiB(static_cast<double>(need)), " GiB)"));
+    if (fitting.size() == kMaxChanges) break;
+  }
+  absl::StrAppend(&advice, fitting.empty()
+                               ? " No single change of it fits; use more devices."
+                               : absl::StrCat(" Smallest changes that fit: ",
+                                              absl::StrJoin(fitting, ", or "), "."));
+  return advice;
+}
+
+}  // namespace plancast

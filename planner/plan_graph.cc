@@ -1,0 +1,82 @@
+#include "planner/plan_graph.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+
+namespace plancast {
+namespace {
+
+int64_t DimSize(const ModelGraph& graph, absl::string_view name) {
+  auto dim = graph.FindDim(name);
+  return dim.ok() ? graph.dims[*dim].size : 0;
+}
+
+PlanContext ContextFrom(const ModelGraph& graph, const Job& job, const Machine& machine) {
+  PlanContext context;
+  context.devices = machine.num_devices();
+  context.layers = graph.layers;
+  context.heads = graph.heads;
+  context.kv_heads = DimSize(graph, "kv_heads");
+  context.ffn = DimSize(graph, "ffn");
+  context.hidden = graph.hidden;
+  context.vocab = graph.vocab;
+  context.seq = graph.seq;
+  context.global_batch = job.global_batch;
+  // A tree that splits nodes by hand answers for its own sizes (Bind checks).
+  for (const auto& [path, node] : job.strategy.nodes()) {
+    if (!path.empty() && !node.split.empty()) context.heads = context.kv_heads = context.ffn = 0;
+  }
+  return context;
+}
+
+std::string OptionsKey(const PlanOptions& o) {
+  return absl::StrCat(o.dp, ",", o.tp, ",", o.pp, ",", o.vpp, ",", o.cp, ",", o.sp, ",", o.zero,
+                      ",", o.micro_batch, ",", o.micro_batches, ",", static_cast<int>(o.schedule),
+                      ",", static_cast<int>(o.recompute), ",", o.recompute_layers, ",",
+                      static_cast<int>(o.attention), ",", o.bucket_bytes, ",",
+                      absl::StrJoin(o.layout, "+"), ",", absl::StrJoin(o.order, "-"), ",",
+                      absl::StrJoin(o.overlap, "+", [](std::string* out, Overlap overlap) {
+                        absl::StrAppend(out, static_cast<int>(overlap));
+                      }));
+}
+
+}  // namespace
+
+absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine, Session& session,
+                                         const PassObserver& observer) {
+  const ShortForm& form = job.strategy.plan();
+  GraphChoices choices;
+  choices.attention = job.profile.default_attention;
+  if (form.attn.has_value()) {
+    choices.attention = *form.attn == "flash" ? Attention::kFlash : Attention::kUnfused;
+  }
+  choices.dropout = job.profile.dropout;
+  choices.vocab_pad_multiple = job.profile.vocab_pad_multiple * std::max<int64_t>(1, form.tp.value_or(1));
+  PlanGraph plan;
+  const std::string graph_key =
+      absl::StrCat("graph|", job.model->key(), "|", static_cast<int>(choices.attention), "|",
+                   choices.dropout, "|", choices.vocab_pad_multiple);
+  ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(
+                                   graph_key, [&] { return job.model->Draw(choices); }));
+  ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextFrom(*plan.graph, job, machine),
+                                           job.profile));
+  CompileRequest request{plan.graph.get(), &job.strategy, &plan.chosen.options, &job.profile,
+                         job.dtype};
+  const std::string key =
+      absl::StrCat("execution|", OptionsKey(plan.chosen.options), "|", DTypeName(job.dtype), "|",
+                   job.profile.name, "|", job.strategy.ToJson(), "|", graph_key);
+  if (observer) {  // the passes must run to be seen
+    ASSIGN_OR_RETURN(ExecutionGraph execution, Compile(request, session, observer));
+    plan.execution = std::make_shared<const ExecutionGraph>(std::move(execution));
+    return plan;
+  }
+  ASSIGN_OR_RETURN(plan.execution, session.Memo<ExecutionGraph>(
+                                       key, [&] { return Compile(request, session); }));
+  return plan;
+}
+
+}  // namespace plancast

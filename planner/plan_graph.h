@@ -1,0 +1,32 @@
+#ifndef PLANCAST_PLANNER_PLAN_GRAPH_H_
+#define PLANCAST_PLANNER_PLAN_GRAPH_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "cluster/machine.h"
+#include "compiler/compiler.h"
+#include "compiler/session.h"
+#include "graph/execution_graph.h"
+#include "graph/model_graph.h"
+#include "planner/predict.h"
+#include "strategy/choose_plan.h"
+
+namespace plancast {
+
+// A job on its way from description to execution graph.
+struct PlanGraph {
+  std::shared_ptr<const ModelGraph> graph;
+  ChosenPlan chosen;
+  std::shared_ptr<const ExecutionGraph> execution;
+};
+
+// Draws the model, settles the plan and compiles it. Graphs are memoised in
+// `session`: only the machine's shape counts, so pricing a plan on another
+// machine of the same size compiles nothing.
+absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine, Session& session,
+                                         const PassObserver& observer = nullptr);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_PLAN_GRAPH_H_
