@@ -160,6 +160,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
     SimulateOptions simulate;
     simulate.timeline = options.timeline;
     ASSIGN_OR_RETURN(forecast.result, Execute(*plan.execution, machine, costs, runtime, simulate));
+    if (options.timeline) forecast.timeline_graph = plan.execution;
     forecast.iteration_time_s = static_cast<double>(forecast.result.makespan_ps) * 1e-12;
     FillInterval(forecast.result, &forecast);
     FillCost(machine, &forecast);
