@@ -78,6 +78,7 @@ struct FactorShare {
 
 struct SimResult {
   int64_t makespan_ps = 0;
+  Breakdown critical_path;              // of the longest chain across devices; sums to the makespan
   std::vector<DeviceClassResult> classes;
   Counters counters;
   std::vector<Slice> slices;            // if asked for, ordered by start

@@ -1,0 +1,205 @@
+#include "executor/comm_uses.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+
+namespace plancast {
+namespace {
+
+int64_t CoordinateOf(const Program& program, int axis) {
+  for (const auto& [fixed, coordinate] : program.where) {
+    if (fixed == axis) return coordinate;
+  }
+  return -1;
+}
+
+// Sorts dims innermost first and joins those that continue one another.
+std::vector<GroupPattern::Dim> Canonical(std::vector<GroupPattern::Dim> dims) {
+  std::sort(dims.begin(), dims.end(),
+            [](const auto& a, const auto& b) { return a.stride < b.stride; });
+  std::vector<GroupPattern::Dim> joined;
+  for (const GroupPattern::Dim& dim : dims) {
+    if (dim.extent == 1) continue;
+    if (!joined.empty() && joined.back().stride * joined.back().extent == dim.stride) {
+      joined.back().extent *= dim.extent;
+    } else {
+      joined.push_back(dim);
+    }
+  }
+  return joined;
+}
+
+absl::StatusOr<GroupPattern> GroupOf(const ExecutionGraph& graph, const CommUse& use) {
+  GroupPattern group;
+  std::vector<GroupPattern::Dim> dims;
+  size_t places = 1;
+  for (int axis : graph.comms[use.comm].axes) {
+    if (CoordinateOf(graph.programs[use.programs[0]], axis) < 0) {
+      dims.push_back({graph.mesh.size(axis), graph.mesh.stride(axis)});
+      continue;
+    }
+    std::vector<int64_t> at;
+    for (int32_t program : use.programs) {
+      at.push_back(CoordinateOf(graph.programs[program], axis));
+    }
+    std::sort(at.begin(), at.end());
+    at.erase(std::unique(at.begin(), at.end()), at.end());
+    const int64_t step = at.size() > 1 ? at[1] - at[0] : 1;
+    for (size_t i = 1; i < at.size(); ++i) {
+      if (at[i] - at[i - 1] != step) {
+        return absl::UnimplementedError(absl::StrCat(
+            "a rendezvous joins coordinates ", absl::StrJoin(at, ", "), " of mesh axis `",
+            graph.mesh.axis(axis).name, "`; they need equal distances."));
+      }
+    }
+    places *= at.size();
+    dims.push_back({static_cast<int64_t>(at.size()), step * graph.mesh.stride(axis)});
+  }
+  if (places != use.programs.size()) {
+    return absl::UnimplementedError(absl::StrCat(
+        "a rendezvous joins ", use.programs.size(), " programs that do not fill a grid of ",
+        places, " coordinates; it needs all of them."));
+  }
+  group.base = FirstDevice(graph, use.programs[0]);
+  for (int32_t program : use.programs) {
+    group.base = std::min(group.base, FirstDevice(graph, program));
+  }
+  group.dims = Canonical(std::move(dims));
+  return group;
+}
+
+bool Sends(StreamKind stream) {
+  return stream == StreamKind::kSendNext || stream == StreamKind::kSendPrev;
+}
+
+class Finder {
+ public:
+  explicit Finder(const ExecutionGraph& graph) : graph_(graph) {}
+
+  absl::StatusOr<CommUses> Find() && {
+    const size_t programs = graph_.programs.size();
+    result_.num_comms = static_cast<int32_t>(graph_.comms.size());
+    result_.of_comm.assign(programs * graph_.comms.size(), -1);
+    for (size_t p = 0; p < programs; ++p) {
+      RETURN_IF_ERROR(FindInside(static_cast<int32_t>(p))) << graph_.programs[p].name;
+    }
+    for (const Rendezvous& rendezvous : graph_.rendezvous) {
+      ASSIGN_OR_RETURN(const int32_t use, FindMeeting(rendezvous));
+      result_.of_rendezvous.push_back(use);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status FindInside(int32_t program) {
+    std::vector<bool> seen(graph_.blocks.size());
+    for (const Instance& instance : graph_.programs[program].instances) {
+      if (seen[instance.block]) continue;
+      seen[instance.block] = true;
+      const Block& block = graph_.blocks[instance.block];
+      for (int32_t t = 0; t < block.size(); ++t) {
+        if (block.kind[t] != TaskKind::kComm || t == block.rendezvous_task) continue;
+        int32_t& use = result_.of_comm[static_cast<size_t>(program) * result_.num_comms +
+                                       block.spec[t]];
+        if (use < 0) {
+          CommUse fresh;
+          fresh.comm = block.spec[t];
+          fresh.programs = {program};
+          ASSIGN_OR_RETURN(use, Add(std::move(fresh)));
+        }
+        result_.uses[use].streams[0] |= uint8_t(1u << static_cast<int>(block.stream[t]));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int32_t> FindMeeting(const Rendezvous& rendezvous) {
+    parties_ = rendezvous.parties;
+    std::sort(parties_.begin(), parties_.end(),
+              [](const auto& a, const auto& b) { return a.program < b.program; });
+    key_.clear();
+    key_.push_back(SpecOf(parties_[0]));
+    int32_t source = -1;
+    if (graph_.comms[key_[0]].kind == CollectiveKind::kSendRecv) {
+      source = SourceOf(parties_);
+      key_[0] = SpecOf(parties_[source]);
+      source = parties_[source].program;
+    }
+    key_.push_back(source);
+    for (const Rendezvous::Party& party : parties_) key_.push_back(party.program);
+    int32_t use = -1;
+    if (const auto found = meetings_.find(key_); found != meetings_.end()) {
+      use = found->second;
+    } else {
+      CommUse fresh;
+      fresh.comm = key_[0];
+      fresh.source = source;
+      fresh.programs.assign(key_.begin() + 2, key_.end());
+      ASSIGN_OR_RETURN(use, Add(std::move(fresh)));
+      meetings_.emplace(key_, use);
+    }
+    for (size_t i = 0; i < parties_.size(); ++i) {
+      result_.uses[use].streams[i] |= uint8_t(1u << static_cast<int>(StreamOf(parties_[i])));
+    }
+    return use;
+  }
+
+  const Block& BlockOf(const Rendezvous::Party& party) const {
+    return graph_.blocks[graph_.programs[party.program].instances[party.instance].block];
+  }
+  int32_t SpecOf(const Rendezvous::Party& party) const {
+    const Block& block = BlockOf(party);
+    return block.spec[block.rendezvous_task];
+  }
+  StreamKind StreamOf(const Rendezvous::Party& party) const {
+    const Block& block = BlockOf(party);
+    return block.stream[block.rendezvous_task];
+  }
+
+  // The sender: the party in a sending stream, else the one that the peer offset
+  // leads away from.
+  int SourceOf(const std::vector<Rendezvous::Party>& parties) const {
+    const bool first = Sends(StreamOf(parties[0])), second = Sends(StreamOf(parties[1]));
+    if (first != second) return first ? 0 : 1;
+    const CommSpec& comm = graph_.comms[SpecOf(parties[0])];
+    const int axis = comm.axes[0];
+    const int64_t size = graph_.mesh.size(axis);
+    const int64_t distance = CoordinateOf(graph_.programs[parties[1].program], axis) -
+                             CoordinateOf(graph_.programs[parties[0].program], axis);
+    return (distance - comm.peer_offset) % size == 0 ? 0 : 1;
+  }
+
+  absl::StatusOr<int32_t> Add(CommUse use) {
+    use.streams.resize(use.programs.size());
+    ASSIGN_OR_RETURN(use.group, GroupOf(graph_, use));
+    result_.uses.push_back(std::move(use));
+    return static_cast<int32_t>(result_.uses.size()) - 1;
+  }
+
+  const ExecutionGraph& graph_;
+  CommUses result_;
+  absl::flat_hash_map<std::vector<int32_t>, int32_t> meetings_;
+  std::vector<int32_t> key_;
+  std::vector<Rendezvous::Party> parties_;
+};
+
+}  // namespace
+
+int64_t FirstDevice(const ExecutionGraph& graph, int32_t program) {
+  int64_t device = 0;
+  for (const auto& [axis, coordinate] : graph.programs[program].where) {
+    device += coordinate * graph.mesh.stride(axis);
+  }
+  return device;
+}
+
+absl::StatusOr<CommUses> FindCommUses(const ExecutionGraph& graph) {
+  return Finder(graph).Find();
+}
+
+}  // namespace plancast

@@ -1,0 +1,43 @@
+#ifndef PLANCAST_EXECUTOR_COMM_USES_H_
+#define PLANCAST_EXECUTOR_COMM_USES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "collectives/realise.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// One communication as certain programs run it. Its groups cut the devices of
+// `programs` into sets of `group.size()`.
+struct CommUse {
+  int32_t comm = 0;
+  std::vector<int32_t> programs;  // ascending; several at a rendezvous
+  int32_t source = -1;            // the program that sends, of a kSendRecv
+  std::vector<uint8_t> streams;   // per program: bit mask of the streams it runs in
+  GroupPattern group;             // the group of the lowest device
+};
+
+struct CommUses {
+  std::vector<CommUse> uses;
+  int32_t num_comms = 0;
+  std::vector<int32_t> of_comm;        // program * num_comms + comm, or -1
+  std::vector<int32_t> of_rendezvous;
+
+  int32_t OfComm(int32_t program, int32_t comm) const {
+    return of_comm[static_cast<size_t>(program) * num_comms + comm];
+  }
+};
+
+// Every distinct use. The graph must be verified. Errors: a rendezvous of
+// programs at irregular coordinates.
+absl::StatusOr<CommUses> FindCommUses(const ExecutionGraph& graph);
+
+// The lowest device of a program.
+int64_t FirstDevice(const ExecutionGraph& graph, int32_t program);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_COMM_USES_H_

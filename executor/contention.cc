@@ -1,0 +1,66 @@
+#include "executor/contention.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/int128.h"
+
+namespace plancast {
+namespace {
+
+// The most that one stream of one entity can ask of a resource.
+struct Demand {
+  int32_t resource = 0;
+  int32_t lane = 0;  // entity * kNumStreams + stream
+  int32_t group = 0;
+  int128 bytes_q20 = 0;
+
+  friend bool operator<(const Demand& a, const Demand& b) {
+    return std::tie(a.resource, a.lane, a.bytes_q20) < std::tie(b.resource, b.lane, b.bytes_q20);
+  }
+};
+
+}  // namespace
+
+std::vector<bool> ContendedGroups(const CommUses& uses, const SimGraph& sim,
+                                  const std::vector<RealisedCollective>& realised) {
+  std::vector<Demand> demands;
+  for (size_t g = 0; g < sim.groups.size(); ++g) {
+    const SimGraph::Group& group = sim.groups[g];
+    if (realised[group.realised].work_bytes == 0) continue;
+    const CommUse& use = uses.uses[group.use];
+    const int32_t first = sim.members[group.member_begin];
+    const auto at = std::find(use.programs.begin(), use.programs.end(),
+                              sim.entities[first].program);
+    const uint8_t streams = use.streams[at - use.programs.begin()];
+    for (const Fluid::Use& load : sim.LoadsOf(group)) {
+      for (int stream = 0; stream < kNumStreams; ++stream) {
+        if ((streams >> stream & 1) == 0) continue;
+        demands.push_back({load.resource, first * kNumStreams + stream, static_cast<int32_t>(g),
+                           int128{load.coefficient_q20} *
+                               realised[group.realised].rate_cap_bytes_per_s});
+      }
+    }
+  }
+  std::sort(demands.begin(), demands.end());
+  std::vector<bool> contended(sim.groups.size());
+  for (size_t begin = 0, end = 0; begin < demands.size(); begin = end) {
+    int128 sum = 0;
+    int lanes = 0;
+    for (; end < demands.size() && demands[end].resource == demands[begin].resource; ++end) {
+      const bool last_of_lane = end + 1 == demands.size() ||
+                                demands[end + 1].resource != demands[end].resource ||
+                                demands[end + 1].lane != demands[end].lane;
+      if (!last_of_lane) continue;
+      sum += demands[end].bytes_q20;
+      ++lanes;
+    }
+    const int128 capacity =
+        int128{sim.resources[demands[begin].resource].capacity_bytes_per_s} << 20;
+    if (lanes == 1 || sum <= capacity) continue;
+    for (size_t i = begin; i < end; ++i) contended[demands[i].group] = true;
+  }
+  return contended;
+}
+
+}  // namespace plancast

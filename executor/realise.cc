@@ -1,0 +1,65 @@
+#include "executor/realise.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "base/units.h"
+
+namespace plancast {
+
+int32_t KernelPrices::RowFor(double compute_scale) {
+  for (size_t row = 0; row < scales.size(); ++row) {
+    if (scales[row] == compute_scale) return static_cast<int32_t>(row);
+  }
+  scales.push_back(compute_scale);
+  for (const KernelCost& cost : costs) {
+    duration_ps.push_back(Seconds(cost.seconds_alone / compute_scale).value());
+  }
+  return static_cast<int32_t>(scales.size()) - 1;
+}
+
+absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Machine& machine,
+                                          const KernelCostModel& costs) {
+  KernelPrices prices;
+  prices.costs.reserve(graph.kernels.size());
+  for (const KernelSpec& kernel : graph.kernels) {
+    std::optional<KernelCost> cost = costs.Estimate(kernel, machine.device());
+    if (!cost.has_value()) {
+      return absl::NotFoundError(absl::StrCat(
+          "no cost model prices `", kernel.DebugString(), "` on `", machine.device().name,
+          "`. Add a roofline to the end of the chain."));
+    }
+    prices.costs.push_back(*std::move(cost));
+  }
+  prices.RowFor(1.0);
+  return prices;
+}
+
+CommPricer::CommPricer(const ExecutionGraph& graph, const Machine& machine,
+                       const RuntimeParams& runtime)
+    : CommPricer(graph, [&machine, scale = runtime.comm_scale](const GroupPattern& group,
+                                                               const CommSpec& comm) {
+        CollectivePolicy policy;
+        policy.algorithm = comm.policy;
+        policy.bandwidth_scale = scale;
+        return Realise(machine, group, comm.kind, comm.bytes, policy);
+      }) {}
+
+absl::StatusOr<int32_t> CommPricer::Price(int32_t comm, const GroupPattern& group) {
+  key_.assign({comm, group.base});
+  for (const GroupPattern::Dim& dim : group.dims) {
+    key_.push_back(dim.extent);
+    key_.push_back(dim.stride);
+  }
+  if (const auto found = known_.find(key_); found != known_.end()) return found->second;
+  ASSIGN_OR_RETURN(RealisedCollective realised, realise_(group, graph_.comms[comm]));
+  const auto index = static_cast<int32_t>(realised_.size());
+  realised_.push_back(std::move(realised));
+  known_.emplace(key_, index);
+  return index;
+}
+
+}  // namespace plancast

@@ -1,0 +1,63 @@
+#ifndef PLANCAST_EXECUTOR_REALISE_H_
+#define PLANCAST_EXECUTOR_REALISE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cluster/machine.h"
+#include "collectives/realise.h"
+#include "cost_models/kernel_cost.h"
+#include "executor/executor.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// What every distinct kernel takes alone.
+struct KernelPrices {
+  std::vector<KernelCost> costs;  // like ExecutionGraph::kernels, nominal device
+  // Picoseconds, rounded up, per speed of device: row * kernels + kernel.
+  std::vector<int64_t> duration_ps;
+  std::vector<double> scales;     // per row; row 0 is nominal
+
+  int64_t Duration(int32_t row, int32_t kernel) const {
+    return duration_ps[static_cast<size_t>(row) * costs.size() + kernel];
+  }
+  // The row of devices at this speed, added if new.
+  int32_t RowFor(double compute_scale);
+};
+
+// Errors: a kernel that no cost model answers for.
+absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Machine& machine,
+                                          const KernelCostModel& costs);
+
+// Realises communications, each pair of a communication and a group once.
+class CommPricer {
+ public:
+  using RealiseFn =
+      std::function<absl::StatusOr<RealisedCollective>(const GroupPattern&, const CommSpec&)>;
+
+  CommPricer(const ExecutionGraph& graph, RealiseFn realise)
+      : graph_(graph), realise_(std::move(realise)) {}
+  // Through collectives::Realise.
+  CommPricer(const ExecutionGraph& graph, const Machine& machine, const RuntimeParams& runtime);
+
+  // Index into realised().
+  absl::StatusOr<int32_t> Price(int32_t comm, const GroupPattern& group);
+  const std::vector<RealisedCollective>& realised() const { return realised_; }
+
+ private:
+  const ExecutionGraph& graph_;
+  RealiseFn realise_;
+  std::vector<RealisedCollective> realised_;
+  absl::flat_hash_map<std::vector<int64_t>, int32_t> known_;
+  std::vector<int64_t> key_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_REALISE_H_

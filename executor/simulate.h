@@ -1,0 +1,69 @@
+#ifndef PLANCAST_EXECUTOR_SIMULATE_H_
+#define PLANCAST_EXECUTOR_SIMULATE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "executor/comm_uses.h"
+#include "executor/realise.h"
+#include "executor/sim_graph.h"
+#include "executor/task_table.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// The host of each device, picoseconds.
+struct HostParams {
+  int64_t start_ps = 0;   // before the first launch
+  int64_t launch_ps = 0;  // per launch
+  int64_t sync_ps = 0;    // after a task that the host waits for
+};
+
+// Everything a simulation reads.
+struct SimInput {
+  const ExecutionGraph& graph;
+  const CommUses& uses;
+  const SimGraph& sim;
+  const std::vector<TaskTable>& tables;  // per program
+  const KernelPrices& prices;
+  const std::vector<RealisedCollective>& realised;
+  HostParams host;
+};
+
+// When every task of every entity ran, and what it last waited for.
+struct SimTrace {
+  // What a task started on: a task of the same entity (>= 0), nothing but the
+  // beginning of the iteration, its launch, or the entity of a peer that came
+  // last to a communication.
+  static constexpr int32_t kBeginning = -1;
+  static constexpr int32_t kHost = -2;
+  static constexpr int32_t PeerCause(int32_t entity) { return -3 - entity; }
+  static constexpr int32_t PeerOf(int32_t cause) { return -3 - cause; }
+
+  std::vector<int64_t> begin;  // per entity: where its tasks start in the columns
+  std::vector<int64_t> start, end;
+  std::vector<int32_t> cause;
+  int64_t makespan_ps = 0;
+};
+
+// Runs the tasks: streams in order, dependencies, communications when all
+// members have come to them. Errors: a deadlock, with its cycle.
+absl::StatusOr<SimTrace> Simulate(const SimInput& input);
+
+// What the host of an entity allows for a task: its launch and what the launch
+// waited for.
+struct Launch {
+  bool known = true;
+  int32_t sync_task = -1;   // the host waited for it before; -1: the beginning
+  int64_t released_ps = 0;  // when the host went on
+  int64_t first_ps = 0, last_ps = 0;  // its first and last kernel launched
+};
+// `end` holds the end of every task that is over, and a negative number for
+// others. `launches`: of the task itself.
+Launch LaunchOf(const HostParams& host, const TaskTable& table, const int64_t* end, int32_t task,
+                int32_t launches);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_SIMULATE_H_

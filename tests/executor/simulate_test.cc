@@ -1,0 +1,224 @@
+#include "executor/simulate.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "executor/breakdown.h"
+#include "executor/critical_path.h"
+#include "tests/executor/graph_builder.h"
+#include "tests/executor/simulation.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+
+Machine Make(const Machine::Spec& spec) {
+  absl::StatusOr<Machine> machine = Machine::Create(spec);
+  EXPECT_TRUE(machine.ok()) << machine.status();
+  return *machine;
+}
+
+std::unique_ptr<Simulation> Run(const ExecutionGraph& graph, const Machine& machine,
+                                Form form = Form::kFolded, HostParams host = {}) {
+  auto simulation = Simulation::Run(graph, machine, UnitComm(machine), form, host);
+  EXPECT_TRUE(simulation.ok()) << simulation.status();
+  return *std::move(simulation);
+}
+
+constexpr int64_t kSecond = 1'000'000'000'000;
+
+TEST(SimulateTest, KernelsOfAStreamRunOneAfterAnother) {
+  GraphBuilder b({{"dp", 1}});
+  b.Block("F").Kernel(1).Kernel(2).Kernel(3);
+  b.Program("all").Run("F", {}, 2);
+  const auto s = Run(b.Build(), Make(UnitMachine(1, 1)));
+  EXPECT_DOUBLE_EQ(s->makespan(), 12);
+  EXPECT_DOUBLE_EQ(s->Start(0, 4), 7);
+}
+
+TEST(SimulateTest, ACommunicationOverlapsWhatDoesNotWaitForIt) {
+  GraphBuilder b({{"tp", 4}});
+  // 1e11 bytes over NVLink take a second.
+  b.Block("F")
+      .Kernel(1)
+      .Comm(CollectiveKind::kAllReduce, 200'000'000'000, {0}, {0})
+      .Kernel(0.5, {0})
+      .Kernel(1, {1, 2});
+  b.Program("all").Run("F");
+  const auto s = Run(b.Build(), Make(UnitMachine(1, 4)));
+  EXPECT_DOUBLE_EQ(s->End(0, 1), 3);
+  EXPECT_DOUBLE_EQ(s->End(0, 2), 1.5);
+  EXPECT_DOUBLE_EQ(s->makespan(), 4);
+  const Breakdown parts = BreakdownOf(s->input(), s->trace(), 0);
+  EXPECT_EQ(parts.compute, 5 * kSecond / 2);
+  EXPECT_EQ(parts.exposed_tp, 3 * kSecond / 2);
+  EXPECT_EQ(parts.total(), s->trace().makespan_ps);
+}
+
+TEST(SimulateTest, LayersWaitForTheirPredecessorsThroughPorts) {
+  GraphBuilder b({{"tp", 2}});
+  b.Block("F", 1)
+      .Kernel(1, {~0})
+      .Comm(CollectiveKind::kAllReduce, 100'000'000'000, {0}, {0})
+      .OutPort(1);
+  b.Program("all").Run("F", {}, 3);
+  const auto s = Run(b.Build(), Make(UnitMachine(1, 2)));
+  EXPECT_DOUBLE_EQ(s->makespan(), 6);
+}
+
+TEST(SimulateTest, TwoGroupsOnOneNicTakeExactlyTwiceTheBandwidthPhase) {
+  for (const auto& [gpus_per_nic, seconds] : {std::pair(1, 1.0), {2, 2.0}, {4, 4.0}}) {
+    GraphBuilder b({{"dp", 2}, {"tp", 4}});
+    b.Block("sync").Comm(CollectiveKind::kAllReduce, 10'000'000'000, {0}, {}, Purpose::kDp,
+                         StreamKind::kGradComm);
+    b.Program("all").Run("sync");
+    Machine::Spec spec = UnitMachine(2, 4, gpus_per_nic);
+    const Machine machine = Make(spec);
+    for (Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
+      const auto s = Run(b.Build(), machine, form);
+      EXPECT_DOUBLE_EQ(s->makespan(), seconds) << s->sim().DebugString();
+      EXPECT_EQ(BreakdownOf(s->input(), s->trace(), 0).exposed_dp, s->trace().makespan_ps);
+    }
+  }
+}
+
+// Two stages of one GPU each: forward, send, receive, backward.
+ExecutionGraph TwoStages(int micro_batches) {
+  GraphBuilder b({{"pp", 2}});
+  const CollectiveKind kSend = CollectiveKind::kSendRecv;
+  b.Block("F", 1).Kernel(1, {~0}).OutPort(0);
+  b.Block("send", 1).Comm(kSend, 10'000'000'000, {0}, {~0}, Purpose::kPp, StreamKind::kSendNext);
+  b.Meets();
+  b.Block("recv").Comm(kSend, 10'000'000'000, {0}, {}, Purpose::kPp, StreamKind::kRecvPrev);
+  b.Meets().OutPort(0);
+  std::vector<int> meetings;
+  b.Program("stage 0", {{0, 0}});
+  for (int m = 0; m < micro_batches; ++m) {
+    b.Run("F", {}, 1, m);
+    meetings.push_back(b.Rendezvous());
+    b.Run("send", {{b.last_instance(), 0, 0}}, 1, m, meetings.back());
+  }
+  b.Program("stage 1", {{0, 1}});
+  for (int m = 0; m < micro_batches; ++m) {
+    b.Run("recv", {}, 1, m, meetings[m]);
+    b.Run("F", {{b.last_instance(), 0, 0}}, 1, m);
+  }
+  return b.Build();
+}
+
+TEST(SimulateTest, AStageWaitsForItsMessages) {
+  const auto s = Run(TwoStages(3), Make(UnitMachine(2, 1)));
+  EXPECT_DOUBLE_EQ(s->makespan(), 5);
+  const Breakdown first = BreakdownOf(s->input(), s->trace(), 0);
+  EXPECT_EQ(first.compute, 3 * kSecond);
+  // Its second message still leaves until the fourth second.
+  EXPECT_EQ(first.exposed_pp, kSecond);
+  EXPECT_EQ(first.bubble, kSecond);
+  const Breakdown second = BreakdownOf(s->input(), s->trace(), 1);
+  EXPECT_EQ(second.bubble, kSecond);
+  EXPECT_EQ(second.exposed_pp, kSecond);
+  EXPECT_EQ(second.total(), s->trace().makespan_ps);
+  SimResult result;
+  AttributeCriticalPath(s->input(), s->trace(), result);
+  EXPECT_EQ(result.critical_path.total(), s->trace().makespan_ps);
+  EXPECT_EQ(result.critical_path.compute, 4 * kSecond);
+  EXPECT_EQ(result.critical_path.exposed_pp, kSecond);
+  EXPECT_DOUBLE_EQ(result.factors["unit/kernel"].seconds, 4);
+  EXPECT_DOUBLE_EQ(result.factors["unit/comm"].seconds, 1);
+}
+
+TEST(SimulateTest, OppositeDirectionsOfALinkDoNotCompete) {
+  for (const bool opposite : {false, true}) {
+    GraphBuilder b({{"pp", 2}});
+    const CollectiveKind kSend = CollectiveKind::kSendRecv;
+    const StreamKind out = StreamKind::kSendNext, in = StreamKind::kRecvPrev,
+                     back = StreamKind::kSendPrev, from_next = StreamKind::kRecvNext;
+    b.Block("out").Comm(kSend, 10'000'000'000, {0}, {}, Purpose::kPp, out).Meets();
+    b.Block("in").Comm(kSend, 10'000'000'000, {0}, {}, Purpose::kPp, in).Meets();
+    b.Block("back").Comm(kSend, 10'000'000'000, {0}, {}, Purpose::kPp, back).Meets();
+    b.Block("from next").Comm(kSend, 10'000'000'000, {0}, {}, Purpose::kPp, from_next).Meets();
+    const int r0 = b.Rendezvous(), r1 = b.Rendezvous();
+    b.Program("stage 0", {{0, 0}}).Run("out", {}, 1, 0, r0);
+    // Sends a second message in another queue, or receives one.
+    b.Run(opposite ? "from next" : "back", {}, 1, 0, r1);
+    b.Program("stage 1", {{0, 1}}).Run("in", {}, 1, 0, r0);
+    b.Run(opposite ? "back" : "from next", {}, 1, 0, r1);
+    const auto s = Run(b.Build(), Make(UnitMachine(2, 1)));
+    EXPECT_DOUBLE_EQ(s->makespan(), opposite ? 1 : 2);
+  }
+}
+
+TEST(SimulateTest, TheHostLaunchesInIssueOrder) {
+  GraphBuilder b({{"dp", 1}});
+  b.Block("F").Kernel(0.1).Kernel(0.1).Kernel(5).Kernel(0.1);
+  b.Program("all").Run("F");
+  HostParams host;
+  host.launch_ps = kSecond;
+  host.start_ps = kSecond;
+  const auto s = Run(b.Build(), Make(UnitMachine(1, 1)), Form::kFolded, host);
+  EXPECT_DOUBLE_EQ(s->Start(0, 0), 2);
+  EXPECT_DOUBLE_EQ(s->Start(0, 1), 3);
+  EXPECT_DOUBLE_EQ(s->Start(0, 2), 4);
+  EXPECT_DOUBLE_EQ(s->Start(0, 3), 9);
+  const Breakdown parts = BreakdownOf(s->input(), s->trace(), 0);
+  EXPECT_EQ(parts.other, kSecond);
+  EXPECT_EQ(parts.launch, 28 * kSecond / 10);
+  EXPECT_EQ(parts.compute, 53 * kSecond / 10);
+  EXPECT_EQ(parts.total(), s->trace().makespan_ps);
+}
+
+TEST(SimulateTest, AHostSyncHoldsLaterLaunches) {
+  GraphBuilder b({{"tp", 2}});
+  b.Block("F")
+      .Kernel(1)
+      .Comm(CollectiveKind::kAllReduce, 300'000'000'000, {0})
+      .HostSync()
+      .Kernel(1);
+  b.Program("all").Run("F");
+  HostParams host;
+  host.sync_ps = kSecond / 2;
+  const auto s = Run(b.Build(), Make(UnitMachine(1, 2)), Form::kFolded, host);
+  EXPECT_DOUBLE_EQ(s->Start(0, 2), 3.5);
+  const Breakdown parts = BreakdownOf(s->input(), s->trace(), 0);
+  EXPECT_EQ(parts.exposed_tp, 2 * kSecond);
+  EXPECT_EQ(parts.launch, kSecond / 2);
+  EXPECT_EQ(parts.total(), s->trace().makespan_ps);
+}
+
+TEST(SimulateTest, AStragglerHoldsItsGroupUp) {
+  GraphBuilder b({{"tp", 4}});
+  b.Block("F").Kernel(1).Comm(CollectiveKind::kAllReduce, 100'000'000'000, {0}, {0});
+  b.Program("all").Run("F");
+  Machine::Spec spec = UnitMachine(1, 4);
+  spec.device_overrides.push_back({2, 0.5});
+  const auto s = Run(b.Build(), Make(spec));
+  ASSERT_EQ(s->sim().entities.size(), 2);
+  EXPECT_EQ(s->sim().entities[0].devices, 3);
+  EXPECT_EQ(s->sim().entities[1].representative, 2);
+  EXPECT_DOUBLE_EQ(s->makespan(), 3);
+  EXPECT_EQ(BreakdownOf(s->input(), s->trace(), 0).bubble, kSecond);
+  EXPECT_EQ(BreakdownOf(s->input(), s->trace(), 1).bubble, 0);
+  SimResult result;
+  AttributeCriticalPath(s->input(), s->trace(), result);
+  EXPECT_EQ(result.critical_path.compute, 2 * kSecond);
+}
+
+TEST(SimulateTest, ADeadlockNamesItsCycle) {
+  GraphBuilder b({{"pp", 2}});
+  const CollectiveKind kSend = CollectiveKind::kSendRecv;
+  b.Block("send").Comm(kSend, 8, {0}, {}, Purpose::kPp, StreamKind::kModelComm).Meets();
+  b.Block("recv").Comm(kSend, 8, {0}, {}, Purpose::kPp, StreamKind::kModelComm).Meets();
+  const int a = b.Rendezvous(), c = b.Rendezvous();
+  b.Program("stage 0", {{0, 0}}).Run("send", {}, 1, 0, a).Run("recv", {}, 1, 1, c);
+  b.Program("stage 1", {{0, 1}}).Run("send", {}, 1, 1, c).Run("recv", {}, 1, 0, a);
+  const Machine machine = Make(UnitMachine(2, 1));
+  const auto s = Simulation::Run(b.Build(), machine, UnitComm(machine));
+  ASSERT_FALSE(s.ok());
+  EXPECT_THAT(std::string(s.status().message()),
+              HasSubstr("the schedule deadlocks: `stage 0` at `send` task `t0` (instance 0, "
+                        "micro-batch 0, chunk 0), which waits for `stage 1` at `send`"));
+}
+
+}  // namespace
+}  // namespace plancast

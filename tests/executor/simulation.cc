@@ -1,0 +1,63 @@
+#include "tests/executor/simulation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "executor/fold/fold.h"
+#include "tests/executor/graph_builder.h"
+
+namespace plancast {
+
+CommPricer::RealiseFn UnitComm(const Machine& machine) {
+  return [&machine](const GroupPattern& group,
+                    const CommSpec& comm) -> absl::StatusOr<RealisedCollective> {
+    RealisedCollective realised;
+    realised.rate_cap_bytes_per_s = 1;
+    realised.factor = "unit/comm";
+    realised.factor_sigma = 0.2;
+    if (group.size() == 1) return realised;
+    realised.work_bytes = comm.bytes;
+    const std::vector<int64_t> members = group.Members();
+    const bool inside = machine.HostOf(members.front()) == machine.HostOf(members.back());
+    const int nvlink = machine.FindLinkClass(LinkKind::kNvlink);
+    const int nic = machine.FindLinkClass(LinkKind::kNic);
+    realised.rate_cap_bytes_per_s = static_cast<int64_t>(
+        machine.link_classes()[inside ? nvlink : nic].bytes_per_s);
+    realised.loads.push_back({nvlink, 1 << 20});
+    if (!inside) realised.loads.push_back({nic, 1 << 20});
+    return realised;
+  };
+}
+
+absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(const ExecutionGraph& graph,
+                                                            const Machine& machine,
+                                                            CommPricer::RealiseFn realise,
+                                                            Form form, HostParams host) {
+  std::unique_ptr<Simulation> s(new Simulation(graph, machine));
+  RETURN_IF_ERROR(s->graph_.Verify());
+  ASSIGN_OR_RETURN(s->uses_, FindCommUses(s->graph_));
+  ASSIGN_OR_RETURN(s->prices_, PriceKernels(s->graph_, s->machine_, UnitCost()));
+  s->comms_ = std::make_unique<CommPricer>(s->graph_, std::move(realise));
+  const FoldInput input{s->graph_, s->uses_, s->machine_, *s->comms_, s->prices_};
+  if (form == Form::kFolded) {
+    ASSIGN_OR_RETURN(s->sim_, Fold(input));
+  } else {
+    ASSIGN_OR_RETURN(s->sim_, FoldByRefinement(input, form == Form::kFlat));
+  }
+  for (size_t p = 0; p < s->graph_.programs.size(); ++p) {
+    s->tables_.push_back(UnfoldProgram(s->graph_, s->uses_, static_cast<int32_t>(p)));
+  }
+  s->input_.reset(new SimInput{s->graph_, s->uses_, s->sim_, s->tables_, s->prices_,
+                               s->comms_->realised(), host});
+  ASSIGN_OR_RETURN(s->trace_, Simulate(*s->input_));
+  return s;
+}
+
+double Simulation::At(const std::vector<int64_t>& column, int entity, int issue) const {
+  const std::vector<int32_t>& order = table(entity).issue;
+  const int64_t task = std::find(order.begin(), order.end(), issue) - order.begin();
+  return static_cast<double>(column[trace_.begin[entity] + task]) * 1e-12;
+}
+
+}  // namespace plancast

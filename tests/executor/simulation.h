@@ -1,0 +1,66 @@
+#ifndef PLANCAST_TESTS_EXECUTOR_SIMULATION_H_
+#define PLANCAST_TESTS_EXECUTOR_SIMULATION_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cluster/machine.h"
+#include "executor/comm_uses.h"
+#include "executor/realise.h"
+#include "executor/sim_graph.h"
+#include "executor/simulate.h"
+#include "executor/task_table.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// A simulation with prices of the test's own: UnitCost for kernels, and this
+// for communications.
+//
+// UnitComm: no delay, the cap of the innermost link that holds the group, and a
+// load of one byte per byte on NVLink, and on the NIC if the group leaves its
+// host.
+CommPricer::RealiseFn UnitComm(const Machine& machine);
+
+enum class Form { kFolded, kRefined, kFlat };
+
+// All steps of an execution, kept for inspection.
+class Simulation {
+ public:
+  static absl::StatusOr<std::unique_ptr<Simulation>> Run(const ExecutionGraph& graph,
+                                                         const Machine& machine,
+                                                         CommPricer::RealiseFn realise,
+                                                         Form form = Form::kFolded,
+                                                         HostParams host = {});
+
+  const SimInput& input() const { return *input_; }
+  const SimGraph& sim() const { return sim_; }
+  const SimTrace& trace() const { return trace_; }
+  const TaskTable& table(int entity) const {
+    return tables_[sim_.entities[entity].program];
+  }
+  // Seconds, of a task in issue order.
+  double Start(int entity, int issue) const { return At(trace_.start, entity, issue); }
+  double End(int entity, int issue) const { return At(trace_.end, entity, issue); }
+  double makespan() const { return static_cast<double>(trace_.makespan_ps) * 1e-12; }
+
+ private:
+  Simulation(const ExecutionGraph& graph, const Machine& machine)
+      : graph_(graph), machine_(machine) {}
+  double At(const std::vector<int64_t>& column, int entity, int issue) const;
+
+  ExecutionGraph graph_;
+  Machine machine_;
+  CommUses uses_;
+  KernelPrices prices_;
+  std::unique_ptr<CommPricer> comms_;
+  SimGraph sim_;
+  std::vector<TaskTable> tables_;
+  std::unique_ptr<SimInput> input_;
+  SimTrace trace_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_TESTS_EXECUTOR_SIMULATION_H_
