@@ -1,0 +1,227 @@
+#include "graph/models/transformer.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+
+TransformerConfig Gpt() {
+  TransformerConfig config;
+  config.name = "gpt";
+  config.layers = 3;
+  config.hidden = 64;
+  config.heads = 4;
+  config.ffn = 256;
+  config.vocab = 1000;
+  config.seq = 32;
+  config.tied_embeddings = true;
+  config.qkv_bias = config.out_bias = config.mlp_bias = true;
+  return config;
+}
+
+TransformerConfig Llama() {
+  TransformerConfig config = Gpt();
+  config.name = "llama";
+  config.kv_heads = 2;
+  config.mlp = Mlp::kSwiglu;
+  config.norm = Norm::kRmsNorm;
+  config.position = Position::kRope;
+  config.tied_embeddings = config.qkv_bias = config.out_bias = config.mlp_bias = false;
+  return config;
+}
+
+// "attn.norm:layer_norm attn.qkv:qkv_linear ..." of segment `index`.
+std::string Ops(const ModelGraph& graph, int index) {
+  std::vector<std::string> ops;
+  for (const OpNode& op : graph.bodies[graph.segments[index].body].ops) {
+    ops.push_back(absl::StrCat(op.name, ":", op.rule->name()));
+  }
+  return absl::StrJoin(ops, " ");
+}
+
+const OpNode& FindOp(const ModelGraph& graph, int segment, const std::string& name) {
+  for (const OpNode& op : graph.bodies[graph.segments[segment].body].ops) {
+    if (op.name == name) return op;
+  }
+  ADD_FAILURE() << "no op " << name;
+  return graph.bodies[0].ops[0];
+}
+
+TEST(TransformerTest, GptWithUnfusedAttentionAndDropout) {
+  TransformerChoices choices;
+  choices.flash_attention = false;
+  choices.dropout = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(Gpt(), choices));
+  EXPECT_EQ(Ops(graph, 0),
+            "tokens:embedding positions:embedding add_positions:residual_add dropout:dropout");
+  EXPECT_EQ(Ops(graph, 1),
+            "attn.norm:layer_norm attn.qkv:qkv_linear_bias attn.scores:scores "
+            "attn.softmax:softmax_causal attn.dropout:attention_dropout attn.context:context "
+            "attn.proj:out_linear attn.proj_bias:bias_add attn.proj_dropout:dropout "
+            "attn.residual:residual_add mlp.norm:layer_norm mlp.fc1:linear mlp.fc1_bias:bias_add "
+            "mlp.act:gelu_tanh mlp.fc2:linear mlp.fc2_bias:bias_add mlp.fc2_dropout:dropout "
+            "mlp.residual:residual_add");
+  EXPECT_EQ(Ops(graph, 2), "norm:layer_norm logits:linear loss:cross_entropy");
+  EXPECT_EQ(graph.segments[1].repeat, 3);
+}
+
+TEST(TransformerTest, LlamaHasNeitherBiasNorDropoutOps) {
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(Llama()));
+  EXPECT_EQ(Ops(graph, 0), "tokens:embedding");
+  EXPECT_EQ(Ops(graph, 1),
+            "attn.norm:rms_norm attn.qkv:qkv_linear attn.rotary_q:rotary attn.rotary_k:rotary_kv "
+            "attn.core:attention attn.proj:out_linear attn.residual:residual_add "
+            "mlp.norm:rms_norm mlp.fc1:gated_linear mlp.act:swiglu mlp.fc2:linear "
+            "mlp.residual:residual_add");
+  EXPECT_TRUE(graph.tied.empty());
+}
+
+TEST(TransformerTest, Qwen3NormalisesQueriesAndKeysBeforeRotation) {
+  TransformerConfig config = Llama();
+  config.qk_norm = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  EXPECT_THAT(Ops(graph, 1),
+              HasSubstr("attn.q_norm:head_rms_norm attn.k_norm:head_rms_norm_kv attn.rotary_q"));
+}
+
+TEST(TransformerTest, ParallelResidualJoinsBranchesBeforeTheirBiases) {
+  TransformerConfig config = Gpt();
+  config.position = Position::kRope;
+  config.parallel_residual = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  EXPECT_THAT(Ops(graph, 1), HasSubstr("mlp.fc2:linear mlp.join:residual_add "
+                                       "attn.proj_bias:bias_add mlp.fc2_bias:bias_add "
+                                       "mlp.residual:residual_add"));
+}
+
+TEST(TransformerTest, BertIsBidirectionalWithNormsAfterResiduals) {
+  TransformerConfig config = Gpt();
+  config.bidirectional = config.post_norm = config.embedding_norm = true;
+  config.head_transform = config.head_bias = true;
+  config.token_types = 2;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  EXPECT_EQ(Ops(graph, 0),
+            "tokens:embedding positions:embedding add_positions:residual_add types:embedding "
+            "add_types:residual_add norm:layer_norm");
+  EXPECT_THAT(Ops(graph, 1), HasSubstr("attn.core:attention_full"));
+  EXPECT_THAT(Ops(graph, 1), HasSubstr("attn.residual:residual_add attn.norm:layer_norm mlp.fc1"));
+  EXPECT_EQ(Ops(graph, 2),
+            "transform:linear_bias transform_act:gelu_tanh transform_norm:layer_norm "
+            "logits:linear_bias loss:cross_entropy");
+}
+
+TEST(TransformerTest, SmallOpsCarryFusionLabels) {
+  TransformerChoices choices;
+  choices.dropout = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(Gpt(), choices));
+  for (const char* op : {"attn.proj_bias", "attn.proj_dropout", "attn.residual", "mlp.fc2_bias",
+                         "mlp.fc2_dropout", "mlp.residual"}) {
+    EXPECT_EQ(FindOp(graph, 1, op).fusion, "bias_dropout_add") << op;
+  }
+  for (const char* op : {"mlp.fc1_bias", "mlp.act"}) {
+    EXPECT_EQ(FindOp(graph, 1, op).fusion, "bias_gelu") << op;
+  }
+  for (const char* op : {"attn.norm", "attn.qkv", "attn.core", "mlp.fc1", "mlp.fc2"}) {
+    EXPECT_EQ(FindOp(graph, 1, op).fusion, "") << op;
+  }
+}
+
+TEST(TransformerTest, CoreAttentionIsOneRecomputeGroup) {
+  TransformerChoices choices;
+  choices.flash_attention = false;
+  choices.dropout = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(Gpt(), choices));
+  for (const OpNode& op : graph.bodies[1].ops) {
+    const bool core = op.name == "attn.scores" || op.name == "attn.softmax" ||
+                      op.name == "attn.dropout" || op.name == "attn.context";
+    EXPECT_EQ(op.recompute_group, core ? "core_attention" : "") << op.name;
+  }
+}
+
+TEST(TransformerTest, KeyPositionsAreADimOfTheirOwn) {
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(Llama()));
+  const OpNode& core = FindOp(graph, 1, "attn.core");
+  ASSERT_OK_AND_ASSIGN(const int query, core.rule->FindFactor("s"));
+  ASSERT_OK_AND_ASSIGN(const int key, core.rule->FindFactor("t"));
+  EXPECT_EQ(graph.dims[core.factor_dims[query]].name, "seq");
+  EXPECT_EQ(graph.dims[core.factor_dims[key]].name, "kv_seq");
+  EXPECT_EQ(graph.dims[*graph.FindDim("kv_seq")].size, 32);
+}
+
+TEST(TransformerTest, PadsTheVocabularyButKeepsTheFact) {
+  TransformerChoices choices;
+  choices.vocab_multiple = 512;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(Llama(), choices));
+  EXPECT_EQ(graph.dims[*graph.FindDim("vocab")].size, 1024);
+  EXPECT_EQ(graph.vocab, 1000);
+}
+
+TEST(TransformerTest, TiedEmbeddingsCountOnce) {
+  TransformerConfig config = Gpt();
+  ASSERT_OK_AND_ASSIGN(const ModelGraph tied, BuildTransformer(config));
+  config.tied_embeddings = false;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph untied, BuildTransformer(config));
+  ASSERT_EQ(tied.tied.size(), 1u);
+  EXPECT_EQ(untied.ParameterCount() - tied.ParameterCount(), 1000 * 64);
+}
+
+TEST(TransformerTest, AnActivationOfOneLayerMatchesKorthikantis34) {
+  // "Reducing Activation Recomputation in Large Transformer Models", section
+  // 4.1: 34 s b h + 5 a s^2 b bytes a layer. Here: what the ops of the paper
+  // store, by the save lists of the rules.
+  TransformerChoices choices;
+  choices.flash_attention = false;
+  choices.dropout = true;
+  ASSERT_OK_AND_ASSIGN(ModelGraph graph, BuildTransformer(Gpt(), choices));
+  graph = graph.WithBatch(2);
+  const Body& body = graph.bodies[1];
+  std::vector<bool> saved(body.tensors.size(), false);
+  int64_t masks = 0;
+  for (const OpNode& op : body.ops) {
+    for (int index : op.rule->saves()) {
+      const RuleTensor& tensor = op.rule->tensors()[index];
+      for (size_t i = 0; i < op.rule->inputs().size(); ++i) {
+        if (op.rule->inputs()[i] == index) saved[op.inputs[i]] = true;
+      }
+      for (size_t i = 0; i < op.rule->outputs().size(); ++i) {
+        if (op.rule->outputs()[i] == index) saved[op.outputs[i]] = true;
+      }
+      if (tensor.role == RuleTensor::Role::kIntermediate && tensor.dtype == DType::kUint8) {
+        int64_t elements = 1;
+        for (int factor : tensor.factors) elements *= graph.dims[op.factor_dims[factor]].size;
+        masks += elements;
+      }
+    }
+  }
+  int64_t bytes = masks;
+  for (size_t i = 0; i < saved.size(); ++i) {
+    if (saved[i] && body.tensors[i].kind == TensorInfo::Kind::kActivation) {
+      bytes += 2 * graph.Elements(body.tensors[i]);
+    }
+  }
+  const int64_t s = 32, b = 2, h = 64, a = 4;
+  EXPECT_EQ(bytes, 34 * s * b * h + 5 * a * s * s * b);
+}
+
+TEST(TransformerTest, RefusesConfigsThatAreWrong) {
+  TransformerConfig config = Llama();
+  config.kv_heads = 3;
+  EXPECT_THAT(BuildTransformer(config), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                 HasSubstr("not divisible by the 3 kv_heads")));
+}
+
+TEST(TransformerTest, EqualConfigsDrawEqualGraphs) {
+  EXPECT_EQ(BuildTransformer(Gpt())->DebugString(), BuildTransformer(Gpt())->DebugString());
+}
+
+}  // namespace
+}  // namespace plancast
