@@ -157,10 +157,17 @@ absl::Status VerifyRule(const OpRule& rule) {
     }
     written[t] = input;
   }
-  std::vector<bool> used(rule.factors().size());
+  std::vector<bool> read(rule.tensors().size());
   for (const Statement& s : rule.statements()) {
     RETURN_IF_ERROR(CheckStatement(rule, s, written));
     written[s.target] = true;
+    for (int t : TensorsOf(s.value)) read[t] = true;
+  }
+  for (int t : rule.inputs()) {
+    if (!read[t]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input `", rule.tensors()[t].name, "` is never read."));
+    }
   }
   for (size_t t = 0; t < rule.tensors().size(); ++t) {
     if (!written[t]) {

@@ -11,7 +11,7 @@ namespace plancast {
 // Invariants of a rule, each with its own message:
 //  - every index is in range; names are unique (VerifyRuleIndices);
 //  - a tensor's dims are distinct factors;
-//  - inputs are only read; every other tensor is written by exactly one
+//  - inputs are read, and only read; every other tensor is written by exactly one
 //    statement, before it is read;
 //  - `=` has every factor of its value on the left, `+=` and `max=` lack some;
 //  - indicators compare with i64 tensors; conditions are inside the box.

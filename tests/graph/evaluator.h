@@ -1,0 +1,178 @@
+#ifndef PLANCAST_TESTS_GRAPH_EVALUATOR_H_
+#define PLANCAST_TESTS_GRAPH_EVALUATOR_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/domain.h"
+#include "graph/op_rule.h"
+#include "graph/redistribution.h"
+#include "tests/graph/field.h"
+
+namespace plancast {
+
+// A tensor on one device: room for all elements, of which some are there.
+template <typename T>
+struct Array {
+  std::vector<int64_t> shape;
+  std::vector<T> values;
+  std::vector<bool> present;
+
+  static Array Empty(std::vector<int64_t> shape) {
+    int64_t size = 1;
+    for (int64_t n : shape) size *= n;
+    return {std::move(shape), std::vector<T>(size), std::vector<bool>(size, false)};
+  }
+};
+
+// Calls `visit(index, flat)` for every element of `shape` inside `sets`.
+inline void ForEachIndex(
+    const std::vector<int64_t>& shape, const std::vector<IndexSet>& sets,
+    const std::function<void(const std::vector<int64_t>& index, int64_t flat)>& visit) {
+  std::vector<int64_t> index(shape.size());
+  std::function<void(size_t, int64_t)> walk = [&](size_t dim, int64_t flat) {
+    if (dim == shape.size()) return visit(index, flat);
+    for (const IndexRange& range : sets[dim]) {
+      for (int64_t i = range.begin; i < range.end; ++i) {
+        index[dim] = i;
+        walk(dim + 1, flat * shape[dim] + i);
+      }
+    }
+  };
+  walk(0, 0);
+}
+
+inline std::vector<IndexSet> AllOf(const std::vector<int64_t>& shape) {
+  std::vector<IndexSet> sets;
+  for (int64_t n : shape) sets.push_back({{0, n}});
+  return sets;
+}
+
+inline std::vector<int64_t> ShapeOf(const RuleTensor& tensor,
+                                    const std::vector<int64_t>& extents) {
+  std::vector<int64_t> shape;
+  for (int f : tensor.factors) shape.push_back(extents[f]);
+  return shape;
+}
+
+// Runs statements of a rule on one device. Reading an element that is not
+// there is reported in `error`.
+template <typename T>
+class Evaluator {
+ public:
+  Evaluator(const OpRule& rule, std::vector<int64_t> extents)
+      : rule_(rule), extents_(std::move(extents)), point_(extents_.size()) {
+    for (const RuleTensor& tensor : rule.tensors()) {
+      arrays_.push_back(Array<T>::Empty(ShapeOf(tensor, extents_)));
+    }
+  }
+
+  Array<T>& array(int tensor) { return arrays_[tensor]; }
+  const std::string& error() const { return error_; }
+
+  // `sets`: the indices of each factor that this device works on.
+  void Run(int statement, const std::vector<IndexSet>& sets) {
+    using N = Numbers<T>;
+    const Statement& s = rule_.statements()[statement];
+    statement_ = statement;
+    Array<T>& target = arrays_[s.target];
+    const std::vector<int>& dims = rule_.tensors()[s.target].factors;
+    std::vector<IndexSet> local;
+    for (int f : dims) local.push_back(sets[f]);
+    ForEachIndex(target.shape, local, [&](const std::vector<int64_t>&, int64_t flat) {
+      target.values[flat] = s.combine == Combine::kMax ? N::Lowest() : T(0);
+      target.present[flat] = true;
+    });
+    std::vector<int64_t> box_shape;
+    std::vector<IndexSet> box;
+    for (int f : s.factors) {
+      box_shape.push_back(extents_[f]);
+      box.push_back(sets[f]);
+    }
+    ForEachIndex(box_shape, box, [&](const std::vector<int64_t>& index, int64_t) {
+      for (size_t i = 0; i < s.factors.size(); ++i) point_[s.factors[i]] = index[i];
+      for (const Condition& c : s.where) {
+        if (!c.Holds(point_[c.left], point_[c.right])) return;
+      }
+      const T value = Value(s.value);
+      T& element = target.values[Flat(s.target)];
+      if (s.combine == Combine::kAssign) element = value;
+      if (s.combine == Combine::kSum) element = element + value;
+      if (s.combine == Combine::kMax) element = N::Max(element, value);
+    });
+  }
+
+ private:
+  int64_t Flat(int tensor) const {
+    int64_t flat = 0;
+    for (int f : rule_.tensors()[tensor].factors) flat = flat * extents_[f] + point_[f];
+    return flat;
+  }
+  T Read(int tensor) {
+    const int64_t flat = Flat(tensor);
+    if (!arrays_[tensor].present[flat] && error_.empty()) {
+      error_ = absl::StrCat("statement ", statement_, " reads an element of `",
+                            rule_.tensors()[tensor].name, "` that is not there");
+    }
+    return arrays_[tensor].values[flat];
+  }
+  T Value(const Expr& e) {
+    using N = Numbers<T>;
+    switch (e.kind()) {
+      case ExprKind::kNumber: return N::FromDouble(e.number());
+      case ExprKind::kAttribute: return N::Attribute(e.attribute());
+      case ExprKind::kSize: return T(extents_[e.factor()]);
+      case ExprKind::kElement: return Read(e.tensor());
+      case ExprKind::kIndicator: {
+        const int64_t right =
+            e.tensor() >= 0 ? N::ToIndex(Read(e.tensor())) : point_[e.other_factor()];
+        return T(point_[e.factor()] == right ? 1 : 0);
+      }
+      case ExprKind::kRandom: {
+        // A function of the global point, as a counter-based generator is.
+        uint64_t hash = Mix(static_cast<uint64_t>(statement_) + 1);
+        for (int f : rule_.statements()[statement_].factors) {
+          hash = Mix(hash ^ static_cast<uint64_t>(point_[f]));
+        }
+        return N::Random(hash);
+      }
+      case ExprKind::kFunction: return N::Apply(e.function(), Value(e.operand(0)));
+      case ExprKind::kNegate: return T(0) - Value(e.operand(0));
+      case ExprKind::kSum: return Value(e.operand(0)) + Value(e.operand(1));
+      case ExprKind::kDifference: return Value(e.operand(0)) - Value(e.operand(1));
+      case ExprKind::kProduct: return Value(e.operand(0)) * Value(e.operand(1));
+      case ExprKind::kQuotient: return Value(e.operand(0)) / Value(e.operand(1));
+    }
+    return T(0);
+  }
+
+  const OpRule& rule_;
+  const std::vector<int64_t> extents_;
+  std::vector<Array<T>> arrays_;
+  std::vector<int64_t> point_;  // by factor
+  int statement_ = 0;
+  std::string error_;
+};
+
+// The whole rule on one device. `inputs` in argument order; the result is
+// indexed like rule.tensors().
+template <typename T>
+std::vector<Array<T>> EvaluateWhole(const OpRule& rule, const std::vector<int64_t>& extents,
+                                    const std::vector<Array<T>>& inputs) {
+  Evaluator<T> evaluator(rule, extents);
+  for (size_t i = 0; i < inputs.size(); ++i) evaluator.array(rule.inputs()[i]) = inputs[i];
+  for (size_t i = 0; i < rule.statements().size(); ++i) {
+    evaluator.Run(static_cast<int>(i), AllOf(extents));
+  }
+  std::vector<Array<T>> arrays;
+  for (size_t t = 0; t < rule.tensors().size(); ++t) {
+    arrays.push_back(evaluator.array(static_cast<int>(t)));
+  }
+  return arrays;
+}
+
+}  // namespace plancast
+
+#endif  // PLANCAST_TESTS_GRAPH_EVALUATOR_H_

@@ -1,0 +1,174 @@
+// Every op, under every legal split over a 2 x 3 mesh, equals the unsplit op
+// in the prime field: shipped rules, their derived backward ops, and rules
+// made at random.
+
+#include <functional>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "graph/op_rule.h"
+#include "graph/op_split.h"
+#include "gtest/gtest.h"
+#include "tests/graph/random_rule.h"
+#include "tests/graph/split_simulator.h"
+
+namespace plancast {
+namespace {
+
+const DeviceMesh& Mesh() {
+  static const DeviceMesh* mesh = new DeviceMesh(*DeviceMesh::Create({{"a", 2}, {"b", 3}}));
+  return *mesh;
+}
+
+// Small signed integers; index tensors point anywhere a little past the range.
+std::vector<Array<Field>> DrawInputs(const OpRule& rule, const std::vector<int64_t>& extents,
+                                     std::mt19937_64& random) {
+  std::vector<Array<Field>> inputs;
+  for (int t : rule.inputs()) {
+    Array<Field> array = Array<Field>::Empty(ShapeOf(rule.tensors()[t], extents));
+    const bool index = rule.tensors()[t].dtype == DType::kInt64;
+    for (size_t e = 0; e < array.values.size(); ++e) {
+      array.values[e] = Field(static_cast<int64_t>(random() % (index ? 5 : 7)) - (index ? 0 : 3));
+      array.present[e] = true;
+    }
+    inputs.push_back(std::move(array));
+  }
+  return inputs;
+}
+
+// Sizes as small as the split allows; every other one does not divide.
+std::vector<int64_t> ExtentsFor(const OpRule& rule, const FactorSplit& split, int trial) {
+  std::vector<int64_t> extents;
+  for (size_t f = 0; f < rule.factors().size(); ++f) {
+    int64_t parts = 1;
+    for (int a : split.axes[f]) parts *= Mesh().size(a);
+    bool conditional = false;
+    for (const Statement& s : rule.statements()) {
+      for (const Condition& c : s.where) {
+        conditional |= c.left == static_cast<int>(f) || c.right == static_cast<int>(f);
+      }
+    }
+    int64_t extent = std::max<int64_t>(parts, conditional ? 4 : 2);
+    if (parts > 1 && (trial + f) % 2 == 1) ++extent;
+    extents.push_back(extent);
+  }
+  return extents;
+}
+
+// Checks all assignments of the two axes to factors; returns how many.
+int CheckAllSplits(const OpRule& rule, std::mt19937_64& random) {
+  const int n = static_cast<int>(rule.factors().size());
+  int checked = 0;
+  for (int a = -1; a < n; ++a) {
+    for (int b = -1; b < n; ++b) {
+      for (ShardPattern pattern : {ShardPattern::kBlock, ShardPattern::kMirrored}) {
+        FactorSplit split = FactorSplit::None(rule);
+        split.patterns.assign(n, pattern);
+        if (a >= 0) split.axes[a].push_back(0);
+        if (b >= 0) split.axes[b].push_back(1);
+        const std::vector<int64_t> extents = ExtentsFor(rule, split, checked);
+        absl::StatusOr<OpPartition> partition = PartitionOp(rule, split, Mesh(), extents);
+        if (!partition.ok()) {
+          ADD_FAILURE() << partition.status() << "\n" << rule.DebugString();
+          return checked;
+        }
+        const std::vector<Array<Field>> whole =
+            EvaluateWhole(rule, extents, DrawInputs(rule, extents, random));
+        const std::string difference =
+            SplitSimulator<Field>(rule, Mesh(), split, extents).Compare(*partition, whole);
+        if (!difference.empty()) {
+          ADD_FAILURE() << difference << " with a on " << (a < 0 ? "-" : rule.factors()[a])
+                        << ", b on " << (b < 0 ? "-" : rule.factors()[b]) << "\n"
+                        << rule.DebugString() << "\n"
+                        << partition->DebugString(rule, Mesh());
+          return checked;
+        }
+        ++checked;
+      }
+    }
+  }
+  return checked;
+}
+
+TEST(OpOracleTest, ShippedOpsAndTheirBackwards) {
+  std::mt19937_64 random(20240501);
+  int checked = 0, backwards = 0;
+  for (const std::string& name : RuleNames()) {
+    const OpRule& rule = **FindRule(name);
+    checked += CheckAllSplits(rule, random);
+    // By everything at once, and by each input alone.
+    const std::vector<std::string> inputs = DifferentiableInputs(rule);
+    std::vector<std::vector<std::string>> choices = {inputs};
+    for (const std::string& input : inputs) choices.push_back({input});
+    for (const std::vector<std::string>& wrt : choices) {
+      absl::StatusOr<OpRule> backward = Differentiate(rule, wrt);
+      if (!backward.ok()) continue;  // e.g. by the tables of rotary, or optimizers
+      checked += CheckAllSplits(*backward, random);
+      ++backwards;
+    }
+    if (HasFailure()) return;
+  }
+  std::cout << checked << " splits of " << RuleNames().size() << " ops and " << backwards
+            << " backward ops\n";
+  EXPECT_GT(backwards, 60);
+}
+
+TEST(OpOracleTest, RandomOps) {
+  const uint64_t seed = std::random_device()();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937_64 random(seed);
+  RandomRules rules(seed, /*smooth=*/false);
+  for (int i = 0; i < 150 && !HasFailure(); ++i) {
+    const OpRule rule = rules.Next();
+    CheckAllSplits(rule, random);
+    absl::StatusOr<OpRule> again = OpRule::Parse(rule.DebugString());
+    ASSERT_TRUE(again.ok()) << again.status() << "\n" << rule.DebugString();
+    EXPECT_EQ(again->DebugString(), rule.DebugString());
+    absl::StatusOr<OpRule> backward = Differentiate(rule, DifferentiableInputs(rule));
+    if (backward.ok()) CheckAllSplits(*backward, random);
+  }
+}
+
+// The oracle itself: a partition that owes too little, or claims too much, is
+// told from a right one.
+TEST(OpOracleTest, NoticesWrongPartitions) {
+  std::mt19937_64 random(7);
+  auto compare = [&](const std::string& name, const std::string& factor,
+                     const std::function<void(const OpRule&, OpPartition*)>& spoil) {
+    const OpRule& rule = **FindRule(name);
+    FactorSplit split = FactorSplit::None(rule);
+    split.axes[*rule.FindFactor(factor)] = {1};
+    const std::vector<int64_t> extents(rule.factors().size(), 3);
+    OpPartition partition = *PartitionOp(rule, split, Mesh(), extents);
+    spoil(rule, &partition);
+    return SplitSimulator<Field>(rule, Mesh(), split, extents)
+        .Compare(partition, EvaluateWhole(rule, extents, DrawInputs(rule, extents, random)));
+  };
+  auto nothing = [](const OpRule&, OpPartition*) {};
+  auto no_reductions = [](const OpRule&, OpPartition* p) { p->reductions.clear(); };
+  for (const char* name : {"attention", "layer_norm", "softmax", "cross_entropy"}) {
+    const char* factor = std::string(name) == "layer_norm"      ? "h"
+                         : std::string(name) == "cross_entropy" ? "v"
+                                                                : "t";
+    EXPECT_EQ(compare(name, factor, nothing), "") << name;
+    EXPECT_NE(compare(name, factor, no_reductions), "") << name;
+  }
+  EXPECT_NE(compare("attention", "t",
+                    [](const OpRule&, OpPartition* p) { p->reductions[0].online_softmax = false; }),
+            "");
+  EXPECT_NE(compare("linear", "k",
+                    [](const OpRule& rule, OpPartition* p) {
+                      p->tensors[rule.outputs()[0]].placements[1] = Placement::Replicate();
+                    }),
+            "");
+  EXPECT_NE(compare("linear", "k",
+                    [](const OpRule& rule, OpPartition* p) {
+                      p->tensors[rule.inputs()[0]].placements[1] = Placement::Shard(0);
+                    }),
+            "");
+}
+
+}  // namespace
+}  // namespace plancast

@@ -1,0 +1,171 @@
+#ifndef PLANCAST_TESTS_GRAPH_RANDOM_RULE_H_
+#define PLANCAST_TESTS_GRAPH_RANDOM_RULE_H_
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/op_rule.h"
+
+namespace plancast {
+
+// Makes op rules at random: up to four factors, up to five statements over
+// inputs and earlier results, conditions, indicators, sometimes an online
+// softmax. Everything is saved, so every rule is differentiable.
+class RandomRules {
+ public:
+  explicit RandomRules(uint64_t seed, bool smooth) : random_(seed), smooth_(smooth) {}
+
+  OpRule Next() {
+    while (true) {
+      absl::StatusOr<OpRule> rule = Draw();
+      if (rule.ok()) return *std::move(rule);
+    }
+  }
+
+ private:
+  int Below(int n) { return static_cast<int>(random_() % n); }
+
+  std::vector<int> SomeFactors(int least) {
+    std::vector<int> factors;
+    while (static_cast<int>(factors.size()) < least) {
+      factors.clear();
+      for (int f = 0; f < num_factors_; ++f) {
+        if (Below(2)) factors.push_back(f);
+      }
+    }
+    std::shuffle(factors.begin(), factors.end(), random_);
+    return factors;
+  }
+
+  Expr Leaf() {
+    switch (Below(8)) {
+      case 0: return Expr::Number(Below(5) - 2);
+      case 1: return Expr::Attribute("alpha");
+      case 2: return Expr::Size(Below(num_factors_));
+      case 3: return Expr::FactorsEqual(Below(num_factors_), Below(num_factors_));
+      default: return Expr::Element(Below(static_cast<int>(tensors_.size())));
+    }
+  }
+  Expr Draw(int depth) {
+    if (depth == 0) return Leaf();
+    switch (Below(9)) {
+      case 0: return Expr::Binary(ExprKind::kSum, Draw(depth - 1), Draw(depth - 1));
+      case 1: return Expr::Binary(ExprKind::kDifference, Draw(depth - 1), Draw(depth - 1));
+      case 2: return Expr::Negate(Draw(depth - 1));
+      case 3: {
+        // Safe to divide by: 3 + x * x.
+        const Expr x = Draw(depth - 1);
+        return Expr::Binary(ExprKind::kQuotient, Draw(depth - 1),
+                            Expr::Binary(ExprKind::kSum, Expr::Number(3),
+                                         Expr::Binary(ExprKind::kProduct, x, x)));
+      }
+      case 4: {
+        const Function smooth[] = {Function::kTanh, Function::kSigmoid, Function::kSin,
+                                   Function::kCos, Function::kErf};
+        return Expr::Apply(smooth[Below(5)], Draw(depth - 1));
+      }
+      default: return Expr::Binary(ExprKind::kProduct, Draw(depth - 1), Draw(depth - 1));
+    }
+  }
+
+  absl::StatusOr<OpRule> Draw() {
+    num_factors_ = 2 + Below(3);
+    tensors_.clear();
+    std::vector<std::string> factors;
+    for (int f = 0; f < num_factors_; ++f) factors.push_back(std::string(1, "ijkl"[f]));
+    std::vector<int> inputs, outputs, saves;
+    for (int t = 0; t < 2 + Below(2); ++t) {
+      tensors_.push_back({absl::StrCat("x", t), RuleTensor::Role::kInput, false,
+                          DType::kCompute, SomeFactors(1)});
+      inputs.push_back(t);
+    }
+    std::vector<Statement> statements;
+    const int count = 1 + Below(5);
+    const bool fused = !smooth_ && Below(2);
+    if (fused) AddOnlineSoftmax(&statements);
+    for (int i = 0; i < count; ++i) {
+      Statement s;
+      s.value = Draw(1 + Below(3));
+      const int kind = Below(smooth_ ? 4 : 5);
+      s.combine = kind <= 1 ? Combine::kSum : kind <= 3 ? Combine::kAssign : Combine::kMax;
+      std::vector<int> box;
+      VisitExpr(s.value, [&](const Expr& e) {
+        if (e.kind() == ExprKind::kIndicator) {
+          box.push_back(e.factor());
+          box.push_back(e.other_factor());
+        }
+        if (e.kind() != ExprKind::kElement) return;
+        const std::vector<int>& dims = tensors_[e.tensor()].factors;
+        box.insert(box.end(), dims.begin(), dims.end());
+      });
+      std::sort(box.begin(), box.end());
+      box.erase(std::unique(box.begin(), box.end()), box.end());
+      std::vector<int> dims;
+      for (int f : box) {
+        if (s.combine == Combine::kAssign || Below(2)) dims.push_back(f);
+      }
+      if (box.size() >= 2 && Below(4) == 0) {
+        Condition c;
+        c.left = box[Below(static_cast<int>(box.size()))];
+        c.right = box[Below(static_cast<int>(box.size()))];
+        c.relation = static_cast<Condition::Relation>(Below(3));
+        c.offset = Below(3) - 1;
+        s.where.push_back(c);
+      }
+      s.target = static_cast<int>(tensors_.size());
+      tensors_.push_back({absl::StrCat("u", i), RuleTensor::Role::kIntermediate, false,
+                          DType::kCompute, dims});
+      statements.push_back(std::move(s));
+    }
+    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
+      RuleTensor& tensor = tensors_[t];
+      const bool last = t + 1 == static_cast<int>(tensors_.size());
+      if (tensor.role == RuleTensor::Role::kIntermediate && (last || Below(3) == 0)) {
+        tensor.role = RuleTensor::Role::kOutput;
+        outputs.push_back(t);
+      }
+      if (tensor.role == RuleTensor::Role::kInput || Below(2)) saves.push_back(t);
+    }
+    return OpRule::Create("drawn", factors, tensors_, inputs, outputs, statements, saves,
+                          fused ? "attention" : "");
+  }
+
+  // m max= x0; p = exp(x0 - m); z += p * x1
+  void AddOnlineSoftmax(std::vector<Statement>* statements) {
+    std::vector<int> rest = tensors_[0].factors;
+    rest.pop_back();
+    const int m = AddTensor("m", rest), p = AddTensor("p", tensors_[0].factors),
+              z = AddTensor("z", rest);
+    Statement s;
+    s.target = m;
+    s.combine = Combine::kMax;
+    s.value = Expr::Element(0);
+    statements->push_back(s);
+    s.target = p;
+    s.combine = Combine::kAssign;
+    s.value = Expr::Apply(Function::kExp, Expr::Binary(ExprKind::kDifference, Expr::Element(0),
+                                                       Expr::Element(m)));
+    statements->push_back(s);
+    s.target = z;
+    s.combine = Combine::kSum;
+    s.value = Expr::Element(p);
+    statements->push_back(s);
+  }
+  int AddTensor(absl::string_view name, std::vector<int> dims) {
+    tensors_.push_back({std::string(name), RuleTensor::Role::kIntermediate, false,
+                        DType::kCompute, std::move(dims)});
+    return static_cast<int>(tensors_.size()) - 1;
+  }
+
+  std::mt19937_64 random_;
+  const bool smooth_;  // no max, nothing that breaks a finite difference
+  int num_factors_ = 0;
+  std::vector<RuleTensor> tensors_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_TESTS_GRAPH_RANDOM_RULE_H_
