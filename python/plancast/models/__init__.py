@@ -1,0 +1,1 @@
+"""Descriptions of models: shipped presets and Hugging Face configurations."""

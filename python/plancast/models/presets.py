@@ -1,0 +1,48 @@
+"""The shipped models, read from presets.yaml."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from plancast.errors import InputError
+
+
+@cache
+def _catalogue() -> dict[str, dict[str, Any]]:
+    import yaml
+
+    text = Path(__file__).with_name("presets.yaml").read_text(encoding="utf-8")
+    document = yaml.safe_load(text)
+    families: dict[str, dict[str, Any]] = document["families"]
+    catalogue = {}
+    for name, model in document["models"].items():
+        own = {key: value for key, value in model.items() if key != "family"}
+        catalogue[name] = {"name": name, **families[model["family"]], **own}
+    return catalogue
+
+
+def names() -> list[str]:
+    """The names of all presets, by family and size.
+
+    >>> "llama3-70b" in names()
+    True
+    """
+    return list(_catalogue())
+
+
+def config(name: str) -> dict[str, Any]:
+    """The fields of a preset, as `Model.from_config` takes them.
+
+    >>> config("llama3-8b")["kv_heads"]
+    8
+    """
+    catalogue = _catalogue()
+    if name in catalogue:
+        return dict(catalogue[name])
+    near = difflib.get_close_matches(name.lower().replace("_", "-"), catalogue, n=1)
+    hint = f" Did you mean `{near[0]}`?" if near else ""
+    known = ", ".join(f"`{known}`" for known in catalogue)
+    raise InputError(f"no model preset `{name}`; there are {known}.{hint}")
