@@ -91,6 +91,9 @@ class Machine {
     int64_t nics_per_host = 1;
     double nic_bytes_per_s = 0;    // per NIC and direction
     double nic_latency_s = 0;
+    // Interfaces of a host over which the rings of all groups with several
+    // members there run together; 0: over all next to the members.
+    int64_t ring_nics = 0;
     std::string fabric = "infiniband";
     int64_t hosts_per_pod = 0;     // 0: one pod
     double oversubscription = 1.0; // pod uplink = pod NIC bandwidth / this

@@ -136,6 +136,7 @@ absl::Status CheckMachineSpec(const Machine::Spec& spec) {
   RETURN_IF_ERROR(
       CheckFigure("nic_gbit_per_s", spec.nic_bytes_per_s, 1.25e8, kMaxRate, !networked));
   RETURN_IF_ERROR(CheckFigure("nic_latency_us", spec.nic_latency_s, 1e-6, kMaxSeconds, true));
+  RETURN_IF_ERROR(CheckCount("ring_nics", spec.ring_nics, 0, kMaxGpusPerHost));
   RETURN_IF_ERROR(CheckName("fabric", spec.fabric, kFabrics));
   RETURN_IF_ERROR(CheckCount("hosts_per_pod", spec.hosts_per_pod, 0, kMaxHosts));
   if (spec.hosts_per_pod % spec.hosts_per_domain != 0) {

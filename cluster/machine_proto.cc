@@ -142,6 +142,7 @@ absl::StatusOr<Machine> MachineFromProto(const proto::Machine& given) {
       kGB * (proto.has_pcie_gb_per_s() || !pcie ? proto.pcie_gb_per_s() : pcie->gb_per_s());
   if (proto.has_nics_per_host()) spec.nics_per_host = proto.nics_per_host();
   spec.nic_bytes_per_s = kGbit * proto.nic_gbit_per_s();
+  spec.ring_nics = proto.ring_nics();
   if (proto.has_fabric()) spec.fabric = proto.fabric();
   const proto::LinkType* fabric = FindFabricType(spec.fabric);
   spec.nic_latency_s =
@@ -173,6 +174,7 @@ proto::Machine MachineToProto(const Machine& machine) {
   proto.set_nics_per_host(spec.nics_per_host);
   proto.set_nic_gbit_per_s(InUnits(spec.nic_bytes_per_s, kGbit));
   proto.set_nic_latency_us(InUnits(spec.nic_latency_s, kMicro));
+  proto.set_ring_nics(spec.ring_nics);
   proto.set_fabric(spec.fabric);
   proto.set_hosts_per_pod(spec.hosts_per_pod);
   proto.set_oversubscription(spec.oversubscription);

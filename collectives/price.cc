@@ -11,6 +11,16 @@ const LinkClass* ClassOf(const Machine& machine, int index) {
   return index < 0 ? nullptr : &machine.link_classes()[index];
 }
 
+// Where the rings of all groups leave a host by the same few interfaces, each
+// group's share of its interfaces counts as that of all the host's.
+double Crowding(const LinkCosts& links, const GroupShape& shape, Algorithm algorithm) {
+  const int64_t used = links.machine.spec().ring_nics;
+  const bool chooses = algorithm != Algorithm::kPairwise && algorithm != Algorithm::kDirect;
+  const int64_t all = links.nic->instances_per_block;
+  if (used == 0 || used >= all || shape.per_node == 1 || !chooses) return 1;
+  return static_cast<double>(all) / static_cast<double>(used);
+}
+
 }  // namespace
 
 LinkCosts::LinkCosts(const Machine& machine, const ProtocolCosts& costs)
@@ -66,7 +76,8 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
   }
   if (network != nullptr) {
     hops += traffic.network_hops * (links.nic->latency_s + network->hop_s);
-    add(traffic.nic / network->efficiency, *links.nic, priced.nic);
+    add(traffic.nic * Crowding(links, shape, traffic.algorithm) / network->efficiency, *links.nic,
+        priced.nic);
     slowest = std::max(slowest, traffic.nic_flow / network->efficiency / bandwidth_scale /
                                     links.nic->bytes_per_s);
     if (shape.pods > 1 && links.spine != nullptr) {

@@ -71,6 +71,28 @@ TEST(PriceTest, RingOverHostsIsBoundByItsInterfaces) {
               6 * 5e-6 + 1.5e9 / 10e9, 1e-12);
 }
 
+TEST(PriceTest, AllRingsOverOneInterface) {
+  // Two groups of 2 members per host, each next to both interfaces: together
+  // they get one.
+  Machine::Spec spec = ToyMachine(2).spec();
+  spec.ring_nics = 1;
+  ASSERT_OK_AND_ASSIGN(const Machine machine, Machine::Create(spec));
+  const GroupPattern group = {0, {{4, 2}}};
+  ASSERT_OK_AND_ASSIGN(const GroupShape shape, ShapeOf(machine, group));
+  EXPECT_EQ(shape.nics, 2);
+  const ProtocolCosts costs = ToyCosts(kIdeal);
+  const auto priced =
+      Price(LinkCosts(machine, costs), shape, *RingTraffic(shape, CollectiveKind::kAllReduce),
+            Protocol::kSimple, CollectiveKind::kAllReduce, 1'000'000'000, 1);
+  ASSERT_TRUE(priced);
+  EXPECT_DOUBLE_EQ(priced->nic, 1.5);            // on either interface, by both groups
+  EXPECT_NEAR(priced->rate_cap, 10e9 / 1.5, 1);  // alone: one interface
+  // One member per host has an interface of its own.
+  EXPECT_NEAR(TimeOf(machine, costs, Algorithm::kRing, {0, {{2, 4}}}, CollectiveKind::kAllReduce,
+                     1'000'000'000),
+              2 * 5e-6 + 1e9 / 10e9, 1e-12);
+}
+
 TEST(PriceTest, TreeOverHosts) {
   // Chains of 4 up and down: 6 hops; 2 log2(4) between hosts; an inner host
   // sends the buffer twice.

@@ -1,0 +1,226 @@
+"""How long a collective takes, and the least squares that find its coefficients.
+
+The formulas are those of collectives/price.cc (docs/collectives.md). Times are microseconds,
+rates bytes per microsecond.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+# Bandwidth of one device or interface (GB/s = 1e3 bytes/us) and latency of one hop, as in
+# cluster/data/links.textproto and machines.textproto.
+LINKS = {
+    "nvlink3": (300e3, 0.6),
+    "nvlink4": (450e3, 0.6),
+    "nvlink5": (900e3, 0.6),
+    "pcie3": (16e3, 1.0),
+    "pcie4": (32e3, 1.0),
+}
+NDR_INTERFACE = (50e3, 2.7)
+GPUS_PER_SWITCH = {"pcie4": 2}  # of boxes with a host bridge
+
+
+@dataclass
+class Row:
+    link: str
+    kind: str
+    members: int
+    bytes: float
+    time: float
+    nvls: bool = False  # the record may have used reductions in the switches
+    nodes: int = 1
+
+
+@dataclass
+class Cost:
+    """One entry of proto/collective_cost.proto, in the making."""
+
+    link: str
+    algorithm: str
+    protocol: str
+    kinds: tuple[str, ...]
+    base: float
+    hop: float
+    fill: float
+    efficiency: float
+    local: float = 0.0
+    bridge: float = 0.0  # efficiency of a host bridge, 0 without one
+    sigma: float = 0.0
+    records: int = 0
+    source: str = ""
+    fixed: tuple[str, ...] = field(default=())  # parameters that are not fitted
+
+
+# ---------------------------------------------------------------- the formulas
+
+
+def flow(kind: str, n: float) -> tuple[float, float]:
+    """Bytes each member sends per byte of the buffer, and hops."""
+    if kind == "all_reduce":
+        return 2 * (n - 1) / n, 2 * (n - 1)
+    if kind in ("all_gather", "reduce_scatter", "all_to_all"):
+        return (n - 1) / n, n - 1
+    raise ValueError(kind)
+
+
+def node_time(cost: Cost, row: Row) -> float:
+    """Over one node: collectives/price.cc with `nodes == 1`."""
+    bandwidth, latency = LINKS[row.link]
+    port, hops = flow(row.kind, row.members)
+    bridge = 0.0
+    if cost.algorithm == "nvls":
+        port, hops = (row.members + 1) / row.members, 2
+    elif row.members > GPUS_PER_SWITCH.get(row.link, row.members):
+        switches = math.ceil(row.members / GPUS_PER_SWITCH[row.link])
+        bridge = port * switches
+        if row.kind == "all_to_all":
+            bridge = row.members - row.members / switches
+    slowest = (port + cost.local) / cost.efficiency / bandwidth
+    if bridge:
+        slowest = max(slowest, bridge / cost.bridge / bandwidth)
+    latencies = hops * (latency + cost.hop)
+    transfer = row.bytes * slowest
+    return cost.base + latencies + cost.fill * math.sqrt(latencies * transfer) + transfer
+
+
+def network_time(cost: Cost, row: Row, node: dict[tuple[str, str], Cost]) -> float:
+    """All-reduce over several hosts of 8 devices and 8 interfaces."""
+    interface, interface_latency = NDR_INTERFACE
+    bandwidth, latency = LINKS[row.link]
+    k, hosts = row.members / row.nodes, row.nodes
+    if cost.algorithm == "ring":
+        port, _ = flow("all_reduce", row.members)
+        nic, network_hops = port / k, 2 * (hosts - 1)
+        node_hops: float = 2 * (row.members - 1) - network_hops
+        port *= (k - 1) / k
+    else:
+        nic = {2: 1.0, 3: 1.5}.get(hosts, 2.0) / k
+        network_hops = 2 * math.ceil(math.log2(hosts))
+        port, node_hops = 2 * (k - 1) / k, 2 * (k - 1)
+        if cost.algorithm == "nvls-tree":
+            port, node_hops = (k + 1) / k, 2
+    inside = node["nvls" if cost.algorithm == "nvls-tree" else "ring", cost.protocol]
+    slowest = max(
+        (port + inside.local) / inside.efficiency / bandwidth, nic / cost.efficiency / interface
+    )
+    latencies = node_hops * (latency + inside.hop) + network_hops * (interface_latency + cost.hop)
+    transfer = row.bytes * slowest
+    return cost.base + latencies + cost.fill * math.sqrt(latencies * transfer) + transfer
+
+
+# ------------------------------------------------------------------ the fitting
+
+BOUNDS = {
+    "base": (0.5, 40.0),
+    "hop": (0.01, 40.0),
+    "fill": (0.02, 4.0),
+    "efficiency": (0.05, 1.0),
+    "local": (1e-3, 1.5),
+    "bridge": (0.02, 1.0),
+}
+
+
+def fit(
+    costs: list[Cost],
+    rows: list[Row],
+    time_of: Callable[[Cost, Row], float],
+    candidates: Callable[[Row], Iterable[int]],
+    shared: Iterable[tuple[str, tuple[int, ...]]] = (),
+    steps: int = 60,
+) -> None:
+    """Least squares of robust log errors by Levenberg-Marquardt, in place.
+
+    `candidates` gives the costs among which the library chose for a row; `shared` names
+    parameters that several costs have in common.
+    """
+    slots: list[tuple[str, tuple[int, ...]]] = []
+    for name, owners in shared:
+        slots.append((name, tuple(owners)))
+    taken = {(name, i) for name, owners in slots for i in owners}
+    for i, cost in enumerate(costs):
+        for name in BOUNDS:
+            if name in cost.fixed or (name, i) in taken or getattr(cost, name) == 0:
+                continue
+            slots.append((name, (i,)))
+
+    def put(x: np.ndarray) -> None:
+        for value, (name, owners) in zip(x, slots, strict=True):
+            low, high = BOUNDS[name]
+            for i in owners:
+                setattr(costs[i], name, low + (high - low) / (1 + math.exp(-value)))
+
+    def get() -> np.ndarray:
+        x = []
+        for name, owners in slots:
+            low, high = BOUNDS[name]
+            share = (getattr(costs[owners[0]], name) - low) / (high - low)
+            share = min(max(share, 1e-4), 1 - 1e-4)
+            x.append(math.log(share / (1 - share)))
+        return np.array(x)
+
+    def residuals(x: np.ndarray) -> np.ndarray:
+        put(x)
+        out = []
+        for row in rows:
+            # A soft minimum lets every candidate feel the rows near its borders.
+            times = [time_of(costs[i], row) for i in candidates(row)]
+            soft = sum(t**-12 for t in times) ** (-1 / 12)
+            out.append(math.log(soft / row.time))
+        return np.array(out)
+
+    x, damping = get(), 1e-2
+    start = x.copy()
+
+    def loss(x: np.ndarray, r: np.ndarray) -> float:
+        # Huber, and a weak pull to the start for what the rows do not tell.
+        a = np.abs(r)
+        return float(
+            np.where(a < 0.1, r * r, 0.2 * a - 0.01).sum() + 1e-3 * ((x - start) ** 2).sum()
+        )
+
+    r = residuals(x)
+    best = loss(x, r)
+    for _ in range(steps):
+        jacobian = np.empty((len(r), len(x)))
+        for j in range(len(x)):
+            moved = x.copy()
+            moved[j] += 1e-4
+            jacobian[:, j] = (residuals(moved) - r) / 1e-4
+        weight = np.minimum(1, 0.1 / np.maximum(np.abs(r), 1e-9))
+        gradient = jacobian.T @ (weight * r) + 1e-3 * (x - start)
+        normal = jacobian.T @ (weight[:, None] * jacobian) + 1e-3 * np.eye(len(x))
+        for _ in range(12):
+            step = np.linalg.solve(normal + damping * np.diag(np.diag(normal) + 1e-6), -gradient)
+            tried = x + np.clip(step, -2, 2)
+            r_tried = residuals(tried)
+            if loss(tried, r_tried) < best:
+                break
+            damping *= 4
+        else:
+            break
+        gain = best - loss(tried, r_tried)
+        x, r, best = tried, r_tried, loss(tried, r_tried)
+        damping = max(damping / 8, 1e-6)
+        if gain < 1e-6 * best:
+            break
+    put(x)
+    for cost in costs:
+        cost.records = len(rows)
+    errors = np.array([predicted(costs, row, time_of, candidates) / row.time - 1 for row in rows])
+    spread = float(np.sqrt(np.mean(np.minimum(np.abs(errors), 0.5) ** 2)))
+    for cost in costs:
+        cost.sigma = spread
+
+
+def predicted(
+    costs: list[Cost],
+    row: Row,
+    time_of: Callable[[Cost, Row], float],
+    candidates: Callable[[Row], Iterable[int]],
+) -> float:
+    return min(time_of(costs[i], row) for i in candidates(row))
