@@ -21,7 +21,7 @@ absl::StatusOr<TransformerConfig> Completed(TransformerConfig config) {
                            Size{"heads", config.heads, 100'000},
                            Size{"kv_heads", config.kv_heads, 100'000, true},
                            Size{"head_dim", config.head_dim, 1'000'000, true},
-                           Size{"ffn", config.ffn, 10'000'000},
+                           Size{"ffn", config.ffn, 10'000'000, true},
                            Size{"vocab", config.vocab, 100'000'000},
                            Size{"seq", config.seq, 100'000'000},
                            Size{"max_positions", config.max_positions, 100'000'000, true},
@@ -35,6 +35,11 @@ absl::StatusOr<TransformerConfig> Completed(TransformerConfig config) {
                                                      "; it must be from 1 to ", size.high, "."));
     }
   }
+  if (config.gated() && config.mlp_bias) {
+    return absl::UnimplementedError(
+        "not supported yet: biases in a gated feed-forward layer. Leave `mlp_bias` out.");
+  }
+  if (config.ffn == 0) config.ffn = 4 * config.hidden;
   if (config.kv_heads == 0) config.kv_heads = config.heads;
   if (config.heads % config.kv_heads != 0) {
     return absl::InvalidArgumentError(absl::StrCat("the ", config.heads,

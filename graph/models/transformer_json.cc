@@ -69,9 +69,10 @@ absl::StatusOr<TransformerConfig> ParseTransformerConfig(absl::string_view json,
   ASSIGN_OR_RETURN(c.position, Find(kPosition, p.position(), "position"), _ << what);
   c.max_positions = p.max_positions();
   c.tied_embeddings = p.tied_embeddings();
-  c.qkv_bias = p.qkv_bias();
-  c.out_bias = p.out_bias();
-  c.mlp_bias = p.mlp_bias();
+  const bool biases = c.norm == Norm::kLayerNorm && !c.gated();
+  c.qkv_bias = p.has_qkv_bias() ? p.qkv_bias() : biases;
+  c.out_bias = p.has_out_bias() ? p.out_bias() : biases;
+  c.mlp_bias = p.has_mlp_bias() ? p.mlp_bias() : biases;
   c.head_bias = p.head_bias();
   c.parallel_residual = p.parallel_residual();
   c.qk_norm = p.qk_norm();

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from plancast.errors import InputError
+from plancast.models.fields import did_you_mean
 
 
 @cache
@@ -42,7 +42,6 @@ def config(name: str) -> dict[str, Any]:
     catalogue = _catalogue()
     if name in catalogue:
         return dict(catalogue[name])
-    near = difflib.get_close_matches(name.lower().replace("_", "-"), catalogue, n=1)
-    hint = f" Did you mean `{near[0]}`?" if near else ""
+    hint = did_you_mean(name.replace("_", "-"), list(catalogue))
     known = ", ".join(f"`{known}`" for known in catalogue)
     raise InputError(f"no model preset `{name}`; there are {known}.{hint}")

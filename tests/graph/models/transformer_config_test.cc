@@ -37,6 +37,25 @@ TEST(TransformerConfigTest, OnlyLearnedPositionsHaveATable) {
   EXPECT_EQ(Completed(config)->max_positions, 0);
 }
 
+TEST(TransformerConfigTest, TheFeedForwardIsFourTimesAsWide) {
+  TransformerConfig config = Small();
+  config.ffn = 0;
+  EXPECT_EQ(Completed(config)->ffn, 256);
+}
+
+TEST(TransformerConfigTest, BiasesAreThoseOfTheFamilyUnlessSaid) {
+  const std::string sizes = "\"layers\": 2, \"hidden\": 64, \"heads\": 4, \"vocab\": 9, \"seq\": 8";
+  const auto parse = [&](const std::string& more) {
+    return *ParseTransformerConfig("{" + sizes + more + "}", "config");
+  };
+  EXPECT_TRUE(parse("").qkv_bias);
+  EXPECT_TRUE(parse("").mlp_bias);
+  EXPECT_FALSE(parse(", \"mlp_bias\": false").mlp_bias);
+  EXPECT_FALSE(parse(", \"norm\": \"rmsnorm\"").out_bias);
+  EXPECT_FALSE(parse(", \"mlp\": \"swiglu\"").qkv_bias);
+  EXPECT_TRUE(parse(", \"mlp\": \"swiglu\", \"qkv_bias\": true").qkv_bias);
+}
+
 TEST(TransformerConfigTest, NamesWhatIsWrong) {
   const auto code = absl::StatusCode::kInvalidArgument;
   TransformerConfig c = Small();
@@ -55,6 +74,10 @@ TEST(TransformerConfigTest, NamesWhatIsWrong) {
   c = Small();
   c.max_positions = 16;
   EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("Choose seq=16 or less")));
+  c = Small();
+  c.mlp = Mlp::kGeglu;
+  c.mlp_bias = true;
+  EXPECT_THAT(Completed(c), StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("mlp_bias")));
   c = Small();
   c.post_norm = c.parallel_residual = true;
   EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("cannot have both")));
