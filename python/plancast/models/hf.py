@@ -76,7 +76,8 @@ def _model_type(values: Mapping[str, Any], fields: Fields) -> str:
     if said not in _READERS:
         hint = did_you_mean(said, architectures())
         raise InputError(
-            f"{fields.what}: architecture `{said}` is not known; the known ones are {_known()}.{hint}"
+            f"{fields.what}: architecture `{said}` is not known; "
+            f"the known ones are {_known()}.{hint}"
         )
     return said
 
