@@ -30,9 +30,9 @@ LinkClass PerDevice(LinkKind kind, Level reaches, double bytes_per_s, double lat
 // interfaces of one device work as one.
 LinkClass Nics(const Machine::Spec& spec) {
   const int64_t instances = std::min(spec.nics_per_host, spec.gpus_per_host);
-  LinkClass link = PerDevice(
-      LinkKind::kNic, spec.hosts_per_pod > 0 ? Level::kPod : Level::kCluster,
-      spec.nic_bytes_per_s * spec.nics_per_host / instances, spec.nic_latency_s, spec);
+  LinkClass link =
+      PerDevice(LinkKind::kNic, spec.hosts_per_pod > 0 ? Level::kPod : Level::kCluster,
+                spec.nic_bytes_per_s * spec.nics_per_host / instances, spec.nic_latency_s, spec);
   link.instances_per_block = instances;
   return link;
 }
@@ -95,15 +95,14 @@ Machine::Machine(Spec spec) : spec_(std::move(spec)) {
   }
   if (spec_.intra_bytes_per_s > 0) {
     intra_class_ = static_cast<int>(link_classes_.size());
-    link_classes_.push_back(
-        PerDevice(intra, spec_.hosts_per_domain > 1 ? Level::kDomain : Level::kHost,
-                  spec_.intra_bytes_per_s, spec_.intra_latency_s, spec_));
+    link_classes_.push_back(PerDevice(intra,
+                                      spec_.hosts_per_domain > 1 ? Level::kDomain : Level::kHost,
+                                      spec_.intra_bytes_per_s, spec_.intra_latency_s, spec_));
   }
   if (spec_.topology == "host-bridge" && spec_.gpus_per_switch < spec_.gpus_per_host) {
     LinkClass bridge = PerDevice(
         LinkKind::kHostBridge, Level::kHost,
-        spec_.host_bridge_bytes_per_s > 0 ? spec_.host_bridge_bytes_per_s
-                                          : spec_.intra_bytes_per_s,
+        spec_.host_bridge_bytes_per_s > 0 ? spec_.host_bridge_bytes_per_s : spec_.intra_bytes_per_s,
         spec_.intra_latency_s, spec_);
     bridge.instances_per_block = 1;
     link_classes_.push_back(std::move(bridge));
@@ -131,8 +130,7 @@ int64_t Machine::LinkInstance(int link_class, int64_t device) const {
 
 int64_t Machine::NumLinkInstances(int link_class) const {
   const LinkClass& link = link_classes_[link_class];
-  const int64_t blocks =
-      (num_devices() + link.devices_per_block - 1) / link.devices_per_block;
+  const int64_t blocks = (num_devices() + link.devices_per_block - 1) / link.devices_per_block;
   return blocks * link.instances_per_block;
 }
 
@@ -176,15 +174,15 @@ absl::Status Machine::Verify() const {
   if (absl::Status status = CheckMachineSpec(spec_); !status.ok()) return status;
   for (const LinkOverride& o : spec_.link_overrides) {
     if (o.link_class < 0 || o.link_class >= static_cast<int>(link_classes_.size())) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a link override names link class ", o.link_class, "; the machine has ",
-          link_classes_.size(), ", counted from 0."));
+      return absl::InvalidArgumentError(absl::StrCat("a link override names link class ",
+                                                     o.link_class, "; the machine has ",
+                                                     link_classes_.size(), ", counted from 0."));
     }
     const int64_t count = NumLinkInstances(o.link_class);
     if (o.instance < 0 || o.instance >= count) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a link override names `", link_classes_[o.link_class].name, "` ", o.instance,
-          "; the machine has ", count, " of them, counted from 0."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("a link override names `", link_classes_[o.link_class].name, "` ",
+                       o.instance, "; the machine has ", count, " of them, counted from 0."));
     }
   }
   return absl::OkStatus();

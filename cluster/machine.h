@@ -16,14 +16,14 @@ namespace plancast {
 struct DeviceType {
   std::string name;  // as in kernels/hardware.csv, e.g. `H100-SXM-80GB`
   int sms = 0;
-  double memory_bytes = 0;            // capacity in bytes (GB figures times 2^30)
+  double memory_bytes = 0;  // capacity in bytes (GB figures times 2^30)
   double memory_bytes_per_s = 0;
   double l2_bytes = 0;
   double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0, fp8_flops = 0,
          fp4_flops = 0;
   double boost_mhz = 0;
   double tdp_watts = 0;
-  double usd_per_hour = 0;            // 0: unknown
+  double usd_per_hour = 0;  // 0: unknown
   // Another catalogue entry of the same chip, whose kernels run alike; or "".
   std::string like;
   std::string source;
@@ -49,8 +49,8 @@ struct LinkClass {
   // leads from a device to its host's memory; no message between devices
   // crosses it.
   Level reaches = Level::kHost;
-  double bytes_per_s = 0;        // per instance and direction
-  double latency_s = 0;          // one traversal
+  double bytes_per_s = 0;  // per instance and direction
+  double latency_s = 0;    // one traversal
   bool duplex = true;
   int64_t devices_per_block = 1;
   int64_t instances_per_block = 1;
@@ -89,16 +89,16 @@ class Machine {
     int64_t gpus_per_switch = 2;
     double host_bridge_bytes_per_s = 0;  // 0: as pcie_bytes_per_s
     int64_t nics_per_host = 1;
-    double nic_bytes_per_s = 0;    // per NIC and direction
+    double nic_bytes_per_s = 0;  // per NIC and direction
     double nic_latency_s = 0;
     // Interfaces of a host over which the rings of all groups with several
     // members there run together; 0: over all next to the members.
     int64_t ring_nics = 0;
     std::string fabric = "infiniband";
-    int64_t hosts_per_pod = 0;     // 0: one pod
-    double oversubscription = 1.0; // pod uplink = pod NIC bandwidth / this
+    int64_t hosts_per_pod = 0;      // 0: one pod
+    double oversubscription = 1.0;  // pod uplink = pod NIC bandwidth / this
     bool rail_optimized = true;
-    double pcie_bytes_per_s = 0;   // device to host, per direction; 0: none
+    double pcie_bytes_per_s = 0;  // device to host, per direction; 0: none
     std::string source;
     std::vector<DeviceOverride> device_overrides;
     std::vector<LinkOverride> link_overrides;
@@ -137,9 +137,7 @@ class Machine {
   // 1.0 unless overridden.
   double ComputeScale(int64_t device) const;
   double LinkScale(int link_class, int64_t instance) const;
-  bool uniform() const {
-    return spec_.device_overrides.empty() && spec_.link_overrides.empty();
-  }
+  bool uniform() const { return spec_.device_overrides.empty() && spec_.link_overrides.empty(); }
 
   absl::Status Verify() const;
   std::string DebugString() const;

@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kMaxHosts = 1'000'000;
 constexpr int64_t kMaxGpusPerHost = 1'024;
 constexpr int64_t kMaxDevices = 16'777'216;
-constexpr double kMaxRate = 1e18;      // bytes/s; FLOP/s get a thousand times that
-constexpr double kMaxSeconds = 1.0;    // of latency
+constexpr double kMaxRate = 1e18;    // bytes/s; FLOP/s get a thousand times that
+constexpr double kMaxSeconds = 1.0;  // of latency
 
 constexpr absl::string_view kTopologies[] = {"nvswitch", "cube-mesh", "nvl72", "pcie-switch",
                                              "host-bridge"};
@@ -24,9 +24,8 @@ constexpr absl::string_view kFabrics[] = {"infiniband", "roce", "efa", "ethernet
 
 absl::Status CheckCount(absl::string_view field, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("`", field, "` is ", value,
-                                                 "; it has to be between ", least, " and ", most,
-                                                 "."));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "`", field, "` is ", value, "; it has to be between ", least, " and ", most, "."));
 }
 
 // `unit` is the size of the unit that machine files use for the field.
@@ -47,27 +46,24 @@ absl::Status CheckName(absl::string_view field, absl::string_view value,
     if (name == value) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("`", field, "` is `", value,
-                                                 "`; it has to be one of ", JoinQuoted(known),
-                                                 ".", DidYouMean(value, known)));
+                                                 "`; it has to be one of ", JoinQuoted(known), ".",
+                                                 DidYouMean(value, known)));
 }
 
 absl::Status CheckDevice(const DeviceType& d) {
   RETURN_IF_ERROR(CheckCount("gpu.sms", d.sms, 0, 1'000'000));
   RETURN_IF_ERROR(CheckFigure("gpu.memory_gb", d.memory_bytes, 1073741824.0, 1e16, false));
-  RETURN_IF_ERROR(
-      CheckFigure("gpu.memory_gb_per_s", d.memory_bytes_per_s, 1e9, kMaxRate, false));
+  RETURN_IF_ERROR(CheckFigure("gpu.memory_gb_per_s", d.memory_bytes_per_s, 1e9, kMaxRate, false));
   RETURN_IF_ERROR(CheckFigure("gpu.l2_mb", d.l2_bytes, 1048576.0, 1e15, true));
   struct Rate {
     absl::string_view field;
     double flops;
   };
   double best = 0;
-  for (const Rate& rate : {Rate{"gpu.fp32_tflops", d.fp32_flops},
-                           Rate{"gpu.tf32_tflops", d.tf32_flops},
-                           Rate{"gpu.fp16_tflops", d.fp16_flops},
-                           Rate{"gpu.bf16_tflops", d.bf16_flops},
-                           Rate{"gpu.fp8_tflops", d.fp8_flops},
-                           Rate{"gpu.fp4_tflops", d.fp4_flops}}) {
+  for (const Rate& rate :
+       {Rate{"gpu.fp32_tflops", d.fp32_flops}, Rate{"gpu.tf32_tflops", d.tf32_flops},
+        Rate{"gpu.fp16_tflops", d.fp16_flops}, Rate{"gpu.bf16_tflops", d.bf16_flops},
+        Rate{"gpu.fp8_tflops", d.fp8_flops}, Rate{"gpu.fp4_tflops", d.fp4_flops}}) {
     RETURN_IF_ERROR(CheckFigure(rate.field, rate.flops, 1e12, kMaxRate * 1e3, true));
     best = std::max(best, rate.flops);
   }
@@ -114,20 +110,19 @@ absl::Status CheckOverrides(const Machine::Spec& spec) {
 absl::Status CheckMachineSpec(const Machine::Spec& spec) {
   RETURN_IF_ERROR(CheckCount("hosts", spec.hosts, 1, kMaxHosts));
   RETURN_IF_ERROR(CheckCount("gpus_per_host", spec.gpus_per_host, 1, kMaxGpusPerHost));
-  RETURN_IF_ERROR(CheckCount("hosts * gpus_per_host", spec.hosts * spec.gpus_per_host, 1,
-                             kMaxDevices));
+  RETURN_IF_ERROR(
+      CheckCount("hosts * gpus_per_host", spec.hosts * spec.gpus_per_host, 1, kMaxDevices));
   RETURN_IF_ERROR(CheckCount("hosts_per_domain", spec.hosts_per_domain, 1, kMaxHosts));
   RETURN_IF_ERROR(CheckDevice(spec.device));
   RETURN_IF_ERROR(CheckName("topology", spec.topology, kTopologies));
   RETURN_IF_ERROR(IntraLinkKind(spec.intra_link).status());
 
   const bool several = spec.gpus_per_host > 1 || spec.hosts_per_domain > 1;
-  RETURN_IF_ERROR(
-      CheckFigure("intra_gb_per_s", spec.intra_bytes_per_s, 1e9, kMaxRate, !several));
+  RETURN_IF_ERROR(CheckFigure("intra_gb_per_s", spec.intra_bytes_per_s, 1e9, kMaxRate, !several));
   RETURN_IF_ERROR(CheckFigure("intra_latency_us", spec.intra_latency_s, 1e-6, kMaxSeconds, true));
   RETURN_IF_ERROR(CheckCount("gpus_per_switch", spec.gpus_per_switch, 1, kMaxGpusPerHost));
-  RETURN_IF_ERROR(CheckFigure("host_bridge_gb_per_s", spec.host_bridge_bytes_per_s, 1e9, kMaxRate,
-                              true));
+  RETURN_IF_ERROR(
+      CheckFigure("host_bridge_gb_per_s", spec.host_bridge_bytes_per_s, 1e9, kMaxRate, true));
   RETURN_IF_ERROR(CheckFigure("pcie_gb_per_s", spec.pcie_bytes_per_s, 1e9, kMaxRate, true));
 
   const bool networked = spec.hosts > spec.hosts_per_domain;
@@ -142,7 +137,8 @@ absl::Status CheckMachineSpec(const Machine::Spec& spec) {
   if (spec.hosts_per_pod % spec.hosts_per_domain != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("`hosts_per_pod` is ", spec.hosts_per_pod, " and `hosts_per_domain` is ",
-                     spec.hosts_per_domain, "; a pod holds whole domains, so the first has to be "
+                     spec.hosts_per_domain,
+                     "; a pod holds whole domains, so the first has to be "
                      "a multiple of the second."));
   }
   RETURN_IF_ERROR(CheckFigure("oversubscription", spec.oversubscription, 1, 1e6, false));

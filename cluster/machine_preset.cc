@@ -49,8 +49,8 @@ absl::StatusOr<Machine> MachineFromPreset(absl::string_view text) {
   if (parts.size() > 2 || parts[0].empty()) return Malformed(text);
   ASSIGN_OR_RETURN(proto::Machine proto, FindMachinePreset(parts[0]));
   if (parts.size() == 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "`", text, "` does not say how many hosts. For one write `", text, ":1`."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "` does not say how many hosts. For one write `", text, ":1`."));
   }
   const std::vector<absl::string_view> counts = absl::StrSplit(parts[1], 'x');
   if (counts.size() > 2) return Malformed(text);

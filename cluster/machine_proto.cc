@@ -132,9 +132,8 @@ absl::StatusOr<Machine> MachineFromProto(const proto::Machine& given) {
   if (!proto.has_intra_gb_per_s() && intra != nullptr) {
     spec.intra_bytes_per_s = kGB * intra->gb_per_s();
   }
-  spec.intra_latency_s =
-      kMicro * (proto.has_intra_latency_us() || !intra ? proto.intra_latency_us()
-                                                       : intra->latency_us());
+  spec.intra_latency_s = kMicro * (proto.has_intra_latency_us() || !intra ? proto.intra_latency_us()
+                                                                          : intra->latency_us());
   if (proto.has_gpus_per_switch()) spec.gpus_per_switch = proto.gpus_per_switch();
   spec.host_bridge_bytes_per_s = kGB * proto.host_bridge_gb_per_s();
   const proto::LinkType* pcie = FindIntraLinkType(proto.gpu().pcie());
@@ -145,9 +144,8 @@ absl::StatusOr<Machine> MachineFromProto(const proto::Machine& given) {
   spec.ring_nics = proto.ring_nics();
   if (proto.has_fabric()) spec.fabric = proto.fabric();
   const proto::LinkType* fabric = FindFabricType(spec.fabric);
-  spec.nic_latency_s =
-      kMicro * (proto.has_nic_latency_us() || !fabric ? proto.nic_latency_us()
-                                                      : fabric->latency_us());
+  spec.nic_latency_s = kMicro * (proto.has_nic_latency_us() || !fabric ? proto.nic_latency_us()
+                                                                       : fabric->latency_us());
   spec.hosts_per_pod = proto.hosts_per_pod();
   if (proto.has_oversubscription()) spec.oversubscription = proto.oversubscription();
   if (proto.has_rail_optimized()) spec.rail_optimized = proto.rail_optimized();

@@ -17,8 +17,7 @@ absl::StatusOr<Machine> MachineFromProto(const proto::Machine& proto);
 proto::Machine MachineToProto(const Machine& machine);
 
 // `what` names the text in errors, usually its path. `gpu` may be a name.
-absl::StatusOr<Machine> MachineFromJson(absl::string_view json,
-                                        absl::string_view what = "machine");
+absl::StatusOr<Machine> MachineFromJson(absl::string_view json, absl::string_view what = "machine");
 std::string MachineToJson(const Machine& machine);
 
 }  // namespace plancast

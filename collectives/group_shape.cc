@@ -24,9 +24,9 @@ absl::Status CheckInside(const Machine& machine, const GroupPattern& group) {
     last += (dim.extent - 1) * dim.stride;
   }
   if (group.base < 0 || last >= machine.num_devices()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a group covers devices ", group.base, " to ", last, "; the machine has ",
-        machine.num_devices(), ". Use more hosts, or fewer devices in the strategy."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a group covers devices ", group.base, " to ", last, "; the machine has ",
+                     machine.num_devices(), ". Use more hosts, or fewer devices in the strategy."));
   }
   return absl::OkStatus();
 }

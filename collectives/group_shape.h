@@ -15,12 +15,12 @@ namespace plancast {
 struct GroupShape {
   int64_t members = 1;
   int64_t nodes = 1;
-  int64_t per_node = 1;      // members of one node
-  int64_t nics = 1;          // network interfaces next to the members of a node
-  int64_t switches = 1;      // PCIe switches with members, of one host
+  int64_t per_node = 1;  // members of one node
+  int64_t nics = 1;      // network interfaces next to the members of a node
+  int64_t switches = 1;  // PCIe switches with members, of one host
   int64_t pods = 1;
-  int64_t pod_uplinks = 1;   // uplinks of a pod that serve members
-  int64_t per_pod = 1;       // members of one pod
+  int64_t pod_uplinks = 1;  // uplinks of a pod that serve members
+  int64_t per_pod = 1;      // members of one pod
 };
 
 // Fails where the group leaves the machine or a dimension is not positive.

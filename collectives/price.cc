@@ -56,7 +56,7 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
   priced.protocol = protocol;
   priced.cost = networked ? network : node;
 
-  double hops = 0;                                           // seconds
+  double hops = 0;                                          // seconds
   double slowest = 1 / std::numeric_limits<double>::max();  // seconds per byte
   const auto add = [&](double load, const LinkClass& link, double& total) {
     total = load / bandwidth_scale;
@@ -66,9 +66,9 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
     hops += traffic.node_hops * (links.port->latency_s + node->hop_s);
     if (traffic.port > 0) {
       add((traffic.port + node->local_share) / node->efficiency, *links.port, priced.port);
-      slowest = std::max(slowest, traffic.port / node->efficiency / bandwidth_scale /
-                                      (links.port->bytes_per_s *
-                                       links.machine.MeshShare(shape.per_node)));
+      slowest = std::max(slowest,
+                         traffic.port / node->efficiency / bandwidth_scale /
+                             (links.port->bytes_per_s * links.machine.MeshShare(shape.per_node)));
     }
     if (traffic.bridge > 0 && links.bridge != nullptr) {
       add(traffic.bridge / node->bridge_efficiency, *links.bridge, priced.bridge);
@@ -78,8 +78,8 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
     hops += traffic.network_hops * (links.nic->latency_s + network->hop_s);
     add(traffic.nic * Crowding(links, shape, traffic.algorithm) / network->efficiency, *links.nic,
         priced.nic);
-    slowest = std::max(slowest, traffic.nic_flow / network->efficiency / bandwidth_scale /
-                                    links.nic->bytes_per_s);
+    slowest = std::max(
+        slowest, traffic.nic_flow / network->efficiency / bandwidth_scale / links.nic->bytes_per_s);
     if (shape.pods > 1 && links.spine != nullptr) {
       hops += traffic.spine_hops * links.spine->latency_s;
       add(traffic.spine / network->efficiency, *links.spine, priced.spine);

@@ -13,12 +13,11 @@
 namespace plancast {
 namespace {
 
-constexpr absl::string_view kAlgorithms[] = {"ring", "tree", "nvls", "nvls-tree", "pairwise",
-                                             "direct"};
+constexpr absl::string_view kAlgorithms[] = {"ring",      "tree",     "nvls",
+                                             "nvls-tree", "pairwise", "direct"};
 constexpr absl::string_view kProtocols[] = {"LL", "Simple"};
-constexpr absl::string_view kKinds[] = {"all_reduce", "all_gather", "reduce_scatter",
-                                        "all_to_all", "permute",    "send_recv",
-                                        "broadcast"};
+constexpr absl::string_view kKinds[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                                        "permute",    "send_recv",  "broadcast"};
 
 absl::StatusOr<int> IndexOf(absl::string_view what, absl::string_view name,
                             absl::Span<const absl::string_view> names) {
@@ -57,9 +56,7 @@ absl::StatusOr<ProtocolCost> CostFromProto(const proto::ProtocolCost& proto) {
 absl::string_view AlgorithmName(Algorithm algorithm) {
   return kAlgorithms[static_cast<int>(algorithm)];
 }
-absl::string_view ProtocolName(Protocol protocol) {
-  return kProtocols[static_cast<int>(protocol)];
-}
+absl::string_view ProtocolName(Protocol protocol) { return kProtocols[static_cast<int>(protocol)]; }
 
 absl::StatusOr<ProtocolCosts> ProtocolCosts::Create(const proto::CollectiveCosts& proto) {
   ProtocolCosts table;

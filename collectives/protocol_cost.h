@@ -26,7 +26,7 @@ struct ProtocolCost {
   double base_s = 0, hop_s = 0, fill = 0, efficiency = 1, bridge_efficiency = 1;
   double local_share = 0, sigma = 0;
   int channels = 0;
-  std::string link;    // the link it was fitted on
+  std::string link;  // the link it was fitted on
   std::string source;
 };
 
@@ -41,8 +41,7 @@ class ProtocolCosts {
   struct ForLink {
     // nullptr: the algorithm does not run there.
     const ProtocolCost* Find(Algorithm algorithm, Protocol protocol, CollectiveKind kind) const {
-      return entry[static_cast<int>(algorithm)][static_cast<int>(protocol)]
-                  [static_cast<int>(kind)];
+      return entry[static_cast<int>(algorithm)][static_cast<int>(protocol)][static_cast<int>(kind)];
     }
     std::array<std::array<std::array<const ProtocolCost*, kNumCollectiveKinds>, kNumProtocols>,
                kNumAlgorithms>

@@ -32,8 +32,8 @@ int64_t ToPicoseconds(double seconds) {
 
 absl::Status CheckPolicy(const CollectivePolicy& policy, CollectiveKind kind, int64_t bytes) {
   if (bytes < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        CollectiveKindName(kind), " of ", bytes, " bytes; the size must not be negative."));
+    return absl::InvalidArgumentError(absl::StrCat(CollectiveKindName(kind), " of ", bytes,
+                                                   " bytes; the size must not be negative."));
   }
   if (!(policy.bandwidth_scale > 0 && policy.bandwidth_scale <= 1e3)) {
     return absl::InvalidArgumentError(absl::StrCat("`bandwidth_scale` is ", policy.bandwidth_scale,
@@ -45,9 +45,8 @@ absl::Status CheckPolicy(const CollectivePolicy& policy, CollectiveKind kind, in
     std::vector<absl::string_view> names;
     for (const auto value : values) names.push_back(name_of(value));
     if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("no ", what, " `", name, "`; there are ",
-                                                   JoinQuoted(names), ".",
-                                                   DidYouMean(name, names)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no ", what, " `", name, "`; there are ", JoinQuoted(names), ".", DidYouMean(name, names)));
   };
   RETURN_IF_ERROR(check("algorithm", policy.algorithm, kAlgorithms, AlgorithmName));
   return check("protocol", policy.protocol, kProtocols, ProtocolName);
@@ -61,14 +60,13 @@ bool MayUse(const Machine& machine, Algorithm algorithm) {
 
 absl::Status NothingFits(const Machine& machine, const GroupShape& shape, CollectiveKind kind,
                          const CollectivePolicy& policy) {
-  std::string asked = policy.algorithm.empty() ? "no algorithm"
-                                               : absl::StrCat("`", policy.algorithm, "`");
+  std::string asked =
+      policy.algorithm.empty() ? "no algorithm" : absl::StrCat("`", policy.algorithm, "`");
   if (!policy.protocol.empty()) absl::StrAppend(&asked, " with protocol `", policy.protocol, "`");
   return absl::InvalidArgumentError(absl::StrCat(
       asked, policy.algorithm.empty() ? " does " : " does not do ", CollectiveKindName(kind),
-      " over ", shape.members, " devices in ", shape.nodes,
-      shape.nodes == 1 ? " node" : " nodes", " of `", machine.spec().name,
-      "`. Leave algorithm and protocol open, or choose others."));
+      " over ", shape.members, " devices in ", shape.nodes, shape.nodes == 1 ? " node" : " nodes",
+      " of `", machine.spec().name, "`. Leave algorithm and protocol open, or choose others."));
 }
 
 RealisedCollective ToFixedPoint(const Machine& machine, const LinkCosts& links,

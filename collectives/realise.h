@@ -30,8 +30,8 @@ struct GroupPattern {
 };
 
 struct CollectivePolicy {
-  std::string algorithm;   // empty: the cheaper of `ring` and `tree`
-  std::string protocol;    // empty: chosen by size
+  std::string algorithm;         // empty: the cheaper of `ring` and `tree`
+  std::string protocol;          // empty: chosen by size
   double bandwidth_scale = 1.0;  // a software profile's factor inside training
 };
 
@@ -52,10 +52,10 @@ struct RealisedCollective {
   int64_t delay_ps = 0;
   int64_t work_bytes = 0;
   int64_t rate_cap_bytes_per_s = 0;
-  std::vector<LinkLoad> loads;       // ascending link class
-  double sm_fraction = 0;            // SMs its kernels take while it runs
+  std::vector<LinkLoad> loads;  // ascending link class
+  double sm_fraction = 0;       // SMs its kernels take while it runs
   Provenance provenance;
-  std::string factor;                // shared latent error, e.g. `nvlink3/ring`
+  std::string factor;  // shared latent error, e.g. `nvlink3/ring`
   double factor_sigma = 0;
 };
 

@@ -42,8 +42,7 @@ std::optional<Traffic> PairwiseTraffic(const GroupShape& shape, CollectiveKind k
 // Every member sends to the next one (permute), or one to the other (send_recv).
 std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kind);
 
-std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape,
-                                 CollectiveKind kind);
+std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape, CollectiveKind kind);
 
 }  // namespace plancast
 

@@ -1,9 +1,9 @@
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "absl/strings/str_cat.h"
 #include "cluster/catalogue.h"
 #include "cluster/machine.h"
 #include "cluster/machine_proto.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
@@ -11,15 +11,14 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class EveryPresetTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryPresetTest, MakesAMachineWithSources) {
   for (const char* hosts : {":1", ":36"}) {
-    ASSERT_OK_AND_ASSIGN(const Machine machine,
-                         MachineFromPreset(absl::StrCat(GetParam(), hosts)));
+    ASSERT_OK_AND_ASSIGN(const Machine machine, MachineFromPreset(absl::StrCat(GetParam(), hosts)));
     EXPECT_OK(machine.Verify());
     EXPECT_THAT(machine.spec().source, Not(IsEmpty()));
     EXPECT_THAT(machine.device().source, Not(IsEmpty()));
@@ -101,9 +100,8 @@ TEST(MachinePresetTest, NamesWhatIsWrong) {
                        HasSubstr("does not say how many hosts. For one write `dgx-h100:1`.")));
   for (const char* text : {"dgx-h100:0", "dgx-h100:-3", "dgx-h100:99999999999999999999999",
                            "dgx-h100:1000001", "dgx-h100:2x0"}) {
-    EXPECT_THAT(MachineFromPreset(text),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("it has to be between 1 and 1000000")))
+    EXPECT_THAT(MachineFromPreset(text), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                  HasSubstr("it has to be between 1 and 1000000")))
         << text;
   }
   for (const char* text : {"", ":", ":2", "dgx-h100:", "dgx-h100:two", "dgx-h100:2x4x2",

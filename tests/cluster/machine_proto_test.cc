@@ -49,8 +49,9 @@ TEST(MachineProtoTest, SpellsOutAGpu) {
     "gpu": {"name": "X1", "sms": 200, "memory_gb": 256, "memory_gb_per_s": 9000,
             "bf16_tflops": 3000}, "gpus_per_host": 1, "pcie_gb_per_s": 128})"));
   EXPECT_EQ(machine.device().bf16_flops, 3000e12);
-  EXPECT_EQ(machine.DebugString(), "machine: 1 x 1 X1, nvswitch\n"
-                                   "  pcie: 1 x 128 GB/s, 1 us, reaches device\n");
+  EXPECT_EQ(machine.DebugString(),
+            "machine: 1 x 1 X1, nvswitch\n"
+            "  pcie: 1 x 128 GB/s, 1 us, reaches device\n");
 }
 
 TEST(MachineProtoTest, NamesWhatIsWrong) {
@@ -61,9 +62,9 @@ TEST(MachineProtoTest, NamesWhatIsWrong) {
               HasSubstr("`m.yaml` has no field `hostss`. Did you mean `hosts`?"));
   EXPECT_THAT(error(R"({"gpu": {"name": "X", "memory_gbb": 2}})"),
               HasSubstr("`m.yaml` has no field `memory_gbb` in `gpu`."));
-  EXPECT_THAT(error(R"({"gpu": "H100"})"),
-              AllOf(HasSubstr("`gpu`: no GPU `H100`; the shipped GPUs are"),
-                    HasSubstr("`H100-SXM-80GB`")));
+  EXPECT_THAT(
+      error(R"({"gpu": "H100"})"),
+      AllOf(HasSubstr("`gpu`: no GPU `H100`; the shipped GPUs are"), HasSubstr("`H100-SXM-80GB`")));
   EXPECT_THAT(error(R"({"preset": "dgx-h1000"})"), HasSubstr("Did you mean `dgx-h100`?"));
   EXPECT_THAT(error(R"({"hosts": 2})"), HasSubstr("the machine has no `gpu`."));
   EXPECT_THAT(error(R"({"gpu": {"memory_gb": 2}})"), HasSubstr("`gpu` has no `name`."));

@@ -218,11 +218,20 @@ INSTANTIATE_TEST_SUITE_P(
                 "a pod holds whole domains"},
         Mistake{"Oversubscription", [](S& s) { s.oversubscription = 0; },
                 "`oversubscription` is 0"},
-        Mistake{"UnknownDevice", [](S& s) { s.device_overrides = {{16, 0.5}}; },
+        Mistake{"UnknownDevice",
+                [](S& s) {
+                  s.device_overrides = {{16, 0.5}};
+                },
                 "names device 16; the machine has 16, counted from 0."},
-        Mistake{"Twice", [](S& s) { s.device_overrides = {{1, 0.5}, {1, 0.6}}; },
+        Mistake{"Twice",
+                [](S& s) {
+                  s.device_overrides = {{1, 0.5}, {1, 0.6}};
+                },
                 "device 1 is overridden twice"},
-        Mistake{"UnknownLink", [](S& s) { s.link_overrides = {{2, 8, 0.5}}; },
+        Mistake{"UnknownLink",
+                [](S& s) {
+                  s.link_overrides = {{2, 8, 0.5}};
+                },
                 "names `nic` 8; the machine has 8 of them"}),
     [](const auto& info) { return info.param.name; });
 

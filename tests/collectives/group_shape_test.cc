@@ -4,9 +4,9 @@
 #include <random>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "absl/strings/str_cat.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
@@ -130,7 +130,8 @@ TEST(GroupShapeTest, RefusesWhatLeavesTheMachine) {
   EXPECT_THAT(ShapeOf(machine, {0, {{3, 8}}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("a group covers devices 0 to 16; the machine has 16.")));
-  EXPECT_THAT(ShapeOf(machine, {-1, {{2, 1}}}), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1")));
+  EXPECT_THAT(ShapeOf(machine, {-1, {{2, 1}}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1")));
   EXPECT_THAT(ShapeOf(machine, {0, {{0, 1}}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("have to be positive")));
 }

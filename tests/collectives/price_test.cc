@@ -104,8 +104,13 @@ TEST(PriceTest, TreeOverHosts) {
 TEST(PriceTest, EfficiencyAndLocalWorkLoadTheLink) {
   const ProtocolCosts costs = ToyCosts(R"pb(
     cost {
-      link: "nvlink3" algorithm: "ring" protocol: "Simple" base_us: 10 hop_us: 1
-      efficiency: 0.8 local_share: 0.1
+      link: "nvlink3"
+      algorithm: "ring"
+      protocol: "Simple"
+      base_us: 10
+      hop_us: 1
+      efficiency: 0.8
+      local_share: 0.1
     })pb");
   EXPECT_NEAR(TimeOf(ToyMachine(1), costs, Algorithm::kRing, {0, {{4, 1}}},
                      CollectiveKind::kAllReduce, 1'000'000'000),

@@ -13,10 +13,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr CollectiveKind kKinds[] = {
-    CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-    CollectiveKind::kAllToAll,  CollectiveKind::kPermute,   CollectiveKind::kSendRecv,
-    CollectiveKind::kBroadcast};
+constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
+                                     CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
+                                     CollectiveKind::kPermute,       CollectiveKind::kSendRecv,
+                                     CollectiveKind::kBroadcast};
 
 Machine Made(const std::string& preset) {
   auto machine = MachineFromPreset(preset);
@@ -215,8 +215,8 @@ TEST_P(LawsTest, HoldOnEveryMachine) {
       for (int64_t bytes = 1; bytes < (1LL << 38); bytes = bytes * 3 + 1) {
         const auto c = Realised(machine, group, kind, bytes);
         const int64_t time = AloneTime(machine, c);
-        SCOPED_TRACE(absl::StrCat(CollectiveKindName(kind), " ", bytes, " ", c.algorithm, "/",
-                                  c.protocol));
+        SCOPED_TRACE(
+            absl::StrCat(CollectiveKindName(kind), " ", bytes, " ", c.algorithm, "/", c.protocol));
         EXPECT_GE(time, before) << "more bytes take longer";
         before = time;
         const double best = machine.spec().intra_bytes_per_s +
