@@ -44,7 +44,16 @@ std::vector<int64_t> Layout::LocalShape(const DeviceMesh& mesh,
                                         absl::Span<const int64_t> shape) const {
   std::vector<int64_t> local(shape.begin(), shape.end());
   for (size_t d = 0; d < local.size(); ++d) {
-    local[d] = CeilDiv(local[d], ShardCount(mesh, static_cast<int>(d)));
+    const int64_t count = ShardCount(mesh, static_cast<int>(d));
+    if (count == 1) continue;
+    const bool mirrored =
+        std::any_of(placements.begin(), placements.end(), [&](const Placement& p) {
+          return p.is_shard() && p.dim == static_cast<int>(d) &&
+                 p.pattern == ShardPattern::kMirrored;
+        });
+    // A mirrored shard is two chunks, each rounded up.
+    local[d] = mirrored ? std::min(local[d], 2 * CeilDiv(local[d], 2 * count))
+                        : CeilDiv(local[d], count);
   }
   return local;
 }

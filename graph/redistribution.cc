@@ -53,6 +53,7 @@ Exchange PlanExchange(const DeviceMesh& mesh, absl::Span<const int64_t> shape,
                       const Layout& source, const Layout& target) {
   const std::vector<DimCut> before = CutsOf(mesh, source, shape.size());
   const std::vector<DimCut> after = CutsOf(mesh, target, shape.size());
+  const std::vector<int64_t> largest = source.LocalShape(mesh, shape);
   Exchange exchange;
   std::vector<bool> involved(mesh.num_axes());
   std::vector<size_t> changed;
@@ -60,7 +61,7 @@ Exchange PlanExchange(const DeviceMesh& mesh, absl::Span<const int64_t> shape,
   exchange.permutation = true;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (SameCut(before[d], after[d])) {
-      unchanged_elements *= (shape[d] + before[d].parts - 1) / before[d].parts;
+      unchanged_elements *= largest[d];
       continue;
     }
     changed.push_back(d);

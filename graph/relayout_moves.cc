@@ -73,7 +73,9 @@ void RelayoutMoves::AddGathers(const Layout& layout, const std::vector<int>& axe
       if (!AreInnermost(layout, gathered, p.dim)) break;
       Layout after = With(layout, gathered, Placement::Replicate());
       const int64_t total = LocalElements(after);
-      const int64_t received = total - LocalElements(layout);
+      // Shards that do not divide are padded, but nobody lacks more than all.
+      const int64_t received =
+          std::min(total, (Size(gathered) - 1) * LocalElements(layout));
       steps->push_back(Collective(CollectiveKind::kAllGather, gathered, total, received,
                                   std::move(after)));
     }
@@ -156,24 +158,43 @@ void RelayoutMoves::AddAllToAlls(const Layout& layout, const std::vector<int>& a
     }
     for (const std::vector<int>& set : OneOrAll(axis, alike)) {
       if (!AreInnermost(layout, set, now.dim) || !CanCut(layout, set, wanted)) continue;
-      const int64_t n = Size(set);
-      steps->push_back(Collective(CollectiveKind::kAllToAll, set, elements,
-                                  (n - 1) * CeilDiv(elements, n), With(layout, set, wanted)));
+      Layout after = With(layout, set, wanted);
+      // What one pair exchanges is cut in both dims.
+      std::vector<int64_t> block = layout.LocalShape(mesh_, shape_);
+      block[wanted.dim] = after.LocalShape(mesh_, shape_)[wanted.dim];
+      int64_t received = Size(set) - 1;
+      for (int64_t size : block) received *= size;
+      steps->push_back(
+          Collective(CollectiveKind::kAllToAll, set, elements, received, std::move(after)));
     }
   }
 }
 
 void RelayoutMoves::AddExchange(const Layout& layout, const std::vector<int>& axes,
                                 std::vector<RelayoutStep>* steps) const {
-  Layout after = layout;
+  // Partial axes stay. What shall become partial either stays too or is
+  // gathered on the way.
+  Layout after = layout, gathered;
   for (int a : axes) {
     const bool fixed = layout.placements[a].is_partial() || target_.placements[a].is_partial();
     if (!fixed) after.placements[a] = target_.placements[a];
   }
+  gathered = after;
+  for (int a : axes) {
+    if (target_.placements[a].is_partial() && layout.placements[a].is_shard()) {
+      gathered.placements[a] = Placement::Replicate();
+    }
+  }
+  AddExchangeTo(layout, after, steps);
+  if (gathered != after) AddExchangeTo(layout, gathered, steps);
+}
+
+void RelayoutMoves::AddExchangeTo(const Layout& layout, const Layout& after,
+                                  std::vector<RelayoutStep>* steps) const {
   if (after == layout || !after.Verify(mesh_, static_cast<int>(shape_.size())).ok()) return;
   const Exchange exchange = PlanExchange(mesh_, shape_, layout, after);
   if (exchange.received == 0) {
-    steps->push_back(Local(exchange.axes, std::move(after)));
+    steps->push_back(Local(exchange.axes, after));
     return;
   }
   const int64_t n = Size(exchange.axes);
@@ -182,7 +203,7 @@ void RelayoutMoves::AddExchange(const Layout& layout, const std::vector<int>& ax
                                                 : MulDivCeil(exchange.received, n, n - 1);
   steps->push_back(
       Collective(exchange.permutation ? CollectiveKind::kPermute : CollectiveKind::kAllToAll,
-                 exchange.axes, elements, exchange.received, std::move(after)));
+                 exchange.axes, elements, exchange.received, after));
 }
 
 bool RelayoutMoves::CanCut(const Layout& layout, const std::vector<int>& axes,

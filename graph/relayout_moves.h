@@ -32,6 +32,8 @@ class RelayoutMoves {
                     std::vector<RelayoutStep>* steps) const;
   void AddExchange(const Layout& layout, const std::vector<int>& axes,
                    std::vector<RelayoutStep>* steps) const;
+  void AddExchangeTo(const Layout& layout, const Layout& after,
+                     std::vector<RelayoutStep>* steps) const;
 
   // `axes` can shard `dim` inside all other axes that do in `layout`.
   bool CanCut(const Layout& layout, const std::vector<int>& axes, Placement shard) const;
