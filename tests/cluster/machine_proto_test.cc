@@ -75,7 +75,13 @@ TEST(MachineProtoTest, NamesWhatIsWrong) {
   EXPECT_THAT(error(R"({"preset": "dgx-h100", "link_overrides": [{"link": "nvlnk"}]})"),
               HasSubstr("Did you mean `nvlink`?"));
   EXPECT_THAT(error("{\"preset\":"), HasSubstr("is not valid JSON"));
-  EXPECT_THAT(error("[]"), HasSubstr("m.yaml"));
+  for (const char* text : {"[]", "", "null", "7", R"({"gpu": 5})", R"({"gpu": ["A30"]})",
+                           R"({"gpu": "A30", "nic_gbit_per_s": 1e999})",
+                           R"({"gpu": "A30", "hosts": 2.5})",
+                           R"({"gpu": {"like": "A30", "memory_gb": "NaN"}})",
+                           R"({"gpu": "A30", "device_overrides": [{"device": -1}]})"}) {
+    EXPECT_FALSE(MachineFromJson(text, "m.yaml").ok()) << text;
+  }
 }
 
 }  // namespace
