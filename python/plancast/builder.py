@@ -66,10 +66,13 @@ class ModelBuilder:
 
     def build(self) -> Model:
         """The finished model."""
+        specs = [module.spec() for module in self._modules]
+        if specs and specs[0]["in_ports"]:
+            specs.insert(0, _data_module(specs[0]))
         spec: dict[str, Any] = {
             "name": self._name,
             "dims": list(self._dims.items()),
-            "modules": [module.spec() for module in self._modules],
+            "modules": specs,
             "ties": [(self._place(first), self._place(second)) for first, second in self._ties],
         }
         return Model(_core.Model.from_graph(spec))
@@ -78,7 +81,7 @@ class ModelBuilder:
         path, _, name = parameter.rpartition(".")
         for index, module in enumerate(self._modules):
             if module.path == path:
-                return index, module.find(name)
+                return index + bool(self._modules[0].spec()["in_ports"]), module.find(name)
         raise InputError(f"no module `{path}` in `{self._name}`; write `module.parameter`.")
 
 
@@ -95,9 +98,8 @@ class ModuleBuilder:
         self._out_ports: list[int] = []
 
     def input(self, name: str, *dims: str, dtype: str = "") -> Tensor:
-        """A tensor that enters from the previous module (data, for the first)."""
-        kind = "activation" if self._model._modules[0] is not self else "input"
-        tensor = self._tensor(name, dims, kind, dtype)
+        """A tensor that enters from the previous module; the first module's come from the data."""
+        tensor = self._tensor(name, dims, "activation", dtype)
         self._in_ports.append(tensor._index)
         return tensor
 
@@ -202,3 +204,17 @@ class ModuleBuilder:
                         f"(factor `{factor}`)."
                     )
         return bound
+
+
+def _data_module(first: dict[str, Any]) -> dict[str, Any]:
+    """A module that hands the training data to the ports of the first one."""
+    tensors = [{**first["tensors"][port], "kind": "input"} for port in first["in_ports"]]
+    ports = list(range(len(tensors)))
+    return {
+        "path": "data",
+        "repeat": 1,
+        "tensors": tensors,
+        "ops": [],
+        "in_ports": [],
+        "out_ports": ports,
+    }

@@ -181,7 +181,11 @@ class Forecast:
         The parts partition the compute stream's time, so they sum to the
         iteration time.
         """
-        return {part: seconds for part, seconds in zip(PARTS, self._core.breakdown_s(), strict=True)}
+        return dict(zip(PARTS, self._core.breakdown_s(), strict=True))
+
+    def critical_path(self) -> dict[str, float]:
+        """Seconds of each part along the longest chain of tasks across devices."""
+        return dict(zip(PARTS, self._core.critical_path_s(), strict=True))
 
     def knowledge(self) -> dict[str, float]:
         """Shares of the kernel time by how it is known: measured, calibrated, analytic, ..."""
@@ -225,7 +229,7 @@ class Forecast:
             "fits": core.fits,
             "memory": [asdict(entry) for entry in self.memory],
             "breakdown_s": self.breakdown(),
-            "critical_path_s": {name: entry[0] for name, entry in core.factors.items()},
+            "critical_path_s": self.critical_path(),
             "chosen": dict(core.chosen),
             "counters": counters,
             "tasks": counters["tasks"],

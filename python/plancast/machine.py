@@ -27,7 +27,7 @@ class Machine:
     def preset(
         cls, name: str, *, hosts: int | None = None, gpus_per_host: int | None = None
     ) -> Machine:
-        """A shipped machine: `dgx-h100`, or with sizes in the name, `dgx-h100:16` or `dgx-h100:2x4`.
+        """A shipped machine: `dgx-h100`, or with sizes, `dgx-h100:16` or `dgx-h100:2x4`.
 
         Args:
           name: one of `Machine.presets()`.
@@ -37,8 +37,8 @@ class Machine:
         if ":" in name and (hosts is not None or gpus_per_host is not None):
             raise InputError(f"`{name}` says its sizes already; drop `hosts` and `gpus_per_host`.")
         text = name
-        if hosts is not None or gpus_per_host is not None:
-            text = f"{name}:{1 if hosts is None else hosts}"
+        if ":" not in name:
+            text += f":{1 if hosts is None else hosts}"
             if gpus_per_host is not None:
                 text += f"x{gpus_per_host}"
         return cls(_core.Machine.preset(text))
@@ -85,7 +85,9 @@ class Machine:
                 f"not supported yet: NCCL topology `{text}`. "
                 "Describe the machine in YAML, or take a preset."
             )
-        return cls.from_file(text) if files.looks_like_file(text) else cls.preset(text)
+        if files.looks_like_file(text):
+            return cls.from_file(text)
+        return cls(_core.Machine.preset(text))
 
     def to_dict(self) -> dict[str, Any]:
         """Every field of the YAML form."""

@@ -62,13 +62,19 @@ class Model:
         file = Path(path)
         if file.is_dir():
             file = file / "config.json"
-        return cls._of(hf.config(files.read_mapping(file), what=f"`{file}`"), seq)
+        values = files.read_mapping(file)
+        fields = hf.config(values, what=f"`{file}`")
+        if fields["name"] == values.get("model_type") and file.resolve().parent.name:
+            # Most files do not name the model; the folder they came in does.
+            fields["name"] = file.resolve().parent.name
+        return cls._of(fields, seq)
 
     @classmethod
     def from_config(cls, *, what: str = "model", **fields: Any) -> Model:
         """A transformer from its sizes (docs/models.md lists the fields).
 
-        >>> Model.from_config(name="small", layers=2, hidden=64, heads=4, vocab=1000, seq=32).layers
+        >>> Model.from_config(
+        ...     name="small", layers=2, hidden=64, heads=4, ffn=256, vocab=1000, seq=32).layers
         2
         """
         text = json.dumps(fields, default=str)

@@ -20,21 +20,38 @@ constexpr std::array<const char*, kNumStreams> kStreams = {
 constexpr std::array<const char*, kNumPurposes> kPurposes = {
     "forward", "backward", "recompute", "tp", "dp", "pp", "cp", "ep", "optimizer", "other"};
 
-// Seconds of each part, mean over devices, in the order of Breakdown.
-std::array<double, 11> MeanBreakdown(const SimResult& result) {
-  std::array<double, 11> sum = {};
+// The parts in the order of plancast.forecast.PARTS.
+using Parts = std::array<double, 11>;
+
+// Picoseconds.
+Parts PartsOf(const Breakdown& b) {
+  Parts parts;
+  size_t i = 0;
+  for (int64_t part : {b.compute, b.recompute, b.exposed_tp, b.exposed_dp, b.exposed_pp,
+                       b.exposed_cp, b.exposed_ep, b.bubble, b.launch, b.optimizer, b.other}) {
+    parts[i++] = static_cast<double>(part);
+  }
+  return parts;
+}
+
+// Seconds, mean over devices.
+Parts MeanBreakdown(const SimResult& result) {
+  Parts sum = {};
   double devices = 0;
   for (const DeviceClassResult& entry : result.classes) {
-    const Breakdown& b = entry.breakdown;
-    const std::array<int64_t, 11> parts = {
-        b.compute,    b.recompute,  b.exposed_tp, b.exposed_dp, b.exposed_pp, b.exposed_cp,
-        b.exposed_ep, b.bubble,     b.launch,     b.optimizer,  b.other};
+    const Parts parts = PartsOf(entry.breakdown);
     const double members = static_cast<double>(entry.devices);
-    for (size_t i = 0; i < parts.size(); ++i) sum[i] += members * static_cast<double>(parts[i]);
+    for (size_t i = 0; i < parts.size(); ++i) sum[i] += members * parts[i];
     devices += members;
   }
   for (double& part : sum) part *= devices > 0 ? kPicosecond / devices : 0;
   return sum;
+}
+
+Parts CriticalPath(const SimResult& result) {
+  Parts parts = PartsOf(result.critical_path);
+  for (double& part : parts) part *= kPicosecond;
+  return parts;
 }
 
 py::list Memory(const Forecast& forecast) {
@@ -129,6 +146,7 @@ void BindForecast(py::module_& m) {
       .def_property_readonly(
           "has_timeline", [](const Forecast& self) { return self.timeline_graph != nullptr; })
       .def("breakdown_s", [](const Forecast& self) { return MeanBreakdown(self.result); })
+      .def("critical_path_s", [](const Forecast& self) { return CriticalPath(self.result); })
       .def("memory", &Memory)
       .def("slices", &Slices)
       .def("chrome_trace", [](const Forecast& self) {

@@ -9,6 +9,7 @@
 
 #include "compiler/compiler.h"
 #include "cost_models/kernel_cost.h"
+#include "planner/plan_graph.h"
 #include "planner/rank.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
@@ -87,6 +88,26 @@ std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machi
   return std::make_shared<RankResult>(ValueOrThrow(std::move(result)));
 }
 
+// (pass, text) in the order of the passes.
+std::vector<std::pair<std::string, std::string>> CompilePasses(
+    const PyModel& model, const PyMachine& machine, const PyStrategy& strategy, Batch batch,
+    const std::string& dtype, const std::string& profile) {
+  Job job = MakeJob(model, batch, dtype, profile);
+  job.strategy = strategy.tree;
+  std::vector<std::pair<std::string, std::string>> passes;
+  absl::Status status = [&] {
+    py::gil_scoped_release release;
+    Session session;
+    return DrawAndCompile(job, machine.machine, session,
+                          [&](absl::string_view pass, const std::string& dump) {
+                            passes.emplace_back(std::string(pass), dump);
+                          })
+        .status();
+  }();
+  ThrowIfError(status);
+  return passes;
+}
+
 }  // namespace
 
 void BindPredict(py::module_& m) {
@@ -110,6 +131,8 @@ void BindPredict(py::module_& m) {
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"),
         py::arg("dtype"), py::arg("profile"), py::arg("workers"), py::arg("progress"));
+  m.def("compile_passes", &CompilePasses, py::arg("model"), py::arg("machine"), py::arg("strategy"),
+        py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"));
   m.def("profile_names", [] { return SoftwareProfileNames(); });
 }
 

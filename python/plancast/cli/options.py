@@ -130,10 +130,10 @@ def print_json(value: Any) -> None:
 
 
 def print_rich(*renderables: Any) -> None:
-    """Tables on stdout, as wide as the terminal, or 120 columns in a pipe."""
+    """Tables on stdout, as wide as the terminal, or 140 columns in a pipe."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else 120
+    width = None if sys.stdout.isatty() else 140
     console = Console(width=width, highlight=False, soft_wrap=False)
     for renderable in renderables:
         console.print(renderable)

@@ -153,8 +153,8 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
     """The best plans, and what was left out."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("#", justify="right", style="dim")
-    table.add_column("strategy", style="cyan", overflow="fold")
-    for column in ("iteration", "vs best", "tokens/s/GPU", "MFU", "GiB", "bubble", "comm"):
+    table.add_column("strategy", style="cyan", no_wrap=True)
+    for column in ("iteration", "vs best", "tok/s/GPU", "MFU", "GiB", "bubble", "comm"):
         table.add_column(column, justify="right", no_wrap=True)
     best = ranking[0].iteration_time if len(ranking) else 0.0
     for position, plan in enumerate(ranking[:top], start=1):

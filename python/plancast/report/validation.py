@@ -103,7 +103,8 @@ def _memory(board: Scoreboard) -> Table:
 
 
 def _worst(board: Scoreboard) -> Table:
-    table = _table("Farthest off", "row", "measured", "forecast", "error", "largest parts")
+    table = _table("Farthest off", "row", "measured", "forecast", "error")
+    table.add_column("largest parts")
     for result in board.worst(_WORST):
         table.add_row(
             result.row.row_id,

@@ -12,6 +12,8 @@ from plancast.validation.software import profile_for
 
 # Assumption tokens of runs that trained something else than the columns say.
 _OTHER_ATTENTION = ("mla", "sliding_window")
+# Tokens that say aloud that nothing is overlapped.
+_NO_OVERLAP = ("overlap=none", "ddp=local_no_overlap", "grad_allreduce_overlap=none")
 _DEFAULT_VOCAB = 51200
 _RECOMPUTES = ("none", "selective", "full")
 _LARGEST_MICRO_BATCH = 64
@@ -81,6 +83,8 @@ def _model(row: Row, chosen: dict[str, str]) -> Model:
         vocab = _DEFAULT_VOCAB
         chosen["vocab"] = f"{vocab} (not printed)"
     heads = row.heads or 1
+    # Rows do not say which linears have biases. The default is right but for MPT.
+    biases = dict.fromkeys(("qkv_bias", "out_bias", "mlp_bias"), False)
     return Model.from_config(
         name=row.model,
         layers=row.layers,
@@ -95,6 +99,7 @@ def _model(row: Row, chosen: dict[str, str]) -> Model:
         norm=row.norm or "layernorm",
         position=row.position or "learned",
         tied_embeddings=row.tied_embeddings,
+        **(biases if row.model.startswith("mpt") else {}),
     )
 
 
@@ -114,7 +119,7 @@ def _candidates(row: Row) -> list[Candidate]:
                 parts.append(f"mb={size}")
             if recompute is not None:
                 parts.append(f"recompute={recompute}")
-            if row.assumption("overlap") == "none" and "overlap" not in keys:
+            if "overlap" not in keys and any(token in _NO_OVERLAP for token in row.assumptions):
                 parts.append("overlap=none")
             out.append(Candidate(Strategy.parse(",".join(parts)), size, recompute))
     return out

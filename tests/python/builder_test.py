@@ -1,0 +1,77 @@
+"""Models described op by op, with rules of the package and of the user."""
+
+from __future__ import annotations
+
+import plancast as pc
+import pytest
+
+MACHINE = pc.Machine.preset("dgx-a100-80g:1x4")
+
+
+def mlp(layers=2, act="gelu"):
+    builder = pc.Model.builder("mlp", seq=128, hidden=256, ffn=1024)
+    layer = builder.module("layers", repeat=layers)
+    x = layer.input("x", "batch", "seq", "hidden")
+    h = layer.op("mlp.fc1", "linear", x, layer.parameter("w1", "ffn", "hidden"))
+    h = layer.op("mlp.act", act, h)
+    y = layer.op("mlp.fc2", "linear", h, layer.parameter("w2", "hidden", "ffn"))
+    layer.output(y)
+    return builder.build()
+
+
+def test_parameters_are_counted():
+    assert mlp().parameters == 2 * 2 * 256 * 1024
+
+
+def test_a_hand_written_split_is_predicted():
+    strategy = pc.Strategy.parse("dp=1,tp=4,mb=4")
+    strategy["layers.*.mlp"].split(tp=["ffn"])
+    forecast = pc.predict(mlp(), MACHINE, strategy, batch=4)
+    assert forecast.iteration_time > 0
+    assert sum(forecast.breakdown().values()) == pytest.approx(forecast.iteration_time)
+
+
+def test_equal_models_are_equal():
+    assert mlp() == mlp()
+    assert mlp() != mlp(layers=3)
+
+
+def test_a_rule_of_the_user_is_split_and_priced():
+    rule = """
+    scaled_product(a, param b, param c) -> (y) {
+      y[i,j,n] += a[i,j,k] * b[n,k] * c[n]
+      save a, b, c
+    }
+    """
+    builder = pc.Model.builder("own", seq=64, hidden=128, out=256)
+    module = builder.module("layers", repeat=1)
+    x = module.input("x", "batch", "seq", "hidden")
+    y = module.op(
+        "mix", rule, x, module.parameter("b", "out", "hidden"), module.parameter("c", "out")
+    )
+    module.output(y)
+    model = builder.build()
+    assert model.parameters == 256 * 128 + 256
+    strategy = pc.Strategy.parse("dp=1,tp=4,mb=1")
+    strategy["layers.*.mix"].split(tp="out")
+    forecast = pc.predict(model, MACHINE, strategy, batch=1)
+    assert forecast.iteration_time > 0
+
+
+def test_mistakes_name_the_op():
+    builder = pc.Model.builder("wrong", seq=128, hidden=256, ffn=1024)
+    layer = builder.module("layers")
+    x = layer.input("x", "batch", "seq", "hidden")
+    with pytest.raises(pc.InputError, match="no dim `ffm`"):
+        layer.parameter("w", "ffm", "hidden")
+    weight = layer.parameter("w", "ffn", "ffn")
+    with pytest.raises(pc.InputError, match=r"`layers.fc1`.*takes 2 tensors"):
+        layer.op("fc1", "linear", x)
+    with pytest.raises(pc.InputError, match=r"`layers.fc1`.*`ffn` where an earlier.*`hidden`"):
+        layer.op("fc1", "linear", x, weight)
+    with pytest.raises(pc.InputError, match="Did you mean `linear`"):
+        layer.op("fc1", "linaer", x, weight)
+    with pytest.raises(pc.InputError, match="Sizes are positive"):
+        pc.Model.builder("wrong", seq=0)
+    with pytest.raises(pc.InputError, match="two modules"):
+        builder.module("layers")
