@@ -70,26 +70,41 @@ LaunchGroups GroupLaunches(const LowerContext& context, const BodyPlan& plan) {
   return {GroupList(context, plan.forward), GroupList(context, plan.backward)};
 }
 
-std::vector<bool> RegisterValues(const BodyPlan& plan,
-                                 const LaunchGroups& groups) {
-  std::vector<bool> in_registers(plan.values.size(), false);
+std::vector<int> RenamedRoots(const BodyPlan& plan) {
+  std::vector<int> root(plan.values.size());
+  std::iota(root.begin(), root.end(), 0);
+  for (const std::vector<PlanStep>* steps : {&plan.forward, &plan.backward}) {
+    for (const PlanStep& step : *steps) {
+      if (step.kind != PlanStep::Kind::kOp) continue;
+      for (size_t i = 0; i < step.outputs.size(); ++i) {
+        const int source = RenamedInput(step, i);
+        if (source >= 0) root[step.outputs[i]] = root[source];
+      }
+    }
+  }
+  return root;
+}
+
+std::vector<bool> RegisterValues(const BodyPlan& plan, const LaunchGroups& groups) {
+  const size_t values = plan.values.size();
+  const std::vector<int> root = RenamedRoots(plan);
+  std::vector<bool> in_registers(values, false);
   auto scan = [&](const std::vector<PlanStep>& steps, const std::vector<int>& group) {
-    std::vector<int> home(plan.values.size(), -1);
+    std::vector<int> home(values, -1);
     for (size_t s = 0; s < steps.size(); ++s) {
       if (steps[s].kind != PlanStep::Kind::kOp) continue;
       for (int value : steps[s].outputs) {
-        home[value] = group[s];
-        in_registers[value] = false;
+        if (root[value] == value) home[value] = group[s];
       }
     }
-    std::vector<bool> read_inside(plan.values.size(), false), elsewhere(plan.values.size(), false);
+    std::vector<bool> inside(values, false), elsewhere(values, false);
     for (size_t s = 0; s < steps.size(); ++s) {
       ForEachRead(steps[s], [&](int value) {
-        (home[value] == group[s] ? read_inside : elsewhere)[value] = true;
+        (home[root[value]] == group[s] ? inside : elsewhere)[root[value]] = true;
       });
     }
-    for (size_t v = 0; v < plan.values.size(); ++v) {
-      if (home[v] >= 0 && read_inside[v] && !elsewhere[v]) in_registers[v] = true;
+    for (size_t v = 0; v < values; ++v) {
+      if (home[v] >= 0 && inside[v] && !elsewhere[v]) in_registers[v] = true;
     }
   };
   scan(plan.forward, groups.forward);
@@ -97,9 +112,10 @@ std::vector<bool> RegisterValues(const BodyPlan& plan,
   for (const std::vector<int>* kept :
        {&plan.saved, &plan.in_ports, &plan.out_ports, &plan.grad_in_ports, &plan.grad_out_ports}) {
     for (int value : *kept) {
-      if (value >= 0) in_registers[value] = false;
+      if (value >= 0) in_registers[root[value]] = false;
     }
   }
+  for (size_t v = 0; v < values; ++v) in_registers[v] = in_registers[root[v]];
   return in_registers;
 }
 

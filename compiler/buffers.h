@@ -27,9 +27,12 @@ LaunchGroups GroupLaunches(const LowerContext& context, const BodyPlan& plan);
 Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan,
                       const LaunchGroups& groups);
 
+// The value that each value is another name of (a gradient passed on by a
+// sum), or the value itself.
+std::vector<int> RenamedRoots(const BodyPlan& plan);
+
 // Values that stay in registers of their launch group.
-std::vector<bool> RegisterValues(const BodyPlan& plan,
-                                 const LaunchGroups& groups);
+std::vector<bool> RegisterValues(const BodyPlan& plan, const LaunchGroups& groups);
 
 }  // namespace plancast
 

@@ -48,6 +48,7 @@ class PhaseLowering {
         plan_(plan),
         buffers_(buffers),
         in_registers_(in_registers),
+        root_(RenamedRoots(plan)),
         steps_(steps),
         groups_(groups),
         builder_(name, static_cast<int>(in_ports.size())),
@@ -159,6 +160,7 @@ class PhaseLowering {
     while (begin < statements || r < reductions.size()) {
       const int end = r < reductions.size() ? reductions[r].after + 1 : statements;
       if (end > begin) {
+        read_in_group_.clear();  // each piece reads its operands anew
         KernelPart part = Whole(step, groups_[&step - steps_.data()]);
         part.begin = begin;
         part.end = end;
@@ -216,7 +218,7 @@ class PhaseLowering {
       };
       bool read = !listed(step.op.seeds) && !listed(step.op.rebuilt);
       if (value >= 0) {
-        read = read && made_in_group_[value] != group && read_in_group_.emplace(group, value).second;
+        read = read && FirstReadIn(group, value);
       }
       part.reads[rule.inputs()[i]] = read;
     }
@@ -226,9 +228,15 @@ class PhaseLowering {
                         ? rule.outputs()[i]
                         : step.op.side_outputs[i - rule.outputs().size()].tensor;
       part.writes[t] = !in_registers_[value] && !AccumulatesInKernel(step, value);
-      made_in_group_[value] = group;
+      if (root_[value] == value) made_in_group_[value] = group;
     }
     return part;
+  }
+
+  // Whether the launch group reads the value from memory, for the first time.
+  bool FirstReadIn(int group, int value) {
+    const int root = root_[value];
+    return made_in_group_[root] != group && read_in_group_.emplace(group, root).second;
   }
 
   bool IsParameterGrad(int value) const {
@@ -270,9 +278,7 @@ class PhaseLowering {
       for (int dep : DepsOf(steps_[s])) deps.push_back(dep);
       parts.push_back(Whole(steps_[s], group));
       for (int value : steps_[s].extra_reads) {
-        if (made_in_group_[value] != group && read_in_group_.emplace(group, value).second) {
-          extra += LocalBytes(value);
-        }
+        if (FirstReadIn(group, value)) extra += LocalBytes(value);
       }
     }
     const std::string label = end - begin > 1
@@ -281,15 +287,16 @@ class PhaseLowering {
                                   : steps_[begin].op.rule->name();
     const int before = builder_.size();
     int ready = AddKernels(parts, extra, label, steps_[begin], deps, BlockBuilder::kNone);
+    double accumulated = 0;
     for (size_t s = begin; s < end; ++s) {
       for (int value : steps_[s].outputs) {
         ready_[value] = builder_.size() > before ? ready : LatestOf(deps);
         if (IsParameterGrad(value) && !AccumulatesInKernel(steps_[s], value)) {
-          AddGradientAccumulation(steps_[s], value);
+          accumulated += LocalBytes(value) / context_.Bytes(DType::kCompute);
         }
       }
-      last_task_[s] = builder_.size() - 1;
     }
+    if (accumulated > 0) AddGradientAccumulation(steps_[begin], accumulated, ready);
   }
 
   // A step that moves nothing passes its newest input on.
@@ -300,8 +307,7 @@ class PhaseLowering {
   }
 
   // main_grad += grad, as a kernel of its own.
-  void AddGradientAccumulation(const PlanStep& step, int value) {
-    const double elements = LocalBytes(value) / context_.Bytes(DType::kCompute);
+  void AddGradientAccumulation(const PlanStep& step, double elements, int ready) {
     KernelSpec kernel;
     kernel.label = "grad_accumulate";
     kernel.dtype = context_.dtype;
@@ -310,7 +316,7 @@ class PhaseLowering {
     kernel.write_bytes = elements * main_bytes;
     builder_.AddKernel(kernel, Purpose::kBackward,
                        absl::StrCat(context_.body().ops[step.op.op].name, ".accumulate"),
-                       {ready_[value]});
+                       {ready});
   }
 
   void NoteLives(size_t begin, size_t end, int first) {
@@ -360,6 +366,7 @@ class PhaseLowering {
   const BodyPlan& plan_;
   const Buffers& buffers_;
   const std::vector<bool>& in_registers_;
+  const std::vector<int> root_;     // per value: the one it renames
   const std::vector<PlanStep>& steps_;
   const std::vector<int>& groups_;
   BlockBuilder builder_;

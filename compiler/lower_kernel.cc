@@ -21,26 +21,61 @@ GemmPass PassOf(Part part) {
   }
 }
 
-// Products of one op that share two of m, n, k run as one wider product, as
-// fused weights do (q, k and v; gate and up).
-void MergeContraction(const Contraction& c, std::vector<Contraction>* merged) {
-  for (Contraction& m : *merged) {
-    if (m.batch != c.batch) continue;
-    const bool same_m = m.m == c.m, same_n = m.n == c.n, same_k = m.k == c.k;
-    if (same_m + same_n + same_k < 2) continue;
-    m.flops += c.flops;
-    // Equal shapes: the outputs of forward and wgrad products lie side by
-    // side, the operands of a summed dgrad follow each other.
-    if (!same_m) {
-      m.m += c.m;
-    } else if (!same_k) {
-      m.k += c.k;
+// A matrix product with what tells whether two of them run as one.
+struct Product {
+  Contraction size;
+  int target = -1;
+  std::vector<int> operands;  // tensors
+  std::vector<int> reduced;   // factors
+};
+
+// The tensor that only adds `target` to others (the parts of an input gradient
+// that several weights contribute to), or `target` itself.
+int SummedInto(const OpRule& rule, int target) {
+  for (const Statement& statement : rule.statements()) {
+    if (statement.value.kind() != ExprKind::kSum) continue;
+    bool only_sums = true, has_target = false;
+    VisitExpr(statement.value, [&](const Expr& e) {
+      only_sums &= e.kind() == ExprKind::kSum || e.kind() == ExprKind::kElement;
+      has_target |= e.kind() == ExprKind::kElement && e.tensor() == target;
+    });
+    if (only_sums && has_target) return statement.target;
+  }
+  return target;
+}
+
+bool ShareOperand(const Product& a, const Product& b) {
+  for (int t : a.operands) {
+    if (std::find(b.operands.begin(), b.operands.end(), t) != b.operands.end()) return true;
+  }
+  return false;
+}
+
+// Products of one op run as one wider product where fused weights make them
+// so: those summed into one target follow each other along k (dgrad of q, k and
+// v); those of one operand over the same reduced factors lie side by side
+// (forward and wgrad of q, k and v, of gate and up).
+void MergeProduct(const Product& p, GemmPass pass, std::vector<Product>* merged) {
+  for (Product& m : *merged) {
+    if (m.size.batch != p.size.batch) continue;
+    if (m.target == p.target && m.size.m == p.size.m && m.size.n == p.size.n) {
+      m.size.k += p.size.k;
+    } else if (m.target != p.target && m.reduced == p.reduced && ShareOperand(m, p)) {
+      const bool rows = pass == GemmPass::kWgrad;  // the weight's rows differ, its columns not
+      if (rows && m.size.n == p.size.n) {
+        m.size.m += p.size.m;
+      } else if (!rows && m.size.m == p.size.m) {
+        m.size.n += p.size.n;
+      } else {
+        continue;
+      }
     } else {
-      m.n += c.n;
+      continue;
     }
+    m.size.flops += p.size.flops;
     return;
   }
-  merged->push_back(c);
+  merged->push_back(p);
 }
 
 int64_t ExtentOf(const OpRule& rule, const std::vector<int64_t>& extents, absl::string_view name) {
@@ -74,7 +109,7 @@ std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector
   base.label = label;
   base.dtype = context.dtype;
   base.read_bytes = extra_read_bytes;
-  std::vector<Contraction> contractions;
+  std::vector<Product> products;
   double pointwise = 0;
   for (const KernelPart& part : parts) {
     const OpRule& rule = *part.step->rule;
@@ -101,10 +136,16 @@ std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector
       for (const Contraction& c : work.contractions) base.flops += c.flops;
       continue;
     }
-    for (const Contraction& c : work.contractions) MergeContraction(c, &contractions);
+    for (const Contraction& c : work.contractions) {
+      const Statement& statement = rule.statements()[c.statement];
+      Product product{c, SummedInto(rule, statement.target), TensorsOf(statement.value),
+                      statement.reduced};
+      std::sort(product.reduced.begin(), product.reduced.end());
+      MergeProduct(product, base.pass, &products);
+    }
   }
   if (base.family == KernelFamily::kAttention) return {base};
-  if (contractions.empty()) {
+  if (products.empty()) {
     if (base.read_bytes + base.write_bytes == 0) return {};
     base.flops = pointwise;
     return {base};
@@ -114,9 +155,10 @@ std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector
                          context.profile->fuse_wgrad_accumulation &&
                          context.profile->grad_dtype == DType::kFp32;
   double total_flops = 0;
-  for (const Contraction& c : contractions) total_flops += c.flops;
+  for (const Product& p : products) total_flops += p.size.flops;
   std::vector<KernelSpec> kernels;
-  for (const Contraction& c : contractions) {
+  for (const Product& product : products) {
+    const Contraction& c = product.size;
     KernelSpec kernel = base;
     kernel.batch = c.batch;
     kernel.m = c.m;

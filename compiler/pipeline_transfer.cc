@@ -24,7 +24,6 @@ BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream) {
   for (int port = 0; port < transfer.ports; ++port) deps.push_back(~port);
   const int task = builder.AddComm(Wire(transfer), stream, Purpose::kPp, "send", deps);
   builder.MarkRendezvous(task);
-  if (transfer.host_sync) builder.MarkHostSync(task);
   builder.AddMemory(task, true, MemoryKind::kActivations, -transfer.buffer_bytes);
   return std::move(builder).Build();
 }

@@ -18,6 +18,9 @@ struct PipelineTransfer {
   int pp_axis = 0;
   int peer_offset = 0;            // stages from sender to receiver
   int ports = 1;
+  // The host waits for every batch of transfers. A batch is a send and the
+  // next receive; waiting for the receive stands for both, since waiting for
+  // the send before the receive is posted would deadlock a ring of stages.
   bool host_sync = false;
 };
 
