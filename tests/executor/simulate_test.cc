@@ -19,8 +19,8 @@ Machine Make(const Machine::Spec& spec) {
   return *machine;
 }
 
-std::unique_ptr<Simulation> Run(const ExecutionGraph& graph, const Machine& machine,
-                                Form form = Form::kFolded, HostParams host = {}) {
+std::unique_ptr<Simulation> Go(const ExecutionGraph& graph, const Machine& machine,
+                               Form form = Form::kFolded, HostParams host = {}) {
   auto simulation = Simulation::Run(graph, machine, UnitComm(machine), form, host);
   EXPECT_TRUE(simulation.ok()) << simulation.status();
   return *std::move(simulation);
@@ -32,7 +32,7 @@ TEST(SimulateTest, KernelsOfAStreamRunOneAfterAnother) {
   GraphBuilder b({{"dp", 1}});
   b.Block("F").Kernel(1).Kernel(2).Kernel(3);
   b.Program("all").Run("F", {}, 2);
-  const auto s = Run(b.Build(), Make(UnitMachine(1, 1)));
+  const auto s = Go(b.Build(), Make(UnitMachine(1, 1)));
   EXPECT_DOUBLE_EQ(s->makespan(), 12);
   EXPECT_DOUBLE_EQ(s->Start(0, 4), 7);
 }
@@ -46,7 +46,7 @@ TEST(SimulateTest, ACommunicationOverlapsWhatDoesNotWaitForIt) {
       .Kernel(0.5, {0})
       .Kernel(1, {1, 2});
   b.Program("all").Run("F");
-  const auto s = Run(b.Build(), Make(UnitMachine(1, 4)));
+  const auto s = Go(b.Build(), Make(UnitMachine(1, 4)));
   EXPECT_DOUBLE_EQ(s->End(0, 1), 3);
   EXPECT_DOUBLE_EQ(s->End(0, 2), 1.5);
   EXPECT_DOUBLE_EQ(s->makespan(), 4);
@@ -63,7 +63,7 @@ TEST(SimulateTest, LayersWaitForTheirPredecessorsThroughPorts) {
       .Comm(CollectiveKind::kAllReduce, 100'000'000'000, {0}, {0})
       .OutPort(1);
   b.Program("all").Run("F", {}, 3);
-  const auto s = Run(b.Build(), Make(UnitMachine(1, 2)));
+  const auto s = Go(b.Build(), Make(UnitMachine(1, 2)));
   EXPECT_DOUBLE_EQ(s->makespan(), 6);
 }
 
@@ -76,7 +76,7 @@ TEST(SimulateTest, TwoGroupsOnOneNicTakeExactlyTwiceTheBandwidthPhase) {
     Machine::Spec spec = UnitMachine(2, 4, gpus_per_nic);
     const Machine machine = Make(spec);
     for (Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
-      const auto s = Run(b.Build(), machine, form);
+      const auto s = Go(b.Build(), machine, form);
       EXPECT_DOUBLE_EQ(s->makespan(), seconds) << s->sim().DebugString();
       EXPECT_EQ(BreakdownOf(s->input(), s->trace(), 0).exposed_dp, s->trace().makespan_ps);
     }
@@ -108,7 +108,7 @@ ExecutionGraph TwoStages(int micro_batches) {
 }
 
 TEST(SimulateTest, AStageWaitsForItsMessages) {
-  const auto s = Run(TwoStages(3), Make(UnitMachine(2, 1)));
+  const auto s = Go(TwoStages(3), Make(UnitMachine(2, 1)));
   EXPECT_DOUBLE_EQ(s->makespan(), 5);
   const Breakdown first = BreakdownOf(s->input(), s->trace(), 0);
   EXPECT_EQ(first.compute, 3 * kSecond);
@@ -144,7 +144,7 @@ TEST(SimulateTest, OppositeDirectionsOfALinkDoNotCompete) {
     b.Run(opposite ? "from next" : "back", {}, 1, 0, r1);
     b.Program("stage 1", {{0, 1}}).Run("in", {}, 1, 0, r0);
     b.Run(opposite ? "back" : "from next", {}, 1, 0, r1);
-    const auto s = Run(b.Build(), Make(UnitMachine(2, 1)));
+    const auto s = Go(b.Build(), Make(UnitMachine(2, 1)));
     EXPECT_DOUBLE_EQ(s->makespan(), opposite ? 1 : 2);
   }
 }
@@ -156,7 +156,7 @@ TEST(SimulateTest, TheHostLaunchesInIssueOrder) {
   HostParams host;
   host.launch_ps = kSecond;
   host.start_ps = kSecond;
-  const auto s = Run(b.Build(), Make(UnitMachine(1, 1)), Form::kFolded, host);
+  const auto s = Go(b.Build(), Make(UnitMachine(1, 1)), Form::kFolded, host);
   EXPECT_DOUBLE_EQ(s->Start(0, 0), 2);
   EXPECT_DOUBLE_EQ(s->Start(0, 1), 3);
   EXPECT_DOUBLE_EQ(s->Start(0, 2), 4);
@@ -178,7 +178,7 @@ TEST(SimulateTest, AHostSyncHoldsLaterLaunches) {
   b.Program("all").Run("F");
   HostParams host;
   host.sync_ps = kSecond / 2;
-  const auto s = Run(b.Build(), Make(UnitMachine(1, 2)), Form::kFolded, host);
+  const auto s = Go(b.Build(), Make(UnitMachine(1, 2)), Form::kFolded, host);
   EXPECT_DOUBLE_EQ(s->Start(0, 2), 3.5);
   const Breakdown parts = BreakdownOf(s->input(), s->trace(), 0);
   EXPECT_EQ(parts.exposed_tp, 2 * kSecond);
@@ -192,7 +192,7 @@ TEST(SimulateTest, AStragglerHoldsItsGroupUp) {
   b.Program("all").Run("F");
   Machine::Spec spec = UnitMachine(1, 4);
   spec.device_overrides.push_back({2, 0.5});
-  const auto s = Run(b.Build(), Make(spec));
+  const auto s = Go(b.Build(), Make(spec));
   ASSERT_EQ(s->sim().entities.size(), 2);
   EXPECT_EQ(s->sim().entities[0].devices, 3);
   EXPECT_EQ(s->sim().entities[1].representative, 2);

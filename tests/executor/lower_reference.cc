@@ -1,0 +1,267 @@
+#include "tests/executor/lower_reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/check.h"
+
+namespace plancast {
+namespace {
+
+class Lowering {
+ public:
+  Lowering(const ExecutionGraph& graph, const Machine& machine, const KernelCostModel& costs,
+           const CommPricer::RealiseFn& realise)
+      : graph_(graph), machine_(machine), costs_(costs), realise_(realise) {}
+
+  ReferenceLowering Lower() {
+    const int64_t ranks = graph_.mesh.num_devices();
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      out_.ranks.push_back({ProgramOf(rank), {}});
+    }
+    for (int64_t rank = 0; rank < ranks; ++rank) LowerRank(rank);
+    return std::move(out_);
+  }
+
+ private:
+  int32_t ProgramOf(int64_t rank) const {
+    for (size_t p = 0; p < graph_.programs.size(); ++p) {
+      bool here = true;
+      for (const auto& [axis, coordinate] : graph_.programs[p].where) {
+        here = here && graph_.mesh.Coordinate(rank, axis) == coordinate;
+      }
+      if (here) return static_cast<int32_t>(p);
+    }
+    PLANCAST_CHECK(false) << "rank " << rank << " runs no program";
+    return -1;
+  }
+
+  void LowerRank(int64_t rank) {
+    ReferenceRank& lowered = out_.ranks[rank];
+    const Program& program = graph_.programs[lowered.program];
+    // (instance, copy, block task) -> task
+    std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> number;
+    for (int32_t i = 0; i < static_cast<int32_t>(program.instances.size()); ++i) {
+      const Instance& instance = program.instances[i];
+      const Block& block = graph_.blocks[instance.block];
+      for (int32_t copy = 0; copy < instance.layer_count; ++copy) {
+        for (int32_t t = 0; t < block.size(); ++t) {
+          ReferenceTask task;
+          task.instance = i;
+          task.layer = instance.layer_begin + copy;
+          task.block_task = t;
+          task.stream = static_cast<int32_t>(block.stream[t]);
+          task.is_comm = block.kind[t] == TaskKind::kComm;
+          task.host_sync = (block.flags[t] & Block::kHostSync) != 0;
+          for (int32_t d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
+            if (block.deps[d] >= 0) {
+              task.deps.push_back(number.at({i, copy, block.deps[d]}));
+            } else {
+              PortTasks(program, i, copy, ~block.deps[d], number, task.deps);
+            }
+          }
+          // What gates the whole instance.
+          for (int32_t j = instance.join_begin; j < instance.join_end; ++j) {
+            if (program.joins[j].to_port == -1) {
+              OutTasks(program, program.joins[j], number, task.deps);
+            }
+          }
+          if (!task.is_comm) {
+            const KernelSpec& kernel = graph_.kernels[block.spec[t]];
+            const double seconds = costs_.Estimate(kernel, machine_.device())->seconds_alone;
+            const double ps = seconds / machine_.ComputeScale(rank) * 1e12;
+            task.duration_ps = static_cast<int64_t>(std::ceil(ps - ps * 2.3e-16));
+            task.launches = kernel.launches;
+          } else {
+            task.meeting = MeetingOf(rank, lowered.program, i, copy, t);
+          }
+          number[{i, copy, t}] = static_cast<int32_t>(lowered.tasks.size());
+          lowered.tasks.push_back(std::move(task));
+        }
+      }
+    }
+  }
+
+  using Numbers = std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t>;
+
+  // The tasks that complete in-port `port` of one copy.
+  void PortTasks(const Program& program, int32_t i, int32_t copy, int32_t port,
+                 const Numbers& number, std::vector<int32_t>& deps) const {
+    const Instance& instance = program.instances[i];
+    if (copy > 0) {
+      CopyOutTasks(program, i, copy - 1, port, number, deps);
+      return;
+    }
+    for (int32_t j = instance.join_begin; j < instance.join_end; ++j) {
+      if (program.joins[j].to_port == port) OutTasks(program, program.joins[j], number, deps);
+    }
+  }
+
+  void CopyOutTasks(const Program& program, int32_t i, int32_t copy, int32_t port,
+                    const Numbers& number, std::vector<int32_t>& deps) const {
+    const Block& block = graph_.blocks[program.instances[i].block];
+    if (port >= static_cast<int32_t>(block.out_ports.size())) return;
+    const int32_t task = block.out_ports[port];
+    if (task >= 0) {
+      deps.push_back(number.at({i, copy, task}));
+    } else {
+      PortTasks(program, i, copy, ~task, number, deps);
+    }
+  }
+
+  void OutTasks(const Program& program, const Join& join, const Numbers& number,
+                std::vector<int32_t>& deps) const {
+    const Instance& from = program.instances[join.from];
+    if (join.from_port >= 0) {
+      CopyOutTasks(program, join.from, from.layer_count - 1, join.from_port, number, deps);
+      return;
+    }
+    for (int32_t copy = 0; copy < from.layer_count; ++copy) {
+      for (int32_t t = 0; t < graph_.blocks[from.block].size(); ++t) {
+        deps.push_back(number.at({join.from, copy, t}));
+      }
+    }
+  }
+
+  // Whether two ranks lie in one group of the communication.
+  bool SameGroup(const CommSpec& comm, int64_t a, int64_t b) const {
+    for (int axis = 0; axis < graph_.mesh.num_axes(); ++axis) {
+      const bool joined =
+          std::find(comm.axes.begin(), comm.axes.end(), axis) != comm.axes.end();
+      if (!joined && graph_.mesh.Coordinate(a, axis) != graph_.mesh.Coordinate(b, axis)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  int32_t MeetingOf(int64_t rank, int32_t program, int32_t i, int32_t copy, int32_t t) {
+    const Instance& instance = graph_.programs[program].instances[i];
+    const Block& block = graph_.blocks[instance.block];
+    const CommSpec* comm = &graph_.comms[block.spec[t]];
+    std::set<int32_t> programs = {program};
+    std::vector<int64_t> key;
+    int32_t source = -1;
+    if (t == block.rendezvous_task) {
+      for (const Rendezvous::Party& party : graph_.rendezvous[instance.rendezvous].parties) {
+        programs.insert(party.program);
+        const Block& theirs =
+            graph_.blocks[graph_.programs[party.program].instances[party.instance].block];
+        const StreamKind stream = theirs.stream[theirs.rendezvous_task];
+        if (comm->kind == CollectiveKind::kSendRecv &&
+            (stream == StreamKind::kSendNext || stream == StreamKind::kSendPrev)) {
+          source = party.program;
+        }
+      }
+      key = {-1, instance.rendezvous, 0, 0};
+    } else {
+      key = {program, i, copy, t};
+    }
+    std::vector<int64_t> members;
+    for (int64_t other = 0; other < graph_.mesh.num_devices(); ++other) {
+      if (programs.count(out_.ranks[other].program) > 0 && SameGroup(*comm, rank, other)) {
+        members.push_back(other);
+      }
+    }
+    key.push_back(members[0]);
+    const auto [found, fresh] =
+        meetings_.try_emplace(key, static_cast<int32_t>(out_.meetings.size()));
+    if (fresh) out_.meetings.push_back(MakeMeeting(*comm, members, source));
+    return found->second;
+  }
+
+  ReferenceMeeting MakeMeeting(const CommSpec& comm, const std::vector<int64_t>& members,
+                               int32_t source) {
+    ReferenceMeeting meeting;
+    meeting.ranks = members;
+    meeting.realised = *realise_(PatternOf(members), comm);
+    std::map<int32_t, int64_t> loads;
+    for (const LinkLoad& load : meeting.realised.loads) {
+      const bool duplex = machine_.link_classes()[load.link_class].duplex;
+      std::set<std::pair<int64_t, int>> crossed;  // (instance, direction)
+      for (int64_t rank : members) {
+        const int64_t instance = machine_.LinkInstance(load.link_class, rank);
+        const bool sends = source < 0 || out_.ranks[rank].program == source;
+        const bool receives = source < 0 || out_.ranks[rank].program != source;
+        if (sends) crossed.insert({instance, 0});
+        if (receives) crossed.insert({instance, 1});
+      }
+      for (const auto& [instance, direction] : crossed) {
+        loads[ResourceOf(load.link_class, instance, duplex ? direction : 0)] +=
+            load.coefficient_q20;
+      }
+    }
+    meeting.loads.assign(loads.begin(), loads.end());
+    return meeting;
+  }
+
+  // Members as a pattern, from their differences.
+  static GroupPattern PatternOf(const std::vector<int64_t>& members) {
+    GroupPattern pattern;
+    pattern.base = members[0];
+    size_t covered = 1;
+    while (covered < members.size()) {
+      const int64_t stride = members[covered] - members[0];
+      size_t extent = 1;
+      while (extent * covered < members.size() &&
+             members[extent * covered] - members[0] ==
+                 stride * static_cast<int64_t>(extent)) {
+        ++extent;
+      }
+      pattern.dims.push_back({static_cast<int64_t>(extent), stride});
+      covered *= extent;
+    }
+    std::vector<int64_t> check = pattern.Members();
+    PLANCAST_CHECK(check == members);
+    return pattern;
+  }
+
+  int32_t ResourceOf(int link_class, int64_t instance, int direction) {
+    const auto [found, fresh] = resources_.try_emplace(
+        std::make_tuple(link_class, instance, direction),
+        static_cast<int32_t>(out_.capacity.size()));
+    if (fresh) {
+      out_.capacity.push_back(
+          std::max<int64_t>(std::llround(machine_.link_classes()[link_class].bytes_per_s *
+                                         machine_.LinkScale(link_class, instance)),
+                            1));
+    }
+    return found->second;
+  }
+
+  const ExecutionGraph& graph_;
+  const Machine& machine_;
+  const KernelCostModel& costs_;
+  const CommPricer::RealiseFn& realise_;
+  ReferenceLowering out_;
+  std::map<std::vector<int64_t>, int32_t> meetings_;
+  std::map<std::tuple<int, int64_t, int>, int32_t> resources_;
+};
+
+}  // namespace
+
+ReferenceLowering LowerReference(const ExecutionGraph& graph, const Machine& machine,
+                                 const KernelCostModel& costs,
+                                 const CommPricer::RealiseFn& realise) {
+  return Lowering(graph, machine, costs, realise).Lower();
+}
+
+int64_t ReferencePeak(const ExecutionGraph& graph, int32_t program) {
+  int64_t live = 0;
+  for (int64_t bytes : graph.programs[program].static_bytes) live += bytes;
+  int64_t peak = live;
+  for (const Instance& instance : graph.programs[program].instances) {
+    for (int32_t copy = 0; copy < instance.layer_count; ++copy) {
+      for (const MemoryEvent& event : graph.blocks[instance.block].memory) {
+        live += event.delta;
+        peak = std::max(peak, live);
+      }
+    }
+  }
+  return peak;
+}
+
+}  // namespace plancast

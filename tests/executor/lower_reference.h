@@ -1,0 +1,72 @@
+#ifndef PLANCAST_TESTS_EXECUTOR_LOWER_REFERENCE_H_
+#define PLANCAST_TESTS_EXECUTOR_LOWER_REFERENCE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cluster/machine.h"
+#include "executor/realise.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// The flat side of "folded equals flat": every rank lowered by itself from its
+// mesh coordinates, groups and routes enumerated rank by rank, and run by a plain
+// time-stepped simulator with its own max-min. Small, slow, and sharing no code
+// with executor/fold, the task tables, the simulator or the fluid kernel.
+
+struct ReferenceTask {
+  bool is_comm = false;
+  int32_t stream = 0;
+  int64_t duration_ps = 0;        // of a kernel
+  int32_t meeting = -1;           // of a communication
+  int32_t launches = 1;
+  bool host_sync = false;
+  std::vector<int32_t> deps;      // tasks of the same rank
+  // Identity within the program, for comparing multisets.
+  int32_t instance = 0, layer = 0, block_task = 0;
+};
+
+struct ReferenceRank {
+  int32_t program = 0;
+  std::vector<ReferenceTask> tasks;  // in issue order
+};
+
+// One communication of one group.
+struct ReferenceMeeting {
+  std::vector<int64_t> ranks;      // ascending
+  RealisedCollective realised;
+  // (resource, coefficient): what it loads per byte of work.
+  std::vector<std::pair<int32_t, int64_t>> loads;
+};
+
+struct ReferenceLowering {
+  std::vector<ReferenceRank> ranks;
+  std::vector<ReferenceMeeting> meetings;
+  std::vector<int64_t> capacity;   // per resource, bytes a second
+};
+
+ReferenceLowering LowerReference(const ExecutionGraph& graph, const Machine& machine,
+                                 const KernelCostModel& costs,
+                                 const CommPricer::RealiseFn& realise);
+
+struct ReferenceTimes {
+  // Per rank, per task in issue order.
+  std::vector<std::vector<int64_t>> start, end;
+  int64_t makespan_ps = 0;
+  bool deadlock = false;
+};
+
+struct ReferenceHost {
+  int64_t start_ps = 0, launch_ps = 0, sync_ps = 0;
+};
+
+ReferenceTimes RunReference(const ReferenceLowering& lowering, const ReferenceHost& host);
+
+// Peak bytes of a rank, event by event.
+int64_t ReferencePeak(const ExecutionGraph& graph, int32_t program);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_TESTS_EXECUTOR_LOWER_REFERENCE_H_

@@ -1,0 +1,32 @@
+#ifndef PLANCAST_TESTS_EXECUTOR_RANDOM_PLAN_H_
+#define PLANCAST_TESTS_EXECUTOR_RANDOM_PLAN_H_
+
+#include <cstdint>
+#include <random>
+
+#include "cluster/machine.h"
+#include "executor/realise.h"
+#include "executor/simulate.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// A small execution graph on a small machine, drawn from a seed: pipelines with
+// uneven stages, tensor and gradient collectives that share NICs, meshes that
+// divide unevenly onto hosts, stragglers, slow links, ties.
+struct RandomPlan {
+  ExecutionGraph graph;
+  Machine::Spec machine;
+  HostParams host;
+  bool made_up_comms = false;  // prices of the test instead of collectives::Realise
+};
+
+RandomPlan DrawPlan(uint32_t seed);
+
+// Prices that depend on a group's shape on the machine alone, with loads that
+// differ from link to link.
+CommPricer::RealiseFn MadeUpComm(const Machine& machine, uint32_t seed);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_TESTS_EXECUTOR_RANDOM_PLAN_H_

@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/int128.h"
+#include "tests/executor/lower_reference.h"
+
+namespace plancast {
+namespace {
+
+constexpr int64_t kNotYet = -1;
+constexpr int64_t kNever = INT64_MAX;
+constexpr int128 kByte = (int128{1} << 16) * 1'000'000'000'000;
+
+// Steps from one event to the next and looks at everything each time.
+class Stepper {
+ public:
+  Stepper(const ReferenceLowering& lowering, const ReferenceHost& host)
+      : in_(lowering), host_(host), meetings_(lowering.meetings.size()) {
+    for (const ReferenceRank& rank : in_.ranks) {
+      times_.start.emplace_back(rank.tasks.size(), kNotYet);
+      times_.end.emplace_back(rank.tasks.size(), kNotYet);
+      std::map<int32_t, Queue>& queues = queues_.emplace_back();
+      for (size_t t = 0; t < rank.tasks.size(); ++t) {
+        queues[rank.tasks[t].stream].tasks.push_back(static_cast<int32_t>(t));
+      }
+    }
+  }
+
+  ReferenceTimes Run() {
+    while (true) {
+      while (Step()) {
+      }
+      Share();
+      const int64_t next = NextEvent();
+      if (next == kNever) break;
+      for (Meeting& meeting : meetings_) {
+        if (!meeting.flows) continue;
+        meeting.left = std::max<int128>(meeting.left - int128{meeting.rate} * (next - now_), 0);
+      }
+      now_ = next;
+    }
+    for (const auto& ends : times_.end) {
+      for (int64_t end : ends) {
+        if (end == kNotYet) times_.deadlock = true;
+        times_.makespan_ps = std::max(times_.makespan_ps, end);
+      }
+    }
+    times_.makespan_ps = std::max(times_.makespan_ps, host_.start_ps);
+    return std::move(times_);
+  }
+
+ private:
+  struct Meeting {
+    std::vector<std::pair<int64_t, int32_t>> arrived;  // (rank, task)
+    int64_t start = kNotYet, flow_at = kNotYet;
+    bool flows = false, over = false;
+    int128 left = 0;
+    int64_t rate = 0;
+  };
+
+  struct Queue {
+    std::vector<int32_t> tasks;
+    size_t next = 0;
+  };
+
+  // When the host launches a task, or kNotYet.
+  std::pair<int64_t, int64_t> LaunchOf(int64_t rank, int32_t task) const {
+    int64_t host = host_.start_ps, first = 0;
+    for (int32_t t = 0; t <= task; ++t) {
+      first = host + (in_.ranks[rank].tasks[t].launches > 0 ? host_.launch_ps : 0);
+      host += host_.launch_ps * in_.ranks[rank].tasks[t].launches;
+      if (t < task && in_.ranks[rank].tasks[t].host_sync) {
+        const int64_t end = times_.end[rank][t];
+        if (end == kNotYet || end > now_) return {kNotYet, kNotYet};
+        host = end + host_.sync_ps;
+      }
+    }
+    return {first, host};
+  }
+
+  // Whether the next task of a queue has nothing more to wait for.
+  bool Ready(int64_t rank, const Queue& queue) const {
+    const auto over = [&](int32_t t) {
+      return times_.end[rank][t] != kNotYet && times_.end[rank][t] <= now_;
+    };
+    if (queue.next == queue.tasks.size()) return false;
+    if (queue.next > 0 && !over(queue.tasks[queue.next - 1])) return false;
+    const std::vector<int32_t>& deps = in_.ranks[rank].tasks[queue.tasks[queue.next]].deps;
+    return std::all_of(deps.begin(), deps.end(), over);
+  }
+
+  // Does everything that happens now; true if anything did.
+  bool Step() {
+    bool changed = false;
+    pending_launch_ = kNever;
+    for (size_t m = 0; m < meetings_.size(); ++m) {
+      Meeting& meeting = meetings_[m];
+      if (meeting.flows && meeting.left == 0) {
+        End(m);
+        changed = true;
+      } else if (meeting.start != kNotYet && !meeting.flows && !meeting.over &&
+                 meeting.flow_at <= now_) {
+        meeting.flows = true;
+        meeting.left = in_.meetings[m].realised.work_bytes * kByte;
+        changed = true;
+      }
+    }
+    for (int64_t rank = 0; rank < static_cast<int64_t>(in_.ranks.size()); ++rank) {
+      for (auto& [stream, queue] : queues_[rank]) {
+        if (!Ready(rank, queue)) continue;
+        const int32_t t = queue.tasks[queue.next];
+        const auto [first, last] = LaunchOf(rank, t);
+        if (first == kNotYet) continue;
+        if (first > now_) {
+          pending_launch_ = std::min(pending_launch_, first);
+          continue;
+        }
+        Begin(rank, t, last);
+        ++queue.next;
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  void Begin(int64_t rank, int32_t t, int64_t last_launch) {
+    const ReferenceTask& task = in_.ranks[rank].tasks[t];
+    times_.start[rank][t] = now_;
+    if (!task.is_comm) {
+      times_.end[rank][t] = std::max(now_ + task.duration_ps, last_launch);
+      return;
+    }
+    Meeting& meeting = meetings_[task.meeting];
+    meeting.arrived.emplace_back(rank, t);
+    if (meeting.arrived.size() < in_.meetings[task.meeting].ranks.size()) return;
+    meeting.start = now_;
+    meeting.flow_at = now_ + in_.meetings[task.meeting].realised.delay_ps;
+  }
+
+  void End(size_t m) {
+    Meeting& meeting = meetings_[m];
+    meeting.flows = false;
+    meeting.over = true;
+    for (const auto& [rank, t] : meeting.arrived) {
+      times_.start[rank][t] = meeting.start;
+      times_.end[rank][t] = now_;
+    }
+  }
+
+  // Max-min by filling everything up together.
+  void Share() {
+    std::vector<int> rising;
+    for (size_t m = 0; m < meetings_.size(); ++m) {
+      if (meetings_[m].flows) rising.push_back(static_cast<int>(m));
+    }
+    std::vector<int128> left(in_.capacity.size()), demand(in_.capacity.size());
+    for (size_t r = 0; r < left.size(); ++r) left[r] = int128{in_.capacity[r]} << 36;
+    for (int m : rising) {
+      for (const auto& [r, coefficient] : in_.meetings[m].loads) {
+        demand[r] += int128{coefficient} * (int128{Cap(m)} << 16);
+      }
+    }
+    std::vector<bool> binds(left.size());
+    for (size_t r = 0; r < left.size(); ++r) binds[r] = demand[r] > left[r];
+    while (!rising.empty()) {
+      std::vector<int128> weight(left.size());
+      for (int m : rising) {
+        for (const auto& [r, coefficient] : in_.meetings[m].loads) weight[r] += coefficient;
+      }
+      const auto level = [&](int32_t r) { return left[r] / weight[r]; };
+      int128 lowest = int128{1} << 100;
+      for (int m : rising) {
+        lowest = std::min(lowest, int128{Cap(m)} << 16);
+        for (const auto& [r, coefficient] : in_.meetings[m].loads) {
+          if (binds[r]) lowest = std::min(lowest, level(r));
+        }
+      }
+      std::vector<int> stopped, still;
+      for (int m : rising) {
+        bool stops = lowest == int128{Cap(m)} << 16;
+        for (const auto& [r, coefficient] : in_.meetings[m].loads) {
+          stops = stops || (binds[r] && level(r) == lowest);
+        }
+        (stops ? stopped : still).push_back(m);
+      }
+      for (int m : stopped) {
+        meetings_[m].rate = static_cast<int64_t>(lowest);
+        for (const auto& [r, coefficient] : in_.meetings[m].loads) left[r] -= coefficient * lowest;
+      }
+      rising = still;
+    }
+  }
+
+  int64_t Cap(int m) const {
+    return std::max<int64_t>(in_.meetings[m].realised.rate_cap_bytes_per_s, 1);
+  }
+
+  int64_t NextEvent() const {
+    int64_t next = pending_launch_;
+    for (const Meeting& meeting : meetings_) {
+      if (meeting.flows) {
+        next = std::min(next, now_ + static_cast<int64_t>(CeilDiv<int128>(meeting.left,
+                                                                          meeting.rate)));
+      } else if (meeting.start != kNotYet && !meeting.over) {
+        next = std::min(next, meeting.flow_at);
+      }
+    }
+    for (size_t rank = 0; rank < queues_.size(); ++rank) {
+      for (const auto& [stream, queue] : queues_[rank]) {
+        if (queue.next == 0) continue;
+        const int64_t end = times_.end[rank][queue.tasks[queue.next - 1]];
+        if (end > now_) next = std::min(next, end);
+      }
+    }
+    return next;
+  }
+
+  const ReferenceLowering& in_;
+  const ReferenceHost host_;
+  int64_t now_ = 0;
+  int64_t pending_launch_ = kNever;
+  std::vector<Meeting> meetings_;
+  std::vector<std::map<int32_t, Queue>> queues_;  // per rank, by stream
+  ReferenceTimes times_;
+};
+
+}  // namespace
+
+ReferenceTimes RunReference(const ReferenceLowering& lowering, const ReferenceHost& host) {
+  return Stepper(lowering, host).Run();
+}
+
+}  // namespace plancast
