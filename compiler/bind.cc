@@ -218,7 +218,18 @@ absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
           DidYouMean(r.directive.axis, names)));
     }
     if (AxesSize(mesh, axes) == 1) continue;
-    RETURN_IF_ERROR(ApplySplit(graph, op, path, r.directive, axes, mesh, &split).status());
+    SplitDirective directive = r.directive;
+    // The root speaks of the dims of transformers; a model built by hand may
+    // lack some.
+    if (r.source.empty()) {
+      auto unknown = [&](const std::string& dim) {
+        return !CheckDim(graph, op, path, dim).ok();
+      };
+      directive.dims.erase(
+          std::remove_if(directive.dims.begin(), directive.dims.end(), unknown),
+          directive.dims.end());
+    }
+    RETURN_IF_ERROR(ApplySplit(graph, op, path, directive, axes, mesh, &split).status());
   }
   for (std::vector<int>& axes : split.axes) std::sort(axes.begin(), axes.end());
   return split;
