@@ -207,14 +207,34 @@ class ModuleBuilder:
 
 
 def _data_module(first: dict[str, Any]) -> dict[str, Any]:
-    """A module that hands the training data to the ports of the first one."""
-    tensors = [{**first["tensors"][port], "kind": "input"} for port in first["in_ports"]]
-    ports = list(range(len(tensors)))
+    """A module that copies the training data to the ports of the first one."""
+    tensors: list[dict[str, Any]] = []
+    ops: list[dict[str, Any]] = []
+    for port in first["in_ports"]:
+        tensor = first["tensors"][port]
+        factors = [f"i{number}" for number in range(len(tensor["dims"]))]
+        index = ",".join(factors)
+        dtype = f":{tensor['dtype']}" if tensor["dtype"] else ""
+        rule = f"load(x{dtype}) -> (y{dtype}) {{ y[{index}] = x[{index}] }}"
+        begin = len(tensors)
+        tensors.append({**tensor, "name": f"{tensor['name']}.data", "kind": "input"})
+        tensors.append({**tensor, "kind": "activation"})
+        ops.append(
+            {
+                "name": f"load_{tensor['name']}",
+                "rule": _core.OpRule.parse(rule),
+                "inputs": [begin],
+                "outputs": [begin + 1],
+                "factor_dims": tensor["dims"],
+                "fusion": "",
+                "recompute_group": "",
+            }
+        )
     return {
         "path": "data",
         "repeat": 1,
         "tensors": tensors,
-        "ops": [],
+        "ops": ops,
         "in_ports": [],
-        "out_ports": ports,
+        "out_ports": list(range(1, len(tensors), 2)),
     }

@@ -1,7 +1,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -74,8 +73,11 @@ ModelGraph GraphOf(const py::dict& spec) {
     graph.bodies.push_back(BodyOf(graph, module));
     const auto repeat = module["repeat"].cast<int64_t>();
     graph.segments.push_back({graph.bodies[body].name, body, repeat});
-    graph.layers = std::max(graph.layers, repeat);
   }
+  // What plans deal out to stages: the repeated modules, or all if none is.
+  int64_t repeated = 0;
+  for (const Segment& segment : graph.segments) repeated += segment.repeat > 1 ? segment.repeat : 0;
+  graph.layers = repeated > 0 ? repeated : static_cast<int64_t>(graph.segments.size());
   using Place = std::pair<int, int>;
   for (const auto& [first, second] : spec["ties"].cast<std::vector<std::pair<Place, Place>>>()) {
     graph.tied.push_back({first.first, first.second, second.first, second.second});

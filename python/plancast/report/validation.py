@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from plancast.validation.scoreboard import Scoreboard
 
 _WORST = 12
+_LONGEST_REASON = 120
 
 
 def scoreboard_tables(board: Scoreboard) -> RenderableType:
@@ -122,6 +124,10 @@ def _largest_parts(result: RowResult) -> str:
     return ", ".join(f"{PART_LABELS[part][0]} {percent(s / total, 0)}" for part, s in parts)
 
 
+def _shorten(reason: str) -> str:
+    return reason if len(reason) <= _LONGEST_REASON else reason[: _LONGEST_REASON - 3] + "..."
+
+
 def _not_predicted(board: Scoreboard) -> list[RenderableType]:
     lines: list[RenderableType] = []
     total = sum(board.unsupported.values())
@@ -132,7 +138,10 @@ def _not_predicted(board: Scoreboard) -> list[RenderableType]:
             f"{total} not supported:"
         )
     )
-    for reason, number in board.unsupported.most_common():
+    shortened: Counter[str] = Counter()
+    for reason, number in board.unsupported.items():
+        shortened[_shorten(reason)] += number
+    for reason, number in shortened.most_common():
         lines.append(Text(f"  {number:>4}  {reason}", style="dim"))
     lines += [Text(f"skipped `{s.path}`: {s.reason}", style="dim") for s in board.skipped]
     return lines
