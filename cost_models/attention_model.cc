@@ -52,8 +52,8 @@ std::optional<KernelCost> AttentionModel::Estimate(const KernelSpec& kernel,
   if (kernel.backward) rate /= c.backward_factor;
   double flops = batch * heads * Pairs(q, kv, kernel.causal) * per_pair;
   double longest = kBlock * (kernel.backward ? q : kv) * per_pair;
-  double compute = (flops * (kernel.causal ? 1 + c.causal_loss : 1) +
-                    c.tail * longest * device.sms) / rate;
+  double compute =
+      (flops * (kernel.causal ? 1 + c.causal_loss : 1) + c.tail * longest * device.sms) / rate;
 
   double element = ElementBytes(StorageType(unit.runs));
   double bytes = batch * element * (dim + dim_v) * (q * heads + kv * kv_heads);

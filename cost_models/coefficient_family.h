@@ -16,11 +16,11 @@ namespace plancast {
 // Coefficients and how they are known.
 template <typename Coefficients>
 struct CoefficientEntry {
-  std::string gpu;         // whose rows they were fitted to; empty for medians of several
+  std::string gpu;  // whose rows they were fitted to; empty for medians of several
   int sms = 0;
   double speed_grade = 0;  // matmul_unit.h
   Coefficients coefficients;
-  Provenance provenance;   // source: `A100-SXM-80GB, gemm.csv (aic bf16), 2026-11-21`
+  Provenance provenance;  // source: `A100-SXM-80GB, gemm.csv (aic bf16), 2026-11-21`
   double factor_sigma = 0, sigma = 0;
 };
 

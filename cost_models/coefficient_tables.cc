@@ -51,17 +51,17 @@ Coefficients Medians(const std::vector<const Coefficients*>& all,
 
 GemmCoefficients GemmMedians(const std::vector<const GemmCoefficients*>& all) {
   using C = GemmCoefficients;
-  return Medians<C>(all, {&C::mma_fraction, &C::tile_overhead_s, &C::wave_quantization,
-                          &C::memory_fraction, &C::small_tile_cost, &C::floor_s,
-                          &C::sustained_loss, &C::quantize_bytes, &C::forward_factor,
-                          &C::dgrad_factor, &C::wgrad_factor});
+  return Medians<C>(
+      all, {&C::mma_fraction, &C::tile_overhead_s, &C::wave_quantization, &C::memory_fraction,
+            &C::small_tile_cost, &C::floor_s, &C::sustained_loss, &C::quantize_bytes,
+            &C::forward_factor, &C::dgrad_factor, &C::wgrad_factor});
 }
 
 AttentionCoefficients AttentionMedians(const std::vector<const AttentionCoefficients*>& all) {
   using C = AttentionCoefficients;
-  return Medians<C>(all, {&C::mma_fraction, &C::softmax_dim, &C::tail, &C::floor_s,
-                          &C::causal_loss, &C::backward_factor, &C::backward_floor_s,
-                          &C::memory_fraction, &C::backward_factor_sigma, &C::backward_sigma});
+  return Medians<C>(all, {&C::mma_fraction, &C::softmax_dim, &C::tail, &C::floor_s, &C::causal_loss,
+                          &C::backward_factor, &C::backward_floor_s, &C::memory_fraction,
+                          &C::backward_factor_sigma, &C::backward_sigma});
 }
 
 MemoryCoefficients MemoryMedians(const std::vector<const MemoryCoefficients*>& all) {
@@ -114,8 +114,8 @@ absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const Embe
                        _ << file.path << ": roofline");
       tables.roofline_ = MakeEntry(in, fit, parsed);
       tables.roofline_.provenance = {
-          Knowledge::kAnalytic, absl::StrCat("roofline with sustained fractions, ",
-                                             fit.data(), ", ", fit.date())};
+          Knowledge::kAnalytic,
+          absl::StrCat("roofline with sustained fractions, ", fit.data(), ", ", fit.date())};
       has_roofline = true;
     }
     if (in.has_extrapolated_gemm_sigma()) gemm_sigma = in.extrapolated_gemm_sigma();
@@ -148,8 +148,7 @@ const CoefficientTables& CoefficientTables::Shipped() {
 const CoefficientEntry<GemmCoefficients>* CoefficientTables::FindGemm(
     absl::string_view dtype, const DeviceType& device) const {
   const ByType* type = FindType(dtype);
-  return type == nullptr ? nullptr
-                         : type->gemm.Find(device.name, device.sms, SpeedGrade(device));
+  return type == nullptr ? nullptr : type->gemm.Find(device.name, device.sms, SpeedGrade(device));
 }
 
 const CoefficientEntry<AttentionCoefficients>* CoefficientTables::FindAttention(

@@ -32,8 +32,8 @@ absl::Status GemmCoefficients::Verify() const {
     RETURN_IF_ERROR(InRange("tile.m", static_cast<double>(tile.m), 1, 1024));
     RETURN_IF_ERROR(InRange("tile.n", static_cast<double>(tile.n), 1, 1024));
     if (tile.slowdown < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("tile ", tile.m, "x", tile.n,
-                                                     " is larger than 256x128, the reference."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tile ", tile.m, "x", tile.n, " is larger than 256x128, the reference."));
     }
   }
   if (std::find(splits.begin(), splits.end(), 1) == splits.end()) {

@@ -16,8 +16,7 @@ absl::StatusOr<GemmCoefficients> FromProto(const proto::GemmCoefficients& in) {
   GemmCoefficients out;
   for (const proto::Tile& tile : in.tile()) {
     double area = static_cast<double>(tile.m()) * tile.n();
-    out.tiles.push_back(
-        {tile.m(), tile.n(), area > 0 ? std::sqrt(kLargestTile / area) - 1 : 0.0});
+    out.tiles.push_back({tile.m(), tile.n(), area > 0 ? std::sqrt(kLargestTile / area) - 1 : 0.0});
   }
   out.splits.assign(in.split_k().begin(), in.split_k().end());
   out.mma_fraction = in.mma_fraction();

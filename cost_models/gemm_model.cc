@@ -38,8 +38,8 @@ struct Choice {
 Choice BestTile(const KernelSpec& kernel, const GemmCoefficients& c, double border_bytes,
                 double flops_per_sm, int sms, double bytes_per_s) {
   Choice best;
-  double results =
-      static_cast<double>(kernel.batch) * static_cast<double>(kernel.m) * static_cast<double>(kernel.n);
+  double results = static_cast<double>(kernel.batch) * static_cast<double>(kernel.m) *
+                   static_cast<double>(kernel.n);
   double bandwidth = bytes_per_s * c.memory_fraction;
   for (const GemmCoefficients::Tile& tile : c.tiles) {
     int64_t tiles = kernel.batch * CeilDiv(kernel.m, tile.m) * CeilDiv(kernel.n, tile.n);
@@ -51,13 +51,11 @@ Choice BestTile(const KernelSpec& kernel, const GemmCoefficients& c, double bord
       double share = static_cast<double>(blocks) / sms;
       double waves = c.wave_quantization * static_cast<double>(CeilDiv(blocks, sms)) +
                      (1 - c.wave_quantization) * std::max(share, 1.0);
-      double compute =
-          waves * (static_cast<double>(part_k) * seconds_per_k + c.tile_overhead_s);
+      double compute = waves * (static_cast<double>(part_k) * seconds_per_k + c.tile_overhead_s);
       double extra = parts > 1 ? 0.5 * c.floor_s : 0;  // the kernel that sums the parts
       double memory = (border_bytes + (parts > 1 ? 8 * parts * results : 0)) / bandwidth;
       if (best.seconds > 0 && std::max(compute, memory) + extra >= best.seconds) continue;
-      double seconds =
-          std::cbrt(compute * compute * compute + memory * memory * memory) + extra;
+      double seconds = std::cbrt(compute * compute * compute + memory * memory * memory) + extra;
       if (best.seconds == 0 || seconds < best.seconds) best = {seconds, share};
     }
   }
@@ -111,8 +109,8 @@ std::optional<KernelCost> GemmTileModel::Estimate(const KernelSpec& kernel,
   cost.hbm_bytes = border_bytes + quantize_bytes;
   cost.provenance = entry->provenance;
   if (unit.borrowed) cost.provenance.knowledge = Knowledge::kExtrapolated;
-  cost.factor = absl::StrCat(entry->gpu.empty() ? device.name : entry->gpu, "/gemm/",
-                             unit.coefficients);
+  cost.factor =
+      absl::StrCat(entry->gpu.empty() ? device.name : entry->gpu, "/gemm/", unit.coefficients);
   cost.factor_sigma = entry->factor_sigma;
   cost.sigma = entry->sigma;
   return cost;

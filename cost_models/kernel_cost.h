@@ -22,9 +22,9 @@ struct Provenance {
 
 // The price of one kernel alone on one device.
 struct KernelCost {
-  double seconds_alone = 0;   // on the GPU, without the host's launch
-  double sm_fraction = 1;     // of the device's SMs it occupies
-  double hbm_bytes = 0;       // traffic it puts on device memory
+  double seconds_alone = 0;  // on the GPU, without the host's launch
+  double sm_fraction = 1;    // of the device's SMs it occupies
+  double hbm_bytes = 0;      // traffic it puts on device memory
   Provenance provenance;
   // Latent errors the figure shares with others (`A100-SXM-80GB/gemm`) and the
   // relative one-sigma error of that factor and of this figure alone.

@@ -9,10 +9,10 @@ namespace plancast {
 
 // The unit of a device that multiplies matrices of one type.
 struct MatmulUnit {
-  DType runs = DType::kBf16;        // what it runs them as
-  double peak_flops = 0;            // 0: the device has none, or its rate is unknown
-  absl::string_view coefficients;   // which coefficients describe it: `bf16`, `fp8`, ...
-  bool borrowed = false;            // those coefficients are of another type
+  DType runs = DType::kBf16;       // what it runs them as
+  double peak_flops = 0;           // 0: the device has none, or its rate is unknown
+  absl::string_view coefficients;  // which coefficients describe it: `bf16`, `fp8`, ...
+  bool borrowed = false;           // those coefficients are of another type
 };
 
 // A device without a unit for `type` runs the next wider type that it has: fp8

@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from .calibration import attention, gemm, memory, plan
+from .calibration.fit import Statistics
 from .calibration.rows import ALIASES, Gpu, Rows, read_gpus, read_rows
-from .calibration.textproto import file_name, format_file
+from .calibration.textproto import Message, file_name, format_file
 
 COMMAND = "plancast calibrate --kernels DIR -o OUT"
 # Where a GPU has rows of one source only, the disagreement between sources
@@ -32,12 +33,18 @@ WORST_FIT = 0.25
 GRAPH_FLOOR_S = 2.2e-6
 
 
-def _gpu_message(gpu: Gpu) -> dict:
-    return {"gpu": gpu.name, "sms": int(gpu.sms), "boost_mhz": gpu.boost_mhz,
-            "speed_grade": gpu.speed_grade}  # fmt: skip
+def _gpu_message(gpu: Gpu) -> Message:
+    return {
+        "gpu": gpu.name,
+        "sms": int(gpu.sms),
+        "boost_mhz": gpu.boost_mhz,
+        "speed_grade": gpu.speed_grade,
+    }
 
 
-def _fit_message(data: str, date: str, stats: dict, factor_sigma: float, note: str = "") -> dict:
+def _fit_message(
+    data: str, date: str, stats: Statistics, factor_sigma: float, note: str = ""
+) -> Message:
     return {
         "data": data,
         "rows": stats["rows"],
@@ -51,7 +58,9 @@ def _fit_message(data: str, date: str, stats: dict, factor_sigma: float, note: s
     }
 
 
-def calibrate_gemm(job: tuple[plan.Selection, list, str]) -> tuple[str, dict]:
+def calibrate_gemm(
+    job: tuple[plan.Selection, list[tuple[str, str, Rows]], str],
+) -> tuple[str, Message]:
     """(GPU, message) of one GPU and type."""
     selection, others, date = job
     coefficients, stats = gemm.fit_gemm(
@@ -88,7 +97,7 @@ def calibrate_gemm(job: tuple[plan.Selection, list, str]) -> tuple[str, dict]:
     }
 
 
-def calibrate_attention(selections: list[plan.Selection], date: str) -> dict[str, dict]:
+def calibrate_attention(selections: list[plan.Selection], date: str) -> dict[str, Message]:
     """Messages by GPU. What one GPU's rows cannot tell is the others' median."""
     forward = {}
     for s in selections:
@@ -100,7 +109,8 @@ def calibrate_attention(selections: list[plan.Selection], date: str) -> dict[str
         name: float(np.median([c[name] for gpu, (_, c, _) in forward.items() if name in told[gpu]]))
         for name in ("softmax_dim", "causal_loss")
     }
-    messages, factors = {}, []
+    messages: dict[str, Message] = {}
+    factors = []
     for s in selections:
         rows, coefficients, stats = forward[s.gpu.name]
         note = ""
@@ -108,8 +118,12 @@ def calibrate_attention(selections: list[plan.Selection], date: str) -> dict[str
         if known:
             coefficients, stats = attention.fit_forward(rows, s.gpu, s.peak, s.dtype, known)
             note = f"{' and '.join(known)}: medians of GPUs whose rows tell"
-        message = {"dtype": s.dtype, "peak_flops": s.peak, **coefficients,
-                   "fit": _fit_message(s.data, date, stats, DEFAULT_FACTOR_SIGMA, note)}  # fmt: skip
+        message: Message = {
+            "dtype": s.dtype,
+            "peak_flops": s.peak,
+            **coefficients,
+            "fit": _fit_message(s.data, date, stats, DEFAULT_FACTOR_SIGMA, note),
+        }
         backward = s.rows[s.rows["phase"] == "train_bwd"]
         if len(backward):
             more, stats = attention.fit_backward(backward, s.gpu, s.peak, s.dtype, coefficients)
@@ -130,8 +144,8 @@ def calibrate_attention(selections: list[plan.Selection], date: str) -> dict[str
 
 
 def calibrate_memory(
-    rows: Rows, gpus: dict[str, Gpu], tables: dict[str, dict], date: str
-) -> dict[str, dict]:
+    rows: Rows, gpus: dict[str, Gpu], tables: dict[str, Message], date: str
+) -> dict[str, Message]:
     """Messages by GPU. Where only quantisation was measured, which may be
     slower than the memory, a GEMM bound by memory may tell more: hence `tables`."""
     messages = {}
@@ -161,11 +175,19 @@ def _spread(values: list[float]) -> float:
     return float(1.4826 * np.median(np.abs(errors)))
 
 
-def generic(tables: dict[str, dict], date: str) -> dict:
+def generic(tables: dict[str, Message], date: str) -> Message:
     """What serves all GPUs: the roofline, and how far GPUs differ."""
-    bf16 = [g["mma_fraction"] for t in tables.values() for g in t.get("gemm", ()) if g["dtype"] == "bf16"]
-    flash = [a["mma_fraction"] / (1 + a["softmax_dim"] / 128)
-             for t in tables.values() for a in t.get("attention", ())]  # fmt: skip
+    bf16 = [
+        g["mma_fraction"]
+        for t in tables.values()
+        for g in t.get("gemm", ())
+        if g["dtype"] == "bf16"
+    ]
+    flash = [
+        a["mma_fraction"] / (1 + a["softmax_dim"] / 128)
+        for t in tables.values()
+        for a in t.get("attention", ())
+    ]
     fraction = [t["memory"]["memory_fraction"] for t in tables.values() if "memory" in t]
     return {
         "roofline": {
@@ -201,9 +223,9 @@ def calibrate(
     rows = read_rows(kernels / "gemm.csv", ("m", "n", "k", "batch", "time_us"))
     selections = plan.select_gemm(rows, gpus)
     jobs = [(s, plan.other_gemm_sources(rows, s), date) for s in selections]
-    tables: dict[str, dict] = {}
+    tables: dict[str, Message] = {}
 
-    def table(name: str) -> dict:
+    def table(name: str) -> Message:
         return tables.setdefault(name, _gpu_message(gpus[name]))
 
     with ProcessPoolExecutor(max_workers=workers) as pool:
@@ -216,9 +238,19 @@ def calibrate(
             table(name).setdefault("gemm", []).append(message)
     rows = read_rows(
         kernels / "attention.csv",
-        ("batch", "q_len", "kv_len", "heads", "kv_heads", "head_dim", "head_dim_v", "causal",
-         "window", "time_us"),
-    )  # fmt: skip
+        (
+            "batch",
+            "q_len",
+            "kv_len",
+            "heads",
+            "kv_heads",
+            "head_dim",
+            "head_dim_v",
+            "causal",
+            "window",
+            "time_us",
+        ),
+    )
     for name, message in calibrate_attention(plan.select_attention(rows, gpus), date).items():
         table(name)["attention"] = [message]
         report(f"attention {name}: {message['fit']['held_out_error_large']:.1%}")
@@ -239,13 +271,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="plancast calibrate", description=__doc__)
     parser.add_argument("--kernels", type=Path, required=True, help="folder of kernel CSV files")
     parser.add_argument("-o", "--out", type=Path, required=True, help="folder to write to")
-    parser.add_argument("--date", default=datetime.date.today().isoformat(),
-                        help="date to write as that of the fit")  # fmt: skip
+    parser.add_argument(
+        "--date", default=datetime.date.today().isoformat(), help="date to write as that of the fit"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
     try:
-        files = calibrate(options.kernels, date=options.date, workers=options.workers,
-                          report=lambda line: print(line, file=sys.stderr))  # fmt: skip
+        files = calibrate(
+            options.kernels,
+            date=options.date,
+            workers=options.workers,
+            report=lambda line: print(line, file=sys.stderr),
+        )
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2

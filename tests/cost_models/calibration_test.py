@@ -4,7 +4,6 @@ import csv
 
 import numpy as np
 import pytest
-
 from plancast import calibrate
 from plancast.calibration import fit, gemm, plan
 from plancast.calibration.rows import Gpu, Rows, folds, read_gpus, read_rows
@@ -12,9 +11,14 @@ from plancast.calibration.textproto import format_message
 
 A100 = Gpu("A100-SXM-80GB", 108, 1410, 2039e9, {"fp16": 312e12, "fp32": 19.5e12})
 TRUE = {
-    "mma_fraction": 0.8, "tile_overhead_s": 2e-6, "wave_quantization": 0.9, "memory_fraction": 0.75,
-    "small_tile_cost": 0.3, "floor_s": 3e-6, "sustained_loss": 0.05,
-}  # fmt: skip
+    "mma_fraction": 0.8,
+    "tile_overhead_s": 2e-6,
+    "wave_quantization": 0.9,
+    "memory_fraction": 0.75,
+    "small_tile_cost": 0.3,
+    "floor_s": 3e-6,
+    "sustained_loss": 0.05,
+}
 
 
 def shapes(count: int) -> dict[str, np.ndarray]:
@@ -63,7 +67,9 @@ def test_nelder_mead_finds_the_bottom_of_a_bent_valley():
 
 
 def test_equal_keys_share_a_fold():
-    rows = Rows({"n": np.array([1.0, 2.0, 1.0, 3.0] * 50), "k": np.array([5.0, 5.0, 5.0, 6.0] * 50)})
+    rows = Rows(
+        {"n": np.array([1.0, 2.0, 1.0, 3.0] * 50), "k": np.array([5.0, 5.0, 5.0, 6.0] * 50)}
+    )
     fold = folds(rows, ("n", "k"), 5)
     assert (fold[0::4] == fold[2::4]).all()
     assert len(set(fold[rows["n"] == 2.0])) == 1
@@ -80,11 +86,16 @@ def test_eager_rows_near_the_launch_floor_are_left_out():
     columns = shapes(400)
     seconds = gemm.GemmShapes.create(Rows(columns), A100, 19.5e12, "fp32").seconds(TRUE)
     count = len(seconds)
-    rows = Rows({
-        **columns, "time_us": np.maximum(seconds * 1e6, 400.0), "gpu": np.array(["A100-SXM-80GB"] * count),
-        "dtype": np.array(["fp32"] * count), "source": np.array(["neusight"] * count),
-        "timing": np.array(["event_eager"] * count),
-    })  # fmt: skip
+    rows = Rows(
+        {
+            **columns,
+            "time_us": np.maximum(seconds * 1e6, 400.0),
+            "gpu": np.array(["A100-SXM-80GB"] * count),
+            "dtype": np.array(["fp32"] * count),
+            "source": np.array(["neusight"] * count),
+            "timing": np.array(["event_eager"] * count),
+        }
+    )
     (selection,) = plan.select_gemm(rows, {"A100-SXM-80GB": A100})
     assert selection.rows["time_us"].min() > 1200
 

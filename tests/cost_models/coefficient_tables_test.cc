@@ -18,7 +18,8 @@ constexpr absl::string_view kGeneric =
 
 std::string Table(absl::string_view gpu, int sms, double grade, double fraction) {
   return absl::StrCat("gpu: \"", gpu, "\" sms: ", sms, " speed_grade: ", grade,
-                      " memory { memory_fraction: ", fraction, " floor_s: 1e-6 fit { data: \"x.csv\"",
+                      " memory { memory_fraction: ", fraction,
+                      " floor_s: 1e-6 fit { data: \"x.csv\"",
                       " date: \"2026-01-02\" factor_sigma: 0.05 sigma: 0.01 } }");
 }
 
@@ -84,9 +85,9 @@ TEST(CoefficientTables, ErrorsNameFileAndField) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("bad.textproto: memory"), HasSubstr("`memory_fraction`"),
                              HasSubstr("1.5"))));
-  EXPECT_THAT(
-      CoefficientTables::Parse({{"generic.textproto", kGeneric}, {"x", "gemm { dtype: \"bf16\" }"}}),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("x: gemm bf16")));
+  EXPECT_THAT(CoefficientTables::Parse(
+                  {{"generic.textproto", kGeneric}, {"x", "gemm { dtype: \"bf16\" }"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("x: gemm bf16")));
   EXPECT_THAT(CoefficientTables::Parse({{"x", "sms: 3 spead_grade: 1"}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spead_grade")));
 }

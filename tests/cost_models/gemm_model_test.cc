@@ -52,8 +52,8 @@ class Shapes {
   std::mt19937 random_{17};
 };
 
-constexpr absl::string_view kGpus[] = {"A100-SXM-80GB", "H100-SXM-80GB", "B200-SXM", "V100-SXM-16GB",
-                                       "L40S"};
+constexpr absl::string_view kGpus[] = {"A100-SXM-80GB", "H100-SXM-80GB", "B200-SXM",
+                                       "V100-SXM-16GB", "L40S"};
 
 TEST(GemmTileModel, IsNeverFasterThanTheNominalPeaks) {
   Shapes shapes;

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from plancast.calibration import attention, gemm, plan
 from plancast.calibration.rows import ALIASES, read_gpus, read_rows
 from textproto_reader import parse, scalars
@@ -26,7 +25,11 @@ PRICE_KERNELS = Path(os.environ.get("PRICE_KERNELS", "tests/cost_models/price_ke
 def price(lines: list[str]) -> np.ndarray:
     """Seconds of each kernel, by the shipped C++ models."""
     done = subprocess.run(
-        [str(PRICE_KERNELS.resolve())], input="\n".join(lines), text=True, capture_output=True, check=True
+        [str(PRICE_KERNELS.resolve())],
+        input="\n".join(lines),
+        text=True,
+        capture_output=True,
+        check=True,
     )
     return np.array([float(line) for line in done.stdout.split()])
 
@@ -141,17 +144,40 @@ def test_python_fits_the_model_that_cpp_prices(gemm_rows, gpus):
 def test_python_fits_the_attention_that_cpp_prices(gpus):
     rows = read_rows(
         KERNELS / "attention.csv",
-        ("batch", "q_len", "kv_len", "heads", "kv_heads", "head_dim", "head_dim_v", "causal",
-         "window", "time_us"),
-    )  # fmt: skip
-    rows = rows[(rows["source"] == "cudnn-fe") & (rows["gpu"] == "GB200") & (rows["dtype"] == "bf16")]
+        (
+            "batch",
+            "q_len",
+            "kv_len",
+            "heads",
+            "kv_heads",
+            "head_dim",
+            "head_dim_v",
+            "causal",
+            "window",
+            "time_us",
+        ),
+    )
+    rows = rows[
+        (rows["source"] == "cudnn-fe") & (rows["gpu"] == "GB200") & (rows["dtype"] == "bf16")
+    ]
     lines = [
         "attention GB200 bf16 "
-        + " ".join(f"{rows[name][i]:.0f}" for name in ("batch", "q_len", "kv_len", "heads", "kv_heads",
-                                                       "head_dim", "head_dim_v", "causal"))
+        + " ".join(
+            f"{rows[name][i]:.0f}"
+            for name in (
+                "batch",
+                "q_len",
+                "kv_len",
+                "heads",
+                "kv_heads",
+                "head_dim",
+                "head_dim_v",
+                "causal",
+            )
+        )
         + (" 1" if rows["phase"][i] == "train_bwd" else " 0")
         for i in range(len(rows))
-    ]  # fmt: skip
+    ]
     (message,) = table("GB200")["attention"]
     shapes = attention.AttentionShapes.create(rows, gpus["GB200"], 2500e12, "bf16")
     np.testing.assert_allclose(shapes.seconds(scalars(message)), price(lines), rtol=1e-6)

@@ -9,8 +9,8 @@
 #include <sstream>
 #include <string>
 
-#include "tests/cost_models/catalogue_device.h"
 #include "cost_models/kernel_cost.h"
+#include "tests/cost_models/catalogue_device.h"
 
 namespace {
 
@@ -35,8 +35,8 @@ plancast::KernelSpec Read(std::istream& in, DeviceType& device) {
     spec.pass = static_cast<plancast::GemmPass>(pass);
   } else {
     spec.family = plancast::KernelFamily::kAttention;
-    in >> spec.batch >> spec.q_len >> spec.kv_len >> spec.heads >> spec.kv_heads >>
-        spec.head_dim >> spec.head_dim_v >> spec.causal >> spec.backward;
+    in >> spec.batch >> spec.q_len >> spec.kv_len >> spec.heads >> spec.kv_heads >> spec.head_dim >>
+        spec.head_dim_v >> spec.causal >> spec.backward;
   }
   return spec;
 }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from .fit import Parameter, fit, median_error, robust_sigma
+from .fit import Coefficients, Parameter, Statistics, fit, median_error, robust_sigma
 from .rows import Gpu, Rows, folds
 
 BLOCK = 128  # queries (forward) or keys (backward) of a thread block
@@ -58,16 +59,30 @@ class AttentionShapes:
         tensors = q * heads * (dim + dim_v) + kv * kv_heads * (dim + dim_v)
         sums = np.where(backward > 0, 8 * q * heads * dim, 0)
         traffic = batch * (BYTES[dtype] * tensors * (1 + backward) + sums)
-        return cls(gpu, peak, flops / peak, longest / (peak / gpu.sms),
-                   traffic / gpu.bytes_per_s, (dim + dim_v) / 2, causal, backward)  # fmt: skip
+        return cls(
+            gpu,
+            peak,
+            flops / peak,
+            longest / (peak / gpu.sms),
+            traffic / gpu.bytes_per_s,
+            (dim + dim_v) / 2,
+            causal,
+            backward,
+        )
 
     def select(self, mask: np.ndarray) -> AttentionShapes:
         return AttentionShapes(
-            self.gpu, self.peak, self.flops_s[mask], self.longest_s[mask], self.bytes_s[mask],
-            self.dim[mask], self.causal[mask], self.backward[mask],
-        )  # fmt: skip
+            self.gpu,
+            self.peak,
+            self.flops_s[mask],
+            self.longest_s[mask],
+            self.bytes_s[mask],
+            self.dim[mask],
+            self.causal[mask],
+            self.backward[mask],
+        )
 
-    def seconds(self, c: dict[str, float]) -> np.ndarray:
+    def seconds(self, c: Coefficients) -> np.ndarray:
         slow = (self.dim + c["softmax_dim"]) / (self.dim * c["mma_fraction"])
         slow = slow * np.where(self.backward > 0, c.get("backward_factor", 1.0), 1.0)
         compute = slow * (
@@ -88,7 +103,7 @@ def told_by(rows: Rows) -> set[str]:
     return told
 
 
-def _statistics(left_out: np.ndarray, seconds: np.ndarray) -> dict:
+def _statistics(left_out: np.ndarray, seconds: np.ndarray) -> Statistics:
     return {
         "rows": len(seconds),
         "held_out_error": median_error(left_out),
@@ -98,8 +113,8 @@ def _statistics(left_out: np.ndarray, seconds: np.ndarray) -> dict:
 
 
 def fit_forward(
-    rows: Rows, gpu: Gpu, peak: float, dtype: str, known: dict[str, float] | None = None
-) -> tuple[dict, dict]:
+    rows: Rows, gpu: Gpu, peak: float, dtype: str, known: Coefficients | None = None
+) -> tuple[Coefficients, Statistics]:
     """Coefficients (those in `known` are given), and statistics over five folds
     of left-out shapes."""
     known = known or {}
@@ -108,7 +123,7 @@ def fit_forward(
     seconds = rows["time_us"] * 1e-6
     weight = np.where(seconds > LARGE_S, 2.0, 0.5)
 
-    def predict(chosen: dict, on: AttentionShapes = shapes) -> np.ndarray:
+    def predict(chosen: Coefficients, on: AttentionShapes = shapes) -> np.ndarray:
         return on.seconds({**known, **chosen})
 
     best = fit(parameters, predict, seconds, weight, [{}])
@@ -119,21 +134,28 @@ def fit_forward(
         if not test.any():
             continue
         part = shapes.select(train)
-        chosen = fit(parameters, lambda c, part=part: predict(c, part), seconds[train],
-                     weight[train], [best], evaluations=300, restarts=1)  # fmt: skip
+        chosen = fit(
+            parameters,
+            partial(predict, on=part),
+            seconds[train],
+            weight[train],
+            [best],
+            evaluations=300,
+            restarts=1,
+        )
         left_out[test] = np.log(predict(chosen, shapes.select(test)) / seconds[test])
     return {**best, **known}, _statistics(left_out, seconds)
 
 
 def fit_backward(
-    rows: Rows, gpu: Gpu, peak: float, dtype: str, forward: dict
-) -> tuple[dict, dict]:
+    rows: Rows, gpu: Gpu, peak: float, dtype: str, forward: Coefficients
+) -> tuple[Coefficients, Statistics]:
     """Backward's factor and floor beside given forward coefficients."""
     shapes = AttentionShapes.create(rows, gpu, peak, dtype)
     seconds = rows["time_us"] * 1e-6
     weight = np.ones(len(rows))
 
-    def predict(chosen: dict, on: AttentionShapes = shapes) -> np.ndarray:
+    def predict(chosen: Coefficients, on: AttentionShapes = shapes) -> np.ndarray:
         return on.seconds({**forward, **chosen})
 
     best = fit(BACKWARD_PARAMETERS, predict, seconds, weight, [{}])
@@ -144,7 +166,14 @@ def fit_backward(
         if not test.any():
             continue
         part = shapes.select(train)
-        chosen = fit(BACKWARD_PARAMETERS, lambda c, part=part: predict(c, part), seconds[train],
-                     weight[train], [best], evaluations=200, restarts=1)  # fmt: skip
+        chosen = fit(
+            BACKWARD_PARAMETERS,
+            partial(predict, on=part),
+            seconds[train],
+            weight[train],
+            [best],
+            evaluations=200,
+            restarts=1,
+        )
         left_out[test] = np.log(predict(chosen, shapes.select(test)) / seconds[test])
     return best, _statistics(left_out, seconds)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+# Coefficients of a model, and how well they fit, by name.
+Coefficients = dict[str, float]
+Statistics = dict[str, Any]
 
 # Residuals (natural logs) beyond this count linearly, not quadratically.
 HUBER = 0.05
@@ -26,7 +31,7 @@ class Parameter:
         return float(np.log(share / (1 - share)))
 
     def from_free(self, free: float) -> float:
-        return self.low + (self.high - self.low) / (1 + np.exp(-np.clip(free, -40, 40)))
+        return float(self.low + (self.high - self.low) / (1 + np.exp(-np.clip(free, -40, 40))))
 
 
 def robust_loss(log_ratio: np.ndarray, weight: np.ndarray) -> float:
@@ -79,17 +84,17 @@ def nelder_mead(
 
 def fit(
     parameters: list[Parameter],
-    predict: Callable[[dict[str, float]], np.ndarray],
+    predict: Callable[[Coefficients], np.ndarray],
     seconds: np.ndarray,
     weight: np.ndarray,
-    starts: list[dict[str, float]],
+    starts: list[Coefficients],
     evaluations: int = 700,
     restarts: int = 3,
-) -> dict[str, float]:
+) -> Coefficients:
     """Coefficients with the least robust loss; each start is refined alone,
     each restart builds a fresh simplex around the best point so far."""
 
-    def values_of(free: np.ndarray) -> dict[str, float]:
+    def values_of(free: np.ndarray) -> Coefficients:
         return {p.name: p.from_free(f) for p, f in zip(parameters, free, strict=True)}
 
     def loss(free: np.ndarray) -> float:

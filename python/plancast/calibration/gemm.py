@@ -6,11 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .fit import Parameter, fit, median_error, robust_sigma
+from .fit import Coefficients, Parameter, Statistics, fit, median_error, robust_sigma
 from .rows import Gpu, Rows, folds
 
-TILES = ((256, 128), (128, 256), (128, 128), (64, 256), (256, 64), (64, 128), (128, 64), (64, 64),
-         (16, 64))  # fmt: skip
+TILES = (
+    (256, 128),
+    (128, 256),
+    (128, 128),
+    (64, 256),
+    (256, 64),
+    (64, 128),
+    (128, 64),
+    (64, 64),
+    (16, 64),
+)
 SPLITS = (1, 2, 3, 4, 6, 8, 16)
 K_BLOCK = 32
 LARGEST_TILE = 128 * 256
@@ -66,17 +75,30 @@ class GemmShapes:
                 bytes_s.append((border + partial) / gpu.bytes_per_s)
                 split.append(float(parts > 1))
         column = (-1, 1)
-        return cls(gpu, peak, np.array(blocks), np.array(tile_s),
-                   np.array(penalty).reshape(column), np.array(bytes_s),
-                   np.array(split).reshape(column),
-                   batch * m * k / gpu.bytes_per_s)  # fmt: skip
+        return cls(
+            gpu,
+            peak,
+            np.array(blocks),
+            np.array(tile_s),
+            np.array(penalty).reshape(column),
+            np.array(bytes_s),
+            np.array(split).reshape(column),
+            batch * m * k / gpu.bytes_per_s,
+        )
 
     def select(self, mask: np.ndarray) -> GemmShapes:
-        return GemmShapes(self.gpu, self.peak, self.blocks[:, mask], self.tile_s[:, mask],
-                          self.penalty, self.bytes_s[:, mask], self.split,
-                          self.operand_s[mask])  # fmt: skip
+        return GemmShapes(
+            self.gpu,
+            self.peak,
+            self.blocks[:, mask],
+            self.tile_s[:, mask],
+            self.penalty,
+            self.bytes_s[:, mask],
+            self.split,
+            self.operand_s[mask],
+        )
 
-    def seconds(self, c: dict[str, float]) -> np.ndarray:
+    def seconds(self, c: Coefficients) -> np.ndarray:
         """Time of each shape with coefficients `c`: that of the best candidate."""
         quantised = c["wave_quantization"]
         waves = quantised * np.ceil(self.blocks) + (1 - quantised) * np.maximum(self.blocks, 1)
@@ -86,7 +108,8 @@ class GemmShapes:
         both = np.cbrt(compute**3 + memory**3) + 0.5 * c["floor_s"] * self.split
         best = both.min(axis=0)
         quantize = self.operand_s * c.get("quantize_bytes", 0.0) / c["memory_fraction"]
-        return c["floor_s"] + quantize + best * (1 + c["sustained_loss"] * best / (best + SUSTAINED_S))
+        sustained = 1 + c["sustained_loss"] * best / (best + SUSTAINED_S)
+        return np.asarray(c["floor_s"] + quantize + best * sustained)
 
 
 def weights(seconds: np.ndarray) -> np.ndarray:
@@ -94,7 +117,7 @@ def weights(seconds: np.ndarray) -> np.ndarray:
     return np.where(seconds > LARGE_S, 2.0, np.where(seconds > 20e-6, 1.0, 0.5))
 
 
-def fit_gemm(rows: Rows, gpu: Gpu, peak: float, dtype: str) -> tuple[dict, dict]:
+def fit_gemm(rows: Rows, gpu: Gpu, peak: float, dtype: str) -> tuple[Coefficients, Statistics]:
     """Coefficients, and statistics over five folds of left-out (n, k)."""
     shapes = GemmShapes.create(rows, gpu, peak, dtype)
     seconds = rows["time_us"] * 1e-6
@@ -107,8 +130,15 @@ def fit_gemm(rows: Rows, gpu: Gpu, peak: float, dtype: str) -> tuple[dict, dict]
         train, test = fold != held, fold == held
         if not test.any():
             continue
-        chosen = fit(parameters, shapes.select(train).seconds, seconds[train], weight[train],
-                     [best], evaluations=300, restarts=1)  # fmt: skip
+        chosen = fit(
+            parameters,
+            shapes.select(train).seconds,
+            seconds[train],
+            weight[train],
+            [best],
+            evaluations=300,
+            restarts=1,
+        )
         left_out[test] = np.log(shapes.select(test).seconds(chosen) / seconds[test])
     large = seconds > LARGE_S
     stats = {
@@ -120,7 +150,7 @@ def fit_gemm(rows: Rows, gpu: Gpu, peak: float, dtype: str) -> tuple[dict, dict]
     return best, stats
 
 
-def median_ratio(rows: Rows, gpu: Gpu, peak: float, dtype: str, c: dict) -> float:
+def median_ratio(rows: Rows, gpu: Gpu, peak: float, dtype: str, c: Coefficients) -> float:
     """Measured over modelled time of large kernels, from another source."""
     seconds = rows["time_us"] * 1e-6
     ratio = seconds / GemmShapes.create(rows, gpu, peak, dtype).seconds(c)

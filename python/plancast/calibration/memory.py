@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .fit import median_error, robust_sigma
+from .fit import Statistics, median_error, robust_sigma
 from .rows import Gpu, Rows
 
 # Bytes moved per element of the result, for kernels that touch each operand
@@ -12,9 +12,19 @@ from .rows import Gpu, Rows
 # more than about memory, and are left out.
 ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 TENSORS = {
-    "add": 3, "mul": 3, "div": 3, "pow": 3, "residual_add": 3,
-    "addu": 2, "mulu": 2, "divu": 2, "powu": 2, "relu": 2, "gelu": 2, "tanh": 2,
-}  # fmt: skip
+    "add": 3,
+    "mul": 3,
+    "div": 3,
+    "pow": 3,
+    "residual_add": 3,
+    "addu": 2,
+    "mulu": 2,
+    "divu": 2,
+    "powu": 2,
+    "relu": 2,
+    "gelu": 2,
+    "tanh": 2,
+}
 CUDNN_TENSORS = {"rmsnorm": 2}
 QUANTIZE_BYTES = 3  # reads bf16, writes fp8
 # Far beyond every cache.
@@ -38,7 +48,7 @@ def traffic(rows: Rows) -> np.ndarray:
     return result
 
 
-def fit_memory(rows: Rows, gpu: Gpu) -> tuple[float, dict] | None:
+def fit_memory(rows: Rows, gpu: Gpu) -> tuple[float, Statistics] | None:
     """Fraction of memory bandwidth of kernels that do not fit in caches, and
     statistics; None where too few such kernels were measured."""
     moved = traffic(rows)

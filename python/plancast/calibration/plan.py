@@ -23,12 +23,16 @@ class Selection:
 # GEMM: per coefficient type, the first (source, dtype of the rows) that a GPU
 # has enough rows of.
 GEMM_CHOICES = {
-    "bf16": [("aic", "bf16"), ("vidur", "fp16"), ("deepbench", "fp16(mixed fp32 acc)"),
-             ("deepbench", "fp16(pseudo,fp32 math)")],
+    "bf16": [
+        ("aic", "bf16"),
+        ("vidur", "fp16"),
+        ("deepbench", "fp16(mixed fp32 acc)"),
+        ("deepbench", "fp16(pseudo,fp32 math)"),
+    ],
     "fp8": [("aic", "fp8")],
     "nvfp4": [("aic", "nvfp4")],
     "fp32": [("neusight", "fp32"), ("deepbench", "fp32")],
-}  # fmt: skip
+}
 PEAK = {"bf16": "fp16", "nvfp4": "fp4", "fp8": "fp8", "fp32": "fp32"}
 # GPUs are compared by what they sustain of a peak that is well known; the data
 # of these sources is not of that kind.
@@ -54,10 +58,10 @@ def _gpu_names(rows: Rows) -> list[str]:
 
 def _without_launch_floor(rows: Rows) -> Rows:
     """Eager timings below three times their floor measure the host, not the GPU."""
-    eager = np.char.startswith(rows["timing"].astype(str), "event_eager")
+    eager: np.ndarray = np.char.startswith(rows["timing"].astype(str), "event_eager")
     if not eager.any():
         return rows
-    floor = np.quantile(rows["time_us"][eager], 0.02)
+    floor = float(np.quantile(rows["time_us"][eager], 0.02))
     return rows[~eager | (rows["time_us"] > 3 * floor)]
 
 
@@ -76,9 +80,14 @@ def select_gemm(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
                 every = -(-len(chosen) // MAX_ROWS)
                 done.add((gpu.name, dtype))
                 result.append(
-                    Selection(gpu, dtype, peak, chosen[np.arange(0, len(chosen), every)],
-                              f"gemm.csv ({source} {row_dtype})")
-                )  # fmt: skip
+                    Selection(
+                        gpu,
+                        dtype,
+                        peak,
+                        chosen[np.arange(0, len(chosen), every)],
+                        f"gemm.csv ({source} {row_dtype})",
+                    )
+                )
     return result
 
 
@@ -102,16 +111,21 @@ def other_gemm_sources(rows: Rows, selection: Selection) -> list[tuple[str, str,
 def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
     """Forward and backward rows together, one selection a GPU, 16-bit."""
     usable = rows[
-        (rows["window"] == 0) & rows.is_in("dtype", ("bf16", "fp16")) & (rows["phase"] != "decode_fwd")
+        (rows["window"] == 0)
+        & rows.is_in("dtype", ("bf16", "fp16"))
+        & (rows["phase"] != "decode_fwd")
     ]
     result = []
     for name in _gpu_names(usable):
         of_gpu = usable[usable["gpu"] == name]
         for choice in ATTENTION_CHOICES:
-            mask = np.array([
-                any(impl == c or (c == "te/flash" and impl.startswith(c)) for c in choice)
-                for impl in of_gpu["impl"]
-            ], dtype=bool)  # fmt: skip
+            mask = np.array(
+                [
+                    any(impl == c or (c == "te/flash" and impl.startswith(c)) for c in choice)
+                    for impl in of_gpu["impl"]
+                ],
+                dtype=bool,
+            )
             if mask.sum() < 20:
                 continue
             chosen = of_gpu[mask]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 
@@ -57,7 +59,7 @@ def read_gpus(path: Path) -> dict[str, Gpu]:
 
 
 class Rows:
-    """Columns of equal length; `rows[mask]` selects, `rows["m"]` is a column."""
+    """Columns of equal length: `rows["m"]` is one, `rows[mask]` selects."""
 
     def __init__(self, columns: dict[str, np.ndarray]):
         self._columns = columns
@@ -65,12 +67,18 @@ class Rows:
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))
 
-    def __getitem__(self, key):
+    @overload
+    def __getitem__(self, key: str) -> np.ndarray: ...
+
+    @overload
+    def __getitem__(self, key: np.ndarray) -> Rows: ...
+
+    def __getitem__(self, key: str | np.ndarray) -> np.ndarray | Rows:
         if isinstance(key, str):
             return self._columns[key]
         return Rows({name: column[key] for name, column in self._columns.items()})
 
-    def is_in(self, column: str, values) -> np.ndarray:
+    def is_in(self, column: str, values: Iterable[str]) -> np.ndarray:
         return np.isin(self._columns[column], list(values))
 
 
@@ -84,9 +92,7 @@ def read_rows(path: Path, numbers: tuple[str, ...]) -> Rows:
         raise ValueError(f"`{path}` has no rows.")
     missing = [name for name in numbers if name not in header]
     if missing:
-        raise ValueError(
-            f"`{path}` has no column `{missing[0]}`; it has {', '.join(header)}."
-        )
+        raise ValueError(f"`{path}` has no column `{missing[0]}`; it has {', '.join(header)}.")
     result = {}
     for name, values in zip(header, columns, strict=True):
         if name in numbers:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+# Fields by name; nested dicts are messages, lists repeated fields.
+Message = dict[str, Any]
 
 
-def _scalar(value) -> str:
+def _scalar(value: Any) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, float):
@@ -13,9 +17,8 @@ def _scalar(value) -> str:
     return str(value)
 
 
-def format_message(fields: dict, indent: str = "") -> str:
-    """A message's text: nested dicts are messages, lists repeated fields; None
-    and NaN are left out."""
+def format_message(fields: Message, indent: str = "") -> str:
+    """A message's text; None and NaN are left out."""
     lines = []
     for name, value in fields.items():
         for item in value if isinstance(value, (list, tuple)) else [value]:
@@ -29,7 +32,7 @@ def format_message(fields: dict, indent: str = "") -> str:
     return "".join(lines)
 
 
-def format_file(fields: dict, comment: str) -> str:
+def format_file(fields: Message, comment: str) -> str:
     head = "# proto-file: proto/kernel_cost.proto\n"
     head += "# proto-message: plancast.proto.KernelCostCoefficients\n#\n"
     head += "".join(f"# {line}\n" for line in comment.splitlines())
