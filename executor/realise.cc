@@ -1,5 +1,6 @@
 #include "executor/realise.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -9,6 +10,20 @@
 #include "base/units.h"
 
 namespace plancast {
+namespace {
+
+// Whether two outcomes take the same time in any company.
+bool Same(const RealisedCollective& a, const RealisedCollective& b) {
+  const auto same_load = [](const LinkLoad& x, const LinkLoad& y) {
+    return x.link_class == y.link_class && x.coefficient_q20 == y.coefficient_q20;
+  };
+  return a.delay_ps == b.delay_ps && a.work_bytes == b.work_bytes &&
+         a.rate_cap_bytes_per_s == b.rate_cap_bytes_per_s && a.sm_fraction == b.sm_fraction &&
+         a.factor == b.factor && a.algorithm == b.algorithm && a.protocol == b.protocol &&
+         std::equal(a.loads.begin(), a.loads.end(), b.loads.begin(), b.loads.end(), same_load);
+}
+
+}  // namespace
 
 int32_t KernelPrices::RowFor(double compute_scale) {
   for (size_t row = 0; row < scales.size(); ++row) {
@@ -56,8 +71,13 @@ absl::StatusOr<int32_t> CommPricer::Price(int32_t comm, const GroupPattern& grou
   }
   if (const auto found = known_.find(key_); found != known_.end()) return found->second;
   ASSIGN_OR_RETURN(RealisedCollective realised, realise_(group, graph_.comms[comm]));
+  of_comm_.resize(graph_.comms.size());
+  for (int32_t known : of_comm_[comm]) {
+    if (Same(realised_[known], realised)) return known_.emplace(key_, known).first->second;
+  }
   const auto index = static_cast<int32_t>(realised_.size());
   realised_.push_back(std::move(realised));
+  of_comm_[comm].push_back(index);
   known_.emplace(key_, index);
   return index;
 }

@@ -35,7 +35,8 @@ struct KernelPrices {
 absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Machine& machine,
                                           const KernelCostModel& costs);
 
-// Realises communications, each pair of a communication and a group once.
+// Realises communications, each pair of a communication and a group once. Equal
+// outcomes of one communication share a number.
 class CommPricer {
  public:
   using RealiseFn =
@@ -54,6 +55,7 @@ class CommPricer {
   const ExecutionGraph& graph_;
   RealiseFn realise_;
   std::vector<RealisedCollective> realised_;
+  std::vector<std::vector<int32_t>> of_comm_;  // numbers of the outcomes of a communication
   absl::flat_hash_map<std::vector<int64_t>, int32_t> known_;
   std::vector<int64_t> key_;
 };

@@ -74,7 +74,9 @@ class Drawer {
     }
     if (Once(3)) {
       for (int64_t n = In(1, 2); n > 0; --n) {
-        spec.device_overrides.push_back({In(0, devices_ - 1), Once(2) ? 0.5 : 0.8});
+        const int64_t device = In(0, devices_ - 1);
+        if (!spec.device_overrides.empty() && spec.device_overrides[0].device == device) continue;
+        spec.device_overrides.push_back({device, Once(2) ? 0.5 : 0.8});
       }
     }
     plan_.machine = spec;
@@ -86,6 +88,11 @@ class Drawer {
             static_cast<int>(In(0, static_cast<int64_t>(machine.link_classes().size()) - 1));
         slow.instance = In(0, machine.NumLinkInstances(slow.link_class) - 1);
         slow.capacity_scale = 0.5;
+        const auto& others = plan_.machine.link_overrides;
+        if (!others.empty() && others[0].link_class == slow.link_class &&
+            others[0].instance == slow.instance) {
+          continue;
+        }
         plan_.machine.link_overrides.push_back(slow);
       }
     }
@@ -145,7 +152,7 @@ class Drawer {
     if (Once(3)) builder_.Memory(true, In(-100, 100), MemoryKind::kWorkspace);
   }
 
-  void DrawTransfer(const std::string& name, bool sends, bool forward, int offset) {
+  void DrawTransfer(const std::string& name, bool sends, bool forward) {
     const StreamKind stream = sends ? (forward ? StreamKind::kSendNext : StreamKind::kSendPrev)
                                     : (forward ? StreamKind::kRecvPrev : StreamKind::kRecvNext);
     builder_.Block(name, 1);
@@ -153,16 +160,15 @@ class Drawer {
                   Purpose::kPp, stream);
     builder_.Meets().OutPort(0);
     if (blocking_) builder_.HostSync();
-    (void)offset;
   }
 
   void DrawBlocks() {
     DrawLayer("F", false);
     DrawLayer("B", true);
-    DrawTransfer("send.F", true, true, 1);
-    DrawTransfer("recv.F", false, true, 1);
-    DrawTransfer("send.B", true, false, -1);
-    DrawTransfer("recv.B", false, false, -1);
+    DrawTransfer("send.F", true, true);
+    DrawTransfer("recv.F", false, true);
+    DrawTransfer("send.B", true, false);
+    DrawTransfer("recv.B", false, false);
     builder_.Block("optimizer", 1);
     builder_.Kernel(Time(), {~0}, Purpose::kOptimizer);
     DrawComm(true);

@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "executor/breakdown.h"
+#include "executor/critical_path.h"
+#include "executor/memory.h"
+#include "gtest/gtest.h"
+#include "tests/executor/graph_builder.h"
+#include "tests/executor/lower_reference.h"
+#include "tests/executor/random_plan.h"
+#include "tests/executor/simulation.h"
+
+namespace plancast {
+namespace {
+
+constexpr uint32_t kFirstSeed = 1, kLastSeed = 600;
+
+using Times = std::vector<std::pair<int64_t, int64_t>>;
+
+// Begin and end of the tasks of an entity, in issue order.
+Times TimesOf(const Simulation& s, int entity) {
+  const TaskTable& table = s.table(entity);
+  Times times(table.size());
+  for (int32_t t = 0; t < table.size(); ++t) {
+    const int64_t at = s.trace().begin[entity] + t;
+    times[table.issue[t]] = {s.trace().start[at], s.trace().end[at]};
+  }
+  return times;
+}
+
+// The same tasks in the same order as the reference has them.
+void ExpectSameTasks(const ExecutionGraph& graph, const Simulation& s,
+                     const ReferenceLowering& reference) {
+  for (size_t e = 0; e < s.sim().entities.size(); ++e) {
+    const SimGraph::Entity& entity = s.sim().entities[e];
+    const ReferenceRank& rank = reference.ranks[entity.representative];
+    ASSERT_EQ(rank.program, entity.program);
+    const TaskTable& table = s.table(static_cast<int>(e));
+    ASSERT_EQ(static_cast<size_t>(table.size()), rank.tasks.size());
+    EXPECT_EQ(UnfoldedTasks(graph, entity.program), table.size());
+    for (int32_t t = 0; t < table.size(); ++t) {
+      const TaskOrigin origin = OriginOf(graph, entity.program, table, t);
+      const ReferenceTask& task = rank.tasks[table.issue[t]];
+      EXPECT_EQ(std::tie(origin.instance, origin.layer, origin.block_task),
+                std::tie(task.instance, task.layer, task.block_task));
+      EXPECT_EQ(table.StreamOf(t), task.stream);
+    }
+  }
+}
+
+// Every rank does what the entity of some class of its program does, and classes
+// are no larger than the number of ranks that do so.
+void ExpectSameTimes(const Simulation& s, const ReferenceLowering& reference,
+                     const ReferenceTimes& times) {
+  ASSERT_EQ(s.trace().makespan_ps, times.makespan_ps);
+  int64_t devices = 0;
+  std::vector<Times> of_entity;
+  for (size_t e = 0; e < s.sim().entities.size(); ++e) {
+    of_entity.push_back(TimesOf(s, static_cast<int>(e)));
+    devices += s.sim().entities[e].devices;
+  }
+  ASSERT_EQ(devices, static_cast<int64_t>(reference.ranks.size()));
+  std::vector<int64_t> alike(of_entity.size());
+  for (size_t rank = 0; rank < reference.ranks.size(); ++rank) {
+    Times own;
+    for (size_t t = 0; t < times.start[rank].size(); ++t) {
+      own.emplace_back(times.start[rank][t], times.end[rank][t]);
+    }
+    bool found = false;
+    for (size_t e = 0; e < of_entity.size(); ++e) {
+      if (s.sim().entities[e].program != reference.ranks[rank].program) continue;
+      if (s.sim().entities[e].representative == static_cast<int64_t>(rank)) {
+        EXPECT_EQ(of_entity[e], own) << "rank " << rank;
+      }
+      if (of_entity[e] != own) continue;
+      found = true;
+      ++alike[e];
+    }
+    EXPECT_TRUE(found) << "no class does what rank " << rank << " does";
+  }
+  for (size_t e = 0; e < of_entity.size(); ++e) {
+    EXPECT_GE(alike[e], s.sim().entities[e].devices);
+  }
+}
+
+void ExpectWholeBreakdowns(const Simulation& s) {
+  for (size_t e = 0; e < s.sim().entities.size(); ++e) {
+    EXPECT_EQ(BreakdownOf(s.input(), s.trace(), static_cast<int32_t>(e)).total(),
+              s.trace().makespan_ps);
+  }
+  SimResult result;
+  AttributeCriticalPath(s.input(), s.trace(), result);
+  EXPECT_EQ(result.critical_path.total(), s.trace().makespan_ps);
+}
+
+TEST(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
+  std::cout << "seeds " << kFirstSeed << " to " << kLastSeed << "\n";
+  int64_t ranks = 0, entities = 0, contended = 0, split = 0, deadlocks = 0;
+  for (uint32_t seed = kFirstSeed; seed <= kLastSeed && !HasFatalFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const RandomPlan plan = DrawPlan(seed);
+    const absl::StatusOr<Machine> made = Machine::Create(plan.machine);
+    ASSERT_TRUE(made.ok()) << made.status();
+    const Machine& machine = *made;
+    const CommPricer::RealiseFn realise =
+        plan.made_up_comms
+            ? MadeUpComm(machine, seed)
+            : [&machine](const GroupPattern& group, const CommSpec& comm) {
+                return Realise(machine, group, comm.kind, comm.bytes);
+              };
+    const UnitCost costs;
+    const ReferenceLowering reference = LowerReference(plan.graph, machine, costs, realise);
+    const ReferenceTimes times = RunReference(
+        reference, {plan.host.start_ps, plan.host.launch_ps, plan.host.sync_ps});
+    for (Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
+      SCOPED_TRACE(form == Form::kFolded    ? "folded"
+                   : form == Form::kRefined ? "refined"
+                                            : "flat");
+      const auto s = Simulation::Run(plan.graph, machine, realise, form, plan.host);
+      ASSERT_EQ(s.ok(), !times.deadlock) << s.status();
+      if (!s.ok()) {
+        deadlocks += form == Form::kFolded;
+        continue;
+      }
+      ExpectSameTasks(plan.graph, **s, reference);
+      ExpectSameTimes(**s, reference, times);
+      ExpectWholeBreakdowns(**s);
+      if (form != Form::kFolded) continue;
+      ranks += static_cast<int64_t>(reference.ranks.size());
+      entities += static_cast<int64_t>((*s)->sim().entities.size());
+      split += (*s)->sim().entities.size() > plan.graph.programs.size();
+      contended += (*s)->sim().resources.size() > 0;
+    }
+    const std::vector<ClassMemory> memory = ReplayMemory(plan.graph, RuntimeParams());
+    for (size_t p = 0; p < plan.graph.programs.size(); ++p) {
+      EXPECT_EQ(memory[p].allocated, ReferencePeak(plan.graph, static_cast<int32_t>(p)));
+    }
+    if (HasFailure()) break;
+  }
+  std::cout << ranks << " ranks in " << entities << " classes; " << split
+            << " plans with split programs, " << deadlocks << " deadlocks\n";
+  EXPECT_LT(entities, ranks);
+  EXPECT_GT(split, 0);
+  EXPECT_GT(contended, 0);
+}
+
+}  // namespace
+}  // namespace plancast
