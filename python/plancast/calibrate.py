@@ -216,7 +216,7 @@ def calibrate(
         (p for p in (kernels / "hardware.csv", kernels.parent / "hardware.csv") if p.exists()), None
     )
     if hardware is None:
-        raise FileNotFoundError(
+        raise ValueError(
             f"no hardware.csv in `{kernels}` or beside it; it holds the GPUs' nominal figures."
         )
     gpus = read_gpus(hardware)
