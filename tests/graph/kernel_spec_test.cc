@@ -1,0 +1,51 @@
+#include "graph/kernel_spec.h"
+
+#include "absl/hash/hash.h"
+#include "graph/collective_kind.h"
+#include "graph/dtype.h"
+#include "gtest/gtest.h"
+
+namespace plancast {
+namespace {
+
+TEST(KernelSpecTest, EqualSpecsAreOneKey) {
+  KernelSpec a, b;
+  a.m = b.m = 128;
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(absl::Hash<KernelSpec>()(a), absl::Hash<KernelSpec>()(b));
+  b.accumulate_fp32 = true;
+  EXPECT_FALSE(a == b);
+}
+
+TEST(KernelSpecTest, Prints) {
+  KernelSpec gemm;
+  gemm.family = KernelFamily::kGemm;
+  gemm.m = 2048, gemm.n = 12288, gemm.k = 6144;
+  gemm.pass = GemmPass::kWgrad;
+  EXPECT_EQ(gemm.DebugString(), "gemm bf16 2048x12288x6144 wgrad");
+  gemm.batch = 4;
+  EXPECT_EQ(gemm.DebugString(), "gemm bf16 4x2048x12288x6144 wgrad");
+  KernelSpec norm;
+  norm.label = "rms_norm";
+  norm.read_bytes = 100, norm.write_bytes = 50;
+  EXPECT_EQ(norm.DebugString(), "memory rms_norm read=100 write=50");
+}
+
+TEST(DTypeTest, NamesRoundTrip) {
+  for (DType type : {DType::kBf16, DType::kFp16, DType::kFp32, DType::kTf32, DType::kFp8,
+                     DType::kMxfp8, DType::kNvfp4, DType::kInt64, DType::kUint8}) {
+    EXPECT_EQ(*ParseDType(DTypeName(type)), type);
+  }
+  EXPECT_EQ(ElementBytes(DType::kFp32), 4);
+  EXPECT_EQ(StorageType(DType::kNvfp4), DType::kBf16);
+  EXPECT_EQ(ParseDType("bf32").status().message().substr(0, 36),
+            "no element type `bf32`; known: `bf16");
+}
+
+TEST(CollectiveKindTest, HasNames) {
+  EXPECT_EQ(CollectiveKindName(CollectiveKind::kReduceScatter), "reduce_scatter");
+  EXPECT_EQ(CollectiveKindName(CollectiveKind::kBroadcast), "broadcast");
+}
+
+}  // namespace
+}  // namespace plancast
