@@ -1,6 +1,6 @@
 """Predicts one training step of GPT-3 175B on 64 A100s and writes a trace.
 
-    python examples/predict.py [TRACE.json]
+python examples/predict.py [TRACE.json]
 """
 
 import sys

@@ -105,8 +105,10 @@ def difference(base: Forecast, other: Forecast) -> Difference:
     mine, theirs = base.breakdown(), other.breakdown()
     parts = {part: theirs[part] - mine[part] for part in mine}
     sigma = cancelling_sigma(base, other)
-    probability = 0.5 * math.erfc(seconds / (sigma * math.sqrt(2))) if sigma > 0 else (
-        0.5 if seconds == 0 else float(seconds < 0)
+    probability = (
+        0.5 * math.erfc(seconds / (sigma * math.sqrt(2)))
+        if sigma > 0
+        else (0.5 if seconds == 0 else float(seconds < 0))
     )
     relative = seconds / base.iteration_time if base.iteration_time > 0 else 0.0
     return Difference(seconds, relative, parts, probability, _reason(seconds, relative, parts))
@@ -115,7 +117,9 @@ def difference(base: Forecast, other: Forecast) -> Difference:
 def _reason(seconds: float, relative: float, parts: dict[str, float]) -> str:
     if abs(relative) < 0.0005:
         return "as fast"
-    verdict = f"{duration(abs(seconds))} {'slower' if seconds > 0 else 'faster'} ({change(relative)})"
+    verdict = (
+        f"{duration(abs(seconds))} {'slower' if seconds > 0 else 'faster'} ({change(relative)})"
+    )
     by_size = sorted(parts.items(), key=lambda item: -abs(item[1]))
     causes = [item for item in by_size if abs(item[1]) >= 0.1 * abs(seconds)][:3]
     said = ", ".join(f"{WORDS[part]} {_signed(value)}" for part, value in causes)

@@ -27,7 +27,9 @@ def read_text(path: str | Path) -> str:
     except FileNotFoundError:
         raise InputError(f"there is no file `{path}`.{_siblings(path)}") from None
     except IsADirectoryError:
-        raise InputError(f"`{path}` is a folder; give a file in it.{_siblings(Path(path) / 'x')}") from None
+        raise InputError(
+            f"`{path}` is a folder; give a file in it.{_siblings(Path(path) / 'x')}"
+        ) from None
     except UnicodeDecodeError as error:
         raise InputError(f"`{path}` is not text: byte {error.start} is not UTF-8.") from None
     except OSError as error:

@@ -194,7 +194,7 @@ class Forecast:
         return {name: value / total for name, value in seconds.items()} if total > 0 else {}
 
     def factors(self) -> dict[str, tuple[float, float]]:
-        """Latent errors that the forecast shares with others: seconds that hang on each, one sigma."""
+        """Latent errors shared with other forecasts: seconds that hang on each, relative sigma."""
         return self._core.factors
 
     def timeline(self) -> list[Slice]:

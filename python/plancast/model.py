@@ -51,7 +51,7 @@ class Model:
 
     @classmethod
     def from_hf(cls, path: str | Path, *, seq: int | None = None) -> Model:
-        """A model from a Hugging Face `config.json`, or the folder that holds it; no weights are read.
+        """A model from a Hugging Face `config.json` or its folder; no weights are read.
 
         Args:
           path: the file or its folder.
@@ -102,7 +102,11 @@ class Model:
                 )
         if Path(text).is_dir():
             return cls.from_hf(text, seq=seq)
-        return cls.from_file(text, seq=seq) if files.looks_like_file(text) else cls.preset(text, seq=seq)
+        return (
+            cls.from_file(text, seq=seq)
+            if files.looks_like_file(text)
+            else cls.preset(text, seq=seq)
+        )
 
     @classmethod
     def builder(cls, name: str, **dims: int) -> ModelBuilder:

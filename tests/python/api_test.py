@@ -192,5 +192,5 @@ def test_compile_passes_in_their_order(small):
     from plancast.planning import compile_passes
 
     passes = compile_passes(small, MACHINE, "tp=2,pp=2,mb=1", batch=8)
-    assert list(passes)[0] == "bind"
+    assert next(iter(passes)) == "bind"
     assert list(passes)[-1] == "lower"

@@ -191,9 +191,7 @@ def test_rank_without_a_batch(cli, small_file):
 
 
 def test_typo_in_a_space(cli, small_file):
-    error = cli.error(
-        "rank", "-m", small_file, "-c", MACHINE, "--batch", "8", "--space", "tpp=1|2"
-    )
+    error = cli.error("rank", "-m", small_file, "-c", MACHINE, "--batch", "8", "--space", "tpp=1|2")
     assert "Did you mean `tp`?" in error
 
 

@@ -64,9 +64,7 @@ def check_predict(value):
     ["tp=8,mb=1", "tp=2,sp,pp=2,mb=1", "pp=4,vpp=1,mb=1,recompute=full", "dp=8,zero=1,mb=2"],
 )
 def test_predict(cli, small_file, strategy):
-    value = cli.json(
-        "predict", "-m", small_file, "-c", MACHINE, "-s", strategy, "--batch", "32"
-    )
+    value = cli.json("predict", "-m", small_file, "-c", MACHINE, "-s", strategy, "--batch", "32")
     check_predict(value)
     assert value["tokens_per_s"] == pytest.approx(32 * 256 / value["iteration_time_s"])
     assert value["samples_per_s"] == pytest.approx(32 / value["iteration_time_s"])
@@ -75,9 +73,7 @@ def test_predict(cli, small_file, strategy):
 
 @pytest.mark.parametrize("strategy", ["tp=8,mb=1", "tp=2,pp=4,mb=1", "pp=2,vpp=2,mb=1,zero=1"])
 def test_breakdown_sums_to_the_iteration_time(cli, small_file, strategy):
-    value = cli.json(
-        "predict", "-m", small_file, "-c", MACHINE, "-s", strategy, "--batch", "32"
-    )
+    value = cli.json("predict", "-m", small_file, "-c", MACHINE, "-s", strategy, "--batch", "32")
     assert sum(value["breakdown_s"].values()) == pytest.approx(value["iteration_time_s"], rel=1e-9)
     assert min(value["breakdown_s"].values()) >= 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from collections import defaultdict
 
@@ -11,7 +12,12 @@ import pytest
 
 
 @pytest.fixture(
-    params=["tp=2,pp=2,mb=1", "pp=4,mb=1,recompute=full", "tp=2,pp=2,vpp=2,mb=1,sp,zero=1", "dp=8,mb=1"]
+    params=[
+        "tp=2,pp=2,mb=1",
+        "pp=4,mb=1,recompute=full",
+        "tp=2,pp=2,vpp=2,mb=1,sp,zero=1",
+        "dp=8,mb=1",
+    ]
 )
 def forecast(request, small):
     machine = pc.Machine.preset("dgx-a100-80g:1")
@@ -32,14 +38,14 @@ def test_slices_of_a_track_never_overlap(forecast, tmp_path):
     assert tracks
     for spans in tracks.values():
         spans.sort()
-        for (_, end), (begin, _) in zip(spans, spans[1:], strict=False):
+        for (_, end), (begin, _) in itertools.pairwise(spans):
             assert begin >= end - 1e-6
 
 
 def test_slices_stay_within_the_iteration(forecast, tmp_path):
     for event in events(forecast, tmp_path):
         if event["ph"] == "X":
-            assert 0 <= event["ts"]
+            assert event["ts"] >= 0
             assert event["ts"] + event["dur"] <= forecast.iteration_time * 1e6 + 1e-3
 
 

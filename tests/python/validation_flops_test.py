@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from plancast.validation.flops import UnknownFormula, measured_seconds, published_flops
+from plancast.validation.flops import UnknownFormulaError, measured_seconds, published_flops
 from plancast.validation.rows import read_rows
 
 COLUMNS = (
@@ -78,12 +78,12 @@ def test_causal_attention_is_half(tmp_path):
 def test_size_in_the_name(tmp_path):
     measured = row(tmp_path, model="gpt-52b", flops_formula="hw_8n")
     assert published_flops(measured, 0) == pytest.approx(8 * 52e9 * 64 * 2048)
-    with pytest.raises(UnknownFormula, match="size in the model's name"):
+    with pytest.raises(UnknownFormulaError, match="size in the model's name"):
         published_flops(row(tmp_path, model="gpt", flops_formula="hw_8n"), 0)
 
 
 def test_an_unknown_formula_is_said(tmp_path):
-    with pytest.raises(UnknownFormula, match="`unknown`"):
+    with pytest.raises(UnknownFormulaError, match="`unknown`"):
         measured_seconds(row(tmp_path, tflops_per_gpu=100, flops_formula="unknown"), 0, 64, 312e12)
 
 

@@ -130,7 +130,9 @@ def test_unknown_keys_are_chosen_and_said(tmp_path):
 
 def test_an_oom_row_gets_a_time_and_a_verdict(tmp_path):
     huge = {"layers": 96, "hidden": 12288, "heads": 96, "kv_heads": 96, "ffn_hidden": 49152}
-    board = validate([write(tmp_path, {"oom": 1, "iter_time_s": ""}, {**huge, "oom": 1, "iter_time_s": ""})])
+    board = validate(
+        [write(tmp_path, {"oom": 1, "iter_time_s": ""}, {**huge, "oom": 1, "iter_time_s": ""})]
+    )
     small_row, huge_row = board.results
     assert small_row.predicted and huge_row.predicted
     assert board.oom == {"true_fit": 0, "false_fit": 1, "true_oom": 1, "false_oom": 0}
@@ -200,7 +202,10 @@ def test_scores_do_not_depend_on_the_number_of_workers(tmp_path):
 
 
 def test_an_empty_scoreboard_prints():
-    assert Scoreboard(results=()).to_dict()["overall"] == {"row_weighted": {}, "source_weighted": {}}
+    assert Scoreboard(results=()).to_dict()["overall"] == {
+        "row_weighted": {},
+        "source_weighted": {},
+    }
 
 
 def test_the_shipped_rows_are_all_predicted():

@@ -13,10 +13,13 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "calibrate",
         help="fits the cost models to measured kernels and collectives",
-        description="Fits the coefficients of the cost models to measurements (docs/cost_models.md).",
+        description="Fits the coefficients of the cost models to measurements "
+        "(docs/cost_models.md, docs/collectives.md).",
     )
     parser.add_argument("--kernels", metavar="DIR", help="folder of gemm.csv, attention.csv, ...")
-    parser.add_argument("--collectives", metavar="CSV", help="measured collectives")
+    parser.add_argument(
+        "--collectives", metavar="DIR", help="folder of measured collectives (docs/collectives.md)"
+    )
     parser.add_argument("-o", "--out", metavar="DIR", required=True, help="folder to write to")
     parser.add_argument("--date", metavar="DATE", help="date to write as that of the fit")
     parser.add_argument(
@@ -24,3 +27,48 @@ def add_parser(commands: Any) -> None:
     )
     opts.add_json(parser)
     parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    import datetime
+    import os
+    import sys
+    from pathlib import Path
+
+    from plancast.errors import InputError
+
+    if options.kernels is None and options.collectives is None:
+        raise InputError("nothing to fit: give --kernels DIR, --collectives DIR or both.")
+    out = Path(options.out)
+    date = options.date or datetime.date.today().isoformat()
+    written: list[str] = []
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if options.kernels is not None:
+            from plancast.calibrate import calibrate
+
+            texts = calibrate(
+                Path(options.kernels),
+                date=date,
+                workers=options.workers or os.cpu_count() or 1,
+                report=lambda line: print(line, file=sys.stderr),
+            )
+            for name, text in texts.items():
+                (out / name).write_text(text, encoding="utf-8")
+                written.append(str(out / name))
+        if options.collectives is not None:
+            from plancast import calibrate_collectives
+
+            path = out / "protocols.textproto"
+            calibrate_collectives.main([options.collectives, "-o", str(path)])
+            written.append(str(path))
+    except OSError as error:
+        raise InputError(f"`{error.filename}`: {error.strerror}.") from None
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if options.json:
+        opts.print_json({"written": written})
+    else:
+        print(f"wrote {len(written)} files to {out}")
+    return 0

@@ -31,7 +31,8 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command."""
     parser = _Parser(
         prog="plancast",
-        description="Forecasts what a parallel training plan will do before anyone owns the hardware.",
+        description="Forecasts what a parallel training plan will do before anyone owns the "
+        "hardware.",
         epilog="Example: plancast predict -m gpt3-175b -c dgx-a100-80g:8 "
         "-s tp=8,pp=8,vpp=3,mb=1,recompute=full --batch 64",
     )

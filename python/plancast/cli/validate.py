@@ -18,7 +18,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("rows", nargs="+", metavar="ROWS.csv|DIR", help="measured rows")
     parser.add_argument(
-        "--machines", metavar="CSV", help="figures of the machines the rows name, instead of presets"
+        "--machines",
+        metavar="CSV",
+        help="figures of the machines the rows name, instead of presets",
     )
     parser.add_argument(
         "--workers", type=opts.positive, metavar="N", help="threads (default: one per core)"

@@ -18,7 +18,9 @@ def how_known(forecast: Forecast) -> dict[str, str]:
     """For each part of the breakdown, where its figure comes from."""
     shares = sorted(forecast.knowledge().items(), key=lambda item: -item[1])
     kernels = ", ".join(
-        name if share > 0.995 else f"{percent(share, 0)} {name}" for name, share in shares if share > 0.005
+        name if share > 0.995 else f"{percent(share, 0)} {name}"
+        for name, share in shares
+        if share > 0.005
     )
     known = dict.fromkeys(forecast.breakdown(), "simulated")
     known.update(dict.fromkeys(_KERNELS, kernels or "analytic"))

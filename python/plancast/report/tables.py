@@ -56,7 +56,9 @@ def headline(forecast: Forecast) -> RenderableType:
     text.append(f"{forecast.strategy}", style="cyan")
     text.append(f"   batch {forecast.global_batch}, profile {forecast.profile}\n\n", style="dim")
     text.append("iteration  ", style="dim")
-    text.append(duration(forecast.iteration_time), style="bold green" if forecast.fits else "bold red")
+    text.append(
+        duration(forecast.iteration_time), style="bold green" if forecast.fits else "bold red"
+    )
     text.append(f"   90 % between {duration(low)} and {duration(high)}\n", style="dim")
     text.append("rate       ", style="dim")
     text.append(
@@ -71,7 +73,10 @@ def headline(forecast: Forecast) -> RenderableType:
         f"{gib(forecast.peak_memory)} of {gib(capacity)} GiB ({percent(share, 0)})",
         style="" if forecast.fits else "bold red",
     )
-    text.append("   fits" if forecast.fits else "   does not fit", style="green" if forecast.fits else "bold red")
+    text.append(
+        "   fits" if forecast.fits else "   does not fit",
+        style="green" if forecast.fits else "bold red",
+    )
     return text
 
 
@@ -101,7 +106,9 @@ def breakdown_table(forecast: Forecast) -> Table:
 def memory_table(forecast: Forecast) -> Table:
     """Peak memory by device class."""
     table = Table(
-        box=box.SIMPLE_HEAD, title="Peak memory, GiB per GPU (replayed, analytic)", title_justify="left"
+        box=box.SIMPLE_HEAD,
+        title="Peak memory, GiB per GPU (replayed, analytic)",
+        title_justify="left",
     )
     table.add_column("devices", no_wrap=True)
     for column in ("GPUs", "weights", "gradients", "optimizer", "activations", "workspace"):
@@ -158,8 +165,8 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
         table.add_column(column, justify="right", no_wrap=True)
     best = ranking[0].iteration_time if len(ranking) else 0.0
     for position, plan in enumerate(ranking[:top], start=1):
-        parts, total = plan.breakdown(), plan.iteration_time
-        exposed = sum(value for part, value in parts.items() if part.startswith("exposed_"))
+        shares, total = plan.breakdown(), plan.iteration_time
+        exposed = sum(value for part, value in shares.items() if part.startswith("exposed_"))
         table.add_row(
             str(position),
             plan.strategy,
@@ -168,23 +175,25 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
             count(plan.tokens_per_s / plan.devices),
             percent(plan.mfu),
             gib(plan.peak_memory),
-            percent(parts["bubble"] / total),
+            percent(shares["bubble"] / total),
             percent(exposed / total),
             style="bold" if position == 1 else "",
         )
-    parts_: list[RenderableType] = []
+    parts: list[RenderableType] = []
     if len(ranking):
         first = ranking[0]
         heading = Text(f"{first.model}", style="bold")
-        heading.append(f" on {first.machine} ({first.devices} GPUs), batch {first.global_batch}", style="")
-        parts_ += [heading, table]
+        heading.append(
+            f" on {first.machine} ({first.devices} GPUs), batch {first.global_batch}", style=""
+        )
+        parts += [heading, table]
     else:
-        parts_.append(Text("no plan of the space fits", style="bold red"))
-    speed = ranking.evaluated / ranking.seconds if ranking.seconds > 0 else 0.0
-    parts_.append(
-        Text(f"{ranking.evaluated:,} plans simulated in {duration(ranking.seconds)} ({speed:,.0f}/s)", style="dim")
-    )
-    parts_.append(Text(f"space: {ranking.space}", style="dim"))
+        parts.append(Text("no plan of the space fits", style="bold red"))
+    took = f"{ranking.evaluated:,} plans simulated in {duration(ranking.seconds)}"
+    if ranking.seconds > 0:
+        took += f" ({ranking.evaluated / ranking.seconds:,.0f}/s)"
+    parts.append(Text(took, style="dim"))
+    parts.append(Text(f"space: {ranking.space}", style="dim"))
     for reason, number in sorted(ranking.excluded.items(), key=lambda item: -item[1]):
-        parts_.append(Text(f"  {number:>7,} left out: {reason}", style="dim"))
-    return Group(*parts_)
+        parts.append(Text(f"  {number:>7,} left out: {reason}", style="dim"))
+    return Group(*parts)

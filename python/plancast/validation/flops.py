@@ -11,7 +11,7 @@ from collections.abc import Callable
 from plancast.validation.rows import Row
 
 
-class UnknownFormula(Exception):
+class UnknownFormulaError(Exception):
     """The row's count of FLOPs cannot be reproduced."""
 
 
@@ -20,7 +20,7 @@ def published_flops(row: Row, parameters: int) -> float:
     formula = _FORMULAS.get(row.flops_formula)
     if formula is None:
         said = row.flops_formula or "none"
-        raise UnknownFormula(f"only a rate is printed and its FLOP formula is `{said}`")
+        raise UnknownFormulaError(f"only a rate is printed and its FLOP formula is `{said}`")
     return formula(row, parameters)
 
 
@@ -40,18 +40,18 @@ def _sizes(row: Row) -> tuple[int, int, int, int, int]:
 
 
 def _hw_96_recompute(row: Row, _: int) -> float:
-    b, s, l, h, v = _sizes(row)
-    return 96 * b * s * l * h**2 * (1 + s / (6 * h) + v / (16 * l * h))
+    b, s, layers, h, v = _sizes(row)
+    return 96 * b * s * layers * h**2 * (1 + s / (6 * h) + v / (16 * layers * h))
 
 
 def _model_72_full(row: Row, _: int) -> float:
-    b, s, l, h, v = _sizes(row)
-    return 72 * b * s * l * h**2 * (1 + s / (6 * h) + v / (12 * l * h))
+    b, s, layers, h, v = _sizes(row)
+    return 72 * b * s * layers * h**2 * (1 + s / (6 * h) + v / (12 * layers * h))
 
 
 def _palm_6n12(row: Row, parameters: int) -> float:
-    b, s, l, h, _ = _sizes(row)
-    return b * s * (6 * parameters + 12 * l * h * s)
+    b, s, layers, h, _ = _sizes(row)
+    return b * s * (6 * parameters + 12 * layers * h * s)
 
 
 def _matmul_weights(row: Row) -> tuple[int, int]:
@@ -67,24 +67,26 @@ def _matmul_weights(row: Row) -> tuple[int, int]:
 
 
 def _model_full(row: Row, _: int) -> float:
-    b, s, l, _, _ = _sizes(row)
+    b, s, layers, _, _ = _sizes(row)
     weights, a = _matmul_weights(row)
-    return b * s * (6 * weights + 12 * l * a * s)
+    return b * s * (6 * weights + 12 * layers * a * s)
 
 
 def _model_causal(row: Row, _: int) -> float:
-    b, s, l, _, _ = _sizes(row)
+    b, s, layers, _, _ = _sizes(row)
     weights, a = _matmul_weights(row)
-    return b * s * (6 * weights + 6 * l * a * s)
+    return b * s * (6 * weights + 6 * layers * a * s)
 
 
 def _hw_8n(row: Row, _: int) -> float:
     match = re.search(r"(\d+(?:\.\d+)?)([mbt])\b", row.model.lower())
     if match is None:
-        raise UnknownFormula(f"`hw_8n` needs a size in the model's name, and it is `{row.model}`")
+        raise UnknownFormulaError(
+            f"`hw_8n` needs a size in the model's name, and it is `{row.model}`"
+        )
     size = float(match[1]) * {"m": 1e6, "b": 1e9, "t": 1e12}[match[2]]
-    b, s, *_ = _sizes(row)
-    return 8 * size * b * s
+    batch, seq = row.global_batch, row.seq_len or 0
+    return 8 * size * batch * seq
 
 
 _FORMULAS: dict[str, Callable[[Row, int], float]] = {

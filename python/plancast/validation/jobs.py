@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from plancast.errors import InputError
 from plancast.model import Model
@@ -19,7 +20,7 @@ _RECOMPUTES = ("none", "selective", "full")
 _LARGEST_MICRO_BATCH = 64
 
 
-class Unsupported(Exception):
+class UnsupportedError(Exception):
     """The row cannot be simulated yet, or contradicts itself; says why."""
 
 
@@ -44,7 +45,7 @@ class RowJob:
 
 
 def prepare(row: Row) -> RowJob:
-    """Builds model and strategies; raises Unsupported with the reason."""
+    """Builds model and strategies; raises UnsupportedError with the reason."""
     _refuse(row)
     chosen: dict[str, str] = {}
     profile, why = profile_for(row.software)
@@ -54,25 +55,25 @@ def prepare(row: Row) -> RowJob:
         candidates = _candidates(row)
         candidates[0].strategy.check_supported()
     except InputError as error:
-        raise Unsupported(str(error)) from None
+        raise UnsupportedError(str(error)) from None
     return RowJob(row, model, profile, tuple(candidates), chosen)
 
 
 def _refuse(row: Row) -> None:
     if row.layers is None or row.hidden is None or row.seq_len is None:
-        raise Unsupported(f"`{row.model}` is not a transformer with printed dimensions")
+        raise UnsupportedError(f"`{row.model}` is not a transformer with printed dimensions")
     if row.experts:
-        raise Unsupported("not supported yet: mixture of experts")
+        raise UnsupportedError("not supported yet: mixture of experts")
     attention = row.assumption("attention")
     if attention and attention.startswith(_OTHER_ATTENTION):
-        raise Unsupported(f"not supported yet: attention `{attention}`")
+        raise UnsupportedError(f"not supported yet: attention `{attention}`")
     if row.assumption("activation_offload_layers"):
-        raise Unsupported("not supported yet: offload of activations")
+        raise UnsupportedError("not supported yet: offload of activations")
     if row.assumption("offload"):
-        raise Unsupported(f"not supported yet: offload `{row.assumption('offload')}`")
+        raise UnsupportedError(f"not supported yet: offload `{row.assumption('offload')}`")
     keys = row.strategy_keys()
     if keys.get("recompute") == "selective" and row.assumption("selective_means"):
-        raise Unsupported(
+        raise UnsupportedError(
             f"not supported yet: selective recompute as `{row.assumption('selective_means')}`"
         )
 
@@ -84,7 +85,9 @@ def _model(row: Row, chosen: dict[str, str]) -> Model:
         chosen["vocab"] = f"{vocab} (not printed)"
     heads = row.heads or 1
     # Rows do not say which linears have biases. The default is right but for MPT.
-    biases = dict.fromkeys(("qkv_bias", "out_bias", "mlp_bias"), False)
+    biases: dict[str, Any] = {}
+    if row.model.startswith("mpt"):
+        biases = dict.fromkeys(("qkv_bias", "out_bias", "mlp_bias"), False)
     return Model.from_config(
         name=row.model,
         layers=row.layers,
@@ -99,7 +102,7 @@ def _model(row: Row, chosen: dict[str, str]) -> Model:
         norm=row.norm or "layernorm",
         position=row.position or "learned",
         tied_embeddings=row.tied_embeddings,
-        **(biases if row.model.startswith("mpt") else {}),
+        **biases,
     )
 
 
@@ -129,9 +132,9 @@ def _micro_batches(row: Row, keys: dict[str, str]) -> list[int]:
     try:
         dp = int(keys.get("dp", "1"))
     except ValueError:
-        raise Unsupported(f"`dp={keys['dp']}` is not a number") from None
+        raise UnsupportedError(f"`dp={keys['dp']}` is not a number") from None
     if row.global_batch % dp:
-        raise Unsupported(f"the batch of {row.global_batch} is not divisible by dp={dp}")
+        raise UnsupportedError(f"the batch of {row.global_batch} is not divisible by dp={dp}")
     share = row.global_batch // dp
     if "accum" in keys:
         return [share // int(keys["accum"])]

@@ -24,16 +24,23 @@ def linear_series(rows: Sequence[Row]) -> list[str]:
         if row.iter_time_s is None or count is None:
             continue
         fixed = ",".join(f"{k}={v}" for k, v in keys.items() if k != "accum")
-        key = (row.source, row.model, row.machine, str(row.seq_len), row.software, fixed)
+        key: tuple[str, ...] = (
+            row.source,
+            row.model,
+            row.machine,
+            str(row.seq_len),
+            row.software,
+            fixed,
+        )
         series[key].append((count, row.iter_time_s, row.row_id))
     warnings = []
-    for key, points in series.items():
+    for names, points in series.items():
         if len({count for count, _, _ in points}) < _FEWEST_ROWS:
             continue
         if _residual([(x, y) for x, y, _ in points]) < _NOISE:
             ids = ", ".join(row_id for *_, row_id in points[:3])
             warnings.append(
-                f"{len(points)} rows of `{key[0]}` ({ids}, ...) are linear in the number of "
+                f"{len(points)} rows of `{names[0]}` ({ids}, ...) are linear in the number of "
                 "micro-batches beyond any measurement's noise; were they computed?"
             )
     return warnings

@@ -10,8 +10,8 @@ from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.planning import predict
 from plancast.session import Session
-from plancast.validation.flops import UnknownFormula, measured_seconds
-from plancast.validation.jobs import Candidate, RowJob, Unsupported, prepare
+from plancast.validation.flops import UnknownFormulaError, measured_seconds
+from plancast.validation.jobs import Candidate, RowJob, UnsupportedError, prepare
 from plancast.validation.rows import Row
 
 
@@ -57,13 +57,13 @@ def predict_row(row: Row, machine: Machine | str, session: Session) -> RowResult
     """The forecast of one row; a machine that is text is the reason why there is none."""
     try:
         if isinstance(machine, str):
-            raise Unsupported(machine)
+            raise UnsupportedError(machine)
         job = prepare(row)
         forecast, chosen = _best(job, machine, session)
         measured = measured_seconds(
             row, job.model.parameters, machine.devices, forecast._core.peak_flops_per_gpu
         )
-    except (Unsupported, UnknownFormula) as error:
+    except (UnsupportedError, UnknownFormulaError) as error:
         return RowResult(row, measured=row.iter_time_s, unsupported=str(error))
     except InputError as error:
         return RowResult(row, measured=row.iter_time_s, unsupported=str(error))

@@ -179,5 +179,7 @@ def _parse(fields: dict[str, str | None], place: str) -> Row:
         flops_formula=text("flops_formula"),
         peak_mem_gb=number("peak_mem_gb"),
         oom=text("oom") == "1",
-        assumptions=tuple(token.strip() for token in text("assumptions").split(";") if token.strip()),
+        assumptions=tuple(
+            token.strip() for token in text("assumptions").split(";") if token.strip()
+        ),
     )

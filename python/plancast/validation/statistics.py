@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,7 +75,7 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> float | None:
     """
     x, y = ranks(a), ranks(b)
     mean = (len(x) + 1) / 2
-    spread = (sum((v - mean) ** 2 for v in x) * sum((v - mean) ** 2 for v in y)) ** 0.5
+    spread = math.sqrt(sum((v - mean) ** 2 for v in x) * sum((v - mean) ** 2 for v in y))
     if spread == 0:
         return None
     return sum((v - mean) * (w - mean) for v, w in zip(x, y, strict=True)) / spread
@@ -94,7 +95,7 @@ def kendall(a: Sequence[float], b: Sequence[float]) -> float | None:
             score += da * db
             ties_a += da == 0
             ties_b += db == 0
-    spread = ((pairs - ties_a) * (pairs - ties_b)) ** 0.5
+    spread = math.sqrt((pairs - ties_a) * (pairs - ties_b))
     return score / spread if spread else None
 
 
