@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "strategy/tree_check.h"
 
 namespace plancast {
 namespace {
@@ -31,6 +33,16 @@ PlanContext ContextFrom(const ModelGraph& graph, const Job& job, const Machine& 
     if (!path.empty() && !node.split.empty()) context.heads = context.kv_heads = context.ffn = 0;
   }
   return context;
+}
+
+// As StrategyTree::Resolve and the compiler write them.
+std::vector<std::string> OpPaths(const ModelGraph& graph) {
+  std::vector<std::string> paths;
+  for (const Segment& segment : graph.segments) {
+    const std::string prefix = absl::StrCat(segment.path, segment.repeat > 1 ? ".*." : ".");
+    for (const OpNode& op : graph.bodies[segment.body].ops) paths.push_back(prefix + op.name);
+  }
+  return paths;
 }
 
 std::string OptionsKey(const PlanOptions& o) {
@@ -63,9 +75,14 @@ absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine,
   ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(
                                    graph_key, [&] { return job.model->Draw(choices); }));
   ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextFrom(*plan.graph, job, machine),
-                                           job.profile));
-  CompileRequest request{plan.graph.get(), &job.strategy, &plan.chosen.options, &job.profile,
-                         job.dtype};
+                                           job.profile.For(job.dtype, Schedule::kNone)));
+  const PlanOptions& options = plan.chosen.options;
+  RETURN_IF_ERROR(CheckTree(job.strategy,
+                            {{"pp", options.pp}, {"dp", options.dp}, {"cp", options.cp},
+                             {"tp", options.tp}},
+                            OpPaths(*plan.graph)));
+  const SoftwareProfile profile = job.profile.For(job.dtype, options.schedule);
+  CompileRequest request{plan.graph.get(), &job.strategy, &options, &profile, job.dtype};
   const std::string key =
       absl::StrCat("execution|", OptionsKey(plan.chosen.options), "|", DTypeName(job.dtype), "|",
                    job.profile.name, "|", job.strategy.ToJson(), "|", graph_key);

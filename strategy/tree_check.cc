@@ -79,6 +79,7 @@ absl::StatusOr<std::string> HomeAxis(absl::string_view home) {
 
 absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mesh,
                        absl::Span<const std::string> ops) {
+  if (tree.nodes().empty()) return absl::OkStatus();
   const std::set<std::string> modules = Modules(ops);
   for (const auto& [path, node] : tree.nodes()) {
     const std::string place = path.empty() ? "the root" : absl::StrCat("`", path, "`");
