@@ -14,6 +14,10 @@
 namespace plancast {
 namespace {
 
+// A profile lists this fusion if the kernel that makes an input gradient also
+// reduces the gradients of gamma, beta or bias; else that is another pass.
+constexpr char kParameterGradients[] = "parameter_gradients";
+
 absl::StatusOr<OpRulePtr> Derived(const OpRule& rule, const std::vector<std::string>& wrt,
                                   Session& session) {
   return session.Memo<OpRule>(
@@ -161,7 +165,7 @@ class BodyWalk {
     const std::vector<std::string> parameters = Wrt(op, true);
     if (!activations.empty() && !parameters.empty()) {
       ASSIGN_OR_RETURN(OpRulePtr weights, Derived(*op.rule, parameters, session_));
-      if (HasContraction(*weights)) {
+      if (HasContraction(*weights) || fusions_.count(kParameterGradients) == 0) {
         RETURN_IF_ERROR(AddDerived(o, activations, Part::kBackward));
         return AddDerived(o, parameters, Part::kWeightGrad);
       }

@@ -37,6 +37,16 @@ absl::string_view Suffix(Part part) {
   }
 }
 
+// Whether the rule does nothing with an input but give it another name.
+bool OnlyRenamed(const OpRule& rule, int tensor) {
+  for (const Statement& statement : rule.statements()) {
+    if (IsRenaming(rule, statement)) continue;
+    const std::vector<int> read = TensorsOf(statement.value);
+    if (std::find(read.begin(), read.end(), tensor) != read.end()) return false;
+  }
+  return true;
+}
+
 // Lowers one list of plan steps (one phase) to a block.
 class PhaseLowering {
  public:
@@ -218,7 +228,7 @@ class PhaseLowering {
       };
       bool read = !listed(step.op.seeds) && !listed(step.op.rebuilt);
       if (value >= 0) {
-        read = read && FirstReadIn(group, value);
+        read = read && !OnlyRenamed(rule, rule.inputs()[i]) && FirstReadIn(group, value);
       }
       part.reads[rule.inputs()[i]] = read;
     }

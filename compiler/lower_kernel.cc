@@ -36,7 +36,9 @@ int SummedInto(const OpRule& rule, int target) {
     if (statement.value.kind() != ExprKind::kSum) continue;
     bool only_sums = true, has_target = false;
     VisitExpr(statement.value, [&](const Expr& e) {
-      only_sums &= e.kind() == ExprKind::kSum || e.kind() == ExprKind::kElement;
+      only_sums &= e.kind() == ExprKind::kSum ||
+                   (e.kind() == ExprKind::kElement &&
+                    rule.tensors()[e.tensor()].role == RuleTensor::Role::kIntermediate);
       has_target |= e.kind() == ExprKind::kElement && e.tensor() == target;
     });
     if (only_sums && has_target) return statement.target;
@@ -101,76 +103,194 @@ void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents, Kern
   }
 }
 
-}  // namespace
+// Fusions of matrix products that a profile may list: a bias is added and
+// summed in the product's epilogue; gradients that a fused weight's product
+// reads together (`qkv_linear.packed`) are written side by side by their makers.
+constexpr char kBiasEpilogue[] = "bias_epilogue";
+constexpr char kPacked[] = ".packed";
 
-std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector<KernelPart>& parts,
-                                  double extra_read_bytes, const std::string& label) {
-  KernelSpec base;
-  base.label = label;
-  base.dtype = context.dtype;
-  base.read_bytes = extra_read_bytes;
-  std::vector<Product> products;
-  double pointwise = 0;
-  for (const KernelPart& part : parts) {
+// Collects the work of one launch group.
+class KernelWork {
+ public:
+  KernelWork(const LowerContext& context, const std::string& label, double extra_read_bytes)
+      : context_(context) {
+    base_.label = label;
+    base_.dtype = context.dtype;
+    base_.read_bytes = extra_read_bytes;
+  }
+
+  void Add(const KernelPart& part) {
     const OpRule& rule = *part.step->rule;
-    const OpNode& op = context.body().ops[part.step->op];
-    const std::vector<int64_t> extents =
-        LocalExtents(*context.graph, *context.mesh, op, context.bound->splits[part.step->op], rule);
+    const OpNode& op = context_.body().ops[part.step->op];
+    const std::vector<int64_t> extents = LocalExtents(
+        *context_.graph, *context_.mesh, op, context_.bound->splits[part.step->op], rule);
+    if (part.step->part == Part::kBackward || part.step->part == Part::kWeightGrad) {
+      base_.pass = PassOf(part.step->part);
+    }
     const OpWork work = WorkOf(rule, extents, part.begin, part.end);
+    const bool product = !work.contractions.empty() && rule.fused().empty();
+    if (product && !Has(kBiasEpilogue)) {
+      AddSeparately(part, rule, extents);
+      return;
+    }
+    AddBytes(part, rule, work, &base_);
+    pointwise_ += work.pointwise_ops;
+    if (product) {
+      AddProducts(rule, work, extents);
+    } else if (!work.contractions.empty()) {
+      FillAttention(rule, extents, &base_);
+      base_.backward = base_.pass != GemmPass::kForward;
+      for (const Contraction& c : work.contractions) base_.flops += c.flops;
+    }
+  }
+
+  std::vector<KernelSpec> Finish() && {
+    if (base_.family == KernelFamily::kAttention) {
+      kernels_.push_back(base_);
+    } else if (!products_.empty()) {
+      FinishProducts();
+    } else if (base_.read_bytes + base_.write_bytes > 0) {
+      base_.flops = pointwise_;
+      kernels_.push_back(base_);
+    }
+    kernels_.insert(kernels_.end(), after_.begin(), after_.end());
+    return std::move(kernels_);
+  }
+
+ private:
+  bool Has(const std::string& fusion) const {
+    return context_.profile->fusions.count(fusion) > 0;
+  }
+
+  void AddBytes(const KernelPart& part, const OpRule& rule, const OpWork& work,
+                KernelSpec* kernel) const {
     for (size_t i = 0; i < work.reads.size(); ++i) {
-      if (!part.reads[work.reads[i]]) continue;
-      base.read_bytes += work.read_elements[i] * context.Bytes(rule.tensors()[work.reads[i]].dtype);
+      if (!Moves(part.reads, rule, work.reads[i])) continue;
+      kernel->read_bytes +=
+          work.read_elements[i] * context_.Bytes(rule.tensors()[work.reads[i]].dtype);
     }
     for (size_t i = 0; i < work.writes.size(); ++i) {
-      if (!part.writes[work.writes[i]]) continue;
-      base.write_bytes +=
-          work.write_elements[i] * context.Bytes(rule.tensors()[work.writes[i]].dtype);
+      if (!Moves(part.writes, rule, work.writes[i])) continue;
+      kernel->write_bytes +=
+          work.write_elements[i] * context_.Bytes(rule.tensors()[work.writes[i]].dtype);
     }
-    pointwise += work.pointwise_ops;
-    if (part.step->part == Part::kBackward || part.step->part == Part::kWeightGrad) {
-      base.pass = PassOf(part.step->part);
+  }
+  // Intermediates show up only where a rule is run in pieces: they cross
+  // memory. The masks decide for everything else.
+  static bool Moves(const std::vector<bool>& mask, const OpRule& rule, int tensor) {
+    const bool inner = rule.tensors()[tensor].role == RuleTensor::Role::kIntermediate &&
+                       std::find(rule.saves().begin(), rule.saves().end(), tensor) ==
+                           rule.saves().end();
+    return inner || mask[tensor];
+  }
+
+  // Products and what comes after them as kernels of their own.
+  void AddSeparately(const KernelPart& part, const OpRule& rule,
+                     const std::vector<int64_t>& extents) {
+    for (int s = part.begin; s < part.end; ++s) {
+      const OpWork work = WorkOf(rule, extents, s, s + 1);
+      if (!work.contractions.empty()) {
+        AddBytes(part, rule, work, &base_);
+        AddProducts(rule, work, extents);
+        continue;
+      }
+      const Statement& statement = rule.statements()[s];
+      if (IsRenaming(rule, statement) || OnlyAddsProducts(rule, statement)) continue;
+      KernelSpec kernel = base_;
+      kernel.family = KernelFamily::kMemory;
+      kernel.label = rule.name() + ".bias";
+      kernel.read_bytes = kernel.write_bytes = 0;
+      AddBytes(part, rule, work, &kernel);
+      kernel.flops = work.pointwise_ops;
+      MergeInto(&after_, kernel);
     }
-    if (!rule.fused().empty() && !work.contractions.empty()) {
-      FillAttention(rule, extents, &base);
-      base.backward = base.pass != GemmPass::kForward;
-      for (const Contraction& c : work.contractions) base.flops += c.flops;
-      continue;
+  }
+
+  // One bias kernel for all outputs of a fused weight.
+  static void MergeInto(std::vector<KernelSpec>* kernels, const KernelSpec& kernel) {
+    for (KernelSpec& k : *kernels) {
+      if (k.label != kernel.label) continue;
+      k.read_bytes += kernel.read_bytes;
+      k.write_bytes += kernel.write_bytes;
+      k.flops += kernel.flops;
+      return;
     }
+    kernels->push_back(kernel);
+  }
+
+  // `d_x = d_x_1 + d_x_2`: the products accumulate into one buffer.
+  static bool OnlyAddsProducts(const OpRule& rule, const Statement& statement) {
+    for (int t : TensorsOf(statement.value)) {
+      if (SummedInto(rule, t) != statement.target) return false;
+    }
+    return statement.value.kind() == ExprKind::kSum;
+  }
+
+  void AddProducts(const OpRule& rule, const OpWork& work, const std::vector<int64_t>& extents) {
     for (const Contraction& c : work.contractions) {
       const Statement& statement = rule.statements()[c.statement];
       Product product{c, SummedInto(rule, statement.target), TensorsOf(statement.value),
                       statement.reduced};
       std::sort(product.reduced.begin(), product.reduced.end());
-      MergeProduct(product, base.pass, &products);
+      MergeProduct(product, base_.pass, &products_);
+      if (product.target != statement.target) NoteConcatenation(rule, extents, product);
     }
   }
-  if (base.family == KernelFamily::kAttention) return {base};
-  if (products.empty()) {
-    if (base.read_bytes + base.write_bytes == 0) return {};
-    base.flops = pointwise;
-    return {base};
+
+  // Products merged along k read their gradients as one tensor: unless their
+  // makers wrote them so, they are copied together first.
+  void NoteConcatenation(const OpRule& rule, const std::vector<int64_t>& extents,
+                         const Product& product) {
+    const std::string op_rule = rule.name().substr(0, rule.name().find('.'));
+    if (Has(op_rule + kPacked)) return;
+    for (int t : product.operands) {
+      if (rule.tensors()[t].parameter || rule.tensors()[t].name.rfind("d_", 0) != 0) continue;
+      double bytes = context_.Bytes(rule.tensors()[t].dtype);
+      for (int f : rule.tensors()[t].factors) bytes *= static_cast<double>(extents[f]);
+      KernelSpec kernel = base_;
+      kernel.family = KernelFamily::kMemory;
+      kernel.label = rule.name() + ".concat";
+      kernel.read_bytes = kernel.write_bytes = bytes;
+      kernel.flops = 0;
+      MergeInto(&kernels_, kernel);
+    }
   }
-  base.family = KernelFamily::kGemm;
-  base.accumulate_fp32 = base.pass == GemmPass::kWgrad &&
-                         context.profile->fuse_wgrad_accumulation &&
-                         context.profile->grad_dtype == DType::kFp32;
-  double total_flops = 0;
-  for (const Product& p : products) total_flops += p.size.flops;
-  std::vector<KernelSpec> kernels;
-  for (const Product& product : products) {
-    const Contraction& c = product.size;
-    KernelSpec kernel = base;
-    kernel.batch = c.batch;
-    kernel.m = c.m;
-    kernel.n = c.n;
-    kernel.k = c.k;
-    kernel.flops = c.flops;
-    const double share = c.flops / total_flops;
-    kernel.read_bytes = std::round(base.read_bytes * share);
-    kernel.write_bytes = std::round(base.write_bytes * share);
-    kernels.push_back(std::move(kernel));
+
+  void FinishProducts() {
+    base_.family = KernelFamily::kGemm;
+    base_.accumulate_fp32 = base_.pass == GemmPass::kWgrad &&
+                            context_.profile->fuse_wgrad_accumulation &&
+                            context_.profile->grad_dtype == DType::kFp32;
+    double total_flops = 0;
+    for (const Product& p : products_) total_flops += p.size.flops;
+    for (const Product& product : products_) {
+      const Contraction& c = product.size;
+      KernelSpec kernel = base_;
+      kernel.batch = c.batch;
+      kernel.m = c.m;
+      kernel.n = c.n;
+      kernel.k = c.k;
+      kernel.flops = c.flops;
+      kernel.read_bytes = std::round(base_.read_bytes * c.flops / total_flops);
+      kernel.write_bytes = std::round(base_.write_bytes * c.flops / total_flops);
+      kernels_.push_back(std::move(kernel));
+    }
   }
-  return kernels;
+
+  const LowerContext& context_;
+  KernelSpec base_;
+  std::vector<Product> products_;
+  std::vector<KernelSpec> kernels_, after_;  // concatenations and products; epilogues
+  double pointwise_ = 0;
+};
+
+}  // namespace
+
+std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector<KernelPart>& parts,
+                                  double extra_read_bytes, const std::string& label) {
+  KernelWork work(context, label, extra_read_bytes);
+  for (const KernelPart& part : parts) work.Add(part);
+  return std::move(work).Finish();
 }
 
 }  // namespace plancast

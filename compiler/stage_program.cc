@@ -29,7 +29,8 @@ class StageWriter {
         pp_axis_(mesh_.FindAxis("pp").value()) {
     program_.name = absl::StrCat("stage ", stage);
     program_.where = {{pp_axis_, stage}};
-    blocking_ = profile_.p2p_blocking && options_.vpp == 1;
+    blocking_ = profile_.p2p_blocking &&
+                (options_.vpp == 1 || !profile_.interleaved_p2p_overlaps);
     overlap_grad_ = options_.overlap.count(Overlap::kGrad) > 0;
     overlap_param_ = options_.overlap.count(Overlap::kParam) > 0;
     const bool data_parallel = options_.dp * options_.cp > 1;
@@ -49,18 +50,33 @@ class StageWriter {
     for (size_t i = 0; i < schedule.size(); ++i) {
       if (schedule[i].phase == Phase::kBackward) last_backward[schedule[i].chunk] = i;
     }
-    for (size_t i = 0; i < schedule.size(); ++i) {
-      if (schedule[i].phase == Phase::kForward) {
-        Forward(schedule[i]);
-      } else {
-        Backward(schedule[i], last_backward[schedule[i].chunk] == i);
+    for (size_t begin = 0; begin < schedule.size();) {
+      const size_t end = begin + BatchSize(schedule, begin);
+      std::vector<int32_t> feeders;
+      for (size_t i = begin; i < end; ++i) feeders.push_back(Fetch(schedule[i]));
+      for (size_t i = begin; i < end; ++i) {
+        int32_t& feeder = feeders[i - begin];
+        feeder = Compute(schedule[i], feeder, last_backward[schedule[i].chunk] == i);
       }
+      for (size_t i = begin; i < end; ++i) PassOn(schedule[i], feeders[i - begin]);
+      begin = end;
     }
     FinishIteration();
     assembly_.graph().programs.push_back(std::move(program_));
   }
 
  private:
+  // Steps between two batches of transfers. Megatron's interleaved schedule
+  // without overlap exchanges everything once per forward-backward pair: the
+  // inputs of both before, their results after (megatron/schedules.py,
+  // send_forward_backward_recv_forward_backward).
+  size_t BatchSize(const std::vector<ScheduleStep>& schedule, size_t i) const {
+    const bool pair = blocking_ && options_.vpp > 1 && i + 1 < schedule.size() &&
+                      schedule[i].phase == Phase::kForward &&
+                      schedule[i + 1].phase == Phase::kBackward;
+    return pair ? 2 : 1;
+  }
+
   int64_t VirtualStage(int32_t chunk) const { return chunk * options_.pp + stage_; }
   const std::vector<StageRun>& Runs(int32_t chunk) const {
     return in_.bound->stages[VirtualStage(chunk)];
@@ -120,13 +136,13 @@ class StageWriter {
     }
   }
 
-  // One compute instance behind `feeder` (-1: none). The first after blocking
-  // transfers waits for them.
+  // One compute instance behind `feeder` (-1: none). The first after a batch of
+  // blocking transfers waits for all of them.
   int32_t AppendCompute(int32_t block, Phase phase, const ScheduleStep& step, int64_t layer_begin,
                         int64_t count, int32_t feeder, std::vector<Join> joins = {}) {
     if (feeder >= 0) JoinPorts(feeder, PortsOf(block), &joins);
-    for (int32_t transfer : unfinished_sends_) joins.push_back({transfer, -1, -1});
-    unfinished_sends_.clear();
+    for (int32_t transfer : unfinished_transfers_) joins.push_back({transfer, -1, -1});
+    unfinished_transfers_.clear();
     last_compute_ = Append(block, phase, step.micro_batch, step.chunk, joins,
                            static_cast<int32_t>(layer_begin), static_cast<int32_t>(count));
     return last_compute_;
@@ -178,7 +194,7 @@ class StageWriter {
     const int32_t index = Append(block, Phase::kComm, step.micro_batch, step.chunk, joins);
     program_.instances[index].rendezvous =
         assembly_.Join(absl::StrCat(what, border, ".", step.micro_batch), program_index_, index);
-    if (blocking_) unfinished_sends_.push_back(index);
+    if (blocking_) unfinished_transfers_.push_back(index);
   }
 
   int32_t Receive(const char* what, int64_t border, int64_t from, int64_t to, StreamKind stream,
@@ -191,25 +207,51 @@ class StageWriter {
     const int32_t index = Append(block, Phase::kComm, step.micro_batch, step.chunk, joins);
     program_.instances[index].rendezvous =
         assembly_.Join(absl::StrCat(what, border, ".", step.micro_batch), program_index_, index);
+    if (blocking_) unfinished_transfers_.push_back(index);
     return index;
   }
 
   // ---- passes ----
 
-  void Forward(const ScheduleStep& step) {
+  // The instance that brings a step its input: a receive, or the pass before it
+  // where that ran on this stage; -1: none.
+  int32_t Fetch(const ScheduleStep& step) {
     const int64_t v = VirtualStage(step.chunk);
-    int32_t feeder = -1;
-    if (Crosses(v - 1, v)) {
-      feeder = Receive("F", v - 1, v - 1, v, StreamKind::kRecvPrev, step);
-    } else if (v > 0) {
-      feeder = local_forward_[step.micro_batch];
+    if (step.phase == Phase::kForward) {
+      if (Crosses(v - 1, v)) return Receive("F", v - 1, v - 1, v, StreamKind::kRecvPrev, step);
+      return v > 0 ? local_forward_[step.micro_batch] : -1;
     }
+    if (Crosses(v, v + 1)) return Receive("B", v, v + 1, v, StreamKind::kRecvNext, step);
+    return v + 1 < virtual_stages_ ? local_backward_[step.micro_batch] : -1;
+  }
+
+  // Hands a step's result, ready with instance `feeder`, on.
+  void PassOn(const ScheduleStep& step, int32_t feeder) {
+    const int64_t v = VirtualStage(step.chunk);
+    if (step.phase == Phase::kForward) {
+      if (Crosses(v, v + 1)) {
+        Send("F", v, v, v + 1, StreamKind::kSendNext, step, feeder);
+      } else {
+        local_forward_[step.micro_batch] = feeder;
+      }
+    } else if (Crosses(v - 1, v)) {
+      Send("B", v - 1, v, v - 1, StreamKind::kSendPrev, step, feeder);
+    } else {
+      local_backward_[step.micro_batch] = feeder;
+    }
+  }
+
+  int32_t Compute(const ScheduleStep& step, int32_t feeder, bool last_of_chunk) {
+    return step.phase == Phase::kForward ? Forward(step, feeder)
+                                         : Backward(step, feeder, last_of_chunk);
+  }
+
+  int32_t Forward(const ScheduleStep& step, int32_t feeder) {
     for (const StageRun& run : Runs(step.chunk)) {
       const int32_t block = BodyBlock(run, Phase::kForward);
       auto gathered = gathered_.find({run.segment, run.layer_begin});
       if (gathered == gathered_.end()) {
-        feeder = AppendCompute(block, Phase::kForward, step, run.layer_begin, run.count,
-                               feeder);
+        feeder = AppendCompute(block, Phase::kForward, step, run.layer_begin, run.count, feeder);
         continue;
       }
       // The first pass after an overlapped parameter gather: piece by piece.
@@ -219,50 +261,34 @@ class StageWriter {
       }
       gathered_.erase(gathered);
     }
-    if (Crosses(v, v + 1)) {
-      Send("F", v, v, v + 1, StreamKind::kSendNext, step, feeder);
-    } else {
-      local_forward_[step.micro_batch] = feeder;
-    }
+    return feeder;
   }
 
-  void Backward(const ScheduleStep& step, bool last) {
-    const int64_t v = VirtualStage(step.chunk);
-    int32_t feeder = -1;
-    if (Crosses(v, v + 1)) {
-      feeder = Receive("B", v, v + 1, v, StreamKind::kRecvNext, step);
-    } else if (v + 1 < virtual_stages_) {
-      feeder = local_backward_[step.micro_batch];
-    }
+  int32_t Backward(const ScheduleStep& step, int32_t feeder, bool last_of_chunk) {
     const std::vector<StageRun>& runs = Runs(step.chunk);
-    const bool reduce_now = last && reduces_ && overlap_grad_;
+    const bool reduce_now = last_of_chunk && reduces_ && overlap_grad_;
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       const int32_t block = BodyBlock(*run, Phase::kBackward);
       if (!reduce_now) {
-        feeder = AppendCompute(block, Phase::kBackward, step, run->layer_begin, run->count,
-                               feeder);
+        feeder = AppendCompute(block, Phase::kBackward, step, run->layer_begin, run->count, feeder);
         continue;
       }
       const int64_t per_layer = Reduced(*run);
       const int64_t piece = LayersPerBucket(per_layer, run->count);
       for (int64_t end = run->count; end > 0; end -= std::min(piece, end)) {
         const int64_t count = std::min(piece, end);
-        feeder = AppendCompute(block, Phase::kBackward, step,
-                               run->layer_begin + end - count, count, feeder);
+        feeder = AppendCompute(block, Phase::kBackward, step, run->layer_begin + end - count,
+                               count, feeder);
         pending_ += per_layer * count;
         if (pending_ >= BucketElements()) ReducePending(/*whole=*/false);
       }
     }
     if (reduce_now) {
       ReducePending(/*whole=*/false);
-    } else if (last) {
+    } else if (last_of_chunk) {
       for (const StageRun& run : runs) pending_ += Reduced(run) * run.count;
     }
-    if (Crosses(v - 1, v)) {
-      Send("B", v - 1, v, v - 1, StreamKind::kSendPrev, step, feeder);
-    } else {
-      local_backward_[step.micro_batch] = feeder;
-    }
+    return feeder;
   }
 
   // ---- gradient reduction and parameters ----
@@ -329,7 +355,7 @@ class StageWriter {
   void FinishIteration() {
     if (reduces_) ReducePending(/*whole=*/true);
     std::vector<Join> joins{{last_compute_, -1, -1}};
-    for (int32_t instance : unfinished_sends_) joins.push_back({instance, -1, -1});
+    for (int32_t instance : unfinished_transfers_) joins.push_back({instance, -1, -1});
     for (int32_t instance : reductions_) joins.push_back({instance, -1, -1});
     ReduceOthers(&joins);
     ReduceTied(&joins);
@@ -409,7 +435,7 @@ class StageWriter {
   bool reduces_ = false, gathers_ = false;
   int64_t parameters_ = 0, pending_ = 0;  // elements
   int32_t last_compute_ = -1;
-  std::vector<int32_t> unfinished_sends_, reductions_;
+  std::vector<int32_t> unfinished_transfers_, reductions_;
   // Newest instance per micro-batch where the next virtual stage is local too.
   std::map<int32_t, int32_t> local_forward_, local_backward_;
   std::map<std::pair<int, int64_t>, std::vector<GatheredPiece>> gathered_;
