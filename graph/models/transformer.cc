@@ -89,7 +89,8 @@ int Drawing::CoreAttention(BodyWriter& body, const std::vector<int>& qkv) const 
     int p = body.Op1("attn.scores", "scores", {qkv[0], qkv[1]});
     p = body.Op1("attn.softmax", config_.bidirectional ? "softmax" : "softmax_causal", {p});
     if (choices_.dropout) p = body.Op1("attn.dropout", "attention_dropout", {p});
-    o = body.Op1("attn.context", "context", {p, qkv[2]});
+    o = body.Op1("attn.merge_heads", "merge_heads",
+                 {body.Op1("attn.context", "context", {p, qkv[2]})});
   }
   body.RecomputeGroup("");
   return o;
