@@ -16,7 +16,7 @@ def profile_for(software: str) -> tuple[str, str]:
     """The profile, and why.
 
     >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
-    'megatron-2021'
+    'megatron-sc21'
     """
     shipped = set(_core.profile_names())
     for entry in _table():
