@@ -76,14 +76,17 @@ class Ranking:
         return pd.DataFrame.from_records(self.records())
 
     def write(self, path: str | Path) -> None:
-        """Writes all plans as CSV."""
+        """Writes all plans as `.csv`, `.csv.gz` or `.parquet`."""
         import csv
         import io
 
         from plancast.errors import InputError
 
+        if str(path).endswith(".parquet"):
+            self._write_parquet(path)
+            return
         if not str(path).endswith((".csv", ".csv.gz")):
-            raise InputError(f"`{path}`: plans are written as `.csv`.")
+            raise InputError(f"`{path}`: plans are written as `.csv` or `.parquet`.")
         records = self.records()
         text = io.StringIO()
         if records:
@@ -91,6 +94,18 @@ class Ranking:
             writer.writeheader()
             writer.writerows(records)
         files.write_text(path, text.getvalue())
+
+    def _write_parquet(self, path: str | Path) -> None:
+        from plancast.errors import InputError
+
+        try:
+            self.to_frame().to_parquet(path)
+        except ImportError:
+            raise InputError(
+                f"`{path}`: writing Parquet needs pyarrow. Run `pip install pyarrow`, or write `.csv`."
+            ) from None
+        except OSError as error:
+            raise InputError(f"`{path}` cannot be written: {error.strerror}.") from None
 
     def __rich__(self) -> RenderableType:
         from plancast.report.tables import ranking_tables

@@ -156,6 +156,20 @@ def test_trace_is_json(cli, small_file, tmp_path):
     assert json.loads(path.read_text())["traceEvents"]
 
 
+def test_reports_load_nothing(cli, small_file, tmp_path):
+    path = tmp_path / "report.html"
+    code, _, err = cli(
+        "rank", "-m", small_file, "-c", MACHINE, "--batch", "16", "--space", "tp=1|2,mb=1",
+        "--report", str(path),
+    )  # fmt: skip
+    assert code == 0, err
+    page = path.read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "tp=2" in page
+    assert "http" not in page
+    assert "src=" not in page
+
+
 def test_tables_print_in_a_pipe_without_colours(cli, small_file):
     code, out, err = cli(
         "rank", "-m", small_file, "-c", MACHINE, "--batch", "16", "--space", "tp=1|2,mb=1"

@@ -20,6 +20,7 @@ def add_parser(commands: Any) -> None:
     opts.add_machine(parser, several=True)
     opts.add_strategy(parser, several=True)
     opts.add_batch(parser)
+    opts.add_report(parser)
     opts.add_json(parser)
     parser.set_defaults(run=run)
 
@@ -48,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
             for strategy in strategies
         )
     )
+    opts.write_report(options, f"Plans for {model.name}", comparison)
     if options.json:
         opts.print_json(comparison.to_dict())
     else:

@@ -107,6 +107,20 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """--report."""
+    parser.add_argument("--report", metavar="FILE.html", help="write the tables as one HTML page")
+
+
+def write_report(options: argparse.Namespace, title: str, renderable: Any) -> None:
+    """Writes the page that --report asks for."""
+    if options.report is None:
+        return
+    from plancast.report.html import write_report as write
+
+    write(options.report, title, renderable)
+
+
 def load_model(options: argparse.Namespace) -> Model:
     """The model that -m and --seq name."""
     from plancast.model import Model

@@ -22,6 +22,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--trace", metavar="FILE", help="write a Chrome trace for ui.perfetto.dev (.json, .json.gz)"
     )
+    opts.add_report(parser)
     parser.add_argument(
         "--require-fit", action="store_true", help="exit with 3 if the plan does not fit in memory"
     )
@@ -45,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.trace is not None:
         forecast.to_perfetto(options.trace)
+    opts.write_report(options, f"{forecast.model} on {forecast.machine}", forecast)
     if options.json:
         opts.print_json(forecast.to_dict())
     else:

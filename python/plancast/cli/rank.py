@@ -33,10 +33,11 @@ def add_parser(commands: Any) -> None:
         metavar="K",
         help="show the best K (default: 10 in the table, all in JSON and --out)",
     )
-    parser.add_argument("--out", metavar="FILE.csv", help="write the plans as CSV")
+    parser.add_argument("--out", metavar="FILE", help="write the plans as .csv or .parquet")
     parser.add_argument(
         "--workers", type=opts.positive, metavar="N", help="threads (default: one per core)"
     )
+    opts.add_report(parser)
     opts.add_json(parser)
     parser.set_defaults(run=run)
 
@@ -69,8 +70,10 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.out is not None:
         ranking.write(options.out)
+    tables = ranking_tables(ranking, top=options.top or 10)
+    opts.write_report(options, f"Plans for {model.name} on {machine}", tables)
     if options.json:
         opts.print_json(ranking.to_dict())
     else:
-        opts.print_rich(ranking_tables(ranking, top=options.top or 10))
+        opts.print_rich(tables)
     return 0

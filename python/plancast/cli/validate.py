@@ -25,6 +25,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--workers", type=opts.positive, metavar="N", help="threads (default: one per core)"
     )
+    opts.add_report(parser)
     opts.add_json(parser)
     parser.set_defaults(run=run)
 
@@ -41,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
             workers=options.workers,
             progress=progress,
         )
+    opts.write_report(options, "Forecasts beside measurements", scoreboard)
     if options.json:
         opts.print_json(scoreboard.to_dict())
     else:

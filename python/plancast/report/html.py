@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 
+from plancast import files
+
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
 
-_WIDTH = 120
+_WIDTH = 150
 _FRAME = (
     '<pre style="white-space:pre;overflow-x:auto;line-height:normal;'
     "font-family:Menlo,'DejaVu Sans Mono',consolas,monospace\">{code}</pre>"
@@ -22,6 +26,21 @@ def to_html(renderable: RenderableType) -> str:
     console = Console(record=True, width=_WIDTH, file=io.StringIO(), highlight=False)
     console.print(renderable)
     return console.export_html(inline_styles=True, code_format=_FRAME)
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>{title}</title>
+<style>body {{ background: #fff; color: #222; margin: 2em; font: 14px sans-serif }}</style></head>
+<body><h1>{title}</h1>
+{body}
+</body></html>
+"""
+
+
+def write_report(path: str | Path, title: str, renderable: RenderableType) -> None:
+    """Writes one self-contained HTML page; nothing in it is loaded from elsewhere."""
+    files.write_text(path, _PAGE.format(title=escape(title), body=to_html(renderable)))
 
 
 def forecast_html(forecast: Forecast) -> str:
