@@ -102,7 +102,7 @@ class Ranking:
             self.to_frame().to_parquet(path)
         except ImportError:
             raise InputError(
-                f"`{path}`: writing Parquet needs pyarrow. Run `pip install pyarrow`, or write `.csv`."
+                f"`{path}`: Parquet needs pyarrow. Run `pip install pyarrow`, or write `.csv`."
             ) from None
         except OSError as error:
             raise InputError(f"`{path}` cannot be written: {error.strerror}.") from None

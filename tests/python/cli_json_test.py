@@ -165,7 +165,7 @@ def test_reports_load_nothing(cli, small_file, tmp_path):
     assert code == 0, err
     page = path.read_text()
     assert page.startswith("<!DOCTYPE html>")
-    assert "tp=2" in page
+    assert "recompute=none" in page
     assert "http" not in page
     assert "src=" not in page
 
