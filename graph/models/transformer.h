@@ -22,6 +22,7 @@ struct TransformerChoices {
 //   layers.*   attn.norm attn.qkv [attn.q_norm attn.k_norm]
 //              [attn.rotary_q attn.rotary_k]
 //              attn.core, or attn.scores attn.softmax [attn.dropout] attn.context
+//              attn.merge_heads
 //              attn.proj [attn.proj_bias] [attn.proj_dropout] attn.residual
 //              mlp.norm mlp.fc1 [mlp.fc1_bias] mlp.act mlp.fc2 [mlp.fc2_bias]
 //              [mlp.fc2_dropout] mlp.residual
