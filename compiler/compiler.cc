@@ -21,14 +21,35 @@
 namespace plancast {
 namespace {
 
+// Every op with a batch is cut over `dp` at its batch, and nothing else is: a
+// device's shards do not change with the number of data-parallel ranks.
+bool OnlyBatchIsDataParallel(const BoundModel& bound) {
+  const auto dp = bound.mesh.FindAxis("dp");
+  const auto batch = bound.graph.FindDim("batch");
+  if (!dp.ok() || !batch.ok()) return false;
+  if (bound.mesh.size(*dp) == 1) return true;
+  for (const BoundBody& body : bound.bodies) {
+    const std::vector<OpNode>& ops = bound.graph.bodies[body.body].ops;
+    for (size_t o = 0; o < ops.size(); ++o) {
+      for (size_t f = 0; f < ops[o].factor_dims.size(); ++f) {
+        const std::vector<int>& axes = body.splits[o].axes[f];
+        const bool cut = std::find(axes.begin(), axes.end(), *dp) != axes.end();
+        if (cut != (ops[o].factor_dims[f] == *batch)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 // Everything that the passes over one body depend on. Sizes of the data- and
 // pipeline-parallel axes are left out where the body's shards do not change
 // with them, so that plans share bodies.
 std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request) {
   const ModelGraph& graph = bound.graph;
   std::string key = absl::StrCat("body|", DTypeName(request.dtype), "|", request.profile->name, "|");
+  const bool any_dp = OnlyBatchIsDataParallel(bound);
   for (const MeshAxis& axis : bound.mesh.axes()) {
-    const bool shared = axis.name == "pp" || axis.name == "dp";
+    const bool shared = axis.name == "pp" || (axis.name == "dp" && any_dp);
     absl::StrAppend(&key, axis.name, "=", shared ? (axis.size > 1 ? 2 : 1) : axis.size, ",");
   }
   const int64_t dp = std::max<int64_t>(request.options->dp, 1);
