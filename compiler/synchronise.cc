@@ -68,18 +68,19 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
   std::set<int> counted;
   for (const BodyPlan::ParameterGrad& grad : plan.parameter_grads) {
     if (!counted.insert(grad.tensor).second) continue;
-    std::vector<int> others;
-    bool over_data = false;
+    std::vector<int> data, others;
     for (int a = 0; a < mesh.num_axes(); ++a) {
-      if (!grad.layout.placements[a].is_partial()) continue;
-      if (IsDataAxis(mesh, a)) {
-        over_data = true;
-      } else {
-        others.push_back(a);
-      }
+      if (!grad.layout.placements[a].is_partial() || mesh.size(a) == 1) continue;
+      (IsDataAxis(mesh, a) ? data : others).push_back(a);
     }
     const int64_t elements = local(grad.tensor, grad.layout);
-    if (over_data) state.reduced_over_data += elements;
+    // A weight that some data-parallel axis cuts is reduced over the rest by
+    // itself: the common buckets run over all of them.
+    if (!data.empty() && data == DataAxes(mesh)) {
+      state.reduced_over_data += elements;
+    } else if (!data.empty()) {
+      state.reduced_over_others[data] += elements;
+    }
     if (!others.empty()) state.reduced_over_others[others] += elements;
   }
   return state;
