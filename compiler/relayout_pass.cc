@@ -1,6 +1,7 @@
 #include "compiler/relayout_pass.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -19,6 +20,20 @@ double LocalElements(const DeviceMesh& mesh, const Layout& layout,
   double elements = 1;
   for (int64_t size : layout.LocalShape(mesh, shape)) elements *= static_cast<double>(size);
   return elements;
+}
+
+// The op only adds tensors of one shape: `y[b,s,h] = x[b,s,h] + r[b,s,h]`.
+bool IsPlainSum(const OpRule& rule) {
+  if (rule.statements().size() != 1 || rule.inputs().size() < 2) return false;
+  const Statement& statement = rule.statements()[0];
+  bool plain = statement.combine == Combine::kAssign && statement.where.empty();
+  VisitExpr(statement.value, [&](const Expr& e) {
+    plain &= e.kind() == ExprKind::kSum || e.kind() == ExprKind::kElement;
+  });
+  for (const RuleTensor& tensor : rule.tensors()) {
+    plain &= tensor.factors == rule.tensors()[statement.target].factors;
+  }
+  return plain;
 }
 
 class LayoutWalk {
@@ -142,11 +157,38 @@ class LayoutWalk {
     return sum;
   }
 
-  absl::StatusOr<PlanStep> Prepare(const OpStep& op) {
+  // A sum of tensors that are partial alike (branches that are joined) is taken
+  // first, so that one reduction serves them all.
+  void SumBeforeReduction(OpStep* op) {
+    if ((op->part != Part::kForward && op->part != Part::kRecompute) || !IsPlainSum(*op->rule)) {
+      return;
+    }
+    const Layout* common = nullptr;
+    for (size_t i = 0; i < op->inputs.size(); ++i) {
+      const auto known = versions_.find(op->inputs[i]);
+      if (known == versions_.end() || known->second.empty()) return;
+      const Layout& layout = plan_.values[known->second.front()].layout;
+      if (common == nullptr) common = &layout;
+      if (layout != *common) return;
+      for (int a = 0; a < mesh_.num_axes(); ++a) {
+        if (!layout.placements[a].is_partial() &&
+            layout.placements[a] != InputLayout(*op, i).placements[a]) {
+          return;
+        }
+      }
+    }
+    if (common == nullptr || !common->has_partial()) return;
+    const Layout layout = *common;
+    for (Layout& tensor : op->partition.tensors) tensor = layout;
+  }
+
+  absl::StatusOr<PlanStep> Prepare(const OpStep& given) {
     PlanStep step;
     step.kind = PlanStep::Kind::kOp;
-    step.part = op.part;
-    step.op = op;
+    step.part = given.part;
+    step.op = given;
+    SumBeforeReduction(&step.op);
+    const OpStep& op = step.op;
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       const int index = static_cast<int>(i);
       const bool absent =
@@ -226,17 +268,19 @@ class LayoutWalk {
   }
 
   int ChooseSaved(const TensorRef& ref, const std::vector<int>& known) const {
+    const Layout* wanted = FirstReader(ref);
     if (!profile_.sp_saves_sharded) {
-      const Layout* wanted = FirstReader(ref);
       for (int value : known) {
         if (wanted != nullptr && plan_.values[value].layout == *wanted) return value;
       }
     }
     const std::vector<int64_t> shape = FactsOf(graph_, body_, ref).shape;
     int best = known.front();
+    // Of equally large versions the one that the backward phase reads.
     auto cost = [&](int value) {
       const Layout& layout = plan_.values[value].layout;
-      return std::make_pair(layout.has_partial(), LocalElements(mesh_, layout, shape));
+      return std::make_tuple(layout.has_partial(), LocalElements(mesh_, layout, shape),
+                             wanted == nullptr || layout != *wanted);
     };
     for (int value : known) {
       if (cost(value) < cost(best)) best = value;
