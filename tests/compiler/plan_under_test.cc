@@ -1,0 +1,201 @@
+#include "tests/compiler/plan_under_test.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "graph/collective_kind.h"
+#include "graph/models/transformer.h"
+
+namespace plancast {
+namespace {
+
+std::string Text(CollectiveKind kind, absl::string_view axes, int64_t bytes) {
+  return absl::StrCat(CollectiveKindName(kind), "(", axes, ") ", bytes);
+}
+
+void AppendComms(const ExecutionGraph& graph, const Block& block, std::vector<std::string>* out) {
+  for (int32_t t = 0; t < block.size(); ++t) {
+    if (block.kind[t] != TaskKind::kComm || block.purpose[t] == Purpose::kPp) continue;
+    out->push_back(CommText(graph, graph.comms[block.spec[t]]));
+  }
+}
+
+}  // namespace
+
+std::string AllReduce(absl::string_view axes, int64_t bytes) {
+  return Text(CollectiveKind::kAllReduce, axes, bytes);
+}
+std::string AllGather(absl::string_view axes, int64_t bytes) {
+  return Text(CollectiveKind::kAllGather, axes, bytes);
+}
+std::string ReduceScatter(absl::string_view axes, int64_t bytes) {
+  return Text(CollectiveKind::kReduceScatter, axes, bytes);
+}
+std::string AllToAll(absl::string_view axes, int64_t bytes) {
+  return Text(CollectiveKind::kAllToAll, axes, bytes);
+}
+
+SoftwareProfile PlainProfile() {
+  SoftwareProfile profile;
+  profile.name = "plain";
+  profile.grad_clip = false;
+  profile.zero_grad = false;
+  profile.dropout = false;
+  profile.bucket_bytes = int64_t{1} << 50;
+  return profile;
+}
+
+PlanUnderTest::PlanUnderTest(std::vector<ModelDim> dims) : profile_(PlainProfile()) {
+  dims.insert(dims.begin(), {"batch", 0});
+  for (const char* name :
+       {"seq", "kv_seq", "hidden", "kv_heads", "heads_per_kv", "head_dim", "ffn", "vocab"}) {
+    bool known = false;
+    for (const ModelDim& dim : dims) known |= dim.name == name;
+    if (!known) dims.push_back({name, 1});
+  }
+  dims_ = std::make_unique<std::vector<ModelDim>>(std::move(dims));
+  options_.bucket_bytes = profile_.bucket_bytes;
+}
+
+PlanUnderTest PlanUnderTest::Of(const TransformerConfig& config, bool flash) {
+  PlanUnderTest plan({});
+  TransformerChoices choices;
+  choices.flash_attention = flash;
+  absl::StatusOr<ModelGraph> graph = BuildTransformer(config, choices);
+  PLANCAST_CHECK_OK(graph);
+  plan.graph_ = *std::move(graph);
+  return plan;
+}
+
+BodyWriter& PlanUnderTest::Segment(absl::string_view path, int64_t repeat) {
+  segments_.push_back({std::string(path), static_cast<int>(writers_.size()), repeat});
+  writers_.emplace_back(path, *dims_);
+  return writers_.back();
+}
+
+PlanUnderTest& PlanUnderTest::Split(absl::string_view path, absl::string_view axis,
+                                    std::vector<std::string> dims) {
+  absl::StatusOr<Directives*> node = tree_.Node(path);
+  PLANCAST_CHECK_OK(node);
+  (*node)->SetSplit({std::string(axis), std::move(dims)});
+  return *this;
+}
+
+PlanUnderTest& PlanUnderTest::ByHand() { return Split("", "dp", {}).Split("", "tp", {}); }
+
+PlanUnderTest& PlanUnderTest::Dp(int64_t size) {
+  options_.dp = size;
+  return *this;
+}
+PlanUnderTest& PlanUnderTest::Tp(int64_t size) {
+  options_.tp = size;
+  return *this;
+}
+PlanUnderTest& PlanUnderTest::Cp(int64_t size) {
+  options_.cp = size;
+  return *this;
+}
+PlanUnderTest& PlanUnderTest::Pp(int64_t size, Schedule schedule, int64_t vpp) {
+  options_.pp = size;
+  options_.vpp = vpp;
+  options_.schedule = schedule;
+  int64_t layers = 0;
+  for (const plancast::Segment& segment : graph().segments) {
+    if (segment.repeat > 1) layers += segment.repeat;
+  }
+  PLANCAST_CHECK_EQ(layers % (size * vpp), 0);
+  options_.layout.assign(size * vpp, layers / (size * vpp));
+  return *this;
+}
+PlanUnderTest& PlanUnderTest::Sp() {
+  options_.sp = true;
+  tree_.plan().sp = true;
+  return *this;
+}
+PlanUnderTest& PlanUnderTest::Zero1() {
+  options_.zero = 1;
+  return *this;
+}
+PlanUnderTest& PlanUnderTest::MicroBatches(int64_t size, int64_t count) {
+  options_.micro_batch = size;
+  options_.micro_batches = count;
+  return *this;
+}
+PlanUnderTest& PlanUnderTest::Recomputing(Recompute recompute, int64_t layers) {
+  options_.recompute = recompute;
+  options_.recompute_layers = layers;
+  tree_.plan().recompute = recompute == Recompute::kFull        ? "full"
+                           : recompute == Recompute::kSelective ? "selective"
+                                                                : "none";
+  return *this;
+}
+
+const ModelGraph& PlanUnderTest::graph() {
+  if (graph_.segments.empty()) {
+    graph_.name = "test";
+    graph_.dims = *dims_;
+    graph_.segments = segments_;
+    for (BodyWriter& writer : writers_) graph_.bodies.push_back(writer.Take());
+  }
+  return graph_;
+}
+
+absl::StatusOr<ExecutionGraph> PlanUnderTest::Compile(const PassObserver& observer) {
+  Session session;
+  return Compile(session, observer);
+}
+
+absl::StatusOr<ExecutionGraph> PlanUnderTest::Compile(Session& session,
+                                                      const PassObserver& observer) {
+  const CompileRequest request{&graph(), &tree_, &options_, &profile_, dtype_};
+  absl::StatusOr<ExecutionGraph> compiled = plancast::Compile(request, session, observer);
+  if (compiled.ok()) {
+    if (absl::Status status = compiled->Verify(); !status.ok()) return status;
+  }
+  return compiled;
+}
+
+Moves PlanUnderTest::Traffic() {
+  const absl::StatusOr<ExecutionGraph> compiled = Compile();
+  PLANCAST_CHECK_OK(compiled);
+  return MovesOf(*compiled);
+}
+
+std::string CommText(const ExecutionGraph& graph, const CommSpec& comm) {
+  return Text(comm.kind,
+              absl::StrJoin(comm.axes, "*",
+                            [&](std::string* out, int axis) {
+                              absl::StrAppend(out, graph.mesh.axis(axis).name);
+                            }),
+              comm.bytes);
+}
+
+Moves MovesOf(const ExecutionGraph& graph) {
+  Moves moves;
+  std::set<int32_t> seen;
+  for (const Program& program : graph.programs) {
+    for (const Instance& instance : program.instances) {
+      const Block& block = graph.blocks[instance.block];
+      const bool body = instance.phase == Phase::kForward || instance.phase == Phase::kBackward;
+      if (body && !seen.insert(instance.block).second) continue;
+      AppendComms(graph, block,
+                  !body                               ? &moves.gradients
+                  : instance.phase == Phase::kForward ? &moves.forward
+                                                      : &moves.backward);
+    }
+  }
+  return moves;
+}
+
+const Block& BlockNamed(const ExecutionGraph& graph, absl::string_view name) {
+  for (const Block& block : graph.blocks) {
+    if (block.name == name) return block;
+  }
+  PLANCAST_CHECK(false) << "no block `" << name << "`";
+  return graph.blocks[0];
+}
+
+}  // namespace plancast
