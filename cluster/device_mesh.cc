@@ -38,13 +38,13 @@ absl::StatusOr<DeviceMesh> DeviceMesh::Create(std::vector<MeshAxis> axes) {
           absl::StrCat("mesh axis `", axis.name, "` is there twice; names must be unique."));
     }
     if (axis.size < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("mesh axis `", axis.name, "` has size ",
-                                                     axis.size, "; sizes start at 1."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("mesh axis `", axis.name, "` has size ", axis.size, "; sizes start at 1."));
     }
     // Ids and element counts are multiplied by the device count later on.
     if (axis.size > std::numeric_limits<int32_t>::max() / devices) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "mesh ", absl::StrJoin(axes, " ", AppendAxis), " has more than 2^31 devices."));
+      return absl::InvalidArgumentError(absl::StrCat("mesh ", absl::StrJoin(axes, " ", AppendAxis),
+                                                     " has more than 2^31 devices."));
     }
     devices *= axis.size;
   }
@@ -58,10 +58,9 @@ absl::StatusOr<int> DeviceMesh::FindAxis(absl::string_view name) const {
     names.push_back(axes_[a].name);
     sized.push_back(absl::StrCat("`", axes_[a].name, "` (", axes_[a].size, ")"));
   }
-  return absl::NotFoundError(
-      absl::StrCat("no mesh axis `", name, "`; the mesh has ",
-                   sized.empty() ? "none" : absl::StrJoin(sized, ", "), ".",
-                   DidYouMean(name, names)));
+  return absl::NotFoundError(absl::StrCat("no mesh axis `", name, "`; the mesh has ",
+                                          sized.empty() ? "none" : absl::StrJoin(sized, ", "), ".",
+                                          DidYouMean(name, names)));
 }
 
 std::vector<int> DeviceMesh::AxesOf(absl::string_view name) const {
@@ -84,10 +83,9 @@ absl::StatusOr<DeviceMesh> DeviceMesh::Subdivide(int axis, absl::Span<const int6
     if (divides) rest /= size;
   }
   if (!divides || rest != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot cut axis `", axes_[axis].name,
-                                                   "` of size ", axes_[axis].size, " into ",
-                                                   absl::StrJoin(sizes, " x "),
-                                                   "; the product must be the size."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot cut axis `", axes_[axis].name, "` of size ", axes_[axis].size,
+                     " into ", absl::StrJoin(sizes, " x "), "; the product must be the size."));
   }
   std::vector<MeshAxis> axes(axes_.begin(), axes_.begin() + axis);
   for (size_t i = 0; i < sizes.size(); ++i) {

@@ -35,9 +35,8 @@ absl::Status BackwardValues::Need(int tensor) {
   if (IsSaved(tensor)) return absl::OkStatus();
   const RuleTensor& t = rule_.tensors()[tensor];
   if (t.role == RuleTensor::Role::kInput) {
-    return absl::InvalidArgumentError(absl::StrCat("op `", rule_.name(),
-                                                   "`: the backward reads `", t.name,
-                                                   "`, which is not saved. Add `", t.name,
+    return absl::InvalidArgumentError(absl::StrCat("op `", rule_.name(), "`: the backward reads `",
+                                                   t.name, "`, which is not saved. Add `", t.name,
                                                    "` to its save list."));
   }
   Statement statement;
@@ -49,10 +48,9 @@ absl::Status BackwardValues::Need(int tensor) {
     VisitExpr(statement.value,
               [&](const Expr& e) { random = random || e.kind() == ExprKind::kRandom; });
     if (random) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("op `", rule_.name(), "`: the backward reads `", t.name,
-                       "`, which is random and cannot be computed again. Add `", t.name,
-                       "` to its save list."));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "op `", rule_.name(), "`: the backward reads `", t.name,
+          "`, which is random and cannot be computed again. Add `", t.name, "` to its save list."));
     }
   }
   for (int source : TensorsOf(statement.value)) {

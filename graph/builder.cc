@@ -113,9 +113,9 @@ absl::Status ModuleBuilder::InferFactorDims(const CallOptions& options, OpNode* 
     const RuleTensor& wanted = rule.tensors()[rule.inputs()[i]];
     const TensorInfo& given = body_.tensors[op->inputs[i]];
     if (given.dims.size() != wanted.factors.size()) {
-      return Error(absl::StrCat("`", rule.name(), "` wants its argument `", wanted.name,
-                                "` with ", wanted.factors.size(), " dims; `", given.name,
-                                "` has ", given.dims.size(), "."));
+      return Error(absl::StrCat("`", rule.name(), "` wants its argument `", wanted.name, "` with ",
+                                wanted.factors.size(), " dims; `", given.name, "` has ",
+                                given.dims.size(), "."));
     }
     for (size_t d = 0; d < given.dims.size(); ++d) {
       const int f = wanted.factors[d];
@@ -158,8 +158,8 @@ absl::Status ModuleBuilder::Call(absl::string_view op_name, OpRulePtr rule,
   if (inputs.size() != op.rule->inputs().size() || outputs.size() != op.rule->outputs().size()) {
     return Error(absl::StrCat(Place(op_name), ": `", op.rule->name(), "` takes ",
                               op.rule->inputs().size(), " tensors and gives ",
-                              op.rule->outputs().size(), "; the call has ", inputs.size(),
-                              " and ", outputs.size(), "."));
+                              op.rule->outputs().size(), "; the call has ", inputs.size(), " and ",
+                              outputs.size(), "."));
   }
   for (const std::string& input : inputs) {
     ASSIGN_OR_RETURN(const int tensor, FindTensor(input), _ << Place(op_name));
@@ -171,8 +171,7 @@ absl::Status ModuleBuilder::Call(absl::string_view op_name, OpRulePtr rule,
     const RuleTensor& output = op.rule->tensors()[op.rule->outputs()[i]];
     std::vector<std::string> dims;
     for (int f : output.factors) dims.push_back(dims_[op.factor_dims[f]].name);
-    absl::Status added =
-        AddTensor(outputs[i], TensorInfo::Kind::kActivation, output.dtype, dims);
+    absl::Status added = AddTensor(outputs[i], TensorInfo::Kind::kActivation, output.dtype, dims);
     if (!added.ok()) {
       body_.tensors.resize(before);
       return added;
@@ -193,8 +192,8 @@ absl::Status ModuleBuilder::Call(absl::string_view op, absl::string_view rule,
 
 absl::Status ModelBuilder::AddDim(absl::string_view name, int64_t size) {
   if (name.empty() || graph_.FindDim(name).ok()) {
-    return Error(absl::StrCat("model `", graph_.name, "`: dim names must be unique; `", name,
-                              "` is not."));
+    return Error(
+        absl::StrCat("model `", graph_.name, "`: dim names must be unique; `", name, "` is not."));
   }
   if (size < 0 || (size == 0 && name != "batch")) {
     return Error(absl::StrCat("model `", graph_.name, "`: dim `", name, "` has size ", size,

@@ -39,8 +39,8 @@ class ModuleBuilder {
   // Runs a rule on tensors of this module. The outputs are new tensors, whose
   // dims follow from those of the inputs.
   absl::Status Call(absl::string_view op, absl::string_view rule,
-                    const std::vector<std::string>& inputs,
-                    const std::vector<std::string>& outputs, const CallOptions& options);
+                    const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+                    const CallOptions& options);
   absl::Status Call(absl::string_view op, absl::string_view rule,
                     const std::vector<std::string>& inputs,
                     const std::vector<std::string>& outputs) {

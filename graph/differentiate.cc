@@ -56,8 +56,8 @@ class Differentiator {
   absl::StatusOr<OpRule> Run() {
     for (int output : rule_.outputs()) {
       if (active_[output]) {
-        seeds_.push_back(AddTensor(absl::StrCat("d_", tensors_[output].name), output,
-                                   RuleTensor::Role::kInput));
+        seeds_.push_back(
+            AddTensor(absl::StrCat("d_", tensors_[output].name), output, RuleTensor::Role::kInput));
         AddShare(output, Expr::Element(seeds_.back()), tensors_[output].factors, {});
       }
     }
@@ -134,10 +134,9 @@ class Differentiator {
     std::vector<int> group_of;
     for (const Share& share : shares_[tensor]) {
       size_t g = 0;
-      while (g < groups.size() && (groups[g].reduced != share.reduced ||
-                                   !(groups[g].where == share.where) ||
-                                   ((groups[g].contraction || share.contraction) &&
-                                    groups[g].value != share.value))) {
+      while (g < groups.size() &&
+             (groups[g].reduced != share.reduced || !(groups[g].where == share.where) ||
+              ((groups[g].contraction || share.contraction) && groups[g].value != share.value))) {
         ++g;
       }
       if (g == groups.size()) groups.push_back(share);
@@ -194,9 +193,8 @@ class Differentiator {
     }
     // Parts that are reduced get a statement of their own first; the rest can
     // stand in the sum if its condition is that of all.
-    const bool same_where =
-        std::all_of(groups.begin(), groups.end(),
-                    [&](const Share& g) { return g.where == groups[0].where; });
+    const bool same_where = std::all_of(groups.begin(), groups.end(),
+                                        [&](const Share& g) { return g.where == groups[0].where; });
     Expr sum = Expr::Number(0);
     int part = 0;
     for (const Share& group : groups) {
@@ -204,8 +202,8 @@ class Differentiator {
         sum = Add(sum, group.value);
         continue;
       }
-      const int temporary = AddTensor(absl::StrCat(name, "_", ++part), tensor,
-                                      RuleTensor::Role::kIntermediate);
+      const int temporary =
+          AddTensor(absl::StrCat(name, "_", ++part), tensor, RuleTensor::Role::kIntermediate);
       Emit(temporary, group.value, group.where, !group.reduced.empty());
       sum = Add(sum, Expr::Element(temporary));
     }
@@ -285,11 +283,11 @@ class Differentiator {
 
   const OpRule& rule_;
   const std::vector<int> wrt_;
-  const std::vector<bool> active_;       // by forward tensor
-  std::vector<RuleTensor> tensors_;      // the forward ones, then gradients
+  const std::vector<bool> active_;   // by forward tensor
+  std::vector<RuleTensor> tensors_;  // the forward ones, then gradients
   std::vector<std::vector<Share>> shares_;
-  std::vector<int> gradient_;            // by forward tensor, -1: not written yet
-  std::vector<int> seeds_;               // the given gradients of the outputs
+  std::vector<int> gradient_;  // by forward tensor, -1: not written yet
+  std::vector<int> seeds_;     // the given gradients of the outputs
   std::vector<Statement> statements_;
 };
 

@@ -10,7 +10,18 @@ namespace plancast {
 
 // Element types. kCompute stands for "the model's matmul/activation type" in
 // op rules and is resolved when a graph is bound.
-enum class DType : uint8_t { kCompute, kBf16, kFp16, kFp32, kTf32, kFp8, kMxfp8, kNvfp4, kInt64, kUint8 };
+enum class DType : uint8_t {
+  kCompute,
+  kBf16,
+  kFp16,
+  kFp32,
+  kTf32,
+  kFp8,
+  kMxfp8,
+  kNvfp4,
+  kInt64,
+  kUint8
+};
 
 // Bytes of one stored element (activations of fp8/fp4 models are stored in
 // bf16: see StorageType).

@@ -13,18 +13,29 @@
 namespace plancast {
 
 enum class Function : uint8_t {
-  kExp, kLog, kSqrt, kRsqrt, kRecip, kTanh, kSigmoid, kErf, kSin, kCos, kRelu, kStep,
+  kExp,
+  kLog,
+  kSqrt,
+  kRsqrt,
+  kRecip,
+  kTanh,
+  kSigmoid,
+  kErf,
+  kSin,
+  kCos,
+  kRelu,
+  kStep,
 };
 absl::string_view FunctionName(Function function);  // `exp`, ...
 std::optional<Function> FindFunction(absl::string_view name);
 
 enum class ExprKind : uint8_t {
-  kNumber,      // 0.5
-  kAttribute,   // a scalar the op is called with: `eps`, `scale`, `lr`
-  kSize,        // size(h): the global extent of a factor
-  kElement,     // x[b,s,h]; a tensor always carries its own dim list
-  kIndicator,   // [v == id[b,s]] or [i == j]: 1 where equal, else 0
-  kRandom,      // random(): uniform in [0, 1), fresh at every point
+  kNumber,     // 0.5
+  kAttribute,  // a scalar the op is called with: `eps`, `scale`, `lr`
+  kSize,       // size(h): the global extent of a factor
+  kElement,    // x[b,s,h]; a tensor always carries its own dim list
+  kIndicator,  // [v == id[b,s]] or [i == j]: 1 where equal, else 0
+  kRandom,     // random(): uniform in [0, 1), fresh at every point
   kFunction,
   kNegate,
   kSum,
@@ -43,8 +54,8 @@ class Expr {
   static Expr Attribute(absl::string_view name);
   static Expr Size(int factor);
   static Expr Element(int tensor);
-  static Expr Indicator(int factor, int index_tensor);    // [factor == index_tensor[...]]
-  static Expr FactorsEqual(int factor, int other);        // [factor == other]
+  static Expr Indicator(int factor, int index_tensor);  // [factor == index_tensor[...]]
+  static Expr FactorsEqual(int factor, int other);      // [factor == other]
   static Expr Random();
   static Expr Apply(Function function, Expr operand);
   static Expr Negate(Expr operand);

@@ -56,9 +56,9 @@ void Print(const Expr& e, int needed, const ExprNames& names, std::string* out) 
       out->append(names.element(e.tensor()));
       break;
     case ExprKind::kIndicator:
-      absl::StrAppend(out, "[", names.factor(e.factor()), " == ",
-                      e.tensor() < 0 ? names.factor(e.other_factor()) : names.element(e.tensor()),
-                      "]");
+      absl::StrAppend(
+          out, "[", names.factor(e.factor()),
+          " == ", e.tensor() < 0 ? names.factor(e.other_factor()) : names.element(e.tensor()), "]");
       break;
     case ExprKind::kRandom:
       out->append("random()");

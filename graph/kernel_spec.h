@@ -22,19 +22,19 @@ enum class GemmPass : uint8_t { kForward, kDgrad, kWgrad };
 // are those of the shard. Two equal specs cost the same; they are hash-consed.
 struct KernelSpec {
   KernelFamily family = KernelFamily::kMemory;
-  std::string label;                 // rule or fusion name, for provenance: `linear`, `rms_norm.bwd`
-  DType dtype = DType::kBf16;        // matmul precision
+  std::string label;           // rule or fusion name, for provenance: `linear`, `rms_norm.bwd`
+  DType dtype = DType::kBf16;  // matmul precision
   // kGemm
   int64_t batch = 1, m = 1, n = 1, k = 1;
   GemmPass pass = GemmPass::kForward;
-  bool accumulate_fp32 = false;      // wgrad added into an fp32 gradient buffer
+  bool accumulate_fp32 = false;  // wgrad added into an fp32 gradient buffer
   // kAttention, sizes per device
   int64_t heads = 0, kv_heads = 0, q_len = 0, kv_len = 0, head_dim = 0, head_dim_v = 0;
   bool causal = false, backward = false;
   // All families
-  double flops = 0;                  // multiply and add count 2; causal already halved
+  double flops = 0;                        // multiply and add count 2; causal already halved
   double read_bytes = 0, write_bytes = 0;  // at the kernel's border
-  int launches = 1;                  // GPU kernels launched by the host
+  int launches = 1;                        // GPU kernels launched by the host
 
   friend bool operator==(const KernelSpec& a, const KernelSpec& b);
   template <typename H>
@@ -44,7 +44,7 @@ struct KernelSpec {
                       s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes, s.write_bytes,
                       s.launches);
   }
-  std::string DebugString() const;   // `gemm bf16 2048x12288x6144 wgrad`
+  std::string DebugString() const;  // `gemm bf16 2048x12288x6144 wgrad`
 };
 
 }  // namespace plancast

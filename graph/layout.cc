@@ -52,26 +52,25 @@ std::vector<int64_t> Layout::LocalShape(const DeviceMesh& mesh,
                  p.pattern == ShardPattern::kMirrored;
         });
     // A mirrored shard is two chunks, each rounded up.
-    local[d] = mirrored ? std::min(local[d], 2 * CeilDiv(local[d], 2 * count))
-                        : CeilDiv(local[d], count);
+    local[d] =
+        mirrored ? std::min(local[d], 2 * CeilDiv(local[d], 2 * count)) : CeilDiv(local[d], count);
   }
   return local;
 }
 
 absl::Status Layout::Verify(const DeviceMesh& mesh, int num_dims) const {
   if (static_cast<int>(placements.size()) != mesh.num_axes()) {
-    return absl::InvalidArgumentError(absl::StrCat("a layout of ", placements.size(),
-                                                   " placements does not fit a mesh of ",
-                                                   mesh.num_axes(), " axes (", mesh.DebugString(),
-                                                   ")."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a layout of ", placements.size(), " placements does not fit a mesh of ",
+                     mesh.num_axes(), " axes (", mesh.DebugString(), ")."));
   }
   for (int a = 0; a < mesh.num_axes(); ++a) {
     const Placement& p = placements[a];
     if (!p.is_shard()) continue;
     if (p.dim < 0 || p.dim >= num_dims) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("axis `", mesh.axis(a).name, "` shards dim ", static_cast<int>(p.dim),
-                       " of a tensor with ", num_dims, " dims."));
+      return absl::InvalidArgumentError(absl::StrCat("axis `", mesh.axis(a).name, "` shards dim ",
+                                                     static_cast<int>(p.dim), " of a tensor with ",
+                                                     num_dims, " dims."));
     }
     for (int b = 0; b < a; ++b) {
       const Placement& other = placements[b];
@@ -88,8 +87,8 @@ std::string Layout::DebugString(const DeviceMesh& mesh) const {
   std::vector<std::string> parts;
   for (size_t a = 0; a < placements.size(); ++a) {
     if (placements[a].is_replicate()) continue;
-    parts.push_back(absl::StrCat(mesh.axis(static_cast<int>(a)).name, ": ",
-                                 PlacementString(placements[a])));
+    parts.push_back(
+        absl::StrCat(mesh.axis(static_cast<int>(a)).name, ": ", PlacementString(placements[a])));
   }
   return absl::StrCat("[", absl::StrJoin(parts, ", "), "]");
 }

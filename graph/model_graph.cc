@@ -12,9 +12,9 @@ namespace {
 // `attn.qkv: qkv_linear(x, wq) -> (q, k, v)`
 std::string OpToString(const Body& body, const OpNode& op) {
   auto name = [&](std::string* out, int t) { out->append(body.tensors[t].name); };
-  std::string text = absl::StrCat(op.name, ": ", op.rule->name(), "(",
-                                  absl::StrJoin(op.inputs, ", ", name), ") -> (",
-                                  absl::StrJoin(op.outputs, ", ", name), ")");
+  std::string text =
+      absl::StrCat(op.name, ": ", op.rule->name(), "(", absl::StrJoin(op.inputs, ", ", name),
+                   ") -> (", absl::StrJoin(op.outputs, ", ", name), ")");
   if (!op.fusion.empty()) absl::StrAppend(&text, " fusion=", op.fusion);
   if (!op.recompute_group.empty()) absl::StrAppend(&text, " recompute=", op.recompute_group);
   return text;
@@ -28,9 +28,8 @@ absl::StatusOr<int> ModelGraph::FindDim(absl::string_view dim_name) const {
     if (dims[d].name == dim_name) return static_cast<int>(d);
     names.push_back(dims[d].name);
   }
-  return absl::NotFoundError(absl::StrCat("no dim `", dim_name, "` in model `", name,
-                                          "`; it has ", JoinQuoted(names), ".",
-                                          DidYouMean(dim_name, names)));
+  return absl::NotFoundError(absl::StrCat("no dim `", dim_name, "` in model `", name, "`; it has ",
+                                          JoinQuoted(names), ".", DidYouMean(dim_name, names)));
 }
 
 int64_t ModelGraph::Elements(const TensorInfo& tensor) const {
@@ -68,17 +67,17 @@ std::string ModelGraph::DebugString() const {
   auto print_tensor = [this](const TensorInfo& tensor) {
     const std::string type =
         tensor.dtype == DType::kCompute ? "" : absl::StrCat(":", DTypeName(tensor.dtype));
-    return absl::StrCat(tensor.name, type, "[",
-                        absl::StrJoin(tensor.dims, ",", [this](std::string* out, int d) {
-                          out->append(dims[d].name);
-                        }), "]");
+    return absl::StrCat(
+        tensor.name, type, "[",
+        absl::StrJoin(tensor.dims, ",",
+                      [this](std::string* out, int d) { out->append(dims[d].name); }),
+        "]");
   };
-  std::string text = absl::StrCat("model ", name, "\ndims ", absl::StrJoin(dims, " ", print_dim),
-                                  "\n");
+  std::string text =
+      absl::StrCat("model ", name, "\ndims ", absl::StrJoin(dims, " ", print_dim), "\n");
   for (const Segment& segment : segments) {
     const Body& body = bodies[segment.body];
-    const std::string path =
-        segment.repeat > 1 ? absl::StrCat(segment.path, ".*") : segment.path;
+    const std::string path = segment.repeat > 1 ? absl::StrCat(segment.path, ".*") : segment.path;
     absl::StrAppend(&text, path, " x ", segment.repeat, " (body ", segment.body, " `", body.name,
                     "`)\n");
     for (const TensorInfo& tensor : body.tensors) {

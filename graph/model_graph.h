@@ -31,11 +31,11 @@ struct TensorInfo {
 };
 
 struct OpNode {
-  std::string name;             // unique in the body, dotted: `attn.qkv`
+  std::string name;  // unique in the body, dotted: `attn.qkv`
   OpRulePtr rule;
-  std::vector<int> inputs;      // tensor indices of the body, in the rule's argument order
+  std::vector<int> inputs;  // tensor indices of the body, in the rule's argument order
   std::vector<int> outputs;
-  std::vector<int> factor_dims; // per factor of the rule: the model dim it runs over
+  std::vector<int> factor_dims;  // per factor of the rule: the model dim it runs over
   // Ops with the same non-empty label run as one kernel if the software
   // profile lists the label among its fusions.
   std::string fusion;

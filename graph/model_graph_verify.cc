@@ -27,9 +27,12 @@ std::string DimText(const ModelGraph& graph, int dim) {
 
 std::string DimsText(const ModelGraph& graph, const TensorInfo& tensor) {
   return absl::StrCat("`", tensor.name, "` [",
-                      absl::StrJoin(tensor.dims, ", ", [&](std::string* out, int d) {
-                        absl::StrAppend(out, graph.dims[d].name, "=", graph.dims[d].size);
-                      }), "]");
+                      absl::StrJoin(tensor.dims, ", ",
+                                    [&](std::string* out, int d) {
+                                      absl::StrAppend(out, graph.dims[d].name, "=",
+                                                      graph.dims[d].size);
+                                    }),
+                      "]");
 }
 
 class BodyVerifier {
@@ -106,8 +109,8 @@ class BodyVerifier {
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       RETURN_IF_ERROR(CheckArgument(op, op.rule->inputs()[i], op.inputs[i]));
       if (written_[op.inputs[i]]) continue;
-      return Error(absl::StrCat("it reads `", body_.tensors[op.inputs[i]].name,
-                                "` before it is written."));
+      return Error(
+          absl::StrCat("it reads `", body_.tensors[op.inputs[i]].name, "` before it is written."));
     }
     for (size_t i = 0; i < op.outputs.size(); ++i) {
       RETURN_IF_ERROR(CheckArgument(op, op.rule->outputs()[i], op.outputs[i]));
@@ -128,8 +131,8 @@ class BodyVerifier {
     const TensorInfo& given = body_.tensors[tensor];
     if (given.dims.size() != wanted.factors.size()) {
       return Error(absl::StrCat("`", op.rule->name(), "` wants `", wanted.name, "` with ",
-                                wanted.factors.size(), " dims; ", DimsText(graph_, given),
-                                " has ", given.dims.size(), "."));
+                                wanted.factors.size(), " dims; ", DimsText(graph_, given), " has ",
+                                given.dims.size(), "."));
     }
     for (size_t d = 0; d < given.dims.size(); ++d) {
       const int dim = op.factor_dims[wanted.factors[d]];
@@ -154,8 +157,8 @@ absl::Status CheckPorts(const ModelGraph& graph, const Segment& from, const Segm
   const Body& b = graph.bodies[to.body];
   const std::string place = absl::StrCat("from `", from.path, "` to `", to.path, "`: ");
   if (a.out_ports.size() != b.in_ports.size()) {
-    return Error(absl::StrCat(place, a.out_ports.size(), " tensors leave and ",
-                              b.in_ports.size(), " enter."));
+    return Error(absl::StrCat(place, a.out_ports.size(), " tensors leave and ", b.in_ports.size(),
+                              " enter."));
   }
   for (size_t i = 0; i < a.out_ports.size(); ++i) {
     const TensorInfo& out = a.tensors[a.out_ports[i]];
@@ -182,8 +185,8 @@ absl::Status CheckTie(const ModelGraph& graph, const TiedParameter& tie) {
     const Body& body = graph.bodies[graph.segments[ends[i].first].body];
     if (!InRange(ends[i].second, body.tensors.size()) ||
         body.tensors[ends[i].second].kind != TensorInfo::Kind::kParameter) {
-      return Error(absl::StrCat("a tie names no parameter of `",
-                                graph.segments[ends[i].first].path, "`."));
+      return Error(
+          absl::StrCat("a tie names no parameter of `", graph.segments[ends[i].first].path, "`."));
     }
     elements[i] = graph.Elements(body.tensors[ends[i].second]);
   }
@@ -201,8 +204,7 @@ absl::Status ModelGraph::Verify() const {
       return Error(absl::StrCat("dim names must be unique; `", dim.name, "` is not."));
     }
     if (dim.size < 0 || (dim.size == 0 && dim.name != "batch")) {
-      return Error(absl::StrCat("dim `", dim.name, "` has size ", dim.size,
-                                "; sizes start at 1."));
+      return Error(absl::StrCat("dim `", dim.name, "` has size ", dim.size, "; sizes start at 1."));
     }
   }
   for (const Body& body : bodies) {
@@ -229,7 +231,8 @@ absl::Status ModelGraph::Verify() const {
     }
   }
   if (!segments.empty() && !bodies[segments[0].body].in_ports.empty()) {
-    return Error(absl::StrCat("module `", segments[0].path, "` comes first, but tensors enter it."));
+    return Error(
+        absl::StrCat("module `", segments[0].path, "` comes first, but tensors enter it."));
   }
   for (const TiedParameter& tie : tied) {
     RETURN_IF_ERROR(CheckTie(*this, tie));

@@ -68,9 +68,9 @@ absl::StatusOr<int> OpRule::FindFactor(absl::string_view name) const {
   for (size_t f = 0; f < factors_.size(); ++f) {
     if (factors_[f] == name) return static_cast<int>(f);
   }
-  return absl::NotFoundError(
-      absl::StrCat("no factor `", name, "` in op `", name_, "`; it has `",
-                   absl::StrJoin(factors_, "`, `"), "`.", DidYouMean(name, factors_)));
+  return absl::NotFoundError(absl::StrCat("no factor `", name, "` in op `", name_, "`; it has `",
+                                          absl::StrJoin(factors_, "`, `"), "`.",
+                                          DidYouMean(name, factors_)));
 }
 
 absl::StatusOr<int> OpRule::FindTensor(absl::string_view name) const {
@@ -86,9 +86,11 @@ absl::StatusOr<int> OpRule::FindTensor(absl::string_view name) const {
 
 std::string ElementToString(const OpRule& rule, int tensor) {
   const RuleTensor& t = rule.tensors()[tensor];
-  return absl::StrCat(t.name, "[", absl::StrJoin(t.factors, ",", [&](std::string* out, int f) {
-                        out->append(rule.factors()[f]);
-                      }), "]");
+  return absl::StrCat(
+      t.name, "[",
+      absl::StrJoin(t.factors, ",",
+                    [&](std::string* out, int f) { out->append(rule.factors()[f]); }),
+      "]");
 }
 
 std::string StatementToString(const OpRule& rule, const Statement& statement) {
@@ -121,9 +123,10 @@ std::string OpRule::DebugString() const {
     absl::StrAppend(&text, "  ", StatementToString(*this, statement), "\n");
   }
   if (!saves_.empty()) {
-    absl::StrAppend(&text, "  save ", absl::StrJoin(saves_, ", ", [&](std::string* out, int t) {
-                      out->append(tensors_[t].name);
-                    }), "\n");
+    absl::StrAppend(&text, "  save ",
+                    absl::StrJoin(saves_, ", ",
+                                  [&](std::string* out, int t) { out->append(tensors_[t].name); }),
+                    "\n");
   }
   if (!fused_.empty()) absl::StrAppend(&text, "  fused ", fused_, "\n");
   return absl::StrCat(text, "}");

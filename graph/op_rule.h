@@ -55,11 +55,11 @@ enum class Combine : uint8_t { kAssign, kSum, kMax };
 struct Condition;  // graph/expr.h: `t <= s`
 
 struct Statement {
-  int target = -1;             // tensor index
+  int target = -1;  // tensor index
   Combine combine = Combine::kAssign;
   Expr value;
-  std::vector<int> factors;    // the box: all factors on either side
-  std::vector<int> reduced;    // those not on the left
+  std::vector<int> factors;  // the box: all factors on either side
+  std::vector<int> reduced;  // those not on the left
   std::vector<Condition> where;
 };
 
@@ -68,15 +68,14 @@ class OpRule {
   static absl::StatusOr<OpRule> Parse(absl::string_view text);
   // For rules made by programs (Differentiate); verifies.
   static absl::StatusOr<OpRule> Create(std::string name, std::vector<std::string> factors,
-                                       std::vector<RuleTensor> tensors,
-                                       std::vector<int> inputs, std::vector<int> outputs,
-                                       std::vector<Statement> statements,
+                                       std::vector<RuleTensor> tensors, std::vector<int> inputs,
+                                       std::vector<int> outputs, std::vector<Statement> statements,
                                        std::vector<int> saves, std::string fused);
 
   const std::string& name() const { return name_; }
   const std::vector<std::string>& factors() const { return factors_; }
   const std::vector<RuleTensor>& tensors() const { return tensors_; }
-  const std::vector<int>& inputs() const { return inputs_; }    // tensor indices, argument order
+  const std::vector<int>& inputs() const { return inputs_; }  // tensor indices, argument order
   const std::vector<int>& outputs() const { return outputs_; }
   const std::vector<Statement>& statements() const { return statements_; }
   const std::vector<int>& saves() const { return saves_; }

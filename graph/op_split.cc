@@ -44,16 +44,16 @@ absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const Devi
     for (int axis : split.axes[f]) {
       PLANCAST_CHECK(axis >= 0 && axis < mesh.num_axes());
       if (user[axis] >= 0) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "op `", rule.name(), "`: axis `", mesh.axis(axis).name, "` cuts both factor `",
-            rule.factors()[user[axis]], "` and factor `", rule.factors()[f],
-            "`; an axis cuts one factor of an op."));
+        return absl::InvalidArgumentError(
+            absl::StrCat("op `", rule.name(), "`: axis `", mesh.axis(axis).name,
+                         "` cuts both factor `", rule.factors()[user[axis]], "` and factor `",
+                         rule.factors()[f], "`; an axis cuts one factor of an op."));
       }
       if (axis < previous) {
         return absl::InvalidArgumentError(
-            absl::StrCat("op `", rule.name(), "`: factor `", rule.factors()[f],
-                         "` names axis `", mesh.axis(axis).name, "` after `",
-                         mesh.axis(previous).name, "`; outer axes come first."));
+            absl::StrCat("op `", rule.name(), "`: factor `", rule.factors()[f], "` names axis `",
+                         mesh.axis(axis).name, "` after `", mesh.axis(previous).name,
+                         "`; outer axes come first."));
       }
       user[axis] = static_cast<int>(f);
       previous = axis;
@@ -62,11 +62,11 @@ absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const Devi
     if (extents[f] < parts) {
       std::vector<std::string> names;
       for (int axis : split.axes[f]) names.push_back(absl::StrCat("`", mesh.axis(axis).name, "`"));
-      return absl::InvalidArgumentError(
-          absl::StrCat("op `", rule.name(), "` cannot shard factor `", rule.factors()[f], "` (",
-                       extents[f], ") over ", absl::StrJoin(names, " and "), " of size ", parts,
-                       ": there are more parts than elements. Sizes that work: ",
-                       SizesThatWork(extents[f]), "."));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "op `", rule.name(), "` cannot shard factor `", rule.factors()[f], "` (", extents[f],
+          ") over ", absl::StrJoin(names, " and "), " of size ", parts,
+          ": there are more parts than elements. Sizes that work: ", SizesThatWork(extents[f]),
+          "."));
     }
   }
   return absl::OkStatus();
@@ -154,7 +154,7 @@ class PartialFlow {
   }
 
   const OpRule& rule_;
-  std::vector<AxisSet> cut_;      // by factor
+  std::vector<AxisSet> cut_;  // by factor
   AxisSet all_cuts_ = 0;
   std::vector<AxisSet> partial_;  // by tensor, before its reduction
   std::vector<AxisSet> reduced_;  // by tensor, axes over which it must be reduced
@@ -204,8 +204,7 @@ absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& s
     const std::vector<int>& dims = rule.tensors()[t].factors;
     for (size_t d = 0; d < dims.size(); ++d) {
       for (int axis : split.axes[dims[d]]) {
-        layout.placements[axis] =
-            Placement::Shard(static_cast<int>(d), split.pattern(dims[d]));
+        layout.placements[axis] = Placement::Shard(static_cast<int>(d), split.pattern(dims[d]));
       }
     }
     const int tensor = static_cast<int>(t);
@@ -243,12 +242,16 @@ std::string OpPartition::DebugString(const OpRule& rule, const DeviceMesh& mesh)
   for (const InnerReduction& r : reductions) {
     absl::StrAppend(
         &text, "owes ",
-        r.online_softmax ? "online_softmax" : r.reduction == Reduction::kMax ? "max" : "sum", "(",
+        r.online_softmax                 ? "online_softmax"
+        : r.reduction == Reduction::kMax ? "max"
+                                         : "sum",
+        "(",
         absl::StrJoin(r.axes, ",",
                       [&](std::string* out, int a) { out->append(mesh.axis(a).name); }),
-        ") of ", absl::StrJoin(r.tensors, ", ", [&](std::string* out, int t) {
-          out->append(rule.tensors()[t].name);
-        }), " after statement ", r.after, "\n");
+        ") of ",
+        absl::StrJoin(r.tensors, ", ",
+                      [&](std::string* out, int t) { out->append(rule.tensors()[t].name); }),
+        " after statement ", r.after, "\n");
   }
   return text;
 }

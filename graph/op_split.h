@@ -32,11 +32,11 @@ struct FactorSplit {
 // carry the factor exp(-m): each device rescales its own by
 // exp(m_local - m_global) and the sums are added, in one exchange.
 struct InnerReduction {
-  int after = 0;               // index into rule.statements()
-  std::vector<int> tensors;    // the statistic; several for a combined (online softmax) one
+  int after = 0;             // index into rule.statements()
+  std::vector<int> tensors;  // the statistic; several for a combined (online softmax) one
   Reduction reduction = Reduction::kSum;
   bool online_softmax = false;
-  std::vector<int> axes;       // mesh axes to reduce over
+  std::vector<int> axes;  // mesh axes to reduce over
 };
 
 // What a split of an op means for its tensors.

@@ -124,8 +124,8 @@ OpWork WorkOf(const OpRule& rule, const std::vector<IndexSet>& sets, int begin, 
     for (int t : TensorsOf(s.value)) {
       if (written_here[t]) continue;
       const std::vector<int>& dims = rule.tensors()[t].factors;
-      const bool rows = std::any_of(dims.begin(), dims.end(),
-                                    [&](int f) { return Contains(looked_up, f); });
+      const bool rows =
+          std::any_of(dims.begin(), dims.end(), [&](int f) { return Contains(looked_up, f); });
       border.Read(t, rows ? points : ElementsOf(rule.tensors()[t], sets));
     }
   }
@@ -133,8 +133,8 @@ OpWork WorkOf(const OpRule& rule, const std::vector<IndexSet>& sets, int begin, 
   for (size_t t = 0; t < rule.tensors().size(); ++t) {
     const int tensor = static_cast<int>(t);
     if (!written_here[t]) continue;
-    bool needed = rule.tensors()[t].role == RuleTensor::Role::kOutput ||
-                  Contains(rule.saves(), tensor);
+    bool needed =
+        rule.tensors()[t].role == RuleTensor::Role::kOutput || Contains(rule.saves(), tensor);
     for (size_t i = end; i < rule.statements().size() && !needed; ++i) {
       needed = Contains(TensorsOf(rule.statements()[i].value), tensor);
     }

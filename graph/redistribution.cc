@@ -49,8 +49,8 @@ std::vector<IndexSet> LocalIndices(const DeviceMesh& mesh, absl::Span<const int6
   return sets;
 }
 
-Exchange PlanExchange(const DeviceMesh& mesh, absl::Span<const int64_t> shape,
-                      const Layout& source, const Layout& target) {
+Exchange PlanExchange(const DeviceMesh& mesh, absl::Span<const int64_t> shape, const Layout& source,
+                      const Layout& target) {
   const std::vector<DimCut> before = CutsOf(mesh, source, shape.size());
   const std::vector<DimCut> after = CutsOf(mesh, target, shape.size());
   const std::vector<int64_t> largest = source.LocalShape(mesh, shape);

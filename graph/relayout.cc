@@ -42,8 +42,8 @@ class LayoutTable {
     for (const Placement& p : layout.placements) {
       key.push_back(static_cast<char>(p.kind));
       key.push_back(static_cast<char>(p.dim));
-      key.push_back(static_cast<char>(static_cast<int>(p.pattern) * 2 +
-                                      static_cast<int>(p.reduction)));
+      key.push_back(
+          static_cast<char>(static_cast<int>(p.pattern) * 2 + static_cast<int>(p.reduction)));
     }
     auto [it, added] = index_.emplace(std::move(key), static_cast<int>(entries_.size()));
     if (added) entries_.push_back({layout, 0, -1, {}, false});
@@ -78,8 +78,21 @@ absl::StatusOr<Relayout> PlanRelayout(const DeviceMesh& mesh, absl::Span<const i
   }
   if (axes.empty()) return plan;
 
-  // Dijkstra's algorithm over layouts.
   const RelayoutMoves moves(mesh, shape, goal);
+  if (axes.size() == 1) {
+    // No detour beats a single step of one axis.
+    const RelayoutStep* best = nullptr;
+    std::vector<RelayoutStep> steps = moves.From(start, axes);
+    for (const RelayoutStep& step : steps) {
+      if (step.after == goal && (best == nullptr || CostOf(step) < CostOf(*best))) best = &step;
+    }
+    if (best != nullptr) {
+      plan.steps.push_back(*best);
+      return plan;
+    }
+  }
+
+  // Dijkstra's algorithm over layouts.
   LayoutTable table;
   using Item = std::pair<int64_t, int>;
   std::priority_queue<Item, std::vector<Item>, std::greater<Item>> queue;

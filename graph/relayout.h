@@ -19,9 +19,9 @@ struct RelayoutStep {
   bool is_collective = false;
   CollectiveKind kind = CollectiveKind::kAllReduce;
   Reduction reduction = Reduction::kSum;
-  std::vector<int> axes;       // mesh axes it runs over, outermost first
-  int64_t elements = 0;        // in the unit of CollectiveKind, times element size = bytes
-  int64_t received = 0;        // elements the busiest device receives at least
+  std::vector<int> axes;  // mesh axes it runs over, outermost first
+  int64_t elements = 0;   // in the unit of CollectiveKind, times element size = bytes
+  int64_t received = 0;   // elements the busiest device receives at least
   Layout after;
 };
 
@@ -40,6 +40,15 @@ struct Relayout {
 // collective. Examples on one axis: Shard->Replicate all_gather,
 // Partial->Replicate all_reduce, Partial->Shard reduce_scatter,
 // Shard(a)->Shard(b) all_to_all, Replicate->Shard a local slice.
+//
+// Without partial placements the busiest device receives exactly the elements
+// of its new part that it lacks (shards that divide evenly), which no schedule
+// can undercut: what the standard collectives cannot reach, such as undoing an
+// outer axis of a dim that an inner one shards too, is a direct exchange, given
+// as an all_to_all or, where every new part is somebody's old one, a permute.
+// A reduction over n copies costs (n - 1) / n of the local elements if it ends
+// in shards and twice that if it ends in copies, as a ring does; among orders
+// of several steps the cheapest is taken.
 absl::StatusOr<Relayout> PlanRelayout(const DeviceMesh& mesh, absl::Span<const int64_t> shape,
                                       const Layout& source, const Layout& target);
 

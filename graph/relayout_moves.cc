@@ -74,10 +74,9 @@ void RelayoutMoves::AddGathers(const Layout& layout, const std::vector<int>& axe
       Layout after = With(layout, gathered, Placement::Replicate());
       const int64_t total = LocalElements(after);
       // Shards that do not divide are padded, but nobody lacks more than all.
-      const int64_t received =
-          std::min(total, (Size(gathered) - 1) * LocalElements(layout));
-      steps->push_back(Collective(CollectiveKind::kAllGather, gathered, total, received,
-                                  std::move(after)));
+      const int64_t received = std::min(total, (Size(gathered) - 1) * LocalElements(layout));
+      steps->push_back(
+          Collective(CollectiveKind::kAllGather, gathered, total, received, std::move(after)));
     }
   }
 }
@@ -90,8 +89,7 @@ void RelayoutMoves::AddReductions(const Layout& layout, const std::vector<int>& 
     if (!partial.is_partial()) continue;
     std::vector<int> alike;  // the axes that owe the same reduction and want the same in the end
     for (int a : axes) {
-      if (layout.placements[a] == partial &&
-          target_.placements[a] == target_.placements[axis]) {
+      if (layout.placements[a] == partial && target_.placements[a] == target_.placements[axis]) {
         alike.push_back(a);
       }
     }
@@ -110,8 +108,8 @@ void RelayoutMoves::AddReductions(const Layout& layout, const std::vector<int>& 
         // A detour through another dim only where it comes out even.
         if (shard != wanted && LocalElements(after) * n != elements) continue;
         const int64_t received = (n - 1) * LocalElements(after);
-        steps->push_back(Collective(CollectiveKind::kReduceScatter, set, elements, received,
-                                    std::move(after)));
+        steps->push_back(
+            Collective(CollectiveKind::kReduceScatter, set, elements, received, std::move(after)));
         steps->back().reduction = partial.reduction;
       }
     }
@@ -199,8 +197,8 @@ void RelayoutMoves::AddExchangeTo(const Layout& layout, const Layout& after,
   }
   const int64_t n = Size(exchange.axes);
   // Sized so that (n - 1) / n of it is what arrives.
-  const int64_t elements = exchange.permutation ? exchange.received
-                                                : MulDivCeil(exchange.received, n, n - 1);
+  const int64_t elements =
+      exchange.permutation ? exchange.received : MulDivCeil(exchange.received, n, n - 1);
   steps->push_back(
       Collective(exchange.permutation ? CollectiveKind::kPermute : CollectiveKind::kAllToAll,
                  exchange.axes, elements, exchange.received, after));

@@ -73,10 +73,9 @@ absl::StatusOr<std::vector<RuleToken>> LexRules(absl::string_view source) {
     } else if (const size_t digits = NumberLength(source.substr(i)); digits > 0) {
       double value = 0;
       if (!absl::SimpleAtod(source.substr(i, digits), &value) || value > 1e300) {
-        return absl::InvalidArgumentError(absl::StrCat("line ", line, ", column ",
-                                                       i - line_start + 1, ": number `",
-                                                       source.substr(i, digits),
-                                                       "` is out of range."));
+        return absl::InvalidArgumentError(
+            absl::StrCat("line ", line, ", column ", i - line_start + 1, ": number `",
+                         source.substr(i, digits), "` is out of range."));
       }
       emit(RuleToken::Kind::kNumber, digits);
       tokens.back().number = value;

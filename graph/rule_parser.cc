@@ -30,8 +30,8 @@ class Parser {
     while (Peek().kind != RuleToken::Kind::kEnd) {
       const RuleToken start = Peek();
       RETURN_IF_ERROR(ParseRule());
-      absl::StatusOr<OpRule> rule = OpRule::Create(name_, factors_, tensors_, inputs_, outputs_,
-                                                   statements_, saves_, fused_);
+      absl::StatusOr<OpRule> rule =
+          OpRule::Create(name_, factors_, tensors_, inputs_, outputs_, statements_, saves_, fused_);
       if (!rule.ok()) return ErrorAt(start, rule.status().message());
       rules.push_back(*std::move(rule));
       SkipNewlines();
@@ -74,8 +74,7 @@ class Parser {
     if (Peek().kind != RuleToken::Kind::kName) {
       return ErrorAt(Peek(), absl::StrCat("expected ", what, " before ", Quote(Peek()), "."));
     }
-    if (std::find(std::begin(kKeywords), std::end(kKeywords), Peek().text) !=
-        std::end(kKeywords)) {
+    if (std::find(std::begin(kKeywords), std::end(kKeywords), Peek().text) != std::end(kKeywords)) {
       return ErrorAt(Peek(), absl::StrCat("expected ", what, ", but ", Quote(Peek()),
                                           " is a word of the rule language."));
     }
@@ -107,9 +106,9 @@ class Parser {
     for (size_t t = 0; t < tensors_.size(); ++t) {
       if (has_dims_[t]) continue;
       const bool input = tensors_[t].role == RuleTensor::Role::kInput;
-      return ErrorAt(name, absl::StrCat("`", name_, "`: ", input ? "input" : "output", " `",
-                                        tensors_[t].name, "` is never ",
-                                        input ? "read." : "written."));
+      return ErrorAt(
+          name, absl::StrCat("`", name_, "`: ", input ? "input" : "output", " `", tensors_[t].name,
+                             "` is never ", input ? "read." : "written."));
     }
     return absl::OkStatus();
   }
@@ -140,12 +139,16 @@ class Parser {
   absl::Status ParseOptionalType(RuleTensor* tensor) {
     if (!Accept(":")) return absl::OkStatus();
     ASSIGN_OR_RETURN(RuleToken type, ExpectName("an element type"));
-    if (type.text == "f32") tensor->dtype = DType::kFp32;
-    else if (type.text == "u8") tensor->dtype = DType::kUint8;
-    else if (type.text == "i64") tensor->dtype = DType::kInt64;
-    else return ErrorAt(type, absl::StrCat("no element type `", type.text,
-                                           "`; rules know `f32`, `u8` and `i64`, and the compute "
-                                           "type if nothing is said."));
+    if (type.text == "f32")
+      tensor->dtype = DType::kFp32;
+    else if (type.text == "u8")
+      tensor->dtype = DType::kUint8;
+    else if (type.text == "i64")
+      tensor->dtype = DType::kInt64;
+    else
+      return ErrorAt(type, absl::StrCat("no element type `", type.text,
+                                        "`; rules know `f32`, `u8` and `i64`, and the compute "
+                                        "type if nothing is said."));
     return absl::OkStatus();
   }
 
@@ -224,10 +227,10 @@ class Parser {
       tensors_[tensor].factors = std::move(dims);
       has_dims_[tensor] = true;
     } else if (tensors_[tensor].factors != dims) {
-      return ErrorAt(name, absl::StrCat("`", ElementText(name.text, dims),
-                                        "` differs from the dims `",
-                                        ElementText(name.text, tensors_[tensor].factors),
-                                        "` it has elsewhere; a tensor has one dim list."));
+      return ErrorAt(name,
+                     absl::StrCat("`", ElementText(name.text, dims), "` differs from the dims `",
+                                  ElementText(name.text, tensors_[tensor].factors),
+                                  "` it has elsewhere; a tensor has one dim list."));
     }
     return absl::OkStatus();
   }
@@ -236,11 +239,15 @@ class Parser {
     Condition condition;
     ASSIGN_OR_RETURN(RuleToken left, ExpectName("a factor"));
     condition.left = FindOrAddFactor(left.text);
-    if (Accept("<=")) condition.relation = Condition::Relation::kLessEqual;
-    else if (Accept("<")) condition.relation = Condition::Relation::kLess;
-    else if (Accept("==")) condition.relation = Condition::Relation::kEqual;
-    else return ErrorAt(Peek(), absl::StrCat("expected `<=`, `<` or `==` before ", Quote(Peek()),
-                                             "."));
+    if (Accept("<="))
+      condition.relation = Condition::Relation::kLessEqual;
+    else if (Accept("<"))
+      condition.relation = Condition::Relation::kLess;
+    else if (Accept("=="))
+      condition.relation = Condition::Relation::kEqual;
+    else
+      return ErrorAt(Peek(),
+                     absl::StrCat("expected `<=`, `<` or `==` before ", Quote(Peek()), "."));
     ASSIGN_OR_RETURN(RuleToken right, ExpectName("a factor"));
     condition.right = FindOrAddFactor(right.text);
     const bool minus = Peek().Is("-");
@@ -249,8 +256,8 @@ class Parser {
       const RuleToken number = Next();
       if (number.kind != RuleToken::Kind::kNumber || number.number > 1e15 ||
           number.number != static_cast<int64_t>(number.number)) {
-        return ErrorAt(number, absl::StrCat("expected a whole number instead of ", Quote(number),
-                                            "."));
+        return ErrorAt(number,
+                       absl::StrCat("expected a whole number instead of ", Quote(number), "."));
       }
       condition.offset = static_cast<int64_t>(number.number) * (minus ? -1 : 1);
     }
@@ -349,9 +356,9 @@ class Parser {
   absl::Status UnknownTensor(const RuleToken& name) {
     std::vector<std::string> known;
     for (const RuleTensor& tensor : tensors_) known.push_back(absl::StrCat("`", tensor.name, "`"));
-    return ErrorAt(name, absl::StrCat("no tensor `", name.text, "` here; so far there are ",
-                                      absl::StrJoin(known, ", "),
-                                      ". A tensor is written before it is read."));
+    return ErrorAt(
+        name, absl::StrCat("no tensor `", name.text, "` here; so far there are ",
+                           absl::StrJoin(known, ", "), ". A tensor is written before it is read."));
   }
   absl::Status UnknownFunction(const RuleToken& name) {
     std::string known;
@@ -380,9 +387,9 @@ class Parser {
     return static_cast<int>(factors_.size()) - 1;
   }
   std::string ElementText(absl::string_view name, const std::vector<int>& dims) const {
-    return absl::StrCat(name, "[", absl::StrJoin(dims, ",", [&](std::string* out, int f) {
-                          out->append(factors_[f]);
-                        }), "]");
+    return absl::StrCat(
+        name, "[",
+        absl::StrJoin(dims, ",", [&](std::string* out, int f) { out->append(factors_[f]); }), "]");
   }
 
   std::vector<RuleToken> tokens_;

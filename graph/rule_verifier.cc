@@ -20,8 +20,8 @@ bool Contains(const std::vector<int>& list, int value) {
 absl::Status CheckExprIndices(const OpRule& rule, const Expr& expr) {
   bool ok = true;
   VisitExpr(expr, [&](const Expr& e) {
-    const bool names_tensor = e.kind() == ExprKind::kElement ||
-                              (e.kind() == ExprKind::kIndicator && e.tensor() != -1);
+    const bool names_tensor =
+        e.kind() == ExprKind::kElement || (e.kind() == ExprKind::kIndicator && e.tensor() != -1);
     if (names_tensor) ok = ok && InRange(e.tensor(), rule.tensors().size());
     if (e.kind() == ExprKind::kIndicator || e.kind() == ExprKind::kSize) {
       ok = ok && InRange(e.factor(), rule.factors().size());
@@ -49,9 +49,8 @@ absl::Status CheckStatement(const OpRule& rule, const Statement& s,
   }
   for (int t : TensorsOf(s.value)) {
     if (!written[t]) {
-      return absl::InvalidArgumentError(absl::StrCat("`", text, "` reads `",
-                                                     rule.tensors()[t].name,
-                                                     "` before it is written."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("`", text, "` reads `", rule.tensors()[t].name, "` before it is written."));
     }
   }
   if (s.combine == Combine::kAssign && !s.reduced.empty()) {
@@ -60,8 +59,8 @@ absl::Status CheckStatement(const OpRule& rule, const Statement& s,
                      "` is missing on the left; write `+=` or `max=` to reduce it."));
   }
   if (s.combine != Combine::kAssign && s.reduced.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "`", text, "` reduces nothing: all factors are on the left; write `=`."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "` reduces nothing: all factors are on the left; write `=`."));
   }
   absl::Status status;
   VisitExpr(s.value, [&](const Expr& e) {
@@ -69,8 +68,10 @@ absl::Status CheckStatement(const OpRule& rule, const Statement& s,
         rule.tensors()[e.tensor()].dtype != DType::kInt64) {
       status.Update(absl::InvalidArgumentError(
           absl::StrCat("`", text, "` compares factor `", rule.factors()[e.factor()], "` with `",
-                       rule.tensors()[e.tensor()].name, "`, which is no index tensor; declare it "
-                       "`", rule.tensors()[e.tensor()].name, ":i64`.")));
+                       rule.tensors()[e.tensor()].name,
+                       "`, which is no index tensor; declare it "
+                       "`",
+                       rule.tensors()[e.tensor()].name, ":i64`.")));
     }
   });
   RETURN_IF_ERROR(status);

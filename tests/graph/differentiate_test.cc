@@ -75,14 +75,12 @@ class GradientCheck {
       size_t input = 0;
       while (rule_.tensors()[rule_.inputs()[input]].name != wrt[w]) ++input;
       for (size_t e = 0; e < gradient.values.size(); ++e) {
-        const double h = 1e-5, at = inputs_[input].values[e];
-        inputs_[input].values[e] = at + h;
-        const double above = Loss();
-        inputs_[input].values[e] = at - h;
-        const double below = Loss();
-        inputs_[input].values[e] = at;
-        const double numeric = (above - below) / (2 * h);
-        const double scale = 1 + std::abs(numeric) + std::abs(above) * 1e-4;
+        const double numeric = Difference(input, e, 1e-5);
+        // Where a ten times smaller step gives something else, differences say
+        // nothing (a cosine of a large sum).
+        const double finer = Difference(input, e, 1e-6);
+        const double scale = 1 + std::abs(numeric) + std::abs(Loss()) * 1e-4;
+        if (std::abs(numeric - finer) / scale > 1e-6) continue;
         worst = std::max(worst, std::abs(numeric - gradient.values[e]) / scale);
       }
     }
@@ -90,6 +88,16 @@ class GradientCheck {
   }
 
  private:
+  double Difference(size_t input, size_t element, double h) {
+    double& value = inputs_[input].values[element];
+    const double at = value;
+    value = at + h;
+    const double above = Loss();
+    value = at - h;
+    const double below = Loss();
+    value = at;
+    return (above - below) / (2 * h);
+  }
   double Draw() { return 0.3 + Numbers<double>::Random(random_()); }
   double Loss() {
     const std::vector<Array<double>> tensors = EvaluateWhole(rule_, extents_, inputs_);
@@ -138,7 +146,8 @@ TEST(DifferentiateTest, RandomOpsAgreeWithFiniteDifferences) {
     absl::StatusOr<OpRule> backward = Differentiate(rule, wrt);
     if (!backward.ok()) continue;  // multiplied by zero, or nothing depends on an input
     EXPECT_LT(GradientCheck(rule, seed + i).Error(*backward, wrt), 1e-4)
-        << rule.DebugString() << "\n" << backward->DebugString();
+        << rule.DebugString() << "\n"
+        << backward->DebugString();
     ++checked;
   }
   EXPECT_GT(checked, 500);
@@ -169,8 +178,8 @@ TEST(DifferentiateTest, AttentionBackwardIsFiveContractions) {
       WorkOf(*backward, extents, 0, static_cast<int>(backward->statements().size()));
   EXPECT_EQ(forward.contractions.size(), 2u);
   EXPECT_EQ(work.contractions.size(), 5u);
-  EXPECT_THAT(Names(*backward, work.reads), ::testing::UnorderedElementsAre(
-                                                "d_o", "q", "k", "v", "o", "m", "z"));
+  EXPECT_THAT(Names(*backward, work.reads),
+              ::testing::UnorderedElementsAre("d_o", "q", "k", "v", "o", "m", "z"));
 }
 
 TEST(DifferentiateTest, SoftmaxReadsOnlyItsResult) {

@@ -47,8 +47,7 @@ TEST(DomainTest, ClosedFormsEqualEnumeration) {
                        static_cast<Condition::Relation>(random() % 3),
                        static_cast<int>(random() % 4), static_cast<int64_t>(random() % 7) - 3});
     }
-    EXPECT_EQ(CountLatticePoints({0, 1, 2, 3}, where, sets),
-              BruteForce({0, 1, 2, 3}, where, sets));
+    EXPECT_EQ(CountLatticePoints({0, 1, 2, 3}, where, sets), BruteForce({0, 1, 2, 3}, where, sets));
   }
 }
 

@@ -50,8 +50,7 @@ inline std::vector<IndexSet> AllOf(const std::vector<int64_t>& shape) {
   return sets;
 }
 
-inline std::vector<int64_t> ShapeOf(const RuleTensor& tensor,
-                                    const std::vector<int64_t>& extents) {
+inline std::vector<int64_t> ShapeOf(const RuleTensor& tensor, const std::vector<int64_t>& extents) {
   std::vector<int64_t> shape;
   for (int f : tensor.factors) shape.push_back(extents[f]);
   return shape;
@@ -121,10 +120,14 @@ class Evaluator {
   T Value(const Expr& e) {
     using N = Numbers<T>;
     switch (e.kind()) {
-      case ExprKind::kNumber: return N::FromDouble(e.number());
-      case ExprKind::kAttribute: return N::Attribute(e.attribute());
-      case ExprKind::kSize: return T(extents_[e.factor()]);
-      case ExprKind::kElement: return Read(e.tensor());
+      case ExprKind::kNumber:
+        return N::FromDouble(e.number());
+      case ExprKind::kAttribute:
+        return N::Attribute(e.attribute());
+      case ExprKind::kSize:
+        return T(extents_[e.factor()]);
+      case ExprKind::kElement:
+        return Read(e.tensor());
       case ExprKind::kIndicator: {
         const int64_t right =
             e.tensor() >= 0 ? N::ToIndex(Read(e.tensor())) : point_[e.other_factor()];
@@ -138,12 +141,18 @@ class Evaluator {
         }
         return N::Random(hash);
       }
-      case ExprKind::kFunction: return N::Apply(e.function(), Value(e.operand(0)));
-      case ExprKind::kNegate: return T(0) - Value(e.operand(0));
-      case ExprKind::kSum: return Value(e.operand(0)) + Value(e.operand(1));
-      case ExprKind::kDifference: return Value(e.operand(0)) - Value(e.operand(1));
-      case ExprKind::kProduct: return Value(e.operand(0)) * Value(e.operand(1));
-      case ExprKind::kQuotient: return Value(e.operand(0)) / Value(e.operand(1));
+      case ExprKind::kFunction:
+        return N::Apply(e.function(), Value(e.operand(0)));
+      case ExprKind::kNegate:
+        return T(0) - Value(e.operand(0));
+      case ExprKind::kSum:
+        return Value(e.operand(0)) + Value(e.operand(1));
+      case ExprKind::kDifference:
+        return Value(e.operand(0)) - Value(e.operand(1));
+      case ExprKind::kProduct:
+        return Value(e.operand(0)) * Value(e.operand(1));
+      case ExprKind::kQuotient:
+        return Value(e.operand(0)) / Value(e.operand(1));
     }
     return T(0);
   }

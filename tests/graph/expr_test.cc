@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "gtest/gtest.h"
 #include "graph/derivative.h"
 #include "graph/linearity.h"
+#include "gtest/gtest.h"
 
 namespace plancast {
 namespace {

@@ -45,8 +45,7 @@ class Field {
   friend Field operator+(Field a, Field b) { return Raw((a.value_ + b.value_) % kPrime); }
   friend Field operator-(Field a, Field b) { return Raw((a.value_ + kPrime - b.value_) % kPrime); }
   friend Field operator*(Field a, Field b) {
-    return Raw(static_cast<uint64_t>(static_cast<unsigned __int128>(a.value_) * b.value_ %
-                                     kPrime));
+    return Raw(static_cast<uint64_t>(static_cast<unsigned __int128>(a.value_) * b.value_ % kPrime));
   }
   // 1/0 is 0, the same wherever it happens.
   friend Field operator/(Field a, Field b) { return a * b.Power(kPrime - 2); }
@@ -124,23 +123,33 @@ struct Numbers<double> {
   static double Lowest() { return -1e300; }
   static double Max(double a, double b) { return a > b ? a : b; }
   static double Random(uint64_t hash) { return static_cast<double>(hash >> 11) * 0x1p-53; }
-  static double Attribute(absl::string_view name) {
-    return 0.3 + Random(MixName(name)) * 0.6;
-  }
+  static double Attribute(absl::string_view name) { return 0.3 + Random(MixName(name)) * 0.6; }
   static double Apply(Function function, double x) {
     switch (function) {
-      case Function::kExp: return std::exp(x);
-      case Function::kLog: return std::log(x);
-      case Function::kSqrt: return std::sqrt(x);
-      case Function::kRsqrt: return 1 / std::sqrt(x);
-      case Function::kRecip: return 1 / x;
-      case Function::kTanh: return std::tanh(x);
-      case Function::kSigmoid: return 1 / (1 + std::exp(-x));
-      case Function::kErf: return std::erf(x);
-      case Function::kSin: return std::sin(x);
-      case Function::kCos: return std::cos(x);
-      case Function::kRelu: return x > 0 ? x : 0;
-      case Function::kStep: return x > 0 ? 1 : 0;
+      case Function::kExp:
+        return std::exp(x);
+      case Function::kLog:
+        return std::log(x);
+      case Function::kSqrt:
+        return std::sqrt(x);
+      case Function::kRsqrt:
+        return 1 / std::sqrt(x);
+      case Function::kRecip:
+        return 1 / x;
+      case Function::kTanh:
+        return std::tanh(x);
+      case Function::kSigmoid:
+        return 1 / (1 + std::exp(-x));
+      case Function::kErf:
+        return std::erf(x);
+      case Function::kSin:
+        return std::sin(x);
+      case Function::kCos:
+        return std::cos(x);
+      case Function::kRelu:
+        return x > 0 ? x : 0;
+      case Function::kStep:
+        return x > 0 ? 1 : 0;
     }
     return 0;
   }

@@ -17,8 +17,7 @@ TEST(LayoutTest, PrintsWhatIsNotReplicated) {
   EXPECT_EQ(Layout::Replicated(3).DebugString(Mesh()), "[]");
   const Layout layout = {{Placement::Shard(0), Placement::Shard(1, ShardPattern::kMirrored),
                           Placement::Partial(Reduction::kMax)}};
-  EXPECT_EQ(layout.DebugString(Mesh()),
-            "[dp: Shard(0), cp: Shard(1, mirrored), tp: Partial(max)]");
+  EXPECT_EQ(layout.DebugString(Mesh()), "[dp: Shard(0), cp: Shard(1, mirrored), tp: Partial(max)]");
   EXPECT_TRUE(layout.has_partial());
 }
 
@@ -38,8 +37,8 @@ TEST(LayoutTest, VerifyNamesAxisAndDim) {
   EXPECT_THAT(std::string(outside.Verify(Mesh(), 2).message()),
               HasSubstr("axis `tp` shards dim 2 of a tensor with 2 dims"));
   EXPECT_FALSE((Layout{{Placement()}}.Verify(Mesh(), 2).ok()));
-  const Layout mixed = {{Placement::Shard(0), Placement(),
-                         Placement::Shard(0, ShardPattern::kMirrored)}};
+  const Layout mixed = {
+      {Placement::Shard(0), Placement(), Placement::Shard(0, ShardPattern::kMirrored)}};
   EXPECT_THAT(std::string(mixed.Verify(Mesh(), 2).message()),
               HasSubstr("axes `dp` and `tp` shard dim 0 in different patterns"));
   EXPECT_TRUE(Layout::Replicated(3).Verify(Mesh(), 0).ok());

@@ -135,8 +135,7 @@ TEST(OpWorkTest, FlopsAreConserved) {
           for (size_t c = 0; c < sum.size(); ++c) sum[c] += work.contractions[c].flops;
         }
         for (size_t c = 0; c < sum.size(); ++c) {
-          const std::vector<int>& box =
-              rule.statements()[whole.contractions[c].statement].factors;
+          const std::vector<int>& box = rule.statements()[whole.contractions[c].statement].factors;
           double copies = 1;
           if (std::count(box.begin(), box.end(), a) == 0) copies *= 2;
           if (std::count(box.begin(), box.end(), b) == 0) copies *= 3;

@@ -42,32 +42,41 @@ class RandomRules {
 
   Expr Leaf() {
     switch (Below(8)) {
-      case 0: return Expr::Number(Below(5) - 2);
-      case 1: return Expr::Attribute("alpha");
-      case 2: return Expr::Size(Below(num_factors_));
-      case 3: return Expr::FactorsEqual(Below(num_factors_), Below(num_factors_));
-      default: return Expr::Element(Below(static_cast<int>(tensors_.size())));
+      case 0:
+        return Expr::Number(Below(5) - 2);
+      case 1:
+        return Expr::Attribute("alpha");
+      case 2:
+        return Expr::Size(Below(num_factors_));
+      case 3:
+        return Expr::FactorsEqual(Below(num_factors_), Below(num_factors_));
+      default:
+        return Expr::Element(Below(static_cast<int>(tensors_.size())));
     }
   }
   Expr Draw(int depth) {
     if (depth == 0) return Leaf();
     switch (Below(9)) {
-      case 0: return Expr::Binary(ExprKind::kSum, Draw(depth - 1), Draw(depth - 1));
-      case 1: return Expr::Binary(ExprKind::kDifference, Draw(depth - 1), Draw(depth - 1));
-      case 2: return Expr::Negate(Draw(depth - 1));
+      case 0:
+        return Expr::Binary(ExprKind::kSum, Draw(depth - 1), Draw(depth - 1));
+      case 1:
+        return Expr::Binary(ExprKind::kDifference, Draw(depth - 1), Draw(depth - 1));
+      case 2:
+        return Expr::Negate(Draw(depth - 1));
       case 3: {
         // Safe to divide by: 3 + x * x.
         const Expr x = Draw(depth - 1);
-        return Expr::Binary(ExprKind::kQuotient, Draw(depth - 1),
-                            Expr::Binary(ExprKind::kSum, Expr::Number(3),
-                                         Expr::Binary(ExprKind::kProduct, x, x)));
+        return Expr::Binary(
+            ExprKind::kQuotient, Draw(depth - 1),
+            Expr::Binary(ExprKind::kSum, Expr::Number(3), Expr::Binary(ExprKind::kProduct, x, x)));
       }
       case 4: {
         const Function smooth[] = {Function::kTanh, Function::kSigmoid, Function::kSin,
                                    Function::kCos, Function::kErf};
         return Expr::Apply(smooth[Below(5)], Draw(depth - 1));
       }
-      default: return Expr::Binary(ExprKind::kProduct, Draw(depth - 1), Draw(depth - 1));
+      default:
+        return Expr::Binary(ExprKind::kProduct, Draw(depth - 1), Draw(depth - 1));
     }
   }
 
@@ -78,8 +87,8 @@ class RandomRules {
     for (int f = 0; f < num_factors_; ++f) factors.push_back(std::string(1, "ijkl"[f]));
     std::vector<int> inputs, outputs, saves;
     for (int t = 0; t < 2 + Below(2); ++t) {
-      tensors_.push_back({absl::StrCat("x", t), RuleTensor::Role::kInput, false,
-                          DType::kCompute, SomeFactors(1)});
+      tensors_.push_back(
+          {absl::StrCat("x", t), RuleTensor::Role::kInput, false, DType::kCompute, SomeFactors(1)});
       inputs.push_back(t);
     }
     std::vector<Statement> statements;
@@ -116,8 +125,8 @@ class RandomRules {
         s.where.push_back(c);
       }
       s.target = static_cast<int>(tensors_.size());
-      tensors_.push_back({absl::StrCat("u", i), RuleTensor::Role::kIntermediate, false,
-                          DType::kCompute, dims});
+      tensors_.push_back(
+          {absl::StrCat("u", i), RuleTensor::Role::kIntermediate, false, DType::kCompute, dims});
       statements.push_back(std::move(s));
     }
     for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
@@ -146,8 +155,8 @@ class RandomRules {
     statements->push_back(s);
     s.target = p;
     s.combine = Combine::kAssign;
-    s.value = Expr::Apply(Function::kExp, Expr::Binary(ExprKind::kDifference, Expr::Element(0),
-                                                       Expr::Element(m)));
+    s.value = Expr::Apply(Function::kExp,
+                          Expr::Binary(ExprKind::kDifference, Expr::Element(0), Expr::Element(m)));
     statements->push_back(s);
     s.target = z;
     s.combine = Combine::kSum;
@@ -155,8 +164,8 @@ class RandomRules {
     statements->push_back(s);
   }
   int AddTensor(absl::string_view name, std::vector<int> dims) {
-    tensors_.push_back({std::string(name), RuleTensor::Role::kIntermediate, false,
-                        DType::kCompute, std::move(dims)});
+    tensors_.push_back({std::string(name), RuleTensor::Role::kIntermediate, false, DType::kCompute,
+                        std::move(dims)});
     return static_cast<int>(tensors_.size()) - 1;
   }
 

@@ -80,9 +80,8 @@ void CheckPair(const DeviceMesh& mesh, const std::vector<int64_t>& shape, const 
     if (Nests(source)) return;
   }
   RelayoutSimulator simulator(mesh, shape);
-  const std::string context =
-      absl::StrCat(source.DebugString(mesh), " -> ", target.DebugString(mesh), "\n",
-                   plan->DebugString(mesh));
+  const std::string context = absl::StrCat(source.DebugString(mesh), " -> ",
+                                           target.DebugString(mesh), "\n", plan->DebugString(mesh));
   simulator.Place(source);
   ASSERT_EQ(simulator.Check(source), "") << context;
   Layout at = source;

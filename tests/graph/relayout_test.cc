@@ -83,8 +83,8 @@ TEST(RelayoutTest, AxesOfSizeOneCostNothing) {
 TEST(RelayoutTest, LargeMeshesArePlannedToo) {
   const DeviceMesh mesh =
       *DeviceMesh::Create({{"pp", 16}, {"dp", 1024}, {"cp", 8}, {"ep", 4}, {"tp", 8}});
-  absl::StatusOr<Relayout> plan = PlanRelayout(
-      mesh, {1 << 20, 1 << 14}, {{kR, kP, kS0, kS1, kS0}}, {{kR, kS0, kS1, kR, kR}});
+  absl::StatusOr<Relayout> plan =
+      PlanRelayout(mesh, {1 << 20, 1 << 14}, {{kR, kP, kS0, kS1, kS0}}, {{kR, kS0, kS1, kR, kR}});
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->steps.back().after, plan->target);
 }

@@ -120,8 +120,8 @@ class SplitSimulator {
             while (dims[d] != f) ++d;
             flat = flat * extents_[f] + i[d];
           }
-          sum.values[e] = sum.values[e] * Numbers<T>::Apply(Function::kExp,
-                                                            old[g][flat] - arrays[g]->values[flat]);
+          sum.values[e] = sum.values[e] *
+                          Numbers<T>::Apply(Function::kExp, old[g][flat] - arrays[g]->values[flat]);
         });
       }
     }
