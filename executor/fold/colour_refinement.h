@@ -7,15 +7,20 @@
 
 namespace plancast {
 
-// A graph whose edges carry labels, for colour refinement. Edges go both ways.
+// A graph whose edges carry labels, for colour refinement. Edges go both ways. A
+// node may stand for several that are alike; then an edge says how many of the
+// one each of the other has.
 class LabelledGraph {
  public:
   explicit LabelledGraph(size_t nodes) : nodes_(nodes) {}
-  void AddEdge(int32_t a, int32_t b, int32_t label) { edges_.push_back({a, b, label}); }
+  void AddEdge(int32_t a, int32_t b, int32_t label, int64_t b_per_a = 1, int64_t a_per_b = 1) {
+    edges_.push_back({a, b, label, b_per_a, a_per_b});
+  }
 
   struct Neighbour {
     int32_t node = 0;
     int32_t label = 0;
+    int64_t count = 1;
   };
   // CSR of both directions; call once all edges are there.
   void Index();
@@ -26,6 +31,7 @@ class LabelledGraph {
  private:
   struct Edge {
     int32_t a, b, label;
+    int64_t b_per_a, a_per_b;
   };
   size_t nodes_;
   std::vector<Edge> edges_;

@@ -5,34 +5,40 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/status_macros.h"
 #include "executor/fold/colour_refinement.h"
 #include "executor/fold/fold.h"
+#include "executor/fold/orbits.h"
 
 namespace plancast {
 namespace {
 
 // The part of a link that a group loads: all of it, or as sender or receiver.
-enum Role : int32_t { kBoth, kFrom, kTo };
+enum Role : int32_t { kBoth, kFrom, kTo, kMember };
+
+int32_t Label(size_t grouping, int32_t role) { return static_cast<int32_t>(grouping) * 4 + role; }
+
+// Alike groups of devices that run the same uses. Every device is in one group
+// of each grouping of its program, so orbits of groups are sets of orbits of
+// devices.
+struct GroupOrbit {
+  int64_t base = 0;                // lowest device of one of them
+  int64_t count = 1;
+  std::vector<int32_t> realised;   // per use of the grouping
+};
 
 // Uses whose groups are the same sets of devices.
 struct Grouping {
   const CommUse* sample = nullptr;
   std::vector<int32_t> uses;
-  std::vector<int64_t> bases;              // lowest device of each group
-  int32_t first_node = 0;                  // node of the first group
-  std::vector<std::vector<int32_t>> realised;  // per use, per group
+  std::vector<GroupOrbit> orbits;
+  int32_t first_node = 0;
 };
 
-struct Crossing {
-  int32_t link_class, link, role;  // `link`: node of the link
-  friend bool operator<(const Crossing& a, const Crossing& b) {
-    return std::tie(a.link_class, a.link, a.role) < std::tie(b.link_class, b.link, b.role);
-  }
-  friend bool operator==(const Crossing& a, const Crossing& b) {
-    return a.link == b.link && a.role == b.role;
-  }
+struct LinkOrbit {
+  int link_class = 0;
+  int64_t instance = 0;  // one of them
+  int64_t count = 1;
 };
 
 // Groups shifted by this many devices lie alike on the machine.
@@ -47,6 +53,7 @@ int64_t Period(const Machine& machine) {
   return period;
 }
 
+// Colour refinement over orbits of devices, groups and links.
 class Refinement {
  public:
   Refinement(const FoldInput& input, bool discrete)
@@ -54,84 +61,118 @@ class Refinement {
         graph_(input.graph),
         machine_(input.machine),
         discrete_(discrete),
-        num_devices_(graph_.mesh.num_devices()) {}
+        orbits_(input.graph, input.machine, discrete),
+        one_way_(input.machine.link_classes().size()),
+        period_(Period(input.machine)) {}
 
   absl::StatusOr<SimGraph> Fold() && {
-    FindProgramOfDevices();
+    FindPrograms();
+    FindLinks();
     FindGroupings();
-    RETURN_IF_ERROR(Realise());
+    for (Grouping& grouping : groupings_) RETURN_IF_ERROR(FindGroups(grouping));
     Refine();
     AddEntities();
     AddResources();
     sim_.uses.resize(input_.uses.uses.size());
-    for (Grouping& grouping : groupings_) {
-      for (size_t i = 0; i < grouping.uses.size(); ++i) AddGroups(grouping, i);
+    for (size_t g = 0; g < groupings_.size(); ++g) {
+      for (size_t i = 0; i < groupings_[g].uses.size(); ++i) AddGroups(groupings_[g], i);
     }
     return std::move(sim_);
   }
 
  private:
-  void FindProgramOfDevices() {
-    program_of_.assign(num_devices_, 0);
-    for (size_t p = 0; p < graph_.programs.size(); ++p) {
-      for (int64_t device = 0; device < num_devices_; ++device) {
+  int32_t ProgramAt(int64_t device) const { return program_of_[orbits_.OrbitOf(device)]; }
+
+  void FindPrograms() {
+    program_of_.assign(orbits_.size(), 0);
+    for (int32_t orbit = 0; orbit < orbits_.size(); ++orbit) {
+      const int64_t device = orbits_.Representative(orbit);
+      for (size_t p = 0; p < graph_.programs.size(); ++p) {
         bool here = true;
         for (const auto& [axis, coordinate] : graph_.programs[p].where) {
           here = here && graph_.mesh.Coordinate(device, axis) == coordinate;
         }
-        if (here) program_of_[device] = static_cast<int32_t>(p);
+        if (here) program_of_[orbit] = static_cast<int32_t>(p);
+      }
+    }
+  }
+
+  // Orbits of links, class by class, from the devices behind one link of each.
+  void FindLinks() {
+    first_link_node_ = orbits_.size();
+    const int classes = static_cast<int>(machine_.link_classes().size());
+    link_of_.assign(classes, std::vector<int32_t>(orbits_.size(), -1));
+    for (int link_class = 0; link_class < classes; ++link_class) {
+      const LinkClass& link = machine_.link_classes()[link_class];
+      for (int32_t orbit = 0; orbit < orbits_.size(); ++orbit) {
+        if (link_of_[link_class][orbit] >= 0) continue;
+        const int64_t device = orbits_.Representative(orbit);
+        LinkOrbit links;
+        links.link_class = link_class;
+        links.instance = machine_.LinkInstance(link_class, device);
+        const int64_t first = device / link.devices_per_block * link.devices_per_block;
+        int64_t behind = 0;
+        for (int64_t other = first; other < std::min(first + link.devices_per_block,
+                                                     graph_.mesh.num_devices());
+             ++other) {
+          if (machine_.LinkInstance(link_class, other) != links.instance) continue;
+          const int32_t other_orbit = orbits_.OrbitOf(other);
+          link_of_[link_class][other_orbit] = static_cast<int32_t>(links_.size());
+          behind += other_orbit == orbit;
+        }
+        links.count = orbits_.Count(orbit) / behind;
+        links_.push_back(links);
       }
     }
   }
 
   void FindGroupings() {
     std::map<std::tuple<std::vector<int>, std::vector<int32_t>, int32_t>, size_t> known;
-    int32_t node = static_cast<int32_t>(num_devices_);
     for (size_t u = 0; u < input_.uses.uses.size(); ++u) {
       const CommUse& use = input_.uses.uses[u];
       const auto [found, fresh] = known.try_emplace(
           {graph_.comms[use.comm].axes, use.programs, use.source}, groupings_.size());
       if (fresh) {
-        Grouping grouping;
-        grouping.sample = &use;
-        grouping.bases = BasesOf(use);
-        grouping.first_node = node;
-        node += static_cast<int32_t>(grouping.bases.size());
-        groupings_.push_back(std::move(grouping));
+        groupings_.emplace_back();
+        groupings_.back().sample = &use;
       }
       groupings_[found->second].uses.push_back(static_cast<int32_t>(u));
     }
-    first_link_node_ = node;
   }
 
-  // All devices of the program with the lowest ones that lie first in their group.
-  std::vector<int64_t> BasesOf(const CommUse& use) const {
-    const int32_t lowest = program_of_[use.group.base];
-    std::vector<int64_t> bases;
-    for (int64_t device = 0; device < num_devices_; ++device) {
-      bool first = program_of_[device] == lowest;
-      for (int axis : graph_.comms[use.comm].axes) {
-        first = first && graph_.mesh.Coordinate(device, axis) ==
-                             graph_.mesh.Coordinate(use.group.base, axis);
+  absl::Status FindGroups(Grouping& grouping) {
+    grouping.first_node = first_link_node_ + static_cast<int32_t>(links_.size()) + num_groups_;
+    const CommUse& sample = *grouping.sample;
+    const int32_t lowest = ProgramAt(sample.group.base);
+    std::vector<bool> found(orbits_.size());
+    for (int32_t orbit = 0; orbit < orbits_.size(); ++orbit) {
+      if (program_of_[orbit] != lowest || found[orbit]) continue;
+      GroupOrbit groups;
+      groups.base = orbits_.Representative(orbit);
+      for (int axis : graph_.comms[sample.comm].axes) {
+        groups.base += (graph_.mesh.Coordinate(sample.group.base, axis) -
+                        graph_.mesh.Coordinate(groups.base, axis)) *
+                       graph_.mesh.stride(axis);
       }
-      if (first) bases.push_back(device);
-    }
-    return bases;
-  }
-
-  absl::Status Realise() {
-    const int64_t period = Period(machine_);
-    for (Grouping& grouping : groupings_) {
+      std::map<int32_t, int64_t> members;  // orbit -> how many
+      for (int64_t device : MembersOf(grouping, groups.base)) ++members[orbits_.OrbitOf(device)];
+      groups.count = orbits_.Count(orbit) / members[orbit];
+      const int32_t node = grouping.first_node + static_cast<int32_t>(grouping.orbits.size());
+      const size_t index = &grouping - groupings_.data();
+      for (const auto& [member, count] : members) {
+        found[member] = true;
+        edges_.push_back({node, member, Label(index, kMember), count, 1});
+      }
       for (int32_t u : grouping.uses) {
-        const CommUse& use = input_.uses.uses[u];
-        std::vector<int32_t>& realised = grouping.realised.emplace_back();
-        for (int64_t base : grouping.bases) {
-          GroupPattern group = use.group;
-          group.base = base % period;
-          ASSIGN_OR_RETURN(const int32_t priced, input_.comms.Price(use.comm, group));
-          realised.push_back(priced);
-        }
+        GroupPattern group = sample.group;
+        group.base = groups.base % period_;
+        ASSIGN_OR_RETURN(const int32_t realised,
+                         input_.comms.Price(input_.uses.uses[u].comm, group));
+        groups.realised.push_back(realised);
       }
+      FindCrossings(index, groups, node);
+      grouping.orbits.push_back(std::move(groups));
+      ++num_groups_;
     }
     return absl::OkStatus();
   }
@@ -142,129 +183,116 @@ class Refinement {
     return group.Members();
   }
 
-  int32_t LinkNode(int link_class, int64_t device) {
-    const int64_t instance = machine_.LinkInstance(link_class, device);
-    const auto [found, fresh] = links_.try_emplace(
-        std::make_pair(link_class, instance),
-        first_link_node_ + static_cast<int32_t>(links_.size()));
-    if (fresh) link_of_node_.push_back(found->first);
-    return found->second;
-  }
-
-  // The links that a group loads, over all its uses.
-  std::vector<Crossing> CrossingsOf(const Grouping& grouping, size_t index,
-                                    const std::vector<int64_t>& members) {
-    std::vector<int> classes;
-    for (const std::vector<int32_t>& realised : grouping.realised) {
-      for (const LinkLoad& load : input_.comms.realised()[realised[index]].loads) {
-        classes.push_back(load.link_class);
+  // The links that one group loads, over all uses of its grouping.
+  void FindCrossings(size_t grouping, const GroupOrbit& groups, int32_t node) {
+    std::vector<bool> loaded(machine_.link_classes().size());
+    for (int32_t realised : groups.realised) {
+      for (const LinkLoad& load : input_.comms.realised()[realised].loads) {
+        loaded[load.link_class] = true;
       }
     }
-    std::sort(classes.begin(), classes.end());
-    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-    std::vector<Crossing> crossings;
-    const int32_t source = grouping.sample->source;
-    for (int link_class : classes) {
+    const int32_t source = groupings_[grouping].sample->source;
+    const std::vector<int64_t> members = MembersOf(groupings_[grouping], groups.base);
+    std::vector<std::tuple<int32_t, int32_t, int64_t>> crossed;  // (orbit, role, instance)
+    for (int link_class = 0; link_class < static_cast<int>(loaded.size()); ++link_class) {
+      if (!loaded[link_class]) continue;
+      if (source >= 0) one_way_[link_class] = true;
       for (int64_t device : members) {
-        const int32_t role = source < 0                         ? kBoth
-                             : program_of_[device] == source ? kFrom
-                                                                : kTo;
-        crossings.push_back({link_class, LinkNode(link_class, device), role});
+        const int32_t orbit = orbits_.OrbitOf(device);
+        const int32_t role = source < 0                        ? kBoth
+                             : program_of_[orbit] == source ? kFrom
+                                                               : kTo;
+        crossed.emplace_back(link_of_[link_class][orbit], role,
+                             machine_.LinkInstance(link_class, device));
       }
     }
-    std::sort(crossings.begin(), crossings.end());
-    crossings.erase(std::unique(crossings.begin(), crossings.end()), crossings.end());
-    return crossings;
+    std::sort(crossed.begin(), crossed.end());
+    crossed.erase(std::unique(crossed.begin(), crossed.end()), crossed.end());
+    for (size_t begin = 0, end = 0; begin < crossed.size(); begin = end) {
+      const auto [link, role, instance] = crossed[begin];
+      while (end < crossed.size() && std::get<0>(crossed[end]) == link &&
+             std::get<1>(crossed[end]) == role) {
+        ++end;
+      }
+      const auto per_group = static_cast<int64_t>(end - begin);
+      edges_.push_back({node, first_link_node_ + link, Label(grouping, role), per_group,
+                        groups.count * per_group / links_[link].count});
+    }
   }
 
   void Refine() {
-    // Links get their nodes as groups are found to cross them.
-    std::vector<std::tuple<int32_t, int32_t, int32_t>> edges;
-    for (size_t g = 0; g < groupings_.size(); ++g) {
-      const Grouping& grouping = groupings_[g];
-      for (size_t i = 0; i < grouping.bases.size(); ++i) {
-        const int32_t node = grouping.first_node + static_cast<int32_t>(i);
-        const std::vector<int64_t> members = MembersOf(grouping, grouping.bases[i]);
-        for (int64_t device : members) {
-          edges.emplace_back(node, static_cast<int32_t>(device), static_cast<int32_t>(g) * 4 + 3);
-        }
-        for (const Crossing& crossing : CrossingsOf(grouping, i, members)) {
-          one_way_.resize(machine_.link_classes().size());
-          if (crossing.role != kBoth) one_way_[crossing.link_class] = true;
-          edges.emplace_back(node, crossing.link, static_cast<int32_t>(g) * 4 + crossing.role);
-        }
-      }
-    }
-    one_way_.resize(machine_.link_classes().size());
-    const size_t nodes = first_link_node_ + links_.size();
+    const size_t nodes = first_link_node_ + links_.size() + num_groups_;
     adjacency_ = LabelledGraph(nodes);
-    for (const auto& [a, b, label] : edges) adjacency_.AddEdge(a, b, label);
+    for (const Edge& e : edges_) adjacency_.AddEdge(e.a, e.b, e.label, e.b_per_a, e.a_per_b);
     adjacency_.Index();
-    colours_ = RefineColours(adjacency_, InitialColours(nodes));
-  }
-
-  std::vector<int32_t> InitialColours(size_t nodes) {
     std::vector<int32_t> colours(nodes);
     if (discrete_) {
       std::iota(colours.begin(), colours.end(), 0);
-      return colours;
+    } else {
+      SetInitialColours(colours);
     }
+    colours_ = RefineColours(adjacency_, std::move(colours));
+  }
+
+  void SetInitialColours(std::vector<int32_t>& colours) const {
     std::map<std::vector<double>, int32_t> known;
-    const auto colour = [&](const std::vector<double>& key) {
-      return known.try_emplace(key, static_cast<int32_t>(known.size())).first->second;
+    const auto colour = [&](std::vector<double> key) {
+      return known.try_emplace(std::move(key), static_cast<int32_t>(known.size())).first->second;
     };
-    for (int64_t device = 0; device < num_devices_; ++device) {
-      colours[device] = colour({0, double(program_of_[device]), machine_.ComputeScale(device)});
+    for (int32_t orbit = 0; orbit < orbits_.size(); ++orbit) {
+      colours[orbit] = colour({0, static_cast<double>(program_of_[orbit]),
+                               machine_.ComputeScale(orbits_.Representative(orbit))});
+    }
+    for (size_t l = 0; l < links_.size(); ++l) {
+      colours[first_link_node_ + l] =
+          colour({1, static_cast<double>(links_[l].link_class),
+                  machine_.LinkScale(links_[l].link_class, links_[l].instance)});
     }
     for (size_t g = 0; g < groupings_.size(); ++g) {
-      const Grouping& grouping = groupings_[g];
-      for (size_t i = 0; i < grouping.bases.size(); ++i) {
-        std::vector<double> key = {1, double(g)};
-        for (const auto& realised : grouping.realised) key.push_back(realised[i]);
-        colours[grouping.first_node + i] = colour(key);
+      for (size_t i = 0; i < groupings_[g].orbits.size(); ++i) {
+        std::vector<double> key = {2, static_cast<double>(g)};
+        for (int32_t realised : groupings_[g].orbits[i].realised) key.push_back(realised);
+        colours[groupings_[g].first_node + i] = colour(std::move(key));
       }
     }
-    for (size_t l = 0; l < link_of_node_.size(); ++l) {
-      const auto [link_class, instance] = link_of_node_[l];
-      colours[first_link_node_ + l] =
-          colour({2, double(link_class), machine_.LinkScale(link_class, instance)});
-    }
-    return colours;
   }
 
   void AddEntities() {
-    std::map<std::pair<int32_t, int32_t>, int32_t> order;  // (program, colour) -> device
-    std::map<int32_t, int64_t> members;
-    for (int64_t device = num_devices_ - 1; device >= 0; --device) {
-      order[{program_of_[device], colours_[device]}] = static_cast<int32_t>(device);
-      ++members[colours_[device]];
+    struct Row {
+      int64_t device = -1, devices = 0;
+    };
+    std::map<std::pair<int32_t, int32_t>, Row> rows;  // (program, colour)
+    for (int32_t orbit = 0; orbit < orbits_.size(); ++orbit) {
+      Row& row = rows[{program_of_[orbit], colours_[orbit]}];
+      const int64_t device = orbits_.Representative(orbit);
+      if (row.device < 0 || device < row.device) row.device = device;
+      row.devices += orbits_.Count(orbit);
     }
-    std::vector<std::pair<int32_t, int32_t>> representatives;
-    for (const auto& [key, device] : order) representatives.emplace_back(key.first, device);
-    std::sort(representatives.begin(), representatives.end());
-    for (const auto& [program, device] : representatives) {
-      entity_of_colour_[colours_[device]] = static_cast<int32_t>(sim_.entities.size());
+    std::vector<std::tuple<int32_t, int64_t, int32_t>> order;  // (program, device, colour)
+    for (const auto& [key, row] : rows) order.emplace_back(key.first, row.device, key.second);
+    std::sort(order.begin(), order.end());
+    entity_of_colour_.resize(colours_.size(), -1);
+    for (const auto& [program, device, colour] : order) {
+      entity_of_colour_[colour] = static_cast<int32_t>(sim_.entities.size());
       sim_.entities.push_back({program, input_.prices.RowFor(machine_.ComputeScale(device)),
-                               members[colours_[device]], device});
+                               rows[{program, colour}].devices, device});
     }
   }
 
   void AddResources() {
-    for (size_t l = 0; l < link_of_node_.size(); ++l) {
-      const int32_t node = first_link_node_ + static_cast<int32_t>(l);
-      const auto [found, fresh] = resource_of_colour_.try_emplace(
-          colours_[node], static_cast<int32_t>(sim_.resources.size()));
-      const auto [link_class, instance] = link_of_node_[l];
-      if (fresh) {
-        link_of_colour_[colours_[node]] = node;
-        const SimGraph::Resource resource = {
-            LinkCapacity(machine_, link_class, machine_.LinkScale(link_class, instance)),
-            link_class, 0};
-        sim_.resources.push_back(resource);
-        if (Directions(link_class).separate) sim_.resources.push_back(resource);
+    resource_of_colour_.resize(colours_.size(), -1);
+    for (size_t l = 0; l < links_.size(); ++l) {
+      const LinkOrbit& link = links_[l];
+      const bool separate = Directions(link.link_class).separate;
+      int32_t& resource = resource_of_colour_[colours_[first_link_node_ + l]];
+      if (resource < 0) {
+        resource = static_cast<int32_t>(sim_.resources.size());
+        const double scale = machine_.LinkScale(link.link_class, link.instance);
+        sim_.resources.resize(sim_.resources.size() + (separate ? 2 : 1),
+                              {LinkCapacity(machine_, link.link_class, scale), link.link_class, 0});
       }
-      ++sim_.resources[found->second].links;
-      if (Directions(link_class).separate) ++sim_.resources[found->second + 1].links;
+      sim_.resources[resource].links += link.count;
+      if (separate) sim_.resources[resource + 1].links += link.count;
     }
   }
 
@@ -278,18 +306,19 @@ class Refinement {
     SimGraph::Use& use = sim_.uses[u];
     use.first_group = static_cast<int32_t>(sim_.groups.size());
     std::map<int32_t, int32_t> class_of;  // colour -> group
-    for (size_t i = 0; i < grouping.bases.size(); ++i) {
+    for (size_t i = 0; i < grouping.orbits.size(); ++i) {
       const int32_t node = grouping.first_node + static_cast<int32_t>(i);
       const auto [found, fresh] =
           class_of.try_emplace(colours_[node], static_cast<int32_t>(sim_.groups.size()));
       if (!fresh) {
-        ++sim_.groups[found->second].groups;
+        sim_.groups[found->second].groups += grouping.orbits[i].count;
         continue;
       }
       SimGraph::Group group;
       group.use = u;
-      group.realised = grouping.realised[use_in_grouping][i];
-      AddMembers(grouping, grouping.bases[i], group);
+      group.realised = grouping.orbits[i].realised[use_in_grouping];
+      group.groups = grouping.orbits[i].count;
+      AddMembers(node, group);
       AddLoads(node, group);
       sim_.groups.push_back(group);
     }
@@ -304,10 +333,11 @@ class Refinement {
     }
   }
 
-  void AddMembers(const Grouping& grouping, int64_t base, SimGraph::Group& group) {
+  void AddMembers(int32_t node, SimGraph::Group& group) {
     std::vector<int32_t> members;
-    for (int64_t device : MembersOf(grouping, base)) {
-      members.push_back(entity_of_colour_[colours_[device]]);
+    for (const auto* edge = adjacency_.begin(node); edge != adjacency_.end(node); ++edge) {
+      if (edge->node >= orbits_.size()) continue;
+      members.push_back(entity_of_colour_[colours_[edge->node]]);
     }
     std::sort(members.begin(), members.end());
     members.erase(std::unique(members.begin(), members.end()), members.end());
@@ -317,7 +347,6 @@ class Refinement {
   }
 
   void AddLoads(int32_t node, SimGraph::Group& group) {
-    group.load_begin = static_cast<int32_t>(sim_.loads.size());
     std::map<int32_t, int64_t> loads;  // resource -> coefficient
     std::vector<std::pair<int32_t, int32_t>> seen;
     for (const auto* edge = adjacency_.begin(node); edge != adjacency_.end(node); ++edge) {
@@ -327,6 +356,7 @@ class Refinement {
       seen.push_back(reached);
       AddLoad(node, edge->node, edge->label, group, loads);
     }
+    group.load_begin = static_cast<int32_t>(sim_.loads.size());
     for (const auto& [resource, coefficient] : loads) {
       sim_.loads.push_back({resource, coefficient});
     }
@@ -336,7 +366,7 @@ class Refinement {
   // What all groups like `node` put on one link of the class of `link`.
   void AddLoad(int32_t node, int32_t link, int32_t label, const SimGraph::Group& group,
                std::map<int32_t, int64_t>& loads) {
-    const int link_class = link_of_node_[link - first_link_node_].first;
+    const int link_class = links_[link - first_link_node_].link_class;
     int64_t coefficient = 0;
     for (const LinkLoad& load : input_.comms.realised()[group.realised].loads) {
       if (load.link_class == link_class) coefficient = load.coefficient_q20;
@@ -344,7 +374,7 @@ class Refinement {
     if (coefficient == 0) return;
     int64_t crossing = 0;
     for (const auto* edge = adjacency_.begin(link); edge != adjacency_.end(link); ++edge) {
-      crossing += edge->label == label && colours_[edge->node] == colours_[node];
+      if (edge->label == label && colours_[edge->node] == colours_[node]) crossing += edge->count;
     }
     coefficient *= crossing;
     const int32_t resource = resource_of_colour_[colours_[link]];
@@ -356,22 +386,30 @@ class Refinement {
     if (directions.separate && role != kFrom) loads[resource + 1] += coefficient;
   }
 
+  struct Edge {
+    int32_t a, b, label;
+    int64_t b_per_a, a_per_b;
+  };
+
   const FoldInput& input_;
   const ExecutionGraph& graph_;
   const Machine& machine_;
   const bool discrete_;
-  const int64_t num_devices_;
-  SimGraph sim_;
-  std::vector<int32_t> program_of_;  // per device
-  std::vector<Grouping> groupings_;
-  // Nodes: devices, groups of each grouping, links.
-  int32_t first_link_node_ = 0;
-  absl::flat_hash_map<std::pair<int, int64_t>, int32_t> links_;
-  std::vector<std::pair<int, int64_t>> link_of_node_;
+  const DeviceOrbits orbits_;
   std::vector<bool> one_way_;  // per link class
+  const int64_t period_;
+  SimGraph sim_;
+  std::vector<int32_t> program_of_;            // per orbit of devices
+  std::vector<std::vector<int32_t>> link_of_;  // per link class, per orbit of devices
+  std::vector<LinkOrbit> links_;
+  std::vector<Grouping> groupings_;
+  int32_t num_groups_ = 0;
+  // Nodes: orbits of devices, of links, of groups.
+  int32_t first_link_node_ = 0;
+  std::vector<Edge> edges_;
   LabelledGraph adjacency_{0};
   std::vector<int32_t> colours_;
-  absl::flat_hash_map<int32_t, int32_t> entity_of_colour_, resource_of_colour_, link_of_colour_;
+  std::vector<int32_t> entity_of_colour_, resource_of_colour_;
 };
 
 }  // namespace

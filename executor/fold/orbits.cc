@@ -1,0 +1,176 @@
+#include "executor/fold/orbits.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace plancast {
+namespace {
+
+std::vector<int64_t> CutsOf(const DeviceMesh& mesh, const Machine& machine) {
+  const Machine::Spec& spec = machine.spec();
+  std::vector<int64_t> cuts = {mesh.num_devices(), spec.gpus_per_host,
+                               machine.gpus_per_domain()};
+  if (spec.gpus_per_switch > 0) cuts.push_back(spec.gpus_per_switch);
+  if (spec.hosts_per_pod > 0) cuts.push_back(spec.hosts_per_pod * spec.gpus_per_host);
+  for (const LinkClass& link : machine.link_classes()) {
+    cuts.push_back(link.devices_per_block);
+    if (spec.gpus_per_host % link.instances_per_block == 0) {
+      cuts.push_back(spec.gpus_per_host / link.instances_per_block);
+    }
+  }
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) cuts.push_back(mesh.stride(axis));
+  std::sort(cuts.begin(), cuts.end());
+  // A block that holds the whole mesh cuts nothing.
+  while (cuts.back() > mesh.num_devices()) cuts.pop_back();
+  return cuts;
+}
+
+// Whether some link serves no whole number of devices of a host.
+bool UnevenLinks(const Machine& machine) {
+  for (const LinkClass& link : machine.link_classes()) {
+    if (machine.spec().gpus_per_host % link.instances_per_block != 0) return true;
+  }
+  return false;
+}
+
+bool ProgramsDifferAlong(const ExecutionGraph& graph, int axis) {
+  for (const Program& program : graph.programs) {
+    for (const auto& [fixed, coordinate] : program.where) {
+      if (fixed == axis) return true;
+    }
+  }
+  return false;
+}
+
+// What of the machine holds the devices [value * stride, (value + 1) * stride)
+// beside those of other values: hosts, pods, shared links.
+std::vector<std::vector<int64_t>> PlacesOf(const Machine& machine, int64_t stride, int64_t size) {
+  std::vector<std::vector<int64_t>> places(size);
+  const auto add = [&](const auto& place_of) {
+    std::vector<int64_t> place, distinct;
+    for (int64_t value = 0; value < size; ++value) place.push_back(place_of(value * stride));
+    distinct = place;
+    std::sort(distinct.begin(), distinct.end());
+    // Where each value has a place to itself, places change with the values.
+    if (std::adjacent_find(distinct.begin(), distinct.end()) == distinct.end()) return;
+    for (int64_t value = 0; value < size; ++value) places[value].push_back(place[value]);
+  };
+  add([&](int64_t device) { return machine.HostOf(device); });
+  add([&](int64_t device) { return machine.DomainOf(device); });
+  add([&](int64_t device) { return machine.PodOf(device); });
+  if (const int64_t per_switch = machine.spec().gpus_per_switch; per_switch > 0) {
+    const int64_t per_host = machine.spec().gpus_per_host;
+    add([&](int64_t device) {
+      return machine.HostOf(device) * per_host + device % per_host / per_switch;
+    });
+  }
+  for (int link = 0; link < static_cast<int>(machine.link_classes().size()); ++link) {
+    add([&](int64_t device) { return machine.LinkInstance(link, device); });
+  }
+  return places;
+}
+
+}  // namespace
+
+DeviceOrbits::DeviceOrbits(const ExecutionGraph& graph, const Machine& machine, bool discrete) {
+  const int64_t devices = graph.mesh.num_devices();
+  for (const Machine::DeviceOverride& slow : machine.spec().device_overrides) {
+    if (slow.device < devices) special_.push_back(slow.device);
+  }
+  for (const Machine::LinkOverride& slow : machine.spec().link_overrides) {
+    const int64_t block = machine.link_classes()[slow.link_class].devices_per_block;
+    const int64_t first =
+        slow.instance / machine.link_classes()[slow.link_class].instances_per_block * block;
+    for (int64_t device = first; device < std::min(first + block, devices); ++device) {
+      if (machine.LinkInstance(slow.link_class, device) == slow.instance) {
+        special_.push_back(device);
+      }
+    }
+  }
+  const std::vector<int64_t> cuts = CutsOf(graph.mesh, machine);
+  int64_t stride = 1;
+  while (stride < devices) {
+    int64_t next = 0;
+    for (int64_t cut : cuts) next = cut > stride ? std::gcd(next, cut) : next;
+    // What is left divides by nothing common: one digit for all of it.
+    if (next == stride) next = devices;
+    AddDigit(graph, machine, stride, next / stride, discrete);
+    stride = next;
+  }
+  for (const Classes& digit : digits_) size_ *= static_cast<int32_t>(digit.lowest.size());
+}
+
+void DeviceOrbits::AddDigit(const ExecutionGraph& graph, const Machine& machine, int64_t stride,
+                            int64_t size, bool discrete) {
+  const DeviceMesh& mesh = graph.mesh;
+  // Axes that the digit is part of.
+  int axes = 0;
+  bool programs_differ = false;
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    const bool here = mesh.size(axis) > 1 && mesh.stride(axis) < stride * size &&
+                      stride < mesh.stride(axis) * mesh.size(axis);
+    if (!here) continue;
+    ++axes;
+    programs_differ = programs_differ || ProgramsDifferAlong(graph, axis);
+  }
+  const bool apart = discrete || programs_differ || axes > 1 ||
+                     (stride < machine.spec().gpus_per_host && UnevenLinks(machine));
+  // Only the outermost digit may hold several blocks of the machine; the values
+  // of others lie alike.
+  const bool outermost = stride * size == mesh.num_devices();
+  const std::vector<std::vector<int64_t>> places =
+      !apart && outermost ? PlacesOf(machine, stride, size)
+                          : std::vector<std::vector<int64_t>>(size);
+
+  Classes digit;
+  digit.stride = stride;
+  digit.size = size;
+  std::vector<bool> special(size);
+  for (int64_t device : special_) special[device / stride % size] = true;
+  std::map<std::vector<int64_t>, int32_t> known;
+  for (int64_t value = 0; value < size; ++value) {
+    std::vector<int64_t> key = places[value];
+    if (apart || special[value]) key.assign({-1, value});
+    const auto [found, fresh] =
+        known.try_emplace(std::move(key), static_cast<int32_t>(digit.lowest.size()));
+    if (fresh) {
+      digit.lowest.push_back(value);
+      digit.count.push_back(0);
+    }
+    digit.of_value.push_back(found->second);
+    ++digit.count[found->second];
+  }
+  digits_.push_back(std::move(digit));
+}
+
+int32_t DeviceOrbits::OrbitOf(int64_t device) const {
+  int32_t orbit = 0, scale = 1;
+  for (const Classes& digit : digits_) {
+    orbit += scale * digit.of_value[device / digit.stride % digit.size];
+    scale *= static_cast<int32_t>(digit.lowest.size());
+  }
+  return orbit;
+}
+
+int64_t DeviceOrbits::Representative(int32_t orbit) const {
+  int64_t device = 0;
+  for (const Classes& digit : digits_) {
+    const auto classes = static_cast<int32_t>(digit.lowest.size());
+    device += digit.lowest[orbit % classes] * digit.stride;
+    orbit /= classes;
+  }
+  return device;
+}
+
+int64_t DeviceOrbits::Count(int32_t orbit) const {
+  int64_t count = 1;
+  for (const Classes& digit : digits_) {
+    const auto classes = static_cast<int32_t>(digit.lowest.size());
+    count *= digit.count[orbit % classes];
+    orbit /= classes;
+  }
+  return count;
+}
+
+}  // namespace plancast
