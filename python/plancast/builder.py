@@ -207,7 +207,10 @@ class ModuleBuilder:
 
 
 def _data_module(first: dict[str, Any]) -> dict[str, Any]:
-    """A module that copies the training data to the ports of the first one."""
+    """A module that scales the training data for the ports of the first one.
+
+    Data must pass through a kernel to reach a port; a plain copy would be none.
+    """
     tensors: list[dict[str, Any]] = []
     ops: list[dict[str, Any]] = []
     for port in first["in_ports"]:
@@ -215,7 +218,7 @@ def _data_module(first: dict[str, Any]) -> dict[str, Any]:
         factors = [f"i{number}" for number in range(len(tensor["dims"]))]
         index = ",".join(factors)
         dtype = f":{tensor['dtype']}" if tensor["dtype"] else ""
-        rule = f"load(x{dtype}) -> (y{dtype}) {{ y[{index}] = x[{index}] }}"
+        rule = f"load(x{dtype}) -> (y{dtype}) {{ y[{index}] = scale * x[{index}] }}"
         begin = len(tensors)
         tensors.append({**tensor, "name": f"{tensor['name']}.data", "kind": "input"})
         tensors.append({**tensor, "kind": "activation"})

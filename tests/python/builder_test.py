@@ -53,7 +53,7 @@ def test_a_rule_of_the_user_is_split_and_priced():
     model = builder.build()
     assert model.parameters == 256 * 128 + 256
     strategy = pc.Strategy.parse("dp=1,tp=4,mb=1")
-    strategy["layers.*.mix"].split(tp="out")
+    strategy["layers.mix"].split(tp="out")
     forecast = pc.predict(model, MACHINE, strategy, batch=1)
     assert forecast.iteration_time > 0
 
