@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <queue>
 #include <utility>
 
@@ -98,6 +99,7 @@ absl::StatusOr<Relayout> PlanRelayout(const DeviceMesh& mesh, absl::Span<const i
   std::priority_queue<Item, std::vector<Item>, std::greater<Item>> queue;
   table.Find(start);
   queue.push({0, 0});
+  int64_t known = std::numeric_limits<int64_t>::max();  // the cheapest way to the goal so far
   int at = -1;
   while (!queue.empty()) {
     at = queue.top().second;
@@ -111,6 +113,8 @@ absl::StatusOr<Relayout> PlanRelayout(const DeviceMesh& mesh, absl::Span<const i
       if (table.size() > kMaxLayouts && step.after != goal) continue;
       const auto [next, added] = table.Find(step.after);
       const int64_t total = cost + CostOf(step);
+      if (total > known) continue;
+      if (step.after == goal) known = total;
       if (!added && (table[next].done || table[next].cost <= total)) continue;
       table[next].cost = total;
       table[next].previous = at;

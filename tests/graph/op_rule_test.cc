@@ -1,6 +1,9 @@
 #include "graph/op_rule.h"
 
+#include <iostream>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -94,6 +97,46 @@ TEST(OpRuleTest, ErrorsNamePlaceAndWord) {
   std::string sum = "f(x) -> (y) { y[i] = x[i]";
   for (int i = 0; i < 100000; ++i) sum += " + 1";
   EXPECT_THAT(ErrorOf(sum + "}"), HasSubstr("too long"));
+}
+
+// Mangled rules parse or answer; whatever parses prints what parses again.
+TEST(OpRuleTest, SurvivesMangledText) {
+  const uint64_t seed = std::random_device()();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937_64 random(seed);
+  const std::string letters = "()[]{},:+-*/=<;#\n .0123456789eabxyzmax where save param size";
+  int parsed = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const std::vector<std::string> names = RuleNames();
+    std::string text = (*FindRule(names[random() % names.size()]))->DebugString();
+    for (size_t edits = 1 + random() % 3; edits > 0; --edits) {
+      const size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text[at] = letters[random() % letters.size()];
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 8);
+          break;
+        case 2:
+          text.insert(at, 1, letters[random() % letters.size()]);
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 20));
+      }
+    }
+    absl::StatusOr<OpRule> rule = OpRule::Parse(text);
+    if (!rule.ok()) {
+      EXPECT_FALSE(rule.status().message().empty());
+      continue;
+    }
+    ++parsed;
+    absl::StatusOr<OpRule> again = OpRule::Parse(rule->DebugString());
+    ASSERT_TRUE(again.ok()) << again.status() << "\n" << rule->DebugString();
+    EXPECT_EQ(again->DebugString(), rule->DebugString());
+    (void)Differentiate(*rule, DifferentiableInputs(*rule)).ok();
+  }
+  EXPECT_GT(parsed, 500);
 }
 
 TEST(OpRuleTest, LooksUpNames) {
