@@ -9,19 +9,21 @@ namespace {
 
 using Steps = std::vector<ScheduleStep>;
 
-// All passes of one phase, micro-batches in groups that each run through all
-// chunks before the next group starts.
-Steps GroupedOrder(Phase phase, int64_t micro_batches, int64_t chunks, int64_t group) {
+// All passes of one phase, micro-batches in `groups` groups of about equal size
+// that each run through all chunks before the next group starts.
+Steps GroupedOrder(Phase phase, int64_t micro_batches, int64_t chunks, int64_t groups) {
   Steps order;
   order.reserve(micro_batches * chunks);
-  for (int64_t begin = 0; begin < micro_batches; begin += group) {
-    const int64_t end = std::min(begin + group, micro_batches);
+  int64_t begin = 0;
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t end = begin + micro_batches / groups + (g < micro_batches % groups ? 1 : 0);
     for (int64_t c = 0; c < chunks; ++c) {
       const int64_t chunk = phase == Phase::kForward ? c : chunks - 1 - c;
       for (int64_t m = begin; m < end; ++m) {
         order.push_back({phase, static_cast<int32_t>(m), static_cast<int32_t>(chunk)});
       }
     }
+    begin = end;
   }
   return order;
 }
@@ -45,15 +47,16 @@ Steps WarmSteadyCool(const Steps& forward, const Steps& backward, int64_t warmup
 
 Steps StageSchedule(Schedule schedule, int64_t stages, int64_t stage, int64_t micro_batches,
                     int64_t chunks) {
-  const int64_t group = chunks > 1 ? stages : micro_batches;
-  const Steps forward = GroupedOrder(Phase::kForward, micro_batches, chunks, group);
-  const Steps backward = GroupedOrder(Phase::kBackward, micro_batches, chunks, group);
+  const int64_t groups = chunks > 1 ? std::max<int64_t>(micro_batches / stages, 1) : 1;
+  const int64_t largest = (micro_batches + groups - 1) / groups;
+  const Steps forward = GroupedOrder(Phase::kForward, micro_batches, chunks, groups);
+  const Steps backward = GroupedOrder(Phase::kBackward, micro_batches, chunks, groups);
   switch (schedule) {
     case Schedule::kGpipe:
       return WarmSteadyCool(forward, backward, micro_batches * chunks);
     case Schedule::kInterleaved:
       if (chunks > 1) {
-        return WarmSteadyCool(forward, backward, (stages - stage - 1) * 2 + (chunks - 1) * stages);
+        return WarmSteadyCool(forward, backward, (stages - stage - 1) * 2 + (chunks - 1) * largest);
       }
       [[fallthrough]];
     case Schedule::k1f1b:

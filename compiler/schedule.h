@@ -29,7 +29,9 @@ struct ScheduleStep {
 //    one backward in turn (PipeDream-Flush, Narayanan et al. 2021);
 //  - interleaved: micro-batches in groups of `stages`, each group through all
 //    chunks, (stages - stage - 1) * 2 + (chunks - 1) * stages forwards to warm
-//    up (Megatron-LM, Narayanan et al. SC'21). The last group may be smaller.
+//    up (Megatron-LM, Narayanan et al. SC'21). Micro-batches that do not divide
+//    are spread over the groups: none is smaller than `stages`, and the largest
+//    takes the place of `stages` in the warm-up, or the pipeline would lock up.
 std::vector<ScheduleStep> StageSchedule(Schedule schedule, int64_t stages, int64_t stage,
                                         int64_t micro_batches, int64_t chunks);
 
