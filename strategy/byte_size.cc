@@ -17,8 +17,14 @@ struct Unit {
 
 // Largest first within decimal and binary, as the printer tries them.
 constexpr Unit kUnits[] = {
-    {"TB", 1'000'000'000'000}, {"GB", 1'000'000'000}, {"MB", 1'000'000}, {"KB", 1'000},
-    {"TiB", int64_t{1} << 40}, {"GiB", 1 << 30},      {"MiB", 1 << 20},  {"KiB", 1 << 10},
+    {"TB", 1'000'000'000'000},
+    {"GB", 1'000'000'000},
+    {"MB", 1'000'000},
+    {"KB", 1'000},
+    {"TiB", int64_t{1} << 40},
+    {"GiB", 1 << 30},
+    {"MiB", 1 << 20},
+    {"KiB", 1 << 10},
     {"B", 1},
 };
 
@@ -40,9 +46,10 @@ absl::StatusOr<int64_t> ParseByteSize(absl::string_view text) {
       }
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "`", text, "` is not a size in bytes. Write a positive number and a unit, as in `25MB` or "
-      "`32MiB`."));
+  return absl::InvalidArgumentError(
+      absl::StrCat("`", text,
+                   "` is not a size in bytes. Write a positive number and a unit, as in `25MB` or "
+                   "`32MiB`."));
 }
 
 std::string PrintByteSize(int64_t bytes) {

@@ -84,15 +84,16 @@ absl::Status Chooser::ChooseMesh() {
   o_.pp = form_.pp.value_or(1);
   o_.cp = form_.cp.value_or(1);
   const int64_t devices = context_.devices;
-  if (devices < 1) return Wrong("the machine has ", devices, " devices; a plan needs one at least.");
+  if (devices < 1)
+    return Wrong("the machine has ", devices, " devices; a plan needs one at least.");
   const int128 model_parallel = int128{o_.tp} * o_.pp * o_.cp;
   if (devices % model_parallel != 0) {
     const int64_t pipelines = devices % o_.tp == 0 ? devices / o_.tp : 0;
     return Wrong("tp=", o_.tp, " times pp=", o_.pp, " does not divide the ", devices,
                  " devices of the machine. ",
-                 pipelines > 0 ? absl::StrCat("With tp=", o_.tp, ", pp can be ",
-                                              Divisors(pipelines), ".")
-                               : absl::StrCat("tp can be ", Divisors(devices), "."));
+                 pipelines > 0
+                     ? absl::StrCat("With tp=", o_.tp, ", pp can be ", Divisors(pipelines), ".")
+                     : absl::StrCat("tp can be ", Divisors(devices), "."));
   }
   const auto derived = static_cast<int64_t>(devices / model_parallel);
   o_.dp = form_.dp.value_or(derived);
@@ -122,8 +123,8 @@ absl::Status Chooser::CheckTensorParallel() {
     return (heads == 0 || heads % tp == 0) && (ffn == 0 || ffn % tp == 0) && kv_works(tp);
   };
   const auto sizes = [&] {
-    return absl::StrCat(" Sizes that work: ",
-                        Divisors(heads > 0 ? heads : std::max<int64_t>(ffn, 1), works), ".");
+    return absl::StrCat(
+        " Sizes that work: ", Divisors(heads > 0 ? heads : std::max<int64_t>(ffn, 1), works), ".");
   };
   if (heads > 0 && heads % o_.tp != 0) {
     return Wrong("tp=", o_.tp, " does not divide the ", heads, " attention heads.", sizes());
@@ -143,8 +144,8 @@ absl::Status Chooser::CheckTensorParallel() {
                  ".");
   }
   if (kv_heads > 0 && o_.tp > kv_heads) {
-    Note("the ", kv_heads, " key/value heads are replicated ", o_.tp / kv_heads, " times over tp=",
-         o_.tp);
+    Note("the ", kv_heads, " key/value heads are replicated ", o_.tp / kv_heads,
+         " times over tp=", o_.tp);
   }
   return absl::OkStatus();
 }
@@ -193,8 +194,8 @@ absl::Status Chooser::ChooseSchedule() {
     if (said == Schedule::kInterleaved && o_.vpp == 1) {
       Note("schedule=interleaved with vpp=1 is 1f1b");
     } else if (said != Schedule::kInterleaved && o_.vpp > 1) {
-      return Wrong("schedule=", *form_.schedule, " runs one chunk of layers a stage, and vpp=",
-                   o_.vpp, " asks for ", o_.vpp,
+      return Wrong("schedule=", *form_.schedule,
+                   " runs one chunk of layers a stage, and vpp=", o_.vpp, " asks for ", o_.vpp,
                    ". Use schedule=interleaved, or leave vpp out.");
     } else {
       o_.schedule = said;
@@ -236,8 +237,8 @@ absl::Status Chooser::ChooseLayout() {
                  " layers of the model. pp*vpp can be ", layers, " at most.");
   }
   if (layers % stages != 0) {
-    Note(layers, " layers on ", stages, " virtual stages are uneven: layout=",
-         PrintLayout(o_.layout));
+    Note(layers, " layers on ", stages,
+         " virtual stages are uneven: layout=", PrintLayout(o_.layout));
   }
   return absl::OkStatus();
 }
@@ -284,10 +285,9 @@ void Chooser::Report() {
   chosen["zero"] = absl::StrCat(o_.zero);
   chosen["mb"] = absl::StrCat(o_.micro_batch);
   chosen["accum"] = absl::StrCat(o_.micro_batches);
-  chosen["recompute"] =
-      o_.recompute_layers < 0
-          ? std::string(RecomputeName(o_.recompute))
-          : absl::StrCat(RecomputeName(o_.recompute), ":", o_.recompute_layers);
+  chosen["recompute"] = o_.recompute_layers < 0
+                            ? std::string(RecomputeName(o_.recompute))
+                            : absl::StrCat(RecomputeName(o_.recompute), ":", o_.recompute_layers);
   chosen["schedule"] = std::string(ScheduleName(o_.schedule));
   chosen["attn"] = std::string(AttentionName(o_.attention));
   chosen["overlap"] = OverlapText(o_.overlap);

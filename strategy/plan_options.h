@@ -22,10 +22,10 @@ struct PlanOptions {
   bool sp = false;
   int zero = 0;
   int64_t micro_batch = 1;
-  int64_t micro_batches = 1;           // per data-parallel rank and iteration
+  int64_t micro_batches = 1;  // per data-parallel rank and iteration
   Schedule schedule = Schedule::kNone;
   Recompute recompute = Recompute::kNone;
-  int64_t recompute_layers = -1;       // full:N recomputes the first N layers of a stage; -1: all
+  int64_t recompute_layers = -1;  // full:N recomputes the first N layers of a stage; -1: all
   Attention attention = Attention::kFlash;
   std::set<Overlap> overlap;
   int64_t bucket_bytes = 25'000'000;

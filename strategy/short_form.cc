@@ -64,9 +64,8 @@ Key Flag(std::string name, bool ShortForm::*field) {
 }
 
 absl::Status NotOneOf(absl::string_view value, const Strings& choices) {
-  return absl::InvalidArgumentError(absl::StrCat("`", value, "` is not one of ",
-                                                 JoinQuoted(choices), ".",
-                                                 DidYouMean(value, choices)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "`", value, "` is not one of ", JoinQuoted(choices), ".", DidYouMean(value, choices)));
 }
 
 bool Contains(const Strings& words, absl::string_view word) {
@@ -206,8 +205,7 @@ const std::vector<Key>& Keys() {
       Choice("vocab_parallel", &ShortForm::vocab_parallel,
              {"redis", "vocab1", "vocab2", "interlaced"}),
       Subset("offload", &ShortForm::offload, {"optimizer", "param", "activations"}),
-      {"layout", true, ParseLayout,
-       [](const ShortForm& form) { return PrintLayout(form.layout); }},
+      {"layout", true, ParseLayout, [](const ShortForm& form) { return PrintLayout(form.layout); }},
       {"order", true, ParseOrder,
        [](const ShortForm& form) { return absl::StrJoin(form.order, "-"); }},
   };
@@ -230,21 +228,19 @@ absl::Status ParseItem(absl::string_view item, ShortForm& form) {
         "there is nothing between two commas. Write items as in `dp=8,tp=4,sp`.");
   }
   const size_t equals = item.find('=');
-  ASSIGN_OR_RETURN(const Key* key,
-                   FindKey(absl::StripAsciiWhitespace(item.substr(0, equals))));
+  ASSIGN_OR_RETURN(const Key* key, FindKey(absl::StripAsciiWhitespace(item.substr(0, equals))));
   const bool has_value = equals != absl::string_view::npos;
   if (has_value != key->takes_value) {
     return absl::InvalidArgumentError(
-        has_value ? absl::StrCat("`", item, "`: `", key->name,
-                                 "` takes no value. Write `", key->name, "` or leave it out.")
+        has_value ? absl::StrCat("`", item, "`: `", key->name, "` takes no value. Write `",
+                                 key->name, "` or leave it out.")
                   : absl::StrCat("`", item, "` has no value. Write `", key->name, "=...`."));
   }
   if (const std::string earlier = key->print(form); !earlier.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("`", key->name, "` is given twice",
-                     has_value ? absl::StrCat(": `", key->name, "=", earlier, "` and `", item, "`")
-                               : "",
-                     ". Say it once."));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", key->name, "` is given twice",
+        has_value ? absl::StrCat(": `", key->name, "=", earlier, "` and `", item, "`") : "",
+        ". Say it once."));
   }
   const absl::string_view value =
       has_value ? absl::StripAsciiWhitespace(item.substr(equals + 1)) : "";
@@ -254,8 +250,8 @@ absl::Status ParseItem(absl::string_view item, ShortForm& form) {
 
 auto Fields(const ShortForm& f) {
   return std::tie(f.dp, f.tp, f.pp, f.vpp, f.cp, f.ep, f.etp, f.zero, f.hsdp, f.mb, f.accum, f.sp,
-                  f.recompute, f.recompute_layers, f.schedule, f.attn, f.vocab_parallel,
-                  f.overlap, f.offload, f.bucket_bytes, f.layout, f.order);
+                  f.recompute, f.recompute_layers, f.schedule, f.attn, f.vocab_parallel, f.overlap,
+                  f.offload, f.bucket_bytes, f.layout, f.order);
 }
 
 }  // namespace

@@ -20,14 +20,14 @@ namespace plancast {
 struct ShortForm {
   std::optional<int64_t> dp, tp, pp, vpp, cp, ep, etp, zero, hsdp, mb, accum;
   bool sp = false;
-  std::optional<std::string> recompute;        // none | selective | full
-  std::optional<int64_t> recompute_layers;     // full:N
+  std::optional<std::string> recompute;     // none | selective | full
+  std::optional<int64_t> recompute_layers;  // full:N
   std::optional<std::string> schedule, attn, vocab_parallel;
   // In canonical order. `overlap=none` is {"none"}: said, unlike an empty list.
   std::vector<std::string> overlap, offload;
   std::optional<int64_t> bucket_bytes;
-  std::vector<int64_t> layout;                 // layers of each virtual stage, in model order
-  std::vector<std::string> order;              // mesh axes, fastest first
+  std::vector<int64_t> layout;     // layers of each virtual stage, in model order
+  std::vector<std::string> order;  // mesh axes, fastest first
 
   friend bool operator==(const ShortForm& a, const ShortForm& b);
 };

@@ -21,23 +21,24 @@ struct SoftwareProfile {
   std::string description;
 
   // --- structure (read by the compiler) ---
-  std::set<std::string> fusions;          // op fusion labels that run as one kernel
+  std::set<std::string> fusions;  // op fusion labels that run as one kernel
   Attention default_attention = Attention::kFlash;
-  int64_t vocab_pad_multiple = 128;       // times tp; 0: not padded
-  DType grad_dtype = DType::kFp32;        // main gradient buffer, accumulated by wgrad
-  DType reduce_dtype = DType::kFp32;      // wire type of the gradient reduction
-  bool master_weights = true;             // fp32 copy of the parameters
-  DType state_dtype = DType::kFp32;       // each of Adam's two moments
-  bool grad_clip = true;                  // gradient norm, its all-reduce, scaling
-  bool fp16_overflow_check = false;       // one more pass over gradients, for fp16 only
-  bool zero_grad = true;                  // gradient buffer cleared each iteration
-  bool fuse_wgrad_accumulation = true;    // wgrad GEMM adds into the main gradient; else a separate add
-  bool wgrad_overlaps_tp = true;          // tp collective of dgrad hidden behind wgrad
-  bool sp_saves_sharded = true;           // saves stay Shard(seq), second all-gather in backward
-  bool p2p_scatter_gather = false;        // each tp rank sends 1/tp, receiver gathers (without sp)
-  bool p2p_blocking = false;              // compute waits for the send as well
-  bool p2p_host_sync = false;             // the host waits for every point-to-point batch
-  std::set<Overlap> default_overlap;      // used where the strategy says nothing
+  int64_t vocab_pad_multiple = 128;   // times tp; 0: not padded
+  DType grad_dtype = DType::kFp32;    // main gradient buffer, accumulated by wgrad
+  DType reduce_dtype = DType::kFp32;  // wire type of the gradient reduction
+  bool master_weights = true;         // fp32 copy of the parameters
+  DType state_dtype = DType::kFp32;   // each of Adam's two moments
+  bool grad_clip = true;              // gradient norm, its all-reduce, scaling
+  bool fp16_overflow_check = false;   // one more pass over gradients, for fp16 only
+  bool zero_grad = true;              // gradient buffer cleared each iteration
+  // The wgrad GEMM adds into the main gradient; else a separate add.
+  bool fuse_wgrad_accumulation = true;
+  bool wgrad_overlaps_tp = true;      // tp collective of dgrad hidden behind wgrad
+  bool sp_saves_sharded = true;       // saves stay Shard(seq), second all-gather in backward
+  bool p2p_scatter_gather = false;    // each tp rank sends 1/tp, receiver gathers (without sp)
+  bool p2p_blocking = false;          // compute waits for the send as well
+  bool p2p_host_sync = false;         // the host waits for every point-to-point batch
+  std::set<Overlap> default_overlap;  // used where the strategy says nothing
   int64_t bucket_bytes = 25'000'000;
   bool reduce_last_micro_batch_only = true;
   bool dropout = true;                    // model trains with dropout kernels

@@ -24,13 +24,13 @@ absl::Status CheckFractions(const proto::SoftwareProfile& p) {
     double value, low, high;
   };
   // The upper ends only catch slips of unit (milliseconds, percent).
-  for (const Figure& f : {Figure{"launch_s", p.launch_s(), 0, 0.01},
-                          Figure{"host_sync_s", p.host_sync_s(), 0, 1},
-                          Figure{"iteration_s", p.iteration_s(), 0, 100},
-                          Figure{"comm_scale", p.comm_scale(), 0.1, 10},
-                          Figure{"allocator_rounding", p.allocator_rounding(), 0, 1},
-                          Figure{"context_bytes", p.context_bytes(), 0, 1e11},
-                          Figure{"interference", p.interference(), 0, 1}}) {
+  for (const Figure& f :
+       {Figure{"launch_s", p.launch_s(), 0, 0.01}, Figure{"host_sync_s", p.host_sync_s(), 0, 1},
+        Figure{"iteration_s", p.iteration_s(), 0, 100},
+        Figure{"comm_scale", p.comm_scale(), 0.1, 10},
+        Figure{"allocator_rounding", p.allocator_rounding(), 0, 1},
+        Figure{"context_bytes", p.context_bytes(), 0, 1e11},
+        Figure{"interference", p.interference(), 0, 1}}) {
     if (f.value >= f.low && f.value <= f.high) continue;  // false for nan
     return absl::InvalidArgumentError(
         absl::StrCat(f.name, " is ", f.value, "; it must be from ", f.low, " to ", f.high, "."));
@@ -75,9 +75,8 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   for (const std::string& name : p.default_overlap()) {
     const std::optional<Overlap> overlap = FindOverlap(name);
     if (!overlap.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("default_overlap has `", name,
-                       "`; it may have `grad`, `param`, `tp`, `cp`, `ep`."));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "default_overlap has `", name, "`; it may have `grad`, `param`, `tp`, `cp`, `ep`."));
     }
     profile.default_overlap.insert(*overlap);
   }

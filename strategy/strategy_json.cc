@@ -90,8 +90,8 @@ absl::Status ReadSplit(const Value& value, absl::string_view place, Directives& 
 
 absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& node) {
   const std::string place = absl::StrCat("nodes[\"", path, "\"]");
-  RETURN_IF_ERROR(CheckKeys(object, absl::StrCat("in ", place),
-                            {"split", "recompute", "home", "bucket"}));
+  RETURN_IF_ERROR(
+      CheckKeys(object, absl::StrCat("in ", place), {"split", "recompute", "home", "bucket"}));
   for (const auto& [key, value] : object.fields()) {
     const std::string field = absl::StrCat(place, ".", key);
     if (key == "split") {

@@ -74,9 +74,8 @@ std::vector<Candidate> Candidates(const std::map<std::string, Directives>& nodes
   for (const auto& [pattern, node] : nodes) {
     const Components components = Split(pattern);
     if (pattern.empty() || !Covers(components, path)) continue;
-    found.push_back(
-        {&pattern, &node, static_cast<int>(components.size()),
-         static_cast<int>(std::count(components.begin(), components.end(), "*"))});
+    found.push_back({&pattern, &node, static_cast<int>(components.size()),
+                     static_cast<int>(std::count(components.begin(), components.end(), "*"))});
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Candidate& a, const Candidate& b) { return a.rank() < b.rank(); });
@@ -240,9 +239,9 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path) const 
     const std::optional<int64_t> size = AxisSize(plan_, split.directive.axis);
     lines.emplace_back(
         absl::StrCat("split ", split.directive.axis, ": ", DimsText(split.directive)),
-        absl::StrCat(SourceText(split.source),
-                     size.has_value() ? absl::StrCat(" (", split.directive.axis, "=", *size, ")")
-                                      : ""));
+        absl::StrCat(
+            SourceText(split.source),
+            size.has_value() ? absl::StrCat(" (", split.directive.axis, "=", *size, ")") : ""));
   }
   lines.emplace_back(absl::StrCat("recompute: ", RecomputeName(resolved.recompute)),
                      SourceText(resolved.recompute_source));
@@ -261,7 +260,8 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path) const 
 }
 
 std::string StrategyTree::DebugString() const {
-  std::string text = absl::StrCat("plan ", PrintShortForm(plan_), "\nroot ", NodeText(Root()), "\n");
+  std::string text =
+      absl::StrCat("plan ", PrintShortForm(plan_), "\nroot ", NodeText(Root()), "\n");
   for (const auto& [path, node] : nodes_) {
     if (!path.empty()) absl::StrAppend(&text, path, " ", NodeText(node), "\n");
   }

@@ -29,8 +29,8 @@ struct SplitDirective {
 // What one node says; what it does not say it inherits.
 struct Directives {
   // place
-  std::vector<SplitDirective> split;        // at most one per axis
-  std::optional<std::string> home;          // home layout of parameters' state: `replicate` or `shard(AXIS)`
+  std::vector<SplitDirective> split;  // at most one per axis
+  std::optional<std::string> home;    // of the parameters' state: `replicate`, `shard(AXIS)`
   // time
   std::optional<Recompute> recompute;
   // rewrite
@@ -46,15 +46,15 @@ struct Directives {
 // A directive as it holds for one op, and the node that said it.
 struct ResolvedSplit {
   SplitDirective directive;
-  std::string source;                       // path of the deciding node, `` for the root
+  std::string source;  // path of the deciding node, `` for the root
 };
 struct Resolved {
-  std::vector<ResolvedSplit> splits;        // in the order of first mention, root first
+  std::vector<ResolvedSplit> splits;  // in the order of first mention, root first
   Recompute recompute = Recompute::kNone;
   std::string recompute_source;
   std::string home = "replicate";
   std::string home_source;
-  std::optional<int64_t> bucket_bytes;      // absent: the software profile's
+  std::optional<int64_t> bucket_bytes;  // absent: the software profile's
   std::string bucket_source;
 };
 

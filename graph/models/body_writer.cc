@@ -14,9 +14,9 @@ absl::string_view DimOfFactor(absl::string_view factor, FactorDims said) {
     if (letter == factor) return dim;
   }
   static constexpr std::pair<absl::string_view, absl::string_view> kUsual[] = {
-      {"b", "batch"},    {"s", "seq"},      {"t", "kv_seq"},   {"g", "kv_heads"},
+      {"b", "batch"},        {"s", "seq"},      {"t", "kv_seq"},   {"g", "kv_heads"},
       {"r", "heads_per_kv"}, {"c", "head_dim"}, {"d", "head_dim"}, {"e", "head_dim"},
-      {"f", "ffn"},      {"v", "vocab"},    {"h", "hidden"},   {"k", "hidden"},
+      {"f", "ffn"},          {"v", "vocab"},    {"h", "hidden"},   {"k", "hidden"},
       {"n", "hidden"}};
   for (const auto& [letter, dim] : kUsual) {
     if (letter == factor) return dim;

@@ -23,8 +23,8 @@ class Drawing {
 
  private:
   int Norm(BodyWriter& body, absl::string_view name, int x, FactorDims dims = {}) const {
-    return body.Op1(name, config_.norm == plancast::Norm::kRmsNorm ? "rms_norm" : "layer_norm",
-                    {x}, dims);
+    return body.Op1(name, config_.norm == plancast::Norm::kRmsNorm ? "rms_norm" : "layer_norm", {x},
+                    dims);
   }
   // Query, key and value of the normalised stream, rotated.
   std::vector<int> QueryKeyValue(BodyWriter& body, int x) const;
@@ -44,7 +44,8 @@ class Drawing {
 
 Body Drawing::Embedding() const {
   BodyWriter body("embedding", dims_);
-  int x = body.Op1("tokens", "embedding", {body.Input("token_ids", DType::kInt64, {"batch", "seq"})});
+  int x =
+      body.Op1("tokens", "embedding", {body.Input("token_ids", DType::kInt64, {"batch", "seq"})});
   // Tables for positions and types are whole on every rank: dims of their own.
   if (config_.position == Position::kLearned) {
     const int ids = body.Input("position_ids", DType::kInt64, {"batch", "seq"});
@@ -101,9 +102,8 @@ int Drawing::Attention(BodyWriter& body, int x) const {
 }
 
 int Drawing::FeedForward(BodyWriter& body, int x) const {
-  std::vector<int> wide =
-      config_.gated() ? body.Op("mlp.fc1", "gated_linear", {x})
-                      : body.Op("mlp.fc1", "linear", {x}, {{"n", "ffn"}});
+  std::vector<int> wide = config_.gated() ? body.Op("mlp.fc1", "gated_linear", {x})
+                                          : body.Op("mlp.fc1", "linear", {x}, {{"n", "ffn"}});
   body.Fusion("bias_gelu");
   if (config_.mlp_bias && !config_.gated()) {
     wide = body.Op("mlp.fc1_bias", "bias_add", wide, {{"h", "ffn"}});

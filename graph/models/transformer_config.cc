@@ -16,16 +16,14 @@ struct Size {
 }  // namespace
 
 absl::StatusOr<TransformerConfig> Completed(TransformerConfig config) {
-  for (const Size& size : {Size{"layers", config.layers, 10'000},
-                           Size{"hidden", config.hidden, 1'000'000},
-                           Size{"heads", config.heads, 100'000},
-                           Size{"kv_heads", config.kv_heads, 100'000, true},
-                           Size{"head_dim", config.head_dim, 1'000'000, true},
-                           Size{"ffn", config.ffn, 10'000'000, true},
-                           Size{"vocab", config.vocab, 100'000'000},
-                           Size{"seq", config.seq, 100'000'000},
-                           Size{"max_positions", config.max_positions, 100'000'000, true},
-                           Size{"token_types", config.token_types, 1'000'000, true}}) {
+  for (const Size& size :
+       {Size{"layers", config.layers, 10'000}, Size{"hidden", config.hidden, 1'000'000},
+        Size{"heads", config.heads, 100'000}, Size{"kv_heads", config.kv_heads, 100'000, true},
+        Size{"head_dim", config.head_dim, 1'000'000, true},
+        Size{"ffn", config.ffn, 10'000'000, true}, Size{"vocab", config.vocab, 100'000'000},
+        Size{"seq", config.seq, 100'000'000},
+        Size{"max_positions", config.max_positions, 100'000'000, true},
+        Size{"token_types", config.token_types, 1'000'000, true}}) {
     if (size.value == 0 && size.optional) continue;
     if (size.value == 0) {
       return absl::InvalidArgumentError(absl::StrCat("the model has no `", size.name, "`."));
@@ -42,24 +40,23 @@ absl::StatusOr<TransformerConfig> Completed(TransformerConfig config) {
   if (config.ffn == 0) config.ffn = 4 * config.hidden;
   if (config.kv_heads == 0) config.kv_heads = config.heads;
   if (config.heads % config.kv_heads != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("the ", config.heads,
-                                                   " heads are not divisible by the ",
-                                                   config.kv_heads, " kv_heads."));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the ", config.heads, " heads are not divisible by the ", config.kv_heads, " kv_heads."));
   }
   if (config.head_dim == 0) {
     if (config.hidden % config.heads != 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "hidden ", config.hidden, " is not divisible by the ", config.heads,
-          " heads, and there is no `head_dim`."));
+      return absl::InvalidArgumentError(absl::StrCat("hidden ", config.hidden,
+                                                     " is not divisible by the ", config.heads,
+                                                     " heads, and there is no `head_dim`."));
     }
     config.head_dim = config.hidden / config.heads;
   }
   if (config.position == Position::kLearned) {
     if (config.max_positions == 0) config.max_positions = config.seq;
     if (config.max_positions < config.seq) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "sequences of ", config.seq, " tokens do not fit the ", config.max_positions,
-          " learned positions. Choose seq=", config.max_positions, " or less."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("sequences of ", config.seq, " tokens do not fit the ", config.max_positions,
+                       " learned positions. Choose seq=", config.max_positions, " or less."));
     }
   } else {
     config.max_positions = 0;

@@ -18,10 +18,8 @@ struct Word {
 };
 
 // The first word is what absence means.
-constexpr Word<Mlp> kMlp[] = {{Mlp::kGelu, "gelu"},
-                              {Mlp::kSwiglu, "swiglu"},
-                              {Mlp::kRelu, "relu"},
-                              {Mlp::kGeglu, "geglu"}};
+constexpr Word<Mlp> kMlp[] = {
+    {Mlp::kGelu, "gelu"}, {Mlp::kSwiglu, "swiglu"}, {Mlp::kRelu, "relu"}, {Mlp::kGeglu, "geglu"}};
 constexpr Word<Norm> kNorm[] = {{Norm::kLayerNorm, "layernorm"}, {Norm::kRmsNorm, "rmsnorm"}};
 constexpr Word<Position> kPosition[] = {{Position::kLearned, "learned"},
                                         {Position::kRope, "rope"},

@@ -34,8 +34,8 @@ TEST(ByteSizeTest, ReadsWhatItPrints) {
 TEST(ByteSizeTest, RefusesWhatIsNotAPositiveWholeNumberOfBytes) {
   for (const char* text : {"", "MB", "-1MB", "0", "0.5B", "1.2.3MB", "25Mb/s", "1e300", "nan",
                            "99999999999999999999GB"}) {
-    EXPECT_THAT(ParseByteSize(text), StatusIs(absl::StatusCode::kInvalidArgument,
-                                              HasSubstr("as in `25MB`")))
+    EXPECT_THAT(ParseByteSize(text),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("as in `25MB`")))
         << text;
   }
 }

@@ -207,8 +207,8 @@ TEST(ChoosePlanTest, RefusesImpossibleJobs) {
 }
 
 TEST(ChoosePlanTest, RefusesWhatIsNotSimulated) {
-  EXPECT_THAT(Choose("cp=2"), StatusIs(absl::StatusCode::kUnimplemented,
-                                       HasSubstr("not supported yet: cp=2")));
+  EXPECT_THAT(Choose("cp=2"),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not supported yet: cp=2")));
 }
 
 TEST(DefaultLayoutTest, IsEvenThenOneLessAtTheEndsThenSurplusInTheMiddle) {

@@ -114,13 +114,15 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"tp=8,,dp=2", "nothing between two commas"},
         Mistake{"tp=8,", "nothing between two commas"},
         Mistake{"zero=4", "`4` is not a whole number from 0 to 3."},
-        Mistake{"recompute=selectiv", "`recompute`: `selectiv` is not one of `none`, `selective`, "
-                                      "`full`, `full:N`. Did you mean `selective`?"},
+        Mistake{"recompute=selectiv",
+                "`recompute`: `selectiv` is not one of `none`, `selective`, "
+                "`full`, `full:N`. Did you mean `selective`?"},
         Mistake{"recompute=selective:2", "which only `full` takes"},
         Mistake{"recompute=full:", "`recompute`: `` is not a whole number"},
         Mistake{"schedule=1fb1", "Did you mean `1f1b`?"},
-        Mistake{"attn=flsh", "`attn`: `flsh` is not one of `flash`, `unfused`. Did you mean "
-                             "`flash`?"},
+        Mistake{"attn=flsh",
+                "`attn`: `flsh` is not one of `flash`, `unfused`. Did you mean "
+                "`flash`?"},
         Mistake{"overlap=grad+parm", "Did you mean `param`?"},
         Mistake{"overlap=none+grad", "`none` stands alone or not at all."},
         Mistake{"bucket=lots", "Write a positive number and a unit"},

@@ -59,23 +59,24 @@ TEST_P(MistakeTest, IsNamedWithItsPlace) {
 
 INSTANTIATE_TEST_SUITE_P(
     Mistakes, MistakeTest,
-    ::testing::Values(
-        Mistake{"{", ""}, Mistake{"[]", ""}, Mistake{"", ""},
-        Mistake{R"({"plna": "tp=4"})", "no key `plna` in a strategy; the keys are `plan`, "
-                                       "`nodes`. Did you mean `plan`?"},
-        Mistake{R"({"plan": 4})", "`plan` must be a string."},
-        Mistake{R"({"plan": "tpp=4"})", "no strategy key `tpp`"},
-        Mistake{R"({"nodes": []})", "`nodes` must be an object, as in"},
-        Mistake{R"({"nodes": {"head": 1}})", "`nodes[\"head\"]` must be an object"},
-        Mistake{R"({"nodes": {"a..b": {}}})", "`a..b` has an empty component"},
-        Mistake{R"({"nodes": {"head": {"splt": {}}}})", "Did you mean `split`?"},
-        Mistake{R"({"nodes": {"head": {"split": "tp"}}})", "must be an object"},
-        Mistake{R"({"nodes": {"head": {"split": {"tp": 4}}}})",
-                "`nodes[\"head\"].split.tp` must be a list of dims"},
-        Mistake{R"({"nodes": {"head": {"split": {"tp": [4]}}}})", "must be a string"},
-        Mistake{R"({"nodes": {"head": {"recompute": "some"}}})",
-                "must be `none`, `selective` or `full`, not `some`"},
-        Mistake{R"({"nodes": {"head": {"bucket": "-4"}}})", "`-4` is not a size in bytes"}),
+    ::testing::Values(Mistake{"{", ""}, Mistake{"[]", ""}, Mistake{"", ""},
+                      Mistake{R"({"plna": "tp=4"})",
+                              "no key `plna` in a strategy; the keys are `plan`, "
+                              "`nodes`. Did you mean `plan`?"},
+                      Mistake{R"({"plan": 4})", "`plan` must be a string."},
+                      Mistake{R"({"plan": "tpp=4"})", "no strategy key `tpp`"},
+                      Mistake{R"({"nodes": []})", "`nodes` must be an object, as in"},
+                      Mistake{R"({"nodes": {"head": 1}})", "`nodes[\"head\"]` must be an object"},
+                      Mistake{R"({"nodes": {"a..b": {}}})", "`a..b` has an empty component"},
+                      Mistake{R"({"nodes": {"head": {"splt": {}}}})", "Did you mean `split`?"},
+                      Mistake{R"({"nodes": {"head": {"split": "tp"}}})", "must be an object"},
+                      Mistake{R"({"nodes": {"head": {"split": {"tp": 4}}}})",
+                              "`nodes[\"head\"].split.tp` must be a list of dims"},
+                      Mistake{R"({"nodes": {"head": {"split": {"tp": [4]}}}})", "must be a string"},
+                      Mistake{R"({"nodes": {"head": {"recompute": "some"}}})",
+                              "must be `none`, `selective` or `full`, not `some`"},
+                      Mistake{R"({"nodes": {"head": {"bucket": "-4"}}})",
+                              "`-4` is not a size in bytes"}),
     [](const ::testing::TestParamInfo<Mistake>& info) { return std::to_string(info.index); });
 
 }  // namespace

@@ -13,13 +13,13 @@ namespace {
 using ::testing::HasSubstr;
 
 const std::vector<SizedAxis> kMesh = {{"pp", 4}, {"dp", 4}, {"tp", 8}};
-const std::vector<std::string> kOps = {"embedding.tokens", "layers.*.attn.qkv",
-                                       "layers.*.mlp.fc1", "head.logits"};
+const std::vector<std::string> kOps = {"embedding.tokens", "layers.*.attn.qkv", "layers.*.mlp.fc1",
+                                       "head.logits"};
 
 TEST(TreeCheckTest, NodesThatHoldForSomethingPass) {
   StrategyTree tree;
-  for (const char* path : {"", "head", "layers", "layers.*", "layers.*.attn", "*.*.*.qkv",
-                           "layers.*.mlp.fc1"}) {
+  for (const char* path :
+       {"", "head", "layers", "layers.*", "layers.*.attn", "*.*.*.qkv", "layers.*.mlp.fc1"}) {
     ASSERT_OK_AND_ASSIGN(Directives * node, tree.Node(path));
     node->SetSplit({"tp", {"heads"}});
     node->home = "shard(dp)";
@@ -57,8 +57,8 @@ TEST(TreeCheckTest, HomesAreReplicateOrAShard) {
   EXPECT_THAT(HomeAxis("replicate"), IsOkAndHolds(""));
   EXPECT_THAT(HomeAxis("shard(dp)"), IsOkAndHolds("dp"));
   for (const char* home : {"shard", "shard()", "sharded(dp)", "shard(dp"}) {
-    EXPECT_THAT(HomeAxis(home), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         HasSubstr("is not a home layout")))
+    EXPECT_THAT(HomeAxis(home),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not a home layout")))
         << home;
   }
   StrategyTree tree;

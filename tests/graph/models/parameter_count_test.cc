@@ -91,10 +91,9 @@ TEST(ParameterCountTest, MegatronSizesFollowThePaper) {
     int64_t heads, hidden, layers;
   };
   for (const Row& row : {Row{1.7, 24, 2304, 24}, Row{3.6, 32, 3072, 30}, Row{7.5, 32, 4096, 36},
-                         Row{18.4, 48, 6144, 40}, Row{39.1, 64, 8192, 48},
-                         Row{76.1, 80, 10240, 60}, Row{145.6, 96, 12288, 80},
-                         Row{310.1, 128, 16384, 96}, Row{529.6, 128, 20480, 105},
-                         Row{1008.0, 160, 25600, 128}}) {
+                         Row{18.4, 48, 6144, 40}, Row{39.1, 64, 8192, 48}, Row{76.1, 80, 10240, 60},
+                         Row{145.6, 96, 12288, 80}, Row{310.1, 128, 16384, 96},
+                         Row{529.6, 128, 20480, 105}, Row{1008.0, 160, 25600, 128}}) {
     const int64_t l = row.layers, h = row.hidden, V = 51200, s = 2048;
     const int64_t count = Count(Gpt(l, h, row.heads, V, s));
     // 12 l h^2 (1 + 13 / (12 h) + (V + s) / (12 l h)), without the fractions.

@@ -101,7 +101,9 @@ TEST(TransformerConfigTest, ReadsTheJsonItPrints) {
 
 TEST(TransformerConfigTest, JsonMistakesGetTheNearest) {
   const auto code = absl::StatusCode::kInvalidArgument;
-  const auto parse = [](const std::string& json) { return ParseTransformerConfig(json, "my.json"); };
+  const auto parse = [](const std::string& json) {
+    return ParseTransformerConfig(json, "my.json");
+  };
   EXPECT_THAT(parse("{\"layrs\": 2}"), StatusIs(code, HasSubstr("`layers`")));
   EXPECT_THAT(parse("{\"mlp\": \"swigul\"}"),
               StatusIs(code, HasSubstr("my.json: no mlp `swigul`; there are `gelu`, `swiglu`, "

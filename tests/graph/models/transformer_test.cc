@@ -66,7 +66,8 @@ TEST(TransformerTest, GptWithUnfusedAttentionAndDropout) {
   EXPECT_EQ(Ops(graph, 1),
             "attn.norm:layer_norm attn.qkv:qkv_linear_bias attn.scores:scores "
             "attn.softmax:softmax_causal attn.dropout:attention_dropout attn.context:context "
-            "attn.merge_heads:merge_heads attn.proj:out_linear attn.proj_bias:bias_add attn.proj_dropout:dropout "
+            "attn.merge_heads:merge_heads attn.proj:out_linear attn.proj_bias:bias_add "
+            "attn.proj_dropout:dropout "
             "attn.residual:residual_add mlp.norm:layer_norm mlp.fc1:linear mlp.fc1_bias:bias_add "
             "mlp.act:gelu_tanh mlp.fc2:linear mlp.fc2_bias:bias_add mlp.fc2_dropout:dropout "
             "mlp.residual:residual_add");
