@@ -55,11 +55,11 @@ absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Mac
 
 CommPricer::CommPricer(const ExecutionGraph& graph, const Machine& machine,
                        const RuntimeParams& runtime)
-    : CommPricer(graph, [&machine, scale = runtime.comm_scale](const GroupPattern& group,
-                                                               const CommSpec& comm) {
+    : CommPricer(graph, [&machine, slowdown = runtime.comm_scale](const GroupPattern& group,
+                                                                  const CommSpec& comm) {
         CollectivePolicy policy;
         policy.algorithm = comm.policy;
-        policy.bandwidth_scale = scale;
+        policy.bandwidth_scale = 1.0 / slowdown;
         return Realise(machine, group, comm.kind, comm.bytes, policy);
       }) {}
 
