@@ -85,6 +85,16 @@ def test_tables_print(cli, tmp_path):
     assert "mixture of experts" in out
 
 
+def test_markdown_for_the_documentation(cli, tmp_path):
+    page = tmp_path / "accuracy.md"
+    rows = write(tmp_path, {}, {"strategy": "dp=2,tp=4,mb=1"}, {"experts": 8})
+    code, _, err = cli("validate", str(rows), "--report", str(page))
+    assert code == 0, err
+    text = page.read_text()
+    assert "| here | 2 |" in text
+    assert "| 1 | not supported yet: mixture of experts |" in text
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

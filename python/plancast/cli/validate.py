@@ -25,7 +25,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--workers", type=opts.positive, metavar="N", help="threads (default: one per core)"
     )
-    opts.add_report(parser)
+    parser.add_argument(
+        "--report", metavar="FILE", help="write the scores as a page, .html or .md (Markdown)"
+    )
     opts.add_json(parser)
     parser.set_defaults(run=run)
 
@@ -42,7 +44,13 @@ def run(options: argparse.Namespace) -> int:
             workers=options.workers,
             progress=progress,
         )
-    opts.write_report(options, "Forecasts beside measurements", scoreboard)
+    if options.report is not None and options.report.endswith(".md"):
+        from plancast.files import write_text
+        from plancast.report.markdown import scoreboard_markdown
+
+        write_text(options.report, scoreboard_markdown(scoreboard))
+    else:
+        opts.write_report(options, "Forecasts beside measurements", scoreboard)
     if options.json:
         opts.print_json(scoreboard.to_dict())
     else:
