@@ -54,9 +54,8 @@ TEST(DeviceMeshTest, RejectsBadAxes) {
   EXPECT_FALSE(DeviceMesh::Create({{"", 2}}).ok());
   EXPECT_FALSE(DeviceMesh::Create({{"a", 0}}).ok());
   EXPECT_FALSE(DeviceMesh::Create({{"a", -4}}).ok());
-  EXPECT_THAT(
-      std::string(DeviceMesh::Create({{"a", 1 << 20}, {"b", 1 << 20}}).status().message()),
-      HasSubstr("more than 2^31"));
+  EXPECT_THAT(std::string(DeviceMesh::Create({{"a", 1 << 20}, {"b", 1 << 20}}).status().message()),
+              HasSubstr("more than 2^31"));
 }
 
 }  // namespace
