@@ -231,6 +231,16 @@ def test_rows_with_other_columns(cli, tmp_path):
     assert "no measured runs" in cli.error("validate", str(path))
 
 
+def test_nothing_to_calibrate(cli, tmp_path):
+    assert "--kernels" in cli.error("calibrate", "-o", str(tmp_path))
+
+
+@pytest.mark.parametrize("what", ["--kernels", "--collectives"])
+def test_measurements_that_are_not_there(cli, tmp_path, what):
+    error = cli.error("calibrate", what, str(tmp_path / "absent"), "-o", str(tmp_path / "out"))
+    assert "absent" in error
+
+
 def test_a_plan_that_does_not_fit_is_an_answer(cli, large_file):
     arguments = ("predict", "-m", large_file, "-c", MACHINE, "-s", "tp=8,mb=1", "--batch", "8")
     code, out, _ = cli(*arguments)

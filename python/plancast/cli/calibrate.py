@@ -64,7 +64,8 @@ def run(options: argparse.Namespace) -> int:
             calibrate_collectives.main([options.collectives, "-o", str(path)])
             written.append(str(path))
     except OSError as error:
-        raise InputError(f"`{error.filename}`: {error.strerror}.") from None
+        where = f"`{error.filename}`: {error.strerror}." if error.filename else str(error)
+        raise InputError(where) from None
     except ValueError as error:
         raise InputError(str(error)) from None
     if options.json:
