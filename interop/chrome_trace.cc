@@ -15,17 +15,26 @@
 namespace plancast {
 namespace {
 
-constexpr std::array<absl::string_view, kNumStreams> kStreamNames = {
-    "compute",   "tensor-parallel comm", "data-parallel comm", "send to next stage",
-    "recv from previous stage", "send to previous stage", "recv from next stage"};
+constexpr std::array<absl::string_view, kNumStreams> kStreamNames = {"compute",
+                                                                     "tensor-parallel comm",
+                                                                     "data-parallel comm",
+                                                                     "send to next stage",
+                                                                     "recv from previous stage",
+                                                                     "send to previous stage",
+                                                                     "recv from next stage"};
 constexpr std::array<absl::string_view, kNumPurposes> kPurposeNames = {
     "forward", "backward", "recompute", "tp", "dp", "pp", "cp", "ep", "optimizer", "other"};
 // Colour names of the format, one a purpose.
-constexpr std::array<absl::string_view, kNumPurposes> kColours = {
-    "thread_state_running",   "thread_state_iowait", "thread_state_uninterruptible",
-    "rail_animation",         "rail_load",           "rail_response",
-    "rail_idle",              "rail_idle",           "good",
-    "generic_work"};
+constexpr std::array<absl::string_view, kNumPurposes> kColours = {"thread_state_running",
+                                                                  "thread_state_iowait",
+                                                                  "thread_state_uninterruptible",
+                                                                  "rail_animation",
+                                                                  "rail_load",
+                                                                  "rail_response",
+                                                                  "rail_idle",
+                                                                  "rail_idle",
+                                                                  "good",
+                                                                  "generic_work"};
 // Threads of one stream are numbered stream * kLanes + lane.
 constexpr int kLanes = 100;
 
@@ -74,8 +83,9 @@ class Writer {
       Event(absl::StrFormat(
           R"js({"ph":"M","name":"process_name","pid":%d,"args":{"name":"%s (GPU %d, one of %d)"}})js",
           device.representative, Escape(device.name), device.representative, device.devices));
-      Event(absl::StrFormat(R"({"ph":"M","name":"process_sort_index","pid":%d,"args":{"sort_index":%d}})",
-                            device.representative, c));
+      Event(absl::StrFormat(
+          R"({"ph":"M","name":"process_sort_index","pid":%d,"args":{"sort_index":%d}})",
+          device.representative, c));
     }
   }
 
@@ -180,9 +190,9 @@ class Writer {
     for (const Slice& slice : result_.slices) {
       if (slice.device_class != device_class) continue;
       const std::vector<MemoryEvent>& events = graph_.blocks[slice.block].memory;
-      auto event = std::lower_bound(
-          events.begin(), events.end(), slice.task,
-          [](const MemoryEvent& e, int32_t task) { return e.task < task; });
+      auto event =
+          std::lower_bound(events.begin(), events.end(), slice.task,
+                           [](const MemoryEvent& e, int32_t task) { return e.task < task; });
       for (; event != events.end() && event->task == slice.task; ++event) {
         changes[event->after ? slice.end_ps : slice.start_ps] += event->delta;
       }

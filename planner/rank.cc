@@ -88,9 +88,12 @@ bool ParallelFor(int64_t count, int threads, const std::function<void(int64_t)>&
 
 double Value(const Forecast& forecast, Objective objective) {
   switch (objective) {
-    case Objective::kCost: return forecast.usd_per_iteration;
-    case Objective::kEnergy: return forecast.kwh_per_iteration;
-    case Objective::kTime: break;
+    case Objective::kCost:
+      return forecast.usd_per_iteration;
+    case Objective::kEnergy:
+      return forecast.kwh_per_iteration;
+    case Objective::kTime:
+      break;
   }
   return forecast.iteration_time_s;
 }
@@ -123,11 +126,13 @@ absl::StatusOr<Objective> ParseObjective(absl::string_view name) {
   if (name == "time") return Objective::kTime;
   if (name == "cost") return Objective::kCost;
   if (name == "energy") return Objective::kEnergy;
-  if (name == "goodput") return absl::InvalidArgumentError("not supported yet: objective `goodput`. "
-                                                           "Rank by time, cost or energy.");
-  return absl::InvalidArgumentError(
-      absl::StrCat("no objective `", name, "`; there are `time`, `cost` and `energy`.",
-                   DidYouMean(name, {"time", "cost", "energy"})));
+  if (name == "goodput")
+    return absl::InvalidArgumentError(
+        "not supported yet: objective `goodput`. "
+        "Rank by time, cost or energy.");
+  return absl::InvalidArgumentError(absl::StrCat("no objective `", name,
+                                                 "`; there are `time`, `cost` and `energy`.",
+                                                 DidYouMean(name, {"time", "cost", "energy"})));
 }
 
 absl::StatusOr<PlanContext> ContextOf(const ModelSource& model, const Machine& machine,
@@ -157,8 +162,8 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
 
   const int64_t count = enumeration.plans.size();
   std::vector<Outcome> outcomes(count);
-  int threads = options.threads > 0 ? options.threads
-                                    : std::max<int>(1, std::thread::hardware_concurrency());
+  int threads =
+      options.threads > 0 ? options.threads : std::max<int>(1, std::thread::hardware_concurrency());
   threads = static_cast<int>(std::min<int64_t>(threads, std::max<int64_t>(count, 1)));
   const bool finished = ParallelFor(
       count, threads,

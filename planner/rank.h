@@ -22,8 +22,8 @@ absl::StatusOr<Objective> ParseObjective(absl::string_view name);
 struct RankOptions {
   SearchSpace space;
   Objective objective = Objective::kTime;
-  int threads = 0;       // 0: one per core
-  int64_t top = 0;       // keep the best; 0: all
+  int threads = 0;  // 0: one per core
+  int64_t top = 0;  // keep the best; 0: all
   // Called now and then, on the calling thread; false stops the ranking with
   // kCancelled.
   std::function<bool(int64_t done, int64_t total)> progress;

@@ -61,8 +61,11 @@ std::vector<std::string> OtherTexts(const SearchSpace& space) {
 class Enumerator {
  public:
   Enumerator(const SearchSpace& space, const PlanContext& context, int64_t gpus_per_domain)
-      : space_(space), context_(context), gpus_per_domain_(gpus_per_domain),
-        batch_(*context.global_batch), other_texts_(OtherTexts(space)) {}
+      : space_(space),
+        context_(context),
+        gpus_per_domain_(gpus_per_domain),
+        batch_(*context.global_batch),
+        other_texts_(OtherTexts(space)) {}
 
   absl::StatusOr<Enumeration> Run() {
     const std::vector<int64_t> divisors = Divisors(context_.devices);
@@ -91,7 +94,8 @@ class Enumerator {
     std::vector<int64_t> chunks = EvenChunks(context_.layers, pp);
     if (space_.vpp && !space_.vpp->any) {
       std::vector<int64_t> natural;
-      for (int64_t v = 1; v <= std::max<int64_t>(1, context_.layers / pp); ++v) natural.push_back(v);
+      for (int64_t v = 1; v <= std::max<int64_t>(1, context_.layers / pp); ++v)
+        natural.push_back(v);
       chunks = pp == 1 ? std::vector<int64_t>{1} : Candidates(*space_.vpp, natural);
     }
     NumberSet few{false, {{1, 1}, {2, 2}, {4, 4}, {8, 8}}};
@@ -152,12 +156,11 @@ class Enumerator {
       for (int64_t zero : zeros) {
         for (bool sp : sps) {
           for (const std::string& others : other_texts_) {
-            ASSIGN_OR_RETURN(
-                ShortForm form,
-                ParseShortForm(absl::StrCat("dp=", dp, ",tp=", tp, sp ? ",sp" : "", ",pp=", pp,
-                                            vpp > 1 ? absl::StrCat(",vpp=", vpp) : "",
-                                            zero > 0 ? absl::StrCat(",zero=", zero) : "",
-                                            ",mb=", mb, ",recompute=", recompute, others)));
+            ASSIGN_OR_RETURN(ShortForm form, ParseShortForm(absl::StrCat(
+                                                 "dp=", dp, ",tp=", tp, sp ? ",sp" : "", ",pp=", pp,
+                                                 vpp > 1 ? absl::StrCat(",vpp=", vpp) : "",
+                                                 zero > 0 ? absl::StrCat(",zero=", zero) : "",
+                                                 ",mb=", mb, ",recompute=", recompute, others)));
             result_.plans.push_back(std::move(form));
           }
         }

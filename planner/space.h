@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "strategy/short_form.h"
 #include "strategy/choose_plan.h"
+#include "strategy/short_form.h"
 
 namespace plancast {
 
@@ -33,11 +33,11 @@ struct NumberSet {
 // A set of plans to compare, `tp=1|2|4|8,pp=1..16,mb=*`. What is not said has
 // the default given here.
 struct SearchSpace {
-  std::optional<NumberSet> dp;   // default: whatever tp and pp leave
-  std::optional<NumberSet> tp;   // default: divisors of an NVLink domain; `*`: of all devices
-  std::optional<NumberSet> pp;   // default `*`: divisors of the devices, up to the layers
-  std::optional<NumberSet> vpp;  // default `*`: chunks that cut the layers evenly
-  std::optional<NumberSet> mb;   // default: 1|2|4|8; `*`: divisors of the batch
+  std::optional<NumberSet> dp;         // default: whatever tp and pp leave
+  std::optional<NumberSet> tp;         // default: divisors of an NVLink domain; `*`: of all devices
+  std::optional<NumberSet> pp;         // default `*`: divisors of the devices, up to the layers
+  std::optional<NumberSet> vpp;        // default `*`: chunks that cut the layers evenly
+  std::optional<NumberSet> mb;         // default: 1|2|4|8; `*`: divisors of the batch
   std::vector<std::string> recompute;  // default: none, selective, full
   std::vector<int64_t> zero;           // default: 0, 1
   std::vector<bool> sp;                // default: with tp > 1 only true

@@ -16,10 +16,10 @@
 namespace plancast {
 namespace {
 
-constexpr absl::string_view kKeys[] = {"dp",       "tp",    "pp",     "vpp",   "mb",
-                                       "recompute", "zero", "sp",     "schedule", "attn",
-                                       "overlap",  "bucket", "layout", "order", "vocab_parallel",
-                                       "offload",  "cp",    "ep",     "etp",   "hsdp"};
+constexpr absl::string_view kKeys[] = {
+    "dp",       "tp",   "pp",      "vpp",    "mb",     "recompute", "zero",           "sp",
+    "schedule", "attn", "overlap", "bucket", "layout", "order",     "vocab_parallel", "offload",
+    "cp",       "ep",   "etp",     "hsdp"};
 constexpr int64_t kLargest = 1'000'000;
 
 absl::Status Bad(absl::string_view key, absl::string_view value, absl::string_view right) {
@@ -30,8 +30,9 @@ absl::Status Bad(absl::string_view key, absl::string_view value, absl::string_vi
 absl::StatusOr<int64_t> ParseNumber(absl::string_view key, absl::string_view text) {
   int64_t number = 0;
   if (!absl::SimpleAtoi(text, &number) || number < 1 || number > kLargest) {
-    return Bad(key, text, absl::StrCat("Write whole numbers from 1 to ", kLargest, ", as `", key,
-                                       "=1|2|4`, `", key, "=1..8` or `", key, "=*`."));
+    return Bad(key, text,
+               absl::StrCat("Write whole numbers from 1 to ", kLargest, ", as `", key, "=1|2|4`, `",
+                            key, "=1..8` or `", key, "=*`."));
   }
   return number;
 }
@@ -88,8 +89,8 @@ absl::Status ParseZero(absl::string_view text, std::vector<int64_t>& out) {
     } else if (value == "0" || value == "1") {
       out.push_back(value == "1");
     } else if (value == "2" || value == "3") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("not supported yet: `zero=", value, "`. Write `zero=0`, `zero=1` or `zero=*`."));
+      return absl::InvalidArgumentError(absl::StrCat("not supported yet: `zero=", value,
+                                                     "`. Write `zero=0`, `zero=1` or `zero=*`."));
     } else {
       return Bad("zero", value, "Write `zero=0`, `zero=1` or `zero=*`.");
     }
@@ -175,20 +176,20 @@ absl::StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text) {
     item = absl::StripAsciiWhitespace(item);
     const size_t equals = item.find('=');
     absl::string_view key = absl::StripAsciiWhitespace(item.substr(0, equals));
-    absl::string_view value =
-        equals == absl::string_view::npos ? "1" : absl::StripAsciiWhitespace(item.substr(equals + 1));
+    absl::string_view value = equals == absl::string_view::npos
+                                  ? "1"
+                                  : absl::StripAsciiWhitespace(item.substr(equals + 1));
     if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) {
       const std::vector<std::string> keys(std::begin(kKeys), std::end(kKeys));
       return absl::InvalidArgumentError(absl::StrCat("space: no key `", key, "`; the keys are ",
-                                                     JoinQuoted(keys), ".",
-                                                     DidYouMean(key, keys)));
+                                                     JoinQuoted(keys), ".", DidYouMean(key, keys)));
     }
     if (equals == absl::string_view::npos && key != "sp") {
       return Bad(key, "", absl::StrCat("Give it values: `", key, "=1|2|4`."));
     }
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "space: `", key, "` is given twice. Join the values: `", key, "=1|2`."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("space: `", key, "` is given twice. Join the values: `", key, "=1|2`."));
     }
     seen.push_back(key);
     RETURN_IF_ERROR(ParseKey(key, value, space));
@@ -206,7 +207,8 @@ std::string PrintSearchSpace(const SearchSpace& space, int64_t gpus_per_domain) 
   parts.push_back(absl::StrCat("recompute=", space.recompute.empty()
                                                  ? "none|selective|full"
                                                  : absl::StrJoin(space.recompute, "|")));
-  parts.push_back(absl::StrCat("zero=", space.zero.empty() ? "0|1" : absl::StrJoin(space.zero, "|")));
+  parts.push_back(
+      absl::StrCat("zero=", space.zero.empty() ? "0|1" : absl::StrJoin(space.zero, "|")));
   parts.push_back(absl::StrCat("sp=", space.sp.empty() ? "1" : absl::StrJoin(space.sp, "|")));
   for (const auto& [key, values] : space.others) {
     parts.push_back(absl::StrCat(key, "=", absl::StrJoin(values, "|")));

@@ -126,9 +126,9 @@ TEST(ChromeTraceTest, NamesProcessesAndThreads) {
     if (Text(event, "name") != "process_name" && Text(event, "name") != "thread_name") continue;
     names.push_back(Text(event.fields().at("args").struct_value(), "name"));
   }
-  EXPECT_THAT(names, testing::IsSupersetOf({"stage 0 (GPU 0, one of 4)", "compute",
-                                            "data-parallel comm", "data-parallel comm 2",
-                                            "recv from previous stage"}));
+  EXPECT_THAT(names,
+              testing::IsSupersetOf({"stage 0 (GPU 0, one of 4)", "compute", "data-parallel comm",
+                                     "data-parallel comm 2", "recv from previous stage"}));
 }
 
 TEST(ChromeTraceTest, AFlowJoinsTheEndsOfAMessage) {
@@ -145,8 +145,8 @@ TEST(ChromeTraceTest, ACounterFollowsMemory) {
   std::vector<std::pair<double, double>> points;
   for (const Struct& event : OfPhase(Example().Events(), "C")) {
     if (Number(event, "pid") != 0) continue;
-    points.push_back({Number(event, "ts"),
-                      Number(event.fields().at("args").struct_value(), "allocated")});
+    points.push_back(
+        {Number(event, "ts"), Number(event.fields().at("args").struct_value(), "allocated")});
   }
   EXPECT_THAT(points, testing::ElementsAre(std::make_pair(0.0, 0.0), std::make_pair(0.0, 1.0),
                                            std::make_pair(3.500001, 0.0)));

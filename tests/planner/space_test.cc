@@ -123,7 +123,8 @@ TEST(EnumeratePlansTest, SequenceParallelAndZeroNeedSomethingToDivide) {
 TEST(EnumeratePlansTest, CountsWhatItLeavesOut) {
   const PlanContext context = Context(64, 96);
   const Enumeration all = Plans("tp=1..64,vpp=1,mb=1|5,recompute=full,zero=0", context);
-  EXPECT_THAT(all.excluded, Contains(Pair("dp*mb does not divide the batch of 96", testing::Gt(0))));
+  EXPECT_THAT(all.excluded,
+              Contains(Pair("dp*mb does not divide the batch of 96", testing::Gt(0))));
   // Every combination is either a plan or excluded: 28 pairs (tp, pp) whose
   // product divides 64, two micro-batches each.
   EXPECT_EQ(static_cast<int64_t>(all.plans.size()) + Excluded(all), 28 * 2);

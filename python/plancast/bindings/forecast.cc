@@ -78,12 +78,11 @@ py::list Slices(const Forecast& forecast) {
   py::list out;
   for (const Slice& slice : forecast.result.slices) {
     const Block& block = forecast.timeline_graph->blocks[slice.block];
-    out.append(py::make_tuple(forecast.result.classes[slice.device_class].name,
-                              kStreams[static_cast<int>(slice.stream)],
-                              kPurposes[static_cast<int>(slice.purpose)], block.label[slice.task],
-                              slice.layer, slice.micro_batch, slice.chunk,
-                              static_cast<double>(slice.start_ps) * kPicosecond,
-                              static_cast<double>(slice.end_ps) * kPicosecond));
+    out.append(py::make_tuple(
+        forecast.result.classes[slice.device_class].name, kStreams[static_cast<int>(slice.stream)],
+        kPurposes[static_cast<int>(slice.purpose)], block.label[slice.task], slice.layer,
+        slice.micro_batch, slice.chunk, static_cast<double>(slice.start_ps) * kPicosecond,
+        static_cast<double>(slice.end_ps) * kPicosecond));
   }
   return out;
 }
@@ -143,8 +142,8 @@ void BindForecast(py::module_& m) {
                              [](const Forecast& self) { return self.result.own_variance_s2; })
       .def_property_readonly("factors", &Factors)
       .def_property_readonly("counters", &CountersOf)
-      .def_property_readonly(
-          "has_timeline", [](const Forecast& self) { return self.timeline_graph != nullptr; })
+      .def_property_readonly("has_timeline",
+                             [](const Forecast& self) { return self.timeline_graph != nullptr; })
       .def("breakdown_s", [](const Forecast& self) { return MeanBreakdown(self.result); })
       .def("critical_path_s", [](const Forecast& self) { return CriticalPath(self.result); })
       .def("memory", &Memory)

@@ -26,17 +26,18 @@ void BindMachine(py::module_& m) {
           py::arg("json"), py::arg("what"))
       .def("to_json", [](const PyMachine& self) { return MachineToJson(self.machine); })
       .def_property_readonly("name", [](const PyMachine& self) { return self.machine.spec().name; })
-      .def_property_readonly("gpu", [](const PyMachine& self) { return self.machine.device().name; })
+      .def_property_readonly("gpu",
+                             [](const PyMachine& self) { return self.machine.device().name; })
       .def_property_readonly("devices",
                              [](const PyMachine& self) { return self.machine.num_devices(); })
-      .def_property_readonly("hosts", [](const PyMachine& self) { return self.machine.spec().hosts; })
+      .def_property_readonly("hosts",
+                             [](const PyMachine& self) { return self.machine.spec().hosts; })
       .def_property_readonly(
           "gpus_per_host", [](const PyMachine& self) { return self.machine.spec().gpus_per_host; })
       .def_property_readonly("gpus_per_domain",
                              [](const PyMachine& self) { return self.machine.gpus_per_domain(); })
-      .def_property_readonly("memory_bytes", [](const PyMachine& self) {
-        return self.machine.device().memory_bytes;
-      });
+      .def_property_readonly(
+          "memory_bytes", [](const PyMachine& self) { return self.machine.device().memory_bytes; });
 }
 
 }  // namespace plancast

@@ -64,7 +64,8 @@ Body BodyOf(const ModelGraph& graph, const py::dict& module) {
 ModelGraph GraphOf(const py::dict& spec) {
   ModelGraph graph;
   graph.name = spec["name"].cast<std::string>();
-  for (const auto& [name, size] : spec["dims"].cast<std::vector<std::pair<std::string, int64_t>>>()) {
+  for (const auto& [name, size] :
+       spec["dims"].cast<std::vector<std::pair<std::string, int64_t>>>()) {
     graph.dims.push_back({name, size});
   }
   for (const py::handle& item : spec["modules"]) {
@@ -82,9 +83,10 @@ ModelGraph GraphOf(const py::dict& spec) {
   for (const auto& [first, second] : spec["ties"].cast<std::vector<std::pair<Place, Place>>>()) {
     graph.tied.push_back({first.first, first.second, second.first, second.second});
   }
-  const std::map<std::string, int64_t ModelGraph::*> facts = {
-      {"hidden", &ModelGraph::hidden}, {"head_dim", &ModelGraph::head_dim},
-      {"seq", &ModelGraph::seq},       {"vocab", &ModelGraph::vocab}};
+  const std::map<std::string, int64_t ModelGraph::*> facts = {{"hidden", &ModelGraph::hidden},
+                                                              {"head_dim", &ModelGraph::head_dim},
+                                                              {"seq", &ModelGraph::seq},
+                                                              {"vocab", &ModelGraph::vocab}};
   int64_t kv_heads = 0, heads_per_kv = 1;
   for (const ModelDim& dim : graph.dims) {
     if (auto fact = facts.find(dim.name); fact != facts.end()) graph.*(fact->second) = dim.size;
