@@ -2,30 +2,13 @@
 
 #include <algorithm>
 
+#include "executor/fold/blocks.h"
+
 namespace plancast {
-namespace {
-
-// The numbers of consecutive devices that levels and links of the machine hold.
-// False if some link serves no whole number of devices.
-bool MachineBlocks(const Machine& machine, std::vector<int64_t>& blocks) {
-  const Machine::Spec& spec = machine.spec();
-  blocks.push_back(spec.gpus_per_host);
-  blocks.push_back(machine.gpus_per_domain());
-  if (spec.gpus_per_switch > 0) blocks.push_back(spec.gpus_per_switch);
-  if (spec.hosts_per_pod > 0) blocks.push_back(spec.hosts_per_pod * spec.gpus_per_host);
-  for (const LinkClass& link : machine.link_classes()) {
-    if (spec.gpus_per_host % link.instances_per_block != 0) return false;
-    blocks.push_back(spec.gpus_per_host / link.instances_per_block);
-    blocks.push_back(link.devices_per_block);
-  }
-  return true;
-}
-
-}  // namespace
-
 std::optional<MixedRadix> MixedRadix::Split(const DeviceMesh& mesh, const Machine& machine) {
-  std::vector<int64_t> cuts = {1, mesh.num_devices()};
-  if (!MachineBlocks(machine, cuts)) return std::nullopt;
+  if (!LinksServeWholeDevices(machine)) return std::nullopt;
+  std::vector<int64_t> cuts = BlocksOf(machine);
+  cuts.insert(cuts.end(), {1, mesh.num_devices()});
   for (int axis = 0; axis < mesh.num_axes(); ++axis) cuts.push_back(mesh.stride(axis));
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());

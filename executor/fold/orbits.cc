@@ -4,34 +4,19 @@
 #include <map>
 #include <numeric>
 
+#include "executor/fold/blocks.h"
+
 namespace plancast {
 namespace {
 
 std::vector<int64_t> CutsOf(const DeviceMesh& mesh, const Machine& machine) {
-  const Machine::Spec& spec = machine.spec();
-  std::vector<int64_t> cuts = {mesh.num_devices(), spec.gpus_per_host,
-                               machine.gpus_per_domain()};
-  if (spec.gpus_per_switch > 0) cuts.push_back(spec.gpus_per_switch);
-  if (spec.hosts_per_pod > 0) cuts.push_back(spec.hosts_per_pod * spec.gpus_per_host);
-  for (const LinkClass& link : machine.link_classes()) {
-    cuts.push_back(link.devices_per_block);
-    if (spec.gpus_per_host % link.instances_per_block == 0) {
-      cuts.push_back(spec.gpus_per_host / link.instances_per_block);
-    }
-  }
+  std::vector<int64_t> cuts = BlocksOf(machine);
+  cuts.push_back(mesh.num_devices());
   for (int axis = 0; axis < mesh.num_axes(); ++axis) cuts.push_back(mesh.stride(axis));
   std::sort(cuts.begin(), cuts.end());
   // A block that holds the whole mesh cuts nothing.
   while (cuts.back() > mesh.num_devices()) cuts.pop_back();
   return cuts;
-}
-
-// Whether some link serves no whole number of devices of a host.
-bool UnevenLinks(const Machine& machine) {
-  for (const LinkClass& link : machine.link_classes()) {
-    if (machine.spec().gpus_per_host % link.instances_per_block != 0) return true;
-  }
-  return false;
 }
 
 bool ProgramsDifferAlong(const ExecutionGraph& graph, int axis) {
@@ -59,7 +44,7 @@ std::vector<std::vector<int64_t>> PlacesOf(const Machine& machine, int64_t strid
   add([&](int64_t device) { return machine.HostOf(device); });
   add([&](int64_t device) { return machine.DomainOf(device); });
   add([&](int64_t device) { return machine.PodOf(device); });
-  if (const int64_t per_switch = machine.spec().gpus_per_switch; per_switch > 0) {
+  if (const int64_t per_switch = DevicesPerSwitch(machine); per_switch > 0) {
     const int64_t per_host = machine.spec().gpus_per_host;
     add([&](int64_t device) {
       return machine.HostOf(device) * per_host + device % per_host / per_switch;
@@ -115,7 +100,7 @@ void DeviceOrbits::AddDigit(const ExecutionGraph& graph, const Machine& machine,
     programs_differ = programs_differ || ProgramsDifferAlong(graph, axis);
   }
   const bool apart = discrete || programs_differ || axes > 1 ||
-                     (stride < machine.spec().gpus_per_host && UnevenLinks(machine));
+                     (stride < machine.spec().gpus_per_host && !LinksServeWholeDevices(machine));
   // Only the outermost digit may hold several blocks of the machine; the values
   // of others lie alike.
   const bool outermost = stride * size == mesh.num_devices();

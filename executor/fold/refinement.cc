@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "executor/fold/blocks.h"
 #include "executor/fold/colour_refinement.h"
 #include "executor/fold/fold.h"
 #include "executor/fold/orbits.h"
@@ -43,13 +44,8 @@ struct LinkOrbit {
 
 // Groups shifted by this many devices lie alike on the machine.
 int64_t Period(const Machine& machine) {
-  int64_t period = machine.gpus_per_domain();
-  if (machine.spec().gpus_per_switch > 0) {
-    period = std::lcm(period, machine.spec().gpus_per_switch);
-  }
-  for (const LinkClass& link : machine.link_classes()) {
-    period = std::lcm(period, link.devices_per_block);
-  }
+  int64_t period = 1;
+  for (int64_t block : BlocksOf(machine)) period = std::lcm(period, block);
   return period;
 }
 

@@ -1,0 +1,32 @@
+#include "executor/fold/blocks.h"
+
+namespace plancast {
+
+std::vector<int64_t> BlocksOf(const Machine& machine) {
+  const Machine::Spec& spec = machine.spec();
+  std::vector<int64_t> blocks = {spec.gpus_per_host, machine.gpus_per_domain()};
+  if (const int64_t per_switch = DevicesPerSwitch(machine); per_switch > 0) {
+    blocks.push_back(per_switch);
+  }
+  if (spec.hosts_per_pod > 0) blocks.push_back(spec.hosts_per_pod * spec.gpus_per_host);
+  for (const LinkClass& link : machine.link_classes()) {
+    blocks.push_back(link.devices_per_block);
+    if (spec.gpus_per_host % link.instances_per_block == 0) {
+      blocks.push_back(spec.gpus_per_host / link.instances_per_block);
+    }
+  }
+  return blocks;
+}
+
+int64_t DevicesPerSwitch(const Machine& machine) {
+  return machine.FindLinkClass(LinkKind::kHostBridge) >= 0 ? machine.spec().gpus_per_switch : 0;
+}
+
+bool LinksServeWholeDevices(const Machine& machine) {
+  for (const LinkClass& link : machine.link_classes()) {
+    if (machine.spec().gpus_per_host % link.instances_per_block != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace plancast

@@ -1,0 +1,23 @@
+#ifndef PLANCAST_EXECUTOR_FOLD_BLOCKS_H_
+#define PLANCAST_EXECUTOR_FOLD_BLOCKS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "cluster/machine.h"
+
+namespace plancast {
+
+// The numbers of consecutive devices that the machine's levels and links hold:
+// hosts, domains, pods, PCIe switches where they matter, shared links.
+std::vector<int64_t> BlocksOf(const Machine& machine);
+
+// Devices behind one PCIe switch, 0 where no traffic minds switches.
+int64_t DevicesPerSwitch(const Machine& machine);
+
+// Whether every link serves a whole number of devices of a host.
+bool LinksServeWholeDevices(const Machine& machine);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_FOLD_BLOCKS_H_
