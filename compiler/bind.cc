@@ -88,18 +88,18 @@ absl::Status CheckDim(const ModelGraph& graph, const OpNode& op, const std::stri
   for (const ModelDim& d : graph.dims) known.push_back(d.name);
   known.emplace_back(kCompoundHeads);
   if (std::find(known.begin(), known.end(), dim) != known.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "`", path, "`: no dim `", dim, "` to split; the model has ", JoinQuoted(known),
-      " (a factor of the op's rule is written `.k`).", DidYouMean(dim, known)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("`", path, "`: no dim `", dim, "` to split; the model has ", JoinQuoted(known),
+                   " (a factor of the op's rule is written `.k`).", DidYouMean(dim, known)));
 }
 
 absl::Status CheckDivides(const std::string& path, absl::string_view name, absl::string_view axis,
                           int64_t extent, int64_t parts) {
   if (parts == 1 || extent % parts == 0 || MayBeUneven(name)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "`", path, "` cannot shard dim `", name, "` (", extent, ") over axis `", axis, "` of size ",
-      parts, ": ", extent, " is not divisible by ", parts, ". Sizes that work: ",
-      Divisors(extent), "."));
+  return absl::InvalidArgumentError(absl::StrCat("`", path, "` cannot shard dim `", name, "` (",
+                                                 extent, ") over axis `", axis, "` of size ", parts,
+                                                 ": ", extent, " is not divisible by ", parts,
+                                                 ". Sizes that work: ", Divisors(extent), "."));
 }
 
 // Puts the compound `heads` on the axes of one root name. Returns false if the
@@ -147,9 +147,8 @@ absl::StatusOr<bool> ApplySplit(const ModelGraph& graph, const OpNode& op, const
     const int model_dim = op.factor_dims[factor];
     const int64_t extent = model_dim < 0 ? 1 : graph.dims[model_dim].size;
     int64_t parts = AxesSize(mesh, axes) * AxesSize(mesh, split->axes[factor]);
-    RETURN_IF_ERROR(
-        CheckDivides(path, model_dim < 0 ? dim : graph.dims[model_dim].name, directive.axis, extent,
-                     parts));
+    RETURN_IF_ERROR(CheckDivides(path, model_dim < 0 ? dim : graph.dims[model_dim].name,
+                                 directive.axis, extent, parts));
     split->axes[factor].insert(split->axes[factor].end(), axes.begin(), axes.end());
     return true;
   }
@@ -213,21 +212,18 @@ absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
         names.push_back(axis.name);
         shown.push_back(absl::StrCat("`", axis.name, "` (", axis.size, ")"));
       }
-      return absl::InvalidArgumentError(absl::StrCat(
-          "no mesh axis `", r.directive.axis, "`; the mesh has ", absl::StrJoin(shown, ", "), ".",
-          DidYouMean(r.directive.axis, names)));
+      return absl::InvalidArgumentError(absl::StrCat("no mesh axis `", r.directive.axis,
+                                                     "`; the mesh has ", absl::StrJoin(shown, ", "),
+                                                     ".", DidYouMean(r.directive.axis, names)));
     }
     if (AxesSize(mesh, axes) == 1) continue;
     SplitDirective directive = r.directive;
     // The root speaks of the dims of transformers; a model built by hand may
     // lack some.
     if (r.source.empty()) {
-      auto unknown = [&](const std::string& dim) {
-        return !CheckDim(graph, op, path, dim).ok();
-      };
-      directive.dims.erase(
-          std::remove_if(directive.dims.begin(), directive.dims.end(), unknown),
-          directive.dims.end());
+      auto unknown = [&](const std::string& dim) { return !CheckDim(graph, op, path, dim).ok(); };
+      directive.dims.erase(std::remove_if(directive.dims.begin(), directive.dims.end(), unknown),
+                           directive.dims.end());
     }
     RETURN_IF_ERROR(ApplySplit(graph, op, path, directive, axes, mesh, &split).status());
   }
@@ -246,8 +242,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   for (const Segment& segment : bound.graph.segments) {
     BoundBody body;
     body.body = segment.body;
-    const std::string prefix =
-        segment.repeat > 1 ? absl::StrCat(segment.path, ".*") : segment.path;
+    const std::string prefix = segment.repeat > 1 ? absl::StrCat(segment.path, ".*") : segment.path;
     for (const OpNode& op : bound.graph.bodies[segment.body].ops) {
       const std::string path = absl::StrCat(prefix, ".", op.name);
       ASSIGN_OR_RETURN(const Resolved resolved, tree.Resolve(path));
@@ -288,8 +283,8 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
             std::fill(plain.recompute.begin(), plain.recompute.end(), false);
             bound.bodies.push_back(std::move(plain));
           }
-          split_runs.push_back({run.segment, plain_of[run.bound_body], run.layer_begin + with,
-                                run.count - with});
+          split_runs.push_back(
+              {run.segment, plain_of[run.bound_body], run.layer_begin + with, run.count - with});
         }
       }
       runs = std::move(split_runs);

@@ -17,8 +17,8 @@ namespace plancast {
 // A run of `count` equal copies of one bound body inside a virtual stage.
 struct StageRun {
   int segment = 0;
-  int bound_body = 0;        // into BoundModel::bodies
-  int64_t layer_begin = 0;   // counted over the segment's copies
+  int bound_body = 0;       // into BoundModel::bodies
+  int64_t layer_begin = 0;  // counted over the segment's copies
   int64_t count = 1;
 };
 
@@ -26,9 +26,9 @@ struct StageRun {
 // copy of every body on a virtual stage.
 struct BoundModel {
   ModelGraph graph;
-  DeviceMesh mesh;                             // axes outermost first, sub-axes cut
+  DeviceMesh mesh;  // axes outermost first, sub-axes cut
   std::vector<BoundBody> bodies;
-  std::vector<std::vector<StageRun>> stages;   // per virtual stage, in forward order
+  std::vector<std::vector<StageRun>> stages;  // per virtual stage, in forward order
 
   std::string DebugString() const;
 };

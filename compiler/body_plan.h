@@ -24,14 +24,13 @@ struct BoundBody {
 // A tensor of the body, the gradient of one, or a value inside an op that its
 // backward op reads (a saved intermediate of the rule: `rstd`, `mask`).
 struct TensorRef {
-  int tensor = -1;          // of the body, or of the op's rule if op >= 0
-  int op = -1;              // >= 0: an intermediate of this op of the body
+  int tensor = -1;  // of the body, or of the op's rule if op >= 0
+  int op = -1;      // >= 0: an intermediate of this op of the body
   bool grad = false;
   bool recomputed = false;  // the copy made again in the backward phase
 
   friend bool operator==(const TensorRef& a, const TensorRef& b) {
-    return a.tensor == b.tensor && a.op == b.op && a.grad == b.grad &&
-           a.recomputed == b.recomputed;
+    return a.tensor == b.tensor && a.op == b.op && a.grad == b.grad && a.recomputed == b.recomputed;
   }
   template <typename H>
   friend H AbslHashValue(H h, const TensorRef& r) {
@@ -41,7 +40,7 @@ struct TensorRef {
 
 // Name, element type and model dims of what a ref stands for.
 struct TensorFacts {
-  std::string name;         // `attn.q`, `d attn.q`, `attn.norm/rstd`
+  std::string name;  // `attn.q`, `d attn.q`, `attn.norm/rstd`
   DType dtype = DType::kCompute;
   std::vector<int64_t> shape;
   TensorInfo::Kind kind = TensorInfo::Kind::kActivation;
@@ -55,7 +54,7 @@ enum class Part : uint8_t { kForward, kRecompute, kBackward, kWeightGrad };
 // `outputs` follow the rule's argument order; a forward step also yields the
 // intermediates that backward steps read (`side_outputs`).
 struct OpStep {
-  int op = 0;                       // into Body::ops
+  int op = 0;  // into Body::ops
   Part part = Part::kForward;
   OpRulePtr rule;
   std::vector<TensorRef> inputs, outputs, side_outputs;
@@ -63,15 +62,15 @@ struct OpStep {
   // `rebuilt_from` instead.
   std::vector<int> rebuilt;
   std::vector<TensorRef> rebuilt_from;
-  std::vector<int> seeds;           // inputs (indices) that are given gradients of the loss
-  OpPartition partition;            // filled by the partition pass
+  std::vector<int> seeds;  // inputs (indices) that are given gradients of the loss
+  OpPartition partition;   // filled by the partition pass
 };
 
 // Result of differentiate (and partition): op steps without communication.
 struct DifferentiatedBody {
   std::vector<OpStep> forward;
-  std::vector<OpStep> backward;     // recomputed forward steps included, in order
-  std::vector<TensorRef> saved;     // forward values that backward steps read, in order of use
+  std::vector<OpStep> backward;  // recomputed forward steps included, in order
+  std::vector<TensorRef> saved;  // forward values that backward steps read, in order of use
 
   std::string DebugString(const ModelGraph& graph, const Body& body) const;
 };
@@ -86,13 +85,13 @@ struct Value {
 struct PlanStep {
   enum class Kind : uint8_t { kOp, kRelayout, kAdd };
   Kind kind = Kind::kOp;
-  OpStep op;                        // kOp
-  std::vector<int> inputs;          // values; -1: needs none (model inputs, rebuilt, seeds)
-  std::vector<int> extra_reads;     // values a fused kernel reads to rebuild others
-  std::vector<int> outputs;         // of an op: its outputs, then its side outputs
-  Relayout relayout;                // kRelayout: inputs[0] -> outputs[0]
+  OpStep op;                     // kOp
+  std::vector<int> inputs;       // values; -1: needs none (model inputs, rebuilt, seeds)
+  std::vector<int> extra_reads;  // values a fused kernel reads to rebuild others
+  std::vector<int> outputs;      // of an op: its outputs, then its side outputs
+  Relayout relayout;             // kRelayout: inputs[0] -> outputs[0]
   Part part = Part::kForward;
-  int after = -1;                   // step that must be over too (no overlap of wgrad and tp), or -1
+  int after = -1;  // step that must be over too (no overlap of wgrad and tp), or -1
 };
 
 // Result of relayout: everything that a device does for one body.
@@ -104,10 +103,10 @@ struct BodyPlan {
   std::vector<int> saved;                          // values that live from forward to backward
   struct ParameterGrad {
     int tensor = 0;
-    Layout layout;                                 // of the gradient as accumulated, maybe Partial
+    Layout layout;  // of the gradient as accumulated, maybe Partial
   };
   std::vector<ParameterGrad> parameter_grads;
-  std::vector<Layout> parameter_layouts;           // per tensor of the body (parameters only)
+  std::vector<Layout> parameter_layouts;  // per tensor of the body (parameters only)
 
   std::string DebugString(const ModelGraph& graph, const Body& body, const DeviceMesh& mesh) const;
 };

@@ -13,8 +13,8 @@ namespace plancast {
 // (gradient of a sum's operand) or overwrite it in place (all-reduce) share a
 // buffer; values that a fused kernel keeps in registers have none.
 struct Buffers {
-  std::vector<int> of_value;     // buffer of a value, -1: none
-  std::vector<int64_t> bytes;    // per buffer
+  std::vector<int> of_value;   // buffer of a value, -1: none
+  std::vector<int64_t> bytes;  // per buffer
 };
 
 // `fused`: per step list (forward, backward), the id of the launch group of

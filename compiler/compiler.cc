@@ -46,7 +46,8 @@ bool OnlyBatchIsDataParallel(const BoundModel& bound) {
 // with them, so that plans share bodies.
 std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request) {
   const ModelGraph& graph = bound.graph;
-  std::string key = absl::StrCat("body|", DTypeName(request.dtype), "|", request.profile->name, "|");
+  std::string key =
+      absl::StrCat("body|", DTypeName(request.dtype), "|", request.profile->name, "|");
   const bool any_dp = OnlyBatchIsDataParallel(bound);
   for (const MeshAxis& axis : bound.mesh.axes()) {
     const bool shared = axis.name == "pp" || (axis.name == "dp" && any_dp);
@@ -150,14 +151,15 @@ class Compilation {
 
   absl::Status DifferentiateAll() {
     for (size_t b = 0; b < bound_.bodies.size(); ++b) {
-      ASSIGN_OR_RETURN(auto body, session_.Memo<DifferentiatedBody>(
-                                      absl::StrCat("partition|", keys_[b]), [&] {
-                                        return DifferentiateAndPartition(bound_.bodies[b]);
-                                      }));
+      ASSIGN_OR_RETURN(auto body,
+                       session_.Memo<DifferentiatedBody>(absl::StrCat("partition|", keys_[b]), [&] {
+                         return DifferentiateAndPartition(bound_.bodies[b]);
+                       }));
       differentiated_.push_back(std::move(body));
     }
-    ReportBodies("differentiate",
-                 [&](size_t b) { return differentiated_[b]->DebugString(bound_.graph, BodyOf(b)); });
+    ReportBodies("differentiate", [&](size_t b) {
+      return differentiated_[b]->DebugString(bound_.graph, BodyOf(b));
+    });
     ReportBodies("partition", [&](size_t b) {
       std::string out = absl::StrCat("body ", BodyOf(b).name, "\n");
       for (const auto* steps : {&differentiated_[b]->forward, &differentiated_[b]->backward}) {
@@ -172,9 +174,8 @@ class Compilation {
   }
 
   absl::StatusOr<DifferentiatedBody> DifferentiateAndPartition(const BoundBody& body) {
-    ASSIGN_OR_RETURN(DifferentiatedBody steps, DifferentiateBody(bound_.graph, body,
-                                                                 request_.profile->fusions,
-                                                                 session_));
+    ASSIGN_OR_RETURN(DifferentiatedBody steps,
+                     DifferentiateBody(bound_.graph, body, request_.profile->fusions, session_));
     return PartitionBody(bound_.graph, bound_.mesh, body, std::move(steps));
   }
 
@@ -194,9 +195,8 @@ class Compilation {
           bound_.graph.segments[s].repeat > 1 ? ports[s] : ports[s + 1];
       const std::string key = absl::StrCat("blocks|", LayoutsKey(ports[s], bound_.mesh), "|",
                                            LayoutsKey(out, bound_.mesh), "|", keys_[b]);
-      ASSIGN_OR_RETURN(auto body, session_.Memo<CompiledBody>(key, [&] {
-        return CompileBody(b, ports[s], out);
-      }));
+      ASSIGN_OR_RETURN(auto body, session_.Memo<CompiledBody>(
+                                      key, [&] { return CompileBody(b, ports[s], out); }));
       compiled_.push_back(std::move(body));
     }
     ReportBodies("relayout", [&](size_t b) {
@@ -244,8 +244,8 @@ class Compilation {
     const PlanOptions& options = *request_.options;
     std::vector<std::vector<ScheduleStep>> schedules;
     for (int64_t stage = 0; stage < options.pp; ++stage) {
-      schedules.push_back(StageSchedule(options.schedule, options.pp, stage,
-                                        options.micro_batches, options.vpp));
+      schedules.push_back(
+          StageSchedule(options.schedule, options.pp, stage, options.micro_batches, options.vpp));
     }
     Report("schedule", [&] {
       std::string out;
@@ -255,7 +255,11 @@ class Compilation {
       return out;
     });
     GraphAssembly assembly(bound_.mesh);
-    ProgramInputs inputs{&bound_, &options, request_.profile, request_.dtype, compiled_,
+    ProgramInputs inputs{&bound_,
+                         &options,
+                         request_.profile,
+                         request_.dtype,
+                         compiled_,
                          TiedElements(),
                          bound_.graph.tied.empty() ? -1 : bound_.graph.tied[0].first_segment};
     for (int64_t stage = 0; stage < options.pp; ++stage) {

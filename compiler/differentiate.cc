@@ -101,8 +101,7 @@ class BodyWalk {
     const std::vector<std::string> differentiable = DifferentiableInputs(*op.rule);
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       const std::string& name = op.rule->tensors()[op.rule->inputs()[i]].name;
-      const bool is_parameter =
-          body_.tensors[op.inputs[i]].kind == TensorInfo::Kind::kParameter;
+      const bool is_parameter = body_.tensors[op.inputs[i]].kind == TensorInfo::Kind::kParameter;
       if (is_parameter != parameters || !needs_grad_[op.inputs[i]]) continue;
       if (std::find(differentiable.begin(), differentiable.end(), name) != differentiable.end()) {
         names.push_back(name);
@@ -221,8 +220,8 @@ class BodyWalk {
       side_outputs_.insert(ref);
     } else if (tensor.role == RuleTensor::Role::kOutput) {
       const auto& outputs = op.rule->outputs();
-      const int i = static_cast<int>(std::find(outputs.begin(), outputs.end(), index) -
-                                     outputs.begin());
+      const int i =
+          static_cast<int>(std::find(outputs.begin(), outputs.end(), index) - outputs.begin());
       ref = {op.outputs[i], -1, false, again};
     } else {
       ref = Activation(op.inputs[PositionOf(op, name)], again);
@@ -269,8 +268,8 @@ class BodyWalk {
   const std::vector<bool>& recompute_;
   const std::set<std::string>& fusions_;
   Session& session_;
-  std::vector<int> producer_;    // op that writes a tensor, or -1
-  std::vector<int> fused_run_;   // which run of fused ops an op is in, or -1
+  std::vector<int> producer_;   // op that writes a tensor, or -1
+  std::vector<int> fused_run_;  // which run of fused ops an op is in, or -1
   std::vector<bool> needs_grad_, has_grad_;
   bool whole_ = false;
   absl::flat_hash_set<int> replayed_;

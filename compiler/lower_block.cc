@@ -120,8 +120,7 @@ class PhaseLowering {
   }
 
   double LocalBytes(int value) const {
-    const TensorFacts facts =
-        FactsOf(*context_.graph, context_.body(), plan_.values[value].ref);
+    const TensorFacts facts = FactsOf(*context_.graph, context_.body(), plan_.values[value].ref);
     double elements = 1;
     for (int64_t size : plan_.values[value].layout.LocalShape(*context_.mesh, facts.shape)) {
       elements *= static_cast<double>(size);
@@ -194,8 +193,8 @@ class PhaseLowering {
                         const std::vector<int>& deps) {
     const OpRule& rule = *step.op.rule;
     const OpNode& op = context_.body().ops[step.op.op];
-    const std::vector<int64_t> extents = LocalExtents(
-        *context_.graph, *context_.mesh, op, context_.bound->splits[step.op.op], rule);
+    const std::vector<int64_t> extents =
+        LocalExtents(*context_.graph, *context_.mesh, op, context_.bound->splits[step.op.op], rule);
     double bytes = 0;
     std::string names;
     for (int t : reduction.tensors) {
@@ -251,8 +250,7 @@ class PhaseLowering {
 
   bool IsParameterGrad(int value) const {
     const TensorRef& ref = plan_.values[value].ref;
-    return ref.grad &&
-           context_.body().tensors[ref.tensor].kind == TensorInfo::Kind::kParameter;
+    return ref.grad && context_.body().tensors[ref.tensor].kind == TensorInfo::Kind::kParameter;
   }
   // The product that makes a weight gradient adds it into the fp32 buffer
   // itself; its cost model counts that traffic.
@@ -325,8 +323,7 @@ class PhaseLowering {
     kernel.read_bytes = elements * (context_.Bytes(DType::kCompute) + main_bytes);
     kernel.write_bytes = elements * main_bytes;
     builder_.AddKernel(kernel, Purpose::kBackward,
-                       absl::StrCat(context_.body().ops[step.op.op].name, ".accumulate"),
-                       {ready});
+                       absl::StrCat(context_.body().ops[step.op.op].name, ".accumulate"), {ready});
   }
 
   void NoteLives(size_t begin, size_t end, int first) {
@@ -376,7 +373,7 @@ class PhaseLowering {
   const BodyPlan& plan_;
   const Buffers& buffers_;
   const std::vector<bool>& in_registers_;
-  const std::vector<int> root_;     // per value: the one it renames
+  const std::vector<int> root_;  // per value: the one it renames
   const std::vector<PlanStep>& steps_;
   const std::vector<int>& groups_;
   BlockBuilder builder_;
@@ -384,7 +381,7 @@ class PhaseLowering {
   std::vector<int> last_task_;      // per step
   std::vector<int> made_in_group_;  // per value
   std::set<std::pair<int, int>> read_in_group_;
-  std::vector<Life> lives_;         // per buffer
+  std::vector<Life> lives_;  // per buffer
 };
 
 }  // namespace
@@ -407,13 +404,12 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
     return kept;
   };
   BodyBlocks blocks;
-  blocks.forward = PhaseLowering(context, plan, buffers, in_registers, plan.forward,
-                                 groups.forward, name + ".F", plan.in_ports)
+  blocks.forward = PhaseLowering(context, plan, buffers, in_registers, plan.forward, groups.forward,
+                                 name + ".F", plan.in_ports)
                        .Run(plan.in_ports, once(plan.saved, plan.out_ports), plan.out_ports);
-  blocks.backward =
-      PhaseLowering(context, plan, buffers, in_registers, plan.backward, groups.backward,
-                    name + ".B", plan.grad_in_ports)
-          .Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);
+  blocks.backward = PhaseLowering(context, plan, buffers, in_registers, plan.backward,
+                                  groups.backward, name + ".B", plan.grad_in_ports)
+                        .Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);
   return blocks;
 }
 

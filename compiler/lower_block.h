@@ -45,8 +45,8 @@ class BlockBuilder {
   static constexpr int kNone = INT32_MIN;  // ready from the start
 
  private:
-  int AddTask(TaskKind kind, int spec, StreamKind stream, Purpose purpose,
-              const std::string& label, const std::vector<int>& deps);
+  int AddTask(TaskKind kind, int spec, StreamKind stream, Purpose purpose, const std::string& label,
+              const std::vector<int>& deps);
 
   BlockTemplate out_;
 };

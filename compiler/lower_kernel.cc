@@ -122,8 +122,8 @@ class KernelWork {
   void Add(const KernelPart& part) {
     const OpRule& rule = *part.step->rule;
     const OpNode& op = context_.body().ops[part.step->op];
-    const std::vector<int64_t> extents = LocalExtents(
-        *context_.graph, *context_.mesh, op, context_.bound->splits[part.step->op], rule);
+    const std::vector<int64_t> extents = LocalExtents(*context_.graph, *context_.mesh, op,
+                                                      context_.bound->splits[part.step->op], rule);
     if (part.step->part == Part::kBackward || part.step->part == Part::kWeightGrad) {
       base_.pass = PassOf(part.step->part);
     }
@@ -158,9 +158,7 @@ class KernelWork {
   }
 
  private:
-  bool Has(const std::string& fusion) const {
-    return context_.profile->fusions.count(fusion) > 0;
-  }
+  bool Has(const std::string& fusion) const { return context_.profile->fusions.count(fusion) > 0; }
 
   void AddBytes(const KernelPart& part, const OpRule& rule, const OpWork& work,
                 KernelSpec* kernel) const {
@@ -178,9 +176,9 @@ class KernelWork {
   // Intermediates show up only where a rule is run in pieces: they cross
   // memory. The masks decide for everything else.
   static bool Moves(const std::vector<bool>& mask, const OpRule& rule, int tensor) {
-    const bool inner = rule.tensors()[tensor].role == RuleTensor::Role::kIntermediate &&
-                       std::find(rule.saves().begin(), rule.saves().end(), tensor) ==
-                           rule.saves().end();
+    const bool inner =
+        rule.tensors()[tensor].role == RuleTensor::Role::kIntermediate &&
+        std::find(rule.saves().begin(), rule.saves().end(), tensor) == rule.saves().end();
     return inner || mask[tensor];
   }
 

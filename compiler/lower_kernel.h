@@ -33,8 +33,8 @@ struct LowerContext {
 // registers).
 struct KernelPart {
   const OpStep* step = nullptr;
-  int begin = 0, end = 0;                // statements of the rule
-  std::vector<bool> reads, writes;       // per rule tensor: moved to or from memory
+  int begin = 0, end = 0;           // statements of the rule
+  std::vector<bool> reads, writes;  // per rule tensor: moved to or from memory
 };
 
 // The kernels that run `parts` as one launch group: a matrix product per

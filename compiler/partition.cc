@@ -39,8 +39,8 @@ std::vector<int64_t> FactorExtents(const ModelGraph& graph, const OpNode& op, co
   return extents;
 }
 
-std::vector<int64_t> LocalExtents(const ModelGraph& graph, const DeviceMesh& mesh,
-                                  const OpNode& op, const FactorSplit& split, const OpRule& rule) {
+std::vector<int64_t> LocalExtents(const ModelGraph& graph, const DeviceMesh& mesh, const OpNode& op,
+                                  const FactorSplit& split, const OpRule& rule) {
   std::vector<int64_t> extents = FactorExtents(graph, op, rule);
   const FactorSplit mapped = SplitFor(rule, op, split);
   for (size_t f = 0; f < extents.size(); ++f) {

@@ -20,8 +20,8 @@ absl::StatusOr<DifferentiatedBody> PartitionBody(const ModelGraph& graph, const 
 std::vector<int64_t> FactorExtents(const ModelGraph& graph, const OpNode& op, const OpRule& rule);
 
 // The same on the largest shard.
-std::vector<int64_t> LocalExtents(const ModelGraph& graph, const DeviceMesh& mesh,
-                                  const OpNode& op, const FactorSplit& split, const OpRule& rule);
+std::vector<int64_t> LocalExtents(const ModelGraph& graph, const DeviceMesh& mesh, const OpNode& op,
+                                  const FactorSplit& split, const OpRule& rule);
 
 // `split` of the op's rule, rewritten for a rule with the same factor names.
 FactorSplit SplitFor(const OpRule& rule, const OpNode& op, const FactorSplit& split);

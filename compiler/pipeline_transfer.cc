@@ -30,8 +30,7 @@ BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream) {
 
 BlockTemplate ReceiveBlock(const DeviceMesh& mesh, const PipelineTransfer& transfer,
                            StreamKind stream) {
-  BlockBuilder builder(stream == StreamKind::kRecvPrev ? "receive activation"
-                                                       : "receive gradient");
+  BlockBuilder builder(stream == StreamKind::kRecvPrev ? "receive activation" : "receive gradient");
   int task = builder.AddComm(Wire(transfer), stream, Purpose::kPp, "receive", {});
   builder.MarkRendezvous(task);
   if (transfer.host_sync) builder.MarkHostSync(task);

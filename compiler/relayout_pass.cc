@@ -116,7 +116,8 @@ class LayoutWalk {
       if (plan_.values[value].layout == layout) return value;
     }
     if (parts.empty()) {
-      PLANCAST_CHECK(!versions_[ref].empty()) << "no gradient of " << body_.tensors[ref.tensor].name;
+      PLANCAST_CHECK(!versions_[ref].empty())
+          << "no gradient of " << body_.tensors[ref.tensor].name;
       ASSIGN_OR_RETURN(const int value, Relay(versions_[ref].front(), layout, part));
       versions_[ref].push_back(value);
       return value;
@@ -243,8 +244,8 @@ class LayoutWalk {
       Emit(std::move(step));
     }
     for (size_t i = 0; i < body_.out_ports.size(); ++i) {
-      ASSIGN_OR_RETURN(const int value, Get({body_.out_ports[i], -1, false, false}, out_ports[i],
-                                            Part::kForward));
+      ASSIGN_OR_RETURN(const int value,
+                       Get({body_.out_ports[i], -1, false, false}, out_ports[i], Part::kForward));
       plan_.out_ports.push_back(value);
     }
     return absl::OkStatus();
@@ -299,8 +300,7 @@ class LayoutWalk {
 
   // Weight-gradient steps wait until the relayouts of the input gradient are
   // issued, so that these run beside them.
-  absl::Status Backward(const std::vector<Layout>& in_ports,
-                        const std::vector<Layout>& out_ports) {
+  absl::Status Backward(const std::vector<Layout>& in_ports, const std::vector<Layout>& out_ports) {
     list_ = &plan_.backward;
     for (size_t i = 0; i < body_.out_ports.size(); ++i) {
       const TensorRef ref{body_.out_ports[i], -1, true, false};
@@ -321,8 +321,7 @@ class LayoutWalk {
       const OpStep& op = steps_.backward[i];
       ASSIGN_OR_RETURN(PlanStep step, Prepare(op));
       flush();
-      const bool has_weight_step = i + 1 < steps_.backward.size() &&
-                                   op.part == Part::kBackward &&
+      const bool has_weight_step = i + 1 < steps_.backward.size() && op.part == Part::kBackward &&
                                    steps_.backward[i + 1].part == Part::kWeightGrad &&
                                    steps_.backward[i + 1].op == op.op;
       if (has_weight_step) {

@@ -37,8 +37,7 @@ int64_t MessageBytes(int64_t elements, double element_bytes, int messages) {
   return static_cast<int64_t>(std::ceil(static_cast<double>(elements) * element_bytes / messages));
 }
 
-KernelSpec StateKernel(KernelFamily family, const std::string& label, double reads,
-                       double writes) {
+KernelSpec StateKernel(KernelFamily family, const std::string& label, double reads, double writes) {
   KernelSpec kernel;
   kernel.family = family;
   kernel.label = label;
@@ -87,8 +86,8 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
 }
 
 std::string BodyState::DebugString(const DeviceMesh& mesh) const {
-  std::string out = absl::StrCat("parameters ", parameters, ", gradients reduced over data ",
-                                 reduced_over_data);
+  std::string out =
+      absl::StrCat("parameters ", parameters, ", gradients reduced over data ", reduced_over_data);
   for (const auto& [axes, elements] : reduced_over_others) {
     absl::StrAppend(
         &out, ", over ",
@@ -151,9 +150,8 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
   const Purpose purpose = Purpose::kOptimizer;
   int ready = BlockBuilder::kNone;
   if (profile.fp16_overflow_check && dtype == DType::kFp16) {
-    ready = builder.AddKernel(
-        StateKernel(KernelFamily::kMemory, "overflow_check", grad_bytes, 0), purpose,
-        "overflow_check", {ready});
+    ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "overflow_check", grad_bytes, 0),
+                              purpose, "overflow_check", {ready});
   }
   if (profile.grad_clip) {
     ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "grad_norm", grad_bytes, 0),
@@ -169,9 +167,9 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
     builder.MarkHostSync(ready);
   }
   if (profile.grad_clip) {
-    ready = builder.AddKernel(
-        StateKernel(KernelFamily::kMemory, "grad_clip", grad_bytes, grad_bytes), purpose,
-        "grad_clip", {ready});
+    ready =
+        builder.AddKernel(StateKernel(KernelFamily::kMemory, "grad_clip", grad_bytes, grad_bytes),
+                          purpose, "grad_clip", {ready});
   }
   // Adam reads gradient, two moments and the weight, writes the moments and the
   // weight, and the low-precision copy where there is a master.
@@ -179,8 +177,7 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
   const double low = ElementBytes(StorageType(dtype));
   const bool master = profile.master_weights && StorageType(dtype) != DType::kFp32;
   const double weight = master ? 4.0 : low;
-  builder.AddKernel(StateKernel(KernelFamily::kOptimizer, "adam",
-                                grad_bytes + n * (state + weight),
+  builder.AddKernel(StateKernel(KernelFamily::kOptimizer, "adam", grad_bytes + n * (state + weight),
                                 n * (state + weight + (master ? low : 0))),
                     purpose, "adam", {ready});
   return std::move(builder).Build();

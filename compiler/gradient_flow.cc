@@ -1,0 +1,223 @@
+#include "compiler/gradient_flow.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace plancast {
+namespace {
+
+constexpr int kMaxMessagesPerReduction = 64;
+
+}  // namespace
+
+int32_t StageContents::chunks() const {
+  const int64_t stages = static_cast<int64_t>(in_.bound->stages.size());
+  return static_cast<int32_t>((stages - stage_ + in_.options->pp - 1) / in_.options->pp);
+}
+
+int64_t StageContents::TiedHere(const StageRun& run) const {
+  return in_.options->pp == 1 && run.segment == in_.first_tied_segment ? in_.tied_elements : 0;
+}
+
+int64_t StageContents::Parameters(const StageRun& run) const {
+  return BodyOf(run).state.parameters - TiedHere(run);
+}
+
+int64_t StageContents::ReducedOverData(const StageRun& run) const {
+  return std::max<int64_t>(0, BodyOf(run).state.reduced_over_data - TiedHere(run));
+}
+
+int64_t StageContents::TotalParameters() const {
+  int64_t total = 0;
+  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
+    for (const StageRun& run : Runs(chunk)) total += Parameters(run) * run.count;
+  }
+  return total;
+}
+
+std::map<std::vector<int>, int64_t> StageContents::ReducedOverOthers() const {
+  std::map<std::vector<int>, int64_t> totals;
+  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
+    for (const StageRun& run : Runs(chunk)) {
+      for (const auto& [axes, elements] : BodyOf(run).state.reduced_over_others) {
+        totals[axes] += elements * run.count;
+      }
+    }
+  }
+  return totals;
+}
+
+GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
+                           const StageContents& contents, ProgramWriter* writer)
+    : in_(inputs),
+      options_(*inputs.options),
+      profile_(*inputs.profile),
+      mesh_(inputs.bound->mesh),
+      stage_(stage),
+      contents_(contents),
+      writer_(*writer),
+      parameters_(contents.TotalParameters()),
+      reduces_(options_.dp * options_.cp > 1),
+      gathers_(reduces_ && options_.zero >= 1),
+      overlap_grad_(options_.overlap.count(Overlap::kGrad) > 0),
+      overlap_param_(options_.overlap.count(Overlap::kParam) > 0) {
+  const StateBytes bytes = StateOf(options_, profile_, in_.dtype, parameters_);
+  auto set = [this](MemoryKind kind, double value) {
+    writer_.program().static_bytes[static_cast<int>(kind)] = static_cast<int64_t>(value);
+  };
+  set(MemoryKind::kParameters, bytes.parameters);
+  set(MemoryKind::kGradients, bytes.gradients);
+  set(MemoryKind::kOptimizer, bytes.optimizer);
+}
+
+void GradientFlow::Begin() {
+  if (gathers_ && overlap_param_) GatherAhead();
+  if (!profile_.zero_grad) return;
+  writer_.Append(writer_.assembly().Block(absl::StrCat("zero|", parameters_),
+                                          [&] { return ZeroGradients(profile_, parameters_); }),
+                 Phase::kOptimizer, 0, 0);
+}
+
+std::vector<GradientFlow::GatheredPiece> GradientFlow::TakeGathered(const StageRun& run) {
+  auto it = gathered_.find({run.segment, run.layer_begin});
+  if (it == gathered_.end()) return {};
+  std::vector<GatheredPiece> pieces = std::move(it->second);
+  gathered_.erase(it);
+  return pieces;
+}
+
+int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool last) const {
+  if (!last || !reduces_ || !overlap_grad_) return run.count;
+  return LayersPerBucket(contents_.ReducedOverData(run), run.count);
+}
+
+void GradientFlow::NoteLastBackward(const StageRun& run, int64_t count) {
+  pending_ += contents_.ReducedOverData(run) * count;
+  if (overlap_grad_ && pending_ >= BucketElements()) ReducePending(/*whole=*/false);
+}
+
+void GradientFlow::EndChunk() {
+  if (overlap_grad_) ReducePending(/*whole=*/false);
+}
+
+int64_t GradientFlow::BucketElements() const {
+  return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(options_.bucket_bytes) /
+                                                   ElementBytes(profile_.reduce_dtype)));
+}
+
+int64_t GradientFlow::LayersPerBucket(int64_t elements_per_layer, int64_t layers) const {
+  if (elements_per_layer <= 0) return layers;
+  return std::clamp<int64_t>(BucketElements() / elements_per_layer, 1, layers);
+}
+
+int GradientFlow::MessagesFor(int64_t elements) const {
+  return static_cast<int>(
+      std::clamp<int64_t>(elements / BucketElements(), 1, kMaxMessagesPerReduction));
+}
+
+// Reduces what is due, behind the newest compute instance.
+void GradientFlow::ReducePending(bool whole) {
+  if (pending_ == 0 || !reduces_) return;
+  const int64_t elements = pending_;
+  const int messages = whole ? 1 : MessagesFor(elements);
+  pending_ = 0;
+  const int32_t block = writer_.assembly().Block(
+      absl::StrCat("reduce|", elements, "|", messages),
+      [&] { return GradientReduction(mesh_, options_, profile_, elements, messages); });
+  reductions_.push_back(
+      writer_.Append(block, Phase::kComm, 0, 0, {{writer_.last_compute(), -1, -1}}));
+}
+
+int32_t GradientFlow::Gather(int64_t elements, int messages, const std::vector<Join>& joins) {
+  const double element_bytes = ElementBytes(StorageType(in_.dtype));
+  const int32_t block = writer_.assembly().Block(
+      absl::StrCat("gather|", elements, "|", messages),
+      [&] { return ParameterGather(mesh_, elements, element_bytes, messages); });
+  return writer_.Append(block, Phase::kComm, 0, 0, joins);
+}
+
+// Gathers at the start of the iteration, hidden behind the first forward pass;
+// each piece of layers waits for its own.
+void GradientFlow::GatherAhead() {
+  for (int32_t chunk = 0; chunk < contents_.chunks(); ++chunk) {
+    for (const StageRun& run : contents_.Runs(chunk)) {
+      const int64_t per_layer = contents_.Parameters(run);
+      if (per_layer == 0) continue;
+      const int64_t piece = LayersPerBucket(per_layer, run.count);
+      std::vector<GatheredPiece>& pieces = gathered_[{run.segment, run.layer_begin}];
+      for (int64_t begin = 0; begin < run.count; begin += piece) {
+        const int64_t count = std::min(piece, run.count - begin);
+        pieces.push_back({Gather(per_layer * count, MessagesFor(per_layer * count), {}),
+                          run.layer_begin + begin, count});
+      }
+    }
+  }
+}
+
+void GradientFlow::Finish() {
+  ReducePending(/*whole=*/true);
+  std::vector<Join> joins{{writer_.last_compute(), -1, -1}};
+  for (int32_t instance : writer_.held_by()) joins.push_back({instance, -1, -1});
+  for (int32_t instance : reductions_) joins.push_back({instance, -1, -1});
+  ReduceOthers(&joins);
+  ReduceTied(&joins);
+  Update(joins);
+}
+
+void GradientFlow::Update(const std::vector<Join>& joins) {
+  const int64_t shards = gathers_ ? options_.dp * options_.cp : 1;
+  const int64_t elements = (parameters_ + shards - 1) / shards;
+  std::vector<int> axes;
+  for (int a = 0; a < mesh_.num_axes(); ++a) {
+    const Purpose root = PurposeOfAxes(mesh_, {a});
+    const bool data = root == Purpose::kDp || root == Purpose::kCp;
+    if (mesh_.size(a) > 1 && (!data || gathers_)) axes.push_back(a);
+  }
+  const int32_t block = writer_.assembly().Block(absl::StrCat("optimizer|", elements), [&] {
+    return OptimizerStep(profile_, in_.dtype, elements, axes, /*joins_programs=*/options_.pp > 1);
+  });
+  const int32_t update = writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
+  if (writer_.assembly().graph().blocks[block].rendezvous_task >= 0) {
+    writer_.Meet(update, "optimizer");
+  }
+  if (gathers_ && !overlap_param_) Gather(parameters_, 1, {{update, -1, -1}});
+}
+
+// Gradients that are partial over other axes than the data-parallel ones.
+void GradientFlow::ReduceOthers(std::vector<Join>* joins) {
+  const std::vector<Join> before = *joins;
+  for (const auto& total : contents_.ReducedOverOthers()) {
+    const std::vector<int>& axes = total.first;
+    const int64_t elements = total.second;
+    const int32_t block = writer_.assembly().Block(
+        absl::StrCat("partial|", absl::StrJoin(axes, ","), "|", elements),
+        [&] { return PartialGradientSum(mesh_, profile_, axes, elements); });
+    joins->push_back({writer_.Append(block, Phase::kComm, 0, 0, before), -1, -1});
+  }
+}
+
+// Tied parameters on the first and the last stage swap their gradients.
+void GradientFlow::ReduceTied(std::vector<Join>* joins) {
+  const bool holder = stage_ == 0 || stage_ == options_.pp - 1;
+  if (in_.tied_elements == 0 || options_.pp == 1 || !holder) return;
+  CommSpec comm;
+  comm.kind = CollectiveKind::kSendRecv;
+  comm.bytes = static_cast<int64_t>(
+      std::ceil(static_cast<double>(in_.tied_elements) * ElementBytes(profile_.reduce_dtype)));
+  comm.axes = {mesh_.FindAxis("pp").value()};
+  comm.peer_offset = static_cast<int>(stage_ == 0 ? options_.pp - 1 : 1 - options_.pp);
+  const int32_t block = writer_.assembly().Block(absl::StrCat("tied|", comm.peer_offset), [&] {
+    BlockBuilder builder("tied gradient");
+    builder.MarkRendezvous(
+        builder.AddComm(comm, StreamKind::kGradComm, Purpose::kDp, "tied gradient", {}));
+    return std::move(builder).Build();
+  });
+  const int32_t index = writer_.Append(block, Phase::kComm, 0, 0, *joins);
+  writer_.Meet(index, "tied");
+  joins->push_back({index, -1, -1});
+}
+
+}  // namespace plancast

@@ -1,0 +1,54 @@
+#ifndef PLANCAST_COMPILER_PROGRAM_WRITER_H_
+#define PLANCAST_COMPILER_PROGRAM_WRITER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/graph_assembly.h"
+#include "compiler/schedule.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// Appends instances to the program of one stage.
+class ProgramWriter {
+ public:
+  explicit ProgramWriter(GraphAssembly* assembly)
+      : assembly_(*assembly), index_(static_cast<int32_t>(assembly->graph().programs.size())) {}
+
+  GraphAssembly& assembly() { return assembly_; }
+  Program& program() { return program_; }
+
+  // Adds an instance that waits for `joins`; returns its index.
+  int32_t Append(int32_t block, Phase phase, int32_t micro_batch, int32_t chunk,
+                 const std::vector<Join>& joins = {}, int32_t layer_begin = 0,
+                 int32_t layer_count = 1);
+  // One compute instance behind `feeder` (-1: none) and everything that
+  // `HoldCompute` named since the last one.
+  int32_t AppendCompute(int32_t block, Phase phase, const ScheduleStep& step, int64_t layer_begin,
+                        int64_t count, int32_t feeder, std::vector<Join> joins = {});
+  // The next compute instance waits for all of `instance`.
+  void HoldCompute(int32_t instance) { held_by_.push_back(instance); }
+  // The communication of `instance` joins the rendezvous called `key`.
+  void Meet(int32_t instance, const std::string& key);
+
+  // Joins out-port i of `from` to in-port i.
+  static void JoinPorts(int32_t from, int ports, std::vector<Join>* joins);
+
+  int32_t last_compute() const { return last_compute_; }
+  const std::vector<int32_t>& held_by() const { return held_by_; }
+  // Hands the program over to the assembly.
+  void Finish() { assembly_.graph().programs.push_back(std::move(program_)); }
+
+ private:
+  GraphAssembly& assembly_;
+  const int32_t index_;
+  Program program_;
+  int32_t last_compute_ = -1;
+  std::vector<int32_t> held_by_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_PROGRAM_WRITER_H_
