@@ -33,13 +33,16 @@ class Accounts {
  private:
   bool IsComm(int32_t task) const { return (table_.flags[task] & TaskTable::kIsComm) != 0; }
 
-  // A task of the compute stream. Kernels that end later than they would alone
-  // were still being launched.
+  // A task of the compute stream.
   void Busy(int32_t task) {
-    int64_t own = end_[task] - start_[task];
-    if (!IsComm(task)) own = std::min(own, in_.prices.Duration(row_, table_.spec[task]));
-    PartFor(sum_, table_.purpose[task], IsComm(task)) += own;
-    sum_.launch += end_[task] - start_[task] - own;
+    int64_t tail = 0;
+    if (!IsComm(task)) {
+      const int32_t kernel = table_.spec[task];
+      tail = LaunchTail(in_.host, table_, start_, end_, task, in_.graph.kernels[kernel].launches,
+                        in_.prices.Duration(row_, kernel));
+    }
+    PartFor(sum_, table_.purpose[task], IsComm(task)) += end_[task] - start_[task] - tail;
+    sum_.launch += tail;
   }
 
   // Nothing ran in [from, start of `task`).

@@ -93,17 +93,19 @@ class Walk {
     const TaskTable& table = Table();
     const bool is_comm = (table.flags[task_] & TaskTable::kIsComm) != 0;
     const int64_t whole = At(trace_.end, task_) - Start();
-    int64_t own = whole;
+    int64_t tail = 0;
     if (is_comm) {
       comm_ps_[in_.sim.groups[GroupOfTask()].realised] += whole;
     } else {
       const int32_t kernel = table.spec[task_];
-      own = std::min(whole,
-                     in_.prices.Duration(in_.sim.entities[entity_].price_row, kernel));
-      kernel_ps_[kernel] += own;
+      const int64_t begin = trace_.begin[entity_];
+      tail = LaunchTail(in_.host, table, &trace_.start[begin], &trace_.end[begin], task_,
+                        in_.graph.kernels[kernel].launches,
+                        in_.prices.Duration(in_.sim.entities[entity_].price_row, kernel));
+      kernel_ps_[kernel] += whole - tail;
     }
-    PartFor(path_, table.purpose[task_], is_comm) += own;
-    path_.launch += whole - own;
+    PartFor(path_, table.purpose[task_], is_comm) += whole - tail;
+    path_.launch += tail;
   }
 
   int32_t GroupOfTask() const {

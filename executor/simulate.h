@@ -6,19 +6,13 @@
 
 #include "absl/status/statusor.h"
 #include "executor/comm_uses.h"
+#include "executor/host.h"
 #include "executor/realise.h"
 #include "executor/sim_graph.h"
 #include "executor/task_table.h"
 #include "graph/execution_graph.h"
 
 namespace plancast {
-
-// The host of each device, picoseconds.
-struct HostParams {
-  int64_t start_ps = 0;   // before the first launch
-  int64_t launch_ps = 0;  // per launch
-  int64_t sync_ps = 0;    // after a task that the host waits for
-};
 
 // Everything a simulation reads.
 struct SimInput {
@@ -29,6 +23,9 @@ struct SimInput {
   const KernelPrices& prices;
   const std::vector<RealisedCollective>& realised;
   HostParams host;
+  // The time that a kernel takes while its device communicates, against alone:
+  // fixed point, 2^-20.
+  int64_t slowdown_q20 = int64_t{1} << 20;
 };
 
 // When every task of every entity ran, and what it last waited for.
@@ -50,19 +47,6 @@ struct SimTrace {
 // Runs the tasks: streams in order, dependencies, communications when all
 // members have come to them. Errors: a deadlock, with its cycle.
 absl::StatusOr<SimTrace> Simulate(const SimInput& input);
-
-// What the host of an entity allows for a task: its launch and what the launch
-// waited for.
-struct Launch {
-  bool known = true;
-  int32_t sync_task = -1;   // the host waited for it before; -1: the beginning
-  int64_t released_ps = 0;  // when the host went on
-  int64_t first_ps = 0, last_ps = 0;  // its first and last kernel launched
-};
-// `end` holds the end of every task that is over, and a negative number for
-// others. `launches`: of the task itself.
-Launch LaunchOf(const HostParams& host, const TaskTable& table, const int64_t* end, int32_t task,
-                int32_t launches);
 
 }  // namespace plancast
 

@@ -149,5 +149,36 @@ TEST(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
   EXPECT_GT(contended, 0);
 }
 
+// Kernels that communications slow down, folded and flat; and by next to nothing,
+// which has to be next to running ahead.
+TEST(FoldedEqualsFlatTest, WithInterference) {
+  std::cout << "seeds " << kFirstSeed << " to " << kLastSeed << "\n";
+  for (uint32_t seed = kFirstSeed; seed <= kLastSeed; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const RandomPlan plan = DrawPlan(seed);
+    const Machine machine = *Machine::Create(plan.machine);
+    const CommPricer::RealiseFn realise = MadeUpComm(machine, seed);
+    const auto run = [&](Form form, double interference) {
+      return Simulation::Run(plan.graph, machine, realise, form, plan.host, interference);
+    };
+    const auto folded = run(Form::kFolded, 0.3), flat = run(Form::kFlat, 0.3);
+    ASSERT_EQ(folded.ok(), flat.ok()) << folded.status() << flat.status();
+    if (!folded.ok()) continue;
+    EXPECT_EQ((*folded)->trace().makespan_ps, (*flat)->trace().makespan_ps);
+    ExpectWholeBreakdowns(**folded);
+    for (size_t e = 0; e < (*folded)->sim().entities.size(); ++e) {
+      const auto device = static_cast<int>((*folded)->sim().entities[e].representative);
+      int entity = 0;
+      while ((*flat)->sim().entities[entity].representative != device) ++entity;
+      EXPECT_EQ(TimesOf(**folded, static_cast<int>(e)), TimesOf(**flat, entity));
+    }
+    const auto none = run(Form::kFolded, 0), hardly = run(Form::kFolded, 1.0 / (1 << 20));
+    EXPECT_NEAR(static_cast<double>((*hardly)->trace().makespan_ps),
+                static_cast<double>((*none)->trace().makespan_ps),
+                1e-5 * static_cast<double>((*none)->trace().makespan_ps));
+    if (HasFailure()) break;
+  }
+}
+
 }  // namespace
 }  // namespace plancast

@@ -20,8 +20,10 @@ Machine Make(const Machine::Spec& spec) {
 }
 
 std::unique_ptr<Simulation> Go(const ExecutionGraph& graph, const Machine& machine,
-                               Form form = Form::kFolded, HostParams host = {}) {
-  auto simulation = Simulation::Run(graph, machine, UnitComm(machine), form, host);
+                               Form form = Form::kFolded, HostParams host = {},
+                               double interference = 0) {
+  auto simulation =
+      Simulation::Run(graph, machine, UnitComm(machine), form, host, interference);
   EXPECT_TRUE(simulation.ok()) << simulation.status();
   return *std::move(simulation);
 }
@@ -184,6 +186,49 @@ TEST(SimulateTest, AHostSyncHoldsLaterLaunches) {
   EXPECT_EQ(parts.exposed_tp, 2 * kSecond);
   EXPECT_EQ(parts.launch, kSecond / 2);
   EXPECT_EQ(parts.total(), s->trace().makespan_ps);
+}
+
+TEST(SimulateTest, KernelsAreSlowOnlyWhileACommunicationRuns) {
+  GraphBuilder b({{"tp", 2}});
+  // The all-reduce runs from 1 to 4; of the kernel beside it, 1 s stays, which
+  // takes 1.5 s, then the next begins beside it and has 1.5 s / 1.5 = 1 s done at 4.
+  b.Block("F")
+      .Kernel(1)
+      .Comm(CollectiveKind::kAllReduce, 300'000'000'000, {0}, {0})
+      .Kernel(1)
+      .Kernel(3)
+      .Kernel(1, {1});
+  b.Program("all").Run("F");
+  for (Form form : {Form::kFolded, Form::kFlat}) {
+    const auto s = Go(b.Build(), Make(UnitMachine(1, 2)), form, {}, 0.5);
+    EXPECT_DOUBLE_EQ(s->End(0, 0), 1);
+    EXPECT_DOUBLE_EQ(s->End(0, 1), 4);
+    EXPECT_DOUBLE_EQ(s->End(0, 2), 2.5);
+    EXPECT_DOUBLE_EQ(s->End(0, 3), 6);
+    EXPECT_DOUBLE_EQ(s->makespan(), 7);
+    const Breakdown parts = BreakdownOf(s->input(), s->trace(), 0);
+    EXPECT_EQ(parts.compute, 7 * kSecond);
+  }
+}
+
+TEST(SimulateTest, AKernelUnderWaySlowsDownWhenAMessageComes) {
+  // Stage 0 sends after 2 s; stage 1 receives while it computes for 4 s.
+  GraphBuilder b({{"pp", 2}});
+  b.Block("F").Kernel(2).OutPort(0);
+  b.Block("G").Kernel(4);
+  b.Block("send", 1).Comm(CollectiveKind::kSendRecv, 10'000'000'000, {0}, {~0}, Purpose::kPp,
+                          StreamKind::kSendNext);
+  b.Meets();
+  b.Block("recv").Comm(CollectiveKind::kSendRecv, 10'000'000'000, {0}, {}, Purpose::kPp,
+                       StreamKind::kRecvPrev);
+  b.Meets();
+  const int meeting = b.Rendezvous();
+  b.Program("stage 0", {{0, 0}}).Run("F").Run("send", {{0, 0, 0}}, 1, 0, meeting);
+  b.Program("stage 1", {{0, 1}}).Run("recv", {}, 1, 0, meeting).Run("G");
+  const auto s = Go(b.Build(), Make(UnitMachine(2, 1)), Form::kFolded, {}, 1.0);
+  EXPECT_DOUBLE_EQ(s->End(0, 1), 3);
+  // 2 s alone, 1 s at half speed, the rest alone.
+  EXPECT_DOUBLE_EQ(s->End(1, 1), 4.5);
 }
 
 TEST(SimulateTest, AStragglerHoldsItsGroupUp) {

@@ -1,6 +1,7 @@
 #include "tests/executor/simulation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -33,7 +34,8 @@ CommPricer::RealiseFn UnitComm(const Machine& machine) {
 absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(const ExecutionGraph& graph,
                                                             const Machine& machine,
                                                             CommPricer::RealiseFn realise,
-                                                            Form form, HostParams host) {
+                                                            Form form, HostParams host,
+                                                            double interference) {
   std::unique_ptr<Simulation> s(new Simulation(graph, machine));
   RETURN_IF_ERROR(s->graph_.Verify());
   ASSIGN_OR_RETURN(s->uses_, FindCommUses(s->graph_));
@@ -49,7 +51,8 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(const ExecutionGraph
     s->tables_.push_back(UnfoldProgram(s->graph_, s->uses_, static_cast<int32_t>(p)));
   }
   s->input_.reset(new SimInput{s->graph_, s->uses_, s->sim_, s->tables_, s->prices_,
-                               s->comms_->realised(), host});
+                               s->comms_->realised(), host,
+                               std::llround((1 + interference) * (1 << 20))});
   ASSIGN_OR_RETURN(s->trace_, Simulate(*s->input_));
   return s;
 }

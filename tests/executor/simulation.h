@@ -32,7 +32,8 @@ class Simulation {
                                                          const Machine& machine,
                                                          CommPricer::RealiseFn realise,
                                                          Form form = Form::kFolded,
-                                                         HostParams host = {});
+                                                         HostParams host = {},
+                                                         double interference = 0);
 
   const SimInput& input() const { return *input_; }
   const SimGraph& sim() const { return sim_; }
