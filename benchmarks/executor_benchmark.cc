@@ -101,9 +101,11 @@ void BM_Execute(benchmark::State& state) {
   const ExecutionGraph graph = Pipeline(stages, replicas, static_cast<int>(state.range(2)));
   const Machine machine = Cluster(stages * replicas * 8, false);
   const UnitCost costs;
+  RuntimeParams runtime;
+  runtime.interference = static_cast<double>(state.range(3)) / 100;
   int64_t tasks = 0;
   for (auto _ : state) {
-    const auto result = Execute(graph, machine, costs, RuntimeParams());
+    const auto result = Execute(graph, machine, costs, runtime);
     PLANCAST_CHECK_OK(result);
     tasks += result->counters.materialised_tasks;
   }
@@ -113,10 +115,12 @@ void BM_Execute(benchmark::State& state) {
       benchmark::Counter(static_cast<double>(tasks), benchmark::Counter::kIsRate);
 }
 BENCHMARK(BM_Execute)
-    ->ArgNames({"pp", "dp", "mb"})
-    ->Args({16, 128, 16})
-    ->Args({16, 1024, 16})
-    ->Args({16, 4, 128})
+    ->ArgNames({"pp", "dp", "mb", "interference%"})
+    ->Args({16, 128, 16, 0})
+    ->Args({16, 1024, 16, 0})
+    ->Args({16, 4, 128, 0})
+    ->Args({16, 128, 16, 10})
+    ->Args({16, 4, 128, 10})
     ->Unit(benchmark::kMillisecond);
 
 // Unfolding and simulation of every device by itself.
@@ -172,6 +176,7 @@ BENCHMARK(BM_Fold)
     ->Args({131072, 0})
     ->Args({1024, 1})
     ->Args({16384, 1})
+    ->Args({131072, 1})
     ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
