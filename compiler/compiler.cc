@@ -80,6 +80,26 @@ std::string LayoutsKey(const std::vector<Layout>& layouts, const DeviceMesh& mes
   });
 }
 
+// Layouts in which the results of the model leave it (the loss of every token):
+// as they are made, but whole where they would be partial.
+std::vector<Layout> MadeOutPorts(const Body& body, const DifferentiatedBody& steps,
+                                 const DeviceMesh& mesh) {
+  std::vector<Layout> layouts;
+  for (int port : body.out_ports) {
+    layouts.push_back(Layout::Replicated(mesh.num_axes()));
+    for (const OpStep& step : steps.forward) {
+      for (size_t i = 0; i < step.outputs.size(); ++i) {
+        if (step.outputs[i].tensor != port) continue;
+        layouts.back() = step.partition.tensors[step.rule->outputs()[i]];
+      }
+    }
+    for (Placement& placement : layouts.back().placements) {
+      if (placement.is_partial()) placement = Placement::Replicate();
+    }
+  }
+  return layouts;
+}
+
 // Layouts in which tensors cross from segment to segment: as the first reader
 // wants them; the copies of a repeated body all read and write the same.
 std::vector<std::vector<Layout>> PortLayouts(
@@ -96,7 +116,7 @@ std::vector<std::vector<Layout>> PortLayouts(
     }
   }
   const Body& last = bound.graph.bodies[segments.back().body];
-  in_ports.back().assign(last.out_ports.size(), Layout::Replicated(bound.mesh.num_axes()));
+  in_ports.back() = MadeOutPorts(last, *differentiated[segments.size() - 1], bound.mesh);
   return in_ports;
 }
 

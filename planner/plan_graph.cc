@@ -17,10 +17,20 @@ int64_t DimSize(const ModelGraph& graph, absl::string_view name) {
   return dim.ok() ? graph.dims[*dim].size : 0;
 }
 
+// What a layout counts: copies of the modules that repeat, or all modules if
+// none does.
+int64_t LayersOf(const ModelGraph& graph) {
+  int64_t repeated = 0;
+  for (const Segment& segment : graph.segments) {
+    if (segment.repeat > 1) repeated += segment.repeat;
+  }
+  return repeated > 0 ? repeated : static_cast<int64_t>(graph.segments.size());
+}
+
 PlanContext ContextFrom(const ModelGraph& graph, const Job& job, const Machine& machine) {
   PlanContext context;
   context.devices = machine.num_devices();
-  context.layers = graph.layers;
+  context.layers = LayersOf(graph);
   context.heads = graph.heads;
   context.kv_heads = DimSize(graph, "kv_heads");
   context.ffn = DimSize(graph, "ffn");
