@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from plancast.forecast import Forecast
     from plancast.machine import Machine
     from plancast.model import Model
-    from plancast.planning import predict, rank
+    from plancast.op_rules import Rule, rules
+    from plancast.planning import predict, profiles, rank
     from plancast.ranking import Ranking
     from plancast.session import Session
     from plancast.strategy import Strategy
@@ -42,11 +43,14 @@ __all__ = [
     "Model",
     "ModelBuilder",
     "Ranking",
+    "Rule",
     "Session",
     "Strategy",
     "compare",
     "predict",
+    "profiles",
     "rank",
+    "rules",
 ]
 
 # Where each name lives; imported on first use, so that `import plancast` costs
@@ -59,11 +63,14 @@ _HOME = {
     "Model": "model",
     "ModelBuilder": "builder",
     "Ranking": "ranking",
+    "Rule": "op_rules",
     "Session": "session",
     "Strategy": "strategy",
     "compare": "comparison",
     "predict": "planning",
+    "profiles": "planning",
     "rank": "planning",
+    "rules": "op_rules",
 }
 
 

@@ -123,7 +123,7 @@ class ModuleBuilder:
 
         Args:
           name: dotted name of the op in the module, `attn.qkv`.
-          rule: name of a shipped rule (`plancast.rules()`), or a rule's text.
+          rule: name of a shipped rule (`plancast.rules()`), or the text of one.
           inputs: the rule's arguments in order.
           recompute_group: ops with one label are recomputed together.
           fusion: ops with one label run as one kernel if the profile fuses it.

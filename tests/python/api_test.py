@@ -194,3 +194,13 @@ def test_compile_passes_in_their_order(small):
     passes = compile_passes(small, MACHINE, "tp=2,pp=2,mb=1", batch=8)
     assert next(iter(passes)) == "bind"
     assert list(passes)[-1] == "lower"
+
+
+def test_every_public_name_is_there():
+    for name in pc.__all__:
+        assert getattr(pc, name) is not None
+    assert callable(pc.rules)
+    assert callable(pc.rank)
+    assert set(pc.__all__) <= set(dir(pc))
+    with pytest.raises(AttributeError, match="no attribute 'Modle'"):
+        _ = pc.Modle

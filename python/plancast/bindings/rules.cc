@@ -1,12 +1,17 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "cluster/device_mesh.h"
 #include "graph/op_rule.h"
+#include "graph/op_split.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 
@@ -43,6 +48,56 @@ std::shared_ptr<OpRule> Handle(OpRulePtr rule) {
   return std::const_pointer_cast<OpRule>(std::move(rule));
 }
 
+// What splitting one factor into equal parts means: the layout of each tensor
+// over the one mesh axis (`replicate`, `shard(1)`, `partial(sum)`), and the
+// reductions owed inside as (after statement, tensors, kind).
+struct Split {
+  std::map<std::string, std::string> layouts;
+  std::vector<std::tuple<int, std::vector<std::string>, std::string>> reductions;
+};
+
+std::string ReductionName(Reduction reduction) {
+  return reduction == Reduction::kMax ? "max" : "sum";
+}
+
+std::string PlacementName(const Placement& placement) {
+  if (placement.is_shard()) return absl::StrCat("shard(", static_cast<int>(placement.dim), ")");
+  if (placement.is_partial()) {
+    return absl::StrCat("partial(", ReductionName(placement.reduction), ")");
+  }
+  return "replicate";
+}
+
+Split SplitFactor(const OpRule& rule, const std::string& factor, int64_t parts,
+                  const std::map<std::string, int64_t>& sizes) {
+  const int index = ValueOrThrow(rule.FindFactor(factor));
+  std::vector<int64_t> extents;
+  for (const std::string& name : rule.factors()) {
+    auto size = sizes.find(name);
+    if (size == sizes.end()) {
+      ThrowStatus(absl::InvalidArgumentError(
+          absl::StrCat("no size for factor `", name, "` of rule `", rule.name(), "`.")));
+    }
+    extents.push_back(size->second);
+  }
+  const DeviceMesh mesh = ValueOrThrow(DeviceMesh::Create({{"parts", parts}}));
+  FactorSplit split = FactorSplit::None(rule);
+  split.axes[index] = {0};
+  const OpPartition partition = ValueOrThrow(PartitionOp(rule, split, mesh, extents));
+  Split result;
+  for (size_t t = 0; t < rule.tensors().size(); ++t) {
+    result.layouts[rule.tensors()[t].name] = PlacementName(partition.tensors[t].placements[0]);
+  }
+  for (const InnerReduction& reduction : partition.reductions) {
+    std::vector<std::string> names;
+    for (int t : reduction.tensors) names.push_back(rule.tensors()[t].name);
+    result.reductions.emplace_back(reduction.after, std::move(names),
+                                   reduction.online_softmax ? "online_softmax"
+                                                            : ReductionName(reduction.reduction));
+  }
+  return result;
+}
+
 }  // namespace
 
 void BindRules(py::module_& m) {
@@ -51,6 +106,9 @@ void BindRules(py::module_& m) {
       .def_readonly("parameter", &Argument::parameter)
       .def_readonly("dtype", &Argument::dtype)
       .def_readonly("factors", &Argument::factors);
+  py::class_<Split>(m, "Split")
+      .def_readonly("layouts", &Split::layouts)
+      .def_readonly("reductions", &Split::reductions);
   py::class_<OpRule, std::shared_ptr<OpRule>>(m, "OpRule")
       .def_static(
           "parse",
@@ -75,6 +133,7 @@ void BindRules(py::module_& m) {
             return std::make_shared<OpRule>(ValueOrThrow(Differentiate(self, wrt)));
           },
           py::arg("wrt") = std::vector<std::string>())
+      .def("split", &SplitFactor, py::arg("factor"), py::arg("parts"), py::arg("sizes"))
       .def("__str__", [](const OpRule& self) { return self.DebugString(); });
 }
 

@@ -1,0 +1,80 @@
+"""Op rules: ops said in index notation, the only source of what a split owes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plancast import _core
+
+
+def rules() -> list[str]:
+    """Names of the shipped rules.
+
+    >>> "linear" in rules()
+    True
+    """
+    return _core.OpRule.names()
+
+
+@dataclass(frozen=True)
+class Split:
+    """What splitting one factor means.
+
+    `layouts` says of each tensor whether every part holds all of it
+    (`replicate`), its own piece of a dim (`shard(1)`) or a value that is yet
+    to be reduced (`partial(sum)`). `reductions` are owed inside the op: after
+    which statement, of which tensors, and how.
+    """
+
+    layouts: dict[str, str]
+    reductions: tuple[tuple[int, tuple[str, ...], str], ...]
+
+
+class Rule:
+    """One op rule (graph/op_rule.h describes the notation).
+
+    >>> rule = Rule.parse("product(a, param b) -> (y) { y[i,j] += a[i,k] * b[k,j] }")
+    >>> rule.split("k", 2, i=4, j=4, k=4).layouts["y"]
+    'partial(sum)'
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: _core.OpRule) -> None:
+        self._core = core
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """A rule from its text."""
+        return cls(_core.OpRule.parse(text))
+
+    @classmethod
+    def find(cls, name: str) -> Rule:
+        """A shipped rule."""
+        return cls(_core.OpRule.find(name))
+
+    @property
+    def name(self) -> str:
+        """The rule's name."""
+        return self._core.name
+
+    @property
+    def factors(self) -> list[str]:
+        """Names of the indices."""
+        return self._core.factors
+
+    def backward(self, *wrt: str) -> Rule:
+        """The rule that yields the gradients of the inputs `wrt` (all by default)."""
+        return Rule(self._core.backward(list(wrt)))
+
+    def split(self, factor: str, parts: int, /, **sizes: int) -> Split:
+        """What cutting `factor` into `parts` means; `sizes` gives every factor's extent."""
+        split = self._core.split(factor, parts, sizes)
+        reductions = tuple((after, tuple(names), how) for after, names, how in split.reductions)
+        return Split(split.layouts, reductions)
+
+    def __str__(self) -> str:
+        return str(self._core)
+
+    def __repr__(self) -> str:
+        return f"<Rule {self.name}>"
