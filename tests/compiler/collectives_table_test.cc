@@ -267,13 +267,18 @@ TEST(VocabularyParallelTest, AWholeLossWantsTheWholeLogits) {
 TEST(VocabularyParallelTest, ALossOverTokensOwesTheWeightGradientInstead) {
   PlanUnderTest plan = Head(SmallModel());
   plan.Tp(4).Split("", "tp", {"seq"});
-  ExpectMoves(plan, {AllGather("tp", kStatistic)}, {}, {AllReduce("tp", kFp32 * kVocab * kHidden)});
+  // Each rank keeps the losses of its tokens.
+  ExpectMoves(plan, {}, {}, {AllReduce("tp", kFp32 * kVocab * kHidden)});
 }
 
 // ---- data parallelism ----
 
 TEST(DataParallelTest, ReducesGradientsOnly) {
   ExpectMoves(Layers(GeluMlp).Dp(4), {}, {}, {AllReduce("dp", kFp32 * kLayers * kMlpWeights)});
+}
+
+TEST(DataParallelTest, EachRankKeepsTheLossesOfItsSamples) {
+  ExpectMoves(Head(SmallModel()).Dp(4), {}, {}, {AllReduce("dp", kFp32 * kVocab * kHidden)});
 }
 
 TEST(DataParallelTest, ReducesTheShardOfEachTensorParallelRank) {
@@ -322,11 +327,7 @@ TEST(DataParallelTest, TheEmbeddingOwesItsWholeTable) {
   PlanUnderTest plan = SmallModel();
   BodyWriter& body = plan.Segment("embedding");
   body.OutPort(Embedding(body));
-  // The tokens leave whole, as they leave the last body of a model.
-  const Moves moves = plan.Dp(4).Traffic();
-  EXPECT_THAT(moves.backward, testing::IsEmpty());
-  EXPECT_THAT(moves.gradients,
-              UnorderedElementsAreArray({AllReduce("dp", kFp32 * kVocab * kHidden)}));
+  ExpectMoves(plan.Dp(4), {}, {}, {AllReduce("dp", kFp32 * kVocab * kHidden)});
 }
 
 }  // namespace

@@ -60,10 +60,11 @@ PlanUnderTest::PlanUnderTest(std::vector<ModelDim> dims) : profile_(PlainProfile
   options_.bucket_bytes = profile_.bucket_bytes;
 }
 
-PlanUnderTest PlanUnderTest::Of(const TransformerConfig& config, bool flash) {
+PlanUnderTest PlanUnderTest::Of(const TransformerConfig& config, bool flash, bool dropout) {
   PlanUnderTest plan({});
   TransformerChoices choices;
   choices.flash_attention = flash;
+  choices.dropout = dropout;
   absl::StatusOr<ModelGraph> graph = BuildTransformer(config, choices);
   PLANCAST_CHECK_OK(graph);
   plan.graph_ = *std::move(graph);

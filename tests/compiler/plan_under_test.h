@@ -43,8 +43,9 @@ class PlanUnderTest {
   // Every dim that a shipped rule may run over is there: those not named have
   // size 1. `batch` is what `micro_batch` makes it.
   explicit PlanUnderTest(std::vector<ModelDim> dims);
-  // A shipped transformer, flash attention.
-  static PlanUnderTest Of(const TransformerConfig& config, bool flash = true);
+  // A shipped transformer.
+  static PlanUnderTest Of(const TransformerConfig& config, bool flash = true,
+                          bool dropout = false);
 
   // Begins a segment; ops are written into it.
   BodyWriter& Segment(absl::string_view path, int64_t repeat = 1);

@@ -1,0 +1,42 @@
+// Prints what one pass makes of the worked example of docs/architecture.md: a
+// 2-layer MLP on 2x2 devices (dp=2, tp=2), two micro-batches.
+//
+//   dump_mlp PASS
+
+#include <iostream>
+#include <string>
+
+#include "tests/compiler/plan_under_test.h"
+
+namespace plancast {
+namespace {
+
+PlanUnderTest Mlp() {
+  PlanUnderTest plan({{"seq", 4}, {"hidden", 8}, {"ffn", 16}});
+  BodyWriter& mlp = plan.Segment("mlp");
+  int x = mlp.Input("x", DType::kCompute, {"batch", "seq", "hidden"});
+  x = mlp.Op1("fc1", "linear", {x}, {{"n", "ffn"}});
+  x = mlp.Op1("act", "relu", {x});
+  mlp.OutPort(mlp.Op1("fc2", "linear", {x}, {{"k", "ffn"}}));
+  plan.Dp(2).Tp(2).MicroBatches(1, 2);
+  return plan;
+}
+
+int Main(const std::string& wanted) {
+  bool found = false;
+  const auto status = Mlp()
+                          .Compile([&](absl::string_view pass, const std::string& dump) {
+                            if (pass != wanted) return;
+                            found = true;
+                            std::cout << dump;
+                          })
+                          .status();
+  if (!status.ok()) std::cerr << status << "\n";
+  if (!found) std::cerr << "no pass `" << wanted << "`\n";
+  return status.ok() && found ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace plancast
+
+int main(int argc, char** argv) { return plancast::Main(argc > 1 ? argv[1] : ""); }

@@ -1,0 +1,175 @@
+// Compiled plans executed folded equal every rank lowered by itself
+// (tests/executor/lower_reference), bit for bit: random small transformers,
+// random plans, machines that the mesh fits badly.
+
+#include <cstdint>
+#include <iostream>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/realise.h"
+#include "executor/executor.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/plan_under_test.h"
+#include "tests/executor/graph_builder.h"
+#include "tests/executor/lower_reference.h"
+#include "tests/executor/simulation.h"
+
+namespace plancast {
+namespace {
+
+constexpr uint32_t kFirstSeed = 1, kLastSeed = 300;
+
+class Dice {
+ public:
+  explicit Dice(uint32_t seed) : random_(seed) {}
+  template <typename T>
+  T Of(const std::vector<T>& choices) {
+    return choices[random_() % choices.size()];
+  }
+  bool Maybe(uint32_t one_in) { return random_() % one_in == 0; }
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % n); }
+
+ private:
+  std::mt19937 random_;
+};
+
+PlanUnderTest DrawPlan(Dice& dice) {
+  const int64_t pp = dice.Of<int64_t>({1, 1, 2, 3}), vpp = pp > 1 && dice.Maybe(3) ? 2 : 1;
+  TransformerConfig config;
+  config.name = "tiny";
+  config.layers = std::max<int64_t>(2, pp * vpp * dice.Of<int64_t>({1, 2}));
+  if (config.layers % (pp * vpp) != 0) config.layers = pp * vpp * 2;
+  config.hidden = 32;
+  config.heads = 4;
+  config.kv_heads = dice.Of<int64_t>({1, 2, 4});
+  config.head_dim = 8;
+  config.ffn = 64;
+  config.vocab = 120;
+  config.seq = 16;
+  config.max_positions = 16;
+  config.tied_embeddings = dice.Maybe(3);
+  config.parallel_residual = dice.Maybe(4);
+  PlanUnderTest plan = PlanUnderTest::Of(config, dice.Maybe(2), dice.Maybe(2));
+  SoftwareProfile& profile = plan.profile();
+  profile.grad_clip = dice.Maybe(2);
+  profile.zero_grad = dice.Maybe(2);
+  profile.p2p_blocking = dice.Maybe(3);
+  profile.p2p_host_sync = dice.Maybe(3);
+  profile.p2p_scatter_gather = dice.Maybe(3);
+  profile.wgrad_overlaps_tp = !dice.Maybe(3);
+  profile.sp_saves_sharded = !dice.Maybe(3);
+  profile.fuse_wgrad_accumulation = !dice.Maybe(3);
+  if (dice.Maybe(2)) profile.fusions = {"bias_gelu", "bias_dropout_add"};
+  plan.Dp(dice.Of<int64_t>({1, 2, 3})).Tp(dice.Of<int64_t>({1, 2, 4}));
+  plan.Split("", "tp",
+             dice.Maybe(3) ? std::vector<std::string>{"heads", "ffn", "vocab", "seq"}
+                           : std::vector<std::string>{"heads", "ffn", "vocab"});
+  plan.Pp(pp,
+          vpp > 1         ? Schedule::kInterleaved
+          : pp == 1       ? Schedule::kNone
+          : dice.Maybe(3) ? Schedule::kGpipe
+                          : Schedule::k1f1b,
+          vpp);
+  plan.MicroBatches(1, dice.Of<int64_t>({1, 2, 3, 4}));
+  plan.Recomputing(dice.Of<Recompute>({Recompute::kNone, Recompute::kSelective, Recompute::kFull}),
+                   dice.Of<int64_t>({-1, -1, 1}));
+  PlanOptions& options = plan.options();
+  options.bucket_bytes = dice.Of<int64_t>({1, 20'000, int64_t{1} << 40});
+  if (dice.Maybe(2)) options.overlap.insert(Overlap::kGrad);
+  if (dice.Maybe(2)) {
+    plan.Zero1();
+    if (dice.Maybe(2)) options.overlap.insert(Overlap::kParam);
+  }
+  if (dice.Maybe(4)) options.order = {"dp", "tp", "cp", "ep", "pp"};
+  if (dice.Maybe(4)) options.order = {"pp", "tp", "cp", "ep", "dp"};
+  return plan;
+}
+
+// Hosts of any number of devices, several to a NIC, some of them odd ones.
+Machine::Spec DrawMachine(Dice& dice, int64_t devices) {
+  const int64_t per_host = 1 + dice.Below(std::min<int64_t>(devices, 9));
+  Machine::Spec spec =
+      UnitMachine((devices + per_host - 1) / per_host, per_host, 1 + dice.Below(per_host));
+  if (dice.Maybe(3)) spec.device_overrides.push_back({dice.Below(devices), 0.5});
+  if (dice.Maybe(4)) spec.link_overrides.push_back({0, 0, 0.25});
+  return spec;
+}
+
+// Kernels of a few microseconds, so that they and transfers hide each other.
+void GiveKernelsTimes(ExecutionGraph* graph) {
+  for (size_t k = 0; k < graph->kernels.size(); ++k) {
+    graph->kernels[k].flops = 1e-6 * static_cast<double>(1 + (k * 7919) % 97) / 4;
+  }
+}
+
+// Every rank's tasks as the reference ran them are those of its class.
+void ExpectSame(const Simulation& s, const ReferenceLowering& reference,
+                const ReferenceTimes& times) {
+  EXPECT_EQ(s.trace().makespan_ps, times.makespan_ps);
+  int64_t devices = 0;
+  for (size_t e = 0; e < s.sim().entities.size(); ++e) {
+    const SimGraph::Entity& entity = s.sim().entities[e];
+    devices += entity.devices;
+    const TaskTable& table = s.table(static_cast<int>(e));
+    const std::vector<int64_t>& start = times.start[entity.representative];
+    ASSERT_EQ(static_cast<size_t>(table.size()), start.size());
+    for (int32_t t = 0; t < table.size(); ++t) {
+      const int64_t at = s.trace().begin[e] + t;
+      ASSERT_EQ(s.trace().start[at], start[table.issue[t]]) << "task " << table.issue[t];
+      ASSERT_EQ(s.trace().end[at], times.end[entity.representative][table.issue[t]]);
+    }
+  }
+  EXPECT_EQ(devices, static_cast<int64_t>(reference.ranks.size()));
+}
+
+TEST(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
+  std::cout << "seeds " << kFirstSeed << " to " << kLastSeed << "\n";
+  int64_t plans = 0, ranks = 0, classes = 0, split = 0, deadlocks = 0;
+  for (uint32_t seed = kFirstSeed; seed <= kLastSeed; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Dice dice(seed);
+    PlanUnderTest plan = DrawPlan(dice);
+    absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    GiveKernelsTimes(&*graph);
+    const absl::StatusOr<Machine> machine =
+        Machine::Create(DrawMachine(dice, graph->mesh.num_devices()));
+    ASSERT_TRUE(machine.ok()) << machine.status();
+    const CommPricer::RealiseFn realise = [&](const GroupPattern& group, const CommSpec& comm) {
+      return Realise(*machine, group, comm.kind, comm.bytes);
+    };
+    const ReferenceLowering reference = LowerReference(*graph, *machine, UnitCost(), realise);
+    const ReferenceTimes times = RunReference(reference, {1000, 2'000'000, 1'000'000});
+    HostParams host;
+    host.start_ps = 1000;
+    host.launch_ps = 2'000'000;
+    host.sync_ps = 1'000'000;
+    const auto folded = Simulation::Run(*graph, *machine, realise, Form::kFolded, host);
+    ASSERT_EQ(folded.ok(), !times.deadlock) << folded.status();
+    ++plans;
+    if (!folded.ok()) {
+      ++deadlocks;
+      continue;
+    }
+    ExpectSame(**folded, reference, times);
+    const std::vector<ClassMemory> memory = ReplayMemory(*graph, RuntimeParams());
+    for (size_t p = 0; p < graph->programs.size(); ++p) {
+      EXPECT_EQ(memory[p].allocated, ReferencePeak(*graph, static_cast<int32_t>(p)));
+    }
+    ranks += static_cast<int64_t>(reference.ranks.size());
+    classes += static_cast<int64_t>((*folded)->sim().entities.size());
+    split += (*folded)->sim().entities.size() > graph->programs.size();
+    if (HasFailure()) break;
+  }
+  std::cout << plans << " plans, " << ranks << " ranks in " << classes << " classes; " << split
+            << " plans with split programs\n";
+  EXPECT_LT(classes, ranks);
+  EXPECT_GT(split, 0);
+  EXPECT_EQ(deadlocks, 0);  // a compiled plan never locks up
+}
+
+}  // namespace
+}  // namespace plancast
