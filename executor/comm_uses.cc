@@ -61,9 +61,9 @@ absl::StatusOr<GroupPattern> GroupOf(const ExecutionGraph& graph, const CommUse&
     dims.push_back({static_cast<int64_t>(at.size()), step * graph.mesh.stride(axis)});
   }
   if (places != use.programs.size()) {
-    return absl::UnimplementedError(absl::StrCat(
-        "a rendezvous joins ", use.programs.size(), " programs that do not fill a grid of ",
-        places, " coordinates; it needs all of them."));
+    return absl::UnimplementedError(absl::StrCat("a rendezvous joins ", use.programs.size(),
+                                                 " programs that do not fill a grid of ", places,
+                                                 " coordinates; it needs all of them."));
   }
   group.base = FirstDevice(graph, use.programs[0]);
   for (int32_t program : use.programs) {
@@ -104,8 +104,8 @@ class Finder {
       const Block& block = graph_.blocks[instance.block];
       for (int32_t t = 0; t < block.size(); ++t) {
         if (block.kind[t] != TaskKind::kComm || t == block.rendezvous_task) continue;
-        int32_t& use = result_.of_comm[static_cast<size_t>(program) * result_.num_comms +
-                                       block.spec[t]];
+        int32_t& use =
+            result_.of_comm[static_cast<size_t>(program) * result_.num_comms + block.spec[t]];
         if (use < 0) {
           CommUse fresh;
           fresh.comm = block.spec[t];
@@ -198,8 +198,6 @@ int64_t FirstDevice(const ExecutionGraph& graph, int32_t program) {
   return device;
 }
 
-absl::StatusOr<CommUses> FindCommUses(const ExecutionGraph& graph) {
-  return Finder(graph).Find();
-}
+absl::StatusOr<CommUses> FindCommUses(const ExecutionGraph& graph) { return Finder(graph).Find(); }
 
 }  // namespace plancast

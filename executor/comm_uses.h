@@ -23,7 +23,7 @@ struct CommUse {
 struct CommUses {
   std::vector<CommUse> uses;
   int32_t num_comms = 0;
-  std::vector<int32_t> of_comm;        // program * num_comms + comm, or -1
+  std::vector<int32_t> of_comm;  // program * num_comms + comm, or -1
   std::vector<int32_t> of_rendezvous;
 
   int32_t OfComm(int32_t program, int32_t comm) const {

@@ -30,15 +30,15 @@ std::vector<bool> ContendedGroups(const CommUses& uses, const SimGraph& sim,
     if (realised[group.realised].work_bytes == 0) continue;
     const CommUse& use = uses.uses[group.use];
     const int32_t first = sim.members[group.member_begin];
-    const auto at = std::find(use.programs.begin(), use.programs.end(),
-                              sim.entities[first].program);
+    const auto at =
+        std::find(use.programs.begin(), use.programs.end(), sim.entities[first].program);
     const uint8_t streams = use.streams[at - use.programs.begin()];
     for (const Fluid::Use& load : sim.LoadsOf(group)) {
       for (int stream = 0; stream < kNumStreams; ++stream) {
         if ((streams >> stream & 1) == 0) continue;
-        demands.push_back({load.resource, first * kNumStreams + stream, static_cast<int32_t>(g),
-                           int128{load.coefficient_q20} *
-                               realised[group.realised].rate_cap_bytes_per_s});
+        demands.push_back(
+            {load.resource, first * kNumStreams + stream, static_cast<int32_t>(g),
+             int128{load.coefficient_q20} * realised[group.realised].rate_cap_bytes_per_s});
       }
     }
   }
@@ -55,8 +55,8 @@ std::vector<bool> ContendedGroups(const CommUses& uses, const SimGraph& sim,
       sum += demands[end].bytes_q20;
       ++lanes;
     }
-    const int128 capacity =
-        int128{sim.resources[demands[begin].resource].capacity_bytes_per_s} << 20;
+    const int128 capacity = int128{sim.resources[demands[begin].resource].capacity_bytes_per_s}
+                            << 20;
     if (lanes == 1 || sum <= capacity) continue;
     for (size_t i = begin; i < end; ++i) contended[demands[i].group] = true;
   }

@@ -43,8 +43,7 @@ class Walk {
       if (kernel_ps_[k] == 0) continue;
       const KernelCost& cost = in_.prices.costs[k];
       const double seconds = static_cast<double>(kernel_ps_[k]) * 1e-12;
-      result.provenance_seconds[kKnowledge[static_cast<int>(cost.provenance.knowledge)]] +=
-          seconds;
+      result.provenance_seconds[kKnowledge[static_cast<int>(cost.provenance.knowledge)]] += seconds;
       result.own_variance_s2 += seconds * cost.sigma * seconds * cost.sigma;
       AddFactor(cost.factor, seconds, cost.factor_sigma, result);
     }

@@ -16,9 +16,9 @@ namespace plancast {
 
 // How the framework runs; values come from a software profile.
 struct RuntimeParams {
-  double launch_s = 0;            // host time per kernel or collective launch; 0: CUDA graphs
-  double host_sync_s = 0;         // extra host time after a host-synchronising task
-  double iteration_s = 0;         // fixed host work per iteration (data loading, logging)
+  double launch_s = 0;     // host time per kernel or collective launch; 0: CUDA graphs
+  double host_sync_s = 0;  // extra host time after a host-synchronising task
+  double iteration_s = 0;  // fixed host work per iteration (data loading, logging)
   // Transfer time of collectives inside training against isolated ones: 1.2 is
   // 20 % longer.
   double comm_scale = 1.0;
@@ -28,7 +28,7 @@ struct RuntimeParams {
 };
 
 struct SimulateOptions {
-  bool timeline = false;          // record slices
+  bool timeline = false;  // record slices
 };
 
 // One task as it ran, on the representative of a device class.
@@ -57,17 +57,17 @@ struct ClassMemory {
 };
 
 struct DeviceClassResult {
-  std::string name;                     // `stage 3`
+  std::string name;  // `stage 3`
   int32_t program = 0;
-  int64_t devices = 0;                  // members
-  int64_t representative = 0;           // smallest device id
+  int64_t devices = 0;         // members
+  int64_t representative = 0;  // smallest device id
   Breakdown breakdown;
   ClassMemory memory;
   int64_t finish_ps = 0;
 };
 
 struct Counters {
-  int64_t tasks = 0;                    // unfolded tasks of all ranks
+  int64_t tasks = 0;  // unfolded tasks of all ranks
   int64_t device_classes = 0, blocks = 0, instances = 0, materialised_tasks = 0;
 };
 
@@ -80,10 +80,10 @@ struct FactorShare {
 
 struct SimResult {
   int64_t makespan_ps = 0;
-  Breakdown critical_path;              // of the longest chain across devices; sums to the makespan
+  Breakdown critical_path;  // of the longest chain across devices; sums to the makespan
   std::vector<DeviceClassResult> classes;
   Counters counters;
-  std::vector<Slice> slices;            // if asked for, ordered by start
+  std::vector<Slice> slices;  // if asked for, ordered by start
   std::map<std::string, FactorShare> factors;
   std::map<std::string, double> provenance_seconds;  // knowledge -> kernel seconds
   double own_variance_s2 = 0;

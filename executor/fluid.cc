@@ -173,8 +173,8 @@ void Fluid::Solve() {
     for (int32_t r : filling_) {
       Resource& resource = resources_[r];
       if (resource.weight_q20 == 0) continue;
-      resource.level = std::max<int64_t>(
-          SaturateToInt64(resource.left_q36 / resource.weight_q20), 1);
+      resource.level =
+          std::max<int64_t>(SaturateToInt64(resource.left_q36 / resource.weight_q20), 1);
       level = std::min(level, resource.level);
     }
     for (int32_t id : rising_) {

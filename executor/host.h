@@ -17,8 +17,8 @@ struct HostParams {
 // What the host allows for a task, and what the launch waited for.
 struct Launch {
   bool known = true;
-  int32_t sync_task = -1;   // the host waited for it before; -1: the beginning
-  int64_t released_ps = 0;  // when the host went on
+  int32_t sync_task = -1;             // the host waited for it before; -1: the beginning
+  int64_t released_ps = 0;            // when the host went on
   int64_t first_ps = 0, last_ps = 0;  // first and last kernel of the task launched
 };
 

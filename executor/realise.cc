@@ -43,9 +43,9 @@ absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Mac
   for (const KernelSpec& kernel : graph.kernels) {
     std::optional<KernelCost> cost = costs.Estimate(kernel, machine.device());
     if (!cost.has_value()) {
-      return absl::NotFoundError(absl::StrCat(
-          "no cost model prices `", kernel.DebugString(), "` on `", machine.device().name,
-          "`. Add a roofline to the end of the chain."));
+      return absl::NotFoundError(absl::StrCat("no cost model prices `", kernel.DebugString(),
+                                              "` on `", machine.device().name,
+                                              "`. Add a roofline to the end of the chain."));
     }
     prices.costs.push_back(*std::move(cost));
   }

@@ -22,7 +22,7 @@ struct KernelPrices {
   std::vector<KernelCost> costs;  // like ExecutionGraph::kernels, nominal device
   // Picoseconds, rounded up, per speed of device: row * kernels + kernel.
   std::vector<int64_t> duration_ps;
-  std::vector<double> scales;     // per row; row 0 is nominal
+  std::vector<double> scales;  // per row; row 0 is nominal
 
   int64_t Duration(int32_t row, int32_t kernel) const {
     return duration_ps[static_cast<size_t>(row) * costs.size() + kernel];

@@ -21,13 +21,13 @@ namespace plancast {
 struct SimGraph {
   struct Entity {
     int32_t program = 0;
-    int32_t price_row = 0;       // speed of its devices, see KernelPrices
+    int32_t price_row = 0;  // speed of its devices, see KernelPrices
     int64_t devices = 1;
     int64_t representative = 0;  // the lowest device
   };
   struct Group {
     int32_t use = 0;
-    int32_t realised = 0;        // into CommPricer::realised()
+    int32_t realised = 0;  // into CommPricer::realised()
     int64_t groups = 1;
     int32_t member_begin = 0, member_end = 0;
     int32_t load_begin = 0, load_end = 0;
@@ -46,7 +46,7 @@ struct SimGraph {
 
   std::vector<Entity> entities;  // ascending program, then representative
   std::vector<Group> groups;
-  std::vector<Use> uses;         // like CommUses::uses
+  std::vector<Use> uses;  // like CommUses::uses
   std::vector<Resource> resources;
   std::vector<int32_t> members;  // entities, ascending within a group
   std::vector<Fluid::Use> loads;

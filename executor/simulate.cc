@@ -57,8 +57,8 @@ class Simulator {
     }
     Drain();
     while (true) {
-      const int64_t next = std::min(fluid_.NextCompletion(),
-                                    queue_.empty() ? Fluid::kNever : queue_.front().time);
+      const int64_t next =
+          std::min(fluid_.NextCompletion(), queue_.empty() ? Fluid::kNever : queue_.front().time);
       if (next == Fluid::kNever) break;
       now_ = next;
       for (int32_t activity : fluid_.AdvanceTo(next)) FinishFlight(flight_of_[activity], next);
@@ -128,8 +128,8 @@ class Simulator {
     contended_ = ContendedGroups(in_.uses, sim_, in_.realised);
     for (const SimGraph::Group& group : sim_.groups) {
       const RealisedCollective& realised = in_.realised[group.realised];
-      const int32_t kind = fluid_.AddKind(
-          std::max<int64_t>(realised.rate_cap_bytes_per_s, 1), 1, sim_.LoadsOf(group));
+      const int32_t kind = fluid_.AddKind(std::max<int64_t>(realised.rate_cap_bytes_per_s, 1), 1,
+                                          sim_.LoadsOf(group));
       alone_.push_back(realised.delay_ps + (realised.work_bytes == 0
                                                 ? 0
                                                 : fluid_.AloneTime(kind, realised.work_bytes)));
@@ -201,8 +201,8 @@ class Simulator {
       const bool is_comm = (table.flags[task] & TaskTable::kIsComm) != 0;
       int64_t launched = 0;
       if (hosted) {
-        const Launch launch = LaunchOf(in_.host, table, end, task,
-                                       is_comm ? 1 : launches_[table.spec[task]]);
+        const Launch launch =
+            LaunchOf(in_.host, table, end, task, is_comm ? 1 : launches_[table.spec[task]]);
         if (!launch.known) {
           blocker = launch.sync_task;
           break;
@@ -381,7 +381,7 @@ class Simulator {
 
   // A kernel that communications of its device may slow down.
   struct Kernel {
-    int64_t left_ps = 0;   // work left at `since`, as time alone
+    int64_t left_ps = 0;  // work left at `since`, as time alone
     int64_t since = 0;
     int64_t launched = 0;  // it ends no earlier
     int32_t version = 0;
@@ -402,8 +402,7 @@ class Simulator {
   void Expect(int32_t lane) {
     Kernel& kernel = kernels_[lane];
     const bool slow = communicating_[lane / kNumStreams] > 0;
-    const int64_t rest =
-        slow ? MulDivCeil(kernel.left_ps, in_.slowdown_q20, kOne) : kernel.left_ps;
+    const int64_t rest = slow ? MulDivCeil(kernel.left_ps, in_.slowdown_q20, kOne) : kernel.left_ps;
     Push({std::max(now_ + rest, kernel.launched), kKernelEnd, lane, ++kernel.version});
   }
 
@@ -439,25 +438,25 @@ class Simulator {
   int64_t now_ = 0;
   SimTrace trace_;
   Fluid fluid_;
-  std::vector<bool> contended_;            // per group
-  std::vector<int64_t> alone_;             // per group
-  std::vector<int32_t> launches_;          // per kernel
-  std::vector<bool> hosted_;               // per program: its host matters
-  std::vector<int32_t> next_;              // per lane: first task that is not over
-  std::vector<uint8_t> waiting_;           // per lane: streams that wait for it
-  std::vector<int32_t> chain_;             // per lane: next member of the same communication
-  std::vector<int32_t> group_of_flight_;   // per lane; ~group of one that takes no time
-  std::vector<uint8_t> ready_;             // per entity: streams to run
-  std::vector<bool> listed_;               // per entity: in work_
+  std::vector<bool> contended_;           // per group
+  std::vector<int64_t> alone_;            // per group
+  std::vector<int32_t> launches_;         // per kernel
+  std::vector<bool> hosted_;              // per program: its host matters
+  std::vector<int32_t> next_;             // per lane: first task that is not over
+  std::vector<uint8_t> waiting_;          // per lane: streams that wait for it
+  std::vector<int32_t> chain_;            // per lane: next member of the same communication
+  std::vector<int32_t> group_of_flight_;  // per lane; ~group of one that takes no time
+  std::vector<uint8_t> ready_;            // per entity: streams to run
+  std::vector<bool> listed_;              // per entity: in work_
   std::vector<int32_t> work_;
   std::vector<Meeting> meetings_;
-  std::vector<int32_t> meeting_begin_;     // per rendezvous
+  std::vector<int32_t> meeting_begin_;  // per rendezvous
   std::vector<Event> queue_;
-  std::vector<int32_t> flight_of_;         // per fluid activity
-  std::vector<int32_t> open_;              // per entity: lanes that something not over is in
-  std::vector<int32_t> communicating_;     // per entity: communications under way
-  std::vector<Kernel> kernels_;            // per lane
-  std::vector<int32_t> earliest_wait_;     // per lane: first task that another lane waits for
+  std::vector<int32_t> flight_of_;      // per fluid activity
+  std::vector<int32_t> open_;           // per entity: lanes that something not over is in
+  std::vector<int32_t> communicating_;  // per entity: communications under way
+  std::vector<Kernel> kernels_;         // per lane
+  std::vector<int32_t> earliest_wait_;  // per lane: first task that another lane waits for
 };
 
 }  // namespace

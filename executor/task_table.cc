@@ -216,7 +216,7 @@ class Unfolder {
   }
 
   struct Done {
-    int32_t ports = 0;              // into ports_
+    int32_t ports = 0;               // into ports_
     int32_t last[kNumStreams] = {};  // last task in each stream, or -1
   };
 
@@ -244,8 +244,7 @@ TaskTable UnfoldProgram(const ExecutionGraph& graph, const CommUses& uses, int32
 TaskOrigin OriginOf(const ExecutionGraph& graph, int32_t program, const TaskTable& table,
                     int32_t task) {
   const int32_t issue = table.issue[task];
-  const auto after =
-      std::upper_bound(table.issue_begin.begin(), table.issue_begin.end(), issue);
+  const auto after = std::upper_bound(table.issue_begin.begin(), table.issue_begin.end(), issue);
   TaskOrigin origin;
   origin.instance = static_cast<int32_t>(after - table.issue_begin.begin()) - 1;
   const Instance& instance = graph.programs[program].instances[origin.instance];

@@ -22,12 +22,12 @@ struct TaskTable {
   static constexpr uint8_t kMeets = 2;  // a communication at a rendezvous
 
   int32_t stream_begin[kNumStreams + 1] = {};
-  std::vector<int32_t> spec;       // kernel, communication use, or rendezvous
+  std::vector<int32_t> spec;  // kernel, communication use, or rendezvous
   std::vector<uint8_t> flags;
   std::vector<Purpose> purpose;
   std::vector<int32_t> dep_begin;  // CSR, size tasks + 1
   std::vector<int32_t> deps;
-  std::vector<int32_t> issue;      // position in issue order
+  std::vector<int32_t> issue;  // position in issue order
   // Launches by the host up to this task and with it, in issue order.
   std::vector<int32_t> launches;
   // The number of host-synchronising tasks issued before; empty if there are none.

@@ -32,11 +32,10 @@ absl::string_view PhaseName(Phase phase) {
 }
 
 std::string CommText(const CommSpec& comm, const DeviceMesh& mesh) {
-  std::string text = absl::StrCat(
-      CollectiveKindName(comm.kind), " ", comm.bytes, " B over ",
-      absl::StrJoin(comm.axes, "*", [&](std::string* out, int axis) {
-        absl::StrAppend(out, mesh.axis(axis).name);
-      }));
+  std::string text = absl::StrCat(CollectiveKindName(comm.kind), " ", comm.bytes, " B over ",
+                                  absl::StrJoin(comm.axes, "*", [&](std::string* out, int axis) {
+                                    absl::StrAppend(out, mesh.axis(axis).name);
+                                  }));
   if (comm.peer_offset != 0) absl::StrAppend(&text, " offset ", comm.peer_offset);
   if (!comm.policy.empty()) absl::StrAppend(&text, " by ", comm.policy);
   return text;

@@ -136,15 +136,13 @@ absl::Status VerifyInstance(const ExecutionGraph& graph, const Program& program,
 }
 
 // No communication without a rendezvous may leave its program.
-absl::Status VerifyGroups(const ExecutionGraph& graph, const Program& program,
-                          const Block& block) {
+absl::Status VerifyGroups(const ExecutionGraph& graph, const Program& program, const Block& block) {
   for (int32_t t = 0; t < block.size(); ++t) {
     if (block.kind[t] != TaskKind::kComm || t == block.rendezvous_task) continue;
     for (int axis : graph.comms[block.spec[t]].axes) {
       for (const auto& [fixed, coordinate] : program.where) {
         if (axis == fixed) {
-          return Bad("task ", t, " of `", block.name, "` talks over `",
-                     graph.mesh.axis(axis).name,
+          return Bad("task ", t, " of `", block.name, "` talks over `", graph.mesh.axis(axis).name,
                      "`, along which programs differ; that needs a rendezvous");
         }
       }

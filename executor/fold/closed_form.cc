@@ -11,9 +11,9 @@ namespace {
 // The classes of links of one sort: two links are alike if the same programs
 // use them, that is, if they agree in the digits along which programs differ.
 struct LinkClasses {
-  bool one_way = false;               // some one-way message crosses them
-  std::vector<int32_t> of_program;    // class that serves a program's devices
-  std::vector<int32_t> resource;      // per class, the first of its resources
+  bool one_way = false;             // some one-way message crosses them
+  std::vector<int32_t> of_program;  // class that serves a program's devices
+  std::vector<int32_t> resource;    // per class, the first of its resources
 };
 
 class ClosedForm {
@@ -121,8 +121,7 @@ class ClosedForm {
         DirectionsOf(input_.machine, load.link_class, classes.one_way);
     const int64_t coefficient = load.coefficient_q20 * crossing;
     if (use.source >= 0) {
-      const int32_t target =
-          use.programs[0] == use.source ? use.programs[1] : use.programs[0];
+      const int32_t target = use.programs[0] == use.source ? use.programs[1] : use.programs[0];
       const int32_t from = classes.resource[classes.of_program[use.source]];
       const int32_t to = classes.resource[classes.of_program[target]];
       if (!directions.separate && from == to) {

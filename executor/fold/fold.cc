@@ -41,14 +41,13 @@ bool SameAxes(const ExecutionGraph& graph) {
 
 absl::StatusOr<SimGraph> Fold(const FoldInput& input) {
   if (input.graph.mesh.num_devices() > input.machine.num_devices()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the plan needs ", input.graph.mesh.num_devices(), " devices (",
-        input.graph.mesh.DebugString(), ") and the machine has ", input.machine.num_devices(),
-        ". Take more hosts or smaller axes."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the plan needs ", input.graph.mesh.num_devices(), " devices (",
+                     input.graph.mesh.DebugString(), ") and the machine has ",
+                     input.machine.num_devices(), ". Take more hosts or smaller axes."));
   }
   if (input.machine.uniform() && SameAxes(input.graph)) {
-    const std::optional<MixedRadix> radix =
-        MixedRadix::Split(input.graph.mesh, input.machine);
+    const std::optional<MixedRadix> radix = MixedRadix::Split(input.graph.mesh, input.machine);
     if (radix.has_value()) return FoldInClosedForm(input, *radix);
   }
   return FoldByRefinement(input);

@@ -27,7 +27,7 @@ struct Digit {
 // Shifting a group along digits that it does not vary then leaves its relation
 // to all hosts and links as it was, which is what folding in closed form needs.
 struct MixedRadix {
-  std::vector<Digit> digits;         // innermost first, sizes > 1
+  std::vector<Digit> digits;  // innermost first, sizes > 1
   // Per link class: bit mask of the digits that choose the instance.
   std::vector<uint64_t> link_digits;
 

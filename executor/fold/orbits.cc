@@ -104,9 +104,9 @@ void DeviceOrbits::AddDigit(const ExecutionGraph& graph, const Machine& machine,
   // Only the outermost digit may hold several blocks of the machine; the values
   // of others lie alike.
   const bool outermost = stride * size == mesh.num_devices();
-  const std::vector<std::vector<int64_t>> places =
-      !apart && outermost ? PlacesOf(machine, stride, size)
-                          : std::vector<std::vector<int64_t>>(size);
+  const std::vector<std::vector<int64_t>> places = !apart && outermost
+                                                       ? PlacesOf(machine, stride, size)
+                                                       : std::vector<std::vector<int64_t>>(size);
 
   Classes digit;
   digit.stride = stride;

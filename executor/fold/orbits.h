@@ -40,8 +40,8 @@ class DeviceOrbits {
     std::vector<int64_t> lowest, count;  // per class
   };
 
-  void AddDigit(const ExecutionGraph& graph, const Machine& machine, int64_t stride,
-                int64_t size, bool discrete);
+  void AddDigit(const ExecutionGraph& graph, const Machine& machine, int64_t stride, int64_t size,
+                bool discrete);
 
   std::vector<int64_t> special_;  // devices that are unlike others or behind such links
   std::vector<Classes> digits_;   // innermost first

@@ -23,9 +23,9 @@ int32_t Label(size_t grouping, int32_t role) { return static_cast<int32_t>(group
 // of each grouping of its program, so orbits of groups are sets of orbits of
 // devices.
 struct GroupOrbit {
-  int64_t base = 0;                // lowest device of one of them
+  int64_t base = 0;  // lowest device of one of them
   int64_t count = 1;
-  std::vector<int32_t> realised;   // per use of the grouping
+  std::vector<int32_t> realised;  // per use of the grouping
 };
 
 // Uses whose groups are the same sets of devices.
@@ -108,9 +108,8 @@ class Refinement {
         links.instance = machine_.LinkInstance(link_class, device);
         const int64_t first = device / link.devices_per_block * link.devices_per_block;
         int64_t behind = 0;
-        for (int64_t other = first; other < std::min(first + link.devices_per_block,
-                                                     graph_.mesh.num_devices());
-             ++other) {
+        for (int64_t other = first;
+             other < std::min(first + link.devices_per_block, graph_.mesh.num_devices()); ++other) {
           if (machine_.LinkInstance(link_class, other) != links.instance) continue;
           const int32_t other_orbit = orbits_.OrbitOf(other);
           link_of_[link_class][other_orbit] = static_cast<int32_t>(links_.size());
@@ -195,9 +194,7 @@ class Refinement {
       if (source >= 0) one_way_[link_class] = true;
       for (int64_t device : members) {
         const int32_t orbit = orbits_.OrbitOf(device);
-        const int32_t role = source < 0                        ? kBoth
-                             : program_of_[orbit] == source ? kFrom
-                                                               : kTo;
+        const int32_t role = source < 0 ? kBoth : program_of_[orbit] == source ? kFrom : kTo;
         crossed.emplace_back(link_of_[link_class][orbit], role,
                              machine_.LinkInstance(link_class, device));
       }

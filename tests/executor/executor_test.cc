@@ -20,8 +20,9 @@ ExecutionGraph TwoStages(int64_t replicas, int layers, int micro_batches) {
   b.Block("recv").Comm(CollectiveKind::kSendRecv, 1'000'000, {0}, {}, Purpose::kPp,
                        StreamKind::kRecvPrev);
   b.Meets().OutPort(0);
-  b.Block("optimizer", 1).Comm(CollectiveKind::kAllReduce, 100'000'000, {1}, {~0}, Purpose::kDp,
-                               StreamKind::kGradComm);
+  b.Block("optimizer", 1)
+      .Comm(CollectiveKind::kAllReduce, 100'000'000, {1}, {~0}, Purpose::kDp,
+            StreamKind::kGradComm);
   b.Kernel(0.02, {0}, Purpose::kOptimizer);
   std::vector<int> meetings;
   b.Program("stage 0", {{0, 0}});
@@ -83,9 +84,9 @@ TEST(ExecutorTest, CountersGrowWithClassesAndInstancesOnly) {
 TEST(ExecutorTest, SlicesOfAStreamDoNotOverlap) {
   const SimResult result = Go(TwoStages(4, 3, 5), 4, /*timeline=*/true);
   EXPECT_EQ(static_cast<int64_t>(result.slices.size()), result.counters.materialised_tasks);
-  EXPECT_TRUE(std::is_sorted(
-      result.slices.begin(), result.slices.end(),
-      [](const Slice& a, const Slice& b) { return a.start_ps < b.start_ps; }));
+  EXPECT_TRUE(
+      std::is_sorted(result.slices.begin(), result.slices.end(),
+                     [](const Slice& a, const Slice& b) { return a.start_ps < b.start_ps; }));
   std::map<std::pair<int32_t, StreamKind>, int64_t> end;
   for (const Slice& slice : result.slices) {
     int64_t& last = end[{slice.device_class, slice.stream}];

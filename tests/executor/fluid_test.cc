@@ -185,8 +185,8 @@ TEST(FluidTest, FoldedEqualsFlat) {
       folded.AddResource(capacity);
     }
     for (int64_t n = draw(1, 5); n > 0; --n) {
-      const int64_t copies = draw(1, 4), cap = draw(1'000, 1'000'000'000),
-                    weight = draw(1, 3), work = draw(1, 1'000'000'000);
+      const int64_t copies = draw(1, 4), cap = draw(1'000, 1'000'000'000), weight = draw(1, 3),
+                    work = draw(1, 1'000'000'000);
       std::vector<Fluid::Use> one, all;
       for (int32_t r = 0; r < resources; ++r) {
         if (draw(0, 2) == 0) continue;

@@ -3,11 +3,11 @@
 #include <optional>
 #include <set>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "executor/fold/colour_refinement.h"
 #include "executor/fold/mixed_radix.h"
 #include "executor/fold/orbits.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"
 #include "tests/executor/random_plan.h"
 #include "tests/executor/simulation.h"

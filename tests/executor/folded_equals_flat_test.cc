@@ -108,19 +108,16 @@ TEST(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
     ASSERT_TRUE(made.ok()) << made.status();
     const Machine& machine = *made;
     const CommPricer::RealiseFn realise =
-        plan.made_up_comms
-            ? MadeUpComm(machine, seed)
-            : [&machine](const GroupPattern& group, const CommSpec& comm) {
-                return Realise(machine, group, comm.kind, comm.bytes);
-              };
+        plan.made_up_comms ? MadeUpComm(machine, seed)
+                           : [&machine](const GroupPattern& group, const CommSpec& comm) {
+                               return Realise(machine, group, comm.kind, comm.bytes);
+                             };
     const UnitCost costs;
     const ReferenceLowering reference = LowerReference(plan.graph, machine, costs, realise);
-    const ReferenceTimes times = RunReference(
-        reference, {plan.host.start_ps, plan.host.launch_ps, plan.host.sync_ps});
+    const ReferenceTimes times =
+        RunReference(reference, {plan.host.start_ps, plan.host.launch_ps, plan.host.sync_ps});
     for (Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
-      SCOPED_TRACE(form == Form::kFolded    ? "folded"
-                   : form == Form::kRefined ? "refined"
-                                            : "flat");
+      SCOPED_TRACE(form == Form::kFolded ? "folded" : form == Form::kRefined ? "refined" : "flat");
       const auto s = Simulation::Run(plan.graph, machine, realise, form, plan.host);
       ASSERT_EQ(s.ok(), !times.deadlock) << s.status();
       if (!s.ok()) {

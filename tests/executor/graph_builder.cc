@@ -75,8 +75,8 @@ GraphBuilder& GraphBuilder::Kernel(double seconds, std::vector<int> deps, Purpos
   KernelSpec kernel;
   kernel.label = "unit";
   kernel.flops = seconds;
-  AddTask(graph_.blocks.back(), TaskKind::kKernel, IndexOf(graph_.kernels, kernel), stream,
-          purpose, deps);
+  AddTask(graph_.blocks.back(), TaskKind::kKernel, IndexOf(graph_.kernels, kernel), stream, purpose,
+          deps);
   return *this;
 }
 

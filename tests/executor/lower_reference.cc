@@ -129,8 +129,7 @@ class Lowering {
   // Whether two ranks lie in one group of the communication.
   bool SameGroup(const CommSpec& comm, int64_t a, int64_t b) const {
     for (int axis = 0; axis < graph_.mesh.num_axes(); ++axis) {
-      const bool joined =
-          std::find(comm.axes.begin(), comm.axes.end(), axis) != comm.axes.end();
+      const bool joined = std::find(comm.axes.begin(), comm.axes.end(), axis) != comm.axes.end();
       if (!joined && graph_.mesh.Coordinate(a, axis) != graph_.mesh.Coordinate(b, axis)) {
         return false;
       }
@@ -207,8 +206,7 @@ class Lowering {
       const int64_t stride = members[covered] - members[0];
       size_t extent = 1;
       while (extent * covered < members.size() &&
-             members[extent * covered] - members[0] ==
-                 stride * static_cast<int64_t>(extent)) {
+             members[extent * covered] - members[0] == stride * static_cast<int64_t>(extent)) {
         ++extent;
       }
       pattern.dims.push_back({static_cast<int64_t>(extent), stride});
@@ -220,9 +218,9 @@ class Lowering {
   }
 
   int32_t ResourceOf(int link_class, int64_t instance, int direction) {
-    const auto [found, fresh] = resources_.try_emplace(
-        std::make_tuple(link_class, instance, direction),
-        static_cast<int32_t>(out_.capacity.size()));
+    const auto [found, fresh] =
+        resources_.try_emplace(std::make_tuple(link_class, instance, direction),
+                               static_cast<int32_t>(out_.capacity.size()));
     if (fresh) {
       out_.capacity.push_back(
           std::max<int64_t>(std::llround(machine_.link_classes()[link_class].bytes_per_s *

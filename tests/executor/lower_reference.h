@@ -19,11 +19,11 @@ namespace plancast {
 struct ReferenceTask {
   bool is_comm = false;
   int32_t stream = 0;
-  int64_t duration_ps = 0;        // of a kernel
-  int32_t meeting = -1;           // of a communication
+  int64_t duration_ps = 0;  // of a kernel
+  int32_t meeting = -1;     // of a communication
   int32_t launches = 1;
   bool host_sync = false;
-  std::vector<int32_t> deps;      // tasks of the same rank
+  std::vector<int32_t> deps;  // tasks of the same rank
   // Identity within the program, for comparing multisets.
   int32_t instance = 0, layer = 0, block_task = 0;
 };
@@ -35,7 +35,7 @@ struct ReferenceRank {
 
 // One communication of one group.
 struct ReferenceMeeting {
-  std::vector<int64_t> ranks;      // ascending
+  std::vector<int64_t> ranks;  // ascending
   RealisedCollective realised;
   // (resource, coefficient): what it loads per byte of work.
   std::vector<std::pair<int32_t, int64_t>> loads;
@@ -44,7 +44,7 @@ struct ReferenceMeeting {
 struct ReferenceLowering {
   std::vector<ReferenceRank> ranks;
   std::vector<ReferenceMeeting> meetings;
-  std::vector<int64_t> capacity;   // per resource, bytes a second
+  std::vector<int64_t> capacity;  // per resource, bytes a second
 };
 
 ReferenceLowering LowerReference(const ExecutionGraph& graph, const Machine& machine,

@@ -112,8 +112,7 @@ class Drawer {
   // A collective of the layer among the axes inside a replica, or over replicas.
   void DrawComm(bool gradients) {
     constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
-                                         CollectiveKind::kReduceScatter,
-                                         CollectiveKind::kAllToAll};
+                                         CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll};
     const int last = builder_.last_task();
     std::vector<int> deps;
     if (last >= 0) deps.push_back(static_cast<int>(In(std::max(0, last - 2), last)));

@@ -201,8 +201,8 @@ class Stepper {
     int64_t next = pending_launch_;
     for (const Meeting& meeting : meetings_) {
       if (meeting.flows) {
-        next = std::min(next, now_ + static_cast<int64_t>(CeilDiv<int128>(meeting.left,
-                                                                          meeting.rate)));
+        next = std::min(next,
+                        now_ + static_cast<int64_t>(CeilDiv<int128>(meeting.left, meeting.rate)));
       } else if (meeting.start != kNotYet && !meeting.over) {
         next = std::min(next, meeting.flow_at);
       }

@@ -1,9 +1,9 @@
 #include "executor/simulate.h"
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "executor/breakdown.h"
 #include "executor/critical_path.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"
 #include "tests/executor/simulation.h"
 #include "tests/testing/status_matchers.h"
@@ -22,8 +22,7 @@ Machine Make(const Machine::Spec& spec) {
 std::unique_ptr<Simulation> Go(const ExecutionGraph& graph, const Machine& machine,
                                Form form = Form::kFolded, HostParams host = {},
                                double interference = 0) {
-  auto simulation =
-      Simulation::Run(graph, machine, UnitComm(machine), form, host, interference);
+  auto simulation = Simulation::Run(graph, machine, UnitComm(machine), form, host, interference);
   EXPECT_TRUE(simulation.ok()) << simulation.status();
   return *std::move(simulation);
 }

@@ -23,8 +23,8 @@ CommPricer::RealiseFn UnitComm(const Machine& machine) {
     const bool inside = machine.HostOf(members.front()) == machine.HostOf(members.back());
     const int nvlink = machine.FindLinkClass(LinkKind::kNvlink);
     const int nic = machine.FindLinkClass(LinkKind::kNic);
-    realised.rate_cap_bytes_per_s = static_cast<int64_t>(
-        machine.link_classes()[inside ? nvlink : nic].bytes_per_s);
+    realised.rate_cap_bytes_per_s =
+        static_cast<int64_t>(machine.link_classes()[inside ? nvlink : nic].bytes_per_s);
     realised.loads.push_back({nvlink, 1 << 20});
     if (!inside) realised.loads.push_back({nic, 1 << 20});
     return realised;

@@ -28,19 +28,14 @@ enum class Form { kFolded, kRefined, kFlat };
 // All steps of an execution, kept for inspection.
 class Simulation {
  public:
-  static absl::StatusOr<std::unique_ptr<Simulation>> Run(const ExecutionGraph& graph,
-                                                         const Machine& machine,
-                                                         CommPricer::RealiseFn realise,
-                                                         Form form = Form::kFolded,
-                                                         HostParams host = {},
-                                                         double interference = 0);
+  static absl::StatusOr<std::unique_ptr<Simulation>> Run(
+      const ExecutionGraph& graph, const Machine& machine, CommPricer::RealiseFn realise,
+      Form form = Form::kFolded, HostParams host = {}, double interference = 0);
 
   const SimInput& input() const { return *input_; }
   const SimGraph& sim() const { return sim_; }
   const SimTrace& trace() const { return trace_; }
-  const TaskTable& table(int entity) const {
-    return tables_[sim_.entities[entity].program];
-  }
+  const TaskTable& table(int entity) const { return tables_[sim_.entities[entity].program]; }
   // Seconds, of a task in issue order.
   double Start(int entity, int issue) const { return At(trace_.start, entity, issue); }
   double End(int entity, int issue) const { return At(trace_.end, entity, issue); }

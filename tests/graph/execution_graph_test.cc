@@ -80,9 +80,7 @@ ExecutionGraph Example() {
   return graph;
 }
 
-std::string Complaint(const ExecutionGraph& graph) {
-  return std::string(graph.Verify().message());
-}
+std::string Complaint(const ExecutionGraph& graph) { return std::string(graph.Verify().message()); }
 
 TEST(ExecutionGraphTest, TheExampleIsWhole) {
   EXPECT_EQ(Complaint(Example()), "");
