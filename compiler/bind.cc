@@ -64,19 +64,21 @@ absl::StatusOr<DeviceMesh> SubdivideForHeads(const ModelGraph& graph, const Stra
   auto per_kv = graph.FindDim(kHeadDims[1]);
   if (!kv.ok() || !per_kv.ok()) return mesh;
   const int64_t kv_heads = graph.dims[*kv].size;
+  std::vector<SplitDirective> splits = tree.Root().split;
   for (const auto& [path, node] : tree.nodes()) {
-    for (const SplitDirective& split : node.split) {
-      if (std::find(split.dims.begin(), split.dims.end(), kCompoundHeads) == split.dims.end()) {
-        continue;
-      }
-      const std::vector<int> axes = mesh.AxesOf(split.axis);
-      if (axes.size() != 1) continue;  // unknown (reported by SplitOp) or cut already
-      const int64_t size = mesh.size(axes[0]);
-      if (kv_heads % size == 0) continue;
-      const int64_t outer = std::gcd(kv_heads, size);
-      if (graph.dims[*per_kv].size % (size / outer) != 0) continue;  // reported by SplitOp
-      ASSIGN_OR_RETURN(mesh, mesh.Subdivide(axes[0], {outer, size / outer}));
+    splits.insert(splits.end(), node.split.begin(), node.split.end());
+  }
+  for (const SplitDirective& split : splits) {
+    if (std::find(split.dims.begin(), split.dims.end(), kCompoundHeads) == split.dims.end()) {
+      continue;
     }
+    const std::vector<int> axes = mesh.AxesOf(split.axis);
+    if (axes.size() != 1) continue;  // unknown (reported by SplitOp) or cut already
+    const int64_t size = mesh.size(axes[0]);
+    if (kv_heads % size == 0) continue;
+    const int64_t outer = std::gcd(kv_heads, size);
+    if (graph.dims[*per_kv].size % (size / outer) != 0) continue;  // reported by SplitOp
+    ASSIGN_OR_RETURN(mesh, mesh.Subdivide(axes[0], {outer, size / outer}));
   }
   return mesh;
 }

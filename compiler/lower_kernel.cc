@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/string_view.h"
+#include "compiler/eager.h"
 #include "compiler/partition.h"
 #include "graph/op_split.h"
 
@@ -127,6 +128,10 @@ class KernelWork {
     if (part.step->part == Part::kBackward || part.step->part == Part::kWeightGrad) {
       base_.pass = PassOf(part.step->part);
     }
+    if (context_.profile->eager.count(OwnRule(rule)) > 0) {
+      AddEager(part, rule, extents);
+      return;
+    }
     const OpWork work = WorkOf(rule, extents, part.begin, part.end);
     const bool product = !work.contractions.empty() && rule.fused().empty();
     if (product && !Has(kBiasEpilogue)) {
@@ -159,6 +164,21 @@ class KernelWork {
 
  private:
   bool Has(const std::string& fusion) const { return context_.profile->fusions.count(fusion) > 0; }
+
+  // The forward rule that a derived one belongs to.
+  static std::string OwnRule(const OpRule& rule) {
+    return rule.name().substr(0, rule.name().find('.'));
+  }
+
+  // One kernel per arithmetic operation: priced as one with all their traffic.
+  void AddEager(const KernelPart& part, const OpRule& rule, const std::vector<int64_t>& extents) {
+    const EagerTraffic traffic = EagerTrafficOf(
+        rule, extents, part.begin, part.end, [this](DType type) { return context_.Bytes(type); });
+    if (traffic.kernels == 0) return;
+    base_.read_bytes += traffic.read_bytes;
+    base_.write_bytes += traffic.write_bytes;
+    base_.launches = std::max(base_.launches, traffic.kernels);
+  }
 
   void AddBytes(const KernelPart& part, const OpRule& rule, const OpWork& work,
                 KernelSpec* kernel) const {
@@ -239,8 +259,7 @@ class KernelWork {
   // makers wrote them so, they are copied together first.
   void NoteConcatenation(const OpRule& rule, const std::vector<int64_t>& extents,
                          const Product& product) {
-    const std::string op_rule = rule.name().substr(0, rule.name().find('.'));
-    if (Has(op_rule + kPacked)) return;
+    if (Has(OwnRule(rule) + kPacked)) return;
     for (int t : product.operands) {
       if (rule.tensors()[t].parameter || rule.tensors()[t].name.rfind("d_", 0) != 0) continue;
       double bytes = context_.Bytes(rule.tensors()[t].dtype);

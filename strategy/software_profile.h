@@ -22,6 +22,7 @@ struct SoftwareProfile {
 
   // --- structure (read by the compiler) ---
   std::set<std::string> fusions;  // op fusion labels that run as one kernel
+  std::set<std::string> eager;    // rules that run one kernel per arithmetic operation
   Attention default_attention = Attention::kFlash;
   int64_t vocab_pad_multiple = 128;   // times tp; 0: not padded
   DType grad_dtype = DType::kFp32;    // main gradient buffer, accumulated by wgrad

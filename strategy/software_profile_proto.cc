@@ -53,6 +53,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.description = p.description();
 
   profile.fusions.insert(p.fusions().begin(), p.fusions().end());
+  profile.eager.insert(p.eager().begin(), p.eager().end());
   const std::optional<Attention> attention = FindAttention(p.default_attention());
   if (!attention.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("default_attention is `", p.default_attention(),
