@@ -113,7 +113,8 @@ absl::StatusOr<bool> SplitHeads(const ModelGraph& graph, const OpNode& op, const
   if (outer < 0) return false;
   const int inner = FactorOfDim(graph, op, kHeadDims[1]);
   const int64_t kv_heads = graph.dims[op.factor_dims[outer]].size;
-  const int64_t per_kv = graph.dims[graph.FindDim(kHeadDims[1]).value()].size;
+  auto per_kv_dim = graph.FindDim(kHeadDims[1]);
+  const int64_t per_kv = per_kv_dim.ok() ? graph.dims[*per_kv_dim].size : 1;
   const int64_t parts = AxesSize(mesh, axes);
   if (axes.size() == 1 && kv_heads % parts != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -177,11 +178,16 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(
         absl::StrCat("`layout` places ", given, " layers and the model has ", layers,
                      ". Give one count per virtual stage that sum to ", layers, "."));
   }
+  size_t last_layers = 0;  // the last segment that counts as layers
+  for (size_t i = 0; i < graph.segments.size(); ++i) {
+    if (graph.segments[i].repeat > 1 || !any_repeat) last_layers = i;
+  }
   std::vector<std::vector<StageRun>> stages(layout.size());
   size_t stage = 0;
   int64_t left = layout[0];
   for (size_t i = 0; i < graph.segments.size(); ++i) {
     const Segment& segment = graph.segments[i];
+    if (i > last_layers) stage = layout.size() - 1;
     if (segment.repeat == 1 && any_repeat) {
       stages[stage].push_back({static_cast<int>(i), bound_body_of_segment[i], 0, 1});
       continue;
@@ -193,6 +199,13 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(
       begin += count;
       left -= count;
     }
+  }
+  for (size_t v = 0; v < stages.size(); ++v) {
+    if (!stages[v].empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("virtual stage ", v,
+                     " is empty: `layout` gives it no layer and the model has "
+                     "nothing else to put there. Give it one layer at least."));
   }
   return stages;
 }
@@ -261,12 +274,14 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   }
   ASSIGN_OR_RETURN(bound.stages, DealLayers(bound.graph, options, bound_body_of_segment));
 
-  // full:N recomputes the first N layers of each virtual stage only: the rest
+  // full:N recomputes the first N layers of each pipeline stage only: the rest
   // runs the same body without recompute.
   if (options.recompute == Recompute::kFull && options.recompute_layers >= 0) {
     std::vector<int> plain_of(bound.bodies.size(), -1);
-    for (std::vector<StageRun>& runs : bound.stages) {
-      int64_t budget = options.recompute_layers;
+    std::vector<int64_t> budgets(options.pp, options.recompute_layers);
+    for (size_t v = 0; v < bound.stages.size(); ++v) {
+      std::vector<StageRun>& runs = bound.stages[v];
+      int64_t& budget = budgets[v % options.pp];
       std::vector<StageRun> split_runs;
       for (const StageRun& run : runs) {
         if (bound.graph.segments[run.segment].repeat == 1) {
