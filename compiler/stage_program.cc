@@ -59,10 +59,11 @@ class StageWriter {
   // Steps between two batches of transfers. Megatron's interleaved schedule
   // without overlap exchanges everything once per forward-backward pair: the
   // inputs of both before, their results after (megatron/schedules.py,
-  // send_forward_backward_recv_forward_backward).
+  // send_forward_backward_recv_forward_backward). A stage whose forward passes
+  // are all warm-up has no pairs: its first gradient comes of its last result.
   size_t BatchSize(const std::vector<ScheduleStep>& schedule, size_t i) const {
-    const bool pair = blocking_ && options_.vpp > 1 && i + 1 < schedule.size() &&
-                      schedule[i].phase == Phase::kForward &&
+    const bool pair = blocking_ && options_.vpp > 1 && 0 < i && i + 1 < schedule.size() &&
+                      i + 1 != schedule.size() / 2 && schedule[i].phase == Phase::kForward &&
                       schedule[i + 1].phase == Phase::kBackward;
     return pair ? 2 : 1;
   }
