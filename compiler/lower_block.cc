@@ -90,6 +90,7 @@ class PhaseLowering {
       NoteLives(s, end, first);
       s = end;
     }
+    if (builder_.size() == 0) CopyOut(out_ports);
     const int last = std::max(builder_.size() - 1, 0);
     for (int value : out_ports) {
       const int ready = value < 0 ? BlockBuilder::kNone : ready_[value];
@@ -104,6 +105,18 @@ class PhaseLowering {
     int first = std::numeric_limits<int>::max(), last = -1;
     bool enters = false;
   };
+
+  // A body that only renames model inputs still hands its neighbour a tensor.
+  void CopyOut(const std::vector<int>& out_ports) {
+    for (int value : out_ports) {
+      if (value < 0 || ready_[value] != BlockBuilder::kNone) continue;
+      KernelSpec kernel;
+      kernel.label = "copy";
+      kernel.dtype = context_.dtype;
+      kernel.read_bytes = kernel.write_bytes = LocalBytes(value);
+      ready_[value] = builder_.AddKernel(kernel, Purpose::kForward, "copy", {});
+    }
+  }
 
   std::vector<int> DepsOf(const PlanStep& step) const {
     std::vector<int> deps;

@@ -15,6 +15,12 @@ constexpr size_t kMaxChanges = 2;
 
 std::string GiB(double bytes) { return absl::StrFormat("%.1f", bytes / kGiB); }
 
+// `an A100`, `a B200`: by how the first letter is pronounced.
+absl::string_view Article(absl::string_view name) {
+  constexpr absl::string_view kVowelSounds = "AEFHILMNORSX";
+  return !name.empty() && kVowelSounds.find(name[0]) != absl::string_view::npos ? "an" : "a";
+}
+
 struct Change {
   std::string words;
   ShortForm form;
@@ -80,9 +86,9 @@ std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& p
   std::string advice = absl::StrCat(
       "the plan needs ", GiB(static_cast<double>(worst->device)), " GiB on stage ",
       worst - memory.begin(), " (weights ", part(MemoryKind::kParameters), ", gradients ",
-      part(MemoryKind::kGradients), ", optimizer ", part(MemoryKind::kOptimizer),
-      ", activations ", part(MemoryKind::kActivations), ") and a ", machine.device().name,
-      " has ", GiB(machine.device().memory_bytes), ".");
+      part(MemoryKind::kGradients), ", optimizer ", part(MemoryKind::kOptimizer), ", activations ",
+      part(MemoryKind::kActivations), ") and ", Article(machine.device().name), " ",
+      machine.device().name, " has ", GiB(machine.device().memory_bytes), ".");
   std::vector<std::string> fitting;
   for (const Change& change : Changes(job.strategy.plan(), plan.chosen.options)) {
     Job changed = job;
@@ -97,10 +103,9 @@ std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& p
     fitting.push_back(absl::StrCat(change.words, " (", GiB(static_cast<double>(need)), " GiB)"));
     if (fitting.size() == kMaxChanges) break;
   }
-  absl::StrAppend(&advice, fitting.empty()
-                               ? " No single change of it fits; use more devices."
-                               : absl::StrCat(" Smallest changes that fit: ",
-                                              absl::StrJoin(fitting, ", or "), "."));
+  absl::StrAppend(&advice, fitting.empty() ? " No single change of it fits; use more devices."
+                                           : absl::StrCat(" Smallest changes that fit: ",
+                                                          absl::StrJoin(fitting, ", or "), "."));
   return advice;
 }
 

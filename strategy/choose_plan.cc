@@ -228,13 +228,19 @@ absl::Status Chooser::ChooseLayout() {
       return Wrong("layout=", PrintLayout(form_.layout), " has ", sum, " layers, and the model ",
                    layers, ".");
     }
+    for (int64_t i = 1; i + 1 < stages; ++i) {
+      if (form_.layout[i] > 0) continue;
+      return Wrong("layout=", PrintLayout(form_.layout), " leaves virtual stage ", i,
+                   " empty; only the first (embedding) and the last (loss) can be without layers.");
+    }
     o_.layout = form_.layout;
     return absl::OkStatus();
   }
   o_.layout = DefaultLayout(layers, stages);
   if (o_.layout.empty()) {
     return Wrong("pp*vpp = ", o_.pp, "*", o_.vpp, " virtual stages are more than the ", layers,
-                 " layers of the model. pp*vpp can be ", layers, " at most.");
+                 " layers of the model. pp*vpp can be ", layers, " at most, or ", layers + 2,
+                 " with the embedding and the loss on stages of their own.");
   }
   if (layers % stages != 0) {
     Note(layers, " layers on ", stages,
@@ -312,16 +318,17 @@ absl::StatusOr<ChosenPlan> ChoosePlan(const ShortForm& form, const PlanContext& 
 }
 
 std::vector<int64_t> DefaultLayout(int64_t layers, int64_t stages) {
-  if (stages < 1 || layers < stages) return {};
+  if (stages < 1 || layers < 1) return {};
   const int64_t each = layers / stages, surplus = layers % stages;
   std::vector<int64_t> layout(stages, each);
   if (surplus == 0) return layout;
-  if ((layers + 2) % stages == 0 && (layers + 2) / stages > 1) {
+  if ((layers + 2) % stages == 0) {
     std::fill(layout.begin(), layout.end(), (layers + 2) / stages);
     layout.front() -= 1;
     layout.back() -= 1;
     return layout;
   }
+  if (each == 0) return {};
   const int64_t begin = (stages - surplus) / 2;
   for (int64_t i = begin; i < begin + surplus; ++i) layout[i] += 1;
   return layout;

@@ -43,7 +43,8 @@ absl::StatusOr<ChosenPlan> ChoosePlan(const ShortForm& form, const PlanContext& 
 
 // Layers of each of `stages` virtual stages where the plan does not say: equal;
 // else, if layers + 2 divides, the first and last stage get one less; else the
-// surplus goes to the middle. Empty if there are fewer layers than stages.
+// surplus goes to the middle. Empty if there are fewer layers than stages (the
+// first and the last may go without: 126 layers on 128 stages).
 std::vector<int64_t> DefaultLayout(int64_t layers, int64_t stages);
 
 }  // namespace plancast

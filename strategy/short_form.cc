@@ -144,7 +144,7 @@ absl::Status ParseLayout(absl::string_view value, ShortForm& form) {
   for (absl::string_view run : absl::StrSplit(value, '+')) {
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(run, absl::MaxSplits('x', 1));
-    ASSIGN_OR_RETURN(const int64_t layers, ParseCount(parts.first, 1, kMaxCount));
+    ASSIGN_OR_RETURN(const int64_t layers, ParseCount(parts.first, 0, kMaxCount));
     int64_t stages = 1;
     if (parts.first.size() != run.size()) {
       ASSIGN_OR_RETURN(stages, ParseCount(parts.second, 1, kMaxVirtualStages));

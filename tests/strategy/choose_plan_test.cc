@@ -176,7 +176,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"tp=8,mb=3", "not divisible by dp*mb = 12*3. With dp=12, mb can be 1, 2, 4, 8."},
         Mistake{"tp=8,accum=3", "accum=3 contradicts the batch: 96 / (dp=12 * mb=1) is 8."},
         Mistake{"pp=4,vpp=2,schedule=1f1b", "Use schedule=interleaved, or leave vpp out."},
-        Mistake{"pp=96,vpp=2", "more than the 96 layers of the model. pp*vpp can be 96 at most."},
+        Mistake{"pp=96,vpp=2",
+                "more than the 96 layers of the model. pp*vpp can be 96 at most, or 98 with the "
+                "embedding and the loss on stages of their own."},
         Mistake{"pp=96,vpp=1000000", "more than 100000 virtual stages"},
         Mistake{"pp=4,layout=24x3", "lists 3 virtual stages, and pp*vpp = 4*1 is 4."},
         Mistake{"pp=4,layout=24x3+23", "has 95 layers, and the model 96."}),
@@ -218,7 +220,10 @@ TEST(DefaultLayoutTest, IsEvenThenOneLessAtTheEndsThenSurplusInTheMiddle) {
   EXPECT_THAT(DefaultLayout(11, 4), ElementsAre(3, 3, 3, 2));
   EXPECT_THAT(DefaultLayout(3, 4), IsEmpty());
   EXPECT_THAT(DefaultLayout(4, 4), ElementsAre(1, 1, 1, 1));
-  EXPECT_EQ(DefaultLayout(126, 128).size(), 0u);
+  EXPECT_THAT(DefaultLayout(2, 4), ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(DefaultLayout(126, 128).front(), 0);  // Llama 3 405B on pp=16, vpp=8
+  EXPECT_THAT(DefaultLayout(126, 128)[1], 1);
+  EXPECT_THAT(DefaultLayout(125, 128), IsEmpty());
 }
 
 TEST(DefaultLayoutTest, LosesNoLayer) {

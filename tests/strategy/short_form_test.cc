@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"bucket=lots", "Write a positive number and a unit"},
         Mistake{"bucket=2000TB", "the largest bucket"},
         Mistake{"layout=14x", "`` is not a whole number"},
-        Mistake{"layout=0x4", "`0` is not a whole number"},
+        Mistake{"layout=1x0", "`0` is not a whole number"},
         Mistake{"layout=1x1000000", "is not a whole number from 1 to 100000"},
         Mistake{"layout=1x99999+1x99999", "more than 100000 virtual stages"},
         Mistake{"order=tp-dp", "leaves out `pp`"}, Mistake{"order=tp-tp-dp-pp", "`tp` twice"},
