@@ -1,13 +1,16 @@
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/embedded_file.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "proto/software_profile.pb.h"
 #include "proto/text_proto.h"
 #include "strategy/plan_names.h"
 #include "strategy/software_profile.h"
+#include "strategy/software_profiles.h"
 
 namespace plancast {
 namespace {
@@ -102,7 +105,22 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
 
 absl::StatusOr<SoftwareProfile> ParseSoftwareProfile(absl::string_view text,
                                                      absl::string_view what) {
-  ASSIGN_OR_RETURN(const auto message, ParseTextProto<proto::SoftwareProfile>(text, what));
+  ASSIGN_OR_RETURN(auto message, ParseTextProto<proto::SoftwareProfile>(text, what));
+  // Each step names a shipped file; a chain longer than all of them is a ring.
+  for (size_t step = 0; !message.like().empty(); ++step) {
+    const EmbeddedFile* file = FindByStem(SoftwareProfiles(), message.like());
+    if (file == nullptr || step > SoftwareProfiles().size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": `like` names `", message.like(), "`, which is ",
+                       file == nullptr ? "no shipped profile" : "like itself", "; there are ",
+                       JoinQuoted(SoftwareProfileNames()), "."));
+    }
+    ASSIGN_OR_RETURN(auto base, ParseTextProto<proto::SoftwareProfile>(file->contents, file->path));
+    const std::string next = base.like();
+    base.MergeFrom(message);
+    base.set_like(next);
+    message = std::move(base);
+  }
   ASSIGN_OR_RETURN(SoftwareProfile profile, FromProto(message), _ << what);
   return profile;
 }

@@ -105,5 +105,22 @@ TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
               StatusIs(code, HasSubstr("vocab_pad_multiple is -1")));
 }
 
+TEST(SoftwareProfileTest, IsLikeAnotherAndAddsToItsLists) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile base, FindSoftwareProfile("layouts-2023-rms-kernel"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile like, FindSoftwareProfile("layouts-2023-torch"));
+  EXPECT_EQ(like.name, "layouts-2023-torch");
+  EXPECT_EQ(like.launch_s, base.launch_s);
+  EXPECT_EQ(like.default_attention, Attention::kUnfused);
+  std::set<std::string> more = base.eager;
+  more.insert({"rms_norm", "softmax_causal"});
+  EXPECT_EQ(like.eager, more);
+}
+
+TEST(SoftwareProfileTest, LikeNamesAShippedProfile) {
+  EXPECT_THAT(ParseSoftwareProfile("like: \"megatron-cor\"", "mine.textproto"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("`like` names `megatron-cor`")));
+}
+
 }  // namespace
 }  // namespace plancast
