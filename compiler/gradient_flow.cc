@@ -199,7 +199,8 @@ void GradientFlow::ReduceOthers(std::vector<Join>* joins) {
   }
 }
 
-// Tied parameters on the first and the last stage swap their gradients.
+// Tied parameters on the first and the last stage swap their gradients: both
+// directions at once, told from the first stage's side.
 void GradientFlow::ReduceTied(std::vector<Join>* joins) {
   const bool holder = stage_ == 0 || stage_ == options_.pp - 1;
   if (in_.tied_elements == 0 || options_.pp == 1 || !holder) return;
@@ -208,7 +209,7 @@ void GradientFlow::ReduceTied(std::vector<Join>* joins) {
   comm.bytes = static_cast<int64_t>(
       std::ceil(static_cast<double>(in_.tied_elements) * ElementBytes(profile_.reduce_dtype)));
   comm.axes = {mesh_.FindAxis("pp").value()};
-  comm.peer_offset = static_cast<int>(stage_ == 0 ? options_.pp - 1 : 1 - options_.pp);
+  comm.peer_offset = static_cast<int>(options_.pp - 1);
   const int32_t block = writer_.assembly().Block(absl::StrCat("tied|", comm.peer_offset), [&] {
     BlockBuilder builder("tied gradient");
     builder.MarkRendezvous(

@@ -126,9 +126,10 @@ class Finder {
     key_.push_back(SpecOf(parties_[0]));
     int32_t source = -1;
     if (graph_.comms[key_[0]].kind == CollectiveKind::kSendRecv) {
-      source = SourceOf(parties_);
-      key_[0] = SpecOf(parties_[source]);
-      source = parties_[source].program;
+      if (const int sender = SenderOf(parties_); sender >= 0) {
+        key_[0] = SpecOf(parties_[sender]);
+        source = parties_[sender].program;
+      }
     }
     key_.push_back(source);
     for (const Rendezvous::Party& party : parties_) key_.push_back(party.program);
@@ -161,17 +162,11 @@ class Finder {
     return block.stream[block.rendezvous_task];
   }
 
-  // The sender: the party in a sending stream, else the one that the peer offset
-  // leads away from.
-  int SourceOf(const std::vector<Rendezvous::Party>& parties) const {
+  // The party in a sending stream; -1: there is none, both send and receive (the
+  // swap of tied gradients).
+  int SenderOf(const std::vector<Rendezvous::Party>& parties) const {
     const bool first = Sends(StreamOf(parties[0])), second = Sends(StreamOf(parties[1]));
-    if (first != second) return first ? 0 : 1;
-    const CommSpec& comm = graph_.comms[SpecOf(parties[0])];
-    const int axis = comm.axes[0];
-    const int64_t size = graph_.mesh.size(axis);
-    const int64_t distance = CoordinateOf(graph_.programs[parties[1].program], axis) -
-                             CoordinateOf(graph_.programs[parties[0].program], axis);
-    return (distance - comm.peer_offset) % size == 0 ? 0 : 1;
+    return first == second ? -1 : first ? 0 : 1;
   }
 
   absl::StatusOr<int32_t> Add(CommUse use) {
