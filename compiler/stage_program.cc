@@ -23,7 +23,10 @@ class StageWriter {
         mesh_(in.bound->mesh),
         virtual_stages_(static_cast<int64_t>(in.bound->stages.size())),
         pp_axis_(mesh_.FindAxis("pp").value()),
-        blocking_(profile_.p2p_blocking &&
+        // No framework runs the interleaved schedule with blocking transfers if
+        // micro-batches do not divide by the stages: stages would lock up.
+        blocks_(options_.vpp == 1 || options_.micro_batches % options_.pp == 0),
+        blocking_(profile_.p2p_blocking && blocks_ &&
                   (options_.vpp == 1 || !profile_.interleaved_p2p_overlaps)),
         contents_(in, stage),
         writer_(assembly),
@@ -93,7 +96,7 @@ class StageWriter {
     }
     transfer.pp_axis = pp_axis_;
     transfer.peer_offset = static_cast<int>(offset);
-    transfer.host_sync = profile_.p2p_host_sync;
+    transfer.host_sync = profile_.p2p_host_sync && blocks_;
     return transfer;
   }
 
@@ -198,6 +201,7 @@ class StageWriter {
   const DeviceMesh& mesh_;
   const int64_t virtual_stages_;
   const int pp_axis_;
+  const bool blocks_;    // transfers can block at all
   const bool blocking_;  // compute waits for transfers, sends included
   StageContents contents_;
   ProgramWriter writer_;
