@@ -47,7 +47,7 @@ bool OnlyBatchIsDataParallel(const BoundModel& bound) {
 std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request) {
   const ModelGraph& graph = bound.graph;
   std::string key =
-      absl::StrCat("body|", DTypeName(request.dtype), "|", request.profile->name, "|");
+      absl::StrCat("body|", DTypeName(request.dtype), "|", request.profile->StructureKey(), "|");
   const bool any_dp = OnlyBatchIsDataParallel(bound);
   for (const MeshAxis& axis : bound.mesh.axes()) {
     const bool shared = axis.name == "pp" || (axis.name == "dp" && any_dp);

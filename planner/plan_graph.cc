@@ -95,7 +95,7 @@ absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine,
   CompileRequest request{plan.graph.get(), &job.strategy, &options, &profile, job.dtype};
   const std::string key =
       absl::StrCat("execution|", OptionsKey(plan.chosen.options), "|", DTypeName(job.dtype), "|",
-                   job.profile.name, "|", job.strategy.ToJson(), "|", graph_key);
+                   job.profile.StructureKey(), "|", job.strategy.ToJson(), "|", graph_key);
   if (observer) {  // the passes must run to be seen
     ASSIGN_OR_RETURN(ExecutionGraph execution, Compile(request, session, observer));
     plan.execution = std::make_shared<const ExecutionGraph>(std::move(execution));

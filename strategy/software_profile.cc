@@ -1,6 +1,7 @@
 #include "strategy/software_profile.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/embedded_file.h"
 #include "base/suggest.h"
 #include "strategy/software_profiles.h"
@@ -11,6 +12,33 @@ int64_t SoftwareProfile::PaddedVocab(int64_t vocab, int64_t tp) const {
   const int64_t multiple = vocab_pad_multiple * tp;
   if (multiple <= 1) return vocab;
   return (vocab + multiple - 1) / multiple * multiple;
+}
+
+std::string SoftwareProfile::StructureKey() const {
+  const auto types = {grad_dtype, reduce_dtype, state_dtype};
+  const auto flags = {master_weights,
+                      grad_clip,
+                      fp16_overflow_check,
+                      zero_grad,
+                      fuse_wgrad_accumulation,
+                      wgrad_overlaps_tp,
+                      sp_saves_sharded,
+                      p2p_scatter_gather,
+                      p2p_blocking,
+                      p2p_host_sync,
+                      reduce_last_micro_batch_only,
+                      dropout,
+                      bf16_gradients_in_fp32,
+                      interleaved_p2p_overlaps};
+  const auto number = [](std::string* out, auto value) {
+    absl::StrAppend(out, static_cast<int>(value));
+  };
+  return absl::StrCat(name, " fuses ", absl::StrJoin(fusions, ","), " eager ",
+                      absl::StrJoin(eager, ","), " attention ",
+                      static_cast<int>(default_attention), " vocab ", vocab_pad_multiple,
+                      " types ", absl::StrJoin(types, ",", number), " flags ",
+                      absl::StrJoin(flags, "", number), " overlaps ",
+                      absl::StrJoin(default_overlap, ",", number), " bucket ", bucket_bytes);
 }
 
 SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {

@@ -59,6 +59,10 @@ struct SoftwareProfile {
   // structural fields carried out, `compute` types replaced.
   SoftwareProfile For(DType dtype, Schedule schedule) const;
 
+  // Name and structural fields as text: profiles with equal keys compile plans
+  // alike (memo key).
+  std::string StructureKey() const;
+
   // `vocab` as this framework lays it out for `tp` ranks.
   int64_t PaddedVocab(int64_t vocab, int64_t tp) const;
 };
