@@ -23,9 +23,12 @@ class StageWriter {
         mesh_(in.bound->mesh),
         virtual_stages_(static_cast<int64_t>(in.bound->stages.size())),
         pp_axis_(mesh_.FindAxis("pp").value()),
-        // No framework runs the interleaved schedule with blocking transfers if
-        // micro-batches do not divide by the stages: stages would lock up.
-        blocks_(options_.vpp == 1 || options_.micro_batches % options_.pp == 0),
+        // The interleaved schedule is a ring of stages that take turns: with an odd
+        // number, or with micro-batches that do not divide by it, stages that
+        // block would wait for each other for ever. (Frameworks get through by
+        // buffers of the transport, or refuse.)
+        blocks_(options_.vpp == 1 ||
+                (options_.pp % 2 == 0 && options_.micro_batches % options_.pp == 0)),
         blocking_(profile_.p2p_blocking && blocks_ &&
                   (options_.vpp == 1 || !profile_.interleaved_p2p_overlaps)),
         contents_(in, stage),
