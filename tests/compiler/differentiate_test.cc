@@ -71,9 +71,14 @@ PlanUnderTest Mlp() {
 
 TEST(DifferentiateTest, GoesBackwardInputGradientsFirst) {
   PlanUnderTest plan = Mlp();
-  const Result result = Differentiated(plan);
-  // A bias and a norm weight have no product of their own: one step with the input.
-  EXPECT_THAT(result.Backward(),
+  EXPECT_THAT(Differentiated(plan).Backward(),
+              ElementsAre("B fc2", "W fc2", "B act", "B bias", "W bias", "B fc1", "W fc1", "B norm",
+                          "W norm"));
+}
+
+TEST(DifferentiateTest, AKernelMayGiveTheGradientsOfInputAndParametersTogether) {
+  PlanUnderTest plan = Mlp();
+  EXPECT_THAT(Differentiated(plan, {"parameter_gradients"}).Backward(),
               ElementsAre("B fc2", "W fc2", "B act", "B bias", "B fc1", "W fc1", "B norm"));
 }
 
@@ -99,15 +104,18 @@ TEST(DifferentiateTest, FullRecomputeSavesTheInputAndReplaysFirst) {
               ElementsAre("R norm", "R fc1", "R bias", "R act", "R fc2"));
 }
 
-TEST(DifferentiateTest, ARecomputedOpIsReplayedBeforeItsFirstUse) {
+// As a checkpointed module: what others read of it stays, what is inside goes.
+TEST(DifferentiateTest, RecomputedOpsAreReplayedBeforeTheirFirstGradient) {
   PlanUnderTest plan = Mlp();
-  ASSERT_OK_AND_ASSIGN(Directives * node, plan.tree().Node("layers.*.act"));
-  node->recompute = Recompute::kFull;
+  for (const char* path : {"layers.*.bias", "layers.*.act"}) {
+    ASSERT_OK_AND_ASSIGN(Directives * node, plan.tree().Node(path));
+    node->recompute = Recompute::kFull;
+  }
   const Result result = Differentiated(plan);
-  EXPECT_THAT(result.Saved(), UnorderedElementsAre("bias.y", "norm.y", "x", "norm/rstd"));
+  EXPECT_THAT(result.Saved(), UnorderedElementsAre("act.y", "fc1.y", "norm.y", "x", "norm/rstd"));
   const std::vector<std::string> steps = result.Backward();
-  EXPECT_LT(std::find(steps.begin(), steps.end(), "R act") - steps.begin(),
-            std::find(steps.begin(), steps.end(), "W fc2") - steps.begin());
+  EXPECT_THAT(std::vector<std::string>(steps.begin(), steps.begin() + 5),
+              ElementsAre("B fc2", "W fc2", "R bias", "R act", "B act"));
 }
 
 TEST(DifferentiateTest, InputsOfTheModelWantNoGradient) {

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "collectives/realise.h"
 #include "executor/executor.h"
 #include "gtest/gtest.h"
@@ -105,6 +107,18 @@ void GiveKernelsTimes(ExecutionGraph* graph) {
   }
 }
 
+std::string Text(PlanUnderTest& plan) {
+  const PlanOptions& o = plan.options();
+  const SoftwareProfile& p = plan.profile();
+  return absl::StrCat("dp=", o.dp, ",tp=", o.tp, ",pp=", o.pp, ",vpp=", o.vpp, ",zero=", o.zero,
+                      ",accum=", o.micro_batches, " schedule ", static_cast<int>(o.schedule),
+                      " recompute ", static_cast<int>(o.recompute), " overlaps ", o.overlap.size(),
+                      " bucket ", o.bucket_bytes, " order ", absl::StrJoin(o.order, "-"),
+                      " blocking ", p.p2p_blocking, " sync ", p.p2p_host_sync, " scatter ",
+                      p.p2p_scatter_gather, " clip ", p.grad_clip, " tied ",
+                      plan.graph().tied.size());
+}
+
 // Every rank's tasks as the reference ran them are those of its class.
 void ExpectSame(const Simulation& s, const ReferenceLowering& reference,
                 const ReferenceTimes& times) {
@@ -129,9 +143,9 @@ TEST(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
   std::cout << "seeds " << kFirstSeed << " to " << kLastSeed << "\n";
   int64_t plans = 0, ranks = 0, classes = 0, split = 0, deadlocks = 0;
   for (uint32_t seed = kFirstSeed; seed <= kLastSeed; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
     Dice dice(seed);
     PlanUnderTest plan = DrawPlan(dice);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << Text(plan));
     absl::StatusOr<ExecutionGraph> graph = plan.Compile();
     ASSERT_TRUE(graph.ok()) << graph.status();
     GiveKernelsTimes(&*graph);
@@ -151,6 +165,7 @@ TEST(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
     ASSERT_EQ(folded.ok(), !times.deadlock) << folded.status();
     ++plans;
     if (!folded.ok()) {
+      std::cout << seed << folded.status() << "\n" << Text(plan) << "\n";
       ++deadlocks;
       continue;
     }

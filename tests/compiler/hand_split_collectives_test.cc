@@ -320,12 +320,13 @@ TEST(SubAxesTest, KeyHeadsAreReplicatedOverTheInnerSubAxis) {
   EXPECT_EQ(graph->mesh.DebugString(), "pp=1 dp=1 tp.0=2 tp.1=4");
   const Moves moves = MovesOf(*graph);
   EXPECT_THAT(moves.forward, UnorderedElementsAreArray({AllReduce("tp.0*tp.1", kStream)}));
-  // A rank's key head serves one of its queries: the gradients of keys and
-  // values are sums over the ranks that share the head.
+  // The gradients of keys and values are sums over the ranks that share a head.
+  // Those of the stream are, too, but for the part that comes through keys and
+  // values, which is whole there: the sum over tp.1 is taken first.
   const int64_t key = kBf16 * kTokens * kHeadDim;
   EXPECT_THAT(moves.backward,
               UnorderedElementsAreArray({AllReduce("tp.1", key), AllReduce("tp.1", key),
-                                         AllReduce("tp.0*tp.1", kStream)}));
+                                         AllReduce("tp.1", kStream), AllReduce("tp.0", kStream)}));
   EXPECT_THAT(moves.gradients, IsEmpty());
 }
 

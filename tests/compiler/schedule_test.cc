@@ -223,8 +223,10 @@ absl::StatusOr<RealisedCollective> Free(const GroupPattern&, const CommSpec&) {
 }
 
 // Makespan of a compiled plan of p * v equal layers, in seconds of unit cost.
-double CompiledMakespan(Schedule schedule, int64_t p, int64_t m, int64_t v = 1) {
+double CompiledMakespan(Schedule schedule, int64_t p, int64_t m, int64_t v = 1,
+                        bool blocking = false) {
   PlanUnderTest plan({{"hidden", 8}});
+  plan.profile().p2p_blocking = plan.profile().p2p_host_sync = blocking;
   BodyWriter& body = plan.Segment("layers", p * v);
   body.OutPort(body.Op1("op", "gelu", {body.InPort("x", {"batch", "seq", "ffn"})}));
   absl::StatusOr<ExecutionGraph> graph = plan.Pp(p, schedule, v).MicroBatches(1, m).Compile();
@@ -270,6 +272,19 @@ TEST(CompiledScheduleTest, InterleavedWithGroupsOfUnequalSizeRuns) {
       const PipelineRun run = RunPipeline(AllStages(Schedule::kInterleaved, p, m, 2), 2);
       EXPECT_DOUBLE_EQ(CompiledMakespan(Schedule::kInterleaved, p, m, 2),
                        static_cast<double>(run.makespan));
+    }
+  }
+}
+
+// Blocking transfers hold the pipeline up, but never for ever.
+TEST(CompiledScheduleTest, BlockingTransfersDoNotLockUp) {
+  for (int64_t p : {2, 3, 4, 5, 6, 8}) {
+    for (int64_t v : {1, 2, 3, 4}) {
+      for (int64_t m : {int64_t{1}, int64_t{2}, p - 1, p, p + 1, 2 * p, 2 * p + 1, 3 * p}) {
+        SCOPED_TRACE(testing::Message() << "p " << p << " m " << m << " v " << v);
+        const Schedule schedule = v > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
+        EXPECT_GE(CompiledMakespan(schedule, p, m, v, true), CompiledMakespan(schedule, p, m, v));
+      }
     }
   }
 }

@@ -101,6 +101,18 @@ TEST_F(PlanGraphTest, TypesAreNotMixedUp) {
   EXPECT_EQ(fp32, Fresh());
 }
 
+TEST_F(PlanGraphTest, ProfilesOfOneNameAreNotMixedUp) {
+  Strategy("tp=2,pp=2,sp");
+  Compile();
+  // A user's own file may keep the name.
+  for (bool SoftwareProfile::*flag :
+       {&SoftwareProfile::sp_saves_sharded, &SoftwareProfile::wgrad_overlaps_tp,
+        &SoftwareProfile::p2p_blocking, &SoftwareProfile::grad_clip}) {
+    job_.profile.*flag = !(job_.profile.*flag);
+    EXPECT_EQ(Compile().execution->DebugString(), Fresh());
+  }
+}
+
 TEST_F(PlanGraphTest, TheVocabularyIsPaddedForTheRanks) {
   const PlanGraph plan = Compile();
   ASSERT_OK_AND_ASSIGN(const int vocab, plan.graph->FindDim("vocab"));
