@@ -23,12 +23,12 @@ class StageWriter {
         mesh_(in.bound->mesh),
         virtual_stages_(static_cast<int64_t>(in.bound->stages.size())),
         pp_axis_(mesh_.FindAxis("pp").value()),
-        // The interleaved schedule is a ring of stages that take turns: with an odd
-        // number, or with micro-batches that do not divide by it, stages that
-        // block would wait for each other for ever. (Frameworks get through by
-        // buffers of the transport, or refuse.)
-        blocks_(options_.vpp == 1 ||
-                (options_.pp % 2 == 0 && options_.micro_batches % options_.pp == 0)),
+        // Stages that block exchange batch n with their neighbours' batches n - 1
+        // and n + 1 in lockstep. That holds while every stage has all its warm-up
+        // passes; with no more micro-batches than stages some have fewer, and the
+        // ring would lock up (Megatron runs that case without pairs).
+        blocks_(options_.vpp == 1 || (options_.micro_batches % options_.pp == 0 &&
+                                      options_.micro_batches > options_.pp)),
         blocking_(profile_.p2p_blocking && blocks_ &&
                   (options_.vpp == 1 || !profile_.interleaved_p2p_overlaps)),
         contents_(in, stage),
@@ -65,11 +65,10 @@ class StageWriter {
   // Steps between two batches of transfers. Megatron's interleaved schedule
   // without overlap exchanges everything once per forward-backward pair: the
   // inputs of both before, their results after (megatron/schedules.py,
-  // send_forward_backward_recv_forward_backward). A stage whose forward passes
-  // are all warm-up has no pairs: its first gradient comes of its last result.
+  // send_forward_backward_recv_forward_backward).
   size_t BatchSize(const std::vector<ScheduleStep>& schedule, size_t i) const {
-    const bool pair = blocking_ && options_.vpp > 1 && 0 < i && i + 1 < schedule.size() &&
-                      i + 1 != schedule.size() / 2 && schedule[i].phase == Phase::kForward &&
+    const bool pair = blocking_ && options_.vpp > 1 && i + 1 < schedule.size() &&
+                      schedule[i].phase == Phase::kForward &&
                       schedule[i + 1].phase == Phase::kBackward;
     return pair ? 2 : 1;
   }
