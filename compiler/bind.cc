@@ -158,19 +158,15 @@ absl::StatusOr<bool> ApplySplit(const ModelGraph& graph, const OpNode& op, const
   return false;
 }
 
-// The copies of the segments, dealt to virtual stages. Segments that repeat
-// (all, if none does) are the layers that `layout` counts; the others stay with
+// The copies of the segments, dealt to virtual stages. Modules in lists (all, if
+// there is no list) are the layers that `layout` counts; the others stay with
 // the layer before them, or with the first.
 absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(
     const ModelGraph& graph, const PlanOptions& options,
     const std::vector<int>& bound_body_of_segment) {
   std::vector<int64_t> layout = options.layout;
-  bool any_repeat = false;
-  for (const Segment& s : graph.segments) any_repeat |= s.repeat > 1;
-  int64_t layers = 0;
-  for (const Segment& s : graph.segments) {
-    if (s.repeat > 1 || !any_repeat) layers += s.repeat;
-  }
+  const bool lists = graph.HasLists();
+  const int64_t layers = graph.LayerCount();
   if (layout.empty()) layout = {layers};
   const int64_t given = std::accumulate(layout.begin(), layout.end(), int64_t{0});
   if (given != layers) {
@@ -180,7 +176,7 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(
   }
   size_t last_layers = 0;  // the last segment that counts as layers
   for (size_t i = 0; i < graph.segments.size(); ++i) {
-    if (graph.segments[i].repeat > 1 || !any_repeat) last_layers = i;
+    if (graph.segments[i].in_list() || !lists) last_layers = i;
   }
   std::vector<std::vector<StageRun>> stages(layout.size());
   size_t stage = 0;
@@ -188,7 +184,7 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(
   for (size_t i = 0; i < graph.segments.size(); ++i) {
     const Segment& segment = graph.segments[i];
     if (i > last_layers) stage = layout.size() - 1;
-    if (segment.repeat == 1 && any_repeat) {
+    if (!segment.in_list() && lists) {
       stages[stage].push_back({static_cast<int>(i), bound_body_of_segment[i], 0, 1});
       continue;
     }
@@ -257,16 +253,16 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   for (const Segment& segment : bound.graph.segments) {
     BoundBody body;
     body.body = segment.body;
-    const std::string prefix = segment.repeat > 1 ? absl::StrCat(segment.path, ".*") : segment.path;
+    const std::string prefix = ModelGraph::PathOf(segment);
     for (const OpNode& op : bound.graph.bodies[segment.body].ops) {
       const std::string path = absl::StrCat(prefix, ".", op.name);
       ASSIGN_OR_RETURN(const Resolved resolved, tree.Resolve(path));
       ASSIGN_OR_RETURN(FactorSplit split, SplitOp(bound.graph, op, path, resolved, bound.mesh));
       body.splits.push_back(std::move(split));
-      const bool repeats = segment.repeat > 1;
+      const bool in_list = segment.in_list();
       body.recompute.push_back(
           (resolved.recompute == Recompute::kFull &&
-           (repeats || !resolved.recompute_source.empty())) ||
+           (in_list || !resolved.recompute_source.empty())) ||
           (resolved.recompute == Recompute::kSelective && op.recompute_group == "core_attention"));
     }
     bound_body_of_segment.push_back(static_cast<int>(bound.bodies.size()));
@@ -284,7 +280,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
       int64_t& budget = budgets[v % options.pp];
       std::vector<StageRun> split_runs;
       for (const StageRun& run : runs) {
-        if (bound.graph.segments[run.segment].repeat == 1) {
+        if (!bound.graph.segments[run.segment].in_list()) {
           split_runs.push_back(run);
           continue;
         }
@@ -316,7 +312,7 @@ std::string BoundModel::DebugString() const {
     absl::StrAppend(&out, "virtual stage ", s, ":");
     for (const StageRun& run : stages[s]) {
       absl::StrAppend(&out, " ", graph.segments[run.segment].path);
-      if (graph.segments[run.segment].repeat > 1) {
+      if (graph.segments[run.segment].in_list()) {
         absl::StrAppend(&out, "[", run.layer_begin, ":", run.layer_begin + run.count, "]");
       }
       if (run.bound_body >= static_cast<int>(graph.segments.size())) {

@@ -38,6 +38,24 @@ int64_t ModelGraph::Elements(const TensorInfo& tensor) const {
   return elements;
 }
 
+bool ModelGraph::HasLists() const {
+  return std::any_of(segments.begin(), segments.end(),
+                     [](const Segment& segment) { return segment.in_list(); });
+}
+
+int64_t ModelGraph::LayerCount() const {
+  const bool lists = HasLists();
+  int64_t count = 0;
+  for (const Segment& segment : segments) {
+    if (segment.in_list() || !lists) count += segment.repeat;
+  }
+  return count;
+}
+
+std::string ModelGraph::PathOf(const Segment& segment) {
+  return segment.in_list() ? absl::StrCat(segment.path, ".*") : segment.path;
+}
+
 int64_t ModelGraph::ParameterCount() const {
   int64_t count = 0;
   for (const Segment& segment : segments) {
@@ -77,7 +95,7 @@ std::string ModelGraph::DebugString() const {
       absl::StrCat("model ", name, "\ndims ", absl::StrJoin(dims, " ", print_dim), "\n");
   for (const Segment& segment : segments) {
     const Body& body = bodies[segment.body];
-    const std::string path = segment.repeat > 1 ? absl::StrCat(segment.path, ".*") : segment.path;
+    const std::string path = PathOf(segment);
     absl::StrAppend(&text, path, " x ", segment.repeat, " (body ", segment.body, " `", body.name,
                     "`)\n");
     for (const TensorInfo& tensor : body.tensors) {

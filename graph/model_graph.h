@@ -60,6 +60,10 @@ struct Segment {
   std::string path;
   int body = 0;
   int64_t repeat = 1;
+  bool list = false;  // one of a list of equal modules, even if the list has one
+
+  // Addressed as `layers.*`, dealt to pipeline stages copy by copy.
+  bool in_list() const { return list || repeat > 1; }
 };
 
 // A parameter that two segments share (tied embeddings): one parameter, two
@@ -82,6 +86,12 @@ struct ModelGraph {
   int64_t layers = 0, hidden = 0, heads = 0, head_dim = 0, seq = 0, vocab = 0;
 
   absl::StatusOr<int> FindDim(absl::string_view name) const;
+  // What pipeline layouts count: copies of the modules in lists, or all modules
+  // if there is no list.
+  bool HasLists() const;
+  int64_t LayerCount() const;
+  // `layers.*` or `head`.
+  static std::string PathOf(const Segment& segment);
   // Tied parameters once.
   int64_t ParameterCount() const;
   // Elements of one tensor; `batch` must be bound for activations.

@@ -17,20 +17,10 @@ int64_t DimSize(const ModelGraph& graph, absl::string_view name) {
   return dim.ok() ? graph.dims[*dim].size : 0;
 }
 
-// What a layout counts: copies of the modules that repeat, or all modules if
-// none does.
-int64_t LayersOf(const ModelGraph& graph) {
-  int64_t repeated = 0;
-  for (const Segment& segment : graph.segments) {
-    if (segment.repeat > 1) repeated += segment.repeat;
-  }
-  return repeated > 0 ? repeated : static_cast<int64_t>(graph.segments.size());
-}
-
 PlanContext ContextFrom(const ModelGraph& graph, const Job& job, const Machine& machine) {
   PlanContext context;
   context.devices = machine.num_devices();
-  context.layers = LayersOf(graph);
+  context.layers = graph.LayerCount();
   context.heads = graph.heads;
   context.kv_heads = DimSize(graph, "kv_heads");
   context.ffn = DimSize(graph, "ffn");
@@ -49,7 +39,7 @@ PlanContext ContextFrom(const ModelGraph& graph, const Job& job, const Machine& 
 std::vector<std::string> OpPaths(const ModelGraph& graph) {
   std::vector<std::string> paths;
   for (const Segment& segment : graph.segments) {
-    const std::string prefix = absl::StrCat(segment.path, segment.repeat > 1 ? ".*." : ".");
+    const std::string prefix = absl::StrCat(ModelGraph::PathOf(segment), ".");
     for (const OpNode& op : graph.bodies[segment.body].ops) paths.push_back(prefix + op.name);
   }
   return paths;
@@ -77,20 +67,21 @@ absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine,
     choices.attention = *form.attn == "flash" ? Attention::kFlash : Attention::kUnfused;
   }
   choices.dropout = job.profile.dropout;
-  choices.vocab_pad_multiple = job.profile.vocab_pad_multiple * std::max<int64_t>(1, form.tp.value_or(1));
+  choices.vocab_pad_multiple =
+      job.profile.vocab_pad_multiple * std::max<int64_t>(1, form.tp.value_or(1));
   PlanGraph plan;
   const std::string graph_key =
       absl::StrCat("graph|", job.model->key(), "|", static_cast<int>(choices.attention), "|",
                    choices.dropout, "|", choices.vocab_pad_multiple);
-  ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(
-                                   graph_key, [&] { return job.model->Draw(choices); }));
+  ASSIGN_OR_RETURN(plan.graph,
+                   session.Memo<ModelGraph>(graph_key, [&] { return job.model->Draw(choices); }));
   ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextFrom(*plan.graph, job, machine),
                                            job.profile.For(job.dtype, Schedule::kNone)));
   const PlanOptions& options = plan.chosen.options;
-  RETURN_IF_ERROR(CheckTree(job.strategy,
-                            {{"pp", options.pp}, {"dp", options.dp}, {"cp", options.cp},
-                             {"tp", options.tp}},
-                            OpPaths(*plan.graph)));
+  RETURN_IF_ERROR(
+      CheckTree(job.strategy,
+                {{"pp", options.pp}, {"dp", options.dp}, {"cp", options.cp}, {"tp", options.tp}},
+                OpPaths(*plan.graph)));
   const SoftwareProfile profile = job.profile.For(job.dtype, options.schedule);
   CompileRequest request{plan.graph.get(), &job.strategy, &options, &profile, job.dtype};
   const std::string key =
@@ -101,8 +92,8 @@ absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine,
     plan.execution = std::make_shared<const ExecutionGraph>(std::move(execution));
     return plan;
   }
-  ASSIGN_OR_RETURN(plan.execution, session.Memo<ExecutionGraph>(
-                                       key, [&] { return Compile(request, session); }));
+  ASSIGN_OR_RETURN(plan.execution,
+                   session.Memo<ExecutionGraph>(key, [&] { return Compile(request, session); }));
   return plan;
 }
 

@@ -207,7 +207,8 @@ absl::StatusOr<ModelGraph> BuildTransformer(const TransformerConfig& given,
   graph.dims = Dims(config, choices);
   const Drawing drawing(config, choices, graph.dims);
   graph.bodies = {drawing.Embedding(), drawing.Layer(), drawing.Head()};
-  graph.segments = {{"embedding", 0, 1}, {"layers", 1, config.layers}, {"head", 2, 1}};
+  graph.segments = {
+      {"embedding", 0, 1, false}, {"layers", 1, config.layers, true}, {"head", 2, 1, false}};
   if (config.tied_embeddings) {
     graph.tied.push_back(
         {0, IndexOf(graph.bodies[0], "tokens.w"), 2, IndexOf(graph.bodies[2], "logits.w")});

@@ -124,6 +124,15 @@ TEST(BindTest, AnAxisThatIsNotThereIsNamedWithThoseThatAre) {
                     HasSubstr("Did you mean `tp`?")));
 }
 
+TEST(BindTest, AModelOfOneLayerIsAListOfOne) {
+  TransformerConfig config = Small();
+  config.layers = 1;
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  plan.Tp(2).Split("layers.*.mlp.fc1", "tp", {"ffn"});
+  ASSERT_OK_AND_ASSIGN(const BoundModel bound, BindPlan(plan));
+  EXPECT_THAT(bound.DebugString(), HasSubstr("virtual stage 0: embedding layers[0:1] head"));
+}
+
 TEST(BindTest, ADimThatIsNotThereIsNamed) {
   PlanUnderTest plan = PlanUnderTest::Of(Small());
   plan.Tp(2).Split("layers.*.mlp", "tp", {"fnn"});

@@ -73,12 +73,9 @@ ModelGraph GraphOf(const py::dict& spec) {
     const int body = static_cast<int>(graph.bodies.size());
     graph.bodies.push_back(BodyOf(graph, module));
     const auto repeat = module["repeat"].cast<int64_t>();
-    graph.segments.push_back({graph.bodies[body].name, body, repeat});
+    graph.segments.push_back({graph.bodies[body].name, body, repeat, false});
   }
-  // What plans deal out to stages: the repeated modules, or all if none is.
-  int64_t repeated = 0;
-  for (const Segment& segment : graph.segments) repeated += segment.repeat > 1 ? segment.repeat : 0;
-  graph.layers = repeated > 0 ? repeated : static_cast<int64_t>(graph.segments.size());
+  graph.layers = graph.LayerCount();
   using Place = std::pair<int, int>;
   for (const auto& [first, second] : spec["ties"].cast<std::vector<std::pair<Place, Place>>>()) {
     graph.tied.push_back({first.first, first.second, second.first, second.second});
