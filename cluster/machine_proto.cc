@@ -208,7 +208,8 @@ absl::StatusOr<Machine> MachineFromJson(absl::string_view json, absl::string_vie
     }
   }
   ASSIGN_OR_RETURN(const proto::Machine proto, ParseJson<proto::Machine>(text, what));
-  return MachineFromProto(proto);
+  ASSIGN_OR_RETURN(Machine machine, MachineFromProto(proto), _ << what);
+  return machine;
 }
 
 std::string MachineToJson(const Machine& machine) {

@@ -1,5 +1,7 @@
 #include "proto/field_errors.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -13,9 +15,12 @@ namespace {
 
 namespace pb = ::google::protobuf;
 
-std::string NeededFor(const pb::FieldDescriptor& field) {
+std::string NeededFor(const pb::FieldDescriptor& field, absl::string_view value) {
+  const bool whole = !value.empty() && std::all_of(value.begin(), value.end(), absl::ascii_isdigit);
   switch (field.cpp_type()) {
     case pb::FieldDescriptor::CPPTYPE_INT32:
+      if (whole) return absl::StrCat("a whole number of at most ", INT32_MAX);
+      return "a whole number";
     case pb::FieldDescriptor::CPPTYPE_INT64:
       return "a whole number";
     case pb::FieldDescriptor::CPPTYPE_UINT32:
@@ -47,7 +52,7 @@ const pb::FieldDescriptor* FindField(const pb::Descriptor& type, absl::string_vi
 
 std::string UnknownField(absl::string_view what, absl::string_view place, absl::string_view name,
                          const pb::Descriptor* type) {
-  std::string text = absl::StrCat("`", what, "` has no field `", name, "`");
+  std::string text = absl::StrCat(what, " has no field `", name, "`");
   if (!place.empty()) absl::StrAppend(&text, " in `", place, "`");
   absl::StrAppend(&text, ".");
   if (type == nullptr) return text;
@@ -61,9 +66,9 @@ std::string UnknownField(absl::string_view what, absl::string_view place, absl::
 std::string UnfitValue(absl::string_view what, absl::string_view place, absl::string_view value,
                        const pb::FieldDescriptor& field) {
   if (absl::ConsumePrefix(&value, "\"")) absl::ConsumeSuffix(&value, "\"");
-  std::string text = absl::StrCat("`", what, "`: `", place, "` cannot be `", value, "`");
+  std::string text = absl::StrCat(what, ": `", place, "` cannot be `", value, "`");
   if (field.cpp_type() != pb::FieldDescriptor::CPPTYPE_ENUM) {
-    return absl::StrCat(text, "; ", NeededFor(field), " is needed.");
+    return absl::StrCat(text, "; ", NeededFor(field, value), " is needed.");
   }
   std::vector<std::string> names;
   for (int i = 0; i < field.enum_type()->value_count(); ++i) {
@@ -78,8 +83,8 @@ std::string UnfitValue(absl::string_view what, absl::string_view place, absl::st
 std::string InvalidSyntax(absl::string_view what, absl::string_view format,
                           absl::string_view complaint) {
   const std::vector<absl::string_view> lines = absl::StrSplit(complaint, '\n');
-  std::string text = absl::StrCat("`", what, "` is not valid ", format, ": ",
-                                  absl::StripAsciiWhitespace(lines.front()));
+  std::string text =
+      absl::StrCat(what, " is not valid ", format, ": ", absl::StripAsciiWhitespace(lines.front()));
   // The last line is a caret under the line before it.
   if (lines.size() > 2) {
     const absl::string_view spot = absl::StripAsciiWhitespace(lines[lines.size() - 2]);

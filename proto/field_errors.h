@@ -8,7 +8,8 @@
 #include "absl/strings/string_view.h"
 
 // The wording of what can be wrong with a written message, for json.cc and
-// text_proto.cc. `place` is the path of fields to the spot, "" at the root.
+// text_proto.cc. `what` stands in front as it is; `place` is the path of fields to the spot, "" at
+// the root.
 
 namespace plancast {
 

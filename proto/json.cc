@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/check.h"
 #include "proto/field_errors.h"
@@ -61,6 +62,13 @@ std::string Explain(absl::string_view what, const pb::Descriptor& root, absl::st
   if (absl::ConsumeSuffix(&name, ": Cannot find field.")) {
     const pb::Descriptor* type = place.empty() ? &root : field ? field->message_type() : nullptr;
     return UnknownField(what, place, name, type);
+  }
+  absl::string_view listed = text;
+  if (absl::ConsumeSuffix(&listed, ": Proto field is not repeating, cannot start list.")) {
+    const std::string inner =
+        place.empty() ? std::string(listed) : absl::StrCat(place, ".", listed);
+    const pb::FieldDescriptor* single = FieldAt(&root, inner);
+    if (single != nullptr) return UnfitValue(what, inner, "[...]", *single);
   }
   absl::string_view value = text;
   if (field != nullptr && absl::ConsumePrefix(&value, "invalid value ")) {

@@ -12,8 +12,8 @@ class Message;
 }  // namespace google::protobuf
 
 // Messages from and to JSON, with errors for the person who wrote the file: they
-// name the place and suggest the nearest field or value. `what` names the input
-// in errors, usually its path.
+// name the place and suggest the nearest field or value. `what` stands for the
+// input in errors as it is, usually its path in backquotes.
 
 namespace plancast {
 

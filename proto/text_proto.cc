@@ -23,7 +23,7 @@ class FirstError : public pb::io::ErrorCollector {
   void AddError(int line, pb::io::ColumnNumber column, const std::string& message) override {
     if (!text_.empty()) return;
     // The parser counts from 0, editors from 1.
-    const std::string place = absl::StrCat(what_, ":", line + 1, ":", column + 1);
+    const std::string place = absl::StrCat("`", what_, ":", line + 1, ":", column + 1, "`");
     absl::string_view rest = message;
     if (absl::ConsumePrefix(&rest, "Message type \"")) {
       const size_t end = rest.find("\" has no field named \"");

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import difflib
+import os
+import os.path
 from pathlib import Path
 from typing import Any
 
+from plancast import documents
 from plancast.errors import InputError
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -17,13 +20,13 @@ def looks_like_file(text: str) -> bool:
     >>> looks_like_file("model.yaml"), looks_like_file("dgx-h100:2")
     (True, False)
     """
-    return text.endswith(_SUFFIXES) or "/" in text or Path(text).is_file()
+    return text.endswith(_SUFFIXES) or "/" in text or os.path.isfile(text)
 
 
 def read_text(path: str | Path) -> str:
     """The contents of a text file."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"there is no file `{path}`.{_siblings(path)}") from None
     except IsADirectoryError:
@@ -32,18 +35,34 @@ def read_text(path: str | Path) -> str:
         ) from None
     except UnicodeDecodeError as error:
         raise InputError(f"`{path}` is not text: byte {error.start} is not UTF-8.") from None
-    except OSError as error:
-        raise InputError(f"`{path}` cannot be read: {error.strerror}.") from None
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"`{path}` cannot be read: {reason}.") from None
 
 
 def read_mapping(path: str | Path) -> dict[str, Any]:
     """A YAML or JSON file that holds one mapping."""
     text = read_text(path)
-    value = _parse_json(text, path) if str(path).endswith(".json") else _parse_yaml(text, path)
-    if not isinstance(value, dict):
-        kind = "empty" if value is None else f"a {type(value).__name__}"
-        raise InputError(f"`{path}` must hold `key: value` pairs and is {kind}.")
-    return value
+    parse = documents.parse_json if str(path).endswith(".json") else documents.parse_yaml
+    return documents.mapping(parse(text, f"`{path}`"), f"`{path}`")
+
+
+def check_writable(path: str | Path | None, suffixes: tuple[str, ...] = ()) -> None:
+    """Raises InputError for a result file that cannot be made, before any work is done."""
+    if path is None:
+        return
+    if not str(path):
+        raise InputError("a result file has an empty name; give it one.")
+    if suffixes and not str(path).endswith(suffixes):
+        listed = ", ".join(f"`{suffix}`" for suffix in suffixes)
+        raise InputError(f"`{path}` cannot be written: its name must end in one of {listed}.")
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise InputError(f"`{path}` cannot be written: there is no folder `{folder}`.")
+    if os.path.isdir(path):
+        raise InputError(f"`{path}` cannot be written: it is a folder; name a file in it.")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise InputError(f"`{path}` cannot be written: permission denied.")
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -56,36 +75,24 @@ def write_text(path: str | Path, text: str) -> None:
                 file.write(text)
         else:
             Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"`{path}` cannot be written: {error.strerror}.") from None
-
-
-def _parse_json(text: str, path: str | Path) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"`{path}`:{error.lineno}:{error.colno} is not JSON: {error.msg}."
-        ) from None
-
-
-def _parse_yaml(text: str, path: str | Path) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "malformed"
-        raise InputError(f"`{path}`{place} is not YAML: {problem}.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"`{path}` cannot be written: {reason}.") from None
 
 
 def _siblings(path: str | Path) -> str:
     folder = Path(path).parent
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         return f" There is no folder `{folder}` either."
-    names = sorted(p.name for p in folder.iterdir() if p.suffix in _SUFFIXES)
+    suffix = Path(path).suffix
+    wanted = (*_SUFFIXES, suffix) if suffix else _SUFFIXES
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(wanted))
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(Path(path).name, names, 1)
+    if near:
+        return f" Did you mean `{folder / near[0]}`?"
     if not names:
         return ""
     shown = ", ".join(f"`{name}`" for name in names[:8])

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plancast import _core, files
+from plancast import _core, documents, files
 from plancast.errors import InputError
 
 
@@ -59,13 +59,7 @@ class Machine:
         >>> Machine.from_yaml("preset: dgx-h100\\nhosts: 4").devices
         32
         """
-        import yaml
-
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise InputError(f"{what} is not YAML: {error}") from None
-        return cls.from_dict(value, what=what)
+        return cls.from_dict(documents.parse_yaml(text, what), what=what)
 
     @classmethod
     def from_file(cls, path: str | Path) -> Machine:
@@ -75,7 +69,7 @@ class Machine:
     @classmethod
     def from_dict(cls, fields: dict[str, Any], *, what: str = "machine") -> Machine:
         """A machine from the fields of its YAML form."""
-        return cls(_core.Machine.from_json(json.dumps(fields), what))
+        return cls(_core.Machine.from_json(documents.to_json(fields, what), what))
 
     @classmethod
     def open(cls, text: str) -> Machine:

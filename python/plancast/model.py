@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import os.path
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plancast import _core, files
+from plancast import _core, documents, files
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
     from plancast.builder import ModelBuilder
+
+
+# Keys of a config.json, none of which is a field of the YAML form.
+_OF_HUGGING_FACE = ("model_type", "architectures", "hidden_size", "n_embd", "d_model")
 
 
 class Model:
@@ -77,19 +81,19 @@ class Model:
         ...     name="small", layers=2, hidden=64, heads=4, ffn=256, vocab=1000, seq=32).layers
         2
         """
-        text = json.dumps(fields, default=str)
-        return cls(_core.Model.transformer(text, what), dict(fields))
+        return cls._from_fields(fields, what)
 
     @classmethod
     def from_file(cls, path: str | Path, *, seq: int | None = None) -> Model:
         """A Hugging Face `config.json`, or sizes of a transformer in YAML or JSON."""
         fields = files.read_mapping(path)
-        if "model_type" in fields or "architectures" in fields:
+        if any(key in fields for key in _OF_HUGGING_FACE):
             return cls.from_hf(path, seq=seq)
         if seq is not None:
             fields["seq"] = seq
-        fields.setdefault("name", Path(path).stem)
-        return cls.from_config(what=f"`{path}`", **fields)
+        if fields.get("name") is None:
+            fields["name"] = Path(path).stem
+        return cls._from_fields(fields, f"`{path}`")
 
     @classmethod
     def open(cls, text: str, *, seq: int | None = None) -> Model:
@@ -100,7 +104,7 @@ class Model:
                     f"not supported yet: {kind} `{text}`. "
                     "Give a preset, a Hugging Face config.json or a YAML file."
                 )
-        if Path(text).is_dir():
+        if os.path.isdir(text):
             return cls.from_hf(text, seq=seq)
         return (
             cls.from_file(text, seq=seq)
@@ -119,7 +123,12 @@ class Model:
     def _of(cls, fields: dict[str, Any], seq: int | None) -> Model:
         if seq is not None:
             fields = {**fields, "seq": seq}
-        return cls.from_config(**fields)
+        return cls._from_fields(fields, "model")
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any], what: str) -> Model:
+        text = documents.to_json(fields, what)
+        return cls(_core.Model.transformer(text, what), dict(fields))
 
     def with_seq(self, seq: int) -> Model:
         """The same transformer with sequences of `seq` tokens."""

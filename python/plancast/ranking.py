@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from plancast import _core, files
+from plancast.errors import InputError
 from plancast.forecast import Forecast
 
 if TYPE_CHECKING:
@@ -80,13 +82,10 @@ class Ranking:
         import csv
         import io
 
-        from plancast.errors import InputError
-
+        self.check_path(path)
         if str(path).endswith(".parquet"):
             self._write_parquet(path)
             return
-        if not str(path).endswith((".csv", ".csv.gz")):
-            raise InputError(f"`{path}`: plans are written as `.csv` or `.parquet`.")
         records = self.records()
         text = io.StringIO()
         if records:
@@ -95,15 +94,18 @@ class Ranking:
             writer.writerows(records)
         files.write_text(path, text.getvalue())
 
-    def _write_parquet(self, path: str | Path) -> None:
-        from plancast.errors import InputError
-
-        try:
-            self.to_frame().to_parquet(path)
-        except ImportError:
+    @staticmethod
+    def check_path(path: str | Path | None) -> None:
+        """Raises InputError where `write` could not write, before there is anything to lose."""
+        files.check_writable(path, (".csv", ".csv.gz", ".parquet"))
+        if str(path).endswith(".parquet") and importlib.util.find_spec("pyarrow") is None:
             raise InputError(
                 f"`{path}`: Parquet needs pyarrow. Run `pip install pyarrow`, or write `.csv`."
-            ) from None
+            )
+
+    def _write_parquet(self, path: str | Path) -> None:
+        try:
+            self.to_frame().to_parquet(path)
         except OSError as error:
             raise InputError(f"`{path}` cannot be written: {error.strerror}.") from None
 

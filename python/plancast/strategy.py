@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plancast import _core, files
+from plancast import _core, documents, files
 
 
 class Strategy:
@@ -45,20 +45,12 @@ class Strategy:
         >>> Strategy.from_dict(tree.to_dict()) == tree
         True
         """
-        return cls(_core.Strategy.from_json(json.dumps(tree), what))
+        return cls(_core.Strategy.from_json(documents.to_json(tree, what), what))
 
     @classmethod
     def from_yaml(cls, text: str, *, what: str = "strategy") -> Strategy:
         """A tree from YAML text; `what` names the text in errors."""
-        import yaml
-
-        from plancast.errors import InputError
-
-        try:
-            tree = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise InputError(f"{what} is not YAML: {error}") from None
-        return cls.from_dict(tree, what=what)
+        return cls.from_dict(documents.parse_yaml(text, what), what=what)
 
     @classmethod
     def from_file(cls, path: str | Path) -> Strategy:

@@ -10,8 +10,11 @@ def duration(seconds: float) -> str:
 
     >>> duration(13.7512), duration(0.0812), duration(4.2e-05), duration(0.0)
     ('13.75 s', '81.2 ms', '42 µs', '0 s')
+    >>> duration(0.0009999), duration(0.99996)
+    ('1 ms', '1.00 s')
     """
-    magnitude = abs(seconds)
+    # What prints as a thousand of a unit is one of the next.
+    magnitude = abs(float(f"{seconds:.3g}"))
     if magnitude == 0:
         return "0 s"
     if magnitude >= 1:

@@ -56,7 +56,7 @@ TEST(MachineProtoTest, SpellsOutAGpu) {
 
 TEST(MachineProtoTest, NamesWhatIsWrong) {
   const auto error = [](absl::string_view json) {
-    return std::string(MachineFromJson(json, "m.yaml").status().message());
+    return std::string(MachineFromJson(json, "`m.yaml`").status().message());
   };
   EXPECT_THAT(error(R"({"preset": "dgx-h100", "hostss": 2})"),
               HasSubstr("`m.yaml` has no field `hostss`. Did you mean `hosts`?"));
@@ -70,17 +70,19 @@ TEST(MachineProtoTest, NamesWhatIsWrong) {
   EXPECT_THAT(error(R"({"gpu": {"memory_gb": 2}})"), HasSubstr("`gpu` has no `name`."));
   EXPECT_THAT(error(R"({"preset": "dgx-h100", "hosts": "many"})"),
               HasSubstr("`hosts` cannot be `many`"));
-  EXPECT_THAT(error(R"({"preset": "dgx-h100", "hosts": 99999999999})"), HasSubstr("`hosts`"));
-  EXPECT_THAT(error(R"({"preset": "dgx-h100", "hosts": -1})"), HasSubstr("`hosts` is -1"));
+  EXPECT_THAT(error(R"({"preset": "dgx-h100", "hosts": 99999999999})"),
+              HasSubstr("`hosts` cannot be `99999999999`; a whole number of at most 2147483647"));
+  EXPECT_THAT(error(R"({"preset": "dgx-h100", "hosts": -1})"),
+              HasSubstr("`m.yaml`: `hosts` is -1"));
   EXPECT_THAT(error(R"({"preset": "dgx-h100", "link_overrides": [{"link": "nvlnk"}]})"),
               HasSubstr("Did you mean `nvlink`?"));
   EXPECT_THAT(error("{\"preset\":"), HasSubstr("is not valid JSON"));
-  for (const char* text : {"[]", "", "null", "7", R"({"gpu": 5})", R"({"gpu": ["A30"]})",
-                           R"({"gpu": "A30", "nic_gbit_per_s": 1e999})",
-                           R"({"gpu": "A30", "hosts": 2.5})",
-                           R"({"gpu": {"like": "A30", "memory_gb": "NaN"}})",
-                           R"({"gpu": "A30", "device_overrides": [{"device": -1}]})"}) {
-    EXPECT_FALSE(MachineFromJson(text, "m.yaml").ok()) << text;
+  for (const char* text :
+       {"[]", "", "null", "7", R"({"gpu": 5})", R"({"gpu": ["A30"]})",
+        R"({"gpu": "A30", "nic_gbit_per_s": 1e999})", R"({"gpu": "A30", "hosts": 2.5})",
+        R"({"gpu": {"like": "A30", "memory_gb": "NaN"}})",
+        R"({"gpu": "A30", "device_overrides": [{"device": -1}]})"}) {
+    EXPECT_FALSE(MachineFromJson(text, "`m.yaml`").ok()) << text;
   }
 }
 

@@ -11,13 +11,13 @@ namespace {
 using ::plancast::sample::Sample;
 
 std::string ErrorOf(absl::string_view json) {
-  return std::string(ParseJson<Sample>(json, "a.json").status().message());
+  return std::string(ParseJson<Sample>(json, "`a.json`").status().message());
 }
 
 TEST(ParseJsonTest, ReadsBothSpellingsOfAName) {
   ASSERT_OK_AND_ASSIGN(
       Sample sample,
-      ParseJson<Sample>(R"({"stages": [{"peak_tflops": 1}, {"peakTflops": 2}]})", "a.json"));
+      ParseJson<Sample>(R"({"stages": [{"peak_tflops": 1}, {"peakTflops": 2}]})", "`a.json`"));
   EXPECT_EQ(sample.stages(0).peak_tflops(), 1);
   EXPECT_EQ(sample.stages(1).peak_tflops(), 2);
 }
@@ -43,6 +43,10 @@ TEST(ParseJsonTest, SaysWhatAValueHasToBe) {
             "`a.json`: `stages[0].last` cannot be `maybe`; `true` or `false` is needed.");
   EXPECT_EQ(ErrorOf(R"({"stages": 3})"),
             "`a.json`: `stages` cannot be `3`; a block of fields is needed.");
+  EXPECT_EQ(ErrorOf(R"({"stages": [{"layers": [1]}]})"),
+            "`a.json`: `stages[0].layers` cannot be `[...]`; a whole number is needed.");
+  EXPECT_EQ(ErrorOf(R"({"name": ["x"]})"),
+            "`a.json`: `name` cannot be `[...]`; a string is needed.");
 }
 
 TEST(ParseJsonTest, SuggestsOrListsEnumValues) {
@@ -65,7 +69,7 @@ TEST(ToJsonTest, RoundTripsUnderProtoNames) {
   sample.add_stages()->set_peak_tflops(312);
   EXPECT_EQ(ToJson(sample), R"({"stages":[{"peak_tflops":312}]})");
   ASSERT_OK_AND_ASSIGN(Sample back,
-                       ParseJson<Sample>(ToJson(sample, JsonStyle::kIndented), "a.json"));
+                       ParseJson<Sample>(ToJson(sample, JsonStyle::kIndented), "`a.json`"));
   EXPECT_EQ(back.SerializeAsString(), sample.SerializeAsString());
 }
 

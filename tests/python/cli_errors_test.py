@@ -252,3 +252,81 @@ def test_a_plan_that_does_not_fit_is_an_answer(cli, large_file):
 def test_a_plan_that_fits_satisfies_require_fit(cli, small_file):
     arguments = ("-m", small_file, "-c", MACHINE, "-s", "tp=8,mb=1", "--require-fit")
     assert cli("predict", *arguments)[0] == 0
+
+
+@pytest.mark.parametrize("option", ["-m", "-c", "-s"])
+def test_names_longer_than_a_file_may_have(cli, small_file, option):
+    values = {"-m": small_file, "-c": MACHINE, "-s": "tp=2,mb=1", option: "x" * 100_000}
+    error = cli.error("predict", *(word for pair in values.items() for word in pair))
+    assert len(error) < 2100
+
+
+def test_control_characters_are_shown(predict_error):
+    assert "`\\x1b[31m`" in predict_error("\x1b[31m=2")
+
+
+def test_option_given_twice(cli, small_file):
+    error = cli.error("predict", "-m", small_file, "-m", "gpt2", "-c", MACHINE, "-s", "tp=2")
+    assert "-m/--model is given twice" in error
+
+
+def test_dtype_in_capitals(predict_error):
+    assert "Did you mean `bf16`? " in predict_error("tp=2,mb=1", MACHINE, None, "--dtype", "BF16")
+
+
+def test_typo_in_a_file_name(predict_error, small_file):
+    assert f"Did you mean `{small_file}`?" in predict_error(model=small_file.replace("ll", "l"))
+
+
+def test_config_without_a_model_type(predict_error, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"hidden_size": 64, "num_hidden_layers": 2}')
+    assert "no `model_type`" in predict_error(model=str(path))
+
+
+@pytest.mark.parametrize("key", ["what", "cls", "self"])
+def test_fields_named_as_our_own_arguments(predict_error, tmp_path, key):
+    path = tmp_path / "model.yaml"
+    path.write_text(f"layers: 4\n{key}: 1\n")
+    assert f"no field `{key}`" in predict_error(model=str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("preset: dgx-h100\nhosts: 1\nhosts: 2\n", "`hosts` is given twice"),
+        ("preset: dgx-h100\nhosts: .nan\n", "`hosts` is nan"),
+        ("preset: dgx-h100\nhosts: 1000000000000\n", "at most 2147483647"),
+        ("preset: dgx-h100\nhosts: [1]\n", "a whole number is needed"),
+        ("preset: dgx-h100\nhosts: 0\n", "`hosts` is 0"),
+        ("preset: dgx-h100\nhosts: 2020-01-01\n", "`hosts` is a date"),
+        ("1: 2\n", "the key `1` is a number"),
+    ],
+)
+def test_machine_files_that_are_refused(predict_error, tmp_path, text, said):
+    path = tmp_path / "machine.yaml"
+    path.write_text(text)
+    error = predict_error(machine=str(path))
+    assert error.startswith(f"`{path}`")
+    assert said in error
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("plans.xls", "`.csv`"),
+        ("absent/plans.csv", "there is no folder `absent`"),
+        ("", "empty name"),
+    ],
+)
+def test_outputs_are_checked_before_the_work(cli, monkeypatch, out, said):
+    def never(*arguments, **named):
+        raise AssertionError("the plans were ranked first")
+
+    monkeypatch.setattr("plancast.planning.rank", never)
+    arguments = ("rank", "-m", "gpt2", "-c", MACHINE, "--batch", "8", "--out", out)
+    assert said in cli.error(*arguments)
+
+
+def test_more_threads_than_a_machine_runs(cli):
+    assert "1,024" in cli.error("validate", "rows.csv", "--workers", "99999")

@@ -23,7 +23,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("-o", "--out", metavar="DIR", required=True, help="folder to write to")
     parser.add_argument("--date", metavar="DATE", help="date to write as that of the fit")
     parser.add_argument(
-        "--workers", type=opts.positive, metavar="N", help="processes (default: one per core)"
+        "--workers", type=opts.threads, metavar="N", help="processes (default: one per core)"
     )
     opts.add_json(parser)
     parser.set_defaults(run=run)

@@ -32,6 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.session import Session
     from plancast.strategy import Strategy
 
+    opts.check_outputs(options.report)
     model, session = opts.load_model(options), Session()
     strategies = [Strategy.open(text) for text in options.strategy]
     comparison = compare(

@@ -7,14 +7,18 @@ with --require-fit when the plan does not fit.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from plancast.cli import calibrate, compare, compile, predict, rank, validate
 
 _SUBCOMMANDS = (predict, rank, compare, validate, compile, calibrate)
+_WORD, _LINE = 240, 2000
 _PLANNED = ("size", "collective", "profile", "cluster", "run", "import", "export")
 
 
@@ -23,8 +27,20 @@ class UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        # argparse would keep the last of two values without a word.
+        seen = set()
+        for word in args or ():
+            action = self._option_string_actions.get(word.partition("=")[0])
+            if isinstance(action, argparse._StoreAction):
+                if action in seen:
+                    self.error(f"{'/'.join(action.option_strings)} is given twice")
+                seen.add(action)
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}. `{self.prog} --help` shows the options.")
+        end = "" if message.endswith("?") else "."
+        raise UsageError(f"{message}{end} `{self.prog} --help` shows the options.")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -46,6 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line; gives the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _mend_streams()
     try:
         return _run(arguments)
     except UsageError as error:
@@ -55,13 +72,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader went away (`| head`); nothing is left to say to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except Exception as error:
         from plancast.errors import InputError
 
         if isinstance(error, InputError):
             return _fail(str(error))
+        if isinstance(error, OSError) and error.filename is None and error.errno == errno.ENOSPC:
+            _drop_output()
+            return _fail("the result cannot be written to standard output: no space is left.")
+        if isinstance(error, MemoryError):
+            return _fail("this needs more memory than there is. Narrow the plan or the space.")
         if os.environ.get("PLANCAST_TRACEBACK"):
             raise
         print(
@@ -70,6 +92,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
+
+
+def _mend_streams() -> None:
+    """Makes the standard streams take every character, and be there at all."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller, `>&-`
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8"))
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: list[str]) -> int:
@@ -96,23 +133,27 @@ def _check_command(arguments: list[str]) -> None:
     name = arguments[0]
     if name in names:
         return
+    listed = ", ".join(f"`{known}`" for known in names)
     if name in _PLANNED:
-        raise UsageError(f"not supported yet: command `{name}`")
+        raise UsageError(f"not supported yet: command `{name}`; there are {listed}.")
     import difflib
 
-    near = difflib.get_close_matches(name, names, 1)
+    near = difflib.get_close_matches(name.lower(), names, 1)
     hint = f" Did you mean `{near[0]}`?" if near else ""
-    listed = ", ".join(f"`{known}`" for known in names)
     raise UsageError(f"no command `{name}`; there are {listed}.{hint}")
 
 
 def _fail(message: str) -> int:
-    print(f"plancast: {_one_line(message)}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody can read standard error
+        print(f"plancast: {_one_line(message)}", file=sys.stderr, flush=True)
     return 2
 
 
 def _one_line(message: str) -> str:
-    return " ".join(message.split())
+    """The message on one line that a terminal can show: no endless word, no control character."""
+    words = (f"{w[:_WORD]}...{w[-8:]}" if len(w) > _WORD + 8 else w for w in message.split())
+    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(words))
+    return line if len(line) <= _LINE else f"{line[:_LINE]}..."
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from plancast.model import Model
 
 _LARGEST = 1_000_000_000
+_MOST_THREADS = 1024
 DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4")
 
 
@@ -25,12 +26,20 @@ def positive(text: str) -> int:
     return number
 
 
+def threads(text: str) -> int:
+    """A number of threads that a machine can run."""
+    number = positive(text)
+    if number > _MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {_MOST_THREADS:,}")
+    return number
+
+
 def dtype(text: str) -> str:
     """A name of a matmul precision."""
     if text not in DTYPES:
         import difflib
 
-        near = difflib.get_close_matches(text, DTYPES, 1)
+        near = difflib.get_close_matches(text.lower(), DTYPES, 1)
         hint = f". Did you mean `{near[0]}`?" if near else ""
         raise argparse.ArgumentTypeError(
             f"no dtype `{text}`; there are {', '.join(f'`{name}`' for name in DTYPES)}{hint}"
@@ -110,6 +119,14 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_report(parser: argparse.ArgumentParser) -> None:
     """--report."""
     parser.add_argument("--report", metavar="FILE.html", help="write the tables as one HTML page")
+
+
+def check_outputs(*paths: str | None) -> None:
+    """Raises InputError for files that cannot be written, before any work is done."""
+    from plancast.files import check_writable
+
+    for path in paths:
+        check_writable(path)
 
 
 def write_report(options: argparse.Namespace, title: str, renderable: Any) -> None:

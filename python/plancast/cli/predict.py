@@ -35,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.planning import predict
     from plancast.strategy import Strategy
 
+    opts.check_outputs(options.trace, options.report)
     forecast = predict(
         opts.load_model(options),
         opts.load_machine(options.cluster),

@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--out", metavar="FILE", help="write the plans as .csv or .parquet")
     parser.add_argument(
-        "--workers", type=opts.positive, metavar="N", help="threads (default: one per core)"
+        "--workers", type=opts.threads, metavar="N", help="threads (default: one per core)"
     )
     opts.add_report(parser)
     opts.add_json(parser)
@@ -47,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.cli.progress import progress_bar
     from plancast.errors import InputError
     from plancast.planning import rank
+    from plancast.ranking import Ranking
     from plancast.report.tables import ranking_tables
 
     if options.batch is None:
@@ -54,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
             "plans can be compared only at one global batch, and none is given. "
             "Add --batch N (samples per step)."
         )
+    Ranking.check_path(options.out)
+    opts.check_outputs(options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster)
     with progress_bar("plans") as progress:
         ranking = rank(

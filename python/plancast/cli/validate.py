@@ -23,7 +23,7 @@ def add_parser(commands: Any) -> None:
         help="figures of the machines the rows name, instead of presets",
     )
     parser.add_argument(
-        "--workers", type=opts.positive, metavar="N", help="threads (default: one per core)"
+        "--workers", type=opts.threads, metavar="N", help="threads (default: one per core)"
     )
     parser.add_argument(
         "--report", metavar="FILE", help="write the scores as a page, .html or .md (Markdown)"
@@ -37,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.cli.progress import progress_bar
     from plancast.validation.run import validate
 
+    opts.check_outputs(options.report)
     with progress_bar("rows") as progress:
         scoreboard = validate(
             options.rows,

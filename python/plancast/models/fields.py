@@ -60,7 +60,9 @@ class Fields:
             )
 
     def _near(self, key: str) -> str:
-        near = difflib.get_close_matches(key, [str(name) for name in self._values], n=1)
+        near = difflib.get_close_matches(
+            key, [str(name) for name in self._values if name != key], n=1
+        )
         return f" Did you mean `{near[0]}`?" if near else ""
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from pathlib import Path
 
-from plancast import files
 from plancast.errors import InputError
 from plancast.machine import Machine
+from plancast.validation.table import Cells, Table
 
-_SIZE = re.compile(r"(?P<preset>[^:]+)(:(?P<hosts>\d+)(x(?P<gpus>\d+))?)?")
+_SIZE = re.compile(r"(?P<preset>[^:]+)(:(?P<hosts>\d{1,9})(x(?P<gpus>\d{1,9}))?)?")
 # Column of the CSV -> field of the GPU or machine, unit for unit.
 _GPU_FIELDS = {
     "sms": "sms",
@@ -43,12 +41,15 @@ class MachineBook:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self._made: dict[str, Machine | str] = {}
-        self._figures: dict[str, dict[str, str]] = {}
+        self._figures: dict[str, Cells] = {}
         if path is not None:
-            reader = csv.DictReader(io.StringIO(files.read_text(path)))
-            if "preset" not in (reader.fieldnames or ()):
-                raise InputError(f"`{path}` has no column `preset`; it must describe machines.")
-            self._figures = {fields["preset"]: fields for fields in reader}
+            table = Table(path)
+            for column in ("preset", "gpu"):
+                if column not in table.columns:
+                    raise InputError(
+                        f"`{path}` has no column `{column}`; it must describe machines."
+                    )
+            self._figures = {cells.text("preset"): cells for cells in table.rows()}
 
     def find(self, text: str) -> Machine | str:
         """The machine `PRESET:HOSTS` or `PRESET:HOSTSxGPUS`, or why there is none."""
@@ -67,17 +68,17 @@ class MachineBook:
         fields: dict[str, object] = {
             "name": match["preset"],
             "hosts": int(match["hosts"] or 1),
-            "source": figures.get("notes", ""),
+            "source": figures.text("notes"),
         }
-        gpu: dict[str, object] = {"name": figures["gpu"]}
+        gpu: dict[str, object] = {"name": figures.text("gpu")}
         for columns, target in ((_GPU_FIELDS, gpu), (_MACHINE_FIELDS, fields)):
             for column, name in columns.items():
-                if figures.get(column):
-                    value = float(figures[column])
-                    target[name] = int(value) if name in _WHOLE else value
+                value = figures.whole(column) if name in _WHOLE else figures.number(column)
+                if value is not None:
+                    target[name] = value
         for word in _WORD_FIELDS:
-            if figures.get(word):
-                fields[word] = figures[word]
+            if figures.text(word):
+                fields[word] = figures.text(word)
         if match["gpus"]:
             fields["gpus_per_host"] = int(match["gpus"])
         fields["gpu"] = gpu

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plancast import files
 from plancast.errors import InputError
+from plancast.validation.table import Cells, Table
 
 # Without these columns a file holds something else than runs of plans.
 _NEEDED = ("row_id", "source", "model", "machine", "strategy", "global_batch", "seq_len")
@@ -111,8 +109,8 @@ def _expand(paths: Sequence[str | Path]) -> list[Path]:
 
 def _read_file(path: Path, rows: list[Row]) -> str:
     """Adds the rows of one file; or says why it has none."""
-    reader = csv.DictReader(io.StringIO(files.read_text(path)))
-    columns = set(reader.fieldnames or ())
+    table = Table(path)
+    columns = set(table.columns)
     if _COLLECTIVE in columns:
         return "measurements of collectives, not of training runs"
     if _LAYER_TIME in columns:
@@ -122,64 +120,57 @@ def _read_file(path: Path, rows: list[Row]) -> str:
     missing = [column for column in _NEEDED if column not in columns]
     if missing:
         return f"no column {', '.join(f'`{column}`' for column in missing)}"
-    for fields in reader:
-        rows.append(_parse(fields, f"`{path}`:{reader.line_num}"))
+    rows += map(_parse, table.rows())
     return ""
 
 
-def _parse(fields: dict[str, str | None], place: str) -> Row:
-    def text(name: str) -> str:
-        return (fields.get(name) or "").strip()
-
-    def whole(name: str) -> int | None:
-        value = number(name)
-        if value is None:
-            return None
-        if value != int(value) or value < 0:
-            raise InputError(f"{place}: `{name}` is `{text(name)}`; it must be a whole number.")
-        return int(value)
-
-    def number(name: str) -> float | None:
-        if not text(name):
-            return None
-        try:
-            return float(text(name))
-        except ValueError:
-            raise InputError(f"{place}: `{name}` is `{text(name)}`; it must be a number.") from None
-
-    batch = whole("global_batch")
+def _parse(cells: Cells) -> Row:
+    for name in ("row_id", "source"):
+        if not cells.text(name):
+            raise InputError(f"{cells.place}: `{name}` is missing.")
+    batch = cells.whole("global_batch")
     if not batch:
-        raise InputError(f"{place}: `global_batch` is missing; it is samples per step.")
+        raise InputError(f"{cells.place}: `global_batch` is missing; it is samples per step.")
+    keys = [item.partition("=")[0].strip() for item in cells.text("strategy").split(",")]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise InputError(f"{cells.place}: `strategy` gives `{key}` twice. Say it once.")
+    mfu = cells.positive("mfu")
+    if mfu is not None and mfu > 1:
+        raise InputError(
+            f"{cells.place}: `mfu` is {mfu:g}; it is a share of the peak, so {mfu:g} % is "
+            f"{mfu / 100:g}."
+        )
     return Row(
-        row_id=text("row_id"),
-        source=text("source"),
-        group=text("group"),
-        model=text("model"),
-        layers=whole("layers"),
-        hidden=whole("hidden"),
-        heads=whole("heads"),
-        kv_heads=whole("kv_heads"),
-        head_dim=whole("head_dim"),
-        ffn_hidden=whole("ffn_hidden"),
-        vocab=whole("vocab"),
-        mlp=text("mlp"),
-        norm=text("norm"),
-        position=text("position"),
-        tied_embeddings=text("tied_embeddings") == "1",
-        experts=whole("experts"),
-        seq_len=whole("seq_len"),
-        machine=text("machine"),
-        strategy=text("strategy"),
+        row_id=cells.text("row_id"),
+        source=cells.text("source"),
+        group=cells.text("group"),
+        model=cells.text("model"),
+        layers=cells.whole("layers"),
+        hidden=cells.whole("hidden"),
+        heads=cells.whole("heads"),
+        kv_heads=cells.whole("kv_heads"),
+        head_dim=cells.whole("head_dim"),
+        ffn_hidden=cells.whole("ffn_hidden"),
+        vocab=cells.whole("vocab"),
+        mlp=cells.text("mlp"),
+        norm=cells.text("norm"),
+        position=cells.text("position"),
+        tied_embeddings=cells.flag("tied_embeddings"),
+        experts=cells.whole("experts"),
+        seq_len=cells.whole("seq_len"),
+        machine=cells.text("machine"),
+        strategy=cells.text("strategy"),
         global_batch=batch,
-        dtype=text("dtype") or "bf16",
-        software=text("software"),
-        iter_time_s=number("iter_time_s"),
-        tflops_per_gpu=number("tflops_per_gpu"),
-        mfu=number("mfu"),
-        flops_formula=text("flops_formula"),
-        peak_mem_gb=number("peak_mem_gb"),
-        oom=text("oom") == "1",
+        dtype=cells.text("dtype") or "bf16",
+        software=cells.text("software"),
+        iter_time_s=cells.positive("iter_time_s"),
+        tflops_per_gpu=cells.positive("tflops_per_gpu"),
+        mfu=mfu,
+        flops_formula=cells.text("flops_formula"),
+        peak_mem_gb=cells.positive("peak_mem_gb"),
+        oom=cells.flag("oom"),
         assumptions=tuple(
-            token.strip() for token in text("assumptions").split(";") if token.strip()
+            token.strip() for token in cells.text("assumptions").split(";") if token.strip()
         ),
     )

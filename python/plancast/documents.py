@@ -1,0 +1,151 @@
+"""YAML and JSON documents that people write, read strictly: nothing said twice, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+from typing import Any
+
+from plancast.errors import InputError
+
+# Far deeper than any description; a cycle of YAML anchors is deeper still.
+_DEEPEST = 64
+
+
+def parse_json(text: str, what: str) -> Any:
+    """The value of a JSON document; `what` names it in errors."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique(what))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{what}:{error.lineno}:{error.colno} is not JSON: {error.msg}.") from None
+    except RecursionError:
+        raise InputError(_too_deep(what)) from None
+    except InputError:
+        raise
+    except ValueError:  # Python limits the digits of a number
+        raise InputError(f"{what} holds a number of thousands of digits.") from None
+
+
+def parse_yaml(text: str, what: str) -> Any:
+    """The value of a YAML document; `what` names it in errors."""
+    import yaml
+
+    try:
+        return yaml.load(text, Loader=_strict_loader())
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "malformed"
+        raise InputError(f"{what}{place} is not YAML: {problem}.") from None
+    except RecursionError:
+        raise InputError(_too_deep(what)) from None
+    except ValueError as error:  # such as the date 2020-13-45
+        raise InputError(f"{what} holds a value that YAML cannot read: {error}.") from None
+
+
+def mapping(value: Any, what: str) -> dict[str, Any]:
+    """`value` if it is a mapping of plain values under names; else an error.
+
+    >>> mapping({"hosts": 2}, "machine")
+    {'hosts': 2}
+    """
+    if not isinstance(value, dict):
+        raise InputError(f"{what} must hold `key: value` pairs and is {_kind(value)}.")
+    _check(value, what, "", 0)
+    return value
+
+
+def to_json(value: Any, what: str) -> str:
+    """JSON of a mapping of plain values; `what` names it in errors.
+
+    >>> to_json({"hosts": 2}, "machine")
+    '{"hosts": 2}'
+    """
+    return json.dumps(mapping(value, what), default=int)  # int: the integers of NumPy
+
+
+def _check(value: Any, what: str, place: str, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise InputError(_too_deep(what))
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise InputError(
+                    f"{what}: the key `{key}`{f' in `{place}`' if place else ''} is {_kind(key)}. "
+                    "Keys are names; if it is one, put it in quotes."
+                )
+            _check(inner, what, f"{place}.{key}" if place else key, depth + 1)
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            _check(inner, what, f"{place}[{position}]", depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{what}: `{place}` is {value}; a finite number is needed.")
+    elif isinstance(value, str) and not _is_text(value):
+        raise InputError(f"{what}: `{place}` is not text: it holds half a surrogate pair.")
+    elif value is not None and not isinstance(value, str | float | numbers.Integral):
+        raise InputError(
+            f"{what}: `{place}` is {_kind(value)}; a word or a number is needed. "
+            "If it is meant as a word, put it in quotes."
+        )
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _kind(value: Any) -> str:
+    names = {
+        type(None): "empty",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        str: "a word",
+        list: "a list",
+        tuple: "a list",
+        dict: "a mapping",
+    }
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+def _too_deep(what: str) -> str:
+    return f"{what} is nested too deep; no description needs more than {_DEEPEST} levels."
+
+
+def _unique(what: str) -> Any:
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) != len(pairs):
+            seen: set[str] = set()
+            for key, _ in pairs:
+                if key in seen:
+                    raise InputError(f"{what}: `{key}` is given twice. Say it once.")
+                seen.add(key)
+        return values
+
+    return build
+
+
+def _strict_loader() -> Any:
+    """A safe loader that refuses a key given twice, where YAML's would keep the last."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            seen = set()
+            for key, _ in node.value:
+                name = key.value if isinstance(key, yaml.ScalarNode) else None
+                if name in seen and name != "<<":
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"`{name}` is given twice", key.start_mark
+                    )
+                if name is not None:
+                    seen.add(name)
+            made: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+            return made
+
+    return Loader
