@@ -67,6 +67,14 @@ NamedPlan Llama70bOnH100() {
               "megatron-core", DType::kBf16);
 }
 
+NamedPlan Llama70bInterleaved() {
+  TransformerConfig config = Llama3(80, 8192, 64, 28672);
+  config.name = "llama3-70b";
+  return Make(config.name, config, "dgx-h100:16",
+              "tp=4,pp=8,vpp=10,dp=4,sp,zero=1,overlap=grad+param", 256, "megatron-core",
+              DType::kBf16);
+}
+
 NamedPlan Llama405bOnH100() {
   TransformerConfig config = Llama3(126, 16384, 128, 53248);
   config.name = "llama3-405b";
