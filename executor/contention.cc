@@ -22,8 +22,8 @@ struct Demand {
 
 }  // namespace
 
-std::vector<bool> ContendedGroups(const CommUses& uses, const SimGraph& sim,
-                                  const std::vector<RealisedCollective>& realised) {
+Contention FindContention(const CommUses& uses, const SimGraph& sim,
+                          const std::vector<RealisedCollective>& realised) {
   std::vector<Demand> demands;
   for (size_t g = 0; g < sim.groups.size(); ++g) {
     const SimGraph::Group& group = sim.groups[g];
@@ -43,7 +43,9 @@ std::vector<bool> ContendedGroups(const CommUses& uses, const SimGraph& sim,
     }
   }
   std::sort(demands.begin(), demands.end());
-  std::vector<bool> contended(sim.groups.size());
+  Contention contention;
+  contention.of_group.resize(sim.groups.size());
+  contention.lane_begin.resize(sim.resources.size() + 1);
   for (size_t begin = 0, end = 0; begin < demands.size(); begin = end) {
     int128 sum = 0;
     int lanes = 0;
@@ -58,9 +60,18 @@ std::vector<bool> ContendedGroups(const CommUses& uses, const SimGraph& sim,
     const int128 capacity = int128{sim.resources[demands[begin].resource].capacity_bytes_per_s}
                             << 20;
     if (lanes == 1 || sum <= capacity) continue;
-    for (size_t i = begin; i < end; ++i) contended[demands[i].group] = true;
+    for (size_t i = begin; i < end; ++i) {
+      contention.of_group[demands[i].group] = true;
+      if (i > begin && demands[i].lane == demands[i - 1].lane) continue;
+      contention.lanes.push_back(demands[i].lane);
+      ++contention.lane_begin[demands[i].resource + 1];
+    }
   }
-  return contended;
+  // Demands were met in order of resources, so counts add up to places.
+  for (size_t r = 0; r < sim.resources.size(); ++r) {
+    contention.lane_begin[r + 1] += contention.lane_begin[r];
+  }
+  return contention;
 }
 
 }  // namespace plancast

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "absl/types/span.h"
 #include "executor/comm_uses.h"
 #include "executor/realise.h"
 #include "executor/sim_graph.h"
@@ -10,11 +11,23 @@
 
 namespace plancast {
 
-// Per group: whether others may ever slow it down. A stream runs one thing at a
-// time, so groups with a stream of an entity in common never meet; a resource
-// where all that can meet fits is no obstacle.
-std::vector<bool> ContendedGroups(const CommUses& uses, const SimGraph& sim,
-                                  const std::vector<RealisedCollective>& realised);
+// Which communications others may slow down.
+struct Contention {
+  std::vector<bool> of_group;
+  // Per resource that may be full: the lanes (entity * kNumStreams + stream, of
+  // the first member of each group) that may load it. CSR.
+  std::vector<int32_t> lane_begin, lanes;
+
+  absl::Span<const int32_t> LanesOn(int32_t resource) const {
+    return absl::MakeConstSpan(lanes).subspan(lane_begin[resource],
+                                              lane_begin[resource + 1] - lane_begin[resource]);
+  }
+};
+
+// A stream runs one thing at a time, so groups with a stream of an entity in
+// common never meet; a resource where all that can meet fits is no obstacle.
+Contention FindContention(const CommUses& uses, const SimGraph& sim,
+                          const std::vector<RealisedCollective>& realised);
 
 }  // namespace plancast
 

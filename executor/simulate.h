@@ -26,6 +26,9 @@ struct SimInput {
   // The time that a kernel takes while its device communicates, against alone:
   // fixed point, 2^-20.
   int64_t slowdown_q20 = int64_t{1} << 20;
+  // Find ends of kernels ahead of time where communications allow it; without,
+  // every kernel that may be slowed down is an event.
+  bool shortcuts = true;
 };
 
 // When every task of every entity ran, and what it last waited for.

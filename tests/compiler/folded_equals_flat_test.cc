@@ -170,6 +170,16 @@ TEST(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
       continue;
     }
     ExpectSame(**folded, reference, times);
+    for (double interference : {0.0, 0.1, 0.5}) {
+      SCOPED_TRACE(testing::Message() << "interference " << interference);
+      const auto with =
+          Simulation::Run(*graph, *machine, realise, Form::kFolded, host, interference);
+      const auto without =
+          Simulation::Run(*graph, *machine, realise, Form::kFolded, host, interference, false);
+      EXPECT_EQ((*with)->trace().start, (*without)->trace().start);
+      EXPECT_EQ((*with)->trace().end, (*without)->trace().end);
+      EXPECT_EQ((*with)->trace().cause, (*without)->trace().cause);
+    }
     const std::vector<ClassMemory> memory = ReplayMemory(*graph, RuntimeParams());
     for (size_t p = 0; p < graph->programs.size(); ++p) {
       EXPECT_EQ(memory[p].allocated, ReferencePeak(*graph, static_cast<int32_t>(p)));

@@ -177,5 +177,31 @@ TEST(FoldedEqualsFlatTest, WithInterference) {
   }
 }
 
+// Looking ahead changes no digit: when tasks run, and what they last waited for.
+TEST(FoldedEqualsFlatTest, WithAndWithoutShortcuts) {
+  std::cout << "seeds " << kFirstSeed << " to " << kLastSeed << "\n";
+  for (uint32_t seed = kFirstSeed; seed <= kLastSeed && !HasFailure(); ++seed) {
+    const RandomPlan plan = DrawPlan(seed);
+    const Machine machine = *Machine::Create(plan.machine);
+    const CommPricer::RealiseFn realise = MadeUpComm(machine, seed);
+    for (Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
+      for (double interference : {0.0, 0.1, 0.8}) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed << " form " << static_cast<int>(form)
+                                        << " interference " << interference);
+        const auto with =
+            Simulation::Run(plan.graph, machine, realise, form, plan.host, interference);
+        const auto without =
+            Simulation::Run(plan.graph, machine, realise, form, plan.host, interference, false);
+        ASSERT_EQ(with.status(), without.status());
+        if (!with.ok()) continue;
+        EXPECT_EQ((*with)->trace().makespan_ps, (*without)->trace().makespan_ps);
+        EXPECT_EQ((*with)->trace().start, (*without)->trace().start);
+        EXPECT_EQ((*with)->trace().end, (*without)->trace().end);
+        EXPECT_EQ((*with)->trace().cause, (*without)->trace().cause);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace plancast

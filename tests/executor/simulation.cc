@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(const ExecutionGraph
                                                             const Machine& machine,
                                                             CommPricer::RealiseFn realise,
                                                             Form form, HostParams host,
-                                                            double interference) {
+                                                            double interference, bool shortcuts) {
   std::unique_ptr<Simulation> s(new Simulation(graph, machine));
   RETURN_IF_ERROR(s->graph_.Verify());
   ASSIGN_OR_RETURN(s->uses_, FindCommUses(s->graph_));
@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(const ExecutionGraph
   }
   s->input_.reset(new SimInput{s->graph_, s->uses_, s->sim_, s->tables_, s->prices_,
                                s->comms_->realised(), host,
-                               std::llround((1 + interference) * (1 << 20))});
+                               std::llround((1 + interference) * (1 << 20)), shortcuts});
   ASSIGN_OR_RETURN(s->trace_, Simulate(*s->input_));
   return s;
 }

@@ -30,7 +30,8 @@ class Simulation {
  public:
   static absl::StatusOr<std::unique_ptr<Simulation>> Run(
       const ExecutionGraph& graph, const Machine& machine, CommPricer::RealiseFn realise,
-      Form form = Form::kFolded, HostParams host = {}, double interference = 0);
+      Form form = Form::kFolded, HostParams host = {}, double interference = 0,
+      bool shortcuts = true);
 
   const SimInput& input() const { return *input_; }
   const SimGraph& sim() const { return sim_; }

@@ -1,0 +1,64 @@
+// Kernels that take longer while their device communicates.
+
+#include <algorithm>
+
+#include "executor/simulator.h"
+
+namespace plancast {
+
+bool Simulator::KnowEnd(int32_t entity, int stream, int64_t start, int64_t* end) {
+  CommTimes& times = comm_times_[entity];
+  if (!times.empty()) {
+    times.Forget(EarliestKernel(entity, stream, start));
+    *end = times.EndOf(start, *end - start, in_.slowdown_q20);
+  }
+  const uint8_t others = ready_[entity] & ~uint8_t(1u << stream);
+  if (horizon_ == nullptr || others != 0) return false;
+  if (stream != kCompute) return *end <= horizon_->Of(entity, stream, now_, *end);
+  if (*end <= known_until_[entity]) return true;
+  const int64_t known_until = horizon_->Of(entity, stream, now_, *end);
+  if (*end > known_until) return false;
+  known_until_[entity] = known_until;
+  return true;
+}
+
+int64_t Simulator::EarliestKernel(int32_t entity, int stream, int64_t start) const {
+  uint32_t others = kernel_streams_[sim_.entities[entity].program] & ~(1u << stream);
+  for (; others != 0; others &= others - 1) {
+    const int32_t lane = entity * kNumStreams + __builtin_ctz(others);
+    const int64_t begin = trace_.begin[entity];
+    const int32_t next = lanes_.next[lane];
+    if (next == TableOf(entity).stream_begin[lane % kNumStreams + 1]) continue;
+    const bool runs = lanes_.state[lane] == Lanes::kKernel;
+    if (!runs && next == TableOf(entity).stream_begin[lane % kNumStreams]) return 0;
+    start = std::min(start, runs ? trace_.start[begin + next] : trace_.end[begin + next - 1]);
+  }
+  return start;
+}
+
+void Simulator::StartKernel(int32_t lane, int64_t expected, const Kernel& kernel) {
+  const int32_t version = kernels_[lane].version + 1;
+  kernels_[lane] = kernel;
+  kernels_[lane].version = version;
+  lanes_.state[lane] = Lanes::kKernel;
+  lanes_.bound[lane] = kernel.start + kernel.duration;
+  Push({std::max(expected, kernel.launched), kKernelEnd, lane, version});
+}
+
+void Simulator::ReviewKernels(int32_t entity) {
+  review_[entity] = false;
+  for (int stream = 0; stream < kNumStreams; ++stream) {
+    const int32_t lane = entity * kNumStreams + stream;
+    if (lanes_.state[lane] != Lanes::kKernel) continue;
+    const Kernel kernel = kernels_[lane];
+    int64_t over = kernel.start + kernel.duration;
+    if (KnowEnd(entity, stream, kernel.start, &over)) {
+      ++kernels_[lane].version;
+      Finish(lane, std::max(over, kernel.launched));
+    } else {
+      StartKernel(lane, over, kernel);
+    }
+  }
+}
+
+}  // namespace plancast
