@@ -97,8 +97,9 @@ double HardwareFlops(const ExecutionGraph& graph) {
          static_cast<double>(graph.programs.size());
 }
 
-void FillInterval(const SimResult& result, Forecast* forecast) {
-  double variance = result.own_variance_s2;
+void FillInterval(const SimResult& result, double software_sigma, Forecast* forecast) {
+  double variance =
+      result.own_variance_s2 + std::pow(forecast->iteration_time_s * software_sigma, 2);
   for (const auto& [name, share] : result.factors) {
     variance += std::pow(share.seconds * share.sigma, 2);
   }
@@ -162,7 +163,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
     ASSIGN_OR_RETURN(forecast.result, Execute(*plan.execution, machine, costs, runtime, simulate));
     if (options.timeline) forecast.timeline_graph = plan.execution;
     forecast.iteration_time_s = static_cast<double>(forecast.result.makespan_ps) * 1e-12;
-    FillInterval(forecast.result, &forecast);
+    FillInterval(forecast.result, job.profile.sigma, &forecast);
     FillCost(machine, &forecast);
   }
   if (!forecast.fits && !options.memory_only_if_unfit) {

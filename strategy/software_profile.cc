@@ -34,10 +34,9 @@ std::string SoftwareProfile::StructureKey() const {
     absl::StrAppend(out, static_cast<int>(value));
   };
   return absl::StrCat(name, " fuses ", absl::StrJoin(fusions, ","), " eager ",
-                      absl::StrJoin(eager, ","), " attention ",
-                      static_cast<int>(default_attention), " vocab ", vocab_pad_multiple,
-                      " types ", absl::StrJoin(types, ",", number), " flags ",
-                      absl::StrJoin(flags, "", number), " overlaps ",
+                      absl::StrJoin(eager, ","), " attention ", static_cast<int>(default_attention),
+                      " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number),
+                      " flags ", absl::StrJoin(flags, "", number), " overlaps ",
                       absl::StrJoin(default_overlap, ",", number), " bucket ", bucket_bytes);
 }
 

@@ -55,6 +55,9 @@ struct SoftwareProfile {
   double context_bytes = 0;
   double interference = 0;
 
+  // --- how sure ---
+  double sigma = 0;  // one-sigma relative error shared by all runs of this software
+
   // The profile as it holds for a model in `dtype` under `schedule`: the last two
   // structural fields carried out, `compute` types replaced.
   SoftwareProfile For(DType dtype, Schedule schedule) const;

@@ -33,7 +33,7 @@ absl::Status CheckFractions(const proto::SoftwareProfile& p) {
         Figure{"comm_scale", p.comm_scale(), 0.1, 10},
         Figure{"allocator_rounding", p.allocator_rounding(), 0, 1},
         Figure{"context_bytes", p.context_bytes(), 0, 1e11},
-        Figure{"interference", p.interference(), 0, 1}}) {
+        Figure{"interference", p.interference(), 0, 1}, Figure{"sigma", p.sigma(), 0, 1}}) {
     if (f.value >= f.low && f.value <= f.high) continue;  // false for nan
     return absl::InvalidArgumentError(
         absl::StrCat(f.name, " is ", f.value, "; it must be from ", f.low, " to ", f.high, "."));
@@ -98,6 +98,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.allocator_rounding = p.allocator_rounding();
   profile.context_bytes = p.context_bytes();
   profile.interference = p.interference();
+  profile.sigma = p.sigma();
   return profile;
 }
 
