@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "cost_models/matmul_unit.h"
+#include "graph/dtype.h"
 #include "graph/op_split.h"
 #include "planner/fit_advice.h"
 #include "planner/plan_graph.h"
@@ -34,22 +36,16 @@ RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
   return runtime;
 }
 
-double PeakFlops(const DeviceType& device, DType dtype) {
-  switch (dtype) {
-    case DType::kFp32:
-      return device.fp32_flops;
-    case DType::kTf32:
-      return device.tf32_flops;
-    case DType::kFp16:
-      return device.fp16_flops;
-    case DType::kFp8:
-    case DType::kMxfp8:
-      return device.fp8_flops;
-    case DType::kNvfp4:
-      return device.fp4_flops;
-    default:
-      return device.bf16_flops;
+// Which unit multiplies matrices of `dtype`, with a note where it is another's:
+// MFU is a share of that unit's peak.
+MatmulUnit UnitFor(const Machine& machine, DType dtype, std::vector<std::string>* notes) {
+  const MatmulUnit unit = MatmulUnitFor(machine.device(), dtype);
+  if (unit.runs != dtype) {
+    notes->push_back(absl::StrCat(machine.device().name, " has no ", DTypeName(dtype),
+                                  " units: matrix products run as ", DTypeName(unit.runs),
+                                  ", and MFU is a share of that peak"));
   }
+  return unit;
 }
 
 // Matrix products of one sample forward, full attention squares, times three
@@ -153,7 +149,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
       ModelFlopsPerSample(*plan.graph) * static_cast<double>(forecast.global_batch);
   forecast.hardware_flops = HardwareFlops(*plan.execution);
   forecast.flops_formula = "model_full";
-  forecast.peak_flops_per_gpu = PeakFlops(machine.device(), job.dtype);
+  forecast.peak_flops_per_gpu = UnitFor(machine, job.dtype, &forecast.notes).peak_flops;
 
   const std::vector<ClassMemory> memory = ReplayMemory(*plan.execution, runtime);
   FillMemory(memory, machine, &forecast);

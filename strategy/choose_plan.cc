@@ -273,6 +273,9 @@ void Chooser::ChooseRest() {
       if (const auto overlap = FindOverlap(word)) o_.overlap.insert(*overlap);
     }
   }
+  if (o_.overlap.count(Overlap::kTp) > 0 && o_.tp > 1) {
+    Note("overlap=tp is not simulated yet: communication of tensor parallelism stays exposed");
+  }
   if (o_.overlap.count(Overlap::kParam) > 0 && o_.zero == 0) {
     if (!form_.overlap.empty()) Note("overlap=param has no effect with zero=0");
     o_.overlap.erase(Overlap::kParam);

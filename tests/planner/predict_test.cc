@@ -24,7 +24,9 @@ namespace plancast {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TransformerConfig SmallConfig() {
   TransformerConfig config;
@@ -355,6 +357,16 @@ TEST_F(PredictTest, TheIntervalHoldsTheForecast) {
   const Forecast forecast = Known("tp=8");
   EXPECT_LT(forecast.interval_s[0], forecast.iteration_time_s);
   EXPECT_GT(forecast.interval_s[1], forecast.iteration_time_s);
+}
+
+TEST_F(PredictTest, ATypeThatTheDeviceLacksRunsAsTheNextAndSaysSo) {
+  const Forecast bf16 = Known("tp=8");
+  EXPECT_THAT(bf16.notes, IsEmpty());
+  job_.dtype = DType::kFp8;
+  const Forecast fp8 = Known("tp=8");
+  EXPECT_EQ(fp8.peak_flops_per_gpu, bf16.peak_flops_per_gpu);
+  EXPECT_THAT(fp8.notes, Contains(HasSubstr("A100-SXM-80GB has no fp8 units: matrix products "
+                                            "run as bf16")));
 }
 
 // ---- mistakes ----

@@ -107,6 +107,12 @@ TEST(ChoosePlanTest, WhatHasNoEffectIsNotedNotRefused) {
   EXPECT_THAT(Choose("pp=8,recompute=full:12")->notes, Contains(HasSubstr("all layers")));
 }
 
+TEST(ChoosePlanTest, AnOverlapThatIsNotSimulatedIsNoted) {
+  EXPECT_THAT(Choose("tp=8,overlap=grad+tp")->notes,
+              Contains(HasSubstr("overlap=tp is not simulated yet")));
+  EXPECT_THAT(Choose("tp=8,overlap=grad")->notes, IsEmpty());
+}
+
 TEST(ChoosePlanTest, MicroBatchesNeedNotBeAMultipleOfTheStages) {
   PlanContext context = Context();
   context.global_batch = 12;
