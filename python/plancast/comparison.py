@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from plancast import arguments
 from plancast.errors import InputError
 from plancast.forecast import Forecast, cancelling_sigma
 from plancast.textual import change, duration
@@ -47,6 +48,8 @@ class Comparison:
     def __init__(self, forecasts: Sequence[Forecast]) -> None:
         if len(forecasts) < 2:
             raise InputError("a comparison needs at least two plans or machines.")
+        for forecast in forecasts:
+            arguments.instance(forecast, Forecast, "forecast", "predict(model, machine, strategy)")
         self._forecasts = tuple(forecasts)
 
     def __iter__(self) -> Iterator[Forecast]:

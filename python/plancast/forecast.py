@@ -284,7 +284,7 @@ class Forecast:
 
         fit = "fits" if self.fits else "does not fit"
         return (
-            f"<Forecast {self.model} on {self.machine} with {self.strategy}: "
+            f"<Forecast {self.model} on {self.machine} with {self.strategy or 'defaults'}: "
             f"{duration(self.iteration_time)}, {gib(self.peak_memory)} GiB, {fit}>"
         )
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plancast import _core, documents, files
+from plancast import _core, arguments, documents, files
 from plancast.errors import InputError
 
 
@@ -34,6 +34,7 @@ class Machine:
           hosts: number of hosts; 1 unless the name says it.
           gpus_per_host: GPUs of each host that take part; all by default.
         """
+        arguments.word(name, "name")
         if ":" in name and (hosts is not None or gpus_per_host is not None):
             raise InputError(f"`{name}` says its sizes already; drop `hosts` and `gpus_per_host`.")
         text = name

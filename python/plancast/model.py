@@ -6,7 +6,7 @@ import os.path
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plancast import _core, documents, files
+from plancast import _core, arguments, documents, files
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Model:
         """
         from plancast.models import presets
 
-        return cls._of(presets.config(name), seq)
+        return cls._of(presets.config(arguments.word(name, "name")), seq)
 
     @classmethod
     def presets(cls) -> list[str]:

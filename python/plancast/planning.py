@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from plancast import _core
+from plancast import _core, arguments
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.machine import Machine
@@ -15,7 +14,6 @@ from plancast.session import Session
 from plancast.strategy import Strategy
 
 DEFAULT_PROFILE = "megatron-core"
-_LARGEST_BATCH = 1_000_000_000
 
 
 def predict(
@@ -37,7 +35,7 @@ def predict(
       machine: where.
       strategy: a tree, or its short form.
       batch: global batch, samples per step; absent: dp * mb * accum.
-      dtype: matmul precision, `bf16`, `fp16`, `fp32`, `tf32`, `fp8`.
+      dtype: matmul precision, `bf16`, `fp16`, `fp32`, `tf32`, `fp8`, `mxfp8` or `nvfp4`.
       profile: how the framework runs (`plancast.profiles()`).
       session: shared memo; a fresh one by default.
       timeline: keep every task, for `timeline()` and `to_perfetto()`.
@@ -51,18 +49,16 @@ def predict(
     >>> abs(sum(forecast.breakdown().values()) - forecast.iteration_time) < 1e-6
     True
     """
-    check_batch(batch)
-    tree = Strategy.parse(strategy) if isinstance(strategy, str) else strategy
-    session = session or Session()
+    _check_nouns(model, machine, session)
     return Forecast(
         _core.predict(
             model._core,
             machine._core,
-            tree._core,
-            session._core,
-            batch=batch,
-            dtype=dtype,
-            profile=profile,
+            _tree(strategy)._core,
+            (session or Session())._core,
+            batch=arguments.batch(batch),
+            dtype=arguments.dtype(dtype),
+            profile=arguments.word(profile, "profile"),
             timeline=timeline,
             memory_only_if_unfit=memory_first,
         )
@@ -104,7 +100,9 @@ def rank(
     >>> ranking[0].iteration_time <= ranking[-1].iteration_time
     True
     """
-    check_batch(batch)
+    _check_nouns(model, machine, session)
+    if batch is None:
+        raise InputError("plans can be compared only at one global batch; give `batch`.")
     if top is not None and top < 1:
         raise InputError(f"`top` is {top}; ask for at least one plan.")
     if workers is not None and not 1 <= workers <= 1024:
@@ -113,12 +111,12 @@ def rank(
         model._core,
         machine._core,
         (session or Session())._core,
-        batch=batch,
-        space=space,
-        objective=objective,
+        batch=arguments.batch(batch) or 0,
+        space=arguments.word(space, "space"),
+        objective=arguments.word(objective, "objective"),
         top=top or 0,
-        dtype=dtype,
-        profile=profile,
+        dtype=arguments.dtype(dtype),
+        profile=arguments.word(profile, "profile"),
         workers=workers or 0,
         progress=progress,
     )
@@ -135,10 +133,14 @@ def compile_passes(
     profile: str = DEFAULT_PROFILE,
 ) -> dict[str, str]:
     """The text that each compiler pass leaves, by name of the pass in their order."""
-    check_batch(batch)
-    tree = Strategy.parse(strategy) if isinstance(strategy, str) else strategy
+    _check_nouns(model, machine, None)
     passes: list[tuple[str, str]] = _core.compile_passes(
-        model._core, machine._core, tree._core, batch=batch, dtype=dtype, profile=profile
+        model._core,
+        machine._core,
+        _tree(strategy)._core,
+        batch=arguments.batch(batch),
+        dtype=arguments.dtype(dtype),
+        profile=arguments.word(profile, "profile"),
     )
     return dict(passes)
 
@@ -149,14 +151,16 @@ def profiles() -> list[str]:
     return names
 
 
-def check_batch(batch: Any) -> None:
-    """Raises InputError for a batch nobody can mean."""
-    if batch is None:
-        return
-    if isinstance(batch, bool) or not isinstance(batch, int):
-        raise InputError(f"the batch is `{batch!r}`; give a whole number of samples.")
-    if not 1 <= batch <= _LARGEST_BATCH:
-        raise InputError(
-            f"a global batch of {batch} samples cannot be trained on. "
-            f"Give a number from 1 to {_LARGEST_BATCH:,}."
-        )
+def _check_nouns(model: object, machine: object, session: object) -> None:
+    arguments.instance(model, Model, "model", 'Model.preset("llama3-8b")')
+    arguments.instance(machine, Machine, "machine", 'Machine.preset("dgx-h100", hosts=2)')
+    if session is not None:
+        arguments.instance(session, Session, "session", "Session()")
+
+
+def _tree(strategy: Strategy | str) -> Strategy:
+    if isinstance(strategy, str):
+        return Strategy.parse(strategy)
+    how = 'Strategy.parse("tp=8,mb=1")'
+    tree: Strategy = arguments.instance(strategy, Strategy, "strategy", how)
+    return tree

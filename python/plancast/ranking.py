@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from plancast import _core, files
 from plancast.errors import InputError
-from plancast.forecast import Forecast
+from plancast.forecast import PARTS, Forecast
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ class Ranking:
         """A tidy table, one plan a row, units in the column names."""
         import pandas as pd
 
-        return pd.DataFrame.from_records(self.records())
+        return pd.DataFrame.from_records(self.records(), columns=_COLUMNS)
 
     def write(self, path: str | Path) -> None:
         """Writes all plans as `.csv`, `.csv.gz` or `.parquet`."""
@@ -86,12 +86,10 @@ class Ranking:
         if str(path).endswith(".parquet"):
             self._write_parquet(path)
             return
-        records = self.records()
         text = io.StringIO()
-        if records:
-            writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(records)
+        writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.records())
         files.write_text(path, text.getvalue())
 
     @staticmethod
@@ -122,6 +120,22 @@ class Ranking:
     def __repr__(self) -> str:
         best = f", best {self._plans[0].strategy}" if self._plans else ""
         return f"<Ranking of {self.evaluated} plans{best}>"
+
+
+_COLUMNS = (
+    "rank",
+    "strategy",
+    "iteration_time_s",
+    "iteration_time_low_s",
+    "iteration_time_high_s",
+    "tokens_per_s_per_gpu",
+    "model_tflops_per_gpu",
+    "mfu",
+    "peak_memory_bytes",
+    "usd_per_iteration",
+    "kwh_per_iteration",
+    *(f"{part}_s" for part in PARTS),
+)
 
 
 def _record(position: int, plan: Forecast) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plancast import _core, documents, files
+from plancast import _core, arguments, documents, files
+from plancast.errors import InputError
 
 
 class Strategy:
@@ -35,7 +36,7 @@ class Strategy:
         >>> Strategy.parse("mb=1,tp=8,recompute=full").short_form
         'tp=8,mb=1,recompute=full'
         """
-        return cls(_core.Strategy.parse(text))
+        return cls(_core.Strategy.parse(arguments.word(text, "strategy")))
 
     @classmethod
     def from_dict(cls, tree: dict[str, Any], *, what: str = "strategy") -> Strategy:
@@ -89,7 +90,41 @@ class Strategy:
         self._core.check_supported()
 
     def __getitem__(self, path: str) -> Node:
-        return Node(self, path)
+        return Node(self, arguments.word(path, "path"))
+
+    def pipeline(
+        self,
+        axis: str = "pp",
+        *,
+        stages: int,
+        chunks: int = 1,
+        schedule: str | None = None,
+        layout: str | None = None,
+    ) -> Strategy:
+        """Cuts the layers into pipeline stages; gives the tree back.
+
+        Args:
+          axis: mesh axis of the stages; only `pp` is one.
+          stages: number of stages.
+          chunks: chunks of layers of each stage (`vpp`).
+          schedule: `gpipe`, `1f1b`, `interleaved`; chosen by `chunks` if absent.
+          layout: layers of each chunk, as in `14x7+16`; even if absent.
+
+        >>> Strategy.parse("tp=8,mb=1").pipeline("pp", stages=4, chunks=2).short_form
+        'tp=8,pp=4,vpp=2,mb=1'
+        """
+        if axis != "pp":
+            raise InputError(f"`{axis}` is no axis of pipeline stages; only `pp` is.")
+        said = {"pp": stages, "vpp": chunks, "schedule": schedule, "layout": layout}
+        kept = [item for item in self.short_form.split(",") if item.partition("=")[0] not in said]
+        new = [
+            f"{key}={value}"
+            for key, value in said.items()
+            if value is not None and not (key == "vpp" and value == 1)
+        ]
+        plan = Strategy.parse(",".join(filter(None, [*kept, *new]))).short_form
+        self._core = Strategy.from_dict({**self.to_dict(), "plan": plan})._core
+        return self
 
     def explain(self, path: str) -> str:
         """Which node decided what for the op or module at `path`, one line a directive."""
@@ -135,20 +170,30 @@ class Node:
         {'layers.*.mlp': {'split': {'tp': ['ffn']}}}
         """
         for name, value in axes.items():
-            values = [value] if isinstance(value, str) else list(value or [])
+            choices = [value] if isinstance(value, str) else value
+            if not isinstance(choices, list | tuple | None):
+                raise InputError(f"`{name}` is cut by `{value!r}`; name a dim, or list several.")
+            values = [arguments.word(choice, name) for choice in choices or ()]
             if name not in _AXES and len(values) == 1 and values[0] in _AXES:
                 name, values = values[0], [name]
+            if name not in _AXES:
+                wrong = [name, *values]
+                hints = filter(None, (arguments.near(word, _AXES) for word in wrong))
+                raise InputError(
+                    f"no mesh axis among {arguments.listed(wrong)}; the axes are "
+                    f"{arguments.listed(_AXES)}.{next(hints, '')}"
+                )
             self._tree._core.split(self._path, name, values)
         return self
 
     def recompute(self, mode: str) -> Node:
         """What backward recomputes below: `none`, `selective` or `full`."""
-        self._tree._core.recompute(self._path, mode)
+        self._tree._core.recompute(self._path, arguments.word(mode, "recompute"))
         return self
 
     def home(self, layout: str) -> Node:
         """Home layout of the parameters' state: `replicate` or `shard(AXIS)`."""
-        self._tree._core.home(self._path, layout)
+        self._tree._core.home(self._path, arguments.word(layout, "home"))
         return self
 
     def bucket(self, size: int) -> Node:
@@ -164,4 +209,4 @@ class Node:
         return f"<Node {self._path}>"
 
 
-_AXES = frozenset(("dp", "tp", "pp", "cp", "ep", "etp"))
+_AXES = ("dp", "tp", "pp", "cp", "ep", "etp")

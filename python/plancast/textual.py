@@ -66,6 +66,15 @@ def count(number: float) -> str:
     return f"{number:.3g}"
 
 
+def gpus(number: int) -> str:
+    """A number of GPUs.
+
+    >>> gpus(1), gpus(16384)
+    ('1 GPU', '16,384 GPUs')
+    """
+    return f"{number:,} GPU{'' if number == 1 else 's'}"
+
+
 def bar(share: float, width: int = 24) -> str:
     """A bar of `share` of `width` characters.
 

@@ -6,13 +6,15 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from plancast import arguments
+from plancast.errors import InputError
+
 if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model
 
 _LARGEST = 1_000_000_000
 _MOST_THREADS = 1024
-DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4")
 
 
 def positive(text: str) -> int:
@@ -36,15 +38,10 @@ def threads(text: str) -> int:
 
 def dtype(text: str) -> str:
     """A name of a matmul precision."""
-    if text not in DTYPES:
-        import difflib
-
-        near = difflib.get_close_matches(text.lower(), DTYPES, 1)
-        hint = f". Did you mean `{near[0]}`?" if near else ""
-        raise argparse.ArgumentTypeError(
-            f"no dtype `{text}`; there are {', '.join(f'`{name}`' for name in DTYPES)}{hint}"
-        )
-    return text
+    try:
+        return arguments.dtype(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error).removesuffix(".")) from None
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +61,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         type=dtype,
         default="bf16",
         metavar="TYPE",
-        help=f"matmul precision: {', '.join(DTYPES)} (default bf16)",
+        help=f"matmul precision: {', '.join(arguments.DTYPES)} (default bf16)",
     )
     parser.add_argument(
         "--profile",

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plancast.report.knowledge import how_known
-from plancast.textual import bar, count, duration, gib, percent
+from plancast.textual import bar, count, duration, gib, gpus, percent
 
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
@@ -52,8 +52,8 @@ def headline(forecast: Forecast) -> RenderableType:
     low, high = forecast.interval
     text = Text()
     text.append(f"{forecast.model}", style="bold")
-    text.append(f" on {forecast.machine} ({forecast.devices} GPUs)\n")
-    text.append(f"{forecast.strategy}", style="cyan")
+    text.append(f" on {forecast.machine} ({gpus(forecast.devices)})\n")
+    text.append(forecast.strategy or "defaults", style="cyan")
     text.append(f"   batch {forecast.global_batch}, profile {forecast.profile}\n\n", style="dim")
     text.append("iteration  ", style="dim")
     text.append(
@@ -184,7 +184,7 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
         first = ranking[0]
         heading = Text(f"{first.model}", style="bold")
         heading.append(
-            f" on {first.machine} ({first.devices} GPUs), batch {first.global_batch}", style=""
+            f" on {first.machine} ({gpus(first.devices)}), batch {first.global_batch}", style=""
         )
         parts += [heading, table]
     else:

@@ -1,0 +1,73 @@
+"""Checks of what is handed to functions, with errors that say what would be right."""
+
+from __future__ import annotations
+
+import difflib
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+from plancast.errors import InputError
+
+# Precisions of matrix products.
+DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4")
+_LARGEST_BATCH = 1_000_000_000
+
+
+def batch(value: Any) -> int | None:
+    """A global batch that somebody can mean, or None.
+
+    >>> batch(64)
+    64
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise InputError(f"the batch is `{value!r}`; give a whole number of samples.")
+    samples = int(value)
+    if not 1 <= samples <= _LARGEST_BATCH:
+        raise InputError(
+            f"a global batch of {value} samples cannot be trained on. "
+            f"Give a number from 1 to {_LARGEST_BATCH:,}."
+        )
+    return samples
+
+
+def dtype(name: Any) -> str:
+    """A precision of matrix products."""
+    if name not in DTYPES:
+        raise InputError(f"no dtype `{name}`; there are {listed(DTYPES)}.{near(name, DTYPES)}")
+    return str(name)
+
+
+def word(value: Any, what: str) -> str:
+    """Text where something else would fail far from its line."""
+    if not isinstance(value, str):
+        raise InputError(f"`{what}` is `{value!r}`; give text.")
+    return value
+
+
+def instance(value: Any, kind: type, what: str, how: str) -> Any:
+    """`value` if it is a `kind`; `how` shows how to make one."""
+    if not isinstance(value, kind):
+        raise InputError(f"`{what}` is `{value!r}`; give a {kind.__name__}, such as `{how}`.")
+    return value
+
+
+def listed(names: Iterable[str]) -> str:
+    """The names in backquotes.
+
+    >>> listed(["a", "b"])
+    '`a`, `b`'
+    """
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def near(name: Any, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name.
+
+    >>> near("BF61", ["bf16", "fp16"])
+    ' Did you mean `bf16`?'
+    """
+    found = difflib.get_close_matches(str(name).lower(), list(known), 1)
+    return f" Did you mean `{found[0]}`?" if found else ""
