@@ -44,8 +44,7 @@ class PlanUnderTest {
   // size 1. `batch` is what `micro_batch` makes it.
   explicit PlanUnderTest(std::vector<ModelDim> dims);
   // A shipped transformer.
-  static PlanUnderTest Of(const TransformerConfig& config, bool flash = true,
-                          bool dropout = false);
+  static PlanUnderTest Of(const TransformerConfig& config, bool flash = true, bool dropout = false);
 
   // Begins a segment; ops are written into it.
   BodyWriter& Segment(absl::string_view path, int64_t repeat = 1);

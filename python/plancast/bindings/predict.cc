@@ -113,7 +113,8 @@ std::vector<std::pair<std::string, std::string>> CompilePasses(
 void BindPredict(py::module_& m) {
   py::class_<PySession>(m, "Session")
       .def(py::init<>())
-      .def_property_readonly("misses", [](const PySession& self) { return self.session->misses(); });
+      .def_property_readonly("misses",
+                             [](const PySession& self) { return self.session->misses(); });
   py::class_<RankResult, std::shared_ptr<RankResult>>(m, "RankResult")
       .def_readonly("evaluated", &RankResult::evaluated)
       .def_readonly("space", &RankResult::space)
@@ -129,8 +130,8 @@ void BindPredict(py::module_& m) {
         py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
         py::arg("timeline"), py::arg("memory_only_if_unfit"));
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
-        py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"),
-        py::arg("dtype"), py::arg("profile"), py::arg("workers"), py::arg("progress"));
+        py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"), py::arg("dtype"),
+        py::arg("profile"), py::arg("workers"), py::arg("progress"));
   m.def("compile_passes", &CompilePasses, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"));
   m.def("profile_names", [] { return SoftwareProfileNames(); });
