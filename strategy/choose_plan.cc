@@ -28,7 +28,7 @@ std::string Divisors(int64_t n, const Works& works) {
   for (int64_t size = 1; size <= n && size <= 100'000; ++size) {
     if (n % size != 0 || !works(size)) continue;
     if (sizes.size() == 16) {
-      sizes.push_back("...");
+      sizes.push_back("and more");
       break;
     }
     sizes.push_back(absl::StrCat(size));

@@ -68,7 +68,13 @@ class Comparison:
         """The fields of `plancast compare --json`."""
         return {
             "plans": [
-                {"machine": f.machine, "strategy": f.strategy, **f.to_dict()}
+                {
+                    "machine": f.machine,
+                    "devices": f.devices,
+                    "strategy": f.strategy,
+                    "global_batch": f.global_batch,
+                    **f.to_dict(),
+                }
                 for f in self._forecasts
             ],
             "differences": [

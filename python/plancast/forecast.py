@@ -77,7 +77,7 @@ class Forecast:
 
     @property
     def machine(self) -> str:
-        """Name and size of the machine."""
+        """Name of the machine."""
         return self._core.machine
 
     @property

@@ -117,6 +117,15 @@ def test_rank_prints_the_same_plans_with_any_number_of_workers(cli, small_file):
     assert strategies("1") == strategies("3")
 
 
+def test_compare_says_what_differs_in_size(cli, small_file):
+    arguments = (
+        "compare", "-m", small_file, "-c", MACHINE, "-c", "dgx-a100-80g:2", "-s", "tp=8,mb=1",
+    )  # fmt: skip
+    plans = cli.json(*arguments)["plans"]
+    assert [(plan["devices"], plan["global_batch"]) for plan in plans] == [(8, 1), (16, 2)]
+    assert "not of equal work" in cli(*arguments)[1]
+
+
 def test_compare(cli, small_file):
     value = cli.json(
         "compare", "-m", small_file, "-c", MACHINE, "-c", "dgx-h100:1", "-s", "tp=8,mb=1",

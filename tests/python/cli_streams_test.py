@@ -64,3 +64,19 @@ def test_ctrl_c_stops_in_one_line(cli, small_file, monkeypatch):
     monkeypatch.setattr("plancast.cli.progress.progress_bar", pressed)
     arguments = ("rank", "-m", small_file, "-c", "dgx-a100-80g:1", "--batch", "8")
     assert cli(*arguments) == (130, "", "plancast: stopped\n")
+
+
+def test_ctrl_c_stops_a_busy_core():
+    # A long computation in C without the interpreter's lock stands for the core.
+    script = """
+import hashlib, os, signal, threading
+from plancast.cli.interrupt import stops_at_once
+with stops_at_once(grace=0):
+    threading.Timer(0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    hashlib.pbkdf2_hmac("sha256", b"a", b"b", 2_000_000_000)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (130, "plancast: stopped\n")

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from plancast.cli import calibrate, compare, compile, predict, rank, validate
+from plancast.cli.interrupt import stops_at_once
 
 _SUBCOMMANDS = (predict, rank, compare, validate, compile, calibrate)
 _WORD, _LINE = 240, 2000
@@ -121,7 +122,8 @@ def _run(arguments: list[str]) -> int:
     if options.command is None:
         parser.print_help()
         return 0
-    code: int = options.run(options)
+    with stops_at_once():
+        code: int = options.run(options)
     sys.stdout.flush()
     return code
 

@@ -11,13 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from plancast.report.tables import PART_LABELS
-from plancast.textual import count, duration, gib, percent
+from plancast.textual import count, duration, gib, gpus, percent
 
 if TYPE_CHECKING:
     from plancast.comparison import Comparison
     from plancast.forecast import Forecast
 
 _ROWS: tuple[tuple[str, Callable[[Forecast], str]], ...] = (
+    ("global batch", lambda f: f"{f.global_batch:,}"),
     ("iteration", lambda f: duration(f.iteration_time)),
     ("90 % interval", lambda f: f"{duration(f.interval[0])} to {duration(f.interval[1])}"),
     ("tokens/s/GPU", lambda f: count(f.tokens_per_s / f.devices)),
@@ -32,7 +33,11 @@ def comparison_tables(comparison: Comparison) -> RenderableType:
     """One column a forecast, then a sentence on each difference."""
     forecasts = list(comparison)
     legend = [
-        Text.assemble((f"{_letter(i)}  ", "bold"), (f"{f.machine}  ", ""), (f.strategy, "cyan"))
+        Text.assemble(
+            (f"{_letter(i)}  ", "bold"),
+            (f"{f.machine} ({gpus(f.devices)})  ", ""),
+            (f.strategy or "defaults", "cyan"),
+        )
         for i, f in enumerate(forecasts)
     ]
     table = Table(box=box.SIMPLE_HEAD)
@@ -56,6 +61,10 @@ def comparison_tables(comparison: Comparison) -> RenderableType:
         )
         for i, d in enumerate(comparison.differences, start=1)
     ]
+    if len({f.global_batch for f in forecasts}) > 1:
+        reasons.append(
+            Text("note: the global batches differ, so the steps are not of equal work", style="dim")
+        )
     return Group(*legend, table, *reasons)
 
 

@@ -189,6 +189,7 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
         parts += [heading, table]
     else:
         parts.append(Text("no plan of the space fits", style="bold red"))
+        parts.append(Text("take more hosts, a smaller batch or sequence, or a wider space"))
     took = f"{ranking.evaluated:,} plans simulated in {duration(ranking.seconds)}"
     if ranking.seconds > 0:
         took += f" ({ranking.evaluated / ranking.seconds:,.0f}/s)"
