@@ -61,7 +61,7 @@ bool Simulator::UndisturbedUntil(int64_t end, int32_t flight) {
         if (lanes_.flows[lane] >= end || InFlight(lane, flight)) continue;
         return false;
       }
-      if (horizon_->OfLane(lane, now_, end) < end) return false;
+      if (horizon_->OfLane(lane, Horizon::kNoStream, now_, end) < end) return false;
     }
   }
   return true;

@@ -11,8 +11,14 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 }  // namespace
 
-Horizon::Horizon(const SimInput& input, const SimTrace& trace, Lanes& lanes)
+Horizon::Horizon(const SimInput& input, const SimTrace& trace, const std::vector<int64_t>& alone_ps,
+                 Lanes& lanes)
     : in_(input), trace_(trace), lanes_(lanes) {
+  std::vector<int64_t> fastest;  // of the groups of each use
+  for (const SimGraph::Use& use : in_.sim.uses) {
+    const auto begin = alone_ps.begin() + use.first_group;
+    fastest.push_back(use.num_groups == 0 ? 0 : *std::min_element(begin, begin + use.num_groups));
+  }
   std::vector<std::pair<int32_t, int32_t>> known;  // program and speed
   for (const SimGraph::Entity& entity : in_.sim.entities) {
     const std::pair<int32_t, int32_t> key(entity.program, entity.price_row);
@@ -22,13 +28,7 @@ Horizon::Horizon(const SimInput& input, const SimTrace& trace, Lanes& lanes)
     if (found != known.rend()) continue;
     work_of_.back() = static_cast<int32_t>(known.size());
     known.push_back(key);
-    const TaskTable& table = in_.tables[entity.program];
-    std::vector<int64_t>& before = work_before_.emplace_back(table.size() + 1);
-    for (int32_t t = 0; t < table.size(); ++t) {
-      const bool is_comm = (table.flags[t] & TaskTable::kIsComm) != 0;
-      before[t + 1] =
-          before[t] + (is_comm ? 0 : in_.prices.Duration(entity.price_row, table.spec[t]));
-    }
+    work_before_.push_back(WorkBefore(entity, fastest));
   }
   int32_t parties = 0;
   for (const Rendezvous& rendezvous : in_.graph.rendezvous) {
@@ -50,6 +50,26 @@ Horizon::Horizon(const SimInput& input, const SimTrace& trace, Lanes& lanes)
   }
 }
 
+std::vector<int64_t> Horizon::WorkBefore(const SimGraph::Entity& entity,
+                                         const std::vector<int64_t>& fastest) const {
+  const TaskTable& table = in_.tables[entity.program];
+  const auto is_comm = [&](int32_t t) { return (table.flags[t] & TaskTable::kIsComm) != 0; };
+  std::vector<int64_t> before(table.size() + 1);
+  for (int32_t t = 0; t < table.size(); ++t) {
+    int64_t between = 0;
+    for (int32_t d = table.dep_begin[t]; d < table.dep_begin[t + 1]; ++d) {
+      const int32_t dep = table.deps[d];
+      if (!is_comm(dep) || (table.flags[dep] & TaskTable::kMeets) != 0) continue;
+      for (int32_t i = table.dep_begin[dep]; i < table.dep_begin[dep + 1]; ++i) {
+        if (table.deps[i] == t - 1) between = std::max(between, fastest[table.spec[dep]]);
+      }
+    }
+    before[t + 1] = before[t] + between +
+                    (is_comm(t) ? 0 : in_.prices.Duration(entity.price_row, table.spec[t]));
+  }
+  return before;
+}
+
 int64_t Horizon::Of(int32_t entity, int stream, int64_t now, int64_t need) {
   int64_t horizon = kNever;
   for (int other = 0; other < kNumStreams && horizon >= need; ++other) {
@@ -61,14 +81,21 @@ int64_t Horizon::Of(int32_t entity, int stream, int64_t now, int64_t need) {
 
 int64_t Horizon::OfLane(int32_t lane, int stream, int64_t now, int64_t need, int depth) {
   const int32_t entity = lane / kNumStreams;
+  // Bounds only rise, so one that is enough stays so.
   switch (lanes_.state[lane]) {
     case Lanes::kIdle:
       if (lanes_.next[lane] == TableOf(entity).stream_begin[lane % kNumStreams + 1]) return kNever;
       return now;
-    case Lanes::kBlocked:
-      return EndOf(entity, lanes_.blocker[lane], stream, now, depth);
+    case Lanes::kBlocked: {
+      const int32_t blocker = lanes_.blocker[lane];
+      if (TableOf(entity).StreamOf(blocker) == stream) return kNever;
+      if (lanes_.bound[lane] >= need) break;
+      const int64_t end = EndOf(entity, blocker, stream, now, depth);
+      if (stream != kNoStream) return end;
+      lanes_.bound[lane] = std::max(lanes_.bound[lane], end);
+      break;
+    }
     case Lanes::kMeets:
-      // Bounds only rise.
       if (lanes_.bound[lane] < need) {
         lanes_.bound[lane] = std::max(lanes_.bound[lane], OfMeeting(lane, now));
       }
@@ -120,11 +147,10 @@ int64_t Horizon::EndOf(int32_t entity, int32_t task, int stream, int64_t now, in
   const int own = table.StreamOf(task);
   if (own == stream) return kNever;
   const int32_t lane = entity * kNumStreams + own;
-  int32_t next = lanes_.next[lane];
-  int64_t from = now;
-  if (next > table.stream_begin[own]) {
-    from = std::max(now, trace_.end[trace_.begin[entity] + next - 1]);
-  }
+  const int32_t next = lanes_.next[lane];
+  const std::vector<int64_t>& before = work_before_[work_of_[entity]];
+  int64_t from = now;  // when the next task begins or, under way, ends
+  bool begins = true;
   switch (lanes_.state[lane]) {
     case Lanes::kIdle:
       break;
@@ -138,12 +164,18 @@ int64_t Horizon::EndOf(int32_t entity, int32_t task, int stream, int64_t now, in
     case Lanes::kFlies:
     case Lanes::kKernel:
       from = std::max(from, lanes_.bound[lane]);
-      ++next;
+      begins = false;
       break;
   }
-  const std::vector<int64_t>& before = work_before_[work_of_[entity]];
   if (from == kNever) return kNever;
-  from += before[task + 1] - before[next];
+  if (begins && (table.flags[next] & TaskTable::kIsComm) == 0) {
+    from += in_.prices.Duration(in_.sim.entities[entity].price_row, table.spec[next]);
+  }
+  from += before[task + 1] - before[next + 1];
+  if (next > table.stream_begin[own]) {
+    const int64_t last = trace_.end[trace_.begin[entity] + next - 1];
+    from = std::max(from, last + before[task + 1] - before[next]);
+  }
   if (depth == 0 || (table.flags[task] & TaskTable::kIsComm) == 0) return from;
   return std::max(from, BeginOf(entity, task, stream, now, depth - 1));
 }

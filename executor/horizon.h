@@ -21,7 +21,7 @@ struct Lanes {
   std::vector<int32_t> next;     // first task that is not over
   std::vector<State> state;      // of that task
   std::vector<int32_t> blocker;  // task
-  std::vector<int64_t> bound;    // kFlies, kKernel: ends no earlier; kMeets: nor begins
+  std::vector<int64_t> bound;    // kFlies, kKernel: ends no earlier; others: nor begins
   std::vector<int64_t> flows;    // kFlies: when it begins to load links
 };
 
@@ -29,21 +29,25 @@ struct Lanes {
 // of them is known. Nothing unknown happens before `now`.
 class Horizon {
  public:
-  Horizon(const SimInput& input, const SimTrace& trace, Lanes& lanes);
+  // `alone_ps`: of each group's communication.
+  Horizon(const SimInput& input, const SimTrace& trace, const std::vector<int64_t>& alone_ps,
+          Lanes& lanes);
 
   // No communication of the entity that is not known yet begins, and none whose
   // end is not known ends, before this, but for what waits for the task that
   // `stream` is at. Looks closely only at what may be before `need`.
   int64_t Of(int32_t entity, int stream, int64_t now, int64_t need);
-  // The same of a lane, whatever it waits for.
-  int64_t OfLane(int32_t lane, int64_t now, int64_t need) {
-    return OfLane(lane, kNoStream, now, need, kDepth);
+  // The same of one lane.
+  int64_t OfLane(int32_t lane, int stream, int64_t now, int64_t need) {
+    return OfLane(lane, stream, now, need, kDepth);
   }
+  static constexpr int kNoStream = -1;
 
  private:
-  static constexpr int kNoStream = -1;
   static constexpr int kDepth = 4;  // of what waits for what
 
+  std::vector<int64_t> WorkBefore(const SimGraph::Entity& entity,
+                                  const std::vector<int64_t>& fastest) const;
   int64_t OfLane(int32_t lane, int stream, int64_t now, int64_t need, int depth);
   int64_t OfMeeting(int32_t lane, int64_t now) const;
   int64_t BeginOf(int32_t entity, int32_t task, int stream, int64_t now, int depth) const;
@@ -55,8 +59,9 @@ class Horizon {
   const SimInput& in_;
   const SimTrace& trace_;
   Lanes& lanes_;
-  // Time of all kernels before a task in its program, per entity; equal ones are
-  // shared.
+  // The least time from the end of a task to that of a later one of its stream is
+  // the difference: kernels, and communications that lie between two neighbours.
+  // Per entity, equal ones shared.
   std::vector<std::vector<int64_t>> work_before_;
   std::vector<int32_t> work_of_;  // per entity
   // The task with which each party comes to a rendezvous.

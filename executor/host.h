@@ -24,8 +24,26 @@ struct Launch {
 
 // `end` holds the end of every task that is over, and a negative number for
 // others. `launches`: of the task itself.
-Launch LaunchOf(const HostParams& host, const TaskTable& table, const int64_t* end, int32_t task,
-                int32_t launches);
+inline Launch LaunchOf(const HostParams& host, const TaskTable& table, const int64_t* end,
+                       int32_t task, int32_t launches) {
+  Launch launch;
+  launch.released_ps = host.start_ps;
+  int32_t before = 0;
+  if (!table.sync_tasks.empty() && table.syncs_before[task] > 0) {
+    launch.sync_task = table.sync_tasks[table.syncs_before[task] - 1];
+    if (end[launch.sync_task] < 0) {
+      launch.known = false;
+      return launch;
+    }
+    launch.released_ps = end[launch.sync_task] + host.sync_ps;
+    before = table.launches[launch.sync_task];
+  }
+  const int64_t last = table.launches[task] - before;
+  launch.last_ps = launch.released_ps + last * host.launch_ps;
+  launch.first_ps =
+      launch.released_ps + (launches > 0 ? last - launches + 1 : last) * host.launch_ps;
+  return launch;
+}
 
 // The part at the end of a kernel in which it only waited for launches of its own.
 int64_t LaunchTail(const HostParams& host, const TaskTable& table, const int64_t* start,

@@ -39,6 +39,7 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
   }
   Drain();
   while (true) {
+    while (!queue_.empty() && IsStale(queue_.front())) Pop();
     const int64_t next =
         std::min(fluid_.NextCompletion(), queue_.empty() ? Fluid::kNever : queue_.front().time);
     if (next == Fluid::kNever) break;
@@ -88,6 +89,7 @@ void Simulator::PrepareTrace() {
   lanes_.flows.resize(entities * kNumStreams);
   comm_times_.resize(entities);
   known_until_.resize(entities);
+  woken_.resize(entities);
   review_.resize(entities);
   kernels_.resize(interferes_ ? entities * kNumStreams : 0);
   earliest_wait_.resize(entities * kNumStreams, kNobody);
@@ -103,15 +105,15 @@ void Simulator::PrepareGroups() {
     fluid_.AddResource(resource.capacity_bytes_per_s);
   }
   contention_ = FindContention(in_.uses, sim_, in_.realised);
-  if (in_.shortcuts && (interferes_ || !contention_.lanes.empty())) {
-    horizon_ = std::make_unique<Horizon>(in_, trace_, lanes_);
-  }
   for (const SimGraph::Group& group : sim_.groups) {
     const RealisedCollective& realised = in_.realised[group.realised];
     const int32_t kind =
         fluid_.AddKind(std::max<int64_t>(realised.rate_cap_bytes_per_s, 1), 1, sim_.LoadsOf(group));
     alone_.push_back(realised.delay_ps +
                      (realised.work_bytes == 0 ? 0 : fluid_.AloneTime(kind, realised.work_bytes)));
+  }
+  if (in_.shortcuts && (interferes_ || !contention_.lanes.empty())) {
+    horizon_ = std::make_unique<Horizon>(in_, trace_, alone_, lanes_);
   }
   int32_t meetings = static_cast<int32_t>(sim_.groups.size()) * kNumStreams;
   for (int32_t use : in_.uses.of_rendezvous) {
@@ -223,6 +225,7 @@ void Simulator::RunStream(int32_t entity, int stream) {
     earliest_wait_[other] = std::min(earliest_wait_[other], blocker);
     lanes_.state[lane] = Lanes::kBlocked;
     lanes_.blocker[lane] = blocker;
+    lanes_.bound[lane] = 0;
   }
   if (task > first) WakeWaiting(entity, stream);
 }
@@ -252,7 +255,7 @@ void Simulator::WakeWaiting(int32_t entity, int stream) {
   }
   waiting_[lane] ^= static_cast<uint8_t>(woken);
   Wake(entity, woken);
-  known_until_[entity] = 0;
+  woken_[entity] |= static_cast<uint8_t>(woken);
 }
 
 void Simulator::Push(const Event& event) {
@@ -270,7 +273,7 @@ Simulator::Event Simulator::Pop() {
 void Simulator::Handle(const Event& event) {
   if (event.kind == kFlow) {
     StartFlow(event.lane);
-  } else if (event.version == kernels_[event.lane].version) {
+  } else if (!IsStale(event)) {
     Finish(event.lane, now_);
   }
 }

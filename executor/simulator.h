@@ -63,7 +63,8 @@ class Simulator {
   struct Kernel {
     int64_t start = 0, duration = 0;
     int64_t launched = 0;  // it ends no earlier
-    int32_t version = 0;
+    int64_t expected = 0;  // its end as far as communications are known
+    int32_t version = 0;   // of its event
   };
 
   const TaskTable& TableOf(size_t entity) const {
@@ -83,6 +84,9 @@ class Simulator {
   void Push(const Event& event);
   Event Pop();
   void Handle(const Event& event);
+  bool IsStale(const Event& event) const {
+    return event.kind == kKernelEnd && event.version != kernels_[event.lane].version;
+  }
 
   // Communications: flights.cc.
   // An entity comes to a communication. True if its end is known by that.
@@ -105,6 +109,7 @@ class Simulator {
   // No kernel of the entity whose end is yet to be found starts before this.
   int64_t EarliestKernel(int32_t entity, int stream, int64_t start) const;
   void StartKernel(int32_t lane, int64_t expected, const Kernel& kernel);
+  void ExpectEnd(int32_t lane, int64_t end);
   // More is known of the communications beside kernels.
   void ReviewKernels(int32_t entity);
 
@@ -133,6 +138,7 @@ class Simulator {
   std::vector<CommTimes> comm_times_;    // per entity
   std::vector<uint8_t> kernel_streams_;  // per program
   std::vector<bool> review_;             // per entity: kernels are to be looked at again
+  std::vector<uint8_t> woken_;           // per entity: streams that stopped waiting since
   std::vector<int64_t> known_until_;     // per entity: horizon of its compute stream
   std::unique_ptr<Horizon> horizon_;
   std::vector<int32_t> earliest_wait_;  // per lane: first task that another lane waits for

@@ -12,9 +12,15 @@ bool Simulator::KnowEnd(int32_t entity, int stream, int64_t start, int64_t* end)
     times.Forget(EarliestKernel(entity, stream, start));
     *end = times.EndOf(start, *end - start, in_.slowdown_q20);
   }
-  const uint8_t others = ready_[entity] & ~uint8_t(1u << stream);
-  if (horizon_ == nullptr || others != 0) return false;
+  if (horizon_ == nullptr || (ready_[entity] & ~(1u << stream)) != 0) return false;
   if (stream != kCompute) return *end <= horizon_->Of(entity, stream, now_, *end);
+  // Bounds hold for ever, but not that a stream waits for this one.
+  for (uint32_t woken = woken_[entity]; woken != 0; woken &= woken - 1) {
+    const int32_t lane = entity * kNumStreams + __builtin_ctz(woken);
+    known_until_[entity] =
+        std::min(known_until_[entity], horizon_->OfLane(lane, stream, now_, *end));
+  }
+  woken_[entity] = 0;
   if (*end <= known_until_[entity]) return true;
   const int64_t known_until = horizon_->Of(entity, stream, now_, *end);
   if (*end > known_until) return false;
@@ -37,12 +43,18 @@ int64_t Simulator::EarliestKernel(int32_t entity, int stream, int64_t start) con
 }
 
 void Simulator::StartKernel(int32_t lane, int64_t expected, const Kernel& kernel) {
-  const int32_t version = kernels_[lane].version + 1;
+  const int32_t version = kernels_[lane].version;
   kernels_[lane] = kernel;
   kernels_[lane].version = version;
   lanes_.state[lane] = Lanes::kKernel;
   lanes_.bound[lane] = kernel.start + kernel.duration;
-  Push({std::max(expected, kernel.launched), kKernelEnd, lane, version});
+  ExpectEnd(lane, expected);
+}
+
+void Simulator::ExpectEnd(int32_t lane, int64_t end) {
+  Kernel& kernel = kernels_[lane];
+  kernel.expected = std::max(end, kernel.launched);
+  Push({kernel.expected, kKernelEnd, lane, ++kernel.version});
 }
 
 void Simulator::ReviewKernels(int32_t entity) {
@@ -50,13 +62,13 @@ void Simulator::ReviewKernels(int32_t entity) {
   for (int stream = 0; stream < kNumStreams; ++stream) {
     const int32_t lane = entity * kNumStreams + stream;
     if (lanes_.state[lane] != Lanes::kKernel) continue;
-    const Kernel kernel = kernels_[lane];
+    const Kernel& kernel = kernels_[lane];
     int64_t over = kernel.start + kernel.duration;
     if (KnowEnd(entity, stream, kernel.start, &over)) {
       ++kernels_[lane].version;
       Finish(lane, std::max(over, kernel.launched));
-    } else {
-      StartKernel(lane, over, kernel);
+    } else if (std::max(over, kernel.launched) != kernel.expected) {
+      ExpectEnd(lane, over);
     }
   }
 }
