@@ -241,6 +241,29 @@ def test_measurements_that_are_not_there(cli, tmp_path, what):
     assert "absent" in error
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("hardware.csv", "a,b\n1,2\n", "no column or entry"),
+        ("hardware.csv", "gpu,sm_count\nx,many\n", "no column or entry"),
+        ("gemm.csv", "", "has no rows"),
+        ("gemm.csv", "m,n,k,batch,time_us\nmany,1,1,1,1\n", "column `m`"),
+    ],
+)
+def test_measurements_that_cannot_be_read(cli, tmp_path, name, text, said):
+    columns = ("gpu", "sm_count", "boost_mhz", "mem_gbps")
+    rates = (f"{rate}_tflops" for rate in ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4"))
+    (tmp_path / "hardware.csv").write_text(",".join((*columns, *rates)) + "\n")
+    (tmp_path / name).write_text(text)
+    error = cli.error("calibrate", "--kernels", str(tmp_path), "-o", str(tmp_path / "out"))
+    assert said in error
+
+
+def test_a_file_where_a_folder_belongs(cli, small_file):
+    error = cli.error("calibrate", "--kernels", "absent", "-o", small_file)
+    assert "is a file; give a folder" in error
+
+
 def test_a_plan_that_does_not_fit_is_an_answer(cli, large_file):
     arguments = ("predict", "-m", large_file, "-c", MACHINE, "-s", "tp=8,mb=1", "--batch", "8")
     code, out, _ = cli(*arguments)

@@ -86,7 +86,7 @@ def read_rows(path: Path, numbers: tuple[str, ...]) -> Rows:
     """All columns of a CSV file; those named in `numbers` as floats, empty as NaN."""
     with path.open(newline="") as file:
         reader = csv.reader(file)
-        header = next(reader)
+        header = next(reader, [])
         columns = list(zip(*reader, strict=True))
     if not columns:
         raise ValueError(f"`{path}` has no rows.")
@@ -96,7 +96,10 @@ def read_rows(path: Path, numbers: tuple[str, ...]) -> Rows:
     result = {}
     for name, values in zip(header, columns, strict=True):
         if name in numbers:
-            result[name] = np.array([float(v) if v else np.nan for v in values])
+            try:
+                result[name] = np.array([float(v) if v else np.nan for v in values])
+            except ValueError as error:
+                raise ValueError(f"`{path}`: column `{name}`: {error}.") from None
         else:
             result[name] = np.array(values)
     return Rows(result)

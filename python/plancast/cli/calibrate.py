@@ -31,6 +31,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
+    import contextlib
+    import csv
     import datetime
     import os
     import sys
@@ -41,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
     if options.kernels is None and options.collectives is None:
         raise InputError("nothing to fit: give --kernels DIR, --collectives DIR or both.")
     out = Path(options.out)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"`{out}` is a file; give a folder to write to.")
     date = options.date or datetime.date.today().isoformat()
     written: list[str] = []
     try:
@@ -61,13 +65,19 @@ def run(options: argparse.Namespace) -> int:
             from plancast import calibrate_collectives
 
             path = out / "protocols.textproto"
-            calibrate_collectives.main([options.collectives, "-o", str(path)])
+            with contextlib.redirect_stdout(sys.stderr):  # what was fitted is progress here
+                calibrate_collectives.main([options.collectives, "-o", str(path)])
             written.append(str(path))
     except OSError as error:
         where = f"`{error.filename}`: {error.strerror}." if error.filename else str(error)
         raise InputError(where) from None
-    except ValueError as error:
-        raise InputError(str(error)) from None
+    except KeyError as error:
+        raise InputError(
+            f"a file of measurements has no column or entry {error}. "
+            "docs/cost_models.md and docs/collectives.md list them."
+        ) from None
+    except (ValueError, csv.Error) as error:
+        raise InputError(f"a file of measurements cannot be read: {error}") from None
     if options.json:
         opts.print_json({"written": written})
     else:

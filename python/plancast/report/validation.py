@@ -135,7 +135,7 @@ def _not_predicted(board: Scoreboard) -> list[RenderableType]:
     lines.append(
         Text(
             f"{len(board.results)} rows read, {predicted} predicted in {duration(board.seconds)}, "
-            f"{total} not supported:"
+            f"{total} not supported{':' if total else ''}"
         )
     )
     shortened: Counter[str] = Counter()
