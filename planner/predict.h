@@ -53,21 +53,21 @@ struct Job {
 struct Forecast {
   std::string model, machine, strategy, profile;  // canonical texts
   double iteration_time_s = 0;
-  double interval_s[2] = {0, 0};       // central 90 %
+  double interval_s[2] = {0, 0};  // central 90 %
   double sigma_relative = 0;
   int64_t global_batch = 0, seq = 0, devices = 0;
-  double model_flops = 0;              // per iteration, model_72_full-like: full attention
-  double hardware_flops = 0;           // executed on tensor cores, recompute included
-  double peak_flops_per_gpu = 0;       // of the job's dtype
+  double model_flops = 0;         // per iteration, model_72_full-like: full attention
+  double hardware_flops = 0;      // executed on tensor cores, recompute included
+  double peak_flops_per_gpu = 0;  // of the job's dtype
   std::string flops_formula;
-  int64_t peak_memory_bytes = 0;       // `device` of the worst class
+  int64_t peak_memory_bytes = 0;  // `device` of the worst class
   double memory_capacity_bytes = 0;
   bool fits = false;
-  std::string fit_advice;              // if not: what is needed and what would fit
+  std::string fit_advice;  // if not: what is needed and what would fit
   SimResult result;
   std::map<std::string, std::string> chosen;
   std::vector<std::string> notes;
-  double simulate_s = 0;               // wall time of this prediction
+  double simulate_s = 0;                                // wall time of this prediction
   double usd_per_iteration = 0, kwh_per_iteration = 0;  // 0: unknown
   // What was simulated; kept with a timeline, whose slices point into it.
   std::shared_ptr<const ExecutionGraph> timeline_graph;
@@ -75,7 +75,7 @@ struct Forecast {
 
 struct PredictOptions {
   bool timeline = false;
-  bool memory_only_if_unfit = false;   // do not simulate time for a plan that does not fit
+  bool memory_only_if_unfit = false;  // do not simulate time for a plan that does not fit
 };
 
 // describe -> compile -> realise -> fold -> simulate -> forecast.
