@@ -93,6 +93,15 @@ SimResult Summarise(const SimInput& in, const SimTrace& trace, const RuntimePara
   return result;
 }
 
+// What grows with tasks. Every thread keeps it from one execution to the next:
+// to get tens of megabytes from the system and give them back would take up to a
+// third of an execution.
+struct Columns {
+  std::vector<TaskTable> tables;
+  SimTrace trace;
+};
+constexpr int64_t kMostTasksKept = 2'000'000;  // about 100 MB
+
 }  // namespace
 
 absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& machine,
@@ -103,10 +112,11 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   ASSIGN_OR_RETURN(KernelPrices prices, PriceKernels(graph, machine, costs));
   CommPricer comms(graph, machine, runtime);
   ASSIGN_OR_RETURN(const SimGraph sim, Fold({graph, uses, machine, comms, prices}));
-  std::vector<TaskTable> tables;
-  tables.reserve(graph.programs.size());
+  thread_local Columns columns;
+  std::vector<TaskTable>& tables = columns.tables;
+  tables.resize(graph.programs.size());
   for (size_t p = 0; p < graph.programs.size(); ++p) {
-    tables.push_back(UnfoldProgram(graph, uses, static_cast<int32_t>(p)));
+    tables[p] = UnfoldProgram(graph, uses, static_cast<int32_t>(p), std::move(tables[p]));
   }
   HostParams host;
   host.start_ps = Seconds(runtime.iteration_s).value();
@@ -116,9 +126,10 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
       std::llround((1.0 + runtime.interference) * static_cast<double>(int64_t{1} << 20));
   const SimInput input{
       graph, uses, sim, tables, prices, comms.realised(), host, slowdown_q20, options.shortcuts};
-  ASSIGN_OR_RETURN(const SimTrace trace, Simulate(input));
-  SimResult result = Summarise(input, trace, runtime);
-  if (options.timeline) result.slices = SlicesOf(input, trace);
+  ASSIGN_OR_RETURN(columns.trace, Simulate(input, std::move(columns.trace)));
+  SimResult result = Summarise(input, columns.trace, runtime);
+  if (options.timeline) result.slices = SlicesOf(input, columns.trace);
+  if (result.counters.materialised_tasks > kMostTasksKept) columns = Columns();
   return result;
 }
 

@@ -28,8 +28,8 @@ uint8_t KernelStreams(const TaskTable& table) {
 
 }  // namespace
 
-Simulator::Simulator(const SimInput& in)
-    : in_(in), sim_(in.sim), interferes_(in.slowdown_q20 > kOne) {}
+Simulator::Simulator(const SimInput& in, SimTrace memory)
+    : in_(in), sim_(in.sim), interferes_(in.slowdown_q20 > kOne), trace_(std::move(memory)) {}
 
 absl::StatusOr<SimTrace> Simulator::Run() && {
   PrepareTrace();
@@ -64,6 +64,8 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
 }
 
 void Simulator::PrepareTrace() {
+  trace_.begin.clear();
+  trace_.makespan_ps = 0;
   int64_t tasks = 0;
   const size_t entities = sim_.entities.size();
   lanes_.next.reserve(entities * kNumStreams);
@@ -278,6 +280,8 @@ void Simulator::Handle(const Event& event) {
   }
 }
 
-absl::StatusOr<SimTrace> Simulate(const SimInput& input) { return Simulator(input).Run(); }
+absl::StatusOr<SimTrace> Simulate(const SimInput& input, SimTrace memory) {
+  return Simulator(input, std::move(memory)).Run();
+}
 
 }  // namespace plancast

@@ -49,7 +49,8 @@ struct SimTrace {
 
 // Runs the tasks: streams in order, dependencies, communications when all
 // members have come to them. Errors: a deadlock, with its cycle.
-absl::StatusOr<SimTrace> Simulate(const SimInput& input);
+// `memory`: a trace that is done with, whose columns are used again.
+absl::StatusOr<SimTrace> Simulate(const SimInput& input, SimTrace memory = {});
 
 }  // namespace plancast
 

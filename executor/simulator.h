@@ -32,7 +32,7 @@ namespace plancast {
 // communication is under way in a lane, so lanes number flights too.
 class Simulator {
  public:
-  explicit Simulator(const SimInput& in);
+  Simulator(const SimInput& in, SimTrace memory);
 
   absl::StatusOr<SimTrace> Run() &&;
 

@@ -1,6 +1,7 @@
 #include "executor/task_table.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace plancast {
 namespace {
@@ -18,8 +19,12 @@ struct BlockShape {
 
 class Unfolder {
  public:
-  Unfolder(const ExecutionGraph& graph, const CommUses& uses, int32_t program)
-      : graph_(graph), uses_(uses), program_index_(program), program_(graph.programs[program]) {}
+  Unfolder(const ExecutionGraph& graph, const CommUses& uses, int32_t program, TaskTable memory)
+      : graph_(graph),
+        uses_(uses),
+        program_index_(program),
+        program_(graph.programs[program]),
+        table_(std::move(memory)) {}
 
   TaskTable Unfold() && {
     Prepare();
@@ -47,6 +52,7 @@ class Unfolder {
   void Prepare() {
     shapes_.resize(graph_.blocks.size());
     int64_t count[kNumStreams] = {};
+    int64_t waits = 0;
     for (const Instance& instance : program_.instances) {
       BlockShape& shape = shapes_[instance.block];
       const Block& block = graph_.blocks[instance.block];
@@ -59,7 +65,9 @@ class Unfolder {
       for (int s = 0; s < kNumStreams; ++s) {
         count[s] += int64_t{shape.count[s]} * instance.layer_count;
       }
+      waits += static_cast<int64_t>(block.deps.size()) * instance.layer_count;
     }
+    waits_.reserve(waits);
     for (int s = 0; s < kNumStreams; ++s) {
       base_[s] = table_.stream_begin[s];
       table_.stream_begin[s + 1] = table_.stream_begin[s] + static_cast<int32_t>(count[s]);
@@ -67,10 +75,13 @@ class Unfolder {
     }
     const int32_t tasks = table_.size();
     table_.spec.resize(tasks);
-    table_.flags.resize(tasks);
+    table_.flags.assign(tasks, 0);
     table_.purpose.resize(tasks);
     table_.issue.resize(tasks);
     table_.launches.resize(tasks);
+    table_.syncs_before.clear();
+    table_.sync_tasks.clear();
+    table_.issue_begin.clear();
     table_.issue_begin.reserve(program_.instances.size() + 1);
     dep_count_.resize(tasks + 1);
     bool syncs = false;
@@ -237,8 +248,9 @@ class Unfolder {
 
 }  // namespace
 
-TaskTable UnfoldProgram(const ExecutionGraph& graph, const CommUses& uses, int32_t program) {
-  return Unfolder(graph, uses, program).Unfold();
+TaskTable UnfoldProgram(const ExecutionGraph& graph, const CommUses& uses, int32_t program,
+                        TaskTable memory) {
+  return Unfolder(graph, uses, program, std::move(memory)).Unfold();
 }
 
 TaskOrigin OriginOf(const ExecutionGraph& graph, int32_t program, const TaskTable& table,

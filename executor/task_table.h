@@ -44,7 +44,9 @@ struct TaskTable {
   }
 };
 
-TaskTable UnfoldProgram(const ExecutionGraph& graph, const CommUses& uses, int32_t program);
+// `memory`: a table that is done with, whose columns are used again.
+TaskTable UnfoldProgram(const ExecutionGraph& graph, const CommUses& uses, int32_t program,
+                        TaskTable memory = {});
 
 // Where a task of a table comes from.
 struct TaskOrigin {
