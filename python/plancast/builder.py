@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, field
 from typing import Any
 
-from plancast import _core
+from plancast import _core, arguments
 from plancast.errors import InputError
 from plancast.model import Model
 
@@ -37,11 +38,13 @@ class ModelBuilder:
     """
 
     def __init__(self, name: str, **dims: int) -> None:
-        self._name = name
+        self._name = arguments.word(name, "name")
         self._dims: dict[str, int] = {"batch": 0}
         for dim, size in dims.items():
-            if not 0 < size < 2**40:
-                raise InputError(f"dim `{dim}` of `{name}` has size {size}. Sizes are positive.")
+            if not isinstance(size, numbers.Integral) or not 0 < int(size) < 2**40:
+                raise InputError(
+                    f"dim `{dim}` of `{name}` has size {size}. Sizes are whole and positive."
+                )
             self._dims[dim] = size
         self._modules: list[ModuleBuilder] = []
         self._ties: list[tuple[str, str]] = []

@@ -71,7 +71,13 @@ def test_mistakes_name_the_op():
         layer.op("fc1", "linear", x, weight)
     with pytest.raises(pc.InputError, match="Did you mean `linear`"):
         layer.op("fc1", "linaer", x, weight)
-    with pytest.raises(pc.InputError, match="Sizes are positive"):
+    with pytest.raises(pc.InputError, match="Sizes are whole and positive"):
         pc.Model.builder("wrong", seq=0)
     with pytest.raises(pc.InputError, match="two modules"):
         builder.module("layers")
+
+
+@pytest.mark.parametrize("size", [-1, 1.5, "many", 10**30])
+def test_sizes_nobody_can_mean(size):
+    with pytest.raises(pc.InputError, match="Sizes are whole and positive"):
+        pc.Model.builder("x", seq=size)
