@@ -22,7 +22,7 @@ def batch(value: Any) -> int | None:
     """
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if not is_whole(value):
         raise InputError(f"the batch is `{value!r}`; give a whole number of samples.")
     samples = int(value)
     if not 1 <= samples <= _LARGEST_BATCH:
@@ -31,6 +31,15 @@ def batch(value: Any) -> int | None:
             f"Give a number from 1 to {_LARGEST_BATCH:,}."
         )
     return samples
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number, NumPy's too.
+
+    >>> is_whole(8), is_whole(8.0), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def dtype(name: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +40,7 @@ class ModelBuilder:
         self._name = arguments.word(name, "name")
         self._dims: dict[str, int] = {"batch": 0}
         for dim, size in dims.items():
-            if not isinstance(size, numbers.Integral) or not 0 < int(size) < 2**40:
+            if not arguments.is_whole(size) or not 0 < int(size) < 2**40:
                 raise InputError(
                     f"dim `{dim}` of `{name}` has size {size}. Sizes are whole and positive."
                 )
