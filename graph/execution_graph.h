@@ -55,7 +55,7 @@ struct CommSpec {
   int64_t bytes = 0;      // in the unit of CollectiveKind
   std::vector<int> axes;  // mesh axes, outermost first
   int peer_offset = 0;
-  std::string policy;     // name of an algorithm, or empty
+  std::string policy;  // name of an algorithm, or empty
 
   friend bool operator==(const CommSpec& a, const CommSpec& b) {
     return a.kind == b.kind && a.bytes == b.bytes && a.axes == b.axes &&
@@ -84,15 +84,15 @@ struct MemoryEvent {
 struct Block {
   std::string name;  // `layers.F`, `layers.B`, `optimizer`
   std::vector<TaskKind> kind;
-  std::vector<int32_t> spec;          // into ExecutionGraph::kernels or ::comms
+  std::vector<int32_t> spec;  // into ExecutionGraph::kernels or ::comms
   std::vector<StreamKind> stream;
   std::vector<Purpose> purpose;
-  std::vector<uint8_t> flags;         // kHostSync: the host waits for the task
-  std::vector<std::string> label;     // for traces and dumps: `attn.qkv`
-  std::vector<int32_t> dep_begin;     // CSR, size tasks + 1
-  std::vector<int32_t> deps;          // >= 0: task; < 0: in-port ~dep
+  std::vector<uint8_t> flags;      // kHostSync: the host waits for the task
+  std::vector<std::string> label;  // for traces and dumps: `attn.qkv`
+  std::vector<int32_t> dep_begin;  // CSR, size tasks + 1
+  std::vector<int32_t> deps;       // >= 0: task; < 0: in-port ~dep
   int32_t num_in_ports = 0;
-  std::vector<int32_t> out_ports;     // task that completes each out-port; < 0: passes in-port ~x on
+  std::vector<int32_t> out_ports;  // task that completes each out-port; < 0: passes in-port ~x on
   std::vector<MemoryEvent> memory;
   // The task that meets other programs (Instance::rendezvous), or -1.
   int32_t rendezvous_task = -1;
@@ -120,7 +120,7 @@ struct Instance {
   int32_t micro_batch = 0;
   int32_t chunk = 0;
   Phase phase = Phase::kForward;
-  int32_t rendezvous = -1;        // into ExecutionGraph::rendezvous
+  int32_t rendezvous = -1;               // into ExecutionGraph::rendezvous
   int32_t join_begin = 0, join_end = 0;  // into Program::joins
 };
 
