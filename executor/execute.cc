@@ -95,7 +95,7 @@ SimResult Summarise(const SimInput& in, const SimTrace& trace, const RuntimePara
 
 // What grows with tasks. Every thread keeps it from one execution to the next:
 // to get tens of megabytes from the system and give them back would take up to a
-// third of an execution.
+// quarter of an execution.
 struct Columns {
   std::vector<TaskTable> tables;
   SimTrace trace;
