@@ -123,27 +123,7 @@ def fit_forward(
     seconds = rows["time_us"] * 1e-6
     weight = np.where(seconds > LARGE_S, 2.0, 0.5)
 
-    def predict(chosen: Coefficients, on: AttentionShapes = shapes) -> np.ndarray:
-        return on.seconds({**known, **chosen})
-
-    best = fit(parameters, predict, seconds, weight, [{}])
-    fold = folds(rows, ("q_len", "heads", "kv_heads"), 5)
-    left_out = np.zeros(len(rows))
-    for held in range(5):
-        train, test = fold != held, fold == held
-        if not test.any():
-            continue
-        part = shapes.select(train)
-        chosen = fit(
-            parameters,
-            partial(predict, on=part),
-            seconds[train],
-            weight[train],
-            [best],
-            evaluations=300,
-            restarts=1,
-        )
-        left_out[test] = np.log(predict(chosen, shapes.select(test)) / seconds[test])
+    best, left_out = _fit_folds(rows, shapes, parameters, known, weight, evaluations=300)
     return {**best, **known}, _statistics(left_out, seconds)
 
 
@@ -155,25 +135,41 @@ def fit_backward(
     seconds = rows["time_us"] * 1e-6
     weight = np.ones(len(rows))
 
-    def predict(chosen: Coefficients, on: AttentionShapes = shapes) -> np.ndarray:
-        return on.seconds({**forward, **chosen})
+    best, left_out = _fit_folds(rows, shapes, BACKWARD_PARAMETERS, forward, weight, evaluations=200)
+    return best, _statistics(left_out, seconds)
 
-    best = fit(BACKWARD_PARAMETERS, predict, seconds, weight, [{}])
+
+def _fit_folds(
+    rows: Rows,
+    shapes: AttentionShapes,
+    parameters: list[Parameter],
+    known: Coefficients,
+    weight: np.ndarray,
+    *,
+    evaluations: int,
+) -> tuple[Coefficients, np.ndarray]:
+    """The best `parameters` beside `known` ones, and the log errors of each of
+    five folds of shapes under the fit without it."""
+    seconds = rows["time_us"] * 1e-6
+
+    def predict(chosen: Coefficients, on: AttentionShapes = shapes) -> np.ndarray:
+        return on.seconds({**known, **chosen})
+
+    best = fit(parameters, predict, seconds, weight, [{}])
     fold = folds(rows, ("q_len", "heads", "kv_heads"), 5)
     left_out = np.zeros(len(rows))
     for held in range(5):
         train, test = fold != held, fold == held
         if not test.any():
             continue
-        part = shapes.select(train)
         chosen = fit(
-            BACKWARD_PARAMETERS,
-            partial(predict, on=part),
+            parameters,
+            partial(predict, on=shapes.select(train)),
             seconds[train],
             weight[train],
             [best],
-            evaluations=200,
+            evaluations=evaluations,
             restarts=1,
         )
         left_out[test] = np.log(predict(chosen, shapes.select(test)) / seconds[test])
-    return best, _statistics(left_out, seconds)
+    return best, left_out
