@@ -156,6 +156,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
   if (forecast.fits || !options.memory_only_if_unfit) {
     SimulateOptions simulate;
     simulate.timeline = options.timeline;
+    simulate.shortcuts = options.shortcuts;
     ASSIGN_OR_RETURN(forecast.result, Execute(*plan.execution, machine, costs, runtime, simulate));
     if (options.timeline) forecast.timeline_graph = plan.execution;
     forecast.iteration_time_s = static_cast<double>(forecast.result.makespan_ps) * 1e-12;

@@ -76,6 +76,7 @@ struct Forecast {
 struct PredictOptions {
   bool timeline = false;
   bool memory_only_if_unfit = false;  // do not simulate time for a plan that does not fit
+  bool shortcuts = true;              // SimulateOptions::shortcuts: equal results without
 };
 
 // describe -> compile -> realise -> fold -> simulate -> forecast.

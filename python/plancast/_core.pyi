@@ -188,6 +188,7 @@ def predict(
     profile: str,
     timeline: bool,
     memory_only_if_unfit: bool,
+    shortcuts: bool,
 ) -> Forecast: ...
 def rank(
     model: Model,

@@ -27,6 +27,7 @@ def predict(
     session: Session | None = None,
     timeline: bool = False,
     memory_first: bool = False,
+    shortcuts: bool = True,
 ) -> Forecast:
     """Predicts one optimizer step of `model` on `machine` under `strategy`.
 
@@ -40,6 +41,8 @@ def predict(
       session: shared memo; a fresh one by default.
       timeline: keep every task, for `timeline()` and `to_perfetto()`.
       memory_first: leave the time of a plan that does not fit at 0.
+      shortcuts: let the executor look ahead; without, every digit is the same
+        and it takes longer.
 
     >>> forecast = predict(
     ...     Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
@@ -61,6 +64,7 @@ def predict(
             profile=arguments.word(profile, "profile"),
             timeline=timeline,
             memory_only_if_unfit=memory_first,
+            shortcuts=shortcuts,
         )
     )
 

@@ -78,6 +78,14 @@ def test_breakdown_sums_to_the_iteration_time(cli, small_file, strategy):
     assert min(value["breakdown_s"].values()) >= 0
 
 
+def test_no_shortcuts_change_no_digit(cli, small_file):
+    plan = ("predict", "-m", small_file, "-c", MACHINE, "-s", "tp=2,pp=2,mb=1", "--batch", "16")
+    forecasts = [cli.json(*plan, *more) for more in ((), ("--no-shortcuts",))]
+    for forecast in forecasts:
+        del forecast["simulate_s"]
+    assert forecasts[0] == forecasts[1]
+
+
 def test_rank(cli, small_file):
     value = cli.json(
         "rank", "-m", small_file, "-c", MACHINE, "--batch", "16", "--space", "tp=1|2,mb=1|2"

@@ -41,12 +41,13 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
                                      const PyStrategy& strategy, const PySession& session,
                                      Batch batch, const std::string& dtype,
                                      const std::string& profile, bool timeline,
-                                     bool memory_only_if_unfit) {
+                                     bool memory_only_if_unfit, bool shortcuts) {
   Job job = MakeJob(model, batch, dtype, profile);
   job.strategy = strategy.tree;
   PredictOptions options;
   options.timeline = timeline;
   options.memory_only_if_unfit = memory_only_if_unfit;
+  options.shortcuts = shortcuts;
   absl::StatusOr<Forecast> forecast = [&] {
     py::gil_scoped_release release;
     return Predict(job, machine.machine, Costs(), *session.session, options);
@@ -128,7 +129,7 @@ void BindPredict(py::module_& m) {
       });
   m.def("predict", &PredictOne, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
-        py::arg("timeline"), py::arg("memory_only_if_unfit"));
+        py::arg("timeline"), py::arg("memory_only_if_unfit"), py::arg("shortcuts"));
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"), py::arg("dtype"),
         py::arg("profile"), py::arg("workers"), py::arg("progress"));

@@ -26,6 +26,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--require-fit", action="store_true", help="exit with 3 if the plan does not fit in memory"
     )
+    parser.add_argument(
+        "--no-shortcuts",
+        dest="shortcuts",
+        action="store_false",
+        help="simulate event by event: slower, the same result to the last digit",
+    )
     opts.add_json(parser)
     parser.set_defaults(run=run)
 
@@ -44,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         dtype=options.dtype,
         profile=options.profile,
         timeline=options.trace is not None,
+        shortcuts=options.shortcuts,
     )
     if options.trace is not None:
         forecast.to_perfetto(options.trace)
