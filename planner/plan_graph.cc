@@ -17,17 +17,8 @@ int64_t DimSize(const ModelGraph& graph, absl::string_view name) {
   return dim.ok() ? graph.dims[*dim].size : 0;
 }
 
-PlanContext ContextFrom(const ModelGraph& graph, const Job& job, const Machine& machine) {
-  PlanContext context;
-  context.devices = machine.num_devices();
-  context.layers = graph.LayerCount();
-  context.heads = graph.heads;
-  context.kv_heads = DimSize(graph, "kv_heads");
-  context.ffn = DimSize(graph, "ffn");
-  context.hidden = graph.hidden;
-  context.vocab = graph.vocab;
-  context.seq = graph.seq;
-  context.global_batch = job.global_batch;
+PlanContext ContextOfJob(const ModelGraph& graph, const Job& job, const Machine& machine) {
+  PlanContext context = ContextOf(graph, machine, job.global_batch);
   // A tree that splits nodes by hand answers for its own sizes (Bind checks).
   for (const auto& [path, node] : job.strategy.nodes()) {
     if (!path.empty() && !node.split.empty()) context.heads = context.kv_heads = context.ffn = 0;
@@ -58,6 +49,21 @@ std::string OptionsKey(const PlanOptions& o) {
 
 }  // namespace
 
+PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
+                      std::optional<int64_t> global_batch) {
+  PlanContext context;
+  context.devices = machine.num_devices();
+  context.layers = graph.LayerCount();
+  context.heads = graph.heads;
+  context.kv_heads = DimSize(graph, "kv_heads");
+  context.ffn = DimSize(graph, "ffn");
+  context.hidden = graph.hidden;
+  context.vocab = graph.vocab;
+  context.seq = graph.seq;
+  context.global_batch = global_batch;
+  return context;
+}
+
 absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine, Session& session,
                                          const PassObserver& observer) {
   const ShortForm& form = job.strategy.plan();
@@ -75,7 +81,7 @@ absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine,
                    choices.dropout, "|", choices.vocab_pad_multiple);
   ASSIGN_OR_RETURN(plan.graph,
                    session.Memo<ModelGraph>(graph_key, [&] { return job.model->Draw(choices); }));
-  ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextFrom(*plan.graph, job, machine),
+  ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextOfJob(*plan.graph, job, machine),
                                            job.profile.For(job.dtype, Schedule::kNone)));
   const PlanOptions& options = plan.chosen.options;
   RETURN_IF_ERROR(

@@ -1,7 +1,9 @@
 #ifndef PLANCAST_PLANNER_PLAN_GRAPH_H_
 #define PLANCAST_PLANNER_PLAN_GRAPH_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "cluster/machine.h"
@@ -20,6 +22,10 @@ struct PlanGraph {
   ChosenPlan chosen;
   std::shared_ptr<const ExecutionGraph> execution;
 };
+
+// The facts about a model and machine that plans are checked against.
+PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
+                      std::optional<int64_t> global_batch);
 
 // Draws the model, settles the plan and compiles it. Graphs are memoised in
 // `session`: only the machine's shape counts, so pricing a plan on another

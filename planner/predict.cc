@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "compiler/partition.h"
 #include "cost_models/matmul_unit.h"
 #include "graph/dtype.h"
 #include "graph/op_split.h"
@@ -55,10 +56,8 @@ double ModelFlopsPerSample(const ModelGraph& unbound) {
   double flops = 0;
   for (const Segment& segment : graph.segments) {
     for (const OpNode& op : graph.bodies[segment.body].ops) {
-      std::vector<int64_t> extents;
-      for (int dim : op.factor_dims) extents.push_back(dim < 0 ? 1 : graph.dims[dim].size);
-      const OpWork work =
-          WorkOf(*op.rule, extents, 0, static_cast<int>(op.rule->statements().size()));
+      const OpWork work = WorkOf(*op.rule, FactorExtents(graph, op, *op.rule), 0,
+                                 static_cast<int>(op.rule->statements().size()));
       for (const Contraction& c : work.contractions) {
         flops += 2.0 * static_cast<double>(c.batch) * static_cast<double>(c.m) *
                  static_cast<double>(c.n) * static_cast<double>(c.k) *

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "planner/plan_graph.h"
 
 namespace plancast {
 namespace {
@@ -115,11 +116,6 @@ absl::Status CheckObjective(const Machine& machine, Objective objective) {
   return absl::OkStatus();
 }
 
-int64_t DimOr(const ModelGraph& graph, absl::string_view name, int64_t otherwise) {
-  absl::StatusOr<int> dim = graph.FindDim(name);
-  return dim.ok() ? graph.dims[*dim].size : otherwise;
-}
-
 }  // namespace
 
 absl::StatusOr<Objective> ParseObjective(absl::string_view name) {
@@ -135,28 +131,13 @@ absl::StatusOr<Objective> ParseObjective(absl::string_view name) {
                                                  DidYouMean(name, {"time", "cost", "energy"})));
 }
 
-absl::StatusOr<PlanContext> ContextOf(const ModelSource& model, const Machine& machine,
-                                      std::optional<int64_t> global_batch) {
-  ASSIGN_OR_RETURN(ModelGraph graph, model.Draw({}));
-  PlanContext context;
-  context.devices = machine.num_devices();
-  context.layers = graph.layers;
-  context.heads = graph.heads;
-  context.kv_heads = DimOr(graph, "kv_heads", 0);
-  context.ffn = DimOr(graph, "ffn", 0);
-  context.hidden = graph.hidden;
-  context.vocab = graph.vocab;
-  context.seq = graph.seq;
-  context.global_batch = global_batch;
-  return context;
-}
-
 absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
                                 const KernelCostModel& costs, Session& session,
                                 const RankOptions& options) {
   const Clock::time_point begin = Clock::now();
   RETURN_IF_ERROR(CheckObjective(machine, options.objective));
-  ASSIGN_OR_RETURN(PlanContext context, ContextOf(*job.model, machine, job.global_batch));
+  ASSIGN_OR_RETURN(const ModelGraph graph, job.model->Draw({}));
+  const PlanContext context = ContextOf(graph, machine, job.global_batch);
   ASSIGN_OR_RETURN(Enumeration enumeration,
                    EnumeratePlans(options.space, context, machine.gpus_per_domain()));
 

@@ -44,10 +44,6 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
                                 const KernelCostModel& costs, Session& session,
                                 const RankOptions& options = {});
 
-// The facts about a model and machine that plans are checked against.
-absl::StatusOr<PlanContext> ContextOf(const ModelSource& model, const Machine& machine,
-                                      std::optional<int64_t> global_batch);
-
 }  // namespace plancast
 
 #endif  // PLANCAST_PLANNER_RANK_H_
