@@ -236,21 +236,7 @@ def calibrate(
                 report(f"  left out: worse than {WORST_FIT:.0%}")
                 continue
             table(name).setdefault("gemm", []).append(message)
-    rows = read_rows(
-        kernels / "attention.csv",
-        (
-            "batch",
-            "q_len",
-            "kv_len",
-            "heads",
-            "kv_heads",
-            "head_dim",
-            "head_dim_v",
-            "causal",
-            "window",
-            "time_us",
-        ),
-    )
+    rows = read_rows(kernels / "attention.csv", attention.COLUMNS)
     for name, message in calibrate_attention(plan.select_attention(rows, gpus), date).items():
         table(name)["attention"] = [message]
         report(f"attention {name}: {message['fit']['held_out_error_large']:.1%}")

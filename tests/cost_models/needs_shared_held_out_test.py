@@ -142,21 +142,7 @@ def test_python_fits_the_model_that_cpp_prices(gemm_rows, gpus):
 
 
 def test_python_fits_the_attention_that_cpp_prices(gpus):
-    rows = read_rows(
-        KERNELS / "attention.csv",
-        (
-            "batch",
-            "q_len",
-            "kv_len",
-            "heads",
-            "kv_heads",
-            "head_dim",
-            "head_dim_v",
-            "causal",
-            "window",
-            "time_us",
-        ),
-    )
+    rows = read_rows(KERNELS / "attention.csv", attention.COLUMNS)
     rows = rows[
         (rows["source"] == "cudnn-fe") & (rows["gpu"] == "GB200") & (rows["dtype"] == "bf16")
     ]

@@ -10,6 +10,19 @@ import numpy as np
 from .fit import Coefficients, Parameter, Statistics, fit, median_error, robust_sigma
 from .rows import Gpu, Rows, folds
 
+# What the fit reads of attention.csv as numbers.
+COLUMNS = (
+    "batch",
+    "q_len",
+    "kv_len",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "head_dim_v",
+    "causal",
+    "window",
+    "time_us",
+)
 BLOCK = 128  # queries (forward) or keys (backward) of a thread block
 BYTES = {"bf16": 2.0, "fp8": 1.0}
 LARGE_S = 50e-6
