@@ -16,8 +16,6 @@ void AppendAxis(std::string* out, const MeshAxis& axis) {
   absl::StrAppend(out, axis.name, "=", axis.size);
 }
 
-absl::string_view RootOf(absl::string_view name) { return name.substr(0, name.find('.')); }
-
 }  // namespace
 
 DeviceMesh::DeviceMesh(std::vector<MeshAxis> axes) : axes_(std::move(axes)) {
@@ -63,10 +61,15 @@ absl::StatusOr<int> DeviceMesh::FindAxis(absl::string_view name) const {
                                           DidYouMean(name, names)));
 }
 
+absl::string_view DeviceMesh::root(int index) const {
+  const absl::string_view name = axes_[index].name;
+  return name.substr(0, name.find('.'));
+}
+
 std::vector<int> DeviceMesh::AxesOf(absl::string_view name) const {
   std::vector<int> axes;
   for (int a = 0; a < num_axes(); ++a) {
-    if (axes_[a].name == name || RootOf(axes_[a].name) == name) axes.push_back(a);
+    if (axes_[a].name == name || root(a) == name) axes.push_back(a);
   }
   return axes;
 }

@@ -40,6 +40,8 @@ class DeviceMesh {
   const std::vector<MeshAxis>& axes() const { return axes_; }
   const MeshAxis& axis(int index) const { return axes_[index]; }
   int64_t size(int index) const { return axes_[index].size; }
+  // The axis' name before the dot: `tp` of `tp.1`.
+  absl::string_view root(int index) const;
   int64_t stride(int index) const { return strides_[index]; }
   int64_t num_devices() const { return num_devices_; }
 

@@ -63,8 +63,7 @@ BlockTemplate BlockBuilder::Build() && {
 
 Purpose PurposeOfAxes(const DeviceMesh& mesh, const std::vector<int>& axes) {
   if (axes.empty()) return Purpose::kOther;
-  const std::string& name = mesh.axis(axes[0]).name;
-  const std::string root = name.substr(0, name.find('.'));
+  const absl::string_view root = mesh.root(axes[0]);
   if (root == "tp") return Purpose::kTp;
   if (root == "dp") return Purpose::kDp;
   if (root == "pp") return Purpose::kPp;

@@ -64,12 +64,6 @@ bool InPlace(const LowerContext& context, const PlanStep& step) {
   return true;
 }
 
-}  // namespace
-
-LaunchGroups GroupLaunches(const LowerContext& context, const BodyPlan& plan) {
-  return {GroupList(context, plan.forward), GroupList(context, plan.backward)};
-}
-
 std::vector<int> RenamedRoots(const BodyPlan& plan) {
   std::vector<int> root(plan.values.size());
   std::iota(root.begin(), root.end(), 0);
@@ -85,9 +79,9 @@ std::vector<int> RenamedRoots(const BodyPlan& plan) {
   return root;
 }
 
-std::vector<bool> RegisterValues(const BodyPlan& plan, const LaunchGroups& groups) {
+std::vector<bool> RegisterValues(const BodyPlan& plan, const LaunchGroups& groups,
+                                 const std::vector<int>& root) {
   const size_t values = plan.values.size();
-  const std::vector<int> root = RenamedRoots(plan);
   std::vector<bool> in_registers(values, false);
   auto scan = [&](const std::vector<PlanStep>& steps, const std::vector<int>& group) {
     std::vector<int> home(values, -1);
@@ -119,6 +113,12 @@ std::vector<bool> RegisterValues(const BodyPlan& plan, const LaunchGroups& group
   return in_registers;
 }
 
+}  // namespace
+
+LaunchGroups GroupLaunches(const LowerContext& context, const BodyPlan& plan) {
+  return {GroupList(context, plan.forward), GroupList(context, plan.backward)};
+}
+
 Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan,
                       const LaunchGroups& groups) {
   std::vector<int> parent(plan.values.size());
@@ -141,26 +141,23 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan,
       }
     }
   }
-  const std::vector<bool> in_registers = RegisterValues(plan, groups);
   Buffers buffers;
+  buffers.root = RenamedRoots(plan);
+  buffers.in_registers = RegisterValues(plan, groups, buffers.root);
   buffers.of_value.assign(plan.values.size(), -1);
   std::vector<int> buffer_of_root(plan.values.size(), -1);
   for (size_t v = 0; v < plan.values.size(); ++v) {
     const Value& value = plan.values[v];
     const TensorFacts facts = FactsOf(*context.graph, context.body(), value.ref);
-    if (facts.kind != TensorInfo::Kind::kActivation || in_registers[v]) continue;
+    if (facts.kind != TensorInfo::Kind::kActivation || buffers.in_registers[v]) continue;
     const int root = find(static_cast<int>(v));
     if (buffer_of_root[root] < 0) {
       buffer_of_root[root] = static_cast<int>(buffers.bytes.size());
       buffers.bytes.push_back(0);
     }
     buffers.of_value[v] = buffer_of_root[root];
-    double elements = 1;
-    for (int64_t size : value.layout.LocalShape(*context.mesh, facts.shape)) {
-      elements *= static_cast<double>(size);
-    }
     int64_t& bytes = buffers.bytes[buffer_of_root[root]];
-    bytes = std::max(bytes, static_cast<int64_t>(std::ceil(elements * context.Bytes(facts.dtype))));
+    bytes = std::max(bytes, static_cast<int64_t>(std::ceil(context.LocalBytes(value))));
   }
   return buffers;
 }

@@ -15,6 +15,10 @@ namespace plancast {
 struct Buffers {
   std::vector<int> of_value;   // buffer of a value, -1: none
   std::vector<int64_t> bytes;  // per buffer
+  // Per value: kept in registers of its launch group; the value it is another
+  // name of (a gradient passed on by a sum), or itself.
+  std::vector<bool> in_registers;
+  std::vector<int> root;
 };
 
 // `fused`: per step list (forward, backward), the id of the launch group of
@@ -26,13 +30,6 @@ struct LaunchGroups {
 LaunchGroups GroupLaunches(const LowerContext& context, const BodyPlan& plan);
 Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan,
                       const LaunchGroups& groups);
-
-// The value that each value is another name of (a gradient passed on by a
-// sum), or the value itself.
-std::vector<int> RenamedRoots(const BodyPlan& plan);
-
-// Values that stay in registers of their launch group.
-std::vector<bool> RegisterValues(const BodyPlan& plan, const LaunchGroups& groups);
 
 }  // namespace plancast
 

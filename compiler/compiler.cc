@@ -123,13 +123,7 @@ std::vector<std::vector<Layout>> PortLayouts(
 void MeasurePorts(const LowerContext& context, CompiledBody* compiled) {
   for (int value : compiled->plan.out_ports) {
     const Value& v = compiled->plan.values[value];
-    const TensorFacts facts = FactsOf(*context.graph, context.body(), v.ref);
-    double elements = 1;
-    for (int64_t size : v.layout.LocalShape(*context.mesh, facts.shape)) {
-      elements *= static_cast<double>(size);
-    }
-    compiled->out_port_bytes +=
-        static_cast<int64_t>(std::ceil(elements * context.Bytes(facts.dtype)));
+    compiled->out_port_bytes += static_cast<int64_t>(std::ceil(context.LocalBytes(v)));
     for (int axis : context.mesh->AxesOf("tp")) {
       compiled->out_ports_replicated &= v.layout.placements[axis].is_replicate();
     }
@@ -247,15 +241,10 @@ class Compilation {
     int64_t total = 0;
     for (const TiedParameter& tie : bound_.graph.tied) {
       const Body& body = bound_.graph.bodies[bound_.graph.segments[tie.second_segment].body];
-      std::vector<int64_t> shape;
-      for (int dim : body.tensors[tie.second_tensor].dims) {
-        shape.push_back(bound_.graph.dims[dim].size);
-      }
-      int64_t elements = 1;
+      const TensorFacts facts = FactsOf(bound_.graph, body, {tie.second_tensor, -1, false, false});
       const Layout& layout =
           compiled_[tie.second_segment]->plan.parameter_layouts[tie.second_tensor];
-      for (int64_t size : layout.LocalShape(bound_.mesh, shape)) elements *= size;
-      total += elements;
+      total += static_cast<int64_t>(layout.LocalElements(bound_.mesh, facts.shape));
     }
     return total;
   }

@@ -25,11 +25,6 @@ absl::StatusOr<OpRulePtr> Derived(const OpRule& rule, const std::vector<std::str
       [&] { return Differentiate(rule, wrt); });
 }
 
-bool HasContraction(const OpRule& rule) {
-  const std::vector<int64_t> ones(rule.factors().size(), 1);
-  return !WorkOf(rule, ones, 0, static_cast<int>(rule.statements().size())).contractions.empty();
-}
-
 // Element-by-element without fresh randomness: a fused kernel can redo it.
 bool IsPointwise(const OpRule& rule) {
   for (const Statement& statement : rule.statements()) {

@@ -51,14 +51,11 @@ bool OnlyRenamed(const OpRule& rule, int tensor) {
 class PhaseLowering {
  public:
   PhaseLowering(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
-                const std::vector<bool>& in_registers, const std::vector<PlanStep>& steps,
-                const std::vector<int>& groups, const std::string& name,
-                const std::vector<int>& in_ports)
+                const std::vector<PlanStep>& steps, const std::vector<int>& groups,
+                const std::string& name, const std::vector<int>& in_ports)
       : context_(context),
         plan_(plan),
         buffers_(buffers),
-        in_registers_(in_registers),
-        root_(RenamedRoots(plan)),
         steps_(steps),
         groups_(groups),
         builder_(name, static_cast<int>(in_ports.size())),
@@ -132,14 +129,7 @@ class PhaseLowering {
     return deps;
   }
 
-  double LocalBytes(int value) const {
-    const TensorFacts facts = FactsOf(*context_.graph, context_.body(), plan_.values[value].ref);
-    double elements = 1;
-    for (int64_t size : plan_.values[value].layout.LocalShape(*context_.mesh, facts.shape)) {
-      elements *= static_cast<double>(size);
-    }
-    return elements * context_.Bytes(facts.dtype);
-  }
+  double LocalBytes(int value) const { return context_.LocalBytes(plan_.values[value]); }
 
   void LowerAdd(const PlanStep& step) {
     KernelSpec kernel;
@@ -249,15 +239,15 @@ class PhaseLowering {
       const int t = i < rule.outputs().size()
                         ? rule.outputs()[i]
                         : step.op.side_outputs[i - rule.outputs().size()].tensor;
-      part.writes[t] = !in_registers_[value] && !AccumulatesInKernel(step, value);
-      if (root_[value] == value) made_in_group_[value] = group;
+      part.writes[t] = !buffers_.in_registers[value] && !AccumulatesInKernel(step, value);
+      if (buffers_.root[value] == value) made_in_group_[value] = group;
     }
     return part;
   }
 
   // Whether the launch group reads the value from memory, for the first time.
   bool FirstReadIn(int group, int value) {
-    const int root = root_[value];
+    const int root = buffers_.root[value];
     return made_in_group_[root] != group && read_in_group_.emplace(group, root).second;
   }
 
@@ -270,12 +260,7 @@ class PhaseLowering {
   bool AccumulatesInKernel(const PlanStep& step, int value) const {
     return step.part == Part::kWeightGrad && IsParameterGrad(value) &&
            context_.profile->fuse_wgrad_accumulation &&
-           context_.profile->grad_dtype == DType::kFp32 && IsProduct(step);
-  }
-  bool IsProduct(const PlanStep& step) const {
-    const std::vector<int64_t> ones(step.op.rule->factors().size(), 1);
-    return !WorkOf(*step.op.rule, ones, 0, static_cast<int>(step.op.rule->statements().size()))
-                .contractions.empty();
+           context_.profile->grad_dtype == DType::kFp32 && HasContraction(*step.op.rule);
   }
 
   int AddKernels(const std::vector<KernelPart>& parts, double extra_bytes,
@@ -385,8 +370,6 @@ class PhaseLowering {
   const LowerContext& context_;
   const BodyPlan& plan_;
   const Buffers& buffers_;
-  const std::vector<bool>& in_registers_;
-  const std::vector<int> root_;  // per value: the one it renames
   const std::vector<PlanStep>& steps_;
   const std::vector<int>& groups_;
   BlockBuilder builder_;
@@ -402,7 +385,6 @@ class PhaseLowering {
 BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name) {
   const LaunchGroups groups = GroupLaunches(context, plan);
   const Buffers buffers = AssignBuffers(context, plan, groups);
-  const std::vector<bool> in_registers = RegisterValues(plan, groups);
   std::vector<int> before_backward = plan.saved;
   before_backward.insert(before_backward.end(), plan.grad_in_ports.begin(),
                          plan.grad_in_ports.end());
@@ -417,11 +399,11 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
     return kept;
   };
   BodyBlocks blocks;
-  blocks.forward = PhaseLowering(context, plan, buffers, in_registers, plan.forward, groups.forward,
-                                 name + ".F", plan.in_ports)
+  blocks.forward = PhaseLowering(context, plan, buffers, plan.forward, groups.forward, name + ".F",
+                                 plan.in_ports)
                        .Run(plan.in_ports, once(plan.saved, plan.out_ports), plan.out_ports);
-  blocks.backward = PhaseLowering(context, plan, buffers, in_registers, plan.backward,
-                                  groups.backward, name + ".B", plan.grad_in_ports)
+  blocks.backward = PhaseLowering(context, plan, buffers, plan.backward, groups.backward,
+                                  name + ".B", plan.grad_in_ports)
                         .Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);
   return blocks;
 }

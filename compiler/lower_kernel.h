@@ -26,6 +26,11 @@ struct LowerContext {
   double Bytes(DType type) const {
     return ElementBytes(type == DType::kCompute ? StorageType(dtype) : type);
   }
+  // Bytes of a value on one device.
+  double LocalBytes(const Value& value) const {
+    const TensorFacts facts = FactsOf(*graph, body(), value.ref);
+    return value.layout.LocalElements(*mesh, facts.shape) * Bytes(facts.dtype);
+  }
 };
 
 // One op step to be run in one kernel with its neighbours, and which of its

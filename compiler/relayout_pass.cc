@@ -16,13 +16,6 @@ const Layout& InputLayout(const OpStep& step, size_t i) {
   return step.partition.tensors[step.rule->inputs()[i]];
 }
 
-double LocalElements(const DeviceMesh& mesh, const Layout& layout,
-                     const std::vector<int64_t>& shape) {
-  double elements = 1;
-  for (int64_t size : layout.LocalShape(mesh, shape)) elements *= static_cast<double>(size);
-  return elements;
-}
-
 // The op only adds tensors of one shape: `y[b,s,h] = x[b,s,h] + r[b,s,h]`.
 bool IsPlainSum(const OpRule& rule) {
   if (rule.statements().size() != 1 || rule.inputs().size() < 2) return false;
@@ -281,7 +274,7 @@ class LayoutWalk {
     // Of equally large versions the one that the backward phase reads.
     auto cost = [&](int value) {
       const Layout& layout = plan_.values[value].layout;
-      return std::make_tuple(layout.has_partial(), LocalElements(mesh_, layout, shape),
+      return std::make_tuple(layout.has_partial(), layout.LocalElements(mesh_, shape),
                              wanted == nullptr || layout != *wanted);
     };
     for (int value : known) {

@@ -11,8 +11,7 @@ namespace plancast {
 namespace {
 
 bool IsDataAxis(const DeviceMesh& mesh, int axis) {
-  const std::string& name = mesh.axis(axis).name;
-  const std::string root = name.substr(0, name.find('.'));
+  const absl::string_view root = mesh.root(axis);
   return root == "dp" || root == "cp";
 }
 
@@ -53,11 +52,8 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
                          const BodyPlan& plan) {
   BodyState state;
   auto local = [&](int tensor, const Layout& layout) {
-    std::vector<int64_t> shape;
-    for (int dim : body.tensors[tensor].dims) shape.push_back(graph.dims[dim].size);
-    int64_t elements = 1;
-    for (int64_t size : layout.LocalShape(mesh, shape)) elements *= size;
-    return elements;
+    const TensorFacts facts = FactsOf(graph, body, {tensor, -1, false, false});
+    return static_cast<int64_t>(layout.LocalElements(mesh, facts.shape));
   };
   for (size_t t = 0; t < body.tensors.size(); ++t) {
     if (body.tensors[t].kind == TensorInfo::Kind::kParameter) {

@@ -58,6 +58,12 @@ std::vector<int64_t> Layout::LocalShape(const DeviceMesh& mesh,
   return local;
 }
 
+double Layout::LocalElements(const DeviceMesh& mesh, absl::Span<const int64_t> shape) const {
+  double elements = 1;
+  for (int64_t size : LocalShape(mesh, shape)) elements *= static_cast<double>(size);
+  return elements;
+}
+
 absl::Status Layout::Verify(const DeviceMesh& mesh, int num_dims) const {
   if (static_cast<int>(placements.size()) != mesh.num_axes()) {
     return absl::InvalidArgumentError(

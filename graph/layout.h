@@ -55,6 +55,8 @@ struct Layout {
   int64_t ShardCount(const DeviceMesh& mesh, int dim = -1) const;
   // The largest shard's shape; sizes that do not divide are rounded up.
   std::vector<int64_t> LocalShape(const DeviceMesh& mesh, absl::Span<const int64_t> shape) const;
+  // Elements of that shard, exact up to 2^53.
+  double LocalElements(const DeviceMesh& mesh, absl::Span<const int64_t> shape) const;
 
   absl::Status Verify(const DeviceMesh& mesh, int num_dims) const;
   // `[dp: Shard(0), tp: Partial(sum)]`, axes that replicate left out; `[]`.

@@ -91,6 +91,9 @@ OpWork WorkOf(const OpRule& rule, const std::vector<int64_t>& local_extents, int
 // (`where t <= s` on a shard of s).
 OpWork WorkOf(const OpRule& rule, const std::vector<IndexSet>& indices, int begin, int end);
 
+// Whether some statement of the rule is a matrix multiplication.
+bool HasContraction(const OpRule& rule);
+
 // Lattice points of the statement's box that satisfy its `where`.
 double DomainPoints(const Statement& statement, const std::vector<int64_t>& extents);
 

@@ -153,4 +153,9 @@ double DomainPoints(const Statement& statement, const std::vector<int64_t>& exte
   return CountLatticePoints(statement.factors, statement.where, FullSets(extents));
 }
 
+bool HasContraction(const OpRule& rule) {
+  const std::vector<int64_t> ones(rule.factors().size(), 1);
+  return !WorkOf(rule, ones, 0, static_cast<int>(rule.statements().size())).contractions.empty();
+}
+
 }  // namespace plancast

@@ -224,9 +224,7 @@ bool RelayoutMoves::AreInnermost(const Layout& layout, const std::vector<int>& a
 }
 
 int64_t RelayoutMoves::LocalElements(const Layout& layout) const {
-  int64_t elements = 1;
-  for (int64_t size : layout.LocalShape(mesh_, shape_)) elements *= size;
-  return elements;
+  return static_cast<int64_t>(layout.LocalElements(mesh_, shape_));
 }
 
 int64_t RelayoutMoves::Size(const std::vector<int>& axes) const {
