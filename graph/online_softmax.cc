@@ -23,6 +23,13 @@ bool IsWeight(const Statement& s, int maximum) {
          !Contains(TensorsOf(e.operand(0).operand(0)), maximum);
 }
 
+// Each of its elements is rescaled by one element of the maximum.
+bool HasAllFactorsOf(const OpRule& rule, int sum, int maximum) {
+  const std::vector<int>& kept = rule.tensors()[sum].factors;
+  const std::vector<int>& owed = rule.tensors()[maximum].factors;
+  return std::all_of(owed.begin(), owed.end(), [&](int f) { return Contains(kept, f); });
+}
+
 bool IsKept(const OpRule& rule, int tensor) {
   return rule.tensors()[tensor].role != RuleTensor::Role::kIntermediate ||
          Contains(rule.saves(), tensor);
@@ -47,7 +54,8 @@ std::optional<OnlineSoftmax> FindOnlineSoftmax(const OpRule& rule, int factor) {
     if (s.combine == Combine::kMax) {
       if (maximum >= 0) return std::nullopt;
       maximum = s.target;
-    } else if (maximum < 0 || DependenceOn(s.value, weights) != Dependence::kLinear) {
+    } else if (maximum < 0 || DependenceOn(s.value, weights) != Dependence::kLinear ||
+               !HasAllFactorsOf(rule, s.target, maximum)) {
       return std::nullopt;
     }
     group.tensors.push_back(s.target);

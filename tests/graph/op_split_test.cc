@@ -122,6 +122,19 @@ TEST(PartitionOpTest, AttentionOverKeysOwesOneOnlineSoftmax) {
   EXPECT_THAT(Partition("attention", "d:tp"), HasSubstr("owes sum(tp) of x after statement 0\n"));
 }
 
+// A sum over the rows cannot be rescaled by the maximum of each row.
+TEST(PartitionOpTest, SumsAcrossMaximaOweEachStatistic) {
+  const OpRule rule = *OpRule::Parse(
+      "pooled(x) -> (z) {\n"
+      "  m[s] max= x[s,t]\n"
+      "  p[s,t] = exp(x[s,t] - m[s])\n"
+      "  z[] += p[s,t]\n"
+      "  fused pooled\n"
+      "}\n");
+  EXPECT_THAT(Partition(rule, "t:tp"), HasSubstr("owes max(tp) of m after statement 0\n"));
+  EXPECT_THAT(Partition(rule, "t:tp"), ::testing::Not(HasSubstr("online_softmax")));
+}
+
 TEST(PartitionOpTest, UnfusedSoftmaxOwesEachStatistic) {
   EXPECT_THAT(Partition("softmax", "t:tp"), HasSubstr("owes max(tp) of m after statement 0\n"
                                                       "owes sum(tp) of z after statement 2\n"));
