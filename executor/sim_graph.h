@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "executor/fluid.h"
+#include "executor/sharing/fluid.h"
 
 namespace plancast {
 

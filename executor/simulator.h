@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "executor/comm_times.h"
-#include "executor/contention.h"
-#include "executor/fluid.h"
+#include "executor/sharing/contention.h"
+#include "executor/sharing/fluid.h"
 #include "executor/horizon.h"
 #include "executor/simulate.h"
 

@@ -1,5 +1,5 @@
-#ifndef PLANCAST_EXECUTOR_FLUID_H_
-#define PLANCAST_EXECUTOR_FLUID_H_
+#ifndef PLANCAST_EXECUTOR_SHARING_FLUID_H_
+#define PLANCAST_EXECUTOR_SHARING_FLUID_H_
 
 #include <cstdint>
 #include <limits>
@@ -106,4 +106,4 @@ class Fluid {
 
 }  // namespace plancast
 
-#endif  // PLANCAST_EXECUTOR_FLUID_H_
+#endif  // PLANCAST_EXECUTOR_SHARING_FLUID_H_

@@ -1,4 +1,4 @@
-#include "executor/fluid.h"
+#include "executor/sharing/fluid.h"
 
 #include <algorithm>
 #include <random>

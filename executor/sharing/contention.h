@@ -1,5 +1,5 @@
-#ifndef PLANCAST_EXECUTOR_CONTENTION_H_
-#define PLANCAST_EXECUTOR_CONTENTION_H_
+#ifndef PLANCAST_EXECUTOR_SHARING_CONTENTION_H_
+#define PLANCAST_EXECUTOR_SHARING_CONTENTION_H_
 
 #include <vector>
 
@@ -31,4 +31,4 @@ Contention FindContention(const CommUses& uses, const SimGraph& sim,
 
 }  // namespace plancast
 
-#endif  // PLANCAST_EXECUTOR_CONTENTION_H_
+#endif  // PLANCAST_EXECUTOR_SHARING_CONTENTION_H_

@@ -1,4 +1,4 @@
-#include "executor/contention.h"
+#include "executor/sharing/contention.h"
 
 #include <algorithm>
 #include <tuple>
