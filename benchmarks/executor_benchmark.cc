@@ -141,8 +141,8 @@ void BM_SimulateFlat(benchmark::State& state) {
     for (size_t p = 0; p < graph.programs.size(); ++p) {
       tables.push_back(UnfoldProgram(graph, *uses, static_cast<int32_t>(p)));
     }
-    const auto trace =
-        Simulate({graph, *uses, *sim, tables, *prices, comms.realised(), HostParams()});
+    const auto trace = Simulate({graph, *uses, *sim, tables, *prices, comms.realised(),
+                                 std::vector<HostParams>(graph.programs.size())});
     PLANCAST_CHECK_OK(trace);
     tasks += static_cast<int64_t>(trace->end.size());
   }

@@ -10,7 +10,8 @@ class Accounts {
   Accounts(const SimInput& in, const SimTrace& trace, int32_t entity)
       : in_(in),
         table_(in.tables[in.sim.entities[entity].program]),
-        row_(in.sim.entities[entity].price_row),
+        host_(in.HostOf(entity)),
+        entity_(entity),
         start_(&trace.start[trace.begin[entity]]),
         end_(&trace.end[trace.begin[entity]]),
         cause_(&trace.cause[trace.begin[entity]]),
@@ -18,8 +19,8 @@ class Accounts {
 
   Breakdown Settle() && {
     // What comes before the first launch is fixed work of the iteration.
-    sum_.other += in_.host.start_ps;
-    int64_t at = in_.host.start_ps;
+    sum_.other += host_.start_ps;
+    int64_t at = host_.start_ps;
     const int compute = static_cast<int>(StreamKind::kCompute);
     for (int32_t t = table_.stream_begin[compute]; t < table_.stream_begin[compute + 1]; ++t) {
       if (start_[t] > at) Wait(at, t);
@@ -38,8 +39,8 @@ class Accounts {
     int64_t tail = 0;
     if (!IsComm(task)) {
       const int32_t kernel = table_.spec[task];
-      tail = LaunchTail(in_.host, table_, start_, end_, task, in_.graph.kernels[kernel].launches,
-                        in_.prices.Duration(row_, kernel));
+      tail = LaunchTail(host_, table_, start_, end_, task, in_.graph.kernels[kernel].launches,
+                        in_.DurationOf(entity_, table_, task));
     }
     PartFor(sum_, table_.purpose[task], IsComm(task)) += end_[task] - start_[task] - tail;
     sum_.launch += tail;
@@ -107,7 +108,8 @@ class Accounts {
 
   const SimInput& in_;
   const TaskTable& table_;
-  const int32_t row_;
+  const HostParams& host_;
+  const int32_t entity_;
   const int64_t* start_;
   const int64_t* end_;
   const int32_t* cause_;

@@ -14,8 +14,11 @@ class Walk {
       : in_(in), trace_(trace), kernel_ps_(in.graph.kernels.size()), comm_ps_(in.realised.size()) {}
 
   void Run() {
-    path_.other += in_.host.start_ps;
-    if (!FindLast()) return;
+    if (!FindLast()) {
+      path_.other += trace_.makespan_ps;
+      return;
+    }
+    path_.other += trace_.makespan_ps - At(trace_.end, task_);
     while (true) {
       Charge();
       int32_t cause = CauseOfTask();
@@ -27,12 +30,13 @@ class Walk {
         const TaskTable& table = Table();
         const int32_t syncs = table.syncs_before.empty() ? 0 : table.syncs_before[task_];
         const int32_t sync = syncs > 0 ? table.sync_tasks[syncs - 1] : SimTrace::kBeginning;
-        path_.launch += Start() - (sync < 0 ? in_.host.start_ps : At(trace_.end, sync));
+        path_.launch += Start() - (sync < 0 ? in_.HostOf(entity_).start_ps : At(trace_.end, sync));
         cause = sync;
       }
-      if (cause < 0) return;
+      if (cause < 0) break;
       task_ = cause;
     }
+    path_.other += in_.HostOf(entity_).start_ps;
   }
 
   void AddTo(SimResult& result) const {
@@ -98,9 +102,8 @@ class Walk {
     } else {
       const int32_t kernel = table.spec[task_];
       const int64_t begin = trace_.begin[entity_];
-      tail = LaunchTail(in_.host, table, &trace_.start[begin], &trace_.end[begin], task_,
-                        in_.graph.kernels[kernel].launches,
-                        in_.prices.Duration(in_.sim.entities[entity_].price_row, kernel));
+      tail = LaunchTail(in_.HostOf(entity_), table, &trace_.start[begin], &trace_.end[begin], task_,
+                        in_.graph.kernels[kernel].launches, in_.DurationOf(entity_, table, task_));
       kernel_ps_[kernel] += whole - tail;
     }
     PartFor(path_, table.purpose[task_], is_comm) += whole - tail;

@@ -124,8 +124,15 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   host.sync_ps = Seconds(runtime.host_sync_s).value();
   const int64_t slowdown_q20 =
       std::llround((1.0 + runtime.interference) * static_cast<double>(int64_t{1} << 20));
-  const SimInput input{
-      graph, uses, sim, tables, prices, comms.realised(), host, slowdown_q20, options.shortcuts};
+  const SimInput input{graph,
+                       uses,
+                       sim,
+                       tables,
+                       prices,
+                       comms.realised(),
+                       std::vector<HostParams>(graph.programs.size(), host),
+                       slowdown_q20,
+                       options.shortcuts};
   ASSIGN_OR_RETURN(columns.trace, Simulate(input, std::move(columns.trace)));
   SimResult result = Summarise(input, columns.trace, runtime);
   if (options.timeline) result.slices = SlicesOf(input, columns.trace);

@@ -23,6 +23,9 @@ struct KernelPrices {
   // Picoseconds, rounded up, per speed of device: row * kernels + kernel.
   std::vector<int64_t> duration_ps;
   std::vector<double> scales;  // per row; row 0 is nominal
+  // Per kernel, the time that it takes while its device communicates, against
+  // alone: fixed point, 2^-20, at least 1. Empty: SimInput::slowdown_q20 for all.
+  std::vector<int64_t> slowdown_q20;
 
   int64_t Duration(int32_t row, int32_t kernel) const {
     return duration_ps[static_cast<size_t>(row) * costs.size() + kernel];

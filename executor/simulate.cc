@@ -26,10 +26,16 @@ uint8_t KernelStreams(const TaskTable& table) {
   return streams;
 }
 
+bool Interferes(const SimInput& in) {
+  const std::vector<int64_t>& own = in.prices.slowdown_q20;
+  return own.empty() ? in.slowdown_q20 > kOne
+                     : std::any_of(own.begin(), own.end(), [](int64_t q) { return q > kOne; });
+}
+
 }  // namespace
 
 Simulator::Simulator(const SimInput& in, SimTrace memory)
-    : in_(in), sim_(in.sim), interferes_(in.slowdown_q20 > kOne), trace_(std::move(memory)) {}
+    : in_(in), sim_(in.sim), interferes_(Interferes(in)), trace_(std::move(memory)) {}
 
 absl::StatusOr<SimTrace> Simulator::Run() && {
   PrepareTrace();
@@ -59,7 +65,9 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
     }
   }
   for (int64_t end : trace_.end) trace_.makespan_ps = std::max(trace_.makespan_ps, end);
-  trace_.makespan_ps = std::max(trace_.makespan_ps, in_.host.start_ps);
+  for (const HostParams& host : in_.hosts) {
+    trace_.makespan_ps = std::max(trace_.makespan_ps, host.start_ps);
+  }
   return std::move(trace_);
 }
 
@@ -96,8 +104,9 @@ void Simulator::PrepareTrace() {
   kernels_.resize(interferes_ ? entities * kNumStreams : 0);
   earliest_wait_.resize(entities * kNumStreams, kNobody);
   for (const KernelSpec& kernel : in_.graph.kernels) launches_.push_back(kernel.launches);
-  for (const TaskTable& table : in_.tables) {
-    hosted_.push_back(in_.host.launch_ps > 0 || !table.sync_tasks.empty());
+  for (size_t p = 0; p < in_.tables.size(); ++p) {
+    const TaskTable& table = in_.tables[p];
+    hosted_.push_back(in_.hosts[p].launch_ps > 0 || !table.sync_tasks.empty());
     if (interferes_) kernel_streams_.push_back(KernelStreams(table));
   }
 }
@@ -114,7 +123,8 @@ void Simulator::PrepareGroups() {
     alone_.push_back(realised.delay_ps +
                      (realised.work_bytes == 0 ? 0 : fluid_.AloneTime(kind, realised.work_bytes)));
   }
-  if (in_.shortcuts && (interferes_ || !contention_.lanes.empty())) {
+  // Bounds are by prices.
+  if (in_.shortcuts && in_.jitter == nullptr && (interferes_ || !contention_.lanes.empty())) {
     horizon_ = std::make_unique<Horizon>(in_, trace_, alone_, lanes_);
   }
   int32_t meetings = static_cast<int32_t>(sim_.groups.size()) * kNumStreams;
@@ -156,7 +166,8 @@ void Simulator::RunStream(int32_t entity, int stream) {
   int64_t* const start = &trace_.start[offset];
   int64_t* const end = &trace_.end[offset];
   int32_t* const cause = &trace_.cause[offset];
-  const int64_t* const duration =
+  const HostParams& host = in_.HostOf(entity);
+  const int64_t* const price =
       in_.prices.duration_ps.data() +
       static_cast<size_t>(sim_.entities[entity].price_row) * in_.prices.costs.size();
   const bool hosted = hosted_[sim_.entities[entity].program];
@@ -167,7 +178,7 @@ void Simulator::RunStream(int32_t entity, int stream) {
   int32_t task = first;
   int32_t blocker = -1;
   for (; task < limit; ++task) {
-    int64_t ready = in_.host.start_ps;
+    int64_t ready = host.start_ps;
     int32_t why = SimTrace::kBeginning;
     if (task > table.stream_begin[stream]) {
       ready = end[task - 1];
@@ -189,7 +200,7 @@ void Simulator::RunStream(int32_t entity, int stream) {
     int64_t launched = 0;
     if (hosted) {
       const Launch launch =
-          LaunchOf(in_.host, table, end, task, is_comm ? 1 : launches_[table.spec[task]]);
+          LaunchOf(host, table, end, task, is_comm ? 1 : launches_[table.spec[task]]);
       if (!launch.known) {
         blocker = launch.sync_task;
         break;
@@ -203,10 +214,12 @@ void Simulator::RunStream(int32_t entity, int stream) {
     start[task] = ready;
     cause[task] = why;
     if (!is_comm) {
-      int64_t over = ready + duration[table.spec[task]];
-      if (interferes_ && !KnowEnd(entity, stream, ready, &over)) {
+      const int64_t duration =
+          in_.jitter == nullptr ? price[table.spec[task]] : in_.DurationOf(entity, table, task);
+      int64_t over = ready + duration;
+      if (interferes_ && !KnowEnd(entity, stream, task, ready, &over)) {
         lanes_.next[lane] = task;
-        StartKernel(lane, over, {ready, duration[table.spec[task]], launched});
+        StartKernel(lane, over, {ready, duration, launched});
         break;
       }
       end[task] = std::max(over, launched);

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "executor/comm_uses.h"
 #include "executor/host.h"
+#include "executor/kernel_jitter.h"
 #include "executor/realise.h"
 #include "executor/sim_graph.h"
 #include "executor/task_table.h"
@@ -22,13 +23,25 @@ struct SimInput {
   const std::vector<TaskTable>& tables;  // per program
   const KernelPrices& prices;
   const std::vector<RealisedCollective>& realised;
-  HostParams host;
+  std::vector<HostParams> hosts;  // per program
   // The time that a kernel takes while its device communicates, against alone:
-  // fixed point, 2^-20.
+  // fixed point, 2^-20. KernelPrices::slowdown_q20 goes before it.
   int64_t slowdown_q20 = int64_t{1} << 20;
   // Find ends of kernels ahead of time where communications allow it; without,
   // every kernel that may be slowed down is an event.
   bool shortcuts = true;
+  // If set, kernels take what it says instead of their price.
+  const KernelJitter* jitter = nullptr;
+
+  int64_t SlowdownOf(int32_t kernel) const {
+    return prices.slowdown_q20.empty() ? slowdown_q20 : prices.slowdown_q20[kernel];
+  }
+  const HostParams& HostOf(int32_t entity) const { return hosts[sim.entities[entity].program]; }
+  // The time that a kernel of an entity takes alone; `task` of its table.
+  int64_t DurationOf(int32_t entity, const TaskTable& table, int32_t task) const {
+    const int64_t nominal = prices.Duration(sim.entities[entity].price_row, table.spec[task]);
+    return jitter == nullptr ? nominal : jitter->DurationPs(entity, table.issue[task], nominal);
+  }
 };
 
 // When every task of every entity ran, and what it last waited for.

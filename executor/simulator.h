@@ -105,7 +105,7 @@ class Simulator {
   // Kernels that communications slow down: slowed_kernels.cc.
   // Sets the end of a kernel, as far as communications are known, and says
   // whether that is all.
-  bool KnowEnd(int32_t entity, int stream, int64_t start, int64_t* end);
+  bool KnowEnd(int32_t entity, int stream, int32_t task, int64_t start, int64_t* end);
   // No kernel of the entity whose end is yet to be found starts before this.
   int64_t EarliestKernel(int32_t entity, int stream, int64_t start) const;
   void StartKernel(int32_t lane, int64_t expected, const Kernel& kernel);

@@ -6,11 +6,11 @@
 
 namespace plancast {
 
-bool Simulator::KnowEnd(int32_t entity, int stream, int64_t start, int64_t* end) {
+bool Simulator::KnowEnd(int32_t entity, int stream, int32_t task, int64_t start, int64_t* end) {
   CommTimes& times = comm_times_[entity];
   if (!times.empty()) {
     times.Forget(EarliestKernel(entity, stream, start));
-    *end = times.EndOf(start, *end - start, in_.slowdown_q20);
+    *end = times.EndOf(start, *end - start, in_.SlowdownOf(TableOf(entity).spec[task]));
   }
   if (horizon_ == nullptr || (ready_[entity] & ~(1u << stream)) != 0) return false;
   if (stream != kCompute) return *end <= horizon_->Of(entity, stream, now_, *end);
@@ -64,7 +64,7 @@ void Simulator::ReviewKernels(int32_t entity) {
     if (lanes_.state[lane] != Lanes::kKernel) continue;
     const Kernel& kernel = kernels_[lane];
     int64_t over = kernel.start + kernel.duration;
-    if (KnowEnd(entity, stream, kernel.start, &over)) {
+    if (KnowEnd(entity, stream, lanes_.next[lane], kernel.start, &over)) {
       ++kernels_[lane].version;
       Finish(lane, std::max(over, kernel.launched));
     } else if (std::max(over, kernel.launched) != kernel.expected) {

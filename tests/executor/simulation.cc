@@ -51,7 +51,8 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(const ExecutionGraph
     s->tables_.push_back(UnfoldProgram(s->graph_, s->uses_, static_cast<int32_t>(p)));
   }
   s->input_.reset(new SimInput{s->graph_, s->uses_, s->sim_, s->tables_, s->prices_,
-                               s->comms_->realised(), host,
+                               s->comms_->realised(),
+                               std::vector<HostParams>(s->graph_.programs.size(), host),
                                std::llround((1 + interference) * (1 << 20)), shortcuts});
   ASSIGN_OR_RETURN(s->trace_, Simulate(*s->input_));
   return s;
