@@ -10,8 +10,14 @@ namespace {
 
 class Walk {
  public:
-  Walk(const SimInput& in, const SimTrace& trace)
-      : in_(in), trace_(trace), kernel_ps_(in.graph.kernels.size()), comm_ps_(in.realised.size()) {}
+  // Among the entities [begin, end).
+  Walk(const SimInput& in, const SimTrace& trace, int32_t begin, int32_t end)
+      : in_(in),
+        trace_(trace),
+        begin_(begin),
+        end_(end),
+        kernel_ps_(in.graph.kernels.size()),
+        comm_ps_(in.realised.size()) {}
 
   void Run() {
     if (!FindLast()) {
@@ -77,7 +83,7 @@ class Walk {
   // The task that ends last; of several, that of the first entity and stream.
   bool FindLast() {
     int64_t latest = -1;
-    for (size_t e = 0; e < in_.sim.entities.size(); ++e) {
+    for (int32_t e = begin_; e < end_; ++e) {
       const TaskTable& table = in_.tables[in_.sim.entities[e].program];
       for (int s = 0; s < kNumStreams; ++s) {
         if (table.stream_begin[s] == table.stream_begin[s + 1]) continue;
@@ -85,7 +91,7 @@ class Walk {
         const int64_t end = trace_.end[trace_.begin[e] + task];
         if (end <= latest) continue;
         latest = end;
-        entity_ = static_cast<int32_t>(e);
+        entity_ = e;
         task_ = task;
       }
     }
@@ -129,6 +135,7 @@ class Walk {
 
   const SimInput& in_;
   const SimTrace& trace_;
+  const int32_t begin_, end_;
   int32_t entity_ = 0, task_ = 0;
   Breakdown path_;
   std::vector<int64_t> kernel_ps_;  // per kernel
@@ -137,8 +144,9 @@ class Walk {
 
 }  // namespace
 
-void AttributeCriticalPath(const SimInput& input, const SimTrace& trace, SimResult& result) {
-  Walk walk(input, trace);
+void AttributeCriticalPath(const SimInput& input, const SimTrace& trace, SimResult& result,
+                           int32_t begin, int32_t end) {
+  Walk walk(input, trace, begin, end);
   walk.Run();
   walk.AddTo(result);
 }
