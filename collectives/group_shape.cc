@@ -23,6 +23,7 @@ absl::Status CheckInside(const Machine& machine, const GroupPattern& group) {
     }
     last += (dim.extent - 1) * dim.stride;
   }
+  if (!group.devices.empty()) last = group.devices.back();
   if (group.base < 0 || last >= machine.num_devices()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a group covers devices ", group.base, " to ", last, "; the machine has ",
@@ -35,6 +36,7 @@ absl::Status CheckInside(const Machine& machine, const GroupPattern& group) {
 // ascending, if every block with members holds as many in the same places; else
 // nothing.
 std::optional<Devices> MembersOfFirstBlock(const GroupPattern& group, int64_t block) {
+  if (!group.devices.empty()) return std::nullopt;
   Devices members = {group.base};
   const int64_t start = group.base % block;
   int64_t end = start;  // local index of the last member so far

@@ -103,13 +103,38 @@ RealisedCollective ToFixedPoint(const Machine& machine, const LinkCosts& links,
 
 }  // namespace
 
+GroupPattern GroupPattern::Of(absl::Span<const int64_t> members) {
+  GroupPattern pattern;
+  pattern.base = members[0];
+  size_t covered = 1;
+  while (covered < members.size()) {
+    const int64_t stride = members[covered] - members[0];
+    size_t extent = 1;
+    while (extent * covered < members.size() &&
+           members[extent * covered] - members[0] == stride * static_cast<int64_t>(extent)) {
+      ++extent;
+    }
+    pattern.dims.push_back({static_cast<int64_t>(extent), stride});
+    covered *= extent;
+  }
+  if (covered == members.size()) {
+    const std::vector<int64_t> all = pattern.Members();
+    if (std::equal(all.begin(), all.end(), members.begin())) return pattern;
+  }
+  pattern.dims.clear();
+  pattern.devices.assign(members.begin(), members.end());
+  return pattern;
+}
+
 int64_t GroupPattern::size() const {
+  if (!devices.empty()) return static_cast<int64_t>(devices.size());
   int64_t size = 1;
   for (const Dim& dim : dims) size *= dim.extent;
   return size;
 }
 
 std::vector<int64_t> GroupPattern::Members() const {
+  if (!devices.empty()) return devices;
   std::vector<int64_t> members = {base};
   for (const Dim& dim : dims) {
     const size_t count = members.size();

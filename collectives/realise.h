@@ -14,7 +14,8 @@
 namespace plancast {
 
 // A group of devices as a mixed-radix pattern: device ids are base + sum of
-// c_i * stride_i for 0 <= c_i < extent_i. Never a rank list.
+// c_i * stride_i for 0 <= c_i < extent_i. Only groups of a job that is placed
+// irregularly on the machine are lists.
 struct GroupPattern {
   struct Dim {
     int64_t extent = 1, stride = 1;
@@ -23,7 +24,11 @@ struct GroupPattern {
     }
   };
   int64_t base = 0;
-  std::vector<Dim> dims;  // innermost (smallest stride) first
+  std::vector<Dim> dims;              // innermost (smallest stride) first
+  std::vector<int64_t> devices = {};  // instead, if not empty: ascending
+
+  // The pattern of these members, which ascend; a list if they have none.
+  static GroupPattern Of(absl::Span<const int64_t> members);
 
   int64_t size() const;
   std::vector<int64_t> Members() const;  // ascending; for small groups and tests

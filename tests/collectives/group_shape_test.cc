@@ -107,6 +107,7 @@ TEST(GroupShapeTest, EqualsCountingOneByOne) {
       uneven |= members.size() != nodes.begin()->second.size();
       most = std::max(most, members.size());
     }
+    EXPECT_TRUE(GroupPattern::Of(group.Members()).devices.empty());
     const GroupShape shape = Shape(machine, group);
     SCOPED_TRACE(absl::StrCat(machine.spec().name, " trial ", trial, " base ", group.base));
     EXPECT_EQ(shape.members, group.size());
@@ -123,6 +124,20 @@ TEST(GroupShapeTest, EqualsCountingOneByOne) {
     EXPECT_EQ(shape.nics, nics.size());
   }
   EXPECT_GT(even, 500);
+}
+
+TEST(GroupShapeTest, CountsListsOfDevices) {
+  const GroupPattern list = GroupPattern::Of({0, 1, 2, 9, 40});
+  ASSERT_EQ(list.size(), 5);
+  EXPECT_EQ(list.Members(), (std::vector<int64_t>{0, 1, 2, 9, 40}));
+  const GroupShape shape = Shape(Made("dgx-h100:6"), list);
+  EXPECT_EQ(shape.members, 5);
+  EXPECT_EQ(shape.nodes, 3);
+  EXPECT_EQ(shape.per_node, 3);
+  EXPECT_EQ(shape.nics, 3);
+  EXPECT_THAT(ShapeOf(Made("dgx-h100:5"), list),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("covers devices 0 to 40; the machine has 40.")));
 }
 
 TEST(GroupShapeTest, RefusesWhatLeavesTheMachine) {
