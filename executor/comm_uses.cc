@@ -1,6 +1,8 @@
 #include "executor/comm_uses.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -184,6 +186,30 @@ class Finder {
 };
 
 }  // namespace
+
+std::vector<std::vector<int32_t>> UsesByGroups(const ExecutionGraph& graph, const CommUses& uses) {
+  std::vector<std::vector<int32_t>> sets;
+  std::map<std::tuple<std::vector<int>, std::vector<int32_t>, int32_t>, size_t> known;
+  for (size_t u = 0; u < uses.uses.size(); ++u) {
+    const CommUse& use = uses.uses[u];
+    const auto [found, fresh] =
+        known.try_emplace({graph.comms[use.comm].axes, use.programs, use.source}, sets.size());
+    if (fresh) sets.emplace_back();
+    sets[found->second].push_back(static_cast<int32_t>(u));
+  }
+  return sets;
+}
+
+int32_t ProgramOf(const ExecutionGraph& graph, int64_t device) {
+  for (size_t p = graph.programs.size(); p-- > 0;) {
+    const auto& where = graph.programs[p].where;
+    const bool here = std::all_of(where.begin(), where.end(), [&](const auto& at) {
+      return graph.mesh.Coordinate(device, at.first) == at.second;
+    });
+    if (here) return static_cast<int32_t>(p);
+  }
+  return 0;
+}
 
 int64_t FirstDevice(const ExecutionGraph& graph, int32_t program) {
   int64_t device = 0;

@@ -35,6 +35,13 @@ struct CommUses {
 // programs at irregular coordinates.
 absl::StatusOr<CommUses> FindCommUses(const ExecutionGraph& graph);
 
+// The uses in sets whose groups are the same sets of devices: equal axes,
+// programs and direction.
+std::vector<std::vector<int32_t>> UsesByGroups(const ExecutionGraph& graph, const CommUses& uses);
+
+// The program that a device of the mesh runs.
+int32_t ProgramOf(const ExecutionGraph& graph, int64_t device);
+
 // The lowest device of a program.
 int64_t FirstDevice(const ExecutionGraph& graph, int32_t program);
 

@@ -1,5 +1,7 @@
 #include "executor/fold/blocks.h"
 
+#include <numeric>
+
 namespace plancast {
 
 std::vector<int64_t> BlocksOf(const Machine& machine) {
@@ -16,6 +18,12 @@ std::vector<int64_t> BlocksOf(const Machine& machine) {
     }
   }
   return blocks;
+}
+
+int64_t PeriodOf(const Machine& machine) {
+  int64_t period = 1;
+  for (int64_t block : BlocksOf(machine)) period = std::lcm(period, block);
+  return period;
 }
 
 int64_t DevicesPerSwitch(const Machine& machine) {

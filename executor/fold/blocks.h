@@ -12,6 +12,9 @@ namespace plancast {
 // hosts, domains, pods, PCIe switches where they matter, shared links.
 std::vector<int64_t> BlocksOf(const Machine& machine);
 
+// Groups shifted by this many devices lie alike on the machine.
+int64_t PeriodOf(const Machine& machine);
+
 // Devices behind one PCIe switch, 0 where no traffic minds switches.
 int64_t DevicesPerSwitch(const Machine& machine);
 

@@ -4,6 +4,7 @@
 
 #include "base/status_macros.h"
 #include "executor/fold/fold.h"
+#include "executor/fold/link_directions.h"
 
 namespace plancast {
 namespace {
