@@ -251,15 +251,12 @@ class Compilation {
 
   absl::StatusOr<ExecutionGraph> Assemble() {
     const PlanOptions& options = *request_.options;
-    std::vector<std::vector<ScheduleStep>> schedules;
-    for (int64_t stage = 0; stage < options.pp; ++stage) {
-      schedules.push_back(
-          StageSchedule(options.schedule, options.pp, stage, options.micro_batches, options.vpp));
-    }
+    const PipelineSchedule schedule(options.schedule, options.pp, options.micro_batches,
+                                    options.vpp);
     Report("schedule", [&] {
       std::string out;
-      for (size_t s = 0; s < schedules.size(); ++s) {
-        absl::StrAppend(&out, "stage ", s, ": ", ScheduleString(schedules[s]), "\n");
+      for (int64_t s = 0; s < options.pp; ++s) {
+        absl::StrAppend(&out, "stage ", s, ": ", ScheduleString(schedule.OfStage(s)), "\n");
       }
       return out;
     });
@@ -272,7 +269,7 @@ class Compilation {
                          TiedElements(),
                          bound_.graph.tied.empty() ? -1 : bound_.graph.tied[0].first_segment};
     for (int64_t stage = 0; stage < options.pp; ++stage) {
-      BuildStageProgram(inputs, stage, schedules[stage], &assembly);
+      BuildStageProgram(inputs, stage, schedule.OfStage(stage), &assembly);
     }
     ExecutionGraph graph = std::move(assembly.graph());
     Report("lower", [&] { return graph.DebugString(); });

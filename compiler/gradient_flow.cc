@@ -181,7 +181,7 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
   });
   const int32_t update = writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
   if (writer_.assembly().graph().blocks[block].rendezvous_task >= 0) {
-    writer_.Meet(update, "optimizer");
+    writer_.Meet(update, kOptimizerSlot);
   }
   if (gathers_ && !overlap_param_) Gather(parameters_, 1, {{update, -1, -1}});
 }
@@ -217,7 +217,7 @@ void GradientFlow::ReduceTied(std::vector<Join>* joins) {
     return std::move(builder).Build();
   });
   const int32_t index = writer_.Append(block, Phase::kComm, 0, 0, *joins);
-  writer_.Meet(index, "tied");
+  writer_.Meet(index, kTiedSlot);
   joins->push_back({index, -1, -1});
 }
 

@@ -11,6 +11,10 @@
 
 namespace plancast {
 
+// Slots of the rendezvous (GraphAssembly::Join): the two of the gradients, then
+// those of the transfers between stages.
+inline constexpr int64_t kOptimizerSlot = 0, kTiedSlot = 1, kTransferSlots = 2;
+
 // What a stage holds, counted in elements on one device.
 class StageContents {
  public:

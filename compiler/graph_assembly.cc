@@ -29,12 +29,17 @@ int32_t GraphAssembly::Add(const BlockTemplate& block) {
   return static_cast<int32_t>(graph_.blocks.size()) - 1;
 }
 
-int32_t GraphAssembly::Join(const std::string& key, int32_t program, int32_t instance) {
-  auto [it, inserted] =
-      rendezvous_of_key_.try_emplace(key, static_cast<int32_t>(graph_.rendezvous.size()));
-  if (inserted) graph_.rendezvous.emplace_back();
-  graph_.rendezvous[it->second].parties.push_back({program, instance});
-  return it->second;
+int32_t GraphAssembly::Join(int64_t slot, int32_t program, int32_t instance) {
+  if (slot >= static_cast<int64_t>(rendezvous_of_slot_.size())) {
+    rendezvous_of_slot_.resize(slot + 1, -1);
+  }
+  int32_t& index = rendezvous_of_slot_[slot];
+  if (index < 0) {
+    index = static_cast<int32_t>(graph_.rendezvous.size());
+    graph_.rendezvous.emplace_back();
+  }
+  graph_.rendezvous[index].parties.push_back({program, instance});
+  return index;
 }
 
 }  // namespace plancast

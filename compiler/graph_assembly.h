@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/lower_block.h"
@@ -25,8 +26,9 @@ class GraphAssembly {
     return it->second;
   }
 
-  // The rendezvous under `key`; each caller joins it as a party.
-  int32_t Join(const std::string& key, int32_t program, int32_t instance);
+  // The rendezvous of `slot`, a small number that the caller gives it; each
+  // caller joins it as a party.
+  int32_t Join(int64_t slot, int32_t program, int32_t instance);
 
   ExecutionGraph& graph() { return graph_; }
 
@@ -34,7 +36,8 @@ class GraphAssembly {
   int32_t Add(const BlockTemplate& block);
 
   ExecutionGraph graph_;
-  absl::flat_hash_map<std::string, int32_t> block_of_key_, rendezvous_of_key_;
+  absl::flat_hash_map<std::string, int32_t> block_of_key_;
+  std::vector<int32_t> rendezvous_of_slot_;  // -1: none yet
   absl::flat_hash_map<KernelSpec, int32_t> kernel_ids_;
   absl::flat_hash_map<CommSpec, int32_t> comm_ids_;
 };

@@ -2,9 +2,10 @@
 #define PLANCAST_COMPILER_PROGRAM_WRITER_H_
 
 #include <cstdint>
-#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "compiler/graph_assembly.h"
 #include "compiler/schedule.h"
 #include "graph/execution_graph.h"
@@ -22,19 +23,19 @@ class ProgramWriter {
 
   // Adds an instance that waits for `joins`; returns its index.
   int32_t Append(int32_t block, Phase phase, int32_t micro_batch, int32_t chunk,
-                 const std::vector<Join>& joins = {}, int32_t layer_begin = 0,
+                 absl::Span<const Join> joins = {}, int32_t layer_begin = 0,
                  int32_t layer_count = 1);
   // One compute instance behind `feeder` (-1: none) and everything that
   // `HoldCompute` named since the last one.
   int32_t AppendCompute(int32_t block, Phase phase, const ScheduleStep& step, int64_t layer_begin,
-                        int64_t count, int32_t feeder, std::vector<Join> joins = {});
+                        int64_t count, int32_t feeder, absl::Span<const Join> joins = {});
   // The next compute instance waits for all of `instance`.
   void HoldCompute(int32_t instance) { held_by_.push_back(instance); }
-  // The communication of `instance` joins the rendezvous called `key`.
-  void Meet(int32_t instance, const std::string& key);
-
-  // Joins out-port i of `from` to in-port i.
-  static void JoinPorts(int32_t from, int ports, std::vector<Join>* joins);
+  // One communication whose in-ports 0 to `ports` - 1 wait for those of `feeder`.
+  int32_t AppendTransfer(int32_t block, int32_t micro_batch, int32_t chunk, int32_t feeder,
+                         int ports);
+  // The communication of `instance` joins the rendezvous of `slot`.
+  void Meet(int32_t instance, int64_t slot);
 
   int32_t last_compute() const { return last_compute_; }
   const std::vector<int32_t>& held_by() const { return held_by_; }
@@ -42,6 +43,11 @@ class ProgramWriter {
   void Finish() { assembly_.graph().programs.push_back(std::move(program_)); }
 
  private:
+  int32_t Add(int32_t block, Phase phase, int32_t micro_batch, int32_t chunk, int32_t layer_begin,
+              int32_t layer_count, int32_t join_begin);
+  // Joins out-port i of `from` to in-port i.
+  void JoinPorts(int32_t from, int ports);
+
   GraphAssembly& assembly_;
   const int32_t index_;
   Program program_;

@@ -45,25 +45,32 @@ Steps WarmSteadyCool(const Steps& forward, const Steps& backward, int64_t warmup
 
 }  // namespace
 
+PipelineSchedule::PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches,
+                                   int64_t chunks)
+    : schedule_(schedule),
+      stages_(stages),
+      micro_batches_(micro_batches),
+      chunks_(chunks),
+      groups_(chunks > 1 ? std::max<int64_t>(micro_batches / stages, 1) : 1),
+      forward_(GroupedOrder(Phase::kForward, micro_batches, chunks, groups_)),
+      backward_(GroupedOrder(Phase::kBackward, micro_batches, chunks, groups_)) {}
+
+int64_t PipelineSchedule::WarmUp(int64_t stage) const {
+  if (schedule_ == Schedule::kGpipe) return micro_batches_ * chunks_;
+  if (schedule_ == Schedule::kInterleaved && chunks_ > 1) {
+    const int64_t largest = (micro_batches_ + groups_ - 1) / groups_;
+    return (stages_ - stage - 1) * 2 + (chunks_ - 1) * largest;
+  }
+  return stages_ - stage - 1;
+}
+
+Steps PipelineSchedule::OfStage(int64_t stage) const {
+  return WarmSteadyCool(forward_, backward_, WarmUp(stage));
+}
+
 Steps StageSchedule(Schedule schedule, int64_t stages, int64_t stage, int64_t micro_batches,
                     int64_t chunks) {
-  const int64_t groups = chunks > 1 ? std::max<int64_t>(micro_batches / stages, 1) : 1;
-  const int64_t largest = (micro_batches + groups - 1) / groups;
-  const Steps forward = GroupedOrder(Phase::kForward, micro_batches, chunks, groups);
-  const Steps backward = GroupedOrder(Phase::kBackward, micro_batches, chunks, groups);
-  switch (schedule) {
-    case Schedule::kGpipe:
-      return WarmSteadyCool(forward, backward, micro_batches * chunks);
-    case Schedule::kInterleaved:
-      if (chunks > 1) {
-        return WarmSteadyCool(forward, backward, (stages - stage - 1) * 2 + (chunks - 1) * largest);
-      }
-      [[fallthrough]];
-    case Schedule::k1f1b:
-    case Schedule::kNone:
-      break;
-  }
-  return WarmSteadyCool(forward, backward, stages - stage - 1);
+  return PipelineSchedule(schedule, stages, micro_batches, chunks).OfStage(stage);
 }
 
 std::string ScheduleString(const Steps& steps) {

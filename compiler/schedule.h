@@ -22,7 +22,7 @@ struct ScheduleStep {
   }
 };
 
-// The order in which `stage` of `stages` works off `micro_batches` through
+// The order in which each of `stages` stages works off `micro_batches` through
 // `chunks` chunks. A schedule is a table: generators below, or a file.
 //  - gpipe: all forwards, then all backwards (Huang et al. 2019);
 //  - 1f1b: min(stages - stage - 1, M) forwards to warm up, then one forward and
@@ -32,6 +32,22 @@ struct ScheduleStep {
 //    up (Megatron-LM, Narayanan et al. SC'21). Micro-batches that do not divide
 //    are spread over the groups: none is smaller than `stages`, and the largest
 //    takes the place of `stages` in the warm-up, or the pipeline would lock up.
+class PipelineSchedule {
+ public:
+  PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches, int64_t chunks);
+
+  std::vector<ScheduleStep> OfStage(int64_t stage) const;
+
+ private:
+  int64_t WarmUp(int64_t stage) const;
+
+  const Schedule schedule_;
+  const int64_t stages_, micro_batches_, chunks_;
+  const int64_t groups_;  // of micro-batches
+  // All passes of one phase: stages differ only in how the two interleave.
+  std::vector<ScheduleStep> forward_, backward_;
+};
+
 std::vector<ScheduleStep> StageSchedule(Schedule schedule, int64_t stages, int64_t stage,
                                         int64_t micro_batches, int64_t chunks);
 

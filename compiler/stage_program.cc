@@ -1,11 +1,11 @@
 #include "compiler/stage_program.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "compiler/gradient_flow.h"
 #include "compiler/pipeline_transfer.h"
 #include "compiler/program_writer.h"
@@ -33,21 +33,25 @@ class StageWriter {
                   (options_.vpp == 1 || !profile_.interleaved_p2p_overlaps)),
         contents_(in, stage),
         writer_(assembly),
-        gradients_(in, stage, contents_, &writer_) {
+        gradients_(in, stage, contents_, &writer_),
+        chunks_(MakeChunks()),
+        body_blocks_(2 * in.bodies.size(), -1) {
+    for (std::vector<int32_t>& local : local_) local.resize(options_.micro_batches, -1);
     writer_.program().name = absl::StrCat("stage ", stage);
     writer_.program().where = {{pp_axis_, stage}};
   }
 
   void Write(const std::vector<ScheduleStep>& schedule) {
+    Reserve(schedule);
     gradients_.Begin();
-    std::map<int32_t, size_t> last_backward;  // of each chunk
+    std::vector<size_t> last_backward(chunks_.size());
     for (size_t i = 0; i < schedule.size(); ++i) {
       if (schedule[i].phase == Phase::kBackward) last_backward[schedule[i].chunk] = i;
     }
     for (size_t begin = 0; begin < schedule.size();) {
       const size_t end = begin + BatchSize(schedule, begin);
-      std::vector<int32_t> feeders;
-      for (size_t i = begin; i < end; ++i) feeders.push_back(Fetch(schedule[i]));
+      int32_t feeders[kMaxBatch];
+      for (size_t i = begin; i < end; ++i) feeders[i - begin] = Fetch(schedule[i]);
       for (size_t i = begin; i < end; ++i) {
         int32_t& feeder = feeders[i - begin];
         feeder = schedule[i].phase == Phase::kForward
@@ -62,6 +66,62 @@ class StageWriter {
   }
 
  private:
+  static constexpr size_t kMaxBatch = 2;
+
+  // The data that micro-batches of one chunk send or receive in one phase. Its
+  // block is made at the first transfer: blocks are numbered in order of use.
+  struct Crossing {
+    bool crosses = false;  // else the data stays on this stage, or there is none
+    int64_t border = 0;    // the virtual stage before the border
+    int64_t offset = 0;    // stages from sender to receiver
+    StreamKind stream = StreamKind::kCompute;
+    int64_t slots = 0;  // of the rendezvous, from micro-batch 0 on
+    int32_t block = -1;
+    int ports = 0;
+  };
+  struct Chunk {
+    int64_t v = 0;                 // its virtual stage
+    Crossing receive[2], send[2];  // by phase
+  };
+
+  std::vector<Chunk> MakeChunks() const {
+    std::vector<Chunk> chunks(contents_.chunks());
+    for (size_t c = 0; c < chunks.size(); ++c) {
+      const int64_t v = contents_.VirtualStage(static_cast<int32_t>(c));
+      const int forward = static_cast<int>(Phase::kForward);
+      const int backward = static_cast<int>(Phase::kBackward);
+      chunks[c].v = v;
+      chunks[c].receive[forward] = MakeCrossing(Phase::kForward, v - 1, v, StreamKind::kRecvPrev);
+      chunks[c].receive[backward] = MakeCrossing(Phase::kBackward, v + 1, v, StreamKind::kRecvNext);
+      chunks[c].send[forward] = MakeCrossing(Phase::kForward, v, v + 1, StreamKind::kSendNext);
+      chunks[c].send[backward] = MakeCrossing(Phase::kBackward, v, v - 1, StreamKind::kSendPrev);
+    }
+    return chunks;
+  }
+
+  // From virtual stage `from` to its neighbour `to`.
+  Crossing MakeCrossing(Phase phase, int64_t from, int64_t to, StreamKind stream) const {
+    Crossing crossing;
+    crossing.crosses = std::min(from, to) >= 0 && std::max(from, to) < virtual_stages_ &&
+                       StageOf(from) != StageOf(to);
+    crossing.border = std::min(from, to);
+    crossing.offset = StageOf(to) - StageOf(from);
+    crossing.stream = stream;
+    const int64_t borders = phase == Phase::kForward ? 0 : virtual_stages_;
+    crossing.slots = kTransferSlots + (borders + crossing.border) * options_.micro_batches;
+    return crossing;
+  }
+
+  void Reserve(const std::vector<ScheduleStep>& schedule) {
+    size_t runs = 1;
+    for (size_t c = 0; c < chunks_.size(); ++c) {
+      runs = std::max(runs, contents_.Runs(static_cast<int32_t>(c)).size());
+    }
+    // A pass is its runs, a receive and a send.
+    writer_.program().instances.reserve(schedule.size() * (runs + 2));
+    writer_.program().joins.reserve(schedule.size() * (runs + 3));
+  }
+
   // Steps between two batches of transfers. Megatron's interleaved schedule
   // without overlap exchanges everything once per forward-backward pair: the
   // inputs of both before, their results after (megatron/schedules.py,
@@ -70,22 +130,23 @@ class StageWriter {
     const bool pair = blocking_ && options_.vpp > 1 && i + 1 < schedule.size() &&
                       schedule[i].phase == Phase::kForward &&
                       schedule[i + 1].phase == Phase::kBackward;
-    return pair ? 2 : 1;
+    return pair ? kMaxBatch : 1;
   }
 
   int32_t BodyBlock(const StageRun& run, Phase phase) {
     const bool forward = phase == Phase::kForward;
-    return writer_.assembly().Block(absl::StrCat("body|", run.bound_body, forward ? "|F" : "|B"),
-                                    [&] {
-                                      const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
-                                      return forward ? blocks.forward : blocks.backward;
-                                    });
+    int32_t& known = body_blocks_[2 * run.bound_body + (forward ? 0 : 1)];
+    if (known < 0) {
+      const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
+      known = writer_.assembly().Block(
+          absl::StrCat("body|", run.bound_body, forward ? "|F" : "|B"),
+          [&]() -> const BlockTemplate& { return forward ? blocks.forward : blocks.backward; });
+    }
+    return known;
   }
 
-  // The transfer over the border behind virtual stage `v`, from a stage to the
-  // one `offset` further.
-  PipelineTransfer Border(int64_t v, int64_t offset) const {
-    const CompiledBody& body = *in_.bodies[in_.bound->stages[v].back().bound_body];
+  PipelineTransfer TransferOver(const Crossing& crossing) const {
+    const CompiledBody& body = *in_.bodies[in_.bound->stages[crossing.border].back().bound_body];
     PipelineTransfer transfer;
     transfer.buffer_bytes = body.out_port_bytes;
     transfer.wire_bytes = body.out_port_bytes;
@@ -97,70 +158,64 @@ class StageWriter {
       transfer.wire_bytes = (transfer.buffer_bytes + options_.tp - 1) / options_.tp;
     }
     transfer.pp_axis = pp_axis_;
-    transfer.peer_offset = static_cast<int>(offset);
+    transfer.peer_offset = static_cast<int>(crossing.offset);
     transfer.host_sync = profile_.p2p_host_sync && blocks_;
     return transfer;
   }
 
-  int64_t StageOf(int64_t v) const { return v % options_.pp; }
-  bool Crosses(int64_t v, int64_t next) const {
-    return v >= 0 && next >= 0 && v < virtual_stages_ && next < virtual_stages_ &&
-           StageOf(v) != StageOf(next);
-  }
+  int64_t StageOf(int64_t v) const { return (v + options_.pp) % options_.pp; }
 
-  // `border`: the virtual stage before the border; `to`: where the data goes.
-  void Send(const char* what, int64_t border, int64_t from, int64_t to, StreamKind stream,
-            const ScheduleStep& step, int32_t feeder) {
-    const PipelineTransfer transfer = Border(border, StageOf(to) - StageOf(from));
-    std::vector<Join> joins;
-    ProgramWriter::JoinPorts(feeder, transfer.ports, &joins);
-    const int32_t block = writer_.assembly().Block(TransferKey(transfer, stream),
-                                                   [&] { return SendBlock(transfer, stream); });
-    const int32_t index = writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk, joins);
-    writer_.Meet(index, absl::StrCat(what, border, ".", step.micro_batch));
-    if (blocking_) writer_.HoldCompute(index);
-  }
-
-  int32_t Receive(const char* what, int64_t border, int64_t from, int64_t to, StreamKind stream,
-                  const ScheduleStep& step) {
-    const PipelineTransfer transfer = Border(border, StageOf(to) - StageOf(from));
-    std::vector<Join> joins;
-    if (blocking_ && writer_.last_compute() >= 0) {
-      joins.push_back({writer_.last_compute(), -1, -1});
+  void Send(Crossing& crossing, const ScheduleStep& step, int32_t feeder) {
+    if (crossing.block < 0) {
+      const PipelineTransfer transfer = TransferOver(crossing);
+      crossing.ports = transfer.ports;
+      crossing.block = writer_.assembly().Block(TransferKey(transfer, crossing.stream), [&] {
+        return SendBlock(transfer, crossing.stream);
+      });
     }
-    const int32_t block = writer_.assembly().Block(
-        TransferKey(transfer, stream), [&] { return ReceiveBlock(mesh_, transfer, stream); });
-    const int32_t index = writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk, joins);
-    writer_.Meet(index, absl::StrCat(what, border, ".", step.micro_batch));
-    if (blocking_) writer_.HoldCompute(index);
+    const int32_t index = writer_.AppendTransfer(crossing.block, step.micro_batch, step.chunk,
+                                                 feeder, crossing.ports);
+    Meet(index, crossing, step);
+  }
+
+  int32_t Receive(Crossing& crossing, const ScheduleStep& step) {
+    if (crossing.block < 0) {
+      const PipelineTransfer transfer = TransferOver(crossing);
+      crossing.block = writer_.assembly().Block(TransferKey(transfer, crossing.stream), [&] {
+        return ReceiveBlock(mesh_, transfer, crossing.stream);
+      });
+    }
+    const Join behind_compute{writer_.last_compute(), -1, -1};
+    const bool waits = blocking_ && writer_.last_compute() >= 0;
+    const int32_t index = writer_.Append(crossing.block, Phase::kComm, step.micro_batch, step.chunk,
+                                         absl::MakeConstSpan(&behind_compute, waits ? 1 : 0));
+    Meet(index, crossing, step);
     return index;
+  }
+
+  void Meet(int32_t index, const Crossing& crossing, const ScheduleStep& step) {
+    writer_.Meet(index, crossing.slots + step.micro_batch);
+    if (blocking_) writer_.HoldCompute(index);
   }
 
   // The instance that brings a step its input: a receive, or the pass before it
   // where that ran on this stage; -1: none.
   int32_t Fetch(const ScheduleStep& step) {
-    const int64_t v = contents_.VirtualStage(step.chunk);
-    if (step.phase == Phase::kForward) {
-      if (Crosses(v - 1, v)) return Receive("F", v - 1, v - 1, v, StreamKind::kRecvPrev, step);
-      return v > 0 ? local_forward_[step.micro_batch] : -1;
-    }
-    if (Crosses(v, v + 1)) return Receive("B", v, v + 1, v, StreamKind::kRecvNext, step);
-    return v + 1 < virtual_stages_ ? local_backward_[step.micro_batch] : -1;
+    Chunk& chunk = chunks_[step.chunk];
+    const int phase = static_cast<int>(step.phase);
+    if (chunk.receive[phase].crosses) return Receive(chunk.receive[phase], step);
+    const bool first =
+        step.phase == Phase::kForward ? chunk.v == 0 : chunk.v + 1 == virtual_stages_;
+    return first ? -1 : local_[phase][step.micro_batch];
   }
 
   // Hands a step's result, ready with instance `feeder`, on.
   void PassOn(const ScheduleStep& step, int32_t feeder) {
-    const int64_t v = contents_.VirtualStage(step.chunk);
-    if (step.phase == Phase::kForward) {
-      if (Crosses(v, v + 1)) {
-        Send("F", v, v, v + 1, StreamKind::kSendNext, step, feeder);
-      } else {
-        local_forward_[step.micro_batch] = feeder;
-      }
-    } else if (Crosses(v - 1, v)) {
-      Send("B", v - 1, v, v - 1, StreamKind::kSendPrev, step, feeder);
+    Crossing& send = chunks_[step.chunk].send[static_cast<int>(step.phase)];
+    if (send.crosses) {
+      Send(send, step, feeder);
     } else {
-      local_backward_[step.micro_batch] = feeder;
+      local_[static_cast<int>(step.phase)][step.micro_batch] = feeder;
     }
   }
 
@@ -208,8 +263,10 @@ class StageWriter {
   StageContents contents_;
   ProgramWriter writer_;
   GradientFlow gradients_;
-  // Newest instance per micro-batch where the next virtual stage is local too.
-  std::map<int32_t, int32_t> local_forward_, local_backward_;
+  std::vector<Chunk> chunks_;
+  std::vector<int32_t> body_blocks_;  // of bound body b: forward at 2 b, backward at 2 b + 1
+  // Newest instance per phase and micro-batch where the next virtual stage is local.
+  std::vector<int32_t> local_[2];
 };
 
 }  // namespace

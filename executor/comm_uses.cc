@@ -121,7 +121,7 @@ class Finder {
   }
 
   absl::StatusOr<int32_t> FindMeeting(const Rendezvous& rendezvous) {
-    parties_ = rendezvous.parties;
+    parties_.assign(rendezvous.parties.begin(), rendezvous.parties.end());
     std::sort(parties_.begin(), parties_.end(),
               [](const auto& a, const auto& b) { return a.program < b.program; });
     key_.clear();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "cluster/device_mesh.h"
 #include "graph/collective_kind.h"
@@ -140,7 +141,7 @@ struct Rendezvous {
   struct Party {
     int32_t program = 0, instance = 0;
   };
-  std::vector<Party> parties;
+  absl::InlinedVector<Party, 2> parties;
 };
 
 // The distributed execution graph: structure, no time. Nothing in it grows

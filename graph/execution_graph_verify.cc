@@ -222,7 +222,7 @@ bool DifferOnlyAlong(const std::vector<int>& axes, const Program& a, const Progr
 }
 
 absl::Status VerifyRendezvous(const ExecutionGraph& graph, int32_t index) {
-  const std::vector<Rendezvous::Party>& parties = graph.rendezvous[index].parties;
+  const auto& parties = graph.rendezvous[index].parties;
   if (parties.size() < 2) return Bad("has ", parties.size(), " parties; it takes two");
   const CommSpec* comm = nullptr;
   for (size_t i = 0; i < parties.size(); ++i) {
