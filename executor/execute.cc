@@ -7,6 +7,7 @@
 #include "executor/comm_uses.h"
 #include "executor/executor.h"
 #include "executor/fold/fold.h"
+#include "executor/interference.h"
 #include "executor/memory.h"
 #include "executor/realise.h"
 #include "executor/simulate.h"
@@ -45,8 +46,12 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   host.start_ps = Seconds(runtime.iteration_s).value();
   host.launch_ps = Seconds(runtime.launch_s).value();
   host.sync_ps = Seconds(runtime.host_sync_s).value();
-  const int64_t slowdown_q20 =
-      std::llround((1.0 + runtime.interference) * static_cast<double>(int64_t{1} << 20));
+  if (!runtime.interference.has_value()) {
+    ASSIGN_OR_RETURN(const CollectiveFootprint beside, MeanFootprint(graph, uses, machine, comms));
+    PriceInterference(machine.device(), beside, prices);
+  }
+  const int64_t slowdown_q20 = std::llround((1.0 + runtime.interference.value_or(0)) *
+                                            static_cast<double>(int64_t{1} << 20));
   const SimInput input{graph,
                        uses,
                        sim,

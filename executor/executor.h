@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct RuntimeParams {
   double comm_scale = 1.0;
   double allocator_rounding = 0;  // reserved = allocated * (1 + this)
   double context_bytes = 0;       // CUDA context, NCCL buffers
-  double interference = 0;        // slow-down of a kernel while a collective overlaps it
+  // Slow-down of every kernel while its device communicates, 0.1 is 10 % longer;
+  // std::nullopt: what the GPU's data say of each kernel (cost_models/interference.h).
+  std::optional<double> interference = 0.0;
 };
 
 struct SimulateOptions {

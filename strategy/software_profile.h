@@ -2,6 +2,7 @@
 #define PLANCAST_STRATEGY_SOFTWARE_PROFILE_H_
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -53,7 +54,7 @@ struct SoftwareProfile {
   double comm_scale = 1.0;
   double allocator_rounding = 0;
   double context_bytes = 0;
-  double interference = 0;
+  std::optional<double> interference;  // absent: by the GPU's data
 
   // --- how sure ---
   double sigma = 0;  // one-sigma relative error shared by all runs of this software

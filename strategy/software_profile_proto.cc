@@ -97,7 +97,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.comm_scale = p.comm_scale();
   profile.allocator_rounding = p.allocator_rounding();
   profile.context_bytes = p.context_bytes();
-  profile.interference = p.interference();
+  if (p.has_interference()) profile.interference = p.interference();
   profile.sigma = p.sigma();
   return profile;
 }

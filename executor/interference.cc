@@ -1,0 +1,89 @@
+#include "executor/interference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "collectives/group_shape.h"
+#include "collectives/realise.h"
+
+namespace plancast {
+namespace {
+
+// Whether a kernel may run beside task `t`: of the streams that feed kernels, the
+// next kernel must not wait for it.
+bool RunsBesideKernels(const Block& block, int32_t t) {
+  if (block.kind[t] != TaskKind::kComm || block.stream[t] == StreamKind::kCompute) return false;
+  if (block.stream[t] != StreamKind::kModelComm) return true;
+  for (int32_t next = t + 1; next < block.size(); ++next) {
+    if (block.kind[next] != TaskKind::kKernel) continue;
+    const auto begin = block.deps.begin() + block.dep_begin[next];
+    const auto end = block.deps.begin() + block.dep_begin[next + 1];
+    return std::find(begin, end, t) == end;
+  }
+  return false;
+}
+
+// How often each use runs beside kernels, over all programs.
+std::vector<int64_t> CountUses(const ExecutionGraph& graph, const CommUses& uses) {
+  std::vector<std::vector<int32_t>> beside(graph.blocks.size());  // tasks
+  for (size_t b = 0; b < graph.blocks.size(); ++b) {
+    for (int32_t t = 0; t < graph.blocks[b].size(); ++t) {
+      if (RunsBesideKernels(graph.blocks[b], t)) beside[b].push_back(t);
+    }
+  }
+  std::vector<int64_t> counts(uses.uses.size());
+  for (size_t p = 0; p < graph.programs.size(); ++p) {
+    for (const Instance& instance : graph.programs[p].instances) {
+      const Block& block = graph.blocks[instance.block];
+      for (const int32_t t : beside[instance.block]) {
+        const int32_t use = t == block.rendezvous_task
+                                ? uses.of_rendezvous[instance.rendezvous]
+                                : uses.OfComm(static_cast<int32_t>(p), block.spec[t]);
+        counts[use] += instance.layer_count;
+      }
+    }
+  }
+  return counts;
+}
+
+}  // namespace
+
+absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, const CommUses& uses,
+                                                  const Machine& machine, CommPricer& comms) {
+  const std::vector<int64_t> counts = CountUses(graph, uses);
+  CollectiveFootprint sum;
+  double seconds = 0;
+  for (size_t u = 0; u < counts.size(); ++u) {
+    if (counts[u] == 0) continue;
+    GroupPattern group = uses.uses[u].group;
+    if (uses.uses[u].programs.size() == 1) group.base = 0;  // as folding asks
+    ASSIGN_OR_RETURN(const GroupShape shape, ShapeOf(machine, group));
+    if (shape.members == 1) continue;
+    ASSIGN_OR_RETURN(const int32_t realised, comms.Price(uses.uses[u].comm, group));
+    const double weight = static_cast<double>(counts[u]) *
+                          static_cast<double>(AloneTime(machine, comms.realised()[realised]));
+    const CollectiveFootprint one = shape.nodes == 1
+                                        ? FootprintInside(machine)
+                                        : FootprintAcross(machine, shape.per_node, shape.nics);
+    sum.sm_fraction += weight * one.sm_fraction;
+    sum.memory_bytes_per_s += weight * one.memory_bytes_per_s;
+    seconds += weight;
+  }
+  if (seconds == 0) return CollectiveFootprint{};
+  return CollectiveFootprint{sum.sm_fraction / seconds, sum.memory_bytes_per_s / seconds};
+}
+
+void PriceInterference(const DeviceType& device, const CollectiveFootprint& footprint,
+                       KernelPrices& prices) {
+  prices.slowdown_q20.clear();
+  for (const KernelCost& kernel : prices.costs) {
+    // Rounded once, to a millionth.
+    const double slowdown = KernelSlowdown(device, kernel, footprint);
+    prices.slowdown_q20.push_back(std::llround(std::min(slowdown, 1e3) * (1 << 20)));
+  }
+}
+
+}  // namespace plancast
