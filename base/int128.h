@@ -14,13 +14,15 @@ using int128 = __int128;
 // The quotient rounded towards minus infinity; `divisor` > 0.
 template <typename Int>
 constexpr Int FloorDiv(Int dividend, Int divisor) {
-  return dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
+  const Int quotient = dividend / divisor;  // one division: of 128 bits it is a call
+  return quotient - (quotient * divisor > dividend ? 1 : 0);
 }
 
 // The quotient rounded towards plus infinity; `divisor` > 0.
 template <typename Int>
 constexpr Int CeilDiv(Int dividend, Int divisor) {
-  return dividend / divisor + (dividend % divisor > 0 ? 1 : 0);
+  const Int quotient = dividend / divisor;
+  return quotient + (quotient * divisor < dividend ? 1 : 0);
 }
 
 // `value` clamped to what 64 bits hold.

@@ -1,107 +1,156 @@
 #ifndef PLANCAST_EXECUTOR_SHARING_FLUID_H_
 #define PLANCAST_EXECUTOR_SHARING_FLUID_H_
 
+#include <atomic>
 #include <cstdint>
-#include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "base/int128.h"
+#include "executor/sharing/activity_kinds.h"
+#include "executor/sharing/indexed_heap.h"
+#include "executor/sharing/link_sharing.h"
 
 namespace plancast {
 
-// Activities that share resources by weighted max-min, in integers.
+// Activities that share resources (ActivityKinds), in integers.
 //
-// A resource carries `capacity` bytes a second. An activity has work in bytes, a
-// rate it never exceeds, a weight, and uses: per byte of its work a resource
-// carries `coefficient` bytes. All rates rise together in proportion to the
-// weights; an activity stops rising at its cap or as soon as one of its
-// resources is full.
+// kMaxMin: all rates rise together in proportion to the weights; an activity
+// stops rising at its cap or as soon as one of its resources is full. kPriority:
+// the same by one class of priority after the other, the lowest number first,
+// each with the capacity that those before leave, which may be none.
 //
 // Numbers are exact but for two roundings: the level at which a resource is full
 // is floor-divided once, and the time of a completion is rounded up once. Sums
 // are of products, so that m activities with coefficient c on a resource and one
-// with coefficient m*c get the same level, bit for bit. Nothing depends on the
-// order of calls at one point in time.
+// with coefficient m*c get the same level, bit for bit. What stops at one level
+// stops at once, and nothing depends on the order of calls at one point in time.
 //
 // A resource whose activities together cannot fill it never binds and is left
-// out, and so is one with a single activity, whose limit is a cap. Nothing is
-// allocated once as many activities have run at once as ever will.
+// out, and so is one with a single activity, whose limit is a cap. A start or an
+// end solves again only the activities that it is connected to through binding
+// resources, which gives what solving all would give. Nothing is allocated once
+// as many activities of each kind have run at once as ever will.
 class Fluid {
  public:
-  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-
-  struct Use {
-    int32_t resource = 0;
-    int64_t coefficient_q20 = 0;  // fixed point, 2^-20
+  static constexpr int64_t kNever = ActivityKinds::kNever;
+  using Use = ActivityKinds::Use;
+  // How far an activity has come.
+  struct Progress {
+    int128 left = 0;  // work left at `since`, in 2^-16 B/s times ps
+    int64_t rate_q16 = 0;
+    int64_t since = 0;
+    int64_t end = kNever;
   };
 
+  static Progress Fresh(int64_t work_bytes, int64_t now);
+
+  explicit Fluid(LinkSharing policy = LinkSharing::kMaxMin) : policy_(policy) {}
+
   int32_t AddResource(int64_t capacity_bytes_per_s);
-  // A kind of activity; `uses` names each resource once at most.
-  int32_t AddKind(int64_t rate_cap_bytes_per_s, int64_t weight, absl::Span<const Use> uses);
+  // See ActivityKinds. Only kPriority looks at the priority.
+  int32_t AddKind(int64_t rate_cap_bytes_per_s, int64_t weight, absl::Span<const Use> uses,
+                  int32_t priority = 0);
+  int32_t AddKind(const ActivityKinds::Kind& kind, absl::Span<const Use> uses);
 
   int64_t now() const { return now_; }
-  int num_active() const { return static_cast<int>(active_.size()); }
+  int num_active() const { return completions_.size(); }
 
   // Starts an activity at now() and returns its id, which is free again after
   // its completion was taken.
   int32_t Start(int32_t kind, int64_t work_bytes);
   void Remove(int32_t id);
+  // For an activity that goes on in another Fluid, at the same time.
+  Progress Take(int32_t id);
+  int32_t Put(int32_t kind, const Progress& progress);
 
   // When the next activity ends if nothing else starts; kNever if none does.
   int64_t NextCompletion();
-  // Moves now() forward, not beyond NextCompletion(), and returns what ends there;
-  // valid until the next call. What ended is removed.
+  // Moves now() forward, not beyond NextCompletion(), and returns what ends there,
+  // in no order; valid until the next call. What ended is removed.
   absl::Span<const int32_t> AdvanceTo(int64_t time_ps);
 
   // The rate of an activity now, 2^-16 bytes a second.
   int64_t RateQ16(int32_t id);
   // The time that an activity of this kind takes alone.
-  int64_t AloneTime(int32_t kind, int64_t work_bytes) const;
+  int64_t AloneTime(int32_t kind, int64_t work_bytes) const {
+    return kinds_.AloneTime(kind, work_bytes);
+  }
+
+  // Whether every solution is compared with one of everything; a difference ends
+  // the program. Debug builds do; tests may in any build.
+  static void CheckSolutions(bool check) { check_solutions_ = check; }
+  static bool ChecksSolutions() { return check_solutions_.load(std::memory_order_relaxed); }
 
  private:
+  struct User {
+    int32_t activity = 0;
+    int32_t use = 0;  // ActivityKinds::use
+  };
   struct Resource {
     int128 capacity_q36 = 0;
     int128 demand_q36 = 0;  // of all active users at their caps
-    int32_t users = 0;
+    std::vector<User> users;
+    bool changed = false;  // since the last solution
     // While solving.
     int128 left_q36 = 0;
-    int128 weight_q20 = 0;
-    int64_t level = 0;
-  };
-  struct Kind {
-    int64_t cap_q16 = 0;  // a multiple of the weight
-    int64_t weight = 1;
-    int64_t alone_q16 = 0;
-    int32_t use_begin = 0, use_end = 0;
+    int128 weight_q20 = 0;  // of the users that rise
+    int64_t reached = 0, solved = 0, pass = 0;
+    int64_t least_level = 0;
+    bool stale = false;  // its level in filling_ is a lower bound
+
+    bool Overloads() const { return demand_q36 > capacity_q36; }
+    bool Binds() const { return users.size() > 1 && Overloads(); }
+    int64_t Level() const;
   };
   struct Activity {
-    int128 left = 0;  // work left at `since`, in 2^-16 B/s times ps
-    int64_t rate_q16 = 0;
-    int64_t since = 0;
-    int64_t end = kNever;
+    Progress progress;
+    int64_t reached = 0, rises = 0;  // while solving
     int32_t kind = 0;
-    int32_t position = 0;  // in active_
+    int32_t first_place = 0;  // places_ of its uses
+    int32_t next_free = -1;
   };
 
-  absl::Span<const Use> UsesOf(const Activity& activity) const;
-  bool Binds(const Resource& resource) const {
-    return resource.users > 1 && resource.demand_q36 > resource.capacity_q36;
+  absl::Span<const Use> UsesOf(const Activity& activity) const {
+    return kinds_.UsesOf(activity.kind);
   }
-  bool Shares(const Activity& activity) const;
-  void SetRate(Activity& activity, int64_t rate_q16);
-  void Solve();
-  void FixAtLevel(int64_t level);
+  void MarkChanged(int32_t resource);
+  // Joins its resources and says whether one binds.
+  bool Enter(int32_t kind, const Progress& progress, int32_t* id);
+  void SetRate(int32_t id, int64_t rate_q16);
+  void TimeCompletions();
 
+  // fluid_solve.cc
+  void Solve();
+  void Reach();
+  void FillUp(int32_t* begin, int32_t* end);
+  void Prepare(int32_t* begin, int32_t* end);
+  int64_t NextLevel();
+  void StopAt(int64_t level);
+  void CheckAgainstAll();
+
+  const LinkSharing policy_;
   int64_t now_ = 0;
-  bool dirty_ = false;
   std::vector<Resource> resources_;
-  std::vector<Kind> kinds_;
-  std::vector<Use> uses_;
+  ActivityKinds kinds_;
+  std::vector<int32_t> free_;  // per kind: an activity that is over, or -1; others follow
   std::vector<Activity> activities_;
-  std::vector<int32_t> free_, active_, completed_;
-  // While solving: activities that still rise, and resources that may fill up.
-  std::vector<int32_t> rising_, filling_;
+  std::vector<int32_t> places_;  // where an activity stands among the users of its resources
+  IndexedHeap completions_;
+  std::vector<int32_t> completed_;
+  std::vector<int32_t> changed_;  // resources
+  std::vector<int32_t> moved_;    // activities with a new end
+
+  // While solving. Stamps tell what this solution and this pass have met.
+  int64_t solution_ = 0, pass_ = 0;
+  bool checks_ = false;
+  std::vector<int32_t> reached_;    // resources
+  std::vector<int32_t> component_;  // activities
+  // Least first: levels at which resources are full, at the earliest, and caps.
+  std::vector<std::pair<int64_t, int32_t>> filling_, capped_;
+  std::vector<int32_t> stopped_;
+  static std::atomic<bool> check_solutions_;
 };
 
 }  // namespace plancast

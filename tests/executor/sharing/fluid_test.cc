@@ -1,13 +1,13 @@
 #include "executor/sharing/fluid.h"
 
-#include <algorithm>
-#include <random>
-#include <vector>
-
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace plancast {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
 
 constexpr int64_t kSecond = 1'000'000'000'000;
 constexpr int64_t kOne = 1 << 20;  // coefficient 1
@@ -98,114 +98,109 @@ TEST(FluidTest, NoWorkEndsAtOnce) {
   EXPECT_EQ(fluid.NextCompletion(), 0);
 }
 
-// Random activities over random resources. Laws: none is faster than alone, no
-// resource carries more than it can, and each runs at its cap or on a full one.
-TEST(FluidTest, LawsOfMaxMinHold) {
-  for (uint32_t seed = 1; seed <= 300; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    std::mt19937 random(seed);
-    const auto draw = [&](int64_t low, int64_t high) {
-      return std::uniform_int_distribution<int64_t>(low, high)(random);
-    };
-    Fluid fluid;
-    std::vector<int64_t> capacity;
-    for (int64_t r = draw(1, 6); r > 0; --r) {
-      capacity.push_back(draw(1'000, 1'000'000));
-      fluid.AddResource(capacity.back());
-    }
-    struct Kind {
-      int64_t cap, weight;
-      std::vector<Fluid::Use> uses;
-    };
-    std::vector<Kind> kinds;
-    for (int64_t k = draw(1, 6); k > 0; --k) {
-      Kind kind{draw(1'000, 1'000'000), draw(1, 4), {}};
-      for (int32_t r = 0; r < static_cast<int32_t>(capacity.size()); ++r) {
-        if (draw(0, 1) == 0) kind.uses.push_back({r, draw(kOne / 4, 4 * kOne)});
-      }
-      fluid.AddKind(kind.cap, kind.weight, kind.uses);
-      kinds.push_back(kind);
-    }
-    std::vector<std::pair<int, int>> active;  // (id, kind)
-    for (int step = 0; step < 40; ++step) {
-      if (draw(0, 2) > 0 || active.empty()) {
-        const int kind = static_cast<int>(draw(0, static_cast<int64_t>(kinds.size()) - 1));
-        active.emplace_back(fluid.Start(kind, draw(1, 1'000'000)), kind);
-      } else {
-        for (int32_t id : fluid.AdvanceTo(fluid.NextCompletion())) {
-          active.erase(std::find_if(active.begin(), active.end(),
-                                    [id](const auto& a) { return a.first == id; }));
-        }
-      }
-      std::vector<int128> load(capacity.size());
-      for (const auto& [id, kind] : active) {
-        for (const Fluid::Use& use : kinds[kind].uses) {
-          load[use.resource] += int128{use.coefficient_q20} * fluid.RateQ16(id);
-        }
-      }
-      for (size_t r = 0; r < capacity.size(); ++r) {
-        EXPECT_LE(load[r], int128{capacity[r]} << 36);
-      }
-      for (const auto& [id, kind] : active) {
-        const Kind& k = kinds[kind];
-        const int64_t cap = (k.cap << 16) / k.weight * k.weight;
-        EXPECT_LE(fluid.RateQ16(id), cap);
-        bool held = fluid.RateQ16(id) == cap;
-        for (const Fluid::Use& use : k.uses) {
-          // Full but for the remainder of one division.
-          int128 granule = 0;
-          for (const auto& [other, other_kind] : active) {
-            for (const Fluid::Use& u : kinds[other_kind].uses) {
-              if (u.resource == use.resource) {
-                granule += int128{u.coefficient_q20} * kinds[other_kind].weight;
-              }
-            }
-          }
-          held = held || load[use.resource] + granule > int128{capacity[use.resource]} << 36;
-        }
-        EXPECT_TRUE(held);
-      }
-    }
-  }
+// Both share at 50 until the first is through with 100 bytes, at 2 s; what the
+// second has left, 50 bytes, then takes half a second.
+TEST(FluidTest, TwoFlowsOnOneLinkToThePicosecond) {
+  Fluid fluid;
+  const int link = fluid.AddResource(100);
+  const int kind = fluid.AddKind(100, 1, {{link, kOne}});
+  const int first = fluid.Start(kind, 100), second = fluid.Start(kind, 150);
+  EXPECT_EQ(fluid.NextCompletion(), 2 * kSecond);
+  EXPECT_THAT(fluid.AdvanceTo(2 * kSecond), ElementsAre(first));
+  EXPECT_EQ(fluid.NextCompletion(), 2'500'000'000'000);
+  EXPECT_THAT(fluid.AdvanceTo(2'500'000'000'000), ElementsAre(second));
 }
 
-// m activities with coefficient c do as one with coefficient m*c, beside others.
-TEST(FluidTest, FoldedEqualsFlat) {
-  for (uint32_t seed = 1; seed <= 300; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    std::mt19937 random(seed);
-    const auto draw = [&](int64_t low, int64_t high) {
-      return std::uniform_int_distribution<int64_t>(low, high)(random);
-    };
-    Fluid flat, folded;
-    const int resources = static_cast<int>(draw(1, 4));
-    for (int r = 0; r < resources; ++r) {
-      const int64_t capacity = draw(1'000, 1'000'000'000);
-      flat.AddResource(capacity);
-      folded.AddResource(capacity);
-    }
-    for (int64_t n = draw(1, 5); n > 0; --n) {
-      const int64_t copies = draw(1, 4), cap = draw(1'000, 1'000'000'000), weight = draw(1, 3),
-                    work = draw(1, 1'000'000'000);
-      std::vector<Fluid::Use> one, all;
-      for (int32_t r = 0; r < resources; ++r) {
-        if (draw(0, 2) == 0) continue;
-        const int64_t coefficient = draw(1, 3 * kOne);
-        one.push_back({r, coefficient});
-        all.push_back({r, coefficient * copies});
-      }
-      const int kind = flat.AddKind(cap, weight, one);
-      for (int64_t c = 0; c < copies; ++c) flat.Start(kind, work);
-      folded.Start(folded.AddKind(cap, weight, all), work);
-    }
-    while (folded.NextCompletion() != Fluid::kNever) {
-      const int64_t next = folded.NextCompletion();
-      ASSERT_EQ(flat.NextCompletion(), next);
-      folded.AdvanceTo(next);
-      flat.AdvanceTo(next);
-    }
-    EXPECT_EQ(flat.num_active(), 0);
+// A third of 100 bytes a second is rounded down, to 2184533 of 2^-16: 100 bytes
+// take 6553600/2184533 s, 3.0000004577637..., and the last picosecond is counted
+// whole.
+TEST(FluidTest, RoundsALevelDownAndACompletionUp) {
+  Fluid fluid;
+  const int link = fluid.AddResource(100);
+  const int kind = fluid.AddKind(100, 1, {{link, kOne}});
+  for (int i = 0; i < 3; ++i) fluid.Start(kind, 100);
+  EXPECT_EQ(fluid.RateQ16(0), 2184533);
+  EXPECT_EQ(fluid.NextCompletion(), 3'000'000'457'764);
+}
+
+// One at its cap of 10, the others at 45. After 2 s these are through with 90
+// bytes; the capped one ends alone at 10 s.
+TEST(FluidTest, ThreeFlowsOfWhichOneIsCapped) {
+  Fluid fluid;
+  const int link = fluid.AddResource(100);
+  const int capped = fluid.AddKind(10, 1, {{link, kOne}}),
+            free = fluid.AddKind(100, 1, {{link, kOne}});
+  const int slow = fluid.Start(capped, 100), a = fluid.Start(free, 90), b = fluid.Start(free, 90);
+  EXPECT_EQ(fluid.NextCompletion(), 2 * kSecond);
+  EXPECT_THAT(fluid.AdvanceTo(2 * kSecond), UnorderedElementsAre(a, b));
+  EXPECT_EQ(fluid.NextCompletion(), 10 * kSecond);
+  EXPECT_THAT(fluid.AdvanceTo(10 * kSecond), ElementsAre(slow));
+}
+
+// The urgent one takes the link from 1 s to 3 s; the other does 100 bytes before,
+// none meanwhile, and 150 after.
+TEST(FluidTest, AnUrgentFlowPausesAnother) {
+  Fluid fluid(LinkSharing::kPriority);
+  const int link = fluid.AddResource(100);
+  const int urgent = fluid.AddKind(100, 1, {{link, kOne}}, 0),
+            patient = fluid.AddKind(100, 1, {{link, kOne}}, 1);
+  const int paused = fluid.Start(patient, 250);
+  fluid.AdvanceTo(1 * kSecond);
+  const int first = fluid.Start(urgent, 200);
+  EXPECT_EQ(fluid.RateQ16(paused), 0);
+  EXPECT_EQ(fluid.RateQ16(first), int64_t{100} << 16);
+  EXPECT_EQ(fluid.NextCompletion(), 3 * kSecond);
+  EXPECT_THAT(fluid.AdvanceTo(3 * kSecond), ElementsAre(first));
+  EXPECT_EQ(fluid.NextCompletion(), 4'500'000'000'000);
+  EXPECT_THAT(fluid.AdvanceTo(4'500'000'000'000), ElementsAre(paused));
+}
+
+// 60 for the urgent one, at its cap; the two others share 40 as 10 and 30.
+TEST(FluidTest, OthersShareWhatUrgentFlowsLeave) {
+  Fluid fluid(LinkSharing::kPriority);
+  const int link = fluid.AddResource(100);
+  const int urgent = fluid.Start(fluid.AddKind(60, 1, {{link, kOne}}, -1), 600);
+  const int light = fluid.Start(fluid.AddKind(100, 1, {{link, kOne}}, 5), 100);
+  const int heavy = fluid.Start(fluid.AddKind(100, 3, {{link, kOne}}, 5), 300);
+  EXPECT_EQ(fluid.RateQ16(urgent), int64_t{60} << 16);
+  EXPECT_EQ(fluid.RateQ16(light), int64_t{10} << 16);
+  EXPECT_EQ(fluid.RateQ16(heavy), int64_t{30} << 16);
+  EXPECT_EQ(fluid.NextCompletion(), 10 * kSecond);
+  EXPECT_EQ(fluid.AdvanceTo(10 * kSecond).size(), 3);
+}
+
+// What stops at another link leaves its share to less urgent flows.
+TEST(FluidTest, AnUrgentFlowHeldElsewhereLeavesTheRest) {
+  Fluid fluid(LinkSharing::kPriority);
+  const int wide = fluid.AddResource(100), narrow = fluid.AddResource(20);
+  fluid.Start(fluid.AddKind(100, 1, {{wide, kOne}, {narrow, kOne}}, 0), 100);
+  const int rest = fluid.Start(fluid.AddKind(100, 1, {{wide, kOne}}, 1), 100);
+  EXPECT_EQ(fluid.RateQ16(rest), int64_t{80} << 16);
+}
+
+TEST(FluidTest, MaxMinLooksAtNoPriority) {
+  Fluid fluid;
+  const int link = fluid.AddResource(100);
+  const int a = fluid.Start(fluid.AddKind(100, 1, {{link, kOne}}, 0), 100);
+  const int b = fluid.Start(fluid.AddKind(100, 1, {{link, kOne}}, 1), 100);
+  EXPECT_EQ(fluid.RateQ16(a), int64_t{50} << 16);
+  EXPECT_EQ(fluid.RateQ16(b), int64_t{50} << 16);
+}
+
+// An activity goes on in another Fluid where it was: 50 of 100 bytes after 1 s
+// beside another, the rest alone.
+TEST(FluidTest, AnActivityMovesToAnotherFluid) {
+  Fluid from, to;
+  for (Fluid* fluid : {&from, &to}) {
+    fluid->AddKind(100, 1, {{fluid->AddResource(100), kOne}});
   }
+  const int moved = from.Start(0, 100);
+  from.Start(0, 100);
+  from.AdvanceTo(kSecond);
+  to.AdvanceTo(kSecond);
+  to.Put(0, from.Take(moved));
+  EXPECT_EQ(to.NextCompletion(), kSecond + kSecond / 2);
+  EXPECT_EQ(from.NextCompletion(), kSecond + kSecond / 2);
 }
 
 }  // namespace

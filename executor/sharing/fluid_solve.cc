@@ -1,0 +1,194 @@
+// Progressive filling of what changed: reach the activities that are connected to
+// it, and let them rise class by class, level by level.
+
+#include <algorithm>
+#include <functional>
+
+#include "base/check.h"
+#include "executor/sharing/fluid.h"
+
+namespace plancast {
+
+#ifdef NDEBUG
+std::atomic<bool> Fluid::check_solutions_{false};
+#else
+std::atomic<bool> Fluid::check_solutions_{true};
+#endif
+
+// At least one while nothing more urgent uses the resource, however many share
+// it: what runs comes to an end.
+int64_t Fluid::Resource::Level() const {
+  return std::max(SaturateToInt64(left_q36 / weight_q20), least_level);
+}
+
+void Fluid::Solve() {
+  if (changed_.empty()) return;
+  Reach();
+  int32_t* begin = component_.data();
+  int32_t* const end = begin + component_.size();
+  if (policy_ == LinkSharing::kMaxMin) {
+    FillUp(begin, end);
+  } else {
+    const auto priority = [this](int32_t id) { return kinds_[activities_[id].kind].priority; };
+    std::sort(begin, end, [&](int32_t a, int32_t b) { return priority(a) < priority(b); });
+    while (begin < end) {
+      int32_t* const next = std::find_if(
+          begin, end, [&, first = priority(*begin)](int32_t id) { return priority(id) != first; });
+      FillUp(begin, next);
+      begin = next;
+    }
+  }
+  TimeCompletions();
+  if (ChecksSolutions() && !checks_) CheckAgainstAll();
+}
+
+// From the changed resources over their users to the binding resources of those,
+// and so on. Users of a resource that binds no more get their rates alone or are
+// reached from others.
+void Fluid::Reach() {
+  ++solution_;
+  reached_.swap(changed_);
+  changed_.clear();
+  component_.clear();
+  for (int32_t r : reached_) {
+    resources_[r].changed = false;
+    resources_[r].reached = solution_;
+  }
+  for (size_t i = 0; i < reached_.size(); ++i) {
+    for (const User& user : resources_[reached_[i]].users) {
+      Activity& activity = activities_[user.activity];
+      if (activity.reached == solution_) continue;
+      activity.reached = solution_;
+      bool shares = false;
+      for (const Use& use : UsesOf(activity)) {
+        Resource& resource = resources_[use.resource];
+        if (!resource.Binds()) continue;
+        shares = true;
+        if (resource.reached == solution_) continue;
+        resource.reached = solution_;
+        reached_.push_back(use.resource);
+      }
+      if (shares) {
+        component_.push_back(user.activity);
+      } else {
+        SetRate(user.activity, kinds_[activity.kind].AloneQ16());
+      }
+    }
+  }
+}
+
+// Activities of one class.
+void Fluid::FillUp(int32_t* begin, int32_t* end) {
+  Prepare(begin, end);
+  for (int64_t rising = end - begin; rising > 0; rising -= static_cast<int64_t>(stopped_.size())) {
+    StopAt(NextLevel());
+  }
+}
+
+void Fluid::Prepare(int32_t* begin, int32_t* end) {
+  ++pass_;
+  filling_.clear();
+  capped_.clear();
+  for (int32_t* id = begin; id < end; ++id) {
+    Activity& activity = activities_[*id];
+    const ActivityKinds::Kind& kind = kinds_[activity.kind];
+    activity.rises = pass_;
+    // Any other is stopped by a resource before its cap.
+    if (kind.cap_level == kind.alone_level) capped_.emplace_back(kind.cap_level, *id);
+    for (const Use& use : UsesOf(activity)) {
+      Resource& resource = resources_[use.resource];
+      // One with a single user is here too: its user may rise beside others.
+      if (!resource.Overloads()) continue;
+      if (resource.solved != solution_) {
+        resource.solved = solution_;
+        resource.left_q36 = resource.capacity_q36;
+      }
+      if (resource.pass != pass_) {
+        resource.pass = pass_;
+        resource.weight_q20 = 0;
+        resource.stale = false;
+        resource.least_level = resource.left_q36 == resource.capacity_q36 ? 1 : 0;
+        filling_.emplace_back(0, use.resource);
+      }
+      resource.weight_q20 += int128{use.coefficient_q20} * kind.weight;
+    }
+  }
+  for (auto& [level, resource] : filling_) level = resources_[resource].Level();
+  std::make_heap(filling_.begin(), filling_.end(), std::greater<>());
+  std::make_heap(capped_.begin(), capped_.end(), std::greater<>());
+}
+
+// Levels only rise as activities stop, so that those in the heap are lower bounds
+// and only the least have to be exact.
+int64_t Fluid::NextLevel() {
+  while (!filling_.empty()) {
+    const int32_t r = filling_.front().second;
+    Resource& resource = resources_[r];
+    if (resource.weight_q20 > 0 && !resource.stale) break;
+    std::pop_heap(filling_.begin(), filling_.end(), std::greater<>());
+    if (resource.weight_q20 == 0) {
+      filling_.pop_back();
+      continue;
+    }
+    resource.stale = false;
+    filling_.back().first = resource.Level();
+    std::push_heap(filling_.begin(), filling_.end(), std::greater<>());
+  }
+  while (!capped_.empty() && activities_[capped_.front().second].rises != pass_) {
+    std::pop_heap(capped_.begin(), capped_.end(), std::greater<>());
+    capped_.pop_back();
+  }
+  PLANCAST_DCHECK(!filling_.empty() || !capped_.empty());
+  const int64_t level = filling_.empty() ? kNever : filling_.front().first;
+  return capped_.empty() ? level : std::min(level, capped_.front().first);
+}
+
+// Everything that stops rising at `level` stops at once, so that ties do not
+// depend on an order; shares leave the resources only then.
+void Fluid::StopAt(int64_t level) {
+  stopped_.clear();
+  const auto stop = [this](int32_t id) {
+    if (activities_[id].rises != pass_) return;
+    activities_[id].rises = 0;
+    stopped_.push_back(id);
+  };
+  while (!filling_.empty() && filling_.front().first == level) {
+    const int32_t r = filling_.front().second;
+    Resource& resource = resources_[r];
+    std::pop_heap(filling_.begin(), filling_.end(), std::greater<>());
+    if (resource.stale && resource.weight_q20 > 0) {
+      resource.stale = false;
+      filling_.back().first = resource.Level();
+      std::push_heap(filling_.begin(), filling_.end(), std::greater<>());
+      continue;
+    }
+    filling_.pop_back();
+    for (const User& user : resource.users) stop(user.activity);
+  }
+  while (!capped_.empty() && capped_.front().first == level) {
+    stop(capped_.front().second);
+    std::pop_heap(capped_.begin(), capped_.end(), std::greater<>());
+    capped_.pop_back();
+  }
+  for (int32_t id : stopped_) {
+    const Activity& activity = activities_[id];
+    const int64_t weight = kinds_[activity.kind].weight;
+    for (const Use& use : UsesOf(activity)) {
+      Resource& resource = resources_[use.resource];
+      if (!resource.Overloads()) continue;
+      resource.left_q36 -= int128{use.coefficient_q20} * level * weight;
+      resource.weight_q20 -= int128{use.coefficient_q20} * weight;
+      resource.stale = true;
+    }
+    SetRate(id, level * weight);
+  }
+}
+
+void Fluid::CheckAgainstAll() {
+  checks_ = true;
+  for (int32_t r = 0; r < static_cast<int32_t>(resources_.size()); ++r) MarkChanged(r);
+  Solve();
+  checks_ = false;
+}
+
+}  // namespace plancast

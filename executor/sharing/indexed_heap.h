@@ -1,0 +1,108 @@
+#ifndef PLANCAST_EXECUTOR_SHARING_INDEXED_HEAP_H_
+#define PLANCAST_EXECUTOR_SHARING_INDEXED_HEAP_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace plancast {
+
+// The least of many times that change: small numbers, each with a key. Allocates
+// only for numbers larger than any before. Ties are in no order.
+class IndexedHeap {
+ public:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+  bool empty() const { return heap_.empty(); }
+  int size() const { return static_cast<int>(heap_.size()); }
+  bool Contains(int32_t id) const {
+    return id < static_cast<int32_t>(place_.size()) && place_[id] >= 0;
+  }
+  // kNever if there are none.
+  int64_t least_key() const { return heap_.empty() ? kNever : heap_.front().key; }
+  int32_t least() const { return heap_.front().id; }
+
+  // Adds `id` or changes its key.
+  void Set(int32_t id, int64_t key) {
+    const int32_t place = Put(id, key);
+    if (place > 0 && key < heap_[Parent(place)].key) {
+      Rise(place);
+    } else {
+      Sink(place);
+    }
+  }
+
+  void Remove(int32_t id) {
+    const int32_t place = place_[id];
+    place_[id] = -1;
+    const Entry last = heap_.back();
+    heap_.pop_back();
+    if (last.id == id) return;
+    heap_[place] = last;
+    place_[last.id] = place;
+    Set(last.id, last.key);
+  }
+
+  // Like Set, but the heap is none until Order() is called: cheaper for many.
+  int32_t Put(int32_t id, int64_t key) {
+    if (id >= static_cast<int32_t>(place_.size())) place_.resize(id + 1, -1);
+    if (place_[id] < 0) {
+      place_[id] = size();
+      heap_.push_back({key, id});
+    } else {
+      heap_[place_[id]].key = key;
+    }
+    return place_[id];
+  }
+  void Order() {
+    if (heap_.empty()) return;
+    for (int32_t place = (size() - 2) / kArity; place >= 0; --place) Sink(place);
+  }
+
+ private:
+  static constexpr int32_t kArity = 4;
+
+  struct Entry {
+    int64_t key;
+    int32_t id;
+  };
+
+  static int32_t Parent(int32_t place) { return (place - 1) / kArity; }
+
+  void Move(int32_t to, const Entry& entry) {
+    heap_[to] = entry;
+    place_[entry.id] = to;
+  }
+
+  void Rise(int32_t place) {
+    const Entry entry = heap_[place];
+    for (; place > 0 && entry.key < heap_[Parent(place)].key; place = Parent(place)) {
+      Move(place, heap_[Parent(place)]);
+    }
+    Move(place, entry);
+  }
+
+  void Sink(int32_t place) {
+    const Entry entry = heap_[place];
+    while (true) {
+      const int32_t first = place * kArity + 1;
+      if (first >= size()) break;
+      int32_t least = first;
+      for (int32_t child = first + 1; child < std::min(first + kArity, size()); ++child) {
+        if (heap_[child].key < heap_[least].key) least = child;
+      }
+      if (heap_[least].key >= entry.key) break;
+      Move(place, heap_[least]);
+      place = least;
+    }
+    Move(place, entry);
+  }
+
+  std::vector<Entry> heap_;
+  std::vector<int32_t> place_;  // per id, or -1
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_SHARING_INDEXED_HEAP_H_

@@ -1,0 +1,145 @@
+#include "executor/sharing/levels.h"
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+constexpr int64_t kSecond = 1'000'000'000'000;
+constexpr int64_t kOne = 1 << 20;  // coefficient 1
+
+// Two hosts with an NVLink of 100 each, and a spine of 60 between them.
+class LevelsTest : public testing::Test {
+ protected:
+  LevelsTest() {
+    Fluid::CheckSolutions(true);
+    inside_[0] = levels_.AddKind(100, 1, {{nvlink_[0], kOne}});
+    inside_[1] = levels_.AddKind(100, 1, {{nvlink_[1], kOne}});
+    across_ = levels_.AddKind(100, 1, {{nvlink_[0], kOne}, {spine_, kOne}});
+  }
+  ~LevelsTest() override { Fluid::CheckSolutions(false); }
+
+  Level LevelOf(int32_t id) const { return levels_.tree().domains()[levels_.DomainOf(id)].level; }
+
+  Levels levels_;
+  const int nvlink_[2] = {levels_.AddResource(100, Level::kHost),
+                          levels_.AddResource(100, Level::kHost)};
+  const int spine_ = levels_.AddResource(60, Level::kCluster);
+  int inside_[2], across_;
+};
+
+TEST_F(LevelsTest, LinksFormDomains) {
+  levels_.Start(inside_[0], 1);
+  EXPECT_EQ(levels_.tree().DebugString(),
+            "cluster: r2\n"
+            "  host: r0\n"
+            "host: r1\n");
+}
+
+// 100 bytes each: at 50 while two are in a host, alone at 100.
+TEST_F(LevelsTest, TwoHostsAreIndependent) {
+  const int a = levels_.Start(inside_[0], 100), b = levels_.Start(inside_[0], 100);
+  const int c = levels_.Start(inside_[1], 100);
+  EXPECT_NE(levels_.DomainOf(a), levels_.DomainOf(c));
+  EXPECT_EQ(levels_.NextCompletion(), 1 * kSecond);
+  EXPECT_THAT(levels_.AdvanceTo(1 * kSecond), ElementsAre(c));
+  EXPECT_EQ(levels_.NextCompletion(), 2 * kSecond);
+  EXPECT_THAT(levels_.AdvanceTo(2 * kSecond), UnorderedElementsAre(a, b));
+  EXPECT_EQ(levels_.NextCompletion(), Levels::kNever);
+}
+
+// What goes across takes 50 of the NVLink while the local one runs, then 60.
+// Local: 1 s at 100, 3 s at 50, ends at 4 s. Across: 150 bytes by then, the other
+// 60 in 1 s more.
+TEST_F(LevelsTest, WhatCrossesTheBorderIsHandedUp) {
+  const int local = levels_.Start(inside_[0], 250), apart = levels_.Start(inside_[1], 1000);
+  EXPECT_EQ(LevelOf(local), Level::kHost);
+  levels_.AdvanceTo(1 * kSecond);
+  const int across = levels_.Start(across_, 210);
+  EXPECT_EQ(LevelOf(across), Level::kCluster);
+  EXPECT_EQ(LevelOf(local), Level::kCluster);
+  EXPECT_EQ(LevelOf(apart), Level::kHost);
+  EXPECT_EQ(levels_.RateQ16(local), int64_t{50} << 16);
+  EXPECT_EQ(levels_.RateQ16(across), int64_t{50} << 16);
+  EXPECT_EQ(levels_.NextCompletion(), 4 * kSecond);
+  EXPECT_THAT(levels_.AdvanceTo(4 * kSecond), ElementsAre(local));
+  EXPECT_EQ(levels_.RateQ16(across), int64_t{60} << 16);
+  // What starts meanwhile joins them; 30 bytes at 50 beside 50.
+  const int late = levels_.Start(inside_[0], 30);
+  EXPECT_EQ(LevelOf(late), Level::kCluster);
+  EXPECT_EQ(levels_.NextCompletion(), 4'600'000'000'000);
+  EXPECT_THAT(levels_.AdvanceTo(4'600'000'000'000), ElementsAre(late));
+  // 30 bytes left at 60.
+  EXPECT_EQ(levels_.NextCompletion(), 5'100'000'000'000);
+  EXPECT_THAT(levels_.AdvanceTo(5'100'000'000'000), ElementsAre(across));
+  // The host is by itself again.
+  EXPECT_EQ(LevelOf(levels_.Start(inside_[0], 100)), Level::kHost);
+  EXPECT_EQ(levels_.NextCompletion(), 6'100'000'000'000);
+}
+
+// A host whose activities are in the cluster's Fluid stays there until the last
+// of them is through.
+TEST_F(LevelsTest, AHostComesBackWhenItsLastVisitorIsGone) {
+  const int local = levels_.Start(inside_[0], 1000), across = levels_.Start(across_, 50);
+  EXPECT_THAT(levels_.AdvanceTo(levels_.NextCompletion()), ElementsAre(across));
+  const int beside = levels_.Start(inside_[0], 100);
+  EXPECT_EQ(LevelOf(local), Level::kCluster);
+  EXPECT_EQ(LevelOf(beside), Level::kCluster);
+  levels_.Remove(local);
+  levels_.Remove(beside);
+  EXPECT_EQ(levels_.num_active(), 0);
+  EXPECT_EQ(LevelOf(levels_.Start(inside_[0], 100)), Level::kHost);
+}
+
+TEST(LevelTreeTest, DomainsNestAsActivitiesConnectThem) {
+  ActivityKinds kinds;
+  std::vector<Level> levels;
+  const auto resource = [&](Level level) {
+    levels.push_back(level);
+    return kinds.AddResource(100);
+  };
+  const int pcie = resource(Level::kDevice), host_0 = resource(Level::kHost),
+            host_1 = resource(Level::kHost), host_2 = resource(Level::kHost),
+            pod = resource(Level::kPod), spine = resource(Level::kCluster),
+            roomy = resource(Level::kCluster);
+  const auto kind = [&](std::initializer_list<int> resources) {
+    std::vector<ActivityKinds::Use> uses;
+    for (int r : resources) uses.push_back({r, kOne});
+    return kinds.AddKind(100, 1, uses, 0);
+  };
+  const int offload = kind({pcie}), in_0 = kind({pcie, host_0}), in_1 = kind({host_1}),
+            rail = kind({host_0, host_1, pod}), all = kind({host_1, host_2, spine}),
+            easy = kind({roomy});
+  const LevelTree tree(kinds, levels, {true, true, true, true, true, true, false});
+  // Host 2 has nothing of its own: its link is the cluster's.
+  EXPECT_EQ(tree.DebugString(),
+            "cluster: r3 r5\n"
+            "  pod: r4\n"
+            "    host: r2\n"
+            "    host: r1\n"
+            "      device: r0\n");
+  EXPECT_EQ(tree.HomeOf(all), 0);
+  EXPECT_EQ(tree.HomeOf(rail), 1);
+  EXPECT_EQ(tree.HomeOf(in_1), 2);
+  EXPECT_EQ(tree.HomeOf(in_0), 3);
+  EXPECT_EQ(tree.HomeOf(offload), 4);
+  EXPECT_EQ(tree.HomeOf(easy), 0);
+  EXPECT_THAT(tree.CrossedBy(all), UnorderedElementsAre(1, 2));
+  EXPECT_THAT(tree.CrossedBy(rail), UnorderedElementsAre(2, 3));
+  EXPECT_THAT(tree.CrossedBy(in_0), ElementsAre(4));
+  EXPECT_THAT(tree.CrossedBy(easy), ElementsAre());
+  const LevelTree::Domain& hosts_0 = tree.domains()[3];
+  EXPECT_EQ(hosts_0.parent, 1);
+  EXPECT_EQ(hosts_0.end, 5);
+  EXPECT_EQ(hosts_0.kind_end - hosts_0.kind_begin, 2);
+  EXPECT_EQ(tree.domains()[0].kind_end, kinds.size());
+}
+
+}  // namespace
+}  // namespace plancast
