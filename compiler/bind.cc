@@ -158,12 +158,10 @@ absl::StatusOr<bool> ApplySplit(const ModelGraph& graph, const OpNode& op, const
   return false;
 }
 
-// The copies of the segments, dealt to virtual stages. Modules in lists (all, if
-// there is no list) are the layers that `layout` counts; the others stay with
-// the layer before them, or with the first.
-absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(
-    const ModelGraph& graph, const PlanOptions& options,
-    const std::vector<int>& bound_body_of_segment) {
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& graph,
+                                                              const PlanOptions& options) {
   std::vector<int64_t> layout = options.layout;
   const bool lists = graph.HasLists();
   const int64_t layers = graph.LayerCount();
@@ -185,13 +183,13 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(
     const Segment& segment = graph.segments[i];
     if (i > last_layers) stage = layout.size() - 1;
     if (!segment.in_list() && lists) {
-      stages[stage].push_back({static_cast<int>(i), bound_body_of_segment[i], 0, 1});
+      stages[stage].push_back({static_cast<int>(i), static_cast<int>(i), 0, 1});
       continue;
     }
     for (int64_t begin = 0; begin < segment.repeat;) {
       while (left == 0 && stage + 1 < layout.size()) left = layout[++stage];
       const int64_t count = std::min(left, segment.repeat - begin);
-      stages[stage].push_back({static_cast<int>(i), bound_body_of_segment[i], begin, count});
+      stages[stage].push_back({static_cast<int>(i), static_cast<int>(i), begin, count});
       begin += count;
       left -= count;
     }
@@ -205,8 +203,6 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(
   }
   return stages;
 }
-
-}  // namespace
 
 absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
                                     const std::string& path, const Resolved& resolved,
@@ -249,7 +245,6 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   ASSIGN_OR_RETURN(bound.mesh, BuildMesh(options));
   ASSIGN_OR_RETURN(bound.mesh, SubdivideForHeads(graph, tree, bound.mesh));
 
-  std::vector<int> bound_body_of_segment;
   for (const Segment& segment : bound.graph.segments) {
     BoundBody body;
     body.body = segment.body;
@@ -265,10 +260,9 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
            (in_list || !resolved.recompute_source.empty())) ||
           (resolved.recompute == Recompute::kSelective && op.recompute_group == "core_attention"));
     }
-    bound_body_of_segment.push_back(static_cast<int>(bound.bodies.size()));
     bound.bodies.push_back(std::move(body));
   }
-  ASSIGN_OR_RETURN(bound.stages, DealLayers(bound.graph, options, bound_body_of_segment));
+  ASSIGN_OR_RETURN(bound.stages, DealLayers(bound.graph, options));
 
   // full:N recomputes the first N layers of each pipeline stage only: the rest
   // runs the same body without recompute.

@@ -38,6 +38,13 @@ struct BoundModel {
 absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,
                                 const PlanOptions& options);
 
+// The copies of the segments, dealt to the virtual stages of options.layout.
+// Segment i runs as bound body i. Modules in lists (all, if there is no list) are
+// the layers that `layout` counts; the others stay with the layer before them, or
+// with the first. Errors: a layout that does not cover the layers.
+absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& graph,
+                                                              const PlanOptions& options);
+
 // The factor split of one op under resolved directives (exposed for tests).
 absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
                                     const std::string& path, const Resolved& resolved,

@@ -1,6 +1,7 @@
 #ifndef PLANCAST_COMPILER_COMPILER_H_
 #define PLANCAST_COMPILER_COMPILER_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,6 +26,16 @@ struct CompileRequest {
   const PlanOptions* options = nullptr;
   const SoftwareProfile* profile = nullptr;
   DType dtype = DType::kBf16;
+  // Two requests of equal keys give equal graphs; empty: not known (the session
+  // then shares single bodies only).
+  std::string graph_key;
+  // Asked about program `program` of a graph in the making, first with nothing
+  // but the static memory of the program, then with all of it. False stops the
+  // compilation with kResourceExhausted: a plan that does not fit is not worth
+  // the rest of it.
+  std::function<bool(const ExecutionGraph& graph, int32_t program)> check;
+  // A graph that is no longer needed: the new one takes over its memory.
+  ExecutionGraph* recycled = nullptr;
 };
 
 // Called after each pass with its name (`bind`, `differentiate`, `partition`,

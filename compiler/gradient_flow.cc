@@ -14,7 +14,7 @@ constexpr int kMaxMessagesPerReduction = 64;
 }  // namespace
 
 int32_t StageContents::chunks() const {
-  const int64_t stages = static_cast<int64_t>(in_.bound->stages.size());
+  const int64_t stages = static_cast<int64_t>(in_.stages->size());
   return static_cast<int32_t>((stages - stage_ + in_.options->pp - 1) / in_.options->pp);
 }
 
@@ -55,7 +55,7 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
     : in_(inputs),
       options_(*inputs.options),
       profile_(*inputs.profile),
-      mesh_(inputs.bound->mesh),
+      mesh_(*inputs.mesh),
       stage_(stage),
       contents_(contents),
       writer_(*writer),
@@ -64,13 +64,7 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
       gathers_(reduces_ && options_.zero >= 1),
       overlap_grad_(options_.overlap.count(Overlap::kGrad) > 0),
       overlap_param_(options_.overlap.count(Overlap::kParam) > 0) {
-  const StateBytes bytes = StateOf(options_, profile_, in_.dtype, parameters_);
-  auto set = [this](MemoryKind kind, double value) {
-    writer_.program().static_bytes[static_cast<int>(kind)] = static_cast<int64_t>(value);
-  };
-  set(MemoryKind::kParameters, bytes.parameters);
-  set(MemoryKind::kGradients, bytes.gradients);
-  set(MemoryKind::kOptimizer, bytes.optimizer);
+  FillStaticBytes(in_, stage_, &writer_.program());
 }
 
 void GradientFlow::Begin() {
@@ -219,6 +213,17 @@ void GradientFlow::ReduceTied(std::vector<Join>* joins) {
   const int32_t index = writer_.Append(block, Phase::kComm, 0, 0, *joins);
   writer_.Meet(index, kTiedSlot);
   joins->push_back({index, -1, -1});
+}
+
+void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program) {
+  const int64_t parameters = StageContents(inputs, stage).TotalParameters();
+  const StateBytes bytes = StateOf(*inputs.options, *inputs.profile, inputs.dtype, parameters);
+  auto set = [program](MemoryKind kind, double value) {
+    program->static_bytes[static_cast<int>(kind)] = static_cast<int64_t>(value);
+  };
+  set(MemoryKind::kParameters, bytes.parameters);
+  set(MemoryKind::kGradients, bytes.gradients);
+  set(MemoryKind::kOptimizer, bytes.optimizer);
 }
 
 }  // namespace plancast

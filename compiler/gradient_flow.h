@@ -23,9 +23,9 @@ class StageContents {
   int32_t chunks() const;
   int64_t VirtualStage(int32_t chunk) const { return chunk * in_.options->pp + stage_; }
   const std::vector<StageRun>& Runs(int32_t chunk) const {
-    return in_.bound->stages[VirtualStage(chunk)];
+    return (*in_.stages)[VirtualStage(chunk)];
   }
-  const CompiledBody& BodyOf(const StageRun& run) const { return *in_.bodies[run.bound_body]; }
+  const CompiledBody& BodyOf(const StageRun& run) const { return *(*in_.bodies)[run.bound_body]; }
   // Of one copy of the run's body. A tied parameter whose two users share the
   // stage is counted with the later one only.
   int64_t Parameters(const StageRun& run) const;

@@ -1,5 +1,7 @@
 #include "compiler/graph_assembly.h"
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace plancast {
@@ -14,6 +16,27 @@ int32_t InternIn(const Spec& spec, absl::flat_hash_map<Spec, int32_t>* ids,
 }
 
 }  // namespace
+
+GraphAssembly::GraphAssembly(const DeviceMesh& mesh, ExecutionGraph recycled)
+    : graph_(std::move(recycled)), recycled_(std::move(graph_.programs)) {
+  graph_.mesh = mesh;
+  graph_.kernels.clear();
+  graph_.comms.clear();
+  graph_.blocks.clear();
+  graph_.programs.clear();
+  graph_.rendezvous.clear();
+}
+
+Program GraphAssembly::TakeProgram() {
+  if (recycled_.empty()) return {};
+  Program program = std::move(recycled_.back());
+  recycled_.pop_back();
+  program.where.clear();
+  program.instances.clear();
+  program.joins.clear();
+  std::fill(std::begin(program.static_bytes), std::end(program.static_bytes), 0);
+  return program;
+}
 
 int32_t GraphAssembly::Add(const BlockTemplate& block) {
   std::vector<int32_t> kernels, comms;

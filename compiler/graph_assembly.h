@@ -16,7 +16,8 @@ namespace plancast {
 // execution graph.
 class GraphAssembly {
  public:
-  explicit GraphAssembly(const DeviceMesh& mesh) { graph_.mesh = mesh; }
+  // Takes over the memory of `recycled`, nothing of what it says.
+  explicit GraphAssembly(const DeviceMesh& mesh, ExecutionGraph recycled = {});
 
   // The block under `key`, made from `make()` if it is not there yet.
   template <typename Make>
@@ -30,12 +31,18 @@ class GraphAssembly {
   // caller joins it as a party.
   int32_t Join(int64_t slot, int32_t program, int32_t instance);
 
-  ExecutionGraph& graph() { return graph_; }
+  // A program to be written, empty; it joins the graph by AddProgram.
+  Program TakeProgram();
+  void AddProgram(Program program) { graph_.programs.push_back(std::move(program)); }
+
+  const ExecutionGraph& graph() const { return graph_; }
+  ExecutionGraph Finish() && { return std::move(graph_); }
 
  private:
   int32_t Add(const BlockTemplate& block);
 
   ExecutionGraph graph_;
+  std::vector<Program> recycled_;
   absl::flat_hash_map<std::string, int32_t> block_of_key_;
   std::vector<int32_t> rendezvous_of_slot_;  // -1: none yet
   absl::flat_hash_map<KernelSpec, int32_t> kernel_ids_;

@@ -16,7 +16,9 @@ namespace plancast {
 class ProgramWriter {
  public:
   explicit ProgramWriter(GraphAssembly* assembly)
-      : assembly_(*assembly), index_(static_cast<int32_t>(assembly->graph().programs.size())) {}
+      : assembly_(*assembly),
+        index_(static_cast<int32_t>(assembly->graph().programs.size())),
+        program_(assembly->TakeProgram()) {}
 
   GraphAssembly& assembly() { return assembly_; }
   Program& program() { return program_; }
@@ -40,7 +42,7 @@ class ProgramWriter {
   int32_t last_compute() const { return last_compute_; }
   const std::vector<int32_t>& held_by() const { return held_by_; }
   // Hands the program over to the assembly.
-  void Finish() { assembly_.graph().programs.push_back(std::move(program_)); }
+  void Finish() { assembly_.AddProgram(std::move(program_)); }
 
  private:
   int32_t Add(int32_t block, Phase phase, int32_t micro_batch, int32_t chunk, int32_t layer_begin,

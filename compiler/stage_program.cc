@@ -20,8 +20,8 @@ class StageWriter {
       : in_(in),
         options_(*in.options),
         profile_(*in.profile),
-        mesh_(in.bound->mesh),
-        virtual_stages_(static_cast<int64_t>(in.bound->stages.size())),
+        mesh_(*in.mesh),
+        virtual_stages_(static_cast<int64_t>(in.stages->size())),
         pp_axis_(mesh_.FindAxis("pp").value()),
         // Stages that block exchange batch n with their neighbours' batches n - 1
         // and n + 1 in lockstep. That holds while every stage has all its warm-up
@@ -35,7 +35,7 @@ class StageWriter {
         writer_(assembly),
         gradients_(in, stage, contents_, &writer_),
         chunks_(MakeChunks()),
-        body_blocks_(2 * in.bodies.size(), -1) {
+        body_blocks_(2 * in.bodies->size(), -1) {
     for (std::vector<int32_t>& local : local_) local.resize(options_.micro_batches, -1);
     writer_.program().name = absl::StrCat("stage ", stage);
     writer_.program().where = {{pp_axis_, stage}};
@@ -146,7 +146,7 @@ class StageWriter {
   }
 
   PipelineTransfer TransferOver(const Crossing& crossing) const {
-    const CompiledBody& body = *in_.bodies[in_.bound->stages[crossing.border].back().bound_body];
+    const CompiledBody& body = *(*in_.bodies)[(*in_.stages)[crossing.border].back().bound_body];
     PipelineTransfer transfer;
     transfer.buffer_bytes = body.out_port_bytes;
     transfer.wire_bytes = body.out_port_bytes;

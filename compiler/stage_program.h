@@ -28,16 +28,20 @@ struct CompiledBody {
 
 // Everything that the programs of all stages are made from.
 struct ProgramInputs {
-  const BoundModel* bound = nullptr;
+  const DeviceMesh* mesh = nullptr;
+  const std::vector<std::vector<StageRun>>* stages = nullptr;  // per virtual stage
   const PlanOptions* options = nullptr;
   const SoftwareProfile* profile = nullptr;
   DType dtype = DType::kBf16;
-  std::vector<std::shared_ptr<const CompiledBody>> bodies;  // per bound body
+  const std::vector<std::shared_ptr<const CompiledBody>>* bodies = nullptr;  // per bound body
   // Elements on one device of parameters that a later segment shares with an
   // earlier one: reduced between the two stages that hold them.
   int64_t tied_elements = 0;
   int first_tied_segment = -1;
 };
+
+// Parameters, gradients and optimizer state that a device of `stage` holds.
+void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program);
 
 // Writes the program of pipeline stage `stage`: its schedule with pipeline
 // communication, gradient reduction, optimizer, and static memory.

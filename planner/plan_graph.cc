@@ -47,6 +47,47 @@ std::string OptionsKey(const PlanOptions& o) {
                       }));
 }
 
+// Draws the model and settles the plan.
+absl::StatusOr<PlanGraph> Settle(const Job& job, const Machine& machine, Session& session) {
+  const ShortForm& form = job.strategy.plan();
+  GraphChoices choices;
+  choices.attention = job.profile.default_attention;
+  if (form.attn.has_value()) {
+    choices.attention = *form.attn == "flash" ? Attention::kFlash : Attention::kUnfused;
+  }
+  choices.dropout = job.profile.dropout;
+  choices.vocab_pad_multiple =
+      job.profile.vocab_pad_multiple * std::max<int64_t>(1, form.tp.value_or(1));
+  PlanGraph plan;
+  plan.graph_key =
+      absl::StrCat("graph|", job.model->key(), "|", static_cast<int>(choices.attention), "|",
+                   choices.dropout, "|", choices.vocab_pad_multiple);
+  ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(plan.graph_key,
+                                                        [&] { return job.model->Draw(choices); }));
+  ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextOfJob(*plan.graph, job, machine),
+                                           job.profile.For(job.dtype, Schedule::kNone)));
+  const PlanOptions& options = plan.chosen.options;
+  if (!job.strategy.nodes().empty()) {
+    RETURN_IF_ERROR(
+        CheckTree(job.strategy,
+                  {{"pp", options.pp}, {"dp", options.dp}, {"cp", options.cp}, {"tp", options.tp}},
+                  OpPaths(*plan.graph)));
+  }
+  return plan;
+}
+
+// The request keeps pointers to all of these.
+CompileRequest RequestFor(const Job& job, const PlanGraph& plan, const SoftwareProfile& profile) {
+  CompileRequest request;
+  request.graph = plan.graph.get();
+  request.tree = &job.strategy;
+  request.options = &plan.chosen.options;
+  request.profile = &profile;
+  request.dtype = job.dtype;
+  request.graph_key = plan.graph_key;
+  return request;
+}
+
 }  // namespace
 
 PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
@@ -66,40 +107,32 @@ PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
 
 absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine, Session& session,
                                          const PassObserver& observer) {
-  const ShortForm& form = job.strategy.plan();
-  GraphChoices choices;
-  choices.attention = job.profile.default_attention;
-  if (form.attn.has_value()) {
-    choices.attention = *form.attn == "flash" ? Attention::kFlash : Attention::kUnfused;
-  }
-  choices.dropout = job.profile.dropout;
-  choices.vocab_pad_multiple =
-      job.profile.vocab_pad_multiple * std::max<int64_t>(1, form.tp.value_or(1));
-  PlanGraph plan;
-  const std::string graph_key =
-      absl::StrCat("graph|", job.model->key(), "|", static_cast<int>(choices.attention), "|",
-                   choices.dropout, "|", choices.vocab_pad_multiple);
-  ASSIGN_OR_RETURN(plan.graph,
-                   session.Memo<ModelGraph>(graph_key, [&] { return job.model->Draw(choices); }));
-  ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextOfJob(*plan.graph, job, machine),
-                                           job.profile.For(job.dtype, Schedule::kNone)));
-  const PlanOptions& options = plan.chosen.options;
-  RETURN_IF_ERROR(
-      CheckTree(job.strategy,
-                {{"pp", options.pp}, {"dp", options.dp}, {"cp", options.cp}, {"tp", options.tp}},
-                OpPaths(*plan.graph)));
-  const SoftwareProfile profile = job.profile.For(job.dtype, options.schedule);
-  CompileRequest request{plan.graph.get(), &job.strategy, &options, &profile, job.dtype};
-  const std::string key =
-      absl::StrCat("execution|", OptionsKey(plan.chosen.options), "|", DTypeName(job.dtype), "|",
-                   job.profile.StructureKey(), "|", job.strategy.ToJson(), "|", graph_key);
+  ASSIGN_OR_RETURN(PlanGraph plan, Settle(job, machine, session));
+  const SoftwareProfile profile = job.profile.For(job.dtype, plan.chosen.options.schedule);
+  const CompileRequest request = RequestFor(job, plan, profile);
   if (observer) {  // the passes must run to be seen
     ASSIGN_OR_RETURN(ExecutionGraph execution, Compile(request, session, observer));
     plan.execution = std::make_shared<const ExecutionGraph>(std::move(execution));
     return plan;
   }
+  const std::string key =
+      absl::StrCat("execution|", OptionsKey(plan.chosen.options), "|", DTypeName(job.dtype), "|",
+                   job.profile.StructureKey(), "|", job.strategy.ToJson(), "|", plan.graph_key);
   ASSIGN_OR_RETURN(plan.execution,
                    session.Memo<ExecutionGraph>(key, [&] { return Compile(request, session); }));
+  return plan;
+}
+
+absl::StatusOr<PlanGraph> DrawAndCompileInto(const Job& job, const Machine& machine,
+                                             Session& session, const ProgramCheck& check,
+                                             ExecutionGraph* graph) {
+  ASSIGN_OR_RETURN(PlanGraph plan, Settle(job, machine, session));
+  const SoftwareProfile profile = job.profile.For(job.dtype, plan.chosen.options.schedule);
+  CompileRequest request = RequestFor(job, plan, profile);
+  request.check = check;
+  request.recycled = graph;
+  ASSIGN_OR_RETURN(*graph, Compile(request, session));
+  plan.execution = std::shared_ptr<const ExecutionGraph>(std::shared_ptr<void>(), graph);
   return plan;
 }
 

@@ -2,8 +2,10 @@
 #define PLANCAST_PLANNER_PLAN_GRAPH_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "cluster/machine.h"
@@ -19,6 +21,7 @@ namespace plancast {
 // A job on its way from description to execution graph.
 struct PlanGraph {
   std::shared_ptr<const ModelGraph> graph;
+  std::string graph_key;  // equal for equal graphs
   ChosenPlan chosen;
   std::shared_ptr<const ExecutionGraph> execution;
 };
@@ -32,6 +35,15 @@ PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
 // machine of the same size compiles nothing.
 absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine, Session& session,
                                          const PassObserver& observer = nullptr);
+
+// The same for one plan of many: `session` keeps what plans share, and the
+// execution graph goes into `*graph`, whose memory is used again; the plan only
+// points to it. `check` may stop the compilation (CompileRequest; the status is
+// kResourceExhausted).
+using ProgramCheck = std::function<bool(const ExecutionGraph& graph, int32_t program)>;
+absl::StatusOr<PlanGraph> DrawAndCompileInto(const Job& job, const Machine& machine,
+                                             Session& session, const ProgramCheck& check,
+                                             ExecutionGraph* graph);
 
 }  // namespace plancast
 

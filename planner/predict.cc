@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "compiler/partition.h"
 #include "cost_models/matmul_unit.h"
+#include "executor/memory.h"
 #include "graph/dtype.h"
 #include "graph/op_split.h"
 #include "planner/fit_advice.h"
@@ -130,8 +131,20 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
                                  const KernelCostModel& costs, Session& session,
                                  const PredictOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
   const RuntimeParams runtime = RuntimeOf(job.profile);
+  PlanGraph plan;
+  if (options.one_of_many) {
+    thread_local ExecutionGraph graph;
+    const auto fits = [&](const ExecutionGraph& made, int32_t program) {
+      return static_cast<double>(ReplayProgram(made, program, runtime).device) <=
+             machine.device().memory_bytes;
+    };
+    absl::StatusOr<PlanGraph> made = DrawAndCompileInto(job, machine, session, fits, &graph);
+    if (absl::IsResourceExhausted(made.status())) return Forecast();
+    ASSIGN_OR_RETURN(plan, std::move(made));
+  } else {
+    ASSIGN_OR_RETURN(plan, DrawAndCompile(job, machine, session));
+  }
 
   Forecast forecast;
   forecast.model = job.model->name();
@@ -144,8 +157,11 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
   forecast.global_batch = chosen.dp * chosen.micro_batch * chosen.micro_batches;
   forecast.seq = plan.graph->seq;
   forecast.devices = machine.num_devices();
-  forecast.model_flops =
-      ModelFlopsPerSample(*plan.graph) * static_cast<double>(forecast.global_batch);
+  ASSIGN_OR_RETURN(const auto model_flops,
+                   session.Memo<double>(absl::StrCat("flops|", plan.graph_key), [&] {
+                     return absl::StatusOr<double>(ModelFlopsPerSample(*plan.graph));
+                   }));
+  forecast.model_flops = *model_flops * static_cast<double>(forecast.global_batch);
   forecast.hardware_flops = HardwareFlops(*plan.execution);
   forecast.flops_formula = "model_full";
   forecast.peak_flops_per_gpu = UnitFor(machine, job.dtype, &forecast.notes).peak_flops;

@@ -76,7 +76,10 @@ struct Forecast {
 struct PredictOptions {
   bool timeline = false;
   bool memory_only_if_unfit = false;  // do not simulate time for a plan that does not fit
-  bool shortcuts = true;              // SimulateOptions::shortcuts: equal results without
+  // For rankings: of a plan that does not fit the forecast says nothing but that,
+  // and the session does not keep the execution graph.
+  bool one_of_many = false;
+  bool shortcuts = true;  // SimulateOptions::shortcuts: equal results without
 };
 
 // describe -> compile -> realise -> fold -> simulate -> forecast.

@@ -40,7 +40,7 @@ Outcome Evaluate(const Job& job, const ShortForm& plan, const Machine& machine,
   Job one = job;
   one.strategy = StrategyTree::FromShortForm(plan);
   PredictOptions options;
-  options.memory_only_if_unfit = true;
+  options.one_of_many = true;
   absl::StatusOr<Forecast> forecast = Predict(one, machine, costs, session, options);
   if (!forecast.ok()) {
     if (IsRefusal(forecast.status())) {

@@ -151,7 +151,12 @@ absl::StatusOr<ExecutionGraph> PlanUnderTest::Compile(const PassObserver& observ
 
 absl::StatusOr<ExecutionGraph> PlanUnderTest::Compile(Session& session,
                                                       const PassObserver& observer) {
-  const CompileRequest request{&graph(), &tree_, &options_, &profile_, dtype_};
+  CompileRequest request;
+  request.graph = &graph();
+  request.tree = &tree_;
+  request.options = &options_;
+  request.profile = &profile_;
+  request.dtype = dtype_;
   absl::StatusOr<ExecutionGraph> compiled = plancast::Compile(request, session, observer);
   if (compiled.ok()) {
     if (absl::Status status = compiled->Verify(); !status.ok()) return status;

@@ -74,17 +74,48 @@ TEST_F(RankTest, OrdersThePlansThatFitByTime) {
   }
 }
 
-TEST_F(RankTest, DoesNotDependOnTheNumberOfThreads) {
-  RankOptions one, three;
-  one.threads = 1;
-  three.threads = 3;
-  ASSERT_OK_AND_ASSIGN(RankResult a, Run(kSpace, one));
-  ASSERT_OK_AND_ASSIGN(RankResult b, Run(kSpace, three));
-  EXPECT_EQ(Strategies(a), Strategies(b));
-  for (size_t i = 0; i < a.plans.size(); ++i) {
-    EXPECT_EQ(a.plans[i].result.makespan_ps, b.plans[i].result.makespan_ps);
+// What Ranking says of a plan, to the last digit.
+void ExpectSameForecast(const Forecast& a, const Forecast& b) {
+  EXPECT_EQ(a.strategy, b.strategy);
+  EXPECT_EQ(a.result.makespan_ps, b.result.makespan_ps);
+  EXPECT_EQ(a.interval_s[0], b.interval_s[0]);
+  EXPECT_EQ(a.interval_s[1], b.interval_s[1]);
+  EXPECT_EQ(a.model_flops, b.model_flops);
+  EXPECT_EQ(a.hardware_flops, b.hardware_flops);
+  EXPECT_EQ(a.peak_memory_bytes, b.peak_memory_bytes);
+  EXPECT_EQ(a.chosen, b.chosen);
+  EXPECT_EQ(a.notes, b.notes);
+  EXPECT_EQ(a.result.counters.tasks, b.result.counters.tasks);
+  ASSERT_EQ(a.result.classes.size(), b.result.classes.size());
+  for (size_t c = 0; c < a.result.classes.size(); ++c) {
+    EXPECT_EQ(a.result.classes[c].finish_ps, b.result.classes[c].finish_ps);
+    EXPECT_EQ(a.result.classes[c].memory.device, b.result.classes[c].memory.device);
+    EXPECT_EQ(a.result.classes[c].breakdown.bubble, b.result.classes[c].breakdown.bubble);
   }
+}
+
+TEST_F(RankTest, FourThreadsRankAsOneDoes) {
+  RankOptions one, four;
+  one.threads = 1;
+  four.threads = 4;
+  ASSERT_OK_AND_ASSIGN(RankResult a, Run("", one, "dgx-a100-80g:1"));
+  ASSERT_OK_AND_ASSIGN(RankResult b, Run("", four, "dgx-a100-80g:1"));
   EXPECT_EQ(a.excluded, b.excluded);
+  ASSERT_EQ(a.plans.size(), b.plans.size());
+  for (size_t i = 0; i < a.plans.size(); ++i) ExpectSameForecast(a.plans[i], b.plans[i]);
+}
+
+TEST_F(RankTest, ForecastsEveryPlanAsIfItWereAlone) {
+  ASSERT_OK_AND_ASSIGN(RankResult result, Run(kSpace));
+  ASSERT_OK_AND_ASSIGN(const Machine machine, MachineFromPreset("dgx-a100-80g:1x4"));
+  for (const Forecast& plan : result.plans) {
+    ASSERT_OK_AND_ASSIGN(const ShortForm form, ParseShortForm(plan.strategy));
+    Job job = job_;
+    job.strategy = StrategyTree::FromShortForm(form);
+    Session session;
+    ASSERT_OK_AND_ASSIGN(const Forecast alone, Predict(job, machine, *costs_, session));
+    ExpectSameForecast(plan, alone);
+  }
 }
 
 TEST_F(RankTest, KeepsTheBest) {

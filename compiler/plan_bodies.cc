@@ -1,0 +1,288 @@
+#include "compiler/plan_bodies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "compiler/differentiate.h"
+#include "compiler/partition.h"
+#include "compiler/relayout_pass.h"
+
+namespace plancast {
+namespace {
+
+// Every op with a batch is cut over `dp` at its batch, and nothing else is: a
+// device's shards do not change with the number of data-parallel ranks.
+bool OnlyBatchIsDataParallel(const BoundModel& bound) {
+  const auto dp = bound.mesh.FindAxis("dp");
+  const auto batch = bound.graph.FindDim("batch");
+  if (!dp.ok() || !batch.ok()) return false;
+  if (bound.mesh.size(*dp) == 1) return true;
+  for (const BoundBody& body : bound.bodies) {
+    const std::vector<OpNode>& ops = bound.graph.bodies[body.body].ops;
+    for (size_t o = 0; o < ops.size(); ++o) {
+      for (size_t f = 0; f < ops[o].factor_dims.size(); ++f) {
+        const std::vector<int>& axes = body.splits[o].axes[f];
+        const bool cut = std::find(axes.begin(), axes.end(), *dp) != axes.end();
+        if (cut != (ops[o].factor_dims[f] == *batch)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Everything that the passes over one body depend on. Sizes of the data- and
+// pipeline-parallel axes are left out where the body's shards do not change
+// with them, so that plans share bodies.
+std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request) {
+  const ModelGraph& graph = bound.graph;
+  std::string key =
+      absl::StrCat("body|", DTypeName(request.dtype), "|", request.profile->StructureKey(), "|");
+  const bool any_dp = OnlyBatchIsDataParallel(bound);
+  for (const MeshAxis& axis : bound.mesh.axes()) {
+    const bool shared = axis.name == "pp" || (axis.name == "dp" && any_dp);
+    absl::StrAppend(&key, axis.name, "=", shared ? (axis.size > 1 ? 2 : 1) : axis.size, ",");
+  }
+  const int64_t dp = std::max<int64_t>(request.options->dp, 1);
+  for (const ModelDim& dim : graph.dims) {
+    absl::StrAppend(&key, dim.name, ":", dim.name == "batch" ? dim.size / dp : dim.size, ",");
+  }
+  const Body& b = graph.bodies[body.body];
+  for (const TensorInfo& t : b.tensors) {
+    absl::StrAppend(&key, "|", t.name, static_cast<int>(t.kind), static_cast<int>(t.dtype), ":",
+                    absl::StrJoin(t.dims, ","));
+  }
+  for (size_t o = 0; o < b.ops.size(); ++o) {
+    const OpNode& op = b.ops[o];
+    absl::StrAppend(&key, "|", op.name, "/", op.rule->DebugString(), absl::StrJoin(op.inputs, ","),
+                    ">", absl::StrJoin(op.outputs, ","), "@", absl::StrJoin(op.factor_dims, ","),
+                    op.fusion, ";", op.recompute_group, body.recompute[o] ? "R" : "");
+    for (const std::vector<int>& axes : body.splits[o].axes) {
+      absl::StrAppend(&key, "/", absl::StrJoin(axes, ","));
+    }
+  }
+  return key;
+}
+
+std::string LayoutsKey(const std::vector<Layout>& layouts, const DeviceMesh& mesh) {
+  return absl::StrJoin(layouts, ";", [&](std::string* out, const Layout& layout) {
+    absl::StrAppend(out, layout.DebugString(mesh));
+  });
+}
+
+// Layouts in which the results of the model leave it (the loss of every token):
+// as they are made, but whole where they would be partial.
+std::vector<Layout> MadeOutPorts(const Body& body, const DifferentiatedBody& steps,
+                                 const DeviceMesh& mesh) {
+  std::vector<Layout> layouts;
+  for (int port : body.out_ports) {
+    layouts.push_back(Layout::Replicated(mesh.num_axes()));
+    for (const OpStep& step : steps.forward) {
+      for (size_t i = 0; i < step.outputs.size(); ++i) {
+        if (step.outputs[i].tensor != port) continue;
+        layouts.back() = step.partition.tensors[step.rule->outputs()[i]];
+      }
+    }
+    for (Placement& placement : layouts.back().placements) {
+      if (placement.is_partial()) placement = Placement::Replicate();
+    }
+  }
+  return layouts;
+}
+
+// Layouts in which tensors cross from segment to segment: as the first reader
+// wants them; the copies of a repeated body all read and write the same.
+std::vector<std::vector<Layout>> PortLayouts(
+    const BoundModel& bound,
+    const std::vector<std::shared_ptr<const DifferentiatedBody>>& differentiated) {
+  const std::vector<Segment>& segments = bound.graph.segments;
+  std::vector<std::vector<Layout>> in_ports(segments.size() + 1);
+  for (size_t s = 0; s < segments.size(); ++s) {
+    const Body& body = bound.graph.bodies[segments[s].body];
+    if (s > 0 && segments[s - 1].repeat > 1) {
+      in_ports[s] = in_ports[s - 1];
+    } else {
+      in_ports[s] = WantedInPorts(body, *differentiated[s], bound.mesh);
+    }
+  }
+  const Body& last = bound.graph.bodies[segments.back().body];
+  in_ports.back() = MadeOutPorts(last, *differentiated[segments.size() - 1], bound.mesh);
+  return in_ports;
+}
+
+void MeasurePorts(const LowerContext& context, CompiledBody* compiled) {
+  for (int value : compiled->plan.out_ports) {
+    const Value& v = compiled->plan.values[value];
+    compiled->out_port_bytes += static_cast<int64_t>(std::ceil(context.LocalBytes(v)));
+    for (int axis : context.mesh->AxesOf("tp")) {
+      compiled->out_ports_replicated &= v.layout.placements[axis].is_replicate();
+    }
+  }
+}
+
+class BodyCompilation {
+ public:
+  BodyCompilation(const CompileRequest& request, Session& session, const PassObserver& observer)
+      : request_(request), session_(session), observer_(observer) {}
+
+  absl::StatusOr<PlanBodies> Run() {
+    ASSIGN_OR_RETURN(bound_, Bind(*request_.graph, *request_.tree, *request_.options));
+    Report("bind", [&] { return bound_.DebugString(); });
+    for (const BoundBody& body : bound_.bodies) keys_.push_back(BodyKey(bound_, body, request_));
+    RETURN_IF_ERROR(DifferentiateAll());
+    RETURN_IF_ERROR(CompileAll());
+    const int64_t tied = TiedElements();
+    const int first_tied = bound_.graph.tied.empty() ? -1 : bound_.graph.tied[0].first_segment;
+    return PlanBodies{std::move(bound_), std::move(compiled_), tied, first_tied};
+  }
+
+ private:
+  template <typename Dump>
+  void Report(absl::string_view pass, Dump&& dump) {
+    if (observer_) observer_(pass, dump());
+  }
+
+  const Body& BodyOf(size_t bound_body) const {
+    return bound_.graph.bodies[bound_.bodies[bound_body].body];
+  }
+
+  template <typename Dump>
+  void ReportBodies(absl::string_view pass, Dump&& dump) {
+    Report(pass, [&] {
+      std::string out;
+      for (size_t b = 0; b < bound_.bodies.size(); ++b) absl::StrAppend(&out, dump(b));
+      return out;
+    });
+  }
+
+  absl::Status DifferentiateAll() {
+    for (size_t b = 0; b < bound_.bodies.size(); ++b) {
+      ASSIGN_OR_RETURN(auto body,
+                       session_.Memo<DifferentiatedBody>(absl::StrCat("partition|", keys_[b]), [&] {
+                         return DifferentiateAndPartition(bound_.bodies[b]);
+                       }));
+      differentiated_.push_back(std::move(body));
+    }
+    ReportBodies("differentiate", [&](size_t b) {
+      return differentiated_[b]->DebugString(bound_.graph, BodyOf(b));
+    });
+    ReportBodies("partition", [&](size_t b) {
+      std::string out = absl::StrCat("body ", BodyOf(b).name, "\n");
+      for (const auto* steps : {&differentiated_[b]->forward, &differentiated_[b]->backward}) {
+        for (const OpStep& step : *steps) {
+          absl::StrAppend(&out, "  ", BodyOf(b).ops[step.op].name, " ", step.rule->name(), "\n",
+                          step.partition.DebugString(*step.rule, bound_.mesh));
+        }
+      }
+      return out;
+    });
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<DifferentiatedBody> DifferentiateAndPartition(const BoundBody& body) {
+    ASSIGN_OR_RETURN(DifferentiatedBody steps,
+                     DifferentiateBody(bound_.graph, body, request_.profile->fusions, session_));
+    return PartitionBody(bound_.graph, bound_.mesh, body, std::move(steps));
+  }
+
+  absl::Status CompileAll() {
+    const std::vector<std::vector<Layout>> ports = PortLayouts(bound_, differentiated_);
+    const size_t segments = bound_.graph.segments.size();
+    std::vector<int> segment_of(bound_.bodies.size());
+    for (const std::vector<StageRun>& runs : bound_.stages) {
+      for (const StageRun& run : runs) segment_of[run.bound_body] = run.segment;
+    }
+    for (size_t b = 0; b < segments && b < bound_.bodies.size(); ++b) {
+      segment_of[b] = static_cast<int>(b);
+    }
+    for (size_t b = 0; b < bound_.bodies.size(); ++b) {
+      const int s = segment_of[b];
+      const std::vector<Layout>& out =
+          bound_.graph.segments[s].repeat > 1 ? ports[s] : ports[s + 1];
+      const std::string key = absl::StrCat("blocks|", LayoutsKey(ports[s], bound_.mesh), "|",
+                                           LayoutsKey(out, bound_.mesh), "|", keys_[b]);
+      ASSIGN_OR_RETURN(auto body, session_.Memo<CompiledBody>(
+                                      key, [&] { return CompileBody(b, ports[s], out); }));
+      compiled_.push_back(std::move(body));
+    }
+    ReportBodies("relayout", [&](size_t b) {
+      return compiled_[b]->plan.DebugString(bound_.graph, BodyOf(b), bound_.mesh);
+    });
+    ReportBodies("synchronise", [&](size_t b) {
+      return absl::StrCat("body ", BodyOf(b).name, ": ",
+                          compiled_[b]->state.DebugString(bound_.mesh), "\n");
+    });
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<CompiledBody> CompileBody(size_t b, const std::vector<Layout>& in_ports,
+                                           const std::vector<Layout>& out_ports) {
+    CompiledBody compiled;
+    ASSIGN_OR_RETURN(compiled.plan,
+                     InsertRelayouts(bound_.graph, bound_.mesh, bound_.bodies[b],
+                                     *differentiated_[b], in_ports, out_ports, *request_.profile));
+    LowerContext context{&bound_.graph, &bound_.mesh, &bound_.bodies[b], request_.profile,
+                         request_.dtype};
+    compiled.state = SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan);
+    compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name);
+    MeasurePorts(context, &compiled);
+    return compiled;
+  }
+
+  int64_t TiedElements() const {
+    int64_t total = 0;
+    for (const TiedParameter& tie : bound_.graph.tied) {
+      const Body& body = bound_.graph.bodies[bound_.graph.segments[tie.second_segment].body];
+      const TensorFacts facts = FactsOf(bound_.graph, body, {tie.second_tensor, -1, false, false});
+      const Layout& layout =
+          compiled_[tie.second_segment]->plan.parameter_layouts[tie.second_tensor];
+      total += static_cast<int64_t>(layout.LocalElements(bound_.mesh, facts.shape));
+    }
+    return total;
+  }
+
+  const CompileRequest& request_;
+  Session& session_;
+  const PassObserver& observer_;
+  BoundModel bound_;
+  std::vector<std::string> keys_;
+  std::vector<std::shared_ptr<const DifferentiatedBody>> differentiated_;
+  std::vector<std::shared_ptr<const CompiledBody>> compiled_;
+};
+
+// Everything that the bodies of a plan depend on, short of the graph itself,
+// whose key the request gives.
+std::string PlanKey(const CompileRequest& request) {
+  const PlanOptions& o = *request.options;
+  std::string key = absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
+                                 request.profile->StructureKey(), "|", o.dp, ",", o.tp, ",", o.pp,
+                                 ",", o.cp, ",", o.sp, ",", o.micro_batch, ",",
+                                 static_cast<int>(o.recompute), "|", absl::StrJoin(o.order, "-"));
+  // Only some layers of each stage run again: which ones hangs on the layout.
+  if (o.recompute_layers >= 0) {
+    absl::StrAppend(&key, "|", o.recompute_layers, "|", absl::StrJoin(o.layout, ","));
+  }
+  // What is said node by node; the plan is in the options.
+  if (!request.tree->nodes().empty()) absl::StrAppend(&key, "|", request.tree->ToJson());
+  return key;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PlanBodies>> CompileBodies(const CompileRequest& request,
+                                                                Session& session,
+                                                                const PassObserver& observer) {
+  const auto make = [&] { return BodyCompilation(request, session, observer).Run(); };
+  // The passes must run to be seen.
+  if (!observer && !request.graph_key.empty()) {
+    return session.Memo<PlanBodies>(PlanKey(request), make);
+  }
+  ASSIGN_OR_RETURN(PlanBodies bodies, make());
+  return std::make_shared<const PlanBodies>(std::move(bodies));
+}
+
+}  // namespace plancast

@@ -1,0 +1,35 @@
+#ifndef PLANCAST_COMPILER_PLAN_BODIES_H_
+#define PLANCAST_COMPILER_PLAN_BODIES_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/bind.h"
+#include "compiler/compiler.h"
+#include "compiler/session.h"
+#include "compiler/stage_program.h"
+
+namespace plancast {
+
+// The model bound to a mesh, with each of its bodies compiled: all that does not
+// depend on how layers are dealt to stages, on the number of micro-batches, or
+// on how the optimizer is sharded.
+struct PlanBodies {
+  BoundModel bound;  // `stages` are those of the first plan that asked
+  std::vector<std::shared_ptr<const CompiledBody>> bodies;  // per bound body
+  // ProgramInputs: see there.
+  int64_t tied_elements = 0;
+  int first_tied_segment = -1;
+};
+
+// bind -> differentiate -> partition -> relayout -> synchronise and the blocks
+// of every body. Memoised in `session` where the request names its graph.
+absl::StatusOr<std::shared_ptr<const PlanBodies>> CompileBodies(const CompileRequest& request,
+                                                                Session& session,
+                                                                const PassObserver& observer);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_PLAN_BODIES_H_
