@@ -1,15 +1,14 @@
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
-#include "base/units.h"
 #include "executor/comm_uses.h"
 #include "executor/executor.h"
 #include "executor/fold/fold.h"
 #include "executor/interference.h"
 #include "executor/memory.h"
 #include "executor/realise.h"
+#include "executor/runtime.h"
 #include "executor/simulate.h"
 #include "executor/summarise.h"
 #include "executor/task_table.h"
@@ -42,24 +41,18 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   for (size_t p = 0; p < graph.programs.size(); ++p) {
     tables[p] = UnfoldProgram(graph, uses, static_cast<int32_t>(p), std::move(tables[p]));
   }
-  HostParams host;
-  host.start_ps = Seconds(runtime.iteration_s).value();
-  host.launch_ps = Seconds(runtime.launch_s).value();
-  host.sync_ps = Seconds(runtime.host_sync_s).value();
   if (!runtime.interference.has_value()) {
     ASSIGN_OR_RETURN(const CollectiveFootprint beside, MeanFootprint(graph, uses, machine, comms));
     PriceInterference(machine.device(), beside, prices);
   }
-  const int64_t slowdown_q20 = std::llround((1.0 + runtime.interference.value_or(0)) *
-                                            static_cast<double>(int64_t{1} << 20));
   const SimInput input{graph,
                        uses,
                        sim,
                        tables,
                        prices,
                        comms.realised(),
-                       std::vector<HostParams>(graph.programs.size(), host),
-                       slowdown_q20,
+                       std::vector<HostParams>(graph.programs.size(), HostParamsOf(runtime)),
+                       SlowdownQ20(runtime),
                        options.shortcuts};
   ASSIGN_OR_RETURN(columns.trace, Simulate(input, std::move(columns.trace)));
   const SummaryRange all = WholeRange(input);

@@ -69,6 +69,7 @@ absl::StatusOr<int32_t> CommPricer::Price(int32_t comm, const GroupPattern& grou
     key_.push_back(dim.extent);
     key_.push_back(dim.stride);
   }
+  for (int64_t device : group.devices) key_.push_back(-1 - device);
   if (const auto found = known_.find(key_); found != known_.end()) return found->second;
   ASSIGN_OR_RETURN(RealisedCollective realised, realise_(group, graph_.comms[comm]));
   of_comm_.resize(graph_.comms.size());

@@ -5,17 +5,29 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/check.h"
 
 namespace plancast {
 namespace {
 
+// What jobs share.
+struct Links {
+  std::map<std::tuple<int, int64_t, int>, int32_t> resources;
+  std::vector<int64_t> capacity;
+};
+
 class Lowering {
  public:
-  Lowering(const ExecutionGraph& graph, const Machine& machine, const KernelCostModel& costs,
-           const CommPricer::RealiseFn& realise)
-      : graph_(graph), machine_(machine), costs_(costs), realise_(realise) {}
+  Lowering(const ReferenceJob& job, const Machine& machine, const KernelCostModel& costs,
+           Links& links)
+      : graph_(*job.graph),
+        devices_(job.devices),
+        machine_(machine),
+        costs_(costs),
+        realise_(job.realise),
+        links_(links) {}
 
   ReferenceLowering Lower() {
     const int64_t ranks = graph_.mesh.num_devices();
@@ -72,7 +84,7 @@ class Lowering {
           if (!task.is_comm) {
             const KernelSpec& kernel = graph_.kernels[block.spec[t]];
             const double seconds = costs_.Estimate(kernel, machine_.device())->seconds_alone;
-            const double ps = seconds / machine_.ComputeScale(rank) * 1e12;
+            const double ps = seconds / machine_.ComputeScale(devices_[rank]) * 1e12;
             task.duration_ps = static_cast<int64_t>(std::ceil(ps - ps * 2.3e-16));
             task.launches = kernel.launches;
           } else {
@@ -182,7 +194,7 @@ class Lowering {
       const bool duplex = machine_.link_classes()[load.link_class].duplex;
       std::set<std::pair<int64_t, int>> crossed;  // (instance, direction)
       for (int64_t rank : members) {
-        const int64_t instance = machine_.LinkInstance(load.link_class, rank);
+        const int64_t instance = machine_.LinkInstance(load.link_class, devices_[rank]);
         const bool sends = source < 0 || out_.ranks[rank].program == source;
         const bool receives = source < 0 || out_.ranks[rank].program != source;
         if (sends) crossed.insert({instance, 0});
@@ -198,7 +210,10 @@ class Lowering {
   }
 
   // Members as a pattern, from their differences.
-  static GroupPattern PatternOf(const std::vector<int64_t>& members) {
+  GroupPattern PatternOf(const std::vector<int64_t>& ranks) const {
+    std::vector<int64_t> members;
+    for (int64_t rank : ranks) members.push_back(devices_[rank]);
+    std::sort(members.begin(), members.end());
     GroupPattern pattern;
     pattern.base = members[0];
     size_t covered = 1;
@@ -212,17 +227,19 @@ class Lowering {
       pattern.dims.push_back({static_cast<int64_t>(extent), stride});
       covered *= extent;
     }
-    std::vector<int64_t> check = pattern.Members();
-    PLANCAST_CHECK(check == members);
+    if (pattern.Members() != members) {
+      pattern.dims.clear();
+      pattern.devices = members;
+    }
     return pattern;
   }
 
   int32_t ResourceOf(int link_class, int64_t instance, int direction) {
     const auto [found, fresh] =
-        resources_.try_emplace(std::make_tuple(link_class, instance, direction),
-                               static_cast<int32_t>(out_.capacity.size()));
+        links_.resources.try_emplace(std::make_tuple(link_class, instance, direction),
+                                     static_cast<int32_t>(links_.capacity.size()));
     if (fresh) {
-      out_.capacity.push_back(
+      links_.capacity.push_back(
           std::max<int64_t>(std::llround(machine_.link_classes()[link_class].bytes_per_s *
                                          machine_.LinkScale(link_class, instance)),
                             1));
@@ -231,20 +248,46 @@ class Lowering {
   }
 
   const ExecutionGraph& graph_;
+  const std::vector<int64_t>& devices_;
   const Machine& machine_;
   const KernelCostModel& costs_;
   const CommPricer::RealiseFn& realise_;
+  Links& links_;
   ReferenceLowering out_;
   std::map<std::vector<int64_t>, int32_t> meetings_;
-  std::map<std::tuple<int, int64_t, int>, int32_t> resources_;
 };
 
 }  // namespace
 
+ReferenceLowering LowerReference(const std::vector<ReferenceJob>& jobs, const Machine& machine,
+                                 const KernelCostModel& costs) {
+  ReferenceLowering all;
+  Links links;
+  for (const ReferenceJob& job : jobs) {
+    ReferenceLowering own = Lowering(job, machine, costs, links).Lower();
+    const auto first_rank = static_cast<int64_t>(all.ranks.size());
+    const auto first_meeting = static_cast<int32_t>(all.meetings.size());
+    for (ReferenceRank& rank : own.ranks) {
+      for (ReferenceTask& task : rank.tasks) {
+        if (task.is_comm) task.meeting += first_meeting;
+      }
+      all.ranks.push_back(std::move(rank));
+    }
+    for (ReferenceMeeting& meeting : own.meetings) {
+      for (int64_t& rank : meeting.ranks) rank += first_rank;
+      all.meetings.push_back(std::move(meeting));
+    }
+  }
+  all.capacity = links.capacity;
+  return all;
+}
+
 ReferenceLowering LowerReference(const ExecutionGraph& graph, const Machine& machine,
                                  const KernelCostModel& costs,
                                  const CommPricer::RealiseFn& realise) {
-  return Lowering(graph, machine, costs, realise).Lower();
+  ReferenceJob job{&graph, {}, realise};
+  for (int64_t d = 0; d < graph.mesh.num_devices(); ++d) job.devices.push_back(d);
+  return LowerReference({job}, machine, costs);
 }
 
 int64_t ReferencePeak(const ExecutionGraph& graph, int32_t program) {

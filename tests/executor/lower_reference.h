@@ -47,6 +47,16 @@ struct ReferenceLowering {
   std::vector<int64_t> capacity;  // per resource, bytes a second
 };
 
+// Several jobs on one machine, one after another: `devices[i]` of the machine is
+// device i of the job's mesh.
+struct ReferenceJob {
+  const ExecutionGraph* graph = nullptr;
+  std::vector<int64_t> devices;
+  CommPricer::RealiseFn realise;
+};
+ReferenceLowering LowerReference(const std::vector<ReferenceJob>& jobs, const Machine& machine,
+                                 const KernelCostModel& costs);
+// One on the first devices.
 ReferenceLowering LowerReference(const ExecutionGraph& graph, const Machine& machine,
                                  const KernelCostModel& costs,
                                  const CommPricer::RealiseFn& realise);
@@ -63,6 +73,8 @@ struct ReferenceHost {
 };
 
 ReferenceTimes RunReference(const ReferenceLowering& lowering, const ReferenceHost& host);
+// A host for every rank.
+ReferenceTimes RunReference(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts);
 
 // Peak bytes of a rank, event by event.
 int64_t ReferencePeak(const ExecutionGraph& graph, int32_t program);

@@ -16,8 +16,8 @@ constexpr int128 kByte = (int128{1} << 16) * 1'000'000'000'000;
 // Steps from one event to the next and looks at everything each time.
 class Stepper {
  public:
-  Stepper(const ReferenceLowering& lowering, const ReferenceHost& host)
-      : in_(lowering), host_(host), meetings_(lowering.meetings.size()) {
+  Stepper(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts)
+      : in_(lowering), hosts_(std::move(hosts)), meetings_(lowering.meetings.size()) {
     for (const ReferenceRank& rank : in_.ranks) {
       times_.start.emplace_back(rank.tasks.size(), kNotYet);
       times_.end.emplace_back(rank.tasks.size(), kNotYet);
@@ -47,7 +47,9 @@ class Stepper {
         times_.makespan_ps = std::max(times_.makespan_ps, end);
       }
     }
-    times_.makespan_ps = std::max(times_.makespan_ps, host_.start_ps);
+    for (const ReferenceHost& host : hosts_) {
+      times_.makespan_ps = std::max(times_.makespan_ps, host.start_ps);
+    }
     return std::move(times_);
   }
 
@@ -67,14 +69,15 @@ class Stepper {
 
   // When the host launches a task, or kNotYet.
   std::pair<int64_t, int64_t> LaunchOf(int64_t rank, int32_t task) const {
-    int64_t host = host_.start_ps, first = 0;
+    const ReferenceHost& params = hosts_[rank];
+    int64_t host = params.start_ps, first = 0;
     for (int32_t t = 0; t <= task; ++t) {
-      first = host + (in_.ranks[rank].tasks[t].launches > 0 ? host_.launch_ps : 0);
-      host += host_.launch_ps * in_.ranks[rank].tasks[t].launches;
+      first = host + (in_.ranks[rank].tasks[t].launches > 0 ? params.launch_ps : 0);
+      host += params.launch_ps * in_.ranks[rank].tasks[t].launches;
       if (t < task && in_.ranks[rank].tasks[t].host_sync) {
         const int64_t end = times_.end[rank][t];
         if (end == kNotYet || end > now_) return {kNotYet, kNotYet};
-        host = end + host_.sync_ps;
+        host = end + params.sync_ps;
       }
     }
     return {first, host};
@@ -218,7 +221,7 @@ class Stepper {
   }
 
   const ReferenceLowering& in_;
-  const ReferenceHost host_;
+  const std::vector<ReferenceHost> hosts_;  // per rank
   int64_t now_ = 0;
   int64_t pending_launch_ = kNever;
   std::vector<Meeting> meetings_;
@@ -229,7 +232,11 @@ class Stepper {
 }  // namespace
 
 ReferenceTimes RunReference(const ReferenceLowering& lowering, const ReferenceHost& host) {
-  return Stepper(lowering, host).Run();
+  return RunReference(lowering, std::vector<ReferenceHost>(lowering.ranks.size(), host));
+}
+
+ReferenceTimes RunReference(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts) {
+  return Stepper(lowering, std::move(hosts)).Run();
 }
 
 }  // namespace plancast

@@ -1,0 +1,141 @@
+#include "executor/jobs/joint_simulation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "executor/fold/quotient.h"
+#include "executor/interference.h"
+#include "executor/jobs/joint_fold.h"
+#include "executor/runtime.h"
+
+namespace plancast {
+namespace {
+
+// Uses whose groups lie where the job is placed.
+CommUses Placed(CommUses uses, const std::vector<int64_t>& devices) {
+  for (CommUse& use : uses.uses) {
+    std::vector<int64_t> members = use.group.Members();
+    for (int64_t& member : members) member = devices[member];
+    std::sort(members.begin(), members.end());
+    use.group = GroupPattern::Of(members);
+  }
+  return uses;
+}
+
+// What the kernels of a job take, beside its own communications too.
+absl::StatusOr<KernelPrices> PriceJob(const PlacedJob& job, const Machine& machine,
+                                      const KernelCostModel& costs, const CommUses& uses,
+                                      CommPricer& comms) {
+  ASSIGN_OR_RETURN(KernelPrices prices, PriceKernels(*job.graph, machine, costs));
+  if (job.runtime.interference.has_value()) {
+    prices.slowdown_q20.assign(prices.costs.size(), SlowdownQ20(job.runtime));
+    return prices;
+  }
+  ASSIGN_OR_RETURN(const CollectiveFootprint beside,
+                   MeanFootprint(*job.graph, Placed(uses, job.devices), machine, comms));
+  PriceInterference(machine.device(), beside, prices);
+  return prices;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
+    absl::Span<const PlacedJob* const> jobs, const Machine& machine, const KernelCostModel& costs,
+    const Options& options) {
+  std::unique_ptr<JointSimulation> joint(new JointSimulation(jobs));
+  std::vector<CommUses> uses;
+  std::vector<CommPricer> pricers;
+  for (const PlacedJob* job : jobs) {
+    RETURN_IF_ERROR(job->graph->Verify()) << job->name;
+    ASSIGN_OR_RETURN(uses.emplace_back(), FindCommUses(*job->graph));
+    if (options.realise) {
+      pricers.emplace_back(*job->graph, options.realise(*job));
+    } else {
+      pricers.emplace_back(*job->graph, machine, job->runtime);
+    }
+  }
+  joint->merged_ = Merge(jobs, uses);
+  const MergedJobs& merged = joint->merged_;
+  KernelPrices& prices = joint->prices_;
+  std::vector<HostParams> hosts;
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    ASSIGN_OR_RETURN(const KernelPrices own,
+                     PriceJob(*jobs[j], machine, costs, uses[j], pricers[j]));
+    prices.costs.insert(prices.costs.end(), own.costs.begin(), own.costs.end());
+    prices.slowdown_q20.insert(prices.slowdown_q20.end(), own.slowdown_q20.begin(),
+                               own.slowdown_q20.end());
+    HostParams host = HostParamsOf(jobs[j]->runtime);
+    host.start_ps += jobs[j]->arrival_ps;
+    hosts.resize(hosts.size() + jobs[j]->graph->programs.size(), host);
+  }
+  prices.RowFor(1.0);
+  {
+    ASSIGN_OR_RETURN(JointFold drawn, DrawJointly({jobs, uses, merged, machine, pricers}));
+    joint->realised_ = std::move(drawn.realised);
+    joint->sim_ =
+        Quotient(drawn.graph, machine, joint->realised_, joint->prices_, options.discrete);
+  }
+  for (size_t p = 0; p < merged.graph.programs.size(); ++p) {
+    joint->tables_.push_back(UnfoldProgram(merged.graph, merged.uses, static_cast<int32_t>(p)));
+  }
+  joint->input_.reset(new SimInput{merged.graph, merged.uses, joint->sim_, joint->tables_,
+                                   joint->prices_, joint->realised_, std::move(hosts)});
+  joint->input_->shortcuts = options.shortcuts;
+  ASSIGN_OR_RETURN(joint->trace_, Simulate(*joint->input_));
+  return joint;
+}
+
+SummaryRange JointSimulation::RangeOf(int job) const {
+  SummaryRange range;
+  range.program_begin = merged_.offsets[job].program;
+  range.program_end = merged_.offsets[job + 1].program;
+  const auto first_of = [&](int32_t program) {
+    const auto found = std::partition_point(
+        sim_.entities.begin(), sim_.entities.end(),
+        [program](const SimGraph::Entity& entity) { return entity.program < program; });
+    return static_cast<int32_t>(found - sim_.entities.begin());
+  };
+  range.entity_begin = first_of(range.program_begin);
+  range.entity_end = first_of(range.program_end);
+  return range;
+}
+
+int64_t JointSimulation::FinishOf(int job) const {
+  const SummaryRange range = RangeOf(job);
+  int64_t finish = input_->hosts[range.program_begin].start_ps;
+  for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
+    const auto begin = trace_.end.begin() + trace_.begin[e];
+    const int32_t tasks = tables_[sim_.entities[e].program].size();
+    if (tasks > 0) finish = std::max(finish, *std::max_element(begin, begin + tasks));
+  }
+  return finish;
+}
+
+SimResult JointSimulation::ResultOf(int job, bool timeline) {
+  const SummaryRange range = RangeOf(job);
+  const PlacedJob& placed = *jobs_[job];
+  const int64_t arrival = placed.arrival_ps, whole = trace_.makespan_ps;
+  trace_.makespan_ps = FinishOf(job);
+  SimResult result = Summarise(*input_, trace_, ReplayMemory(*placed.graph, placed.runtime), range);
+  if (timeline) result.slices = SlicesOf(*input_, trace_, range);
+  trace_.makespan_ps = whole;
+
+  // What comes before the first launch counts as `other`.
+  result.makespan_ps -= arrival;
+  result.critical_path.other -= arrival;
+  for (DeviceClassResult& row : result.classes) {
+    row.name.erase(0, placed.name.size() + 1);
+    row.breakdown.other -= arrival;
+    row.finish_ps -= arrival;
+  }
+  for (Slice& slice : result.slices) {
+    slice.block -= merged_.offsets[job].block;
+    slice.start_ps -= arrival;
+    slice.end_ps -= arrival;
+  }
+  result.counters.blocks = static_cast<int64_t>(placed.graph->blocks.size());
+  return result;
+}
+
+}  // namespace plancast

@@ -1,0 +1,22 @@
+#include "executor/runtime.h"
+
+#include <cmath>
+
+#include "base/units.h"
+
+namespace plancast {
+
+HostParams HostParamsOf(const RuntimeParams& runtime) {
+  HostParams host;
+  host.start_ps = Seconds(runtime.iteration_s).value();
+  host.launch_ps = Seconds(runtime.launch_s).value();
+  host.sync_ps = Seconds(runtime.host_sync_s).value();
+  return host;
+}
+
+int64_t SlowdownQ20(const RuntimeParams& runtime) {
+  return std::llround((1.0 + runtime.interference.value_or(0)) *
+                      static_cast<double>(int64_t{1} << 20));
+}
+
+}  // namespace plancast

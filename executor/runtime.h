@@ -1,0 +1,18 @@
+#ifndef PLANCAST_EXECUTOR_RUNTIME_H_
+#define PLANCAST_EXECUTOR_RUNTIME_H_
+
+#include <cstdint>
+
+#include "executor/executor.h"
+#include "executor/host.h"
+
+namespace plancast {
+
+// Runtime parameters as the simulation reads them.
+HostParams HostParamsOf(const RuntimeParams& runtime);
+// SimInput::slowdown_q20; 1 where the GPU's data tell.
+int64_t SlowdownQ20(const RuntimeParams& runtime);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_RUNTIME_H_
