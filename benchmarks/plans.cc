@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "graph/models/transformer_config.h"
 #include "planner/model_sources.h"
@@ -44,20 +45,55 @@ TransformerConfig Llama3(int64_t layers, int64_t hidden, int64_t heads, int64_t 
   return config;
 }
 
+TransformerConfig Gpt(const char* name, int64_t layers, int64_t hidden, int64_t heads,
+                      int64_t seq) {
+  TransformerConfig config;
+  config.name = name;
+  config.layers = layers;
+  config.hidden = hidden;
+  config.heads = heads;
+  config.vocab = 51200;
+  config.seq = seq;
+  config.tied_embeddings = true;
+  config.qkv_bias = config.out_bias = config.mlp_bias = true;
+  return config;
+}
+
 }  // namespace
 
 NamedPlan Gpt3OnA100() {
-  TransformerConfig config;
-  config.name = "gpt3-175b";
-  config.layers = 96;
-  config.hidden = 12288;
-  config.heads = 96;
-  config.vocab = 51200;
-  config.seq = 2048;
-  config.tied_embeddings = true;
-  config.qkv_bias = config.out_bias = config.mlp_bias = true;
+  const TransformerConfig config = Gpt("gpt3-175b", 96, 12288, 96, 2048);
   return Make(config.name, config, "dgx-a100-80g:8", "tp=8,pp=8,vpp=3,mb=1,recompute=full", 64,
               "megatron-2021", DType::kFp16);
+}
+
+NamedPlan Gpt1500mOnA100() {
+  const TransformerConfig config = Gpt("gpt-1.5b", 48, 1600, 16, 1024);
+  return Make(config.name, config, "dgx-a100-80g:8", "dp=2,tp=8,pp=4,mb=1", 32, "megatron-2021",
+              DType::kFp16);
+}
+
+NamedPlan Gpt3At32Stages(int64_t dp) {
+  const TransformerConfig config = Gpt("gpt3-175b", 96, 12288, 96, 2048);
+  return Make(config.name, config, absl::StrCat("vtrain-a100-80g:", 16 * dp).c_str(),
+              absl::StrCat("dp=", dp, ",tp=4,pp=32,mb=2,recompute=full").c_str(), 384 * dp,
+              "megatron-2021", DType::kFp16);
+}
+
+NamedPlan Gpt530bInterleaved() {
+  const TransformerConfig config = Gpt("gpt-530b", 105, 20480, 128, 2048);
+  return Make(config.name, config, "dgx-a100-80g:35", "dp=1,tp=8,pp=35,vpp=3,mb=1,recompute=full",
+              280, "megatron-2021", DType::kFp16);
+}
+
+NamedPlan Llama405bInPods(int64_t dp) {
+  TransformerConfig config = Llama3(126, 16384, 128, 53248);
+  config.name = "llama3-405b";
+  const std::string machine = absl::StrCat("grandteton-h100-80g:", 16 * dp);
+  const std::string strategy =
+      absl::StrCat("dp=", dp, ",tp=8,pp=16,vpp=8,sp,zero=1,mb=1,overlap=grad+param+tp");
+  return Make(config.name, config, machine.c_str(), strategy.c_str(), 16 * dp, "megatron-core",
+              DType::kBf16);
 }
 
 NamedPlan Llama70bOnH100() {

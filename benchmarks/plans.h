@@ -1,6 +1,7 @@
 #ifndef PLANCAST_BENCHMARKS_PLANS_H_
 #define PLANCAST_BENCHMARKS_PLANS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "cluster/machine.h"
@@ -24,6 +25,18 @@ NamedPlan Llama70bOnH100();
 NamedPlan Llama70bInterleaved();
 // Llama-3-405B on 16,384 H100s (dp=128, tp=8, pp=16, vpp=8, batch 2048).
 NamedPlan Llama405bOnH100();
+
+// GPT-1.5B on 64 A100s (tp=8, pp=4, dp=2, 16 micro-batches), the plan that
+// Proteus was timed on.
+NamedPlan Gpt1500mOnA100();
+// GPT-3 175B on 128 * dp A100s (tp=4, pp=32), every one of 192 micro-batches and
+// full recompute: a row of vTrain's own measurements has dp=4.
+NamedPlan Gpt3At32Stages(int64_t dp);
+// MT-NLG 530B on 280 A100s (tp=8, pp=35, vpp=3, batch 280; Korthikanti et al.).
+NamedPlan Gpt530bInterleaved();
+// The plan of Llama405bOnH100 on Grand Teton hosts in pods of 3,072 GPUs, dp of
+// it; 16 micro-batches always.
+NamedPlan Llama405bInPods(int64_t dp);
 
 }  // namespace plancast
 
