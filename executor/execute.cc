@@ -53,7 +53,9 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
                        comms.realised(),
                        std::vector<HostParams>(graph.programs.size(), HostParamsOf(runtime)),
                        SlowdownQ20(runtime),
-                       options.shortcuts};
+                       options.shortcuts,
+                       /*jitter=*/nullptr,
+                       runtime.link_sharing};
   ASSIGN_OR_RETURN(columns.trace, Simulate(input, std::move(columns.trace)));
   const SummaryRange all = WholeRange(input);
   SimResult result = Summarise(input, columns.trace, ReplayMemory(graph, runtime), all);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cluster/link_sharing.h"
 #include "cluster/machine.h"
 #include "collectives/realise.h"
 #include "cost_models/kernel_cost.h"
@@ -28,6 +29,9 @@ struct RuntimeParams {
   // Slow-down of every kernel while its device communicates, 0.1 is 10 % longer;
   // std::nullopt: what the GPU's data say of each kernel (cost_models/interference.h).
   std::optional<double> interference = 0.0;
+  // How communications share links. By priority, those of model parallelism go
+  // before messages of the pipeline, and these before gradients.
+  LinkSharing link_sharing = LinkSharing::kMaxMin;
 };
 
 struct SimulateOptions {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "cluster/machine.h"
 #include "executor/sharing/fluid.h"
 
 namespace plancast {
@@ -42,6 +43,7 @@ struct SimGraph {
     int64_t capacity_bytes_per_s = 0;
     int32_t link_class = 0;
     int64_t links = 1;
+    Level level = Level::kCluster;  // LinkClass::reaches
   };
 
   std::vector<Entity> entities;  // ascending program, then representative

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "executor/deadlock.h"
+#include "executor/sharing/comm_priority.h"
 #include "executor/simulator.h"
 
 namespace plancast {
@@ -35,7 +36,11 @@ bool Interferes(const SimInput& in) {
 }  // namespace
 
 Simulator::Simulator(const SimInput& in, SimTrace memory)
-    : in_(in), sim_(in.sim), interferes_(Interferes(in)), trace_(std::move(memory)) {}
+    : in_(in),
+      sim_(in.sim),
+      interferes_(Interferes(in)),
+      trace_(std::move(memory)),
+      fluid_(in.link_sharing) {}
 
 absl::StatusOr<SimTrace> Simulator::Run() && {
   PrepareTrace();
@@ -112,14 +117,16 @@ void Simulator::PrepareTrace() {
 }
 
 void Simulator::PrepareGroups() {
-  for (const SimGraph::Resource& resource : sim_.resources) {
-    fluid_.AddResource(resource.capacity_bytes_per_s);
-  }
   contention_ = FindContention(in_.uses, sim_, in_.realised);
+  for (int32_t r = 0; r < static_cast<int32_t>(sim_.resources.size()); ++r) {
+    const SimGraph::Resource& resource = sim_.resources[r];
+    fluid_.AddResource(resource.capacity_bytes_per_s, resource.level,
+                       /*contended=*/!contention_.LanesOn(r).empty());
+  }
   for (const SimGraph::Group& group : sim_.groups) {
     const RealisedCollective& realised = in_.realised[group.realised];
-    const int32_t kind =
-        fluid_.AddKind(std::max<int64_t>(realised.rate_cap_bytes_per_s, 1), 1, sim_.LoadsOf(group));
+    const int32_t kind = fluid_.AddKind(std::max<int64_t>(realised.rate_cap_bytes_per_s, 1), 1,
+                                        sim_.LoadsOf(group), PriorityOf(in_.uses.uses[group.use]));
     alone_.push_back(realised.delay_ps +
                      (realised.work_bytes == 0 ? 0 : fluid_.AloneTime(kind, realised.work_bytes)));
   }

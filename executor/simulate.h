@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cluster/link_sharing.h"
 #include "executor/comm_uses.h"
 #include "executor/host.h"
 #include "executor/kernel_jitter.h"
@@ -32,6 +33,7 @@ struct SimInput {
   bool shortcuts = true;
   // If set, kernels take what it says instead of their price.
   const KernelJitter* jitter = nullptr;
+  LinkSharing link_sharing = LinkSharing::kMaxMin;
 
   int64_t SlowdownOf(int32_t kernel) const {
     return prices.slowdown_q20.empty() ? slowdown_q20 : prices.slowdown_q20[kernel];

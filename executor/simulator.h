@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "executor/comm_times.h"
 #include "executor/sharing/contention.h"
-#include "executor/sharing/fluid.h"
+#include "executor/sharing/levels.h"
 #include "executor/horizon.h"
 #include "executor/simulate.h"
 
@@ -19,7 +19,7 @@ namespace plancast {
 // Kernels and communications depend on what they wait for and on what runs beside
 // them. As soon as that is known, however far ahead, their ends are written down:
 // a stream runs on until it meets something unknown. Only communications that
-// others may slow down before they end pass through the queue and the fluid, in
+// others may slow down before they end pass through the queue and the Levels, in
 // order of time. The outcome depends on no order of work, only on times.
 //
 // What is not known yet cannot begin before a lower bound (Horizon): a
@@ -119,7 +119,7 @@ class Simulator {
   int64_t now_ = 0;
   SimTrace trace_;
   Lanes lanes_;
-  Fluid fluid_;
+  Levels fluid_;
   Contention contention_;
   std::vector<int64_t> alone_;            // per group
   std::vector<int32_t> launches_;         // per kernel

@@ -35,6 +35,7 @@ RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
   runtime.allocator_rounding = profile.allocator_rounding;
   runtime.context_bytes = profile.context_bytes;
   runtime.interference = profile.interference;
+  runtime.link_sharing = profile.link_sharing;
   return runtime;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "cluster/link_sharing.h"
 #include "graph/dtype.h"
 #include "strategy/plan_options.h"
 
@@ -55,6 +56,7 @@ struct SoftwareProfile {
   double allocator_rounding = 0;
   double context_bytes = 0;
   std::optional<double> interference;  // absent: by the GPU's data
+  LinkSharing link_sharing = LinkSharing::kMaxMin;
 
   // --- how sure ---
   double sigma = 0;  // one-sigma relative error shared by all runs of this software

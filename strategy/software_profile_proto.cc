@@ -99,6 +99,9 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.context_bytes = p.context_bytes();
   if (p.has_interference()) profile.interference = p.interference();
   profile.sigma = p.sigma();
+  if (!p.link_sharing().empty()) {
+    ASSIGN_OR_RETURN(profile.link_sharing, ParseLinkSharing(p.link_sharing()));
+  }
   return profile;
 }
 

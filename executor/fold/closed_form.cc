@@ -80,8 +80,8 @@ class ClosedForm {
         if (i == 0 || keys[i].first != keys[i - 1].first) {
           classes.resource.push_back(static_cast<int32_t>(sim_.resources.size()));
           for (int direction = 0; direction < (directions.separate ? 2 : 1); ++direction) {
-            sim_.resources.push_back(
-                {LinkCapacity(input_.machine, link, 1.0), link, links_per_class});
+            sim_.resources.push_back({LinkCapacity(input_.machine, link, 1.0), link,
+                                      links_per_class, input_.machine.link_classes()[l].reaches});
           }
         }
         classes.of_program[keys[i].second] = static_cast<int32_t>(classes.resource.size()) - 1;

@@ -115,7 +115,8 @@ class Classes {
         resource = static_cast<int32_t>(sim_.resources.size());
         sim_.resources.resize(
             sim_.resources.size() + (separate ? 2 : 1),
-            {LinkCapacity(machine_, link.link_class, link.capacity_scale), link.link_class, 0});
+            {LinkCapacity(machine_, link.link_class, link.capacity_scale), link.link_class, 0,
+             machine_.link_classes()[link.link_class].reaches});
       }
       sim_.resources[resource].links += link.count;
       if (separate) sim_.resources[resource + 1].links += link.count;

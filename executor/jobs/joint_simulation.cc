@@ -82,6 +82,11 @@ absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
   joint->input_.reset(new SimInput{merged.graph, merged.uses, joint->sim_, joint->tables_,
                                    joint->prices_, joint->realised_, std::move(hosts)});
   joint->input_->shortcuts = options.shortcuts;
+  // Links serve urgent communications first if all jobs mark theirs.
+  const bool by_priority = std::all_of(jobs.begin(), jobs.end(), [](const PlacedJob* job) {
+    return job->runtime.link_sharing == LinkSharing::kPriority;
+  });
+  joint->input_->link_sharing = by_priority ? LinkSharing::kPriority : LinkSharing::kMaxMin;
   ASSIGN_OR_RETURN(joint->trace_, Simulate(*joint->input_));
   return joint;
 }

@@ -8,9 +8,9 @@
 
 #include "absl/types/span.h"
 #include "base/int128.h"
+#include "cluster/link_sharing.h"
 #include "executor/sharing/activity_kinds.h"
 #include "executor/sharing/indexed_heap.h"
-#include "executor/sharing/link_sharing.h"
 
 namespace plancast {
 

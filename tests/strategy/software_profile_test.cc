@@ -83,6 +83,15 @@ TEST(SoftwareProfileTest, ReadsAProfileOfTheUsersOwn) {
   EXPECT_FALSE(profile.grad_clip);
 }
 
+TEST(SoftwareProfileTest, LinksAreSharedByMaxMinUnlessItSaysOtherwise) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, ParseSoftwareProfile(kSmall, "mine"));
+  EXPECT_EQ(profile.link_sharing, LinkSharing::kMaxMin);
+  const std::string text = absl::StrReplaceAll(
+      kSmall, {{"comm_scale: 1", "comm_scale: 1 link_sharing: \"priority\""}});
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile urgent, ParseSoftwareProfile(text, "mine"));
+  EXPECT_EQ(urgent.link_sharing, LinkSharing::kPriority);
+}
+
 TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
   // kSmall with one line in place of another.
   const auto with = [](absl::string_view old_line, absl::string_view line) {
@@ -97,6 +106,8 @@ TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
               StatusIs(code, HasSubstr("launch_s is -1e-06")));
   EXPECT_THAT(with("comm_scale: 1", "comm_scale: nan"),
               StatusIs(code, HasSubstr("comm_scale is nan")));
+  EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 link_sharing: \"fifo\""),
+              StatusIs(code, HasSubstr("link_sharing is `fifo`; it must be `max_min` or")));
   EXPECT_THAT(with("fp32", "fp31"), StatusIs(code, HasSubstr("`fp31`")));
   EXPECT_THAT(with("flash", "fast"), StatusIs(code, HasSubstr("`fast`")));
   EXPECT_THAT(with("\"grad\"", "\"all\""), StatusIs(code, HasSubstr("`all`")));

@@ -9,7 +9,7 @@
 #include "executor/sharing/activity_kinds.h"
 #include "executor/sharing/fluid.h"
 #include "executor/sharing/levels.h"
-#include "executor/sharing/link_sharing.h"
+#include "cluster/link_sharing.h"
 
 namespace plancast {
 

@@ -1,7 +1,10 @@
-#ifndef PLANCAST_EXECUTOR_SHARING_LINK_SHARING_H_
-#define PLANCAST_EXECUTOR_SHARING_LINK_SHARING_H_
+#ifndef PLANCAST_CLUSTER_LINK_SHARING_H_
+#define PLANCAST_CLUSTER_LINK_SHARING_H_
 
 #include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace plancast {
 
@@ -14,6 +17,9 @@ enum class LinkSharing : uint8_t {
   kPriority,
 };
 
+// `max_min`, `priority`.
+absl::StatusOr<LinkSharing> ParseLinkSharing(absl::string_view name);
+
 }  // namespace plancast
 
-#endif  // PLANCAST_EXECUTOR_SHARING_LINK_SHARING_H_
+#endif  // PLANCAST_CLUSTER_LINK_SHARING_H_

@@ -1,0 +1,18 @@
+#include "executor/sharing/comm_priority.h"
+
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+CommPriority PriorityOf(const CommUse& use) {
+  uint32_t streams = 0;
+  for (uint8_t of_program : use.streams) streams |= of_program;
+  constexpr uint32_t kGrad = 1u << static_cast<int>(StreamKind::kGradComm);
+  // Compute: communications that kernels wait for on the spot.
+  constexpr uint32_t kModel =
+      1u << static_cast<int>(StreamKind::kModelComm) | 1u << static_cast<int>(StreamKind::kCompute);
+  if ((streams & kModel) != 0) return kModelParallel;
+  return (streams & ~kGrad) != 0 ? kPipeline : kGradients;
+}
+
+}  // namespace plancast
