@@ -9,6 +9,7 @@
 #include "executor/breakdown.h"
 #include "executor/critical_path.h"
 #include "executor/memory.h"
+#include "executor/sharing/fluid.h"
 #include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"
 #include "tests/executor/lower_reference.h"
@@ -100,6 +101,7 @@ void ExpectWholeBreakdowns(const Simulation& s) {
 
 TEST(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
   std::cout << "seeds " << kFirstSeed << " to " << kLastSeed << "\n";
+  Fluid::CheckSolutions(true);
   int64_t ranks = 0, entities = 0, contended = 0, split = 0, deadlocks = 0;
   for (uint32_t seed = kFirstSeed; seed <= kLastSeed && !HasFatalFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -139,11 +141,42 @@ TEST(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
     }
     if (HasFailure()) break;
   }
+  Fluid::CheckSolutions(false);
   std::cout << ranks << " ranks in " << entities << " classes; " << split
             << " plans with split programs, " << deadlocks << " deadlocks\n";
   EXPECT_LT(entities, ranks);
   EXPECT_GT(split, 0);
   EXPECT_GT(contended, 0);
+}
+
+// Gradients that wait for messages, and these for model-parallel collectives.
+TEST(FoldedEqualsFlatTest, UnderPriority) {
+  std::cout << "seeds " << kFirstSeed << " to " << kLastSeed << "\n";
+  Fluid::CheckSolutions(true);
+  int changed = 0;
+  for (uint32_t seed = kFirstSeed; seed <= kLastSeed && !HasFailure(); ++seed) {
+    const RandomPlan plan = DrawPlan(seed);
+    const Machine machine = *Machine::Create(plan.machine);
+    const CommPricer::RealiseFn realise = MadeUpComm(machine, seed);
+    const ReferenceLowering reference = LowerReference(plan.graph, machine, UnitCost(), realise);
+    const ReferenceHost host{plan.host.start_ps, plan.host.launch_ps, plan.host.sync_ps};
+    const ReferenceTimes times = RunReference(reference, host, LinkSharing::kPriority);
+    if (times.deadlock) continue;
+    changed += times.end != RunReference(reference, host).end;
+    for (Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
+      for (bool shortcuts : {true, false}) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed << " form " << static_cast<int>(form)
+                                        << (shortcuts ? "" : " without shortcuts"));
+        const auto s = Simulation::Run(plan.graph, machine, realise, form, plan.host, 0, shortcuts,
+                                       LinkSharing::kPriority);
+        ASSERT_TRUE(s.ok()) << s.status();
+        ExpectSameTimes(**s, reference, times);
+      }
+    }
+  }
+  Fluid::CheckSolutions(false);
+  std::cout << changed << " plans run otherwise than by max-min\n";
+  EXPECT_GT(changed, 20);
 }
 
 // Kernels that communications slow down, folded and flat; and by next to nothing,

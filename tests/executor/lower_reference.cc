@@ -35,6 +35,9 @@ class Lowering {
       out_.ranks.push_back({ProgramOf(rank), {}});
     }
     for (int64_t rank = 0; rank < ranks; ++rank) LowerRank(rank);
+    for (size_t m = 0; m < use_of_meeting_.size(); ++m) {
+      out_.meetings[m].priority = priorities_.at(use_of_meeting_[m]);
+    }
     return std::move(out_);
   }
 
@@ -155,16 +158,21 @@ class Lowering {
     const CommSpec* comm = &graph_.comms[block.spec[t]];
     std::set<int32_t> programs = {program};
     std::vector<int64_t> key;
-    int32_t source = -1;
+    int32_t source = -1, spec = block.spec[t];
     if (t == block.rendezvous_task) {
       for (const Rendezvous::Party& party : graph_.rendezvous[instance.rendezvous].parties) {
         programs.insert(party.program);
+      }
+      for (const Rendezvous::Party& party : graph_.rendezvous[instance.rendezvous].parties) {
         const Block& theirs =
             graph_.blocks[graph_.programs[party.program].instances[party.instance].block];
         const StreamKind stream = theirs.stream[theirs.rendezvous_task];
         if (comm->kind == CollectiveKind::kSendRecv &&
             (stream == StreamKind::kSendNext || stream == StreamKind::kSendPrev)) {
           source = party.program;
+        }
+        if (party.program == (source < 0 ? *programs.begin() : source)) {
+          spec = theirs.spec[theirs.rendezvous_task];
         }
       }
       key = {-1, instance.rendezvous, 0, 0};
@@ -180,8 +188,20 @@ class Lowering {
     key.push_back(members[0]);
     const auto [found, fresh] =
         meetings_.try_emplace(key, static_cast<int32_t>(out_.meetings.size()));
-    if (fresh) out_.meetings.push_back(MakeMeeting(*comm, members, source));
+    std::vector<int64_t> use(programs.begin(), programs.end());
+    use.insert(use.end(), {source, spec});
+    int32_t& priority = priorities_.try_emplace(use, 2).first->second;
+    priority = std::min(priority, PriorityOf(block.stream[t]));
+    if (fresh) {
+      out_.meetings.push_back(MakeMeeting(*comm, members, source));
+      use_of_meeting_.push_back(use);
+    }
     return found->second;
+  }
+
+  static int32_t PriorityOf(StreamKind stream) {
+    if (stream == StreamKind::kCompute || stream == StreamKind::kModelComm) return 0;
+    return stream == StreamKind::kGradComm ? 2 : 1;
   }
 
   ReferenceMeeting MakeMeeting(const CommSpec& comm, const std::vector<int64_t>& members,
@@ -255,6 +275,8 @@ class Lowering {
   Links& links_;
   ReferenceLowering out_;
   std::map<std::vector<int64_t>, int32_t> meetings_;
+  std::vector<std::vector<int64_t>> use_of_meeting_;    // programs, source, spec
+  std::map<std::vector<int64_t>, int32_t> priorities_;  // per use, over all its streams
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/link_sharing.h"
 #include "cluster/machine.h"
 #include "executor/realise.h"
 #include "graph/execution_graph.h"
@@ -39,6 +40,7 @@ struct ReferenceMeeting {
   RealisedCollective realised;
   // (resource, coefficient): what it loads per byte of work.
   std::vector<std::pair<int32_t, int64_t>> loads;
+  int32_t priority = 0;  // the lowest goes first
 };
 
 struct ReferenceLowering {
@@ -72,9 +74,11 @@ struct ReferenceHost {
   int64_t start_ps = 0, launch_ps = 0, sync_ps = 0;
 };
 
-ReferenceTimes RunReference(const ReferenceLowering& lowering, const ReferenceHost& host);
+ReferenceTimes RunReference(const ReferenceLowering& lowering, const ReferenceHost& host,
+                            LinkSharing link_sharing = LinkSharing::kMaxMin);
 // A host for every rank.
-ReferenceTimes RunReference(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts);
+ReferenceTimes RunReference(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts,
+                            LinkSharing link_sharing = LinkSharing::kMaxMin);
 
 // Peak bytes of a rank, event by event.
 int64_t ReferencePeak(const ExecutionGraph& graph, int32_t program);

@@ -16,8 +16,12 @@ constexpr int128 kByte = (int128{1} << 16) * 1'000'000'000'000;
 // Steps from one event to the next and looks at everything each time.
 class Stepper {
  public:
-  Stepper(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts)
-      : in_(lowering), hosts_(std::move(hosts)), meetings_(lowering.meetings.size()) {
+  Stepper(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts,
+          LinkSharing link_sharing)
+      : in_(lowering),
+        hosts_(std::move(hosts)),
+        link_sharing_(link_sharing),
+        meetings_(lowering.meetings.size()) {
     for (const ReferenceRank& rank : in_.ranks) {
       times_.start.emplace_back(rank.tasks.size(), kNotYet);
       times_.end.emplace_back(rank.tasks.size(), kNotYet);
@@ -152,21 +156,29 @@ class Stepper {
     }
   }
 
-  // Max-min by filling everything up together.
+  // Max-min by filling everything up together, one priority after the other.
   void Share() {
-    std::vector<int> rising;
+    std::vector<int> all;
+    std::map<int32_t, std::vector<int>> classes;
     for (size_t m = 0; m < meetings_.size(); ++m) {
-      if (meetings_[m].flows) rising.push_back(static_cast<int>(m));
+      if (!meetings_[m].flows) continue;
+      all.push_back(static_cast<int>(m));
+      const bool by_priority = link_sharing_ == LinkSharing::kPriority;
+      classes[by_priority ? in_.meetings[m].priority : 0].push_back(all.back());
     }
     std::vector<int128> left(in_.capacity.size()), demand(in_.capacity.size());
     for (size_t r = 0; r < left.size(); ++r) left[r] = int128{in_.capacity[r]} << 36;
-    for (int m : rising) {
+    for (int m : all) {
       for (const auto& [r, coefficient] : in_.meetings[m].loads) {
         demand[r] += int128{coefficient} * (int128{Cap(m)} << 16);
       }
     }
     std::vector<bool> binds(left.size());
     for (size_t r = 0; r < left.size(); ++r) binds[r] = demand[r] > left[r];
+    for (const auto& [priority, members] : classes) FillUp(members, binds, left);
+  }
+
+  void FillUp(std::vector<int> rising, const std::vector<bool>& binds, std::vector<int128>& left) {
     while (!rising.empty()) {
       std::vector<int128> weight(left.size());
       for (int m : rising) {
@@ -204,8 +216,9 @@ class Stepper {
     int64_t next = pending_launch_;
     for (const Meeting& meeting : meetings_) {
       if (meeting.flows) {
-        next = std::min(next,
-                        now_ + static_cast<int64_t>(CeilDiv<int128>(meeting.left, meeting.rate)));
+        if (meeting.rate == 0 && meeting.left > 0) continue;
+        const int128 end = now_ + CeilDiv<int128>(meeting.left, meeting.rate);
+        next = std::min(next, SaturateToInt64(end));
       } else if (meeting.start != kNotYet && !meeting.over) {
         next = std::min(next, meeting.flow_at);
       }
@@ -222,6 +235,7 @@ class Stepper {
 
   const ReferenceLowering& in_;
   const std::vector<ReferenceHost> hosts_;  // per rank
+  const LinkSharing link_sharing_;
   int64_t now_ = 0;
   int64_t pending_launch_ = kNever;
   std::vector<Meeting> meetings_;
@@ -231,12 +245,15 @@ class Stepper {
 
 }  // namespace
 
-ReferenceTimes RunReference(const ReferenceLowering& lowering, const ReferenceHost& host) {
-  return RunReference(lowering, std::vector<ReferenceHost>(lowering.ranks.size(), host));
+ReferenceTimes RunReference(const ReferenceLowering& lowering, const ReferenceHost& host,
+                            LinkSharing link_sharing) {
+  return RunReference(lowering, std::vector<ReferenceHost>(lowering.ranks.size(), host),
+                      link_sharing);
 }
 
-ReferenceTimes RunReference(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts) {
-  return Stepper(lowering, std::move(hosts)).Run();
+ReferenceTimes RunReference(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts,
+                            LinkSharing link_sharing) {
+  return Stepper(lowering, std::move(hosts), link_sharing).Run();
 }
 
 }  // namespace plancast

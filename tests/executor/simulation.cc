@@ -31,11 +31,9 @@ CommPricer::RealiseFn UnitComm(const Machine& machine) {
   };
 }
 
-absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(const ExecutionGraph& graph,
-                                                            const Machine& machine,
-                                                            CommPricer::RealiseFn realise,
-                                                            Form form, HostParams host,
-                                                            double interference, bool shortcuts) {
+absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(
+    const ExecutionGraph& graph, const Machine& machine, CommPricer::RealiseFn realise, Form form,
+    HostParams host, double interference, bool shortcuts, LinkSharing link_sharing) {
   std::unique_ptr<Simulation> s(new Simulation(graph, machine));
   RETURN_IF_ERROR(s->graph_.Verify());
   ASSIGN_OR_RETURN(s->uses_, FindCommUses(s->graph_));
@@ -54,6 +52,7 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(const ExecutionGraph
                                s->comms_->realised(),
                                std::vector<HostParams>(s->graph_.programs.size(), host),
                                std::llround((1 + interference) * (1 << 20)), shortcuts});
+  s->input_->link_sharing = link_sharing;
   ASSIGN_OR_RETURN(s->trace_, Simulate(*s->input_));
   return s;
 }

@@ -31,7 +31,7 @@ class Simulation {
   static absl::StatusOr<std::unique_ptr<Simulation>> Run(
       const ExecutionGraph& graph, const Machine& machine, CommPricer::RealiseFn realise,
       Form form = Form::kFolded, HostParams host = {}, double interference = 0,
-      bool shortcuts = true);
+      bool shortcuts = true, LinkSharing link_sharing = LinkSharing::kMaxMin);
 
   const SimInput& input() const { return *input_; }
   const SimGraph& sim() const { return sim_; }
