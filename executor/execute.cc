@@ -33,7 +33,9 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   RETURN_IF_ERROR(graph.Verify());
   ASSIGN_OR_RETURN(const CommUses uses, FindCommUses(graph));
   ASSIGN_OR_RETURN(KernelPrices prices, PriceKernels(graph, machine, costs));
+  prices.Scale(options.kernel_time);
   CommPricer comms(graph, machine, runtime);
+  comms.Scale(options.comm_time);
   ASSIGN_OR_RETURN(const SimGraph sim, Fold({graph, uses, machine, comms, prices}));
   thread_local Columns columns;
   std::vector<TaskTable>& tables = columns.tables;

@@ -37,6 +37,9 @@ struct RuntimeParams {
 struct SimulateOptions {
   bool timeline = false;  // record slices
   bool shortcuts = true;  // without, every event is met in order of time: equal results, slower
+  // What each of ExecutionGraph::kernels and ::comms takes, against its price;
+  // empty: all 1.
+  std::vector<double> kernel_time = {}, comm_time = {};
 };
 
 // One task as it ran, on the representative of a device class.

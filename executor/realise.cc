@@ -1,6 +1,7 @@
 #include "executor/realise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -23,6 +24,15 @@ bool Same(const RealisedCollective& a, const RealisedCollective& b) {
          std::equal(a.loads.begin(), a.loads.end(), b.loads.begin(), b.loads.end(), same_load);
 }
 
+// It takes `time` times as long in any company: it waits and moves as much less.
+void Shorten(double time, RealisedCollective& realised) {
+  const auto scaled = [time](int64_t value) {
+    return time == 1 ? value : static_cast<int64_t>(std::ceil(static_cast<double>(value) * time));
+  };
+  realised.delay_ps = scaled(realised.delay_ps);
+  realised.work_bytes = scaled(realised.work_bytes);
+}
+
 }  // namespace
 
 int32_t KernelPrices::RowFor(double compute_scale) {
@@ -34,6 +44,16 @@ int32_t KernelPrices::RowFor(double compute_scale) {
     duration_ps.push_back(Seconds(cost.seconds_alone / compute_scale).value());
   }
   return static_cast<int32_t>(scales.size()) - 1;
+}
+
+void KernelPrices::Scale(absl::Span<const double> kernel_time) {
+  if (kernel_time.empty()) return;
+  PLANCAST_CHECK(kernel_time.size() == costs.size());
+  for (size_t k = 0; k < costs.size(); ++k) costs[k].seconds_alone *= kernel_time[k];
+  const std::vector<double> speeds = std::move(scales);
+  scales.clear();
+  duration_ps.clear();
+  for (double speed : speeds) RowFor(speed);
 }
 
 absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Machine& machine,
@@ -72,6 +92,7 @@ absl::StatusOr<int32_t> CommPricer::Price(int32_t comm, const GroupPattern& grou
   for (int64_t device : group.devices) key_.push_back(-1 - device);
   if (const auto found = known_.find(key_); found != known_.end()) return found->second;
   ASSIGN_OR_RETURN(RealisedCollective realised, realise_(group, graph_.comms[comm]));
+  if (!comm_time_.empty()) Shorten(comm_time_[comm], realised);
   of_comm_.resize(graph_.comms.size());
   for (int32_t known : of_comm_[comm]) {
     if (Same(realised_[known], realised)) return known_.emplace(key_, known).first->second;

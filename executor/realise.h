@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cluster/machine.h"
 #include "collectives/realise.h"
 #include "cost_models/kernel_cost.h"
@@ -32,6 +34,8 @@ struct KernelPrices {
   }
   // The row of devices at this speed, added if new.
   int32_t RowFor(double compute_scale);
+  // Multiplies what each kernel takes; empty: nothing.
+  void Scale(absl::Span<const double> kernel_time);
 };
 
 // Errors: a kernel that no cost model answers for.
@@ -50,6 +54,9 @@ class CommPricer {
   // Through collectives::Realise.
   CommPricer(const ExecutionGraph& graph, const Machine& machine, const RuntimeParams& runtime);
 
+  // Multiplies what each communication takes; empty: nothing. Before any is priced.
+  void Scale(std::vector<double> comm_time) { comm_time_ = std::move(comm_time); }
+
   // Index into realised().
   absl::StatusOr<int32_t> Price(int32_t comm, const GroupPattern& group);
   const std::vector<RealisedCollective>& realised() const { return realised_; }
@@ -57,6 +64,7 @@ class CommPricer {
  private:
   const ExecutionGraph& graph_;
   RealiseFn realise_;
+  std::vector<double> comm_time_;
   std::vector<RealisedCollective> realised_;
   std::vector<std::vector<int32_t>> of_comm_;  // numbers of the outcomes of a communication
   absl::flat_hash_map<std::vector<int64_t>, int32_t> known_;

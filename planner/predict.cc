@@ -26,19 +26,6 @@ constexpr double kNinetyPercent = 1.645;
 // middle half spans 0.995-1.031 (47 public multi-host runs, vTrain 2024).
 constexpr double kSlowTail = 1.27;
 
-RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
-  RuntimeParams runtime;
-  runtime.launch_s = profile.launch_s;
-  runtime.host_sync_s = profile.host_sync_s;
-  runtime.iteration_s = profile.iteration_s;
-  runtime.comm_scale = profile.comm_scale;
-  runtime.allocator_rounding = profile.allocator_rounding;
-  runtime.context_bytes = profile.context_bytes;
-  runtime.interference = profile.interference;
-  runtime.link_sharing = profile.link_sharing;
-  return runtime;
-}
-
 // Which unit multiplies matrices of `dtype`, with a note where it is another's:
 // MFU is a share of that unit's peak.
 MatmulUnit UnitFor(const Machine& machine, DType dtype, std::vector<std::string>* notes) {
@@ -128,6 +115,19 @@ void FillCost(const Machine& machine, Forecast* forecast) {
 
 }  // namespace
 
+RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
+  RuntimeParams runtime;
+  runtime.launch_s = profile.launch_s;
+  runtime.host_sync_s = profile.host_sync_s;
+  runtime.iteration_s = profile.iteration_s;
+  runtime.comm_scale = profile.comm_scale;
+  runtime.allocator_rounding = profile.allocator_rounding;
+  runtime.context_bytes = profile.context_bytes;
+  runtime.interference = profile.interference;
+  runtime.link_sharing = profile.link_sharing;
+  return runtime;
+}
+
 absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
                                  const KernelCostModel& costs, Session& session,
                                  const PredictOptions& options) {
@@ -173,7 +173,15 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
     SimulateOptions simulate;
     simulate.timeline = options.timeline;
     simulate.shortcuts = options.shortcuts;
-    ASSIGN_OR_RETURN(forecast.result, Execute(*plan.execution, machine, costs, runtime, simulate));
+    if (options.what_if.empty()) {
+      ASSIGN_OR_RETURN(forecast.result,
+                       Execute(*plan.execution, machine, costs, runtime, simulate));
+    } else {
+      ASSIGN_OR_RETURN(const ChangedPlan changed,
+                       ChangePlan(options.what_if, *plan.execution, machine, runtime, simulate));
+      ASSIGN_OR_RETURN(forecast.result, Execute(changed.graph, changed.machine, costs,
+                                                changed.runtime, changed.options));
+    }
     if (options.timeline) forecast.timeline_graph = plan.execution;
     forecast.iteration_time_s = static_cast<double>(forecast.result.makespan_ps) * 1e-12;
     FillInterval(forecast.result, job.profile.sigma, &forecast);

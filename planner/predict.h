@@ -14,6 +14,7 @@
 #include "compiler/session.h"
 #include "cost_models/kernel_cost.h"
 #include "executor/executor.h"
+#include "executor/what_if/what_if.h"
 #include "graph/dtype.h"
 #include "graph/execution_graph.h"
 #include "graph/model_graph.h"
@@ -79,8 +80,12 @@ struct PredictOptions {
   // For rankings: of a plan that does not fit the forecast says nothing but that,
   // and the session does not keep the execution graph.
   bool one_of_many = false;
-  bool shortcuts = true;  // SimulateOptions::shortcuts: equal results without
+  bool shortcuts = true;                   // SimulateOptions::shortcuts: equal results without
+  std::vector<WhatIfChange> what_if = {};  // simulated instead of the plan as it is
 };
+
+// How a framework runs, as the executor reads it.
+RuntimeParams RuntimeOf(const SoftwareProfile& profile);
 
 // describe -> compile -> realise -> fold -> simulate -> forecast.
 absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,

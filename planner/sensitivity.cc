@@ -1,0 +1,83 @@
+#include "planner/sensitivity.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "executor/what_if/names.h"
+#include "planner/plan_graph.h"
+
+namespace plancast {
+namespace {
+
+using Target = WhatIfChange::Target;
+
+constexpr size_t kMostOps = 8;
+
+std::vector<WhatIfChange> Candidates(const ExecutionGraph& graph, const Machine& machine,
+                                     const KernelCostModel& costs) {
+  std::vector<WhatIfChange> changes;
+  const auto add = [&](Target target, std::string name, double time) {
+    changes.push_back({target, std::move(name), -1, time});
+  };
+  for (const LinkClass& link : machine.link_classes()) {
+    if (link.reaches != Level::kDevice) add(Target::kLink, link.name, 0.5);
+  }
+  std::set<std::string> families, purposes, kinds;
+  for (const Block& block : graph.blocks) {
+    for (int32_t t = 0; t < block.size(); ++t) {
+      if (block.kind[t] == TaskKind::kComm) {
+        purposes.insert(kPurposeNames[static_cast<int>(block.purpose[t])]);
+        kinds.emplace(CollectiveKindName(graph.comms[block.spec[t]].kind));
+      } else {
+        families.insert(kFamilyNames[static_cast<int>(graph.kernels[block.spec[t]].family)]);
+      }
+    }
+  }
+  add(Target::kCompute, "", 0.5);
+  for (const std::string& family : families) add(Target::kKernel, family, 0.5);
+  for (const double time : {0.5, 0.0}) {
+    if (!purposes.empty()) add(Target::kCommunication, "", time);
+    for (const std::string& purpose : purposes) add(Target::kPurpose, purpose, time);
+    for (const std::string& kind : kinds) add(Target::kCollective, kind, time);
+  }
+  add(Target::kLaunch, "", 0);
+  std::vector<double> seconds;
+  for (const KernelSpec& kernel : graph.kernels) {
+    const std::optional<KernelCost> cost = costs.Estimate(kernel, machine.device());
+    seconds.push_back(cost.has_value() ? cost->seconds_alone : 0);
+  }
+  std::vector<std::string> ops = OpsByTime(graph, seconds);
+  ops.resize(std::min(ops.size(), kMostOps));
+  for (std::string& op : ops) add(Target::kOp, std::move(op), 0.5);
+  return changes;
+}
+
+}  // namespace
+
+absl::StatusOr<SensitivityTable> Sensitivities(const Job& job, const Machine& machine,
+                                               const KernelCostModel& costs, Session& session,
+                                               std::vector<WhatIfChange> candidates) {
+  ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
+  const RuntimeParams runtime = RuntimeOf(job.profile);
+  if (candidates.empty()) candidates = Candidates(*plan.execution, machine, costs);
+  SensitivityTable table;
+  ASSIGN_OR_RETURN(const SimResult now, Execute(*plan.execution, machine, costs, runtime));
+  table.iteration_time_s = static_cast<double>(now.makespan_ps) * 1e-12;
+  for (const WhatIfChange& candidate : candidates) {
+    ASSIGN_OR_RETURN(const ChangedPlan changed,
+                     ChangePlan({candidate}, *plan.execution, machine, runtime));
+    ASSIGN_OR_RETURN(const SimResult then, Execute(changed.graph, changed.machine, costs,
+                                                   changed.runtime, changed.options));
+    table.rows.push_back({candidate.DebugString(), static_cast<double>(then.makespan_ps) * 1e-12});
+  }
+  std::sort(table.rows.begin(), table.rows.end(), [](const Sensitivity& a, const Sensitivity& b) {
+    return std::tie(a.iteration_time_s, a.change) < std::tie(b.iteration_time_s, b.change);
+  });
+  return table;
+}
+
+}  // namespace plancast

@@ -1,0 +1,70 @@
+#include "planner/sensitivity.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "planner/model_sources.h"
+#include "strategy/software_profile.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SensitivityTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    TransformerConfig config;
+    config.name = "small";
+    config.layers = 4;
+    config.hidden = 512;
+    config.heads = config.kv_heads = 16;
+    config.head_dim = 32;
+    config.ffn = 2048;
+    config.vocab = 4096;
+    config.seq = 256;
+    ASSERT_OK_AND_ASSIGN(job_.model, TransformerSource(config));
+    ASSERT_OK_AND_ASSIGN(job_.profile, FindSoftwareProfile("megatron-core"));
+    ASSERT_OK_AND_ASSIGN(const ShortForm form, ParseShortForm("tp=2,pp=2,mb=1"));
+    job_.strategy = StrategyTree::FromShortForm(form);
+    job_.global_batch = 32;
+    costs_ = DefaultKernelCostModel();
+  }
+
+  Job job_;
+  Machine machine_ = *MachineFromPreset("dgx-h100:2x8");
+  std::shared_ptr<const KernelCostModel> costs_;
+  Session session_;
+};
+
+TEST_F(SensitivityTest, RanksWhatHelpsMost) {
+  ASSERT_OK_AND_ASSIGN(const SensitivityTable table,
+                       Sensitivities(job_, machine_, *costs_, session_));
+  ASSERT_OK_AND_ASSIGN(const Forecast now, Predict(job_, machine_, *costs_, session_));
+  EXPECT_EQ(table.iteration_time_s, now.iteration_time_s);
+  ASSERT_GT(table.rows.size(), 15);
+  for (size_t i = 1; i < table.rows.size(); ++i) {
+    EXPECT_LE(table.rows[i - 1].iteration_time_s, table.rows[i].iteration_time_s);
+  }
+  EXPECT_LT(table.rows[0].iteration_time_s, now.iteration_time_s);
+  // The same as predicting with the change.
+  for (const Sensitivity& row : table.rows) {
+    PredictOptions options;
+    ASSERT_OK_AND_ASSIGN(options.what_if, ParseWhatIf(row.change));
+    ASSERT_OK_AND_ASSIGN(const Forecast then, Predict(job_, machine_, *costs_, session_, options));
+    EXPECT_EQ(then.iteration_time_s, row.iteration_time_s) << row.change;
+  }
+}
+
+TEST_F(SensitivityTest, TakesCandidates) {
+  ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfChange> asked, ParseWhatIf("nic=4x,op:mlp=free"));
+  ASSERT_OK_AND_ASSIGN(const SensitivityTable table,
+                       Sensitivities(job_, machine_, *costs_, session_, asked));
+  EXPECT_EQ(table.rows.size(), 2);
+  ASSERT_OK_AND_ASSIGN(const std::vector<WhatIfChange> wrong, ParseWhatIf("op:mpl=2x"));
+  EXPECT_THAT(Sensitivities(job_, machine_, *costs_, session_, wrong),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("Did you mean `mlp`?")));
+}
+
+}  // namespace
+}  // namespace plancast
