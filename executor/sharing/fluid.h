@@ -92,7 +92,8 @@ class Fluid {
     int128 capacity_q36 = 0;
     int128 demand_q36 = 0;  // of all active users at their caps
     std::vector<User> users;
-    bool changed = false;  // since the last solution
+    bool overloads = false;  // its users at their caps would
+    bool changed = false;    // since the last solution
     // While solving.
     int128 left_q36 = 0;
     int128 weight_q20 = 0;  // of the users that rise
@@ -100,8 +101,11 @@ class Fluid {
     int64_t least_level = 0;
     bool stale = false;  // its level in filling_ is a lower bound
 
-    bool Overloads() const { return demand_q36 > capacity_q36; }
-    bool Binds() const { return users.size() > 1 && Overloads(); }
+    bool Binds() const { return overloads && users.size() > 1; }
+    void AddDemand(int128 q36) {
+      demand_q36 += q36;
+      overloads = demand_q36 > capacity_q36;
+    }
     int64_t Level() const;
   };
   struct Activity {

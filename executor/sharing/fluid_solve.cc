@@ -98,7 +98,7 @@ void Fluid::Prepare(int32_t* begin, int32_t* end) {
     for (const Use& use : UsesOf(activity)) {
       Resource& resource = resources_[use.resource];
       // One with a single user is here too: its user may rise beside others.
-      if (!resource.Overloads()) continue;
+      if (!resource.overloads) continue;
       if (resource.solved != solution_) {
         resource.solved = solution_;
         resource.left_q36 = resource.capacity_q36;
@@ -172,15 +172,15 @@ void Fluid::StopAt(int64_t level) {
   }
   for (int32_t id : stopped_) {
     const Activity& activity = activities_[id];
-    const int64_t weight = kinds_[activity.kind].weight;
+    const int64_t weight = kinds_[activity.kind].weight, rate_q16 = level * weight;
     for (const Use& use : UsesOf(activity)) {
       Resource& resource = resources_[use.resource];
-      if (!resource.Overloads()) continue;
-      resource.left_q36 -= int128{use.coefficient_q20} * level * weight;
+      if (!resource.overloads) continue;
+      resource.left_q36 -= int128{use.coefficient_q20} * rate_q16;
       resource.weight_q20 -= int128{use.coefficient_q20} * weight;
       resource.stale = true;
     }
-    SetRate(id, level * weight);
+    SetRate(id, rate_q16);
   }
 }
 

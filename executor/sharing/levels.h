@@ -42,6 +42,7 @@ class Levels {
   int64_t now() const { return now_; }
   int num_active() const { return num_active_; }
   const LevelTree& tree() const { return tree_; }
+  int32_t KindOf(int32_t id) const { return activities_[id].kind; }
   // The domain whose Fluid has an activity now.
   int32_t DomainOf(int32_t id) const { return activities_[id].domain; }
 

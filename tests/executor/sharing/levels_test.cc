@@ -1,15 +1,21 @@
 #include "executor/sharing/levels.h"
 
+#include <map>
+#include <random>
 #include <vector>
 
+#include "executor/sharing/fluid.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/executor/sharing/random_sharing.h"
+#include "tests/testing/seed.h"
 
 namespace plancast {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAreArray;
 
 constexpr int64_t kSecond = 1'000'000'000'000;
 constexpr int64_t kOne = 1 << 20;  // coefficient 1
@@ -95,6 +101,56 @@ TEST_F(LevelsTest, AHostComesBackWhenItsLastVisitorIsGone) {
   levels_.Remove(beside);
   EXPECT_EQ(levels_.num_active(), 0);
   EXPECT_EQ(LevelOf(levels_.Start(inside_[0], 100)), Level::kHost);
+}
+
+// Random activities: completions, as well as rates, are those of one Fluid over
+// everything, and the checks really meet activities on all levels, handed up and not.
+TEST(LevelsEqualOneFluidTest, OnRandomActivities) {
+  const auto first = static_cast<uint32_t>(TestSeed(1));
+  std::map<Level, int> starts;
+  int handed_up = 0, nested = 0;
+  for (uint32_t seed = first; seed < first + 300; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    const auto draw = [&](int64_t low, int64_t high) {
+      return std::uniform_int_distribution<int64_t>(low, high)(random);
+    };
+    const RandomSharing sharing = DrawSharing(random);
+    const auto policy = draw(0, 1) == 0 ? LinkSharing::kMaxMin : LinkSharing::kPriority;
+    Fluid flat(policy);
+    Levels levels(policy);
+    AddAll(sharing, flat);
+    AddAll(sharing, levels);
+    std::map<int32_t, int32_t> flat_of;  // ids
+    for (int step = 0; step < 80; ++step) {
+      if (flat_of.empty() || draw(0, 1) == 0) {
+        const auto kind = static_cast<int32_t>(draw(0, sharing.kinds.size() - 1));
+        const int64_t work = draw(1, 20) * sharing.unit;
+        const int32_t id = levels.Start(kind, work);
+        flat_of[id] = flat.Start(kind, work);
+        ++starts[levels.tree().domains()[levels.DomainOf(id)].level];
+      } else {
+        ASSERT_EQ(levels.NextCompletion(), flat.NextCompletion());
+        const int64_t next = flat.NextCompletion();
+        std::vector<int32_t> ended, expected;
+        for (int32_t id : levels.AdvanceTo(next)) {
+          ended.push_back(flat_of[id]);
+          flat_of.erase(id);
+        }
+        for (int32_t id : flat.AdvanceTo(next)) expected.push_back(id);
+        ASSERT_THAT(ended, UnorderedElementsAreArray(expected));
+      }
+      for (const auto& [id, flat_id] : flat_of) {
+        ASSERT_EQ(levels.RateQ16(id), flat.RateQ16(flat_id));
+        const int32_t home = levels.tree().HomeOf(levels.KindOf(id));
+        handed_up += levels.DomainOf(id) != home;
+        nested += levels.tree().domains()[home].parent >= 0 && levels.DomainOf(id) == home;
+      }
+    }
+  }
+  EXPECT_GE(starts.size(), 4);
+  EXPECT_GT(handed_up, 1000);
+  EXPECT_GT(nested, 1000);
 }
 
 TEST(LevelTreeTest, DomainsNestAsActivitiesConnectThem) {
