@@ -86,16 +86,6 @@ NamedPlan Gpt530bInterleaved() {
               280, "megatron-2021", DType::kFp16);
 }
 
-NamedPlan Llama405bInPods(int64_t dp) {
-  TransformerConfig config = Llama3(126, 16384, 128, 53248);
-  config.name = "llama3-405b";
-  const std::string machine = absl::StrCat("grandteton-h100-80g:", 16 * dp);
-  const std::string strategy =
-      absl::StrCat("dp=", dp, ",tp=8,pp=16,vpp=8,sp,zero=1,mb=1,overlap=grad+param+tp");
-  return Make(config.name, config, machine.c_str(), strategy.c_str(), 16 * dp, "megatron-core",
-              DType::kBf16);
-}
-
 NamedPlan Llama70bOnH100() {
   TransformerConfig config = Llama3(80, 8192, 64, 28672);
   config.name = "llama3-70b";
@@ -111,12 +101,16 @@ NamedPlan Llama70bInterleaved() {
               DType::kBf16);
 }
 
-NamedPlan Llama405bOnH100() {
+NamedPlan Llama405b(const char* preset, int64_t dp) {
   TransformerConfig config = Llama3(126, 16384, 128, 53248);
   config.name = "llama3-405b";
-  return Make(config.name, config, "dgx-h100:2048",
-              "dp=128,tp=8,pp=16,vpp=8,sp,zero=1,mb=1,overlap=grad+param+tp", 2048, "megatron-core",
+  const std::string hosts = absl::StrCat(preset, ":", 16 * dp);
+  const std::string strategy =
+      absl::StrCat("dp=", dp, ",tp=8,pp=16,vpp=8,sp,zero=1,mb=1,overlap=grad+param+tp");
+  return Make(config.name, config, hosts.c_str(), strategy.c_str(), 16 * dp, "megatron-core",
               DType::kBf16);
 }
+
+NamedPlan Llama405bOnH100() { return Llama405b("dgx-h100", 128); }
 
 }  // namespace plancast

@@ -23,7 +23,10 @@ NamedPlan Llama70bOnH100();
 // The same model with a layer to a chunk (tp=4, pp=8, vpp=10, batch 256): many
 // small instances and transfers.
 NamedPlan Llama70bInterleaved();
-// Llama-3-405B on 16,384 H100s (dp=128, tp=8, pp=16, vpp=8, batch 2048).
+// Llama-3-405B on 128 * dp GPUs of a machine preset (tp=8, pp=16, vpp=8, sp,
+// ZeRO-1, all overlaps, 16 micro-batches).
+NamedPlan Llama405b(const char* preset, int64_t dp);
+// The same on 16,384 H100s (dp=128, batch 2048).
 NamedPlan Llama405bOnH100();
 
 // GPT-1.5B on 64 A100s (tp=8, pp=4, dp=2, 16 micro-batches), the plan that
@@ -34,9 +37,6 @@ NamedPlan Gpt1500mOnA100();
 NamedPlan Gpt3At32Stages(int64_t dp);
 // MT-NLG 530B on 280 A100s (tp=8, pp=35, vpp=3, batch 280; Korthikanti et al.).
 NamedPlan Gpt530bInterleaved();
-// The plan of Llama405bOnH100 on Grand Teton hosts in pods of 3,072 GPUs, dp of
-// it; 16 micro-batches always.
-NamedPlan Llama405bInPods(int64_t dp);
 
 }  // namespace plancast
 

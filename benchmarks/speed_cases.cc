@@ -142,7 +142,6 @@ constexpr char kFormats[] = "FORMATS: measured on 2 cores, November 2026";
 
 std::vector<SpeedCase> SpeedCases(bool tiny) {
   const int few = tiny ? 1 : 5, many = tiny ? 1 : 20;
-  const auto pods = [tiny](int64_t dp) { return tiny ? Llama405bInPods(2) : Llama405bInPods(dp); };
   return {
       {"flat event loop, made-up pipeline of 64 GPUs", "tasks/s", true, 5e6, "vTrain", 270e3,
        kPeers,
@@ -173,14 +172,18 @@ std::vector<SpeedCase> SpeedCases(bool tiny) {
        [tiny, many] {
          return FromJobToForecast(tiny ? Gpt1500mOnA100() : Gpt530bInterleaved(), many);
        }},
-      {"Llama-3-405B, 16,384 GPUs, one NVLink host kind", "s", false, 0.02, "", 0, "",
+      {"Llama-3-405B, 16,384 H100s: from job to forecast", "s", false, 0.02, "", 0, "",
+       [tiny, many] { return FromJobToForecast(Llama405b("dgx-h100", tiny ? 2 : 128), many); }},
+      {"the same on 131,072 H100s", "s", false, 0.02, "", 0, "",
+       [tiny, many] { return FromJobToForecast(Llama405b("dgx-h100", tiny ? 2 : 1024), many); }},
+      {"the same in pods of 3,072: 16,384 GPUs", "s", false, 0.02, "", 0, "",
        [tiny, many] {
-         return FromJobToForecast(tiny ? Gpt1500mOnA100() : Llama405bOnH100(), many);
+         return FromJobToForecast(Llama405b("grandteton-h100-80g", tiny ? 2 : 128), many);
        }},
-      {"Llama-3-405B, 16,384 GPUs in pods of 3,072", "s", false, 0.02, "", 0, "",
-       [pods, many] { return FromJobToForecast(pods(128), many); }},
-      {"Llama-3-405B, 131,072 GPUs in pods of 3,072", "s", false, 0.02, "", 0, "",
-       [pods, many] { return FromJobToForecast(pods(1024), many); }},
+      {"the same in pods of 3,072: 131,072 GPUs", "s", false, 0.02, "", 0, "",
+       [tiny, many] {
+         return FromJobToForecast(Llama405b("grandteton-h100-80g", tiny ? 2 : 1024), many);
+       }},
       {"rank Llama-3-70B on 128 H100s, batch 256, default space", "plans/s", true, 1000, "Calculon",
        190, kPeers, [tiny] { return Ranking(tiny); }},
       {"1,024 ranks x 1,000 nodes, kernel and all-reduce in turn: folded", "s", false, 0.1,
