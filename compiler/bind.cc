@@ -238,12 +238,17 @@ absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
   return split;
 }
 
+absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& tree,
+                                  const PlanOptions& options) {
+  ASSIGN_OR_RETURN(DeviceMesh mesh, BuildMesh(options));
+  return SubdivideForHeads(graph, tree, std::move(mesh));
+}
+
 absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,
                                 const PlanOptions& options) {
   BoundModel bound;
   bound.graph = graph.WithBatch(options.micro_batch * options.dp);
-  ASSIGN_OR_RETURN(bound.mesh, BuildMesh(options));
-  ASSIGN_OR_RETURN(bound.mesh, SubdivideForHeads(graph, tree, bound.mesh));
+  ASSIGN_OR_RETURN(bound.mesh, MeshOf(graph, tree, options));
 
   for (const Segment& segment : bound.graph.segments) {
     BoundBody body;

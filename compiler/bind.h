@@ -38,6 +38,10 @@ struct BoundModel {
 absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,
                                 const PlanOptions& options);
 
+// The mesh of a plan: its axes outermost first, those of key heads cut.
+absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& tree,
+                                  const PlanOptions& options);
+
 // The copies of the segments, dealt to the virtual stages of options.layout.
 // Segment i runs as bound body i. Modules in lists (all, if there is no list) are
 // the layers that `layout` counts; the others stay with the layer before them, or

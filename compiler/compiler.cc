@@ -33,11 +33,12 @@ absl::StatusOr<ExecutionGraph> Compile(const CompileRequest& request, Session& s
   const PlanOptions& options = *request.options;
   ASSIGN_OR_RETURN(const std::shared_ptr<const PlanBodies> bodies,
                    CompileBodies(request, session, observer));
+  ASSIGN_OR_RETURN(const DeviceMesh mesh, MeshOf(*request.graph, *request.tree, options));
   std::vector<std::vector<StageRun>> dealt;
   if (options.recompute_layers < 0) {
     ASSIGN_OR_RETURN(dealt, DealLayers(bodies->bound.graph, options));
   }
-  const ProgramInputs inputs{&bodies->bound.mesh,
+  const ProgramInputs inputs{&mesh,
                              options.recompute_layers < 0 ? &dealt : &bodies->bound.stages,
                              &options,
                              request.profile,
@@ -56,9 +57,8 @@ absl::StatusOr<ExecutionGraph> Compile(const CompileRequest& request, Session& s
     }
     observer("schedule", out);
   }
-  GraphAssembly assembly(bodies->bound.mesh, request.recycled != nullptr
-                                                 ? std::move(*request.recycled)
-                                                 : ExecutionGraph());
+  GraphAssembly assembly(
+      mesh, request.recycled != nullptr ? std::move(*request.recycled) : ExecutionGraph());
   for (int64_t stage = 0; stage < options.pp; ++stage) {
     BuildStageProgram(inputs, stage, schedule.OfStage(stage), &assembly);
     if (request.check && !request.check(assembly.graph(), static_cast<int32_t>(stage))) {

@@ -254,19 +254,34 @@ class BodyCompilation {
   std::vector<std::shared_ptr<const CompiledBody>> compiled_;
 };
 
+// Whether no op has two factors that run over the batch: the first alone is cut.
+bool BatchIsCutWhole(const ModelGraph& graph) {
+  const auto batch = graph.FindDim("batch");
+  if (!batch.ok()) return true;
+  for (const Body& body : graph.bodies) {
+    for (const OpNode& op : body.ops) {
+      if (std::count(op.factor_dims.begin(), op.factor_dims.end(), *batch) > 1) return false;
+    }
+  }
+  return true;
+}
+
 // Everything that the bodies of a plan depend on, short of the graph itself,
 // whose key the request gives.
 std::string PlanKey(const CompileRequest& request) {
   const PlanOptions& o = *request.options;
+  // Without a word on single nodes, `dp` cuts the batch and nothing else, and
+  // `pp` cuts nothing: shards do not change with the number of their ranks.
+  const bool plain = request.tree->nodes().empty() && BatchIsCutWhole(*request.graph);
+  const auto ranks = [plain](int64_t size) { return plain ? std::min<int64_t>(size, 2) : size; };
   std::string key = absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
-                                 request.profile->StructureKey(), "|", o.dp, ",", o.tp, ",", o.pp,
-                                 ",", o.cp, ",", o.sp, ",", o.micro_batch, ",",
+                                 request.profile->StructureKey(), "|", ranks(o.dp), ",", o.tp, ",",
+                                 ranks(o.pp), ",", o.cp, ",", o.sp, ",", o.micro_batch, ",",
                                  static_cast<int>(o.recompute), "|", absl::StrJoin(o.order, "-"));
   // Only some layers of each stage run again: which ones hangs on the layout.
   if (o.recompute_layers >= 0) {
-    absl::StrAppend(&key, "|", o.recompute_layers, "|", absl::StrJoin(o.layout, ","));
+    absl::StrAppend(&key, "|", o.recompute_layers, "|", o.pp, "|", absl::StrJoin(o.layout, ","));
   }
-  // What is said node by node; the plan is in the options.
   if (!request.tree->nodes().empty()) absl::StrAppend(&key, "|", request.tree->ToJson());
   return key;
 }

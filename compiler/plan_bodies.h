@@ -17,7 +17,9 @@ namespace plancast {
 // depend on how layers are dealt to stages, on the number of micro-batches, or
 // on how the optimizer is sharded.
 struct PlanBodies {
-  BoundModel bound;  // `stages` are those of the first plan that asked
+  // As the first plan that asked had it: the sizes of the data- and pipeline-
+  // parallel axes and the stages may be another plan's.
+  BoundModel bound;
   std::vector<std::shared_ptr<const CompiledBody>> bodies;  // per bound body
   // ProgramInputs: see there.
   int64_t tied_elements = 0;

@@ -167,8 +167,13 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
   forecast.flops_formula = "model_full";
   forecast.peak_flops_per_gpu = UnitFor(machine, job.dtype, &forecast.notes).peak_flops;
 
-  const std::vector<ClassMemory> memory = ReplayMemory(*plan.execution, runtime);
-  FillMemory(memory, machine, &forecast);
+  std::vector<ClassMemory> memory;
+  if (options.one_of_many) {
+    forecast.fits = true;  // each program was looked at while it was compiled
+  } else {
+    memory = ReplayMemory(*plan.execution, runtime);
+    FillMemory(memory, machine, &forecast);
+  }
   if (forecast.fits || !options.memory_only_if_unfit) {
     SimulateOptions simulate;
     simulate.timeline = options.timeline;
@@ -181,6 +186,10 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
                        ChangePlan(options.what_if, *plan.execution, machine, runtime, simulate));
       ASSIGN_OR_RETURN(forecast.result, Execute(changed.graph, changed.machine, costs,
                                                 changed.runtime, changed.options));
+    }
+    if (options.one_of_many) {
+      for (const DeviceClassResult& row : forecast.result.classes) memory.push_back(row.memory);
+      FillMemory(memory, machine, &forecast);
     }
     if (options.timeline) forecast.timeline_graph = plan.execution;
     forecast.iteration_time_s = static_cast<double>(forecast.result.makespan_ps) * 1e-12;

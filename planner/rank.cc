@@ -4,9 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <numeric>
-#include <optional>
+#include <queue>
 #include <thread>
 #include <utility>
 
@@ -22,9 +23,10 @@ using Clock = std::chrono::steady_clock;
 
 // What became of one plan.
 struct Outcome {
-  std::optional<Forecast> forecast;  // a plan that fits
-  std::string excluded;              // or why it is none
-  absl::Status failure;              // or a defect of ours
+  bool evaluated = false;              // it fits, and its time was simulated
+  std::unique_ptr<Forecast> forecast;  // if it may be among those to list
+  std::string excluded;                // or why it is none
+  absl::Status failure;                // or a defect of ours
 };
 
 bool IsRefusal(const absl::Status& status) {
@@ -34,8 +36,43 @@ bool IsRefusal(const absl::Status& status) {
          status.code() == absl::StatusCode::kFailedPrecondition;
 }
 
+double Value(const Forecast& forecast, Objective objective) {
+  switch (objective) {
+    case Objective::kCost:
+      return forecast.usd_per_iteration;
+    case Objective::kEnergy:
+      return forecast.kwh_per_iteration;
+    case Objective::kTime:
+      break;
+  }
+  return forecast.iteration_time_s;
+}
+
+// The value of the `top`th best plan seen so far: a forecast that is worse will
+// not be listed. Plans of one value keep each other, so that ties are settled in
+// the order of enumeration.
+class Bar {
+ public:
+  explicit Bar(int64_t top) : top_(top) {}
+
+  // Whether a plan of this value may still be among the best.
+  bool Passes(double value) {
+    if (top_ <= 0) return true;
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (static_cast<int64_t>(best_.size()) == top_ && value > best_.top()) return false;
+    best_.push(value);
+    if (static_cast<int64_t>(best_.size()) > top_) best_.pop();
+    return true;
+  }
+
+ private:
+  const int64_t top_;
+  std::mutex mutex_;
+  std::priority_queue<double> best_;  // the worst of the best on top
+};
+
 Outcome Evaluate(const Job& job, const ShortForm& plan, const Machine& machine,
-                 const KernelCostModel& costs, Session& session) {
+                 const KernelCostModel& costs, Session& session, Objective objective, Bar& bar) {
   Outcome outcome;
   Job one = job;
   one.strategy = StrategyTree::FromShortForm(plan);
@@ -51,7 +88,10 @@ Outcome Evaluate(const Job& job, const ShortForm& plan, const Machine& machine,
   } else if (!forecast->fits) {
     outcome.excluded = "does not fit in memory";
   } else {
-    outcome.forecast = *std::move(forecast);
+    outcome.evaluated = true;
+    if (bar.Passes(Value(*forecast, objective))) {
+      outcome.forecast = std::make_unique<Forecast>(*std::move(forecast));
+    }
   }
   return outcome;
 }
@@ -85,18 +125,6 @@ bool ParallelFor(int64_t count, int threads, const std::function<void(int64_t)>&
   }
   for (std::thread& thread : pool) thread.join();
   return !stop;
-}
-
-double Value(const Forecast& forecast, Objective objective) {
-  switch (objective) {
-    case Objective::kCost:
-      return forecast.usd_per_iteration;
-    case Objective::kEnergy:
-      return forecast.kwh_per_iteration;
-    case Objective::kTime:
-      break;
-  }
-  return forecast.iteration_time_s;
 }
 
 absl::Status CheckObjective(const Machine& machine, Objective objective) {
@@ -143,13 +171,15 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
 
   const int64_t count = enumeration.plans.size();
   std::vector<Outcome> outcomes(count);
+  Bar bar(options.top);
   int threads =
       options.threads > 0 ? options.threads : std::max<int>(1, std::thread::hardware_concurrency());
   threads = static_cast<int>(std::min<int64_t>(threads, std::max<int64_t>(count, 1)));
   const bool finished = ParallelFor(
       count, threads,
       [&](int64_t i) {
-        outcomes[i] = Evaluate(job, enumeration.plans[i], machine, costs, session);
+        outcomes[i] =
+            Evaluate(job, enumeration.plans[i], machine, costs, session, options.objective, bar);
       },
       options.progress);
   if (!finished) return absl::CancelledError("the ranking was stopped");
@@ -159,13 +189,10 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
   result.excluded = std::move(enumeration.excluded);
   for (Outcome& outcome : outcomes) {
     RETURN_IF_ERROR(outcome.failure);
-    if (outcome.forecast) {
-      result.plans.push_back(*std::move(outcome.forecast));
-    } else {
-      ++result.excluded[outcome.excluded];
-    }
+    result.evaluated += outcome.evaluated ? 1 : 0;
+    if (!outcome.evaluated) ++result.excluded[outcome.excluded];
+    if (outcome.forecast) result.plans.push_back(*std::move(outcome.forecast));
   }
-  result.evaluated = result.plans.size();
   std::stable_sort(result.plans.begin(), result.plans.end(),
                    [&](const Forecast& a, const Forecast& b) {
                      return Value(a, options.objective) < Value(b, options.objective);
