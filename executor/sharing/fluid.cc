@@ -72,7 +72,7 @@ bool Fluid::Enter(int32_t kind_index, const Progress& progress, int32_t* id) {
   for (int32_t u = kind.use_begin; u < kind.use_end; ++u) {
     const Use& use = kinds_.use(u);
     Resource& resource = resources_[use.resource];
-    resource.AddDemand(int128{use.coefficient_q20} * kind.CapQ16());
+    resource.AddDemand(int128{use.coefficient_q20} * kind.weight, kind.cap_level);
     places_[activity.first_place + u - kind.use_begin] =
         static_cast<int32_t>(resource.users.size());
     resource.users.push_back({*id, u});
@@ -90,7 +90,7 @@ void Fluid::Remove(int32_t id) {
     const Use& use = kinds_.use(u);
     Resource& resource = resources_[use.resource];
     if (resource.Binds()) MarkChanged(use.resource);
-    resource.AddDemand(-int128{use.coefficient_q20} * kind.CapQ16());
+    resource.AddDemand(-int128{use.coefficient_q20} * kind.weight, kind.cap_level);
     // The last user takes the place.
     const int32_t place = places_[activity.first_place + u - kind.use_begin];
     const User last = resource.users.back();

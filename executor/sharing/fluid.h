@@ -90,20 +90,22 @@ class Fluid {
   };
   struct Resource {
     int128 capacity_q36 = 0;
-    int128 demand_q36 = 0;  // of all active users at their caps
+    // What all active users ask for at their caps, and at level one.
+    int128 demand_q36 = 0, demand_q20 = 0;
     std::vector<User> users;
     bool overloads = false;  // its users at their caps would
     bool changed = false;    // since the last solution
     // While solving.
     int128 left_q36 = 0;
     int128 weight_q20 = 0;  // of the users that rise
-    int64_t reached = 0, solved = 0, pass = 0;
+    int64_t reached = 0, pass = 0;
     int64_t least_level = 0;
     bool stale = false;  // its level in filling_ is a lower bound
 
     bool Binds() const { return overloads && users.size() > 1; }
-    void AddDemand(int128 q36) {
-      demand_q36 += q36;
+    void AddDemand(int128 q20, int64_t cap_level) {
+      demand_q20 += q20;
+      demand_q36 += q20 * cap_level;
       overloads = demand_q36 > capacity_q36;
     }
     int64_t Level() const;
@@ -128,8 +130,11 @@ class Fluid {
   // fluid_solve.cc
   void Solve();
   void Reach();
-  void FillUp(int32_t* begin, int32_t* end);
-  void Prepare(int32_t* begin, int32_t* end);
+  void PrepareAll();
+  void PrepareClass(const int32_t* begin, const int32_t* end);
+  void Rise(int32_t id);
+  int64_t FirstLevel(int32_t resource);
+  void FillUp(int64_t rising);
   int64_t NextLevel();
   void StopAt(int64_t level);
   void CheckAgainstAll();

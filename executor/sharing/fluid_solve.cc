@@ -24,17 +24,22 @@ int64_t Fluid::Resource::Level() const {
 void Fluid::Solve() {
   if (changed_.empty()) return;
   Reach();
+  const auto priority = [this](int32_t id) { return kinds_[activities_[id].kind].priority; };
   int32_t* begin = component_.data();
   int32_t* const end = begin + component_.size();
-  if (policy_ == LinkSharing::kMaxMin) {
-    FillUp(begin, end);
-  } else {
-    const auto priority = [this](int32_t id) { return kinds_[activities_[id].kind].priority; };
+  if (policy_ == LinkSharing::kPriority) {
     std::sort(begin, end, [&](int32_t a, int32_t b) { return priority(a) < priority(b); });
+  }
+  for (int32_t r : reached_) resources_[r].left_q36 = resources_[r].capacity_q36;
+  if (begin == end || policy_ == LinkSharing::kMaxMin || priority(*begin) == priority(end[-1])) {
+    PrepareAll();
+    FillUp(end - begin);
+  } else {
     while (begin < end) {
       int32_t* const next = std::find_if(
           begin, end, [&, first = priority(*begin)](int32_t id) { return priority(id) != first; });
-      FillUp(begin, next);
+      PrepareClass(begin, next);
+      FillUp(next - begin);
       begin = next;
     }
   }
@@ -42,9 +47,10 @@ void Fluid::Solve() {
   if (ChecksSolutions() && !checks_) CheckAgainstAll();
 }
 
-// From the changed resources over their users to the binding resources of those,
-// and so on. Users of a resource that binds no more get their rates alone or are
-// reached from others.
+// From the changed resources over their users to the resources that hold those,
+// and so on. Only one that binds leads further; one with a single user is reached
+// with it if it may rise beside others. Users of a resource that binds no more get
+// their rates alone or are reached from others.
 void Fluid::Reach() {
   ++solution_;
   reached_.swap(changed_);
@@ -59,11 +65,12 @@ void Fluid::Reach() {
       Activity& activity = activities_[user.activity];
       if (activity.reached == solution_) continue;
       activity.reached = solution_;
+      const size_t before = reached_.size();
       bool shares = false;
       for (const Use& use : UsesOf(activity)) {
         Resource& resource = resources_[use.resource];
-        if (!resource.Binds()) continue;
-        shares = true;
+        if (!resource.overloads) continue;
+        shares = shares || resource.users.size() > 1;
         if (resource.reached == solution_) continue;
         resource.reached = solution_;
         reached_.push_back(use.resource);
@@ -71,51 +78,69 @@ void Fluid::Reach() {
       if (shares) {
         component_.push_back(user.activity);
       } else {
+        reached_.resize(before);
         SetRate(user.activity, kinds_[activity.kind].AloneQ16());
       }
     }
   }
 }
 
-// Activities of one class.
-void Fluid::FillUp(int32_t* begin, int32_t* end) {
-  Prepare(begin, end);
-  for (int64_t rising = end - begin; rising > 0; rising -= static_cast<int64_t>(stopped_.size())) {
-    StopAt(NextLevel());
-  }
-}
-
-void Fluid::Prepare(int32_t* begin, int32_t* end) {
+// Activities of one class: all users of the resources that were reached rise.
+void Fluid::PrepareAll() {
   ++pass_;
   filling_.clear();
   capped_.clear();
-  for (int32_t* id = begin; id < end; ++id) {
-    Activity& activity = activities_[*id];
-    const ActivityKinds::Kind& kind = kinds_[activity.kind];
-    activity.rises = pass_;
-    // Any other is stopped by a resource before its cap.
-    if (kind.cap_level == kind.alone_level) capped_.emplace_back(kind.cap_level, *id);
-    for (const Use& use : UsesOf(activity)) {
+  for (int32_t id : component_) Rise(id);
+  for (int32_t r : reached_) {
+    if (!resources_[r].overloads) continue;
+    resources_[r].weight_q20 = resources_[r].demand_q20;
+    filling_.emplace_back(FirstLevel(r), r);
+  }
+  std::make_heap(filling_.begin(), filling_.end(), std::greater<>());
+  std::make_heap(capped_.begin(), capped_.end(), std::greater<>());
+}
+
+// One class of several, with what those before have left.
+void Fluid::PrepareClass(const int32_t* begin, const int32_t* end) {
+  ++pass_;
+  filling_.clear();
+  capped_.clear();
+  for (const int32_t* id = begin; id < end; ++id) {
+    Rise(*id);
+    const int64_t weight = kinds_[activities_[*id].kind].weight;
+    for (const Use& use : UsesOf(activities_[*id])) {
       Resource& resource = resources_[use.resource];
-      // One with a single user is here too: its user may rise beside others.
       if (!resource.overloads) continue;
-      if (resource.solved != solution_) {
-        resource.solved = solution_;
-        resource.left_q36 = resource.capacity_q36;
-      }
       if (resource.pass != pass_) {
         resource.pass = pass_;
         resource.weight_q20 = 0;
-        resource.stale = false;
-        resource.least_level = resource.left_q36 == resource.capacity_q36 ? 1 : 0;
         filling_.emplace_back(0, use.resource);
       }
-      resource.weight_q20 += int128{use.coefficient_q20} * kind.weight;
+      resource.weight_q20 += int128{use.coefficient_q20} * weight;
     }
   }
-  for (auto& [level, resource] : filling_) level = resources_[resource].Level();
+  for (auto& [level, resource] : filling_) level = FirstLevel(resource);
   std::make_heap(filling_.begin(), filling_.end(), std::greater<>());
   std::make_heap(capped_.begin(), capped_.end(), std::greater<>());
+}
+
+void Fluid::Rise(int32_t id) {
+  Activity& activity = activities_[id];
+  activity.rises = pass_;
+  const ActivityKinds::Kind& kind = kinds_[activity.kind];
+  // Any other is stopped by a resource before its cap.
+  if (kind.cap_level == kind.alone_level) capped_.emplace_back(kind.cap_level, id);
+}
+
+int64_t Fluid::FirstLevel(int32_t r) {
+  Resource& resource = resources_[r];
+  resource.stale = false;
+  resource.least_level = resource.left_q36 == resource.capacity_q36 ? 1 : 0;
+  return resource.Level();
+}
+
+void Fluid::FillUp(int64_t rising) {
+  for (; rising > 0; rising -= static_cast<int64_t>(stopped_.size())) StopAt(NextLevel());
 }
 
 // Levels only rise as activities stop, so that those in the heap are lower bounds
