@@ -151,10 +151,11 @@ TEST(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
 
 // Gradients that wait for messages, and these for model-parallel collectives.
 TEST(FoldedEqualsFlatTest, UnderPriority) {
-  std::cout << "seeds " << kFirstSeed << " to " << kLastSeed << "\n";
+  constexpr uint32_t kLast = kLastSeed / 3;
+  std::cout << "seeds " << kFirstSeed << " to " << kLast << "\n";
   Fluid::CheckSolutions(true);
   int changed = 0;
-  for (uint32_t seed = kFirstSeed; seed <= kLastSeed && !HasFailure(); ++seed) {
+  for (uint32_t seed = kFirstSeed; seed <= kLast && !HasFailure(); ++seed) {
     const RandomPlan plan = DrawPlan(seed);
     const Machine machine = *Machine::Create(plan.machine);
     const CommPricer::RealiseFn realise = MadeUpComm(machine, seed);
