@@ -2,6 +2,7 @@
 // links with others in the fluid.
 
 #include <algorithm>
+#include <cmath>
 
 #include "executor/simulator.h"
 
@@ -30,10 +31,12 @@ bool Simulator::Arrive(int32_t entity, int stream, const TaskTable& table, int32
   meeting = Meeting();
 
   const int64_t begin = BeginTogether(lane);
-  const int64_t end = begin + alone_[group_index];
+  const Transfer transfer = TransferOf(group_index, table, task);
+  const int64_t end = begin + transfer.alone;
   if (contention_.of_group[group_index]) {
     group_of_flight_[lane] = group_index;
-    const int64_t flows = begin + in_.realised[group.realised].delay_ps;
+    work_of_flight_[lane] = transfer.work_bytes;
+    const int64_t flows = begin + transfer.delay;
     for (int32_t member = lane; member >= 0; member = chain_[member]) {
       lanes_.state[member] = Lanes::kFlies;
       lanes_.bound[member] = end;
@@ -50,6 +53,26 @@ bool Simulator::Arrive(int32_t entity, int stream, const TaskTable& table, int32
   for (int32_t member = chain_[lane]; member >= 0; member = chain_[member]) Finish(member, end);
   if (end > begin) Occupy(lane, begin, end);
   return true;
+}
+
+Simulator::Transfer Simulator::TransferOf(int32_t group_index, const TaskTable& table,
+                                          int32_t task) const {
+  const RealisedCollective& realised = in_.realised[sim_.groups[group_index].realised];
+  Transfer transfer{realised.delay_ps, realised.work_bytes, alone_[group_index]};
+  if (in_.jitter == nullptr) return transfer;
+  const bool meets = (table.flags[task] & TaskTable::kMeets) != 0;
+  const double factor = in_.jitter->CommFactor(
+      group_index, meets ? -1 - int64_t{table.spec[task]} : int64_t{table.issue[task]});
+  const auto scaled = [factor](int64_t value) {
+    return std::llround(static_cast<double>(value) * factor);
+  };
+  if (factor == 1) return transfer;
+  transfer.delay = scaled(transfer.delay);
+  transfer.work_bytes = scaled(transfer.work_bytes);
+  transfer.alone =
+      transfer.delay +
+      (transfer.work_bytes == 0 ? 0 : fluid_.AloneTime(group_index, transfer.work_bytes));
+  return transfer;
 }
 
 bool Simulator::UndisturbedUntil(int64_t end, int32_t flight) {
@@ -98,8 +121,7 @@ void Simulator::StartFlow(int32_t flight) {
     FinishFlight(flight, lanes_.bound[flight]);
     return;
   }
-  const int32_t activity =
-      fluid_.Start(group, in_.realised[sim_.groups[group].realised].work_bytes);
+  const int32_t activity = fluid_.Start(group, work_of_flight_[flight]);
   if (activity >= static_cast<int32_t>(flight_of_.size())) flight_of_.resize(activity + 1);
   flight_of_[activity] = flight;
 }

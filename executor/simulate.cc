@@ -94,6 +94,7 @@ void Simulator::PrepareTrace() {
   waiting_.resize(entities * kNumStreams);
   chain_.resize(entities * kNumStreams, -1);
   group_of_flight_.resize(entities * kNumStreams);
+  work_of_flight_.resize(entities * kNumStreams);
   ready_.resize(entities);
   listed_.resize(entities);
   work_.reserve(entities);

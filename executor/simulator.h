@@ -94,6 +94,11 @@ class Simulator {
   // Whether nothing else can load the links of a communication before it ends.
   bool UndisturbedUntil(int64_t end, int32_t flight);
   bool InFlight(int32_t lane, int32_t flight) const;
+  // What a communication of a group is made of, with jitter.
+  struct Transfer {
+    int64_t delay = 0, work_bytes = 0, alone = 0;
+  };
+  Transfer TransferOf(int32_t group_index, const TaskTable& table, int32_t task) const;
   // All members start when the last has come.
   int64_t BeginTogether(int32_t flight);
   // The delay of a communication is over.
@@ -127,6 +132,7 @@ class Simulator {
   std::vector<uint8_t> waiting_;          // per lane: streams that wait for it
   std::vector<int32_t> chain_;            // per lane: next member of the same communication
   std::vector<int32_t> group_of_flight_;  // per lane
+  std::vector<int64_t> work_of_flight_;   // per lane, bytes
   std::vector<uint8_t> ready_;            // per entity: streams to run
   std::vector<bool> listed_;              // per entity: in work_
   std::vector<int32_t> work_;

@@ -113,6 +113,28 @@ void FillCost(const Machine& machine, Forecast* forecast) {
   forecast->kwh_per_iteration = device_hours * machine.device().tdp_watts / 1000;
 }
 
+// The plan, or what it is changed to, and what random iterations of it take.
+absl::Status Simulated(const ExecutionGraph& graph, const Machine& machine,
+                       const KernelCostModel& costs, const RuntimeParams& runtime,
+                       const PredictOptions& options, Forecast* forecast) {
+  SimulateOptions simulate;
+  simulate.timeline = options.timeline;
+  simulate.shortcuts = options.shortcuts;
+  const auto run = [&](const ExecutionGraph& graph, const Machine& machine,
+                       const RuntimeParams& runtime,
+                       const SimulateOptions& simulate) -> absl::Status {
+    ASSIGN_OR_RETURN(forecast->result, Execute(graph, machine, costs, runtime, simulate));
+    if (options.randomness.samples == 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(forecast->distribution,
+                     ExecuteSamples(graph, machine, costs, runtime, options.randomness, simulate));
+    return absl::OkStatus();
+  };
+  if (options.what_if.empty()) return run(graph, machine, runtime, simulate);
+  ASSIGN_OR_RETURN(const ChangedPlan changed,
+                   ChangePlan(options.what_if, graph, machine, runtime, simulate));
+  return run(changed.graph, changed.machine, changed.runtime, changed.options);
+}
+
 }  // namespace
 
 RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
@@ -175,18 +197,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
     FillMemory(memory, machine, &forecast);
   }
   if (forecast.fits || !options.memory_only_if_unfit) {
-    SimulateOptions simulate;
-    simulate.timeline = options.timeline;
-    simulate.shortcuts = options.shortcuts;
-    if (options.what_if.empty()) {
-      ASSIGN_OR_RETURN(forecast.result,
-                       Execute(*plan.execution, machine, costs, runtime, simulate));
-    } else {
-      ASSIGN_OR_RETURN(const ChangedPlan changed,
-                       ChangePlan(options.what_if, *plan.execution, machine, runtime, simulate));
-      ASSIGN_OR_RETURN(forecast.result, Execute(changed.graph, changed.machine, costs,
-                                                changed.runtime, changed.options));
-    }
+    RETURN_IF_ERROR(Simulated(*plan.execution, machine, costs, runtime, options, &forecast));
     if (options.one_of_many) {
       for (const DeviceClassResult& row : forecast.result.classes) memory.push_back(row.memory);
       FillMemory(memory, machine, &forecast);

@@ -14,6 +14,7 @@
 #include "compiler/session.h"
 #include "cost_models/kernel_cost.h"
 #include "executor/executor.h"
+#include "executor/sampling/sampling.h"
 #include "executor/what_if/what_if.h"
 #include "graph/dtype.h"
 #include "graph/execution_graph.h"
@@ -66,6 +67,7 @@ struct Forecast {
   bool fits = false;
   std::string fit_advice;  // if not: what is needed and what would fit
   SimResult result;
+  std::optional<Distribution> distribution;  // if asked for
   std::map<std::string, std::string> chosen;
   std::vector<std::string> notes;
   double simulate_s = 0;                                // wall time of this prediction
@@ -82,6 +84,7 @@ struct PredictOptions {
   bool one_of_many = false;
   bool shortcuts = true;                   // SimulateOptions::shortcuts: equal results without
   std::vector<WhatIfChange> what_if = {};  // simulated instead of the plan as it is
+  Randomness randomness = {};              // with samples, gives Forecast::distribution
 };
 
 // How a framework runs, as the executor reads it.

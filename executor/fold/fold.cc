@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace plancast {
 
@@ -23,13 +24,17 @@ bool SameAxes(const ExecutionGraph& graph) {
 
 }  // namespace
 
-absl::StatusOr<SimGraph> Fold(const FoldInput& input) {
-  if (input.graph.mesh.num_devices() > input.machine.num_devices()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the plan needs ", input.graph.mesh.num_devices(), " devices (",
-                     input.graph.mesh.DebugString(), ") and the machine has ",
-                     input.machine.num_devices(), ". Take more hosts or smaller axes."));
+absl::Status CheckFits(const ExecutionGraph& graph, const Machine& machine) {
+  if (graph.mesh.num_devices() > machine.num_devices()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the plan needs ", graph.mesh.num_devices(), " devices (", graph.mesh.DebugString(),
+        ") and the machine has ", machine.num_devices(), ". Take more hosts or smaller axes."));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SimGraph> Fold(const FoldInput& input) {
+  RETURN_IF_ERROR(CheckFits(input.graph, input.machine));
   if (input.machine.uniform() && SameAxes(input.graph)) {
     const std::optional<MixedRadix> radix = MixedRadix::Split(input.graph.mesh, input.machine);
     if (radix.has_value()) return FoldInClosedForm(input, *radix);

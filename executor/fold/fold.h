@@ -1,6 +1,7 @@
 #ifndef PLANCAST_EXECUTOR_FOLD_FOLD_H_
 #define PLANCAST_EXECUTOR_FOLD_FOLD_H_
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cluster/machine.h"
 #include "executor/comm_uses.h"
@@ -25,6 +26,9 @@ struct FoldInput {
 // speeds and link speeds. Errors: a mesh larger than the machine, or a group
 // that cannot be realised.
 absl::StatusOr<SimGraph> Fold(const FoldInput& input);
+
+// Errors: a mesh larger than the machine.
+absl::Status CheckFits(const ExecutionGraph& graph, const Machine& machine);
 
 // In closed form, in time by programs and uses: the mesh divides evenly onto the
 // machine and nothing on it is special. Every program is one class.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "executor/fold/quotient.h"
 #include "executor/interference.h"
@@ -47,6 +48,12 @@ absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
   std::vector<CommUses> uses;
   std::vector<CommPricer> pricers;
   for (const PlacedJob* job : jobs) {
+    if (job->runtime.link_sharing != jobs[0]->runtime.link_sharing) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "jobs `", jobs[0]->name, "` and `", job->name,
+          "` meet on links and have profiles that share links differently. Give both one "
+          "`link_sharing`."));
+    }
     RETURN_IF_ERROR(job->graph->Verify()) << job->name;
     ASSIGN_OR_RETURN(uses.emplace_back(), FindCommUses(*job->graph));
     if (options.realise) {
@@ -82,6 +89,7 @@ absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
   joint->input_.reset(new SimInput{merged.graph, merged.uses, joint->sim_, joint->tables_,
                                    joint->prices_, joint->realised_, std::move(hosts)});
   joint->input_->shortcuts = options.shortcuts;
+  joint->input_->link_sharing = jobs[0]->runtime.link_sharing;
   // Links serve urgent communications first if all jobs mark theirs.
   const bool by_priority = std::all_of(jobs.begin(), jobs.end(), [](const PlacedJob* job) {
     return job->runtime.link_sharing == LinkSharing::kPriority;
