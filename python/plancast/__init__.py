@@ -22,13 +22,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plancast.builder import ModelBuilder
+    from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
     from plancast.comparison import Comparison, compare
     from plancast.errors import InputError
     from plancast.forecast import Forecast
+    from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.machine import Machine
     from plancast.model import Model
     from plancast.op_rules import Rule, rules
     from plancast.planning import predict, profiles, rank
+    from plancast.randomness import Distribution
     from plancast.ranking import Ranking
     from plancast.session import Session
     from plancast.strategy import Strategy
@@ -37,40 +40,56 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Comparison",
+    "Distribution",
     "Forecast",
     "InputError",
+    "JobForecast",
     "Machine",
     "Model",
     "ModelBuilder",
     "Ranking",
     "Rule",
+    "Sensitivities",
     "Session",
     "Strategy",
+    "TrainingJob",
+    "WhatIf",
     "compare",
     "predict",
+    "predict_jobs",
     "profiles",
     "rank",
     "rules",
+    "sensitivities",
+    "what_if",
 ]
 
 # Where each name lives; imported on first use, so that `import plancast` costs
 # nothing.
 _HOME = {
     "Comparison": "comparison",
+    "Distribution": "randomness",
     "Forecast": "forecast",
     "InputError": "errors",
+    "JobForecast": "jobs",
     "Machine": "machine",
     "Model": "model",
     "ModelBuilder": "builder",
     "Ranking": "ranking",
     "Rule": "op_rules",
+    "Sensitivities": "changes",
     "Session": "session",
     "Strategy": "strategy",
+    "TrainingJob": "jobs",
+    "WhatIf": "changes",
     "compare": "comparison",
     "predict": "planning",
+    "predict_jobs": "jobs",
     "profiles": "planning",
     "rank": "planning",
     "rules": "op_rules",
+    "sensitivities": "changes",
+    "what_if": "changes",
 }
 
 

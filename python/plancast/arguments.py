@@ -42,6 +42,17 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
+def number(value: Any, what: str) -> float:
+    """A number, NumPy's too.
+
+    >>> number(2, "arrival")
+    2.0
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InputError(f"`{what}` is `{value!r}`; give a number.")
+    return float(value)
+
+
 def dtype(name: Any) -> str:
     """A precision of matrix products."""
     if name not in DTYPES:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from plancast import _core, files
 from plancast.errors import InputError
+from plancast.randomness import Distribution
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -171,6 +172,12 @@ class Forecast:
         return self._share_of_peak(self.hardware_flops_per_s_per_gpu)
 
     @cached_property
+    def distribution(self) -> Distribution | None:
+        """Iteration times of random iterations; None unless asked for."""
+        fields = self._core.distribution
+        return None if fields is None else Distribution(**fields)
+
+    @cached_property
     def memory(self) -> tuple[ClassMemory, ...]:
         """Peak memory of each device class."""
         return tuple(ClassMemory(**fields) for fields in self._core.memory())
@@ -214,7 +221,7 @@ class Forecast:
         """The fields of `plancast predict --json`."""
         core = self._core
         counters = dict(core.counters)
-        return {
+        fields = {
             "iteration_time_s": core.iteration_time_s,
             "iteration_time_interval_s": list(core.interval_s),
             "tokens_per_s": self.tokens_per_s,
@@ -241,6 +248,9 @@ class Forecast:
                 "kwh_per_iteration": core.kwh_per_iteration or None,
             },
         }
+        if self.distribution is not None:
+            fields["distribution"] = self.distribution.to_dict()
+        return fields
 
     def _provenance(self) -> dict[str, Any]:
         core = self._core

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from plancast import _core, arguments
+from plancast import _core, arguments, randomness
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.machine import Machine
@@ -28,6 +28,12 @@ def predict(
     timeline: bool = False,
     memory_first: bool = False,
     shortcuts: bool = True,
+    what_if: str = "",
+    jitter: float = 0.0,
+    stragglers: str | tuple[float, float] | None = None,
+    samples: int | None = None,
+    seed: int | None = None,
+    workers: int = 1,
 ) -> Forecast:
     """Predicts one optimizer step of `model` on `machine` under `strategy`.
 
@@ -43,6 +49,14 @@ def predict(
       memory_first: leave the time of a plan that does not fit at 0.
       shortcuts: let the executor look ahead; without, every digit is the same
         and it takes longer.
+      what_if: changes to simulate instead, such as `nic=2x,op:attn=free` (docs/what_if.md).
+      jitter: sigma of the logarithm of what every kernel and communication takes, on every
+        device; simulates each device by itself.
+      stragglers: `1%:0.9`, or (0.01, 0.9): each device runs, for an iteration, at 90 % of its
+        speed with a probability of 1 %.
+      samples: random iterations, 50 by default; they fill `Forecast.distribution`.
+      seed: of the random numbers, 0 by default; equal seeds give equal digits.
+      workers: threads that simulate samples.
 
     >>> forecast = predict(
     ...     Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
@@ -52,12 +66,12 @@ def predict(
     >>> abs(sum(forecast.breakdown().values()) - forecast.iteration_time) < 1e-6
     True
     """
-    _check_nouns(model, machine, session)
+    check_nouns(model, machine, session)
     return Forecast(
         _core.predict(
             model._core,
             machine._core,
-            _tree(strategy)._core,
+            tree_of(strategy)._core,
             (session or Session())._core,
             batch=arguments.batch(batch),
             dtype=arguments.dtype(dtype),
@@ -65,6 +79,8 @@ def predict(
             timeline=timeline,
             memory_only_if_unfit=memory_first,
             shortcuts=shortcuts,
+            what_if=arguments.word(what_if, "what_if"),
+            randomness=randomness.asked(jitter, stragglers, samples, seed, workers),
         )
     )
 
@@ -104,7 +120,7 @@ def rank(
     >>> ranking[0].iteration_time <= ranking[-1].iteration_time
     True
     """
-    _check_nouns(model, machine, session)
+    check_nouns(model, machine, session)
     if batch is None:
         raise InputError("plans can be compared only at one global batch; give `batch`.")
     if top is not None and top < 1:
@@ -137,11 +153,11 @@ def compile_passes(
     profile: str = DEFAULT_PROFILE,
 ) -> dict[str, str]:
     """The text that each compiler pass leaves, by name of the pass in their order."""
-    _check_nouns(model, machine, None)
+    check_nouns(model, machine, None)
     passes: list[tuple[str, str]] = _core.compile_passes(
         model._core,
         machine._core,
-        _tree(strategy)._core,
+        tree_of(strategy)._core,
         batch=arguments.batch(batch),
         dtype=arguments.dtype(dtype),
         profile=arguments.word(profile, "profile"),
@@ -155,14 +171,16 @@ def profiles() -> list[str]:
     return names
 
 
-def _check_nouns(model: object, machine: object, session: object) -> None:
+def check_nouns(model: object, machine: object, session: object) -> None:
+    """Raises InputError where one of them is something else."""
     arguments.instance(model, Model, "model", 'Model.preset("llama3-8b")')
     arguments.instance(machine, Machine, "machine", 'Machine.preset("dgx-h100", hosts=2)')
     if session is not None:
         arguments.instance(session, Session, "session", "Session()")
 
 
-def _tree(strategy: Strategy | str) -> Strategy:
+def tree_of(strategy: Strategy | str) -> Strategy:
+    """The tree that a strategy or its short form stands for."""
     if isinstance(strategy, str):
         return Strategy.parse(strategy)
     how = 'Strategy.parse("tp=8,mb=1")'

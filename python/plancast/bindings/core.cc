@@ -12,4 +12,5 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindStrategy(m);
   plancast::BindForecast(m);
   plancast::BindPredict(m);
+  plancast::BindJobs(m);
 }

@@ -95,6 +95,28 @@ py::dict Factors(const Forecast& forecast) {
   return out;
 }
 
+// None where nothing was drawn; seconds.
+py::object DistributionOf(const Forecast& forecast) {
+  if (!forecast.distribution.has_value()) return py::none();
+  const Distribution& distribution = *forecast.distribution;
+  py::list samples;
+  for (int64_t time : distribution.samples_ps) {
+    samples.append(static_cast<double>(time) * kPicosecond);
+  }
+  py::dict out;
+  out["seed"] = distribution.drawn.seed;
+  out["jitter"] = distribution.drawn.jitter;
+  out["straggler_probability"] = distribution.drawn.straggler_probability;
+  out["straggler_speed"] = distribution.drawn.straggler_speed;
+  out["mean_s"] = distribution.mean_s();
+  out["stddev_s"] = distribution.stddev_s();
+  out["p5_s"] = distribution.quantile_s(0.05);
+  out["p50_s"] = distribution.quantile_s(0.5);
+  out["p95_s"] = distribution.quantile_s(0.95);
+  out["samples_s"] = std::move(samples);
+  return std::move(out);
+}
+
 py::dict CountersOf(const Forecast& forecast) {
   const Counters& counters = forecast.result.counters;
   py::dict out;
@@ -142,6 +164,7 @@ void BindForecast(py::module_& m) {
                              [](const Forecast& self) { return self.result.own_variance_s2; })
       .def_property_readonly("factors", &Factors)
       .def_property_readonly("counters", &CountersOf)
+      .def_property_readonly("distribution", &DistributionOf)
       .def_property_readonly("has_timeline",
                              [](const Forecast& self) { return self.timeline_graph != nullptr; })
       .def("breakdown_s", [](const Forecast& self) { return MeanBreakdown(self.result); })

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,33 +22,27 @@ namespace plancast {
 namespace {
 
 using Batch = std::optional<int64_t>;
-
-Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype,
-            const std::string& profile) {
-  Job job;
-  job.model = model.source;
-  job.global_batch = batch;
-  job.dtype = ValueOrThrow(ParseDType(dtype));
-  job.profile = ValueOrThrow(FindSoftwareProfile(profile));
-  return job;
-}
-
-const KernelCostModel& Costs() {
-  static const auto* model = new std::shared_ptr<const KernelCostModel>(DefaultKernelCostModel());
-  return **model;
-}
+// jitter, stragglers' probability and speed, samples, seed, threads.
+using PyRandomness = std::optional<std::tuple<double, double, double, int64_t, uint64_t, int>>;
 
 std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& machine,
                                      const PyStrategy& strategy, const PySession& session,
                                      Batch batch, const std::string& dtype,
                                      const std::string& profile, bool timeline,
-                                     bool memory_only_if_unfit, bool shortcuts) {
+                                     bool memory_only_if_unfit, bool shortcuts,
+                                     const std::string& what_if, const PyRandomness& random) {
   Job job = MakeJob(model, batch, dtype, profile);
   job.strategy = strategy.tree;
   PredictOptions options;
   options.timeline = timeline;
   options.memory_only_if_unfit = memory_only_if_unfit;
   options.shortcuts = shortcuts;
+  if (!what_if.empty()) options.what_if = ValueOrThrow(ParseWhatIf(what_if));
+  if (random.has_value()) {
+    Randomness& drawn = options.randomness;
+    std::tie(drawn.jitter, drawn.straggler_probability, drawn.straggler_speed, drawn.samples,
+             drawn.seed, drawn.threads) = *random;
+  }
   absl::StatusOr<Forecast> forecast = [&] {
     py::gil_scoped_release release;
     return Predict(job, machine.machine, Costs(), *session.session, options);
@@ -111,6 +106,21 @@ std::vector<std::pair<std::string, std::string>> CompilePasses(
 
 }  // namespace
 
+Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype,
+            const std::string& profile) {
+  Job job;
+  job.model = model.source;
+  job.global_batch = batch;
+  job.dtype = ValueOrThrow(ParseDType(dtype));
+  job.profile = ValueOrThrow(FindSoftwareProfile(profile));
+  return job;
+}
+
+const KernelCostModel& Costs() {
+  static const auto* model = new std::shared_ptr<const KernelCostModel>(DefaultKernelCostModel());
+  return **model;
+}
+
 void BindPredict(py::module_& m) {
   py::class_<PySession>(m, "Session")
       .def(py::init<>())
@@ -129,7 +139,8 @@ void BindPredict(py::module_& m) {
       });
   m.def("predict", &PredictOne, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
-        py::arg("timeline"), py::arg("memory_only_if_unfit"), py::arg("shortcuts"));
+        py::arg("timeline"), py::arg("memory_only_if_unfit"), py::arg("shortcuts"),
+        py::arg("what_if"), py::arg("randomness"));
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"), py::arg("dtype"),
         py::arg("profile"), py::arg("workers"), py::arg("progress"));

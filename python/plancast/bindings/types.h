@@ -3,9 +3,13 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "cluster/machine.h"
+#include "cost_models/kernel_cost.h"
 #include "graph/model_graph.h"
 #include "planner/predict.h"
 #include "strategy/strategy_tree.h"
@@ -34,12 +38,19 @@ struct PySession {
   std::shared_ptr<Session> session = std::make_shared<Session>();
 };
 
+// A job without its strategy; throws for unknown names.
+Job MakeJob(const PyModel& model, std::optional<int64_t> batch, const std::string& dtype,
+            const std::string& profile);
+// The default cost model.
+const KernelCostModel& Costs();
+
 void BindMachine(pybind11::module_& m);
 void BindRules(pybind11::module_& m);
 void BindModel(pybind11::module_& m);
 void BindStrategy(pybind11::module_& m);
 void BindForecast(pybind11::module_& m);
 void BindPredict(pybind11::module_& m);
+void BindJobs(pybind11::module_& m);
 
 }  // namespace plancast
 

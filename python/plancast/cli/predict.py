@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plancast.cli import options as opts
+
+if TYPE_CHECKING:
+    from plancast.changes import Sensitivities, WhatIf
+    from plancast.forecast import Forecast
+    from plancast.machine import Machine
+    from plancast.model import Model
 
 
 def add_parser(commands: Any) -> None:
@@ -32,31 +38,107 @@ def add_parser(commands: Any) -> None:
         action="store_false",
         help="simulate event by event: slower, the same result to the last digit",
     )
+    _add_questions(parser)
     opts.add_json(parser)
     parser.set_defaults(run=run)
 
 
+def _add_questions(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--what-if",
+        default="",
+        metavar="CHANGES",
+        help="simulate with changes: nic=2x, op:attn=free, purpose:tp=2x, device:3=80%%, ...",
+    )
+    parser.add_argument(
+        "--sensitivities",
+        action="store_true",
+        help="also try one change at a time and rank what helps most",
+    )
+    parser.add_argument(
+        "--jitter",
+        type=float,
+        default=0.0,
+        metavar="SIGMA",
+        help="noise on every kernel and communication: sigma of the logarithm, such as 0.02",
+    )
+    parser.add_argument(
+        "--stragglers",
+        metavar="P:SPEED",
+        help="devices that are slow for an iteration: 1%%:0.9 is one in a hundred at 90 %%",
+    )
+    parser.add_argument(
+        "--samples", type=opts.positive, metavar="N", help="random iterations (default 50)"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="of random numbers (default 0)")
+    parser.add_argument(
+        "--workers",
+        type=opts.threads,
+        default=1,
+        metavar="N",
+        help="threads that simulate samples (default 1)",
+    )
+
+
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    from plancast.planning import predict
+    from plancast.session import Session
     from plancast.strategy import Strategy
 
     opts.check_outputs(options.trace, options.report)
-    forecast = predict(
-        opts.load_model(options),
-        opts.load_machine(options.cluster),
-        Strategy.open(options.strategy),
-        batch=options.batch,
-        dtype=options.dtype,
-        profile=options.profile,
-        timeline=options.trace is not None,
-        shortcuts=options.shortcuts,
-    )
+    model, machine = opts.load_model(options), opts.load_machine(options.cluster)
+    plan: dict[str, Any] = {
+        "strategy": Strategy.open(options.strategy),
+        "batch": options.batch,
+        "dtype": options.dtype,
+        "profile": options.profile,
+        "session": Session(),
+    }
+    forecast = _predict(options, model, machine, plan)
     if options.trace is not None:
         forecast.to_perfetto(options.trace)
     opts.write_report(options, f"{forecast.model} on {forecast.machine}", forecast)
+    answers = _answers(options, model, machine, plan, forecast)
     if options.json:
-        opts.print_json(forecast.to_dict())
+        extra = {name: answer.to_dict() for name, answer in answers.items()}
+        opts.print_json({**forecast.to_dict(), **extra})
     else:
         opts.print_rich(forecast)
+        if forecast.distribution is not None:
+            opts.print_rich(f"random iterations: {forecast.distribution}")
+        for answer in answers.values():
+            opts.print_rich(answer if hasattr(answer, "__rich__") else f"what if {answer}")
     return 3 if options.require_fit and not forecast.fits else 0
+
+
+def _predict(options: argparse.Namespace, model: Model, machine: Machine, plan: Any) -> Forecast:
+    from plancast.planning import predict
+
+    return predict(
+        model,
+        machine,
+        timeline=options.trace is not None,
+        shortcuts=options.shortcuts,
+        what_if=options.what_if,
+        jitter=options.jitter,
+        stragglers=options.stragglers,
+        samples=options.samples,
+        seed=options.seed,
+        workers=options.workers,
+        **plan,
+    )
+
+
+def _answers(
+    options: argparse.Namespace, model: Model, machine: Machine, plan: Any, forecast: Forecast
+) -> dict[str, WhatIf | Sensitivities]:
+    """What --what-if and --sensitivities ask for, by the name of the JSON field."""
+    from plancast.changes import WhatIf, sensitivities
+    from plancast.planning import predict
+
+    answers: dict[str, WhatIf | Sensitivities] = {}
+    if options.what_if:
+        answers["what_if"] = WhatIf(options.what_if, predict(model, machine, **plan), forecast)
+    if options.sensitivities:
+        answers["sensitivities"] = sensitivities(model, machine, **plan)
+    return answers

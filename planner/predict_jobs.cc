@@ -1,0 +1,94 @@
+#include "planner/predict_jobs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "executor/jobs/execute_jobs.h"
+#include "executor/jobs/placement.h"
+#include "planner/plan_graph.h"
+
+namespace plancast {
+namespace {
+
+// A machine of as many devices, for what depends on their number and kind only.
+absl::StatusOr<Machine> OfSize(const Machine& machine, int64_t devices) {
+  Machine::Spec spec = machine.spec();
+  int64_t per_host = std::min(devices, spec.gpus_per_host);
+  while (devices % per_host != 0) --per_host;
+  spec.hosts = devices / per_host;
+  spec.gpus_per_host = per_host;
+  spec.nics_per_host = std::min(spec.nics_per_host, per_host);
+  spec.gpus_per_switch = std::min(spec.gpus_per_switch, per_host);
+  spec.hosts_per_domain = 1;
+  spec.hosts_per_pod = 0;
+  spec.device_overrides.clear();
+  spec.link_overrides.clear();
+  return Machine::Create(std::move(spec));
+}
+
+absl::Status CheckNames(absl::Span<const JobRequest> requests) {
+  std::set<std::string> names;
+  for (const JobRequest& request : requests) {
+    if (!names.insert(request.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two jobs are called `", request.name, "`. Give each a name of its own."));
+    }
+    if (!(request.arrival_s >= 0 && request.arrival_s <= 1e6)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("job `", request.name, "` arrives at ", request.arrival_s,
+                       " s; give seconds from 0 to a million, counted from the first arrival."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest> requests,
+                                                     const Machine& machine,
+                                                     const KernelCostModel& costs,
+                                                     Session& session) {
+  RETURN_IF_ERROR(CheckNames(requests));
+  std::vector<JobForecast> forecasts;
+  std::vector<std::shared_ptr<const ExecutionGraph>> graphs;
+  std::vector<PlacedJob> placed;
+  for (const JobRequest& request : requests) {
+    PlacedJob& job = placed.emplace_back();
+    job.name = request.name;
+    ASSIGN_OR_RETURN(job.devices, ParsePlacement(request.placement, machine));
+    job.arrival_ps = std::llround(request.arrival_s * 1e12);
+    job.runtime = RuntimeOf(request.job.profile);
+    ASSIGN_OR_RETURN(const Machine size, OfSize(machine, static_cast<int64_t>(job.devices.size())));
+    ASSIGN_OR_RETURN(PlanGraph plan, DrawAndCompile(request.job, size, session));
+    job.graph = graphs.emplace_back(std::move(plan.execution)).get();
+    JobForecast& row = forecasts.emplace_back();
+    row.name = request.name;
+    row.arrival_s = request.arrival_s;
+    ASSIGN_OR_RETURN(row.forecast, Predict(request.job, size, costs, session));
+    row.forecast.machine = machine.spec().name;
+  }
+  ASSIGN_OR_RETURN(JobsResult together, ExecuteJobs(placed, machine, costs));
+  for (size_t j = 0; j < forecasts.size(); ++j) {
+    JobResult& result = together.jobs[j];
+    JobForecast& row = forecasts[j];
+    Forecast& forecast = row.forecast;
+    const double time = static_cast<double>(result.result.makespan_ps) * 1e-12;
+    // Relative errors and costs are those of the plan.
+    const double ratio = forecast.iteration_time_s > 0 ? time / forecast.iteration_time_s : 1;
+    for (double& bound : forecast.interval_s) bound *= ratio;
+    forecast.usd_per_iteration *= ratio;
+    forecast.kwh_per_iteration *= ratio;
+    forecast.iteration_time_s = time;
+    forecast.result = std::move(result.result);
+    row.alone_s = static_cast<double>(result.alone_ps) * 1e-12;
+    for (int other : result.with) row.with.push_back(requests[other].name);
+  }
+  return forecasts;
+}
+
+}  // namespace plancast

@@ -1,0 +1,40 @@
+#ifndef PLANCAST_PLANNER_PREDICT_JOBS_H_
+#define PLANCAST_PLANNER_PREDICT_JOBS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cluster/machine.h"
+#include "compiler/session.h"
+#include "cost_models/kernel_cost.h"
+#include "planner/predict.h"
+
+namespace plancast {
+
+// A training job on a part of a machine.
+struct JobRequest {
+  std::string name;
+  Job job;
+  std::string placement;  // `hosts 0-3 gpus 0-3`, see ParsePlacement
+  double arrival_s = 0;
+};
+
+struct JobForecast {
+  std::string name;
+  double arrival_s = 0;
+  double alone_s = 0;             // its iteration with the machine to itself
+  std::vector<std::string> with;  // jobs whose links it may share
+  Forecast forecast;              // beside the others; times from the arrival on
+};
+
+// One iteration of each job, together on one machine, in the order asked for.
+absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest> requests,
+                                                     const Machine& machine,
+                                                     const KernelCostModel& costs,
+                                                     Session& session);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_PREDICT_JOBS_H_

@@ -1,0 +1,184 @@
+"""What if something were faster: by simulating again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from plancast import _core, arguments
+from plancast.forecast import Forecast
+from plancast.machine import Machine
+from plancast.model import Model
+from plancast.planning import DEFAULT_PROFILE, check_nouns, predict, tree_of
+from plancast.session import Session
+from plancast.strategy import Strategy
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A plan as it is and with changes, both simulated."""
+
+    changes: str
+    before: Forecast
+    after: Forecast
+
+    @property
+    def change(self) -> float:
+        """What the changes add to the iteration time, seconds; negative: they help."""
+        return self.after.iteration_time - self.before.iteration_time
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast an iteration is."""
+        return self.before.iteration_time / self.after.iteration_time
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `predict --what-if --json` prints under `what_if`."""
+        return {
+            "changes": self.changes,
+            "iteration_time_s_before": self.before.iteration_time,
+            "iteration_time_s_after": self.after.iteration_time,
+            "change_s": self.change,
+            "speedup": self.speedup,
+        }
+
+    def __str__(self) -> str:
+        from plancast.textual import duration
+
+        return (
+            f"{self.changes}: {duration(self.before.iteration_time)} -> "
+            f"{duration(self.after.iteration_time)}, {self.speedup:.3f}x as fast"
+        )
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """One change and what it does to the iteration time, seconds."""
+
+    change: str
+    iteration_time: float
+    gain: float
+
+
+class Sensitivities:
+    """What helps most, best first."""
+
+    def __init__(self, iteration_time: float, rows: list[tuple[str, float]]) -> None:
+        self.iteration_time = iteration_time
+        self._rows = [Sensitivity(name, time, iteration_time - time) for name, time in rows]
+
+    def __iter__(self) -> Iterator[Sensitivity]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> Sensitivity:
+        return self._rows[index]
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """What `predict --sensitivities --json` prints under `sensitivities`."""
+        return [asdict(row) for row in self._rows]
+
+    def __rich__(self) -> RenderableType:
+        from rich import box
+        from rich.table import Table
+
+        from plancast.textual import duration
+
+        table = Table(box=box.SIMPLE_HEAD, title="What helps most", title_justify="left")
+        table.add_column("if")
+        table.add_column("iteration", justify="right")
+        table.add_column("saves", justify="right")
+        for row in self._rows:
+            share = row.gain / self.iteration_time if self.iteration_time > 0 else 0.0
+            table.add_row(row.change, duration(row.iteration_time), f"{100 * share:.2f} %")
+        return table
+
+
+def what_if(
+    model: Model,
+    machine: Machine,
+    strategy: Strategy | str,
+    changes: str,
+    *,
+    batch: int | None = None,
+    dtype: str = "bf16",
+    profile: str = DEFAULT_PROFILE,
+    session: Session | None = None,
+) -> WhatIf:
+    """Predicts a plan as it is and with `changes`, such as `nic=2x,op:attn=free`.
+
+    A change is TARGET=FACTOR. TARGET is a link class (`nic`) or one link of it (`nic:3`),
+    `op:LABEL`, `kernel:FAMILY`, `purpose:PURPOSE`, `collective:KIND`, `compute`,
+    `communication`, `launch` or `device:NUMBER`; FACTOR is `2x`, `80%` or `free` (docs/what_if.md).
+
+    >>> answer = what_if(Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
+    ...     "tp=8,pp=8,mb=1,recompute=full", "nic=2x,purpose:tp=free", batch=64)
+    >>> answer.change < 0, answer.speedup > 1
+    (True, True)
+    """
+    shared = session or Session()
+    arguments.word(changes, "changes")
+
+    def run(what: str) -> Forecast:
+        return predict(
+            model,
+            machine,
+            strategy,
+            batch=batch,
+            dtype=dtype,
+            profile=profile,
+            session=shared,
+            what_if=what,
+        )
+
+    return WhatIf(changes, run(""), run(changes))
+
+
+def sensitivities(
+    model: Model,
+    machine: Machine,
+    strategy: Strategy | str,
+    *,
+    candidates: str = "",
+    batch: int | None = None,
+    dtype: str = "bf16",
+    profile: str = DEFAULT_PROFILE,
+    session: Session | None = None,
+) -> Sensitivities:
+    """Simulates one change at a time and ranks what helps most.
+
+    Args:
+      model: what is trained.
+      machine: where.
+      strategy: a tree, or its short form.
+      candidates: changes to try, as for `what_if`; by default each link class, kernel family,
+        purpose and collective of the plan and its longest ops twice as fast, and
+        communications and launches free.
+      batch: global batch, samples per step.
+      dtype: matmul precision.
+      profile: how the framework runs.
+      session: shared memo; a fresh one by default.
+
+    >>> ranked = sensitivities(Model.preset("gpt3-175b"),
+    ...     Machine.preset("dgx-a100-80g", hosts=8), "tp=8,pp=8,mb=1,recompute=full", batch=64)
+    >>> ranked[0].change
+    'compute=2x'
+    """
+    check_nouns(model, machine, session)
+    time, rows = _core.sensitivities(
+        model._core,
+        machine._core,
+        tree_of(strategy)._core,
+        (session or Session())._core,
+        batch=arguments.batch(batch),
+        dtype=arguments.dtype(dtype),
+        profile=arguments.word(profile, "profile"),
+        candidates=arguments.word(candidates, "candidates"),
+    )
+    return Sensitivities(time, rows)
