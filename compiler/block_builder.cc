@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
 #include "compiler/lower_block.h"
 
 namespace plancast {
@@ -47,8 +49,15 @@ int BlockBuilder::AddComm(const CommSpec& comm, StreamKind stream, Purpose purpo
   return AddTask(TaskKind::kComm, InternIn(&out_.comms, comm), stream, purpose, label, deps);
 }
 
-void BlockBuilder::AddMemory(int task, bool after, MemoryKind kind, int64_t delta) {
-  if (delta != 0) out_.block.memory.push_back({task, after, kind, delta});
+uint16_t BlockBuilder::AddTensor(std::string name) {
+  PLANCAST_CHECK(out_.block.tensors.size() < std::numeric_limits<uint16_t>::max());
+  out_.block.tensors.push_back(std::move(name));
+  return static_cast<uint16_t>(out_.block.tensors.size() - 1);
+}
+
+void BlockBuilder::AddMemory(int task, bool after, MemoryKind kind, uint16_t tensor,
+                             int64_t delta) {
+  if (delta != 0) out_.block.memory.push_back({task, after, kind, tensor, delta});
 }
 
 BlockTemplate BlockBuilder::Build() && {

@@ -154,6 +154,7 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan,
     if (buffer_of_root[root] < 0) {
       buffer_of_root[root] = static_cast<int>(buffers.bytes.size());
       buffers.bytes.push_back(0);
+      buffers.name.push_back(facts.name);
     }
     buffers.of_value[v] = buffer_of_root[root];
     int64_t& bytes = buffers.bytes[buffer_of_root[root]];

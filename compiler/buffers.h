@@ -2,6 +2,7 @@
 #define PLANCAST_COMPILER_BUFFERS_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "compiler/body_plan.h"
@@ -13,8 +14,9 @@ namespace plancast {
 // (gradient of a sum's operand) or overwrite it in place (all-reduce) share a
 // buffer; values that a fused kernel keeps in registers have none.
 struct Buffers {
-  std::vector<int> of_value;   // buffer of a value, -1: none
-  std::vector<int64_t> bytes;  // per buffer
+  std::vector<int> of_value;      // buffer of a value, -1: none
+  std::vector<int64_t> bytes;     // per buffer
+  std::vector<std::string> name;  // per buffer: of the first value in it, `mlp.fc1.y`
   // Per value: kept in registers of its launch group; the value it is another
   // name of (a gradient passed on by a sum), or itself.
   std::vector<bool> in_registers;

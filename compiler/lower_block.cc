@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "compiler/buffers.h"
 #include "compiler/partition.h"
 
@@ -47,17 +48,25 @@ bool OnlyRenamed(const OpRule& rule, int tensor) {
   return true;
 }
 
+// `d layers.*.fc1.y`: a tensor of the body, or a gradient, with its module.
+std::string NameIn(const std::string& path, absl::string_view name) {
+  const bool grad = absl::ConsumePrefix(&name, "d ");
+  return absl::StrCat(grad ? "d " : "", path, ".", name);
+}
+
 // Lowers one list of plan steps (one phase) to a block.
 class PhaseLowering {
  public:
   PhaseLowering(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
                 const std::vector<PlanStep>& steps, const std::vector<int>& groups,
-                const std::string& name, const std::vector<int>& in_ports)
+                const std::string& name, const std::string& path, const std::vector<int>& in_ports)
       : context_(context),
         plan_(plan),
         buffers_(buffers),
         steps_(steps),
         groups_(groups),
+        path_(path),
+        in_ports_(in_ports),
         builder_(name, static_cast<int>(in_ports.size())),
         ready_(plan.values.size(), BlockBuilder::kNone),
         last_task_(steps.size(), BlockBuilder::kNone),
@@ -93,7 +102,7 @@ class PhaseLowering {
       const int ready = value < 0 ? BlockBuilder::kNone : ready_[value];
       builder_.AddOutPort(ready == BlockBuilder::kNone ? last : ready);
     }
-    EmitMemory(enters, stays);
+    EmitMemory(enters, stays, out_ports);
     return std::move(builder_).Build();
   }
 
@@ -341,7 +350,8 @@ class PhaseLowering {
     }
   }
 
-  void EmitMemory(const std::vector<int>& enters, const std::vector<int>& stays) {
+  void EmitMemory(const std::vector<int>& enters, const std::vector<int>& stays,
+                  const std::vector<int>& out_ports) {
     if (builder_.size() == 0) return;
     std::vector<int> kept(buffers_.bytes.size(), 0);
     for (int value : enters) {
@@ -352,6 +362,23 @@ class PhaseLowering {
     for (int value : stays) {
       if (value >= 0 && buffers_.of_value[value] >= 0) ++kept[buffers_.of_value[value]];
     }
+    std::vector<int> tensor_of(lives_.size(), -1);
+    auto tensor = [&](size_t buffer) {
+      if (tensor_of[buffer] < 0) {
+        tensor_of[buffer] = builder_.AddTensor(NameIn(path_, buffers_.name[buffer]));
+      }
+      return static_cast<uint16_t>(tensor_of[buffer]);
+    };
+    std::set<int> taken;
+    for (int value : in_ports_) {
+      const int buffer = value < 0 ? -1 : buffers_.of_value[value];
+      if (buffer < 0 || !taken.insert(buffer).second) continue;
+      builder_.Take(tensor(buffer), buffers_.bytes[buffer]);
+    }
+    for (int value : out_ports) {
+      const int buffer = value < 0 ? -1 : buffers_.of_value[value];
+      if (buffer >= 0) builder_.Give(tensor(buffer), buffers_.bytes[buffer]);
+    }
     for (size_t b = 0; b < lives_.size(); ++b) {
       const Life& life = lives_[b];
       const int64_t bytes = buffers_.bytes[b];
@@ -359,10 +386,12 @@ class PhaseLowering {
       // Kept for two owners (saved here and passed on): counted for both.
       const int owners_before = life.enters ? 1 : 0;
       for (int i = owners_before; i < std::max(kept[b], touched ? 1 : 0); ++i) {
-        builder_.AddMemory(touched ? life.first : 0, false, MemoryKind::kActivations, bytes);
+        builder_.AddMemory(touched ? life.first : 0, false, MemoryKind::kActivations, tensor(b),
+                           bytes);
       }
       if (kept[b] == 0 && (touched || life.enters)) {
-        builder_.AddMemory(std::max(life.last, 0), true, MemoryKind::kActivations, -bytes);
+        builder_.AddMemory(std::max(life.last, 0), true, MemoryKind::kActivations, tensor(b),
+                           -bytes);
       }
     }
   }
@@ -372,6 +401,8 @@ class PhaseLowering {
   const Buffers& buffers_;
   const std::vector<PlanStep>& steps_;
   const std::vector<int>& groups_;
+  const std::string& path_;
+  const std::vector<int>& in_ports_;
   BlockBuilder builder_;
   std::vector<int> ready_;          // per value: task, ~in-port, or kNone
   std::vector<int> last_task_;      // per step
@@ -382,7 +413,8 @@ class PhaseLowering {
 
 }  // namespace
 
-BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name) {
+BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name,
+                     const std::string& path) {
   const LaunchGroups groups = GroupLaunches(context, plan);
   const Buffers buffers = AssignBuffers(context, plan, groups);
   std::vector<int> before_backward = plan.saved;
@@ -400,10 +432,10 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
   };
   BodyBlocks blocks;
   blocks.forward = PhaseLowering(context, plan, buffers, plan.forward, groups.forward, name + ".F",
-                                 plan.in_ports)
+                                 path, plan.in_ports)
                        .Run(plan.in_ports, once(plan.saved, plan.out_ports), plan.out_ports);
   blocks.backward = PhaseLowering(context, plan, buffers, plan.backward, groups.backward,
-                                  name + ".B", plan.grad_in_ports)
+                                  name + ".B", path, plan.grad_in_ports)
                         .Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);
   return blocks;
 }

@@ -33,11 +33,17 @@ class BlockBuilder {
                 const std::vector<int>& deps);
   int AddComm(const CommSpec& comm, StreamKind stream, Purpose purpose, const std::string& label,
               const std::vector<int>& deps);
-  void AddMemory(int task, bool after, MemoryKind kind, int64_t delta);
+  // The number of a tensor to be named by memory events.
+  uint16_t AddTensor(std::string name);
+  void AddMemory(int task, bool after, MemoryKind kind, uint16_t tensor, int64_t delta);
+  // The block takes a live tensor over at its beginning, or hands one on.
+  void Take(uint16_t tensor, int64_t bytes) { out_.block.takes.push_back({tensor, bytes}); }
+  void Give(uint16_t tensor, int64_t bytes) { out_.block.gives.push_back({tensor, bytes}); }
   void MarkRendezvous(int task) { out_.block.rendezvous_task = task; }
   void MarkHostSync(int task) { out_.block.flags[task] |= Block::kHostSync; }
   void AddOutPort(int ready) { out_.block.out_ports.push_back(ready); }
   int size() const { return out_.block.size(); }
+  const std::string& name() const { return out_.block.name; }
 
   // Sorts the memory events and hands the block over.
   BlockTemplate Build() &&;
@@ -55,7 +61,9 @@ class BlockBuilder {
 struct BodyBlocks {
   BlockTemplate forward, backward;
 };
-BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name);
+// `path`: the module's, as in `layers.*`, for names of tensors.
+BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name,
+                     const std::string& path);
 
 // Stream and purpose of a communication inside a body, by the root name of the
 // first axis it runs over.

@@ -1,5 +1,7 @@
 #include "compiler/pipeline_transfer.h"
 
+#include <numeric>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -17,14 +19,22 @@ CommSpec Wire(const PipelineTransfer& transfer) {
 
 }  // namespace
 
+int64_t PipelineTransfer::buffer_bytes() const {
+  return std::accumulate(port_bytes.begin(), port_bytes.end(), int64_t{0});
+}
+
 BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream) {
   BlockBuilder builder(stream == StreamKind::kSendNext ? "send activation" : "send gradient",
-                       transfer.ports);
+                       transfer.ports());
   std::vector<int> deps;
-  for (int port = 0; port < transfer.ports; ++port) deps.push_back(~port);
+  for (int port = 0; port < transfer.ports(); ++port) deps.push_back(~port);
   const int task = builder.AddComm(Wire(transfer), stream, Purpose::kPp, "send", deps);
   builder.MarkRendezvous(task);
-  builder.AddMemory(task, true, MemoryKind::kActivations, -transfer.buffer_bytes);
+  for (int64_t bytes : transfer.port_bytes) {
+    const uint16_t tensor = builder.AddTensor(builder.name());
+    builder.Take(tensor, bytes);
+    builder.AddMemory(task, true, MemoryKind::kActivations, tensor, -bytes);
+  }
   return std::move(builder).Build();
 }
 
@@ -34,22 +44,26 @@ BlockTemplate ReceiveBlock(const DeviceMesh& mesh, const PipelineTransfer& trans
   int task = builder.AddComm(Wire(transfer), stream, Purpose::kPp, "receive", {});
   builder.MarkRendezvous(task);
   if (transfer.host_sync) builder.MarkHostSync(task);
-  builder.AddMemory(task, false, MemoryKind::kActivations, transfer.buffer_bytes);
+  for (int64_t bytes : transfer.port_bytes) {
+    const uint16_t tensor = builder.AddTensor(builder.name());
+    builder.AddMemory(task, false, MemoryKind::kActivations, tensor, bytes);
+    builder.Give(tensor, bytes);
+  }
   if (!transfer.gather_axes.empty()) {
     CommSpec gather;
     gather.kind = CollectiveKind::kAllGather;
-    gather.bytes = transfer.buffer_bytes;
+    gather.bytes = transfer.buffer_bytes();
     gather.axes = transfer.gather_axes;
     task = builder.AddComm(gather, StreamKind::kModelComm,
                            PurposeOfAxes(mesh, transfer.gather_axes), "gather received", {task});
   }
-  for (int port = 0; port < transfer.ports; ++port) builder.AddOutPort(task);
+  for (int port = 0; port < transfer.ports(); ++port) builder.AddOutPort(task);
   return std::move(builder).Build();
 }
 
 std::string TransferKey(const PipelineTransfer& t, StreamKind stream) {
-  return absl::StrCat("p2p|", static_cast<int>(stream), "|", t.buffer_bytes, "|", t.wire_bytes, "|",
-                      absl::StrJoin(t.gather_axes, ","), "|", t.peer_offset, "|", t.ports, "|",
+  return absl::StrCat("p2p|", static_cast<int>(stream), "|", absl::StrJoin(t.port_bytes, ","), "|",
+                      t.wire_bytes, "|", absl::StrJoin(t.gather_axes, ","), "|", t.peer_offset, "|",
                       t.host_sync);
 }
 

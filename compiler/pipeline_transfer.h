@@ -12,16 +12,18 @@ namespace plancast {
 
 // The tensors that cross a stage border, as one device sends them.
 struct PipelineTransfer {
-  int64_t buffer_bytes = 0;      // what the device holds of them
-  int64_t wire_bytes = 0;        // what it sends; less if the receivers gather
-  std::vector<int> gather_axes;  // empty: nothing to gather
+  std::vector<int64_t> port_bytes;  // what the device holds of each
+  int64_t wire_bytes = 0;           // what it sends; less if the receivers gather
+  std::vector<int> gather_axes;     // empty: nothing to gather
   int pp_axis = 0;
   int peer_offset = 0;  // stages from sender to receiver
-  int ports = 1;
   // The host waits for every batch of transfers. A batch is a send and the
   // next receive; waiting for the receive stands for both, since waiting for
   // the send before the receive is posted would deadlock a ring of stages.
   bool host_sync = false;
+
+  int ports() const { return static_cast<int>(port_bytes.size()); }
+  int64_t buffer_bytes() const;
 };
 
 // Sends and frees the buffers; waits for its in-ports.

@@ -117,7 +117,7 @@ std::vector<std::vector<Layout>> PortLayouts(
 void MeasurePorts(const LowerContext& context, CompiledBody* compiled) {
   for (int value : compiled->plan.out_ports) {
     const Value& v = compiled->plan.values[value];
-    compiled->out_port_bytes += static_cast<int64_t>(std::ceil(context.LocalBytes(v)));
+    compiled->out_port_bytes.push_back(static_cast<int64_t>(std::ceil(context.LocalBytes(v))));
     for (int axis : context.mesh->AxesOf("tp")) {
       compiled->out_ports_replicated &= v.layout.placements[axis].is_replicate();
     }
@@ -203,10 +203,11 @@ class BodyCompilation {
       const int s = segment_of[b];
       const std::vector<Layout>& out =
           bound_.graph.segments[s].repeat > 1 ? ports[s] : ports[s + 1];
-      const std::string key = absl::StrCat("blocks|", LayoutsKey(ports[s], bound_.mesh), "|",
-                                           LayoutsKey(out, bound_.mesh), "|", keys_[b]);
+      const std::string key = absl::StrCat(
+          "blocks|", LayoutsKey(ports[s], bound_.mesh), "|", LayoutsKey(out, bound_.mesh), "|",
+          ModelGraph::PathOf(bound_.graph.segments[s]), "|", keys_[b]);
       ASSIGN_OR_RETURN(auto body, session_.Memo<CompiledBody>(
-                                      key, [&] { return CompileBody(b, ports[s], out); }));
+                                      key, [&] { return CompileBody(b, s, ports[s], out); }));
       compiled_.push_back(std::move(body));
     }
     ReportBodies("relayout", [&](size_t b) {
@@ -219,7 +220,8 @@ class BodyCompilation {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<CompiledBody> CompileBody(size_t b, const std::vector<Layout>& in_ports,
+  absl::StatusOr<CompiledBody> CompileBody(size_t b, int segment,
+                                           const std::vector<Layout>& in_ports,
                                            const std::vector<Layout>& out_ports) {
     CompiledBody compiled;
     ASSIGN_OR_RETURN(compiled.plan,
@@ -228,7 +230,8 @@ class BodyCompilation {
     LowerContext context{&bound_.graph, &bound_.mesh, &bound_.bodies[b], request_.profile,
                          request_.dtype};
     compiled.state = SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan);
-    compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name);
+    compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name,
+                                ModelGraph::PathOf(bound_.graph.segments[segment]));
     MeasurePorts(context, &compiled);
     return compiled;
   }

@@ -148,14 +148,13 @@ class StageWriter {
   PipelineTransfer TransferOver(const Crossing& crossing) const {
     const CompiledBody& body = *(*in_.bodies)[(*in_.stages)[crossing.border].back().bound_body];
     PipelineTransfer transfer;
-    transfer.buffer_bytes = body.out_port_bytes;
-    transfer.wire_bytes = body.out_port_bytes;
-    transfer.ports = static_cast<int>(body.plan.out_ports.size());
+    transfer.port_bytes = body.out_port_bytes;
+    transfer.wire_bytes = transfer.buffer_bytes();
     if (profile_.p2p_scatter_gather && body.out_ports_replicated && options_.tp > 1) {
       for (int axis : mesh_.AxesOf("tp")) {
         if (mesh_.size(axis) > 1) transfer.gather_axes.push_back(axis);
       }
-      transfer.wire_bytes = (transfer.buffer_bytes + options_.tp - 1) / options_.tp;
+      transfer.wire_bytes = (transfer.buffer_bytes() + options_.tp - 1) / options_.tp;
     }
     transfer.pp_axis = pp_axis_;
     transfer.peer_offset = static_cast<int>(crossing.offset);
@@ -168,7 +167,7 @@ class StageWriter {
   void Send(Crossing& crossing, const ScheduleStep& step, int32_t feeder) {
     if (crossing.block < 0) {
       const PipelineTransfer transfer = TransferOver(crossing);
-      crossing.ports = transfer.ports;
+      crossing.ports = transfer.ports();
       crossing.block = writer_.assembly().Block(TransferKey(transfer, crossing.stream), [&] {
         return SendBlock(transfer, crossing.stream);
       });

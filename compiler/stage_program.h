@@ -22,8 +22,8 @@ struct CompiledBody {
   BodyPlan plan;
   BodyBlocks blocks;
   BodyState state;
-  int64_t out_port_bytes = 0;        // of one device, all out-ports
-  bool out_ports_replicated = true;  // every tensor-parallel rank holds all of them
+  std::vector<int64_t> out_port_bytes;  // of one device, per out-port
+  bool out_ports_replicated = true;     // every tensor-parallel rank holds all of them
 };
 
 // Everything that the programs of all stages are made from.

@@ -6,7 +6,6 @@
 #include "executor/executor.h"
 #include "executor/fold/fold.h"
 #include "executor/interference.h"
-#include "executor/memory.h"
 #include "executor/realise.h"
 #include "executor/runtime.h"
 #include "executor/simulate.h"

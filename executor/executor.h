@@ -13,6 +13,7 @@
 #include "collectives/realise.h"
 #include "cost_models/kernel_cost.h"
 #include "graph/execution_graph.h"
+#include "graph/memory_overhead.h"
 
 namespace plancast {
 
@@ -24,14 +25,13 @@ struct RuntimeParams {
   // Transfer time of collectives inside training against isolated ones: 1.2 is
   // 20 % longer.
   double comm_scale = 1.0;
-  double allocator_rounding = 0;  // reserved = allocated * (1 + this)
-  double context_bytes = 0;       // CUDA context, NCCL buffers
   // Slow-down of every kernel while its device communicates, 0.1 is 10 % longer;
   // std::nullopt: what the GPU's data say of each kernel (cost_models/interference.h).
   std::optional<double> interference = 0.0;
   // How communications share links. By priority, those of model parallelism go
   // before messages of the pipeline, and these before gradients.
   LinkSharing link_sharing = LinkSharing::kMaxMin;
+  MemoryOverhead memory;  // what a device holds beyond live tensors
 };
 
 struct SimulateOptions {
@@ -60,11 +60,16 @@ struct Breakdown {
   int64_t total() const;
 };
 
+// Peak memory, bytes.
 struct ClassMemory {
   int64_t bytes[kNumMemoryKinds] = {};  // live at the moment of the peak
-  int64_t allocated = 0;                // peak of the sum
-  int64_t reserved = 0;                 // with allocator rounding
-  int64_t device = 0;                   // with context and communication buffers
+  int64_t allocated = 0;                // their sum
+  int64_t rounding = 0;                 // of blocks and segments of the allocator
+  int64_t fragmentation = 0;            // segments that it holds and cannot use
+  int64_t reserved = 0;                 // the sum of the three before
+  int64_t nccl = 0;                     // buffers of communicators
+  int64_t context = 0;                  // driver context, kernels, library workspaces
+  int64_t device = 0;                   // reserved, nccl and context
 };
 
 struct DeviceClassResult {

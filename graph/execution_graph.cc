@@ -46,7 +46,7 @@ std::string MemoryText(const Block& block, int32_t task) {
   for (const MemoryEvent& event : block.memory) {
     if (event.task != task) continue;
     absl::StrAppend(&text, event.after ? " after " : " before ", MemoryName(event.kind),
-                    event.delta < 0 ? "" : "+", event.delta);
+                    event.delta < 0 ? "" : "+", event.delta, " ", block.tensors[event.tensor]);
   }
   return text;
 }

@@ -74,14 +74,22 @@ struct MemoryEvent {
   int32_t task = 0;
   bool after = false;
   MemoryKind kind = MemoryKind::kActivations;
-  int64_t delta = 0;  // bytes
+  uint16_t tensor = 0;  // into Block::tensors
+  int64_t delta = 0;    // bytes
+};
+
+// A tensor that is alive when a block begins or ends and changes hands there:
+// who makes it and who frees it call it by names of their own.
+struct PortMemory {
+  uint16_t tensor = 0;  // into Block::tensors
+  int64_t bytes = 0;
 };
 
 // The tasks of one module body in one phase on one device, without layer
 // index, micro-batch or absolute id. Struct of arrays, in issue order.
 //
 // Invariants (Verify): dependencies point to earlier tasks or in-ports;
-// `memory` is sorted by (task, after); specs are in range.
+// `memory` is sorted by (task, after) and names tensors; specs are in range.
 struct Block {
   std::string name;  // `layers.F`, `layers.B`, `optimizer`
   std::vector<TaskKind> kind;
@@ -95,6 +103,10 @@ struct Block {
   int32_t num_in_ports = 0;
   std::vector<int32_t> out_ports;  // task that completes each out-port; < 0: passes in-port ~x on
   std::vector<MemoryEvent> memory;
+  std::vector<std::string> tensors;  // what memory is for: `layers.*.mlp.fc1.y`
+  // What the block takes over from the one before it, and what it hands on. No
+  // memory changes by it: the events hold all of that.
+  std::vector<PortMemory> takes, gives;
   // The task that meets other programs (Instance::rendezvous), or -1.
   int32_t rendezvous_task = -1;
 

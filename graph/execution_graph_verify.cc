@@ -81,11 +81,21 @@ absl::Status VerifyBlock(const ExecutionGraph& graph, const Block& block) {
     if (event.task < 0 || event.task >= block.size()) {
       return Bad("a memory event names task ", event.task, " of ", block.size());
     }
+    if (event.tensor >= block.tensors.size()) {
+      return Bad("a memory event names tensor ", event.tensor, " of ", block.tensors.size());
+    }
     if (i == 0) continue;
     const MemoryEvent& previous = block.memory[i - 1];
     if (event.task < previous.task ||
         (event.task == previous.task && previous.after && !event.after)) {
       return Bad("its memory events are not sorted by (task, after)");
+    }
+  }
+  for (const std::vector<PortMemory>* ports : {&block.takes, &block.gives}) {
+    for (const PortMemory& port : *ports) {
+      if (port.tensor < block.tensors.size() && port.bytes >= 0) continue;
+      return Bad("a port brings ", port.bytes, " bytes of tensor ", port.tensor, " of ",
+                 block.tensors.size());
     }
   }
   if (block.rendezvous_task >= block.size() ||

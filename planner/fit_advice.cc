@@ -6,12 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "executor/memory/reasons.h"
 
 namespace plancast {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr size_t kMaxChanges = 2;
+constexpr absl::string_view kPartNames[] = {"weights", "gradients", "optimizer", "activations",
+                                            "workspace"};
 
 std::string GiB(double bytes) { return absl::StrFormat("%.1f", bytes / kGiB); }
 
@@ -19,6 +22,23 @@ std::string GiB(double bytes) { return absl::StrFormat("%.1f", bytes / kGiB); }
 absl::string_view Article(absl::string_view name) {
   constexpr absl::string_view kVowelSounds = "AEFHILMNORSX";
   return !name.empty() && kVowelSounds.find(name[0]) != absl::string_view::npos ? "an" : "a";
+}
+
+// The largest of the parts, and of activations the tensor that takes most.
+std::string LargestPart(const ExecutionGraph& graph, int32_t program, const ClassMemory& memory) {
+  const int most = static_cast<int>(std::max_element(memory.bytes, memory.bytes + kNumMemoryKinds) -
+                                    memory.bytes);
+  std::string text = absl::StrCat("; the largest part is ", kPartNames[most]);
+  for (const LiveTensor& tensor : ExplainPeak(graph, program).tensors) {
+    if (static_cast<int>(tensor.kind) != most || tensor.micro_batches.empty()) continue;
+    absl::StrAppend(&text, ", of which ", tensor.copies, " x `", tensor.name, "`");
+    if (tensor.micro_batches.size() > 1) {
+      absl::StrAppend(&text, " of ", tensor.micro_batches.size(), " micro-batches");
+    }
+    absl::StrAppend(&text, " take ", GiB(static_cast<double>(tensor.bytes())));
+    break;
+  }
+  return text;
 }
 
 struct Change {
@@ -87,8 +107,10 @@ std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& p
       "the plan needs ", GiB(static_cast<double>(worst->device)), " GiB on stage ",
       worst - memory.begin(), " (weights ", part(MemoryKind::kParameters), ", gradients ",
       part(MemoryKind::kGradients), ", optimizer ", part(MemoryKind::kOptimizer), ", activations ",
-      part(MemoryKind::kActivations), ") and ", Article(machine.device().name), " ",
-      machine.device().name, " has ", GiB(machine.device().memory_bytes), ".");
+      part(MemoryKind::kActivations),
+      LargestPart(*plan.execution, static_cast<int32_t>(worst - memory.begin()), *worst), ") and ",
+      Article(machine.device().name), " ", machine.device().name, " has ",
+      GiB(machine.device().memory_bytes), ".");
   std::vector<std::string> fitting;
   for (const Change& change : Changes(job.strategy.plan(), plan.chosen.options)) {
     Job changed = job;

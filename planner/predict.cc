@@ -9,7 +9,7 @@
 #include "base/status_macros.h"
 #include "compiler/partition.h"
 #include "cost_models/matmul_unit.h"
-#include "executor/memory.h"
+#include "executor/memory/replay.h"
 #include "graph/dtype.h"
 #include "graph/op_split.h"
 #include "planner/fit_advice.h"
@@ -143,10 +143,9 @@ RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
   runtime.host_sync_s = profile.host_sync_s;
   runtime.iteration_s = profile.iteration_s;
   runtime.comm_scale = profile.comm_scale;
-  runtime.allocator_rounding = profile.allocator_rounding;
-  runtime.context_bytes = profile.context_bytes;
   runtime.interference = profile.interference;
   runtime.link_sharing = profile.link_sharing;
+  runtime.memory = profile.memory;
   return runtime;
 }
 
@@ -158,9 +157,11 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
   PlanGraph plan;
   if (options.one_of_many) {
     thread_local ExecutionGraph graph;
+    std::vector<BlockProfile> profiles;
     const auto fits = [&](const ExecutionGraph& made, int32_t program) {
-      return static_cast<double>(ReplayProgram(made, program, runtime).device) <=
-             machine.device().memory_bytes;
+      ProfileNewBlocks(made, runtime.memory.allocator, &profiles);
+      const ClassMemory memory = ReplayProgram(made, program, profiles, runtime.memory);
+      return static_cast<double>(memory.device) <= machine.device().memory_bytes;
     };
     absl::StatusOr<PlanGraph> made = DrawAndCompileInto(job, machine, session, fits, &graph);
     if (absl::IsResourceExhausted(made.status())) return Forecast();
@@ -203,6 +204,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
       FillMemory(memory, machine, &forecast);
     }
     if (options.timeline) forecast.timeline_graph = plan.execution;
+    if (options.keep_memory_graph) forecast.memory_graph = plan.execution;
     forecast.iteration_time_s = static_cast<double>(forecast.result.makespan_ps) * 1e-12;
     FillInterval(forecast.result, job.profile.sigma, &forecast);
     FillCost(machine, &forecast);

@@ -74,10 +74,13 @@ struct Forecast {
   double usd_per_iteration = 0, kwh_per_iteration = 0;  // 0: unknown
   // What was simulated; kept with a timeline, whose slices point into it.
   std::shared_ptr<const ExecutionGraph> timeline_graph;
+  // The same, kept if asked for: what is alive at the peak of memory, and when.
+  std::shared_ptr<const ExecutionGraph> memory_graph;
 };
 
 struct PredictOptions {
   bool timeline = false;
+  bool keep_memory_graph = false;
   bool memory_only_if_unfit = false;  // do not simulate time for a plan that does not fit
   // For rankings: of a plan that does not fit the forecast says nothing but that,
   // and the session does not keep the execution graph.

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "cluster/link_sharing.h"
 #include "graph/dtype.h"
+#include "graph/memory_overhead.h"
 #include "strategy/plan_options.h"
 
 namespace plancast {
@@ -53,10 +54,9 @@ struct SoftwareProfile {
   double host_sync_s = 0;
   double iteration_s = 0;
   double comm_scale = 1.0;
-  double allocator_rounding = 0;
-  double context_bytes = 0;
   std::optional<double> interference;  // absent: by the GPU's data
   LinkSharing link_sharing = LinkSharing::kMaxMin;
+  MemoryOverhead memory;
 
   // --- how sure ---
   double sigma = 0;  // one-sigma relative error shared by all runs of this software

@@ -31,9 +31,15 @@ absl::Status CheckFractions(const proto::SoftwareProfile& p) {
        {Figure{"launch_s", p.launch_s(), 0, 0.01}, Figure{"host_sync_s", p.host_sync_s(), 0, 1},
         Figure{"iteration_s", p.iteration_s(), 0, 100},
         Figure{"comm_scale", p.comm_scale(), 0.1, 10},
-        Figure{"allocator_rounding", p.allocator_rounding(), 0, 1},
-        Figure{"context_bytes", p.context_bytes(), 0, 1e11},
-        Figure{"interference", p.interference(), 0, 1}, Figure{"sigma", p.sigma(), 0, 1}}) {
+        Figure{"interference", p.interference(), 0, 1}, Figure{"sigma", p.sigma(), 0, 1},
+        Figure{"allocator.fragmentation", p.allocator().fragmentation(), 0, 1},
+        Figure{"communicators.channels", static_cast<double>(p.communicators().channels()), 0, 64},
+        Figure{"communicators.ring_peers", static_cast<double>(p.communicators().ring_peers()), 0,
+               64},
+        Figure{"communicators.all_to_all_peers",
+               static_cast<double>(p.communicators().all_to_all_peers()), 0, 1e6},
+        Figure{"communicators.all_to_all_channels",
+               static_cast<double>(p.communicators().all_to_all_channels()), 0, 64}}) {
     if (f.value >= f.low && f.value <= f.high) continue;  // false for nan
     return absl::InvalidArgumentError(
         absl::StrCat(f.name, " is ", f.value, "; it must be from ", f.low, " to ", f.high, "."));
@@ -47,6 +53,54 @@ absl::Status CheckFractions(const proto::SoftwareProfile& p) {
         absl::StrCat("bucket_bytes is ", p.bucket_bytes(), "; it must be positive."));
   }
   return absl::OkStatus();
+}
+
+// Sizes of up to 100 GB catch slips of unit.
+absl::StatusOr<MemoryOverhead> MemoryFromProto(const proto::SoftwareProfile& p) {
+  MemoryOverhead memory;
+  const proto::Allocator& a = p.allocator();
+  const proto::Communicators& c = p.communicators();
+  struct Size {
+    absl::string_view name;
+    int64_t value;
+    int64_t* to;
+  };
+  AllocatorParams& allocator = memory.allocator;
+  CommunicatorParams& comms = memory.communicators;
+  for (const Size& s :
+       {Size{"context_bytes", p.context_bytes(), &memory.context_bytes},
+        Size{"allocator.block_bytes", a.block_bytes(), &allocator.block_bytes},
+        Size{"allocator.small_bytes", a.small_bytes(), &allocator.small_bytes},
+        Size{"allocator.small_segment_bytes", a.small_segment_bytes(),
+             &allocator.small_segment_bytes},
+        Size{"allocator.large_bytes", a.large_bytes(), &allocator.large_bytes},
+        Size{"allocator.large_multiple_bytes", a.large_multiple_bytes(),
+             &allocator.large_multiple_bytes},
+        Size{"allocator.middle_segment_bytes", a.middle_segment_bytes(),
+             &allocator.middle_segment_bytes},
+        Size{"communicators.fixed_bytes", c.fixed_bytes(), &comms.fixed_bytes},
+        Size{"communicators.simple_bytes", c.simple_bytes(), &comms.simple_bytes},
+        Size{"communicators.ll_bytes", c.ll_bytes(), &comms.ll_bytes},
+        Size{"communicators.ll128_bytes", c.ll128_bytes(), &comms.ll128_bytes},
+        Size{"communicators.multiple_bytes", c.multiple_bytes(), &comms.multiple_bytes},
+        Size{"communicators.send_bytes", c.send_bytes(), &comms.send_bytes}}) {
+    if (s.value < 0 || s.value > 100'000'000'000) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(s.name, " is ", s.value, "; it must be from 0 to 100000000000 bytes."));
+    }
+    *s.to = s.value;
+  }
+  if (allocator.small_bytes > allocator.large_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "allocator.small_bytes is ", allocator.small_bytes, " and allocator.large_bytes ",
+        allocator.large_bytes, "; a small block must not be larger than a large one."));
+  }
+  allocator.fragmentation = a.fragmentation();
+  comms.channels = c.channels();
+  comms.ring_peers = c.ring_peers();
+  comms.all_to_all_peers = c.all_to_all_peers();
+  comms.all_to_all_channels = c.all_to_all_channels();
+  return memory;
 }
 
 absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
@@ -95,13 +149,12 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.host_sync_s = p.host_sync_s();
   profile.iteration_s = p.iteration_s();
   profile.comm_scale = p.comm_scale();
-  profile.allocator_rounding = p.allocator_rounding();
-  profile.context_bytes = p.context_bytes();
   if (p.has_interference()) profile.interference = p.interference();
   profile.sigma = p.sigma();
   if (!p.link_sharing().empty()) {
     ASSIGN_OR_RETURN(profile.link_sharing, ParseLinkSharing(p.link_sharing()));
   }
+  ASSIGN_OR_RETURN(profile.memory, MemoryFromProto(p));
   return profile;
 }
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from plancast import _core, files
 from plancast.errors import InputError
+from plancast.memory import PeakMemory
 from plancast.randomness import Distribution
 
 if TYPE_CHECKING:
@@ -29,22 +30,6 @@ PARTS = (
     "optimizer",
     "other",
 )
-
-
-@dataclass(frozen=True)
-class ClassMemory:
-    """Peak memory of one device class, bytes at the moment of the peak."""
-
-    device_class: str
-    ranks: int
-    parameters: int
-    gradients: int
-    optimizer: int
-    activations: int
-    workspace: int
-    allocated: int
-    reserved: int
-    device: int
 
 
 @dataclass(frozen=True)
@@ -178,9 +163,9 @@ class Forecast:
         return None if fields is None else Distribution(**fields)
 
     @cached_property
-    def memory(self) -> tuple[ClassMemory, ...]:
-        """Peak memory of each device class."""
-        return tuple(ClassMemory(**fields) for fields in self._core.memory())
+    def memory(self) -> PeakMemory:
+        """Peak memory of each device class, what is alive then, and memory over time."""
+        return PeakMemory(self._core)
 
     def breakdown(self) -> dict[str, float]:
         """Seconds of each part of the iteration, mean over devices.

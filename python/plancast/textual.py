@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 GIB = float(1 << 30)
 
 
@@ -73,6 +75,21 @@ def gpus(number: int) -> str:
     ('1 GPU', '16,384 GPUs')
     """
     return f"{number:,} GPU{'' if number == 1 else 's'}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers, neighbours joined.
+
+    >>> ranges([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7-8'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
 def bar(share: float, width: int = 24) -> str:

@@ -18,7 +18,8 @@ constexpr int64_t kStream = 2 * 2 * 16 * 64;  // bf16 x batch x seq x hidden
 
 PipelineTransfer Transfer() {
   PipelineTransfer transfer;
-  transfer.buffer_bytes = transfer.wire_bytes = 1000;
+  transfer.port_bytes = {1000};
+  transfer.wire_bytes = 1000;
   transfer.peer_offset = 1;
   return transfer;
 }
@@ -57,7 +58,7 @@ TEST(PipelineTransferTest, AScatteredTransferIsGatheredWhereItArrives) {
 TEST(PipelineTransferTest, EveryPortLeavesWithTheTransfer) {
   const DeviceMesh mesh = *DeviceMesh::Create({{"pp", 2}});
   PipelineTransfer transfer = Transfer();
-  transfer.ports = 3;
+  transfer.port_bytes = {1000, 500, 20};
   EXPECT_EQ(SendBlock(transfer, StreamKind::kSendNext).block.num_in_ports, 3);
   EXPECT_EQ(ReceiveBlock(mesh, transfer, StreamKind::kRecvPrev).block.out_ports,
             (std::vector<int32_t>{0, 0, 0}));

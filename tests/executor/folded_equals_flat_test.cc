@@ -8,7 +8,7 @@
 
 #include "executor/breakdown.h"
 #include "executor/critical_path.h"
-#include "executor/memory.h"
+#include "executor/memory/replay.h"
 #include "executor/sharing/fluid.h"
 #include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"

@@ -102,8 +102,13 @@ GraphBuilder& GraphBuilder::HostSync() {
   return *this;
 }
 
-GraphBuilder& GraphBuilder::Memory(bool after, int64_t delta, MemoryKind kind) {
-  graph_.blocks.back().memory.push_back({last_task(), after, kind, delta});
+GraphBuilder& GraphBuilder::Memory(bool after, int64_t delta, MemoryKind kind,
+                                   const std::string& tensor) {
+  plancast::Block& block = graph_.blocks.back();
+  const auto found = std::find(block.tensors.begin(), block.tensors.end(), tensor);
+  const auto number = static_cast<uint16_t>(found - block.tensors.begin());
+  if (found == block.tensors.end()) block.tensors.push_back(tensor);
+  block.memory.push_back({last_task(), after, kind, number, delta});
   return *this;
 }
 

@@ -44,7 +44,8 @@ class GraphBuilder {
   // The task added last meets other programs.
   GraphBuilder& Meets();
   GraphBuilder& HostSync();
-  GraphBuilder& Memory(bool after, int64_t delta, MemoryKind kind = MemoryKind::kActivations);
+  GraphBuilder& Memory(bool after, int64_t delta, MemoryKind kind = MemoryKind::kActivations,
+                       const std::string& tensor = "x");
   GraphBuilder& OutPort(int task);
   int last_task() const { return graph_.blocks.back().size() - 1; }
 

@@ -37,7 +37,8 @@ ExecutionGraph Example() {
   layer.deps = {~0, 0};
   layer.num_in_ports = 1;
   layer.out_ports = {1};
-  layer.memory = {{0, false, MemoryKind::kActivations, 128}};
+  layer.memory = {{0, false, MemoryKind::kActivations, 0, 128}};
+  layer.tensors = {"layers.*.mlp.y"};
   Block transfer;
   transfer.name = "send";
   transfer.kind = {TaskKind::kComm};
@@ -110,10 +111,18 @@ TEST(ExecutionGraphTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(Complaint(graph), HasSubstr("task 0 names spec 7 of 1"));
 
   graph = Example();
-  graph.blocks[0].memory.push_back({0, false, MemoryKind::kActivations, -128});
+  graph.blocks[0].memory.push_back({0, false, MemoryKind::kActivations, 0, -128});
   graph.blocks[0].memory.insert(graph.blocks[0].memory.begin(),
-                                {1, true, MemoryKind::kWorkspace, 1});
+                                {1, true, MemoryKind::kWorkspace, 0, 1});
   EXPECT_THAT(Complaint(graph), HasSubstr("not sorted"));
+
+  graph = Example();
+  graph.blocks[0].memory[0].tensor = 1;
+  EXPECT_THAT(Complaint(graph), HasSubstr("a memory event names tensor 1 of 1"));
+
+  graph = Example();
+  graph.blocks[0].gives = {{3, 128}};
+  EXPECT_THAT(Complaint(graph), HasSubstr("a port brings 128 bytes of tensor 3 of 1"));
 
   graph = Example();
   graph.comms[0].axes = {0};

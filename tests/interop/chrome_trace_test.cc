@@ -35,8 +35,9 @@ struct Example {
     add("send", TaskKind::kComm);
     add("recv", TaskKind::kComm);
     add("grads", TaskKind::kComm);
-    block.memory = {{0, false, MemoryKind::kActivations, 1 << 30},
-                    {1, true, MemoryKind::kActivations, -(1 << 30)}};
+    block.tensors = {"x"};
+    block.memory = {{0, false, MemoryKind::kActivations, 0, 1 << 30},
+                    {1, true, MemoryKind::kActivations, 0, -(1 << 30)}};
     graph.blocks.push_back(block);
     graph.kernels.emplace_back();
     graph.comms.emplace_back();

@@ -36,7 +36,7 @@ PREDICT = {
 }
 MEMORY = {
     "device_class", "ranks", "parameters", "gradients", "optimizer", "activations", "workspace",
-    "allocated", "reserved", "device",
+    "allocated", "rounding", "fragmentation", "reserved", "nccl", "context", "device",
 }  # fmt: skip
 BREAKDOWN = {
     "compute", "recompute", "exposed_tp", "exposed_dp", "exposed_pp", "exposed_cp", "exposed_ep",

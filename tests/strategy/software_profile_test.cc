@@ -21,7 +21,10 @@ TEST(SoftwareProfileTest, EveryShippedProfileReadsAndIsNamedAsItsFile) {
     EXPECT_EQ(profile.name, name);
     EXPECT_FALSE(profile.description.empty()) << name;
     EXPECT_GT(profile.launch_s, 0) << name;
-    EXPECT_GT(profile.context_bytes, 5e8) << name;
+    EXPECT_GE(profile.memory.context_bytes, 5e8) << name;
+    EXPECT_EQ(profile.memory.allocator.block_bytes, 512) << name;
+    EXPECT_GT(profile.memory.allocator.fragmentation, 0) << name;
+    EXPECT_GT(profile.memory.communicators.channels, 0) << name;
   }
   EXPECT_THAT(SoftwareProfileNames(), IsSupersetOf({"megatron-2021", "megatron-core",
                                                     "megatron-deepspeed", "pytorch-fsdp"}));
@@ -86,8 +89,8 @@ TEST(SoftwareProfileTest, ReadsAProfileOfTheUsersOwn) {
 TEST(SoftwareProfileTest, LinksAreSharedByMaxMinUnlessItSaysOtherwise) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, ParseSoftwareProfile(kSmall, "mine"));
   EXPECT_EQ(profile.link_sharing, LinkSharing::kMaxMin);
-  const std::string text = absl::StrReplaceAll(
-      kSmall, {{"comm_scale: 1", "comm_scale: 1 link_sharing: \"priority\""}});
+  const std::string text =
+      absl::StrReplaceAll(kSmall, {{"comm_scale: 1", "comm_scale: 1 link_sharing: \"priority\""}});
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile urgent, ParseSoftwareProfile(text, "mine"));
   EXPECT_EQ(urgent.link_sharing, LinkSharing::kPriority);
 }

@@ -54,26 +54,6 @@ Parts CriticalPath(const SimResult& result) {
   return parts;
 }
 
-py::list Memory(const Forecast& forecast) {
-  py::list out;
-  for (const DeviceClassResult& entry : forecast.result.classes) {
-    const ClassMemory& memory = entry.memory;
-    py::dict fields;
-    fields["device_class"] = entry.name;
-    fields["ranks"] = entry.devices;
-    fields["parameters"] = memory.bytes[static_cast<int>(MemoryKind::kParameters)];
-    fields["gradients"] = memory.bytes[static_cast<int>(MemoryKind::kGradients)];
-    fields["optimizer"] = memory.bytes[static_cast<int>(MemoryKind::kOptimizer)];
-    fields["activations"] = memory.bytes[static_cast<int>(MemoryKind::kActivations)];
-    fields["workspace"] = memory.bytes[static_cast<int>(MemoryKind::kWorkspace)];
-    fields["allocated"] = memory.allocated;
-    fields["reserved"] = memory.reserved;
-    fields["device"] = memory.device;
-    out.append(std::move(fields));
-  }
-  return out;
-}
-
 py::list Slices(const Forecast& forecast) {
   py::list out;
   for (const Slice& slice : forecast.result.slices) {
@@ -131,8 +111,8 @@ py::dict CountersOf(const Forecast& forecast) {
 }  // namespace
 
 void BindForecast(py::module_& m) {
-  py::class_<Forecast, std::shared_ptr<Forecast>>(m, "Forecast")
-      .def_readonly("model", &Forecast::model)
+  py::class_<Forecast, std::shared_ptr<Forecast>> forecast(m, "Forecast");
+  forecast.def_readonly("model", &Forecast::model)
       .def_readonly("machine", &Forecast::machine)
       .def_readonly("strategy", &Forecast::strategy)
       .def_readonly("profile", &Forecast::profile)
@@ -169,12 +149,12 @@ void BindForecast(py::module_& m) {
                              [](const Forecast& self) { return self.timeline_graph != nullptr; })
       .def("breakdown_s", [](const Forecast& self) { return MeanBreakdown(self.result); })
       .def("critical_path_s", [](const Forecast& self) { return CriticalPath(self.result); })
-      .def("memory", &Memory)
       .def("slices", &Slices)
       .def("chrome_trace", [](const Forecast& self) {
         py::gil_scoped_release release;
         return ChromeTrace(*self.timeline_graph, self.result);
       });
+  BindMemory(forecast);
 }
 
 }  // namespace plancast

@@ -35,6 +35,7 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
   job.strategy = strategy.tree;
   PredictOptions options;
   options.timeline = timeline;
+  options.keep_memory_graph = true;
   options.memory_only_if_unfit = memory_only_if_unfit;
   options.shortcuts = shortcuts;
   if (!what_if.empty()) options.what_if = ValueOrThrow(ParseWhatIf(what_if));

@@ -49,6 +49,8 @@ void BindRules(pybind11::module_& m);
 void BindModel(pybind11::module_& m);
 void BindStrategy(pybind11::module_& m);
 void BindForecast(pybind11::module_& m);
+// Adds what a forecast says of memory to its class.
+void BindMemory(pybind11::class_<Forecast, std::shared_ptr<Forecast>>& forecast);
 void BindPredict(pybind11::module_& m);
 void BindJobs(pybind11::module_& m);
 

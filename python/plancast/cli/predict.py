@@ -30,6 +30,11 @@ def add_parser(commands: Any) -> None:
     )
     opts.add_report(parser)
     parser.add_argument(
+        "--memory-timeline",
+        action="store_true",
+        help="show memory over the iteration and what is alive at its peak",
+    )
+    parser.add_argument(
         "--require-fit", action="store_true", help="exit with 3 if the plan does not fit in memory"
     )
     parser.add_argument(
@@ -97,13 +102,17 @@ def run(options: argparse.Namespace) -> int:
     forecast = _predict(options, model, machine, plan)
     if options.trace is not None:
         forecast.to_perfetto(options.trace)
-    opts.write_report(options, f"{forecast.model} on {forecast.machine}", forecast)
+    _write_report(options, forecast)
     answers = _answers(options, model, machine, plan, forecast)
     if options.json:
         extra = {name: answer.to_dict() for name, answer in answers.items()}
-        opts.print_json({**forecast.to_dict(), **extra})
+        opts.print_json({**forecast.to_dict(), **extra, **_memory(options, forecast)})
     else:
         opts.print_rich(forecast)
+        if options.memory_timeline:
+            from plancast.report.memory import memory_story
+
+            opts.print_rich("", memory_story(forecast.memory))
         if forecast.distribution is not None:
             opts.print_rich(f"random iterations: {forecast.distribution}")
         for answer in answers.values():
@@ -117,7 +126,7 @@ def _predict(options: argparse.Namespace, model: Model, machine: Machine, plan: 
     return predict(
         model,
         machine,
-        timeline=options.trace is not None,
+        timeline=options.trace is not None or options.memory_timeline,
         shortcuts=options.shortcuts,
         what_if=options.what_if,
         jitter=options.jitter,
@@ -142,3 +151,29 @@ def _answers(
     if options.sensitivities:
         answers["sensitivities"] = sensitivities(model, machine, **plan)
     return answers
+
+
+def _memory(options: argparse.Namespace, forecast: Forecast) -> dict[str, Any]:
+    """The fields that --memory-timeline adds to --json."""
+    if not options.memory_timeline:
+        return {}
+    memory = forecast.memory
+    classes = [entry.device_class for entry in memory]
+    return {
+        "memory_timeline": [memory.timeline(name).to_dict() for name in classes],
+        "memory_peak": [memory.explain(name).to_dict() for name in classes],
+    }
+
+
+def _write_report(options: argparse.Namespace, forecast: Forecast) -> None:
+    """The tables, memory over the iteration, and what is alive at its peak."""
+    if options.report is None:
+        return
+    from plancast.report.html import write_report
+    from plancast.report.memory_svg import timeline_svg
+
+    title = f"{forecast.model} on {forecast.machine}"
+    memory = forecast.memory
+    write_report(
+        options.report, title, forecast, (timeline_svg(memory.timeline()), memory.explain())
+    )

@@ -1,0 +1,26 @@
+#ifndef PLANCAST_EXECUTOR_MEMORY_ALLOCATOR_H_
+#define PLANCAST_EXECUTOR_MEMORY_ALLOCATOR_H_
+
+#include <cstdint>
+
+#include "graph/memory_overhead.h"
+
+namespace plancast {
+
+// Bytes of blocks in the two pools of a caching allocator: blocks that share
+// small segments, and all others.
+struct PoolBytes {
+  int64_t small = 0, large = 0;
+};
+
+// What one tensor takes of the pools. Odd in `bytes`, so a free gives back what
+// its allocation took.
+PoolBytes PooledBytes(const AllocatorParams& params, int64_t bytes);
+
+// Segments that hold pools of at most this size: what the allocator has to take
+// from the device if no block is ever in another's way.
+int64_t SegmentBytes(const AllocatorParams& params, PoolBytes most);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_MEMORY_ALLOCATOR_H_

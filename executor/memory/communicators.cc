@@ -1,0 +1,40 @@
+#include "executor/memory/communicators.h"
+
+#include <algorithm>
+
+namespace plancast {
+
+std::vector<Communicator> CommunicatorsOf(const ExecutionGraph& graph,
+                                          absl::Span<const int32_t> comms,
+                                          const CommunicatorParams& params) {
+  std::vector<Communicator> communicators;
+  for (int32_t c : comms) {
+    const CommSpec& comm = graph.comms[c];
+    auto known = std::find_if(communicators.begin(), communicators.end(),
+                              [&](const Communicator& k) { return k.axes == comm.axes; });
+    if (known == communicators.end()) {
+      Communicator added;
+      added.axes = comm.axes;
+      for (int axis : comm.axes) added.size *= graph.mesh.size(axis);
+      if (added.size == 1) continue;
+      known = communicators.insert(communicators.end(), std::move(added));
+    }
+    const bool all_to_all = comm.kind == CollectiveKind::kAllToAll;
+    const int64_t most = all_to_all ? params.all_to_all_peers : params.ring_peers;
+    known->peers = std::max(known->peers, std::min(known->size - 1, most));
+    known->channels =
+        std::max(known->channels, all_to_all ? params.all_to_all_channels : params.channels);
+  }
+  return communicators;
+}
+
+int64_t CommunicatorBytes(const CommunicatorParams& params, const Communicator& communicator) {
+  int64_t buffers = params.simple_bytes + params.ll_bytes + params.ll128_bytes;
+  if (params.multiple_bytes > 1) {
+    buffers = (buffers + params.multiple_bytes - 1) / params.multiple_bytes * params.multiple_bytes;
+  }
+  return params.fixed_bytes +
+         communicator.channels * communicator.peers * (buffers + params.send_bytes);
+}
+
+}  // namespace plancast

@@ -1,0 +1,133 @@
+#include "executor/memory/reasons.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+
+namespace plancast {
+namespace {
+
+constexpr absl::string_view kBetween = "(between modules)";
+constexpr absl::string_view kStaticNames[] = {"parameters", "gradients", "optimizer", "activations",
+                                              "workspace"};
+
+// What becomes alive and dies by running part of a block once.
+using Changes = std::map<int32_t, int64_t>;  // number of a kind of tensor -> copies
+
+class Ledger {
+ public:
+  explicit Ledger(const ExecutionGraph& graph) : graph_(graph), whole_(graph.blocks.size()) {}
+
+  void Run(const Instance& instance, int64_t copies) {
+    Changes& changes = whole_[instance.block];
+    if (changes.empty()) {
+      const Block& block = graph_.blocks[instance.block];
+      changes = ChangesOf(block, block.memory.size());
+      for (const PortMemory& port : block.gives) Move(block, port, -1, changes);
+    }
+    Apply(changes, instance.micro_batch, copies);
+  }
+  // The first `events` of a copy.
+  void RunPart(const Instance& instance, int32_t events) {
+    Apply(ChangesOf(graph_.blocks[instance.block], events), instance.micro_batch, 1);
+  }
+
+  std::vector<LiveTensor> Live() const {
+    std::vector<LiveTensor> live;
+    for (const auto& [key, number] : numbers_) {
+      LiveTensor tensor;
+      tensor.name = std::get<0>(key);
+      tensor.kind = std::get<1>(key);
+      tensor.bytes_each = std::get<2>(key);
+      for (const auto& [micro_batch, copies] : alive_[number]) {
+        if (copies == 0) continue;
+        tensor.copies += copies;
+        tensor.micro_batches.push_back(micro_batch);
+      }
+      if (tensor.copies != 0) live.push_back(std::move(tensor));
+    }
+    return live;
+  }
+
+ private:
+  using Key = std::tuple<std::string, MemoryKind, int64_t>;  // name, kind, bytes of one
+
+  int32_t NumberOf(absl::string_view name, MemoryKind kind, int64_t bytes) {
+    const auto [it, inserted] =
+        numbers_.try_emplace(Key(name, kind, bytes), static_cast<int32_t>(alive_.size()));
+    if (inserted) alive_.emplace_back();
+    return it->second;
+  }
+
+  // A tensor comes (+1) into the block's own names, or leaves them.
+  void Move(const Block& block, const PortMemory& port, int64_t sign, Changes& changes) {
+    const MemoryKind kind = MemoryKind::kActivations;
+    changes[NumberOf(block.tensors[port.tensor], kind, port.bytes)] += sign;
+    changes[NumberOf(kBetween, kind, port.bytes)] -= sign;
+  }
+
+  Changes ChangesOf(const Block& block, size_t events) {
+    Changes changes;
+    for (const PortMemory& port : block.takes) Move(block, port, 1, changes);
+    for (size_t e = 0; e < events; ++e) {
+      const MemoryEvent& event = block.memory[e];
+      const int64_t bytes = event.delta < 0 ? -event.delta : event.delta;
+      changes[NumberOf(block.tensors[event.tensor], event.kind, bytes)] += event.delta < 0 ? -1 : 1;
+    }
+    return changes;
+  }
+
+  void Apply(const Changes& changes, int32_t micro_batch, int64_t copies) {
+    for (const auto& [number, change] : changes) alive_[number][micro_batch] += change * copies;
+  }
+
+  const ExecutionGraph& graph_;
+  std::vector<Changes> whole_;  // per block, once it has run
+  absl::flat_hash_map<Key, int32_t> numbers_;
+  std::vector<std::map<int32_t, int64_t>> alive_;  // per number: micro-batch -> copies
+};
+
+}  // namespace
+
+PeakReasons ExplainPeak(const ExecutionGraph& graph, int32_t program) {
+  const Program& replayed = graph.programs[program];
+  const Peak peak = FindPeak(graph, program, ProfileBlocks(graph, AllocatorParams()));
+  Ledger ledger(graph);
+  for (int32_t i = 0; i < peak.place.instance; ++i) {
+    ledger.Run(replayed.instances[i], replayed.instances[i].layer_count);
+  }
+  PeakReasons reasons;
+  reasons.allocated = peak.allocated;
+  if (peak.place.instance >= 0) {
+    const Instance& instance = replayed.instances[peak.place.instance];
+    const Block& block = graph.blocks[instance.block];
+    ledger.Run(instance, peak.place.copy);
+    ledger.RunPart(instance, peak.place.events);
+    reasons.block = block.name;
+    reasons.task = block.label[block.memory[peak.place.events - 1].task];
+    reasons.layer = instance.layer_begin + peak.place.copy;
+    reasons.micro_batch = instance.micro_batch;
+  }
+  reasons.tensors = ledger.Live();
+  for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
+    if (replayed.static_bytes[kind] == 0) continue;
+    LiveTensor tensor;
+    tensor.name = std::string(kStaticNames[kind]);
+    tensor.kind = static_cast<MemoryKind>(kind);
+    tensor.bytes_each = replayed.static_bytes[kind];
+    tensor.copies = 1;
+    reasons.tensors.push_back(std::move(tensor));
+  }
+  std::sort(reasons.tensors.begin(), reasons.tensors.end(),
+            [](const LiveTensor& a, const LiveTensor& b) {
+              return std::make_tuple(-a.bytes(), a.name, a.bytes_each, a.kind) <
+                     std::make_tuple(-b.bytes(), b.name, b.bytes_each, b.kind);
+            });
+  return reasons;
+}
+
+}  // namespace plancast

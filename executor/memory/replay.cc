@@ -1,0 +1,116 @@
+#include "executor/memory/replay.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "executor/memory/allocator.h"
+#include "executor/memory/communicators.h"
+
+namespace plancast {
+namespace {
+
+// Kinds of live memory at the peak: whole copies before it, then part of one.
+KindBytes KindsAt(const Program& program, const PeakPlace& place,
+                  const std::vector<BlockProfile>& profiles) {
+  KindBytes kinds = StaticBytes(program);
+  if (place.instance < 0) return kinds;
+  std::vector<int64_t> copies(profiles.size());
+  for (int32_t i = 0; i < place.instance; ++i) {
+    copies[program.instances[i].block] += program.instances[i].layer_count;
+  }
+  const int32_t last = program.instances[place.instance].block;
+  copies[last] += place.copy;
+  for (size_t b = 0; b < profiles.size(); ++b) {
+    if (copies[b] > 0) kinds.Add(profiles[b].net, copies[b]);
+  }
+  kinds.Add(profiles[last].at_high);
+  return kinds;
+}
+
+int64_t BufferBytes(const ExecutionGraph& graph, const Program& program,
+                    const std::vector<BlockProfile>& profiles, const CommunicatorParams& params) {
+  std::vector<bool> runs(profiles.size());
+  for (const Instance& instance : program.instances) runs[instance.block] = true;
+  std::vector<int32_t> comms;
+  for (size_t b = 0; b < profiles.size(); ++b) {
+    if (runs[b]) comms.insert(comms.end(), profiles[b].comms.begin(), profiles[b].comms.end());
+  }
+  int64_t bytes = 0;
+  for (const Communicator& communicator : CommunicatorsOf(graph, comms, params)) {
+    bytes += CommunicatorBytes(params, communicator);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+KindBytes StaticBytes(const Program& program) {
+  KindBytes kinds;
+  std::copy_n(program.static_bytes, kNumMemoryKinds, kinds.of);
+  return kinds;
+}
+
+Peak FindPeak(const ExecutionGraph& graph, int32_t program,
+              const std::vector<BlockProfile>& profiles) {
+  Peak peak;
+  const std::vector<Instance>& instances = graph.programs[program].instances;
+  int64_t live = 0, small = 0, large = 0, highest = 0;
+  for (size_t i = 0; i < instances.size(); ++i) {
+    const BlockProfile& block = profiles[instances[i].block];
+    const int64_t copies = instances[i].layer_count;
+    if (live + block.live.Highest(copies) > highest) {
+      highest = live + block.live.Highest(copies);
+      peak.place.instance = static_cast<int32_t>(i);
+    }
+    peak.pools.small = std::max(peak.pools.small, small + block.small_pool.Highest(copies));
+    peak.pools.large = std::max(peak.pools.large, large + block.large_pool.Highest(copies));
+    live += block.live.net * copies;
+    small += block.small_pool.net * copies;
+    large += block.large_pool.net * copies;
+  }
+  peak.allocated = highest + StaticBytes(graph.programs[program]).total();
+  if (peak.place.instance >= 0) {
+    const Instance& instance = instances[peak.place.instance];
+    const BlockProfile& block = profiles[instance.block];
+    peak.place.copy = block.live.net > 0 ? instance.layer_count - 1 : 0;
+    peak.place.events = block.high_events;
+  }
+  return peak;
+}
+
+ClassMemory ReplayProgram(const ExecutionGraph& graph, int32_t program,
+                          const std::vector<BlockProfile>& profiles,
+                          const MemoryOverhead& overhead) {
+  const Program& replayed = graph.programs[program];
+  const Peak peak = FindPeak(graph, program, profiles);
+  ClassMemory memory;
+  std::copy_n(KindsAt(replayed, peak.place, profiles).of, kNumMemoryKinds, memory.bytes);
+  memory.allocated = peak.allocated;
+
+  PoolBytes pools = peak.pools;
+  for (int64_t bytes : replayed.static_bytes) {
+    const PoolBytes pooled = PooledBytes(overhead.allocator, bytes);
+    pools.small += pooled.small;
+    pools.large += pooled.large;
+  }
+  const int64_t segments = std::max(memory.allocated, SegmentBytes(overhead.allocator, pools));
+  memory.rounding = segments - memory.allocated;
+  memory.fragmentation = static_cast<int64_t>(
+      std::ceil(static_cast<double>(segments) * overhead.allocator.fragmentation));
+  memory.reserved = segments + memory.fragmentation;
+  memory.nccl = BufferBytes(graph, replayed, profiles, overhead.communicators);
+  memory.context = overhead.context_bytes;
+  memory.device = memory.reserved + memory.nccl + memory.context;
+  return memory;
+}
+
+std::vector<ClassMemory> ReplayMemory(const ExecutionGraph& graph, const RuntimeParams& runtime) {
+  const std::vector<BlockProfile> profiles = ProfileBlocks(graph, runtime.memory.allocator);
+  std::vector<ClassMemory> result;
+  for (size_t p = 0; p < graph.programs.size(); ++p) {
+    result.push_back(ReplayProgram(graph, static_cast<int32_t>(p), profiles, runtime.memory));
+  }
+  return result;
+}
+
+}  // namespace plancast

@@ -1,0 +1,43 @@
+#ifndef PLANCAST_EXECUTOR_MEMORY_REPLAY_H_
+#define PLANCAST_EXECUTOR_MEMORY_REPLAY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/executor.h"
+#include "executor/memory/block_profile.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// Live memory of a device over the issue order of its program. Frameworks
+// allocate when the host issues a task and reuse at once what an earlier task of
+// the order has freed, so times do not matter. Each block is replayed once: its
+// copies only shift the net change.
+
+// Where a program's live memory is highest: after `events` memory events of copy
+// `copy` of an instance; instance -1: before the first. Of several equal places
+// the first.
+struct PeakPlace {
+  int32_t instance = -1;
+  int32_t copy = 0;
+  int32_t events = 0;
+};
+struct Peak {
+  PeakPlace place;
+  int64_t allocated = 0;  // static memory included
+  PoolBytes pools;        // the most of each pool, whenever that is; without static memory
+};
+Peak FindPeak(const ExecutionGraph& graph, int32_t program,
+              const std::vector<BlockProfile>& profiles);
+
+// Static memory of a program by kind.
+KindBytes StaticBytes(const Program& program);
+
+ClassMemory ReplayProgram(const ExecutionGraph& graph, int32_t program,
+                          const std::vector<BlockProfile>& profiles,
+                          const MemoryOverhead& overhead);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_MEMORY_REPLAY_H_

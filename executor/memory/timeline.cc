@@ -1,0 +1,104 @@
+#include "executor/memory/timeline.h"
+
+#include <algorithm>
+
+#include "executor/memory/replay.h"
+
+namespace plancast {
+namespace {
+
+// Keeps the highest and the last point of each piece of the issue order.
+class Thinner {
+ public:
+  Thinner(int64_t issued, int64_t max_points)
+      : pieces_(std::max<int64_t>(1, (max_points - 2) / 2)),
+        issued_(std::max<int64_t>(1, issued)) {}
+
+  void Add(const MemoryPoint& point) {
+    const int64_t piece = std::min(pieces_ - 1, point.issued * pieces_ / issued_);
+    if (piece != piece_) Flush();
+    piece_ = piece;
+    if (!any_ || point.bytes.total() > highest_.bytes.total()) highest_ = point;
+    last_ = point;
+    any_ = true;
+  }
+  void Flush() {
+    if (!any_) return;
+    kept_.push_back(highest_);
+    const bool same = last_.issued == highest_.issued && last_.instance == highest_.instance &&
+                      last_.bytes.total() == highest_.bytes.total();
+    if (!same) kept_.push_back(last_);
+    any_ = false;
+  }
+  std::vector<MemoryPoint> Take() && { return std::move(kept_); }
+
+ private:
+  const int64_t pieces_, issued_;
+  int64_t piece_ = 0;
+  bool any_ = false;
+  MemoryPoint highest_, last_;
+  std::vector<MemoryPoint> kept_;
+};
+
+MemoryPoint After(const MemoryPoint& before, const KindBytes& change, int64_t times, int64_t issued,
+                  int32_t instance) {
+  MemoryPoint point = before;
+  point.bytes.Add(change, times);
+  point.issued += issued;
+  point.instance = instance;
+  return point;
+}
+
+std::vector<MemoryPoint> AllPoints(const ExecutionGraph& graph, const Program& program,
+                                   bool every_layer) {
+  const std::vector<BlockProfile> profiles = ProfileBlocks(graph, AllocatorParams());
+  MemoryPoint now;
+  now.bytes = StaticBytes(program);
+  std::vector<MemoryPoint> points = {now};
+  for (size_t i = 0; i < program.instances.size(); ++i) {
+    const Instance& instance = program.instances[i];
+    const Block& block = graph.blocks[instance.block];
+    const BlockProfile& profile = profiles[instance.block];
+    const auto index = static_cast<int32_t>(i);
+    const int64_t steps = every_layer ? instance.layer_count : 1;
+    const int64_t layers = every_layer ? 1 : instance.layer_count;
+    for (int64_t step = 0; step < steps; ++step) {
+      const MemoryPoint end = After(now, profile.net, layers, block.size() * layers, index);
+      if (profile.live.high > 0) {
+        const int64_t copy = profile.live.net > 0 ? layers - 1 : 0;
+        const int64_t task = block.memory[profile.high_events - 1].task;
+        MemoryPoint high = After(now, profile.net, copy, block.size() * copy + task, index);
+        high.bytes.Add(profile.at_high);
+        points.push_back(high);
+      }
+      if (!block.memory.empty()) points.push_back(end);
+      now = end;
+    }
+  }
+  if (points.back().issued != now.issued) points.push_back(now);
+  return points;
+}
+
+}  // namespace
+
+MemoryTimeline MemoryOverIssueOrder(const ExecutionGraph& graph, int32_t program,
+                                    const TimelineOptions& options) {
+  MemoryTimeline timeline;
+  timeline.points = AllPoints(graph, graph.programs[program], options.every_layer);
+  if (static_cast<int64_t>(timeline.points.size()) > options.max_points) {
+    Thinner thinner(timeline.points.back().issued, options.max_points);
+    std::vector<MemoryPoint> kept = {timeline.points.front()};
+    for (size_t i = 1; i < timeline.points.size(); ++i) thinner.Add(timeline.points[i]);
+    thinner.Flush();
+    for (MemoryPoint& point : std::move(thinner).Take()) kept.push_back(point);
+    timeline.points = std::move(kept);
+  }
+  for (size_t i = 0; i < timeline.points.size(); ++i) {
+    if (timeline.points[i].bytes.total() > timeline.points[timeline.peak].bytes.total()) {
+      timeline.peak = i;
+    }
+  }
+  return timeline;
+}
+
+}  // namespace plancast

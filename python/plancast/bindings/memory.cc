@@ -1,0 +1,108 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "executor/memory/reasons.h"
+#include "executor/memory/timeline.h"
+#include "python/plancast/bindings/types.h"
+
+namespace py = ::pybind11;
+
+namespace plancast {
+namespace {
+
+constexpr double kPicosecond = 1e-12;
+constexpr std::array<const char*, kNumMemoryKinds> kKinds = {"parameters", "gradients", "optimizer",
+                                                             "activations", "workspace"};
+
+py::list Rows(const Forecast& forecast) {
+  py::list out;
+  for (const DeviceClassResult& entry : forecast.result.classes) {
+    const ClassMemory& memory = entry.memory;
+    py::dict fields;
+    fields["device_class"] = entry.name;
+    fields["ranks"] = entry.devices;
+    for (int kind = 0; kind < kNumMemoryKinds; ++kind) fields[kKinds[kind]] = memory.bytes[kind];
+    fields["allocated"] = memory.allocated;
+    fields["rounding"] = memory.rounding;
+    fields["fragmentation"] = memory.fragmentation;
+    fields["reserved"] = memory.reserved;
+    fields["nccl"] = memory.nccl;
+    fields["context"] = memory.context;
+    fields["device"] = memory.device;
+    out.append(std::move(fields));
+  }
+  return out;
+}
+
+// Why device class `index` peaks: fields and (name, kind, bytes of one, copies,
+// micro-batches) of each line.
+py::dict Reasons(const Forecast& forecast, int index) {
+  const DeviceClassResult& entry = forecast.result.classes.at(index);
+  PeakReasons reasons;
+  {
+    py::gil_scoped_release release;
+    reasons = ExplainPeak(*forecast.memory_graph, entry.program);
+  }
+  py::list tensors;
+  for (const LiveTensor& tensor : reasons.tensors) {
+    tensors.append(py::make_tuple(tensor.name, kKinds[static_cast<int>(tensor.kind)],
+                                  tensor.bytes_each, tensor.copies,
+                                  py::tuple(py::cast(tensor.micro_batches))));
+  }
+  py::dict out;
+  out["block"] = reasons.block;
+  out["task"] = reasons.task;
+  out["layer"] = reasons.layer;
+  out["micro_batch"] = reasons.micro_batch;
+  out["tensors"] = std::move(tensors);
+  return out;
+}
+
+// Columns of the points of device class `index`; `time_s` is empty without a
+// timeline.
+py::dict Timeline(const Forecast& forecast, int index, int64_t max_points, bool every_layer) {
+  const DeviceClassResult& entry = forecast.result.classes.at(index);
+  MemoryTimeline timeline;
+  std::vector<int64_t> times;
+  {
+    py::gil_scoped_release release;
+    timeline =
+        MemoryOverIssueOrder(*forecast.memory_graph, entry.program, {every_layer, max_points});
+    if (forecast.timeline_graph != nullptr) {
+      times = TimesOf(timeline, *forecast.memory_graph, entry.program, forecast.result, index);
+    }
+  }
+  std::vector<double> seconds;
+  for (int64_t ps : times) seconds.push_back(static_cast<double>(ps) * kPicosecond);
+  std::vector<int64_t> issued;
+  std::array<std::vector<int64_t>, kNumMemoryKinds> bytes;
+  for (const MemoryPoint& point : timeline.points) {
+    issued.push_back(point.issued);
+    for (int kind = 0; kind < kNumMemoryKinds; ++kind) bytes[kind].push_back(point.bytes.of[kind]);
+  }
+  py::dict out;
+  out["issued"] = std::move(issued);
+  out["time_s"] = std::move(seconds);
+  for (int kind = 0; kind < kNumMemoryKinds; ++kind) out[kKinds[kind]] = std::move(bytes[kind]);
+  out["peak"] = timeline.peak;
+  return out;
+}
+
+}  // namespace
+
+void BindMemory(py::class_<Forecast, std::shared_ptr<Forecast>>& forecast) {
+  forecast
+      .def_property_readonly("explains_memory",
+                             [](const Forecast& self) { return self.memory_graph != nullptr; })
+      .def("memory", &Rows)
+      .def("memory_reasons", &Reasons, py::arg("index"))
+      .def("memory_timeline", &Timeline, py::arg("index"), py::kw_only(), py::arg("max_points"),
+           py::arg("every_layer"));
+}
+
+}  // namespace plancast

@@ -1,0 +1,219 @@
+"""Memory of a forecast: the peak of each device class, its reasons, its course."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from plancast import _core
+from plancast.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+# What device memory holds, in the order of reports.
+KINDS = ("parameters", "gradients", "optimizer", "activations", "workspace")
+
+
+@dataclass(frozen=True)
+class ClassMemory:
+    """Peak memory of one device class, bytes at the moment of the peak.
+
+    The five kinds sum to `allocated`; with `rounding` of blocks and segments and
+    the `fragmentation` reserve that is `reserved`; with buffers of communicators
+    (`nccl`) and the `context` of driver and libraries it is `device`.
+    """
+
+    device_class: str
+    ranks: int
+    parameters: int
+    gradients: int
+    optimizer: int
+    activations: int
+    workspace: int
+    allocated: int
+    rounding: int
+    fragmentation: int
+    reserved: int
+    nccl: int
+    context: int
+    device: int
+
+
+@dataclass(frozen=True)
+class LiveTensor:
+    """Equal tensors alive at the peak: one of a module, in all layers and micro-batches."""
+
+    name: str
+    kind: str
+    bytes_each: int
+    copies: int
+    micro_batches: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all copies."""
+        return self.bytes_each * self.copies
+
+
+@dataclass(frozen=True)
+class PeakReasons:
+    """What is alive at the peak of one device class, largest first.
+
+    `block`, `task`, `layer` and `micro_batch` say what was issued last; they are
+    empty and -1 where nothing but state is ever allocated.
+    """
+
+    memory: ClassMemory
+    block: str
+    task: str
+    layer: int
+    micro_batch: int
+    tensors: tuple[LiveTensor, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {
+            "device_class": self.memory.device_class,
+            "allocated": self.memory.allocated,
+            "block": self.block,
+            "task": self.task,
+            "layer": self.layer,
+            "micro_batch": self.micro_batch,
+            "tensors": [
+                {**asdict(tensor), "bytes": tensor.bytes, "micro_batches": [*tensor.micro_batches]}
+                for tensor in self.tensors
+            ],
+        }
+
+    def __str__(self) -> str:
+        from plancast.report.memory import reasons_text
+
+        return reasons_text(self)
+
+    def __rich__(self) -> RenderableType:
+        from plancast.report.memory import reasons_table
+
+        return reasons_table(self)
+
+
+@dataclass(frozen=True)
+class MemoryTimeline:
+    """Live memory of one device class over one iteration, in the order of issue.
+
+    Columns of equal length: `issued` tasks, `time_s` seconds (empty unless the
+    forecast has a timeline), and bytes of each kind. `peak` is the row of the
+    highest point.
+    """
+
+    memory: ClassMemory
+    issued: tuple[int, ...]
+    time_s: tuple[float, ...]
+    kinds: dict[str, tuple[int, ...]]
+    peak: int
+
+    @property
+    def allocated(self) -> tuple[int, ...]:
+        """Bytes of all kinds."""
+        return tuple(sum(row) for row in zip(*self.kinds.values(), strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {
+            "device_class": self.memory.device_class,
+            "issued": [*self.issued],
+            "time_s": [*self.time_s] or None,
+            **{kind: [*values] for kind, values in self.kinds.items()},
+            "peak": self.peak,
+        }
+
+    def _repr_html_(self) -> str:
+        from plancast.report.memory_svg import timeline_svg
+
+        return timeline_svg(self)
+
+    def __rich__(self) -> RenderableType:
+        from plancast.report.memory import timeline_picture
+
+        return timeline_picture(self)
+
+
+class PeakMemory(tuple[ClassMemory, ...]):
+    """Peak memory of each device class.
+
+    >>> import plancast as pc
+    >>> forecast = pc.predict(
+    ...     pc.Model.preset("gpt3-175b"), pc.Machine.preset("dgx-a100-80g", hosts=8),
+    ...     "tp=8,pp=8,mb=1,recompute=full", batch=64)
+    >>> first = forecast.memory[0]
+    >>> reasons = forecast.memory.explain(first.device_class)
+    >>> sum(tensor.bytes for tensor in reasons.tensors) == first.allocated
+    True
+    >>> course = forecast.memory.timeline(first.device_class)
+    >>> max(course.allocated) == first.allocated
+    True
+    """
+
+    _source: _core.Forecast
+
+    def __new__(cls, core: _core.Forecast) -> PeakMemory:
+        """The memory of a forecast of the core."""
+        self = super().__new__(cls, (ClassMemory(**fields) for fields in core.memory()))
+        self._source = core
+        return self
+
+    @property
+    def fullest(self) -> ClassMemory:
+        """The device class that uses most."""
+        if not self:
+            raise InputError("this forecast has no device classes: its plan was not simulated.")
+        return max(self, key=lambda entry: entry.device)
+
+    def explain(self, device_class: str | None = None) -> PeakReasons:
+        """What is alive at the peak of a device class, by default the fullest."""
+        index = self._index(device_class)
+        fields = self._source.memory_reasons(index)
+        tensors = tuple(LiveTensor(*line) for line in fields.pop("tensors"))
+        return PeakReasons(memory=self[index], tensors=tensors, **fields)
+
+    def timeline(
+        self,
+        device_class: str | None = None,
+        *,
+        max_points: int = 2000,
+        every_layer: bool = False,
+    ) -> MemoryTimeline:
+        """Live memory over the iteration, by default of the fullest device class.
+
+        A pass over a run of equal layers is one step, or one a layer. Of more than
+        `max_points`, the highest and the last of equal pieces are kept.
+        """
+        if not 4 <= max_points <= 1_000_000:
+            raise InputError(f"`max_points` is {max_points}; give 4 to 1,000,000.")
+        index = self._index(device_class)
+        columns = self._source.memory_timeline(
+            index, max_points=max_points, every_layer=every_layer
+        )
+        return MemoryTimeline(
+            memory=self[index],
+            issued=tuple(columns["issued"]),
+            time_s=tuple(columns["time_s"]),
+            kinds={kind: tuple(columns[kind]) for kind in KINDS},
+            peak=columns["peak"],
+        )
+
+    def _index(self, device_class: str | None) -> int:
+        fullest = self.fullest
+        if not self._source.explains_memory:
+            raise InputError(
+                "this forecast is one of several and keeps no tensors. "
+                "Predict its strategy alone to see what is alive."
+            )
+        if device_class is None:
+            return self.index(fullest)
+        names = [entry.device_class for entry in self]
+        if device_class not in names:
+            known = ", ".join(f"`{name}`" for name in names[:8])
+            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+            raise InputError(f"no device class `{device_class}`; there are {known}{more}.")
+        return names.index(device_class)
