@@ -58,18 +58,20 @@ absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest
   std::vector<std::shared_ptr<const ExecutionGraph>> graphs;
   std::vector<PlacedJob> placed;
   for (const JobRequest& request : requests) {
+    const std::string where = absl::StrCat("job `", request.name, "`");
     PlacedJob& job = placed.emplace_back();
     job.name = request.name;
-    ASSIGN_OR_RETURN(job.devices, ParsePlacement(request.placement, machine));
+    ASSIGN_OR_RETURN(job.devices, ParsePlacement(request.placement, machine), _ << where);
     job.arrival_ps = std::llround(request.arrival_s * 1e12);
     job.runtime = RuntimeOf(request.job.profile);
-    ASSIGN_OR_RETURN(const Machine size, OfSize(machine, static_cast<int64_t>(job.devices.size())));
-    ASSIGN_OR_RETURN(PlanGraph plan, DrawAndCompile(request.job, size, session));
+    ASSIGN_OR_RETURN(const Machine size, OfSize(machine, static_cast<int64_t>(job.devices.size())),
+                     _ << where);
+    ASSIGN_OR_RETURN(PlanGraph plan, DrawAndCompile(request.job, size, session), _ << where);
     job.graph = graphs.emplace_back(std::move(plan.execution)).get();
     JobForecast& row = forecasts.emplace_back();
     row.name = request.name;
     row.arrival_s = request.arrival_s;
-    ASSIGN_OR_RETURN(row.forecast, Predict(request.job, size, costs, session));
+    ASSIGN_OR_RETURN(row.forecast, Predict(request.job, size, costs, session), _ << where);
     row.forecast.machine = machine.spec().name;
   }
   ASSIGN_OR_RETURN(JobsResult together, ExecuteJobs(placed, machine, costs));

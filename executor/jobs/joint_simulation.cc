@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
           "` meet on links and have profiles that share links differently. Give both one "
           "`link_sharing`."));
     }
-    RETURN_IF_ERROR(job->graph->Verify()) << job->name;
+    RETURN_IF_ERROR(job->graph->Verify()) << "job `" << job->name << "`";
     ASSIGN_OR_RETURN(uses.emplace_back(), FindCommUses(*job->graph));
     if (options.realise) {
       pricers.emplace_back(*job->graph, options.realise(*job));
