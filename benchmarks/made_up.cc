@@ -10,7 +10,7 @@
 #include "executor/fold/fold.h"
 #include "executor/realise.h"
 #include "executor/simulate.h"
-#include "executor/task_table.h"
+#include "executor/task_index.h"
 #include "tests/executor/graph_builder.h"
 
 namespace plancast {
@@ -107,14 +107,16 @@ int64_t SimulateFlat(const ExecutionGraph& graph, const Machine& machine,
   const absl::StatusOr<SimGraph> sim =
       FoldByRefinement({graph, *uses, machine, comms, *prices}, /*discrete=*/true);
   PLANCAST_CHECK_OK(sim);
-  std::vector<TaskTable> tables;
-  for (size_t p = 0; p < graph.programs.size(); ++p) {
-    tables.push_back(UnfoldProgram(graph, *uses, static_cast<int32_t>(p)));
-  }
-  const auto trace = Simulate({graph, *uses, *sim, tables, *prices, comms.realised(),
+  const absl::StatusOr<TaskIndex> index = TaskIndex::Create(graph);
+  PLANCAST_CHECK_OK(index);
+  const auto trace = Simulate({graph, *uses, *sim, *index, *prices, comms.realised(),
                                std::vector<HostParams>(graph.programs.size())});
   PLANCAST_CHECK_OK(trace);
-  return static_cast<int64_t>(trace->end.size());
+  int64_t tasks = 0;
+  for (const SimGraph::Entity& entity : sim->entities) {
+    tasks += index->program(entity.program).tasks;
+  }
+  return tasks;
 }
 
 }  // namespace plancast

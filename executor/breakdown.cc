@@ -1,6 +1,10 @@
 #include "executor/breakdown.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "executor/causes.h"
 
 namespace plancast {
 namespace {
@@ -9,58 +13,114 @@ class Accounts {
  public:
   Accounts(const SimInput& in, const SimTrace& trace, int32_t entity)
       : in_(in),
-        table_(in.tables[in.sim.entities[entity].program]),
-        host_(in.HostOf(entity)),
+        trace_(trace),
+        causes_(in, trace),
+        program_(in.ProgramOf(entity)),
         entity_(entity),
-        start_(&trace.start[trace.begin[entity]]),
-        end_(&trace.end[trace.begin[entity]]),
-        cause_(&trace.cause[trace.begin[entity]]),
         makespan_(trace.makespan_ps) {}
 
   Breakdown Settle() && {
     // What comes before the first launch is fixed work of the iteration.
-    sum_.other += host_.start_ps;
-    int64_t at = host_.start_ps;
+    const int64_t start = in_.hosts[program_].start_ps;
+    sum_.other += start;
+    int64_t at = start;
+    const ProgramIndex& program = in_.index.program(program_);
     const int compute = static_cast<int>(StreamKind::kCompute);
-    for (int32_t t = table_.stream_begin[compute]; t < table_.stream_begin[compute + 1]; ++t) {
-      if (start_[t] > at) Wait(at, t);
-      Busy(t);
-      at = end_[t];
+    for (int32_t l = program.lane_begin[compute]; l < program.lane_begin[compute + 1]; ++l) {
+      const int32_t instance = program.lane[l];
+      const BlockIndex& block = in_.index.BlockAt(program_, instance);
+      const int64_t slot = trace_.instance_begin[entity_] + instance;
+      for (int32_t p = trace_.first[slot]; p >= 0; p = trace_.pieces[p].next) {
+        const Piece& piece = trace_.pieces[p];
+        at = Compute(piece, {instance, piece.first_copy, 0}, block, at);
+        if (piece.copies == 1) continue;
+        // All further copies wait and run alike.
+        const Breakdown first = sum_;
+        sum_ = Breakdown();
+        at = Compute(piece, {instance, piece.first_copy + 1, 0}, block, at);
+        Breakdown further = first;
+        further.Add(sum_, piece.copies - 1);
+        sum_ = further;
+        at += piece.period * (piece.copies - 2);
+      }
     }
     Tail(at);
     return sum_;
   }
 
  private:
-  bool IsComm(int32_t task) const { return (table_.flags[task] & TaskTable::kIsComm) != 0; }
-
-  // A task of the compute stream.
-  void Busy(int32_t task) {
-    int64_t tail = 0;
-    if (!IsComm(task)) {
-      const int32_t kernel = table_.spec[task];
-      tail = LaunchTail(host_, table_, start_, end_, task, in_.graph.kernels[kernel].launches,
-                        in_.DurationOf(entity_, table_, task));
+  // The tasks of a copy in the compute stream; returns the end of the last.
+  int64_t Compute(const Piece& piece, TaskRef ref, const BlockIndex& index, int64_t at) {
+    const Block& block = in_.BlockAt(entity_, ref.instance);
+    const int compute = static_cast<int>(StreamKind::kCompute);
+    const int64_t* const times = trace_.times.data() + piece.start;
+    const int64_t origin =
+        piece.profile < 0 ? 0 : piece.origin + piece.period * (ref.copy - piece.first_copy);
+    const bool tails = in_.hosts[program_].launch_ps > 0;
+    const int32_t first = index.order[index.order_begin[compute]], last = index.Last(compute);
+    if (piece.profile >= 0) {
+      // What comes after the first task is the same in all copies.
+      if (piece.profile >= static_cast<int32_t>(inner_.size())) inner_.resize(piece.profile + 1);
+      Inner& inner = inner_[piece.profile];
+      if (inner.known) {
+        ref.task = first;
+        if (origin + times[first] > at) Wait(at, ref);
+        sum_.Add(inner.sum);
+        return origin + times[index.size + last];
+      }
+      inner.known = true;
+      ref.task = first;
+      if (origin + times[first] > at) Wait(at, ref);
+      const Breakdown before = sum_;
+      sum_ = Breakdown();
+      Tasks(block, index, ref, origin, times, tails, origin + times[first]);
+      inner_[piece.profile].sum = sum_;
+      sum_.Add(before);
+      return origin + times[index.size + last];
     }
-    PartFor(sum_, table_.purpose[task], IsComm(task)) += end_[task] - start_[task] - tail;
-    sum_.launch += tail;
+    Tasks(block, index, ref, origin, times, tails, at);
+    return origin + times[index.size + last];
   }
 
-  // Nothing ran in [from, start of `task`).
-  void Wait(int64_t from, int32_t task) {
-    while (start_[task] > from) {
-      const int32_t cause = cause_[task];
-      if (cause == SimTrace::kHost) {
-        const int32_t sync = SyncBefore(task);
-        const int64_t on = sync < 0 ? from : std::max(from, end_[sync]);
-        sum_.launch += start_[task] - on;
+  // `at`: the end of the task before.
+  void Tasks(const Block& block, const BlockIndex& index, TaskRef ref, int64_t origin,
+             const int64_t* times, bool tails, int64_t at) {
+    const int compute = static_cast<int>(StreamKind::kCompute);
+    for (int32_t i = index.order_begin[compute]; i < index.order_begin[compute + 1]; ++i) {
+      const int32_t t = ref.task = index.order[i];
+      const int64_t start = origin + times[t];
+      if (start > at) Wait(at, ref);
+      at = origin + times[index.size + t];
+      const bool is_comm = block.kind[t] == TaskKind::kComm;
+      const bool several = index.launches[t + 1] - index.launches[t] > 1;
+      const int64_t tail = tails && several && !is_comm ? causes_.LaunchTail(entity_, ref) : 0;
+      PartFor(sum_, block.purpose[t], is_comm) += at - start - tail;
+      sum_.launch += tail;
+    }
+  }
+
+  int64_t Start(const TaskRef& ref) const { return causes_.StartOf(entity_, ref); }
+  int64_t End(const TaskRef& ref) const { return causes_.EndOf(entity_, ref); }
+
+  int64_t& Part(const TaskRef& ref) {
+    const Block& block = in_.BlockAt(entity_, ref.instance);
+    return PartFor(sum_, block.purpose[ref.task], block.kind[ref.task] == TaskKind::kComm);
+  }
+
+  // Nothing ran in [from, start of `ref`).
+  void Wait(int64_t from, TaskRef ref) {
+    while (Start(ref) > from) {
+      const Cause cause = causes_.Of(entity_, ref);
+      if (cause.kind == Cause::kHost) {
+        const int64_t on = cause.ref.instance < 0 ? from : std::max(from, End(cause.ref));
+        sum_.launch += Start(ref) - on;
         if (on == from) return;
         // The host itself waited for a task.
-        task = Charge(from, sync);
-      } else if (cause >= 0) {
-        task = Charge(from, cause);
+        ref = Charge(from, cause.ref);
+      } else if (cause.kind == Cause::kTask) {
+        ref = Charge(from, cause.ref);
       } else {
-        sum_.bubble += start_[task] - from;
+        sum_.bubble += Start(ref) - from;
         return;
       }
     }
@@ -68,53 +128,55 @@ class Accounts {
 
   // The part of a task after `from` counts for it; what came before, for what it
   // waited for.
-  int32_t Charge(int64_t from, int32_t task) {
-    PartFor(sum_, table_.purpose[task], IsComm(task)) +=
-        std::max<int64_t>(end_[task] - std::max(from, start_[task]), 0);
-    return task;
-  }
-
-  int32_t SyncBefore(int32_t task) const {
-    if (table_.syncs_before.empty() || table_.syncs_before[task] == 0) return -1;
-    return table_.sync_tasks[table_.syncs_before[task] - 1];
+  TaskRef Charge(int64_t from, const TaskRef& ref) {
+    Part(ref) += std::max<int64_t>(End(ref) - std::max(from, Start(ref)), 0);
+    return ref;
   }
 
   // Nothing is computed after `from`.
   void Tail(int64_t from) {
     struct Span {
       int64_t start, end;
-      int32_t task;
-      bool operator<(const Span& o) const {
-        return start != o.start ? start < o.start : task < o.task;
-      }
+      int stream;
+      TaskRef ref;
     };
     std::vector<Span> running;
+    const ProgramIndex& program = in_.index.program(program_);
     for (int s = 1; s < kNumStreams; ++s) {
-      for (int32_t t = table_.stream_begin[s + 1] - 1; t >= table_.stream_begin[s]; --t) {
-        if (end_[t] <= from) break;
-        running.push_back({start_[t], end_[t], t});
+      if (program.lane_begin[s] == program.lane_begin[s + 1]) continue;
+      const int32_t last = program.lane[program.lane_begin[s + 1] - 1];
+      TaskRef ref{last, in_.index.InstanceOf(program_, last).layer_count - 1,
+                  in_.index.BlockAt(program_, last).Last(s)};
+      const auto first = static_cast<std::ptrdiff_t>(running.size());
+      for (; ref.instance >= 0 && End(ref) > from; ref = in_.index.Predecessor(program_, ref)) {
+        running.push_back({Start(ref), End(ref), s, ref});
       }
+      std::reverse(running.begin() + first, running.end());
     }
-    std::sort(running.begin(), running.end());
+    std::stable_sort(running.begin(), running.end(),
+                     [](const Span& a, const Span& b) { return a.start < b.start; });
     for (const Span& span : running) {
       if (span.end <= from) continue;
       sum_.bubble += std::max<int64_t>(span.start - from, 0);
       from = std::max(from, span.start);
-      PartFor(sum_, table_.purpose[span.task], IsComm(span.task)) += span.end - from;
+      Part(span.ref) += span.end - from;
       from = span.end;
     }
     sum_.bubble += makespan_ - from;
   }
 
   const SimInput& in_;
-  const TaskTable& table_;
-  const HostParams& host_;
-  const int32_t entity_;
-  const int64_t* start_;
-  const int64_t* end_;
-  const int32_t* cause_;
+  const SimTrace& trace_;
+  const Causes causes_;
+  const int32_t program_, entity_;
   const int64_t makespan_;
   Breakdown sum_;
+  // Per profile, what a copy adds, without the wait for its first task.
+  struct Inner {
+    bool known = false;
+    Breakdown sum;
+  };
+  std::vector<Inner> inner_;
 };
 
 }  // namespace
@@ -146,6 +208,15 @@ int64_t& PartFor(Breakdown& breakdown, Purpose purpose, bool is_comm) {
 
 Breakdown BreakdownOf(const SimInput& input, const SimTrace& trace, int32_t entity) {
   return Accounts(input, trace, entity).Settle();
+}
+
+void Breakdown::Add(const Breakdown& other, int64_t times) {
+  for (int64_t Breakdown::*part :
+       {&Breakdown::compute, &Breakdown::recompute, &Breakdown::exposed_tp, &Breakdown::exposed_dp,
+        &Breakdown::exposed_pp, &Breakdown::exposed_cp, &Breakdown::exposed_ep, &Breakdown::bubble,
+        &Breakdown::launch, &Breakdown::optimizer, &Breakdown::other}) {
+    this->*part += other.*part * times;
+  }
 }
 
 int64_t Breakdown::total() const {

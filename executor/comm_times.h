@@ -20,16 +20,19 @@ class CommTimes {
   void Forget(int64_t time);
   bool empty() const { return intervals_.empty(); }
 
+  struct Interval {
+    int64_t begin = 0, end = 0;
+    int32_t lane = 0;
+  };
+  const std::vector<Interval>& known() const { return intervals_; }
+  void Clear() { intervals_.clear(); }
+
   // The end of a kernel that takes `duration` alone. While any communication is
   // under way it takes `slowdown_q20` times as long; what is left of it is
   // rounded to whole picoseconds whenever that changes.
   int64_t EndOf(int64_t start, int64_t duration, int64_t slowdown_q20) const;
 
  private:
-  struct Interval {
-    int64_t begin = 0, end = 0;
-    int32_t lane = 0;
-  };
   std::vector<Interval> intervals_;
 };
 

@@ -1,9 +1,12 @@
 #include "executor/critical_path.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "executor/breakdown.h"
+#include "executor/causes.h"
 
 namespace plancast {
 namespace {
@@ -14,6 +17,7 @@ class Walk {
   Walk(const SimInput& in, const SimTrace& trace, int32_t begin, int32_t end)
       : in_(in),
         trace_(trace),
+        causes_(in, trace),
         begin_(begin),
         end_(end),
         kernel_ps_(in.graph.kernels.size()),
@@ -24,23 +28,23 @@ class Walk {
       path_.other += trace_.makespan_ps;
       return;
     }
-    path_.other += trace_.makespan_ps - At(trace_.end, task_);
+    path_.other += trace_.makespan_ps - causes_.EndOf(entity_, task_);
     while (true) {
+      WalkCopies();
       Charge();
-      int32_t cause = CauseOfTask();
-      if (cause <= SimTrace::PeerCause(0)) {
-        GoToPeer(SimTrace::PeerOf(cause));
-        cause = CauseOfTask();
+      Cause cause = causes_.Of(entity_, task_);
+      if (cause.kind == Cause::kPeer) {
+        entity_ = cause.entity;
+        task_ = cause.ref;
+        cause = causes_.Of(entity_, task_);
       }
-      if (cause == SimTrace::kHost) {
-        const TaskTable& table = Table();
-        const int32_t syncs = table.syncs_before.empty() ? 0 : table.syncs_before[task_];
-        const int32_t sync = syncs > 0 ? table.sync_tasks[syncs - 1] : SimTrace::kBeginning;
-        path_.launch += Start() - (sync < 0 ? in_.HostOf(entity_).start_ps : At(trace_.end, sync));
-        cause = sync;
+      if (cause.kind == Cause::kHost) {
+        path_.launch += causes_.StartOf(entity_, task_) - (cause.ref.instance < 0
+                                                               ? in_.HostOf(entity_).start_ps
+                                                               : causes_.EndOf(entity_, cause.ref));
       }
-      if (cause < 0) break;
-      task_ = cause;
+      if (cause.ref.instance < 0) break;
+      task_ = cause.ref;
     }
     path_.other += in_.HostOf(entity_).start_ps;
   }
@@ -73,71 +77,116 @@ class Walk {
     share.sigma = std::max(share.sigma, sigma);
   }
 
-  const TaskTable& Table() const { return in_.tables[in_.sim.entities[entity_].program]; }
-  int64_t At(const std::vector<int64_t>& column, int32_t task) const {
-    return column[trace_.begin[entity_] + task];
-  }
-  int64_t Start() const { return At(trace_.start, task_); }
-  int32_t CauseOfTask() const { return trace_.cause[trace_.begin[entity_] + task_]; }
-
   // The task that ends last; of several, that of the first entity and stream.
   bool FindLast() {
     int64_t latest = -1;
     for (int32_t e = begin_; e < end_; ++e) {
-      const TaskTable& table = in_.tables[in_.sim.entities[e].program];
+      const int32_t p = in_.ProgramOf(e);
+      const ProgramIndex& program = in_.index.program(p);
       for (int s = 0; s < kNumStreams; ++s) {
-        if (table.stream_begin[s] == table.stream_begin[s + 1]) continue;
-        const int32_t task = table.stream_begin[s + 1] - 1;
-        const int64_t end = trace_.end[trace_.begin[e] + task];
-        if (end <= latest) continue;
+        const int64_t end = trace_.lane_end[e * kNumStreams + s];
+        if (program.lane_begin[s] == program.lane_begin[s + 1] || end <= latest) continue;
         latest = end;
         entity_ = e;
-        task_ = task;
+        const int32_t last = program.lane[program.lane_begin[s + 1] - 1];
+        task_ = {last, in_.index.InstanceOf(p, last).layer_count - 1,
+                 in_.index.BlockAt(p, last).Last(s)};
       }
     }
     return latest >= 0;
   }
 
-  void Charge() {
-    const TaskTable& table = Table();
-    const bool is_comm = (table.flags[task_] & TaskTable::kIsComm) != 0;
-    const int64_t whole = At(trace_.end, task_) - Start();
-    int64_t tail = 0;
-    if (is_comm) {
-      comm_ps_[in_.sim.groups[GroupOfTask()].realised] += whole;
+  // The part of the path that lies within a copy of a profile, from the task where
+  // it leaves the copy back to the one that waits for nothing of it.
+  struct Stretch {
+    bool known = false;
+    Breakdown sum;  // less what belongs to the first task
+    std::vector<std::pair<int32_t, int64_t>> kernels, comms;
+    int32_t first = 0;
+  };
+
+  // Goes back through the copies of a profile to a task that waits for others.
+  void WalkCopies() {
+    const int32_t at = trace_.PieceOf(entity_, task_.instance, task_.copy);
+    if (trace_.pieces[at].profile < 0) return;
+    const Piece& piece = trace_.pieces[at];
+    while (true) {
+      const TaskRef left = task_;
+      const Stretch& stretch = StretchOf(piece);
+      Take(stretch, 1);
+      task_.task = stretch.first;
+      if (task_.copy == piece.first_copy) return;
+      const Cause cause = causes_.Of(entity_, task_);
+      if (cause.kind != Cause::kTask || cause.ref.instance != task_.instance ||
+          cause.ref.copy + 1 != task_.copy || cause.ref.task != left.task) {
+        return;
+      }
+      // So it goes on to the first copy.
+      Charge();
+      const int64_t more = cause.ref.copy - piece.first_copy;
+      if (more > 0) {
+        Take(stretch, more);
+        Charge(more);
+      }
+      task_ = {left.instance, piece.first_copy, left.task};
+    }
+  }
+
+  const Stretch& StretchOf(const Piece& piece) {
+    Stretch& stretch = stretches_[{piece.profile, task_.task}];
+    if (stretch.known) return stretch;
+    stretch.known = true;
+    const Block& block = in_.BlockAt(entity_, task_.instance);
+    TaskRef ref = task_;
+    while (true) {
+      const Cause cause = causes_.Of(entity_, ref);
+      if (cause.kind != Cause::kTask || cause.ref.instance != ref.instance ||
+          cause.ref.copy != ref.copy) {
+        break;
+      }
+      AddTask(ref, block, 1, stretch.sum, &stretch);
+      ref = cause.ref;
+    }
+    stretch.first = ref.task;
+    return stretch;
+  }
+
+  void Take(const Stretch& stretch, int64_t times) {
+    path_.Add(stretch.sum, times);
+    for (const auto& [kernel, ps] : stretch.kernels) kernel_ps_[kernel] += ps * times;
+    for (const auto& [comm, ps] : stretch.comms) comm_ps_[comm] += ps * times;
+  }
+
+  void Charge(int64_t times = 1) {
+    AddTask(task_, in_.BlockAt(entity_, task_.instance), times, path_, nullptr);
+  }
+
+  // To the sums of the path or of a stretch.
+  void AddTask(const TaskRef& ref, const Block& block, int64_t times, Breakdown& sum,
+               Stretch* stretch) {
+    const bool is_comm = block.kind[ref.task] == TaskKind::kComm;
+    const int64_t whole = causes_.EndOf(entity_, ref) - causes_.StartOf(entity_, ref);
+    const int64_t tail = is_comm ? 0 : causes_.LaunchTail(entity_, ref);
+    const int32_t spec =
+        is_comm ? in_.sim.groups[in_.GroupOf(entity_, ref)].realised : block.spec[ref.task];
+    if (stretch == nullptr) {
+      (is_comm ? comm_ps_ : kernel_ps_)[spec] += (whole - tail) * times;
     } else {
-      const int32_t kernel = table.spec[task_];
-      const int64_t begin = trace_.begin[entity_];
-      tail = LaunchTail(in_.HostOf(entity_), table, &trace_.start[begin], &trace_.end[begin], task_,
-                        in_.graph.kernels[kernel].launches, in_.DurationOf(entity_, table, task_));
-      kernel_ps_[kernel] += whole - tail;
+      (is_comm ? stretch->comms : stretch->kernels).emplace_back(spec, whole - tail);
     }
-    PartFor(path_, table.purpose[task_], is_comm) += whole - tail;
-    path_.launch += tail;
-  }
-
-  int32_t GroupOfTask() const {
-    const TaskTable& table = Table();
-    const int32_t spec = table.spec[task_];
-    const bool meets = (table.flags[task_] & TaskTable::kMeets) != 0;
-    return in_.sim.GroupOf(meets ? in_.uses.of_rendezvous[spec] : spec, entity_);
-  }
-
-  // The same communication on the member that came last.
-  void GoToPeer(int32_t peer) {
-    const TaskTable& table = Table();
-    if ((table.flags[task_] & TaskTable::kMeets) != 0) {
-      task_ = TaskAtRendezvous(in_.graph, in_.tables, table.spec[task_],
-                               in_.sim.entities[peer].program);
-    }
-    entity_ = peer;
+    PartFor(sum, block.purpose[ref.task], is_comm) += (whole - tail) * times;
+    sum.launch += tail * times;
   }
 
   const SimInput& in_;
   const SimTrace& trace_;
+  const Causes causes_;
   const int32_t begin_, end_;
-  int32_t entity_ = 0, task_ = 0;
+  int32_t entity_ = 0;
+  TaskRef task_;
   Breakdown path_;
+  // By profile and the task where the path leaves a copy.
+  std::map<std::pair<int32_t, int32_t>, Stretch> stretches_;
   std::vector<int64_t> kernel_ps_;  // per kernel
   std::vector<int64_t> comm_ps_;    // per realised collective
 };

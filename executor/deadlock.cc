@@ -11,8 +11,8 @@ namespace {
 
 class Search {
  public:
-  Search(const SimInput& in, const SimTrace& trace, const std::vector<int32_t>& next)
-      : in_(in), trace_(trace), next_(next) {}
+  Search(const SimInput& in, const SimTrace& trace, const std::vector<Lane>& lanes)
+      : in_(in), trace_(trace), lanes_(lanes) {}
 
   absl::Status Report() const {
     std::vector<int32_t> path;  // lanes
@@ -35,49 +35,43 @@ class Search {
 
  private:
   int EntityOf(int32_t lane) const { return lane / kNumStreams; }
-  const TaskTable& TableOf(int entity) const {
-    return in_.tables[in_.sim.entities[entity].program];
-  }
-  bool Over(int32_t lane) const {
-    return next_[lane] == TableOf(EntityOf(lane)).stream_begin[lane % kNumStreams + 1];
-  }
-  int64_t At(int entity, int32_t task) const { return trace_.begin[entity] + task; }
 
   int32_t FirstUnfinished() const {
     int32_t lane = 0;
-    while (Over(lane)) ++lane;
+    while (lanes_[lane].done()) ++lane;
     return lane;
   }
 
-  // The lane whose first task `lane` waits for.
-  int32_t BlockerOf(int32_t lane) const {
-    const int entity = EntityOf(lane);
-    const TaskTable& table = TableOf(entity);
-    const int32_t task = next_[lane];
-    if (trace_.start[At(entity, task)] >= 0) return MissingPeer(entity, table, task);
-    for (int32_t d = table.dep_begin[task]; d < table.dep_begin[task + 1]; ++d) {
-      if (trace_.end[At(entity, table.deps[d])] < 0) {
-        return entity * kNumStreams + table.StreamOf(table.deps[d]);
-      }
-    }
-    if (!table.syncs_before.empty() && table.syncs_before[task] > 0) {
-      const int32_t sync = table.sync_tasks[table.syncs_before[task] - 1];
-      if (trace_.end[At(entity, sync)] < 0) return entity * kNumStreams + table.StreamOf(sync);
-    }
-    return -1;
+  TaskRef TaskOf(int32_t at) const {
+    const Lane& lane = lanes_[at];
+    const BlockIndex& block = in_.index.BlockAt(in_.ProgramOf(EntityOf(at)), lane.instance);
+    return {lane.instance, lane.copy, block.order[block.order_begin[at % kNumStreams] + lane.rank]};
   }
 
-  // The lane of a member that has not come to the communication `task`.
-  int32_t MissingPeer(int entity, const TaskTable& table, int32_t task) const {
-    const bool meets = (table.flags[task] & TaskTable::kMeets) != 0;
-    const int32_t spec = table.spec[task];
-    const int32_t use = meets ? in_.uses.of_rendezvous[spec] : spec;
-    for (int32_t peer : in_.sim.MembersOf(in_.sim.groups[in_.sim.GroupOf(use, entity)])) {
-      const int32_t theirs =
-          meets ? TaskAtRendezvous(in_.graph, in_.tables, spec, in_.sim.entities[peer].program)
-                : task;
-      if (peer == entity || trace_.start[At(peer, theirs)] >= 0) continue;
-      return peer * kNumStreams + TableOf(peer).StreamOf(theirs);
+  // The lane whose first task `lane` waits for.
+  int32_t BlockerOf(int32_t at) const {
+    const Lane& lane = lanes_[at];
+    if (lane.state == Lane::kMeets) return MissingPeer(EntityOf(at), TaskOf(at));
+    if (lane.state != Lane::kBlocked) return -1;
+    return EntityOf(at) * kNumStreams + lane.blocking_stream;
+  }
+
+  // The lane of a member that has not come to the communication `ref`.
+  int32_t MissingPeer(int entity, const TaskRef& ref) const {
+    const int32_t program = in_.ProgramOf(entity);
+    const bool meets = ref.task == in_.BlockAt(entity, ref.instance).rendezvous_task;
+    for (int32_t peer : in_.sim.MembersOf(in_.sim.groups[in_.GroupOf(entity, ref)])) {
+      const int32_t their_program = in_.ProgramOf(peer);
+      const TaskRef theirs =
+          meets ? in_.index.AtRendezvous(in_.index.InstanceOf(program, ref.instance).rendezvous,
+                                         their_program)
+                : ref;
+      const int32_t lane = peer * kNumStreams + in_.index.StreamOf(their_program, theirs);
+      if (peer == entity || (lanes_[lane].state == Lane::kMeets &&
+                             lanes_[lane].place() >= in_.index.PlaceOf(their_program, theirs))) {
+        continue;
+      }
+      return lane;
     }
     return -1;
   }
@@ -85,24 +79,24 @@ class Search {
   std::string Name(int32_t lane) const {
     const int32_t p = in_.sim.entities[EntityOf(lane)].program;
     const Program& program = in_.graph.programs[p];
-    const TaskOrigin origin = OriginOf(in_.graph, p, in_.tables[p], next_[lane]);
-    const Instance& instance = program.instances[origin.instance];
+    const TaskRef ref = TaskOf(lane);
+    const Instance& instance = program.instances[ref.instance];
     const Block& block = in_.graph.blocks[instance.block];
-    return absl::StrCat("`", program.name, "` at `", block.name, "` task `",
-                        block.label[origin.block_task], "` (instance ", origin.instance,
-                        ", micro-batch ", instance.micro_batch, ", chunk ", instance.chunk, ")");
+    return absl::StrCat("`", program.name, "` at `", block.name, "` task `", block.label[ref.task],
+                        "` (instance ", ref.instance, ", micro-batch ", instance.micro_batch,
+                        ", chunk ", instance.chunk, ")");
   }
 
   const SimInput& in_;
   const SimTrace& trace_;
-  const std::vector<int32_t>& next_;
+  const std::vector<Lane>& lanes_;
 };
 
 }  // namespace
 
 absl::Status DeadlockError(const SimInput& input, const SimTrace& trace,
-                           const std::vector<int32_t>& next) {
-  return Search(input, trace, next).Report();
+                           const std::vector<Lane>& lanes) {
+  return Search(input, trace, lanes).Report();
 }
 
 }  // namespace plancast

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "executor/horizon.h"
 #include "executor/simulate.h"
 
 namespace plancast {
 
-// Names a cycle of tasks that wait for one another. `next`: per entity and
-// stream, the first task that is not over.
+// Names a cycle of tasks that wait for one another.
 absl::Status DeadlockError(const SimInput& input, const SimTrace& trace,
-                           const std::vector<int32_t>& next);
+                           const std::vector<Lane>& lanes);
 
 }  // namespace plancast
 

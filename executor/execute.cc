@@ -10,7 +10,7 @@
 #include "executor/runtime.h"
 #include "executor/simulate.h"
 #include "executor/summarise.h"
-#include "executor/task_table.h"
+#include "executor/task_index.h"
 
 namespace plancast {
 namespace {
@@ -18,11 +18,7 @@ namespace {
 // What grows with tasks. Every thread keeps it from one execution to the next:
 // to get tens of megabytes from the system and give them back would take up to a
 // quarter of an execution.
-struct Columns {
-  std::vector<TaskTable> tables;
-  SimTrace trace;
-};
-constexpr int64_t kMostTasksKept = 2'000'000;  // about 100 MB
+constexpr size_t kMostTimesKept = 10'000'000;  // 80 MB
 
 }  // namespace
 
@@ -36,12 +32,7 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   CommPricer comms(graph, machine, runtime);
   comms.Scale(options.comm_time);
   ASSIGN_OR_RETURN(const SimGraph sim, Fold({graph, uses, machine, comms, prices}));
-  thread_local Columns columns;
-  std::vector<TaskTable>& tables = columns.tables;
-  tables.resize(graph.programs.size());
-  for (size_t p = 0; p < graph.programs.size(); ++p) {
-    tables[p] = UnfoldProgram(graph, uses, static_cast<int32_t>(p), std::move(tables[p]));
-  }
+  ASSIGN_OR_RETURN(const TaskIndex index, TaskIndex::Create(graph));
   if (!runtime.interference.has_value()) {
     ASSIGN_OR_RETURN(const CollectiveFootprint beside, MeanFootprint(graph, uses, machine, comms));
     PriceInterference(machine.device(), beside, prices);
@@ -49,7 +40,7 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   const SimInput input{graph,
                        uses,
                        sim,
-                       tables,
+                       index,
                        prices,
                        comms.realised(),
                        std::vector<HostParams>(graph.programs.size(), HostParamsOf(runtime)),
@@ -57,11 +48,12 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
                        options.shortcuts,
                        /*jitter=*/nullptr,
                        runtime.link_sharing};
-  ASSIGN_OR_RETURN(columns.trace, Simulate(input, std::move(columns.trace)));
+  thread_local SimTrace trace;
+  ASSIGN_OR_RETURN(trace, Simulate(input, std::move(trace)));
   const SummaryRange all = WholeRange(input);
-  SimResult result = Summarise(input, columns.trace, ReplayMemory(graph, runtime), all);
-  if (options.timeline) result.slices = SlicesOf(input, columns.trace, all);
-  if (result.counters.materialised_tasks > kMostTasksKept) columns = Columns();
+  SimResult result = Summarise(input, trace, ReplayMemory(graph, runtime), all);
+  if (options.timeline) result.slices = SlicesOf(input, trace, all);
+  if (trace.times.capacity() > kMostTimesKept) trace = SimTrace();
   return result;
 }
 

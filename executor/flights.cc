@@ -8,39 +8,40 @@
 
 namespace plancast {
 
-bool Simulator::Arrive(int32_t entity, int stream, const TaskTable& table, int32_t task) {
-  int32_t use = table.spec[task], meeting_index;
-  int32_t group_index;
-  if ((table.flags[task] & TaskTable::kMeets) != 0) {
-    const int32_t rendezvous = table.spec[task];
+bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t task) {
+  const int32_t lane = entity * kNumStreams + stream;
+  const int32_t program = in_.ProgramOf(entity);
+  int32_t use, meeting_index, group_index;
+  if (task == copy.block->rendezvous_task) {
+    const int32_t rendezvous = in_.index.InstanceOf(program, lanes_[lane].instance).rendezvous;
     use = in_.uses.of_rendezvous[rendezvous];
     group_index = sim_.GroupOf(use, entity);
     meeting_index = meeting_begin_[rendezvous] + group_index - sim_.uses[use].first_group;
   } else {
+    use = in_.uses.OfComm(program, copy.block->spec[task]);
     group_index = sim_.GroupOf(use, entity);
     meeting_index = group_index * kNumStreams + stream;
   }
   const SimGraph::Group& group = sim_.groups[group_index];
-  const int32_t lane = entity * kNumStreams + stream;
   Meeting& meeting = meetings_[meeting_index];
   chain_[lane] = meeting.last;
   meeting.last = lane;
-  lanes_.state[lane] = Lanes::kMeets;
-  lanes_.bound[lane] = trace_.start[trace_.begin[entity] + task];
+  lanes_[lane].state = Lane::kMeets;
+  lanes_[lane].bound = copy.start[task];
   if (++meeting.arrived < group.member_end - group.member_begin) return false;
   meeting = Meeting();
 
   const int64_t begin = BeginTogether(lane);
-  const Transfer transfer = TransferOf(group_index, table, task);
+  const Transfer transfer = TransferOf(group_index, lane);
   const int64_t end = begin + transfer.alone;
   if (contention_.of_group[group_index]) {
     group_of_flight_[lane] = group_index;
     work_of_flight_[lane] = transfer.work_bytes;
     const int64_t flows = begin + transfer.delay;
     for (int32_t member = lane; member >= 0; member = chain_[member]) {
-      lanes_.state[member] = Lanes::kFlies;
-      lanes_.bound[member] = end;
-      lanes_.flows[member] = flows;
+      lanes_[member].state = Lane::kFlies;
+      lanes_[member].bound = end;
+      lanes_[member].flows = flows;
     }
     if (!UndisturbedUntil(end, lane)) {
       Push({flows, kFlow, lane, 0});
@@ -48,21 +49,26 @@ bool Simulator::Arrive(int32_t entity, int stream, const TaskTable& table, int32
       return false;
     }
   }
-  lanes_.state[lane] = Lanes::kIdle;
-  trace_.end[trace_.begin[entity] + task] = end;
+  lanes_[lane].state = Lane::kIdle;
+  copy.end[task] = end;
+  Advance(lane, end);
   for (int32_t member = chain_[lane]; member >= 0; member = chain_[member]) Finish(member, end);
   if (end > begin) Occupy(lane, begin, end);
   return true;
 }
 
-Simulator::Transfer Simulator::TransferOf(int32_t group_index, const TaskTable& table,
-                                          int32_t task) const {
+Simulator::Transfer Simulator::TransferOf(int32_t group_index, int32_t lane_index) const {
   const RealisedCollective& realised = in_.realised[sim_.groups[group_index].realised];
   Transfer transfer{realised.delay_ps, realised.work_bytes, alone_[group_index]};
   if (in_.jitter == nullptr) return transfer;
-  const bool meets = (table.flags[task] & TaskTable::kMeets) != 0;
+  const Lane& lane = lanes_[lane_index];
+  const int32_t program = in_.ProgramOf(lane_index / kNumStreams);
+  const int32_t task = TaskOf(lane_index);
+  const Instance& instance = in_.index.InstanceOf(program, lane.instance);
+  const bool meets = task == in_.graph.blocks[instance.block].rendezvous_task;
   const double factor = in_.jitter->CommFactor(
-      group_index, meets ? -1 - int64_t{table.spec[task]} : int64_t{table.issue[task]});
+      group_index, meets ? -1 - int64_t{instance.rendezvous}
+                         : in_.index.IssueOf(program, {lane.instance, lane.copy, task}));
   const auto scaled = [factor](int64_t value) {
     return std::llround(static_cast<double>(value) * factor);
   };
@@ -80,8 +86,8 @@ bool Simulator::UndisturbedUntil(int64_t end, int32_t flight) {
   const SimGraph::Group& group = sim_.groups[group_of_flight_[flight]];
   for (const Fluid::Use& load : sim_.LoadsOf(group)) {
     for (const int32_t lane : contention_.LanesOn(load.resource)) {
-      if (lanes_.state[lane] == Lanes::kFlies) {
-        if (lanes_.flows[lane] >= end || InFlight(lane, flight)) continue;
+      if (lanes_[lane].state == Lane::kFlies) {
+        if (lanes_[lane].flows >= end || InFlight(lane, flight)) continue;
         return false;
       }
       if (horizon_->OfLane(lane, Horizon::kNoStream, now_, end) < end) return false;
@@ -99,26 +105,19 @@ bool Simulator::InFlight(int32_t lane, int32_t flight) const {
 
 int64_t Simulator::BeginTogether(int32_t flight) {
   int64_t begin = 0;
-  int32_t last = 0;
   for (int32_t lane = flight; lane >= 0; lane = chain_[lane]) {
-    const int32_t entity = lane / kNumStreams;
-    const int64_t arrival = trace_.start[trace_.begin[entity] + lanes_.next[lane]];
-    if (arrival > begin || (arrival == begin && entity < last)) last = entity;
-    begin = std::max(begin, arrival);
+    begin = std::max(begin, OpenCopy(lane / kNumStreams, lanes_[lane]).start[TaskOf(lane)]);
   }
   for (int32_t lane = flight; lane >= 0; lane = chain_[lane]) {
-    const int64_t at = trace_.begin[lane / kNumStreams] + lanes_.next[lane];
-    if (trace_.start[at] == begin) continue;
-    trace_.start[at] = begin;
-    trace_.cause[at] = SimTrace::PeerCause(last);
+    OpenCopy(lane / kNumStreams, lanes_[lane]).start[TaskOf(lane)] = begin;
   }
   return begin;
 }
 
 void Simulator::StartFlow(int32_t flight) {
   const int32_t group = group_of_flight_[flight];
-  if (UndisturbedUntil(lanes_.bound[flight], flight)) {
-    FinishFlight(flight, lanes_.bound[flight]);
+  if (UndisturbedUntil(lanes_[flight].bound, flight)) {
+    FinishFlight(flight, lanes_[flight].bound);
     return;
   }
   const int32_t activity = fluid_.Start(group, work_of_flight_[flight]);

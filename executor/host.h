@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "executor/task_table.h"
+#include "executor/task_index.h"
 
 namespace plancast {
 
@@ -17,37 +17,36 @@ struct HostParams {
 // What the host allows for a task, and what the launch waited for.
 struct Launch {
   bool known = true;
-  int32_t sync_task = -1;             // the host waited for it before; -1: the beginning
+  TaskRef sync;                       // the host waited for it before; instance -1: the beginning
   int64_t released_ps = 0;            // when the host went on
   int64_t first_ps = 0, last_ps = 0;  // first and last kernel of the task launched
 };
 
-// `end` holds the end of every task that is over, and a negative number for
-// others. `launches`: of the task itself.
-inline Launch LaunchOf(const HostParams& host, const TaskTable& table, const int64_t* end,
-                       int32_t task, int32_t launches) {
+// `end_of(TaskRef)`: the end of a task that is over, and a negative number for
+// others.
+template <typename EndOf>
+Launch LaunchOf(const HostParams& host, const TaskIndex& index, int32_t program, const TaskRef& ref,
+                const EndOf& end_of) {
   Launch launch;
   launch.released_ps = host.start_ps;
-  int32_t before = 0;
-  if (!table.sync_tasks.empty() && table.syncs_before[task] > 0) {
-    launch.sync_task = table.sync_tasks[table.syncs_before[task] - 1];
-    if (end[launch.sync_task] < 0) {
+  const int64_t before = index.LaunchesBefore(program, ref);
+  const int32_t own = index.LaunchesOf(program, ref);
+  int64_t released = 0;  // launches until the host went on
+  if (index.program(program).syncs) launch.sync = index.SyncBefore(program, ref);
+  if (launch.sync.instance >= 0) {
+    const int64_t end = end_of(launch.sync);
+    if (end < 0) {
       launch.known = false;
       return launch;
     }
-    launch.released_ps = end[launch.sync_task] + host.sync_ps;
-    before = table.launches[launch.sync_task];
+    launch.released_ps = end + host.sync_ps;
+    released = index.LaunchesBefore(program, launch.sync) + index.LaunchesOf(program, launch.sync);
   }
-  const int64_t last = table.launches[task] - before;
+  const int64_t last = before + own - released;
   launch.last_ps = launch.released_ps + last * host.launch_ps;
-  launch.first_ps =
-      launch.released_ps + (launches > 0 ? last - launches + 1 : last) * host.launch_ps;
+  launch.first_ps = launch.released_ps + (own > 0 ? last - own + 1 : last) * host.launch_ps;
   return launch;
 }
-
-// The part at the end of a kernel in which it only waited for launches of its own.
-int64_t LaunchTail(const HostParams& host, const TaskTable& table, const int64_t* start,
-                   const int64_t* end, int32_t task, int32_t launches, int64_t duration);
 
 }  // namespace plancast
 

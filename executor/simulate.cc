@@ -14,19 +14,6 @@ namespace {
 
 constexpr int64_t kOne = int64_t{1} << 20;
 
-// Bit mask of the streams that kernels run in.
-uint8_t KernelStreams(const TaskTable& table) {
-  uint8_t streams = 0;
-  for (int s = 0; s < kNumStreams; ++s) {
-    for (int32_t t = table.stream_begin[s]; t < table.stream_begin[s + 1]; ++t) {
-      if ((table.flags[t] & TaskTable::kIsComm) != 0) continue;
-      streams |= uint8_t(1u << s);
-      break;
-    }
-  }
-  return streams;
-}
-
 bool Interferes(const SimInput& in) {
   const std::vector<int64_t>& own = in.prices.slowdown_q20;
   return own.empty() ? in.slowdown_q20 > kOne
@@ -43,7 +30,7 @@ Simulator::Simulator(const SimInput& in, SimTrace memory)
       fluid_(in.link_sharing) {}
 
 absl::StatusOr<SimTrace> Simulator::Run() && {
-  PrepareTrace();
+  PrepareLanes();
   PrepareGroups();
   for (size_t e = 0; e < sim_.entities.size(); ++e) {
     Wake(static_cast<int32_t>(e), (1u << kNumStreams) - 1);
@@ -63,34 +50,32 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
     }
     Drain();
   }
-  for (size_t e = 0; e < sim_.entities.size(); ++e) {
-    for (int s = 0; s < kNumStreams; ++s) {
-      if (lanes_.next[e * kNumStreams + s] == TableOf(e).stream_begin[s + 1]) continue;
-      return DeadlockError(in_, trace_, lanes_.next);
-    }
+  for (const Lane& lane : lanes_) {
+    if (!lane.done()) return DeadlockError(in_, trace_, lanes_);
+    trace_.lane_end.push_back(lane.last_end);
+    trace_.makespan_ps = std::max(trace_.makespan_ps, lane.last_end);
   }
-  for (int64_t end : trace_.end) trace_.makespan_ps = std::max(trace_.makespan_ps, end);
   for (const HostParams& host : in_.hosts) {
     trace_.makespan_ps = std::max(trace_.makespan_ps, host.start_ps);
   }
   return std::move(trace_);
 }
 
-void Simulator::PrepareTrace() {
-  trace_.begin.clear();
-  trace_.makespan_ps = 0;
-  int64_t tasks = 0;
+void Simulator::PrepareLanes() {
+  trace_.Clear();
   const size_t entities = sim_.entities.size();
-  lanes_.next.reserve(entities * kNumStreams);
+  int64_t instances = 0;
+  lanes_.resize(entities * kNumStreams);
   for (size_t e = 0; e < entities; ++e) {
-    trace_.begin.push_back(tasks);
-    const TaskTable& table = TableOf(e);
-    tasks += table.size();
-    for (int s = 0; s < kNumStreams; ++s) lanes_.next.push_back(table.stream_begin[s]);
+    trace_.instance_begin.push_back(instances);
+    instances +=
+        static_cast<int64_t>(in_.graph.programs[sim_.entities[e].program].instances.size());
+    for (int s = 0; s < kNumStreams; ++s) {
+      EnterInstance(static_cast<int32_t>(e) * kNumStreams + s, 0);
+    }
   }
-  trace_.start.assign(tasks, kUnknown);
-  trace_.end.assign(tasks, kUnknown);
-  trace_.cause.resize(tasks);
+  trace_.first.assign(instances, -1);
+  trace_.last.assign(instances, -1);
   waiting_.resize(entities * kNumStreams);
   chain_.resize(entities * kNumStreams, -1);
   group_of_flight_.resize(entities * kNumStreams);
@@ -99,21 +84,18 @@ void Simulator::PrepareTrace() {
   listed_.resize(entities);
   work_.reserve(entities);
   queue_.reserve(entities * kNumStreams);
-  lanes_.state.resize(entities * kNumStreams);
-  lanes_.blocker.resize(entities * kNumStreams);
-  lanes_.bound.resize(entities * kNumStreams);
-  lanes_.flows.resize(entities * kNumStreams);
   comm_times_.resize(entities);
   known_until_.resize(entities);
   woken_.resize(entities);
   review_.resize(entities);
   kernels_.resize(interferes_ ? entities * kNumStreams : 0);
-  earliest_wait_.resize(entities * kNumStreams, kNobody);
-  for (const KernelSpec& kernel : in_.graph.kernels) launches_.push_back(kernel.launches);
-  for (size_t p = 0; p < in_.tables.size(); ++p) {
-    const TaskTable& table = in_.tables[p];
-    hosted_.push_back(in_.hosts[p].launch_ps > 0 || !table.sync_tasks.empty());
-    if (interferes_) kernel_streams_.push_back(KernelStreams(table));
+  earliest_wait_.resize(entities * kNumStreams, kNowhere);
+  at_once_ = in_.shortcuts && in_.jitter == nullptr;
+  whole_.resize(at_once_ ? entities * in_.graph.blocks.size() : 0);
+  variants_of_.resize(in_.graph.blocks.size());
+  for (size_t p = 0; p < in_.graph.programs.size(); ++p) {
+    hosted_.push_back(in_.hosts[p].launch_ps > 0 ||
+                      in_.index.program(static_cast<int32_t>(p)).syncs);
   }
 }
 
@@ -143,6 +125,16 @@ void Simulator::PrepareGroups() {
   meetings_.resize(meetings);
 }
 
+void Simulator::EnterInstance(int32_t lane_index, int32_t cursor) {
+  const int stream = lane_index % kNumStreams;
+  const ProgramIndex& program = in_.index.program(in_.ProgramOf(lane_index / kNumStreams));
+  Lane& lane = lanes_[lane_index];
+  lane.cursor = cursor;
+  lane.copy = lane.rank = 0;
+  const int32_t at = program.lane_begin[stream] + cursor;
+  lane.instance = at < program.lane_begin[stream + 1] ? program.lane[at] : Lane::kDone;
+}
+
 void Simulator::Wake(int32_t entity, uint32_t streams) {
   ready_[entity] |= static_cast<uint8_t>(streams);
   if (listed_[entity]) return;
@@ -168,109 +160,240 @@ void Simulator::Drain() {
   }
 }
 
+Simulator::Copy Simulator::OpenCopy(int32_t entity, const Lane& lane) {
+  const int32_t program = in_.ProgramOf(entity);
+  const Instance& instance = in_.index.InstanceOf(program, lane.instance);
+  const plancast::Block& block = in_.graph.blocks[instance.block];
+  const int32_t size = block.size();
+  int32_t piece = trace_.PieceOf(entity, lane.instance, lane.copy);
+  if (piece < 0) {
+    piece = static_cast<int32_t>(trace_.pieces.size());
+    const int64_t at = trace_.instance_begin[entity] + lane.instance;
+    (trace_.last[at] < 0 ? trace_.first[at] : trace_.pieces[trace_.last[at]].next) = piece;
+    trace_.last[at] = piece;
+    const int64_t ports = block.num_in_ports + 1;
+    Piece& fresh = trace_.pieces.emplace_back();
+    fresh.first_copy = lane.copy;
+    fresh.start = static_cast<int64_t>(trace_.times.size()) + ports;
+    trace_.times.resize(fresh.start + 2 * size, kUnknown);
+  }
+  int64_t* const start = trace_.times.data() + trace_.pieces[piece].start;
+  return {&block, &in_.index.block(instance.block), start, start + size,
+          start - block.num_in_ports - 1};
+}
+
+bool Simulator::CanOpen(int32_t entity, int stream, TaskRef* blocker) {
+  const Lane& lane = lanes_[entity * kNumStreams + stream];
+  if (trace_.PieceOf(entity, lane.instance, lane.copy) >= 0) return true;
+  const plancast::Block& block = in_.BlockAt(entity, lane.instance);
+  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), lane.instance);
+  const int32_t task = index.order[index.order_begin[stream]];
+  if (index.dep_begin[task] < index.dep_begin[task + 1]) {
+    *blocker = {lane.instance, lane.copy, index.deps[index.dep_begin[task]]};
+    return false;
+  }
+  for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
+    if (EndOfPort(entity, lane, index.ports[p], blocker) == kUnknown) return false;
+  }
+  return lane.copy > 0 || EndOfPort(entity, lane, block.num_in_ports, blocker) != kUnknown;
+}
+
+int32_t Simulator::TaskOf(int32_t lane_index) const {
+  const Lane& lane = lanes_[lane_index];
+  const BlockIndex& block =
+      in_.index.BlockAt(in_.ProgramOf(lane_index / kNumStreams), lane.instance);
+  return block.order[block.order_begin[lane_index % kNumStreams] + lane.rank];
+}
+
+int64_t Simulator::EndOfPort(int32_t entity, const Lane& lane, int32_t port, TaskRef* blocker) {
+  const int32_t program = in_.ProgramOf(entity);
+  TaskIndex::Refs tasks;
+  in_.index.TasksOfPort(program, lane.instance, lane.copy, port, tasks);
+  int64_t latest = 0;
+  for (const TaskRef& ref : tasks) {
+    const int64_t end = trace_.EndOf(entity, ref, in_.BlockAt(entity, ref.instance).size());
+    if (end == kUnknown) {
+      *blocker = ref;
+      return kUnknown;
+    }
+    latest = std::max(latest, end);
+  }
+  return latest;
+}
+
+int64_t Simulator::ReadyAt(int32_t entity, const Lane& lane, const Copy& copy, int32_t task,
+                           TaskRef* blocker) {
+  const BlockIndex& index = *copy.index;
+  int64_t ready = lane.last_end;
+  for (int32_t d = index.dep_begin[task]; d < index.dep_begin[task + 1]; ++d) {
+    const int32_t dep = index.deps[d];
+    if (copy.end[dep] == kUnknown) {
+      *blocker = {lane.instance, lane.copy, dep};
+      return kUnknown;
+    }
+    ready = std::max(ready, copy.end[dep]);
+  }
+  const auto wait = [&](int32_t port) {
+    int64_t& end = copy.ports[port];
+    if (end == kUnknown) end = EndOfPort(entity, lane, port, blocker);
+    ready = std::max(ready, end);
+    return end != kUnknown;
+  };
+  for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
+    if (!wait(index.ports[p])) return kUnknown;
+  }
+  if (lane.rank == 0 && lane.copy == 0 && !wait(copy.block->num_in_ports)) return kUnknown;
+  return ready;
+}
+
+void Simulator::Block(int32_t entity, int stream, const TaskRef& blocker) {
+  const int32_t program = in_.ProgramOf(entity);
+  const int other = in_.index.StreamOf(program, blocker);
+  const int32_t other_lane = entity * kNumStreams + other;
+  waiting_[other_lane] |= uint8_t(1u << stream);
+  earliest_wait_[other_lane] =
+      std::min(earliest_wait_[other_lane], in_.index.PlaceOf(program, blocker));
+  Lane& lane = lanes_[entity * kNumStreams + stream];
+  lane.state = Lane::kBlocked;
+  lane.blocker = blocker;
+  lane.blocking_stream = static_cast<uint8_t>(other);
+  lane.bound = 0;
+}
+
+bool Simulator::ClockOf(int32_t entity, const Lane& lane, int32_t task, const Copy& copy,
+                        Clock* clock, TaskRef* blocker) {
+  const int32_t program = in_.ProgramOf(entity);
+  const HostParams& host = in_.hosts[program];
+  const BlockIndex& index = *copy.index;
+  // Until the host waits again, its clock goes on by launches.
+  const bool synced = index.syncs && (lane.copy > 0 || index.sync_before[task] >= 0);
+  if (clock->known && !synced) return true;
+  const int32_t from = synced ? task : 0;
+  const Launch launch =
+      LaunchOf(host, in_.index, program, {lane.instance, lane.copy, from}, [&](const TaskRef& ref) {
+        return trace_.EndOf(entity, ref, in_.BlockAt(entity, ref.instance).size());
+      });
+  if (!launch.known) {
+    *blocker = launch.sync;
+    return false;
+  }
+  clock->known = !synced;
+  clock->zero = launch.last_ps - host.launch_ps * index.launches[from + 1];
+  return true;
+}
+
 void Simulator::RunStream(int32_t entity, int stream) {
-  const TaskTable& table = TableOf(entity);
-  const int64_t offset = trace_.begin[entity];
-  int64_t* const start = &trace_.start[offset];
-  int64_t* const end = &trace_.end[offset];
-  int32_t* const cause = &trace_.cause[offset];
-  const HostParams& host = in_.HostOf(entity);
+  const int32_t lane_index = entity * kNumStreams + stream;
+  Lane& lane = lanes_[lane_index];
+  lane.state = Lane::kIdle;
+  const int64_t first = lane.place();
+  TaskRef blocker;
+  while (!lane.done()) {
+    if (lane.rank == 0) {
+      if (at_once_ && RunCopies(entity, lane)) return;
+      if (!CanOpen(entity, stream, &blocker)) break;
+    }
+    if (!RunCopy(entity, stream, &blocker)) break;
+  }
+  if (blocker.instance >= 0) Block(entity, stream, blocker);
+  if (lane.place() > first) WakeWaiting(entity, stream);
+}
+
+bool Simulator::RunCopy(int32_t entity, int stream, TaskRef* blocker) {
+  const int32_t program = in_.ProgramOf(entity);
+  const HostParams& host = in_.hosts[program];
+  const bool hosted = hosted_[program];
+  const int32_t lane_index = entity * kNumStreams + stream;
+  Lane& lane = lanes_[lane_index];
   const int64_t* const price =
       in_.prices.duration_ps.data() +
       static_cast<size_t>(sim_.entities[entity].price_row) * in_.prices.costs.size();
-  const bool hosted = hosted_[sim_.entities[entity].program];
-  const int32_t lane = entity * kNumStreams + stream;
-  const int32_t first = lanes_.next[lane], limit = table.stream_begin[stream + 1];
-
-  lanes_.state[lane] = Lanes::kIdle;
-  int32_t task = first;
-  int32_t blocker = -1;
-  for (; task < limit; ++task) {
-    int64_t ready = host.start_ps;
-    int32_t why = SimTrace::kBeginning;
-    if (task > table.stream_begin[stream]) {
-      ready = end[task - 1];
-      why = task - 1;
-    }
-    for (int32_t d = table.dep_begin[task]; d < table.dep_begin[task + 1]; ++d) {
-      const int32_t dep = table.deps[d];
-      if (end[dep] == kUnknown) {
-        blocker = dep;
-        break;
-      }
-      if (end[dep] > ready) {
-        ready = end[dep];
-        why = dep;
-      }
-    }
-    if (blocker >= 0) break;
-    const bool is_comm = (table.flags[task] & TaskTable::kIsComm) != 0;
+  const int64_t place = TaskIndex::Place(lane.instance, lane.copy, 0);
+  Copy copy = OpenCopy(entity, lane);
+  const int32_t* const order = copy.index->order.data() + copy.index->order_begin[stream];
+  const int32_t count = copy.index->Count(stream);
+  const int64_t* columns = trace_.times.data();
+  Clock clock;
+  while (true) {
+    const int32_t rank = lane.rank, task = order[rank];
+    int64_t ready = ReadyAt(entity, lane, copy, task, blocker);
+    if (ready == kUnknown) return false;
+    ready = std::max(ready, host.start_ps);
     int64_t launched = 0;
     if (hosted) {
-      const Launch launch =
-          LaunchOf(host, table, end, task, is_comm ? 1 : launches_[table.spec[task]]);
-      if (!launch.known) {
-        blocker = launch.sync_task;
-        break;
-      }
-      if (launch.first_ps > ready) {
-        ready = launch.first_ps;
-        why = SimTrace::kHost;
-      }
-      launched = launch.last_ps;
+      if (!ClockOf(entity, lane, task, copy, &clock, blocker)) return false;
+      const int32_t before = copy.index->launches[task], with = copy.index->launches[task + 1];
+      ready = std::max(ready, clock.zero + host.launch_ps * std::min(before + 1, with));
+      launched = clock.zero + host.launch_ps * with;
     }
-    start[task] = ready;
-    cause[task] = why;
-    if (!is_comm) {
-      const int64_t duration =
-          in_.jitter == nullptr ? price[table.spec[task]] : in_.DurationOf(entity, table, task);
+    copy.start[task] = ready;
+    if (copy.block->kind[task] == TaskKind::kKernel) {
+      const int32_t kernel = copy.block->spec[task];
+      const int64_t duration = in_.jitter == nullptr
+                                   ? price[kernel]
+                                   : in_.DurationOf(entity, {lane.instance, lane.copy, task});
       int64_t over = ready + duration;
-      if (interferes_ && !KnowEnd(entity, stream, task, ready, &over)) {
-        lanes_.next[lane] = task;
-        StartKernel(lane, over, {ready, duration, launched});
-        break;
+      if (interferes_ && !KnowEnd(entity, stream, kernel, ready, &over)) {
+        StartKernel(lane_index, over, {ready, duration, launched});
+        return false;
       }
-      end[task] = std::max(over, launched);
+      over = std::max(over, launched);
+      copy.end[task] = over;
+      if (rank + 1 == count) {
+        Advance(lane_index, over);
+      } else {
+        ++lane.rank;
+        lane.last_end = over;
+      }
     } else {
-      lanes_.next[lane] = task;
-      if (!Arrive(entity, stream, table, task)) break;
+      if (!Arrive(entity, stream, copy, task)) return false;
+      if (rank + 1 < count && trace_.times.data() != columns) {
+        copy = OpenCopy(entity, lane);
+        columns = trace_.times.data();
+      }
     }
-    if (!interferes_ || task < earliest_wait_[lane]) continue;
     // Whoever waits for it goes first, lest it be overlooked.
-    ++task;
-    ready_[entity] |= uint8_t(1u << stream);
-    break;
+    if (interferes_ && place + rank >= earliest_wait_[lane_index]) {
+      ready_[entity] |= uint8_t(1u << stream);
+      return false;
+    }
+    if (rank + 1 == count) return true;
   }
-  lanes_.next[lane] = task;
-  if (blocker >= 0) {
-    const int32_t other = entity * kNumStreams + table.StreamOf(blocker);
-    waiting_[other] |= uint8_t(1u << stream);
-    earliest_wait_[other] = std::min(earliest_wait_[other], blocker);
-    lanes_.state[lane] = Lanes::kBlocked;
-    lanes_.blocker[lane] = blocker;
-    lanes_.bound[lane] = 0;
-  }
-  if (task > first) WakeWaiting(entity, stream);
 }
 
-void Simulator::Finish(int32_t lane, int64_t end) {
-  const int32_t entity = lane / kNumStreams;
-  const int stream = lane % kNumStreams;
-  lanes_.state[lane] = Lanes::kIdle;
-  trace_.end[trace_.begin[entity] + lanes_.next[lane]++] = end;
+void Simulator::Advance(int32_t lane_index, int64_t end) {
+  Lane& lane = lanes_[lane_index];
+  const Instance& instance =
+      in_.index.InstanceOf(in_.ProgramOf(lane_index / kNumStreams), lane.instance);
+  lane.last_end = end;
+  if (++lane.rank < in_.index.block(instance.block).Count(lane_index % kNumStreams)) return;
+  lane.rank = 0;
+  if (++lane.copy == instance.layer_count) EnterInstance(lane_index, lane.cursor + 1);
+}
+
+void Simulator::Finish(int32_t lane_index, int64_t end) {
+  const int32_t entity = lane_index / kNumStreams;
+  const int stream = lane_index % kNumStreams;
+  Lane& lane = lanes_[lane_index];
+  lane.state = Lane::kIdle;
+  OpenCopy(entity, lane).end[TaskOf(lane_index)] = end;
+  Advance(lane_index, end);
   Wake(entity, 1u << stream);
   WakeWaiting(entity, stream);
 }
 
 void Simulator::WakeWaiting(int32_t entity, int stream) {
   const int32_t lane = entity * kNumStreams + stream;
-  if (lanes_.next[lane] <= earliest_wait_[lane]) return;
+  const int64_t place = lanes_[lane].place();
+  if (place <= earliest_wait_[lane]) return;
+  const int32_t program = in_.ProgramOf(entity);
   uint32_t woken = 0;
-  earliest_wait_[lane] = kNobody;
+  earliest_wait_[lane] = kNowhere;
   for (uint32_t rest = waiting_[lane]; rest != 0; rest &= rest - 1) {
     const int other = __builtin_ctz(rest);
-    const int32_t blocker = lanes_.blocker[entity * kNumStreams + other];
-    if (blocker < lanes_.next[lane]) {
+    const int64_t blocker =
+        in_.index.PlaceOf(program, lanes_[entity * kNumStreams + other].blocker);
+    if (blocker < place) {
       woken |= 1u << other;
     } else {
       earliest_wait_[lane] = std::min(earliest_wait_[lane], blocker);

@@ -9,9 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "executor/comm_times.h"
+#include "executor/horizon.h"
+#include "executor/profile.h"
 #include "executor/sharing/contention.h"
 #include "executor/sharing/levels.h"
-#include "executor/horizon.h"
 #include "executor/simulate.h"
 
 namespace plancast {
@@ -28,8 +29,7 @@ namespace plancast {
 // before any other can begin. Otherwise its end is an event that moves as
 // communications become known.
 //
-// A lane is a stream of an entity: entity * kNumStreams + stream. At most one
-// communication is under way in a lane, so lanes number flights too.
+// At most one communication is under way in a lane, so lanes number flights too.
 class Simulator {
  public:
   Simulator(const SimInput& in, SimTrace memory);
@@ -37,9 +37,9 @@ class Simulator {
   absl::StatusOr<SimTrace> Run() &&;
 
  private:
-  static constexpr int64_t kUnknown = -1;
+  static constexpr int64_t kUnknown = SimTrace::kUnknown;
   static constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
-  static constexpr int32_t kNobody = std::numeric_limits<int32_t>::max();
+  static constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 
   enum EventKind : int32_t { kKernelEnd, kFlow };
 
@@ -66,18 +66,48 @@ class Simulator {
     int64_t expected = 0;  // its end as far as communications are known
     int32_t version = 0;   // of its event
   };
-
-  const TaskTable& TableOf(size_t entity) const {
-    return in_.tables[sim_.entities[entity].program];
-  }
+  // A copy that lanes run task by task: its times. Before the starts of its tasks
+  // lie the ends of its in-ports and of its gate, as far as asked for.
+  struct Copy {
+    const Block* block;
+    const BlockIndex* index;
+    int64_t* start;
+    int64_t* end;
+    int64_t* ports;
+  };
 
   // Streams: simulate.cc.
-  void PrepareTrace();
+  void PrepareLanes();
   void PrepareGroups();
+  void EnterInstance(int32_t lane, int32_t cursor);
   void Wake(int32_t entity, uint32_t streams);
   void Drain();
   // Runs a stream until it is done or meets something unknown.
   void RunStream(int32_t entity, int stream);
+  // Runs it to the end of a copy, task by task. False if it has to stop.
+  bool RunCopy(int32_t entity, int stream, TaskRef* blocker);
+  // The host's clock less all launches of the copy: finds it for a task. False,
+  // and the task, if the host waits for one that is not over.
+  struct Clock {
+    bool known = false;
+    int64_t zero = 0;
+  };
+  bool ClockOf(int32_t entity, const Lane& lane, int32_t task, const Copy& copy, Clock* clock,
+               TaskRef* blocker);
+  // The end of what a task waits for at an in-port or the gate; kUnknown, and the
+  // task that is not over, otherwise.
+  int64_t EndOfPort(int32_t entity, const Lane& lane, int32_t port, TaskRef* blocker);
+  // When a task can start for all that its entity knows; kUnknown and the blocker.
+  int64_t ReadyAt(int32_t entity, const Lane& lane, const Copy& copy, int32_t task,
+                  TaskRef* blocker);
+  void Block(int32_t entity, int stream, const TaskRef& blocker);
+  // Whether the first task of a copy that nobody has begun waits for nothing, of
+  // what needs no times of the copy; otherwise for what.
+  bool CanOpen(int32_t entity, int stream, TaskRef* blocker);
+  Copy OpenCopy(int32_t entity, const Lane& lane);
+  int32_t TaskOf(int32_t lane) const;
+  // The next task of a lane is over.
+  void Advance(int32_t lane, int64_t end);
   void Finish(int32_t lane, int64_t end);
   // Wakes the streams that waited for what is over by now.
   void WakeWaiting(int32_t entity, int stream);
@@ -88,9 +118,49 @@ class Simulator {
     return event.kind == kKernelEnd && event.version != kernels_[event.lane].version;
   }
 
+  // Copies of blocks at once: copies.cc.
+  // Whether copies of a block can run at once on an entity at all, and what as.
+  struct Whole {
+    static constexpr int32_t kUnasked = -2, kNever = -1;
+    int32_t variant = kUnasked;
+    int32_t watch_begin = 0, watch_end = 0;  // into watched_
+  };
+  // A block at certain costs, and its profiles so far.
+  struct Variant {
+    std::vector<int64_t> key;
+    CopyCosts costs;
+    std::vector<int32_t> profiles;
+    int32_t tries = 0;
+  };
+  Whole& WholeOf(int32_t entity, int32_t block) {
+    return whole_[static_cast<size_t>(entity) * in_.graph.blocks.size() + block];
+  }
+  void AskWhole(int32_t entity, int32_t block, Whole& whole);
+  // What a copy finds; false if that is not known yet.
+  bool FindEntry(int32_t entity, int32_t instance, int32_t copy, Entry& entry);
+  // Runs as many copies as can be from where `at` is. False if none can.
+  bool RunCopies(int32_t entity, const Lane& at);
+  bool UseProfile(const Whole& whole, const Entry& entry, Plan plan);
+  bool StepThrough(const Whole& whole, const Entry& entry, Plan plan);
+  // Nothing unknown comes between before this. Looks closely only at what may be
+  // before `need`.
+  int64_t UnknownFrom(const Whole& whole, Plan& plan, int64_t need);
+  // Whether what comes next in the streams of a plan leaves it alone.
+  bool FollowersWait(const Plan& plan, const std::vector<Follower>& followers);
+  // The task after the copies of a plan in one of its streams; instance -1: none.
+  TaskRef NextAfter(const Plan& plan, int stream) const;
+  // Whether communications of a copy meet that share links.
+  static bool Overlap(const BlockIndex& index, const CopyCosts& costs, const int64_t* start,
+                      const int64_t* end);
+  void KeepProfile(Variant& variant, const plancast::Block& block, const BlockIndex& index,
+                   const Entry& entry, int64_t columns);
+  void AppendPiece(const Plan& plan, const Piece& piece);
+  // The streams of a plan are past it. `times`: of a copy.
+  void LeavePlan(const Plan& plan, const int64_t* times, int64_t last_kernel, int64_t last_comm);
+
   // Communications: flights.cc.
   // An entity comes to a communication. True if its end is known by that.
-  bool Arrive(int32_t entity, int stream, const TaskTable& table, int32_t task);
+  bool Arrive(int32_t entity, int stream, const Copy& copy, int32_t task);
   // Whether nothing else can load the links of a communication before it ends.
   bool UndisturbedUntil(int64_t end, int32_t flight);
   bool InFlight(int32_t lane, int32_t flight) const;
@@ -98,7 +168,8 @@ class Simulator {
   struct Transfer {
     int64_t delay = 0, work_bytes = 0, alone = 0;
   };
-  Transfer TransferOf(int32_t group_index, const TaskTable& table, int32_t task) const;
+  // `lane`: of a member.
+  Transfer TransferOf(int32_t group_index, int32_t lane) const;
   // All members start when the last has come.
   int64_t BeginTogether(int32_t flight);
   // The delay of a communication is over.
@@ -110,7 +181,7 @@ class Simulator {
   // Kernels that communications slow down: slowed_kernels.cc.
   // Sets the end of a kernel, as far as communications are known, and says
   // whether that is all.
-  bool KnowEnd(int32_t entity, int stream, int32_t task, int64_t start, int64_t* end);
+  bool KnowEnd(int32_t entity, int stream, int32_t kernel, int64_t start, int64_t* end);
   // No kernel of the entity whose end is yet to be found starts before this.
   int64_t EarliestKernel(int32_t entity, int stream, int64_t start) const;
   void StartKernel(int32_t lane, int64_t expected, const Kernel& kernel);
@@ -123,11 +194,10 @@ class Simulator {
   const bool interferes_;
   int64_t now_ = 0;
   SimTrace trace_;
-  Lanes lanes_;
+  std::vector<Lane> lanes_;
   Levels fluid_;
   Contention contention_;
   std::vector<int64_t> alone_;            // per group
-  std::vector<int32_t> launches_;         // per kernel
   std::vector<bool> hosted_;              // per program: its host matters
   std::vector<uint8_t> waiting_;          // per lane: streams that wait for it
   std::vector<int32_t> chain_;            // per lane: next member of the same communication
@@ -139,15 +209,22 @@ class Simulator {
   std::vector<Meeting> meetings_;
   std::vector<int32_t> meeting_begin_;  // per rendezvous
   std::vector<Event> queue_;
-  std::vector<int32_t> flight_of_;       // per fluid activity
-  std::vector<Kernel> kernels_;          // per lane
-  std::vector<CommTimes> comm_times_;    // per entity
-  std::vector<uint8_t> kernel_streams_;  // per program
-  std::vector<bool> review_;             // per entity: kernels are to be looked at again
-  std::vector<uint8_t> woken_;           // per entity: streams that stopped waiting since
-  std::vector<int64_t> known_until_;     // per entity: horizon of its compute stream
+  std::vector<int32_t> flight_of_;     // per fluid activity
+  std::vector<Kernel> kernels_;        // per lane
+  std::vector<CommTimes> comm_times_;  // per entity
+  std::vector<bool> review_;           // per entity: kernels are to be looked at again
+  std::vector<uint8_t> woken_;         // per entity: streams that stopped waiting since
+  std::vector<int64_t> known_until_;   // per entity: horizon of its compute stream
   std::unique_ptr<Horizon> horizon_;
-  std::vector<int32_t> earliest_wait_;  // per lane: first task that another lane waits for
+  std::vector<int64_t> earliest_wait_;  // per lane: first place that another lane waits for
+  bool at_once_ = false;                // copies may run at once
+  std::vector<Whole> whole_;            // per entity and block
+  std::vector<Variant> variants_;
+  std::vector<std::vector<int32_t>> variants_of_;  // per block
+  std::vector<int32_t> watched_;                   // lanes
+  std::vector<Profile> profiles_;
+  CommTimes beside_;
+  CopySpan span_;
 };
 
 }  // namespace plancast

@@ -6,11 +6,11 @@
 
 namespace plancast {
 
-bool Simulator::KnowEnd(int32_t entity, int stream, int32_t task, int64_t start, int64_t* end) {
+bool Simulator::KnowEnd(int32_t entity, int stream, int32_t kernel, int64_t start, int64_t* end) {
   CommTimes& times = comm_times_[entity];
   if (!times.empty()) {
     times.Forget(EarliestKernel(entity, stream, start));
-    *end = times.EndOf(start, *end - start, in_.SlowdownOf(TableOf(entity).spec[task]));
+    *end = times.EndOf(start, *end - start, in_.SlowdownOf(kernel));
   }
   if (horizon_ == nullptr || (ready_[entity] & ~(1u << stream)) != 0) return false;
   if (stream != kCompute) return *end <= horizon_->Of(entity, stream, now_, *end);
@@ -29,15 +29,12 @@ bool Simulator::KnowEnd(int32_t entity, int stream, int32_t task, int64_t start,
 }
 
 int64_t Simulator::EarliestKernel(int32_t entity, int stream, int64_t start) const {
-  uint32_t others = kernel_streams_[sim_.entities[entity].program] & ~(1u << stream);
+  uint32_t others = in_.index.program(in_.ProgramOf(entity)).kernel_streams & ~(1u << stream);
   for (; others != 0; others &= others - 1) {
-    const int32_t lane = entity * kNumStreams + __builtin_ctz(others);
-    const int64_t begin = trace_.begin[entity];
-    const int32_t next = lanes_.next[lane];
-    if (next == TableOf(entity).stream_begin[lane % kNumStreams + 1]) continue;
-    const bool runs = lanes_.state[lane] == Lanes::kKernel;
-    if (!runs && next == TableOf(entity).stream_begin[lane % kNumStreams]) return 0;
-    start = std::min(start, runs ? trace_.start[begin + next] : trace_.end[begin + next - 1]);
+    const int32_t at = entity * kNumStreams + __builtin_ctz(others);
+    const Lane& lane = lanes_[at];
+    if (lane.done()) continue;
+    start = std::min(start, lane.state == Lane::kKernel ? kernels_[at].start : lane.last_end);
   }
   return start;
 }
@@ -46,8 +43,8 @@ void Simulator::StartKernel(int32_t lane, int64_t expected, const Kernel& kernel
   const int32_t version = kernels_[lane].version;
   kernels_[lane] = kernel;
   kernels_[lane].version = version;
-  lanes_.state[lane] = Lanes::kKernel;
-  lanes_.bound[lane] = kernel.start + kernel.duration;
+  lanes_[lane].state = Lane::kKernel;
+  lanes_[lane].bound = kernel.start + kernel.duration;
   ExpectEnd(lane, expected);
 }
 
@@ -61,10 +58,11 @@ void Simulator::ReviewKernels(int32_t entity) {
   review_[entity] = false;
   for (int stream = 0; stream < kNumStreams; ++stream) {
     const int32_t lane = entity * kNumStreams + stream;
-    if (lanes_.state[lane] != Lanes::kKernel) continue;
+    if (lanes_[lane].state != Lane::kKernel) continue;
     const Kernel& kernel = kernels_[lane];
+    const int32_t spec = in_.BlockAt(entity, lanes_[lane].instance).spec[TaskOf(lane)];
     int64_t over = kernel.start + kernel.duration;
-    if (KnowEnd(entity, stream, lanes_.next[lane], kernel.start, &over)) {
+    if (KnowEnd(entity, stream, spec, kernel.start, &over)) {
       ++kernels_[lane].version;
       Finish(lane, std::max(over, kernel.launched));
     } else if (std::max(over, kernel.launched) != kernel.expected) {

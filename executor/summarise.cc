@@ -7,26 +7,45 @@
 #include "absl/strings/str_cat.h"
 #include "executor/breakdown.h"
 #include "executor/critical_path.h"
-#include "executor/task_table.h"
 
 namespace plancast {
 namespace {
 
-int64_t TasksIn(const SimInput& in, const SummaryRange& range) {
+// Tasks that were run one by one.
+int64_t SteppedTasks(const SimInput& in, const SimTrace& trace, int32_t entity) {
+  const std::vector<Instance>& instances = in.graph.programs[in.ProgramOf(entity)].instances;
   int64_t tasks = 0;
-  for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
-    tasks += in.tables[in.sim.entities[e].program].size();
+  for (size_t i = 0; i < instances.size(); ++i) {
+    for (int32_t p = trace.first[trace.instance_begin[entity] + i]; p >= 0;
+         p = trace.pieces[p].next) {
+      if (trace.pieces[p].profile < 0) tasks += in.graph.blocks[instances[i].block].size();
+    }
   }
   return tasks;
 }
 
-int64_t FinishOf(const TaskTable& table, const SimTrace& trace, int64_t begin) {
-  int64_t finish = 0;
-  for (int s = 0; s < kNumStreams; ++s) {
-    if (table.stream_begin[s] == table.stream_begin[s + 1]) continue;
-    finish = std::max(finish, trace.end[begin + table.stream_begin[s + 1] - 1]);
+void AppendSlices(const SimInput& in, const SimTrace& trace, int32_t entity, int stream, int32_t at,
+                  std::vector<Slice>& slices) {
+  const Instance& instance = in.index.InstanceOf(in.ProgramOf(entity), at);
+  const Block& block = in.graph.blocks[instance.block];
+  const BlockIndex& index = in.index.block(instance.block);
+  for (int32_t copy = 0; copy < instance.layer_count; ++copy) {
+    for (int32_t i = index.order_begin[stream]; i < index.order_begin[stream + 1]; ++i) {
+      const TaskRef ref{at, copy, index.order[i]};
+      Slice slice;
+      slice.device_class = entity;
+      slice.stream = static_cast<StreamKind>(stream);
+      slice.purpose = block.purpose[ref.task];
+      slice.block = instance.block;
+      slice.task = ref.task;
+      slice.layer = instance.layer_begin + copy;
+      slice.micro_batch = instance.micro_batch;
+      slice.chunk = instance.chunk;
+      slice.start_ps = trace.StartOf(entity, ref);
+      slice.end_ps = trace.EndOf(entity, ref, index.size);
+      slices.push_back(slice);
+    }
   }
-  return finish;
 }
 
 }  // namespace
@@ -38,29 +57,16 @@ SummaryRange WholeRange(const SimInput& in) {
 
 std::vector<Slice> SlicesOf(const SimInput& in, const SimTrace& trace, const SummaryRange& range) {
   std::vector<Slice> slices;
-  slices.reserve(TasksIn(in, range));
   for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
-    const int32_t program = in.sim.entities[e].program;
-    const TaskTable& table = in.tables[program];
+    const int32_t program = in.ProgramOf(e);
     for (int s = 0; s < kNumStreams; ++s) {
-      for (int32_t task = table.stream_begin[s]; task < table.stream_begin[s + 1]; ++task) {
-        const TaskOrigin origin = OriginOf(in.graph, program, table, task);
-        const Instance& instance = in.graph.programs[program].instances[origin.instance];
-        Slice slice;
-        slice.device_class = e - range.entity_begin;
-        slice.stream = static_cast<StreamKind>(s);
-        slice.purpose = table.purpose[task];
-        slice.block = instance.block;
-        slice.task = origin.block_task;
-        slice.layer = origin.layer;
-        slice.micro_batch = instance.micro_batch;
-        slice.chunk = instance.chunk;
-        slice.start_ps = trace.start[trace.begin[e] + task];
-        slice.end_ps = trace.end[trace.begin[e] + task];
-        slices.push_back(slice);
+      const ProgramIndex& index = in.index.program(program);
+      for (int32_t l = index.lane_begin[s]; l < index.lane_begin[s + 1]; ++l) {
+        AppendSlices(in, trace, e, s, index.lane[l], slices);
       }
     }
   }
+  for (Slice& slice : slices) slice.device_class -= range.entity_begin;
   std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
     return std::tie(a.start_ps, a.device_class) < std::tie(b.start_ps, b.device_class);
   });
@@ -88,16 +94,18 @@ SimResult Summarise(const SimInput& in, const SimTrace& trace,
     row.representative = entity.representative;
     row.breakdown = BreakdownOf(in, trace, e);
     row.memory = memory[row.program];
-    row.finish_ps = FinishOf(in.tables[entity.program], trace, trace.begin[e]);
+    row.finish_ps = trace.FinishOf(e);
     result.classes.push_back(std::move(row));
-    result.counters.tasks += in.tables[entity.program].size() * entity.devices;
+    result.counters.tasks += in.index.program(entity.program).tasks * entity.devices;
   }
   result.counters.device_classes = range.entity_end - range.entity_begin;
   result.counters.blocks = static_cast<int64_t>(graph.blocks.size());
   for (int32_t p = range.program_begin; p < range.program_end; ++p) {
     result.counters.instances += static_cast<int64_t>(graph.programs[p].instances.size());
   }
-  result.counters.materialised_tasks = TasksIn(in, range);
+  for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
+    result.counters.materialised_tasks += SteppedTasks(in, trace, e);
+  }
   AttributeCriticalPath(in, trace, result, range.entity_begin, range.entity_end);
   return result;
 }

@@ -83,10 +83,9 @@ absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
     joint->sim_ =
         Quotient(drawn.graph, machine, joint->realised_, joint->prices_, options.discrete);
   }
-  for (size_t p = 0; p < merged.graph.programs.size(); ++p) {
-    joint->tables_.push_back(UnfoldProgram(merged.graph, merged.uses, static_cast<int32_t>(p)));
-  }
-  joint->input_.reset(new SimInput{merged.graph, merged.uses, joint->sim_, joint->tables_,
+  ASSIGN_OR_RETURN(TaskIndex index, TaskIndex::Create(merged.graph));
+  joint->index_ = std::make_unique<TaskIndex>(std::move(index));
+  joint->input_.reset(new SimInput{merged.graph, merged.uses, joint->sim_, *joint->index_,
                                    joint->prices_, joint->realised_, std::move(hosts)});
   joint->input_->shortcuts = options.shortcuts;
   joint->input_->link_sharing = jobs[0]->runtime.link_sharing;
@@ -118,9 +117,7 @@ int64_t JointSimulation::FinishOf(int job) const {
   const SummaryRange range = RangeOf(job);
   int64_t finish = input_->hosts[range.program_begin].start_ps;
   for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
-    const auto begin = trace_.end.begin() + trace_.begin[e];
-    const int32_t tasks = tables_[sim_.entities[e].program].size();
-    if (tasks > 0) finish = std::max(finish, *std::max_element(begin, begin + tasks));
+    finish = std::max(finish, trace_.FinishOf(e));
   }
   return finish;
 }

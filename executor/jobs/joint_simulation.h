@@ -16,7 +16,7 @@
 #include "executor/sim_graph.h"
 #include "executor/simulate.h"
 #include "executor/summarise.h"
-#include "executor/task_table.h"
+#include "executor/task_index.h"
 
 namespace plancast {
 
@@ -56,7 +56,7 @@ class JointSimulation {
   KernelPrices prices_;
   std::vector<RealisedCollective> realised_;
   SimGraph sim_;
-  std::vector<TaskTable> tables_;
+  std::unique_ptr<TaskIndex> index_;
   std::unique_ptr<SimInput> input_;
   SimTrace trace_;
 };

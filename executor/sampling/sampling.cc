@@ -17,7 +17,7 @@
 #include "executor/runtime.h"
 #include "executor/sampling/random_numbers.h"
 #include "executor/simulate.h"
-#include "executor/task_table.h"
+#include "executor/task_index.h"
 
 namespace plancast {
 namespace {
@@ -125,10 +125,7 @@ absl::StatusOr<std::vector<int64_t>> Jittered(const ExecutionGraph& graph, const
     ASSIGN_OR_RETURN(const CollectiveFootprint beside, MeanFootprint(graph, uses, machine, comms));
     PriceInterference(machine.device(), beside, prices);
   }
-  std::vector<TaskTable> tables;
-  for (size_t p = 0; p < graph.programs.size(); ++p) {
-    tables.push_back(UnfoldProgram(graph, uses, static_cast<int32_t>(p)));
-  }
+  ASSIGN_OR_RETURN(const TaskIndex index, TaskIndex::Create(graph));
   std::vector<int32_t> slow_rows;  // per entity, as a straggler
   for (const SimGraph::Entity& entity : alike.entities) {
     const double scale = machine.ComputeScale(entity.representative);
@@ -146,7 +143,7 @@ absl::StatusOr<std::vector<int64_t>> Jittered(const ExecutionGraph& graph, const
     SimInput input{graph,
                    uses,
                    sim,
-                   tables,
+                   index,
                    prices,
                    comms.realised(),
                    hosts,

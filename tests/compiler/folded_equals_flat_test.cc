@@ -127,14 +127,8 @@ void ExpectSame(const Simulation& s, const ReferenceLowering& reference,
   for (size_t e = 0; e < s.sim().entities.size(); ++e) {
     const SimGraph::Entity& entity = s.sim().entities[e];
     devices += entity.devices;
-    const TaskTable& table = s.table(static_cast<int>(e));
-    const std::vector<int64_t>& start = times.start[entity.representative];
-    ASSERT_EQ(static_cast<size_t>(table.size()), start.size());
-    for (int32_t t = 0; t < table.size(); ++t) {
-      const int64_t at = s.trace().begin[e] + t;
-      ASSERT_EQ(s.trace().start[at], start[table.issue[t]]) << "task " << table.issue[t];
-      ASSERT_EQ(s.trace().end[at], times.end[entity.representative][table.issue[t]]);
-    }
+    EXPECT_EQ(s.unfolded(static_cast<int>(e)).start, times.start[entity.representative]);
+    EXPECT_EQ(s.unfolded(static_cast<int>(e)).end, times.end[entity.representative]);
   }
   EXPECT_EQ(devices, static_cast<int64_t>(reference.ranks.size()));
 }
@@ -176,9 +170,13 @@ TEST(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
           Simulation::Run(*graph, *machine, realise, Form::kFolded, host, interference);
       const auto without =
           Simulation::Run(*graph, *machine, realise, Form::kFolded, host, interference, false);
-      EXPECT_EQ((*with)->trace().start, (*without)->trace().start);
-      EXPECT_EQ((*with)->trace().end, (*without)->trace().end);
-      EXPECT_EQ((*with)->trace().cause, (*without)->trace().cause);
+      for (size_t e = 0; e < (*with)->sim().entities.size(); ++e) {
+        const UnfoldedTrace& x = (*with)->unfolded(static_cast<int>(e));
+        const UnfoldedTrace& y = (*without)->unfolded(static_cast<int>(e));
+        EXPECT_EQ(x.start, y.start);
+        EXPECT_EQ(x.end, y.end);
+        EXPECT_EQ(x.cause, y.cause);
+      }
     }
     const std::vector<ClassMemory> memory = ReplayMemory(*graph, RuntimeParams());
     for (size_t p = 0; p < graph->programs.size(); ++p) {

@@ -25,31 +25,65 @@ using Times = std::vector<std::pair<int64_t, int64_t>>;
 
 // Begin and end of the tasks of an entity, in issue order.
 Times TimesOf(const Simulation& s, int entity) {
-  const TaskTable& table = s.table(entity);
-  Times times(table.size());
-  for (int32_t t = 0; t < table.size(); ++t) {
-    const int64_t at = s.trace().begin[entity] + t;
-    times[table.issue[t]] = {s.trace().start[at], s.trace().end[at]};
+  const UnfoldedTrace& unfolded = s.unfolded(entity);
+  Times times;
+  for (size_t t = 0; t < unfolded.start.size(); ++t) {
+    times.emplace_back(unfolded.start[t], unfolded.end[t]);
   }
   return times;
+}
+
+void ExpectSame(const Breakdown& a, const Breakdown& b) {
+  EXPECT_EQ(a.compute, b.compute);
+  EXPECT_EQ(a.recompute, b.recompute);
+  EXPECT_EQ(a.exposed_tp, b.exposed_tp);
+  EXPECT_EQ(a.exposed_dp, b.exposed_dp);
+  EXPECT_EQ(a.exposed_pp, b.exposed_pp);
+  EXPECT_EQ(a.bubble, b.bubble);
+  EXPECT_EQ(a.launch, b.launch);
+  EXPECT_EQ(a.optimizer, b.optimizer);
+  EXPECT_EQ(a.other, b.other);
+}
+
+// Where time goes, from pieces as from tasks.
+void ExpectSameAttribution(const Simulation& a, const Simulation& b) {
+  for (int32_t e = 0; e < static_cast<int32_t>(a.sim().entities.size()); ++e) {
+    ExpectSame(BreakdownOf(a.input(), a.trace(), e), BreakdownOf(b.input(), b.trace(), e));
+  }
+  SimResult x, y;
+  AttributeCriticalPath(a.input(), a.trace(), x);
+  AttributeCriticalPath(b.input(), b.trace(), y);
+  ExpectSame(x.critical_path, y.critical_path);
+  ASSERT_EQ(x.factors.size(), y.factors.size());
+  for (const auto& [factor, share] : x.factors) {
+    EXPECT_DOUBLE_EQ(share.seconds, y.factors.at(factor).seconds) << factor;
+  }
+}
+
+void ExpectSameTraces(const Simulation& a, const Simulation& b) {
+  EXPECT_EQ(a.trace().makespan_ps, b.trace().makespan_ps);
+  for (size_t e = 0; e < a.sim().entities.size(); ++e) {
+    const UnfoldedTrace& x = a.unfolded(static_cast<int>(e));
+    const UnfoldedTrace& y = b.unfolded(static_cast<int>(e));
+    EXPECT_EQ(x.start, y.start);
+    EXPECT_EQ(x.end, y.end);
+    EXPECT_EQ(x.cause, y.cause);
+  }
 }
 
 // The same tasks in the same order as the reference has them.
 void ExpectSameTasks(const ExecutionGraph& graph, const Simulation& s,
                      const ReferenceLowering& reference) {
-  for (size_t e = 0; e < s.sim().entities.size(); ++e) {
-    const SimGraph::Entity& entity = s.sim().entities[e];
+  for (const SimGraph::Entity& entity : s.sim().entities) {
     const ReferenceRank& rank = reference.ranks[entity.representative];
     ASSERT_EQ(rank.program, entity.program);
-    const TaskTable& table = s.table(static_cast<int>(e));
-    ASSERT_EQ(static_cast<size_t>(table.size()), rank.tasks.size());
-    EXPECT_EQ(UnfoldedTasks(graph, entity.program), table.size());
-    for (int32_t t = 0; t < table.size(); ++t) {
-      const TaskOrigin origin = OriginOf(graph, entity.program, table, t);
-      const ReferenceTask& task = rank.tasks[table.issue[t]];
-      EXPECT_EQ(std::tie(origin.instance, origin.layer, origin.block_task),
-                std::tie(task.instance, task.layer, task.block_task));
-      EXPECT_EQ(table.StreamOf(t), task.stream);
+    ASSERT_EQ(static_cast<size_t>(UnfoldedTasks(graph, entity.program)), rank.tasks.size());
+    for (size_t t = 0; t < rank.tasks.size(); ++t) {
+      const ReferenceTask& task = rank.tasks[t];
+      const Instance& instance = graph.programs[entity.program].instances[task.instance];
+      const TaskRef ref{task.instance, task.layer - instance.layer_begin, task.block_task};
+      EXPECT_EQ(s.input().index.IssueOf(entity.program, ref), static_cast<int64_t>(t));
+      EXPECT_EQ(s.input().index.StreamOf(entity.program, ref), task.stream);
     }
   }
 }
@@ -228,10 +262,8 @@ TEST(FoldedEqualsFlatTest, WithAndWithoutShortcuts) {
             Simulation::Run(plan.graph, machine, realise, form, plan.host, interference, false);
         ASSERT_EQ(with.status(), without.status());
         if (!with.ok()) continue;
-        EXPECT_EQ((*with)->trace().makespan_ps, (*without)->trace().makespan_ps);
-        EXPECT_EQ((*with)->trace().start, (*without)->trace().start);
-        EXPECT_EQ((*with)->trace().end, (*without)->trace().end);
-        EXPECT_EQ((*with)->trace().cause, (*without)->trace().cause);
+        ExpectSameTraces(**with, **without);
+        ExpectSameAttribution(**with, **without);
       }
     }
   }

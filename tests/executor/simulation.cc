@@ -45,22 +45,18 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(
   } else {
     ASSIGN_OR_RETURN(s->sim_, FoldByRefinement(input, form == Form::kFlat));
   }
-  for (size_t p = 0; p < s->graph_.programs.size(); ++p) {
-    s->tables_.push_back(UnfoldProgram(s->graph_, s->uses_, static_cast<int32_t>(p)));
-  }
-  s->input_.reset(new SimInput{s->graph_, s->uses_, s->sim_, s->tables_, s->prices_,
+  ASSIGN_OR_RETURN(TaskIndex index, TaskIndex::Create(s->graph_));
+  s->index_ = std::make_unique<TaskIndex>(std::move(index));
+  s->input_.reset(new SimInput{s->graph_, s->uses_, s->sim_, *s->index_, s->prices_,
                                s->comms_->realised(),
                                std::vector<HostParams>(s->graph_.programs.size(), host),
                                std::llround((1 + interference) * (1 << 20)), shortcuts});
   s->input_->link_sharing = link_sharing;
   ASSIGN_OR_RETURN(s->trace_, Simulate(*s->input_));
+  for (size_t e = 0; e < s->sim_.entities.size(); ++e) {
+    s->unfolded_.push_back(Unfold(*s->input_, s->trace_, static_cast<int32_t>(e)));
+  }
   return s;
-}
-
-double Simulation::At(const std::vector<int64_t>& column, int entity, int issue) const {
-  const std::vector<int32_t>& order = table(entity).issue;
-  const int64_t task = std::find(order.begin(), order.end(), issue) - order.begin();
-  return static_cast<double>(column[trace_.begin[entity] + task]) * 1e-12;
 }
 
 }  // namespace plancast

@@ -6,11 +6,12 @@
 
 #include "absl/status/statusor.h"
 #include "cluster/machine.h"
+#include "executor/causes.h"
 #include "executor/comm_uses.h"
 #include "executor/realise.h"
 #include "executor/sim_graph.h"
 #include "executor/simulate.h"
-#include "executor/task_table.h"
+#include "executor/task_index.h"
 #include "graph/execution_graph.h"
 
 namespace plancast {
@@ -36,16 +37,17 @@ class Simulation {
   const SimInput& input() const { return *input_; }
   const SimGraph& sim() const { return sim_; }
   const SimTrace& trace() const { return trace_; }
-  const TaskTable& table(int entity) const { return tables_[sim_.entities[entity].program]; }
+  // Times and causes of an entity's tasks in issue order.
+  const UnfoldedTrace& unfolded(int entity) const { return unfolded_[entity]; }
   // Seconds, of a task in issue order.
-  double Start(int entity, int issue) const { return At(trace_.start, entity, issue); }
-  double End(int entity, int issue) const { return At(trace_.end, entity, issue); }
+  double Start(int entity, int issue) const { return Seconds(unfolded_[entity].start[issue]); }
+  double End(int entity, int issue) const { return Seconds(unfolded_[entity].end[issue]); }
   double makespan() const { return static_cast<double>(trace_.makespan_ps) * 1e-12; }
 
  private:
   Simulation(const ExecutionGraph& graph, const Machine& machine)
       : graph_(graph), machine_(machine) {}
-  double At(const std::vector<int64_t>& column, int entity, int issue) const;
+  static double Seconds(int64_t ps) { return static_cast<double>(ps) * 1e-12; }
 
   ExecutionGraph graph_;
   Machine machine_;
@@ -53,9 +55,10 @@ class Simulation {
   KernelPrices prices_;
   std::unique_ptr<CommPricer> comms_;
   SimGraph sim_;
-  std::vector<TaskTable> tables_;
+  std::unique_ptr<TaskIndex> index_;
   std::unique_ptr<SimInput> input_;
   SimTrace trace_;
+  std::vector<UnfoldedTrace> unfolded_;
 };
 
 }  // namespace plancast

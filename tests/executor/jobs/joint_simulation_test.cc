@@ -6,6 +6,7 @@
 #include <random>
 
 #include "collectives/realise.h"
+#include "executor/causes.h"
 #include "executor/jobs/placement.h"
 #include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"
@@ -98,11 +99,10 @@ class Drawer {
 using Times = std::vector<std::pair<int64_t, int64_t>>;
 
 Times TimesOf(const JointSimulation& s, int32_t entity) {
-  const TaskTable& table = s.input().tables[s.input().sim.entities[entity].program];
-  Times times(table.size());
-  for (int32_t t = 0; t < table.size(); ++t) {
-    const int64_t at = s.trace().begin[entity] + t;
-    times[table.issue[t]] = {s.trace().start[at], s.trace().end[at]};
+  const UnfoldedTrace unfolded = Unfold(s.input(), s.trace(), entity);
+  Times times;
+  for (size_t t = 0; t < unfolded.start.size(); ++t) {
+    times.emplace_back(unfolded.start[t], unfolded.end[t]);
   }
   return times;
 }

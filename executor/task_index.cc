@@ -1,0 +1,276 @@
+#include "executor/task_index.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace plancast {
+namespace {
+
+// Bits of a Place.
+constexpr int32_t kMostInstances = 1 << 25, kMostCopies = 1 << 14, kMostTasks = 1 << 24;
+
+// What each task waits for, less what its stream has waited for before.
+void IndexWaits(const Block& block, BlockIndex& index) {
+  int32_t known[kNumStreams][kNumStreams];
+  std::fill_n(&known[0][0], kNumStreams * kNumStreams, -1);
+  std::vector<uint8_t> seen(block.num_in_ports);  // per port: streams that waited for it
+  for (int32_t t = 0; t < block.size(); ++t) {
+    index.dep_begin.push_back(static_cast<int32_t>(index.deps.size()));
+    index.port_begin.push_back(static_cast<int32_t>(index.ports.size()));
+    const int stream = static_cast<int>(block.stream[t]);
+    uint32_t streams = 0;
+    for (int32_t d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
+      const int32_t dep = block.deps[d];
+      if (dep < 0) {
+        uint8_t& waited = seen[~dep];
+        if ((waited >> stream & 1) == 0) index.ports.push_back(~dep);
+        waited |= uint8_t(1u << stream);
+        continue;
+      }
+      const int other = static_cast<int>(block.stream[dep]);
+      if (other == stream || dep <= known[stream][other]) continue;
+      known[stream][other] = dep;
+      streams |= 1u << other;
+    }
+    for (; streams != 0; streams &= streams - 1) {
+      index.deps.push_back(known[stream][__builtin_ctz(streams)]);
+    }
+  }
+  index.dep_begin.push_back(static_cast<int32_t>(index.deps.size()));
+  index.port_begin.push_back(static_cast<int32_t>(index.ports.size()));
+}
+
+void OrderCommsFirst(const Block& block, BlockIndex& index) {
+  int32_t next[kNumStreams];
+  std::copy_n(index.order_begin, kNumStreams, next);
+  std::vector<bool> over(index.size);
+  const auto runs = [&](int stream) {
+    if (next[stream] == index.order_begin[stream + 1]) return false;
+    const int32_t task = index.order[next[stream]];
+    for (int32_t d = block.dep_begin[task]; d < block.dep_begin[task + 1]; ++d) {
+      if (block.deps[d] >= 0 && !over[block.deps[d]]) return false;
+    }
+    over[task] = true;
+    index.comms_first.push_back(task);
+    ++next[stream];
+    return true;
+  };
+  while (static_cast<int32_t>(index.comms_first.size()) < index.size) {
+    for (int stream = kNumStreams - 1; stream > 0; --stream) {
+      if (runs(stream)) stream = kNumStreams;
+    }
+    runs(static_cast<int>(StreamKind::kCompute));
+  }
+}
+
+BlockIndex IndexOf(const ExecutionGraph& graph, const Block& block) {
+  BlockIndex index;
+  index.size = block.size();
+  index.rank.resize(block.size());
+  index.order.resize(block.size());
+  index.launches.reserve(block.size() + 1);
+  int32_t launches = 0, sync = -1;
+  for (int32_t t = 0; t < block.size(); ++t) {
+    const int stream = static_cast<int>(block.stream[t]);
+    const bool kernel = block.kind[t] == TaskKind::kKernel;
+    index.rank[t] = index.order_begin[stream + 1]++;
+    index.streams |= uint8_t(1u << stream);
+    if (kernel) index.kernel_streams |= uint8_t(1u << stream);
+    index.launches.push_back(launches);
+    launches += kernel ? graph.kernels[block.spec[t]].launches : 1;
+    index.sync_before.push_back(sync);
+    if ((block.flags[t] & Block::kHostSync) != 0) sync = t;
+  }
+  index.launches.push_back(launches);
+  index.sync_before.push_back(sync);
+  index.syncs = sync >= 0;
+  for (int s = 0; s < kNumStreams; ++s) index.order_begin[s + 1] += index.order_begin[s];
+  for (int32_t t = 0; t < block.size(); ++t) {
+    index.position.push_back(index.order_begin[static_cast<int>(block.stream[t])] + index.rank[t]);
+    index.order[index.position[t]] = t;
+  }
+  IndexWaits(block, index);
+  OrderCommsFirst(block, index);
+  return index;
+}
+
+ProgramIndex IndexOf(const Program& program, const std::vector<BlockIndex>& blocks) {
+  ProgramIndex index;
+  const size_t instances = program.instances.size();
+  index.issue_begin.resize(instances);
+  index.launches_before.resize(instances);
+  index.sync_before.resize(instances);
+  int64_t launches = 0;
+  int32_t sync = -1;
+  for (size_t i = 0; i < instances; ++i) {
+    const Instance& instance = program.instances[i];
+    const BlockIndex& block = blocks[instance.block];
+    index.issue_begin[i] = index.tasks;
+    index.launches_before[i] = launches;
+    index.sync_before[i] = sync;
+    index.tasks += int64_t{block.size} * instance.layer_count;
+    launches += int64_t{block.launches.back()} * instance.layer_count;
+    if (block.syncs) sync = static_cast<int32_t>(i);
+    index.streams |= block.streams;
+    index.kernel_streams |= block.kernel_streams;
+    for (uint32_t rest = block.streams; rest != 0; rest &= rest - 1) {
+      ++index.lane_begin[__builtin_ctz(rest) + 1];
+    }
+  }
+  index.syncs = sync >= 0;
+  int32_t at[kNumStreams];
+  for (int s = 0; s < kNumStreams; ++s) {
+    at[s] = index.lane_begin[s];
+    index.lane_begin[s + 1] += index.lane_begin[s];
+  }
+  index.lane.resize(index.lane_begin[kNumStreams]);
+  for (size_t i = 0; i < instances; ++i) {
+    for (uint32_t rest = blocks[program.instances[i].block].streams; rest != 0; rest &= rest - 1) {
+      index.lane[at[__builtin_ctz(rest)]++] = static_cast<int32_t>(i);
+    }
+  }
+  return index;
+}
+
+}  // namespace
+
+absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph) {
+  TaskIndex index(graph);
+  for (const Block& block : graph.blocks) {
+    if (block.size() >= kMostTasks) {
+      return absl::InvalidArgumentError(absl::StrCat("block `", block.name, "` has ", block.size(),
+                                                     " tasks; at most ", kMostTasks - 1,
+                                                     " are possible. Cut it into several."));
+    }
+    index.blocks_.push_back(IndexOf(graph, block));
+  }
+  for (const Program& program : graph.programs) {
+    int32_t copies = 1;
+    for (const Instance& instance : program.instances) {
+      copies = std::max(copies, instance.layer_count);
+    }
+    if (program.instances.size() >= kMostInstances || copies >= kMostCopies) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("program `", program.name, "` has ", program.instances.size(),
+                       " instances of up to ", copies, " layers; fewer than ", kMostInstances,
+                       " and ", kMostCopies, " are possible. Take fewer micro-batches."));
+    }
+    index.programs_.push_back(IndexOf(program, index.blocks_));
+  }
+  return index;
+}
+
+void TaskIndex::TasksOfPort(int32_t program, int32_t instance, int32_t copy, int32_t port,
+                            Refs& to) const {
+  const Instance& at = InstanceOf(program, instance);
+  const int32_t gate = graph_->blocks[at.block].num_in_ports;
+  if (copy > 0) {
+    if (port != gate) AppendOut(program, instance, copy - 1, port, to);
+    return;
+  }
+  const std::vector<Join>& joins = graph_->programs[program].joins;
+  for (int32_t j = at.join_begin; j < at.join_end; ++j) {
+    const Join& join = joins[j];
+    if (join.to_port != (port == gate ? -1 : port)) continue;
+    const Instance& from = InstanceOf(program, join.from);
+    if (join.from_port >= 0) {
+      AppendOut(program, join.from, from.layer_count - 1, join.from_port, to);
+      continue;
+    }
+    const BlockIndex& block = blocks_[from.block];
+    for (uint32_t rest = block.streams; rest != 0; rest &= rest - 1) {
+      to.push_back({join.from, from.layer_count - 1, block.Last(__builtin_ctz(rest))});
+    }
+  }
+}
+
+void TaskIndex::AppendOut(int32_t program, int32_t instance, int32_t copy, int32_t port,
+                          Refs& to) const {
+  const std::vector<int32_t>& out = graph_->blocks[InstanceOf(program, instance).block].out_ports;
+  if (port >= static_cast<int32_t>(out.size())) return;
+  if (out[port] >= 0) {
+    to.push_back({instance, copy, out[port]});
+  } else {
+    TasksOfPort(program, instance, copy, ~out[port], to);
+  }
+}
+
+TaskRef TaskIndex::Predecessor(int32_t program, const TaskRef& ref) const {
+  const int stream = StreamOf(program, ref);
+  const BlockIndex& block = BlockAt(program, ref.instance);
+  const int32_t rank = block.rank[ref.task];
+  if (rank > 0) return {ref.instance, ref.copy, block.order[block.order_begin[stream] + rank - 1]};
+  if (ref.copy > 0) return {ref.instance, ref.copy - 1, block.Last(stream)};
+  const ProgramIndex& index = programs_[program];
+  const auto begin = index.lane.begin() + index.lane_begin[stream];
+  const auto at =
+      std::lower_bound(begin, index.lane.begin() + index.lane_begin[stream + 1], ref.instance);
+  if (at == begin) return {};
+  const int32_t before = *(at - 1);
+  return {before, InstanceOf(program, before).layer_count - 1,
+          BlockAt(program, before).Last(stream)};
+}
+
+void TaskIndex::WaitsOf(int32_t program, const TaskRef& ref, Refs& to) const {
+  const BlockIndex& block = BlockAt(program, ref.instance);
+  const int own = StreamOf(program, ref);
+  for (int32_t d = block.dep_begin[ref.task]; d < block.dep_begin[ref.task + 1]; ++d) {
+    to.push_back({ref.instance, ref.copy, block.deps[d]});
+  }
+  for (int32_t p = block.port_begin[ref.task]; p < block.port_begin[ref.task + 1]; ++p) {
+    TasksOfPort(program, ref.instance, ref.copy, block.ports[p], to);
+  }
+  if (ref.copy == 0 && block.rank[ref.task] == 0) {
+    const int32_t gate = graph_->blocks[InstanceOf(program, ref.instance).block].num_in_ports;
+    TasksOfPort(program, ref.instance, 0, gate, to);
+  }
+  std::sort(to.begin(), to.end(), [&](const TaskRef& a, const TaskRef& b) {
+    const int x = StreamOf(program, a), y = StreamOf(program, b);
+    return x != y ? x < y : PlaceOf(program, a) > PlaceOf(program, b);
+  });
+  int last = own;
+  const auto kept = std::remove_if(to.begin(), to.end(), [&](const TaskRef& at) {
+    const int stream = StreamOf(program, at);
+    const bool drop = stream == last || stream == own;
+    last = stream;
+    return drop;
+  });
+  to.erase(kept, to.end());
+}
+
+TaskRef TaskIndex::SyncBefore(int32_t program, const TaskRef& ref) const {
+  const BlockIndex& block = BlockAt(program, ref.instance);
+  if (block.syncs) {
+    const int32_t own = block.sync_before[ref.task];
+    if (own >= 0) return {ref.instance, ref.copy, own};
+    if (ref.copy > 0) return {ref.instance, ref.copy - 1, block.sync_before.back()};
+  }
+  const int32_t before = programs_[program].sync_before[ref.instance];
+  if (before < 0) return {};
+  return {before, InstanceOf(program, before).layer_count - 1,
+          BlockAt(program, before).sync_before.back()};
+}
+
+int64_t TaskIndex::LaunchesBefore(int32_t program, const TaskRef& ref) const {
+  const BlockIndex& block = BlockAt(program, ref.instance);
+  return programs_[program].launches_before[ref.instance] +
+         int64_t{block.launches.back()} * ref.copy + block.launches[ref.task];
+}
+
+int32_t TaskIndex::LaunchesOf(int32_t program, const TaskRef& ref) const {
+  const BlockIndex& block = BlockAt(program, ref.instance);
+  return block.launches[ref.task + 1] - block.launches[ref.task];
+}
+
+TaskRef TaskIndex::AtRendezvous(int32_t rendezvous, int32_t program) const {
+  for (const Rendezvous::Party& party : graph_->rendezvous[rendezvous].parties) {
+    if (party.program != program) continue;
+    const Instance& instance = InstanceOf(program, party.instance);
+    return {party.instance, 0, graph_->blocks[instance.block].rendezvous_task};
+  }
+  return {};
+}
+
+}  // namespace plancast

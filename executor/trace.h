@@ -1,0 +1,80 @@
+#ifndef PLANCAST_EXECUTOR_TRACE_H_
+#define PLANCAST_EXECUTOR_TRACE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "executor/task_index.h"
+
+namespace plancast {
+
+// Some consecutive copies of one instance, as they ran on an entity: the first at
+// `origin`, each further one `period` later. The times of a copy's tasks, in issue
+// order, are `origin` + SimTrace::times[start + task], and [start + size + task]
+// for their ends.
+struct Piece {
+  int32_t first_copy = 0, copies = 1;
+  int32_t profile = -1;  // -1: ran task by task; times may be unknown yet
+  int32_t next = -1;     // piece with the following copies of the instance
+  int64_t origin = 0, period = 0;
+  int64_t start = 0;
+};
+
+// When every task of every entity ran.
+struct SimTrace {
+  static constexpr int64_t kUnknown = -1;
+
+  std::vector<int64_t> instance_begin;  // per entity: into `first` and `last`
+  std::vector<int32_t> first, last;     // per instance of an entity: pieces, or -1
+  std::vector<Piece> pieces;
+  std::vector<int64_t> times;
+  std::vector<int64_t> lane_end;  // per entity and stream: when it is over; 0 if it has no tasks
+  int64_t makespan_ps = 0;
+
+  void Clear() {
+    instance_begin.clear();
+    first.clear();
+    last.clear();
+    pieces.clear();
+    times.clear();
+    lane_end.clear();
+    makespan_ps = 0;
+  }
+
+  // When the last task of an entity ends; 0 if it has none.
+  int64_t FinishOf(int32_t entity) const {
+    const auto begin = lane_end.begin() + int64_t{entity} * kNumStreams;
+    return *std::max_element(begin, begin + kNumStreams);
+  }
+  // The piece that holds a copy, or -1.
+  int32_t PieceOf(int32_t entity, int32_t instance, int32_t copy) const {
+    const int64_t at = instance_begin[entity] + instance;
+    int32_t piece = last[at];
+    if (piece < 0) return -1;
+    if (copy < pieces[piece].first_copy) {
+      piece = first[at];
+      while (copy >= pieces[piece].first_copy + pieces[piece].copies) piece = pieces[piece].next;
+    }
+    return copy < pieces[piece].first_copy + pieces[piece].copies ? piece : -1;
+  }
+  // Picoseconds; `column`: 0 for starts, the block's size for ends.
+  int64_t TimeIn(const Piece& piece, int32_t copy, int32_t column, int32_t task) const {
+    const int64_t time = times[piece.start + column + task];
+    if (piece.profile < 0) return time;
+    return piece.origin + piece.period * (copy - piece.first_copy) + time;
+  }
+  int64_t StartOf(int32_t entity, const TaskRef& ref) const {
+    const int32_t piece = PieceOf(entity, ref.instance, ref.copy);
+    return piece < 0 ? kUnknown : TimeIn(pieces[piece], ref.copy, 0, ref.task);
+  }
+  // `size`: of the block.
+  int64_t EndOf(int32_t entity, const TaskRef& ref, int32_t size) const {
+    const int32_t piece = PieceOf(entity, ref.instance, ref.copy);
+    return piece < 0 ? kUnknown : TimeIn(pieces[piece], ref.copy, size, ref.task);
+  }
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_TRACE_H_
