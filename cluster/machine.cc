@@ -37,16 +37,23 @@ LinkClass Nics(const Machine::Spec& spec) {
   return link;
 }
 
+// Whether anything above the leaf switches can be a limit: pods, or rails whose
+// leaf switches have narrower uplinks than ports.
+bool HasSpine(const Machine::Spec& spec) {
+  return spec.hosts_per_pod > 0 || (spec.rail_optimized && spec.oversubscription > 1);
+}
+
 // What leaves a pod, one uplink per rail where rails have switches of their own.
 LinkClass Spine(const Machine::Spec& spec, const LinkClass& nics) {
+  const int64_t hosts = spec.hosts_per_pod > 0 ? spec.hosts_per_pod : spec.hosts;
   LinkClass link = nics;
   link.name = std::string(LinkKindName(LinkKind::kSpine));
   link.kind = LinkKind::kSpine;
   link.reaches = Level::kCluster;
-  link.devices_per_block = spec.hosts_per_pod * spec.gpus_per_host;
+  link.devices_per_block = hosts * spec.gpus_per_host;
   link.instances_per_block = spec.rail_optimized ? nics.instances_per_block : 1;
-  link.bytes_per_s = nics.bytes_per_s * nics.instances_per_block * spec.hosts_per_pod /
-                     spec.oversubscription / link.instances_per_block;
+  link.bytes_per_s = nics.bytes_per_s * nics.instances_per_block * hosts / spec.oversubscription /
+                     link.instances_per_block;
   return link;
 }
 
@@ -60,6 +67,8 @@ absl::string_view LinkKindName(LinkKind kind) {
       return "xgmi";
     case LinkKind::kPcie:
       return "pcie";
+    case LinkKind::kPcieSwitch:
+      return "pcie-switch";
     case LinkKind::kHostBridge:
       return "host-bridge";
     case LinkKind::kNic:
@@ -100,17 +109,24 @@ Machine::Machine(Spec spec) : spec_(std::move(spec)) {
                                       spec_.intra_bytes_per_s, spec_.intra_latency_s, spec_));
   }
   if (spec_.topology == "host-bridge" && spec_.gpus_per_switch < spec_.gpus_per_host) {
-    LinkClass bridge = PerDevice(
-        LinkKind::kHostBridge, Level::kHost,
-        spec_.host_bridge_bytes_per_s > 0 ? spec_.host_bridge_bytes_per_s : spec_.intra_bytes_per_s,
-        spec_.intra_latency_s, spec_);
+    const auto or_port = [&](double figure) {
+      return figure > 0 ? figure : spec_.intra_bytes_per_s;
+    };
+    LinkClass uplink = PerDevice(LinkKind::kPcieSwitch, Level::kHost,
+                                 or_port(spec_.switch_bytes_per_s), spec_.intra_latency_s, spec_);
+    uplink.instances_per_block =
+        (spec_.gpus_per_host + spec_.gpus_per_switch - 1) / spec_.gpus_per_switch;
+    link_classes_.push_back(std::move(uplink));
+    LinkClass bridge =
+        PerDevice(LinkKind::kHostBridge, Level::kHost, or_port(spec_.host_bridge_bytes_per_s),
+                  spec_.intra_latency_s, spec_);
     bridge.instances_per_block = 1;
     link_classes_.push_back(std::move(bridge));
   }
   if (spec_.nics_per_host > 0 && spec_.nic_bytes_per_s > 0) {
     const LinkClass nics = Nics(spec_);
     link_classes_.push_back(nics);
-    if (spec_.hosts_per_pod > 0) link_classes_.push_back(Spine(spec_, nics));
+    if (HasSpine(spec_)) link_classes_.push_back(Spine(spec_, nics));
   }
 }
 

@@ -32,7 +32,7 @@ struct DeviceType {
 // The levels of the machine, innermost first.
 enum class Level : uint8_t { kDevice, kHost, kDomain, kPod, kCluster };
 
-enum class LinkKind : uint8_t { kNvlink, kXgmi, kPcie, kHostBridge, kNic, kSpine };
+enum class LinkKind : uint8_t { kNvlink, kXgmi, kPcie, kPcieSwitch, kHostBridge, kNic, kSpine };
 
 // All links of one sort. Every device uses exactly one instance of each class,
 // `Machine::LinkInstance`. Both directions have the capacity; a half-duplex
@@ -43,7 +43,7 @@ enum class LinkKind : uint8_t { kNvlink, kXgmi, kPcie, kHostBridge, kNic, kSpine
 // g uses instance floor(i * instances_per_block / g) of its block: one per
 // device, one NIC for several, one spine uplink per rail, ...
 struct LinkClass {
-  std::string name;  // `nvlink`, `pcie`, `host-bridge`, `nic`, `spine`
+  std::string name;  // `nvlink`, `pcie`, `pcie-switch`, `host-bridge`, `nic`, `spine`
   LinkKind kind = LinkKind::kNvlink;
   // The link joins devices inside one `reaches`. A link that reaches kDevice
   // leads from a device to its host's memory; no message between devices
@@ -85,9 +85,11 @@ class Machine {
     double intra_bytes_per_s = 0;  // per device and direction
     double intra_latency_s = 0;
     // `host-bridge` only: devices below one PCIe switch, whose traffic among
-    // themselves stays off the bridge, and the bridge's capacity per direction.
+    // themselves stays off its uplink and the bridge, and the capacity of both per
+    // direction.
     int64_t gpus_per_switch = 2;
-    double host_bridge_bytes_per_s = 0;  // 0: as pcie_bytes_per_s
+    double switch_bytes_per_s = 0;       // 0: as intra_bytes_per_s
+    double host_bridge_bytes_per_s = 0;  // 0: as intra_bytes_per_s
     int64_t nics_per_host = 1;
     double nic_bytes_per_s = 0;  // per NIC and direction
     double nic_latency_s = 0;
@@ -96,7 +98,7 @@ class Machine {
     int64_t ring_nics = 0;
     std::string fabric = "infiniband";
     int64_t hosts_per_pod = 0;      // 0: one pod
-    double oversubscription = 1.0;  // pod uplink = pod NIC bandwidth / this
+    double oversubscription = 1.0;  // uplinks of a pod or rail = bandwidth of its NICs / this
     bool rail_optimized = true;
     double pcie_bytes_per_s = 0;  // device to host, per direction; 0: none
     std::string source;
@@ -113,8 +115,9 @@ class Machine {
 
   // Innermost links first. A message between devices of one domain crosses
   // the links that reach kHost or kDomain; between domains also the NICs;
-  // between pods also the spine. A host bridge is crossed between PCIe
-  // switches only.
+  // between pods and between rails also the spine. The uplinks of PCIe switches
+  // and the host bridge are crossed between switches, and by network traffic of
+  // hosts with fewer interfaces than switches.
   const std::vector<LinkClass>& link_classes() const { return link_classes_; }
   // -1 if the machine has no such class.
   int FindLinkClass(LinkKind kind) const;
@@ -153,7 +156,8 @@ class Machine {
 // `kNvlink` for `nvlink3`, `kXgmi` for `xgmi`, `kPcie` for `pcie4`, else an
 // error.
 absl::StatusOr<LinkKind> IntraLinkKind(absl::string_view intra_link);
-// `nvlink`, `xgmi`, `pcie`, `host-bridge`, `nic`, `spine`: names of the classes.
+// `nvlink`, `xgmi`, `pcie`, `pcie-switch`, `host-bridge`, `nic`, `spine`: names of the
+// classes.
 absl::string_view LinkKindName(LinkKind kind);
 
 // `dgx-h100:16`, `dgx-h100:2x4`: a shipped preset on that many hosts (of that

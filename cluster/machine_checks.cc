@@ -121,6 +121,7 @@ absl::Status CheckMachineSpec(const Machine::Spec& spec) {
   RETURN_IF_ERROR(CheckFigure("intra_gb_per_s", spec.intra_bytes_per_s, 1e9, kMaxRate, !several));
   RETURN_IF_ERROR(CheckFigure("intra_latency_us", spec.intra_latency_s, 1e-6, kMaxSeconds, true));
   RETURN_IF_ERROR(CheckCount("gpus_per_switch", spec.gpus_per_switch, 1, kMaxGpusPerHost));
+  RETURN_IF_ERROR(CheckFigure("switch_gb_per_s", spec.switch_bytes_per_s, 1e9, kMaxRate, true));
   RETURN_IF_ERROR(
       CheckFigure("host_bridge_gb_per_s", spec.host_bridge_bytes_per_s, 1e9, kMaxRate, true));
   RETURN_IF_ERROR(CheckFigure("pcie_gb_per_s", spec.pcie_bytes_per_s, 1e9, kMaxRate, true));

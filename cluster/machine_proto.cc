@@ -135,6 +135,7 @@ absl::StatusOr<Machine> MachineFromProto(const proto::Machine& given) {
   spec.intra_latency_s = kMicro * (proto.has_intra_latency_us() || !intra ? proto.intra_latency_us()
                                                                           : intra->latency_us());
   if (proto.has_gpus_per_switch()) spec.gpus_per_switch = proto.gpus_per_switch();
+  spec.switch_bytes_per_s = kGB * proto.switch_gb_per_s();
   spec.host_bridge_bytes_per_s = kGB * proto.host_bridge_gb_per_s();
   const proto::LinkType* pcie = FindIntraLinkType(proto.gpu().pcie());
   spec.pcie_bytes_per_s =
@@ -167,6 +168,7 @@ proto::Machine MachineToProto(const Machine& machine) {
   proto.set_intra_gb_per_s(InUnits(spec.intra_bytes_per_s, kGB));
   proto.set_intra_latency_us(InUnits(spec.intra_latency_s, kMicro));
   proto.set_gpus_per_switch(spec.gpus_per_switch);
+  proto.set_switch_gb_per_s(InUnits(spec.switch_bytes_per_s, kGB));
   proto.set_host_bridge_gb_per_s(InUnits(spec.host_bridge_bytes_per_s, kGB));
   proto.set_pcie_gb_per_s(InUnits(spec.pcie_bytes_per_s, kGB));
   proto.set_nics_per_host(spec.nics_per_host);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
 namespace plancast {
 namespace {
@@ -76,18 +79,6 @@ int64_t CountInstances(const Machine& machine, int link_class, const DeviceList&
   return count;
 }
 
-template <typename DeviceList>
-int64_t CountSwitches(const Machine& machine, const DeviceList& devices) {
-  const int64_t gpus = machine.spec().gpus_per_host;
-  int64_t count = 0, last = -1;
-  for (const int64_t device : devices) {
-    const int64_t pcie_switch = device % gpus / machine.spec().gpus_per_switch;
-    if (pcie_switch != last) ++count;
-    last = pcie_switch;
-  }
-  return count;
-}
-
 // The longest run of ascending devices in one block, and the number of blocks.
 struct Busiest {
   std::vector<int64_t> devices;
@@ -111,9 +102,69 @@ void FillNode(const Machine& machine, const DeviceList& node, GroupShape& shape)
   shape.per_node = static_cast<int64_t>(node.size());
   const int nic = machine.FindLinkClass(LinkKind::kNic);
   if (nic >= 0) shape.nics = CountInstances(machine, nic, node);
-  if (machine.FindLinkClass(LinkKind::kHostBridge) >= 0) {
-    shape.switches = CountSwitches(machine, node);
+  const int pcie_switch = machine.FindLinkClass(LinkKind::kPcieSwitch);
+  if (pcie_switch < 0) return;
+  shape.switches = CountInstances(machine, pcie_switch, node);
+  shape.nics_above_switches =
+      nic >= 0 && machine.link_classes()[nic].instances_per_block <
+                      machine.link_classes()[pcie_switch].instances_per_block;
+}
+
+bool JoinsByPcie(const Machine& machine) {
+  const int intra = machine.intra_class();
+  return intra >= 0 && machine.link_classes()[intra].kind == LinkKind::kPcie;
+}
+
+// The rails of ascending devices.
+std::set<int64_t> RailsOf(const Machine& machine, int spine, absl::Span<const int64_t> devices) {
+  std::set<int64_t> rails;
+  for (const int64_t device : devices) {
+    rails.insert(machine.LinkInstance(spine, device) %
+                 machine.link_classes()[spine].instances_per_block);
   }
+  return rails;
+}
+
+// Whether ascending members lie on other rails in some nodes than in others.
+bool RailsDiffer(const Machine& machine, int spine, const std::vector<int64_t>& members) {
+  std::optional<std::set<int64_t>> first;
+  for (size_t begin = 0, end = 0; begin < members.size(); begin = end) {
+    while (end < members.size() &&
+           machine.DomainOf(members[end]) == machine.DomainOf(members[begin])) {
+      ++end;
+    }
+    std::set<int64_t> rails =
+        RailsOf(machine, spine, absl::MakeConstSpan(members).subspan(begin, end - begin));
+    if (first.has_value() && *first != rails) return true;
+    first = std::move(rails);
+  }
+  return false;
+}
+
+// Fills what concerns pods and rails. `all`: the members, if they lie unevenly in
+// nodes, else empty.
+void FillPods(const Machine& machine, int spine, const GroupPattern& group,
+              std::vector<int64_t> all, GroupShape& shape) {
+  const LinkClass& uplinks = machine.link_classes()[spine];
+  const int64_t rails = uplinks.instances_per_block;
+  if (rails > 1 && !all.empty() && RailsDiffer(machine, spine, all)) {
+    shape.rail_change = shape.exchange_rail_change = 1;
+  } else if (rails > 1 && JoinsByPcie(machine)) {
+    shape.exchange_rail_change = 1 - 1 / static_cast<double>(shape.nics);
+  }
+  const auto pod = MembersOfFirstBlock(group, uplinks.devices_per_block);
+  if (all.empty() && !pod) all = group.Members();
+  const Busiest busiest = pod ? Busiest{} : BusiestBlock(all, uplinks.devices_per_block);
+  shape.per_pod = static_cast<int64_t>(pod ? pod->size() : busiest.devices.size());
+  shape.pods = pod ? shape.members / shape.per_pod : busiest.blocks;
+  if (shape.rail_change > 0) {
+    shape.pod_uplinks = static_cast<int64_t>(pod ? RailsOf(machine, spine, *pod).size()
+                                                 : RailsOf(machine, spine, busiest.devices).size());
+    return;
+  }
+  // Rails repeat from host to host, so those of a node are those of its pod.
+  shape.pod_uplinks = std::min(rails, std::max<int64_t>(1, shape.nics));
+  if (machine.spec().hosts_per_domain > 1) shape.pod_uplinks = std::min(rails, shape.per_pod);
 }
 
 }  // namespace
@@ -138,17 +189,7 @@ absl::StatusOr<GroupShape> ShapeOf(const Machine& machine, const GroupPattern& g
   shape.per_pod = shape.members;
   const int spine = machine.FindLinkClass(LinkKind::kSpine);
   if (spine < 0 || shape.nodes == 1) return shape;
-  const int64_t pod_size = machine.spec().hosts_per_pod * machine.spec().gpus_per_host;
-  const auto pod = MembersOfFirstBlock(group, pod_size);
-  if (pod && static_cast<int64_t>(pod->size()) == shape.members) return shape;
-  if (all.empty() && !pod) all = group.Members();
-  const Busiest busiest = pod ? Busiest{} : BusiestBlock(all, pod_size);
-  shape.per_pod = static_cast<int64_t>(pod ? pod->size() : busiest.devices.size());
-  shape.pods = pod ? shape.members / shape.per_pod : busiest.blocks;
-  // Rails repeat from host to host, so those of a node are those of its pod.
-  const int64_t rails = machine.link_classes()[spine].instances_per_block;
-  shape.pod_uplinks = std::min(rails, std::max<int64_t>(1, shape.nics));
-  if (machine.spec().hosts_per_domain > 1) shape.pod_uplinks = std::min(rails, shape.per_pod);
+  FillPods(machine, spine, group, std::move(all), shape);
   return shape;
 }
 

@@ -18,9 +18,19 @@ struct GroupShape {
   int64_t per_node = 1;  // members of one node
   int64_t nics = 1;      // network interfaces next to the members of a node
   int64_t switches = 1;  // PCIe switches with members, of one host
+  // Network traffic crosses the uplinks of PCIe switches: there are fewer
+  // interfaces than switches.
+  bool nics_above_switches = false;
   int64_t pods = 1;
   int64_t pod_uplinks = 1;  // uplinks of a pod that serve members
   int64_t per_pod = 1;      // members of one pod
+  // Of the traffic between the nodes of a pod, the share that changes rails and so
+  // crosses the spine: of rings and messages, and of exchanges among all members.
+  // Members hand on to the rail of the receiver inside their node where NVLink
+  // joins them.
+  double rail_change = 0, exchange_rail_change = 0;
+  // Nodes of one pod.
+  double nodes_per_pod() const { return static_cast<double>(nodes) / static_cast<double>(pods); }
 };
 
 // Fails where the group leaves the machine or a dimension is not positive.

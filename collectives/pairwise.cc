@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "collectives/traffic.h"
 
 namespace plancast {
@@ -14,10 +16,16 @@ std::optional<Traffic> PairwiseTraffic(const GroupShape& shape, CollectiveKind k
     // What the members of a host send to other switches of theirs.
     const double near = k / shape.switches;
     traffic.bridge = k * (k - near) / n;
+    traffic.uplink = near * (k - near) / n;
   }
+  if (shape.nics_above_switches) traffic.uplink += k / shape.switches * (n - k) / n;
   traffic.nic = k * (n - k) / n / shape.nics;
-  if (shape.pods > 1) {
-    traffic.spine = shape.per_pod * (n - shape.per_pod) / n / shape.pod_uplinks;
+  // To other pods, and to other rails of one's own.
+  const double per_pod = shape.per_pod;
+  if (shape.pods > 1) traffic.spine = per_pod * (n - per_pod) / n / shape.pod_uplinks;
+  if (shape.nodes > 1) {
+    traffic.spine +=
+        shape.exchange_rail_change * per_pod * std::max(per_pod - k, 0.0) / n / shape.pod_uplinks;
   }
   return traffic;
 }
@@ -30,7 +38,10 @@ std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kin
     traffic.node_hops = 1;
     traffic.port = 1;
   }
-  if (shape.switches > 1) traffic.bridge = shape.switches;
+  if (shape.switches > 1) {
+    traffic.uplink = 1;
+    traffic.bridge = shape.switches;
+  }
   if (shape.nodes > 1) {
     // One member of each node sends to the next node: on one interface, whichever
     // of its node's.
@@ -38,10 +49,15 @@ std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kin
     traffic.network_hops = 1;
     traffic.nic = 1.0 / shape.nics;
     traffic.nic_flow = 1;
+    if (shape.nics_above_switches) traffic.uplink = 1;
   }
   if (shape.pods > 1) {
     traffic.spine_hops = 1;
     traffic.spine = 1.0 / shape.pod_uplinks;
+  }
+  if (shape.rail_change > 0) {
+    traffic.spine_hops = 1;
+    traffic.spine = shape.nodes_per_pod() / shape.pod_uplinks;
   }
   return traffic;
 }

@@ -28,6 +28,7 @@ LinkCosts::LinkCosts(const Machine& machine, const ProtocolCosts& costs)
       node(costs.Of(machine.spec().intra_link)),
       network(costs.Of(machine.spec().fabric)),
       port(ClassOf(machine, machine.intra_class())),
+      uplink(ClassOf(machine, machine.FindLinkClass(LinkKind::kPcieSwitch))),
       bridge(ClassOf(machine, machine.FindLinkClass(LinkKind::kHostBridge))),
       nic(ClassOf(machine, machine.FindLinkClass(LinkKind::kNic))),
       spine(ClassOf(machine, machine.FindLinkClass(LinkKind::kSpine))) {}
@@ -62,10 +63,11 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
     total = load / bandwidth_scale;
     slowest = std::max(slowest, total / link.bytes_per_s);
   };
+  double port = 0;
   if (node != nullptr) {
     hops += traffic.node_hops * (links.port->latency_s + node->hop_s);
     if (traffic.port > 0) {
-      add((traffic.port + node->local_share) / node->efficiency, *links.port, priced.port);
+      port += (traffic.port + node->local_share) / node->efficiency;
       slowest = std::max(slowest,
                          traffic.port / node->efficiency / bandwidth_scale /
                              (links.port->bytes_per_s * links.machine.MeshShare(shape.per_node)));
@@ -74,13 +76,23 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
       add(traffic.bridge / node->bridge_efficiency, *links.bridge, priced.bridge);
     }
   }
+  if (network != nullptr && links.port != nullptr && links.port->kind == LinkKind::kPcie) {
+    // A device sends to the interface through the same port.
+    port += traffic.nic * static_cast<double>(shape.nics) / static_cast<double>(shape.per_node) /
+            network->efficiency;
+  }
+  if (port > 0) add(port, *links.port, priced.port);
+  if (traffic.uplink > 0 && links.uplink != nullptr) {
+    add(traffic.uplink / (node != nullptr ? node : network)->efficiency, *links.uplink,
+        priced.uplink);
+  }
   if (network != nullptr) {
     hops += traffic.network_hops * (links.nic->latency_s + network->hop_s);
     add(traffic.nic * Crowding(links, shape, traffic.algorithm) / network->efficiency, *links.nic,
         priced.nic);
     slowest = std::max(
         slowest, traffic.nic_flow / network->efficiency / bandwidth_scale / links.nic->bytes_per_s);
-    if (shape.pods > 1 && links.spine != nullptr) {
+    if (traffic.spine > 0 && links.spine != nullptr) {
       hops += traffic.spine_hops * links.spine->latency_s;
       add(traffic.spine / network->efficiency, *links.spine, priced.spine);
     }

@@ -17,7 +17,7 @@ struct PricedTraffic {
   const ProtocolCost* cost = nullptr;  // of the slowest level that it crosses
   double delay_s = 0;
   // Load per byte on each class of link that it uses, overheads included.
-  double port = 0, bridge = 0, nic = 0, spine = 0;
+  double port = 0, uplink = 0, bridge = 0, nic = 0, spine = 0;
   double rate_cap = 0;  // bytes/s, the links' own limits included
   double seconds(int64_t bytes) const { return delay_s + bytes / rate_cap; }
 };
@@ -30,6 +30,7 @@ struct LinkCosts {
   const ProtocolCosts::ForLink& node;     // inside a node
   const ProtocolCosts::ForLink& network;  // between nodes
   const LinkClass* port = nullptr;
+  const LinkClass* uplink = nullptr;  // of PCIe switches
   const LinkClass* bridge = nullptr;
   const LinkClass* nic = nullptr;
   const LinkClass* spine = nullptr;

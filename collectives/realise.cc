@@ -78,13 +78,14 @@ RealisedCollective ToFixedPoint(const Machine& machine, const LinkCosts& links,
   result.work_bytes = bytes;
   result.rate_cap_bytes_per_s =
       std::max<int64_t>(1, static_cast<int64_t>(std::min(best.rate_cap, 9e18)));
-  result.loads.reserve(4);
+  result.loads.reserve(5);
   const auto load = [&](const LinkClass* link, double value) {
     if (link == nullptr || value <= 0) return;
     const auto index = static_cast<int>(link - machine.link_classes().data());
     result.loads.push_back({index, Coefficient(value)});
   };
   load(links.port, best.port);  // in the order of the machine's classes
+  load(links.uplink, best.uplink);
   load(links.bridge, best.bridge);
   load(links.nic, best.nic);
   load(links.spine, best.spine);

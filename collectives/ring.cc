@@ -24,16 +24,24 @@ std::optional<Traffic> RingTraffic(const GroupShape& shape, CollectiveKind kind)
   traffic.algorithm = Algorithm::kRing;
   traffic.node_hops = rounds * (n - 1);
   traffic.port = flow;
-  if (shape.switches > 1) traffic.bridge = flow * shape.switches;
+  if (shape.switches > 1) {
+    traffic.uplink = flow;
+    traffic.bridge = flow * shape.switches;
+  }
   if (shape.nodes > 1) {
     traffic.network_hops = rounds * (shape.nodes - 1);
     traffic.node_hops -= traffic.network_hops;
     traffic.port = flow * (shape.per_node - 1) / shape.per_node;
     traffic.nic = flow / shape.nics;
+    if (shape.nics_above_switches) traffic.uplink = flow;
   }
   if (shape.pods > 1) {
     traffic.spine_hops = rounds * (shape.pods - 1);
     traffic.spine = flow / shape.pod_uplinks;
+  }
+  if (shape.rail_change > 0) {
+    traffic.spine_hops = traffic.network_hops;
+    traffic.spine = flow * shape.nodes_per_pod() / shape.pod_uplinks;
   }
   return traffic;
 }

@@ -16,6 +16,7 @@ namespace plancast {
 struct Traffic {
   Algorithm algorithm = Algorithm::kRing;
   double port = 0;    // each member's link inside its host or domain
+  double uplink = 0;  // each PCIe switch with members
   double bridge = 0;  // each host bridge
   double nic = 0;     // each network interface next to a member
   double spine = 0;   // each uplink that serves a member
@@ -24,7 +25,7 @@ struct Traffic {
   double nic_flow = 0;
   double node_hops = 0;     // inside nodes
   double network_hops = 0;  // between nodes
-  double spine_hops = 0;    // of those, the ones between pods
+  double spine_hops = 0;    // of those, the ones between pods or rails
 };
 
 // Each returns nothing where the algorithm does not do `kind` over such a group.

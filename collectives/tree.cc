@@ -25,9 +25,19 @@ std::optional<Traffic> TreeTraffic(const GroupShape& shape, CollectiveKind kind)
   traffic.network_hops = 2 * std::ceil(std::log2(shape.nodes));
   traffic.spine_hops = 2 * std::ceil(std::log2(shape.pods));
   traffic.port = 2 * (k - 1) / k;
-  if (shape.switches > 1) traffic.bridge = 2.0 * (shape.switches - 1);
+  if (shape.switches > 1) {
+    traffic.bridge = 2.0 * (shape.switches - 1);
+    traffic.uplink = traffic.bridge / shape.switches;
+  }
+  if (shape.nics_above_switches) traffic.uplink += BusiestFlow(shape.nodes) / shape.switches;
   traffic.nic = BusiestFlow(shape.nodes) / shape.nics;
   traffic.spine = BusiestFlow(shape.pods) / shape.pod_uplinks;
+  if (shape.rail_change > 0) {
+    // A tree over the nodes has one edge less than nodes, each used both ways.
+    traffic.spine_hops = traffic.network_hops;
+    traffic.spine =
+        2.0 * (shape.nodes - 1) / shape.nodes * shape.nodes_per_pod() / shape.pod_uplinks;
+  }
   return traffic;
 }
 

@@ -7,9 +7,6 @@ namespace plancast {
 std::vector<int64_t> BlocksOf(const Machine& machine) {
   const Machine::Spec& spec = machine.spec();
   std::vector<int64_t> blocks = {spec.gpus_per_host, machine.gpus_per_domain()};
-  if (const int64_t per_switch = DevicesPerSwitch(machine); per_switch > 0) {
-    blocks.push_back(per_switch);
-  }
   if (spec.hosts_per_pod > 0) blocks.push_back(spec.hosts_per_pod * spec.gpus_per_host);
   for (const LinkClass& link : machine.link_classes()) {
     blocks.push_back(link.devices_per_block);
@@ -24,10 +21,6 @@ int64_t PeriodOf(const Machine& machine) {
   int64_t period = 1;
   for (int64_t block : BlocksOf(machine)) period = std::lcm(period, block);
   return period;
-}
-
-int64_t DevicesPerSwitch(const Machine& machine) {
-  return machine.FindLinkClass(LinkKind::kHostBridge) >= 0 ? machine.spec().gpus_per_switch : 0;
 }
 
 bool LinksServeWholeDevices(const Machine& machine) {

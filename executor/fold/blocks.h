@@ -9,14 +9,11 @@
 namespace plancast {
 
 // The numbers of consecutive devices that the machine's levels and links hold:
-// hosts, domains, pods, PCIe switches where they matter, shared links.
+// hosts, domains, pods, shared links.
 std::vector<int64_t> BlocksOf(const Machine& machine);
 
 // Groups shifted by this many devices lie alike on the machine.
 int64_t PeriodOf(const Machine& machine);
-
-// Devices behind one PCIe switch, 0 where no traffic minds switches.
-int64_t DevicesPerSwitch(const Machine& machine);
 
 // Whether every link serves a whole number of devices of a host.
 bool LinksServeWholeDevices(const Machine& machine);

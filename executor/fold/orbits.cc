@@ -44,12 +44,6 @@ std::vector<std::vector<int64_t>> PlacesOf(const Machine& machine, int64_t strid
   add([&](int64_t device) { return machine.HostOf(device); });
   add([&](int64_t device) { return machine.DomainOf(device); });
   add([&](int64_t device) { return machine.PodOf(device); });
-  if (const int64_t per_switch = DevicesPerSwitch(machine); per_switch > 0) {
-    const int64_t per_host = machine.spec().gpus_per_host;
-    add([&](int64_t device) {
-      return machine.HostOf(device) * per_host + device % per_host / per_switch;
-    });
-  }
   for (int link = 0; link < static_cast<int>(machine.link_classes().size()); ++link) {
     add([&](int64_t device) { return machine.LinkInstance(link, device); });
   }

@@ -110,11 +110,50 @@ TEST(MachineTest, HostBridgeIsSharedByTheHost) {
   spec.intra_link = "pcie4";
   spec.intra_bytes_per_s = 32e9;
   const Machine machine = Made(spec);
-  EXPECT_THAT(Names(machine), ElementsAre("pcie", "host-bridge", "nic"));
+  EXPECT_THAT(Names(machine), ElementsAre("pcie", "pcie-switch", "host-bridge", "nic"));
   EXPECT_EQ(machine.link_classes()[0].reaches, Level::kHost);
-  EXPECT_EQ(machine.NumLinkInstances(1), 2);
-  EXPECT_EQ(machine.LinkInstance(1, 7), 0);
-  EXPECT_EQ(machine.LinkInstance(1, 8), 1);
+  EXPECT_EQ(machine.NumLinkInstances(2), 2);
+  EXPECT_EQ(machine.LinkInstance(2, 7), 0);
+  EXPECT_EQ(machine.LinkInstance(2, 8), 1);
+}
+
+TEST(MachineTest, APcieSwitchHasOneUplinkForItsDevices) {
+  Machine::Spec spec = TwoHosts();
+  spec.topology = "host-bridge";
+  spec.intra_link = "pcie4";
+  spec.intra_bytes_per_s = 32e9;
+  spec.gpus_per_switch = 4;
+  Machine machine = Made(spec);
+  const int uplink = machine.FindLinkClass(LinkKind::kPcieSwitch);
+  EXPECT_EQ(machine.NumLinkInstances(uplink), 4);
+  EXPECT_EQ(machine.LinkInstance(uplink, 3), 0);
+  EXPECT_EQ(machine.LinkInstance(uplink, 4), 1);
+  EXPECT_EQ(machine.LinkInstance(uplink, 11), 2);
+  EXPECT_DOUBLE_EQ(machine.link_classes()[uplink].bytes_per_s, 32e9);
+  spec.switch_bytes_per_s = 16e9;
+  EXPECT_DOUBLE_EQ(Made(spec).link_classes()[uplink].bytes_per_s, 16e9);
+  // Three switches for eight devices.
+  spec.gpus_per_switch = 3;
+  EXPECT_EQ(Made(spec).NumLinkInstances(uplink), 6);
+  // One switch holds them all: nothing leaves it.
+  spec.gpus_per_switch = 8;
+  EXPECT_EQ(Made(spec).FindLinkClass(LinkKind::kPcieSwitch), -1);
+}
+
+TEST(MachineTest, RailsWithNarrowUplinksHaveASpineWithoutPods) {
+  Machine::Spec spec = TwoHosts();
+  spec.nics_per_host = 4;
+  spec.nic_bytes_per_s = 25e9;
+  EXPECT_EQ(Made(spec).FindLinkClass(LinkKind::kSpine), -1);
+  spec.oversubscription = 2;
+  const Machine machine = Made(spec);
+  const int spine = machine.FindLinkClass(LinkKind::kSpine);
+  // One uplink per rail, of two hosts' interfaces, halved.
+  EXPECT_EQ(machine.NumLinkInstances(spine), 4);
+  EXPECT_DOUBLE_EQ(machine.link_classes()[spine].bytes_per_s, 2 * 25e9 / 2);
+  EXPECT_EQ(machine.LinkInstance(spine, 1), machine.LinkInstance(spine, 8));
+  spec.rail_optimized = false;
+  EXPECT_EQ(Made(spec).FindLinkClass(LinkKind::kSpine), -1);
 }
 
 TEST(MachineTest, FindsTheInnermostCommonLevel) {

@@ -34,6 +34,43 @@ TEST(GroupShapeTest, TensorParallelStaysInOneHost) {
   EXPECT_EQ(shape.nics, 8);
 }
 
+Machine OnRails(double oversubscription, const char* intra = "nvlink4") {
+  Machine::Spec spec = Made("dgx-h100:4").spec();
+  spec.intra_link = intra;
+  spec.gpus_per_host = 6;
+  spec.nics_per_host = 6;
+  spec.oversubscription = oversubscription;
+  return *Machine::Create(spec);
+}
+
+TEST(GroupShapeTest, MembersOnTheSameRailsOfEveryHostStayOnThem) {
+  const Machine machine = OnRails(2);
+  for (const GroupPattern& group : {GroupPattern{1, {{4, 6}}}, GroupPattern{0, {{6, 1}, {4, 6}}}}) {
+    EXPECT_EQ(Shape(machine, group).rail_change, 0);
+    EXPECT_EQ(Shape(machine, group).exchange_rail_change, 0);
+  }
+  // Without NVLink nothing hands on: of six rails five are others.
+  EXPECT_DOUBLE_EQ(Shape(OnRails(2, "pcie5"), {0, {{6, 1}, {4, 6}}}).exchange_rail_change, 5.0 / 6);
+}
+
+TEST(GroupShapeTest, MembersOnOtherRailsCrossTheSpine) {
+  // Devices 4 to 7: rails 4 and 5 of the first host, 0 and 1 of the second.
+  const GroupShape shape = Shape(OnRails(2), {4, {{4, 1}}});
+  EXPECT_EQ(shape.nodes, 2);
+  EXPECT_EQ(shape.pods, 1);
+  EXPECT_EQ(shape.rail_change, 1);
+  EXPECT_EQ(shape.pod_uplinks, 4);
+  // Full bisection: no spine to mind.
+  EXPECT_EQ(Shape(OnRails(1), {4, {{4, 1}}}).rail_change, 0);
+}
+
+TEST(GroupShapeTest, FewInterfacesHangAboveThePcieSwitches) {
+  EXPECT_TRUE(Shape(Made("l40s-pcie:2"), {0, {{16, 1}}}).nics_above_switches);
+  Machine::Spec spec = Made("l40s-pcie:2").spec();
+  spec.nics_per_host = 4;
+  EXPECT_FALSE(Shape(*Machine::Create(spec), {0, {{16, 1}}}).nics_above_switches);
+}
+
 TEST(GroupShapeTest, RailAlignedDataParallelHasOneMemberPerHost) {
   const GroupShape shape = Shape(Made("dgx-h100:16"), {3, {{16, 8}}});
   EXPECT_EQ(shape.nodes, 16);

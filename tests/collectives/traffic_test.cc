@@ -69,6 +69,31 @@ TEST(RingTrafficTest, EverySwitchBorderPassesTheHostBridge) {
   GroupShape shape = InOneHost(8);
   shape.switches = 4;
   EXPECT_DOUBLE_EQ(RingTraffic(shape, CollectiveKind::kAllReduce)->bridge, 4 * 2 * 7 / 8.0);
+  EXPECT_DOUBLE_EQ(RingTraffic(shape, CollectiveKind::kAllReduce)->uplink, 2 * 7 / 8.0);
+  // Two members per switch send three quarters of what they have to others.
+  EXPECT_DOUBLE_EQ(PairwiseTraffic(shape, CollectiveKind::kAllToAll)->uplink, 2 * 6 / 8.0);
+}
+
+TEST(TrafficTest, NetworkTrafficCrossesUplinksBelowTheInterfaces) {
+  GroupShape shape = OverHosts(4, 1);
+  EXPECT_EQ(RingTraffic(shape, CollectiveKind::kAllGather)->uplink, 0);
+  shape.nics_above_switches = true;
+  EXPECT_DOUBLE_EQ(RingTraffic(shape, CollectiveKind::kAllGather)->uplink, 3 / 4.0);
+  EXPECT_DOUBLE_EQ(PairwiseTraffic(shape, CollectiveKind::kAllToAll)->uplink, 3 / 4.0);
+  EXPECT_DOUBLE_EQ(DirectTraffic(shape, CollectiveKind::kPermute)->uplink, 1);
+}
+
+TEST(TrafficTest, ChangesOfRailCrossTheSpineInsideAPod) {
+  GroupShape shape = OverHosts(2, 2);
+  shape.pod_uplinks = 4;
+  shape.per_pod = 4;
+  EXPECT_EQ(RingTraffic(shape, CollectiveKind::kAllGather)->spine, 0);
+  shape.rail_change = shape.exchange_rail_change = 1;
+  // What both hosts send, over four uplinks.
+  EXPECT_DOUBLE_EQ(RingTraffic(shape, CollectiveKind::kAllGather)->spine, 3 / 4.0 * 2 / 4);
+  EXPECT_DOUBLE_EQ(PairwiseTraffic(shape, CollectiveKind::kAllToAll)->spine, 4 * 2 / 4.0 / 4);
+  shape.pod_uplinks = 2;
+  EXPECT_DOUBLE_EQ(DirectTraffic(shape, CollectiveKind::kSendRecv)->spine, 1);
 }
 
 TEST(TreeTrafficTest, TakesLogarithmicallyManyHops) {
