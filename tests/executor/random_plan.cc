@@ -72,6 +72,16 @@ class Drawer {
       spec.oversubscription = static_cast<double>(In(1, 3));
       spec.rail_optimized = Once(2);
     }
+    // Rails of one pod whose switches have narrower uplinks than ports.
+    if (spec.hosts_per_pod == 0 && Once(4)) spec.oversubscription = static_cast<double>(In(2, 4));
+    if (Once(4)) {
+      spec.topology = "host-bridge";
+      spec.intra_link = "pcie4";
+      spec.intra_bytes_per_s = 2e10;
+      spec.gpus_per_switch = In(1, 3);
+      if (Once(2)) spec.switch_bytes_per_s = 1e10;
+      if (Once(2)) spec.host_bridge_bytes_per_s = 3e10;
+    }
     if (Once(3)) {
       for (int64_t n = In(1, 2); n > 0; --n) {
         const int64_t device = In(0, devices_ - 1);
