@@ -60,8 +60,10 @@ std::vector<std::pair<int, int64_t>> LinksOf(const PlacedJob& job, const Machine
   const bool pods = machine.PodOf(*low) != machine.PodOf(*high);
   for (int c = 0; c < static_cast<int>(machine.link_classes().size()); ++c) {
     const LinkClass& link = machine.link_classes()[c];
+    // Inside a pod the spine joins rails.
+    const bool spine = pods || (hosts && link.instances_per_block > 1);
     if (link.reaches == Level::kDevice || (link.kind == LinkKind::kNic && !hosts) ||
-        (link.kind == LinkKind::kSpine && !pods)) {
+        (link.kind == LinkKind::kSpine && !spine)) {
       continue;
     }
     for (int64_t device : job.devices) links.emplace_back(c, machine.LinkInstance(c, device));
@@ -185,6 +187,7 @@ std::optional<Machine> Renumbered(const Machine& machine, absl::Span<const int64
   // Inside one pod, pods do not matter.
   Machine::Spec podless = machine.spec();
   podless.hosts_per_pod = 0;
+  podless.oversubscription = 1;
   podless.device_overrides.clear();
   podless.link_overrides.clear();
   const absl::StatusOr<Machine> one_pod = Machine::Create(std::move(podless));
@@ -209,8 +212,13 @@ std::optional<Machine> Renumbered(const Machine& machine, absl::Span<const int64
   }
   for (Machine::LinkOverride slow : machine.spec().link_overrides) {
     const LinkClass& link = machine.link_classes()[slow.link_class];
-    // Uplinks of the one pod carry nothing.
-    if (period % link.devices_per_block != 0) continue;
+    if (period % link.devices_per_block != 0) {
+      // The rails of the one pod.
+      if (slow.instance / link.instances_per_block != *low / link.devices_per_block) continue;
+      slow.instance %= link.instances_per_block;
+      spec.link_overrides.push_back(slow);
+      continue;
+    }
     const int64_t first = slow.instance / link.instances_per_block * link.devices_per_block;
     const auto block = number_of.find(first / period);
     if (block == number_of.end()) continue;
