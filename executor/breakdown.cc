@@ -120,10 +120,16 @@ class Accounts {
       } else if (cause.kind == Cause::kTask) {
         ref = Charge(from, cause.ref);
       } else {
-        sum_.bubble += Start(ref) - from;
+        Idle(cause) += Start(ref) - from;
         return;
       }
     }
+  }
+
+  // Where a wait belongs that ends with a task that started on this.
+  int64_t& Idle(const Cause& cause) {
+    const bool alike = cause.kind == Cause::kPeer && in_.ProgramOf(cause.entity) == program_;
+    return alike ? sum_.straggler : sum_.bubble;
   }
 
   // The part of a task after `from` counts for it; what came before, for what it
@@ -157,7 +163,7 @@ class Accounts {
                      [](const Span& a, const Span& b) { return a.start < b.start; });
     for (const Span& span : running) {
       if (span.end <= from) continue;
-      sum_.bubble += std::max<int64_t>(span.start - from, 0);
+      if (span.start > from) Idle(causes_.Of(entity_, span.ref)) += span.start - from;
       from = std::max(from, span.start);
       Part(span.ref) += span.end - from;
       from = span.end;
@@ -214,14 +220,14 @@ void Breakdown::Add(const Breakdown& other, int64_t times) {
   for (int64_t Breakdown::*part :
        {&Breakdown::compute, &Breakdown::recompute, &Breakdown::exposed_tp, &Breakdown::exposed_dp,
         &Breakdown::exposed_pp, &Breakdown::exposed_cp, &Breakdown::exposed_ep, &Breakdown::bubble,
-        &Breakdown::launch, &Breakdown::optimizer, &Breakdown::other}) {
+        &Breakdown::straggler, &Breakdown::launch, &Breakdown::optimizer, &Breakdown::other}) {
     this->*part += other.*part * times;
   }
 }
 
 int64_t Breakdown::total() const {
   return compute + recompute + exposed_tp + exposed_dp + exposed_pp + exposed_cp + exposed_ep +
-         bubble + launch + optimizer + other;
+         bubble + straggler + launch + optimizer + other;
 }
 
 }  // namespace plancast

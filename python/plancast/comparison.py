@@ -25,6 +25,7 @@ WORDS = {
     "exposed_cp": "exposed context-parallel communication",
     "exposed_ep": "exposed expert-parallel communication",
     "bubble": "pipeline bubble",
+    "straggler": "waiting for slower peers",
     "launch": "waiting for the host",
     "optimizer": "optimizer step",
     "other": "everything else",

@@ -26,6 +26,7 @@ PARTS = (
     "exposed_cp",
     "exposed_ep",
     "bubble",
+    "straggler",
     "launch",
     "optimizer",
     "other",

@@ -40,6 +40,7 @@ void ExpectSame(const Breakdown& a, const Breakdown& b) {
   EXPECT_EQ(a.exposed_dp, b.exposed_dp);
   EXPECT_EQ(a.exposed_pp, b.exposed_pp);
   EXPECT_EQ(a.bubble, b.bubble);
+  EXPECT_EQ(a.straggler, b.straggler);
   EXPECT_EQ(a.launch, b.launch);
   EXPECT_EQ(a.optimizer, b.optimizer);
   EXPECT_EQ(a.other, b.other);
@@ -247,6 +248,7 @@ TEST(FoldedEqualsFlatTest, WithInterference) {
 
 // Looking ahead changes no digit: when tasks run, and what they last waited for.
 TEST(FoldedEqualsFlatTest, WithAndWithoutShortcuts) {
+  int64_t at_once = 0, several = 0, plans = 0;
   std::cout << "seeds " << kFirstSeed << " to " << kLastSeed << "\n";
   for (uint32_t seed = kFirstSeed; seed <= kLastSeed && !HasFailure(); ++seed) {
     const RandomPlan plan = DrawPlan(seed);
@@ -264,9 +266,21 @@ TEST(FoldedEqualsFlatTest, WithAndWithoutShortcuts) {
         if (!with.ok()) continue;
         ExpectSameTraces(**with, **without);
         ExpectSameAttribution(**with, **without);
+        int64_t own = 0;
+        for (const Piece& piece : (*with)->trace().pieces) {
+          own += piece.profile >= 0;
+          several += piece.copies > 1;
+        }
+        at_once += own > 0;
+        ++plans;
+        for (const Piece& piece : (*without)->trace().pieces) EXPECT_LT(piece.profile, 0);
       }
     }
   }
+  std::cout << at_once << " of " << plans << " simulations ran copies at once, " << several
+            << " times several\n";
+  EXPECT_GT(at_once, plans / 20);
+  EXPECT_GT(several, 0);
 }
 
 }  // namespace

@@ -194,11 +194,11 @@ class Drawer {
 
   // (stage, replica), replica -1 if all run the same.
   std::vector<std::pair<int64_t, int64_t>> DrawPlaces() {
-    micro_batches_ = static_cast<int>(In(1, 4));
+    micro_batches_ = static_cast<int>(Once(5) ? In(5, 8) : In(1, 4));
     forward_first_ = Once(2);
     std::vector<std::pair<int64_t, int64_t>> places;
     for (int64_t stage = 0; stage < stages_; ++stage) {
-      layers_.push_back(static_cast<int>(In(1, 3)));
+      layers_.push_back(static_cast<int>(Once(4) ? In(4, 8) : In(1, 3)));
       if (!split_replicas_) {
         places.emplace_back(stage, -1);
         continue;

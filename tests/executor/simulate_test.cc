@@ -241,8 +241,11 @@ TEST(SimulateTest, AStragglerHoldsItsGroupUp) {
   EXPECT_EQ(s->sim().entities[0].devices, 3);
   EXPECT_EQ(s->sim().entities[1].representative, 2);
   EXPECT_DOUBLE_EQ(s->makespan(), 3);
-  EXPECT_EQ(BreakdownOf(s->input(), s->trace(), 0).bubble, kSecond);
-  EXPECT_EQ(BreakdownOf(s->input(), s->trace(), 1).bubble, 0);
+  const Breakdown waits = BreakdownOf(s->input(), s->trace(), 0);
+  EXPECT_EQ(waits.straggler, kSecond);
+  EXPECT_EQ(waits.bubble, 0);
+  EXPECT_EQ(waits.total(), s->trace().makespan_ps);
+  EXPECT_EQ(BreakdownOf(s->input(), s->trace(), 1).straggler, 0);
   SimResult result;
   AttributeCriticalPath(s->input(), s->trace(), result);
   EXPECT_EQ(result.critical_path.compute, 2 * kSecond);

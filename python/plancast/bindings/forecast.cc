@@ -21,14 +21,15 @@ constexpr std::array<const char*, kNumPurposes> kPurposes = {
     "forward", "backward", "recompute", "tp", "dp", "pp", "cp", "ep", "optimizer", "other"};
 
 // The parts in the order of plancast.forecast.PARTS.
-using Parts = std::array<double, 11>;
+using Parts = std::array<double, 12>;
 
 // Picoseconds.
 Parts PartsOf(const Breakdown& b) {
   Parts parts;
   size_t i = 0;
-  for (int64_t part : {b.compute, b.recompute, b.exposed_tp, b.exposed_dp, b.exposed_pp,
-                       b.exposed_cp, b.exposed_ep, b.bubble, b.launch, b.optimizer, b.other}) {
+  for (int64_t part :
+       {b.compute, b.recompute, b.exposed_tp, b.exposed_dp, b.exposed_pp, b.exposed_cp,
+        b.exposed_ep, b.bubble, b.straggler, b.launch, b.optimizer, b.other}) {
     parts[i++] = static_cast<double>(part);
   }
   return parts;

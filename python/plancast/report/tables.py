@@ -26,6 +26,7 @@ PART_LABELS = {
     "exposed_cp": ("exposed context-parallel comm", "cyan"),
     "exposed_ep": ("exposed expert-parallel comm", "cyan"),
     "bubble": ("pipeline bubble", "red"),
+    "straggler": ("waiting for slower peers", "red"),
     "launch": ("waiting for the host", "bright_black"),
     "optimizer": ("optimizer step", "green"),
     "other": ("everything else", "white"),
