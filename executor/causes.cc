@@ -22,7 +22,7 @@ int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, Cause* cause) const 
     ready = end;
     *cause = {Cause::kTask, entity, wait};
   }
-  if (host.launch_ps > 0 || in_.index.program(program).syncs) {
+  if (host.Costs() || in_.index.program(program).syncs) {
     const Launch launch = LaunchOf(host, in_.index, program, ref,
                                    [&](const TaskRef& sync) { return EndOf(entity, sync); });
     if (launch.first_ps > ready) {

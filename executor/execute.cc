@@ -32,7 +32,9 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   CommPricer comms(graph, machine, runtime);
   comms.Scale(options.comm_time);
   ASSIGN_OR_RETURN(const SimGraph sim, Fold({graph, uses, machine, comms, prices}));
-  ASSIGN_OR_RETURN(const TaskIndex index, TaskIndex::Create(graph));
+  ASSIGN_OR_RETURN(
+      const TaskIndex index,
+      TaskIndex::Create(graph, std::vector<bool>(graph.programs.size(), runtime.cuda_graphs)));
   if (!runtime.interference.has_value()) {
     ASSIGN_OR_RETURN(const CollectiveFootprint beside, MeanFootprint(graph, uses, machine, comms));
     PriceInterference(machine.device(), beside, prices);

@@ -19,9 +19,14 @@ namespace plancast {
 
 // How the framework runs; values come from a software profile.
 struct RuntimeParams {
-  double launch_s = 0;     // host time per kernel or collective launch; 0: CUDA graphs
-  double host_sync_s = 0;  // extra host time after a host-synchronising task
-  double iteration_s = 0;  // fixed host work per iteration (data loading, logging)
+  double launch_s = 0;  // host time per kernel or collective launch
+  // CUDA graphs: an instance of a block that meets no other program and for which
+  // the host does not wait is captured; one graph launch takes the place of all
+  // launches in it.
+  bool cuda_graphs = false;
+  double graph_launch_s = 0;  // host time per graph launch
+  double host_sync_s = 0;     // extra host time after a host-synchronising task
+  double iteration_s = 0;     // fixed host work per iteration (data loading, logging)
   // Transfer time of collectives inside training against isolated ones: 1.2 is
   // 20 % longer.
   double comm_scale = 1.0;

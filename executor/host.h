@@ -2,6 +2,7 @@
 #define PLANCAST_EXECUTOR_HOST_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "executor/task_index.h"
 
@@ -12,6 +13,12 @@ struct HostParams {
   int64_t start_ps = 0;   // before the first launch
   int64_t launch_ps = 0;  // per launch
   int64_t sync_ps = 0;    // after a task that the host waits for
+  // Launch captured instances as CUDA graphs, at this cost each.
+  bool cuda_graphs = false;
+  int64_t graph_launch_ps = 0;
+
+  // Whether a launch takes any time.
+  bool Costs() const { return launch_ps > 0 || (cuda_graphs && graph_launch_ps > 0); }
 };
 
 // What the host allows for a task, and what the launch waited for.
@@ -41,6 +48,10 @@ Launch LaunchOf(const HostParams& host, const TaskIndex& index, int32_t program,
     }
     launch.released_ps = end + host.sync_ps;
     released = index.LaunchesBefore(program, launch.sync) + index.LaunchesOf(program, launch.sync);
+  }
+  if (const std::vector<int32_t>& graphs = index.program(program).graphs; !graphs.empty()) {
+    const int32_t released_graphs = launch.sync.instance < 0 ? 0 : graphs[launch.sync.instance];
+    launch.released_ps += (graphs[ref.instance] - released_graphs) * host.graph_launch_ps;
   }
   const int64_t last = before + own - released;
   launch.last_ps = launch.released_ps + last * host.launch_ps;

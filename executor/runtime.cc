@@ -11,6 +11,8 @@ HostParams HostParamsOf(const RuntimeParams& runtime) {
   host.start_ps = Seconds(runtime.iteration_s).value();
   host.launch_ps = Seconds(runtime.launch_s).value();
   host.sync_ps = Seconds(runtime.host_sync_s).value();
+  host.cuda_graphs = runtime.cuda_graphs;
+  host.graph_launch_ps = Seconds(runtime.graph_launch_s).value();
   return host;
 }
 

@@ -94,8 +94,7 @@ void Simulator::PrepareLanes() {
   whole_.resize(at_once_ ? entities * in_.graph.blocks.size() : 0);
   variants_of_.resize(in_.graph.blocks.size());
   for (size_t p = 0; p < in_.graph.programs.size(); ++p) {
-    hosted_.push_back(in_.hosts[p].launch_ps > 0 ||
-                      in_.index.program(static_cast<int32_t>(p)).syncs);
+    hosted_.push_back(in_.hosts[p].Costs() || in_.index.program(static_cast<int32_t>(p)).syncs);
   }
 }
 

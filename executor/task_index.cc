@@ -65,9 +65,10 @@ void OrderCommsFirst(const Block& block, BlockIndex& index) {
   }
 }
 
-BlockIndex IndexOf(const ExecutionGraph& graph, const Block& block) {
+BlockIndex IndexOf(const ExecutionGraph& graph, const Block& block, bool captured) {
   BlockIndex index;
   index.size = block.size();
+  index.captured = captured;
   index.rank.resize(block.size());
   index.order.resize(block.size());
   index.launches.reserve(block.size() + 1);
@@ -79,7 +80,7 @@ BlockIndex IndexOf(const ExecutionGraph& graph, const Block& block) {
     index.streams |= uint8_t(1u << stream);
     if (kernel) index.kernel_streams |= uint8_t(1u << stream);
     index.launches.push_back(launches);
-    launches += kernel ? graph.kernels[block.spec[t]].launches : 1;
+    if (!captured) launches += kernel ? graph.kernels[block.spec[t]].launches : 1;
     index.sync_before.push_back(sync);
     if ((block.flags[t] & Block::kHostSync) != 0) sync = t;
   }
@@ -94,6 +95,42 @@ BlockIndex IndexOf(const ExecutionGraph& graph, const Block& block) {
   IndexWaits(block, index);
   OrderCommsFirst(block, index);
   return index;
+}
+
+// Launches of CUDA graphs: what is captured and follows one another in one pass of
+// a micro-batch over a chunk is one graph.
+std::vector<int32_t> CountGraphs(const Program& program, const std::vector<BlockIndex>& blocks) {
+  std::vector<int32_t> graphs;
+  int32_t count = 0;
+  const Instance* before = nullptr;  // if captured
+  for (const Instance& instance : program.instances) {
+    const bool captured = blocks[instance.block].captured;
+    const bool goes_on = before != nullptr && before->phase == instance.phase &&
+                         before->micro_batch == instance.micro_batch &&
+                         before->chunk == instance.chunk;
+    if (captured && !goes_on) ++count;
+    before = captured ? &instance : nullptr;
+    graphs.push_back(count);
+  }
+  return graphs;
+}
+
+// Of each block, whether a CUDA graph launches it. `programs`: those that use
+// graphs; no block belongs to one that does and one that does not.
+std::vector<bool> FindCaptured(const ExecutionGraph& graph, const std::vector<bool>& programs) {
+  std::vector<bool> captured(graph.blocks.size());
+  for (size_t p = 0; p < programs.size(); ++p) {
+    if (!programs[p]) continue;
+    for (const Instance& instance : graph.programs[p].instances) {
+      captured[instance.block] = graph.blocks[instance.block].rendezvous_task < 0;
+    }
+  }
+  for (size_t b = 0; b < graph.blocks.size(); ++b) {
+    for (const uint8_t flags : graph.blocks[b].flags) {
+      if ((flags & Block::kHostSync) != 0) captured[b] = false;
+    }
+  }
+  return captured;
 }
 
 ProgramIndex IndexOf(const Program& program, const std::vector<BlockIndex>& blocks) {
@@ -136,15 +173,17 @@ ProgramIndex IndexOf(const Program& program, const std::vector<BlockIndex>& bloc
 
 }  // namespace
 
-absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph) {
+absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
+                                            const std::vector<bool>& cuda_graphs) {
   TaskIndex index(graph);
+  const std::vector<bool> captured = FindCaptured(graph, cuda_graphs);
   for (const Block& block : graph.blocks) {
     if (block.size() >= kMostTasks) {
       return absl::InvalidArgumentError(absl::StrCat("block `", block.name, "` has ", block.size(),
                                                      " tasks; at most ", kMostTasks - 1,
                                                      " are possible. Cut it into several."));
     }
-    index.blocks_.push_back(IndexOf(graph, block));
+    index.blocks_.push_back(IndexOf(graph, block, captured[index.blocks_.size()]));
   }
   for (const Program& program : graph.programs) {
     int32_t copies = 1;
@@ -157,7 +196,11 @@ absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph) {
                        " instances of up to ", copies, " layers; fewer than ", kMostInstances,
                        " and ", kMostCopies, " are possible. Take fewer micro-batches."));
     }
+    const size_t number = index.programs_.size();
     index.programs_.push_back(IndexOf(program, index.blocks_));
+    if (number < cuda_graphs.size() && cuda_graphs[number]) {
+      index.programs_.back().graphs = CountGraphs(program, index.blocks_);
+    }
   }
   return index;
 }

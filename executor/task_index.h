@@ -24,6 +24,7 @@ struct BlockIndex {
   int32_t size = 0;
   uint8_t streams = 0, kernel_streams = 0;  // bit masks
   bool syncs = false;                       // the host waits for a task of it
+  bool captured = false;                    // launched by a CUDA graph: no launches of its own
   int32_t order_begin[kNumStreams + 1] = {};
   std::vector<int32_t> order;  // tasks stream by stream, in issue order
   std::vector<int32_t> rank;   // of a task in its stream
@@ -52,6 +53,8 @@ struct ProgramIndex {
   // Per instance.
   std::vector<int64_t> issue_begin, launches_before;
   std::vector<int32_t> sync_before;  // the last instance before that has a sync, or -1
+  // Launches of CUDA graphs up to the instance and with it; empty without graphs.
+  std::vector<int32_t> graphs;
 };
 
 // Where the tasks of an execution graph are, without unfolding its programs. The
@@ -61,7 +64,10 @@ class TaskIndex {
   using Refs = absl::InlinedVector<TaskRef, 8>;
 
   // Errors: more instances, copies or tasks than a Place can number.
-  static absl::StatusOr<TaskIndex> Create(const ExecutionGraph& graph);
+  // `cuda_graphs`: per program, whether its blocks that meet no other program and
+  // for which the host does not wait are launched by CUDA graphs; empty: none are.
+  static absl::StatusOr<TaskIndex> Create(const ExecutionGraph& graph,
+                                          const std::vector<bool>& cuda_graphs = {});
 
   const BlockIndex& block(int32_t block) const { return blocks_[block]; }
   const ProgramIndex& program(int32_t program) const { return programs_[program]; }

@@ -141,6 +141,8 @@ RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
   RuntimeParams runtime;
   runtime.launch_s = profile.launch_s;
   runtime.host_sync_s = profile.host_sync_s;
+  runtime.cuda_graphs = profile.cuda_graphs;
+  runtime.graph_launch_s = profile.graph_launch_s;
   runtime.iteration_s = profile.iteration_s;
   runtime.comm_scale = profile.comm_scale;
   runtime.interference = profile.interference;

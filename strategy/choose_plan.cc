@@ -304,6 +304,7 @@ void Chooser::Report() {
   chosen["layout"] = PrintLayout(o_.layout);
   chosen["order"] = absl::StrJoin(o_.order, "-");
   chosen["profile"] = profile_.name;
+  chosen["cuda_graphs"] = yes_no(profile_.cuda_graphs);
   chosen["grad_dtype"] = std::string(DTypeName(profile_.grad_dtype));
   chosen["reduce_dtype"] = std::string(DTypeName(profile_.reduce_dtype));
   chosen["state_dtype"] = std::string(DTypeName(profile_.state_dtype));

@@ -52,6 +52,8 @@ struct SoftwareProfile {
   // --- runtime (handed to the executor as RuntimeParams) ---
   double launch_s = 0;
   double host_sync_s = 0;
+  bool cuda_graphs = false;
+  double graph_launch_s = 0;
   double iteration_s = 0;
   double comm_scale = 1.0;
   std::optional<double> interference;  // absent: by the GPU's data

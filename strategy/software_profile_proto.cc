@@ -29,6 +29,7 @@ absl::Status CheckFractions(const proto::SoftwareProfile& p) {
   // The upper ends only catch slips of unit (milliseconds, percent).
   for (const Figure& f :
        {Figure{"launch_s", p.launch_s(), 0, 0.01}, Figure{"host_sync_s", p.host_sync_s(), 0, 1},
+        Figure{"graph_launch_s", p.graph_launch_s(), 0, 0.01},
         Figure{"iteration_s", p.iteration_s(), 0, 100},
         Figure{"comm_scale", p.comm_scale(), 0.1, 10},
         Figure{"interference", p.interference(), 0, 1}, Figure{"sigma", p.sigma(), 0, 1},
@@ -147,6 +148,8 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
 
   profile.launch_s = p.launch_s();
   profile.host_sync_s = p.host_sync_s();
+  profile.cuda_graphs = p.cuda_graphs();
+  profile.graph_launch_s = p.graph_launch_s();
   profile.iteration_s = p.iteration_s();
   profile.comm_scale = p.comm_scale();
   if (p.has_interference()) profile.interference = p.interference();

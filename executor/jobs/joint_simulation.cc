@@ -83,7 +83,9 @@ absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
     joint->sim_ =
         Quotient(drawn.graph, machine, joint->realised_, joint->prices_, options.discrete);
   }
-  ASSIGN_OR_RETURN(TaskIndex index, TaskIndex::Create(merged.graph));
+  std::vector<bool> cuda_graphs;
+  for (const HostParams& host : hosts) cuda_graphs.push_back(host.cuda_graphs);
+  ASSIGN_OR_RETURN(TaskIndex index, TaskIndex::Create(merged.graph, cuda_graphs));
   joint->index_ = std::make_unique<TaskIndex>(std::move(index));
   joint->input_.reset(new SimInput{merged.graph, merged.uses, joint->sim_, *joint->index_,
                                    joint->prices_, joint->realised_, std::move(hosts)});

@@ -125,7 +125,9 @@ absl::StatusOr<std::vector<int64_t>> Jittered(const ExecutionGraph& graph, const
     ASSIGN_OR_RETURN(const CollectiveFootprint beside, MeanFootprint(graph, uses, machine, comms));
     PriceInterference(machine.device(), beside, prices);
   }
-  ASSIGN_OR_RETURN(const TaskIndex index, TaskIndex::Create(graph));
+  ASSIGN_OR_RETURN(
+      const TaskIndex index,
+      TaskIndex::Create(graph, std::vector<bool>(graph.programs.size(), runtime.cuda_graphs)));
   std::vector<int32_t> slow_rows;  // per entity, as a straggler
   for (const SimGraph::Entity& entity : alike.entities) {
     const double scale = machine.ComputeScale(entity.representative);

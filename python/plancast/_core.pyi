@@ -206,6 +206,7 @@ def predict(
     batch: int | None,
     dtype: str,
     profile: str,
+    cuda_graphs: bool,
     timeline: bool,
     memory_only_if_unfit: bool,
     shortcuts: bool,
@@ -226,6 +227,7 @@ def sensitivities(
     batch: int | None,
     dtype: str,
     profile: str,
+    cuda_graphs: bool,
     candidates: str,
 ) -> tuple[float, list[tuple[str, float]]]: ...
 def rank(
@@ -239,6 +241,7 @@ def rank(
     top: int,
     dtype: str,
     profile: str,
+    cuda_graphs: bool,
     workers: int,
     progress: Callable[[int, int], object] | None,
 ) -> RankResult: ...

@@ -149,6 +149,7 @@ def sensitivities(
     batch: int | None = None,
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
+    cuda_graphs: bool = False,
     session: Session | None = None,
 ) -> Sensitivities:
     """Simulates one change at a time and ranks what helps most.
@@ -163,6 +164,7 @@ def sensitivities(
       batch: global batch, samples per step.
       dtype: matmul precision.
       profile: how the framework runs.
+      cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
 
     >>> ranked = sensitivities(Model.preset("gpt3-175b"),
@@ -179,6 +181,7 @@ def sensitivities(
         batch=arguments.batch(batch),
         dtype=arguments.dtype(dtype),
         profile=arguments.word(profile, "profile"),
+        cuda_graphs=cuda_graphs,
         candidates=arguments.word(candidates, "candidates"),
     )
     return Sensitivities(time, rows)

@@ -24,6 +24,7 @@ def predict(
     batch: int | None = None,
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
+    cuda_graphs: bool = False,
     session: Session | None = None,
     timeline: bool = False,
     memory_first: bool = False,
@@ -44,6 +45,7 @@ def predict(
       batch: global batch, samples per step; absent: dp * mb * accum.
       dtype: matmul precision, `bf16`, `fp16`, `fp32`, `tf32`, `fp8`, `mxfp8` or `nvfp4`.
       profile: how the framework runs (`plancast.profiles()`).
+      cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
       timeline: keep every task, for `timeline()` and `to_perfetto()`.
       memory_first: leave the time of a plan that does not fit at 0.
@@ -76,6 +78,7 @@ def predict(
             batch=arguments.batch(batch),
             dtype=arguments.dtype(dtype),
             profile=arguments.word(profile, "profile"),
+            cuda_graphs=cuda_graphs,
             timeline=timeline,
             memory_only_if_unfit=memory_first,
             shortcuts=shortcuts,
@@ -95,6 +98,7 @@ def rank(
     top: int | None = None,
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
+    cuda_graphs: bool = False,
     session: Session | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -111,6 +115,7 @@ def rank(
       top: keep the best; all by default.
       dtype: matmul precision.
       profile: how the framework runs.
+      cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
       workers: threads; one per core by default.
       progress: called with plans done and plans in all.
@@ -137,6 +142,7 @@ def rank(
         top=top or 0,
         dtype=arguments.dtype(dtype),
         profile=arguments.word(profile, "profile"),
+        cuda_graphs=cuda_graphs,
         workers=workers or 0,
         progress=progress,
     )

@@ -69,6 +69,45 @@ TEST(ExecutorTest, BreakdownsAndTheCriticalPathSumToTheMakespan) {
   EXPECT_GT(result.provenance_seconds.at("analytic"), 0.15);
 }
 
+TEST(ExecutorTest, CudaGraphsTakeLaunchesOffSmallKernels) {
+  // Ten layers of four kernels of 1 us: the host needs 10 us for each launch.
+  GraphBuilder b({{"dp", 1}});
+  b.Block("F", 1);
+  for (int i = 0; i < 4; ++i) b.Kernel(1e-6);
+  b.Program("all").Run("F", {}, 10, 0).Run("F", {}, 10, 1);
+  const Machine machine = *Machine::Create(UnitMachine(1, 1));
+  RuntimeParams runtime;
+  runtime.launch_s = 10e-6;
+  runtime.graph_launch_s = 25e-6;
+  const auto eager = Execute(b.Build(), machine, UnitCost(), runtime);
+  ASSERT_TRUE(eager.ok()) << eager.status();
+  // 80 launches, and the last kernel.
+  EXPECT_EQ(eager->makespan_ps, 801'000'000);
+  EXPECT_EQ(eager->classes[0].breakdown.launch, 721'000'000);
+  runtime.cuda_graphs = true;
+  const auto graphs = Execute(b.Build(), machine, UnitCost(), runtime);
+  ASSERT_TRUE(graphs.ok()) << graphs.status();
+  // A graph for each micro-batch of 40 us; the second is launched beside the first.
+  EXPECT_EQ(graphs->makespan_ps, 25'000'000 + 80'000'000);
+  EXPECT_EQ(graphs->classes[0].breakdown.launch, 25'000'000);
+}
+
+TEST(ExecutorTest, WhatTheHostWaitsForIsNotCaptured) {
+  GraphBuilder b({{"dp", 1}});
+  b.Block("F").Kernel(1e-6).Kernel(1e-6).HostSync();
+  b.Block("B").Kernel(1e-6).Kernel(1e-6);
+  b.Program("all").Run("F").Run("B");
+  const Machine machine = *Machine::Create(UnitMachine(1, 1));
+  RuntimeParams runtime;
+  runtime.launch_s = 10e-6;
+  runtime.graph_launch_s = 5e-6;
+  runtime.cuda_graphs = true;
+  const auto result = Execute(b.Build(), machine, UnitCost(), runtime);
+  ASSERT_TRUE(result.ok()) << result.status();
+  // Launches at 10 and 20, over at 21; the graph at 26, two kernels.
+  EXPECT_EQ(result->makespan_ps, 28'000'000);
+}
+
 TEST(ExecutorTest, CountersGrowWithClassesAndInstancesOnly) {
   const Counters one = Go(TwoStages(2, 3, 5), 2).counters;
   const Counters wide = Go(TwoStages(16, 3, 5), 16).counters;

@@ -152,7 +152,8 @@ TEST(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
     const UnitCost costs;
     const ReferenceLowering reference = LowerReference(plan.graph, machine, costs, realise);
     const ReferenceTimes times =
-        RunReference(reference, {plan.host.start_ps, plan.host.launch_ps, plan.host.sync_ps});
+        RunReference(reference, {plan.host.start_ps, plan.host.launch_ps, plan.host.sync_ps,
+                                 plan.host.cuda_graphs, plan.host.graph_launch_ps});
     for (Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
       SCOPED_TRACE(form == Form::kFolded ? "folded" : form == Form::kRefined ? "refined" : "flat");
       const auto s = Simulation::Run(plan.graph, machine, realise, form, plan.host);
@@ -239,9 +240,11 @@ TEST(FoldedEqualsFlatTest, WithInterference) {
       EXPECT_EQ(TimesOf(**folded, static_cast<int>(e)), TimesOf(**flat, entity));
     }
     const auto none = run(Form::kFolded, 0), hardly = run(Form::kFolded, 1.0 / (1 << 20));
+    // Two that share a link in step fall out of step at the smallest difference, and
+    // the gap grows from round to round, so a millionth may become some more.
     EXPECT_NEAR(static_cast<double>((*hardly)->trace().makespan_ps),
                 static_cast<double>((*none)->trace().makespan_ps),
-                1e-5 * static_cast<double>((*none)->trace().makespan_ps));
+                1e-4 * static_cast<double>((*none)->trace().makespan_ps));
     if (HasFailure()) break;
   }
 }

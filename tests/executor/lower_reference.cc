@@ -93,11 +93,29 @@ class Lowering {
           } else {
             task.meeting = MeetingOf(rank, lowered.program, i, copy, t);
           }
+          task.captured = Captured(instance, block);
+          task.begins_graph = task.captured && copy == 0 && t == 0 && BeginsGraph(program, i);
           number[{i, copy, t}] = static_cast<int32_t>(lowered.tasks.size());
           lowered.tasks.push_back(std::move(task));
         }
       }
     }
+  }
+
+  // CUDA graphs: no meeting, nothing that the host waits for.
+  static bool Captured(const Instance& instance, const Block& block) {
+    return instance.rendezvous < 0 &&
+           std::none_of(block.flags.begin(), block.flags.end(),
+                        [](uint8_t flags) { return (flags & Block::kHostSync) != 0; });
+  }
+
+  // A graph holds what follows one another in one pass.
+  bool BeginsGraph(const Program& program, int32_t i) const {
+    if (i == 0) return true;
+    const Instance& before = program.instances[i - 1];
+    const Instance& here = program.instances[i];
+    return !Captured(before, graph_.blocks[before.block]) || before.phase != here.phase ||
+           before.micro_batch != here.micro_batch || before.chunk != here.chunk;
   }
 
   using Numbers = std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t>;

@@ -23,6 +23,8 @@ struct ReferenceTask {
   int64_t duration_ps = 0;  // of a kernel
   int32_t meeting = -1;     // of a communication
   int32_t launches = 1;
+  bool captured = false;      // launched by a CUDA graph
+  bool begins_graph = false;  // the first task of one
   bool host_sync = false;
   std::vector<int32_t> deps;  // tasks of the same rank
   // Identity within the program, for comparing multisets.
@@ -72,6 +74,8 @@ struct ReferenceTimes {
 
 struct ReferenceHost {
   int64_t start_ps = 0, launch_ps = 0, sync_ps = 0;
+  bool cuda_graphs = false;
+  int64_t graph_launch_ps = 0;
 };
 
 ReferenceTimes RunReference(const ReferenceLowering& lowering, const ReferenceHost& host,

@@ -114,6 +114,10 @@ class Drawer {
     if (Once(3)) plan_.host.start_ps = In(1, 5) * 1'000'000'000;
     if (Once(2)) plan_.host.sync_ps = In(0, 10) * 1'000'000;
     blocking_ = Once(4);
+    if (Once(4)) {
+      plan_.host.cuda_graphs = true;
+      plan_.host.graph_launch_ps = In(0, 50) * 1'000'000;
+    }
   }
 
   double Time() { return static_cast<double>(In(1, 4)) * 1e-3; }

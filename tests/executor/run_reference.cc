@@ -76,8 +76,14 @@ class Stepper {
     const ReferenceHost& params = hosts_[rank];
     int64_t host = params.start_ps, first = 0;
     for (int32_t t = 0; t <= task; ++t) {
-      first = host + (in_.ranks[rank].tasks[t].launches > 0 ? params.launch_ps : 0);
-      host += params.launch_ps * in_.ranks[rank].tasks[t].launches;
+      const ReferenceTask& launched = in_.ranks[rank].tasks[t];
+      if (params.cuda_graphs && launched.captured) {
+        if (launched.begins_graph) host += params.graph_launch_ps;
+        first = host;
+      } else {
+        first = host + (launched.launches > 0 ? params.launch_ps : 0);
+        host += params.launch_ps * launched.launches;
+      }
       if (t < task && in_.ranks[rank].tasks[t].host_sync) {
         const int64_t end = times_.end[rank][t];
         if (end == kNotYet || end > now_) return {kNotYet, kNotYet};

@@ -45,7 +45,9 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(
   } else {
     ASSIGN_OR_RETURN(s->sim_, FoldByRefinement(input, form == Form::kFlat));
   }
-  ASSIGN_OR_RETURN(TaskIndex index, TaskIndex::Create(s->graph_));
+  ASSIGN_OR_RETURN(
+      TaskIndex index,
+      TaskIndex::Create(s->graph_, std::vector<bool>(s->graph_.programs.size(), host.cuda_graphs)));
   s->index_ = std::make_unique<TaskIndex>(std::move(index));
   s->input_.reset(new SimInput{s->graph_, s->uses_, s->sim_, *s->index_, s->prices_,
                                s->comms_->realised(),

@@ -145,6 +145,36 @@ TEST_F(PredictTest, TensorParallelismAcrossHostsIsSlower) {
             Known("tp=8,order=tp-dp-pp", "dgx-a100-80g:2").iteration_time_s);
 }
 
+TEST_F(PredictTest, CudaGraphsSpeedUpWhatIsBoundByLaunches) {
+  job_.global_batch = 8;
+  // Small layers wait for their launches, unless a graph holds them.
+  const Forecast eager = Known("mb=1", "dgx-a100-80g:1x1");
+  EXPECT_GT(eager.result.classes[0].breakdown.launch, eager.result.classes[0].breakdown.compute);
+  EXPECT_EQ(eager.chosen.at("cuda_graphs"), "no");
+  job_.profile.cuda_graphs = true;
+  const Forecast graphs = Known("mb=1", "dgx-a100-80g:1x1");
+  EXPECT_EQ(graphs.chosen.at("cuda_graphs"), "yes");
+  EXPECT_EQ(graphs.result.classes[0].breakdown.compute, eager.result.classes[0].breakdown.compute);
+  EXPECT_LT(graphs.result.classes[0].breakdown.launch,
+            eager.result.classes[0].breakdown.launch / 5);
+  EXPECT_LT(graphs.iteration_time_s, eager.iteration_time_s);
+}
+
+TEST_F(PredictTest, CudaGraphsHardlyChangeLargeLayers) {
+  TransformerConfig config = SmallConfig();
+  config.hidden = 8192;
+  config.ffn = 32768;
+  config.head_dim = 512;
+  config.seq = 4096;
+  ASSERT_OK_AND_ASSIGN(job_.model, TransformerSource(config));
+  job_.global_batch = 8;
+  const double eager = Known("mb=1", "dgx-a100-80g:1x1").iteration_time_s;
+  job_.profile.cuda_graphs = true;
+  const double graphs = Known("mb=1", "dgx-a100-80g:1x1").iteration_time_s;
+  EXPECT_LE(graphs, eager);
+  EXPECT_GT(graphs, 0.98 * eager);
+}
+
 TEST_F(PredictTest, PricingOnAnotherMachineOfThatSizeCompilesNothing) {
   Session session;
   for (const char* strategy : kStrategies) {

@@ -28,10 +28,10 @@ using PyRandomness = std::optional<std::tuple<double, double, double, int64_t, u
 std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& machine,
                                      const PyStrategy& strategy, const PySession& session,
                                      Batch batch, const std::string& dtype,
-                                     const std::string& profile, bool timeline,
+                                     const std::string& profile, bool cuda_graphs, bool timeline,
                                      bool memory_only_if_unfit, bool shortcuts,
                                      const std::string& what_if, const PyRandomness& random) {
-  Job job = MakeJob(model, batch, dtype, profile);
+  Job job = MakeJob(model, batch, dtype, profile, cuda_graphs);
   job.strategy = strategy.tree;
   PredictOptions options;
   options.timeline = timeline;
@@ -67,9 +67,9 @@ std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machi
                                     const PySession& session, int64_t batch,
                                     const std::string& space, const std::string& objective,
                                     int64_t top, const std::string& dtype,
-                                    const std::string& profile, int workers,
+                                    const std::string& profile, bool cuda_graphs, int workers,
                                     const py::object& progress) {
-  const Job job = MakeJob(model, batch, dtype, profile);
+  const Job job = MakeJob(model, batch, dtype, profile, cuda_graphs);
   RankOptions options;
   options.space = ValueOrThrow(ParseSearchSpace(space));
   options.objective = ValueOrThrow(ParseObjective(objective));
@@ -107,13 +107,14 @@ std::vector<std::pair<std::string, std::string>> CompilePasses(
 
 }  // namespace
 
-Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype,
-            const std::string& profile) {
+Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype, const std::string& profile,
+            bool cuda_graphs) {
   Job job;
   job.model = model.source;
   job.global_batch = batch;
   job.dtype = ValueOrThrow(ParseDType(dtype));
   job.profile = ValueOrThrow(FindSoftwareProfile(profile));
+  if (cuda_graphs) job.profile.cuda_graphs = true;
   return job;
 }
 
@@ -140,11 +141,11 @@ void BindPredict(py::module_& m) {
       });
   m.def("predict", &PredictOne, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
-        py::arg("timeline"), py::arg("memory_only_if_unfit"), py::arg("shortcuts"),
-        py::arg("what_if"), py::arg("randomness"));
+        py::arg("cuda_graphs"), py::arg("timeline"), py::arg("memory_only_if_unfit"),
+        py::arg("shortcuts"), py::arg("what_if"), py::arg("randomness"));
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"), py::arg("dtype"),
-        py::arg("profile"), py::arg("workers"), py::arg("progress"));
+        py::arg("profile"), py::arg("cuda_graphs"), py::arg("workers"), py::arg("progress"));
   m.def("compile_passes", &CompilePasses, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"));
   m.def("profile_names", [] { return SoftwareProfileNames(); });

@@ -40,7 +40,7 @@ struct PySession {
 
 // A job without its strategy; throws for unknown names.
 Job MakeJob(const PyModel& model, std::optional<int64_t> batch, const std::string& dtype,
-            const std::string& profile);
+            const std::string& profile, bool cuda_graphs = false);
 // The default cost model.
 const KernelCostModel& Costs();
 

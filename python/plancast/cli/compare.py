@@ -17,6 +17,7 @@ def add_parser(commands: Any) -> None:
         "makes each faster or slower than the first.",
     )
     opts.add_model(parser)
+    opts.add_cuda_graphs(parser)
     opts.add_machine(parser, several=True)
     opts.add_strategy(parser, several=True)
     opts.add_batch(parser)
@@ -44,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
                 batch=options.batch,
                 dtype=options.dtype,
                 profile=options.profile,
+                cuda_graphs=options.cuda_graphs,
                 session=session,
             )
             for machine in map(opts.load_machine, options.cluster)

@@ -71,6 +71,15 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_cuda_graphs(parser: argparse.ArgumentParser) -> None:
+    """--cuda-graphs."""
+    parser.add_argument(
+        "--cuda-graphs",
+        action="store_true",
+        help="launch captured CUDA graphs, whatever the profile does",
+    )
+
+
 def add_machine(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """-c."""
     parser.add_argument(

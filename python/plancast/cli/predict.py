@@ -22,6 +22,7 @@ def add_parser(commands: Any) -> None:
         description="Predicts one training step: time, memory, and where the time goes.",
     )
     opts.add_model(parser)
+    opts.add_cuda_graphs(parser)
     opts.add_machine(parser)
     opts.add_strategy(parser)
     opts.add_batch(parser)
@@ -97,6 +98,7 @@ def run(options: argparse.Namespace) -> int:
         "batch": options.batch,
         "dtype": options.dtype,
         "profile": options.profile,
+        "cuda_graphs": options.cuda_graphs,
         "session": Session(),
     }
     forecast = _predict(options, model, machine, plan)

@@ -16,6 +16,7 @@ def add_parser(commands: Any) -> None:
         description="Predicts every plan of a space and lists the best that fit in memory.",
     )
     opts.add_model(parser)
+    opts.add_cuda_graphs(parser)
     opts.add_machine(parser)
     opts.add_batch(parser)
     parser.add_argument(
@@ -68,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
             top=options.top,
             dtype=options.dtype,
             profile=options.profile,
+            cuda_graphs=options.cuda_graphs,
             workers=options.workers,
             progress=progress,
         )

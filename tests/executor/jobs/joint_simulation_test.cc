@@ -89,6 +89,8 @@ class Drawer {
       job.runtime.launch_s = static_cast<double>(drawn.plans[j].host.launch_ps) * 1e-12;
       job.runtime.host_sync_s = static_cast<double>(drawn.plans[j].host.sync_ps) * 1e-12;
       job.runtime.iteration_s = static_cast<double>(drawn.plans[j].host.start_ps) * 1e-12;
+      job.runtime.cuda_graphs = drawn.plans[j].host.cuda_graphs;
+      job.runtime.graph_launch_s = static_cast<double>(drawn.plans[j].host.graph_launch_ps) * 1e-12;
       drawn.jobs.push_back(std::move(job));
     }
   }
@@ -168,7 +170,8 @@ TEST(JointSimulationTest, FoldedEqualsFlatEqualsTheReferenceBitForBit) {
       reference_jobs.push_back({job.graph, job.devices, realise});
       const HostParams& host = drawn.plans[j].host;
       hosts.resize(hosts.size() + job.devices.size(),
-                   {job.arrival_ps + host.start_ps, host.launch_ps, host.sync_ps});
+                   {job.arrival_ps + host.start_ps, host.launch_ps, host.sync_ps, host.cuda_graphs,
+                    host.graph_launch_ps});
     }
     const UnitCost costs;
     const ReferenceLowering reference = LowerReference(reference_jobs, machine, costs);
