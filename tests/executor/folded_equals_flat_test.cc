@@ -196,7 +196,8 @@ TEST(FoldedEqualsFlatTest, UnderPriority) {
     const Machine machine = *Machine::Create(plan.machine);
     const CommPricer::RealiseFn realise = MadeUpComm(machine, seed);
     const ReferenceLowering reference = LowerReference(plan.graph, machine, UnitCost(), realise);
-    const ReferenceHost host{plan.host.start_ps, plan.host.launch_ps, plan.host.sync_ps};
+    const ReferenceHost host{plan.host.start_ps, plan.host.launch_ps, plan.host.sync_ps,
+                             plan.host.cuda_graphs, plan.host.graph_launch_ps};
     const ReferenceTimes times = RunReference(reference, host, LinkSharing::kPriority);
     if (times.deadlock) continue;
     changed += times.end != RunReference(reference, host).end;
