@@ -150,10 +150,10 @@ TEST_F(PredictTest, CudaGraphsSpeedUpWhatIsBoundByLaunches) {
   // Small layers wait for their launches, unless a graph holds them.
   const Forecast eager = Known("mb=1", "dgx-a100-80g:1x1");
   EXPECT_GT(eager.result.classes[0].breakdown.launch, eager.result.classes[0].breakdown.compute);
-  EXPECT_EQ(eager.chosen.at("cuda_graphs"), "no");
+  EXPECT_EQ(eager.chosen.at("cuda_graphs"), "0");
   job_.profile.cuda_graphs = true;
   const Forecast graphs = Known("mb=1", "dgx-a100-80g:1x1");
-  EXPECT_EQ(graphs.chosen.at("cuda_graphs"), "yes");
+  EXPECT_EQ(graphs.chosen.at("cuda_graphs"), "1");
   EXPECT_EQ(graphs.result.classes[0].breakdown.compute, eager.result.classes[0].breakdown.compute);
   EXPECT_LT(graphs.result.classes[0].breakdown.launch,
             eager.result.classes[0].breakdown.launch / 5);
