@@ -234,6 +234,7 @@ absl::StatusOr<ChangedPlan> ChangePlan(const std::vector<WhatIfChange>& changes,
         break;
       case Target::kLaunch:
         plan.runtime.launch_s *= change.time;
+        plan.runtime.graph_launch_s *= change.time;
         plan.runtime.host_sync_s *= change.time;
         break;
       default:
