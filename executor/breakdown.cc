@@ -29,9 +29,10 @@ class Accounts {
     for (int32_t l = program.lane_begin[compute]; l < program.lane_begin[compute + 1]; ++l) {
       const int32_t instance = program.lane[l];
       const BlockIndex& block = in_.index.BlockAt(program_, instance);
-      const int64_t slot = trace_.instance_begin[entity_] + instance;
-      for (int32_t p = trace_.first[slot]; p >= 0; p = trace_.pieces[p].next) {
-        const Piece& piece = trace_.pieces[p];
+      const int32_t copies = in_.index.InstanceOf(program_, instance).layer_count;
+      for (int32_t copy = 0; copy < copies;) {
+        const Piece& piece = trace_.pieces[trace_.PieceOf(entity_, instance, copy)];
+        copy += piece.copies;
         at = Compute(piece, {instance, piece.first_copy, 0}, block, at);
         if (piece.copies == 1) continue;
         // All further copies wait and run alike.

@@ -233,8 +233,8 @@ bool Simulator::UseProfile(const Whole& whole, const Entry& entry, Plan plan) {
     plan.copies = static_cast<int32_t>(std::min<int64_t>(plan.copies, some));
   }
   if (plan.copies <= 0 || !FollowersWait(plan, profile.followers)) return false;
-  AppendPiece(plan,
-              {plan.first_copy, plan.copies, *found, -1, plan.origin, plan.period, profile.times});
+  trace_.Add(plan.entity, plan.instance,
+             {plan.first_copy, plan.copies, *found, plan.origin, plan.period, profile.times});
   LeavePlan(plan, &trace_.times[profile.times], profile.last_kernel, profile.last_comm);
   return true;
 }
@@ -300,7 +300,8 @@ bool Simulator::StepThrough(const Whole& whole, const Entry& entry, Plan plan) {
     trace_.times.resize(columns);
     return false;
   }
-  AppendPiece(plan, {plan.first_copy, 1, -1, -1, 0, 0, static_cast<int64_t>(columns)});
+  trace_.Add(plan.entity, plan.instance,
+             {plan.first_copy, 1, -1, 0, 0, static_cast<int64_t>(columns)});
   if (!foreign && variant.profiles.size() < kMostProfiles && variant.tries < kMostTries) {
     ++variant.tries;
     KeepProfile(variant, block, index, entry, static_cast<int64_t>(columns));
@@ -331,14 +332,6 @@ void Simulator::KeepProfile(Variant& variant, const plancast::Block& block, cons
   }
   variant.profiles.push_back(static_cast<int32_t>(profiles_.size()));
   profiles_.push_back(*std::move(profile));
-}
-
-void Simulator::AppendPiece(const Plan& plan, const Piece& piece) {
-  const int64_t slot = trace_.instance_begin[plan.entity] + plan.instance;
-  const auto at = static_cast<int32_t>(trace_.pieces.size());
-  (trace_.last[slot] < 0 ? trace_.first[slot] : trace_.pieces[trace_.last[slot]].next) = at;
-  trace_.last[slot] = at;
-  trace_.pieces.push_back(piece);
 }
 
 void Simulator::LeavePlan(const Plan& plan, const int64_t* times, int64_t last_kernel,

@@ -64,18 +64,19 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
 void Simulator::PrepareLanes() {
   trace_.Clear();
   const size_t entities = sim_.entities.size();
-  int64_t instances = 0;
+  int64_t copies = 0;
   lanes_.resize(entities * kNumStreams);
   for (size_t e = 0; e < entities; ++e) {
-    trace_.instance_begin.push_back(instances);
-    instances +=
-        static_cast<int64_t>(in_.graph.programs[sim_.entities[e].program].instances.size());
+    trace_.instance_begin.push_back(static_cast<int64_t>(trace_.copy_begin.size()));
+    for (const Instance& instance : in_.graph.programs[sim_.entities[e].program].instances) {
+      trace_.copy_begin.push_back(copies);
+      copies += instance.layer_count;
+    }
     for (int s = 0; s < kNumStreams; ++s) {
       EnterInstance(static_cast<int32_t>(e) * kNumStreams + s, 0);
     }
   }
-  trace_.first.assign(instances, -1);
-  trace_.last.assign(instances, -1);
+  trace_.piece_of.assign(copies, -1);
   waiting_.resize(entities * kNumStreams);
   chain_.resize(entities * kNumStreams, -1);
   group_of_flight_.resize(entities * kNumStreams);
@@ -166,15 +167,12 @@ Simulator::Copy Simulator::OpenCopy(int32_t entity, const Lane& lane) {
   const int32_t size = block.size();
   int32_t piece = trace_.PieceOf(entity, lane.instance, lane.copy);
   if (piece < 0) {
-    piece = static_cast<int32_t>(trace_.pieces.size());
-    const int64_t at = trace_.instance_begin[entity] + lane.instance;
-    (trace_.last[at] < 0 ? trace_.first[at] : trace_.pieces[trace_.last[at]].next) = piece;
-    trace_.last[at] = piece;
     const int64_t ports = block.num_in_ports + 1;
-    Piece& fresh = trace_.pieces.emplace_back();
+    Piece fresh;
     fresh.first_copy = lane.copy;
     fresh.start = static_cast<int64_t>(trace_.times.size()) + ports;
     trace_.times.resize(fresh.start + 2 * size, kUnknown);
+    piece = trace_.Add(entity, lane.instance, fresh);
   }
   int64_t* const start = trace_.times.data() + trace_.pieces[piece].start;
   return {&block, &in_.index.block(instance.block), start, start + size,

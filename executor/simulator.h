@@ -154,7 +154,6 @@ class Simulator {
                       const int64_t* end);
   void KeepProfile(Variant& variant, const plancast::Block& block, const BlockIndex& index,
                    const Entry& entry, int64_t columns);
-  void AppendPiece(const Plan& plan, const Piece& piece);
   // The streams of a plan are past it. `times`: of a copy.
   void LeavePlan(const Plan& plan, const int64_t* times, int64_t last_kernel, int64_t last_comm);
 

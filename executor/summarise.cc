@@ -16,9 +16,10 @@ int64_t SteppedTasks(const SimInput& in, const SimTrace& trace, int32_t entity) 
   const std::vector<Instance>& instances = in.graph.programs[in.ProgramOf(entity)].instances;
   int64_t tasks = 0;
   for (size_t i = 0; i < instances.size(); ++i) {
-    for (int32_t p = trace.first[trace.instance_begin[entity] + i]; p >= 0;
-         p = trace.pieces[p].next) {
-      if (trace.pieces[p].profile < 0) tasks += in.graph.blocks[instances[i].block].size();
+    for (int32_t copy = 0; copy < instances[i].layer_count;) {
+      const Piece& piece = trace.pieces[trace.PieceOf(entity, static_cast<int32_t>(i), copy)];
+      copy += piece.copies;
+      if (piece.profile < 0) tasks += in.graph.blocks[instances[i].block].size();
     }
   }
   return tasks;

@@ -16,7 +16,6 @@ namespace plancast {
 struct Piece {
   int32_t first_copy = 0, copies = 1;
   int32_t profile = -1;  // -1: ran task by task; times may be unknown yet
-  int32_t next = -1;     // piece with the following copies of the instance
   int64_t origin = 0, period = 0;
   int64_t start = 0;
 };
@@ -25,8 +24,9 @@ struct Piece {
 struct SimTrace {
   static constexpr int64_t kUnknown = -1;
 
-  std::vector<int64_t> instance_begin;  // per entity: into `first` and `last`
-  std::vector<int32_t> first, last;     // per instance of an entity: pieces, or -1
+  std::vector<int64_t> instance_begin;  // per entity: into `copy_begin`
+  std::vector<int64_t> copy_begin;      // per instance of an entity: into `piece_of`
+  std::vector<int32_t> piece_of;        // per copy: its piece, or -1
   std::vector<Piece> pieces;
   std::vector<int64_t> times;
   std::vector<int64_t> lane_end;  // per entity and stream: when it is over; 0 if it has no tasks
@@ -34,8 +34,8 @@ struct SimTrace {
 
   void Clear() {
     instance_begin.clear();
-    first.clear();
-    last.clear();
+    copy_begin.clear();
+    piece_of.clear();
     pieces.clear();
     times.clear();
     lane_end.clear();
@@ -49,14 +49,15 @@ struct SimTrace {
   }
   // The piece that holds a copy, or -1.
   int32_t PieceOf(int32_t entity, int32_t instance, int32_t copy) const {
-    const int64_t at = instance_begin[entity] + instance;
-    int32_t piece = last[at];
-    if (piece < 0) return -1;
-    if (copy < pieces[piece].first_copy) {
-      piece = first[at];
-      while (copy >= pieces[piece].first_copy + pieces[piece].copies) piece = pieces[piece].next;
-    }
-    return copy < pieces[piece].first_copy + pieces[piece].copies ? piece : -1;
+    return piece_of[copy_begin[instance_begin[entity] + instance] + copy];
+  }
+  // Adds the piece of the copies that it says; they have none yet.
+  int32_t Add(int32_t entity, int32_t instance, const Piece& piece) {
+    const auto at = static_cast<int32_t>(pieces.size());
+    std::fill_n(piece_of.begin() + copy_begin[instance_begin[entity] + instance] + piece.first_copy,
+                piece.copies, at);
+    pieces.push_back(piece);
+    return at;
   }
   // Picoseconds; `column`: 0 for starts, the block's size for ends.
   int64_t TimeIn(const Piece& piece, int32_t copy, int32_t column, int32_t task) const {
