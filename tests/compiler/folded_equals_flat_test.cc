@@ -22,7 +22,9 @@
 namespace plancast {
 namespace {
 
-constexpr uint32_t kFirstSeed = 1, kLastSeed = 300;
+// In slices, each with seeds of its own, so that shards share them.
+constexpr int kSlices = 3;
+constexpr uint32_t kSeedsPerSlice = 200;
 
 class Dice {
  public:
@@ -133,10 +135,16 @@ void ExpectSame(const Simulation& s, const ReferenceLowering& reference,
   EXPECT_EQ(devices, static_cast<int64_t>(reference.ranks.size()));
 }
 
-TEST(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
-  std::cout << "seeds " << kFirstSeed << " to " << kLastSeed << "\n";
+class CompiledPlansTest : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Slices, CompiledPlansTest, testing::Range(0, kSlices));
+
+TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
+  const uint32_t first = 1 + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice;
+  const uint32_t last = first + kSeedsPerSlice - 1;
+  std::cout << "seeds " << first << " to " << last << "\n";
   int64_t plans = 0, ranks = 0, classes = 0, split = 0, deadlocks = 0;
-  for (uint32_t seed = kFirstSeed; seed <= kLastSeed; ++seed) {
+  for (uint32_t seed = first; seed <= last; ++seed) {
     Dice dice(seed);
     PlanUnderTest plan = DrawPlan(dice);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << Text(plan));
@@ -157,7 +165,6 @@ TEST(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
     host.sync_ps = 1'000'000;
     const auto folded = Simulation::Run(*graph, *machine, realise, Form::kFolded, host);
     ASSERT_EQ(folded.ok(), !times.deadlock) << folded.status();
-    ++plans;
     if (!folded.ok()) {
       std::cout << seed << folded.status() << "\n" << Text(plan) << "\n";
       ++deadlocks;
@@ -182,13 +189,14 @@ TEST(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
     for (size_t p = 0; p < graph->programs.size(); ++p) {
       EXPECT_EQ(memory[p].allocated, ReferencePeak(*graph, static_cast<int32_t>(p)));
     }
+    ++plans;
     ranks += static_cast<int64_t>(reference.ranks.size());
     classes += static_cast<int64_t>((*folded)->sim().entities.size());
     split += (*folded)->sim().entities.size() > graph->programs.size();
     if (HasFailure()) break;
   }
-  std::cout << plans << " plans, " << ranks << " ranks in " << classes << " classes; " << split
-            << " plans with split programs\n";
+  std::cout << plans << " plans compared, " << ranks << " ranks in " << classes << " classes; "
+            << split << " plans with split programs\n";
   EXPECT_LT(classes, ranks);
   EXPECT_GT(split, 0);
   EXPECT_EQ(deadlocks, 0);  // a compiled plan never locks up
