@@ -5,11 +5,11 @@
 #include <random>
 #include <vector>
 
+#include "cluster/link_sharing.h"
 #include "cluster/machine.h"
 #include "executor/sharing/activity_kinds.h"
 #include "executor/sharing/fluid.h"
 #include "executor/sharing/levels.h"
-#include "cluster/link_sharing.h"
 
 namespace plancast {
 
