@@ -16,10 +16,12 @@ int64_t SteppedTasks(const SimInput& in, const SimTrace& trace, int32_t entity) 
   const std::vector<Instance>& instances = in.graph.programs[in.ProgramOf(entity)].instances;
   int64_t tasks = 0;
   for (size_t i = 0; i < instances.size(); ++i) {
+    const Block& block = in.graph.blocks[instances[i].block];
+    if (block.size() == 0) continue;  // it left no piece
     for (int32_t copy = 0; copy < instances[i].layer_count;) {
       const Piece& piece = trace.pieces[trace.PieceOf(entity, static_cast<int32_t>(i), copy)];
       copy += piece.copies;
-      if (piece.profile < 0) tasks += in.graph.blocks[instances[i].block].size();
+      if (piece.profile < 0) tasks += block.size();
     }
   }
   return tasks;

@@ -47,7 +47,7 @@ struct SimTrace {
     const auto begin = lane_end.begin() + int64_t{entity} * kNumStreams;
     return *std::max_element(begin, begin + kNumStreams);
   }
-  // The piece that holds a copy, or -1.
+  // The piece that holds a copy, or -1: it has not begun, or its block has no tasks.
   int32_t PieceOf(int32_t entity, int32_t instance, int32_t copy) const {
     return piece_of[copy_begin[instance_begin[entity] + instance] + copy];
   }

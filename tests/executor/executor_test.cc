@@ -120,6 +120,19 @@ TEST(ExecutorTest, CountersGrowWithClassesAndInstancesOnly) {
   EXPECT_EQ(deep.instances, one.instances);
 }
 
+// A module of which nothing is left to do, e.g. one that only renames.
+TEST(ExecutorTest, BlocksWithoutTasksTakeNothing) {
+  GraphBuilder b({{"tp", 4}});
+  b.Block("nothing", 1).OutPort(~0);
+  b.Block("F", 1).Kernel(0.01, {~0});
+  b.Program("all", {});
+  b.Run("nothing", {}, 3);
+  b.Run("F", {{b.last_instance(), 0, 0}}, 2);
+  const SimResult result = Go(b.Build(), 1);
+  EXPECT_EQ(result.counters.tasks, 2 * 4);
+  EXPECT_EQ(result.classes[0].breakdown.total(), result.makespan_ps);
+}
+
 TEST(ExecutorTest, SlicesOfAStreamDoNotOverlap) {
   const SimResult result = Go(TwoStages(4, 3, 5), 4, /*timeline=*/true);
   EXPECT_EQ(static_cast<int64_t>(result.slices.size()), result.counters.tasks / 16);
