@@ -18,22 +18,6 @@ namespace {
 
 constexpr double kTolerance = 0.005;  // statistics of norms and softmax, biases
 
-TransformerConfig Gpt() {
-  TransformerConfig config;
-  config.name = "gpt";
-  config.layers = 8;
-  config.hidden = 1024;
-  config.heads = 16;
-  config.kv_heads = 16;
-  config.head_dim = 64;
-  config.ffn = 4096;
-  config.vocab = 4096;
-  config.seq = 512;
-  config.max_positions = 512;
-  config.qkv_bias = config.out_bias = config.mlp_bias = true;
-  return config;
-}
-
 constexpr double kS = 512, kB = 2, kH = 1024, kA = 16;
 constexpr double kSbh = kS * kB * kH;
 constexpr double kScores = 5 * kA * kS / kH;  // 5as/h
@@ -47,7 +31,7 @@ int64_t NetBytes(const Block& block) {
 // GPT as Megatron-LM trained it in 2022: unfused attention, dropout, fused
 // pointwise ops.
 PlanUnderTest Megatron() {
-  TransformerConfig config = Gpt();
+  TransformerConfig config = SmallGpt();
   PlanUnderTest plan = PlanUnderTest::Of(config, /*flash=*/false, /*dropout=*/true);
   plan.profile().fusions = {"bias_gelu", "bias_dropout_add"};
   plan.MicroBatches(static_cast<int64_t>(kB), 1);
@@ -91,7 +75,7 @@ TEST(ActivationMemoryTest, FullRecomputeKeepsTheInputOnly) {
 }
 
 TEST(ActivationMemoryTest, FusedAttentionKeepsTwoNumbersPerRowInsteadOfTheScores) {
-  PlanUnderTest plan = PlanUnderTest::Of(Gpt(), /*flash=*/true, /*dropout=*/true);
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt(), /*flash=*/true, /*dropout=*/true);
   plan.profile().fusions = {"bias_gelu", "bias_dropout_add"};
   plan.MicroBatches(static_cast<int64_t>(kB), 1);
   ExpectSaved(plan, kSbh * 34 + 2 * 4 * kB * kA * kS);
@@ -125,7 +109,7 @@ TEST(MemoryBalanceTest, AnIterationGivesEverythingBack) {
     for (Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
       for (bool sp : {false, true}) {
         for (bool scatter : {false, true}) {
-          PlanUnderTest plan = PlanUnderTest::Of(Gpt(), flash, /*dropout=*/true);
+          PlanUnderTest plan = PlanUnderTest::Of(SmallGpt(), flash, /*dropout=*/true);
           plan.profile().p2p_scatter_gather = scatter;
           plan.profile().fusions = {"bias_gelu", "bias_dropout_add"};
           plan.Dp(2).Tp(2).Pp(2, Schedule::kInterleaved, 2).MicroBatches(1, 4);
@@ -141,13 +125,13 @@ TEST(MemoryBalanceTest, AnIterationGivesEverythingBack) {
 }
 
 TEST(MemoryBalanceTest, SoDoLlamaAndParallelBranches) {
-  TransformerConfig llama = Gpt();
+  TransformerConfig llama = SmallGpt();
   llama.mlp = Mlp::kSwiglu;
   llama.norm = Norm::kRmsNorm;
   llama.position = Position::kRope;
   llama.kv_heads = 4;
   llama.qkv_bias = llama.out_bias = llama.mlp_bias = false;
-  TransformerConfig neox = Gpt();
+  TransformerConfig neox = SmallGpt();
   neox.parallel_residual = true;
   for (const TransformerConfig& config : {llama, neox}) {
     for (int64_t tp : {1, 4, 8}) {

@@ -12,22 +12,6 @@
 namespace plancast {
 namespace {
 
-TransformerConfig Gpt() {
-  TransformerConfig config;
-  config.name = "gpt";
-  config.layers = 8;
-  config.hidden = 1024;
-  config.heads = 16;
-  config.kv_heads = 16;
-  config.head_dim = 64;
-  config.ffn = 4096;
-  config.vocab = 4096;
-  config.seq = 512;
-  config.max_positions = 512;
-  config.qkv_bias = config.out_bias = config.mlp_bias = true;
-  return config;
-}
-
 const LiveTensor* Find(const PeakReasons& reasons, const std::string& name) {
   for (const LiveTensor& tensor : reasons.tensors) {
     if (tensor.name == name) return &tensor;
@@ -42,7 +26,7 @@ TEST(PeakReasonsTest, EveryTensorHasANameAndAWholeNumberOfCopies) {
         for (Schedule schedule : {Schedule::k1f1b, Schedule::kGpipe, Schedule::kInterleaved}) {
           const int64_t vpp = schedule == Schedule::kInterleaved ? 2 : 1;
           if (vpp > 1 && pp == 1) continue;
-          PlanUnderTest plan = PlanUnderTest::Of(Gpt(), flash, /*dropout=*/true);
+          PlanUnderTest plan = PlanUnderTest::Of(SmallGpt(), flash, /*dropout=*/true);
           plan.profile().fusions = {"bias_gelu", "bias_dropout_add"};
           plan.Dp(2).Tp(2).Pp(pp, schedule, vpp).MicroBatches(1, 8).Recomputing(recompute);
           if (pp == 2) plan.Sp();
@@ -68,7 +52,7 @@ TEST(PeakReasonsTest, EveryTensorHasANameAndAWholeNumberOfCopies) {
 // Stage s of p runs p - s micro-batches ahead; each keeps the input of each of
 // its layers under full recomputation.
 TEST(PeakReasonsTest, FullRecomputationKeepsTheInputsOfLayersOfMicroBatchesInFlight) {
-  PlanUnderTest plan = PlanUnderTest::Of(Gpt());
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
   const absl::StatusOr<ExecutionGraph> graph =
       plan.Pp(4).MicroBatches(1, 16).Recomputing(Recompute::kFull).Compile();
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -83,7 +67,7 @@ TEST(PeakReasonsTest, FullRecomputationKeepsTheInputsOfLayersOfMicroBatchesInFli
 }
 
 TEST(PeakReasonsTest, GpipeKeepsEveryMicroBatch) {
-  PlanUnderTest plan = PlanUnderTest::Of(Gpt());
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
   const absl::StatusOr<ExecutionGraph> graph =
       plan.Pp(4, Schedule::kGpipe).MicroBatches(1, 6).Compile();
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -97,7 +81,7 @@ TEST(PeakReasonsTest, GpipeKeepsEveryMicroBatch) {
 TEST(PeakReasonsTest, TwiceTheLayersAreNoMorePoints) {
   std::vector<size_t> points;
   for (int64_t layers : {8, 16}) {
-    TransformerConfig config = Gpt();
+    TransformerConfig config = SmallGpt();
     config.layers = layers;
     PlanUnderTest plan = PlanUnderTest::Of(config);
     const absl::StatusOr<ExecutionGraph> graph = plan.Pp(2).MicroBatches(1, 4).Compile();

@@ -38,6 +38,22 @@ std::string AllToAll(absl::string_view axes, int64_t bytes) {
   return Text(CollectiveKind::kAllToAll, axes, bytes);
 }
 
+TransformerConfig SmallGpt() {
+  TransformerConfig config;
+  config.name = "gpt";
+  config.layers = 8;
+  config.hidden = 1024;
+  config.heads = 16;
+  config.kv_heads = 16;
+  config.head_dim = 64;
+  config.ffn = 4096;
+  config.vocab = 4096;
+  config.seq = 512;
+  config.max_positions = 512;
+  config.qkv_bias = config.out_bias = config.mlp_bias = true;
+  return config;
+}
+
 SoftwareProfile PlainProfile() {
   SoftwareProfile profile;
   profile.name = "plain";

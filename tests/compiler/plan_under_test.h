@@ -37,6 +37,9 @@ std::string AllToAll(absl::string_view axes, int64_t bytes);
 // one message a reduction, fp32 gradients, transfers that nobody waits for.
 SoftwareProfile PlainProfile();
 
+// Eight layers of 1024, 16 heads, 512 positions, with biases.
+TransformerConfig SmallGpt();
+
 // A model with a plan, in bf16, under PlainProfile unless changed.
 class PlanUnderTest {
  public:
