@@ -36,6 +36,9 @@ struct SimInput {
   // If set, kernels take what it says instead of their price.
   const KernelJitter* jitter = nullptr;
   LinkSharing link_sharing = LinkSharing::kMaxMin;
+  // The time that the transfer of a communication takes while a kernel runs on any
+  // device of any of its members, against alone: fixed point, 2^-20, at least 1.
+  int64_t comm_slowdown_q20 = int64_t{1} << 20;
 
   int32_t ProgramOf(int32_t entity) const { return sim.entities[entity].program; }
   const Block& BlockAt(int32_t entity, int32_t instance) const {
