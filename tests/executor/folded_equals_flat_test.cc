@@ -35,6 +35,11 @@ Seeds SeedsOf(int slice, uint32_t count) {
   return seeds;
 }
 
+ReferenceHost HostOf(const RandomPlan& plan) {
+  return {plan.host.start_ps,    plan.host.launch_ps,       plan.host.sync_ps,
+          plan.host.cuda_graphs, plan.host.graph_launch_ps, SlowdownQ20(plan.interference)};
+}
+
 class FoldedEqualsFlatTest : public testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Slices, FoldedEqualsFlatTest, testing::Range(0, kSlices));
@@ -169,12 +174,13 @@ TEST_P(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
                              };
     const UnitCost costs;
     const ReferenceLowering reference = LowerReference(plan.graph, machine, costs, realise);
-    const ReferenceTimes times =
-        RunReference(reference, {plan.host.start_ps, plan.host.launch_ps, plan.host.sync_ps,
-                                 plan.host.cuda_graphs, plan.host.graph_launch_ps});
+    const ReferenceTimes times = RunReference(reference, HostOf(plan), LinkSharing::kMaxMin,
+                                              SlowdownQ20(plan.comm_interference));
     for (Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
       SCOPED_TRACE(form == Form::kFolded ? "folded" : form == Form::kRefined ? "refined" : "flat");
-      const auto s = Simulation::Run(plan.graph, machine, realise, form, plan.host);
+      const auto s =
+          Simulation::Run(plan.graph, machine, realise, form, plan.host, plan.interference,
+                          /*shortcuts=*/true, LinkSharing::kMaxMin, plan.comm_interference);
       ASSERT_EQ(s.ok(), !times.deadlock) << s.status();
       if (!s.ok()) {
         deadlocks += form == Form::kFolded;
@@ -215,18 +221,21 @@ TEST_P(FoldedEqualsFlatTest, UnderPriority) {
     const Machine machine = *Machine::Create(plan.machine);
     const CommPricer::RealiseFn realise = MadeUpComm(machine, seed);
     const ReferenceLowering reference = LowerReference(plan.graph, machine, UnitCost(), realise);
-    const ReferenceHost host{plan.host.start_ps, plan.host.launch_ps, plan.host.sync_ps,
-                             plan.host.cuda_graphs, plan.host.graph_launch_ps};
-    const ReferenceTimes times = RunReference(reference, host, LinkSharing::kPriority);
+    const ReferenceHost host = HostOf(plan);
+    const int64_t comm_slowdown_q20 = SlowdownQ20(plan.comm_interference);
+    const ReferenceTimes times =
+        RunReference(reference, host, LinkSharing::kPriority, comm_slowdown_q20);
     if (times.deadlock) continue;
     ++plans;
-    changed += times.end != RunReference(reference, host).end;
+    changed +=
+        times.end != RunReference(reference, host, LinkSharing::kMaxMin, comm_slowdown_q20).end;
     for (Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
       for (bool shortcuts : {true, false}) {
         SCOPED_TRACE(testing::Message() << "seed " << seed << " form " << static_cast<int>(form)
                                         << (shortcuts ? "" : " without shortcuts"));
-        const auto s = Simulation::Run(plan.graph, machine, realise, form, plan.host, 0, shortcuts,
-                                       LinkSharing::kPriority);
+        const auto s =
+            Simulation::Run(plan.graph, machine, realise, form, plan.host, plan.interference,
+                            shortcuts, LinkSharing::kPriority, plan.comm_interference);
         ASSERT_TRUE(s.ok()) << s.status();
         ExpectSameTimes(**s, reference, times);
       }
@@ -248,7 +257,8 @@ TEST_P(FoldedEqualsFlatTest, WithInterference) {
     const Machine machine = *Machine::Create(plan.machine);
     const CommPricer::RealiseFn realise = MadeUpComm(machine, seed);
     const auto run = [&](Form form, double interference) {
-      return Simulation::Run(plan.graph, machine, realise, form, plan.host, interference);
+      return Simulation::Run(plan.graph, machine, realise, form, plan.host, interference,
+                             /*shortcuts=*/true, LinkSharing::kMaxMin, plan.comm_interference);
     };
     const auto folded = run(Form::kFolded, 0.3), flat = run(Form::kFlat, 0.3);
     ASSERT_EQ(folded.ok(), flat.ok()) << folded.status() << flat.status();
@@ -288,10 +298,11 @@ TEST_P(FoldedEqualsFlatTest, WithAndWithoutShortcuts) {
       for (double interference : {0.0, 0.1, 0.8}) {
         SCOPED_TRACE(testing::Message() << "seed " << seed << " form " << static_cast<int>(form)
                                         << " interference " << interference);
-        const auto with =
-            Simulation::Run(plan.graph, machine, realise, form, plan.host, interference);
-        const auto without =
-            Simulation::Run(plan.graph, machine, realise, form, plan.host, interference, false);
+        const auto run = [&](bool shortcuts) {
+          return Simulation::Run(plan.graph, machine, realise, form, plan.host, interference,
+                                 shortcuts, LinkSharing::kMaxMin, plan.comm_interference);
+        };
+        const auto with = run(true), without = run(false);
         ASSERT_EQ(with.status(), without.status());
         if (!with.ok()) continue;
         ExpectSameTraces(**with, **without);

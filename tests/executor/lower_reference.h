@@ -72,17 +72,25 @@ struct ReferenceTimes {
   bool deadlock = false;
 };
 
+// How a rank is run.
 struct ReferenceHost {
   int64_t start_ps = 0, launch_ps = 0, sync_ps = 0;
   bool cuda_graphs = false;
   int64_t graph_launch_ps = 0;
+  // The time that a kernel takes while its rank communicates, against alone;
+  // fixed point, 2^-20.
+  int64_t slowdown_q20 = int64_t{1} << 20;
 };
 
+// `comm_slowdown_q20`: the time that the transfer of a communication takes while a
+// kernel runs on any of its ranks, against alone.
 ReferenceTimes RunReference(const ReferenceLowering& lowering, const ReferenceHost& host,
-                            LinkSharing link_sharing = LinkSharing::kMaxMin);
+                            LinkSharing link_sharing = LinkSharing::kMaxMin,
+                            int64_t comm_slowdown_q20 = int64_t{1} << 20);
 // A host for every rank.
 ReferenceTimes RunReference(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts,
-                            LinkSharing link_sharing = LinkSharing::kMaxMin);
+                            LinkSharing link_sharing = LinkSharing::kMaxMin,
+                            int64_t comm_slowdown_q20 = int64_t{1} << 20);
 
 // Peak bytes of a rank, event by event.
 int64_t ReferencePeak(const ExecutionGraph& graph, int32_t program);

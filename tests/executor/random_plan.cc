@@ -284,9 +284,34 @@ class Drawer {
   std::map<std::tuple<int64_t, int64_t, bool, int>, int> transfers_;
 };
 
+// None, 5 to 40 %, or the least that there is and a little more.
+double DrawSlowdown(std::mt19937& random) {
+  const auto in = [&random](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  switch (in(0, 7)) {
+    case 0:
+    case 1:
+    case 2:
+      return 0;
+    case 3:
+      return in(1, 100) / static_cast<double>(1 << 20);
+    default:
+      return in(5, 40) / 100.0;
+  }
+}
+
 }  // namespace
 
-RandomPlan DrawPlan(uint32_t seed) { return Drawer(seed).Draw(); }
+RandomPlan DrawPlan(uint32_t seed) {
+  RandomPlan plan = Drawer(seed).Draw();
+  std::seed_seq apart{seed, 1u};
+  std::mt19937 random(apart);
+  plan.interference = DrawSlowdown(random);
+  const double of_comms = DrawSlowdown(random);
+  if (kDrawsCommInterference) plan.comm_interference = of_comms;
+  return plan;
+}
 
 CommPricer::RealiseFn MadeUpComm(const Machine& machine, uint32_t seed) {
   return [&machine, seed](const GroupPattern& group,

@@ -19,7 +19,13 @@ struct RandomPlan {
   Machine::Spec machine;
   HostParams host;
   bool made_up_comms = false;  // prices of the test instead of collectives::Realise
+  // Slow-down of kernels beside communications and of these beside kernels; 0.1 is
+  // 10 % longer. Often none, sometimes tiny.
+  double interference = 0, comm_interference = 0;
 };
+
+// Whether plans draw a slow-down of communications; without, it is 0.
+inline constexpr bool kDrawsCommInterference = false;
 
 RandomPlan DrawPlan(uint32_t seed);
 

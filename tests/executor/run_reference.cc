@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,17 +12,21 @@ namespace {
 
 constexpr int64_t kNotYet = -1;
 constexpr int64_t kNever = INT64_MAX;
+constexpr int64_t kOne = int64_t{1} << 20;
 constexpr int128 kByte = (int128{1} << 16) * 1'000'000'000'000;
 
 // Steps from one event to the next and looks at everything each time.
 class Stepper {
  public:
   Stepper(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts,
-          LinkSharing link_sharing)
+          LinkSharing link_sharing, int64_t comm_slowdown_q20)
       : in_(lowering),
         hosts_(std::move(hosts)),
         link_sharing_(link_sharing),
-        meetings_(lowering.meetings.size()) {
+        comm_slowdown_q20_(comm_slowdown_q20),
+        meetings_(lowering.meetings.size()),
+        kernels_(lowering.ranks.size()),
+        under_way_(lowering.ranks.size()) {
     for (const ReferenceRank& rank : in_.ranks) {
       times_.start.emplace_back(rank.tasks.size(), kNotYet);
       times_.end.emplace_back(rank.tasks.size(), kNotYet);
@@ -36,6 +41,7 @@ class Stepper {
     while (true) {
       while (Step()) {
       }
+      TimeKernels();
       Share();
       const int64_t next = NextEvent();
       if (next == kNever) break;
@@ -69,6 +75,13 @@ class Stepper {
   struct Queue {
     std::vector<int32_t> tasks;
     size_t next = 0;
+  };
+
+  // A kernel that runs.
+  struct Kernel {
+    int32_t task = 0;
+    int64_t left = 0, since = 0;  // picoseconds alone that were left then
+    int64_t launched = 0;         // it ends no earlier
   };
 
   // When the host launches a task, or kNotYet.
@@ -142,7 +155,9 @@ class Stepper {
     const ReferenceTask& task = in_.ranks[rank].tasks[t];
     times_.start[rank][t] = now_;
     if (!task.is_comm) {
+      // Unless it takes no time, its end is found when all that begins now is known.
       times_.end[rank][t] = std::max(now_ + task.duration_ps, last_launch);
+      kernels_[rank].push_back({t, task.duration_ps, now_, last_launch});
       return;
     }
     Meeting& meeting = meetings_[task.meeting];
@@ -160,6 +175,40 @@ class Stepper {
       times_.start[rank][t] = meeting.start;
       times_.end[rank][t] = now_;
     }
+  }
+
+  // Kernels take longer while a communication of their rank is under way. What is
+  // left of one is rounded to whole picoseconds when one begins beside none, and
+  // when all that were under way end at once.
+  void TimeKernels() {
+    std::vector<std::set<size_t>> under_way(kernels_.size());
+    for (size_t m = 0; m < meetings_.size(); ++m) {
+      if (meetings_[m].start == kNotYet || meetings_[m].over) continue;
+      for (int64_t rank : in_.meetings[m].ranks) under_way[rank].insert(m);
+    }
+    for (size_t rank = 0; rank < kernels_.size(); ++rank) {
+      const std::set<size_t>&before = under_way_[rank], &after = under_way[rank];
+      const bool lasts = std::any_of(before.begin(), before.end(),
+                                     [&after](size_t m) { return after.count(m) > 0; });
+      const int128 slowdown = hosts_[rank].slowdown_q20;
+      std::vector<Kernel> running;
+      for (Kernel kernel : kernels_[rank]) {
+        int64_t& end = times_.end[rank][kernel.task];
+        if (end <= now_) continue;
+        if (before.empty() ? !after.empty() : !lasts) {
+          const int128 past = now_ - kernel.since;
+          const int128 done = before.empty() ? past : past * kOne / slowdown;
+          kernel.left = static_cast<int64_t>(std::max<int128>(kernel.left - done, 0));
+          kernel.since = now_;
+        }
+        const int128 lasting =
+            after.empty() ? kernel.left : CeilDiv<int128>(kernel.left * slowdown, kOne);
+        end = std::max(kernel.since + static_cast<int64_t>(lasting), kernel.launched);
+        running.push_back(kernel);
+      }
+      kernels_[rank] = std::move(running);
+    }
+    under_way_ = std::move(under_way);
   }
 
   // Max-min by filling everything up together, one priority after the other.
@@ -214,8 +263,14 @@ class Stepper {
     }
   }
 
+  // A communication is slower while a kernel runs on any of its ranks.
   int64_t Cap(int m) const {
-    return std::max<int64_t>(in_.meetings[m].realised.rate_cap_bytes_per_s, 1);
+    const int64_t cap = std::max<int64_t>(in_.meetings[m].realised.rate_cap_bytes_per_s, 1);
+    const std::vector<int64_t>& ranks = in_.meetings[m].ranks;
+    const bool beside = std::any_of(ranks.begin(), ranks.end(),
+                                    [this](int64_t rank) { return !kernels_[rank].empty(); });
+    if (!beside) return cap;
+    return std::max<int64_t>(static_cast<int64_t>(int128{cap} * kOne / comm_slowdown_q20_), 1);
   }
 
   int64_t NextEvent() const {
@@ -242,24 +297,27 @@ class Stepper {
   const ReferenceLowering& in_;
   const std::vector<ReferenceHost> hosts_;  // per rank
   const LinkSharing link_sharing_;
+  const int64_t comm_slowdown_q20_;
   int64_t now_ = 0;
   int64_t pending_launch_ = kNever;
   std::vector<Meeting> meetings_;
   std::vector<std::map<int32_t, Queue>> queues_;  // per rank, by stream
+  std::vector<std::vector<Kernel>> kernels_;      // per rank: those that run
+  std::vector<std::set<size_t>> under_way_;       // per rank: meetings since the last event
   ReferenceTimes times_;
 };
 
 }  // namespace
 
 ReferenceTimes RunReference(const ReferenceLowering& lowering, const ReferenceHost& host,
-                            LinkSharing link_sharing) {
+                            LinkSharing link_sharing, int64_t comm_slowdown_q20) {
   return RunReference(lowering, std::vector<ReferenceHost>(lowering.ranks.size(), host),
-                      link_sharing);
+                      link_sharing, comm_slowdown_q20);
 }
 
 ReferenceTimes RunReference(const ReferenceLowering& lowering, std::vector<ReferenceHost> hosts,
-                            LinkSharing link_sharing) {
-  return Stepper(lowering, std::move(hosts), link_sharing).Run();
+                            LinkSharing link_sharing, int64_t comm_slowdown_q20) {
+  return Stepper(lowering, std::move(hosts), link_sharing, comm_slowdown_q20).Run();
 }
 
 }  // namespace plancast

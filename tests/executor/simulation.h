@@ -24,6 +24,9 @@ namespace plancast {
 // host.
 CommPricer::RealiseFn UnitComm(const Machine& machine);
 
+// A slow-down of `interference`, 0.1 being 10 % longer, in fixed point.
+int64_t SlowdownQ20(double interference);
+
 enum class Form { kFolded, kRefined, kFlat };
 
 // All steps of an execution, kept for inspection.
@@ -32,7 +35,8 @@ class Simulation {
   static absl::StatusOr<std::unique_ptr<Simulation>> Run(
       const ExecutionGraph& graph, const Machine& machine, CommPricer::RealiseFn realise,
       Form form = Form::kFolded, HostParams host = {}, double interference = 0,
-      bool shortcuts = true, LinkSharing link_sharing = LinkSharing::kMaxMin);
+      bool shortcuts = true, LinkSharing link_sharing = LinkSharing::kMaxMin,
+      double comm_interference = 0);
 
   const SimInput& input() const { return *input_; }
   const SimGraph& sim() const { return sim_; }
