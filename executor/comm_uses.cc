@@ -90,8 +90,11 @@ class Finder {
     for (size_t p = 0; p < programs; ++p) {
       RETURN_IF_ERROR(FindInside(static_cast<int32_t>(p))) << graph_.programs[p].name;
     }
+    first_met_.assign(programs * graph_.blocks.size(), -1);
+    result_.of_rendezvous.reserve(graph_.rendezvous.size());
     for (const Rendezvous& rendezvous : graph_.rendezvous) {
-      ASSIGN_OR_RETURN(const int32_t use, FindMeeting(rendezvous));
+      ASSIGN_OR_RETURN(const int32_t use, rendezvous.parties.size() == 2 ? FindPair(rendezvous)
+                                                                         : FindMeeting(rendezvous));
       result_.of_rendezvous.push_back(use);
     }
     return std::move(result_);
@@ -118,6 +121,20 @@ class Finder {
       }
     }
     return absl::OkStatus();
+  }
+
+  // Pairs of programs meet many times, and for few purposes.
+  absl::StatusOr<int32_t> FindPair(const Rendezvous& rendezvous) {
+    const Rendezvous::Party &first = rendezvous.parties[0], &second = rendezvous.parties[1];
+    const int32_t block = BlockNumber(second);
+    int32_t& newest = first_met_[first.program * graph_.blocks.size() + BlockNumber(first)];
+    for (int32_t m = newest; m >= 0; m = pairs_[m].before) {
+      if (pairs_[m].program == second.program && pairs_[m].block == block) return pairs_[m].use;
+    }
+    ASSIGN_OR_RETURN(const int32_t use, FindMeeting(rendezvous));
+    pairs_.push_back({second.program, block, use, newest});
+    newest = static_cast<int32_t>(pairs_.size()) - 1;
+    return use;
   }
 
   absl::StatusOr<int32_t> FindMeeting(const Rendezvous& rendezvous) {
@@ -152,8 +169,11 @@ class Finder {
     return use;
   }
 
+  int32_t BlockNumber(const Rendezvous::Party& party) const {
+    return graph_.programs[party.program].instances[party.instance].block;
+  }
   const Block& BlockOf(const Rendezvous::Party& party) const {
-    return graph_.blocks[graph_.programs[party.program].instances[party.instance].block];
+    return graph_.blocks[BlockNumber(party)];
   }
   int32_t SpecOf(const Rendezvous::Party& party) const {
     const Block& block = BlockOf(party);
@@ -181,6 +201,13 @@ class Finder {
   const ExecutionGraph& graph_;
   CommUses result_;
   absl::flat_hash_map<std::vector<int32_t>, int32_t> meetings_;
+  // What a first party with a block found, by its program and block: a list
+  // through the second parties and their blocks.
+  struct Pair {
+    int32_t program, block, use, before;
+  };
+  std::vector<int32_t> first_met_;  // program * blocks + block -> newest pair, or -1
+  std::vector<Pair> pairs_;
   std::vector<int32_t> key_;
   std::vector<Rendezvous::Party> parties_;
 };

@@ -25,7 +25,9 @@ constexpr size_t kMostTimesKept = 10'000'000;  // 80 MB
 absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& machine,
                                   const KernelCostModel& costs, const RuntimeParams& runtime,
                                   const SimulateOptions& options) {
-  RETURN_IF_ERROR(graph.Verify());
+  if (!options.verified) {
+    RETURN_IF_ERROR(graph.Verify());
+  }
   ASSIGN_OR_RETURN(const CommUses uses, FindCommUses(graph));
   ASSIGN_OR_RETURN(KernelPrices prices, PriceKernels(graph, machine, costs));
   prices.Scale(options.kernel_time);
@@ -52,9 +54,15 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
                        runtime.link_sharing};
   thread_local SimTrace trace;
   ASSIGN_OR_RETURN(trace, Simulate(input, std::move(trace)));
-  const SummaryRange all = WholeRange(input);
-  SimResult result = Summarise(input, trace, ReplayMemory(graph, runtime), all);
-  if (options.timeline) result.slices = SlicesOf(input, trace, all);
+  SimResult result;
+  result.makespan_ps = trace.makespan_ps;
+  if (!options.wanted || options.wanted(trace.makespan_ps)) {
+    const SummaryRange all = WholeRange(input);
+    result =
+        Summarise(input, trace,
+                  options.memory != nullptr ? *options.memory : ReplayMemory(graph, runtime), all);
+    if (options.timeline) result.slices = SlicesOf(input, trace, all);
+  }
   if (trace.times.capacity() > kMostTimesKept) trace = SimTrace();
   return result;
 }

@@ -2,6 +2,7 @@
 #define PLANCAST_EXECUTOR_EXECUTOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,12 +40,30 @@ struct RuntimeParams {
   MemoryOverhead memory;  // what a device holds beyond live tensors
 };
 
+// Peak memory, bytes.
+struct ClassMemory {
+  int64_t bytes[kNumMemoryKinds] = {};  // live at the moment of the peak
+  int64_t allocated = 0;                // their sum
+  int64_t rounding = 0;                 // of blocks and segments of the allocator
+  int64_t fragmentation = 0;            // segments that it holds and cannot use
+  int64_t reserved = 0;                 // the sum of the three before
+  int64_t nccl = 0;                     // buffers of communicators
+  int64_t context = 0;                  // driver context, kernels, library workspaces
+  int64_t device = 0;                   // reserved, nccl and context
+};
+
 struct SimulateOptions {
   bool timeline = false;  // record slices
   bool shortcuts = true;  // without, every event is met in order of time: equal results, slower
   // What each of ExecutionGraph::kernels and ::comms takes, against its price;
   // empty: all 1.
   std::vector<double> kernel_time = {}, comm_time = {};
+
+  // For callers that execute many graphs and know something of them already.
+  bool verified = false;                             // graph.Verify() is known to be OK
+  const std::vector<ClassMemory>* memory = nullptr;  // what ReplayMemory says
+  // Asked once the makespan is known; false: the result holds nothing else.
+  std::function<bool(int64_t makespan_ps)> wanted = nullptr;
 };
 
 // One task as it ran, on the representative of a device class.
@@ -66,18 +85,6 @@ struct Breakdown {
   int64_t total() const;
   // Adds `times` times another.
   void Add(const Breakdown& other, int64_t times = 1);
-};
-
-// Peak memory, bytes.
-struct ClassMemory {
-  int64_t bytes[kNumMemoryKinds] = {};  // live at the moment of the peak
-  int64_t allocated = 0;                // their sum
-  int64_t rounding = 0;                 // of blocks and segments of the allocator
-  int64_t fragmentation = 0;            // segments that it holds and cannot use
-  int64_t reserved = 0;                 // the sum of the three before
-  int64_t nccl = 0;                     // buffers of communicators
-  int64_t context = 0;                  // driver context, kernels, library workspaces
-  int64_t device = 0;                   // reserved, nccl and context
 };
 
 struct DeviceClassResult {

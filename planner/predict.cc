@@ -106,11 +106,36 @@ void FillMemory(const std::vector<ClassMemory>& memory, const Machine& machine,
       static_cast<double>(forecast->peak_memory_bytes) <= forecast->memory_capacity_bytes;
 }
 
-void FillCost(const Machine& machine, Forecast* forecast) {
+void FillTime(const Machine& machine, int64_t makespan_ps, Forecast* forecast) {
+  forecast->iteration_time_s = static_cast<double>(makespan_ps) * 1e-12;
   const double device_hours =
-      static_cast<double>(forecast->devices) * forecast->iteration_time_s / 3600;
+      static_cast<double>(machine.num_devices()) * forecast->iteration_time_s / 3600;
   forecast->usd_per_iteration = device_hours * machine.device().usd_per_hour;
   forecast->kwh_per_iteration = device_hours * machine.device().tdp_watts / 1000;
+}
+
+// What is known of a plan without simulating it.
+absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& plan,
+                      Session& session, Forecast* forecast) {
+  forecast->model = job.model->name();
+  forecast->machine = machine.spec().name;
+  forecast->strategy = PrintShortForm(job.strategy.plan());
+  forecast->profile = job.profile.name;
+  forecast->chosen = plan.chosen.chosen;
+  forecast->notes = plan.chosen.notes;
+  const PlanOptions& chosen = plan.chosen.options;
+  forecast->global_batch = chosen.dp * chosen.micro_batch * chosen.micro_batches;
+  forecast->seq = plan.graph->seq;
+  forecast->devices = machine.num_devices();
+  ASSIGN_OR_RETURN(const auto model_flops,
+                   session.Memo<double>(absl::StrCat("flops|", plan.graph_key), [&] {
+                     return absl::StatusOr<double>(ModelFlopsPerSample(*plan.graph));
+                   }));
+  forecast->model_flops = *model_flops * static_cast<double>(forecast->global_batch);
+  forecast->hardware_flops = HardwareFlops(*plan.execution);
+  forecast->flops_formula = "model_full";
+  forecast->peak_flops_per_gpu = UnitFor(machine, job.dtype, &forecast->notes).peak_flops;
+  return absl::OkStatus();
 }
 
 // The plan, or what it is changed to, and what random iterations of it take.
@@ -135,6 +160,43 @@ absl::Status Simulated(const ExecutionGraph& graph, const Machine& machine,
   return run(changed.graph, changed.machine, changed.runtime, changed.options);
 }
 
+// One plan of many: it is compiled no further than it fits, and described if wanted.
+absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine,
+                                          const KernelCostModel& costs, Session& session,
+                                          const PredictOptions& options) {
+  const RuntimeParams runtime = RuntimeOf(job.profile);
+  thread_local ExecutionGraph graph;
+  std::vector<BlockProfile> profiles;
+  std::vector<ClassMemory> memory;
+  const auto fits = [&](const ExecutionGraph& made, int32_t program) {
+    ProfileNewBlocks(made, runtime.memory.allocator, &profiles);
+    memory.resize(made.programs.size());
+    memory[program] = ReplayProgram(made, program, profiles, runtime.memory);
+    return static_cast<double>(memory[program].device) <= machine.device().memory_bytes;
+  };
+  const absl::StatusOr<PlanGraph> plan = DrawAndCompileInto(job, machine, session, fits, &graph);
+  if (absl::IsResourceExhausted(plan.status())) return Forecast();
+  RETURN_IF_ERROR(plan.status());
+
+  Forecast forecast;
+  bool wanted = true;
+  SimulateOptions simulate;
+  simulate.shortcuts = options.shortcuts;
+  simulate.verified = true;  // as the compiler wrote it
+  simulate.memory = &memory;
+  simulate.wanted = [&](int64_t makespan_ps) {
+    FillTime(machine, makespan_ps, &forecast);
+    wanted = options.wanted == nullptr || options.wanted(forecast);
+    return wanted;
+  };
+  ASSIGN_OR_RETURN(forecast.result, Execute(*plan->execution, machine, costs, runtime, simulate));
+  FillMemory(memory, machine, &forecast);
+  if (!wanted) return forecast;
+  RETURN_IF_ERROR(Describe(job, machine, *plan, session, &forecast));
+  FillInterval(forecast.result, job.profile.sigma, &forecast);
+  return forecast;
+}
+
 }  // namespace
 
 RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
@@ -155,67 +217,31 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
                                  const KernelCostModel& costs, Session& session,
                                  const PredictOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  if (options.one_of_many) {
+    ASSIGN_OR_RETURN(Forecast forecast, PredictOneOfMany(job, machine, costs, session, options));
+    forecast.simulate_s = seconds();
+    return forecast;
+  }
   const RuntimeParams runtime = RuntimeOf(job.profile);
-  PlanGraph plan;
-  if (options.one_of_many) {
-    thread_local ExecutionGraph graph;
-    std::vector<BlockProfile> profiles;
-    const auto fits = [&](const ExecutionGraph& made, int32_t program) {
-      ProfileNewBlocks(made, runtime.memory.allocator, &profiles);
-      const ClassMemory memory = ReplayProgram(made, program, profiles, runtime.memory);
-      return static_cast<double>(memory.device) <= machine.device().memory_bytes;
-    };
-    absl::StatusOr<PlanGraph> made = DrawAndCompileInto(job, machine, session, fits, &graph);
-    if (absl::IsResourceExhausted(made.status())) return Forecast();
-    ASSIGN_OR_RETURN(plan, std::move(made));
-  } else {
-    ASSIGN_OR_RETURN(plan, DrawAndCompile(job, machine, session));
-  }
-
+  ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
   Forecast forecast;
-  forecast.model = job.model->name();
-  forecast.machine = machine.spec().name;
-  forecast.strategy = PrintShortForm(job.strategy.plan());
-  forecast.profile = job.profile.name;
-  forecast.chosen = plan.chosen.chosen;
-  forecast.notes = plan.chosen.notes;
-  const PlanOptions& chosen = plan.chosen.options;
-  forecast.global_batch = chosen.dp * chosen.micro_batch * chosen.micro_batches;
-  forecast.seq = plan.graph->seq;
-  forecast.devices = machine.num_devices();
-  ASSIGN_OR_RETURN(const auto model_flops,
-                   session.Memo<double>(absl::StrCat("flops|", plan.graph_key), [&] {
-                     return absl::StatusOr<double>(ModelFlopsPerSample(*plan.graph));
-                   }));
-  forecast.model_flops = *model_flops * static_cast<double>(forecast.global_batch);
-  forecast.hardware_flops = HardwareFlops(*plan.execution);
-  forecast.flops_formula = "model_full";
-  forecast.peak_flops_per_gpu = UnitFor(machine, job.dtype, &forecast.notes).peak_flops;
-
-  std::vector<ClassMemory> memory;
-  if (options.one_of_many) {
-    forecast.fits = true;  // each program was looked at while it was compiled
-  } else {
-    memory = ReplayMemory(*plan.execution, runtime);
-    FillMemory(memory, machine, &forecast);
-  }
+  RETURN_IF_ERROR(Describe(job, machine, plan, session, &forecast));
+  const std::vector<ClassMemory> memory = ReplayMemory(*plan.execution, runtime);
+  FillMemory(memory, machine, &forecast);
   if (forecast.fits || !options.memory_only_if_unfit) {
     RETURN_IF_ERROR(Simulated(*plan.execution, machine, costs, runtime, options, &forecast));
-    if (options.one_of_many) {
-      for (const DeviceClassResult& row : forecast.result.classes) memory.push_back(row.memory);
-      FillMemory(memory, machine, &forecast);
-    }
     if (options.timeline) forecast.timeline_graph = plan.execution;
     if (options.keep_memory_graph) forecast.memory_graph = plan.execution;
-    forecast.iteration_time_s = static_cast<double>(forecast.result.makespan_ps) * 1e-12;
+    FillTime(machine, forecast.result.makespan_ps, &forecast);
     FillInterval(forecast.result, job.profile.sigma, &forecast);
-    FillCost(machine, &forecast);
   }
   if (!forecast.fits && !options.memory_only_if_unfit) {
     forecast.fit_advice = FitAdvice(job, machine, plan, memory, runtime, session);
   }
-  forecast.simulate_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  forecast.simulate_s = seconds();
   return forecast;
 }
 

@@ -2,6 +2,7 @@
 #define PLANCAST_PLANNER_PREDICT_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -83,8 +84,11 @@ struct PredictOptions {
   bool keep_memory_graph = false;
   bool memory_only_if_unfit = false;  // do not simulate time for a plan that does not fit
   // For rankings: of a plan that does not fit the forecast says nothing but that,
-  // and the session does not keep the execution graph.
+  // and the session does not keep the execution graph. `wanted` is asked about a
+  // plan that fits once its time and cost are known; if it says no, the forecast
+  // says nothing else.
   bool one_of_many = false;
+  std::function<bool(const Forecast&)> wanted = nullptr;
   bool shortcuts = true;                   // SimulateOptions::shortcuts: equal results without
   std::vector<WhatIfChange> what_if = {};  // simulated instead of the plan as it is
   Randomness randomness = {};              // with samples, gives Forecast::distribution

@@ -74,10 +74,15 @@ class Bar {
 Outcome Evaluate(const Job& job, const ShortForm& plan, const Machine& machine,
                  const KernelCostModel& costs, Session& session, Objective objective, Bar& bar) {
   Outcome outcome;
+  bool wanted = false;
   Job one = job;
   one.strategy = StrategyTree::FromShortForm(plan);
   PredictOptions options;
   options.one_of_many = true;
+  options.wanted = [&](const Forecast& plan) {
+    wanted = bar.Passes(Value(plan, objective));
+    return wanted;
+  };
   absl::StatusOr<Forecast> forecast = Predict(one, machine, costs, session, options);
   if (!forecast.ok()) {
     if (IsRefusal(forecast.status())) {
@@ -89,7 +94,7 @@ Outcome Evaluate(const Job& job, const ShortForm& plan, const Machine& machine,
     outcome.excluded = "does not fit in memory";
   } else {
     outcome.evaluated = true;
-    if (bar.Passes(Value(*forecast, objective))) {
+    if (wanted) {
       outcome.forecast = std::make_unique<Forecast>(*std::move(forecast));
     }
   }

@@ -430,6 +430,30 @@ TEST_F(PredictTest, AHandSplitThatDoesNotDivideNamesTheOp) {
               HasSubstr("Did you mean `tp`?"));
 }
 
+TEST_F(PredictTest, OneOfManyIsDescribedIfWanted) {
+  ASSERT_OK_AND_ASSIGN(const ShortForm form, ParseShortForm("tp=4,pp=2"));
+  ASSERT_OK_AND_ASSIGN(const Machine machine, MachineFromPreset("dgx-a100-80g:1"));
+  job_.strategy = StrategyTree::FromShortForm(form);
+  const Forecast alone = Known("tp=4,pp=2");
+  for (const bool wanted : {false, true}) {
+    PredictOptions options;
+    options.one_of_many = true;
+    options.wanted = [&](const Forecast& plan) {
+      EXPECT_EQ(plan.iteration_time_s, alone.iteration_time_s);
+      EXPECT_EQ(plan.usd_per_iteration, alone.usd_per_iteration);
+      return wanted;
+    };
+    Session session;
+    ASSERT_OK_AND_ASSIGN(const Forecast plan,
+                         plancast::Predict(job_, machine, *costs_, session, options));
+    EXPECT_TRUE(plan.fits);
+    EXPECT_EQ(plan.peak_memory_bytes, alone.peak_memory_bytes);
+    EXPECT_EQ(plan.result.makespan_ps, alone.result.makespan_ps);
+    EXPECT_EQ(plan.strategy, wanted ? alone.strategy : "");
+    EXPECT_EQ(plan.result.classes.size(), wanted ? alone.result.classes.size() : 0);
+  }
+}
+
 TEST_F(PredictTest, APlanThatDoesNotFitIsTimedAndAdvised) {
   TransformerConfig config = SmallConfig();
   config.hidden = 8192;
