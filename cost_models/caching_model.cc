@@ -1,6 +1,7 @@
 #include "cost_models/caching_model.h"
 
 #include <cstring>
+#include <mutex>
 
 namespace plancast {
 namespace {
@@ -42,14 +43,14 @@ const KernelCost* CachingModel::Find(const KernelSpec& kernel, const DeviceType&
   Shard& shard = shards_[hash % shards_.size()];
   const std::optional<KernelCost>* answer = nullptr;
   {
-    absl::ReaderMutexLock lock(&shard.mutex);
+    std::shared_lock lock(shard.mutex);
     auto found = shard.answers.find(view, hash);
     if (found != shard.answers.end()) answer = &found->second;
   }
   if (answer == nullptr) {
     // Outside the lock: the same kernel may be priced twice, to the same answer.
     std::optional<KernelCost> cost = model_->Estimate(kernel, device);
-    absl::MutexLock lock(&shard.mutex);
+    std::unique_lock lock(shard.mutex);
     answer = &shard.answers.try_emplace(Key{kernel, device.name}, std::move(cost)).first->second;
   }
   return answer->has_value() ? &**answer : nullptr;
@@ -65,7 +66,7 @@ std::optional<KernelCost> CachingModel::Estimate(const KernelSpec& kernel,
 size_t CachingModel::size() const {
   size_t total = 0;
   for (const Shard& shard : shards_) {
-    absl::ReaderMutexLock lock(&shard.mutex);
+    std::shared_lock lock(shard.mutex);
     total += shard.answers.size();
   }
   return total;
