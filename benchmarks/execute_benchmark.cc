@@ -26,6 +26,7 @@ void BM_ExecuteCompiled(benchmark::State& state, MakePlan make) {
   runtime.iteration_s = plan.job.profile.iteration_s;
   runtime.comm_scale = plan.job.profile.comm_scale;
   runtime.interference = plan.job.profile.interference;
+  runtime.comm_interference = plan.job.profile.comm_interference;
   int64_t tasks = 0;
   double seconds = 0;
   for (auto _ : state) {

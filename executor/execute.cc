@@ -37,10 +37,8 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   ASSIGN_OR_RETURN(
       const TaskIndex index,
       TaskIndex::Create(graph, std::vector<bool>(graph.programs.size(), runtime.cuda_graphs)));
-  if (!runtime.interference.has_value()) {
-    ASSIGN_OR_RETURN(const CollectiveFootprint beside, MeanFootprint(graph, uses, machine, comms));
-    PriceInterference(machine.device(), beside, prices);
-  }
+  ASSIGN_OR_RETURN(const double comm_slowdown,
+                   PriceBothWays(graph, uses, machine, runtime, comms, prices));
   const SimInput input{graph,
                        uses,
                        sim,
@@ -51,7 +49,8 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
                        SlowdownQ20(runtime),
                        options.shortcuts,
                        /*jitter=*/nullptr,
-                       runtime.link_sharing};
+                       runtime.link_sharing,
+                       SlowdownQ20(comm_slowdown)};
   thread_local SimTrace trace;
   ASSIGN_OR_RETURN(trace, Simulate(input, std::move(trace)));
   SimResult result;

@@ -34,6 +34,10 @@ struct RuntimeParams {
   // Slow-down of every kernel while its device communicates, 0.1 is 10 % longer;
   // std::nullopt: what the GPU's data say of each kernel (cost_models/interference.h).
   std::optional<double> interference = 0.0;
+  // Slow-down of every communication's transfer while a kernel runs on any of its
+  // devices, 0.1 is 10 % longer; std::nullopt: what the GPU's data say of the
+  // plan's kernels, on average over their time.
+  std::optional<double> comm_interference = 0.0;
   // How communications share links. By priority, those of model parallelism go
   // before messages of the pipeline, and these before gradients.
   LinkSharing link_sharing = LinkSharing::kMaxMin;

@@ -1,13 +1,13 @@
 #include "executor/interference.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "collectives/group_shape.h"
 #include "collectives/realise.h"
+#include "executor/runtime.h"
 
 namespace plancast {
 namespace {
@@ -49,6 +49,28 @@ std::vector<int64_t> CountUses(const ExecutionGraph& graph, const CommUses& uses
   return counts;
 }
 
+// What every kernel takes alone over all programs, seconds.
+std::vector<double> SecondsOfKernels(const ExecutionGraph& graph, const KernelPrices& prices) {
+  std::vector<int64_t> copies(graph.blocks.size());
+  for (const Program& program : graph.programs) {
+    for (const Instance& instance : program.instances) {
+      copies[instance.block] += instance.layer_count;
+    }
+  }
+  std::vector<int64_t> counts(graph.kernels.size());
+  for (size_t b = 0; b < graph.blocks.size(); ++b) {
+    const Block& block = graph.blocks[b];
+    for (int32_t t = 0; t < block.size(); ++t) {
+      if (block.kind[t] == TaskKind::kKernel) counts[block.spec[t]] += copies[b];
+    }
+  }
+  std::vector<double> seconds;
+  for (size_t k = 0; k < counts.size(); ++k) {
+    seconds.push_back(static_cast<double>(counts[k]) * prices.costs[k].seconds_alone);
+  }
+  return seconds;
+}
+
 }  // namespace
 
 absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, const CommUses& uses,
@@ -80,10 +102,38 @@ void PriceInterference(const DeviceType& device, const CollectiveFootprint& foot
                        KernelPrices& prices) {
   prices.slowdown_q20.clear();
   for (const KernelCost& kernel : prices.costs) {
-    // Rounded once, to a millionth.
-    const double slowdown = KernelSlowdown(device, kernel, footprint);
-    prices.slowdown_q20.push_back(std::llround(std::min(slowdown, 1e3) * (1 << 20)));
+    prices.slowdown_q20.push_back(SlowdownQ20(KernelSlowdown(device, kernel, footprint)));
   }
+}
+
+double KernelSeconds(const ExecutionGraph& graph, const KernelPrices& prices) {
+  double seconds = 0;
+  for (const double of_kernel : SecondsOfKernels(graph, prices)) seconds += of_kernel;
+  return seconds;
+}
+
+double MeanCommSlowdown(const ExecutionGraph& graph, const DeviceType& device,
+                        const CollectiveFootprint& footprint, const KernelPrices& prices) {
+  const std::vector<double> seconds = SecondsOfKernels(graph, prices);
+  double lost = 0, all = 0;
+  for (size_t k = 0; k < seconds.size(); ++k) {
+    if (seconds[k] == 0) continue;
+    lost += seconds[k] * (CollectiveSlowdown(device, prices.costs[k], footprint) - 1);
+    all += seconds[k];
+  }
+  return all == 0 ? 1 : 1 + lost / all;
+}
+
+absl::StatusOr<double> PriceBothWays(const ExecutionGraph& graph, const CommUses& uses,
+                                     const Machine& machine, const RuntimeParams& runtime,
+                                     CommPricer& comms, KernelPrices& prices) {
+  CollectiveFootprint beside;
+  if (!runtime.interference.has_value() || !runtime.comm_interference.has_value()) {
+    ASSIGN_OR_RETURN(beside, MeanFootprint(graph, uses, machine, comms));
+  }
+  if (!runtime.interference.has_value()) PriceInterference(machine.device(), beside, prices);
+  if (runtime.comm_interference.has_value()) return 1 + *runtime.comm_interference;
+  return MeanCommSlowdown(graph, machine.device(), beside, prices);
 }
 
 }  // namespace plancast

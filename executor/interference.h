@@ -6,6 +6,7 @@
 #include "cluster/machine.h"
 #include "cost_models/interference.h"
 #include "executor/comm_uses.h"
+#include "executor/executor.h"
 #include "executor/realise.h"
 #include "graph/execution_graph.h"
 
@@ -23,6 +24,21 @@ absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, c
 // communication on this GPU.
 void PriceInterference(const DeviceType& device, const CollectiveFootprint& footprint,
                        KernelPrices& prices);
+
+// The time that all kernels of all programs take alone, each program once; seconds.
+double KernelSeconds(const ExecutionGraph& graph, const KernelPrices& prices);
+
+// The time that such a communication takes beside a kernel of the plan over its
+// time alone, on average over KernelSeconds(); at least 1.
+double MeanCommSlowdown(const ExecutionGraph& graph, const DeviceType& device,
+                        const CollectiveFootprint& footprint, const KernelPrices& prices);
+
+// Both ways, as `runtime` says: fills `prices.slowdown_q20` if by the GPU's data,
+// and returns the time of a communication beside kernels over its time alone.
+// Errors: as MeanFootprint().
+absl::StatusOr<double> PriceBothWays(const ExecutionGraph& graph, const CommUses& uses,
+                                     const Machine& machine, const RuntimeParams& runtime,
+                                     CommPricer& comms, KernelPrices& prices);
 
 }  // namespace plancast
 

@@ -1,5 +1,6 @@
 #include "executor/runtime.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/units.h"
@@ -16,9 +17,12 @@ HostParams HostParamsOf(const RuntimeParams& runtime) {
   return host;
 }
 
+int64_t SlowdownQ20(double slowdown) {
+  return std::llround(std::min(slowdown, 1e3) * static_cast<double>(int64_t{1} << 20));
+}
+
 int64_t SlowdownQ20(const RuntimeParams& runtime) {
-  return std::llround((1.0 + runtime.interference.value_or(0)) *
-                      static_cast<double>(int64_t{1} << 20));
+  return SlowdownQ20(1 + runtime.interference.value_or(0));
 }
 
 }  // namespace plancast

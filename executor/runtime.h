@@ -10,6 +10,8 @@ namespace plancast {
 
 // Runtime parameters as the simulation reads them.
 HostParams HostParamsOf(const RuntimeParams& runtime);
+// A slow-down as the simulation reads it, fixed point 2^-20; at most 1000.
+int64_t SlowdownQ20(double slowdown);
 // SimInput::slowdown_q20; 1 where the GPU's data tell.
 int64_t SlowdownQ20(const RuntimeParams& runtime);
 

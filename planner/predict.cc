@@ -208,6 +208,7 @@ RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
   runtime.iteration_s = profile.iteration_s;
   runtime.comm_scale = profile.comm_scale;
   runtime.interference = profile.interference;
+  runtime.comm_interference = profile.comm_interference;
   runtime.link_sharing = profile.link_sharing;
   runtime.memory = profile.memory;
   return runtime;

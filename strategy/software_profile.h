@@ -56,7 +56,7 @@ struct SoftwareProfile {
   double graph_launch_s = 0;
   double iteration_s = 0;
   double comm_scale = 1.0;
-  std::optional<double> interference;  // absent: by the GPU's data
+  std::optional<double> interference, comm_interference;  // absent: by the GPU's data
   LinkSharing link_sharing = LinkSharing::kMaxMin;
   MemoryOverhead memory;
 

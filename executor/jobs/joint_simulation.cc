@@ -24,19 +24,35 @@ CommUses Placed(CommUses uses, const std::vector<int64_t>& devices) {
   return uses;
 }
 
-// What the kernels of a job take, beside its own communications too.
-absl::StatusOr<KernelPrices> PriceJob(const PlacedJob& job, const Machine& machine,
-                                      const KernelCostModel& costs, const CommUses& uses,
-                                      CommPricer& comms) {
-  ASSIGN_OR_RETURN(KernelPrices prices, PriceKernels(*job.graph, machine, costs));
+// What the kernels of a job take, beside its own communications too, and what
+// these take beside them.
+struct JobPrices {
+  KernelPrices kernels;
+  double comm_slowdown = 1;
+};
+
+absl::StatusOr<JobPrices> PriceJob(const PlacedJob& job, const Machine& machine,
+                                   const KernelCostModel& costs, const CommUses& uses,
+                                   CommPricer& comms) {
+  JobPrices prices;
+  ASSIGN_OR_RETURN(prices.kernels, PriceKernels(*job.graph, machine, costs));
+  ASSIGN_OR_RETURN(prices.comm_slowdown,
+                   PriceBothWays(*job.graph, Placed(uses, job.devices), machine, job.runtime, comms,
+                                 prices.kernels));
   if (job.runtime.interference.has_value()) {
-    prices.slowdown_q20.assign(prices.costs.size(), SlowdownQ20(job.runtime));
-    return prices;
+    prices.kernels.slowdown_q20.assign(prices.kernels.costs.size(), SlowdownQ20(job.runtime));
   }
-  ASSIGN_OR_RETURN(const CollectiveFootprint beside,
-                   MeanFootprint(*job.graph, Placed(uses, job.devices), machine, comms));
-  PriceInterference(machine.device(), beside, prices);
   return prices;
+}
+
+// Of positive weights; exact where all values are alike.
+double WeightedMean(const std::vector<double>& values, const std::vector<double>& weights) {
+  double above_first = 0, all = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    above_first += weights[i] * (values[i] - values[0]);
+    all += weights[i];
+  }
+  return all > 0 ? values[0] + above_first / all : values[0];
 }
 
 }  // namespace
@@ -66,9 +82,12 @@ absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
   const MergedJobs& merged = joint->merged_;
   KernelPrices& prices = joint->prices_;
   std::vector<HostParams> hosts;
+  std::vector<double> comm_slowdowns, kernel_seconds;  // per job
   for (size_t j = 0; j < jobs.size(); ++j) {
-    ASSIGN_OR_RETURN(const KernelPrices own,
-                     PriceJob(*jobs[j], machine, costs, uses[j], pricers[j]));
+    ASSIGN_OR_RETURN(const JobPrices job, PriceJob(*jobs[j], machine, costs, uses[j], pricers[j]));
+    const KernelPrices& own = job.kernels;
+    comm_slowdowns.push_back(job.comm_slowdown);
+    kernel_seconds.push_back(KernelSeconds(*jobs[j]->graph, own));
     prices.costs.insert(prices.costs.end(), own.costs.begin(), own.costs.end());
     prices.slowdown_q20.insert(prices.slowdown_q20.end(), own.slowdown_q20.begin(),
                                own.slowdown_q20.end());
@@ -90,6 +109,8 @@ absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
   joint->input_.reset(new SimInput{merged.graph, merged.uses, joint->sim_, *joint->index_,
                                    joint->prices_, joint->realised_, std::move(hosts)});
   joint->input_->shortcuts = options.shortcuts;
+  // A simulation has one for all jobs.
+  joint->input_->comm_slowdown_q20 = SlowdownQ20(WeightedMean(comm_slowdowns, kernel_seconds));
   joint->input_->link_sharing = jobs[0]->runtime.link_sharing;
   // Links serve urgent communications first if all jobs mark theirs.
   const bool by_priority = std::all_of(jobs.begin(), jobs.end(), [](const PlacedJob* job) {

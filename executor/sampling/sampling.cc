@@ -121,10 +121,8 @@ absl::StatusOr<std::vector<int64_t>> Jittered(const ExecutionGraph& graph, const
   RETURN_IF_ERROR(CheckFits(graph, machine));
   ASSIGN_OR_RETURN(const SimGraph alike,
                    FoldByRefinement({graph, uses, machine, comms, prices}, /*discrete=*/true));
-  if (!runtime.interference.has_value()) {
-    ASSIGN_OR_RETURN(const CollectiveFootprint beside, MeanFootprint(graph, uses, machine, comms));
-    PriceInterference(machine.device(), beside, prices);
-  }
+  ASSIGN_OR_RETURN(const double comm_slowdown,
+                   PriceBothWays(graph, uses, machine, runtime, comms, prices));
   ASSIGN_OR_RETURN(
       const TaskIndex index,
       TaskIndex::Create(graph, std::vector<bool>(graph.programs.size(), runtime.cuda_graphs)));
@@ -153,6 +151,7 @@ absl::StatusOr<std::vector<int64_t>> Jittered(const ExecutionGraph& graph, const
                    options.shortcuts};
     input.jitter = &jitter;
     input.link_sharing = runtime.link_sharing;
+    input.comm_slowdown_q20 = SlowdownQ20(comm_slowdown);
     ASSIGN_OR_RETURN(const SimTrace trace, Simulate(input));
     return trace.makespan_ps;
   };

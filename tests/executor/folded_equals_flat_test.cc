@@ -10,6 +10,7 @@
 #include "executor/breakdown.h"
 #include "executor/critical_path.h"
 #include "executor/memory/replay.h"
+#include "executor/runtime.h"
 #include "executor/sharing/fluid.h"
 #include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"
@@ -37,7 +38,7 @@ Seeds SeedsOf(int slice, uint32_t count) {
 
 ReferenceHost HostOf(const RandomPlan& plan) {
   return {plan.host.start_ps,    plan.host.launch_ps,       plan.host.sync_ps,
-          plan.host.cuda_graphs, plan.host.graph_launch_ps, SlowdownQ20(plan.interference)};
+          plan.host.cuda_graphs, plan.host.graph_launch_ps, SlowdownQ20(1 + plan.interference)};
 }
 
 class FoldedEqualsFlatTest : public testing::TestWithParam<int> {};
@@ -175,7 +176,7 @@ TEST_P(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
     const UnitCost costs;
     const ReferenceLowering reference = LowerReference(plan.graph, machine, costs, realise);
     const ReferenceTimes times = RunReference(reference, HostOf(plan), LinkSharing::kMaxMin,
-                                              SlowdownQ20(plan.comm_interference));
+                                              SlowdownQ20(1 + plan.comm_interference));
     for (Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
       SCOPED_TRACE(form == Form::kFolded ? "folded" : form == Form::kRefined ? "refined" : "flat");
       const auto s =
@@ -222,7 +223,7 @@ TEST_P(FoldedEqualsFlatTest, UnderPriority) {
     const CommPricer::RealiseFn realise = MadeUpComm(machine, seed);
     const ReferenceLowering reference = LowerReference(plan.graph, machine, UnitCost(), realise);
     const ReferenceHost host = HostOf(plan);
-    const int64_t comm_slowdown_q20 = SlowdownQ20(plan.comm_interference);
+    const int64_t comm_slowdown_q20 = SlowdownQ20(1 + plan.comm_interference);
     const ReferenceTimes times =
         RunReference(reference, host, LinkSharing::kPriority, comm_slowdown_q20);
     if (times.deadlock) continue;

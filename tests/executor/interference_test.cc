@@ -65,6 +65,73 @@ TEST(MeanFootprint, WeighsCollectivesByTime) {
   EXPECT_LT(mean, across + (inside - across) / 8);
 }
 
+// Kernels of 1 s and 3 s; the first is bound by memory, the second uses none.
+KernelPrices MemoryAndCompute() {
+  KernelPrices prices;
+  prices.costs.resize(2);
+  prices.costs[0].seconds_alone = 1;
+  prices.costs[0].hbm_bytes = 1e15;
+  prices.costs[1].seconds_alone = 3;
+  return prices;
+}
+
+TEST(MeanCommSlowdown, WeighsKernelsByTheirTimeOverAllPrograms) {
+  const DeviceType device = TwoHosts().device();
+  const KernelPrices prices = MemoryAndCompute();
+  const CollectiveFootprint footprint{0.1, 5e11};
+  // A kernel that fills memory leaves the collective its traffic short; the other
+  // leaves it all.
+  const double beside_memory = CollectiveSlowdown(device, prices.costs[0], footprint);
+  ASSERT_GT(beside_memory, 1.4);
+  ASSERT_EQ(CollectiveSlowdown(device, prices.costs[1], footprint), 1);
+  GraphBuilder b({{"pp", 2}, {"tp", 2}});
+  b.Block("memory").Kernel(1.0);
+  b.Block("both").Kernel(1.0).Kernel(3.0);
+  b.Program("first", {{0, 0}}).Run("memory", {}, 4).Run("both");
+  b.Program("second", {{0, 1}}).Run("both", {}, 2);
+  // 7 s of the one, 9 s of the other.
+  const ExecutionGraph graph = b.Build();
+  EXPECT_DOUBLE_EQ(KernelSeconds(graph, prices), 16);
+  EXPECT_DOUBLE_EQ(MeanCommSlowdown(graph, device, footprint, prices),
+                   (7 * beside_memory + 9) / 16);
+}
+
+TEST(MeanCommSlowdown, IsNoneWithoutKernelsOrTraffic) {
+  const DeviceType device = TwoHosts().device();
+  EXPECT_EQ(MeanCommSlowdown(ExecutionGraph(), device, {0.1, 5e11}, KernelPrices()), 1);
+  GraphBuilder b({{"tp", 2}});
+  b.Block("both").Kernel(1.0).Kernel(3.0);
+  b.Program("all").Run("both");
+  EXPECT_EQ(MeanCommSlowdown(b.Build(), device, {0.1, 0}, MemoryAndCompute()), 1);
+}
+
+TEST(PriceBothWays, TakesWhatIsSetAndFindsTheRest) {
+  const Machine machine = TwoHosts();
+  const ExecutionGraph graph = GradientsBesideAKernel();
+  const CommUses uses = *FindCommUses(graph);
+  for (const bool kernels_by_data : {false, true}) {
+    for (const bool comms_by_data : {false, true}) {
+      RuntimeParams runtime;
+      runtime.interference = runtime.comm_interference = 0.25;
+      if (kernels_by_data) runtime.interference = std::nullopt;
+      if (comms_by_data) runtime.comm_interference = std::nullopt;
+      KernelPrices prices = MemoryAndCompute();
+      prices.costs.resize(graph.kernels.size());
+      CommPricer comms(graph, machine, runtime);
+      ASSERT_OK_AND_ASSIGN(const double slowdown,
+                           PriceBothWays(graph, uses, machine, runtime, comms, prices));
+      EXPECT_EQ(prices.slowdown_q20.empty(), !kernels_by_data);
+      if (!comms_by_data) {
+        EXPECT_EQ(slowdown, 1.25);
+      } else {
+        EXPECT_EQ(slowdown, MeanCommSlowdown(graph, machine.device(),
+                                             FootprintAcross(machine, 1, 1), prices));
+        EXPECT_GT(slowdown, 1);
+      }
+    }
+  }
+}
+
 TEST(Interference, SlowsKernelsByTheirOwnMeasureAndOnlyWhileACollectiveRuns) {
   const Machine machine = TwoHosts();
   RuntimeParams runtime;

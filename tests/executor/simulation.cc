@@ -1,11 +1,11 @@
 #include "tests/executor/simulation.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "executor/fold/fold.h"
+#include "executor/runtime.h"
 #include "tests/executor/graph_builder.h"
 
 namespace plancast {
@@ -31,10 +31,6 @@ CommPricer::RealiseFn UnitComm(const Machine& machine) {
   };
 }
 
-int64_t SlowdownQ20(double interference) {
-  return std::llround((1 + interference) * (int64_t{1} << 20));
-}
-
 absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(
     const ExecutionGraph& graph, const Machine& machine, CommPricer::RealiseFn realise, Form form,
     HostParams host, double interference, bool shortcuts, LinkSharing link_sharing,
@@ -57,9 +53,9 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Run(
   s->input_.reset(new SimInput{s->graph_, s->uses_, s->sim_, *s->index_, s->prices_,
                                s->comms_->realised(),
                                std::vector<HostParams>(s->graph_.programs.size(), host),
-                               SlowdownQ20(interference), shortcuts});
+                               SlowdownQ20(1 + interference), shortcuts});
   s->input_->link_sharing = link_sharing;
-  s->input_->comm_slowdown_q20 = SlowdownQ20(comm_interference);
+  s->input_->comm_slowdown_q20 = SlowdownQ20(1 + comm_interference);
   ASSIGN_OR_RETURN(s->trace_, Simulate(*s->input_));
   for (size_t e = 0; e < s->sim_.entities.size(); ++e) {
     s->unfolded_.push_back(Unfold(*s->input_, s->trace_, static_cast<int32_t>(e)));

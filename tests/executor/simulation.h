@@ -24,9 +24,6 @@ namespace plancast {
 // host.
 CommPricer::RealiseFn UnitComm(const Machine& machine);
 
-// A slow-down of `interference`, 0.1 being 10 % longer, in fixed point.
-int64_t SlowdownQ20(double interference);
-
 enum class Form { kFolded, kRefined, kFlat };
 
 // All steps of an execution, kept for inspection.

@@ -95,6 +95,17 @@ TEST(SoftwareProfileTest, LinksAreSharedByMaxMinUnlessItSaysOtherwise) {
   EXPECT_EQ(urgent.link_sharing, LinkSharing::kPriority);
 }
 
+TEST(SoftwareProfileTest, InterferenceIsByTheGpusDataUnlessItSaysOtherwise) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, ParseSoftwareProfile(kSmall, "mine"));
+  EXPECT_EQ(profile.interference, std::nullopt);
+  EXPECT_EQ(profile.comm_interference, std::nullopt);
+  const std::string text = absl::StrReplaceAll(
+      kSmall, {{"comm_scale: 1", "comm_scale: 1 interference: 0.1 comm_interference: 0"}});
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile own, ParseSoftwareProfile(text, "mine"));
+  EXPECT_EQ(own.interference, 0.1);
+  EXPECT_EQ(own.comm_interference, 0);
+}
+
 TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
   // kSmall with one line in place of another.
   const auto with = [](absl::string_view old_line, absl::string_view line) {
@@ -107,6 +118,8 @@ TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
               StatusIs(code, HasSubstr("mine.textproto: launch_s is 5; it must be from")));
   EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 launch_s: -1e-6"),
               StatusIs(code, HasSubstr("launch_s is -1e-06")));
+  EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 comm_interference: 10"),
+              StatusIs(code, HasSubstr("comm_interference is 10; it must be from 0 to 1")));
   EXPECT_THAT(with("comm_scale: 1", "comm_scale: nan"),
               StatusIs(code, HasSubstr("comm_scale is nan")));
   EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 link_sharing: \"fifo\""),

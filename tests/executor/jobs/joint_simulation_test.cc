@@ -8,6 +8,7 @@
 #include "collectives/realise.h"
 #include "executor/causes.h"
 #include "executor/jobs/placement.h"
+#include "executor/runtime.h"
 #include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"
 #include "tests/executor/lower_reference.h"
@@ -69,6 +70,9 @@ class Drawer {
       PlacedJob job;
       job.name = "job " + std::to_string(j);
       job.graph = &drawn.plans[j].graph;
+      job.runtime.interference = drawn.plans[j].interference;
+      // One for all jobs, as a simulation has.
+      job.runtime.comm_interference = drawn.plans[0].comm_interference;
       const auto wanted = static_cast<size_t>(job.graph->mesh.num_devices());
       used -= static_cast<int64_t>(wanted);
       std::vector<int64_t> rest;
@@ -171,11 +175,12 @@ TEST(JointSimulationTest, FoldedEqualsFlatEqualsTheReferenceBitForBit) {
       const HostParams& host = drawn.plans[j].host;
       hosts.resize(hosts.size() + job.devices.size(),
                    {job.arrival_ps + host.start_ps, host.launch_ps, host.sync_ps, host.cuda_graphs,
-                    host.graph_launch_ps});
+                    host.graph_launch_ps, SlowdownQ20(job.runtime)});
     }
     const UnitCost costs;
     const ReferenceLowering reference = LowerReference(reference_jobs, machine, costs);
-    const ReferenceTimes times = RunReference(reference, hosts);
+    const ReferenceTimes times = RunReference(reference, hosts, LinkSharing::kMaxMin,
+                                              SlowdownQ20(1 + drawn.plans[0].comm_interference));
     together += SetsThatShareLinks(drawn.jobs, machine).size() < drawn.jobs.size();
     for (const bool discrete : {false, true}) {
       SCOPED_TRACE(discrete ? "flat" : "folded");
