@@ -34,8 +34,6 @@ struct CompileRequest {
   // compilation with kResourceExhausted: a plan that does not fit is not worth
   // the rest of it.
   std::function<bool(const ExecutionGraph& graph, int32_t program)> check;
-  // A graph that is no longer needed: the new one takes over its memory.
-  ExecutionGraph* recycled = nullptr;
 };
 
 // Called after each pass with its name (`bind`, `differentiate`, `partition`,

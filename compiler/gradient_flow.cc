@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-
 namespace plancast {
 namespace {
 
@@ -70,8 +67,8 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
 void GradientFlow::Begin() {
   if (gathers_ && overlap_param_) GatherAhead();
   if (!profile_.zero_grad) return;
-  writer_.Append(writer_.assembly().Block(absl::StrCat("zero|", parameters_),
-                                          [&] { return ZeroGradients(profile_, parameters_); }),
+  writer_.Append(writer_.BlockOf({BlockKey::kZeroGradients, parameters_},
+                                 [&] { return ZeroGradients(profile_, parameters_); }),
                  Phase::kOptimizer, 0, 0);
 }
 
@@ -118,18 +115,18 @@ void GradientFlow::ReducePending(bool whole) {
   const int64_t elements = pending_;
   const int messages = whole ? 1 : MessagesFor(elements);
   pending_ = 0;
-  const int32_t block = writer_.assembly().Block(
-      absl::StrCat("reduce|", elements, "|", messages),
-      [&] { return GradientReduction(mesh_, options_, profile_, elements, messages); });
+  const int32_t block = writer_.BlockOf({BlockKey::kReduction, elements, messages}, [&] {
+    return GradientReduction(mesh_, options_, profile_, elements, messages);
+  });
   reductions_.push_back(
       writer_.Append(block, Phase::kComm, 0, 0, {{writer_.last_compute(), -1, -1}}));
 }
 
 int32_t GradientFlow::Gather(int64_t elements, int messages, const std::vector<Join>& joins) {
   const double element_bytes = ElementBytes(StorageType(in_.dtype));
-  const int32_t block = writer_.assembly().Block(
-      absl::StrCat("gather|", elements, "|", messages),
-      [&] { return ParameterGather(mesh_, elements, element_bytes, messages); });
+  const int32_t block = writer_.BlockOf({BlockKey::kGather, elements, messages}, [&] {
+    return ParameterGather(mesh_, elements, element_bytes, messages);
+  });
   return writer_.Append(block, Phase::kComm, 0, 0, joins);
 }
 
@@ -170,13 +167,11 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
     const bool data = root == Purpose::kDp || root == Purpose::kCp;
     if (mesh_.size(a) > 1 && (!data || gathers_)) axes.push_back(a);
   }
-  const int32_t block = writer_.assembly().Block(absl::StrCat("optimizer|", elements), [&] {
+  const int32_t block = writer_.BlockOf({BlockKey::kOptimizer, elements}, [&] {
     return OptimizerStep(profile_, in_.dtype, elements, axes, /*joins_programs=*/options_.pp > 1);
   });
   const int32_t update = writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
-  if (writer_.assembly().graph().blocks[block].rendezvous_task >= 0) {
-    writer_.Meet(update, kOptimizerSlot);
-  }
+  if (writer_.BlockAt(block).rendezvous_task >= 0) writer_.Meet(update, kOptimizerSlot);
   if (gathers_ && !overlap_param_) Gather(parameters_, 1, {{update, -1, -1}});
 }
 
@@ -186,9 +181,11 @@ void GradientFlow::ReduceOthers(std::vector<Join>* joins) {
   for (const auto& total : contents_.ReducedOverOthers()) {
     const std::vector<int>& axes = total.first;
     const int64_t elements = total.second;
-    const int32_t block = writer_.assembly().Block(
-        absl::StrCat("partial|", absl::StrJoin(axes, ","), "|", elements),
-        [&] { return PartialGradientSum(mesh_, profile_, axes, elements); });
+    int64_t mask = 0;
+    for (int axis : axes) mask |= int64_t{1} << axis;
+    const int32_t block = writer_.BlockOf({BlockKey::kPartialSum, mask, elements}, [&] {
+      return PartialGradientSum(mesh_, profile_, axes, elements);
+    });
     joins->push_back({writer_.Append(block, Phase::kComm, 0, 0, before), -1, -1});
   }
 }
@@ -204,7 +201,7 @@ void GradientFlow::ReduceTied(std::vector<Join>* joins) {
       std::ceil(static_cast<double>(in_.tied_elements) * ElementBytes(profile_.reduce_dtype)));
   comm.axes = {mesh_.FindAxis("pp").value()};
   comm.peer_offset = static_cast<int>(options_.pp - 1);
-  const int32_t block = writer_.assembly().Block(absl::StrCat("tied|", comm.peer_offset), [&] {
+  const int32_t block = writer_.BlockOf({BlockKey::kTied, comm.peer_offset}, [&] {
     BlockBuilder builder("tied gradient");
     builder.MarkRendezvous(
         builder.AddComm(comm, StreamKind::kGradComm, Purpose::kDp, "tied gradient", {}));

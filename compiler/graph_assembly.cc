@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <vector>
 
 namespace plancast {
 namespace {
@@ -17,20 +16,36 @@ int32_t InternIn(const Spec& spec, absl::flat_hash_map<Spec, int32_t>* ids,
 
 }  // namespace
 
-GraphAssembly::GraphAssembly(const DeviceMesh& mesh, ExecutionGraph recycled)
-    : graph_(std::move(recycled)), recycled_(std::move(graph_.programs)) {
+void GraphAssembly::Begin(const DeviceMesh& mesh) {
+  ForgetBlocks();
   graph_.mesh = mesh;
+  graph_.rendezvous.clear();
+  for (Program& program : graph_.programs) spare_programs_.push_back(std::move(program));
+  graph_.programs.clear();
+  block_of_number_.clear();
+  number_of_block_.clear();
+  blocks_after_.clear();
+  rendezvous_of_slot_.clear();
+}
+
+void GraphAssembly::BeginAlike(const DeviceMesh& mesh) {
+  ForgetBlocks();
+  graph_.mesh = mesh;
+}
+
+void GraphAssembly::ForgetBlocks() {
+  for (plancast::Block& block : graph_.blocks) spare_blocks_.push_back(std::move(block));
+  graph_.blocks.clear();
   graph_.kernels.clear();
   graph_.comms.clear();
-  graph_.blocks.clear();
-  graph_.programs.clear();
-  graph_.rendezvous.clear();
+  kernel_ids_.clear();
+  comm_ids_.clear();
 }
 
 Program GraphAssembly::TakeProgram() {
-  if (recycled_.empty()) return {};
-  Program program = std::move(recycled_.back());
-  recycled_.pop_back();
+  if (spare_programs_.empty()) return {};
+  Program program = std::move(spare_programs_.back());
+  spare_programs_.pop_back();
   program.where.clear();
   program.instances.clear();
   program.joins.clear();
@@ -38,18 +53,41 @@ Program GraphAssembly::TakeProgram() {
   return program;
 }
 
-int32_t GraphAssembly::Add(const BlockTemplate& block) {
-  std::vector<int32_t> kernels, comms;
+void GraphAssembly::AddProgram(Program program) {
+  graph_.programs.push_back(std::move(program));
+  blocks_after_.push_back(static_cast<int32_t>(graph_.blocks.size()));
+}
+
+int32_t GraphAssembly::Block(int32_t number, const BlockTemplate& block) {
+  if (number >= static_cast<int32_t>(block_of_number_.size())) {
+    block_of_number_.resize(number + 1, -1);
+  }
+  int32_t& known = block_of_number_[number];
+  if (known < 0) {
+    known = static_cast<int32_t>(graph_.blocks.size());
+    number_of_block_.push_back(number);
+    Add(block);
+  }
+  return known;
+}
+
+void GraphAssembly::Add(const BlockTemplate& block) {
+  kernels_.clear();
+  comms_.clear();
   for (const KernelSpec& k : block.kernels) {
-    kernels.push_back(InternIn(k, &kernel_ids_, &graph_.kernels));
+    kernels_.push_back(InternIn(k, &kernel_ids_, &graph_.kernels));
   }
-  for (const CommSpec& c : block.comms) comms.push_back(InternIn(c, &comm_ids_, &graph_.comms));
-  graph_.blocks.push_back(block.block);
+  for (const CommSpec& c : block.comms) comms_.push_back(InternIn(c, &comm_ids_, &graph_.comms));
+  graph_.blocks.emplace_back();
   plancast::Block& added = graph_.blocks.back();
-  for (int32_t t = 0; t < added.size(); ++t) {
-    added.spec[t] = (added.kind[t] == TaskKind::kKernel ? kernels : comms)[added.spec[t]];
+  if (!spare_blocks_.empty()) {
+    added = std::move(spare_blocks_.back());
+    spare_blocks_.pop_back();
   }
-  return static_cast<int32_t>(graph_.blocks.size()) - 1;
+  added = block.block;
+  for (int32_t t = 0; t < added.size(); ++t) {
+    added.spec[t] = (added.kind[t] == TaskKind::kKernel ? kernels_ : comms_)[added.spec[t]];
+  }
 }
 
 int32_t GraphAssembly::Join(int64_t slot, int32_t program, int32_t instance) {

@@ -2,7 +2,6 @@
 #define PLANCAST_COMPILER_GRAPH_ASSEMBLY_H_
 
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,41 +11,55 @@
 
 namespace plancast {
 
-// Collects blocks, distinct kernels and communications, and rendezvous into an
-// execution graph.
+// Collects blocks of a catalogue, their distinct kernels and communications,
+// programs and rendezvous into an execution graph. May be used for one plan after
+// the other; each takes over the memory of the one before.
 class GraphAssembly {
  public:
-  // Takes over the memory of `recycled`, nothing of what it says.
-  explicit GraphAssembly(const DeviceMesh& mesh, ExecutionGraph recycled = {});
+  // Begins a graph on `mesh`, with nothing in it.
+  void Begin(const DeviceMesh& mesh);
+  // Begins a graph that has the programs of the one before, block by block, as far
+  // as they had come: `Keep` says so of one program after the other.
+  void BeginAlike(const DeviceMesh& mesh);
+  // How many programs the graph has, those to be kept included.
+  int32_t programs() const { return static_cast<int32_t>(graph_.programs.size()); }
 
-  // The block under `key`, made from `make()` if it is not there yet.
-  template <typename Make>
-  int32_t Block(const std::string& key, Make&& make) {
-    auto [it, inserted] = block_of_key_.try_emplace(key, 0);
-    if (inserted) it->second = Add(std::forward<Make>(make)());
-    return it->second;
-  }
-
+  // The block of the graph for number `number` of a catalogue, whose template is
+  // `block`; added at its first use.
+  int32_t Block(int32_t number, const BlockTemplate& block);
   // The rendezvous of `slot`, a small number that the caller gives it; each
   // caller joins it as a party.
   int32_t Join(int64_t slot, int32_t program, int32_t instance);
 
   // A program to be written, empty; it joins the graph by AddProgram.
   Program TakeProgram();
-  void AddProgram(Program program) { graph_.programs.push_back(std::move(program)); }
+  void AddProgram(Program program);
+  // Keeps program `program` of the graph before. `block_of`: number -> template.
+  template <typename BlockOf>
+  void Keep(int32_t program, const BlockOf& block_of) {
+    while (static_cast<int32_t>(graph_.blocks.size()) < blocks_after_[program]) {
+      Add(block_of(number_of_block_[graph_.blocks.size()]));
+    }
+  }
+  Program& program(int32_t index) { return graph_.programs[index]; }
 
   const ExecutionGraph& graph() const { return graph_; }
   ExecutionGraph Finish() && { return std::move(graph_); }
 
  private:
-  int32_t Add(const BlockTemplate& block);
+  void ForgetBlocks();
+  void Add(const BlockTemplate& block);
 
   ExecutionGraph graph_;
-  std::vector<Program> recycled_;
-  absl::flat_hash_map<std::string, int32_t> block_of_key_;
+  std::vector<Program> spare_programs_;
+  std::vector<plancast::Block> spare_blocks_;
+  std::vector<int32_t> block_of_number_;  // -1: not in the graph yet
+  std::vector<int32_t> number_of_block_;
+  std::vector<int32_t> blocks_after_;        // per program: blocks when it was complete
   std::vector<int32_t> rendezvous_of_slot_;  // -1: none yet
   absl::flat_hash_map<KernelSpec, int32_t> kernel_ids_;
   absl::flat_hash_map<CommSpec, int32_t> comm_ids_;
+  std::vector<int32_t> kernels_, comms_;  // of a template that is added
 };
 
 }  // namespace plancast

@@ -29,7 +29,7 @@ int32_t ProgramWriter::AppendCompute(int32_t block, Phase phase, const ScheduleS
                                      absl::Span<const Join> joins) {
   const auto join_begin = static_cast<int32_t>(program_.joins.size());
   program_.joins.insert(program_.joins.end(), joins.begin(), joins.end());
-  if (feeder >= 0) JoinPorts(feeder, assembly_.graph().blocks[block].num_in_ports);
+  if (feeder >= 0) JoinPorts(feeder, BlockAt(block).num_in_ports);
   for (int32_t instance : held_by_) program_.joins.push_back({instance, -1, -1});
   held_by_.clear();
   last_compute_ = Add(block, phase, step.micro_batch, step.chunk, static_cast<int32_t>(layer_begin),
@@ -45,7 +45,8 @@ int32_t ProgramWriter::AppendTransfer(int32_t block, int32_t micro_batch, int32_
 }
 
 void ProgramWriter::Meet(int32_t instance, int64_t slot) {
-  program_.instances[instance].rendezvous = assembly_.Join(slot, index_, instance);
+  program_.instances[instance].rendezvous =
+      assembly_ == nullptr ? static_cast<int32_t>(slot) : assembly_->Join(slot, index_, instance);
 }
 
 void ProgramWriter::JoinPorts(int32_t from, int ports) {

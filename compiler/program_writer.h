@@ -6,22 +6,39 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "compiler/block_catalogue.h"
 #include "compiler/graph_assembly.h"
 #include "compiler/schedule.h"
 #include "graph/execution_graph.h"
 
 namespace plancast {
 
-// Appends instances to the program of one stage.
+// Appends instances to the program of one stage, which is empty at first. A program
+// is part of the graph of `assembly`, or a draft by itself (`assembly` is nullptr),
+// whose blocks are numbers of the catalogue and whose rendezvous are slots.
 class ProgramWriter {
  public:
-  explicit ProgramWriter(GraphAssembly* assembly)
-      : assembly_(*assembly),
-        index_(static_cast<int32_t>(assembly->graph().programs.size())),
-        program_(assembly->TakeProgram()) {}
+  ProgramWriter(BlockCatalogue* catalogue, GraphAssembly* assembly, Program* program)
+      : catalogue_(*catalogue),
+        assembly_(assembly),
+        index_(assembly == nullptr ? 0 : assembly->programs()),
+        program_(*program) {}
 
-  GraphAssembly& assembly() { return assembly_; }
   Program& program() { return program_; }
+  BlockCatalogue& catalogue() { return catalogue_; }
+
+  // The block for number `number` of the catalogue; its tasks and ports.
+  int32_t BlockOf(int32_t number) {
+    return assembly_ == nullptr ? number : assembly_->Block(number, catalogue_[number]);
+  }
+  // The block under `key`, made by `make()` if it is new.
+  template <typename Make>
+  int32_t BlockOf(const BlockKey& key, Make&& make) {
+    return BlockOf(catalogue_.Number(key, std::forward<Make>(make)));
+  }
+  const Block& BlockAt(int32_t block) const {
+    return assembly_ == nullptr ? catalogue_[block].block : assembly_->graph().blocks[block];
+  }
 
   // Adds an instance that waits for `joins`; returns its index.
   int32_t Append(int32_t block, Phase phase, int32_t micro_batch, int32_t chunk,
@@ -41,8 +58,6 @@ class ProgramWriter {
 
   int32_t last_compute() const { return last_compute_; }
   const std::vector<int32_t>& held_by() const { return held_by_; }
-  // Hands the program over to the assembly.
-  void Finish() { assembly_.AddProgram(std::move(program_)); }
 
  private:
   int32_t Add(int32_t block, Phase phase, int32_t micro_batch, int32_t chunk, int32_t layer_begin,
@@ -50,9 +65,10 @@ class ProgramWriter {
   // Joins out-port i of `from` to in-port i.
   void JoinPorts(int32_t from, int ports);
 
-  GraphAssembly& assembly_;
+  BlockCatalogue& catalogue_;
+  GraphAssembly* const assembly_;
   const int32_t index_;
-  Program program_;
+  Program& program_;
   int32_t last_compute_ = -1;
   std::vector<int32_t> held_by_;
 };

@@ -13,30 +13,32 @@
 namespace plancast {
 namespace {
 
+// Stages that block exchange batch n with their neighbours' batches n - 1 and n + 1
+// in lockstep. That holds while every stage has all its warm-up passes; with no
+// more micro-batches than stages some have fewer, and the ring would lock up
+// (Megatron runs that case without pairs).
+bool CanBlock(const PlanOptions& options) {
+  return options.vpp == 1 ||
+         (options.micro_batches % options.pp == 0 && options.micro_batches > options.pp);
+}
+
 // Writes the passes of one stage and the transfers between them.
 class StageWriter {
  public:
-  StageWriter(const ProgramInputs& in, int64_t stage, GraphAssembly* assembly)
+  StageWriter(const ProgramInputs& in, int64_t stage, BlockCatalogue* catalogue,
+              GraphAssembly* assembly, Program* program)
       : in_(in),
         options_(*in.options),
         profile_(*in.profile),
         mesh_(*in.mesh),
         virtual_stages_(static_cast<int64_t>(in.stages->size())),
         pp_axis_(mesh_.FindAxis("pp").value()),
-        // Stages that block exchange batch n with their neighbours' batches n - 1
-        // and n + 1 in lockstep. That holds while every stage has all its warm-up
-        // passes; with no more micro-batches than stages some have fewer, and the
-        // ring would lock up (Megatron runs that case without pairs).
-        blocks_(options_.vpp == 1 || (options_.micro_batches % options_.pp == 0 &&
-                                      options_.micro_batches > options_.pp)),
-        blocking_(profile_.p2p_blocking && blocks_ &&
-                  (options_.vpp == 1 || !profile_.interleaved_p2p_overlaps)),
+        blocking_(TransfersBlock(options_, profile_)),
         contents_(in, stage),
-        writer_(assembly),
+        writer_(catalogue, assembly, program),
         gradients_(in, stage, contents_, &writer_),
         chunks_(MakeChunks()),
         body_blocks_(2 * in.bodies->size(), -1) {
-    for (std::vector<int32_t>& local : local_) local.resize(options_.micro_batches, -1);
     writer_.program().name = absl::StrCat("stage ", stage);
     writer_.program().where = {{pp_axis_, stage}};
   }
@@ -45,9 +47,12 @@ class StageWriter {
     Reserve(schedule);
     gradients_.Begin();
     std::vector<size_t> last_backward(chunks_.size());
+    int32_t micro_batches = 0;
     for (size_t i = 0; i < schedule.size(); ++i) {
       if (schedule[i].phase == Phase::kBackward) last_backward[schedule[i].chunk] = i;
+      micro_batches = std::max(micro_batches, schedule[i].micro_batch + 1);
     }
+    for (std::vector<int32_t>& local : local_) local.resize(micro_batches, -1);
     for (size_t begin = 0; begin < schedule.size();) {
       const size_t end = begin + BatchSize(schedule, begin);
       int32_t feeders[kMaxBatch];
@@ -62,7 +67,6 @@ class StageWriter {
       begin = end;
     }
     gradients_.Finish();
-    writer_.Finish();
   }
 
  private:
@@ -138,8 +142,8 @@ class StageWriter {
     int32_t& known = body_blocks_[2 * run.bound_body + (forward ? 0 : 1)];
     if (known < 0) {
       const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
-      known = writer_.assembly().Block(
-          absl::StrCat("body|", run.bound_body, forward ? "|F" : "|B"),
+      known = writer_.BlockOf(
+          {forward ? BlockKey::kForward : BlockKey::kBackward, run.bound_body},
           [&]() -> const BlockTemplate& { return forward ? blocks.forward : blocks.backward; });
     }
     return known;
@@ -158,19 +162,33 @@ class StageWriter {
     }
     transfer.pp_axis = pp_axis_;
     transfer.peer_offset = static_cast<int>(crossing.offset);
-    transfer.host_sync = profile_.p2p_host_sync && blocks_;
+    transfer.host_sync = profile_.p2p_host_sync && CanBlock(options_);
     return transfer;
+  }
+
+  // Different bodies may hand on the same.
+  int32_t TransferBlock(const Crossing& crossing, bool sends) {
+    const BlockKey key{BlockKey::kCrossing, (*in_.stages)[crossing.border].back().bound_body,
+                       crossing.offset * kNumStreams + static_cast<int>(crossing.stream)};
+    BlockCatalogue& catalogue = writer_.catalogue();
+    int32_t number = catalogue.Find(key);
+    if (number < 0) {
+      const PipelineTransfer transfer = TransferOver(crossing);
+      number = catalogue.NumberOfText(TransferKey(transfer, crossing.stream), [&] {
+        return sends ? SendBlock(transfer, crossing.stream)
+                     : ReceiveBlock(mesh_, transfer, crossing.stream);
+      });
+      catalogue.Know(key, number);
+    }
+    return writer_.BlockOf(number);
   }
 
   int64_t StageOf(int64_t v) const { return (v + options_.pp) % options_.pp; }
 
   void Send(Crossing& crossing, const ScheduleStep& step, int32_t feeder) {
     if (crossing.block < 0) {
-      const PipelineTransfer transfer = TransferOver(crossing);
-      crossing.ports = transfer.ports();
-      crossing.block = writer_.assembly().Block(TransferKey(transfer, crossing.stream), [&] {
-        return SendBlock(transfer, crossing.stream);
-      });
+      crossing.block = TransferBlock(crossing, /*sends=*/true);
+      crossing.ports = writer_.BlockAt(crossing.block).num_in_ports;
     }
     const int32_t index = writer_.AppendTransfer(crossing.block, step.micro_batch, step.chunk,
                                                  feeder, crossing.ports);
@@ -178,12 +196,7 @@ class StageWriter {
   }
 
   int32_t Receive(Crossing& crossing, const ScheduleStep& step) {
-    if (crossing.block < 0) {
-      const PipelineTransfer transfer = TransferOver(crossing);
-      crossing.block = writer_.assembly().Block(TransferKey(transfer, crossing.stream), [&] {
-        return ReceiveBlock(mesh_, transfer, crossing.stream);
-      });
-    }
+    if (crossing.block < 0) crossing.block = TransferBlock(crossing, /*sends=*/false);
     const Join behind_compute{writer_.last_compute(), -1, -1};
     const bool waits = blocking_ && writer_.last_compute() >= 0;
     const int32_t index = writer_.Append(crossing.block, Phase::kComm, step.micro_batch, step.chunk,
@@ -257,7 +270,6 @@ class StageWriter {
   const DeviceMesh& mesh_;
   const int64_t virtual_stages_;
   const int pp_axis_;
-  const bool blocks_;    // transfers can block at all
   const bool blocking_;  // compute waits for transfers, sends included
   StageContents contents_;
   ProgramWriter writer_;
@@ -270,9 +282,23 @@ class StageWriter {
 
 }  // namespace
 
+bool TransfersBlock(const PlanOptions& options, const SoftwareProfile& profile) {
+  return profile.p2p_blocking && CanBlock(options) &&
+         (options.vpp == 1 || !profile.interleaved_p2p_overlaps);
+}
+
 void BuildStageProgram(const ProgramInputs& inputs, int64_t stage,
-                       const std::vector<ScheduleStep>& schedule, GraphAssembly* assembly) {
-  StageWriter(inputs, stage, assembly).Write(schedule);
+                       const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,
+                       GraphAssembly* assembly) {
+  Program program = assembly->TakeProgram();
+  StageWriter(inputs, stage, catalogue, assembly, &program).Write(schedule);
+  assembly->AddProgram(std::move(program));
+}
+
+void DraftStageProgram(const ProgramInputs& inputs, int64_t stage,
+                       const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,
+                       Program* program) {
+  StageWriter(inputs, stage, catalogue, /*assembly=*/nullptr, program).Write(schedule);
 }
 
 }  // namespace plancast

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/bind.h"
+#include "compiler/block_catalogue.h"
 #include "compiler/body_plan.h"
 #include "compiler/graph_assembly.h"
 #include "compiler/lower_block.h"
@@ -43,10 +44,19 @@ struct ProgramInputs {
 // Parameters, gradients and optimizer state that a device of `stage` holds.
 void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program);
 
+// Whether compute waits for transfers between stages, sends included.
+bool TransfersBlock(const PlanOptions& options, const SoftwareProfile& profile);
+
 // Writes the program of pipeline stage `stage`: its schedule with pipeline
-// communication, gradient reduction, optimizer, and static memory.
+// communication, gradient reduction, optimizer, and static memory. It joins the
+// graph of `assembly`; with nullptr it is a draft (ProgramWriter) in `program`,
+// which must be empty.
 void BuildStageProgram(const ProgramInputs& inputs, int64_t stage,
-                       const std::vector<ScheduleStep>& schedule, GraphAssembly* assembly);
+                       const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,
+                       GraphAssembly* assembly);
+void DraftStageProgram(const ProgramInputs& inputs, int64_t stage,
+                       const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,
+                       Program* program);
 
 }  // namespace plancast
 

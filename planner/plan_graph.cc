@@ -125,14 +125,14 @@ absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine,
 
 absl::StatusOr<PlanGraph> DrawAndCompileInto(const Job& job, const Machine& machine,
                                              Session& session, const ProgramCheck& check,
-                                             ExecutionGraph* graph) {
+                                             GraphWorkspace* workspace) {
   ASSIGN_OR_RETURN(PlanGraph plan, Settle(job, machine, session));
   const SoftwareProfile profile = job.profile.For(job.dtype, plan.chosen.options.schedule);
   CompileRequest request = RequestFor(job, plan, profile);
   request.check = check;
-  request.recycled = graph;
-  ASSIGN_OR_RETURN(*graph, Compile(request, session));
-  plan.execution = std::shared_ptr<const ExecutionGraph>(std::shared_ptr<void>(), graph);
+  RETURN_IF_ERROR(workspace->Compile(request, session));
+  plan.execution =
+      std::shared_ptr<const ExecutionGraph>(std::shared_ptr<void>(), &workspace->graph());
   return plan;
 }
 

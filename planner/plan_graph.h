@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "cluster/machine.h"
 #include "compiler/compiler.h"
+#include "compiler/graph_workspace.h"
 #include "compiler/session.h"
 #include "graph/execution_graph.h"
 #include "graph/model_graph.h"
@@ -37,13 +38,12 @@ absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine,
                                          const PassObserver& observer = nullptr);
 
 // The same for one plan of many: `session` keeps what plans share, and the
-// execution graph goes into `*graph`, whose memory is used again; the plan only
-// points to it. `check` may stop the compilation (CompileRequest; the status is
-// kResourceExhausted).
+// execution graph is that of `workspace`; the plan only points to it. `check` may
+// stop the compilation (CompileRequest; the status is kResourceExhausted).
 using ProgramCheck = std::function<bool(const ExecutionGraph& graph, int32_t program)>;
 absl::StatusOr<PlanGraph> DrawAndCompileInto(const Job& job, const Machine& machine,
                                              Session& session, const ProgramCheck& check,
-                                             ExecutionGraph* graph);
+                                             GraphWorkspace* workspace);
 
 }  // namespace plancast
 

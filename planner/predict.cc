@@ -165,16 +165,16 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
                                           const KernelCostModel& costs, Session& session,
                                           const PredictOptions& options) {
   const RuntimeParams runtime = RuntimeOf(job.profile);
-  thread_local ExecutionGraph graph;
   std::vector<BlockProfile> profiles;
   std::vector<ClassMemory> memory;
   const auto fits = [&](const ExecutionGraph& made, int32_t program) {
     ProfileNewBlocks(made, runtime.memory.allocator, &profiles);
-    memory.resize(made.programs.size());
+    memory.resize(std::max(memory.size(), static_cast<size_t>(program) + 1));
     memory[program] = ReplayProgram(made, program, profiles, runtime.memory);
     return static_cast<double>(memory[program].device) <= machine.device().memory_bytes;
   };
-  const absl::StatusOr<PlanGraph> plan = DrawAndCompileInto(job, machine, session, fits, &graph);
+  const absl::StatusOr<PlanGraph> plan =
+      DrawAndCompileInto(job, machine, session, fits, options.one_of_many);
   if (absl::IsResourceExhausted(plan.status())) return Forecast();
   RETURN_IF_ERROR(plan.status());
 
@@ -221,7 +221,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  if (options.one_of_many) {
+  if (options.one_of_many != nullptr) {
     ASSIGN_OR_RETURN(Forecast forecast, PredictOneOfMany(job, machine, costs, session, options));
     forecast.simulate_s = seconds();
     return forecast;

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "cluster/machine.h"
 #include "compiler/compiler.h"
+#include "compiler/graph_workspace.h"
 #include "compiler/session.h"
 #include "cost_models/kernel_cost.h"
 #include "executor/executor.h"
@@ -84,10 +85,10 @@ struct PredictOptions {
   bool keep_memory_graph = false;
   bool memory_only_if_unfit = false;  // do not simulate time for a plan that does not fit
   // For rankings: of a plan that does not fit the forecast says nothing but that,
-  // and the session does not keep the execution graph. `wanted` is asked about a
-  // plan that fits once its time and cost are known; if it says no, the forecast
-  // says nothing else.
-  bool one_of_many = false;
+  // and the session does not keep the execution graph, which is made in here; one
+  // workspace to a thread. `wanted` is asked about a plan that fits once its time
+  // and cost are known; if it says no, the forecast says nothing else.
+  GraphWorkspace* one_of_many = nullptr;
   std::function<bool(const Forecast&)> wanted = nullptr;
   bool shortcuts = true;                   // SimulateOptions::shortcuts: equal results without
   std::vector<WhatIfChange> what_if = {};  // simulated instead of the plan as it is

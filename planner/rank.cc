@@ -7,8 +7,8 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
-#include <queue>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,7 +24,8 @@ using Clock = std::chrono::steady_clock;
 // What became of one plan.
 struct Outcome {
   bool evaluated = false;              // it fits, and its time was simulated
-  std::unique_ptr<Forecast> forecast;  // if it may be among those to list
+  double value = 0;                    // of the objective, if so
+  std::unique_ptr<Forecast> forecast;  // if asked for
   std::string excluded;                // or why it is none
   absl::Status failure;                // or a defect of ours
 };
@@ -48,73 +49,80 @@ double Value(const Forecast& forecast, Objective objective) {
   return forecast.iteration_time_s;
 }
 
-// The value of the `top`th best plan seen so far: a forecast that is worse will
-// not be listed. Plans of one value keep each other, so that ties are settled in
-// the order of enumeration.
-class Bar {
+// Evaluates plans of one job; any number of threads, each with a workspace.
+class Evaluator {
  public:
-  explicit Bar(int64_t top) : top_(top) {}
+  Evaluator(const Job& job, const Machine& machine, const KernelCostModel& costs, Session& session,
+            Objective objective)
+      : job_(job), machine_(machine), costs_(costs), session_(session), objective_(objective) {}
 
-  // Whether a plan of this value may still be among the best.
-  bool Passes(double value) {
-    if (top_ <= 0) return true;
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (static_cast<int64_t>(best_.size()) == top_ && value > best_.top()) return false;
-    best_.push(value);
-    if (static_cast<int64_t>(best_.size()) > top_) best_.pop();
-    return true;
+  // `describe`: with the whole forecast.
+  Outcome Evaluate(const ShortForm& plan, bool describe, GraphWorkspace* workspace) const {
+    Job job = job_;
+    job.strategy = StrategyTree::FromShortForm(plan);
+    PredictOptions options;
+    options.one_of_many = workspace;
+    options.wanted = [describe](const Forecast&) { return describe; };
+    absl::StatusOr<Forecast> forecast = Predict(job, machine_, costs_, session_, options);
+    Outcome outcome;
+    if (!forecast.ok()) {
+      if (IsRefusal(forecast.status())) {
+        outcome.excluded = std::string(forecast.status().message());
+      } else {
+        outcome.failure = StatusBuilder(forecast.status())
+                          << "plan `" << PrintShortForm(plan) << "`";
+      }
+    } else if (!forecast->fits) {
+      outcome.excluded = "does not fit in memory";
+    } else {
+      outcome.evaluated = true;
+      outcome.value = Value(*forecast, objective_);
+      if (describe) outcome.forecast = std::make_unique<Forecast>(*std::move(forecast));
+    }
+    return outcome;
   }
 
  private:
-  const int64_t top_;
-  std::mutex mutex_;
-  std::priority_queue<double> best_;  // the worst of the best on top
+  const Job& job_;
+  const Machine& machine_;
+  const KernelCostModel& costs_;
+  Session& session_;
+  const Objective objective_;
 };
 
-Outcome Evaluate(const Job& job, const ShortForm& plan, const Machine& machine,
-                 const KernelCostModel& costs, Session& session, Objective objective, Bar& bar) {
-  Outcome outcome;
-  bool wanted = false;
-  Job one = job;
-  one.strategy = StrategyTree::FromShortForm(plan);
-  PredictOptions options;
-  options.one_of_many = true;
-  options.wanted = [&](const Forecast& plan) {
-    wanted = bar.Passes(Value(plan, objective));
-    return wanted;
+// The plans in an order in which those with equal programs follow one another
+// (GraphWorkspace).
+std::vector<int64_t> AlikeTogether(const std::vector<ShortForm>& plans) {
+  const auto key = [&](int64_t i) {
+    const ShortForm& plan = plans[i];
+    // At one global batch, dp * mb says how many micro-batches there are.
+    const int64_t samples = plan.dp.value_or(1) * plan.mb.value_or(1);
+    const bool gathers = plan.zero.value_or(0) > 0 && plan.dp.value_or(1) > 1;
+    return std::make_tuple(plan.pp.value_or(1), plan.vpp.value_or(1), samples, gathers);
   };
-  absl::StatusOr<Forecast> forecast = Predict(one, machine, costs, session, options);
-  if (!forecast.ok()) {
-    if (IsRefusal(forecast.status())) {
-      outcome.excluded = std::string(forecast.status().message());
-    } else {
-      outcome.failure = StatusBuilder(forecast.status()) << "plan `" << PrintShortForm(plan) << "`";
-    }
-  } else if (!forecast->fits) {
-    outcome.excluded = "does not fit in memory";
-  } else {
-    outcome.evaluated = true;
-    if (wanted) {
-      outcome.forecast = std::make_unique<Forecast>(*std::move(forecast));
-    }
-  }
-  return outcome;
+  std::vector<int64_t> order(plans.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return key(a) < key(b); });
+  return order;
 }
 
-// Runs `work(i)` for i < count on `threads` threads; the calling thread only
-// reports. False if the report asked to stop.
-bool ParallelFor(int64_t count, int threads, const std::function<void(int64_t)>& work,
+// Runs `work(i, thread)` for i < count on `threads` threads, a few neighbours at a
+// time; the calling thread only reports. False if the report asked to stop.
+bool ParallelFor(int64_t count, int threads, const std::function<void(int64_t, int)>& work,
                  const std::function<bool(int64_t, int64_t)>& progress) {
+  const int64_t together = std::clamp<int64_t>(count / (8 * threads), 1, 8);
   std::atomic<int64_t> next{0}, done{0};
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::condition_variable finished;
   std::vector<std::thread> pool;
   for (int t = 0; t < threads; ++t) {
-    pool.emplace_back([&] {
-      for (int64_t i; !stop && (i = next++) < count;) {
-        work(i);
-        if (++done == count) {
+    pool.emplace_back([&, t] {
+      for (int64_t begin; !stop && (begin = next.fetch_add(together)) < count;) {
+        for (int64_t i = begin; !stop && i < std::min(begin + together, count); ++i) {
+          work(i, t);
+          if (++done < count) continue;
           std::lock_guard<std::mutex> lock(mutex);
           finished.notify_all();
         }
@@ -175,16 +183,19 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
                    EnumeratePlans(options.space, context, machine.gpus_per_domain()));
 
   const int64_t count = enumeration.plans.size();
-  std::vector<Outcome> outcomes(count);
-  Bar bar(options.top);
   int threads =
       options.threads > 0 ? options.threads : std::max<int>(1, std::thread::hardware_concurrency());
   threads = static_cast<int>(std::min<int64_t>(threads, std::max<int64_t>(count, 1)));
+  std::vector<GraphWorkspace> workspaces(threads);
+  const Evaluator evaluator(job, machine, costs, session, options.objective);
+  const bool all = options.top <= 0 || options.top >= count;
+  const std::vector<int64_t> order = AlikeTogether(enumeration.plans);
+  std::vector<Outcome> outcomes(count);
   const bool finished = ParallelFor(
       count, threads,
-      [&](int64_t i) {
-        outcomes[i] =
-            Evaluate(job, enumeration.plans[i], machine, costs, session, options.objective, bar);
+      [&](int64_t i, int thread) {
+        const int64_t plan = order[i];
+        outcomes[plan] = evaluator.Evaluate(enumeration.plans[plan], all, &workspaces[thread]);
       },
       options.progress);
   if (!finished) return absl::CancelledError("the ranking was stopped");
@@ -192,18 +203,33 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
   RankResult result;
   result.space = PrintSearchSpace(options.space, machine.gpus_per_domain());
   result.excluded = std::move(enumeration.excluded);
-  for (Outcome& outcome : outcomes) {
-    RETURN_IF_ERROR(outcome.failure);
-    result.evaluated += outcome.evaluated ? 1 : 0;
-    if (!outcome.evaluated) ++result.excluded[outcome.excluded];
-    if (outcome.forecast) result.plans.push_back(*std::move(outcome.forecast));
+  std::vector<int64_t> best;
+  for (int64_t i = 0; i < count; ++i) {
+    RETURN_IF_ERROR(outcomes[i].failure);
+    if (outcomes[i].evaluated) {
+      best.push_back(i);
+    } else {
+      ++result.excluded[outcomes[i].excluded];
+    }
   }
-  std::stable_sort(result.plans.begin(), result.plans.end(),
-                   [&](const Forecast& a, const Forecast& b) {
-                     return Value(a, options.objective) < Value(b, options.objective);
-                   });
-  if (options.top > 0 && static_cast<int64_t>(result.plans.size()) > options.top) {
-    result.plans.resize(options.top);
+  result.evaluated = static_cast<int64_t>(best.size());
+  std::stable_sort(best.begin(), best.end(),
+                   [&](int64_t a, int64_t b) { return outcomes[a].value < outcomes[b].value; });
+  if (!all && static_cast<int64_t>(best.size()) > options.top) best.resize(options.top);
+  // Only now is it known which ones are to be described.
+  const auto listed = static_cast<int64_t>(best.size());
+  if (!all) {
+    ParallelFor(
+        listed, threads,
+        [&](int64_t i, int thread) {
+          outcomes[best[i]] =
+              evaluator.Evaluate(enumeration.plans[best[i]], true, &workspaces[thread]);
+        },
+        nullptr);
+  }
+  for (int64_t i : best) {
+    RETURN_IF_ERROR(outcomes[i].failure);
+    result.plans.push_back(*std::move(outcomes[i].forecast));
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return result;

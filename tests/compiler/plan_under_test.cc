@@ -165,15 +165,19 @@ absl::StatusOr<ExecutionGraph> PlanUnderTest::Compile(const PassObserver& observ
   return Compile(session, observer);
 }
 
-absl::StatusOr<ExecutionGraph> PlanUnderTest::Compile(Session& session,
-                                                      const PassObserver& observer) {
+CompileRequest PlanUnderTest::Request() {
   CompileRequest request;
   request.graph = &graph();
   request.tree = &tree_;
   request.options = &options_;
   request.profile = &profile_;
   request.dtype = dtype_;
-  absl::StatusOr<ExecutionGraph> compiled = plancast::Compile(request, session, observer);
+  return request;
+}
+
+absl::StatusOr<ExecutionGraph> PlanUnderTest::Compile(Session& session,
+                                                      const PassObserver& observer) {
+  absl::StatusOr<ExecutionGraph> compiled = plancast::Compile(Request(), session, observer);
   if (compiled.ok()) {
     if (absl::Status status = compiled->Verify(); !status.ok()) return status;
   }

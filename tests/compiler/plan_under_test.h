@@ -72,6 +72,7 @@ class PlanUnderTest {
   StrategyTree& tree() { return tree_; }
   const ModelGraph& graph();
 
+  CompileRequest Request();
   absl::StatusOr<ExecutionGraph> Compile(const PassObserver& observer = nullptr);
   absl::StatusOr<ExecutionGraph> Compile(Session& session, const PassObserver& observer = nullptr);
   // Of the compiled plan; a plan that does not compile fails the test.

@@ -437,7 +437,8 @@ TEST_F(PredictTest, OneOfManyIsDescribedIfWanted) {
   const Forecast alone = Known("tp=4,pp=2");
   for (const bool wanted : {false, true}) {
     PredictOptions options;
-    options.one_of_many = true;
+    GraphWorkspace workspace;
+    options.one_of_many = &workspace;
     options.wanted = [&](const Forecast& plan) {
       EXPECT_EQ(plan.iteration_time_s, alone.iteration_time_s);
       EXPECT_EQ(plan.usd_per_iteration, alone.usd_per_iteration);

@@ -1,0 +1,97 @@
+#ifndef PLANCAST_COMPILER_BLOCK_CATALOGUE_H_
+#define PLANCAST_COMPILER_BLOCK_CATALOGUE_H_
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/lower_block.h"
+
+namespace plancast {
+
+// What tells the blocks of one plan apart: what a block is for, and numbers whose
+// meaning is up to whoever asks for it.
+struct BlockKey {
+  enum Kind : uint8_t {
+    kForward,
+    kBackward,
+    kCrossing,
+    kZeroGradients,
+    kReduction,
+    kGather,
+    kPartialSum,
+    kTied,
+    kOptimizer
+  };
+  Kind kind = kForward;
+  int64_t first = 0, second = 0;
+
+  friend bool operator==(const BlockKey& a, const BlockKey& b) {
+    return a.kind == b.kind && a.first == b.first && a.second == b.second;
+  }
+  template <typename H>
+  friend H AbslHashValue(H h, const BlockKey& key) {
+    return H::combine(std::move(h), key.kind, key.first, key.second);
+  }
+};
+
+// The blocks of one plan before they join its graph, numbered as they are first
+// asked for.
+class BlockCatalogue {
+ public:
+  // The block under `key`, made by `make()` if it is new. A reference that `make`
+  // returns must outlive the catalogue.
+  template <typename Make>
+  int32_t Number(const BlockKey& key, Make&& make) {
+    const auto [it, inserted] = numbers_.try_emplace(key, 0);
+    if (inserted) it->second = Add(std::forward<Make>(make));
+    return it->second;
+  }
+  // Likewise by a text that says all of it, where several keys stand for one block.
+  template <typename Make>
+  int32_t NumberOfText(const std::string& text, Make&& make) {
+    const auto [it, inserted] = texts_.try_emplace(text, 0);
+    if (inserted) it->second = Add(std::forward<Make>(make));
+    return it->second;
+  }
+  // The block under `key`, or -1; `Know` makes it a known one.
+  int32_t Find(const BlockKey& key) const {
+    const auto it = numbers_.find(key);
+    return it == numbers_.end() ? -1 : it->second;
+  }
+  void Know(const BlockKey& key, int32_t number) { numbers_.emplace(key, number); }
+
+  int32_t size() const { return static_cast<int32_t>(blocks_.size()); }
+  const BlockTemplate& operator[](int32_t number) const { return *blocks_[number]; }
+
+  void Clear() {
+    numbers_.clear();
+    texts_.clear();
+    blocks_.clear();
+    own_.clear();
+  }
+
+ private:
+  template <typename Make>
+  int32_t Add(Make&& make) {
+    if constexpr (std::is_lvalue_reference_v<decltype(make())>) {
+      blocks_.push_back(&make());
+    } else {
+      blocks_.push_back(&own_.emplace_back(make()));
+    }
+    return static_cast<int32_t>(blocks_.size()) - 1;
+  }
+
+  absl::flat_hash_map<BlockKey, int32_t> numbers_;
+  absl::flat_hash_map<std::string, int32_t> texts_;
+  std::vector<const BlockTemplate*> blocks_;
+  std::deque<BlockTemplate> own_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_BLOCK_CATALOGUE_H_

@@ -1,0 +1,84 @@
+#include "compiler/graph_workspace.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "compiler/program_plan.h"
+#include "compiler/schedule.h"
+#include "compiler/stage_program.h"
+
+namespace plancast {
+namespace {
+
+bool SameProgram(const Program& a, const Program& b) {
+  const auto same_instance = [](const Instance& x, const Instance& y) {
+    return x.block == y.block && x.layer_begin == y.layer_begin && x.layer_count == y.layer_count &&
+           x.micro_batch == y.micro_batch && x.chunk == y.chunk && x.phase == y.phase &&
+           x.rendezvous == y.rendezvous && x.join_begin == y.join_begin && x.join_end == y.join_end;
+  };
+  const auto same_join = [](const Join& x, const Join& y) {
+    return x.from == y.from && x.from_port == y.from_port && x.to_port == y.to_port;
+  };
+  return a.where == b.where &&
+         std::equal(a.instances.begin(), a.instances.end(), b.instances.begin(), b.instances.end(),
+                    same_instance) &&
+         std::equal(a.joins.begin(), a.joins.end(), b.joins.begin(), b.joins.end(), same_join);
+}
+
+// Enough for the first and the last pass of a phase to differ.
+constexpr int64_t kDraftedMicroBatches = 2;
+
+}  // namespace
+
+absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& session) {
+  const PlanOptions& options = *request.options;
+  ASSIGN_OR_RETURN(const ProgramPlan plan, PlanPrograms(request, session, /*observer=*/nullptr));
+  const ProgramInputs inputs = plan.inputs();
+  const Order order{options.schedule, options.pp, options.vpp, options.micro_batches,
+                    TransfersBlock(options, *request.profile)};
+  catalogue_.Clear();
+  if (order == order_) {
+    assembly_.BeginAlike(plan.mesh);
+  } else {
+    order_ = order;
+    drafts_.clear();
+    assembly_.Begin(plan.mesh);
+  }
+  const PipelineSchedule few = plan.Schedule(kDraftedMicroBatches);
+  std::optional<PipelineSchedule> schedule;
+  const auto write = [&](int64_t stage) {
+    if (!schedule.has_value()) schedule.emplace(plan.Schedule(options.micro_batches));
+    const int32_t drafted = catalogue_.size();
+    BuildStageProgram(inputs, stage, schedule->OfStage(stage), &catalogue_, &assembly_);
+    PLANCAST_CHECK_EQ(catalogue_.size(), drafted) << "blocks that the draft does not show";
+  };
+  for (int64_t stage = 0; stage < options.pp; ++stage) {
+    const auto index = static_cast<int32_t>(stage);
+    draft_.instances.clear();
+    draft_.joins.clear();
+    DraftStageProgram(inputs, stage, few.OfStage(stage), &catalogue_, &draft_);
+    if (stage < assembly_.programs() && !SameProgram(draft_, drafts_[stage])) {
+      // The plans part here; what was kept so far has to be written anew, for its
+      // blocks and rendezvous are numbered together with the rest.
+      drafts_.resize(stage);
+      assembly_.Begin(plan.mesh);
+      for (int64_t before = 0; before < stage; ++before) write(before);
+    }
+    if (stage < assembly_.programs()) {
+      assembly_.Keep(index,
+                     [this](int32_t number) -> const BlockTemplate& { return catalogue_[number]; });
+      std::copy_n(draft_.static_bytes, kNumMemoryKinds, assembly_.program(index).static_bytes);
+    } else {
+      drafts_.push_back(draft_);
+      write(stage);
+    }
+    if (request.check && !request.check(assembly_.graph(), index)) {
+      return absl::ResourceExhaustedError("a stage was refused");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace plancast

@@ -1,0 +1,38 @@
+#ifndef PLANCAST_COMPILER_PROGRAM_PLAN_H_
+#define PLANCAST_COMPILER_PROGRAM_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/bind.h"
+#include "compiler/compiler.h"
+#include "compiler/plan_bodies.h"
+#include "compiler/schedule.h"
+#include "compiler/session.h"
+#include "compiler/stage_program.h"
+
+namespace plancast {
+
+// All that the programs of a plan are written from. The request and what it points
+// to must outlive it.
+struct ProgramPlan {
+  const CompileRequest* request = nullptr;
+  std::shared_ptr<const PlanBodies> bodies;
+  DeviceMesh mesh;
+  std::vector<std::vector<StageRun>> dealt;  // empty: as the bodies have it
+
+  ProgramInputs inputs() const;
+  // With so many micro-batches.
+  PipelineSchedule Schedule(int64_t micro_batches) const;
+};
+
+// Errors: those of the passes over bodies, and kResourceExhausted if the request's
+// check refuses what a stage always holds.
+absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session& session,
+                                         const PassObserver& observer);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_PROGRAM_PLAN_H_

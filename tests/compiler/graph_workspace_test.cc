@@ -1,0 +1,82 @@
+#include "compiler/graph_workspace.h"
+
+#include <cstdint>
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/plan_under_test.h"
+#include "tests/testing/seed.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+PlanUnderTest Small() { return PlanUnderTest::Of(SmallGpt()); }
+
+TEST(GraphWorkspace, MakesTheGraphOfTheCompiler) {
+  Session session;
+  GraphWorkspace workspace;
+  PlanUnderTest plan = Small();
+  plan.Pp(4).Tp(2).MicroBatches(1, 8);
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile(session));
+  for (int times = 0; times < 3; ++times) {
+    ASSERT_OK(workspace.Compile(plan.Request(), session));
+    EXPECT_EQ(workspace.graph().DebugString(), graph.DebugString());
+  }
+}
+
+// What plans of one order of passes may differ in.
+void Vary(std::mt19937_64& random, PlanUnderTest& plan) {
+  plan.Dp(int64_t{1} << random() % 3).Tp(int64_t{1} << random() % 3);
+  if (random() % 2 == 0) plan.Sp();
+  if (random() % 2 == 0) plan.Zero1();
+  plan.Recomputing(static_cast<Recompute>(random() % 3), random() % 4 == 0 ? 1 : -1);
+  for (const Overlap overlap : {Overlap::kGrad, Overlap::kParam}) {
+    if (random() % 3 == 0) plan.options().overlap.insert(overlap);
+  }
+  plan.options().bucket_bytes = int64_t{1} << (20 + random() % 8);
+  SoftwareProfile& profile = plan.profile();
+  profile.p2p_blocking = random() % 2 == 0;
+  profile.p2p_host_sync = random() % 2 == 0;
+  profile.p2p_scatter_gather = random() % 2 == 0;
+  profile.zero_grad = random() % 2 == 0;
+  profile.grad_clip = random() % 2 == 0;
+}
+
+TEST(GraphWorkspace, EveryPlanIsAsIfItWereTheFirst) {
+  std::mt19937_64 random(TestSeed(20261122));
+  Session session;
+  GraphWorkspace workspace;
+  for (int order = 0; order < 40; ++order) {
+    const int64_t pp = int64_t{1} << random() % 4;
+    const int64_t vpp = pp > 1 && pp < 8 && random() % 2 == 0 ? 2 : 1;
+    const Schedule schedule = pp == 1             ? Schedule::kNone
+                              : vpp > 1           ? Schedule::kInterleaved
+                              : random() % 2 == 0 ? Schedule::k1f1b
+                                                  : Schedule::kGpipe;
+    const auto micro_batches = static_cast<int64_t>(1 + random() % 16);
+    for (int i = 0; i < 12; ++i) {
+      PlanUnderTest plan = Small();
+      plan.Pp(pp, schedule, vpp).MicroBatches(1 + random() % 2, micro_batches);
+      Vary(random, plan);
+      CompileRequest request = plan.Request();
+      // Some are refused on the way.
+      const auto refused = static_cast<int32_t>(random() % (2 * pp));
+      request.check = [&](const ExecutionGraph& graph, int32_t program) {
+        return program != refused || graph.programs[program].instances.empty();
+      };
+      const absl::Status status = workspace.Compile(request, session);
+      if (refused < pp) {
+        EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+        continue;
+      }
+      ASSERT_OK(status);
+      ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile(session));
+      ASSERT_EQ(workspace.graph().DebugString(), graph.DebugString()) << "order " << order;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plancast
