@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -83,13 +84,20 @@ absl::StatusOr<DeviceMesh> SubdivideForHeads(const ModelGraph& graph, const Stra
   return mesh;
 }
 
+// Whether a directive may name this dim for `op`.
+bool KnowsDim(const ModelGraph& graph, const OpNode& op, absl::string_view dim) {
+  if (absl::StartsWith(dim, ".")) return op.rule->FindFactor(dim.substr(1)).ok();
+  return dim == kCompoundHeads || std::any_of(graph.dims.begin(), graph.dims.end(),
+                                              [&](const ModelDim& d) { return d.name == dim; });
+}
+
 absl::Status CheckDim(const ModelGraph& graph, const OpNode& op, const std::string& path,
                       absl::string_view dim) {
+  if (KnowsDim(graph, op, dim)) return absl::OkStatus();
   if (absl::StartsWith(dim, ".")) return op.rule->FindFactor(dim.substr(1)).status();
   std::vector<std::string> known;
   for (const ModelDim& d : graph.dims) known.push_back(d.name);
   known.emplace_back(kCompoundHeads);
-  if (std::find(known.begin(), known.end(), dim) != known.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("`", path, "`: no dim `", dim, "` to split; the model has ", JoinQuoted(known),
                    " (a factor of the op's rule is written `.k`).", DidYouMean(dim, known)));
@@ -228,7 +236,7 @@ absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
     // The root speaks of the dims of transformers; a model built by hand may
     // lack some.
     if (r.source.empty()) {
-      auto unknown = [&](const std::string& dim) { return !CheckDim(graph, op, path, dim).ok(); };
+      auto unknown = [&](const std::string& dim) { return !KnowsDim(graph, op, dim); };
       directive.dims.erase(std::remove_if(directive.dims.begin(), directive.dims.end(), unknown),
                            directive.dims.end());
     }
@@ -250,20 +258,26 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   bound.graph = graph.WithBatch(options.micro_batch * options.dp);
   ASSIGN_OR_RETURN(bound.mesh, MeshOf(graph, tree, options));
 
+  // Where no node below the root says anything, all ops are told the same.
+  const bool alike = std::all_of(tree.nodes().begin(), tree.nodes().end(),
+                                 [](const auto& node) { return node.first.empty(); });
+  std::optional<Resolved> resolved;
   for (const Segment& segment : bound.graph.segments) {
     BoundBody body;
     body.body = segment.body;
     const std::string prefix = ModelGraph::PathOf(segment);
     for (const OpNode& op : bound.graph.bodies[segment.body].ops) {
       const std::string path = absl::StrCat(prefix, ".", op.name);
-      ASSIGN_OR_RETURN(const Resolved resolved, tree.Resolve(path));
-      ASSIGN_OR_RETURN(FactorSplit split, SplitOp(bound.graph, op, path, resolved, bound.mesh));
+      if (!alike || !resolved.has_value()) {
+        ASSIGN_OR_RETURN(resolved, tree.Resolve(path));
+      }
+      ASSIGN_OR_RETURN(FactorSplit split, SplitOp(bound.graph, op, path, *resolved, bound.mesh));
       body.splits.push_back(std::move(split));
       const bool in_list = segment.in_list();
       body.recompute.push_back(
-          (resolved.recompute == Recompute::kFull &&
-           (in_list || !resolved.recompute_source.empty())) ||
-          (resolved.recompute == Recompute::kSelective && op.recompute_group == "core_attention"));
+          (resolved->recompute == Recompute::kFull &&
+           (in_list || !resolved->recompute_source.empty())) ||
+          (resolved->recompute == Recompute::kSelective && op.recompute_group == "core_attention"));
     }
     bound.bodies.push_back(std::move(body));
   }

@@ -35,10 +35,34 @@ bool OnlyBatchIsDataParallel(const BoundModel& bound) {
   return true;
 }
 
+// A body as its ops are written: no sizes.
+std::string BodyText(const Body& body) {
+  std::string text;
+  for (const TensorInfo& t : body.tensors) {
+    absl::StrAppend(&text, "|", t.name, static_cast<int>(t.kind), static_cast<int>(t.dtype), ":",
+                    absl::StrJoin(t.dims, ","));
+  }
+  for (const OpNode& op : body.ops) {
+    absl::StrAppend(&text, "|", op.name, "/", op.rule->DebugString(), absl::StrJoin(op.inputs, ","),
+                    ">", absl::StrJoin(op.outputs, ","), "@", absl::StrJoin(op.factor_dims, ","),
+                    op.fusion, ";", op.recompute_group);
+  }
+  return text;
+}
+
+// Everything that the derivatives of a body depend on. `text`: BodyText.
+std::string StepsKey(const BoundBody& body, const CompileRequest& request,
+                     const std::string& text) {
+  std::string key = absl::StrCat("steps|", request.profile->StructureKey(), "|");
+  for (const bool again : body.recompute) key.push_back(again ? 'R' : '-');
+  return absl::StrCat(key, text);
+}
+
 // Everything that the passes over one body depend on. Sizes of the data- and
 // pipeline-parallel axes are left out where the body's shards do not change
 // with them, so that plans share bodies.
-std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request) {
+std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request,
+                    const std::string& text) {
   const ModelGraph& graph = bound.graph;
   std::string key =
       absl::StrCat("body|", DTypeName(request.dtype), "|", request.profile->StructureKey(), "|");
@@ -51,21 +75,13 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
   for (const ModelDim& dim : graph.dims) {
     absl::StrAppend(&key, dim.name, ":", dim.name == "batch" ? dim.size / dp : dim.size, ",");
   }
-  const Body& b = graph.bodies[body.body];
-  for (const TensorInfo& t : b.tensors) {
-    absl::StrAppend(&key, "|", t.name, static_cast<int>(t.kind), static_cast<int>(t.dtype), ":",
-                    absl::StrJoin(t.dims, ","));
-  }
-  for (size_t o = 0; o < b.ops.size(); ++o) {
-    const OpNode& op = b.ops[o];
-    absl::StrAppend(&key, "|", op.name, "/", op.rule->DebugString(), absl::StrJoin(op.inputs, ","),
-                    ">", absl::StrJoin(op.outputs, ","), "@", absl::StrJoin(op.factor_dims, ","),
-                    op.fusion, ";", op.recompute_group, body.recompute[o] ? "R" : "");
+  for (size_t o = 0; o < body.splits.size(); ++o) {
+    key.append(body.recompute[o] ? ";R" : ";");
     for (const std::vector<int>& axes : body.splits[o].axes) {
       absl::StrAppend(&key, "/", absl::StrJoin(axes, ","));
     }
   }
-  return key;
+  return absl::StrCat(key, text);
 }
 
 std::string LayoutsKey(const std::vector<Layout>& layouts, const DeviceMesh& mesh) {
@@ -132,7 +148,10 @@ class BodyCompilation {
   absl::StatusOr<PlanBodies> Run() {
     ASSIGN_OR_RETURN(bound_, Bind(*request_.graph, *request_.tree, *request_.options));
     Report("bind", [&] { return bound_.DebugString(); });
-    for (const BoundBody& body : bound_.bodies) keys_.push_back(BodyKey(bound_, body, request_));
+    for (const BoundBody& body : bound_.bodies) {
+      ASSIGN_OR_RETURN(texts_.emplace_back(), TextOf(body));
+      keys_.push_back(BodyKey(bound_, body, request_, *texts_.back()));
+    }
     RETURN_IF_ERROR(DifferentiateAll());
     RETURN_IF_ERROR(CompileAll());
     const int64_t tied = TiedElements();
@@ -163,7 +182,7 @@ class BodyCompilation {
     for (size_t b = 0; b < bound_.bodies.size(); ++b) {
       ASSIGN_OR_RETURN(auto body,
                        session_.Memo<DifferentiatedBody>(absl::StrCat("partition|", keys_[b]), [&] {
-                         return DifferentiateAndPartition(bound_.bodies[b]);
+                         return DifferentiateAndPartition(b);
                        }));
       differentiated_.push_back(std::move(body));
     }
@@ -183,10 +202,23 @@ class BodyCompilation {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<DifferentiatedBody> DifferentiateAndPartition(const BoundBody& body) {
-    ASSIGN_OR_RETURN(DifferentiatedBody steps,
-                     DifferentiateBody(bound_.graph, body, request_.profile->fusions, session_));
-    return PartitionBody(bound_.graph, bound_.mesh, body, std::move(steps));
+  absl::StatusOr<std::shared_ptr<const std::string>> TextOf(const BoundBody& body) const {
+    const auto make = [&]() -> absl::StatusOr<std::string> {
+      return BodyText(bound_.graph.bodies[body.body]);
+    };
+    if (request_.graph_key.empty()) return std::make_shared<const std::string>(*make());
+    return session_.Memo<std::string>(absl::StrCat("text|", body.body, "|", request_.graph_key),
+                                      make);
+  }
+
+  absl::StatusOr<DifferentiatedBody> DifferentiateAndPartition(size_t b) {
+    const BoundBody& body = bound_.bodies[b];
+    ASSIGN_OR_RETURN(const auto steps,
+                     session_.Memo<DifferentiatedBody>(StepsKey(body, request_, *texts_[b]), [&] {
+                       return DifferentiateBody(bound_.graph, body, request_.profile->fusions,
+                                                session_);
+                     }));
+    return PartitionBody(bound_.graph, bound_.mesh, body, *steps);
   }
 
   absl::Status CompileAll() {
@@ -252,6 +284,7 @@ class BodyCompilation {
   Session& session_;
   const PassObserver& observer_;
   BoundModel bound_;
+  std::vector<std::shared_ptr<const std::string>> texts_;  // BodyText, per bound body
   std::vector<std::string> keys_;
   std::vector<std::shared_ptr<const DifferentiatedBody>> differentiated_;
   std::vector<std::shared_ptr<const CompiledBody>> compiled_;
@@ -276,11 +309,11 @@ std::string PlanKey(const CompileRequest& request) {
   // Without a word on single nodes, `dp` cuts the batch and nothing else, and
   // `pp` cuts nothing: shards do not change with the number of their ranks.
   const bool plain = request.tree->nodes().empty() && BatchIsCutWhole(*request.graph);
-  const auto ranks = [plain](int64_t size) { return plain ? std::min<int64_t>(size, 2) : size; };
-  std::string key = absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
-                                 request.profile->StructureKey(), "|", ranks(o.dp), ",", o.tp, ",",
-                                 ranks(o.pp), ",", o.cp, ",", o.sp, ",", o.micro_batch, ",",
-                                 static_cast<int>(o.recompute), "|", absl::StrJoin(o.order, "-"));
+  std::string key =
+      absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
+                   request.profile->StructureKey(), "|", plain ? std::min<int64_t>(o.dp, 2) : o.dp,
+                   ",", o.tp, ",", plain ? 1 : o.pp, ",", o.cp, ",", o.sp, ",", o.micro_batch, ",",
+                   static_cast<int>(o.recompute), "|", absl::StrJoin(o.order, "-"));
   // Only some layers of each stage run again: which ones hangs on the layout.
   if (o.recompute_layers >= 0) {
     absl::StrAppend(&key, "|", o.recompute_layers, "|", o.pp, "|", absl::StrJoin(o.layout, ","));
