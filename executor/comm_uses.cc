@@ -87,23 +87,32 @@ class Finder {
     const size_t programs = graph_.programs.size();
     result_.num_comms = static_cast<int32_t>(graph_.comms.size());
     result_.of_comm.assign(programs * graph_.comms.size(), -1);
+    met_.assign(graph_.rendezvous.size(), {-1, -1});
     for (size_t p = 0; p < programs; ++p) {
       RETURN_IF_ERROR(FindInside(static_cast<int32_t>(p))) << graph_.programs[p].name;
     }
     first_met_.assign(programs * graph_.blocks.size(), -1);
     result_.of_rendezvous.reserve(graph_.rendezvous.size());
-    for (const Rendezvous& rendezvous : graph_.rendezvous) {
-      ASSIGN_OR_RETURN(const int32_t use, rendezvous.parties.size() == 2 ? FindPair(rendezvous)
-                                                                         : FindMeeting(rendezvous));
+    for (size_t r = 0; r < graph_.rendezvous.size(); ++r) {
+      ASSIGN_OR_RETURN(const int32_t use, FindRendezvous(r));
       result_.of_rendezvous.push_back(use);
     }
     return std::move(result_);
   }
 
  private:
+  // A block as a program runs it.
+  int32_t Place(int32_t program, int32_t block) const {
+    return program * static_cast<int32_t>(graph_.blocks.size()) + block;
+  }
+
   absl::Status FindInside(int32_t program) {
     std::vector<bool> seen(graph_.blocks.size());
     for (const Instance& instance : graph_.programs[program].instances) {
+      if (instance.rendezvous >= 0) {
+        auto& [first, second] = met_[instance.rendezvous];
+        (first < 0 ? first : second) = Place(program, instance.block);
+      }
       if (seen[instance.block]) continue;
       seen[instance.block] = true;
       const Block& block = graph_.blocks[instance.block];
@@ -123,17 +132,18 @@ class Finder {
     return absl::OkStatus();
   }
 
-  // Pairs of programs meet many times, and for few purposes.
-  absl::StatusOr<int32_t> FindPair(const Rendezvous& rendezvous) {
-    const Rendezvous::Party &first = rendezvous.parties[0], &second = rendezvous.parties[1];
-    const int32_t block = BlockNumber(second);
-    int32_t& newest = first_met_[first.program * graph_.blocks.size() + BlockNumber(first)];
-    for (int32_t m = newest; m >= 0; m = pairs_[m].before) {
-      if (pairs_[m].program == second.program && pairs_[m].block == block) return pairs_[m].use;
+  // Pairs of programs meet many times, and for few purposes: what two blocks have
+  // met for is looked up by both.
+  absl::StatusOr<int32_t> FindRendezvous(size_t r) {
+    const Rendezvous& rendezvous = graph_.rendezvous[r];
+    if (rendezvous.parties.size() != 2) return FindMeeting(rendezvous);
+    const auto [first, second] = met_[r];
+    for (int32_t p = first_met_[first]; p >= 0; p = pairs_[p].before) {
+      if (pairs_[p].second == second) return pairs_[p].use;
     }
     ASSIGN_OR_RETURN(const int32_t use, FindMeeting(rendezvous));
-    pairs_.push_back({second.program, block, use, newest});
-    newest = static_cast<int32_t>(pairs_.size()) - 1;
+    pairs_.push_back({second, use, first_met_[first]});
+    first_met_[first] = static_cast<int32_t>(pairs_.size()) - 1;
     return use;
   }
 
@@ -169,11 +179,8 @@ class Finder {
     return use;
   }
 
-  int32_t BlockNumber(const Rendezvous::Party& party) const {
-    return graph_.programs[party.program].instances[party.instance].block;
-  }
   const Block& BlockOf(const Rendezvous::Party& party) const {
-    return graph_.blocks[BlockNumber(party)];
+    return graph_.blocks[graph_.programs[party.program].instances[party.instance].block];
   }
   int32_t SpecOf(const Rendezvous::Party& party) const {
     const Block& block = BlockOf(party);
@@ -201,13 +208,12 @@ class Finder {
   const ExecutionGraph& graph_;
   CommUses result_;
   absl::flat_hash_map<std::vector<int32_t>, int32_t> meetings_;
-  // What a first party with a block found, by its program and block: a list
-  // through the second parties and their blocks.
+  std::vector<std::pair<int32_t, int32_t>> met_;  // per rendezvous: places of the first two
   struct Pair {
-    int32_t program, block, use, before;
+    int32_t second, use, before;  // before: the pair of the same first place before this
   };
-  std::vector<int32_t> first_met_;  // program * blocks + block -> newest pair, or -1
   std::vector<Pair> pairs_;
+  std::vector<int32_t> first_met_;  // per place: its newest pair as the first, or -1
   std::vector<int32_t> key_;
   std::vector<Rendezvous::Party> parties_;
 };

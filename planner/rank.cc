@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -49,7 +50,7 @@ double Value(const Forecast& forecast, Objective objective) {
   return forecast.iteration_time_s;
 }
 
-// Evaluates plans of one job; any number of threads, each with a workspace.
+// Evaluates plans of one job, for one thread.
 class Evaluator {
  public:
   Evaluator(const Job& job, const Machine& machine, const KernelCostModel& costs, Session& session,
@@ -57,13 +58,12 @@ class Evaluator {
       : job_(job), machine_(machine), costs_(costs), session_(session), objective_(objective) {}
 
   // `describe`: with the whole forecast.
-  Outcome Evaluate(const ShortForm& plan, bool describe, GraphWorkspace* workspace) const {
-    Job job = job_;
-    job.strategy = StrategyTree::FromShortForm(plan);
+  Outcome Evaluate(const ShortForm& plan, bool describe) {
+    job_.strategy = StrategyTree::FromShortForm(plan);
     PredictOptions options;
-    options.one_of_many = workspace;
+    options.one_of_many = &workspace_;
     options.wanted = [describe](const Forecast&) { return describe; };
-    absl::StatusOr<Forecast> forecast = Predict(job, machine_, costs_, session_, options);
+    absl::StatusOr<Forecast> forecast = Predict(job_, machine_, costs_, session_, options);
     Outcome outcome;
     if (!forecast.ok()) {
       if (IsRefusal(forecast.status())) {
@@ -83,11 +83,12 @@ class Evaluator {
   }
 
  private:
-  const Job& job_;
+  Job job_;
   const Machine& machine_;
   const KernelCostModel& costs_;
   Session& session_;
   const Objective objective_;
+  GraphWorkspace workspace_;
 };
 
 // The plans in an order in which those with equal programs follow one another
@@ -186,8 +187,10 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
   int threads =
       options.threads > 0 ? options.threads : std::max<int>(1, std::thread::hardware_concurrency());
   threads = static_cast<int>(std::min<int64_t>(threads, std::max<int64_t>(count, 1)));
-  std::vector<GraphWorkspace> workspaces(threads);
-  const Evaluator evaluator(job, machine, costs, session, options.objective);
+  std::deque<Evaluator> evaluators;
+  for (int t = 0; t < threads; ++t) {
+    evaluators.emplace_back(job, machine, costs, session, options.objective);
+  }
   const bool all = options.top <= 0 || options.top >= count;
   const std::vector<int64_t> order = AlikeTogether(enumeration.plans);
   std::vector<Outcome> outcomes(count);
@@ -195,7 +198,7 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
       count, threads,
       [&](int64_t i, int thread) {
         const int64_t plan = order[i];
-        outcomes[plan] = evaluator.Evaluate(enumeration.plans[plan], all, &workspaces[thread]);
+        outcomes[plan] = evaluators[thread].Evaluate(enumeration.plans[plan], all);
       },
       options.progress);
   if (!finished) return absl::CancelledError("the ranking was stopped");
@@ -222,8 +225,7 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
     ParallelFor(
         listed, threads,
         [&](int64_t i, int thread) {
-          outcomes[best[i]] =
-              evaluator.Evaluate(enumeration.plans[best[i]], true, &workspaces[thread]);
+          outcomes[best[i]] = evaluators[thread].Evaluate(enumeration.plans[best[i]], true);
         },
         nullptr);
   }
