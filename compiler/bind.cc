@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "graph/halo_inference.h"
 
 namespace plancast {
 namespace {
@@ -243,6 +244,7 @@ absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
     RETURN_IF_ERROR(ApplySplit(graph, op, path, directive, axes, mesh, &split).status());
   }
   for (std::vector<int>& axes : split.axes) std::sort(axes.begin(), axes.end());
+  AlignTiedCuts(*op.rule, &split);
   return split;
 }
 

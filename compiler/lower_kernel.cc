@@ -132,7 +132,7 @@ class KernelWork {
       AddEager(part, rule, extents);
       return;
     }
-    const OpWork work = WorkOf(rule, extents, part.begin, part.end);
+    const OpWork work = WorkOf(rule, extents, part.begin, part.end, &part.step->partition);
     const bool product = !work.contractions.empty() && rule.fused().empty();
     if (product && !Has(kBiasEpilogue)) {
       AddSeparately(part, rule, extents);
@@ -206,7 +206,7 @@ class KernelWork {
   void AddSeparately(const KernelPart& part, const OpRule& rule,
                      const std::vector<int64_t>& extents) {
     for (int s = part.begin; s < part.end; ++s) {
-      const OpWork work = WorkOf(rule, extents, s, s + 1);
+      const OpWork work = WorkOf(rule, extents, s, s + 1, &part.step->partition);
       if (!work.contractions.empty()) {
         AddBytes(part, rule, work, &base_);
         AddProducts(rule, work, extents);

@@ -26,7 +26,9 @@ std::vector<bool> ActiveTensors(const OpRule& rule, const std::vector<int>& sour
   std::vector<bool> active(rule.tensors().size());
   for (int t : sources) active[t] = true;
   for (const Statement& s : rule.statements()) {
-    if (IsInteger(rule.tensors()[s.target].dtype) || s.combine == Combine::kMax) continue;
+    const RuleTensor& target = rule.tensors()[s.target];
+    const bool shift = s.combine == Combine::kMax && target.role != RuleTensor::Role::kOutput;
+    if (IsInteger(target.dtype) || shift) continue;
     VisitExpr(s.value, [&](const Expr& e) {
       if (e.kind() == ExprKind::kElement && active[e.tensor()]) active[s.target] = true;
     });
@@ -67,7 +69,14 @@ class Differentiator {
       const int gradient = Gather(s.target);
       std::optional<Expr> known;
       if (s.combine == Combine::kAssign) known = Expr::Element(s.target);
-      BackPropagate(s.value, Expr::Element(gradient), known, active_,
+      Expr upstream = Expr::Element(gradient);
+      if (s.combine == Combine::kMax) {
+        // To the values that are the maximum.
+        const Expr below = Subtract(Expr::Element(s.target), s.value);
+        upstream = Multiply(std::move(upstream),
+                            Subtract(Expr::Number(1), Expr::Apply(Function::kStep, below)));
+      }
+      BackPropagate(s.value, upstream, known, active_,
                     [&](int t, const Expr& share) { AddShare(t, share, s.factors, s.where); });
     }
     for (int t : wrt_) {
@@ -110,15 +119,13 @@ class Differentiator {
     });
     for (int f : box) {
       if (Contains(dims, f)) continue;
-      const bool conditional = std::any_of(where.begin(), where.end(), [&](const Condition& c) {
-        return c.left == f || c.right == f;
-      });
+      const bool conditional = std::any_of(where.begin(), where.end(),
+                                           [&](const Condition& c) { return c.Mentions(f); });
       if (!Contains(present, f) && !conditional) {
         // The share is the same at every point of f.
         value = Multiply(Expr::Size(f), value);
         continue;
       }
-      if (!Contains(present, f)) value = Multiply(value, Expr::FactorsEqual(f, f));
       share.reduced.push_back(f);
     }
     std::sort(share.reduced.begin(), share.reduced.end());
@@ -163,10 +170,12 @@ class Differentiator {
     return groups;
   }
 
-  void Emit(int target, Expr value, std::vector<Condition> where, bool reduces) {
+  void Emit(int target, Expr value, std::vector<Condition> where, const std::vector<int>& reduced) {
     Statement s;
     s.target = target;
-    s.combine = reduces ? Combine::kSum : Combine::kAssign;
+    for (int f : reduced) {
+      if (!IsFixed(f, tensors_[target].factors, where)) s.combine = Combine::kSum;
+    }
     s.value = std::move(value);
     s.where = std::move(where);
     statements_.push_back(std::move(s));
@@ -188,7 +197,7 @@ class Differentiator {
     const std::string name = absl::StrCat("d_", tensors_[tensor].name, seeded ? "_total" : "");
     if (single) {
       const int target = AddGradient(name, tensor, is_output);
-      Emit(target, groups[0].value, groups[0].where, !groups[0].reduced.empty());
+      Emit(target, groups[0].value, groups[0].where, groups[0].reduced);
       return target;
     }
     // Parts that are reduced get a statement of their own first; the rest can
@@ -204,16 +213,17 @@ class Differentiator {
       }
       const int temporary =
           AddTensor(absl::StrCat(name, "_", ++part), tensor, RuleTensor::Role::kIntermediate);
-      Emit(temporary, group.value, group.where, !group.reduced.empty());
+      Emit(temporary, group.value, group.where, group.reduced);
       sum = Add(sum, Expr::Element(temporary));
     }
     const std::vector<Condition>& where = groups[0].where;
     const bool inside = std::all_of(where.begin(), where.end(), [&](const Condition& c) {
-      return Contains(tensors_[tensor].factors, c.left) &&
-             Contains(tensors_[tensor].factors, c.right);
+      const std::vector<int> factors = c.Factors();
+      return std::all_of(factors.begin(), factors.end(),
+                         [&](int f) { return Contains(tensors_[tensor].factors, f); });
     });
     const int target = AddGradient(name, tensor, is_output);
-    Emit(target, sum, same_where && inside ? where : std::vector<Condition>(), false);
+    Emit(target, sum, same_where && inside ? where : std::vector<Condition>(), {});
     return target;
   }
 

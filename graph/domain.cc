@@ -11,20 +11,6 @@ bool Contains(const std::vector<int>& list, int value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// The right-hand indices that a condition allows for one left-hand index, as
-// the range of right + offset >= left etc.
-IndexRange RightRange(const Condition& c, int64_t left) {
-  constexpr int64_t kInfinity = int64_t{1} << 60;
-  switch (c.relation) {
-    case Condition::Relation::kLessEqual:
-      return {left - c.offset, kInfinity};
-    case Condition::Relation::kLess:
-      return {left - c.offset + 1, kInfinity};
-    default:
-      return {left - c.offset, left - c.offset + 1};
-  }
-}
-
 // Pairs (l, r) in left x right with l <= r + offset: an arithmetic series
 // between the left indices that see all of `right` and those that see none.
 double CountBelow(IndexRange left, IndexRange right, int64_t offset) {
@@ -69,7 +55,9 @@ class GroupCounter {
  public:
   GroupCounter(std::vector<int> group, std::vector<Condition> where,
                const std::vector<IndexSet>& sets)
-      : group_(std::move(group)), where_(std::move(where)), sets_(sets), at_(sets.size(), 0) {}
+      : group_(std::move(group)), where_(std::move(where)), sets_(sets), at_(sets.size(), 0) {
+    for (const IndexSet& set : sets) extents_.push_back(CountOf(set));
+  }
 
   double Count(size_t depth = 0) {
     if (depth + 1 == group_.size()) return CountLast();
@@ -86,31 +74,42 @@ class GroupCounter {
  private:
   double CountLast() {
     const int last = group_.back();
-    IndexRange allowed = {-(int64_t{1} << 60), int64_t{1} << 60};
+    IndexRange allowed = {-kInfinity, kInfinity};
+    at_[last] = 0;
     for (const Condition& c : where_) {
-      if (c.left == c.right) {
-        if (!c.Holds(0, 0)) return 0;
-      } else if (c.right == last) {
-        const IndexRange r = RightRange(c, at_[c.left]);
-        allowed = {std::max(allowed.begin, r.begin), std::min(allowed.end, r.end)};
-      } else if (c.left == last) {
-        const int64_t bound = at_[c.right] + c.offset;
-        const bool strict = c.relation == Condition::Relation::kLess;
-        allowed.end = std::min(allowed.end, strict ? bound : bound + 1);
-        if (c.relation == Condition::Relation::kEqual) {
-          allowed.begin = std::max(allowed.begin, bound);
-        }
-      } else if (!c.Holds(at_[c.left], at_[c.right])) {
-        return 0;
-      }
+      const IndexRange range = Allowed(c, last);
+      allowed = {std::max(allowed.begin, range.begin), std::min(allowed.end, range.end)};
     }
     return static_cast<double>(CountCommon(sets_[last], IndexSet{allowed}));
   }
 
+  // The values of `last` that meet `c` where the others stand.
+  IndexRange Allowed(const Condition& c, int last) const {
+    // c: left - coefficient * last <= rest, and for equalities >= rest.
+    int64_t coefficient = 0;
+    for (const AffineTerm& term : c.terms) {
+      if (term.factor == last) coefficient += term.Coefficient(extents_);
+    }
+    const int64_t slope = (c.left == last ? 1 : 0) - coefficient;
+    const int64_t strict = c.relation == Condition::Relation::kLess ? 1 : 0;
+    const int64_t rest = c.RightSide(at_, extents_) - at_[c.left] - strict;
+    const IndexRange nothing = {0, 0};
+    if (slope == 0) {
+      const bool holds = c.is_map() ? rest == 0 : rest >= 0;
+      return holds ? IndexRange{-kInfinity, kInfinity} : nothing;
+    }
+    if (c.is_map()) {
+      return rest % slope == 0 ? IndexRange{rest / slope, rest / slope + 1} : nothing;
+    }
+    if (slope > 0) return {-kInfinity, FloorDiv(rest, slope) + 1};
+    return {-FloorDiv(rest, -slope), kInfinity};
+  }
+
+  static constexpr int64_t kInfinity = int64_t{1} << 60;
   const std::vector<int> group_;
   const std::vector<Condition> where_;
   const std::vector<IndexSet>& sets_;
-  std::vector<int64_t> at_;
+  std::vector<int64_t> at_, extents_;
 };
 
 }  // namespace
@@ -140,6 +139,12 @@ IndexSet ShardIndices(int64_t extent, int64_t parts, int64_t part, ShardPattern 
   return {chunk(2 * parts, part), chunk(2 * parts, 2 * parts - 1 - part)};
 }
 
+IndexSet Widened(IndexSet block, Halo halo, int64_t extent) {
+  if (halo.empty()) return block;
+  return {{std::max<int64_t>(0, block[0].begin - halo.before),
+           std::min(extent, block[0].end + halo.after)}};
+}
+
 double CountLatticePoints(const std::vector<int>& factors, const std::vector<Condition>& where,
                           const std::vector<IndexSet>& sets) {
   double points = 1;
@@ -152,9 +157,14 @@ double CountLatticePoints(const std::vector<int>& factors, const std::vector<Con
     for (bool grown = true; grown;) {
       grown = false;
       for (const Condition& c : where) {
-        if (Contains(group, c.left) == Contains(group, c.right)) continue;
-        group.push_back(Contains(group, c.left) ? c.right : c.left);
-        grown = true;
+        const std::vector<int> tied_factors = c.Factors();
+        const auto inside = [&](int f) { return Contains(group, f); };
+        if (std::none_of(tied_factors.begin(), tied_factors.end(), inside)) continue;
+        for (int f : tied_factors) {
+          if (inside(f)) continue;
+          group.push_back(f);
+          grown = true;
+        }
       }
     }
     for (const Condition& c : where) {
@@ -163,8 +173,8 @@ double CountLatticePoints(const std::vector<int>& factors, const std::vector<Con
     done.insert(done.end(), group.begin(), group.end());
     if (tied.empty()) {
       points *= static_cast<double>(CountOf(sets[factor]));
-    } else if (tied.size() == 1 && group.size() == 2) {
-      points *= CountPair(tied[0], sets[tied[0].left], sets[tied[0].right]);
+    } else if (tied.size() == 1 && group.size() == 2 && tied[0].is_pair()) {
+      points *= CountPair(tied[0], sets[tied[0].left], sets[tied[0].right()]);
     } else {
       points *= GroupCounter(group, tied, sets).Count();
     }

@@ -27,9 +27,14 @@ int64_t CountCommon(const IndexSet& a, const IndexSet& b);
 // 2 * parts - 1 - i, which evens out causal work.
 IndexSet ShardIndices(int64_t extent, int64_t parts, int64_t part, ShardPattern pattern);
 
+// A block and its halo, inside [0, extent). An empty block has its neighbours'
+// elements next to where it is.
+IndexSet Widened(IndexSet block, Halo halo, int64_t extent);
+
 // Lattice points of the box `factors` that meet all conditions; `sets` is
-// indexed by factor. Closed form for a condition that shares no factor with
-// another one; linear in one factor for several conditions on one pair.
+// indexed by factor; size(f) in a condition is that of sets[f]. Closed form for a
+// condition on a pair that shares no factor with another one; else all factors
+// that conditions connect are enumerated but one.
 double CountLatticePoints(const std::vector<int>& factors, const std::vector<Condition>& where,
                           const std::vector<IndexSet>& sets);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace plancast {
 
@@ -106,24 +107,60 @@ std::vector<int> TensorsOf(const Expr& expr);
 // The same tree with every tensor t replaced by tensor map[t].
 Expr RenameTensors(const Expr& expr, const std::vector<int>& map);
 
-// `left <= right + offset` over two factors.
+// `number * size(a) * size(b) * factor`, or a constant of sizes.
+struct AffineTerm {
+  int64_t number = 1;
+  std::vector<int> sizes;  // factors whose global extents it is multiplied with
+  int factor = -1;         // -1: none
+
+  int64_t Coefficient(absl::Span<const int64_t> extents) const;
+  friend bool operator==(const AffineTerm& a, const AffineTerm& b) {
+    return a.number == b.number && a.sizes == b.sizes && a.factor == b.factor;
+  }
+};
+
+// A factor compared with an affine index of others: `t <= s`,
+// `p == 2 * i + k - 1`, `f == size(j) * i + j`.
+//
+// An equality is an index map: it fixes its left factor at every point of the
+// others. The left factor is *tied* to the first factor on the right (`p` runs
+// along `i`, `k` only moves it inside a window), so a cut of one cuts the other
+// at the same place, up to a halo.
 struct Condition {
   enum class Relation : uint8_t { kLessEqual, kLess, kEqual };
   int left = -1;
   Relation relation = Relation::kLessEqual;
-  int right = -1;
+  std::vector<AffineTerm> terms;
   int64_t offset = 0;
 
-  bool Holds(int64_t left_index, int64_t right_index) const {
-    const int64_t bound = right_index + offset;
-    if (relation == Relation::kLessEqual) return left_index <= bound;
-    return relation == Relation::kLess ? left_index < bound : left_index == bound;
-  }
+  // `left relation right + offset`.
+  static Condition Pair(int left, Relation relation, int right, int64_t offset = 0);
+
+  bool is_map() const { return relation == Relation::kEqual; }
+  // Two factors without coefficients, as Pair makes them.
+  bool is_pair() const;
+  int right() const { return terms[0].factor; }  // of a pair
+  // The factor that the left one of a map is tied to, -1: a constant.
+  int tied() const;
+  // A map that numbers the points of its right factors without gaps or
+  // repetition: `f == size(j) * i + j`.
+  bool is_radix() const;
+  bool Mentions(int factor) const;   // on either side, not inside size()
+  std::vector<int> Factors() const;  // left, then those of the terms
+
+  int64_t RightSide(absl::Span<const int64_t> point, absl::Span<const int64_t> extents) const;
+  bool Holds(absl::Span<const int64_t> point, absl::Span<const int64_t> extents) const;
   friend bool operator==(const Condition& a, const Condition& b) {
-    return a.left == b.left && a.relation == b.relation && a.right == b.right &&
+    return a.left == b.left && a.relation == b.relation && a.terms == b.terms &&
            a.offset == b.offset;
   }
 };
+
+// Index maps fix `factor` wherever the indices of the dims `target` are given: it
+// is the left side of a map, or what the map of a target dim takes apart.
+bool IsFixed(int factor, const std::vector<int>& target, const std::vector<Condition>& where);
+// The map in `where` with `factor` on the left, or null.
+const Condition* MapOf(int factor, const std::vector<Condition>& where);
 
 // Names by which an expression prints its tensors and factors.
 struct ExprNames {

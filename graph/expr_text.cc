@@ -1,8 +1,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "graph/expr.h"
 
 namespace plancast {
@@ -97,15 +99,33 @@ std::string ExprToString(const Expr& expr, const ExprNames& names) {
   return out;
 }
 
+namespace {
+
+void AppendTerm(const AffineTerm& term, const ExprNames& names, std::string* out) {
+  const bool first = out->empty();
+  const int64_t number = std::abs(term.number);
+  out->append(term.number < 0 ? (first ? "-" : " - ") : (first ? "" : " + "));
+  std::vector<std::string> parts;
+  if (number != 1) parts.push_back(absl::StrCat(number));
+  for (int f : term.sizes) parts.push_back(absl::StrCat("size(", names.factor(f), ")"));
+  if (term.factor >= 0) parts.push_back(names.factor(term.factor));
+  absl::StrAppend(out, absl::StrJoin(parts, " * "));
+}
+
+}  // namespace
+
 std::string ConditionToString(const Condition& condition, const ExprNames& names) {
   const char* relation = condition.relation == Condition::Relation::kLessEqual ? " <= "
                          : condition.relation == Condition::Relation::kLess    ? " < "
                                                                                : " == ";
-  std::string text =
-      absl::StrCat(names.factor(condition.left), relation, names.factor(condition.right));
-  if (condition.offset > 0) absl::StrAppend(&text, " + ", condition.offset);
-  if (condition.offset < 0) absl::StrAppend(&text, " - ", -condition.offset);
-  return text;
+  std::string right;
+  for (const AffineTerm& term : condition.terms) AppendTerm(term, names, &right);
+  if (right.empty()) {
+    absl::StrAppend(&right, condition.offset);
+  } else if (condition.offset != 0) {
+    absl::StrAppend(&right, condition.offset > 0 ? " + " : " - ", std::abs(condition.offset));
+  }
+  return absl::StrCat(names.factor(condition.left), relation, right);
 }
 
 }  // namespace plancast

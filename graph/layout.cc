@@ -21,7 +21,23 @@ std::string PlacementString(const Placement& p) {
   const char* pattern = p.pattern == ShardPattern::kBlock      ? ")"
                         : p.pattern == ShardPattern::kMirrored ? ", mirrored)"
                                                                : ", padded)";
+  if (!p.halo.empty()) {
+    return absl::StrCat("Shard(", static_cast<int>(p.dim), ", halo ", p.halo.before, "+",
+                        p.halo.after, ")");
+  }
   return absl::StrCat("Shard(", static_cast<int>(p.dim), pattern);
+}
+
+// Blocks at the ends have neighbours on one side only.
+int64_t LargestWithHalo(int64_t extent, int64_t count, Halo halo) {
+  const int64_t size = CeilDiv(extent, count);
+  int64_t largest = 0;
+  for (int64_t begin = 0; begin < extent; begin += size) {
+    const int64_t end = std::min(extent, begin + size);
+    largest = std::max(
+        largest, std::min(extent, end + halo.after) - std::max<int64_t>(0, begin - halo.before));
+  }
+  return largest;
 }
 
 }  // namespace
@@ -29,6 +45,24 @@ std::string PlacementString(const Placement& p) {
 bool Layout::has_partial() const {
   return std::any_of(placements.begin(), placements.end(),
                      [](const Placement& p) { return p.is_partial(); });
+}
+
+bool Layout::has_halo() const {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return !p.halo.empty(); });
+}
+
+Layout Layout::WithoutHalos() const {
+  Layout plain = *this;
+  for (Placement& p : plain.placements) p.halo = {};
+  return plain;
+}
+
+Halo Layout::HaloOf(int dim) const {
+  for (const Placement& p : placements) {
+    if (p.is_shard() && p.dim == dim) return p.halo;
+  }
+  return {};
 }
 
 int64_t Layout::ShardCount(const DeviceMesh& mesh, int dim) const {
@@ -46,14 +80,16 @@ std::vector<int64_t> Layout::LocalShape(const DeviceMesh& mesh,
   for (size_t d = 0; d < local.size(); ++d) {
     const int64_t count = ShardCount(mesh, static_cast<int>(d));
     if (count == 1) continue;
+    const Halo halo = HaloOf(static_cast<int>(d));
     const bool mirrored =
         std::any_of(placements.begin(), placements.end(), [&](const Placement& p) {
           return p.is_shard() && p.dim == static_cast<int>(d) &&
                  p.pattern == ShardPattern::kMirrored;
         });
     // A mirrored shard is two chunks, each rounded up.
-    local[d] =
-        mirrored ? std::min(local[d], 2 * CeilDiv(local[d], 2 * count)) : CeilDiv(local[d], count);
+    local[d] = mirrored       ? std::min(local[d], 2 * CeilDiv(local[d], 2 * count))
+               : halo.empty() ? CeilDiv(local[d], count)
+                              : LargestWithHalo(local[d], count, halo);
   }
   return local;
 }
@@ -80,10 +116,17 @@ absl::Status Layout::Verify(const DeviceMesh& mesh, int num_dims) const {
     }
     for (int b = 0; b < a; ++b) {
       const Placement& other = placements[b];
-      if (!other.is_shard() || other.dim != p.dim || other.pattern == p.pattern) continue;
+      if (!other.is_shard() || other.dim != p.dim) continue;
+      if (other.pattern == p.pattern && other.halo == p.halo) continue;
       return absl::InvalidArgumentError(absl::StrCat(
           "axes `", mesh.axis(b).name, "` and `", mesh.axis(a).name, "` shard dim ",
-          static_cast<int>(p.dim), " in different patterns; one dim has one pattern."));
+          static_cast<int>(p.dim), " in different patterns; one dim has one pattern and halo."));
+    }
+    if (!p.halo.empty() &&
+        (p.pattern != ShardPattern::kBlock || p.halo.before < 0 || p.halo.after < 0)) {
+      return absl::InvalidArgumentError(absl::StrCat("axis `", mesh.axis(a).name, "` shards dim ",
+                                                     static_cast<int>(p.dim),
+                                                     " with a halo that only blocks have."));
     }
   }
   return absl::OkStatus();

@@ -24,8 +24,8 @@ absl::string_view TypeSuffix(DType type) {
   return type == DType::kInt64 ? ":i64" : "";
 }
 
-// The box of a statement: the target's factors, then those of its value in the
-// order of the text.
+// The box of a statement: the target's factors, then those of its value and
+// conditions in the order of the text.
 void FillBox(const std::vector<RuleTensor>& tensors, Statement* statement) {
   std::vector<int>& box = statement->factors;
   box = tensors[statement->target].factors;
@@ -40,7 +40,29 @@ void FillBox(const std::vector<RuleTensor>& tensors, Statement* statement) {
       for (int factor : tensors[e.tensor()].factors) AppendUnique(factor, &box);
     }
   });
-  statement->reduced.assign(box.begin() + target_dims, box.end());
+  for (const Condition& c : statement->where) {
+    for (int factor : c.Factors()) AppendUnique(factor, &box);
+  }
+  const std::vector<int>& target = tensors[statement->target].factors;
+  statement->reduced.clear();
+  for (size_t f = target_dims; f < box.size(); ++f) {
+    if (!IsFixed(box[f], target, statement->where)) statement->reduced.push_back(box[f]);
+  }
+}
+
+std::vector<int> TieClasses(const std::vector<std::string>& factors,
+                            const std::vector<Statement>& statements) {
+  std::vector<int> first(factors.size());
+  for (size_t f = 0; f < first.size(); ++f) first[f] = static_cast<int>(f);
+  for (const Statement& s : statements) {
+    for (const Condition& c : s.where) {
+      if (!c.is_map() || c.tied() < 0) continue;
+      const int a = std::min(first[c.left], first[c.tied()]);
+      const int b = std::max(first[c.left], first[c.tied()]);
+      std::replace(first.begin(), first.end(), b, a);
+    }
+  }
+  return first;
 }
 
 }  // namespace
@@ -61,6 +83,10 @@ absl::StatusOr<OpRule> OpRule::Create(std::string name, std::vector<std::string>
   RETURN_IF_ERROR(VerifyRuleIndices(rule)) << "rule `" << rule.name_ << "`";
   for (Statement& statement : rule.statements_) FillBox(rule.tensors_, &statement);
   RETURN_IF_ERROR(VerifyRule(rule)) << "rule `" << rule.name_ << "`";
+  rule.ties_ = TieClasses(rule.factors_, rule.statements_);
+  for (const Statement& s : rule.statements_) {
+    for (const Condition& c : s.where) rule.has_maps_ = rule.has_maps_ || c.is_map();
+  }
   return rule;
 }
 

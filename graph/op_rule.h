@@ -30,6 +30,10 @@ namespace plancast {
 // - A statement computes its target over the box of all its factors (those on
 //   either side), restricted by `where` (e.g. `where t <= s`). Factors that
 //   are missing on the left are reduced with `+=` or `max=`.
+// - An equality in `where` is an index map: `x[b,p] ... where p == 2 * i + k - 1`,
+//   or shorter `x[b,2 * i + k - 1]`, reads x at that position. Positions outside
+//   the tensor are no points of the statement, so sums take them as zero
+//   (padding) and maxima leave them out. docs/op_rules.md has examples.
 // - `[i == l[b]]` is 1 where the integer tensor element equals the index, else
 //   0 (embedding lookup, target logit). `random()` is a fresh random value per
 //   point (dropout masks).
@@ -52,14 +56,12 @@ struct RuleTensor {
 
 enum class Combine : uint8_t { kAssign, kSum, kMax };
 
-struct Condition;  // graph/expr.h: `t <= s`
-
 struct Statement {
   int target = -1;  // tensor index
   Combine combine = Combine::kAssign;
   Expr value;
   std::vector<int> factors;  // the box: all factors on either side
-  std::vector<int> reduced;  // those not on the left
+  std::vector<int> reduced;  // those neither on the left nor fixed by an index map
   std::vector<Condition> where;
 };
 
@@ -82,6 +84,11 @@ class OpRule {
   // Empty, or the cost family of the one kernel that runs all statements.
   const std::string& fused() const { return fused_; }
 
+  // By factor: the first factor of its class. Factors that index maps tie to each
+  // other (graph/expr.h) are one class; a cut of one cuts them all.
+  const std::vector<int>& ties() const { return ties_; }
+  bool has_maps() const { return has_maps_; }
+
   absl::StatusOr<int> FindFactor(absl::string_view name) const;
   absl::StatusOr<int> FindTensor(absl::string_view name) const;
 
@@ -98,6 +105,8 @@ class OpRule {
   std::vector<Statement> statements_;
   std::vector<int> saves_;
   std::string fused_;
+  std::vector<int> ties_;
+  bool has_maps_ = false;
 };
 
 using OpRulePtr = std::shared_ptr<const OpRule>;
@@ -107,16 +116,19 @@ using OpRulePtr = std::shared_ptr<const OpRule>;
 // reads from the save list (by their forward names); its outputs are `d_x` for
 // each x in `wrt`, in that order. Factor names are those of the forward rule.
 // A value the backward needs that is neither saved nor recomputable from saved
-// ones is an error naming both. The gradient through a `max=` is taken as zero
+// ones is an error naming both. The gradient through a `max=` goes to the values
+// that are the maximum if it is an output (pooling), and is taken as zero if not
 // (valid where the result does not depend on the shift, as in softmax).
 absl::StatusOr<OpRule> Differentiate(const OpRule& rule, absl::Span<const std::string> wrt);
 
 // Which differentiable inputs (not integer typed) the rule has.
 std::vector<std::string> DifferentiableInputs(const OpRule& rule);
 
-// The shipped rules, by name (`linear`, `rms_norm`, ...), parsed once from
-// graph/rules/*.rules. Unknown name: error with suggestion.
-absl::StatusOr<OpRulePtr> FindRule(absl::string_view name);
+// The shipped rules, by name (`linear`, `rms_norm`, ...), from
+// graph/rules/*.rules; `conv2d(stride=2, pad=1)` binds `let` attributes, and
+// `relu(rank=4)` how many dims `...` stands for. Unknown name: error with
+// suggestion.
+absl::StatusOr<OpRulePtr> FindRule(absl::string_view call);
 std::vector<std::string> RuleNames();
 
 }  // namespace plancast

@@ -1,12 +1,15 @@
 #include "graph/op_split.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "graph/halo_inference.h"
 #include "graph/linearity.h"
 #include "graph/online_softmax.h"
 
@@ -32,6 +35,17 @@ std::string SizesThatWork(int64_t extent) {
   return absl::StrJoin(sizes, ", ");
 }
 
+// Some statement has both factors, and they are not tied. Rules that are derived
+// for one gradient may lack the statements of the others.
+bool Meet(const OpRule& rule, int a, int b) {
+  if (rule.ties()[a] == rule.ties()[b]) return false;
+  auto has = [](const Statement& s, int f) {
+    return std::find(s.factors.begin(), s.factors.end(), f) != s.factors.end();
+  };
+  return std::any_of(rule.statements().begin(), rule.statements().end(),
+                     [&](const Statement& s) { return has(s, a) && has(s, b); });
+}
+
 absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh,
                         const std::vector<int64_t>& extents) {
   PLANCAST_CHECK_EQ(split.axes.size(), rule.factors().size());
@@ -43,7 +57,7 @@ absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const Devi
     int previous = -1;
     for (int axis : split.axes[f]) {
       PLANCAST_CHECK(axis >= 0 && axis < mesh.num_axes());
-      if (user[axis] >= 0) {
+      if (user[axis] >= 0 && Meet(rule, user[axis], static_cast<int>(f))) {
         return absl::InvalidArgumentError(
             absl::StrCat("op `", rule.name(), "`: axis `", mesh.axis(axis).name,
                          "` cuts both factor `", rule.factors()[user[axis]], "` and factor `",
@@ -58,6 +72,14 @@ absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const Devi
       user[axis] = static_cast<int>(f);
       previous = axis;
       parts *= mesh.size(axis);
+    }
+    if (!split.axes[f].empty() && split.pattern(static_cast<int>(f)) == ShardPattern::kMirrored) {
+      for (size_t g = 0; g < split.axes.size(); ++g) {
+        if (g == f || rule.ties()[g] != rule.ties()[f]) continue;
+        return absl::InvalidArgumentError(absl::StrCat(
+            "op `", rule.name(), "`: factor `", rule.factors()[f], "` is tied to `",
+            rule.factors()[g], "` by an index map, so it is cut into blocks, not mirrored."));
+      }
     }
     if (extents[f] < parts) {
       std::vector<std::string> names;
@@ -76,7 +98,9 @@ absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const Devi
 // it is reduced inside the op.
 class PartialFlow {
  public:
-  PartialFlow(const OpRule& rule, const FactorSplit& split) : rule_(rule) {
+  // `plan`: null for rules without index maps.
+  PartialFlow(const OpRule& rule, const FactorSplit& split, const HaloPlan* plan)
+      : rule_(rule), plan_(plan) {
     const size_t n = rule.tensors().size();
     reduced_.assign(n, 0);
     partial_.assign(n, 0);
@@ -136,7 +160,8 @@ class PartialFlow {
         settled = false;
       }
       is_max_[s.target] = s.combine == Combine::kMax;
-      partial_[s.target] = CutOf(s.reduced) | passed;
+      const size_t index = &s - rule_.statements().data();
+      partial_[s.target] = CutOf(plan_ == nullptr ? s.reduced : plan_->reduced[index]) | passed;
     }
     return settled;
   }
@@ -154,6 +179,7 @@ class PartialFlow {
   }
 
   const OpRule& rule_;
+  const HaloPlan* plan_;
   std::vector<AxisSet> cut_;  // by factor
   AxisSet all_cuts_ = 0;
   std::vector<AxisSet> partial_;  // by tensor, before its reduction
@@ -163,16 +189,20 @@ class PartialFlow {
 
 }  // namespace
 
-absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& split,
+absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& given,
                                         const DeviceMesh& mesh,
                                         const std::vector<int64_t>& extents) {
+  FactorSplit split = given;
+  AlignTiedCuts(rule, &split);
   RETURN_IF_ERROR(CheckSplit(rule, split, mesh, extents));
-  PartialFlow flow(rule, split);
+  std::optional<HaloPlan> plan;
+  if (rule.has_maps()) plan = InferHalos(rule, split, mesh, extents);
+  PartialFlow flow(rule, split, plan.has_value() ? &*plan : nullptr);
   OpPartition partition;
   // Statistics that one combined reduction covers are whole after it.
   std::vector<AxisSet> combined(rule.tensors().size(), 0);
   for (size_t f = 0; f < split.axes.size(); ++f) {
-    if (split.axes[f].empty() || rule.fused().empty()) continue;
+    if (split.axes[f].empty() || rule.fused().empty() || rule.has_maps()) continue;
     const std::optional<OnlineSoftmax> group = FindOnlineSoftmax(rule, static_cast<int>(f));
     if (!group.has_value()) continue;
     InnerReduction reduction;
@@ -203,8 +233,15 @@ absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& s
     Layout layout = Layout::Replicated(mesh.num_axes());
     const std::vector<int>& dims = rule.tensors()[t].factors;
     for (size_t d = 0; d < dims.size(); ++d) {
+      const int dim = static_cast<int>(d);
+      Halo halo;
+      if (plan.has_value()) {
+        const std::vector<int>& owned = plan->owned_dims[t];
+        if (std::find(owned.begin(), owned.end(), dim) == owned.end()) continue;
+        halo = plan->halos[t][d];
+      }
       for (int axis : split.axes[dims[d]]) {
-        layout.placements[axis] = Placement::Shard(static_cast<int>(d), split.pattern(dims[d]));
+        layout.placements[axis] = Placement::Shard(dim, split.pattern(dims[d]), halo);
       }
     }
     const int tensor = static_cast<int>(t);
@@ -214,7 +251,18 @@ absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& s
     }
     partition.tensors.push_back(std::move(layout));
   }
+  if (plan.has_value()) partition.statements = std::move(plan->statements);
   return partition;
+}
+
+std::vector<IndexSet> StatementIndices(const OpPartition& partition, const FactorSplit& split,
+                                       const DeviceMesh& mesh, const std::vector<int64_t>& extents,
+                                       int statement, int64_t device) {
+  if (partition.statements.empty()) return DeviceIndices(split, mesh, extents, device);
+  const StatementCut& cut = partition.statements[statement];
+  std::vector<IndexSet> sets = DeviceIndices({cut.axes, split.patterns}, mesh, extents, device);
+  for (size_t f = 0; f < sets.size(); ++f) sets[f] = Widened(sets[f], cut.halos[f], extents[f]);
+  return sets;
 }
 
 std::vector<IndexSet> DeviceIndices(const FactorSplit& split, const DeviceMesh& mesh,

@@ -39,19 +39,31 @@ struct InnerReduction {
   std::vector<int> axes;  // mesh axes to reduce over
 };
 
+// What one statement runs over: blocks of the factors that have axes, with what
+// later statements read beyond them.
+struct StatementCut {
+  std::vector<std::vector<int>> axes;  // by factor
+  std::vector<Halo> halos;             // by factor
+};
+
 // What a split of an op means for its tensors.
 struct OpPartition {
   std::vector<Layout> tensors;             // indexed like rule.tensors(); outputs may be Partial
   std::vector<InnerReduction> reductions;  // in statement order
+  // By statement, if index maps tie factors that are cut; else empty: every
+  // statement runs over the parts that the split says.
+  std::vector<StatementCut> statements;
 
   std::string DebugString(const OpRule& rule, const DeviceMesh& mesh) const;
 };
 
-// Derives the partition. A reduced output that nothing in the rule reads stays
-// Partial; a statistic that a later statement reads owes its reduction inside,
-// unless every reader is linear in it and passes it on.
-// `extents` are the global factor sizes. Errors: an axis used twice; a factor
-// smaller than the number of parts (with the sizes that work).
+// Derives the partition. Factors tied by index maps are cut together, whichever
+// of them `split` names: tensors that are read along them are wanted with the
+// halo that the maps reach over, so that a spatial split of a convolution owes a
+// halo exchange, which is a relayout of its input. A reduced output that nothing in the rule reads
+// stays Partial; a statistic that a later statement reads owes its reduction inside, unless every
+// reader is linear in it and passes it on. `extents` are the global factor sizes. Errors: an axis
+// used twice; a factor smaller than the number of parts (with the sizes that work).
 absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& split,
                                         const DeviceMesh& mesh,
                                         const std::vector<int64_t>& extents);
@@ -59,6 +71,11 @@ absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& s
 // The indices of every factor that `device` of the mesh works on.
 std::vector<IndexSet> DeviceIndices(const FactorSplit& split, const DeviceMesh& mesh,
                                     const std::vector<int64_t>& extents, int64_t device);
+
+// The indices that `device` runs statement `statement` over.
+std::vector<IndexSet> StatementIndices(const OpPartition& partition, const FactorSplit& split,
+                                       const DeviceMesh& mesh, const std::vector<int64_t>& extents,
+                                       int statement, int64_t device);
 
 // The work of statements [begin, end) of the rule on a shard with these local
 // factor sizes (the largest shard).
@@ -86,7 +103,9 @@ struct OpWork {
   std::vector<double> read_elements, write_elements;
 };
 
-OpWork WorkOf(const OpRule& rule, const std::vector<int64_t>& local_extents, int begin, int end);
+// With `partition`, halos are read and computed besides the local sizes.
+OpWork WorkOf(const OpRule& rule, const std::vector<int64_t>& local_extents, int begin, int end,
+              const OpPartition* partition = nullptr);
 // The same for given indices of each factor, whose place matters to conditions
 // (`where t <= s` on a shard of s).
 OpWork WorkOf(const OpRule& rule, const std::vector<IndexSet>& indices, int begin, int end);
@@ -97,7 +116,8 @@ bool HasContraction(const OpRule& rule);
 // Lattice points of the statement's box that satisfy its `where`.
 double DomainPoints(const Statement& statement, const std::vector<int64_t>& extents);
 
-// `statement` only gives its target another name: `d_r[b,s] = d_y[b,s]`.
+// `statement` only gives an input another name or view: `d_r[b,s] = d_y[b,s]`, or
+// `y[b,f] = x[b,i,j] where f == size(j) * i + j`.
 bool IsRenaming(const OpRule& rule, const Statement& statement);
 
 }  // namespace plancast

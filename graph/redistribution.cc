@@ -13,6 +13,7 @@ struct DimCut {
   int64_t parts = 1;
   std::vector<int> axes;
   ShardPattern pattern = ShardPattern::kBlock;
+  Halo halo;
 };
 
 std::vector<DimCut> CutsOf(const DeviceMesh& mesh, const Layout& layout, size_t num_dims) {
@@ -23,6 +24,7 @@ std::vector<DimCut> CutsOf(const DeviceMesh& mesh, const Layout& layout, size_t 
     cuts[p.dim].parts *= mesh.size(a);
     cuts[p.dim].axes.push_back(a);
     cuts[p.dim].pattern = p.pattern;
+    cuts[p.dim].halo = p.halo;
   }
   return cuts;
 }
@@ -30,11 +32,11 @@ std::vector<DimCut> CutsOf(const DeviceMesh& mesh, const Layout& layout, size_t 
 IndexSet PartOf(const DeviceMesh& mesh, const DimCut& cut, int64_t extent, int64_t device) {
   int64_t part = 0;
   for (int a : cut.axes) part = part * mesh.size(a) + mesh.Coordinate(device, a);
-  return ShardIndices(extent, cut.parts, part, cut.pattern);
+  return Widened(ShardIndices(extent, cut.parts, part, cut.pattern), cut.halo, extent);
 }
 
 bool SameCut(const DimCut& a, const DimCut& b) {
-  return a.axes == b.axes && (a.parts == 1 || a.pattern == b.pattern);
+  return a.axes == b.axes && (a.parts == 1 || (a.pattern == b.pattern && a.halo == b.halo));
 }
 
 }  // namespace
@@ -68,8 +70,11 @@ Exchange PlanExchange(const DeviceMesh& mesh, absl::Span<const int64_t> shape, c
     for (const DimCut* cut : {&before[d], &after[d]}) {
       for (int a : cut->axes) involved[a] = true;
     }
-    exchange.permutation = exchange.permutation && before[d].parts == after[d].parts &&
-                           before[d].pattern == after[d].pattern;
+    // Blocks that only get another halo get it from their neighbours.
+    const bool moved = before[d].parts == after[d].parts && before[d].pattern == after[d].pattern &&
+                       before[d].halo.empty() && after[d].halo.empty();
+    const bool widened = before[d].axes == after[d].axes && before[d].pattern == after[d].pattern;
+    exchange.permutation = exchange.permutation && (moved || widened);
   }
   int64_t coordinates = 1;
   for (int a = 0; a < mesh.num_axes(); ++a) {

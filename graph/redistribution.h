@@ -18,9 +18,11 @@ std::vector<IndexSet> LocalIndices(const DeviceMesh& mesh, absl::Span<const int6
 // A direct exchange between two layouts that are partial on the same axes:
 // every device gets exactly what it lacks.
 struct Exchange {
-  std::vector<int> axes;     // between whose coordinates data moves
-  int64_t received = 0;      // elements that the busiest device lacks
-  bool permutation = false;  // every device's new part is some device's old part
+  std::vector<int> axes;  // between whose coordinates data moves
+  int64_t received = 0;   // elements that the busiest device lacks
+  // Every device's new part is some device's old part, or what it lacks are the
+  // halos of its own.
+  bool permutation = false;
 };
 Exchange PlanExchange(const DeviceMesh& mesh, absl::Span<const int64_t> shape, const Layout& source,
                       const Layout& target);

@@ -39,7 +39,9 @@ struct Relayout {
 // the fewest bytes; adjacent sub-axes or axes with the same need share one
 // collective. Examples on one axis: Shard->Replicate all_gather,
 // Partial->Replicate all_reduce, Partial->Shard reduce_scatter,
-// Shard(a)->Shard(b) all_to_all, Replicate->Shard a local slice.
+// Shard(a)->Shard(b) all_to_all, Replicate->Shard a local slice, Shard->Shard
+// with a halo an exchange with the neighbours (a permute of what the busiest
+// device receives).
 //
 // Without partial placements the busiest device receives exactly the elements
 // of its new part that it lacks (shards that divide evenly), which no schedule

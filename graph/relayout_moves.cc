@@ -37,6 +37,11 @@ RelayoutStep Local(std::vector<int> axes, Layout after) {
   return step;
 }
 
+Placement WithoutHalo(Placement placement) {
+  placement.halo = {};
+  return placement;
+}
+
 // `one` alone, and `all` if it is more than that.
 std::vector<std::vector<int>> OneOrAll(int one, const std::vector<int>& all) {
   std::vector<std::vector<int>> sets = {{one}};
@@ -54,11 +59,32 @@ std::vector<RelayoutStep> RelayoutMoves::From(const Layout& layout,
                                               const std::vector<int>& axes) const {
   std::vector<RelayoutStep> steps;
   AddSlices(layout, axes, &steps);
+  AddHaloDrops(layout, axes, &steps);
   AddGathers(layout, axes, &steps);
   AddReductions(layout, axes, &steps);
   AddAllToAlls(layout, axes, &steps);
   AddExchange(layout, axes, &steps);
   return steps;
+}
+
+// Standard collectives run on blocks alone.
+void RelayoutMoves::AddHaloDrops(const Layout& layout, const std::vector<int>& axes,
+                                 std::vector<RelayoutStep>* steps) const {
+  for (size_t dim = 0; dim < shape_.size(); ++dim) {
+    if (layout.HaloOf(static_cast<int>(dim)).empty()) continue;
+    std::vector<int> cut;
+    bool may_change = true;
+    for (int a = 0; a < mesh_.num_axes(); ++a) {
+      const Placement& p = layout.placements[a];
+      if (!p.is_shard() || p.dim != static_cast<int>(dim)) continue;
+      cut.push_back(a);
+      may_change = may_change && Contains(axes, a);
+    }
+    if (!may_change) continue;
+    Layout after = layout;
+    for (int a : cut) after.placements[a].halo = {};
+    steps->push_back(Local(cut, std::move(after)));
+  }
 }
 
 void RelayoutMoves::AddGathers(const Layout& layout, const std::vector<int>& axes,
@@ -68,7 +94,7 @@ void RelayoutMoves::AddGathers(const Layout& layout, const std::vector<int>& axe
     std::vector<int> gathered;
     for (size_t i = axes.size(); i-- > 0;) {
       const Placement& p = layout.placements[axes[i]];
-      if (!p.is_shard() || p.dim != static_cast<int>(dim)) continue;
+      if (!p.is_shard() || p.dim != static_cast<int>(dim) || !p.halo.empty()) continue;
       gathered.insert(gathered.begin(), axes[i]);
       if (!AreInnermost(layout, gathered, p.dim)) break;
       Layout after = With(layout, gathered, Placement::Replicate());
@@ -101,7 +127,7 @@ void RelayoutMoves::AddReductions(const Layout& layout, const std::vector<int>& 
       steps->back().reduction = partial.reduction;
       for (size_t dim = 0; dim < shape_.size(); ++dim) {
         Placement shard = Placement::Shard(static_cast<int>(dim));
-        const Placement& wanted = target_.placements[axis];
+        const Placement wanted = WithoutHalo(target_.placements[axis]);
         if (wanted.is_shard() && wanted.dim == shard.dim) shard = wanted;
         if (!CanCut(layout, set, shard)) continue;
         Layout after = With(layout, set, shard);
@@ -124,19 +150,22 @@ void RelayoutMoves::AddSlices(const Layout& layout, const std::vector<int>& axes
     const Placement& now = layout.placements[axis];
     const Placement& wanted = target_.placements[axis];
     if (now == wanted) continue;
-    if (now.is_replicate() && wanted.is_shard() && CanCut(after, {axis}, wanted)) {
+    // Beside axes that cut the dim without a halo, this one does so too.
+    const bool with_halo = wanted.halo == after.HaloOf(wanted.dim) || CanCut(after, {axis}, wanted);
+    const Placement slice = with_halo ? wanted : WithoutHalo(wanted);
+    if (now.is_replicate() && wanted.is_shard() && CanCut(after, {axis}, slice)) {
       cut.push_back(axis);
-      after.placements[axis] = wanted;
+      after.placements[axis] = slice;
       // An outer axis may have to wait for this one, so each is offered alone too.
-      if (CanCut(layout, {axis}, wanted)) {
-        steps->push_back(Local({axis}, With(layout, {axis}, wanted)));
+      if (CanCut(layout, {axis}, slice)) {
+        steps->push_back(Local({axis}, With(layout, {axis}, slice)));
       }
     }
     // A whole value counts once as a sum, or as often as one likes as a
     // maximum; a part of a sum is zero elsewhere.
-    if (wanted.is_partial() &&
-        (now.is_replicate() || (now.is_shard() && wanted.reduction == Reduction::kSum &&
-                                AreInnermost(layout, {axis}, now.dim)))) {
+    if (wanted.is_partial() && (now.is_replicate() || (now.is_shard() && now.halo.empty() &&
+                                                       wanted.reduction == Reduction::kSum &&
+                                                       AreInnermost(layout, {axis}, now.dim)))) {
       steps->push_back(Local({axis}, With(layout, {axis}, wanted)));
     }
   }
@@ -148,11 +177,14 @@ void RelayoutMoves::AddAllToAlls(const Layout& layout, const std::vector<int>& a
   const int64_t elements = LocalElements(layout);
   for (int axis : axes) {
     const Placement& now = layout.placements[axis];
-    const Placement& wanted = target_.placements[axis];
+    const Placement wanted = WithoutHalo(target_.placements[axis]);
     if (!now.is_shard() || !wanted.is_shard() || now.dim == wanted.dim) continue;
+    if (!now.halo.empty()) continue;
     std::vector<int> alike;
     for (int a : axes) {
-      if (layout.placements[a] == now && target_.placements[a] == wanted) alike.push_back(a);
+      if (layout.placements[a] == now && WithoutHalo(target_.placements[a]) == wanted) {
+        alike.push_back(a);
+      }
     }
     for (const std::vector<int>& set : OneOrAll(axis, alike)) {
       if (!AreInnermost(layout, set, now.dim) || !CanCut(layout, set, wanted)) continue;
@@ -209,7 +241,7 @@ bool RelayoutMoves::CanCut(const Layout& layout, const std::vector<int>& axes,
   for (int a = 0; a < mesh_.num_axes(); ++a) {
     const Placement& p = layout.placements[a];
     if (!p.is_shard() || p.dim != shard.dim || Contains(axes, a)) continue;
-    if (a > axes.front() || p.pattern != shard.pattern) return false;
+    if (a > axes.front() || p.pattern != shard.pattern || !(p.halo == shard.halo)) return false;
   }
   return true;
 }

@@ -22,6 +22,8 @@ class RelayoutMoves {
   std::vector<RelayoutStep> From(const Layout& layout, const std::vector<int>& axes) const;
 
  private:
+  void AddHaloDrops(const Layout& layout, const std::vector<int>& axes,
+                    std::vector<RelayoutStep>* steps) const;
   void AddGathers(const Layout& layout, const std::vector<int>& axes,
                   std::vector<RelayoutStep>* steps) const;
   void AddReductions(const Layout& layout, const std::vector<int>& axes,

@@ -33,6 +33,7 @@ size_t NumberLength(absl::string_view text) {
 }
 
 size_t SymbolLength(absl::string_view text) {
+  if (text.substr(0, 3) == "...") return 3;
   for (absl::string_view two : {"->", "+=", "==", "<="}) {
     if (text.substr(0, 2) == two) return 2;
   }

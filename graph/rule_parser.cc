@@ -8,6 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/suggest.h"
+#include "graph/rule_cursor.h"
+#include "graph/rule_draft.h"
 #include "graph/rule_lexer.h"
 
 namespace plancast {
@@ -15,14 +18,16 @@ namespace {
 
 // Deeper nesting than anybody writes; keeps hostile input off the stack's end.
 constexpr int kMaxDepth = 100;
-constexpr int kMaxOperators = 2000;  // of one statement
-constexpr absl::string_view kKeywords[] = {"param", "save", "fused", "factors", "where",
-                                           "and",   "max",  "size",  "random"};
+constexpr int kMaxOperators = 2000;          // of one statement
+constexpr absl::string_view kRank = "rank";  // binds how many dims `...` stands for
+constexpr int64_t kMaxRank = 8;
+constexpr double kMaxCoefficient = 1e6;
 
 // Recursive descent over the tokens of one text.
-class Parser {
+class Parser : private RuleCursor {
  public:
-  explicit Parser(std::vector<RuleToken> tokens) : tokens_(std::move(tokens)) {}
+  Parser(std::vector<RuleToken> tokens, const RuleBindings& bindings)
+      : RuleCursor(std::move(tokens)), bindings_(bindings) {}
 
   absl::StatusOr<std::vector<OpRule>> ParseAll() {
     std::vector<OpRule> rules;
@@ -31,7 +36,8 @@ class Parser {
       const RuleToken start = Peek();
       RETURN_IF_ERROR(ParseRule());
       absl::StatusOr<OpRule> rule =
-          OpRule::Create(name_, factors_, tensors_, inputs_, outputs_, statements_, saves_, fused_);
+          OpRule::Create(rule_.name, rule_.factors, rule_.tensors, rule_.inputs, rule_.outputs,
+                         rule_.statements, rule_.saves, rule_.fused);
       if (!rule.ok()) return ErrorAt(start, rule.status().message());
       rules.push_back(*std::move(rule));
       SkipNewlines();
@@ -40,59 +46,19 @@ class Parser {
   }
 
  private:
-  const RuleToken& Peek(int ahead = 0) const {
-    return tokens_[std::min(position_ + ahead, tokens_.size() - 1)];
-  }
-  RuleToken Next() {
-    RuleToken token = Peek();
-    if (position_ + 1 < tokens_.size()) ++position_;
-    return token;
-  }
-  bool Accept(absl::string_view word) {
-    if (!Peek().Is(word)) return false;
-    Next();
-    return true;
-  }
-  void SkipNewlines() {
-    while (Peek().kind == RuleToken::Kind::kNewline) Next();
-  }
-
-  static absl::Status ErrorAt(const RuleToken& token, absl::string_view message) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("line ", token.line, ", column ", token.column, ": ", message));
-  }
-  static std::string Quote(const RuleToken& token) {
-    if (token.kind == RuleToken::Kind::kEnd) return "the end of the text";
-    if (token.kind == RuleToken::Kind::kNewline) return "the end of the line";
-    return absl::StrCat("`", token.text, "`");
-  }
-  absl::Status Expect(absl::string_view word) {
-    if (Accept(word)) return absl::OkStatus();
-    return ErrorAt(Peek(), absl::StrCat("expected `", word, "` before ", Quote(Peek()), "."));
-  }
-  absl::StatusOr<RuleToken> ExpectName(absl::string_view what) {
-    if (Peek().kind != RuleToken::Kind::kName) {
-      return ErrorAt(Peek(), absl::StrCat("expected ", what, " before ", Quote(Peek()), "."));
-    }
-    if (std::find(std::begin(kKeywords), std::end(kKeywords), Peek().text) != std::end(kKeywords)) {
-      return ErrorAt(Peek(), absl::StrCat("expected ", what, ", but ", Quote(Peek()),
-                                          " is a word of the rule language."));
-    }
-    return Next();
-  }
-
   // NAME(args) -> (outputs) { items }
   absl::Status ParseRule() {
-    factors_.clear(), tensors_.clear(), has_dims_.clear(), inputs_.clear(), outputs_.clear();
-    statements_.clear(), saves_.clear(), fused_.clear();
+    rule_ = RuleDraft();
+    lets_.clear(), has_ellipsis_ = false;
     ASSIGN_OR_RETURN(RuleToken name, ExpectName("the rule's name"));
-    name_ = std::string(name.text);
+    rule_.name = std::string(name.text);
+    bound_ = rule_.name == bindings_.rule;
     RETURN_IF_ERROR(Expect("("));
-    RETURN_IF_ERROR(ParseDeclarations(RuleTensor::Role::kInput, &inputs_));
+    RETURN_IF_ERROR(ParseDeclarations(RuleTensor::Role::kInput, &rule_.inputs));
     SkipNewlines();
     RETURN_IF_ERROR(Expect("->"));
     RETURN_IF_ERROR(Expect("("));
-    RETURN_IF_ERROR(ParseDeclarations(RuleTensor::Role::kOutput, &outputs_));
+    RETURN_IF_ERROR(ParseDeclarations(RuleTensor::Role::kOutput, &rule_.outputs));
     RETURN_IF_ERROR(Expect("{"));
     while (true) {
       SkipNewlines();
@@ -103,12 +69,29 @@ class Parser {
                                             "; each statement stands on a line of its own."));
       }
     }
-    for (size_t t = 0; t < tensors_.size(); ++t) {
-      if (has_dims_[t]) continue;
-      const bool input = tensors_[t].role == RuleTensor::Role::kInput;
+    for (size_t t = 0; t < rule_.tensors.size(); ++t) {
+      if (rule_.has_dims[t]) continue;
+      const bool input = rule_.tensors[t].role == RuleTensor::Role::kInput;
       return ErrorAt(
-          name, absl::StrCat("`", name_, "`: ", input ? "input" : "output", " `", tensors_[t].name,
-                             "` is never ", input ? "read." : "written."));
+          name, absl::StrCat("`", rule_.name, "`: ", input ? "input" : "output", " `",
+                             rule_.tensors[t].name, "` is never ", input ? "read." : "written."));
+    }
+    return CheckBindings(name);
+  }
+
+  // Whatever the caller binds must be there to be bound.
+  absl::Status CheckBindings(const RuleToken& name) const {
+    if (!bound_) return absl::OkStatus();
+    std::vector<std::string> known;
+    for (const auto& [attribute, value] : lets_) known.push_back(attribute);
+    if (has_ellipsis_) known.emplace_back(kRank);
+    for (const auto& [attribute, value] : bindings_.values) {
+      if (std::find(known.begin(), known.end(), attribute) != known.end()) continue;
+      return ErrorAt(name,
+                     absl::StrCat("rule `", rule_.name, "` has no attribute `", attribute, "`; ",
+                                  known.empty() ? "it has none."
+                                                : absl::StrCat("it has ", JoinQuoted(known), "."),
+                                  DidYouMean(attribute, known)));
     }
     return absl::OkStatus();
   }
@@ -122,11 +105,11 @@ class Parser {
       if (role == RuleTensor::Role::kInput) tensor.parameter = Accept("param");
       ASSIGN_OR_RETURN(RuleToken name, ExpectName("a tensor"));
       tensor.name = std::string(name.text);
-      if (FindTensor(name.text) >= 0) {
+      if (rule_.FindTensor(name.text) >= 0) {
         return ErrorAt(name, absl::StrCat("tensor `", name.text, "` is declared twice."));
       }
       RETURN_IF_ERROR(ParseOptionalType(&tensor));
-      list->push_back(AddTensor(std::move(tensor)));
+      list->push_back(rule_.AddTensor(std::move(tensor)));
       SkipNewlines();
       if (!Peek().Is(")")) {
         RETURN_IF_ERROR(Expect(","));
@@ -156,22 +139,23 @@ class Parser {
     if (Accept("save")) {
       while (Peek().kind == RuleToken::Kind::kName) {
         ASSIGN_OR_RETURN(RuleToken name, ExpectName("a tensor"));
-        const int tensor = FindTensor(name.text);
+        const int tensor = rule_.FindTensor(name.text);
         if (tensor < 0) return UnknownTensor(name);
-        saves_.push_back(tensor);
+        rule_.saves.push_back(tensor);
         Accept(",");
       }
       return absl::OkStatus();
     }
+    if (Accept("let")) return ParseLet();
     if (Accept("fused")) {
       ASSIGN_OR_RETURN(RuleToken name, ExpectName("a cost family"));
-      fused_ = std::string(name.text);
+      rule_.fused = std::string(name.text);
       return absl::OkStatus();
     }
     if (Accept("factors")) {
       while (Peek().kind == RuleToken::Kind::kName) {
         ASSIGN_OR_RETURN(RuleToken name, ExpectName("a factor"));
-        FindOrAddFactor(name.text);
+        rule_.FindOrAddFactor(name.text);
         Accept(",");
       }
       return absl::OkStatus();
@@ -179,18 +163,49 @@ class Parser {
     return ParseStatement();
   }
 
+  // let stride = 1, stride_w = stride: attributes of index maps and their defaults.
+  absl::Status ParseLet() {
+    do {
+      ASSIGN_OR_RETURN(RuleToken name, ExpectName("an attribute"));
+      RETURN_IF_ERROR(Expect("="));
+      int64_t value = 0;
+      if (const int64_t* other = FindLet(Peek().text)) {
+        value = *other;
+        Next();
+      } else {
+        ASSIGN_OR_RETURN(value, ExpectWhole(Accept("-")));
+      }
+      if (FindLet(name.text) != nullptr) {
+        return ErrorAt(name, absl::StrCat("attribute `", name.text, "` is declared twice."));
+      }
+      if (bound_) {
+        auto given = bindings_.values.find(std::string(name.text));
+        if (given != bindings_.values.end()) value = given->second;
+      }
+      lets_.emplace_back(name.text, value);
+    } while (Accept(","));
+    return absl::OkStatus();
+  }
+  const int64_t* FindLet(absl::string_view name) const {
+    for (const auto& [attribute, value] : lets_) {
+      if (attribute == name) return &value;
+    }
+    return nullptr;
+  }
+
   // target[dims][:type] (= | += | max=) expr [where conditions]
   absl::Status ParseStatement() {
     ASSIGN_OR_RETURN(RuleToken name, ExpectName("a statement"));
     Statement statement;
-    statement.target = FindTensor(name.text);
+    statement.target = rule_.FindTensor(name.text);
     if (statement.target < 0) {
       RuleTensor tensor;
       tensor.name = std::string(name.text);
-      statement.target = AddTensor(std::move(tensor));
+      statement.target = rule_.AddTensor(std::move(tensor));
     }
+    maps_.clear();
     RETURN_IF_ERROR(ParseDims(name, statement.target));
-    RETURN_IF_ERROR(ParseOptionalType(&tensors_[statement.target]));
+    RETURN_IF_ERROR(ParseOptionalType(&rule_.tensors[statement.target]));
     if (Accept("+=")) {
       statement.combine = Combine::kSum;
     } else if (Accept("max")) {
@@ -208,37 +223,77 @@ class Parser {
         statement.where.push_back(condition);
       } while (Accept("and"));
     }
-    statements_.push_back(std::move(statement));
+    for (Condition& map : maps_) {
+      if (std::find(statement.where.begin(), statement.where.end(), map) == statement.where.end()) {
+        statement.where.push_back(std::move(map));
+      }
+    }
+    rule_.statements.push_back(std::move(statement));
     return absl::OkStatus();
   }
 
   // [b,s,h] after the name of `tensor`: fixes its dims, or must repeat them.
+  // An index like `i + k` stands for the dim's factor, which it maps.
   absl::Status ParseDims(const RuleToken& name, int tensor) {
     RETURN_IF_ERROR(Expect("["));
     std::vector<int> dims;
     while (!Accept("]")) {
-      ASSIGN_OR_RETURN(RuleToken factor, ExpectName("a factor"));
-      dims.push_back(FindOrAddFactor(factor.text));
+      if (Accept("...")) {
+        ASSIGN_OR_RETURN(std::vector<int> rest, EllipsisFactors());
+        dims.insert(dims.end(), rest.begin(), rest.end());
+      } else if (Peek().kind == RuleToken::Kind::kName && !Peek().Is("size") &&
+                 FindLet(Peek().text) == nullptr && (Peek(1).Is(",") || Peek(1).Is("]"))) {
+        ASSIGN_OR_RETURN(RuleToken factor, ExpectName("a factor"));
+        dims.push_back(rule_.FindOrAddFactor(factor.text));
+      } else {
+        Condition map;
+        map.relation = Condition::Relation::kEqual;
+        RETURN_IF_ERROR(ParseAffine(&map));
+        const size_t d = dims.size();
+        map.left = rule_.has_dims[tensor] && d < rule_.tensors[tensor].factors.size()
+                       ? rule_.tensors[tensor].factors[d]
+                       : rule_.FindOrAddFactor(absl::StrCat(name.text, ".", d));
+        dims.push_back(map.left);
+        maps_.push_back(std::move(map));
+      }
       if (!Peek().Is("]")) {
         RETURN_IF_ERROR(Expect(","));
       }
     }
-    if (!has_dims_[tensor]) {
-      tensors_[tensor].factors = std::move(dims);
-      has_dims_[tensor] = true;
-    } else if (tensors_[tensor].factors != dims) {
-      return ErrorAt(name,
-                     absl::StrCat("`", ElementText(name.text, dims), "` differs from the dims `",
-                                  ElementText(name.text, tensors_[tensor].factors),
-                                  "` it has elsewhere; a tensor has one dim list."));
+    if (!rule_.has_dims[tensor]) {
+      rule_.tensors[tensor].factors = std::move(dims);
+      rule_.has_dims[tensor] = true;
+    } else if (rule_.tensors[tensor].factors != dims) {
+      return ErrorAt(
+          name, absl::StrCat("`", rule_.ElementText(name.text, dims), "` differs from the dims `",
+                             rule_.ElementText(name.text, rule_.tensors[tensor].factors),
+                             "` it has elsewhere; a tensor has one dim list."));
     }
     return absl::OkStatus();
+  }
+
+  // The factors that `...` stands for: as many as the caller says, else one.
+  absl::StatusOr<std::vector<int>> EllipsisFactors() {
+    has_ellipsis_ = true;
+    int64_t rank = 1;
+    if (auto given = bindings_.values.find(std::string(kRank));
+        bound_ && given != bindings_.values.end()) {
+      rank = given->second;
+    }
+    if (rank < 0 || rank > kMaxRank) {
+      return ErrorAt(Peek(), absl::StrCat("`", kRank, "` is ", rank, "; `...` stands for 0 to ",
+                                          kMaxRank, " dims."));
+    }
+    std::vector<int> factors;
+    for (int64_t i = 1; i <= rank; ++i)
+      factors.push_back(rule_.FindOrAddFactor(absl::StrCat("_", i)));
+    return factors;
   }
 
   absl::StatusOr<Condition> ParseCondition() {
     Condition condition;
     ASSIGN_OR_RETURN(RuleToken left, ExpectName("a factor"));
-    condition.left = FindOrAddFactor(left.text);
+    condition.left = rule_.FindOrAddFactor(left.text);
     if (Accept("<="))
       condition.relation = Condition::Relation::kLessEqual;
     else if (Accept("<"))
@@ -248,41 +303,86 @@ class Parser {
     else
       return ErrorAt(Peek(),
                      absl::StrCat("expected `<=`, `<` or `==` before ", Quote(Peek()), "."));
-    ASSIGN_OR_RETURN(RuleToken right, ExpectName("a factor"));
-    condition.right = FindOrAddFactor(right.text);
-    const bool minus = Peek().Is("-");
-    if (minus || Peek().Is("+")) {
-      Next();
-      const RuleToken number = Next();
-      if (number.kind != RuleToken::Kind::kNumber || number.number > 1e15 ||
-          number.number != static_cast<int64_t>(number.number)) {
-        return ErrorAt(number,
-                       absl::StrCat("expected a whole number instead of ", Quote(number), "."));
-      }
-      condition.offset = static_cast<int64_t>(number.number) * (minus ? -1 : 1);
-    }
+    RETURN_IF_ERROR(ParseAffine(&condition));
     return condition;
   }
 
-  absl::StatusOr<Expr> ParseSum(int depth) {
-    ASSIGN_OR_RETURN(Expr left, ParseProduct(depth));
-    while (Peek().Is("+") || Peek().Is("-")) {
-      const ExprKind kind = Next().Is("+") ? ExprKind::kSum : ExprKind::kDifference;
-      SkipNewlines();
-      if (++operators_ > kMaxOperators) return ErrorAt(Peek(), "the expression is too long.");
-      ASSIGN_OR_RETURN(Expr right, ParseProduct(depth));
-      left = Expr::Binary(kind, std::move(left), std::move(right));
+  // stride * i + dilation * k - pad, into the right side of `condition`.
+  absl::Status ParseAffine(Condition* condition) {
+    const RuleToken start = Peek();
+    bool minus = Accept("-");
+    while (true) {
+      AffineTerm term;
+      term.number = minus ? -1 : 1;
+      do {
+        RETURN_IF_ERROR(ParseAffineAtom(&term));
+      } while (Accept("*"));
+      if (term.factor < 0 && term.sizes.empty()) {
+        condition->offset += term.number;
+      } else if (term.number != 0) {
+        condition->terms.push_back(std::move(term));
+      }
+      minus = Peek().Is("-");
+      if (!minus && !Peek().Is("+")) break;
+      Next();
+      if (++operators_ > kMaxOperators) return ErrorAt(Peek(), "the index is too long.");
     }
-    return left;
+    const bool big =
+        std::any_of(condition->terms.begin(), condition->terms.end(), [](const AffineTerm& t) {
+          return std::abs(static_cast<double>(t.number)) > kMaxCoefficient;
+        });
+    if (big) return ErrorAt(start, "a coefficient of this index is above a million.");
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<Expr> ParseProduct(int depth) {
-    ASSIGN_OR_RETURN(Expr left, ParseUnary(depth));
-    while (Peek().Is("*") || Peek().Is("/")) {
-      const ExprKind kind = Next().Is("*") ? ExprKind::kProduct : ExprKind::kQuotient;
+  // A whole number, `size(f)`, an attribute of `let`, or a factor (one in a term).
+  absl::Status ParseAffineAtom(AffineTerm* term) {
+    if (Peek().kind == RuleToken::Kind::kNumber) {
+      ASSIGN_OR_RETURN(const int64_t number, ExpectWhole(false));
+      return Scale(number, term);
+    }
+    if (Accept("size")) {
+      RETURN_IF_ERROR(Expect("("));
+      ASSIGN_OR_RETURN(RuleToken factor, ExpectName("a factor"));
+      RETURN_IF_ERROR(Expect(")"));
+      if (term->sizes.size() > kMaxRank) return ErrorAt(factor, "too many sizes in one product.");
+      term->sizes.push_back(rule_.FindOrAddFactor(factor.text));
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(RuleToken name, ExpectName("a factor, a whole number or `size`"));
+    if (const int64_t* value = FindLet(name.text)) return Scale(*value, term);
+    if (term->factor >= 0) {
+      return ErrorAt(
+          name, absl::StrCat("an index is a sum of factors times numbers; here `",
+                             rule_.factors[term->factor], "` is multiplied by `", name.text, "`."));
+    }
+    term->factor = rule_.FindOrAddFactor(name.text);
+    return absl::OkStatus();
+  }
+
+  absl::Status Scale(int64_t number, AffineTerm* term) const {
+    if (std::abs(static_cast<double>(term->number) * number) > RuleCursor::kMaxWhole) {
+      return ErrorAt(Peek(), "a number of this index is out of range.");
+    }
+    term->number *= number;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Expr> ParseSum(int depth) { return ParseChain(depth, /*sum=*/true); }
+
+  // Operands joined by + and -, or by * and /.
+  absl::StatusOr<Expr> ParseChain(int depth, bool sum) {
+    auto operand = [&] { return sum ? ParseChain(depth, false) : ParseUnary(depth); };
+    ASSIGN_OR_RETURN(Expr left, operand());
+    while (Peek().Is(sum ? "+" : "*") || Peek().Is(sum ? "-" : "/")) {
+      const RuleToken symbol = Next();
+      const ExprKind kind = symbol.Is("+")   ? ExprKind::kSum
+                            : symbol.Is("-") ? ExprKind::kDifference
+                            : symbol.Is("*") ? ExprKind::kProduct
+                                             : ExprKind::kQuotient;
       SkipNewlines();
       if (++operators_ > kMaxOperators) return ErrorAt(Peek(), "the expression is too long.");
-      ASSIGN_OR_RETURN(Expr right, ParseUnary(depth));
+      ASSIGN_OR_RETURN(Expr right, operand());
       left = Expr::Binary(kind, std::move(left), std::move(right));
     }
     return left;
@@ -313,13 +413,24 @@ class Parser {
     }
     if (Accept("size")) {
       RETURN_IF_ERROR(Expect("("));
-      ASSIGN_OR_RETURN(RuleToken factor, ExpectName("a factor"));
+      Expr size = Expr::Number(1);
+      if (Accept("...")) {
+        ASSIGN_OR_RETURN(std::vector<int> rest, EllipsisFactors());
+        for (int f : rest) size = Multiply(std::move(size), Expr::Size(f));
+      } else {
+        ASSIGN_OR_RETURN(RuleToken factor, ExpectName("a factor"));
+        size = Expr::Size(rule_.FindOrAddFactor(factor.text));
+      }
       RETURN_IF_ERROR(Expect(")"));
-      return Expr::Size(FindOrAddFactor(factor.text));
+      return size;
     }
     ASSIGN_OR_RETURN(RuleToken name, ExpectName("an expression"));
     if (Peek().Is("[")) return ParseElement(name);
-    if (!Accept("(")) return Expr::Attribute(name.text);
+    if (!Accept("(")) {
+      const int64_t* value = FindLet(name.text);
+      return value == nullptr ? Expr::Attribute(name.text)
+                              : Expr::Number(static_cast<double>(*value));
+    }
     const std::optional<Function> function = FindFunction(name.text);
     if (!function.has_value()) return UnknownFunction(name);
     SkipNewlines();
@@ -330,7 +441,7 @@ class Parser {
   }
 
   absl::StatusOr<Expr> ParseElement(const RuleToken& name) {
-    const int tensor = FindTensor(name.text);
+    const int tensor = rule_.FindTensor(name.text);
     if (tensor < 0) return UnknownTensor(name);
     RETURN_IF_ERROR(ParseDims(name, tensor));
     return Expr::Element(tensor);
@@ -339,7 +450,7 @@ class Parser {
   // After `[`: i == id[b] ] or i == j ]
   absl::StatusOr<Expr> ParseIndicator() {
     ASSIGN_OR_RETURN(RuleToken left, ExpectName("a factor"));
-    const int factor = FindOrAddFactor(left.text);
+    const int factor = rule_.FindOrAddFactor(left.text);
     RETURN_IF_ERROR(Expect("=="));
     ASSIGN_OR_RETURN(RuleToken right, ExpectName("a factor or an index tensor"));
     Expr indicator;
@@ -347,7 +458,7 @@ class Parser {
       ASSIGN_OR_RETURN(Expr element, ParseElement(right));
       indicator = Expr::Indicator(factor, element.tensor());
     } else {
-      indicator = Expr::FactorsEqual(factor, FindOrAddFactor(right.text));
+      indicator = Expr::FactorsEqual(factor, rule_.FindOrAddFactor(right.text));
     }
     RETURN_IF_ERROR(Expect("]"));
     return indicator;
@@ -355,7 +466,8 @@ class Parser {
 
   absl::Status UnknownTensor(const RuleToken& name) {
     std::vector<std::string> known;
-    for (const RuleTensor& tensor : tensors_) known.push_back(absl::StrCat("`", tensor.name, "`"));
+    for (const RuleTensor& tensor : rule_.tensors)
+      known.push_back(absl::StrCat("`", tensor.name, "`"));
     return ErrorAt(
         name, absl::StrCat("no tensor `", name.text, "` here; so far there are ",
                            absl::StrJoin(known, ", "), ". A tensor is written before it is read."));
@@ -368,47 +480,21 @@ class Parser {
     return ErrorAt(name, absl::StrCat("no function `", name.text, "`; known: ", known, "."));
   }
 
-  int FindTensor(absl::string_view name) const {
-    for (size_t t = 0; t < tensors_.size(); ++t) {
-      if (tensors_[t].name == name) return static_cast<int>(t);
-    }
-    return -1;
-  }
-  int AddTensor(RuleTensor tensor) {
-    tensors_.push_back(std::move(tensor));
-    has_dims_.push_back(false);
-    return static_cast<int>(tensors_.size()) - 1;
-  }
-  int FindOrAddFactor(absl::string_view name) {
-    for (size_t f = 0; f < factors_.size(); ++f) {
-      if (factors_[f] == name) return static_cast<int>(f);
-    }
-    factors_.emplace_back(name);
-    return static_cast<int>(factors_.size()) - 1;
-  }
-  std::string ElementText(absl::string_view name, const std::vector<int>& dims) const {
-    return absl::StrCat(
-        name, "[",
-        absl::StrJoin(dims, ",", [&](std::string* out, int f) { out->append(factors_[f]); }), "]");
-  }
-
-  std::vector<RuleToken> tokens_;
-  size_t position_ = 0;
-  int operators_ = 0;  // in the statement being read
-  // The rule being read.
-  std::string name_, fused_;
-  std::vector<std::string> factors_;
-  std::vector<RuleTensor> tensors_;
-  std::vector<bool> has_dims_;  // by tensor: its dim list is known
-  std::vector<int> inputs_, outputs_, saves_;
-  std::vector<Statement> statements_;
+  const RuleBindings& bindings_;
+  int operators_ = 0;            // in the statement being read
+  RuleDraft rule_;               // being read
+  std::vector<Condition> maps_;  // from indices of the statement being read
+  std::vector<std::pair<std::string, int64_t>> lets_;
+  bool has_ellipsis_ = false;
+  bool bound_ = false;  // the bindings are for this rule
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<OpRule>> ParseRules(absl::string_view text) {
+absl::StatusOr<std::vector<OpRule>> ParseRules(absl::string_view text,
+                                               const RuleBindings& bindings) {
   ASSIGN_OR_RETURN(std::vector<RuleToken> tokens, LexRules(text));
-  return Parser(std::move(tokens)).ParseAll();
+  return Parser(std::move(tokens), bindings).ParseAll();
 }
 
 absl::StatusOr<OpRule> OpRule::Parse(absl::string_view text) {

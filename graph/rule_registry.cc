@@ -4,8 +4,13 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/check.h"
+#include "base/status_macros.h"
 #include "base/suggest.h"
 #include "graph/op_rule.h"
 #include "graph/rule_files.h"
@@ -14,7 +19,11 @@
 namespace plancast {
 namespace {
 
-using RuleTable = absl::btree_map<std::string, OpRulePtr>;
+struct ShippedRule {
+  OpRulePtr rule;          // attributes at their defaults
+  absl::string_view file;  // the text that it is in
+};
+using RuleTable = absl::btree_map<std::string, ShippedRule>;
 
 const RuleTable& ShippedRules() {
   static const RuleTable* const table = [] {
@@ -25,7 +34,10 @@ const RuleTable& ShippedRules() {
       for (OpRule& rule : *parsed) {
         std::string name = rule.name();
         const bool added =
-            rules->emplace(name, std::make_shared<const OpRule>(std::move(rule))).second;
+            rules
+                ->emplace(name, ShippedRule{std::make_shared<const OpRule>(std::move(rule)),
+                                            file.contents})
+                .second;
         PLANCAST_CHECK(added) << "two rules are called " << name;
       }
     }
@@ -34,14 +46,49 @@ const RuleTable& ShippedRules() {
   return *table;
 }
 
+// `conv2d(stride=2, pad=1)`: the name and what is in the brackets.
+absl::StatusOr<RuleBindings> ParseCall(absl::string_view call) {
+  RuleBindings bindings;
+  const size_t open = call.find('(');
+  bindings.rule = std::string(absl::StripAsciiWhitespace(call.substr(0, open)));
+  if (open == absl::string_view::npos) return bindings;
+  absl::string_view inside = call.substr(open + 1);
+  if (!absl::ConsumeSuffix(&inside, ")")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", call, "` has no closing bracket. Write `", bindings.rule, "(name=1)`."));
+  }
+  for (absl::string_view part : absl::StrSplit(inside, ',', absl::SkipWhitespace())) {
+    const std::pair<absl::string_view, absl::string_view> pair = absl::StrSplit(part, '=');
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(pair.second, &value) || value > 1000000 || value < -1000000) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("`", call, "`: `", absl::StripAsciiWhitespace(part),
+                       "` binds no whole number up to a million. Write `",
+                       absl::StripAsciiWhitespace(pair.first), "=1`."));
+    }
+    bindings.values[std::string(absl::StripAsciiWhitespace(pair.first))] = value;
+  }
+  return bindings;
+}
+
 }  // namespace
 
-absl::StatusOr<OpRulePtr> FindRule(absl::string_view name) {
+absl::StatusOr<OpRulePtr> FindRule(absl::string_view call) {
+  ASSIGN_OR_RETURN(const RuleBindings bindings, ParseCall(call));
   const RuleTable& rules = ShippedRules();
-  if (auto it = rules.find(std::string(name)); it != rules.end()) return it->second;
-  return absl::NotFoundError(absl::StrCat("no op rule `", name, "`; the shipped ones are ",
-                                          JoinQuoted(RuleNames(), 100), ".",
-                                          DidYouMean(name, RuleNames())));
+  auto it = rules.find(bindings.rule);
+  if (it == rules.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("no op rule `", bindings.rule, "`; the shipped ones are ",
+                     JoinQuoted(RuleNames(), 100), ".", DidYouMean(bindings.rule, RuleNames())));
+  }
+  if (bindings.values.empty()) return it->second.rule;
+  ASSIGN_OR_RETURN(std::vector<OpRule> parsed, ParseRules(it->second.file, bindings));
+  for (OpRule& rule : parsed) {
+    if (rule.name() == bindings.rule) return std::make_shared<const OpRule>(std::move(rule));
+  }
+  PLANCAST_CHECK(false) << bindings.rule;
+  return it->second.rule;
 }
 
 std::vector<std::string> RuleNames() {

@@ -34,6 +34,35 @@ absl::Status CheckExprIndices(const OpRule& rule, const Expr& expr) {
   return absl::InvalidArgumentError("an expression names a tensor or factor that is not there.");
 }
 
+// A factor has one index map, and no map goes round in a circle.
+absl::Status CheckMaps(const OpRule& rule, const Statement& s, const std::string& text) {
+  std::vector<const Condition*> map_of(rule.factors().size(), nullptr);
+  for (const Condition& c : s.where) {
+    if (!c.is_map()) continue;
+    if (map_of[c.left] != nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("`", text, "` maps factor `", rule.factors()[c.left], "` twice."));
+    }
+    map_of[c.left] = &c;
+  }
+  for (size_t f = 0; f < map_of.size(); ++f) {
+    std::vector<int> open = {static_cast<int>(f)};
+    for (size_t steps = 0; !open.empty(); ++steps) {
+      const Condition* map = map_of[open.back()];
+      open.pop_back();
+      if (map == nullptr) continue;
+      for (const AffineTerm& term : map->terms) {
+        if (term.factor >= 0) open.push_back(term.factor);
+        if (term.factor == static_cast<int>(f) || steps > 1000) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("`", text, "` maps factor `", rule.factors()[f], "` to itself."));
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckStatement(const OpRule& rule, const Statement& s,
                             const std::vector<bool>& written) {
   const std::string text = StatementToString(rule, s);
@@ -58,7 +87,7 @@ absl::Status CheckStatement(const OpRule& rule, const Statement& s,
         absl::StrCat("`", text, "` assigns, but factor `", rule.factors()[s.reduced[0]],
                      "` is missing on the left; write `+=` or `max=` to reduce it."));
   }
-  if (s.combine != Combine::kAssign && s.reduced.empty()) {
+  if (s.combine != Combine::kAssign && s.factors.size() == target.factors.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("`", text, "` reduces nothing: all factors are on the left; write `=`."));
   }
@@ -75,15 +104,7 @@ absl::Status CheckStatement(const OpRule& rule, const Statement& s,
     }
   });
   RETURN_IF_ERROR(status);
-  for (const Condition& c : s.where) {
-    for (int factor : {c.left, c.right}) {
-      if (Contains(s.factors, factor)) continue;
-      return absl::InvalidArgumentError(absl::StrCat("`", text, "`: the condition's factor `",
-                                                     rule.factors()[factor],
-                                                     "` is on neither side."));
-    }
-  }
-  return absl::OkStatus();
+  return CheckMaps(rule, s, text);
 }
 
 }  // namespace
@@ -132,7 +153,12 @@ absl::Status VerifyRuleIndices(const OpRule& rule) {
     }
     RETURN_IF_ERROR(CheckExprIndices(rule, s.value));
     for (const Condition& c : s.where) {
-      if (!InRange(c.left, rule.factors().size()) || !InRange(c.right, rule.factors().size())) {
+      bool ok = true;
+      for (int factor : c.Factors()) ok = ok && InRange(factor, rule.factors().size());
+      for (const AffineTerm& term : c.terms) {
+        for (int factor : term.sizes) ok = ok && InRange(factor, rule.factors().size());
+      }
+      if (!ok) {
         return absl::InvalidArgumentError("a condition names a factor that is not there.");
       }
     }

@@ -13,8 +13,10 @@ namespace plancast {
 //  - a tensor's dims are distinct factors;
 //  - inputs are read, and only read; every other tensor is written by exactly one
 //    statement, before it is read;
-//  - `=` has every factor of its value on the left, `+=` and `max=` lack some;
-//  - indicators compare with i64 tensors; conditions are inside the box.
+//  - `=` has every factor of its value on the left but those that an index map
+//    fixes, `+=` and `max=` lack some;
+//  - indicators compare with i64 tensors;
+//  - a statement maps a factor once, and not to itself.
 absl::Status VerifyRuleIndices(const OpRule& rule);
 absl::Status VerifyRule(const OpRule& rule);
 

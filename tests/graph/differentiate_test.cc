@@ -136,6 +136,37 @@ TEST(DifferentiateTest, ShippedOpsAgreeWithFiniteDifferences) {
   EXPECT_GT(checked, 60);
 }
 
+TEST(DifferentiateTest, BoundOpsAgreeWithFiniteDifferences) {
+  for (const char* call : {"conv1d(stride=2, pad=1)", "conv1d(dilation=2, pad=2)",
+                           "conv2d(stride=2, pad=1)", "conv_transpose1d(stride=2, pad=1)",
+                           "max_pool2d(stride=1, pad=1)", "avg_pool1d(stride=3, pad=1)",
+                           "slice(start=1, step=2)", "pad(before=2)", "roll(shift=2)"}) {
+    const OpRule rule = **FindRule(call);
+    const std::vector<std::string> wrt = DifferentiableInputs(rule);
+    absl::StatusOr<OpRule> backward = Differentiate(rule, wrt);
+    ASSERT_TRUE(backward.ok()) << backward.status();
+    EXPECT_LT(GradientCheck(rule, 17).Error(*backward, wrt), 1e-6) << backward->DebugString();
+  }
+}
+
+// A maximum that leaves the op hands its gradient to the largest value; one that
+// only shifts exponentials has none.
+TEST(DifferentiateTest, MaximaThatAreOutputsHaveGradients) {
+  EXPECT_THAT(Differentiate(**FindRule("max_pool1d"), {"x"})->DebugString(),
+              HasSubstr("d_x[b,c,p] += d_y[b,c,i] * (1 - step(y[b,c,i] - x[b,c,p])) where"));
+  EXPECT_THAT(Differentiate(**FindRule("softmax"), {"x"})->DebugString(),
+              ::testing::Not(HasSubstr("step")));
+}
+
+TEST(DifferentiateTest, ConvolutionGivesItsTransposeAndAWeightGradient) {
+  const OpRule conv = **FindRule("conv2d(stride=2, pad=1)");
+  const std::string maps = " where p == 2 * i + k - 1 and q == 2 * j + u - 1";
+  EXPECT_THAT(Differentiate(conv, {"x"})->DebugString(),
+              HasSubstr("d_x[b,c,p,q] += d_y[b,n,i,j] * w[n,c,k,u]" + maps));
+  EXPECT_THAT(Differentiate(conv, {"w"})->DebugString(),
+              HasSubstr("d_w[n,c,k,u] += d_y[b,n,i,j] * x[b,c,p,q]" + maps));
+}
+
 TEST(DifferentiateTest, RandomOpsAgreeWithFiniteDifferences) {
   const uint64_t seed = TestSeed(4);
   RandomRules rules(seed, /*smooth=*/true);

@@ -11,12 +11,13 @@ namespace {
 
 double BruteForce(const std::vector<int>& factors, const std::vector<Condition>& where,
                   const std::vector<IndexSet>& sets) {
-  std::vector<int64_t> at(sets.size());
+  std::vector<int64_t> at(sets.size()), extents;
+  for (const IndexSet& set : sets) extents.push_back(CountOf(set));
   double count = 0;
   std::function<void(size_t)> walk = [&](size_t depth) {
     if (depth == factors.size()) {
       for (const Condition& c : where) {
-        if (!c.Holds(at[c.left], at[c.right])) return;
+        if (!c.Holds(at, extents)) return;
       }
       ++count;
       return;
@@ -43,9 +44,12 @@ TEST(DomainTest, ClosedFormsEqualEnumeration) {
     }
     std::vector<Condition> where;
     for (size_t i = random() % 4; i > 0; --i) {
-      where.push_back({static_cast<int>(random() % 4),
-                       static_cast<Condition::Relation>(random() % 3),
-                       static_cast<int>(random() % 4), static_cast<int64_t>(random() % 7) - 3});
+      where.push_back(Condition::Pair(
+          static_cast<int>(random() % 4), static_cast<Condition::Relation>(random() % 3),
+          static_cast<int>(random() % 4), static_cast<int64_t>(random() % 7) - 3));
+      if (random() % 3 > 0) continue;
+      where.back().terms[0].number = static_cast<int64_t>(random() % 5) - 2;
+      where.back().terms.push_back({1, {static_cast<int>(random() % 4)}, 1});
     }
     EXPECT_EQ(CountLatticePoints({0, 1, 2, 3}, where, sets), BruteForce({0, 1, 2, 3}, where, sets));
   }
@@ -53,7 +57,7 @@ TEST(DomainTest, ClosedFormsEqualEnumeration) {
 
 TEST(DomainTest, LargeTrianglesAreExact) {
   const double n = 1 << 20;
-  EXPECT_EQ(CountLatticePoints({0, 1}, {{1, Condition::Relation::kLessEqual, 0, 0}},
+  EXPECT_EQ(CountLatticePoints({0, 1}, {Condition::Pair(1, Condition::Relation::kLessEqual, 0)},
                                {{{0, 1 << 20}}, {{0, 1 << 20}}}),
             n * (n + 1) / 2);
 }

@@ -1,6 +1,7 @@
 #ifndef PLANCAST_TESTS_GRAPH_EVALUATOR_H_
 #define PLANCAST_TESTS_GRAPH_EVALUATOR_H_
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -84,16 +85,27 @@ class Evaluator {
       target.values[flat] = s.combine == Combine::kMax ? N::Lowest() : T(0);
       target.present[flat] = true;
     });
+    // Factors that a map fixes are computed from the others, in the order of
+    // the maps' dependence.
     std::vector<int64_t> box_shape;
     std::vector<IndexSet> box;
+    std::vector<int> walked;
     for (int f : s.factors) {
+      if (MapOf(f, s.where) != nullptr) continue;
+      walked.push_back(f);
       box_shape.push_back(extents_[f]);
       box.push_back(sets[f]);
     }
+    const std::vector<const Condition*> maps = OrderedMaps(s);
     ForEachIndex(box_shape, box, [&](const std::vector<int64_t>& index, int64_t) {
-      for (size_t i = 0; i < s.factors.size(); ++i) point_[s.factors[i]] = index[i];
+      for (size_t i = 0; i < walked.size(); ++i) point_[walked[i]] = index[i];
+      for (const Condition* map : maps) {
+        const int64_t at = map->RightSide(point_, extents_);
+        if (CountCommon(sets[map->left], IndexSet{{at, at + 1}}) == 0) return;
+        point_[map->left] = at;
+      }
       for (const Condition& c : s.where) {
-        if (!c.Holds(point_[c.left], point_[c.right])) return;
+        if (!c.Holds(point_, extents_)) return;
       }
       const T value = Value(s.value);
       T& element = target.values[Flat(s.target)];
@@ -104,6 +116,27 @@ class Evaluator {
   }
 
  private:
+  static std::vector<const Condition*> OrderedMaps(const Statement& s) {
+    std::vector<const Condition*> ordered;
+    std::vector<int> known;
+    for (int f : s.factors) {
+      if (MapOf(f, s.where) == nullptr) known.push_back(f);
+    }
+    auto is_known = [&](int f) { return std::find(known.begin(), known.end(), f) != known.end(); };
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const Condition& c : s.where) {
+        if (!c.is_map() || is_known(c.left)) continue;
+        const std::vector<int> factors = c.Factors();
+        if (!std::all_of(factors.begin() + 1, factors.end(), is_known)) continue;
+        ordered.push_back(&c);
+        known.push_back(c.left);
+        grown = true;
+      }
+    }
+    return ordered;
+  }
+
   int64_t Flat(int tensor) const {
     int64_t flat = 0;
     for (int f : rule_.tensors()[tensor].factors) flat = flat * extents_[f] + point_[f];

@@ -44,11 +44,14 @@ std::vector<int64_t> ExtentsFor(const OpRule& rule, const FactorSplit& split, in
   std::vector<int64_t> extents;
   for (size_t f = 0; f < rule.factors().size(); ++f) {
     int64_t parts = 1;
-    for (int a : split.axes[f]) parts *= Mesh().size(a);
+    for (size_t g = 0; g < rule.factors().size(); ++g) {
+      if (rule.ties()[g] != rule.ties()[f]) continue;
+      for (int a : split.axes[g]) parts *= Mesh().size(a);
+    }
     bool conditional = false;
     for (const Statement& s : rule.statements()) {
       for (const Condition& c : s.where) {
-        conditional |= c.left == static_cast<int>(f) || c.right == static_cast<int>(f);
+        conditional |= c.Mentions(static_cast<int>(f));
       }
     }
     int64_t extent = std::max<int64_t>(parts, conditional ? 4 : 2);
@@ -56,6 +59,16 @@ std::vector<int64_t> ExtentsFor(const OpRule& rule, const FactorSplit& split, in
     extents.push_back(extent);
   }
   return extents;
+}
+
+// Tied factors are only cut into blocks.
+bool CutsATie(const OpRule& rule, const FactorSplit& split) {
+  for (size_t f = 0; f < split.axes.size(); ++f) {
+    for (size_t g = 0; g < split.axes.size(); ++g) {
+      if (f != g && !split.axes[f].empty() && rule.ties()[f] == rule.ties()[g]) return true;
+    }
+  }
+  return false;
 }
 
 // Checks all assignments of the two axes to factors; returns how many.
@@ -70,6 +83,7 @@ int CheckAllSplits(const OpRule& rule, std::mt19937_64& random) {
         if (a >= 0) split.axes[a].push_back(0);
         if (b >= 0) split.axes[b].push_back(1);
         const std::vector<int64_t> extents = ExtentsFor(rule, split, checked);
+        if (pattern == ShardPattern::kMirrored && CutsATie(rule, split)) continue;
         absl::StatusOr<OpPartition> partition = PartitionOp(rule, split, Mesh(), extents);
         if (!partition.ok()) {
           ADD_FAILURE() << partition.status() << "\n" << rule.DebugString();
@@ -116,6 +130,26 @@ TEST(OpOracleTest, ShippedOpsAndTheirBackwards) {
   EXPECT_GT(backwards, 60);
 }
 
+// Strides, dilations, paddings and ranks other than the defaults.
+TEST(OpOracleTest, BoundOpsAndTheirBackwards) {
+  std::mt19937_64 random(20240502);
+  for (const char* call :
+       {"conv1d(stride=2, pad=1)", "conv1d(dilation=2, pad=2)", "conv1d(stride=3)", "conv2d(pad=1)",
+        "conv2d(stride=2, pad=1, pad_w=0)", "conv1d_depthwise(stride=2, dilation=2, pad=1)",
+        "conv_transpose1d(stride=2, pad=1)", "conv_transpose1d(stride=3, dilation=2)",
+        "max_pool1d(stride=1, pad=1)", "avg_pool1d(stride=3, pad=1)", "slice(start=1, step=2)",
+        "pad(before=2)", "roll(shift=2)", "select(index=1, rank=2)", "concat2(rank=0)",
+        "global_avg_pool(rank=2)", "channel_bias(rank=2)", "merge_dims(rank=0)"}) {
+    absl::StatusOr<OpRulePtr> rule = FindRule(call);
+    ASSERT_TRUE(rule.ok()) << rule.status();
+    CheckAllSplits(**rule, random);
+    absl::StatusOr<OpRule> backward = Differentiate(**rule, DifferentiableInputs(**rule));
+    ASSERT_TRUE(backward.ok()) << backward.status();
+    CheckAllSplits(*backward, random);
+    if (HasFailure()) return;
+  }
+}
+
 TEST(OpOracleTest, RandomOps) {
   const uint64_t seed = TestSeed(3);
   std::mt19937_64 random(seed);
@@ -157,6 +191,14 @@ TEST(OpOracleTest, NoticesWrongPartitions) {
   }
   EXPECT_NE(compare("attention", "t",
                     [](const OpRule&, OpPartition* p) { p->reductions[0].online_softmax = false; }),
+            "");
+  EXPECT_EQ(compare("conv1d", "i", nothing), "");
+  EXPECT_NE(compare("conv1d", "i",
+                    [](const OpRule& rule, OpPartition* p) {
+                      Layout& x = p->tensors[rule.inputs()[0]];
+                      x = Layout::Replicated(2);
+                      x.placements[1] = Placement::Shard(2);
+                    }),
             "");
   EXPECT_NE(compare("linear", "k",
                     [](const OpRule& rule, OpPartition* p) {

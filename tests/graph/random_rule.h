@@ -117,11 +117,12 @@ class RandomRules {
         if (s.combine == Combine::kAssign || Below(2)) dims.push_back(f);
       }
       if (box.size() >= 2 && Below(4) == 0) {
-        Condition c;
-        c.left = box[Below(static_cast<int>(box.size()))];
-        c.right = box[Below(static_cast<int>(box.size()))];
-        c.relation = static_cast<Condition::Relation>(Below(3));
-        c.offset = Below(3) - 1;
+        Condition c = Condition::Pair(box[Below(static_cast<int>(box.size()))],
+                                      static_cast<Condition::Relation>(Below(3)),
+                                      box[Below(static_cast<int>(box.size()))], Below(3) - 1);
+        c.terms[0].number = 1 + Below(2);
+        if (Below(2)) c.terms.push_back({1, {}, box[Below(static_cast<int>(box.size()))]});
+        if (Below(4) == 0) c.terms[0].sizes.push_back(Below(num_factors_));
         s.where.push_back(c);
       }
       s.target = static_cast<int>(tensors_.size());

@@ -21,6 +21,7 @@ std::vector<Layout> AllLayouts(const DeviceMesh& mesh, int dims) {
   for (int d = 0; d < dims; ++d) {
     choices.push_back(Placement::Shard(d));
     choices.push_back(Placement::Shard(d, ShardPattern::kMirrored));
+    choices.push_back(Placement::Shard(d, ShardPattern::kBlock, d == 0 ? Halo{1, 1} : Halo{0, 2}));
   }
   std::vector<Layout> layouts = {Layout{}};
   for (int a = 0; a < mesh.num_axes(); ++a) {

@@ -51,6 +51,21 @@ TEST(RelayoutTest, SubAxesGatherTheInnerPartFirst) {
             "all_gather(tp.1) 32");
 }
 
+TEST(RelayoutTest, HalosComeFromTheNeighbours) {
+  const Placement halo = Placement::Shard(0, ShardPattern::kBlock, {1, 2});
+  const Placement wider = Placement::Shard(0, ShardPattern::kBlock, {2, 2});
+  // Three rows of 32 for a device inside.
+  EXPECT_EQ(Plan({{kR, kS0}}, {{kR, halo}}), "permute(tp) 96");
+  EXPECT_EQ(Plan({{kR, halo}}, {{kR, wider}}), "permute(tp) 32");
+  EXPECT_EQ(Plan({{kR, wider}}, {{kR, halo}}), "local(tp)");
+  EXPECT_EQ(Plan({{kR, halo}}, {{kR, kS0}}), "local(tp)");
+  EXPECT_EQ(Plan({{kR, kR}}, {{kR, halo}}), "local(tp)");
+  EXPECT_EQ(Plan({{kR, kP}}, {{kR, halo}}), "reduce_scatter(tp) 2048\npermute(tp) 96");
+  EXPECT_EQ(Plan({{kS1, kS0}}, {{kS1, halo}}), "permute(tp) 48");
+  EXPECT_EQ(Plan({{kS0, kS0}}, {{halo, halo}}), "permute(dp,tp) 96");
+  EXPECT_THAT(Plan({{kR, kR}}, {{kS0, halo}}), HasSubstr("one dim has one pattern and halo"));
+}
+
 // The order of the axes says that dp is the major one; without it the pieces
 // of tp are out of order and go directly where they belong.
 TEST(RelayoutTest, OutOfOrderShardsGoDirectly) {

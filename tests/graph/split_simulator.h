@@ -53,10 +53,8 @@ class SplitSimulator {
   // What differs, "" if nothing does. `whole`: the unsplit op's tensors.
   std::string Compare(const OpPartition& partition, const std::vector<Array<T>>& whole) {
     std::vector<Evaluator<T>> devices;
-    std::vector<std::vector<IndexSet>> sets;
     for (int d = 0; d < mesh_.num_devices(); ++d) {
       devices.emplace_back(rule_, extents_);
-      sets.push_back(DeviceIndices(split_, mesh_, extents_, d));
       for (int t : rule_.inputs()) {
         Array<T>& array = devices.back().array(t);
         ForEachIndex(array.shape, LocalIndices(mesh_, array.shape, partition.tensors[t], d),
@@ -69,7 +67,7 @@ class SplitSimulator {
     size_t next = 0;
     for (int i = 0; i < static_cast<int>(rule_.statements().size()); ++i) {
       for (int d = 0; d < mesh_.num_devices(); ++d) {
-        devices[d].Run(i, sets[d]);
+        devices[d].Run(i, StatementIndices(partition, split_, mesh_, extents_, i, d));
         if (!devices[d].error().empty()) return devices[d].error();
       }
       for (; next < partition.reductions.size() && partition.reductions[next].after == i; ++next) {
@@ -130,6 +128,14 @@ class SplitSimulator {
   std::string CompareOutput(int tensor, const Layout& layout, const Array<T>& whole,
                             std::vector<Evaluator<T>>* devices) {
     const std::string& name = rule_.tensors()[tensor].name;
+    // What a later statement read beyond the block does not leave the op.
+    for (int d = 0; d < mesh_.num_devices(); ++d) {
+      Array<T>& array = (*devices)[d].array(tensor);
+      std::vector<bool> left(array.present.size(), false);
+      ForEachIndex(array.shape, LocalIndices(mesh_, array.shape, layout, d),
+                   [&](const std::vector<int64_t>&, int64_t e) { left[e] = array.present[e]; });
+      array.present = left;
+    }
     for (int a = 0; a < mesh_.num_axes(); ++a) {
       if (!layout.placements[a].is_partial()) continue;
       for (const std::vector<int>& group : GroupsAlong(mesh_, {a})) {
