@@ -34,9 +34,10 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   CommPricer comms(graph, machine, runtime);
   comms.Scale(options.comm_time);
   ASSIGN_OR_RETURN(const SimGraph sim, Fold({graph, uses, machine, comms, prices}));
+  thread_local TaskIndex index;
   ASSIGN_OR_RETURN(
-      const TaskIndex index,
-      TaskIndex::Create(graph, std::vector<bool>(graph.programs.size(), runtime.cuda_graphs)));
+      index, TaskIndex::Create(graph, std::vector<bool>(graph.programs.size(), runtime.cuda_graphs),
+                               std::move(index)));
   ASSIGN_OR_RETURN(const double comm_slowdown,
                    PriceBothWays(graph, uses, machine, runtime, comms, prices));
   const SimInput input{graph,
@@ -57,9 +58,7 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   result.makespan_ps = trace.makespan_ps;
   if (!options.wanted || options.wanted(trace.makespan_ps)) {
     const SummaryRange all = WholeRange(input);
-    result =
-        Summarise(input, trace,
-                  options.memory != nullptr ? *options.memory : ReplayMemory(graph, runtime), all);
+    result = Summarise(input, trace, ReplayMemory(graph, runtime), all);
     if (options.timeline) result.slices = SlicesOf(input, trace, all);
   }
   if (trace.times.capacity() > kMostTimesKept) trace = SimTrace();

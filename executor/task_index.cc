@@ -1,6 +1,7 @@
 #include "executor/task_index.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -65,13 +66,25 @@ void OrderCommsFirst(const Block& block, BlockIndex& index) {
   }
 }
 
-BlockIndex IndexOf(const ExecutionGraph& graph, const Block& block, bool captured) {
-  BlockIndex index;
+// Nothing, in the memory of `index`.
+void Clear(BlockIndex& index) {
+  BlockIndex cleared;
+  for (std::vector<int32_t> BlockIndex::*column :
+       {&BlockIndex::order, &BlockIndex::rank, &BlockIndex::comms_first, &BlockIndex::position,
+        &BlockIndex::dep_begin, &BlockIndex::deps, &BlockIndex::port_begin, &BlockIndex::ports,
+        &BlockIndex::launches, &BlockIndex::sync_before}) {
+    (index.*column).clear();
+    (cleared.*column).swap(index.*column);
+  }
+  index = std::move(cleared);
+}
+
+void MakeIndex(const ExecutionGraph& graph, const Block& block, bool captured, BlockIndex& index) {
+  Clear(index);
   index.size = block.size();
   index.captured = captured;
   index.rank.resize(block.size());
   index.order.resize(block.size());
-  index.launches.reserve(block.size() + 1);
   int32_t launches = 0, sync = -1;
   for (int32_t t = 0; t < block.size(); ++t) {
     const int stream = static_cast<int>(block.stream[t]);
@@ -94,7 +107,6 @@ BlockIndex IndexOf(const ExecutionGraph& graph, const Block& block, bool capture
   }
   IndexWaits(block, index);
   OrderCommsFirst(block, index);
-  return index;
 }
 
 // Launches of CUDA graphs: what is captured and follows one another in one pass of
@@ -133,12 +145,18 @@ std::vector<bool> FindCaptured(const ExecutionGraph& graph, const std::vector<bo
   return captured;
 }
 
-ProgramIndex IndexOf(const Program& program, const std::vector<BlockIndex>& blocks) {
-  ProgramIndex index;
+void MakeIndex(const Program& program, const std::vector<BlockIndex>& blocks, ProgramIndex& index) {
+  ProgramIndex fresh;
+  fresh.lane.swap(index.lane);
+  fresh.issue_begin.swap(index.issue_begin);
+  fresh.launches_before.swap(index.launches_before);
+  fresh.sync_before.swap(index.sync_before);
+  index = std::move(fresh);
   const size_t instances = program.instances.size();
   index.issue_begin.resize(instances);
   index.launches_before.resize(instances);
   index.sync_before.resize(instances);
+  std::vector<int64_t> times(blocks.size());  // how many instances a block has
   int64_t launches = 0;
   int32_t sync = -1;
   for (size_t i = 0; i < instances; ++i) {
@@ -150,13 +168,17 @@ ProgramIndex IndexOf(const Program& program, const std::vector<BlockIndex>& bloc
     index.tasks += int64_t{block.size} * instance.layer_count;
     launches += int64_t{block.launches.back()} * instance.layer_count;
     if (block.syncs) sync = static_cast<int32_t>(i);
-    index.streams |= block.streams;
-    index.kernel_streams |= block.kernel_streams;
-    for (uint32_t rest = block.streams; rest != 0; rest &= rest - 1) {
-      ++index.lane_begin[__builtin_ctz(rest) + 1];
-    }
+    ++times[instance.block];
   }
   index.syncs = sync >= 0;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    if (times[b] == 0) continue;
+    index.streams |= blocks[b].streams;
+    index.kernel_streams |= blocks[b].kernel_streams;
+    for (uint32_t rest = blocks[b].streams; rest != 0; rest &= rest - 1) {
+      index.lane_begin[__builtin_ctz(rest) + 1] += static_cast<int32_t>(times[b]);
+    }
+  }
   int32_t at[kNumStreams];
   for (int s = 0; s < kNumStreams; ++s) {
     at[s] = index.lane_begin[s];
@@ -168,24 +190,34 @@ ProgramIndex IndexOf(const Program& program, const std::vector<BlockIndex>& bloc
       index.lane[at[__builtin_ctz(rest)]++] = static_cast<int32_t>(i);
     }
   }
-  return index;
 }
 
 }  // namespace
 
 absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
                                             const std::vector<bool>& cuda_graphs) {
-  TaskIndex index(graph);
+  return Create(graph, cuda_graphs, TaskIndex());
+}
+
+absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
+                                            const std::vector<bool>& cuda_graphs,
+                                            TaskIndex memory) {
+  TaskIndex index = std::move(memory);
+  index.graph_ = &graph;
+  index.blocks_.resize(graph.blocks.size());
+  index.programs_.resize(graph.programs.size());
   const std::vector<bool> captured = FindCaptured(graph, cuda_graphs);
-  for (const Block& block : graph.blocks) {
+  for (size_t b = 0; b < graph.blocks.size(); ++b) {
+    const Block& block = graph.blocks[b];
     if (block.size() >= kMostTasks) {
       return absl::InvalidArgumentError(absl::StrCat("block `", block.name, "` has ", block.size(),
                                                      " tasks; at most ", kMostTasks - 1,
                                                      " are possible. Cut it into several."));
     }
-    index.blocks_.push_back(IndexOf(graph, block, captured[index.blocks_.size()]));
+    MakeIndex(graph, block, captured[b], index.blocks_[b]);
   }
-  for (const Program& program : graph.programs) {
+  for (size_t p = 0; p < graph.programs.size(); ++p) {
+    const Program& program = graph.programs[p];
     int32_t copies = 1;
     for (const Instance& instance : program.instances) {
       copies = std::max(copies, instance.layer_count);
@@ -196,10 +228,9 @@ absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
                        " instances of up to ", copies, " layers; fewer than ", kMostInstances,
                        " and ", kMostCopies, " are possible. Take fewer micro-batches."));
     }
-    const size_t number = index.programs_.size();
-    index.programs_.push_back(IndexOf(program, index.blocks_));
-    if (number < cuda_graphs.size() && cuda_graphs[number]) {
-      index.programs_.back().graphs = CountGraphs(program, index.blocks_);
+    MakeIndex(program, index.blocks_, index.programs_[p]);
+    if (p < cuda_graphs.size() && cuda_graphs[p]) {
+      index.programs_[p].graphs = CountGraphs(program, index.blocks_);
     }
   }
   return index;

@@ -68,6 +68,12 @@ class TaskIndex {
   // for which the host does not wait are launched by CUDA graphs; empty: none are.
   static absl::StatusOr<TaskIndex> Create(const ExecutionGraph& graph,
                                           const std::vector<bool>& cuda_graphs = {});
+  // `memory`: an index that is done with, whose columns are used again.
+  static absl::StatusOr<TaskIndex> Create(const ExecutionGraph& graph,
+                                          const std::vector<bool>& cuda_graphs, TaskIndex memory);
+
+  // Of nothing.
+  TaskIndex() = default;
 
   const BlockIndex& block(int32_t block) const { return blocks_[block]; }
   const ProgramIndex& program(int32_t program) const { return programs_[program]; }
@@ -112,10 +118,9 @@ class TaskIndex {
   TaskRef AtRendezvous(int32_t rendezvous, int32_t program) const;
 
  private:
-  explicit TaskIndex(const ExecutionGraph& graph) : graph_(&graph) {}
   void AppendOut(int32_t program, int32_t instance, int32_t copy, int32_t port, Refs& to) const;
 
-  const ExecutionGraph* graph_;
+  const ExecutionGraph* graph_ = nullptr;
   std::vector<BlockIndex> blocks_;
   std::vector<ProgramIndex> programs_;
 };

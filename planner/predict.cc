@@ -166,12 +166,12 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
                                           const PredictOptions& options) {
   const RuntimeParams runtime = RuntimeOf(job.profile);
   std::vector<BlockProfile> profiles;
-  std::vector<ClassMemory> memory;
+  int64_t most = 0;
   const auto fits = [&](const ExecutionGraph& made, int32_t program) {
     ProfileNewBlocks(made, runtime.memory.allocator, &profiles);
-    memory.resize(std::max(memory.size(), static_cast<size_t>(program) + 1));
-    memory[program] = ReplayProgram(made, program, profiles, runtime.memory);
-    return static_cast<double>(memory[program].device) <= machine.device().memory_bytes;
+    const int64_t bytes = DeviceBytes(made, program, profiles, runtime.memory);
+    most = std::max(most, bytes);
+    return static_cast<double>(bytes) <= machine.device().memory_bytes;
   };
   const absl::StatusOr<PlanGraph> plan =
       DrawAndCompileInto(job, machine, session, fits, options.one_of_many);
@@ -183,14 +183,15 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
   SimulateOptions simulate;
   simulate.shortcuts = options.shortcuts;
   simulate.verified = true;  // as the compiler wrote it
-  simulate.memory = &memory;
   simulate.wanted = [&](int64_t makespan_ps) {
     FillTime(machine, makespan_ps, &forecast);
     wanted = options.wanted == nullptr || options.wanted(forecast);
     return wanted;
   };
   ASSIGN_OR_RETURN(forecast.result, Execute(*plan->execution, machine, costs, runtime, simulate));
-  FillMemory(memory, machine, &forecast);
+  forecast.memory_capacity_bytes = machine.device().memory_bytes;
+  forecast.peak_memory_bytes = most;
+  forecast.fits = true;  // each program was looked at while it was compiled
   if (!wanted) return forecast;
   RETURN_IF_ERROR(Describe(job, machine, *plan, session, &forecast));
   FillInterval(forecast.result, job.profile.sigma, &forecast);

@@ -27,37 +27,17 @@ KindBytes KindsAt(const Program& program, const PeakPlace& place,
   return kinds;
 }
 
-int64_t BufferBytes(const ExecutionGraph& graph, const Program& program,
-                    const std::vector<BlockProfile>& profiles, const CommunicatorParams& params) {
-  std::vector<bool> runs(profiles.size());
-  for (const Instance& instance : program.instances) runs[instance.block] = true;
-  std::vector<int32_t> comms;
-  for (size_t b = 0; b < profiles.size(); ++b) {
-    if (runs[b]) comms.insert(comms.end(), profiles[b].comms.begin(), profiles[b].comms.end());
-  }
-  int64_t bytes = 0;
-  for (const Communicator& communicator : CommunicatorsOf(graph, comms, params)) {
-    bytes += CommunicatorBytes(params, communicator);
-  }
-  return bytes;
-}
-
-}  // namespace
-
-KindBytes StaticBytes(const Program& program) {
-  KindBytes kinds;
-  std::copy_n(program.static_bytes, kNumMemoryKinds, kinds.of);
-  return kinds;
-}
-
-Peak FindPeak(const ExecutionGraph& graph, int32_t program,
-              const std::vector<BlockProfile>& profiles) {
+// FindPeak, and which blocks the program runs.
+Peak FindPeakAndBlocks(const ExecutionGraph& graph, int32_t program,
+                       const std::vector<BlockProfile>& profiles, std::vector<uint8_t>& runs) {
   Peak peak;
+  runs.assign(profiles.size(), 0);
   const std::vector<Instance>& instances = graph.programs[program].instances;
   int64_t live = 0, small = 0, large = 0, highest = 0;
   for (size_t i = 0; i < instances.size(); ++i) {
     const BlockProfile& block = profiles[instances[i].block];
     const int64_t copies = instances[i].layer_count;
+    runs[instances[i].block] = 1;
     if (live + block.live.Highest(copies) > highest) {
       highest = live + block.live.Highest(copies);
       peak.place.instance = static_cast<int32_t>(i);
@@ -78,17 +58,27 @@ Peak FindPeak(const ExecutionGraph& graph, int32_t program,
   return peak;
 }
 
-ClassMemory ReplayProgram(const ExecutionGraph& graph, int32_t program,
-                          const std::vector<BlockProfile>& profiles,
-                          const MemoryOverhead& overhead) {
-  const Program& replayed = graph.programs[program];
-  const Peak peak = FindPeak(graph, program, profiles);
-  ClassMemory memory;
-  std::copy_n(KindsAt(replayed, peak.place, profiles).of, kNumMemoryKinds, memory.bytes);
-  memory.allocated = peak.allocated;
+int64_t BufferBytes(const ExecutionGraph& graph, const std::vector<uint8_t>& runs,
+                    const std::vector<BlockProfile>& profiles, const CommunicatorParams& params) {
+  std::vector<int32_t> comms;
+  for (size_t b = 0; b < profiles.size(); ++b) {
+    if (runs[b] != 0) comms.insert(comms.end(), profiles[b].comms.begin(), profiles[b].comms.end());
+  }
+  int64_t bytes = 0;
+  for (const Communicator& communicator : CommunicatorsOf(graph, comms, params)) {
+    bytes += CommunicatorBytes(params, communicator);
+  }
+  return bytes;
+}
 
+// What the framework takes to hold so much; all but ClassMemory::bytes.
+ClassMemory Held(const ExecutionGraph& graph, int32_t program, const Peak& peak,
+                 const std::vector<uint8_t>& runs, const std::vector<BlockProfile>& profiles,
+                 const MemoryOverhead& overhead) {
+  ClassMemory memory;
+  memory.allocated = peak.allocated;
   PoolBytes pools = peak.pools;
-  for (int64_t bytes : replayed.static_bytes) {
+  for (int64_t bytes : graph.programs[program].static_bytes) {
     const PoolBytes pooled = PooledBytes(overhead.allocator, bytes);
     pools.small += pooled.small;
     pools.large += pooled.large;
@@ -98,9 +88,41 @@ ClassMemory ReplayProgram(const ExecutionGraph& graph, int32_t program,
   memory.fragmentation = static_cast<int64_t>(
       std::ceil(static_cast<double>(segments) * overhead.allocator.fragmentation));
   memory.reserved = segments + memory.fragmentation;
-  memory.nccl = BufferBytes(graph, replayed, profiles, overhead.communicators);
+  memory.nccl = BufferBytes(graph, runs, profiles, overhead.communicators);
   memory.context = overhead.context_bytes;
   memory.device = memory.reserved + memory.nccl + memory.context;
+  return memory;
+}
+
+}  // namespace
+
+KindBytes StaticBytes(const Program& program) {
+  KindBytes kinds;
+  std::copy_n(program.static_bytes, kNumMemoryKinds, kinds.of);
+  return kinds;
+}
+
+Peak FindPeak(const ExecutionGraph& graph, int32_t program,
+              const std::vector<BlockProfile>& profiles) {
+  std::vector<uint8_t> runs;
+  return FindPeakAndBlocks(graph, program, profiles, runs);
+}
+
+int64_t DeviceBytes(const ExecutionGraph& graph, int32_t program,
+                    const std::vector<BlockProfile>& profiles, const MemoryOverhead& overhead) {
+  std::vector<uint8_t> runs;
+  const Peak peak = FindPeakAndBlocks(graph, program, profiles, runs);
+  return Held(graph, program, peak, runs, profiles, overhead).device;
+}
+
+ClassMemory ReplayProgram(const ExecutionGraph& graph, int32_t program,
+                          const std::vector<BlockProfile>& profiles,
+                          const MemoryOverhead& overhead) {
+  std::vector<uint8_t> runs;
+  const Peak peak = FindPeakAndBlocks(graph, program, profiles, runs);
+  ClassMemory memory = Held(graph, program, peak, runs, profiles, overhead);
+  const KindBytes kinds = KindsAt(graph.programs[program], peak.place, profiles);
+  std::copy_n(kinds.of, kNumMemoryKinds, memory.bytes);
   return memory;
 }
 

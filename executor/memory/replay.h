@@ -34,6 +34,10 @@ Peak FindPeak(const ExecutionGraph& graph, int32_t program,
 // Static memory of a program by kind.
 KindBytes StaticBytes(const Program& program);
 
+// ClassMemory::device alone, for less.
+int64_t DeviceBytes(const ExecutionGraph& graph, int32_t program,
+                    const std::vector<BlockProfile>& profiles, const MemoryOverhead& overhead);
+
 ClassMemory ReplayProgram(const ExecutionGraph& graph, int32_t program,
                           const std::vector<BlockProfile>& profiles,
                           const MemoryOverhead& overhead);
