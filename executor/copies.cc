@@ -1,7 +1,8 @@
-// Copies of a block where nothing can come between: at once, with the times of a
-// copy that ran before, or in one go.
+// Copies of a block at once: from when all that a copy waits for is over, until
+// all of it is, as one event.
 
 #include <algorithm>
+#include <utility>
 
 #include "executor/simulator.h"
 
@@ -9,168 +10,149 @@ namespace plancast {
 namespace {
 
 constexpr int32_t kFewestTasks = 3;  // of a block that is worth it
-constexpr size_t kMostProfiles = 8;
-constexpr int32_t kMostTries = 64;  // to record one
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+bool Has(const TaskIndex::Refs& refs, const TaskRef& ref) {
+  return std::find(refs.begin(), refs.end(), ref) != refs.end();
+}
 
 }  // namespace
 
 void Simulator::AskWhole(int32_t entity, int32_t block_index, Whole& whole) {
-  whole.variant = Whole::kNever;
+  whole.variant = Whole::kNeverWhole;
   const int32_t program = in_.ProgramOf(entity);
   const plancast::Block& block = in_.graph.blocks[block_index];
   const BlockIndex& index = in_.index.block(block_index);
   constexpr uint8_t kKernels = 1u << kCompute;
   if (index.size < kFewestTasks || block.rendezvous_task >= 0 || index.syncs ||
-      block.num_in_ports + Entry::kPorts > Entry::kMost || index.kernel_streams != kKernels ||
+      index.kernel_streams != kKernels ||
       (interferes_ && in_.index.program(program).kernel_streams != kKernels)) {
     return;
   }
   const int32_t row = sim_.entities[entity].price_row;
-  CopyCosts costs;
+  Variant variant;
+  CopyCosts& costs = variant.costs;
   costs.launch_ps = in_.hosts[program].launch_ps;
   costs.hosted = hosted_[program];
   costs.interferes = interferes_;
-  std::vector<int64_t> key = {row, costs.launch_ps, costs.hosted};
-  std::vector<int32_t> watched;
+  variant.key = {row, costs.launch_ps, costs.hosted};
+  std::vector<int32_t> rivals;
+  uint8_t contended = 0;  // streams
   for (int32_t t = 0; t < index.size; ++t) {
-    const bool is_comm = block.kind[t] == TaskKind::kComm;
-    costs.slowdown_q20.push_back(is_comm ? 0 : in_.SlowdownOf(block.spec[t]));
-    costs.contended.push_back(false);
-    if (!is_comm) {
-      costs.alone.push_back(in_.prices.Duration(row, block.spec[t]));
+    CopyCosts::Task& task = costs.tasks.emplace_back();
+    variant.groups.push_back(-1);
+    if (block.kind[t] == TaskKind::kKernel) {
+      task.alone = in_.prices.Duration(row, block.spec[t]);
+      task.slowdown_q20 = in_.SlowdownOf(block.spec[t]);
       continue;
     }
     const int32_t g = sim_.GroupOf(in_.uses.OfComm(program, block.spec[t]), entity);
     const SimGraph::Group& group = sim_.groups[g];
     if (group.member_end - group.member_begin != 1) return;
-    costs.alone.push_back(alone_[g]);
-    costs.contended.back() = contention_.of_group[g];
-    key.insert(key.end(), {group.realised, alone_[g], costs.contended.back()});
+    const RealisedCollective& realised = in_.realised[group.realised];
+    variant.groups.back() = g;
+    task.alone = alone_[g];
+    task.delay = realised.delay_ps;
+    task.work = ActivityKinds::Work(realised.work_bytes);
+    task.rate_q16 = task.slow_rate_q16 = fluid_.AloneRateQ16(g);
+    if (yields_) {
+      task.slow_rate_q16 = fluid_.AloneRateQ16(g + static_cast<int32_t>(sim_.groups.size()));
+    }
+    variant.key.push_back(g);
     if (!contention_.of_group[g]) continue;
+    contended |= uint8_t(1u << static_cast<int>(block.stream[t]));
     for (const Fluid::Use& load : sim_.LoadsOf(group)) {
-      for (const int32_t lane : contention_.LanesOn(load.resource)) {
-        const bool own = lane / kNumStreams == entity;
-        if (own && (index.streams >> (lane % kNumStreams) & 1) != 0) {
-          costs.rivals |= uint8_t(1u << (lane % kNumStreams));
-          continue;
-        }
-        watched.push_back(lane);
-      }
+      const auto lanes = contention_.LanesOn(load.resource);
+      rivals.insert(rivals.end(), lanes.begin(), lanes.end());
     }
   }
-  key.push_back(costs.rivals);
-  int contended = -1;
-  for (int32_t t = 0; t < index.size; ++t) {
-    if (!costs.contended[t]) continue;
-    const int stream = static_cast<int>(block.stream[t]);
-    costs.several_contended = costs.several_contended || (contended >= 0 && contended != stream);
-    contended = stream;
-  }
-  std::sort(watched.begin(), watched.end());
-  watched.erase(std::unique(watched.begin(), watched.end()), watched.end());
-  whole.watch_begin = static_cast<int32_t>(watched_.size());
-  watched_.insert(watched_.end(), watched.begin(), watched.end());
-  whole.watch_end = static_cast<int32_t>(watched_.size());
+  // Streams of the copy that share links take them from each other.
+  if ((contended & (contended - 1)) != 0) return;
+  std::sort(rivals.begin(), rivals.end());
+  rivals.erase(std::unique(rivals.begin(), rivals.end()), rivals.end());
+  whole.rivals_begin = static_cast<int32_t>(rivals_.size());
+  rivals_.insert(rivals_.end(), rivals.begin(), rivals.end());
+  whole.rivals_end = static_cast<int32_t>(rivals_.size());
   for (const int32_t known : variants_of_[block_index]) {
-    if (variants_[known].key == key) whole.variant = known;
+    if (variants_[known].key == variant.key) whole.variant = known;
   }
   if (whole.variant >= 0) return;
   whole.variant = static_cast<int32_t>(variants_.size());
   variants_of_[block_index].push_back(whole.variant);
-  Variant& variant = variants_.emplace_back();
-  variant.key = std::move(key);
-  variant.costs = std::move(costs);
+  variant.block = block_index;
+  variants_.push_back(std::move(variant));
 }
 
-bool Simulator::FindEntry(int32_t entity, int32_t instance, int32_t copy, Entry& entry) {
-  const int32_t program = in_.ProgramOf(entity);
-  const BlockIndex& index = in_.index.BlockAt(program, instance);
-  const auto end_of = [&](const TaskRef& ref) {
-    return trace_.EndOf(entity, ref, in_.BlockAt(entity, ref.instance).size());
-  };
-  for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
-    const int s = __builtin_ctz(rest);
-    const Lane& lane = lanes_[entity * kNumStreams + s];
-    int64_t end = lane.last_end;
-    if (lane.instance != instance || lane.copy != copy || lane.rank != 0) {
-      const TaskRef before =
-          in_.index.Predecessor(program, {instance, copy, index.order[index.order_begin[s]]});
-      end = before.instance < 0 ? 0 : end_of(before);
-    }
-    entry.Set(s, std::max(end, in_.hosts[program].start_ps));
-  }
-  const int32_t ports = in_.BlockAt(entity, instance).num_in_ports;
-  entry.count = Entry::kPorts + ports;
-  Lane at;
-  at.instance = instance;
-  at.copy = copy;
-  for (int32_t port = 0; port <= ports; ++port) {
-    TaskRef blocker;
-    const int64_t end = EndOfPort(entity, at, port, &blocker);
-    if (end == kUnknown) return false;
-    entry.Set(port == ports ? Entry::kGate : Entry::kPorts + port, end);
-  }
-  entry.values[Entry::kHost] = Entry::kNone;
-  if (!hosted_[program]) return true;
-  const Launch launch =
-      LaunchOf(in_.hosts[program], in_.index, program, {instance, copy, 0}, end_of);
+bool Simulator::FindClock(int32_t entity, const TaskRef& copy, const BlockIndex& index,
+                          const CopyCosts& costs, int64_t* host) const {
+  *host = 0;
+  if (!costs.hosted) return true;
+  const Launch launch = LaunchOf(in_.HostOf(entity), in_.index, in_.ProgramOf(entity), copy,
+                                 [&](const TaskRef& ref) { return EndOf(entity, ref); });
   if (!launch.known) return false;
-  entry.values[Entry::kHost] =
-      launch.last_ps - in_.hosts[program].launch_ps * (index.launches[1] - index.launches[0]);
-  // A host that goes on later would show.
-  if (launch.sync.instance >= 0) entry.origin = std::max(entry.origin, end_of(launch.sync));
+  const int64_t clock =
+      launch.last_ps - costs.launch_ps * (index.launches[1] - index.launches[0]) - now_;
+  *host = std::max(clock, -costs.launch_ps * index.launches.back());
   return true;
 }
 
-int64_t Simulator::UnknownFrom(const Whole& whole, Plan& plan, int64_t need) {
-  int64_t until = kNever;
-  const auto heed = [&](int32_t lane_index) {
-    const Lane& lane = lanes_[lane_index];
-    until = std::min(until, lane.state == Lane::kFlies
-                                ? lane.flows
-                                : horizon_->BesidePlan(lane_index, plan, now_, need));
-  };
-  const int64_t first = plan.origin + plan.undisturbed;
-  if (interferes_) {
-    uint32_t rest = in_.index.program(in_.ProgramOf(plan.entity)).streams & ~plan.streams;
-    for (; rest != 0 && until >= first; rest &= rest - 1) {
-      const int32_t lane = plan.entity * kNumStreams + __builtin_ctz(rest);
-      // One under way is among the known.
-      if (lanes_[lane].state != Lane::kFlies) heed(lane);
-    }
-  }
-  for (int32_t w = whole.watch_begin; w < whole.watch_end && until >= first; ++w) {
-    heed(watched_[w]);
-  }
-  return until;
+CopyOutcome* Simulator::OutcomeOf(int32_t variant_index, const CopyConditions& conditions) {
+  return outcomes_.Get(variant_index, conditions, [&](CopyOutcome& outcome) {
+    const Variant& variant = variants_[variant_index];
+    const BlockIndex& index = in_.index.block(variant.block);
+    outcome.times.resize(2 * index.size);
+    int64_t* const end = outcome.times.data() + index.size;
+    runner_.Run(in_.graph.blocks[variant.block], index, variant.costs, conditions,
+                outcome.times.data(), end);
+    outcome.end = *std::max_element(end, end + index.size);
+    outcome.repeats = CopyOutcome::kUnasked;
+  });
 }
 
-bool Simulator::FollowersWait(const Plan& plan, const std::vector<Follower>& followers) {
-  const int64_t last_origin = plan.origin + (plan.copies - 1) * plan.period;
-  for (const Follower& follower : followers) {
-    const TaskRef next = NextAfter(plan, follower.stream);
-    if (next.instance < 0) continue;
-    Plan fixed = plan;
-    const int64_t begin = horizon_->BeginAfterPlan(next, fixed, now_);
-    if (begin < last_origin + follower.earliest || fixed.copies < plan.copies) return false;
-  }
-  return true;
-}
-
-TaskRef Simulator::NextAfter(const Plan& plan, int stream) const {
-  const int32_t program = in_.ProgramOf(plan.entity);
-  const BlockIndex& block = in_.index.BlockAt(program, plan.instance);
-  const int32_t copy = plan.first_copy + plan.copies;
-  if (copy < in_.index.InstanceOf(program, plan.instance).layer_count) {
-    return {plan.instance, copy, block.order[block.order_begin[stream]]};
+TaskRef Simulator::NextAfter(int32_t entity, const CopyRun& run, int stream) const {
+  const int32_t program = in_.ProgramOf(entity);
+  const BlockIndex& block = in_.index.BlockAt(program, run.instance);
+  const int32_t copy = run.first_copy + run.copies;
+  if (copy < in_.index.InstanceOf(program, run.instance).layer_count) {
+    return {run.instance, copy, block.order[block.order_begin[stream]]};
   }
   const ProgramIndex& index = in_.index.program(program);
   const int32_t at =
-      index.lane_begin[stream] + lanes_[plan.entity * kNumStreams + stream].cursor + 1;
+      index.lane_begin[stream] + lanes_[entity * kNumStreams + stream].cursor + 1;
   if (at == index.lane_begin[stream + 1]) return {};
   const BlockIndex& next = in_.index.BlockAt(program, index.lane[at]);
   return {index.lane[at], 0, next.order[next.order_begin[stream]]};
+}
+
+bool Simulator::OthersWait(int32_t entity, const CopyRun& run) const {
+  const int32_t program = in_.ProgramOf(entity);
+  const BlockIndex& block = in_.index.BlockAt(program, run.instance);
+  const int64_t* const end = run.outcome->times.data() + block.size;
+  const int32_t last_copy = run.first_copy + run.copies - 1;
+  const int64_t over = run.outcome->end, computed = end[block.Last(kCompute)];
+  TaskIndex::Refs waits;
+  if (computed < over) {
+    const TaskRef next = NextAfter(entity, run, kCompute);
+    if (next.instance >= 0) in_.index.WaitsOf(program, next, waits);
+    for (uint32_t rest = block.streams; rest != 0 && next.instance >= 0; rest &= rest - 1) {
+      const TaskRef last{run.instance, last_copy, block.Last(__builtin_ctz(rest))};
+      if (end[last.task] > computed && !Has(waits, last)) return false;
+    }
+  }
+  for (uint32_t rest = block.streams & ~(1u << kCompute); rest != 0; rest &= rest - 1) {
+    const int stream = __builtin_ctz(rest);
+    if (end[block.Last(stream)] == over) continue;
+    const TaskRef next = NextAfter(entity, run, stream);
+    if (next.instance < 0) continue;
+    const plancast::Block& after = in_.BlockAt(entity, next.instance);
+    const BlockIndex& index = in_.index.BlockAt(program, next.instance);
+    bool waits_for_kernel = false;
+    for (int32_t d = index.dep_begin[next.task]; d < index.dep_begin[next.task + 1]; ++d) {
+      waits_for_kernel =
+          waits_for_kernel || after.stream[index.deps[d]] == StreamKind::kCompute;
+    }
+    if (!waits_for_kernel) return false;
+  }
+  return true;
 }
 
 bool Simulator::RunCopies(int32_t entity, const Lane& at) {
@@ -183,186 +165,231 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
   for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
     const Lane& lane = lanes_[entity * kNumStreams + __builtin_ctz(rest)];
     if (lane.instance != at.instance || lane.copy != at.copy || lane.rank != 0 ||
-        lane.state > Lane::kBlocked) {
+        lane.state > Lane::kWaits) {
       return false;
     }
   }
-  Entry entry;
-  if (trace_.PieceOf(entity, at.instance, at.copy) >= 0 ||
-      !FindEntry(entity, at.instance, at.copy, entry)) {
+  if (now_ < in_.hosts[program].start_ps ||
+      trace_.PieceOf(entity, at.instance, at.copy) >= 0) {
     return false;
   }
-  Plan plan;
-  plan.entity = entity;
-  plan.streams = index.streams;
-  plan.instance = at.instance;
-  plan.first_copy = at.copy;
-  plan.copies = 1;
-  return UseProfile(whole, entry, plan) || StepThrough(whole, entry, plan);
-}
-
-bool Simulator::UseProfile(const Whole& whole, const Entry& entry, Plan plan) {
-  const Variant& variant = variants_[whole.variant];
-  const auto found = std::find_if(variant.profiles.begin(), variant.profiles.end(),
-                                  [&](int32_t p) { return profiles_[p].Fits(entry); });
-  if (found == variant.profiles.end()) return false;
-  const Profile& profile = profiles_[*found];
-  const int32_t program = in_.ProgramOf(plan.entity);
-  const Instance& instance = in_.index.InstanceOf(program, plan.instance);
-  const BlockIndex& index = in_.index.block(instance.block);
-  if (profile.period > 0) {
-    plan.copies = static_cast<int32_t>(
-        std::min<int64_t>(instance.layer_count - plan.first_copy, profile.CopiesForHost(entry)));
+  if (!OutrunRivals(whole)) return false;
+  const TaskRef copy{at.instance, at.copy, 0};
+  TaskRef blocker;
+  const int32_t ports = in_.graph.blocks[instance.block].num_in_ports;
+  for (int32_t port = 0; port <= ports; ++port) {
+    if (EndOfPort(entity, copy, port, &blocker) == kUnknown) return false;
   }
-  plan.end = &trace_.times[profile.times + index.size];
-  plan.undisturbed = profile.undisturbed;
-  plan.origin = entry.origin;
-  plan.period = profile.period;
-  const int64_t first = std::max<int64_t>(plan.origin + plan.undisturbed, 0);
-  int64_t known = kNever;  // when the next known communication begins
-  for (const CommTimes::Interval& interval : comm_times_[plan.entity].known()) {
-    if (interval.end <= plan.origin + profile.first_kernel) continue;
-    known = std::min(known, interval.begin);
+  const CopyCosts& costs = variants_[whole.variant].costs;
+  CopyRun& run = entities_[entity].run;
+  run.conditions.toggles.clear();
+  if (entities_[entity].comms > 0) run.conditions.toggles.push_back(0);
+  if (!FindClock(entity, copy, index, costs, &run.conditions.host)) return false;
+  run.instance = at.instance;
+  run.first_copy = at.copy;
+  run.copies = 1;
+  run.streams = index.streams;
+  run.variant = whole.variant;
+  run.begin = now_;
+  run.outcome = OutcomeOf(run.variant, run.conditions);
+  run.period = run.outcome->end;
+  const int32_t left = instance.layer_count - at.copy;
+  if (left > 1 && run.outcome->repeats == CopyOutcome::kUnasked) {
+    const int64_t launches = costs.launch_ps * index.launches.back();
+    const int64_t host = std::max(run.conditions.host + launches - run.period, -launches);
+    run.outcome->repeats =
+        OthersWait(entity, run) && run.period > 0 && (!costs.hosted || host == run.conditions.host)
+            ? CopyOutcome::kRepeats
+            : CopyOutcome::kOnce;
   }
-  const int64_t over = plan.origin + profile.last_kernel;
-  if (known < over) return false;
-  const int64_t until = UnknownFrom(whole, plan, first + (plan.copies - 1) * plan.period);
-  if (until < first) return false;
-  if (profile.period > 0) {
-    const int64_t some = 1 + std::min(until - first, known - over) / profile.period;
-    plan.copies = static_cast<int32_t>(std::min<int64_t>(plan.copies, some));
+  if (left > 1 && run.outcome->repeats == CopyOutcome::kRepeats) {
+    run.copies = left;
+    if (!OthersWait(entity, run)) run.copies = left - 1;
+  } else if (!OthersWait(entity, run)) {
+    outcomes_.Release(run.outcome);
+    return false;
   }
-  if (plan.copies <= 0 || !FollowersWait(plan, profile.followers)) return false;
-  trace_.Add(plan.entity, plan.instance,
-             {plan.first_copy, plan.copies, *found, plan.origin, plan.period, profile.times});
-  LeavePlan(plan, &trace_.times[profile.times], profile.last_kernel, profile.last_comm);
+  run.active = true;
+  for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
+    lanes_[entity * kNumStreams + __builtin_ctz(rest)].state = Lane::kRuns;
+  }
+  StartRun(entity);
   return true;
 }
 
-bool Simulator::StepThrough(const Whole& whole, const Entry& entry, Plan plan) {
-  Variant& variant = variants_[whole.variant];
-  const CopyCosts& costs = variant.costs;
-  const int32_t block_index = in_.index.InstanceOf(in_.ProgramOf(plan.entity), plan.instance).block;
-  const plancast::Block& block = in_.graph.blocks[block_index];
-  const BlockIndex& index = in_.index.block(block_index);
-  const size_t columns = trace_.times.size();
-  trace_.times.resize(columns + 2 * index.size);
-  int64_t* const start = &trace_.times[columns];
-  int64_t* const end = start + index.size;
-  const bool beside = interferes_;
-  if (beside) beside_ = comm_times_[plan.entity];
-  int64_t lane_end[kNumStreams];
-  for (int s = 0; s < kNumStreams; ++s) {
-    lane_end[s] = std::max(entry.values[s], entry.values[Entry::kGate]);
-  }
-  for (const int32_t t : index.comms_first) {
-    int64_t& last = lane_end[static_cast<int>(block.stream[t])];
-    int64_t ready = last;
-    for (int32_t d = index.dep_begin[t]; d < index.dep_begin[t + 1]; ++d) {
-      ready = std::max(ready, end[index.deps[d]]);
+bool Simulator::OutrunRivals(const Whole& whole) {
+  bool alone = true;
+  for (int32_t r = whole.rivals_begin; r < whole.rivals_end; ++r) {
+    const int32_t rival = rivals_[r];
+    if (lanes_[rival].state == Lane::kRuns) {
+      DissolveRun(rival / kNumStreams);
+      alone = false;
     }
-    for (int32_t p = index.port_begin[t]; p < index.port_begin[t + 1]; ++p) {
-      ready = std::max(ready, entry.values[Entry::kPorts + index.ports[p]]);
-    }
-    int64_t launched = 0;
-    if (costs.hosted) {
-      const int64_t clock = entry.values[Entry::kHost];
-      const int32_t before = index.launches[t], with = index.launches[t + 1];
-      ready = std::max(ready, clock + costs.launch_ps * std::min(before + 1, with));
-      launched = clock + costs.launch_ps * with;
-    }
-    start[t] = ready;
-    last = ready + costs.alone[t];
-    if (block.kind[t] == TaskKind::kKernel) {
-      if (beside) {
-        beside_.Forget(ready);
-        last = beside_.EndOf(ready, costs.alone[t], costs.slowdown_q20[t]);
-      }
-      last = std::max(last, launched);
-    } else if (beside && last > ready) {
-      beside_.Add(ready, last, 0);
-    }
-    end[t] = last;
+    alone = alone && !(lanes_[rival].state == Lane::kFlies && flights_[flight_of_[rival]].flows);
   }
-  FindSpan(block, index, costs, start, end, span_);
-  plan.end = end;
-  plan.undisturbed = span_.undisturbed;
-  bool foreign = false;  // known communications beside it
-  bool runs = !costs.several_contended || !Overlap(index, costs, start, end);
-  for (const CommTimes::Interval& interval : comm_times_[plan.entity].known()) {
-    if (interval.begin >= span_.last_kernel || interval.end <= span_.first_kernel) continue;
-    foreign = true;
-    runs = runs && interval.end != CommTimes::kOpen;
-  }
-  runs = runs && UnknownFrom(whole, plan, span_.undisturbed) >= span_.undisturbed &&
-         plan.copies > 0 && FollowersWait(plan, span_.followers);
-  if (!runs) {
-    trace_.times.resize(columns);
-    return false;
-  }
-  trace_.Add(plan.entity, plan.instance,
-             {plan.first_copy, 1, -1, 0, 0, static_cast<int64_t>(columns)});
-  if (!foreign && variant.profiles.size() < kMostProfiles && variant.tries < kMostTries) {
-    ++variant.tries;
-    KeepProfile(variant, block, index, entry, static_cast<int64_t>(columns));
-  }
-  LeavePlan(plan, &trace_.times[columns], span_.last_kernel, span_.last_comm);
-  return true;
+  return alone;
 }
 
-bool Simulator::Overlap(const BlockIndex& index, const CopyCosts& costs, const int64_t* start,
-                        const int64_t* end) {
-  for (int32_t t = 0; t < index.size; ++t) {
-    for (int32_t u = 0; u < t && costs.contended[t]; ++u) {
-      if (costs.contended[u] && start[u] < end[t] && start[t] < end[u]) return true;
-    }
+void Simulator::StartRun(int32_t entity) {
+  CopyRun& run = entities_[entity].run;
+  Push(run.end(), kRunEnd, entity, ++run.version);
+  for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
+    WakeInTime(entity, __builtin_ctz(rest), run.end());
   }
-  return false;
+  Doubt(entity);
 }
 
-void Simulator::KeepProfile(Variant& variant, const plancast::Block& block, const BlockIndex& index,
-                            const Entry& entry, int64_t columns) {
-  const int64_t* const start = &trace_.times[columns];
-  std::optional<Profile> profile =
-      MakeProfile(block, index, variant.costs, entry, start, start + index.size, span_);
-  if (!profile.has_value()) return;
-  profile->times = static_cast<int64_t>(trace_.times.size());
-  for (int32_t i = 0; i < 2 * index.size; ++i) {
-    trace_.times.push_back(trace_.times[columns + i] - entry.origin);
+void Simulator::KeepCopies(int32_t entity, int32_t copies) {
+  CopyRun& run = entities_[entity].run;
+  CopyOutcome& outcome = *run.outcome;
+  if (outcome.trace_begin < 0) {
+    outcome.trace_begin = static_cast<int64_t>(trace_.times.size());
+    outcome.trace_number = numbered_++;
+    trace_.times.insert(trace_.times.end(), outcome.times.begin(), outcome.times.end());
   }
-  variant.profiles.push_back(static_cast<int32_t>(profiles_.size()));
-  profiles_.push_back(*std::move(profile));
+  trace_.Add(entity, run.instance,
+             {run.first_copy, copies, outcome.trace_number, run.begin, run.period,
+              outcome.trace_begin});
+  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
+  for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
+    const int stream = __builtin_ctz(rest);
+    Lane& lane = lanes_[entity * kNumStreams + stream];
+    lane.copy += copies;
+    lane.last_end = run.begin + (copies - 1) * run.period +
+                    outcome.times[index.size + index.Last(stream)];
+  }
+  run.first_copy += copies;
+  run.copies -= copies;
+  run.begin += copies * run.period;
 }
 
-void Simulator::LeavePlan(const Plan& plan, const int64_t* times, int64_t last_kernel,
-                          int64_t last_comm) {
-  const Instance& instance = in_.index.InstanceOf(in_.ProgramOf(plan.entity), plan.instance);
-  const plancast::Block& block = in_.graph.blocks[instance.block];
-  const BlockIndex& index = in_.index.block(instance.block);
-  const int64_t origin = plan.origin + (plan.copies - 1) * plan.period;
-  const int64_t* const end = times + index.size;
-  const int32_t first_lane = plan.entity * kNumStreams;
-  for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
-    const int s = __builtin_ctz(rest);
-    Lane& lane = lanes_[first_lane + s];
+void Simulator::EndRun(int32_t entity) {
+  CopyRun& run = entities_[entity].run;
+  const int32_t layers =
+      in_.index.InstanceOf(in_.ProgramOf(entity), run.instance).layer_count;
+  KeepCopies(entity, run.copies);
+  run.active = false;
+  outcomes_.Release(run.outcome);
+  for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
+    const int32_t lane_index = entity * kNumStreams + __builtin_ctz(rest);
+    Lane& lane = lanes_[lane_index];
     lane.state = Lane::kIdle;
-    lane.last_end = origin + end[index.Last(s)];
-    lane.copy = plan.first_copy + plan.copies;
-    if (lane.copy == instance.layer_count) EnterInstance(first_lane + s, lane.cursor + 1);
+    if (lane.copy == layers) EnterInstance(lane_index, lane.cursor + 1);
   }
-  if (interferes_) {
-    CommTimes& known = comm_times_[plan.entity];
-    known.Forget(lanes_[first_lane + kCompute].last_end);
-    for (int32_t t = 0; t < index.size && last_comm > last_kernel; ++t) {
-      if (block.kind[t] == TaskKind::kKernel || end[t] <= last_kernel || end[t] == times[t]) {
-        continue;
-      }
-      known.Add(origin + times[t], origin + end[t], first_lane + static_cast<int>(block.stream[t]));
+  Wake(entity, run.streams);
+  for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
+    WakeWaiting(entity, __builtin_ctz(rest));
+  }
+  Doubt(entity);
+}
+
+void Simulator::DisturbRun(int32_t entity) {
+  CopyRun& run = entities_[entity].run;
+  if (run.copies > 1) {
+    const auto over =
+        static_cast<int32_t>(std::min<int64_t>((now_ - run.begin) / run.period, run.copies - 1));
+    if (over > 0) KeepCopies(entity, over);
+    run.copies = 1;
+  }
+  CopyOutcome* const before = run.outcome;
+  run.conditions.toggles.push_back(now_ - run.begin);
+  run.outcome = OutcomeOf(run.variant, run.conditions);
+  if (OthersWait(entity, run)) {
+    outcomes_.Release(before);
+    StartRun(entity);
+    return;
+  }
+  outcomes_.Release(run.outcome);
+  run.outcome = before;
+  run.conditions.toggles.pop_back();
+  DissolveRun(entity);
+}
+
+void Simulator::DissolveRun(int32_t entity) {
+  CopyRun& run = entities_[entity].run;
+  if (run.copies > 1) {
+    const auto over =
+        static_cast<int32_t>(std::min<int64_t>((now_ - run.begin) / run.period, run.copies - 1));
+    if (over > 0) KeepCopies(entity, over);
+  }
+  const Variant& variant = variants_[run.variant];
+  const BlockIndex& index = in_.index.block(variant.block);
+  const CopyStop stop = runner_.RunUntil(now_ - run.begin, in_.graph.blocks[variant.block], index,
+                                         variant.costs, run.conditions);
+  run.active = false;
+  ++run.version;
+  const int64_t* const times = run.outcome->times.data();
+  for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
+    const int stream = __builtin_ctz(rest);
+    const int32_t lane_index = entity * kNumStreams + stream;
+    Lane& lane = lanes_[lane_index];
+    const Copy copy = OpenCopy(entity, lane);
+    const int32_t* const order = index.order.data() + index.order_begin[stream];
+    const int32_t rank = stop.streams[stream].rank;
+    for (int32_t r = 0; r < rank; ++r) {
+      copy.start[order[r]] = run.begin + times[order[r]];
+      copy.end[order[r]] = run.begin + times[index.size + order[r]];
     }
+    lane.state = Lane::kIdle;
+    if (rank > 0) Advance(lane_index, rank, copy.end[order[rank - 1]]);
   }
-  Wake(plan.entity, index.streams);
-  for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
-    WakeWaiting(plan.entity, __builtin_ctz(rest));
+  outcomes_.Release(run.outcome);
+  for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
+    const int stream = __builtin_ctz(rest);
+    if (stop.streams[stream].runs) Resume(entity, stream, stop.streams[stream], run.begin);
+  }
+  Wake(entity, run.streams);
+  for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
+    WakeWaiting(entity, __builtin_ctz(rest));
+    WakeInTime(entity, __builtin_ctz(rest), kNever);
+  }
+  SlowKernels(entity);
+  Doubt(entity);
+}
+
+void Simulator::Resume(int32_t entity, int stream, const CopyStop::Stream& at, int64_t origin) {
+  const int32_t lane_index = entity * kNumStreams + stream;
+  Lane& lane = lanes_[lane_index];
+  Copy copy = OpenCopy(entity, lane);
+  const int32_t task = TaskOf(lane_index);
+  copy.start[task] = origin + at.start;
+  if (copy.block->kind[task] == TaskKind::kKernel) {
+    ResumeChain(entity, stream, copy, origin + at.since, at.left, at.slow);
+    return;
+  }
+  const Variant& variant = variants_[WholeOf(entity, in_.index.InstanceOf(in_.ProgramOf(entity),
+                                                                          lane.instance).block)
+                                         .variant];
+  const CopyCosts::Task& cost = variant.costs.tasks[task];
+  const int32_t group = variant.groups[task];
+  Flight& flight = flights_[lane_index];
+  flight = Flight();
+  flight.group = group;
+  flight.work_bytes = in_.realised[sim_.groups[group].realised].work_bytes;
+  next_member_[lane_index] = -1;
+  flight_of_[lane_index] = lane_index;
+  lane.state = Lane::kFlies;
+  if (interferes_) ++entities_[entity].comms;
+  if (!contention_.of_group[group] && (!yields_ || flight.work_bytes == 0)) {
+    Push(origin + at.start + cost.alone, kFlightEnd, lane_index);
+  } else if (now_ <= origin + at.since) {
+    Push(origin + at.since, kTransfer, lane_index);
+  } else {
+    Fluid::Progress progress;
+    progress.left = at.work_left;
+    progress.rate_q16 = at.slow ? cost.slow_rate_q16 : cost.rate_q16;
+    progress.since = origin + at.since;
+    progress.end = progress.since + ActivityKinds::Duration(progress.left, progress.rate_q16);
+    Join(lane_index, fluid_.Start(group, progress));
+  }
+}
+
+void Simulator::DissolveRivals(int32_t flight) {
+  for (const Fluid::Use& load : sim_.LoadsOf(sim_.groups[flights_[flight].group])) {
+    for (const int32_t lane : contention_.LanesOn(load.resource)) {
+      const int32_t entity = lane / kNumStreams;
+      if (lanes_[lane].state == Lane::kRuns && entities_[entity].run.active) DissolveRun(entity);
+    }
   }
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "executor/horizon.h"
+#include "executor/lane.h"
 #include "executor/simulate.h"
 
 namespace plancast {

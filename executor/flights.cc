@@ -24,37 +24,39 @@ bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t tas
   }
   const SimGraph::Group& group = sim_.groups[group_index];
   Meeting& meeting = meetings_[meeting_index];
-  chain_[lane] = meeting.last;
+  next_member_[lane] = meeting.last;
   meeting.last = lane;
   lanes_[lane].state = Lane::kMeets;
-  lanes_[lane].bound = copy.start[task];
   if (++meeting.arrived < group.member_end - group.member_begin) return false;
   meeting = Meeting();
 
-  const int64_t begin = BeginTogether(lane);
+  // All start when the last has come.
   const Transfer transfer = TransferOf(group_index, lane);
-  const int64_t end = begin + transfer.alone;
-  if (contention_.of_group[group_index]) {
-    group_of_flight_[lane] = group_index;
-    work_of_flight_[lane] = transfer.work_bytes;
-    const int64_t flows = begin + transfer.delay;
-    for (int32_t member = lane; member >= 0; member = chain_[member]) {
-      lanes_[member].state = Lane::kFlies;
-      lanes_[member].bound = end;
-      lanes_[member].flows = flows;
-    }
-    if (!UndisturbedUntil(end, lane)) {
-      Push({flows, kFlow, lane, 0});
-      Occupy(lane, begin, CommTimes::kOpen);
-      return false;
-    }
+  for (int32_t member = lane; member >= 0; member = next_member_[member]) {
+    OpenCopy(member / kNumStreams, lanes_[member]).start[TaskOf(member)] = now_;
+    lanes_[member].state = Lane::kFlies;
+    flight_of_[member] = lane;
   }
-  lanes_[lane].state = Lane::kIdle;
-  copy.end[task] = end;
-  Advance(lane, end);
-  for (int32_t member = chain_[lane]; member >= 0; member = chain_[member]) Finish(member, end);
-  if (end > begin) Occupy(lane, begin, end);
-  return true;
+  flights_[lane] = Flight();
+  flights_[lane].group = group_index;
+  flights_[lane].work_bytes = transfer.work_bytes;
+  if (transfer.alone == 0) {
+    EndFlight(lane);
+    return true;
+  }
+  for (int32_t member = lane; member >= 0; member = next_member_[member]) {
+    CountComms(member / kNumStreams, 1);
+  }
+  const bool shares =
+      contention_.of_group[group_index] || (yields_ && transfer.work_bytes > 0);
+  if (!shares) {
+    Push(now_ + transfer.alone, kFlightEnd, lane);
+  } else if (transfer.delay > 0) {
+    Push(now_ + transfer.delay, kTransfer, lane);
+  } else {
+    StartTransfer(lane);
+  }
+  return false;
 }
 
 Simulator::Transfer Simulator::TransferOf(int32_t group_index, int32_t lane_index) const {
@@ -81,66 +83,44 @@ Simulator::Transfer Simulator::TransferOf(int32_t group_index, int32_t lane_inde
   return transfer;
 }
 
-bool Simulator::UndisturbedUntil(int64_t end, int32_t flight) {
-  if (horizon_ == nullptr) return false;
-  const SimGraph::Group& group = sim_.groups[group_of_flight_[flight]];
-  for (const Fluid::Use& load : sim_.LoadsOf(group)) {
-    for (const int32_t lane : contention_.LanesOn(load.resource)) {
-      if (lanes_[lane].state == Lane::kFlies) {
-        if (lanes_[lane].flows >= end || InFlight(lane, flight)) continue;
-        return false;
-      }
-      if (horizon_->OfLane(lane, Horizon::kNoStream, now_, end) < end) return false;
-    }
-  }
-  return true;
+void Simulator::StartTransfer(int32_t flight) {
+  if (at_once_ && contention_.of_group[flights_[flight].group]) DissolveRivals(flight);
+  Join(flight, fluid_.Start(flights_[flight].group, flights_[flight].work_bytes));
 }
 
-bool Simulator::InFlight(int32_t lane, int32_t flight) const {
-  for (; flight >= 0; flight = chain_[flight]) {
-    if (flight == lane) return true;
+void Simulator::Join(int32_t flight_index, int32_t activity) {
+  Flight& flight = flights_[flight_index];
+  flight.flows = true;
+  flight.activity = activity;
+  if (activity >= static_cast<int32_t>(of_activity_.size())) of_activity_.resize(activity + 1);
+  of_activity_[activity] = flight_index;
+  if (!yields_) return;
+  int32_t busy = 0;
+  for (int32_t lane = flight_index; lane >= 0; lane = next_member_[lane]) {
+    Entity& entity = entities_[lane / kNumStreams];
+    if (entity.flows++ == 0) entity.busy = false;
+    busy += entity.busy ? 1 : 0;
+    Doubt(lane / kNumStreams);
   }
-  return false;
+  SlowTransfer(flight_index, busy);
 }
 
-int64_t Simulator::BeginTogether(int32_t flight) {
-  int64_t begin = 0;
-  for (int32_t lane = flight; lane >= 0; lane = chain_[lane]) {
-    begin = std::max(begin, OpenCopy(lane / kNumStreams, lanes_[lane]).start[TaskOf(lane)]);
-  }
-  for (int32_t lane = flight; lane >= 0; lane = chain_[lane]) {
-    OpenCopy(lane / kNumStreams, lanes_[lane]).start[TaskOf(lane)] = begin;
-  }
-  return begin;
-}
-
-void Simulator::StartFlow(int32_t flight) {
-  const int32_t group = group_of_flight_[flight];
-  if (UndisturbedUntil(lanes_[flight].bound, flight)) {
-    FinishFlight(flight, lanes_[flight].bound);
-    return;
-  }
-  const int32_t activity = fluid_.Start(group, work_of_flight_[flight]);
-  if (activity >= static_cast<int32_t>(flight_of_.size())) flight_of_.resize(activity + 1);
-  flight_of_[activity] = flight;
-}
-
-void Simulator::FinishFlight(int32_t flight, int64_t end) {
-  for (int32_t lane = flight; lane >= 0; lane = chain_[lane]) {
-    if (interferes_) {
-      comm_times_[lane / kNumStreams].Close(lane, end);
-      review_[lane / kNumStreams] = true;
-    }
-    Finish(lane, end);
-  }
-}
-
-void Simulator::Occupy(int32_t flight, int64_t begin, int64_t end) {
-  if (!interferes_) return;
-  for (int32_t lane = flight; lane >= 0; lane = chain_[lane]) {
-    comm_times_[lane / kNumStreams].Add(begin, end, lane);
-    review_[lane / kNumStreams] = true;
-    Wake(lane / kNumStreams, 0);
+void Simulator::EndFlight(int32_t flight_index) {
+  Flight& flight = flights_[flight_index];
+  const bool counts = flight.flows && yields_;
+  flight.flows = false;
+  for (int32_t lane = flight_index, next; lane >= 0; lane = next) {
+    next = next_member_[lane];
+    const int32_t entity = lane / kNumStreams, stream = lane % kNumStreams;
+    const Copy copy = OpenCopy(entity, lanes_[lane]);
+    const int32_t task = TaskOf(lane);
+    copy.end[task] = now_;
+    lanes_[lane].state = Lane::kIdle;
+    if (counts) --entities_[entity].flows;
+    if (copy.start[task] < now_) CountComms(entity, -1);
+    Advance(lane, 1, now_);
+    Wake(entity, 1u << stream);
+    WakeWaiting(entity, stream);
   }
 }
 

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <utility>
 
+#include "base/check.h"
+#include "base/int128.h"
 #include "executor/deadlock.h"
 #include "executor/sharing/comm_priority.h"
 #include "executor/simulator.h"
@@ -26,6 +27,7 @@ Simulator::Simulator(const SimInput& in, SimTrace memory)
     : in_(in),
       sim_(in.sim),
       interferes_(Interferes(in)),
+      yields_(in.comm_slowdown_q20 > kOne),
       trace_(std::move(memory)),
       fluid_(in.link_sharing) {}
 
@@ -36,19 +38,22 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
     Wake(static_cast<int32_t>(e), (1u << kNumStreams) - 1);
   }
   Drain();
+  SlowTransfers();
   while (true) {
     while (!queue_.empty() && IsStale(queue_.front())) Pop();
     const int64_t next =
-        std::min(fluid_.NextCompletion(), queue_.empty() ? Fluid::kNever : queue_.front().time);
-    if (next == Fluid::kNever) break;
+        std::min(fluid_.NextCompletion(), queue_.empty() ? kNever : queue_.front().time);
+    if (next == kNever) break;
     now_ = next;
-    for (int32_t activity : fluid_.AdvanceTo(next)) FinishFlight(flight_of_[activity], next);
-    while (!queue_.empty() && queue_.front().time == next) {
-      // What ends now goes before what begins now.
-      if (queue_.front().kind == kFlow) Drain();
+    for (const int32_t activity : fluid_.AdvanceTo(next)) EndFlight(of_activity_[activity]);
+    while (!queue_.empty() && queue_.front().time == next && queue_.front().kind < kTransfer) {
+      Handle(Pop());
+    }
+    while (!queue_.empty() && queue_.front().time == next && queue_.front().kind >= kTransfer) {
       Handle(Pop());
     }
     Drain();
+    SlowTransfers();
   }
   for (const Lane& lane : lanes_) {
     if (!lane.done()) return DeadlockError(in_, trace_, lanes_);
@@ -63,9 +68,9 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
 
 void Simulator::PrepareLanes() {
   trace_.Clear();
-  const size_t entities = sim_.entities.size();
+  const size_t entities = sim_.entities.size(), lanes = entities * kNumStreams;
   int64_t copies = 0;
-  lanes_.resize(entities * kNumStreams);
+  lanes_.resize(lanes);
   for (size_t e = 0; e < entities; ++e) {
     trace_.instance_begin.push_back(static_cast<int64_t>(trace_.copy_begin.size()));
     for (const Instance& instance : in_.graph.programs[sim_.entities[e].program].instances) {
@@ -77,20 +82,15 @@ void Simulator::PrepareLanes() {
     }
   }
   trace_.piece_of.assign(copies, -1);
-  waiting_.resize(entities * kNumStreams);
-  chain_.resize(entities * kNumStreams, -1);
-  group_of_flight_.resize(entities * kNumStreams);
-  work_of_flight_.resize(entities * kNumStreams);
-  ready_.resize(entities);
-  listed_.resize(entities);
+  entities_.resize(entities);
+  waiting_.resize(lanes);
+  earliest_wait_.resize(lanes, kNever);
+  chains_.resize(lanes);
+  next_member_.resize(lanes, -1);
+  flight_of_.resize(lanes, -1);
+  flights_.resize(lanes);
   work_.reserve(entities);
-  queue_.reserve(entities * kNumStreams);
-  comm_times_.resize(entities);
-  known_until_.resize(entities);
-  woken_.resize(entities);
-  review_.resize(entities);
-  kernels_.resize(interferes_ ? entities * kNumStreams : 0);
-  earliest_wait_.resize(entities * kNumStreams, kNowhere);
+  queue_.reserve(2 * lanes);
   at_once_ = in_.shortcuts && in_.jitter == nullptr;
   whole_.resize(at_once_ ? entities * in_.graph.blocks.size() : 0);
   variants_of_.resize(in_.graph.blocks.size());
@@ -106,16 +106,22 @@ void Simulator::PrepareGroups() {
     fluid_.AddResource(resource.capacity_bytes_per_s, resource.level,
                        /*contended=*/!contention_.LanesOn(r).empty());
   }
+  const auto add_kind = [&](const SimGraph::Group& group, int64_t slowdown_q20) {
+    const int64_t cap = MulDivFloor(
+        std::max<int64_t>(in_.realised[group.realised].rate_cap_bytes_per_s, 1), kOne,
+        slowdown_q20);
+    return fluid_.AddKind(std::max<int64_t>(cap, 1), 1, sim_.LoadsOf(group),
+                          PriorityOf(in_.uses.uses[group.use]));
+  };
   for (const SimGraph::Group& group : sim_.groups) {
     const RealisedCollective& realised = in_.realised[group.realised];
-    const int32_t kind = fluid_.AddKind(std::max<int64_t>(realised.rate_cap_bytes_per_s, 1), 1,
-                                        sim_.LoadsOf(group), PriorityOf(in_.uses.uses[group.use]));
+    const int32_t kind = add_kind(group, kOne);
     alone_.push_back(realised.delay_ps +
                      (realised.work_bytes == 0 ? 0 : fluid_.AloneTime(kind, realised.work_bytes)));
   }
-  // Bounds are by prices.
-  if (in_.shortcuts && in_.jitter == nullptr && (interferes_ || !contention_.lanes.empty())) {
-    horizon_ = std::make_unique<Horizon>(in_, trace_, alone_, lanes_);
+  // Beside kernels.
+  for (size_t g = 0; g < sim_.groups.size() && yields_; ++g) {
+    add_kind(sim_.groups[g], in_.comm_slowdown_q20);
   }
   int32_t meetings = static_cast<int32_t>(sim_.groups.size()) * kNumStreams;
   for (int32_t use : in_.uses.of_rendezvous) {
@@ -135,28 +141,24 @@ void Simulator::EnterInstance(int32_t lane_index, int32_t cursor) {
   lane.instance = at < program.lane_begin[stream + 1] ? program.lane[at] : Lane::kDone;
 }
 
-void Simulator::Wake(int32_t entity, uint32_t streams) {
-  ready_[entity] |= static_cast<uint8_t>(streams);
-  if (listed_[entity]) return;
-  listed_[entity] = true;
-  work_.push_back(entity);
+void Simulator::Wake(int32_t entity_index, uint32_t streams) {
+  Entity& entity = entities_[entity_index];
+  entity.ready |= static_cast<uint8_t>(streams);
+  if (entity.listed) return;
+  entity.listed = true;
+  work_.push_back(entity_index);
 }
 
 void Simulator::Drain() {
   while (!work_.empty()) {
     const int32_t entity = work_.back();
     work_.pop_back();
-    while (ready_[entity] != 0 || review_[entity]) {
-      if (ready_[entity] == 0) {
-        ReviewKernels(entity);
-        continue;
-      }
-      // Communications before kernels: ends of kernels depend on them.
-      const int stream = 31 - __builtin_clz(ready_[entity]);
-      ready_[entity] ^= static_cast<uint8_t>(1u << stream);
+    while (entities_[entity].ready != 0) {
+      const int stream = __builtin_ctz(entities_[entity].ready);
+      entities_[entity].ready ^= static_cast<uint8_t>(1u << stream);
       RunStream(entity, stream);
     }
-    listed_[entity] = false;
+    entities_[entity].listed = false;
   }
 }
 
@@ -185,14 +187,15 @@ bool Simulator::CanOpen(int32_t entity, int stream, TaskRef* blocker) {
   const plancast::Block& block = in_.BlockAt(entity, lane.instance);
   const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), lane.instance);
   const int32_t task = index.order[index.order_begin[stream]];
+  const TaskRef copy{lane.instance, lane.copy, 0};
   if (index.dep_begin[task] < index.dep_begin[task + 1]) {
     *blocker = {lane.instance, lane.copy, index.deps[index.dep_begin[task]]};
     return false;
   }
   for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
-    if (EndOfPort(entity, lane, index.ports[p], blocker) == kUnknown) return false;
+    if (EndOfPort(entity, copy, index.ports[p], blocker) == kUnknown) return false;
   }
-  return lane.copy > 0 || EndOfPort(entity, lane, block.num_in_ports, blocker) != kUnknown;
+  return lane.copy > 0 || EndOfPort(entity, copy, block.num_in_ports, blocker) != kUnknown;
 }
 
 int32_t Simulator::TaskOf(int32_t lane_index) const {
@@ -202,13 +205,24 @@ int32_t Simulator::TaskOf(int32_t lane_index) const {
   return block.order[block.order_begin[lane_index % kNumStreams] + lane.rank];
 }
 
-int64_t Simulator::EndOfPort(int32_t entity, const Lane& lane, int32_t port, TaskRef* blocker) {
-  const int32_t program = in_.ProgramOf(entity);
+int64_t Simulator::ExpectedEnd(int32_t entity, const TaskRef& ref) const {
+  const int32_t size = in_.BlockAt(entity, ref.instance).size();
+  const int32_t piece = trace_.PieceOf(entity, ref.instance, ref.copy);
+  if (piece >= 0) return trace_.TimeIn(trace_.pieces[piece], ref.copy, size, ref.task);
+  const CopyRun& run = entities_[entity].run;
+  const int32_t copy = ref.copy - run.first_copy;
+  if (!run.active || ref.instance != run.instance || copy < 0 || copy >= run.copies) {
+    return kUnknown;
+  }
+  return run.begin + run.period * copy + run.outcome->times[size + ref.task];
+}
+
+int64_t Simulator::EndOfPort(int32_t entity, const TaskRef& copy, int32_t port, TaskRef* blocker) {
   TaskIndex::Refs tasks;
-  in_.index.TasksOfPort(program, lane.instance, lane.copy, port, tasks);
+  in_.index.TasksOfPort(in_.ProgramOf(entity), copy.instance, copy.copy, port, tasks);
   int64_t latest = 0;
   for (const TaskRef& ref : tasks) {
-    const int64_t end = trace_.EndOf(entity, ref, in_.BlockAt(entity, ref.instance).size());
+    const int64_t end = EndOf(entity, ref);
     if (end == kUnknown) {
       *blocker = ref;
       return kUnknown;
@@ -224,7 +238,7 @@ int64_t Simulator::ReadyAt(int32_t entity, const Lane& lane, const Copy& copy, i
   int64_t ready = lane.last_end;
   for (int32_t d = index.dep_begin[task]; d < index.dep_begin[task + 1]; ++d) {
     const int32_t dep = index.deps[d];
-    if (copy.end[dep] == kUnknown) {
+    if (copy.end[dep] == kUnknown || copy.end[dep] > now_) {
       *blocker = {lane.instance, lane.copy, dep};
       return kUnknown;
     }
@@ -232,7 +246,7 @@ int64_t Simulator::ReadyAt(int32_t entity, const Lane& lane, const Copy& copy, i
   }
   const auto wait = [&](int32_t port) {
     int64_t& end = copy.ports[port];
-    if (end == kUnknown) end = EndOfPort(entity, lane, port, blocker);
+    if (end == kUnknown) end = EndOfPort(entity, {lane.instance, lane.copy, 0}, port, blocker);
     ready = std::max(ready, end);
     return end != kUnknown;
   };
@@ -254,7 +268,8 @@ void Simulator::Block(int32_t entity, int stream, const TaskRef& blocker) {
   lane.state = Lane::kBlocked;
   lane.blocker = blocker;
   lane.blocking_stream = static_cast<uint8_t>(other);
-  lane.bound = 0;
+  const int64_t expected = ExpectedEnd(entity, blocker);
+  if (expected != kUnknown) Push(expected, kWake, entity * kNumStreams + stream);
 }
 
 bool Simulator::ClockOf(int32_t entity, const Lane& lane, int32_t task, const Copy& copy,
@@ -266,10 +281,8 @@ bool Simulator::ClockOf(int32_t entity, const Lane& lane, int32_t task, const Co
   const bool synced = index.syncs && (lane.copy > 0 || index.sync_before[task] >= 0);
   if (clock->known && !synced) return true;
   const int32_t from = synced ? task : 0;
-  const Launch launch =
-      LaunchOf(host, in_.index, program, {lane.instance, lane.copy, from}, [&](const TaskRef& ref) {
-        return trace_.EndOf(entity, ref, in_.BlockAt(entity, ref.instance).size());
-      });
+  const Launch launch = LaunchOf(host, in_.index, program, {lane.instance, lane.copy, from},
+                                 [&](const TaskRef& ref) { return EndOf(entity, ref); });
   if (!launch.known) {
     *blocker = launch.sync;
     return false;
@@ -282,12 +295,13 @@ bool Simulator::ClockOf(int32_t entity, const Lane& lane, int32_t task, const Co
 void Simulator::RunStream(int32_t entity, int stream) {
   const int32_t lane_index = entity * kNumStreams + stream;
   Lane& lane = lanes_[lane_index];
+  if (lane.state > Lane::kWaits) return;
   lane.state = Lane::kIdle;
   const int64_t first = lane.place();
   TaskRef blocker;
   while (!lane.done()) {
     if (lane.rank == 0) {
-      if (at_once_ && RunCopies(entity, lane)) return;
+      if (at_once_ && RunCopies(entity, lane)) break;
       if (!CanOpen(entity, stream, &blocker)) break;
     }
     if (!RunCopy(entity, stream, &blocker)) break;
@@ -299,84 +313,51 @@ void Simulator::RunStream(int32_t entity, int stream) {
 bool Simulator::RunCopy(int32_t entity, int stream, TaskRef* blocker) {
   const int32_t program = in_.ProgramOf(entity);
   const HostParams& host = in_.hosts[program];
-  const bool hosted = hosted_[program];
   const int32_t lane_index = entity * kNumStreams + stream;
   Lane& lane = lanes_[lane_index];
-  const int64_t* const price =
-      in_.prices.duration_ps.data() +
-      static_cast<size_t>(sim_.entities[entity].price_row) * in_.prices.costs.size();
-  const int64_t place = TaskIndex::Place(lane.instance, lane.copy, 0);
   Copy copy = OpenCopy(entity, lane);
-  const int32_t* const order = copy.index->order.data() + copy.index->order_begin[stream];
-  const int32_t count = copy.index->Count(stream);
   const int64_t* columns = trace_.times.data();
   Clock clock;
   while (true) {
-    const int32_t rank = lane.rank, task = order[rank];
+    const int32_t task = copy.index->order[copy.index->order_begin[stream] + lane.rank];
     int64_t ready = ReadyAt(entity, lane, copy, task, blocker);
     if (ready == kUnknown) return false;
     ready = std::max(ready, host.start_ps);
-    int64_t launched = 0;
-    if (hosted) {
+    if (hosted_[program]) {
       if (!ClockOf(entity, lane, task, copy, &clock, blocker)) return false;
       const int32_t before = copy.index->launches[task], with = copy.index->launches[task + 1];
       ready = std::max(ready, clock.zero + host.launch_ps * std::min(before + 1, with));
-      launched = clock.zero + host.launch_ps * with;
     }
+    if (ready > now_) {
+      lane.state = Lane::kWaits;
+      Push(ready, kWake, lane_index);
+      return false;
+    }
+    PLANCAST_DCHECK(ready == now_);
     copy.start[task] = ready;
     if (copy.block->kind[task] == TaskKind::kKernel) {
-      const int32_t kernel = copy.block->spec[task];
-      const int64_t duration = in_.jitter == nullptr
-                                   ? price[kernel]
-                                   : in_.DurationOf(entity, {lane.instance, lane.copy, task});
-      int64_t over = ready + duration;
-      if (interferes_ && !KnowEnd(entity, stream, kernel, ready, &over)) {
-        StartKernel(lane_index, over, {ready, duration, launched});
-        return false;
-      }
-      over = std::max(over, launched);
-      copy.end[task] = over;
-      if (rank + 1 == count) {
-        Advance(lane_index, over);
-      } else {
-        ++lane.rank;
-        lane.last_end = over;
-      }
+      StartChain(entity, stream, copy, clock);
+      if (lane.state == Lane::kKernel) return false;
     } else {
       if (!Arrive(entity, stream, copy, task)) return false;
-      if (rank + 1 < count && trace_.times.data() != columns) {
+      if (lane.rank > 0 && trace_.times.data() != columns) {
         copy = OpenCopy(entity, lane);
         columns = trace_.times.data();
       }
     }
-    // Whoever waits for it goes first, lest it be overlooked.
-    if (interferes_ && place + rank >= earliest_wait_[lane_index]) {
-      ready_[entity] |= uint8_t(1u << stream);
-      return false;
-    }
-    if (rank + 1 == count) return true;
+    if (lane.rank == 0) return true;
   }
 }
 
-void Simulator::Advance(int32_t lane_index, int64_t end) {
+void Simulator::Advance(int32_t lane_index, int32_t tasks, int64_t end) {
   Lane& lane = lanes_[lane_index];
   const Instance& instance =
       in_.index.InstanceOf(in_.ProgramOf(lane_index / kNumStreams), lane.instance);
   lane.last_end = end;
-  if (++lane.rank < in_.index.block(instance.block).Count(lane_index % kNumStreams)) return;
+  lane.rank += tasks;
+  if (lane.rank < in_.index.block(instance.block).Count(lane_index % kNumStreams)) return;
   lane.rank = 0;
   if (++lane.copy == instance.layer_count) EnterInstance(lane_index, lane.cursor + 1);
-}
-
-void Simulator::Finish(int32_t lane_index, int64_t end) {
-  const int32_t entity = lane_index / kNumStreams;
-  const int stream = lane_index % kNumStreams;
-  Lane& lane = lanes_[lane_index];
-  lane.state = Lane::kIdle;
-  OpenCopy(entity, lane).end[TaskOf(lane_index)] = end;
-  Advance(lane_index, end);
-  Wake(entity, 1u << stream);
-  WakeWaiting(entity, stream);
 }
 
 void Simulator::WakeWaiting(int32_t entity, int stream) {
@@ -385,7 +366,7 @@ void Simulator::WakeWaiting(int32_t entity, int stream) {
   if (place <= earliest_wait_[lane]) return;
   const int32_t program = in_.ProgramOf(entity);
   uint32_t woken = 0;
-  earliest_wait_[lane] = kNowhere;
+  earliest_wait_[lane] = kNever;
   for (uint32_t rest = waiting_[lane]; rest != 0; rest &= rest - 1) {
     const int other = __builtin_ctz(rest);
     const int64_t blocker =
@@ -398,11 +379,22 @@ void Simulator::WakeWaiting(int32_t entity, int stream) {
   }
   waiting_[lane] ^= static_cast<uint8_t>(woken);
   Wake(entity, woken);
-  woken_[entity] |= static_cast<uint8_t>(woken);
 }
 
-void Simulator::Push(const Event& event) {
-  queue_.push_back(event);
+void Simulator::WakeInTime(int32_t entity, int stream, int64_t until) {
+  for (uint32_t rest = waiting_[entity * kNumStreams + stream]; rest != 0; rest &= rest - 1) {
+    const int32_t other = entity * kNumStreams + __builtin_ctz(rest);
+    const Lane& lane = lanes_[other];
+    if (lane.state != Lane::kBlocked || lane.blocking_stream != stream) continue;
+    const int64_t expected = ExpectedEnd(entity, lane.blocker);
+    // What ends with all wakes by itself.
+    if (expected == kUnknown || expected >= until) continue;
+    Push(std::max(expected, now_), kWake, other);
+  }
+}
+
+void Simulator::Push(int64_t time, EventKind kind, int32_t at, int32_t version) {
+  queue_.push_back({time, kind, at, version});
   std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
 }
 
@@ -413,11 +405,42 @@ Simulator::Event Simulator::Pop() {
   return event;
 }
 
+bool Simulator::IsStale(const Event& event) const {
+  switch (event.kind) {
+    case kChainEnd:
+      return event.version != chains_[event.at].version;
+    case kRunEnd:
+      return event.version != entities_[event.at].run.version;
+    case kWake:
+      return lanes_[event.at].state != Lane::kBlocked && lanes_[event.at].state != Lane::kWaits;
+    case kBusy:
+      return event.version != entities_[event.at].busy_version;
+    default:
+      return false;
+  }
+}
+
 void Simulator::Handle(const Event& event) {
-  if (event.kind == kFlow) {
-    StartFlow(event.lane);
-  } else if (!IsStale(event)) {
-    Finish(event.lane, now_);
+  if (IsStale(event)) return;
+  switch (static_cast<EventKind>(event.kind)) {
+    case kChainEnd:
+      EndChain(event.at);
+      break;
+    case kFlightEnd:
+      EndFlight(event.at);
+      break;
+    case kRunEnd:
+      EndRun(event.at);
+      break;
+    case kTransfer:
+      StartTransfer(event.at);
+      break;
+    case kWake:
+      Wake(event.at / kNumStreams, 1u << event.at % kNumStreams);
+      break;
+    case kBusy:
+      Doubt(event.at);
+      break;
   }
 }
 

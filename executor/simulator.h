@@ -3,33 +3,25 @@
 
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "executor/comm_times.h"
-#include "executor/horizon.h"
-#include "executor/profile.h"
+#include "executor/copy_outcome.h"
+#include "executor/lane.h"
+#include "executor/outcome_cache.h"
 #include "executor/sharing/contention.h"
 #include "executor/sharing/levels.h"
 #include "executor/simulate.h"
 
 namespace plancast {
 
-// Kernels and communications depend on what they wait for and on what runs beside
-// them. As soon as that is known, however far ahead, their ends are written down:
-// a stream runs on until it meets something unknown. Only communications that
-// others may slow down before they end pass through the queue and the Levels, in
-// order of time. The outcome depends on no order of work, only on times.
+// Goes from one event to the next in order of time. Between communications with
+// others an entity runs ahead: a chain of kernels, or whole copies of a block, are
+// one event, whose times are known from the beginning and found anew if something
+// comes between. What is ahead of now is nobody else's business.
 //
-// What is not known yet cannot begin before a lower bound (Horizon): a
-// communication that ends before anything on its links can begin takes as long as
-// alone, and a kernel is slowed down by known communications only, if it ends
-// before any other can begin. Otherwise its end is an event that moves as
-// communications become known.
-//
-// At most one communication is under way in a lane, so lanes number flights too.
+// What ends at one point in time goes before what begins at it.
 class Simulator {
  public:
   Simulator(const SimInput& in, SimTrace memory);
@@ -38,19 +30,26 @@ class Simulator {
 
  private:
   static constexpr int64_t kUnknown = SimTrace::kUnknown;
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   static constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
-  static constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 
-  enum EventKind : int32_t { kKernelEnd, kFlow };
-
+  enum EventKind : int32_t {
+    // What ends.
+    kChainEnd,
+    kFlightEnd,
+    kRunEnd,
+    // What begins.
+    kTransfer,
+    kWake,
+    kBusy,
+  };
   struct Event {
     int64_t time = 0;
     int32_t kind = 0;
-    int32_t lane = 0;     // the flight, of a communication
-    int32_t version = 0;  // of a kernel's end: only the latest counts
+    int32_t at = 0;       // lane; entity of kRunEnd and kBusy
+    int32_t version = 0;  // only the latest counts
     friend bool operator>(const Event& a, const Event& b) {
-      return std::tie(a.time, a.kind, a.lane, a.version) >
-             std::tie(b.time, b.kind, b.lane, b.version);
+      return std::tie(a.time, a.kind, a.at, a.version) > std::tie(b.time, b.kind, b.at, b.version);
     }
   };
 
@@ -59,21 +58,74 @@ class Simulator {
     int32_t last = -1;  // lane that came last; others are chained behind
     int32_t arrived = 0;
   };
-  // A kernel whose end is not known.
-  struct Kernel {
-    int64_t start = 0, duration = 0;
-    int64_t launched = 0;  // it ends no earlier
-    int64_t expected = 0;  // its end as far as communications are known
-    int32_t version = 0;   // of its event
+  // Kernels of a copy that follow one another in a lane, from the first task that
+  // is not over.
+  struct Chain {
+    int32_t end_rank = 0;
+    int32_t rank = 0;              // the kernel under way when last looked at,
+    int64_t since = 0, left = 0;   // and what was left of it then
+    bool slow = false;
+    int64_t end = 0;
+    int32_t version = 0;
   };
-  // A copy that lanes run task by task: its times. Before the starts of its tasks
-  // lie the ends of its in-ports and of its gate, as far as asked for.
+  // A communication under way, by the lane that came to it last.
+  struct Flight {
+    int32_t group = 0;
+    int64_t work_bytes = 0;
+    int32_t activity = -1;  // of the fluid
+    bool flows = false;     // its transfer has begun
+    bool slow = false;      // by kernels
+    int32_t busy = 0;       // members that run kernels
+  };
+  // Whether copies of a block can run at once on an entity, and what as.
+  struct Whole {
+    static constexpr int32_t kUnasked = -2, kNeverWhole = -1;
+    int32_t variant = kUnasked;
+    int32_t rivals_begin = 0, rivals_end = 0;  // into rivals_
+  };
+  // A block at certain costs.
+  struct Variant {
+    std::vector<int64_t> key;
+    CopyCosts costs;
+    std::vector<int32_t> groups;  // per task: of a communication
+    int32_t block = 0;
+  };
+  // Copies of an instance that an entity runs at once.
+  struct CopyRun {
+    bool active = false;
+    int32_t instance = 0, first_copy = 0, copies = 0;
+    uint8_t streams = 0;
+    int32_t variant = 0;
+    int64_t begin = 0, period = 0;
+    CopyOutcome* outcome = nullptr;
+    CopyConditions conditions;
+    int32_t version = 0;
+
+    int64_t end() const { return begin + (copies - 1) * period + outcome->end; }
+  };
+  struct Entity {
+    int32_t comms = 0;    // under way, outside its run
+    int32_t flows = 0;    // transfers that kernels slow down
+    bool busy = false;    // known to those: a kernel runs
+    bool doubted = false;  // whether it is has to be looked at
+    int32_t busy_version = 0;
+    bool listed = false;  // in work_
+    uint8_t ready = 0;    // streams to run
+    CopyRun run;
+  };
+  // The task that a lane is at, among those of its copy: its times. Before the
+  // starts lie the ends of the copy's in-ports and of its gate, as far as over.
   struct Copy {
     const Block* block;
     const BlockIndex* index;
     int64_t* start;
     int64_t* end;
     int64_t* ports;
+  };
+  // The host's clock less all launches of the copy.
+  struct Clock {
+    bool known = false;
+    int64_t zero = 0;
   };
 
   // Streams: simulate.cc.
@@ -82,148 +134,138 @@ class Simulator {
   void EnterInstance(int32_t lane, int32_t cursor);
   void Wake(int32_t entity, uint32_t streams);
   void Drain();
-  // Runs a stream until it is done or meets something unknown.
   void RunStream(int32_t entity, int stream);
-  // Runs it to the end of a copy, task by task. False if it has to stop.
+  // Begins what can begin now in the rest of a copy. False if the lane has to
+  // wait; for what, unless it is under way.
   bool RunCopy(int32_t entity, int stream, TaskRef* blocker);
-  // The host's clock less all launches of the copy: finds it for a task. False,
-  // and the task, if the host waits for one that is not over.
-  struct Clock {
-    bool known = false;
-    int64_t zero = 0;
-  };
   bool ClockOf(int32_t entity, const Lane& lane, int32_t task, const Copy& copy, Clock* clock,
                TaskRef* blocker);
   // The end of what a task waits for at an in-port or the gate; kUnknown, and the
   // task that is not over, otherwise.
-  int64_t EndOfPort(int32_t entity, const Lane& lane, int32_t port, TaskRef* blocker);
-  // When a task can start for all that its entity knows; kUnknown and the blocker.
+  int64_t EndOfPort(int32_t entity, const TaskRef& copy, int32_t port, TaskRef* blocker);
   int64_t ReadyAt(int32_t entity, const Lane& lane, const Copy& copy, int32_t task,
                   TaskRef* blocker);
   void Block(int32_t entity, int stream, const TaskRef& blocker);
-  // Whether the first task of a copy that nobody has begun waits for nothing, of
-  // what needs no times of the copy; otherwise for what.
   bool CanOpen(int32_t entity, int stream, TaskRef* blocker);
   Copy OpenCopy(int32_t entity, const Lane& lane);
   int32_t TaskOf(int32_t lane) const;
-  // The next task of a lane is over.
-  void Advance(int32_t lane, int64_t end);
-  void Finish(int32_t lane, int64_t end);
+  // When a task ends as things stand, or kUnknown; may be after now.
+  int64_t ExpectedEnd(int32_t entity, const TaskRef& ref) const;
+  // The same of a task that is over by now.
+  int64_t EndOf(int32_t entity, const TaskRef& ref) const {
+    const int64_t end = ExpectedEnd(entity, ref);
+    return end > now_ ? kUnknown : end;
+  }
+  // `tasks` more tasks of a lane are over, the last at `end`.
+  void Advance(int32_t lane, int32_t tasks, int64_t end);
   // Wakes the streams that waited for what is over by now.
   void WakeWaiting(int32_t entity, int stream);
-  void Push(const Event& event);
+  // Wakes, in time, the streams that wait for what is expected to end in a stream
+  // before `until`.
+  void WakeInTime(int32_t entity, int stream, int64_t until);
+  void Push(int64_t time, EventKind kind, int32_t at, int32_t version = 0);
   Event Pop();
+  bool IsStale(const Event& event) const;
   void Handle(const Event& event);
-  bool IsStale(const Event& event) const {
-    return event.kind == kKernelEnd && event.version != kernels_[event.lane].version;
+
+  // Kernels: kernels.cc.
+  void StartChain(int32_t entity, int stream, const Copy& copy, const Clock& clock);
+  // Finds the times of the tasks of a chain from the one under way.
+  void TimeChain(int32_t lane, const Copy& copy, const Clock& clock);
+  void ResumeChain(int32_t entity, int stream, const Copy& copy, int64_t since, int64_t left,
+                   bool slow);
+  // The rank behind the kernels that follow a lane's next task.
+  int32_t EndOfChain(int32_t entity, int stream, const Copy& copy) const;
+  void EndChain(int32_t lane);
+  // The kernels under way on an entity are slow from now on, or no longer.
+  void SlowKernels(int32_t entity);
+  // As many communications more are under way.
+  void CountComms(int32_t entity, int32_t more);
+  // Whether an entity runs a kernel, and until when it goes on so at least.
+  bool IsBusy(int32_t entity, int64_t* until) const;
+  void Doubt(int32_t entity);
+  // Slows the transfers of entities that run kernels.
+  void SlowTransfers();
+  void SlowTransfer(int32_t flight, int32_t more_busy);
+
+  // Communications: flights.cc.
+  // An entity comes to a communication. True if it is over by that.
+  bool Arrive(int32_t entity, int stream, const Copy& copy, int32_t task);
+  struct Transfer {
+    int64_t delay = 0, work_bytes = 0, alone = 0;
+  };
+  // What a communication of a group is made of, with jitter. `lane`: of a member.
+  Transfer TransferOf(int32_t group_index, int32_t lane) const;
+  void StartTransfer(int32_t flight);
+  // A transfer is under way in the fluid.
+  void Join(int32_t flight, int32_t activity);
+  void EndFlight(int32_t flight);
+  int32_t KindOf(const Flight& flight) const {
+    return flight.group + (flight.slow ? static_cast<int32_t>(sim_.groups.size()) : 0);
   }
 
   // Copies of blocks at once: copies.cc.
-  // Whether copies of a block can run at once on an entity at all, and what as.
-  struct Whole {
-    static constexpr int32_t kUnasked = -2, kNever = -1;
-    int32_t variant = kUnasked;
-    int32_t watch_begin = 0, watch_end = 0;  // into watched_
-  };
-  // A block at certain costs, and its profiles so far.
-  struct Variant {
-    std::vector<int64_t> key;
-    CopyCosts costs;
-    std::vector<int32_t> profiles;
-    int32_t tries = 0;
-  };
   Whole& WholeOf(int32_t entity, int32_t block) {
     return whole_[static_cast<size_t>(entity) * in_.graph.blocks.size() + block];
   }
   void AskWhole(int32_t entity, int32_t block, Whole& whole);
-  // What a copy finds; false if that is not known yet.
-  bool FindEntry(int32_t entity, int32_t instance, int32_t copy, Entry& entry);
-  // Runs as many copies as can be from where `at` is. False if none can.
+  // Runs what is left of an instance. False if a lane is not there yet, or others
+  // are in the way.
   bool RunCopies(int32_t entity, const Lane& at);
-  bool UseProfile(const Whole& whole, const Entry& entry, Plan plan);
-  bool StepThrough(const Whole& whole, const Entry& entry, Plan plan);
-  // Nothing unknown comes between before this. Looks closely only at what may be
-  // before `need`.
-  int64_t UnknownFrom(const Whole& whole, Plan& plan, int64_t need);
-  // Whether what comes next in the streams of a plan leaves it alone.
-  bool FollowersWait(const Plan& plan, const std::vector<Follower>& followers);
-  // The task after the copies of a plan in one of its streams; instance -1: none.
-  TaskRef NextAfter(const Plan& plan, int stream) const;
-  // Whether communications of a copy meet that share links.
-  static bool Overlap(const BlockIndex& index, const CopyCosts& costs, const int64_t* start,
-                      const int64_t* end);
-  void KeepProfile(Variant& variant, const plancast::Block& block, const BlockIndex& index,
-                   const Entry& entry, int64_t columns);
-  // The streams of a plan are past it. `times`: of a copy.
-  void LeavePlan(const Plan& plan, const int64_t* times, int64_t last_kernel, int64_t last_comm);
-
-  // Communications: flights.cc.
-  // An entity comes to a communication. True if its end is known by that.
-  bool Arrive(int32_t entity, int stream, const Copy& copy, int32_t task);
-  // Whether nothing else can load the links of a communication before it ends.
-  bool UndisturbedUntil(int64_t end, int32_t flight);
-  bool InFlight(int32_t lane, int32_t flight) const;
-  // What a communication of a group is made of, with jitter.
-  struct Transfer {
-    int64_t delay = 0, work_bytes = 0, alone = 0;
-  };
-  // `lane`: of a member.
-  Transfer TransferOf(int32_t group_index, int32_t lane) const;
-  // All members start when the last has come.
-  int64_t BeginTogether(int32_t flight);
-  // The delay of a communication is over.
-  void StartFlow(int32_t flight);
-  void FinishFlight(int32_t flight, int64_t end);
-  // A communication of all members is known to take place in [begin, end).
-  void Occupy(int32_t flight, int64_t begin, int64_t end);
-
-  // Kernels that communications slow down: slowed_kernels.cc.
-  // Sets the end of a kernel, as far as communications are known, and says
-  // whether that is all.
-  bool KnowEnd(int32_t entity, int stream, int32_t kernel, int64_t start, int64_t* end);
-  // No kernel of the entity whose end is yet to be found starts before this.
-  int64_t EarliestKernel(int32_t entity, int stream, int64_t start) const;
-  void StartKernel(int32_t lane, int64_t expected, const Kernel& kernel);
-  void ExpectEnd(int32_t lane, int64_t end);
-  // More is known of the communications beside kernels.
-  void ReviewKernels(int32_t entity);
+  // Whether nobody loads the links of a copy now. Rivals that run copies at once
+  // leave them to their lanes.
+  bool OutrunRivals(const Whole& whole);
+  bool FindClock(int32_t entity, const TaskRef& copy, const BlockIndex& index,
+                 const CopyCosts& costs, int64_t* host) const;
+  CopyOutcome* OutcomeOf(int32_t variant, const CopyConditions& conditions);
+  // Whether all that comes after a run waits until it is over.
+  bool OthersWait(int32_t entity, const CopyRun& run) const;
+  TaskRef NextAfter(int32_t entity, const CopyRun& run, int stream) const;
+  void StartRun(int32_t entity);
+  void EndRun(int32_t entity);
+  // Others begin or end to communicate.
+  void DisturbRun(int32_t entity);
+  // Leaves what is not over of a run to its lanes.
+  void DissolveRun(int32_t entity);
+  void Resume(int32_t entity, int stream, const CopyStop::Stream& at, int64_t origin);
+  // Copies of a run that are over.
+  void KeepCopies(int32_t entity, int32_t copies);
+  void DissolveRivals(int32_t flight);
 
   const SimInput& in_;
   const SimGraph& sim_;
-  const bool interferes_;
+  const bool interferes_;  // kernels are slower beside communications
+  const bool yields_;      // transfers are slower beside kernels
   int64_t now_ = 0;
   SimTrace trace_;
   std::vector<Lane> lanes_;
+  std::vector<Entity> entities_;
+  std::vector<Event> queue_;
+  std::vector<int32_t> work_;           // entities with streams to run
+  std::vector<bool> hosted_;            // per program: its host matters
+  std::vector<uint8_t> waiting_;        // per lane: streams that wait for it
+  std::vector<int64_t> earliest_wait_;  // per lane: first place that another waits for
+  std::vector<Chain> chains_;           // per lane
+  std::vector<int32_t> doubted_;        // entities
+
   Levels fluid_;
   Contention contention_;
-  std::vector<int64_t> alone_;            // per group
-  std::vector<bool> hosted_;              // per program: its host matters
-  std::vector<uint8_t> waiting_;          // per lane: streams that wait for it
-  std::vector<int32_t> chain_;            // per lane: next member of the same communication
-  std::vector<int32_t> group_of_flight_;  // per lane
-  std::vector<int64_t> work_of_flight_;   // per lane, bytes
-  std::vector<uint8_t> ready_;            // per entity: streams to run
-  std::vector<bool> listed_;              // per entity: in work_
-  std::vector<int32_t> work_;
+  std::vector<int64_t> alone_;        // per group
+  std::vector<int32_t> next_member_;  // per lane: of the same communication
+  std::vector<int32_t> flight_of_;    // per lane
+  std::vector<Flight> flights_;       // per lane
+  std::vector<int32_t> of_activity_;  // flights
   std::vector<Meeting> meetings_;
   std::vector<int32_t> meeting_begin_;  // per rendezvous
-  std::vector<Event> queue_;
-  std::vector<int32_t> flight_of_;     // per fluid activity
-  std::vector<Kernel> kernels_;        // per lane
-  std::vector<CommTimes> comm_times_;  // per entity
-  std::vector<bool> review_;           // per entity: kernels are to be looked at again
-  std::vector<uint8_t> woken_;         // per entity: streams that stopped waiting since
-  std::vector<int64_t> known_until_;   // per entity: horizon of its compute stream
-  std::unique_ptr<Horizon> horizon_;
-  std::vector<int64_t> earliest_wait_;  // per lane: first place that another lane waits for
-  bool at_once_ = false;                // copies may run at once
-  std::vector<Whole> whole_;            // per entity and block
+
+  bool at_once_ = false;  // copies may run at once
+  std::vector<Whole> whole_;  // per entity and block
   std::vector<Variant> variants_;
   std::vector<std::vector<int32_t>> variants_of_;  // per block
-  std::vector<int32_t> watched_;                   // lanes
-  std::vector<Profile> profiles_;
-  CommTimes beside_;
-  CopySpan span_;
+  std::vector<int32_t> rivals_;                    // lanes
+  OutcomeCache outcomes_;
+  CopyRunner runner_;
+  int32_t numbered_ = 0;  // outcomes in the trace
 };
 
 }  // namespace plancast

@@ -103,7 +103,7 @@ void Levels::CountVisits(const Activity& activity, int32_t by) {
   CountWay(tree_.HomeOf(activity.kind), activity.domain, by);
 }
 
-int32_t Levels::Start(int32_t kind, int64_t work_bytes) {
+int32_t Levels::Start(int32_t kind, const Fluid::Progress& progress) {
   if (!settled_) Settle();
   int32_t id;
   if (free_.empty()) {
@@ -126,10 +126,18 @@ int32_t Levels::Start(int32_t kind, int64_t work_bytes) {
   }
   CountVisits(activity, 1);
   for (int32_t d : handed_) HandUp(d, activity.domain);
-  Put(id, activity.domain, Fluid::Fresh(work_bytes, now_));
+  Put(id, activity.domain, progress);
   ++num_active_;
-  if (flat_ != nullptr) activity.flat_id = flat_->Start(kind, work_bytes);
+  if (flat_ != nullptr) activity.flat_id = flat_->Put(kind, progress);
   return id;
+}
+
+void Levels::ChangeKind(int32_t id, int32_t kind) {
+  Activity& activity = activities_[id];
+  const Fluid::Progress progress = Take(id);
+  activity.kind = kind;
+  Put(id, activity.domain, progress);
+  if (flat_ != nullptr) activity.flat_id = flat_->Put(kind, flat_->Take(activity.flat_id));
 }
 
 void Levels::Remove(int32_t id) {

@@ -47,11 +47,18 @@ class Levels {
   int32_t DomainOf(int32_t id) const { return activities_[id].domain; }
 
   // See Fluid.
-  int32_t Start(int32_t kind, int64_t work_bytes);
+  int32_t Start(int32_t kind, int64_t work_bytes) {
+    return Start(kind, Fluid::Fresh(work_bytes, now_));
+  }
+  // What is under way already.
+  int32_t Start(int32_t kind, const Fluid::Progress& progress);
+  // An activity goes on as one of another kind that loads the same resources.
+  void ChangeKind(int32_t id, int32_t kind);
   void Remove(int32_t id);
   int64_t NextCompletion();
   absl::Span<const int32_t> AdvanceTo(int64_t time_ps);
   int64_t RateQ16(int32_t id);
+  int64_t AloneRateQ16(int32_t kind) const { return kinds_[kind].AloneQ16(); }
   int64_t AloneTime(int32_t kind, int64_t work_bytes) const {
     return kinds_.AloneTime(kind, work_bytes);
   }

@@ -25,7 +25,7 @@ struct RandomPlan {
 };
 
 // Whether plans draw a slow-down of communications; without, it is 0.
-inline constexpr bool kDrawsCommInterference = false;
+inline constexpr bool kDrawsCommInterference = true;
 
 RandomPlan DrawPlan(uint32_t seed);
 

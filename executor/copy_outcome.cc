@@ -1,0 +1,183 @@
+#include "executor/copy_outcome.h"
+
+#include <algorithm>
+
+#include "executor/sharing/activity_kinds.h"
+
+namespace plancast {
+namespace {
+
+constexpr int64_t kOne = int64_t{1} << 20;
+constexpr int64_t kUnknown = -1;
+constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
+
+}  // namespace
+
+CopyStop CopyRunner::RunUntil(int64_t time, const Block& block, const BlockIndex& index,
+                              const CopyCosts& costs, const CopyConditions& conditions) {
+  scratch_.resize(2 * index.size);
+  Go(block, index, costs, conditions, time, scratch_.data(), scratch_.data() + index.size);
+  CopyStop stop;
+  for (int i = 0; i < num_streams_; ++i) {
+    const Stream& own = streams_[i];
+    CopyStop::Stream& stream = stop.streams[own.index];
+    stream.rank = own.rank;
+    stream.runs = own.runs;
+    if (!own.runs) continue;
+    stream.start = scratch_[own.order[own.rank]];
+    stream.since = own.since;
+    stream.left = own.left;
+    stream.slow = own.slow;
+    stream.work_left = own.work_left;
+  }
+  return stop;
+}
+
+void CopyRunner::Go(const Block& block, const BlockIndex& index, const CopyCosts& costs,
+                    const CopyConditions& conditions, int64_t stop, int64_t* start, int64_t* end) {
+  std::fill_n(end, index.size, kUnknown);
+  num_streams_ = 0;
+  compute_ = nullptr;
+  for (int s = kNumStreams - 1; s >= 0; --s) {
+    if ((index.streams >> s & 1) == 0) continue;
+    Stream& stream = streams_[num_streams_++];
+    stream = Stream();
+    stream.index = s;
+    stream.order = index.order.data() + index.order_begin[s];
+    stream.count = index.Count(s);
+    if (s == kCompute) compute_ = &stream;
+  }
+  now_ = 0;
+  comms_ = 0;
+  slow_ = false;
+  bool foreign = false;
+  const int64_t* toggle = conditions.toggles.data();
+  const int64_t* const toggles_end = toggle + conditions.toggles.size();
+  while (true) {
+    // What ends now goes before what begins now.
+    if (toggle != toggles_end && *toggle <= now_ && foreign) {
+      foreign = false;
+      ++toggle;
+    }
+    for (int i = 0; i < num_streams_; ++i) {
+      Stream& stream = streams_[i];
+      if (!stream.runs || stream.next > now_) continue;
+      end[stream.order[stream.rank++]] = now_;
+      stream.runs = false;
+      stream.next = kNever;
+      comms_ -= stream.is_comm ? 1 : 0;
+    }
+    if (now_ >= stop) return;
+    if (slow_ && !foreign && comms_ == 0) SlowKernel(costs, false);
+    if (toggle != toggles_end && *toggle <= now_ && !foreign) {
+      foreign = true;
+      ++toggle;
+    }
+    for (bool again = true; again;) {
+      again = false;
+      for (int i = 0; i < num_streams_; ++i) {
+        Stream& stream = streams_[i];
+        while (!stream.runs && stream.rank < stream.count &&
+               Begin(block, index, costs, conditions.host, start, end, stream)) {
+          again = true;
+        }
+      }
+    }
+    if (costs.interferes && slow_ != (foreign || comms_ > 0)) SlowKernel(costs, !slow_);
+    if (RunsKernel() && !timed_) TimeKernel(costs);
+    if (comms_ > 0) TimeComms(costs, RunsKernel());
+    int64_t next = toggle != toggles_end ? *toggle : kNever;
+    bool goes_on = false;
+    for (int i = 0; i < num_streams_; ++i) {
+      next = std::min(next, streams_[i].next);
+      goes_on = goes_on || streams_[i].next != kNever;
+    }
+    if (!goes_on && stop == kNever) return;
+    now_ = std::min(next, stop);
+  }
+}
+
+bool CopyRunner::Begin(const Block& block, const BlockIndex& index, const CopyCosts& costs,
+                       int64_t host, int64_t* start, int64_t* end, Stream& stream) {
+  const int32_t t = stream.order[stream.rank];
+  for (int32_t d = index.dep_begin[t]; d < index.dep_begin[t + 1]; ++d) {
+    if (end[index.deps[d]] == kUnknown) return false;
+  }
+  stream.launched = 0;
+  if (costs.hosted) {
+    const int32_t before = index.launches[t], with = index.launches[t + 1];
+    const int64_t first = host + costs.launch_ps * std::min(before + 1, with);
+    if (first > now_) {
+      stream.next = first;
+      return false;
+    }
+    stream.launched = host + costs.launch_ps * with;
+  }
+  const CopyCosts::Task& task = costs.tasks[t];
+  start[t] = now_;
+  stream.is_comm = block.kind[t] == TaskKind::kComm;
+  stream.next = now_ + task.alone;
+  if (!stream.is_comm) stream.next = std::max(stream.next, stream.launched);
+  if (stream.next == now_) {
+    end[t] = now_;
+    ++stream.rank;
+    stream.next = kNever;
+    return true;
+  }
+  stream.runs = true;
+  stream.slow = false;
+  if (stream.is_comm) {
+    ++comms_;
+    stream.since = now_ + task.delay;
+    stream.work_left = task.work;
+  } else {
+    stream.since = now_;
+    stream.left = task.alone;
+    stream.slow = slow_;
+    timed_ = !slow_;
+  }
+  return false;
+}
+
+// Rounds what is left whenever that changes.
+void CopyRunner::SlowKernel(const CopyCosts& costs, bool slow) {
+  slow_ = slow;
+  if (!RunsKernel()) return;
+  Stream& kernel = *compute_;
+  const int64_t past = now_ - kernel.since;
+  const int64_t slowdown = costs.tasks[kernel.order[kernel.rank]].slowdown_q20;
+  kernel.left -= kernel.slow ? MulDivFloor(past, kOne, slowdown) : past;
+  kernel.left = std::max<int64_t>(kernel.left, 0);
+  kernel.since = now_;
+  kernel.slow = slow;
+  timed_ = false;
+}
+
+void CopyRunner::TimeKernel(const CopyCosts& costs) {
+  Stream& kernel = *compute_;
+  timed_ = true;
+  const int64_t slowdown = costs.tasks[kernel.order[kernel.rank]].slowdown_q20;
+  const int64_t over =
+      kernel.since + (kernel.slow ? MulDivCeil(kernel.left, slowdown, kOne) : kernel.left);
+  kernel.next = std::max(over, kernel.launched);
+}
+
+void CopyRunner::TimeComms(const CopyCosts& costs, bool busy) {
+  for (int i = 0; i < num_streams_; ++i) {
+    Stream& comm = streams_[i];
+    if (!comm.runs || !comm.is_comm || comm.slow == busy) continue;
+    const CopyCosts::Task& task = costs.tasks[comm.order[comm.rank]];
+    if (task.work == 0 || task.rate_q16 == task.slow_rate_q16) continue;
+    if (now_ > comm.since) {
+      const int64_t rate = comm.slow ? task.slow_rate_q16 : task.rate_q16;
+      comm.work_left -= int128{rate} * (now_ - comm.since);
+      comm.work_left = std::max<int128>(comm.work_left, 0);
+      comm.since = now_;
+    }
+    comm.slow = busy;
+    comm.next = comm.since + ActivityKinds::Duration(comm.work_left,
+                                                     busy ? task.slow_rate_q16 : task.rate_q16);
+  }
+}
+
+}  // namespace plancast

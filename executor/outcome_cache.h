@@ -1,0 +1,82 @@
+#ifndef PLANCAST_EXECUTOR_OUTCOME_CACHE_H_
+#define PLANCAST_EXECUTOR_OUTCOME_CACHE_H_
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "executor/copy_outcome.h"
+
+namespace plancast {
+
+// How a copy of a variant of a block runs under certain conditions.
+struct CopyOutcome {
+  int32_t variant = -1;
+  CopyConditions conditions;
+  std::vector<int64_t> times;  // when each task starts, and when each ends
+  int64_t end = 0;             // of all
+  int32_t users = 0;           // runs that need it
+  // Whether the next copy, if there is one, finds and does the same.
+  enum : int8_t { kUnasked, kOnce, kRepeats } repeats = kUnasked;
+  // Where its times are in the trace, and its number there; -1: not yet.
+  int64_t trace_begin = -1;
+  int32_t trace_number = -1;
+};
+
+// Remembers outcomes: in a steady state the same come again and again. Of those
+// that share a place the latest stays.
+class OutcomeCache {
+ public:
+  // The outcome of a variant under conditions, which is in use until Release.
+  // `run(outcome)` makes it if it is not known.
+  template <typename Run>
+  CopyOutcome* Get(int32_t variant, const CopyConditions& conditions, const Run& run) {
+    CopyOutcome*& place = places_[PlaceOf(variant, conditions)];
+    if (place != nullptr && place->variant == variant && place->conditions == conditions) {
+      ++place->users;
+      return place;
+    }
+    // Whoever uses the one before gives it back.
+    if (place == nullptr || place->users > 0) place = Fresh();
+    place->variant = variant;
+    place->conditions = conditions;
+    place->users = 1;
+    place->trace_begin = place->trace_number = -1;
+    run(*place);
+    return place;
+  }
+  void Release(CopyOutcome* outcome) {
+    if (--outcome->users > 0) return;
+    if (places_[PlaceOf(outcome->variant, outcome->conditions)] != outcome) {
+      free_.push_back(outcome);
+    }
+  }
+
+ private:
+  static constexpr size_t kPlaces = 1 << 12;
+
+  static size_t PlaceOf(int32_t variant, const CopyConditions& conditions) {
+    uint64_t hash = (static_cast<uint64_t>(variant) + 1) * 0x9e3779b97f4a7c15u;
+    const auto mix = [&hash](int64_t value) {
+      hash = (hash ^ static_cast<uint64_t>(value)) * 0xff51afd7ed558ccdu;
+      hash ^= hash >> 32;
+    };
+    mix(conditions.host);
+    for (const int64_t toggle : conditions.toggles) mix(toggle);
+    return hash & (kPlaces - 1);
+  }
+  CopyOutcome* Fresh() {
+    if (free_.empty()) return &outcomes_.emplace_back();
+    CopyOutcome* const fresh = free_.back();
+    free_.pop_back();
+    return fresh;
+  }
+
+  std::deque<CopyOutcome> outcomes_;
+  std::vector<CopyOutcome*> places_ = std::vector<CopyOutcome*>(kPlaces);
+  std::vector<CopyOutcome*> free_;  // without a place
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_OUTCOME_CACHE_H_
