@@ -123,34 +123,31 @@ TaskRef Simulator::NextAfter(int32_t entity, const CopyRun& run, int stream) con
   return {index.lane[at], 0, next.order[next.order_begin[stream]]};
 }
 
-bool Simulator::OthersWait(int32_t entity, const CopyRun& run) const {
+bool Simulator::EndsWhole(int32_t entity, const CopyRun& run) const {
   const int32_t program = in_.ProgramOf(entity);
   const BlockIndex& block = in_.index.BlockAt(program, run.instance);
   const int64_t* const end = run.outcome->times.data() + block.size;
-  const int32_t last_copy = run.first_copy + run.copies - 1;
-  const int64_t over = run.outcome->end, computed = end[block.Last(kCompute)];
+  const int64_t computed = end[block.Last(kCompute)];
+  if (computed == run.outcome->end) return true;
+  const TaskRef next = NextAfter(entity, run, kCompute);
+  if (next.instance < 0) return true;
   TaskIndex::Refs waits;
-  if (computed < over) {
-    const TaskRef next = NextAfter(entity, run, kCompute);
-    if (next.instance >= 0) in_.index.WaitsOf(program, next, waits);
-    for (uint32_t rest = block.streams; rest != 0 && next.instance >= 0; rest &= rest - 1) {
-      const TaskRef last{run.instance, last_copy, block.Last(__builtin_ctz(rest))};
-      if (end[last.task] > computed && !Has(waits, last)) return false;
-    }
+  in_.index.WaitsOf(program, next, waits);
+  for (uint32_t rest = block.streams; rest != 0; rest &= rest - 1) {
+    const TaskRef last{run.instance, run.first_copy + run.copies - 1,
+                       block.Last(__builtin_ctz(rest))};
+    if (end[last.task] > computed && !Has(waits, last)) return false;
   }
-  for (uint32_t rest = block.streams & ~(1u << kCompute); rest != 0; rest &= rest - 1) {
-    const int stream = __builtin_ctz(rest);
-    if (end[block.Last(stream)] == over) continue;
-    const TaskRef next = NextAfter(entity, run, stream);
-    if (next.instance < 0) continue;
-    const plancast::Block& after = in_.BlockAt(entity, next.instance);
-    const BlockIndex& index = in_.index.BlockAt(program, next.instance);
-    bool waits_for_kernel = false;
-    for (int32_t d = index.dep_begin[next.task]; d < index.dep_begin[next.task + 1]; ++d) {
-      waits_for_kernel =
-          waits_for_kernel || after.stream[index.deps[d]] == StreamKind::kCompute;
-    }
-    if (!waits_for_kernel) return false;
+  return true;
+}
+
+bool Simulator::MayLeave(int32_t entity, const CopyRun& run, int stream) const {
+  const TaskRef next = NextAfter(entity, run, stream);
+  if (next.instance < 0) return false;
+  const plancast::Block& block = in_.BlockAt(entity, next.instance);
+  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), next.instance);
+  for (int32_t d = index.dep_begin[next.task]; d < index.dep_begin[next.task + 1]; ++d) {
+    if (block.stream[index.deps[d]] == StreamKind::kCompute) return false;
   }
   return true;
 }
@@ -197,15 +194,19 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
   if (left > 1 && run.outcome->repeats == CopyOutcome::kUnasked) {
     const int64_t launches = costs.launch_ps * index.launches.back();
     const int64_t host = std::max(run.conditions.host + launches - run.period, -launches);
-    run.outcome->repeats =
-        OthersWait(entity, run) && run.period > 0 && (!costs.hosted || host == run.conditions.host)
-            ? CopyOutcome::kRepeats
-            : CopyOutcome::kOnce;
+    bool repeats = EndsWhole(entity, run) && run.period > 0 &&
+                   (!costs.hosted || host == run.conditions.host);
+    for (uint32_t rest = run.streams & ~(1u << kCompute); rest != 0; rest &= rest - 1) {
+      const int stream = __builtin_ctz(rest);
+      repeats = repeats && (run.outcome->times[index.size + index.Last(stream)] == run.period ||
+                            !MayLeave(entity, run, stream));
+    }
+    run.outcome->repeats = repeats ? CopyOutcome::kRepeats : CopyOutcome::kOnce;
   }
   if (left > 1 && run.outcome->repeats == CopyOutcome::kRepeats) {
     run.copies = left;
-    if (!OthersWait(entity, run)) run.copies = left - 1;
-  } else if (!OthersWait(entity, run)) {
+    if (!EndsWhole(entity, run)) run.copies = left - 1;
+  } else if (!EndsWhole(entity, run)) {
     outcomes_.Release(run.outcome);
     return false;
   }
@@ -232,11 +233,36 @@ bool Simulator::OutrunRivals(const Whole& whole) {
 
 void Simulator::StartRun(int32_t entity) {
   CopyRun& run = entities_[entity].run;
-  Push(run.end(), kRunEnd, entity, ++run.version);
+  ++run.version;
+  Push(run.end(), kRunEnd, entity, run.version);
+  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
+  const int64_t* const end = run.outcome->times.data() + index.size;
+  const int64_t last = run.end() - run.outcome->end;  // when the last copy begins
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
-    WakeInTime(entity, __builtin_ctz(rest), run.end());
+    const int stream = __builtin_ctz(rest);
+    WakeInTime(entity, stream, run.end());
+    const int64_t over = end[index.Last(stream)];
+    if (stream == kCompute || over == run.outcome->end || last + over < now_) continue;
+    if (!MayLeave(entity, run, stream)) continue;
+    Push(last + over, kLeave, entity * kNumStreams + stream, run.version);
   }
   Doubt(entity);
+}
+
+void Simulator::LeaveRun(int32_t lane_index) {
+  const int32_t entity = lane_index / kNumStreams, stream = lane_index % kNumStreams;
+  CopyRun& run = entities_[entity].run;
+  const int32_t program = in_.ProgramOf(entity);
+  Lane& lane = lanes_[lane_index];
+  run.streams &= static_cast<uint8_t>(~(1u << stream));
+  lane.state = Lane::kIdle;
+  lane.last_end = now_;
+  lane.copy = run.first_copy + run.copies;
+  if (lane.copy == in_.index.InstanceOf(program, run.instance).layer_count) {
+    EnterInstance(lane_index, lane.cursor + 1);
+  }
+  Wake(entity, 1u << stream);
+  WakeWaiting(entity, stream);
 }
 
 void Simulator::KeepCopies(int32_t entity, int32_t copies) {
@@ -294,7 +320,7 @@ void Simulator::DisturbRun(int32_t entity) {
   CopyOutcome* const before = run.outcome;
   run.conditions.toggles.push_back(now_ - run.begin);
   run.outcome = OutcomeOf(run.variant, run.conditions);
-  if (OthersWait(entity, run)) {
+  if (EndsWhole(entity, run)) {
     outcomes_.Release(before);
     StartRun(entity);
     return;
@@ -319,18 +345,21 @@ void Simulator::DissolveRun(int32_t entity) {
   run.active = false;
   ++run.version;
   const int64_t* const times = run.outcome->times.data();
-  for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
+  Lane at;
+  at.instance = run.instance;
+  at.copy = run.first_copy;
+  const Copy copy = OpenCopy(entity, at);
+  for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
-    const int32_t lane_index = entity * kNumStreams + stream;
-    Lane& lane = lanes_[lane_index];
-    const Copy copy = OpenCopy(entity, lane);
     const int32_t* const order = index.order.data() + index.order_begin[stream];
     const int32_t rank = stop.streams[stream].rank;
     for (int32_t r = 0; r < rank; ++r) {
       copy.start[order[r]] = run.begin + times[order[r]];
       copy.end[order[r]] = run.begin + times[index.size + order[r]];
     }
-    lane.state = Lane::kIdle;
+    if ((run.streams >> stream & 1) == 0) continue;
+    const int32_t lane_index = entity * kNumStreams + stream;
+    lanes_[lane_index].state = Lane::kIdle;
     if (rank > 0) Advance(lane_index, rank, copy.end[order[rank - 1]]);
   }
   outcomes_.Release(run.outcome);

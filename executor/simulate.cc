@@ -411,6 +411,8 @@ bool Simulator::IsStale(const Event& event) const {
       return event.version != chains_[event.at].version;
     case kRunEnd:
       return event.version != entities_[event.at].run.version;
+    case kLeave:
+      return event.version != entities_[event.at / kNumStreams].run.version;
     case kWake:
       return lanes_[event.at].state != Lane::kBlocked && lanes_[event.at].state != Lane::kWaits;
     case kBusy:
@@ -431,6 +433,9 @@ void Simulator::Handle(const Event& event) {
       break;
     case kRunEnd:
       EndRun(event.at);
+      break;
+    case kLeave:
+      LeaveRun(event.at);
       break;
     case kTransfer:
       StartTransfer(event.at);

@@ -38,6 +38,7 @@ class Simulator {
     kChainEnd,
     kFlightEnd,
     kRunEnd,
+    kLeave,
     // What begins.
     kTransfer,
     kWake,
@@ -94,7 +95,7 @@ class Simulator {
   struct CopyRun {
     bool active = false;
     int32_t instance = 0, first_copy = 0, copies = 0;
-    uint8_t streams = 0;
+    uint8_t streams = 0;  // that have not gone on yet
     int32_t variant = 0;
     int64_t begin = 0, period = 0;
     CopyOutcome* outcome = nullptr;
@@ -218,8 +219,11 @@ class Simulator {
   bool FindClock(int32_t entity, const TaskRef& copy, const BlockIndex& index,
                  const CopyCosts& costs, int64_t* host) const;
   CopyOutcome* OutcomeOf(int32_t variant, const CopyConditions& conditions);
-  // Whether all that comes after a run waits until it is over.
-  bool OthersWait(int32_t entity, const CopyRun& run) const;
+  // Whether no kernel comes after a run before all of it is over.
+  bool EndsWhole(int32_t entity, const CopyRun& run) const;
+  // Whether a stream may go on before the kernels of a run are over.
+  bool MayLeave(int32_t entity, const CopyRun& run, int stream) const;
+  void LeaveRun(int32_t lane);
   TaskRef NextAfter(int32_t entity, const CopyRun& run, int stream) const;
   void StartRun(int32_t entity);
   void EndRun(int32_t entity);

@@ -20,29 +20,51 @@ struct Demand {
   }
 };
 
+// Who asks for what. A group of several entities can be told by any of them: by
+// one that asks for the resource anyway in that stream, if there is one.
+std::vector<Demand> FindDemands(const CommUses& uses, const SimGraph& sim,
+                                const std::vector<RealisedCollective>& realised) {
+  std::vector<Demand> demands;
+  std::vector<std::vector<int32_t>> lanes(sim.resources.size());  // of single entities
+  const auto ask = [&](int32_t g, bool single) {
+    const SimGraph::Group& group = sim.groups[g];
+    const RealisedCollective& cost = realised[group.realised];
+    if (cost.work_bytes == 0 || (group.member_end - group.member_begin == 1) != single) return;
+    const CommUse& use = uses.uses[group.use];
+    const auto streams_of = [&](int32_t entity) {
+      const auto at =
+          std::find(use.programs.begin(), use.programs.end(), sim.entities[entity].program);
+      return use.streams[at - use.programs.begin()];
+    };
+    for (const Fluid::Use& load : sim.LoadsOf(group)) {
+      std::vector<int32_t>& known = lanes[load.resource];
+      int32_t teller = sim.members[group.member_begin];
+      for (const int32_t entity : sim.MembersOf(group)) {
+        const uint8_t streams = streams_of(entity);
+        const bool one = (streams & (streams - 1)) == 0;
+        const int32_t lane = entity * kNumStreams + __builtin_ctz(streams);
+        if (one && std::find(known.begin(), known.end(), lane) != known.end()) teller = entity;
+      }
+      for (uint32_t rest = streams_of(teller); rest != 0; rest &= rest - 1) {
+        const int32_t lane = teller * kNumStreams + __builtin_ctz(rest);
+        if (single) known.push_back(lane);
+        demands.push_back({load.resource, lane, g,
+                           int128{load.coefficient_q20} * cost.rate_cap_bytes_per_s});
+      }
+    }
+  };
+  for (const bool single : {true, false}) {
+    for (size_t g = 0; g < sim.groups.size(); ++g) ask(static_cast<int32_t>(g), single);
+  }
+  std::sort(demands.begin(), demands.end());
+  return demands;
+}
+
 }  // namespace
 
 Contention FindContention(const CommUses& uses, const SimGraph& sim,
                           const std::vector<RealisedCollective>& realised) {
-  std::vector<Demand> demands;
-  for (size_t g = 0; g < sim.groups.size(); ++g) {
-    const SimGraph::Group& group = sim.groups[g];
-    if (realised[group.realised].work_bytes == 0) continue;
-    const CommUse& use = uses.uses[group.use];
-    const int32_t first = sim.members[group.member_begin];
-    const auto at =
-        std::find(use.programs.begin(), use.programs.end(), sim.entities[first].program);
-    const uint8_t streams = use.streams[at - use.programs.begin()];
-    for (const Fluid::Use& load : sim.LoadsOf(group)) {
-      for (int stream = 0; stream < kNumStreams; ++stream) {
-        if ((streams >> stream & 1) == 0) continue;
-        demands.push_back(
-            {load.resource, first * kNumStreams + stream, static_cast<int32_t>(g),
-             int128{load.coefficient_q20} * realised[group.realised].rate_cap_bytes_per_s});
-      }
-    }
-  }
-  std::sort(demands.begin(), demands.end());
+  const std::vector<Demand> demands = FindDemands(uses, sim, realised);
   Contention contention;
   contention.of_group.resize(sim.groups.size());
   contention.lane_begin.resize(sim.resources.size() + 1);

@@ -15,7 +15,7 @@ namespace plancast {
 struct Contention {
   std::vector<bool> of_group;
   // Per resource that may be full: the lanes (entity * kNumStreams + stream, of
-  // the first member of each group) that may load it. CSR.
+  // one member of each group) that may load it. CSR.
   std::vector<int32_t> lane_begin, lanes;
 
   absl::Span<const int32_t> LanesOn(int32_t resource) const {

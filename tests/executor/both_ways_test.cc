@@ -47,8 +47,8 @@ TEST(BothWays, ExecutionTakesTheProfilesFigureOrTheGpus) {
   };
   const int64_t alone = makespan();
   runtime.comm_interference = 0.25;
-  // For a second at 0.8 of the rate it falls 0.2 s behind.
-  EXPECT_NEAR(static_cast<double>(makespan() - alone), 0.2e12, 1e3);
+  // For a second, less its latency, at 0.8 of the rate it falls 0.2 s behind.
+  EXPECT_NEAR(static_cast<double>(makespan() - alone), 0.2e12, 2e9);
   // These kernels leave memory alone.
   runtime.comm_interference = std::nullopt;
   EXPECT_EQ(makespan(), alone);
