@@ -152,6 +152,46 @@ bool Simulator::MayLeave(int32_t entity, const CopyRun& run, int stream) const {
   return true;
 }
 
+bool Simulator::LanesAreThere(int32_t entity, const Lane& at, const BlockIndex& index) const {
+  const int64_t begin = TaskIndex::Place(at.instance, at.copy, 0);
+  for (uint32_t rest = index.streams & ~(1u << kCompute); rest != 0; rest &= rest - 1) {
+    const int32_t lane_index = entity * kNumStreams + __builtin_ctz(rest);
+    const Lane& lane = lanes_[lane_index];
+    if (lane.place() < begin) return false;
+    if (lane.instance != at.instance || lane.copy != at.copy || lane.state <= Lane::kWaits) {
+      continue;
+    }
+    if (lane.state != Lane::kFlies) return false;
+  }
+  return true;
+}
+
+CopyConditions::Ahead Simulator::TakeOver(int32_t lane_index) {
+  const Lane& lane = lanes_[lane_index];
+  CopyConditions::Ahead ahead;
+  ahead.stream = lane_index % kNumStreams;
+  ahead.rank = lane.rank;
+  if (lane.state != Lane::kFlies) return ahead;
+  Flight& flight = flights_[lane_index];
+  Entity& entity = entities_[lane_index / kNumStreams];
+  ahead.runs = true;
+  ++flight.version;
+  if (interferes_) --entity.comms;
+  ahead.work_left = ActivityKinds::Work(flight.work_bytes);
+  if (flight.flows) {
+    flight.flows = false;
+    if (yields_) --entity.flows;
+    const Fluid::Progress progress = fluid_.Take(flight.activity);
+    ahead.work_left = progress.left - int128{progress.rate_q16} * (now_ - progress.since);
+  } else if (now_ < flight.transfer_at) {
+    ahead.since = flight.transfer_at - now_;
+  } else {
+    ahead.work_left -= int128{fluid_.AloneRateQ16(flight.group)} * (now_ - flight.transfer_at);
+  }
+  ahead.work_left = std::max<int128>(ahead.work_left, 0);
+  return ahead;
+}
+
 bool Simulator::RunCopies(int32_t entity, const Lane& at) {
   const int32_t program = in_.ProgramOf(entity);
   const Instance& instance = in_.index.InstanceOf(program, at.instance);
@@ -159,18 +199,10 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
   if (whole.variant == Whole::kUnasked) AskWhole(entity, instance.block, whole);
   if (whole.variant < 0) return false;
   const BlockIndex& index = in_.index.block(instance.block);
-  for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
-    const Lane& lane = lanes_[entity * kNumStreams + __builtin_ctz(rest)];
-    if (lane.instance != at.instance || lane.copy != at.copy || lane.rank != 0 ||
-        lane.state > Lane::kWaits) {
-      return false;
-    }
-  }
-  if (now_ < in_.hosts[program].start_ps ||
-      trace_.PieceOf(entity, at.instance, at.copy) >= 0) {
+  if (now_ < in_.hosts[program].start_ps || entities_[entity].run.refused == at.place() ||
+      !LanesAreThere(entity, at, index)) {
     return false;
   }
-  if (!OutrunRivals(whole)) return false;
   const TaskRef copy{at.instance, at.copy, 0};
   TaskRef blocker;
   const int32_t ports = in_.graph.blocks[instance.block].num_in_ports;
@@ -179,18 +211,33 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
   }
   const CopyCosts& costs = variants_[whole.variant].costs;
   CopyRun& run = entities_[entity].run;
-  run.conditions.toggles.clear();
-  if (entities_[entity].comms > 0) run.conditions.toggles.push_back(0);
   if (!FindClock(entity, copy, index, costs, &run.conditions.host)) return false;
+  if (!OutrunRivals(entity, index, whole)) return false;
   run.instance = at.instance;
   run.first_copy = at.copy;
   run.copies = 1;
+  run.partial = trace_.PieceOf(entity, at.instance, at.copy) >= 0;
   run.streams = index.streams;
   run.variant = whole.variant;
   run.begin = now_;
+  run.conditions.ahead.clear();
+  for (uint32_t rest = index.streams & ~(1u << kCompute); rest != 0 && run.partial;
+       rest &= rest - 1) {
+    const int stream = __builtin_ctz(rest);
+    const Lane& lane = lanes_[entity * kNumStreams + stream];
+    if (lane.instance != at.instance || lane.copy != at.copy) {
+      // All of it is over.
+      run.conditions.ahead.push_back({stream, index.Count(stream)});
+      run.streams &= static_cast<uint8_t>(~(1u << stream));
+    } else if (lane.rank > 0 || lane.state == Lane::kFlies) {
+      run.conditions.ahead.push_back(TakeOver(entity * kNumStreams + stream));
+    }
+  }
+  run.conditions.toggles.clear();
+  if (entities_[entity].comms > 0) run.conditions.toggles.push_back(0);
   run.outcome = OutcomeOf(run.variant, run.conditions);
   run.period = run.outcome->end;
-  const int32_t left = instance.layer_count - at.copy;
+  const int32_t left = run.partial ? 1 : instance.layer_count - at.copy;
   if (left > 1 && run.outcome->repeats == CopyOutcome::kUnasked) {
     const int64_t launches = costs.launch_ps * index.launches.back();
     const int64_t host = std::max(run.conditions.host + launches - run.period, -launches);
@@ -207,7 +254,12 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
     run.copies = left;
     if (!EndsWhole(entity, run)) run.copies = left - 1;
   } else if (!EndsWhole(entity, run)) {
-    outcomes_.Release(run.outcome);
+    if (run.conditions.ahead.empty()) {
+      outcomes_.Release(run.outcome);
+    } else {
+      DissolveRun(entity);
+    }
+    run.refused = at.place();
     return false;
   }
   run.active = true;
@@ -218,12 +270,13 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
   return true;
 }
 
-bool Simulator::OutrunRivals(const Whole& whole) {
+bool Simulator::OutrunRivals(int32_t entity, const BlockIndex& index, const Whole& whole) {
   bool alone = true;
   for (int32_t r = whole.rivals_begin; r < whole.rivals_end; ++r) {
-    const int32_t rival = rivals_[r];
+    const int32_t rival = rivals_[r], other = rival / kNumStreams;
+    if (other == entity && (index.streams >> rival % kNumStreams & 1) != 0) continue;
     if (lanes_[rival].state == Lane::kRuns) {
-      DissolveRun(rival / kNumStreams);
+      DissolveRun(other);
       alone = false;
     }
     alone = alone && !(lanes_[rival].state == Lane::kFlies && flights_[flight_of_[rival]].flows);
@@ -265,17 +318,45 @@ void Simulator::LeaveRun(int32_t lane_index) {
   WakeWaiting(entity, stream);
 }
 
+void Simulator::WriteCopy(int32_t entity, const CopyStop* stop) {
+  const CopyRun& run = entities_[entity].run;
+  Lane at;
+  at.instance = run.instance;
+  at.copy = run.first_copy;
+  const Copy copy = OpenCopy(entity, at);
+  const BlockIndex& index = *copy.index;
+  const int64_t* const times = run.outcome->times.data();
+  for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
+    const int stream = __builtin_ctz(rest);
+    const int32_t* const order = index.order.data() + index.order_begin[stream];
+    const int32_t over = stop == nullptr ? index.Count(stream) : stop->streams[stream].rank;
+    for (int32_t rank = run.conditions.RankOf(stream); rank < over; ++rank) {
+      const int32_t task = order[rank];
+      if (!run.conditions.Begun(stream, rank)) copy.start[task] = run.begin + times[task];
+      copy.end[task] = run.begin + times[index.size + task];
+    }
+    if (stop == nullptr || !stop->streams[stream].runs || run.conditions.Begun(stream, over)) {
+      continue;
+    }
+    copy.start[order[over]] = run.begin + stop->streams[stream].start;
+  }
+}
+
 void Simulator::KeepCopies(int32_t entity, int32_t copies) {
   CopyRun& run = entities_[entity].run;
   CopyOutcome& outcome = *run.outcome;
-  if (outcome.trace_begin < 0) {
-    outcome.trace_begin = static_cast<int64_t>(trace_.times.size());
-    outcome.trace_number = numbered_++;
-    trace_.times.insert(trace_.times.end(), outcome.times.begin(), outcome.times.end());
+  if (run.partial) {
+    WriteCopy(entity, nullptr);
+  } else {
+    if (outcome.trace_begin < 0) {
+      outcome.trace_begin = static_cast<int64_t>(trace_.times.size());
+      outcome.trace_number = numbered_++;
+      trace_.times.insert(trace_.times.end(), outcome.times.begin(), outcome.times.end());
+    }
+    trace_.Add(entity, run.instance,
+               {run.first_copy, copies, outcome.trace_number, run.begin, run.period,
+                outcome.trace_begin});
   }
-  trace_.Add(entity, run.instance,
-             {run.first_copy, copies, outcome.trace_number, run.begin, run.period,
-              outcome.trace_begin});
   const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
@@ -344,23 +425,16 @@ void Simulator::DissolveRun(int32_t entity) {
                                          variant.costs, run.conditions);
   run.active = false;
   ++run.version;
-  const int64_t* const times = run.outcome->times.data();
-  Lane at;
-  at.instance = run.instance;
-  at.copy = run.first_copy;
-  const Copy copy = OpenCopy(entity, at);
-  for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
+  WriteCopy(entity, &stop);
+  for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
-    const int32_t* const order = index.order.data() + index.order_begin[stream];
-    const int32_t rank = stop.streams[stream].rank;
-    for (int32_t r = 0; r < rank; ++r) {
-      copy.start[order[r]] = run.begin + times[order[r]];
-      copy.end[order[r]] = run.begin + times[index.size + order[r]];
-    }
-    if ((run.streams >> stream & 1) == 0) continue;
+    const int32_t over = stop.streams[stream].rank - run.conditions.RankOf(stream);
     const int32_t lane_index = entity * kNumStreams + stream;
     lanes_[lane_index].state = Lane::kIdle;
-    if (rank > 0) Advance(lane_index, rank, copy.end[order[rank - 1]]);
+    if (over == 0) continue;
+    const int32_t last =
+        index.order[index.order_begin[stream] + stop.streams[stream].rank - 1];
+    Advance(lane_index, over, run.begin + run.outcome->times[index.size + last]);
   }
   outcomes_.Release(run.outcome);
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
@@ -381,7 +455,6 @@ void Simulator::Resume(int32_t entity, int stream, const CopyStop::Stream& at, i
   Lane& lane = lanes_[lane_index];
   Copy copy = OpenCopy(entity, lane);
   const int32_t task = TaskOf(lane_index);
-  copy.start[task] = origin + at.start;
   if (copy.block->kind[task] == TaskKind::kKernel) {
     ResumeChain(entity, stream, copy, origin + at.since, at.left, at.slow);
     return;
@@ -391,24 +464,25 @@ void Simulator::Resume(int32_t entity, int stream, const CopyStop::Stream& at, i
                                          .variant];
   const CopyCosts::Task& cost = variant.costs.tasks[task];
   const int32_t group = variant.groups[task];
-  Flight& flight = flights_[lane_index];
-  flight = Flight();
-  flight.group = group;
-  flight.work_bytes = in_.realised[sim_.groups[group].realised].work_bytes;
+  StartFlight(lane_index, group, in_.realised[sim_.groups[group].realised].work_bytes,
+              origin + at.since);
+  const Flight& flight = flights_[lane_index];
   next_member_[lane_index] = -1;
   flight_of_[lane_index] = lane_index;
   lane.state = Lane::kFlies;
   if (interferes_) ++entities_[entity].comms;
+  const int64_t rate_q16 = at.slow ? cost.slow_rate_q16 : cost.rate_q16;
+  const int64_t end = origin + at.since + ActivityKinds::Duration(at.work_left, rate_q16);
   if (!contention_.of_group[group] && (!yields_ || flight.work_bytes == 0)) {
-    Push(origin + at.start + cost.alone, kFlightEnd, lane_index);
-  } else if (now_ <= origin + at.since) {
-    Push(origin + at.since, kTransfer, lane_index);
+    Push(end, kFlightEnd, lane_index, flight.version);
+  } else if (now_ <= flight.transfer_at && at.work_left == cost.work) {
+    Push(flight.transfer_at, kTransfer, lane_index, flight.version);
   } else {
     Fluid::Progress progress;
     progress.left = at.work_left;
-    progress.rate_q16 = at.slow ? cost.slow_rate_q16 : cost.rate_q16;
+    progress.rate_q16 = rate_q16;
     progress.since = origin + at.since;
-    progress.end = progress.since + ActivityKinds::Duration(progress.left, progress.rate_q16);
+    progress.end = end;
     Join(lane_index, fluid_.Start(group, progress));
   }
 }

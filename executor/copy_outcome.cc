@@ -50,6 +50,11 @@ void CopyRunner::Go(const Block& block, const BlockIndex& index, const CopyCosts
   now_ = 0;
   comms_ = 0;
   slow_ = false;
+  for (const CopyConditions::Ahead& ahead : conditions.ahead) {
+    for (int i = 0; i < num_streams_; ++i) {
+      if (streams_[i].index == ahead.stream) BeginAhead(costs, ahead, start, end, streams_[i]);
+    }
+  }
   bool foreign = false;
   const int64_t* toggle = conditions.toggles.data();
   const int64_t* const toggles_end = toggle + conditions.toggles.size();
@@ -95,6 +100,21 @@ void CopyRunner::Go(const Block& block, const BlockIndex& index, const CopyCosts
     if (!goes_on && stop == kNever) return;
     now_ = std::min(next, stop);
   }
+}
+
+void CopyRunner::BeginAhead(const CopyCosts& costs, const CopyConditions::Ahead& ahead,
+                            int64_t* start, int64_t* end, Stream& stream) {
+  stream.rank = ahead.rank;
+  for (int32_t r = 0; r < ahead.rank; ++r) start[stream.order[r]] = end[stream.order[r]] = 0;
+  if (!ahead.runs) return;
+  const int32_t task = stream.order[ahead.rank];
+  start[task] = 0;
+  stream.runs = stream.is_comm = true;
+  stream.slow = false;
+  stream.since = ahead.since;
+  stream.work_left = ahead.work_left;
+  stream.next = ahead.since + ActivityKinds::Duration(ahead.work_left, costs.tasks[task].rate_q16);
+  ++comms_;
 }
 
 bool CopyRunner::Begin(const Block& block, const BlockIndex& index, const CopyCosts& costs,

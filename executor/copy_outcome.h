@@ -36,9 +36,37 @@ struct CopyConditions {
   // Whether others communicate on the entity, if kernels are slower by that: times
   // at which that begins and ends in turn, as far as known.
   absl::InlinedVector<int64_t, 4> toggles;
+  // Streams other than that of kernels that have begun already.
+  struct Ahead {
+    int32_t stream = 0;
+    int32_t rank = 0;       // tasks before it are over
+    bool runs = false;      // it is under way:
+    int64_t since = 0;      // its transfer begins, 0 if it has begun
+    int128 work_left = 0;
+
+    friend bool operator==(const Ahead& a, const Ahead& b) {
+      return a.stream == b.stream && a.rank == b.rank && a.runs == b.runs && a.since == b.since &&
+             a.work_left == b.work_left;
+    }
+  };
+  absl::InlinedVector<Ahead, 1> ahead;
+
+  // The first task of a stream that is not over, and whether it has begun.
+  int32_t RankOf(int stream) const {
+    for (const Ahead& own : ahead) {
+      if (own.stream == stream) return own.rank;
+    }
+    return 0;
+  }
+  bool Begun(int stream, int32_t rank) const {
+    for (const Ahead& own : ahead) {
+      if (own.stream == stream) return own.runs && own.rank == rank;
+    }
+    return false;
+  }
 
   friend bool operator==(const CopyConditions& a, const CopyConditions& b) {
-    return a.host == b.host && a.toggles == b.toggles;
+    return a.host == b.host && a.toggles == b.toggles && a.ahead == b.ahead;
   }
 };
 
@@ -63,8 +91,8 @@ class CopyRunner {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-  // Sets when the tasks of a copy start and end. Communications and kernels slow
-  // each other for exactly as long as both run.
+  // Sets when the tasks of a copy start and end; 0 if that was before.
+  // Communications and kernels slow each other for exactly as long as both run.
   void Run(const Block& block, const BlockIndex& index, const CopyCosts& costs,
            const CopyConditions& conditions, int64_t* start, int64_t* end) {
     Go(block, index, costs, conditions, kNever, start, end);
@@ -87,6 +115,8 @@ class CopyRunner {
 
   void Go(const Block& block, const BlockIndex& index, const CopyCosts& costs,
           const CopyConditions& conditions, int64_t stop, int64_t* start, int64_t* end);
+  void BeginAhead(const CopyCosts& costs, const CopyConditions::Ahead& ahead, int64_t* start,
+                  int64_t* end, Stream& stream);
   // True if a stream begins a task now that takes no time.
   bool Begin(const Block& block, const BlockIndex& index, const CopyCosts& costs, int64_t host,
              int64_t* start, int64_t* end, Stream& stream);

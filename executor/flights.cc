@@ -37,9 +37,7 @@ bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t tas
     lanes_[member].state = Lane::kFlies;
     flight_of_[member] = lane;
   }
-  flights_[lane] = Flight();
-  flights_[lane].group = group_index;
-  flights_[lane].work_bytes = transfer.work_bytes;
+  StartFlight(lane, group_index, transfer.work_bytes, now_ + transfer.delay);
   if (transfer.alone == 0) {
     EndFlight(lane);
     return true;
@@ -50,13 +48,24 @@ bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t tas
   const bool shares =
       contention_.of_group[group_index] || (yields_ && transfer.work_bytes > 0);
   if (!shares) {
-    Push(now_ + transfer.alone, kFlightEnd, lane);
+    Push(now_ + transfer.alone, kFlightEnd, lane, flights_[lane].version);
   } else if (transfer.delay > 0) {
-    Push(now_ + transfer.delay, kTransfer, lane);
+    Push(now_ + transfer.delay, kTransfer, lane, flights_[lane].version);
   } else {
     StartTransfer(lane);
   }
   return false;
+}
+
+void Simulator::StartFlight(int32_t lane, int32_t group, int64_t work_bytes,
+                            int64_t transfer_at) {
+  Flight& flight = flights_[lane];
+  const int32_t version = flight.version + 1;
+  flight = Flight();
+  flight.group = group;
+  flight.work_bytes = work_bytes;
+  flight.transfer_at = transfer_at;
+  flight.version = version;
 }
 
 Simulator::Transfer Simulator::TransferOf(int32_t group_index, int32_t lane_index) const {

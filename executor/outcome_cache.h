@@ -63,6 +63,11 @@ class OutcomeCache {
     };
     mix(conditions.host);
     for (const int64_t toggle : conditions.toggles) mix(toggle);
+    for (const CopyConditions::Ahead& ahead : conditions.ahead) {
+      mix(int64_t{ahead.stream} << 32 | ahead.rank << 1 | (ahead.runs ? 1 : 0));
+      mix(ahead.since);
+      mix(static_cast<int64_t>(ahead.work_left >> 16));
+    }
     return hash & (kPlaces - 1);
   }
   CopyOutcome* Fresh() {

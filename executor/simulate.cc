@@ -208,7 +208,10 @@ int32_t Simulator::TaskOf(int32_t lane_index) const {
 int64_t Simulator::ExpectedEnd(int32_t entity, const TaskRef& ref) const {
   const int32_t size = in_.BlockAt(entity, ref.instance).size();
   const int32_t piece = trace_.PieceOf(entity, ref.instance, ref.copy);
-  if (piece >= 0) return trace_.TimeIn(trace_.pieces[piece], ref.copy, size, ref.task);
+  if (piece >= 0) {
+    const int64_t end = trace_.TimeIn(trace_.pieces[piece], ref.copy, size, ref.task);
+    if (end != kUnknown) return end;
+  }
   const CopyRun& run = entities_[entity].run;
   const int32_t copy = ref.copy - run.first_copy;
   if (!run.active || ref.instance != run.instance || copy < 0 || copy >= run.copies) {
@@ -301,7 +304,7 @@ void Simulator::RunStream(int32_t entity, int stream) {
   TaskRef blocker;
   while (!lane.done()) {
     if (lane.rank == 0) {
-      if (at_once_ && RunCopies(entity, lane)) break;
+      if (at_once_ && stream == kCompute && RunCopies(entity, lane)) break;
       if (!CanOpen(entity, stream, &blocker)) break;
     }
     if (!RunCopy(entity, stream, &blocker)) break;
@@ -413,6 +416,9 @@ bool Simulator::IsStale(const Event& event) const {
       return event.version != entities_[event.at].run.version;
     case kLeave:
       return event.version != entities_[event.at / kNumStreams].run.version;
+    case kFlightEnd:
+    case kTransfer:
+      return event.version != flights_[event.at].version;
     case kWake:
       return lanes_[event.at].state != Lane::kBlocked && lanes_[event.at].state != Lane::kWaits;
     case kBusy:

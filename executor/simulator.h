@@ -73,10 +73,12 @@ class Simulator {
   struct Flight {
     int32_t group = 0;
     int64_t work_bytes = 0;
-    int32_t activity = -1;  // of the fluid
-    bool flows = false;     // its transfer has begun
-    bool slow = false;      // by kernels
-    int32_t busy = 0;       // members that run kernels
+    int64_t transfer_at = 0;  // when its transfer begins
+    int32_t activity = -1;    // of the fluid
+    bool flows = false;       // its transfer has begun there
+    bool slow = false;        // by kernels
+    int32_t busy = 0;         // members that run kernels
+    int32_t version = 0;      // of its events
   };
   // Whether copies of a block can run at once on an entity, and what as.
   struct Whole {
@@ -95,7 +97,9 @@ class Simulator {
   struct CopyRun {
     bool active = false;
     int32_t instance = 0, first_copy = 0, copies = 0;
-    uint8_t streams = 0;  // that have not gone on yet
+    bool partial = false;  // of a copy that lanes have begun
+    uint8_t streams = 0;   // that have not gone on yet
+    int64_t refused = -1;  // the place where a run last came to nothing
     int32_t variant = 0;
     int64_t begin = 0, period = 0;
     CopyOutcome* outcome = nullptr;
@@ -197,6 +201,7 @@ class Simulator {
   };
   // What a communication of a group is made of, with jitter. `lane`: of a member.
   Transfer TransferOf(int32_t group_index, int32_t lane) const;
+  void StartFlight(int32_t lane, int32_t group, int64_t work_bytes, int64_t transfer_at);
   void StartTransfer(int32_t flight);
   // A transfer is under way in the fluid.
   void Join(int32_t flight, int32_t activity);
@@ -210,12 +215,18 @@ class Simulator {
     return whole_[static_cast<size_t>(entity) * in_.graph.blocks.size() + block];
   }
   void AskWhole(int32_t entity, int32_t block, Whole& whole);
-  // Runs what is left of an instance. False if a lane is not there yet, or others
-  // are in the way.
+  // Runs what is left of an instance, from where kernels are at the beginning of a
+  // copy. False if others are in the way.
   bool RunCopies(int32_t entity, const Lane& at);
+  // Whether all lanes of a block are where a run of a copy can take them over.
+  bool LanesAreThere(int32_t entity, const Lane& at, const BlockIndex& index) const;
+  // The communication under way in a lane goes on in a run.
+  CopyConditions::Ahead TakeOver(int32_t lane);
+  // Times of a copy of a run that lanes have or get, until it stops.
+  void WriteCopy(int32_t entity, const CopyStop* stop);
   // Whether nobody loads the links of a copy now. Rivals that run copies at once
   // leave them to their lanes.
-  bool OutrunRivals(const Whole& whole);
+  bool OutrunRivals(int32_t entity, const BlockIndex& index, const Whole& whole);
   bool FindClock(int32_t entity, const TaskRef& copy, const BlockIndex& index,
                  const CopyCosts& costs, int64_t* host) const;
   CopyOutcome* OutcomeOf(int32_t variant, const CopyConditions& conditions);

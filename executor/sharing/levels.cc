@@ -73,7 +73,7 @@ void Levels::Put(int32_t id, int32_t domain, const Fluid::Progress& progress) {
   d.ids[activity.id] = id;
 }
 
-Fluid::Progress Levels::Take(int32_t id) {
+Fluid::Progress Levels::TakeFromDomain(int32_t id) {
   const Activity& activity = activities_[id];
   Leave(activity);
   return At(activity.domain).Take(activity.id);
@@ -90,7 +90,7 @@ void Levels::HandUp(int32_t inner, int32_t outer) {
   while (!domains_[inner].active.empty()) {
     const int32_t id = domains_[inner].active.back();
     CountWay(inner, outer, 1);
-    Put(id, outer, Take(id));
+    Put(id, outer, TakeFromDomain(id));
   }
 }
 
@@ -134,16 +134,17 @@ int32_t Levels::Start(int32_t kind, const Fluid::Progress& progress) {
 
 void Levels::ChangeKind(int32_t id, int32_t kind) {
   Activity& activity = activities_[id];
-  const Fluid::Progress progress = Take(id);
+  const Fluid::Progress progress = TakeFromDomain(id);
   activity.kind = kind;
   Put(id, activity.domain, progress);
   if (flat_ != nullptr) activity.flat_id = flat_->Put(kind, flat_->Take(activity.flat_id));
 }
 
-void Levels::Remove(int32_t id) {
-  Take(id);
+Fluid::Progress Levels::Take(int32_t id) {
+  const Fluid::Progress progress = TakeFromDomain(id);
   if (flat_ != nullptr) flat_->Remove(activities_[id].flat_id);
   Forget(id);
+  return progress;
 }
 
 void Levels::Forget(int32_t id) {

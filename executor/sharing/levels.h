@@ -54,7 +54,9 @@ class Levels {
   int32_t Start(int32_t kind, const Fluid::Progress& progress);
   // An activity goes on as one of another kind that loads the same resources.
   void ChangeKind(int32_t id, int32_t kind);
-  void Remove(int32_t id);
+  void Remove(int32_t id) { Take(id); }
+  // For what goes on elsewhere.
+  Fluid::Progress Take(int32_t id);
   int64_t NextCompletion();
   absl::Span<const int32_t> AdvanceTo(int64_t time_ps);
   int64_t RateQ16(int32_t id);
@@ -86,7 +88,7 @@ class Levels {
   Fluid& At(int32_t domain);
   void Build(int32_t domain);
   void Put(int32_t id, int32_t domain, const Fluid::Progress& progress);
-  Fluid::Progress Take(int32_t id);
+  Fluid::Progress TakeFromDomain(int32_t id);
   void Leave(const Activity& activity);
   // Moves what is in the Fluid of a domain to that of one around it.
   void HandUp(int32_t inner, int32_t outer);
