@@ -175,14 +175,19 @@ CopyConditions::Ahead Simulator::TakeOver(int32_t lane_index) {
   Flight& flight = flights_[lane_index];
   Entity& entity = entities_[lane_index / kNumStreams];
   ahead.runs = true;
-  ++flight.version;
+  Cancel(SlotOf(lane_index));
   if (interferes_) --entity.comms;
   ahead.work_left = ActivityKinds::Work(flight.work_bytes);
   if (flight.flows) {
     flight.flows = false;
     if (yields_) --entity.flows;
-    const Fluid::Progress progress = fluid_.Take(flight.activity);
-    ahead.work_left = progress.left - int128{progress.rate_q16} * (now_ - progress.since);
+    if (flight.activity >= 0) {
+      const Fluid::Progress progress = fluid_.Take(flight.activity);
+      flight.left = progress.left;
+      flight.rate_q16 = progress.rate_q16;
+      flight.since = progress.since;
+    }
+    ahead.work_left = flight.left - int128{flight.rate_q16} * (now_ - flight.since);
   } else if (now_ < flight.transfer_at) {
     ahead.since = flight.transfer_at - now_;
   } else {
@@ -264,7 +269,9 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
   }
   run.active = true;
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
-    lanes_[entity * kNumStreams + __builtin_ctz(rest)].state = Lane::kRuns;
+    const int stream = __builtin_ctz(rest);
+    lanes_[entity * kNumStreams + stream].state = Lane::kRuns;
+    Cancel(entity * kNumSlots + stream);
   }
   StartRun(entity);
   return true;
@@ -286,8 +293,7 @@ bool Simulator::OutrunRivals(int32_t entity, const BlockIndex& index, const Whol
 
 void Simulator::StartRun(int32_t entity) {
   CopyRun& run = entities_[entity].run;
-  ++run.version;
-  Push(run.end(), kRunEnd, entity, run.version);
+  Schedule(entity * kNumSlots + kRunEnd, run.end(), kEnds);
   const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
   const int64_t* const end = run.outcome->times.data() + index.size;
   const int64_t last = run.end() - run.outcome->end;  // when the last copy begins
@@ -295,9 +301,12 @@ void Simulator::StartRun(int32_t entity) {
     const int stream = __builtin_ctz(rest);
     WakeInTime(entity, stream, run.end());
     const int64_t over = end[index.Last(stream)];
-    if (stream == kCompute || over == run.outcome->end || last + over < now_) continue;
-    if (!MayLeave(entity, run, stream)) continue;
-    Push(last + over, kLeave, entity * kNumStreams + stream, run.version);
+    if (stream == kCompute) continue;
+    if (over == run.outcome->end || last + over < now_ || !MayLeave(entity, run, stream)) {
+      Cancel(entity * kNumSlots + stream);
+    } else {
+      Schedule(entity * kNumSlots + stream, last + over, kEnds);
+    }
   }
   Doubt(entity);
 }
@@ -424,13 +433,14 @@ void Simulator::DissolveRun(int32_t entity) {
   const CopyStop stop = runner_.RunUntil(now_ - run.begin, in_.graph.blocks[variant.block], index,
                                          variant.costs, run.conditions);
   run.active = false;
-  ++run.version;
+  Cancel(entity * kNumSlots + kRunEnd);
   WriteCopy(entity, &stop);
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
     const int32_t over = stop.streams[stream].rank - run.conditions.RankOf(stream);
     const int32_t lane_index = entity * kNumStreams + stream;
     lanes_[lane_index].state = Lane::kIdle;
+    Cancel(SlotOf(lane_index));
     if (over == 0) continue;
     const int32_t last =
         index.order[index.order_begin[stream] + stop.streams[stream].rank - 1];
@@ -471,19 +481,17 @@ void Simulator::Resume(int32_t entity, int stream, const CopyStop::Stream& at, i
   flight_of_[lane_index] = lane_index;
   lane.state = Lane::kFlies;
   if (interferes_) ++entities_[entity].comms;
-  const int64_t rate_q16 = at.slow ? cost.slow_rate_q16 : cost.rate_q16;
-  const int64_t end = origin + at.since + ActivityKinds::Duration(at.work_left, rate_q16);
-  if (!contention_.of_group[group] && (!yields_ || flight.work_bytes == 0)) {
-    Push(end, kFlightEnd, lane_index, flight.version);
+  Fluid::Progress progress;
+  progress.left = at.work_left;
+  progress.rate_q16 = at.slow ? cost.slow_rate_q16 : cost.rate_q16;
+  progress.since = flight.transfer_at;
+  progress.end = progress.since + ActivityKinds::Duration(progress.left, progress.rate_q16);
+  if (!Shares(flight)) {
+    Schedule(SlotOf(lane_index), progress.end, kEnds);
   } else if (now_ <= flight.transfer_at && at.work_left == cost.work) {
-    Push(flight.transfer_at, kTransfer, lane_index, flight.version);
+    Schedule(SlotOf(lane_index), flight.transfer_at, kBegins);
   } else {
-    Fluid::Progress progress;
-    progress.left = at.work_left;
-    progress.rate_q16 = rate_q16;
-    progress.since = origin + at.since;
-    progress.end = end;
-    Join(lane_index, fluid_.Start(group, progress));
+    Flow(lane_index, progress);
   }
 }
 

@@ -45,12 +45,10 @@ bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t tas
   for (int32_t member = lane; member >= 0; member = next_member_[member]) {
     CountComms(member / kNumStreams, 1);
   }
-  const bool shares =
-      contention_.of_group[group_index] || (yields_ && transfer.work_bytes > 0);
-  if (!shares) {
-    Push(now_ + transfer.alone, kFlightEnd, lane, flights_[lane].version);
+  if (!Shares(flights_[lane])) {
+    Schedule(SlotOf(lane), now_ + transfer.alone, kEnds);
   } else if (transfer.delay > 0) {
-    Push(now_ + transfer.delay, kTransfer, lane, flights_[lane].version);
+    Schedule(SlotOf(lane), now_ + transfer.delay, kBegins);
   } else {
     StartTransfer(lane);
   }
@@ -60,12 +58,10 @@ bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t tas
 void Simulator::StartFlight(int32_t lane, int32_t group, int64_t work_bytes,
                             int64_t transfer_at) {
   Flight& flight = flights_[lane];
-  const int32_t version = flight.version + 1;
   flight = Flight();
   flight.group = group;
   flight.work_bytes = work_bytes;
   flight.transfer_at = transfer_at;
-  flight.version = version;
 }
 
 Simulator::Transfer Simulator::TransferOf(int32_t group_index, int32_t lane_index) const {
@@ -94,15 +90,27 @@ Simulator::Transfer Simulator::TransferOf(int32_t group_index, int32_t lane_inde
 
 void Simulator::StartTransfer(int32_t flight) {
   if (at_once_ && contention_.of_group[flights_[flight].group]) DissolveRivals(flight);
-  Join(flight, fluid_.Start(flights_[flight].group, flights_[flight].work_bytes));
+  Flow(flight, Fluid::Fresh(flights_[flight].work_bytes, now_));
 }
 
-void Simulator::Join(int32_t flight_index, int32_t activity) {
+void Simulator::Flow(int32_t flight_index, const Fluid::Progress& progress) {
   Flight& flight = flights_[flight_index];
   flight.flows = true;
-  flight.activity = activity;
-  if (activity >= static_cast<int32_t>(of_activity_.size())) of_activity_.resize(activity + 1);
-  of_activity_[activity] = flight_index;
+  if (contention_.of_group[flight.group]) {
+    flight.activity = fluid_.Start(flight.group, progress);
+    if (flight.activity >= static_cast<int32_t>(of_activity_.size())) {
+      of_activity_.resize(flight.activity + 1);
+    }
+    of_activity_[flight.activity] = flight_index;
+    Cancel(SlotOf(flight_index));
+  } else {
+    flight.left = progress.left - int128{progress.rate_q16} * (now_ - progress.since);
+    flight.left = std::max<int128>(flight.left, 0);
+    flight.since = now_;
+    flight.rate_q16 = fluid_.AloneRateQ16(flight.group);
+    Schedule(SlotOf(flight_index),
+             now_ + ActivityKinds::Duration(flight.left, flight.rate_q16), kEnds);
+  }
   if (!yields_) return;
   int32_t busy = 0;
   for (int32_t lane = flight_index; lane >= 0; lane = next_member_[lane]) {

@@ -35,6 +35,7 @@ void Simulator::StartChain(int32_t entity, int stream, const Copy& copy, const C
     return;
   }
   lane.state = Lane::kKernel;
+  Schedule(SlotOf(lane_index), chain.end, kEnds);
   WakeInTime(entity, stream, chain.end);
   Doubt(entity);
 }
@@ -56,6 +57,7 @@ void Simulator::ResumeChain(int32_t entity, int stream, const Copy& copy, int64_
     ClockOf(entity, lane, TaskOf(lane_index), copy, &clock, &blocker);
   }
   TimeChain(lane_index, copy, clock);
+  Schedule(SlotOf(lane_index), std::max(chain.end, now_), kEnds);
 }
 
 int32_t Simulator::EndOfChain(int32_t entity, int stream, const Copy& copy) const {
@@ -97,8 +99,6 @@ void Simulator::TimeChain(int32_t lane_index, const Copy& copy, const Clock& clo
     if (hosted) chain.end = std::max(chain.end, clock.zero + launch_ps * with);
     copy.end[task] = chain.end;
   }
-  ++chain.version;
-  if (chain.end > now_) Push(chain.end, kChainEnd, lane_index, chain.version);
 }
 
 void Simulator::EndChain(int32_t lane_index) {
@@ -146,7 +146,7 @@ void Simulator::SlowKernels(int32_t entity) {
     }
     TimeChain(lane_index, copy, clock);
     // Rounding may have used up what was left.
-    if (chain.end <= now_) Push(now_, kChainEnd, lane_index, chain.version);
+    Schedule(SlotOf(lane_index), std::max(chain.end, now_), kEnds);
     WakeInTime(entity, stream, chain.end);
     Doubt(entity);
   }
@@ -232,8 +232,7 @@ void Simulator::SlowTransfers() {
     if (entity.flows == 0) continue;
     int64_t until;
     const bool busy = IsBusy(e, &until);
-    ++entity.busy_version;
-    if (until != kNever) Push(until, kBusy, e, entity.busy_version);
+    if (until != kNever) Schedule(e * kNumSlots + kBusy, until, kBegins);
     if (busy == entity.busy) continue;
     entity.busy = busy;
     for (int32_t lane = e * kNumStreams; lane < (e + 1) * kNumStreams; ++lane) {
@@ -251,7 +250,16 @@ void Simulator::SlowTransfer(int32_t flight_index, int32_t more_busy) {
   const bool slow = flight.busy > 0;
   if (slow == flight.slow) return;
   flight.slow = slow;
-  fluid_.ChangeKind(flight.activity, KindOf(flight));
+  if (flight.activity >= 0) {
+    fluid_.ChangeKind(flight.activity, KindOf(flight));
+    return;
+  }
+  flight.left -= int128{flight.rate_q16} * (now_ - flight.since);
+  flight.left = std::max<int128>(flight.left, 0);
+  flight.since = now_;
+  flight.rate_q16 = fluid_.AloneRateQ16(KindOf(flight));
+  Schedule(SlotOf(flight_index),
+           now_ + ActivityKinds::Duration(flight.left, flight.rate_q16), kEnds);
 }
 
 }  // namespace plancast

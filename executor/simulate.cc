@@ -1,7 +1,6 @@
 #include "executor/simulate.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "base/check.h"
@@ -40,18 +39,13 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
   Drain();
   SlowTransfers();
   while (true) {
-    while (!queue_.empty() && IsStale(queue_.front())) Pop();
-    const int64_t next =
-        std::min(fluid_.NextCompletion(), queue_.empty() ? kNever : queue_.front().time);
+    const int64_t next = std::min(
+        fluid_.NextCompletion(), events_.empty() ? kNever : events_.least_key() >> 1);
     if (next == kNever) break;
     now_ = next;
     for (const int32_t activity : fluid_.AdvanceTo(next)) EndFlight(of_activity_[activity]);
-    while (!queue_.empty() && queue_.front().time == next && queue_.front().kind < kTransfer) {
-      Handle(Pop());
-    }
-    while (!queue_.empty() && queue_.front().time == next && queue_.front().kind >= kTransfer) {
-      Handle(Pop());
-    }
+    while (events_.least_key() == (next << 1 | kEnds)) HandleNext();
+    while (events_.least_key() == (next << 1 | kBegins)) HandleNext();
     Drain();
     SlowTransfers();
   }
@@ -90,7 +84,6 @@ void Simulator::PrepareLanes() {
   flight_of_.resize(lanes, -1);
   flights_.resize(lanes);
   work_.reserve(entities);
-  queue_.reserve(2 * lanes);
   at_once_ = in_.shortcuts && in_.jitter == nullptr;
   whole_.resize(at_once_ ? entities * in_.graph.blocks.size() : 0);
   variants_of_.resize(in_.graph.blocks.size());
@@ -272,7 +265,7 @@ void Simulator::Block(int32_t entity, int stream, const TaskRef& blocker) {
   lane.blocker = blocker;
   lane.blocking_stream = static_cast<uint8_t>(other);
   const int64_t expected = ExpectedEnd(entity, blocker);
-  if (expected != kUnknown) Push(expected, kWake, entity * kNumStreams + stream);
+  if (expected != kUnknown) Schedule(entity * kNumSlots + stream, expected, kBegins);
 }
 
 bool Simulator::ClockOf(int32_t entity, const Lane& lane, int32_t task, const Copy& copy,
@@ -299,6 +292,7 @@ void Simulator::RunStream(int32_t entity, int stream) {
   const int32_t lane_index = entity * kNumStreams + stream;
   Lane& lane = lanes_[lane_index];
   if (lane.state > Lane::kWaits) return;
+  if (lane.state != Lane::kIdle) Cancel(entity * kNumSlots + stream);
   lane.state = Lane::kIdle;
   const int64_t first = lane.place();
   TaskRef blocker;
@@ -333,7 +327,7 @@ bool Simulator::RunCopy(int32_t entity, int stream, TaskRef* blocker) {
     }
     if (ready > now_) {
       lane.state = Lane::kWaits;
-      Push(ready, kWake, lane_index);
+      Schedule(SlotOf(lane_index), ready, kBegins);
       return false;
     }
     PLANCAST_DCHECK(ready == now_);
@@ -392,67 +386,32 @@ void Simulator::WakeInTime(int32_t entity, int stream, int64_t until) {
     const int64_t expected = ExpectedEnd(entity, lane.blocker);
     // What ends with all wakes by itself.
     if (expected == kUnknown || expected >= until) continue;
-    Push(std::max(expected, now_), kWake, other);
+    Schedule(SlotOf(other), std::max(expected, now_), kBegins);
   }
 }
 
-void Simulator::Push(int64_t time, EventKind kind, int32_t at, int32_t version) {
-  queue_.push_back({time, kind, at, version});
-  std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
-}
-
-Simulator::Event Simulator::Pop() {
-  std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
-  const Event event = queue_.back();
-  queue_.pop_back();
-  return event;
-}
-
-bool Simulator::IsStale(const Event& event) const {
-  switch (event.kind) {
-    case kChainEnd:
-      return event.version != chains_[event.at].version;
-    case kRunEnd:
-      return event.version != entities_[event.at].run.version;
-    case kLeave:
-      return event.version != entities_[event.at / kNumStreams].run.version;
-    case kFlightEnd:
-    case kTransfer:
-      return event.version != flights_[event.at].version;
-    case kWake:
-      return lanes_[event.at].state != Lane::kBlocked && lanes_[event.at].state != Lane::kWaits;
-    case kBusy:
-      return event.version != entities_[event.at].busy_version;
-    default:
-      return false;
-  }
-}
-
-void Simulator::Handle(const Event& event) {
-  if (IsStale(event)) return;
-  switch (static_cast<EventKind>(event.kind)) {
-    case kChainEnd:
-      EndChain(event.at);
-      break;
-    case kFlightEnd:
-      EndFlight(event.at);
-      break;
-    case kRunEnd:
-      EndRun(event.at);
-      break;
-    case kLeave:
-      LeaveRun(event.at);
-      break;
-    case kTransfer:
-      StartTransfer(event.at);
-      break;
-    case kWake:
-      Wake(event.at / kNumStreams, 1u << event.at % kNumStreams);
-      break;
-    case kBusy:
-      Doubt(event.at);
+void Simulator::HandleNext() {
+  const int32_t slot = events_.least();
+  const bool begins = (events_.least_key() & 1) == kBegins;
+  const int32_t entity = slot / kNumSlots, stream = slot % kNumSlots;
+  events_.Remove(slot);
+  if (stream == kRunEnd) return EndRun(entity);
+  if (stream == kBusy) return Doubt(entity);
+  const int32_t lane = entity * kNumStreams + stream;
+  switch (lanes_[lane].state) {
+    case Lane::kIdle:
+    case Lane::kBlocked:
+    case Lane::kWaits:
+      return Wake(entity, 1u << stream);
+    case Lane::kKernel:
+      return EndChain(lane);
+    case Lane::kRuns:
+      return LeaveRun(lane);
+    case Lane::kMeets:
+    case Lane::kFlies:
       break;
   }
+  begins ? StartTransfer(lane) : EndFlight(lane);
 }
 
 absl::StatusOr<SimTrace> Simulate(const SimInput& input, SimTrace memory) {

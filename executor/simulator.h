@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,6 +10,7 @@
 #include "executor/lane.h"
 #include "executor/outcome_cache.h"
 #include "executor/sharing/contention.h"
+#include "executor/sharing/indexed_heap.h"
 #include "executor/sharing/levels.h"
 #include "executor/simulate.h"
 
@@ -33,26 +33,10 @@ class Simulator {
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   static constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
 
-  enum EventKind : int32_t {
-    // What ends.
-    kChainEnd,
-    kFlightEnd,
-    kRunEnd,
-    kLeave,
-    // What begins.
-    kTransfer,
-    kWake,
-    kBusy,
-  };
-  struct Event {
-    int64_t time = 0;
-    int32_t kind = 0;
-    int32_t at = 0;       // lane; entity of kRunEnd and kBusy
-    int32_t version = 0;  // only the latest counts
-    friend bool operator>(const Event& a, const Event& b) {
-      return std::tie(a.time, a.kind, a.at, a.version) > std::tie(b.time, b.kind, b.at, b.version);
-    }
-  };
+  // Each lane and each entity has at most one event of a kind to come. What ends
+  // goes before what begins.
+  enum Slot : int32_t { kRunEnd = kNumStreams, kBusy, kNumSlots };
+  enum Moment : int64_t { kEnds, kBegins };
 
   // Members of a communication that have come so far.
   struct Meeting {
@@ -67,18 +51,18 @@ class Simulator {
     int64_t since = 0, left = 0;   // and what was left of it then
     bool slow = false;
     int64_t end = 0;
-    int32_t version = 0;
   };
   // A communication under way, by the lane that came to it last.
   struct Flight {
     int32_t group = 0;
     int64_t work_bytes = 0;
     int64_t transfer_at = 0;  // when its transfer begins
-    int32_t activity = -1;    // of the fluid
-    bool flows = false;       // its transfer has begun there
+    bool flows = false;       // it has begun, and others change its rate:
+    int32_t activity = -1;    // in the fluid, of links that others load too; or, if
+    int128 left = 0;          // kernels alone do, what is left of it
+    int64_t since = 0, rate_q16 = 0;
     bool slow = false;        // by kernels
     int32_t busy = 0;         // members that run kernels
-    int32_t version = 0;      // of its events
   };
   // Whether copies of a block can run at once on an entity, and what as.
   struct Whole {
@@ -104,7 +88,6 @@ class Simulator {
     int64_t begin = 0, period = 0;
     CopyOutcome* outcome = nullptr;
     CopyConditions conditions;
-    int32_t version = 0;
 
     int64_t end() const { return begin + (copies - 1) * period + outcome->end; }
   };
@@ -113,7 +96,6 @@ class Simulator {
     int32_t flows = 0;    // transfers that kernels slow down
     bool busy = false;    // known to those: a kernel runs
     bool doubted = false;  // whether it is has to be looked at
-    int32_t busy_version = 0;
     bool listed = false;  // in work_
     uint8_t ready = 0;    // streams to run
     CopyRun run;
@@ -168,10 +150,16 @@ class Simulator {
   // Wakes, in time, the streams that wait for what is expected to end in a stream
   // before `until`.
   void WakeInTime(int32_t entity, int stream, int64_t until);
-  void Push(int64_t time, EventKind kind, int32_t at, int32_t version = 0);
-  Event Pop();
-  bool IsStale(const Event& event) const;
-  void Handle(const Event& event);
+  static int32_t SlotOf(int32_t lane) {
+    return lane / kNumStreams * kNumSlots + lane % kNumStreams;
+  }
+  void Schedule(int32_t slot, int64_t time, Moment moment) {
+    events_.Set(slot, time << 1 | moment);
+  }
+  void Cancel(int32_t slot) {
+    if (events_.Contains(slot)) events_.Remove(slot);
+  }
+  void HandleNext();
 
   // Kernels: kernels.cc.
   void StartChain(int32_t entity, int stream, const Copy& copy, const Clock& clock);
@@ -201,10 +189,14 @@ class Simulator {
   };
   // What a communication of a group is made of, with jitter. `lane`: of a member.
   Transfer TransferOf(int32_t group_index, int32_t lane) const;
+  // Whether others may change its rate.
+  bool Shares(const Flight& flight) const {
+    return contention_.of_group[flight.group] || (yields_ && flight.work_bytes > 0);
+  }
   void StartFlight(int32_t lane, int32_t group, int64_t work_bytes, int64_t transfer_at);
   void StartTransfer(int32_t flight);
-  // A transfer is under way in the fluid.
-  void Join(int32_t flight, int32_t activity);
+  // A transfer is under way.
+  void Flow(int32_t flight, const Fluid::Progress& progress);
   void EndFlight(int32_t flight);
   int32_t KindOf(const Flight& flight) const {
     return flight.group + (flight.slow ? static_cast<int32_t>(sim_.groups.size()) : 0);
@@ -255,7 +247,7 @@ class Simulator {
   SimTrace trace_;
   std::vector<Lane> lanes_;
   std::vector<Entity> entities_;
-  std::vector<Event> queue_;
+  IndexedHeap events_;
   std::vector<int32_t> work_;           // entities with streams to run
   std::vector<bool> hosted_;            // per program: its host matters
   std::vector<uint8_t> waiting_;        // per lane: streams that wait for it
