@@ -95,16 +95,20 @@ bool Simulator::FindClock(int32_t entity, const TaskRef& copy, const BlockIndex&
   return true;
 }
 
-CopyOutcome* Simulator::OutcomeOf(int32_t variant_index, const CopyConditions& conditions) {
+CopyOutcome* Simulator::OutcomeOf(int32_t variant_index, const CopyConditions& conditions,
+                                  const CopyOutcome* before) {
   return outcomes_.Get(variant_index, conditions, [&](CopyOutcome& outcome) {
     const Variant& variant = variants_[variant_index];
+    const plancast::Block& block = in_.graph.blocks[variant.block];
     const BlockIndex& index = in_.index.block(variant.block);
     outcome.times.resize(2 * index.size);
-    int64_t* const end = outcome.times.data() + index.size;
-    runner_.Run(in_.graph.blocks[variant.block], index, variant.costs, conditions,
-                outcome.times.data(), end);
-    outcome.end = *std::max_element(end, end + index.size);
+    int64_t* const start = outcome.times.data();
+    int64_t* const end = start + index.size;
     outcome.repeats = CopyOutcome::kUnasked;
+    outcome.end = before == nullptr
+                      ? runner_.Run(block, index, variant.costs, conditions, start, end)
+                      : runner_.RunFrom(conditions.toggles.back(), before->times.data(), block,
+                                        index, variant.costs, conditions, start, end);
   });
 }
 
@@ -240,7 +244,7 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
   }
   run.conditions.toggles.clear();
   if (entities_[entity].comms > 0) run.conditions.toggles.push_back(0);
-  run.outcome = OutcomeOf(run.variant, run.conditions);
+  run.outcome = OutcomeOf(run.variant, run.conditions, nullptr);
   run.period = run.outcome->end;
   const int32_t left = run.partial ? 1 : instance.layer_count - at.copy;
   if (left > 1 && run.outcome->repeats == CopyOutcome::kUnasked) {
@@ -409,7 +413,7 @@ void Simulator::DisturbRun(int32_t entity) {
   }
   CopyOutcome* const before = run.outcome;
   run.conditions.toggles.push_back(now_ - run.begin);
-  run.outcome = OutcomeOf(run.variant, run.conditions);
+  run.outcome = OutcomeOf(run.variant, run.conditions, before);
   if (EndsWhole(entity, run)) {
     outcomes_.Release(before);
     StartRun(entity);

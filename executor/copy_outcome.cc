@@ -16,7 +16,10 @@ constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
 CopyStop CopyRunner::RunUntil(int64_t time, const Block& block, const BlockIndex& index,
                               const CopyCosts& costs, const CopyConditions& conditions) {
   scratch_.resize(2 * index.size);
-  Go(block, index, costs, conditions, time, scratch_.data(), scratch_.data() + index.size);
+  int64_t* const start = scratch_.data();
+  int64_t* const end = start + index.size;
+  Begin(index, costs, conditions, start, end);
+  Go(block, index, costs, conditions, time, start, end);
   CopyStop stop;
   for (int i = 0; i < num_streams_; ++i) {
     const Stream& own = streams_[i];
@@ -33,9 +36,7 @@ CopyStop CopyRunner::RunUntil(int64_t time, const Block& block, const BlockIndex
   return stop;
 }
 
-void CopyRunner::Go(const Block& block, const BlockIndex& index, const CopyCosts& costs,
-                    const CopyConditions& conditions, int64_t stop, int64_t* start, int64_t* end) {
-  std::fill_n(end, index.size, kUnknown);
+void CopyRunner::Prepare(const BlockIndex& index) {
   num_streams_ = 0;
   compute_ = nullptr;
   for (int s = kNumStreams - 1; s >= 0; --s) {
@@ -47,17 +48,69 @@ void CopyRunner::Go(const Block& block, const BlockIndex& index, const CopyCosts
     stream.count = index.Count(s);
     if (s == kCompute) compute_ = &stream;
   }
-  now_ = 0;
   comms_ = 0;
-  slow_ = false;
+  now_ = 0;
+}
+
+void CopyRunner::Begin(const BlockIndex& index, const CopyCosts& costs,
+                       const CopyConditions& conditions, int64_t* start, int64_t* end) {
+  Prepare(index);
+  std::fill_n(end, index.size, kUnknown);
   for (const CopyConditions::Ahead& ahead : conditions.ahead) {
     for (int i = 0; i < num_streams_; ++i) {
       if (streams_[i].index == ahead.stream) BeginAhead(costs, ahead, start, end, streams_[i]);
     }
   }
+}
+
+int64_t CopyRunner::Run(const Block& block, const BlockIndex& index, const CopyCosts& costs,
+                        const CopyConditions& conditions, int64_t* start, int64_t* end) {
+  Begin(index, costs, conditions, start, end);
+  Go(block, index, costs, conditions, kNever, start, end);
+  return now_;
+}
+
+int64_t CopyRunner::RunFrom(int64_t changed, const int64_t* known, const Block& block,
+                            const BlockIndex& index, const CopyCosts& costs,
+                            const CopyConditions& conditions, int64_t* start, int64_t* end) {
+  const int64_t* const known_end = known + index.size;
+  Prepare(index);
+  // Back to when nothing was under way.
+  int64_t from = changed;
+  for (bool again = true; again && from > 0;) {
+    again = false;
+    for (int i = 0; i < num_streams_; ++i) {
+      Stream& stream = streams_[i];
+      while (stream.rank < stream.count && known_end[stream.order[stream.rank]] <= from) {
+        ++stream.rank;
+      }
+      while (stream.rank > 0 && known_end[stream.order[stream.rank - 1]] > from) --stream.rank;
+      if (stream.rank == stream.count || known[stream.order[stream.rank]] >= from) continue;
+      from = known[stream.order[stream.rank]];
+      again = true;
+    }
+  }
+  if (from <= 0) return Run(block, index, costs, conditions, start, end);
+  std::fill_n(end, index.size, kUnknown);
+  for (int k = 0; k < num_streams_; ++k) {
+    for (int32_t r = 0; r < streams_[k].rank; ++r) {
+      const int32_t task = streams_[k].order[r];
+      start[task] = known[task];
+      end[task] = known_end[task];
+    }
+  }
+  now_ = from;
+  Go(block, index, costs, conditions, kNever, start, end);
+  return now_;
+}
+
+void CopyRunner::Go(const Block& block, const BlockIndex& index, const CopyCosts& costs,
+                    const CopyConditions& conditions, int64_t stop, int64_t* start, int64_t* end) {
   bool foreign = false;
   const int64_t* toggle = conditions.toggles.data();
   const int64_t* const toggles_end = toggle + conditions.toggles.size();
+  for (; toggle != toggles_end && *toggle < now_; ++toggle) foreign = !foreign;
+  slow_ = foreign;
   while (true) {
     // What ends now goes before what begins now.
     if (toggle != toggles_end && *toggle <= now_ && foreign) {

@@ -91,12 +91,15 @@ class CopyRunner {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-  // Sets when the tasks of a copy start and end; 0 if that was before.
-  // Communications and kernels slow each other for exactly as long as both run.
-  void Run(const Block& block, const BlockIndex& index, const CopyCosts& costs,
-           const CopyConditions& conditions, int64_t* start, int64_t* end) {
-    Go(block, index, costs, conditions, kNever, start, end);
-  }
+  // Sets when the tasks of a copy start and end; 0 if that was before. Returns when
+  // all are over. Communications and kernels slow each other for exactly as long as
+  // both run.
+  int64_t Run(const Block& block, const BlockIndex& index, const CopyCosts& costs,
+              const CopyConditions& conditions, int64_t* start, int64_t* end);
+  // The same if times are known under conditions that were equal until `changed`.
+  int64_t RunFrom(int64_t changed, const int64_t* known, const Block& block,
+                  const BlockIndex& index, const CopyCosts& costs,
+                  const CopyConditions& conditions, int64_t* start, int64_t* end);
   // The same up to a time: what ends then is over, nothing begins then.
   CopyStop RunUntil(int64_t time, const Block& block, const BlockIndex& index,
                     const CopyCosts& costs, const CopyConditions& conditions);
@@ -113,6 +116,10 @@ class CopyRunner {
     int128 work_left = 0;
   };
 
+  void Prepare(const BlockIndex& index);
+  void Begin(const BlockIndex& index, const CopyCosts& costs, const CopyConditions& conditions,
+             int64_t* start, int64_t* end);
+  // From now on, where all tasks under way are ahead.
   void Go(const Block& block, const BlockIndex& index, const CopyCosts& costs,
           const CopyConditions& conditions, int64_t stop, int64_t* start, int64_t* end);
   void BeginAhead(const CopyCosts& costs, const CopyConditions::Ahead& ahead, int64_t* start,

@@ -221,7 +221,9 @@ class Simulator {
   bool OutrunRivals(int32_t entity, const BlockIndex& index, const Whole& whole);
   bool FindClock(int32_t entity, const TaskRef& copy, const BlockIndex& index,
                  const CopyCosts& costs, int64_t* host) const;
-  CopyOutcome* OutcomeOf(int32_t variant, const CopyConditions& conditions);
+  // `before`: of the same conditions but for the last toggle, or null.
+  CopyOutcome* OutcomeOf(int32_t variant, const CopyConditions& conditions,
+                         const CopyOutcome* before);
   // Whether no kernel comes after a run before all of it is over.
   bool EndsWhole(int32_t entity, const CopyRun& run) const;
   // Whether a stream may go on before the kernels of a run are over.
