@@ -324,6 +324,7 @@ void Simulator::LeaveRun(int32_t lane_index) {
   lane.state = Lane::kIdle;
   lane.last_end = now_;
   lane.copy = run.first_copy + run.copies;
+  lane.rank = 0;
   if (lane.copy == in_.index.InstanceOf(program, run.instance).layer_count) {
     EnterInstance(lane_index, lane.cursor + 1);
   }
@@ -375,6 +376,7 @@ void Simulator::KeepCopies(int32_t entity, int32_t copies) {
     const int stream = __builtin_ctz(rest);
     Lane& lane = lanes_[entity * kNumStreams + stream];
     lane.copy += copies;
+    lane.rank = 0;
     lane.last_end = run.begin + (copies - 1) * run.period +
                     outcome.times[index.size + index.Last(stream)];
   }

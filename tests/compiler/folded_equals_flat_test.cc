@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "collectives/realise.h"
 #include "executor/executor.h"
+#include "executor/runtime.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/executor/graph_builder.h"
@@ -173,10 +174,16 @@ TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
     ExpectSame(**folded, reference, times);
     for (double interference : {0.0, 0.1, 0.5}) {
       SCOPED_TRACE(testing::Message() << "interference " << interference);
-      const auto with =
-          Simulation::Run(*graph, *machine, realise, Form::kFolded, host, interference);
-      const auto without =
-          Simulation::Run(*graph, *machine, realise, Form::kFolded, host, interference, false);
+      const auto run = [&](bool shortcuts) {
+        return Simulation::Run(*graph, *machine, realise, Form::kFolded, host, interference,
+                               shortcuts, LinkSharing::kMaxMin, interference / 2);
+      };
+      const auto with = run(true), without = run(false);
+      ReferenceHost slowed{1000, 2'000'000, 1'000'000};
+      slowed.slowdown_q20 = SlowdownQ20(interference);
+      ExpectSame(**with, reference,
+                 RunReference(reference, slowed, LinkSharing::kMaxMin,
+                              SlowdownQ20(interference / 2)));
       for (size_t e = 0; e < (*with)->sim().entities.size(); ++e) {
         const UnfoldedTrace& x = (*with)->unfolded(static_cast<int>(e));
         const UnfoldedTrace& y = (*without)->unfolded(static_cast<int>(e));
