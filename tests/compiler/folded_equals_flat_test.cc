@@ -180,10 +180,10 @@ TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
       };
       const auto with = run(true), without = run(false);
       ReferenceHost slowed{1000, 2'000'000, 1'000'000};
-      slowed.slowdown_q20 = SlowdownQ20(interference);
+      slowed.slowdown_q20 = SlowdownQ20(1 + interference);
       ExpectSame(**with, reference,
                  RunReference(reference, slowed, LinkSharing::kMaxMin,
-                              SlowdownQ20(interference / 2)));
+                              SlowdownQ20(1 + interference / 2)));
       for (size_t e = 0; e < (*with)->sim().entities.size(); ++e) {
         const UnfoldedTrace& x = (*with)->unfolded(static_cast<int>(e));
         const UnfoldedTrace& y = (*without)->unfolded(static_cast<int>(e));
