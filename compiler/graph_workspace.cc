@@ -27,6 +27,21 @@ bool SameProgram(const Program& a, const Program& b) {
          std::equal(a.joins.begin(), a.joins.end(), b.joins.begin(), b.joins.end(), same_join);
 }
 
+// Whether the program of `stage` is that of the stage before but for where it is: in
+// the middle of the pipeline, with equal layers on both, and equal transfers.
+bool LikeTheStageBefore(const ProgramInputs& in, int64_t stage) {
+  if (stage < 2 || stage + 1 >= in.options->pp) return false;
+  const auto same_run = [](const StageRun& a, const StageRun& b) {
+    return a.bound_body == b.bound_body && a.count == b.count;
+  };
+  for (size_t v = stage; v < in.stages->size(); v += in.options->pp) {
+    const std::vector<StageRun>&own = (*in.stages)[v], &before = (*in.stages)[v - 1];
+    if (!std::equal(own.begin(), own.end(), before.begin(), before.end(), same_run)) return false;
+    if ((*in.stages)[v - 2].back().bound_body != before.back().bound_body) return false;
+  }
+  return true;
+}
+
 // Enough for the first and the last pass of a phase to differ.
 constexpr int64_t kDraftedMicroBatches = 2;
 
@@ -44,6 +59,7 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
   } else {
     order_ = order;
     drafts_.clear();
+    like_before_.clear();
     assembly_.Begin(plan.mesh);
   }
   const PipelineSchedule few = plan.Schedule(kDraftedMicroBatches);
@@ -56,23 +72,31 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
   };
   for (int64_t stage = 0; stage < options.pp; ++stage) {
     const auto index = static_cast<int32_t>(stage);
-    draft_.instances.clear();
-    draft_.joins.clear();
-    DraftStageProgram(inputs, stage, few.OfStage(stage), &catalogue_, &draft_);
-    if (stage < assembly_.programs() && !SameProgram(draft_, drafts_[stage])) {
+    const bool like_before = LikeTheStageBefore(inputs, stage);
+    // Two plans that agree on a stage agree on the next if that is like it in both.
+    const bool same = stage < assembly_.programs() && like_before && like_before_[stage];
+    if (!same) {
+      draft_.instances.clear();
+      draft_.joins.clear();
+      DraftStageProgram(inputs, stage, few.OfStage(stage), &catalogue_, &draft_);
+    }
+    if (stage < assembly_.programs() && !same && !SameProgram(draft_, drafts_[stage])) {
       // The plans part here; what was kept so far has to be written anew, for its
       // blocks and rendezvous are numbered together with the rest.
       drafts_.resize(stage);
+      like_before_.resize(stage);
       assembly_.Begin(plan.mesh);
       for (int64_t before = 0; before < stage; ++before) write(before);
     }
     if (stage < assembly_.programs()) {
       assembly_.Keep(index,
                      [this](int32_t number) -> const BlockTemplate& { return catalogue_[number]; });
-      std::copy_n(draft_.static_bytes, kNumMemoryKinds, assembly_.program(index).static_bytes);
+      const Program& statics = same ? assembly_.program(index - 1) : draft_;
+      std::copy_n(statics.static_bytes, kNumMemoryKinds, assembly_.program(index).static_bytes);
     } else {
-      drafts_.push_back(draft_);
       write(stage);
+      drafts_.push_back(draft_);
+      like_before_.push_back(like_before);
     }
     if (request.check && !request.check(assembly_.graph(), index)) {
       return absl::ResourceExhaustedError("a stage was refused");

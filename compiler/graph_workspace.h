@@ -41,6 +41,7 @@ class GraphWorkspace {
   // Each program with few micro-batches (ProgramWriter): two plans of one order
   // whose drafts are equal have equal programs.
   std::vector<Program> drafts_;
+  std::vector<bool> like_before_;  // per program: like that of the stage before
   Program draft_;
   GraphAssembly assembly_;
 };

@@ -94,6 +94,7 @@ absl::StatusOr<int32_t> CommPricer::Price(int32_t comm, const GroupPattern& grou
   ASSIGN_OR_RETURN(RealisedCollective realised, realise_(group, graph_.comms[comm]));
   if (!comm_time_.empty()) Shorten(comm_time_[comm], realised);
   of_comm_.resize(graph_.comms.size());
+  realised_.reserve(graph_.comms.size());
   for (int32_t known : of_comm_[comm]) {
     if (Same(realised_[known], realised)) return known_.emplace(key_, known).first->second;
   }

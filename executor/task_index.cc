@@ -145,7 +145,16 @@ std::vector<bool> FindCaptured(const ExecutionGraph& graph, const std::vector<bo
   return captured;
 }
 
-void MakeIndex(const Program& program, const std::vector<BlockIndex>& blocks, ProgramIndex& index) {
+// What an instance of a block adds to the index of its program.
+struct BlockSteps {
+  int64_t tasks = 0, launches = 0;
+  uint8_t streams = 0;
+  bool syncs = false;
+};
+
+// `steps`: per block.
+void MakeIndex(const Program& program, const std::vector<BlockSteps>& steps,
+               const std::vector<BlockIndex>& blocks, ProgramIndex& index) {
   ProgramIndex fresh;
   fresh.lane.swap(index.lane);
   fresh.issue_begin.swap(index.issue_begin);
@@ -156,38 +165,37 @@ void MakeIndex(const Program& program, const std::vector<BlockIndex>& blocks, Pr
   index.issue_begin.resize(instances);
   index.launches_before.resize(instances);
   index.sync_before.resize(instances);
-  std::vector<int64_t> times(blocks.size());  // how many instances a block has
-  int64_t launches = 0;
+  std::vector<int32_t> times(blocks.size());  // how many instances a block has
+  int64_t tasks = 0, launches = 0;
   int32_t sync = -1;
   for (size_t i = 0; i < instances; ++i) {
     const Instance& instance = program.instances[i];
-    const BlockIndex& block = blocks[instance.block];
-    index.issue_begin[i] = index.tasks;
+    const BlockSteps& step = steps[instance.block];
+    index.issue_begin[i] = tasks;
     index.launches_before[i] = launches;
     index.sync_before[i] = sync;
-    index.tasks += int64_t{block.size} * instance.layer_count;
-    launches += int64_t{block.launches.back()} * instance.layer_count;
-    if (block.syncs) sync = static_cast<int32_t>(i);
+    tasks += step.tasks * instance.layer_count;
+    launches += step.launches * instance.layer_count;
+    if (step.syncs) sync = static_cast<int32_t>(i);
     ++times[instance.block];
   }
+  index.tasks = tasks;
   index.syncs = sync >= 0;
   for (size_t b = 0; b < blocks.size(); ++b) {
     if (times[b] == 0) continue;
     index.streams |= blocks[b].streams;
     index.kernel_streams |= blocks[b].kernel_streams;
     for (uint32_t rest = blocks[b].streams; rest != 0; rest &= rest - 1) {
-      index.lane_begin[__builtin_ctz(rest) + 1] += static_cast<int32_t>(times[b]);
+      index.lane_begin[__builtin_ctz(rest) + 1] += times[b];
     }
   }
-  int32_t at[kNumStreams];
-  for (int s = 0; s < kNumStreams; ++s) {
-    at[s] = index.lane_begin[s];
-    index.lane_begin[s + 1] += index.lane_begin[s];
-  }
+  for (int s = 0; s < kNumStreams; ++s) index.lane_begin[s + 1] += index.lane_begin[s];
   index.lane.resize(index.lane_begin[kNumStreams]);
+  int32_t* at[kNumStreams];
+  for (int s = 0; s < kNumStreams; ++s) at[s] = index.lane.data() + index.lane_begin[s];
   for (size_t i = 0; i < instances; ++i) {
-    for (uint32_t rest = blocks[program.instances[i].block].streams; rest != 0; rest &= rest - 1) {
-      index.lane[at[__builtin_ctz(rest)]++] = static_cast<int32_t>(i);
+    for (uint32_t rest = steps[program.instances[i].block].streams; rest != 0; rest &= rest - 1) {
+      *at[__builtin_ctz(rest)]++ = static_cast<int32_t>(i);
     }
   }
 }
@@ -207,6 +215,7 @@ absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
   index.blocks_.resize(graph.blocks.size());
   index.programs_.resize(graph.programs.size());
   const std::vector<bool> captured = FindCaptured(graph, cuda_graphs);
+  std::vector<BlockSteps> steps;
   for (size_t b = 0; b < graph.blocks.size(); ++b) {
     const Block& block = graph.blocks[b];
     if (block.size() >= kMostTasks) {
@@ -215,6 +224,8 @@ absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
                                                      " are possible. Cut it into several."));
     }
     MakeIndex(graph, block, captured[b], index.blocks_[b]);
+    const BlockIndex& made = index.blocks_[b];
+    steps.push_back({made.size, made.launches.back(), made.streams, made.syncs});
   }
   for (size_t p = 0; p < graph.programs.size(); ++p) {
     const Program& program = graph.programs[p];
@@ -228,7 +239,7 @@ absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
                        " instances of up to ", copies, " layers; fewer than ", kMostInstances,
                        " and ", kMostCopies, " are possible. Take fewer micro-batches."));
     }
-    MakeIndex(program, index.blocks_, index.programs_[p]);
+    MakeIndex(program, steps, index.blocks_, index.programs_[p]);
     if (p < cuda_graphs.size() && cuda_graphs[p]) {
       index.programs_[p].graphs = CountGraphs(program, index.blocks_);
     }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <random>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -59,6 +60,11 @@ TEST(GraphWorkspace, EveryPlanIsAsIfItWereTheFirst) {
     for (int i = 0; i < 12; ++i) {
       PlanUnderTest plan = Small();
       plan.Pp(pp, schedule, vpp).MicroBatches(1 + random() % 2, micro_batches);
+      std::vector<int64_t>& layout = plan.options().layout;
+      if (layout.size() > 2 && random() % 3 == 0) {
+        const size_t from = random() % layout.size(), to = random() % layout.size();
+        if (layout[from] > 1) --layout[from], ++layout[to];
+      }
       Vary(random, plan);
       CompileRequest request = plan.Request();
       // Some are refused on the way.
