@@ -132,7 +132,7 @@ class KernelWork {
       AddEager(part, rule, extents);
       return;
     }
-    const OpWork work = WorkOf(rule, extents, part.begin, part.end, &part.step->partition);
+    const OpWork work = WorkOf(part, part.begin, part.end);
     const bool product = !work.contractions.empty() && rule.fused().empty();
     if (product && !Has(kBiasEpilogue)) {
       AddSeparately(part, rule, extents);
@@ -163,6 +163,15 @@ class KernelWork {
   }
 
  private:
+  OpWork WorkOf(const KernelPart& part, int begin, int end) const {
+    const OpRule& rule = *part.step->rule;
+    const OpNode& op = context_.body().ops[part.step->op];
+    const FactorSplit split = SplitFor(rule, op, context_.bound->splits[part.step->op]);
+    const std::vector<int64_t> extents = FactorExtents(*context_.graph, op, rule);
+    return plancast::WorkOf(rule, {part.step->partition, split, *context_.mesh, extents}, begin,
+                            end);
+  }
+
   bool Has(const std::string& fusion) const { return context_.profile->fusions.count(fusion) > 0; }
 
   // The forward rule that a derived one belongs to.
@@ -206,7 +215,7 @@ class KernelWork {
   void AddSeparately(const KernelPart& part, const OpRule& rule,
                      const std::vector<int64_t>& extents) {
     for (int s = part.begin; s < part.end; ++s) {
-      const OpWork work = WorkOf(rule, extents, s, s + 1, &part.step->partition);
+      const OpWork work = WorkOf(part, s, s + 1);
       if (!work.contractions.empty()) {
         AddBytes(part, rule, work, &base_);
         AddProducts(rule, work, extents);

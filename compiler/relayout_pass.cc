@@ -271,10 +271,12 @@ class LayoutWalk {
     }
     const std::vector<int64_t> shape = FactsOf(graph_, body_, ref).shape;
     int best = known.front();
-    // Of equally large versions the one that the backward phase reads.
+    // Of equally large versions the one that the backward phase reads; a halo is
+    // kept rather than exchanged again.
     auto cost = [&](int value) {
       const Layout& layout = plan_.values[value].layout;
-      return std::make_tuple(layout.has_partial(), layout.LocalElements(mesh_, shape),
+      return std::make_tuple(layout.has_partial(),
+                             layout.WithoutHalos().LocalElements(mesh_, shape),
                              wanted == nullptr || layout != *wanted);
     };
     for (int value : known) {
@@ -367,7 +369,7 @@ std::vector<Layout> WantedInPorts(const Body& body, const DifferentiatedBody& st
     for (const OpStep& step : steps.forward) {
       for (size_t i = 0; i < step.inputs.size() && !found; ++i) {
         if (step.inputs[i] == TensorRef{port, -1, false, false}) {
-          wanted = InputLayout(step, i);
+          wanted = InputLayout(step, i).WithoutHalos();
           found = true;
         }
       }

@@ -11,7 +11,8 @@
 
 namespace plancast {
 
-// The layouts in which the first readers of a body want its in-ports.
+// The layouts in which the first readers of a body want its in-ports, less halos,
+// which each body exchanges itself.
 std::vector<Layout> WantedInPorts(const Body& body, const DifferentiatedBody& steps,
                                   const DeviceMesh& mesh);
 

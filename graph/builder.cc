@@ -186,7 +186,12 @@ absl::Status ModuleBuilder::Call(absl::string_view op, absl::string_view rule,
                                  const std::vector<std::string>& inputs,
                                  const std::vector<std::string>& outputs,
                                  const CallOptions& options) {
-  ASSIGN_OR_RETURN(OpRulePtr found, FindRule(rule), _ << Place(op));
+  std::vector<int64_t> ranks;
+  for (const std::string& input : inputs) {
+    ASSIGN_OR_RETURN(const int tensor, FindTensor(input), _ << Place(op));
+    ranks.push_back(static_cast<int64_t>(body_.tensors[tensor].dims.size()));
+  }
+  ASSIGN_OR_RETURN(OpRulePtr found, FindRule(rule, ranks), _ << Place(op));
   return Call(op, std::move(found), inputs, outputs, options);
 }
 

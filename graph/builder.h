@@ -36,8 +36,9 @@ class ModuleBuilder {
     std::vector<std::pair<std::string, std::string>> factor_dims;
     std::string fusion, recompute_group;
   };
-  // Runs a rule on tensors of this module. The outputs are new tensors, whose
-  // dims follow from those of the inputs.
+  // Runs a shipped rule, `linear` or `conv2d(stride=2, pad=1)`, on tensors of this
+  // module. The outputs are new tensors, whose dims follow from those of the inputs
+  // and from the options.
   absl::Status Call(absl::string_view op, absl::string_view rule,
                     const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                     const CallOptions& options);

@@ -18,6 +18,8 @@ absl::string_view FunctionName(Function function) {
   return kFunctionNames[static_cast<int>(function)];
 }
 
+absl::Span<const absl::string_view> FunctionNames() { return kFunctionNames; }
+
 std::optional<Function> FindFunction(absl::string_view name) {
   for (size_t i = 0; i < std::size(kFunctionNames); ++i) {
     if (kFunctionNames[i] == name) return static_cast<Function>(i);

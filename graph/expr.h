@@ -28,6 +28,7 @@ enum class Function : uint8_t {
   kStep,
 };
 absl::string_view FunctionName(Function function);  // `exp`, ...
+absl::Span<const absl::string_view> FunctionNames();
 std::optional<Function> FindFunction(absl::string_view name);
 
 enum class ExprKind : uint8_t {

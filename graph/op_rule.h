@@ -129,6 +129,9 @@ std::vector<std::string> DifferentiableInputs(const OpRule& rule);
 // `relu(rank=4)` how many dims `...` stands for. Unknown name: error with
 // suggestion.
 absl::StatusOr<OpRulePtr> FindRule(absl::string_view call);
+// The same for inputs with these numbers of dims, which say what `...` stands for
+// unless the call binds `rank`.
+absl::StatusOr<OpRulePtr> FindRule(absl::string_view call, absl::Span<const int64_t> input_ranks);
 std::vector<std::string> RuleNames();
 
 }  // namespace plancast

@@ -202,7 +202,8 @@ absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& g
   // Statistics that one combined reduction covers are whole after it.
   std::vector<AxisSet> combined(rule.tensors().size(), 0);
   for (size_t f = 0; f < split.axes.size(); ++f) {
-    if (split.axes[f].empty() || rule.fused().empty() || rule.has_maps()) continue;
+    if (split.axes[f].empty() || rule.fused().empty()) continue;
+    if (std::count(rule.ties().begin(), rule.ties().end(), rule.ties()[f]) > 1) continue;
     const std::optional<OnlineSoftmax> group = FindOnlineSoftmax(rule, static_cast<int>(f));
     if (!group.has_value()) continue;
     InnerReduction reduction;

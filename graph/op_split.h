@@ -103,12 +103,23 @@ struct OpWork {
   std::vector<double> read_elements, write_elements;
 };
 
-// With `partition`, halos are read and computed besides the local sizes.
-OpWork WorkOf(const OpRule& rule, const std::vector<int64_t>& local_extents, int begin, int end,
-              const OpPartition* partition = nullptr);
+OpWork WorkOf(const OpRule& rule, const std::vector<int64_t>& local_extents, int begin, int end);
 // The same for given indices of each factor, whose place matters to conditions
 // (`where t <= s` on a shard of s).
 OpWork WorkOf(const OpRule& rule, const std::vector<IndexSet>& indices, int begin, int end);
+
+// One device's part of a split op; device -1 stands for the largest part, as if it
+// had neighbours on all sides.
+struct OpShard {
+  const OpPartition& partition;
+  const FactorSplit& split;  // with tied factors cut together
+  const DeviceMesh& mesh;
+  const std::vector<int64_t>& extents;  // global
+  int64_t device = -1;
+};
+// The same for rules with index maps, whose statements run over different parts:
+// halos are read and computed besides the part itself.
+OpWork WorkOf(const OpRule& rule, const OpShard& shard, int begin, int end);
 
 // Whether some statement of the rule is a matrix multiplication.
 bool HasContraction(const OpRule& rule);

@@ -78,28 +78,127 @@ bool AsContraction(const OpRule& rule, const Statement& s, const std::vector<int
   return has_m && has_n && has_k;
 }
 
-// Gathers the border of a range of statements.
-class Border {
+// The sizes that a range of statements works on.
+class WorkSizes {
  public:
-  Border(const OpRule& rule, const std::vector<IndexSet>& sets, const OpPartition* partition)
-      : rule_(rule), sets_(sets), partition_(partition) {}
+  virtual ~WorkSizes() = default;
+  virtual std::vector<IndexSet> Indices(int statement) const = 0;
+  virtual double Elements(int tensor) const = 0;
+};
 
-  // Elements of a tensor with the halos it is held with.
-  double Elements(int tensor) const {
-    double elements = ElementsOf(rule_.tensors()[tensor], sets_);
-    if (partition_ == nullptr || partition_->statements.empty()) return elements;
-    const std::vector<int>& dims = rule_.tensors()[tensor].factors;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      const Halo halo = partition_->tensors[tensor].HaloOf(static_cast<int>(d));
-      const double size = static_cast<double>(CountOf(sets_[dims[d]]));
-      if (size > 0) elements *= (size + halo.before + halo.after) / size;
+// The same indices for all statements.
+class PlainSizes : public WorkSizes {
+ public:
+  PlainSizes(const OpRule& rule, const std::vector<IndexSet>& sets) : rule_(rule), sets_(sets) {}
+  std::vector<IndexSet> Indices(int) const override { return sets_; }
+  double Elements(int tensor) const override { return ElementsOf(rule_.tensors()[tensor], sets_); }
+
+ private:
+  const OpRule& rule_;
+  const std::vector<IndexSet>& sets_;
+};
+
+// The parts of one shard of an op with index maps.
+class ShardSizes : public WorkSizes {
+ public:
+  ShardSizes(const OpRule& rule, const OpShard& shard) : rule_(rule), shard_(shard) {}
+
+  // Of every class the factors that the statement's maps join to the owner are
+  // cut like it; the others are whole.
+  std::vector<IndexSet> Indices(int statement) const override {
+    const Statement& s = rule_.statements()[statement];
+    const StatementCut& cut = shard_.partition.statements[statement];
+    std::vector<IndexSet> sets = Parts(shard_.split.axes, shard_.extents);
+    for (size_t f = 0; f < sets.size(); ++f) {
+      if (shard_.split.axes[f].empty() || JoinsOwner(s, cut, static_cast<int>(f))) continue;
+      sets[f] = {{0, shard_.extents[f]}};
+    }
+    for (size_t f = 0; f < sets.size(); ++f) Widen(s, cut.halos[f], static_cast<int>(f), &sets);
+    return sets;
+  }
+
+  double Elements(int tensor) const override {
+    const Layout& layout = shard_.partition.tensors[tensor];
+    std::vector<std::vector<int>> axes;
+    std::vector<int64_t> shape;
+    for (int f : rule_.tensors()[tensor].factors) {
+      shape.push_back(shard_.extents[f]);
+      axes.emplace_back();
+      for (size_t a = 0; a < layout.placements.size(); ++a) {
+        const Placement& p = layout.placements[a];
+        if (p.is_shard() && p.dim + 1 == static_cast<int>(shape.size())) {
+          axes.back().push_back(static_cast<int>(a));
+        }
+      }
+    }
+    double elements = 1;
+    const std::vector<IndexSet> parts = Parts(axes, shape);
+    for (size_t d = 0; d < parts.size(); ++d) {
+      const Halo halo = layout.HaloOf(static_cast<int>(d));
+      const int64_t most = shard_.device < 0
+                               ? std::min(shape[d], CountOf(parts[d]) + halo.before + halo.after)
+                               : CountOf(Widened(parts[d], halo, shape[d]));
+      elements *= static_cast<double>(most);
     }
     return elements;
   }
 
+ private:
+  std::vector<IndexSet> Parts(const std::vector<std::vector<int>>& axes,
+                              const std::vector<int64_t>& extents) const {
+    if (shard_.device >= 0) {
+      return DeviceIndices({axes, {}}, shard_.mesh, extents, shard_.device);
+    }
+    std::vector<IndexSet> parts;
+    for (size_t f = 0; f < extents.size(); ++f) {
+      int64_t count = 1;
+      for (int axis : axes[f]) count *= shard_.mesh.size(axis);
+      parts.push_back({{0, CeilDiv(extents[f], count)}});
+    }
+    return parts;
+  }
+
+  bool JoinsOwner(const Statement& s, const StatementCut& cut, int factor) const {
+    std::vector<int> joined = {factor};
+    for (size_t next = 0; next < joined.size(); ++next) {
+      if (!cut.axes[joined[next]].empty()) return true;
+      for (const Condition& c : s.where) {
+        if (!c.is_map() || c.tied() < 0) continue;
+        if (c.left != joined[next] && c.tied() != joined[next]) continue;
+        const int other = c.left == joined[next] ? c.tied() : c.left;
+        if (!Contains(joined, other)) joined.push_back(other);
+      }
+    }
+    return false;
+  }
+
+  // Where later statements read across the border of the owner's block, the
+  // factor that the statement walks along it goes as much further.
+  void Widen(const Statement& s, Halo halo, int owner, std::vector<IndexSet>* sets) const {
+    int64_t more = int64_t{halo.before} + halo.after;
+    if (more == 0) return;
+    if (shard_.device >= 0) {
+      const int64_t own = CountOf((*sets)[owner]);
+      more = CountOf(Widened((*sets)[owner], halo, shard_.extents[owner])) - own;
+    }
+    int walked = owner;
+    if (const Condition* map = MapOf(owner, s.where); map != nullptr && map->tied() >= 0) {
+      walked = map->tied();
+      more = CeilDiv(more, std::max<int64_t>(1, map->terms[0].number));
+    }
+    (*sets)[walked].back().end += more;
+  }
+
+  const OpRule& rule_;
+  const OpShard& shard_;
+};
+
+// Gathers what a range of statements reads from outside.
+class Border {
+ public:
   // At most `most` elements: a lookup reads the rows it needs.
-  void Read(int tensor, double most) {
-    const double elements = std::min(most, Elements(tensor));
+  void Read(int tensor, double elements, double most) {
+    elements = std::min(most, elements);
     auto it = std::find(reads_.begin(), reads_.end(), tensor);
     if (it == reads_.end()) {
       reads_.push_back(tensor);
@@ -116,9 +215,6 @@ class Border {
   }
 
  private:
-  const OpRule& rule_;
-  const std::vector<IndexSet>& sets_;
-  const OpPartition* partition_;
   std::vector<int> reads_;
   std::vector<double> elements_;
 };
@@ -150,37 +246,15 @@ bool IsRenaming(const OpRule& rule, const Statement& s) {
 
 namespace {
 
-// What a statement runs over: its own part, and of the class whose owner later
-// statements read across the border, as much more.
-std::vector<IndexSet> WithHalos(const StatementCut& cut, const Statement& s,
-                                std::vector<IndexSet> sets) {
-  for (size_t f = 0; f < cut.halos.size(); ++f) {
-    int64_t more = int64_t{cut.halos[f].before} + cut.halos[f].after;
-    if (more == 0) continue;
-    size_t walked = f;
-    if (const Condition* map = MapOf(static_cast<int>(f), s.where); map != nullptr) {
-      if (map->tied() < 0) continue;
-      walked = map->tied();
-      more = CeilDiv(more, std::max<int64_t>(1, map->terms[0].number));
-    }
-    sets[walked].back().end += more;
-  }
-  return sets;
-}
-
-OpWork WorkWith(const OpRule& rule, const std::vector<IndexSet>& given, int begin, int end,
-                const OpPartition* partition) {
+OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) {
   OpWork work;
-  Border border(rule, given, partition);
+  Border border;
   std::vector<bool> written_here(rule.tensors().size());
   for (int i = begin; i < end; ++i) {
     const Statement& s = rule.statements()[i];
     if (IsRenaming(rule, s)) continue;
     written_here[s.target] = true;
-    const bool wide = partition != nullptr && !partition->statements.empty();
-    const std::vector<IndexSet> widened =
-        wide ? WithHalos(partition->statements[i], s, given) : std::vector<IndexSet>();
-    const std::vector<IndexSet>& sets = wide ? widened : given;
+    const std::vector<IndexSet> sets = sizes.Indices(i);
     // A factor that an indicator or an index map fixes is followed, not walked
     // over. Windows that reach over a border count whole, as kernels run them.
     std::vector<int> walked, looked_up;
@@ -209,18 +283,17 @@ OpWork WorkWith(const OpRule& rule, const std::vector<IndexSet>& given, int begi
     for (int t : TensorsOf(s.value)) {
       if (written_here[t]) continue;
       const std::vector<int>& dims = rule.tensors()[t].factors;
-      double most = border.Elements(t);
+      double most = sizes.Elements(t);
       if (std::any_of(dims.begin(), dims.end(), [&](int f) { return IsLookup(s.value, f); })) {
         most = points;
       } else if (std::any_of(dims.begin(), dims.end(),
                              [&](int f) { return MapOf(f, s.where) != nullptr; })) {
-        double reached = 1;  // positions, at most
+        most = 1;  // the positions that the maps reach, at most
         for (int f : walked) {
-          if (DependsOn(dims, f, s.where)) reached *= static_cast<double>(CountOf(sets[f]));
+          if (DependsOn(dims, f, s.where)) most *= static_cast<double>(CountOf(sets[f]));
         }
-        most = std::min(most, reached);
       }
-      border.Read(t, most);
+      border.Read(t, sizes.Elements(t), most);
     }
   }
   border.MoveTo(&work);
@@ -234,7 +307,7 @@ OpWork WorkWith(const OpRule& rule, const std::vector<IndexSet>& given, int begi
     }
     if (!needed) continue;
     work.writes.push_back(tensor);
-    work.write_elements.push_back(ElementsOf(rule.tensors()[t], given));
+    work.write_elements.push_back(sizes.Elements(tensor));
   }
   return work;
 }
@@ -242,12 +315,28 @@ OpWork WorkWith(const OpRule& rule, const std::vector<IndexSet>& given, int begi
 }  // namespace
 
 OpWork WorkOf(const OpRule& rule, const std::vector<IndexSet>& indices, int begin, int end) {
-  return WorkWith(rule, indices, begin, end, nullptr);
+  return WorkWith(rule, PlainSizes(rule, indices), begin, end);
 }
 
-OpWork WorkOf(const OpRule& rule, const std::vector<int64_t>& local_extents, int begin, int end,
-              const OpPartition* partition) {
-  return WorkWith(rule, FullSets(local_extents), begin, end, partition);
+OpWork WorkOf(const OpRule& rule, const std::vector<int64_t>& local_extents, int begin, int end) {
+  return WorkOf(rule, FullSets(local_extents), begin, end);
+}
+
+OpWork WorkOf(const OpRule& rule, const OpShard& shard, int begin, int end) {
+  if (!shard.partition.statements.empty()) {
+    return WorkWith(rule, ShardSizes(rule, shard), begin, end);
+  }
+  if (shard.device >= 0) {
+    return WorkOf(rule, DeviceIndices(shard.split, shard.mesh, shard.extents, shard.device), begin,
+                  end);
+  }
+  std::vector<int64_t> local = shard.extents;
+  for (size_t f = 0; f < local.size(); ++f) {
+    int64_t count = 1;
+    for (int axis : shard.split.axes[f]) count *= shard.mesh.size(axis);
+    local[f] = CeilDiv(local[f], count);
+  }
+  return WorkOf(rule, local, begin, end);
 }
 
 double DomainPoints(const Statement& statement, const std::vector<int64_t>& extents) {

@@ -7,6 +7,12 @@
 
 namespace plancast {
 
+absl::StatusOr<OpRule> RuleDraft::Build() && {
+  return OpRule::Create(std::move(name), std::move(factors), std::move(tensors), std::move(inputs),
+                        std::move(outputs), std::move(statements), std::move(saves),
+                        std::move(fused));
+}
+
 int RuleDraft::FindTensor(absl::string_view tensor) const {
   for (size_t t = 0; t < tensors.size(); ++t) {
     if (tensors[t].name == tensor) return static_cast<int>(t);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "graph/op_rule.h"
 
@@ -17,6 +18,8 @@ struct RuleDraft {
   std::vector<bool> has_dims;  // by tensor: its dim list is known
   std::vector<int> inputs, outputs, saves;
   std::vector<Statement> statements;
+
+  absl::StatusOr<OpRule> Build() &&;
 
   int FindTensor(absl::string_view tensor) const;  // -1: none
   int AddTensor(RuleTensor tensor);

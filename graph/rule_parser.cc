@@ -35,9 +35,7 @@ class Parser : private RuleCursor {
     while (Peek().kind != RuleToken::Kind::kEnd) {
       const RuleToken start = Peek();
       RETURN_IF_ERROR(ParseRule());
-      absl::StatusOr<OpRule> rule =
-          OpRule::Create(rule_.name, rule_.factors, rule_.tensors, rule_.inputs, rule_.outputs,
-                         rule_.statements, rule_.saves, rule_.fused);
+      absl::StatusOr<OpRule> rule = std::move(rule_).Build();
       if (!rule.ok()) return ErrorAt(start, rule.status().message());
       rules.push_back(*std::move(rule));
       SkipNewlines();
@@ -473,11 +471,8 @@ class Parser : private RuleCursor {
                            absl::StrJoin(known, ", "), ". A tensor is written before it is read."));
   }
   absl::Status UnknownFunction(const RuleToken& name) {
-    std::string known;
-    for (int f = 0; f <= static_cast<int>(Function::kStep); ++f) {
-      absl::StrAppend(&known, f ? ", `" : "`", FunctionName(static_cast<Function>(f)), "`");
-    }
-    return ErrorAt(name, absl::StrCat("no function `", name.text, "`; known: ", known, "."));
+    return ErrorAt(name, absl::StrCat("no function `", name.text,
+                                      "`; known: ", JoinQuoted(FunctionNames()), "."));
   }
 
   const RuleBindings& bindings_;

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,10 +73,21 @@ absl::StatusOr<RuleBindings> ParseCall(absl::string_view call) {
   return bindings;
 }
 
-}  // namespace
+// How many dims `...` has where the inputs have these numbers; nothing if the rule
+// has none.
+std::optional<int64_t> EllipsisRank(const OpRule& rule, absl::Span<const int64_t> input_ranks) {
+  for (size_t i = 0; i < std::min(input_ranks.size(), rule.inputs().size()); ++i) {
+    // By default it stands for one dim.
+    const std::vector<int>& dims = rule.tensors()[rule.inputs()[i]].factors;
+    for (int f : dims) {
+      if (rule.factors()[f] == "_1") return input_ranks[i] + 1 - static_cast<int64_t>(dims.size());
+    }
+  }
+  return std::nullopt;
+}
 
-absl::StatusOr<OpRulePtr> FindRule(absl::string_view call) {
-  ASSIGN_OR_RETURN(const RuleBindings bindings, ParseCall(call));
+absl::StatusOr<OpRulePtr> Find(absl::string_view call, absl::Span<const int64_t> input_ranks) {
+  ASSIGN_OR_RETURN(RuleBindings bindings, ParseCall(call));
   const RuleTable& rules = ShippedRules();
   auto it = rules.find(bindings.rule);
   if (it == rules.end()) {
@@ -82,6 +95,8 @@ absl::StatusOr<OpRulePtr> FindRule(absl::string_view call) {
         absl::StrCat("no op rule `", bindings.rule, "`; the shipped ones are ",
                      JoinQuoted(RuleNames(), 100), ".", DidYouMean(bindings.rule, RuleNames())));
   }
+  const std::optional<int64_t> rank = EllipsisRank(*it->second.rule, input_ranks);
+  if (rank.has_value() && *rank != 1) bindings.values.emplace("rank", *rank);
   if (bindings.values.empty()) return it->second.rule;
   ASSIGN_OR_RETURN(std::vector<OpRule> parsed, ParseRules(it->second.file, bindings));
   for (OpRule& rule : parsed) {
@@ -89,6 +104,14 @@ absl::StatusOr<OpRulePtr> FindRule(absl::string_view call) {
   }
   PLANCAST_CHECK(false) << bindings.rule;
   return it->second.rule;
+}
+
+}  // namespace
+
+absl::StatusOr<OpRulePtr> FindRule(absl::string_view call) { return Find(call, {}); }
+
+absl::StatusOr<OpRulePtr> FindRule(absl::string_view call, absl::Span<const int64_t> input_ranks) {
+  return Find(call, input_ranks);
 }
 
 std::vector<std::string> RuleNames() {

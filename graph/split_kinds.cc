@@ -97,7 +97,11 @@ std::vector<SplitKind> SplitKindsOf(const OpRule& rule) {
         for (const Condition& c : s.where) {
           if (!c.is_map() || rule.ties()[c.left] != static_cast<int>(f)) continue;
           const std::string reach = ReachOf(rule, c);
-          if (!reach.empty()) kind.halos.push_back({input, reach});
+          const bool known =
+              std::any_of(kind.halos.begin(), kind.halos.end(), [&](const SplitKind::Reach& other) {
+                return other.tensor == input && other.positions == reach;
+              });
+          if (!reach.empty() && !known) kind.halos.push_back({input, reach});
         }
       }
     }

@@ -65,6 +65,21 @@ int BodyWriter::InPort(absl::string_view name, std::initializer_list<absl::strin
   return body_.in_ports.back();
 }
 
+int BodyWriter::DimOfInput(const OpRule& rule, int factor, const std::vector<int>& inputs) const {
+  size_t next = 0;
+  for (int index : rule.inputs()) {
+    const RuleTensor& tensor = rule.tensors()[index];
+    if (tensor.parameter || next == inputs.size()) continue;
+    const TensorInfo& given = body_.tensors[inputs[next++]];
+    for (size_t d = 0; d < std::min(given.dims.size(), tensor.factors.size()); ++d) {
+      if (tensor.factors[d] == factor) return given.dims[d];
+    }
+  }
+  PLANCAST_CHECK(false) << "no dim for factor `" << rule.factors()[factor] << "` of `"
+                        << rule.name() << "`";
+  return -1;
+}
+
 std::vector<int> BodyWriter::Op(absl::string_view name, absl::string_view rule_name,
                                 const std::vector<int>& inputs, FactorDims said) {
   absl::StatusOr<OpRulePtr> rule = FindRule(rule_name);
@@ -74,8 +89,10 @@ std::vector<int> BodyWriter::Op(absl::string_view name, absl::string_view rule_n
   op.rule = *std::move(rule);
   op.fusion = fusion_;
   op.recompute_group = recompute_group_;
-  for (const std::string& factor : op.rule->factors()) {
-    op.factor_dims.push_back(FindDim(DimOfFactor(factor, said)));
+  for (size_t f = 0; f < op.rule->factors().size(); ++f) {
+    const absl::string_view dim = DimOfFactor(op.rule->factors()[f], said);
+    op.factor_dims.push_back(dim.empty() ? DimOfInput(*op.rule, static_cast<int>(f), inputs)
+                                         : FindDim(dim));
   }
   const auto add = [&](const RuleTensor& tensor, TensorInfo::Kind kind) {
     std::vector<int> dims;

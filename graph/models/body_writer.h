@@ -45,6 +45,8 @@ class BodyWriter {
 
  private:
   int FindDim(absl::string_view name) const;
+  // The dim that an input has for a factor.
+  int DimOfInput(const OpRule& rule, int factor, const std::vector<int>& inputs) const;
   int AddTensor(std::string name, TensorInfo::Kind kind, DType dtype, std::vector<int> dims);
 
   const std::vector<ModelDim>& dims_;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,6 +119,7 @@ class ModuleBuilder:
         name: str,
         rule: str,
         *inputs: Tensor,
+        dims: Mapping[str, str] | None = None,
         recompute_group: str = "",
         fusion: str = "",
     ) -> Any:
@@ -125,19 +127,25 @@ class ModuleBuilder:
 
         Args:
           name: dotted name of the op in the module, `attn.qkv`.
-          rule: name of a shipped rule (`plancast.rules()`), or the text of one.
+          rule: name of a shipped rule (`plancast.rules()`), with attributes in brackets
+            (`conv2d(stride=2, pad=1)`), or the text of one.
           inputs: the rule's arguments in order.
+          dims: model dims of factors that no argument has, such as the positions of a
+            convolution's result: `{"i": "height", "j": "width"}`.
           recompute_group: ops with one label are recomputed together.
           fusion: ops with one label run as one kernel if the profile fuses it.
         """
-        parsed = _core.OpRule.parse(rule) if "{" in rule else _core.OpRule.find(rule)
+        if "{" in rule:
+            parsed = _core.OpRule.parse(rule)
+        else:
+            parsed = _core.OpRule.find(rule, [len(tensor.dims) for tensor in inputs])
         if len(inputs) != len(parsed.inputs):
             wanted = ", ".join(argument.name for argument in parsed.inputs)
             raise InputError(
                 f"`{self.path}.{name}`: rule `{parsed.name}` takes {len(parsed.inputs)} tensors "
                 f"({wanted}) and got {len(inputs)}."
             )
-        bound = self._bind(name, parsed, inputs)
+        bound = self._bind(name, parsed, inputs, dims or {})
         outputs = [
             self._tensor(
                 f"{name}.{output.name}",
@@ -188,8 +196,22 @@ class ModuleBuilder:
         self._tensors.append({"name": name, "kind": kind, "dims": list(dims), "dtype": dtype})
         return Tensor(name, tuple(dims), len(self._tensors) - 1, self)
 
-    def _bind(self, name: str, rule: _core.OpRule, inputs: tuple[Tensor, ...]) -> dict[str, str]:
+    def _bind(
+        self,
+        name: str,
+        rule: _core.OpRule,
+        inputs: tuple[Tensor, ...],
+        dims: Mapping[str, str],
+    ) -> dict[str, str]:
         bound: dict[str, str] = {}
+        for factor, dim in dims.items():
+            if factor not in rule.factors:
+                known = ", ".join(f"`{known}`" for known in rule.factors)
+                raise InputError(
+                    f"`{self.path}.{name}`: no factor `{factor}` in `{rule.name}`; it has {known}."
+                )
+            self._model.check_dim(dim)
+            bound[factor] = dim
         for argument, tensor in zip(rule.inputs, inputs, strict=True):
             place = f"`{self.path}.{name}`: `{tensor.name}` as `{argument.name}` of `{rule.name}`"
             if tensor._body is not self:
@@ -205,6 +227,12 @@ class ModuleBuilder:
                         f"{place} has `{dim}` where an earlier argument has `{bound[factor]}` "
                         f"(factor `{factor}`)."
                     )
+        for factor in rule.factors:
+            if factor not in bound:
+                raise InputError(
+                    f"`{self.path}.{name}`: the arguments do not say the size of factor "
+                    f"`{factor}` of `{rule.name}`. Name its dim: `dims={{\"{factor}\": ...}}`."
+                )
         return bound
 
 

@@ -31,7 +31,7 @@ class Split:
 
 
 class Rule:
-    """One op rule (graph/op_rule.h describes the notation).
+    """One op rule (docs/op_rules.md describes the notation).
 
     >>> rule = Rule.parse("product(a, param b) -> (y) { y[i,j] += a[i,k] * b[k,j] }")
     >>> rule.split("k", 2, i=4, j=4, k=4).layouts["y"]
@@ -49,9 +49,16 @@ class Rule:
         return cls(_core.OpRule.parse(text))
 
     @classmethod
-    def find(cls, name: str) -> Rule:
-        """A shipped rule."""
-        return cls(_core.OpRule.find(name))
+    def find(cls, call: str) -> Rule:
+        """A shipped rule, by name; `conv2d(stride=2, pad=1)` binds its attributes.
+
+        >>> print(Rule.find("slice(start=4)"))
+        slice(x) -> (y) {
+          factors b, i, _1, x.1
+          y[b,i,_1] = x[b,x.1,_1] where x.1 == i + 4
+        }
+        """
+        return cls(_core.OpRule.find(call))
 
     @property
     def name(self) -> str:

@@ -145,9 +145,13 @@ TEST(HaloInferenceTest, StencilsInOneOpAreComputedAcrossBorders) {
   EXPECT_EQ(size(0, 0), 9);   // at the border
   EXPECT_EQ(size(0, 1), 10);  // one on either side
   EXPECT_EQ(size(1, 1), 8);
-  const OpWork work = WorkOf(blur, {8, 8, 3, 8, 3}, 0, 1, &*partition);
+  const DeviceMesh mesh = Mesh();
+  const OpWork work = WorkOf(blur, {*partition, split, mesh, extents}, 0, 1);
   EXPECT_EQ(work.pointwise_ops, 10 * 3);
   EXPECT_EQ(work.read_elements[0], 12);
+  const OpWork first = WorkOf(blur, {*partition, split, mesh, extents, /*device=*/0}, 0, 1);
+  EXPECT_EQ(first.pointwise_ops, 9 * 3);
+  EXPECT_EQ(first.read_elements[0], 10);
 }
 
 // A statement that selects one index is a part of the result where that index

@@ -76,11 +76,8 @@ class Stencil {
   }
   // Of a device with neighbours on all sides.
   OpWork LargestWork() const {
-    std::vector<int64_t> local = extents_;
-    for (size_t f = 0; f < local.size(); ++f) {
-      for (int axis : split_.axes[f]) local[f] /= mesh_.size(axis);
-    }
-    return WorkOf(rule_, local, 0, static_cast<int>(rule_.statements().size()), &partition_);
+    return WorkOf(rule_, {partition_, split_, mesh_, extents_}, 0,
+                  static_cast<int>(rule_.statements().size()));
   }
 
  private:

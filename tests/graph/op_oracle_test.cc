@@ -133,13 +133,30 @@ TEST(OpOracleTest, ShippedOpsAndTheirBackwards) {
 // Strides, dilations, paddings and ranks other than the defaults.
 TEST(OpOracleTest, BoundOpsAndTheirBackwards) {
   std::mt19937_64 random(20240502);
-  for (const char* call :
-       {"conv1d(stride=2, pad=1)", "conv1d(dilation=2, pad=2)", "conv1d(stride=3)", "conv2d(pad=1)",
-        "conv2d(stride=2, pad=1, pad_w=0)", "conv1d_depthwise(stride=2, dilation=2, pad=1)",
-        "conv_transpose1d(stride=2, pad=1)", "conv_transpose1d(stride=3, dilation=2)",
-        "max_pool1d(stride=1, pad=1)", "avg_pool1d(stride=3, pad=1)", "slice(start=1, step=2)",
-        "pad(before=2)", "roll(shift=2)", "select(index=1, rank=2)", "concat2(rank=0)",
-        "global_avg_pool(rank=2)", "channel_bias(rank=2)", "merge_dims(rank=0)"}) {
+  for (const char* call : {"conv1d(stride=2, pad=1)",
+                           "conv1d(dilation=2, pad=2)",
+                           "conv1d(stride=3)",
+                           "conv2d(pad=1)",
+                           "conv2d(stride=2, pad=1, pad_w=0)",
+                           "conv1d_depthwise(stride=2, dilation=2, pad=1)",
+                           "conv_transpose1d(stride=2, pad=1)",
+                           "conv_transpose1d(stride=3, dilation=2)",
+                           "max_pool1d(stride=1, pad=1)",
+                           "avg_pool1d(stride=3, pad=1)",
+                           "slice(start=1, step=2)",
+                           "pad(before=2)",
+                           "roll(shift=2)",
+                           "select(index=1, rank=2)",
+                           "concat2(rank=0)",
+                           "global_avg_pool(rank=2)",
+                           "channel_bias(rank=2)",
+                           "merge_dims(rank=0)",
+                           "batch_norm(rank=2)",
+                           "group_norm(rank=0)",
+                           "local_response_norm(before=1, rank=0)",
+                           "softmax_nd(rank=2)",
+                           "matmul(rank=2)",
+                           "relu6(rank=2)"}) {
     absl::StatusOr<OpRulePtr> rule = FindRule(call);
     ASSERT_TRUE(rule.ok()) << rule.status();
     CheckAllSplits(**rule, random);

@@ -111,6 +111,13 @@ TEST(OpRuleTest, CallsBindAttributesAndRank) {
             "  y[b,c] += x[b,c,_1,_2,_3] / (size(_1) * size(_2) * size(_3))\n}");
   EXPECT_THAT((*FindRule("channel_bias(rank=0)"))->DebugString(),
               HasSubstr("y[b,c] = x[b,c] + bias[c]"));
+  // The tensors of a call say what `...` stands for.
+  EXPECT_EQ((*FindRule("relu6", {4}))->factors().size(), 4u);
+  EXPECT_EQ((*FindRule("channel_bias", {5, 1}))->factors().size(), 5u);
+  EXPECT_EQ((*FindRule("relu6(rank=2)", {4}))->factors().size(), 2u);
+  EXPECT_EQ(*FindRule("linear", {3, 2}), *FindRule("linear"));
+  EXPECT_THAT(std::string(FindRule("channel_bias", {1, 1}).status().message()),
+              HasSubstr("`rank` is -1"));
   auto error = [](const char* call) { return std::string(FindRule(call).status().message()); };
   EXPECT_THAT(error("conv1d(strid=2)"),
               HasSubstr("rule `conv1d` has no attribute `strid`; it has `stride`, `dilation`, "

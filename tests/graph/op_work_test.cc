@@ -114,6 +114,15 @@ TEST(OpWorkTest, RenamedTensorsAreNotMoved) {
   EXPECT_EQ(work.pointwise_ops, 0);
 }
 
+bool HasHalos(const OpPartition& partition) {
+  for (const StatementCut& cut : partition.statements) {
+    for (Halo halo : cut.halos) {
+      if (!halo.empty()) return true;
+    }
+  }
+  return false;
+}
+
 // However an op is cut, its shards together do its work once (times the
 // copies along axes that cut nothing of a statement).
 TEST(OpWorkTest, FlopsAreConserved) {
@@ -130,8 +139,9 @@ TEST(OpWorkTest, FlopsAreConserved) {
         split.axes[b].push_back(1);
         AlignTiedCuts(rule, &split);
         std::vector<double> sum(whole.contractions.size());
+        const OpPartition partition = *PartitionOp(rule, split, mesh, extents);
         for (int64_t device = 0; device < 6; ++device) {
-          const OpWork work = WorkOf(rule, DeviceIndices(split, mesh, extents, device), 0,
+          const OpWork work = WorkOf(rule, {partition, split, mesh, extents, device}, 0,
                                      static_cast<int>(rule.statements().size()));
           ASSERT_EQ(work.contractions.size(), sum.size());
           for (size_t c = 0; c < sum.size(); ++c) sum[c] += work.contractions[c].flops;
@@ -143,7 +153,13 @@ TEST(OpWorkTest, FlopsAreConserved) {
                                [&](int f) { return rule.ties()[f] == rule.ties()[factor]; });
           };
           const double copies = (in_box(a) ? 1 : 2) * (in_box(b) ? 1 : 3);
-          EXPECT_EQ(sum[c], whole.contractions[c].flops * copies) << rule.DebugString();
+          const double once = whole.contractions[c].flops * copies;
+          // Intermediate results that are read across borders are computed there, too.
+          if (HasHalos(partition)) {
+            EXPECT_GE(sum[c], once) << rule.DebugString();
+          } else {
+            EXPECT_EQ(sum[c], once) << rule.DebugString();
+          }
           ++contractions;
         }
       }

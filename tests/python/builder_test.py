@@ -58,6 +58,54 @@ def test_a_rule_of_the_user_is_split_and_priced():
     assert forecast.iteration_time > 0
 
 
+def convolutions(batch_norm=True):
+    """Two 3x3 convolutions of 56 x 56 images, as in a ResNet block."""
+    builder = pc.Model.builder("cnn", channels=64, height=56, width=56, window=3)
+    block = builder.module("layers", repeat=2)
+    y = x = block.input("x", "batch", "channels", "height", "width")
+    for number in (1, 2):
+        weight = block.parameter(f"w{number}", "channels", "channels", "window", "window")
+        positions = {"i": "height", "j": "width", "n": "channels"}
+        y = block.op(f"conv{number}", "conv2d(pad=1)", y, weight, dims=positions)
+        if batch_norm:
+            scales = [block.parameter(f"{name}{number}", "channels") for name in ("gamma", "beta")]
+            y, *_ = block.op(f"bn{number}", "batch_norm", y, *scales)
+        y = block.op(f"relu{number}", "relu_nd", y)
+    block.output(block.op("add", "add", y, x))
+    return builder.build()
+
+
+def test_a_convolutional_net_is_predicted():
+    model = convolutions()
+    assert model.parameters == 2 * 2 * (64 * 64 * 9 + 2 * 64)
+    forecast = pc.predict(model, MACHINE, pc.Strategy.parse("dp=4,mb=8"), batch=32)
+    assert forecast.iteration_time > 0
+
+
+def test_a_spatial_split_exchanges_halos():
+    model = convolutions(batch_norm=False)
+    strategy = pc.Strategy.parse("dp=1,tp=4,mb=8")
+    strategy["layers.*"].split(tp="height")
+    times = {}
+    for name, chosen in (("split", strategy), ("whole", pc.Strategy.parse("dp=1,tp=4,mb=8"))):
+        forecast = pc.predict(model, MACHINE, chosen, batch=8)
+        times[name] = forecast.breakdown()["compute"]
+    assert times["split"] < times["whole"] / 2
+
+
+def test_sizes_that_no_argument_has_are_named():
+    builder = pc.Model.builder("cnn", channels=8, height=16, window=3)
+    module = builder.module("layers")
+    x = module.input("x", "batch", "channels", "height")
+    weight = module.parameter("w", "channels", "channels", "window")
+    with pytest.raises(pc.InputError, match="do not say the size of factor `i` of `conv1d`"):
+        module.op("conv", "conv1d(pad=1)", x, weight)
+    with pytest.raises(pc.InputError, match="no factor `z` in `conv1d`"):
+        module.op("conv", "conv1d(pad=1)", x, weight, dims={"z": "height"})
+    with pytest.raises(pc.InputError, match="no attribute `padding`.*Did you mean `pad`"):
+        module.op("conv", "conv1d(padding=1)", x, weight, dims={"i": "height"})
+
+
 def test_mistakes_name_the_op():
     builder = pc.Model.builder("wrong", seq=128, hidden=256, ffn=1024)
     layer = builder.module("layers")

@@ -117,8 +117,11 @@ void BindRules(py::module_& m) {
           },
           py::arg("text"))
       .def_static(
-          "find", [](const std::string& name) { return Handle(ValueOrThrow(FindRule(name))); },
-          py::arg("name"))
+          "find",
+          [](const std::string& call, const std::vector<int64_t>& ranks) {
+            return Handle(ValueOrThrow(FindRule(call, ranks)));
+          },
+          py::arg("call"), py::arg("ranks") = std::vector<int64_t>())
       .def_static("names", [] { return RuleNames(); })
       .def_property_readonly("name", [](const OpRule& self) { return self.name(); })
       .def_property_readonly("factors", [](const OpRule& self) { return self.factors(); })
