@@ -257,7 +257,7 @@ absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& t
 absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,
                                 const PlanOptions& options) {
   BoundModel bound;
-  bound.graph = graph.WithBatch(options.micro_batch * options.dp);
+  bound.graph = graph.WithBatch(options.micro_batch * options.dp, options.dp);
   ASSIGN_OR_RETURN(bound.mesh, MeshOf(graph, tree, options));
 
   // Where no node below the root says anything, all ops are told the same.

@@ -89,8 +89,10 @@ int64_t ExtentOf(const OpRule& rule, const std::vector<int64_t>& extents, absl::
 }
 
 // Fused attention rules name their factors b, g (kv heads), r (query heads per
-// kv head), s, t (query and key positions), d and e (head sizes).
-void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents, KernelSpec* kernel) {
+// kv head), s, t (query and key positions), d and e (head sizes). `scores`: the
+// first product.
+void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents,
+                   const Contraction& scores, KernelSpec* kernel) {
   kernel->family = KernelFamily::kAttention;
   kernel->batch = ExtentOf(rule, extents, "b");
   kernel->kv_heads = ExtentOf(rule, extents, "g");
@@ -100,8 +102,12 @@ void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents, Kern
   kernel->head_dim = ExtentOf(rule, extents, "d");
   kernel->head_dim_v = ExtentOf(rule, extents, "e");
   for (const Statement& statement : rule.statements()) {
-    kernel->causal |= !statement.where.empty();
+    for (const Condition& c : statement.where) kernel->causal |= !c.is_map();
   }
+  if (kernel->causal) return;
+  // As many keys as a query reads: a window, if a map says so.
+  const double queries = static_cast<double>(kernel->batch * kernel->heads * kernel->q_len);
+  kernel->kv_len = std::llround(scores.flops / (2 * queries * static_cast<double>(scores.k)));
 }
 
 // Fusions of matrix products that a profile may list: a bias is added and
@@ -143,7 +149,7 @@ class KernelWork {
     if (product) {
       AddProducts(rule, work, extents);
     } else if (!work.contractions.empty()) {
-      FillAttention(rule, extents, &base_);
+      FillAttention(rule, extents, work.contractions[0], &base_);
       base_.backward = base_.pass != GemmPass::kForward;
       for (const Contraction& c : work.contractions) base_.flops += c.flops;
     }

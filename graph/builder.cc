@@ -200,11 +200,12 @@ absl::Status ModelBuilder::AddDim(absl::string_view name, int64_t size) {
     return Error(
         absl::StrCat("model `", graph_.name, "`: dim names must be unique; `", name, "` is not."));
   }
-  if (size < 0 || (size == 0 && name != "batch")) {
+  const ModelDim dim = {std::string(name), size};
+  if (size < 0 || (size == 0 && !dim.is_bound_by_plan())) {
     return Error(absl::StrCat("model `", graph_.name, "`: dim `", name, "` has size ", size,
                               "; sizes start at 1 (`batch` may be 0: set by the plan)."));
   }
-  graph_.dims.push_back({std::string(name), size});
+  graph_.dims.push_back(dim);
   return absl::OkStatus();
 }
 

@@ -70,7 +70,8 @@ class ModelBuilder {
  public:
   explicit ModelBuilder(absl::string_view name) { graph_.name = std::string(name); }
 
-  // `batch` has size 0: it is set when a plan is made.
+  // `batch`, `replicas` and `replica_batch` have size 0: they are set when a plan
+  // is made.
   absl::Status AddDim(absl::string_view name, int64_t size);
   // A builder over the dims added so far.
   ModuleBuilder Module(absl::string_view name) const { return ModuleBuilder(name, graph_.dims); }

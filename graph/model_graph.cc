@@ -70,10 +70,12 @@ int64_t ModelGraph::ParameterCount() const {
   return count;
 }
 
-ModelGraph ModelGraph::WithBatch(int64_t micro_batch) const {
+ModelGraph ModelGraph::WithBatch(int64_t micro_batch, int64_t replicas) const {
   ModelGraph bound = *this;
   for (ModelDim& dim : bound.dims) {
     if (dim.name == "batch") dim.size = micro_batch;
+    if (dim.name == "replicas") dim.size = replicas;
+    if (dim.name == "replica_batch") dim.size = micro_batch / replicas;
   }
   return bound;
 }

@@ -15,11 +15,16 @@
 namespace plancast {
 
 // A named size that many tensors share: `batch` (micro-batch, set when a plan
-// is bound), `seq`, `hidden`, `kv_heads`, `heads_per_kv`, `head_dim`, `ffn`,
-// `vocab`. Strategies split dims by these names.
+// is bound, like `replicas`, the number of its data-parallel parts, and
+// `replica_batch`, the size of one: local batch norm has statistics for each), `seq`, `hidden`,
+// `kv_heads`, `heads_per_kv`, `head_dim`, `ffn`, `vocab`. Strategies split dims by these names.
 struct ModelDim {
   std::string name;
-  int64_t size = 0;  // 0 for `batch` until bound
+  int64_t size = 0;  // 0 until bound
+
+  bool is_bound_by_plan() const {
+    return name == "batch" || name == "replicas" || name == "replica_batch";
+  }
 };
 
 struct TensorInfo {
@@ -96,8 +101,9 @@ struct ModelGraph {
   int64_t ParameterCount() const;
   // Elements of one tensor; `batch` must be bound for activations.
   int64_t Elements(const TensorInfo& tensor) const;
-  // A copy with dims[`batch`].size = micro_batch.
-  ModelGraph WithBatch(int64_t micro_batch) const;
+  // A copy with these sizes: `batch` is `micro_batch`, `replicas` as it says, and
+  // `replica_batch` a replica's share of the batch.
+  ModelGraph WithBatch(int64_t micro_batch, int64_t replicas = 1) const;
 
   absl::Status Verify() const;
   // Stable text: one line an op, `layers.*.attn.qkv: qkv_linear(x, wq) -> (q, k, v)`.

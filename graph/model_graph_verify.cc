@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/int128.h"
 #include "base/status_macros.h"
 #include "graph/model_graph.h"
 
@@ -120,7 +121,32 @@ class BodyVerifier {
       }
       written_[op.outputs[i]] = true;
     }
+    for (const Statement& s : op.rule->statements()) {
+      for (const Condition& c : s.where) {
+        if (c.is_radix() && c.terms.size() > 1) RETURN_IF_ERROR(CheckMergedDim(op, c));
+      }
+    }
     return absl::OkStatus();
+  }
+
+  // A merged dim has as many elements as its parts have points.
+  absl::Status CheckMergedDim(const OpNode& op, const Condition& map) const {
+    int64_t points = 1;
+    std::vector<std::string> parts;
+    for (const AffineTerm& term : map.terms) {
+      const int dim = op.factor_dims[term.factor];
+      if (graph_.dims[dim].size == 0) return absl::OkStatus();  // set by the plan
+      points = SaturateToInt64(int128{points} * graph_.dims[dim].size);
+      parts.push_back(
+          absl::StrCat("`", op.rule->factors()[term.factor], "` ", DimText(graph_, dim)));
+    }
+    const int merged = op.factor_dims[map.left];
+    if (graph_.dims[merged].size == 0 || graph_.dims[merged].size == points) {
+      return absl::OkStatus();
+    }
+    return Error(absl::StrCat("factor `", op.rule->factors()[map.left], "` of `", op.rule->name(),
+                              "` is ", DimText(graph_, merged), ", but its parts ",
+                              absl::StrJoin(parts, ", "), " have ", points, " points."));
   }
 
   absl::Status CheckArgument(const OpNode& op, int rule_tensor, int tensor) const {
@@ -203,7 +229,7 @@ absl::Status ModelGraph::Verify() const {
     if (dim.name.empty() || !names.insert(dim.name).second) {
       return Error(absl::StrCat("dim names must be unique; `", dim.name, "` is not."));
     }
-    if (dim.size < 0 || (dim.size == 0 && dim.name != "batch")) {
+    if (dim.size < 0 || (dim.size == 0 && !dim.is_bound_by_plan())) {
       return Error(absl::StrCat("dim `", dim.name, "` has size ", dim.size, "; sizes start at 1."));
     }
   }

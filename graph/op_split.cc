@@ -192,8 +192,12 @@ class PartialFlow {
 absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& given,
                                         const DeviceMesh& mesh,
                                         const std::vector<int64_t>& extents) {
-  FactorSplit split = given;
-  AlignTiedCuts(rule, &split);
+  std::optional<FactorSplit> aligned;
+  if (rule.has_maps()) {
+    aligned = given;
+    AlignTiedCuts(rule, &*aligned);
+  }
+  const FactorSplit& split = aligned.has_value() ? *aligned : given;
   RETURN_IF_ERROR(CheckSplit(rule, split, mesh, extents));
   std::optional<HaloPlan> plan;
   if (rule.has_maps()) plan = InferHalos(rule, split, mesh, extents);

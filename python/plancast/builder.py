@@ -24,8 +24,9 @@ class Tensor:
 class ModelBuilder:
     """Builds a model from named dims, module bodies and op rules.
 
-    `batch` is the micro-batch and is set when a plan is bound; every other dim
-    has a size in elements.
+    `batch` is the micro-batch, set when a plan is bound, as are `replicas`, the
+    number of data-parallel parts, and `replica_batch`, the size of one (local batch
+    norm); every other dim has a size in elements.
 
     >>> builder = ModelBuilder("mlp", seq=128, hidden=256, ffn=1024)
     >>> layer = builder.module("layers", repeat=2)
@@ -63,6 +64,8 @@ class ModelBuilder:
 
     def check_dim(self, dim: str) -> None:
         """Raises InputError unless the model has this dim."""
+        if dim in ("replicas", "replica_batch"):
+            self._dims.setdefault(dim, 0)
         if dim not in self._dims:
             known = ", ".join(f"`{name}`" for name in self._dims)
             raise InputError(f"no dim `{dim}` in `{self._name}`; it has {known}.")

@@ -21,8 +21,9 @@ class Split:
     """What splitting one factor means.
 
     `layouts` says of each tensor whether every part holds all of it
-    (`replicate`), its own piece of a dim (`shard(1)`) or a value that is yet
-    to be reduced (`partial(sum)`). `reductions` are owed inside the op: after
+    (`replicate`), its own piece of a dim (`shard(1)`, or `shard(1, halo 1+1)`
+    with neighbouring elements on either side) or a value that is yet to be
+    reduced (`partial(sum)`). `reductions` are owed inside the op: after
     which statement, of which tensors, and how.
     """
 
@@ -75,7 +76,12 @@ class Rule:
         return Rule(self._core.backward(list(wrt)))
 
     def split(self, factor: str, parts: int, /, **sizes: int) -> Split:
-        """What cutting `factor` into `parts` means; `sizes` gives every factor's extent."""
+        """What cutting `factor` into `parts` means; `sizes` gives every factor's extent.
+
+        >>> convolution = Rule.find("conv1d(pad=1)")
+        >>> convolution.split("i", 4, b=8, n=16, i=32, c=8, p=32, k=3).layouts["x"]
+        'shard(2, halo 1+1)'
+        """
         split = self._core.split(factor, parts, sizes)
         reductions = tuple((after, tuple(names), how) for after, names, how in split.reductions)
         return Split(split.layouts, reductions)

@@ -1,6 +1,8 @@
 #include "graph/builder.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -52,6 +54,58 @@ ModuleBuilder Head(const ModelBuilder& model) {
   EXPECT_OK(module.Call("logits", "linear", {"x", "w"}, {"z"}));
   EXPECT_OK(module.Call("loss", "cross_entropy", {"z", "labels"}, {"loss"}));
   return module;
+}
+
+TEST(BuilderTest, CallsBindAttributesAndTakeRanksFromTensors) {
+  ModelBuilder model("cnn");
+  for (const auto& [name, size] : std::vector<std::pair<const char*, int64_t>>{
+           {"batch", 0}, {"c", 8}, {"n", 16}, {"h", 32}, {"half", 16}, {"k", 3}, {"flat", 4096}}) {
+    EXPECT_OK(model.AddDim(name, size));
+  }
+  ModuleBuilder stem = model.Module("stem");
+  EXPECT_OK(stem.Input("x", DType::kCompute, {"batch", "c", "h", "h"}));
+  EXPECT_OK(stem.Parameter("w", {"n", "c", "k", "k"}));
+  ModuleBuilder::CallOptions positions;
+  positions.factor_dims = {{"i", "half"}, {"j", "half"}};
+  EXPECT_OK(stem.Call("conv", "conv2d(stride=2, pad=1)", {"x", "w"}, {"y"}, positions));
+  EXPECT_OK(stem.Call("act", "relu6", {"y"}, {"z"}));
+  EXPECT_EQ(stem.body().ops[1].factor_dims.size(), 4u);
+  EXPECT_THAT(std::string(stem.Call("conv2", "conv2d(pad=1)", {"z", "w"}, {"v"}).message()),
+              HasSubstr("factor `c` of `conv2d` is `n` (16) in `z`, but `c` (8) in `w`"));
+  EXPECT_THAT(std::string(stem.Call("pool", "max_pool2d", {"z"}, {"v"}).message()),
+              HasSubstr("do not say the size of factor `i`"));
+  // Merged dims are as large as their parts.
+  ModuleBuilder flat = stem;
+  ModuleBuilder::CallOptions merged;
+  merged.factor_dims = {{"f", "flat"}};
+  EXPECT_OK(flat.Call("flatten", "flatten", {"z"}, {"v"}, merged));
+  EXPECT_OK(model.Append("stem", flat));
+  merged.factor_dims = {{"f", "h"}};
+  EXPECT_OK(stem.Call("flatten", "flatten", {"z"}, {"v"}, merged));
+  EXPECT_THAT(std::string(model.Append("wrong", stem).message()),
+              HasSubstr("factor `f` of `flatten` is `h` (32), but its parts `c` `n` (16), `i` "
+                        "`half` (16), `j` `half` (16) have 4096 points"));
+}
+
+TEST(BuilderTest, PlansBindReplicas) {
+  ModelBuilder model("cnn");
+  EXPECT_OK(model.AddDim("batch", 0));
+  EXPECT_OK(model.AddDim("replicas", 0));
+  EXPECT_OK(model.AddDim("replica_batch", 0));
+  EXPECT_OK(model.AddDim("c", 8));
+  ModuleBuilder module = model.Module("m");
+  EXPECT_OK(module.Input("x", DType::kCompute, {"batch", "c"}));
+  EXPECT_OK(module.Parameter("gamma", {"c"}));
+  EXPECT_OK(module.Parameter("beta", {"c"}));
+  ModuleBuilder::CallOptions groups;
+  groups.factor_dims = {{"g", "replicas"}, {"b", "replica_batch"}};
+  EXPECT_OK(module.Call("bn", "batch_norm_local", {"x", "gamma", "beta"}, {"y", "mean", "variance"},
+                        groups));
+  ASSERT_OK(model.Append("m", module));
+  const ModelGraph graph = model.Build()->WithBatch(32, 4);
+  EXPECT_OK(graph.Verify());
+  EXPECT_EQ(graph.dims[*graph.FindDim("replicas")].size, 4);
+  EXPECT_EQ(graph.dims[*graph.FindDim("replica_batch")].size, 8);
 }
 
 TEST(BuilderTest, BuildsAModel) {

@@ -58,7 +58,7 @@ def test_a_rule_of_the_user_is_split_and_priced():
     assert forecast.iteration_time > 0
 
 
-def convolutions(batch_norm=True):
+def convolutions(batch_norm="batch_norm"):
     """Two 3x3 convolutions of 56 x 56 images, as in a ResNet block."""
     builder = pc.Model.builder("cnn", channels=64, height=56, width=56, window=3)
     block = builder.module("layers", repeat=2)
@@ -69,7 +69,8 @@ def convolutions(batch_norm=True):
         y = block.op(f"conv{number}", "conv2d(pad=1)", y, weight, dims=positions)
         if batch_norm:
             scales = [block.parameter(f"{name}{number}", "channels") for name in ("gamma", "beta")]
-            y, *_ = block.op(f"bn{number}", "batch_norm", y, *scales)
+            groups = {"g": "replicas", "b": "replica_batch"} if "local" in batch_norm else {}
+            y, *_ = block.op(f"bn{number}", batch_norm, y, *scales, dims=groups)
         y = block.op(f"relu{number}", "relu_nd", y)
     block.output(block.op("add", "add", y, x))
     return builder.build()
@@ -82,8 +83,17 @@ def test_a_convolutional_net_is_predicted():
     assert forecast.iteration_time > 0
 
 
+def test_local_statistics_are_not_reduced():
+    strategy = pc.Strategy.parse("dp=4,mb=8")
+    times = {}
+    for rule in ("batch_norm", "batch_norm_local"):
+        forecast = pc.predict(convolutions(rule), MACHINE, strategy, batch=32)
+        times[rule] = forecast.iteration_time
+    assert times["batch_norm_local"] < times["batch_norm"]
+
+
 def test_a_spatial_split_exchanges_halos():
-    model = convolutions(batch_norm=False)
+    model = convolutions(batch_norm=None)
     strategy = pc.Strategy.parse("dp=1,tp=4,mb=8")
     strategy["layers.*"].split(tp="height")
     times = {}

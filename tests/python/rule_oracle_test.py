@@ -46,8 +46,19 @@ def random_rule(seed):
     )
 
 
-RULES = [NORM, *(random_rule(seed) for seed in range(12))]
-SIZES = {"b": 4, "h": 6, "i": 4, "j": 6, "k": 2}
+# Windows of two, two apart, from one before the start.
+CONVOLUTION = """
+windows(x, param w) -> (y) {
+  let stride = 2, pad = 1
+  y[b,i] += x[b,p] * w[k] where p == stride * i + k - pad
+  save x, w
+}
+"""
+
+FLATTEN = "flat(x, param w) -> (y) { y[f] = x[i,j] * w[j] where f == size(j) * i + j\n save x, w }"
+
+RULES = [NORM, CONVOLUTION, FLATTEN, *(random_rule(seed) for seed in range(12))]
+SIZES = {"b": 4, "f": 24, "h": 6, "i": 4, "j": 6, "k": 2, "p": 8}
 
 
 class Evaluator:
@@ -67,6 +78,7 @@ class Evaluator:
                 self._add(*match.groups())
 
     def _add(self, target, dims, combine, text):
+        text, _, where = text.partition(" where ")
         for name, indices in [(target, dims), *re.findall(r"(\w+)\[([\w,]*)\]", text)]:
             self.dims[name] = tuple(filter(None, indices.split(",")))
         body = re.sub(
@@ -74,17 +86,22 @@ class Evaluator:
             lambda m: f"T['{m[1]}'][({m[2]}{',' if m[2] else ''})]",
             text,
         )
-        box = [f for f in self.factors if f in re.findall(r"\w+", f"{dims},{text}")]
-        self.statements.append((target, combine, box, compile(body, "rule", "eval")))
+        box = [f for f in self.factors if f in re.findall(r"\w+", f"{dims},{text},{where}")]
+        where = re.sub(r"size\((\w+)\)", lambda m: str(SIZES[m[1]]), where or "True")
+        holds = compile(where, "where", "eval")
+        self.statements.append((target, holds, box, compile(body, "rule", "eval")))
 
     def run(self, values, indices, reduced=None):
         """All tensors for the indices given of each factor; `reduced(statement, tensors)` may
         complete what a split owes inside."""
         tensors = dict(values)
-        for number, (target, _, box, body) in enumerate(self.statements):
-            result = {}
+        for number, (target, holds, box, body) in enumerate(self.statements):
+            places = itertools.product(*(indices[f] for f in self.dims[target]))
+            result = dict.fromkeys(places, 0)
             for point in itertools.product(*(indices[f] for f in box)):
                 at = dict(zip(box, point, strict=True))
+                if not eval(holds, {}, at):
+                    continue
                 place = tuple(at[f] for f in self.dims[target])
                 value = eval(body, {"T": tensors, **at})
                 result[place] = (result.get(place, 0) + value) % P
@@ -156,6 +173,14 @@ def whole(shares, layout):
     return together
 
 
+def owner_of(factor, text, evaluator):
+    """Tied factors are cut together: every part makes its piece of the result."""
+    for tied in re.findall(r"(\w+) == (?:[\w()]+ \* )?(\w+)", text):
+        if factor in tied:
+            return next(f for f in tied if f in evaluator.dims["y"])
+    return factor
+
+
 @pytest.mark.parametrize("text", RULES)
 def test_every_split_gives_the_unsplit_result(text):
     rule = pc.Rule.parse(text)
@@ -165,7 +190,7 @@ def test_every_split_gives_the_unsplit_result(text):
     for factor in rule.factors:
         sizes = {f: SIZES[f] for f in rule.factors}
         split = rule.split(factor, 2, **sizes)
-        states = run_parts(evaluator, values, factor, 2, split)
+        states = run_parts(evaluator, values, owner_of(factor, text, evaluator), 2, split)
         for output in evaluator.outputs:
             shares = [state[output] for state in states]
             assert whole(shares, split.layouts[output]) == expected[output], (factor, split)

@@ -61,6 +61,10 @@ std::string ReductionName(Reduction reduction) {
 }
 
 std::string PlacementName(const Placement& placement) {
+  if (placement.is_shard() && !placement.halo.empty()) {
+    return absl::StrCat("shard(", static_cast<int>(placement.dim), ", halo ", placement.halo.before,
+                        "+", placement.halo.after, ")");
+  }
   if (placement.is_shard()) return absl::StrCat("shard(", static_cast<int>(placement.dim), ")");
   if (placement.is_partial()) {
     return absl::StrCat("partial(", ReductionName(placement.reduction), ")");
