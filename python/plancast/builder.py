@@ -234,7 +234,7 @@ class ModuleBuilder:
             if factor not in bound:
                 raise InputError(
                     f"`{self.path}.{name}`: the arguments do not say the size of factor "
-                    f"`{factor}` of `{rule.name}`. Name its dim: `dims={{\"{factor}\": ...}}`."
+                    f'`{factor}` of `{rule.name}`. Name its dim: `dims={{"{factor}": ...}}`.'
                 )
         return bound
 

@@ -112,7 +112,7 @@ def test_sizes_that_no_argument_has_are_named():
         module.op("conv", "conv1d(pad=1)", x, weight)
     with pytest.raises(pc.InputError, match="no factor `z` in `conv1d`"):
         module.op("conv", "conv1d(pad=1)", x, weight, dims={"z": "height"})
-    with pytest.raises(pc.InputError, match="no attribute `padding`.*Did you mean `pad`"):
+    with pytest.raises(pc.InputError, match=r"no attribute `padding`.*Did you mean `pad`"):
         module.op("conv", "conv1d(padding=1)", x, weight, dims={"i": "height"})
 
 
