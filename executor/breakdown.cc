@@ -55,8 +55,7 @@ class Accounts {
     const Block& block = in_.BlockAt(entity_, ref.instance);
     const int compute = static_cast<int>(StreamKind::kCompute);
     const int64_t* const times = trace_.times.data() + piece.start;
-    const int64_t origin =
-        piece.profile < 0 ? 0 : piece.origin + piece.period * (ref.copy - piece.first_copy);
+    const int64_t origin = piece.origin + piece.period * (ref.copy - piece.first_copy);
     const bool tails = in_.hosts[program_].launch_ps > 0;
     const int32_t first = index.order[index.order_begin[compute]], last = index.Last(compute);
     if (piece.profile >= 0) {

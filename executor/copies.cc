@@ -120,8 +120,7 @@ TaskRef Simulator::NextAfter(int32_t entity, const CopyRun& run, int stream) con
     return {run.instance, copy, block.order[block.order_begin[stream]]};
   }
   const ProgramIndex& index = in_.index.program(program);
-  const int32_t at =
-      index.lane_begin[stream] + lanes_[entity * kNumStreams + stream].cursor + 1;
+  const int32_t at = index.lane_begin[stream] + lanes_[entity * kNumStreams + stream].cursor + 1;
   if (at == index.lane_begin[stream + 1]) return {};
   const BlockIndex& next = in_.index.BlockAt(program, index.lane[at]);
   return {index.lane[at], 0, next.order[next.order_begin[stream]]};
@@ -221,6 +220,8 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
   const CopyCosts& costs = variants_[whole.variant].costs;
   CopyRun& run = entities_[entity].run;
   if (!FindClock(entity, copy, index, costs, &run.conditions.host)) return false;
+  host_binds_ = host_binds_ ||
+                (costs.hosted && run.conditions.host > -costs.launch_ps * index.launches.back());
   if (!OutrunRivals(entity, index, whole)) return false;
   run.instance = at.instance;
   run.first_copy = at.copy;
@@ -250,8 +251,8 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
   if (left > 1 && run.outcome->repeats == CopyOutcome::kUnasked) {
     const int64_t launches = costs.launch_ps * index.launches.back();
     const int64_t host = std::max(run.conditions.host + launches - run.period, -launches);
-    bool repeats = EndsWhole(entity, run) && run.period > 0 &&
-                   (!costs.hosted || host == run.conditions.host);
+    bool repeats =
+        EndsWhole(entity, run) && run.period > 0 && (!costs.hosted || host == run.conditions.host);
     for (uint32_t rest = run.streams & ~(1u << kCompute); rest != 0; rest &= rest - 1) {
       const int stream = __builtin_ctz(rest);
       repeats = repeats && (run.outcome->times[index.size + index.Last(stream)] == run.period ||
@@ -367,9 +368,9 @@ void Simulator::KeepCopies(int32_t entity, int32_t copies) {
       outcome.trace_number = numbered_++;
       trace_.times.insert(trace_.times.end(), outcome.times.begin(), outcome.times.end());
     }
-    trace_.Add(entity, run.instance,
-               {run.first_copy, copies, outcome.trace_number, run.begin, run.period,
-                outcome.trace_begin});
+    trace_.Add(
+        entity, run.instance,
+        {run.first_copy, copies, outcome.trace_number, run.begin, run.period, outcome.trace_begin});
   }
   const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
@@ -377,8 +378,8 @@ void Simulator::KeepCopies(int32_t entity, int32_t copies) {
     Lane& lane = lanes_[entity * kNumStreams + stream];
     lane.copy += copies;
     lane.rank = 0;
-    lane.last_end = run.begin + (copies - 1) * run.period +
-                    outcome.times[index.size + index.Last(stream)];
+    lane.last_end =
+        run.begin + (copies - 1) * run.period + outcome.times[index.size + index.Last(stream)];
   }
   run.first_copy += copies;
   run.copies -= copies;
@@ -387,8 +388,7 @@ void Simulator::KeepCopies(int32_t entity, int32_t copies) {
 
 void Simulator::EndRun(int32_t entity) {
   CopyRun& run = entities_[entity].run;
-  const int32_t layers =
-      in_.index.InstanceOf(in_.ProgramOf(entity), run.instance).layer_count;
+  const int32_t layers = in_.index.InstanceOf(in_.ProgramOf(entity), run.instance).layer_count;
   KeepCopies(entity, run.copies);
   run.active = false;
   outcomes_.Release(run.outcome);
@@ -448,8 +448,7 @@ void Simulator::DissolveRun(int32_t entity) {
     lanes_[lane_index].state = Lane::kIdle;
     Cancel(SlotOf(lane_index));
     if (over == 0) continue;
-    const int32_t last =
-        index.order[index.order_begin[stream] + stop.streams[stream].rank - 1];
+    const int32_t last = index.order[index.order_begin[stream] + stop.streams[stream].rank - 1];
     Advance(lane_index, over, run.begin + run.outcome->times[index.size + last]);
   }
   outcomes_.Release(run.outcome);
@@ -475,9 +474,9 @@ void Simulator::Resume(int32_t entity, int stream, const CopyStop::Stream& at, i
     ResumeChain(entity, stream, copy, origin + at.since, at.left, at.slow);
     return;
   }
-  const Variant& variant = variants_[WholeOf(entity, in_.index.InstanceOf(in_.ProgramOf(entity),
-                                                                          lane.instance).block)
-                                         .variant];
+  const Variant& variant =
+      variants_[WholeOf(entity, in_.index.InstanceOf(in_.ProgramOf(entity), lane.instance).block)
+                    .variant];
   const CopyCosts::Task& cost = variant.costs.tasks[task];
   const int32_t group = variant.groups[task];
   StartFlight(lane_index, group, in_.realised[sim_.groups[group].realised].work_bytes,

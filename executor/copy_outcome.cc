@@ -248,8 +248,8 @@ void CopyRunner::TimeComms(const CopyCosts& costs, bool busy) {
       comm.since = now_;
     }
     comm.slow = busy;
-    comm.next = comm.since + ActivityKinds::Duration(comm.work_left,
-                                                     busy ? task.slow_rate_q16 : task.rate_q16);
+    comm.next = comm.since +
+                ActivityKinds::Duration(comm.work_left, busy ? task.slow_rate_q16 : task.rate_q16);
   }
 }
 

@@ -16,10 +16,10 @@ namespace plancast {
 // entity alone, and nothing else loads their links meanwhile.
 struct CopyCosts {
   struct Task {
-    int64_t alone = 0;                     // picoseconds
-    int64_t slowdown_q20 = 0;              // of a kernel beside communications
-    int64_t delay = 0;                     // of a communication, before its transfer
-    int128 work = 0;                       // of the transfer, 2^-16 bytes/s times ps
+    int64_t alone = 0;                        // picoseconds
+    int64_t slowdown_q20 = 0;                 // of a kernel beside communications
+    int64_t delay = 0;                        // of a communication, before its transfer
+    int128 work = 0;                          // of the transfer, 2^-16 bytes/s times ps
     int64_t rate_q16 = 0, slow_rate_q16 = 0;  // of it, alone and beside kernels
   };
   std::vector<Task> tasks;
@@ -39,9 +39,9 @@ struct CopyConditions {
   // Streams other than that of kernels that have begun already.
   struct Ahead {
     int32_t stream = 0;
-    int32_t rank = 0;       // tasks before it are over
-    bool runs = false;      // it is under way:
-    int64_t since = 0;      // its transfer begins, 0 if it has begun
+    int32_t rank = 0;   // tasks before it are over
+    bool runs = false;  // it is under way:
+    int64_t since = 0;  // its transfer begins, 0 if it has begun
     int128 work_left = 0;
 
     friend bool operator==(const Ahead& a, const Ahead& b) {
@@ -98,8 +98,8 @@ class CopyRunner {
               const CopyConditions& conditions, int64_t* start, int64_t* end);
   // The same if times are known under conditions that were equal until `changed`.
   int64_t RunFrom(int64_t changed, const int64_t* known, const Block& block,
-                  const BlockIndex& index, const CopyCosts& costs,
-                  const CopyConditions& conditions, int64_t* start, int64_t* end);
+                  const BlockIndex& index, const CopyCosts& costs, const CopyConditions& conditions,
+                  int64_t* start, int64_t* end);
   // The same up to a time: what ends then is over, nothing begins then.
   CopyStop RunUntil(int64_t time, const Block& block, const BlockIndex& index,
                     const CopyCosts& costs, const CopyConditions& conditions);

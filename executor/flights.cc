@@ -55,8 +55,7 @@ bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t tas
   return false;
 }
 
-void Simulator::StartFlight(int32_t lane, int32_t group, int64_t work_bytes,
-                            int64_t transfer_at) {
+void Simulator::StartFlight(int32_t lane, int32_t group, int64_t work_bytes, int64_t transfer_at) {
   Flight& flight = flights_[lane];
   flight = Flight();
   flight.group = group;
@@ -108,8 +107,8 @@ void Simulator::Flow(int32_t flight_index, const Fluid::Progress& progress) {
     flight.left = std::max<int128>(flight.left, 0);
     flight.since = now_;
     flight.rate_q16 = fluid_.AloneRateQ16(flight.group);
-    Schedule(SlotOf(flight_index),
-             now_ + ActivityKinds::Duration(flight.left, flight.rate_q16), kEnds);
+    Schedule(SlotOf(flight_index), now_ + ActivityKinds::Duration(flight.left, flight.rate_q16),
+             kEnds);
   }
   if (!yields_) return;
   int32_t busy = 0;

@@ -87,8 +87,9 @@ void Simulator::TimeChain(int32_t lane_index, const Copy& copy, const Clock& clo
     if (rank > chain.rank) {
       start = chain.end;
       if (hosted) {
-        start = std::max(start,
-                         clock.zero + launch_ps * std::min(index.launches[task] + 1, with));
+        const int64_t launched = clock.zero + launch_ps * std::min(index.launches[task] + 1, with);
+        host_binds_ = host_binds_ || launched >= start;
+        start = std::max(start, launched);
       }
       copy.start[task] = start;
       left = in_.DurationOf(entity, {lane.instance, lane.copy, task});
@@ -96,7 +97,10 @@ void Simulator::TimeChain(int32_t lane_index, const Copy& copy, const Clock& clo
     const int64_t took =
         chain.slow ? MulDivCeil(left, in_.SlowdownOf(copy.block->spec[task]), kOne) : left;
     chain.end = start + took;
-    if (hosted) chain.end = std::max(chain.end, clock.zero + launch_ps * with);
+    if (hosted) {
+      host_binds_ = host_binds_ || clock.zero + launch_ps * with >= chain.end;
+      chain.end = std::max(chain.end, clock.zero + launch_ps * with);
+    }
     copy.end[task] = chain.end;
   }
 }
@@ -258,8 +262,8 @@ void Simulator::SlowTransfer(int32_t flight_index, int32_t more_busy) {
   flight.left = std::max<int128>(flight.left, 0);
   flight.since = now_;
   flight.rate_q16 = fluid_.AloneRateQ16(KindOf(flight));
-  Schedule(SlotOf(flight_index),
-           now_ + ActivityKinds::Duration(flight.left, flight.rate_q16), kEnds);
+  Schedule(SlotOf(flight_index), now_ + ActivityKinds::Duration(flight.left, flight.rate_q16),
+           kEnds);
 }
 
 }  // namespace plancast

@@ -28,7 +28,8 @@ Simulator::Simulator(const SimInput& in, SimTrace memory)
       interferes_(Interferes(in)),
       yields_(in.comm_slowdown_q20 > kOne),
       trace_(std::move(memory)),
-      fluid_(in.link_sharing) {}
+      fluid_(in.link_sharing),
+      periods_(in.graph) {}
 
 absl::StatusOr<SimTrace> Simulator::Run() && {
   PrepareLanes();
@@ -39,8 +40,8 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
   Drain();
   SlowTransfers();
   while (true) {
-    const int64_t next = std::min(
-        fluid_.NextCompletion(), events_.empty() ? kNever : events_.least_key() >> 1);
+    const int64_t next =
+        std::min(fluid_.NextCompletion(), events_.empty() ? kNever : events_.least_key() >> 1);
     if (next == kNever) break;
     now_ = next;
     for (const int32_t activity : fluid_.AdvanceTo(next)) EndFlight(of_activity_[activity]);
@@ -48,6 +49,7 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
     while (events_.least_key() == (next << 1 | kBegins)) HandleNext();
     Drain();
     SlowTransfers();
+    if (next_anchor_ != Lane::kDone) LookForPeriod();
   }
   for (const Lane& lane : lanes_) {
     if (!lane.done()) return DeadlockError(in_, trace_, lanes_);
@@ -87,6 +89,7 @@ void Simulator::PrepareLanes() {
   at_once_ = in_.shortcuts && in_.jitter == nullptr;
   whole_.resize(at_once_ ? entities * in_.graph.blocks.size() : 0);
   variants_of_.resize(in_.graph.blocks.size());
+  if (at_once_ && periods_.Of(in_.ProgramOf(0)) > 0) next_anchor_ = 0;
   for (size_t p = 0; p < in_.graph.programs.size(); ++p) {
     hosted_.push_back(in_.hosts[p].Costs() || in_.index.program(static_cast<int32_t>(p)).syncs);
   }
@@ -100,9 +103,9 @@ void Simulator::PrepareGroups() {
                        /*contended=*/!contention_.LanesOn(r).empty());
   }
   const auto add_kind = [&](const SimGraph::Group& group, int64_t slowdown_q20) {
-    const int64_t cap = MulDivFloor(
-        std::max<int64_t>(in_.realised[group.realised].rate_cap_bytes_per_s, 1), kOne,
-        slowdown_q20);
+    const int64_t cap =
+        MulDivFloor(std::max<int64_t>(in_.realised[group.realised].rate_cap_bytes_per_s, 1), kOne,
+                    slowdown_q20);
     return fluid_.AddKind(std::max<int64_t>(cap, 1), 1, sim_.LoadsOf(group),
                           PriorityOf(in_.uses.uses[group.use]));
   };
@@ -323,7 +326,9 @@ bool Simulator::RunCopy(int32_t entity, int stream, TaskRef* blocker) {
     if (hosted_[program]) {
       if (!ClockOf(entity, lane, task, copy, &clock, blocker)) return false;
       const int32_t before = copy.index->launches[task], with = copy.index->launches[task + 1];
-      ready = std::max(ready, clock.zero + host.launch_ps * std::min(before + 1, with));
+      const int64_t launched = clock.zero + host.launch_ps * std::min(before + 1, with);
+      host_binds_ = host_binds_ || launched >= ready;
+      ready = std::max(ready, launched);
     }
     if (ready > now_) {
       lane.state = Lane::kWaits;

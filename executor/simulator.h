@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "executor/copy_outcome.h"
 #include "executor/lane.h"
 #include "executor/outcome_cache.h"
+#include "executor/periods.h"
 #include "executor/sharing/contention.h"
 #include "executor/sharing/indexed_heap.h"
 #include "executor/sharing/levels.h"
@@ -47,8 +49,8 @@ class Simulator {
   // is not over.
   struct Chain {
     int32_t end_rank = 0;
-    int32_t rank = 0;              // the kernel under way when last looked at,
-    int64_t since = 0, left = 0;   // and what was left of it then
+    int32_t rank = 0;             // the kernel under way when last looked at,
+    int64_t since = 0, left = 0;  // and what was left of it then
     bool slow = false;
     int64_t end = 0;
   };
@@ -61,8 +63,8 @@ class Simulator {
     int32_t activity = -1;    // in the fluid, of links that others load too; or, if
     int128 left = 0;          // kernels alone do, what is left of it
     int64_t since = 0, rate_q16 = 0;
-    bool slow = false;        // by kernels
-    int32_t busy = 0;         // members that run kernels
+    bool slow = false;  // by kernels
+    int32_t busy = 0;   // members that run kernels
   };
   // Whether copies of a block can run at once on an entity, and what as.
   struct Whole {
@@ -92,12 +94,12 @@ class Simulator {
     int64_t end() const { return begin + (copies - 1) * period + outcome->end; }
   };
   struct Entity {
-    int32_t comms = 0;    // under way, outside its run
-    int32_t flows = 0;    // transfers that kernels slow down
-    bool busy = false;    // known to those: a kernel runs
+    int32_t comms = 0;     // under way, outside its run
+    int32_t flows = 0;     // transfers that kernels slow down
+    bool busy = false;     // known to those: a kernel runs
     bool doubted = false;  // whether it is has to be looked at
-    bool listed = false;  // in work_
-    uint8_t ready = 0;    // streams to run
+    bool listed = false;   // in work_
+    uint8_t ready = 0;     // streams to run
     CopyRun run;
   };
   // The task that a lane is at, among those of its copy: its times. Before the
@@ -241,6 +243,31 @@ class Simulator {
   void KeepCopies(int32_t entity, int32_t copies);
   void DissolveRivals(int32_t flight);
 
+  // Periods of a steady state: jump.cc.
+  // All that goes on at a point in time, times from then; and where it does.
+  struct State {
+    int64_t now = 0;
+    std::vector<int64_t> exact;
+    std::vector<std::pair<int32_t, int32_t>> places;  // entity, instance
+  };
+  class Snapshot;
+  // Instances of an entity that lanes are at, of those that go on.
+  struct Front {
+    int32_t first = 0, last = 0;
+  };
+  bool IsLater(const State& state, const State& before) const;
+  void LookForPeriod();
+  // Whether hosts are as far ahead after a period as before, or that matters not.
+  bool HostsKeepPace() const;
+  int32_t PeriodsAhead(int32_t entity, const State& state, Front& front) const;
+  // Goes on in the last period that is as those before. False if that may be
+  // possible later.
+  bool Jump(const State& state);
+  void MoveMeeting(int32_t entity, int32_t from, int32_t to);
+  void FindWaiting(int32_t entity);
+  // What lanes did in the periods on the way.
+  void RepeatPieces(int32_t entity, const Front& front, int32_t times);
+
   const SimInput& in_;
   const SimGraph& sim_;
   const bool interferes_;  // kernels are slower beside communications
@@ -267,7 +294,7 @@ class Simulator {
   std::vector<Meeting> meetings_;
   std::vector<int32_t> meeting_begin_;  // per rendezvous
 
-  bool at_once_ = false;  // copies may run at once
+  bool at_once_ = false;      // copies may run at once
   std::vector<Whole> whole_;  // per entity and block
   std::vector<Variant> variants_;
   std::vector<std::vector<int32_t>> variants_of_;  // per block
@@ -275,6 +302,13 @@ class Simulator {
   OutcomeCache outcomes_;
   CopyRunner runner_;
   int32_t numbered_ = 0;  // outcomes in the trace
+
+  const Periods periods_;
+  int32_t next_anchor_ = Lane::kDone;  // of the first entity's kernels
+  State last_state_;
+  bool steady_ = false;      // it was that of the state before
+  int64_t last_period_ = 0;  // then: the time in between
+  bool host_binds_ = false;  // a task has waited for its launch since
 };
 
 }  // namespace plancast

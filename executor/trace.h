@@ -15,7 +15,7 @@ namespace plancast {
 // for their ends.
 struct Piece {
   int32_t first_copy = 0, copies = 1;
-  int32_t profile = -1;  // -1: ran task by task; times may be unknown yet
+  int32_t profile = -1;  // -1: ran task by task, from time `origin`; some may be unknown yet
   int64_t origin = 0, period = 0;
   int64_t start = 0;
 };
@@ -31,6 +31,7 @@ struct SimTrace {
   std::vector<int64_t> times;
   std::vector<int64_t> lane_end;  // per entity and stream: when it is over; 0 if it has no tasks
   int64_t makespan_ps = 0;
+  int64_t periods = 0;  // of a steady state that were not simulated
 
   void Clear() {
     instance_begin.clear();
@@ -39,7 +40,7 @@ struct SimTrace {
     pieces.clear();
     times.clear();
     lane_end.clear();
-    makespan_ps = 0;
+    makespan_ps = periods = 0;
   }
 
   // When the last task of an entity ends; 0 if it has none.
@@ -62,7 +63,7 @@ struct SimTrace {
   // Picoseconds; `column`: 0 for starts, the block's size for ends.
   int64_t TimeIn(const Piece& piece, int32_t copy, int32_t column, int32_t task) const {
     const int64_t time = times[piece.start + column + task];
-    if (piece.profile < 0) return time;
+    if (time == kUnknown && piece.profile < 0) return kUnknown;
     return piece.origin + piece.period * (copy - piece.first_copy) + time;
   }
   int64_t StartOf(int32_t entity, const TaskRef& ref) const {

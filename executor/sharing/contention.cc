@@ -48,8 +48,8 @@ std::vector<Demand> FindDemands(const CommUses& uses, const SimGraph& sim,
       for (uint32_t rest = streams_of(teller); rest != 0; rest &= rest - 1) {
         const int32_t lane = teller * kNumStreams + __builtin_ctz(rest);
         if (single) known.push_back(lane);
-        demands.push_back({load.resource, lane, g,
-                           int128{load.coefficient_q20} * cost.rate_cap_bytes_per_s});
+        demands.push_back(
+            {load.resource, lane, g, int128{load.coefficient_q20} * cost.rate_cap_bytes_per_s});
       }
     }
   };

@@ -109,6 +109,21 @@ Fluid::Progress Fluid::Take(int32_t id) {
   return activities_[id].progress;
 }
 
+Fluid::Progress Fluid::ProgressOf(int32_t id) {
+  Solve();
+  return activities_[id].progress;
+}
+
+void Fluid::Shift(int64_t time_ps) {
+  Solve();
+  now_ += time_ps;
+  for (Activity& activity : activities_) {
+    activity.progress.since += time_ps;
+    if (activity.progress.end != kNever) activity.progress.end += time_ps;
+  }
+  completions_.Shift(time_ps);
+}
+
 int64_t Fluid::NextCompletion() {
   Solve();
   return completions_.least_key();

@@ -65,6 +65,10 @@ class Fluid {
   Progress Take(int32_t id);
   int32_t Put(int32_t kind, const Progress& progress);
 
+  Progress ProgressOf(int32_t id);
+  // All goes on so much later.
+  void Shift(int64_t time_ps);
+
   // When the next activity ends if nothing else starts; kNever if none does.
   int64_t NextCompletion();
   // Moves now() forward, not beyond NextCompletion(), and returns what ends there,

@@ -23,6 +23,12 @@ class IndexedHeap {
   int64_t least_key() const { return heap_.empty() ? kNever : heap_.front().key; }
   int32_t least() const { return heap_.front().id; }
 
+  int64_t KeyOf(int32_t id) const { return heap_[place_[id]].key; }
+  // Adds to all keys but kNever.
+  void Shift(int64_t by) {
+    for (Entry& entry : heap_) entry.key += entry.key == kNever ? 0 : by;
+  }
+
   // Adds `id` or changes its key.
   void Set(int32_t id, int64_t key) {
     const int32_t place = Put(id, key);

@@ -188,6 +188,16 @@ int64_t Levels::RateQ16(int32_t id) {
   return domains_[activity.domain].fluid->RateQ16(activity.id);
 }
 
+void Levels::Shift(int64_t time_ps) {
+  NextCompletion();
+  now_ += time_ps;
+  for (Domain& domain : domains_) {
+    if (domain.fluid != nullptr) domain.fluid->Shift(time_ps);
+  }
+  completions_.Shift(time_ps);
+  if (flat_ != nullptr) flat_->Shift(time_ps);
+}
+
 void Levels::CheckAgainstFlat() {
   PLANCAST_CHECK_EQ(flat_->NextCompletion(), completions_.least_key());
   for (const Domain& d : domains_) {

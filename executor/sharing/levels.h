@@ -60,6 +60,11 @@ class Levels {
   int64_t NextCompletion();
   absl::Span<const int32_t> AdvanceTo(int64_t time_ps);
   int64_t RateQ16(int32_t id);
+  Fluid::Progress ProgressOf(int32_t id) const {
+    return domains_[activities_[id].domain].fluid->ProgressOf(activities_[id].id);
+  }
+  // All goes on so much later.
+  void Shift(int64_t time_ps);
   int64_t AloneRateQ16(int32_t kind) const { return kinds_[kind].AloneQ16(); }
   int64_t AloneTime(int32_t kind, int64_t work_bytes) const {
     return kinds_.AloneTime(kind, work_bytes);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "collectives/realise.h"
+#include "executor/breakdown.h"
 #include "executor/executor.h"
 #include "executor/runtime.h"
 #include "gtest/gtest.h"
@@ -41,7 +42,7 @@ class Dice {
   std::mt19937 random_;
 };
 
-PlanUnderTest DrawPlan(Dice& dice) {
+PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   const int64_t pp = dice.Of<int64_t>({1, 1, 2, 3}), vpp = pp > 1 && dice.Maybe(3) ? 2 : 1;
   TransformerConfig config;
   config.name = "tiny";
@@ -78,7 +79,7 @@ PlanUnderTest DrawPlan(Dice& dice) {
           : dice.Maybe(3) ? Schedule::kGpipe
                           : Schedule::k1f1b,
           vpp);
-  plan.MicroBatches(1, dice.Of<int64_t>({1, 2, 3, 4}));
+  plan.MicroBatches(1, micro_batches);
   plan.Recomputing(dice.Of<Recompute>({Recompute::kNone, Recompute::kSelective, Recompute::kFull}),
                    dice.Of<int64_t>({-1, -1, 1}));
   PlanOptions& options = plan.options();
@@ -147,7 +148,7 @@ TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
   int64_t plans = 0, ranks = 0, classes = 0, split = 0, deadlocks = 0;
   for (uint32_t seed = first; seed <= last; ++seed) {
     Dice dice(seed);
-    PlanUnderTest plan = DrawPlan(dice);
+    PlanUnderTest plan = DrawPlan(dice, dice.Of<int64_t>({1, 2, 3, 4}));
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << Text(plan));
     absl::StatusOr<ExecutionGraph> graph = plan.Compile();
     ASSERT_TRUE(graph.ok()) << graph.status();
@@ -181,9 +182,9 @@ TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
       const auto with = run(true), without = run(false);
       ReferenceHost slowed{1000, 2'000'000, 1'000'000};
       slowed.slowdown_q20 = SlowdownQ20(1 + interference);
-      ExpectSame(**with, reference,
-                 RunReference(reference, slowed, LinkSharing::kMaxMin,
-                              SlowdownQ20(1 + interference / 2)));
+      ExpectSame(
+          **with, reference,
+          RunReference(reference, slowed, LinkSharing::kMaxMin, SlowdownQ20(1 + interference / 2)));
       for (size_t e = 0; e < (*with)->sim().entities.size(); ++e) {
         const UnfoldedTrace& x = (*with)->unfolded(static_cast<int>(e));
         const UnfoldedTrace& y = (*without)->unfolded(static_cast<int>(e));
@@ -207,6 +208,63 @@ TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
   EXPECT_LT(classes, ranks);
   EXPECT_GT(split, 0);
   EXPECT_EQ(deadlocks, 0);  // a compiled plan never locks up
+}
+
+// Jumps over periods of the steady state change no digit.
+TEST_P(CompiledPlansTest, ManyMicroBatches) {
+  constexpr uint32_t kPlans = 40;
+  const uint32_t first = 10'001 + static_cast<uint32_t>(GetParam()) * kPlans;
+  int64_t jumped = 0, periods = 0;
+  for (uint32_t seed = first; seed < first + kPlans && !HasFailure(); ++seed) {
+    Dice dice(seed);
+    PlanUnderTest plan = DrawPlan(dice, dice.Of<int64_t>({12, 24, 36}));
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << Text(plan));
+    absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    GiveKernelsTimes(&*graph);
+    const absl::StatusOr<Machine> machine =
+        Machine::Create(DrawMachine(dice, graph->mesh.num_devices()));
+    ASSERT_TRUE(machine.ok()) << machine.status();
+    const CommPricer::RealiseFn realise = [&](const GroupPattern& group, const CommSpec& comm) {
+      return Realise(*machine, group, comm.kind, comm.bytes);
+    };
+    const ReferenceLowering reference = LowerReference(*graph, *machine, UnitCost(), realise);
+    HostParams host;
+    host.launch_ps = dice.Of<int64_t>({0, 200'000, 2'000'000});
+    host.sync_ps = 1'000'000;
+    for (double interference : {0.0, 0.2}) {
+      const auto run = [&](Form form, bool shortcuts) {
+        return Simulation::Run(*graph, *machine, realise, form, host, interference, shortcuts,
+                               LinkSharing::kMaxMin, interference / 2);
+      };
+      const auto with = run(Form::kFolded, true), without = run(Form::kFolded, false);
+      ASSERT_TRUE(with.ok()) << with.status();
+      jumped += (*with)->trace().periods > 0;
+      periods += (*with)->trace().periods;
+      EXPECT_EQ((*without)->trace().periods, 0);
+      for (int32_t e = 0; e < static_cast<int32_t>((*with)->sim().entities.size()); ++e) {
+        const UnfoldedTrace &x = (*with)->unfolded(e), &y = (*without)->unfolded(e);
+        EXPECT_EQ(x.start, y.start);
+        EXPECT_EQ(x.end, y.end);
+        EXPECT_EQ(x.cause, y.cause);
+        const Breakdown a = BreakdownOf((*with)->input(), (*with)->trace(), e);
+        const Breakdown b = BreakdownOf((*without)->input(), (*without)->trace(), e);
+        EXPECT_EQ(a.total(), (*with)->trace().makespan_ps);
+        EXPECT_EQ(a.bubble, b.bubble);
+        EXPECT_EQ(a.exposed_pp, b.exposed_pp);
+        EXPECT_EQ(a.launch, b.launch);
+      }
+      ReferenceHost slowed{0, host.launch_ps, host.sync_ps};
+      slowed.slowdown_q20 = SlowdownQ20(1 + interference);
+      if (seed % 4 == 0) {
+        ExpectSame(**with, reference,
+                   RunReference(reference, slowed, LinkSharing::kMaxMin,
+                                SlowdownQ20(1 + interference / 2)));
+      }
+    }
+  }
+  std::cout << jumped << " simulations jumped over " << periods << " periods\n";
+  EXPECT_GT(jumped, kPlans / 4);
 }
 
 }  // namespace
