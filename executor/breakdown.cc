@@ -26,8 +26,36 @@ class Accounts {
     int64_t at = start;
     const ProgramIndex& program = in_.index.program(program_);
     const int compute = static_cast<int>(StreamKind::kCompute);
-    for (int32_t l = program.lane_begin[compute]; l < program.lane_begin[compute + 1]; ++l) {
-      const int32_t instance = program.lane[l];
+    const auto lane = program.lane.begin();
+    const auto place_of = [&](int32_t instance) {
+      return static_cast<int32_t>(std::lower_bound(lane + program.lane_begin[compute],
+                                                   lane + program.lane_begin[compute + 1],
+                                                   instance) -
+                                  lane);
+    };
+    int32_t place = program.lane_begin[compute];
+    if (!trace_.repeats.empty()) {
+      // All further periods are like the first.
+      const SimTrace::Repeat& repeat = trace_.repeats[entity_];
+      const int32_t begin = place_of(repeat.first), end = place_of(repeat.first + repeat.length);
+      at = Walk(place, begin, at);
+      Breakdown before = sum_;
+      sum_ = Breakdown();
+      at = Walk(begin, end, at) + (trace_.periods - 1) * trace_.period_ps;
+      before.Add(sum_, trace_.periods);
+      sum_ = before;
+      place = place_of(repeat.first + repeat.length * trace_.periods);
+    }
+    at = Walk(place, program.lane_begin[compute + 1], at);
+    Tail(at);
+    return sum_;
+  }
+
+ private:
+  // Instances with kernels; returns the end of the last.
+  int64_t Walk(int32_t place, int32_t end, int64_t at) {
+    for (; place < end; ++place) {
+      const int32_t instance = in_.index.program(program_).lane[place];
       const BlockIndex& block = in_.index.BlockAt(program_, instance);
       const int32_t copies = in_.index.InstanceOf(program_, instance).layer_count;
       for (int32_t copy = 0; copy < copies;) {
@@ -45,11 +73,9 @@ class Accounts {
         at += piece.period * (piece.copies - 2);
       }
     }
-    Tail(at);
-    return sum_;
+    return at;
   }
 
- private:
   // The tasks of a copy in the compute stream; returns the end of the last.
   int64_t Compute(const Piece& piece, TaskRef ref, const BlockIndex& index, int64_t at) {
     const Block& block = in_.BlockAt(entity_, ref.instance);

@@ -197,9 +197,11 @@ bool Simulator::Jump(const State& state) {
     if (times < 1) return true;  // nor later
   }
   trace_.periods = times;
+  trace_.period_ps = last_period_;
   const int64_t way = times * last_period_;
   for (int32_t e = 0; e < static_cast<int32_t>(entities_.size()); ++e) {
     RepeatPieces(e, fronts[e], times);
+    trace_.repeats.push_back({fronts[e].first, periods_.Of(in_.ProgramOf(e))});
   }
   // Lanes first: what they meet is known by where they were.
   size_t place = 0;

@@ -31,16 +31,25 @@ struct SimTrace {
   std::vector<int64_t> times;
   std::vector<int64_t> lane_end;  // per entity and stream: when it is over; 0 if it has no tasks
   int64_t makespan_ps = 0;
-  int64_t periods = 0;  // of a steady state that were not simulated
+  // Periods of a steady state that were not simulated: instances from `first` on, so
+  // many in each, which go on as the period before does.
+  struct Repeat {
+    int32_t first = 0, length = 0;
+  };
+  std::vector<Repeat> repeats;  // per entity, if there are any
+  int32_t periods = 0;
+  int64_t period_ps = 0;
 
   void Clear() {
+    repeats.clear();
     instance_begin.clear();
     copy_begin.clear();
     piece_of.clear();
     pieces.clear();
     times.clear();
     lane_end.clear();
-    makespan_ps = periods = 0;
+    makespan_ps = period_ps = 0;
+    periods = 0;
   }
 
   // When the last task of an entity ends; 0 if it has none.
