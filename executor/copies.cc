@@ -95,20 +95,21 @@ bool Simulator::FindClock(int32_t entity, const TaskRef& copy, const BlockIndex&
   return true;
 }
 
-CopyOutcome* Simulator::OutcomeOf(int32_t variant_index, const CopyConditions& conditions,
-                                  const CopyOutcome* before) {
-  return outcomes_.Get(variant_index, conditions, [&](CopyOutcome& outcome) {
-    const Variant& variant = variants_[variant_index];
+CopyOutcome* Simulator::OutcomeOf(int32_t entity, const CopyOutcome* before) {
+  const CopyRun& run = entities_[entity].run;
+  return outcomes_.Get(run.variant, run.conditions, [&](CopyOutcome& outcome) {
+    const Variant& variant = variants_[run.variant];
     const plancast::Block& block = in_.graph.blocks[variant.block];
     const BlockIndex& index = in_.index.block(variant.block);
     outcome.times.resize(2 * index.size);
     int64_t* const start = outcome.times.data();
     int64_t* const end = start + index.size;
     outcome.repeats = CopyOutcome::kUnasked;
-    outcome.end = before == nullptr
-                      ? runner_.Run(block, index, variant.costs, conditions, start, end)
-                      : runner_.RunFrom(conditions.toggles.back(), before->times.data(), block,
-                                        index, variant.costs, conditions, start, end);
+    outcome.end = before == nullptr ? runner_.Run(block, index, variant.costs, run.conditions,
+                                                  start, end)
+                                    : runner_.RunFrom(now_ - run.begin, before->times.data(), block,
+                                                      index, variant.costs, run.conditions, start,
+                                                      end);
   });
 }
 
@@ -179,7 +180,11 @@ CopyConditions::Ahead Simulator::TakeOver(int32_t lane_index) {
   Entity& entity = entities_[lane_index / kNumStreams];
   ahead.runs = true;
   Cancel(SlotOf(lane_index));
-  if (interferes_) --entity.comms;
+  if (interferes_) {
+    --entity.comms;
+    if (Shares(flight)) --entity.open;
+    FindOver(lane_index / kNumStreams, lane_index);
+  }
   ahead.work_left = ActivityKinds::Work(flight.work_bytes);
   if (flight.flows) {
     flight.flows = false;
@@ -244,10 +249,11 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
     }
   }
   run.conditions.toggles.clear();
-  if (entities_[entity].comms > 0) run.conditions.toggles.push_back(0);
-  run.outcome = OutcomeOf(run.variant, run.conditions, nullptr);
+  FindToggles(entity);
+  run.outcome = OutcomeOf(entity, nullptr);
   run.period = run.outcome->end;
-  const int32_t left = run.partial ? 1 : instance.layer_count - at.copy;
+  const bool changes = run.conditions.toggles.size() > 1;
+  const int32_t left = run.partial || changes ? 1 : instance.layer_count - at.copy;
   if (left > 1 && run.outcome->repeats == CopyOutcome::kUnasked) {
     const int64_t launches = costs.launch_ps * index.launches.back();
     const int64_t host = std::max(run.conditions.host + launches - run.period, -launches);
@@ -405,26 +411,62 @@ void Simulator::EndRun(int32_t entity) {
   Doubt(entity);
 }
 
-void Simulator::DisturbRun(int32_t entity) {
-  CopyRun& run = entities_[entity].run;
+void Simulator::DisturbRun(int32_t entity_index) {
+  const Entity& entity = entities_[entity_index];
+  CopyRun& run = entities_[entity_index].run;
   if (run.copies > 1) {
+    const bool on = !run.conditions.toggles.empty();
+    if (on == (entity.comms > 0) && (!on || entity.open > 0)) return;
     const auto over =
         static_cast<int32_t>(std::min<int64_t>((now_ - run.begin) / run.period, run.copies - 1));
-    if (over > 0) KeepCopies(entity, over);
+    if (over > 0) KeepCopies(entity_index, over);
     run.copies = 1;
   }
+  const CopyConditions conditions = run.conditions;
+  if (!FindToggles(entity_index)) return;
   CopyOutcome* const before = run.outcome;
-  run.conditions.toggles.push_back(now_ - run.begin);
-  run.outcome = OutcomeOf(run.variant, run.conditions, before);
-  if (EndsWhole(entity, run)) {
+  run.outcome = OutcomeOf(entity_index, before);
+  if (EndsWhole(entity_index, run)) {
     outcomes_.Release(before);
-    StartRun(entity);
+    StartRun(entity_index);
     return;
   }
   outcomes_.Release(run.outcome);
   run.outcome = before;
-  run.conditions.toggles.pop_back();
-  DissolveRun(entity);
+  run.conditions = conditions;
+  DissolveRun(entity_index);
+}
+
+void Simulator::FindOver(int32_t entity, int32_t but) {
+  entities_[entity].over_at = 0;
+  for (int32_t lane = entity * kNumStreams; lane < (entity + 1) * kNumStreams; ++lane) {
+    if (lane == but || lanes_[lane].state != Lane::kFlies) continue;
+    const int32_t flight = flight_of_[lane];
+    if (Shares(flights_[flight])) continue;
+    entities_[entity].over_at =
+        std::max(entities_[entity].over_at, events_.KeyOf(SlotOf(flight)) >> 1);
+  }
+}
+
+bool Simulator::FindToggles(int32_t entity_index) {
+  const Entity& entity = entities_[entity_index];
+  const int64_t now = now_ - entity.run.begin;
+  auto& toggles = entities_[entity_index].run.conditions.toggles;
+  const auto before = toggles;
+  while (!toggles.empty() && toggles.back() > now) toggles.pop_back();
+  const bool on = toggles.size() % 2 == 1;
+  if (on != (entity.comms > 0)) {
+    // What began and ended at once has never been.
+    if (!toggles.empty() && toggles.back() == now && toggles.size() == 1) {
+      toggles.pop_back();
+    } else {
+      toggles.push_back(now);
+    }
+  }
+  if (entity.comms > 0 && entity.open == 0 && entity.over_at > now_) {
+    toggles.push_back(entity.over_at - entity.run.begin);
+  }
+  return toggles != before;
 }
 
 void Simulator::DissolveRun(int32_t entity) {
@@ -485,13 +527,18 @@ void Simulator::Resume(int32_t entity, int stream, const CopyStop::Stream& at, i
   next_member_[lane_index] = -1;
   flight_of_[lane_index] = lane_index;
   lane.state = Lane::kFlies;
-  if (interferes_) ++entities_[entity].comms;
+  if (interferes_) {
+    Entity& own = entities_[entity];
+    if (own.comms++ == 0) own.over_at = 0;
+    own.open += Shares(flight) ? 1 : 0;
+  }
   Fluid::Progress progress;
   progress.left = at.work_left;
   progress.rate_q16 = at.slow ? cost.slow_rate_q16 : cost.rate_q16;
   progress.since = flight.transfer_at;
   progress.end = progress.since + ActivityKinds::Duration(progress.left, progress.rate_q16);
   if (!Shares(flight)) {
+    entities_[entity].over_at = std::max(entities_[entity].over_at, progress.end);
     Schedule(SlotOf(lane_index), progress.end, kEnds);
   } else if (now_ <= flight.transfer_at && at.work_left == cost.work) {
     Schedule(SlotOf(lane_index), flight.transfer_at, kBegins);

@@ -42,10 +42,11 @@ bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t tas
     EndFlight(lane);
     return true;
   }
+  const bool known = !Shares(flights_[lane]);
   for (int32_t member = lane; member >= 0; member = next_member_[member]) {
-    CountComms(member / kNumStreams, 1);
+    BeginComm(member / kNumStreams, known ? now_ + transfer.alone : kNever);
   }
-  if (!Shares(flights_[lane])) {
+  if (known) {
     Schedule(SlotOf(lane), now_ + transfer.alone, kEnds);
   } else if (transfer.delay > 0) {
     Schedule(SlotOf(lane), now_ + transfer.delay, kBegins);
@@ -123,7 +124,7 @@ void Simulator::Flow(int32_t flight_index, const Fluid::Progress& progress) {
 
 void Simulator::EndFlight(int32_t flight_index) {
   Flight& flight = flights_[flight_index];
-  const bool counts = flight.flows && yields_;
+  const bool counts = flight.flows && yields_, known = !Shares(flight);
   flight.flows = false;
   for (int32_t lane = flight_index, next; lane >= 0; lane = next) {
     next = next_member_[lane];
@@ -133,7 +134,7 @@ void Simulator::EndFlight(int32_t flight_index) {
     copy.end[task] = now_;
     lanes_[lane].state = Lane::kIdle;
     if (counts) --entities_[entity].flows;
-    if (copy.start[task] < now_) CountComms(entity, -1);
+    if (copy.start[task] < now_) EndComm(entity, known);
     Advance(lane, 1, now_);
     Wake(entity, 1u << stream);
     WakeWaiting(entity, stream);

@@ -12,6 +12,9 @@
 namespace plancast {
 namespace {
 
+// Less than that is less than the footprints are known by.
+constexpr double kLeastCommSlowdown = 1.01;
+
 // Whether a kernel may run beside task `t`: of the streams that feed kernels, the
 // next kernel must not wait for it.
 bool RunsBesideKernels(const Block& block, int32_t t) {
@@ -133,7 +136,8 @@ absl::StatusOr<double> PriceBothWays(const ExecutionGraph& graph, const CommUses
   }
   if (!runtime.interference.has_value()) PriceInterference(machine.device(), beside, prices);
   if (runtime.comm_interference.has_value()) return 1 + *runtime.comm_interference;
-  return MeanCommSlowdown(graph, machine.device(), beside, prices);
+  const double slowdown = MeanCommSlowdown(graph, machine.device(), beside, prices);
+  return slowdown < kLeastCommSlowdown ? 1 : slowdown;
 }
 
 }  // namespace plancast

@@ -35,6 +35,8 @@ class Simulator::Snapshot {
   void OfEntity(int32_t e) {
     const Entity& entity = s_.entities_[e];
     Exact(entity.comms);
+    Exact(entity.open);
+    Time(entity.comms > entity.open ? entity.over_at : kNoTime);
     Exact(entity.flows);
     Exact(entity.busy);
     Exact(entity.run.active);
@@ -213,6 +215,7 @@ bool Simulator::Jump(const State& state) {
   for (int32_t e = 0; e < static_cast<int32_t>(entities_.size()); ++e) {
     CopyRun& run = entities_[e].run;
     run.refused = -1;
+    entities_[e].over_at += way;
     if (run.active) {
       later(run.instance, e);
       run.begin += way;

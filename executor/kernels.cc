@@ -156,15 +156,30 @@ void Simulator::SlowKernels(int32_t entity) {
   }
 }
 
-void Simulator::CountComms(int32_t entity_index, int32_t more) {
+void Simulator::BeginComm(int32_t entity_index, int64_t until) {
   if (!interferes_) return;
   Entity& entity = entities_[entity_index];
-  const bool before = entity.comms > 0;
-  entity.comms += more;
-  if ((entity.comms > 0) == before) return;
+  if (entity.comms++ == 0) entity.over_at = 0;
+  if (until == kNever) {
+    ++entity.open;
+  } else {
+    entity.over_at = std::max(entity.over_at, until);
+  }
   if (entity.run.active) {
     DisturbRun(entity_index);
-  } else {
+  } else if (entity.comms == 1) {
+    SlowKernels(entity_index);
+  }
+}
+
+void Simulator::EndComm(int32_t entity_index, bool known) {
+  if (!interferes_) return;
+  Entity& entity = entities_[entity_index];
+  --entity.comms;
+  if (!known) --entity.open;
+  if (entity.run.active) {
+    DisturbRun(entity_index);
+  } else if (entity.comms == 0) {
     SlowKernels(entity_index);
   }
 }

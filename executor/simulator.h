@@ -95,6 +95,8 @@ class Simulator {
   };
   struct Entity {
     int32_t comms = 0;     // under way, outside its run
+    int32_t open = 0;      // of those, with an end not known yet
+    int64_t over_at = 0;   // when the others are over
     int32_t flows = 0;     // transfers that kernels slow down
     bool busy = false;     // known to those: a kernel runs
     bool doubted = false;  // whether it is has to be looked at
@@ -174,8 +176,9 @@ class Simulator {
   void EndChain(int32_t lane);
   // The kernels under way on an entity are slow from now on, or no longer.
   void SlowKernels(int32_t entity);
-  // As many communications more are under way.
-  void CountComms(int32_t entity, int32_t more);
+  // A communication is under way, until a time or kNever: not known yet. It ends.
+  void BeginComm(int32_t entity, int64_t until);
+  void EndComm(int32_t entity, bool known);
   // Whether an entity runs a kernel, and until when it goes on so at least.
   bool IsBusy(int32_t entity, int64_t* until) const;
   void Doubt(int32_t entity);
@@ -223,9 +226,8 @@ class Simulator {
   bool OutrunRivals(int32_t entity, const BlockIndex& index, const Whole& whole);
   bool FindClock(int32_t entity, const TaskRef& copy, const BlockIndex& index,
                  const CopyCosts& costs, int64_t* host) const;
-  // `before`: of the same conditions but for the last toggle, or null.
-  CopyOutcome* OutcomeOf(int32_t variant, const CopyConditions& conditions,
-                         const CopyOutcome* before);
+  // `before`: of conditions that were the same until now, or null.
+  CopyOutcome* OutcomeOf(int32_t entity, const CopyOutcome* before);
   // Whether no kernel comes after a run before all of it is over.
   bool EndsWhole(int32_t entity, const CopyRun& run) const;
   // Whether a stream may go on before the kernels of a run are over.
@@ -234,7 +236,11 @@ class Simulator {
   TaskRef NextAfter(int32_t entity, const CopyRun& run, int stream) const;
   void StartRun(int32_t entity);
   void EndRun(int32_t entity);
-  // Others begin or end to communicate.
+  // Sets when communications with a known end are over, but for that of one lane.
+  void FindOver(int32_t entity, int32_t but);
+  // Sets from when to when others communicate, as known now. Whether that is new.
+  bool FindToggles(int32_t entity);
+  // Others begin or end to communicate, or that becomes known.
   void DisturbRun(int32_t entity);
   // Leaves what is not over of a run to its lanes.
   void DissolveRun(int32_t entity);
