@@ -97,19 +97,17 @@ bool Simulator::FindClock(int32_t entity, const TaskRef& copy, const BlockIndex&
 
 CopyOutcome* Simulator::OutcomeOf(int32_t entity, const CopyOutcome* before) {
   const CopyRun& run = entities_[entity].run;
-  return outcomes_.Get(run.variant, run.conditions, [&](CopyOutcome& outcome) {
-    const Variant& variant = variants_[run.variant];
+  const Variant& variant = variants_[run.variant];
+  const BlockIndex& index = in_.index.block(variant.block);
+  return outcomes_.Get(run.variant, run.conditions, 2 * index.size, [&](CopyOutcome& outcome) {
     const plancast::Block& block = in_.graph.blocks[variant.block];
-    const BlockIndex& index = in_.index.block(variant.block);
-    outcome.times.resize(2 * index.size);
-    int64_t* const start = outcome.times.data();
+    int64_t* const start = outcome.times;
     int64_t* const end = start + index.size;
     outcome.repeats = CopyOutcome::kUnasked;
-    outcome.end = before == nullptr ? runner_.Run(block, index, variant.costs, run.conditions,
-                                                  start, end)
-                                    : runner_.RunFrom(now_ - run.begin, before->times.data(), block,
-                                                      index, variant.costs, run.conditions, start,
-                                                      end);
+    outcome.end = before == nullptr
+                      ? runner_.Run(block, index, variant.costs, run.conditions, start, end)
+                      : runner_.RunFrom(now_ - run.begin, before->times, block, index,
+                                        variant.costs, run.conditions, start, end);
   });
 }
 
@@ -130,7 +128,7 @@ TaskRef Simulator::NextAfter(int32_t entity, const CopyRun& run, int stream) con
 bool Simulator::EndsWhole(int32_t entity, const CopyRun& run) const {
   const int32_t program = in_.ProgramOf(entity);
   const BlockIndex& block = in_.index.BlockAt(program, run.instance);
-  const int64_t* const end = run.outcome->times.data() + block.size;
+  const int64_t* const end = run.outcome->times + block.size;
   const int64_t computed = end[block.Last(kCompute)];
   if (computed == run.outcome->end) return true;
   const TaskRef next = NextAfter(entity, run, kCompute);
@@ -306,7 +304,7 @@ void Simulator::StartRun(int32_t entity) {
   CopyRun& run = entities_[entity].run;
   Schedule(entity * kNumSlots + kRunEnd, run.end(), kEnds);
   const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
-  const int64_t* const end = run.outcome->times.data() + index.size;
+  const int64_t* const end = run.outcome->times + index.size;
   const int64_t last = run.end() - run.outcome->end;  // when the last copy begins
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
@@ -346,7 +344,7 @@ void Simulator::WriteCopy(int32_t entity, const CopyStop* stop) {
   at.copy = run.first_copy;
   const Copy copy = OpenCopy(entity, at);
   const BlockIndex& index = *copy.index;
-  const int64_t* const times = run.outcome->times.data();
+  const int64_t* const times = run.outcome->times;
   for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
     const int32_t* const order = index.order.data() + index.order_begin[stream];
@@ -366,19 +364,19 @@ void Simulator::WriteCopy(int32_t entity, const CopyStop* stop) {
 void Simulator::KeepCopies(int32_t entity, int32_t copies) {
   CopyRun& run = entities_[entity].run;
   CopyOutcome& outcome = *run.outcome;
+  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
   if (run.partial) {
     WriteCopy(entity, nullptr);
   } else {
     if (outcome.trace_begin < 0) {
       outcome.trace_begin = static_cast<int64_t>(trace_.times.size());
       outcome.trace_number = numbered_++;
-      trace_.times.insert(trace_.times.end(), outcome.times.begin(), outcome.times.end());
+      trace_.times.insert(trace_.times.end(), outcome.times, outcome.times + 2 * index.size);
     }
     trace_.Add(
         entity, run.instance,
         {run.first_copy, copies, outcome.trace_number, run.begin, run.period, outcome.trace_begin});
   }
-  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
     Lane& lane = lanes_[entity * kNumStreams + stream];
@@ -422,7 +420,7 @@ void Simulator::DisturbRun(int32_t entity_index) {
     if (over > 0) KeepCopies(entity_index, over);
     run.copies = 1;
   }
-  const CopyConditions conditions = run.conditions;
+  const CopyConditions::Toggles toggles = run.conditions.toggles;
   if (!FindToggles(entity_index)) return;
   CopyOutcome* const before = run.outcome;
   run.outcome = OutcomeOf(entity_index, before);
@@ -433,7 +431,7 @@ void Simulator::DisturbRun(int32_t entity_index) {
   }
   outcomes_.Release(run.outcome);
   run.outcome = before;
-  run.conditions = conditions;
+  run.conditions.toggles = toggles;
   DissolveRun(entity_index);
 }
 

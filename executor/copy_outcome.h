@@ -35,7 +35,8 @@ struct CopyConditions {
   int64_t host = 0;
   // Whether others communicate on the entity, if kernels are slower by that: times
   // at which that begins and ends in turn, as far as known.
-  absl::InlinedVector<int64_t, 4> toggles;
+  using Toggles = absl::InlinedVector<int64_t, 6>;
+  Toggles toggles;
   // Streams other than that of kernels that have begun already.
   struct Ahead {
     int32_t stream = 0;

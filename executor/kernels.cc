@@ -215,7 +215,7 @@ bool Simulator::IsBusy(int32_t entity, int64_t* until) const {
     const int64_t copy =
         run.period == 0 ? 0 : std::min<int64_t>((now_ - run.begin) / run.period, run.copies - 1);
     const int64_t begin = run.begin + copy * run.period;
-    const int64_t* const times = run.outcome->times.data();
+    const int64_t* const times = run.outcome->times;
     look(in_.BlockAt(entity, run.instance), index.order.data() + index.order_begin[kCompute],
          index.Count(kCompute), times, times + index.size, now_ - begin);
     if (copy + 1 < run.copies) *until = std::min(*until, begin + run.period);

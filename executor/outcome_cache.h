@@ -1,8 +1,10 @@
 #ifndef PLANCAST_EXECUTOR_OUTCOME_CACHE_H_
 #define PLANCAST_EXECUTOR_OUTCOME_CACHE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "executor/copy_outcome.h"
@@ -13,9 +15,10 @@ namespace plancast {
 struct CopyOutcome {
   int32_t variant = -1;
   CopyConditions conditions;
-  std::vector<int64_t> times;  // when each task starts, and when each ends
-  int64_t end = 0;             // of all
-  int32_t users = 0;           // runs that need it
+  int64_t* times = nullptr;  // when each task starts, and when each ends
+  int32_t room = 0;          // for so many
+  int64_t end = 0;           // of all
+  int32_t users = 0;         // runs that need it
   // Whether the next copy, if there is one, finds and does the same.
   enum : int8_t { kUnasked, kOnce, kRepeats } repeats = kUnasked;
   // Where its times are in the trace, and its number there; -1: not yet.
@@ -28,9 +31,10 @@ struct CopyOutcome {
 class OutcomeCache {
  public:
   // The outcome of a variant under conditions, which is in use until Release.
-  // `run(outcome)` makes it if it is not known.
+  // `run(outcome)` makes it, with room for so many times, if it is not known.
   template <typename Run>
-  CopyOutcome* Get(int32_t variant, const CopyConditions& conditions, const Run& run) {
+  CopyOutcome* Get(int32_t variant, const CopyConditions& conditions, int32_t times,
+                   const Run& run) {
     CopyOutcome*& place = places_[PlaceOf(variant, conditions)];
     if (place != nullptr && place->variant == variant && place->conditions == conditions) {
       ++place->users;
@@ -42,6 +46,7 @@ class OutcomeCache {
     place->conditions = conditions;
     place->users = 1;
     place->trace_begin = place->trace_number = -1;
+    if (place->room < times) MakeRoom(times, *place);
     run(*place);
     return place;
   }
@@ -77,6 +82,20 @@ class OutcomeCache {
     return fresh;
   }
 
+  void MakeRoom(int32_t times, CopyOutcome& outcome) {
+    if (chunks_.empty() || used_ + times > kChunk) {
+      chunks_.push_back(std::make_unique<int64_t[]>(std::max(kChunk, times)));
+      used_ = 0;
+    }
+    outcome.times = chunks_.back().get() + used_;
+    outcome.room = times;
+    used_ += times;
+  }
+
+  static constexpr int32_t kChunk = 1 << 13;
+
+  std::vector<std::unique_ptr<int64_t[]>> chunks_;  // of times
+  int32_t used_ = 0;                                // of the last
   std::deque<CopyOutcome> outcomes_;
   std::vector<CopyOutcome*> places_ = std::vector<CopyOutcome*>(kPlaces);
   std::vector<CopyOutcome*> free_;  // without a place
