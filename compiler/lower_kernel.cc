@@ -138,7 +138,7 @@ class KernelWork {
       AddEager(part, rule, extents);
       return;
     }
-    const OpWork work = WorkOf(part, part.begin, part.end);
+    const OpWork work = WorkOf(part, extents, part.begin, part.end);
     const bool product = !work.contractions.empty() && rule.fused().empty();
     if (product && !Has(kBiasEpilogue)) {
       AddSeparately(part, rule, extents);
@@ -169,13 +169,16 @@ class KernelWork {
   }
 
  private:
-  OpWork WorkOf(const KernelPart& part, int begin, int end) const {
+  // `local`: factor sizes of the largest shard.
+  OpWork WorkOf(const KernelPart& part, const std::vector<int64_t>& local, int begin,
+                int end) const {
     const OpRule& rule = *part.step->rule;
+    const OpPartition& partition = part.step->partition;
+    if (partition.statements.empty()) return plancast::WorkOf(rule, local, begin, end);
     const OpNode& op = context_.body().ops[part.step->op];
     const FactorSplit split = SplitFor(rule, op, context_.bound->splits[part.step->op]);
     const std::vector<int64_t> extents = FactorExtents(*context_.graph, op, rule);
-    return plancast::WorkOf(rule, {part.step->partition, split, *context_.mesh, extents}, begin,
-                            end);
+    return plancast::WorkOf(rule, {partition, split, *context_.mesh, extents}, begin, end);
   }
 
   bool Has(const std::string& fusion) const { return context_.profile->fusions.count(fusion) > 0; }
@@ -221,7 +224,7 @@ class KernelWork {
   void AddSeparately(const KernelPart& part, const OpRule& rule,
                      const std::vector<int64_t>& extents) {
     for (int s = part.begin; s < part.end; ++s) {
-      const OpWork work = WorkOf(part, s, s + 1);
+      const OpWork work = WorkOf(part, extents, s, s + 1);
       if (!work.contractions.empty()) {
         AddBytes(part, rule, work, &base_);
         AddProducts(rule, work, extents);

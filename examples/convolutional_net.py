@@ -33,7 +33,7 @@ class ResNet50:
         scale = module.parameter(f"{name}.gamma", f"channels{channels}")
         shift = module.parameter(f"{name}.beta", f"channels{channels}")
         local = {"g": "replicas", "b": "replica_batch"} if "local" in self.batch_norm else {}
-        y, *_ = module.op(f"{name}.norm", self.batch_norm, y, scale, shift, dims=local)
+        y = module.op(f"{name}.norm", self.batch_norm, y, scale, shift, dims=local)
         return module.op(f"{name}.relu", "relu_nd", y) if relu else y
 
     def block(self, path, inputs, width, *, repeat=1, stride=1, project=False):

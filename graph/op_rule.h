@@ -43,8 +43,9 @@ namespace plancast {
 //   intermediates); anything else it needs must be recomputable from these
 //   inside the op (verified by Differentiate).
 // - `fused NAME` says that all statements are one kernel of cost family NAME
-//   (`attention`); a split factor that several of its statements reduce owes
-//   one combined reduction with the online-softmax combiner.
+//   (`attention`); a split factor that several of its statements reduce owes one
+//   combined reduction: with the online-softmax combiner where it is one, and else
+//   packed where the statistics do not wait for each other.
 struct RuleTensor {
   enum class Role : uint8_t { kInput, kOutput, kIntermediate };
   std::string name;

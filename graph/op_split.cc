@@ -187,6 +187,32 @@ class PartialFlow {
   std::vector<bool> is_max_;
 };
 
+// A fused kernel packs statistics that do not wait for each other into one
+// exchange: the earlier reduction can stand after the later one's statement.
+void PackReductions(const OpRule& rule, std::vector<InnerReduction>* reductions) {
+  for (size_t i = 0; i < reductions->size(); ++i) {
+    for (size_t j = i + 1; j < reductions->size();) {
+      InnerReduction& first = (*reductions)[i];
+      const InnerReduction& second = (*reductions)[j];
+      bool apart = first.axes == second.axes && first.reduction == second.reduction &&
+                   !first.online_softmax && !second.online_softmax;
+      for (int s = first.after + 1; s <= second.after && apart; ++s) {
+        for (int t : TensorsOf(rule.statements()[s].value)) {
+          apart = apart &&
+                  std::find(first.tensors.begin(), first.tensors.end(), t) == first.tensors.end();
+        }
+      }
+      if (!apart) {
+        ++j;
+        continue;
+      }
+      first.after = second.after;
+      first.tensors.insert(first.tensors.end(), second.tensors.begin(), second.tensors.end());
+      reductions->erase(reductions->begin() + static_cast<std::ptrdiff_t>(j));
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& given,
@@ -231,8 +257,14 @@ absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& g
     reduction.axes = AxesIn(flow.Owed(target) & ~combined[target]);
     if (!reduction.axes.empty()) partition.reductions.push_back(std::move(reduction));
   }
-  std::stable_sort(partition.reductions.begin(), partition.reductions.end(),
-                   [](const auto& a, const auto& b) { return a.after < b.after; });
+  auto by_statement = [](const InnerReduction& a, const InnerReduction& b) {
+    return a.after < b.after;
+  };
+  std::stable_sort(partition.reductions.begin(), partition.reductions.end(), by_statement);
+  if (!rule.fused().empty()) {
+    PackReductions(rule, &partition.reductions);
+    std::stable_sort(partition.reductions.begin(), partition.reductions.end(), by_statement);
+  }
 
   for (size_t t = 0; t < rule.tensors().size(); ++t) {
     Layout layout = Layout::Replicated(mesh.num_axes());

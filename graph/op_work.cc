@@ -82,7 +82,9 @@ bool AsContraction(const OpRule& rule, const Statement& s, const std::vector<int
 class WorkSizes {
  public:
   virtual ~WorkSizes() = default;
-  virtual std::vector<IndexSet> Indices(int statement) const = 0;
+  // Of every factor; may be kept in `scratch`.
+  virtual const std::vector<IndexSet>& Indices(int statement,
+                                               std::vector<IndexSet>* scratch) const = 0;
   virtual double Elements(int tensor) const = 0;
 };
 
@@ -90,7 +92,7 @@ class WorkSizes {
 class PlainSizes : public WorkSizes {
  public:
   PlainSizes(const OpRule& rule, const std::vector<IndexSet>& sets) : rule_(rule), sets_(sets) {}
-  std::vector<IndexSet> Indices(int) const override { return sets_; }
+  const std::vector<IndexSet>& Indices(int, std::vector<IndexSet>*) const override { return sets_; }
   double Elements(int tensor) const override { return ElementsOf(rule_.tensors()[tensor], sets_); }
 
  private:
@@ -105,10 +107,12 @@ class ShardSizes : public WorkSizes {
 
   // Of every class the factors that the statement's maps join to the owner are
   // cut like it; the others are whole.
-  std::vector<IndexSet> Indices(int statement) const override {
+  const std::vector<IndexSet>& Indices(int statement,
+                                       std::vector<IndexSet>* scratch) const override {
     const Statement& s = rule_.statements()[statement];
     const StatementCut& cut = shard_.partition.statements[statement];
-    std::vector<IndexSet> sets = Parts(shard_.split.axes, shard_.extents);
+    std::vector<IndexSet>& sets = *scratch;
+    sets = Parts(shard_.split.axes, shard_.extents);
     for (size_t f = 0; f < sets.size(); ++f) {
       if (shard_.split.axes[f].empty() || JoinsOwner(s, cut, static_cast<int>(f))) continue;
       sets[f] = {{0, shard_.extents[f]}};
@@ -250,11 +254,12 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
   OpWork work;
   Border border;
   std::vector<bool> written_here(rule.tensors().size());
+  std::vector<IndexSet> scratch;
   for (int i = begin; i < end; ++i) {
     const Statement& s = rule.statements()[i];
     if (IsRenaming(rule, s)) continue;
     written_here[s.target] = true;
-    const std::vector<IndexSet> sets = sizes.Indices(i);
+    const std::vector<IndexSet>& sets = sizes.Indices(i, &scratch);
     // A factor that an indicator or an index map fixes is followed, not walked
     // over. Windows that reach over a border count whole, as kernels run them.
     std::vector<int> walked, looked_up;

@@ -99,8 +99,7 @@ TEST(BuilderTest, PlansBindReplicas) {
   EXPECT_OK(module.Parameter("beta", {"c"}));
   ModuleBuilder::CallOptions groups;
   groups.factor_dims = {{"g", "replicas"}, {"b", "replica_batch"}};
-  EXPECT_OK(module.Call("bn", "batch_norm_local", {"x", "gamma", "beta"}, {"y", "mean", "variance"},
-                        groups));
+  EXPECT_OK(module.Call("bn", "batch_norm_local", {"x", "gamma", "beta"}, {"y"}, groups));
   ASSERT_OK(model.Append("m", module));
   const ModelGraph graph = model.Build()->WithBatch(32, 4);
   EXPECT_OK(graph.Verify());

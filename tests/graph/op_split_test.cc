@@ -122,6 +122,29 @@ TEST(PartitionOpTest, AttentionOverKeysOwesOneOnlineSoftmax) {
   EXPECT_THAT(Partition("attention", "d:tp"), HasSubstr("owes sum(tp) of x after statement 0\n"));
 }
 
+// Synchronised batch norm: one exchange of two sums a channel, either way.
+TEST(PartitionOpTest, FusedOpsPackTheirStatistics) {
+  EXPECT_EQ(Partition("batch_norm", "b:dp"),
+            "in x [dp: Shard(0)]\n"
+            "in gamma []\n"
+            "in beta []\n"
+            "out y [dp: Shard(0)]\n"
+            "owes sum(dp) of squares, mean after statement 2\n");
+  const OpRule backward = *Differentiate(**FindRule("batch_norm"), {"x"});
+  const std::string text = Partition(backward, "b:dp");
+  EXPECT_EQ(text.find("owes sum(dp)"), text.rfind("owes")) << text;
+  EXPECT_NE(text.find("owes"), std::string::npos);
+  // A norm whose second sum needs the first owes two.
+  const OpRule two = *OpRule::Parse(
+      "norm(x) -> (y) {\n"
+      "  mean[b] += x[b,h] / size(h)\n"
+      "  squares[b] += (x[b,h] - mean[b]) * (x[b,h] - mean[b])\n"
+      "  y[b,h] = (x[b,h] - mean[b]) * rsqrt(squares[b])\n"
+      "  fused norm\n}");
+  EXPECT_THAT(Partition(two, "h:dp"), HasSubstr("owes sum(dp) of mean after statement 0\n"
+                                                "owes sum(dp) of squares after statement 1\n"));
+}
+
 // A sum over the rows cannot be rescaled by the maximum of each row.
 TEST(PartitionOpTest, SumsAcrossMaximaOweEachStatistic) {
   const OpRule rule = *OpRule::Parse(

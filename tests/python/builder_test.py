@@ -70,7 +70,7 @@ def convolutions(batch_norm="batch_norm"):
         if batch_norm:
             scales = [block.parameter(f"{name}{number}", "channels") for name in ("gamma", "beta")]
             groups = {"g": "replicas", "b": "replica_batch"} if "local" in batch_norm else {}
-            y, *_ = block.op(f"bn{number}", batch_norm, y, *scales, dims=groups)
+            y = block.op(f"bn{number}", batch_norm, y, *scales, dims=groups)
         y = block.op(f"relu{number}", "relu_nd", y)
     block.output(block.op("add", "add", y, x))
     return builder.build()
