@@ -84,10 +84,10 @@ class Accounts {
     const int64_t origin = piece.origin + piece.period * (ref.copy - piece.first_copy);
     const bool tails = in_.hosts[program_].launch_ps > 0;
     const int32_t first = index.order[index.order_begin[compute]], last = index.Last(compute);
-    if (piece.profile >= 0) {
+    if (piece.outcome >= 0) {
       // What comes after the first task is the same in all copies.
-      if (piece.profile >= static_cast<int32_t>(inner_.size())) inner_.resize(piece.profile + 1);
-      Inner& inner = inner_[piece.profile];
+      if (piece.outcome >= static_cast<int32_t>(inner_.size())) inner_.resize(piece.outcome + 1);
+      Inner& inner = inner_[piece.outcome];
       if (inner.known) {
         ref.task = first;
         if (origin + times[first] > at) Wait(at, ref);
@@ -100,7 +100,7 @@ class Accounts {
       const Breakdown before = sum_;
       sum_ = Breakdown();
       Tasks(block, index, ref, origin, times, tails, origin + times[first]);
-      inner_[piece.profile].sum = sum_;
+      inner_[piece.outcome].sum = sum_;
       sum_.Add(before);
       return origin + times[index.size + last];
     }
@@ -203,7 +203,7 @@ class Accounts {
   const int32_t program_, entity_;
   const int64_t makespan_;
   Breakdown sum_;
-  // Per profile, what a copy adds, without the wait for its first task.
+  // Per outcome, what a copy adds, without the wait for its first task.
   struct Inner {
     bool known = false;
     Breakdown sum;

@@ -96,7 +96,7 @@ class Walk {
     return latest >= 0;
   }
 
-  // The part of the path that lies within a copy of a profile, from the task where
+  // The part of the path that lies within a copy of an outcome, from the task where
   // it leaves the copy back to the one that waits for nothing of it.
   struct Stretch {
     bool known = false;
@@ -105,10 +105,10 @@ class Walk {
     int32_t first = 0;
   };
 
-  // Goes back through the copies of a profile to a task that waits for others.
+  // Goes back through the copies of an outcome to a task that waits for others.
   void WalkCopies() {
     const int32_t at = trace_.PieceOf(entity_, task_.instance, task_.copy);
-    if (trace_.pieces[at].profile < 0) return;
+    if (trace_.pieces[at].outcome < 0) return;
     const Piece& piece = trace_.pieces[at];
     while (true) {
       const TaskRef left = task_;
@@ -133,7 +133,7 @@ class Walk {
   }
 
   const Stretch& StretchOf(const Piece& piece) {
-    Stretch& stretch = stretches_[{piece.profile, task_.task}];
+    Stretch& stretch = stretches_[{piece.outcome, task_.task}];
     if (stretch.known) return stretch;
     stretch.known = true;
     const Block& block = in_.BlockAt(entity_, task_.instance);
@@ -185,7 +185,7 @@ class Walk {
   int32_t entity_ = 0;
   TaskRef task_;
   Breakdown path_;
-  // By profile and the task where the path leaves a copy.
+  // By outcome and the task where the path leaves a copy.
   std::map<std::pair<int32_t, int32_t>, Stretch> stretches_;
   std::vector<int64_t> kernel_ps_;  // per kernel
   std::vector<int64_t> comm_ps_;    // per realised collective

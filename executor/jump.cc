@@ -294,7 +294,7 @@ void Simulator::RepeatPieces(int32_t e, const Front& front, int32_t times) {
       if (at < 0) continue;
       Piece piece = trace_.pieces[at];
       copy = piece.first_copy + piece.copies;
-      if (whole || piece.profile >= 0) {
+      if (whole || piece.outcome >= 0) {
         piece.origin += way;
       } else {
         // Its lanes go on with it.

@@ -3,18 +3,17 @@
 
 #include <cstdint>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "executor/copy_outcome.h"
-#include "executor/lane.h"
 #include "executor/outcome_cache.h"
 #include "executor/periods.h"
 #include "executor/sharing/contention.h"
 #include "executor/sharing/indexed_heap.h"
 #include "executor/sharing/levels.h"
 #include "executor/simulate.h"
+#include "executor/under_way.h"
 
 namespace plancast {
 
@@ -40,70 +39,17 @@ class Simulator {
   enum Slot : int32_t { kRunEnd = kNumStreams, kBusy, kNumSlots };
   enum Moment : int64_t { kEnds, kBegins };
 
-  // Members of a communication that have come so far.
-  struct Meeting {
-    int32_t last = -1;  // lane that came last; others are chained behind
-    int32_t arrived = 0;
-  };
-  // Kernels of a copy that follow one another in a lane, from the first task that
-  // is not over.
-  struct Chain {
-    int32_t end_rank = 0;
-    int32_t rank = 0;             // the kernel under way when last looked at,
-    int64_t since = 0, left = 0;  // and what was left of it then
-    bool slow = false;
-    int64_t end = 0;
-  };
-  // A communication under way, by the lane that came to it last.
-  struct Flight {
-    int32_t group = 0;
-    int64_t work_bytes = 0;
-    int64_t transfer_at = 0;  // when its transfer begins
-    bool flows = false;       // it has begun, and others change its rate:
-    int32_t activity = -1;    // in the fluid, of links that others load too; or, if
-    int128 left = 0;          // kernels alone do, what is left of it
-    int64_t since = 0, rate_q16 = 0;
-    bool slow = false;  // by kernels
-    int32_t busy = 0;   // members that run kernels
-  };
-  // Whether copies of a block can run at once on an entity, and what as.
-  struct Whole {
-    static constexpr int32_t kUnasked = -2, kNeverWhole = -1;
-    int32_t variant = kUnasked;
-    int32_t rivals_begin = 0, rivals_end = 0;  // into rivals_
-  };
-  // A block at certain costs.
-  struct Variant {
-    std::vector<int64_t> key;
-    CopyCosts costs;
-    std::vector<int32_t> groups;  // per task: of a communication
-    int32_t block = 0;
-  };
-  // Copies of an instance that an entity runs at once.
-  struct CopyRun {
-    bool active = false;
-    int32_t instance = 0, first_copy = 0, copies = 0;
-    bool partial = false;  // of a copy that lanes have begun
-    uint8_t streams = 0;   // that have not gone on yet
-    int64_t refused = -1;  // the place where a run last came to nothing
-    int32_t variant = 0;
-    int64_t begin = 0, period = 0;
-    CopyOutcome* outcome = nullptr;
-    CopyConditions conditions;
-
-    int64_t end() const { return begin + (copies - 1) * period + outcome->end; }
-  };
-  struct Entity {
-    int32_t comms = 0;     // under way, outside its run
-    int32_t open = 0;      // of those, with an end not known yet
-    int64_t over_at = 0;   // when the others are over
-    int32_t flows = 0;     // transfers that kernels slow down
-    bool busy = false;     // known to those: a kernel runs
-    bool doubted = false;  // whether it is has to be looked at
-    bool listed = false;   // in work_
-    uint8_t ready = 0;     // streams to run
-    CopyRun run;
-  };
+  using Meeting = under_way::Meeting;
+  using Chain = under_way::Chain;
+  using Flight = under_way::Flight;
+  using Whole = under_way::Whole;
+  using Variant = under_way::Variant;
+  using CopyRun = under_way::CopyRun;
+  using Entity = under_way::Entity;
+  using State = under_way::State;
+  using Front = under_way::Front;
+  using Clock = under_way::Clock;
+  using Transfer = under_way::Transfer;
   // The task that a lane is at, among those of its copy: its times. Before the
   // starts lie the ends of the copy's in-ports and of its gate, as far as over.
   struct Copy {
@@ -113,12 +59,6 @@ class Simulator {
     int64_t* end;
     int64_t* ports;
   };
-  // The host's clock less all launches of the copy.
-  struct Clock {
-    bool known = false;
-    int64_t zero = 0;
-  };
-
   // Streams: simulate.cc.
   void PrepareLanes();
   void PrepareGroups();
@@ -189,9 +129,6 @@ class Simulator {
   // Communications: flights.cc.
   // An entity comes to a communication. True if it is over by that.
   bool Arrive(int32_t entity, int stream, const Copy& copy, int32_t task);
-  struct Transfer {
-    int64_t delay = 0, work_bytes = 0, alone = 0;
-  };
   // What a communication of a group is made of, with jitter. `lane`: of a member.
   Transfer TransferOf(int32_t group_index, int32_t lane) const;
   // Whether others may change its rate.
@@ -219,8 +156,6 @@ class Simulator {
   bool LanesAreThere(int32_t entity, const Lane& at, const BlockIndex& index) const;
   // The communication under way in a lane goes on in a run.
   CopyConditions::Ahead TakeOver(int32_t lane);
-  // Times of a copy of a run that lanes have or get, until it stops.
-  void WriteCopy(int32_t entity, const CopyStop* stop);
   // Whether nobody loads the links of a copy now. Rivals that run copies at once
   // leave them to their lanes.
   bool OutrunRivals(int32_t entity, const BlockIndex& index, const Whole& whole);
@@ -232,10 +167,13 @@ class Simulator {
   bool EndsWhole(int32_t entity, const CopyRun& run) const;
   // Whether a stream may go on before the kernels of a run are over.
   bool MayLeave(int32_t entity, const CopyRun& run, int stream) const;
-  void LeaveRun(int32_t lane);
   TaskRef NextAfter(int32_t entity, const CopyRun& run, int stream) const;
+  // Runs of copies: runs.cc.
   void StartRun(int32_t entity);
+  void LeaveRun(int32_t lane);
   void EndRun(int32_t entity);
+  // Times of a copy of a run that lanes have or get, until it stops.
+  void WriteCopy(int32_t entity, const CopyStop* stop);
   // Sets when communications with a known end are over, but for that of one lane.
   void FindOver(int32_t entity, int32_t but);
   // Sets from when to when others communicate, as known now. Whether that is new.
@@ -250,17 +188,7 @@ class Simulator {
   void DissolveRivals(int32_t flight);
 
   // Periods of a steady state: jump.cc.
-  // All that goes on at a point in time, times from then; and where it does.
-  struct State {
-    int64_t now = 0;
-    std::vector<int64_t> exact;
-    std::vector<std::pair<int32_t, int32_t>> places;  // entity, instance
-  };
   class Snapshot;
-  // Instances of an entity that lanes are at, of those that go on.
-  struct Front {
-    int32_t first = 0, last = 0;
-  };
   bool IsLater(const State& state, const State& before) const;
   void LookForPeriod();
   // Whether hosts are as far ahead after a period as before, or that matters not.

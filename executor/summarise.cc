@@ -21,7 +21,7 @@ int64_t SteppedTasks(const SimInput& in, const SimTrace& trace, int32_t entity) 
     for (int32_t copy = 0; copy < instances[i].layer_count;) {
       const Piece& piece = trace.pieces[trace.PieceOf(entity, static_cast<int32_t>(i), copy)];
       copy += piece.copies;
-      if (piece.profile < 0 && piece.origin == 0) tasks += block.size();
+      if (piece.outcome < 0 && piece.origin == 0) tasks += block.size();
     }
   }
   return tasks;

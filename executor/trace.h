@@ -15,7 +15,8 @@ namespace plancast {
 // for their ends.
 struct Piece {
   int32_t first_copy = 0, copies = 1;
-  int32_t profile = -1;  // -1: ran task by task, from time `origin`; some may be unknown yet
+  int32_t outcome = -1;  // CopyOutcome::trace_number; -1: ran task by task, from time `origin`;
+                         // some may be unknown yet
   int64_t origin = 0, period = 0;
   int64_t start = 0;
 };
@@ -72,7 +73,7 @@ struct SimTrace {
   // Picoseconds; `column`: 0 for starts, the block's size for ends.
   int64_t TimeIn(const Piece& piece, int32_t copy, int32_t column, int32_t task) const {
     const int64_t time = times[piece.start + column + task];
-    if (time == kUnknown && piece.profile < 0) return kUnknown;
+    if (time == kUnknown && piece.outcome < 0) return kUnknown;
     return piece.origin + piece.period * (copy - piece.first_copy) + time;
   }
   int64_t StartOf(int32_t entity, const TaskRef& ref) const {

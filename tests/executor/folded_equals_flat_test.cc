@@ -310,12 +310,12 @@ TEST_P(FoldedEqualsFlatTest, WithAndWithoutShortcuts) {
         ExpectSameAttribution(**with, **without);
         int64_t own = 0;
         for (const Piece& piece : (*with)->trace().pieces) {
-          own += piece.profile >= 0;
+          own += piece.outcome >= 0;
           several += piece.copies > 1;
         }
         at_once += own > 0;
         ++plans;
-        for (const Piece& piece : (*without)->trace().pieces) EXPECT_LT(piece.profile, 0);
+        for (const Piece& piece : (*without)->trace().pieces) EXPECT_LT(piece.outcome, 0);
       }
     }
   }
