@@ -58,7 +58,7 @@ struct ClassMemory {
 
 struct SimulateOptions {
   bool timeline = false;  // record slices
-  bool shortcuts = true;  // without, every event is met in order of time: equal results, slower
+  bool shortcuts = true;  // without, nothing runs at once and no period is left out: equal, slower
   // What each of ExecutionGraph::kernels and ::comms takes, against its price;
   // empty: all 1.
   std::vector<double> kernel_time = {}, comm_time = {};

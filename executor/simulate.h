@@ -29,9 +29,8 @@ struct SimInput {
   // The time that a kernel takes while its device communicates, against alone:
   // fixed point, 2^-20. KernelPrices::slowdown_q20 goes before it.
   int64_t slowdown_q20 = int64_t{1} << 20;
-  // Find ends of kernels ahead of time where communications allow it, and run
-  // copies of blocks at once; without, everything that others may change is an
-  // event.
+  // Run copies of blocks at once and jump over periods of a steady state; without,
+  // every chain of kernels and every communication is an event.
   bool shortcuts = true;
   // If set, kernels take what it says instead of their price.
   const KernelJitter* jitter = nullptr;

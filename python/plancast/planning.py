@@ -49,7 +49,7 @@ def predict(
       session: shared memo; a fresh one by default.
       timeline: keep every task, for `timeline()` and `to_perfetto()`.
       memory_first: leave the time of a plan that does not fit at 0.
-      shortcuts: let the executor look ahead; without, every digit is the same
+      shortcuts: run layers at once and leave out periods; without, every digit is the same
         and it takes longer.
       what_if: changes to simulate instead, such as `nic=2x,op:attn=free` (docs/what_if.md).
       jitter: sigma of the logarithm of what every kernel and communication takes, on every
