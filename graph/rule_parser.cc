@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "graph/rule_cursor.h"
@@ -77,7 +76,7 @@ class Parser : private RuleCursor {
     return CheckBindings(name);
   }
 
-  // Whatever the caller binds must be there to be bound.
+  // What the caller binds must be there.
   absl::Status CheckBindings(const RuleToken& name) const {
     if (!bound_) return absl::OkStatus();
     std::vector<std::string> known;
@@ -315,6 +314,9 @@ class Parser : private RuleCursor {
       do {
         RETURN_IF_ERROR(ParseAffineAtom(&term));
       } while (Accept("*"));
+      if (std::abs(static_cast<double>(term.number)) > kMaxCoefficient && term.factor >= 0) {
+        return ErrorAt(start, "a coefficient of this index is above a million.");
+      }
       if (term.factor < 0 && term.sizes.empty()) {
         condition->offset += term.number;
       } else if (term.number != 0) {
@@ -325,15 +327,10 @@ class Parser : private RuleCursor {
       Next();
       if (++operators_ > kMaxOperators) return ErrorAt(Peek(), "the index is too long.");
     }
-    const bool big =
-        std::any_of(condition->terms.begin(), condition->terms.end(), [](const AffineTerm& t) {
-          return std::abs(static_cast<double>(t.number)) > kMaxCoefficient;
-        });
-    if (big) return ErrorAt(start, "a coefficient of this index is above a million.");
     return absl::OkStatus();
   }
 
-  // A whole number, `size(f)`, an attribute of `let`, or a factor (one in a term).
+  // A number, `size(f)`, an attribute of `let`, or a factor (one in a term).
   absl::Status ParseAffineAtom(AffineTerm* term) {
     if (Peek().kind == RuleToken::Kind::kNumber) {
       ASSIGN_OR_RETURN(const int64_t number, ExpectWhole(false));
@@ -464,11 +461,10 @@ class Parser : private RuleCursor {
 
   absl::Status UnknownTensor(const RuleToken& name) {
     std::vector<std::string> known;
-    for (const RuleTensor& tensor : rule_.tensors)
-      known.push_back(absl::StrCat("`", tensor.name, "`"));
+    for (const RuleTensor& tensor : rule_.tensors) known.push_back(tensor.name);
     return ErrorAt(
-        name, absl::StrCat("no tensor `", name.text, "` here; so far there are ",
-                           absl::StrJoin(known, ", "), ". A tensor is written before it is read."));
+        name, absl::StrCat("no tensor `", name.text, "` here; so far there are ", JoinQuoted(known),
+                           ". A tensor is written before it is read."));
   }
   absl::Status UnknownFunction(const RuleToken& name) {
     return ErrorAt(name, absl::StrCat("no function `", name.text,
