@@ -203,5 +203,50 @@ TEST(FluidTest, AnActivityMovesToAnotherFluid) {
   EXPECT_EQ(from.NextCompletion(), kSecond + kSecond / 2);
 }
 
+// Half done after 1 s alone; what is over since counts no more.
+TEST(FluidTest, AllGoesOnLaterAfterAShift) {
+  Fluid fluid;
+  const int link = fluid.AddResource(100);
+  const int kind = fluid.AddKind(100, 1, {{link, kOne}});
+  const int id = fluid.Start(kind, 200);
+  fluid.AdvanceTo(1 * kSecond);
+  fluid.Shift(5 * kSecond);
+  EXPECT_EQ(fluid.now(), 6 * kSecond);
+  EXPECT_EQ(fluid.ProgressOf(id).since, 5 * kSecond);
+  EXPECT_EQ(fluid.ProgressOf(id).end, 7 * kSecond);
+  EXPECT_EQ(fluid.NextCompletion(), 7 * kSecond);
+  const int late = fluid.Start(kind, 150);
+  EXPECT_EQ(fluid.NextCompletion(), 8 * kSecond);
+  EXPECT_THAT(fluid.AdvanceTo(8 * kSecond), ElementsAre(id));
+  EXPECT_EQ(fluid.NextCompletion(), 8 * kSecond + kSecond / 2);
+  EXPECT_THAT(fluid.AdvanceTo(8 * kSecond + kSecond / 2), ElementsAre(late));
+}
+
+TEST(FluidTest, AnActivityThatIsPausedStaysSoAfterAShift) {
+  Fluid fluid(LinkSharing::kPriority);
+  const int link = fluid.AddResource(100);
+  fluid.Start(fluid.AddKind(100, 1, {{link, kOne}}, 0), 200);
+  const int paused = fluid.Start(fluid.AddKind(100, 1, {{link, kOne}}, 1), 100);
+  fluid.Shift(1 * kSecond);
+  EXPECT_EQ(fluid.ProgressOf(paused).rate_q16, 0);
+  EXPECT_EQ(fluid.ProgressOf(paused).end, Fluid::kNever);
+  EXPECT_EQ(fluid.AdvanceTo(3 * kSecond).size(), 1);
+  EXPECT_EQ(fluid.NextCompletion(), 4 * kSecond);
+}
+
+TEST(FluidTest, WhatIsTakenGoesOnWhereItIsPut) {
+  Fluid from, to;
+  const int from_link = from.AddResource(100), to_link = to.AddResource(50);
+  const int fast = from.AddKind(100, 1, {{from_link, kOne}});
+  const int slow = to.AddKind(50, 1, {{to_link, kOne}});
+  const int id = from.Start(fast, 200);
+  from.AdvanceTo(1 * kSecond);
+  to.AdvanceTo(1 * kSecond);
+  const int there = to.Put(slow, from.Take(id));
+  EXPECT_EQ(from.num_active(), 0);
+  EXPECT_EQ(to.RateQ16(there), int64_t{50} << 16);
+  EXPECT_EQ(to.NextCompletion(), 3 * kSecond);
+}
+
 }  // namespace
 }  // namespace plancast
