@@ -49,8 +49,9 @@ bool Periods::Alike(int32_t program_index, int32_t index) const {
     const Join& x = program.joins[a.join_begin + j];
     const Join& y = program.joins[b.join_begin + j];
     if (x.from_port != y.from_port || x.to_port != y.to_port) return false;
-    // What happened once is over.
-    if (y.from != x.from + length && y.from != x.from) return false;
+    // What happened once, or in the first micro-batch, is over.
+    const bool once = y.from == x.from && program.instances[x.from].micro_batch == 0;
+    if (y.from != x.from + length && !once) return false;
   }
   if (a.rendezvous < 0) return true;
   const auto& parties = graph_.rendezvous[a.rendezvous].parties;

@@ -88,7 +88,7 @@ TEST(PeriodsTest, OneThatIsUnlikeTheOthersEndsThem) {
 TEST(PeriodsTest, JoinsAreAPeriodLaterOrWithWhatHappenedOnce) {
   ExecutionGraph graph = InTurn(12);
   Program& program = graph.programs[0];
-  program.joins[program.instances[20].join_begin].from -= 4;
+  program.joins[program.instances[20].join_begin].from -= 2;  // as the one before
   program.joins[program.instances[17].join_begin].to_port = 0;
   const Periods periods(graph);
   EXPECT_EQ(periods.Of(0), 2);
@@ -188,6 +188,15 @@ TEST(PeriodsOfPlansTest, NoPipeline) {
   const ExecutionGraph graph = Compiled(1, Schedule::k1f1b, 1, 16);
   ASSERT_EQ(graph.programs.size(), 1);
   ExpectPeriods(graph, 1);
+}
+
+// Parameters are gathered once, before the first micro-batch.
+TEST(PeriodsOfPlansTest, ShardedOptimizers) {
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+  plan.Dp(2).Tp(2).Pp(4).Zero1().MicroBatches(1, 32);
+  absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ExpectPeriods(*graph, 1);
 }
 
 // They turn round in their middles.
