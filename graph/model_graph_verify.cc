@@ -123,7 +123,9 @@ class BodyVerifier {
     }
     for (const Statement& s : op.rule->statements()) {
       for (const Condition& c : s.where) {
-        if (c.is_radix() && c.terms.size() > 1) RETURN_IF_ERROR(CheckMergedDim(op, c));
+        if (c.is_radix() && c.terms.size() > 1) {
+          RETURN_IF_ERROR(CheckMergedDim(op, c));
+        }
       }
     }
     return absl::OkStatus();
