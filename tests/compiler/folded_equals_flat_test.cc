@@ -105,10 +105,18 @@ Machine::Spec DrawMachine(Dice& dice, int64_t devices) {
 }
 
 // Kernels of a few microseconds, so that they and transfers hide each other.
-void GiveKernelsTimes(ExecutionGraph* graph) {
-  for (size_t k = 0; k < graph->kernels.size(); ++k) {
+absl::StatusOr<ExecutionGraph> CompileWithTimes(PlanUnderTest& plan) {
+  absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  for (size_t k = 0; graph.ok() && k < graph->kernels.size(); ++k) {
     graph->kernels[k].flops = 1e-6 * static_cast<double>(1 + (k * 7919) % 97) / 4;
   }
+  return graph;
+}
+
+CommPricer::RealiseFn RealiseOn(const Machine& machine) {
+  return [&machine](const GroupPattern& group, const CommSpec& comm) {
+    return Realise(machine, group, comm.kind, comm.bytes);
+  };
 }
 
 std::string Text(PlanUnderTest& plan) {
@@ -150,15 +158,12 @@ TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
     Dice dice(seed);
     PlanUnderTest plan = DrawPlan(dice, dice.Of<int64_t>({1, 2, 3, 4}));
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << Text(plan));
-    absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+    const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
     ASSERT_TRUE(graph.ok()) << graph.status();
-    GiveKernelsTimes(&*graph);
     const absl::StatusOr<Machine> machine =
         Machine::Create(DrawMachine(dice, graph->mesh.num_devices()));
     ASSERT_TRUE(machine.ok()) << machine.status();
-    const CommPricer::RealiseFn realise = [&](const GroupPattern& group, const CommSpec& comm) {
-      return Realise(*machine, group, comm.kind, comm.bytes);
-    };
+    const CommPricer::RealiseFn realise = RealiseOn(*machine);
     const ReferenceLowering reference = LowerReference(*graph, *machine, UnitCost(), realise);
     const ReferenceTimes times = RunReference(reference, {1000, 2'000'000, 1'000'000});
     HostParams host;
@@ -219,15 +224,12 @@ TEST_P(CompiledPlansTest, ManyMicroBatches) {
     Dice dice(seed);
     PlanUnderTest plan = DrawPlan(dice, dice.Of<int64_t>({12, 24, 36}));
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << Text(plan));
-    absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+    const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
     ASSERT_TRUE(graph.ok()) << graph.status();
-    GiveKernelsTimes(&*graph);
     const absl::StatusOr<Machine> machine =
         Machine::Create(DrawMachine(dice, graph->mesh.num_devices()));
     ASSERT_TRUE(machine.ok()) << machine.status();
-    const CommPricer::RealiseFn realise = [&](const GroupPattern& group, const CommSpec& comm) {
-      return Realise(*machine, group, comm.kind, comm.bytes);
-    };
+    const CommPricer::RealiseFn realise = RealiseOn(*machine);
     const ReferenceLowering reference = LowerReference(*graph, *machine, UnitCost(), realise);
     HostParams host;
     host.launch_ps = dice.Of<int64_t>({0, 200'000, 2'000'000});
