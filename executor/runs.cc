@@ -5,6 +5,18 @@
 #include "executor/simulator.h"
 
 namespace plancast {
+namespace {
+
+// Whether others cease to communicate beside a run at a time.
+bool CeaseAt(const under_way::CopyRun& run, int64_t time) {
+  const CopyConditions::Toggles& toggles = run.conditions.toggles;
+  for (size_t i = 1; i < toggles.size(); i += 2) {
+    if (toggles[i] == time - run.begin) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 void Simulator::StartRun(int32_t entity) {
   CopyRun& run = entities_[entity].run;
@@ -126,19 +138,30 @@ void Simulator::DisturbRun(int32_t entity_index) {
     if (over > 0) KeepCopies(entity_index, over);
     run.copies = 1;
   }
-  const CopyConditions::Toggles toggles = run.conditions.toggles;
-  if (!FindToggles(entity_index)) return;
-  CopyOutcome* const before = run.outcome;
-  run.outcome = OutcomeOf(entity_index, before);
-  if (EndsWhole(entity_index, run)) {
-    outcomes_.Release(before);
-    StartRun(entity_index);
-    return;
+  if (!FindToggles(entity_index) || entity.disturbed) return;
+  entities_[entity_index].disturbed = true;
+  disturbed_.push_back(entity_index);
+}
+
+void Simulator::SettleRuns() {
+  while (!disturbed_.empty()) {
+    const int32_t entity = disturbed_.back();
+    disturbed_.pop_back();
+    entities_[entity].disturbed = false;
+    CopyRun& run = entities_[entity].run;
+    if (!run.active) continue;
+    CopyOutcome* const before = run.outcome;
+    run.outcome = OutcomeOf(entity, before);
+    if (EndsWhole(entity, run)) {
+      outcomes_.Release(before);
+      StartRun(entity);
+      continue;
+    }
+    outcomes_.Release(run.outcome);
+    run.outcome = before;
+    DissolveRun(entity);
+    Drain();
   }
-  outcomes_.Release(run.outcome);
-  run.outcome = before;
-  run.conditions.toggles = toggles;
-  DissolveRun(entity_index);
 }
 
 void Simulator::FindOver(int32_t entity, int32_t but) {
@@ -198,6 +221,7 @@ void Simulator::DissolveRun(int32_t entity) {
     Advance(lane_index, over, run.begin + run.outcome->times[index.size + last]);
   }
   outcomes_.Release(run.outcome);
+  const int32_t comms = entities_[entity].comms;
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
     if (stop.streams[stream].runs) Resume(entity, stream, stop.streams[stream], run.begin);
@@ -206,6 +230,13 @@ void Simulator::DissolveRun(int32_t entity) {
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     WakeWaiting(entity, __builtin_ctz(rest));
     WakeInTime(entity, __builtin_ctz(rest), kNever);
+  }
+  // If no communication lasts on, what is left of kernels is rounded even if others
+  // begin at once.
+  if (comms > 0 && comms == entities_[entity].comms && CeaseAt(run, now_)) {
+    entities_[entity].comms = 0;
+    SlowKernels(entity);
+    entities_[entity].comms = comms;
   }
   SlowKernels(entity);
   Doubt(entity);

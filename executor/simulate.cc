@@ -38,6 +38,7 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
     Wake(static_cast<int32_t>(e), (1u << kNumStreams) - 1);
   }
   Drain();
+  SettleRuns();
   SlowTransfers();
   while (true) {
     const int64_t next =
@@ -48,6 +49,7 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
     while (events_.least_key() == (next << 1 | kEnds)) HandleNext();
     while (events_.least_key() == (next << 1 | kBegins)) HandleNext();
     Drain();
+    SettleRuns();
     SlowTransfers();
     if (next_anchor_ != Lane::kDone) LookForPeriod();
   }

@@ -149,15 +149,13 @@ class Simulator {
     return whole_[static_cast<size_t>(entity) * in_.graph.blocks.size() + block];
   }
   void AskWhole(int32_t entity, int32_t block, Whole& whole);
-  // Runs what is left of an instance, from where kernels are at the beginning of a
-  // copy. False if others are in the way.
+  // Runs what is left of an instance from a copy on. False if others are in the way.
   bool RunCopies(int32_t entity, const Lane& at);
   // Whether all lanes of a block are where a run of a copy can take them over.
   bool LanesAreThere(int32_t entity, const Lane& at, const BlockIndex& index) const;
   // The communication under way in a lane goes on in a run.
   CopyConditions::Ahead TakeOver(int32_t lane);
-  // Whether nobody loads the links of a copy now. Rivals that run copies at once
-  // leave them to their lanes.
+  // Whether nobody loads the links of a copy now; runs that do leave them to lanes.
   bool OutrunRivals(int32_t entity, const BlockIndex& index, const Whole& whole);
   bool FindClock(int32_t entity, const TaskRef& copy, const BlockIndex& index,
                  const CopyCosts& costs, int64_t* host) const;
@@ -174,12 +172,14 @@ class Simulator {
   void EndRun(int32_t entity);
   // Times of a copy of a run that lanes have or get, until it stops.
   void WriteCopy(int32_t entity, const CopyStop* stop);
-  // Sets when communications with a known end are over, but for that of one lane.
+  // Sets when those with a known end are over, but for that of one lane.
   void FindOver(int32_t entity, int32_t but);
   // Sets from when to when others communicate, as known now. Whether that is new.
   bool FindToggles(int32_t entity);
   // Others begin or end to communicate, or that becomes known.
   void DisturbRun(int32_t entity);
+  // Finds anew what was disturbed, once all is done that is to be done now.
+  void SettleRuns();
   // Leaves what is not over of a run to its lanes.
   void DissolveRun(int32_t entity);
   void Resume(int32_t entity, int stream, const CopyStop::Stream& at, int64_t origin);
@@ -211,12 +211,12 @@ class Simulator {
   std::vector<Lane> lanes_;
   std::vector<Entity> entities_;
   IndexedHeap events_;
-  std::vector<int32_t> work_;           // entities with streams to run
-  std::vector<bool> hosted_;            // per program: its host matters
-  std::vector<uint8_t> waiting_;        // per lane: streams that wait for it
-  std::vector<int64_t> earliest_wait_;  // per lane: first place that another waits for
-  std::vector<Chain> chains_;           // per lane
-  std::vector<int32_t> doubted_;        // entities
+  std::vector<int32_t> work_;                 // entities with streams to run
+  std::vector<bool> hosted_;                  // per program: its host matters
+  std::vector<uint8_t> waiting_;              // per lane: streams that wait for it
+  std::vector<int64_t> earliest_wait_;        // per lane: first place that another waits for
+  std::vector<Chain> chains_;                 // per lane
+  std::vector<int32_t> doubted_, disturbed_;  // entities
 
   Levels fluid_;
   Contention contention_;

@@ -74,14 +74,15 @@ struct CopyRun {
 };
 
 struct Entity {
-  int32_t comms = 0;     // under way, outside its run
-  int32_t open = 0;      // of those, with an end not known yet
-  int64_t over_at = 0;   // when the others are over
-  int32_t flows = 0;     // transfers that kernels slow down
-  bool busy = false;     // known to those: a kernel runs
-  bool doubted = false;  // whether it is has to be looked at
-  bool listed = false;   // in work_
-  uint8_t ready = 0;     // streams to run
+  int32_t comms = 0;       // under way, outside its run
+  int32_t open = 0;        // of those, with an end not known yet
+  int64_t over_at = 0;     // when the others are over
+  int32_t flows = 0;       // transfers that kernels slow down
+  bool busy = false;       // known to those: a kernel runs
+  bool doubted = false;    // whether it is has to be looked at
+  bool listed = false;     // in work_
+  bool disturbed = false;  // its run has to be looked at
+  uint8_t ready = 0;       // streams to run
   CopyRun run;
 };
 
