@@ -187,19 +187,15 @@ CopyConditions::Ahead Simulator::TakeOver(int32_t lane_index) {
   if (flight.flows) {
     flight.flows = false;
     if (yields_) --entity.flows;
-    if (flight.activity >= 0) {
-      const Fluid::Progress progress = fluid_.Take(flight.activity);
-      flight.left = progress.left;
-      flight.rate_q16 = progress.rate_q16;
-      flight.since = progress.since;
-    }
-    ahead.work_left = flight.left - int128{flight.rate_q16} * (now_ - flight.since);
+    ahead.work_left =
+        (flight.activity >= 0 ? fluid_.Take(flight.activity) : flight.progress).LeftAt(now_);
   } else if (now_ < flight.transfer_at) {
     ahead.since = flight.transfer_at - now_;
   } else {
-    ahead.work_left -= int128{fluid_.AloneRateQ16(flight.group)} * (now_ - flight.transfer_at);
+    Fluid::Progress progress = Fluid::Fresh(flight.work_bytes, flight.transfer_at);
+    progress.rate_q16 = fluid_.AloneRateQ16(flight.group);
+    ahead.work_left = progress.LeftAt(now_);
   }
-  ahead.work_left = std::max<int128>(ahead.work_left, 0);
   return ahead;
 }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "executor/sharing/activity_kinds.h"
+#include "executor/slowed_work.h"
 
 namespace plancast {
 namespace {
 
-constexpr int64_t kOne = int64_t{1} << 20;
 constexpr int64_t kUnknown = -1;
 constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
 
@@ -178,13 +178,12 @@ bool CopyRunner::Begin(const Block& block, const BlockIndex& index, const CopyCo
   }
   stream.launched = 0;
   if (costs.hosted) {
-    const int32_t before = index.launches[t], with = index.launches[t + 1];
-    const int64_t first = host + costs.launch_ps * std::min(before + 1, with);
+    const int64_t first = host + costs.launch_ps * index.FirstLaunch(t);
     if (first > now_) {
       stream.next = first;
       return false;
     }
-    stream.launched = host + costs.launch_ps * with;
+    stream.launched = host + costs.launch_ps * index.launches[t + 1];
   }
   const CopyCosts::Task& task = costs.tasks[t];
   start[t] = now_;
@@ -217,10 +216,8 @@ void CopyRunner::SlowKernel(const CopyCosts& costs, bool slow) {
   slow_ = slow;
   if (!RunsKernel()) return;
   Stream& kernel = *compute_;
-  const int64_t past = now_ - kernel.since;
-  const int64_t slowdown = costs.tasks[kernel.order[kernel.rank]].slowdown_q20;
-  kernel.left -= kernel.slow ? MulDivFloor(past, kOne, slowdown) : past;
-  kernel.left = std::max<int64_t>(kernel.left, 0);
+  kernel.left = WorkAfter(kernel.left, now_ - kernel.since, kernel.slow,
+                          costs.tasks[kernel.order[kernel.rank]].slowdown_q20);
   kernel.since = now_;
   kernel.slow = slow;
   timed_ = false;
@@ -230,9 +227,8 @@ void CopyRunner::TimeKernel(const CopyCosts& costs) {
   Stream& kernel = *compute_;
   timed_ = true;
   const int64_t slowdown = costs.tasks[kernel.order[kernel.rank]].slowdown_q20;
-  const int64_t over =
-      kernel.since + (kernel.slow ? MulDivCeil(kernel.left, slowdown, kOne) : kernel.left);
-  kernel.next = std::max(over, kernel.launched);
+  kernel.next =
+      std::max(kernel.since + TimeOfWork(kernel.left, kernel.slow, slowdown), kernel.launched);
 }
 
 void CopyRunner::TimeComms(const CopyCosts& costs, bool busy) {

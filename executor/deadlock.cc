@@ -11,8 +11,7 @@ namespace {
 
 class Search {
  public:
-  Search(const SimInput& in, const SimTrace& trace, const std::vector<Lane>& lanes)
-      : in_(in), trace_(trace), lanes_(lanes) {}
+  Search(const SimInput& in, const std::vector<Lane>& lanes) : in_(in), lanes_(lanes) {}
 
   absl::Status Report() const {
     std::vector<int32_t> path;  // lanes
@@ -88,15 +87,13 @@ class Search {
   }
 
   const SimInput& in_;
-  const SimTrace& trace_;
   const std::vector<Lane>& lanes_;
 };
 
 }  // namespace
 
-absl::Status DeadlockError(const SimInput& input, const SimTrace& trace,
-                           const std::vector<Lane>& lanes) {
-  return Search(input, trace, lanes).Report();
+absl::Status DeadlockError(const SimInput& input, const std::vector<Lane>& lanes) {
+  return Search(input, lanes).Report();
 }
 
 }  // namespace plancast

@@ -11,8 +11,7 @@
 namespace plancast {
 
 // Names a cycle of tasks that wait for one another.
-absl::Status DeadlockError(const SimInput& input, const SimTrace& trace,
-                           const std::vector<Lane>& lanes);
+absl::Status DeadlockError(const SimInput& input, const std::vector<Lane>& lanes);
 
 }  // namespace plancast
 

@@ -104,12 +104,7 @@ void Simulator::Flow(int32_t flight_index, const Fluid::Progress& progress) {
     of_activity_[flight.activity] = flight_index;
     Cancel(SlotOf(flight_index));
   } else {
-    flight.left = progress.left - int128{progress.rate_q16} * (now_ - progress.since);
-    flight.left = std::max<int128>(flight.left, 0);
-    flight.since = now_;
-    flight.rate_q16 = fluid_.AloneRateQ16(flight.group);
-    Schedule(SlotOf(flight_index), now_ + ActivityKinds::Duration(flight.left, flight.rate_q16),
-             kEnds);
+    FlowAlone(flight_index, progress);
   }
   if (!yields_) return;
   int32_t busy = 0;
@@ -120,6 +115,17 @@ void Simulator::Flow(int32_t flight_index, const Fluid::Progress& progress) {
     Doubt(lane / kNumStreams);
   }
   SlowTransfer(flight_index, busy);
+}
+
+void Simulator::FlowAlone(int32_t flight_index, const Fluid::Progress& before) {
+  Flight& flight = flights_[flight_index];
+  Fluid::Progress progress;
+  progress.left = before.LeftAt(now_);
+  progress.since = now_;
+  progress.rate_q16 = fluid_.AloneRateQ16(KindOf(flight));
+  progress.end = now_ + ActivityKinds::Duration(progress.left, progress.rate_q16);
+  flight.progress = progress;
+  Schedule(SlotOf(flight_index), progress.end, kEnds);
 }
 
 void Simulator::EndFlight(int32_t flight_index) {

@@ -106,16 +106,10 @@ class Simulator::Snapshot {
     Exact(flight.slow);
     Exact(flight.busy);
     if (!flight.flows) return Time(flight.transfer_at);
-    int128 left = flight.left;
-    int64_t since = flight.since, rate_q16 = flight.rate_q16;
-    if (flight.activity >= 0) {
-      const Fluid::Progress progress = s_.fluid_.ProgressOf(flight.activity);
-      left = progress.left;
-      since = progress.since;
-      rate_q16 = progress.rate_q16;
-    }
-    Wide(left - int128{rate_q16} * (s_.now_ - since));
-    Exact(rate_q16);
+    const Fluid::Progress progress =
+        flight.activity >= 0 ? s_.fluid_.ProgressOf(flight.activity) : flight.progress;
+    Wide(progress.LeftAt(s_.now_));
+    Exact(progress.rate_q16);
   }
 
   const Simulator& s_;
@@ -239,7 +233,7 @@ bool Simulator::Jump(const State& state) {
       if (lane.state == Lane::kMeets) MoveMeeting(e, before, lane.instance);
       chains_[l].since += way;
       chains_[l].end += way;
-      flights_[l].since += way;
+      flights_[l].progress.since += way;
       flights_[l].transfer_at += way;
     }
     if (in_.index.program(in_.ProgramOf(e)).syncs &&

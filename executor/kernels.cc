@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
-#include "base/int128.h"
 #include "executor/simulator.h"
+#include "executor/slowed_work.h"
 
 namespace plancast {
 namespace {
-
-constexpr int64_t kOne = int64_t{1} << 20;
 
 // Whether a task waits for nothing but the one before it in its stream.
 bool Follows(const Block& block, const BlockIndex& index, int32_t task) {
@@ -51,13 +49,19 @@ void Simulator::ResumeChain(int32_t entity, int stream, const Copy& copy, int64_
   chain.left = left;
   chain.slow = slow;
   lane.state = Lane::kKernel;
+  RetimeChain(lane_index, copy);
+}
+
+void Simulator::RetimeChain(int32_t lane_index, const Copy& copy) {
+  const int32_t entity = lane_index / kNumStreams;
   Clock clock;
   TaskRef blocker;
   if (hosted_[in_.ProgramOf(entity)]) {
-    ClockOf(entity, lane, TaskOf(lane_index), copy, &clock, &blocker);
+    ClockOf(entity, lanes_[lane_index], TaskOf(lane_index), copy, &clock, &blocker);
   }
   TimeChain(lane_index, copy, clock);
-  Schedule(SlotOf(lane_index), std::max(chain.end, now_), kEnds);
+  // Rounding may have used up what was left.
+  Schedule(SlotOf(lane_index), std::max(chains_[lane_index].end, now_), kEnds);
 }
 
 int32_t Simulator::EndOfChain(int32_t entity, int stream, const Copy& copy) const {
@@ -87,16 +91,14 @@ void Simulator::TimeChain(int32_t lane_index, const Copy& copy, const Clock& clo
     if (rank > chain.rank) {
       start = chain.end;
       if (hosted) {
-        const int64_t launched = clock.zero + launch_ps * std::min(index.launches[task] + 1, with);
+        const int64_t launched = clock.zero + launch_ps * index.FirstLaunch(task);
         host_binds_ = host_binds_ || launched >= start;
         start = std::max(start, launched);
       }
       copy.start[task] = start;
       left = in_.DurationOf(entity, {lane.instance, lane.copy, task});
     }
-    const int64_t took =
-        chain.slow ? MulDivCeil(left, in_.SlowdownOf(copy.block->spec[task]), kOne) : left;
-    chain.end = start + took;
+    chain.end = start + TimeOfWork(left, chain.slow, in_.SlowdownOf(copy.block->spec[task]));
     if (hosted) {
       host_binds_ = host_binds_ || clock.zero + launch_ps * with >= chain.end;
       chain.end = std::max(chain.end, clock.zero + launch_ps * with);
@@ -136,21 +138,12 @@ void Simulator::SlowKernels(int32_t entity) {
     }
     // What is left is rounded whenever that changes.
     if (chain.since < now_) {
-      const int64_t past = now_ - chain.since;
-      const int64_t slowdown = in_.SlowdownOf(copy.block->spec[order[rank]]);
-      chain.left -= chain.slow ? MulDivFloor(past, kOne, slowdown) : past;
-      chain.left = std::max<int64_t>(chain.left, 0);
+      chain.left = WorkAfter(chain.left, now_ - chain.since, chain.slow,
+                             in_.SlowdownOf(copy.block->spec[order[rank]]));
       chain.since = now_;
     }
     chain.slow = slow;
-    Clock clock;
-    TaskRef blocker;
-    if (hosted_[in_.ProgramOf(entity)]) {
-      ClockOf(entity, lane, order[rank], copy, &clock, &blocker);
-    }
-    TimeChain(lane_index, copy, clock);
-    // Rounding may have used up what was left.
-    Schedule(SlotOf(lane_index), std::max(chain.end, now_), kEnds);
+    RetimeChain(lane_index, copy);
     WakeInTime(entity, stream, chain.end);
     Doubt(entity);
   }
@@ -212,8 +205,7 @@ bool Simulator::IsBusy(int32_t entity, int64_t* until) const {
   const CopyRun& run = entities_[entity].run;
   if (run.active) {
     const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
-    const int64_t copy =
-        run.period == 0 ? 0 : std::min<int64_t>((now_ - run.begin) / run.period, run.copies - 1);
+    const int64_t copy = run.CopyAt(now_);
     const int64_t begin = run.begin + copy * run.period;
     const int64_t* const times = run.outcome->times;
     look(in_.BlockAt(entity, run.instance), index.order.data() + index.order_begin[kCompute],
@@ -273,12 +265,7 @@ void Simulator::SlowTransfer(int32_t flight_index, int32_t more_busy) {
     fluid_.ChangeKind(flight.activity, KindOf(flight));
     return;
   }
-  flight.left -= int128{flight.rate_q16} * (now_ - flight.since);
-  flight.left = std::max<int128>(flight.left, 0);
-  flight.since = now_;
-  flight.rate_q16 = fluid_.AloneRateQ16(KindOf(flight));
-  Schedule(SlotOf(flight_index), now_ + ActivityKinds::Duration(flight.left, flight.rate_q16),
-           kEnds);
+  FlowAlone(flight_index, flight.progress);
 }
 
 }  // namespace plancast

@@ -133,9 +133,7 @@ void Simulator::DisturbRun(int32_t entity_index) {
   if (run.copies > 1) {
     const bool on = !run.conditions.toggles.empty();
     if (on == (entity.comms > 0) && (!on || entity.open > 0)) return;
-    const auto over =
-        static_cast<int32_t>(std::min<int64_t>((now_ - run.begin) / run.period, run.copies - 1));
-    if (over > 0) KeepCopies(entity_index, over);
+    if (const int32_t over = run.CopyAt(now_); over > 0) KeepCopies(entity_index, over);
     run.copies = 1;
   }
   if (!FindToggles(entity_index) || entity.disturbed) return;
@@ -184,7 +182,7 @@ bool Simulator::FindToggles(int32_t entity_index) {
   const bool on = toggles.size() % 2 == 1;
   if (on != (entity.comms > 0)) {
     // What began and ended at once has never been.
-    if (!toggles.empty() && toggles.back() == now && toggles.size() == 1) {
+    if (toggles.size() == 1 && toggles[0] == now) {
       toggles.pop_back();
     } else {
       toggles.push_back(now);
@@ -199,9 +197,7 @@ bool Simulator::FindToggles(int32_t entity_index) {
 void Simulator::DissolveRun(int32_t entity) {
   CopyRun& run = entities_[entity].run;
   if (run.copies > 1) {
-    const auto over =
-        static_cast<int32_t>(std::min<int64_t>((now_ - run.begin) / run.period, run.copies - 1));
-    if (over > 0) KeepCopies(entity, over);
+    if (const int32_t over = run.CopyAt(now_); over > 0) KeepCopies(entity, over);
   }
   const Variant& variant = variants_[run.variant];
   const BlockIndex& index = in_.index.block(variant.block);
@@ -285,8 +281,7 @@ void Simulator::Resume(int32_t entity, int stream, const CopyStop::Stream& at, i
 void Simulator::DissolveRivals(int32_t flight) {
   for (const Fluid::Use& load : sim_.LoadsOf(sim_.groups[flights_[flight].group])) {
     for (const int32_t lane : contention_.LanesOn(load.resource)) {
-      const int32_t entity = lane / kNumStreams;
-      if (lanes_[lane].state == Lane::kRuns && entities_[entity].run.active) DissolveRun(entity);
+      if (lanes_[lane].state == Lane::kRuns) DissolveRun(lane / kNumStreams);
     }
   }
 }

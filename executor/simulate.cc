@@ -54,7 +54,7 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
     if (next_anchor_ != Lane::kDone) LookForPeriod();
   }
   for (const Lane& lane : lanes_) {
-    if (!lane.done()) return DeadlockError(in_, trace_, lanes_);
+    if (!lane.done()) return DeadlockError(in_, lanes_);
     trace_.lane_end.push_back(lane.last_end);
     trace_.makespan_ps = std::max(trace_.makespan_ps, lane.last_end);
   }
@@ -327,8 +327,7 @@ bool Simulator::RunCopy(int32_t entity, int stream, TaskRef* blocker) {
     ready = std::max(ready, host.start_ps);
     if (hosted_[program]) {
       if (!ClockOf(entity, lane, task, copy, &clock, blocker)) return false;
-      const int32_t before = copy.index->launches[task], with = copy.index->launches[task + 1];
-      const int64_t launched = clock.zero + host.launch_ps * std::min(before + 1, with);
+      const int64_t launched = clock.zero + host.launch_ps * copy.index->FirstLaunch(task);
       host_binds_ = host_binds_ || launched >= ready;
       ready = std::max(ready, launched);
     }

@@ -34,8 +34,7 @@ class Simulator {
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   static constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
 
-  // Each lane and each entity has at most one event of a kind to come. What ends
-  // goes before what begins.
+  // Each lane and each entity has at most one event of a kind to come.
   enum Slot : int32_t { kRunEnd = kNumStreams, kBusy, kNumSlots };
   enum Moment : int64_t { kEnds, kBegins };
 
@@ -59,6 +58,7 @@ class Simulator {
     int64_t* end;
     int64_t* ports;
   };
+
   // Streams: simulate.cc.
   void PrepareLanes();
   void PrepareGroups();
@@ -91,8 +91,7 @@ class Simulator {
   void Advance(int32_t lane, int32_t tasks, int64_t end);
   // Wakes the streams that waited for what is over by now.
   void WakeWaiting(int32_t entity, int stream);
-  // Wakes, in time, the streams that wait for what is expected to end in a stream
-  // before `until`.
+  // Wakes streams in time that wait for what is to end in a stream before `until`.
   void WakeInTime(int32_t entity, int stream, int64_t until);
   static int32_t SlotOf(int32_t lane) {
     return lane / kNumStreams * kNumSlots + lane % kNumStreams;
@@ -111,6 +110,7 @@ class Simulator {
   void TimeChain(int32_t lane, const Copy& copy, const Clock& clock);
   void ResumeChain(int32_t entity, int stream, const Copy& copy, int64_t since, int64_t left,
                    bool slow);
+  void RetimeChain(int32_t lane, const Copy& copy);
   // The rank behind the kernels that follow a lane's next task.
   int32_t EndOfChain(int32_t entity, int stream, const Copy& copy) const;
   void EndChain(int32_t lane);
@@ -129,7 +129,7 @@ class Simulator {
   // Communications: flights.cc.
   // An entity comes to a communication. True if it is over by that.
   bool Arrive(int32_t entity, int stream, const Copy& copy, int32_t task);
-  // What a communication of a group is made of, with jitter. `lane`: of a member.
+  // Of a communication, with jitter. `lane`: of a member.
   Transfer TransferOf(int32_t group_index, int32_t lane) const;
   // Whether others may change its rate.
   bool Shares(const Flight& flight) const {
@@ -139,6 +139,7 @@ class Simulator {
   void StartTransfer(int32_t flight);
   // A transfer is under way.
   void Flow(int32_t flight, const Fluid::Progress& progress);
+  void FlowAlone(int32_t flight, const Fluid::Progress& before);
   void EndFlight(int32_t flight);
   int32_t KindOf(const Flight& flight) const {
     return flight.group + (flight.slow ? static_cast<int32_t>(sim_.groups.size()) : 0);
@@ -194,8 +195,7 @@ class Simulator {
   // Whether hosts are as far ahead after a period as before, or that matters not.
   bool HostsKeepPace() const;
   int32_t PeriodsAhead(int32_t entity, const State& state, Front& front) const;
-  // Goes on in the last period that is as those before. False if that may be
-  // possible later.
+  // Goes on in the last period that is as before. False: perhaps later.
   bool Jump(const State& state);
   void MoveMeeting(int32_t entity, int32_t from, int32_t to);
   void FindWaiting(int32_t entity);

@@ -43,36 +43,13 @@ void IndexWaits(const Block& block, BlockIndex& index) {
   index.port_begin.push_back(static_cast<int32_t>(index.ports.size()));
 }
 
-void OrderCommsFirst(const Block& block, BlockIndex& index) {
-  int32_t next[kNumStreams];
-  std::copy_n(index.order_begin, kNumStreams, next);
-  std::vector<bool> over(index.size);
-  const auto runs = [&](int stream) {
-    if (next[stream] == index.order_begin[stream + 1]) return false;
-    const int32_t task = index.order[next[stream]];
-    for (int32_t d = block.dep_begin[task]; d < block.dep_begin[task + 1]; ++d) {
-      if (block.deps[d] >= 0 && !over[block.deps[d]]) return false;
-    }
-    over[task] = true;
-    index.comms_first.push_back(task);
-    ++next[stream];
-    return true;
-  };
-  while (static_cast<int32_t>(index.comms_first.size()) < index.size) {
-    for (int stream = kNumStreams - 1; stream > 0; --stream) {
-      if (runs(stream)) stream = kNumStreams;
-    }
-    runs(static_cast<int>(StreamKind::kCompute));
-  }
-}
-
 // Nothing, in the memory of `index`.
 void Clear(BlockIndex& index) {
   BlockIndex cleared;
   for (std::vector<int32_t> BlockIndex::*column :
-       {&BlockIndex::order, &BlockIndex::rank, &BlockIndex::comms_first, &BlockIndex::position,
-        &BlockIndex::dep_begin, &BlockIndex::deps, &BlockIndex::port_begin, &BlockIndex::ports,
-        &BlockIndex::launches, &BlockIndex::sync_before}) {
+       {&BlockIndex::order, &BlockIndex::rank, &BlockIndex::position, &BlockIndex::dep_begin,
+        &BlockIndex::deps, &BlockIndex::port_begin, &BlockIndex::ports, &BlockIndex::launches,
+        &BlockIndex::sync_before}) {
     (index.*column).clear();
     (cleared.*column).swap(index.*column);
   }
@@ -106,7 +83,6 @@ void MakeIndex(const ExecutionGraph& graph, const Block& block, bool captured, B
     index.order[index.position[t]] = t;
   }
   IndexWaits(block, index);
-  OrderCommsFirst(block, index);
 }
 
 // Launches of CUDA graphs: what is captured and follows one another in one pass of

@@ -26,10 +26,8 @@ struct BlockIndex {
   bool syncs = false;                       // the host waits for a task of it
   bool captured = false;                    // launched by a CUDA graph: no launches of its own
   int32_t order_begin[kNumStreams + 1] = {};
-  std::vector<int32_t> order;  // tasks stream by stream, in issue order
-  std::vector<int32_t> rank;   // of a task in its stream
-  // All tasks, communications outside the compute stream as soon as may be.
-  std::vector<int32_t> comms_first;
+  std::vector<int32_t> order;     // tasks stream by stream, in issue order
+  std::vector<int32_t> rank;      // of a task in its stream
   std::vector<int32_t> position;  // of a task in `order`
   // What a task waits for within its copy beyond what its stream has waited for:
   // at most one task of each other stream, ascending by stream. CSR.
@@ -38,6 +36,10 @@ struct BlockIndex {
   std::vector<int32_t> launches;           // before each task and, at last, of all
   std::vector<int32_t> sync_before;        // the last task before that the host waits for; -1
 
+  // With the first of its launches a task can start: how many that is, in the copy.
+  int32_t FirstLaunch(int32_t task) const {
+    return launches[task] < launches[task + 1] ? launches[task] + 1 : launches[task];
+  }
   int32_t Count(int stream) const { return order_begin[stream + 1] - order_begin[stream]; }
   // Last task of a stream that is not empty.
   int32_t Last(int stream) const { return order[order_begin[stream + 1] - 1]; }

@@ -1,14 +1,15 @@
 #ifndef PLANCAST_EXECUTOR_UNDER_WAY_H_
 #define PLANCAST_EXECUTOR_UNDER_WAY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "base/int128.h"
 #include "executor/copy_outcome.h"
 #include "executor/lane.h"
 #include "executor/outcome_cache.h"
+#include "executor/sharing/fluid.h"
 
 // What a simulation keeps of all that has begun and is not over; see Simulator.
 namespace plancast {
@@ -34,13 +35,12 @@ struct Chain {
 struct Flight {
   int32_t group = 0;
   int64_t work_bytes = 0;
-  int64_t transfer_at = 0;  // when its transfer begins
-  bool flows = false;       // it has begun, and others change its rate:
-  int32_t activity = -1;    // in the fluid, of links that others load too; or, if
-  int128 left = 0;          // kernels alone do, what is left of it
-  int64_t since = 0, rate_q16 = 0;
-  bool slow = false;  // by kernels
-  int32_t busy = 0;   // members that run kernels
+  int64_t transfer_at = 0;   // when its transfer begins
+  bool flows = false;        // it has begun, and others change its rate:
+  int32_t activity = -1;     // in the fluid, of links that others load too; or, if
+  Fluid::Progress progress;  // kernels alone do, what is left of it
+  bool slow = false;         // by kernels
+  int32_t busy = 0;          // members that run kernels
 };
 
 // Whether copies of a block can run at once on an entity, and what as.
@@ -70,6 +70,12 @@ struct CopyRun {
   CopyOutcome* outcome = nullptr;
   CopyConditions conditions;
 
+  // The copy under way, of those left.
+  int32_t CopyAt(int64_t now) const {
+    return period == 0
+               ? 0
+               : static_cast<int32_t>(std::min<int64_t>((now - begin) / period, copies - 1));
+  }
   int64_t end() const { return begin + (copies - 1) * period + outcome->end; }
 };
 

@@ -151,8 +151,7 @@ void Fluid::SetRate(int32_t id, int64_t rate_q16) {
   if (rate_q16 == progress.rate_q16) return;
   PLANCAST_CHECK(!checks_) << "activity " << id << " has rate " << progress.rate_q16
                            << " and solving all gives " << rate_q16;
-  progress.left -= int128{progress.rate_q16} * (now_ - progress.since);
-  progress.left = std::max<int128>(progress.left, 0);
+  progress.left = progress.LeftAt(now_);
   progress.since = now_;
   progress.rate_q16 = rate_q16;
   const int64_t duration = ActivityKinds::Duration(progress.left, rate_q16);

@@ -1,6 +1,7 @@
 #ifndef PLANCAST_EXECUTOR_SHARING_FLUID_H_
 #define PLANCAST_EXECUTOR_SHARING_FLUID_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <utility>
@@ -42,6 +43,10 @@ class Fluid {
     int64_t rate_q16 = 0;
     int64_t since = 0;
     int64_t end = kNever;
+
+    int128 LeftAt(int64_t now) const {
+      return std::max<int128>(left - int128{rate_q16} * (now - since), 0);
+    }
   };
 
   static Progress Fresh(int64_t work_bytes, int64_t now);

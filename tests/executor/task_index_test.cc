@@ -70,16 +70,6 @@ TEST(BlockIndexTest, DropsWaitsThatAddNothing) {
   EXPECT_THAT(Row(block.port_begin, block.ports, 2), ElementsAre());
 }
 
-TEST(BlockIndexTest, TakesCommunicationsAsSoonAsMayBe) {
-  GraphBuilder b({{"tp", 2}});
-  b.Block("F").Kernel(1).Kernel(1).Kernel(1);
-  Comm(b, {0}, StreamKind::kModelComm);
-  Comm(b, {3}, StreamKind::kGradComm);
-  Comm(b, {1}, StreamKind::kModelComm);
-  const ExecutionGraph graph = b.Build();
-  EXPECT_THAT(TaskIndex::Create(graph)->block(0).comms_first, ElementsAre(0, 3, 4, 1, 5, 2));
-}
-
 TEST(BlockIndexTest, CountsLaunchesAndWaitsOfTheHost) {
   GraphBuilder b({{"tp", 2}});
   b.Block("F").Kernel(1).Kernel(2).HostSync();
@@ -206,7 +196,6 @@ TEST_F(TaskIndexTest, MemoryOfAnotherMakesNoDifference) {
     const BlockIndex &one = index_.block(block), &two = again.block(block);
     EXPECT_EQ(one.order, two.order);
     EXPECT_EQ(one.rank, two.rank);
-    EXPECT_EQ(one.comms_first, two.comms_first);
     EXPECT_EQ(one.dep_begin, two.dep_begin);
     EXPECT_EQ(one.deps, two.deps);
     EXPECT_EQ(one.ports, two.ports);
