@@ -103,6 +103,11 @@ struct Numbers<Field> {
           return x.Centered() >= 0 ? power : Field(1) / power;
         }
         break;
+      case Function::kTanh: {
+        // Bounded, so that exponentials of it (capped logits) are those of small integers.
+        const uint64_t hash = Mix(x.bits() ^ Mix(static_cast<uint64_t>(function) + 77));
+        return Field(static_cast<int64_t>(hash >> 32) - (int64_t{1} << 31));
+      }
       case Function::kRecip:
         return Field(1) / x;
       case Function::kRelu:

@@ -48,6 +48,31 @@ TEST(OpWorkTest, BatchedMatmulsHaveABatch) {
   EXPECT_EQ(c.k, 7);
 }
 
+TEST(OpWorkTest, AttentionInAWindowCountsItsPoints) {
+  // The query at s reads min(s + 1, w) keys: 1 + 2 + 3 + 5 times 3, of 8 queries.
+  const OpRule& rule = **FindRule("attention_window");
+  std::vector<int64_t> extents;
+  for (const std::string& factor : rule.factors()) {
+    extents.push_back(factor == "s" || factor == "t" ? 8 : factor == "w" ? 3 : 1);
+  }
+  for (const Contraction& c : Work(rule, extents).contractions) EXPECT_EQ(c.flops, 2 * 21);
+}
+
+TEST(OpWorkTest, LatentAttentionMultipliesBothParts) {
+  const OpRule& rule = **FindRule("attention_latent");
+  std::vector<int64_t> extents;
+  for (const std::string& factor : rule.factors()) {
+    extents.push_back(factor == "s" || factor == "t" ? 8
+                      : factor == "d"                ? 4
+                      : factor == "f"                ? 2
+                      : factor == "e"                ? 3
+                                                     : 1);
+  }
+  double flops = 0;
+  for (const Contraction& c : Work(rule, extents).contractions) flops += c.flops;
+  EXPECT_EQ(flops, 2 * 36 * (4 + 2 + 3));
+}
+
 TEST(OpWorkTest, CausalAttentionCountsTheTriangle) {
   const OpRule& rule = **FindRule("attention");  // b g r s t d e
   const OpWork work = Work(rule, {1, 1, 1, 8, 8, 4, 4});
