@@ -41,20 +41,46 @@ class ModelBuilder:
     def __init__(self, name: str, **dims: int) -> None:
         self._name = arguments.word(name, "name")
         self._dims: dict[str, int] = {"batch": 0}
-        for dim, size in dims.items():
-            if not arguments.is_whole(size) or not 0 < int(size) < 2**40:
-                raise InputError(
-                    f"dim `{dim}` of `{name}` has size {size}. Sizes are whole and positive."
-                )
-            self._dims[dim] = size
         self._modules: list[ModuleBuilder] = []
         self._ties: list[tuple[str, str]] = []
+        for dim, size in dims.items():
+            self.dim(dim, size)
 
-    def module(self, path: str, *, repeat: int = 1) -> ModuleBuilder:
-        """A new module at the end of the chain, run `repeat` times in sequence."""
+    def dim(self, name: str, size: int) -> str:
+        """Adds a named dim, unless it is there with the same size, and gives its name.
+
+        >>> builder = ModelBuilder("net")
+        >>> builder.dim("channels64", 64), builder.size("channels64")
+        ('channels64', 64)
+        """
+        if not arguments.is_whole(size) or not 0 < int(size) < 2**40:
+            raise InputError(
+                f"dim `{name}` of `{self._name}` has size {size}. Sizes are whole and positive."
+            )
+        if self._dims.setdefault(name, size) != size:
+            raise InputError(
+                f"dim `{name}` of `{self._name}` has size {self._dims[name]} already and cannot "
+                f"have {size}. Give the other size a name of its own."
+            )
+        return name
+
+    def size(self, dim: str) -> int:
+        """Size of a dim, elements; 0 for those that a plan sets, such as `batch`."""
+        self.check_dim(dim)
+        return self._dims[dim]
+
+    def module(self, path: str, *, repeat: int = 1, in_list: bool = False) -> ModuleBuilder:
+        """A new module at the end of the chain, run `repeat` times in sequence.
+
+        Args:
+          path: dotted name; strategies address a module in a list as `path.*`.
+          repeat: copies; more than one make a list.
+          in_list: one of a list of modules that pipeline stages share out, even if it
+            is the only one of its kind. Without any list all modules are shared out.
+        """
         if any(module.path == path for module in self._modules):
             raise InputError(f"`{self._name}` has two modules called `{path}`.")
-        module = ModuleBuilder(self, path, repeat)
+        module = ModuleBuilder(self, path, repeat, in_list)
         self._modules.append(module)
         return module
 
@@ -94,10 +120,11 @@ class ModelBuilder:
 class ModuleBuilder:
     """The body of one module: tensors and ops in execution order."""
 
-    def __init__(self, model: ModelBuilder, path: str, repeat: int) -> None:
+    def __init__(self, model: ModelBuilder, path: str, repeat: int, in_list: bool) -> None:
         self.path = path
         self._model = model
         self._repeat = repeat
+        self._in_list = in_list
         self._tensors: list[dict[str, Any]] = []
         self._ops: list[dict[str, Any]] = []
         self._in_ports: list[int] = []
@@ -187,6 +214,7 @@ class ModuleBuilder:
         return {
             "path": self.path,
             "repeat": self._repeat,
+            "list": self._in_list,
             "tensors": self._tensors,
             "ops": self._ops,
             "in_ports": self._in_ports,
@@ -269,6 +297,7 @@ def _data_module(first: dict[str, Any]) -> dict[str, Any]:
     return {
         "path": "data",
         "repeat": 1,
+        "list": False,
         "tensors": tensors,
         "ops": ops,
         "in_ports": [],

@@ -138,6 +138,17 @@ class Forecast:
         return self._per_second(self._core.global_batch)
 
     @property
+    def unit(self) -> str:
+        """What reports count: `tokens`, or `samples` of models without sequences."""
+        return "tokens" if self._core.seq > 0 else "samples"
+
+    @property
+    def units_per_s_per_gpu(self) -> float:
+        """Units trained on per second, one device."""
+        total = self.tokens_per_s if self._core.seq > 0 else self.samples_per_s
+        return total / self._core.devices
+
+    @property
     def model_flops_per_s_per_gpu(self) -> float:
         """FLOP/s of the model's mathematics, one device, without recomputation."""
         return self._per_second(self._core.model_flops / self._core.devices)

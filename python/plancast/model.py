@@ -31,16 +31,25 @@ class Model:
         self._fields = fields
 
     @classmethod
-    def preset(cls, name: str, *, seq: int | None = None) -> Model:
+    def preset(
+        cls, name: str, *, seq: int | None = None, image: int | None = None, **sizes: int
+    ) -> Model:
         """A shipped model.
 
         Args:
           name: one of `Model.presets()`.
           seq: tokens per sequence; the preset's own by default.
+          image: height and width of the images of a net for vision, pixels.
+          sizes: other sizes that a family lets choose, such as `target_seq` (docs/models.md).
+
+        >>> Model.preset("resnet50", image=288).parameters
+        25557032
         """
         from plancast.models import presets
 
-        return cls._of(presets.config(arguments.word(name, "name")), seq)
+        given = {"seq": seq, "image": image, **sizes}
+        chosen = {key: size for key, size in given.items() if size is not None}
+        return presets.model(arguments.word(name, "name"), chosen)
 
     @classmethod
     def presets(cls) -> list[str]:
@@ -96,7 +105,7 @@ class Model:
         return cls._from_fields(fields, f"`{path}`")
 
     @classmethod
-    def open(cls, text: str, *, seq: int | None = None) -> Model:
+    def open(cls, text: str, *, seq: int | None = None, image: int | None = None) -> Model:
         """What `-m` on the command line means: a preset or a file."""
         for suffix, kind in ((".onnx", "ONNX file"), (".pt2", "torch.export program")):
             if text.endswith(suffix):
@@ -104,13 +113,12 @@ class Model:
                     f"not supported yet: {kind} `{text}`. "
                     "Give a preset, a Hugging Face config.json or a YAML file."
                 )
-        if os.path.isdir(text):
-            return cls.from_hf(text, seq=seq)
-        return (
-            cls.from_file(text, seq=seq)
-            if files.looks_like_file(text)
-            else cls.preset(text, seq=seq)
-        )
+        is_folder = os.path.isdir(text)
+        if not is_folder and not files.looks_like_file(text):
+            return cls.preset(text, seq=seq, image=image)
+        if image is not None:
+            raise InputError(f"`{text}` says its sizes itself; `image` chooses one of a preset.")
+        return cls.from_hf(text, seq=seq) if is_folder else cls.from_file(text, seq=seq)
 
     @classmethod
     def builder(cls, name: str, **dims: int) -> ModelBuilder:
@@ -153,8 +161,17 @@ class Model:
 
     @property
     def seq(self) -> int:
-        """Tokens per sequence."""
+        """Tokens per sequence; 0 where samples are no sequences."""
         return self._core.seq
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """Named sizes, which strategies split by; 0 for those that a plan sets.
+
+        >>> Model.preset("resnet50").dims["height56"]
+        56
+        """
+        return dict(self._core.dims)
 
     def __str__(self) -> str:
         return str(self._core)

@@ -98,7 +98,7 @@ def test_markdown_for_the_documentation(cli, tmp_path):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"layers": "", "hidden": "", "seq_len": ""}, "not a transformer"),
+        ({"layers": "", "hidden": "", "seq_len": ""}, "no dimensions"),
         ({"experts": 8}, "mixture of experts"),
         ({"strategy": "dp=8,zero=3,mb=1"}, "zero=3"),
         ({"strategy": "dp=1,pp=8,mb=1,schedule=zb2p"}, "zb2p"),

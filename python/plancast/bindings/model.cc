@@ -73,7 +73,8 @@ ModelGraph GraphOf(const py::dict& spec) {
     const int body = static_cast<int>(graph.bodies.size());
     graph.bodies.push_back(BodyOf(graph, module));
     const auto repeat = module["repeat"].cast<int64_t>();
-    graph.segments.push_back({graph.bodies[body].name, body, repeat, false});
+    const bool list = module["list"].cast<bool>();
+    graph.segments.push_back({graph.bodies[body].name, body, repeat, list});
   }
   graph.layers = graph.LayerCount();
   using Place = std::pair<int, int>;
@@ -121,6 +122,14 @@ void BindModel(py::module_& m) {
       .def_property_readonly("parameters",
                              [](const PyModel& self) { return self.graph->ParameterCount(); })
       .def_property_readonly("layers", [](const PyModel& self) { return self.graph->layers; })
+      .def_property_readonly("dims",
+                             [](const PyModel& self) {
+                               std::vector<std::pair<std::string, int64_t>> dims;
+                               for (const ModelDim& dim : self.graph->dims) {
+                                 dims.emplace_back(dim.name, dim.size);
+                               }
+                               return dims;
+                             })
       .def_property_readonly("hidden", [](const PyModel& self) { return self.graph->hidden; })
       .def_property_readonly("heads", [](const PyModel& self) { return self.graph->heads; })
       .def_property_readonly("seq", [](const PyModel& self) { return self.graph->seq; })

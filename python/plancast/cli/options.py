@@ -45,16 +45,19 @@ def dtype(text: str) -> str:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """-m, --seq, --dtype, --profile."""
+    """-m, --seq, --image, --dtype, --profile."""
     parser.add_argument(
         "-m",
         "--model",
         required=True,
         metavar="MODEL",
-        help="a preset (gpt3-175b, llama3-70b, ...) or a config.json or YAML file",
+        help="a preset (llama3-70b, resnet50, ...) or a config.json or YAML file",
     )
     parser.add_argument(
         "--seq", type=positive, metavar="TOKENS", help="sequence length; default: the model's"
+    )
+    parser.add_argument(
+        "--image", type=positive, metavar="PIXELS", help="image size; default: the model's"
     )
     parser.add_argument(
         "--dtype",
@@ -145,10 +148,10 @@ def write_report(options: argparse.Namespace, title: str, renderable: Any) -> No
 
 
 def load_model(options: argparse.Namespace) -> Model:
-    """The model that -m and --seq name."""
+    """The model that -m, --seq and --image name."""
     from plancast.model import Model
 
-    return Model.open(options.model, seq=options.seq)
+    return Model.open(options.model, seq=options.seq, image=options.image)
 
 
 def load_machine(text: str) -> Machine:

@@ -1,13 +1,17 @@
-"""The shipped models, read from presets.yaml."""
+"""The shipped models: transformers of presets.yaml, and the zoo."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plancast.errors import InputError
 from plancast.models.fields import did_you_mean
+
+if TYPE_CHECKING:
+    from plancast.model import Model
 
 
 @cache
@@ -29,14 +33,33 @@ def _catalogue() -> dict[str, dict[str, Any]]:
 def names() -> list[str]:
     """The names of all presets, by family and size.
 
-    >>> "llama3-70b" in names()
-    True
+    >>> "llama3-70b" in names(), "resnet50" in names()
+    (True, True)
     """
-    return list(_catalogue())
+    from plancast.zoo import catalogue
+
+    return [*_catalogue(), *catalogue.names()]
+
+
+def model(name: str, chosen: Mapping[str, int]) -> Model:
+    """The model of a name; `chosen` are sizes of its data (`seq`, `image`, ...)."""
+    from plancast.model import Model
+
+    if name not in _catalogue():
+        # The builder and the zoo are loaded for their own models only.
+        from plancast.zoo import catalogue
+
+        if name in catalogue.names():
+            return catalogue.builder(name, **chosen).build()
+    fields = config(name)
+    for key in chosen:
+        if key != "seq":
+            raise InputError(f"`{name}` has no `{key}` to choose; it has `seq`.")
+    return Model.from_config(**{**fields, **chosen})
 
 
 def config(name: str) -> dict[str, Any]:
-    """The fields of a preset, as `Model.from_config` takes them.
+    """The fields of a transformer preset, as `Model.from_config` takes them.
 
     >>> config("llama3-8b")["kv_heads"]
     8
@@ -44,6 +67,6 @@ def config(name: str) -> dict[str, Any]:
     catalogue = _catalogue()
     if name in catalogue:
         return dict(catalogue[name])
-    hint = did_you_mean(name.replace("_", "-"), list(catalogue))
-    known = ", ".join(f"`{known}`" for known in catalogue)
+    hint = did_you_mean(name.replace("_", "-"), names())
+    known = ", ".join(f"`{known}`" for known in names())
     raise InputError(f"no model preset `{name}`; there are {known}.{hint}")

@@ -21,7 +21,7 @@ _ROWS: tuple[tuple[str, Callable[[Forecast], str]], ...] = (
     ("global batch", lambda f: f"{f.global_batch:,}"),
     ("iteration", lambda f: duration(f.iteration_time)),
     ("90 % interval", lambda f: f"{duration(f.interval[0])} to {duration(f.interval[1])}"),
-    ("tokens/s/GPU", lambda f: count(f.tokens_per_s / f.devices)),
+    ("rate per GPU", lambda f: f"{count(f.units_per_s_per_gpu)} {f.unit}/s"),
     ("TFLOP/s/GPU", lambda f: f"{f.model_flops_per_s_per_gpu / 1e12:.0f}"),
     ("MFU", lambda f: percent(f.mfu)),
     ("peak memory", lambda f: f"{gib(f.peak_memory)} of {gib(f.memory_capacity)} GiB"),

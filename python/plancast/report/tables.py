@@ -63,7 +63,7 @@ def headline(forecast: Forecast) -> RenderableType:
     text.append(f"   90 % between {duration(low)} and {duration(high)}\n", style="dim")
     text.append("rate       ", style="dim")
     text.append(
-        f"{count(forecast.tokens_per_s / forecast.devices)} tokens/s/GPU   "
+        f"{count(forecast.units_per_s_per_gpu)} {forecast.unit}/s/GPU   "
         f"{forecast.model_flops_per_s_per_gpu / 1e12:.0f} TFLOP/s/GPU   MFU {percent(forecast.mfu)}"
         f"   HFU {percent(forecast.hfu)}\n"
     )
@@ -162,7 +162,8 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("#", justify="right", style="dim")
     table.add_column("strategy", style="cyan", no_wrap=True)
-    for column in ("iteration", "vs best", "tok/s/GPU", "MFU", "GiB", "bubble", "comm"):
+    rate = "samples/s/GPU" if len(ranking) and ranking[0].unit == "samples" else "tok/s/GPU"
+    for column in ("iteration", "vs best", rate, "MFU", "GiB", "bubble", "comm"):
         table.add_column(column, justify="right", no_wrap=True)
     best = ranking[0].iteration_time if len(ranking) else 0.0
     for position, plan in enumerate(ranking[:top], start=1):
@@ -173,7 +174,7 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
             plan.strategy,
             duration(total),
             "" if position == 1 else f"+{percent(total / best - 1)}",
-            count(plan.tokens_per_s / plan.devices),
+            count(plan.units_per_s_per_gpu),
             percent(plan.mfu),
             gib(plan.peak_memory),
             percent(shares["bubble"] / total),

@@ -7,6 +7,7 @@ from typing import Any
 
 from plancast.errors import InputError
 from plancast.model import Model
+from plancast.models import presets
 from plancast.strategy import Strategy
 from plancast.validation.rows import Row
 from plancast.validation.software import profile_for
@@ -17,7 +18,19 @@ _OTHER_ATTENTION = ("mla", "sliding_window")
 _NO_OVERLAP = ("overlap=none", "ddp=local_no_overlap", "grad_allreduce_overlap=none")
 _DEFAULT_VOCAB = 51200
 _RECOMPUTES = ("none", "selective", "full")
+# What the columns cannot say of BERT (Devlin et al. 2019).
+_BERT_POSITIONS = 512
+_BERT: dict[str, Any] = {
+    "token_types": 2,
+    "bidirectional": True,
+    "post_norm": True,
+    "embedding_norm": True,
+    "head_transform": True,
+    "head_bias": True,
+}
 _LARGEST_MICRO_BATCH = 64
+# Of samples that are no sequences: images, clicks.
+_LARGEST_MICRO_BATCH_OF_IMAGES = 1024
 
 
 class UnsupportedError(Exception):
@@ -59,9 +72,17 @@ def prepare(row: Row) -> RowJob:
     return RowJob(row, model, profile, tuple(candidates), chosen)
 
 
+def _by_name(row: Row) -> bool:
+    """The row has no dimensions: its model is known by name, as convolutional nets are."""
+    return row.layers is None and row.hidden is None
+
+
 def _refuse(row: Row) -> None:
-    if row.layers is None or row.hidden is None or row.seq_len is None:
-        raise UnsupportedError(f"`{row.model}` is not a transformer with printed dimensions")
+    if _by_name(row):
+        if row.model not in presets.names():
+            raise UnsupportedError(f"`{row.model}` has no dimensions and is no shipped model")
+    elif row.layers is None or row.hidden is None or row.seq_len is None:
+        raise UnsupportedError(f"`{row.model}` is a transformer without all of its dimensions")
     if row.experts:
         raise UnsupportedError("not supported yet: mixture of experts")
     attention = row.assumption("attention")
@@ -79,15 +100,21 @@ def _refuse(row: Row) -> None:
 
 
 def _model(row: Row, chosen: dict[str, str]) -> Model:
+    if _by_name(row):
+        chosen["model"] = f"preset `{row.model}`"
+        return Model.preset(row.model, seq=row.seq_len)
     vocab = row.vocab
     if vocab is None:
         vocab = _DEFAULT_VOCAB
         chosen["vocab"] = f"{vocab} (not printed)"
     heads = row.heads or 1
     # Rows do not say which linears have biases. The default is right but for MPT.
-    biases: dict[str, Any] = {}
+    others: dict[str, Any] = {}
     if row.model.startswith("mpt"):
-        biases = dict.fromkeys(("qkv_bias", "out_bias", "mlp_bias"), False)
+        others = dict.fromkeys(("qkv_bias", "out_bias", "mlp_bias"), False)
+    elif row.model.startswith("bert"):
+        others = {"max_positions": max(_BERT_POSITIONS, row.seq_len or 0), **_BERT}
+        chosen["architecture"] = "encoder of masked words (BERT)"
     return Model.from_config(
         name=row.model,
         layers=row.layers,
@@ -102,7 +129,7 @@ def _model(row: Row, chosen: dict[str, str]) -> Model:
         norm=row.norm or "layernorm",
         position=row.position or "learned",
         tied_embeddings=row.tied_embeddings,
-        **biases,
+        **others,
     )
 
 
@@ -113,6 +140,8 @@ def _candidates(row: Row) -> list[Candidate]:
     if "mb" not in keys:
         sizes = list(_micro_batches(row, keys))
     recomputes: tuple[str | None, ...] = (None,) if "recompute" in keys else _RECOMPUTES
+    if _by_name(row) and "recompute" not in keys:
+        recomputes = ("none",)
     said = [f"{key}={value}" if value else key for key, value in keys.items()]
     out = []
     for size in sizes:
@@ -138,4 +167,5 @@ def _micro_batches(row: Row, keys: dict[str, str]) -> list[int]:
     share = row.global_batch // dp
     if "accum" in keys:
         return [share // int(keys["accum"])]
-    return [size for size in range(1, min(share, _LARGEST_MICRO_BATCH) + 1) if share % size == 0]
+    largest = _LARGEST_MICRO_BATCH_OF_IMAGES if _by_name(row) else _LARGEST_MICRO_BATCH
+    return [size for size in range(1, min(share, largest) + 1) if share % size == 0]
