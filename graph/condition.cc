@@ -26,7 +26,7 @@ bool Condition::is_pair() const {
 }
 
 int Condition::tied() const {
-  if (!is_map()) return -1;
+  if (!is_map() && !is_promise()) return -1;
   for (const AffineTerm& term : terms) {
     if (term.factor >= 0) return term.factor;
   }
@@ -69,6 +69,7 @@ int64_t Condition::RightSide(absl::Span<const int64_t> point,
 }
 
 bool Condition::Holds(absl::Span<const int64_t> point, absl::Span<const int64_t> extents) const {
+  if (is_promise()) return true;
   const int64_t right = RightSide(point, extents);
   if (relation == Relation::kLessEqual) return point[left] <= right;
   return relation == Relation::kLess ? point[left] < right : point[left] == right;

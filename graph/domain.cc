@@ -1,6 +1,7 @@
 #include "graph/domain.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/int128.h"
 
@@ -42,7 +43,10 @@ double CountPair(const Condition& c, const IndexSet& left, const IndexSet& right
           const IndexRange both = {std::max(l.begin, r.begin + c.offset),
                                    std::min(l.end, r.end + c.offset)};
           count += static_cast<double>(both.size());
+          break;
         }
+        case Condition::Relation::kFollows:  // left out by CountLatticePoints
+          break;
       }
     }
   }
@@ -145,8 +149,11 @@ IndexSet Widened(IndexSet block, Halo halo, int64_t extent) {
            std::min(extent, block[0].end + halo.after)}};
 }
 
-double CountLatticePoints(const std::vector<int>& factors, const std::vector<Condition>& where,
+double CountLatticePoints(const std::vector<int>& factors, const std::vector<Condition>& all,
                           const std::vector<IndexSet>& sets) {
+  std::vector<Condition> where;  // those that restrict points
+  std::copy_if(all.begin(), all.end(), std::back_inserter(where),
+               [](const Condition& c) { return !c.is_promise(); });
   double points = 1;
   std::vector<int> done;
   for (int factor : factors) {

@@ -127,8 +127,12 @@ struct AffineTerm {
 // others. The left factor is *tied* to the first factor on the right (`p` runs
 // along `i`, `k` only moves it inside a window), so a cut of one cuts the other
 // at the same place, up to a halo.
+//
+// `r follows s` is a promise about the index tensor that the statement looks `s`
+// up in: however `s` is cut, the i-th part of `r` names only indices of the i-th
+// part of `s`, or none. It restricts no point; it ties `r` to `s` without a halo.
 struct Condition {
-  enum class Relation : uint8_t { kLessEqual, kLess, kEqual };
+  enum class Relation : uint8_t { kLessEqual, kLess, kEqual, kFollows };
   int left = -1;
   Relation relation = Relation::kLessEqual;
   std::vector<AffineTerm> terms;
@@ -138,10 +142,11 @@ struct Condition {
   static Condition Pair(int left, Relation relation, int right, int64_t offset = 0);
 
   bool is_map() const { return relation == Relation::kEqual; }
+  bool is_promise() const { return relation == Relation::kFollows; }
   // Two factors without coefficients, as Pair makes them.
   bool is_pair() const;
   int right() const { return terms[0].factor; }  // of a pair
-  // The factor that the left one of a map is tied to, -1: a constant.
+  // The factor that the left one of a map or promise is tied to; -1: none.
   int tied() const;
   // A map that numbers the points of its right factors without gaps or
   // repetition: `f == size(j) * i + j`.

@@ -117,6 +117,7 @@ void AppendTerm(const AffineTerm& term, const ExprNames& names, std::string* out
 std::string ConditionToString(const Condition& condition, const ExprNames& names) {
   const char* relation = condition.relation == Condition::Relation::kLessEqual ? " <= "
                          : condition.relation == Condition::Relation::kLess    ? " < "
+                         : condition.is_promise()                              ? " follows "
                                                                                : " == ";
   std::string right;
   for (const AffineTerm& term : condition.terms) AppendTerm(term, names, &right);

@@ -1,6 +1,7 @@
 #include "graph/halo_inference.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/int128.h"
 #include "graph/index_ranges.h"
@@ -40,6 +41,22 @@ class ClassInference {
   int owner(int statement) const { return owner_[statement]; }
   int dim(int tensor) const { return dim_of_[tensor]; }
   Halo halo(int tensor) const { return halo_[tensor]; }
+  // The factors that have the owner's part: itself, and what promises tie to it
+  // where no later statement reads beyond the part.
+  std::vector<int> Alike(int statement) const {
+    const Statement& s = rule_.statements()[statement];
+    std::vector<int> alike = {owner_[statement]};
+    if (!ReducesClass(statement) && !halo_[s.target].empty()) return alike;
+    const std::vector<int>& dims = rule_.tensors()[s.target].factors;
+    for (size_t next = 0; next < alike.size(); ++next) {
+      for (const Condition& c : s.where) {
+        if (!c.is_promise() || !c.Mentions(alike[next])) continue;
+        const int other = c.left == alike[next] ? c.tied() : c.left;
+        if (!Contains(alike, other) && !Contains(dims, other)) alike.push_back(other);
+      }
+    }
+    return alike;
+  }
   bool ReducesClass(int statement) const {
     return owner_[statement] >= 0 && dim_of_[rule_.statements()[statement].target] < 0;
   }
@@ -65,11 +82,14 @@ class ClassInference {
     if (owner < 0) return;
     const Halo wide = ReducesClass(statement) ? Halo() : halo_[s.target];
     const std::vector<int> tensors = TensorsOf(s.value);
+    const std::vector<int> alike = Alike(statement);
     for (int64_t part = 0; part < parts_; ++part) {
-      const IndexSet block = ShardIndices(extents_[owner], parts_, part, ShardPattern::kBlock);
-      const IndexRange range = Widened(block, wide, extents_[owner])[0];
-      if (range.size() == 0) continue;
-      const std::vector<IndexRange> ranges = RangesWhere(s, owner, range, extents_);
+      std::vector<IndexRange> given;
+      for (int64_t extent : extents_) given.push_back({0, extent});
+      for (int f : alike) given[f] = Block(f, part);
+      given[owner] = Widened({given[owner]}, wide, extents_[owner])[0];
+      if (given[owner].size() == 0) continue;
+      const std::vector<IndexRange> ranges = NarrowRanges(s, std::move(given), extents_);
       if (ranges.empty()) continue;
       for (int t : tensors) {
         if (dim_of_[t] >= 0) Cover(t, part, ranges[FactorOf(t)]);
@@ -77,9 +97,12 @@ class ClassInference {
     }
   }
 
+  IndexRange Block(int factor, int64_t part) const {
+    return ShardIndices(extents_[factor], parts_, part, ShardPattern::kBlock)[0];
+  }
+
   void Cover(int tensor, int64_t part, IndexRange need) {
-    const int64_t extent = extents_[FactorOf(tensor)];
-    const IndexRange own = ShardIndices(extent, parts_, part, ShardPattern::kBlock)[0];
+    const IndexRange own = Block(FactorOf(tensor), part);
     Halo& halo = halo_[tensor];
     halo.before =
         static_cast<int32_t>(std::clamp<int64_t>(own.begin - need.begin, halo.before, kMaxHalo));
@@ -99,7 +122,7 @@ class ClassInference {
 }  // namespace
 
 void AlignTiedCuts(const OpRule& rule, FactorSplit* split) {
-  if (!rule.has_maps()) return;
+  if (!rule.has_ties()) return;
   std::vector<std::vector<int>> axes(rule.factors().size());
   for (size_t f = 0; f < axes.size(); ++f) {
     for (int axis : split->axes[f]) {
@@ -136,7 +159,9 @@ HaloPlan InferHalos(const OpRule& rule, const FactorSplit& split, const DeviceMe
     for (size_t s = 0; s < statements; ++s) {
       const int statement = static_cast<int>(s), owner = inference.owner(statement);
       if (owner < 0) continue;
-      plan.statements[s].axes[owner] = split.axes[f];
+      for (int factor : inference.Alike(statement)) {
+        plan.statements[s].axes[factor] = split.axes[f];
+      }
       if (inference.ReducesClass(statement)) {
         plan.reduced[s].push_back(owner);
       } else {

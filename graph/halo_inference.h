@@ -20,6 +20,8 @@ void AlignTiedCuts(const OpRule& rule, FactorSplit* split);
 // - The owner of a class of tied factors in a statement is the one among the
 //   target's dims: each device makes its block of the target. If the target has
 //   none the class is reduced, and the owner is a factor that no map fixes.
+// - Factors that a promise (`r follows s`) ties to the owner have its part, unless
+//   the target has them too.
 // - The other factors of the class follow through the maps. What a statement
 //   reads beyond the block of a tensor is that tensor's halo: inputs are asked
 //   for with it, intermediate results are computed as far as they are read.

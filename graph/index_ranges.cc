@@ -1,6 +1,7 @@
 #include "graph/index_ranges.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/int128.h"
 
@@ -63,6 +64,11 @@ std::vector<IndexRange> RangesWhere(const Statement& statement, int fixed, Index
   ranges.reserve(extents.size());
   for (int64_t extent : extents) ranges.push_back({0, extent});
   ranges[fixed] = range;
+  return NarrowRanges(statement, std::move(ranges), extents);
+}
+
+std::vector<IndexRange> NarrowRanges(const Statement& statement, std::vector<IndexRange> ranges,
+                                     const std::vector<int64_t>& extents) {
   // Maps are acyclic, so a few passes settle; stopping early is only wider.
   for (size_t pass = 0; pass < 2 * statement.where.size() + 1; ++pass) {
     bool changed = false;

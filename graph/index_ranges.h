@@ -10,9 +10,12 @@
 namespace plancast {
 
 // Interval analysis of one statement: which indices of every factor appear at
-// points where factor `fixed` is in `range`, by its index maps. The result has
-// a range for every factor of the rule, all of it for those that do not depend
-// on `fixed`; it is empty if no point is left.
+// points where some factors are in given ranges, by its index maps. `ranges` has
+// one for every factor of the rule, all of it where nothing is given; the result
+// is as long, and empty if no point is left.
+std::vector<IndexRange> NarrowRanges(const Statement& statement, std::vector<IndexRange> ranges,
+                                     const std::vector<int64_t>& extents);
+// The same where only factor `fixed` is in `range`.
 std::vector<IndexRange> RangesWhere(const Statement& statement, int fixed, IndexRange range,
                                     const std::vector<int64_t>& extents);
 

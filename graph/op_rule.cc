@@ -56,7 +56,7 @@ std::vector<int> TieClasses(const std::vector<std::string>& factors,
   for (size_t f = 0; f < first.size(); ++f) first[f] = static_cast<int>(f);
   for (const Statement& s : statements) {
     for (const Condition& c : s.where) {
-      if (!c.is_map() || c.tied() < 0) continue;
+      if (c.tied() < 0) continue;
       const int a = std::min(first[c.left], first[c.tied()]);
       const int b = std::max(first[c.left], first[c.tied()]);
       std::replace(first.begin(), first.end(), b, a);
@@ -85,7 +85,7 @@ absl::StatusOr<OpRule> OpRule::Create(std::string name, std::vector<std::string>
   RETURN_IF_ERROR(VerifyRule(rule)) << "rule `" << rule.name_ << "`";
   rule.ties_ = TieClasses(rule.factors_, rule.statements_);
   for (const Statement& s : rule.statements_) {
-    for (const Condition& c : s.where) rule.has_maps_ = rule.has_maps_ || c.is_map();
+    for (const Condition& c : s.where) rule.has_ties_ |= c.is_map() || c.is_promise();
   }
   return rule;
 }

@@ -34,6 +34,8 @@ namespace plancast {
 //   or shorter `x[b,2 * i + k - 1]`, reads x at that position. Positions outside
 //   the tensor are no points of the statement, so sums take them as zero
 //   (padding) and maxima leave them out. docs/op_rules.md has examples.
+// - `where r follows s` promises that a table sends slots r where tokens s are
+//   (graph/expr.h): routed factors.
 // - `[i == l[b]]` is 1 where the integer tensor element equals the index, else
 //   0 (embedding lookup, target logit). `random()` is a fresh random value per
 //   point (dropout masks).
@@ -85,10 +87,10 @@ class OpRule {
   // Empty, or the cost family of the one kernel that runs all statements.
   const std::string& fused() const { return fused_; }
 
-  // By factor: the first factor of its class. Factors that index maps tie to each
-  // other (graph/expr.h) are one class; a cut of one cuts them all.
+  // By factor: the first factor of its class. Factors that index maps and promises
+  // tie to each other (graph/expr.h) are one class; a cut of one cuts them all.
   const std::vector<int>& ties() const { return ties_; }
-  bool has_maps() const { return has_maps_; }
+  bool has_ties() const { return has_ties_; }
 
   absl::StatusOr<int> FindFactor(absl::string_view name) const;
   absl::StatusOr<int> FindTensor(absl::string_view name) const;
@@ -107,7 +109,7 @@ class OpRule {
   std::vector<int> saves_;
   std::string fused_;
   std::vector<int> ties_;
-  bool has_maps_ = false;
+  bool has_ties_ = false;
 };
 
 using OpRulePtr = std::shared_ptr<const OpRule>;

@@ -76,9 +76,9 @@ absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const Devi
     if (!split.axes[f].empty() && split.pattern(static_cast<int>(f)) == ShardPattern::kMirrored) {
       for (size_t g = 0; g < split.axes.size(); ++g) {
         if (g == f || rule.ties()[g] != rule.ties()[f]) continue;
-        return absl::InvalidArgumentError(absl::StrCat(
-            "op `", rule.name(), "`: factor `", rule.factors()[f], "` is tied to `",
-            rule.factors()[g], "` by an index map, so it is cut into blocks, not mirrored."));
+        return absl::InvalidArgumentError(
+            absl::StrCat("op `", rule.name(), "`: factor `", rule.factors()[f], "` is tied to `",
+                         rule.factors()[g], "`, so it is cut into blocks, not mirrored."));
       }
     }
     if (extents[f] < parts) {
@@ -98,7 +98,7 @@ absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const Devi
 // it is reduced inside the op.
 class PartialFlow {
  public:
-  // `plan`: null for rules without index maps.
+  // `plan`: null for rules without ties.
   PartialFlow(const OpRule& rule, const FactorSplit& split, const HaloPlan* plan)
       : rule_(rule), plan_(plan) {
     const size_t n = rule.tensors().size();
@@ -219,14 +219,14 @@ absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& g
                                         const DeviceMesh& mesh,
                                         const std::vector<int64_t>& extents) {
   std::optional<FactorSplit> aligned;
-  if (rule.has_maps()) {
+  if (rule.has_ties()) {
     aligned = given;
     AlignTiedCuts(rule, &*aligned);
   }
   const FactorSplit& split = aligned.has_value() ? *aligned : given;
   RETURN_IF_ERROR(CheckSplit(rule, split, mesh, extents));
   std::optional<HaloPlan> plan;
-  if (rule.has_maps()) plan = InferHalos(rule, split, mesh, extents);
+  if (rule.has_ties()) plan = InferHalos(rule, split, mesh, extents);
   PartialFlow flow(rule, split, plan.has_value() ? &*plan : nullptr);
   OpPartition partition;
   // Statistics that one combined reduction covers are whole after it.

@@ -50,7 +50,7 @@ struct StatementCut {
 struct OpPartition {
   std::vector<Layout> tensors;             // indexed like rule.tensors(); outputs may be Partial
   std::vector<InnerReduction> reductions;  // in statement order
-  // By statement, if index maps tie factors that are cut; else empty: every
+  // By statement, if factors are tied to each other; else empty: every
   // statement runs over the parts that the split says.
   std::vector<StatementCut> statements;
 

@@ -21,6 +21,11 @@ constexpr int kMaxOperators = 2000;          // of one statement
 constexpr absl::string_view kRank = "rank";  // binds how many dims `...` stands for
 constexpr int64_t kMaxRank = 8;
 constexpr double kMaxCoefficient = 1e6;
+using Relation = Condition::Relation;
+constexpr std::pair<absl::string_view, Relation> kRelations[] = {{"<=", Relation::kLessEqual},
+                                                                 {"<", Relation::kLess},
+                                                                 {"==", Relation::kEqual},
+                                                                 {"follows", Relation::kFollows}};
 
 // Recursive descent over the tokens of one text.
 class Parser : private RuleCursor {
@@ -175,10 +180,8 @@ class Parser : private RuleCursor {
       if (FindLet(name.text) != nullptr) {
         return ErrorAt(name, absl::StrCat("attribute `", name.text, "` is declared twice."));
       }
-      if (bound_) {
-        auto given = bindings_.values.find(std::string(name.text));
-        if (given != bindings_.values.end()) value = given->second;
-      }
+      auto given = bindings_.values.find(std::string(name.text));
+      if (bound_ && given != bindings_.values.end()) value = given->second;
       lets_.emplace_back(name.text, value);
     } while (Accept(","));
     return absl::OkStatus();
@@ -253,9 +256,8 @@ class Parser : private RuleCursor {
         dims.push_back(map.left);
         maps_.push_back(std::move(map));
       }
-      if (!Peek().Is("]")) {
-        RETURN_IF_ERROR(Expect(","));
-      }
+      if (Peek().Is("]")) continue;
+      RETURN_IF_ERROR(Expect(","));
     }
     if (!rule_.has_dims[tensor]) {
       rule_.tensors[tensor].factors = std::move(dims);
@@ -291,15 +293,12 @@ class Parser : private RuleCursor {
     Condition condition;
     ASSIGN_OR_RETURN(RuleToken left, ExpectName("a factor"));
     condition.left = rule_.FindOrAddFactor(left.text);
-    if (Accept("<="))
-      condition.relation = Condition::Relation::kLessEqual;
-    else if (Accept("<"))
-      condition.relation = Condition::Relation::kLess;
-    else if (Accept("=="))
-      condition.relation = Condition::Relation::kEqual;
-    else
-      return ErrorAt(Peek(),
-                     absl::StrCat("expected `<=`, `<` or `==` before ", Quote(Peek()), "."));
+    const auto* relation = std::find_if(std::begin(kRelations), std::end(kRelations),
+                                        [this](const auto& r) { return Accept(r.first); });
+    if (relation == std::end(kRelations)) {
+      return ErrorAt(Peek(), "expected `<=`, `<`, `==` or `follows` before " + Quote(Peek()) + ".");
+    }
+    condition.relation = relation->second;
     RETURN_IF_ERROR(ParseAffine(&condition));
     return condition;
   }

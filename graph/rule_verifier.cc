@@ -63,6 +63,47 @@ absl::Status CheckMaps(const OpRule& rule, const Statement& s, const std::string
   return absl::OkStatus();
 }
 
+// The value is a product with `[s == t[...]]` where t has factor `slot`.
+bool LooksUpFrom(const OpRule& rule, const Expr& e, int s, int slot) {
+  auto operand = [&](int i) { return LooksUpFrom(rule, e.operand(i), s, slot); };
+  switch (e.kind()) {
+    case ExprKind::kIndicator:
+      return e.factor() == s && e.tensor() >= 0 &&
+             Contains(rule.tensors()[e.tensor()].factors, slot);
+    case ExprKind::kNegate:
+    case ExprKind::kQuotient:
+      return operand(0);
+    case ExprKind::kProduct:
+      return operand(0) || operand(1);
+    case ExprKind::kSum:
+    case ExprKind::kDifference:
+      return operand(0) && operand(1);
+    default:
+      return false;
+  }
+}
+
+// A promise is about a table by which the statement looks tokens up for slots, so
+// that points outside equal parts add nothing.
+absl::Status CheckPromises(const OpRule& rule, const Statement& s, const std::string& text) {
+  for (const Condition& c : s.where) {
+    if (!c.is_promise()) continue;
+    const std::string& slot = rule.factors()[c.left];
+    if (!c.is_pair() || c.offset != 0 || c.left == c.right()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("`", text, "`: `", slot, "` follows one other factor and nothing else."));
+    }
+    const std::string& token = rule.factors()[c.right()];
+    if (s.combine == Combine::kMax || !LooksUpFrom(rule, s.value, c.right(), c.left)) {
+      return absl::InvalidArgumentError(absl::StrCat("`", text, "`: `", slot, " follows ", token,
+                                                     "` is a promise about an index tensor t of `",
+                                                     slot, "`: sum something times `[", token,
+                                                     " == t[", slot, "]]`."));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckStatement(const OpRule& rule, const Statement& s,
                             const std::vector<bool>& written) {
   const std::string text = StatementToString(rule, s);
@@ -104,6 +145,7 @@ absl::Status CheckStatement(const OpRule& rule, const Statement& s,
     }
   });
   RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(CheckPromises(rule, s, text));
   return CheckMaps(rule, s, text);
 }
 

@@ -168,7 +168,7 @@ TEST(HaloInferenceTest, TiedFactorsAreCutIntoBlocks) {
   split.patterns.assign(conv.factors().size(), ShardPattern::kMirrored);
   split.axes[*conv.FindFactor("i")] = {1};
   EXPECT_EQ(PartitionOp(conv, split, Mesh(), kSame).status().message(),
-            "op `conv1d`: factor `i` is tied to `p` by an index map, so it is cut into blocks, not "
+            "op `conv1d`: factor `i` is tied to `p`, so it is cut into blocks, not "
             "mirrored.");
   EXPECT_THAT(Text(conv, "i:tp p:dp", {8, 16, 32, 8, 32, 3}),
               HasSubstr("in x [dp: Shard(2, halo 0+2), tp: Shard(2, halo 0+2)]"));

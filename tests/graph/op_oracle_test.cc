@@ -23,9 +23,48 @@ const DeviceMesh& Mesh() {
   return *mesh;
 }
 
-// Small signed integers; index tensors point anywhere a little past the range.
+// Parts that the class of `factor` is cut into.
+int64_t PartsOf(const OpRule& rule, const FactorSplit& split, int factor) {
+  int64_t parts = 1;
+  for (size_t g = 0; g < rule.factors().size(); ++g) {
+    if (rule.ties()[g] != rule.ties()[factor]) continue;
+    for (int a : split.axes[g]) parts *= Mesh().size(a);
+  }
+  return parts;
+}
+
+// Keeps what `where r follows s` promises: an entry of table `tensor` in the i-th
+// part of r points into the i-th part of s, or nowhere.
+void KeepPromises(const OpRule& rule, const std::vector<int64_t>& extents, const FactorSplit& split,
+                  int tensor, std::mt19937_64& random, Array<Field>* array) {
+  const std::vector<int>& dims = rule.tensors()[tensor].factors;
+  std::vector<Condition> promises;
+  for (const Statement& s : rule.statements()) {
+    for (const Condition& c : s.where) {
+      const bool here = std::find(dims.begin(), dims.end(), c.left) != dims.end();
+      if (c.is_promise() && here) promises.push_back(c);
+    }
+  }
+  if (promises.empty()) return;
+  ForEachIndex(array->shape, AllOf(array->shape), [&](const std::vector<int64_t>& at, int64_t e) {
+    IndexRange tokens = {0, 1 << 20};
+    for (const Condition& c : promises) {
+      const int64_t slot = at[std::find(dims.begin(), dims.end(), c.left) - dims.begin()];
+      const int64_t parts = PartsOf(rule, split, c.left);
+      const int64_t part = slot / ((extents[c.left] + parts - 1) / parts);
+      const IndexRange own = ShardIndices(extents[c.right()], parts, part, ShardPattern::kBlock)[0];
+      tokens = {std::max(tokens.begin, own.begin), std::min(tokens.end, own.end)};
+    }
+    const bool empty = tokens.size() == 0 || random() % 6 == 0;
+    array->values[e] =
+        Field(empty ? -1 : tokens.begin + static_cast<int64_t>(random() % tokens.size()));
+  });
+}
+
+// Small signed integers; index tensors point anywhere a little past the range,
+// unless a promise says where.
 std::vector<Array<Field>> DrawInputs(const OpRule& rule, const std::vector<int64_t>& extents,
-                                     std::mt19937_64& random) {
+                                     const FactorSplit& split, std::mt19937_64& random) {
   std::vector<Array<Field>> inputs;
   for (int t : rule.inputs()) {
     Array<Field> array = Array<Field>::Empty(ShapeOf(rule.tensors()[t], extents));
@@ -34,6 +73,7 @@ std::vector<Array<Field>> DrawInputs(const OpRule& rule, const std::vector<int64
       array.values[e] = Field(static_cast<int64_t>(random() % (index ? 5 : 7)) - (index ? 0 : 3));
       array.present[e] = true;
     }
+    if (index) KeepPromises(rule, extents, split, t, random, &array);
     inputs.push_back(std::move(array));
   }
   return inputs;
@@ -43,11 +83,7 @@ std::vector<Array<Field>> DrawInputs(const OpRule& rule, const std::vector<int64
 std::vector<int64_t> ExtentsFor(const OpRule& rule, const FactorSplit& split, int trial) {
   std::vector<int64_t> extents;
   for (size_t f = 0; f < rule.factors().size(); ++f) {
-    int64_t parts = 1;
-    for (size_t g = 0; g < rule.factors().size(); ++g) {
-      if (rule.ties()[g] != rule.ties()[f]) continue;
-      for (int a : split.axes[g]) parts *= Mesh().size(a);
-    }
+    const int64_t parts = PartsOf(rule, split, static_cast<int>(f));
     bool conditional = false;
     for (const Statement& s : rule.statements()) {
       for (const Condition& c : s.where) {
@@ -90,7 +126,7 @@ int CheckAllSplits(const OpRule& rule, std::mt19937_64& random) {
           return checked;
         }
         const std::vector<Array<Field>> whole =
-            EvaluateWhole(rule, extents, DrawInputs(rule, extents, random));
+            EvaluateWhole(rule, extents, DrawInputs(rule, extents, split, random));
         const std::string difference =
             SplitSimulator<Field>(rule, Mesh(), split, extents).Compare(*partition, whole);
         if (!difference.empty()) {
@@ -195,7 +231,7 @@ TEST(OpOracleTest, NoticesWrongPartitions) {
     OpPartition partition = *PartitionOp(rule, split, Mesh(), extents);
     spoil(rule, &partition);
     return SplitSimulator<Field>(rule, Mesh(), split, extents)
-        .Compare(partition, EvaluateWhole(rule, extents, DrawInputs(rule, extents, random)));
+        .Compare(partition, EvaluateWhole(rule, extents, DrawInputs(rule, extents, split, random)));
   };
   auto nothing = [](const OpRule&, OpPartition*) {};
   auto no_reductions = [](const OpRule&, OpPartition* p) { p->reductions.clear(); };

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/seed.h"
@@ -142,6 +143,25 @@ TEST(OpRuleTest, RejectsIndicesThatAreNotAffine) {
   EXPECT_THAT(ErrorOf("f(x) -> (y) { y[i] = x[i + k] }"), HasSubstr("factor `k` is missing"));
   EXPECT_THAT(ErrorOf("f(x) -> (y) { let a = 1, a = 2\n y[i] = x[i] }"),
               HasSubstr("declared twice"));
+}
+
+TEST(OpRuleTest, PromisesAreAboutTheTableOfTheStatement) {
+  const OpRule rule = Rule("f(x, at:i64) -> (d) { d[r] += x[s] * [s == at[r]] where r follows s }");
+  EXPECT_THAT(rule.DebugString(), HasSubstr("[s == at[r]] where r follows s"));
+  EXPECT_EQ(rule.ties()[*rule.FindFactor("r")], rule.ties()[*rule.FindFactor("s")]);
+  for (const char* text :
+       {"f(x) -> (d) { d[r] += x[s] where r follows s }",
+        "f(x, at:i64) -> (d) { d[r] max= x[s] * [s == at[r]] where r follows s }",
+        "f(x, at:i64) -> (d) { d[r] += x[s] * [s == at[r]] where s follows r }",
+        "f(x, at:i64) -> (d) { d[r] += x[s] * relu([s == at[r]]) where r "
+        "follows s }"}) {
+    EXPECT_THAT(ErrorOf(text), HasSubstr("is a promise about an index tensor")) << text;
+  }
+  for (const char* condition : {"r follows r", "r follows 2 * s", "r follows s + 1"}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat("f(x, at:i64) -> (d) { d[r] += x[s] * [s == at[r]] where ",
+                                     condition, " }")),
+                HasSubstr("`r` follows one other factor and nothing else"));
+  }
 }
 
 TEST(OpRuleTest, ErrorsNamePlaceAndWord) {

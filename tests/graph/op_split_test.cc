@@ -195,5 +195,41 @@ TEST(PartitionOpTest, DeviceIndicesFollowTheLayout) {
   EXPECT_EQ(CountOf(sets[2]), 3);
 }
 
+// Slots follow their tokens: a cut of either is one of both, and nothing is owed.
+TEST(PartitionOpTest, RoutedSlotsAreCutWithTheirTokens) {
+  for (const char* split : {"s:tp", "r:tp"}) {
+    EXPECT_EQ(Partition("moe_dispatch", split),
+              "in x [tp: Shard(1)]\n"
+              "in at [tp: Shard(2)]\n"
+              "out d [tp: Shard(2)]\n");
+    EXPECT_EQ(Partition("moe_combine", split),
+              "in o [tp: Shard(2)]\n"
+              "in g [tp: Shard(1)]\n"
+              "in at [tp: Shard(2)]\n"
+              "out y [tp: Shard(1)]\n");
+  }
+  // Experts alone: every device has all tokens and adds what its experts give.
+  EXPECT_EQ(Partition("moe_dispatch", "e:tp"),
+            "in x []\n"
+            "in at [tp: Shard(1)]\n"
+            "out d [tp: Shard(1)]\n");
+  EXPECT_EQ(Partition("moe_combine", "e:tp"),
+            "in o [tp: Shard(1)]\n"
+            "in g [tp: Shard(2)]\n"
+            "in at [tp: Shard(1)]\n"
+            "out y [tp: Partial(sum)]\n");
+}
+
+// Without the promise a slot may name any token, so that a cut of the tokens
+// leaves shares of every slot.
+TEST(PartitionOpTest, SlotsThatFollowNobodyArePartial) {
+  const OpRule rule =
+      *OpRule::Parse("gather(x, at:i64) -> (d) { d[r,h] += x[s,h] * [s == at[r]] }");
+  EXPECT_EQ(Partition(rule, "s:tp"),
+            "in x [tp: Shard(0)]\n"
+            "in at []\n"
+            "out d [tp: Partial(sum)]\n");
+}
+
 }  // namespace
 }  // namespace plancast

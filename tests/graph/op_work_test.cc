@@ -73,6 +73,39 @@ TEST(OpWorkTest, LatentAttentionMultipliesBothParts) {
   EXPECT_EQ(flops, 2 * 36 * (4 + 2 + 3));
 }
 
+// 2 samples, 4 experts of 3 slots: one product of 6 rows for each expert.
+TEST(OpWorkTest, ExpertsAreTheBatchOfGroupedMatmuls) {
+  const OpRule& rule = **FindRule("expert_linear");  // b e r n k
+  const Contraction c = Work(rule, {2, 4, 3, 5, 7}).contractions.at(0);
+  EXPECT_EQ(c.batch, 4);
+  EXPECT_EQ(c.m, 2 * 3);
+  EXPECT_EQ(c.n, 5);
+  EXPECT_EQ(c.k, 7);
+  EXPECT_EQ(c.flops, 2 * (2 * 4 * 3) * 5 * 7);
+  const OpRule wgrad = *Differentiate(rule, {"w"});
+  const Contraction w = Work(wgrad, {2, 4, 3, 5, 7}).contractions.at(0);
+  EXPECT_EQ(w.batch, 4);
+  EXPECT_EQ(w.m, 5);
+  EXPECT_EQ(w.n, 7);
+  EXPECT_EQ(w.k, 2 * 3);
+}
+
+// 8 tokens, 2 of 4 experts each, hidden 16: every slot is followed once.
+TEST(OpWorkTest, RoutedTokensAreFollowed) {
+  const OpRule& dispatch = **FindRule("moe_dispatch");  // b e r h s
+  const OpWork out = Work(dispatch, {1, 4, 4, 16, 8});
+  EXPECT_TRUE(out.contractions.empty());
+  EXPECT_EQ(out.pointwise_ops, 4 * 4 * 16);
+  EXPECT_THAT(Names(dispatch, out.reads), ElementsAre("x", "at"));
+  EXPECT_THAT(out.read_elements, ElementsAre(DoubleEq(8 * 16), DoubleEq(4 * 4)));
+  EXPECT_THAT(out.write_elements, ElementsAre(DoubleEq(4 * 4 * 16)));
+  const OpRule& combine = **FindRule("moe_combine");  // b s h e r
+  const OpWork back = Work(combine, {1, 8, 16, 4, 4});
+  EXPECT_TRUE(back.contractions.empty());
+  EXPECT_EQ(back.pointwise_ops, 4 * 4 * 16);
+  EXPECT_THAT(back.write_elements, ElementsAre(DoubleEq(8 * 16)));
+}
+
 TEST(OpWorkTest, CausalAttentionCountsTheTriangle) {
   const OpRule& rule = **FindRule("attention");  // b g r s t d e
   const OpWork work = Work(rule, {1, 1, 1, 8, 8, 4, 4});

@@ -12,8 +12,8 @@
 namespace plancast {
 
 // Makes op rules at random: up to four factors, up to five statements over
-// inputs and earlier results, conditions, indicators, sometimes an online
-// softmax. Everything is saved, so every rule is differentiable.
+// inputs and earlier results, conditions, indicators, sometimes a routing
+// table or an online softmax. Everything is saved, so every rule is differentiable.
 class RandomRules {
  public:
   explicit RandomRules(uint64_t seed, bool smooth) : random_(seed), smooth_(smooth) {}
@@ -91,6 +91,13 @@ class RandomRules {
           {absl::StrCat("x", t), RuleTensor::Role::kInput, false, DType::kCompute, SomeFactors(1)});
       inputs.push_back(t);
     }
+    int table = -1;
+    if (!smooth_ && Below(2)) {
+      table = AddTensor("at", {Below(num_factors_)});
+      tensors_[table].role = RuleTensor::Role::kInput;
+      tensors_[table].dtype = DType::kInt64;
+      inputs.push_back(table);
+    }
     std::vector<Statement> statements;
     const int count = 1 + Below(5);
     const bool fused = !smooth_ && Below(2);
@@ -125,6 +132,7 @@ class RandomRules {
         if (Below(4) == 0) c.terms[0].sizes.push_back(Below(num_factors_));
         s.where.push_back(c);
       }
+      if (table >= 0 && s.combine == Combine::kSum && Below(3) == 0) Route(table, &s, &dims);
       s.target = static_cast<int>(tensors_.size());
       tensors_.push_back(
           {absl::StrCat("u", i), RuleTensor::Role::kIntermediate, false, DType::kCompute, dims});
@@ -141,6 +149,15 @@ class RandomRules {
     }
     return OpRule::Create("drawn", factors, tensors_, inputs, outputs, statements, saves,
                           fused ? "attention" : "");
+  }
+
+  // u[..., r] += value * [s == at[r]] where r follows s; dims may lose s.
+  void Route(int table, Statement* s, std::vector<int>* dims) {
+    const int slot = tensors_[table].factors[0], token = Below(num_factors_);
+    if (slot == token) return;
+    s->value = Expr::Binary(ExprKind::kProduct, s->value, Expr::Indicator(token, table));
+    s->where.push_back(Condition::Pair(slot, Condition::Relation::kFollows, token));
+    if (Below(3)) dims->erase(std::remove(dims->begin(), dims->end(), token), dims->end());
   }
 
   // m max= x0; p = exp(x0 - m); z += p * x1
