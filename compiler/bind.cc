@@ -18,8 +18,9 @@ namespace {
 constexpr absl::string_view kCompoundHeads = "heads";
 constexpr absl::string_view kHeadDims[] = {"kv_heads", "heads_per_kv"};
 
-// Only these dims may end in a shorter last shard (frameworks pad them).
-bool MayBeUneven(absl::string_view dim) { return dim == "vocab"; }
+// Only vocabularies (`vocab`, `vocab_3` of the third table) may end in a shorter last
+// shard: frameworks pad them.
+bool MayBeUneven(absl::string_view dim) { return absl::StartsWith(dim, "vocab"); }
 
 int64_t AxesSize(const DeviceMesh& mesh, const std::vector<int>& axes) {
   int64_t size = 1;

@@ -69,6 +69,10 @@ class ModelBuilder:
         self.check_dim(dim)
         return self._dims[dim]
 
+    def same(self, first: str, second: str) -> bool:
+        """Whether one dim may stand for the other: two names of one size, `seq` and `kv_seq`."""
+        return first == second or 0 < self.size(first) == self.size(second)
+
     def module(self, path: str, *, repeat: int = 1, in_list: bool = False) -> ModuleBuilder:
         """A new module at the end of the chain, run `repeat` times in sequence.
 
@@ -253,7 +257,7 @@ class ModuleBuilder:
                     f"the rule wants {len(argument.factors)} ({', '.join(argument.factors)})."
                 )
             for factor, dim in zip(argument.factors, tensor.dims, strict=True):
-                if bound.setdefault(factor, dim) != dim:
+                if not self._model.same(bound.setdefault(factor, dim), dim):
                     raise InputError(
                         f"{place} has `{dim}` where an earlier argument has `{bound[factor]}` "
                         f"(factor `{factor}`)."

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from plancast.builder import ModelBuilder
 
 
+# Values of `model_type` that the zoo builds.
+_OF_ZOO = ("mt5", "t5", "vit")
 # Keys of a config.json, none of which is a field of the YAML form.
 _OF_HUGGING_FACE = ("model_type", "architectures", "hidden_size", "n_embd", "d_model")
 
@@ -76,6 +78,11 @@ class Model:
         if file.is_dir():
             file = file / "config.json"
         values = files.read_mapping(file)
+        if values.get("model_type") in _OF_ZOO:
+            from plancast.zoo import hf as zoo
+
+            name = file.resolve().parent.name or str(values["model_type"])
+            return zoo.builder(values, what=f"`{file}`", name=name, seq=seq).build()
         fields = hf.config(values, what=f"`{file}`")
         if fields["name"] == values.get("model_type") and file.resolve().parent.name:
             # Most files do not name the model; the folder they came in does.

@@ -16,12 +16,15 @@ from plancast.models.fields import did_you_mean
 # Which module has the function of a family.
 _MODULES = {
     "alexnet": "vgg",
+    "dlrm": "dlrm",
     "inception_v3": "inception",
     "resnet": "resnet",
+    "t5": "t5",
     "vgg": "vgg",
+    "vit": "vit",
 }
 # Arguments that the catalogue sets and a user may choose; the others make a model what it is.
-_CHOICES = ("auxiliary", "classes", "image", "seq", "target_seq")
+_CHOICES = ("auxiliary", "classes", "hot", "image", "seq", "target_seq")
 
 
 @cache

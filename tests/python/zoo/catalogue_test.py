@@ -37,6 +37,7 @@ def test_a_wrong_name_is_answered_with_the_nearest():
         ("resnet50", {"images": 128}, "Did you mean `image`"),
         ("inception-v3", {"image": 32}, "does not fit an image"),
         ("vgg19", {"image": 256}, "multiple of 7"),
+        ("vit-b-16", {"image": 225}, "not made of patches of 16"),
     ],
 )
 def test_what_cannot_be_chosen_is_said(name, chosen, answer):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import plancast as pc
 import pytest
 
@@ -21,6 +23,11 @@ TORCHVISION = {
     "vgg16": (138_357_544, 15.47),
     "vgg19": (143_667_240, 19.63),
 }
+VIT = {
+    "vit-b-16": (86_567_656, 17.56),
+    "vit-b-32": (88_224_232, 4.41),
+    "vit-l-16": (304_326_632, 61.55),
+}
 TIMM = {"resnext101-32x4d": 44_177_704, "se-resnext101-32x4d": 48_955_416}
 
 
@@ -30,9 +37,24 @@ def multiply_adds(model: pc.Model) -> float:
     return forecast.model_flops_per_s_per_gpu * forecast.iteration_time / 3 / 2
 
 
-@pytest.mark.parametrize("name", TORCHVISION)
+# Hugging Face: parameters of the released models.
+T5 = {
+    "t5-small": 60_506_624,
+    "t5-base": 222_903_552,
+    "t5-large": 737_668_096,
+    "t5-3b": 2_851_598_336,
+    "t5-11b": 11_307_321_344,
+    "flan-t5-small": 76_961_152,
+    "flan-t5-base": 247_577_856,
+    "flan-t5-large": 783_150_080,
+    "flan-t5-xl": 2_849_757_184,
+    "flan-t5-xxl": 11_135_332_352,
+}
+
+
+@pytest.mark.parametrize("name", [*TORCHVISION, *VIT])
 def test_sizes_are_those_of_torchvision(name):
-    parameters, giga = TORCHVISION[name]
+    parameters, giga = {**TORCHVISION, **VIT}[name]
     model = pc.Model.preset(name)
     assert model.parameters == parameters
     assert round(multiply_adds(model) / 1e9, 2) == giga
@@ -51,6 +73,30 @@ def test_the_auxiliary_classifier_of_inception_is_extra():
     extra = 768 * 128 + 2 * 128 + 128 * 768 * 25 + 2 * 768 + 768 * 1000 + 1000
     assert plain.parameters == 27_161_264 - extra
     assert round(multiply_adds(plain) / 1e9, 2) == 5.71
+
+
+@pytest.mark.parametrize("name", T5)
+def test_parameters_are_those_of_hugging_face(name):
+    assert pc.Model.preset(name).parameters == T5[name]
+
+
+def test_multiplications_of_t5_by_hand():
+    """Projections, attention over its own side and over the encoder, feed-forward, logits."""
+    model = pc.Model.preset("t5-small", seq=512, target_seq=114)
+    s, t, h, ffn, vocab = 512, 114, 512, 2048, 32128
+    encoder = s * (4 * h * h + 2 * h * ffn) + 2 * s * s * h
+    decoder = t * (6 * h * h + 2 * h * ffn) + s * 2 * h * h + 2 * t * t * h + 2 * t * s * h
+    assert multiply_adds(model) == pytest.approx(6 * encoder + 6 * decoder + t * h * vocab)
+
+
+def test_the_recommender_has_the_tables_and_layers_of_mlperf():
+    """187,767,399 rows of 128; layers 13-512-256-128 and 479-1024-1024-512-256-1."""
+    bottom, top = (13, 512, 256, 128), (479, 1024, 1024, 512, 256, 1)
+    layers = [*pairwise(bottom), *pairwise(top)]
+    weights = sum(a * b + b for a, b in layers)
+    model = pc.Model.preset("dlrm")
+    assert model.parameters == 187_767_399 * 128 + weights
+    assert multiply_adds(model) == sum(a * b for a, b in layers) + 27 * 27 * 128
 
 
 def test_larger_images_change_work_and_not_parameters():

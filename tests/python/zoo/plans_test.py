@@ -1,0 +1,124 @@
+"""Plans over the zoo's graphs: by the short form, and split by hand."""
+
+from __future__ import annotations
+
+import random
+
+import plancast as pc
+import pytest
+from plancast.zoo import catalogue
+
+MACHINE = pc.Machine.preset("dgx-a100-80g:1x4")
+
+# A small member of every family, in its own arguments.
+SMALL = {
+    "alexnet": {},
+    "dlrm": {
+        "vocabularies": [1000, 77, 3], "embedding_dim": 16, "dense": 13, "bottom": [32, 16],
+        "top": [64, 32, 1],
+    },
+    "inception_v3": {"image": 299},
+    "resnet": {"blocks": [2, 1, 2, 1], "image": 64, "groups": 4, "group_width": 16, "squeeze": 16},
+    "t5": {
+        "layers": 2, "hidden": 64, "heads": 4, "head_dim": 16, "ffn": 128, "vocab": 512,
+        "seq": 32, "target_seq": 16,
+    },
+    "vgg": {"stages": [1, 1, 2, 1, 1]},
+    "vit": {"patch": 16, "layers": 3, "hidden": 64, "heads": 4, "ffn": 256, "image": 64},
+}  # fmt: skip
+
+
+def model(family: str) -> pc.Model:
+    return catalogue.family(family, family, **SMALL[family]).build()
+
+
+def predict(model: pc.Model, strategy: pc.Strategy | str, **options) -> pc.Forecast:
+    return pc.predict(model, MACHINE, strategy, **options)
+
+
+@pytest.mark.parametrize("family", SMALL)
+def test_data_parallel_is_a_word(family):
+    """Four times the samples on four GPUs: the same kernels and an exchange of gradients."""
+    one = pc.predict(model(family), pc.Machine.preset("dgx-a100-80g:1x1"), "dp=1,mb=4")
+    four = predict(model(family), "dp=4,mb=4")
+    assert four.breakdown()["compute"] == pytest.approx(one.breakdown()["compute"])
+    assert four.iteration_time > one.iteration_time
+    assert sum(four.breakdown().values()) == pytest.approx(four.iteration_time)
+
+
+@pytest.mark.parametrize("family", SMALL)
+def test_shortcuts_change_no_digit_of_random_plans(family):
+    """Random splits of any dims that divide, pipelines and micro-batches."""
+    chosen = random.Random(f"plans of {family}")
+    net = model(family)
+    divisible = [dim for dim, size in net.dims.items() if size == 0 or size % 2 == 0]
+    done = 0
+    for _ in range(6):
+        pp, tp = chosen.choice([(1, 2), (2, 2), (1, 4), (2, 1)])
+        strategy = pc.Strategy.parse(f"dp={4 // pp // tp},tp={tp},pp={pp},mb=4")
+        for _ in range(chosen.randrange(3) if tp == 2 else 0):
+            strategy["*"].split(tp=[chosen.choice(divisible) for _ in range(3)])
+        batch = 4 * chosen.choice([2, 4]) * (4 // pp // tp)
+        try:
+            forecast = predict(net, strategy, batch=batch)
+        except pc.InputError as error:  # a part of one element cannot be cut
+            assert "there are more parts than elements" in str(error)
+            continue
+        plain = predict(net, strategy, batch=batch, shortcuts=False)
+        assert forecast.breakdown() == plain.breakdown()
+        assert forecast.peak_memory == plain.peak_memory
+        done += 1
+    assert done >= 3
+
+
+def heights(net: pc.Model) -> list[str]:
+    return [dim for dim in net.dims if dim.startswith("height")]
+
+
+def test_strips_of_an_image_exchange_their_borders():
+    net = pc.Model.preset("resnet50", image=1024)
+    whole = predict(net, "dp=1,tp=4,mb=1")
+    strips = pc.Strategy.parse("dp=1,tp=4,mb=1")
+    strips["*"].split(tp=heights(net))
+    forecast = predict(net, strips)
+    assert forecast.breakdown()["exposed_tp"] > 0
+    assert forecast.breakdown()["compute"] < whole.breakdown()["compute"] / 2
+    assert forecast.peak_memory < whole.peak_memory
+
+
+def test_channels_are_split_like_a_linear_layer():
+    """Output channels cut on four GPUs: a quarter of the weights each, results gathered."""
+    net = pc.Model.preset("vgg19")
+    strategy = pc.Strategy.parse("dp=1,tp=4,mb=8")
+    strategy["head.fc1"].split(tp="hidden1")
+    strategy["head.relu1"].split(tp="hidden1")
+    strategy["head.dropout1"].split(tp="hidden1")
+    strategy["head.fc2"].split(tp="hidden1")
+    forecast, whole = predict(net, strategy), predict(net, "dp=1,tp=4,mb=8")
+    saved = 4096 * (512 * 7 * 7 + 1) + 4096 * 4096
+    bytes_of_weights = [f.memory[0].parameters for f in (whole, forecast)]
+    assert bytes_of_weights[0] - bytes_of_weights[1] == pytest.approx(2 * saved * 3 / 4, rel=1e-3)
+    assert forecast.breakdown()["exposed_tp"] > 0
+
+
+@pytest.mark.parametrize("by", ["rows", "columns"])
+def test_tables_are_split_by_rows_or_columns(by):
+    """Each GPU holds a part of every large table; the rows of all samples meet in an exchange."""
+    net = pc.Model.preset("dlrm")
+    strategy = pc.Strategy.parse("dp=1,tp=4,mb=4096")
+    strategy["*"].split(tp="batch")
+    large = [dim for dim, rows in net.dims.items() if dim.startswith("vocab") and rows > 1000]
+    for dim in large:
+        table = dim.replace("vocab_", "embedding.table")
+        strategy[table].split(tp=dim if by == "rows" else "embedding_dim")
+    forecast = predict(net, strategy)
+    quarter = 187_767_399 * 128 * 2 / 4
+    assert forecast.memory[0].parameters == pytest.approx(quarter, rel=1e-3)
+    assert forecast.breakdown()["exposed_tp"] > 0
+
+
+def test_cross_attention_feeds_the_encoder():
+    """The gradient of the encoder's result is what all decoder layers give together."""
+    forecast = predict(model("t5"), "dp=4,mb=4")
+    # Without the gradient of the inputs, which have none, backward is two times forward.
+    assert forecast.hfu == pytest.approx(forecast.mfu, rel=0.02)
