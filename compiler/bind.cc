@@ -120,7 +120,7 @@ absl::StatusOr<bool> SplitHeads(const ModelGraph& graph, const OpNode& op, const
                                 absl::string_view axis, const std::vector<int>& axes,
                                 const DeviceMesh& mesh, FactorSplit* split) {
   const int outer = FactorOfDim(graph, op, kHeadDims[0]);
-  if (outer < 0) return false;
+  if (outer < 0 || !op.rule->may_cut(outer)) return false;
   const int inner = FactorOfDim(graph, op, kHeadDims[1]);
   const int64_t kv_heads = graph.dims[op.factor_dims[outer]].size;
   auto per_kv_dim = graph.FindDim(kHeadDims[1]);
@@ -156,7 +156,7 @@ absl::StatusOr<bool> ApplySplit(const ModelGraph& graph, const OpNode& op, const
     } else {
       factor = FactorOfDim(graph, op, dim);
     }
-    if (factor < 0) continue;
+    if (factor < 0 || !op.rule->may_cut(factor)) continue;
     const int model_dim = op.factor_dims[factor];
     const int64_t extent = model_dim < 0 ? 1 : graph.dims[model_dim].size;
     int64_t parts = AxesSize(mesh, axes) * AxesSize(mesh, split->axes[factor]);

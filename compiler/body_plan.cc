@@ -90,7 +90,7 @@ std::string BodyPlan::DebugString(const ModelGraph& graph, const Body& body,
                         show_all(step.inputs), ") -> ", show_all(step.outputs), "\n");
         for (const InnerReduction& r : step.op.partition.reductions) {
           absl::StrAppend(
-              &out, "      inside: ", r.reduction == Reduction::kMax ? "max" : "sum", " of ",
+              &out, "      inside: ", CombinerName(r), " of ",
               absl::StrJoin(r.tensors, "+",
                             [&](std::string* s, int t) {
                               absl::StrAppend(s, step.op.rule->tensors()[t].name);

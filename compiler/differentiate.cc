@@ -157,7 +157,8 @@ class BodyWalk {
     const OpNode& op = body_.ops[o];
     const std::vector<std::string> activations = Wrt(op, false);
     const std::vector<std::string> parameters = Wrt(op, true);
-    if (!activations.empty() && !parameters.empty()) {
+    // What is one kernel forward is one backward.
+    if (!activations.empty() && !parameters.empty() && op.rule->fused().empty()) {
       ASSIGN_OR_RETURN(OpRulePtr weights, Derived(*op.rule, parameters, session_));
       if (HasContraction(*weights) || fusions_.count(kParameterGradients) == 0) {
         RETURN_IF_ERROR(AddDerived(o, activations, Part::kBackward));

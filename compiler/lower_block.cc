@@ -180,18 +180,23 @@ class PhaseLowering {
     int ready = BlockBuilder::kNone;
     while (begin < statements || r < reductions.size()) {
       const int end = r < reductions.size() ? reductions[r].after + 1 : statements;
+      // The ends of recurrences are found first; behind the exchange their parts are
+      // walked again from the right states.
+      const bool again =
+          r < reductions.size() && reductions[r].combiner == InnerReduction::Combiner::kScan;
       if (end > begin) {
         read_in_group_.clear();  // each piece reads its operands anew
         KernelPart part = Whole(step, groups_[&step - steps_.data()]);
         part.begin = begin;
         part.end = end;
+        part.ends_only = again;
         for (size_t t = 0; t < rule.tensors().size(); ++t) {
           if (rule.tensors()[t].role != RuleTensor::Role::kIntermediate) continue;
           part.reads[t] = part.writes[t] = true;
         }
         ready = AddKernels({part}, 0, rule.name(), step, deps, ready);
         deps = {ready};
-        begin = end;
+        if (!again) begin = end;
       }
       for (; r < reductions.size() && reductions[r].after + 1 == end; ++r) {
         ready = AddInnerReduction(step, reductions[r], deps);
@@ -201,27 +206,44 @@ class PhaseLowering {
     for (int value : step.outputs) ready_[value] = ready;
   }
 
+  // The factor that the recurrence of `tensor` runs along.
+  static int ScanFactorOf(const OpRule& rule, int tensor) {
+    for (const Statement& s : rule.statements()) {
+      if (s.target == tensor) return s.scan.factor;
+    }
+    return -1;
+  }
+
   int AddInnerReduction(const PlanStep& step, const InnerReduction& reduction,
                         const std::vector<int>& deps) {
     const OpRule& rule = *step.op.rule;
     const OpNode& op = context_.body().ops[step.op.op];
     const std::vector<int64_t> extents =
         LocalExtents(*context_.graph, *context_.mesh, op, context_.bound->splits[step.op.op], rule);
+    const bool scan = reduction.combiner == InnerReduction::Combiner::kScan;
     double bytes = 0;
     std::string names;
     for (int t : reduction.tensors) {
       double elements = 1;
-      for (int f : rule.tensors()[t].factors) elements *= static_cast<double>(extents[f]);
+      for (int f : rule.tensors()[t].factors) {
+        if (!scan || f != ScanFactorOf(rule, t)) elements *= static_cast<double>(extents[f]);
+      }
       bytes += elements * context_.Bytes(rule.tensors()[t].dtype);
       absl::StrAppend(&names, names.empty() ? "" : "+", rule.tensors()[t].name);
     }
     CommSpec comm;
     comm.kind = CollectiveKind::kAllReduce;
     comm.axes = reduction.axes;
+    if (scan) {
+      // Every member learns decay and last state of all others.
+      comm.kind = CollectiveKind::kAllGather;
+      bytes *= 2;
+      for (int axis : reduction.axes) bytes *= static_cast<double>(context_.mesh->size(axis));
+    }
     comm.bytes = static_cast<int64_t>(std::ceil(bytes));
-    return builder_.AddComm(comm, StreamKind::kModelComm,
-                            PurposeOfAxes(*context_.mesh, reduction.axes),
-                            absl::StrCat("all_reduce ", op.name, "/", names), deps);
+    return builder_.AddComm(
+        comm, StreamKind::kModelComm, PurposeOfAxes(*context_.mesh, reduction.axes),
+        absl::StrCat(CollectiveKindName(comm.kind), " ", op.name, "/", names), deps);
   }
 
   KernelPart Whole(const PlanStep& step, int group) {

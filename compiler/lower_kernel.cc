@@ -205,7 +205,7 @@ class KernelWork {
       kernel->read_bytes +=
           work.read_elements[i] * context_.Bytes(rule.tensors()[work.reads[i]].dtype);
     }
-    for (size_t i = 0; i < work.writes.size(); ++i) {
+    for (size_t i = 0; i < work.writes.size() && !part.ends_only; ++i) {
       if (!Moves(part.writes, rule, work.writes[i])) continue;
       kernel->write_bytes +=
           work.write_elements[i] * context_.Bytes(rule.tensors()[work.writes[i]].dtype);

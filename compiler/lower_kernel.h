@@ -40,6 +40,7 @@ struct KernelPart {
   const OpStep* step = nullptr;
   int begin = 0, end = 0;           // statements of the rule
   std::vector<bool> reads, writes;  // per rule tensor: moved to or from memory
+  bool ends_only = false;           // of recurrences only the last states: nothing is written
 };
 
 // The kernels that run `parts` as one launch group: a matrix product per

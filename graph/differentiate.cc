@@ -11,6 +11,7 @@
 #include "graph/derivative.h"
 #include "graph/linearity.h"
 #include "graph/op_rule.h"
+#include "graph/recurrence.h"
 
 namespace plancast {
 namespace {
@@ -67,6 +68,14 @@ class Differentiator {
       const Statement& s = rule_.statements()[i];
       if (!active_[s.target] || shares_[s.target].empty()) continue;
       const int gradient = Gather(s.target);
+      if (s.combine == Combine::kScan) {
+        ReverseScan(s, gradient);
+        continue;
+      }
+      if (s.combine == Combine::kOpaque) {
+        ReverseOpaque(s, gradient);
+        continue;
+      }
       std::optional<Expr> known;
       if (s.combine == Combine::kAssign) known = Expr::Element(s.target);
       Expr upstream = Expr::Element(gradient);
@@ -132,6 +141,71 @@ class Differentiator {
     share.contraction = !share.reduced.empty() && !ProductOfTwo(value).empty();
     share.value = std::move(value);
     shares_[tensor].push_back(std::move(share));
+  }
+
+  // h_t = a_t h_(t-1) + u_t. What later steps send to state t is a recurrence the
+  // other way, with the same decays: l_t = a_(t+1) (d_(t+1) + l_(t+1)).
+  void ReverseScan(const Statement& s, int gradient) {
+    const std::string name = tensors_[s.target].name;
+    auto add_scan = [&](const std::string& tensor, const Expr& value, bool reversed) {
+      Statement scan;
+      scan.target = AddTensor(tensor, s.target, RuleTensor::Role::kIntermediate);
+      scan.combine = Combine::kScan;
+      scan.scan = {s.scan.factor, reversed, /*before=*/true};
+      scan.value = value;
+      statements_.push_back(scan);
+      return scan.target;
+    };
+    const Recurrence step = *AsRecurrence(s.value);
+    const Expr given = Expr::Element(gradient);
+    const int later = add_scan(absl::StrCat("d_", name, "_later"),
+                               s.scan.before ? Add(Multiply(step.decay, Expr::Previous()), given)
+                                             : Multiply(step.decay, Add(Expr::Previous(), given)),
+                               !s.scan.reversed);
+    // The states that the steps came from, if a decay has a gradient.
+    Expr previous = Expr::Number(0);
+    const std::vector<int> decays = TensorsOf(step.decay);
+    if (std::any_of(decays.begin(), decays.end(), [&](int t) { return active_[t]; })) {
+      previous = Expr::Element(
+          s.scan.before ? s.target
+                        : add_scan(absl::StrCat(name, "_before"), s.value, s.scan.reversed));
+    }
+    int upstream = later;  // the gradient of the state that a step makes
+    if (!s.scan.before) {
+      upstream =
+          AddTensor(absl::StrCat("d_", name, "_state"), s.target, RuleTensor::Role::kIntermediate);
+      Emit(upstream, Add(given, Expr::Element(later)), {}, {});
+    }
+    std::vector<bool> active = active_;
+    active.resize(tensors_.size());
+    active[s.target] = false;
+    BackPropagate(ReplacePrevious(s.value, previous), Expr::Element(upstream), std::nullopt, active,
+                  [&](int t, const Expr& share) { AddShare(t, share, s.factors, {}); });
+  }
+
+  // The gradient of every tensor read is some function of all of them, one for each
+  // index of the pointwise factors; a tensor without those has the sum.
+  void ReverseOpaque(const Statement& s, int gradient) {
+    const std::vector<int> read = TensorsOf(s.value);
+    Expr all = Expr::Element(gradient);
+    for (int t : read) all = Multiply(all, Expr::Element(t));
+    for (int t : read) {
+      if (!active_[t]) continue;
+      const int share =
+          AddTensor(absl::StrCat("d_", tensors_[t].name, "_by_", tensors_[s.target].name), t,
+                    RuleTensor::Role::kIntermediate);
+      std::vector<int>& dims = tensors_[share].factors;
+      for (size_t p = s.pointwise.size(); p-- > 0;) {
+        if (!Contains(dims, s.pointwise[p])) dims.insert(dims.begin(), s.pointwise[p]);
+      }
+      Statement statement;
+      statement.target = share;
+      statement.combine = Combine::kOpaque;
+      statement.pointwise = s.pointwise;
+      statement.value = all;
+      statements_.push_back(std::move(statement));
+      AddShare(t, Expr::Element(share), tensors_[share].factors, {});
+    }
   }
 
   // Shares that one statement can hold, added up; equal ones counted.

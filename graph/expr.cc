@@ -76,6 +76,12 @@ Expr Expr::Random() {
   return Expr(std::move(node));
 }
 
+Expr Expr::Previous() {
+  Node node;
+  node.kind = ExprKind::kPrevious;
+  return Expr(std::move(node));
+}
+
 Expr Expr::Apply(Function function, Expr operand) {
   Node node;
   node.kind = ExprKind::kFunction;

@@ -38,6 +38,7 @@ enum class ExprKind : uint8_t {
   kElement,    // x[b,s,h]; a tensor always carries its own dim list
   kIndicator,  // [v == id[b,s]] or [i == j]: 1 where equal, else 0
   kRandom,     // random(): uniform in [0, 1), fresh at every point
+  kPrevious,   // previous: the state that a recurrence comes from
   kFunction,
   kNegate,
   kSum,
@@ -59,6 +60,7 @@ class Expr {
   static Expr Indicator(int factor, int index_tensor);  // [factor == index_tensor[...]]
   static Expr FactorsEqual(int factor, int other);      // [factor == other]
   static Expr Random();
+  static Expr Previous();
   static Expr Apply(Function function, Expr operand);
   static Expr Negate(Expr operand);
   static Expr Binary(ExprKind kind, Expr left, Expr right);

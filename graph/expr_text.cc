@@ -65,6 +65,9 @@ void Print(const Expr& e, int needed, const ExprNames& names, std::string* out) 
     case ExprKind::kRandom:
       out->append("random()");
       break;
+    case ExprKind::kPrevious:
+      out->append("previous");
+      break;
     case ExprKind::kFunction:
       absl::StrAppend(out, FunctionName(e.function()), "(");
       Print(e.operand(0), kAdditive, names, out);

@@ -34,6 +34,8 @@ Dependence DependenceOn(const Expr& e, const std::vector<bool>& marked) {
   switch (e.kind()) {
     case ExprKind::kElement:
       return marked[e.tensor()] ? Dependence::kLinear : Dependence::kNone;
+    case ExprKind::kPrevious:
+      return Dependence::kLinear;
     case ExprKind::kIndicator:
       return e.tensor() >= 0 && marked[e.tensor()] ? Dependence::kOther : Dependence::kNone;
     case ExprKind::kFunction:

@@ -9,7 +9,8 @@
 namespace plancast {
 
 // How an expression depends on a marked set of tensors: not at all, as a sum
-// of terms that each have exactly one of them as a factor, or otherwise.
+// of terms that each have exactly one of them as a factor, or otherwise. The
+// state before of a recurrence counts as marked: it carries what is.
 enum class Dependence : uint8_t { kNone, kLinear, kOther };
 Dependence DependenceOn(const Expr& expr, const std::vector<bool>& marked);
 

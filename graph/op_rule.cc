@@ -65,6 +65,51 @@ std::vector<int> TieClasses(const std::vector<std::string>& factors,
   return first;
 }
 
+// By factor; tied factors are cut together or not at all.
+std::vector<bool> CuttableFactors(const std::vector<int>& ties,
+                                  const std::vector<Statement>& statements) {
+  std::vector<bool> whole(ties.size());
+  for (const Statement& s : statements) {
+    // A recurrence has no states beyond its part to give to others as a halo.
+    if (s.combine == Combine::kScan &&
+        std::count(ties.begin(), ties.end(), ties[s.scan.factor]) > 1) {
+      whole[ties[s.scan.factor]] = true;
+    }
+    if (s.combine != Combine::kOpaque) continue;
+    for (int f : s.factors) {
+      if (std::find(s.pointwise.begin(), s.pointwise.end(), f) == s.pointwise.end()) {
+        whole[ties[f]] = true;
+      }
+    }
+  }
+  std::vector<bool> may_cut;
+  for (int tie : ties) may_cut.push_back(!whole[tie]);
+  return may_cut;
+}
+
+// ` += `, ` scan(t, reverse)= `, ` opaque(b)= `.
+std::string CombineToString(const OpRule& rule, const Statement& s) {
+  switch (s.combine) {
+    case Combine::kAssign:
+      return " = ";
+    case Combine::kSum:
+      return " += ";
+    case Combine::kMax:
+      return " max= ";
+    case Combine::kScan:
+      return absl::StrCat(" scan(", rule.factors()[s.scan.factor],
+                          s.scan.reversed ? ", reverse" : "", s.scan.before ? ", before" : "",
+                          ")= ");
+    case Combine::kOpaque:
+      return absl::StrCat(
+          " opaque(",
+          absl::StrJoin(s.pointwise, ", ",
+                        [&](std::string* out, int f) { out->append(rule.factors()[f]); }),
+          ")= ");
+  }
+  return " = ";
+}
+
 }  // namespace
 
 absl::StatusOr<OpRule> OpRule::Create(std::string name, std::vector<std::string> factors,
@@ -84,6 +129,7 @@ absl::StatusOr<OpRule> OpRule::Create(std::string name, std::vector<std::string>
   for (Statement& statement : rule.statements_) FillBox(rule.tensors_, &statement);
   RETURN_IF_ERROR(VerifyRule(rule)) << "rule `" << rule.name_ << "`";
   rule.ties_ = TieClasses(rule.factors_, rule.statements_);
+  rule.may_cut_ = CuttableFactors(rule.ties_, rule.statements_);
   for (const Statement& s : rule.statements_) {
     for (const Condition& c : s.where) rule.has_ties_ |= c.is_map() || c.is_promise();
   }
@@ -127,10 +173,7 @@ std::string StatementToString(const OpRule& rule, const Statement& statement) {
   if (target.role == RuleTensor::Role::kIntermediate) {
     absl::StrAppend(&text, TypeSuffix(target.dtype));
   }
-  absl::StrAppend(&text, statement.combine == Combine::kSum   ? " += "
-                         : statement.combine == Combine::kMax ? " max= "
-                                                              : " = ");
-  absl::StrAppend(&text, ExprToString(statement.value, names));
+  absl::StrAppend(&text, CombineToString(rule, statement), ExprToString(statement.value, names));
   for (size_t i = 0; i < statement.where.size(); ++i) {
     absl::StrAppend(&text, i ? " and " : " where ", ConditionToString(statement.where[i], names));
   }

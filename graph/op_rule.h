@@ -39,6 +39,12 @@ namespace plancast {
 // - `[i == l[b]]` is 1 where the integer tensor element equals the index, else
 //   0 (embedding lookup, target logit). `random()` is a fresh random value per
 //   point (dropout masks).
+// - `h[b,t,n] scan(t)= a[b,t,n] * previous + u[b,t,n]` is a recurrence along t,
+//   linear in the state before (zero at first), so that parts of t combine;
+//   `scan(t, reverse)` runs from the end, `scan(t, before)` keeps the state that each
+//   step comes from.
+// - `y[b,i] opaque(b)= x[b,j] * w[k]` stands for any function of the tensors read, one
+//   for each b: the other factors cannot be cut, and no FLOPs are known.
 // - A tensor may carry an element type (`:f32`, `:u8`, `:i64`); the default is
 //   the compute type. Parameters are marked `param w` in the argument list.
 // - `save` lists what the backward op may read (inputs, outputs or
@@ -57,7 +63,14 @@ struct RuleTensor {
   std::vector<int> factors;  // one per dim, indices into OpRule::factors()
 };
 
-enum class Combine : uint8_t { kAssign, kSum, kMax };
+enum class Combine : uint8_t { kAssign, kSum, kMax, kScan, kOpaque };
+
+// How a recurrence walks: along `factor`, from its end if reversed; it keeps every
+// state, or with `before` the one that each step came from.
+struct ScanOrder {
+  int factor = -1;
+  bool reversed = false, before = false;
+};
 
 struct Statement {
   int target = -1;  // tensor index
@@ -66,6 +79,8 @@ struct Statement {
   std::vector<int> factors;  // the box: all factors on either side
   std::vector<int> reduced;  // those neither on the left nor fixed by an index map
   std::vector<Condition> where;
+  ScanOrder scan;              // of kScan
+  std::vector<int> pointwise;  // of kOpaque: at each index of these it is a function of its own
 };
 
 class OpRule {
@@ -91,6 +106,8 @@ class OpRule {
   // tie to each other (graph/expr.h) are one class; a cut of one cuts them all.
   const std::vector<int>& ties() const { return ties_; }
   bool has_ties() const { return has_ties_; }
+  // False for factors that an opaque statement takes whole.
+  bool may_cut(int factor) const { return may_cut_[factor]; }
 
   absl::StatusOr<int> FindFactor(absl::string_view name) const;
   absl::StatusOr<int> FindTensor(absl::string_view name) const;
@@ -109,6 +126,7 @@ class OpRule {
   std::vector<int> saves_;
   std::string fused_;
   std::vector<int> ties_;
+  std::vector<bool> may_cut_;
   bool has_ties_ = false;
 };
 

@@ -46,6 +46,26 @@ bool Meet(const OpRule& rule, int a, int b) {
                      [&](const Statement& s) { return has(s, a) && has(s, b); });
 }
 
+// Why the factor cannot be cut at all, or OK.
+absl::Status CheckCuttable(const OpRule& rule, int factor) {
+  if (rule.may_cut(factor)) return absl::OkStatus();
+  std::vector<std::string> others;
+  for (size_t f = 0; f < rule.factors().size(); ++f) {
+    if (rule.may_cut(static_cast<int>(f))) others.push_back(rule.factors()[f]);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "op `", rule.name(), "` cannot shard factor `", rule.factors()[factor],
+      "`: an opaque statement needs all of it. ",
+      others.empty() ? "Leave the op whole."
+                     : absl::StrCat("Cut `", absl::StrJoin(others, "`, `"), "` instead.")));
+}
+
+bool RunsAlong(const OpRule& rule, int factor) {
+  return std::any_of(rule.statements().begin(), rule.statements().end(), [&](const Statement& s) {
+    return s.combine == Combine::kScan && s.scan.factor == factor;
+  });
+}
+
 absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh,
                         const std::vector<int64_t>& extents) {
   PLANCAST_CHECK_EQ(split.axes.size(), rule.factors().size());
@@ -53,6 +73,9 @@ absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const Devi
   PLANCAST_CHECK_LE(mesh.num_axes(), 64);
   std::vector<int> user(mesh.num_axes(), -1);
   for (size_t f = 0; f < split.axes.size(); ++f) {
+    if (!split.axes[f].empty()) {
+      RETURN_IF_ERROR(CheckCuttable(rule, static_cast<int>(f)));
+    }
     int64_t parts = 1;
     int previous = -1;
     for (int axis : split.axes[f]) {
@@ -74,6 +97,11 @@ absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const Devi
       parts *= mesh.size(axis);
     }
     if (!split.axes[f].empty() && split.pattern(static_cast<int>(f)) == ShardPattern::kMirrored) {
+      if (RunsAlong(rule, static_cast<int>(f))) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("op `", rule.name(), "`: a recurrence runs along factor `",
+                         rule.factors()[f], "`, so it is cut into blocks, not mirrored."));
+      }
       for (size_t g = 0; g < split.axes.size(); ++g) {
         if (g == f || rule.ties()[g] != rule.ties()[f]) continue;
         return absl::InvalidArgumentError(
@@ -169,7 +197,9 @@ class PartialFlow {
   // The statement is linear in what is partial over the axis, and works on
   // the same points along it.
   bool CanPass(const Statement& s, AxisSet bit, AxisSet box) const {
-    if (s.combine == Combine::kMax || (box & bit) != 0) return false;
+    if (s.combine == Combine::kMax || s.combine == Combine::kOpaque || (box & bit) != 0) {
+      return false;
+    }
     std::vector<bool> marked(rule_.tensors().size());
     for (int t : TensorsOf(s.value)) {
       marked[t] = (Remaining(t) & bit) != 0;
@@ -195,7 +225,8 @@ void PackReductions(const OpRule& rule, std::vector<InnerReduction>* reductions)
       InnerReduction& first = (*reductions)[i];
       const InnerReduction& second = (*reductions)[j];
       bool apart = first.axes == second.axes && first.reduction == second.reduction &&
-                   !first.online_softmax && !second.online_softmax;
+                   first.combiner == second.combiner &&
+                   first.combiner != InnerReduction::Combiner::kOnlineSoftmax;
       for (int s = first.after + 1; s <= second.after && apart; ++s) {
         for (int t : TensorsOf(rule.statements()[s].value)) {
           apart = apart &&
@@ -239,7 +270,7 @@ absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& g
     InnerReduction reduction;
     reduction.after = group->last_statement;
     reduction.tensors = group->tensors;
-    reduction.online_softmax = true;
+    reduction.combiner = InnerReduction::Combiner::kOnlineSoftmax;
     reduction.axes = split.axes[f];
     for (int t : group->tensors) {
       combined[t] |= flow.cut(static_cast<int>(f));
@@ -249,10 +280,17 @@ absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& g
   }
   flow.Solve();
   for (size_t i = 0; i < rule.statements().size(); ++i) {
-    const int target = rule.statements()[i].target;
+    const Statement& s = rule.statements()[i];
+    const int target = s.target;
     InnerReduction reduction;
     reduction.after = static_cast<int>(i);
     reduction.tensors = {target};
+    if (s.combine == Combine::kScan && !split.axes[s.scan.factor].empty()) {
+      reduction.combiner = InnerReduction::Combiner::kScan;
+      reduction.axes = split.axes[s.scan.factor];
+      partition.reductions.push_back(reduction);
+      reduction.combiner = InnerReduction::Combiner::kElementwise;
+    }
     reduction.reduction = flow.IsMax(target) ? Reduction::kMax : Reduction::kSum;
     reduction.axes = AxesIn(flow.Owed(target) & ~combined[target]);
     if (!reduction.axes.empty()) partition.reductions.push_back(std::move(reduction));
@@ -292,6 +330,12 @@ absl::StatusOr<OpPartition> PartitionOp(const OpRule& rule, const FactorSplit& g
   return partition;
 }
 
+absl::string_view CombinerName(const InnerReduction& r) {
+  if (r.combiner == InnerReduction::Combiner::kOnlineSoftmax) return "online_softmax";
+  if (r.combiner == InnerReduction::Combiner::kScan) return "scan";
+  return r.reduction == Reduction::kMax ? "max" : "sum";
+}
+
 std::vector<IndexSet> StatementIndices(const OpPartition& partition, const FactorSplit& split,
                                        const DeviceMesh& mesh, const std::vector<int64_t>& extents,
                                        int statement, int64_t device) {
@@ -326,11 +370,7 @@ std::string OpPartition::DebugString(const OpRule& rule, const DeviceMesh& mesh)
   }
   for (const InnerReduction& r : reductions) {
     absl::StrAppend(
-        &text, "owes ",
-        r.online_softmax                 ? "online_softmax"
-        : r.reduction == Reduction::kMax ? "max"
-                                         : "sum",
-        "(",
+        &text, "owes ", CombinerName(r), "(",
         absl::StrJoin(r.axes, ",",
                       [&](std::string* out, int a) { out->append(mesh.axis(a).name); }),
         ") of ",

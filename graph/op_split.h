@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "cluster/device_mesh.h"
 #include "graph/domain.h"
 #include "graph/layout.h"
@@ -27,17 +28,25 @@ struct FactorSplit {
   }
 };
 
-// A reduction that a split owes inside the op, after statement `after`. With
-// `online_softmax`, tensors[0] is a maximum m and the others are sums that
-// carry the factor exp(-m): each device rescales its own by
-// exp(m_local - m_global) and the sums are added, in one exchange.
+// A reduction that a split owes inside the op, after statement `after`.
 struct InnerReduction {
+  enum class Combiner : uint8_t {
+    kElementwise,    // by `reduction`
+    kOnlineSoftmax,  // tensors[0] is a maximum m and the others are sums that carry the factor
+                     // exp(-m): each device rescales its own by exp(m_local - m_global), and the
+                     // sums are added, in one exchange
+    kScan,           // tensors are states of recurrences: each device learns the decay over the
+                     // parts before its own and the state at their end, and walks its part again
+                     // from there
+  };
   int after = 0;             // index into rule.statements()
-  std::vector<int> tensors;  // the statistic; several for a combined (online softmax) one
+  std::vector<int> tensors;  // the statistic; several for a combined one
   Reduction reduction = Reduction::kSum;
-  bool online_softmax = false;
+  Combiner combiner = Combiner::kElementwise;
   std::vector<int> axes;  // mesh axes to reduce over
 };
+
+absl::string_view CombinerName(const InnerReduction& reduction);  // `sum`, `scan`, ...
 
 // What one statement runs over: blocks of the factors that have axes, with what
 // later statements read beyond them.
@@ -93,7 +102,9 @@ struct OpWork {
   // factors: matrix multiplications. A lookup (a product with an indicator)
   // and a dot product per element are not.
   std::vector<Contraction> contractions;
-  double pointwise_ops = 0;  // lattice points of all other statements, lookups followed
+  // Lattice points of all other statements, lookups followed; twice those of sums of
+  // products and of recurrences.
+  double pointwise_ops = 0;
   // Border tensors: read from outside, needed outside (outputs, saved tensors
   // and what later statements read). An output that is an input under another
   // name and the input if nothing else reads it are left out: no kernel runs.

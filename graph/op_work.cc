@@ -279,11 +279,16 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
       if (inside) where.push_back(c);
     }
     const double points = CountLatticePoints(walked, where, sets);
-    if (matmul) {
+    if (s.combine == Combine::kOpaque) {
+      // Nothing is known of its arithmetic.
+    } else if (matmul) {
       contraction.flops = 2 * points;
       work.contractions.push_back(contraction);
     } else {
-      work.pointwise_ops += points;
+      // A multiplication and an addition, or whatever it is as one.
+      const bool two = s.combine == Combine::kScan ||
+                       (s.combine == Combine::kSum && !ProductOfTwo(s.value).empty());
+      work.pointwise_ops += two ? 2 * points : points;
     }
     for (int t : TensorsOf(s.value)) {
       if (written_here[t]) continue;

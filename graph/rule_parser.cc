@@ -8,16 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
-#include "graph/rule_cursor.h"
-#include "graph/rule_draft.h"
+#include "graph/rule_expression.h"
 #include "graph/rule_lexer.h"
 
 namespace plancast {
 namespace {
 
-// Deeper nesting than anybody writes; keeps hostile input off the stack's end.
-constexpr int kMaxDepth = 100;
-constexpr int kMaxOperators = 2000;          // of one statement
 constexpr absl::string_view kRank = "rank";  // binds how many dims `...` stands for
 constexpr int64_t kMaxRank = 8;
 constexpr double kMaxCoefficient = 1e6;
@@ -28,10 +24,10 @@ constexpr std::pair<absl::string_view, Relation> kRelations[] = {{"<=", Relation
                                                                  {"follows", Relation::kFollows}};
 
 // Recursive descent over the tokens of one text.
-class Parser : private RuleCursor {
+class Parser : private ExpressionParser {
  public:
   Parser(std::vector<RuleToken> tokens, const RuleBindings& bindings)
-      : RuleCursor(std::move(tokens)), bindings_(bindings) {}
+      : ExpressionParser(std::move(tokens)), bindings_(bindings) {}
 
   absl::StatusOr<std::vector<OpRule>> ParseAll() {
     std::vector<OpRule> rules;
@@ -186,12 +182,6 @@ class Parser : private RuleCursor {
     } while (Accept(","));
     return absl::OkStatus();
   }
-  const int64_t* FindLet(absl::string_view name) const {
-    for (const auto& [attribute, value] : lets_) {
-      if (attribute == name) return &value;
-    }
-    return nullptr;
-  }
 
   // target[dims][:type] (= | += | max=) expr [where conditions]
   absl::Status ParseStatement() {
@@ -211,12 +201,15 @@ class Parser : private RuleCursor {
     } else if (Accept("max")) {
       RETURN_IF_ERROR(Expect("="));
       statement.combine = Combine::kMax;
+    } else if (Accept("scan")) {
+      RETURN_IF_ERROR(ParseScan(&statement));
+    } else if (Accept("opaque")) {
+      RETURN_IF_ERROR(ParseOpaque(&statement));
     } else {
       RETURN_IF_ERROR(Expect("="));
     }
     SkipNewlines();
-    operators_ = 0;
-    ASSIGN_OR_RETURN(statement.value, ParseSum(0));
+    ASSIGN_OR_RETURN(statement.value, ParseValue(statement.combine == Combine::kScan));
     if (Accept("where")) {
       do {
         ASSIGN_OR_RETURN(Condition condition, ParseCondition());
@@ -232,9 +225,46 @@ class Parser : private RuleCursor {
     return absl::OkStatus();
   }
 
+  // (factor[, reverse][, before])= of a recurrence.
+  absl::Status ParseScan(Statement* statement) {
+    statement->combine = Combine::kScan;
+    RETURN_IF_ERROR(Expect("("));
+    ASSIGN_OR_RETURN(RuleToken factor, ExpectName("the factor that the recurrence runs along"));
+    statement->scan.factor = rule_.FindOrAddFactor(factor.text);
+    while (Accept(",")) {
+      ASSIGN_OR_RETURN(RuleToken word, ExpectName("`reverse` or `before`"));
+      if (word.text != "reverse" && word.text != "before") {
+        return ErrorAt(
+            word, absl::StrCat("expected `reverse` or `before` instead of ", Quote(word), "."));
+      }
+      (word.text == "reverse" ? statement->scan.reversed : statement->scan.before) = true;
+    }
+    RETURN_IF_ERROR(Expect(")"));
+    return Expect("=");
+  }
+
+  // (factors)= of an opaque statement.
+  absl::Status ParseOpaque(Statement* statement) {
+    statement->combine = Combine::kOpaque;
+    RETURN_IF_ERROR(Expect("("));
+    while (!Accept(")")) {
+      if (Accept("...")) {
+        ASSIGN_OR_RETURN(std::vector<int> rest, EllipsisFactors());
+        statement->pointwise.insert(statement->pointwise.end(), rest.begin(), rest.end());
+      } else {
+        ASSIGN_OR_RETURN(RuleToken factor, ExpectName("a factor"));
+        statement->pointwise.push_back(rule_.FindOrAddFactor(factor.text));
+      }
+      if (!Peek().Is(")")) {
+        RETURN_IF_ERROR(Expect(","));
+      }
+    }
+    return Expect("=");
+  }
+
   // [b,s,h] after the name of `tensor`: fixes its dims, or must repeat them.
   // An index like `i + k` stands for the dim's factor, which it maps.
-  absl::Status ParseDims(const RuleToken& name, int tensor) {
+  absl::Status ParseDims(const RuleToken& name, int tensor) override {
     RETURN_IF_ERROR(Expect("["));
     std::vector<int> dims;
     while (!Accept("]")) {
@@ -272,7 +302,7 @@ class Parser : private RuleCursor {
   }
 
   // The factors that `...` stands for: as many as the caller says, else one.
-  absl::StatusOr<std::vector<int>> EllipsisFactors() {
+  absl::StatusOr<std::vector<int>> EllipsisFactors() override {
     has_ellipsis_ = true;
     int64_t rank = 1;
     if (auto given = bindings_.values.find(std::string(kRank));
@@ -362,119 +392,8 @@ class Parser : private RuleCursor {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Expr> ParseSum(int depth) { return ParseChain(depth, /*sum=*/true); }
-
-  // Operands joined by + and -, or by * and /.
-  absl::StatusOr<Expr> ParseChain(int depth, bool sum) {
-    auto operand = [&] { return sum ? ParseChain(depth, false) : ParseUnary(depth); };
-    ASSIGN_OR_RETURN(Expr left, operand());
-    while (Peek().Is(sum ? "+" : "*") || Peek().Is(sum ? "-" : "/")) {
-      const RuleToken symbol = Next();
-      const ExprKind kind = symbol.Is("+")   ? ExprKind::kSum
-                            : symbol.Is("-") ? ExprKind::kDifference
-                            : symbol.Is("*") ? ExprKind::kProduct
-                                             : ExprKind::kQuotient;
-      SkipNewlines();
-      if (++operators_ > kMaxOperators) return ErrorAt(Peek(), "the expression is too long.");
-      ASSIGN_OR_RETURN(Expr right, operand());
-      left = Expr::Binary(kind, std::move(left), std::move(right));
-    }
-    return left;
-  }
-
-  absl::StatusOr<Expr> ParseUnary(int depth) {
-    if (depth > kMaxDepth) return ErrorAt(Peek(), "the expression is nested too deeply.");
-    if (!Accept("-")) return ParseAtom(depth);
-    if (Peek().kind == RuleToken::Kind::kNumber) return Expr::Number(-Next().number);
-    ASSIGN_OR_RETURN(Expr operand, ParseUnary(depth + 1));
-    return Expr::Negate(std::move(operand));
-  }
-
-  absl::StatusOr<Expr> ParseAtom(int depth) {
-    if (Peek().kind == RuleToken::Kind::kNumber) return Expr::Number(Next().number);
-    if (Accept("(")) {
-      SkipNewlines();
-      ASSIGN_OR_RETURN(Expr inner, ParseSum(depth + 1));
-      SkipNewlines();
-      RETURN_IF_ERROR(Expect(")"));
-      return inner;
-    }
-    if (Accept("[")) return ParseIndicator();
-    if (Accept("random")) {
-      RETURN_IF_ERROR(Expect("("));
-      RETURN_IF_ERROR(Expect(")"));
-      return Expr::Random();
-    }
-    if (Accept("size")) {
-      RETURN_IF_ERROR(Expect("("));
-      Expr size = Expr::Number(1);
-      if (Accept("...")) {
-        ASSIGN_OR_RETURN(std::vector<int> rest, EllipsisFactors());
-        for (int f : rest) size = Multiply(std::move(size), Expr::Size(f));
-      } else {
-        ASSIGN_OR_RETURN(RuleToken factor, ExpectName("a factor"));
-        size = Expr::Size(rule_.FindOrAddFactor(factor.text));
-      }
-      RETURN_IF_ERROR(Expect(")"));
-      return size;
-    }
-    ASSIGN_OR_RETURN(RuleToken name, ExpectName("an expression"));
-    if (Peek().Is("[")) return ParseElement(name);
-    if (!Accept("(")) {
-      const int64_t* value = FindLet(name.text);
-      return value == nullptr ? Expr::Attribute(name.text)
-                              : Expr::Number(static_cast<double>(*value));
-    }
-    const std::optional<Function> function = FindFunction(name.text);
-    if (!function.has_value()) return UnknownFunction(name);
-    SkipNewlines();
-    ASSIGN_OR_RETURN(Expr operand, ParseSum(depth + 1));
-    SkipNewlines();
-    RETURN_IF_ERROR(Expect(")"));
-    return Expr::Apply(*function, std::move(operand));
-  }
-
-  absl::StatusOr<Expr> ParseElement(const RuleToken& name) {
-    const int tensor = rule_.FindTensor(name.text);
-    if (tensor < 0) return UnknownTensor(name);
-    RETURN_IF_ERROR(ParseDims(name, tensor));
-    return Expr::Element(tensor);
-  }
-
-  // After `[`: i == id[b] ] or i == j ]
-  absl::StatusOr<Expr> ParseIndicator() {
-    ASSIGN_OR_RETURN(RuleToken left, ExpectName("a factor"));
-    const int factor = rule_.FindOrAddFactor(left.text);
-    RETURN_IF_ERROR(Expect("=="));
-    ASSIGN_OR_RETURN(RuleToken right, ExpectName("a factor or an index tensor"));
-    Expr indicator;
-    if (Peek().Is("[")) {
-      ASSIGN_OR_RETURN(Expr element, ParseElement(right));
-      indicator = Expr::Indicator(factor, element.tensor());
-    } else {
-      indicator = Expr::FactorsEqual(factor, rule_.FindOrAddFactor(right.text));
-    }
-    RETURN_IF_ERROR(Expect("]"));
-    return indicator;
-  }
-
-  absl::Status UnknownTensor(const RuleToken& name) {
-    std::vector<std::string> known;
-    for (const RuleTensor& tensor : rule_.tensors) known.push_back(tensor.name);
-    return ErrorAt(
-        name, absl::StrCat("no tensor `", name.text, "` here; so far there are ", JoinQuoted(known),
-                           ". A tensor is written before it is read."));
-  }
-  absl::Status UnknownFunction(const RuleToken& name) {
-    return ErrorAt(name, absl::StrCat("no function `", name.text,
-                                      "`; known: ", JoinQuoted(FunctionNames()), "."));
-  }
-
   const RuleBindings& bindings_;
-  int operators_ = 0;            // in the statement being read
-  RuleDraft rule_;               // being read
   std::vector<Condition> maps_;  // from indices of the statement being read
-  std::vector<std::pair<std::string, int64_t>> lets_;
   bool has_ellipsis_ = false;
   bool bound_ = false;  // the bindings are for this rule
 };

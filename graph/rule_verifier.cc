@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "graph/recurrence.h"
 
 namespace plancast {
 namespace {
@@ -104,6 +105,39 @@ absl::Status CheckPromises(const OpRule& rule, const Statement& s, const std::st
   return absl::OkStatus();
 }
 
+absl::Status CheckScan(const OpRule& rule, const Statement& s, const std::string& text) {
+  const std::string along = rule.factors()[s.scan.factor];
+  if (!Contains(rule.tensors()[s.target].factors, s.scan.factor)) {
+    return absl::InvalidArgumentError(absl::StrCat("`", text, "` runs along factor `", along,
+                                                   "`, which is missing on the left."));
+  }
+  if (s.factors.size() != rule.tensors()[s.target].factors.size() || !s.where.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text,
+                     "`: a recurrence has all its factors on the left and no conditions; reduce "
+                     "or map in a statement of its own."));
+  }
+  if (!AsRecurrence(s.value).has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "` is not linear in `previous`; write `a * previous + b`."));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOpaque(const OpRule& rule, const Statement& s, const std::string& text) {
+  for (int f : s.pointwise) {
+    if (Contains(rule.tensors()[s.target].factors, f)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("`", text, "` is one function for each `",
+                                                   rule.factors()[f],
+                                                   "`, which is missing on the left."));
+  }
+  if (!s.where.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "`: an opaque statement has no conditions."));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckStatement(const OpRule& rule, const Statement& s,
                             const std::vector<bool>& written) {
   const std::string text = StatementToString(rule, s);
@@ -117,6 +151,10 @@ absl::Status CheckStatement(const OpRule& rule, const Statement& s,
                                                    "` a second time; each tensor has one "
                                                    "statement."));
   }
+  if (s.combine != Combine::kScan && !(ReplacePrevious(s.value, Expr::Number(0)) == s.value)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "` reads `previous` and is no recurrence."));
+  }
   for (int t : TensorsOf(s.value)) {
     if (!written[t]) {
       return absl::InvalidArgumentError(
@@ -128,7 +166,13 @@ absl::Status CheckStatement(const OpRule& rule, const Statement& s,
         absl::StrCat("`", text, "` assigns, but factor `", rule.factors()[s.reduced[0]],
                      "` is missing on the left; write `+=` or `max=` to reduce it."));
   }
-  if (s.combine != Combine::kAssign && s.factors.size() == target.factors.size()) {
+  if (s.combine == Combine::kScan) {
+    RETURN_IF_ERROR(CheckScan(rule, s, text));
+  } else if (s.combine == Combine::kOpaque) {
+    RETURN_IF_ERROR(CheckOpaque(rule, s, text));
+  }
+  const bool reduces = s.combine == Combine::kSum || s.combine == Combine::kMax;
+  if (reduces && s.factors.size() == target.factors.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("`", text, "` reduces nothing: all factors are on the left; write `=`."));
   }
@@ -194,6 +238,12 @@ absl::Status VerifyRuleIndices(const OpRule& rule) {
       return absl::InvalidArgumentError("a statement's target is not there.");
     }
     RETURN_IF_ERROR(CheckExprIndices(rule, s.value));
+    std::vector<int> named = s.pointwise;
+    if (s.combine == Combine::kScan) named.push_back(s.scan.factor);
+    for (int factor : named) {
+      if (InRange(factor, rule.factors().size())) continue;
+      return absl::InvalidArgumentError("a statement names a factor that is not there.");
+    }
     for (const Condition& c : s.where) {
       bool ok = true;
       for (int factor : c.Factors()) ok = ok && InRange(factor, rule.factors().size());

@@ -75,6 +75,11 @@ std::vector<SplitKind> SplitKindsOf(const OpRule& rule) {
     for (size_t g = f; g < rule.factors().size(); ++g) {
       if (rule.ties()[g] == static_cast<int>(f)) kind.factors.push_back(static_cast<int>(g));
     }
+    if (!rule.may_cut(static_cast<int>(f))) {
+      kind.whole = true;
+      kinds.push_back(std::move(kind));
+      continue;
+    }
     FactorSplit split = FactorSplit::None(rule);
     split.axes[f] = {0};
     const absl::StatusOr<OpPartition> partition = PartitionOp(rule, split, mesh, extents);
@@ -85,7 +90,9 @@ std::vector<SplitKind> SplitKindsOf(const OpRule& rule) {
       if (p.is_partial()) kind.reduce.push_back(output);
     }
     for (const InnerReduction& reduction : partition->reductions) {
-      kind.inner.insert(kind.inner.end(), reduction.tensors.begin(), reduction.tensors.end());
+      const bool scan = reduction.combiner == InnerReduction::Combiner::kScan;
+      std::vector<int>& list = scan ? kind.states : kind.inner;
+      list.insert(list.end(), reduction.tensors.begin(), reduction.tensors.end());
     }
     for (int input : rule.inputs()) {
       // The map between what the statement owns and the input's dim.
@@ -125,6 +132,10 @@ std::string SplitKindsText(const OpRule& rule) {
     if (!kind.inner.empty()) {
       parts.push_back(absl::StrCat("reduce inside ", absl::StrJoin(kind.inner, ", ", tensors)));
     }
+    if (!kind.states.empty()) {
+      parts.push_back(absl::StrCat("pass on ", absl::StrJoin(kind.states, ", ", tensors)));
+    }
+    if (kind.whole) parts.push_back("whole");
     for (const SplitKind::Reach& reach : kind.halos) {
       parts.push_back(
           absl::StrCat("halo of ", rule.tensors()[reach.tensor].name, ": ", reach.positions));

@@ -16,6 +16,8 @@ struct SplitKind {
   std::vector<int> concat;   // outputs of which each worker has a part
   std::vector<int> reduce;   // outputs of which each worker has a share of the sum or maximum
   std::vector<int> inner;    // intermediate tensors that are reduced inside the op
+  std::vector<int> states;   // of recurrences, which parts pass on to each other
+  bool whole = false;        // may not be cut: an opaque statement takes all of it
   // Index maps along the class that reach past a block: `x` by `2 * (size(k) - 1)`
   // positions. Inputs only.
   struct Reach {

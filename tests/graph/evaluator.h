@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/domain.h"
 #include "graph/op_rule.h"
+#include "graph/recurrence.h"
 #include "graph/redistribution.h"
 #include "tests/graph/field.h"
 
@@ -76,6 +77,10 @@ class Evaluator {
   void Run(int statement, const std::vector<IndexSet>& sets) {
     using N = Numbers<T>;
     const Statement& s = rule_.statements()[statement];
+    if (s.combine == Combine::kScan) {
+      RunScan(statement, sets, {});
+      return;
+    }
     statement_ = statement;
     Array<T>& target = arrays_[s.target];
     const std::vector<int>& dims = rule_.tensors()[s.target].factors;
@@ -85,6 +90,7 @@ class Evaluator {
       target.values[flat] = s.combine == Combine::kMax ? N::Lowest() : T(0);
       target.present[flat] = true;
     });
+    if (s.combine == Combine::kOpaque) return RunOpaque(s, sets);
     // Factors that a map fixes are computed from the others, in the order of
     // the maps' dependence.
     std::vector<int64_t> box_shape;
@@ -115,7 +121,77 @@ class Evaluator {
     });
   }
 
+  // What the states of a part owe those before it: by element of the target at index
+  // 0 of the scan's factor, the product of the decays and the state at the end.
+  struct Carry {
+    std::vector<T> decay, state;
+  };
+  // The recurrence over this device's part, from `start` (zero if empty).
+  Carry RunScan(int statement, const std::vector<IndexSet>& sets, const std::vector<T>& start) {
+    const Statement& s = rule_.statements()[statement];
+    statement_ = statement;
+    const Recurrence step = *AsRecurrence(s.value);
+    Array<T>& target = arrays_[s.target];
+    const std::vector<int>& dims = rule_.tensors()[s.target].factors;
+    std::vector<int64_t> steps;
+    for (const IndexRange& range : sets[s.scan.factor]) {
+      for (int64_t i = range.begin; i < range.end; ++i) steps.push_back(i);
+    }
+    if (s.scan.reversed) std::reverse(steps.begin(), steps.end());
+    std::vector<IndexSet> lines;
+    for (int f : dims) lines.push_back(f == s.scan.factor ? IndexSet{{0, 1}} : sets[f]);
+    Carry carry{std::vector<T>(target.values.size(), T(1)),
+                std::vector<T>(target.values.size(), T(0))};
+    if (!start.empty()) carry.state = start;
+    ForEachIndex(target.shape, lines, [&](const std::vector<int64_t>& index, int64_t line) {
+      for (size_t d = 0; d < dims.size(); ++d) point_[dims[d]] = index[d];
+      for (int64_t at : steps) {
+        point_[s.scan.factor] = at;
+        const int64_t flat = Flat(s.target);
+        target.present[flat] = true;
+        if (s.scan.before) target.values[flat] = carry.state[line];
+        const T decay = Value(step.decay);
+        carry.state[line] = decay * carry.state[line] + Value(step.input);
+        carry.decay[line] = decay * carry.decay[line];
+        if (!s.scan.before) target.values[flat] = carry.state[line];
+      }
+    });
+    return carry;
+  }
+
  private:
+  // A hash of everything read at the same index of the pointwise factors.
+  void RunOpaque(const Statement& s, const std::vector<IndexSet>& sets) {
+    const std::vector<int>& dims = rule_.tensors()[s.target].factors;
+    std::vector<IndexSet> local;
+    for (int f : dims) local.push_back(sets[f]);
+    auto is_pointwise = [&](int f) {
+      return std::find(s.pointwise.begin(), s.pointwise.end(), f) != s.pointwise.end();
+    };
+    Array<T>& target = arrays_[s.target];
+    ForEachIndex(target.shape, local, [&](const std::vector<int64_t>& index, int64_t flat) {
+      uint64_t hash = Mix(static_cast<uint64_t>(statement_) + 101);
+      for (size_t d = 0; d < dims.size(); ++d) {
+        point_[dims[d]] = index[d];
+        if (!is_pointwise(dims[d])) hash = Mix(hash ^ static_cast<uint64_t>(index[d]));
+      }
+      const std::vector<int64_t> kept = point_;
+      for (int t : TensorsOf(s.value)) {
+        std::vector<IndexSet> whole;
+        const std::vector<int>& read = rule_.tensors()[t].factors;
+        for (int f : read) {
+          whole.push_back(is_pointwise(f) ? IndexSet{{kept[f], kept[f] + 1}}
+                                          : IndexSet{{0, extents_[f]}});
+        }
+        ForEachIndex(arrays_[t].shape, whole, [&](const std::vector<int64_t>& at, int64_t) {
+          for (size_t d = 0; d < read.size(); ++d) point_[read[d]] = at[d];
+          hash = Mix(hash ^ static_cast<uint64_t>(Numbers<T>::ToIndex(Read(t))));
+        });
+      }
+      target.values[flat] = Numbers<T>::Random(hash);
+    });
+  }
+
   static std::vector<const Condition*> OrderedMaps(const Statement& s) {
     std::vector<const Condition*> ordered;
     std::vector<int> known;
@@ -174,6 +250,8 @@ class Evaluator {
         }
         return N::Random(hash);
       }
+      case ExprKind::kPrevious:  // recurrences are taken apart
+        return T(0);
       case ExprKind::kFunction:
         return N::Apply(e.function(), Value(e.operand(0)));
       case ExprKind::kNegate:

@@ -89,7 +89,7 @@ class Stencil {
 };
 
 double Flops(const OpWork& work) {
-  double flops = 2 * work.pointwise_ops;
+  double flops = work.pointwise_ops;
   for (const Contraction& c : work.contractions) flops += c.flops;
   return flops;
 }

@@ -97,12 +97,23 @@ std::vector<int64_t> ExtentsFor(const OpRule& rule, const FactorSplit& split, in
   return extents;
 }
 
-// Tied factors are only cut into blocks.
+// Tied factors and those of recurrences are only cut into blocks.
 bool CutsATie(const OpRule& rule, const FactorSplit& split) {
   for (size_t f = 0; f < split.axes.size(); ++f) {
     for (size_t g = 0; g < split.axes.size(); ++g) {
       if (f != g && !split.axes[f].empty() && rule.ties()[f] == rule.ties()[g]) return true;
     }
+    for (const Statement& s : rule.statements()) {
+      const bool runs = s.combine == Combine::kScan && s.scan.factor == static_cast<int>(f);
+      if (runs && !split.axes[f].empty()) return true;
+    }
+  }
+  return false;
+}
+
+bool CutsWhatIsWhole(const OpRule& rule, const FactorSplit& split) {
+  for (size_t f = 0; f < split.axes.size(); ++f) {
+    if (!split.axes[f].empty() && !rule.may_cut(static_cast<int>(f))) return true;
   }
   return false;
 }
@@ -120,6 +131,10 @@ int CheckAllSplits(const OpRule& rule, std::mt19937_64& random) {
         if (b >= 0) split.axes[b].push_back(1);
         const std::vector<int64_t> extents = ExtentsFor(rule, split, checked);
         if (pattern == ShardPattern::kMirrored && CutsATie(rule, split)) continue;
+        if (CutsWhatIsWhole(rule, split)) {
+          EXPECT_FALSE(PartitionOp(rule, split, Mesh(), extents).ok()) << rule.DebugString();
+          continue;
+        }
         absl::StatusOr<OpPartition> partition = PartitionOp(rule, split, Mesh(), extents);
         if (!partition.ok()) {
           ADD_FAILURE() << partition.status() << "\n" << rule.DebugString();
@@ -243,7 +258,9 @@ TEST(OpOracleTest, NoticesWrongPartitions) {
     EXPECT_NE(compare(name, factor, no_reductions), "") << name;
   }
   EXPECT_NE(compare("attention", "t",
-                    [](const OpRule&, OpPartition* p) { p->reductions[0].online_softmax = false; }),
+                    [](const OpRule&, OpPartition* p) {
+                      p->reductions[0].combiner = InnerReduction::Combiner::kElementwise;
+                    }),
             "");
   EXPECT_EQ(compare("conv1d", "i", nothing), "");
   EXPECT_NE(compare("conv1d", "i",

@@ -101,6 +101,37 @@ TEST(OpRuleTest, MapsHaveSizesAndConstants) {
   EXPECT_FALSE(Rule(text).statements()[1].where[0].is_radix());
 }
 
+TEST(OpRuleTest, RecurrencesSayHowTheyRun) {
+  const OpRule rule = *OpRule::Parse(
+      "r(a, u) -> (h, e) {\n"
+      "  h[b,t] scan(t)= a[b,t] * previous + u[b,t]\n"
+      "  e[b,t] scan(t, reverse, before)= previous - u[b,t]\n"
+      "}");
+  EXPECT_EQ(rule.statements()[0].combine, Combine::kScan);
+  EXPECT_EQ(rule.statements()[0].scan.factor, 1);
+  EXPECT_FALSE(rule.statements()[0].scan.reversed);
+  EXPECT_TRUE(rule.statements()[1].scan.reversed);
+  EXPECT_TRUE(rule.statements()[1].scan.before);
+  EXPECT_EQ(OpRule::Parse(rule.DebugString())->DebugString(), rule.DebugString());
+}
+
+TEST(OpRuleTest, OpaqueStatementsKeepWhatTheyAreNotPointwiseIn) {
+  const OpRule rule = *OpRule::Parse("r(x, param w) -> (y) { y[b,i] opaque(b)= x[b,j] * w[k] }");
+  const std::vector<bool> expected = {true, false, false, false};  // b, i, j, k
+  for (size_t f = 0; f < expected.size(); ++f) {
+    EXPECT_EQ(rule.may_cut(static_cast<int>(f)), expected[f]) << rule.factors()[f];
+  }
+  EXPECT_EQ(OpRule::Parse(rule.DebugString())->DebugString(), rule.DebugString());
+}
+
+// The states at a border would have to be given to the neighbour as a halo.
+TEST(OpRuleTest, RecurrencesAlongMappedFactorsStayWhole) {
+  const OpRule rule =
+      *OpRule::Parse("r(u) -> (y) { h[t] scan(t)= previous + u[t]; y[i] = h[t] where t == i + 1 }");
+  EXPECT_FALSE(rule.may_cut(*rule.FindFactor("t")));
+  EXPECT_FALSE(rule.may_cut(*rule.FindFactor("i")));
+}
+
 TEST(OpRuleTest, CallsBindAttributesAndRank) {
   const OpRule conv = **FindRule("conv1d(stride=2, pad=3)");
   EXPECT_EQ(conv.name(), "conv1d");
@@ -162,6 +193,21 @@ TEST(OpRuleTest, PromisesAreAboutTheTableOfTheStatement) {
                                      condition, " }")),
                 HasSubstr("`r` follows one other factor and nothing else"));
   }
+}
+
+TEST(OpRuleTest, RejectsRecurrencesThatCannotBeCut) {
+  EXPECT_THAT(ErrorOf("f(x) -> (y) { y[t] scan(t)= tanh(previous) + x[t] }"),
+              HasSubstr("is not linear in `previous`; write `a * previous + b`"));
+  EXPECT_THAT(ErrorOf("f(x) -> (y) { y[b] scan(t)= previous + x[b,t] }"),
+              HasSubstr("runs along factor `t`, which is missing on the left"));
+  EXPECT_THAT(ErrorOf("f(x) -> (y) { y[t] scan(t)= previous + x[t,k] }"),
+              HasSubstr("has all its factors on the left"));
+  EXPECT_THAT(ErrorOf("f(x) -> (y) { y[t] scan(t, twice)= previous + x[t] }"),
+              HasSubstr("expected `reverse` or `before` instead of `twice`"));
+  EXPECT_THAT(ErrorOf("f(x) -> (y) { y[i] opaque(b)= x[b,i] }"),
+              HasSubstr("one function for each `b`, which is missing on the left"));
+  EXPECT_THAT(ErrorOf("f(x) -> (y) { y[i] opaque(i)= x[i] where i <= 3 }"),
+              HasSubstr("an opaque statement has no conditions"));
 }
 
 TEST(OpRuleTest, ErrorsNamePlaceAndWord) {

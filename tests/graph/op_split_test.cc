@@ -145,6 +145,33 @@ TEST(PartitionOpTest, FusedOpsPackTheirStatistics) {
                                                 "owes sum(dp) of squares after statement 1\n"));
 }
 
+// Parts of a recurrence pass on decay and state, in one exchange also backward.
+TEST(PartitionOpTest, RecurrencesPassOnTheirStates) {
+  EXPECT_EQ(Partition("linear_recurrence", "t:tp"),
+            "in a [tp: Shard(1)]\n"
+            "in u [tp: Shard(1)]\n"
+            "out h [tp: Shard(1)]\n"
+            "owes scan(tp) of h after statement 0\n");
+  EXPECT_THAT(Partition("selective_scan", "c:tp"), ::testing::Not(HasSubstr("owes scan")));
+  const OpRule backward =
+      *Differentiate(**FindRule("selective_scan"), {"x", "delta", "a", "bt", "ct"});
+  EXPECT_THAT(Partition(backward, "t:tp"), HasSubstr("owes scan(tp) of h, d_h_later, h_before"));
+}
+
+TEST(PartitionOpTest, OpaqueOpsAreCutOverTheirPointwiseFactorsOnly) {
+  const OpRule rule =
+      *OpRule::Parse("r(x, param w) -> (y) { y[b,i] opaque(b)= x[b,j] * w[k]; save x, w }");
+  EXPECT_EQ(Partition(rule, "b:dp"),
+            "in x [dp: Shard(0)]\n"
+            "in w []\n"
+            "out y [dp: Shard(0)]\n");
+  // Its weight's gradient is a sum over samples.
+  EXPECT_THAT(Partition(*Differentiate(rule, {"w"}), "b:dp"),
+              HasSubstr("out d_w [dp: Partial(sum)]"));
+  EXPECT_THAT(Partition(rule, "j:tp"),
+              HasSubstr("cannot shard factor `j`: an opaque statement needs all of it. Cut `b`"));
+}
+
 // A sum over the rows cannot be rescaled by the maximum of each row.
 TEST(PartitionOpTest, SumsAcrossMaximaOweEachStatistic) {
   const OpRule rule = *OpRule::Parse(

@@ -105,8 +105,16 @@ class RandomRules {
     for (int i = 0; i < count; ++i) {
       Statement s;
       s.value = Draw(1 + Below(3));
-      const int kind = Below(smooth_ ? 4 : 5);
-      s.combine = kind <= 1 ? Combine::kSum : kind <= 3 ? Combine::kAssign : Combine::kMax;
+      const int kind = Below(smooth_ ? 5 : 7);
+      s.combine = kind <= 1   ? Combine::kSum
+                  : kind <= 3 ? Combine::kAssign
+                  : kind == 4 ? Combine::kScan
+                  : kind == 5 ? Combine::kMax
+                              : Combine::kOpaque;
+      if (s.combine == Combine::kScan) {
+        s.value = Expr::Binary(ExprKind::kSum, Draw(1),
+                               Expr::Binary(ExprKind::kProduct, s.value, Expr::Previous()));
+      }
       std::vector<int> box;
       VisitExpr(s.value, [&](const Expr& e) {
         if (e.kind() == ExprKind::kIndicator) {
@@ -121,9 +129,18 @@ class RandomRules {
       box.erase(std::unique(box.begin(), box.end()), box.end());
       std::vector<int> dims;
       for (int f : box) {
-        if (s.combine == Combine::kAssign || Below(2)) dims.push_back(f);
+        const bool all = s.combine == Combine::kAssign || s.combine == Combine::kScan;
+        if (all || Below(2)) dims.push_back(f);
       }
-      if (box.size() >= 2 && Below(4) == 0) {
+      if (s.combine == Combine::kScan) {
+        if (dims.empty()) continue;
+        s.scan = {dims[Below(static_cast<int>(dims.size()))], Below(2) == 0, Below(2) == 0};
+      }
+      for (int f : dims) {
+        if (s.combine == Combine::kOpaque && Below(2)) s.pointwise.push_back(f);
+      }
+      const bool plain = s.combine != Combine::kScan && s.combine != Combine::kOpaque;
+      if (plain && box.size() >= 2 && Below(4) == 0) {
         Condition c = Condition::Pair(box[Below(static_cast<int>(box.size()))],
                                       static_cast<Condition::Relation>(Below(3)),
                                       box[Below(static_cast<int>(box.size()))], Below(3) - 1);

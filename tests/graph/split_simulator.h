@@ -71,7 +71,7 @@ class SplitSimulator {
         if (!devices[d].error().empty()) return devices[d].error();
       }
       for (; next < partition.reductions.size() && partition.reductions[next].after == i; ++next) {
-        if (!Reduce(partition.reductions[next], &devices)) return "uneven reduction";
+        if (!Reduce(partition, partition.reductions[next], &devices)) return "uneven reduction";
       }
     }
     if (next != partition.reductions.size()) return "a reduction comes too early";
@@ -83,16 +83,40 @@ class SplitSimulator {
   }
 
  private:
-  bool Reduce(const InnerReduction& r, std::vector<Evaluator<T>>* devices) {
+  bool Reduce(const OpPartition& partition, const InnerReduction& r,
+              std::vector<Evaluator<T>>* devices) {
+    const bool online_softmax = r.combiner == InnerReduction::Combiner::kOnlineSoftmax;
     for (const std::vector<int>& group : GroupsAlong(mesh_, r.axes)) {
-      if (r.online_softmax) RescaleToCommonMaximum(r, group, devices);
-      for (size_t k = r.online_softmax ? 1 : 0; k < r.tensors.size(); ++k) {
+      if (r.combiner == InnerReduction::Combiner::kScan) {
+        for (int tensor : r.tensors) CombineScan(partition, tensor, group, devices);
+        continue;
+      }
+      if (online_softmax) RescaleToCommonMaximum(r, group, devices);
+      for (size_t k = online_softmax ? 1 : 0; k < r.tensors.size(); ++k) {
         std::vector<Array<T>*> arrays;
         for (int d : group) arrays.push_back(&(*devices)[d].array(r.tensors[k]));
         if (!ReduceArrays(arrays, r.reduction)) return false;
       }
     }
     return true;
+  }
+
+  // From the decays and last states of the parts alone every device gets the state
+  // that its own part begins with.
+  void CombineScan(const OpPartition& partition, int tensor, std::vector<int> group,
+                   std::vector<Evaluator<T>>* devices) {
+    int statement = 0;
+    while (rule_.statements()[statement].target != tensor) ++statement;
+    if (rule_.statements()[statement].scan.reversed) std::reverse(group.begin(), group.end());
+    std::vector<T> start;
+    for (int d : group) {
+      const std::vector<IndexSet> sets =
+          StatementIndices(partition, split_, mesh_, extents_, statement, d);
+      const typename Evaluator<T>::Carry own = (*devices)[d].RunScan(statement, sets, {});
+      (*devices)[d].RunScan(statement, sets, start);
+      if (start.empty()) start.assign(own.state.size(), T(0));
+      for (size_t e = 0; e < start.size(); ++e) start[e] = own.decay[e] * start[e] + own.state[e];
+    }
   }
 
   // m := max of all m; every sum is multiplied by exp(old m - m).

@@ -95,9 +95,8 @@ Split SplitFactor(const OpRule& rule, const std::string& factor, int64_t parts,
   for (const InnerReduction& reduction : partition.reductions) {
     std::vector<std::string> names;
     for (int t : reduction.tensors) names.push_back(rule.tensors()[t].name);
-    result.reductions.emplace_back(
-        reduction.after, std::move(names),
-        reduction.online_softmax ? "online_softmax" : ReductionName(reduction.reduction));
+    result.reductions.emplace_back(reduction.after, std::move(names),
+                                   std::string(CombinerName(reduction)));
   }
   return result;
 }
