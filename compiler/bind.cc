@@ -168,7 +168,23 @@ absl::StatusOr<bool> ApplySplit(const ModelGraph& graph, const OpNode& op, const
   return false;
 }
 
+// Runs of one list that follow one another.
+bool GoesOn(const ModelGraph& graph, size_t segment) {
+  return segment > 0 && graph.segments[segment].in_list() &&
+         graph.segments[segment - 1].in_list() &&
+         graph.segments[segment].path == graph.segments[segment - 1].path;
+}
+
 }  // namespace
+
+int BoundBodyOf(const ModelGraph& graph, int segment) {
+  const Segment& own = graph.segments[segment];
+  int first = segment;
+  for (int i = segment; GoesOn(graph, i); --i) {
+    if (graph.segments[i - 1].body == own.body) first = i - 1;
+  }
+  return first;
+}
 
 absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& graph,
                                                               const PlanOptions& options) {
@@ -188,18 +204,20 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& 
   }
   std::vector<std::vector<StageRun>> stages(layout.size());
   size_t stage = 0;
-  int64_t left = layout[0];
+  int64_t left = layout[0], before = 0;  // copies of the list in earlier segments
   for (size_t i = 0; i < graph.segments.size(); ++i) {
     const Segment& segment = graph.segments[i];
+    const int index = static_cast<int>(i), body = BoundBodyOf(graph, index);
     if (i > last_layers) stage = layout.size() - 1;
     if (!segment.in_list() && lists) {
-      stages[stage].push_back({static_cast<int>(i), static_cast<int>(i), 0, 1});
+      stages[stage].push_back({index, body, 0, 1});
       continue;
     }
+    before = GoesOn(graph, i) ? before + graph.segments[i - 1].repeat : 0;
     for (int64_t begin = 0; begin < segment.repeat;) {
       while (left == 0 && stage + 1 < layout.size()) left = layout[++stage];
       const int64_t count = std::min(left, segment.repeat - begin);
-      stages[stage].push_back({static_cast<int>(i), static_cast<int>(i), begin, count});
+      stages[stage].push_back({index, body, before + begin, count});
       begin += count;
       left -= count;
     }
@@ -265,7 +283,13 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   const bool alike = std::all_of(tree.nodes().begin(), tree.nodes().end(),
                                  [](const auto& node) { return node.first.empty(); });
   std::optional<Resolved> resolved;
-  for (const Segment& segment : bound.graph.segments) {
+  for (size_t i = 0; i < bound.graph.segments.size(); ++i) {
+    const Segment& segment = bound.graph.segments[i];
+    const int first = BoundBodyOf(bound.graph, static_cast<int>(i));
+    if (first < static_cast<int>(i)) {
+      bound.bodies.push_back(bound.bodies[first]);
+      continue;
+    }
     BoundBody body;
     body.body = segment.body;
     const std::string prefix = ModelGraph::PathOf(segment);
@@ -338,6 +362,7 @@ std::string BoundModel::DebugString() const {
     absl::StrAppend(&out, "\n");
   }
   for (size_t i = 0; i < graph.segments.size(); ++i) {
+    if (BoundBodyOf(graph, static_cast<int>(i)) < static_cast<int>(i)) continue;
     const Body& body = graph.bodies[bodies[i].body];
     for (size_t o = 0; o < body.ops.size(); ++o) {
       const OpNode& op = body.ops[o];

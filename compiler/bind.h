@@ -18,7 +18,7 @@ namespace plancast {
 struct StageRun {
   int segment = 0;
   int bound_body = 0;       // into BoundModel::bodies
-  int64_t layer_begin = 0;  // counted over the segment's copies
+  int64_t layer_begin = 0;  // counted over the copies of the list
   int64_t count = 1;
 };
 
@@ -27,7 +27,7 @@ struct StageRun {
 struct BoundModel {
   ModelGraph graph;
   DeviceMesh mesh;  // axes outermost first, sub-axes cut
-  std::vector<BoundBody> bodies;
+  std::vector<BoundBody> bodies;  // one a segment, then variants
   std::vector<std::vector<StageRun>> stages;  // per virtual stage, in forward order
 
   std::string DebugString() const;
@@ -42,8 +42,11 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
 absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& tree,
                                   const PlanOptions& options);
 
-// The copies of the segments, dealt to the virtual stages of options.layout.
-// Segment i runs as bound body i. Modules in lists (all, if there is no list) are
+// The bound body that a segment runs as: that of the first segment of its list with
+// the same body.
+int BoundBodyOf(const ModelGraph& graph, int segment);
+
+// The copies of the segments, dealt to the virtual stages of options.layout. Modules in lists (all, if there is no list) are
 // the layers that `layout` counts; the others stay with the layer before them, or
 // with the first. Errors: a layout that does not cover the layers.
 absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& graph,

@@ -81,16 +81,17 @@ void MergeProduct(const Product& p, GemmPass pass, std::vector<Product>* merged)
   merged->push_back(p);
 }
 
-int64_t ExtentOf(const OpRule& rule, const std::vector<int64_t>& extents, absl::string_view name) {
+int64_t ExtentOf(const OpRule& rule, const std::vector<int64_t>& extents, absl::string_view name,
+                 int64_t absent = 1) {
   for (size_t f = 0; f < rule.factors().size(); ++f) {
     if (rule.factors()[f] == name) return extents[f];
   }
-  return 1;
+  return absent;
 }
 
 // Fused attention rules name their factors b, g (kv heads), r (query heads per
-// kv head), s, t (query and key positions), d and e (head sizes). `scores`: the
-// first product.
+// kv head), s, t (query and key positions), d and e (head sizes; f, where a head has
+// a rotated part beside d). `scores`: the first product.
 void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents,
                    const Contraction& scores, KernelSpec* kernel) {
   kernel->family = KernelFamily::kAttention;
@@ -99,13 +100,15 @@ void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents,
   kernel->heads = kernel->kv_heads * ExtentOf(rule, extents, "r");
   kernel->q_len = ExtentOf(rule, extents, "s");
   kernel->kv_len = ExtentOf(rule, extents, "t");
-  kernel->head_dim = ExtentOf(rule, extents, "d");
+  kernel->head_dim = ExtentOf(rule, extents, "d") + ExtentOf(rule, extents, "f", 0);
   kernel->head_dim_v = ExtentOf(rule, extents, "e");
+  bool window = false;
   for (const Statement& statement : rule.statements()) {
-    for (const Condition& c : statement.where) kernel->causal |= !c.is_map();
+    for (const Condition& c : statement.where) (c.is_map() ? window : kernel->causal) = true;
   }
+  kernel->causal &= !window;
   if (kernel->causal) return;
-  // As many keys as a query reads: a window, if a map says so.
+  // As many keys as a query reads on average: a window, if a map says so.
   const double queries = static_cast<double>(kernel->batch * kernel->heads * kernel->q_len);
   kernel->kv_len = std::llround(scores.flops / (2 * queries * static_cast<double>(scores.k)));
 }

@@ -110,8 +110,19 @@ std::vector<Layout> MadeOutPorts(const Body& body, const DifferentiatedBody& ste
   return layouts;
 }
 
+// Whether the modules of a segment write what they read: the copies of a repeated
+// body, and of the bodies of one list.
+bool HandsOnAsItReads(const std::vector<Segment>& segments, size_t s) {
+  const auto same_list = [&](size_t other) {
+    return segments[s].in_list() && segments[other].in_list() &&
+           segments[other].path == segments[s].path;
+  };
+  return segments[s].repeat > 1 || (s > 0 && same_list(s - 1)) ||
+         (s + 1 < segments.size() && same_list(s + 1));
+}
+
 // Layouts in which tensors cross from segment to segment: as the first reader
-// wants them; the copies of a repeated body all read and write the same.
+// wants them.
 std::vector<std::vector<Layout>> PortLayouts(
     const BoundModel& bound,
     const std::vector<std::shared_ptr<const DifferentiatedBody>>& differentiated) {
@@ -119,7 +130,7 @@ std::vector<std::vector<Layout>> PortLayouts(
   std::vector<std::vector<Layout>> in_ports(segments.size() + 1);
   for (size_t s = 0; s < segments.size(); ++s) {
     const Body& body = bound.graph.bodies[segments[s].body];
-    if (s > 0 && segments[s - 1].repeat > 1) {
+    if (s > 0 && HandsOnAsItReads(segments, s - 1)) {
       in_ports[s] = in_ports[s - 1];
     } else {
       in_ports[s] = WantedInPorts(body, *differentiated[s], bound.mesh);
@@ -234,7 +245,7 @@ class BodyCompilation {
     for (size_t b = 0; b < bound_.bodies.size(); ++b) {
       const int s = segment_of[b];
       const std::vector<Layout>& out =
-          bound_.graph.segments[s].repeat > 1 ? ports[s] : ports[s + 1];
+          HandsOnAsItReads(bound_.graph.segments, s) ? ports[s] : ports[s + 1];
       const std::string key = absl::StrCat(
           "blocks|", LayoutsKey(ports[s], bound_.mesh), "|", LayoutsKey(out, bound_.mesh), "|",
           ModelGraph::PathOf(bound_.graph.segments[s]), "|", keys_[b]);

@@ -241,7 +241,10 @@ absl::Status ModelGraph::Verify() const {
   names.clear();
   for (size_t i = 0; i < segments.size(); ++i) {
     const Segment& segment = segments[i];
-    if (segment.path.empty() || !names.insert(segment.path).second) {
+    // Runs of a list whose modules differ follow one another.
+    const bool goes_on = i > 0 && segment.in_list() && segments[i - 1].in_list() &&
+                         segments[i - 1].path == segment.path;
+    if (segment.path.empty() || (!names.insert(segment.path).second && !goes_on)) {
       return Error(absl::StrCat("module paths must be unique; `", segment.path, "` is not."));
     }
     if (!InRange(segment.body, bodies.size())) {

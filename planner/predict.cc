@@ -42,15 +42,18 @@ MatmulUnit UnitFor(const Machine& machine, DType dtype, std::vector<std::string>
 // for forward and backward (no recompute).
 double ModelFlopsPerSample(const ModelGraph& unbound) {
   const ModelGraph graph = unbound.WithBatch(1);
-  double flops = 0;
+  std::vector<double> copies(graph.bodies.size());
   for (const Segment& segment : graph.segments) {
-    for (const OpNode& op : graph.bodies[segment.body].ops) {
+    copies[segment.body] += static_cast<double>(segment.repeat);
+  }
+  double flops = 0;
+  for (size_t b = 0; b < graph.bodies.size(); ++b) {
+    for (const OpNode& op : graph.bodies[b].ops) {
       const OpWork work = WorkOf(*op.rule, FactorExtents(graph, op, *op.rule), 0,
                                  static_cast<int>(op.rule->statements().size()));
       for (const Contraction& c : work.contractions) {
         flops += 2.0 * static_cast<double>(c.batch) * static_cast<double>(c.m) *
-                 static_cast<double>(c.n) * static_cast<double>(c.k) *
-                 static_cast<double>(segment.repeat);
+                 static_cast<double>(c.n) * static_cast<double>(c.k) * copies[b];
       }
     }
   }

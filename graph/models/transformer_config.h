@@ -10,13 +10,36 @@
 
 namespace plancast {
 
-enum class Mlp : uint8_t { kGelu, kSwiglu, kRelu, kGeglu };
+enum class Mlp : uint8_t { kGelu, kSwiglu, kRelu, kGeglu, kSwigluClamped };
 enum class Norm : uint8_t { kLayerNorm, kRmsNorm };
 // kAlibi adds a slope to the attention scores inside the softmax kernel: no op
 // of its own.
 enum class Position : uint8_t { kLearned, kRope, kAlibi, kNone };
+enum class RouterScore : uint8_t { kSoftmax, kSigmoid };
 
-// A dense transformer: decoder (GPT, Llama, ...) or encoder (BERT).
+// Latent attention, in place of heads of head_dim.
+struct LatentAttention {
+  int64_t q_rank = 0;  // 0: queries are projected at once
+  int64_t kv_rank = 0, own_dim = 0, rotated_dim = 0, value_dim = 0;
+
+  bool present() const { return kv_rank > 0; }
+};
+
+// Mixture of experts, in place of the feed-forward of some layers.
+struct ExpertsConfig {
+  int64_t count = 0, topk = 0, ffn = 0;  // ffn: width of one expert
+  int64_t shared = 0;                    // times ffn: width of what all tokens visit
+  bool shared_gate = false;
+  int64_t dense_layers = 0, every = 1;
+  RouterScore score = RouterScore::kSoftmax;
+  bool normalized = true;
+  bool router_bias = false;
+  double capacity_factor = 1;
+
+  bool present() const { return count > 0; }
+};
+
+// A transformer: decoder (GPT, Llama, ...) or encoder (BERT).
 // proto/transformer.proto documents every field; 0 stands for absent.
 struct TransformerConfig {
   std::string name;
@@ -31,12 +54,19 @@ struct TransformerConfig {
   bool parallel_residual = false;
   bool qk_norm = false;
   bool bidirectional = false;
-  bool post_norm = false;
+  bool post_norm = false, branch_norm = false;
   int64_t token_types = 0;
-  bool embedding_norm = false;
-  bool head_transform = false;
+  bool embedding_norm = false, embedding_scale = false;
+  bool head_transform = false, head_softcap = false, sentence_head = false;
+  int64_t window = 0;
+  std::string window_pattern;
+  bool attention_sinks = false, attention_softcap = false;
+  LatentAttention latent;
+  ExpertsConfig experts;
 
-  bool gated() const { return mlp == Mlp::kSwiglu || mlp == Mlp::kGeglu; }
+  bool gated() const {
+    return mlp == Mlp::kSwiglu || mlp == Mlp::kGeglu || mlp == Mlp::kSwigluClamped;
+  }
 };
 
 // The config with absent fields filled in, or what is wrong with it: sizes not

@@ -18,8 +18,13 @@ struct Word {
 };
 
 // The first word is what absence means.
-constexpr Word<Mlp> kMlp[] = {
-    {Mlp::kGelu, "gelu"}, {Mlp::kSwiglu, "swiglu"}, {Mlp::kRelu, "relu"}, {Mlp::kGeglu, "geglu"}};
+constexpr Word<Mlp> kMlp[] = {{Mlp::kGelu, "gelu"},
+                              {Mlp::kSwiglu, "swiglu"},
+                              {Mlp::kRelu, "relu"},
+                              {Mlp::kGeglu, "geglu"},
+                              {Mlp::kSwigluClamped, "swiglu_clamped"}};
+constexpr Word<RouterScore> kRouterScore[] = {{RouterScore::kSoftmax, "softmax"},
+                                              {RouterScore::kSigmoid, "sigmoid"}};
 constexpr Word<Norm> kNorm[] = {{Norm::kLayerNorm, "layernorm"}, {Norm::kRmsNorm, "rmsnorm"}};
 constexpr Word<Position> kPosition[] = {{Position::kLearned, "learned"},
                                         {Position::kRope, "rope"},
@@ -39,12 +44,58 @@ absl::StatusOr<Enum> Find(const Word<Enum> (&words)[n], const std::string& name,
                                                  JoinQuoted(names), ".", DidYouMean(name, names)));
 }
 
+void ReadLatent(const proto::TransformerConfig& p, LatentAttention* latent) {
+  latent->q_rank = p.q_lora_rank();
+  latent->kv_rank = p.kv_lora_rank();
+  latent->own_dim = p.qk_nope_head_dim();
+  latent->rotated_dim = p.qk_rope_head_dim();
+  latent->value_dim = p.v_head_dim();
+}
+
+void WriteLatent(const LatentAttention& latent, proto::TransformerConfig* p) {
+  p->set_q_lora_rank(latent.q_rank);
+  p->set_kv_lora_rank(latent.kv_rank);
+  p->set_qk_nope_head_dim(latent.own_dim);
+  p->set_qk_rope_head_dim(latent.rotated_dim);
+  p->set_v_head_dim(latent.value_dim);
+}
+
 template <typename Enum, size_t n>
 std::string NameOf(const Word<Enum> (&words)[n], Enum value) {
   for (const Word<Enum>& word : words) {
     if (word.value == value) return std::string(word.name);
   }
   return "";
+}
+
+absl::Status ReadExperts(const proto::TransformerConfig& p, ExpertsConfig* experts) {
+  experts->count = p.experts();
+  experts->topk = p.topk();
+  experts->ffn = p.moe_ffn();
+  experts->shared = p.shared_experts();
+  experts->shared_gate = p.shared_expert_gate();
+  experts->dense_layers = p.dense_layers();
+  experts->every = p.moe_every() == 0 ? 1 : p.moe_every();
+  ASSIGN_OR_RETURN(experts->score, Find(kRouterScore, p.router_score(), "router_score"));
+  experts->normalized = !p.has_router_normalized() || p.router_normalized();
+  experts->router_bias = p.router_bias();
+  experts->capacity_factor = p.capacity_factor() == 0 ? 1 : p.capacity_factor();
+  return absl::OkStatus();
+}
+
+void WriteExperts(const ExpertsConfig& experts, proto::TransformerConfig* p) {
+  if (!experts.present()) return;
+  p->set_experts(experts.count);
+  p->set_topk(experts.topk);
+  p->set_moe_ffn(experts.ffn);
+  p->set_shared_experts(experts.shared);
+  p->set_shared_expert_gate(experts.shared_gate);
+  p->set_dense_layers(experts.dense_layers);
+  p->set_moe_every(experts.every);
+  p->set_router_score(NameOf(kRouterScore, experts.score));
+  p->set_router_normalized(experts.normalized);
+  p->set_router_bias(experts.router_bias);
+  p->set_capacity_factor(experts.capacity_factor);
 }
 
 }  // namespace
@@ -79,6 +130,16 @@ absl::StatusOr<TransformerConfig> ParseTransformerConfig(absl::string_view json,
   c.token_types = p.token_types();
   c.embedding_norm = p.embedding_norm();
   c.head_transform = p.head_transform();
+  c.sentence_head = p.sentence_head();
+  c.window = p.window();
+  c.window_pattern = p.window_pattern();
+  c.attention_sinks = p.attention_sinks();
+  c.attention_softcap = p.attention_softcap();
+  c.head_softcap = p.head_softcap();
+  c.branch_norm = p.branch_norm();
+  c.embedding_scale = p.embedding_scale();
+  ReadLatent(p, &c.latent);
+  RETURN_IF_ERROR(ReadExperts(p, &c.experts)) << what;
   ASSIGN_OR_RETURN(c, Completed(c), _ << what);
   return c;
 }
@@ -110,6 +171,16 @@ std::string TransformerConfigJson(const TransformerConfig& c) {
   p.set_token_types(c.token_types);
   p.set_embedding_norm(c.embedding_norm);
   p.set_head_transform(c.head_transform);
+  p.set_sentence_head(c.sentence_head);
+  p.set_window(c.window);
+  p.set_window_pattern(c.window_pattern);
+  p.set_attention_sinks(c.attention_sinks);
+  p.set_attention_softcap(c.attention_softcap);
+  p.set_head_softcap(c.head_softcap);
+  p.set_branch_norm(c.branch_norm);
+  p.set_embedding_scale(c.embedding_scale);
+  WriteLatent(c.latent, &p);
+  WriteExperts(c.experts, &p);
   return ToJson(p);
 }
 

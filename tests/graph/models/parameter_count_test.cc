@@ -61,6 +61,18 @@ TEST(ParameterCountTest, Qwen) {
   EXPECT_EQ(Count(qwen3), 8'190'735'360);
 }
 
+// Gemma 2 (arXiv:2408.00118, table 2: embeddings and the rest).
+TEST(ParameterCountTest, Gemma2) {
+  TransformerConfig gemma = Llama(26, 2304, 8, 4, 9216, 256000);
+  gemma.head_dim = 256;
+  gemma.mlp = Mlp::kGeglu;
+  gemma.branch_norm = gemma.tied_embeddings = true;
+  gemma.window = 4096;
+  gemma.window_pattern = "wf";
+  gemma.seq = 8192;
+  EXPECT_EQ(Count(gemma), int64_t{589'824'000} + 2'024'517'888);
+}
+
 TEST(ParameterCountTest, Gpt2OptNeoxBert) {
   EXPECT_EQ(Count(Gpt(12, 768, 12, 50257, 1024)), 124'439'808);  // GPT-2
 
@@ -80,6 +92,8 @@ TEST(ParameterCountTest, Gpt2OptNeoxBert) {
   bert.head_transform = bert.head_bias = true;
   bert.token_types = 2;
   EXPECT_EQ(Count(bert), 335'174'458);
+  bert.sentence_head = true;  // with pooler and next-sentence head
+  EXPECT_EQ(Count(bert), 335'174'458 + 1024 * 1024 + 1024 + 2 * 1024 + 2);
 }
 
 // "Efficient Large-Scale Language Model Training on GPU Clusters Using

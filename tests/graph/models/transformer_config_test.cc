@@ -75,12 +75,57 @@ TEST(TransformerConfigTest, NamesWhatIsWrong) {
   c.max_positions = 16;
   EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("Choose seq=16 or less")));
   c = Small();
-  c.mlp = Mlp::kGeglu;
-  c.mlp_bias = true;
-  EXPECT_THAT(Completed(c), StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("mlp_bias")));
-  c = Small();
   c.post_norm = c.parallel_residual = true;
   EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("cannot have both")));
+}
+
+TEST(TransformerConfigTest, NamesWhatIsWrongWithAttention) {
+  const auto code = absl::StatusCode::kInvalidArgument;
+  TransformerConfig c = Small();
+  c.window_pattern = "wf";
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("and no `window`")));
+  c.window = 8;
+  c.window_pattern = "wx";
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("`window_pattern` is `wx`")));
+  c.window_pattern = "wf";
+  EXPECT_OK(Completed(c));
+  c.bidirectional = true;
+  EXPECT_THAT(Completed(c), StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("bidirectional")));
+  c = Small();
+  c.latent.own_dim = 16;
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("no `kv_lora_rank`")));
+  c.latent.kv_rank = 32;
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("has no `qk_rope_head_dim`")));
+  c.latent.rotated_dim = c.latent.value_dim = 8;
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("Say `position: rope`")));
+  c.position = Position::kRope;
+  ASSERT_OK_AND_ASSIGN(const TransformerConfig latent, Completed(c));
+  EXPECT_EQ(latent.head_dim, 24);
+  c.kv_heads = 2;
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("`kv_heads` is 2")));
+}
+
+TEST(TransformerConfigTest, NamesWhatIsWrongWithExperts) {
+  const auto code = absl::StatusCode::kInvalidArgument;
+  TransformerConfig c = Small();
+  c.experts.topk = 2;
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("and no `experts`")));
+  c.experts.count = 4;
+  c.experts.topk = 0;
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("has no `topk`")));
+  c.experts.topk = 5;
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("`topk` is 5; it must be from 1 to 4")));
+  c.experts.topk = 2;
+  ASSERT_OK_AND_ASSIGN(const TransformerConfig experts, Completed(c));
+  EXPECT_EQ(experts.experts.ffn, 256);  // that of a dense layer
+  c.experts.shared_gate = true;
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("Give `shared_experts`")));
+  c.experts.shared_gate = false;
+  c.experts.every = 3;
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("`moe_every` is 3; it must be from 1 to 2")));
+  c.experts.every = 1;
+  c.experts.capacity_factor = -1;
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("`capacity_factor` is -1")));
 }
 
 TEST(TransformerConfigTest, ReadsTheJsonItPrints) {
@@ -99,15 +144,34 @@ TEST(TransformerConfigTest, ReadsTheJsonItPrints) {
   EXPECT_TRUE(read.qk_norm);
 }
 
+TEST(TransformerConfigTest, ReadsTheJsonOfExpertsAndLatentAttention) {
+  TransformerConfig config = Small();
+  config.mlp = Mlp::kSwigluClamped;
+  config.norm = Norm::kRmsNorm;
+  config.position = Position::kRope;
+  config.latent = {48, 32, 16, 8, 24};
+  config.experts = {8, 2, 128, 3, true, 1, 2, RouterScore::kSigmoid, false, true, 1.25};
+  config.embedding_scale = config.branch_norm = config.head_softcap = config.sentence_head = true;
+  config = *Completed(config);
+  const std::string json = TransformerConfigJson(config);
+  ASSERT_OK_AND_ASSIGN(const TransformerConfig read, ParseTransformerConfig(json, "config"));
+  EXPECT_EQ(TransformerConfigJson(read), json);
+  EXPECT_EQ(read.latent.rotated_dim, 8);
+  EXPECT_EQ(read.experts.score, RouterScore::kSigmoid);
+  EXPECT_FALSE(read.experts.normalized);
+  EXPECT_EQ(read.experts.capacity_factor, 1.25);
+}
+
 TEST(TransformerConfigTest, JsonMistakesGetTheNearest) {
   const auto code = absl::StatusCode::kInvalidArgument;
   const auto parse = [](const std::string& json) {
     return ParseTransformerConfig(json, "my.json");
   };
   EXPECT_THAT(parse("{\"layrs\": 2}"), StatusIs(code, HasSubstr("`layers`")));
-  EXPECT_THAT(parse("{\"mlp\": \"swigul\"}"),
-              StatusIs(code, HasSubstr("my.json: no mlp `swigul`; there are `gelu`, `swiglu`, "
-                                       "`relu`, `geglu`. Did you mean `swiglu`?")));
+  EXPECT_THAT(
+      parse("{\"mlp\": \"swigul\"}"),
+      StatusIs(code, HasSubstr("my.json: no mlp `swigul`; there are `gelu`, `swiglu`, "
+                               "`relu`, `geglu`, `swiglu_clamped`. Did you mean `swiglu`?")));
   EXPECT_THAT(parse("{\"layers\": \"many\"}"), StatusIs(code, HasSubstr("my.json")));
   EXPECT_THAT(parse("{"), StatusIs(code, HasSubstr("my.json")));
   EXPECT_THAT(parse("{}"), StatusIs(code, HasSubstr("my.json: the model has no `layers`")));

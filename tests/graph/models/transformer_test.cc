@@ -120,6 +120,95 @@ TEST(TransformerTest, BertIsBidirectionalWithNormsAfterResiduals) {
             "logits:linear_bias loss:cross_entropy");
 }
 
+TransformerConfig Gemma() {
+  TransformerConfig config = Llama();
+  config.name = "gemma";
+  config.layers = 5;
+  config.mlp = Mlp::kGeglu;
+  config.head_dim = 32;
+  config.branch_norm = config.embedding_scale = config.tied_embeddings = true;
+  config.attention_softcap = config.head_softcap = true;
+  config.window = 8;
+  config.window_pattern = "wf";
+  return config;
+}
+
+TEST(TransformerTest, LayersThatDifferAreRunsOfOneList) {
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(Gemma()));
+  ASSERT_EQ(graph.segments.size(), 7u);
+  EXPECT_EQ(graph.bodies.size(), 4u);  // both ends, and two kinds of layers
+  for (int s = 1; s <= 5; ++s) {
+    EXPECT_EQ(graph.segments[s].path, "layers");
+    EXPECT_EQ(graph.segments[s].body, s % 2 == 1 ? 1 : 2);
+    EXPECT_EQ(graph.PathOf(graph.segments[s]), "layers.*");
+  }
+  EXPECT_EQ(graph.LayerCount(), 5);
+  EXPECT_THAT(Ops(graph, 1), HasSubstr("attn.core:attention_window_softcap"));
+  EXPECT_THAT(Ops(graph, 2), HasSubstr("attn.core:attention_softcap"));
+  EXPECT_EQ(FindOp(graph, 1, "attn.core").rule->FindFactor("w").ok(), true);
+}
+
+TEST(TransformerTest, GemmaHasFourNormsALayer) {
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(Gemma()));
+  EXPECT_EQ(Ops(graph, 0), "tokens:embedding scale:scale");
+  EXPECT_THAT(Ops(graph, 1), HasSubstr("attn.proj:out_linear attn.out_norm:rms_norm "
+                                       "attn.residual:residual_add mlp.norm:rms_norm"));
+  EXPECT_THAT(Ops(graph, 1),
+              HasSubstr("mlp.fc2:linear mlp.out_norm:rms_norm mlp.residual:residual_add"));
+  EXPECT_EQ(Ops(graph, 6), "norm:rms_norm logits:linear softcap:softcap loss:cross_entropy");
+}
+
+TEST(TransformerTest, AWindowThatHoldsTheSequenceIsNone) {
+  TransformerConfig config = Gemma();
+  config.window = config.seq;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  EXPECT_EQ(graph.segments.size(), 3u);
+  EXPECT_THAT(graph.FindDim("window"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("window")));
+}
+
+TEST(TransformerTest, SinksAreParametersOfEveryHead) {
+  TransformerConfig config = Llama();
+  const int64_t without = BuildTransformer(config)->ParameterCount();
+  config.attention_sinks = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  EXPECT_THAT(Ops(graph, 1), HasSubstr("attn.core:attention_sinks"));
+  EXPECT_EQ(graph.ParameterCount() - without, config.layers * config.heads);
+  TransformerChoices unfused;
+  unfused.flash_attention = false;
+  EXPECT_EQ(BuildTransformer(config, unfused)->ParameterCount(), graph.ParameterCount());
+}
+
+TEST(TransformerTest, LatentAttentionDrawsItsProjections) {
+  TransformerConfig config = Llama();
+  config.kv_heads = 0;
+  config.latent = {48, 32, 16, 8, 24};
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  EXPECT_THAT(Ops(graph, 1),
+              HasSubstr("attn.norm:rms_norm attn.q_down:linear attn.q_down_norm:rms_norm "
+                        "attn.q_up:latent_query attn.kv_down:latent_down "
+                        "attn.kv_down_norm:rms_norm attn.kv_up:latent_key_value "
+                        "attn.rotary_q:rotary attn.rotary_k:rotary_shared "
+                        "attn.core:attention_latent attn.proj:out_linear"));
+  TransformerChoices unfused;
+  unfused.flash_attention = false;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph eager, BuildTransformer(config, unfused));
+  EXPECT_THAT(Ops(eager, 1), HasSubstr("attn.scores:scores_latent attn.softmax:softmax_causal "
+                                       "attn.context:context attn.merge_heads:merge_heads"));
+  config.latent.q_rank = 0;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph lite, BuildTransformer(config));
+  EXPECT_THAT(Ops(lite, 1), HasSubstr("attn.norm:rms_norm attn.q_up:latent_query"));
+}
+
+TEST(TransformerTest, ASentenceHeadReadsTheFirstToken) {
+  TransformerConfig config = Gpt();
+  config.bidirectional = config.post_norm = config.sentence_head = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  EXPECT_THAT(Ops(graph, 2),
+              HasSubstr("loss:cross_entropy first_token:select "
+                        "pooler:linear_bias_nd pooler_act:tanh_nd "
+                        "sentence:linear_bias_nd sentence_loss:classification_loss"));
+}
+
 TEST(TransformerTest, SmallOpsCarryFusionLabels) {
   TransformerChoices choices;
   choices.dropout = true;

@@ -1,0 +1,17 @@
+#ifndef PLANCAST_GRAPH_MODELS_TRANSFORMER_CHOICES_H_
+#define PLANCAST_GRAPH_MODELS_TRANSFORMER_CHOICES_H_
+
+#include <cstdint>
+
+namespace plancast {
+
+// What the framework and the plan decide about the graph of one model.
+struct TransformerChoices {
+  bool flash_attention = true;  // one attention kernel, or scores, softmax, context
+  bool dropout = false;         // the model trains with dropout kernels
+  int64_t vocab_multiple = 1;   // the vocabulary is padded to a multiple of this
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_GRAPH_MODELS_TRANSFORMER_CHOICES_H_
