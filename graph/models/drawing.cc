@@ -86,7 +86,6 @@ std::vector<ModelDim> TransformerDims(const TransformerConfig& config,
     dims.push_back({"slots", Slots(config)});
     dims.push_back({"expert_ffn", experts.ffn});
     if (experts.shared > 0) dims.push_back({"shared_ffn", experts.shared * experts.ffn});
-    if (experts.shared_gate) dims.push_back({"gate", 1});
   }
   dims.push_back({"vocab", vocab});
   if (config.position == Position::kLearned) dims.push_back({"positions", config.max_positions});

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/models/attention.h"
+#include "graph/models/experts.h"
 #include "graph/models/feed_forward.h"
 
 namespace plancast {
@@ -18,7 +19,8 @@ std::string NameOf(LayerKind kind) {
 Body DrawLayer(const Drawing& drawing, LayerKind kind) {
   const TransformerConfig& config = drawing.config;
   const auto feed_forward = [&](BodyWriter& body, int x) {
-    return DrawFeedForward(drawing, body, "mlp", "ffn", x);
+    return kind.routed ? DrawExperts(drawing, body, x)
+                       : DrawFeedForward(drawing, body, "mlp", "ffn", x);
   };
   // Experts add their biases themselves.
   const bool fc2_bias = config.mlp_bias && !kind.routed;

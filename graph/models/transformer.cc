@@ -38,9 +38,6 @@ void AddLayers(const Drawing& drawing, ModelGraph* graph) {
 absl::StatusOr<ModelGraph> BuildTransformer(const TransformerConfig& given,
                                             const TransformerChoices& choices) {
   ASSIGN_OR_RETURN(const TransformerConfig config, Completed(given));
-  if (config.experts.present()) {
-    return absl::UnimplementedError("not supported yet: mixture of experts.");
-  }
   ModelGraph graph;
   graph.name = config.name;
   graph.dims = TransformerDims(config, choices);

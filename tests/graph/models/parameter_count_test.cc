@@ -73,6 +73,48 @@ TEST(ParameterCountTest, Gemma2) {
   EXPECT_EQ(Count(gemma), int64_t{589'824'000} + 2'024'517'888);
 }
 
+// Sizes of the released checkpoints.
+TEST(ParameterCountTest, MixturesOfExperts) {
+  TransformerConfig mixtral = Llama(32, 4096, 32, 8, 14336, 32000);  // 8x7B
+  mixtral.experts.count = 8;
+  mixtral.experts.topk = 2;
+  EXPECT_EQ(Count(mixtral), 46'702'792'704);
+
+  TransformerConfig qwen3 = Llama(48, 2048, 32, 4, 6144, 151936);  // Qwen3 30B-A3B
+  qwen3.head_dim = 128;
+  qwen3.qk_norm = true;
+  qwen3.experts.count = 128;
+  qwen3.experts.topk = 8;
+  qwen3.experts.ffn = 768;
+  EXPECT_EQ(Count(qwen3), 30'532'122'624);
+
+  TransformerConfig oss = Llama(24, 2880, 64, 8, 2880, 201088);  // gpt-oss 20B
+  oss.head_dim = 64;
+  oss.mlp = Mlp::kSwigluClamped;
+  oss.qkv_bias = oss.out_bias = oss.mlp_bias = oss.attention_sinks = true;
+  oss.window = 128;
+  oss.window_pattern = "wf";
+  oss.experts.count = 32;
+  oss.experts.topk = 4;
+  oss.experts.router_bias = true;
+  EXPECT_EQ(Count(oss), 20'914'757'184);
+}
+
+// DeepSeek-V3 without the multi-token-prediction module, with the biases of its
+// routers (arXiv:2412.19437, section 2.1.2).
+TEST(ParameterCountTest, DeepSeekV3) {
+  TransformerConfig v3 = Llama(61, 7168, 128, 128, 18432, 129280);
+  v3.latent = {1536, 512, 128, 64, 128};
+  v3.experts.count = 256;
+  v3.experts.topk = 8;
+  v3.experts.ffn = 2048;
+  v3.experts.shared = 1;
+  v3.experts.dense_layers = 3;
+  v3.experts.score = RouterScore::kSigmoid;
+  v3.experts.router_bias = true;
+  EXPECT_EQ(Count(v3), 671'026'419'200);
+}
+
 TEST(ParameterCountTest, Gpt2OptNeoxBert) {
   EXPECT_EQ(Count(Gpt(12, 768, 12, 50257, 1024)), 124'439'808);  // GPT-2
 

@@ -199,6 +199,64 @@ TEST(TransformerTest, LatentAttentionDrawsItsProjections) {
   EXPECT_THAT(Ops(lite, 1), HasSubstr("attn.norm:rms_norm attn.q_up:latent_query"));
 }
 
+TransformerConfig Experts() {
+  TransformerConfig config = Llama();
+  config.experts.count = 8;
+  config.experts.topk = 2;
+  config.experts.ffn = 96;
+  return config;
+}
+
+TEST(TransformerTest, ExpertsTakeThePlaceOfTheFeedForward) {
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(Experts()));
+  EXPECT_THAT(Ops(graph, 1),
+              HasSubstr("mlp.norm:rms_norm mlp.router:router mlp.scores:router_softmax "
+                        "mlp.gate:moe_gate_normalized mlp.dispatch:moe_dispatch "
+                        "mlp.experts.fc1:expert_gated_linear mlp.experts.act:expert_swiglu "
+                        "mlp.experts.fc2:expert_linear mlp.combine:moe_combine "
+                        "mlp.residual:residual_add"));
+  EXPECT_EQ(graph.dims[*graph.FindDim("slots")].size, 32 * 2 / 8);
+  EXPECT_FALSE(graph.FindDim("ffn").ok());  // no layer is dense
+}
+
+TEST(TransformerTest, SlotsHoldTheCapacity) {
+  TransformerConfig config = Experts();
+  config.experts.capacity_factor = 1.3;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  EXPECT_EQ(graph.dims[*graph.FindDim("slots")].size, 11);  // 10.4
+}
+
+TEST(TransformerTest, SharedExpertsJoinTheRoutedOnes) {
+  TransformerConfig config = Experts();
+  config.experts.shared = 3;
+  config.experts.shared_gate = true;
+  config.experts.score = RouterScore::kSigmoid;
+  config.experts.normalized = false;
+  config.experts.dense_layers = 1;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  EXPECT_THAT(Ops(graph, 1), HasSubstr("mlp.norm:rms_norm mlp.fc1:gated_linear"));
+  EXPECT_THAT(Ops(graph, 2), HasSubstr("mlp.scores:router_sigmoid mlp.gate:moe_gate "));
+  EXPECT_THAT(Ops(graph, 2),
+              HasSubstr("mlp.combine:moe_combine mlp.shared.fc1:gated_linear "
+                        "mlp.shared.act:swiglu mlp.shared.fc2:linear "
+                        "mlp.shared.gate:shared_expert_gate "
+                        "mlp.shared.scale:shared_expert_scale mlp.join:residual_add"));
+  EXPECT_EQ(graph.dims[*graph.FindDim("shared_ffn")].size, 3 * 96);
+  EXPECT_EQ(graph.LayerCount(), 3);
+}
+
+TEST(TransformerTest, BiasesOfExpertsAreAddedBeforeTheirResultsMeet) {
+  TransformerConfig config = Experts();
+  config.mlp_bias = config.experts.router_bias = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  EXPECT_THAT(Ops(graph, 1),
+              HasSubstr("mlp.router:router_bias mlp.scores:router_softmax "
+                        "mlp.gate:moe_gate_normalized mlp.dispatch:moe_dispatch "
+                        "mlp.experts.fc1:expert_gated_linear_bias mlp.experts.act:expert_swiglu "
+                        "mlp.experts.fc2:expert_linear mlp.experts.fc2_bias:expert_bias_add "
+                        "mlp.combine:moe_combine mlp.residual:residual_add"));
+}
+
 TEST(TransformerTest, ASentenceHeadReadsTheFirstToken) {
   TransformerConfig config = Gpt();
   config.bidirectional = config.post_norm = config.sentence_head = true;

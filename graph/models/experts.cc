@@ -1,0 +1,68 @@
+#include "graph/models/experts.h"
+
+#include "graph/models/feed_forward.h"
+
+namespace plancast {
+namespace {
+
+const char* ActivationRule(Mlp mlp) {
+  switch (mlp) {
+    case Mlp::kGelu:
+      return "expert_gelu";
+    case Mlp::kRelu:
+      return "expert_relu";
+    case Mlp::kSwiglu:
+      return "expert_swiglu";
+    case Mlp::kGeglu:
+      return "expert_geglu";
+    case Mlp::kSwigluClamped:
+      return "expert_swiglu_clamped";
+  }
+  return "";
+}
+
+// The weight of every expert's result for every token.
+int Gate(const ExpertsConfig& experts, BodyWriter& body, int x) {
+  const FactorDims dims = {{"e", "experts"}, {"k", "topk"}};
+  const int chosen = body.Input("chosen_experts", DType::kInt64, {"batch", "seq", "topk"});
+  const bool sigmoid = experts.score == RouterScore::kSigmoid;
+  int p = body.Op1("mlp.router", experts.router_bias ? "router_bias" : "router", {x}, dims);
+  p = body.Op1("mlp.scores", sigmoid ? "router_sigmoid" : "router_softmax", {p}, dims);
+  return body.Op1("mlp.gate", experts.normalized ? "moe_gate_normalized" : "moe_gate", {p, chosen},
+                  dims);
+}
+
+int RoutedExperts(const TransformerConfig& config, BodyWriter& body, int x, int gate) {
+  const FactorDims dims = {{"e", "experts"}, {"r", "slots"}, {"f", "expert_ffn"}};
+  const int at = body.Input("expert_tokens", DType::kInt64, {"batch", "experts", "slots"});
+  const int d = body.Op1("mlp.dispatch", "moe_dispatch", {x, at}, dims);
+  std::vector<int> wide;
+  if (config.gated()) {
+    wide = body.Op("mlp.experts.fc1",
+                   config.mlp_bias ? "expert_gated_linear_bias" : "expert_gated_linear", {d}, dims);
+  } else {
+    wide = body.Op("mlp.experts.fc1", "expert_linear", {d},
+                   {{"e", "experts"}, {"r", "slots"}, {"n", "expert_ffn"}});
+  }
+  int y = body.Op1("mlp.experts.act", ActivationRule(config.mlp), wide, dims);
+  y = body.Op1("mlp.experts.fc2", "expert_linear", {y},
+               {{"e", "experts"}, {"r", "slots"}, {"k", "expert_ffn"}});
+  if (config.mlp_bias) y = body.Op1("mlp.experts.fc2_bias", "expert_bias_add", {y}, dims);
+  return body.Op1("mlp.combine", "moe_combine", {y, gate, at}, dims);
+}
+
+}  // namespace
+
+int DrawExperts(const Drawing& drawing, BodyWriter& body, int x) {
+  const ExpertsConfig& experts = drawing.config.experts;
+  const int routed = RoutedExperts(drawing.config, body, x, Gate(experts, body, x));
+  if (experts.shared == 0) return routed;
+  int shared = DrawFeedForward(drawing, body, "mlp.shared", "shared_ffn", x);
+  if (experts.shared_gate) {
+    const int weight = body.Op1("mlp.shared.gate", "shared_expert_gate", {x});
+    shared = body.Op1("mlp.shared.scale", "shared_expert_scale", {shared, weight});
+  }
+  return body.Op1("mlp.join", "residual_add", {routed, shared});
+}
+
+}  // namespace plancast
