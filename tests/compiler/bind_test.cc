@@ -71,6 +71,23 @@ TEST(BindTest, LayersAreDealtToStagesAndTheRestStaysAtTheEnds) {
                                                        "layers[8:12] head"}));
 }
 
+TEST(BindTest, RunsOfOneListAreCountedOnAndShareTheirBodies) {
+  TransformerConfig config = Small();
+  config.layers = 5;
+  config.window = 4;
+  config.window_pattern = "wwf";  // wwfww
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  plan.Pp(2);
+  plan.options().layout = {4, 1};
+  ASSERT_OK_AND_ASSIGN(const BoundModel bound, BindPlan(plan));
+  std::vector<std::vector<int64_t>> runs;  // bound body, first layer, layers
+  for (const std::vector<StageRun>& stage : bound.stages) {
+    for (const StageRun& run : stage) runs.push_back({run.bound_body, run.layer_begin, run.count});
+  }
+  EXPECT_EQ(runs, (std::vector<std::vector<int64_t>>{
+                      {0, 0, 1}, {1, 0, 2}, {2, 2, 1}, {1, 3, 1}, {1, 4, 1}, {4, 0, 1}}));
+}
+
 TEST(BindTest, ChunksAreDealtRoundTheStages) {
   PlanUnderTest plan = PlanUnderTest::Of(Small());
   ASSERT_OK_AND_ASSIGN(const BoundModel bound, BindPlan(plan.Pp(2, Schedule::kInterleaved, 2)));
