@@ -26,8 +26,8 @@ struct StageRun {
 // copy of every body on a virtual stage.
 struct BoundModel {
   ModelGraph graph;
-  DeviceMesh mesh;  // axes outermost first, sub-axes cut
-  std::vector<BoundBody> bodies;  // one a segment, then variants
+  DeviceMesh mesh;                            // axes outermost first, sub-axes cut
+  std::vector<BoundBody> bodies;              // one a segment, then variants
   std::vector<std::vector<StageRun>> stages;  // per virtual stage, in forward order
 
   std::string DebugString() const;
@@ -46,9 +46,9 @@ absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& t
 // the same body.
 int BoundBodyOf(const ModelGraph& graph, int segment);
 
-// The copies of the segments, dealt to the virtual stages of options.layout. Modules in lists (all, if there is no list) are
-// the layers that `layout` counts; the others stay with the layer before them, or
-// with the first. Errors: a layout that does not cover the layers.
+// The copies of the segments, dealt to the virtual stages of options.layout. Modules in lists (all,
+// if there is no list) are the layers that `layout` counts; the others stay with the layer before
+// them, or with the first. Errors: a layout that does not cover the layers.
 absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& graph,
                                                               const PlanOptions& options);
 

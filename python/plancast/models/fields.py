@@ -19,8 +19,58 @@ class Fields:
         self._values = values
         self.what = what
 
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Fields:
+        """The same, with values for what is absent or null."""
+        missing = {key: v for key, v in defaults.items() if self._values.get(key) is None}
+        return Fields({**self._values, **missing}, self.what)
+
     def count(self, key: str, default: int | None = None) -> int:
         """A whole number of at least 1; an error if absent and without default."""
+        return self._integer(key, default, low=1)
+
+    def whole(self, key: str, default: int) -> int:
+        """A whole number of at least 0; `default` if absent."""
+        return self._integer(key, default, low=0)
+
+    def optional(self, key: str, default: int | None) -> int | None:
+        """A whole number of at least 1; None where the file says `null`."""
+        if key not in self._values:
+            return default
+        return None if self._values[key] is None else self._integer(key, None, low=1)
+
+    def number(self, key: str, default: float | None) -> float | None:
+        """A number; None where the file says `null`."""
+        value = self._values.get(key, default)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise InputError(f"{self.what}: `{key}` must be a number, not `{value!r}`.")
+        return value
+
+    def words(self, key: str) -> list[str]:
+        """A list of strings; empty if absent."""
+        value = self._values.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise InputError(f"{self.what}: `{key}` must be a list of strings, not `{value!r}`.")
+        return value
+
+    def indices(self, key: str, count: int) -> list[int]:
+        """A list of whole numbers below `count`; empty if absent."""
+        value = self._values.get(key)
+        if value is None:
+            return []
+        good = isinstance(value, list) and all(
+            isinstance(index, int) and not isinstance(index, bool) and 0 <= index < count
+            for index in value
+        )
+        if not good:
+            raise InputError(
+                f"{self.what}: `{key}` must be a list of whole numbers from 0 to {count - 1}, "
+                f"not `{value!r}`."
+            )
+        return list(value)
+
+    def _integer(self, key: str, default: int | None, *, low: int) -> int:
         value = self._values.get(key)
         if value is None:
             if default is None:
@@ -28,8 +78,10 @@ class Fields:
             return default
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(f"{self.what}: `{key}` must be a whole number, not `{value!r}`.")
-        if not 1 <= value <= _LARGEST:
-            raise InputError(f"{self.what}: `{key}` is {value}; it must be from 1 to {_LARGEST}.")
+        if not low <= value <= _LARGEST:
+            raise InputError(
+                f"{self.what}: `{key}` is {value}; it must be from {low} to {_LARGEST}."
+            )
         return value
 
     def flag(self, key: str, default: bool) -> bool:

@@ -3,9 +3,14 @@
 import json
 
 import pytest
-from counting import parameters
+from plancast import Model
 from plancast.errors import InputError
 from plancast.models import hf
+
+
+def parameters(fields):
+    return Model.from_config(**fields).parameters
+
 
 LLAMA3_8B = {
     "architectures": ["LlamaForCausalLM"],
@@ -158,10 +163,28 @@ def test_defaults_are_those_of_the_library():
     assert hf.config_from_hf({**QWEN3_8B, "head_dim": None})["head_dim"] == 128
 
 
-def test_sequences_stay_within_a_sliding_window():
-    assert hf.config_from_hf(MISTRAL_7B)["seq"] == 4096
-    assert hf.config_from_hf({**MISTRAL_7B, "sliding_window": None})["seq"] == 32768
-    assert hf.config_from_hf(QWEN2_7B)["seq"] == 131072
+def test_windows_are_read_and_sequences_are_the_longest():
+    mistral = hf.config_from_hf(MISTRAL_7B)
+    assert (mistral["window"], mistral["seq"]) == (4096, 32768)
+    assert "window" not in hf.config_from_hf({**MISTRAL_7B, "sliding_window": None})
+    absent = {key: value for key, value in MISTRAL_7B.items() if key != "sliding_window"}
+    assert hf.config_from_hf(absent)["window"] == 4096
+    assert "window" not in hf.config_from_hf(QWEN2_7B)
+
+
+def test_qwen_has_windows_in_its_last_layers():
+    late = {**QWEN2_7B, "use_sliding_window": True, "max_window_layers": 26}
+    fields = hf.config_from_hf({**late, "sliding_window": 512})
+    assert (fields["window"], fields["window_pattern"]) == (512, "f" * 26 + "ww")
+    assert "window" not in hf.config_from_hf({**late, "max_window_layers": 28})
+
+
+def test_layer_types_say_which_layers_have_a_window():
+    kinds = ["full_attention", "sliding_attention"] * 18
+    fields = hf.config_from_hf(
+        {**QWEN3_8B, "use_sliding_window": True, "sliding_window": 64, "layer_types": kinds}
+    )
+    assert (fields["window"], fields["window_pattern"]) == (64, "fw")
 
 
 def test_a_gated_layer_with_gelu_is_geglu():
@@ -171,7 +194,7 @@ def test_a_gated_layer_with_gelu_is_geglu():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "falcon"}, "architecture `falcon` is not known; the known ones are `gpt2`"),
+        ({"model_type": "falcon"}, "architecture `falcon` is not known; the known ones are `bert`"),
         ({"model_type": "lama"}, "Did you mean `llama`?"),
         ({"model_type": 7}, "`model_type` must be a string, not `7`"),
         ({"model_type": None, "architectures": None}, "has no `model_type`"),
@@ -190,7 +213,7 @@ def test_a_gated_layer_with_gelu_is_geglu():
         ({"tie_word_embeddings": "no"}, "must be true or false, not `'no'`"),
         ({"hidden_act": "sillu"}, "activation `sillu` is not known"),
         ({"hidden_act": "relu"}, "not supported yet: `hidden_act` = `relu` in a gated"),
-        ({"mlp_bias": True}, "not supported yet: `mlp_bias` = `True`"),
+        ({"mlp_bias": "yes"}, "`mlp_bias` must be true or false, not `'yes'`"),
     ],
 )
 def test_mistakes_are_named_with_what_would_be_right(change, message):

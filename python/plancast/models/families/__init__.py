@@ -1,0 +1,1 @@
+"""Readers of Hugging Face configurations, a module for each group of architectures."""
