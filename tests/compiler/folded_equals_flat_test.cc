@@ -4,22 +4,16 @@
 
 #include <cstdint>
 #include <iostream>
-#include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "collectives/realise.h"
 #include "executor/breakdown.h"
 #include "executor/executor.h"
 #include "executor/runtime.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/plan_under_test.h"
-#include "tests/executor/graph_builder.h"
-#include "tests/executor/lower_reference.h"
-#include "tests/executor/simulation.h"
+#include "tests/compiler/folded_against_reference.h"
 
 namespace plancast {
 namespace {
@@ -27,20 +21,6 @@ namespace {
 // In slices, each with seeds of its own, so that shards share them.
 constexpr int kSlices = 3;
 constexpr uint32_t kSeedsPerSlice = 200;
-
-class Dice {
- public:
-  explicit Dice(uint32_t seed) : random_(seed) {}
-  template <typename T>
-  T Of(const std::vector<T>& choices) {
-    return choices[random_() % choices.size()];
-  }
-  bool Maybe(uint32_t one_in) { return random_() % one_in == 0; }
-  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % n); }
-
- private:
-  std::mt19937 random_;
-};
 
 PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   const int64_t pp = dice.Of<int64_t>({1, 1, 2, 3}), vpp = pp > 1 && dice.Maybe(3) ? 2 : 1;
@@ -94,31 +74,6 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   return plan;
 }
 
-// Hosts of any number of devices, several to a NIC, some of them odd ones.
-Machine::Spec DrawMachine(Dice& dice, int64_t devices) {
-  const int64_t per_host = 1 + dice.Below(std::min<int64_t>(devices, 9));
-  Machine::Spec spec =
-      UnitMachine((devices + per_host - 1) / per_host, per_host, 1 + dice.Below(per_host));
-  if (dice.Maybe(3)) spec.device_overrides.push_back({dice.Below(devices), 0.5});
-  if (dice.Maybe(4)) spec.link_overrides.push_back({0, 0, 0.25});
-  return spec;
-}
-
-// Kernels of a few microseconds, so that they and transfers hide each other.
-absl::StatusOr<ExecutionGraph> CompileWithTimes(PlanUnderTest& plan) {
-  absl::StatusOr<ExecutionGraph> graph = plan.Compile();
-  for (size_t k = 0; graph.ok() && k < graph->kernels.size(); ++k) {
-    graph->kernels[k].flops = 1e-6 * static_cast<double>(1 + (k * 7919) % 97) / 4;
-  }
-  return graph;
-}
-
-CommPricer::RealiseFn RealiseOn(const Machine& machine) {
-  return [&machine](const GroupPattern& group, const CommSpec& comm) {
-    return Realise(machine, group, comm.kind, comm.bytes);
-  };
-}
-
 std::string Text(PlanUnderTest& plan) {
   const PlanOptions& o = plan.options();
   const SoftwareProfile& p = plan.profile();
@@ -129,20 +84,6 @@ std::string Text(PlanUnderTest& plan) {
                       " blocking ", p.p2p_blocking, " sync ", p.p2p_host_sync, " scatter ",
                       p.p2p_scatter_gather, " clip ", p.grad_clip, " tied ",
                       plan.graph().tied.size());
-}
-
-// Every rank's tasks as the reference ran them are those of its class.
-void ExpectSame(const Simulation& s, const ReferenceLowering& reference,
-                const ReferenceTimes& times) {
-  EXPECT_EQ(s.trace().makespan_ps, times.makespan_ps);
-  int64_t devices = 0;
-  for (size_t e = 0; e < s.sim().entities.size(); ++e) {
-    const SimGraph::Entity& entity = s.sim().entities[e];
-    devices += entity.devices;
-    EXPECT_EQ(s.unfolded(static_cast<int>(e)).start, times.start[entity.representative]);
-    EXPECT_EQ(s.unfolded(static_cast<int>(e)).end, times.end[entity.representative]);
-  }
-  EXPECT_EQ(devices, static_cast<int64_t>(reference.ranks.size()));
 }
 
 class CompiledPlansTest : public testing::TestWithParam<int> {};

@@ -87,6 +87,12 @@ PlanUnderTest PlanUnderTest::Of(const TransformerConfig& config, bool flash, boo
   return plan;
 }
 
+PlanUnderTest PlanUnderTest::Of(ModelGraph graph) {
+  PlanUnderTest plan({});
+  plan.graph_ = std::move(graph);
+  return plan;
+}
+
 BodyWriter& PlanUnderTest::Segment(absl::string_view path, int64_t repeat) {
   segments_.push_back({std::string(path), static_cast<int>(writers_.size()), repeat});
   writers_.emplace_back(path, *dims_);

@@ -49,6 +49,8 @@ class PlanUnderTest {
   // A shipped transformer.
   static PlanUnderTest Of(const TransformerConfig& config, bool flash = true, bool dropout = false);
 
+  static PlanUnderTest Of(ModelGraph graph);
+
   // Begins a segment; ops are written into it.
   BodyWriter& Segment(absl::string_view path, int64_t repeat = 1);
 

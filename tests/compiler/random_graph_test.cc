@@ -1,0 +1,138 @@
+// Random plans over random graphs of all shipped ops: any split compiles, memory
+// comes back, and folded equals every rank lowered by itself, bit for bit.
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "executor/runtime.h"
+#include "graph/op_rule.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/folded_against_reference.h"
+#include "tests/compiler/random_graph.h"
+#include "tests/testing/seed.h"
+
+namespace plancast {
+namespace {
+
+constexpr int kSlices = 3;
+constexpr size_t kRulesPerGraph = 4;
+constexpr int kRounds = 12;  // each op is in as many graphs
+
+// Ops that a training step can hold: whatever has a gradient.
+std::vector<std::string> TrainableRules() {
+  std::vector<std::string> names;
+  for (const std::string& name : RuleNames()) {
+    const OpRule& rule = **FindRule(name);
+    const std::vector<std::string> inputs = DifferentiableInputs(rule);
+    const bool all = std::all_of(inputs.begin(), inputs.end(), [&](const std::string& input) {
+      return Differentiate(rule, {input}).ok();
+    });
+    if (!inputs.empty() && all) names.push_back(name);
+  }
+  return names;
+}
+
+// Cuts factors of every op over dp and tp by chance.
+void CutByChance(Dice& dice, PlanUnderTest* plan) {
+  const ModelGraph& graph = plan->graph();
+  const PlanOptions& options = plan->options();
+  for (const Segment& segment : graph.segments) {
+    for (const OpNode& op : graph.bodies[segment.body].ops) {
+      std::vector<int64_t> extents;
+      for (int dim : op.factor_dims) {
+        extents.push_back(graph.dims[dim].name == "batch" ? options.micro_batch * options.dp
+                                                          : graph.dims[dim].size);
+      }
+      for (const auto& [axis, size] : {std::pair("dp", options.dp), std::pair("tp", options.tp)}) {
+        const auto factor =
+            static_cast<size_t>(dice.Below(static_cast<int64_t>(extents.size()) + 1));
+        bool cut = factor < extents.size();
+        // Tied factors are cut together.
+        for (size_t f = 0; f < extents.size() && cut; ++f) {
+          cut = op.rule->ties()[f] != op.rule->ties()[factor] || extents[f] % size == 0;
+        }
+        for (size_t f = 0; f < extents.size() && cut; ++f) {
+          if (op.rule->ties()[f] == op.rule->ties()[factor]) extents[f] /= size;
+        }
+        plan->Split(absl::StrCat(ModelGraph::PathOf(segment), ".", op.name), axis,
+                    cut ? std::vector<std::string>{"." + op.rule->factors()[factor]}
+                        : std::vector<std::string>());
+      }
+    }
+  }
+}
+
+void ExpectBalancedMemory(const ExecutionGraph& graph) {
+  for (const Program& program : graph.programs) {
+    int64_t live = 0;
+    for (const Instance& instance : program.instances) {
+      for (const MemoryEvent& event : graph.blocks[instance.block].memory) {
+        live += event.delta * instance.layer_count;
+      }
+    }
+    EXPECT_EQ(live, 0);
+  }
+}
+
+class RandomGraphTest : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Slices, RandomGraphTest, testing::Range(0, kSlices));
+
+TEST_P(RandomGraphTest, FoldedEqualsFlatBitForBit) {
+  std::vector<std::string> rules = TrainableRules();
+  int plans = 0;
+  size_t tasks = 0;
+  std::map<std::string, int> used;
+  for (int round = 0; round < kRounds; ++round) {
+    std::mt19937 order(static_cast<uint32_t>(TestSeed(100 + round)));
+    std::shuffle(rules.begin(), rules.end(), order);
+    for (size_t first = 0; first < rules.size(); first += kRulesPerGraph) {
+      if (static_cast<int>(first / kRulesPerGraph) % kSlices != GetParam()) continue;
+      const std::vector<std::string> chosen(
+          rules.begin() + first, rules.begin() + std::min(rules.size(), first + kRulesPerGraph));
+      SCOPED_TRACE(testing::Message() << "round " << round << ": " << absl::StrJoin(chosen, ", "));
+      std::mt19937 random(order());
+      Dice dice(static_cast<uint32_t>(random()));
+      const int64_t pp = dice.Of<int64_t>({1, 1, 2});
+      PlanUnderTest plan = PlanUnderTest::Of(RandomGraph(chosen, 2 * pp, random));
+      plan.Dp(dice.Of<int64_t>({1, 2})).Tp(dice.Of<int64_t>({2, 4}));
+      plan.Pp(pp, pp > 1 ? Schedule::k1f1b : Schedule::kNone).ByHand();
+      plan.MicroBatches(4, dice.Of<int64_t>({1, 2}));
+      plan.Recomputing(dice.Of<Recompute>({Recompute::kNone, Recompute::kFull}));
+      if (dice.Maybe(2)) plan.options().overlap.insert(Overlap::kGrad);
+      if (dice.Maybe(3)) plan.Zero1();
+      CutByChance(dice, &plan);
+      const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
+      ASSERT_TRUE(graph.ok()) << graph.status() << "\n" << plan.graph().DebugString();
+      ExpectBalancedMemory(*graph);
+      const absl::StatusOr<Machine> machine =
+          Machine::Create(DrawMachine(dice, graph->mesh.num_devices()));
+      ASSERT_TRUE(machine.ok()) << machine.status();
+      const CommPricer::RealiseFn realise = RealiseOn(*machine);
+      const ReferenceLowering reference = LowerReference(*graph, *machine, UnitCost(), realise);
+      ReferenceHost slowed{1000, 0, 0};
+      slowed.slowdown_q20 = SlowdownQ20(1.2);
+      HostParams host;
+      host.start_ps = 1000;
+      const auto folded = Simulation::Run(*graph, *machine, realise, Form::kFolded, host, 0.2, true,
+                                          LinkSharing::kMaxMin, 0.1);
+      ASSERT_TRUE(folded.ok()) << folded.status();
+      ExpectSame(**folded, reference,
+                 RunReference(reference, slowed, LinkSharing::kMaxMin, SlowdownQ20(1.1)));
+      if (HasFailure()) return;
+      ++plans;
+      for (const ReferenceRank& rank : reference.ranks) tasks += rank.tasks.size();
+      for (const std::string& rule : chosen) ++used[rule];
+    }
+  }
+  std::cout << plans << " plans over graphs of " << used.size() << " ops, " << tasks << " tasks\n";
+}
+
+}  // namespace
+}  // namespace plancast
