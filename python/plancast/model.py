@@ -11,6 +11,7 @@ from plancast.errors import InputError
 
 if TYPE_CHECKING:
     from plancast.builder import ModelBuilder
+    from plancast.importers.report import ImportReport
 
 
 # Values of `model_type` that the zoo builds.
@@ -26,11 +27,17 @@ class Model:
     8030261248
     """
 
-    __slots__ = ("_core", "_fields")
+    __slots__ = ("_core", "_fields", "_report")
 
-    def __init__(self, core: _core.Model, fields: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        core: _core.Model,
+        fields: dict[str, Any] | None = None,
+        report: ImportReport | None = None,
+    ) -> None:
         self._core = core
         self._fields = fields
+        self._report = report
 
     @classmethod
     def preset(
@@ -126,6 +133,38 @@ class Model:
         if image is not None:
             raise InputError(f"`{text}` says its sizes itself; `image` chooses one of a preset.")
         return cls.from_hf(text, seq=seq) if is_folder else cls.from_file(text, seq=seq)
+
+    @classmethod
+    def from_torch(
+        cls,
+        module: Any,
+        example_inputs: Any = None,
+        *,
+        seq: int | None = None,
+        name: str | None = None,
+    ) -> Model:
+        """A model from a PyTorch module, by torch.export; no weights are read.
+
+        Args:
+          module: an `nn.Module`, best on the `meta` device, or an exported program.
+          example_inputs: what the module is called with: a tuple of positional arguments
+            or a mapping of keyword arguments. The first dim of the first tensor is the
+            batch; its size does not matter.
+          seq: tokens per sequence, instead of the second dim of integer inputs.
+          name: the model's name; the module's class by default.
+
+        A module that returns a scalar computes its loss itself; else one is added:
+        cross-entropy of logits, squared error of anything else (docs/importing.md).
+        `import_report` says what was not recognised.
+        """
+        from plancast.importers import model
+
+        return model.from_torch(module, example_inputs, seq=seq, name=name)
+
+    @property
+    def import_report(self) -> ImportReport | None:
+        """What an import did not recognise; None of models that were not imported."""
+        return self._report
 
     @classmethod
     def builder(cls, name: str, **dims: int) -> ModelBuilder:

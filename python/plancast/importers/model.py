@@ -1,0 +1,45 @@
+"""From the importers' graph to a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plancast import _core
+from plancast.importers.ir import Graph
+from plancast.importers.lower import lower
+from plancast.importers.passes import run
+from plancast.importers.report import report
+from plancast.importers.segments import Bodies, runs
+
+if TYPE_CHECKING:
+    from plancast.model import Model
+
+
+def build(graph: Graph) -> Model:
+    """The model of a graph as a reader made it."""
+    from plancast.model import Model
+
+    run(graph)
+    lowered = lower(graph)
+    modules, ties = Bodies(lowered, runs(lowered.ops), graph.outputs).write()
+    spec: dict[str, Any] = {
+        "name": graph.name,
+        "dims": list(lowered.dims.items()),
+        "modules": modules,
+        "ties": ties,
+    }
+    return Model(_core.Model.from_graph(spec), report=report(lowered))
+
+
+def from_torch(module: Any, example_inputs: Any, *, seq: int | None, name: str | None) -> Model:
+    """The model of a module or an exported program (docs/importing.md)."""
+    from plancast.importers.aten import export
+
+    torch = export.require_torch()
+    if isinstance(module, torch.export.ExportedProgram):
+        program, default = module, "model"
+    else:
+        program = export.export(module, example_inputs, seq)
+        default = type(module).__name__
+    graph, _ = export.read(program, name or default)
+    return build(graph)

@@ -1,0 +1,173 @@
+"""Attention: one kernel, or products and a softmax, over grouped heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plancast.importers import make
+from plancast.importers.ir import VIEWS, Graph, Node, Value, resolve, source
+from plancast.importers.passes.masks import Mask, read_mask
+
+_GROUP = "core_attention"
+
+
+def fuse_eager(graph: Graph) -> None:
+    """softmax(q k^T * scale + mask) v, written out, becomes `eager` with the same operands."""
+    users = graph.users()
+    for node in list(graph.nodes):
+        if node.rule != "softmax_nd" or len(node.output.shape) not in (3, 4):
+            continue
+        found = _scores(node)
+        after = _context(users, node.output)
+        if found is None or after is None:
+            continue
+        scores, mask, bias = found
+        dropout, context = after
+        q, k = scores.inputs
+        v = context.inputs[1]
+        k = graph.permute(k, *range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2)
+        values = [q, k, v] + ([bias] if bias is not None else [])
+        new = graph.add(
+            "eager",
+            values,
+            [context.output.shape],
+            like=node,
+            mask=read_mask(mask),
+            dropout=dropout,
+        )
+        graph.replace(context.output, new.output)
+
+
+def _scores(softmax: Node) -> tuple[Node, Value | None, Value | None] | None:
+    """The product before a softmax, the mask and the learned bias between them."""
+    value, mask, bias = resolve(softmax.inputs[0]), None, None
+    while value.kind == "op" and value.node is not None:
+        node = value.node
+        if node.rule == "matmul" and len(node.inputs) == 2:
+            return node, mask, bias
+        if node.op == "reshape" and len(node.output.shape) == len(node.inputs[0].shape) + 1:
+            return None
+        if node.rule in ("scale_nd", "cast", "clamp", "shift") or node.op in VIEWS:
+            value = resolve(node.inputs[0])
+        elif node.rule in ("add", "masked_fill", "select_where", "multiply", "divide"):
+            sides = [resolve(side) for side in node.inputs]
+            others = [side for side in sides if source(side).kind == "data"]
+            trunk = [side for side in sides if source(side).kind == "op"]
+            if others and len(trunk) == 1:
+                mask = mask if node.rule in ("multiply", "divide") else source(others[0])
+                value = trunk[0]
+            elif node.rule == "add" and bias is None and not others:
+                products = [side for side in sides if _is_product(side)]
+                if len(products) != 1:
+                    return None
+                bias = sides[1 - sides.index(products[0])]
+                value = products[0]
+            else:
+                return None
+        else:
+            return None
+    return None
+
+
+def _is_product(value: Value) -> bool:
+    made = source(value, through=(*VIEWS, "scale_nd")).node
+    return made is not None and made.rule == "matmul"
+
+
+def _context(users: dict[int, list[Node]], value: Value) -> tuple[bool, Node] | None:
+    """Whether dropout follows a softmax, and the product that does."""
+    dropout = False
+    while True:
+        readers = users.get(id(value), [])
+        if len(readers) != 1:
+            return None
+        node = readers[0]
+        if node.rule in ("dropout_nd", "cast") or node.op == "expand":
+            dropout = dropout or node.rule == "dropout_nd"
+            value = node.output
+        elif node.rule == "matmul" and resolve(node.inputs[0]) is value:
+            return dropout, node
+        else:
+            return None
+
+
+def before_repeat(value: Value) -> Value:
+    """Keys or values before each head was repeated for the queries of its group."""
+    given = resolve(value)
+    wide = given.node if given.kind == "op" else None
+    if wide is None or wide.op != "reshape" or len(wide.output.shape) != 4:
+        return given
+    stretched = resolve(wide.inputs[0]).node
+    if stretched is None or stretched.op != "expand" or len(stretched.output.shape) != 5:
+        return given
+    thin = resolve(stretched.inputs[0])
+    batch, heads, one, *rest = thin.shape
+    if one != 1 or stretched.output.shape[0] != batch or stretched.output.shape[1] != heads:
+        return given
+    unsqueezed = thin.node
+    if unsqueezed is not None and unsqueezed.op == "reshape":
+        before = resolve(unsqueezed.inputs[0])
+        if before.shape == (batch, heads, *rest):
+            return before
+    return given
+
+
+def shape_attention(graph: Graph) -> None:
+    """Attention over [batch, heads, seq, dim] as rules say it: heads in groups that share keys."""
+    for node in list(graph.nodes):
+        if node.op not in ("sdpa", "eager"):
+            continue
+        q, k, v = (resolve(value) for value in node.inputs[:3])
+        lead = q.shape[:-2]
+        if len(lead) != 2:  # one head, or heads and batch in one dim
+            q, k, v = (graph.reshape(x, x.shape[0], 1, *x.shape[1:]) for x in (q, k, v))
+            if len(lead) != 1:
+                continue
+        k, v = before_repeat(k), before_repeat(v)
+        heads, groups = q.shape[1], k.shape[1]
+        if groups != v.shape[1] or heads % groups:
+            k, v = resolve(node.inputs[1]), resolve(node.inputs[2])
+            groups = k.shape[1]
+        per_group = heads // groups
+        batch, _, seq, width = q.shape
+        q = graph.reshape(q, batch, groups, per_group, seq, width)
+        q = graph.permute(q, 0, 3, 1, 2, 4)
+        k, v = graph.permute(k, 0, 2, 1, 3), graph.permute(v, 0, 2, 1, 3)
+        y = _kernels(graph, node, q, k, v)
+        y = graph.reshape(graph.permute(y, 0, 2, 3, 1, 4), batch, heads, seq, v.shape[-1])
+        graph.replace(node.output, graph.reshape(y, *node.output.shape))
+
+
+def _kernels(graph: Graph, node: Node, q: Value, k: Value, v: Value) -> Value:
+    """The result [batch, seq, groups, heads per group, dim]."""
+    batch, seq, groups, per_group, _ = q.shape
+    keys, width = k.shape[1], v.shape[-1]
+    mask = node.attrs.get("mask")
+    bias = node.inputs[3] if len(node.inputs) > 3 else None
+    if mask is None:
+        data = bias is None or source(bias).kind == "data"
+        mask = read_mask(bias) if data else Mask()
+        bias = None if data else bias
+        mask = Mask(mask.causal or node.attrs.get("causal", False), mask.window)
+    where: dict[str, Any] = {"like": node, "recompute_group": _GROUP}
+    result = (batch, seq, groups, per_group, width)
+    if node.op == "sdpa" and bias is None:
+        if mask.window is not None and mask.window < keys and seq == keys:
+            sizes = {"w": mask.window}
+            return graph.add("attention_window", [q, k, v], [result], sizes=sizes, **where).output
+        rule = "attention" if mask.causal and seq == keys else "attention_full"
+        return graph.add(rule, [q, k, v], [result], label="core", **where).output
+    square = (batch, groups, per_group, seq, keys)
+    p = graph.add("scores", [q, k], [square], label="scores", **where).output
+    if bias is not None:
+        p = graph.reshape(p, batch, groups * per_group, seq, keys)
+        p = make.elementwise(graph, "add", p, bias, label="bias", path=node.path)
+        p = graph.reshape(p, *square)
+    rule = "softmax_causal" if mask.causal and seq == keys else "softmax"
+    p = graph.add(rule, [p], [square], label="softmax", **where).output
+    if node.attrs.get("dropout"):
+        p = graph.add("attention_dropout", [p], [square], label="dropout", **where).output
+    y = graph.add(
+        "context", [p, v], [(batch, groups, per_group, seq, width)], label="context", **where
+    ).output
+    return graph.add("merge_heads", [y], [result], label="merge_heads", **where).output

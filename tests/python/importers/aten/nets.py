@@ -1,0 +1,53 @@
+"""Nets for the tests, as plain modules of PyTorch."""
+
+import torch
+
+
+class Bottleneck(torch.nn.Module):
+    """1x1, 3x3 and 1x1 convolutions beside a skip connection."""
+
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        nn, outputs = torch.nn, 4 * width
+        self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, outputs, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = None
+        if stride > 1 or inputs != outputs:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
+
+    def forward(self, x):
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        y = self.bn3(self.conv3(y))
+        y += x if self.downsample is None else self.downsample(x)
+        return self.relu(y)
+
+
+class ResNet(torch.nn.Module):
+    """As in torchvision."""
+
+    def __init__(self, blocks):
+        super().__init__()
+        nn, inputs, stages = torch.nn, 64, []
+        stem = (nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True))
+        self.stem = nn.Sequential(*stem, nn.MaxPool2d(3, 2, 1))
+        for stage, count in enumerate(blocks):
+            width = 64 * 2**stage
+            made = []
+            for block in range(count):
+                made.append(Bottleneck(inputs, width, 2 if stage and not block else 1))
+                inputs = 4 * width
+            stages.append(nn.Sequential(*made))
+        self.layer1, self.layer2, self.layer3, self.layer4 = stages
+        self.pool, self.fc = nn.AdaptiveAvgPool2d(1), nn.Linear(2048, 1000)
+
+    def forward(self, x):
+        x = self.layer4(self.layer3(self.layer2(self.layer1(self.stem(x)))))
+        return self.fc(torch.flatten(self.pool(x), 1))
