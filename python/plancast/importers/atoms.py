@@ -124,7 +124,7 @@ def reshape(layout: Layout, shape: Sequence[int]) -> Layout | None:
             if left % atom.size == 0:
                 dim.append(piece)
                 left //= atom.size
-                if atom.size == 1:
+                if left == 1 and atom.size == 1:
                     break
             elif atom.size % left == 0 and not atom.batch:
                 atom.parts = (Atom(left), Atom(atom.size // left))

@@ -153,6 +153,7 @@ def opaque_op(lowered: Lowered, node: Node) -> Op:
             inputs.append(base)
     text, dims = opaque_text(
         [[piece.atom for piece in binding.stored(base)] for base in inputs],
+        [base.dtype for base in inputs],
         [base.kind == "parameter" for base in inputs],
         [[piece.atom for piece in binding.stored(value)] for value in node.outputs],
     )

@@ -33,7 +33,7 @@ def build(graph: Graph) -> Model:
 
 def from_torch(module: Any, example_inputs: Any, *, seq: int | None, name: str | None) -> Model:
     """The model of a module or an exported program (docs/importing.md)."""
-    from plancast.importers.aten import export
+    from plancast.importers.aten import export, fx
 
     torch = export.require_torch()
     if isinstance(module, torch.export.ExportedProgram):
@@ -41,5 +41,4 @@ def from_torch(module: Any, example_inputs: Any, *, seq: int | None, name: str |
     else:
         program = export.export(module, example_inputs, seq)
         default = type(module).__name__
-    graph, _ = export.read(program, name or default)
-    return build(graph)
+    return build(fx.read(program, name or default))

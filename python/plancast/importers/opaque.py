@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from plancast.importers.atoms import Atom
 
+_TYPES = {"int64": ":i64", "uint8": ":u8"}
+
 
 def opaque_text(
-    inputs: list[list[Atom]], parameters: list[bool], outputs: list[list[Atom]]
+    inputs: list[list[Atom]],
+    dtypes: list[str],
+    parameters: list[bool],
+    outputs: list[list[Atom]],
 ) -> tuple[str, dict[str, Atom]]:
     """A rule that reads all inputs, writes all outputs and can be cut over the batch only.
 
@@ -17,22 +22,23 @@ def opaque_text(
     def index(letter: str, atoms: list[Atom]) -> str:
         names: list[str] = []
         for atom in atoms:
-            name = "b" if atom.batch and "b" not in names else f"{letter}{len(names)}"
+            name = "b" if atom.batch and "b" not in names else f"{letter}_{len(names)}"
             factors[name] = atom
             names.append(name)
         return ",".join(names)
 
     arguments = [f"x{number}" for number in range(len(inputs))]
     results = [f"y{number}" for number in range(len(outputs))]
-    read = [
-        f"{name}[{index(f'{name}_', atoms)}]" for name, atoms in zip(arguments, inputs, strict=True)
-    ]
+    read = [f"{name}[{index(name, atoms)}]" for name, atoms in zip(arguments, inputs, strict=True)]
     lines = []
     for name, atoms in zip(results, outputs, strict=True):
-        lines.append(f"  {name}[{index(f'{name}_', atoms)}] += {' + '.join(read) or '1'}")
-    declared = ", ".join(
-        f"param {name}" if trained else name
-        for name, trained in zip(arguments, parameters, strict=True)
-    )
-    text = "\n".join([f"opaque({declared}) -> ({', '.join(results)}) {{", *lines, "}"])
-    return text, factors
+        batched = any(atom.batch for atom in atoms)
+        own = "b" if batched else ""
+        lines.append(f"  {name}[{index(name, atoms)}] opaque({own})= {' * '.join(read) or '1'}")
+    declared = []
+    for name, dtype, trained in zip(arguments, dtypes, parameters, strict=True):
+        typed = name + _TYPES.get(dtype, "")
+        declared.append(f"param {typed}" if trained else typed)
+    saves = [f"  save {', '.join(arguments)}"] if arguments else []
+    header = f"opaque({', '.join(declared)}) -> ({', '.join(results)}) {{"
+    return "\n".join([header, *lines, *saves, "}"]), factors

@@ -1,4 +1,4 @@
-"""Modules and exported programs as the importers' graph."""
+"""Modules as exported programs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.importers.aten.reader import Reader, dtype_of, shape_of
-from plancast.importers.ir import Graph, Value
 
 # An example batch that no other size is likely to be taken for, and that is not the
 # one that torch.export makes a constant of.
@@ -111,80 +109,3 @@ def _mixture_as_leaves(module: Any) -> Any:
     from plancast.importers.aten.mixture import as_leaves
 
     return as_leaves(module)
-
-
-def read(program: Any, name: str) -> tuple[Graph, Reader]:
-    """The graph of an exported program; parameters have the names of the module's."""
-    graph = Graph(name)
-    reader = Reader(graph)
-    signature = program.graph_signature
-    batch = _batch_of(program)
-    inputs: list[Any] = []
-    shared: dict[Any, Value] = {}
-    kinds = {spec.arg.name: spec for spec in signature.input_specs if hasattr(spec.arg, "name")}
-    for node in program.graph.nodes:
-        if node.op != "placeholder":
-            continue
-        spec: Any = kinds.get(node.name)
-        meta = node.meta.get("val")
-        kind = spec.kind.name if spec is not None else "USER_INPUT"
-        if not hasattr(meta, "shape"):
-            inputs.append(getattr(getattr(spec, "arg", None), "value", meta))
-        elif kind == "PARAMETER":
-            inputs.append(_parameter(program, spec.target, meta, shared))
-        elif kind == "USER_INPUT":
-            real = dtype_of(meta) == ""
-            value = Value(shape_of(meta), dtype_of(meta), "input" if real else "data", node.name)
-            value.batched = bool(value.shape) and value.shape[0] == batch
-            inputs.append(value)
-        else:
-            inputs.append(
-                Value(shape_of(meta), dtype_of(meta), "data", str(spec.target or node.name))
-            )
-    results = reader.run(program.graph_module, inputs)
-    wanted = [
-        result
-        for spec, result in zip(signature.output_specs, results, strict=False)
-        if spec.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT")
-    ]
-    metas = next(node for node in program.graph.nodes if node.op == "output").args[0]
-    shapes = [
-        getattr(getattr(meta, "meta", {}).get("val"), "shape", None)
-        for spec, meta in zip(signature.output_specs, metas, strict=False)
-        if spec.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT")
-    ]
-    pairs = [
-        (value, tuple(shape))
-        for value, shape in zip(wanted, shapes, strict=False)
-        if isinstance(value, Value) and value.kind == "op" and shape is not None
-    ]
-    if not pairs:
-        raise InputError(
-            f"`{name}` computes nothing from its parameters; there is nothing to train."
-        )
-    scalars = [value for value, shape in pairs if shape == ()]
-    graph.outputs = scalars[:1] or [value for value, _ in pairs[:1]]
-    graph.has_loss = bool(scalars)
-    return graph, reader
-
-
-def _batch_of(program: Any) -> int:
-    for node in program.graph.nodes:
-        meta = node.meta.get("val")
-        if node.op == "placeholder" and hasattr(meta, "shape"):
-            spec = next(s for s in program.graph_signature.input_specs if s.arg.name == node.name)
-            if spec.kind.name == "USER_INPUT" and len(meta.shape):
-                return shape_of(meta)[0]
-    raise InputError("the program has no input with a batch as first dim.")
-
-
-def _parameter(program: Any, target: str, meta: Any, shared: dict[Any, Value]) -> Value:
-    """The value of a parameter; names of one tensor share it."""
-    key: Any = target
-    found = program.state_dict.get(target)
-    if found is not None:
-        key = id(found)
-    value = shared.get(key)
-    if value is None:
-        value = shared[key] = Value(shape_of(meta), dtype_of(meta), "parameter", target)
-    return value

@@ -57,6 +57,8 @@ def _einsum(reader: Reader, op: Op) -> Value | None:
 
 def _pair(numbers: Any, rank: int) -> list[int]:
     listed = list(numbers) if isinstance(numbers, Sequence) else [numbers]
+    if None in listed or not listed:
+        listed = [1]
     return listed * rank if len(listed) == 1 else listed
 
 
@@ -70,7 +72,7 @@ def _convolution(reader: Reader, op: Op) -> Value | None:
     if op["padding"] == "same":
         pad = [(w.shape[2 + d] - 1) * dilation[d] // 2 for d in range(rank)]
     else:
-        pad = [0] * rank if op["padding"] == "valid" else _pair(op["padding"], rank)
+        pad = [0] * rank if op["padding"] == "valid" else _pair(op["padding"] or 0, rank)
     return convolution(
         reader.graph, x, w, bias, op.shape, stride, dilation, pad, groups, transposed, **op.where
     )
@@ -162,7 +164,7 @@ def _gelu(reader: Reader, op: Op) -> Value:
 @handles("glu")
 def _glu(reader: Reader, op: Op) -> Value:
     x = op["self"]
-    dim = make.positive(op["dim"], len(x.shape))
+    dim = make.positive(-1 if op["dim"] is None else op["dim"], len(x.shape))
     half = x.shape[dim] // 2
     first, second = make.split(reader.graph, x, dim, [half, half], **op.where)
     gate = reader.graph.add("sigmoid_nd", [second], [second.shape], **op.where).output
@@ -193,7 +195,7 @@ def _pool(reader: Reader, op: Op) -> Any:
     rank = len(x.shape) - 2
     window = _pair(op["kernel_size"], rank)
     stride = _pair(op["stride"], rank) if op["stride"] else window
-    pad, dilation = _pair(op["padding"], rank), _pair(op["dilation"] or 1, rank)
+    pad, dilation = _pair(op["padding"] or 0, rank), _pair(op["dilation"] or 1, rank)
     words = [f"stride={stride[0]}", f"pad={pad[0]}"]
     if rank == 2:
         words += [f"stride_w={stride[1]}", f"pad_w={pad[1]}"]

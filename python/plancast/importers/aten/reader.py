@@ -1,9 +1,10 @@
-"""From an exported program to the importers' graph."""
+"""From operators of PyTorch to the importers' graph; needs no torch itself."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,26 @@ def table() -> dict[str, Any]:
     return tables
 
 
-class Op:
-    """One operator call: arguments by name, and what export says of the results."""
+@dataclass(frozen=True)
+class Meta:
+    """Shape and element type of a result; floating-point types are "", the compute type."""
 
-    def __init__(self, name: str, arguments: dict[str, Any], results: list[Any], path: str) -> None:
-        self.name = name
-        self.arguments = arguments
-        self.results = results
-        self.path = path
+    shape: tuple[int, ...]
+    dtype: str = ""
+
+
+@dataclass
+class Op:
+    """One operator call: arguments by name, and what export says of the results.
+
+    A result that is no tensor is the number that it was in the example.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    results: list[Any]
+    path: str = ""
+    several: bool = False  # a list of results, even if of one
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments.get(name)
@@ -49,7 +62,8 @@ class Op:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the first result."""
-        return shape_of(self.results[0])
+        shape: tuple[int, ...] = self.results[0].shape
+        return shape
 
     @property
     def where(self) -> dict[str, Any]:
@@ -57,106 +71,23 @@ class Op:
         return {"path": self.path}
 
 
-def shape_of(meta: Any) -> tuple[int, ...]:
-    """Sizes of a fake tensor; dims that vary have the size they were exported with."""
-    return tuple(as_int(size) for size in meta.shape)
-
-
-def as_int(size: Any) -> int:
-    """A size, or the example's value of a symbolic one."""
-    node = getattr(size, "node", None)
-    if node is not None:
-        hint = getattr(node, "hint", None)
-        return int(hint if hint is not None else 1)
-    return int(size)
-
-
-def dtype_of(meta: Any) -> str:
-    """Element type as op rules name it; all floating-point types are the compute type."""
-    dtype = meta.dtype
-    if dtype.is_floating_point or dtype.is_complex:
-        return ""
-    return "uint8" if str(dtype) in ("torch.bool", "torch.uint8") else "int64"
-
-
 class Reader:
-    """Walks an exported graph, following the graphs inside it."""
+    """Makes nodes of operators, one after the other."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.unknown: dict[str, int] = {}
 
-    def run(self, module: Any, inputs: Sequence[Any], outer: str = "") -> list[Any]:
-        """Nodes of one graph module; gives its results."""
-        env: dict[Any, Any] = {}
-        given = iter(inputs)
-        for node in module.graph.nodes:
-            if node.op == "placeholder":
-                env[node] = next(given)
-            elif node.op == "get_attr":
-                env[node] = self._attribute(module, node)
-            elif node.op == "output":
-                return list(self._look_up(env, node.args[0]))
-            elif node.op == "call_function":
-                env[node] = self._call(module, env, node, _path(node) or outer)
-        return []
-
-    def _look_up(self, env: dict[Any, Any], argument: Any) -> Any:
-        import torch.fx
-
-        if isinstance(argument, torch.fx.Node):
-            return env[argument]
-        if isinstance(argument, tuple | list):
-            return type(argument)(self._look_up(env, item) for item in argument)
-        return argument
-
-    def _attribute(self, module: Any, node: Any) -> Any:
-        found = module
-        for part in node.target.split("."):
-            found = getattr(found, part)
-        if hasattr(found, "graph"):
-            return found
-        return self.constant(found, node.target)
-
-    def constant(self, tensor: Any, name: str) -> Value:
-        """A tensor of the program that is not trained."""
-        return Value(shape_of(tensor), dtype_of(tensor), "data", name)
-
-    def _call(self, module: Any, env: dict[Any, Any], node: Any, path: str) -> Any:
-        import operator
-
-        arguments = [self._look_up(env, argument) for argument in node.args]
-        target = node.target
-        if target is operator.getitem:
-            return arguments[0][arguments[1]]
-        if hasattr(target, "_schema"):
-            names = [argument.name for argument in target._schema.arguments]
-            known = {argument.name: argument.default_value for argument in target._schema.arguments}
-            known.update(zip(names, arguments, strict=False))
-            known.update({key: self._look_up(env, item) for key, item in node.kwargs.items()})
-            return self._operator(target._schema.name, known, node, path)
-        inner = next((argument for argument in arguments if hasattr(argument, "graph")), None)
-        if inner is not None:  # a block under no_grad or autocast
-            place = arguments.index(inner)
-            return self.run(inner, arguments[place + 1 :], path)
-        meta = node.meta.get("val")
-        return as_int(meta) if not hasattr(meta, "shape") else None
-
-    def _operator(self, schema: str, arguments: dict[str, Any], node: Any, path: str) -> Any:
-        meta = node.meta.get("val")
-        several = isinstance(meta, tuple | list)
-        results = list(meta) if several else [meta]
-        space, _, name = schema.partition("::")
-        op = Op(name if space == "aten" else schema, arguments, results, path)
+    def operator(self, op: Op) -> Any:
+        """The results of an operator: values, or numbers where it computes sizes."""
         if op.name in table()["nothing"]:
-            return arguments.get("self")
-        tensors = tensors_in(arguments.values())
-        if not any(hasattr(result, "shape") for result in results):
-            return [as_int(r) for r in results] if several else as_int(results[0])
+            return op["self"]
+        if not any(isinstance(result, Meta) for result in op.results):
+            return op.results if op.several else op.results[0]
+        tensors = tensors_in(op.arguments.values())
         if all(value.kind == "data" for value in tensors):
             made = self._data(op, tensors)
-            return made if several else made[0]
-        return self.make(op, several)
+            return made if op.several else made[0]
+        return self.make(op)
 
     def _data(self, op: Op, tensors: list[Value]) -> list[Value]:
         """What follows from data alone is data, and remembers how."""
@@ -164,12 +95,15 @@ class Reader:
         node = Node(op.name, tensors, [], op.path, attrs=attrs)
         batches = {value.shape[0] for value in tensors if value.batched}
         for meta in op.results:
-            value = Value(shape_of(meta), dtype_of(meta), "data", op.name, node)
+            if not isinstance(meta, Meta):
+                node.outputs.append(meta)
+                continue
+            value = Value(meta.shape, meta.dtype, "data", op.name, node)
             value.batched = bool(value.shape) and value.shape[0] in batches
             node.outputs.append(value)
         return node.outputs
 
-    def make(self, op: Op, several: bool = False) -> Any:
+    def make(self, op: Op) -> Any:
         """Nodes for one operator: from the tables, a handler, or opaque."""
         tables, name = table(), op.name
         x = op["self"] if op["self"] is not None else op["input"]
@@ -180,13 +114,13 @@ class Reader:
         if made is None:
             made = self._from_tables(op)
         if made is None:
-            self.unknown[name] = self.unknown.get(name, 0) + 1
-            shapes = [shape_of(meta) for meta in op.results if hasattr(meta, "shape")]
+            metas = [meta for meta in op.results if isinstance(meta, Meta)]
+            shapes = [meta.shape for meta in metas]
             values = tensors_in(op.arguments.values())
             node = self.graph.add("opaque", values, shapes, source=name, **op.where)
-            for value, meta in zip(node.outputs, op.results, strict=False):
-                value.dtype = dtype_of(meta)
-            made = list(node.outputs) if several else node.output
+            for value, meta in zip(node.outputs, metas, strict=True):
+                value.dtype = meta.dtype
+            made = list(node.outputs) if op.several else node.output
         return made
 
     def _from_tables(self, op: Op) -> Value | None:
@@ -222,12 +156,3 @@ def tensors_in(arguments: Any) -> list[Value]:
         elif isinstance(argument, tuple | list):
             found.extend(tensors_in(argument))
     return found
-
-
-def _path(node: Any) -> str:
-    """The innermost module that a node was traced in."""
-    stack = node.meta.get("nn_module_stack")
-    if not stack:
-        return ""
-    path = list(stack.values())[-1][0]
-    return str(path).replace("L['self'].", "").replace("L['self']", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plancast.importers import make
-from plancast.importers.aten.reader import Op, Reader, handles, shape_of
+from plancast.importers.aten.reader import Op, Reader, handles
 from plancast.importers.ir import Value
 
 
@@ -86,7 +86,7 @@ def _select(reader: Reader, op: Op) -> Value:
 def _split(reader: Reader, op: Op) -> list[Value]:
     x = op["self"]
     dim = make.positive(op["dim"] or 0, len(x.shape))
-    sizes = [shape_of(result)[dim] for result in op.results]
+    sizes = [result.shape[dim] for result in op.results]
     return make.split(reader.graph, x, dim, sizes, **op.where)
 
 
