@@ -66,7 +66,14 @@ absl::string_view DeviceMesh::root(int index) const {
   return name.substr(0, name.find('.'));
 }
 
+void DeviceMesh::AddView(absl::string_view view, std::vector<int> axes) {
+  views_.emplace_back(view, std::move(axes));
+}
+
 std::vector<int> DeviceMesh::AxesOf(absl::string_view name) const {
+  for (const auto& [view, axes] : views_) {
+    if (view == name) return axes;
+  }
   std::vector<int> axes;
   for (int a = 0; a < num_axes(); ++a) {
     if (axes_[a].name == name || root(a) == name) axes.push_back(a);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,7 +30,8 @@ struct MeshAxis {
 //  - device id = sum over axes of coordinate * stride, the last axis has
 //    stride 1.
 // An axis may be cut into sub-axes (`Subdivide`), named `tp.0`, `tp.1`, ...,
-// outermost first; `root(axis)` gives the name before the dot.
+// outermost first; `root(axis)` gives the name before the dot. A view is another
+// name for some of the axes (`ep`, the expert-parallel ones).
 class DeviceMesh {
  public:
   static absl::StatusOr<DeviceMesh> Create(std::vector<MeshAxis> axes);
@@ -48,8 +50,12 @@ class DeviceMesh {
   // Index of the axis called `name`; the error lists the axes and suggests.
   absl::StatusOr<int> FindAxis(absl::string_view name) const;
 
-  // All axes whose root is `name`, outermost first (one unless subdivided).
+  // All axes whose root is `name` (one unless subdivided), or those of the view of
+  // that name; outermost first.
   std::vector<int> AxesOf(absl::string_view name) const;
+
+  // Calls `axes` by the name `view` as well. Subdivide forgets views.
+  void AddView(absl::string_view view, std::vector<int> axes);
 
   // The axis cut into sub-axes of these sizes (their product is its size).
   absl::StatusOr<DeviceMesh> Subdivide(int axis, absl::Span<const int64_t> sizes) const;
@@ -68,6 +74,7 @@ class DeviceMesh {
 
   std::vector<MeshAxis> axes_;
   std::vector<int64_t> strides_;
+  std::vector<std::pair<std::string, std::vector<int>>> views_;
   int64_t num_devices_ = 1;
 };
 

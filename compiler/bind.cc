@@ -9,18 +9,20 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "compiler/plan_mesh.h"
 #include "graph/halo_inference.h"
 
 namespace plancast {
 namespace {
 
-// `heads` stands for these dims together, outer first.
-constexpr absl::string_view kCompoundHeads = "heads";
-constexpr absl::string_view kHeadDims[] = {"kv_heads", "heads_per_kv"};
+// Axes of the expert mesh.
+bool IsView(absl::string_view axis) { return axis == "ep" || axis == "etp" || axis == "edp"; }
 
-// Only vocabularies (`vocab`, `vocab_3` of the third table) may end in a shorter last
-// shard: frameworks pad them.
-bool MayBeUneven(absl::string_view dim) { return absl::StartsWith(dim, "vocab"); }
+// Only vocabularies (`vocab`, `vocab_3` of the third table), which frameworks pad, and
+// the slots of experts may end in a shorter last shard.
+bool MayBeUneven(absl::string_view dim) {
+  return absl::StartsWith(dim, "vocab") || dim == "slots";
+}
 
 int64_t AxesSize(const DeviceMesh& mesh, const std::vector<int>& axes) {
   int64_t size = 1;
@@ -36,20 +38,6 @@ std::string Divisors(int64_t n) {
   return absl::StrJoin(divisors, ", ");
 }
 
-absl::StatusOr<DeviceMesh> BuildMesh(const PlanOptions& options) {
-  std::vector<MeshAxis> axes;
-  for (auto it = options.order.rbegin(); it != options.order.rend(); ++it) {
-    const int64_t size = *it == "dp"   ? options.dp
-                         : *it == "tp" ? options.tp
-                         : *it == "pp" ? options.pp
-                         : *it == "cp" ? options.cp
-                                       : 1;
-    const bool core = *it == "dp" || *it == "tp" || *it == "pp";
-    if (core || size > 1) axes.push_back({*it, size});
-  }
-  return DeviceMesh::Create(std::move(axes));
-}
-
 int FactorOfDim(const ModelGraph& graph, const OpNode& op, absl::string_view dim) {
   for (size_t f = 0; f < op.factor_dims.size(); ++f) {
     if (op.factor_dims[f] >= 0 && graph.dims[op.factor_dims[f]].name == dim) {
@@ -59,35 +47,9 @@ int FactorOfDim(const ModelGraph& graph, const OpNode& op, absl::string_view dim
   return -1;
 }
 
-// Cuts an axis into sub-axes where some op spreads it over both head dims and
-// the outer one is too small.
-absl::StatusOr<DeviceMesh> SubdivideForHeads(const ModelGraph& graph, const StrategyTree& tree,
-                                             DeviceMesh mesh) {
-  auto kv = graph.FindDim(kHeadDims[0]);
-  auto per_kv = graph.FindDim(kHeadDims[1]);
-  if (!kv.ok() || !per_kv.ok()) return mesh;
-  const int64_t kv_heads = graph.dims[*kv].size;
-  std::vector<SplitDirective> splits = tree.Root().split;
-  for (const auto& [path, node] : tree.nodes()) {
-    splits.insert(splits.end(), node.split.begin(), node.split.end());
-  }
-  for (const SplitDirective& split : splits) {
-    if (std::find(split.dims.begin(), split.dims.end(), kCompoundHeads) == split.dims.end()) {
-      continue;
-    }
-    const std::vector<int> axes = mesh.AxesOf(split.axis);
-    if (axes.size() != 1) continue;  // unknown (reported by SplitOp) or cut already
-    const int64_t size = mesh.size(axes[0]);
-    if (kv_heads % size == 0) continue;
-    const int64_t outer = std::gcd(kv_heads, size);
-    if (graph.dims[*per_kv].size % (size / outer) != 0) continue;  // reported by SplitOp
-    ASSIGN_OR_RETURN(mesh, mesh.Subdivide(axes[0], {outer, size / outer}));
-  }
-  return mesh;
-}
-
 // Whether a directive may name this dim for `op`.
 bool KnowsDim(const ModelGraph& graph, const OpNode& op, absl::string_view dim) {
+  absl::ConsumePrefix(&dim, "!");
   if (absl::StartsWith(dim, ".")) return op.rule->FindFactor(dim.substr(1)).ok();
   return dim == kCompoundHeads || std::any_of(graph.dims.begin(), graph.dims.end(),
                                               [&](const ModelDim& d) { return d.name == dim; });
@@ -132,9 +94,12 @@ absl::StatusOr<bool> SplitHeads(const ModelGraph& graph, const OpNode& op, const
         " key/value groups) over axis `", axis, "` of size ", parts, ". Sizes that work: ",
         Divisors(kv_heads), " and ", kv_heads, " times a divisor of ", per_kv, "."));
   }
-  split->axes[outer].push_back(axes[0]);
-  if (axes.size() > 1 && inner >= 0) {
-    split->axes[inner].insert(split->axes[inner].end(), axes.begin() + 1, axes.end());
+  // Outer sub-axes cut the key heads as long as these last, the rest the query heads.
+  int64_t cut = 1;
+  for (int axis : axes) {
+    const bool over_keys = kv_heads % (cut * mesh.size(axis)) == 0;
+    if (over_keys) cut *= mesh.size(axis);
+    if (over_keys || inner >= 0) split->axes[over_keys ? outer : inner].push_back(axis);
   }
   return true;
 }
@@ -144,6 +109,10 @@ absl::StatusOr<bool> ApplySplit(const ModelGraph& graph, const OpNode& op, const
                                 const DeviceMesh& mesh, FactorSplit* split) {
   for (const std::string& dim : directive.dims) {
     RETURN_IF_ERROR(CheckDim(graph, op, path, dim));
+    if (dim[0] == '!') {
+      if (FactorOfDim(graph, op, absl::string_view(dim).substr(1)) >= 0) return false;
+      continue;
+    }
     if (dim == kCompoundHeads) {
       ASSIGN_OR_RETURN(const bool done,
                        SplitHeads(graph, op, path, directive.axis, axes, mesh, split));
@@ -236,11 +205,24 @@ absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
                                     const std::string& path, const Resolved& resolved,
                                     const DeviceMesh& mesh) {
   FactorSplit split = FactorSplit::None(*op.rule);
-  for (const ResolvedSplit& r : resolved.splits) {
+  // What nodes say goes before what the root does, and the expert mesh before the
+  // axes that it is cut out of: they get what it leaves.
+  std::vector<const ResolvedSplit*> ordered;
+  for (const ResolvedSplit& r : resolved.splits) ordered.push_back(&r);
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const ResolvedSplit* a, const ResolvedSplit* b) {
+                     const auto rank = [](const ResolvedSplit& r) {
+                       return (r.source.empty() ? 2 : 0) + (IsView(r.directive.axis) ? 0 : 1);
+                     };
+                     return rank(*a) < rank(*b);
+                   });
+  std::vector<const ResolvedSplit*> taken(mesh.num_axes());
+  for (const ResolvedSplit* next : ordered) {
+    const ResolvedSplit& r = *next;
     std::vector<int> axes = mesh.AxesOf(r.directive.axis);
     if (axes.empty()) {
       // Axes of the language that the mesh leaves out have size 1.
-      if (r.directive.axis == "cp" || r.directive.axis == "ep") continue;
+      if (r.directive.axis == "cp" || IsView(r.directive.axis)) continue;
       std::vector<std::string> names;
       std::vector<std::string> shown;
       for (const MeshAxis& axis : mesh.axes()) {
@@ -251,6 +233,11 @@ absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
                                                      "`; the mesh has ", absl::StrJoin(shown, ", "),
                                                      ".", DidYouMean(r.directive.axis, names)));
     }
+    const bool view = IsView(r.directive.axis);
+    const auto gone = [&](int a) {
+      return taken[a] != nullptr && (view || IsView(taken[a]->directive.axis));
+    };
+    axes.erase(std::remove_if(axes.begin(), axes.end(), gone), axes.end());
     if (AxesSize(mesh, axes) == 1) continue;
     SplitDirective directive = r.directive;
     // The root speaks of the dims of transformers; a model built by hand may
@@ -260,17 +247,12 @@ absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
       directive.dims.erase(std::remove_if(directive.dims.begin(), directive.dims.end(), unknown),
                            directive.dims.end());
     }
-    RETURN_IF_ERROR(ApplySplit(graph, op, path, directive, axes, mesh, &split).status());
+    ASSIGN_OR_RETURN(const bool cut, ApplySplit(graph, op, path, directive, axes, mesh, &split));
+    for (int a : axes) taken[a] = cut ? &r : taken[a];
   }
   for (std::vector<int>& axes : split.axes) std::sort(axes.begin(), axes.end());
   AlignTiedCuts(*op.rule, &split);
   return split;
-}
-
-absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& tree,
-                                  const PlanOptions& options) {
-  ASSIGN_OR_RETURN(DeviceMesh mesh, BuildMesh(options));
-  return SubdivideForHeads(graph, tree, std::move(mesh));
 }
 
 absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,

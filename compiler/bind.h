@@ -38,10 +38,6 @@ struct BoundModel {
 absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,
                                 const PlanOptions& options);
 
-// The mesh of a plan: its axes outermost first, those of key heads cut.
-absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& tree,
-                                  const PlanOptions& options);
-
 // The bound body that a segment runs as: that of the first segment of its list with
 // the same body.
 int BoundBodyOf(const ModelGraph& graph, int segment);

@@ -77,8 +77,17 @@ Purpose PurposeOfAxes(const DeviceMesh& mesh, const std::vector<int>& axes) {
   if (root == "dp") return Purpose::kDp;
   if (root == "pp") return Purpose::kPp;
   if (root == "cp") return Purpose::kCp;
-  if (root == "ep") return Purpose::kEp;
   return Purpose::kOther;
+}
+
+Purpose PurposeOfRelayout(const DeviceMesh& mesh, CollectiveKind kind,
+                          const std::vector<int>& axes) {
+  const std::vector<int> experts = mesh.AxesOf("ep");
+  const bool between_experts = std::all_of(axes.begin(), axes.end(), [&](int a) {
+    return std::find(experts.begin(), experts.end(), a) != experts.end();
+  });
+  const bool moves = kind == CollectiveKind::kAllToAll || PurposeOfAxes(mesh, axes) != Purpose::kTp;
+  return between_experts && moves ? Purpose::kEp : PurposeOfAxes(mesh, axes);
 }
 
 }  // namespace plancast

@@ -2,11 +2,36 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace plancast {
 namespace {
 
 constexpr int kMaxMessagesPerReduction = 64;
+
+int64_t Total(const ElementsByAxes& elements) {
+  int64_t total = 0;
+  for (const auto& [axes, count] : elements) total += count;
+  return total;
+}
+
+void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum) {
+  for (const auto& [axes, count] : elements) (*sum)[axes] += count * times;
+}
+
+// All that a block of messages depends on, but the plan.
+std::string MessagesKey(absl::string_view what, int64_t elements, int messages,
+                        const ElementsByAxes& cut) {
+  std::string key = absl::StrCat(what, "|", elements, "|", messages);
+  for (const auto& [axes, count] : cut) {
+    absl::StrAppend(&key, "|", absl::StrJoin(axes, ","), ":", count);
+  }
+  return key;
+}
 
 }  // namespace
 
@@ -35,13 +60,21 @@ int64_t StageContents::TotalParameters() const {
   return total;
 }
 
-std::map<std::vector<int>, int64_t> StageContents::ReducedOverOthers() const {
-  std::map<std::vector<int>, int64_t> totals;
+ElementsByAxes StageContents::CutParameters() const {
+  ElementsByAxes totals;
   for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
     for (const StageRun& run : Runs(chunk)) {
-      for (const auto& [axes, elements] : BodyOf(run).state.reduced_over_others) {
-        totals[axes] += elements * run.count;
-      }
+      AddTimes(BodyOf(run).state.cut_parameters, run.count, &totals);
+    }
+  }
+  return totals;
+}
+
+ElementsByAxes StageContents::ReducedOverOthers() const {
+  ElementsByAxes totals;
+  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
+    for (const StageRun& run : Runs(chunk)) {
+      AddTimes(BodyOf(run).state.reduced_over_others, run.count, &totals);
     }
   }
   return totals;
@@ -82,12 +115,16 @@ std::vector<GradientFlow::GatheredPiece> GradientFlow::TakeGathered(const StageR
 
 int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool last) const {
   if (!last || !reduces_ || !overlap_grad_) return run.count;
-  return LayersPerBucket(contents_.ReducedOverData(run), run.count);
+  const int64_t cut = Total(contents_.BodyOf(run).state.cut_gradients);
+  return LayersPerBucket(contents_.ReducedOverData(run) + cut, run.count);
 }
 
 void GradientFlow::NoteLastBackward(const StageRun& run, int64_t count) {
   pending_ += contents_.ReducedOverData(run) * count;
-  if (overlap_grad_ && pending_ >= BucketElements()) ReducePending(/*whole=*/false);
+  const ElementsByAxes& cut = contents_.BodyOf(run).state.cut_gradients;
+  if (!cut.empty()) AddTimes(cut, count, &pending_cut_);
+  const int64_t due = pending_ + (pending_cut_.empty() ? 0 : Total(pending_cut_));
+  if (overlap_grad_ && due >= BucketElements()) ReducePending(/*whole=*/false);
 }
 
 void GradientFlow::EndChunk() {
@@ -111,22 +148,29 @@ int GradientFlow::MessagesFor(int64_t elements) const {
 
 // Reduces what is due, behind the newest compute instance.
 void GradientFlow::ReducePending(bool whole) {
-  if (pending_ == 0 || !reduces_) return;
-  const int64_t elements = pending_;
+  if ((pending_ == 0 && pending_cut_.empty()) || !reduces_) return;
+  const int64_t elements = std::exchange(pending_, 0);
+  const ElementsByAxes cut = std::exchange(pending_cut_, {});
   const int messages = whole ? 1 : MessagesFor(elements);
-  pending_ = 0;
-  const int32_t block = writer_.BlockOf({BlockKey::kReduction, elements, messages}, [&] {
-    return GradientReduction(mesh_, options_, profile_, elements, messages);
-  });
+  const auto make = [&] {
+    return GradientReduction(mesh_, options_, profile_, elements, messages, cut);
+  };
+  const int32_t block = cut.empty()
+                            ? writer_.BlockOf({BlockKey::kReduction, elements, messages}, make)
+                            : writer_.BlockOf(writer_.catalogue().NumberOfText(
+                                  MessagesKey("reduction", elements, messages, cut), make));
   reductions_.push_back(
       writer_.Append(block, Phase::kComm, 0, 0, {{writer_.last_compute(), -1, -1}}));
 }
 
-int32_t GradientFlow::Gather(int64_t elements, int messages, const std::vector<Join>& joins) {
+int32_t GradientFlow::Gather(int64_t elements, const ElementsByAxes& cut, int messages,
+                             const std::vector<Join>& joins) {
   const double element_bytes = ElementBytes(StorageType(in_.dtype));
-  const int32_t block = writer_.BlockOf({BlockKey::kGather, elements, messages}, [&] {
-    return ParameterGather(mesh_, elements, element_bytes, messages);
-  });
+  const int64_t common = elements - (cut.empty() ? 0 : Total(cut));
+  const auto make = [&] { return ParameterGather(mesh_, common, element_bytes, messages, cut); };
+  const int32_t block = cut.empty() ? writer_.BlockOf({BlockKey::kGather, elements, messages}, make)
+                                    : writer_.BlockOf(writer_.catalogue().NumberOfText(
+                                          MessagesKey("gather", elements, messages, cut), make));
   return writer_.Append(block, Phase::kComm, 0, 0, joins);
 }
 
@@ -141,7 +185,9 @@ void GradientFlow::GatherAhead() {
       std::vector<GatheredPiece>& pieces = gathered_[{run.segment, run.layer_begin}];
       for (int64_t begin = 0; begin < run.count; begin += piece) {
         const int64_t count = std::min(piece, run.count - begin);
-        pieces.push_back({Gather(per_layer * count, MessagesFor(per_layer * count), {}),
+        ElementsByAxes cut;
+        AddTimes(contents_.BodyOf(run).state.cut_parameters, count, &cut);
+        pieces.push_back({Gather(per_layer * count, cut, MessagesFor(per_layer * count), {}),
                           run.layer_begin + begin, count});
       }
     }
@@ -159,8 +205,8 @@ void GradientFlow::Finish() {
 }
 
 void GradientFlow::Update(const std::vector<Join>& joins) {
-  const int64_t shards = gathers_ ? options_.dp * options_.cp : 1;
-  const int64_t elements = (parameters_ + shards - 1) / shards;
+  const ElementsByAxes cut = contents_.CutParameters();
+  const int64_t elements = gathers_ ? KeptElements(mesh_, options_, parameters_, cut) : parameters_;
   std::vector<int> axes;
   for (int a = 0; a < mesh_.num_axes(); ++a) {
     const Purpose root = PurposeOfAxes(mesh_, {a});
@@ -172,7 +218,7 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
   });
   const int32_t update = writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
   if (writer_.BlockAt(block).rendezvous_task >= 0) writer_.Meet(update, kOptimizerSlot);
-  if (gathers_ && !overlap_param_) Gather(parameters_, 1, {{update, -1, -1}});
+  if (gathers_ && !overlap_param_) Gather(parameters_, cut, 1, {{update, -1, -1}});
 }
 
 // Gradients that are partial over other axes than the data-parallel ones.
@@ -213,8 +259,11 @@ void GradientFlow::ReduceTied(std::vector<Join>* joins) {
 }
 
 void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program) {
-  const int64_t parameters = StageContents(inputs, stage).TotalParameters();
-  const StateBytes bytes = StateOf(*inputs.options, *inputs.profile, inputs.dtype, parameters);
+  const StageContents contents(inputs, stage);
+  const int64_t parameters = contents.TotalParameters();
+  const int64_t kept =
+      KeptElements(*inputs.mesh, *inputs.options, parameters, contents.CutParameters());
+  const StateBytes bytes = StateOf(*inputs.profile, inputs.dtype, parameters, kept);
   auto set = [program](MemoryKind kind, double value) {
     program->static_bytes[static_cast<int>(kind)] = static_cast<int64_t>(value);
   };

@@ -31,8 +31,10 @@ class StageContents {
   int64_t Parameters(const StageRun& run) const;
   int64_t ReducedOverData(const StageRun& run) const;
   int64_t TotalParameters() const;
+  // Of weights that a data-parallel axis cuts, summed over the stage.
+  ElementsByAxes CutParameters() const;
   // Gradients partial over other axes, summed over the stage.
-  std::map<std::vector<int>, int64_t> ReducedOverOthers() const;
+  ElementsByAxes ReducedOverOthers() const;
 
  private:
   int64_t TiedHere(const StageRun& run) const;
@@ -77,7 +79,9 @@ class GradientFlow {
   int64_t LayersPerBucket(int64_t elements_per_layer, int64_t layers) const;
   int MessagesFor(int64_t elements) const;
   void ReducePending(bool whole);
-  int32_t Gather(int64_t elements, int messages, const std::vector<Join>& joins);
+  // `cut` is among the elements.
+  int32_t Gather(int64_t elements, const ElementsByAxes& cut, int messages,
+                 const std::vector<Join>& joins);
   void GatherAhead();
   void ReduceOthers(std::vector<Join>* joins);
   void ReduceTied(std::vector<Join>* joins);
@@ -92,7 +96,8 @@ class GradientFlow {
   ProgramWriter& writer_;
   const int64_t parameters_;
   const bool reduces_, gathers_, overlap_grad_, overlap_param_;
-  int64_t pending_ = 0;  // elements whose reduction is due
+  int64_t pending_ = 0;         // elements whose reduction is due
+  ElementsByAxes pending_cut_;  // and those of weights that a data-parallel axis cuts
   std::vector<int32_t> reductions_;
   std::map<std::pair<int, int64_t>, std::vector<GatheredPiece>> gathered_;
 };

@@ -162,7 +162,8 @@ class PhaseLowering {
       comm.kind = r.kind;
       comm.axes = r.axes;
       comm.bytes = static_cast<int64_t>(std::ceil(r.elements * context_.Bytes(facts.dtype)));
-      ready = builder_.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(*context_.mesh, r.axes),
+      ready = builder_.AddComm(comm, StreamKind::kModelComm,
+                               PurposeOfRelayout(*context_.mesh, r.kind, r.axes),
                                absl::StrCat(CollectiveKindName(r.kind), " ", facts.name), deps);
       deps = {ready};
     }

@@ -68,6 +68,10 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
 // Stream and purpose of a communication inside a body, by the root name of the
 // first axis it runs over.
 Purpose PurposeOfAxes(const DeviceMesh& mesh, const std::vector<int>& axes);
+// The same for a relayout: what the axes that experts are cut over exchange is
+// theirs, but for the collectives of the tensor parallelism beside it.
+Purpose PurposeOfRelayout(const DeviceMesh& mesh, CollectiveKind kind,
+                          const std::vector<int>& axes);
 
 }  // namespace plancast
 

@@ -71,6 +71,7 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
     const bool shared = axis.name == "pp" || (axis.name == "dp" && any_dp);
     absl::StrAppend(&key, axis.name, "=", shared ? (axis.size > 1 ? 2 : 1) : axis.size, ",");
   }
+  absl::StrAppend(&key, request.options->ep, ",", request.options->expert_tp(), ",");
   const int64_t dp = std::max<int64_t>(request.options->dp, 1);
   for (const ModelDim& dim : graph.dims) {
     absl::StrAppend(&key, dim.name, ":", dim.name == "batch" ? dim.size / dp : dim.size, ",");
@@ -319,12 +320,13 @@ std::string PlanKey(const CompileRequest& request) {
   const PlanOptions& o = *request.options;
   // Without a word on single nodes, `dp` cuts the batch and nothing else, and
   // `pp` cuts nothing: shards do not change with the number of their ranks.
-  const bool plain = request.tree->nodes().empty() && BatchIsCutWhole(*request.graph);
-  std::string key =
-      absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
-                   request.profile->StructureKey(), "|", plain ? std::min<int64_t>(o.dp, 2) : o.dp,
-                   ",", o.tp, ",", plain ? 1 : o.pp, ",", o.cp, ",", o.sp, ",", o.micro_batch, ",",
-                   static_cast<int>(o.recompute), "|", absl::StrJoin(o.order, "-"));
+  const bool plain =
+      request.tree->nodes().empty() && !o.has_expert_mesh() && BatchIsCutWhole(*request.graph);
+  std::string key = absl::StrCat(
+      "bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
+      request.profile->StructureKey(), "|", plain ? std::min<int64_t>(o.dp, 2) : o.dp, ",", o.tp,
+      ",", plain ? 1 : o.pp, ",", o.cp, ",", o.sp, ",", o.ep, ",", o.expert_tp(), ",",
+      o.micro_batch, ",", static_cast<int>(o.recompute), "|", absl::StrJoin(o.order, "-"));
   // Only some layers of each stage run again: which ones hangs on the layout.
   if (o.recompute_layers >= 0) {
     absl::StrAppend(&key, "|", o.recompute_layers, "|", o.pp, "|", absl::StrJoin(o.layout, ","));

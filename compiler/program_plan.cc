@@ -1,6 +1,7 @@
 #include "compiler/program_plan.h"
 
 #include "base/status_macros.h"
+#include "compiler/plan_mesh.h"
 
 namespace plancast {
 namespace {

@@ -272,10 +272,11 @@ class LayoutWalk {
     const std::vector<int64_t> shape = FactsOf(graph_, body_, ref).shape;
     int best = known.front();
     // Of equally large versions the one that the backward phase reads; a halo is
-    // kept rather than exchanged again.
+    // kept rather than exchanged again, and so is a part that is cut along another
+    // dim: only what a gather brings back is worth dropping.
     auto cost = [&](int value) {
       const Layout& layout = plan_.values[value].layout;
-      return std::make_tuple(layout.has_partial(),
+      return std::make_tuple(layout.has_partial(), wanted != nullptr && Crosses(layout, *wanted),
                              layout.WithoutHalos().LocalElements(mesh_, shape),
                              wanted == nullptr || layout != *wanted);
     };
@@ -283,6 +284,14 @@ class LayoutWalk {
       if (cost(value) < cost(best)) best = value;
     }
     return best;
+  }
+
+  static bool Crosses(const Layout& kept, const Layout& wanted) {
+    for (size_t a = 0; a < kept.placements.size(); ++a) {
+      const Placement &from = kept.placements[a], &to = wanted.placements[a];
+      if (from.is_shard() && to.is_shard() && from.dim != to.dim) return true;
+    }
+    return false;
   }
 
   const Layout* FirstReader(const TensorRef& ref) const {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/int128.h"
 
 namespace plancast {
 namespace {
@@ -23,17 +24,27 @@ std::vector<int> DataAxes(const DeviceMesh& mesh) {
   return axes;
 }
 
-BlockTemplate Messages(const std::string& name, const CommSpec& comm, Purpose purpose,
-                       int messages) {
+// `elements` over the data-parallel axes in `messages` messages, and each of `cut`
+// in one.
+BlockTemplate Messages(const std::string& name, CollectiveKind kind, const DeviceMesh& mesh,
+                       int64_t elements, double element_bytes, int messages,
+                       const ElementsByAxes& cut) {
   BlockBuilder builder(name);
-  for (int i = 0; i < messages; ++i) {
-    builder.AddComm(comm, StreamKind::kGradComm, purpose, name, {});
+  const auto add = [&](std::vector<int> axes, int64_t count, int times) {
+    CommSpec comm;
+    comm.kind = kind;
+    comm.axes = std::move(axes);
+    comm.bytes =
+        static_cast<int64_t>(std::ceil(static_cast<double>(count) * element_bytes / times));
+    for (int i = 0; i < times; ++i) {
+      builder.AddComm(comm, StreamKind::kGradComm, Purpose::kDp, name, {});
+    }
+  };
+  if (elements > 0 || cut.empty()) add(DataAxes(mesh), elements, messages);
+  for (const auto& [axes, count] : cut) {
+    if (!axes.empty()) add(axes, count, 1);
   }
   return std::move(builder).Build();
-}
-
-int64_t MessageBytes(int64_t elements, double element_bytes, int messages) {
-  return static_cast<int64_t>(std::ceil(static_cast<double>(elements) * element_bytes / messages));
 }
 
 KernelSpec StateKernel(KernelFamily family, const std::string& label, double reads, double writes) {
@@ -60,6 +71,7 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
       state.parameters += local(static_cast<int>(t), plan.parameter_layouts[t]);
     }
   }
+  const std::vector<int> all_data = DataAxes(mesh), experts_data = mesh.AxesOf("edp");
   std::set<int> counted;
   for (const BodyPlan::ParameterGrad& grad : plan.parameter_grads) {
     if (!counted.insert(grad.tensor).second) continue;
@@ -71,10 +83,21 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
     const int64_t elements = local(grad.tensor, grad.layout);
     // A weight that some data-parallel axis cuts is reduced over the rest by
     // itself: the common buckets run over all of them.
-    if (!data.empty() && data == DataAxes(mesh)) {
-      state.reduced_over_data += elements;
+    const Layout& weight = plan.parameter_layouts[grad.tensor];
+    const bool cut = std::any_of(all_data.begin(), all_data.end(),
+                                 [&](int a) { return weight.placements[a].is_shard(); });
+    if (cut) {
+      std::vector<int> both = data;
+      both.insert(both.end(), others.begin(), others.end());
+      std::sort(both.begin(), both.end());
+      if (!data.empty() && both == experts_data) {
+        data = std::move(both);
+        others.clear();
+      }
+      state.cut_parameters[data] += elements;
+      if (!data.empty()) state.cut_gradients[data] += elements;
     } else if (!data.empty()) {
-      state.reduced_over_others[data] += elements;
+      (data == all_data ? state.reduced_over_data : state.reduced_over_others[data]) += elements;
     }
     if (!others.empty()) state.reduced_over_others[others] += elements;
   }
@@ -84,33 +107,35 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
 std::string BodyState::DebugString(const DeviceMesh& mesh) const {
   std::string out =
       absl::StrCat("parameters ", parameters, ", gradients reduced over data ", reduced_over_data);
-  for (const auto& [axes, elements] : reduced_over_others) {
-    absl::StrAppend(
-        &out, ", over ",
-        absl::StrJoin(axes, "*",
-                      [&](std::string* s, int a) { absl::StrAppend(s, mesh.axis(a).name); }),
-        " ", elements);
+  const auto over = [&](const std::vector<int>& axes) {
+    return absl::StrJoin(axes, "*",
+                         [&](std::string* s, int a) { absl::StrAppend(s, mesh.axis(a).name); });
+  };
+  for (const ElementsByAxes* list : {&cut_gradients, &reduced_over_others}) {
+    for (const auto& [axes, elements] : *list) {
+      absl::StrAppend(&out, ", over ", over(axes), " ", elements);
+    }
+  }
+  for (const auto& [axes, elements] : cut_parameters) {
+    absl::StrAppend(&out, "; parameters ", axes.empty() ? "without copies" : "copied over ",
+                    over(axes), " ", elements);
   }
   return out;
 }
 
 BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
-                                const SoftwareProfile& profile, int64_t elements, int messages) {
-  CommSpec comm;
-  comm.kind = options.zero >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-  comm.axes = DataAxes(mesh);
-  comm.bytes = MessageBytes(elements, ElementBytes(profile.reduce_dtype), messages);
-  return Messages(absl::StrCat("grad ", CollectiveKindName(comm.kind)), comm, Purpose::kDp,
-                  messages);
+                                const SoftwareProfile& profile, int64_t elements, int messages,
+                                const ElementsByAxes& cut) {
+  const CollectiveKind kind =
+      options.zero >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+  return Messages(absl::StrCat("grad ", CollectiveKindName(kind)), kind, mesh, elements,
+                  ElementBytes(profile.reduce_dtype), messages, cut);
 }
 
 BlockTemplate ParameterGather(const DeviceMesh& mesh, int64_t elements, double element_bytes,
-                              int messages) {
-  CommSpec comm;
-  comm.kind = CollectiveKind::kAllGather;
-  comm.axes = DataAxes(mesh);
-  comm.bytes = MessageBytes(elements, element_bytes, messages);
-  return Messages("param all_gather", comm, Purpose::kDp, messages);
+                              int messages, const ElementsByAxes& cut) {
+  return Messages("param all_gather", CollectiveKind::kAllGather, mesh, elements, element_bytes,
+                  messages, cut);
 }
 
 BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& profile,
@@ -118,23 +143,35 @@ BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& 
   CommSpec comm;
   comm.kind = CollectiveKind::kAllReduce;
   comm.axes = axes;
-  comm.bytes = MessageBytes(elements, ElementBytes(profile.reduce_dtype), 1);
+  comm.bytes = static_cast<int64_t>(
+      std::ceil(static_cast<double>(elements) * ElementBytes(profile.reduce_dtype)));
   BlockBuilder builder("partial grad all_reduce");
   builder.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(mesh, axes),
                   "partial grad all_reduce", {});
   return std::move(builder).Build();
 }
 
-StateBytes StateOf(const PlanOptions& options, const SoftwareProfile& profile, DType dtype,
-                   int64_t parameters) {
+int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t parameters,
+                     const ElementsByAxes& cut) {
+  if (options.zero < 1) return parameters;
+  int64_t kept = 0;
+  for (const auto& [axes, elements] : cut) {
+    int64_t shards = 1;
+    for (int a : axes) shards *= mesh.size(a);
+    kept += CeilDiv(elements, shards);
+    parameters -= elements;
+  }
+  return kept + CeilDiv(parameters, options.dp * options.cp);
+}
+
+StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t parameters, int64_t kept) {
   const double n = static_cast<double>(parameters);
-  const double shards = options.zero >= 1 ? static_cast<double>(options.dp * options.cp) : 1.0;
   StateBytes bytes;
   bytes.parameters = n * ElementBytes(StorageType(dtype));
   bytes.gradients = n * ElementBytes(profile.grad_dtype);
   const bool master = profile.master_weights && StorageType(dtype) != DType::kFp32;
   bytes.optimizer =
-      std::ceil(n / shards) * ((master ? 4.0 : 0.0) + 2 * ElementBytes(profile.state_dtype));
+      static_cast<double>(kept) * ((master ? 4.0 : 0.0) + 2 * ElementBytes(profile.state_dtype));
   return bytes;
 }
 

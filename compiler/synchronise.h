@@ -15,13 +15,19 @@
 
 namespace plancast {
 
+// Elements by mesh axes.
+using ElementsByAxes = std::map<std::vector<int>, int64_t>;
+
 // What one copy of a body owns and owes on one device, in elements.
 struct BodyState {
   int64_t parameters = 0;
   // Gradients to be reduced over the data-parallel axes, and those that are
   // partial over other axes as well (norm weights under sequence parallelism).
   int64_t reduced_over_data = 0;
-  std::map<std::vector<int>, int64_t> reduced_over_others;
+  ElementsByAxes reduced_over_others;
+  // Of weights that a data-parallel axis cuts (experts): the parameters, which are
+  // among `parameters`, and gradients, by the axes that the weight has copies on.
+  ElementsByAxes cut_parameters, cut_gradients;
 
   std::string DebugString(const DeviceMesh& mesh) const;
 };
@@ -29,12 +35,15 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
                          const BodyPlan& plan);
 
 // Reduces `elements` of gradients over the data-parallel axes as `messages`
-// equal messages: all-reduce, or reduce-scatter under a sharded optimizer.
+// equal messages: all-reduce, or reduce-scatter under a sharded optimizer. What is
+// `cut` is reduced over its own axes, one message each.
 BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
-                                const SoftwareProfile& profile, int64_t elements, int messages);
-// Gathers `elements` updated parameters of a sharded optimizer.
+                                const SoftwareProfile& profile, int64_t elements, int messages,
+                                const ElementsByAxes& cut = {});
+// Gathers `elements` updated parameters of a sharded optimizer, and those that are
+// `cut` over their own axes.
 BlockTemplate ParameterGather(const DeviceMesh& mesh, int64_t elements, double element_bytes,
-                              int messages);
+                              int messages, const ElementsByAxes& cut = {});
 // Sums gradients that are partial over `axes` (one message).
 BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& profile,
                                  const std::vector<int>& axes, int64_t elements);
@@ -43,8 +52,12 @@ BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& 
 struct StateBytes {
   double parameters = 0, gradients = 0, optimizer = 0;
 };
-StateBytes StateOf(const PlanOptions& options, const SoftwareProfile& profile, DType dtype,
-                   int64_t parameters);
+// `kept`: of how many parameters the device keeps the optimizer's state.
+StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t parameters, int64_t kept);
+// That number: its share of `parameters`, where the optimizer is sharded; those that
+// are `cut`, which are among them, are shared by fewer.
+int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t parameters,
+                     const ElementsByAxes& cut = {});
 
 // The end of the iteration on one device: gradient norm and its all-reduce
 // over `norm_axes` (joined by all programs if `joins_programs`), overflow

@@ -39,6 +39,16 @@ bool SameCut(const DimCut& a, const DimCut& b) {
   return a.axes == b.axes && (a.parts == 1 || (a.pattern == b.pattern && a.halo == b.halo));
 }
 
+// How many outer axes both cuts begin with, so that old and new parts lie inside the
+// same blocks of these: nothing moves along them.
+size_t NestedPrefix(const DimCut& a, const DimCut& b, int64_t extent) {
+  const bool blocks = a.pattern == ShardPattern::kBlock && b.pattern == ShardPattern::kBlock &&
+                      a.halo.empty() && b.halo.empty();
+  if (!blocks || extent % a.parts != 0 || extent % b.parts != 0) return 0;
+  const auto end = std::mismatch(a.axes.begin(), a.axes.end(), b.axes.begin(), b.axes.end());
+  return end.first - a.axes.begin();
+}
+
 }  // namespace
 
 std::vector<IndexSet> LocalIndices(const DeviceMesh& mesh, absl::Span<const int64_t> shape,
@@ -67,8 +77,9 @@ Exchange PlanExchange(const DeviceMesh& mesh, absl::Span<const int64_t> shape, c
       continue;
     }
     changed.push_back(d);
+    const size_t inside = NestedPrefix(before[d], after[d], shape[d]);
     for (const DimCut* cut : {&before[d], &after[d]}) {
-      for (int a : cut->axes) involved[a] = true;
+      for (size_t i = inside; i < cut->axes.size(); ++i) involved[cut->axes[i]] = true;
     }
     // Blocks that only get another halo get it from their neighbours.
     const bool moved = before[d].parts == after[d].parts && before[d].pattern == after[d].pattern &&

@@ -17,13 +17,17 @@ namespace plancast {
 namespace {
 
 // Bytes come first; among equals fewer collectives, and a collective of a
-// standard form before a free exchange.
+// standard form before a free exchange. Several of them come before one exchange
+// that ends in copies: it would send each copy by itself, where a gather comes last
+// and runs over the axis of the copies alone.
 constexpr int64_t kElementWeight = 64;
-int64_t CostOf(const RelayoutStep& step) {
+int64_t CostOf(const DeviceMesh& mesh, const Layout& before, const RelayoutStep& step) {
   int64_t cost = step.received * kElementWeight;
   if (!step.is_collective) return cost + 1;
   const bool exchange = step.kind == CollectiveKind::kPermute || step.axes.size() > 1;
-  return cost + (exchange ? 9 : 8);
+  const bool copies = step.kind == CollectiveKind::kAllToAll &&
+                      step.after.ShardCount(mesh) < before.ShardCount(mesh);
+  return cost + (copies ? 40 : exchange ? 9 : 8);
 }
 
 // Layouts as short keys, over the axes that may change.
@@ -86,7 +90,9 @@ absl::StatusOr<Relayout> PlanRelayout(const DeviceMesh& mesh, absl::Span<const i
     const RelayoutStep* best = nullptr;
     std::vector<RelayoutStep> steps = moves.From(start, axes);
     for (const RelayoutStep& step : steps) {
-      if (step.after == goal && (best == nullptr || CostOf(step) < CostOf(*best))) best = &step;
+      if (step.after == goal &&
+          (best == nullptr || CostOf(mesh, start, step) < CostOf(mesh, start, *best)))
+        best = &step;
     }
     if (best != nullptr) {
       plan.steps.push_back(*best);
@@ -113,7 +119,7 @@ absl::StatusOr<Relayout> PlanRelayout(const DeviceMesh& mesh, absl::Span<const i
     for (RelayoutStep& step : moves.From(layout, axes)) {
       if (table.size() > kMaxLayouts && step.after != goal) continue;
       const auto [next, added] = table.Find(step.after);
-      const int64_t total = cost + CostOf(step);
+      const int64_t total = cost + CostOf(mesh, layout, step);
       if (total > known) continue;
       if (step.after == goal) known = total;
       if (!added && (table[next].done || table[next].cost <= total)) continue;

@@ -21,7 +21,8 @@ PlanContext ContextOfJob(const ModelGraph& graph, const Job& job, const Machine&
   PlanContext context = ContextOf(graph, machine, job.global_batch);
   // A tree that splits nodes by hand answers for its own sizes (Bind checks).
   for (const auto& [path, node] : job.strategy.nodes()) {
-    if (!path.empty() && !node.split.empty()) context.heads = context.kv_heads = context.ffn = 0;
+    if (path.empty() || node.split.empty()) continue;
+    context.heads = context.kv_heads = context.ffn = context.expert_ffn = 0;
   }
   return context;
 }
@@ -38,10 +39,10 @@ std::vector<std::string> OpPaths(const ModelGraph& graph) {
 
 std::string OptionsKey(const PlanOptions& o) {
   return absl::StrCat(o.dp, ",", o.tp, ",", o.pp, ",", o.vpp, ",", o.cp, ",", o.sp, ",", o.zero,
-                      ",", o.micro_batch, ",", o.micro_batches, ",", static_cast<int>(o.schedule),
-                      ",", static_cast<int>(o.recompute), ",", o.recompute_layers, ",",
-                      static_cast<int>(o.attention), ",", o.bucket_bytes, ",",
-                      absl::StrJoin(o.layout, "+"), ",", absl::StrJoin(o.order, "-"), ",",
+                      ",", o.ep, ",", o.expert_tp(), ",", o.micro_batch, ",", o.micro_batches, ",",
+                      static_cast<int>(o.schedule), ",", static_cast<int>(o.recompute), ",",
+                      o.recompute_layers, ",", static_cast<int>(o.attention), ",", o.bucket_bytes,
+                      ",", absl::StrJoin(o.layout, "+"), ",", absl::StrJoin(o.order, "-"), ",",
                       absl::StrJoin(o.overlap, "+", [](std::string* out, Overlap overlap) {
                         absl::StrAppend(out, static_cast<int>(overlap));
                       }));
@@ -68,10 +69,13 @@ absl::StatusOr<PlanGraph> Settle(const Job& job, const Machine& machine, Session
                                            job.profile.For(job.dtype, Schedule::kNone)));
   const PlanOptions& options = plan.chosen.options;
   if (!job.strategy.nodes().empty()) {
-    RETURN_IF_ERROR(
-        CheckTree(job.strategy,
-                  {{"pp", options.pp}, {"dp", options.dp}, {"cp", options.cp}, {"tp", options.tp}},
-                  OpPaths(*plan.graph)));
+    std::vector<SizedAxis> mesh = {
+        {"pp", options.pp}, {"dp", options.dp}, {"cp", options.cp}, {"tp", options.tp}};
+    if (DimSize(*plan.graph, "experts") > 0) {
+      mesh.emplace_back("ep", options.ep);
+      mesh.emplace_back("etp", options.expert_tp());
+    }
+    RETURN_IF_ERROR(CheckTree(job.strategy, mesh, OpPaths(*plan.graph)));
   }
   return plan;
 }
@@ -98,6 +102,8 @@ PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
   context.heads = graph.heads;
   context.kv_heads = DimSize(graph, "kv_heads");
   context.ffn = DimSize(graph, "ffn");
+  context.experts = DimSize(graph, "experts");
+  context.expert_ffn = DimSize(graph, "expert_ffn");
   context.hidden = graph.hidden;
   context.vocab = graph.vocab;
   context.seq = graph.seq;

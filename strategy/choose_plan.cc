@@ -50,6 +50,7 @@ class Chooser {
     RETURN_IF_ERROR(CheckSupported(form_));
     RETURN_IF_ERROR(ChooseMesh());
     RETURN_IF_ERROR(CheckTensorParallel());
+    RETURN_IF_ERROR(ChooseExpertParallel());
     RETURN_IF_ERROR(ChooseMicroBatches());
     RETURN_IF_ERROR(ChooseSchedule());
     RETURN_IF_ERROR(ChooseLayout());
@@ -66,6 +67,7 @@ class Chooser {
 
   absl::Status ChooseMesh();
   absl::Status CheckTensorParallel();
+  absl::Status ChooseExpertParallel();
   absl::Status ChooseMicroBatches();
   absl::Status ChooseSchedule();
   absl::Status ChooseLayout();
@@ -146,6 +148,62 @@ absl::Status Chooser::CheckTensorParallel() {
   if (kv_heads > 0 && o_.tp > kv_heads) {
     Note("the ", kv_heads, " key/value heads are replicated ", o_.tp / kv_heads,
          " times over tp=", o_.tp);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Chooser::ChooseExpertParallel() {
+  o_.ep = form_.ep.value_or(1);
+  o_.etp = form_.etp.value_or(o_.tp);
+  if (context_.experts == 0) {
+    if (o_.ep > 1) {
+      return Wrong("ep=", o_.ep, " splits experts, and the model has none. Leave ep out.");
+    }
+    if (o_.etp != o_.tp) {
+      return Wrong("etp=", o_.etp, " splits experts, and the model has none. Leave etp out.");
+    }
+    return absl::OkStatus();
+  }
+  if (context_.experts % o_.ep != 0) {
+    return Wrong("ep=", o_.ep, " does not divide the ", context_.experts,
+                 " experts. Sizes that work: ", Divisors(context_.experts), ".");
+  }
+  if (context_.expert_ffn > 0 && context_.expert_ffn % o_.etp != 0) {
+    return Wrong("etp=", o_.etp, " does not divide the feed-forward size of an expert, ",
+                 context_.expert_ffn, ". Sizes that work: ", Divisors(context_.expert_ffn), ".");
+  }
+  const int64_t stage = o_.dp * o_.cp * o_.tp;
+  if (stage % o_.etp != 0) {
+    return Wrong("etp=", o_.etp, " does not divide the dp*cp*tp = ", o_.dp, "*", o_.cp, "*", o_.tp,
+                 " ranks of a stage. Sizes that work: ", Divisors(stage), ".");
+  }
+  const int64_t rest = stage / o_.etp;
+  // The expert mesh is cut out of tp first, then cp, then dp, at places that nest.
+  const auto nests = [&](int64_t ranks) {
+    for (const int64_t inner : {o_.tp, o_.tp * o_.cp}) {
+      if (ranks % inner != 0 && inner % ranks != 0) return false;
+    }
+    return true;
+  };
+  const auto works = [&](int64_t ep) {
+    return rest % ep == 0 && context_.experts % ep == 0 && nests(ep * o_.etp);
+  };
+  if (!nests(o_.etp)) {
+    return Wrong("etp=", o_.etp, " and tp=", o_.tp,
+                 ": neither divides the other. Sizes that work: ", Divisors(o_.tp), ".");
+  }
+  if (rest % o_.ep == 0 && !nests(o_.ep * o_.etp)) {
+    return Wrong("ep=", o_.ep, " times etp=", o_.etp, " and tp=", o_.tp,
+                 ": neither divides the other. With etp=", o_.etp, ", ep can be ",
+                 Divisors(rest, works), ".");
+  }
+  if (!works(o_.ep)) {
+    return Wrong("ep=", o_.ep, " times etp=", o_.etp, " does not divide the dp*cp*tp = ", o_.dp,
+                 "*", o_.cp, "*", o_.tp, " ranks of a stage. With etp=", o_.etp, ", ep can be ",
+                 Divisors(rest, works), ".");
+  }
+  if (o_.ep > 1 && o_.tp > 1 && !o_.sp) {
+    Note("without sp every rank of tp routes all tokens");
   }
   return absl::OkStatus();
 }
@@ -289,6 +347,10 @@ void Chooser::Report() {
   chosen["dp"] = absl::StrCat(o_.dp);
   chosen["tp"] = absl::StrCat(o_.tp);
   chosen["sp"] = yes_no(o_.sp);
+  if (context_.experts > 0) {
+    chosen["ep"] = absl::StrCat(o_.ep);
+    chosen["etp"] = absl::StrCat(o_.etp);
+  }
   chosen["pp"] = absl::StrCat(o_.pp);
   chosen["vpp"] = absl::StrCat(o_.vpp);
   chosen["zero"] = absl::StrCat(o_.zero);

@@ -21,6 +21,8 @@ struct PlanContext {
   int64_t devices = 0;
   int64_t layers = 0;
   int64_t heads = 0, kv_heads = 0, ffn = 0, hidden = 0, vocab = 0, seq = 0;
+  int64_t experts = 0;     // 0: there are none
+  int64_t expert_ffn = 0;  // width of one
   std::optional<int64_t> global_batch;
 };
 
@@ -36,8 +38,8 @@ struct ChosenPlan {
 // Fills in what the short form leaves open (dp, schedule, micro-batches,
 // layout, overlap and bucket from the profile) and checks it all. Errors:
 // CheckSupported's; devices that are not dp*tp*cp*pp; heads, ffn or sequence
-// not divisible by tp; batch not divisible by dp*mb, each with the sizes that
-// work; fewer layers than stages; schedules that contradict vpp.
+// not divisible by tp; ep or etp that experts or the mesh do not divide by; batch not divisible by
+// dp*mb, each with the sizes that work; fewer layers than stages; schedules that contradict vpp.
 absl::StatusOr<ChosenPlan> ChoosePlan(const ShortForm& form, const PlanContext& context,
                                       const SoftwareProfile& profile);
 

@@ -71,6 +71,7 @@ std::optional<int64_t> AxisSize(const ShortForm& form, absl::string_view axis) {
   if (axis == "pp") return form.pp.value_or(1);
   if (axis == "cp") return form.cp.value_or(1);
   if (axis == "ep") return form.ep.value_or(1);
+  if (axis == "etp") return form.etp.value_or(form.tp.value_or(1));
   return std::nullopt;
 }
 

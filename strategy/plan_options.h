@@ -19,6 +19,12 @@ enum class Overlap : uint8_t { kGrad, kParam, kTp, kCp, kEp };
 // the compiler needs. Nothing optional is left open.
 struct PlanOptions {
   int64_t dp = 1, tp = 1, pp = 1, vpp = 1, cp = 1;
+  // Experts are cut over ep ranks, and each over etp; ep·etp divides dp·cp·tp. With
+  // ep=1 and etp=tp they are laid out as all else.
+  int64_t ep = 1, etp = 0;  // etp 0: tp
+
+  int64_t expert_tp() const { return etp == 0 ? tp : etp; }
+  bool has_expert_mesh() const { return ep > 1 || expert_tp() != tp; }
   bool sp = false;
   int zero = 0;
   int64_t micro_batch = 1;

@@ -170,8 +170,17 @@ Directives StrategyTree::Root() const {
   root.SetSplit({"dp", {"batch"}});
   // Column- and row-parallel linears, attention heads, the vocabulary; what has
   // none of them (norms, dropouts, residuals) is cut along the sequence or not.
-  root.SetSplit({"tp", {"heads", "ffn", "vocab"}});
-  if (plan_.sp) root.split.back().dims.push_back("seq");
+  const int64_t tp = plan_.tp.value_or(1), etp = plan_.etp.value_or(tp);
+  root.SetSplit({"tp", {"heads", "ffn", "shared_ffn", "expert_ffn", "vocab"}});
+  std::vector<std::string>& over_tp = root.split.back().dims;
+  if (plan_.sp) over_tp.push_back("seq");
+  if (etp != tp) {
+    // Where tp does not cut the experts' width it cuts their slots.
+    over_tp.erase(std::find(over_tp.begin(), over_tp.end(), "expert_ffn"));
+    over_tp.push_back("slots");
+  }
+  if (plan_.ep.value_or(1) > 1) root.SetSplit({"ep", {"!seq", "experts"}});
+  if (etp != tp && etp > 1) root.SetSplit({"etp", {"expert_ffn"}});
   if (plan_.zero.value_or(0) >= 1) root.home = "shard(dp)";
   if (plan_.recompute.has_value()) root.recompute = FindRecompute(*plan_.recompute);
   root.bucket_bytes = plan_.bucket_bytes;

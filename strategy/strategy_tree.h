@@ -20,7 +20,8 @@ namespace plancast {
 // dims that the op has. A dim is a model dim (`ffn`, `seq`, `vocab`,
 // `kv_heads`), a compound one (`heads` = kv_heads x heads_per_kv: the axis is
 // spread over both, outer first), or a factor name of the op's rule after a
-// dot (`.k`). An empty list: the axis cuts nothing here.
+// dot (`.k`). `!seq` ends the search where the op has that dim: such an op is not cut
+// by what follows. An empty list: the axis cuts nothing here.
 struct SplitDirective {
   std::string axis;
   std::vector<std::string> dims;
@@ -84,7 +85,8 @@ class StrategyTree {
   // What was said node by node, beyond the plan.
   const std::map<std::string, Directives>& nodes() const { return nodes_; }
   // The root with all that holds for the whole model: batch split over dp;
-  // heads, ffn, vocab (and seq where nothing else, if sp) over tp; recompute,
+  // heads, ffn, vocab (and seq where nothing else, if sp) over tp; experts over ep and
+  // their width over etp, in ops that work on slots and not on tokens; recompute,
   // bucket and home (`shard(dp)` from zero=1 on) of the plan; each unless the
   // node `` says otherwise.
   Directives Root() const;

@@ -21,13 +21,6 @@ absl::Status CheckSupported(const ShortForm& form) {
   if (form.cp.value_or(1) > 1) {
     return NotYet("cp", absl::StrCat(*form.cp), "This version simulates cp=1.");
   }
-  if (form.ep.value_or(1) > 1) {
-    return NotYet("ep", absl::StrCat(*form.ep), "This version simulates ep=1.");
-  }
-  // Without experts to split, etp equal to tp is the default and says nothing.
-  if (form.etp.has_value() && *form.etp != form.tp.value_or(1)) {
-    return NotYet("etp", absl::StrCat(*form.etp), "Leave it out.");
-  }
   if (form.zero.value_or(0) > 1) {
     return NotYet("zero", absl::StrCat(*form.zero), "This version simulates zero=0 and zero=1.");
   }

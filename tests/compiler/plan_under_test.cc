@@ -138,6 +138,17 @@ PlanUnderTest& PlanUnderTest::Sp() {
   tree_.plan().sp = true;
   return *this;
 }
+PlanUnderTest& PlanUnderTest::Ep(int64_t size) {
+  options_.ep = size;
+  tree_.plan().ep = size;
+  return *this;
+}
+PlanUnderTest& PlanUnderTest::Etp(int64_t size) {
+  options_.etp = size;
+  tree_.plan().tp = options_.tp;
+  tree_.plan().etp = size;
+  return *this;
+}
 PlanUnderTest& PlanUnderTest::Zero1() {
   options_.zero = 1;
   return *this;

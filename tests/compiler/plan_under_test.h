@@ -65,6 +65,9 @@ class PlanUnderTest {
   PlanUnderTest& Cp(int64_t size);
   PlanUnderTest& Pp(int64_t size, Schedule schedule = Schedule::k1f1b, int64_t vpp = 1);
   PlanUnderTest& Sp();
+  // After Tp. The tree says so too.
+  PlanUnderTest& Ep(int64_t size);
+  PlanUnderTest& Etp(int64_t size);
   PlanUnderTest& Zero1();
   PlanUnderTest& MicroBatches(int64_t size, int64_t count);
   PlanUnderTest& Recomputing(Recompute recompute, int64_t layers = -1);

@@ -21,25 +21,35 @@ PlanOptions Options(int64_t dp, int zero = 0) {
 
 DeviceMesh Mesh() { return *DeviceMesh::Create({{"pp", 2}, {"dp", 4}, {"cp", 1}, {"tp", 2}}); }
 
+StateBytes State(const PlanOptions& options, DType dtype, int64_t parameters) {
+  return StateOf(PlainProfile(), dtype, parameters, KeptElements(Mesh(), options, parameters));
+}
+
 std::vector<std::string> LabelsOf(const BlockTemplate& block) { return block.block.label; }
 
 TEST(StateTest, MixedPrecisionTakesEighteenBytesAParameter) {
-  const StateBytes bytes = StateOf(Options(4), PlainProfile(), DType::kBf16, 1000);
+  const StateBytes bytes = State(Options(4), DType::kBf16, 1000);
   EXPECT_EQ(bytes.parameters, 2 * 1000);
   EXPECT_EQ(bytes.gradients, 4 * 1000);
   EXPECT_EQ(bytes.optimizer, (4 + 4 + 4) * 1000);
 }
 
 TEST(StateTest, Fp32NeedsNoMasterCopy) {
-  const StateBytes bytes = StateOf(Options(4), PlainProfile(), DType::kFp32, 1000);
+  const StateBytes bytes = State(Options(4), DType::kFp32, 1000);
   EXPECT_EQ(bytes.parameters, 4 * 1000);
   EXPECT_EQ(bytes.optimizer, (4 + 4) * 1000);
 }
 
 TEST(StateTest, ZeroOneShardsTheOptimizerPadded) {
-  const StateBytes bytes = StateOf(Options(8, 1), PlainProfile(), DType::kBf16, 1001);
+  const StateBytes bytes = State(Options(8, 1), DType::kBf16, 1001);
   EXPECT_EQ(bytes.parameters, 2 * 1001);
   EXPECT_EQ(bytes.optimizer, 12 * 126);  // 1001 / 8, rounded up
+}
+
+// Of weights that axis 1 cuts there is one copy for each coordinate of the others.
+TEST(StateTest, CutWeightsAreShardedOverTheirCopies) {
+  EXPECT_EQ(KeptElements(Mesh(), Options(8, 1), 1000, {{{}, 300}, {{1}, 200}}), 300 + 50 + 63);
+  EXPECT_EQ(KeptElements(Mesh(), Options(8), 1000, {{{}, 300}, {{1}, 200}}), 1000);
 }
 
 TEST(GradientReductionTest, SharesItsBytesAmongMessages) {
@@ -50,6 +60,14 @@ TEST(GradientReductionTest, SharesItsBytesAmongMessages) {
   EXPECT_EQ(block.comms[0].bytes, 1001);  // 4004 bytes in four
   EXPECT_THAT(block.comms[0].axes, ElementsAre(1));
   EXPECT_EQ(block.block.stream[0], StreamKind::kGradComm);
+}
+
+TEST(GradientReductionTest, CutWeightsAreReducedOverTheirCopies) {
+  const BlockTemplate block =
+      GradientReduction(Mesh(), Options(4), PlainProfile(), 1000, 1, {{{}, 300}, {{3}, 200}});
+  ASSERT_EQ(block.block.size(), 2);
+  EXPECT_THAT(block.comms[1].axes, ElementsAre(3));
+  EXPECT_EQ(block.comms[1].bytes, 4 * 200);
 }
 
 TEST(GradientReductionTest, ZeroOneScatters) {

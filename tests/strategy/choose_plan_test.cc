@@ -70,6 +70,56 @@ TEST(ChoosePlanTest, ReportsTheValueOfEveryKey) {
   EXPECT_EQ(chosen.at("overlap"), "none");
 }
 
+// Mixtral 8x7B on 64 GPUs.
+PlanContext Mixtral() {
+  PlanContext context = Context();
+  context.layers = 32;
+  context.heads = 32;
+  context.kv_heads = 8;
+  context.hidden = 4096;
+  context.ffn = 0;
+  context.experts = 8;
+  context.expert_ffn = 14336;
+  return context;
+}
+
+TEST(ChoosePlanTest, ExpertsAreCutOverPartsOfTheStage) {
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("tp=4,sp,pp=2,ep=8", Mixtral()));
+  EXPECT_EQ(plan.options.dp, 8);
+  EXPECT_EQ(plan.options.ep, 8);
+  EXPECT_EQ(plan.options.etp, 4);
+  EXPECT_EQ(plan.chosen.at("ep"), "8");
+  EXPECT_EQ(plan.chosen.at("etp"), "4");
+  EXPECT_EQ(Choose("tp=4,sp,ep=8,etp=1", Mixtral())->options.etp, 1);
+  EXPECT_OK(Choose("tp=4,sp,ep=2,etp=2", Mixtral()).status());
+  EXPECT_EQ(Choose("tp=4,sp")->chosen.count("ep"), 0u);
+}
+
+TEST(ChoosePlanTest, ExpertMeshesThatDoNotFitAreErrors) {
+  const auto error = [](const char* text, const PlanContext& context) {
+    return std::string(Choose(text, context).status().message());
+  };
+  EXPECT_EQ(error("ep=2", Context()), "ep=2 splits experts, and the model has none. Leave ep out.");
+  EXPECT_EQ(error("tp=2,etp=1", Context()),
+            "etp=1 splits experts, and the model has none. Leave etp out.");
+  EXPECT_EQ(error("ep=3", Mixtral()),
+            "ep=3 does not divide the 8 experts. Sizes that work: 1, 2, 4, 8.");
+  EXPECT_EQ(error("tp=8,pp=2,etp=8,ep=8", Mixtral()),
+            "ep=8 times etp=8 does not divide the dp*cp*tp = 4*1*8 ranks of a stage. With etp=8, "
+            "ep can be 1, 2, 4.");
+  PlanContext twelve = Mixtral();
+  twelve.devices = 48;
+  twelve.experts = 12;
+  twelve.global_batch = 48;
+  EXPECT_EQ(error("tp=4,etp=1,ep=6", twelve),
+            "ep=6 times etp=1 and tp=4: neither divides the other. With etp=1, ep can be 1, 2, 4, "
+            "12.");
+  twelve.expert_ffn = 14336 / 7;
+  EXPECT_EQ(error("etp=3", twelve),
+            "etp=3 does not divide the feed-forward size of an expert, 2048. Sizes that work: 1, "
+            "2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048.");
+}
+
 TEST(ChoosePlanTest, ScheduleFollowsStages) {
   EXPECT_EQ(Choose("tp=8")->options.schedule, Schedule::kNone);
   EXPECT_EQ(Choose("pp=8,vpp=2")->options.schedule, Schedule::kInterleaved);

@@ -26,7 +26,7 @@ TEST(StrategyJsonTest, ReadsAndPrintsATree) {
   EXPECT_THAT(StrategyTree::FromJson(tree.ToJson(), "again"), IsOkAndHolds(tree));
   EXPECT_EQ(tree.DebugString(),
             "plan dp=2,tp=4\n"
-            "root { split dp: batch; split tp: heads | ffn | vocab }\n"
+            "root { split dp: batch; split tp: heads | ffn | shared_ffn | expert_ffn | vocab }\n"
             "head { split tp: - }\n"
             "layers.*.attn { split dp: batch; split tp: heads | .k; recompute: full; "
             "home: shard(dp); bucket: 25MB }\n");

@@ -32,8 +32,10 @@ std::string SplitOf(const StrategyTree& tree, const std::string& path, const std
 TEST(StrategyTreeTest, TheRootOfAPlanSplitsLikeMegatron) {
   const StrategyTree tree = Tree("dp=2,tp=4");
   EXPECT_EQ(SplitOf(tree, "layers.*.attn.qkv", "dp"), "batch <- root");
-  EXPECT_EQ(SplitOf(tree, "layers.*.attn.qkv", "tp"), "heads ffn vocab <- root");
-  EXPECT_EQ(SplitOf(Tree("tp=4,sp"), "head.norm", "tp"), "heads ffn vocab seq <- root");
+  EXPECT_EQ(SplitOf(tree, "layers.*.attn.qkv", "tp"),
+            "heads ffn shared_ffn expert_ffn vocab <- root");
+  EXPECT_EQ(SplitOf(Tree("tp=4,sp"), "head.norm", "tp"),
+            "heads ffn shared_ffn expert_ffn vocab seq <- root");
 }
 
 TEST(StrategyTreeTest, PlanWideDirectivesHoldEverywhere) {
@@ -47,14 +49,15 @@ TEST(StrategyTreeTest, PlanWideDirectivesHoldEverywhere) {
 TEST(StrategyTreeTest, AChangedPlanChangesTheRoot) {
   StrategyTree tree = Tree("tp=4");
   tree.plan().sp = true;
-  EXPECT_EQ(SplitOf(tree, "head.norm", "tp"), "heads ffn vocab seq <- root");
+  EXPECT_EQ(SplitOf(tree, "head.norm", "tp"), "heads ffn shared_ffn expert_ffn vocab seq <- root");
 }
 
 TEST(StrategyTreeTest, LongerPathsWinThenThoseWithFewerStars) {
   StrategyTree tree = Tree("tp=4");
   (*tree.Node("layers.*.mlp"))->SetSplit({"tp", {"hidden"}});
   EXPECT_EQ(SplitOf(tree, "layers.*.mlp.fc1", "tp"), "hidden <- layers.*.mlp");
-  EXPECT_EQ(SplitOf(tree, "layers.*.attn.qkv", "tp"), "heads ffn vocab <- root");
+  EXPECT_EQ(SplitOf(tree, "layers.*.attn.qkv", "tp"),
+            "heads ffn shared_ffn expert_ffn vocab <- root");
   (*tree.Node("layers.*.mlp.fc1"))->SetSplit({"tp", {"ffn"}});
   EXPECT_EQ(SplitOf(tree, "layers.*.mlp.fc1", "tp"), "ffn <- layers.*.mlp.fc1");
   (*tree.Node("layers.*.*.fc1"))->SetSplit({"tp", {"seq"}});
@@ -68,7 +71,8 @@ TEST(StrategyTreeTest, WhatANodeDoesNotSayIsInherited) {
   ASSERT_OK_AND_ASSIGN(const Resolved resolved, tree.Resolve("layers.*.mlp.fc1"));
   EXPECT_EQ(resolved.recompute, Recompute::kFull);
   EXPECT_EQ(resolved.recompute_source, "layers.*.mlp");
-  EXPECT_EQ(SplitOf(tree, "layers.*.mlp.fc1", "tp"), "heads ffn vocab <- root");
+  EXPECT_EQ(SplitOf(tree, "layers.*.mlp.fc1", "tp"),
+            "heads ffn shared_ffn expert_ffn vocab <- root");
 }
 
 TEST(StrategyTreeTest, AnEmptySplitCutsNothing) {
@@ -124,7 +128,7 @@ TEST(StrategyTreeTest, DebugStringHasOneLineANode) {
   (*tree.Node("head"))->recompute = Recompute::kFull;
   EXPECT_EQ(tree.DebugString(),
             "plan dp=2,tp=8\n"
-            "root { split dp: batch; split tp: heads | ffn | vocab }\n"
+            "root { split dp: batch; split tp: heads | ffn | shared_ffn | expert_ffn | vocab }\n"
             "head { recompute: full }\n");
 }
 

@@ -1,0 +1,30 @@
+#ifndef PLANCAST_COMPILER_PLAN_MESH_H_
+#define PLANCAST_COMPILER_PLAN_MESH_H_
+
+#include "absl/status/statusor.h"
+#include "cluster/device_mesh.h"
+#include "graph/model_graph.h"
+#include "strategy/plan_options.h"
+#include "strategy/strategy_tree.h"
+
+namespace plancast {
+
+// The mesh of a plan: its axes outermost first, each cut into as many sub-axes as
+// the splits need, which is the common refinement of all views of the devices:
+// - where key heads are fewer than tp, the axis is spread over them and the query
+//   heads of each;
+// - the expert mesh. The ranks of a stage, tp innermost and dp outermost, are also
+//   etp innermost, then ep, then what is left: `etp`, `ep` and `edp` are views of
+//   the sub-axes. So with etp=tp, ep is the inner part of dp; with etp=1 it is tp
+//   and then the inner part of dp.
+// Errors: cuts of one axis that do not nest.
+absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& tree,
+                                  const PlanOptions& options);
+
+// `heads` stands for these dims together, outer first.
+inline constexpr absl::string_view kCompoundHeads = "heads";
+inline constexpr absl::string_view kHeadDims[] = {"kv_heads", "heads_per_kv"};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_PLAN_MESH_H_

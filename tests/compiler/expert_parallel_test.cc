@@ -1,0 +1,213 @@
+// Mixtures of experts under ep and etp: what moves, what every rank holds.
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/moe_layer.h"
+#include "tests/compiler/plan_under_test.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+constexpr int64_t kBf16 = 2, kFp32 = 4;
+constexpr MoeSizes kSizes;
+constexpr int64_t kExpertWeights = 3 * kSizes.hidden * kSizes.ffn;
+constexpr int64_t kAllExperts = kSizes.experts * kExpertWeights;
+constexpr int64_t kRouter = kSizes.experts * kSizes.hidden;
+// The tokens of one sample, each as often as it has experts.
+constexpr int64_t kRouted = kBf16 * kSizes.seq * kSizes.topk * kSizes.hidden;
+constexpr int64_t kLayers = 2;
+
+PlanUnderTest Moe() {
+  PlanUnderTest plan(kSizes.Dims());
+  BodyWriter& body = plan.Segment("layers", kLayers);
+  body.OutPort(WriteMoeLayer(body, body.InPort("x", {"batch", "seq", "hidden"})));
+  return plan;
+}
+
+std::vector<std::string> Twice(const std::string& move) { return {move, move}; }
+
+// Parameters, bytes of gradients and of optimizer state of a rank.
+std::vector<int64_t> StateOfRank(PlanUnderTest& plan) {
+  const Program& program = plan.Compile()->programs[0];
+  auto bytes = [&](MemoryKind kind) { return program.static_bytes[static_cast<int>(kind)]; };
+  return {bytes(MemoryKind::kParameters) / kBf16, bytes(MemoryKind::kGradients),
+          bytes(MemoryKind::kOptimizer)};
+}
+
+std::vector<int64_t> State(int64_t parameters, int64_t kept) {
+  return {kLayers * parameters, kLayers * parameters * kFp32, kLayers * kept * 12};
+}
+
+TEST(ExpertParallelTest, OverAllRanksMovesTokensTwiceEachWay) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(4).Ep(4);
+  const Moves moves = plan.Traffic();
+  EXPECT_EQ(moves.forward, Twice(AllToAll("dp", kRouted)));
+  EXPECT_EQ(moves.backward, Twice(AllToAll("dp", kRouted)));
+  // Every expert is where it is; the router is everywhere.
+  EXPECT_THAT(moves.gradients, ElementsAre(AllReduce("dp", kLayers * kFp32 * kRouter)));
+  EXPECT_EQ(StateOfRank(plan), State(kRouter + kAllExperts / 4, kRouter + kAllExperts / 4));
+}
+
+TEST(ExpertParallelTest, MovesAsManyTokensWithMoreSamples) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(4).Ep(4).MicroBatches(3, 2);
+  EXPECT_EQ(plan.Traffic().forward, Twice(AllToAll("dp", 3 * kRouted)));
+}
+
+TEST(ExpertParallelTest, OverAPartOfTheRanksReducesTheExpertsOverTheRest) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(8).Ep(2);
+  const Moves moves = plan.Traffic();
+  EXPECT_EQ(moves.forward, Twice(AllToAll("dp.1", kRouted)));
+  EXPECT_EQ(moves.backward, Twice(AllToAll("dp.1", kRouted)));
+  EXPECT_THAT(moves.gradients, ElementsAre(AllReduce("dp.0*dp.1", kLayers * kFp32 * kRouter),
+                                           AllReduce("dp.0", kLayers * kFp32 * kAllExperts / 2)));
+}
+
+TEST(ExpertParallelTest, ZeroOneShardsTheStateOfExpertsOverTheirCopies) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(8).Ep(2).Zero1();
+  EXPECT_EQ(StateOfRank(plan), State(kRouter + kAllExperts / 2, kRouter / 8 + kAllExperts / 2 / 4));
+  const Moves moves = plan.Traffic();
+  EXPECT_THAT(moves.gradients,
+              UnorderedElementsAre(ReduceScatter("dp.0*dp.1", kLayers * kFp32 * kRouter),
+                                   ReduceScatter("dp.0", kLayers * kFp32 * kAllExperts / 2),
+                                   AllGather("dp.0*dp.1", kLayers * kBf16 * kRouter),
+                                   AllGather("dp.0", kLayers * kBf16 * kAllExperts / 2)));
+  PlanUnderTest whole = Moe();
+  whole.Dp(8).Ep(8).Zero1();
+  EXPECT_EQ(StateOfRank(whole), State(kRouter + kAllExperts / 8, kRouter / 8 + kAllExperts / 8));
+}
+
+// etp = tp: every expert is cut like any feed-forward layer. Its tokens, cut over
+// tp by the sequence, are gathered there and its results scattered.
+TEST(ExpertParallelTest, WithinTensorParallelismGathersOverIt) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(4).Tp(2).Sp().Ep(4);
+  const Moves moves = plan.Traffic();
+  const std::vector<std::string> there = {AllToAll("dp", kRouted / 2), AllGather("tp", kRouted)};
+  const std::vector<std::string> back = {ReduceScatter("tp", kRouted), AllToAll("dp", kRouted / 2)};
+  EXPECT_THAT(moves.forward, ElementsAre(there[0], there[1], back[0], back[1]));
+  EXPECT_THAT(moves.backward, ElementsAre(there[0], there[1], back[0], back[1]));
+  EXPECT_EQ(StateOfRank(plan), State(kRouter + kAllExperts / 8, kRouter + kAllExperts / 8));
+}
+
+// etp = 1: whole experts on every rank of tp and dp. The tokens of both move in
+// one exchange, and nothing is gathered.
+TEST(ExpertParallelTest, WithWholeExpertsExchangesOverTensorAndDataRanks) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(4).Tp(2).Sp().Ep(8).Etp(1);
+  const Moves moves = plan.Traffic();
+  EXPECT_EQ(moves.forward, Twice(AllToAll("dp*tp", kRouted / 2)));
+  EXPECT_EQ(moves.backward, Twice(AllToAll("dp*tp", kRouted / 2)));
+  EXPECT_THAT(moves.gradients, UnorderedElementsAre(AllReduce("dp", kLayers * kFp32 * kRouter),
+                                                    AllReduce("tp", kLayers * kFp32 * kRouter)));
+  EXPECT_EQ(StateOfRank(plan), State(kRouter + kAllExperts / 8, kRouter + kAllExperts / 8));
+}
+
+// ep runs over tp first and then over the inner part of dp.
+TEST(ExpertParallelTest, WithWholeExpertsLeavesTheOuterDataRanks) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(4).Tp(2).Sp().Ep(4).Etp(1);
+  EXPECT_EQ(plan.Traffic().forward, Twice(AllToAll("dp.1*tp", kRouted / 2)));
+  EXPECT_THAT(plan.Traffic().gradients,
+              UnorderedElementsAre(AllReduce("dp.0*dp.1", kLayers * kFp32 * kRouter),
+                                   AllReduce("dp.0", kLayers * kFp32 * kAllExperts / 4),
+                                   AllReduce("tp", kLayers * kFp32 * kRouter)));
+  PlanUnderTest inside = Moe();
+  inside.Dp(4).Tp(4).Sp().Ep(2).Etp(1);
+  EXPECT_EQ(inside.Traffic().forward, Twice(AllToAll("tp.1", kRouted / 4)));
+}
+
+// Without experts to exchange every rank of tp works on its slots with all weights.
+TEST(ExpertParallelTest, WithoutEpWholeExpertsAreCopied) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(2).Tp(2).Sp().Etp(1);
+  EXPECT_THAT(plan.Traffic().forward, IsEmpty());
+  EXPECT_EQ(StateOfRank(plan), State(kRouter + kAllExperts, kRouter + kAllExperts));
+}
+
+// Without sequence parallelism every rank of tp has all tokens: their copies go the
+// same way. The sum over tp goes back in halves, which takes least.
+TEST(ExpertParallelTest, WithoutSequenceParallelismTokensMoveInCopies) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(4).Tp(2).Ep(4);
+  EXPECT_THAT(plan.Traffic().forward,
+              ElementsAre(AllToAll("dp", kRouted), ReduceScatter("tp", kRouted),
+                          AllToAll("dp", kRouted / 2), AllGather("tp", kRouted)));
+}
+
+// Experts cut over ranks that all have the tokens: no exchange, and the sum of what
+// the experts give is an all-reduce.
+TEST(ExpertParallelTest, ByHandOverTensorRanksOwesTheSum) {
+  PlanUnderTest plan = Moe();
+  plan.Tp(4).ByHand();
+  for (const char* op : {"dispatch", "experts", "combine"}) {
+    plan.Split(std::string("layers.*.mlp.") + op, "tp", {"experts"});
+  }
+  const int64_t stream = kBf16 * kSizes.seq * kSizes.hidden;
+  EXPECT_THAT(plan.Traffic().forward, ElementsAre(AllReduce("tp", stream)));
+}
+
+TEST(ExpertParallelTest, ByHandIsWhatTheShortFormSays) {
+  PlanUnderTest said = Moe();
+  said.Dp(4).Ep(2);
+  PlanUnderTest by_hand = Moe();
+  by_hand.Dp(4).Ep(2);
+  by_hand.Split("", "ep", {}).Split("layers.*.mlp.experts", "ep", {"experts"});
+  EXPECT_EQ(said.Traffic().forward, by_hand.Traffic().forward);
+  EXPECT_EQ(said.Traffic().gradients, by_hand.Traffic().gradients);
+}
+
+// The results of the exchange are kept, not exchanged again in the backward pass;
+// both inputs of the activation and the products' inputs are kept in their shards.
+TEST(ExpertParallelTest, KeepsWhatTheExpertsRead) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(4).Tp(2).Sp().Ep(4);
+  const ExecutionGraph graph = *plan.Compile();
+  int64_t kept = 0;
+  for (const MemoryEvent& event : BlockNamed(graph, "layers.F").memory) {
+    if (event.kind == MemoryKind::kActivations) kept += event.delta;
+  }
+  const int64_t tokens = kSizes.seq, half = tokens / 2;
+  const int64_t experts = kRouted                                              // d, gathered
+                          + 3 * kBf16 * tokens * kSizes.topk * kSizes.ffn / 2  // gate, up, act
+                          + kRouted / 2;                                       // o
+  // p and g; the row sums of the softmax; y of the layer, which the next one reads.
+  const int64_t router = 2 * kFp32 * half * kSizes.experts + kFp32 * half;
+  EXPECT_EQ(kept, experts + router + kBf16 * half * kSizes.hidden);
+}
+
+TEST(ExpertParallelTest, ExchangesCountAsExpertParallelism) {
+  const ExecutionGraph graph = *Moe().Dp(4).Tp(2).Sp().Ep(8).Etp(1).Compile();
+  const Block& block = BlockNamed(graph, "layers.F");
+  int exchanges = 0;
+  for (int32_t t = 0; t < block.size(); ++t) exchanges += block.purpose[t] == Purpose::kEp;
+  EXPECT_EQ(exchanges, 2);
+}
+
+// One grouped product a matrix: local experts, rows of all samples in an expert.
+TEST(ExpertParallelTest, ProductsAreBatchesOfLocalExperts) {
+  const ExecutionGraph graph = *Moe().Dp(4).Ep(4).MicroBatches(3, 1).Compile();
+  std::vector<std::vector<int64_t>> products;
+  for (const KernelSpec& kernel : graph.kernels) {
+    if (kernel.family != KernelFamily::kGemm || kernel.batch == 1) continue;
+    if (kernel.pass == GemmPass::kForward) {
+      products.push_back({kernel.batch, kernel.m, kernel.n, kernel.k});
+    }
+  }
+  const int64_t rows = 4 * 3 * kSizes.slots();
+  EXPECT_THAT(products, ElementsAre(ElementsAre(2, rows, 2 * kSizes.ffn, kSizes.hidden),
+                                    ElementsAre(2, rows, kSizes.hidden, kSizes.ffn)));
+}
+
+}  // namespace
+}  // namespace plancast
