@@ -20,9 +20,7 @@ bool IsView(absl::string_view axis) { return axis == "ep" || axis == "etp" || ax
 
 // Only vocabularies (`vocab`, `vocab_3` of the third table), which frameworks pad, and
 // the slots of experts may end in a shorter last shard.
-bool MayBeUneven(absl::string_view dim) {
-  return absl::StartsWith(dim, "vocab") || dim == "slots";
-}
+bool MayBeUneven(absl::string_view dim) { return absl::StartsWith(dim, "vocab") || dim == "slots"; }
 
 int64_t AxesSize(const DeviceMesh& mesh, const std::vector<int>& axes) {
   int64_t size = 1;

@@ -174,11 +174,9 @@ Directives StrategyTree::Root() const {
   root.SetSplit({"tp", {"heads", "ffn", "shared_ffn", "expert_ffn", "vocab"}});
   std::vector<std::string>& over_tp = root.split.back().dims;
   if (plan_.sp) over_tp.push_back("seq");
-  if (etp != tp) {
-    // Where tp does not cut the experts' width it cuts their slots.
-    over_tp.erase(std::find(over_tp.begin(), over_tp.end(), "expert_ffn"));
-    over_tp.push_back("slots");
-  }
+  if (etp != tp) over_tp.erase(std::find(over_tp.begin(), over_tp.end(), "expert_ffn"));
+  // The slots of experts are what is left of the sequence.
+  if (plan_.sp || etp != tp) over_tp.push_back("slots");
   if (plan_.ep.value_or(1) > 1) root.SetSplit({"ep", {"!seq", "experts"}});
   if (etp != tp && etp > 1) root.SetSplit({"etp", {"expert_ffn"}});
   if (plan_.zero.value_or(0) >= 1) root.home = "shard(dp)";

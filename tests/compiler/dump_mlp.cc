@@ -3,15 +3,12 @@
 //
 //   dump_mlp PASS
 
-#include <iostream>
-#include <string>
-
-#include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/dump_pass.h"
 
 namespace plancast {
 namespace {
 
-PlanUnderTest Mlp() {
+PlanUnderTest SmallMlp() {
   PlanUnderTest plan({{"seq", 4}, {"hidden", 8}, {"ffn", 16}});
   BodyWriter& mlp = plan.Segment("mlp");
   int x = mlp.Input("x", DType::kCompute, {"batch", "seq", "hidden"});
@@ -22,21 +19,10 @@ PlanUnderTest Mlp() {
   return plan;
 }
 
-int Main(const std::string& wanted) {
-  bool found = false;
-  const auto status = Mlp()
-                          .Compile([&](absl::string_view pass, const std::string& dump) {
-                            if (pass != wanted) return;
-                            found = true;
-                            std::cout << dump;
-                          })
-                          .status();
-  if (!status.ok()) std::cerr << status << "\n";
-  if (!found) std::cerr << "no pass `" << wanted << "`\n";
-  return status.ok() && found ? 0 : 1;
-}
-
 }  // namespace
 }  // namespace plancast
 
-int main(int argc, char** argv) { return plancast::Main(argc > 1 ? argv[1] : ""); }
+int main(int argc, char** argv) {
+  plancast::PlanUnderTest plan = plancast::SmallMlp();
+  return plancast::DumpPass(plan, argc > 1 ? argv[1] : "");
+}

@@ -38,6 +38,16 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   config.max_positions = 16;
   config.tied_embeddings = dice.Maybe(3);
   config.parallel_residual = dice.Maybe(4);
+  const bool routed = dice.Maybe(3);
+  if (routed) {
+    config.experts.count = 12;
+    config.experts.topk = 3;
+    config.experts.ffn = 24;
+    config.experts.shared = config.parallel_residual ? 0 : dice.Of<int64_t>({0, 1});
+    config.experts.normalized = dice.Maybe(2);
+    if (dice.Maybe(3)) config.experts.score = RouterScore::kSigmoid;
+    if (dice.Maybe(2)) config.mlp = Mlp::kSwiglu;
+  }
   PlanUnderTest plan = PlanUnderTest::Of(config, dice.Maybe(2), dice.Maybe(2));
   SoftwareProfile& profile = plan.profile();
   profile.grad_clip = dice.Maybe(2);
@@ -50,9 +60,18 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   profile.fuse_wgrad_accumulation = !dice.Maybe(3);
   if (dice.Maybe(2)) profile.fusions = {"bias_gelu", "bias_dropout_add"};
   plan.Dp(dice.Of<int64_t>({1, 2, 3})).Tp(dice.Of<int64_t>({1, 2, 4}));
-  plan.Split("", "tp",
-             dice.Maybe(3) ? std::vector<std::string>{"heads", "ffn", "vocab", "seq"}
-                           : std::vector<std::string>{"heads", "ffn", "vocab"});
+  std::vector<std::string> over_tp = {"heads", "ffn", "shared_ffn", "vocab"};
+  if (dice.Maybe(3)) over_tp.emplace_back("seq");
+  if (routed) {
+    const int64_t dp = plan.options().dp, tp = plan.options().tp, etp = dice.Of<int64_t>({1, tp});
+    int64_t ep = dice.Of<int64_t>({1, 2, 3, 4, 6, 12});
+    while (config.experts.count % ep != 0 || dp * tp % (ep * etp) != 0 ||
+           (ep * etp % tp != 0 && tp % (ep * etp) != 0))
+      --ep;
+    plan.Etp(etp).Ep(ep);
+    over_tp.emplace_back(etp == tp ? "expert_ffn" : "slots");
+  }
+  plan.Split("", "tp", over_tp);
   plan.Pp(pp,
           vpp > 1         ? Schedule::kInterleaved
           : pp == 1       ? Schedule::kNone

@@ -35,7 +35,7 @@ TEST(StrategyTreeTest, TheRootOfAPlanSplitsLikeMegatron) {
   EXPECT_EQ(SplitOf(tree, "layers.*.attn.qkv", "tp"),
             "heads ffn shared_ffn expert_ffn vocab <- root");
   EXPECT_EQ(SplitOf(Tree("tp=4,sp"), "head.norm", "tp"),
-            "heads ffn shared_ffn expert_ffn vocab seq <- root");
+            "heads ffn shared_ffn expert_ffn vocab seq slots <- root");
 }
 
 TEST(StrategyTreeTest, PlanWideDirectivesHoldEverywhere) {
@@ -49,7 +49,8 @@ TEST(StrategyTreeTest, PlanWideDirectivesHoldEverywhere) {
 TEST(StrategyTreeTest, AChangedPlanChangesTheRoot) {
   StrategyTree tree = Tree("tp=4");
   tree.plan().sp = true;
-  EXPECT_EQ(SplitOf(tree, "head.norm", "tp"), "heads ffn shared_ffn expert_ffn vocab seq <- root");
+  EXPECT_EQ(SplitOf(tree, "head.norm", "tp"),
+            "heads ffn shared_ffn expert_ffn vocab seq slots <- root");
 }
 
 TEST(StrategyTreeTest, LongerPathsWinThenThoseWithFewerStars) {
