@@ -20,6 +20,10 @@ std::string OpToString(const Body& body, const OpNode& op) {
   return text;
 }
 
+bool Contains(const std::vector<int>& list, int value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
 }  // namespace
 
 absl::StatusOr<int> ModelGraph::FindDim(absl::string_view dim_name) const {
@@ -66,6 +70,27 @@ int64_t ModelGraph::ParameterCount() const {
   for (const TiedParameter& tie : tied) {
     const Body& body = bodies[segments[tie.second_segment].body];
     count -= Elements(body.tensors[tie.second_tensor]);
+  }
+  return count;
+}
+
+int64_t ModelGraph::ActiveParameterCount() const {
+  int64_t count = ParameterCount();
+  const auto experts = FindDim("experts"), topk = FindDim("topk"), slots = FindDim("slots");
+  if (!experts.ok() || !topk.ok() || !slots.ok()) return count;
+  for (const Segment& segment : segments) {
+    const Body& body = bodies[segment.body];
+    for (const OpNode& op : body.ops) {
+      if (!Contains(op.factor_dims, *slots)) continue;
+      for (int t : op.inputs) {
+        const TensorInfo& tensor = body.tensors[t];
+        if (tensor.kind != TensorInfo::Kind::kParameter || !Contains(tensor.dims, *experts)) {
+          continue;
+        }
+        const int64_t one = Elements(tensor) / dims[*experts].size;
+        count -= segment.repeat * one * (dims[*experts].size - dims[*topk].size);
+      }
+    }
   }
   return count;
 }

@@ -99,6 +99,9 @@ struct ModelGraph {
   static std::string PathOf(const Segment& segment);
   // Tied parameters once.
   int64_t ParameterCount() const;
+  // Those that one token meets: of `experts` equal ones, `topk`. An op works on
+  // experts if one of its factors runs over their `slots`.
+  int64_t ActiveParameterCount() const;
   // Elements of one tensor; `batch` must be bound for activations.
   int64_t Elements(const TensorInfo& tensor) const;
   // A copy with these sizes: `batch` is `micro_batch`, `replicas` as it says, and

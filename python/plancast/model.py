@@ -201,6 +201,15 @@ class Model:
         return self._core.parameters
 
     @property
+    def active_parameters(self) -> int:
+        """Parameters that one token meets: of the routed experts those that it visits.
+
+        >>> Model.preset("mixtral-8x7b").active_parameters
+        12879925248
+        """
+        return self._core.active_parameters
+
+    @property
     def layers(self) -> int:
         """Number of repeated layers."""
         return self._core.layers

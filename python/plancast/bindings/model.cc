@@ -121,6 +121,8 @@ void BindModel(py::module_& m) {
       .def_property_readonly("key", [](const PyModel& self) { return self.source->key(); })
       .def_property_readonly("parameters",
                              [](const PyModel& self) { return self.graph->ParameterCount(); })
+      .def_property_readonly("active_parameters",
+                             [](const PyModel& self) { return self.graph->ActiveParameterCount(); })
       .def_property_readonly("layers", [](const PyModel& self) { return self.graph->layers; })
       .def_property_readonly("dims",
                              [](const PyModel& self) {

@@ -1,7 +1,8 @@
-"""The shipped models: transformers of presets.yaml, and the zoo."""
+"""The shipped models: transformers of the catalogue, and the zoo."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -14,20 +15,35 @@ if TYPE_CHECKING:
     from plancast.model import Model
 
 
+# Files of the catalogue, in the order in which they are searched: a first forecast
+# waits for no more of them than it needs.
+_FILES = ("dense", "experts", "windows")
+
+
 @cache
-def _catalogue() -> dict[str, dict[str, Any]]:
+def _models_of(file: str) -> dict[str, dict[str, Any]]:
     import yaml
 
-    text = Path(__file__).with_name("presets.yaml").read_text(encoding="utf-8")
+    path = Path(__file__).parent / "catalogue" / f"{file}.yaml"
+    text = path.read_text(encoding="utf-8")
     # The parser in C, where PyYAML has it: a tenth of the time of a first forecast
     # would go into reading this file.
     document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     families: dict[str, dict[str, Any]] = document["families"]
-    catalogue = {}
+    models = {}
     for name, model in document["models"].items():
         own = {key: value for key, value in model.items() if key != "family"}
-        catalogue[name] = {"name": name, **families[model["family"]], **own}
-    return catalogue
+        models[name] = {"name": name, **families[model["family"]], **own}
+    return models
+
+
+def transformers() -> list[str]:
+    """The names of the presets that `config` knows.
+
+    >>> "llama3-70b" in transformers(), "resnet50" in transformers()
+    (True, False)
+    """
+    return [name for file in _FILES for name in _models_of(file)]
 
 
 def names() -> list[str]:
@@ -38,14 +54,14 @@ def names() -> list[str]:
     """
     from plancast.zoo import catalogue
 
-    return [*_catalogue(), *catalogue.names()]
+    return [*transformers(), *catalogue.names()]
 
 
 def model(name: str, chosen: Mapping[str, int]) -> Model:
     """The model of a name; `chosen` are sizes of its data (`seq`, `image`, ...)."""
     from plancast.model import Model
 
-    if name not in _catalogue():
+    if _fields(name) is None:
         # The builder and the zoo are loaded for their own models only.
         from plancast.zoo import catalogue
 
@@ -58,15 +74,37 @@ def model(name: str, chosen: Mapping[str, int]) -> Model:
     return Model.from_config(**{**fields, **chosen})
 
 
+def _fields(name: str) -> dict[str, Any] | None:
+    for file in _FILES:
+        if name in _models_of(file):
+            return dict(_models_of(file)[name])
+    cut = re.fullmatch(r"(.+)-l([1-9]\d{0,4})", name)
+    whole = _fields(cut[1]) if cut else None
+    if cut is None or whole is None:
+        return None
+    layers = int(cut[2])
+    if layers > whole["layers"]:
+        raise InputError(
+            f"`{name}` has {layers} layers, and `{cut[1]}` has {whole['layers']}. "
+            "The number after `-l` is of its first layers."
+        )
+    fields = {**whole, "name": name, "layers": layers}
+    if "dense_layers" in fields:
+        fields["dense_layers"] = min(fields["dense_layers"], layers)
+    return fields
+
+
 def config(name: str) -> dict[str, Any]:
     """The fields of a transformer preset, as `Model.from_config` takes them.
 
-    >>> config("llama3-8b")["kv_heads"]
-    8
+    `-lN` after a name stands for its first N layers.
+
+    >>> config("llama3-8b")["kv_heads"], config("llama3-70b-l12")["layers"]
+    (8, 12)
     """
-    catalogue = _catalogue()
-    if name in catalogue:
-        return dict(catalogue[name])
+    fields = _fields(name)
+    if fields is not None:
+        return fields
     hint = did_you_mean(name.replace("_", "-"), names())
     known = ", ".join(f"`{known}`" for known in names())
     raise InputError(f"no model preset `{name}`; there are {known}.{hint}")

@@ -1,5 +1,5 @@
 """Models that are built op by op: convolutional nets, recommenders, T5, vision transformers.
 
 `catalogue.yaml` lists them; each family is a module. They are presets like the
-transformers of presets.yaml: `Model.preset("resnet50", image=288)`.
+transformers of the catalogue: `Model.preset("resnet50", image=288)`.
 """

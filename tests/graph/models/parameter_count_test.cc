@@ -79,6 +79,9 @@ TEST(ParameterCountTest, MixturesOfExperts) {
   mixtral.experts.count = 8;
   mixtral.experts.topk = 2;
   EXPECT_EQ(Count(mixtral), 46'702'792'704);
+  // Of 8 experts of 3 x 4096 x 14336 a token meets 2, in each of 32 layers.
+  const int64_t expert = int64_t{3} * 4096 * 14336;
+  EXPECT_EQ(BuildTransformer(mixtral)->ActiveParameterCount(), 46'702'792'704 - 32 * 6 * expert);
 
   TransformerConfig qwen3 = Llama(48, 2048, 32, 4, 6144, 151936);  // Qwen3 30B-A3B
   qwen3.head_dim = 128;

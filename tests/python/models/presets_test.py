@@ -4,10 +4,9 @@ import pytest
 from plancast import Model
 from plancast.errors import InputError
 from plancast.models import presets
-from plancast.zoo import catalogue
 
 # The zoo has tests of its own.
-TRANSFORMERS = [name for name in presets.names() if name not in catalogue.names()]
+TRANSFORMERS = presets.transformers()
 
 # Counts of the released checkpoints.
 EXACT = {
@@ -30,8 +29,51 @@ EXACT = {
     "qwen3-8b": 8_190_735_360,
     "qwen3-14b": 14_768_307_200,
     "qwen3-32b": 32_762_123_264,
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "mixtral-8x7b": 46_702_792_704,
+    "mixtral-8x22b": 140_630_071_296,
+    "qwen2-57b-a14b": 57_408_658_944,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "qwen3-235b-a22b": 235_093_634_560,
+    "deepseek-v2": 235_741_434_880,
+    "deepseek-v2-lite": 15_706_484_224,
+    "deepseek-v3": 671_026_419_200,
+    "gpt-oss-20b": 20_914_757_184,
+    "gpt-oss-120b": 116_829_156_672,
+    "gemma2-2b": 2_614_341_888,
+    "gemma2-9b": 9_241_705_984,
+    "gemma2-27b": 27_227_128_320,
+    "gemma3-1b": 999_885_952,
+    "gemma3-4b": 3_880_263_168,
+    "gemma3-12b": 11_766_034_176,
+    "gemma3-27b": 27_009_346_304,
+    "phi3-mini": 3_821_079_552,
+    "phi3-medium": 13_960_238_080,
+    "bert-base": 109_514_298,
     "bert-large": 335_174_458,
 }
+
+# Billions that a token meets, as printed: Jiang et al. 2024 (Mixtral), Yang et al.
+# 2024 and 2025 (Qwen), DeepSeek-AI 2024; gpt-oss (arXiv:2508.10925, table 1) leaves
+# the embedding out.
+ACTIVE = {
+    "mixtral-8x7b": (12.9, 0.05),
+    "mixtral-8x22b": (39.1, 0.1),
+    "qwen2-57b-a14b": (14.2, 0.1),
+    "qwen3-30b-a3b": (3.3, 0.1),
+    "qwen3-235b-a22b": (22, 0.5),
+    "deepseek-v2": (21, 0.5),
+    "deepseek-v2-lite": (2.4, 0.3),
+    "deepseek-v3": (37, 0.6),
+    "gpt-oss-20b": (3.61 + 201088 * 2880 / 1e9, 0.01),
+    "gpt-oss-120b": (5.13 + 201088 * 2880 / 1e9, 0.01),
+}
+
+
+MEGATRON = [
+    name for name in TRANSFORMERS if name.startswith("gpt-") and name[4:7] not in ("neo", "oss")
+]
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -39,10 +81,28 @@ def test_counts_equal_the_released_models(name):
     assert Model.preset(name).parameters == EXACT[name]
 
 
-@pytest.mark.parametrize("name", [n for n in TRANSFORMERS if n.startswith("gpt-")])
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_active_parameters_are_those_that_a_token_meets(name):
+    model = Model.preset(name)
+    if name not in ACTIVE:
+        assert model.active_parameters == model.parameters
+        return
+    billions, tolerance = ACTIVE[name]
+    assert model.active_parameters / 1e9 == pytest.approx(billions, abs=tolerance)
+
+
+def test_a_name_may_be_cut_to_its_first_layers():
+    cut = presets.config("llama3-70b-l12")
+    assert cut == {**presets.config("llama3-70b"), "name": "llama3-70b-l12", "layers": 12}
+    assert presets.config("deepseek-v3-l2")["dense_layers"] == 2
+    with pytest.raises(InputError, match="has 33 layers, and `llama3-8b` has 32"):
+        presets.config("llama3-8b-l33")
+    with pytest.raises(InputError, match="no model preset `llama3-8b-l0`"):
+        presets.config("llama3-8b-l0")
+
+
+@pytest.mark.parametrize("name", MEGATRON)
 def test_megatron_sizes_follow_the_formula_of_the_paper(name):
-    if name == "gpt-neox-20b":
-        pytest.skip("not a Megatron size")
     model = presets.config(name)
     layers, h = model["layers"], model["hidden"]
     rest = model["vocab"] + model["seq"]
@@ -53,9 +113,11 @@ def test_megatron_sizes_follow_the_formula_of_the_paper(name):
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_names_tell_the_size(name):
     text = name.rsplit("-", 1)[-1]
-    scale = {"b": 1e9, "t": 1e12}.get(text[-1])
+    scale = {"m": 1e6, "b": 1e9, "t": 1e12}.get(text[-1])
     if scale is None or not text[:-1].replace(".", "").isdigit():
         pytest.skip("the name has no size")
+    if name in ("gemma2-2b", "mpt-1b", "mpt-3b"):
+        pytest.skip("the name is rounded down")
     assert Model.preset(name).parameters == pytest.approx(float(text[:-1]) * scale, rel=0.09)
 
 
