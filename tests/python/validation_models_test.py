@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from plancast.validation.jobs import UnsupportedError, prepare
+from plancast.validation.architecture import UnsupportedError
+from plancast.validation.jobs import prepare
 from plancast.validation.rows import read_rows
 
 COLUMNS = (

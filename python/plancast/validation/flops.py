@@ -7,8 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
+from plancast.validation.architecture import UnsupportedError, fields_of
 from plancast.validation.rows import Row
+from plancast.validation.weights import (
+    attention_weights,
+    feed_forward_weights,
+    matmul_weights,
+    routed_layers,
+)
 
 
 class UnknownFormulaError(Exception):
@@ -54,28 +62,34 @@ def _palm_6n12(row: Row, parameters: int) -> float:
     return b * s * (6 * parameters + 12 * layers * h * s)
 
 
-def _matmul_weights(row: Row) -> tuple[int, int]:
-    """Active matmul weights with the LM head, and heads * head_dim."""
-    _, _, layers, hidden, vocab = _sizes(row)
-    heads = row.heads or 1
-    head_dim = row.head_dim or hidden // heads
-    kv_heads = row.kv_heads or heads
-    attention = hidden * head_dim * (2 * heads + 2 * kv_heads)
-    matrices = 3 if row.mlp in ("swiglu", "geglu") else 2
-    mlp = matrices * hidden * (row.ffn_hidden or 4 * hidden)
-    return layers * (attention + mlp) + vocab * hidden, heads * head_dim
+def _fields(row: Row) -> dict[str, Any]:
+    try:
+        return fields_of(row, {})
+    except UnsupportedError as error:
+        raise UnknownFormulaError(str(error)) from None
 
 
 def _model_full(row: Row, _: int) -> float:
-    b, s, layers, _, _ = _sizes(row)
-    weights, a = _matmul_weights(row)
-    return b * s * (6 * weights + 12 * layers * a * s)
+    weights, width = matmul_weights(_fields(row))
+    b, s = row.global_batch, row.seq_len or 0
+    return b * s * (6 * weights + 12 * width * s)
 
 
 def _model_causal(row: Row, _: int) -> float:
-    b, s, layers, _, _ = _sizes(row)
-    weights, a = _matmul_weights(row)
-    return b * s * (6 * weights + 6 * layers * a * s)
+    weights, width = matmul_weights(_fields(row))
+    b, s = row.global_batch, row.seq_len or 0
+    return b * s * (6 * weights + 6 * width * s)
+
+
+def _model_causal_mtp(row: Row, _: int) -> float:
+    """With one more layer of the last kind, a projection of 2 h to h, and a second head."""
+    fields = _fields(row)
+    b, s, _layers, h, v = _sizes(row)
+    attention, width = attention_weights(fields)
+    routed = routed_layers(fields) > 0
+    weights = attention + feed_forward_weights(fields, routed=routed)
+    extra = b * s * (6 * (weights + 2 * h * h + v * h) + 6 * width * s)
+    return _model_causal(row, 0) + extra
 
 
 def _hw_8n(row: Row, _: int) -> float:
@@ -95,5 +109,6 @@ _FORMULAS: dict[str, Callable[[Row, int], float]] = {
     "palm_6n12": _palm_6n12,
     "model_full": _model_full,
     "model_causal": _model_causal,
+    "model_causal_mtp": _model_causal_mtp,
     "hw_8n": _hw_8n,
 }

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from plancast.errors import InputError
 from plancast.model import Model
 from plancast.models import presets
 from plancast.strategy import Strategy
+from plancast.validation.architecture import UnsupportedError, fields_of
 from plancast.validation.rows import Row
 from plancast.validation.software import profile_for
 
-# Assumption tokens of runs that trained something else than the columns say.
-_OTHER_ATTENTION = ("mla", "sliding_window")
 # Tokens that say aloud that nothing is overlapped.
 _NO_OVERLAP = ("overlap=none", "ddp=local_no_overlap", "grad_allreduce_overlap=none")
-_DEFAULT_VOCAB = 51200
 _RECOMPUTES = ("none", "selective", "full")
-# What the columns cannot say of BERT (Devlin et al. 2019).
-_BERT_POSITIONS = 512
-_BERT: dict[str, Any] = {
-    "token_types": 2,
-    "bidirectional": True,
-    "post_norm": True,
-    "embedding_norm": True,
-    "head_transform": True,
-    "head_bias": True,
-}
 _LARGEST_MICRO_BATCH = 64
 # Of samples that are no sequences: images, clicks.
 _LARGEST_MICRO_BATCH_OF_IMAGES = 1024
-
-
-class UnsupportedError(Exception):
-    """The row cannot be simulated yet, or contradicts itself; says why."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +66,6 @@ def _refuse(row: Row) -> None:
             raise UnsupportedError(f"`{row.model}` has no dimensions and is no shipped model")
     elif row.layers is None or row.hidden is None or row.seq_len is None:
         raise UnsupportedError(f"`{row.model}` is a transformer without all of its dimensions")
-    if row.experts:
-        raise UnsupportedError("not supported yet: mixture of experts")
-    attention = row.assumption("attention")
-    if attention and attention.startswith(_OTHER_ATTENTION):
-        raise UnsupportedError(f"not supported yet: attention `{attention}`")
     if row.assumption("activation_offload_layers"):
         raise UnsupportedError("not supported yet: offload of activations")
     if row.assumption("offload"):
@@ -103,34 +81,7 @@ def _model(row: Row, chosen: dict[str, str]) -> Model:
     if _by_name(row):
         chosen["model"] = f"preset `{row.model}`"
         return Model.preset(row.model, seq=row.seq_len)
-    vocab = row.vocab
-    if vocab is None:
-        vocab = _DEFAULT_VOCAB
-        chosen["vocab"] = f"{vocab} (not printed)"
-    heads = row.heads or 1
-    # Rows do not say which linears have biases. The default is right but for MPT.
-    others: dict[str, Any] = {}
-    if row.model.startswith("mpt"):
-        others = dict.fromkeys(("qkv_bias", "out_bias", "mlp_bias"), False)
-    elif row.model.startswith("bert"):
-        others = {"max_positions": max(_BERT_POSITIONS, row.seq_len or 0), **_BERT}
-        chosen["architecture"] = "encoder of masked words (BERT)"
-    return Model.from_config(
-        name=row.model,
-        layers=row.layers,
-        hidden=row.hidden,
-        heads=heads,
-        kv_heads=row.kv_heads or heads,
-        head_dim=row.head_dim or (row.hidden or 0) // heads,
-        ffn=row.ffn_hidden or 4 * (row.hidden or 0),
-        vocab=vocab,
-        seq=row.seq_len,
-        mlp=row.mlp or "gelu",
-        norm=row.norm or "layernorm",
-        position=row.position or "learned",
-        tied_embeddings=row.tied_embeddings,
-        **others,
-    )
+    return Model.from_config(**fields_of(row, chosen))
 
 
 def _candidates(row: Row) -> list[Candidate]:

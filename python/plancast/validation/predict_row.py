@@ -10,8 +10,9 @@ from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.planning import predict
 from plancast.session import Session
+from plancast.validation.architecture import UnsupportedError
 from plancast.validation.flops import UnknownFormulaError, measured_seconds
-from plancast.validation.jobs import Candidate, RowJob, UnsupportedError, prepare
+from plancast.validation.jobs import Candidate, RowJob, prepare
 from plancast.validation.rows import Row
 
 

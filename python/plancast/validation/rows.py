@@ -36,6 +36,10 @@ class Row:
     position: str
     tied_embeddings: bool
     experts: int | None
+    topk: int | None
+    moe_ffn_hidden: int | None
+    shared_experts: int | None
+    dense_layers: int | None
     seq_len: int | None
     machine: str
     strategy: str
@@ -158,6 +162,10 @@ def _parse(cells: Cells) -> Row:
         position=cells.text("position"),
         tied_embeddings=cells.flag("tied_embeddings"),
         experts=cells.whole("experts"),
+        topk=cells.whole("topk"),
+        moe_ffn_hidden=cells.whole("moe_ffn_hidden"),
+        shared_experts=cells.whole("shared_experts"),
+        dense_layers=cells.whole("dense_layers"),
         seq_len=cells.whole("seq_len"),
         machine=cells.text("machine"),
         strategy=cells.text("strategy"),

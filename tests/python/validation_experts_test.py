@@ -1,0 +1,136 @@
+"""Rows of mixtures of experts and of latent attention: models and published FLOPs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import plancast as pc
+import pytest
+from plancast.validation.architecture import UnsupportedError, fields_of
+from plancast.validation.flops import UnknownFormulaError, published_flops
+from plancast.validation.jobs import prepare
+from plancast.validation.rows import read_rows
+
+SHARED = os.environ.get("PLANCAST_SHARED_DATA", "")
+needs_shared = pytest.mark.skipif(
+    not SHARED, reason="needs published measurements: PLANCAST_SHARED_DATA"
+)
+COLUMNS = (
+    "row_id,source,model,layers,hidden,heads,kv_heads,head_dim,ffn_hidden,vocab,mlp,norm,position,"
+    "tied_embeddings,experts,topk,moe_ffn_hidden,shared_experts,dense_layers,seq_len,machine,"
+    "strategy,global_batch,dtype,software,iter_time_s,tflops_per_gpu,mfu,flops_formula,assumptions"
+)
+# Of NVIDIA's Megatron-Bridge, docs/performance-summary-archive.md (25.09 and 25.11): row,
+# GPUs, seconds and TFLOP/s printed.
+QWEN = (
+    "a,s,qwen3-30b-a3b,48,2048,32,4,128,,151936,swiglu,rmsnorm,rope,0,128,8,768,0,0,4096,"
+    'dgx-h100:2,"dp=8,pp=2,ep=8,mb=2",512,bf16,Megatron-Bridge,,,,model_causal,'
+)
+DEEPSEEK = (
+    "a,s,deepseek-v3,61,7168,128,128,128,18432,129280,swiglu,rmsnorm,rope,0,256,8,2048,1,3,4096,"
+    'dgx-h100:128,"dp=64,tp=2,pp=8,ep=64,mb=1",8192,bf16,Megatron-Bridge,,,,model_causal_mtp,'
+    "attention=mla;mtp=1"
+)
+
+
+def read(folder, line):
+    path = folder / "rows.csv"
+    path.write_text(f"{COLUMNS}\n{line}\n")
+    (row,), _ = read_rows([path])
+    return row
+
+
+def test_columns_of_experts_become_a_model(tmp_path):
+    job = prepare(read(tmp_path, QWEN))
+    assert job.model.parameters == 30_532_122_624
+    assert "mtp" not in job.chosen
+
+
+def test_a_shipped_name_brings_what_no_column_says(tmp_path):
+    job = prepare(read(tmp_path, DEEPSEEK))
+    assert job.model.parameters == 671_026_419_200
+    assert "left out" in job.chosen["mtp"]
+    cut = prepare(read(tmp_path, DEEPSEEK.replace("deepseek-v3,61", "deepseek-v3-l8,8")))
+    assert cut.model.layers == 8
+
+
+def test_columns_have_the_last_word(tmp_path):
+    row = read(tmp_path, QWEN.replace("151936", "32000"))
+    assert fields_of(row, {})["vocab"] == 32000
+
+
+def test_attention_that_no_column_says_needs_a_shipped_model(tmp_path):
+    row = read(tmp_path, DEEPSEEK.replace("deepseek-v3", "somebody-v3"))
+    with pytest.raises(UnsupportedError, match="its ranks are unknown"):
+        prepare(row)
+    with pytest.raises(UnknownFormulaError, match="its ranks are unknown"):
+        published_flops(row, 0)
+    windows = QWEN + "attention=sliding_window_128"
+    with pytest.raises(UnsupportedError, match="no shipped model with a window"):
+        prepare(read(tmp_path, windows))
+
+
+def test_flops_count_the_experts_that_a_token_visits(tmp_path):
+    attention = 2048 * 128 * (2 * 32 + 2 * 4)
+    weights = 48 * (attention + 8 * 3 * 2048 * 768) + 151936 * 2048
+    expected = 512 * 4096 * (6 * weights + 6 * 48 * 32 * 128 * 4096)
+    assert published_flops(read(tmp_path, QWEN), 0) == expected
+
+
+def test_multi_token_prediction_is_one_more_layer_and_head(tmp_path):
+    with_it = published_flops(read(tmp_path, DEEPSEEK), 0)
+    without = published_flops(read(tmp_path, DEEPSEEK.replace("causal_mtp", "causal")), 0)
+    query = 7168 * 1536 + 1536 * 128 * 192
+    attention = query + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168
+    block = attention + 9 * 3 * 7168 * 2048
+    weights = block + 2 * 7168**2 + 129280 * 7168
+    assert with_it - without == 8192 * 4096 * (6 * weights + 6 * 128 * 160 * 4096)
+
+
+@pytest.mark.parametrize("line", [QWEN, DEEPSEEK], ids=["qwen3-30b-a3b", "deepseek-v3"])
+def test_the_models_own_flops_are_the_published_ones_and_those_of_routers(tmp_path, line):
+    row = read(tmp_path, line.replace("model_causal_mtp", "model_full").replace("_causal", "_full"))
+    model = prepare(row).model
+    # One sample on one device; the vocabulary has no padding.
+    forecast = pc.predict(model, pc.Machine.preset("dgx-h100", hosts=1, gpus_per_host=1), "mb=1")
+    fields = fields_of(row, {})
+    routers = (fields["layers"] - fields["dense_layers"]) * fields["hidden"] * fields["experts"]
+    published = published_flops(row, 0) / row.global_batch
+    assert forecast._core.model_flops == pytest.approx(published + 6 * 4096 * routers, rel=1e-9)
+
+
+@needs_shared
+def test_printed_rates_and_times_agree():
+    rows, _ = read_rows([Path(SHARED) / "truth"])
+    checked = 0
+    for row in rows:
+        both = row.iter_time_s and row.tflops_per_gpu
+        if not both or not row.flops_formula.startswith("model_causal"):
+            continue
+        keys = row.strategy_keys()
+        devices = 1
+        for axis in ("dp", "tp", "pp", "cp"):
+            devices *= int(keys.get(axis, "1"))
+        rate = published_flops(row, 0) / row.iter_time_s / devices / 1e12
+        assert rate == pytest.approx(row.tflops_per_gpu, rel=0.005), row.row_id
+        checked += 1
+    assert checked == 11
+
+
+@needs_shared
+def test_every_transformer_of_the_shared_rows_is_built():
+    rows, _ = read_rows([Path(SHARED) / "truth"])
+    names = pc.Model.presets()
+    shapes = {
+        (row.model, row.layers, row.seq_len, row.vocab, row.experts): row
+        for row in rows
+        if row.layers is not None or row.model not in names
+    }
+    assert len(shapes) > 90
+    for row in shapes.values():
+        model = pc.Model.from_config(**fields_of(row, {}))
+        assert model.layers == row.layers
+        assert model.active_parameters <= model.parameters
+        if row.model in names and row.vocab == pc.Model.preset(row.model)._core.vocab:
+            assert model.parameters == pc.Model.preset(row.model, seq=row.seq_len).parameters
