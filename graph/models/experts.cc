@@ -41,7 +41,7 @@ int RoutedExperts(const TransformerConfig& config, BodyWriter& body, int x, int 
     wide = body.Op("mlp.experts.fc1",
                    config.mlp_bias ? "expert_gated_linear_bias" : "expert_gated_linear", {d}, dims);
   } else {
-    wide = body.Op("mlp.experts.fc1", "expert_linear", {d},
+    wide = body.Op("mlp.experts.fc1", config.mlp_bias ? "expert_linear_bias" : "expert_linear", {d},
                    {{"e", "experts"}, {"r", "slots"}, {"n", "expert_ffn"}});
   }
   int y = body.Op1("mlp.experts.act", ActivationRule(config.mlp), wide, dims);

@@ -131,8 +131,8 @@ absl::Status CompleteExperts(TransformerConfig* config) {
     return absl::InvalidArgumentError(
         "there is a `shared_expert_gate` and no shared expert. Give `shared_experts`.");
   }
-  if (config->mlp_bias && (!config->gated() || experts.shared > 0)) {
-    return Unsupported("biases in ungated or shared experts", "Say `mlp_bias: false`.");
+  if (config->mlp_bias && experts.shared > 0) {
+    return Unsupported("biases in shared experts", "Say `mlp_bias: false`.");
   }
   return absl::OkStatus();
 }

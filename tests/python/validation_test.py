@@ -82,7 +82,7 @@ def test_tables_print(cli, tmp_path):
     code, out, err = cli("validate", str(write(tmp_path, {}, {"experts": 8})))
     assert code == 0, err
     assert "best constant MFU" in out
-    assert "mixture of experts" in out
+    assert "8 experts and no `topk`" in out
 
 
 def test_markdown_for_the_documentation(cli, tmp_path):
@@ -92,19 +92,19 @@ def test_markdown_for_the_documentation(cli, tmp_path):
     assert code == 0, err
     text = page.read_text()
     assert "| here | 2 |" in text
-    assert "| 1 | not supported yet: mixture of experts |" in text
+    assert "| 1 | `small` has 8 experts and no `topk` |" in text
 
 
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
         ({"layers": "", "hidden": "", "seq_len": ""}, "no dimensions"),
-        ({"experts": 8}, "mixture of experts"),
+        ({"experts": 8}, "8 experts and no `topk`"),
         ({"strategy": "dp=8,zero=3,mb=1"}, "zero=3"),
         ({"strategy": "dp=1,pp=8,mb=1,schedule=zb2p"}, "zb2p"),
         ({"strategy": "dp=1,tp=2,cp=4,mb=1"}, "cp=4"),
         ({"strategy": "dp=8,mb=1,offload=optimizer"}, "offload"),
-        ({"assumptions": "attention=mla"}, "attention `mla`"),
+        ({"assumptions": "attention=mla"}, "latent attention of `small`"),
         ({"assumptions": "selective_means=per_op_sac",
           "strategy": "dp=8,mb=1,recompute=selective"}, "per_op_sac"),
         ({"machine": "unheard-of:4"}, "unheard-of"),

@@ -86,9 +86,11 @@ def fields_of(row: Row, chosen: dict[str, str]) -> dict[str, Any]:
         fields |= {"max_positions": max(_BERT_POSITIONS, row.seq_len or 0), **_BERT}
         chosen["architecture"] = "encoder of masked words (BERT)"
     if row.experts:
+        if not row.topk:
+            raise UnsupportedError(f"`{row.model}` has {row.experts} experts and no `topk`")
         fields |= {
             "experts": row.experts,
-            "topk": row.topk or 1,
+            "topk": row.topk,
             "moe_ffn": row.moe_ffn_hidden or row.ffn_hidden or 4 * hidden,
             "shared_experts": row.shared_experts or 0,
             "dense_layers": row.dense_layers or 0,

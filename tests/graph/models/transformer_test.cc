@@ -255,6 +255,11 @@ TEST(TransformerTest, BiasesOfExpertsAreAddedBeforeTheirResultsMeet) {
                         "mlp.experts.fc1:expert_gated_linear_bias mlp.experts.act:expert_swiglu "
                         "mlp.experts.fc2:expert_linear mlp.experts.fc2_bias:expert_bias_add "
                         "mlp.combine:moe_combine mlp.residual:residual_add"));
+  config.mlp = Mlp::kGelu;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph ungated, BuildTransformer(config));
+  EXPECT_THAT(Ops(ungated, 1),
+              HasSubstr("mlp.experts.fc1:expert_linear_bias mlp.experts.act:expert_gelu "
+                        "mlp.experts.fc2:expert_linear mlp.experts.fc2_bias:expert_bias_add"));
 }
 
 TEST(TransformerTest, ASentenceHeadReadsTheFirstToken) {
