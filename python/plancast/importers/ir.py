@@ -149,7 +149,9 @@ class Graph:
         for value in self.outputs:
             if value.node is not None and value.kind == "op":
                 self._require(value.node, done)
-        wanted = sorted(done.values(), key=lambda node: node.order)  # stable
+        # The order of the source; among equals, that in which passes made them.
+        made = {id(node): place for place, node in enumerate(self.nodes)}
+        wanted = sorted(done.values(), key=lambda node: (node.order, made.get(id(node), 0)))
         ordered: dict[int, Node] = {}
         for node in wanted:
             self._require(node, ordered)

@@ -65,7 +65,7 @@ def export(module: Any, example_inputs: Any, seq: int | None) -> Any:
             return torch.empty(shape, dtype=item.dtype, device=item.device)
         return item.clone()  # two inputs that are one tensor would become one input
 
-    with warnings.catch_warnings(), _quiet(), _mixture_as_leaves(module):
+    with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")
         for size in (chosen, batch):
             given = tuple(resized(item, size) for item in arguments)
@@ -103,9 +103,3 @@ def _quiet() -> Any:
             logging.disable(before)
 
     return quiet()
-
-
-def _mixture_as_leaves(module: Any) -> Any:
-    from plancast.importers.aten.mixture import as_leaves
-
-    return as_leaves(module)

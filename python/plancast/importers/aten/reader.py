@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plancast.importers.aten.writes import Writes
 from plancast.importers.ir import Graph, Node, Value
 
 Handler = Callable[["Reader", "Op"], Any]
@@ -76,6 +77,7 @@ class Reader:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self._writes = Writes()
 
     def operator(self, op: Op) -> Any:
         """The results of an operator: values, or numbers where it computes sizes."""
@@ -83,8 +85,12 @@ class Reader:
             return op["self"]
         if not any(isinstance(result, Meta) for result in op.results):
             return op.results if op.several else op.results[0]
+        if op.name == "copy_" and isinstance(op["src"], Value) and op["self"].kind == "data":
+            self._writes.note(op["self"], op["src"])
+            return op["src"]
+        op.arguments = self._writes.settled(self.graph, op)
         tensors = tensors_in(op.arguments.values())
-        if all(value.kind == "data" for value in tensors):
+        if op.name in table()["factories"] or all(value.kind == "data" for value in tensors):
             made = self._data(op, tensors)
             return made if op.several else made[0]
         return self.make(op)
@@ -93,6 +99,8 @@ class Reader:
         """What follows from data alone is data, and remembers how."""
         attrs = {key: item for key, item in op.arguments.items() if not isinstance(item, Value)}
         node = Node(op.name, tensors, [], op.path, attrs=attrs)
+        if op.name in table()["factories"]:
+            node.inputs = []
         batches = {value.shape[0] for value in tensors if value.batched}
         for meta in op.results:
             if not isinstance(meta, Meta):

@@ -17,7 +17,7 @@ def name_biases(graph: Graph) -> None:
     for node in list(graph.nodes):
         if node.rule.startswith("batch_norm"):
             _fuse_batch_norm(users, node)
-        if node.rule not in ("linear_nd", "linear_bias_nd"):
+        if node.rule not in ("linear_nd", "linear_bias_nd", "moe_combine"):
             continue
         after = _only_reader(users, node.output)
         if after is not None and after.rule in _ACTIVATIONS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plancast.importers.ir import VIEWS, Graph, Node, Value, resolve, source
+from plancast.importers.ir import VIEWS, Graph, Node, Value, producer, resolve, source
 from plancast.importers.passes.attention import before_repeat
 
 _ARITHMETIC = (
@@ -29,7 +29,12 @@ def _rotate(graph: Graph, value: Value, label: str, done: dict[int, Value]) -> N
         return
     entries, tables = _region(value)
     leaves = {id(source(entry)): entry for entry in entries}
-    if len(leaves) != 1 or not tables:
+    if not tables:
+        return
+    if len(leaves) != 1:  # a rotated part beside one that is not (latent attention)
+        joined = producer(value, "concat", through=VIEWS)
+        for part in joined.inputs if joined is not None else []:
+            _rotate(graph, source(part, through=("expand",)), label, done)
         return
     entry = _of_rank_four(next(iter(entries)))
     if entry is None or entry.elements != value.elements:

@@ -80,6 +80,27 @@ def test_gpt2():
     same_forecast(model, pc.Model.preset("gpt2"), "dp=8,mb=4")
 
 
+def test_mixtral_8x7b(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.MixtralConfig(use_cache=False, max_position_embeddings=8192)
+    module = on_meta(lambda: transformers.MixtralForCausalLM(config))
+    model = pc.Model.from_torch(module, {"input_ids": ids(8192), "labels": ids(8192)})
+    config.save_pretrained(tmp_path)
+    preset = pc.Model.from_hf(tmp_path, seq=8192)
+    assert model.parameters == 46_702_792_704
+    same_forecast(model, preset, "dp=8,mb=1", "tp=8,mb=1", "tp=8,sp,mb=1")
+
+
+def test_latent_attention_and_experts_of_deepseek_are_known():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.DeepseekV3Config(num_hidden_layers=4, use_cache=False)
+    module = on_meta(lambda: transformers.DeepseekV3ForCausalLM(config))
+    model = pc.Model.from_torch(module, {"input_ids": ids(512), "labels": ids(512)})
+    assert model.import_report.unknown == ()
+    assert model.parameters == sum(parameter.numel() for parameter in module.parameters())
+    assert "router_sigmoid" in str(model)
+
+
 def test_bert_large():
     transformers = pytest.importorskip("transformers")
     config = transformers.BertConfig(
