@@ -20,7 +20,7 @@ def looks_like_file(text: str) -> bool:
     >>> looks_like_file("model.yaml"), looks_like_file("dgx-h100:2")
     (True, False)
     """
-    return text.endswith(_SUFFIXES) or "/" in text or os.path.isfile(text)
+    return text.endswith((*_SUFFIXES, ".pt2", ".onnx")) or "/" in text or os.path.isfile(text)
 
 
 def read_text(path: str | Path) -> str:

@@ -121,17 +121,15 @@ class Model:
     @classmethod
     def open(cls, text: str, *, seq: int | None = None, image: int | None = None) -> Model:
         """What `-m` on the command line means: a preset or a file."""
-        for suffix, kind in ((".onnx", "ONNX file"), (".pt2", "torch.export program")):
-            if text.endswith(suffix):
-                raise InputError(
-                    f"not supported yet: {kind} `{text}`. "
-                    "Give a preset, a Hugging Face config.json or a YAML file."
-                )
         is_folder = os.path.isdir(text)
         if not is_folder and not files.looks_like_file(text):
             return cls.preset(text, seq=seq, image=image)
         if image is not None:
             raise InputError(f"`{text}` says its sizes itself; `image` chooses one of a preset.")
+        if text.endswith((".pt2", ".onnx")):
+            from plancast.importers import model
+
+            return model.from_file(text, seq=seq)
         return cls.from_hf(text, seq=seq) if is_folder else cls.from_file(text, seq=seq)
 
     @classmethod
@@ -160,6 +158,18 @@ class Model:
         from plancast.importers import model
 
         return model.from_torch(module, example_inputs, seq=seq, name=name)
+
+    @classmethod
+    def from_onnx(cls, path: str | Path, *, seq: int | None = None) -> Model:
+        """A model from an ONNX file; weights beside the file are not read.
+
+        Args:
+          path: the file. The first dim of its first input is the batch.
+          seq: tokens per sequence, where the file's dims leave them open or allow others.
+        """
+        from plancast.importers import model
+
+        return model.from_file(str(path), seq=seq)
 
     @property
     def import_report(self) -> ImportReport | None:

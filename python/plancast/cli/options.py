@@ -51,7 +51,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--model",
         required=True,
         metavar="MODEL",
-        help="a preset (llama3-70b, resnet50, ...) or a config.json or YAML file",
+        help="a preset (llama3-70b, resnet50, ...), a config.json, YAML, .pt2 or .onnx file",
     )
     parser.add_argument(
         "--seq", type=positive, metavar="TOKENS", help="sequence length; default: the model's"
@@ -151,7 +151,11 @@ def load_model(options: argparse.Namespace) -> Model:
     """The model that -m, --seq and --image name."""
     from plancast.model import Model
 
-    return Model.open(options.model, seq=options.seq, image=options.image)
+    model = Model.open(options.model, seq=options.seq, image=options.image)
+    if model.import_report is not None:
+        for warning in model.import_report.warnings():
+            print(f"plancast: warning: {warning}", file=sys.stderr)
+    return model
 
 
 def load_machine(text: str) -> Machine:

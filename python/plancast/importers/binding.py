@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from plancast.importers.atoms import Atom, Layout, Piece, atoms_of, expand, find, reshape, unify
+from plancast.importers.atoms import Atom, Layout, Piece, atoms_of, expand, find, unify
+from plancast.importers.follow import follow
 from plancast.importers.ir import Graph, Node, Value, resolve
 from plancast.importers.roles import roles
 from plancast.importers.rule_text import Template, template
@@ -68,18 +69,7 @@ class Binding:
     def view(self, node: Node) -> bool:
         """Binds a view; false if the rule language cannot say it."""
         given = self.tensor(node.inputs[0])
-        layout: Layout | None
-        if node.op == "permute":
-            layout = [given.layout[dim] for dim in node.attrs["order"]]
-        elif node.op == "reshape":
-            layout = reshape(given.layout, node.output.shape)
-        else:
-            layout = []
-            missing = len(node.output.shape) - len(given.layout)
-            for dim, size in enumerate(node.output.shape):
-                old = given.layout[dim - missing] if dim >= missing else []
-                old_size = node.inputs[0].shape[dim - missing] if dim >= missing else 1
-                layout.append([Piece(Atom(size), -1)] if old_size != size else old)
+        layout = follow(given.layout, [node])
         if layout is None:
             return False
         self._set(node.output, Tensor(given.base, layout))

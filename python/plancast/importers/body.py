@@ -56,15 +56,16 @@ class BodyWriter:
         """One op, and what it reads from outside."""
         name = self._op_name(op)
         inputs = []
-        for value, dtype in zip(op.inputs, op.input_dtypes, strict=True):
+        rule = parsed(op.text)
+        for value, dtype, argument in zip(op.inputs, op.input_dtypes, rule.inputs, strict=True):
             if id(value) not in self._index:
                 if value.kind == "parameter":
-                    index = self._tensor(value, self._relative(value.name), "parameter", "")
+                    title = self._parameter_name(value.name, f"{name}.{argument.name}")
+                    index = self._tensor(value, title, "parameter", "")
                     self.parameters.append((value, self._tensors[index]["name"]))
                 else:
                     self._tensor(value, f"{name}.{value.name or 'data'}", "input", dtype)
             inputs.append(self._index[id(value)])
-        rule = parsed(op.text)
         outputs = [
             self._made(value, f"{name}.{argument.name}", argument.dtype)
             for value, argument in zip(op.outputs, rule.outputs, strict=True)
@@ -85,6 +86,12 @@ class BodyWriter:
         if self._prefix and path.startswith(self._prefix + "."):
             return path[len(self._prefix) + 1 :]
         return path
+
+    def _parameter_name(self, name: str, otherwise: str) -> str:
+        """The name in its module; exporters make up others, which differ from copy to copy."""
+        if name and (not self._prefix or name.startswith(self._prefix + ".")):
+            return self._relative(name)
+        return otherwise
 
     def _op_name(self, op: Op) -> str:
         module = self._relative(op.node.path) if op.node.path != self._prefix else ""

@@ -83,6 +83,8 @@ class Graph:
         self.outputs: list[Value] = []
         self.reading = True  # nodes are added in the order of the source
         self.has_loss = False
+        # Attention is written out because the format has no other way to say it.
+        self.kernels_unsaid = False
 
     def add(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from typing import TYPE_CHECKING, Any
 
 from plancast import _core
@@ -9,18 +10,21 @@ from plancast.importers.ir import Graph
 from plancast.importers.lower import lower
 from plancast.importers.passes import run
 from plancast.importers.report import report
+from plancast.importers.resize import resize
 from plancast.importers.segments import Bodies, runs
 
 if TYPE_CHECKING:
     from plancast.model import Model
 
 
-def build(graph: Graph) -> Model:
-    """The model of a graph as a reader made it."""
+def build(graph: Graph, *, seq: int | None = None) -> Model:
+    """The model of a graph as a reader made it, with sequences of `seq` if said."""
     from plancast.model import Model
 
     run(graph)
     lowered = lower(graph)
+    if seq is not None:
+        resize(lowered, seq)
     modules, ties = Bodies(lowered, runs(lowered.ops), graph.outputs).write()
     spec: dict[str, Any] = {
         "name": graph.name,
@@ -29,6 +33,18 @@ def build(graph: Graph) -> Model:
         "ties": ties,
     }
     return Model(_core.Model.from_graph(spec), report=report(lowered))
+
+
+def from_file(path: str, *, seq: int | None = None) -> Model:
+    """The model of a `.pt2` or `.onnx` file."""
+    name = os.path.basename(path).rpartition(".")[0] or "model"
+    if path.endswith(".pt2"):
+        from plancast.importers.aten import pt2
+
+        return build(pt2.read(path, name), seq=seq)
+    from plancast.importers.onnx import reader
+
+    return build(reader.read(path, name, seq), seq=seq)
 
 
 def from_torch(module: Any, example_inputs: Any, *, seq: int | None, name: str | None) -> Model:

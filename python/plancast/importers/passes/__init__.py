@@ -20,6 +20,7 @@ from plancast.importers.passes import (
 PASSES: tuple[Callable[[Graph], None], ...] = (
     norms.fuse_norms,
     activations.fuse_activations,
+    linears.join_biases,
     splits.split_weights,
     attention.fuse_eager,
     rotary.fuse_rotary,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from plancast.importers import make
+from plancast.importers.atoms import Atom, Layout, Piece, expand
+from plancast.importers.follow import follow, views_between
 from plancast.importers.ir import VIEWS, Graph, Node, Value, resolve, source
 from plancast.importers.passes.masks import Mask, read_mask
 
@@ -23,15 +25,17 @@ def fuse_eager(graph: Graph) -> None:
             continue
         scores, mask, bias = found
         dropout, context = after
-        q, k = scores.inputs
+        q, k = (_unscaled(value) for value in scores.inputs)
         v = context.inputs[1]
         k = graph.permute(k, *range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2)
         values = [q, k, v] + ([bias] if bias is not None else [])
+        op = "sdpa" if graph.kernels_unsaid and bias is None and not dropout else "eager"
         new = graph.add(
-            "eager",
+            op,
             values,
             [context.output.shape],
             like=node,
+            path=scores.path,
             mask=read_mask(mask),
             dropout=dropout,
         )
@@ -91,25 +95,43 @@ def _context(users: dict[int, list[Node]], value: Value) -> tuple[bool, Node] | 
             return None
 
 
-def before_repeat(value: Value) -> Value:
-    """Keys or values before each head was repeated for the queries of its group."""
+def _unscaled(value: Value) -> Value:
+    """An operand before it was multiplied by a number."""
+    value = resolve(value)
+    while value.kind == "op" and value.node is not None and value.node.rule == "scale_nd":
+        value = resolve(value.node.inputs[0])
+    return value
+
+
+def before_repeat(graph: Graph, value: Value) -> Value:
+    """Keys or values before each head was repeated for the queries of its group.
+
+    `value` is [batch, heads, positions, width]. If its heads are heads of a smaller
+    tensor, each stretched, that tensor is given in the same order of dims.
+    """
     given = resolve(value)
-    wide = given.node if given.kind == "op" else None
-    if wide is None or wide.op != "reshape" or len(wide.output.shape) != 4:
+    base = source(given)
+    if base is given or len(given.shape) != 4:
         return given
-    stretched = resolve(wide.inputs[0]).node
-    if stretched is None or stretched.op != "expand" or len(stretched.output.shape) != 5:
+    stored: Layout = [[Piece(Atom(n), place)] for place, n in enumerate(base.shape)]
+    layout = follow(stored, views_between(base, given))
+    if layout is None:
         return given
-    thin = resolve(stretched.inputs[0])
-    batch, heads, one, *rest = thin.shape
-    if one != 1 or stretched.output.shape[0] != batch or stretched.output.shape[1] != heads:
+    dims = [expand(dim) for dim in layout]
+    stretched = [any(piece.stretched for piece in dim) for dim in dims]
+    if stretched != [False, True, False, False]:
         return given
-    unsqueezed = thin.node
-    if unsqueezed is not None and unsqueezed.op == "reshape":
-        before = resolve(unsqueezed.inputs[0])
-        if before.shape == (batch, heads, *rest):
-            return before
-    return given
+    kept = [[piece for piece in dim if not piece.stretched] for dim in dims]
+    memory = expand(piece for dim in stored for piece in dim)
+    wanted = [piece for dim in kept for piece in dim]
+    if sorted(map(memory.index, wanted)) != list(range(len(memory))):
+        return given
+    thin = graph.reshape(base, *(piece.atom.size for piece in memory))
+    moved = graph.permute(thin, *map(memory.index, wanted))
+    heads = 1
+    for piece in kept[1]:
+        heads *= piece.atom.size
+    return graph.reshape(moved, given.shape[0], heads, *given.shape[2:])
 
 
 def shape_attention(graph: Graph) -> None:
@@ -123,7 +145,7 @@ def shape_attention(graph: Graph) -> None:
             q, k, v = (graph.reshape(x, x.shape[0], 1, *x.shape[1:]) for x in (q, k, v))
             if len(lead) != 1:
                 continue
-        k, v = before_repeat(k), before_repeat(v)
+        k, v = before_repeat(graph, k), before_repeat(graph, v)
         heads, groups = q.shape[1], k.shape[1]
         if groups != v.shape[1] or heads % groups:
             k, v = resolve(node.inputs[1]), resolve(node.inputs[2])

@@ -7,6 +7,26 @@ from plancast.importers.ir import VIEWS, Graph, Node, Value, common_path, produc
 _PLAIN, _BIASED = "linear_nd", "linear_bias_nd"
 
 
+def join_biases(graph: Graph) -> None:
+    """A sum of a product with a weight and a vector is a linear layer with a bias."""
+    users = graph.users()
+    for node in list(graph.nodes):
+        if node.rule != "add":
+            continue
+        for x, other in (node.inputs, node.inputs[::-1]):
+            made, bias = producer(x, _PLAIN), source(other, through=("expand",))
+            features = resolve(x).shape[-1:]
+            if made is None or bias.kind != "parameter" or bias.shape != features:
+                continue
+            weighted = source(made.inputs[1]).kind == "parameter"
+            if not weighted or len(users.get(id(made.output), [])) != 1:
+                continue
+            values = [*made.inputs, bias]
+            new = graph.add(_BIASED, values, [node.output.shape], like=made, label=made.label)
+            graph.replace(node.output, new.output)
+            break
+
+
 def join_gated(graph: Graph) -> None:
     """act(gate(x)) * up(x) is a gated layer, and its activation one kernel."""
     for node in list(graph.nodes):

@@ -1,4 +1,4 @@
-"""RMS norms written out: pow, mean, rsqrt and products become one `rms_norm`."""
+"""Norms written out: powers, means, roots and products become one op."""
 
 from __future__ import annotations
 
@@ -9,19 +9,60 @@ _THROUGH = (*VIEWS, "shift")
 
 
 def fuse_norms(graph: Graph) -> None:
-    """x * rsqrt(mean(x^2) + eps) * gamma, in any order, also with 1 + gamma."""
+    """x * rsqrt(mean(x^2) + eps) * gamma [+ beta], in any order, also with 1 + gamma.
+
+    Where x has its mean taken off first, it is a layer norm.
+    """
     users = graph.users()
     for node in list(graph.nodes):
-        if node.rule != "rsqrt_nd":
+        if node.rule not in ("rsqrt_nd", "sqrt_nd"):
             continue
         x = _normalised(node)
-        if x is None:
+        scaled = x and _scaled(users, node, x)
+        if x is None or not isinstance(scaled, Node):
             continue
-        scaled = _product(users, node.output, x)
-        if scaled is None:
-            continue
+        centred = _centred(x)
         final, gamma = _weighted(users, scaled.output)
-        graph.replace(final, norm(graph, "rms_norm_nd", x, gamma, None, like=node))
+        if centred is None:
+            graph.replace(final, norm(graph, "rms_norm_nd", x, gamma, None, like=node))
+            continue
+        final, beta = _shifted(users, final)
+        graph.replace(final, norm(graph, "layer_norm_nd", centred, gamma, beta, like=node))
+
+
+def _scaled(users: dict[int, list[Node]], root: Node, x: Value) -> Node | None:
+    """The product of x with 1 / root, or its quotient by the square root."""
+    if root.rule == "rsqrt_nd":
+        return _product(users, root.output, x)
+    for node, read in _reached(users, root.output):
+        if node.rule == "reciprocal":
+            return _product(users, node.output, x)
+        divided = node.rule == "divide" and resolve(node.inputs[1]) is read
+        if divided and source(node.inputs[0], through=("expand",)) is x:
+            return node
+    return None
+
+
+def _centred(x: Value) -> Value | None:
+    """The z of x = z - mean(z)."""
+    node = producer(x, "subtract")
+    if node is None:
+        return None
+    z = source(node.inputs[0], through=("expand",))
+    mean = producer(node.inputs[1], "mean", through=VIEWS)
+    return z if mean is not None and resolve(mean.inputs[0]) is z else None
+
+
+def _shifted(users: dict[int, list[Node]], value: Value) -> tuple[Value, Value | None]:
+    """The sum with beta, if there is one, and beta."""
+    reached = _reached(users, value)
+    if len(reached) == 1 and reached[0][0].rule == "add":
+        node, read = reached[0]
+        other = next((v for v in map(resolve, node.inputs) if v is not read), None)
+        beta = other and source(other)
+        if beta is not None and beta.kind == "parameter" and beta.shape == value.shape[-1:]:
+            return node.output, beta
+    return value, None
 
 
 def _normalised(rsqrt: Node) -> Value | None:

@@ -20,7 +20,7 @@ def fuse_rotary(graph: Graph) -> None:
         for place in (0, 1):
             value = resolve(node.inputs[place])
             if place == 1:
-                value = before_repeat(value)
+                value = before_repeat(graph, value)
             _rotate(graph, value, "rotary_k" if place else "rotary_q", done)
 
 

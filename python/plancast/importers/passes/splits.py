@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from plancast.importers.atoms import Atom, Layout, Piece, expand, reshape
+from plancast.importers.follow import follow
 from plancast.importers.ir import VIEWS, Graph, Node, Value, resolve, source
 
 _LINEAR = ("linear_nd", "linear_bias_nd")
@@ -48,7 +49,7 @@ def _split(graph: Graph, users: dict[int, list[Node]], linear: Node) -> None:
             graph.replace(part.output, _layer(graph, linear, number, part.size))
         return
     stored: Layout = [[Piece(Atom(n), place)] for place, n in enumerate(linear.output.shape)]
-    layout = _followed(stored, views)
+    layout = follow(stored, views)
     size = parts[0].size
     if layout is None or any(part.size != size for part in parts):
         return
@@ -74,19 +75,6 @@ def _layer(graph: Graph, linear: Node, number: int, features: int) -> Value:
     shape = (*linear.output.shape[:-1], features)
     values = [linear.inputs[0], *weights]
     return graph.add(linear.op, values, [shape], like=linear, label=str(number)).output
-
-
-def _followed(stored: Layout, views: list[Node]) -> Layout | None:
-    """How views arrange a tensor."""
-    layout: Layout | None = [list(dim) for dim in stored]
-    for view in views:
-        if layout is None:
-            return None
-        if view.op == "permute":
-            layout = [layout[dim] for dim in view.attrs["order"]]
-        else:
-            layout = reshape(layout, view.output.shape)
-    return layout
 
 
 def _parts(readers: list[Node]) -> list[_Part]:

@@ -33,6 +33,18 @@ def test_rms_norm_without_weight_or_with_one_plus_it():
     assert ops(s.model(rms_norm(s, s.x, plus_one=True)))[1:-1] == ["rms_norm_nd"]
 
 
+def test_layer_norm_written_out():
+    s = Sketch()
+    mean = make.reduce(s.graph, "mean", s.x, [-1], True)
+    x = make.elementwise(s.graph, "subtract", s.x, mean)
+    variance = make.reduce(s.graph, "mean", s.op("power", x, number=2), [-1], True)
+    root = s.op("sqrt_nd", s.op("shift", variance))
+    y = make.elementwise(s.graph, "divide", x, root)
+    y = make.elementwise(s.graph, "multiply", y, s.parameter("gamma", 64))
+    y = make.elementwise(s.graph, "add", y, s.parameter("beta", 64))
+    assert ops(s.model(y))[1:-1] == ["layer_norm_nd"]
+
+
 def rotated(s, x):
     """x * cos + rotate_half(x) * sin, as transformers write it."""
     cos, sin = s.data("cos", 1, 1, *x.shape[2:]), s.data("sin", 1, 1, *x.shape[2:])

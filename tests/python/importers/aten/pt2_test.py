@@ -1,0 +1,117 @@
+"""`.pt2` files: read without torch, and refused where they are none."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import plancast as pc
+import pytest
+
+CORPUS = Path(__file__).parents[3] / "fuzz" / "corpus"
+
+
+def document() -> str:
+    return (CORPUS / "block.pt2.json").read_text()
+
+
+def archive(path, graph, **others):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        if graph is not None:
+            file.writestr("block/models/model.json", graph, zipfile.ZIP_STORED)
+        for name, content in others.items():
+            file.writestr(f"block/{name}", content)
+    return str(path)
+
+
+def refusal(path) -> str:
+    with pytest.raises(pc.InputError) as error:
+        pc.Model.open(str(path))
+    return str(error.value)
+
+
+def test_a_program_is_read(tmp_path):
+    model = pc.Model.open(archive(tmp_path / "block.pt2", document()))
+    assert model.name == "block"
+    assert model.import_report.unknown == ()
+    # The table, which the logits share, two vectors of the norm, and the layers.
+    assert model.parameters == 32 * 16 + 32 + 17 * 48 + 2 * 17 * 16 + 16 * 16 * 3 + 16
+    assert "qkv_linear_bias" in str(model)
+    assert "attention(" in str(model)
+
+
+def test_sequences_of_another_length(tmp_path):
+    path = archive(tmp_path / "block.pt2", document())
+    # A convolution runs along the positions.
+    with pytest.raises(pc.InputError, match="exported with sequences of 6 tokens"):
+        pc.Model.open(path, seq=12)
+    assert pc.Model.open(path, seq=6).seq == 6
+
+
+def test_what_is_no_program_is_refused(tmp_path):
+    path = tmp_path / "x.pt2"
+    path.write_bytes(b"not a zip archive")
+    assert "is no zip archive that can be read" in refusal(path)
+    assert "holds no `models/*.json`" in refusal(archive(path, None, readme="hello"))
+    assert "is not a program of torch.export" in refusal(archive(path, "{}"))
+    assert "is not a program of torch.export" in refusal(archive(path, "[1, 2"))
+    assert "No such file" in refusal(tmp_path / "missing.pt2")
+    assert "nested too deep" in refusal(archive(path, "[" * 100_000))
+
+
+def test_bombs_are_not_unpacked(tmp_path):
+    path = tmp_path / "bomb.pt2"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("block/models/model.json", b" " * (64 * 2**20))
+    assert path.stat().st_size < 2**20
+    assert "unpacks to 67,108,864 bytes" in refusal(path)
+
+
+class Exploding:
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was opened",))
+
+
+def test_pickles_are_never_opened(tmp_path):
+    bomb = io.BytesIO()
+    pickle.dump(Exploding(), bomb)
+    names = ("data/weights/model.pt", "data/constants/model.pt", "data/sample_inputs/model.pt")
+    others = {name: bomb.getvalue() for name in names}
+    assert pc.Model.open(archive(tmp_path / "block.pt2", document(), **others)).parameters > 0
+
+
+@pytest.mark.parametrize("size", [-1, 2**63, 2**40])
+def test_sizes_nobody_can_mean(tmp_path, size):
+    graph = json.loads(document())
+    values = graph["graph_module"]["graph"]["tensor_values"]
+    values["p_table_weight"]["sizes"] = [{"as_int": size}, {"as_int": size}]
+    assert "p_table_weight" in refusal(archive(tmp_path / "x.pt2", json.dumps(graph)))
+
+
+def test_the_command_line_reads_it(tmp_path):
+    from plancast.cli.main import main
+
+    path = archive(tmp_path / "block.pt2", document())
+    assert main(["predict", "-m", path, "-c", "dgx-h100:1", "-s", "dp=8,mb=1", "--json"]) == 0
+    (tmp_path / "bad.pt2").write_bytes(b"PK")
+    bad = str(tmp_path / "bad.pt2")
+    assert main(["predict", "-m", bad, "-c", "dgx-h100:1", "-s", "dp=8,mb=1"]) == 2
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+def test_a_saved_program_is_the_module(tmp_path):
+    import torch
+    from nets import ResNet
+
+    module, images = ResNet((1, 2, 1, 1)), torch.zeros(2, 3, 64, 64)
+    path = str(tmp_path / "net.pt2")
+    program = torch.export.export(module, (images,), strict=False)
+    torch.export.save(program, path)
+    model = pc.Model.open(path)
+    again = pc.Model.from_torch(program, name="net")
+    assert str(model) == str(again)
+    assert model.parameters == sum(parameter.numel() for parameter in module.parameters())
