@@ -38,10 +38,23 @@ MatmulUnit UnitFor(const Machine& machine, DType dtype, std::vector<std::string>
   return unit;
 }
 
+// The tokens that visit experts, as a share of the experts' places: a model's work
+// does not hang on how many there are.
+double FilledSlots(const ModelGraph& graph) {
+  const auto size = [&](absl::string_view dim) {
+    const absl::StatusOr<int> index = graph.FindDim(dim);
+    return index.ok() ? static_cast<double>(graph.dims[*index].size) : 0;
+  };
+  const double places = size("experts") * size("slots");
+  return places > 0 ? static_cast<double>(graph.seq) * size("topk") / places : 1;
+}
+
 // Matrix products of one sample forward, full attention squares, times three
 // for forward and backward (no recompute).
 double ModelFlopsPerSample(const ModelGraph& unbound) {
   const ModelGraph graph = unbound.WithBatch(1);
+  const double filled = FilledSlots(graph);
+  const absl::StatusOr<int> slots = graph.FindDim("slots");
   std::vector<double> copies(graph.bodies.size());
   for (const Segment& segment : graph.segments) {
     copies[segment.body] += static_cast<double>(segment.repeat);
@@ -51,9 +64,12 @@ double ModelFlopsPerSample(const ModelGraph& unbound) {
     for (const OpNode& op : graph.bodies[b].ops) {
       const OpWork work = WorkOf(*op.rule, FactorExtents(graph, op, *op.rule), 0,
                                  static_cast<int>(op.rule->statements().size()));
+      const bool routed = slots.ok() && std::find(op.factor_dims.begin(), op.factor_dims.end(),
+                                                  *slots) != op.factor_dims.end();
+      const double times = routed ? filled * copies[b] : copies[b];
       for (const Contraction& c : work.contractions) {
         flops += 2.0 * static_cast<double>(c.batch) * static_cast<double>(c.m) *
-                 static_cast<double>(c.n) * static_cast<double>(c.k) * copies[b];
+                 static_cast<double>(c.n) * static_cast<double>(c.k) * times;
       }
     }
   }

@@ -77,7 +77,7 @@ TEST(BindTest, RunsOfOneListAreCountedOnAndShareTheirBodies) {
   config.window = 4;
   config.window_pattern = "wwf";  // wwfww
   PlanUnderTest plan = PlanUnderTest::Of(config);
-  plan.Pp(2);
+  plan.options().pp = 2;
   plan.options().layout = {4, 1};
   ASSERT_OK_AND_ASSIGN(const BoundModel bound, BindPlan(plan));
   std::vector<std::vector<int64_t>> runs;  // bound body, first layer, layers

@@ -47,6 +47,17 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
     config.experts.normalized = dice.Maybe(2);
     if (dice.Maybe(3)) config.experts.score = RouterScore::kSigmoid;
     if (dice.Maybe(2)) config.mlp = Mlp::kSwiglu;
+    config.experts.dense_layers = dice.Of<int64_t>({0, 0, 1});
+    config.experts.every = dice.Of<int64_t>({1, 1, 2});
+  }
+  if (dice.Maybe(3)) {
+    config.window = 6;
+    config.window_pattern = dice.Of<std::string>({"", "wf", "fw", "wwf"});
+    config.attention_sinks = dice.Maybe(3);
+  } else if (dice.Maybe(4)) {
+    config.position = Position::kRope;
+    config.kv_heads = config.heads;
+    config.latent = {dice.Of<int64_t>({0, 12}), 10, 8, 4, 6};
   }
   PlanUnderTest plan = PlanUnderTest::Of(config, dice.Maybe(2), dice.Maybe(2));
   SoftwareProfile& profile = plan.profile();

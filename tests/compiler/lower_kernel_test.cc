@@ -113,6 +113,28 @@ TEST(ProductKernelTest, GateAndUpAreOneProductToo) {
   EXPECT_THAT(Products(plan.Tp(2), "layer.F", "mlp.fc1"), ElementsAre(Size(1, kTokens, kFfn, kH)));
 }
 
+TEST(AttentionKernelTest, AWindowReadsAsManyKeysAsThereAre) {
+  TransformerConfig config = Llama();
+  config.window = 32;
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  const KernelSpec kernel = Kernels(plan, "window_layer.F", "attn.core").at(0);
+  EXPECT_FALSE(kernel.causal);
+  const int64_t pairs = 32 * 33 / 2 + (kS - 32) * 32;
+  EXPECT_DOUBLE_EQ(kernel.flops, 2.0 * 2 * kB * kHeads * kD * pairs);
+  EXPECT_EQ(kernel.kv_len, (pairs + kS / 2) / kS);  // on average
+}
+
+TEST(AttentionKernelTest, LatentHeadsHaveTwoPartsAndAValue) {
+  TransformerConfig config = Llama(kHeads);
+  config.latent = {48, 64, 24, 8, 16};
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  const KernelSpec kernel = Kernels(plan, "layer.F", "attn.core").at(0);
+  EXPECT_TRUE(kernel.causal);
+  EXPECT_EQ(kernel.head_dim, 24 + 8);
+  EXPECT_EQ(kernel.head_dim_v, 16);
+  EXPECT_DOUBLE_EQ(kernel.flops, 2.0 * kB * kHeads * (24 + 8 + 16) * kS * (kS + 1) / 2);
+}
+
 TEST(ProductKernelTest, UnfusedAttentionIsAProductPerHead) {
   PlanUnderTest plan = PlanUnderTest::Of(Gpt(), /*flash=*/false);
   plan.Tp(2);

@@ -127,7 +127,7 @@ PlanUnderTest& PlanUnderTest::Pp(int64_t size, Schedule schedule, int64_t vpp) {
   options_.schedule = schedule;
   int64_t layers = 0;
   for (const plancast::Segment& segment : graph().segments) {
-    if (segment.repeat > 1) layers += segment.repeat;
+    if (segment.in_list()) layers += segment.repeat;
   }
   PLANCAST_CHECK_EQ(layers % (size * vpp), 0);
   options_.layout.assign(size * vpp, layers / (size * vpp));

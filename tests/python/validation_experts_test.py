@@ -100,6 +100,18 @@ def test_the_models_own_flops_are_the_published_ones_and_those_of_routers(tmp_pa
     assert forecast._core.model_flops == pytest.approx(published + 6 * 4096 * routers, rel=1e-9)
 
 
+def test_the_models_flops_do_not_hang_on_capacity():
+    sizes = {"layers": 2, "hidden": 64, "heads": 4, "ffn": 96, "vocab": 512, "seq": 32}
+    machine = pc.Machine.preset("dgx-h100", hosts=1, gpus_per_host=1)
+    flops = set()
+    for capacity in (0.5, 1, 1.3):
+        model = pc.Model.from_config(
+            name="small", experts=8, topk=2, capacity_factor=capacity, **sizes
+        )
+        flops.add(round(pc.predict(model, machine, "mb=1")._core.model_flops))
+    assert len(flops) == 1
+
+
 @needs_shared
 def test_printed_rates_and_times_agree():
     rows, _ = read_rows([Path(SHARED) / "truth"])
