@@ -125,6 +125,125 @@ OPT_6_7B = {
 }
 
 
+MIXTRAL_8X7B = {
+    "architectures": ["MixtralForCausalLM"],
+    "hidden_act": "silu",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "max_position_embeddings": 32768,
+    "model_type": "mixtral",
+    "num_attention_heads": 32,
+    "num_experts_per_tok": 2,
+    "num_hidden_layers": 32,
+    "num_key_value_heads": 8,
+    "num_local_experts": 8,
+    "sliding_window": None,
+    "tie_word_embeddings": False,
+    "vocab_size": 32000,
+}
+QWEN3_30B_A3B = {
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "attention_bias": False,
+    "decoder_sparse_step": 1,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "max_position_embeddings": 40960,
+    "max_window_layers": 48,
+    "mlp_only_layers": [],
+    "model_type": "qwen3_moe",
+    "moe_intermediate_size": 768,
+    "norm_topk_prob": True,
+    "num_attention_heads": 32,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "num_hidden_layers": 48,
+    "num_key_value_heads": 4,
+    "sliding_window": None,
+    "tie_word_embeddings": False,
+    "use_sliding_window": False,
+    "vocab_size": 151936,
+}
+DEEPSEEK_V3 = {
+    "architectures": ["DeepseekV3ForCausalLM"],
+    "attention_bias": False,
+    "first_k_dense_replace": 3,
+    "hidden_act": "silu",
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "kv_lora_rank": 512,
+    "max_position_embeddings": 163840,
+    "model_type": "deepseek_v3",
+    "moe_intermediate_size": 2048,
+    "moe_layer_freq": 1,
+    "n_group": 8,
+    "n_routed_experts": 256,
+    "n_shared_experts": 1,
+    "norm_topk_prob": True,
+    "num_attention_heads": 128,
+    "num_experts_per_tok": 8,
+    "num_hidden_layers": 61,
+    "num_key_value_heads": 128,
+    "num_nextn_predict_layers": 1,
+    "q_lora_rank": 1536,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "routed_scaling_factor": 2.5,
+    "scoring_func": "sigmoid",
+    "tie_word_embeddings": False,
+    "topk_group": 4,
+    "topk_method": "noaux_tc",
+    "v_head_dim": 128,
+    "vocab_size": 129280,
+}
+GPT_OSS_20B = {
+    "architectures": ["GptOssForCausalLM"],
+    "attention_bias": True,
+    "head_dim": 64,
+    "hidden_act": "silu",
+    "hidden_size": 2880,
+    "intermediate_size": 2880,
+    "layer_types": ["sliding_attention", "full_attention"] * 12,
+    "max_position_embeddings": 131072,
+    "model_type": "gpt_oss",
+    "num_attention_heads": 64,
+    "num_experts_per_tok": 4,
+    "num_hidden_layers": 24,
+    "num_key_value_heads": 8,
+    "num_local_experts": 32,
+    "sliding_window": 128,
+    "tie_word_embeddings": False,
+    "vocab_size": 201088,
+}
+# The file leaves out what the class has as default.
+GEMMA3_4B = {
+    "architectures": ["Gemma3ForConditionalGeneration"],
+    "model_type": "gemma3",
+    "text_config": {
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "model_type": "gemma3_text",
+        "num_hidden_layers": 34,
+        "sliding_window": 1024,
+    },
+    "vision_config": {"hidden_size": 1152, "model_type": "siglip_vision_model"},
+}
+BERT_BASE = {
+    "architectures": ["BertForMaskedLM"],
+    "hidden_act": "gelu",
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+    "model_type": "bert",
+    "num_attention_heads": 12,
+    "num_hidden_layers": 12,
+    "position_embedding_type": "absolute",
+    "type_vocab_size": 2,
+    "vocab_size": 30522,
+}
+
+
 @pytest.mark.parametrize(
     ("config", "count"),
     [
@@ -136,6 +255,13 @@ OPT_6_7B = {
         (GPT2, 124_439_808),
         (GPT_NEOX_20B, 20_554_567_680),
         (OPT_6_7B, 6_658_473_984),
+        (MIXTRAL_8X7B, 46_702_792_704),
+        (QWEN3_30B_A3B, 30_532_122_624),
+        (DEEPSEEK_V3, 671_026_419_200),
+        (GPT_OSS_20B, 20_914_757_184),
+        (GEMMA3_4B, 3_880_263_168),
+        (BERT_BASE, 109_514_298),
+        ({**BERT_BASE, "architectures": ["BertForPreTraining"]}, 110_106_428),
     ],
 )
 def test_counts_equal_the_released_models(config, count):
@@ -170,6 +296,60 @@ def test_windows_are_read_and_sequences_are_the_longest():
     absent = {key: value for key, value in MISTRAL_7B.items() if key != "sliding_window"}
     assert hf.config_from_hf(absent)["window"] == 4096
     assert "window" not in hf.config_from_hf(QWEN2_7B)
+
+
+@pytest.mark.parametrize(
+    ("config", "preset"),
+    [
+        (MIXTRAL_8X7B, "mixtral-8x7b"),
+        (QWEN3_30B_A3B, "qwen3-30b-a3b"),
+        (DEEPSEEK_V3, "deepseek-v3"),
+        (GPT_OSS_20B, "gpt-oss-20b"),
+        (GEMMA3_4B, "gemma3-4b"),
+        (BERT_BASE, "bert-base"),
+        (LLAMA3_8B, "llama3-8b"),
+    ],
+)
+def test_a_configuration_is_its_preset(config, preset):
+    fields = {**hf.config_from_hf(config), "name": preset, "seq": 512}
+    assert Model.from_config(**fields) == Model.preset(preset, seq=512)
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "message"),
+    [
+        (QWEN3_30B_A3B, {"mlp_only_layers": [0, 5]}, "not supported yet: `mlp_only_layers`"),
+        (QWEN3_30B_A3B, {"mlp_only_layers": [48]}, "whole numbers from 0 to 47, not `[48]`"),
+        (QWEN3_30B_A3B, {"mlp_only_layers": 3}, "must be a list of whole numbers"),
+        (DEEPSEEK_V3, {"attention_bias": True}, "not supported yet: `attention_bias` = `True`"),
+        (DEEPSEEK_V3, {"moe_layer_freq": 2}, "not supported yet: `moe_layer_freq` = `2`"),
+        (DEEPSEEK_V3, {"scoring_func": "softmax"}, "not supported yet: `scoring_func`"),
+        (GPT_OSS_20B, {"layer_types": ["chunked_attention"] * 24}, "type `chunked_attention`"),
+        (GPT_OSS_20B, {"layer_types": ["full_attention"]}, "has 1 entries for 24 layers"),
+        (GPT_OSS_20B, {"layer_types": "full"}, "must be a list of strings, not `'full'`"),
+        (GPT_OSS_20B, {"sliding_window": -1}, "`sliding_window` is -1; it must be from 1"),
+        (BERT_BASE, {"is_decoder": True}, "not supported yet: `is_decoder` = `True`"),
+    ],
+)
+def test_what_is_not_simulated_is_refused(config, change, message):
+    with pytest.raises(InputError) as error:
+        hf.config({**config, **change}, what="`config.json`")
+    assert message in str(error.value)
+
+
+def test_mistakes_in_the_text_of_a_model_of_images_and_text():
+    text = {**GEMMA3_4B["text_config"], "final_logit_softcapping": "yes"}
+    with pytest.raises(InputError, match=r"`text_config` of `config\.json`: `final_logit"):
+        hf.config({**GEMMA3_4B, "text_config": text}, what="`config.json`")
+
+
+def test_dense_layers_of_qwen_come_first():
+    fields = hf.config_from_hf({**QWEN3_30B_A3B, "mlp_only_layers": [0, 1]})
+    assert fields["dense_layers"] == 2
+    alternating = hf.config_from_hf({**QWEN3_30B_A3B, "decoder_sparse_step": 2})
+    assert (alternating["dense_layers"], alternating["moe_every"]) == (1, 2)
+    none = hf.config_from_hf({**QWEN3_30B_A3B, "mlp_only_layers": list(range(48))})
+    assert "experts" not in none
 
 
 def test_qwen_has_windows_in_its_last_layers():
