@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import numbers
+from collections import Counter
 from typing import Any
 
 from plancast.errors import InputError
 
 # Far deeper than any description; a cycle of YAML anchors is deeper still.
 _DEEPEST = 64
+# Far more values than any description has; anchors that name each other have more.
+_MOST_VALUES = 200_000
 
 
 def parse_json(text: str, what: str) -> Any:
@@ -52,7 +55,7 @@ def mapping(value: Any, what: str) -> dict[str, Any]:
     """
     if not isinstance(value, dict):
         raise InputError(f"{what} must hold `key: value` pairs and is {_kind(value)}.")
-    _check(value, what, "", 0)
+    _check(value, what, "", 0, Counter())
     return value
 
 
@@ -65,9 +68,12 @@ def to_json(value: Any, what: str) -> str:
     return json.dumps(mapping(value, what), default=int)  # int: the integers of NumPy
 
 
-def _check(value: Any, what: str, place: str, depth: int) -> None:
+def _check(value: Any, what: str, place: str, depth: int, seen: Counter[str]) -> None:
     if depth > _DEEPEST:
         raise InputError(_too_deep(what))
+    seen["values"] += 1
+    if seen["values"] > _MOST_VALUES:
+        raise InputError(f"{what} holds more than {_MOST_VALUES:,} values; no description does.")
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(key, str):
@@ -75,10 +81,10 @@ def _check(value: Any, what: str, place: str, depth: int) -> None:
                     f"{what}: the key `{key}`{f' in `{place}`' if place else ''} is {_kind(key)}. "
                     "Keys are names; if it is one, put it in quotes."
                 )
-            _check(inner, what, f"{place}.{key}" if place else key, depth + 1)
+            _check(inner, what, f"{place}.{key}" if place else key, depth + 1, seen)
     elif isinstance(value, list):
         for position, inner in enumerate(value):
-            _check(inner, what, f"{place}[{position}]", depth + 1)
+            _check(inner, what, f"{place}[{position}]", depth + 1, seen)
     elif isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"{what}: `{place}` is {value}; a finite number is needed.")
     elif isinstance(value, str) and not _is_text(value):

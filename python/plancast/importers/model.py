@@ -6,6 +6,7 @@ import os.path
 from typing import TYPE_CHECKING, Any
 
 from plancast import _core
+from plancast.importers import limits
 from plancast.importers.ir import Graph
 from plancast.importers.lower import lower
 from plancast.importers.passes import run
@@ -41,10 +42,14 @@ def from_file(path: str, *, seq: int | None = None) -> Model:
     if path.endswith(".pt2"):
         from plancast.importers.aten import pt2
 
-        return build(pt2.read(path, name), seq=seq)
-    from plancast.importers.onnx import reader
+        graph = pt2.read(path, name)
+    else:
+        from plancast.importers.onnx import reader
 
-    return build(reader.read(path, name, seq), seq=seq)
+        graph = reader.read(path, name, seq)
+    kind = "a model whose tensors fit their operators"
+    with limits.reading(path, kind, "Export it again from the module it came from."):
+        return build(graph, seq=seq)
 
 
 def from_torch(module: Any, example_inputs: Any, *, seq: int | None, name: str | None) -> Model:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from typing import Any
 
 from plancast.errors import InputError
@@ -33,7 +34,7 @@ def read(path: str, name: str) -> Graph:
                 program = _json(archive, path, "models/", ".json")
                 weights = _json(archive, path, "data/weights/", "_config.json", needed=False)
                 tied = _tied(archive, weights)
-        except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
             raise InputError(
                 f"`{path}` is no zip archive that can be read ({error}). {_REMEDY}"
             ) from None

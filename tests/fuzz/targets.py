@@ -1,0 +1,115 @@
+"""What is fuzzed: a way to make a file from a seed, and what is done with it."""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+import zipfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import plancast as pc
+
+from tests.fuzz import mutate
+
+CORPUS = Path(__file__).with_name("corpus")
+
+CONFIG = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 128,
+    "max_position_embeddings": 64,
+    "hidden_act": "silu",
+    "tie_word_embeddings": False,
+    "rope_scaling": {"type": "linear", "factor": 2.0},
+}
+
+FIELDS = """\
+name: small
+layers: 2
+hidden: 64
+heads: 4
+ffn: 256
+vocab: 1000
+seq: 32
+mlp: gelu
+tied_embeddings: true
+"""
+
+
+def write_pt2(rng: random.Random, path: Path) -> None:
+    """A `.pt2` archive with a changed graph, or changed bytes."""
+    graph = json.loads((CORPUS / "block.pt2.json").read_text())
+    weights = json.loads((CORPUS / "weights.pt2.json").read_text())
+    if rng.random() < 0.8:
+        graph = mutate.document(rng, graph)
+    elif rng.random() < 0.5:
+        weights = mutate.document(rng, weights)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("block/models/model.json", json.dumps(graph))
+        archive.writestr("block/data/weights/model_weights_config.json", json.dumps(weights))
+        archive.writestr("block/data/weights/weight_0", b"\0" * 64)
+    if rng.random() < 0.3:
+        path.write_bytes(mutate.binary(rng, path.read_bytes()))
+
+
+def write_onnx(rng: random.Random, path: Path) -> None:
+    """An ONNX file with changed bytes."""
+    import onnx
+    from google.protobuf import text_format
+
+    text = (CORPUS / "block.onnx.txt").read_text()
+    model = text_format.Parse(text, onnx.ModelProto()).SerializeToString()
+    path.write_bytes(mutate.binary(rng, model))
+
+
+def write_config(rng: random.Random, path: Path) -> None:
+    """A Hugging Face configuration with changed values or bytes."""
+    text = json.dumps(mutate.document(rng, CONFIG)).encode()
+    path.write_bytes(mutate.binary(rng, text) if rng.random() < 0.3 else text)
+
+
+def write_yaml(rng: random.Random, path: Path) -> None:
+    """Sizes of a transformer in YAML with changed bytes, or a document that grows as it is read."""
+    if rng.random() < 0.1:
+        width, depth = rng.choice((2, 9)), rng.choice((5, 20, 60))
+        lines = [f"a0: &a0 [{', '.join(['1'] * width)}]"]
+        for level in range(1, depth):
+            inner = ", ".join([f"*a{level - 1}"] * width)
+            lines.append(f"a{level}: &a{level} [{inner}]")
+        path.write_text("\n".join(lines))
+    else:
+        path.write_bytes(mutate.binary(rng, FIELDS.encode()))
+
+
+WRITERS: dict[str, tuple[str, Callable[[random.Random, Path], None]]] = {
+    "pt2": ("block.pt2", write_pt2),
+    "config": ("config.json", write_config),
+    "yaml": ("small.yaml", write_yaml),
+}
+if find_spec("onnx") is not None:
+    WRITERS["onnx"] = ("block.onnx", write_onnx)
+
+
+def attempt(path: Path, *, forecast: bool) -> bool:
+    """Opens a file as `-m` does, and forecasts with it; true if it was not refused."""
+    machine = pc.Machine.preset("dgx-h100:1x1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = pc.Model.open(str(path))
+            str(model)
+            if forecast:
+                pc.predict(model, machine, pc.Strategy.parse("dp=1,mb=1"))
+        except pc.InputError as error:
+            message = str(error)
+            assert message.strip(), "a refusal without words"
+            assert len(message) < 5000, f"a refusal of {len(message)} characters"
+            return False
+    return True
