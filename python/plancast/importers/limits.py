@@ -44,8 +44,14 @@ def reading(what: str, kind: str, remedy: str) -> Iterator[None]:
     except (
         AssertionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
     ) as error:  # fmt: skip
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        reason = f"{type(error).__name__}: {brief(error)}"
         raise InputError(f"`{what}` is not {kind} ({reason}). {remedy}") from None
+
+
+def brief(error: Exception) -> str:
+    """What went wrong, in one line that quotes no more than a little of the file."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__
 
 
 def check_file(path: str, largest: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plancast.errors import InputError
+from plancast.importers.limits import brief
 
 # An example batch that no other size is likely to be taken for, and that is not the
 # one that torch.export makes a constant of.
@@ -74,9 +75,9 @@ def export(module: Any, example_inputs: Any, seq: int | None) -> Any:
                 return torch.export.export(module, given, named, strict=False)
             except Exception as error:  # whatever the module's own code raises
                 failure = error
-    first = str(failure).strip().splitlines()[0] if str(failure).strip() else ""
     raise InputError(
-        f"torch.export cannot trace `{type(module).__name__}`: {type(failure).__name__}: {first}"
+        f"torch.export cannot trace `{type(module).__name__}`: {type(failure).__name__}: "
+        f"{brief(failure)}"
     ) from failure
 
 

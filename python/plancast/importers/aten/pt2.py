@@ -36,7 +36,7 @@ def read(path: str, name: str) -> Graph:
                 tied = _tied(archive, weights)
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
             raise InputError(
-                f"`{path}` is no zip archive that can be read ({error}). {_REMEDY}"
+                f"`{path}` is no zip archive that can be read ({limits.brief(error)}). {_REMEDY}"
             ) from None
         return _Program(path, program["graph_module"], tied).read(name)
 

@@ -61,7 +61,8 @@ def read(path: str, name: str, seq: int | None = None) -> Graph:
         try:
             model = onnx.load(path, load_external_data=False)
         except DecodeError as error:
-            raise InputError(f"`{path}` is not {_KIND} ({error}). {_REMEDY}") from None
+            reason = limits.brief(error)
+            raise InputError(f"`{path}` is not {_KIND} ({reason}). {_REMEDY}") from None
         return from_model(model, path, name, seq)
 
 

@@ -60,7 +60,7 @@ def infer(model: Any, path: str, seq: int | None) -> Known:
     try:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     except (RuntimeError, onnx.shape_inference.InferenceError) as error:
-        reason = str(error).strip().splitlines()[0][:200]
+        reason = limits.brief(error)
         raise InputError(f"`{path}`: shapes do not fit each other ({reason}).") from None
     known = Known()
     for tensor in graph.initializer:
