@@ -15,10 +15,13 @@ from plancast.models.fields import Fields, did_you_mean
 # same name reads it.
 _READERS = {
     "bert": "bert",
+    "bloom": "gpt",
     "deepseek_v2": "deepseek",
     "deepseek_v3": "deepseek",
+    "gemma": "gemma",
     "gemma2": "gemma",
     "gemma3": "gemma",
+    "glm4_moe": "experts",
     "gpt2": "gpt",
     "gpt_neox": "gpt",
     "gpt_oss": "experts",
@@ -31,9 +34,10 @@ _READERS = {
     "qwen2_moe": "experts",
     "qwen3": "dense",
     "qwen3_moe": "experts",
+    "starcoder2": "gpt",
 }
 # Other names of the same.
-_ALIASES = {"gemma3_text": "gemma3"}
+_ALIASES = {"gemma3_text": "gemma3", "kimi_k2": "deepseek_v3"}
 # Ends of the names in `architectures`.
 _HEADS = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForPreTraining", "Model")
 

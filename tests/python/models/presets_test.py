@@ -41,6 +41,11 @@ EXACT = {
     "deepseek-v3": 671_026_419_200,
     "gpt-oss-20b": 20_914_757_184,
     "gpt-oss-120b": 116_829_156_672,
+    "kimi-k2": 1_026_408_232_448,
+    "glm-4.5": 352_797_829_024,
+    "glm-4.5-air": 106_852_251_264,
+    "gemma-2b": 2_506_172_416,
+    "gemma-7b": 8_537_680_896,
     "gemma2-2b": 2_614_341_888,
     "gemma2-9b": 9_241_705_984,
     "gemma2-27b": 27_227_128_320,
@@ -55,8 +60,8 @@ EXACT = {
 }
 
 # Billions that a token meets, as printed: Jiang et al. 2024 (Mixtral), Yang et al.
-# 2024 and 2025 (Qwen), DeepSeek-AI 2024; gpt-oss (arXiv:2508.10925, table 1) leaves
-# the embedding out.
+# 2024 and 2025 (Qwen), DeepSeek-AI 2024, Kimi Team 2025, Zeng et al. 2025 (GLM);
+# gpt-oss (arXiv:2508.10925, table 1) leaves the embedding out.
 ACTIVE = {
     "mixtral-8x7b": (12.9, 0.05),
     "mixtral-8x22b": (39.1, 0.1),
@@ -66,6 +71,9 @@ ACTIVE = {
     "deepseek-v2": (21, 0.5),
     "deepseek-v2-lite": (2.4, 0.3),
     "deepseek-v3": (37, 0.6),
+    "kimi-k2": (32.6, 0.3),
+    "glm-4.5": (32, 2),
+    "glm-4.5-air": (12, 1.5),
     "gpt-oss-20b": (3.61 + 201088 * 2880 / 1e9, 0.01),
     "gpt-oss-120b": (5.13 + 201088 * 2880 / 1e9, 0.01),
 }
@@ -116,7 +124,7 @@ def test_names_tell_the_size(name):
     scale = {"m": 1e6, "b": 1e9, "t": 1e12}.get(text[-1])
     if scale is None or not text[:-1].replace(".", "").isdigit():
         pytest.skip("the name has no size")
-    if name in ("gemma2-2b", "mpt-1b", "mpt-3b"):
+    if name in ("gemma-2b", "gemma-7b", "gemma2-2b", "mpt-1b", "mpt-3b"):
         pytest.skip("the name is rounded down")
     assert Model.preset(name).parameters == pytest.approx(float(text[:-1]) * scale, rel=0.09)
 

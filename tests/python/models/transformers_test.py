@@ -75,6 +75,17 @@ def _gpt2(draw):
     }
 
 
+def _bloom(draw):
+    heads = draw(1, 4)
+    return {
+        "n_layer": draw(1, 4),
+        "n_head": heads,
+        "hidden_size": 8 * heads,
+        "vocab_size": draw(50, 200),
+        "tie_word_embeddings": draw.flag(),
+    }
+
+
 def _plain(draw, ffn):
     heads = draw(1, 4)
     return {
@@ -104,6 +115,7 @@ FAMILIES = {
     "qwen2": lambda d: _llama(d) | _windows(d) | {"max_window_layers": d(0, 3)},
     "qwen3": lambda d: _llama(d) | _windows(d) | {"attention_bias": d.flag()},
     "phi3": lambda d: _llama(d) | {"sliding_window": d.choice([None, 8]), "pad_token_id": 0},
+    "gemma": lambda d: _llama(d) | {"attention_bias": d.flag()},
     "gemma2": lambda d: _llama(d) | {"attention_bias": d.flag(), "sliding_window": 16},
     "gemma3_text": lambda d: _llama(d) | {"sliding_window": 16, "attention_bias": d.flag()},
     "mixtral": lambda d: (
@@ -127,7 +139,16 @@ FAMILIES = {
     ),
     "deepseek_v2": lambda d: _deepseek(d, scoring_func="softmax", topk_method="greedy"),
     "deepseek_v3": lambda d: _deepseek(d, num_nextn_predict_layers=0),
+    "glm4_moe": lambda d: (
+        _deepseek(d, num_nextn_predict_layers=0)
+        | {"attention_bias": d.flag(), "use_qk_norm": d.flag()}
+    ),
     "gpt2": _gpt2,
+    "bloom": _bloom,
+    "starcoder2": lambda d: (
+        _plain(d, "intermediate_size")
+        | {"use_bias": d.flag(), "num_key_value_heads": 1, "sliding_window": d.choice([None, 8])}
+    ),
     "gpt_neox": lambda d: _plain(d, "intermediate_size") | {"attention_bias": d.flag()},
     "opt": _opt,
     # Untied, transformers keeps a second bias of the logits that nothing reads.

@@ -1,4 +1,4 @@
-"""Mixtures of experts: Mixtral, Qwen 2 and 3, gpt-oss."""
+"""Mixtures of experts: Mixtral, Qwen 2 and 3, gpt-oss, GLM 4.5."""
 
 from __future__ import annotations
 
@@ -68,6 +68,27 @@ def gpt_oss(fields: Fields) -> dict[str, Any]:
         "moe_ffn": result["ffn"],
         "router_bias": True,
         **windows(fields, fields.optional("sliding_window", 128), kinds),
+    }
+
+
+def glm4_moe(fields: Fields) -> dict[str, Any]:
+    """Zeng et al. 2025 (arXiv:2508.06471): dense layers first, shared experts, scores that
+    a bias corrects. The module for multi-token prediction is left out."""
+    result = {**llama_like(fields), "out_bias": False}
+    dense = min(fields.whole("first_k_dense_replace", 1), result["layers"])
+    result["qk_norm"] = fields.flag("use_qk_norm", False)
+    if dense == result["layers"]:
+        return result
+    return {
+        **result,
+        "experts": fields.count("n_routed_experts", 128),
+        "topk": fields.count("num_experts_per_tok", 8),
+        "moe_ffn": fields.count("moe_intermediate_size", 1408),
+        "shared_experts": fields.whole("n_shared_experts", 1),
+        "dense_layers": dense,
+        "router_score": "sigmoid",
+        "router_bias": True,
+        "router_normalized": fields.flag("norm_topk_prob", True),
     }
 
 

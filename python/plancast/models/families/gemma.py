@@ -1,4 +1,4 @@
-"""Gemma 2 and 3 (text). Norms of the form (1 + w) x cost as others."""
+"""Gemma 1 to 3 (text). Norms of the form (1 + w) x cost as others."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ _GEMMA2 = {
     "tie_word_embeddings": True,
 }
 _GEMMA3 = {**_GEMMA2, "vocab_size": 262208, "max_position_embeddings": 131072}
+
+
+def gemma(fields: Fields) -> dict[str, Any]:
+    """arXiv:2403.08295: Llama with wide heads and scaled embeddings."""
+    fields.only("use_bidirectional_attention", supported=False, default=False)
+    defaults = {"head_dim": 256, "tie_word_embeddings": True}
+    result = llama_like(fields.with_defaults(defaults), default_act="gelu_pytorch_tanh")
+    return {**result, "embedding_scale": True}
 
 
 def gemma2(fields: Fields) -> dict[str, Any]:

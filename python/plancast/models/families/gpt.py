@@ -1,10 +1,10 @@
-"""GPT-2, GPT-NeoX and OPT."""
+"""GPT-2, GPT-NeoX, OPT, BLOOM and StarCoder 2."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from plancast.models.families.common import activation, all_biases
+from plancast.models.families.common import activation, all_biases, windows
 from plancast.models.fields import Fields
 
 
@@ -73,3 +73,44 @@ def opt(fields: Fields) -> dict[str, Any]:
         "tied_embeddings": fields.flag("tie_word_embeddings", True),
         **all_biases(fields.flag("enable_bias", True)),
     }
+
+
+def bloom(fields: Fields) -> dict[str, Any]:
+    """Le Scao et al. 2022."""
+    fields.only("apply_residual_connection_post_layernorm", supported=False, default=False)
+    hidden = fields.count("hidden_size", fields.count("n_embed", 64))
+    return {
+        "layers": fields.count("n_layer", fields.count("num_hidden_layers", 2)),
+        "hidden": hidden,
+        "heads": fields.count("n_head", fields.count("num_attention_heads", 8)),
+        "ffn": 4 * hidden,
+        "vocab": fields.count("vocab_size"),
+        "seq": fields.count("seq_length", 2048),
+        "mlp": "gelu",
+        "norm": "layernorm",
+        "position": "alibi",
+        "tied_embeddings": fields.flag("tie_word_embeddings", True),
+        "embedding_norm": True,
+        **all_biases(True),
+    }
+
+
+def starcoder2(fields: Fields) -> dict[str, Any]:
+    """Lozhkov et al. 2024 (arXiv:2402.19173)."""
+    heads = fields.count("num_attention_heads")
+    layers = fields.count("num_hidden_layers")
+    result = {
+        "layers": layers,
+        "hidden": fields.count("hidden_size"),
+        "heads": heads,
+        "kv_heads": fields.count("num_key_value_heads", heads),
+        "ffn": fields.count("intermediate_size"),
+        "vocab": fields.count("vocab_size"),
+        "seq": fields.count("max_position_embeddings"),
+        "mlp": activation(fields, "hidden_act", "gelu_pytorch_tanh", gated=False),
+        "norm": "layernorm",
+        "position": "rope",
+        "tied_embeddings": fields.flag("tie_word_embeddings", True),
+        **all_biases(fields.flag("use_bias", True)),
+    }
+    return {**result, **windows(fields, fields.optional("sliding_window", None), "w" * layers)}
