@@ -26,8 +26,9 @@ GemmPass PassOf(Part part) {
 struct Product {
   Contraction size;
   int target = -1;
-  std::vector<int> operands;  // tensors
-  std::vector<int> reduced;   // factors
+  std::vector<int> operands;       // tensors
+  std::vector<int> reduced;        // factors
+  int64_t window = 0, stride = 1;  // of a convolution; window 0: none
 };
 
 // The tensor that only adds `target` to others (the parts of an input gradient
@@ -45,6 +46,22 @@ int SummedInto(const OpRule& rule, int target) {
     if (only_sums && has_target) return statement.target;
   }
   return target;
+}
+
+// A product that reads windows is a convolution: a map that takes no merged dim
+// apart moves the window's factors along the one it is tied to.
+void NoteWindow(const Statement& statement, const std::vector<int64_t>& extents, Product* product) {
+  for (const Condition& c : statement.where) {
+    if (!c.is_map() || c.is_radix() || c.tied() < 0) continue;
+    product->window = std::max<int64_t>(product->window, 1);
+    for (const AffineTerm& term : c.terms) {
+      if (term.factor == c.tied()) {
+        product->stride = std::max(product->stride, term.Coefficient(extents));
+      } else if (term.factor >= 0) {
+        product->window *= extents[term.factor];
+      }
+    }
+  }
 }
 
 bool ShareOperand(const Product& a, const Product& b) {
@@ -118,6 +135,8 @@ void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents,
 // reads together (`qkv_linear.packed`) are written side by side by their makers.
 constexpr char kBiasEpilogue[] = "bias_epilogue";
 constexpr char kPacked[] = ".packed";
+// Images lie in memory as tensor cores read them (NHWC).
+constexpr char kChannelsLast[] = "nhwc";
 
 // Collects the work of one launch group.
 class KernelWork {
@@ -271,6 +290,7 @@ class KernelWork {
       Product product{c, SummedInto(rule, statement.target), TensorsOf(statement.value),
                       statement.reduced};
       std::sort(product.reduced.begin(), product.reduced.end());
+      NoteWindow(statement, extents, &product);
       MergeProduct(product, base_.pass, &products_);
       if (product.target != statement.target) NoteConcatenation(rule, extents, product);
     }
@@ -309,6 +329,12 @@ class KernelWork {
       kernel.n = c.n;
       kernel.k = c.k;
       kernel.flops = c.flops;
+      if (product.window > 0) {
+        kernel.family = KernelFamily::kConvolution;
+        kernel.window = product.window;
+        kernel.stride = product.stride;
+        kernel.channels_last = Has(kChannelsLast);
+      }
       kernel.read_bytes = std::round(base_.read_bytes * c.flops / total_flops);
       kernel.write_bytes = std::round(base_.write_bytes * c.flops / total_flops);
       kernels_.push_back(std::move(kernel));

@@ -17,6 +17,7 @@ namespace plancast {
 template <typename Coefficients>
 struct CoefficientEntry {
   std::string gpu;  // whose rows they were fitted to; empty for medians of several
+  std::string vendor;
   int sms = 0;
   double speed_grade = 0;  // matmul_unit.h
   Coefficients coefficients;
@@ -29,8 +30,8 @@ struct CoefficientEntry {
 // - its own coefficients;
 // - those of a GPU with the same silicon (equal SMs and SM design), as H200 by
 //   H100: extrapolated;
-// - the medians over GPUs of the same SM design: extrapolated;
-// - the medians over all GPUs: extrapolated.
+// - the medians over GPUs of the same SM design and maker: extrapolated;
+// - the medians over all GPUs of the maker with most of them: extrapolated.
 template <typename Coefficients>
 class CoefficientFamily {
  public:
@@ -81,9 +82,17 @@ void CoefficientFamily<Coefficients>::Finish(absl::string_view what, double extr
     entry.sigma = sigmas[sigmas.size() / 2];
     return entry;
   };
+  auto of_maker = [&](const std::string& vendor) {
+    std::vector<const Entry*> entries;
+    for (const Entry& entry : own_) {
+      if (entry.vendor == vendor) entries.push_back(&entry);
+    }
+    return entries;
+  };
   std::vector<const Entry*> everyone;
   for (const Entry& entry : own_) {
-    everyone.push_back(&entry);
+    std::vector<const Entry*> makers = of_maker(entry.vendor);
+    if (makers.size() > everyone.size()) everyone = std::move(makers);
     Entry same = entry;
     same.provenance.knowledge = Knowledge::kExtrapolated;
     same.provenance.source =
@@ -92,7 +101,8 @@ void CoefficientFamily<Coefficients>::Finish(absl::string_view what, double extr
     same_silicon_.push_back(std::move(same));
     std::vector<const Entry*> kin;
     for (const Entry& other : own_) {
-      if (&other == &entry || SameDesign(other.speed_grade, entry.speed_grade)) {
+      if (&other == &entry ||
+          (other.vendor == entry.vendor && SameDesign(other.speed_grade, entry.speed_grade))) {
         kin.push_back(&other);
       }
     }

@@ -18,11 +18,13 @@ namespace {
 
 template <typename Coefficients>
 CoefficientEntry<Coefficients> MakeEntry(const proto::KernelCostCoefficients& file,
-                                         const proto::Fit& fit, Coefficients coefficients) {
+                                         const proto::Fit& fit, Coefficients coefficients,
+                                         absl::string_view dtype = "") {
   CoefficientEntry<Coefficients> entry;
   entry.gpu = file.gpu();
+  entry.vendor = file.vendor();
   entry.sms = file.sms();
-  entry.speed_grade = file.speed_grade();
+  entry.speed_grade = dtype == "fp32" ? file.fp32_speed_grade() : file.speed_grade();
   entry.coefficients = std::move(coefficients);
   entry.provenance = {Knowledge::kCalibrated,
                       absl::StrCat(file.gpu(), ", ", fit.data(), ", ", fit.date())};
@@ -31,13 +33,17 @@ CoefficientEntry<Coefficients> MakeEntry(const proto::KernelCostCoefficients& fi
   return entry;
 }
 
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
 template <typename Coefficients>
 double MedianOf(const std::vector<const Coefficients*>& all, double Coefficients::*field) {
   std::vector<double> values;
   for (const Coefficients* one : all) values.push_back(one->*field);
-  std::sort(values.begin(), values.end());
-  size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+  return Median(std::move(values));
 }
 
 // Medians of the fields; everything else from the first.
@@ -64,6 +70,18 @@ AttentionCoefficients AttentionMedians(const std::vector<const AttentionCoeffici
                           &C::backward_factor_sigma, &C::backward_sigma});
 }
 
+ConvolutionCoefficients ConvolutionMedians(const std::vector<const ConvolutionCoefficients*>& all) {
+  ConvolutionCoefficients result;
+  for (int shape = 0; shape < ConvolutionCoefficients::kShapes; ++shape) {
+    for (int pass = 0; pass < ConvolutionCoefficients::kPasses; ++pass) {
+      std::vector<double> values;
+      for (const ConvolutionCoefficients* one : all) values.push_back(one->factors[shape][pass]);
+      result.factors[shape][pass] = Median(std::move(values));
+    }
+  }
+  return result;
+}
+
 MemoryCoefficients MemoryMedians(const std::vector<const MemoryCoefficients*>& all) {
   using C = MemoryCoefficients;
   return Medians<C>(all, {&C::memory_fraction, &C::floor_s});
@@ -75,7 +93,7 @@ CoefficientTables::ByType& CoefficientTables::OfType(absl::string_view dtype) {
   for (ByType& type : types_) {
     if (type.dtype == dtype) return type;
   }
-  types_.push_back({std::string(dtype), {}, {}});
+  types_.push_back({std::string(dtype), {}, {}, {}});
   return types_.back();
 }
 
@@ -89,19 +107,26 @@ const CoefficientTables::ByType* CoefficientTables::FindType(absl::string_view d
 absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const EmbeddedFile> files) {
   CoefficientTables tables;
   bool has_roofline = false;
-  double gemm_sigma = 0.15, attention_sigma = 0.15, memory_sigma = 0.1;
+  double gemm_sigma = 0.15, attention_sigma = 0.15, memory_sigma = 0.1, convolution_sigma = 0.2;
   for (const EmbeddedFile& file : files) {
     ASSIGN_OR_RETURN(auto in,
                      ParseTextProto<proto::KernelCostCoefficients>(file.contents, file.path));
     for (const proto::GemmCoefficients& gemm : in.gemm()) {
       ASSIGN_OR_RETURN(GemmCoefficients parsed, FromProto(gemm),
                        _ << file.path << ": gemm " << gemm.dtype());
-      tables.OfType(gemm.dtype()).gemm.Add(MakeEntry(in, gemm.fit(), std::move(parsed)));
+      tables.OfType(gemm.dtype())
+          .gemm.Add(MakeEntry(in, gemm.fit(), std::move(parsed), gemm.dtype()));
     }
     for (const proto::AttentionCoefficients& attention : in.attention()) {
       ASSIGN_OR_RETURN(AttentionCoefficients parsed, FromProto(attention),
                        _ << file.path << ": attention " << attention.dtype());
       tables.OfType(attention.dtype()).attention.Add(MakeEntry(in, attention.fit(), parsed));
+    }
+    for (const proto::ConvolutionCoefficients& convolution : in.convolution()) {
+      ASSIGN_OR_RETURN(ConvolutionCoefficients parsed, FromProto(convolution),
+                       _ << file.path << ": convolution " << convolution.dtype());
+      tables.OfType(convolution.dtype())
+          .convolution.Add(MakeEntry(in, convolution.fit(), parsed, convolution.dtype()));
     }
     if (in.has_memory()) {
       ASSIGN_OR_RETURN(MemoryCoefficients parsed, FromProto(in.memory()),
@@ -120,6 +145,9 @@ absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const Embe
     }
     if (in.has_extrapolated_gemm_sigma()) gemm_sigma = in.extrapolated_gemm_sigma();
     if (in.has_extrapolated_attention_sigma()) attention_sigma = in.extrapolated_attention_sigma();
+    if (in.has_extrapolated_convolution_sigma()) {
+      convolution_sigma = in.extrapolated_convolution_sigma();
+    }
     if (in.has_extrapolated_memory_sigma()) memory_sigma = in.extrapolated_memory_sigma();
   }
   if (!has_roofline) {
@@ -131,6 +159,8 @@ absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const Embe
     type.gemm.Finish(absl::StrCat("gemm tile model ", type.dtype), gemm_sigma, GemmMedians);
     type.attention.Finish(absl::StrCat("flash attention model ", type.dtype), attention_sigma,
                           AttentionMedians);
+    type.convolution.Finish(absl::StrCat("convolution factors ", type.dtype), convolution_sigma,
+                            ConvolutionMedians);
   }
   tables.memory_.Finish("memory bandwidth model", memory_sigma, MemoryMedians);
   return tables;
@@ -148,14 +178,23 @@ const CoefficientTables& CoefficientTables::Shipped() {
 const CoefficientEntry<GemmCoefficients>* CoefficientTables::FindGemm(
     absl::string_view dtype, const DeviceType& device) const {
   const ByType* type = FindType(dtype);
-  return type == nullptr ? nullptr : type->gemm.Find(device.name, device.sms, SpeedGrade(device));
+  return type == nullptr ? nullptr
+                         : type->gemm.Find(device.name, device.sms, SpeedGrade(device, dtype));
 }
 
 const CoefficientEntry<AttentionCoefficients>* CoefficientTables::FindAttention(
     absl::string_view dtype, const DeviceType& device) const {
   const ByType* type = FindType(dtype);
   return type == nullptr ? nullptr
-                         : type->attention.Find(device.name, device.sms, SpeedGrade(device));
+                         : type->attention.Find(device.name, device.sms, SpeedGrade(device, dtype));
+}
+
+const CoefficientEntry<ConvolutionCoefficients>* CoefficientTables::FindConvolution(
+    absl::string_view dtype, const DeviceType& device) const {
+  const ByType* type = FindType(dtype);
+  return type == nullptr
+             ? nullptr
+             : type->convolution.Find(device.name, device.sms, SpeedGrade(device, dtype));
 }
 
 const CoefficientEntry<MemoryCoefficients>* CoefficientTables::FindMemory(

@@ -28,6 +28,8 @@ class CoefficientTables {
                                                      const DeviceType& device) const;
   const CoefficientEntry<AttentionCoefficients>* FindAttention(absl::string_view dtype,
                                                                const DeviceType& device) const;
+  const CoefficientEntry<ConvolutionCoefficients>* FindConvolution(absl::string_view dtype,
+                                                                   const DeviceType& device) const;
   const CoefficientEntry<MemoryCoefficients>* FindMemory(const DeviceType& device) const;
   const CoefficientEntry<RooflineCoefficients>& roofline() const { return roofline_; }
 
@@ -36,6 +38,7 @@ class CoefficientTables {
     std::string dtype;
     CoefficientFamily<GemmCoefficients> gemm;
     CoefficientFamily<AttentionCoefficients> attention;
+    CoefficientFamily<ConvolutionCoefficients> convolution;
   };
   ByType& OfType(absl::string_view dtype);
   const ByType* FindType(absl::string_view dtype) const;

@@ -53,6 +53,16 @@ absl::Status GemmCoefficients::Verify() const {
   return InRange("wgrad_factor", wgrad_factor, 1e-2, 100);
 }
 
+absl::Status ConvolutionCoefficients::Verify() const {
+  constexpr absl::string_view kNames[] = {"pointwise", "strided_pointwise", "window3", "other"};
+  for (int shape = 0; shape < kShapes; ++shape) {
+    for (double factor : factors[shape]) {
+      RETURN_IF_ERROR(InRange(kNames[shape], factor, 0.05, 100));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AttentionCoefficients::Verify() const {
   RETURN_IF_ERROR(IsFraction("mma_fraction", mma_fraction));
   RETURN_IF_ERROR(InRange("softmax_dim", softmax_dim, 0, 1e4));

@@ -1,10 +1,12 @@
 #ifndef PLANCAST_COST_MODELS_COEFFICIENTS_H_
 #define PLANCAST_COST_MODELS_COEFFICIENTS_H_
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "graph/kernel_spec.h"
 
 namespace plancast {
 
@@ -20,6 +22,20 @@ struct GemmCoefficients {
   double mma_fraction = 0, tile_overhead_s = 0, wave_quantization = 0, memory_fraction = 0,
          small_tile_cost = 0, floor_s = 0, sustained_loss = 0, quantize_bytes = 0;
   double forward_factor = 1, dgrad_factor = 1, wgrad_factor = 1;
+
+  absl::Status Verify() const;
+};
+
+// Time of a convolution over that of the product that it is.
+struct ConvolutionCoefficients {
+  // What windows are like: one point, or 3 x 3; steps of one, or longer ones.
+  enum class Shape : uint8_t { kPointwise, kStridedPointwise, kWindow3, kOther };
+  static constexpr int kShapes = 4, kPasses = 3;
+  std::array<std::array<double, kPasses>, kShapes> factors = {};
+
+  double Factor(Shape shape, GemmPass pass) const {
+    return factors[static_cast<int>(shape)][static_cast<int>(pass)];
+  }
 
   absl::Status Verify() const;
 };

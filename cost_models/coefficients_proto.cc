@@ -34,6 +34,17 @@ absl::StatusOr<GemmCoefficients> FromProto(const proto::GemmCoefficients& in) {
   return out;
 }
 
+absl::StatusOr<ConvolutionCoefficients> FromProto(const proto::ConvolutionCoefficients& in) {
+  ConvolutionCoefficients out;
+  const proto::PassFactors* shapes[] = {&in.pointwise(), &in.strided_pointwise(), &in.window3(),
+                                        &in.other()};
+  for (int shape = 0; shape < ConvolutionCoefficients::kShapes; ++shape) {
+    out.factors[shape] = {shapes[shape]->forward(), shapes[shape]->dgrad(), shapes[shape]->wgrad()};
+  }
+  RETURN_IF_ERROR(out.Verify());
+  return out;
+}
+
 absl::StatusOr<AttentionCoefficients> FromProto(const proto::AttentionCoefficients& in) {
   AttentionCoefficients out;
   out.mma_fraction = in.mma_fraction();

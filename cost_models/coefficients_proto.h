@@ -9,6 +9,7 @@ namespace plancast {
 
 // From the wire, verified.
 absl::StatusOr<GemmCoefficients> FromProto(const proto::GemmCoefficients& in);
+absl::StatusOr<ConvolutionCoefficients> FromProto(const proto::ConvolutionCoefficients& in);
 absl::StatusOr<AttentionCoefficients> FromProto(const proto::AttentionCoefficients& in);
 absl::StatusOr<MemoryCoefficients> FromProto(const proto::MemoryCoefficients& in);
 absl::StatusOr<RooflineCoefficients> FromProto(const proto::RooflineCoefficients& in);

@@ -1,5 +1,6 @@
 #include "cost_models/attention_model.h"
 #include "cost_models/coefficient_tables.h"
+#include "cost_models/convolution_model.h"
 #include "cost_models/gemm_model.h"
 #include "cost_models/kernel_cost.h"
 #include "cost_models/memory_model.h"
@@ -10,8 +11,9 @@ namespace plancast {
 std::shared_ptr<const KernelCostModel> DefaultKernelCostModel() {
   const CoefficientTables& tables = CoefficientTables::Shipped();
   return std::make_shared<FirstMatchModel>(std::vector<std::shared_ptr<const KernelCostModel>>{
-      std::make_shared<GemmTileModel>(tables), std::make_shared<AttentionModel>(tables),
-      std::make_shared<MemoryModel>(tables), std::make_shared<RooflineModel>(tables)});
+      std::make_shared<GemmTileModel>(tables), std::make_shared<ConvolutionModel>(tables),
+      std::make_shared<AttentionModel>(tables), std::make_shared<MemoryModel>(tables),
+      std::make_shared<RooflineModel>(tables)});
 }
 
 }  // namespace plancast

@@ -78,10 +78,19 @@ double PassFactor(const GemmCoefficients& c, GemmPass pass) {
 
 std::optional<KernelCost> GemmTileModel::Estimate(const KernelSpec& kernel,
                                                   const DeviceType& device) const {
-  if (kernel.family != KernelFamily::kGemm || kernel.batch < 1 || kernel.m < 1 || kernel.n < 1 ||
-      kernel.k < 1) {
-    return std::nullopt;
-  }
+  if (kernel.family != KernelFamily::kGemm) return std::nullopt;
+  const MatmulUnit unit = MatmulUnitFor(device, kernel.dtype);
+  const Traffic traffic = TrafficOf(kernel, unit.runs);
+  // A fused epilogue moves more than the product alone.
+  return EstimateProduct(kernel, device,
+                         std::max(traffic.operand_bytes + traffic.result_bytes,
+                                  kernel.read_bytes + kernel.write_bytes));
+}
+
+std::optional<KernelCost> GemmTileModel::EstimateProduct(const KernelSpec& kernel,
+                                                         const DeviceType& device,
+                                                         double border_bytes) const {
+  if (kernel.batch < 1 || kernel.m < 1 || kernel.n < 1 || kernel.k < 1) return std::nullopt;
   MatmulUnit unit = MatmulUnitFor(device, kernel.dtype);
   if (unit.peak_flops <= 0 || device.sms < 1 || device.memory_bytes_per_s <= 0) {
     return std::nullopt;
@@ -90,10 +99,6 @@ std::optional<KernelCost> GemmTileModel::Estimate(const KernelSpec& kernel,
   if (entry == nullptr) return std::nullopt;
   const GemmCoefficients& c = entry->coefficients;
 
-  Traffic traffic = TrafficOf(kernel, unit.runs);
-  // A fused epilogue moves more than the product alone.
-  double border_bytes = std::max(traffic.operand_bytes + traffic.result_bytes,
-                                 kernel.read_bytes + kernel.write_bytes);
   Choice best = BestTile(kernel, c, border_bytes, unit.peak_flops / device.sms, device.sms,
                          device.memory_bytes_per_s);
   double quantize_bytes = c.quantize_bytes * static_cast<double>(kernel.batch) *

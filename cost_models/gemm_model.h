@@ -18,6 +18,9 @@ class GemmTileModel : public KernelCostModel {
   explicit GemmTileModel(const CoefficientTables& tables) : tables_(tables) {}
   std::optional<KernelCost> Estimate(const KernelSpec& kernel,
                                      const DeviceType& device) const override;
+  // The product alone, whatever the family, with `border_bytes` of memory traffic.
+  std::optional<KernelCost> EstimateProduct(const KernelSpec& kernel, const DeviceType& device,
+                                            double border_bytes) const;
 
  private:
   const CoefficientTables& tables_;

@@ -62,9 +62,10 @@ MatmulUnit MatmulUnitFor(const DeviceType& device, DType type) {
   return unit;
 }
 
-double SpeedGrade(const DeviceType& device) {
-  double clocks = device.sms * device.boost_mhz * 1e6;
-  double peak = device.fp16_flops > 0 ? device.fp16_flops : device.fp32_flops;
+double SpeedGrade(const DeviceType& device, absl::string_view coefficients) {
+  const double clocks = device.sms * device.boost_mhz * 1e6;
+  const bool fp32 = coefficients == "fp32" || device.fp16_flops <= 0;
+  const double peak = fp32 ? device.fp32_flops : device.fp16_flops;
   return clocks > 0 ? peak / clocks : 0;
 }
 

@@ -19,9 +19,9 @@ struct MatmulUnit {
 // on A100 runs as bf16, bf16 on V100 as fp16.
 MatmulUnit MatmulUnitFor(const DeviceType& device, DType type);
 
-// fp16 FLOPs per SM and clock (fp32 where there is no fp16), equal for devices
-// of one SM design; 0 if unknown.
-double SpeedGrade(const DeviceType& device);
+// FLOPs per SM and clock, equal for devices of one design: of fp32 for its own
+// coefficients, else of fp16 (fp32 where there is none); 0 if unknown.
+double SpeedGrade(const DeviceType& device, absl::string_view coefficients = "bf16");
 
 }  // namespace plancast
 

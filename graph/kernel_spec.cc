@@ -9,8 +9,9 @@ namespace plancast {
 bool operator==(const KernelSpec& a, const KernelSpec& b) {
   auto key = [](const KernelSpec& s) {
     return std::tie(s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass, s.accumulate_fp32,
-                    s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal,
-                    s.backward, s.flops, s.read_bytes, s.write_bytes, s.launches);
+                    s.window, s.stride, s.channels_last, s.heads, s.kv_heads, s.q_len, s.kv_len,
+                    s.head_dim, s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes,
+                    s.write_bytes, s.launches);
   };
   return key(a) == key(b);
 }
@@ -18,11 +19,16 @@ bool operator==(const KernelSpec& a, const KernelSpec& b) {
 std::string KernelSpec::DebugString() const {
   const absl::string_view type = DTypeName(dtype);
   switch (family) {
-    case KernelFamily::kGemm: {
+    case KernelFamily::kGemm:
+    case KernelFamily::kConvolution: {
       const char* passes[] = {"forward", "dgrad", "wgrad"};
       const std::string count = batch > 1 ? absl::StrCat(batch, "x") : "";
-      return absl::StrCat("gemm ", type, " ", count, m, "x", n, "x", k, " ",
-                          passes[static_cast<int>(pass)], accumulate_fp32 ? " accumulate" : "");
+      const std::string product =
+          absl::StrCat(type, " ", count, m, "x", n, "x", k, " ", passes[static_cast<int>(pass)],
+                       accumulate_fp32 ? " accumulate" : "");
+      if (family == KernelFamily::kGemm) return absl::StrCat("gemm ", product);
+      return absl::StrCat("convolution ", product, " window=", window, " stride=", stride,
+                          channels_last ? " channels_last" : "");
     }
     case KernelFamily::kAttention:
       return absl::StrCat("attention ", type, " batch=", batch, " heads=", heads, "/", kv_heads,

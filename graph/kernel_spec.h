@@ -9,10 +9,11 @@
 namespace plancast {
 
 enum class KernelFamily : uint8_t {
-  kGemm,       // batch x (m x k)(k x n)
-  kAttention,  // fused attention
-  kMemory,     // everything bound by memory: norms, activations, adds, casts
-  kOptimizer,  // parameter update, memory bound over flat state
+  kGemm,         // batch x (m x k)(k x n)
+  kAttention,    // fused attention
+  kMemory,       // everything bound by memory: norms, activations, adds, casts
+  kOptimizer,    // parameter update, memory bound over flat state
+  kConvolution,  // a product whose rows are windows of an operand
 };
 
 // Which of the three GEMMs of a linear layer: y = x w, dx = dy w, dw = dy' x.
@@ -28,6 +29,10 @@ struct KernelSpec {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   GemmPass pass = GemmPass::kForward;
   bool accumulate_fp32 = false;  // wgrad added into an fp32 gradient buffer
+  // kConvolution: the product above (batch: groups), and
+  int64_t window = 1;          // points of a window
+  int64_t stride = 1;          // largest step from one window to the next
+  bool channels_last = false;  // as tensor cores read images; else copied on the way in and out
   // kAttention, sizes per device
   int64_t heads = 0, kv_heads = 0, q_len = 0, kv_len = 0, head_dim = 0, head_dim_v = 0;
   bool causal = false, backward = false;
@@ -40,9 +45,9 @@ struct KernelSpec {
   template <typename H>
   friend H AbslHashValue(H h, const KernelSpec& s) {
     return H::combine(std::move(h), s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass,
-                      s.accumulate_fp32, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim,
-                      s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes, s.write_bytes,
-                      s.launches);
+                      s.accumulate_fp32, s.window, s.stride, s.channels_last, s.heads, s.kv_heads,
+                      s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal, s.backward, s.flops,
+                      s.read_bytes, s.write_bytes, s.launches);
   }
   std::string DebugString() const;  // `gemm bf16 2048x12288x6144 wgrad`
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bitset>
 #include <vector>
 
 #include "base/int128.h"
@@ -197,23 +198,32 @@ class ShardSizes : public WorkSizes {
   const OpShard& shard_;
 };
 
+// More than a thread block keeps of what it sums up (512 kB of 16 bits): statements
+// that use the sum and the elements read those again.
+constexpr double kKeptElements = 1 << 18;
+
 // Gathers what a range of statements reads from outside.
 class Border {
  public:
-  // At most `most` elements: a lookup reads the rows it needs.
-  void Read(int tensor, double elements, double most) {
+  // At most `most` elements: a lookup reads the rows it needs. `pass`: how many long
+  // sums must be over before, up to 63.
+  void Read(int tensor, double elements, double most, int pass) {
     elements = std::min(most, elements);
     auto it = std::find(reads_.begin(), reads_.end(), tensor);
     if (it == reads_.end()) {
-      reads_.push_back(tensor);
-      elements_.push_back(elements);
-    } else {
-      double& known = elements_[it - reads_.begin()];
-      known = std::max(known, elements);
+      it = reads_.insert(it, tensor);
+      elements_.push_back(0);
+      passes_.push_back(0);
     }
+    double& known = elements_[it - reads_.begin()];
+    known = std::max(known, elements);
+    passes_[it - reads_.begin()] |= uint64_t{1} << std::min(pass, 63);
   }
 
   void MoveTo(OpWork* work) {
+    for (size_t i = 0; i < reads_.size(); ++i) {
+      elements_[i] *= static_cast<double>(std::bitset<64>(passes_[i]).count());
+    }
     work->reads = std::move(reads_);
     work->read_elements = std::move(elements_);
   }
@@ -221,6 +231,7 @@ class Border {
  private:
   std::vector<int> reads_;
   std::vector<double> elements_;
+  std::vector<uint64_t> passes_;  // bit set of the passes that read a tensor
 };
 
 }  // namespace
@@ -254,6 +265,7 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
   OpWork work;
   Border border;
   std::vector<bool> written_here(rule.tensors().size());
+  std::vector<int> pass_of(rule.tensors().size(), 0);  // of what reads a tensor written here
   std::vector<IndexSet> scratch;
   for (int i = begin; i < end; ++i) {
     const Statement& s = rule.statements()[i];
@@ -290,6 +302,11 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
                        (s.combine == Combine::kSum && !ProductOfTwo(s.value).empty());
       work.pointwise_ops += two ? 2 * points : points;
     }
+    int pass = 0;
+    for (int t : TensorsOf(s.value)) pass = std::max(pass, pass_of[t]);
+    const bool is_long = s.combine != Combine::kAssign && !matmul &&
+                         points > kKeptElements * sizes.Elements(s.target);
+    pass_of[s.target] = pass + (is_long ? 1 : 0);
     for (int t : TensorsOf(s.value)) {
       if (written_here[t]) continue;
       const std::vector<int>& dims = rule.tensors()[t].factors;
@@ -303,7 +320,7 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
           if (DependsOn(dims, f, s.where)) most *= static_cast<double>(CountOf(sets[f]));
         }
       }
-      border.Read(t, sizes.Elements(t), most);
+      border.Read(t, sizes.Elements(t), most, pass);
     }
   }
   border.MoveTo(&work);

@@ -84,7 +84,8 @@ double HardwareFlops(const ExecutionGraph& graph) {
     for (int32_t t = 0; t < block.size(); ++t) {
       if (block.kind[t] != TaskKind::kKernel) continue;
       const KernelSpec& kernel = graph.kernels[block.spec[t]];
-      if (kernel.family == KernelFamily::kGemm || kernel.family == KernelFamily::kAttention) {
+      if (kernel.family == KernelFamily::kGemm || kernel.family == KernelFamily::kAttention ||
+          kernel.family == KernelFamily::kConvolution) {
         flops += kernel.flops;
       }
     }

@@ -33,10 +33,11 @@ std::string SoftwareProfile::StructureKey() const {
   const auto number = [](std::string* out, auto value) {
     absl::StrAppend(out, static_cast<int>(value));
   };
-  return absl::StrCat(name, " fuses ", absl::StrJoin(fusions, ","), " eager ",
-                      absl::StrJoin(eager, ","), " attention ", static_cast<int>(default_attention),
-                      " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number),
-                      " flags ", absl::StrJoin(flags, "", number), " overlaps ",
+  return absl::StrCat(name, " fuses ", absl::StrJoin(fusions, ","), "+",
+                      absl::StrJoin(fusions_16bit, ","), " eager ", absl::StrJoin(eager, ","),
+                      " attention ", static_cast<int>(default_attention), " vocab ",
+                      vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number), " flags ",
+                      absl::StrJoin(flags, "", number), " overlaps ",
                       absl::StrJoin(default_overlap, ",", number), " bucket ", bucket_bytes);
 }
 
@@ -50,6 +51,9 @@ SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
   }
   if (interleaved_p2p_overlaps && schedule == Schedule::kInterleaved) {
     settled.p2p_blocking = settled.p2p_host_sync = false;
+  }
+  if (dtype == DType::kFp16 || dtype == DType::kBf16) {
+    settled.fusions.insert(fusions_16bit.begin(), fusions_16bit.end());
   }
   // Loss scaling is for fp16.
   settled.fp16_overflow_check = fp16_overflow_check && dtype == DType::kFp16;

@@ -24,8 +24,9 @@ struct SoftwareProfile {
   std::string description;
 
   // --- structure (read by the compiler) ---
-  std::set<std::string> fusions;  // op fusion labels that run as one kernel
-  std::set<std::string> eager;    // rules that run one kernel per arithmetic operation
+  std::set<std::string> fusions;        // op fusion labels that run as one kernel
+  std::set<std::string> fusions_16bit;  // more of them where products run in 16 bits
+  std::set<std::string> eager;          // rules that run one kernel per arithmetic operation
   Attention default_attention = Attention::kFlash;
   int64_t vocab_pad_multiple = 128;   // times tp; 0: not padded
   DType grad_dtype = DType::kFp32;    // main gradient buffer, accumulated by wgrad
@@ -64,7 +65,7 @@ struct SoftwareProfile {
   double sigma = 0;  // one-sigma relative error shared by all runs of this software
 
   // The profile as it holds for a model in `dtype` under `schedule`: the last two
-  // structural fields carried out, `compute` types replaced.
+  // structural fields and `fusions_16bit` carried out, `compute` types replaced.
   SoftwareProfile For(DType dtype, Schedule schedule) const;
 
   // Name and structural fields as text: profiles with equal keys compile plans

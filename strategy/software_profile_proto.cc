@@ -112,6 +112,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.description = p.description();
 
   profile.fusions.insert(p.fusions().begin(), p.fusions().end());
+  profile.fusions_16bit.insert(p.fusions_16bit().begin(), p.fusions_16bit().end());
   profile.eager.insert(p.eager().begin(), p.eager().end());
   const std::optional<Attention> attention = FindAttention(p.default_attention());
   if (!attention.has_value()) {

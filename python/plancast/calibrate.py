@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .calibration import attention, gemm, memory, plan
+from .calibration import attention, convolution, gemm, memory, plan
 from .calibration.fit import Statistics
 from .calibration.rows import ALIASES, Gpu, Rows, read_gpus, read_rows
 from .calibration.textproto import Message, file_name, format_file
@@ -38,7 +38,9 @@ def _gpu_message(gpu: Gpu) -> Message:
         "gpu": gpu.name,
         "sms": int(gpu.sms),
         "boost_mhz": gpu.boost_mhz,
+        "vendor": gpu.vendor,
         "speed_grade": gpu.speed_grade,
+        "fp32_speed_grade": gpu.fp32_speed_grade,
     }
 
 
@@ -167,6 +169,27 @@ def calibrate_memory(
     return messages
 
 
+def calibrate_convolution(
+    selections: list[plan.Selection], tables: dict[str, Message], date: str
+) -> dict[str, list[Message]]:
+    """Messages by GPU, over the GEMM coefficients in `tables`."""
+    fitted = []
+    for s in selections:
+        known = [g for g in tables.get(s.gpu.name, {}).get("gemm", ()) if g["dtype"] == s.dtype]
+        if known:
+            fitted.append(
+                (s, *convolution.fit_convolution(s.rows, s.gpu, s.peak, s.dtype, known[0]))
+            )
+    messages: dict[str, list[Message]] = {}
+    for s, factors, stats in fitted:
+        others = [f for other, f, _ in fitted if other.dtype == s.dtype and f is not factors]
+        whole, taken = convolution.complete(factors, others)
+        note = f"taken over: {', '.join(taken)}" if taken else ""
+        fit = _fit_message(s.data, date, stats, DEFAULT_FACTOR_SIGMA, note)
+        messages.setdefault(s.gpu.name, []).append({"dtype": s.dtype, **whole, "fit": fit})
+    return messages
+
+
 def _spread(values: list[float]) -> float:
     """Relative error made by taking the median of the others."""
     if len(values) < 2:
@@ -189,6 +212,12 @@ def generic(tables: dict[str, Message], date: str) -> Message:
         for a in t.get("attention", ())
     ]
     fraction = [t["memory"]["memory_fraction"] for t in tables.values() if "memory" in t]
+    windows = [
+        c["window3"]["forward"]
+        for t in tables.values()
+        for c in t.get("convolution", ())
+        if c["dtype"] == "fp32"
+    ]
     return {
         "roofline": {
             "compute_fraction": float(np.median(bf16)) * 0.9,
@@ -205,6 +234,7 @@ def generic(tables: dict[str, Message], date: str) -> Message:
         "extrapolated_gemm_sigma": _spread(bf16),
         "extrapolated_attention_sigma": _spread(flash),
         "extrapolated_memory_sigma": _spread(fraction),
+        "extrapolated_convolution_sigma": max(_spread(windows), DEFAULT_FACTOR_SIGMA),
     }
 
 
@@ -244,6 +274,14 @@ def calibrate(
     for name, message in calibrate_memory(rows, gpus, tables, date).items():
         table(name)["memory"] = message
         report(f"memory {name}: {message['memory_fraction']:.2f} of bandwidth")
+    if (kernels / "conv.csv").exists():
+        rows = read_rows(kernels / "conv.csv", convolution.COLUMNS)
+        chosen = plan.select_convolution(rows, gpus, convolution.SHORTEST_S)
+        for name, messages in calibrate_convolution(chosen, tables, date).items():
+            table(name)["convolution"] = messages
+            for message in messages:
+                error = message["fit"]["held_out_error"]
+                report(f"convolution {message['dtype']:5} {name}: {error:.1%}")
     comment = "What {} sustains, fitted to measured kernels (docs/cost_models.md)."
     files = {
         file_name(name): format_file(fields, comment.format("a " + name))

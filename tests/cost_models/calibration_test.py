@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 from plancast import calibrate
-from plancast.calibration import fit, gemm, plan
+from plancast.calibration import convolution, fit, gemm, plan
 from plancast.calibration.rows import Gpu, Rows, folds, read_gpus, read_rows
 from plancast.calibration.textproto import format_message
 
@@ -124,3 +124,31 @@ def test_unknown_figures_read_as_zero(tmp_path):
     gpu = read_gpus(path)["P4"]
     assert gpu.peaks["bf16"] == 0
     assert gpu.speed_grade == pytest.approx(5.7e12 / (20 * 1113e6))
+
+
+def convolutions() -> Rows:
+    """3x3, 1x1 and 5x5 windows of images, all passes."""
+    made = {name: [] for name in (*convolution.COLUMNS, "phase")}
+    for phase in convolution.PASSES:
+        for window in (1, 3, 5):
+            for channels in (64, 128, 256, 512):
+                values = (16, 56, 56, channels, channels, window, window, 1, 56, 56, 1, phase)
+                for name, value in zip(made, values, strict=True):
+                    made[name].append(value)
+    return Rows({name: np.array(values) for name, values in made.items()})
+
+
+def test_factors_of_convolutions_are_found():
+    rows = convolutions()
+    product = convolution.product_seconds(rows, A100, 19.5e12, "fp32", TRUE)
+    shapes_of = convolution.shape_of(rows)
+    true = np.where(shapes_of == "window3", 0.6, np.where(rows["phase"] == "fwd", 1.1, 1.5))
+    timed = Rows({**rows.columns, "time_us": product * true * 1e6})
+    factors, stats = convolution.fit_convolution(timed, A100, 19.5e12, "fp32", TRUE)
+    assert factors["window3"] == pytest.approx(dict.fromkeys(("forward", "dgrad", "wgrad"), 0.6))
+    assert factors["pointwise"]["forward"] == pytest.approx(1.1)
+    assert factors["other"]["wgrad"] == pytest.approx(1.5)
+    assert stats["held_out_error"] == pytest.approx(0)
+    whole, taken = convolution.complete(factors, [{"strided_pointwise": {"dgrad": 2.5}}])
+    assert whole["strided_pointwise"]["dgrad"] == 2.5
+    assert taken == [f"strided_pointwise {name}" for name in ("forward", "dgrad", "wgrad")]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plancast.calibration import attention, gemm, plan
+from plancast.calibration import attention, convolution, gemm, plan
 from plancast.calibration.rows import ALIASES, read_gpus, read_rows
 from textproto_reader import parse, scalars
 
@@ -167,3 +167,37 @@ def test_python_fits_the_attention_that_cpp_prices(gpus):
     (message,) = table("GB200")["attention"]
     shapes = attention.AttentionShapes.create(rows, gpus["GB200"], 2500e12, "bf16")
     np.testing.assert_allclose(shapes.seconds(scalars(message)), price(lines), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("gpu", "dtype"), [("T4", "bf16"), ("P100-PCIE-16GB", "fp32")])
+def test_python_fits_the_convolutions_that_cpp_prices(gpu, dtype, gpus):
+    rows = read_rows(KERNELS / "conv.csv", convolution.COLUMNS)
+    (chosen,) = (
+        s
+        for s in plan.select_convolution(rows, gpus, convolution.SHORTEST_S)
+        if (s.gpu.name, s.dtype) == (gpu, dtype)
+    )
+    (products,) = (scalars(g) for g in table(gpu)["gemm"] if g["dtype"] == [dtype])
+    seconds = convolution.product_seconds(chosen.rows, chosen.gpu, chosen.peak, dtype, products)
+    (message,) = (c for c in table(gpu)["convolution"] if c["dtype"] == [dtype])
+    shapes = convolution.shape_of(chosen.rows)
+    passes = list(convolution.PASSES)
+    lines, expected = [], []
+    for i in range(len(seconds)):
+        row = {name: column[i] for name, column in chosen.rows.columns.items()}
+        number = passes.index(row["phase"])
+        positions = row["batch"] * row["out_h"] * row["out_w"]
+        window = row["kh"] * row["kw"]
+        product = [
+            (positions, row["out_c"], row["in_c"] * window),
+            (positions, row["in_c"], row["out_c"] * window),
+            (row["out_c"], row["in_c"] * window, positions),
+        ][number]
+        sizes = " ".join(f"{size:.0f}" for size in product)
+        border = convolution.border_bytes(chosen.rows, dtype)[i]
+        word = "fp16" if dtype == "bf16" else dtype
+        shape = f"{window:.0f} {row['stride']:.0f} {border:.0f}"
+        lines.append(f"convolution {gpu} {word} {sizes} {number} {shape}")
+        factor = scalars(message[shapes[i]][0])[convolution.PASSES[row["phase"]]]
+        expected.append(seconds[i] * float(factor))
+    np.testing.assert_allclose(expected, price(lines), rtol=1e-6)

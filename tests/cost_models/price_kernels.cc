@@ -1,5 +1,6 @@
 // Prices the kernels named on stdin with the shipped cost models, one per line:
 //   gemm GPU DTYPE BATCH M N K PASS ACCUMULATE   (PASS 0 forward, 1 dgrad, 2 wgrad)
+//   convolution GPU DTYPE M N K PASS WINDOW STRIDE BYTES   (channels last)
 //   attention GPU DTYPE BATCH Q_LEN KV_LEN HEADS KV_HEADS DIM DIM_V CAUSAL BACKWARD
 //   memory GPU BYTES
 // and prints seconds, one per line.
@@ -33,6 +34,12 @@ plancast::KernelSpec Read(std::istream& in, DeviceType& device) {
     spec.family = plancast::KernelFamily::kGemm;
     in >> spec.batch >> spec.m >> spec.n >> spec.k >> pass >> spec.accumulate_fp32;
     spec.pass = static_cast<plancast::GemmPass>(pass);
+  } else if (family == "convolution") {
+    int pass = 0;
+    spec.family = plancast::KernelFamily::kConvolution;
+    in >> spec.m >> spec.n >> spec.k >> pass >> spec.window >> spec.stride >> spec.read_bytes;
+    spec.pass = static_cast<plancast::GemmPass>(pass);
+    spec.channels_last = true;
   } else {
     spec.family = plancast::KernelFamily::kAttention;
     in >> spec.batch >> spec.q_len >> spec.kv_len >> spec.heads >> spec.kv_heads >> spec.head_dim >>

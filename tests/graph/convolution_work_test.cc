@@ -122,5 +122,22 @@ TEST(ConvolutionWorkTest, ACellOfAnLstmIsTwoProducts) {
   EXPECT_EQ(work.contractions[1].flops, 2 * 7 * 4 * 5 * 5);
 }
 
+TEST(ConvolutionWorkTest, LongSumsReadTheirElementsAgain) {
+  const OpRule norm = **FindRule("batch_norm(rank=2)");
+  // 2^19 elements of a channel are more than a thread block keeps; 2^17 are not.
+  for (const int64_t images : {8, 32}) {
+    const std::map<std::string, int64_t> sizes = {
+        {"b", images}, {"c", 4}, {"_1", 128}, {"_2", 128}};
+    const double image = static_cast<double>(images) * 4 * 128 * 128;
+    const int passes = images == 32 ? 2 : 1;
+    EXPECT_EQ(Work(norm, sizes).read_elements[0], passes * image);
+    // The gradient reads both its result's gradient and x for the sums, and then again.
+    const OpWork backward = Work(*Differentiate(norm, {"x"}), sizes);
+    double moved = 0;
+    for (double elements : backward.read_elements) moved += elements;
+    EXPECT_NEAR(moved, 2 * passes * image, 100);
+  }
+}
+
 }  // namespace
 }  // namespace plancast

@@ -38,3 +38,11 @@ def test_korthikanti_is_within_ten_percent():
     scores = board.sources["korthikanti_table5"]
     assert scores["rows"] == 9
     assert scores["mape"] < 0.10
+
+
+@pytest.mark.parametrize(("file", "rows"), [("dle_resnet50", 52), ("dle_resnext101", 24)])
+def test_convolutional_nets_are_within_an_eighth(file, rows):
+    board = validate([TRUTH / f"{file}.csv"])
+    scores = board.sources["deeplearningexamples"]
+    assert scores["rows"] == rows
+    assert scores["mape"] < 0.12

@@ -30,7 +30,12 @@ def test_a_name_is_a_preset(tmp_path):
 
 def test_unknown_micro_batches_of_images_are_large_as_well(tmp_path):
     made = job(tmp_path, "a,s,resnet50,,,,,,,,dgx1-v100-16g:1,dp=8,2048,fp16,somebody")
-    assert [c.micro_batch for c in made.candidates] == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    assert [c.micro_batch for c in made.candidates] == [4, 8, 16, 32, 64, 128, 256]
+
+
+def test_clicks_come_in_batches_of_any_size(tmp_path):
+    made = job(tmp_path, "a,s,ncf,,,,,,,,dgx1-v100-16g:1,dp=8,1048576,fp16,somebody")
+    assert made.candidates[-1].micro_batch == 131_072
 
 
 def test_an_unknown_name_says_so(tmp_path):

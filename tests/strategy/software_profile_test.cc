@@ -143,6 +143,17 @@ TEST(SoftwareProfileTest, IsLikeAnotherAndAddsToItsLists) {
   EXPECT_EQ(like.eager, more);
 }
 
+TEST(SoftwareProfileTest, SomeFusionsAreForHalfPrecision) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile mxnet, FindSoftwareProfile("nvidia-mxnet"));
+  const auto fused = [&](DType dtype) {
+    return mxnet.For(dtype, Schedule::kNone).fusions.count("bn_relu") > 0;
+  };
+  EXPECT_TRUE(fused(DType::kFp16));
+  EXPECT_TRUE(fused(DType::kBf16));
+  EXPECT_FALSE(fused(DType::kTf32));
+  EXPECT_FALSE(fused(DType::kFp32));
+}
+
 TEST(SoftwareProfileTest, LikeNamesAShippedProfile) {
   EXPECT_THAT(ParseSoftwareProfile("like: \"megatron-cor\"", "mine.textproto"),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -138,3 +138,29 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
             result.append(Selection(gpu, "bf16", gpu.peaks["bf16"], chosen, data))
             break
     return result
+
+
+# Convolutions, all passes: the dtype of the rows for each type of coefficients.
+CONVOLUTION_DTYPES = {"bf16": "fp16(mixed fp32 acc)", "fp32": "fp32"}
+CONVOLUTION_SOURCE = "deepbench"
+
+
+def select_convolution(rows: Rows, gpus: dict[str, Gpu], shortest_s: float) -> list[Selection]:
+    """Rows with channels in vectors, long enough to be no launch, by GPU and type."""
+    usable = rows[
+        (rows["source"] == CONVOLUTION_SOURCE)
+        & (rows["in_c"] % 8 == 0)
+        & (rows["out_c"] % 8 == 0)
+        & (rows["time_us"] > shortest_s * 1e6)
+    ]
+    result = []
+    for dtype, row_dtype in CONVOLUTION_DTYPES.items():
+        of_type = usable[usable["dtype"] == row_dtype]
+        for name in _gpu_names(of_type):
+            gpu = gpus[ALIASES.get(name, name)]
+            chosen = of_type[of_type["gpu"] == name]
+            if len(chosen) < MIN_ROWS or not gpu.peaks[PEAK[dtype]]:
+                continue
+            data = f"conv.csv ({CONVOLUTION_SOURCE} {row_dtype})"
+            result.append(Selection(gpu, dtype, gpu.peaks[PEAK[dtype]], chosen, data))
+    return result

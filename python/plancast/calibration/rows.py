@@ -27,12 +27,19 @@ class Gpu:
     boost_mhz: float
     bytes_per_s: float
     peaks: dict[str, float]
+    vendor: str = ""
 
     @property
     def speed_grade(self) -> float:
         """fp16 FLOPs per SM and clock: equal for GPUs of one SM design."""
         clock = self.sms * self.boost_mhz * 1e6
         return (self.peaks["fp16"] or self.peaks["fp32"]) / clock if clock else 0.0
+
+    @property
+    def fp32_speed_grade(self) -> float:
+        """The same of the units for fp32."""
+        clock = self.sms * self.boost_mhz * 1e6
+        return self.peaks["fp32"] / clock if clock else 0.0
 
 
 def _number(text: str | None) -> float:
@@ -54,6 +61,7 @@ def read_gpus(path: Path) -> dict[str, Gpu]:
                 _number(row["boost_mhz"]),
                 _number(row["mem_gbps"]) * 1e9,
                 peaks,
+                row.get("vendor", ""),
             )
     return gpus
 
@@ -63,6 +71,11 @@ class Rows:
 
     def __init__(self, columns: dict[str, np.ndarray]):
         self._columns = columns
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns by name."""
+        return self._columns
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))

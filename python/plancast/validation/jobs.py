@@ -16,8 +16,9 @@ from plancast.validation.software import profile_for
 _NO_OVERLAP = ("overlap=none", "ddp=local_no_overlap", "grad_allreduce_overlap=none")
 _RECOMPUTES = ("none", "selective", "full")
 _LARGEST_MICRO_BATCH = 64
-# Of samples that are no sequences: images, clicks.
-_LARGEST_MICRO_BATCH_OF_IMAGES = 1024
+# Samples that are no sequences (images, clicks) come in batches of any size; so many
+# micro-batches of them at most.
+_MOST_MICRO_BATCHES = 64
 
 
 @dataclass(frozen=True)
@@ -118,5 +119,7 @@ def _micro_batches(row: Row, keys: dict[str, str]) -> list[int]:
     share = row.global_batch // dp
     if "accum" in keys:
         return [share // int(keys["accum"])]
-    largest = _LARGEST_MICRO_BATCH_OF_IMAGES if _by_name(row) else _LARGEST_MICRO_BATCH
-    return [size for size in range(1, min(share, largest) + 1) if share % size == 0]
+    if _by_name(row):
+        counts = range(min(share, _MOST_MICRO_BATCHES), 0, -1)
+        return [share // count for count in counts if share % count == 0]
+    return [size for size in range(1, min(share, _LARGEST_MICRO_BATCH) + 1) if share % size == 0]

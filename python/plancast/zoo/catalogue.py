@@ -17,7 +17,9 @@ from plancast.models.fields import did_you_mean
 _MODULES = {
     "alexnet": "vgg",
     "dlrm": "dlrm",
+    "efficientnet": "efficientnet",
     "inception_v3": "inception",
+    "ncf": "ncf",
     "resnet": "resnet",
     "t5": "t5",
     "vgg": "vgg",

@@ -97,6 +97,22 @@ class ImageModule:
             y = self.op(f"{name}.bias", "channel_bias", y, shift)
         return y
 
+    def depthwise(self, name: str, x: Tensor, window: int, *, stride: int = 1) -> Tensor:
+        """A convolution of each channel by itself."""
+        dims = self._reached(name, x, (window, window), stride, (window // 2, window // 2))
+        side = self.builder.dim(f"window{window}", window)
+        weight = self.module.parameter(f"{name}.w", x.dims[1], side, side)
+        call = f"conv2d_depthwise(stride={stride}, pad={window // 2})"
+        return self.op(name, call, x, weight, dims=dims)
+
+    def excite(self, name: str, x: Tensor, reduced: int, act: str) -> Tensor:
+        """Scales the channels by what two small layers make of their means."""
+        hidden = self.builder.dim(f"squeezed{reduced}", reduced)
+        z = self.op(f"{name}.pool", "global_avg_pool", x)
+        z = self.op(f"{name}.act", act, self.linear(f"{name}.reduce", z, hidden))
+        z = self.op(f"{name}.gate", "sigmoid_nd", self.linear(f"{name}.expand", z, x.dims[1]))
+        return self.op(f"{name}.scale", "multiply_channels", x, z)
+
     def norm(self, name: str, x: Tensor, *, fusion: str = "") -> Tensor:
         """Batch norm over the samples of one replica."""
         gamma, beta = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plancast.builder import ModelBuilder, Tensor
+from plancast.builder import ModelBuilder
 from plancast.zoo.images import ImageModule
 
 
@@ -84,18 +84,8 @@ class _Block:
         label = "" if self.squeeze else "bn_add_relu"
         y = layers.norm("norm", y, fusion=label)
         if self.squeeze:
-            y = self._excite(layers, y)
+            y = layers.excite("se", y, self.channels // self.squeeze, "relu_nd")
         y = layers.op("add", "add", y, skip, fusion="bn_add_relu")
         y = layers.relu("relu", y, fusion="bn_add_relu")
         layers.output(y)
         return layers.shape(y)
-
-    def _excite(self, layers: ImageModule, y: Tensor) -> Tensor:
-        """Scales the channels by what two small layers make of their means."""
-        reduced = layers.builder.dim(
-            f"squeezed{self.channels // self.squeeze}", self.channels // self.squeeze
-        )
-        z = layers.op("se.pool", "global_avg_pool", y)
-        z = layers.op("se.relu", "relu_nd", layers.linear("se.reduce", z, reduced))
-        z = layers.op("se.gate", "sigmoid_nd", layers.linear("se.expand", z, y.dims[1]))
-        return layers.op("se.scale", "multiply_channels", y, z)

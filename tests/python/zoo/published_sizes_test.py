@@ -28,6 +28,9 @@ VIT = {
     "vit-b-32": (88_224_232, 4.41),
     "vit-l-16": (304_326_632, 61.55),
 }
+# torchvision's, without the multiplications: those of depthwise convolutions are no matrix
+# products, which alone are counted.
+SEPARABLE = {"efficientnet-b0": 5_288_548, "efficientnet-b4": 19_341_616}
 TIMM = {"resnext101-32x4d": 44_177_704, "se-resnext101-32x4d": 48_955_416}
 
 
@@ -60,9 +63,9 @@ def test_sizes_are_those_of_torchvision(name):
     assert round(multiply_adds(model) / 1e9, 2) == giga
 
 
-@pytest.mark.parametrize("name", TIMM)
-def test_parameters_are_those_of_timm(name):
-    assert pc.Model.preset(name).parameters == TIMM[name]
+@pytest.mark.parametrize("name", [*TIMM, *SEPARABLE])
+def test_parameters_are_those_of_the_libraries(name):
+    assert pc.Model.preset(name).parameters == {**TIMM, **SEPARABLE}[name]
 
 
 def test_the_auxiliary_classifier_of_inception_is_extra():
@@ -97,6 +100,12 @@ def test_the_recommender_has_the_tables_and_layers_of_mlperf():
     model = pc.Model.preset("dlrm")
     assert model.parameters == 187_767_399 * 128 + weights
     assert multiply_adds(model) == sum(a * b for a, b in layers) + 27 * 27 * 128
+
+
+def test_parameters_of_collaborative_filtering():
+    """Tables of 64 and 128 features for users and items, four linear layers."""
+    layers = 256 * 256 + 256 + 256 * 128 + 128 + 128 * 64 + 64 + 128 + 1
+    assert pc.Model.preset("ncf").parameters == (138_493 + 26_744) * 192 + layers
 
 
 def test_larger_images_change_work_and_not_parameters():

@@ -1,0 +1,73 @@
+// Sizes and layouts of the kernels that convolutions and batch norms run.
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/compiler/plan_under_test.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+constexpr int64_t kBatch = 2, kIn = 8, kOut = 16, kHeight = 32, kWidth = 16;
+
+// One 3x3 convolution in steps of two.
+std::vector<KernelSpec> Kernels(const std::string& block, const std::string& label,
+                                bool channels_last) {
+  PlanUnderTest plan({{"inputs", kIn},
+                      {"outputs", kOut},
+                      {"height", kHeight},
+                      {"width", kWidth},
+                      {"half_height", kHeight / 2},
+                      {"half_width", kWidth / 2},
+                      {"window", 3}});
+  plan.MicroBatches(kBatch, 1).ByHand();
+  if (channels_last) plan.profile().fusions_16bit.insert("nhwc");
+  plan.profile() = plan.profile().For(DType::kBf16, Schedule::kNone);
+  BodyWriter& body = plan.Segment("m");
+  const int x = body.InPort("x", {"batch", "inputs", "height", "width"});
+  const int y = body.Op1("act", "relu_nd(rank=4)", {x});
+  body.OutPort(body.Op1("conv", "conv2d(stride=2, pad=1)", {y},
+                        {{"n", "outputs"},
+                         {"c", "inputs"},
+                         {"i", "half_height"},
+                         {"j", "half_width"},
+                         {"p", "height"},
+                         {"q", "width"},
+                         {"k", "window"},
+                         {"u", "window"}}));
+  absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  EXPECT_OK(graph.status());
+  std::vector<KernelSpec> kernels;
+  const Block& b = BlockNamed(*graph, block);
+  for (int32_t t = 0; t < b.size(); ++t) {
+    if (b.kind[t] == TaskKind::kKernel && b.label[t] == label) {
+      kernels.push_back(graph->kernels[b.spec[t]]);
+    }
+  }
+  return kernels;
+}
+
+TEST(ConvolutionKernelTest, IsAProductOfWindows) {
+  const std::vector<KernelSpec> forward = Kernels("m.F", "conv", false);
+  ASSERT_EQ(forward.size(), 1u);
+  EXPECT_EQ(forward[0].DebugString(), "convolution bf16 256x16x72 forward window=9 stride=2");
+  const double image = 2.0 * kBatch * kIn * kHeight * kWidth;
+  EXPECT_EQ(forward[0].read_bytes, image + 2.0 * kIn * kOut * 9);
+  const std::vector<KernelSpec> dgrad = Kernels("m.B", "conv.bwd", false);
+  ASSERT_EQ(dgrad.size(), 1u);
+  EXPECT_EQ(dgrad[0].DebugString(), "convolution bf16 256x8x144 dgrad window=9 stride=2");
+  const std::vector<KernelSpec> wgrad = Kernels("m.B", "conv.wgrad", false);
+  ASSERT_EQ(wgrad.size(), 1u);
+  EXPECT_EQ(wgrad[0].window, 9);
+  EXPECT_EQ(wgrad[0].n, kIn * 9);
+}
+
+TEST(ConvolutionKernelTest, TheProfileSaysWhereChannelsAre) {
+  EXPECT_TRUE(Kernels("m.F", "conv", true).at(0).channels_last);
+  EXPECT_FALSE(Kernels("m.F", "conv", false).at(0).channels_last);
+}
+
+}  // namespace
+}  // namespace plancast
