@@ -65,3 +65,19 @@ def test_reports_count_samples_where_there_are_no_tokens():
     )
     assert (forecast.unit, forecast.tokens_per_s) == ("samples", 0)
     assert forecast.units_per_s_per_gpu == pytest.approx(forecast.samples_per_s / 8)
+
+
+def test_a_file_says_its_sizes_itself(tmp_path):
+    with pytest.raises(pc.InputError, match="says its sizes itself"):
+        pc.Model.open(str(tmp_path / "model.yaml"), image=224)
+
+
+def test_the_command_line_chooses_the_image(capsys):
+    from plancast.cli.main import main
+
+    arguments = ["predict", "-m", "alexnet", "--image", "448", "-c", "dgx-a100-80g:1", "-s", "mb=8"]
+    assert main(arguments) == 2
+    assert "multiple of 6" in capsys.readouterr().err
+    arguments[4] = "224"
+    assert main(arguments) == 0
+    assert "samples/s/GPU" in capsys.readouterr().out
