@@ -14,7 +14,7 @@ endif
 
 CORE := //python/plancast:_core.so
 
-.PHONY: build run test lint bench format clean setup compile_commands
+.PHONY: build run test test-torch lint bench format clean setup compile_commands
 
 build: setup
 	$(BAZEL) build -c opt $(BAZEL_FLAGS) $(CORE)
@@ -25,6 +25,11 @@ run: build
 
 test: build
 	$(BAZEL) test -c opt $(BAZEL_FLAGS) //...
+
+# Importers against torch, transformers and onnx, which nothing else needs: in a
+# virtual environment of their own.
+test-torch: build
+	@tools/test_torch.sh
 
 lint: setup
 	@tools/lint.sh

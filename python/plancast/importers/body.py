@@ -9,6 +9,11 @@ from plancast.importers.lower import Lowered, Op
 from plancast.importers.rule_text import parsed
 
 
+def plain(name: str) -> str:
+    """A name without halves of surrogate pairs, which files may hold and text may not."""
+    return name.encode("utf-8", "replace").decode("utf-8")
+
+
 class BodyWriter:
     """One body: tensors get local numbers and names, ops the names of their modules."""
 
@@ -37,6 +42,7 @@ class BodyWriter:
 
     @staticmethod
     def _unique(name: str, taken: set[str]) -> str:
+        name = plain(name)
         chosen, count = name, 1
         while chosen in taken:
             count += 1

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from plancast.importers.body import BodyWriter
+from plancast.importers.body import BodyWriter, plain
 from plancast.importers.ir import Value
 from plancast.importers.lower import Lowered, Op
 
@@ -120,14 +120,15 @@ class Bodies:
 
     def _path(self, run: Run, number: int, paths: set[str]) -> str:
         if run.index >= 0:
-            name = run.path.rpartition(".")[2] or "layers"
+            name = plain(run.path.rpartition(".")[2]) or "layers"
         elif not number:
             name = "embedding"
         else:
             name = "head" if number + 1 == len(self._runs) else "middle"
+        stem, count = name, 1
         while name in paths:
-            stem, _, count = name.partition("_")
-            name = f"{stem}_{int(count or 1) + 1}" if (count or "1").isdigit() else name + "_2"
+            count += 1
+            name = f"{stem}_{count}"
         paths.add(name)
         return name
 

@@ -23,13 +23,15 @@ def fuse_eager(graph: Graph) -> None:
         after = _context(users, node.output)
         if found is None or after is None:
             continue
-        scores, mask, bias = found
+        scores, mask, bias, capped = found
         dropout, context = after
         q, k = (_unscaled(value) for value in scores.inputs)
         v = context.inputs[1]
         k = graph.permute(k, *range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2)
         values = [q, k, v] + ([bias] if bias is not None else [])
-        op = "sdpa" if graph.kernels_unsaid and bias is None and not dropout else "eager"
+        op = (
+            "sdpa" if graph.kernels_unsaid and bias is None and not (dropout or capped) else "eager"
+        )
         new = graph.add(
             op,
             values,
@@ -38,20 +40,24 @@ def fuse_eager(graph: Graph) -> None:
             path=scores.path,
             mask=read_mask(mask),
             dropout=dropout,
+            capped=capped,
         )
         graph.replace(context.output, new.output)
 
 
-def _scores(softmax: Node) -> tuple[Node, Value | None, Value | None] | None:
-    """The product before a softmax, the mask and the learned bias between them."""
-    value, mask, bias = resolve(softmax.inputs[0]), None, None
+def _scores(softmax: Node) -> tuple[Node, Value | None, Value | None, bool] | None:
+    """The product before a softmax; the mask, the learned bias and whether a cap (tanh)
+    are between them."""
+    value, mask, bias, capped = resolve(softmax.inputs[0]), None, None, False
     while value.kind == "op" and value.node is not None:
         node = value.node
         if node.rule == "matmul" and len(node.inputs) == 2:
-            return node, mask, bias
+            return node, mask, bias, capped
         if node.op == "reshape" and len(node.output.shape) == len(node.inputs[0].shape) + 1:
             return None
-        if node.rule in ("scale_nd", "cast", "clamp", "shift") or node.op in VIEWS:
+        capped = capped or node.rule == "tanh_nd"
+        plain = node.rule in ("scale_nd", "cast", "clamp", "shift", "tanh_nd")
+        if plain or node.op in VIEWS:
             value = resolve(node.inputs[0])
         elif node.rule in ("add", "masked_fill", "select_where", "multiply", "divide"):
             sides = [resolve(side) for side in node.inputs]
@@ -181,6 +187,8 @@ def _kernels(graph: Graph, node: Node, q: Value, k: Value, v: Value) -> Value:
         return graph.add(rule, [q, k, v], [result], label="core", **where).output
     square = (batch, groups, per_group, seq, keys)
     p = graph.add("scores", [q, k], [square], label="scores", **where).output
+    if node.attrs.get("capped"):
+        p = graph.add("scores_softcap", [p], [square], label="softcap", **where).output
     if bias is not None:
         p = graph.reshape(p, batch, groups * per_group, seq, keys)
         p = make.elementwise(graph, "add", p, bias, label="bias", path=node.path)

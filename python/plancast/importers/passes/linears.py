@@ -86,6 +86,7 @@ def _values_of(graph: Graph, scores: Node) -> Value | None:
     for node in graph.nodes:
         if node.rule == "context":
             value = source(node.inputs[0], through=(*VIEWS, "softmax", "softmax_causal", "add",
+                                                    "scores_softcap",
                                                     "attention_dropout"))  # fmt: skip
             if value is scores.output:
                 return node.inputs[1]

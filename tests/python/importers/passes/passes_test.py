@@ -111,6 +111,18 @@ def test_attention_written_out():
     assert ops(s.model(y))[1:-1] == ["qkv_linear", "scores", "softmax", "context", "merge_heads"]
 
 
+def test_capped_scores():
+    s = Sketch()
+    q, k, v = (s.heads(s.linear(s.x, name, 64), 4) for name in "qkv")
+    scores = make.matmul(s.graph, q, s.graph.permute(k, 0, 1, 3, 2))
+    scores = s.op("scale_nd", s.op("tanh_nd", s.op("scale_nd", scores)))
+    y = make.matmul(s.graph, s.op("softmax_nd", scores), v)
+    y = s.graph.reshape(s.graph.permute(y, 0, 2, 1, 3), 3, 16, 64)
+    assert ops(s.model(y))[1:-1] == [
+        "qkv_linear", "scores", "scores_softcap", "softmax", "context", "merge_heads",
+    ]  # fmt: skip
+
+
 def test_a_learned_bias_stays():
     s = Sketch()
     q, k, v = (s.heads(s.linear(s.x, name, 64), 4) for name in "qkv")

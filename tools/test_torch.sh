@@ -1,0 +1,17 @@
+#!/bin/sh
+# Runs the tests of importers with the optional packages, which it installs in
+# .venv-torch: several hundred megabytes. Extra arguments go to pytest.
+set -eu
+cd "$(dirname "$0")/.."
+
+wanted=$(cat requirements.lock tools/test_torch.sh | sha256sum)
+stamp=.venv-torch/setup.stamp
+if [ "$(cat $stamp 2>/dev/null)" != "$wanted" ]; then
+  echo "test-torch: filling .venv-torch" >&2
+  [ -x .venv-torch/bin/python ] || "${PYTHON:-/usr/bin/python3}" -m venv .venv-torch
+  .venv-torch/bin/python -m pip install -qq --disable-pip-version-check \
+    --requirement requirements.lock "torch>=2.13" transformers onnx onnxscript
+  echo "$wanted" > $stamp
+fi
+exec env PYTHONPATH=python:tests/python/importers:tests/python/importers/aten \
+  .venv-torch/bin/python -m pytest -q -p no:cacheprovider tests/python/importers tests/fuzz "$@"
