@@ -139,3 +139,40 @@ def test_mistakes_name_the_op():
 def test_sizes_nobody_can_mean(size):
     with pytest.raises(pc.InputError, match="Sizes are whole and positive"):
         pc.Model.builder("x", seq=size)
+
+
+def test_dims_can_be_added_on_the_way():
+    builder = pc.Model.builder("net", channels=8)
+    assert builder.dim("height", 16) == "height"
+    assert builder.dim("height", 16) == "height"
+    assert builder.size("height") == 16
+    assert builder.size("batch") == 0
+    with pytest.raises(pc.InputError, match="`height` of `net` has size 16 already"):
+        builder.dim("height", 32)
+    with pytest.raises(pc.InputError, match="no dim `width`"):
+        builder.size("width")
+
+
+def test_two_names_of_one_size_stand_for_each_other():
+    """The positions of the keys are a dim apart from those of the queries."""
+    builder = pc.Model.builder("net", seq=16, kv_seq=16, other=8, heads=2, one=1, size=4)
+    module = builder.module("m")
+    q = module.input("q", "batch", "seq", "heads", "one", "size")
+    k = module.input("k", "batch", "seq", "heads", "size")
+    module.op("scores", "scores", q, k, dims={"t": "kv_seq"})
+    with pytest.raises(pc.InputError, match="has `seq` where an earlier argument has `other`"):
+        module.op("wrong", "scores", q, k, dims={"t": "other"})
+
+
+def test_single_modules_may_be_shared_out_as_a_list():
+    builder = pc.Model.builder("net", hidden=64, seq=8)
+    for path in ("first", "second"):
+        module = builder.module(path, in_list=path == "second")
+        x = module.input("x", "batch", "seq", "hidden")
+        weight = module.parameter("w", "hidden", "hidden")
+        module.output(module.op("fc", "linear", x, weight))
+    model = builder.build()
+    assert model.layers == 1
+    strategy = pc.Strategy.parse("dp=4,mb=1")
+    strategy["second.*.fc"].recompute("full")
+    assert pc.predict(model, MACHINE, strategy).breakdown()["recompute"] > 0

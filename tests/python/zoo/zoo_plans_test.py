@@ -124,3 +124,16 @@ def test_cross_attention_feeds_the_encoder():
     forecast = predict(model("t5"), "dp=4,mb=4")
     # Without the gradient of the inputs, which have none, backward is two times forward.
     assert forecast.hfu == pytest.approx(forecast.mfu, rel=0.02)
+
+
+def test_fused_batch_norm_and_channels_last_are_for_half_precision():
+    """NVIDIA's MXNet fuses what its PyTorch example does not, and only in fp16."""
+    net, seconds = pc.Model.preset("resnet50"), {}
+    for profile in ("nvidia-mxnet", "nvidia-pytorch"):
+        for dtype in ("fp16", "tf32"):
+            forecast = predict(net, "dp=4,mb=128", profile=profile, dtype=dtype)
+            seconds[profile, dtype] = forecast.breakdown()["compute"]
+    assert seconds["nvidia-mxnet", "fp16"] < 0.95 * seconds["nvidia-pytorch", "fp16"]
+    assert seconds["nvidia-mxnet", "tf32"] == pytest.approx(
+        seconds["nvidia-pytorch", "tf32"], rel=1e-2
+    )
