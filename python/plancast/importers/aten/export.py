@@ -21,7 +21,7 @@ def require_torch() -> Any:
         import torch.export
     except ImportError:
         raise InputError(
-            "torch is not installed, and modules and .pt2 files are read with it. "
+            "torch is not installed, and modules are read with it. "
             "Get it with: pip install plancast[torch]"
         ) from None
     return torch

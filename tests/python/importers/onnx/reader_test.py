@@ -8,7 +8,8 @@ from pathlib import Path
 import plancast as pc
 import pytest
 
-pytestmark = pytest.mark.skipif(find_spec("onnx") is None, reason="onnx is not installed")
+ONNX = find_spec("onnx")  # without an origin it is a folder of that name
+pytestmark = pytest.mark.skipif(ONNX is None or ONNX.origin is None, reason="onnx is not installed")
 
 CORPUS = Path(__file__).parents[3] / "fuzz" / "corpus"
 
