@@ -288,6 +288,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
     }
     bound.bodies.push_back(std::move(body));
   }
+  ASSIGN_OR_RETURN(bound.load, LoadOf(bound.graph, tree, bound.bodies, bound.mesh));
   ASSIGN_OR_RETURN(bound.stages, DealLayers(bound.graph, options));
 
   // full:N recomputes the first N layers of each pipeline stage only: the rest

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "cluster/device_mesh.h"
 #include "compiler/body_plan.h"
+#include "compiler/routed_load.h"
 #include "graph/model_graph.h"
 #include "strategy/plan_options.h"
 #include "strategy/strategy_tree.h"
@@ -26,8 +27,9 @@ struct StageRun {
 // copy of every body on a virtual stage.
 struct BoundModel {
   ModelGraph graph;
-  DeviceMesh mesh;                            // axes outermost first, sub-axes cut
-  std::vector<BoundBody> bodies;              // one a segment, then variants
+  DeviceMesh mesh;                // axes outermost first, sub-axes cut
+  std::vector<BoundBody> bodies;  // one a segment, then variants
+  RoutedLoad load;
   std::vector<std::vector<StageRun>> stages;  // per virtual stage, in forward order
 
   std::string DebugString() const;

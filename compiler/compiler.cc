@@ -27,7 +27,7 @@ absl::StatusOr<ExecutionGraph> Compile(const CompileRequest& request, Session& s
   }
   GraphAssembly assembly;
   BlockCatalogue catalogue;
-  assembly.Begin(plan.mesh);
+  assembly.Begin(plan.mesh, plan.bodies->bound.load.skew);
   const ProgramInputs inputs = plan.inputs();
   for (int64_t stage = 0; stage < options.pp; ++stage) {
     BuildStageProgram(inputs, stage, schedule.OfStage(stage), &catalogue, &assembly);

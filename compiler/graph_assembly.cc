@@ -16,7 +16,8 @@ int32_t InternIn(const Spec& spec, absl::flat_hash_map<Spec, int32_t>* ids,
 
 }  // namespace
 
-void GraphAssembly::Begin(const DeviceMesh& mesh) {
+void GraphAssembly::Begin(const DeviceMesh& mesh, const Skew& skew) {
+  graph_.skew = skew;
   ForgetBlocks();
   graph_.mesh = mesh;
   graph_.rendezvous.clear();
@@ -28,7 +29,8 @@ void GraphAssembly::Begin(const DeviceMesh& mesh) {
   rendezvous_of_slot_.clear();
 }
 
-void GraphAssembly::BeginAlike(const DeviceMesh& mesh) {
+void GraphAssembly::BeginAlike(const DeviceMesh& mesh, const Skew& skew) {
+  graph_.skew = skew;
   ForgetBlocks();
   graph_.mesh = mesh;
 }

@@ -17,10 +17,10 @@ namespace plancast {
 class GraphAssembly {
  public:
   // Begins a graph on `mesh`, with nothing in it.
-  void Begin(const DeviceMesh& mesh);
+  void Begin(const DeviceMesh& mesh, const Skew& skew = {});
   // Begins a graph that has the programs of the one before, block by block, as far
   // as they had come: `Keep` says so of one program after the other.
-  void BeginAlike(const DeviceMesh& mesh);
+  void BeginAlike(const DeviceMesh& mesh, const Skew& skew = {});
   // How many programs the graph has, those to be kept included.
   int32_t programs() const { return static_cast<int32_t>(graph_.programs.size()); }
 

@@ -55,12 +55,12 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
                     TransfersBlock(options, *request.profile)};
   catalogue_.Clear();
   if (order == order_) {
-    assembly_.BeginAlike(plan.mesh);
+    assembly_.BeginAlike(plan.mesh, plan.bodies->bound.load.skew);
   } else {
     order_ = order;
     drafts_.clear();
     like_before_.clear();
-    assembly_.Begin(plan.mesh);
+    assembly_.Begin(plan.mesh, plan.bodies->bound.load.skew);
   }
   const PipelineSchedule few = plan.Schedule(kDraftedMicroBatches);
   std::optional<PipelineSchedule> schedule;
@@ -85,7 +85,7 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
       // blocks and rendezvous are numbered together with the rest.
       drafts_.resize(stage);
       like_before_.resize(stage);
-      assembly_.Begin(plan.mesh);
+      assembly_.Begin(plan.mesh, plan.bodies->bound.load.skew);
       for (int64_t before = 0; before < stage; ++before) write(before);
     }
     if (stage < assembly_.programs()) {

@@ -154,6 +154,10 @@ class PhaseLowering {
   void LowerRelayout(const PlanStep& step) {
     const TensorFacts facts =
         FactsOf(*context_.graph, context_.body(), plan_.values[step.inputs[0]].ref);
+    // An exchange takes as long as its busiest member.
+    const TensorRef& ref = plan_.values[step.inputs[0]].ref;
+    const double busiest = std::max(context_.Busiest(ref, step.relayout.source),
+                                    context_.Busiest(ref, step.relayout.target));
     std::vector<int> deps = DepsOf(step);
     int ready = deps.empty() ? BlockBuilder::kNone : deps[0];
     for (const RelayoutStep& r : step.relayout.steps) {
@@ -161,7 +165,8 @@ class PhaseLowering {
       CommSpec comm;
       comm.kind = r.kind;
       comm.axes = r.axes;
-      comm.bytes = static_cast<int64_t>(std::ceil(r.elements * context_.Bytes(facts.dtype)));
+      comm.bytes =
+          static_cast<int64_t>(std::ceil(r.elements * busiest * context_.Bytes(facts.dtype)));
       ready = builder_.AddComm(comm, StreamKind::kModelComm,
                                PurposeOfRelayout(*context_.mesh, r.kind, r.axes),
                                absl::StrCat(CollectiveKindName(r.kind), " ", facts.name), deps);
@@ -298,7 +303,11 @@ class PhaseLowering {
   int AddKernels(const std::vector<KernelPart>& parts, double extra_bytes,
                  const std::string& kernel_label, const PlanStep& step, std::vector<int> deps,
                  int ready) {
-    for (const KernelSpec& kernel : KernelsOf(context_, parts, extra_bytes, kernel_label)) {
+    const bool routed =
+        context_.load != nullptr &&
+        context_.load->Holds(context_.body().ops[step.op.op], context_.bound->splits[step.op.op]);
+    for (KernelSpec& kernel : KernelsOf(context_, parts, extra_bytes, kernel_label)) {
+      kernel.routed = routed;
       const std::string label =
           absl::StrCat(context_.body().ops[step.op.op].name, Suffix(step.part));
       ready = builder_.AddKernel(kernel, PurposeOf(step.part), label, deps);

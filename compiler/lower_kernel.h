@@ -6,6 +6,7 @@
 
 #include "cluster/device_mesh.h"
 #include "compiler/body_plan.h"
+#include "compiler/routed_load.h"
 #include "graph/dtype.h"
 #include "graph/kernel_spec.h"
 #include "graph/model_graph.h"
@@ -20,16 +21,24 @@ struct LowerContext {
   const BoundBody* bound = nullptr;
   const SoftwareProfile* profile = nullptr;
   DType dtype = DType::kBf16;
+  const RoutedLoad* load = nullptr;  // null: all alike
 
   const Body& body() const { return graph->bodies[bound->body]; }
   // Bytes of one element of a tensor declared with `type`.
   double Bytes(DType type) const {
     return ElementBytes(type == DType::kCompute ? StorageType(dtype) : type);
   }
-  // Bytes of a value on one device.
+  // Bytes of a value on one device, the busiest where loads are unlike.
   double LocalBytes(const Value& value) const {
     const TensorFacts facts = FactsOf(*graph, body(), value.ref);
-    return value.layout.LocalElements(*mesh, facts.shape) * Bytes(facts.dtype);
+    return value.layout.LocalElements(*mesh, facts.shape) * Bytes(facts.dtype) *
+           Busiest(value.ref, value.layout);
+  }
+  // How much more of it the busiest device has than the mean.
+  double Busiest(const TensorRef& ref, const Layout& layout) const {
+    const bool routed =
+        load != nullptr && ref.op < 0 && load->Holds(body().tensors[ref.tensor], layout);
+    return routed ? load->skew.Busiest() : 1;
   }
 };
 

@@ -72,6 +72,7 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
     absl::StrAppend(&key, axis.name, "=", shared ? (axis.size > 1 ? 2 : 1) : axis.size, ",");
   }
   absl::StrAppend(&key, request.options->ep, ",", request.options->expert_tp(), ",");
+  absl::StrAppend(&key, absl::StrJoin(bound.load.skew.loads, "+"), ",");
   const int64_t dp = std::max<int64_t>(request.options->dp, 1);
   for (const ModelDim& dim : graph.dims) {
     absl::StrAppend(&key, dim.name, ":", dim.name == "batch" ? dim.size / dp : dim.size, ",");
@@ -271,8 +272,9 @@ class BodyCompilation {
     ASSIGN_OR_RETURN(compiled.plan,
                      InsertRelayouts(bound_.graph, bound_.mesh, bound_.bodies[b],
                                      *differentiated_[b], in_ports, out_ports, *request_.profile));
-    LowerContext context{&bound_.graph, &bound_.mesh, &bound_.bodies[b], request_.profile,
-                         request_.dtype};
+    LowerContext context{&bound_.graph,     &bound_.mesh,
+                         &bound_.bodies[b], request_.profile,
+                         request_.dtype,    bound_.load.empty() ? nullptr : &bound_.load};
     compiled.state = SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan);
     compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name,
                                 ModelGraph::PathOf(bound_.graph.segments[segment]));
@@ -320,8 +322,8 @@ std::string PlanKey(const CompileRequest& request) {
   const PlanOptions& o = *request.options;
   // Without a word on single nodes, `dp` cuts the batch and nothing else, and
   // `pp` cuts nothing: shards do not change with the number of their ranks.
-  const bool plain =
-      request.tree->nodes().empty() && !o.has_expert_mesh() && BatchIsCutWhole(*request.graph);
+  const bool plain = request.tree->nodes().empty() && request.tree->loads().empty() &&
+                     !o.has_expert_mesh() && BatchIsCutWhole(*request.graph);
   std::string key = absl::StrCat(
       "bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
       request.profile->StructureKey(), "|", plain ? std::min<int64_t>(o.dp, 2) : o.dp, ",", o.tp,
@@ -331,7 +333,9 @@ std::string PlanKey(const CompileRequest& request) {
   if (o.recompute_layers >= 0) {
     absl::StrAppend(&key, "|", o.recompute_layers, "|", o.pp, "|", absl::StrJoin(o.layout, ","));
   }
-  if (!request.tree->nodes().empty()) absl::StrAppend(&key, "|", request.tree->ToJson());
+  if (!request.tree->nodes().empty() || !request.tree->loads().empty()) {
+    absl::StrAppend(&key, "|", request.tree->ToJson());
+  }
   return key;
 }
 

@@ -35,39 +35,53 @@ void Shorten(double time, RealisedCollective& realised) {
 
 }  // namespace
 
-int32_t KernelPrices::RowFor(double compute_scale) {
-  for (size_t row = 0; row < scales.size(); ++row) {
-    if (scales[row] == compute_scale) return static_cast<int32_t>(row);
+int32_t KernelPrices::RowFor(double compute_scale, int64_t place) {
+  const std::pair<double, int64_t> wanted(compute_scale, place);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (rows[row] == wanted) return static_cast<int32_t>(row);
   }
-  scales.push_back(compute_scale);
-  for (const KernelCost& cost : costs) {
-    duration_ps.push_back(Seconds(cost.seconds_alone / compute_scale).value());
+  rows.push_back(wanted);
+  for (size_t k = 0; k < costs.size(); ++k) {
+    const double alone = seconds_at.empty() ? costs[k].seconds_alone : seconds_at[place][k];
+    duration_ps.push_back(Seconds(alone / compute_scale).value());
   }
-  return static_cast<int32_t>(scales.size()) - 1;
+  return static_cast<int32_t>(rows.size()) - 1;
 }
 
 void KernelPrices::Scale(absl::Span<const double> kernel_time) {
   if (kernel_time.empty()) return;
   PLANCAST_CHECK(kernel_time.size() == costs.size());
   for (size_t k = 0; k < costs.size(); ++k) costs[k].seconds_alone *= kernel_time[k];
-  const std::vector<double> speeds = std::move(scales);
-  scales.clear();
+  for (std::vector<double>& seconds : seconds_at) {
+    for (size_t k = 0; k < costs.size(); ++k) seconds[k] *= kernel_time[k];
+  }
+  const std::vector<std::pair<double, int64_t>> known = std::exchange(rows, {});
   duration_ps.clear();
-  for (double speed : speeds) RowFor(speed);
+  for (const auto& [speed, place] : known) RowFor(speed, place);
 }
 
 absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Machine& machine,
                                           const KernelCostModel& costs) {
   KernelPrices prices;
   prices.costs.reserve(graph.kernels.size());
-  for (const KernelSpec& kernel : graph.kernels) {
+  const auto price = [&](const KernelSpec& kernel) -> absl::StatusOr<KernelCost> {
     std::optional<KernelCost> cost = costs.Estimate(kernel, machine.device());
-    if (!cost.has_value()) {
-      return absl::NotFoundError(absl::StrCat("no cost model prices `", kernel.DebugString(),
-                                              "` on `", machine.device().name,
-                                              "`. Add a roofline to the end of the chain."));
+    if (cost.has_value()) return *std::move(cost);
+    return absl::NotFoundError(absl::StrCat("no cost model prices `", kernel.DebugString(),
+                                            "` on `", machine.device().name,
+                                            "`. Add a roofline to the end of the chain."));
+  };
+  for (const KernelSpec& kernel : graph.kernels) {
+    ASSIGN_OR_RETURN(prices.costs.emplace_back(), price(kernel));
+  }
+  for (const double load : graph.skew.loads) {
+    std::vector<double>& seconds = prices.seconds_at.emplace_back();
+    for (size_t k = 0; k < graph.kernels.size(); ++k) {
+      seconds.push_back(prices.costs[k].seconds_alone);
+      if (!graph.kernels[k].routed) continue;
+      ASSIGN_OR_RETURN(const KernelCost cost, price(UnderLoad(graph.kernels[k], load)));
+      seconds.back() = cost.seconds_alone;
     }
-    prices.costs.push_back(*std::move(cost));
   }
   prices.RowFor(1.0);
   return prices;

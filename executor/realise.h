@@ -22,9 +22,11 @@ namespace plancast {
 // What every distinct kernel takes alone.
 struct KernelPrices {
   std::vector<KernelCost> costs;  // like ExecutionGraph::kernels, nominal device
-  // Picoseconds, rounded up, per speed of device: row * kernels + kernel.
+  // Where loads are skewed: seconds alone of every kernel, per place (Skew::PlaceOf).
+  std::vector<std::vector<double>> seconds_at;
+  // Picoseconds, rounded up, per speed of device and place: row * kernels + kernel.
   std::vector<int64_t> duration_ps;
-  std::vector<double> scales;  // per row; row 0 is nominal
+  std::vector<std::pair<double, int64_t>> rows;  // (speed, place); row 0 is nominal
   // Per kernel, the time that it takes while its device communicates, against
   // alone: fixed point, 2^-20, at least 1. Empty: SimInput::slowdown_q20 for all.
   std::vector<int64_t> slowdown_q20;
@@ -32,8 +34,8 @@ struct KernelPrices {
   int64_t Duration(int32_t row, int32_t kernel) const {
     return duration_ps[static_cast<size_t>(row) * costs.size() + kernel];
   }
-  // The row of devices at this speed, added if new.
-  int32_t RowFor(double compute_scale);
+  // The row of devices at this speed and place, added if new.
+  int32_t RowFor(double compute_scale, int64_t place = 0);
   // Multiplies what each kernel takes; empty: nothing.
   void Scale(absl::Span<const double> kernel_time);
 };

@@ -111,8 +111,19 @@ std::string ProgramText(const ExecutionGraph& graph, const Program& program) {
 
 }  // namespace
 
+int64_t Skew::PlaceOf(const DeviceMesh& mesh, int64_t device) const {
+  int64_t place = 0;
+  for (int axis : axes) place = place * mesh.size(axis) + mesh.Coordinate(device, axis);
+  return place;
+}
+
+double Skew::Busiest() const {
+  return loads.empty() ? 1 : *std::max_element(loads.begin(), loads.end());
+}
+
 std::string ExecutionGraph::DebugString() const {
   std::string text = absl::StrCat("mesh ", mesh.DebugString(), "\n");
+  if (!skew.empty()) absl::StrAppend(&text, "loads ", absl::StrJoin(skew.loads, " "), "\n");
   for (size_t b = 0; b < blocks.size(); ++b) {
     absl::StrAppend(&text, "block ", b, " ", BlockText(*this, blocks[b]));
   }

@@ -156,10 +156,23 @@ struct Rendezvous {
   absl::InlinedVector<Party, 2> parties;
 };
 
+// Routed work that differs along mesh axes: experts with unlike expected load.
+struct Skew {
+  std::vector<int> axes;      // outermost first; empty: there is none
+  std::vector<double> loads;  // against the mean, by coordinate along the axes
+
+  bool empty() const { return axes.empty(); }
+  // The coordinate of a device along the axes, the first outermost; 0 without skew.
+  int64_t PlaceOf(const DeviceMesh& mesh, int64_t device) const;
+  // The largest load, 1 without skew.
+  double Busiest() const;
+};
+
 // The distributed execution graph: structure, no time. Nothing in it grows
 // with ranks, and blocks do not grow with layers or micro-batches.
 struct ExecutionGraph {
   DeviceMesh mesh;
+  Skew skew;                        // of the kernels that are routed
   std::vector<KernelSpec> kernels;  // distinct
   std::vector<CommSpec> comms;      // distinct
   std::vector<Block> blocks;

@@ -263,9 +263,28 @@ absl::Status VerifyRendezvous(const ExecutionGraph& graph, int32_t index) {
   return absl::OkStatus();
 }
 
+absl::Status VerifySkew(const ExecutionGraph& graph) {
+  size_t places = 1;
+  for (size_t i = 0; i < graph.skew.axes.size(); ++i) {
+    const int axis = graph.skew.axes[i];
+    if (axis < 0 || axis >= graph.mesh.num_axes() || (i > 0 && axis <= graph.skew.axes[i - 1])) {
+      return Bad("loads differ along mesh axis ", axis, ", which is not there or out of order");
+    }
+    places *= graph.mesh.size(axis);
+  }
+  if (!graph.skew.empty() && graph.skew.loads.size() != places) {
+    return Bad("there are ", graph.skew.loads.size(), " loads for ", places, " places");
+  }
+  for (const double load : graph.skew.loads) {
+    if (!(load >= 0) || load > 1e9) return Bad("a load is ", load, "; it must be 0 or more");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ExecutionGraph::Verify() const {
+  RETURN_IF_ERROR(VerifySkew(*this));
   for (size_t i = 0; i < comms.size(); ++i) {
     RETURN_IF_ERROR(VerifyComm(*this, comms[i])) << "communication " << i;
   }

@@ -1,5 +1,7 @@
 #include "graph/kernel_spec.h"
 
+#include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -11,9 +13,32 @@ bool operator==(const KernelSpec& a, const KernelSpec& b) {
     return std::tie(s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass, s.accumulate_fp32,
                     s.window, s.stride, s.channels_last, s.heads, s.kv_heads, s.q_len, s.kv_len,
                     s.head_dim, s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes,
-                    s.write_bytes, s.launches);
+                    s.write_bytes, s.launches, s.routed);
   };
   return key(a) == key(b);
+}
+
+KernelSpec UnderLoad(KernelSpec kernel, double load) {
+  const auto scaled = [load](double value) { return std::round(value * load); };
+  const auto rows = [load](int64_t count) {
+    return std::max<int64_t>(1, std::llround(static_cast<double>(count) * load));
+  };
+  kernel.flops *= load;
+  if (kernel.family != KernelFamily::kGemm) {
+    kernel.read_bytes = scaled(kernel.read_bytes);
+    kernel.write_bytes = scaled(kernel.write_bytes);
+  } else if (kernel.pass == GemmPass::kWgrad) {
+    kernel.k = rows(kernel.k);
+    kernel.read_bytes = scaled(kernel.read_bytes);
+  } else {
+    const double weights =
+        std::min(kernel.read_bytes, static_cast<double>(kernel.batch * kernel.n * kernel.k) *
+                                        ElementBytes(StorageType(kernel.dtype)));
+    kernel.m = rows(kernel.m);
+    kernel.read_bytes = weights + scaled(kernel.read_bytes - weights);
+    kernel.write_bytes = scaled(kernel.write_bytes);
+  }
+  return kernel;
 }
 
 std::string KernelSpec::DebugString() const {

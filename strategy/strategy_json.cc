@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -138,14 +139,33 @@ std::string NodeJson(const Directives& node) {
   return absl::StrCat("{", absl::StrJoin(fields, ", "), "}");
 }
 
+absl::Status ReadLoads(const Value& value, StrategyTree& tree) {
+  constexpr absl::string_view kExample = "{\"experts\": [1.5, 0.5]}";
+  ASSIGN_OR_RETURN(const Struct* dims, Object(value, "load", kExample));
+  for (const auto& [dim, list] : dims->fields()) {
+    std::vector<double> loads;
+    for (const Value& element : list.list_value().values()) {
+      if (element.kind_case() == Value::kNumberValue) loads.push_back(element.number_value());
+    }
+    if (loads.empty() || static_cast<int>(loads.size()) != list.list_value().values_size()) {
+      return Wrong(absl::StrCat("load.", dim), absl::StrCat("a list of numbers, as in ", kExample));
+    }
+    tree.SetLoad(dim, std::move(loads));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StrategyTree> ReadTree(const Struct& object) {
-  RETURN_IF_ERROR(CheckKeys(object, "in a strategy", {"plan", "nodes"}));
+  RETURN_IF_ERROR(CheckKeys(object, "in a strategy", {"plan", "nodes", "load"}));
   ShortForm form;
   if (const auto plan = object.fields().find("plan"); plan != object.fields().end()) {
     ASSIGN_OR_RETURN(const std::string text, Text(plan->second, "plan"));
     ASSIGN_OR_RETURN(form, ParseShortForm(text));
   }
   StrategyTree tree = StrategyTree::FromShortForm(form);
+  if (const auto load = object.fields().find("load"); load != object.fields().end()) {
+    RETURN_IF_ERROR(ReadLoads(load->second, tree));
+  }
   const auto nodes = object.fields().find("nodes");
   if (nodes == object.fields().end()) return tree;
   ASSIGN_OR_RETURN(const Struct* paths, Object(nodes->second, "nodes",
@@ -174,9 +194,20 @@ std::string StrategyTree::ToJson() const {
   for (const auto& [path, node] : nodes_) {
     nodes.push_back(absl::StrCat("    ", Quote(path), ": ", NodeJson(node)));
   }
-  return absl::StrCat("{\n  \"plan\": ", Quote(PrintShortForm(plan_)), ",\n  \"nodes\": {",
-                      nodes.empty() ? "" : absl::StrCat("\n", absl::StrJoin(nodes, ",\n"), "\n  "),
-                      "}\n}\n");
+  std::vector<std::string> loads;
+  for (const auto& [dim, numbers] : loads_) {
+    loads.push_back(absl::StrCat(Quote(dim), ": [",
+                                 absl::StrJoin(numbers, ", ",
+                                               [](std::string* out, double number) {
+                                                 absl::StrAppendFormat(out, "%.17g", number);
+                                               }),
+                                 "]"));
+  }
+  return absl::StrCat(
+      "{\n  \"plan\": ", Quote(PrintShortForm(plan_)), ",\n  \"nodes\": {",
+      nodes.empty() ? "" : absl::StrCat("\n", absl::StrJoin(nodes, ",\n"), "\n  "), "}",
+      loads.empty() ? "" : absl::StrCat(",\n  \"load\": {", absl::StrJoin(loads, ", "), "}"),
+      "\n}\n");
 }
 
 }  // namespace plancast

@@ -276,7 +276,7 @@ std::string StrategyTree::DebugString() const {
 }
 
 bool operator==(const StrategyTree& a, const StrategyTree& b) {
-  return a.plan_ == b.plan_ && a.DebugString() == b.DebugString();
+  return a.plan_ == b.plan_ && a.loads_ == b.loads_ && a.DebugString() == b.DebugString();
 }
 
 }  // namespace plancast

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -73,7 +74,8 @@ class StrategyTree {
   // Tree in JSON (YAML is converted by the Python face), on top of the
   // canonical tree of `plan`; `what` names the input in errors:
   // {"plan": "dp=2,tp=4", "nodes": {"layers.*.attn": {"split": {"tp": ["heads"]},
-  //  "recompute": "full", "home": "shard(dp)", "bucket": "25MB"}}}
+  //  "recompute": "full", "home": "shard(dp)", "bucket": "25MB"}},
+  //  "load": {"experts": [1.5, 0.5]}}
   static absl::StatusOr<StrategyTree> FromJson(absl::string_view json, absl::string_view what);
   // Canonical and complete: FromJson(t.ToJson()) is t.
   std::string ToJson() const;
@@ -84,6 +86,12 @@ class StrategyTree {
   absl::StatusOr<Directives*> Node(absl::string_view path);
   // What was said node by node, beyond the plan.
   const std::map<std::string, Directives>& nodes() const { return nodes_; }
+  // Expected loads of routed dims: `experts`, the share of the tokens that each gets,
+  // against any common unit. All alike where nothing is said.
+  const std::map<std::string, std::vector<double>>& loads() const { return loads_; }
+  void SetLoad(absl::string_view dim, std::vector<double> loads) {
+    loads_[std::string(dim)] = std::move(loads);
+  }
   // The root with all that holds for the whole model: batch split over dp;
   // heads, ffn, vocab (and seq where nothing else, if sp) over tp; experts over ep and
   // their width over etp, in ops that work on slots and not on tokens; recompute,
@@ -105,6 +113,7 @@ class StrategyTree {
  private:
   ShortForm plan_;
   std::map<std::string, Directives> nodes_;
+  std::map<std::string, std::vector<double>> loads_;
 };
 
 }  // namespace plancast

@@ -35,7 +35,7 @@ absl::Status CheckFits(const ExecutionGraph& graph, const Machine& machine) {
 
 absl::StatusOr<SimGraph> Fold(const FoldInput& input) {
   RETURN_IF_ERROR(CheckFits(input.graph, input.machine));
-  if (input.machine.uniform() && SameAxes(input.graph)) {
+  if (input.machine.uniform() && input.graph.skew.empty() && SameAxes(input.graph)) {
     const std::optional<MixedRadix> radix = MixedRadix::Split(input.graph.mesh, input.machine);
     if (radix.has_value()) return FoldInClosedForm(input, *radix);
   }

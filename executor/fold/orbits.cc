@@ -19,7 +19,10 @@ std::vector<int64_t> CutsOf(const DeviceMesh& mesh, const Machine& machine) {
   return cuts;
 }
 
-bool ProgramsDifferAlong(const ExecutionGraph& graph, int axis) {
+// Programs or loads.
+bool WorkDiffersAlong(const ExecutionGraph& graph, int axis) {
+  const std::vector<int>& loaded = graph.skew.axes;
+  if (std::find(loaded.begin(), loaded.end(), axis) != loaded.end()) return true;
   for (const Program& program : graph.programs) {
     for (const auto& [fixed, coordinate] : program.where) {
       if (fixed == axis) return true;
@@ -85,15 +88,15 @@ void DeviceOrbits::AddDigit(const ExecutionGraph& graph, const Machine& machine,
   const DeviceMesh& mesh = graph.mesh;
   // Axes that the digit is part of.
   int axes = 0;
-  bool programs_differ = false;
+  bool work_differs = false;
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
     const bool here = mesh.size(axis) > 1 && mesh.stride(axis) < stride * size &&
                       stride < mesh.stride(axis) * mesh.size(axis);
     if (!here) continue;
     ++axes;
-    programs_differ = programs_differ || ProgramsDifferAlong(graph, axis);
+    work_differs = work_differs || WorkDiffersAlong(graph, axis);
   }
-  const bool apart = discrete || programs_differ || axes > 1 ||
+  const bool apart = discrete || work_differs || axes > 1 ||
                      (stride < machine.spec().gpus_per_host && !LinksServeWholeDevices(machine));
   // Only the outermost digit may hold several blocks of the machine; the values
   // of others lie alike.

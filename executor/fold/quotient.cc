@@ -61,8 +61,9 @@ class Classes {
       return known.try_emplace(std::move(key), static_cast<int32_t>(known.size())).first->second;
     };
     for (size_t d = 0; d < in_.devices.size(); ++d) {
-      colours[d] =
-          colour({0, static_cast<double>(in_.devices[d].program), in_.devices[d].compute_scale});
+      const FoldGraph::Device& device = in_.devices[d];
+      colours[d] = colour({0, static_cast<double>(device.program), device.compute_scale,
+                           static_cast<double>(device.place)});
     }
     for (size_t l = 0; l < in_.links.size(); ++l) {
       colours[first_link_ + l] =
@@ -100,8 +101,9 @@ class Classes {
     for (const auto& [program, representative, colour] : order) {
       const Row& row = rows[{program, colour}];
       entity_of_colour_[colour] = static_cast<int32_t>(sim_.entities.size());
-      sim_.entities.push_back({program, prices_.RowFor(in_.devices[row.device].compute_scale),
-                               row.devices, representative});
+      const FoldGraph::Device& device = in_.devices[row.device];
+      sim_.entities.push_back({program, prices_.RowFor(device.compute_scale, device.place),
+                               row.devices, representative, device.place});
     }
   }
 

@@ -22,6 +22,7 @@ struct FoldGraph {
     double compute_scale = 1;
     int64_t count = 1;
     int64_t representative = 0;  // lowest, on the machine
+    int64_t place = 0;           // Skew::PlaceOf
   };
   struct Link {
     int link_class = 0;

@@ -86,6 +86,11 @@ absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
   for (size_t j = 0; j < jobs.size(); ++j) {
     ASSIGN_OR_RETURN(const JobPrices job, PriceJob(*jobs[j], machine, costs, uses[j], pricers[j]));
     const KernelPrices& own = job.kernels;
+    if (!jobs[j]->graph->skew.empty()) {
+      return absl::UnimplementedError(
+          absl::StrCat("not supported yet: unlike loads of experts in one of several jobs (`",
+                       jobs[j]->name, "`). Leave `load` out."));
+    }
     comm_slowdowns.push_back(job.comm_slowdown);
     kernel_seconds.push_back(KernelSeconds(*jobs[j]->graph, own));
     prices.costs.insert(prices.costs.end(), own.costs.begin(), own.costs.end());

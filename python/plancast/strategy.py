@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,20 @@ class Strategy:
         ]
         plan = Strategy.parse(",".join(filter(None, [*kept, *new]))).short_form
         self._core = Strategy.from_dict({**self.to_dict(), "plan": plan})._core
+        return self
+
+    def load(self, dim: str, shares: Sequence[float]) -> Strategy:
+        """Expected load of every part of a routed dim; gives the tree back.
+
+        Args:
+          dim: a dim that tokens are routed over, `experts`.
+          shares: what each gets of the tokens, in any common unit; without a
+            word all get the same.
+
+        >>> Strategy.parse("ep=2").load("experts", [3, 1]).to_dict()["load"]
+        {'experts': [3, 1]}
+        """
+        self._core.load(arguments.word(dim, "dim"), [float(share) for share in shares])
         return self
 
     def explain(self, path: str) -> str:

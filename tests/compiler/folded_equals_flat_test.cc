@@ -81,6 +81,12 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
       --ep;
     plan.Etp(etp).Ep(ep);
     over_tp.emplace_back(etp == tp ? "expert_ffn" : "slots");
+    if (dice.Maybe(2)) {
+      // Shares of 64, so that products with them are exact.
+      std::vector<double> loads(config.experts.count, 1);
+      for (int64_t i = config.experts.count; i < 64; ++i) ++loads[dice.Below(config.experts.count)];
+      plan.tree().SetLoad("experts", loads);
+    }
   }
   plan.Split("", "tp", over_tp);
   plan.Pp(pp,

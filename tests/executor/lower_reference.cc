@@ -54,6 +54,17 @@ class Lowering {
     return -1;
   }
 
+  // Digit by digit along the axes of the skew, the last one fastest.
+  double LoadOf(int64_t rank) const {
+    size_t place = 0, stride = 1;
+    for (size_t i = graph_.skew.axes.size(); i-- > 0;) {
+      const int axis = graph_.skew.axes[i];
+      place += stride * static_cast<size_t>(graph_.mesh.Coordinate(rank, axis));
+      stride *= static_cast<size_t>(graph_.mesh.size(axis));
+    }
+    return graph_.skew.loads.at(place);
+  }
+
   void LowerRank(int64_t rank) {
     ReferenceRank& lowered = out_.ranks[rank];
     const Program& program = graph_.programs[lowered.program];
@@ -85,7 +96,10 @@ class Lowering {
             }
           }
           if (!task.is_comm) {
-            const KernelSpec& kernel = graph_.kernels[block.spec[t]];
+            KernelSpec kernel = graph_.kernels[block.spec[t]];
+            if (kernel.routed && !graph_.skew.axes.empty()) {
+              kernel = UnderLoad(kernel, LoadOf(rank));
+            }
             const double seconds = costs_.Estimate(kernel, machine_.device())->seconds_alone;
             const double ps = seconds / machine_.ComputeScale(devices_[rank]) * 1e12;
             task.duration_ps = static_cast<int64_t>(std::ceil(ps - ps * 2.3e-16));

@@ -47,5 +47,28 @@ TEST(CollectiveKindTest, HasNames) {
   EXPECT_EQ(CollectiveKindName(CollectiveKind::kBroadcast), "broadcast");
 }
 
+// Half as many rows again: weights are read as before, all else half as much again.
+TEST(KernelSpecTest, LoadsScaleRowsAndNotWeights) {
+  KernelSpec gemm;
+  gemm.family = KernelFamily::kGemm;
+  gemm.batch = 2, gemm.m = 8, gemm.n = 16, gemm.k = 4;
+  gemm.flops = 2.0 * 2 * 8 * 16 * 4;
+  const double weights = 2.0 * 2 * 16 * 4, rows = 2.0 * 2 * 8 * 4, results = 2.0 * 2 * 8 * 16;
+  gemm.read_bytes = weights + rows;
+  gemm.write_bytes = results;
+  const KernelSpec more = UnderLoad(gemm, 1.5);
+  EXPECT_EQ(more.m, 12);
+  EXPECT_EQ(more.k, 4);
+  EXPECT_EQ(more.flops, 1.5 * gemm.flops);
+  EXPECT_EQ(more.read_bytes, weights + 1.5 * rows);
+  EXPECT_EQ(more.write_bytes, 1.5 * results);
+  gemm.pass = GemmPass::kWgrad;
+  const KernelSpec gradient = UnderLoad(gemm, 1.5);
+  EXPECT_EQ(gradient.m, 8);
+  EXPECT_EQ(gradient.k, 6);
+  EXPECT_EQ(gradient.write_bytes, results);
+  EXPECT_EQ(UnderLoad(gemm, 1), gemm);
+}
+
 }  // namespace
 }  // namespace plancast

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "strategy/strategy_tree.h"
 #include "tests/testing/status_matchers.h"
@@ -62,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Mistake{"{", ""}, Mistake{"[]", ""}, Mistake{"", ""},
                       Mistake{R"({"plna": "tp=4"})",
                               "no key `plna` in a strategy; the keys are `plan`, "
-                              "`nodes`. Did you mean `plan`?"},
+                              "`nodes`, `load`. Did you mean `plan`?"},
                       Mistake{R"({"plan": 4})", "`plan` must be a string."},
                       Mistake{R"({"plan": "tpp=4"})", "no strategy key `tpp`"},
                       Mistake{R"({"nodes": []})", "`nodes` must be an object, as in"},
@@ -78,6 +79,18 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{R"({"nodes": {"head": {"bucket": "-4"}}})",
                               "`-4` is not a size in bytes"}),
     [](const ::testing::TestParamInfo<Mistake>& info) { return std::to_string(info.index); });
+
+TEST(StrategyJsonTest, LoadsRoundTrip) {
+  const char* json = R"({"plan": "ep=2", "load": {"experts": [1.5, 0.1]}})";
+  ASSERT_OK_AND_ASSIGN(const StrategyTree tree, StrategyTree::FromJson(json, "tree.json"));
+  EXPECT_EQ(tree.loads().at("experts"), (std::vector<double>{1.5, 0.1}));
+  EXPECT_THAT(StrategyTree::FromJson(tree.ToJson(), "again"), IsOkAndHolds(tree));
+  EXPECT_FALSE(tree == StrategyTree::FromShortForm(tree.plan()));
+  for (const char* wrong : {R"({"load": {"experts": []}})", R"({"load": {"experts": ["a"]}})",
+                            R"({"load": {"experts": 2}})"}) {
+    EXPECT_FALSE(StrategyTree::FromJson(wrong, "tree.json").ok()) << wrong;
+  }
+}
 
 }  // namespace
 }  // namespace plancast

@@ -76,6 +76,12 @@ void BindStrategy(py::module_& m) {
           py::arg("path"), py::arg("layout"))
       .def("bucket", &SetBucket, py::arg("path"), py::arg("size"))
       .def(
+          "load",
+          [](PyStrategy& self, const std::string& dim, const std::vector<double>& shares) {
+            self.tree.SetLoad(dim, shares);
+          },
+          py::arg("dim"), py::arg("shares"))
+      .def(
           "explain",
           [](const PyStrategy& self, const std::string& path) {
             return ValueOrThrow(self.tree.Explain(path));
