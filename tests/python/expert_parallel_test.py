@@ -1,0 +1,79 @@
+"""Mixtures of experts from Python: ep and etp, by hand, unlike loads, ranking."""
+
+import plancast as pc
+import pytest
+
+MODEL = pc.Model.from_config(
+    name="tiny-moe",
+    layers=4,
+    hidden=2048,
+    heads=16,
+    experts=8,
+    topk=2,
+    moe_ffn=4096,
+    vocab=1024,
+    seq=4096,
+    mlp="swiglu",
+    norm="rmsnorm",
+    position="rope",
+)
+MACHINE = pc.Machine.preset("dgx-h100", hosts=2)
+
+
+def predict(plan: pc.Strategy | str) -> pc.Forecast:
+    strategy = pc.Strategy.parse(plan) if isinstance(plan, str) else plan
+    return pc.predict(MODEL, MACHINE, strategy, batch=64)
+
+
+@pytest.mark.parametrize(
+    "plan", ["ep=8", "ep=2", "tp=2,sp,ep=8", "tp=2,sp,ep=8,etp=1", "tp=4,sp,ep=2,etp=1"]
+)
+def test_exchanges_are_expert_parallelism(plan: str) -> None:
+    forecast = predict(plan)
+    assert forecast.breakdown()["exposed_ep"] > 0
+    assert sum(forecast.breakdown().values()) == pytest.approx(forecast.iteration_time)
+    assert predict("tp=2,sp").breakdown()["exposed_ep"] == 0
+
+
+def test_experts_are_held_once_for_each_copy() -> None:
+    whole, eighth = (predict(plan).memory[0].parameters for plan in ("ep=1", "ep=8"))
+    experts = 2 * MODEL.layers * 8 * 3 * 2048 * 4096
+    assert whole - eighth == experts * 7 // 8
+
+
+def test_by_hand_is_what_the_short_form_says() -> None:
+    tree = pc.Strategy.parse("ep=4")
+    tree[""].split(ep=[])
+    tree["layers.*.mlp.experts"].split(ep="experts")
+    assert predict(tree).iteration_time == predict("ep=4").iteration_time
+    assert "split ep: experts" in tree.explain("layers.*.mlp.experts.fc1")
+
+
+def test_unlike_loads_take_longer() -> None:
+    even = predict("ep=8")
+    skewed = predict(pc.Strategy.parse("ep=8").load("experts", [9, 1, 1, 1, 1, 1, 1, 1]))
+    assert skewed.iteration_time > even.iteration_time
+    assert predict(pc.Strategy.parse("ep=8").load("experts", [2] * 8)).iteration_time == (
+        even.iteration_time
+    )
+    with pytest.raises(pc.InputError, match="`load` of `experts` lists 2 numbers"):
+        predict(pc.Strategy.parse("ep=8").load("experts", [1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ("ep=3", "ep=3 does not divide the 8 experts. Sizes that work: 1, 2, 4, 8."),
+        ("tp=8,ep=4", "With etp=8, ep can be 1, 2."),
+    ],
+)
+def test_what_does_not_fit_is_an_error(plan: str, message: str) -> None:
+    with pytest.raises(pc.InputError, match=message):
+        predict(plan)
+
+
+def test_spaces_have_ep() -> None:
+    space = "tp=1,pp=1,mb=1,zero=1,recompute=none,ep=1|2|8"
+    ranking = pc.rank(MODEL, MACHINE, space=space, batch=64)
+    plans = {plan.strategy for plan in ranking}
+    assert {plan.partition("ep=")[2][:1] for plan in plans} == {"1", "2", "8"}
