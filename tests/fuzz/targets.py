@@ -93,7 +93,8 @@ WRITERS: dict[str, tuple[str, Callable[[random.Random, Path], None]]] = {
     "config": ("config.json", write_config),
     "yaml": ("small.yaml", write_yaml),
 }
-if find_spec("onnx") is not None:
+_ONNX = find_spec("onnx")
+if _ONNX is not None and _ONNX.origin is not None:  # the package, not a folder of that name
     WRITERS["onnx"] = ("block.onnx", write_onnx)
 
 

@@ -102,6 +102,17 @@ def test_the_command_line_reads_it(tmp_path):
     assert main(["predict", "-m", bad, "-c", "dgx-h100:1", "-s", "dp=8,mb=1"]) == 2
 
 
+def test_unknown_operators_are_warned_of(tmp_path, capsys):
+    from plancast.cli.main import main
+
+    strange = document().replace("torch.ops.aten.conv1d.default", "torch.ops.own.stir.default")
+    path = archive(tmp_path / "block.pt2", strange)
+    (entry,) = pc.Model.open(path).import_report.unknown
+    assert (entry.name, entry.path, entry.count) == ("own::stir", "mix", 1)
+    assert main(["predict", "-m", path, "-c", "dgx-h100:1", "-s", "dp=8,mb=1", "--json"]) == 0
+    assert "plancast: warning: `own::stir` (x 1, first in `mix`)" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 def test_a_saved_program_is_the_module(tmp_path):
     import torch
