@@ -2,61 +2,18 @@
 #define PLANCAST_TESTS_GRAPH_EVALUATOR_H_
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "graph/domain.h"
 #include "graph/op_rule.h"
 #include "graph/recurrence.h"
 #include "graph/redistribution.h"
+#include "tests/graph/array.h"
 #include "tests/graph/field.h"
+#include "tests/graph/ordered_maps.h"
 
 namespace plancast {
-
-// A tensor on one device: room for all elements, of which some are there.
-template <typename T>
-struct Array {
-  std::vector<int64_t> shape;
-  std::vector<T> values;
-  std::vector<bool> present;
-
-  static Array Empty(std::vector<int64_t> shape) {
-    int64_t size = 1;
-    for (int64_t n : shape) size *= n;
-    return {std::move(shape), std::vector<T>(size), std::vector<bool>(size, false)};
-  }
-};
-
-// Calls `visit(index, flat)` for every element of `shape` inside `sets`.
-inline void ForEachIndex(
-    const std::vector<int64_t>& shape, const std::vector<IndexSet>& sets,
-    const std::function<void(const std::vector<int64_t>& index, int64_t flat)>& visit) {
-  std::vector<int64_t> index(shape.size());
-  std::function<void(size_t, int64_t)> walk = [&](size_t dim, int64_t flat) {
-    if (dim == shape.size()) return visit(index, flat);
-    for (const IndexRange& range : sets[dim]) {
-      for (int64_t i = range.begin; i < range.end; ++i) {
-        index[dim] = i;
-        walk(dim + 1, flat * shape[dim] + i);
-      }
-    }
-  };
-  walk(0, 0);
-}
-
-inline std::vector<IndexSet> AllOf(const std::vector<int64_t>& shape) {
-  std::vector<IndexSet> sets;
-  for (int64_t n : shape) sets.push_back({{0, n}});
-  return sets;
-}
-
-inline std::vector<int64_t> ShapeOf(const RuleTensor& tensor, const std::vector<int64_t>& extents) {
-  std::vector<int64_t> shape;
-  for (int f : tensor.factors) shape.push_back(extents[f]);
-  return shape;
-}
 
 // Runs statements of a rule on one device. Reading an element that is not
 // there is reported in `error`.
@@ -190,27 +147,6 @@ class Evaluator {
       }
       target.values[flat] = Numbers<T>::Random(hash);
     });
-  }
-
-  static std::vector<const Condition*> OrderedMaps(const Statement& s) {
-    std::vector<const Condition*> ordered;
-    std::vector<int> known;
-    for (int f : s.factors) {
-      if (MapOf(f, s.where) == nullptr) known.push_back(f);
-    }
-    auto is_known = [&](int f) { return std::find(known.begin(), known.end(), f) != known.end(); };
-    for (bool grown = true; grown;) {
-      grown = false;
-      for (const Condition& c : s.where) {
-        if (!c.is_map() || is_known(c.left)) continue;
-        const std::vector<int> factors = c.Factors();
-        if (!std::all_of(factors.begin() + 1, factors.end(), is_known)) continue;
-        ordered.push_back(&c);
-        known.push_back(c.left);
-        grown = true;
-      }
-    }
-    return ordered;
   }
 
   int64_t Flat(int tensor) const {
