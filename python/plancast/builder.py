@@ -11,6 +11,11 @@ from plancast.errors import InputError
 from plancast.model import Model
 
 
+# Element types by the names of the rule language, and the other way round.
+_OF_RULES = {"f32": "fp32", "i64": "int64", "u8": "uint8"}
+_ELEMENTS = {"": "", **{name: short for short, name in _OF_RULES.items()}}
+
+
 @dataclass(frozen=True)
 class Tensor:
     """A tensor of a module body: its name and the model dims it runs over."""
@@ -135,7 +140,10 @@ class ModuleBuilder:
         self._out_ports: list[int] = []
 
     def input(self, name: str, *dims: str, dtype: str = "") -> Tensor:
-        """A tensor that enters from the previous module; the first module's come from the data."""
+        """A tensor that enters from the previous module; the first module's come from the data.
+
+        `dtype` is `f32`, `i64` or `u8`; the model's own by default.
+        """
         tensor = self._tensor(name, dims, "activation", dtype)
         self._in_ports.append(tensor._index)
         return tensor
@@ -228,6 +236,13 @@ class ModuleBuilder:
     def _tensor(self, name: str, dims: tuple[str, ...], kind: str, dtype: str) -> Tensor:
         for dim in dims:
             self._model.check_dim(dim)
+        dtype = _OF_RULES.get(dtype, dtype)
+        if dtype not in _ELEMENTS:
+            known = ", ".join(f"`{known}`" for known in _OF_RULES)
+            raise InputError(
+                f"`{self.path}.{name}` has no element type `{dtype}`; a tensor has the model's "
+                f"type if nothing is said, or {known}."
+            )
         self._tensors.append({"name": name, "kind": kind, "dims": list(dims), "dtype": dtype})
         return Tensor(name, tuple(dims), len(self._tensors) - 1, self)
 
@@ -282,7 +297,8 @@ def _data_module(first: dict[str, Any]) -> dict[str, Any]:
         tensor = first["tensors"][port]
         factors = [f"i{number}" for number in range(len(tensor["dims"]))]
         index = ",".join(factors)
-        dtype = f":{tensor['dtype']}" if tensor["dtype"] else ""
+        short = _ELEMENTS[tensor["dtype"]]
+        dtype = f":{short}" if short else ""
         rule = f"load(x{dtype}) -> (y{dtype}) {{ y[{index}] = scale * x[{index}] }}"
         begin = len(tensors)
         tensors.append({**tensor, "name": f"{tensor['name']}.data", "kind": "input"})

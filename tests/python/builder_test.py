@@ -176,3 +176,14 @@ def test_single_modules_may_be_shared_out_as_a_list():
     strategy = pc.Strategy.parse("dp=4,mb=1")
     strategy["second.*.fc"].recompute("full")
     assert pc.predict(model, MACHINE, strategy).breakdown()["recompute"] > 0
+
+
+def test_element_types_have_the_names_of_rules():
+    builder = pc.ModelBuilder("typed", seq=8, hidden=16)
+    layer = builder.module("layers", repeat=2)
+    x = layer.input("x", "batch", "seq", "hidden", dtype="f32")
+    rule = "squash(x:f32) -> (y:f32) { y[b,s,h] = tanh(x[b,s,h]); save y }"
+    layer.output(layer.op("squash", rule, x))
+    assert builder.build().parameters == 0
+    with pytest.raises(pc.InputError, match="`layers.z` has no element type `float`"):
+        layer.data("z", "batch", dtype="float")
