@@ -10,7 +10,6 @@ from plancast import _core, arguments
 from plancast.errors import InputError
 from plancast.model import Model
 
-
 # Element types by the names of the rule language, and the other way round.
 _OF_RULES = {"f32": "fp32", "i64": "int64", "u8": "uint8"}
 _ELEMENTS = {"": "", **{name: short for short, name in _OF_RULES.items()}}

@@ -185,5 +185,5 @@ def test_element_types_have_the_names_of_rules():
     rule = "squash(x:f32) -> (y:f32) { y[b,s,h] = tanh(x[b,s,h]); save y }"
     layer.output(layer.op("squash", rule, x))
     assert builder.build().parameters == 0
-    with pytest.raises(pc.InputError, match="`layers.z` has no element type `float`"):
+    with pytest.raises(pc.InputError, match=r"`layers\.z` has no element type `float`"):
         layer.data("z", "batch", dtype="float")
