@@ -49,13 +49,20 @@ class Binding:
         if found is None:
             layout: Layout = []
             for dim, size in enumerate(value.shape):
-                atom = Atom(size)
-                if dim == 0 and value.batched:
-                    self.batch.size = size
-                    atom = self.batch
-                layout.append([Piece(atom, dim)])
+                atoms = self._batched(size) if dim == 0 and value.batched else [Atom(size)]
+                layout.append([Piece(atom, dim) for atom in atoms])
             found = self._set(value, Tensor(value, layout))
         return found
+
+    def _batched(self, size: int) -> list[Atom]:
+        """The batch, or a multiple of it; the first that is seen says how large it is."""
+        if self.batch.size == 1:
+            self.batch.size = size
+        if size == self.batch.size:
+            return [self.batch]
+        return (
+            [Atom(size)] if size % self.batch.size else [self.batch, Atom(size // self.batch.size)]
+        )
 
     def _set(self, value: Value, tensor: Tensor) -> Tensor:
         self.tensors[id(value)] = tensor
@@ -184,8 +191,8 @@ def bind_opaque(binding: Binding, node: Node) -> None:
         layout: Layout = []
         size = binding.batch.size
         for dim, extent in enumerate(value.shape):
-            atoms = [Atom(extent)]
-            if dim == 0 and batched and extent % size == 0:
+            atoms = [Atom(max(extent, 1))]  # some operators give empty tensors on the side
+            if dim == 0 and extent and batched and extent % size == 0:
                 atoms = [binding.batch] if extent == size else [binding.batch, Atom(extent // size)]
             layout.append([Piece(atom, dim) for atom in atoms])
         binding._set(value, Tensor(value, layout))

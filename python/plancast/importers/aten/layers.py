@@ -136,6 +136,18 @@ def _embedding(reader: Reader, op: Op) -> Value:
     return reader.graph.add("embedding_nd", [ids, w], [shape], **op.where).output
 
 
+@handles("embedding_bag", "_embedding_bag")
+def _embedding_bag(reader: Reader, op: Op) -> Any:
+    ids, w, bags = op["indices"], op["weight"], op.shape[0]
+    rule = {0: "embedding_bag", None: "embedding_bag", 1: "embedding_bag_mean"}.get(op["mode"])
+    if rule is None or op["per_sample_weights"] is not None or ids.elements % bags:
+        return None
+    # Bags of one size, as a table; exporters hand over ids in one row and where bags begin.
+    table_ = Value((bags, ids.elements // bags), "int64", "data", "ids", batched=True)
+    y = reader.graph.add(rule, [table_, w], [op.shape], **op.where).output
+    return [y, None, None, None]
+
+
 @handles("dropout", "dropout_", "native_dropout", "alpha_dropout", "feature_dropout")
 def _dropout(reader: Reader, op: Op) -> Any:
     x = op["input"] if op["input"] is not None else op["self"]

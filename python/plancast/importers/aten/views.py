@@ -63,6 +63,11 @@ def _expand(reader: Reader, op: Op) -> Value:
     return reader.graph.view(op["self"], "expand", op.shape)
 
 
+@handles("broadcast_tensors")
+def _broadcast(reader: Reader, op: Op) -> list[Value]:
+    return make.broadcast(reader.graph, op["tensors"])
+
+
 @handles("slice", "narrow")
 def _slice(reader: Reader, op: Op) -> Value:
     x = op["self"]

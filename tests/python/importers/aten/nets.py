@@ -51,3 +51,47 @@ class ResNet(torch.nn.Module):
     def forward(self, x):
         x = self.layer4(self.layer3(self.layer2(self.layer1(self.stem(x)))))
         return self.fc(torch.flatten(self.pool(x), 1))
+
+
+class UNet(torch.nn.Module):
+    """Two levels down and up, with skips."""
+
+    def __init__(self):
+        super().__init__()
+        nn = torch.nn
+
+        def convolution(inputs, outputs):
+            conv = nn.Conv2d(inputs, outputs, 3, padding=1)
+            return nn.Sequential(conv, nn.GroupNorm(4, outputs), nn.SiLU())
+
+        self.down1, self.down2 = convolution(3, 16), convolution(16, 32)
+        self.middle = convolution(32, 64)
+        self.up2, self.up1 = convolution(96, 32), convolution(48, 16)
+        self.out = nn.Conv2d(16, 3, 1)
+
+    def forward(self, x):
+        functional = torch.nn.functional
+        first = self.down1(x)
+        second = self.down2(functional.max_pool2d(first, 2))
+        x = self.middle(functional.max_pool2d(second, 2))
+        x = self.up2(torch.cat([functional.interpolate(x, scale_factor=2), second], 1))
+        x = self.up1(torch.cat([functional.interpolate(x, scale_factor=2), first], 1))
+        return self.out(x)
+
+
+class Recommender(torch.nn.Module):
+    """Numbers and bags of ids, multiplied with each other."""
+
+    def __init__(self):
+        super().__init__()
+        nn = torch.nn
+        self.tables = nn.ModuleList(nn.EmbeddingBag(1000, 16, mode="sum") for _ in range(4))
+        self.bottom = nn.Sequential(nn.Linear(13, 64), nn.ReLU(), nn.Linear(64, 16), nn.ReLU())
+        self.top = nn.Sequential(nn.Linear(41, 64), nn.ReLU(), nn.Linear(64, 1))
+
+    def forward(self, x, ids):
+        dense = self.bottom(x)
+        vectors = [dense, *(table(ids[:, place]) for place, table in enumerate(self.tables))]
+        z = torch.stack(vectors, 1)
+        products = (z @ z.transpose(1, 2)).flatten(1)
+        return self.top(torch.cat([dense, products], 1)).squeeze(1)
