@@ -22,6 +22,8 @@ def fuse_rotary(graph: Graph) -> None:
             if place == 1:
                 value = before_repeat(graph, value)
             _rotate(graph, value, "rotary_k" if place else "rotary_q", done)
+            if id(value) in done:  # keys as they are before they are repeated
+                node.inputs[place] = done[id(value)]
 
 
 def _rotate(graph: Graph, value: Value, label: str, done: dict[int, Value]) -> None:

@@ -48,6 +48,19 @@ def test_transformer_layers_of_torch():
     assert "qkv_linear_bias" in str(model)
 
 
+def test_rotation_by_complex_numbers():
+    import torch
+    from nets import ComplexAttention
+
+    model = imported(ComplexAttention(), torch.zeros(2, 32, dtype=torch.long))
+    assert model.import_report.unknown == ()
+    text = str(model)
+    assert "qkv_linear" in text
+    assert text.count("rotary_kv(") == 2
+    assert "softmax_causal" in text
+    assert (model.dims["kv_heads"], model.dims["heads_per_kv"]) == (2, 2)
+
+
 def test_a_module_that_returns_its_loss():
     import torch
 

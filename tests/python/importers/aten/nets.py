@@ -95,3 +95,37 @@ class Recommender(torch.nn.Module):
         z = torch.stack(vectors, 1)
         products = (z @ z.transpose(1, 2)).flatten(1)
         return self.top(torch.cat([dense, products], 1)).squeeze(1)
+
+
+class ComplexAttention(torch.nn.Module):
+    """Attention written out, with grouped heads and rotations as complex numbers."""
+
+    def __init__(self, heads=4, groups=2, width=16, seq=32):
+        super().__init__()
+        nn = torch.nn
+        self.heads, self.groups, self.width = heads, groups, width
+        self.table = nn.Embedding(100, heads * width)
+        self.query = nn.Linear(heads * width, heads * width, bias=False)
+        self.key = nn.Linear(heads * width, groups * width, bias=False)
+        self.value = nn.Linear(heads * width, groups * width, bias=False)
+        self.out = nn.Linear(heads * width, 100, bias=False)
+        angles = torch.outer(torch.arange(seq).float(), torch.arange(width // 2).float())
+        turns = torch.polar(torch.ones_like(angles), angles)
+        self.register_buffer("turns", turns, persistent=False)
+
+    def rotate(self, x):
+        pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+        turned = torch.view_as_real(pairs * self.turns[None, :, None, :])
+        return turned.flatten(3).type_as(x)
+
+    def forward(self, ids):
+        x = self.table(ids)
+        batch, seq, _ = x.shape
+        q = self.rotate(self.query(x).view(batch, seq, self.heads, self.width))
+        k = self.rotate(self.key(x).view(batch, seq, self.groups, self.width))
+        v = self.value(x).view(batch, seq, self.groups, self.width)
+        k, v = (y.repeat_interleave(self.heads // self.groups, 2) for y in (k, v))
+        q, k, v = (y.transpose(1, 2) for y in (q, k, v))
+        mask = torch.full((seq, seq), float("-inf")).triu(1)
+        p = (q @ k.transpose(2, 3) / self.width**0.5 + mask).softmax(-1)
+        return self.out((p @ v).transpose(1, 2).reshape(batch, seq, -1))
