@@ -114,7 +114,8 @@ std::string ProgramText(const ExecutionGraph& graph, const Program& program) {
 int64_t Skew::PlaceOf(const DeviceMesh& mesh, int64_t device) const {
   int64_t place = 0;
   for (int axis : axes) place = place * mesh.size(axis) + mesh.Coordinate(device, axis);
-  return place;
+  if (empty()) return place;
+  return std::find(loads.begin(), loads.end(), loads[place]) - loads.begin();
 }
 
 double Skew::Busiest() const {

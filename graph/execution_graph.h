@@ -162,7 +162,7 @@ struct Skew {
   std::vector<double> loads;  // against the mean, by coordinate along the axes
 
   bool empty() const { return axes.empty(); }
-  // The coordinate of a device along the axes, the first outermost; 0 without skew.
+  // The first coordinate along the axes that has the load of a device; 0 without skew.
   int64_t PlaceOf(const DeviceMesh& mesh, int64_t device) const;
   // The largest load, 1 without skew.
   double Busiest() const;
