@@ -62,7 +62,7 @@ int DrawExperts(const Drawing& drawing, BodyWriter& body, int x) {
     const int weight = body.Op1("mlp.shared.gate", "shared_expert_gate", {x});
     shared = body.Op1("mlp.shared.scale", "shared_expert_scale", {shared, weight});
   }
-  return body.Op1("mlp.join", "residual_add", {routed, shared});
+  return body.Op1("mlp.shared.join", "residual_add", {routed, shared});
 }
 
 }  // namespace plancast

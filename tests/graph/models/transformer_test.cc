@@ -240,9 +240,11 @@ TEST(TransformerTest, SharedExpertsJoinTheRoutedOnes) {
               HasSubstr("mlp.combine:moe_combine mlp.shared.fc1:gated_linear "
                         "mlp.shared.act:swiglu mlp.shared.fc2:linear "
                         "mlp.shared.gate:shared_expert_gate "
-                        "mlp.shared.scale:shared_expert_scale mlp.join:residual_add"));
+                        "mlp.shared.scale:shared_expert_scale mlp.shared.join:residual_add"));
   EXPECT_EQ(graph.dims[*graph.FindDim("shared_ffn")].size, 3 * 96);
   EXPECT_EQ(graph.LayerCount(), 3);
+  config.parallel_residual = true;
+  EXPECT_OK(BuildTransformer(config).status());
 }
 
 TEST(TransformerTest, BiasesOfExpertsAreAddedBeforeTheirResultsMeet) {
