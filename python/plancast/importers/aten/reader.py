@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,30 +9,11 @@ from typing import Any
 
 from plancast.importers.aten.writes import Writes
 from plancast.importers.ir import Graph, Node, Value
+from plancast.importers.operators import Operators
 
 Handler = Callable[["Reader", "Op"], Any]
-HANDLERS: dict[str, Handler] = {}
-
-
-def handles(*names: str) -> Callable[[Handler], Handler]:
-    """Registers what makes nodes of these operators."""
-
-    def register(handler: Handler) -> Handler:
-        for name in names:
-            HANDLERS[name] = handler
-        return handler
-
-    return register
-
-
-@functools.cache
-def table() -> dict[str, Any]:
-    """Operators that need no code."""
-    import yaml
-
-    text = Path(__file__).with_name("table.yaml").read_text(encoding="utf-8")
-    tables: dict[str, Any] = yaml.safe_load(text)
-    return tables
+OPERATORS: Operators[Handler] = Operators(Path(__file__).parent)
+handles = OPERATORS.handles
 
 
 @dataclass(frozen=True)
@@ -81,7 +61,7 @@ class Reader:
 
     def operator(self, op: Op) -> Any:
         """The results of an operator: values, or numbers where it computes sizes."""
-        if op.name in table()["nothing"]:
+        if op.name in OPERATORS.table["nothing"]:
             return op["self"]
         if not any(isinstance(result, Meta) for result in op.results):
             return op.results if op.several else op.results[0]
@@ -90,7 +70,9 @@ class Reader:
             return op["src"]
         op.arguments = self._writes.settled(self.graph, op)
         tensors = tensors_in(op.arguments.values())
-        if op.name in table()["factories"] or all(value.kind == "data" for value in tensors):
+        if op.name in OPERATORS.table["factories"] or all(
+            value.kind == "data" for value in tensors
+        ):
             made = self._data(op, tensors)
             return made if op.several else made[0]
         return self.make(op)
@@ -99,7 +81,7 @@ class Reader:
         """What follows from data alone is data, and remembers how."""
         attrs = {key: item for key, item in op.arguments.items() if not isinstance(item, Value)}
         node = Node(op.name, tensors, [], op.path, attrs=attrs)
-        if op.name in table()["factories"]:
+        if op.name in OPERATORS.table["factories"]:
             node.inputs = []
         batches = {value.shape[0] for value in tensors if value.batched}
         for meta in op.results:
@@ -113,11 +95,11 @@ class Reader:
 
     def make(self, op: Op) -> Any:
         """Nodes for one operator: from the tables, a handler, or opaque."""
-        tables, name = table(), op.name
+        tables, name = OPERATORS.table, op.name
         x = op["self"] if op["self"] is not None else op["input"]
         if name in tables["same"]:
             return x
-        handler = HANDLERS.get(name)
+        handler = OPERATORS.handlers.get(name)
         made = handler(self, op) if handler is not None else None
         if made is None:
             made = self._from_tables(op)
@@ -134,7 +116,7 @@ class Reader:
     def _from_tables(self, op: Op) -> Value | None:
         from plancast.importers import make
 
-        tables = table()
+        tables = OPERATORS.table
         x, other = op["self"], op["other"]
         if other is None and op.name == "pow":
             other = op["exponent"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,33 +15,14 @@ from plancast.importers.onnx import shapes
 from plancast.importers.onnx.constants import is_causal
 from plancast.importers.onnx.names import module_path
 from plancast.importers.onnx.weights import is_trained
+from plancast.importers.operators import Operators
 
 Handler = Callable[["Reader", "Op"], Any]
-HANDLERS: dict[str, Handler] = {}
+OPERATORS: Operators[Handler] = Operators(Path(__file__).parent)
+handles = OPERATORS.handles
 
 _KIND = "an ONNX model"
 _REMEDY = "Write it with torch.onnx.export(module, inputs, PATH)."
-
-
-def handles(*names: str) -> Callable[[Handler], Handler]:
-    """Registers what makes nodes of these operators."""
-
-    def register(handler: Handler) -> Handler:
-        for name in names:
-            HANDLERS[name] = handler
-        return handler
-
-    return register
-
-
-@functools.cache
-def table() -> dict[str, Any]:
-    """Operators that need no code."""
-    import yaml
-
-    text = Path(__file__).with_name("table.yaml").read_text(encoding="utf-8")
-    tables: dict[str, Any] = yaml.safe_load(text)
-    return tables
 
 
 def read(path: str, name: str, seq: int | None = None) -> Graph:
@@ -197,10 +177,10 @@ class Reader:
                 f"`{self._file}`: the shape of `{labels[0]}`, a result of {op.name}, does not "
                 "follow from the file. Export the model with fixed sizes."
             )
-        tables = table()
+        tables = OPERATORS.table
         if op.name in tables["same"]:
             return [op[0]]
-        handler = HANDLERS.get(op.name)
+        handler = OPERATORS.handlers.get(op.name)
         made = handler(self, op) if handler is not None else None
         made = self._from_tables(op) if made is None else made
         if made is None:
@@ -228,7 +208,7 @@ class Reader:
         return list(node.outputs)
 
     def _from_tables(self, op: Op) -> Value | None:
-        tables, x, other = table(), op[0], op[1]
+        tables, x, other = OPERATORS.table, op[0], op[1]
         if op.name in tables["binary"] and other is not None:
             tensors, number = tables["binary"][op.name]
             for tensor, constant in ((x, other), (other, x)):
