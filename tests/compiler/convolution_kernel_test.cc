@@ -39,14 +39,7 @@ std::vector<KernelSpec> Kernels(const std::string& block, const std::string& lab
                          {"u", "window"}}));
   absl::StatusOr<ExecutionGraph> graph = plan.Compile();
   EXPECT_OK(graph.status());
-  std::vector<KernelSpec> kernels;
-  const Block& b = BlockNamed(*graph, block);
-  for (int32_t t = 0; t < b.size(); ++t) {
-    if (b.kind[t] == TaskKind::kKernel && b.label[t] == label) {
-      kernels.push_back(graph->kernels[b.spec[t]]);
-    }
-  }
-  return kernels;
+  return KernelsLabelled(*graph, block, label);
 }
 
 TEST(ConvolutionKernelTest, IsAProductOfWindows) {

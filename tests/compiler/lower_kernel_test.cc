@@ -52,14 +52,7 @@ std::vector<KernelSpec> Kernels(PlanUnderTest& plan, const std::string& block,
                                 const std::string& label) {
   absl::StatusOr<ExecutionGraph> graph = plan.MicroBatches(kB, 1).Compile();
   EXPECT_OK(graph.status());
-  std::vector<KernelSpec> kernels;
-  const Block& b = BlockNamed(*graph, block);
-  for (int32_t t = 0; t < b.size(); ++t) {
-    if (b.kind[t] == TaskKind::kKernel && b.label[t] == label) {
-      kernels.push_back(graph->kernels[b.spec[t]]);
-    }
-  }
-  return kernels;
+  return KernelsLabelled(*graph, block, label);
 }
 
 // `batch x m x n x k` of every product.

@@ -241,4 +241,16 @@ const Block& BlockNamed(const ExecutionGraph& graph, absl::string_view name) {
   return graph.blocks[0];
 }
 
+std::vector<KernelSpec> KernelsLabelled(const ExecutionGraph& graph, absl::string_view block,
+                                        absl::string_view label) {
+  std::vector<KernelSpec> kernels;
+  const Block& b = BlockNamed(graph, block);
+  for (int32_t t = 0; t < b.size(); ++t) {
+    if (b.kind[t] == TaskKind::kKernel && b.label[t] == label) {
+      kernels.push_back(graph.kernels[b.spec[t]]);
+    }
+  }
+  return kernels;
+}
+
 }  // namespace plancast

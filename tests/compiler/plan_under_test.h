@@ -100,6 +100,10 @@ std::string CommText(const ExecutionGraph& graph, const CommSpec& comm);
 // The block called `name`; a test that asks for one that is not there fails.
 const Block& BlockNamed(const ExecutionGraph& graph, absl::string_view name);
 
+// The kernels of a block's tasks with this label.
+std::vector<KernelSpec> KernelsLabelled(const ExecutionGraph& graph, absl::string_view block,
+                                        absl::string_view label);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_TESTS_COMPILER_PLAN_UNDER_TEST_H_

@@ -55,16 +55,7 @@ TEST(RecurrenceSplitTest, ChannelsOweNothing) {
 // The ends of the parts are found in a first pass that writes nothing.
 TEST(RecurrenceSplitTest, APartIsWalkedTwice) {
   PlanUnderTest whole = ScanSplitOver("channels"), parts = ScanSplitOver("seq");
-  auto scans = [](const ExecutionGraph& graph) {
-    std::vector<KernelSpec> kernels;
-    const Block& block = BlockNamed(graph, "m.F");
-    for (size_t t = 0; t < block.kind.size(); ++t) {
-      if (block.kind[t] != TaskKind::kKernel) continue;
-      const KernelSpec& spec = graph.kernels[block.spec[t]];
-      if (spec.label == "selective_scan") kernels.push_back(spec);
-    }
-    return kernels;
-  };
+  auto scans = [](const ExecutionGraph& graph) { return KernelsLabelled(graph, "m.F", "scan"); };
   const std::vector<KernelSpec> once = scans(*whole.Compile()), twice = scans(*parts.Compile());
   ASSERT_EQ(once.size(), 1u);
   ASSERT_EQ(twice.size(), 2u);
