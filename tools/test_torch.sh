@@ -9,8 +9,10 @@ stamp=.venv-torch/setup.stamp
 if [ "$(cat $stamp 2>/dev/null)" != "$wanted" ]; then
   echo "test-torch: filling .venv-torch" >&2
   [ -x .venv-torch/bin/python ] || "${PYTHON:-/usr/bin/python3}" -m venv .venv-torch
-  .venv-torch/bin/python -m pip install -qq --disable-pip-version-check \
-    --requirement requirements.lock "torch>=2.13" transformers onnx onnxscript
+  pip=".venv-torch/bin/python -m pip install -qq --disable-pip-version-check"
+  $pip --requirement requirements.lock
+  # torch wants a newer setuptools than the lock file's.
+  $pip torch==2.13.0 transformers onnx onnxscript
   echo "$wanted" > $stamp
 fi
 exec env PYTHONPATH=python:tests/python/importers:tests/python/importers/aten \

@@ -28,6 +28,12 @@ def test_a_name_is_a_preset(tmp_path):
     assert (candidate.micro_batch, candidate.recompute) == (None, "none")
 
 
+@pytest.mark.parametrize("name", ["ResNet-50", "resnet50_v1.5", "resnet_50"])
+def test_a_name_may_be_written_another_way(tmp_path, name):
+    made = job(tmp_path, f"a,s,{name},,,,,,,,dgx1-v100-16g:1,dp=8,2048,fp16,somebody")
+    assert made.chosen["model"] == "preset `resnet50`"
+
+
 def test_unknown_micro_batches_of_images_are_large_as_well(tmp_path):
     made = job(tmp_path, "a,s,resnet50,,,,,,,,dgx1-v100-16g:1,dp=8,2048,fp16,somebody")
     assert [c.micro_batch for c in made.candidates] == [4, 8, 16, 32, 64, 128, 256]

@@ -57,6 +57,23 @@ def names() -> list[str]:
     return [*transformers(), *catalogue.names()]
 
 
+def find(name: str) -> str | None:
+    """The preset that a name written another way means, or None.
+
+    Case, dashes and underscores do not matter, nor does a version at the end.
+
+    >>> find("ResNet-50"), find("resnet50v1.5"), find("Inception_V3"), find("resnet52")
+    ('resnet50', 'resnet50', 'inception-v3', None)
+    """
+    known = {_plain(preset): preset for preset in names()}
+    bare = re.sub(r"[-_ ]?v\d+(\.\d+)?$", "", name.lower())
+    return known.get(_plain(name)) or known.get(_plain(bare))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9.]", "", name.lower())
+
+
 def model(name: str, chosen: Mapping[str, int]) -> Model:
     """The model of a name; `chosen` are sizes of its data (`seq`, `image`, ...)."""
     from plancast.model import Model

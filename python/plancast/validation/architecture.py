@@ -82,7 +82,7 @@ def fields_of(row: Row, chosen: dict[str, str]) -> dict[str, Any]:
         fields["mlp"] = "swiglu_clamped"
     if row.model.startswith("mpt"):
         fields |= dict.fromkeys(("qkv_bias", "out_bias", "mlp_bias"), False)
-    elif row.model.startswith("bert"):
+    elif row.model.lower().startswith("bert"):
         fields |= {"max_positions": max(_BERT_POSITIONS, row.seq_len or 0), **_BERT}
         chosen["architecture"] = "encoder of masked words (BERT)"
     if row.experts:

@@ -63,7 +63,7 @@ def _by_name(row: Row) -> bool:
 
 def _refuse(row: Row) -> None:
     if _by_name(row):
-        if row.model not in presets.names():
+        if presets.find(row.model) is None:
             raise UnsupportedError(f"`{row.model}` has no dimensions and is no shipped model")
     elif row.layers is None or row.hidden is None or row.seq_len is None:
         raise UnsupportedError(f"`{row.model}` is a transformer without all of its dimensions")
@@ -80,8 +80,9 @@ def _refuse(row: Row) -> None:
 
 def _model(row: Row, chosen: dict[str, str]) -> Model:
     if _by_name(row):
-        chosen["model"] = f"preset `{row.model}`"
-        return Model.preset(row.model, seq=row.seq_len)
+        name = presets.find(row.model) or row.model
+        chosen["model"] = f"preset `{name}`"
+        return Model.preset(name, seq=row.seq_len)
     return Model.from_config(**fields_of(row, chosen))
 
 
