@@ -204,7 +204,7 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
   if (!finished) return absl::CancelledError("the ranking was stopped");
 
   RankResult result;
-  result.space = PrintSearchSpace(options.space, machine.gpus_per_domain());
+  result.space = PrintSearchSpace(options.space, machine.gpus_per_domain(), context.experts > 0);
   result.excluded = std::move(enumeration.excluded);
   std::vector<int64_t> best;
   for (int64_t i = 0; i < count; ++i) {

@@ -1,6 +1,7 @@
 #include "planner/space.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -142,7 +143,9 @@ class Enumerator {
     if (dp == 1) zeros = {0};
     std::vector<bool> sps = space_.sp.empty() ? std::vector<bool>{true} : space_.sp;
     if (tp == 1) sps = {false};
-    const int64_t leaves = recomputes.size() * zeros.size() * sps.size() * other_texts_.size();
+    const std::vector<int64_t> eps = ExpertSizes(tp, dp);
+    const int64_t leaves =
+        recomputes.size() * zeros.size() * sps.size() * eps.size() * other_texts_.size();
     if (!reason.empty()) {
       Exclude(reason, leaves);
       return absl::OkStatus();
@@ -155,15 +158,34 @@ class Enumerator {
     for (const std::string& recompute : recomputes) {
       for (int64_t zero : zeros) {
         for (bool sp : sps) {
-          for (const std::string& others : other_texts_) {
-            ASSIGN_OR_RETURN(ShortForm form, ParseShortForm(absl::StrCat(
-                                                 "dp=", dp, ",tp=", tp, sp ? ",sp" : "", ",pp=", pp,
-                                                 vpp > 1 ? absl::StrCat(",vpp=", vpp) : "",
-                                                 zero > 0 ? absl::StrCat(",zero=", zero) : "",
-                                                 ",mb=", mb, ",recompute=", recompute, others)));
-            result_.plans.push_back(std::move(form));
-          }
+          const std::string text = absl::StrCat("dp=", dp, ",tp=", tp, sp ? ",sp" : "", ",pp=", pp,
+                                                vpp > 1 ? absl::StrCat(",vpp=", vpp) : "",
+                                                zero > 0 ? absl::StrCat(",zero=", zero) : "",
+                                                ",mb=", mb, ",recompute=", recompute);
+          RETURN_IF_ERROR(WithExperts(text, eps));
         }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Into how many parts experts can be cut: they share the ranks of dp, and with `etp`
+  // those of tp as well.
+  std::vector<int64_t> ExpertSizes(int64_t tp, int64_t dp) const {
+    const bool etp = std::any_of(space_.others.begin(), space_.others.end(),
+                                 [](const auto& other) { return other.first == "etp"; });
+    std::vector<int64_t> natural = {1};
+    if (context_.experts > 0) natural = Divisors(std::gcd(etp ? dp * tp : dp, context_.experts));
+    return Candidates(space_.ep.value_or(NumberSet{true, {}}), natural);
+  }
+
+  absl::Status WithExperts(const std::string& text, const std::vector<int64_t>& eps) {
+    for (int64_t ep : eps) {
+      for (const std::string& others : other_texts_) {
+        ASSIGN_OR_RETURN(
+            ShortForm form,
+            ParseShortForm(absl::StrCat(text, ep > 1 ? absl::StrCat(",ep=", ep) : "", others)));
+        result_.plans.push_back(std::move(form));
       }
     }
     return absl::OkStatus();

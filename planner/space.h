@@ -38,6 +38,7 @@ struct SearchSpace {
   std::optional<NumberSet> pp;         // default `*`: divisors of the devices, up to the layers
   std::optional<NumberSet> vpp;        // default `*`: chunks that cut the layers evenly
   std::optional<NumberSet> mb;         // default: 1|2|4|8; `*`: divisors of the batch
+  std::optional<NumberSet> ep;         // default `*`: what divides the experts and their ranks
   std::vector<std::string> recompute;  // default: none, selective, full
   std::vector<int64_t> zero;           // default: 0, 1
   std::vector<bool> sp;                // default: with tp > 1 only true
@@ -48,11 +49,11 @@ struct SearchSpace {
 
 // Errors name the key, what it may be and the nearest known key.
 absl::StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text);
-// Canonical text with the defaults written out.
-std::string PrintSearchSpace(const SearchSpace& space, int64_t gpus_per_domain);
+// Canonical text with the defaults written out; `ep` of models with experts only.
+std::string PrintSearchSpace(const SearchSpace& space, int64_t gpus_per_domain, bool experts);
 
 // The plans of a space that are worth a compilation, in a fixed order (tp, pp,
-// vpp, mb, recompute, zero, sp, others: outermost first), and how many were
+// vpp, mb, recompute, zero, sp, ep, others: outermost first), and how many were
 // left out for which reason. dp is always written.
 struct Enumeration {
   std::vector<ShortForm> plans;

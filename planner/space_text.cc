@@ -119,11 +119,9 @@ absl::Status ParseKey(absl::string_view key, absl::string_view value, SearchSpac
     absl::string_view key;
     std::optional<NumberSet> SearchSpace::*field;
   };
-  static constexpr Numeric kNumeric[] = {{"dp", &SearchSpace::dp},
-                                         {"tp", &SearchSpace::tp},
-                                         {"pp", &SearchSpace::pp},
-                                         {"vpp", &SearchSpace::vpp},
-                                         {"mb", &SearchSpace::mb}};
+  static constexpr Numeric kNumeric[] = {{"dp", &SearchSpace::dp}, {"tp", &SearchSpace::tp},
+                                         {"pp", &SearchSpace::pp}, {"vpp", &SearchSpace::vpp},
+                                         {"mb", &SearchSpace::mb}, {"ep", &SearchSpace::ep}};
   for (const Numeric& numeric : kNumeric) {
     if (key != numeric.key) continue;
     ASSIGN_OR_RETURN(space.*numeric.field, ParseNumbers(key, value));
@@ -197,13 +195,14 @@ absl::StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text) {
   return space;
 }
 
-std::string PrintSearchSpace(const SearchSpace& space, int64_t gpus_per_domain) {
+std::string PrintSearchSpace(const SearchSpace& space, int64_t gpus_per_domain, bool experts) {
   std::vector<std::string> parts;
   if (space.dp) PrintNumbers("dp", space.dp, "", parts);
   PrintNumbers("tp", space.tp, NumberSet{false, {{1, gpus_per_domain}}}.DebugString(), parts);
   PrintNumbers("pp", space.pp, "*", parts);
   PrintNumbers("vpp", space.vpp, "*", parts);
   PrintNumbers("mb", space.mb, "1|2|4|8", parts);
+  if (experts || space.ep) PrintNumbers("ep", space.ep, "*", parts);
   parts.push_back(absl::StrCat("recompute=", space.recompute.empty()
                                                  ? "none|selective|full"
                                                  : absl::StrJoin(space.recompute, "|")));

@@ -1,6 +1,7 @@
 #include "planner/space.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,11 +69,12 @@ TEST(SearchSpaceTest, ReadsListsRangesAndStars) {
 }
 
 TEST(SearchSpaceTest, PrintsTheDefaultsAndReadsItsOwnText) {
-  EXPECT_EQ(PrintSearchSpace({}, 8),
+  EXPECT_EQ(PrintSearchSpace({}, 8, false),
             "tp=1..8,pp=*,vpp=*,mb=1|2|4|8,recompute=none|selective|full,zero=0|1,sp=1");
   const std::string text =
       "dp=4,tp=1|2,pp=2..8,vpp=*,mb=*,recompute=full,zero=1,sp=0|1,attn=flash|unfused";
-  EXPECT_EQ(PrintSearchSpace(Parse(text), 8), text);
+  EXPECT_EQ(PrintSearchSpace(Parse(text), 8, false), text);
+  EXPECT_THAT(PrintSearchSpace({}, 8, true), HasSubstr(",ep=*,"));
 }
 
 TEST(SearchSpaceTest, ErrorsNameTheKeyAndTheRemedy) {
@@ -150,6 +152,24 @@ TEST(EnumeratePlansTest, NumbersThatDoNotDivideTheDevicesAreCounted) {
   const Enumeration plans = Plans("tp=1,pp=3,vpp=1,mb=1", Context(64, 64));
   EXPECT_THAT(plans.plans, SizeIs(0));
   EXPECT_THAT(plans.excluded, Contains(Pair("tp*pp does not divide the 64 GPUs", 1)));
+}
+
+TEST(EnumeratePlansTest, ExpertsAreCutByWhatDividesThemAndTheirRanks) {
+  PlanContext context = Context(64, 64);
+  context.experts = 24;
+  auto sizes = [&](const std::string& space) {
+    std::set<int64_t> eps;
+    for (const ShortForm& plan : EnumeratePlans(Parse(space), context, 8)->plans) {
+      eps.insert(plan.ep.value_or(1));
+    }
+    return std::vector<int64_t>(eps.begin(), eps.end());
+  };
+  EXPECT_THAT(sizes("tp=2,pp=1"), ElementsAre(1, 2, 4, 8));  // of 32 and 24
+  EXPECT_THAT(sizes("tp=2,pp=8"), ElementsAre(1, 2, 4));
+  EXPECT_THAT(sizes("tp=2,pp=8,etp=1"), ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(sizes("tp=2,pp=1,ep=4|8"), ElementsAre(4, 8));
+  context.experts = 0;
+  EXPECT_THAT(sizes("tp=2,pp=1"), ElementsAre(1));
 }
 
 TEST(EnumeratePlansTest, OtherKeysAreTakenOver) {
