@@ -72,8 +72,9 @@ def test_what_does_not_fit_is_an_error(plan: str, message: str) -> None:
         predict(plan)
 
 
-def test_spaces_have_ep() -> None:
-    space = "tp=1,pp=1,mb=1,zero=1,recompute=none,ep=1|2|8"
+@pytest.mark.parametrize("ep", [",ep=1|2|8", ",ep=1|2|4|8", ",ep=*", ""])
+def test_spaces_have_ep(ep: str) -> None:
+    space = f"tp=1,pp=1,mb=1,zero=1,recompute=none{ep}"
     ranking = pc.rank(MODEL, MACHINE, space=space, batch=64)
-    plans = {plan.strategy for plan in ranking}
-    assert {plan.partition("ep=")[2][:1] for plan in plans} == {"1", "2", "8"}
+    sizes = {plan.strategy.partition("ep=")[2][:1] or "1" for plan in ranking}
+    assert sizes == ({"1", "2", "8"} if ep == ",ep=1|2|8" else {"1", "2", "4", "8"})
