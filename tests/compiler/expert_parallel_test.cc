@@ -35,7 +35,8 @@ std::vector<std::string> Twice(const std::string& move) { return {move, move}; }
 
 // Parameters, bytes of gradients and of optimizer state of a rank.
 std::vector<int64_t> StateOfRank(PlanUnderTest& plan) {
-  const Program& program = plan.Compile()->programs[0];
+  const ExecutionGraph graph = *plan.Compile();
+  const Program& program = graph.programs[0];
   auto bytes = [&](MemoryKind kind) { return program.static_bytes[static_cast<int>(kind)]; };
   return {bytes(MemoryKind::kParameters) / kBf16, bytes(MemoryKind::kGradients),
           bytes(MemoryKind::kOptimizer)};

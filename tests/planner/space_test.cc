@@ -159,7 +159,8 @@ TEST(EnumeratePlansTest, ExpertsAreCutByWhatDividesThemAndTheirRanks) {
   context.experts = 24;
   auto sizes = [&](const std::string& space) {
     std::set<int64_t> eps;
-    for (const ShortForm& plan : EnumeratePlans(Parse(space), context, 8)->plans) {
+    const Enumeration enumeration = Plans(space, context);
+    for (const ShortForm& plan : enumeration.plans) {
       eps.insert(plan.ep.value_or(1));
     }
     return std::vector<int64_t>(eps.begin(), eps.end());
