@@ -65,9 +65,14 @@ def find(name: str) -> str | None:
     >>> find("ResNet-50"), find("resnet50v1.5"), find("Inception_V3"), find("resnet52")
     ('resnet50', 'resnet50', 'inception-v3', None)
     """
-    known = {_plain(preset): preset for preset in names()}
+    known = _by_plain_name()
     bare = re.sub(r"[-_ ]?v\d+(\.\d+)?$", "", name.lower())
     return known.get(_plain(name)) or known.get(_plain(bare))
+
+
+@cache
+def _by_plain_name() -> dict[str, str]:
+    return {_plain(preset): preset for preset in names()}
 
 
 def _plain(name: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from plancast.builder import ModelBuilder, ModuleBuilder, Tensor
+from plancast.builder import Tensor
 from plancast.errors import InputError
+from plancast.zoo.modules import ZooModule
 
 # A square window, or one of so many rows and columns.
 Window = int | tuple[int, int]
@@ -13,7 +14,7 @@ Window = int | tuple[int, int]
 BATCH, RGB = "batch", "rgb"
 
 
-class ImageModule:
+class ImageModule(ZooModule):
     """A module of a net for images; activations run over batch, channels, height, width.
 
     Dims are named by their size, so that layers of one size share them: `channels64`,
@@ -21,12 +22,6 @@ class ImageModule:
     replica. Convolution, batch norm and what follows element by element carry fusion
     labels: `bn_relu`, `bn_add_relu`.
     """
-
-    def __init__(
-        self, builder: ModelBuilder, path: str, *, repeat: int = 1, in_list: bool = False
-    ) -> None:
-        self.builder = builder
-        self.module: ModuleBuilder = builder.module(path, repeat=repeat, in_list=in_list)
 
     def image(self, size: int) -> Tensor:
         """The pictures of the training data."""
@@ -47,18 +42,6 @@ class ImageModule:
         """Channels, height, width."""
         channels, height, width = (self.builder.size(dim) for dim in x.dims[1:])
         return channels, height, width
-
-    def op(
-        self,
-        name: str,
-        rule: str,
-        *inputs: Tensor,
-        dims: Mapping[str, str] | None = None,
-        fusion: str = "",
-    ) -> Tensor:
-        """Applies a rule with one result."""
-        result: Tensor = self.module.op(name, rule, *inputs, dims=dims, fusion=fusion)
-        return result
 
     def conv(
         self,

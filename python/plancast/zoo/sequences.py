@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from plancast.builder import ModelBuilder, ModuleBuilder, Tensor
+from plancast.builder import ModelBuilder, Tensor
 from plancast.errors import InputError
+from plancast.zoo.modules import ZooModule
 
 HEADS = ("kv_heads", "heads_per_kv", "head_dim")
 # Ops that selective recomputation drops.
 CORE = "core_attention"
 
 
-class SequenceModule:
+class SequenceModule(ZooModule):
     """A module over samples, positions and features; dims as in docs/strategy.md."""
-
-    def __init__(
-        self, builder: ModelBuilder, path: str, *, repeat: int = 1, in_list: bool = False
-    ) -> None:
-        self.module: ModuleBuilder = builder.module(path, repeat=repeat, in_list=in_list)
-
-    def op(
-        self,
-        name: str,
-        rule: str,
-        *inputs: Tensor,
-        dims: Mapping[str, str] | None = None,
-        fusion: str = "",
-        recompute_group: str = "",
-    ) -> Tensor:
-        """Applies a rule with one result."""
-        result: Tensor = self.module.op(
-            name, rule, *inputs, dims=dims, fusion=fusion, recompute_group=recompute_group
-        )
-        return result
 
     def linear(self, name: str, x: Tensor, features: str, *, bias: bool = False) -> Tensor:
         """From the features of `x` to others."""
