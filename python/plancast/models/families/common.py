@@ -44,13 +44,10 @@ def activation(fields: Fields, key: str, default: str, *, gated: bool) -> str:
     )
 
 
-def llama_like(
-    fields: Fields, *, mlp_bias: bool = False, act: str = "hidden_act", default_act: str = "silu"
-) -> dict[str, Any]:
-    """RMS norms, rotary positions, a gated feed-forward layer, biases only where said."""
+def sizes(fields: Fields) -> dict[str, Any]:
+    """The sizes by their usual names; as many key heads as heads where nothing is said."""
     heads = fields.count("num_attention_heads")
-    attention_bias = fields.flag("attention_bias", False)
-    result: dict[str, Any] = {
+    return {
         "layers": fields.count("num_hidden_layers"),
         "hidden": fields.count("hidden_size"),
         "heads": heads,
@@ -58,6 +55,16 @@ def llama_like(
         "ffn": fields.count("intermediate_size"),
         "vocab": fields.count("vocab_size"),
         "seq": fields.count("max_position_embeddings"),
+    }
+
+
+def llama_like(
+    fields: Fields, *, mlp_bias: bool = False, act: str = "hidden_act", default_act: str = "silu"
+) -> dict[str, Any]:
+    """RMS norms, rotary positions, a gated feed-forward layer, biases only where said."""
+    attention_bias = fields.flag("attention_bias", False)
+    result: dict[str, Any] = {
+        **sizes(fields),
         "mlp": activation(fields, act, default_act, gated=True),
         "norm": "rmsnorm",
         "position": "rope",

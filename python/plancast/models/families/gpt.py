@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plancast.models.families.common import activation, all_biases, windows
+from plancast.models.families.common import activation, all_biases, sizes, windows
 from plancast.models.fields import Fields
 
 
@@ -97,20 +97,16 @@ def bloom(fields: Fields) -> dict[str, Any]:
 
 def starcoder2(fields: Fields) -> dict[str, Any]:
     """Lozhkov et al. 2024 (arXiv:2402.19173)."""
-    heads = fields.count("num_attention_heads")
-    layers = fields.count("num_hidden_layers")
+    common = sizes(fields)
     result = {
-        "layers": layers,
-        "hidden": fields.count("hidden_size"),
-        "heads": heads,
-        "kv_heads": fields.count("num_key_value_heads", heads),
-        "ffn": fields.count("intermediate_size"),
-        "vocab": fields.count("vocab_size"),
-        "seq": fields.count("max_position_embeddings"),
+        **common,
         "mlp": activation(fields, "hidden_act", "gelu_pytorch_tanh", gated=False),
         "norm": "layernorm",
         "position": "rope",
         "tied_embeddings": fields.flag("tie_word_embeddings", True),
         **all_biases(fields.flag("use_bias", True)),
     }
-    return {**result, **windows(fields, fields.optional("sliding_window", None), "w" * layers)}
+    return {
+        **result,
+        **windows(fields, fields.optional("sliding_window", None), "w" * common["layers"]),
+    }
