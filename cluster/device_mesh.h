@@ -42,6 +42,12 @@ class DeviceMesh {
   const std::vector<MeshAxis>& axes() const { return axes_; }
   const MeshAxis& axis(int index) const { return axes_[index]; }
   int64_t size(int index) const { return axes_[index].size; }
+  // Devices along several axes: the product of their sizes.
+  int64_t SizeOf(absl::Span<const int> axes) const {
+    int64_t size = 1;
+    for (int axis : axes) size *= axes_[axis].size;
+    return size;
+  }
   // The axis' name before the dot: `tp` of `tp.1`.
   absl::string_view root(int index) const;
   int64_t stride(int index) const { return strides_[index]; }

@@ -22,12 +22,6 @@ bool IsView(absl::string_view axis) { return axis == "ep" || axis == "etp" || ax
 // the slots of experts may end in a shorter last shard.
 bool MayBeUneven(absl::string_view dim) { return absl::StartsWith(dim, "vocab") || dim == "slots"; }
 
-int64_t AxesSize(const DeviceMesh& mesh, const std::vector<int>& axes) {
-  int64_t size = 1;
-  for (int axis : axes) size *= mesh.size(axis);
-  return size;
-}
-
 std::string Divisors(int64_t n) {
   std::vector<int64_t> divisors;
   for (int64_t d = 1; d <= n && d <= 4096; ++d) {
@@ -85,7 +79,7 @@ absl::StatusOr<bool> SplitHeads(const ModelGraph& graph, const OpNode& op, const
   const int64_t kv_heads = graph.dims[op.factor_dims[outer]].size;
   auto per_kv_dim = graph.FindDim(kHeadDims[1]);
   const int64_t per_kv = per_kv_dim.ok() ? graph.dims[*per_kv_dim].size : 1;
-  const int64_t parts = AxesSize(mesh, axes);
+  const int64_t parts = mesh.SizeOf(axes);
   if (axes.size() == 1 && kv_heads % parts != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "`", path, "` cannot shard dim `heads` (", kv_heads * per_kv, " in ", kv_heads,
@@ -126,7 +120,7 @@ absl::StatusOr<bool> ApplySplit(const ModelGraph& graph, const OpNode& op, const
     if (factor < 0 || !op.rule->may_cut(factor)) continue;
     const int model_dim = op.factor_dims[factor];
     const int64_t extent = model_dim < 0 ? 1 : graph.dims[model_dim].size;
-    int64_t parts = AxesSize(mesh, axes) * AxesSize(mesh, split->axes[factor]);
+    int64_t parts = mesh.SizeOf(axes) * mesh.SizeOf(split->axes[factor]);
     RETURN_IF_ERROR(CheckDivides(path, model_dim < 0 ? dim : graph.dims[model_dim].name,
                                  directive.axis, extent, parts));
     split->axes[factor].insert(split->axes[factor].end(), axes.begin(), axes.end());
@@ -236,7 +230,7 @@ absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
       return taken[a] != nullptr && (view || IsView(taken[a]->directive.axis));
     };
     axes.erase(std::remove_if(axes.begin(), axes.end(), gone), axes.end());
-    if (AxesSize(mesh, axes) == 1) continue;
+    if (mesh.SizeOf(axes) == 1) continue;
     SplitDirective directive = r.directive;
     // The root speaks of the dims of transformers; a model built by hand may
     // lack some.

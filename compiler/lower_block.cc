@@ -243,8 +243,7 @@ class PhaseLowering {
     if (scan) {
       // Every member learns decay and last state of all others.
       comm.kind = CollectiveKind::kAllGather;
-      bytes *= 2;
-      for (int axis : reduction.axes) bytes *= static_cast<double>(context_.mesh->size(axis));
+      bytes *= 2 * static_cast<double>(context_.mesh->SizeOf(reduction.axes));
     }
     comm.bytes = static_cast<int64_t>(std::ceil(bytes));
     return builder_.AddComm(

@@ -44,8 +44,7 @@ std::vector<int64_t> LocalExtents(const ModelGraph& graph, const DeviceMesh& mes
   std::vector<int64_t> extents = FactorExtents(graph, op, rule);
   const FactorSplit mapped = SplitFor(rule, op, split);
   for (size_t f = 0; f < extents.size(); ++f) {
-    int64_t parts = 1;
-    for (int axis : mapped.axes[f]) parts *= mesh.size(axis);
+    const int64_t parts = mesh.SizeOf(mapped.axes[f]);
     extents[f] = (extents[f] + parts - 1) / parts;
   }
   return extents;

@@ -117,8 +117,7 @@ absl::StatusOr<RoutedLoad> LoadOf(const ModelGraph& graph, const StrategyTree& t
       load.skew.axes = axes;
     }
   }
-  int64_t parts = 1;
-  for (int axis : load.skew.axes) parts *= mesh.size(axis);
+  const int64_t parts = mesh.SizeOf(load.skew.axes);
   ASSIGN_OR_RETURN(load.skew.loads, PartLoads(name, graph.dims[load.dim].size, numbers, parts));
   const bool alike = std::all_of(load.skew.loads.begin(), load.skew.loads.end(),
                                  [&](double l) { return l == load.skew.loads[0]; });

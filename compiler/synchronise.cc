@@ -24,6 +24,10 @@ std::vector<int> DataAxes(const DeviceMesh& mesh) {
   return axes;
 }
 
+int64_t MessageBytes(int64_t elements, double element_bytes, int messages) {
+  return static_cast<int64_t>(std::ceil(static_cast<double>(elements) * element_bytes / messages));
+}
+
 // `elements` over the data-parallel axes in `messages` messages, and each of `cut`
 // in one.
 BlockTemplate Messages(const std::string& name, CollectiveKind kind, const DeviceMesh& mesh,
@@ -34,8 +38,7 @@ BlockTemplate Messages(const std::string& name, CollectiveKind kind, const Devic
     CommSpec comm;
     comm.kind = kind;
     comm.axes = std::move(axes);
-    comm.bytes =
-        static_cast<int64_t>(std::ceil(static_cast<double>(count) * element_bytes / times));
+    comm.bytes = MessageBytes(count, element_bytes, times);
     for (int i = 0; i < times; ++i) {
       builder.AddComm(comm, StreamKind::kGradComm, Purpose::kDp, name, {});
     }
@@ -143,8 +146,7 @@ BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& 
   CommSpec comm;
   comm.kind = CollectiveKind::kAllReduce;
   comm.axes = axes;
-  comm.bytes = static_cast<int64_t>(
-      std::ceil(static_cast<double>(elements) * ElementBytes(profile.reduce_dtype)));
+  comm.bytes = MessageBytes(elements, ElementBytes(profile.reduce_dtype), 1);
   BlockBuilder builder("partial grad all_reduce");
   builder.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(mesh, axes),
                   "partial grad all_reduce", {});
@@ -156,9 +158,7 @@ int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t
   if (options.zero < 1) return parameters;
   int64_t kept = 0;
   for (const auto& [axes, elements] : cut) {
-    int64_t shards = 1;
-    for (int a : axes) shards *= mesh.size(a);
-    kept += CeilDiv(elements, shards);
+    kept += CeilDiv(elements, mesh.SizeOf(axes));
     parameters -= elements;
   }
   return kept + CeilDiv(parameters, options.dp * options.cp);

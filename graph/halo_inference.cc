@@ -13,12 +13,6 @@ bool Contains(const std::vector<int>& list, int value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-int64_t PartsOf(const DeviceMesh& mesh, const std::vector<int>& axes) {
-  int64_t parts = 1;
-  for (int axis : axes) parts *= mesh.size(axis);
-  return parts;
-}
-
 constexpr int64_t kMaxHalo = int64_t{1} << 30;
 
 // One class of tied factors, cut into `parts`.
@@ -154,7 +148,7 @@ HaloPlan InferHalos(const OpRule& rule, const FactorSplit& split, const DeviceMe
 
   for (size_t f = 0; f < factors; ++f) {
     if (rule.ties()[f] != static_cast<int>(f) || split.axes[f].empty()) continue;
-    const int64_t parts = PartsOf(mesh, split.axes[f]);
+    const int64_t parts = mesh.SizeOf(split.axes[f]);
     const ClassInference inference(rule, static_cast<int>(f), parts, extents);
     for (size_t s = 0; s < statements; ++s) {
       const int statement = static_cast<int>(s), owner = inference.owner(statement);

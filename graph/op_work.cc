@@ -156,9 +156,7 @@ class ShardSizes : public WorkSizes {
     }
     std::vector<IndexSet> parts;
     for (size_t f = 0; f < extents.size(); ++f) {
-      int64_t count = 1;
-      for (int axis : axes[f]) count *= shard_.mesh.size(axis);
-      parts.push_back({{0, CeilDiv(extents[f], count)}});
+      parts.push_back({{0, CeilDiv(extents[f], shard_.mesh.SizeOf(axes[f]))}});
     }
     return parts;
   }
@@ -359,9 +357,7 @@ OpWork WorkOf(const OpRule& rule, const OpShard& shard, int begin, int end) {
   }
   std::vector<int64_t> local = shard.extents;
   for (size_t f = 0; f < local.size(); ++f) {
-    int64_t count = 1;
-    for (int axis : shard.split.axes[f]) count *= shard.mesh.size(axis);
-    local[f] = CeilDiv(local[f], count);
+    local[f] = CeilDiv(local[f], shard.mesh.SizeOf(shard.split.axes[f]));
   }
   return WorkOf(rule, local, begin, end);
 }

@@ -100,7 +100,8 @@ void RelayoutMoves::AddGathers(const Layout& layout, const std::vector<int>& axe
       Layout after = With(layout, gathered, Placement::Replicate());
       const int64_t total = LocalElements(after);
       // Shards that do not divide are padded, but nobody lacks more than all.
-      const int64_t received = std::min(total, (Size(gathered) - 1) * LocalElements(layout));
+      const int64_t received =
+          std::min(total, (mesh_.SizeOf(gathered) - 1) * LocalElements(layout));
       steps->push_back(
           Collective(CollectiveKind::kAllGather, gathered, total, received, std::move(after)));
     }
@@ -120,7 +121,7 @@ void RelayoutMoves::AddReductions(const Layout& layout, const std::vector<int>& 
       }
     }
     for (const std::vector<int>& set : OneOrAll(axis, alike)) {
-      const int64_t n = Size(set);
+      const int64_t n = mesh_.SizeOf(set);
       const int64_t share = (n - 1) * CeilDiv(elements, n);
       steps->push_back(Collective(CollectiveKind::kAllReduce, set, elements, 2 * share,
                                   With(layout, set, Placement::Replicate())));
@@ -192,7 +193,7 @@ void RelayoutMoves::AddAllToAlls(const Layout& layout, const std::vector<int>& a
       // What one pair exchanges is cut in both dims.
       std::vector<int64_t> block = layout.LocalShape(mesh_, shape_);
       block[wanted.dim] = after.LocalShape(mesh_, shape_)[wanted.dim];
-      int64_t received = Size(set) - 1;
+      int64_t received = mesh_.SizeOf(set) - 1;
       for (int64_t size : block) received *= size;
       steps->push_back(
           Collective(CollectiveKind::kAllToAll, set, elements, received, std::move(after)));
@@ -227,7 +228,7 @@ void RelayoutMoves::AddExchangeTo(const Layout& layout, const Layout& after,
     steps->push_back(Local(exchange.axes, after));
     return;
   }
-  const int64_t n = Size(exchange.axes);
+  const int64_t n = mesh_.SizeOf(exchange.axes);
   // Sized so that (n - 1) / n of it is what arrives.
   const int64_t elements =
       exchange.permutation ? exchange.received : MulDivCeil(exchange.received, n, n - 1);
@@ -257,12 +258,6 @@ bool RelayoutMoves::AreInnermost(const Layout& layout, const std::vector<int>& a
 
 int64_t RelayoutMoves::LocalElements(const Layout& layout) const {
   return static_cast<int64_t>(layout.LocalElements(mesh_, shape_));
-}
-
-int64_t RelayoutMoves::Size(const std::vector<int>& axes) const {
-  int64_t size = 1;
-  for (int a : axes) size *= mesh_.size(a);
-  return size;
 }
 
 }  // namespace plancast

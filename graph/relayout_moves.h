@@ -42,7 +42,6 @@ class RelayoutMoves {
   // `axes` are the last ones that shard `dim` in `layout`.
   bool AreInnermost(const Layout& layout, const std::vector<int>& axes, int dim) const;
   int64_t LocalElements(const Layout& layout) const;
-  int64_t Size(const std::vector<int>& axes) const;
 
   const DeviceMesh& mesh_;
   const std::vector<int64_t> shape_;

@@ -15,7 +15,7 @@ std::vector<Communicator> CommunicatorsOf(const ExecutionGraph& graph,
     if (known == communicators.end()) {
       Communicator added;
       added.axes = comm.axes;
-      for (int axis : comm.axes) added.size *= graph.mesh.size(axis);
+      added.size = graph.mesh.SizeOf(comm.axes);
       if (added.size == 1) continue;
       known = communicators.insert(communicators.end(), std::move(added));
     }
