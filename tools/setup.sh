@@ -5,8 +5,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 packages="bazel-bootstrap clang-format clang-tidy g++ git libabsl-dev libbenchmark-dev
-  libeigen3-dev libgmock-dev libgtest-dev libprotobuf-dev libpugixml-dev make
-  pkg-config protobuf-compiler pybind11-dev python3-dev python3-venv"
+  libeigen3-dev libgmock-dev libgtest-dev libprotobuf-dev libpugixml-dev
+  libsqlite3-dev make pkg-config protobuf-compiler pybind11-dev python3-dev python3-venv"
 # Debian's interpreter, because python3-dev has the headers of that one.
 python=${PYTHON:-/usr/bin/python3}
 

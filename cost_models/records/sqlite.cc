@@ -1,0 +1,171 @@
+#include "cost_models/records/sqlite.h"
+
+#include <sqlite3.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace plancast {
+namespace {
+
+constexpr int kWaitMilliseconds = 20'000;  // for another process that writes
+
+absl::Status ErrorOf(int code, absl::string_view path, absl::string_view detail) {
+  switch (code & 0xff) {
+    case SQLITE_NOTADB:
+      return absl::InvalidArgumentError(absl::StrCat(
+          "`", path, "` is no record store: the file is not a database. Give a store ",
+          "that `plancast records ingest` or `plancast profile` wrote, or a new name."));
+    case SQLITE_CORRUPT:
+      return absl::InvalidArgumentError(
+          absl::StrCat("`", path, "` is damaged: ", detail,
+                       ". Take a copy of it, or ingest the measured files into a new store."));
+    case SQLITE_CANTOPEN:
+      return absl::NotFoundError(
+          absl::StrCat("`", path, "` cannot be opened: ", detail,
+                       ". Give a file in a folder that exists and can be read."));
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return absl::FailedPreconditionError(
+          absl::StrCat("`", path, "` cannot be written: ", detail,
+                       ". Copy it to a folder of yours and write there."));
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return absl::FailedPreconditionError(absl::StrCat(
+          "`", path, "` is being written by another process. Try again once it ends."));
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+      return absl::FailedPreconditionError(absl::StrCat(
+          "`", path, "` cannot be read or written: ", detail,
+          ". What was committed before is kept; go on with the same command once that is mended."));
+    default:
+      return absl::InternalError(absl::StrCat("`", path, "`: ", detail));
+  }
+}
+
+}  // namespace
+
+struct SqliteDatabase::State {
+  std::string path;
+  sqlite3* database = nullptr;
+  std::function<absl::Status()> before_statement;
+
+  ~State() { sqlite3_close(database); }
+
+  absl::Status Check(int code) const {
+    if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return absl::OkStatus();
+    return ErrorOf(code, path, sqlite3_errmsg(database));
+  }
+  absl::Status Before() const { return before_statement ? before_statement() : absl::OkStatus(); }
+};
+
+SqliteDatabase::SqliteDatabase(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+absl::StatusOr<SqliteDatabase> SqliteDatabase::Open(
+    const std::string& path, Access access, std::function<absl::Status()> before_statement) {
+  auto state = std::make_shared<State>();
+  state->path = path;
+  state->before_statement = std::move(before_statement);
+  int flags = access == Access::kRead ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  if (access == Access::kCreate) flags |= SQLITE_OPEN_CREATE;
+  const int code =
+      sqlite3_open_v2(path.c_str(), &state->database, flags | SQLITE_OPEN_FULLMUTEX, nullptr);
+  RETURN_IF_ERROR(state->Check(code));
+  sqlite3_extended_result_codes(state->database, 1);
+  sqlite3_busy_timeout(state->database, kWaitMilliseconds);
+  return SqliteDatabase(std::move(state));
+}
+
+absl::Status SqliteDatabase::Run(absl::string_view sql) const {
+  RETURN_IF_ERROR(state_->Before());
+  return state_->Check(
+      sqlite3_exec(state_->database, std::string(sql).c_str(), nullptr, nullptr, nullptr));
+}
+
+absl::StatusOr<Statement> SqliteDatabase::Prepare(absl::string_view sql) const {
+  sqlite3_stmt* prepared = nullptr;
+  const int code = sqlite3_prepare_v2(state_->database, sql.data(), static_cast<int>(sql.size()),
+                                      &prepared, nullptr);
+  Statement statement;
+  statement.state_ = state_;
+  statement.statement_.reset(prepared);
+  RETURN_IF_ERROR(state_->Check(code));
+  return statement;
+}
+
+int64_t SqliteDatabase::changes() const { return sqlite3_changes(state_->database); }
+int64_t SqliteDatabase::last_id() const { return sqlite3_last_insert_rowid(state_->database); }
+
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+
+absl::Status Statement::Check(int code) const { return state_->Check(code); }
+
+absl::Status Statement::Bind(int parameter, int64_t value) {
+  return Check(sqlite3_bind_int64(statement_.get(), parameter + 1, value));
+}
+
+absl::Status Statement::Bind(int parameter, double value) {
+  return Check(sqlite3_bind_double(statement_.get(), parameter + 1, value));
+}
+
+absl::Status Statement::Bind(int parameter, absl::string_view value) {
+  return Check(sqlite3_bind_text(statement_.get(), parameter + 1, value.data(),
+                                 static_cast<int>(value.size()), SQLITE_TRANSIENT));
+}
+
+absl::StatusOr<bool> Statement::Step() {
+  if (!begun_) {
+    RETURN_IF_ERROR(state_->Before());
+  }
+  begun_ = true;
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  const absl::Status status = Check(code);
+  sqlite3_reset(statement_.get());
+  begun_ = false;
+  RETURN_IF_ERROR(status);
+  return false;
+}
+
+absl::Status Statement::Run() {
+  bool row = true;
+  while (row) {
+    ASSIGN_OR_RETURN(row, Step());
+  }
+  return absl::OkStatus();
+}
+
+int64_t Statement::Int(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+
+double Statement::Double(int column) const {
+  return sqlite3_column_double(statement_.get(), column);
+}
+
+std::string Statement::Text(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  return text == nullptr ? "" : std::string(text, sqlite3_column_bytes(statement_.get(), column));
+}
+
+absl::StatusOr<Transaction> Transaction::Begin(const SqliteDatabase& database) {
+  RETURN_IF_ERROR(database.Run("BEGIN IMMEDIATE"));
+  return Transaction(&database);
+}
+
+Transaction::Transaction(Transaction&& other) noexcept
+    : database_(std::exchange(other.database_, nullptr)) {}
+
+Transaction::~Transaction() {
+  // Where this fails the journal undoes it when the file is next opened.
+  if (database_ != nullptr) database_->Run("ROLLBACK").IgnoreError();
+}
+
+absl::Status Transaction::Commit() {
+  RETURN_IF_ERROR(database_->Run("COMMIT"));
+  database_ = nullptr;
+  return absl::OkStatus();
+}
+
+}  // namespace plancast
