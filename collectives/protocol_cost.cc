@@ -51,6 +51,20 @@ absl::StatusOr<ProtocolCost> CostFromProto(const proto::ProtocolCost& proto) {
   return cost;
 }
 
+proto::CollectiveCosts ShippedProto() {
+  const EmbeddedFile* file = FindByStem(ProtocolData(), "protocols");
+  PLANCAST_CHECK(file != nullptr);
+  auto proto = ParseTextProto<proto::CollectiveCosts>(file->contents, file->path);
+  PLANCAST_CHECK_OK(proto);
+  return *std::move(proto);
+}
+
+ProtocolCosts MadeOf(const proto::CollectiveCosts& proto) {
+  auto table = ProtocolCosts::Create(proto);
+  PLANCAST_CHECK_OK(table);
+  return *std::move(table);
+}
+
 }  // namespace
 
 absl::string_view AlgorithmName(Algorithm algorithm) {
@@ -98,15 +112,20 @@ absl::StatusOr<ProtocolCosts> ProtocolCosts::Create(const proto::CollectiveCosts
 }
 
 const ProtocolCosts& ProtocolCosts::Shipped() {
+  // Moving a vector keeps its elements where they are.
+  static const ProtocolCosts& costs = *new ProtocolCosts(MadeOf(ShippedProto()));
+  return costs;
+}
+
+const ProtocolCosts& ProtocolCosts::Nominal() {
   static const ProtocolCosts& costs = *[] {
-    const EmbeddedFile* file = FindByStem(ProtocolData(), "protocols");
-    PLANCAST_CHECK(file != nullptr);
-    auto proto = ParseTextProto<proto::CollectiveCosts>(file->contents, file->path);
-    PLANCAST_CHECK_OK(proto);
-    auto table = ProtocolCosts::Create(*proto);
-    PLANCAST_CHECK_OK(table);
-    // Moving a vector keeps its elements where they are.
-    return new ProtocolCosts(*std::move(table));
+    auto* table = new ProtocolCosts(MadeOf(ShippedProto()));
+    for (ProtocolCost& cost : table->costs_) {
+      cost.base_s = cost.hop_s = cost.fill = cost.local_share = cost.sigma = 0;
+      cost.efficiency = cost.bridge_efficiency = 1;
+      cost.source = "data sheet";
+    }
+    return table;
   }();
   return costs;
 }

@@ -36,6 +36,9 @@ class ProtocolCosts {
   static absl::StatusOr<ProtocolCosts> Create(const proto::CollectiveCosts& proto);
   // The shipped coefficients.
   static const ProtocolCosts& Shipped();
+  // The same algorithms on links as their data sheets have them: every rate nominal,
+  // nothing but the links' own latency before it.
+  static const ProtocolCosts& Nominal();
 
   // Of one link; by pointer into the table, which outlives it.
   struct ForLink {

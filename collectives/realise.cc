@@ -159,7 +159,8 @@ absl::StatusOr<RealisedCollective> Realise(const Machine& machine, const GroupPa
     return nothing;
   }
 
-  const LinkCosts links(machine, ProtocolCosts::Shipped());
+  const LinkCosts links(machine,
+                        policy.nominal ? ProtocolCosts::Nominal() : ProtocolCosts::Shipped());
   std::optional<PricedTraffic> best;
   for (const Algorithm algorithm : kAlgorithms) {
     if (!policy.algorithm.empty() && policy.algorithm != AlgorithmName(algorithm)) continue;

@@ -38,6 +38,7 @@ struct CollectivePolicy {
   std::string algorithm;         // empty: the cheaper of `ring` and `tree`
   std::string protocol;          // empty: chosen by size
   double bandwidth_scale = 1.0;  // a software profile's factor inside training
+  bool nominal = false;          // links as their data sheets have them, not as measured
 };
 
 // Load that a closed-form collective puts on the links: per byte of work, each

@@ -59,22 +59,25 @@ class Walk {
       const double seconds = static_cast<double>(kernel_ps_[k]) * 1e-12;
       result.provenance_seconds[kKnowledge[static_cast<int>(cost.provenance.knowledge)]] += seconds;
       result.own_variance_s2 += seconds * cost.sigma * seconds * cost.sigma;
-      AddFactor(cost.factor, seconds, cost.factor_sigma, result);
+      AddFactor(cost.factor, seconds, cost.factor_sigma,
+                cost.provenance.knowledge == Knowledge::kExtrapolated, result);
     }
     for (size_t c = 0; c < comm_ps_.size(); ++c) {
       if (comm_ps_[c] == 0) continue;
       AddFactor(in_.realised[c].factor, static_cast<double>(comm_ps_[c]) * 1e-12,
-                in_.realised[c].factor_sigma, result);
+                in_.realised[c].factor_sigma,
+                in_.realised[c].provenance.knowledge == Knowledge::kExtrapolated, result);
     }
   }
 
  private:
-  static void AddFactor(const std::string& factor, double seconds, double sigma,
+  static void AddFactor(const std::string& factor, double seconds, double sigma, bool extrapolated,
                         SimResult& result) {
     if (factor.empty()) return;
     FactorShare& share = result.factors[factor];
     share.seconds += seconds;
     share.sigma = std::max(share.sigma, sigma);
+    share.extrapolated |= extrapolated;
   }
 
   // The task that ends last; of several, that of the first entity and stream.

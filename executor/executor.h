@@ -31,6 +31,7 @@ struct RuntimeParams {
   // Transfer time of collectives inside training against isolated ones: 1.2 is
   // 20 % longer.
   double comm_scale = 1.0;
+  bool nominal_links = false;  // as their data sheets have them, not as measured
   // Slow-down of every kernel while its device communicates, 0.1 is 10 % longer;
   // std::nullopt: what the GPU's data say of each kernel (cost_models/interference.h).
   std::optional<double> interference = 0.0;
@@ -110,6 +111,7 @@ struct Counters {
 struct FactorShare {
   double seconds = 0;
   double sigma = 0;
+  bool extrapolated = false;  // of kernels without measurements on this device
 };
 
 struct SimResult {

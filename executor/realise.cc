@@ -89,11 +89,12 @@ absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Mac
 
 CommPricer::CommPricer(const ExecutionGraph& graph, const Machine& machine,
                        const RuntimeParams& runtime)
-    : CommPricer(graph, [&machine, slowdown = runtime.comm_scale](const GroupPattern& group,
-                                                                  const CommSpec& comm) {
+    : CommPricer(graph, [&machine, slowdown = runtime.comm_scale, nominal = runtime.nominal_links](
+                            const GroupPattern& group, const CommSpec& comm) {
         CollectivePolicy policy;
         policy.algorithm = comm.policy;
         policy.bandwidth_scale = 1.0 / slowdown;
+        policy.nominal = nominal;
         return Realise(machine, group, comm.kind, comm.bytes, policy);
       }) {}
 

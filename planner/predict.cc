@@ -14,17 +14,12 @@
 #include "graph/op_split.h"
 #include "planner/fit_advice.h"
 #include "planner/plan_graph.h"
+#include "planner/uncertainty.h"
+#include "planner/warnings.h"
 #include "strategy/plan_names.h"
 
 namespace plancast {
 namespace {
-
-// 5 % and 95 % of a normal distribution, in standard deviations.
-constexpr double kNinetyPercent = 1.645;
-// Measured runs have a one-sided slow tail that no model explains (bad hosts,
-// allocator retries): 95 % of measured/predicted lies below 1.27 while the
-// middle half spans 0.995-1.031 (47 public multi-host runs, vTrain 2024).
-constexpr double kSlowTail = 1.27;
 
 // Which unit multiplies matrices of `dtype`, with a note where it is another's:
 // MFU is a share of that unit's peak.
@@ -101,21 +96,6 @@ double HardwareFlops(const ExecutionGraph& graph) {
          static_cast<double>(graph.programs.size());
 }
 
-void FillInterval(const SimResult& result, double software_sigma, Forecast* forecast) {
-  double variance =
-      result.own_variance_s2 + std::pow(forecast->iteration_time_s * software_sigma, 2);
-  for (const auto& [name, share] : result.factors) {
-    variance += std::pow(share.seconds * share.sigma, 2);
-  }
-  const double sigma =
-      forecast->iteration_time_s > 0 ? std::sqrt(variance) / forecast->iteration_time_s : 0;
-  forecast->sigma_relative = sigma;
-  const double core = kNinetyPercent * sigma;
-  forecast->interval_s[0] = forecast->iteration_time_s * std::exp(-core);
-  forecast->interval_s[1] =
-      forecast->iteration_time_s * std::exp(std::hypot(core, std::log(kSlowTail)));
-}
-
 void FillMemory(const std::vector<ClassMemory>& memory, const Machine& machine,
                 Forecast* forecast) {
   forecast->memory_capacity_bytes = machine.device().memory_bytes;
@@ -132,6 +112,21 @@ void FillTime(const Machine& machine, int64_t makespan_ps, Forecast* forecast) {
       static_cast<double>(machine.num_devices()) * forecast->iteration_time_s / 3600;
   forecast->usd_per_iteration = device_hours * machine.device().usd_per_hour;
   forecast->kwh_per_iteration = device_hours * machine.device().tdp_watts / 1000;
+}
+
+RuntimeParams Uncalibrated(RuntimeParams runtime) {
+  runtime.nominal_links = true;
+  runtime.comm_scale = 1;
+  runtime.launch_s = runtime.graph_launch_s = runtime.host_sync_s = runtime.iteration_s = 0;
+  runtime.interference = runtime.comm_interference = 0;
+  return runtime;
+}
+
+void FillWarnings(const Job& job, const Machine& machine, const PlanGraph& plan,
+                  Forecast* forecast) {
+  forecast->warnings =
+      ExtrapolationWarnings(Uncertainty::Shipped(), job.profile, plan.chosen.options,
+                            plan.graph->seq, machine, forecast->result);
 }
 
 // What is known of a plan without simulating it.
@@ -214,7 +209,8 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
   forecast.fits = true;  // each program was looked at while it was compiled
   if (!wanted) return forecast;
   RETURN_IF_ERROR(Describe(job, machine, *plan, session, &forecast));
-  FillInterval(forecast.result, job.profile.sigma, &forecast);
+  FillInterval(job.profile, &forecast);
+  FillWarnings(job, machine, *plan, &forecast);
   return forecast;
 }
 
@@ -235,6 +231,16 @@ RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
   return runtime;
 }
 
+void FillInterval(const SoftwareProfile& profile, Forecast* forecast) {
+  const Uncertainty& shipped = Uncertainty::Shipped();
+  shipped.AddTo(profile, &forecast->result);
+  forecast->sigma_relative = CoreScale(forecast->result);
+  const TimeInterval interval =
+      IntervalOf(forecast->iteration_time_s, forecast->sigma_relative, shipped.slow_tail);
+  forecast->interval_s[0] = interval.low;
+  forecast->interval_s[1] = interval.high;
+}
+
 absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
                                  const KernelCostModel& costs, Session& session,
                                  const PredictOptions& options) {
@@ -247,7 +253,8 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
     forecast.simulate_s = seconds();
     return forecast;
   }
-  const RuntimeParams runtime = RuntimeOf(job.profile);
+  const RuntimeParams runtime =
+      options.datasheet ? Uncalibrated(RuntimeOf(job.profile)) : RuntimeOf(job.profile);
   ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
   Forecast forecast;
   RETURN_IF_ERROR(Describe(job, machine, plan, session, &forecast));
@@ -258,7 +265,8 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
     if (options.timeline) forecast.timeline_graph = plan.execution;
     if (options.keep_memory_graph) forecast.memory_graph = plan.execution;
     FillTime(machine, forecast.result.makespan_ps, &forecast);
-    FillInterval(forecast.result, job.profile.sigma, &forecast);
+    FillInterval(job.profile, &forecast);
+    FillWarnings(job, machine, plan, &forecast);
   }
   if (!forecast.fits && !options.memory_only_if_unfit) {
     forecast.fit_advice = FitAdvice(job, machine, plan, memory, runtime, session);

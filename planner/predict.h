@@ -58,7 +58,7 @@ struct Forecast {
   std::string model, machine, strategy, profile;  // canonical texts
   double iteration_time_s = 0;
   double interval_s[2] = {0, 0};  // central 90 %
-  double sigma_relative = 0;
+  double sigma_relative = 0;      // CoreScale (planner/uncertainty.h)
   int64_t global_batch = 0, seq = 0, devices = 0;
   double model_flops = 0;         // per iteration, model_72_full-like: full attention
   double hardware_flops = 0;      // executed on tensor cores, recompute included
@@ -72,6 +72,7 @@ struct Forecast {
   std::optional<Distribution> distribution;  // if asked for
   std::map<std::string, std::string> chosen;
   std::vector<std::string> notes;
+  std::vector<std::string> warnings;                    // where it goes beyond what was measured
   double simulate_s = 0;                                // wall time of this prediction
   double usd_per_iteration = 0, kwh_per_iteration = 0;  // 0: unknown
   // What was simulated; kept with a timeline, whose slices point into it.
@@ -93,7 +94,14 @@ struct PredictOptions {
   bool shortcuts = true;                   // SimulateOptions::shortcuts: equal results without
   std::vector<WhatIfChange> what_if = {};  // simulated instead of the plan as it is
   Randomness randomness = {};              // with samples, gives Forecast::distribution
+  // Links at nominal rates, and nothing of the host's times and of what collectives
+  // lose in training; with DatasheetModel, a forecast without any calibration.
+  bool datasheet = false;
 };
+
+// The error structure and the interval of a forecast whose time and result are
+// known (planner/uncertainty.h). Once a forecast.
+void FillInterval(const SoftwareProfile& profile, Forecast* forecast);
 
 // How a framework runs, as the executor reads it.
 RuntimeParams RuntimeOf(const SoftwareProfile& profile);

@@ -80,13 +80,12 @@ absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest
     JobForecast& row = forecasts[j];
     Forecast& forecast = row.forecast;
     const double time = static_cast<double>(result.result.makespan_ps) * 1e-12;
-    // Relative errors and costs are those of the plan.
     const double ratio = forecast.iteration_time_s > 0 ? time / forecast.iteration_time_s : 1;
-    for (double& bound : forecast.interval_s) bound *= ratio;
     forecast.usd_per_iteration *= ratio;
     forecast.kwh_per_iteration *= ratio;
     forecast.iteration_time_s = time;
     forecast.result = std::move(result.result);
+    FillInterval(requests[j].job.profile, &forecast);
     row.alone_s = static_cast<double>(result.alone_ps) * 1e-12;
     for (int other : result.with) row.with.push_back(requests[other].name);
   }

@@ -62,7 +62,7 @@ struct SoftwareProfile {
   MemoryOverhead memory;
 
   // --- how sure ---
-  double sigma = 0;  // one-sigma relative error shared by all runs of this software
+  bool known_in_outline = false;  // not read from the framework's source
 
   // The profile as it holds for a model in `dtype` under `schedule`: the last two
   // structural fields and `fusions_16bit` carried out, `compute` types replaced.

@@ -33,7 +33,7 @@ absl::Status CheckFractions(const proto::SoftwareProfile& p) {
         Figure{"iteration_s", p.iteration_s(), 0, 100},
         Figure{"comm_scale", p.comm_scale(), 0.1, 10},
         Figure{"interference", p.interference(), 0, 1},
-        Figure{"comm_interference", p.comm_interference(), 0, 1}, Figure{"sigma", p.sigma(), 0, 1},
+        Figure{"comm_interference", p.comm_interference(), 0, 1},
         Figure{"allocator.fragmentation", p.allocator().fragmentation(), 0, 1},
         Figure{"communicators.channels", static_cast<double>(p.communicators().channels()), 0, 64},
         Figure{"communicators.ring_peers", static_cast<double>(p.communicators().ring_peers()), 0,
@@ -156,7 +156,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.comm_scale = p.comm_scale();
   if (p.has_interference()) profile.interference = p.interference();
   if (p.has_comm_interference()) profile.comm_interference = p.comm_interference();
-  profile.sigma = p.sigma();
+  profile.known_in_outline = p.known_in_outline();
   if (!p.link_sharing().empty()) {
     ASSIGN_OR_RETURN(profile.link_sharing, ParseLinkSharing(p.link_sharing()));
   }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plancast import arguments
 from plancast.errors import InputError
-from plancast.forecast import Forecast, cancelling_sigma
+from plancast.forecast import Forecast
 from plancast.textual import change, duration
+from plancast.uncertainty import NINETY_FIVE_PERCENT, difference_scale, faster_probability
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -34,13 +34,18 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Difference:
-    """How one forecast differs from the first, seconds; positive is slower."""
+    """How one forecast differs from the first, seconds; positive is slower.
+
+    `interval` is the central 90 % of `seconds`: errors that both forecasts share (kernels
+    of one GPU, one link, one software) cancel, the bad luck of single runs is left out.
+    """
 
     seconds: float
     relative: float
     parts: dict[str, float]
     faster_probability: float
     reason: str
+    interval: tuple[float, float]
 
 
 class Comparison:
@@ -81,6 +86,7 @@ class Comparison:
             "differences": [
                 {
                     "iteration_time_s": d.seconds,
+                    "interval_s": list(d.interval),
                     "relative": d.relative,
                     "breakdown_s": d.parts,
                     "faster_probability": d.faster_probability,
@@ -114,14 +120,17 @@ def difference(base: Forecast, other: Forecast) -> Difference:
     seconds = other.iteration_time - base.iteration_time
     mine, theirs = base.breakdown(), other.breakdown()
     parts = {part: theirs[part] - mine[part] for part in mine}
-    sigma = cancelling_sigma(base, other)
-    probability = (
-        0.5 * math.erfc(seconds / (sigma * math.sqrt(2)))
-        if sigma > 0
-        else (0.5 if seconds == 0 else float(seconds < 0))
-    )
+    scale = difference_scale(base, other)
+    slack = NINETY_FIVE_PERCENT * scale
     relative = seconds / base.iteration_time if base.iteration_time > 0 else 0.0
-    return Difference(seconds, relative, parts, probability, _reason(seconds, relative, parts))
+    return Difference(
+        seconds,
+        relative,
+        parts,
+        faster_probability(seconds, scale),
+        _reason(seconds, relative, parts),
+        (seconds - slack, seconds + slack),
+    )
 
 
 def _reason(seconds: float, relative: float, parts: dict[str, float]) -> str:

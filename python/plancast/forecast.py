@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -128,6 +127,11 @@ class Forecast:
         return self._core.notes
 
     @property
+    def warnings(self) -> list[str]:
+        """Where the forecast goes beyond what was measured, one sentence each."""
+        return self._core.warnings
+
+    @property
     def tokens_per_s(self) -> float:
         """Tokens trained on per second, all devices."""
         return self._per_second(self._core.global_batch * self._core.seq)
@@ -198,8 +202,16 @@ class Forecast:
         return {name: value / total for name, value in seconds.items()} if total > 0 else {}
 
     def factors(self) -> dict[str, tuple[float, float]]:
-        """Latent errors shared with other forecasts: seconds that hang on each, relative sigma."""
+        """Latent errors shared with other forecasts: seconds that hang on each, relative scale.
+
+        Kernels of a family on a GPU, algorithms on a link, the software profile.
+        """
         return self._core.factors
+
+    @property
+    def own_variance_s2(self) -> float:
+        """Square of the part of the error that no other forecast shares, seconds squared."""
+        return self._core.own_variance_s2
 
     def timeline(self) -> list[Slice]:
         """Every task on the representative of each device class, by start.
@@ -262,6 +274,7 @@ class Forecast:
                 for name, (seconds, sigma) in core.factors.items()
             },
             "notes": list(core.notes),
+            "warnings": list(core.warnings),
         }
 
     def _per_second(self, amount: float) -> float:
@@ -294,15 +307,3 @@ class Forecast:
             f"<Forecast {self.model} on {self.machine} with {self.strategy or 'defaults'}: "
             f"{duration(self.iteration_time)}, {gib(self.peak_memory)} GiB, {fit}>"
         )
-
-
-def cancelling_sigma(a: Forecast, b: Forecast) -> float:
-    """One sigma of the difference of two iteration times, seconds; shared errors cancel."""
-    mine: Mapping[str, tuple[float, float]] = a.factors()
-    theirs: Mapping[str, tuple[float, float]] = b.factors()
-    variance = a._core.own_variance_s2 + b._core.own_variance_s2
-    for name in {*mine, *theirs}:
-        my_seconds, my_sigma = mine.get(name, (0.0, 0.0))
-        their_seconds, their_sigma = theirs.get(name, (0.0, 0.0))
-        variance += ((my_seconds - their_seconds) * max(my_sigma, their_sigma)) ** 2
-    return float(variance**0.5)

@@ -35,6 +35,7 @@ def predict(
     samples: int | None = None,
     seed: int | None = None,
     workers: int = 1,
+    datasheet: bool = False,
 ) -> Forecast:
     """Predicts one optimizer step of `model` on `machine` under `strategy`.
 
@@ -59,6 +60,8 @@ def predict(
       samples: random iterations, 50 by default; they fill `Forecast.distribution`.
       seed: of the random numbers, 0 by default; equal seeds give equal digits.
       workers: threads that simulate samples.
+      datasheet: without any calibration: nominal peaks and bandwidths, none of the host's
+        times. Shows what the measurements behind a forecast are worth.
 
     >>> forecast = predict(
     ...     Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
@@ -84,6 +87,7 @@ def predict(
             shortcuts=shortcuts,
             what_if=arguments.word(what_if, "what_if"),
             randomness=randomness.asked(jitter, stragglers, samples, seed, workers),
+            datasheet=datasheet,
         )
     )
 

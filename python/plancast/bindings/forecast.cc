@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "interop/chrome_trace.h"
 #include "python/plancast/bindings/types.h"
@@ -76,6 +77,15 @@ py::dict Factors(const Forecast& forecast) {
   return out;
 }
 
+// The factors of kernels that other GPUs stand for.
+std::vector<std::string> ExtrapolatedFactors(const Forecast& forecast) {
+  std::vector<std::string> names;
+  for (const auto& [name, share] : forecast.result.factors) {
+    if (share.extrapolated) names.push_back(name);
+  }
+  return names;
+}
+
 // None where nothing was drawn; seconds.
 py::object DistributionOf(const Forecast& forecast) {
   if (!forecast.distribution.has_value()) return py::none();
@@ -136,6 +146,7 @@ void BindForecast(py::module_& m) {
       .def_readonly("fit_advice", &Forecast::fit_advice)
       .def_readonly("chosen", &Forecast::chosen)
       .def_readonly("notes", &Forecast::notes)
+      .def_readonly("warnings", &Forecast::warnings)
       .def_readonly("simulate_s", &Forecast::simulate_s)
       .def_readonly("usd_per_iteration", &Forecast::usd_per_iteration)
       .def_readonly("kwh_per_iteration", &Forecast::kwh_per_iteration)
@@ -144,6 +155,7 @@ void BindForecast(py::module_& m) {
       .def_property_readonly("own_variance_s2",
                              [](const Forecast& self) { return self.result.own_variance_s2; })
       .def_property_readonly("factors", &Factors)
+      .def_property_readonly("extrapolated_factors", &ExtrapolatedFactors)
       .def_property_readonly("counters", &CountersOf)
       .def_property_readonly("distribution", &DistributionOf)
       .def_property_readonly("has_timeline",

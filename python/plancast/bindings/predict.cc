@@ -1,6 +1,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,9 +10,11 @@
 #include <vector>
 
 #include "compiler/compiler.h"
+#include "cost_models/datasheet_model.h"
 #include "cost_models/kernel_cost.h"
 #include "planner/plan_graph.h"
 #include "planner/rank.h"
+#include "planner/uncertainty.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "strategy/software_profile.h"
@@ -30,7 +33,8 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
                                      Batch batch, const std::string& dtype,
                                      const std::string& profile, bool cuda_graphs, bool timeline,
                                      bool memory_only_if_unfit, bool shortcuts,
-                                     const std::string& what_if, const PyRandomness& random) {
+                                     const std::string& what_if, const PyRandomness& random,
+                                     bool datasheet) {
   Job job = MakeJob(model, batch, dtype, profile, cuda_graphs);
   job.strategy = strategy.tree;
   PredictOptions options;
@@ -38,6 +42,7 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
   options.keep_memory_graph = true;
   options.memory_only_if_unfit = memory_only_if_unfit;
   options.shortcuts = shortcuts;
+  options.datasheet = datasheet;
   if (!what_if.empty()) options.what_if = ValueOrThrow(ParseWhatIf(what_if));
   if (random.has_value()) {
     Randomness& drawn = options.randomness;
@@ -46,7 +51,8 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
   }
   absl::StatusOr<Forecast> forecast = [&] {
     py::gil_scoped_release release;
-    return Predict(job, machine.machine, Costs(), *session.session, options);
+    static const auto* nominal = new DatasheetModel;
+    return Predict(job, machine.machine, datasheet ? *nominal : Costs(), *session.session, options);
   }();
   return std::make_shared<Forecast>(ValueOrThrow(std::move(forecast)));
 }
@@ -142,12 +148,27 @@ void BindPredict(py::module_& m) {
   m.def("predict", &PredictOne, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
         py::arg("cuda_graphs"), py::arg("timeline"), py::arg("memory_only_if_unfit"),
-        py::arg("shortcuts"), py::arg("what_if"), py::arg("randomness"));
+        py::arg("shortcuts"), py::arg("what_if"), py::arg("randomness"), py::arg("datasheet"));
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"), py::arg("dtype"),
         py::arg("profile"), py::arg("cuda_graphs"), py::arg("workers"), py::arg("progress"));
   m.def("compile_passes", &CompilePasses, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"));
+  // Uncertainty::Shipped(), scales by name.
+  m.def("uncertainty", [] {
+    const Uncertainty& u = Uncertainty::Shipped();
+    return std::map<std::string, double>{{"extrapolated_kernels", u.extrapolated_kernels},
+                                         {"software_from_source", u.software_from_source},
+                                         {"software_in_outline", u.software_in_outline},
+                                         {"plan", u.plan},
+                                         {"slow_tail", u.slow_tail}};
+  });
+  m.def(
+      "profile_in_outline",
+      [](const std::string& name) {
+        return ValueOrThrow(FindSoftwareProfile(name)).known_in_outline;
+      },
+      py::arg("name"));
   m.def("profile_names", [] { return SoftwareProfileNames(); });
 }
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plancast.cli import options as opts
+
+if TYPE_CHECKING:
+    from plancast.validation.scoreboard import Scoreboard
 
 
 def add_parser(commands: Any) -> None:
@@ -28,6 +31,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--report", metavar="FILE", help="write the scores as a page, .html or .md (Markdown)"
     )
+    parser.add_argument(
+        "--fit-uncertainty",
+        metavar="FILE.textproto",
+        help="write how far the rows lie from their forecasts: planner/data/uncertainty.textproto",
+    )
+    parser.add_argument("--date", metavar="YYYY-MM-DD", help="date of the fit (default: today)")
     opts.add_json(parser)
     parser.set_defaults(run=run)
 
@@ -37,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.cli.progress import progress_bar
     from plancast.validation.run import validate
 
-    opts.check_outputs(options.report)
+    opts.check_outputs(options.report, options.fit_uncertainty)
     with progress_bar("rows") as progress:
         scoreboard = validate(
             options.rows,
@@ -45,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
             workers=options.workers,
             progress=progress,
         )
+    if options.fit_uncertainty is not None:
+        _write_uncertainty(options, scoreboard)
     if options.report is not None and options.report.endswith(".md"):
         from plancast.files import write_text
         from plancast.report.markdown import scoreboard_markdown
@@ -57,3 +68,23 @@ def run(options: argparse.Namespace) -> int:
     else:
         opts.print_rich(scoreboard)
     return 0
+
+
+def _write_uncertainty(options: argparse.Namespace, scoreboard: Scoreboard) -> None:
+    """What forecasts say of themselves from then on, once it is compiled in."""
+    import datetime
+    from pathlib import Path
+
+    from plancast.files import write_text
+    from plancast.validation.uncertainty import fit
+    from plancast.validation.uncertainty_file import uncertainty_text
+
+    names = " ".join(Path(path).name for path in options.rows)
+    text = uncertainty_text(
+        fit(scoreboard.residuals),
+        scoreboard.results,
+        data=names,
+        command=f"plancast validate {names} --fit-uncertainty",
+        date=options.date or datetime.date.today().isoformat(),
+    )
+    write_text(options.fit_uncertainty, text)

@@ -45,6 +45,7 @@ def forecast_tables(forecast: Forecast) -> RenderableType:
         parts.append(Text(""))
         parts.append(chosen_text(forecast))
     parts.extend(Text(f"note: {note}", style="dim") for note in forecast.notes)
+    parts.extend(Text(f"warning: {warning}", style="yellow") for warning in forecast.warnings)
     return Group(*parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from plancast.session import Session
 from plancast.validation.architecture import UnsupportedError
 from plancast.validation.flops import UnknownFormulaError, measured_seconds
 from plancast.validation.jobs import Candidate, RowJob, prepare
+from plancast.validation.residuals import ErrorTerms, Residual, terms_of
 from plancast.validation.rows import Row
 
 
@@ -31,6 +33,18 @@ class RowResult:
     # Seconds the row would take at 100 % MFU of the model's FLOPs.
     ideal_s: float | None = None
     breakdown: dict[str, float] | None = None
+    strategy: str = ""  # in canonical form, with what was chosen
+    devices: int = 0
+    warnings: tuple[str, ...] = ()
+    terms: ErrorTerms | None = None
+
+    @property
+    def residual(self) -> Residual | None:
+        """What the row says of the errors of forecasts."""
+        if not self.measured or not self.predicted or self.terms is None:
+            return None
+        value = math.log(self.measured / self.predicted)
+        return Residual(self.row.row_id, self.row.source, value, self.terms)
 
     @property
     def error(self) -> float | None:
@@ -78,6 +92,10 @@ def predict_row(row: Row, machine: Machine | str, session: Session) -> RowResult
         chosen={**forecast.chosen, **job.chosen, **chosen},
         ideal_s=_ideal(forecast),
         breakdown=forecast.breakdown(),
+        strategy=forecast.strategy,
+        devices=forecast.devices,
+        warnings=tuple(forecast.warnings),
+        terms=terms_of(forecast, machine.gpu),
     )
 
 

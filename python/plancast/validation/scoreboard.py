@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from plancast.validation.leave_one_out import LeaveOneOut, leave_one_out
 from plancast.validation.predict_row import RowResult
+from plancast.validation.residuals import Residual
 from plancast.validation.rows import Skipped
 from plancast.validation.statistics import best_constant_mape, error_scores, group_scores
 
@@ -29,6 +31,18 @@ class Scoreboard:
     def scored(self) -> list[RowResult]:
         """Rows with both a measurement and a forecast."""
         return [result for result in self.results if result.error is not None]
+
+    @cached_property
+    def residuals(self) -> list[Residual]:
+        """What the scored rows say of the errors of forecasts."""
+        return [r.residual for r in self.results if r.residual is not None]
+
+    @cached_property
+    def intervals(self) -> LeaveOneOut | None:
+        """The intervals with each source left out; None for fewer than four sources."""
+        if len({r.source for r in self.residuals}) < 4:
+            return None
+        return leave_one_out(self.residuals)
 
     @cached_property
     def sources(self) -> dict[str, dict[str, float]]:

@@ -1,0 +1,82 @@
+#include "planner/warnings.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace plancast {
+namespace {
+
+// Kernels and links with less of the critical path go without a word.
+constexpr double kLeastShare = 0.02;
+
+void AddFactors(const SimResult& result, std::vector<std::string>* warnings) {
+  double path = 0;
+  std::vector<std::string> names;
+  for (const auto& [name, share] : result.factors) {
+    if (!share.extrapolated) continue;
+    path += share.seconds;
+    names.push_back(absl::StrCat("`", name, "`"));
+  }
+  const double share = path / (static_cast<double>(result.makespan_ps) * 1e-12);
+  if (names.empty() || !(share >= kLeastShare)) return;
+  warnings->push_back(absl::StrCat("no measurements of ", absl::StrJoin(names, ", "), ": ",
+                                   std::lround(share * 100),
+                                   " % of the critical path rests on those of others"));
+}
+
+void AddSoftware(const MeasuredSoftware* runs, const SoftwareProfile& profile,
+                 std::vector<std::string>* warnings) {
+  if (profile.known_in_outline) {
+    warnings->push_back(
+        absl::StrCat("software profile `", profile.name, "` is known in outline only"));
+  }
+  if (runs == nullptr) {
+    warnings->push_back(absl::StrCat("software profile `", profile.name,
+                                     "` has been compared with no measured run"));
+  }
+}
+
+void AddReach(const MeasuredSoftware& runs, const PlanOptions& plan, int64_t seq,
+              const Machine& machine, std::vector<std::string>* warnings) {
+  struct Quantity {
+    absl::string_view name;
+    int64_t value, most;
+  };
+  std::vector<std::string> beyond;
+  for (const Quantity& q :
+       {Quantity{"devices=", machine.num_devices(), runs.most_devices},
+        Quantity{"tp=", plan.tp, runs.most_tp}, Quantity{"pp=", plan.pp, runs.most_pp},
+        Quantity{"cp=", plan.cp, runs.most_cp}, Quantity{"ep=", plan.ep, runs.most_ep},
+        Quantity{"zero=", plan.zero, runs.most_zero},
+        Quantity{"sequence=", seq, runs.longest_sequence}}) {
+    if (q.value <= q.most) continue;
+    beyond.push_back(absl::StrCat(q.name, q.value, " (at most ", q.most, ")"));
+  }
+  if (!beyond.empty()) {
+    warnings->push_back(absl::StrCat("beyond the measured runs of `", runs.profile,
+                                     "`: ", absl::StrJoin(beyond, ", ")));
+  }
+  const DeviceType& device = machine.device();
+  if (runs.devices.count(device.name) == 0 && runs.devices.count(device.like) == 0) {
+    warnings->push_back(absl::StrCat("no measured run of `", runs.profile, "` is on ", device.name,
+                                     "; there are on ", absl::StrJoin(runs.devices, ", ")));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ExtrapolationWarnings(const Uncertainty& uncertainty,
+                                               const SoftwareProfile& profile,
+                                               const PlanOptions& plan, int64_t seq,
+                                               const Machine& machine, const SimResult& result) {
+  std::vector<std::string> warnings;
+  AddFactors(result, &warnings);
+  const MeasuredSoftware* const runs = uncertainty.RunsOf(profile.name);
+  AddSoftware(runs, profile, &warnings);
+  if (runs != nullptr) AddReach(*runs, plan, seq, machine, &warnings);
+  return warnings;
+}
+
+}  // namespace plancast

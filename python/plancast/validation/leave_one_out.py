@@ -1,0 +1,132 @@
+"""Intervals judged on sources that their widths have not seen."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from plancast.validation.residuals import Residual
+from plancast.validation.uncertainty import Scales, fit
+
+# The least coverage that an interval of 90 % may have.
+LEAST_COVERAGE, MOST_COVERAGE = 0.80, 0.97
+WIDEST = 1.5  # half-widths, in mean absolute errors of the source
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """One source under intervals fitted to all others.
+
+    `half_width` is the median, relative to the forecast, and `hindsight` that of the
+    narrowest interval around the forecast, the same for all rows, that holds 80 % of them:
+    no interval known beforehand is narrower and holds as many.
+    """
+
+    source: str
+    rows: int
+    inside: int
+    mape: float
+    half_width: float
+    hindsight: float
+    scales: Scales
+
+    @property
+    def coverage(self) -> float:
+        """Share of the rows inside."""
+        return self.inside / self.rows
+
+    @property
+    def ratio(self) -> float:
+        """Half-width over the source's mean absolute error."""
+        return self.half_width / self.mape if self.mape > 0 else math.inf
+
+    @property
+    def best_ratio(self) -> float:
+        """The same of the narrowest interval."""
+        return self.hindsight / self.mape if self.mape > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """All sources, each left out in its turn, and the scales fitted to all."""
+
+    scales: Scales
+    sources: tuple[LeftOut, ...]
+
+    @property
+    def coverage(self) -> float:
+        """Share of all left-out rows inside."""
+        return sum(s.inside for s in self.sources) / sum(s.rows for s in self.sources)
+
+    @property
+    def source_coverage(self) -> float:
+        """The same, every source counted alike."""
+        return statistics.fmean(s.coverage for s in self.sources)
+
+    def changes(self) -> dict[str, dict[str, float]]:
+        """By source: what leaving it out changes of each scale, relative."""
+        return {
+            s.source: {
+                f.name: getattr(s.scales, f.name) / getattr(self.scales, f.name) - 1
+                for f in fields(Scales)
+            }
+            for s in self.sources
+        }
+
+    def to_dict(self) -> dict[str, object]:
+        """For `plancast validate --json`."""
+        return {
+            "coverage": self.coverage,
+            "scales": {f.name: getattr(self.scales, f.name) for f in fields(Scales)},
+            "sources": {
+                s.source: {
+                    "rows": s.rows,
+                    "coverage": s.coverage,
+                    "median_half_width": s.half_width,
+                    "mape": s.mape,
+                    "narrowest_half_width": s.hindsight,
+                    "scale_changes": change,
+                }
+                for s, change in zip(self.sources, self.changes().values(), strict=True)
+            },
+        }
+
+
+def leave_one_out(residuals: Sequence[Residual]) -> LeaveOneOut:
+    """Refits without each source and looks at it; needs four sources or more."""
+    names = sorted({r.source for r in residuals})
+    return LeaveOneOut(fit(residuals), tuple(_left_out(name, residuals) for name in names))
+
+
+def _left_out(name: str, residuals: Sequence[Residual]) -> LeftOut:
+    scales = fit([r for r in residuals if r.source != name])
+    own = [r for r in residuals if r.source == name]
+    bounds = [scales.bounds(r) for r in own]
+    return LeftOut(
+        source=name,
+        rows=len(own),
+        inside=sum(low <= r.value <= high for r, (low, high) in zip(own, bounds, strict=True)),
+        mape=statistics.fmean(abs(math.exp(-r.value) - 1) for r in own),
+        half_width=statistics.median((math.exp(h) - math.exp(low)) / 2 for low, h in bounds),
+        hindsight=narrowest([math.exp(r.value) - 1 for r in own], LEAST_COVERAGE),
+        scales=scales,
+    )
+
+
+def narrowest(deviations: Sequence[float], share: float) -> float:
+    """Half-width of the shortest interval with 0 in it that holds `share` of them.
+
+    >>> narrowest([0.1, 0.2, 0.3, 0.4, 9.0], 0.8)
+    0.2
+    >>> narrowest([-0.1, 0.1], 1.0)
+    0.1
+    """
+    needed = math.ceil(share * len(deviations) - 1e-9)
+    ordered = sorted(deviations)
+    best = math.inf
+    for first in range(len(ordered) - needed + 1):
+        low, high = min(ordered[first], 0.0), max(ordered[first + needed - 1], 0.0)
+        best = min(best, (high - low) / 2)
+    return best

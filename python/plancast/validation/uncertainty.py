@@ -1,0 +1,167 @@
+"""Fits how far measured runs lie from forecasts.
+
+The model is that of planner/uncertainty.h: ln(measured / forecast) is as likely above 0 as
+below; its size is |t|, Student's with four degrees of freedom, times
+
+    core = sqrt(measured factors + k^2 extrapolated factors + own + software^2 + plan^2)
+
+on the fast side and hypot(core, slow tail) on the slow one. The errors of kernels and links
+are figures of isolated measurements; fitted here are k, software (two classes), plan and the
+slow tail. Every source has one vote, however many rows it has.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+
+import numpy as np
+
+from plancast.errors import InputError
+from plancast.uncertainty import NINETY_FIVE_PERCENT
+from plancast.validation.residuals import Residual
+
+_FREEDOM = 4
+# Median of the size of Student's t with four degrees of freedom.
+_MEDIAN = 0.740697
+# Sources needed, and rows of one software in a source that tell the error of a plan.
+_FEWEST_SOURCES, _FEWEST_ROWS = 3, 3
+_SMALLEST, _LARGEST = 1e-3, 10.0
+_SWEEPS, _TOLERANCE = 60, 1e-7
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The fitted figures of planner/data/uncertainty.textproto, scales of a logarithm."""
+
+    extrapolated_kernels: float
+    software_from_source: float
+    software_in_outline: float
+    plan: float
+    slow_tail: float
+
+    def core(self, residual: Residual) -> float:
+        """The scale of one row's logarithm without the slow tail."""
+        terms = residual.terms
+        software = self.software_in_outline if terms.in_outline else self.software_from_source
+        return math.sqrt(
+            terms.measured
+            + self.extrapolated_kernels**2 * terms.extrapolated
+            + terms.own
+            + software**2
+            + self.plan**2
+        )
+
+    def bounds(self, residual: Residual, t: float = NINETY_FIVE_PERCENT) -> tuple[float, float]:
+        """The logarithms that a row lies between, `t` scales to either side."""
+        core = self.core(residual)
+        return -t * core, t * math.hypot(core, self.slow_tail)
+
+
+# What is believed without measured runs, one vote's worth: a factor of e either way is
+# one standard deviation.
+_PRIOR = Scales(
+    extrapolated_kernels=1.5,
+    software_from_source=0.05,
+    software_in_outline=0.1,
+    plan=0.03,
+    slow_tail=0.1,
+)
+
+
+def fit(residuals: Sequence[Residual]) -> Scales:
+    """The most likely scales; deterministic, the order of the rows does not matter."""
+    sources = {r.source for r in residuals}
+    if len(sources) < _FEWEST_SOURCES:
+        raise InputError(
+            f"uncertainty is fitted to {len(sources)} sources of measured runs; it needs "
+            f"{_FEWEST_SOURCES} or more, for what one source tells of another is not in it."
+        )
+    ordered = sorted(residuals, key=lambda r: r.row_id)
+    plan = _plan_scale(ordered)
+    loss = _loss(ordered, plan)
+    prior = np.log([getattr(_PRIOR, name) for name in _FREE])
+    found = np.exp(_minimum(loss, prior))
+    return Scales(plan=plan, **{n: float(v) for n, v in zip(_FREE, found, strict=True)})
+
+
+_FREE = tuple(field.name for field in fields(Scales) if field.name != "plan")
+
+
+def _plan_scale(residuals: Sequence[Residual]) -> float:
+    """How far plans of one source and software lie from their median: of all, the median."""
+    cells: dict[tuple[str, str], list[Residual]] = defaultdict(list)
+    for residual in residuals:
+        cells[residual.source, residual.terms.profile].append(residual)
+    variances = []
+    for cell in cells.values():
+        if len(cell) < _FEWEST_ROWS:
+            continue
+        middle = statistics.median(r.value for r in cell)
+        spread = statistics.median(abs(r.value - middle) for r in cell) / _MEDIAN
+        variances.append(spread**2 - statistics.median(r.terms.own for r in cell))
+    if not variances:
+        return _PRIOR.plan
+    return math.sqrt(max(statistics.median(variances), _SMALLEST**2))
+
+
+def _loss(residuals: Sequence[Residual], plan: float) -> Callable[[np.ndarray], float]:
+    """Minus the logarithm of the likelihood, as a function of the scales' logarithms."""
+    value = np.array([r.value for r in residuals])
+    measured = np.array([r.terms.measured + r.terms.own for r in residuals]) + plan**2
+    extrapolated = np.array([r.terms.extrapolated for r in residuals])
+    in_outline = np.array([r.terms.in_outline for r in residuals])
+    counts: dict[str, int] = defaultdict(int)
+    for r in residuals:
+        counts[r.source] += 1
+    weight = np.array([1 / counts[r.source] for r in residuals])
+    prior = np.log([getattr(_PRIOR, name) for name in _FREE])
+
+    def loss(logs: np.ndarray) -> float:
+        kernels, from_source, outline, slow = np.exp(2 * logs)
+        core = measured + kernels * extrapolated + np.where(in_outline, outline, from_source)
+        square = np.where(value < 0, core, core + slow)
+        tail = (_FREEDOM + 1) / 2 * np.log1p(value**2 / square / _FREEDOM)
+        return float(weight @ (np.log(square) / 2 + tail) + ((logs - prior) ** 2).sum() / 2)
+
+    return loss
+
+
+def _minimum(loss: Callable[[np.ndarray], float], start: np.ndarray) -> np.ndarray:
+    """Coordinate descent by golden sections between the smallest and largest scale."""
+    at = start.copy()
+    low, high = math.log(_SMALLEST), math.log(_LARGEST)
+    best = loss(at)
+    for _ in range(_SWEEPS):
+        before = best
+        for i in range(len(at)):
+            at[i] = _section(partial(_along, loss, at, i), low, high)
+        best = loss(at)
+        if before - best < _TOLERANCE:
+            break
+    return at
+
+
+def _along(loss: Callable[[np.ndarray], float], at: np.ndarray, index: int, value: float) -> float:
+    moved = at.copy()
+    moved[index] = value
+    return loss(moved)
+
+
+def _section(function: Callable[[float], float], low: float, high: float) -> float:
+    """The best of a grid, then golden sections around it."""
+    grid = np.linspace(low, high, 24)
+    middle = int(np.argmin([function(x) for x in grid]))
+    a, b = grid[max(middle - 1, 0)], grid[min(middle + 1, len(grid) - 1)]
+    ratio = (math.sqrt(5) - 1) / 2
+    while b - a > 1e-6:
+        x, y = b - ratio * (b - a), a + ratio * (b - a)
+        if function(x) < function(y):
+            b = y
+        else:
+            a = x
+    return float((a + b) / 2)

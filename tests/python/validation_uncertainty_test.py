@@ -1,0 +1,107 @@
+"""Fitting uncertainty to rows drawn from its own model."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from plancast.errors import InputError
+from plancast.validation.leave_one_out import leave_one_out, narrowest
+from plancast.validation.residuals import ErrorTerms, Residual
+from plancast.validation.uncertainty import Scales, fit
+
+TRUE = Scales(
+    extrapolated_kernels=1.5,
+    software_from_source=0.05,
+    software_in_outline=0.12,
+    plan=0.04,
+    slow_tail=0.1,
+)
+
+
+def drawn(sources, rows, *, seed=3):
+    """Rows of the model: those of a source share what the model says they share."""
+    draw = random.Random(seed)
+    residuals = []
+    for s in range(sources):
+        outline, guessed = s % 3 == 2, s % 4 == 3
+        terms = ErrorTerms(
+            profile=f"profile-{s % 3}",
+            in_outline=outline,
+            device="gpu",
+            factors={"gpu/gemm": (0.8, 0.05, guessed), "link/ring": (0.2, 0.1, False)},
+            own=0.01**2,
+        )
+        core = TRUE.core(Residual("", "", 0.0, terms))
+        own = math.hypot(TRUE.plan, 0.01)
+        shared = draw.gauss(0, math.sqrt(core**2 - own**2))
+        for r in range(rows):
+            luck = math.sqrt(2 / draw.gammavariate(2, 1))  # makes the sum Student's t
+            value = (shared + draw.gauss(0, own)) * luck
+            value *= math.hypot(core, TRUE.slow_tail) / core if value > 0 else 1
+            residuals.append(Residual(f"row-{s}-{r}", f"source-{s}", value, terms))
+    return residuals
+
+
+def test_a_fit_finds_the_scales_that_rows_were_drawn_with():
+    residuals = drawn(120, 12)
+    found = fit(residuals)
+    for residual in residuals[:144:12]:
+        for there, true in zip(found.bounds(residual), TRUE.bounds(residual), strict=True):
+            assert there == pytest.approx(true, rel=0.2)
+
+
+def test_left_out_rows_are_covered_as_said():
+    judged = leave_one_out(drawn(100, 10))
+    # A hundred errors of sources: three in a hundred either way are one standard deviation.
+    assert judged.coverage == pytest.approx(0.9, abs=0.06)
+    assert all(source.rows == 10 for source in judged.sources)
+
+
+def test_the_order_of_rows_does_not_matter():
+    residuals = drawn(6, 10)
+    shuffled = residuals[:]
+    random.Random(1).shuffle(shuffled)
+    assert fit(shuffled) == fit(residuals)
+
+
+def test_a_source_has_one_vote_however_many_rows_it_has():
+    residuals = drawn(8, 9)
+    twice = residuals + [
+        Residual(f"{r.row_id}-again", r.source, r.value, r.terms)
+        for r in residuals
+        if r.source == "source-0"
+    ]
+    once, more = fit(residuals), fit(twice)
+    assert more.slow_tail == pytest.approx(once.slow_tail, rel=1e-3)
+    assert more.software_from_source == pytest.approx(once.software_from_source, rel=1e-2)
+
+
+def test_one_far_row_moves_little():
+    residuals = drawn(12, 20)
+    far = [*residuals[:-1], Residual("far", residuals[-1].source, 3.0, residuals[-1].terms)]
+    a, b = fit(residuals), fit(far)
+    assert b.slow_tail == pytest.approx(a.slow_tail, rel=0.15)
+
+
+def test_bounds_are_wider_on_the_slow_side():
+    low, high = TRUE.bounds(drawn(1, 1)[0])
+    assert -low < high
+
+
+def test_changes_are_relative_to_the_fit_of_all():
+    judged = leave_one_out(drawn(5, 10))
+    for source in judged.sources:
+        change = judged.changes()[source.source]["slow_tail"]
+        assert judged.scales.slow_tail * (1 + change) == pytest.approx(source.scales.slow_tail)
+
+
+def test_two_sources_tell_nothing_of_a_third():
+    with pytest.raises(InputError, match="2 sources"):
+        fit(drawn(2, 10))
+
+
+def test_the_narrowest_interval_holds_the_forecast():
+    assert narrowest([0.1, 0.11, 0.12], 1.0) == pytest.approx(0.06)
+    assert narrowest([-0.2, 0.0, 0.1, 0.1, 0.1], 0.8) == pytest.approx(0.05)
