@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "compiler/buffers.h"
 #include "compiler/partition.h"
+#include "compiler/quantized.h"
 
 namespace plancast {
 namespace {
@@ -59,10 +60,13 @@ class PhaseLowering {
  public:
   PhaseLowering(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
                 const std::vector<PlanStep>& steps, const std::vector<int>& groups,
-                const std::string& name, const std::string& path, const std::vector<int>& in_ports)
+                const std::vector<int64_t>& kept_bytes, const std::string& name,
+                const std::string& path, const std::vector<int>& in_ports)
       : context_(context),
         plan_(plan),
         buffers_(buffers),
+        kept_bytes_(kept_bytes),
+        quantized_share_(QuantizedShare(context)),
         steps_(steps),
         groups_(groups),
         path_(path),
@@ -80,6 +84,7 @@ class PhaseLowering {
   // `enters` and `stays`: values alive before and after the block.
   BlockTemplate Run(const std::vector<int>& enters, const std::vector<int>& stays,
                     const std::vector<int>& out_ports) {
+    if (quantized_share_ != 1) readers_ = ReadersOf(context_, plan_, steps_);
     for (size_t s = 0; s < steps_.size();) {
       size_t end = s + 1;
       while (end < steps_.size() && groups_[end] == groups_[s]) ++end;
@@ -160,13 +165,16 @@ class PhaseLowering {
                                     context_.Busiest(ref, step.relayout.target));
     std::vector<int> deps = DepsOf(step);
     int ready = deps.empty() ? BlockBuilder::kNone : deps[0];
+    const bool quantized = quantized_share_ != 1 && facts.dtype == DType::kCompute &&
+                           readers_.products[step.outputs[0]] && !readers_.others[step.outputs[0]];
     for (const RelayoutStep& r : step.relayout.steps) {
       if (!r.is_collective) continue;
       CommSpec comm;
       comm.kind = r.kind;
       comm.axes = r.axes;
-      comm.bytes =
-          static_cast<int64_t>(std::ceil(r.elements * busiest * context_.Bytes(facts.dtype)));
+      double bytes = r.elements * busiest * context_.Bytes(facts.dtype);
+      if (quantized && r.kind == CollectiveKind::kAllGather) bytes *= quantized_share_;
+      comm.bytes = static_cast<int64_t>(std::ceil(bytes));
       ready = builder_.AddComm(comm, StreamKind::kModelComm,
                                PurposeOfRelayout(*context_.mesh, r.kind, r.axes),
                                absl::StrCat(CollectiveKindName(r.kind), " ", facts.name), deps);
@@ -414,6 +422,13 @@ class PhaseLowering {
       const Life& life = lives_[b];
       const int64_t bytes = buffers_.bytes[b];
       const bool touched = life.last >= 0;
+      if (kept_bytes_[b] != bytes) {
+        const bool backward = &steps_ == &plan_.backward;
+        const QuantizedLife quantized{bytes, kept_bytes_[b], kept[b], life.enters, backward};
+        AddQuantized(quantized, touched ? life.first : 0, std::max(life.last, 0), tensor(b),
+                     &builder_);
+        continue;
+      }
       // Kept for two owners (saved here and passed on): counted for both.
       const int owners_before = life.enters ? 1 : 0;
       for (int i = owners_before; i < std::max(kept[b], touched ? 1 : 0); ++i) {
@@ -430,6 +445,9 @@ class PhaseLowering {
   const LowerContext& context_;
   const BodyPlan& plan_;
   const Buffers& buffers_;
+  const std::vector<int64_t>& kept_bytes_;  // per buffer: from forward to backward
+  const double quantized_share_;
+  Readers readers_;  // where anything is quantised
   const std::vector<PlanStep>& steps_;
   const std::vector<int>& groups_;
   const std::string& path_;
@@ -448,6 +466,7 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
                      const std::string& path) {
   const LaunchGroups groups = GroupLaunches(context, plan);
   const Buffers buffers = AssignBuffers(context, plan, groups);
+  const std::vector<int64_t> kept_bytes = KeptBytes(context, plan, buffers);
   std::vector<int> before_backward = plan.saved;
   before_backward.insert(before_backward.end(), plan.grad_in_ports.begin(),
                          plan.grad_in_ports.end());
@@ -462,11 +481,11 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
     return kept;
   };
   BodyBlocks blocks;
-  blocks.forward = PhaseLowering(context, plan, buffers, plan.forward, groups.forward, name + ".F",
-                                 path, plan.in_ports)
+  blocks.forward = PhaseLowering(context, plan, buffers, plan.forward, groups.forward, kept_bytes,
+                                 name + ".F", path, plan.in_ports)
                        .Run(plan.in_ports, once(plan.saved, plan.out_ports), plan.out_ports);
   blocks.backward = PhaseLowering(context, plan, buffers, plan.backward, groups.backward,
-                                  name + ".B", path, plan.grad_in_ports)
+                                  kept_bytes, name + ".B", path, plan.grad_in_ports)
                         .Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);
   return blocks;
 }

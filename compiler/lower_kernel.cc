@@ -156,6 +156,7 @@ class KernelWork {
     if (part.step->part == Part::kBackward || part.step->part == Part::kWeightGrad) {
       base_.pass = PassOf(part.step->part);
     }
+    if (!context_.profile->Quantizes(op.name)) base_.dtype = StorageType(context_.dtype);
     if (context_.profile->eager.count(OwnRule(rule)) > 0) {
       AddEager(part, rule, extents);
       return;

@@ -21,6 +21,7 @@ class Transformer : public ModelSource {
     transformer.flash_attention = choices.attention == Attention::kFlash;
     transformer.dropout = choices.dropout;
     transformer.vocab_multiple = std::max<int64_t>(1, choices.vocab_pad_multiple);
+    transformer.experts_weigh_activations = choices.experts_weigh_activations;
     return BuildTransformer(config_, transformer);
   }
   const std::string& name() const override { return config_.name; }

@@ -31,6 +31,7 @@ struct GraphChoices {
   Attention attention = Attention::kFlash;
   bool dropout = false;
   int64_t vocab_pad_multiple = 0;  // already times tp; 0 or 1: not padded
+  bool experts_weigh_activations = false;
 };
 
 // A model of which graphs can be drawn: a transformer family member or a graph

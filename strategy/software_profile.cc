@@ -29,16 +29,24 @@ std::string SoftwareProfile::StructureKey() const {
                       reduce_last_micro_batch_only,
                       dropout,
                       bf16_gradients_in_fp32,
-                      interleaved_p2p_overlaps};
+                      interleaved_p2p_overlaps,
+                      quantized_activations,
+                      experts_weigh_activations};
   const auto number = [](std::string* out, auto value) {
     absl::StrAppend(out, static_cast<int>(value));
   };
-  return absl::StrCat(name, " fuses ", absl::StrJoin(fusions, ","), "+",
-                      absl::StrJoin(fusions_16bit, ","), " eager ", absl::StrJoin(eager, ","),
-                      " attention ", static_cast<int>(default_attention), " vocab ",
-                      vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number), " flags ",
-                      absl::StrJoin(flags, "", number), " overlaps ",
-                      absl::StrJoin(default_overlap, ",", number), " bucket ", bucket_bytes);
+  return absl::StrCat(
+      name, " fuses ", absl::StrJoin(fusions, ","), "+", absl::StrJoin(fusions_16bit, ","),
+      " eager ", absl::StrJoin(eager, ","), " attention ", static_cast<int>(default_attention),
+      " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number), " flags ",
+      absl::StrJoin(flags, "", number), " overlaps ", absl::StrJoin(default_overlap, ",", number),
+      " bucket ", bucket_bytes, " 16 bits ", absl::StrJoin(unquantized, ","));
+}
+
+bool SoftwareProfile::Quantizes(absl::string_view name) const {
+  const size_t dot = name.rfind('.');
+  if (dot != absl::string_view::npos) name.remove_prefix(dot + 1);
+  return unquantized.count(std::string(name)) == 0;
 }
 
 SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {

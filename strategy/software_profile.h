@@ -49,6 +49,14 @@ struct SoftwareProfile {
   bool dropout = true;                    // model trains with dropout kernels
   bool bf16_gradients_in_fp32 = false;    // whatever grad_dtype and reduce_dtype say
   bool interleaved_p2p_overlaps = false;  // whatever p2p_blocking and p2p_host_sync say
+  // In 8 or 4 bits: activations of products are gathered and kept in that type.
+  bool quantized_activations = false;
+  std::set<std::string> unquantized;       // products in 16 bits: last part of an op's name
+  bool experts_weigh_activations = false;  // tokens' weights go to their experts
+
+  // Whether the products of op `name` (`mlp.fc1`) run in the 8- or 4-bit type of the
+  // model.
+  bool Quantizes(absl::string_view name) const;
 
   // --- runtime (handed to the executor as RuntimeParams) ---
   double launch_s = 0;

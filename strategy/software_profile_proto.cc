@@ -147,6 +147,9 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.fuse_wgrad_accumulation = p.fuse_wgrad_accumulation();
   profile.bf16_gradients_in_fp32 = p.bf16_gradients_in_fp32();
   profile.interleaved_p2p_overlaps = p.interleaved_p2p_overlaps();
+  profile.quantized_activations = p.quantized_activations();
+  profile.unquantized.insert(p.unquantized().begin(), p.unquantized().end());
+  profile.experts_weigh_activations = p.experts_weigh_activations();
 
   profile.launch_s = p.launch_s();
   profile.host_sync_s = p.host_sync_s();

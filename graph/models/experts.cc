@@ -32,10 +32,14 @@ int Gate(const ExpertsConfig& experts, BodyWriter& body, int x) {
                   dims);
 }
 
-int RoutedExperts(const TransformerConfig& config, BodyWriter& body, int x, int gate) {
+int RoutedExperts(const Drawing& drawing, BodyWriter& body, int x, int gate) {
+  const TransformerConfig& config = drawing.config;
+  const bool weigh_early = drawing.choices.experts_weigh_activations;
   const FactorDims dims = {{"e", "experts"}, {"r", "slots"}, {"f", "expert_ffn"}};
   const int at = body.Input("expert_tokens", DType::kInt64, {"batch", "experts", "slots"});
   const int d = body.Op1("mlp.dispatch", "moe_dispatch", {x, at}, dims);
+  int weight = gate;
+  if (weigh_early) weight = body.Op1("mlp.weights", "moe_dispatch_weights", {gate, at}, dims);
   std::vector<int> wide;
   if (config.gated()) {
     wide = body.Op("mlp.experts.fc1",
@@ -44,10 +48,18 @@ int RoutedExperts(const TransformerConfig& config, BodyWriter& body, int x, int 
     wide = body.Op("mlp.experts.fc1", config.mlp_bias ? "expert_linear_bias" : "expert_linear", {d},
                    {{"e", "experts"}, {"r", "slots"}, {"n", "expert_ffn"}});
   }
+  if (weigh_early) body.Fusion("weighted_activation");
   int y = body.Op1("mlp.experts.act", ActivationRule(config.mlp), wide, dims);
+  if (weigh_early) y = body.Op1("mlp.experts.weigh", "expert_weigh", {y, weight}, dims);
+  body.Fusion("");
   y = body.Op1("mlp.experts.fc2", "expert_linear", {y},
                {{"e", "experts"}, {"r", "slots"}, {"k", "expert_ffn"}});
-  if (config.mlp_bias) y = body.Op1("mlp.experts.fc2_bias", "expert_bias_add", {y}, dims);
+  if (config.mlp_bias) {
+    y = weigh_early
+            ? body.Op1("mlp.experts.fc2_bias", "expert_bias_add_weighted", {y, weight}, dims)
+            : body.Op1("mlp.experts.fc2_bias", "expert_bias_add", {y}, dims);
+  }
+  if (weigh_early) return body.Op1("mlp.combine", "moe_gather", {y, at}, dims);
   return body.Op1("mlp.combine", "moe_combine", {y, gate, at}, dims);
 }
 
@@ -55,7 +67,7 @@ int RoutedExperts(const TransformerConfig& config, BodyWriter& body, int x, int 
 
 int DrawExperts(const Drawing& drawing, BodyWriter& body, int x) {
   const ExpertsConfig& experts = drawing.config.experts;
-  const int routed = RoutedExperts(drawing.config, body, x, Gate(experts, body, x));
+  const int routed = RoutedExperts(drawing, body, x, Gate(experts, body, x));
   if (experts.shared == 0) return routed;
   int shared = DrawFeedForward(drawing, body, "mlp.shared", "shared_ffn", x);
   if (experts.shared_gate) {

@@ -10,6 +10,9 @@ struct TransformerChoices {
   bool flash_attention = true;  // one attention kernel, or scores, softmax, context
   bool dropout = false;         // the model trains with dropout kernels
   int64_t vocab_multiple = 1;   // the vocabulary is padded to a multiple of this
+  // Tokens' weights for their experts multiply the experts' activations, not their
+  // results.
+  bool experts_weigh_activations = false;
 };
 
 }  // namespace plancast

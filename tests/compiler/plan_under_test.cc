@@ -158,6 +158,11 @@ PlanUnderTest& PlanUnderTest::MicroBatches(int64_t size, int64_t count) {
   options_.micro_batches = count;
   return *this;
 }
+PlanUnderTest& PlanUnderTest::Type(DType dtype) {
+  dtype_ = dtype;
+  return *this;
+}
+
 PlanUnderTest& PlanUnderTest::Recomputing(Recompute recompute, int64_t layers) {
   options_.recompute = recompute;
   options_.recompute_layers = layers;

@@ -70,6 +70,7 @@ class PlanUnderTest {
   PlanUnderTest& Etp(int64_t size);
   PlanUnderTest& Zero1();
   PlanUnderTest& MicroBatches(int64_t size, int64_t count);
+  PlanUnderTest& Type(DType dtype);
   PlanUnderTest& Recomputing(Recompute recompute, int64_t layers = -1);
 
   PlanOptions& options() { return options_; }

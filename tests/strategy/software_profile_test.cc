@@ -26,8 +26,10 @@ TEST(SoftwareProfileTest, EveryShippedProfileReadsAndIsNamedAsItsFile) {
     EXPECT_GT(profile.memory.allocator.fragmentation, 0) << name;
     EXPECT_GT(profile.memory.communicators.channels, 0) << name;
   }
-  EXPECT_THAT(SoftwareProfileNames(), IsSupersetOf({"megatron-2021", "megatron-core",
-                                                    "megatron-deepspeed", "pytorch-fsdp"}));
+  EXPECT_THAT(
+      SoftwareProfileNames(),
+      IsSupersetOf({"megatron-2021", "megatron-core", "megatron-deepspeed", "megatron-bridge",
+                    "torchtitan", "fsdp", "ddp", "composer", "eager", "compiled", "pytorch-fsdp"}));
 }
 
 TEST(SoftwareProfileTest, AnUnknownNameListsTheKnown) {
@@ -130,6 +132,45 @@ TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
   EXPECT_THAT(with("1000", "-1"), StatusIs(code, HasSubstr("bucket_bytes is -1")));
   EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 vocab_pad_multiple: -1"),
               StatusIs(code, HasSubstr("vocab_pad_multiple is -1")));
+}
+
+TEST(SoftwareProfileTest, ASwitchOfTheLikeIsTurnedOffByFalse) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile core, FindSoftwareProfile("megatron-core"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile bridge, FindSoftwareProfile("megatron-bridge"));
+  EXPECT_EQ(core.For(DType::kFp8, Schedule::kNone).grad_dtype, DType::kFp32);
+  EXPECT_EQ(bridge.For(DType::kFp8, Schedule::kNone).grad_dtype, DType::kBf16);
+  EXPECT_EQ(bridge.fusions, core.fusions);
+}
+
+TEST(SoftwareProfileTest, PyTorchFsdpIsFsdp) {
+  ASSERT_OK_AND_ASSIGN(SoftwareProfile former, FindSoftwareProfile("pytorch-fsdp"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile fsdp, FindSoftwareProfile("fsdp"));
+  former.name = fsdp.name;
+  EXPECT_EQ(former.StructureKey(), fsdp.StructureKey());
+}
+
+TEST(SoftwareProfileTest, WrappersOfPyTorchShareTheModulesBeneath) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile eager, FindSoftwareProfile("eager"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile ddp, FindSoftwareProfile("ddp"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile fsdp, FindSoftwareProfile("fsdp"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile composer, FindSoftwareProfile("composer"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile titan, FindSoftwareProfile("torchtitan"));
+  EXPECT_EQ(eager.default_overlap, std::set<Overlap>{});
+  EXPECT_EQ(ddp.default_overlap, std::set<Overlap>{Overlap::kGrad});
+  EXPECT_EQ(fsdp.default_overlap, (std::set<Overlap>{Overlap::kGrad, Overlap::kParam}));
+  EXPECT_EQ(ddp.eager, eager.eager);
+  EXPECT_EQ(titan.eager, std::set<std::string>{});
+  EXPECT_EQ(titan.default_overlap, fsdp.default_overlap);
+  EXPECT_EQ(composer.For(DType::kBf16, Schedule::kNone).reduce_dtype, DType::kBf16);
+  EXPECT_EQ(fsdp.For(DType::kBf16, Schedule::kNone).reduce_dtype, DType::kFp32);
+}
+
+TEST(SoftwareProfileTest, ProductsAreKnownByTheLastPartOfTheirName) {
+  SoftwareProfile profile;
+  profile.unquantized = {"router"};
+  EXPECT_FALSE(profile.Quantizes("mlp.router"));
+  EXPECT_FALSE(profile.Quantizes("router"));
+  EXPECT_TRUE(profile.Quantizes("router.fc1"));
 }
 
 TEST(SoftwareProfileTest, IsLikeAnotherAndAddsToItsLists) {

@@ -264,6 +264,20 @@ TEST(TransformerTest, BiasesOfExpertsAreAddedBeforeTheirResultsMeet) {
                         "mlp.experts.fc2:expert_linear mlp.experts.fc2_bias:expert_bias_add"));
 }
 
+TEST(TransformerTest, WeightsOfTokensMayGoToTheExperts) {
+  TransformerConfig config = Experts();
+  config.mlp_bias = true;
+  TransformerChoices choices;
+  choices.experts_weigh_activations = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config, choices));
+  EXPECT_THAT(Ops(graph, 1),
+              HasSubstr("mlp.dispatch:moe_dispatch mlp.weights:moe_dispatch_weights "
+                        "mlp.experts.fc1:expert_gated_linear_bias mlp.experts.act:expert_swiglu "
+                        "mlp.experts.weigh:expert_weigh mlp.experts.fc2:expert_linear "
+                        "mlp.experts.fc2_bias:expert_bias_add_weighted "
+                        "mlp.combine:moe_gather mlp.residual:residual_add"));
+}
+
 TEST(TransformerTest, ASentenceHeadReadsTheFirstToken) {
   TransformerConfig config = Gpt();
   config.bidirectional = config.post_norm = config.sentence_head = true;
