@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from plancast.cli import options as opts
+from plancast.errors import InputError
 
 if TYPE_CHECKING:
     from plancast.validation.scoreboard import Scoreboard
@@ -32,6 +33,16 @@ def add_parser(commands: Any) -> None:
         "--report", metavar="FILE", help="write the scores as a page, .html or .md (Markdown)"
     )
     parser.add_argument(
+        "--template",
+        metavar="FILE",
+        help="a text for the Markdown report, with {{table NAME}} where tables go: docs/cli.md",
+    )
+    parser.add_argument(
+        "--uncalibrated",
+        action="store_true",
+        help="also forecast with data sheets alone: nominal peaks and bandwidths",
+    )
+    parser.add_argument(
         "--fit-uncertainty",
         metavar="FILE.textproto",
         help="write how far the rows lie from their forecasts: planner/data/uncertainty.textproto",
@@ -47,27 +58,40 @@ def run(options: argparse.Namespace) -> int:
     from plancast.validation.run import validate
 
     opts.check_outputs(options.report, options.fit_uncertainty)
+    if options.template is not None and options.report is None:
+        raise InputError("`--template` is the text of a report. Say where: `--report FILE.md`.")
     with progress_bar("rows") as progress:
         scoreboard = validate(
             options.rows,
             machines=options.machines,
             workers=options.workers,
             progress=progress,
+            uncalibrated=options.uncalibrated,
         )
     if options.fit_uncertainty is not None:
         _write_uncertainty(options, scoreboard)
-    if options.report is not None and options.report.endswith(".md"):
-        from plancast.files import write_text
-        from plancast.report.markdown import scoreboard_markdown
-
-        write_text(options.report, scoreboard_markdown(scoreboard))
-    else:
-        opts.write_report(options, "Forecasts beside measurements", scoreboard)
+    if options.report is not None:
+        _write_report(options, scoreboard)
     if options.json:
         opts.print_json(scoreboard.to_dict())
     else:
         opts.print_rich(scoreboard)
     return 0
+
+
+def _write_report(options: argparse.Namespace, scoreboard: Scoreboard) -> None:
+    """A page by its extension."""
+    from plancast.files import read_text, write_text
+    from plancast.report.markdown import fill, scoreboard_markdown
+    from plancast.report.score_page import scoreboard_page
+
+    if options.template is not None:
+        text = fill(read_text(options.template), scoreboard)
+    elif options.report.endswith(".md"):
+        text = scoreboard_markdown(scoreboard)
+    else:
+        text = scoreboard_page(scoreboard)
+    write_text(options.report, text)
 
 
 def _write_uncertainty(options: argparse.Namespace, scoreboard: Scoreboard) -> None:

@@ -2,110 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
+from plancast.errors import InputError
+from plancast.models.fields import did_you_mean
+from plancast.report.score_tables import ScoreTable, score_tables
 from plancast.textual import change, percent
 
 if TYPE_CHECKING:
     from plancast.validation.scoreboard import Scoreboard
 
-_WORST = 20
+_T = TypeVar("_T")
+# {{table sources}}, {{mape korthikanti_table5}}, {{rows}}: filled in by `fill`.
+_PLACE = re.compile(r"\{\{\s*(?P<what>[a-z_0-9]+)(\s+(?P<name>[^}\s]+))?\s*\}\}")
 
 
 def scoreboard_markdown(board: Scoreboard) -> str:
     """The scores of a validation; times are seconds per iteration."""
-    predicted = len(board.results) - sum(board.unsupported.values())
-    parts = [
-        "# Accuracy",
-        f"{len(board.results)} measured rows read, {predicted} predicted, "
-        f"{len(board.scored)} with a measured time. Error = forecast / measurement − 1. "
-        "The last column is the mean absolute error that the best constant MFU of each source "
-        "reaches on it.",
-        "## Iteration time by source",
-        _sources(board),
-        "## Order of plans for one job",
-        "Groups are alternative plans for one job. Regret: how much slower than the best plan "
-        "the one is that the forecasts would pick.",
-        _groups(board),
-        "## Memory",
-        _table(
-            ("", "said to fit", "said not to fit"),
-            (
-                ("ran", board.oom["true_fit"], board.oom["false_oom"]),
-                ("out of memory", board.oom["false_fit"], board.oom["true_oom"]),
-            ),
-        ),
-        "## Rows that are farthest off",
-        _table(
-            ("row", "strategy", "measured", "forecast", "error"),
-            (
-                (
-                    result.row.row_id,
-                    f"`{result.row.strategy}`",
-                    f"{result.measured:.3g}",
-                    f"{result.predicted:.3g}",
-                    change(result.error or 0.0),
-                )
-                for result in board.worst(_WORST)
-            ),
-        ),
-        "## Rows without a forecast",
-        _table(
-            ("rows", "reason"),
-            ((number, reason) for reason, number in board.unsupported.most_common()),
-        ),
-    ]
+    parts = ["# Accuracy", fill(_INTRODUCTION, board)]
+    for table in score_tables(board):
+        parts.append(f"## {table.title}")
+        if table.note:
+            parts.append(table.note)
+        parts.append(_table(table))
     parts += [f"Warning: {warning}" for warning in board.warnings]
     return "\n\n".join(parts) + "\n"
 
 
-def _sources(board: Scoreboard) -> str:
-    names = ("mape", "bias", "median", "p90", "max")
-    rows: list[Sequence[object]] = [
-        (
-            source,
-            int(scores["rows"]),
-            *(_score(name, scores[name]) for name in names),
-            percent(scores["constant_mfu_mape"]),
-        )
-        for source, scores in sorted(board.sources.items())
-    ]
-    for label, key in (("**all rows**", "row_weighted"), ("**all sources**", "source_weighted")):
-        scores = board.overall[key]
-        if scores:
-            count = int(scores.get("rows", scores.get("sources", 0)))
-            rows.append((label, count, *(_score(name, scores[name]) for name in names), ""))
-    return _table(("source", "rows", "MAPE", "bias", "median", "p90", "max", "constant MFU"), rows)
+_INTRODUCTION = (
+    "{{rows}} measured rows read, {{predicted}} predicted, {{scored}} with a measured time."
+)
 
 
-def _score(name: str, value: float) -> str:
-    return change(value) if name == "bias" else percent(value)
+def fill(template: str, board: Scoreboard) -> str:
+    """Puts tables and figures into a text.
+
+    `{{table NAME}}` is a table with its note, `{{mape SOURCE}}` and the like a score of a
+    source, `{{rows}}`, `{{predicted}}`, `{{scored}}` and `{{sources}}` are counts.
+    """
+    tables = {table.key: table for table in score_tables(board)}
+    counts = {
+        "rows": len(board.results),
+        "predicted": len(board.results) - sum(board.unsupported.values()),
+        "scored": len(board.scored),
+        "sources": len(board.sources),
+    }
+
+    def value(match: re.Match[str]) -> str:
+        what, name = match["what"], match["name"] or ""
+        if what == "table":
+            return _described(_known(name, tables, "table"))
+        if not name:
+            return str(_known(what, counts, "count"))
+        score = _known(what, _known(name, board.sources, "source"), "score")
+        if what == "rows":
+            return str(int(score))
+        return change(score) if what == "bias" else percent(score)
+
+    return _PLACE.sub(value, template)
 
 
-def _groups(board: Scoreboard) -> str:
-    ordered = sorted(board.groups.items(), key=lambda item: -item[1]["rows"])
-    return _table(
-        ("group", "plans", "Spearman", "Kendall", "regret"),
-        (
-            (
-                group.replace("|", " "),
-                scores["rows"],
-                _correlation(scores["spearman"]),
-                _correlation(scores["kendall"]),
-                percent(scores["regret"]),
-            )
-            for group, scores in ordered
-        ),
-    )
+def _known(name: str, table: Mapping[str, _T], what: str) -> _T:
+    if name not in table:
+        raise InputError(f"no {what} `{name}` for the report.{did_you_mean(name, list(table))}")
+    return table[name]
 
 
-def _correlation(value: float | None) -> str:
-    return "ties" if value is None else f"{value:.2f}"
+def _described(table: ScoreTable) -> str:
+    return f"{table.note}\n\n{_table(table)}" if table.note else _table(table)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for row in rows:
-        lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |")
+def _table(table: ScoreTable) -> str:
+    lines = [_line(table.head)]
+    lines.append("|" + "".join("---|" for _ in table.head))
+    lines += [_line(row) for row in table.rows]
     return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -164,7 +164,7 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
     table.add_column("#", justify="right", style="dim")
     table.add_column("strategy", style="cyan", no_wrap=True)
     rate = "samples/s/GPU" if len(ranking) and ranking[0].unit == "samples" else "tok/s/GPU"
-    for column in ("iteration", "vs best", rate, "MFU", "GiB", "bubble", "comm"):
+    for column in ("iteration", "90 %", "vs best", rate, "MFU", "GiB", "bubble", "comm"):
         table.add_column(column, justify="right", no_wrap=True)
     best = ranking[0].iteration_time if len(ranking) else 0.0
     for position, plan in enumerate(ranking[:top], start=1):
@@ -174,6 +174,7 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
             str(position),
             plan.strategy,
             duration(total),
+            "−{0[0]:.0%} +{0[1]:.0%}".format([abs(bound / total - 1) for bound in plan.interval]),
             "" if position == 1 else f"+{percent(total / best - 1)}",
             count(plan.units_per_s_per_gpu),
             percent(plan.mfu),

@@ -35,6 +35,9 @@ class RowResult:
     breakdown: dict[str, float] | None = None
     strategy: str = ""  # in canonical form, with what was chosen
     devices: int = 0
+    parameters: int = 0
+    # The forecast without any calibration, if asked for.
+    uncalibrated: float | None = None
     warnings: tuple[str, ...] = ()
     terms: ErrorTerms | None = None
 
@@ -53,6 +56,13 @@ class RowResult:
             return None
         return self.predicted / self.measured - 1
 
+    @property
+    def memory_error(self) -> float | None:
+        """predicted / printed peak memory - 1, of rows that ran."""
+        if self.predicted_peak_mem_gb is None or not self.row.peak_mem_gb or self.row.oom:
+            return None
+        return self.predicted_peak_mem_gb / self.row.peak_mem_gb - 1
+
     def to_dict(self) -> dict[str, Any]:
         """The entry of `validate --json`."""
         return {
@@ -68,13 +78,21 @@ class RowResult:
         }
 
 
-def predict_row(row: Row, machine: Machine | str, session: Session) -> RowResult:
-    """The forecast of one row; a machine that is text is the reason why there is none."""
+def predict_row(
+    row: Row, machine: Machine | str, session: Session, *, uncalibrated: bool = False
+) -> RowResult:
+    """The forecast of one row; a machine that is text is the reason why there is none.
+
+    With `uncalibrated` also what data sheets alone say of the same plan.
+    """
     try:
         if isinstance(machine, str):
             raise UnsupportedError(machine)
         job = prepare(row)
-        forecast, chosen = _best(job, machine, session)
+        forecast, candidate, chosen = _best(job, machine, session)
+        nominal = (
+            _predict(job, candidate, machine, session, datasheet=True) if uncalibrated else None
+        )
         measured = measured_seconds(
             row, job.model.parameters, machine.devices, forecast._core.peak_flops_per_gpu
         )
@@ -94,12 +112,16 @@ def predict_row(row: Row, machine: Machine | str, session: Session) -> RowResult
         breakdown=forecast.breakdown(),
         strategy=forecast.strategy,
         devices=forecast.devices,
+        parameters=job.model.parameters,
+        uncalibrated=nominal.iteration_time if nominal else None,
         warnings=tuple(forecast.warnings),
         terms=terms_of(forecast, machine.gpu),
     )
 
 
-def _best(job: RowJob, machine: Machine, session: Session) -> tuple[Forecast, dict[str, str]]:
+def _best(
+    job: RowJob, machine: Machine, session: Session
+) -> tuple[Forecast, Candidate, dict[str, str]]:
     """The forecast of what the row says, with the unknown keys chosen.
 
     Recomputation: the first of none, selective, full that fits; the
@@ -107,7 +129,8 @@ def _best(job: RowJob, machine: Machine, session: Session) -> tuple[Forecast, di
     memory stands for the row.
     """
     if len(job.candidates) == 1:
-        return _predict(job, job.candidates[0], machine, session, memory_first=False), {}
+        only = job.candidates[0]
+        return _predict(job, only, machine, session), only, {}
     fitting: list[tuple[Forecast, Candidate]] = []
     failures: list[InputError] = []
     smallest: tuple[Forecast, Candidate] | None = None
@@ -129,7 +152,7 @@ def _best(job: RowJob, machine: Machine, session: Session) -> tuple[Forecast, di
         forecast, candidate = min(fitting, key=lambda entry: entry[0].iteration_time)
     elif smallest is not None:
         candidate = smallest[1]
-        forecast = _predict(job, candidate, machine, session, memory_first=False)
+        forecast = _predict(job, candidate, machine, session)
     else:
         raise failures[0]
     chosen = {}
@@ -137,11 +160,17 @@ def _best(job: RowJob, machine: Machine, session: Session) -> tuple[Forecast, di
         chosen["mb"] = f"{candidate.micro_batch} (unknown: fastest that fits)"
     if candidate.recompute is not None:
         chosen["recompute"] = f"{candidate.recompute} (unknown: first that fits)"
-    return forecast, chosen
+    return forecast, candidate, chosen
 
 
 def _predict(
-    job: RowJob, candidate: Candidate, machine: Machine, session: Session, *, memory_first: bool
+    job: RowJob,
+    candidate: Candidate,
+    machine: Machine,
+    session: Session,
+    *,
+    memory_first: bool = False,
+    datasheet: bool = False,
 ) -> Forecast:
     return predict(
         job.model,
@@ -152,6 +181,7 @@ def _predict(
         profile=job.profile,
         session=session,
         memory_first=memory_first,
+        datasheet=datasheet,
     )
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from plancast.session import Session
+from plancast.validation.layers import predict_layer, read_layers
 from plancast.validation.linear import linear_series
 from plancast.validation.machines import MachineBook
 from plancast.validation.predict_row import RowResult, predict_row
@@ -22,6 +23,7 @@ def validate(
     machines: str | Path | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    uncalibrated: bool = False,
 ) -> Scoreboard:
     """Predicts the measured rows of CSV files and folders, and scores the forecasts.
 
@@ -30,9 +32,13 @@ def validate(
       machines: CSV with figures of the machines that rows name; absent: presets.
       workers: threads; one per core by default. The result does not depend on it.
       progress: called with rows done and rows in all.
+      uncalibrated: also say what data sheets alone forecast.
     """
     begin = time.perf_counter()
-    rows, skipped = read_rows(paths)
+    rows, others = read_rows(paths)
+    files = {other.path: read_layers(other.path) for other in others}
+    layers = [cells for read in files.values() for cells in read or ()]
+    skipped = [other for other in others if files[other.path] is None]
     book = MachineBook(machines)
     found = [book.find(row.machine) for row in rows]
     session = Session()
@@ -40,7 +46,10 @@ def validate(
     # Plans of one model share most of a session when they run side by side.
     order = sorted(range(len(rows)), key=lambda i: (rows[i].model, rows[i].machine))
     with ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1) as pool:
-        futures = {pool.submit(predict_row, rows[i], found[i], session): i for i in order}
+        futures = {
+            pool.submit(predict_row, rows[i], found[i], session, uncalibrated=uncalibrated): i
+            for i in order
+        }
         try:
             for done, future in enumerate(as_completed(futures), start=1):
                 results[futures[future]] = future.result()
@@ -53,5 +62,6 @@ def validate(
         results=tuple(result for result in results if result is not None),
         skipped=tuple(skipped),
         warnings=tuple(linear_series(rows)),
+        layers=tuple(predict_layer(cells, session) for cells in layers),
         seconds=time.perf_counter() - begin,
     )

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from plancast.validation.layers import LayerResult
 from plancast.validation.leave_one_out import LeaveOneOut, leave_one_out
+from plancast.validation.pairs import StatedProbability, stated_probabilities
 from plancast.validation.predict_row import RowResult
 from plancast.validation.residuals import Residual
 from plancast.validation.rows import Skipped
+from plancast.validation.slices import slices
 from plancast.validation.statistics import best_constant_mape, error_scores, group_scores
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ class Scoreboard:
     skipped: tuple[Skipped, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
+    layers: tuple[LayerResult, ...] = ()
 
     @cached_property
     def scored(self) -> list[RowResult]:
@@ -93,6 +97,53 @@ class Scoreboard:
         }
         return {"row_weighted": rows, "source_weighted": {"sources": float(count), **sources}}
 
+    @cached_property
+    def memory(self) -> dict[str, dict[str, float]]:
+        """Printed peak memory against the forecast in the row's own meaning, by source."""
+        measured = [r for r in self.results if r.memory_error is not None]
+        return {
+            source: {
+                "rows": len(results),
+                **error_scores([r.memory_error or 0.0 for r in results]),
+            }
+            for source, results in _by(measured, lambda r: r.row.source).items()
+        }
+
+    @cached_property
+    def uncalibrated(self) -> dict[str, dict[str, float]]:
+        """Scores by source of what data sheets alone say; empty unless asked for."""
+        asked = [r for r in self.scored if r.uncalibrated is not None]
+        return {
+            source: {
+                "rows": len(results),
+                **error_scores(
+                    [(r.uncalibrated or 0.0) / (r.measured or 1.0) - 1 for r in results]
+                ),
+            }
+            for source, results in _by(asked, lambda r: r.row.source).items()
+        }
+
+    @cached_property
+    def slices(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Scores by one property of the plans at a time."""
+        return slices(self.scored)
+
+    @cached_property
+    def pairs(self) -> list[StatedProbability]:
+        """Whether plans that are called faster are, as often as said."""
+        if self.intervals is None:
+            return []
+        groups = _by([r for r in self.scored if r.row.group], lambda r: r.row.group)
+        return stated_probabilities(groups.values(), self.intervals.scales)
+
+    @property
+    def covered(self) -> int:
+        """Rows whose measurement lies in the interval that their forecast came with."""
+        return sum(
+            r.interval is not None and r.interval[0] <= (r.measured or 0.0) <= r.interval[1]
+            for r in self.scored
+        )
+
     @property
     def unsupported(self) -> Counter[str]:
         """Reasons why rows have no forecast."""
@@ -110,6 +161,11 @@ class Scoreboard:
             "groups": self.groups,
             "oom": self.oom,
             "overall": self.overall,
+            "memory": self.memory,
+            "slices": self.slices,
+            "intervals": self.intervals.to_dict() if self.intervals else None,
+            "uncalibrated": self.uncalibrated,
+            "layers": [layer.to_dict() for layer in self.layers],
             "skipped": [{"path": s.path, "reason": s.reason} for s in self.skipped],
             "warnings": list(self.warnings),
         }

@@ -1,0 +1,81 @@
+"""Scores by one property of the plans at a time: where errors come from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plancast.validation.predict_row import RowResult
+from plancast.validation.statistics import error_scores
+
+
+def _key(name: str, default: str = "1") -> Callable[[RowResult], str]:
+    def value(result: RowResult) -> str:
+        return _keys(result).get(name, default)
+
+    return value
+
+
+def _keys(result: RowResult) -> dict[str, str]:
+    pairs = (item.partition("=") for item in result.strategy.split(","))
+    return {key: value for key, _, value in pairs}
+
+
+def _size(result: RowResult) -> str:
+    size = result.parameters / 1e9
+    for limit, label in ((1, "< 1B"), (5, "1B to 5B"), (20, "5B to 20B"), (100, "20B to 100B")):
+        if size < limit:
+            return label
+    return "> 100B"
+
+
+def _of_terms(name: str) -> Callable[[RowResult], str]:
+    return lambda result: str(getattr(result.terms, name, "?"))
+
+
+# Property -> its value of a row.
+PROPERTIES: dict[str, Callable[[RowResult], str]] = {
+    "tp": _key("tp"),
+    "pp": _key("pp"),
+    "mb": _key("mb", "?"),
+    "recompute": _key("recompute", "none"),
+    "size": _size,
+    "gpu": _of_terms("device"),
+    "profile": _of_terms("profile"),
+}
+TITLES = {
+    "tp": "tensor parallelism",
+    "pp": "pipeline stages",
+    "mb": "micro-batch",
+    "recompute": "recomputation",
+    "size": "parameters",
+    "gpu": "GPU",
+    "profile": "software profile",
+}
+
+
+def slices(results: Sequence[RowResult]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Property -> value -> rows and scores, values in their order."""
+    return {name: by_property(results, name) for name in PROPERTIES}
+
+
+def by_property(results: Sequence[RowResult], name: str) -> dict[str, dict[str, Any]]:
+    """Scores of the rows with a measurement, by one property."""
+    table: dict[str, list[RowResult]] = defaultdict(list)
+    for result in results:
+        if result.error is not None:
+            table[PROPERTIES[name](result)].append(result)
+    return {
+        value: {"rows": len(table[value]), **error_scores([r.error or 0.0 for r in table[value]])}
+        for value in sorted(table, key=_order)
+    }
+
+
+_SIZES = ("< 1B", "1B to 5B", "5B to 20B", "20B to 100B", "> 100B")
+
+
+def _order(value: str) -> tuple[int, float, str]:
+    if value in _SIZES:
+        return 0, _SIZES.index(value), value
+    return (0, float(value), value) if value.isdigit() else (1, 0.0, value)

@@ -1,0 +1,140 @@
+"""What the forecasts of published runs are meant to reach, and whether they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from plancast.validation.predict_row import RowResult
+from plancast.validation.scoreboard import Scoreboard
+from plancast.validation.slices import by_property
+from plancast.validation.statistics import error_scores
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A target beside the figure; `detail` names what decides where several are judged."""
+
+    text: str
+    figure: float
+    at_least: float | None
+    at_most: float | None
+    detail: str = ""
+    is_ratio: bool = False  # not a share, as errors are
+
+    @property
+    def met(self) -> bool:
+        """Whether the figure is within the target."""
+        above = self.at_least is None or self.figure >= self.at_least
+        return above and (self.at_most is None or self.figure <= self.at_most)
+
+
+def verdicts(board: Scoreboard) -> list[Verdict]:
+    """The targets whose rows are there, in the order of targets.yaml."""
+    out = []
+    for target in _targets():
+        found = _SCORES[target["score"]](board, target.get("rows", {}))
+        if found is None:
+            continue
+        figure, detail = found
+        out.append(
+            Verdict(
+                target["text"],
+                figure,
+                target.get("at_least"),
+                target.get("at_most"),
+                detail,
+                target["score"] in ("spearman", "half_width"),
+            )
+        )
+    return out
+
+
+_Found = tuple[float, str] | None
+
+
+def _rows(board: Scoreboard, choice: dict[str, str]) -> list[RowResult]:
+    lacks = choice.get("strategy_lacks", "\0")
+    return [
+        r
+        for r in board.scored
+        if r.row.source == choice["source"] and lacks not in r.row.strategy.split(",")
+    ]
+
+
+def _error_score(name: str) -> Callable[[Scoreboard, dict[str, str]], _Found]:
+    def score(board: Scoreboard, choice: dict[str, str]) -> _Found:
+        rows = _rows(board, choice)
+        if not rows:
+            return None
+        if "by" in choice:
+            parts = by_property(rows, choice["by"])
+            worst = max(parts, key=lambda value: abs(parts[value][name]))
+            return abs(parts[worst][name]), f"{choice['by']}={worst}"
+        return abs(error_scores([r.error or 0.0 for r in rows])[name]), ""
+
+    return score
+
+
+def _group_score(name: str, worst: Callable[..., Any]) -> Any:
+    def score(board: Scoreboard, choice: dict[str, str]) -> _Found:
+        groups = {r.row.group for r in _rows(board, choice)} & set(board.groups)
+        values = {g: board.groups[g][name] for g in groups if board.groups[g][name] is not None}
+        if not values:
+            return None
+        which = worst(sorted(values), key=lambda g: values[g])
+        return values[which], which.split("|")[1] if "|" in which else which
+
+    return score
+
+
+def _layers(board: Scoreboard, _: dict[str, str]) -> _Found:
+    errors = [abs(e) for layer in board.layers for e in layer.errors or ()]
+    return (sum(errors) / len(errors), "forward and backward") if errors else None
+
+
+def _coverage(board: Scoreboard, _: dict[str, str]) -> _Found:
+    return (board.intervals.coverage, "all rows") if board.intervals else None
+
+
+def _half_width(board: Scoreboard, _: dict[str, str]) -> _Found:
+    if board.intervals is None:
+        return None
+    worst = max(board.intervals.sources, key=lambda s: s.ratio)
+    return worst.ratio, worst.source
+
+
+def _scale_change(board: Scoreboard, _: dict[str, str]) -> _Found:
+    if board.intervals is None:
+        return None
+    found: Sequence[tuple[float, str]] = [
+        (abs(change), f"{scale} without {source}")
+        for source, scales in board.intervals.changes().items()
+        for scale, change in scales.items()
+    ]
+    return max(found)
+
+
+_SCORES: dict[str, Callable[[Scoreboard, dict[str, str]], _Found]] = {
+    "mape": _error_score("mape"),
+    "bias": _error_score("bias"),
+    "median": _error_score("median"),
+    "spearman": _group_score("spearman", min),
+    "regret": _group_score("regret", max),
+    "layers": _layers,
+    "coverage": _coverage,
+    "half_width": _half_width,
+    "scale_change": _scale_change,
+}
+
+
+@cache
+def _targets() -> list[dict[str, Any]]:
+    import yaml
+
+    text = resources.files("plancast.validation").joinpath("targets.yaml").read_text("utf-8")
+    entries: list[dict[str, Any]] = yaml.safe_load(text)
+    return entries
