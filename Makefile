@@ -14,7 +14,7 @@ endif
 
 CORE := //python/plancast:_core.so
 
-.PHONY: build run test test-torch lint bench format clean setup compile_commands
+.PHONY: build run test test-torch lint bench accuracy uncertainty format clean setup compile_commands
 
 build: setup
 	$(BAZEL) build -c opt $(BAZEL_FLAGS) $(CORE)
@@ -41,6 +41,16 @@ format: setup
 	git ls-files -co --exclude-standard -- '*.h' '*.cc' | grep -v ^third_party/ | xargs -r clang-format -i
 	.venv/bin/ruff check --quiet --fix . || true
 	.venv/bin/ruff format --quiet .
+
+# docs/accuracy.md from its template and the published measurements.
+TRUTH := $(PLANCAST_SHARED_DATA)/truth
+accuracy: build
+	.venv/bin/plancast validate $(TRUTH) --uncalibrated \
+	  --template docs/templates/accuracy.md --report docs/accuracy.md
+
+# How sure forecasts are, from the same; then build again.
+uncertainty: build
+	.venv/bin/plancast validate $(TRUTH) --fit-uncertainty planner/data/uncertainty.textproto
 
 clean:
 	$(BAZEL) clean

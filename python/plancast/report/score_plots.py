@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from plancast.validation.predict_row import RowResult
 
 _WIDTH, _HEIGHT = 760, 520
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 12, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 96, 28, 12, 44
+# Below columns whose names are long.
+_SLANTED_BOTTOM = 88
 # Colours of the page's style sheet, c0 to c11; further sources take other marks.
 COLOURS = 12
 
@@ -37,8 +39,8 @@ def scatter(results: Sequence[RowResult], sources: Sequence[str]) -> str:
         parts += [
             _line(x(seconds), _TOP, x(seconds), _HEIGHT - _BOTTOM, "grid"),
             _line(_LEFT, y(seconds), _WIDTH - _RIGHT, y(seconds), "grid"),
-            _text(x(seconds), _HEIGHT - _BOTTOM + 16, duration(seconds), "middle"),
-            _text(_LEFT - 6, y(seconds) + 4, duration(seconds), "end"),
+            _text(x(seconds), _HEIGHT - _BOTTOM + 16, f"{seconds:g} s", "middle"),
+            _text(_LEFT - 6, y(seconds) + 4, f"{seconds:g} s", "end"),
         ]
     parts.append(_line(x(10**low), y(10**low), x(10**high), y(10**high), "exact"))
     for result in results:
@@ -49,7 +51,7 @@ def scatter(results: Sequence[RowResult], sources: Sequence[str]) -> str:
             f"{_mark(at, y(result.predicted or 1.0), result, sources)}</g>"
         )
     parts.append(_text(_WIDTH / 2, _HEIGHT - 6, "measured", "middle"))
-    parts.append(_text(14, _HEIGHT / 2, "forecast", "middle", upright=True))
+    parts.append(_text(18, _HEIGHT / 2, "forecast", "middle", upright=True))
     label = f"Forecast against measured time of {len(results)} rows; the tables hold the figures"
     return _svg(label, _HEIGHT, parts)
 
@@ -62,23 +64,25 @@ def residuals(
     order: Sequence[str],
 ) -> str:
     """Errors upwards, clipped at half and twice, one column for each value."""
-    height = 280
+    slanted = max((len(name) for name in order), default=0) * len(order) > 90
+    bottom = _SLANTED_BOTTOM if slanted else _BOTTOM
+    height = 220 + bottom
     columns = {name: i for i, name in enumerate(order)}
     step = (_WIDTH - _LEFT - _RIGHT) / max(len(order), 1)
     limit = math.log(2)
 
     def y(ratio: float) -> float:
         log = min(max(math.log(ratio), -limit), limit)
-        return _TOP + (limit - log) / (2 * limit) * (height - _TOP - 2 * _BOTTOM)
+        return _TOP + (limit - log) / (2 * limit) * (height - _TOP - bottom)
 
     parts = []
     for error in (-0.5, -0.3, -0.1, 0.0, 0.1, 0.3, 1.0):
         place = y(1 + error)
         parts.append(_line(_LEFT, place, _WIDTH - _RIGHT, place, "exact" if error == 0 else "grid"))
-        parts.append(_text(_LEFT - 6, place + 4, change(error, 0), "end"))
+        parts.append(_text(_LEFT - 6, place + 4, change(error, 0) if error else "0 %", "end"))
     for name, i in columns.items():
         at = _LEFT + (i + 0.5) * step
-        parts.append(_text(at, height - 2 * _BOTTOM + 18, name, "middle", slanted=step < 90))
+        parts.append(_text(at, height - bottom + 18, name, "middle", slanted=slanted))
     seen: dict[str, int] = dict.fromkeys(order, 0)
     total = {name: sum(value(r) == name for r in results) for name in order}
     for result in results:

@@ -104,7 +104,13 @@ def _sources(board: Scoreboard) -> ScoreTable:
             if nominal
             else ""
         ),
-        ("source", "rows", *_SCORE_HEADS, "best constant MFU", *(["data sheet"] if nominal else [])),
+        (
+            "source",
+            "rows",
+            *_SCORE_HEADS,
+            "best constant MFU",
+            *(["data sheet"] if nominal else []),
+        ),
         rows,
     )
 
