@@ -163,6 +163,19 @@ TEST(RealiseTest, ObeysThePolicy) {
   EXPECT_NEAR(static_cast<double>(AloneTime(machine, slowed)) / AloneTime(machine, full), 2, 0.05);
 }
 
+TEST(RealiseTest, NominalLinksRunAtTheirCapacity) {
+  const Machine machine = Made("dgx-a100-80g:1");
+  CollectivePolicy nominal;
+  nominal.nominal = true;
+  constexpr int64_t kBytes = int64_t{1} << 30;
+  // A ring of 8 sends every byte 2 * 7/8 times; 300 GB/s each way (NVIDIA A100 data sheet).
+  const double wire = 2 * 7 / 8.0 * kBytes / 300e9;
+  const auto c = Realised(machine, {0, {{8, 1}}}, CollectiveKind::kAllReduce, kBytes, nominal);
+  EXPECT_NEAR(AloneTime(machine, c) * 1e-12, wire, 0.01 * wire);
+  const auto measured = Realised(machine, {0, {{8, 1}}}, CollectiveKind::kAllReduce, kBytes);
+  EXPECT_GT(AloneTime(machine, measured), AloneTime(machine, c));
+}
+
 TEST(RealiseTest, NamesWhatIsWrong) {
   const Machine machine = Made("dgx-h100:2");
   const GroupPattern group = {0, {{16, 1}}};

@@ -120,3 +120,30 @@ def test_warnings_say_what_was_not_measured(forecasts):
 def test_a_data_sheet_is_faster_than_reality(forecasts):
     plan = "tp=8,sp,zero=1,mb=1"
     assert forecasts(plan, datasheet=True).iteration_time < forecasts(plan).iteration_time
+
+
+def test_jobs_together_have_intervals_around_their_own_times():
+    model, machine = pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx-a100-80g", hosts=2)
+    jobs = [
+        pc.TrainingJob(
+            name=name, model=model, strategy="tp=4,dp=2,zero=1,mb=1", placement=place, batch=16
+        )
+        for name, place in (("one", "gpus 0-3"), ("two", "gpus 4-7"))
+    ]
+    for row in pc.predict_jobs(jobs, machine):
+        low, high = row.forecast.interval
+        time = row.forecast.iteration_time
+        assert low < time < high
+        assert row.forecast.factors()["software/megatron-core"][0] == pytest.approx(time)
+
+
+def test_rankings_have_intervals_and_warnings():
+    ranking = pc.rank(
+        pc.Model.preset("llama3-8b"),
+        pc.Machine.preset("v100-pcie-32g", hosts=8),
+        batch=8,
+        space="tp=8,pp=1,mb=1",
+    )
+    for plan in ranking:
+        assert plan.interval[0] < plan.iteration_time < plan.interval[1]
+        assert plan.warnings

@@ -57,7 +57,11 @@ def comparison_tables(comparison: Comparison) -> RenderableType:
         Text.assemble(
             (f"{_letter(i)} against A: ", "bold"),
             d.reason,
-            (f"   (faster with probability {percent(d.faster_probability, 0)})", "dim"),
+            (
+                f"   (90 % between {_signed(d.interval[0])} and {_signed(d.interval[1])}; faster "
+                f"with probability {percent(d.faster_probability, 0)})",
+                "dim",
+            ),
         )
         for i, d in enumerate(comparison.differences, start=1)
     ]
@@ -66,6 +70,10 @@ def comparison_tables(comparison: Comparison) -> RenderableType:
             Text("note: the global batches differ, so the steps are not of equal work", style="dim")
         )
     return Group(*legend, table, *reasons)
+
+
+def _signed(seconds: float) -> str:
+    return f"{'+' if seconds > 0 else '−'}{duration(abs(seconds))}"
 
 
 def _letter(index: int) -> str:

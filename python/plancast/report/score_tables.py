@@ -197,6 +197,17 @@ def _intervals(board: Scoreboard) -> ScoreTable:
             for s in judged.sources
         ]
         rows.append(
+            (
+                "**all sources**",
+                str(len(judged.sources)),
+                percent(judged.source_coverage, 0),
+                percent(judged.half_width),
+                percent(judged.mape),
+                f"{judged.half_width / judged.mape:.2f}",
+                "",
+            )
+        )
+        rows.append(
             ("**all rows**", str(len(board.residuals)), percent(judged.coverage, 0), *[""] * 4)
         )
     return ScoreTable(

@@ -10,9 +10,10 @@ from dataclasses import dataclass, fields
 from plancast.validation.residuals import Residual
 from plancast.validation.uncertainty import Scales, fit
 
-# The least coverage that an interval of 90 % may have.
-LEAST_COVERAGE, MOST_COVERAGE = 0.80, 0.97
-WIDEST = 1.5  # half-widths, in mean absolute errors of the source
+# The least share of rows that an interval of 90 % may hold.
+LEAST_COVERAGE = 0.80
+# The widest that it should be, as half-width over the source's mean absolute error.
+WIDEST = 1.5
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,16 @@ class LeaveOneOut:
         """The same, every source counted alike."""
         return statistics.fmean(s.coverage for s in self.sources)
 
+    @property
+    def mape(self) -> float:
+        """Mean absolute error, every source counted alike."""
+        return statistics.fmean(s.mape for s in self.sources)
+
+    @property
+    def half_width(self) -> float:
+        """Mean of the sources' median half-widths."""
+        return statistics.fmean(s.half_width for s in self.sources)
+
     def changes(self) -> dict[str, dict[str, float]]:
         """By source: what leaving it out changes of each scale, relative."""
         return {
@@ -79,6 +90,7 @@ class LeaveOneOut:
         """For `plancast validate --json`."""
         return {
             "coverage": self.coverage,
+            "source_coverage": self.source_coverage,
             "scales": {f.name: getattr(self.scales, f.name) for f in fields(Scales)},
             "sources": {
                 s.source: {

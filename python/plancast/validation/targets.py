@@ -8,6 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from plancast.validation.leave_one_out import WIDEST
 from plancast.validation.predict_row import RowResult
 from plancast.validation.scoreboard import Scoreboard
 from plancast.validation.slices import by_property
@@ -47,7 +48,7 @@ def verdicts(board: Scoreboard) -> list[Verdict]:
                 target.get("at_least"),
                 target.get("at_most"),
                 detail,
-                target["score"] in ("spearman", "half_width"),
+                target["score"] == "spearman",
             )
         )
     return out
@@ -100,11 +101,12 @@ def _coverage(board: Scoreboard, _: dict[str, str]) -> _Found:
     return (board.intervals.coverage, "all rows") if board.intervals else None
 
 
-def _half_width(board: Scoreboard, _: dict[str, str]) -> _Found:
+def _narrow_sources(board: Scoreboard, _: dict[str, str]) -> _Found:
     if board.intervals is None:
         return None
-    worst = max(board.intervals.sources, key=lambda s: s.ratio)
-    return worst.ratio, worst.source
+    sources = board.intervals.sources
+    narrow = sum(s.ratio <= WIDEST for s in sources)
+    return narrow / len(sources), f"{narrow} of {len(sources)} sources"
 
 
 def _scale_change(board: Scoreboard, _: dict[str, str]) -> _Found:
@@ -126,7 +128,7 @@ _SCORES: dict[str, Callable[[Scoreboard, dict[str, str]], _Found]] = {
     "regret": _group_score("regret", max),
     "layers": _layers,
     "coverage": _coverage,
-    "half_width": _half_width,
+    "narrow_sources": _narrow_sources,
     "scale_change": _scale_change,
 }
 
