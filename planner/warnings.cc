@@ -21,9 +21,9 @@ void AddFactors(const SimResult& result, std::vector<std::string>* warnings) {
   }
   const double share = path / (static_cast<double>(result.makespan_ps) * 1e-12);
   if (names.empty() || !(share >= kLeastShare)) return;
-  warnings->push_back(absl::StrCat("no measurements of ", absl::StrJoin(names, ", "), ": ",
-                                   std::lround(share * 100),
-                                   " % of the critical path rests on those of others"));
+  warnings->push_back(
+      absl::StrCat(std::lround(share * 100), " % of the critical path is priced as ",
+                   absl::StrJoin(names, ", "), ", from measurements of other GPUs or links"));
 }
 
 void AddSoftware(const MeasuredSoftware* runs, const SoftwareProfile& profile,
