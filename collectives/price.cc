@@ -17,7 +17,9 @@ double Crowding(const LinkCosts& links, const GroupShape& shape, Algorithm algor
   const int64_t used = links.machine.spec().ring_nics;
   const bool chooses = algorithm != Algorithm::kPairwise && algorithm != Algorithm::kDirect;
   const int64_t all = links.nic->instances_per_block;
-  if (used == 0 || used >= all || shape.per_node == 1 || !chooses) return 1;
+  if (used == 0 || used >= all || shape.per_node == 1 ||
+      shape.per_node == links.machine.spec().gpus_per_host || !chooses)
+    return 1;
   return static_cast<double>(all) / static_cast<double>(used);
 }
 
@@ -60,7 +62,8 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
   double hops = 0;                                          // seconds
   double slowest = 1 / std::numeric_limits<double>::max();  // seconds per byte
   const auto add = [&](double load, const LinkClass& link, double& total) {
-    total = load / bandwidth_scale;
+    const bool outside = link.kind == LinkKind::kNic || link.kind == LinkKind::kSpine;
+    total = outside ? load : load / bandwidth_scale;
     slowest = std::max(slowest, total / link.bytes_per_s);
   };
   double port = 0;
@@ -90,8 +93,7 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
     hops += traffic.network_hops * (links.nic->latency_s + network->hop_s);
     add(traffic.nic * Crowding(links, shape, traffic.algorithm) / network->efficiency, *links.nic,
         priced.nic);
-    slowest = std::max(
-        slowest, traffic.nic_flow / network->efficiency / bandwidth_scale / links.nic->bytes_per_s);
+    slowest = std::max(slowest, traffic.nic_flow / network->efficiency / links.nic->bytes_per_s);
     if (traffic.spine > 0 && links.spine != nullptr) {
       hops += traffic.spine_hops * links.spine->latency_s;
       add(traffic.spine / network->efficiency, *links.spine, priced.spine);

@@ -37,7 +37,7 @@ struct LinkCosts {
 };
 
 // Nothing where the algorithm or the protocol does not run on these links.
-// `bandwidth_scale` multiplies every rate.
+// `bandwidth_scale` multiplies the rates of links inside hosts and NVLink domains.
 std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& shape,
                                    const Traffic& traffic, Protocol protocol, CollectiveKind kind,
                                    int64_t bytes, double bandwidth_scale);

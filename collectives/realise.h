@@ -37,7 +37,7 @@ struct GroupPattern {
 struct CollectivePolicy {
   std::string algorithm;         // empty: the cheaper of `ring` and `tree`
   std::string protocol;          // empty: chosen by size
-  double bandwidth_scale = 1.0;  // a software profile's factor inside training
+  double bandwidth_scale = 1.0;  // inside hosts and domains: a software profile's factor
   bool nominal = false;          // links as their data sheets have them, not as measured
 };
 

@@ -169,6 +169,7 @@ class KernelWork {
     }
     AddBytes(part, rule, work, &base_);
     pointwise_ += work.pointwise_ops;
+    base_.random_numbers += work.random_numbers;
     if (product) {
       AddProducts(rule, work, extents);
     } else if (!work.contractions.empty()) {

@@ -1,10 +1,27 @@
 #include "cost_models/memory_model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 
 namespace plancast {
+namespace {
+
+// Random numbers of kernels that drop out come from Philox 4x32-10 (Salmon et al.,
+// SC'11): for four of them ten rounds of two wide products, at half rate, and of two
+// exclusive ors and two additions, so 20 instructions each; to compare, to scale and to
+// change types takes eight more.
+constexpr double kInstructionsPerRandomNumber = 28;
+// Integer lanes of an SM, Volta to Hopper.
+constexpr double kIntegerLanes = 64;
+
+double DrawingSeconds(const KernelSpec& kernel, const DeviceType& device) {
+  const double rate = device.sms * kIntegerLanes * device.boost_mhz * 1e6;
+  return rate > 0 ? kernel.random_numbers * kInstructionsPerRandomNumber / rate : 0;
+}
+
+}  // namespace
 
 std::optional<KernelCost> MemoryModel::Estimate(const KernelSpec& kernel,
                                                 const DeviceType& device) const {
@@ -17,8 +34,10 @@ std::optional<KernelCost> MemoryModel::Estimate(const KernelSpec& kernel,
 
   KernelCost cost;
   cost.hbm_bytes = kernel.read_bytes + kernel.write_bytes;
+  const double moving = cost.hbm_bytes / (device.memory_bytes_per_s * c.memory_fraction);
+  const double drawing = DrawingSeconds(kernel, device);
   cost.seconds_alone = c.floor_s * std::max(kernel.launches, 1) +
-                       cost.hbm_bytes / (device.memory_bytes_per_s * c.memory_fraction);
+                       std::cbrt(moving * moving * moving + drawing * drawing * drawing);
   // Matters only for kernels that were mistaken for memory bound.
   if (device.fp32_flops > 0) {
     cost.seconds_alone = std::max(cost.seconds_alone, kernel.flops / device.fp32_flops);

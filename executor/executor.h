@@ -28,8 +28,8 @@ struct RuntimeParams {
   double graph_launch_s = 0;  // host time per graph launch
   double host_sync_s = 0;     // extra host time after a host-synchronising task
   double iteration_s = 0;     // fixed host work per iteration (data loading, logging)
-  // Transfer time of collectives inside training against isolated ones: 1.2 is
-  // 20 % longer.
+  // Transfer time inside hosts of collectives between kernels of a layer, against
+  // isolated ones: 1.2 is 20 % longer.
   double comm_scale = 1.0;
   bool nominal_links = false;  // as their data sheets have them, not as measured
   // Slow-down of every kernel while its device communicates, 0.1 is 10 % longer;

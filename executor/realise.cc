@@ -24,6 +24,16 @@ bool Same(const RealisedCollective& a, const RealisedCollective& b) {
          std::equal(a.loads.begin(), a.loads.end(), b.loads.begin(), b.loads.end(), same_load);
 }
 
+// Whether members meet for it in the middle of their computing, again and again, and
+// wait for the last of them each time. Gradients are reduced once an iteration, in
+// messages that take far longer than members differ.
+bool IsBetweenKernels(const DeviceMesh& mesh, const CommSpec& comm) {
+  if (comm.kind == CollectiveKind::kAllToAll) return true;
+  if (comm.kind == CollectiveKind::kSendRecv) return false;
+  return std::none_of(comm.axes.begin(), comm.axes.end(),
+                      [&](int axis) { return mesh.root(axis) == "dp"; });
+}
+
 // It takes `time` times as long in any company: it waits and moves as much less.
 void Shorten(double time, RealisedCollective& realised) {
   const auto scaled = [time](int64_t value) {
@@ -89,11 +99,12 @@ absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Mac
 
 CommPricer::CommPricer(const ExecutionGraph& graph, const Machine& machine,
                        const RuntimeParams& runtime)
-    : CommPricer(graph, [&machine, slowdown = runtime.comm_scale, nominal = runtime.nominal_links](
-                            const GroupPattern& group, const CommSpec& comm) {
+    : CommPricer(graph, [&machine, &mesh = graph.mesh, slowdown = runtime.comm_scale,
+                         nominal = runtime.nominal_links](const GroupPattern& group,
+                                                          const CommSpec& comm) {
         CollectivePolicy policy;
         policy.algorithm = comm.policy;
-        policy.bandwidth_scale = 1.0 / slowdown;
+        if (IsBetweenKernels(mesh, comm)) policy.bandwidth_scale = 1.0 / slowdown;
         policy.nominal = nominal;
         return Realise(machine, group, comm.kind, comm.bytes, policy);
       }) {}

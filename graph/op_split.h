@@ -105,6 +105,7 @@ struct OpWork {
   // Lattice points of all other statements, lookups followed; twice those of sums of
   // products and of recurrences.
   double pointwise_ops = 0;
+  double random_numbers = 0;  // drawn by those
   // Border tensors: read from outside, needed outside (outputs, saved tensors
   // and what later statements read). An output that is an input under another
   // name and the input if nothing else reads it are left out: no kernel runs.

@@ -299,6 +299,9 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
       const bool two = s.combine == Combine::kScan ||
                        (s.combine == Combine::kSum && !ProductOfTwo(s.value).empty());
       work.pointwise_ops += two ? 2 * points : points;
+      VisitExpr(s.value, [&](const Expr& e) {
+        if (e.kind() == ExprKind::kRandom) work.random_numbers += points;
+      });
     }
     int pass = 0;
     for (int t : TensorsOf(s.value)) pass = std::max(pass, pass_of[t]);

@@ -24,6 +24,15 @@ Machine Made(const std::string& preset) {
   return *std::move(machine);
 }
 
+// 8 GPUs and 4 interfaces a host, all of which serve any group.
+Machine FourInterfaces() {
+  Machine::Spec spec = Made("vtrain-a100-80g:8").spec();
+  spec.ring_nics = 0;
+  auto machine = Machine::Create(spec);
+  EXPECT_TRUE(machine.ok()) << machine.status();
+  return *std::move(machine);
+}
+
 RealisedCollective Realised(const Machine& machine, const GroupPattern& group, CollectiveKind kind,
                             int64_t bytes, const CollectivePolicy& policy = {}) {
   auto realised = Realise(machine, group, kind, bytes, policy);
@@ -75,13 +84,36 @@ TEST(RealiseTest, RailAlignedDataParallelLoadsItsInterface) {
 }
 
 TEST(RealiseTest, SeveralMembersPerHostSpreadOverTheirInterfaces) {
-  const Machine machine = Made("vtrain-a100-80g:8");
+  const Machine machine = FourInterfaces();
   // tp=2: 4 members per host on 4 interfaces; tp=1: 8 members on the same 4.
   const auto tp2 = Realised(machine, {0, {{32, 2}}}, CollectiveKind::kReduceScatter, 1 << 30);
   const auto tp1 = Realised(machine, {0, {{64, 1}}}, CollectiveKind::kReduceScatter, 1 << 30);
   EXPECT_NEAR(Load(machine, tp2, LinkKind::kNic), 31.0 / 32 / 4 / 0.89, 0.01);
   EXPECT_NEAR(Load(machine, tp1, LinkKind::kNic), 63.0 / 64 / 4 / 0.89, 0.01);
   EXPECT_GT(Load(machine, tp2, LinkKind::kNvlink), 0);
+}
+
+TEST(RealiseTest, RingsOfPartOfAHostMayShareOneInterface) {
+  const Machine wide = FourInterfaces();
+  const Machine narrow = Made("vtrain-a100-80g:8");
+  const auto load = [](const Machine& machine, const GroupPattern& group) {
+    return Load(machine, Realised(machine, group, CollectiveKind::kReduceScatter, 1 << 30),
+                LinkKind::kNic);
+  };
+  EXPECT_NEAR(load(narrow, {0, {{32, 2}}}), 4 * load(wide, {0, {{32, 2}}}), 1e-5);
+  // Whole hosts and groups with one member a host have all interfaces.
+  EXPECT_EQ(load(narrow, {0, {{64, 1}}}), load(wide, {0, {{64, 1}}}));
+  EXPECT_EQ(load(narrow, {0, {{8, 8}}}), load(wide, {0, {{8, 8}}}));
+}
+
+TEST(RealiseTest, TreesOverTwoHostsAreChosenAsIfTheyWereLarge) {
+  // Two hosts send the buffer once each way in a tree, rings nearly twice; NCCL counts
+  // trees as twice, the tuner of Amazon's network does not.
+  const auto algorithm = [](const std::string& preset) {
+    return Realised(Made(preset), {0, {{16, 1}}}, CollectiveKind::kAllReduce, 1 << 30).algorithm;
+  };
+  EXPECT_EQ(algorithm("oci-a100-40g:2"), "ring");
+  EXPECT_EQ(algorithm("p4de-a100-80g:2"), "tree");
 }
 
 TEST(RealiseTest, GroupsOnOneInterfaceAddUp) {
@@ -158,9 +190,13 @@ TEST(RealiseTest, ObeysThePolicy) {
   EXPECT_LT(AloneTime(machine, best), AloneTime(machine, c));
   CollectivePolicy slow;
   slow.bandwidth_scale = 0.5;
-  const auto slowed = Realised(machine, group, CollectiveKind::kAllReduce, 1LL << 34, slow);
-  const auto full = Realised(machine, group, CollectiveKind::kAllReduce, 1LL << 34);
-  EXPECT_NEAR(static_cast<double>(AloneTime(machine, slowed)) / AloneTime(machine, full), 2, 0.05);
+  const auto ratio = [&](const GroupPattern& members) {
+    const auto slowed = Realised(machine, members, CollectiveKind::kAllReduce, 1LL << 34, slow);
+    const auto full = Realised(machine, members, CollectiveKind::kAllReduce, 1LL << 34);
+    return static_cast<double>(AloneTime(machine, slowed)) / AloneTime(machine, full);
+  };
+  EXPECT_NEAR(ratio({0, {{8, 1}}}), 2, 0.05);
+  EXPECT_EQ(ratio({0, {{2, 8}}}), 1);  // nothing inside a host
 }
 
 TEST(RealiseTest, NominalLinksRunAtTheirCapacity) {

@@ -1,5 +1,7 @@
 #include "cost_models/memory_model.h"
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,6 +34,16 @@ TEST(MemoryModel, IsNeverFasterThanTheNominalBandwidth) {
                 bytes / CatalogueDevice(gpu)->memory_bytes_per_s);
     }
   }
+}
+
+TEST(MemoryModel, RandomNumbersTakeInstructions) {
+  // 1e9 numbers of 28 instructions on 108 SMs of 64 lanes at 1.41 GHz.
+  KernelSpec dropout = Moving(5e9);
+  const double moving = Price(dropout, "A100-SXM-80GB").seconds_alone;
+  dropout.random_numbers = 1e9;
+  const double drawing = 28e9 / (108 * 64 * 1.41e9);
+  EXPECT_NEAR(Price(dropout, "A100-SXM-80GB").seconds_alone,
+              std::cbrt(std::pow(moving, 3) + std::pow(drawing, 3)), 1e-5);
 }
 
 TEST(MemoryModel, EachLaunchHasAFloor) {
