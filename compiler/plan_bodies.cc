@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/differentiate.h"
+#include "compiler/overlap_products.h"
 #include "compiler/partition.h"
 #include "compiler/relayout_pass.h"
 
@@ -58,6 +59,11 @@ std::string StepsKey(const BoundBody& body, const CompileRequest& request,
   return absl::StrCat(key, text);
 }
 
+// Gathers and scatters of sequence parallelism run beside their products.
+bool OverlapsProducts(const PlanOptions& options) {
+  return options.overlap.count(Overlap::kTp) > 0 && options.tp > 1 && options.sp;
+}
+
 // Everything that the passes over one body depend on. Sizes of the data- and
 // pipeline-parallel axes are left out where the body's shards do not change
 // with them, so that plans share bodies.
@@ -71,7 +77,8 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
     const bool shared = axis.name == "pp" || (axis.name == "dp" && any_dp);
     absl::StrAppend(&key, axis.name, "=", shared ? (axis.size > 1 ? 2 : 1) : axis.size, ",");
   }
-  absl::StrAppend(&key, request.options->ep, ",", request.options->expert_tp(), ",");
+  absl::StrAppend(&key, request.options->ep, ",", request.options->expert_tp(), ",",
+                  OverlapsProducts(*request.options), ",");
   absl::StrAppend(&key, absl::StrJoin(bound.load.skew.loads, "+"), ",");
   const int64_t dp = std::max<int64_t>(request.options->dp, 1);
   for (const ModelDim& dim : graph.dims) {
@@ -278,6 +285,11 @@ class BodyCompilation {
     compiled.state = SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan);
     compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name,
                                 ModelGraph::PathOf(bound_.graph.segments[segment]));
+    if (OverlapsProducts(*request_.options)) {
+      const int pieces = static_cast<int>(request_.options->tp);
+      compiled.blocks.forward = OverlapProducts(std::move(compiled.blocks.forward), pieces);
+      compiled.blocks.backward = OverlapProducts(std::move(compiled.blocks.backward), pieces);
+    }
     MeasurePorts(context, &compiled);
     return compiled;
   }
@@ -328,7 +340,8 @@ std::string PlanKey(const CompileRequest& request) {
       "bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
       request.profile->StructureKey(), "|", plain ? std::min<int64_t>(o.dp, 2) : o.dp, ",", o.tp,
       ",", plain ? 1 : o.pp, ",", o.cp, ",", o.sp, ",", o.ep, ",", o.expert_tp(), ",",
-      o.micro_batch, ",", static_cast<int>(o.recompute), "|", absl::StrJoin(o.order, "-"));
+      o.micro_batch, ",", static_cast<int>(o.recompute), ",", OverlapsProducts(o), "|",
+      absl::StrJoin(o.order, "-"));
   // Only some layers of each stage run again: which ones hangs on the layout.
   if (o.recompute_layers >= 0) {
     absl::StrAppend(&key, "|", o.recompute_layers, "|", o.pp, "|", absl::StrJoin(o.layout, ","));

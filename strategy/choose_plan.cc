@@ -331,8 +331,8 @@ void Chooser::ChooseRest() {
       if (const auto overlap = FindOverlap(word)) o_.overlap.insert(*overlap);
     }
   }
-  if (o_.overlap.count(Overlap::kTp) > 0 && o_.tp > 1) {
-    Note("overlap=tp is not simulated yet: communication of tensor parallelism stays exposed");
+  if (o_.overlap.count(Overlap::kTp) > 0 && o_.tp > 1 && !o_.sp) {
+    Note("overlap=tp has no effect without sp: it cuts gathers and scatters of the sequence");
   }
   if (o_.overlap.count(Overlap::kParam) > 0 && o_.zero == 0) {
     if (!form_.overlap.empty()) Note("overlap=param has no effect with zero=0");

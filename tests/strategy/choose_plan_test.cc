@@ -157,9 +157,10 @@ TEST(ChoosePlanTest, WhatHasNoEffectIsNotedNotRefused) {
   EXPECT_THAT(Choose("pp=8,recompute=full:12")->notes, Contains(HasSubstr("all layers")));
 }
 
-TEST(ChoosePlanTest, AnOverlapThatIsNotSimulatedIsNoted) {
+TEST(ChoosePlanTest, OverlapOfTensorParallelismNeedsCutSequences) {
   EXPECT_THAT(Choose("tp=8,overlap=grad+tp")->notes,
-              Contains(HasSubstr("overlap=tp is not simulated yet")));
+              Contains(HasSubstr("overlap=tp has no effect without sp")));
+  EXPECT_THAT(Choose("tp=8,sp,overlap=grad+tp")->notes, IsEmpty());
   EXPECT_THAT(Choose("tp=8,overlap=grad")->notes, IsEmpty());
 }
 
