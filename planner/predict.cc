@@ -114,14 +114,6 @@ void FillTime(const Machine& machine, int64_t makespan_ps, Forecast* forecast) {
   forecast->kwh_per_iteration = device_hours * machine.device().tdp_watts / 1000;
 }
 
-RuntimeParams Uncalibrated(RuntimeParams runtime) {
-  runtime.nominal_links = true;
-  runtime.comm_scale = 1;
-  runtime.launch_s = runtime.graph_launch_s = runtime.host_sync_s = runtime.iteration_s = 0;
-  runtime.interference = runtime.comm_interference = 0;
-  return runtime;
-}
-
 void FillWarnings(const Job& job, const Machine& machine, const PlanGraph& plan,
                   Forecast* forecast) {
   forecast->warnings =
@@ -153,6 +145,16 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
   return absl::OkStatus();
 }
 
+RuntimeParams RuntimeFor(const Job& job, const PredictOptions& options) {
+  RuntimeParams runtime = RuntimeOf(job.profile);
+  if (!options.datasheet) return runtime;
+  runtime.nominal_links = true;
+  runtime.comm_scale = 1;
+  runtime.launch_s = runtime.graph_launch_s = runtime.host_sync_s = runtime.iteration_s = 0;
+  runtime.interference = runtime.comm_interference = 0;
+  return runtime;
+}
+
 // The plan, or what it is changed to, and what random iterations of it take.
 absl::Status Simulated(const ExecutionGraph& graph, const Machine& machine,
                        const KernelCostModel& costs, const RuntimeParams& runtime,
@@ -179,7 +181,7 @@ absl::Status Simulated(const ExecutionGraph& graph, const Machine& machine,
 absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine,
                                           const KernelCostModel& costs, Session& session,
                                           const PredictOptions& options) {
-  const RuntimeParams runtime = RuntimeOf(job.profile);
+  const RuntimeParams runtime = RuntimeFor(job, options);
   std::vector<BlockProfile> profiles;
   int64_t most = 0;
   const auto fits = [&](const ExecutionGraph& made, int32_t program) {
@@ -253,8 +255,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
     forecast.simulate_s = seconds();
     return forecast;
   }
-  const RuntimeParams runtime =
-      options.datasheet ? Uncalibrated(RuntimeOf(job.profile)) : RuntimeOf(job.profile);
+  const RuntimeParams runtime = RuntimeFor(job, options);
   ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
   Forecast forecast;
   RETURN_IF_ERROR(Describe(job, machine, plan, session, &forecast));

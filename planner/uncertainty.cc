@@ -78,7 +78,8 @@ void Uncertainty::AddTo(const SoftwareProfile& profile, SimResult* result) const
   const double seconds = static_cast<double>(result->makespan_ps) * 1e-12;
   FactorShare& share = result->factors[absl::StrCat("software/", profile.name)];
   share.seconds = seconds;
-  share.sigma = profile.known_in_outline ? software_in_outline : software_from_source;
+  const bool well_known = !profile.known_in_outline && RunsOf(profile.name) != nullptr;
+  share.sigma = well_known ? software_from_source : software_in_outline;
   result->own_variance_s2 += seconds * plan * seconds * plan;
 }
 

@@ -34,6 +34,8 @@ struct MeasuredSoftware {
 // measured runs (`plancast validate --fit-uncertainty`).
 struct Uncertainty {
   double extrapolated_kernels = 1;  // times the error of kernels of unmeasured GPUs
+  // What runs of one software share: of profiles read from its source and compared with
+  // runs, and of all others.
   double software_from_source = 0, software_in_outline = 0;
   double plan = 0;       // of one plan alone
   double slow_tail = 0;  // on the slow side only

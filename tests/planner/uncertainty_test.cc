@@ -34,17 +34,23 @@ TEST(Uncertainty, CoreIsTheFactorsWeightedByTheirShareOfThePath) {
 TEST(Uncertainty, AddsSoftwareAndPlan) {
   ASSERT_OK_AND_ASSIGN(const Uncertainty uncertainty, Uncertainty::Parse(kText, "text"));
   SoftwareProfile profile;
-  profile.name = "some";
+  profile.name = "measured";
   SimResult result = HalfAndHalf();
   uncertainty.AddTo(profile, &result);
-  EXPECT_DOUBLE_EQ(result.factors["software/some"].seconds, 1);
-  EXPECT_DOUBLE_EQ(result.factors["software/some"].sigma, 0.03);
+  EXPECT_DOUBLE_EQ(result.factors["software/measured"].seconds, 1);
+  EXPECT_DOUBLE_EQ(result.factors["software/measured"].sigma, 0.03);
   EXPECT_DOUBLE_EQ(CoreScale(result), std::sqrt(0.0025 + 0.01 + 0.0009 + 0.0016));
 
   profile.known_in_outline = true;
   SimResult outline = HalfAndHalf();
   uncertainty.AddTo(profile, &outline);
-  EXPECT_DOUBLE_EQ(outline.factors["software/some"].sigma, 0.1);
+  EXPECT_DOUBLE_EQ(outline.factors["software/measured"].sigma, 0.1);
+
+  profile = SoftwareProfile();
+  profile.name = "never compared";
+  SimResult unknown = HalfAndHalf();
+  uncertainty.AddTo(profile, &unknown);
+  EXPECT_DOUBLE_EQ(unknown.factors["software/never compared"].sigma, 0.1);
 }
 
 TEST(Uncertainty, FactorsWithoutMeasurementsAreWider) {

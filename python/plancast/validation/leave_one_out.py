@@ -113,9 +113,11 @@ def leave_one_out(residuals: Sequence[Residual]) -> LeaveOneOut:
 
 
 def _left_out(name: str, residuals: Sequence[Residual]) -> LeftOut:
-    scales = fit([r for r in residuals if r.source != name])
+    others = [r for r in residuals if r.source != name]
     own = [r for r in residuals if r.source == name]
-    bounds = [scales.bounds(r) for r in own]
+    scales = fit(others)
+    compared = {r.terms.profile for r in others}
+    bounds = [scales.bounds(r, compared=r.terms.profile in compared) for r in own]
     return LeftOut(
         source=name,
         rows=len(own),

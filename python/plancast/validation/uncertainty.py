@@ -44,10 +44,14 @@ class Scales:
     plan: float
     slow_tail: float
 
-    def core(self, residual: Residual) -> float:
-        """The scale of one row's logarithm without the slow tail."""
+    def core(self, residual: Residual, *, compared: bool = True) -> float:
+        """The scale of one row's logarithm without the slow tail.
+
+        A software that was `compared` with no other run is as one known in outline.
+        """
         terms = residual.terms
-        software = self.software_in_outline if terms.in_outline else self.software_from_source
+        well_known = compared and not terms.in_outline
+        software = self.software_from_source if well_known else self.software_in_outline
         return math.sqrt(
             terms.measured
             + self.extrapolated_kernels**2 * terms.extrapolated
@@ -56,9 +60,9 @@ class Scales:
             + self.plan**2
         )
 
-    def bounds(self, residual: Residual, t: float = NINETY_FIVE_PERCENT) -> tuple[float, float]:
-        """The logarithms that a row lies between, `t` scales to either side."""
-        core = self.core(residual)
+    def bounds(self, residual: Residual, *, compared: bool = True) -> tuple[float, float]:
+        """The logarithms that nine of ten such rows lie between."""
+        core, t = self.core(residual, compared=compared), NINETY_FIVE_PERCENT
         return -t * core, t * math.hypot(core, self.slow_tail)
 
 
