@@ -336,12 +336,12 @@ std::string PlanKey(const CompileRequest& request) {
   // `pp` cuts nothing: shards do not change with the number of their ranks.
   const bool plain = request.tree->nodes().empty() && request.tree->loads().empty() &&
                      !o.has_expert_mesh() && BatchIsCutWhole(*request.graph);
-  std::string key = absl::StrCat(
-      "bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
-      request.profile->StructureKey(), "|", plain ? std::min<int64_t>(o.dp, 2) : o.dp, ",", o.tp,
-      ",", plain ? 1 : o.pp, ",", o.cp, ",", o.sp, ",", o.ep, ",", o.expert_tp(), ",",
-      o.micro_batch, ",", static_cast<int>(o.recompute), ",", OverlapsProducts(o), "|",
-      absl::StrJoin(o.order, "-"));
+  std::string key =
+      absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
+                   request.profile->StructureKey(), "|", plain ? std::min<int64_t>(o.dp, 2) : o.dp,
+                   ",", o.tp, ",", plain ? 1 : o.pp, ",", o.cp, ",", o.sp, ",", o.ep, ",",
+                   o.expert_tp(), ",", o.micro_batch, ",", static_cast<int>(o.recompute), ",",
+                   OverlapsProducts(o), "|", absl::StrJoin(o.order, "-"));
   // Only some layers of each stage run again: which ones hangs on the layout.
   if (o.recompute_layers >= 0) {
     absl::StrAppend(&key, "|", o.recompute_layers, "|", o.pp, "|", absl::StrJoin(o.layout, ","));
