@@ -36,6 +36,8 @@ def score_tables(board: Scoreboard) -> list[ScoreTable]:
         _targets(board),
         _sources(board),
         *_slices(board),
+        _bias_by_source(board, "tp"),
+        _bias_by_source(board, "pp"),
         _groups(board),
         _layers(board),
         _intervals(board),
@@ -131,6 +133,26 @@ def _slices(board: Scoreboard) -> list[ScoreTable]:
         )
         for name, values in board.slices.items()
     ]
+
+
+def _bias_by_source(board: Scoreboard, name: str) -> ScoreTable:
+    from plancast.validation.slices import TITLES, by_property
+
+    values = list(board.slices[name])
+    rows = []
+    for source in sorted(board.sources):
+        parts = by_property([r for r in board.scored if r.row.source == source], name)
+        cells = [
+            f"{change(parts[v]['bias'])} ({parts[v]['rows']})" if v in parts else "" for v in values
+        ]
+        rows.append((source, *cells))
+    return ScoreTable(
+        f"{name}_by_source",
+        f"Bias by source and {TITLES[name]}",
+        "Mean signed error, and of how many rows.",
+        ("source", *(f"{name}={v}" for v in values)),
+        rows,
+    )
 
 
 def _groups(board: Scoreboard) -> ScoreTable:
