@@ -23,49 +23,61 @@ double Pairs(double q, double kv, bool causal) {
 
 }  // namespace
 
+MatmulUnit AttentionUnit(const DeviceType& device, DType dtype) {
+  return MatmulUnitFor(device, dtype == DType::kTf32 ? dtype : StorageType(dtype));
+}
+
+bool IsAttention(const KernelSpec& kernel) {
+  return kernel.family == KernelFamily::kAttention && kernel.batch > 0 && kernel.heads > 0 &&
+         kernel.q_len > 0 && kernel.kv_len > 0 && kernel.head_dim > 0;
+}
+
+AttentionTime TimeOfAttention(const KernelSpec& kernel, const AttentionCoefficients& c,
+                              const MatmulUnit& unit, const DeviceType& device) {
+  const double batch = static_cast<double>(kernel.batch);
+  const double heads = static_cast<double>(kernel.heads);
+  const double kv_heads = static_cast<double>(kernel.kv_heads > 0 ? kernel.kv_heads : kernel.heads);
+  const double q = static_cast<double>(kernel.q_len), kv = static_cast<double>(kernel.kv_len);
+  const double dim = static_cast<double>(kernel.head_dim);
+  const double dim_v =
+      static_cast<double>(kernel.head_dim_v > 0 ? kernel.head_dim_v : kernel.head_dim);
+  // Forward: scores and output. Backward recomputes the scores: five products.
+  const double per_pair = kernel.backward ? 6 * dim + 4 * dim_v : 2 * dim + 2 * dim_v;
+  const double mean_dim = (dim + dim_v) / 2;
+  double rate = unit.peak_flops * c.mma_fraction * mean_dim / (mean_dim + c.softmax_dim);
+  if (kernel.backward) rate /= c.backward_factor;
+  const double flops = batch * heads * Pairs(q, kv, kernel.causal) * per_pair;
+  const double longest = kBlock * (kernel.backward ? q : kv) * per_pair;
+  const double compute =
+      (flops * (kernel.causal ? 1 + c.causal_loss : 1) + c.tail * longest * device.sms) / rate;
+
+  AttentionTime time;
+  const double element = ElementBytes(StorageType(unit.runs));
+  time.bytes = batch * element * (dim + dim_v) * (q * heads + kv * kv_heads);
+  if (kernel.backward) time.bytes = 2 * time.bytes + 8 * batch * q * heads * dim;  // fp32 dq
+  const double memory = time.bytes / (device.memory_bytes_per_s * c.memory_fraction);
+  time.seconds = (kernel.backward ? c.backward_floor_s : c.floor_s) +
+                 std::cbrt(compute * compute * compute + memory * memory * memory);
+  time.blocks = batch * heads * std::ceil((kernel.backward ? kv : q) / kBlock) / device.sms;
+  return time;
+}
+
 std::optional<KernelCost> AttentionModel::Estimate(const KernelSpec& kernel,
                                                    const DeviceType& device) const {
-  if (kernel.family != KernelFamily::kAttention || kernel.batch < 1 || kernel.heads < 1 ||
-      kernel.q_len < 1 || kernel.kv_len < 1 || kernel.head_dim < 1) {
-    return std::nullopt;
-  }
-  // Attention runs in the type that activations are kept in, also where other
-  // products run in 8 or 4 bits.
-  MatmulUnit unit = MatmulUnitFor(device, StorageType(kernel.dtype));
-  if (kernel.dtype == DType::kTf32) unit = MatmulUnitFor(device, DType::kTf32);
+  if (!IsAttention(kernel)) return std::nullopt;
+  const MatmulUnit unit = AttentionUnit(device, kernel.dtype);
   if (unit.peak_flops <= 0 || device.sms < 1 || device.memory_bytes_per_s <= 0) {
     return std::nullopt;
   }
   const auto* entry = tables_.FindAttention(unit.coefficients, device);
   if (entry == nullptr) return std::nullopt;
   const AttentionCoefficients& c = entry->coefficients;
-
-  double batch = static_cast<double>(kernel.batch), heads = static_cast<double>(kernel.heads);
-  double kv_heads = static_cast<double>(kernel.kv_heads > 0 ? kernel.kv_heads : kernel.heads);
-  double q = static_cast<double>(kernel.q_len), kv = static_cast<double>(kernel.kv_len);
-  double dim = static_cast<double>(kernel.head_dim);
-  double dim_v = static_cast<double>(kernel.head_dim_v > 0 ? kernel.head_dim_v : kernel.head_dim);
-  // Forward: scores and output. Backward recomputes the scores: five products.
-  double per_pair = kernel.backward ? 6 * dim + 4 * dim_v : 2 * dim + 2 * dim_v;
-  double mean_dim = (dim + dim_v) / 2;
-  double rate = unit.peak_flops * c.mma_fraction * mean_dim / (mean_dim + c.softmax_dim);
-  if (kernel.backward) rate /= c.backward_factor;
-  double flops = batch * heads * Pairs(q, kv, kernel.causal) * per_pair;
-  double longest = kBlock * (kernel.backward ? q : kv) * per_pair;
-  double compute =
-      (flops * (kernel.causal ? 1 + c.causal_loss : 1) + c.tail * longest * device.sms) / rate;
-
-  double element = ElementBytes(StorageType(unit.runs));
-  double bytes = batch * element * (dim + dim_v) * (q * heads + kv * kv_heads);
-  if (kernel.backward) bytes = 2 * bytes + 8 * batch * q * heads * dim;  // fp32 sums of dq
-  double memory = bytes / (device.memory_bytes_per_s * c.memory_fraction);
+  const AttentionTime time = TimeOfAttention(kernel, c, unit, device);
 
   KernelCost cost;
-  cost.seconds_alone = (kernel.backward ? c.backward_floor_s : c.floor_s) +
-                       std::cbrt(compute * compute * compute + memory * memory * memory);
-  cost.sm_fraction =
-      std::min(1.0, batch * heads * std::ceil((kernel.backward ? kv : q) / kBlock) / device.sms);
-  cost.hbm_bytes = bytes;
+  cost.seconds_alone = time.seconds;
+  cost.sm_fraction = std::min(1.0, time.blocks);
+  cost.hbm_bytes = time.bytes;
   cost.provenance = entry->provenance;
   cost.factor = absl::StrCat(entry->gpu.empty() ? device.name : entry->gpu, "/attention",
                              kernel.backward ? ".bwd" : "");

@@ -5,8 +5,27 @@
 
 #include "cost_models/coefficient_tables.h"
 #include "cost_models/kernel_cost.h"
+#include "cost_models/matmul_unit.h"
 
 namespace plancast {
+
+// The unit that runs attention: in the type that activations are kept in, also where other
+// products run in 8 or 4 bits.
+MatmulUnit AttentionUnit(const DeviceType& device, DType dtype);
+
+// Whether all sizes that the formula needs are there.
+bool IsAttention(const KernelSpec& kernel);
+
+struct AttentionTime {
+  double seconds = 0;
+  double bytes = 0;   // of memory traffic
+  double blocks = 0;  // thread blocks over SMs
+};
+
+// The formula of docs/cost_models.md. IsAttention(kernel), and the rates of `device` and `unit`
+// are positive.
+AttentionTime TimeOfAttention(const KernelSpec& kernel, const AttentionCoefficients& coefficients,
+                              const MatmulUnit& unit, const DeviceType& device);
 
 // Prices fused (flash) attention: the products at a rate that depends on the
 // head dimension, as softmax costs time per score; blocks on the diagonal of a

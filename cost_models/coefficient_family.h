@@ -19,10 +19,12 @@ struct CoefficientEntry {
   std::string gpu;  // whose rows they were fitted to; empty for medians of several
   std::string vendor;
   int sms = 0;
-  double speed_grade = 0;  // matmul_unit.h
+  double speed_grade = 0;    // matmul_unit.h
+  double power_density = 0;  // matmul_unit.h; 0 if unknown
   Coefficients coefficients;
   Provenance provenance;  // source: `A100-SXM-80GB, gemm.csv (aic bf16), 2026-11-21`
   double factor_sigma = 0, sigma = 0;
+  bool own_only = false;  // says nothing about other GPUs
 };
 
 // The coefficients of all measured GPUs for one kernel family and type. A GPU
@@ -40,8 +42,9 @@ class CoefficientFamily {
   void Add(Entry entry) { own_.push_back(std::move(entry)); }
 
   // Prepares the answers for GPUs without coefficients, whose shared error is
-  // at least `extrapolated_sigma`. `median(members)` gives the field-wise
-  // medians.
+  // at least `extrapolated_sigma`. `median(members, everyone, power_density)` gives the
+  // field-wise medians over the members' entries, as for a GPU of that power density; what no SM
+  // design tells may be of everyone.
   template <typename Median>
   void Finish(absl::string_view what, double extrapolated_sigma, Median median);
 
@@ -63,17 +66,18 @@ template <typename Coefficients>
 template <typename Median>
 void CoefficientFamily<Coefficients>::Finish(absl::string_view what, double extrapolated_sigma,
                                              Median median) {
-  if (own_.empty()) return;
+  std::vector<const Entry*> everyone;
   auto medians_of = [&](const std::vector<const Entry*>& members, absl::string_view of) {
     Entry entry;
-    std::vector<const Coefficients*> coefficients;
-    std::vector<double> sigmas;
+    std::vector<double> sigmas, densities;
     for (const Entry* member : members) {
-      coefficients.push_back(&member->coefficients);
       sigmas.push_back(member->sigma);
+      densities.push_back(member->power_density);
     }
     std::nth_element(sigmas.begin(), sigmas.begin() + sigmas.size() / 2, sigmas.end());
-    entry.coefficients = median(coefficients);
+    std::nth_element(densities.begin(), densities.begin() + densities.size() / 2, densities.end());
+    entry.power_density = densities[densities.size() / 2];
+    entry.coefficients = median(members, everyone, entry.power_density);
     entry.provenance.knowledge = Knowledge::kExtrapolated;
     entry.provenance.source =
         absl::StrCat(what, ", medians of ", members.size(), members.size() == 1 ? " GPU" : " GPUs",
@@ -85,14 +89,17 @@ void CoefficientFamily<Coefficients>::Finish(absl::string_view what, double extr
   auto of_maker = [&](const std::string& vendor) {
     std::vector<const Entry*> entries;
     for (const Entry& entry : own_) {
-      if (entry.vendor == vendor) entries.push_back(&entry);
+      if (entry.vendor == vendor && !entry.own_only) entries.push_back(&entry);
     }
     return entries;
   };
-  std::vector<const Entry*> everyone;
   for (const Entry& entry : own_) {
     std::vector<const Entry*> makers = of_maker(entry.vendor);
     if (makers.size() > everyone.size()) everyone = std::move(makers);
+  }
+  if (everyone.empty()) return;
+  for (const Entry& entry : own_) {
+    if (entry.own_only) continue;
     Entry same = entry;
     same.provenance.knowledge = Knowledge::kExtrapolated;
     same.provenance.source =
@@ -101,6 +108,7 @@ void CoefficientFamily<Coefficients>::Finish(absl::string_view what, double extr
     same_silicon_.push_back(std::move(same));
     std::vector<const Entry*> kin;
     for (const Entry& other : own_) {
+      if (other.own_only) continue;
       if (&other == &entry ||
           (other.vendor == entry.vendor && SameDesign(other.speed_grade, entry.speed_grade))) {
         kin.push_back(&other);

@@ -1,6 +1,7 @@
 #include "cost_models/coefficient_tables.h"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <utility>
 
@@ -26,6 +27,10 @@ CoefficientEntry<Coefficients> MakeEntry(const proto::KernelCostCoefficients& fi
   entry.sms = file.sms();
   entry.speed_grade = dtype == "fp32" ? file.fp32_speed_grade() : file.speed_grade();
   entry.coefficients = std::move(coefficients);
+  if (file.tdp_watts() > 0 && dtype != "fp32") {
+    entry.power_density =
+        file.speed_grade() * file.sms() * file.boost_mhz() * 1e6 / 1e12 / file.tdp_watts();
+  }
   entry.provenance = {Knowledge::kCalibrated,
                       absl::StrCat(file.gpu(), ", ", fit.data(), ", ", fit.date())};
   entry.factor_sigma = fit.factor_sigma();
@@ -40,51 +45,70 @@ double Median(std::vector<double> values) {
 }
 
 template <typename Coefficients>
-double MedianOf(const std::vector<const Coefficients*>& all, double Coefficients::*field) {
+using Entries = std::vector<const CoefficientEntry<Coefficients>*>;
+
+template <typename Coefficients, typename Value>
+double MedianOf(const Entries<Coefficients>& all, Value value) {
   std::vector<double> values;
-  for (const Coefficients* one : all) values.push_back(one->*field);
+  for (const auto* entry : all) values.push_back(value(*entry));
   return Median(std::move(values));
 }
 
 // Medians of the fields; everything else from the first.
 template <typename Coefficients>
-Coefficients Medians(const std::vector<const Coefficients*>& all,
+Coefficients Medians(const Entries<Coefficients>& all,
                      std::initializer_list<double Coefficients::*> fields) {
-  Coefficients result = *all[0];
-  for (double Coefficients::*field : fields) result.*field = MedianOf(all, field);
+  Coefficients result = all[0]->coefficients;
+  for (double Coefficients::*field : fields) {
+    result.*field = MedianOf<Coefficients>(all, [&](auto& e) { return e.coefficients.*field; });
+  }
   return result;
 }
 
-GemmCoefficients GemmMedians(const std::vector<const GemmCoefficients*>& all) {
+using GemmEntry = CoefficientEntry<GemmCoefficients>;
+
+// Share of its rate that a chip keeps where it has this many TFLOP/s per watt more.
+double Kept(double slope, double more) { return std::exp(-slope * more); }
+
+GemmCoefficients GemmMedians(const Entries<GemmCoefficients>& members,
+                             const Entries<GemmCoefficients>& everyone, double power_density,
+                             double power_slope) {
   using C = GemmCoefficients;
-  return Medians<C>(
-      all, {&C::mma_fraction, &C::tile_overhead_s, &C::wave_quantization, &C::memory_fraction,
-            &C::small_tile_cost, &C::floor_s, &C::sustained_loss, &C::quantize_bytes,
-            &C::forward_factor, &C::dgrad_factor, &C::wgrad_factor});
+  C result = Medians<C>(
+      members, {&C::tile_overhead_k, &C::wave_quantization, &C::memory_fraction,
+                &C::small_tile_cost, &C::sustained_loss, &C::quantize_bytes, &C::saturating_sms,
+                &C::split_floors, &C::forward_factor, &C::dgrad_factor, &C::wgrad_factor});
+  result.mma_fraction = MedianOf<C>(members, [&](const GemmEntry& e) {
+    const double more = e.power_density > 0 ? power_density - e.power_density : 0;
+    return std::min(e.coefficients.mma_fraction * Kept(power_slope, more), 1.0);
+  });
+  // Launching is the same on every SM design.
+  result.floor_s = MedianOf<C>(everyone, [](const GemmEntry& e) { return e.coefficients.floor_s; });
+  return result;
 }
 
-AttentionCoefficients AttentionMedians(const std::vector<const AttentionCoefficients*>& all) {
+AttentionCoefficients AttentionMedians(const Entries<AttentionCoefficients>& members) {
   using C = AttentionCoefficients;
-  return Medians<C>(all, {&C::mma_fraction, &C::softmax_dim, &C::tail, &C::floor_s, &C::causal_loss,
-                          &C::backward_factor, &C::backward_floor_s, &C::memory_fraction,
-                          &C::backward_factor_sigma, &C::backward_sigma});
+  return Medians<C>(members, {&C::mma_fraction, &C::softmax_dim, &C::tail, &C::floor_s,
+                              &C::causal_loss, &C::backward_factor, &C::backward_floor_s,
+                              &C::memory_fraction, &C::backward_factor_sigma, &C::backward_sigma});
 }
 
-ConvolutionCoefficients ConvolutionMedians(const std::vector<const ConvolutionCoefficients*>& all) {
-  ConvolutionCoefficients result;
-  for (int shape = 0; shape < ConvolutionCoefficients::kShapes; ++shape) {
-    for (int pass = 0; pass < ConvolutionCoefficients::kPasses; ++pass) {
-      std::vector<double> values;
-      for (const ConvolutionCoefficients* one : all) values.push_back(one->factors[shape][pass]);
-      result.factors[shape][pass] = Median(std::move(values));
+ConvolutionCoefficients ConvolutionMedians(const Entries<ConvolutionCoefficients>& members) {
+  using C = ConvolutionCoefficients;
+  C result;
+  for (int shape = 0; shape < C::kShapes; ++shape) {
+    for (int pass = 0; pass < C::kPasses; ++pass) {
+      result.factors[shape][pass] =
+          MedianOf<C>(members, [&](auto& e) { return e.coefficients.factors[shape][pass]; });
     }
   }
   return result;
 }
 
-MemoryCoefficients MemoryMedians(const std::vector<const MemoryCoefficients*>& all) {
+MemoryCoefficients MemoryMedians(const Entries<MemoryCoefficients>& members) {
   using C = MemoryCoefficients;
-  return Medians<C>(all, {&C::memory_fraction, &C::floor_s});
+  return Medians<C>(members, {&C::memory_fraction, &C::floor_s});
 }
 
 }  // namespace
@@ -114,8 +138,9 @@ absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const Embe
     for (const proto::GemmCoefficients& gemm : in.gemm()) {
       ASSIGN_OR_RETURN(GemmCoefficients parsed, FromProto(gemm),
                        _ << file.path << ": gemm " << gemm.dtype());
-      tables.OfType(gemm.dtype())
-          .gemm.Add(MakeEntry(in, gemm.fit(), std::move(parsed), gemm.dtype()));
+      auto entry = MakeEntry(in, gemm.fit(), std::move(parsed), gemm.dtype());
+      entry.own_only = gemm.own_only();
+      tables.OfType(gemm.dtype()).gemm.Add(std::move(entry));
     }
     for (const proto::AttentionCoefficients& attention : in.attention()) {
       ASSIGN_OR_RETURN(AttentionCoefficients parsed, FromProto(attention),
@@ -148,6 +173,7 @@ absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const Embe
     if (in.has_extrapolated_convolution_sigma()) {
       convolution_sigma = in.extrapolated_convolution_sigma();
     }
+    if (in.has_power_slope()) tables.power_slope_ = in.power_slope();
     if (in.has_extrapolated_memory_sigma()) memory_sigma = in.extrapolated_memory_sigma();
   }
   if (!has_roofline) {
@@ -156,14 +182,28 @@ absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const Embe
         "writes it to generic.textproto.");
   }
   for (ByType& type : tables.types_) {
-    type.gemm.Finish(absl::StrCat("gemm tile model ", type.dtype), gemm_sigma, GemmMedians);
+    type.gemm.Finish(absl::StrCat("gemm tile model ", type.dtype), gemm_sigma,
+                     [&](const auto& members, const auto& everyone, double density) {
+                       return GemmMedians(members, everyone, density, tables.power_slope_);
+                     });
     type.attention.Finish(absl::StrCat("flash attention model ", type.dtype), attention_sigma,
-                          AttentionMedians);
-    type.convolution.Finish(absl::StrCat("convolution factors ", type.dtype), convolution_sigma,
-                            ConvolutionMedians);
+                          [](const auto& members, auto&&...) { return AttentionMedians(members); });
+    type.convolution.Finish(
+        absl::StrCat("convolution factors ", type.dtype), convolution_sigma,
+        [](const auto& members, auto&&...) { return ConvolutionMedians(members); });
   }
-  tables.memory_.Finish("memory bandwidth model", memory_sigma, MemoryMedians);
+  tables.memory_.Finish("memory bandwidth model", memory_sigma,
+                        [](const auto& members, auto&&...) { return MemoryMedians(members); });
   return tables;
+}
+
+double CoefficientTables::PowerScale(const CoefficientEntry<GemmCoefficients>& entry,
+                                     const DeviceType& device) const {
+  const double density = PowerDensity(device);
+  if (entry.gpu == device.name || density <= 0 || entry.power_density <= 0) return 1;
+  // Never faster than the largest fraction of peak that any GPU sustains.
+  return std::min(Kept(power_slope_, density - entry.power_density),
+                  1 / entry.coefficients.mma_fraction);
 }
 
 const CoefficientTables& CoefficientTables::Shipped() {

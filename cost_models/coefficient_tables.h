@@ -32,6 +32,10 @@ class CoefficientTables {
                                                                    const DeviceType& device) const;
   const CoefficientEntry<MemoryCoefficients>* FindMemory(const DeviceType& device) const;
   const CoefficientEntry<RooflineCoefficients>& roofline() const { return roofline_; }
+  // Rate of products on `device` over that which the entry of other GPUs says: chips with more
+  // FLOPs per watt run at lower clocks. 1 for its own entry.
+  double PowerScale(const CoefficientEntry<GemmCoefficients>& entry,
+                    const DeviceType& device) const;
 
  private:
   struct ByType {
@@ -46,6 +50,7 @@ class CoefficientTables {
   std::vector<ByType> types_;
   CoefficientFamily<MemoryCoefficients> memory_;
   CoefficientEntry<RooflineCoefficients> roofline_;
+  double power_slope_ = 0;
 };
 
 }  // namespace plancast

@@ -1,6 +1,7 @@
 #include "cost_models/coefficients.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -26,6 +27,12 @@ absl::Status IsSeconds(absl::string_view field, double value) {
 
 }  // namespace
 
+GemmCoefficients::Tile GemmCoefficients::Tile::Of(int64_t m, int64_t n) {
+  constexpr double kLargest = 256 * 128;
+  const double area = static_cast<double>(m) * static_cast<double>(n);
+  return {m, n, area > 0 ? std::sqrt(kLargest / area) - 1 : 0.0};
+}
+
 absl::Status GemmCoefficients::Verify() const {
   if (tiles.empty()) return absl::InvalidArgumentError("no `tile`; at least one is needed.");
   for (const Tile& tile : tiles) {
@@ -41,13 +48,15 @@ absl::Status GemmCoefficients::Verify() const {
   }
   for (int parts : splits) RETURN_IF_ERROR(InRange("split_k", parts, 1, 1024));
   RETURN_IF_ERROR(IsFraction("mma_fraction", mma_fraction));
-  RETURN_IF_ERROR(IsSeconds("tile_overhead_s", tile_overhead_s));
+  RETURN_IF_ERROR(InRange("tile_overhead_k", tile_overhead_k, 0, 1e5));
   RETURN_IF_ERROR(InRange("wave_quantization", wave_quantization, 0, 1));
   RETURN_IF_ERROR(IsFraction("memory_fraction", memory_fraction));
   RETURN_IF_ERROR(InRange("small_tile_cost", small_tile_cost, 0, 10));
   RETURN_IF_ERROR(IsSeconds("floor_s", floor_s));
   RETURN_IF_ERROR(InRange("sustained_loss", sustained_loss, 0, 10));
   RETURN_IF_ERROR(InRange("quantize_bytes", quantize_bytes, 0, 100));
+  RETURN_IF_ERROR(InRange("saturating_sms", saturating_sms, 0, 1));
+  RETURN_IF_ERROR(InRange("split_floors", split_floors, 0, 10));
   RETURN_IF_ERROR(InRange("forward_factor", forward_factor, 1e-2, 100));
   RETURN_IF_ERROR(InRange("dgrad_factor", dgrad_factor, 1e-2, 100));
   return InRange("wgrad_factor", wgrad_factor, 1e-2, 100);

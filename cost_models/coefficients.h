@@ -16,11 +16,15 @@ struct GemmCoefficients {
   struct Tile {
     int64_t m = 0, n = 0;
     double slowdown = 0;  // sqrt(largest area / area) - 1, times small_tile_cost
+
+    // Compared with 256x128, the largest.
+    static Tile Of(int64_t m, int64_t n);
   };
   std::vector<Tile> tiles;
   std::vector<int> splits;
-  double mma_fraction = 0, tile_overhead_s = 0, wave_quantization = 0, memory_fraction = 0,
-         small_tile_cost = 0, floor_s = 0, sustained_loss = 0, quantize_bytes = 0;
+  double mma_fraction = 0, tile_overhead_k = 0, wave_quantization = 0, memory_fraction = 0,
+         small_tile_cost = 0, floor_s = 0, sustained_loss = 0, quantize_bytes = 0,
+         saturating_sms = 0, split_floors = 0;
   double forward_factor = 1, dgrad_factor = 1, wgrad_factor = 1;
 
   absl::Status Verify() const;

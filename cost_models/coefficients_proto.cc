@@ -1,32 +1,24 @@
 #include "cost_models/coefficients_proto.h"
 
-#include <cmath>
-
 #include "base/status_macros.h"
 
 namespace plancast {
-namespace {
-
-// Tiles are compared with this one (256x128).
-constexpr double kLargestTile = 256 * 128;
-
-}  // namespace
-
 absl::StatusOr<GemmCoefficients> FromProto(const proto::GemmCoefficients& in) {
   GemmCoefficients out;
   for (const proto::Tile& tile : in.tile()) {
-    double area = static_cast<double>(tile.m()) * tile.n();
-    out.tiles.push_back({tile.m(), tile.n(), area > 0 ? std::sqrt(kLargestTile / area) - 1 : 0.0});
+    out.tiles.push_back(GemmCoefficients::Tile::Of(tile.m(), tile.n()));
   }
   out.splits.assign(in.split_k().begin(), in.split_k().end());
   out.mma_fraction = in.mma_fraction();
-  out.tile_overhead_s = in.tile_overhead_s();
+  out.tile_overhead_k = in.tile_overhead_k();
   out.wave_quantization = in.wave_quantization();
   out.memory_fraction = in.memory_fraction();
   out.small_tile_cost = in.small_tile_cost();
   out.floor_s = in.floor_s();
   out.sustained_loss = in.sustained_loss();
   out.quantize_bytes = in.quantize_bytes();
+  out.saturating_sms = in.saturating_sms();
+  out.split_floors = in.split_floors();
   if (in.has_forward_factor()) out.forward_factor = in.forward_factor();
   if (in.has_dgrad_factor()) out.dgrad_factor = in.dgrad_factor();
   if (in.has_wgrad_factor()) out.wgrad_factor = in.wgrad_factor();

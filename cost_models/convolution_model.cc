@@ -36,6 +36,18 @@ int64_t* WindowDim(KernelSpec* kernel) {
 
 }  // namespace
 
+KernelSpec ProductOfConvolution(const KernelSpec& kernel, const DeviceType& device) {
+  const MatmulUnit unit = MatmulUnitFor(device, kernel.dtype);
+  KernelSpec product = kernel;
+  product.family = KernelFamily::kGemm;
+  if (kernel.window > 0 && OnTensorCores(device, unit)) {
+    const auto vector = kVectorBytes / static_cast<int64_t>(ElementBytes(unit.runs));
+    int64_t* dim = WindowDim(&product);
+    *dim = RoundUp(std::max<int64_t>(*dim / kernel.window, 1), vector) * kernel.window;
+  }
+  return product;
+}
+
 std::optional<KernelCost> ConvolutionModel::Estimate(const KernelSpec& kernel,
                                                      const DeviceType& device) const {
   if (kernel.family != KernelFamily::kConvolution) return std::nullopt;
@@ -43,18 +55,13 @@ std::optional<KernelCost> ConvolutionModel::Estimate(const KernelSpec& kernel,
   const auto* entry = tables_.FindConvolution(unit.coefficients, device);
   if (entry == nullptr || kernel.window < 1) return std::nullopt;
 
-  KernelSpec product = kernel;
-  product.family = KernelFamily::kGemm;
   double copied_bytes = 0;
-  if (OnTensorCores(device, unit)) {
-    const auto vector = kVectorBytes / static_cast<int64_t>(ElementBytes(unit.runs));
-    int64_t* dim = WindowDim(&product);
-    *dim = RoundUp(std::max<int64_t>(*dim / kernel.window, 1), vector) * kernel.window;
-    // Read and written once more; the weights are small beside the images.
-    if (!kernel.channels_last) copied_bytes = 2 * (kernel.read_bytes + kernel.write_bytes);
+  // Read and written once more; the weights are small beside the images.
+  if (OnTensorCores(device, unit) && !kernel.channels_last) {
+    copied_bytes = 2 * (kernel.read_bytes + kernel.write_bytes);
   }
-  std::optional<KernelCost> cost =
-      gemm_.EstimateProduct(product, device, kernel.read_bytes + kernel.write_bytes);
+  std::optional<KernelCost> cost = gemm_.EstimateProduct(
+      ProductOfConvolution(kernel, device), device, kernel.read_bytes + kernel.write_bytes);
   if (!cost.has_value()) return std::nullopt;
 
   cost->seconds_alone *= entry->coefficients.Factor(ShapeOf(kernel), kernel.pass);

@@ -9,6 +9,10 @@
 
 namespace plancast {
 
+// The product that a convolution is on `device`: on tensor cores channels are padded to
+// vectors.
+KernelSpec ProductOfConvolution(const KernelSpec& kernel, const DeviceType& device);
+
 // Prices convolutions as the products they are (implicit GEMM): the tile model's time
 // with the traffic of the images themselves, not of their windows, times a measured
 // factor for the shape of the window and the pass (Winograd's algorithm makes 3x3

@@ -14,48 +14,49 @@ namespace {
 constexpr int64_t kKBlock = 32;
 // Kernels much longer than this feel the power limit.
 constexpr double kSustainedSeconds = 1e-3;
+// Products of more waves gain nothing from splitting k.
+constexpr int64_t kFullWaves = 4;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-struct Traffic {
-  double operand_bytes = 0;  // both operands
-  double result_bytes = 0;
-};
-
-Traffic TrafficOf(const KernelSpec& kernel, DType runs) {
-  double batch = static_cast<double>(kernel.batch), m = static_cast<double>(kernel.m),
-         n = static_cast<double>(kernel.n), k = static_cast<double>(kernel.k);
-  // Accumulating reads and writes the fp32 buffer instead of writing a result.
-  double per_result = kernel.accumulate_fp32 ? 8 : ElementBytes(StorageType(runs));
-  return {batch * (m * k + k * n) * ElementBytes(runs), batch * m * n * per_result};
-}
 
 struct Choice {
   double seconds = 0;  // without floor
   double blocks = 0;   // over SMs
 };
 
+// The best tile and split of k, as libraries choose.
 Choice BestTile(const KernelSpec& kernel, const GemmCoefficients& c, double border_bytes,
-                double flops_per_sm, int sms, double bytes_per_s) {
+                double operand_bytes, double flops_per_sm, int sms, double bytes_per_s) {
   Choice best;
-  double results = static_cast<double>(kernel.batch) * static_cast<double>(kernel.m) *
-                   static_cast<double>(kernel.n);
-  double bandwidth = bytes_per_s * c.memory_fraction;
+  const double results = static_cast<double>(kernel.batch) * static_cast<double>(kernel.m) *
+                         static_cast<double>(kernel.n);
+  const double bandwidth = bytes_per_s * c.memory_fraction;
   for (const GemmCoefficients::Tile& tile : c.tiles) {
-    int64_t tiles = kernel.batch * CeilDiv(kernel.m, tile.m) * CeilDiv(kernel.n, tile.n);
-    double slow = (1 + c.small_tile_cost * tile.slowdown) / c.mma_fraction;
-    double seconds_per_k = 2.0 * static_cast<double>(tile.m * tile.n) * slow / flops_per_sm;
+    const int64_t tiles = kernel.batch * CeilDiv(kernel.m, tile.m) * CeilDiv(kernel.n, tile.n);
+    const double slow = (1 + c.small_tile_cost * tile.slowdown) / c.mma_fraction;
+    const double seconds_per_k = 2.0 * static_cast<double>(tile.m * tile.n) / flops_per_sm;
+    // One SM alone does not reach its share of the bandwidth times many.
+    const double panel_seconds_per_k =
+        static_cast<double>(std::max(std::min(tile.m, kernel.m), std::min(tile.n, kernel.n))) *
+        operand_bytes * c.saturating_sms * sms / bandwidth;
     for (int parts : c.splits) {
-      int64_t part_k = CeilDiv(CeilDiv(kernel.k, parts), kKBlock) * kKBlock;
-      int64_t blocks = tiles * parts;
-      double share = static_cast<double>(blocks) / sms;
-      double waves = c.wave_quantization * static_cast<double>(CeilDiv(blocks, sms)) +
-                     (1 - c.wave_quantization) * std::max(share, 1.0);
-      double compute = waves * (static_cast<double>(part_k) * seconds_per_k + c.tile_overhead_s);
-      double extra = parts > 1 ? 0.5 * c.floor_s : 0;  // the kernel that sums the parts
-      double memory = (border_bytes + (parts > 1 ? 8 * parts * results : 0)) / bandwidth;
+      // Splits serve to fill the SMs.
+      if (parts > 1 && tiles >= kFullWaves * sms) break;
+      const int64_t part_k = CeilDiv(CeilDiv(kernel.k, parts), kKBlock) * kKBlock;
+      const int64_t blocks = tiles * parts;
+      const double share = static_cast<double>(blocks) / sms;
+      const double waves = c.wave_quantization * static_cast<double>(CeilDiv(blocks, sms)) +
+                           (1 - c.wave_quantization) * std::max(share, 1.0);
+      const double compute =
+          waves * seconds_per_k * (static_cast<double>(part_k) * slow + c.tile_overhead_k);
+      // The parts are written, read and summed by another kernel.
+      const double extra = parts > 1 ? c.split_floors * c.floor_s : 0;
+      const double panel = panel_seconds_per_k * static_cast<double>(part_k);
+      const double memory =
+          std::max((border_bytes + (parts > 1 ? 8 * parts * results : 0)) / bandwidth, panel);
       if (best.seconds > 0 && std::max(compute, memory) + extra >= best.seconds) continue;
-      double seconds = std::cbrt(compute * compute * compute + memory * memory * memory) + extra;
+      const double seconds =
+          std::cbrt(compute * compute * compute + memory * memory * memory) + extra;
       if (best.seconds == 0 || seconds < best.seconds) best = {seconds, share};
     }
   }
@@ -76,14 +77,38 @@ double PassFactor(const GemmCoefficients& c, GemmPass pass) {
 
 }  // namespace
 
+double ProductBytes(const KernelSpec& kernel, DType runs) {
+  const double batch = static_cast<double>(kernel.batch), m = static_cast<double>(kernel.m),
+               n = static_cast<double>(kernel.n), k = static_cast<double>(kernel.k);
+  // Accumulating reads and writes the fp32 buffer instead of writing a result.
+  const double per_result = kernel.accumulate_fp32 ? 8 : ElementBytes(StorageType(runs));
+  return batch * (m * k + k * n) * ElementBytes(runs) + batch * m * n * per_result;
+}
+
+ProductTime TimeOfProduct(const KernelSpec& kernel, const GemmCoefficients& c,
+                          const MatmulUnit& unit, const DeviceType& device, double border_bytes) {
+  const double slower = PassFactor(c, kernel.pass);
+  const Choice best =
+      BestTile(kernel, c, border_bytes, ElementBytes(unit.runs),
+               unit.peak_flops / slower / device.sms, device.sms, device.memory_bytes_per_s);
+  ProductTime time;
+  time.blocks = best.blocks;
+  time.quantize_bytes = c.quantize_bytes * static_cast<double>(kernel.batch) *
+                        static_cast<double>(kernel.m) * static_cast<double>(kernel.k);
+  // Clocks drop in long kernels; those of a training stack have dropped already.
+  const double sustained = std::max(
+      1.0, (1 + c.sustained_loss * best.seconds / (best.seconds + kSustainedSeconds)) / slower);
+  time.seconds = c.floor_s + time.quantize_bytes / (device.memory_bytes_per_s * c.memory_fraction) +
+                 best.seconds * sustained;
+  return time;
+}
+
 std::optional<KernelCost> GemmTileModel::Estimate(const KernelSpec& kernel,
                                                   const DeviceType& device) const {
   if (kernel.family != KernelFamily::kGemm) return std::nullopt;
-  const MatmulUnit unit = MatmulUnitFor(device, kernel.dtype);
-  const Traffic traffic = TrafficOf(kernel, unit.runs);
   // A fused epilogue moves more than the product alone.
   return EstimateProduct(kernel, device,
-                         std::max(traffic.operand_bytes + traffic.result_bytes,
+                         std::max(ProductBytes(kernel, MatmulUnitFor(device, kernel.dtype).runs),
                                   kernel.read_bytes + kernel.write_bytes));
 }
 
@@ -97,21 +122,13 @@ std::optional<KernelCost> GemmTileModel::EstimateProduct(const KernelSpec& kerne
   }
   const auto* entry = tables_.FindGemm(unit.coefficients, device);
   if (entry == nullptr) return std::nullopt;
-  const GemmCoefficients& c = entry->coefficients;
-
-  Choice best = BestTile(kernel, c, border_bytes, unit.peak_flops / device.sms, device.sms,
-                         device.memory_bytes_per_s);
-  double quantize_bytes = c.quantize_bytes * static_cast<double>(kernel.batch) *
-                          static_cast<double>(kernel.m) * static_cast<double>(kernel.k);
-  double sustained = 1 + c.sustained_loss * best.seconds / (best.seconds + kSustainedSeconds);
+  unit.peak_flops *= tables_.PowerScale(*entry, device);
+  const ProductTime time = TimeOfProduct(kernel, entry->coefficients, unit, device, border_bytes);
 
   KernelCost cost;
-  cost.seconds_alone =
-      (c.floor_s + quantize_bytes / (device.memory_bytes_per_s * c.memory_fraction) +
-       best.seconds * sustained) *
-      PassFactor(c, kernel.pass);
-  cost.sm_fraction = std::min(1.0, best.blocks);
-  cost.hbm_bytes = border_bytes + quantize_bytes;
+  cost.seconds_alone = time.seconds;
+  cost.sm_fraction = std::min(1.0, time.blocks);
+  cost.hbm_bytes = border_bytes + time.quantize_bytes;
   cost.provenance = entry->provenance;
   if (unit.borrowed) cost.provenance.knowledge = Knowledge::kExtrapolated;
   cost.factor =

@@ -62,6 +62,11 @@ MatmulUnit MatmulUnitFor(const DeviceType& device, DType type) {
   return unit;
 }
 
+double PowerDensity(const DeviceType& device) {
+  const double peak = device.fp16_flops > 0 ? device.fp16_flops : device.fp32_flops;
+  return device.tdp_watts > 0 ? peak / 1e12 / device.tdp_watts : 0;
+}
+
 double SpeedGrade(const DeviceType& device, absl::string_view coefficients) {
   const double clocks = device.sms * device.boost_mhz * 1e6;
   const bool fp32 = coefficients == "fp32" || device.fp16_flops <= 0;

@@ -19,6 +19,9 @@ struct MatmulUnit {
 // on A100 runs as bf16, bf16 on V100 as fp16.
 MatmulUnit MatmulUnitFor(const DeviceType& device, DType type);
 
+// Nominal 16-bit TFLOP/s per watt of board power (fp32 where there is none); 0 if unknown.
+double PowerDensity(const DeviceType& device);
+
 // FLOPs per SM and clock, equal for devices of one design: of fp32 for its own
 // coefficients, else of fp16 (fp32 where there is none); 0 if unknown.
 double SpeedGrade(const DeviceType& device, absl::string_view coefficients = "bf16");

@@ -23,6 +23,17 @@ double DrawingSeconds(const KernelSpec& kernel, const DeviceType& device) {
 
 }  // namespace
 
+double TimeOfMemory(const KernelSpec& kernel, const MemoryCoefficients& c,
+                    const DeviceType& device) {
+  const double moving =
+      (kernel.read_bytes + kernel.write_bytes) / (device.memory_bytes_per_s * c.memory_fraction);
+  const double drawing = DrawingSeconds(kernel, device);
+  const double seconds = c.floor_s * std::max(kernel.launches, 1) +
+                         std::cbrt(moving * moving * moving + drawing * drawing * drawing);
+  // Matters only for kernels that were mistaken for memory bound.
+  return device.fp32_flops > 0 ? std::max(seconds, kernel.flops / device.fp32_flops) : seconds;
+}
+
 std::optional<KernelCost> MemoryModel::Estimate(const KernelSpec& kernel,
                                                 const DeviceType& device) const {
   bool is_memory_bound =
@@ -30,18 +41,10 @@ std::optional<KernelCost> MemoryModel::Estimate(const KernelSpec& kernel,
   if (!is_memory_bound || device.memory_bytes_per_s <= 0) return std::nullopt;
   const auto* entry = tables_.FindMemory(device);
   if (entry == nullptr) return std::nullopt;
-  const MemoryCoefficients& c = entry->coefficients;
 
   KernelCost cost;
   cost.hbm_bytes = kernel.read_bytes + kernel.write_bytes;
-  const double moving = cost.hbm_bytes / (device.memory_bytes_per_s * c.memory_fraction);
-  const double drawing = DrawingSeconds(kernel, device);
-  cost.seconds_alone = c.floor_s * std::max(kernel.launches, 1) +
-                       std::cbrt(moving * moving * moving + drawing * drawing * drawing);
-  // Matters only for kernels that were mistaken for memory bound.
-  if (device.fp32_flops > 0) {
-    cost.seconds_alone = std::max(cost.seconds_alone, kernel.flops / device.fp32_flops);
-  }
+  cost.seconds_alone = TimeOfMemory(kernel, entry->coefficients, device);
   cost.provenance = entry->provenance;
   cost.factor = absl::StrCat(entry->gpu.empty() ? device.name : entry->gpu, "/memory");
   cost.factor_sigma = entry->factor_sigma;

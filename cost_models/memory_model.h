@@ -8,6 +8,10 @@
 
 namespace plancast {
 
+// Seconds of a kernel bound by memory; the device's bandwidth is positive.
+double TimeOfMemory(const KernelSpec& kernel, const MemoryCoefficients& coefficients,
+                    const DeviceType& device);
+
 // Prices kernels bound by memory (kMemory, kOptimizer): a floor per launch plus
 // bytes over the sustained bandwidth. Nothing is assumed to stay in the L2
 // cache: in a training step other kernels' data has replaced it.

@@ -267,3 +267,37 @@ def compile_passes(
 def uncertainty() -> dict[str, float]: ...
 def profile_in_outline(name: str) -> bool: ...
 def profile_names() -> list[str]: ...
+
+class KernelTables:
+    def __init__(self, files: dict[str, str]) -> None: ...
+    def price(
+        self,
+        family: str,
+        gpu: str,
+        figures: dict[str, float],
+        dtype: str,
+        kernels: dict[str, list[float]],
+    ) -> list[float]: ...
+
+def library_tiles() -> list[tuple[int, int]]: ...
+def library_splits() -> list[int]: ...
+def price_kernels(
+    family: str,
+    gpu: str,
+    figures: dict[str, float],
+    dtype: str,
+    kernels: dict[str, list[float]],
+    coefficients: dict[str, float],
+) -> list[float]: ...
+def fit_kernels(
+    family: str,
+    gpu: str,
+    figures: dict[str, float],
+    dtype: str,
+    kernels: dict[str, list[float]],
+    seconds: list[float],
+    weights: list[float],
+    wanted: list[str],
+    known: dict[str, float],
+    starts: list[dict[str, float]],
+) -> dict[str, float]: ...

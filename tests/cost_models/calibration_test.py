@@ -1,23 +1,27 @@
-"""The fitting behind `plancast calibrate`, on made-up measurements."""
+"""What `plancast calibrate` does with measured rows, on made-up measurements."""
 
 import csv
 
 import numpy as np
 import pytest
 from plancast import calibrate
-from plancast.calibration import convolution, fit, gemm, plan
+from plancast.calibration import convolution, evaluate, gemm, generic, plan, report
+from plancast.calibration.fit import Kernels
 from plancast.calibration.rows import Gpu, Rows, folds, read_gpus, read_rows
+from plancast.calibration.tables import Measured, take_over_training_factors
 from plancast.calibration.textproto import format_message
 
-A100 = Gpu("A100-SXM-80GB", 108, 1410, 2039e9, {"fp16": 312e12, "fp32": 19.5e12})
+A100 = Gpu("A100-SXM-80GB", 108, 1410, 2039e9, {"fp16": 312e12, "bf16": 312e12, "fp32": 19.5e12})
 TRUE = {
     "mma_fraction": 0.8,
-    "tile_overhead_s": 2e-6,
+    "tile_overhead_k": 100.0,
     "wave_quantization": 0.9,
     "memory_fraction": 0.75,
     "small_tile_cost": 0.3,
     "floor_s": 3e-6,
     "sustained_loss": 0.05,
+    "saturating_sms": 0.2,
+    "split_floors": 0.5,
 }
 
 
@@ -32,38 +36,63 @@ def shapes(count: int) -> dict[str, np.ndarray]:
     }
 
 
-def measured(count: int) -> Rows:
+def measured(count: int, gpu: Gpu = A100, dtype: str = "bf16") -> Rows:
     columns = shapes(count)
-    made = gemm.GemmShapes.create(Rows(columns), A100, 312e12, "bf16").seconds(TRUE)
+    made = Kernels("gemm", gpu, dtype, columns).seconds(TRUE)
     return Rows({**columns, "time_us": made * 1e6})
 
 
 def test_fit_recovers_what_made_the_times():
-    found, stats = gemm.fit_gemm(measured(300), A100, 312e12, "bf16")
-    assert stats["held_out_error"] < 0.01
+    found = gemm.fit_gemm(measured(300), A100, "bf16")
+    assert gemm.cross_validate(measured(300), A100, "bf16", found)["held_out_error"] < 0.01
     assert found["mma_fraction"] == pytest.approx(TRUE["mma_fraction"], rel=0.02)
     assert found["wave_quantization"] == pytest.approx(TRUE["wave_quantization"], abs=0.1)
 
 
-def test_fit_shrugs_off_outliers():
-    rows = measured(300)
-    rows["time_us"][::20] *= 3
-    found, _ = gemm.fit_gemm(rows, A100, 312e12, "bf16")
-    assert found["mma_fraction"] == pytest.approx(TRUE["mma_fraction"], rel=0.03)
-
-
 def test_fit_is_deterministic():
-    first = gemm.fit_gemm(measured(120), A100, 312e12, "bf16")
-    assert first == gemm.fit_gemm(measured(120), A100, 312e12, "bf16")
+    assert gemm.fit_gemm(measured(120), A100, "bf16") == gemm.fit_gemm(measured(120), A100, "bf16")
 
 
-def test_nelder_mead_finds_the_bottom_of_a_bent_valley():
-    def rosenbrock(p):
-        return (1 - p[0]) ** 2 + 100 * (p[1] - p[0] ** 2) ** 2 + 1e-9
+def test_the_factor_of_a_training_stack_is_found():
+    columns = {**shapes(100), "m": 8192 + shapes(100)["m"]}
+    slow = Kernels("gemm", A100, "bf16", columns).seconds({**TRUE, "forward_factor": 1.3})
+    rows = Rows({**columns, "time_us": slow * 1e6, "layout": np.array(["TN"] * 100),
+                 "dtype": np.array(["bf16"] * 100)})  # fmt: skip
+    found = gemm.fit_training_factor(rows, A100, "bf16", "forward_factor", TRUE)
+    assert found == pytest.approx(1.3, rel=1e-3)
 
-    point, value = fit.nelder_mead(rosenbrock, np.array([-1.2, 1.0]), 0.5, 2000)
-    assert value < 1e-6
-    assert point == pytest.approx([1, 1], abs=1e-2)
+
+def test_factors_are_taken_over_within_one_design_and_not_by_fp32():
+    other = Gpu("A100-PCIE", 108, 1410, 1555e9, A100.peaks, A100.vendor)
+    newer = Gpu("H", 132, 1980, 3352e9, {"fp16": 989e12, "fp32": 67e12}, A100.vendor)
+    timed = {"dtype": "bf16", "forward_factor": 1.3, "fit": {"factor_sigma": 0.1}}
+    messages = {
+        name: {"dtype": dtype, "fit": {"factor_sigma": 0.05}}
+        for name, dtype in (("A100-PCIE", "bf16"), ("H", "bf16"), ("A100-SXM-80GB", "fp32"))
+    }
+    take_over_training_factors(
+        [("A100-SXM-80GB", timed), *messages.items()],
+        {g.name: g for g in (A100, other, newer)},
+    )
+    assert messages["A100-PCIE"]["forward_factor"] == 1.3
+    assert messages["A100-PCIE"]["fit"]["factor_sigma"] == 0.1
+    assert "forward_factor" not in messages["H"]
+    assert "forward_factor" not in messages["A100-SXM-80GB"]
+
+
+def test_chips_with_more_flops_per_watt_sustain_less():
+    tables = {
+        str(watts): {
+            "gpu": str(watts), "speed_grade": 1000.0, "sms": 100, "boost_mhz": 1000.0,
+            "tdp_watts": watts,
+            "gemm": [{"dtype": "bf16", "mma_fraction": 0.9 * np.exp(-0.2 * 100 / watts),
+                      "sustained_loss": 0.0}],
+        }
+        for watts in (50.0, 100.0, 200.0, 400.0)
+    }  # fmt: skip
+    slope, shares = generic._power(tables)
+    assert slope == pytest.approx(0.2)
+    assert shares == pytest.approx([0.9] * 4)
 
 
 def test_equal_keys_share_a_fold():
@@ -75,16 +104,73 @@ def test_equal_keys_share_a_fold():
     assert len(set(fold[rows["n"] == 2.0])) == 1
 
 
+def test_equal_shapes_are_held_out_together():
+    keys = np.array([str(i % 500) for i in range(1000)])
+    chosen = evaluate.held_out(keys, seed=1)
+    assert (chosen[:500] == chosen[500:]).all()
+    assert 0.15 < chosen.mean() < 0.25
+    assert (chosen == evaluate.held_out(keys, seed=1)).all()
+    assert (chosen != evaluate.held_out(keys, seed=2)).any()
+
+
+def table_of(rows: Rows, **words: str) -> Rows:
+    count = len(rows)
+    return Rows({**rows.columns, **{n: np.array([w] * count) for n, w in words.items()}})
+
+
+def test_an_evaluation_never_sees_what_it_judges(monkeypatch):
+    gpus = {A100.name: A100, "B": Gpu("B", 108, 1410, 2039e9, A100.peaks)}
+    words = {"dtype": "bf16", "source": "aic", "timing": "graph", "layout": "TN"}
+    products = [table_of(measured(400, gpu), gpu=gpu.name, **words) for gpu in gpus.values()]
+    both = Rows({n: np.concatenate([p[n] for p in products]) for n in products[0].columns})
+    none = Rows({n: np.array([], dtype=t) for n, t in (
+        ("gpu", str), ("impl", str), ("phase", str), ("dtype", str), ("op", str),
+        ("software", str), ("window", float), ("time_us", float), ("elements", float),
+        *((c, float) for c in evaluate.ATTENTION_SHAPE[:-1]), ("rows", float), ("cols", float),
+    )})  # fmt: skip
+    tables = Measured(gpus, both, none, none, None)
+    seen: list[tuple[set[str], set[float]]] = []
+    fit = gemm.fit_gemm
+
+    def watched(rows, gpu, dtype):
+        seen.append((gpu.name, {tuple(rows[c][i] for c in ("m", "n", "k")) for i in
+                                range(len(rows))}))  # fmt: skip
+        return fit(rows, gpu, dtype)
+
+    monkeypatch.setattr(gemm, "fit_gemm", watched)
+    judged = evaluate.judged(tables)[0]
+    left_out = evaluate.held_out(judged.keys, 1)
+    kernels = judged.kernels.select(left_out).columns
+    shapes_out = set(zip(kernels["m"], kernels["n"], kernels["k"], strict=True))
+    scores = evaluate.evaluate(tables)
+    first = [shapes for gpu, shapes in seen[:2]]
+    assert all(not shapes_out & shapes for shapes in first)
+    by_how = {(s.gpu, s.how): s for s in scores if s.family == "gemm bf16"}
+    assert by_how[A100.name, "shapes"].rows == left_out.sum()
+    assert by_how[A100.name, "shapes"].mean_error < 0.02
+    # Priced by B's coefficients, which has the same silicon.
+    assert by_how[A100.name, "gpu"].mean_error < 0.02
+    assert by_how[A100.name, "datasheet"].bias < -0.1
+    assert "| gemm bf16 | shapes |" in report.markdown(scores, 1)
+    assert "gemm bf16" in report.text(scores)
+
+
 def test_messages_are_nested_text():
     text = format_message(
-        {"gpu": 'A"B', "sms": 108, "gemm": [{"x": 0.5, "skipped": None}], "lost": float("nan")}
+        {
+            "gpu": 'A"B',
+            "sms": 108,
+            "gemm": [{"x": 0.5, "skipped": None}],
+            "lost": float("nan"),
+            "own_only": True,
+        }
     )
-    assert text == 'gpu: "A\\"B"\nsms: 108\ngemm {\n  x: 0.5\n}\n'
+    assert text == 'gpu: "A\\"B"\nsms: 108\ngemm {\n  x: 0.5\n}\nown_only: true\n'
 
 
 def test_eager_rows_near_the_launch_floor_are_left_out():
     columns = shapes(400)
-    seconds = gemm.GemmShapes.create(Rows(columns), A100, 19.5e12, "fp32").seconds(TRUE)
+    seconds = Kernels("gemm", A100, "fp32", columns).seconds(TRUE)
     count = len(seconds)
     rows = Rows(
         {
@@ -140,11 +226,11 @@ def convolutions() -> Rows:
 
 def test_factors_of_convolutions_are_found():
     rows = convolutions()
-    product = convolution.product_seconds(rows, A100, 19.5e12, "fp32", TRUE)
+    product = convolution.kernels_of(rows, A100, "fp32").seconds(TRUE)
     shapes_of = convolution.shape_of(rows)
     true = np.where(shapes_of == "window3", 0.6, np.where(rows["phase"] == "fwd", 1.1, 1.5))
     timed = Rows({**rows.columns, "time_us": product * true * 1e6})
-    factors, stats = convolution.fit_convolution(timed, A100, 19.5e12, "fp32", TRUE)
+    factors, stats = convolution.fit_convolution(timed, A100, "fp32", TRUE)
     assert factors["window3"] == pytest.approx(dict.fromkeys(("forward", "dgrad", "wgrad"), 0.6))
     assert factors["pointwise"]["forward"] == pytest.approx(1.1)
     assert factors["other"]["wgrad"] == pytest.approx(1.5)

@@ -20,6 +20,7 @@ absl::StatusOr<DeviceType> CatalogueDevice(absl::string_view name) {
   device.fp8_flops = gpu.fp8_tflops() * 1e12;
   device.fp4_flops = gpu.fp4_tflops() * 1e12;
   device.boost_mhz = gpu.boost_mhz();
+  device.tdp_watts = gpu.tdp_watts();
   return device;
 }
 

@@ -13,4 +13,5 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindForecast(m);
   plancast::BindPredict(m);
   plancast::BindJobs(m);
+  plancast::BindKernels(m);
 }

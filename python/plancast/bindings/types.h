@@ -53,6 +53,7 @@ void BindForecast(pybind11::module_& m);
 void BindMemory(pybind11::class_<Forecast, std::shared_ptr<Forecast>>& forecast);
 void BindPredict(pybind11::module_& m);
 void BindJobs(pybind11::module_& m);
+void BindKernels(pybind11::module_& m);
 
 }  // namespace plancast
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .fit import Coefficients, Statistics, median_error, robust_sigma
-from .gemm import GemmShapes
+from .fit import Coefficients, Kernels, Statistics, mean_error, median_error, robust_sigma
 from .rows import Gpu, Rows
 
 COLUMNS = (
@@ -14,8 +13,6 @@ COLUMNS = (
 PASSES = {"fwd": "forward", "bwd_data": "dgrad", "bwd_weight": "wgrad"}
 SHAPES = ("pointwise", "strided_pointwise", "window3", "other")
 BYTES = {"bf16": 2, "fp32": 4}
-# Tensor cores read vectors of channels of this many bytes at least.
-VECTOR_BYTES = 8
 # Shorter kernels tell about launches.
 SHORTEST_S = 50e-6
 MIN_ROWS = 3
@@ -33,25 +30,24 @@ def shape_of(rows: Rows) -> np.ndarray:
     )
 
 
-def product_seconds(rows: Rows, gpu: Gpu, peak: float, dtype: str, c: Coefficients) -> np.ndarray:
-    """Time of the products by the GEMM model, with the traffic of the images."""
+def kernels_of(rows: Rows, gpu: Gpu, dtype: str) -> Kernels:
+    """The products that the convolutions are (compiler/lower_kernel.cc), with the traffic of
+    the images."""
     forward, wgrad = rows["phase"] == "fwd", rows["phase"] == "bwd_weight"
     positions = rows["batch"] * rows["out_h"] * rows["out_w"]
     window = rows["kh"] * rows["kw"]
     inputs, outputs = rows["in_c"], rows["out_c"]
-    padded = inputs
-    if dtype != "fp32":
-        vector = VECTOR_BYTES // BYTES[dtype]
-        padded = np.ceil(inputs / vector) * vector
-    m = np.where(wgrad, outputs, positions)
-    n = np.where(forward, outputs, np.where(wgrad, padded * window, inputs))
-    k = np.where(forward, padded * window, np.where(wgrad, positions, outputs * window))
-    product = Rows({"m": m, "n": n, "k": k, "batch": np.ones(len(rows))})
-    shapes = GemmShapes.create(product, gpu, peak, dtype)
-    size = BYTES[dtype]
-    whole = size * (m * k + k * n + m * n)
-    shapes.bytes_s += (border_bytes(rows, dtype) - whole) / gpu.bytes_per_s
-    return shapes.seconds(c)
+    columns = {
+        "m": np.where(wgrad, outputs, positions),
+        "n": np.where(forward, outputs, np.where(wgrad, inputs * window, inputs)),
+        "k": np.where(forward, inputs * window, np.where(wgrad, positions, outputs * window)),
+        "pass": np.where(forward, 0, np.where(wgrad, 2, 1)),
+        "window": window,
+        "stride": rows["stride"],
+        "channels_last": np.ones(len(rows)),
+        "read_bytes": border_bytes(rows, dtype),
+    }
+    return Kernels("convolution", gpu, dtype, columns)
 
 
 def border_bytes(rows: Rows, dtype: str) -> np.ndarray:
@@ -64,12 +60,11 @@ def border_bytes(rows: Rows, dtype: str) -> np.ndarray:
 
 
 def fit_convolution(
-    rows: Rows, gpu: Gpu, peak: float, dtype: str, c: Coefficients
+    rows: Rows, gpu: Gpu, dtype: str, c: Coefficients
 ) -> tuple[Factors, Statistics]:
     """Factors where there are rows, and how far a row is from the others' factor."""
     seconds = rows["time_us"] * 1e-6
-    product = product_seconds(rows, gpu, peak, dtype, c)
-    ratio = seconds / product
+    ratio = seconds / kernels_of(rows, gpu, dtype).seconds(c)
     shapes = shape_of(rows)
     factors: Factors = {}
     left_out = np.full(len(rows), np.nan)
@@ -86,6 +81,7 @@ def fit_convolution(
     return factors, {
         "rows": len(known),
         "held_out_error": median_error(known),
+        "held_out_mean_error": mean_error(known),
         "sigma": robust_sigma(known),
     }
 

@@ -1,122 +1,123 @@
-"""Robust, deterministic curve fitting with numpy alone."""
+"""Kernels as columns for the C++ core, which prices and fits them, and statistics of errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from plancast import _core
+
+from .rows import Gpu
+
 # Coefficients of a model, and how well they fit, by name.
 Coefficients = dict[str, float]
 Statistics = dict[str, Any]
 
-# Residuals (natural logs) beyond this count linearly, not quadratically.
-HUBER = 0.05
+# Kernels that carry training time.
+LARGE_S = 50e-6
+FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One coefficient: its start and the open interval it stays in."""
+class Kernels:
+    """Kernels of one family (`gemm`, `attention`, `memory`, `convolution`) on one GPU; columns
+    are named as the fields of KernelSpec (graph/kernel_spec.h)."""
 
-    name: str
-    start: float
-    low: float
-    high: float
+    family: str
+    gpu: Gpu
+    dtype: str
+    columns: dict[str, np.ndarray]
 
-    def to_free(self, value: float) -> float:
-        share = (value - self.low) / (self.high - self.low)
-        share = min(max(share, 1e-6), 1 - 1e-6)
-        return float(np.log(share / (1 - share)))
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
 
-    def from_free(self, free: float) -> float:
-        return float(self.low + (self.high - self.low) / (1 + np.exp(-np.clip(free, -40, 40))))
+    def select(self, mask: np.ndarray) -> Kernels:
+        chosen = {name: column[mask] for name, column in self.columns.items()}
+        return Kernels(self.family, self.gpu, self.dtype, chosen)
 
+    @property
+    def sizes(self) -> dict[str, list[float]]:
+        """The columns as the core takes them."""
+        return {name: column.astype(float).tolist() for name, column in self.columns.items()}
 
-def robust_loss(log_ratio: np.ndarray, weight: np.ndarray) -> float:
-    size = np.abs(log_ratio)
-    huber = np.where(size < HUBER, size * size / (2 * HUBER), size - HUBER / 2)
-    return float(np.sum(weight * huber) / np.sum(weight))
+    def seconds(self, coefficients: Coefficients) -> np.ndarray:
+        """Their times by the formula that prices."""
+        return np.array(
+            _core.price_kernels(
+                self.family, self.gpu.name, self.gpu.figures, self.dtype, self.sizes, coefficients
+            )
+        )
 
+    def seconds_by(self, files: dict[str, str]) -> np.ndarray:
+        """Their times by the whole chain of models over the coefficients in these files."""
+        return np.array(
+            _core.KernelTables(files).price(
+                self.family, self.gpu.name, self.gpu.figures, self.dtype, self.sizes
+            )
+        )
 
-def nelder_mead(
-    loss: Callable[[np.ndarray], float], start: np.ndarray, step: float, evaluations: int
-) -> tuple[np.ndarray, float]:
-    """The simplex method with dimension-adapted coefficients (Gao and Han 2012)."""
-    n = len(start)
-    expand, contract, shrink = 1 + 2 / n, 0.75 - 1 / (2 * n), 1 - 1 / n
-    points = np.vstack([start, start + step * np.eye(n)])
-    values = np.array([loss(p) for p in points])
-    used = n + 1
-    while used < evaluations:
-        order = np.argsort(values, kind="stable")
-        points, values = points[order], values[order]
-        if values[-1] - values[0] < 1e-6 * values[0]:
-            break
-        centre = points[:-1].mean(axis=0)
-        away = centre - points[-1]
-        reflected = centre + away
-        value = loss(reflected)
-        used += 1
-        if value < values[0]:
-            further = centre + expand * away
-            further_value = loss(further)
-            used += 1
-            if further_value < value:
-                reflected, value = further, further_value
-        elif value >= values[-2]:
-            side = contract if value < values[-1] else -contract
-            nearer = centre + side * away
-            nearer_value = loss(nearer)
-            used += 1
-            if nearer_value < min(value, values[-1]):
-                reflected, value = nearer, nearer_value
-            elif value >= values[-1]:
-                points[1:] = points[0] + shrink * (points[1:] - points[0])
-                values[1:] = [loss(p) for p in points[1:]]
-                used += n
-                continue
-        points[-1], values[-1] = reflected, value
-    best = int(np.argmin(values))
-    return points[best], float(values[best])
+    def fit(
+        self,
+        seconds: np.ndarray,
+        weight: np.ndarray,
+        wanted: Sequence[str],
+        known: Coefficients | None = None,
+        starts: Sequence[Coefficients] = ({},),
+    ) -> Coefficients:
+        """The `wanted` coefficients with the least robust loss beside the `known` ones, and
+        those; from each of `starts`, the best end counts."""
+        found = _core.fit_kernels(
+            self.family, self.gpu.name, self.gpu.figures, self.dtype, self.sizes,
+            seconds.tolist(), weight.tolist(), list(wanted), known or {}, list(starts),
+        )  # fmt: skip
+        order = [*wanted, *(name for name in found if name not in wanted)]
+        return {name: found[name] for name in order}
 
 
-def fit(
-    parameters: list[Parameter],
-    predict: Callable[[Coefficients], np.ndarray],
+def left_out_errors(
+    kernels: Kernels,
     seconds: np.ndarray,
     weight: np.ndarray,
-    starts: list[Coefficients],
-    evaluations: int = 700,
-    restarts: int = 3,
-) -> Coefficients:
-    """Coefficients with the least robust loss; each start is refined alone,
-    each restart builds a fresh simplex around the best point so far."""
-
-    def values_of(free: np.ndarray) -> Coefficients:
-        return {p.name: p.from_free(f) for p, f in zip(parameters, free, strict=True)}
-
-    def loss(free: np.ndarray) -> float:
-        return robust_loss(np.log(predict(values_of(free)) / seconds), weight)
-
-    best, best_value = None, np.inf
-    for start in starts:
-        point = np.array([p.to_free(start.get(p.name, p.start)) for p in parameters])
-        value = np.inf
-        for restart in range(restarts):
-            step = 0.6 / (restart + 1)
-            point, value = nelder_mead(loss, point, step, evaluations)
-        if value < best_value:
-            best, best_value = point, value
-    assert best is not None
-    return values_of(best)
+    fold: np.ndarray,
+    wanted: Sequence[str],
+    known: Coefficients,
+    best: Coefficients,
+) -> np.ndarray:
+    """Log errors of each fold under the fit without it, from the best of all as its start."""
+    errors = np.zeros(len(seconds))
+    start = {name: best[name] for name in wanted}
+    for held in range(FOLDS):
+        train, test = fold != held, fold == held
+        if not test.any() or not train.any():
+            continue
+        chosen = kernels.select(train).fit(seconds[train], weight[train], wanted, known, [start])
+        errors[test] = np.log(kernels.select(test).seconds(chosen) / seconds[test])
+    return errors
 
 
 def median_error(log_ratio: np.ndarray) -> float:
     return float(np.median(np.abs(np.expm1(log_ratio)))) if len(log_ratio) else float("nan")
 
 
+def mean_error(log_ratio: np.ndarray) -> float:
+    return float(np.mean(np.abs(np.expm1(log_ratio)))) if len(log_ratio) else float("nan")
+
+
 def robust_sigma(log_ratio: np.ndarray) -> float:
     """Standard deviation of the core of the distribution."""
     return float(1.4826 * np.median(np.abs(log_ratio - np.median(log_ratio))))
+
+
+def statistics(left_out: np.ndarray, seconds: np.ndarray, core: np.ndarray) -> Statistics:
+    """How well a fit does on left-out rows; `core`: the rows that sigma is taken over."""
+    large = seconds > LARGE_S
+    return {
+        "rows": len(seconds),
+        "held_out_error": median_error(left_out),
+        "held_out_error_large": median_error(left_out[large]),
+        "held_out_mean_error": mean_error(left_out),
+        "sigma": robust_sigma(left_out[core]),
+    }

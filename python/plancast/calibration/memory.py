@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from .fit import Statistics, median_error, robust_sigma
-from .rows import Gpu, Rows
+from .fit import Coefficients, Kernels, Statistics, mean_error, median_error, robust_sigma
+from .rows import ALIASES, Gpu, Rows
 
 # Bytes moved per element of the result, for kernels that touch each operand
 # once. Kernels with reductions or strided access tell about their own code
@@ -48,9 +50,13 @@ def traffic(rows: Rows) -> np.ndarray:
     return result
 
 
-def fit_memory(rows: Rows, gpu: Gpu) -> tuple[float, Statistics] | None:
-    """Fraction of memory bandwidth of kernels that do not fit in caches, and
-    statistics; None where too few such kernels were measured."""
+def kernels_of(moved: np.ndarray, gpu: Gpu) -> Kernels:
+    return Kernels("memory", gpu, "fp32", {"read_bytes": moved})
+
+
+def fit_memory(rows: Rows, gpu: Gpu, floor_s: float) -> tuple[Coefficients, Statistics] | None:
+    """Fraction of memory bandwidth of kernels that do not fit in caches beside a known floor,
+    and statistics; None where too few such kernels were measured."""
     moved = traffic(rows)
     quantize = np.char.startswith(rows["op"].astype(str), "quantize")
     large = ~quantize & (moved > LARGE_BYTES)
@@ -58,12 +64,37 @@ def fit_memory(rows: Rows, gpu: Gpu) -> tuple[float, Statistics] | None:
         large = quantize & (moved > LARGE_QUANTIZE_BYTES)
     if large.sum() < 3:
         return None
-    share = moved[large] / (rows["time_us"][large] * 1e-6 * gpu.bytes_per_s)
-    fraction = float(min(np.median(share), 0.98))
-    residual = np.log(share / fraction)
-    return fraction, {
+    kernels, seconds = kernels_of(moved[large], gpu), rows["time_us"][large] * 1e-6
+    fitted = kernels.fit(seconds, np.ones(len(seconds)), ["memory_fraction"], {"floor_s": floor_s})
+    residual = np.log(kernels.seconds(fitted) / seconds)
+    return fitted, {
         "rows": int(large.sum()),
         "quantize": bool(quantize[large].all()),
         "held_out_error": median_error(residual),
+        "held_out_mean_error": mean_error(residual),
         "sigma": robust_sigma(residual),
     }
+
+
+# What kinds of kernels are judged by: operand tensors of a kernel that reads each once.
+JUDGED = {
+    "elementwise": TENSORS,
+    "norm": {"ln": 2, "layernorm": 2, "rmsnorm": 2},
+    "softmax": {"softmax": 2},
+}
+BACKWARD_TENSORS = 3  # reads the gradient and the input, writes a gradient
+
+
+def judged(rows: Rows, gpus: dict[str, Gpu]) -> Iterator[tuple[str, Kernels, Rows]]:
+    """Kernels beyond every cache by kind and GPU: (family, kernels, rows)."""
+    for name in sorted(set(rows["gpu"])):
+        of_gpu = rows[rows["gpu"] == name]
+        for family, tensors in JUDGED.items():
+            count = np.array([tensors.get(op, np.nan) for op in of_gpu["op"]])
+            count = np.where(of_gpu["phase"] == "bwd", BACKWARD_TENSORS + 0 * count, count)
+            size = np.array([ELEMENT_BYTES.get(dtype, np.nan) for dtype in of_gpu["dtype"]])
+            moved = count * size * of_gpu["elements"]
+            large = moved > LARGE_BYTES
+            if large.any():
+                gpu = gpus[ALIASES.get(name, name)]
+                yield f"{family} large", kernels_of(moved[large], gpu), of_gpu[large]

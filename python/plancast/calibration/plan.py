@@ -19,6 +19,11 @@ class Selection:
     rows: Rows
     data: str  # for people: file and source
 
+    @property
+    def own_only(self) -> bool:
+        """Whether the rows ran on other units than the type's own."""
+        return "pseudo" in self.data
+
 
 # GEMM: per coefficient type, the first (source, dtype of the rows) that a GPU
 # has enough rows of.
@@ -33,6 +38,8 @@ GEMM_CHOICES = {
     "nvfp4": [("aic", "nvfp4")],
     "fp32": [("neusight", "fp32"), ("deepbench", "fp32")],
 }
+# Products timed inside a training stack (Transformer Engine), by layout.
+TRAINING_SOURCE = "simumax"
 PEAK = {"bf16": "fp16", "nvfp4": "fp4", "fp8": "fp8", "fp32": "fp32"}
 # GPUs are compared by what they sustain of a peak that is well known; the data
 # of these sources is not of that kind.
@@ -54,6 +61,11 @@ ATTENTION_CHOICES = [
 
 def _gpu_names(rows: Rows) -> list[str]:
     return sorted(set(rows["gpu"]) - LEFT_OUT)
+
+
+def names_of(gpu: str) -> set[str]:
+    """What sources call a GPU."""
+    return {gpu} | {alias for alias, name in ALIASES.items() if name == gpu}
 
 
 def _without_launch_floor(rows: Rows) -> Rows:
@@ -94,8 +106,7 @@ def select_gemm(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
 def other_gemm_sources(rows: Rows, selection: Selection) -> list[tuple[str, str, Rows]]:
     """(source, layout, rows) of other measurements of the same GPU and type,
     timed on the GPU."""
-    same = {alias for alias, name in ALIASES.items() if name == selection.gpu.name}
-    same.add(selection.gpu.name)
+    same = names_of(selection.gpu.name)
     kinds = {"bf16": ("bf16", "fp16")}.get(selection.dtype, (selection.dtype,))
     found = rows[rows.is_in("gpu", same) & rows.is_in("dtype", kinds)]
     result = []

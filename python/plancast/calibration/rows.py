@@ -28,12 +28,36 @@ class Gpu:
     bytes_per_s: float
     peaks: dict[str, float]
     vendor: str = ""
+    l2_bytes: float = 0.0
+    tdp_watts: float = 0.0
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """By the names of DeviceType (cluster/machine.h)."""
+        rates = {f"{name}_flops": peak for name, peak in self.peaks.items()}
+        return {
+            "sms": self.sms,
+            "boost_mhz": self.boost_mhz,
+            "memory_bytes_per_s": self.bytes_per_s,
+            "l2_bytes": self.l2_bytes,
+            "tdp_watts": self.tdp_watts,
+            **rates,
+        }
 
     @property
     def speed_grade(self) -> float:
         """fp16 FLOPs per SM and clock: equal for GPUs of one SM design."""
         clock = self.sms * self.boost_mhz * 1e6
         return (self.peaks["fp16"] or self.peaks["fp32"]) / clock if clock else 0.0
+
+    def same_design(self, other: Gpu) -> bool:
+        """Whether both have SMs of one design, as cost_models/coefficient_family.h tells them."""
+        grades = self.speed_grade, other.speed_grade
+        return (
+            self.vendor == other.vendor
+            and min(grades) > 0
+            and abs(np.log(grades[0] / grades[1])) < 0.1
+        )
 
     @property
     def fp32_speed_grade(self) -> float:
@@ -62,6 +86,8 @@ def read_gpus(path: Path) -> dict[str, Gpu]:
                 _number(row["mem_gbps"]) * 1e9,
                 peaks,
                 row.get("vendor", ""),
+                _number(row.get("l2_mb")) * 2**20,
+                _number(row.get("tdp_w")),
             )
     return gpus
 

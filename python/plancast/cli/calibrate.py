@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from plancast.cli import options as opts
@@ -20,7 +22,23 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--collectives", metavar="DIR", help="folder of measured collectives (docs/collectives.md)"
     )
-    parser.add_argument("-o", "--out", metavar="DIR", required=True, help="folder to write to")
+    parser.add_argument("-o", "--out", metavar="DIR", help="folder to write to")
+    parser.add_argument(
+        "--evaluate",
+        action="store_true",
+        help="instead of writing coefficients, tell how well kernels are predicted that no "
+        "coefficient was fitted to (docs/kernel_accuracy.md)",
+    )
+    parser.add_argument(
+        "--report", metavar="FILE", help="with --evaluate: file to write all errors to, Markdown"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="with --evaluate: which shapes are left out",
+    )
     parser.add_argument("--date", metavar="DATE", help="date to write as that of the fit")
     parser.add_argument(
         "--workers", type=opts.threads, metavar="N", help="processes (default: one per core)"
@@ -29,10 +47,52 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@contextlib.contextmanager
+def _readable_errors() -> Iterator[None]:
+    """What a file of measurements may lack or hold, in words."""
+    import csv
+
+    from plancast.errors import InputError
+
+    try:
+        yield
+    except OSError as error:
+        where = f"`{error.filename}`: {error.strerror}." if error.filename else str(error)
+        raise InputError(where) from None
+    except KeyError as error:
+        raise InputError(
+            f"a file of measurements has no column or entry {error}. "
+            "docs/cost_models.md and docs/collectives.md list them."
+        ) from None
+    except (ValueError, csv.Error) as error:
+        raise InputError(f"a file of measurements cannot be read: {error}") from None
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    import os
+    import sys
+    from pathlib import Path
+
+    from plancast.calibrate import read_measured
+    from plancast.calibration import evaluate, report
+
+    scores = evaluate.evaluate(
+        read_measured(Path(options.kernels)),
+        seed=options.seed,
+        workers=options.workers or os.cpu_count() or 1,
+        report=lambda line: print(line, file=sys.stderr),
+    )
+    if options.report is not None:
+        Path(options.report).write_text(report.markdown(scores, options.seed), encoding="utf-8")
+    if options.json:
+        opts.print_json(evaluate.as_json(scores))
+    else:
+        print(report.text(scores))
+    return 0
+
+
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    import contextlib
-    import csv
     import datetime
     import os
     import sys
@@ -42,12 +102,21 @@ def run(options: argparse.Namespace) -> int:
 
     if options.kernels is None and options.collectives is None:
         raise InputError("nothing to fit: give --kernels DIR, --collectives DIR or both.")
+    if options.evaluate:
+        if options.kernels is None:
+            raise InputError("only kernels are evaluated: give --kernels DIR.")
+        with _readable_errors():
+            return _evaluate(options)
+    if options.report is not None:
+        raise InputError("`--report` tells of an evaluation; give --evaluate as well.")
+    if options.out is None:
+        raise InputError("nowhere to write coefficients to: give --out DIR, or --evaluate.")
     out = Path(options.out)
     if out.exists() and not out.is_dir():
         raise InputError(f"`{out}` is a file; give a folder to write to.")
     date = options.date or datetime.date.today().isoformat()
     written: list[str] = []
-    try:
+    with _readable_errors():
         out.mkdir(parents=True, exist_ok=True)
         if options.kernels is not None:
             from plancast.calibrate import calibrate
@@ -68,16 +137,6 @@ def run(options: argparse.Namespace) -> int:
             with contextlib.redirect_stdout(sys.stderr):  # what was fitted is progress here
                 calibrate_collectives.main([options.collectives, "-o", str(path)])
             written.append(str(path))
-    except OSError as error:
-        where = f"`{error.filename}`: {error.strerror}." if error.filename else str(error)
-        raise InputError(where) from None
-    except KeyError as error:
-        raise InputError(
-            f"a file of measurements has no column or entry {error}. "
-            "docs/cost_models.md and docs/collectives.md list them."
-        ) from None
-    except (ValueError, csv.Error) as error:
-        raise InputError(f"a file of measurements cannot be read: {error}") from None
     if options.json:
         opts.print_json({"written": written})
     else:
