@@ -36,7 +36,7 @@ constexpr const char* kOfKey =
 constexpr const char* kSampleColumns =
     "seconds, seconds_min, seconds_max, count, source, timing, date";
 
-absl::Status BindKey(const KernelKey& key, Statement* statement) {
+absl::Status BindKey(const KernelKey& key, SqliteStatement* statement) {
   int parameter = 0;
   for (const std::string* field :
        {&key.gpu, &key.op, &key.shape, &key.dtype, &key.layout, &key.library, &key.version}) {
@@ -45,7 +45,7 @@ absl::Status BindKey(const KernelKey& key, Statement* statement) {
   return absl::OkStatus();
 }
 
-Sample SampleFrom(const Statement& row, int column) {
+Sample SampleFrom(const SqliteStatement& row, int column) {
   Sample sample;
   sample.seconds = row.Double(column);
   sample.seconds_min = row.Double(column + 1);
@@ -85,7 +85,7 @@ absl::Status Verify(const KernelKey& key, const Sample& sample) {
 }
 
 absl::StatusOr<int64_t> Pragma(const SqliteDatabase& database, absl::string_view name) {
-  ASSIGN_OR_RETURN(Statement statement, database.Prepare(absl::StrCat("PRAGMA ", name)));
+  ASSIGN_OR_RETURN(SqliteStatement statement, database.Prepare(absl::StrCat("PRAGMA ", name)));
   ASSIGN_OR_RETURN(const bool row, statement.Step());
   return row ? statement.Int(0) : 0;
 }
@@ -95,13 +95,13 @@ class Writer {
  public:
   static absl::StatusOr<Writer> Create(const SqliteDatabase& database) {
     ASSIGN_OR_RETURN(
-        Statement kernel,
+        SqliteStatement kernel,
         database.Prepare("INSERT OR IGNORE INTO kernels(gpu, op, shape, dtype, layout, "
                          "library, version) VALUES(?, ?, ?, ?, ?, ?, ?)"));
-    ASSIGN_OR_RETURN(Statement sample, database.Prepare(absl::StrCat(
-                                           "INSERT INTO samples(", kSampleColumns,
-                                           ", kernel) VALUES(", "?, ?, ?, ?, ?, ?, ?, ?)")));
-    ASSIGN_OR_RETURN(Statement find,
+    ASSIGN_OR_RETURN(SqliteStatement sample, database.Prepare(absl::StrCat(
+                                                 "INSERT INTO samples(", kSampleColumns,
+                                                 ", kernel) VALUES(", "?, ?, ?, ?, ?, ?, ?, ?)")));
+    ASSIGN_OR_RETURN(SqliteStatement find,
                      database.Prepare(absl::StrCat("SELECT id FROM kernels", kOfKey)));
     return Writer(std::move(kernel), std::move(sample), std::move(find));
   }
@@ -129,10 +129,10 @@ class Writer {
   }
 
  private:
-  Writer(Statement kernel, Statement sample, Statement find)
+  Writer(SqliteStatement kernel, SqliteStatement sample, SqliteStatement find)
       : kernel_(std::move(kernel)), sample_(std::move(sample)), find_(std::move(find)) {}
 
-  Statement kernel_, sample_, find_;
+  SqliteStatement kernel_, sample_, find_;
 };
 
 }  // namespace
@@ -175,7 +175,7 @@ absl::Status RecordStore::PrepareSchema(Access access) {
   const auto tables = [this] { return Count("SELECT count(*) FROM sqlite_master"); };
   ASSIGN_OR_RETURN(int64_t found, tables());
   if (found == 0 && access == Access::kCreate) {
-    ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database_));
+    ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database_));
     ASSIGN_OR_RETURN(found, tables());  // another process may have been faster
     if (found == 0) {
       RETURN_IF_ERROR(database_.Run(kSchema));
@@ -200,7 +200,7 @@ absl::Status RecordStore::PrepareSchema(Access access) {
 }
 
 absl::StatusOr<int64_t> RecordStore::Count(absl::string_view sql) const {
-  ASSIGN_OR_RETURN(Statement statement, database_.Prepare(sql));
+  ASSIGN_OR_RETURN(SqliteStatement statement, database_.Prepare(sql));
   ASSIGN_OR_RETURN(const bool row, statement.Step());
   return row ? statement.Int(0) : 0;
 }
@@ -208,7 +208,7 @@ absl::StatusOr<int64_t> RecordStore::Count(absl::string_view sql) const {
 absl::Status RecordStore::Add(const KernelKey& key, const Sample& sample) {
   RETURN_IF_ERROR(Verify(key, sample));
   std::lock_guard<std::mutex> lock(mutex_);
-  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database_));
+  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database_));
   ASSIGN_OR_RETURN(Writer writer, Writer::Create(database_));
   RETURN_IF_ERROR(writer.Insert(key, sample));
   return transaction.Commit();
@@ -220,9 +220,9 @@ absl::StatusOr<int64_t> RecordStore::Ingest(absl::string_view digest,
     RETURN_IF_ERROR(Verify(row.key, row.sample)) << "row " << row.row;
   }
   std::lock_guard<std::mutex> lock(mutex_);
-  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database_));
+  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database_));
   ASSIGN_OR_RETURN(
-      Statement note,
+      SqliteStatement note,
       database_.Prepare("INSERT OR IGNORE INTO ingested(digest, row, sample) "
                         "VALUES(?, ?, (SELECT coalesce(max(id), 0) + 1 FROM samples))"));
   ASSIGN_OR_RETURN(Writer writer, Writer::Create(database_));
@@ -242,7 +242,7 @@ absl::StatusOr<int64_t> RecordStore::Ingest(absl::string_view digest,
 absl::Status RecordStore::NoteSource(absl::string_view digest, absl::string_view name,
                                      int64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
-  ASSIGN_OR_RETURN(Statement statement,
+  ASSIGN_OR_RETURN(SqliteStatement statement,
                    database_.Prepare("INSERT OR IGNORE INTO sources(digest, name, bytes) "
                                      "VALUES(?, ?, ?)"));
   RETURN_IF_ERROR(statement.Bind(0, digest));
@@ -253,7 +253,7 @@ absl::Status RecordStore::NoteSource(absl::string_view digest, absl::string_view
 
 absl::StatusOr<std::vector<RecordStore::Source>> RecordStore::Sources() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  ASSIGN_OR_RETURN(Statement statement,
+  ASSIGN_OR_RETURN(SqliteStatement statement,
                    database_.Prepare("SELECT digest, name, bytes FROM sources ORDER BY rowid"));
   std::vector<Source> sources;
   while (true) {
@@ -265,7 +265,7 @@ absl::StatusOr<std::vector<RecordStore::Source>> RecordStore::Sources() const {
 
 absl::StatusOr<std::set<int64_t>> RecordStore::IngestedRows(absl::string_view digest) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  ASSIGN_OR_RETURN(Statement statement,
+  ASSIGN_OR_RETURN(SqliteStatement statement,
                    database_.Prepare("SELECT row FROM ingested WHERE digest = ? ORDER BY row"));
   RETURN_IF_ERROR(statement.Bind(0, digest));
   std::set<int64_t> rows;
@@ -279,7 +279,7 @@ absl::StatusOr<std::set<int64_t>> RecordStore::IngestedRows(absl::string_view di
 absl::StatusOr<std::vector<Sample>> RecordStore::History(const KernelKey& key) const {
   std::lock_guard<std::mutex> lock(mutex_);
   ASSIGN_OR_RETURN(
-      Statement statement,
+      SqliteStatement statement,
       database_.Prepare(absl::StrCat("SELECT ", kSampleColumns, " FROM samples WHERE kernel = ",
                                      "(SELECT id FROM kernels", kOfKey, ") ORDER BY id")));
   RETURN_IF_ERROR(BindKey(key, &statement));
@@ -308,7 +308,7 @@ absl::StatusOr<std::vector<Record>> RecordStore::Select(const RecordFilter& filt
     absl::StrAppend(&where, values.empty() ? " WHERE " : " AND ", column, " = ?");
     values.push_back(value);
   }
-  ASSIGN_OR_RETURN(Statement statement,
+  ASSIGN_OR_RETURN(SqliteStatement statement,
                    database_.Prepare(absl::StrCat(
                        "SELECT kernels.id, gpu, op, shape, dtype, layout, library, version, ",
                        kSampleColumns, " FROM kernels JOIN samples ON samples.kernel = kernels.id",
@@ -337,7 +337,7 @@ absl::StatusOr<std::vector<Record>> RecordStore::Select(const RecordFilter& filt
 
 absl::StatusOr<std::vector<RecordSummary>> RecordStore::Summarise() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  ASSIGN_OR_RETURN(Statement statement,
+  ASSIGN_OR_RETURN(SqliteStatement statement,
                    database_.Prepare("SELECT gpu, op, source, count(DISTINCT kernels.id), count(*) "
                                      "FROM kernels JOIN samples ON samples.kernel = kernels.id "
                                      "GROUP BY gpu, op, source ORDER BY gpu, op, source"));

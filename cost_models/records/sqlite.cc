@@ -85,11 +85,11 @@ absl::Status SqliteDatabase::Run(absl::string_view sql) const {
       sqlite3_exec(state_->database, std::string(sql).c_str(), nullptr, nullptr, nullptr));
 }
 
-absl::StatusOr<Statement> SqliteDatabase::Prepare(absl::string_view sql) const {
+absl::StatusOr<SqliteStatement> SqliteDatabase::Prepare(absl::string_view sql) const {
   sqlite3_stmt* prepared = nullptr;
   const int code = sqlite3_prepare_v2(state_->database, sql.data(), static_cast<int>(sql.size()),
                                       &prepared, nullptr);
-  Statement statement;
+  SqliteStatement statement;
   statement.state_ = state_;
   statement.statement_.reset(prepared);
   RETURN_IF_ERROR(state_->Check(code));
@@ -99,24 +99,26 @@ absl::StatusOr<Statement> SqliteDatabase::Prepare(absl::string_view sql) const {
 int64_t SqliteDatabase::changes() const { return sqlite3_changes(state_->database); }
 int64_t SqliteDatabase::last_id() const { return sqlite3_last_insert_rowid(state_->database); }
 
-void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+void SqliteStatement::Finalize::operator()(sqlite3_stmt* statement) const {
+  sqlite3_finalize(statement);
+}
 
-absl::Status Statement::Check(int code) const { return state_->Check(code); }
+absl::Status SqliteStatement::Check(int code) const { return state_->Check(code); }
 
-absl::Status Statement::Bind(int parameter, int64_t value) {
+absl::Status SqliteStatement::Bind(int parameter, int64_t value) {
   return Check(sqlite3_bind_int64(statement_.get(), parameter + 1, value));
 }
 
-absl::Status Statement::Bind(int parameter, double value) {
+absl::Status SqliteStatement::Bind(int parameter, double value) {
   return Check(sqlite3_bind_double(statement_.get(), parameter + 1, value));
 }
 
-absl::Status Statement::Bind(int parameter, absl::string_view value) {
+absl::Status SqliteStatement::Bind(int parameter, absl::string_view value) {
   return Check(sqlite3_bind_text(statement_.get(), parameter + 1, value.data(),
                                  static_cast<int>(value.size()), SQLITE_TRANSIENT));
 }
 
-absl::StatusOr<bool> Statement::Step() {
+absl::StatusOr<bool> SqliteStatement::Step() {
   if (!begun_) {
     RETURN_IF_ERROR(state_->Before());
   }
@@ -130,7 +132,7 @@ absl::StatusOr<bool> Statement::Step() {
   return false;
 }
 
-absl::Status Statement::Run() {
+absl::Status SqliteStatement::Run() {
   bool row = true;
   while (row) {
     ASSIGN_OR_RETURN(row, Step());
@@ -138,31 +140,33 @@ absl::Status Statement::Run() {
   return absl::OkStatus();
 }
 
-int64_t Statement::Int(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+int64_t SqliteStatement::Int(int column) const {
+  return sqlite3_column_int64(statement_.get(), column);
+}
 
-double Statement::Double(int column) const {
+double SqliteStatement::Double(int column) const {
   return sqlite3_column_double(statement_.get(), column);
 }
 
-std::string Statement::Text(int column) const {
+std::string SqliteStatement::Text(int column) const {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
   return text == nullptr ? "" : std::string(text, sqlite3_column_bytes(statement_.get(), column));
 }
 
-absl::StatusOr<Transaction> Transaction::Begin(const SqliteDatabase& database) {
+absl::StatusOr<SqliteTransaction> SqliteTransaction::Begin(const SqliteDatabase& database) {
   RETURN_IF_ERROR(database.Run("BEGIN IMMEDIATE"));
-  return Transaction(&database);
+  return SqliteTransaction(&database);
 }
 
-Transaction::Transaction(Transaction&& other) noexcept
+SqliteTransaction::SqliteTransaction(SqliteTransaction&& other) noexcept
     : database_(std::exchange(other.database_, nullptr)) {}
 
-Transaction::~Transaction() {
+SqliteTransaction::~SqliteTransaction() {
   // Where this fails the journal undoes it when the file is next opened.
   if (database_ != nullptr) database_->Run("ROLLBACK").IgnoreError();
 }
 
-absl::Status Transaction::Commit() {
+absl::Status SqliteTransaction::Commit() {
   RETURN_IF_ERROR(database_->Run("COMMIT"));
   database_ = nullptr;
   return absl::OkStatus();

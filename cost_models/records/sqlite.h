@@ -17,7 +17,7 @@ struct sqlite3_stmt;
 
 namespace plancast {
 
-class Statement;
+class SqliteStatement;
 
 // One connection. Not thread-safe.
 class SqliteDatabase {
@@ -32,13 +32,13 @@ class SqliteDatabase {
 
   // Runs statements that give no rows.
   absl::Status Run(absl::string_view sql) const;
-  absl::StatusOr<Statement> Prepare(absl::string_view sql) const;
+  absl::StatusOr<SqliteStatement> Prepare(absl::string_view sql) const;
   // Rows that the last statement changed, and the id of the last one inserted.
   int64_t changes() const;
   int64_t last_id() const;
 
  private:
-  friend class Statement;
+  friend class SqliteStatement;
   struct State;
   explicit SqliteDatabase(std::shared_ptr<State> state);
 
@@ -46,7 +46,7 @@ class SqliteDatabase {
 };
 
 // A prepared statement. Parameters and columns count from 0.
-class Statement {
+class SqliteStatement {
  public:
   absl::Status Bind(int parameter, int64_t value);
   absl::Status Bind(int parameter, double value);
@@ -72,17 +72,17 @@ class Statement {
 };
 
 // Statements between Begin and Commit happen together or not at all.
-class Transaction {
+class SqliteTransaction {
  public:
   // Waits for other writers.
-  static absl::StatusOr<Transaction> Begin(const SqliteDatabase& database);
-  Transaction(Transaction&& other) noexcept;
-  Transaction& operator=(Transaction&&) = delete;
-  ~Transaction();
+  static absl::StatusOr<SqliteTransaction> Begin(const SqliteDatabase& database);
+  SqliteTransaction(SqliteTransaction&& other) noexcept;
+  SqliteTransaction& operator=(SqliteTransaction&&) = delete;
+  ~SqliteTransaction();
   absl::Status Commit();
 
  private:
-  explicit Transaction(const SqliteDatabase* database) : database_(database) {}
+  explicit SqliteTransaction(const SqliteDatabase* database) : database_(database) {}
 
   const SqliteDatabase* database_;  // null once committed
 };

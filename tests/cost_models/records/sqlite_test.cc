@@ -18,7 +18,7 @@ std::string Fresh(const std::string& name) {
 }
 
 absl::StatusOr<int64_t> Rows(const SqliteDatabase& database) {
-  ASSIGN_OR_RETURN(Statement count, database.Prepare("SELECT count(*) FROM t"));
+  ASSIGN_OR_RETURN(SqliteStatement count, database.Prepare("SELECT count(*) FROM t"));
   RETURN_IF_ERROR(count.Step().status());
   return count.Int(0);
 }
@@ -27,7 +27,7 @@ TEST(SqliteTest, BoundValuesComeBackAsTheyWere) {
   ASSERT_OK_AND_ASSIGN(SqliteDatabase database,
                        SqliteDatabase::Open(Fresh("values.db"), SqliteDatabase::Access::kCreate));
   ASSERT_OK(database.Run("CREATE TABLE t(i INTEGER, d REAL, s TEXT)"));
-  ASSERT_OK_AND_ASSIGN(Statement insert, database.Prepare("INSERT INTO t VALUES(?, ?, ?)"));
+  ASSERT_OK_AND_ASSIGN(SqliteStatement insert, database.Prepare("INSERT INTO t VALUES(?, ?, ?)"));
   const std::string text("a\0b'; DROP TABLE t", 18);
   ASSERT_OK(insert.Bind(0, int64_t{1} << 60));
   ASSERT_OK(insert.Bind(1, 0.1 + 0.2));
@@ -35,7 +35,7 @@ TEST(SqliteTest, BoundValuesComeBackAsTheyWere) {
   ASSERT_OK(insert.Run());
   EXPECT_EQ(database.changes(), 1);
   EXPECT_EQ(database.last_id(), 1);
-  ASSERT_OK_AND_ASSIGN(Statement select, database.Prepare("SELECT i, d, s FROM t"));
+  ASSERT_OK_AND_ASSIGN(SqliteStatement select, database.Prepare("SELECT i, d, s FROM t"));
   ASSERT_THAT(select.Step(), IsOkAndHolds(true));
   EXPECT_EQ(select.Int(0), int64_t{1} << 60);
   EXPECT_EQ(select.Double(1), 0.1 + 0.2);
@@ -48,12 +48,12 @@ TEST(SqliteTest, ATransactionThatIsNotCommittedLeavesNoTrace) {
                        SqliteDatabase::Open(Fresh("undo.db"), SqliteDatabase::Access::kCreate));
   ASSERT_OK(database.Run("CREATE TABLE t(i INTEGER)"));
   {
-    ASSERT_OK_AND_ASSIGN(Transaction transaction, Transaction::Begin(database));
+    ASSERT_OK_AND_ASSIGN(SqliteTransaction transaction, SqliteTransaction::Begin(database));
     ASSERT_OK(database.Run("INSERT INTO t VALUES(1)"));
     EXPECT_THAT(Rows(database), IsOkAndHolds(1));
   }
   EXPECT_THAT(Rows(database), IsOkAndHolds(0));
-  ASSERT_OK_AND_ASSIGN(Transaction transaction, Transaction::Begin(database));
+  ASSERT_OK_AND_ASSIGN(SqliteTransaction transaction, SqliteTransaction::Begin(database));
   ASSERT_OK(database.Run("INSERT INTO t VALUES(1)"));
   ASSERT_OK(transaction.Commit());
   EXPECT_THAT(Rows(database), IsOkAndHolds(1));
