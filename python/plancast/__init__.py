@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from plancast.planning import predict, profiles, rank
     from plancast.randomness import Distribution
     from plancast.ranking import Ranking
+    from plancast.records import Kernel, Records
     from plancast.session import Session
     from plancast.strategy import Strategy
 
@@ -44,10 +45,12 @@ __all__ = [
     "Forecast",
     "InputError",
     "JobForecast",
+    "Kernel",
     "Machine",
     "Model",
     "ModelBuilder",
     "Ranking",
+    "Records",
     "Rule",
     "Sensitivities",
     "Session",
@@ -72,10 +75,12 @@ _HOME = {
     "Forecast": "forecast",
     "InputError": "errors",
     "JobForecast": "jobs",
+    "Kernel": "records",
     "Machine": "machine",
     "Model": "model",
     "ModelBuilder": "builder",
     "Ranking": "ranking",
+    "Records": "records",
     "Rule": "op_rules",
     "Sensitivities": "changes",
     "Session": "session",

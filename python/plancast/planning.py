@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from plancast import _core, arguments, randomness
 from plancast.errors import InputError
@@ -12,6 +13,9 @@ from plancast.model import Model
 from plancast.ranking import Ranking
 from plancast.session import Session
 from plancast.strategy import Strategy
+
+if TYPE_CHECKING:
+    from plancast.records import Records
 
 DEFAULT_PROFILE = "megatron-core"
 
@@ -26,6 +30,7 @@ def predict(
     profile: str = DEFAULT_PROFILE,
     cuda_graphs: bool = False,
     session: Session | None = None,
+    records: Records | None = None,
     timeline: bool = False,
     memory_first: bool = False,
     shortcuts: bool = True,
@@ -48,6 +53,7 @@ def predict(
       profile: how the framework runs (`plancast.profiles()`).
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
+      records: measured kernels to go by (docs/records.md); with a session, give them to that.
       timeline: keep every task, for `timeline()` and `to_perfetto()`.
       memory_first: leave the time of a plan that does not fit at 0.
       shortcuts: run layers at once and leave out periods; without, every digit is the same
@@ -77,7 +83,7 @@ def predict(
             model._core,
             machine._core,
             tree_of(strategy)._core,
-            (session or Session())._core,
+            _session(session, records)._core,
             batch=arguments.batch(batch),
             dtype=arguments.dtype(dtype),
             profile=arguments.word(profile, "profile"),
@@ -104,6 +110,7 @@ def rank(
     profile: str = DEFAULT_PROFILE,
     cuda_graphs: bool = False,
     session: Session | None = None,
+    records: Records | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Ranking:
@@ -121,6 +128,7 @@ def rank(
       profile: how the framework runs.
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
+      records: measured kernels to go by (docs/records.md); with a session, give them to that.
       workers: threads; one per core by default.
       progress: called with plans done and plans in all.
 
@@ -139,7 +147,7 @@ def rank(
     result = _core.rank(
         model._core,
         machine._core,
-        (session or Session())._core,
+        _session(session, records)._core,
         batch=arguments.batch(batch) or 0,
         space=arguments.word(space, "space"),
         objective=arguments.word(objective, "objective"),
@@ -179,6 +187,17 @@ def profiles() -> list[str]:
     """Names of the software profiles."""
     names: list[str] = _core.profile_names()
     return names
+
+
+def _session(session: Session | None, records: Records | None) -> Session:
+    if session is None:
+        return Session(records=records)
+    if records is not None:
+        raise InputError(
+            "both `session` and `records` are given; make the session with them: "
+            "`Session(records=records)`."
+        )
+    return session
 
 
 def check_nouns(model: object, machine: object, session: object) -> None:

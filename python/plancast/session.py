@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from plancast import _core
+from typing import TYPE_CHECKING
+
+from plancast import _core, arguments
+
+if TYPE_CHECKING:
+    from plancast.records import Records
 
 
 class Session:
@@ -18,8 +23,16 @@ class Session:
 
     __slots__ = ("_core",)
 
-    def __init__(self) -> None:
-        self._core = _core.Session()
+    def __init__(self, *, records: Records | None = None) -> None:
+        """A memo whose predictions price kernels by `records` where those know them
+        (docs/records.md)."""
+        if records is None:
+            self._core = _core.Session()
+            return
+        from plancast.records import Records
+
+        arguments.instance(records, Records, "records", 'Records("kernels.db")')
+        self._core = records._make_session()
 
     @property
     def misses(self) -> int:

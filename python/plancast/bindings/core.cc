@@ -11,6 +11,7 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindModel(m);
   plancast::BindStrategy(m);
   plancast::BindForecast(m);
+  plancast::BindRecords(m);
   plancast::BindPredict(m);
   plancast::BindJobs(m);
   plancast::BindKernels(m);

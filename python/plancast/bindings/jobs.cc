@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "planner/predict_jobs.h"
 #include "planner/sensitivity.h"
 #include "python/plancast/bindings/status.h"
@@ -32,9 +33,10 @@ std::vector<JobForecast> PredictAll(const std::vector<PyJob>& jobs, const PyMach
     job.strategy = strategy.tree;
     requests.push_back({name, std::move(job), placement, arrival});
   }
-  auto forecasts = [&] {
+  auto forecasts = [&]() -> absl::StatusOr<std::vector<JobForecast>> {
     py::gil_scoped_release release;
-    return PredictJobs(requests, machine.machine, Costs(), *session.session);
+    ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
+    return PredictJobs(requests, machine.machine, *costs, *session.session);
   }();
   return ValueOrThrow(std::move(forecasts));
 }
@@ -48,9 +50,10 @@ std::pair<double, std::vector<std::pair<std::string, double>>> RankChanges(
   job.strategy = strategy.tree;
   std::vector<WhatIfChange> changes;
   if (!candidates.empty()) changes = ValueOrThrow(ParseWhatIf(candidates));
-  auto table = [&] {
+  auto table = [&]() -> absl::StatusOr<SensitivityTable> {
     py::gil_scoped_release release;
-    return Sensitivities(job, machine.machine, Costs(), *session.session, std::move(changes));
+    ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
+    return Sensitivities(job, machine.machine, *costs, *session.session, std::move(changes));
   }();
   const SensitivityTable ranked = ValueOrThrow(std::move(table));
   std::vector<std::pair<std::string, double>> rows;

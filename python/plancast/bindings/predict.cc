@@ -9,9 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "compiler/compiler.h"
 #include "cost_models/datasheet_model.h"
-#include "cost_models/kernel_cost.h"
+#include "cost_models/records/record_store.h"
 #include "planner/plan_graph.h"
 #include "planner/rank.h"
 #include "planner/uncertainty.h"
@@ -49,10 +50,12 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
     std::tie(drawn.jitter, drawn.straggler_probability, drawn.straggler_speed, drawn.samples,
              drawn.seed, drawn.threads) = *random;
   }
-  absl::StatusOr<Forecast> forecast = [&] {
+  absl::StatusOr<Forecast> forecast = [&]() -> absl::StatusOr<Forecast> {
     py::gil_scoped_release release;
     static const auto* nominal = new DatasheetModel;
-    return Predict(job, machine.machine, datasheet ? *nominal : Costs(), *session.session, options);
+    if (datasheet) return Predict(job, machine.machine, *nominal, *session.session, options);
+    ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
+    return Predict(job, machine.machine, *costs, *session.session, options);
   }();
   return std::make_shared<Forecast>(ValueOrThrow(std::move(forecast)));
 }
@@ -84,9 +87,10 @@ std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machi
   options.progress = [&progress](int64_t done, int64_t total) {
     return Report(progress, done, total);
   };
-  absl::StatusOr<RankResult> result = [&] {
+  absl::StatusOr<RankResult> result = [&]() -> absl::StatusOr<RankResult> {
     py::gil_scoped_release release;
-    return Rank(job, machine.machine, Costs(), *session.session, options);
+    ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
+    return Rank(job, machine.machine, *costs, *session.session, options);
   }();
   return std::make_shared<RankResult>(ValueOrThrow(std::move(result)));
 }
@@ -124,14 +128,17 @@ Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype, const s
   return job;
 }
 
-const KernelCostModel& Costs() {
-  static const auto* model = new std::shared_ptr<const KernelCostModel>(DefaultKernelCostModel());
-  return **model;
-}
-
 void BindPredict(py::module_& m) {
   py::class_<PySession>(m, "Session")
       .def(py::init<>())
+      .def(py::init([](std::shared_ptr<RecordStore> records, const std::string& library,
+                       const std::string& version) {
+             PySession session;
+             session.costs = std::make_shared<const SessionCosts>(
+                 std::move(records), RecordFilter{"", library, version});
+             return session;
+           }),
+           py::arg("records"), py::arg("library"), py::arg("version"))
       .def_property_readonly("misses",
                              [](const PySession& self) { return self.session->misses(); });
   py::class_<RankResult, std::shared_ptr<RankResult>>(m, "RankResult")

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "cluster/machine.h"
-#include "cost_models/kernel_cost.h"
 #include "graph/model_graph.h"
 #include "planner/predict.h"
+#include "python/plancast/bindings/session_costs.h"
 #include "strategy/strategy_tree.h"
 
 // What the classes of plancast._core hold, and the functions that add them.
@@ -36,13 +36,12 @@ struct PyStrategy {
 
 struct PySession {
   std::shared_ptr<Session> session = std::make_shared<Session>();
+  std::shared_ptr<const SessionCosts> costs = std::make_shared<const SessionCosts>();
 };
 
 // A job without its strategy; throws for unknown names.
 Job MakeJob(const PyModel& model, std::optional<int64_t> batch, const std::string& dtype,
             const std::string& profile, bool cuda_graphs = false);
-// The default cost model.
-const KernelCostModel& Costs();
 
 void BindMachine(pybind11::module_& m);
 void BindRules(pybind11::module_& m);
@@ -54,6 +53,7 @@ void BindMemory(pybind11::class_<Forecast, std::shared_ptr<Forecast>>& forecast)
 void BindPredict(pybind11::module_& m);
 void BindJobs(pybind11::module_& m);
 void BindKernels(pybind11::module_& m);
+void BindRecords(pybind11::module_& m);
 
 }  // namespace plancast
 

@@ -21,6 +21,7 @@ def add_parser(commands: Any) -> None:
     opts.add_machine(parser, several=True)
     opts.add_strategy(parser, several=True)
     opts.add_batch(parser)
+    opts.add_records(parser)
     opts.add_report(parser)
     opts.add_json(parser)
     parser.set_defaults(run=run)
@@ -30,11 +31,10 @@ def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.comparison import compare
     from plancast.planning import predict
-    from plancast.session import Session
     from plancast.strategy import Strategy
 
     opts.check_outputs(options.report)
-    model, session = opts.load_model(options), Session()
+    model, session = opts.load_model(options), opts.load_session(options)
     strategies = [Strategy.open(text) for text in options.strategy]
     comparison = compare(
         *(

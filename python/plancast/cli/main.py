@@ -15,12 +15,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from plancast.cli import calibrate, compare, compile, predict, rank, validate
+from plancast.cli import calibrate, compare, compile, predict, profile, rank, records, validate
 from plancast.cli.interrupt import stops_at_once
 
-_SUBCOMMANDS = (predict, rank, compare, validate, compile, calibrate)
+_SUBCOMMANDS = (predict, rank, compare, validate, compile, calibrate, records, profile)
 _WORD, _LINE = 240, 2000
-_PLANNED = ("size", "collective", "profile", "cluster", "run", "import", "export")
+_PLANNED = ("size", "collective", "cluster", "run", "import", "export")
 
 
 class UsageError(Exception):

@@ -12,6 +12,7 @@ from plancast.errors import InputError
 if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model
+    from plancast.session import Session
 
 _LARGEST = 1_000_000_000
 _MOST_THREADS = 1024
@@ -118,6 +119,35 @@ def add_batch(parser: argparse.ArgumentParser, *, required: bool = False) -> Non
         metavar="SAMPLES",
         help="global batch, samples a step" + ("" if required else "; default: dp * mb * accum"),
     )
+
+
+def add_records(parser: argparse.ArgumentParser) -> None:
+    """--records, --library."""
+    parser.add_argument(
+        "--records",
+        metavar="STORE",
+        help="go by the measured kernels of this store (plancast records, plancast profile)",
+    )
+    parser.add_argument(
+        "--library",
+        metavar="NAME[:VERSION]",
+        help="of the records, those of this library, such as torch or torch:2.5.1",
+    )
+
+
+def load_session(options: argparse.Namespace) -> Session:
+    """A session with the records that --records names."""
+    from plancast.session import Session
+
+    if options.records is None:
+        if options.library is not None:
+            raise InputError("--library chooses among measured kernels; give --records, too.")
+        return Session()
+    from plancast.records import Records
+
+    library, _, version = (options.library or "").partition(":")
+    store = Records(options.records, create=False)
+    return Session(records=store.only(library=library, version=version))
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -26,6 +26,7 @@ def add_parser(commands: Any) -> None:
     opts.add_machine(parser)
     opts.add_strategy(parser)
     opts.add_batch(parser)
+    opts.add_records(parser)
     parser.add_argument(
         "--trace", metavar="FILE", help="write a Chrome trace for ui.perfetto.dev (.json, .json.gz)"
     )
@@ -88,7 +89,6 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    from plancast.session import Session
     from plancast.strategy import Strategy
 
     opts.check_outputs(options.trace, options.report)
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
         "dtype": options.dtype,
         "profile": options.profile,
         "cuda_graphs": options.cuda_graphs,
-        "session": Session(),
+        "session": opts.load_session(options),
     }
     forecast = _predict(options, model, machine, plan)
     if options.trace is not None:

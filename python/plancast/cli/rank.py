@@ -19,6 +19,7 @@ def add_parser(commands: Any) -> None:
     opts.add_cuda_graphs(parser)
     opts.add_machine(parser)
     opts.add_batch(parser)
+    opts.add_records(parser)
     parser.add_argument(
         "--space",
         default="",
@@ -70,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
             dtype=options.dtype,
             profile=options.profile,
             cuda_graphs=options.cuda_graphs,
+            session=opts.load_session(options),
             workers=options.workers,
             progress=progress,
         )
