@@ -9,8 +9,8 @@
 namespace plancast {
 namespace {
 
-// In octaves: sizes within a factor of 16, ... 1.2 count as near.
-constexpr double kWidths[] = {4, 2, 1, 0.5, 0.25};
+// In octaves: sizes within a factor of 4, ... 1.2 count as near.
+constexpr double kWidths[] = {2, 1, 0.5, 0.25};
 constexpr double kFlat = std::numeric_limits<double>::infinity();  // a mean: no slope
 struct Ridge {
   double value, slope;

@@ -111,7 +111,7 @@ class TorchBackend:
         replay, how = self._captured(round_of_calls)
         replay()
         first = self._elapsed(replay)
-        repeats = min(_MOST_REPEATS, max(_LEAST_REPEATS, int(_SECONDS / max(first, 1e-6))))
+        repeats = repeats_of(first)
         times = sorted(self._elapsed(replay) / len(calls) for _ in range(repeats))
         return Timing(statistics.median(times), times[0], times[-1], repeats, how)
 
@@ -134,6 +134,15 @@ class TorchBackend:
         end.record()
         end.synchronize()
         return float(begin.elapsed_time(end)) * 1e-3
+
+
+def repeats_of(seconds: float) -> int:
+    """How often a round of calls that takes so long is timed.
+
+    >>> repeats_of(1e-5), repeats_of(5e-3), repeats_of(1.0)
+    (200, 40, 20)
+    """
+    return min(_MOST_REPEATS, max(_LEAST_REPEATS, int(_SECONDS / max(seconds, 1e-6))))
 
 
 def _catalogue_name(driver: str) -> str:
