@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of importers with the optional packages, which it installs in
+# Runs the tests of importers and of profiling with the optional packages, which it installs in
 # .venv-torch: several hundred megabytes. Extra arguments go to pytest.
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,4 +16,5 @@ if [ "$(cat $stamp 2>/dev/null)" != "$wanted" ]; then
   echo "$wanted" > $stamp
 fi
 exec env PYTHONPATH=python:tests/python/importers:tests/python/importers/aten \
-  .venv-torch/bin/python -m pytest -q -p no:cacheprovider tests/python/importers tests/fuzz "$@"
+  .venv-torch/bin/python -m pytest -q -p no:cacheprovider tests/python/importers tests/fuzz \
+  tests/python/profile_calls_test.py "$@"

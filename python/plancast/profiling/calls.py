@@ -20,10 +20,11 @@ _VOCABULARY = 32768
 
 
 class Calls:
-    """Makes calls with operands of their own. `torch` is the module."""
+    """Makes calls with operands of their own, on `device`. `torch` is the module."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, device: str = "cuda") -> None:
         self._torch = torch
+        self._device = device
 
     def bytes_of(self, kernel: Kernel) -> int:
         """Memory that one call's operands take, about."""
@@ -57,7 +58,7 @@ class Calls:
         return getattr(self._torch, _TYPES[kernel.dtype])
 
     def _random(self, *shape: int, dtype: Any, grad: bool = False) -> Any:
-        made = self._torch.randn(*shape, device="cuda", dtype=dtype)
+        made = self._torch.randn(*shape, device=self._device, dtype=dtype)
         return made.requires_grad_(grad)
 
     def _gemm(self, kernel: Kernel) -> Call:
@@ -72,11 +73,11 @@ class Calls:
         if which == "forward":
             b = self._random(batch, n, k, dtype=dtype).transpose(1, 2)
         if accumulate and dtype != torch.float32:
-            total = torch.zeros(batch, m, n, device="cuda", dtype=torch.float32)
+            total = torch.zeros(batch, m, n, device=self._device, dtype=torch.float32)
             return functools.partial(self._accumulate, total, a, b)
         if batch == 1:
             a, b = a[0], b[0]
-        out = torch.empty(*a.shape[:-1], n, device="cuda", dtype=dtype)
+        out = torch.empty(*a.shape[:-1], n, device=self._device, dtype=dtype)
         if accumulate:
             return lambda: out.addmm_(a, b) if batch == 1 else out.baddbmm_(a, b)
         return lambda: torch.matmul(a, b, out=out)
@@ -167,7 +168,7 @@ class Calls:
     def _gather(self, kernel: Kernel, known: dict[str, Any]) -> Call:
         rows, columns = self._rows(kernel, sum(known["traffic"]))
         table = self._random(_VOCABULARY, columns, dtype=self._type(kernel))
-        ids = self._torch.randint(_VOCABULARY, (rows,), device="cuda")
+        ids = self._torch.randint(_VOCABULARY, (rows,), device=self._device)
         function = self._function(known)
         return lambda: function(ids, table)
 
@@ -181,7 +182,7 @@ class Calls:
         torch, dtype = self._torch, self._type(kernel)
         element = 4 if kernel.dtype in ("fp32", "tf32") else 2
         count = max(1, kernel.sizes["write"] // element)
-        out = torch.empty(count, device="cuda", dtype=dtype)
+        out = torch.empty(count, device=self._device, dtype=dtype)
         inputs = [
             self._random(count, dtype=dtype)
             for _ in range(min(3, round(kernel.sizes["read"] / max(1, kernel.sizes["write"]))))
@@ -199,7 +200,7 @@ class Calls:
         count = max(1, kernel.sizes["read"] // 16)
         weight = self._random(count, dtype=torch.float32, grad=True)
         weight.grad = torch.randn_like(weight)
-        copy = torch.empty(count, device="cuda", dtype=torch.bfloat16)
+        copy = torch.empty(count, device=self._device, dtype=torch.bfloat16)
         step = torch.optim.AdamW([weight], fused=True, capturable=True).step
 
         def call() -> None:

@@ -8,7 +8,6 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from plancast import arguments
 from plancast.errors import InputError
 from plancast.profiling.backend import Timing, UnmeasurableError
 from plancast.profiling.calls import Calls
@@ -34,6 +33,7 @@ class TorchBackend:
     """
 
     library = "torch"
+    device = "cuda"  # where operands lie
 
     def __init__(self, gpu: str | None = None) -> None:
         try:
@@ -49,11 +49,12 @@ class TorchBackend:
                 "`torch.cuda.is_available()` is True."
             )
         self._torch: Any = torch
-        self._device = torch.cuda.current_device()
-        self.gpu = gpu or _catalogue_name(torch.cuda.get_device_name(self._device))
+        self.gpu = gpu or _catalogue_name(torch.cuda.get_device_name())
         self.version: str = torch.__version__
         self.date = datetime.date.today().isoformat()
-        self._l2 = getattr(torch.cuda.get_device_properties(self._device), "L2_cache_size", 0)
+        self._l2 = getattr(
+            torch.cuda.get_device_properties(torch.cuda.current_device()), "L2_cache_size", 0
+        )
 
     @property
     def source(self) -> str:
@@ -67,7 +68,7 @@ class TorchBackend:
         torch = self._torch
         torch.cuda.empty_cache()
         free, _ = torch.cuda.mem_get_info()
-        calls = Calls(torch)
+        calls = Calls(torch, self.device)
         bytes_each = calls.bytes_of(kernel)
         if bytes_each > _SHARE * free:
             raise UnmeasurableError("it needs more memory than is free")
@@ -154,7 +155,7 @@ def _catalogue_name(driver: str) -> str:
     names: dict[str, str] = read_yaml("gpus.yaml")
     if driver not in names:
         raise InputError(
-            f"the GPU `{driver}` has no name in the catalogue.{arguments.near(driver, names)} "
+            f"the GPU `{driver}` has no name in the catalogue. "
             "Give its name with --gpu, such as --gpu H100-SXM-80GB."
         )
     return names[driver]
