@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
+import statistics
 
 import pytest
 from plancast.errors import InputError
@@ -105,3 +107,20 @@ def test_two_sources_tell_nothing_of_a_third():
 def test_the_narrowest_interval_holds_the_forecast():
     assert narrowest([0.1, 0.11, 0.12], 1.0) == pytest.approx(0.06)
     assert narrowest([-0.2, 0.0, 0.1, 0.1, 0.1], 0.8) == pytest.approx(0.05)
+
+
+def test_narrower_intervals_hold_less_and_suit_more_sources():
+    judged = leave_one_out(drawn(12, 10))
+    steps = [judged.narrowed(times) for times in (1.0, 0.7, 0.4, 0.0)]
+    assert steps[0].coverage == judged.coverage
+    assert steps[-1].coverage == 0 and steps[-1].narrow == 12
+    for wide, narrow in itertools.pairwise(steps):
+        assert narrow.coverage <= wide.coverage and narrow.narrow >= wide.narrow
+
+
+def test_normal_errors_cannot_meet_both_targets():
+    # docs/accuracy.md: 1.5 mean errors to either side hold 77 % of normal errors.
+    normal = statistics.NormalDist()
+    mean = math.sqrt(2 / math.pi)
+    assert 2 * normal.cdf(1.5 * mean) - 1 == pytest.approx(0.77, abs=0.005)
+    assert normal.inv_cdf(0.95) / mean == pytest.approx(2.06, abs=0.005)

@@ -20,23 +20,42 @@ WIDEST = 1.5
 class LeftOut:
     """One source under intervals fitted to all others.
 
-    `half_width` is the median, relative to the forecast, and `hindsight` that of the
-    narrowest interval around the forecast, the same for all rows, that holds 80 % of them:
-    no interval known beforehand is narrower and holds as many.
+    `points` are ln(measured / forecast) of each row with the ends of its interval, and
+    `hindsight` the half-width of the narrowest interval around the forecast, the same for
+    all rows, that holds 80 % of them: no interval known beforehand is narrower and holds as
+    many. Half-widths are relative to the forecast.
     """
 
     source: str
-    rows: int
-    inside: int
+    points: tuple[tuple[float, float, float], ...]
     mape: float
-    half_width: float
     hindsight: float
     scales: Scales
 
     @property
+    def rows(self) -> int:
+        """How many rows the source has."""
+        return len(self.points)
+
+    def inside(self, times: float = 1.0) -> int:
+        """Rows inside if all intervals were `times` as wide."""
+        return sum(times * low <= value <= times * high for value, low, high in self.points)
+
+    def median_half_width(self, times: float = 1.0) -> float:
+        """Of all rows, if all intervals were `times` as wide."""
+        return statistics.median(
+            (math.exp(times * high) - math.exp(times * low)) / 2 for _, low, high in self.points
+        )
+
+    @property
     def coverage(self) -> float:
         """Share of the rows inside."""
-        return self.inside / self.rows
+        return self.inside() / self.rows
+
+    @property
+    def half_width(self) -> float:
+        """The median of the rows."""
+        return self.median_half_width()
 
     @property
     def ratio(self) -> float:
@@ -50,6 +69,18 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class Narrowed:
+    """Intervals `times` as wide: shares of rows inside, and of how many sources the
+    half-width is at most 1.5 times the mean error.
+    """
+
+    times: float
+    coverage: float
+    source_coverage: float
+    narrow: int
+
+
+@dataclass(frozen=True)
 class LeaveOneOut:
     """All sources, each left out in its turn, and the scales fitted to all."""
 
@@ -59,12 +90,12 @@ class LeaveOneOut:
     @property
     def coverage(self) -> float:
         """Share of all left-out rows inside."""
-        return sum(s.inside for s in self.sources) / sum(s.rows for s in self.sources)
+        return self.narrowed(1.0).coverage
 
     @property
     def source_coverage(self) -> float:
         """The same, every source counted alike."""
-        return statistics.fmean(s.coverage for s in self.sources)
+        return self.narrowed(1.0).source_coverage
 
     @property
     def mape(self) -> float:
@@ -75,6 +106,16 @@ class LeaveOneOut:
     def half_width(self) -> float:
         """Mean of the sources' median half-widths."""
         return statistics.fmean(s.half_width for s in self.sources)
+
+    def narrowed(self, times: float) -> Narrowed:
+        """What all intervals would be if they were `times` as wide."""
+        inside = sum(s.inside(times) for s in self.sources)
+        return Narrowed(
+            times=times,
+            coverage=inside / sum(s.rows for s in self.sources),
+            source_coverage=statistics.fmean(s.inside(times) / s.rows for s in self.sources),
+            narrow=sum(s.median_half_width(times) <= WIDEST * s.mape for s in self.sources),
+        )
 
     def changes(self) -> dict[str, dict[str, float]]:
         """By source: what leaving it out changes of each scale, relative."""
@@ -117,13 +158,11 @@ def _left_out(name: str, residuals: Sequence[Residual]) -> LeftOut:
     own = [r for r in residuals if r.source == name]
     scales = fit(others)
     compared = {r.terms.profile for r in others}
-    bounds = [scales.bounds(r, compared=r.terms.profile in compared) for r in own]
+    bounds = (scales.bounds(r, compared=r.terms.profile in compared) for r in own)
     return LeftOut(
         source=name,
-        rows=len(own),
-        inside=sum(low <= r.value <= high for r, (low, high) in zip(own, bounds, strict=True)),
+        points=tuple((r.value, low, high) for r, (low, high) in zip(own, bounds, strict=True)),
         mape=statistics.fmean(abs(math.exp(-r.value) - 1) for r in own),
-        half_width=statistics.median((math.exp(h) - math.exp(low)) / 2 for low, h in bounds),
         hindsight=narrowest([math.exp(r.value) - 1 for r in own], LEAST_COVERAGE),
         scales=scales,
     )
