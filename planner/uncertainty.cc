@@ -37,14 +37,13 @@ MeasuredSoftware FromProto(const proto::MeasuredSoftware& in) {
 
 absl::StatusOr<Uncertainty> Uncertainty::Parse(absl::string_view text, absl::string_view what) {
   ASSIGN_OR_RETURN(const auto in, ParseTextProto<proto::Uncertainty>(text, what));
-  for (const double scale : {in.software_from_source(), in.software_in_outline(), in.plan(),
-                             in.slow_tail(), in.extrapolated_kernels() / 10}) {
+  for (const double scale :
+       {in.software_from_source(), in.software_in_outline(), in.plan(), in.slow_tail()}) {
     if (scale >= 0 && scale <= 2) continue;  // false for nan
     return absl::InvalidArgumentError(absl::StrCat(
         what, ": a scale is ", scale, "; it is of a logarithm and has to be between 0 and 2."));
   }
   Uncertainty out;
-  out.extrapolated_kernels = in.extrapolated_kernels();
   out.software_from_source = in.software_from_source();
   out.software_in_outline = in.software_in_outline();
   out.plan = in.plan();
@@ -72,9 +71,6 @@ const MeasuredSoftware* Uncertainty::RunsOf(absl::string_view profile) const {
 }
 
 void Uncertainty::AddTo(const SoftwareProfile& profile, SimResult* result) const {
-  for (auto& [name, share] : result->factors) {
-    if (share.extrapolated) share.sigma *= extrapolated_kernels;
-  }
   const double seconds = static_cast<double>(result->makespan_ps) * 1e-12;
   FactorShare& share = result->factors[absl::StrCat("software/", profile.name)];
   share.seconds = seconds;

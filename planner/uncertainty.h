@@ -33,7 +33,6 @@ struct MeasuredSoftware {
 // with the errors of kernels and links from isolated measurements, those here from
 // measured runs (`plancast validate --fit-uncertainty`).
 struct Uncertainty {
-  double extrapolated_kernels = 1;  // times the error of kernels of unmeasured GPUs
   // What runs of one software share: of profiles read from its source and compared with
   // runs, and of all others.
   double software_from_source = 0, software_in_outline = 0;

@@ -270,7 +270,11 @@ class Forecast:
             "profile": core.profile,
             "kernel_time_share": self.knowledge(),
             "factors": {
-                name: {"seconds": seconds, "relative_sigma": sigma}
+                name: {
+                    "seconds": seconds,
+                    "relative_sigma": sigma,
+                    "extrapolated": name in core.extrapolated_factors,
+                }
                 for name, (seconds, sigma) in core.factors.items()
             },
             "notes": list(core.notes),

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kText[] =
-    "extrapolated_kernels: 2 software_from_source: 0.03 software_in_outline: 0.1 plan: 0.04 "
+    "software_from_source: 0.03 software_in_outline: 0.1 plan: 0.04 "
     "slow_tail: 0.12 software { profile: 'measured' rows: 5 most_tp: 8 }";
 
 // One second, half of it on kernels and half on a link.
@@ -51,15 +51,6 @@ TEST(Uncertainty, AddsSoftwareAndPlan) {
   SimResult unknown = HalfAndHalf();
   uncertainty.AddTo(profile, &unknown);
   EXPECT_DOUBLE_EQ(unknown.factors["software/never compared"].sigma, 0.1);
-}
-
-TEST(Uncertainty, FactorsWithoutMeasurementsAreWider) {
-  ASSERT_OK_AND_ASSIGN(const Uncertainty uncertainty, Uncertainty::Parse(kText, "text"));
-  SimResult result = HalfAndHalf();
-  result.factors["A100/gemm"].extrapolated = true;
-  uncertainty.AddTo(SoftwareProfile(), &result);
-  EXPECT_DOUBLE_EQ(result.factors["A100/gemm"].sigma, 0.2);
-  EXPECT_DOUBLE_EQ(result.factors["nvlink3/ring"].sigma, 0.2);
 }
 
 TEST(Uncertainty, IntervalsAreAsymmetric) {

@@ -13,7 +13,7 @@ from plancast.validation.slices import by_property, slices
 from plancast.validation.uncertainty import Scales
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "validation"
-SCALES = Scales(1.0, 0.05, 0.1, 0.05, 0.1)
+SCALES = Scales(0.05, 0.1, 0.05, 0.1)
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def row():
 
 
 def result(row, measured, predicted, strategy="dp=1,tp=8,mb=2", parameters=7_000_000_000):
-    terms = ErrorTerms("p", False, "gpu", {"gpu/gemm": (1.0, 0.5, False)}, 0.0)
+    terms = ErrorTerms("p", False, "gpu", {"gpu/gemm": (1.0, 0.5)}, 0.0)
     return RowResult(
         row,
         measured=measured,

@@ -14,7 +14,6 @@ from plancast.validation.residuals import ErrorTerms, Residual
 from plancast.validation.uncertainty import Scales, fit
 
 TRUE = Scales(
-    extrapolated_kernels=1.5,
     software_from_source=0.05,
     software_in_outline=0.12,
     plan=0.04,
@@ -27,12 +26,12 @@ def drawn(sources, rows, *, seed=3):
     draw = random.Random(seed)
     residuals = []
     for s in range(sources):
-        outline, guessed = s % 3 == 2, s % 4 == 3
+        outline = s % 3 == 2
         terms = ErrorTerms(
             profile=f"profile-{s % 3}",
             in_outline=outline,
             device="gpu",
-            factors={"gpu/gemm": (0.8, 0.05, guessed), "link/ring": (0.2, 0.1, False)},
+            factors={"gpu/gemm": (0.8, 0.05), "link/ring": (0.2, 0.1)},
             own=0.01**2,
         )
         core = TRUE.core(Residual("", "", 0.0, terms))

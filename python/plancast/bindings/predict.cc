@@ -164,8 +164,7 @@ void BindPredict(py::module_& m) {
   // Uncertainty::Shipped(), scales by name.
   m.def("uncertainty", [] {
     const Uncertainty& u = Uncertainty::Shipped();
-    return std::map<std::string, double>{{"extrapolated_kernels", u.extrapolated_kernels},
-                                         {"software_from_source", u.software_from_source},
+    return std::map<std::string, double>{{"software_from_source", u.software_from_source},
                                          {"software_in_outline", u.software_in_outline},
                                          {"plan", u.plan},
                                          {"slow_tail", u.slow_tail}};

@@ -35,17 +35,13 @@ class _Errors:
     def factors(self) -> dict[str, tuple[float, float]]:
         terms, time = self.result.terms, self.result.predicted or 0.0
         assert terms is not None
-        wider = self.scales.extrapolated_kernels
         software = (
             self.scales.software_in_outline
             if terms.in_outline
             else self.scales.software_from_source
         )
         return {
-            **{
-                name: (share * time, scale * (wider if guessed else 1.0))
-                for name, (share, scale, guessed) in terms.factors.items()
-            },
+            **{name: (share * time, scale) for name, (share, scale) in terms.factors.items()},
             f"software/{terms.profile}": (time, software),
         }
 

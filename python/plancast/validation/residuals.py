@@ -15,26 +15,20 @@ _SOFTWARE = "software/"
 class ErrorTerms:
     """The error structure of a forecast before measured runs widen it, relative to its time.
 
-    `factors` are those of kernels and links: share of the critical path, relative scale,
-    and whether others' measurements stand for it. `own` is the square of the kernels' own
-    scale.
+    `factors` are those of kernels and links: share of the critical path and relative scale.
+    `own` is the square of the kernels' own scale.
     """
 
     profile: str
     in_outline: bool
     device: str
-    factors: Mapping[str, tuple[float, float, bool]]
+    factors: Mapping[str, tuple[float, float]]
     own: float
 
     @property
-    def measured(self) -> float:
-        """Variance by factors that have measurements."""
-        return sum((x * s) ** 2 for x, s, guessed in self.factors.values() if not guessed)
-
-    @property
-    def extrapolated(self) -> float:
-        """Variance by factors without."""
-        return sum((x * s) ** 2 for x, s, guessed in self.factors.values() if guessed)
+    def isolated(self) -> float:
+        """Variance by what isolated measurements leave open."""
+        return self.own + sum((share * scale) ** 2 for share, scale in self.factors.values())
 
 
 @dataclass(frozen=True)
@@ -49,15 +43,10 @@ class Residual:
 
 def terms_of(forecast: Forecast, device: str) -> ErrorTerms:
     """Undoes what the shipped uncertainty adds, so that a fit does not depend on it."""
-    shipped = _core.uncertainty()
+    plan = _core.uncertainty()["plan"]
     time = forecast.iteration_time or 1.0
-    guessed = set(forecast._core.extrapolated_factors)
     factors = {
-        name: (
-            seconds / time,
-            scale / (shipped["extrapolated_kernels"] if name in guessed else 1.0),
-            name in guessed,
-        )
+        name: (seconds / time, scale)
         for name, (seconds, scale) in forecast.factors().items()
         if not name.startswith(_SOFTWARE)
     }
@@ -66,5 +55,5 @@ def terms_of(forecast: Forecast, device: str) -> ErrorTerms:
         in_outline=_core.profile_in_outline(forecast.profile),
         device=device,
         factors=factors,
-        own=max(forecast.own_variance_s2 / time**2 - shipped["plan"] ** 2, 0.0),
+        own=max(forecast.own_variance_s2 / time**2 - plan**2, 0.0),
     )

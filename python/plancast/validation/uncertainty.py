@@ -3,11 +3,12 @@
 The model is that of planner/uncertainty.h: ln(measured / forecast) is as likely above 0 as
 below; its size is |t|, Student's with four degrees of freedom, times
 
-    core = sqrt(measured factors + k^2 extrapolated factors + own + software^2 + plan^2)
+    core = sqrt(factors + own + software^2 + plan^2)
 
-on the fast side and hypot(core, slow tail) on the slow one. The errors of kernels and links
-are figures of isolated measurements; fitted here are k, software (two classes), plan and the
-slow tail. Every source has one vote, however many rows it has.
+on the fast side and hypot(core, slow tail) on the slow one. The errors of kernels and links,
+measured or taken from others, are figures of isolated measurements; fitted here are those of
+software (two classes), of a plan, and the slow tail. Every source has one vote, however many
+rows it has.
 """
 
 from __future__ import annotations
@@ -38,7 +39,6 @@ _SWEEPS, _TOLERANCE = 60, 1e-7
 class Scales:
     """The fitted figures of planner/data/uncertainty.textproto, scales of a logarithm."""
 
-    extrapolated_kernels: float
     software_from_source: float
     software_in_outline: float
     plan: float
@@ -52,13 +52,7 @@ class Scales:
         terms = residual.terms
         well_known = compared and not terms.in_outline
         software = self.software_from_source if well_known else self.software_in_outline
-        return math.sqrt(
-            terms.measured
-            + self.extrapolated_kernels**2 * terms.extrapolated
-            + terms.own
-            + software**2
-            + self.plan**2
-        )
+        return math.sqrt(terms.isolated + software**2 + self.plan**2)
 
     def bounds(self, residual: Residual, *, compared: bool = True) -> tuple[float, float]:
         """The logarithms that nine of ten such rows lie between."""
@@ -69,7 +63,6 @@ class Scales:
 # What is believed without measured runs, one vote's worth: a factor of e either way is
 # one standard deviation.
 _PRIOR = Scales(
-    extrapolated_kernels=1.5,
     software_from_source=0.05,
     software_in_outline=0.1,
     plan=0.03,
@@ -97,27 +90,35 @@ _FREE = tuple(field.name for field in fields(Scales) if field.name != "plan")
 
 
 def _plan_scale(residuals: Sequence[Residual]) -> float:
-    """How far plans of one source and software lie from their median: of all, the median."""
-    cells: dict[tuple[str, str], list[Residual]] = defaultdict(list)
+    """How far plans of one source and software lie from their median, less the kernels' own.
+
+    Geometric means: over the softwares of a source, then over sources.
+    """
+    cells: dict[str, dict[str, list[Residual]]] = defaultdict(lambda: defaultdict(list))
     for residual in residuals:
-        cells[residual.source, residual.terms.profile].append(residual)
-    variances = []
-    for cell in cells.values():
-        if len(cell) < _FEWEST_ROWS:
-            continue
-        middle = statistics.median(r.value for r in cell)
-        spread = statistics.median(abs(r.value - middle) for r in cell) / _MEDIAN
-        variances.append(spread**2 - statistics.median(r.terms.own for r in cell))
-    if not variances:
+        cells[residual.source][residual.terms.profile].append(residual)
+    logs, own = [], []
+    for source in cells.values():
+        large = [cell for cell in source.values() if len(cell) >= _FEWEST_ROWS]
+        if large:
+            logs.append(statistics.fmean(math.log(max(_spread(c), _SMALLEST)) for c in large))
+            own.append(statistics.fmean(r.terms.own for cell in large for r in cell))
+    if not logs:
         return _PRIOR.plan
-    return math.sqrt(max(statistics.median(variances), _SMALLEST**2))
+    variance = math.exp(2 * statistics.fmean(logs)) - statistics.fmean(own)
+    return math.sqrt(max(variance, _SMALLEST**2))
+
+
+def _spread(cell: Sequence[Residual]) -> float:
+    """The scale of Student's t that has the median distance from the median."""
+    middle = statistics.median(r.value for r in cell)
+    return statistics.median(abs(r.value - middle) for r in cell) / _MEDIAN
 
 
 def _loss(residuals: Sequence[Residual], plan: float) -> Callable[[np.ndarray], float]:
     """Minus the logarithm of the likelihood, as a function of the scales' logarithms."""
     value = np.array([r.value for r in residuals])
-    measured = np.array([r.terms.measured + r.terms.own for r in residuals]) + plan**2
-    extrapolated = np.array([r.terms.extrapolated for r in residuals])
+    isolated = np.array([r.terms.isolated for r in residuals]) + plan**2
     in_outline = np.array([r.terms.in_outline for r in residuals])
     counts: dict[str, int] = defaultdict(int)
     for r in residuals:
@@ -126,8 +127,8 @@ def _loss(residuals: Sequence[Residual], plan: float) -> Callable[[np.ndarray], 
     prior = np.log([getattr(_PRIOR, name) for name in _FREE])
 
     def loss(logs: np.ndarray) -> float:
-        kernels, from_source, outline, slow = np.exp(2 * logs)
-        core = measured + kernels * extrapolated + np.where(in_outline, outline, from_source)
+        from_source, outline, slow = np.exp(2 * logs)
+        core = isolated + np.where(in_outline, outline, from_source)
         square = np.where(value < 0, core, core + slow)
         tail = (_FREEDOM + 1) / 2 * np.log1p(value**2 / square / _FREEDOM)
         return float(weight @ (np.log(square) / 2 + tail) + ((logs - prior) ** 2).sum() / 2)
