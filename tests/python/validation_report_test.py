@@ -128,6 +128,13 @@ def test_a_template_takes_tables_and_figures(board):
     assert text.startswith(f"21 rows, {bias * 100:+.1f} %, 4\n\n| ")
 
 
+def test_a_template_takes_sections_of_other_pages(board, tmp_path):
+    (tmp_path / "other.md").write_text("# Page\n\nabove\n\n## Here\n\n| a |\n\n## Next\n\nx\n")
+    assert fill("<{{section other.md#Here}}>", board, tmp_path) == "<| a |>"
+    with pytest.raises(pc.InputError, match=r"no heading in `.*other.md` `There`"):
+        fill("{{section other.md#There}}", board, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("template", "message"),
     [

@@ -80,13 +80,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_report(options: argparse.Namespace, scoreboard: Scoreboard) -> None:
-    """A page by its extension."""
+    """A page by its extension, or a template filled in."""
+    from pathlib import Path
+
     from plancast.files import read_text, write_text
     from plancast.report.markdown import fill, scoreboard_markdown
     from plancast.report.score_page import scoreboard_page
 
     if options.template is not None:
-        text = fill(read_text(options.template), scoreboard)
+        text = fill(read_text(options.template), scoreboard, Path(options.template).parent)
     elif options.report.endswith(".md"):
         text = scoreboard_markdown(scoreboard)
     else:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from plancast import files
 from plancast.errors import InputError
 from plancast.models.fields import did_you_mean
 from plancast.report.score_tables import ScoreTable, score_tables
@@ -36,11 +38,13 @@ _INTRODUCTION = (
 )
 
 
-def fill(template: str, board: Scoreboard) -> str:
+def fill(template: str, board: Scoreboard, folder: str | Path = ".") -> str:
     """Puts tables and figures into a text.
 
     `{{table NAME}}` is a table with its note, `{{mape SOURCE}}` and the like a score of a
     source, `{{rows}}`, `{{predicted}}`, `{{scored}}` and `{{sources}}` are counts.
+    `{{section FILE#HEADING}}` is what stands below a heading of another page, by a path
+    from `folder`.
     """
     tables = {table.key: table for table in score_tables(board)}
     counts = {
@@ -54,6 +58,9 @@ def fill(template: str, board: Scoreboard) -> str:
         what, name = match["what"], match["name"] or ""
         if what == "table":
             return _described(_known(name, tables, "table"))
+        if what == "section":
+            path, _, heading = name.partition("#")
+            return _section(Path(folder) / path, heading)
         if not name:
             return str(_known(what, counts, "count"))
         score = _known(what, _known(name, board.sources, "source"), "score")
@@ -62,6 +69,15 @@ def fill(template: str, board: Scoreboard) -> str:
         return change(score) if what == "bias" else percent(score)
 
     return _PLACE.sub(value, template)
+
+
+def _section(path: Path, heading: str) -> str:
+    """The text between a heading and the next."""
+    parts = re.split(r"^#+ (.+)$", files.read_text(path), flags=re.MULTILINE)
+    sections = {
+        name.strip(): text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)
+    }
+    return _known(heading, sections, f"heading in `{path}`")
 
 
 def _known(name: str, table: Mapping[str, _T], what: str) -> _T:
