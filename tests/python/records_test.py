@@ -247,5 +247,16 @@ def test_the_command_line(cli, tmp_path, records, plan):
     none = cli.json("predict", *words, "--records", str(records.path), "--library", "torch:3")
     assert none["iteration_time_s"] == before["iteration_time_s"]
     assert "no record store" in cli.error("predict", *words, "--records", str(tmp_path / "x.db"))
+    ranked = cli.json(
+        "rank", *words[:4], "--batch", "8", "--space", "tp=8,pp=1,mb=1,zero=0,recompute=none",
+        "--records", str(records.path),
+    )  # fmt: skip
+    best = ranked["plans"][0]
+    words[5] = best["strategy"]
+    same = cli.json("predict", *words, "--records", str(records.path))
+    assert best["iteration_time_s"] == same["iteration_time_s"] > 1.3 * before["iteration_time_s"]
+    compared = cli.json("compare", *words, "-s", "tp=4,mb=1", "--records", str(records.path))
+    assert compared["plans"][0]["iteration_time_s"] == same["iteration_time_s"]
+    assert "no record store" in cli.error("validate", "rows.csv", "--records", "nowhere.db")
     assert "give --records" in cli.error("predict", *words, "--library", "torch")
     assert "no record store" in cli.error("records", "show", str(tmp_path / "x.db"))

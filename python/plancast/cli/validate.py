@@ -47,6 +47,7 @@ def add_parser(commands: Any) -> None:
         metavar="FILE.textproto",
         help="write how far the rows lie from their forecasts: planner/data/uncertainty.textproto",
     )
+    opts.add_records(parser)
     parser.add_argument("--date", metavar="YYYY-MM-DD", help="date of the fit (default: today)")
     opts.add_json(parser)
     parser.set_defaults(run=run)
@@ -60,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
     opts.check_outputs(options.report, options.fit_uncertainty)
     if options.template is not None and options.report is None:
         raise InputError("`--template` is the text of a report. Say where: `--report FILE.md`.")
+    session = opts.load_session(options)
     with progress_bar("rows") as progress:
         scoreboard = validate(
             options.rows,
@@ -67,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
             workers=options.workers,
             progress=progress,
             uncalibrated=options.uncalibrated,
+            session=session,
         )
     if options.fit_uncertainty is not None:
         _write_uncertainty(options, scoreboard)

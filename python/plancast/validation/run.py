@@ -24,6 +24,7 @@ def validate(
     workers: int | None = None,
     progress: Callable[[int, int], object] | None = None,
     uncalibrated: bool = False,
+    session: Session | None = None,
 ) -> Scoreboard:
     """Predicts the measured rows of CSV files and folders, and scores the forecasts.
 
@@ -33,6 +34,7 @@ def validate(
       workers: threads; one per core by default. The result does not depend on it.
       progress: called with rows done and rows in all.
       uncalibrated: also say what data sheets alone forecast.
+      session: shared memo, with measured kernels if there are any; a fresh one by default.
     """
     begin = time.perf_counter()
     rows, others = read_rows(paths)
@@ -41,7 +43,7 @@ def validate(
     skipped = [other for other in others if files[other.path] is None]
     book = MachineBook(machines)
     found = [book.find(row.machine) for row in rows]
-    session = Session()
+    session = session or Session()
     results: list[RowResult | None] = [None] * len(rows)
     # Plans of one model share most of a session when they run side by side.
     order = sorted(range(len(rows)), key=lambda i: (rows[i].model, rows[i].machine))
