@@ -6,14 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
+from plancast.report.markdown import fill
 from plancast.validation.rows import read_rows
 from plancast.validation.run import validate
+from plancast.validation.targets import verdicts
 
 SHARED = os.environ.get("PLANCAST_SHARED_DATA", "")
 pytestmark = pytest.mark.skipif(
     not SHARED, reason="needs published measurements: PLANCAST_SHARED_DATA"
 )
 TRUTH = Path(SHARED) / "truth"
+TEMPLATES = Path(__file__).resolve().parents[2] / "docs" / "templates"
 
 
 def test_every_file_is_read_or_named():
@@ -31,6 +34,37 @@ def test_every_row_has_a_forecast_or_a_reason():
     assert len(board.results) == 33
     for result in board.results:
         assert (result.predicted is None) != (result.unsupported is None)
+
+
+@pytest.fixture(scope="module")
+def everything():
+    return validate([TRUTH])
+
+
+def test_the_page_on_accuracy_can_be_written(everything):
+    text = fill((TEMPLATES / "accuracy.md").read_text(), everything, TEMPLATES)
+    assert "{{" not in text
+    for verdict in verdicts(everything):
+        assert verdict.text in text
+    assert all(source in text for source in everything.sources)
+
+
+def test_pairs_of_plans_are_ordered_as_often_as_said(everything):
+    pairs = everything.pairs
+    count = sum(p.pairs for p in pairs)
+    assert count > 1000
+    stated, true = (
+        sum(p.pairs * share for p, share in ((p, getattr(p, name)) for p in pairs)) / count
+        for name in ("stated", "true")
+    )
+    assert true == pytest.approx(stated, abs=0.1)
+
+
+def test_left_out_sources_are_covered(everything):
+    assert everything.intervals is not None
+    assert 0.75 < everything.intervals.coverage < 0.98
+    # The slow tail: nothing makes a run faster than its kernels.
+    assert everything.intervals.scales.slow_tail > 0.01
 
 
 def test_korthikanti_is_within_ten_percent():
