@@ -78,6 +78,27 @@ def test_a_run_that_was_cut_short_goes_on_where_it_stopped(tmp_path):
         assert contents(path) == contents(whole)
 
 
+def test_a_command_that_was_stopped_is_resumed_by_itself(cli, tmp_path, monkeypatch):
+    whole, stopped = tmp_path / "whole.db", tmp_path / "stopped.db"
+    cli("profile", *PLAN, "--replay", str(RUN), "-o", str(whole))
+    measure = ReplayBackend.measure
+    done = []
+
+    def stops(self: ReplayBackend, kernel: Kernel) -> Timing:
+        done.append(kernel)
+        if len(done) % 9 == 0:
+            raise KeyboardInterrupt
+        return measure(self, kernel)
+
+    monkeypatch.setattr(ReplayBackend, "measure", stops)
+    codes = []
+    while not codes or codes[-1] != 0:
+        codes.append(cli("profile", *PLAN, "--replay", str(RUN), "-o", str(stopped))[0])
+        assert len(codes) < 20
+    assert codes[0] == 130
+    assert contents(stopped) == contents(whole)
+
+
 def test_tables_come_back_as_the_records_that_they_were(cli, tmp_path):
     store, folder = tmp_path / "kernels.db", tmp_path / "csv"
     cli("profile", *PLAN, "--replay", str(RUN), "-o", str(store), "--csv", str(folder))

@@ -102,6 +102,15 @@ def test_bad_files_are_told_and_leave_no_trace(records, tmp_path):
     with pytest.raises(pc.InputError, match="line 5: column `m` is `x`"):
         records.ingest(path)
     assert len(records) == 0
+    good = path.read_text().splitlines()
+    for bad in ("-20", "nan", "inf", "0", ""):
+        path.write_text("\n".join([*good[:4], good[3].replace(",20.74,", f",{bad},")]) + "\n")
+        with pytest.raises(pc.InputError, match="line 5: "):
+            records.ingest(path)
+        assert len(records) == 0
+    path.write_text("gpu,gpu,m,n,k,dtype,time_us\nT4,T4,1,1,1,bf16,1\n")
+    with pytest.raises(pc.InputError, match="two columns `gpu`"):
+        records.ingest(path)
     path.write_text("a,b\n1,2\n")
     with pytest.raises(pc.InputError, match="no columns of measured kernels"):
         records.ingest(path)
@@ -113,6 +122,20 @@ def test_bad_files_are_told_and_leave_no_trace(records, tmp_path):
     with pytest.raises(pc.InputError, match="holds no files"):
         (tmp_path / "empty").mkdir()
         records.ingest(tmp_path / "empty")
+
+
+def test_samples_that_are_none_are_refused(records):
+    kernel = Kernel.gemm(64, 64, 64)
+    with pytest.raises(pc.InputError, match="positive seconds"):
+        records.add(kernel, gpu=GPU, seconds=-1.0)
+    with pytest.raises(pc.InputError, match="`seconds` is `'1'`"):
+        records.add(kernel, gpu=GPU, seconds="1")
+    with pytest.raises(pc.InputError, match="`gpu` is `None`"):
+        records.add(kernel, gpu=None, seconds=1.0)
+    with pytest.raises(pc.InputError, match="give a whole number"):
+        records.add(kernel, gpu=GPU, seconds=1.0, repetitions=1.5)
+    with pytest.raises(pc.InputError, match="give a Kernel"):
+        records.add("gemm", gpu=GPU, seconds=1.0)
 
 
 def test_bad_stores_are_told(tmp_path):
@@ -174,6 +197,10 @@ def test_kernels_that_are_none_are_refused():
         Kernel.gemm(0, 1, 1)
     with pytest.raises(pc.InputError, match="passes are"):
         Kernel.gemm(1, 1, 1, which="sideways")
+    with pytest.raises(pc.InputError, match="no pass `sideways`"):
+        Kernel.convolution(batch=1, in_size=(8, 8), in_channels=1, out_channels=1, which="sideways")
+    with pytest.raises(pc.InputError, match="stride is 0"):
+        Kernel.convolution(batch=1, in_size=(8, 8), in_channels=1, out_channels=1, stride=0)
     with pytest.raises(pc.InputError, match="bf61"):
         Kernel.gemm(1, 1, 1, dtype="bf61")
 

@@ -13,6 +13,8 @@ from plancast.records.kernel import Kernel
 
 Row = Mapping[str, str]
 
+_LONGEST_S = 1e6
+
 
 class UnusableError(Exception):
     """A row that is fine but no kernel that can be kept; the message says why."""
@@ -51,11 +53,16 @@ def measured(table: Table, row: Row, date: str) -> Measured:
     library, version = _library(row.get("impl") or row.get("software") or row["source"])
     seconds = _number(row, "time_us") * 1e-6
     low, high = (_number(row, f"time_us_{end}", 0.0) * 1e-6 for end in ("min", "max"))
+    repetitions = _whole(row, "n_meas", 1)
+    if not 0 < seconds <= _LONGEST_S or not 0 <= low <= _LONGEST_S or not 0 <= high <= _LONGEST_S:
+        raise InputError(f"its time is `{row['time_us']}` microseconds; times are positive.")
+    if repetitions < 1:
+        raise InputError(f"column `n_meas` is `{row['n_meas']}`; give a positive number.")
     sample = (
         seconds,
         low,
         max(high, low),
-        _whole(row, "n_meas", 1),
+        repetitions,
         row.get("source", ""),
         row.get("timing", ""),
         row.get("date") or date,

@@ -96,6 +96,9 @@ def _measured(
 ) -> Iterator[_core.MeasuredRow]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
     header = list(reader.fieldnames or [])
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise InputError(f"`{path}` has two columns `{twice}`; give each once.")
     table = columns.table_of(header, f"`{path}`")
     for number, row in enumerate(reader, start=1):
         result.rows += 1

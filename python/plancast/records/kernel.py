@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plancast import _core
+from plancast.errors import InputError
 
 # Bytes of an element of images and weights, by the type of the products.
 _ELEMENT = {"fp32": 4, "tf32": 4}
@@ -118,6 +119,10 @@ class Kernel:
         ... # doctest: +ELLIPSIS
         {'batch': 1, 'm': 100352, 'n': 64, 'k': 576, 'window': 9, 'stride': 1, 'read': ...}
         """
+        if which not in ("forward", "dgrad", "wgrad"):
+            raise InputError(f"no pass `{which}`; there are `forward`, `dgrad` and `wgrad`.")
+        if stride < 1:
+            raise InputError(f"the stride is {stride}; give a positive number.")
         out_h, out_w = out_size or (-(-in_size[0] // stride), -(-in_size[1] // stride))
         points = window[0] * window[1]
         element = _ELEMENT.get(dtype, 2)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plancast import _core, arguments
+from plancast.errors import InputError
 from plancast.machine import Machine
 from plancast.records.ingest import Ingested, files_of, ingest_file
 from plancast.records.kernel import Kernel
@@ -120,6 +121,11 @@ class Records:
     ) -> None:
         """Keeps one sample more: the median `seconds` of `repetitions`."""
         arguments.instance(kernel, Kernel, "kernel", "Kernel.gemm(4096, 4096, 4096)")
+        if not arguments.is_whole(repetitions):
+            raise InputError(f"`repetitions` is `{repetitions!r}`; give a whole number.")
+        texts = {"gpu": gpu, "library": library, "version": version, "source": source}
+        for name, text in (texts | {"timing": timing, "date": date}).items():
+            arguments.word(text, name)
         sample = Sample(
             arguments.number(seconds, "seconds"),
             arguments.number(seconds_min, "seconds_min"),
