@@ -21,7 +21,13 @@ def add_parser(commands: Any) -> None:
         "them in a store that predictions go by (docs/records.md). A run that was cut short is "
         "resumed by the same command.",
     )
-    parser.add_argument("-o", "--out", metavar="STORE", required=True, help="made if absent")
+    parser.add_argument(
+        "-o",
+        "--out",
+        metavar="STORE",
+        default="kernels.db",
+        help="made if absent (default kernels.db)",
+    )
     parser.add_argument("-m", "--model", metavar="MODEL", help="whose kernels; with -c and -s")
     parser.add_argument("-c", "--cluster", metavar="MACHINE", help="how many devices share them")
     parser.add_argument("-s", "--strategy", metavar="STRATEGY", help="how they are cut")

@@ -79,7 +79,7 @@ class TorchBackend:
                 return self._timed([calls.of(kernel) for _ in range(copies)])
         except torch.cuda.OutOfMemoryError:
             raise UnmeasurableError("it needs more memory than is free") from None
-        except (RuntimeError, NotImplementedError) as error:
+        except (RuntimeError, TypeError, AttributeError) as error:  # older releases lack some
             raise UnmeasurableError(f"torch refuses: {str(error).splitlines()[0]}") from None
 
     @contextlib.contextmanager
