@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "collectives/traffic.h"
 
@@ -28,6 +29,19 @@ std::optional<Traffic> PairwiseTraffic(const GroupShape& shape, CollectiveKind k
         shape.exchange_rail_change * per_pod * std::max(per_pod - k, 0.0) / n / shape.pod_uplinks;
   }
   return traffic;
+}
+
+void SendCopiesOnce(const GroupShape& shape, int copies, Traffic* pairwise) {
+  if (copies <= 1) return;
+  const auto share = [copies](int64_t places) {  // of the copies that go
+    const double d = static_cast<double>(places);
+    return d * (1 - std::pow(1 - 1 / d, copies)) / copies;
+  };
+  pairwise->nic *= share(shape.nodes);
+  pairwise->spine *= share(shape.nodes);
+  // What comes from other nodes is handed on inside.
+  const double k = static_cast<double>(shape.per_node);
+  pairwise->port = shape.per_node > 1 ? share(shape.members) * (k - 1) / k : 0;
 }
 
 std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kind) {

@@ -178,8 +178,9 @@ absl::StatusOr<RealisedCollective> Realise(const Machine& machine, const GroupPa
   for (const Algorithm algorithm : kAlgorithms) {
     if (!policy.algorithm.empty() && policy.algorithm != AlgorithmName(algorithm)) continue;
     if (!MayUse(machine, algorithm)) continue;
-    const std::optional<Traffic> traffic = TrafficOf(algorithm, shape, kind);
+    std::optional<Traffic> traffic = TrafficOf(algorithm, shape, kind);
     if (!traffic) continue;
+    if (algorithm == Algorithm::kPairwise) SendCopiesOnce(shape, policy.copies, &*traffic);
     for (const Protocol protocol : kProtocols) {
       if (!policy.protocol.empty() && policy.protocol != ProtocolName(protocol)) continue;
       const auto priced =

@@ -39,6 +39,7 @@ struct CollectivePolicy {
   std::string protocol;          // empty: chosen by size
   double bandwidth_scale = 1.0;  // inside hosts and domains: a software profile's factor
   bool nominal = false;          // links as their data sheets have them, not as measured
+  int copies = 1;                // of an all-to-all: CommSpec::copies
 };
 
 // Load that a closed-form collective puts on the links: per byte of work, each

@@ -40,6 +40,10 @@ std::optional<Traffic> NvlsTraffic(const GroupShape& shape, CollectiveKind kind)
 std::optional<Traffic> NvlsTreeTraffic(const GroupShape& shape, CollectiveKind kind);
 // Every member sends to every other.
 std::optional<Traffic> PairwiseTraffic(const GroupShape& shape, CollectiveKind kind);
+// Of `copies` of each row, for members drawn evenly, one goes to each node that wants
+// any, and there one to each member (DeepEP, HybridEP): of d nodes or members as many
+// get one as are hit, d (1 - (1 - 1/d)^copies).
+void SendCopiesOnce(const GroupShape& shape, int copies, Traffic* pairwise);
 // Every member sends to the next one (permute), or one to the other (send_recv).
 std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kind);
 

@@ -175,6 +175,11 @@ class PhaseLowering {
       double bytes = r.elements * busiest * context_.Bytes(facts.dtype);
       if (quantized && r.kind == CollectiveKind::kAllGather) bytes *= quantized_share_;
       comm.bytes = static_cast<int64_t>(std::ceil(bytes));
+      if (r.kind == CollectiveKind::kAllToAll && ref.op < 0 &&
+          context_.profile->dispatch_sends_once) {
+        comm.copies =
+            CopiesIn(*context_.graph, context_.body(), context_.body().tensors[ref.tensor]);
+      }
       ready = builder_.AddComm(comm, StreamKind::kModelComm,
                                PurposeOfRelayout(*context_.mesh, r.kind, r.axes),
                                absl::StrCat(CollectiveKindName(r.kind), " ", facts.name), deps);

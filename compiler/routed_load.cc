@@ -1,6 +1,7 @@
 #include "compiler/routed_load.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 
@@ -64,6 +65,33 @@ absl::StatusOr<std::vector<double>> PartLoads(const std::string& name, int64_t e
 }
 
 }  // namespace
+
+int CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor) {
+  const auto has = [&tensor](int dim) {
+    return std::find(tensor.dims.begin(), tensor.dims.end(), dim) != tensor.dims.end();
+  };
+  for (const OpNode& op : body.ops) {
+    for (const Statement& s : op.rule->statements()) {
+      for (const Condition& c : s.where) {
+        if (!c.is_promise() || op.factor_dims[c.left] < 0 || !has(op.factor_dims[c.left])) continue;
+        // Slots of all that is routed over, for each of what they follow.
+        double copies = static_cast<double>(graph.dims[op.factor_dims[c.left]].size) /
+                        static_cast<double>(graph.dims[op.factor_dims[c.right()]].size);
+        for (int t : TensorsOf(s.value)) {
+          const RuleTensor& table = op.rule->tensors()[t];
+          if (table.dtype != DType::kInt64) continue;
+          for (int f : table.factors) {
+            const bool batch = graph.dims[op.factor_dims[f]].name == "batch";
+            if (f != c.left && !batch)
+              copies *= static_cast<double>(graph.dims[op.factor_dims[f]].size);
+          }
+        }
+        return std::max(1, static_cast<int>(std::lround(copies)));
+      }
+    }
+  }
+  return 1;
+}
 
 bool RoutedLoad::Holds(const OpNode& op, const FactorSplit& split) const {
   if (empty()) return false;

@@ -28,6 +28,10 @@ struct RoutedLoad {
   bool Holds(const TensorInfo& tensor, const Layout& layout) const;
 };
 
+// How many copies of each row of what it was made from a tensor of `body` holds: each
+// token goes to so many slots. 1 where nothing is routed.
+int CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor);
+
 // By the loads that `tree` says. Errors: a dim that is not there or that nothing is
 // routed over; a number of loads that is not its size; loads that are negative or all
 // 0; a dim that ops cut over different axes.

@@ -106,6 +106,7 @@ CommPricer::CommPricer(const ExecutionGraph& graph, const Machine& machine,
         policy.algorithm = comm.policy;
         if (IsBetweenKernels(mesh, comm)) policy.bandwidth_scale = 1.0 / slowdown;
         policy.nominal = nominal;
+        policy.copies = comm.copies;
         return Realise(machine, group, comm.kind, comm.bytes, policy);
       }) {}
 

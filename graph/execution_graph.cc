@@ -38,6 +38,7 @@ std::string CommText(const CommSpec& comm, const DeviceMesh& mesh) {
                                   }));
   if (comm.peer_offset != 0) absl::StrAppend(&text, " offset ", comm.peer_offset);
   if (!comm.policy.empty()) absl::StrAppend(&text, " by ", comm.policy);
+  if (comm.copies != 1) absl::StrAppend(&text, " of ", comm.copies, " copies");
   return text;
 }
 

@@ -57,14 +57,17 @@ struct CommSpec {
   std::vector<int> axes;  // mesh axes, outermost first
   int peer_offset = 0;
   std::string policy;  // name of an algorithm, or empty
+  // Of an all-to-all: how many copies of each row `bytes` holds, for receivers drawn
+  // evenly, where the software sends one to a node and to a device. 1: all go.
+  int copies = 1;
 
   friend bool operator==(const CommSpec& a, const CommSpec& b) {
     return a.kind == b.kind && a.bytes == b.bytes && a.axes == b.axes &&
-           a.peer_offset == b.peer_offset && a.policy == b.policy;
+           a.peer_offset == b.peer_offset && a.policy == b.policy && a.copies == b.copies;
   }
   template <typename H>
   friend H AbslHashValue(H h, const CommSpec& s) {
-    return H::combine(std::move(h), s.kind, s.bytes, s.axes, s.peer_offset, s.policy);
+    return H::combine(std::move(h), s.kind, s.bytes, s.axes, s.peer_offset, s.policy, s.copies);
   }
 };
 

@@ -60,10 +60,12 @@ absl::StatusOr<PlanGraph> Settle(const Job& job, const Machine& machine, Session
   choices.vocab_pad_multiple =
       job.profile.vocab_pad_multiple * std::max<int64_t>(1, form.tp.value_or(1));
   choices.experts_weigh_activations = job.profile.experts_weigh_activations;
+  if (job.profile.experts_sort_tokens) choices.experts_sorted_over = form.ep.value_or(1);
   PlanGraph plan;
-  plan.graph_key = absl::StrCat("graph|", job.model->key(), "|",
-                                static_cast<int>(choices.attention), "|", choices.dropout, "|",
-                                choices.vocab_pad_multiple, "|", choices.experts_weigh_activations);
+  plan.graph_key =
+      absl::StrCat("graph|", job.model->key(), "|", static_cast<int>(choices.attention), "|",
+                   choices.dropout, "|", choices.vocab_pad_multiple, "|",
+                   choices.experts_weigh_activations, "|", choices.experts_sorted_over);
   ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(plan.graph_key,
                                                         [&] { return job.model->Draw(choices); }));
   ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextOfJob(*plan.graph, job, machine),

@@ -31,7 +31,9 @@ std::string SoftwareProfile::StructureKey() const {
                       bf16_gradients_in_fp32,
                       interleaved_p2p_overlaps,
                       quantized_activations,
-                      experts_weigh_activations};
+                      experts_weigh_activations,
+                      experts_sort_tokens,
+                      dispatch_sends_once};
   const auto number = [](std::string* out, auto value) {
     absl::StrAppend(out, static_cast<int>(value));
   };

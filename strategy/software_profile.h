@@ -53,6 +53,8 @@ struct SoftwareProfile {
   bool quantized_activations = false;
   std::set<std::string> unquantized;       // products in 16 bits: last part of an op's name
   bool experts_weigh_activations = false;  // tokens' weights go to their experts
+  bool experts_sort_tokens = false;        // with ep: kernels order tokens by expert
+  bool dispatch_sends_once = false;        // one copy of a token to each node and device
 
   // Whether the products of op `name` (`mlp.fc1`) run in the 8- or 4-bit type of the
   // model.

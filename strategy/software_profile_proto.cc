@@ -150,6 +150,8 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.quantized_activations = p.quantized_activations();
   profile.unquantized.insert(p.unquantized().begin(), p.unquantized().end());
   profile.experts_weigh_activations = p.experts_weigh_activations();
+  profile.experts_sort_tokens = p.experts_sort_tokens();
+  profile.dispatch_sends_once = p.dispatch_sends_once();
 
   profile.launch_s = p.launch_s();
   profile.host_sync_s = p.host_sync_s();

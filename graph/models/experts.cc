@@ -37,9 +37,12 @@ int RoutedExperts(const Drawing& drawing, BodyWriter& body, int x, int gate) {
   const bool weigh_early = drawing.choices.experts_weigh_activations;
   const FactorDims dims = {{"e", "experts"}, {"r", "slots"}, {"f", "expert_ffn"}};
   const int at = body.Input("expert_tokens", DType::kInt64, {"batch", "experts", "slots"});
-  const int d = body.Op1("mlp.dispatch", "moe_dispatch", {x, at}, dims);
+  int d = body.Op1("mlp.dispatch", "moe_dispatch", {x, at}, dims);
   int weight = gate;
   if (weigh_early) weight = body.Op1("mlp.weights", "moe_dispatch_weights", {gate, at}, dims);
+  const int64_t ranks = drawing.choices.experts_sorted_over;
+  const bool sort = ranks > 1 && config.experts.count > ranks;
+  if (sort) d = body.Op1("mlp.experts.sort", "expert_sort", {d}, dims);
   std::vector<int> wide;
   if (config.gated()) {
     wide = body.Op("mlp.experts.fc1",
@@ -59,6 +62,7 @@ int RoutedExperts(const Drawing& drawing, BodyWriter& body, int x, int gate) {
             ? body.Op1("mlp.experts.fc2_bias", "expert_bias_add_weighted", {y, weight}, dims)
             : body.Op1("mlp.experts.fc2_bias", "expert_bias_add", {y}, dims);
   }
+  if (sort) y = body.Op1("mlp.experts.unsort", "expert_sort", {y}, dims);
   if (weigh_early) return body.Op1("mlp.combine", "moe_gather", {y, at}, dims);
   return body.Op1("mlp.combine", "moe_combine", {y, gate, at}, dims);
 }

@@ -13,6 +13,9 @@ struct TransformerChoices {
   // Tokens' weights for their experts multiply the experts' activations, not their
   // results.
   bool experts_weigh_activations = false;
+  // Above 1: experts lie on so many ranks, and where a rank has several of them,
+  // kernels put tokens in their order after they have come, and back before they go.
+  int64_t experts_sorted_over = 0;
 };
 
 }  // namespace plancast

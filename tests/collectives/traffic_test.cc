@@ -1,5 +1,7 @@
 #include "collectives/traffic.h"
 
+#include <cmath>
+
 #include "gtest/gtest.h"
 
 namespace plancast {
@@ -132,6 +134,21 @@ TEST(PairwiseTrafficTest, SendsAnEqualPartToEveryMember) {
   const auto over = PairwiseTraffic(OverHosts(4, 8), CollectiveKind::kAllToAll);
   EXPECT_DOUBLE_EQ(over->port, 7 / 32.0);
   EXPECT_DOUBLE_EQ(over->nic, 24 / 32.0);  // 8 members on 8 interfaces
+}
+
+TEST(PairwiseTrafficTest, CopiesForOneNodeGoOnce) {
+  // Eight copies over 4 nodes of 8: 4 (1 - (3/4)^8) nodes want one.
+  Traffic over = *PairwiseTraffic(OverHosts(4, 8), CollectiveKind::kAllToAll);
+  SendCopiesOnce(OverHosts(4, 8), 8, &over);
+  EXPECT_NEAR(over.nic, 24 / 32.0 * 3.599548 / 8, 1e-6);
+  EXPECT_NEAR(over.port, 32 * (1 - std::pow(31 / 32.0, 8)) / 8 * 7 / 8, 1e-12);
+  // Two copies over two devices: three of four go, for one in four pairs is one device's twice.
+  Traffic inside = *PairwiseTraffic(InOneHost(2), CollectiveKind::kAllToAll);
+  SendCopiesOnce(InOneHost(2), 2, &inside);
+  EXPECT_DOUBLE_EQ(inside.port, 0.5 * 0.75);
+  Traffic one = *PairwiseTraffic(InOneHost(2), CollectiveKind::kAllToAll);
+  SendCopiesOnce(InOneHost(2), 1, &one);
+  EXPECT_DOUBLE_EQ(one.port, 0.5);
 }
 
 TEST(DirectTrafficTest, OneMessagePerMember) {

@@ -57,6 +57,22 @@ TEST(ExpertParallelTest, OverAllRanksMovesTokensTwiceEachWay) {
   EXPECT_EQ(StateOfRank(plan), State(kRouter + kAllExperts / 4, kRouter + kAllExperts / 4));
 }
 
+TEST(ExpertParallelTest, SoftwareThatSendsATokenOnceSaysHowManyCopiesItWouldBe) {
+  for (const bool once : {false, true}) {
+    PlanUnderTest plan = Moe();
+    plan.Dp(4).Ep(4);
+    plan.profile().dispatch_sends_once = once;
+    const ExecutionGraph graph = *plan.Compile();
+    int exchanges = 0;
+    for (const CommSpec& comm : graph.comms) {
+      if (comm.kind != CollectiveKind::kAllToAll) continue;
+      EXPECT_EQ(comm.copies, once ? kSizes.topk : 1);
+      ++exchanges;
+    }
+    EXPECT_GT(exchanges, 0);
+  }
+}
+
 TEST(ExpertParallelTest, MovesAsManyTokensWithMoreSamples) {
   PlanUnderTest plan = Moe();
   plan.Dp(4).Ep(4).MicroBatches(3, 2);

@@ -276,6 +276,13 @@ TEST(TransformerTest, WeightsOfTokensMayGoToTheExperts) {
                         "mlp.experts.weigh:expert_weigh mlp.experts.fc2:expert_linear "
                         "mlp.experts.fc2_bias:expert_bias_add_weighted "
                         "mlp.combine:moe_gather mlp.residual:residual_add"));
+  choices.experts_sorted_over = 8;  // one expert a rank
+  ASSERT_OK_AND_ASSIGN(const ModelGraph one, BuildTransformer(config, choices));
+  EXPECT_EQ(Ops(one, 1), Ops(graph, 1));
+  choices.experts_sorted_over = 4;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph sorted, BuildTransformer(config, choices));
+  EXPECT_THAT(Ops(sorted, 1), HasSubstr("mlp.experts.sort:expert_sort mlp.experts.fc1"));
+  EXPECT_THAT(Ops(sorted, 1), HasSubstr("mlp.experts.unsort:expert_sort mlp.combine:moe_gather"));
 }
 
 TEST(TransformerTest, ASentenceHeadReadsTheFirstToken) {
