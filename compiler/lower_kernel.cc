@@ -168,6 +168,7 @@ class KernelWork {
       return;
     }
     AddBytes(part, rule, work, &base_);
+    AddAround(rule, work);
     pointwise_ += work.pointwise_ops;
     base_.random_numbers += work.random_numbers;
     if (product) {
@@ -222,17 +223,43 @@ class KernelWork {
     base_.launches = std::max(base_.launches, traffic.kernels);
   }
 
+  // What the framework does beside the op, over the largest of its results.
+  void AddAround(const OpRule& rule, const OpWork& work) {
+    const auto found = context_.profile->around.find(OwnRule(rule));
+    if (found == context_.profile->around.end() || work.write_elements.empty()) return;
+    const SoftwareProfile::Around& around = found->second;
+    const bool forward = base_.pass == GemmPass::kForward;
+    const double elements =
+        *std::max_element(work.write_elements.begin(), work.write_elements.end());
+    const double narrow = context_.Bytes(DType::kCompute);
+    const bool mixed = around.fp32 && narrow < ElementBytes(DType::kFp32);
+    const int passes = forward ? around.forward_passes : around.backward_passes;
+    const int casts = !mixed ? 0 : forward ? around.forward_casts : around.backward_casts;
+    const double bytes = elements * (2 * narrow * passes +
+                                     (narrow + ElementBytes(DType::kFp32)) * casts);
+    base_.read_bytes += bytes / 2;
+    base_.write_bytes += bytes / 2;
+    base_.launches += passes + casts;
+  }
+
+  // Of an element in this op, which automatic mixed precision may run in fp32.
+  double BytesIn(const OpRule& rule, DType type) const {
+    const auto found = context_.profile->around.find(OwnRule(rule));
+    const bool fp32 = found != context_.profile->around.end() && found->second.fp32;
+    return context_.Bytes(fp32 && type == DType::kCompute ? DType::kFp32 : type);
+  }
+
   void AddBytes(const KernelPart& part, const OpRule& rule, const OpWork& work,
                 KernelSpec* kernel) const {
     for (size_t i = 0; i < work.reads.size(); ++i) {
       if (!Moves(part.reads, rule, work.reads[i])) continue;
       kernel->read_bytes +=
-          work.read_elements[i] * context_.Bytes(rule.tensors()[work.reads[i]].dtype);
+          work.read_elements[i] * BytesIn(rule, rule.tensors()[work.reads[i]].dtype);
     }
     for (size_t i = 0; i < work.writes.size() && !part.ends_only; ++i) {
       if (!Moves(part.writes, rule, work.writes[i])) continue;
       kernel->write_bytes +=
-          work.write_elements[i] * context_.Bytes(rule.tensors()[work.writes[i]].dtype);
+          work.write_elements[i] * BytesIn(rule, rule.tensors()[work.writes[i]].dtype);
     }
   }
   // Intermediates show up only where a rule is run in pieces: they cross

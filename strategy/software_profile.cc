@@ -42,7 +42,12 @@ std::string SoftwareProfile::StructureKey() const {
       " eager ", absl::StrJoin(eager, ","), " attention ", static_cast<int>(default_attention),
       " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number), " flags ",
       absl::StrJoin(flags, "", number), " overlaps ", absl::StrJoin(default_overlap, ",", number),
-      " bucket ", bucket_bytes, " 16 bits ", absl::StrJoin(unquantized, ","));
+      " bucket ", bucket_bytes, " 16 bits ", absl::StrJoin(unquantized, ","), " around ",
+      absl::StrJoin(around, ",", [&](std::string* out, const auto& entry) {
+        const Around& a = entry.second;
+        absl::StrAppend(out, entry.first, " ", a.forward_passes, " ", a.backward_passes, " ",
+                        a.fp32, " ", a.forward_casts, " ", a.backward_casts);
+      }));
 }
 
 bool SoftwareProfile::Quantizes(absl::string_view name) const {

@@ -2,6 +2,7 @@
 #define PLANCAST_STRATEGY_SOFTWARE_PROFILE_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,6 +21,13 @@ namespace plancast {
 // proto/software_profile.proto documents every field, the data files the source
 // of every figure.
 struct SoftwareProfile {
+  // Kernels beside an op's own; proto AroundOp documents them.
+  struct Around {
+    int forward_passes = 0, backward_passes = 0;
+    bool fp32 = false;
+    int forward_casts = 0, backward_casts = 0;
+  };
+
   std::string name;
   std::string description;
 
@@ -27,6 +35,7 @@ struct SoftwareProfile {
   std::set<std::string> fusions;        // op fusion labels that run as one kernel
   std::set<std::string> fusions_16bit;  // more of them where products run in 16 bits
   std::set<std::string> eager;          // rules that run one kernel per arithmetic operation
+  std::map<std::string, Around> around;  // by rule
   Attention default_attention = Attention::kFlash;
   int64_t vocab_pad_multiple = 128;   // times tp; 0: not padded
   DType grad_dtype = DType::kFp32;    // main gradient buffer, accumulated by wgrad

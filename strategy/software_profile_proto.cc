@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/embedded_file.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
@@ -114,6 +116,17 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.fusions.insert(p.fusions().begin(), p.fusions().end());
   profile.fusions_16bit.insert(p.fusions_16bit().begin(), p.fusions_16bit().end());
   profile.eager.insert(p.eager().begin(), p.eager().end());
+  for (const proto::AroundOp& op : p.around()) {
+    const auto counts = {op.forward_passes(), op.backward_passes(), op.forward_casts(),
+                         op.backward_casts()};
+    if (std::any_of(counts.begin(), counts.end(), [](int n) { return n < 0 || n > 100; })) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "around `", op.rule(), "` has a count that is not from 0 to 100: ",
+          absl::StrJoin(counts, ", "), " passes and casts."));
+    }
+    profile.around[op.rule()] = {op.forward_passes(), op.backward_passes(), op.fp32(),
+                                 op.forward_casts(), op.backward_casts()};
+  }
   const std::optional<Attention> attention = FindAttention(p.default_attention());
   if (!attention.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("default_attention is `", p.default_attention(),

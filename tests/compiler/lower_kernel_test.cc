@@ -193,6 +193,32 @@ TEST(FusedKernelTest, WhatIsPassedOnInsideIsNotMoved) {
   EXPECT_THAT(Kernels(apart, "layer.F", "mlp.act"), testing::SizeIs(1));
 }
 
+TEST(AroundKernelTest, ScalesMasksAndCastsOfAFrameworkAreAddedToItsOp) {
+  PlanUnderTest plain = PlanUnderTest::Of(Gpt(), /*flash=*/false);
+  PlanUnderTest mixed = PlanUnderTest::Of(Gpt(), /*flash=*/false);
+  mixed.profile().around["softmax_causal"] = {2, 1, true, 1, 3};
+  const auto kernel = [&](PlanUnderTest& plan, const std::string& block, const std::string& label) {
+    const std::vector<KernelSpec> kernels = Kernels(plan, block, label);
+    EXPECT_THAT(kernels, testing::SizeIs(1));
+    return kernels[0];
+  };
+  const double scores = 1.0 * kB * kHeads * kS * kS, statistic = 4.0 * kB * kHeads * kS;
+  const KernelSpec alone = kernel(plain, "layer.F", "attn.softmax");
+  EXPECT_DOUBLE_EQ(alone.read_bytes + alone.write_bytes, (2 + 2) * scores + statistic);
+  // Two passes of 2 + 2 bytes, one cast of 2 + 4, and itself in fp32.
+  const KernelSpec forward = kernel(mixed, "layer.F", "attn.softmax");
+  EXPECT_DOUBLE_EQ(forward.read_bytes + forward.write_bytes,
+                   (2 * 4 + 6 + 4 + 4) * scores + statistic);
+  EXPECT_EQ(forward.launches, 4);
+  // One pass, three casts; the result and its gradient are read, that of x written.
+  const KernelSpec backward = kernel(mixed, "layer.B", "attn.softmax.bwd");
+  EXPECT_DOUBLE_EQ(backward.read_bytes + backward.write_bytes, (4 + 3 * 6 + 12) * scores);
+  EXPECT_EQ(backward.launches, 5);
+  // Where all is fp32, nothing is cast.
+  const KernelSpec wide = kernel(mixed.Type(DType::kFp32), "layer.F", "attn.softmax");
+  EXPECT_DOUBLE_EQ(wide.read_bytes + wide.write_bytes, (2 * 8 + 4 + 4) * scores + statistic);
+}
+
 TEST(SplitKernelTest, AStatisticSharedByRanksCutsAnOpInPieces) {
   PlanUnderTest plan = PlanUnderTest::Of(Llama());
   plan.Tp(4).Split("layers.*.attn.norm", "tp", {"hidden"});

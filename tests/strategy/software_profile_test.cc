@@ -108,6 +108,20 @@ TEST(SoftwareProfileTest, InterferenceIsByTheGpusDataUnlessItSaysOtherwise) {
   EXPECT_EQ(own.comm_interference, 0);
 }
 
+TEST(SoftwareProfileTest, OfSeveralThingsAroundAnOpTheLastCounts) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile base, FindSoftwareProfile("nvidia-pytorch"));
+  EXPECT_EQ(base.around.at("softmax").forward_passes, 2);
+  EXPECT_TRUE(base.around.at("softmax").fp32);
+  ASSERT_OK_AND_ASSIGN(
+      const SoftwareProfile own,
+      ParseSoftwareProfile("name: \"mine\" like: \"nvidia-pytorch\" around { rule: \"softmax\" }",
+                           "mine"));
+  EXPECT_EQ(own.around.at("softmax").forward_passes, 0);
+  EXPECT_FALSE(own.around.at("softmax").fp32);
+  EXPECT_TRUE(own.around.at("attention_dropout").fp32);
+  EXPECT_NE(own.StructureKey(), base.StructureKey());
+}
+
 TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
   // kSmall with one line in place of another.
   const auto with = [](absl::string_view old_line, absl::string_view line) {
@@ -126,6 +140,8 @@ TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
               StatusIs(code, HasSubstr("comm_scale is nan")));
   EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 link_sharing: \"fifo\""),
               StatusIs(code, HasSubstr("link_sharing is `fifo`; it must be `max_min` or")));
+  EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 around { rule: \"softmax\" forward_casts: -1 }"),
+              StatusIs(code, HasSubstr("around `softmax` has a count that is not from 0 to 100")));
   EXPECT_THAT(with("fp32", "fp31"), StatusIs(code, HasSubstr("`fp31`")));
   EXPECT_THAT(with("flash", "fast"), StatusIs(code, HasSubstr("`fast`")));
   EXPECT_THAT(with("\"grad\"", "\"all\""), StatusIs(code, HasSubstr("`all`")));
