@@ -235,8 +235,8 @@ class KernelWork {
     const bool mixed = around.fp32 && narrow < ElementBytes(DType::kFp32);
     const int passes = forward ? around.forward_passes : around.backward_passes;
     const int casts = !mixed ? 0 : forward ? around.forward_casts : around.backward_casts;
-    const double bytes = elements * (2 * narrow * passes +
-                                     (narrow + ElementBytes(DType::kFp32)) * casts);
+    const double bytes =
+        elements * (2 * narrow * passes + (narrow + ElementBytes(DType::kFp32)) * casts);
     base_.read_bytes += bytes / 2;
     base_.write_bytes += bytes / 2;
     base_.launches += passes + casts;

@@ -32,9 +32,9 @@ struct SoftwareProfile {
   std::string description;
 
   // --- structure (read by the compiler) ---
-  std::set<std::string> fusions;        // op fusion labels that run as one kernel
-  std::set<std::string> fusions_16bit;  // more of them where products run in 16 bits
-  std::set<std::string> eager;          // rules that run one kernel per arithmetic operation
+  std::set<std::string> fusions;         // op fusion labels that run as one kernel
+  std::set<std::string> fusions_16bit;   // more of them where products run in 16 bits
+  std::set<std::string> eager;           // rules that run one kernel per arithmetic operation
   std::map<std::string, Around> around;  // by rule
   Attention default_attention = Attention::kFlash;
   int64_t vocab_pad_multiple = 128;   // times tp; 0: not padded

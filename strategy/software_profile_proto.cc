@@ -120,9 +120,9 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
     const auto counts = {op.forward_passes(), op.backward_passes(), op.forward_casts(),
                          op.backward_casts()};
     if (std::any_of(counts.begin(), counts.end(), [](int n) { return n < 0 || n > 100; })) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "around `", op.rule(), "` has a count that is not from 0 to 100: ",
-          absl::StrJoin(counts, ", "), " passes and casts."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("around `", op.rule(), "` has a count that is not from 0 to 100: ",
+                       absl::StrJoin(counts, ", "), " passes and casts."));
     }
     profile.around[op.rule()] = {op.forward_passes(), op.backward_passes(), op.fp32(),
                                  op.forward_casts(), op.backward_casts()};
