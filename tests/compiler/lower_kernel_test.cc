@@ -210,9 +210,10 @@ TEST(AroundKernelTest, ScalesMasksAndCastsOfAFrameworkAreAddedToItsOp) {
   EXPECT_DOUBLE_EQ(forward.read_bytes + forward.write_bytes,
                    (2 * 4 + 6 + 4 + 4) * scores + statistic);
   EXPECT_EQ(forward.launches, 4);
-  // One pass, three casts; the result and its gradient are read, that of x written.
+  // One pass, three casts; the result, its gradient and the statistic are read.
   const KernelSpec backward = kernel(mixed, "layer.B", "attn.softmax.bwd");
-  EXPECT_DOUBLE_EQ(backward.read_bytes + backward.write_bytes, (4 + 3 * 6 + 12) * scores);
+  EXPECT_DOUBLE_EQ(backward.read_bytes + backward.write_bytes,
+                   (4 + 3 * 6 + 12) * scores + statistic);
   EXPECT_EQ(backward.launches, 5);
   // Where all is fp32, nothing is cast.
   const KernelSpec wide = kernel(mixed.Type(DType::kFp32), "layer.F", "attn.softmax");
