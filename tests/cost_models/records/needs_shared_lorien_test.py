@@ -69,7 +69,7 @@ class HeldOut:
         self.records = measured(store, case)
         where = machine(CASES[case][0])
         self.truth = np.array([record.seconds for record in self.records])
-        self.learned, self.roofline = np.zeros(len(self.truth)), np.zeros(len(self.truth))
+        self.learned, self.roofline, self.sigma = np.zeros((3, len(self.truth)))
         for held in range(FOLDS):
             train = Records(folder / f"{case}{held}.db")
             rows = [
@@ -81,7 +81,9 @@ class HeldOut:
             for i, record in enumerate(self.records):
                 if fold(record.kernel) != held:
                     continue
-                self.learned[i] = train.estimate(record.kernel, where).seconds
+                answer = train.estimate(record.kernel, where)
+                self.learned[i] = answer.seconds
+                self.sigma[i] = np.hypot(answer.sigma, answer.shared_sigma)
                 roofline = train._estimate(record.kernel, where, roofline=True)
                 self.roofline[i] = roofline["seconds"]
 
@@ -155,6 +157,14 @@ def test_lorien_2_kernels_of_families_never_seen(held_out):
 
 
 _COLUMNS = ("learned", "truth")
+
+
+def test_answers_say_how_far_they_may_be_off(held_out):
+    for case, held in held_out.items():
+        off = np.abs(np.log(held.learned / held.truth)) / held.sigma
+        print(f"{case}: {np.mean(off < 1.645):.3f} within 90 %, {np.mean(off < 1):.3f} within 68 %")
+        assert 0.8 <= np.mean(off < 1.645) <= 0.99, case
+
 
 # An answer looks at each record of its group at most once for each of four widths
 # (cost_models/records/correction_field.h); that is a dozen multiplications and an exponential,
