@@ -32,7 +32,8 @@ def test_measures_what_a_plan_needs(cli, tmp_path):
     store = tmp_path / "kernels.db"
     answer = cli.json("profile", *PLAN, "--replay", str(RUN), "-o", str(store))
     assert (answer["gpu"], answer["library"]) == ("H100-SXM-80GB", "torch")
-    assert answer["measured"] == len(ReplayBackend(RUN).kernels)
+    recorded = set(ReplayBackend(RUN).kernels)
+    assert answer["measured"] == sum(kernel in recorded for kernel in plan_kernels()) > 20
     assert answer["measured"] + sum(answer["unmeasurable"].values()) == len(plan_kernels())
     # A prediction with the store knows these kernels as measured.
     forecast = cli.json("predict", *PLAN, "--records", str(store))
