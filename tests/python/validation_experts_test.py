@@ -146,3 +146,30 @@ def test_every_transformer_of_the_shared_rows_is_built():
         assert model.active_parameters <= model.parameters
         if row.model in names and row.vocab == pc.Model.preset(row.model)._core.vocab:
             assert model.parameters == pc.Model.preset(row.model, seq=row.seq_len).parameters
+
+
+def forecast(row):
+    job = prepare(row)
+    return pc.predict(
+        job.model,
+        pc.Machine.preset("dgx-h100", hosts=128),
+        job.candidates[0].strategy,
+        batch=row.global_batch,
+        profile=job.profile,
+    )
+
+
+def test_modules_that_a_recipe_recomputes_run_again_and_no_others(tmp_path):
+    plain = DEEPSEEK.replace('mb=1"', 'mb=1,recompute=none"')
+    some = DEEPSEEK.replace('mb=1"', 'mb=1,recompute=selective"')
+    none = forecast(read(tmp_path, plain))
+    up = forecast(read(tmp_path, some + ";recompute_modules=mla_up_proj"))
+    both = forecast(read(tmp_path, some + ";recompute_modules=mla_up_proj+mlp"))
+    assert none.breakdown()["recompute"] == 0
+    assert 0 < up.breakdown()["recompute"] < both.breakdown()["recompute"]
+
+
+def test_an_unknown_module_to_recompute_is_named(tmp_path):
+    some = DEEPSEEK.replace('mb=1"', 'mb=1,recompute=selective"')
+    with pytest.raises(UnsupportedError, match="recompute_modules has `attn`; there are"):
+        prepare(read(tmp_path, some + ";recompute_modules=attn"))

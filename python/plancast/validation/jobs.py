@@ -9,6 +9,7 @@ from plancast.model import Model
 from plancast.models import presets
 from plancast.strategy import Strategy
 from plancast.validation.architecture import UnsupportedError, fields_of
+from plancast.validation.recompute_modules import modules_of, recompute_modules
 from plancast.validation.rows import Row
 from plancast.validation.software import profile_for
 
@@ -95,6 +96,9 @@ def _candidates(row: Row) -> list[Candidate]:
     recomputes: tuple[str | None, ...] = (None,) if "recompute" in keys else _RECOMPUTES
     if _by_name(row) and "recompute" not in keys:
         recomputes = ("none",)
+    modules = modules_of(row)
+    if modules:
+        keys["recompute"] = "none"
     said = [f"{key}={value}" if value else key for key, value in keys.items()]
     out = []
     for size in sizes:
@@ -106,7 +110,8 @@ def _candidates(row: Row) -> list[Candidate]:
                 parts.append(f"recompute={recompute}")
             if "overlap" not in keys and any(token in _NO_OVERLAP for token in row.assumptions):
                 parts.append("overlap=none")
-            out.append(Candidate(Strategy.parse(",".join(parts)), size, recompute))
+            strategy = recompute_modules(Strategy.parse(",".join(parts)), row, modules)
+            out.append(Candidate(strategy, size, recompute))
     return out
 
 
