@@ -29,6 +29,7 @@ struct Product {
   std::vector<int> operands;       // tensors
   std::vector<int> reduced;        // factors
   int64_t window = 0, stride = 1;  // of a convolution; window 0: none
+  bool grouped = false;            // one product for each of several weights
 };
 
 // The tensor that only adds `target` to others (the parts of an input gradient
@@ -135,6 +136,10 @@ void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents,
 // reads together (`qkv_linear.packed`) are written side by side by their makers.
 constexpr char kBiasEpilogue[] = "bias_epilogue";
 constexpr char kPacked[] = ".packed";
+// The products of a mixture's experts run as one kernel; else each is launched alone, as
+// Transformer Engine's GroupedLinear does (over several streams, so they share the SMs).
+constexpr char kGroupedProducts[] = "grouped_products";
+constexpr int64_t kMostLaunches = 1 << 20;
 // Images lie in memory as tensor cores read them (NHWC).
 constexpr char kChannelsLast[] = "nhwc";
 
@@ -182,6 +187,7 @@ class KernelWork {
 
   std::vector<KernelSpec> Finish() && {
     if (base_.family == KernelFamily::kAttention) {
+      base_.reread_bytes = base_.row_bytes = 0;
       kernels_.push_back(base_);
     } else if (!products_.empty()) {
       FinishProducts();
@@ -253,8 +259,12 @@ class KernelWork {
                 KernelSpec* kernel) const {
     for (size_t i = 0; i < work.reads.size(); ++i) {
       if (!Moves(part.reads, rule, work.reads[i])) continue;
-      kernel->read_bytes +=
-          work.read_elements[i] * BytesIn(rule, rule.tensors()[work.reads[i]].dtype);
+      const double size = BytesIn(rule, rule.tensors()[work.reads[i]].dtype);
+      kernel->read_bytes += work.read_elements[i] * size;
+      if (work.reread_rows[i] > 0) {
+        kernel->reread_bytes += work.read_elements[i] * size;
+        kernel->row_bytes += work.reread_rows[i] * size;
+      }
     }
     for (size_t i = 0; i < work.writes.size() && !part.ends_only; ++i) {
       if (!Moves(part.writes, rule, work.writes[i])) continue;
@@ -287,6 +297,7 @@ class KernelWork {
       kernel.family = KernelFamily::kMemory;
       kernel.label = rule.name() + ".bias";
       kernel.read_bytes = kernel.write_bytes = 0;
+      kernel.reread_bytes = kernel.row_bytes = 0;
       AddBytes(part, rule, work, &kernel);
       kernel.flops = work.pointwise_ops;
       MergeInto(&after_, kernel);
@@ -299,6 +310,8 @@ class KernelWork {
       if (k.label != kernel.label) continue;
       k.read_bytes += kernel.read_bytes;
       k.write_bytes += kernel.write_bytes;
+      k.reread_bytes += kernel.reread_bytes;
+      k.row_bytes = std::max(k.row_bytes, kernel.row_bytes);
       k.flops += kernel.flops;
       return;
     }
@@ -320,6 +333,11 @@ class KernelWork {
                       statement.reduced};
       std::sort(product.reduced.begin(), product.reduced.end());
       NoteWindow(statement, extents, &product);
+      // What counts the products of a batch counts the weights as well.
+      const bool of_weights = base_.pass == GemmPass::kWgrad ||
+                              std::any_of(product.operands.begin(), product.operands.end(),
+                                          [&](int t) { return rule.tensors()[t].parameter; });
+      product.grouped = of_weights && c.batch > 1 && product.window == 0;
       MergeProduct(product, base_.pass, &products_);
       if (product.target != statement.target) NoteConcatenation(rule, extents, product);
     }
@@ -338,12 +356,14 @@ class KernelWork {
       kernel.family = KernelFamily::kMemory;
       kernel.label = rule.name() + ".concat";
       kernel.read_bytes = kernel.write_bytes = bytes;
+      kernel.reread_bytes = kernel.row_bytes = 0;
       kernel.flops = 0;
       MergeInto(&kernels_, kernel);
     }
   }
 
   void FinishProducts() {
+    base_.reread_bytes = base_.row_bytes = 0;
     base_.family = KernelFamily::kGemm;
     base_.accumulate_fp32 = base_.pass == GemmPass::kWgrad &&
                             context_.profile->fuse_wgrad_accumulation &&
@@ -358,6 +378,9 @@ class KernelWork {
       kernel.n = c.n;
       kernel.k = c.k;
       kernel.flops = c.flops;
+      if (product.grouped && !Has(kGroupedProducts)) {
+        kernel.launches = static_cast<int>(std::min<int64_t>(c.batch, kMostLaunches));
+      }
       if (product.window > 0) {
         kernel.family = KernelFamily::kConvolution;
         kernel.window = product.window;

@@ -13,7 +13,8 @@ bool operator==(const KernelSpec& a, const KernelSpec& b) {
     return std::tie(s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass, s.accumulate_fp32,
                     s.window, s.stride, s.channels_last, s.heads, s.kv_heads, s.q_len, s.kv_len,
                     s.head_dim, s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes,
-                    s.write_bytes, s.random_numbers, s.launches, s.routed);
+                    s.write_bytes, s.random_numbers, s.reread_bytes, s.row_bytes, s.launches,
+                    s.routed);
   };
   return key(a) == key(b);
 }
@@ -24,6 +25,7 @@ KernelSpec UnderLoad(KernelSpec kernel, double load) {
     return std::max<int64_t>(1, std::llround(static_cast<double>(count) * load));
   };
   kernel.flops *= load;
+  kernel.reread_bytes = scaled(kernel.reread_bytes);
   kernel.random_numbers = scaled(kernel.random_numbers);
   if (kernel.family != KernelFamily::kGemm) {
     kernel.read_bytes = scaled(kernel.read_bytes);

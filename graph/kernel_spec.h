@@ -40,7 +40,10 @@ struct KernelSpec {
   double flops = 0;                        // multiply and add count 2; causal already halved
   double read_bytes = 0, write_bytes = 0;  // at the kernel's border
   double random_numbers = 0;               // drawn, as dropout does
-  int launches = 1;                        // GPU kernels launched by the host
+  // Of read_bytes, those of rows that are summed up and gone over again (norms, softmax), and the
+  // bytes of one row: where rows do not stay on the chip in between they are read once more.
+  double reread_bytes = 0, row_bytes = 0;
+  int launches = 1;  // GPU kernels launched by the host
   // Its rows are those of the mean load; devices have more or fewer (Skew).
   bool routed = false;
 
@@ -50,7 +53,8 @@ struct KernelSpec {
     return H::combine(std::move(h), s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass,
                       s.accumulate_fp32, s.window, s.stride, s.channels_last, s.heads, s.kv_heads,
                       s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal, s.backward, s.flops,
-                      s.read_bytes, s.write_bytes, s.random_numbers, s.launches, s.routed);
+                      s.read_bytes, s.write_bytes, s.random_numbers, s.reread_bytes, s.row_bytes,
+                      s.launches, s.routed);
   }
   std::string DebugString() const;  // `gemm bf16 2048x12288x6144 wgrad`
 };

@@ -113,6 +113,9 @@ struct OpWork {
   // Elements moved, parallel to reads and writes. A lookup reads the rows it
   // needs, at most the whole table.
   std::vector<double> read_elements, write_elements;
+  // Parallel to reads: elements of one row, where rows of the tensor are summed up and then
+  // gone over again in the same statements; else 0.
+  std::vector<double> reread_rows;
 };
 
 OpWork WorkOf(const OpRule& rule, const std::vector<int64_t>& local_extents, int begin, int end);

@@ -204,24 +204,31 @@ constexpr double kKeptElements = 1 << 18;
 class Border {
  public:
   // At most `most` elements: a lookup reads the rows it needs. `pass`: how many long
-  // sums must be over before, up to 63.
-  void Read(int tensor, double elements, double most, int pass) {
+  // sums must be over before, up to 63; `row`: elements of the rows whose short sums must be,
+  // or 0.
+  void Read(int tensor, double elements, double most, int pass, double row) {
     elements = std::min(most, elements);
     auto it = std::find(reads_.begin(), reads_.end(), tensor);
     if (it == reads_.end()) {
       it = reads_.insert(it, tensor);
       elements_.push_back(0);
       passes_.push_back(0);
+      fresh_.push_back(false);
+      rows_.push_back(0);
     }
     double& known = elements_[it - reads_.begin()];
     known = std::max(known, elements);
     passes_[it - reads_.begin()] |= uint64_t{1} << std::min(pass, 63);
+    if (row == 0) fresh_[it - reads_.begin()] = true;
+    rows_[it - reads_.begin()] = std::max(rows_[it - reads_.begin()], row);
   }
 
   void MoveTo(OpWork* work) {
     for (size_t i = 0; i < reads_.size(); ++i) {
       elements_[i] *= static_cast<double>(std::bitset<64>(passes_[i]).count());
+      if (!fresh_[i]) rows_[i] = 0;
     }
+    work->reread_rows = std::move(rows_);
     work->reads = std::move(reads_);
     work->read_elements = std::move(elements_);
   }
@@ -230,6 +237,8 @@ class Border {
   std::vector<int> reads_;
   std::vector<double> elements_;
   std::vector<uint64_t> passes_;  // bit set of the passes that read a tensor
+  std::vector<bool> fresh_;       // read before any short sum
+  std::vector<double> rows_;      // read after short sums over rows this long
 };
 
 }  // namespace
@@ -259,11 +268,25 @@ bool IsRenaming(const OpRule& rule, const Statement& s) {
 
 namespace {
 
+// Elements that are summed into one, and over which factors.
+struct Row {
+  double elements = 0;
+  std::vector<int> factors;
+
+  // Whether they lie next to each other in a tensor of these dims.
+  bool IsInnermostOf(const std::vector<int>& dims) const {
+    return !factors.empty() && factors.size() <= dims.size() &&
+           std::all_of(dims.end() - static_cast<std::ptrdiff_t>(factors.size()), dims.end(),
+                       [&](int dim) { return Contains(factors, dim); });
+  }
+};
+
 OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) {
   OpWork work;
   Border border;
   std::vector<bool> written_here(rule.tensors().size());
   std::vector<int> pass_of(rule.tensors().size(), 0);  // of what reads a tensor written here
+  std::vector<Row> row_of(rule.tensors().size());      // of short sums that it depends on
   std::vector<IndexSet> scratch;
   for (int i = begin; i < end; ++i) {
     const Statement& s = rule.statements()[i];
@@ -304,10 +327,20 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
       });
     }
     int pass = 0;
-    for (int t : TensorsOf(s.value)) pass = std::max(pass, pass_of[t]);
+    Row row;
+    for (int t : TensorsOf(s.value)) {
+      pass = std::max(pass, pass_of[t]);
+      if (row_of[t].elements > row.elements) row = row_of[t];
+    }
     const bool is_long = s.combine != Combine::kAssign && !matmul &&
                          points > kKeptElements * sizes.Elements(s.target);
     pass_of[s.target] = pass + (is_long ? 1 : 0);
+    const bool sums_rows =
+        s.combine != Combine::kAssign && !matmul && !is_long && points > sizes.Elements(s.target);
+    row_of[s.target] = row;
+    if (sums_rows && points > row.elements * sizes.Elements(s.target)) {
+      row_of[s.target] = {points / sizes.Elements(s.target), s.reduced};
+    }
     for (int t : TensorsOf(s.value)) {
       if (written_here[t]) continue;
       const std::vector<int>& dims = rule.tensors()[t].factors;
@@ -321,7 +354,7 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
           if (DependsOn(dims, f, s.where)) most *= static_cast<double>(CountOf(sets[f]));
         }
       }
-      border.Read(t, sizes.Elements(t), most, pass);
+      border.Read(t, sizes.Elements(t), most, pass, row.IsInnermostOf(dims) ? row.elements : 0);
     }
   }
   border.MoveTo(&work);

@@ -21,7 +21,7 @@ from .calibration.tables import Fitting, Measured, file_texts, fit_tables
 
 
 def read_measured(kernels: Path) -> Measured:
-    """The tables of a folder; convolutions may be absent."""
+    """The tables of a folder; convolutions and experts may be absent."""
     hardware = next(
         (p for p in (kernels / "hardware.csv", kernels.parent / "hardware.csv") if p.exists()), None
     )
@@ -29,13 +29,16 @@ def read_measured(kernels: Path) -> Measured:
         raise ValueError(
             f"no hardware.csv in `{kernels}` or beside it; it holds the GPUs' nominal figures."
         )
-    images = kernels / "conv.csv"
+    images, experts = kernels / "conv.csv", kernels / "moe.csv"
     return Measured(
         read_gpus(hardware),
         read_rows(kernels / "gemm.csv", gemm.COLUMNS),
         read_rows(kernels / "attention.csv", attention.COLUMNS),
         read_rows(kernels / "elementwise.csv", ("rows", "cols", "elements", "time_us")),
         read_rows(images, convolution.COLUMNS) if images.exists() else None,
+        read_rows(experts, ("groups", "group_m", "n", "k", "time_us"))
+        if experts.exists()
+        else None,
     )
 
 

@@ -226,5 +226,21 @@ TEST(ExpertParallelTest, ProductsAreBatchesOfLocalExperts) {
                                     ElementsAre(2, rows, kSizes.hidden, kSizes.ffn)));
 }
 
+// Transformer Engine launches the product of each expert alone; torch's grouped product is one.
+TEST(ExpertProductsTest, AreLaunchedOneByOneUnlessTheProfileGroupsThem) {
+  for (const bool grouped : {false, true}) {
+    PlanUnderTest plan = Moe();
+    if (grouped) plan.profile().fusions.insert("grouped_products");
+    const ExecutionGraph graph = *plan.Compile();
+    int products = 0;
+    for (const KernelSpec& kernel : graph.kernels) {
+      if (kernel.family != KernelFamily::kGemm || kernel.batch != kSizes.experts) continue;
+      EXPECT_EQ(kernel.launches, grouped ? 1 : kSizes.experts) << kernel.DebugString();
+      ++products;
+    }
+    EXPECT_EQ(products, 6);  // forward, dgrad and wgrad of both layers
+  }
+}
+
 }  // namespace
 }  // namespace plancast

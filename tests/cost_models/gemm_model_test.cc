@@ -83,6 +83,82 @@ TEST(GemmTileModel, GrowsWithK) {
   }
 }
 
+TEST(GemmTileModel, GrowsWithRowsAndColumns) {
+  Shapes shapes;
+  for (int i = 0; i < 300; ++i) {
+    KernelSpec spec = shapes.Next();
+    SCOPED_TRACE(spec.DebugString());
+    KernelSpec taller = spec, wider = spec, more = spec;
+    taller.m += shapes.Size(1, 4096);
+    wider.n += shapes.Size(1, 4096);
+    more.batch += 1;
+    for (absl::string_view gpu : kGpus) {
+      const double seconds = Seconds(spec, gpu);
+      for (const KernelSpec& larger : {taller, wider, more}) {
+        EXPECT_LE(seconds, Seconds(larger, gpu) * (1 + 1e-9)) << gpu << larger.DebugString();
+      }
+    }
+  }
+}
+
+// Steps are those of waves and tiles: no size is a cliff.
+TEST(GemmTileModel, HasNoCliffs) {
+  for (absl::string_view gpu : kGpus) {
+    double last = Seconds(Gemm(1, 4096, 4096), gpu);
+    for (int64_t m = 2; m < 20000; m += 1 + m / 50) {
+      const double seconds = Seconds(Gemm(m, 4096, 4096), gpu);
+      EXPECT_LE(seconds, 2 * last) << gpu << " at " << m;
+      last = seconds;
+    }
+  }
+}
+
+// The same GPU with a clock and a memory half as fast takes twice as long, its launch aside.
+TEST(GemmTileModel, ScalesWithTheRatesOfTheDevice) {
+  DeviceType device = *CatalogueDevice("A100-SXM-80GB"), slow = device;
+  slow.bf16_flops /= 2;
+  slow.fp16_flops /= 2;
+  slow.memory_bytes_per_s /= 2;
+  const GemmCoefficients& c = CoefficientTables::Shipped().FindGemm("bf16", device)->coefficients;
+  GemmCoefficients plain = c;
+  plain.sustained_loss = 0;
+  plain.split_floors = 0;
+  Shapes shapes;
+  for (int i = 0; i < 100; ++i) {
+    const KernelSpec spec = shapes.Next();
+    const auto seconds = [&](const DeviceType& on) {
+      const MatmulUnit unit = MatmulUnitFor(on, spec.dtype);
+      return TimeOfProduct(spec, plain, unit, on, ProductBytes(spec, unit.runs)).seconds -
+             plain.floor_s;
+    };
+    EXPECT_NEAR(seconds(slow) / seconds(device), 2, 1e-9) << spec.DebugString();
+  }
+}
+
+TEST(GemmTileModel, TrainingSlowsComputingAndNotMemory) {
+  DeviceType device = *CatalogueDevice("B200-SXM");
+  GemmCoefficients c = CoefficientTables::Shipped().FindGemm("bf16", device)->coefficients;
+  GemmCoefficients isolated = c;
+  isolated.forward_factor = 1;
+  const auto ratio = [&](const KernelSpec& spec) {
+    const MatmulUnit unit = MatmulUnitFor(device, spec.dtype);
+    const double bytes = ProductBytes(spec, unit.runs);
+    return TimeOfProduct(spec, c, unit, device, bytes).seconds /
+           TimeOfProduct(spec, isolated, unit, device, bytes).seconds;
+  };
+  EXPECT_GT(c.forward_factor, 1.2);
+  EXPECT_NEAR(ratio(Gemm(1, 16384, 16384)), 1, 0.02);
+  EXPECT_THAT(ratio(Gemm(16384, 16384, 16384)), AllOf(Gt(1.2), Lt(c.forward_factor)));
+}
+
+// Medians of other GPUs, at the power density of the one at hand.
+TEST(GemmTileModel, ChipsWithMoreFlopsPerWattSustainLess) {
+  DeviceType device = *CatalogueDevice("V100-SXM-16GB"), hungry = device;
+  hungry.tdp_watts /= 2;
+  EXPECT_GT(Price(Gemm(8192, 8192, 8192), hungry).seconds_alone,
+            1.02 * Price(Gemm(8192, 8192, 8192), device).seconds_alone);
+}
+
 TEST(GemmTileModel, ClimbsAStairOnA100AndARampOnH100) {
   // 96 tiles of 256x128 are 0.89 waves of A100's 108 SMs, 128 tiles are 1.19.
   KernelSpec below = Gemm(1536, 2048, 4096), above = Gemm(2048, 2048, 4096);

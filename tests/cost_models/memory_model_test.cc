@@ -54,6 +54,43 @@ TEST(MemoryModel, EachLaunchHasAFloor) {
               4 * Price(one, "A100-SXM-80GB").seconds_alone, 1e-8);
 }
 
+// Layer norms of fp32 rows on an A100 (elementwise.csv, neusight): 0.82 of bandwidth with
+// 2,048 columns, 0.58 with 8,192 and with 16,384, whose rows are read from memory twice.
+TEST(MemoryModel, RowsThatDoNotStayInTheCacheAreReadTwice) {
+  const auto share = [](double columns) {
+    KernelSpec norm;
+    norm.read_bytes = norm.write_bytes = norm.reread_bytes = 1e9;
+    norm.row_bytes = 4 * columns;
+    return 2e9 / Price(norm, "A100-PCIE-40GB").seconds_alone / 1555e9;
+  };
+  EXPECT_NEAR(share(2048), 0.82, 0.05);
+  EXPECT_NEAR(share(8192), 0.58, 0.02);
+  EXPECT_NEAR(share(16384), 0.58, 0.02);
+  double last = share(1);
+  for (double columns = 1; columns < 1e5; columns *= 1.2) {
+    EXPECT_LE(share(columns), last);
+    EXPECT_GE(share(columns), 0.9 * last);  // no cliff
+    last = share(columns);
+  }
+}
+
+TEST(MemoryModel, ATwiceReadTensorIsTraffic) {
+  KernelSpec norm = Moving(1e9);
+  norm.reread_bytes = 6e8;
+  norm.row_bytes = 1e9;
+  EXPECT_DOUBLE_EQ(Price(norm, "A100-SXM-80GB").hbm_bytes, 1.6e9);
+  EXPECT_DOUBLE_EQ(TrafficOf(norm, DeviceType{}), 1e9);  // nothing is known of its cache
+}
+
+TEST(MemoryModel, GrowsWithBytes) {
+  double last = 0;
+  for (double bytes = 1; bytes < 1e12; bytes *= 3) {
+    const double seconds = Price(Moving(bytes), "H100-SXM-80GB").seconds_alone;
+    EXPECT_GT(seconds, last);
+    last = seconds;
+  }
+}
+
 TEST(MemoryModel, OptimizersAreBoundByMemoryToo) {
   EXPECT_DOUBLE_EQ(Price(Moving(1e9, KernelFamily::kOptimizer), "B200-SXM").seconds_alone,
                    Price(Moving(1e9), "B200-SXM").seconds_alone);

@@ -47,6 +47,14 @@ TEST(CollectiveKindTest, HasNames) {
   EXPECT_EQ(CollectiveKindName(CollectiveKind::kBroadcast), "broadcast");
 }
 
+TEST(KernelSpecTest, LoadsScaleWhatIsReadAgain) {
+  KernelSpec norm;
+  norm.read_bytes = norm.reread_bytes = 100;
+  norm.row_bytes = 10;
+  EXPECT_EQ(UnderLoad(norm, 1.5).reread_bytes, 150);
+  EXPECT_EQ(UnderLoad(norm, 1.5).row_bytes, 10);
+}
+
 // Half as many rows again: weights are read as before, all else half as much again.
 TEST(KernelSpecTest, LoadsScaleRowsAndNotWeights) {
   KernelSpec gemm;

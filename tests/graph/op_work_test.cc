@@ -232,5 +232,26 @@ TEST(OpWorkTest, FlopsAreConserved) {
   EXPECT_GT(contractions, 1000);
 }
 
+// A norm sums up each token's features and then goes over them again; its weight is read once.
+TEST(OpWorkTest, NormsGoOverTheirRowsAgain) {
+  const OpRule& rule = **FindRule("rms_norm");  // b s h
+  const OpWork work = Work(rule, {2, 3, 5});
+  ASSERT_THAT(Names(rule, work.reads), ElementsAre("x", "gamma"));
+  EXPECT_THAT(work.reread_rows, ElementsAre(DoubleEq(5), DoubleEq(0)));
+  EXPECT_THAT(work.read_elements, ElementsAre(DoubleEq(30), DoubleEq(5)));
+}
+
+// Those of a channel do not lie next to each other: long sums alone are read twice.
+TEST(OpWorkTest, NormsOverOtherDimsHaveNoRows) {
+  const OpRule rule = **FindRule("batch_norm(rank=2)");
+  std::vector<int64_t> extents(rule.factors().size(), 4);
+  EXPECT_THAT(Work(rule, extents).reread_rows, ::testing::Each(DoubleEq(0)));
+}
+
+TEST(OpWorkTest, PointwiseKernelsHaveNoRows) {
+  const OpRule& rule = **FindRule("gelu");
+  EXPECT_THAT(Work(rule, {2, 3, 5}).reread_rows, ElementsAre(DoubleEq(0)));
+}
+
 }  // namespace
 }  // namespace plancast

@@ -96,6 +96,8 @@ const std::map<std::string, Setter>& Setters() {
       {"backward", Sets(&K::backward)},
       {"read_bytes", Sets(&K::read_bytes)},
       {"write_bytes", Sets(&K::write_bytes)},
+      {"reread_bytes", Sets(&K::reread_bytes)},
+      {"row_bytes", Sets(&K::row_bytes)},
       {"launches", Sets(&K::launches)}};
   return kSetters;
 }

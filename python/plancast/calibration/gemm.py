@@ -41,6 +41,19 @@ def training_kernels(rows: Rows, gpu: Gpu, dtype: str) -> Kernels:
     return Kernels("gemm", gpu, dtype, columns)
 
 
+def grouped_kernels(rows: Rows, gpu: Gpu) -> Kernels:
+    """The products of a mixture's experts: forward, and the gradient of the input."""
+    gradient = rows["phase"] == "bwd_grad_act"
+    columns = {
+        "batch": rows["groups"],
+        "m": rows["group_m"],
+        "n": np.where(gradient, rows["k"], rows["n"]),
+        "k": np.where(gradient, rows["n"], rows["k"]),
+        "pass": gradient.astype(float),
+    }
+    return Kernels("gemm", gpu, "bf16", columns)
+
+
 def weights(seconds: np.ndarray) -> np.ndarray:
     """Large kernels carry training time, so they carry the fit."""
     return np.where(seconds > LARGE_S, 2.0, np.where(seconds > 20e-6, 1.0, 0.5))

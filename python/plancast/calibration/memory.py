@@ -76,12 +76,13 @@ def fit_memory(rows: Rows, gpu: Gpu, floor_s: float) -> tuple[Coefficients, Stat
     }
 
 
-# What kinds of kernels are judged by: operand tensors of a kernel that reads each once.
+# Tensors that kernels of each kind read and write, each once.
 JUDGED = {
     "elementwise": TENSORS,
     "norm": {"ln": 2, "layernorm": 2, "rmsnorm": 2},
     "softmax": {"softmax": 2},
 }
+OVER_ROWS = ("norm", "softmax")
 BACKWARD_TENSORS = 3  # reads the gradient and the input, writes a gradient
 
 
@@ -95,6 +96,10 @@ def judged(rows: Rows, gpus: dict[str, Gpu]) -> Iterator[tuple[str, Kernels, Row
             size = np.array([ELEMENT_BYTES.get(dtype, np.nan) for dtype in of_gpu["dtype"]])
             moved = count * size * of_gpu["elements"]
             large = moved > LARGE_BYTES
-            if large.any():
-                gpu = gpus[ALIASES.get(name, name)]
-                yield f"{family} large", kernels_of(moved[large], gpu), of_gpu[large]
+            if not large.any():
+                continue
+            kernels = kernels_of(moved[large], gpus[ALIASES.get(name, name)])
+            if family in OVER_ROWS:  # all that is read is gone over again, row by row
+                kernels.columns["reread_bytes"] = (moved * (count - 1) / count)[large]
+                kernels.columns["row_bytes"] = (of_gpu["cols"] * size * (count - 1))[large]
+            yield f"{family} large", kernels, of_gpu[large]

@@ -21,7 +21,9 @@ errors (MAPE), their median, and the bias (mean, with its sign). Made by
 
 `large` products have more than 2e10 FLOPs; `large` kernels bound by memory move more than 200 MB.
 `of SOURCE`: rows of a source that no coefficient was fitted to. `training`: products timed
-inside a training stack, by layout.
+inside a training stack, by layout. `grouped`: those of experts, at least the host's time for
+their launches (the shortest rows', 9 µs each). Norms and softmax count rows that are gone over
+again as cost_models.md says.
 """
 # Families and the most that their mean error may be: (shapes held out, GPU held out).
 TARGETS = {

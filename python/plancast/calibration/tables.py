@@ -32,6 +32,7 @@ class Measured:
     attention: Rows
     elementwise: Rows
     convolution: Rows | None
+    experts: Rows | None = None
 
 
 @dataclass
