@@ -74,10 +74,24 @@ def test_factors_are_taken_over_within_one_design_and_not_by_fp32():
         [("A100-SXM-80GB", timed), *messages.items()],
         {g.name: g for g in (A100, other, newer)},
     )
-    assert messages["A100-PCIE"]["forward_factor"] == 1.3
+    assert messages["A100-PCIE"]["forward_factor"] == pytest.approx(1.3**0.5)
     assert messages["A100-PCIE"]["fit"]["factor_sigma"] == 0.1
     assert "forward_factor" not in messages["H"]
     assert "forward_factor" not in messages["A100-SXM-80GB"]
+
+
+def test_factors_shrink_with_the_cube_root_of_power():
+    base = Gpu("base", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", 1000.0)
+    eight = Gpu("eight", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", 8000.0)
+    some = Gpu("some", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", 1331.0)
+    unknown = Gpu("unknown", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA")
+    gpus = {g.name: g for g in (base, eight, some, unknown)}
+    timed = {"dtype": "bf16", "forward_factor": 1.43, "fit": {"factor_sigma": 0.1}}
+    messages = {n: {"dtype": "bf16", "fit": {"factor_sigma": 0.1}} for n in gpus if n != "base"}
+    take_over_training_factors([("base", timed), *messages.items()], gpus)
+    assert messages["some"]["forward_factor"] == pytest.approx(1.43**0.5 / 1.1)
+    assert messages["eight"]["forward_factor"] == 1.0  # no faster than alone
+    assert messages["unknown"]["forward_factor"] == pytest.approx(1.43**0.5)
 
 
 def test_chips_with_more_flops_per_watt_sustain_less():

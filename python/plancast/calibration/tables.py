@@ -134,9 +134,11 @@ def fit_gemm(measured: Measured, fitting: Fitting) -> list[tuple[str, Message]]:
 
 
 def take_over_training_factors(fitted: list[tuple[str, Message]], gpus: dict[str, Gpu]) -> None:
-    """Power is a matter of the chip, not of the type or the board: products of other types and
-    on GPUs of the same SM design and maker get the factors of those that were timed in a
-    training stack."""
+    """Power is a matter of the chip, not of the type: products of other types get the factors of
+    those that were timed in a training stack. On other GPUs of the same SM design and maker
+    half of them (as a logarithm), for whether their boards hold them back alike is not known,
+    and less where the board may draw more: the power of a chip grows with the cube of its
+    clock, for its voltage rises with it."""
     names = [factor for _, factor in gemm.PASSES.values()]
     timed = [(gpus[gpu], message) for gpu, message in fitted if names[0] in message]
     for name, message in fitted:
@@ -145,7 +147,10 @@ def take_over_training_factors(fitted: list[tuple[str, Message]], gpus: dict[str
         for gpu, source in timed:
             if not gpus[name].same_design(gpu):
                 continue
-            message.update({factor: source[factor] for factor in names if factor in source})
+            known = 1.0 if name == gpu.name else 0.5
+            own, other = gpus[name].tdp_watts, gpu.tdp_watts
+            clock = float(np.cbrt(own / other)) if own > 0 and other > 0 else 1.0
+            message.update({f: max(source[f] ** known / clock, 1.0) for f in names if f in source})
             message["fit"]["note"] = f"pass factors of {gpu.name} {source['dtype']}"
             message["fit"]["factor_sigma"] = max(
                 message["fit"]["factor_sigma"], source["fit"]["factor_sigma"]
