@@ -81,9 +81,15 @@ def test_factors_are_taken_over_within_one_design_and_not_by_fp32():
 
 
 def test_factors_shrink_with_the_cube_root_of_power():
-    base = Gpu("base", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", 1000.0)
-    eight = Gpu("eight", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", 8000.0)
-    some = Gpu("some", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", 1331.0)
+    base = Gpu(
+        "base", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", tdp_watts=1000.0
+    )
+    eight = Gpu(
+        "eight", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", tdp_watts=8000.0
+    )
+    some = Gpu(
+        "some", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", tdp_watts=1331.0
+    )
     unknown = Gpu("unknown", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA")
     gpus = {g.name: g for g in (base, eight, some, unknown)}
     timed = {"dtype": "bf16", "forward_factor": 1.43, "fit": {"factor_sigma": 0.1}}
