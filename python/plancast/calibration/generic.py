@@ -15,11 +15,12 @@ USUAL_SHARE = 0.8
 
 
 def _spread(values: list[float]) -> float:
-    """Relative error made by taking the median of the others."""
+    """Relative error made by taking the median of the others: its root mean square, since the
+    next GPU may be an odd one too."""
     if len(values) < 2:
         return 0.2
     errors = [np.log(np.median(values[:i] + values[i + 1 :]) / v) for i, v in enumerate(values)]
-    return float(1.4826 * np.median(np.abs(errors)))
+    return float(np.sqrt(np.mean(np.square(errors))))
 
 
 def _power(tables: dict[str, Message]) -> tuple[float, list[float]]:
