@@ -10,12 +10,10 @@ from typing import overload
 
 import numpy as np
 
+from plancast.records.columns import gpu_aliases
+
 # Names that sources use for a GPU of hardware.csv.
-ALIASES = {
-    "A100-80GB": "A100-SXM-80GB",
-    "H100-80GB": "H100-SXM-80GB",
-    "P100": "P100-PCIE-16GB",
-}
+ALIASES = gpu_aliases()
 
 
 @dataclass(frozen=True)

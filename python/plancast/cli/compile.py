@@ -31,16 +31,10 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.planning import compile_passes
-    from plancast.strategy import Strategy
 
     wanted = _wanted(options.dump_after)
     texts = compile_passes(
-        opts.load_model(options),
-        opts.load_machine(options.cluster),
-        Strategy.open(options.strategy),
-        batch=options.batch,
-        dtype=options.dtype,
-        profile=options.profile,
+        *opts.load_plan(options), batch=options.batch, dtype=options.dtype, profile=options.profile
     )
     chosen = {name: text for name, text in texts.items() if name in wanted}
     if options.json:

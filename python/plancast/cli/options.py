@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model
     from plancast.session import Session
+    from plancast.strategy import Strategy
 
 _LARGEST = 1_000_000_000
 _MOST_THREADS = 1024
@@ -193,6 +194,13 @@ def load_machine(text: str) -> Machine:
     from plancast.machine import Machine
 
     return Machine.open(text)
+
+
+def load_plan(options: argparse.Namespace) -> tuple[Model, Machine, Strategy]:
+    """What -m, -c and -s name."""
+    from plancast.strategy import Strategy
+
+    return load_model(options), load_machine(options.cluster), Strategy.open(options.strategy)
 
 
 def print_json(value: Any) -> None:

@@ -100,7 +100,6 @@ def run(options: argparse.Namespace) -> int:
 def _kernels(options: argparse.Namespace) -> list[Kernel]:
     from plancast.errors import InputError
     from plancast.profiling.grid import default_grid, kernels_of_plan
-    from plancast.strategy import Strategy
 
     given = (options.model, options.cluster, options.strategy)
     if given == (None, None, None):
@@ -111,12 +110,7 @@ def _kernels(options: argparse.Namespace) -> list[Kernel]:
             "none of them for a grid of usual kernels."
         )
     return kernels_of_plan(
-        opts.load_model(options),
-        opts.load_machine(options.cluster),
-        Strategy.open(options.strategy),
-        batch=options.batch,
-        dtype=options.dtype,
-        profile=options.profile,
+        *opts.load_plan(options), batch=options.batch, dtype=options.dtype, profile=options.profile
     )
 
 

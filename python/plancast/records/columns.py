@@ -67,8 +67,14 @@ def measured(table: Table, row: Row, date: str) -> Measured:
         row.get("timing", ""),
         row.get("date") or date,
     )
-    names = _data()["gpus"]
-    return Measured(kernel, names.get(row["gpu"], row["gpu"]), library, version, sample)
+    gpu = gpu_aliases().get(row["gpu"], row["gpu"])
+    return Measured(kernel, gpu, library, version, sample)
+
+
+def gpu_aliases() -> dict[str, str]:
+    """Names that sources use for a GPU of the catalogue, and that GPU's."""
+    aliases: dict[str, str] = _data()["gpus"]
+    return aliases
 
 
 def _library(software: str) -> tuple[str, str]:
