@@ -9,7 +9,7 @@
 namespace plancast {
 
 bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t task) {
-  const int32_t lane = entity * kNumStreams + stream;
+  int32_t lane = entity * kNumStreams + stream;
   const int32_t program = in_.ProgramOf(entity);
   int32_t use, meeting_index, group_index;
   if (task == copy.block->rendezvous_task) {
@@ -29,6 +29,7 @@ bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t tas
   lanes_[lane].state = Lane::kMeets;
   if (++meeting.arrived < group.member_end - group.member_begin) return false;
   meeting = Meeting();
+  lane = SortMembers(lane);
 
   // All start when the last has come.
   const Transfer transfer = TransferOf(group_index, lane);
@@ -54,6 +55,18 @@ bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t tas
     StartTransfer(lane);
   }
   return false;
+}
+
+int32_t Simulator::SortMembers(int32_t last) {
+  if (next_member_[last] < 0) return last;
+  arrived_.clear();
+  for (int32_t member = last; member >= 0; member = next_member_[member]) {
+    arrived_.push_back(member);
+  }
+  std::sort(arrived_.begin(), arrived_.end());
+  for (size_t i = 0; i + 1 < arrived_.size(); ++i) next_member_[arrived_[i]] = arrived_[i + 1];
+  next_member_[arrived_.back()] = -1;
+  return arrived_[0];
 }
 
 void Simulator::StartFlight(int32_t lane, int32_t group, int64_t work_bytes, int64_t transfer_at) {

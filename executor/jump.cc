@@ -94,8 +94,8 @@ class Simulator::Snapshot {
       Exact(chain.slow);
       Time(chain.end);
     }
-    if (lane.state == Lane::kMeets || lane.state == Lane::kFlies) Exact(s_.next_member_[index]);
     if (lane.state != Lane::kFlies) return;
+    Exact(s_.next_member_[index]);
     Exact(s_.flight_of_[index]);
     if (s_.flight_of_[index] == index) OfFlight(s_.flights_[index]);
   }

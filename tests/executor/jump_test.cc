@@ -7,17 +7,19 @@
 namespace plancast {
 namespace {
 
-std::unique_ptr<Simulation> Go(const ExecutionGraph& graph, bool shortcuts) {
-  const Machine machine = *Machine::Create(UnitMachine(1, 2));
-  auto simulation = Simulation::Run(graph, machine, UnitComm(machine), Form::kFolded, {},
+std::unique_ptr<Simulation> Go(const ExecutionGraph& graph, bool shortcuts, int devices,
+                               Form form) {
+  const Machine machine = *Machine::Create(UnitMachine(1, devices));
+  auto simulation = Simulation::Run(graph, machine, UnitComm(machine), form, {},
                                     /*interference=*/0.3, shortcuts);
   EXPECT_TRUE(simulation.ok()) << simulation.status();
   return *std::move(simulation);
 }
 
 // Simulates at least so many periods less, which makes no difference.
-void ExpectJump(const ExecutionGraph& graph, int32_t periods) {
-  const auto jumps = Go(graph, true), walks = Go(graph, false);
+void ExpectJump(const ExecutionGraph& graph, int32_t periods, int devices = 2,
+                Form form = Form::kFolded) {
+  const auto jumps = Go(graph, true, devices, form), walks = Go(graph, false, devices, form);
   EXPECT_GE(jumps->trace().periods, periods);
   EXPECT_EQ(walks->trace().periods, 0);
   ASSERT_EQ(jumps->sim().entities.size(), walks->sim().entities.size());
@@ -63,10 +65,13 @@ TEST(JumpTest, NotOverOneThatWaitsForSomethingElse) {
   }
 }
 
-// Two stages in turn, layers that repeat.
-TEST(JumpTest, OverPeriodsOfPipelines) {
-  GraphBuilder b({{"pp", 2}});
-  b.Block("layers", 1).Kernel(0.3, {~0}).Kernel(0.2).Kernel(0.1).OutPort(2);
+// Two stages in turn, layers that repeat; each layer is reduced over `tp` devices.
+ExecutionGraph TwoStages(int64_t tp) {
+  GraphBuilder b({{"pp", 2}, {"tp", tp}});
+  b.Block("layers", 1).Kernel(0.3, {~0}).Kernel(0.2);
+  if (tp > 1) b.Comm(CollectiveKind::kAllReduce, 3'000'000'000, {1}, {1});
+  b.Kernel(0.1, {b.last_task()});
+  b.OutPort(b.last_task());
   b.Block("send", 1).Comm(CollectiveKind::kSendRecv, 10'000'000'000, {0}, {~0}, Purpose::kPp,
                           StreamKind::kSendNext);
   b.Meets();
@@ -85,8 +90,13 @@ TEST(JumpTest, OverPeriodsOfPipelines) {
     b.Run("recv", {}, 1, m, meetings[m]);
     b.Run("layers", {{b.last_instance(), 0, 0}}, 3, m);
   }
-  ExpectJump(b.Build(), 10);
+  return b.Build();
 }
+
+TEST(JumpTest, OverPeriodsOfPipelines) { ExpectJump(TwoStages(1), 10); }
+
+// Every device by itself: in what order members come at one time shows nowhere.
+TEST(JumpTest, OverPeriodsOfTheFlatForm) { ExpectJump(TwoStages(4), 10, 8, Form::kFlat); }
 
 }  // namespace
 }  // namespace plancast
