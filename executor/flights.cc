@@ -57,6 +57,8 @@ bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t tas
   return false;
 }
 
+// Orders the members that have come, the last of them `last`, by lane: so in what order they
+// came at one time shows nowhere, else steady states would not be known again.
 int32_t Simulator::SortMembers(int32_t last) {
   if (next_member_[last] < 0) return last;
   arrived_.clear();

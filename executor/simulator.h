@@ -129,9 +129,7 @@ class Simulator {
   // Communications: flights.cc.
   // An entity comes to a communication. True if it is over by that.
   bool Arrive(int32_t entity, int stream, const Copy& copy, int32_t task);
-  // Orders those who have come, `last` the last, by lane, so that in what order they came at
-  // one time shows nowhere (else periods are not known again); the first.
-  int32_t SortMembers(int32_t last);
+  int32_t SortMembers(int32_t last);  // the first
   // Of a communication, with jitter. `lane`: of a member.
   Transfer TransferOf(int32_t group_index, int32_t lane) const;
   // Whether others may change its rate.
@@ -223,12 +221,10 @@ class Simulator {
 
   Levels fluid_;
   Contention contention_;
-  std::vector<int64_t> alone_;        // per group
-  std::vector<int32_t> next_member_;  // per lane: of the same communication
-  std::vector<int32_t> flight_of_;    // per lane
-  std::vector<int32_t> arrived_;      // scratch of SortMembers
-  std::vector<Flight> flights_;       // per lane
-  std::vector<int32_t> of_activity_;  // flights
+  std::vector<int64_t> alone_;                    // per group
+  std::vector<int32_t> next_member_, flight_of_;  // per lane: of the same communication
+  std::vector<Flight> flights_;                   // per lane
+  std::vector<int32_t> of_activity_, arrived_;    // flights; lanes
   std::vector<Meeting> meetings_;
   std::vector<int32_t> meeting_begin_;  // per rendezvous
 
