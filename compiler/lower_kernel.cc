@@ -231,16 +231,15 @@ class KernelWork {
 
   // What the framework does beside the op, over the largest of its results.
   void AddAround(const OpRule& rule, const OpWork& work) {
-    const auto found = context_.profile->around.find(OwnRule(rule));
-    if (found == context_.profile->around.end() || work.write_elements.empty()) return;
-    const SoftwareProfile::Around& around = found->second;
+    const SoftwareProfile::Around* const around = AroundOf(rule);
+    if (around == nullptr || work.write_elements.empty()) return;
     const bool forward = base_.pass == GemmPass::kForward;
     const double elements =
         *std::max_element(work.write_elements.begin(), work.write_elements.end());
     const double narrow = context_.Bytes(DType::kCompute);
-    const bool mixed = around.fp32 && narrow < ElementBytes(DType::kFp32);
-    const int passes = forward ? around.forward_passes : around.backward_passes;
-    const int casts = !mixed ? 0 : forward ? around.forward_casts : around.backward_casts;
+    const bool mixed = around->fp32 && narrow < ElementBytes(DType::kFp32);
+    const int passes = forward ? around->forward_passes : around->backward_passes;
+    const int casts = !mixed ? 0 : forward ? around->forward_casts : around->backward_casts;
     const double bytes =
         elements * (2 * narrow * passes + (narrow + ElementBytes(DType::kFp32)) * casts);
     base_.read_bytes += bytes / 2;
@@ -248,18 +247,24 @@ class KernelWork {
     base_.launches += passes + casts;
   }
 
-  // Of an element in this op, which automatic mixed precision may run in fp32.
-  double BytesIn(const OpRule& rule, DType type) const {
+  // nullptr: nothing.
+  const SoftwareProfile::Around* AroundOf(const OpRule& rule) const {
     const auto found = context_.profile->around.find(OwnRule(rule));
-    const bool fp32 = found != context_.profile->around.end() && found->second.fp32;
-    return context_.Bytes(fp32 && type == DType::kCompute ? DType::kFp32 : type);
+    return found == context_.profile->around.end() ? nullptr : &found->second;
   }
 
   void AddBytes(const KernelPart& part, const OpRule& rule, const OpWork& work,
                 KernelSpec* kernel) const {
+    // Automatic mixed precision may run the op in fp32.
+    const SoftwareProfile::Around* const around = AroundOf(rule);
+    const auto bytes_of = [&](int tensor) {
+      const DType type = rule.tensors()[tensor].dtype;
+      const bool wide = around != nullptr && around->fp32 && type == DType::kCompute;
+      return context_.Bytes(wide ? DType::kFp32 : type);
+    };
     for (size_t i = 0; i < work.reads.size(); ++i) {
       if (!Moves(part.reads, rule, work.reads[i])) continue;
-      const double size = BytesIn(rule, rule.tensors()[work.reads[i]].dtype);
+      const double size = bytes_of(work.reads[i]);
       kernel->read_bytes += work.read_elements[i] * size;
       if (work.reread_rows[i] > 0) {
         kernel->reread_bytes += work.read_elements[i] * size;
@@ -268,8 +273,7 @@ class KernelWork {
     }
     for (size_t i = 0; i < work.writes.size() && !part.ends_only; ++i) {
       if (!Moves(part.writes, rule, work.writes[i])) continue;
-      kernel->write_bytes +=
-          work.write_elements[i] * BytesIn(rule, rule.tensors()[work.writes[i]].dtype);
+      kernel->write_bytes += work.write_elements[i] * bytes_of(work.writes[i]);
     }
   }
   // Intermediates show up only where a rule is run in pieces: they cross
