@@ -17,9 +17,9 @@ double Crowding(const LinkCosts& links, const GroupShape& shape, Algorithm algor
   const int64_t used = links.machine.spec().ring_nics;
   const bool chooses = algorithm != Algorithm::kPairwise && algorithm != Algorithm::kDirect;
   const int64_t all = links.nic->instances_per_block;
-  if (used == 0 || used >= all || shape.per_node == 1 ||
-      shape.per_node == links.machine.spec().gpus_per_host || !chooses)
-    return 1;
+  const bool part_of_host =
+      shape.per_node != 1 && shape.per_node != links.machine.spec().gpus_per_host;
+  if (used == 0 || used >= all || !part_of_host || !chooses) return 1;
   return static_cast<double>(all) / static_cast<double>(used);
 }
 
