@@ -8,10 +8,6 @@ Deterministic: the same input gives the same files.
 
 from __future__ import annotations
 
-import argparse
-import datetime
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,33 +44,3 @@ def calibrate(
     """File texts by file name, fitted to the CSV files of `kernels`."""
     fitting = Fitting(date, workers=workers, report=report)
     return file_texts(fit_tables(read_measured(kernels), fitting))
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="plancast calibrate", description=__doc__)
-    parser.add_argument("--kernels", type=Path, required=True, help="folder of kernel CSV files")
-    parser.add_argument("-o", "--out", type=Path, required=True, help="folder to write to")
-    parser.add_argument(
-        "--date", default=datetime.date.today().isoformat(), help="date to write as that of the fit"
-    )
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    options = parser.parse_args(arguments)
-    try:
-        files = calibrate(
-            options.kernels,
-            date=options.date,
-            workers=options.workers,
-            report=lambda line: print(line, file=sys.stderr),
-        )
-    except (OSError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    options.out.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (options.out / name).write_text(text)
-    print(f"wrote {len(files)} files to {options.out}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,12 +4,12 @@ import csv
 
 import numpy as np
 import pytest
-from plancast import calibrate
 from plancast.calibration import convolution, evaluate, gemm, generic, plan, report
 from plancast.calibration.fit import Kernels
 from plancast.calibration.rows import Gpu, Rows, folds, read_gpus, read_rows
 from plancast.calibration.tables import Measured, take_over_training_factors
 from plancast.calibration.textproto import format_message
+from plancast.cli.main import main
 
 A100 = Gpu("A100-SXM-80GB", 108, 1410, 2039e9, {"fp16": 312e12, "bf16": 312e12, "fp32": 19.5e12})
 TRUE = {
@@ -209,7 +209,7 @@ def test_eager_rows_near_the_launch_floor_are_left_out():
 def test_a_folder_without_the_gpus_figures_is_named(tmp_path, capsys):
     folder = tmp_path / "kernels"
     folder.mkdir()
-    assert calibrate.main(["--kernels", str(folder), "-o", str(tmp_path / "out")]) == 2
+    assert main(["calibrate", "--kernels", str(folder), "-o", str(tmp_path / "out")]) == 2
     assert f"no hardware.csv in `{folder}`" in capsys.readouterr().err
 
 
