@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,12 +23,13 @@ def _keys(result: RowResult) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
+# Labels of sizes, and below how many billions of parameters each holds.
+_SIZES = {"< 1B": 1, "1B to 5B": 5, "5B to 20B": 20, "20B to 100B": 100, "> 100B": math.inf}
+
+
 def _size(result: RowResult) -> str:
     size = result.parameters / 1e9
-    for limit, label in ((1, "< 1B"), (5, "1B to 5B"), (20, "5B to 20B"), (100, "20B to 100B")):
-        if size < limit:
-            return label
-    return "> 100B"
+    return next(label for label, limit in _SIZES.items() if size < limit)
 
 
 def _of_terms(name: str) -> Callable[[RowResult], str]:
@@ -72,10 +74,7 @@ def by_property(results: Sequence[RowResult], name: str) -> dict[str, dict[str, 
     }
 
 
-_SIZES = ("< 1B", "1B to 5B", "5B to 20B", "20B to 100B", "> 100B")
-
-
 def _order(value: str) -> tuple[int, float, str]:
     if value in _SIZES:
-        return 0, _SIZES.index(value), value
+        return 0, _SIZES[value], value
     return (0, float(value), value) if value.isdigit() else (1, 0.0, value)

@@ -8,7 +8,6 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from plancast.validation.leave_one_out import WIDEST
 from plancast.validation.predict_row import RowResult
 from plancast.validation.scoreboard import Scoreboard
 from plancast.validation.slices import by_property
@@ -104,9 +103,8 @@ def _coverage(board: Scoreboard, _: dict[str, str]) -> _Found:
 def _narrow_sources(board: Scoreboard, _: dict[str, str]) -> _Found:
     if board.intervals is None:
         return None
-    sources = board.intervals.sources
-    narrow = sum(s.ratio <= WIDEST for s in sources)
-    return narrow / len(sources), f"{narrow} of {len(sources)} sources"
+    narrow, sources = board.intervals.narrowed(1.0).narrow, len(board.intervals.sources)
+    return narrow / sources, f"{narrow} of {sources} sources"
 
 
 def _scale_change(board: Scoreboard, _: dict[str, str]) -> _Found:
