@@ -15,12 +15,36 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from plancast.cli import calibrate, compare, compile, predict, profile, rank, records, validate
+from plancast.cli import (
+    calibrate,
+    compare,
+    compile,
+    export,
+    import_,
+    predict,
+    profile,
+    rank,
+    records,
+    run,
+    validate,
+)
 from plancast.cli.interrupt import stops_at_once
 
-_SUBCOMMANDS = (predict, rank, compare, validate, compile, calibrate, records, profile)
+_SUBCOMMANDS = (
+    predict,
+    rank,
+    compare,
+    validate,
+    compile,
+    calibrate,
+    records,
+    profile,
+    run,
+    import_,
+    export,
+)
 _WORD, _LINE = 240, 2000
-_PLANNED = ("size", "collective", "cluster", "run", "import", "export")
+_PLANNED = ("size", "collective", "cluster")
 
 
 class UsageError(Exception):
@@ -131,7 +155,7 @@ def _run(arguments: list[str]) -> int:
 def _check_command(arguments: list[str]) -> None:
     if not arguments or arguments[0].startswith("-"):
         return
-    names = [module.__name__.rpartition(".")[2] for module in _SUBCOMMANDS]
+    names = [module.__name__.rpartition(".")[2].rstrip("_") for module in _SUBCOMMANDS]
     name = arguments[0]
     if name in names:
         return

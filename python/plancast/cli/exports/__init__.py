@@ -1,0 +1,1 @@
+"""What `plancast export` writes: one module for each format, with `add_parser`."""

@@ -1,0 +1,20 @@
+"""`plancast import`."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+_FORMATS: tuple[ModuleType, ...] = ()
+
+
+def add_parser(commands: Any) -> None:
+    """Declares the subcommand."""
+    parser = commands.add_parser(
+        "import",
+        help="read what other tools wrote",
+        description="Reads files of other tools and says what they hold.",
+    )
+    formats = parser.add_subparsers(metavar="FORMAT", dest="format", required=True)
+    for module in _FORMATS:
+        module.add_parser(formats)

@@ -1,0 +1,1 @@
+"""What `plancast import` reads: one module for each format, with `add_parser`."""
