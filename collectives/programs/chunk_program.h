@@ -77,9 +77,13 @@ struct ChunkProgram {
   int32_t channels = 1;
   int32_t chunks = 1;
   bool in_place = false;
+  // The last so many of `ranks` only help: switches that reduce and multicast,
+  // parameter servers. They have scratch and neither input nor output.
+  int32_t helpers = 0;
   std::vector<RankProgram> ranks;
 
   int32_t num_ranks() const { return static_cast<int32_t>(ranks.size()); }
+  int32_t members() const { return num_ranks() - helpers; }
 };
 
 }  // namespace plancast
