@@ -1,0 +1,52 @@
+#ifndef PLANCAST_INTEROP_MSCCL_MSCCL_WORDS_H_
+#define PLANCAST_INTEROP_MSCCL_MSCCL_WORDS_H_
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "collectives/programs/chunk_program.h"
+
+// The words of MSCCL's XML; the first spelling of a value is the one written.
+
+namespace plancast {
+
+inline constexpr std::array<std::pair<absl::string_view, ProgramKind>, 7> kMscclCollectives = {{
+    {"allreduce", ProgramKind::kAllReduce},
+    {"allgather", ProgramKind::kAllGather},
+    {"reduce_scatter", ProgramKind::kReduceScatter},
+    {"alltoall", ProgramKind::kAllToAll},
+    {"broadcast", ProgramKind::kBroadcast},
+    {"reduce", ProgramKind::kReduce},
+    {"custom", ProgramKind::kCustom},
+}};
+
+inline constexpr std::array<std::pair<absl::string_view, ChunkOp>, 10> kMscclOps = {{
+    {"s", ChunkOp::kSend},
+    {"r", ChunkOp::kRecv},
+    {"rcs", ChunkOp::kRecvCopySend},
+    {"rrs", ChunkOp::kRecvReduceSend},
+    {"rrc", ChunkOp::kRecvReduceCopy},
+    {"rrcs", ChunkOp::kRecvReduceCopySend},
+    {"cpy", ChunkOp::kCopy},
+    {"re", ChunkOp::kReduce},
+    {"ra", ChunkOp::kReduce},
+    {"nop", ChunkOp::kNop},
+}};
+
+inline constexpr std::array<std::pair<absl::string_view, ChunkBuffer>, 3> kMscclBuffers = {{
+    {"i", ChunkBuffer::kInput},
+    {"o", ChunkBuffer::kOutput},
+    {"s", ChunkBuffer::kScratch},
+}};
+
+inline constexpr std::array<absl::string_view, 3> kMscclProtocols = {"Simple", "LL", "LL128"};
+
+// Which spans an op reads or writes on its own rank: the other span of a send or
+// a receive is the peer's, and only told.
+bool ReadsSource(ChunkOp op);
+bool WritesTarget(ChunkOp op);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_INTEROP_MSCCL_MSCCL_WORDS_H_
