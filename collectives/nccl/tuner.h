@@ -1,0 +1,92 @@
+#ifndef PLANCAST_COLLECTIVES_NCCL_TUNER_H_
+#define PLANCAST_COLLECTIVES_NCCL_TUNER_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "collectives/nccl/graphs.h"
+#include "collectives/programs/program_kind.h"
+
+namespace plancast {
+
+// In the order in which NCCL tries them: of equal times the first wins.
+enum class NcclAlgorithm : uint8_t {
+  kTree,
+  kRing,
+  kCollNetDirect,
+  kCollNetChain,
+  kNvls,
+  kNvlsTree,
+  kPat,
+};
+enum class NcclProtocol : uint8_t { kLl, kLl128, kSimple };
+inline constexpr int kNumNcclAlgorithms = 7, kNumNcclProtocols = 3;
+
+absl::string_view NcclAlgorithmName(NcclAlgorithm algorithm);  // `Tree`, `NVLSTree`, ...
+absl::string_view NcclProtocolName(NcclProtocol protocol);     // `LL`, `LL128`, `Simple`
+// In any case of letters, as NCCL_ALGO and NCCL_PROTO are read.
+absl::StatusOr<NcclAlgorithm> ParseNcclAlgorithm(absl::string_view name);
+absl::StatusOr<NcclProtocol> ParseNcclProtocol(absl::string_view name);
+
+// What NCCL expects of one algorithm and protocol; it never runs where the
+// bandwidth is 0.
+struct NcclCost {
+  double latency_us = 0;
+  double bandwidth = 0;  // bytes of the buffer over time, GB/s of 1e9
+};
+
+struct NcclChoice {
+  NcclAlgorithm algorithm = NcclAlgorithm::kRing;
+  NcclProtocol protocol = NcclProtocol::kSimple;
+  double us = 0;     // as NCCL predicts it
+  int channels = 1;  // blocks of the kernel
+  int threads = 0;   // of a block
+};
+
+// What may be chosen.
+struct NcclConstraints {
+  std::optional<NcclAlgorithm> algorithm;
+  std::optional<NcclProtocol> protocol;
+  bool nvls = true;  // switches can reduce this type with this operation
+  bool fp8 = false;
+};
+
+// NCCL's forecast of a communicator's collectives (src/graph/tuning.cc of its
+// release), by which it chooses algorithm and protocol. Kinds other than
+// all_reduce, all_gather, reduce_scatter, broadcast and reduce have no forecast.
+// Bytes follow nccl-tests (graph/collective_kind.h). Doubles throughout, where
+// NCCL counts in floats.
+class NcclTuner {
+ public:
+  // Fails where the communicator has no ring or its numbers do not fit.
+  static absl::StatusOr<NcclTuner> Create(const NcclCommunicator& communicator);
+
+  NcclCost Cost(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol) const;
+  // Microseconds; nothing where the pair does not run. `pipelined` collectives of a
+  // group that are launched as one share the latency of a tree.
+  std::optional<double> Time(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol,
+                             int64_t bytes, int pipelined = 1) const;
+  // Nothing where no pair runs.
+  std::optional<NcclChoice> Choose(ProgramKind kind, int64_t bytes,
+                                   const NcclConstraints& constraints = {}) const;
+  // Channels and threads of a launch of this size.
+  void SizeLaunch(int64_t bytes, NcclChoice* choice) const;
+
+  const NcclCommunicator& communicator() const { return communicator_; }
+
+ private:
+  using PerProtocol = std::array<NcclCost, kNumNcclProtocols>;
+  using PerAlgorithm = std::array<PerProtocol, kNumNcclAlgorithms>;
+
+  NcclTuner() = default;
+
+  NcclCommunicator communicator_;
+  std::array<PerAlgorithm, 6> costs_ = {};  // by ProgramKind, all_to_all empty
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COLLECTIVES_NCCL_TUNER_H_

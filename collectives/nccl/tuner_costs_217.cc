@@ -1,0 +1,154 @@
+#include <algorithm>
+
+#include "collectives/nccl/tuner_costs.h"
+
+namespace plancast {
+namespace {
+
+int Log2(int value) {
+  int log = 0;
+  while (value >>= 1) ++log;
+  return log;
+}
+
+struct Context {
+  const NcclCommunicator& comm;
+  const NcclTunerTables& tables;
+  const NcclGraph& graph;
+  ProgramKind kind;
+  NcclAlgorithm algorithm;
+  NcclProtocol protocol;
+
+  bool all_reduce() const { return kind == ProgramKind::kAllReduce; }
+  bool gathers() const {
+    return kind == ProgramKind::kAllGather || kind == ProgramKind::kReduceScatter;
+  }
+  bool simple() const { return protocol == NcclProtocol::kSimple; }
+};
+
+bool Enabled(const Context& c) {
+  const NcclCommunicator& comm = c.comm;
+  if (c.graph.num_channels == 0) return false;
+  switch (c.algorithm) {
+    case NcclAlgorithm::kRing:
+      break;
+    case NcclAlgorithm::kTree:
+      if (!c.all_reduce()) return false;
+      break;
+    case NcclAlgorithm::kNvls:
+      if (!c.simple() || !comm.nvls_supported || comm.nodes > 1) return false;
+      if (!c.all_reduce() && !c.gathers()) return false;
+      break;
+    case NcclAlgorithm::kCollNetDirect:
+      if (!c.simple() || !c.all_reduce() || !comm.collnet_supported || !comm.has_nvswitch) {
+        return false;
+      }
+      break;
+    case NcclAlgorithm::kCollNetChain:
+      if (!c.simple() || !c.all_reduce() || !comm.collnet_supported) return false;
+      break;
+    default:
+      return false;  // later inventions
+  }
+  if (c.protocol != NcclProtocol::kLl128) return true;
+  const int capability = comm.min_compute_capability;
+  const PathType farthest = capability >= 90 ? PathType::kPxn : PathType::kPxb;
+  return c.graph.type_inter <= farthest && c.graph.type_intra <= PathType::kNvl &&
+         capability == comm.max_compute_capability &&
+         (capability == 70 || capability == 80 || capability == 90);
+}
+
+double Bandwidth(const Context& c) {
+  const NcclCommunicator& comm = c.comm;
+  const NcclTunerTables::Generation& g = c.tables.Of(comm.min_compute_capability);
+  const int index = std::min(comm.nodes, 3) - 1;
+  const int channels = c.graph.num_channels;
+  const bool amd = comm.cpu_arch == CpuArch::kX86 && comm.cpu_vendor == CpuVendor::kAmd;
+  const double ll_max =
+      comm.nodes == 1 ? g.ll_max[0] : c.tables.generations[amd ? 1 : 0].ll_max[index];
+  const bool collnet =
+      c.algorithm == NcclAlgorithm::kCollNetDirect || c.algorithm == NcclAlgorithm::kCollNetChain;
+  double bus = channels * (comm.nodes <= 2 || collnet ? c.graph.bw_intra : c.graph.bw_inter);
+  bus = std::min(bus, g.bus_max);
+  switch (c.algorithm) {
+    case NcclAlgorithm::kRing: {
+      if (c.protocol == NcclProtocol::kLl) {
+        const bool quarter = comm.nodes > 1 || c.all_reduce() || c.kind == ProgramKind::kReduce;
+        bus = std::min(ll_max, bus * (quarter ? 1.0 / 4 : 1.0 / 3));
+      } else if (c.protocol == NcclProtocol::kLl128) {
+        const bool lone = comm.ranks / comm.nodes < 2;
+        bus = std::min(bus * (lone ? 0.7 : 0.92), channels * g.ring_ll128[index]);
+      }
+      return bus * comm.ranks / RingSteps(c.kind, comm.ranks);
+    }
+    case NcclAlgorithm::kTree:
+      bus = std::min(bus * 0.92, channels * g.tree[index]);
+      if (c.protocol == NcclProtocol::kLl) bus = std::min(bus / 3.8, ll_max);
+      if (c.protocol == NcclProtocol::kLl128) {
+        bus = std::min(bus * (comm.nodes == 1 ? 7.0 / 9 : 120.0 / 128),
+                       channels * g.tree_ll128[index]);
+      }
+      return bus * 0.5;
+    case NcclAlgorithm::kCollNetDirect: {
+      double factor = static_cast<double>(comm.ranks) / comm.nodes / channels;
+      factor -= (factor - 1) / 2;
+      return bus / factor * 0.5;
+    }
+    case NcclAlgorithm::kCollNetChain:
+      return bus * 0.75 * 0.5;
+    default:
+      return bus * 0.75;  // NVLS
+  }
+}
+
+double Latency(const Context& c) {
+  const NcclCommunicator& comm = c.comm;
+  const int p = static_cast<int>(c.protocol);
+  const auto of = [&](NcclAlgorithm algorithm) -> const NcclTunerTables::Latency& {
+    return c.tables.latency[static_cast<int>(algorithm)];
+  };
+  const auto intra_hardware =
+      c.graph.type_intra == PathType::kNvl ? NcclTunerTables::kNvlink : NcclTunerTables::kPci;
+  const auto hardware = comm.nodes == 1 ? intra_hardware : NcclTunerTables::kNet;
+  const double base = of(c.algorithm).base[p];
+  double intra = of(c.algorithm).hardware[intra_hardware][p];
+  if (comm.nodes > 1 && c.protocol == NcclProtocol::kLl) intra *= 1.8;
+  // The network's own latency replaces the table's.
+  const double inter = c.graph.latency_inter != 0
+                           ? c.graph.latency_inter
+                           : of(c.algorithm).hardware[NcclTunerTables::kNet][p];
+  const int others = comm.ranks / comm.nodes - 1;
+  switch (c.algorithm) {
+    case NcclAlgorithm::kRing: {
+      const int steps = RingSteps(c.kind, comm.ranks);
+      if (!c.all_reduce() && !c.gathers()) {
+        if (c.graph.same_channels) return base + of(NcclAlgorithm::kRing).hardware[hardware][p];
+        const NcclAlgorithm as = c.simple() ? NcclAlgorithm::kTree : NcclAlgorithm::kRing;
+        return base + steps * of(as).hardware[hardware][p];
+      }
+      int crossings = 0;
+      if (comm.nodes > 1) crossings = c.all_reduce() ? 2 * comm.nodes : comm.nodes - 1;
+      return base + (steps - crossings) * intra + crossings * inter;
+    }
+    case NcclAlgorithm::kTree:
+      return base + 2 * (others * intra + Log2(comm.nodes) * inter);
+    case NcclAlgorithm::kCollNetDirect:
+      return base + 2 * (std::min(1, others) * intra + others * 0.5) + inter;
+    case NcclAlgorithm::kCollNetChain:
+      return base + 2 * others * intra;
+    default:
+      return base;  // NVLS
+  }
+}
+
+}  // namespace
+
+NcclCost NcclCostOf217(const NcclCommunicator& communicator, const NcclTunerTables& tables,
+                       ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol) {
+  const Context context = {communicator, tables,    NcclGraphOf(communicator, algorithm),
+                           kind,         algorithm, protocol};
+  if (!Enabled(context)) return {};
+  return {Latency(context), Bandwidth(context)};
+}
+
+}  // namespace plancast
