@@ -50,6 +50,9 @@ size_t CommonPrefix(absl::string_view a, absl::string_view b) {
 }  // namespace
 
 absl::string_view Nearest(absl::string_view word, const Words& candidates) {
+  // The distance takes letters times letters; what is long is no typo of a name.
+  constexpr size_t kLongest = 200;
+  if (word.size() > kLongest) return {};
   const std::string wanted = Normalise(word);
   // A third of the letters may be wrong; of two letters, one.
   const size_t limit = wanted.size() < 2 ? 0 : std::max<size_t>(1, wanted.size() / 3);

@@ -32,6 +32,10 @@ TEST(DidYouMeanTest, IsSilentWhenNothingIsNear) {
   EXPECT_EQ(DidYouMean("tp", std::vector<std::string>()), "");
 }
 
+TEST(DidYouMeanTest, IsSilentAboutWhatIsLong) {
+  EXPECT_EQ(DidYouMean(std::string(1 << 20, 't') + "tp", {"tp"}), "");
+}
+
 TEST(JoinQuotedTest, JoinsAndShortens) {
   EXPECT_EQ(JoinQuoted(std::vector<std::string>{"a", "b", "c"}), "`a`, `b`, `c`");
   EXPECT_EQ(JoinQuoted({"a", "b", "c", "d"}, 2), "`a`, `b` and 2 more");
