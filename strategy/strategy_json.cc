@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
@@ -115,7 +114,16 @@ absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& 
 }
 
 std::string Quote(absl::string_view text) {
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"");
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20) {
+      absl::StrAppendFormat(&quoted, "\\u%04x", c);
+      continue;
+    }
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
 }
 
 std::string NodeJson(const Directives& node) {
@@ -145,7 +153,8 @@ absl::Status ReadLoads(const Value& value, StrategyTree& tree) {
   for (const auto& [dim, list] : dims->fields()) {
     std::vector<double> loads;
     for (const Value& element : list.list_value().values()) {
-      if (element.kind_case() == Value::kNumberValue) loads.push_back(element.number_value());
+      if (element.kind_case() == Value::kNumberValue)
+        loads.push_back(element.number_value() + 0.0);  // -0 is 0
     }
     if (loads.empty() || static_cast<int>(loads.size()) != list.list_value().values_size()) {
       return Wrong(absl::StrCat("load.", dim), absl::StrCat("a list of numbers, as in ", kExample));
