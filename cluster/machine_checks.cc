@@ -31,13 +31,17 @@ absl::Status CheckCount(absl::string_view field, int64_t value, int64_t least, i
 // `unit` is the size of the unit that machine files use for the field.
 absl::Status CheckFigure(absl::string_view field, double value, double unit, double most,
                          bool may_be_zero) {
-  if (std::isfinite(value) && value <= most && (value > 0 || (may_be_zero && value == 0))) {
+  // What is less overflows where it is divided by.
+  constexpr double kLeast = 1e-9;
+  if (std::isfinite(value) && value <= most &&
+      (value >= kLeast * unit || (may_be_zero && value == 0))) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "`", field, "` is ", value / unit, "; it has to be ",
       may_be_zero ? "zero (none or unknown) or a positive number" : "a positive number",
-      " of at most ", most / unit, "."));
+      " of at most ", most / unit, value > 0 && value < kLeast * unit ? " and at least 1e-9" : "",
+      "."));
 }
 
 absl::Status CheckName(absl::string_view field, absl::string_view value,
