@@ -213,3 +213,9 @@ def test_every_public_name_is_there():
     assert set(pc.__all__) <= set(dir(pc))
     with pytest.raises(AttributeError, match="no attribute 'Modle'"):
         _ = pc.Modle
+
+
+def test_a_refusal_of_much_is_cut():
+    with pytest.raises(pc.InputError, match=r"`kk.*\.\.\. \(10\d{4} bytes\)$") as caught:
+        pc.Strategy.parse("k" * 100_000 + "=1")
+    assert len(str(caught.value)) < 4100

@@ -7,6 +7,23 @@
 namespace py = ::pybind11;
 
 namespace plancast {
+namespace {
+
+// Bytes of a message that are shown; a reader that quotes a file may quote much of it.
+constexpr size_t kLongestMessage = 4000;
+
+// Quoted bytes need not be UTF-8.
+py::object Text(const std::string& message) {
+  const size_t shown = message.size() > kLongestMessage ? kLongestMessage - 20 : message.size();
+  PyObject* text = PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(shown), "replace");
+  if (text == nullptr) throw py::error_already_set();
+  const auto whole = py::reinterpret_steal<py::object>(text);
+  return shown == message.size()
+             ? whole
+             : whole + py::str("... (" + std::to_string(message.size()) + " bytes)");
+}
+
+}  // namespace
 
 void ThrowStatus(const absl::Status& status) {
   const std::string message(status.message());
@@ -18,7 +35,7 @@ void ThrowStatus(const absl::Status& status) {
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kUnimplemented: {
       py::object type = py::module_::import("plancast.errors").attr("InputError");
-      PyErr_SetString(type.ptr(), message.c_str());
+      PyErr_SetObject(type.ptr(), Text(message).ptr());
       throw py::error_already_set();
     }
     case absl::StatusCode::kCancelled:
