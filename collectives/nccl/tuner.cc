@@ -182,7 +182,11 @@ void NcclTuner::SizeLaunch(int64_t bytes, NcclChoice* choice) const {
   switch (choice->algorithm) {
     case NcclAlgorithm::kNvls:
     case NcclAlgorithm::kNvlsTree:
-      choice->channels = comm.nvls_channels > 0 ? comm.nvls_channels : channels;
+      if (comm.nvls_channels > 0) {
+        const bool network = comm.nodes > 1 && choice->algorithm == NcclAlgorithm::kNvls;
+        channels = network ? std::min(channels, comm.nvls_channels) : comm.nvls_channels;
+      }
+      choice->channels = channels;
       choice->threads = kMostThreads;
       return;
     case NcclAlgorithm::kCollNetDirect: {
