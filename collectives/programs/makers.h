@@ -18,6 +18,30 @@ absl::StatusOr<ProgramMaker> MakeRing(const ProgramRequest& request);
 absl::StatusOr<ProgramMaker> MakeRingAlong(const ProgramRequest& request,
                                            std::vector<std::vector<int32_t>> orders);
 
+// Double binary trees over the nodes (groups of the innermost level) and a chain in
+// each node: all_reduce. Broadcast and reduce: two trees over all ranks but the
+// root. Even channels take the first tree, odd ones the second.
+absl::StatusOr<ProgramMaker> MakeTree(const ProgramRequest& request);
+// Recursive halving and doubling: 2 log2 n steps. Ranks beyond a power of two work
+// through a partner (all_reduce).
+absl::StatusOr<ProgramMaker> MakeHalvingDoubling(const ProgramRequest& request);
+// Messages between all pairs, or between the root and all; every kind.
+absl::StatusOr<ProgramMaker> MakeDirect(const ProgramRequest& request);
+// Rings level by level: reduce_scatter inwards out, all_gather back.
+absl::StatusOr<ProgramMaker> MakeHierarchical(const ProgramRequest& request);
+// Switches reduce and multicast (all_reduce, all_gather, reduce_scatter); over
+// several nodes all_reduce along double binary trees of the parts' heads. The
+// switches of a node are one helper: rank ranks() + node.
+absl::StatusOr<ProgramMaker> MakeNvls(const ProgramRequest& request);
+absl::StatusOr<ProgramMaker> MakeNvlsTree(const ProgramRequest& request);
+// Parallel aggregated trees: all_gather and reduce_scatter in ceil(log2 n) rounds.
+absl::StatusOr<ProgramMaker> MakePat(const ProgramRequest& request);
+// all_reduce by `servers` servers, the helpers: workers push parts and pull sums.
+absl::StatusOr<ProgramMaker> MakeParameterServer(const ProgramRequest& request);
+// all_to_all in two steps: inside the node to the place that the receiver has in its
+// own, then between equal places, a message a node (PXN).
+absl::StatusOr<ProgramMaker> MakeTwoStep(const ProgramRequest& request);
+
 absl::Status DoesNot(const ProgramRequest& request);  // do this kind
 // A head with `pieces` pieces, in place.
 ChunkProgram HeadOf(const ProgramRequest& request, int32_t pieces);

@@ -18,6 +18,15 @@ struct Algorithm {
 };
 constexpr std::array kAlgorithms = {
     Algorithm{"ring", MakeRing},
+    Algorithm{"tree", MakeTree},
+    Algorithm{"halving_doubling", MakeHalvingDoubling},
+    Algorithm{"direct", MakeDirect},
+    Algorithm{"hierarchical", MakeHierarchical},
+    Algorithm{"nvls", MakeNvls},
+    Algorithm{"nvls_tree", MakeNvlsTree},
+    Algorithm{"pat", MakePat},
+    Algorithm{"parameter_server", MakeParameterServer},
+    Algorithm{"two_step", MakeTwoStep},
 };
 
 absl::Status CheckRequest(const ProgramRequest& request) {

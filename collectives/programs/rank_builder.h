@@ -1,6 +1,7 @@
 #ifndef PLANCAST_COLLECTIVES_PROGRAMS_RANK_BUILDER_H_
 #define PLANCAST_COLLECTIVES_PROGRAMS_RANK_BUILDER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -41,6 +42,8 @@ class RankBuilder {
   void Wait(int32_t block, const ChunkDependency& after) {
     if (after.block >= 0 && after.block != block) Step(block, ChunkOp::kNop, {}, after);
   }
+
+  size_t num_blocks() const { return program_.blocks.size(); }
 
   RankProgram Take() { return std::move(program_); }
 
