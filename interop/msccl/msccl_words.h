@@ -42,11 +42,6 @@ inline constexpr std::array<std::pair<absl::string_view, ChunkBuffer>, 3> kMsccl
 
 inline constexpr std::array<absl::string_view, 3> kMscclProtocols = {"Simple", "LL", "LL128"};
 
-// Which spans an op reads or writes on its own rank: the other span of a send or
-// a receive is the peer's, and only told.
-bool ReadsSource(ChunkOp op);
-bool WritesTarget(ChunkOp op);
-
 }  // namespace plancast
 
 #endif  // PLANCAST_INTEROP_MSCCL_MSCCL_WORDS_H_

@@ -79,6 +79,11 @@ absl::StatusOr<std::string> WriteMscclAlgorithm(const MscclAlgorithm& algorithm)
   MscclAlgorithm checked = algorithm;
   RETURN_IF_ERROR(ValidateLimits(checked)) << "cannot be written as MSCCL XML";
   const ChunkProgram& program = algorithm.program;
+  if (program.helpers > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot be written as MSCCL XML: `", program.name, "` has ", program.helpers,
+                     " helpers (switches or servers) beside its GPUs."));
+  }
   pugi::xml_document document;
   pugi::xml_node algo = document.append_child("algo");
   Set(algo, "name", program.name);
