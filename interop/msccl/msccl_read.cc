@@ -112,7 +112,7 @@ absl::Status ReadRank(const XmlElement& element, int32_t r, MscclAlgorithm& out)
   ASSIGN_OR_RETURN(rank.input_chunks, element.Integer("i_chunks", 0, kMscclChunks));
   ASSIGN_OR_RETURN(rank.output_chunks, element.Integer("o_chunks", 0, kMscclChunks));
   ASSIGN_OR_RETURN(rank.scratch_chunks, element.Integer("s_chunks", 0, kMscclChunks));
-  ASSIGN_OR_RETURN(const std::vector<XmlElement> blocks, Numbered(element, "tb", "threadblock"));
+  ASSIGN_OR_RETURN(const std::vector<XmlElement> blocks, Numbered(element, "tb", "thread block"));
   for (const XmlElement& block : blocks) {
     RETURN_IF_ERROR(
         ReadBlock(block, r, out.program, rank.blocks.emplace_back(), out.notes[r].emplace_back()));

@@ -46,10 +46,10 @@ absl::Status ValidateStep(const MscclAlgorithm& algorithm, int32_t r, int32_t b,
   const ChunkStep& step = block.steps[s];
   const std::string place = MscclPlace(algorithm, r, b, s);
   if (Sends(step.op) && block.send_peer < 0) {
-    return Invalid(place, " sends, and its threadblock has no send peer.");
+    return Invalid(place, " sends, and its thread block has no send peer.");
   }
   if (Receives(step.op) && block.recv_peer < 0) {
-    return Invalid(place, " receives, and its threadblock has no receive peer.");
+    return Invalid(place, " receives, and its thread block has no receive peer.");
   }
   if (step.op != ChunkOp::kNop && step.source.count < 1) {
     return Invalid(place, " moves no chunk: `cnt` must be 1 or more.");
@@ -62,17 +62,17 @@ absl::Status ValidateStep(const MscclAlgorithm& algorithm, int32_t r, int32_t b,
   }
   if (step.after.block < 0) return absl::OkStatus();
   if (step.after.block >= static_cast<int32_t>(rank.blocks.size())) {
-    return Invalid(place, " waits for threadblock ", step.after.block, ", and gpu ", r, " has ",
+    return Invalid(place, " waits for thread block ", step.after.block, ", and gpu ", r, " has ",
                    rank.blocks.size(), " of them.");
   }
   const auto& others = rank.blocks[step.after.block].steps;
   if (step.after.step < 0 || step.after.step >= static_cast<int32_t>(others.size())) {
-    return Invalid(place, " waits for step ", step.after.step, " of threadblock ", step.after.block,
-                   ", which has ", others.size(), " steps.");
+    return Invalid(place, " waits for step ", step.after.step, " of thread block ",
+                   step.after.block, ", which has ", others.size(), " steps.");
   }
   if (step.after.block == b && step.after.step >= s) {
     return Invalid(place, " waits for step ", step.after.step,
-                   " of its own threadblock, which comes no earlier: a cycle.");
+                   " of its own thread block, which comes no earlier: a cycle.");
   }
   if (!algorithm.notes.empty() &&
       !algorithm.notes[r][step.after.block][step.after.step].published) {
@@ -109,7 +109,7 @@ using Connection = std::tuple<int32_t, int32_t, int32_t>;  // source, destinatio
 }  // namespace
 
 std::string MscclPlace(const MscclAlgorithm& algorithm, int32_t rank, int32_t block, int32_t step) {
-  return absl::StrCat("gpu ", rank, ", threadblock ", block, ", step ", step,
+  return absl::StrCat("gpu ", rank, ", thread block ", block, ", step ", step,
                       algorithm.LineOf(rank, block, step));
 }
 
@@ -141,7 +141,7 @@ absl::Status ValidateConnections(const MscclAlgorithm& algorithm) {
                                        : Connection{peer, r, block.channel}];
         End* end = sends ? &both.first : &both.second;
         if (end->rank >= 0) {
-          return Invalid("gpu ", r, ": threadblocks ", end->block, " and ", b, " both ",
+          return Invalid("gpu ", r, ": thread blocks ", end->block, " and ", b, " both ",
                          sends ? "send to" : "receive from", " gpu ", peer, " on channel ",
                          block.channel, "; a connection belongs to one of them.");
         }
@@ -202,8 +202,8 @@ absl::Status ValidateLimits(MscclAlgorithm& algorithm) {
     for (int32_t b = 0; b < static_cast<int32_t>(blocks.size()); ++b) {
       const ThreadBlock& block = blocks[b];
       if (block.steps.size() > static_cast<size_t>(kMscclSteps)) {
-        return Invalid("gpu ", r, ", threadblock ", b, " has ", block.steps.size(),
-                       " steps; a threadblock has room for ", kMscclSteps,
+        return Invalid("gpu ", r, ", thread block ", b, " has ", block.steps.size(),
+                       " steps; a thread block has room for ", kMscclSteps,
                        ". Spread them over more channels.");
       }
       for (int32_t s = 0; s < static_cast<int32_t>(block.steps.size()); ++s) {
@@ -214,15 +214,15 @@ absl::Status ValidateLimits(MscclAlgorithm& algorithm) {
       for (const bool sends : {true, false}) {
         if ((sends ? block.send_peer : block.recv_peer) < 0) continue;
         if (++users[{sends, block.channel}] <= kMscclBlocksPerChannel) continue;
-        return Invalid("gpu ", r, ", threadblock ", b, ": more than ", kMscclBlocksPerChannel,
-                       " threadblocks ", sends ? "send" : "receive", " on channel ", block.channel,
+        return Invalid("gpu ", r, ", thread block ", b, ": more than ", kMscclBlocksPerChannel,
+                       " thread blocks ", sends ? "send" : "receive", " on channel ", block.channel,
                        ". Spread them over more channels.");
       }
     }
   }
   if (most > static_cast<size_t>(kMscclBlocks)) {
     algorithm.warnings.push_back(
-        absl::StrCat("a GPU has ", most, " threadblocks; MSCCL has room for ", kMscclBlocks, "."));
+        absl::StrCat("a GPU has ", most, " thread blocks; MSCCL has room for ", kMscclBlocks, "."));
   }
   return absl::OkStatus();
 }

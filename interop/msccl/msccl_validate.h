@@ -6,7 +6,7 @@
 
 namespace plancast {
 
-// "gpu 0, threadblock 3, step 5", and its line where it was read.
+// "gpu 0, thread block 3, step 5", and its line where it was read.
 std::string MscclPlace(const MscclAlgorithm& algorithm, int32_t rank, int32_t block, int32_t step);
 
 // Sizes of the buffers follow from the collective; spans lie inside them; steps

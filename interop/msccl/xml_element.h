@@ -31,7 +31,7 @@ class XmlElement {
 
   const pugi::xml_node& node() const { return node_; }
   int32_t line() const { return lines_->Line(node_.offset_debug()); }
-  // "line 12: gpu 0, threadblock 3: ".
+  // "line 12: gpu 0, thread block 3: ".
   std::string Where() const;
   void set_place(std::string place) { place_ = std::move(place); }
   const std::string& place() const { return place_; }

@@ -196,25 +196,26 @@ struct Corruption {
 TEST(MscclXml, ACorruptedFileIsRefusedByPlace) {
   const Corruption corruptions[] = {
       {"s=\"1\" type=\"r\"", "s=\"2\" type=\"r\"",
-       "line 5: gpu 0, threadblock 0, step 1: `s` is 2"},
+       "line 5: gpu 0, thread block 0, step 1: `s` is 2"},
       {"type=\"r\"", "type=\"x\"", "step 1: `type` is `x`; there are `s`"},
       {"srcbuf=\"i\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"0\"",
        "srcbuf=\"s\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"0\"",
-       "gpu 0, threadblock 0, step 0 (line 4): the source is chunk 0 of buffer `s`, which has 0"},
+       "gpu 0, thread block 0, step 0 (line 4): the source is chunk 0 of buffer `s`, which has 0"},
       {"dstoff=\"1\" cnt=\"1\" depid=\"1\"", "dstoff=\"2\" cnt=\"1\" depid=\"1\"",
-       "gpu 0, threadblock 0, step 1 (line 5): the destination is chunk 2 of buffer `o`"},
+       "gpu 0, thread block 0, step 1 (line 5): the destination is chunk 2 of buffer `o`"},
       {"dstoff=\"0\" cnt=\"1\"", "dstoff=\"0\" cnt=\"0\"", "moves no chunk"},
       {"depid=\"1\" deps=\"0\"", "depid=\"3\" deps=\"0\"",
-       "waits for threadblock 3, and gpu 0 has 2"},
-      {"depid=\"1\" deps=\"0\"", "depid=\"1\" deps=\"4\"", "waits for step 4 of threadblock 1"},
-      {"depid=\"1\" deps=\"0\"", "depid=\"0\" deps=\"1\"", "its own threadblock"},
+       "waits for thread block 3, and gpu 0 has 2"},
+      {"depid=\"1\" deps=\"0\"", "depid=\"1\" deps=\"4\"", "waits for step 4 of thread block 1"},
+      {"depid=\"1\" deps=\"0\"", "depid=\"0\" deps=\"1\"", "its own thread block"},
       {"depid=\"1\" deps=\"0\"", "depid=\"1\" deps=\"-1\"", "both name a step"},
       {"hasdep=\"1\"", "hasdep=\"0\"", "(line 8), whose `hasdep` is 0"},
-      {"tb id=\"1\"", "tb id=\"2\"", "no threadblock 1 comes before 2"},
-      {"tb id=\"1\"", "tb id=\"0\"", "line 7: gpu 0: threadblock 0 is there twice"},
+      {"tb id=\"1\"", "tb id=\"2\"", "no thread block 1 comes before 2"},
+      {"tb id=\"1\"", "tb id=\"0\"", "line 7: gpu 0: thread block 0 is there twice"},
       {"gpu id=\"1\"", "gpu id=\"7\"", "no gpu 1 comes before 7"},
       {"ngpus=\"2\"", "ngpus=\"3\"", "`ngpus` is 3, and there are 2 <gpu> elements"},
-      {"send=\"1\" recv=\"1\"", "send=\"0\" recv=\"1\"", "threadblock 0: `send` is the gpu itself"},
+      {"send=\"1\" recv=\"1\"", "send=\"0\" recv=\"1\"",
+       "thread block 0: `send` is the gpu itself"},
       {"send=\"1\" recv=\"1\"", "send=\"2\" recv=\"1\"", "`send` is 2; from -1 to 1 is allowed"},
       {"send=\"1\" recv=\"1\"", "send=\"-1\" recv=\"1\"", "no send peer"},
       {"send=\"1\" recv=\"1\"", "send=\"1\" recv=\"-1\"", "no receive peer"},
@@ -226,7 +227,7 @@ TEST(MscclXml, ACorruptedFileIsRefusedByPlace) {
       {"inplace=\"0\"", "", "<algo> has no attribute `inplace`"},
       {"cnt=\"1\"", "cnt=\"one\"", "`cnt` is `one`, not an integer"},
       {"send=\"-1\" recv=\"-1\"", "send=\"1\" recv=\"-1\"",
-       "threadblocks 0 and 1 both send to gpu 1"},
+       "thread blocks 0 and 1 both send to gpu 1"},
       {"<algo", "<algorithm", "not XML"},
   };
   for (const Corruption& corruption : corruptions) {
@@ -243,9 +244,10 @@ TEST(MscclXml, ASendWithoutReceiveIsRefusedByPlace) {
       "cnt=\"1\" "
       "depid=\"1\" deps=\"0\" hasdep=\"0\"/>\n",
       "");
-  EXPECT_THAT(Refusal(text).message(),
-              HasSubstr("gpu 1, threadblock 0, step 0 (line 12) sends to gpu 0 on channel 0, where "
-                        "nothing receives it: 1 sends against 0 receives"));
+  EXPECT_THAT(
+      Refusal(text).message(),
+      HasSubstr("gpu 1, thread block 0, step 0 (line 12) sends to gpu 0 on channel 0, where "
+                "nothing receives it: 1 sends against 0 receives"));
 }
 
 TEST(MscclXml, AnyBytesGetAnAnswer) {
