@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "interop/msccl/msccl_messages.h"
 #include "interop/msccl/msccl_validate.h"
 #include "interop/msccl/msccl_words.h"
 #include "interop/msccl/msccl_xml.h"
@@ -212,7 +213,7 @@ absl::StatusOr<MscclAlgorithm> ReadText(absl::string_view text) {
   MscclAlgorithm out;
   RETURN_IF_ERROR(ReadAlgo(XmlElement(node, &lines, ""), out));
   RETURN_IF_ERROR(ValidateSteps(out));
-  RETURN_IF_ERROR(ValidateConnections(out));
+  RETURN_IF_ERROR(ValidateMessages(out));
   RETURN_IF_ERROR(ValidateLimits(out));
   return out;
 }

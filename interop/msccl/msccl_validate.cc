@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -98,14 +97,6 @@ absl::Status ValidateBuffers(const ChunkProgram& program, int32_t r) {
   return check("o_chunks", rank.output_chunks, program.kind == ProgramKind::kReduceScatter ? n : 1);
 }
 
-// What passes through one end of a connection, in order.
-struct End {
-  int32_t rank = -1, block = -1;
-  std::vector<std::pair<int32_t, int32_t>> steps;  // step, count
-};
-
-using Connection = std::tuple<int32_t, int32_t, int32_t>;  // source, destination, channel
-
 }  // namespace
 
 std::string MscclPlace(const MscclAlgorithm& algorithm, int32_t rank, int32_t block, int32_t step) {
@@ -122,63 +113,6 @@ absl::Status ValidateSteps(const MscclAlgorithm& algorithm) {
       for (int32_t s = 0; s < static_cast<int32_t>(blocks[b].steps.size()); ++s) {
         RETURN_IF_ERROR(ValidateStep(algorithm, r, b, s));
       }
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ValidateConnections(const MscclAlgorithm& algorithm) {
-  const ChunkProgram& program = algorithm.program;
-  std::map<Connection, std::pair<End, End>> connections;  // sending and receiving end
-  for (int32_t r = 0; r < program.num_ranks(); ++r) {
-    const auto& blocks = program.ranks[r].blocks;
-    for (int32_t b = 0; b < static_cast<int32_t>(blocks.size()); ++b) {
-      const ThreadBlock& block = blocks[b];
-      const auto open = [&](bool sends) -> absl::StatusOr<End*> {
-        const int32_t peer = sends ? block.send_peer : block.recv_peer;
-        if (peer < 0) return nullptr;
-        auto& both = connections[sends ? Connection{r, peer, block.channel}
-                                       : Connection{peer, r, block.channel}];
-        End* end = sends ? &both.first : &both.second;
-        if (end->rank >= 0) {
-          return Invalid("gpu ", r, ": thread blocks ", end->block, " and ", b, " both ",
-                         sends ? "send to" : "receive from", " gpu ", peer, " on channel ",
-                         block.channel, "; a connection belongs to one of them.");
-        }
-        end->rank = r;
-        end->block = b;
-        return end;
-      };
-      ASSIGN_OR_RETURN(End * sending, open(true));
-      ASSIGN_OR_RETURN(End * receiving, open(false));
-      for (int32_t s = 0; s < static_cast<int32_t>(block.steps.size()); ++s) {
-        const ChunkStep& step = block.steps[s];
-        if (Sends(step.op)) sending->steps.emplace_back(s, step.source.count);
-        if (Receives(step.op)) receiving->steps.emplace_back(s, step.target.count);
-      }
-    }
-  }
-  for (const auto& [name, ends] : connections) {
-    const auto& [source, destination, channel] = name;
-    const auto& [from, to] = ends;
-    const auto place = [&](const End& end, size_t k) {
-      return MscclPlace(algorithm, end.rank, end.block, end.steps[k].first);
-    };
-    const size_t met = std::min(from.steps.size(), to.steps.size());
-    for (size_t k = 0; k < met; ++k) {
-      if (from.steps[k].second == to.steps[k].second) continue;
-      return Invalid(place(from, k), " sends ", from.steps[k].second, " chunks and ", place(to, k),
-                     " receives ", to.steps[k].second, " of them; both must name the same `cnt`.");
-    }
-    if (from.steps.size() > met) {
-      return Invalid(place(from, met), " sends to gpu ", destination, " on channel ", channel,
-                     ", where ", to.steps.empty() ? "nothing receives it" : "no receive is left",
-                     ": ", from.steps.size(), " sends against ", to.steps.size(), " receives.");
-    }
-    if (to.steps.size() > met) {
-      return Invalid(place(to, met), " receives from gpu ", source, " on channel ", channel,
-                     ", where ", from.steps.empty() ? "nothing sends" : "no send is left", ": ",
-                     from.steps.size(), " sends against ", to.steps.size(), " receives.");
     }
   }
   return absl::OkStatus();

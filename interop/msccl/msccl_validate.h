@@ -13,10 +13,6 @@ std::string MscclPlace(const MscclAlgorithm& algorithm, int32_t rank, int32_t bl
 // that send or receive have a peer; dependencies lead to other blocks' steps.
 absl::Status ValidateSteps(const MscclAlgorithm& algorithm);
 
-// One thread block holds each end of a connection (source, destination, channel);
-// the k-th send meets a k-th receive of the same count.
-absl::Status ValidateConnections(const MscclAlgorithm& algorithm);
-
 // Thread blocks, channels and steps as the runtimes have room for; adds to the
 // warnings what only MSCCL refuses.
 absl::Status ValidateLimits(MscclAlgorithm& algorithm);

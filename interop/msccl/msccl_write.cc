@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "interop/msccl/msccl_messages.h"
 #include "interop/msccl/msccl_validate.h"
 #include "interop/msccl/msccl_words.h"
 #include "interop/msccl/msccl_xml.h"
@@ -76,14 +77,19 @@ void WriteRank(pugi::xml_node parent, const MscclAlgorithm& algorithm, int32_t r
 }  // namespace
 
 absl::StatusOr<std::string> WriteMscclAlgorithm(const MscclAlgorithm& algorithm) {
-  MscclAlgorithm checked = algorithm;
-  RETURN_IF_ERROR(ValidateLimits(checked)) << "cannot be written as MSCCL XML";
-  const ChunkProgram& program = algorithm.program;
-  if (program.helpers > 0) {
+  constexpr char kCannot[] = "cannot be written as MSCCL XML";
+  const ChunkProgram& head = algorithm.program;
+  if (head.helpers > 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot be written as MSCCL XML: `", program.name, "` has ", program.helpers,
+        absl::StrCat(kCannot, ": `", head.name, "` has ", head.helpers,
                      " helpers (switches or servers) beside its GPUs."));
   }
+  MscclAlgorithm told = algorithm;
+  RETURN_IF_ERROR(ValidateLimits(told)) << kCannot;
+  if (algorithm.notes.empty()) {
+    RETURN_IF_ERROR(TellPeers(told)) << kCannot;
+  }
+  const ChunkProgram& program = told.program;
   pugi::xml_document document;
   pugi::xml_node algo = document.append_child("algo");
   Set(algo, "name", program.name);
@@ -99,7 +105,7 @@ absl::StatusOr<std::string> WriteMscclAlgorithm(const MscclAlgorithm& algorithm)
   Set(algo, "nthreads", algorithm.threads);
   Set(algo, "minBytes", algorithm.min_bytes);
   Set(algo, "maxBytes", algorithm.max_bytes);
-  for (int32_t r = 0; r < program.num_ranks(); ++r) WriteRank(algo, algorithm, r);
+  for (int32_t r = 0; r < program.num_ranks(); ++r) WriteRank(algo, told, r);
   std::ostringstream out;
   document.save(out, "  ", pugi::format_default | pugi::format_no_declaration);
   return out.str();

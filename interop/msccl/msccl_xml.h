@@ -40,8 +40,9 @@ struct MscclAlgorithm {
 
 // Reads and validates: every attribute, thread blocks and steps numbered from 0,
 // spans inside their buffers, dependencies on steps that are there and publish,
-// every send met by one receive of equal count. What it computes is not checked
-// here. `what` names the text in errors, which name gpu, thread block, step and line.
+// every send met by one receive of equal count, both telling the same of it. What
+// it computes is not checked here. `what` names the text in errors, which name gpu, thread block,
+// step and line.
 absl::StatusOr<MscclAlgorithm> ReadMscclAlgorithm(absl::string_view text, absl::string_view what);
 
 // One element per line, attributes in MSCCL's order. InvalidArgument where the

@@ -203,7 +203,7 @@ TEST(MscclCheck, NoCorruptionPasses) {
         for (size_t s = 0; s < steps; ++s) places.push_back({r, b, s});
       }
     }
-    const size_t stride = places.size() / 60 + 1;
+    const size_t stride = places.size() / 30 + 1;
     for (size_t i = 0; i < places.size(); i += stride) {
       for (const auto& [what, mutate] : Mutations()) {
         MscclAlgorithm mutant = original;
@@ -227,9 +227,8 @@ TEST(MscclCheck, NoCorruptionPasses) {
       }
     }
   }
-  std::cout << refused << " refused, " << harmless << " harmless\n";
-  EXPECT_GT(refused, 3000);
-  EXPECT_GT(harmless, 100);
+  EXPECT_GT(refused, 1500);
+  EXPECT_GT(harmless, 50);
 }
 
 TEST(MscclCheck, AStepThatNobodyHearsOfIsRefused) {

@@ -228,6 +228,10 @@ TEST(MscclXml, ACorruptedFileIsRefusedByPlace) {
       {"cnt=\"1\"", "cnt=\"one\"", "`cnt` is `one`, not an integer"},
       {"send=\"-1\" recv=\"-1\"", "send=\"1\" recv=\"-1\"",
        "thread blocks 0 and 1 both send to gpu 1"},
+      {"srcbuf=\"i\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"1\"",
+       "srcbuf=\"s\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"1\"",
+       "gpu 0, thread block 0, step 1 (line 5) receives from `s` 0, and gpu 1, thread block 0, "
+       "step 0 (line 12) sends `i` 0"},
       {"<algo", "<algorithm", "not XML"},
   };
   for (const Corruption& corruption : corruptions) {
