@@ -231,7 +231,7 @@ TEST(MscclXml, ACorruptedFileIsRefusedByPlace) {
       {"srcbuf=\"i\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"1\"",
        "srcbuf=\"s\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"1\"",
        "gpu 0, thread block 0, step 1 (line 5) receives from `s` 0, and gpu 1, thread block 0, "
-       "step 0 (line 12) sends `i` 0"},
+       "step 0 (line 13) sends `i` 0"},
       {"<algo", "<algorithm", "not XML"},
   };
   for (const Corruption& corruption : corruptions) {
