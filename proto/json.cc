@@ -17,6 +17,29 @@ namespace {
 
 namespace pb = ::google::protobuf;
 
+// Deeper than any document of ours; protobuf's parser takes time times depth.
+constexpr int kDeepest = 100;
+
+// Whether brackets are open at once, outside strings, more than kDeepest deep.
+bool TooDeep(absl::string_view json) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kDeepest) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 // "(place): text" or "(place) text" -> place, text. The place of the root is
 // "".
 std::pair<absl::string_view, absl::string_view> SplitPlace(absl::string_view message) {
@@ -81,6 +104,10 @@ std::string Explain(absl::string_view what, const pb::Descriptor& root, absl::st
 }  // namespace
 
 absl::Status ParseJsonInto(absl::string_view json, absl::string_view what, pb::Message& message) {
+  if (TooDeep(json)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " is nested more than ", kDeepest, " deep."));
+  }
   const auto status =
       pb::util::JsonStringToMessage(pb::StringPiece(json.data(), json.size()), &message);
   if (status.ok()) return absl::OkStatus();

@@ -64,6 +64,13 @@ TEST(ParseJsonTest, ShowsWhereTheSyntaxBreaks) {
   EXPECT_EQ(ErrorOf(""), "`a.json` is not valid JSON: Unexpected end of string. Expected a value.");
 }
 
+TEST(ParseJsonTest, RefusesDepth) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "[1,";
+  EXPECT_EQ(ErrorOf(deep), "`a.json` is nested more than 100 deep.");
+  EXPECT_EQ(ErrorOf("{\"name\": \"" + deep + "\"}"), "");
+}
+
 TEST(ToJsonTest, RoundTripsUnderProtoNames) {
   Sample sample;
   sample.add_stages()->set_peak_tflops(312);
