@@ -5,16 +5,17 @@
 
 #include "executor/executor.h"
 #include "graph/execution_graph.h"
+#include "interop/timeline/timeline.h"
 
 namespace plancast {
 
-// The timeline of a simulation in the Chrome trace format, which
-// ui.perfetto.dev opens. One process per device class (named, with the
-// representative's id as pid), one thread per stream; where two slices of a
-// stream overlap in time, the later one goes to a further thread, so slices of
-// one track never overlap. Flows join the two ends of every point-to-point
-// message between pipeline stages; a counter per process follows its memory.
-// Times are microseconds with picosecond digits.
+// When what of a simulation ran. One process per device class (named, with the
+// representative's id as number), one track per stream. Flows join the two ends of
+// every point-to-point message between pipeline stages; a counter per process follows
+// its memory.
+Timeline ForecastTimeline(const ExecutionGraph& graph, const SimResult& result);
+
+// The same in the Chrome trace format, which ui.perfetto.dev opens (TimelineJson()).
 std::string ChromeTrace(const ExecutionGraph& graph, const SimResult& result);
 
 }  // namespace plancast
