@@ -33,6 +33,9 @@ struct ProgramMaker {
   ChunkProgram head;  // without ranks
   int32_t num_ranks = 0;
   std::function<RankProgram(int32_t rank)> rank;
+  // Where the thread blocks of all ranks do the same but for which chunks: those of
+  // a rank without their steps. Else empty.
+  std::function<RankProgram(int32_t rank)> outline;
 
   ChunkProgram MakeAll() const;
 };

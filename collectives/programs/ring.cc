@@ -94,17 +94,19 @@ absl::StatusOr<ProgramMaker> MakeRingAlong(const ProgramRequest& request,
   ProgramMaker maker;
   maker.head = HeadOf(request, parts ? rings->n : 1);
   maker.num_ranks = rings->n;
-  maker.rank = [rings, head = maker.head](int32_t rank) {
+  const auto make = [rings, head = maker.head](int32_t rank, bool steps) {
     RankBuilder builder(head.chunks, head.chunks);
     if (rings->n == 1) return builder.Take();
     for (int32_t c = 0; c < rings->channels(); ++c) {
       const int32_t position = rings->positions[c][rank];
       const int32_t next = rings->orders[c][(position + 1) % rings->n];
       builder.Block(next, rings->Before(c, position, 1), c);
-      AddChannel(builder, *rings, c, position);
+      if (steps) AddChannel(builder, *rings, c, position);
     }
     return builder.Take();
   };
+  maker.rank = [make](int32_t rank) { return make(rank, true); };
+  if (parts) maker.outline = [make](int32_t rank) { return make(rank, false); };
   return maker;
 }
 

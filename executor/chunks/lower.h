@@ -1,0 +1,41 @@
+#ifndef PLANCAST_EXECUTOR_CHUNKS_LOWER_H_
+#define PLANCAST_EXECUTOR_CHUNKS_LOWER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "collectives/programs/program_maker.h"
+#include "executor/chunks/chunk_graph.h"
+#include "executor/chunks/network.h"
+#include "executor/chunks/parameters.h"
+
+namespace plancast {
+
+// A program to run: rank r at places[r] of the network.
+struct PlacedProgram {
+  ProgramMaker program;
+  std::vector<int64_t> places;
+  int64_t bytes = 0;  // of the buffer, as CollectiveKind counts
+  ChunkParameters parameters;
+  int64_t start_ps = 0;
+};
+
+// A program as a maker, for those that are written out. It is copied.
+ProgramMaker MakerOfProgram(const ChunkProgram& program);
+
+// Every thread block of every rank, ranks of a program one after the other.
+struct LoweredPrograms {
+  ChunkGraph graph;
+  std::vector<int32_t> first_block;  // per program, and the number of blocks
+};
+
+// InvalidArgument where ranks and places do not match, ends of connections do not
+// meet, or the network does not join them.
+absl::StatusOr<LoweredPrograms> LowerPrograms(const ChunkNetwork& network,
+                                              absl::Span<const PlacedProgram> programs);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_CHUNKS_LOWER_H_

@@ -1,0 +1,30 @@
+#ifndef PLANCAST_EXECUTOR_CHUNKS_PARAMETERS_H_
+#define PLANCAST_EXECUTOR_CHUNKS_PARAMETERS_H_
+
+#include <cstdint>
+
+namespace plancast {
+
+// What a protocol makes of links and thread blocks. The defaults are links as they
+// are: no overhead, messages whole, queues without end.
+struct ChunkParameters {
+  int64_t start_ps = 0;  // launch and handshake, before the first step
+  // Of every message beyond the latency of its links, inside a node and between
+  // nodes.
+  int64_t node_hop_ps = 0, network_hop_ps = 0;
+  // Payload over what a link carries while it flows.
+  double node_efficiency = 1, bridge_efficiency = 1, network_efficiency = 1;
+  int64_t block_bytes_per_s = 0;  // what one thread block sends at most; 0: no limit
+  int64_t local_bytes_per_s = 0;  // what it copies or reduces inside a rank; 0: takes nothing
+
+  // A turn of the loop moves chunks of at most so many bytes; 0: one turn moves all.
+  int64_t chunk_bytes = 0;
+  // A message longer than this is handed on in equal pieces; 0: whole.
+  int64_t slice_bytes = 0;
+  // What the queue between two thread blocks holds; 0: anything.
+  int64_t fifo_bytes = 0;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_CHUNKS_PARAMETERS_H_
