@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 
 packages="bazel-bootstrap clang-format clang-tidy g++ git libabsl-dev libbenchmark-dev
   libeigen3-dev libgmock-dev libgtest-dev libprotobuf-dev libpugixml-dev
-  libsqlite3-dev make pkg-config protobuf-compiler pybind11-dev python3-dev python3-venv"
+  libsqlite3-dev make pkg-config protobuf-compiler pybind11-dev python3-dev python3-venv
+  zlib1g-dev"
 # Debian's interpreter, because python3-dev has the headers of that one.
 python=${PYTHON:-/usr/bin/python3}
 
