@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "collectives/nccl/channel_search.h"
 
@@ -10,7 +9,12 @@ namespace plancast {
 namespace {
 
 // Sums of many small bandwidths are compared: three digits, as NCCL keeps them.
-void Subtract(float& rate, float bw) { rate = std::round((rate - bw) * 1000) / 1000; }
+// Rounds half away from zero, as roundf does, without calling it.
+void Subtract(float& rate, float bw) {
+  const double exact = (rate - bw) * 1000;
+  const auto whole = static_cast<int64_t>(exact < 0 ? exact - 0.5 : exact + 0.5);
+  rate = static_cast<float>(whole) / 1000;
+}
 
 // NCCL compares whole GB/s.
 struct Score {
@@ -51,9 +55,10 @@ bool ChannelSearch::Take(int from, int to, float times) {
     return false;
   }
   const float bw = (intra ? plan_->bw_intra : plan_->bw_inter) * times;
-  const int taken = TakeLinks(path, from, path.hops(), bw);
+  const bool from_gpu = topology_.node(from).kind == NodeKind::kGpu;
+  const int taken = TakeLinks(path, from_gpu, path.hops(), bw);
   if (taken < path.hops()) {
-    TakeLinks(path, from, taken, -bw);
+    TakeLinks(path, from_gpu, taken, -bw);
     return false;
   }
   plan_->hops = static_cast<int>(plan_->hops + times * path.hops());
@@ -61,35 +66,23 @@ bool ChannelSearch::Take(int from, int to, float times) {
 }
 
 // Of the first `count` links of a path; how many had enough.
-int ChannelSearch::TakeLinks(const TopologyPath& path, int start, int count, float bw) {
-  const bool from_gpu = topology_.node(start).kind == NodeKind::kGpu;
+int ChannelSearch::TakeLinks(const TopologyPath& path, bool from_gpu, int count, float bw) {
   float pci = bw;
   if (path.type == PathType::kPhb && from_gpu) {
     for (int link : path.links) {
       // Intel's root complexes cut traffic between GPUs into small packets.
-      const TopologyNode& node = topology_.node(topology_.links()[link].to);
-      if (node.kind == NodeKind::kCpu && node.arch == "x86_64" && node.vendor == "GenuineIntel") {
-        pci = bw * 6 / 5;
-      }
+      if (intel_[topology_.links()[link].to]) pci = bw * 6 / 5;
     }
   }
-  const NodeKind gpu_kind = version_ == NcclVersion::k2_30 ? NodeKind::kDevice : NodeKind::kGpu;
   for (int i = 0; i < count; ++i) {
-    const int index = path.links[i];
-    const TopologyLink& link = topology_.links()[index];
-    const TopologyNode& to = topology_.node(link.to);
-    const float forward = link.type == LinkType::kPci ? pci : bw;
+    LinkState& link = links_[path.links[i]];
+    const float forward = link.pci ? pci : bw;
     float back = 0;
-    if (to.kind == gpu_kind && to.compute_capability < 80 && !from_gpu) back += forward / 8;
-    if (to.kind == NodeKind::kCpu && link.type == LinkType::kNvl &&
-        (version_ == NcclVersion::k2_17 || to.arch == "ppc64")) {
-      back += forward;
-    }
-    const int reverse = reverse_[index];
-    if (reverse < 0) back = 0;
-    if (rate_[index] < forward || (back != 0 && rate_[reverse] < back)) return i;
-    Subtract(rate_[index], forward);
-    if (back != 0) Subtract(rate_[reverse], back);
+    if (link.from_outside && !from_gpu) back += forward / 8;
+    if (link.all_back) back += forward;
+    if (link.rate < forward || (back != 0 && links_[link.reverse].rate < back)) return i;
+    Subtract(link.rate, forward);
+    if (back != 0) Subtract(links_[link.reverse].rate, back);
   }
   return count;
 }
@@ -104,24 +97,19 @@ void ChannelSearch::ChargeNet(int net, float bw) {
 
 // GB/s, whole, or -1 where the GPU has no PCIe link.
 int ChannelSearch::PciRate(int gpu) const {
-  const int device = topology_.node(gpus_[gpu]).device;
-  for (int index : topology_.node(device).links) {
-    const TopologyLink& link = topology_.links()[index];
-    if (link.type != LinkType::kPci) continue;
-    for (int back : topology_.node(link.to).links) {
-      if (topology_.links()[back].to == device) {
-        return static_cast<int>(std::min(rate_[index], rate_[back]));
-      }
-    }
-  }
-  return -1;
+  const auto [there, back] = pci_links_[gpu];
+  if (there < 0) return -1;
+  return static_cast<int>(std::min(links_[there].rate, links_[back].rate));
 }
 
 // `sort_by_net`: 0 not, 1 the next GPU goes back to the network, -1 a later one does.
-std::vector<int> ChannelSearch::NextGpus(int gpu, int sort_by_net) const {
+ChannelSearch::Steps ChannelSearch::NextGpus(int gpu, int sort_by_net) const {
+  if (version_ != NcclVersion::k2_17 && topology_.Count(NodeKind::kNvs) > 0) {
+    return Neighbours(gpu);
+  }
   const uint64_t flag = uint64_t{1} << plan_->channels;
   const int net = sort_by_net == 0 ? -1 : nets_[plan_->nets[plan_->channels * 2]];
-  std::vector<Score> scores;
+  absl::InlinedVector<Score, 16> scores;
   for (int i = 1; i < gpus(); ++i) {
     const int other = (gpu + i) % gpus();
     const TopologyPath& path = paths_.Between(gpus_[gpu], gpus_[other]);
@@ -136,40 +124,41 @@ std::vector<int> ChannelSearch::NextGpus(int gpu, int sort_by_net) const {
     scores.push_back(score);
   }
   std::sort(scores.begin(), scores.end());
-  std::vector<int> next;
+  Steps next;
   for (const Score& score : scores) next.push_back(score.gpu);
   // All alike and the way back far: from the end.
   const bool alike = std::all_of(scores.begin(), scores.end(), [&](const Score& score) {
     return score.rate == scores[0].rate && score.hops == scores[0].hops;
   });
   if (sort_by_net == -1 && alike) std::reverse(next.begin(), next.end());
-  if (version_ != NcclVersion::k2_17 && topology_.Count(NodeKind::kNvs) > 0) {
-    NeighboursFirst(gpu, next);
-  }
   return next;
 }
 
 // NVSwitches like few peers: only the GPUs before and behind.
-void ChannelSearch::NeighboursFirst(int gpu, std::vector<int>& next) const {
+ChannelSearch::Steps ChannelSearch::Neighbours(int gpu) const {
+  const uint64_t flag = uint64_t{1} << plan_->channels;
   const int before = (gpu - 1 + gpus()) % gpus(), behind = (gpu + 1) % gpus();
-  std::vector<int> wanted;
+  Steps next;
+  auto add = [&](int candidate) {
+    const bool used = (used_[candidate] & flag) != 0;
+    const bool joined = !paths_.Between(gpus_[gpu], gpus_[candidate]).links.empty();
+    if (candidate == gpu || used || !joined) return;
+    if (next.empty() || next[0] != candidate) next.push_back(candidate);
+  };
   switch (plan_->pattern) {
     case NcclPattern::kRing:
-      wanted = {before, behind};
+      add(before);
+      add(behind);
       break;
     case NcclPattern::kSplitTree:
     case NcclPattern::kBalancedTree:
-      wanted = {behind, before};
+      add(behind);
+      add(before);
       break;
     default:
-      wanted = {behind};
+      add(behind);
   }
-  if (before == behind) wanted.resize(1);
-  std::vector<int> kept;
-  for (int candidate : wanted) {
-    if (std::find(next.begin(), next.end(), candidate) != next.end()) kept.push_back(candidate);
-  }
-  next = std::move(kept);
+  return next;
 }
 
 // Those that the GPUs would choose for their channels.

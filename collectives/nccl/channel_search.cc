@@ -12,18 +12,12 @@ ChannelSearch::ChannelSearch(const Topology& topology, const TopologyPaths& path
       inter_(inter),
       gpus_(topology.Of(NodeKind::kGpu)),
       nets_(topology.Of(NodeKind::kNet)) {
-  for (const TopologyLink& link : topology.links()) {
-    rate_.push_back(link.gb_per_s);
-    reverse_.push_back(-1);
-    for (int back : topology.node(link.to).links) {
-      const TopologyLink& candidate = topology.links()[back];
-      if (candidate.to == link.from &&
-          (version_ == NcclVersion::k2_17 || candidate.type == link.type)) {
-        reverse_.back() = back;
-        break;
-      }
-    }
+  for (const TopologyNode& node : topology.nodes()) {
+    intel_.push_back(node.kind == NodeKind::kCpu && node.arch == "x86_64" &&
+                     node.vendor == "GenuineIntel");
   }
+  for (const TopologyLink& link : topology.links()) AddLink(link);
+  for (int gpu : gpus_) pci_links_.push_back(PciLinksOf(topology.node(gpu).device));
   for (size_t n = 0; n < nets_.size(); ++n) {
     const TopologyNode& net = topology.node(nets_[n]);
     net_rate_.push_back(net.gb_per_s);
@@ -36,6 +30,48 @@ ChannelSearch::ChannelSearch(const Topology& topology, const TopologyPaths& path
     }
   }
   used_.assign(gpus_.size(), 0);
+  const auto index = [&](int node) {
+    const auto found = std::find(gpus_.begin(), gpus_.end(), node);
+    return found == gpus_.end() ? -1 : static_cast<int>(found - gpus_.begin());
+  };
+  for (int net : nets_) {
+    local_gpu_.push_back(index(paths.LocalGpu(net)));
+    nearest_gpus_.emplace_back();
+    PathType type = PathType::kDis;
+    const std::vector<int> nearest = paths.Nearest(net, NodeKind::kGpu, &type);
+    if (type == PathType::kDis) continue;
+    for (int gpu : nearest) nearest_gpus_.back().push_back(index(gpu));
+  }
+}
+
+void ChannelSearch::AddLink(const TopologyLink& link) {
+  const TopologyNode& to = topology_.node(link.to);
+  const NodeKind gpu_kind = version_ == NcclVersion::k2_30 ? NodeKind::kDevice : NodeKind::kGpu;
+  LinkState state = {link.gb_per_s, link.type == LinkType::kPci,
+                     to.kind == gpu_kind && to.compute_capability < 80,
+                     to.kind == NodeKind::kCpu && link.type == LinkType::kNvl &&
+                         (version_ == NcclVersion::k2_17 || to.arch == "ppc64"),
+                     -1};
+  for (int back : to.links) {
+    const TopologyLink& candidate = topology_.links()[back];
+    if (candidate.to != link.from) continue;
+    if (version_ != NcclVersion::k2_17 && candidate.type != link.type) continue;
+    state.reverse = back;
+    break;
+  }
+  if (state.reverse < 0) state.from_outside = state.all_back = false;
+  links_.push_back(state);
+}
+
+std::array<int, 2> ChannelSearch::PciLinksOf(int device) const {
+  for (int index : topology_.node(device).links) {
+    const TopologyLink& link = topology_.links()[index];
+    if (link.type != LinkType::kPci) continue;
+    for (int back : topology_.node(link.to).links) {
+      if (topology_.links()[back].to == device) return {index, back};
+    }
+  }
+  return {-1, -1};
 }
 
 void ChannelSearch::Run(ChannelPlan& plan, ChannelPlan& best, int& steps) {
@@ -73,8 +109,7 @@ void ChannelSearch::NextChannel() {
 }
 
 void ChannelSearch::FromNet(Ends ends) {
-  // Copied: the list may grow in depth.
-  const std::vector<int> nets = NetsToTry(plan_->type_inter, -1);
+  const std::vector<int>& nets = NetsToTry(plan_->type_inter, -1);
   const bool heads =
       plan_->pattern == NcclPattern::kNvls || plan_->pattern == NcclPattern::kCollNetDirect;
   bool head_found = false;
@@ -102,9 +137,8 @@ void ChannelSearch::FromNetDevice(int net, int tried, Ends ends, bool* head_foun
   ChargeNet(net, bw);
   --connections_[net];
   if (plan.pattern == NcclPattern::kNvls || plan.pattern == NcclPattern::kCollNetDirect) {
-    const int local = paths_.LocalGpu(nets_[net]);
-    const int gpu = static_cast<int>(std::find(gpus_.begin(), gpus_.end(), local) - gpus_.begin());
-    bool used = plan.channels >= tried || local < 0;
+    const int gpu = local_gpu_[net];
+    bool used = plan.channels >= tried || gpu < 0;
     for (int c = 0; c < plan.channels; ++c) used = used || plan.gpus[c * gpus()] == gpu;
     if (!used) {
       TryGpu(nets_[net], gpu, 0, ends, Order::kFree);
@@ -135,16 +169,9 @@ void ChannelSearch::FromNetDevice(int net, int tried, Ends ends, bool* head_foun
 }
 
 void ChannelSearch::StartAtLocalGpus(int net, Ends ends) {
-  const int local = paths_.LocalGpu(nets_[net]);
-  PathType type = PathType::kDis;
-  const std::vector<int> nearest = paths_.Nearest(nets_[net], NodeKind::kGpu, &type);
-  auto index = [&](int node) {
-    return static_cast<int>(std::find(gpus_.begin(), gpus_.end(), node) - gpus_.begin());
-  };
-  if (local >= 0) TryGpu(nets_[net], index(local), 0, ends, Order::kFree);
-  if (type == PathType::kDis) return;
-  for (int gpu : nearest) {
-    if (gpu != local) TryGpu(nets_[net], index(gpu), 0, ends, Order::kFree);
+  if (local_gpu_[net] >= 0) TryGpu(nets_[net], local_gpu_[net], 0, ends, Order::kFree);
+  for (int gpu : nearest_gpus_[net]) {
+    if (gpu != local_gpu_[net]) TryGpu(nets_[net], gpu, 0, ends, Order::kFree);
   }
 }
 
@@ -206,7 +233,7 @@ void ChannelSearch::AtGpu(int gpu, int step, Ends ends, Order order) {
 void ChannelSearch::BackToNet(int gpu, int step, Ends ends, Order order) {
   ChannelPlan& plan = *plan_;
   const bool balanced = plan.pattern == NcclPattern::kBalancedTree;
-  const std::vector<int> nets = NetsToTry(plan.type_inter, gpu);
+  const std::vector<int>& nets = NetsToTry(plan.type_inter, gpu);
   for (int net : nets) {
     if (!NetFits(net, step)) continue;
     // A balanced tree leaves by its first two GPUs, half by each.
@@ -248,19 +275,13 @@ bool ChannelSearch::NetFits(int net, int step) const {
 }
 
 void ChannelSearch::ToNextGpu(int gpu, int step, Ends ends, Order order) {
-  std::vector<int> next;
-  switch (order) {
-    case Order::kPci:
-      next = {step + 1};
-      break;
-    case Order::kReplay:
-      next = {Replay(step)};
-      break;
-    case Order::kFree:
-      next = NextGpus(gpu, ends.to_net == -1 ? 0 : ends.to_net == step + 1 ? 1 : -1);
-      break;
+  if (order != Order::kFree) {
+    const int next = order == Order::kPci ? step + 1 : Replay(step);
+    TryGpu(gpus_[gpu], next, step + 1, ends, order);
+    return;
   }
-  for (int to : next) TryGpu(gpus_[gpu], to, step + 1, ends, order);
+  const int sort_by_net = ends.to_net == -1 ? 0 : ends.to_net == step + 1 ? 1 : -1;
+  for (int to : NextGpus(gpu, sort_by_net)) TryGpu(gpus_[gpu], to, step + 1, ends, order);
 }
 
 int ChannelSearch::Replay(int step) const {

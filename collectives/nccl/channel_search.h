@@ -1,11 +1,13 @@
 #ifndef PLANCAST_COLLECTIVES_NCCL_CHANNEL_SEARCH_H_
 #define PLANCAST_COLLECTIVES_NCCL_CHANNEL_SEARCH_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "cluster/topology/paths.h"
 #include "cluster/topology/topology.h"
 #include "collectives/nccl/graphs.h"
@@ -56,6 +58,18 @@ class ChannelSearch {
     int to_first;
   };
 
+  // A link, and what traffic on it takes of the link back.
+  struct LinkState {
+    float rate;         // what is left
+    bool pci;           // takes more where Intel's root complex splits packets
+    bool from_outside;  // into an old GPU: an eighth back, of what no GPU sends
+    bool all_back;      // NVLink into a processor: as much back
+    int reverse;
+  };
+  using Steps = absl::InlinedVector<int, 16>;
+
+  void AddLink(const TopologyLink& link);
+  std::array<int, 2> PciLinksOf(int device) const;
   void NextChannel();
   void FromNet(Ends ends);
   void FromNetDevice(int net, int tried, Ends ends, bool* head_found);
@@ -70,15 +84,15 @@ class ChannelSearch {
   void Finish();
   bool Better() const;
   bool NetFits(int net, int step) const;
-  std::vector<int> NextGpus(int gpu, int sort_by_net) const;
-  void NeighboursFirst(int gpu, std::vector<int>& next) const;
+  Steps NextGpus(int gpu, int sort_by_net) const;
+  Steps Neighbours(int gpu) const;
   int Replay(int step) const;
 
   // Takes `times` the channel's bandwidth along the path between two nodes of the
   // topology; false, and nothing taken, where it does not fit.
   bool Take(int from, int to, float times);
   void Give(int from, int to, float times) { Take(from, to, -times); }
-  int TakeLinks(const TopologyPath& path, int start, int count, float bw);
+  int TakeLinks(const TopologyPath& path, bool from_gpu, int count, float bw);
   void ChargeNet(int net, float bw);
   int PciRate(int gpu) const;
   std::vector<int> FarNets(PathType farthest, int gpu, std::vector<int> nets) const;
@@ -91,10 +105,13 @@ class ChannelSearch {
   const bool inter_;
   const std::vector<int>& gpus_;
   const std::vector<int>& nets_;
-  std::vector<int> first_net_;   // of devices of one number the first
-  std::vector<float> rate_;      // what is left of links
-  std::vector<int> reverse_;     // of links into GPUs and CPUs: the link back
-  std::vector<float> net_rate_;  // what is left of network devices
+  std::vector<int> first_net_;                  // of devices of one number the first
+  std::vector<int> local_gpu_;                  // of network devices: the GPU to feed it, or -1
+  std::vector<std::vector<int>> nearest_gpus_;  // of network devices
+  std::vector<LinkState> links_;
+  std::vector<std::array<int, 2>> pci_links_;  // of GPUs: to the bus and back, or -1
+  std::vector<bool> intel_;                    // of nodes: an Intel processor
+  std::vector<float> net_rate_;                // what is left of network devices
   std::vector<int> connections_;
   std::vector<uint64_t> used_;  // by GPU: one bit for every channel
   std::map<std::pair<PathType, int>, std::vector<int>> to_try_;

@@ -29,10 +29,31 @@ CpuVendor VendorOf(const std::string& vendor) {
   return CpuVendor::kUndefined;
 }
 
-// One node's topology and what hangs on it.
-struct Domain {
-  Topology topology;
-  std::optional<TopologyPaths> paths;
+// One node's topology and the paths in it: those of the host where it is whole.
+class Domain {
+ public:
+  // `members` null: all GPUs.
+  Domain(const Topology& host, const TopologyPaths& host_paths, const std::vector<int>* members,
+         bool inter)
+      : topology_(&host), paths_(&host_paths) {
+    // Until 2.28 a single host forgot its network devices.
+    const bool nets = inter || host.version() == NcclVersion::k2_30;
+    if (members == nullptr && nets) return;
+    part_ = members == nullptr ? host : host.WithGpus(*members);
+    if (!nets) part_ = part_->WithoutNets();
+    topology_ = &*part_;
+    paths_ = &part_paths_.emplace(*part_);
+  }
+  Domain(const Domain&) = delete;
+
+  const Topology& topology() const { return *topology_; }
+  const TopologyPaths& paths() const { return *paths_; }
+
+ private:
+  const Topology* topology_;
+  const TopologyPaths* paths_;
+  std::optional<Topology> part_;
+  std::optional<TopologyPaths> part_paths_;
 };
 
 bool SupportsNvls(const Topology& topology, int least_ranks, int nodes) {
@@ -171,14 +192,11 @@ absl::StatusOr<NcclSearchResult> SearchGraphs(const SystemElement& system, int h
 
   for (const std::vector<int>& members : domains) {
     const bool inter = comm.nodes > 1;
-    Domain domain{topology, std::nullopt};
-    if (domains.size() > 1) domain.topology = topology.WithGpus(members);
-    if (!inter && version != NcclVersion::k2_30) domain.topology = domain.topology.WithoutNets();
-    domain.paths.emplace(domain.topology);
+    const Domain domain(topology, paths, domains.size() > 1 ? &members : nullptr, inter);
     NcclNode node;
     for (int gpu : members) node.ranks.push_back(topology.node(gpu).rank);
     std::sort(node.ranks.begin(), node.ranks.end());
-    ComputeGraphs(domain.topology, *domain.paths, inter, comm.nvls_supported,
+    ComputeGraphs(domain.topology(), domain.paths(), inter, comm.nvls_supported,
                   comm.collnet_supported, node);
     const bool first = result.nodes.empty();
     Agree(node.ring, first, comm.ring);
@@ -188,14 +206,14 @@ absl::StatusOr<NcclSearchResult> SearchGraphs(const SystemElement& system, int h
     Agree(node.nvls, first, comm.nvls);
     const int heads = DistinctHeads(node.nvls);
     comm.nvls_heads = first ? heads : std::min(comm.nvls_heads, heads);
-    const SearchBounds bounds = BoundsOf(domain.topology, *domain.paths, inter);
+    const SearchBounds bounds = BoundsOf(domain.topology(), domain.paths(), inter);
     result.best_path_gb_per_s = std::max<double>(result.best_path_gb_per_s, bounds.best_path);
     result.gpu_gb_per_s = std::max<double>(result.gpu_gb_per_s, bounds.gpu_links);
     comm.all_nvlink = comm.all_nvlink && members.size() > 1 &&
-                      domain.paths->GreatestType(NodeKind::kGpu) < PathType::kPix;
-    const int peer = P2pChannelsOfPeers(domain.topology, *domain.paths, inter);
+                      domain.paths().GreatestType(NodeKind::kGpu) < PathType::kPix;
+    const int peer = P2pChannelsOfPeers(domain.topology(), domain.paths(), inter);
     comm.p2p_channels_per_peer = first ? peer : std::min(comm.p2p_channels_per_peer, peer);
-    if (domains.size() == 1) result.paths = Summarise(domain.topology, *domain.paths);
+    if (domains.size() == 1) result.paths = Summarise(domain.topology(), domain.paths());
     result.nodes.push_back(std::move(node));
   }
   if (domains.size() > 1) result.paths = Summarise(topology, paths);
