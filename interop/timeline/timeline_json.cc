@@ -8,30 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/int128.h"
+#include "interop/timeline/utf8.h"
 
 namespace plancast {
 namespace {
 
 using absl::string_view;
-
-// Bytes of the character that begins at `i`; 0 if there is none.
-size_t Utf8At(string_view text, size_t i) {
-  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char first = byte(i);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 && first < 0xf5 ? 4
-                        : first >= 0xe0               ? 3
-                        : first >= 0xc2               ? 2
-                                                      : 0;
-  if (first >= 0xf5 || length == 0 || i + length > text.size()) return 0;
-  for (size_t k = 1; k < length; ++k) {
-    if ((byte(i + k) & 0xc0) != 0x80) return 0;
-  }
-  const unsigned char second = byte(i + 1);
-  const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool outside = (first == 0xed && second >= 0xa0) || (first == 0xf4 && second >= 0x90);
-  return overlong || outside ? 0 : length;
-}
 
 class Writer {
  public:

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "interop/timeline/trace_scanner.h"
+#include "interop/timeline/utf8.h"
 
 namespace plancast {
 namespace {
@@ -306,7 +307,7 @@ bool IsJsonNumber(string_view text) {
 
 void TraceProblems::Add(int64_t line, std::string reason) {
   ++count;
-  if (shown.size() < kMostShown) shown.push_back({line, std::move(reason)});
+  if (shown.size() < kMostShown) shown.push_back({line, ToUtf8(reason)});  // words may be cut
 }
 
 void TraceProblems::Mend(int64_t line, string_view kind) {
@@ -323,7 +324,13 @@ absl::StatusOr<TraceFile> ReadTraceFile(string_view text, string_view what) {
     return absl::InvalidArgumentError(absl::StrCat(
         what, " has ", text.size(), " bytes; 1 GiB is read at most. Trace a shorter run."));
   }
+  std::string mended;
+  if (!IsUtf8(text)) {
+    mended = ToUtf8(text);
+    text = mended;
+  }
   TraceFile file = Reader(text).Run();
+  if (!mended.empty()) file.problems.Mend(1, "bytes that are no UTF-8");
   if (!file.events.empty()) return file;
   std::string reason = absl::StrCat(what, " has no trace event.");
   if (!file.problems.shown.empty()) {

@@ -10,7 +10,8 @@ namespace plancast {
 const std::vector<FuzzTarget>& FuzzTargets() {
   static const auto* const targets = [] {
     auto* all = new std::vector<FuzzTarget>;
-    for (const auto& group : {DescriptionTargets(), PlanTargets(), RuleTargets()}) {
+    for (const auto& group : {DescriptionTargets(), PlanTargets(), RuleTargets(), TraceTargets(),
+                              NcclTargets(), ForeignTargets()}) {
       all->insert(all->end(), group.begin(), group.end());
     }
     std::sort(all->begin(), all->end(),

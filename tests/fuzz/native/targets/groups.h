@@ -10,6 +10,9 @@ namespace plancast {
 std::vector<FuzzTarget> DescriptionTargets();  // machines and models
 std::vector<FuzzTarget> PlanTargets();         // strategies, searches, what-ifs, profiles
 std::vector<FuzzTarget> RuleTargets();         // op rules
+std::vector<FuzzTarget> TraceTargets();        // timelines
+std::vector<FuzzTarget> NcclTargets();         // topologies
+std::vector<FuzzTarget> ForeignTargets();      // files of single tools
 
 }  // namespace plancast
 
