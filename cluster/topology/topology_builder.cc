@@ -223,6 +223,11 @@ absl::Status TopologyBuilder::AddGpus(const SystemElement& pci, int parent, int 
     nodes_[node].device = device;
     ASSIGN_OR_RETURN(nodes_[node].rank, NeededInt(gpu, "rank"));
     ASSIGN_OR_RETURN(nodes_[node].compute_capability, NeededInt(gpu, "sm"));
+    if (nodes_[node].compute_capability <= 0) {
+      return absl::InvalidArgumentError(absl::StrCat(gpu.Place(), ": sm=\"",
+                                                     nodes_[node].compute_capability,
+                                                     "\" is no compute capability such as `90`."));
+    }
     ASSIGN_OR_RETURN(nodes_[node].dev, NeededInt(gpu, "dev"));
     ASSIGN_OR_RETURN(const int gdr, Int(gpu, "gdr", 0));
     nodes_[node].gdr = gdr != 0;
