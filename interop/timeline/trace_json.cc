@@ -18,7 +18,8 @@ using absl::string_view;
 
 constexpr size_t kLongestText = size_t{1} << 30;
 constexpr int kDeepest = 16;
-constexpr size_t kMostArgs = 10'000;  // of one event
+constexpr size_t kLongestKept = 1 << 13;  // bytes of a string
+constexpr size_t kMostArgs = 10'000;      // of one event
 constexpr int64_t kPsPerUs = 1'000'000;
 constexpr int128 kLatestUs = int128{1} << 62;
 
@@ -228,6 +229,7 @@ class Reader {
     TraceArg value;
     value.key = prefix;
     if (!scanner_.Word(value.value, value.quoted, why)) return false;
+    Cut(value.value);
     if (!value.quoted && value.value != "true" && value.value != "false" && value.value != "null" &&
         !IsJsonNumber(value.value)) {
       file_.problems.Mend(scanner_.line(), "an unquoted value");
@@ -237,8 +239,19 @@ class Reader {
     return true;
   }
 
-  static std::string Under(const std::string& prefix, string_view key) {
-    return prefix.empty() ? std::string(key) : absl::StrCat(prefix, ".", key);
+  std::string Under(const std::string& prefix, string_view key) {
+    std::string path = prefix.empty() ? std::string(key) : absl::StrCat(prefix, ".", key);
+    Cut(path);
+    return path;
+  }
+
+  // So that what is written of it can be read again, escapes and all.
+  void Cut(std::string& text) {
+    if (text.size() <= kLongestKept) return;
+    size_t end = kLongestKept;
+    while ((text[end] & 0xc0) == 0x80) --end;  // in a character
+    text.resize(end);
+    file_.problems.Mend(scanner_.line(), "a string of more than 8 KiB, which is cut");
   }
 
   bool ReadMembers(const std::string& prefix, int depth, std::vector<TraceArg>& values,

@@ -109,7 +109,10 @@ size_t TraceScanner::QuoteAt(size_t place) const {
 }
 
 bool TraceScanner::DelimiterAfter(size_t place) const {
-  while (place < text_.size() && (text_[place] == ' ' || text_[place] == '\t')) ++place;
+  constexpr int kMostSpaces = 16;
+  for (int i = 0; i < kMostSpaces && place < text_.size(); ++i, ++place) {
+    if (text_[place] != ' ' && text_[place] != '\t') break;
+  }
   return place >= text_.size() || string_view(":,}]\r\n").find(text_[place]) != string_view::npos;
 }
 
@@ -139,6 +142,9 @@ bool TraceScanner::Quoted(std::string& word, std::string& why) {
   }
   if (end == string_view::npos) {
     why = absl::StrCat("a string does not end: `", text_.substr(at_, 20), "`");
+    // What was looked through is not looked through again.
+    const size_t line_end = NextLine() - 1;
+    Advance(std::min(line_end, at_ + kLongestString));
     return false;
   }
   if (curly) problems_.Mend(line_, "curly quotes");
@@ -165,14 +171,18 @@ bool TraceScanner::Word(std::string& word, bool& quoted, std::string& why) {
   return true;
 }
 
-void TraceScanner::SkipLine() {
-  const size_t end = text_.find('\n', at_);
-  Advance(end == string_view::npos ? text_.size() : end + 1);
+size_t TraceScanner::NextLine() {
+  if (next_line_ <= at_) {
+    const size_t end = text_.find('\n', at_);
+    next_line_ = end == string_view::npos ? text_.size() + 1 : end + 1;
+  }
+  return next_line_;
 }
 
+void TraceScanner::SkipLine() { Advance(NextLine()); }
+
 void TraceScanner::SkipToNextEvent() {
-  const size_t line_end = text_.substr(0, at_ + kLongestLine).find('\n', at_);
-  if (line_end != string_view::npos) return Advance(line_end + 1);
+  if (NextLine() <= at_ + kLongestLine) return Advance(NextLine());
   const size_t next = text_.find("{\"", at_ + 1);
   Advance(next == string_view::npos ? text_.size() : next);
 }

@@ -38,13 +38,15 @@ class TraceScanner {
   // Bytes of a quote at `place`, 0 if there is none; curly ones have three.
   size_t QuoteAt(size_t place) const;
   bool DelimiterAfter(size_t place) const;
+  // Where the next line begins; beyond the end if there is none.
+  size_t NextLine();
   bool Quoted(std::string& word, std::string& why);
   // The closing quote of a string that begins at `begin`, or npos.
   size_t Closing(size_t begin, bool curly) const;
 
   absl::string_view text_;
   TraceProblems& problems_;
-  size_t at_ = 0;
+  size_t at_ = 0, next_line_ = 0;
   int64_t line_ = 1;
 };
 

@@ -17,11 +17,12 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
-#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tests/fuzz/native/corpus.h"
 #include "tests/fuzz/native/guard.h"
+#include "tests/fuzz/native/mutate.h"
 #include "tests/fuzz/native/session.h"
 #include "tests/fuzz/native/target.h"
 
@@ -31,6 +32,7 @@ ABSL_FLAG(uint64_t, first, 0, "number of the first case");
 ABSL_FLAG(int, seconds, 10, "CPU seconds that a case may take");
 ABSL_FLAG(std::string, corpus, "", "folder with a folder of seeds for each target");
 ABSL_FLAG(std::string, save, "", "folder for the input of a case that fails");
+ABSL_FLAG(bool, keep, false, "write the input of case --first, and run none");
 ABSL_FLAG(std::string, input, "", "a file to read once, in place of cases");
 
 namespace plancast {
@@ -87,6 +89,13 @@ int Main() {
   int failed = 0;
   for (const FuzzTarget* target : targets) {
     const auto seeds = FuzzSeeds(target->name, absl::GetFlag(FLAGS_corpus));
+    if (seeds.ok() && absl::GetFlag(FLAGS_keep)) {
+      const std::string path =
+          absl::StrCat(options.save, "/fuzz-", target->name, "-", options.first);
+      std::ofstream(path, std::ios::binary) << FuzzInput(*target, *seeds, options.first);
+      std::cout << path << "\n";
+      continue;
+    }
     const auto counts = seeds.ok() ? RunFuzz(*target, *seeds, options) : seeds.status();
     if (!counts.ok()) {
       std::cerr << counts.status().message() << "\n";
