@@ -21,6 +21,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plancast.algorithms import (
+        Algorithm,
+        ParetoFront,
+        SynthesizedAlgorithm,
+        pareto_front,
+        synthesize,
+    )
     from plancast.builder import ModelBuilder
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
     from plancast.comparison import Comparison, compare
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Algorithm",
     "Comparison",
     "Distribution",
     "Forecast",
@@ -49,27 +57,32 @@ __all__ = [
     "Machine",
     "Model",
     "ModelBuilder",
+    "ParetoFront",
     "Ranking",
     "Records",
     "Rule",
     "Sensitivities",
     "Session",
     "Strategy",
+    "SynthesizedAlgorithm",
     "TrainingJob",
     "WhatIf",
     "compare",
+    "pareto_front",
     "predict",
     "predict_jobs",
     "profiles",
     "rank",
     "rules",
     "sensitivities",
+    "synthesize",
     "what_if",
 ]
 
 # Where each name lives; imported on first use, so that `import plancast` costs
 # nothing.
 _HOME = {
+    "Algorithm": "algorithms",
     "Comparison": "comparison",
     "Distribution": "randomness",
     "Forecast": "forecast",
@@ -79,21 +92,25 @@ _HOME = {
     "Machine": "machine",
     "Model": "model",
     "ModelBuilder": "builder",
+    "ParetoFront": "algorithms",
     "Ranking": "ranking",
     "Records": "records",
     "Rule": "op_rules",
     "Sensitivities": "changes",
     "Session": "session",
     "Strategy": "strategy",
+    "SynthesizedAlgorithm": "algorithms",
     "TrainingJob": "jobs",
     "WhatIf": "changes",
     "compare": "comparison",
+    "pareto_front": "algorithms",
     "predict": "planning",
     "predict_jobs": "jobs",
     "profiles": "planning",
     "rank": "planning",
     "rules": "op_rules",
     "sensitivities": "changes",
+    "synthesize": "algorithms",
     "what_if": "changes",
 }
 

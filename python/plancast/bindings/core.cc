@@ -15,4 +15,5 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindPredict(m);
   plancast::BindJobs(m);
   plancast::BindKernels(m);
+  plancast::BindAlgorithms(m);
 }

@@ -43,6 +43,7 @@ struct PySession {
 Job MakeJob(const PyModel& model, std::optional<int64_t> batch, const std::string& dtype,
             const std::string& profile, bool cuda_graphs = false);
 
+void BindAlgorithms(pybind11::module_& m);
 void BindMachine(pybind11::module_& m);
 void BindRules(pybind11::module_& m);
 void BindModel(pybind11::module_& m);
