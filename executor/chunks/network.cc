@@ -54,11 +54,29 @@ int64_t ChunkNetwork::num_places() const {
   return machine_->num_devices() + machine_->num_devices() / machine_->gpus_per_domain();
 }
 
-int64_t ChunkNetwork::LinkBytesPerSecond(int64_t link) const {
-  if (machine_ == nullptr) return wires_[link].bytes_per_s;
+std::pair<int, int64_t> ChunkNetwork::ClassAndInstance(int64_t link) const {
   const auto next = std::upper_bound(first_link_.begin(), first_link_.end(), link);
   const auto link_class = static_cast<int>(next - first_link_.begin()) - 1;
-  const int64_t instance = (link - first_link_[link_class]) / 2;
+  return {link_class, (link - first_link_[link_class]) / 2};
+}
+
+std::string ChunkNetwork::LinkName(int64_t link) const {
+  if (machine_ == nullptr) {
+    return absl::StrCat("node ", wires_[link].from, " to node ", wires_[link].to);
+  }
+  const auto [index, instance] = ClassAndInstance(link);
+  const LinkClass& link_class = machine_->link_classes()[index];
+  const bool of_device = link_class.instances_per_block == link_class.devices_per_block;
+  const bool inward = (link - first_link_[index]) % 2 != 0;
+  return absl::StrCat(link_class.name, of_device ? " of device " : " ", instance,
+                      !link_class.duplex ? ""
+                      : inward           ? ", inward"
+                                         : ", outward");
+}
+
+int64_t ChunkNetwork::LinkBytesPerSecond(int64_t link) const {
+  if (machine_ == nullptr) return wires_[link].bytes_per_s;
+  const auto [link_class, instance] = ClassAndInstance(link);
   const double rate =
       machine_->link_classes()[link_class].bytes_per_s * machine_->LinkScale(link_class, instance);
   return std::max<int64_t>(1, std::llround(rate));

@@ -2,6 +2,8 @@
 #define PLANCAST_EXECUTOR_CHUNKS_NETWORK_H_
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -53,6 +55,8 @@ class ChunkNetwork {
   int64_t num_places() const;
   int64_t num_links() const { return num_links_; }
   int64_t LinkBytesPerSecond(int64_t link) const;
+  // "nvlink of device 3, outward", "nic 2, inward", "node 0 to node 1".
+  std::string LinkName(int64_t link) const;
   // InvalidArgument where nothing leads there.
   absl::StatusOr<Route> RouteOf(int64_t from, int64_t to) const;
   // The place of the switches of a device's domain; machines with NVLink only.
@@ -62,6 +66,7 @@ class ChunkNetwork {
   ChunkNetwork() = default;
   Route MachineRoute(int64_t from, int64_t to) const;
   absl::StatusOr<Route> WireRoute(int64_t from, int64_t to) const;
+  std::pair<int, int64_t> ClassAndInstance(int64_t link) const;
   void Cross(int link_class, int64_t device, bool in, LinkPart part, Route& route) const;
 
   const Machine* machine_ = nullptr;
