@@ -21,13 +21,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plancast.algorithms import (
-        Algorithm,
-        ParetoFront,
-        SynthesizedAlgorithm,
-        pareto_front,
-        synthesize,
-    )
+    from plancast.algorithms import Algorithm, AlgorithmRun
     from plancast.builder import ModelBuilder
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
     from plancast.comparison import Comparison, compare
@@ -43,11 +37,13 @@ if TYPE_CHECKING:
     from plancast.records import Kernel, Records
     from plancast.session import Session
     from plancast.strategy import Strategy
+    from plancast.synthesis import ParetoFront, SynthesizedAlgorithm, pareto_front, synthesize
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Algorithm",
+    "AlgorithmRun",
     "Comparison",
     "Distribution",
     "Forecast",
@@ -83,6 +79,7 @@ __all__ = [
 # nothing.
 _HOME = {
     "Algorithm": "algorithms",
+    "AlgorithmRun": "algorithms",
     "Comparison": "comparison",
     "Distribution": "randomness",
     "Forecast": "forecast",
@@ -92,25 +89,25 @@ _HOME = {
     "Machine": "machine",
     "Model": "model",
     "ModelBuilder": "builder",
-    "ParetoFront": "algorithms",
+    "ParetoFront": "synthesis",
     "Ranking": "ranking",
     "Records": "records",
     "Rule": "op_rules",
     "Sensitivities": "changes",
     "Session": "session",
     "Strategy": "strategy",
-    "SynthesizedAlgorithm": "algorithms",
+    "SynthesizedAlgorithm": "synthesis",
     "TrainingJob": "jobs",
     "WhatIf": "changes",
     "compare": "comparison",
-    "pareto_front": "algorithms",
+    "pareto_front": "synthesis",
     "predict": "planning",
     "predict_jobs": "jobs",
     "profiles": "planning",
     "rank": "planning",
     "rules": "op_rules",
     "sensitivities": "changes",
-    "synthesize": "algorithms",
+    "synthesize": "synthesis",
     "what_if": "changes",
 }
 

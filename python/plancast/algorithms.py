@@ -1,21 +1,50 @@
-"""Collective algorithms as chunk programs: made, read from MSCCL's XML, synthesised."""
+"""Collective algorithms as chunk programs: made, read from MSCCL's XML, checked and run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from plancast import _core, arguments, files
 from plancast.errors import InputError
 
-_CONFLICTS = 2_000_000
+if TYPE_CHECKING:
+    from plancast.machine import Machine
+    from plancast.synthesis import Topology
 
-# The nodes and links (from, to, chunks in a round) of a topology, a name such as
-# `dgx1`, `ring:8`, `mesh:2x4`, or one of NCCL's topology files.
-Topology = str | Path | Sequence[tuple[int, int, int]]
+
+@dataclass(frozen=True)
+class AlgorithmRun:
+    """How an algorithm ran; seconds, bytes and bytes per second.
+
+    Attributes:
+      bytes: of the buffer, as nccl-tests count it.
+      time: until the last GPU is done.
+      rank_times: until each GPU is done.
+      algorithm_bandwidth: bytes / time.
+      bus_bandwidth: the same scaled to what the links carry, as nccl-tests do.
+      busiest_link: its name, as in "nvlink of device 3, outward".
+      busiest_link_bytes: what it carried.
+      busiest_link_share: of the time that it was busy.
+    """
+
+    bytes: int
+    time: float
+    rank_times: list[float]
+    algorithm_bandwidth: float
+    bus_bandwidth: float
+    busiest_link: str
+    busiest_link_bytes: float
+    busiest_link_share: float
+    _trace: str | None = field(default=None, repr=False, compare=False)
+
+    def to_perfetto(self, path: str | Path) -> None:
+        """Writes a Chrome trace of every message; `.gz` compresses it."""
+        if self._trace is None:
+            raise InputError("the run recorded no messages; run it with `timeline=True`.")
+        files.write_text(path, self._trace)
 
 
 class Algorithm:
@@ -99,6 +128,50 @@ class Algorithm:
         """Chunks that each GPU sends in a turn of the loop over the buffer."""
         return self._core.count_sends()
 
+    def run(
+        self,
+        machine: Machine | None = None,
+        *,
+        bytes: int,
+        topology: Topology | None = None,
+        link_bandwidth: float = 25e9,
+        alpha: float | None = None,
+        timeline: bool = False,
+    ) -> AlgorithmRun:
+        """Simulates it chunk by chunk; GPU r is device r.
+
+        Args:
+          machine: where it runs, with the overheads of MSCCL's interpreter and protocols.
+          bytes: of the buffer, as nccl-tests count it (all_gather: the output).
+          topology: instead of a machine, bare links as in `pc.synthesize`.
+          link_bandwidth: of a link of width 1 of the topology, bytes per second.
+          alpha: seconds that a message takes beside its transfer, instead of all overheads.
+            0 for topologies.
+          timeline: record every message for `AlgorithmRun.to_perfetto`.
+
+        >>> ring = Algorithm.make("all_gather", "ring", gpus=8)
+        >>> ring.run(bytes=8_000_000, topology="ring:8", link_bandwidth=1e9).time
+        0.007
+        """
+        if (machine is None) == (topology is None):
+            raise InputError("an algorithm runs on a machine or on a topology; give one of them.")
+        if machine is not None:
+            fields = self._core.run_on_machine(
+                machine._core, bytes=bytes, alpha=alpha, timeline=timeline
+            )
+        else:
+            from plancast.synthesis import graph_of
+
+            assert topology is not None
+            fields = self._core.run_on_graph(
+                graph_of(topology),
+                bytes=bytes,
+                link_bandwidth=link_bandwidth,
+                alpha=alpha or 0.0,
+                timeline=timeline,
+            )
+        return AlgorithmRun(bytes=bytes, **fields)
+
     @property
     def name(self) -> str:
         """The algorithm's own name."""
@@ -146,145 +219,3 @@ class Algorithm:
 
     def __repr__(self) -> str:
         return f"<Algorithm `{self.name}`: {self.op} of {self.gpus} GPUs, {self.chunks} chunks>"
-
-
-@dataclass(frozen=True)
-class SynthesizedAlgorithm:
-    """What `synthesize` found: an algorithm, the proof that there is none, or neither.
-
-    Attributes:
-      steps, rounds, chunks: what was asked for.
-      answer: `found`, `none`, or `gave up` (after too many conflicts).
-      proof: of `none`: `bound` (chunks cannot flow to where they are needed) or
-        `search` (every possibility was tried).
-      conflicts: dead ends that the search met.
-      rounds_of_steps: rounds of each step, if found.
-      algorithm: if found.
-    """
-
-    steps: int
-    rounds: int
-    chunks: int
-    answer: str
-    proof: str
-    conflicts: int
-    rounds_of_steps: list[int]
-    algorithm: Algorithm | None
-
-    @classmethod
-    def _from(cls, fields: dict[str, Any]) -> SynthesizedAlgorithm:
-        core = fields.pop("algorithm")
-        return cls(**fields, algorithm=None if core is None else Algorithm(core, core.name))
-
-
-@dataclass(frozen=True)
-class ParetoFront:
-    """Algorithms of which none is better in steps and in rounds per chunk at once.
-
-    Attributes:
-      least_steps: no algorithm has fewer.
-      least_rounds_per_chunk: nor fewer of these, for the `reason` given.
-      points: the algorithms, from fewest steps to fewest rounds per chunk.
-      others: better ones that were asked for and do not exist (or were given up).
-      complete: whether nothing was given up and the last point meets the bound.
-    """
-
-    least_steps: int
-    least_rounds_per_chunk: Fraction
-    reason: str
-    points: list[SynthesizedAlgorithm]
-    others: list[SynthesizedAlgorithm]
-    complete: bool
-
-
-def synthesize(
-    op: str,
-    topology: Topology,
-    *,
-    steps: int,
-    rounds: int,
-    chunks: int,
-    root: int = 0,
-    conflicts: int = _CONFLICTS,
-) -> SynthesizedAlgorithm:
-    """Searches for an algorithm of so many steps and rounds, as SCCL does.
-
-    Args:
-      op: `all_gather`, `reduce_scatter`, `all_reduce`, `all_to_all`, `broadcast`, `reduce`,
-        `gather` or `scatter`.
-      topology: `dgx1`, `ring:8`, `full:4`, `hypercube:8`, `mesh:2x4`, `torus:4x4`, one of NCCL's
-        topology files, or links as (from, to, chunks in a round).
-      steps: synchronous steps.
-      rounds: of all steps; a link of width 1 moves one chunk in a round.
-      chunks: pieces of a part (docs/collectives.md).
-      root: of broadcast, reduce, gather and scatter.
-      conflicts: give up after so many.
-
-    >>> synthesize("all_gather", "dgx1", steps=3, rounds=7, chunks=6).answer
-    'found'
-    >>> synthesize("all_gather", "dgx1", steps=2, rounds=4, chunks=3).proof
-    'bound'
-    """
-    arguments.word(op, "op")
-    found = _core.synthesize(
-        _graph(topology),
-        op,
-        steps=steps,
-        rounds=rounds,
-        chunks=chunks,
-        root=root,
-        conflicts=conflicts,
-    )
-    return SynthesizedAlgorithm._from(found)
-
-
-def pareto_front(
-    op: str,
-    topology: Topology,
-    *,
-    root: int = 0,
-    extra_rounds: int = 4,
-    most_steps: int | None = None,
-    conflicts: int = _CONFLICTS,
-) -> ParetoFront:
-    """Algorithms between the fewest steps and the fewest rounds per chunk.
-
-    Args:
-      op, topology, root: as in `synthesize`.
-      extra_rounds: rounds beyond the number of steps that an algorithm may have.
-      most_steps: stop here, if the bound on rounds is not met before.
-      conflicts: of each search; it gives up after so many.
-
-    >>> front = pareto_front("all_gather", "dgx1")
-    >>> [(p.steps, p.rounds, p.chunks) for p in front.points], front.complete
-    ([(2, 3, 2), (3, 7, 6)], True)
-    """
-    arguments.word(op, "op")
-    front = _core.pareto_front(
-        _graph(topology),
-        op,
-        root=root,
-        extra_rounds=extra_rounds,
-        most_steps=most_steps or 0,
-        conflicts=conflicts,
-    )
-    return ParetoFront(
-        least_steps=front["least_steps"],
-        least_rounds_per_chunk=Fraction(*front["least_rounds_per_chunk"]),
-        reason=front["reason"],
-        points=[SynthesizedAlgorithm._from(p) for p in front["points"]],
-        others=[SynthesizedAlgorithm._from(p) for p in front["others"]],
-        complete=front["complete"],
-    )
-
-
-def _graph(topology: Topology) -> _core.LinkGraph:
-    if isinstance(topology, str | Path):
-        text = str(topology)
-        if text.endswith(".xml"):
-            return _core.LinkGraph.from_nccl(files.read_text(text), text)
-        return _core.LinkGraph.named(text)
-    links = [(int(a), int(b), int(width)) for a, b, width in topology]
-    if not links:
-        raise InputError("a topology without links; give some as (from, to, width).")
-    return _core.LinkGraph.create(max(max(a, b) for a, b, _ in links) + 1, links)

@@ -1,8 +1,9 @@
-// Collective algorithms: made, read and written as MSCCL's XML, synthesised.
+// Collective algorithms: made, read and written as MSCCL's XML, run, synthesised.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "collectives/programs/program_maker.h"
 #include "collectives/synthesis/synthesise.h"
 #include "interop/msccl/msccl_check.h"
+#include "interop/msccl/msccl_run.h"
 #include "interop/msccl/msccl_xml.h"
 #include "interop/msccl/nvlink_graph.h"
 #include "python/plancast/bindings/status.h"
@@ -86,6 +88,62 @@ std::vector<int64_t> CountSends(const MscclAlgorithm& algorithm) {
     }
   }
   return out;
+}
+
+py::dict DictOf(const MscclRun& run, bool timeline) {
+  constexpr double kSecond = 1e12;  // ps
+  py::dict out;
+  out["time"] = static_cast<double>(run.finish_ps) / kSecond;
+  std::vector<double> ranks;
+  for (const int64_t ps : run.rank_finish_ps) ranks.push_back(static_cast<double>(ps) / kSecond);
+  out["rank_times"] = ranks;
+  out["algorithm_bandwidth"] = run.algorithm_bytes_per_s;
+  out["bus_bandwidth"] = run.bus_bytes_per_s;
+  out["busiest_link"] = run.busiest.link;
+  out["busiest_link_bytes"] = run.busiest.bytes;
+  out["busiest_link_share"] = run.busiest.busy;
+  if (timeline) out["_trace"] = MessageTrace(run);
+  return out;
+}
+
+// Seconds of a message beside its transfer, in picoseconds.
+int64_t AlphaPs(double alpha) {
+  if (!(alpha >= 0 && alpha <= 1)) {
+    ThrowStatus(absl::InvalidArgumentError(
+        absl::StrCat("alpha is ", alpha, " s; from 0 to 1 is allowed.")));
+  }
+  return static_cast<int64_t>(std::llround(alpha * 1e12));
+}
+
+py::dict RunOnMachine(const MscclAlgorithm& self, const PyMachine& machine, int64_t bytes,
+                      std::optional<double> alpha, bool timeline) {
+  ChunkParameters parameters;
+  if (alpha) parameters.node_hop_ps = parameters.network_hop_ps = AlphaPs(*alpha);
+  return DictOf(Unlocked([&]() -> absl::StatusOr<MscclRun> {
+                  if (!alpha) {
+                    auto known = MscclParameters(machine.machine, self.program.protocol);
+                    if (!known.ok()) return known.status();
+                    parameters = *known;
+                  }
+                  return RunProgram(self.program, ChunkNetwork::OfMachine(machine.machine), bytes,
+                                    parameters, timeline);
+                }),
+                timeline);
+}
+
+py::dict RunOnGraph(const MscclAlgorithm& self, const LinkGraph& graph, int64_t bytes,
+                    double link_bandwidth, double alpha, bool timeline) {
+  if (!(link_bandwidth >= 1 && link_bandwidth <= 1e15)) {
+    ThrowStatus(absl::InvalidArgumentError(
+        absl::StrCat("a link of ", link_bandwidth, " bytes/s; from 1 to 1e15 is allowed.")));
+  }
+  const int64_t alpha_ps = AlphaPs(alpha);
+  return DictOf(Unlocked([&]() -> absl::StatusOr<MscclRun> {
+                  auto network = NetworkOfGraph(graph, std::llround(link_bandwidth), alpha_ps);
+                  if (!network.ok()) return network.status();
+                  return RunProgram(self.program, *network, bytes, {}, timeline);
+                }),
+                timeline);
 }
 
 const char* AnswerName(SearchResult::Answer answer) {
@@ -171,6 +229,7 @@ void BindGraph(py::module_& m) {
 }  // namespace
 
 void BindAlgorithms(py::module_& m) {
+  BindGraph(m);
   py::class_<MscclAlgorithm>(m, "Algorithm")
       .def_static("make", &Make, py::arg("op"), py::arg("algorithm"), py::kw_only(),
                   py::arg("levels"), py::arg("channels"), py::arg("protocol"), py::arg("root"))
@@ -194,6 +253,10 @@ void BindAlgorithms(py::module_& m) {
             });
           },
           py::arg("what"))
+      .def("run_on_machine", &RunOnMachine, py::arg("machine"), py::kw_only(), py::arg("bytes"),
+           py::arg("alpha"), py::arg("timeline"))
+      .def("run_on_graph", &RunOnGraph, py::arg("graph"), py::kw_only(), py::arg("bytes"),
+           py::arg("link_bandwidth"), py::arg("alpha"), py::arg("timeline"))
       .def("count_steps", &CountSteps)
       .def("count_sends", &CountSends)
       .def_property_readonly("name", [](const MscclAlgorithm& self) { return self.program.name; })
@@ -214,7 +277,6 @@ void BindAlgorithms(py::module_& m) {
       .def_readonly("min_bytes", &MscclAlgorithm::min_bytes)
       .def_readonly("max_bytes", &MscclAlgorithm::max_bytes)
       .def_readonly("warnings", &MscclAlgorithm::warnings);
-  BindGraph(m);
 }
 
 }  // namespace plancast

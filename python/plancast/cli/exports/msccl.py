@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from plancast.cli import options as opts
 
 if TYPE_CHECKING:
-    from plancast.algorithms import Algorithm, ParetoFront, SynthesizedAlgorithm
+    from plancast.algorithms import Algorithm
+    from plancast.synthesis import ParetoFront, SynthesizedAlgorithm
 
 
 def add_parser(formats: Any) -> None:
@@ -88,8 +89,8 @@ def _known(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace) -> int:
-    from plancast.algorithms import synthesize
     from plancast.errors import InputError
+    from plancast.synthesis import synthesize
 
     found = synthesize(
         options.synthesize,
@@ -117,7 +118,7 @@ def _search(options: argparse.Namespace) -> int:
 
 
 def _front(options: argparse.Namespace) -> int:
-    from plancast.algorithms import pareto_front
+    from plancast.synthesis import pareto_front
 
     front = pareto_front(
         options.synthesize, options.topology, root=options.root, most_steps=options.steps
