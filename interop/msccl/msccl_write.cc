@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "collectives/programs/buffers.h"
 #include "interop/msccl/msccl_messages.h"
 #include "interop/msccl/msccl_validate.h"
 #include "interop/msccl/msccl_words.h"
@@ -74,6 +75,50 @@ void WriteRank(pugi::xml_node parent, const MscclAlgorithm& algorithm, int32_t r
   }
 }
 
+// A step that only waits names no chunk.
+void EmptyNops(ChunkProgram& program) {
+  for (RankProgram& rank : program.ranks) {
+    for (ThreadBlock& block : rank.blocks) {
+      for (ChunkStep& step : block.steps) {
+        if (step.op != ChunkOp::kNop) continue;
+        step.source = {ChunkBuffer::kInput, -1, 0};
+        step.target = {ChunkBuffer::kOutput, -1, 0};
+      }
+    }
+  }
+}
+
+// In place MSCCL's tools name one buffer, the larger, and declare the other empty.
+void NameOneBuffer(ChunkProgram& program) {
+  if (!program.in_place || program.kind == ProgramKind::kCustom) return;
+  const bool gathers =
+      program.kind == ProgramKind::kAllGather || program.kind == ProgramKind::kGather;
+  const ChunkBuffer whole = gathers ? ChunkBuffer::kOutput : ChunkBuffer::kInput;
+  for (int32_t r = 0; r < program.num_ranks(); ++r) {
+    RankProgram& rank = program.ranks[r];
+    const ChunkShare share = ShareOf(program, r);
+    rank.input_chunks = share.input;
+    rank.output_chunks = share.output;
+    const BufferLayout layout = LayoutOf(program, r);
+    const auto rename = [&](ChunkSpan& span) {
+      if (span.buffer == ChunkBuffer::kScratch || span.buffer == whole) return;
+      const int64_t cell = layout.of(span.buffer).start + span.first;
+      span.first = static_cast<int32_t>(cell - layout.of(whole).start);
+      span.buffer = whole;
+    };
+    for (ThreadBlock& block : rank.blocks) {
+      for (ChunkStep& step : block.steps) {
+        if (step.op == ChunkOp::kNop) continue;
+        rename(step.source);
+        rename(step.target);
+      }
+    }
+    const auto chunks = static_cast<int32_t>(layout.scratch.start);
+    rank.input_chunks = gathers ? 0 : chunks;
+    rank.output_chunks = gathers ? chunks : 0;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> WriteMscclAlgorithm(const MscclAlgorithm& algorithm) {
@@ -87,6 +132,8 @@ absl::StatusOr<std::string> WriteMscclAlgorithm(const MscclAlgorithm& algorithm)
   MscclAlgorithm told = algorithm;
   RETURN_IF_ERROR(ValidateLimits(told)) << kCannot;
   if (algorithm.notes.empty()) {
+    EmptyNops(told.program);
+    NameOneBuffer(told.program);
     RETURN_IF_ERROR(TellPeers(told)) << kCannot;
   }
   const ChunkProgram& program = told.program;
