@@ -160,7 +160,7 @@ bool TopologyPaths::GpuDirect(int gpu, int net, bool read) const {
     const int relay = Relay(Between(gpu, net));
     if (relay >= 0) distance = Between(relay, net).type;
   }
-  return distance <= (version == NcclVersion::k2_30 ? PathType::kP2c : PathType::kPxb);
+  return distance <= (version == NcclVersion::k2_17 ? PathType::kPxb : PathType::kP2c);
 }
 
 int TopologyPaths::LocalNet217(int gpu) const {

@@ -113,6 +113,7 @@ std::vector<RankPaths> Summarise(const Topology& topology, const TopologyPaths& 
   for (int gpu : gpus) {
     RankPaths rank;
     rank.rank = topology.node(gpu).rank;
+    rank.dev = topology.node(gpu).dev;
     for (int other : gpus) rank.to_gpus.push_back(summary(gpu, other));
     for (int net : topology.Of(NodeKind::kNet)) rank.to_nets.push_back(summary(gpu, net));
     all.push_back(std::move(rank));

@@ -23,7 +23,7 @@ struct PathSummary {
 };
 
 struct RankPaths {
-  int rank = 0;  // of the host
+  int rank = 0, dev = 0;  // of the host
   std::vector<PathSummary> to_gpus, to_nets;
 };
 

@@ -13,6 +13,7 @@
 namespace plancast {
 namespace {
 
+constexpr int kMaxListedRanks = 65536;
 constexpr int64_t kLeastBytes = 8, kMostBytes = int64_t{8} << 30;
 
 struct Collective {
@@ -211,7 +212,7 @@ absl::StatusOr<std::string> NcclSearchJson(const NcclSearchResult& search,
         AppendPaths(paths.to_nets, rank.Key("net"));
       }
     }
-    AppendConnections(ConnectChannels(search), object);
+    if (comm.ranks <= kMaxListedRanks) AppendConnections(ConnectChannels(search), object);
     // A single rank talks to nobody.
     if (comm.ranks > 1) {
       ASSIGN_OR_RETURN(const NcclTuner tuner, NcclTuner::Create(comm));

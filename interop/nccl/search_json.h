@@ -12,8 +12,8 @@ namespace plancast {
 // One JSON object with all that NCCL would find and expect: `graphs` (patterns by
 // NCCL's numbers, channels, GB/s, path types), `gpuPaths` ([type, GB/s, hops] to GPUs
 // and network devices), `rings` and `trees_per_rank_per_channel_up_down` over all
-// hosts, `tuning` (µs, GB/s of the buffer) and `times` (µs) of five collectives from
-// 8 bytes to 8 GiB. Six significant digits. `topology` is said as it is given.
+// hosts (of at most 65,536 ranks), `tuning` (µs, GB/s of the buffer) and `times` (µs) of five
+// collectives from 8 bytes to 8 GiB. Six significant digits. `topology` is said as it is given.
 absl::StatusOr<std::string> NcclSearchJson(const NcclSearchResult& search,
                                            absl::string_view topology);
 

@@ -68,18 +68,40 @@ class Machine:
         return cls.from_dict(files.read_mapping(path), what=f"`{path}`")
 
     @classmethod
+    def from_nccl(cls, path: str | Path, *, hosts: int = 1, fabric: str = "") -> Machine:
+        """`hosts` times what an NCCL topology file describes; `source` says what was assumed.
+
+        Args:
+          path: what `NCCL_TOPO_DUMP_FILE` wrote.
+          hosts: how many such hosts (or NVLink domains).
+          fabric: `infiniband`, `roce`, ...; by the names of the network devices if absent.
+        """
+        from plancast.nccl import Topology
+
+        machine, assumed = Topology.from_file(path).machine(nodes=hosts, fabric=fabric)
+        fields = machine.to_dict()
+        fields["name"] = Path(path).stem
+        fields["source"] = " ".join([f"{fields['source']} {path}.", *assumed])
+        return cls.from_dict(fields, what=f"`{path}`")
+
+    @classmethod
     def from_dict(cls, fields: dict[str, Any], *, what: str = "machine") -> Machine:
         """A machine from the fields of its YAML form."""
         return cls(_core.Machine.from_json(documents.to_json(fields, what), what))
 
     @classmethod
     def open(cls, text: str) -> Machine:
-        """What `-c` on the command line means: a preset with sizes or a file."""
+        """What `-c` on the command line means: a preset with sizes, or a file.
+
+        `topo.xml` is an NCCL topology file of one host, `topo.xml:16` sixteen of them.
+        """
+        path, colon, hosts = text.rpartition(":")
         if text.endswith(".xml"):
-            raise InputError(
-                f"not supported yet: NCCL topology `{text}`. "
-                "Describe the machine in YAML, or take a preset."
-            )
+            return cls.from_nccl(text)
+        if colon and path.endswith(".xml"):
+            if not hosts.isdecimal():
+                raise InputError(f"`{text}` does not say how many hosts; write `{path}:16`.")
+            return cls.from_nccl(path, hosts=int(hosts))
         if files.looks_like_file(text):
             return cls.from_file(text)
         return cls(_core.Machine.preset(text))

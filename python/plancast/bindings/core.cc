@@ -16,4 +16,5 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindJobs(m);
   plancast::BindKernels(m);
   plancast::BindAlgorithms(m);
+  plancast::BindNccl(m);
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-_FORMATS: tuple[ModuleType, ...] = ()
+from plancast.cli.imports import nccl
+
+_FORMATS: tuple[ModuleType, ...] = (nccl,)
 
 
 def add_parser(commands: Any) -> None:

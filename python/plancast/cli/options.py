@@ -93,7 +93,7 @@ def add_machine(parser: argparse.ArgumentParser, *, several: bool = False) -> No
         required=True,
         action="append" if several else "store",
         metavar="MACHINE",
-        help="PRESET:HOSTS, PRESET:HOSTSxGPUS or a YAML file"
+        help="PRESET:HOSTS, PRESET:HOSTSxGPUS, a YAML file or an NCCL topology, TOPO.xml:HOSTS"
         + ("; may be given several times" if several else ""),
     )
 
