@@ -8,11 +8,11 @@ namespace {
 // the peer after it, so that no rank is everyone's first.
 class Direct {
  public:
-  Direct(const ChunkProgram& head, int32_t n, int32_t rank)
-      : head_(head), n_(n), rank_(rank), builder_(head.chunks, head.chunks) {}
+  Direct(const ChunkProgram& head, int32_t n, int32_t rank, int32_t channels)
+      : head_(head), n_(n), rank_(rank), channels_(channels), builder_(head.chunks, head.chunks) {}
 
   RankProgram Make() {
-    for (c_ = 0; c_ < head_.channels; ++c_) {
+    for (c_ = 0; c_ < channels_; ++c_) {
       switch (head_.kind) {
         case ProgramKind::kAllReduce:
         case ProgramKind::kReduceScatter:
@@ -111,7 +111,7 @@ class Direct {
   }
 
   const ChunkProgram& head_;
-  const int32_t n_, rank_;
+  const int32_t n_, rank_, channels_;
   int32_t c_ = 0;
   RankBuilder builder_;
 };
@@ -136,8 +136,9 @@ absl::StatusOr<ProgramMaker> MakeDirect(const ProgramRequest& request) {
   maker.head = HeadOf(request, parts ? maker.num_ranks : 1);
   maker.head.in_place =
       request.kind != ProgramKind::kAllToAll && request.kind != ProgramKind::kSendRecv;
-  maker.rank = [n = maker.num_ranks, head = maker.head](int32_t rank) {
-    return Direct(head, n, rank).Make();
+  maker.alike_channels = 1;
+  maker.make = [n = maker.num_ranks, head = maker.head](int32_t rank, int32_t channels) {
+    return Direct(head, n, rank, channels).Make();
   };
   return maker;
 }

@@ -87,11 +87,12 @@ absl::StatusOr<ProgramMaker> MakeHalvingDoubling(const ProgramRequest& request) 
   maker.num_ranks = n;
   // The first 2 * extra ranks work in pairs: the odd one gives all to the even one
   // before, and gets the result after.
-  maker.rank = [extra, power, head = maker.head](int32_t rank) {
+  maker.alike_channels = 1;
+  maker.make = [extra, power, head = maker.head](int32_t rank, int32_t channels) {
     RankBuilder builder(head.chunks, head.chunks);
     const auto rank_of = [extra](int32_t i) { return i < extra ? 2 * i : i + extra; };
     const bool paired = rank < 2 * extra;
-    for (int32_t c = 0; c < head.channels && power > 1; ++c) {
+    for (int32_t c = 0; c < channels && power > 1; ++c) {
       const auto all = [&](int32_t block, ChunkOp op, ChunkDependency after) {
         ChunkDependency last;
         for (int32_t piece = 0; piece < power; ++piece) {

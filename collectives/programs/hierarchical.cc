@@ -11,8 +11,12 @@ namespace {
 // as they gather.
 class Hierarchy {
  public:
-  Hierarchy(const ProgramRequest& request, const ChunkProgram& head, int32_t rank)
-      : levels_(request.levels), head_(head), rank_(rank), builder_(head.chunks, head.chunks) {
+  Hierarchy(const ProgramRequest& request, const ChunkProgram& head, int32_t rank, int32_t channels)
+      : levels_(request.levels),
+        head_(head),
+        rank_(rank),
+        channels_(channels),
+        builder_(head.chunks, head.chunks) {
     for (const int32_t level : levels_) {
       digits_.push_back(rank % level);
       rank /= level;
@@ -21,7 +25,7 @@ class Hierarchy {
 
   RankProgram Make() {
     const auto levels = static_cast<int32_t>(levels_.size());
-    for (c_ = 0; c_ < head_.channels; ++c_) {
+    for (c_ = 0; c_ < channels_; ++c_) {
       std::vector<int32_t> blocks(levels, -1);
       ready_ = {};
       int32_t stride = 1;
@@ -109,7 +113,7 @@ class Hierarchy {
 
   const std::vector<int32_t> levels_;
   const ChunkProgram& head_;
-  const int32_t rank_;
+  const int32_t rank_, channels_;
   std::vector<int32_t> digits_;
   int32_t c_ = 0;
   ChunkDependency ready_;
@@ -130,8 +134,9 @@ absl::StatusOr<ProgramMaker> MakeHierarchical(const ProgramRequest& request) {
   ProgramMaker maker;
   maker.num_ranks = request.ranks();
   maker.head = HeadOf(request, maker.num_ranks);
-  maker.rank = [request, head = maker.head](int32_t rank) {
-    return Hierarchy(request, head, rank).Make();
+  maker.alike_channels = 1;
+  maker.make = [request, head = maker.head](int32_t rank, int32_t channels) {
+    return Hierarchy(request, head, rank, channels).Make();
   };
   return maker;
 }

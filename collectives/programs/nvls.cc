@@ -12,8 +12,12 @@ namespace {
 // nodes along a double binary tree, and the switch hands the sum to all.
 class Nvls {
  public:
-  Nvls(const ProgramRequest& request, const ChunkProgram& head)
-      : inner_(request.levels[0]), n_(request.ranks()), nodes_(n_ / inner_), head_(head) {}
+  Nvls(const ProgramRequest& request, const ChunkProgram& head, int32_t channels)
+      : inner_(request.levels[0]),
+        n_(request.ranks()),
+        nodes_(n_ / inner_),
+        head_(head),
+        channels_(channels) {}
 
   RankProgram Make(int32_t rank) const { return rank < n_ ? Member(rank) : Switch(rank - n_); }
 
@@ -29,7 +33,7 @@ class Nvls {
     const ChunkBuffer buffer =
         head_.kind == ProgramKind::kAllGather ? ChunkBuffer::kOutput : ChunkBuffer::kInput;
     RankBuilder builder(head_.chunks, head_.chunks);
-    for (int32_t c = 0; c < head_.channels; ++c) {
+    for (int32_t c = 0; c < channels_; ++c) {
       const ChunkSpan own = Part(local, c, buffer);
       ChunkDependency whole;
       std::vector<ChunkDependency> reads;  // of the own part, before it is overwritten
@@ -86,7 +90,7 @@ class Nvls {
   RankProgram Switch(int32_t node) const {
     const int32_t parts = inner_ * head_.channels;
     RankBuilder builder(0, 0, 2 * parts);
-    for (int32_t c = 0; c < head_.channels; ++c) {
+    for (int32_t c = 0; c < channels_; ++c) {
       const auto sum = [&](int32_t h) { return Part(h, c, ChunkBuffer::kScratch); };
       const auto spread = [&](int32_t h) {
         ChunkSpan span = sum(h);
@@ -125,6 +129,7 @@ class Nvls {
 
   const int32_t inner_, n_, nodes_;
   const ChunkProgram& head_;
+  const int32_t channels_;
 };
 
 absl::StatusOr<ProgramMaker> Make(const ProgramRequest& request) {
@@ -134,8 +139,9 @@ absl::StatusOr<ProgramMaker> Make(const ProgramRequest& request) {
   maker.head = HeadOf(request, inner);
   maker.head.helpers = nodes;
   maker.head.channels = 2 * request.channels;  // to the switch to reduce, and to multicast
-  maker.rank = [request, head = HeadOf(request, inner)](int32_t rank) {
-    return Nvls(request, head).Make(rank);
+  maker.alike_channels = 2;
+  maker.make = [request, head = HeadOf(request, inner)](int32_t rank, int32_t channels) {
+    return Nvls(request, head, channels / 2).Make(rank);
   };
   return maker;
 }

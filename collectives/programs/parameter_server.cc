@@ -6,9 +6,9 @@ namespace plancast {
 namespace {
 
 // A server has one part: it sums up what the workers push and lets them pull it.
-RankProgram Server(const ChunkProgram& head, int32_t workers) {
+RankProgram Server(const ChunkProgram& head, int32_t workers, int32_t channels) {
   RankBuilder builder(0, 0, head.channels);
-  for (int32_t c = 0; c < head.channels; ++c) {
+  for (int32_t c = 0; c < channels; ++c) {
     const ChunkSpan part{ChunkBuffer::kScratch, c, 1};
     const auto first = static_cast<int32_t>(builder.num_blocks());
     ChunkDependency sum;
@@ -21,9 +21,10 @@ RankProgram Server(const ChunkProgram& head, int32_t workers) {
   return builder.Take();
 }
 
-RankProgram Worker(const ChunkProgram& head, int32_t workers, int32_t servers, int32_t rank) {
+RankProgram Worker(const ChunkProgram& head, int32_t workers, int32_t servers, int32_t rank,
+                   int32_t channels) {
   RankBuilder builder(head.chunks, head.chunks);
-  for (int32_t c = 0; c < head.channels; ++c) {
+  for (int32_t c = 0; c < channels; ++c) {
     for (int32_t i = 0; i < servers; ++i) {
       const int32_t server = (rank + i) % servers;  // not all at one
       const ChunkSpan part{ChunkBuffer::kInput, server * head.channels + c, 1};
@@ -48,8 +49,10 @@ absl::StatusOr<ProgramMaker> MakeParameterServer(const ProgramRequest& request) 
   maker.num_ranks = workers + servers;
   maker.head = HeadOf(request, servers);
   maker.head.helpers = servers;
-  maker.rank = [workers, servers, head = maker.head](int32_t rank) {
-    return rank < workers ? Worker(head, workers, servers, rank) : Server(head, workers);
+  maker.alike_channels = 1;
+  maker.make = [workers, servers, head = maker.head](int32_t rank, int32_t channels) {
+    return rank < workers ? Worker(head, workers, servers, rank, channels)
+                          : Server(head, workers, channels);
   };
   return maker;
 }

@@ -8,9 +8,9 @@ namespace {
 // own, all trees at once, the farthest hops first while there is little to send.
 // A part is `offset` ranks behind a rank that has it; its bits are the hops that it
 // came by.
-RankProgram AllGather(const ChunkProgram& head, int32_t n, int32_t rank) {
+RankProgram AllGather(const ChunkProgram& head, int32_t n, int32_t rank, int32_t channels) {
   RankBuilder builder(head.chunks, head.chunks);
-  for (int32_t c = 0; c < head.channels; ++c) {
+  for (int32_t c = 0; c < channels; ++c) {
     int32_t distance = 1;
     while (distance * 2 < n) distance *= 2;
     ChunkDependency ready;
@@ -33,9 +33,9 @@ RankProgram AllGather(const ChunkProgram& head, int32_t n, int32_t rank) {
 }
 
 // The same backwards: sums come together along the trees.
-RankProgram ReduceScatter(const ChunkProgram& head, int32_t n, int32_t rank) {
+RankProgram ReduceScatter(const ChunkProgram& head, int32_t n, int32_t rank, int32_t channels) {
   RankBuilder builder(head.chunks, head.chunks);
-  for (int32_t c = 0; c < head.channels; ++c) {
+  for (int32_t c = 0; c < channels; ++c) {
     ChunkDependency ready;
     const auto share = [&](int32_t offset) {
       return ChunkSpan{ChunkBuffer::kInput, (rank - offset + n) % n * head.channels + c, 1};
@@ -64,9 +64,10 @@ absl::StatusOr<ProgramMaker> MakePat(const ProgramRequest& request) {
   ProgramMaker maker;
   maker.num_ranks = request.ranks();
   maker.head = HeadOf(request, maker.num_ranks);
-  maker.rank = [n = maker.num_ranks, head = maker.head](int32_t rank) {
-    return head.kind == ProgramKind::kAllGather ? AllGather(head, n, rank)
-                                                : ReduceScatter(head, n, rank);
+  maker.alike_channels = 1;
+  maker.make = [n = maker.num_ranks, head = maker.head](int32_t rank, int32_t channels) {
+    return head.kind == ProgramKind::kAllGather ? AllGather(head, n, rank, channels)
+                                                : ReduceScatter(head, n, rank, channels);
   };
   return maker;
 }

@@ -32,11 +32,20 @@ struct ProgramRequest {
 struct ProgramMaker {
   ChunkProgram head;  // without ranks
   int32_t num_ranks = 0;
-  std::function<RankProgram(int32_t rank)> rank;
-  // Where the thread blocks of all ranks do the same but for which chunks: those of
-  // a rank without their steps. Else empty.
-  std::function<RankProgram(int32_t rank)> outline;
+  // The thread blocks of a rank on the first `channels` channels.
+  std::function<RankProgram(int32_t rank, int32_t channels)> make;
+  // The same without their steps, where the thread blocks of all ranks do the same
+  // but for which chunks. Else empty.
+  std::function<RankProgram(int32_t rank, int32_t channels)> outline;
 
+  // Symmetries. Channel c does what channel c mod `alike_channels` does, but for
+  // which chunks; 0: unknown.
+  int32_t alike_channels = 0;
+  // Channel c + `rotation` does at the next rank of the innermost level, which has
+  // `inner` ranks, what channel c does; channels count modulo alike_channels. 0: no.
+  int32_t rotation = 0, inner = 1;
+
+  RankProgram rank(int32_t r) const { return make(r, head.channels); }
   ChunkProgram MakeAll() const;
 };
 

@@ -1,6 +1,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "collectives/programs/makers.h"
 #include "collectives/programs/rank_builder.h"
 
@@ -94,10 +95,10 @@ absl::StatusOr<ProgramMaker> MakeRingAlong(const ProgramRequest& request,
   ProgramMaker maker;
   maker.head = HeadOf(request, parts ? rings->n : 1);
   maker.num_ranks = rings->n;
-  const auto make = [rings, head = maker.head](int32_t rank, bool steps) {
+  const auto make = [rings, head = maker.head](int32_t rank, int32_t channels, bool steps) {
     RankBuilder builder(head.chunks, head.chunks);
     if (rings->n == 1) return builder.Take();
-    for (int32_t c = 0; c < rings->channels(); ++c) {
+    for (int32_t c = 0; c < channels; ++c) {
       const int32_t position = rings->positions[c][rank];
       const int32_t next = rings->orders[c][(position + 1) % rings->n];
       builder.Block(next, rings->Before(c, position, 1), c);
@@ -105,8 +106,10 @@ absl::StatusOr<ProgramMaker> MakeRingAlong(const ProgramRequest& request,
     }
     return builder.Take();
   };
-  maker.rank = [make](int32_t rank) { return make(rank, true); };
-  if (parts) maker.outline = [make](int32_t rank) { return make(rank, false); };
+  maker.make = [make](int32_t rank, int32_t channels) { return make(rank, channels, true); };
+  if (parts) {
+    maker.outline = [make](int32_t rank, int32_t channels) { return make(rank, channels, false); };
+  }
   return maker;
 }
 
@@ -116,7 +119,12 @@ absl::StatusOr<ProgramMaker> MakeRing(const ProgramRequest& request) {
   for (int32_t c = 0; c < request.channels; ++c) {
     for (int32_t i = 0; i < n; ++i) orders[c][i] = i - i % inner + (i + c) % inner;
   }
-  return MakeRingAlong(request, std::move(orders));
+  ASSIGN_OR_RETURN(ProgramMaker maker, MakeRingAlong(request, std::move(orders)));
+  maker.alike_channels = maker.inner = inner;
+  const bool rooted =
+      request.kind == ProgramKind::kBroadcast || request.kind == ProgramKind::kReduce;
+  maker.rotation = rooted ? 0 : 1;
+  return maker;
 }
 
 }  // namespace plancast

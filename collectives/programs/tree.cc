@@ -100,9 +100,13 @@ absl::StatusOr<ProgramMaker> MakeTree(const ProgramRequest& request) {
   ProgramMaker maker;
   maker.head = HeadOf(request, 1);
   maker.num_ranks = request.ranks();
-  maker.rank = [request, head = maker.head](int32_t rank) {
+  const bool over_nodes = kind == ProgramKind::kAllReduce;
+  maker.inner = over_nodes ? request.levels[0] : 1;
+  maker.alike_channels = 2 * maker.inner;
+  maker.rotation = over_nodes ? 2 : 0;
+  maker.make = [request, head = maker.head](int32_t rank, int32_t channels) {
     RankBuilder builder(head.chunks, head.chunks);
-    for (int32_t c = 0; c < head.channels && request.ranks() > 1; ++c) {
+    for (int32_t c = 0; c < channels && request.ranks() > 1; ++c) {
       const bool rooted = head.kind != ProgramKind::kAllReduce;
       const Place place = rooted ? PlaceBelowRoot(request, rank, c) : PlaceOf(request, rank, c);
       const bool output = head.kind == ProgramKind::kBroadcast;

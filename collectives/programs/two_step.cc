@@ -63,9 +63,10 @@ absl::StatusOr<ProgramMaker> MakeTwoStep(const ProgramRequest& request) {
   maker.num_ranks = n;
   maker.head = HeadOf(request, n);
   maker.head.in_place = false;
-  maker.rank = [n, inner, head = maker.head](int32_t rank) {
+  maker.alike_channels = 1;
+  maker.make = [n, inner, head = maker.head](int32_t rank, int32_t channels) {
     RankBuilder builder(head.chunks, head.chunks, (n - inner) * head.channels);
-    for (int32_t c = 0; c < head.channels; ++c) {
+    for (int32_t c = 0; c < channels; ++c) {
       AddChannel(builder, head, inner, n / inner, rank, c);
     }
     return builder.Take();

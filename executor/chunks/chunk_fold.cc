@@ -88,17 +88,24 @@ class Refinement {
     std::swap(blocks_, next_);
   }
 
-  size_t Count() {
-    sorted_ = blocks_;
-    std::sort(sorted_.begin(), sorted_.end());
-    size_t count = std::unique(sorted_.begin(), sorted_.end()) - sorted_.begin();
-    sorted_ = resources_;
-    std::sort(sorted_.begin(), sorted_.end());
-    return count + (std::unique(sorted_.begin(), sorted_.end()) - sorted_.begin());
+  size_t Count() { return Count(blocks_) + Count(resources_); }
+  size_t Count(const std::vector<uint64_t>& colours) {
+    size_t size = 16;
+    while (size < 2 * colours.size()) size *= 2;
+    table_.assign(size, 0);
+    size_t count = 0;
+    for (const uint64_t colour : colours) {
+      size_t at = colour & (size - 1);
+      while (table_[at] != 0 && table_[at] != (colour | 1)) at = (at + 1) & (size - 1);
+      if (table_[at] != 0) continue;
+      table_[at] = colour | 1;
+      ++count;
+    }
+    return count;
   }
 
   const ChunkGraph& graph_;
-  std::vector<uint64_t> blocks_, resources_, next_, sorted_;
+  std::vector<uint64_t> blocks_, resources_, next_, table_;
 };
 
 // Numbers in the order of the first of each colour, and who that is.

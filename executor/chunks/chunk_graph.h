@@ -12,14 +12,10 @@ struct StepRun {
   bool local = false;  // copies or reduces inside the rank
   int32_t chunks = 0;  // of each message
   int64_t repeat = 1;
-  int32_t after_block = -1;  // index into the rank's blocks; -1: waits for none
+  // Waits for a step of another block: which dependency of the block, and the step;
+  // -1: for none.
+  int32_t dependency = -1;
   int64_t after_step = 0;
-  int32_t dependency = -1;  // its number among the block's dependencies
-  friend bool operator==(const StepRun& a, const StepRun& b) {
-    return a.receives == b.receives && a.sends == b.sends && a.local == b.local &&
-           a.chunks == b.chunks && a.repeat == b.repeat && a.after_block == b.after_block &&
-           a.after_step == b.after_step;
-  }
 };
 
 // What a thread block does in one turn, as far as time is concerned.

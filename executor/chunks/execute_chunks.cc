@@ -14,10 +14,10 @@ namespace plancast {
 absl::StatusOr<ChunkOutcome> ExecuteChunks(const ChunkNetwork& network,
                                            absl::Span<const PlacedProgram> programs,
                                            const ChunkOptions& options) {
-  ASSIGN_OR_RETURN(LoweredPrograms lowered, LowerPrograms(network, programs));
+  const bool fold = options.fold && !options.timeline;
+  ASSIGN_OR_RETURN(LoweredPrograms lowered, LowerPrograms(network, programs, fold));
   const ChunkGraph& whole = lowered.graph;
   FoldedChunks folded;
-  const bool fold = options.fold && !options.timeline;
   if (fold) {
     folded = FoldChunks(whole);
   } else {
@@ -31,7 +31,6 @@ absl::StatusOr<ChunkOutcome> ExecuteChunks(const ChunkNetwork& network,
   ASSIGN_OR_RETURN(ChunkSimulationResult result, SimulateChunks(graph, simulation));
 
   ChunkOutcome outcome;
-  outcome.blocks = static_cast<int64_t>(whole.blocks.size());
   outcome.classes = static_cast<int64_t>(graph.blocks.size());
   outcome.messages = result.messages;
   outcome.events = result.events;
@@ -40,11 +39,18 @@ absl::StatusOr<ChunkOutcome> ExecuteChunks(const ChunkNetwork& network,
     ChunkOutcome::Program program;
     program.finish_ps = whole.programs[p].start_ps;
     program.rank_finish_ps.assign(programs[p].program.num_ranks, program.finish_ps);
+    const int32_t turned = lowered.turned_ranks[p];
     for (int32_t b = lowered.first_block[p]; b < lowered.first_block[p + 1]; ++b) {
-      int64_t& finish = program.rank_finish_ps[whole.blocks[b].rank];
+      const int32_t rank = whole.blocks[b].rank;
+      int64_t& finish = program.rank_finish_ps[rank - rank % turned];
       finish = std::max(finish, result.finish_ps[folded.class_of[b]]);
       program.finish_ps = std::max(program.finish_ps, finish);
     }
+    for (size_t rank = 0; rank < program.rank_finish_ps.size() && turned > 1; ++rank) {
+      program.rank_finish_ps[rank] = program.rank_finish_ps[rank - rank % turned];
+    }
+    outcome.blocks += int64_t{lowered.first_block[p + 1] - lowered.first_block[p]} *
+                      (programs[p].program.head.channels / lowered.channels[p]);
     outcome.finish_ps = std::max(outcome.finish_ps, program.finish_ps);
     outcome.programs.push_back(std::move(program));
   }

@@ -21,7 +21,8 @@ int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Lowering {
  public:
-  explicit Lowering(const ChunkNetwork& network) : network_(network) {}
+  Lowering(const ChunkNetwork& network, bool symmetric, bool turns)
+      : network_(network), symmetric_(symmetric), turns_(turns) {}
 
   absl::Status Add(const PlacedProgram& placed) {
     const ProgramMaker& maker = placed.program;
@@ -37,12 +38,22 @@ class Lowering {
     }
     parameters_ = &placed.parameters;
     AddProgram(placed);
+    const int32_t all = maker.head.channels;
+    int32_t channels = all;
+    load_ = 1;
+    if (symmetric_ && maker.alike_channels > 0 && all % maker.alike_channels == 0) {
+      channels = turns_ ? maker.rotation : maker.alike_channels;
+      load_ = all / maker.alike_channels;
+    }
+    result_.channels.push_back(channels);
+    result_.turned_ranks.push_back(turns_ ? maker.inner : 1);
     const auto first = static_cast<int32_t>(result_.graph.blocks.size());
     result_.first_block.push_back(first);
-    std::vector<int32_t> scripts;  // of rank 0, where all ranks are alike
+    Scripts scripts;  // of rank 0, where all ranks are alike
     for (int32_t rank = 0; rank < maker.num_ranks; ++rank) {
       const bool known = maker.outline && rank > 0;
-      const RankProgram program = known ? maker.outline(rank) : maker.rank(rank);
+      const RankProgram program =
+          known ? maker.outline(rank, channels) : maker.make(rank, channels);
       if (!known) scripts = ScriptsOf(program);
       RETURN_IF_ERROR(AddRank(program, rank, maker.num_ranks, scripts));
     }
@@ -70,7 +81,13 @@ class Lowering {
     result_.graph.programs.push_back(program);
   }
 
-  std::vector<int32_t> ScriptsOf(const RankProgram& program) {
+  // Per block of a rank: its script, and the blocks that it waits for.
+  struct Scripts {
+    std::vector<int32_t> of;
+    std::vector<std::vector<int32_t>> waits_for;
+  };
+
+  Scripts ScriptsOf(const RankProgram& program) {
     // Steps that others wait for end a run.
     absl::flat_hash_set<std::pair<int32_t, int32_t>> awaited;
     for (const ThreadBlock& block : program.blocks) {
@@ -78,10 +95,10 @@ class Lowering {
         if (step.after.block >= 0) awaited.insert({step.after.block, step.after.step});
       }
     }
-    std::vector<int32_t> scripts;
+    Scripts scripts;
     for (size_t b = 0; b < program.blocks.size(); ++b) {
       Script script;
-      int32_t dependencies = 0;
+      std::vector<int32_t>& waits_for = scripts.waits_for.emplace_back();
       bool closed = true;
       for (size_t s = 0; s < program.blocks[b].steps.size(); ++s) {
         const ChunkStep& step = program.blocks[b].steps[s];
@@ -90,13 +107,13 @@ class Lowering {
         run.sends = Sends(step.op);
         run.local = step.op != ChunkOp::kNop && !run.sends;
         if (step.op != ChunkOp::kNop) run.chunks = MessageChunks(step);
-        run.after_block = step.after.block;
         if (step.after.block >= 0) {
           run.after_step = step.after.step;
-          run.dependency = dependencies++;
+          run.dependency = static_cast<int32_t>(waits_for.size());
+          waits_for.push_back(step.after.block);
         }
         const bool grows =
-            !closed && run.after_block < 0 && script.runs.back().receives == run.receives &&
+            !closed && run.dependency < 0 && script.runs.back().receives == run.receives &&
             script.runs.back().sends == run.sends && script.runs.back().local == run.local &&
             script.runs.back().chunks == run.chunks;
         if (grows) {
@@ -105,11 +122,11 @@ class Lowering {
           script.first_step.push_back(static_cast<int64_t>(s));
           script.runs.push_back(run);
         }
-        closed = run.after_block >= 0 ||
+        closed = run.dependency >= 0 ||
                  awaited.contains({static_cast<int32_t>(b), static_cast<int32_t>(s)});
       }
       script.steps = static_cast<int64_t>(program.blocks[b].steps.size());
-      scripts.push_back(Intern(std::move(script)));
+      scripts.of.push_back(Intern(std::move(script)));
     }
     return scripts;
   }
@@ -119,7 +136,7 @@ class Lowering {
     for (const StepRun& run : script.runs) {
       key.push_back(run.receives | run.sends << 1 | run.local << 2 | int64_t{run.chunks} << 3);
       key.push_back(run.repeat);
-      key.push_back(run.after_block);
+      key.push_back(run.dependency);
       key.push_back(run.after_step);
     }
     const auto [found, added] = known_scripts_.try_emplace(
@@ -129,25 +146,24 @@ class Lowering {
   }
 
   absl::Status AddRank(const RankProgram& program, int32_t rank, int32_t ranks,
-                       const std::vector<int32_t>& scripts) {
+                       const Scripts& scripts) {
     ChunkGraph& graph = result_.graph;
     const auto first = static_cast<int32_t>(graph.blocks.size());
     for (size_t b = 0; b < program.blocks.size(); ++b) {
       const ThreadBlock& from = program.blocks[b];
       ChunkGraph::Block block;
-      block.script = scripts[b];
+      block.script = scripts.of[b];
       block.program = static_cast<int32_t>(graph.programs.size()) - 1;
       block.rank = rank;
       block.channel = from.channel;
       block.first_dependency = static_cast<int32_t>(graph.dependencies.size());
-      for (const StepRun& run : graph.scripts[block.script].runs) {
-        if (run.after_block < 0) continue;
-        if (run.after_block >= static_cast<int32_t>(program.blocks.size())) {
+      for (const int32_t other : scripts.waits_for[b]) {
+        if (other >= static_cast<int32_t>(program.blocks.size())) {
           return absl::InvalidArgumentError(absl::StrCat("gpu ", rank, ", thread block ", b,
-                                                         " waits for thread block ",
-                                                         run.after_block, ", which is not there."));
+                                                         " waits for thread block ", other,
+                                                         ", which is not there."));
         }
-        graph.dependencies.push_back(first + run.after_block);
+        graph.dependencies.push_back(first + other);
       }
       graph.blocks.push_back(block);
       if (from.send_peer >= ranks || from.recv_peer >= ranks) {
@@ -215,7 +231,8 @@ class Lowering {
                                 : hop_over.part == LinkPart::kBridge ? p.bridge_efficiency
                                                                      : p.network_efficiency;
       const auto coefficient = static_cast<int64_t>(std::ceil(kOneQ20 / efficiency));
-      graph.uses.push_back({ResourceOf(hop_over.link), coefficient});
+      const int64_t link = turns_ ? network_.TurnedToFirst(hop_over.link) : hop_over.link;
+      graph.uses.push_back({ResourceOf(link), coefficient * load_});
     }
     connection.use_end = static_cast<int32_t>(graph.uses.size());
     const auto index = static_cast<int32_t>(graph.connections.size());
@@ -238,12 +255,31 @@ class Lowering {
   };
 
   const ChunkNetwork& network_;
+  const bool symmetric_, turns_;
+  int64_t load_ = 1;  // channels that each stands for
   const ChunkParameters* parameters_ = nullptr;
   LoweredPrograms result_;
   std::vector<Ends> ends_;  // of the blocks of this program
   absl::flat_hash_map<std::vector<int64_t>, int32_t> known_scripts_;
   absl::flat_hash_map<int64_t, int32_t> resources_;
 };
+
+// Whether a program's channels turn with the devices of the domains that it covers.
+bool Turns(const ChunkNetwork& network, const PlacedProgram& placed) {
+  const ProgramMaker& maker = placed.program;
+  if (maker.rotation == 0 || maker.inner != network.domain_size() || placed.places.empty() ||
+      maker.head.channels % maker.alike_channels != 0 || placed.places[0] % maker.inner != 0) {
+    return false;
+  }
+  for (size_t r = 0; r < placed.places.size(); ++r) {
+    const int64_t local = static_cast<int64_t>(r) % maker.inner;
+    if (placed.places[r] != placed.places[r - local] + local ||
+        placed.places[r - local] % maker.inner != 0) {
+      return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -253,13 +289,17 @@ ProgramMaker MakerOfProgram(const ChunkProgram& program) {
   maker.num_ranks = program.num_ranks();
   maker.head = program;
   maker.head.ranks.clear();
-  maker.rank = [copy](int32_t rank) { return copy->ranks[rank]; };
+  maker.make = [copy](int32_t rank, int32_t) { return copy->ranks[rank]; };
   return maker;
 }
 
 absl::StatusOr<LoweredPrograms> LowerPrograms(const ChunkNetwork& network,
-                                              absl::Span<const PlacedProgram> programs) {
-  Lowering lowering(network);
+                                              absl::Span<const PlacedProgram> programs,
+                                              bool symmetric) {
+  const bool turns = symmetric && network.DomainsTurn() &&
+                     std::all_of(programs.begin(), programs.end(),
+                                 [&](const PlacedProgram& p) { return Turns(network, p); });
+  Lowering lowering(network, symmetric, turns);
   for (const PlacedProgram& program : programs) RETURN_IF_ERROR(lowering.Add(program));
   return lowering.Take();
 }

@@ -25,16 +25,25 @@ struct PlacedProgram {
 // A program as a maker, for those that are written out. It is copied.
 ProgramMaker MakerOfProgram(const ChunkProgram& program);
 
-// Every thread block of every rank, ranks of a program one after the other.
+// The thread blocks of every rank, ranks of a program one after the other.
 struct LoweredPrograms {
   ChunkGraph graph;
   std::vector<int32_t> first_block;  // per program, and the number of blocks
+  // Channels that are there, of as many as the program has.
+  std::vector<int32_t> channels;
+  // Ranks that were turned into each other: so many consecutive ones together do
+  // what each of them does. 1: none.
+  std::vector<int32_t> turned_ranks;
 };
 
 // InvalidArgument where ranks and places do not match, ends of connections do not
 // meet, or the network does not join them.
+//
+// `symmetric`: of channels that are alike, and alike but for a turn of the devices of
+// every domain, the first only; their transfers load links for all of them.
 absl::StatusOr<LoweredPrograms> LowerPrograms(const ChunkNetwork& network,
-                                              absl::Span<const PlacedProgram> programs);
+                                              absl::Span<const PlacedProgram> programs,
+                                              bool symmetric);
 
 }  // namespace plancast
 

@@ -82,6 +82,24 @@ int64_t ChunkNetwork::LinkBytesPerSecond(int64_t link) const {
   return std::max<int64_t>(1, std::llround(rate));
 }
 
+bool ChunkNetwork::DomainsTurn() const {
+  if (machine_ == nullptr || !machine_->uniform()) return false;
+  if (machine_->spec().topology != "nvswitch" && machine_->spec().topology != "nvl72") return false;
+  for (const LinkClass& link : machine_->link_classes()) {
+    if (link.reaches == Level::kDevice) continue;
+    // One link for each device.
+    if (link.devices_per_block != link.instances_per_block) return false;
+  }
+  return true;
+}
+
+int64_t ChunkNetwork::TurnedToFirst(int64_t link) const {
+  const int link_class = ClassAndInstance(link).first;
+  const int64_t inside = link - first_link_[link_class];
+  const int64_t turned = inside / 2 / domain_size() * domain_size();
+  return first_link_[link_class] + 2 * turned + inside % 2;
+}
+
 absl::StatusOr<Route> ChunkNetwork::RouteOf(int64_t from, int64_t to) const {
   if (from < 0 || to < 0 || from >= num_places() || to >= num_places() || from == to) {
     return absl::InvalidArgumentError(absl::StrCat("no route from place ", from, " to place ", to,

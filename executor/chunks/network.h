@@ -59,6 +59,13 @@ class ChunkNetwork {
   std::string LinkName(int64_t link) const;
   // InvalidArgument where nothing leads there.
   absl::StatusOr<Route> RouteOf(int64_t from, int64_t to) const;
+  // Whether turning the devices of every domain by one, each with its links, changes
+  // nothing; and the link of a domain's first device that one of its links is turned
+  // to.
+  bool DomainsTurn() const;
+  int64_t TurnedToFirst(int64_t link) const;
+  // The devices of a domain; 0 of explicit wires.
+  int64_t domain_size() const { return machine_ == nullptr ? 0 : machine_->gpus_per_domain(); }
   // The place of the switches of a device's domain; machines with NVLink only.
   absl::StatusOr<int64_t> SwitchesOf(int64_t device) const;
 

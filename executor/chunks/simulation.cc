@@ -70,7 +70,7 @@ void ChunkSimulator::Try(int32_t b) {
   BlockState& state = blocks_[b];
   while (state.phase == Phase::kWaits) {
     const StepRun& run = RunOf(b);
-    if (run.after_block >= 0 && state.piece == 0) {
+    if (run.dependency >= 0 && state.piece == 0) {
       const int32_t other = graph_.dependencies[block.first_dependency + run.dependency];
       const int64_t steps = graph_.scripts[graph_.blocks[other].script].steps;
       if (blocks_[other].done_steps < state.turn * steps + run.after_step + 1) {

@@ -237,7 +237,7 @@ TEST(ExecuteChunksTest, FoldedEqualsFlat) {
       request.algorithm = std::string(algorithms[pick(0, algorithms.size() - 1)]);
       if (request.algorithm == "parameter_server") continue;  // needs places of their own
       request.levels = {static_cast<int32_t>(gpus), static_cast<int32_t>(hosts)};
-      request.channels = static_cast<int32_t>(pick(1, 4));
+      request.channels = std::vector<int32_t>{1, 2, 3, 4, 8, 16}[pick(0, 5)];
       request.receiver = request.ranks() - 1;
       if (!MakerOf(request).ok()) continue;
       ChunkParameters parameters;
