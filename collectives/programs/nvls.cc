@@ -63,12 +63,12 @@ class Nvls {
     return builder.Take();
   }
 
-  // The tree over the nodes for the part of place `local`; its parity picks the
-  // tree.
+  // The tree over the nodes for the part of place `local`; places and channels take
+  // turns with the two.
   ChunkDependency AcrossNodes(RankBuilder& builder, int32_t node, int32_t local, int32_t c,
                               const ChunkSpan& own, ChunkDependency ready,
                               std::vector<ChunkDependency>& reads) const {
-    const TreeNode tree = DoubleTreeNode(nodes_, node, local % 2);
+    const TreeNode tree = DoubleTreeNode(nodes_, node, (local + c) % 2);
     const auto peer = [&](int32_t of) { return of * inner_ + local; };
     for (const int32_t down : tree.down) {
       if (down < 0) continue;
@@ -139,7 +139,7 @@ absl::StatusOr<ProgramMaker> Make(const ProgramRequest& request) {
   maker.head = HeadOf(request, inner);
   maker.head.helpers = nodes;
   maker.head.channels = 2 * request.channels;  // to the switch to reduce, and to multicast
-  maker.alike_channels = 2;
+  maker.alike_channels = nodes > 1 ? 4 : 2;
   maker.make = [request, head = HeadOf(request, inner)](int32_t rank, int32_t channels) {
     return Nvls(request, head, channels / 2).Make(rank);
   };

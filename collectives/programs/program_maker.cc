@@ -29,6 +29,8 @@ constexpr std::array kAlgorithms = {
     Algorithm{"two_step", MakeTwoStep},
 };
 
+constexpr int32_t kMaxChannels = 1024;
+
 absl::Status CheckRequest(const ProgramRequest& request) {
   int64_t ranks = 1;
   for (const int32_t level : request.levels) {
@@ -41,9 +43,10 @@ absl::Status CheckRequest(const ProgramRequest& request) {
   if (request.levels.empty()) {
     return absl::InvalidArgumentError("a chunk program over no ranks; name one level at least.");
   }
-  if (request.channels < 1 || request.channels > 64) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a chunk program with ", request.channels, " channels; NCCL has 1 to 64."));
+  if (request.channels < 1 || request.channels > kMaxChannels) {
+    return absl::InvalidArgumentError(absl::StrCat("a chunk program with ", request.channels,
+                                                   " channels; there may be 1 to ", kMaxChannels,
+                                                   "."));
   }
   for (const auto& [what, rank] :
        {std::make_pair("root", request.root), {"receiver", request.receiver}}) {

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "base/int128.h"
 #include "base/status_macros.h"
 #include "collectives/programs/buffers.h"
 
@@ -62,6 +63,7 @@ class Lowering {
 
   LoweredPrograms Take() {
     result_.first_block.push_back(static_cast<int32_t>(result_.graph.blocks.size()));
+    if (symmetric_) DropSpare();
     return std::move(result_);
   }
 
@@ -175,6 +177,14 @@ class Lowering {
     return absl::OkStatus();
   }
 
+  int64_t ChunksSent(int32_t script) const {  // in a turn
+    int64_t chunks = 0;
+    for (const StepRun& run : result_.graph.scripts[script].runs) {
+      if (run.sends) chunks += run.chunks * run.repeat;
+    }
+    return chunks;
+  }
+
   bool Uses(int32_t script, bool StepRun::*what) const {
     const std::vector<StepRun>& runs = result_.graph.scripts[script].runs;
     return std::any_of(runs.begin(), runs.end(), [&](const StepRun& run) { return run.*what; });
@@ -223,8 +233,16 @@ class Lowering {
     connection.sender = sender;
     connection.receiver = receiver;
     const int64_t hop = route.network ? p.network_hop_ps : p.node_hop_ps;
-    connection.latency_ps = route.latency_ps + (route.to_switch ? hop / 2 : hop);
+    connection.latency_ps =
+        std::llround(static_cast<double>(route.latency_ps + (route.to_switch ? hop / 2 : hop)) *
+                     p.latency_stretch);
     connection.bytes_per_s = p.block_bytes_per_s > 0 ? p.block_bytes_per_s : kNoLimit;
+    if (p.buffer_bytes_per_s > 0) {
+      const double share = static_cast<double>(ChunksSent(graph.blocks[sender].script)) /
+                           static_cast<double>(placed.program.head.chunks);
+      connection.bytes_per_s = std::clamp<int64_t>(
+          static_cast<int64_t>(p.buffer_bytes_per_s * share), 1, connection.bytes_per_s);
+    }
     connection.use_begin = static_cast<int32_t>(graph.uses.size());
     for (const Route::Hop& hop_over : route.hops) {
       const double efficiency = hop_over.part == LinkPart::kNode     ? p.node_efficiency
@@ -248,6 +266,30 @@ class Lowering {
         resources_.try_emplace(link, static_cast<int32_t>(graph.resources.size()));
     if (added) graph.resources.push_back(network_.LinkBytesPerSecond(link));
     return found->second;
+  }
+
+  // Links that all their transfers together cannot fill hold nobody back.
+  void DropSpare() {
+    ChunkGraph& graph = result_.graph;
+    std::vector<int128> asked(graph.resources.size());
+    for (const ChunkGraph::Connection& connection : graph.connections) {
+      for (int32_t u = connection.use_begin; u < connection.use_end; ++u) {
+        asked[graph.uses[u].resource] +=
+            int128{connection.bytes_per_s} * graph.uses[u].coefficient_q20;
+      }
+    }
+    int32_t kept = 0;
+    for (ChunkGraph::Connection& connection : graph.connections) {
+      const int32_t begin = kept;
+      for (int32_t u = connection.use_begin; u < connection.use_end; ++u) {
+        const int32_t resource = graph.uses[u].resource;
+        if (asked[resource] <= int128{graph.resources[resource]} << 20) continue;
+        graph.uses[kept++] = graph.uses[u];
+      }
+      connection.use_begin = begin;
+      connection.use_end = kept;
+    }
+    graph.uses.resize(kept);
   }
 
   struct Ends {

@@ -12,9 +12,13 @@ struct ChunkParameters {
   // Of every message beyond the latency of its links, inside a node and between
   // nodes.
   int64_t node_hop_ps = 0, network_hop_ps = 0;
+  double latency_stretch = 1;  // multiplies both, and the latency of the links
   // Payload over what a link carries while it flows.
   double node_efficiency = 1, bridge_efficiency = 1, network_efficiency = 1;
-  int64_t block_bytes_per_s = 0;  // what one thread block sends at most; 0: no limit
+  // What one thread block sends at most: a rate, or its share of a rate at which the
+  // whole buffer is worked through. 0: no limit.
+  int64_t block_bytes_per_s = 0;
+  double buffer_bytes_per_s = 0;
   int64_t local_bytes_per_s = 0;  // what it copies or reduces inside a rank; 0: takes nothing
 
   // A turn of the loop moves chunks of at most so many bytes; 0: one turn moves all.

@@ -89,7 +89,7 @@ class ChunkSimulator {
   int32_t clock_ = -1;
   int64_t clock_turn_ = 0, clock_rep_ = 0;
   Moment of_turn_, of_step_, now_is_;
-  int64_t turn_checks_ = 0, step_checks_ = 0;
+  int64_t turn_checks_ = 0, step_checks_ = 0, messages_when_seen_ = 0;
 };
 
 }  // namespace plancast

@@ -269,7 +269,7 @@ TEST(ProgramMakerTest, RefusesWhatItDoesNotDo) {
   refuses(Request("halving_doubling", ProgramKind::kAllGather, {6}), "Choose `pat`");
   refuses(Request("ring", ProgramKind::kAllReduce, {}), "name one level at least");
   refuses(Request("ring", ProgramKind::kAllReduce, {4, 0}), "levels have to be positive");
-  refuses(Request("ring", ProgramKind::kAllReduce, {4}, 65), "NCCL has 1 to 64");
+  refuses(Request("ring", ProgramKind::kAllReduce, {4}, 1025), "there may be 1 to 1024");
   ProgramRequest request = Request("ring", ProgramKind::kBroadcast, {4});
   request.root = 4;
   refuses(request, "there are ranks 0 to 3");
