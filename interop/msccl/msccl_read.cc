@@ -121,14 +121,18 @@ absl::Status ReadRank(const XmlElement& element, int32_t r, MscclAlgorithm& out)
   return absl::OkStatus();
 }
 
-// The rank that alone never receives (broadcast) or never sends (reduce): the
-// XML names no root. Where several do, the first.
+// The rank that alone never receives (broadcast, scatter) or never sends (reduce,
+// gather): the XML names no root. Where several do, the first.
 int32_t FindRoot(const ChunkProgram& program) {
-  if (program.kind != ProgramKind::kBroadcast && program.kind != ProgramKind::kReduce) return 0;
+  const bool spreads =
+      program.kind == ProgramKind::kBroadcast || program.kind == ProgramKind::kScatter;
+  if (!spreads && program.kind != ProgramKind::kReduce && program.kind != ProgramKind::kGather) {
+    return 0;
+  }
   const auto moves = [&](const RankProgram& rank) {
     for (const ThreadBlock& block : rank.blocks) {
       for (const ChunkStep& step : block.steps) {
-        if (program.kind == ProgramKind::kBroadcast ? Receives(step.op) : Sends(step.op)) {
+        if (spreads ? Receives(step.op) : Sends(step.op)) {
           return true;
         }
       }

@@ -37,10 +37,13 @@ double BusFactor(const ChunkProgram& program) {
   }
 }
 
-absl::StatusOr<MscclRun::Busiest> FindBusiest(const ChunkProgram& program,
-                                              const ChunkNetwork& network, int64_t bytes,
-                                              const ChunkParameters& parameters,
-                                              int64_t finish_ps) {
+// Of a time, what `bytes` take at a rate.
+double Part(double bytes, int64_t bytes_per_s, int64_t of_ps) {
+  return bytes / static_cast<double>(bytes_per_s) * kPicoseconds / std::max<int64_t>(of_ps, 1);
+}
+
+absl::Status FindBusiest(const ChunkProgram& program, const ChunkNetwork& network, int64_t bytes,
+                         const ChunkParameters& parameters, MscclRun& run) {
   const double per_chunk = static_cast<double>(bytes) / program.chunks;
   std::vector<double> payload(network.num_links()), carried(network.num_links());
   for (int32_t r = 0; r < program.num_ranks(); ++r) {
@@ -48,23 +51,29 @@ absl::StatusOr<MscclRun::Busiest> FindBusiest(const ChunkProgram& program,
       int64_t chunks = 0;
       for (const ChunkStep& step : block.steps) chunks += Sends(step.op) ? step.source.count : 0;
       if (chunks == 0) continue;
+      const double sent = static_cast<double>(chunks) * per_chunk;
       ASSIGN_OR_RETURN(const Route route, network.RouteOf(r, block.send_peer));
       for (const Route::Hop& hop : route.hops) {
         const double efficiency = hop.part == LinkPart::kNetwork  ? parameters.network_efficiency
                                   : hop.part == LinkPart::kBridge ? parameters.bridge_efficiency
                                                                   : parameters.node_efficiency;
-        payload[hop.link] += chunks * per_chunk;
-        carried[hop.link] += chunks * per_chunk / efficiency;
+        payload[hop.link] += sent;
+        carried[hop.link] += sent / efficiency;
       }
+      if (parameters.block_bytes_per_s == 0) continue;
+      const double busy = Part(sent, parameters.block_bytes_per_s, run.finish_ps);
+      if (busy <= run.busiest_block.busy) continue;
+      run.busiest_block = {
+          absl::StrCat("gpu ", r, " to gpu ", block.send_peer, ", channel ", block.channel), sent,
+          busy};
     }
   }
-  MscclRun::Busiest out;
   for (int64_t link = 0; link < network.num_links(); ++link) {
-    const double rate = static_cast<double>(network.LinkBytesPerSecond(link));
-    const double busy = carried[link] / rate * kPicoseconds / std::max<int64_t>(finish_ps, 1);
-    if (busy > out.busy) out = {network.LinkName(link), payload[link], busy};
+    const double busy = Part(carried[link], network.LinkBytesPerSecond(link), run.finish_ps);
+    if (busy > run.busiest_link.busy)
+      run.busiest_link = {network.LinkName(link), payload[link], busy};
   }
-  return out;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -146,7 +155,7 @@ absl::StatusOr<MscclRun> RunProgram(const ChunkProgram& program, const ChunkNetw
   out.bus_bytes_per_s = out.algorithm_bytes_per_s * BusFactor(program);
   out.messages = outcome.messages;
   out.timeline = std::move(outcome.timeline);
-  ASSIGN_OR_RETURN(out.busiest, FindBusiest(program, network, bytes, parameters, out.finish_ps));
+  RETURN_IF_ERROR(FindBusiest(program, network, bytes, parameters, out));
   return out;
 }
 

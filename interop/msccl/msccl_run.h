@@ -32,12 +32,14 @@ struct MscclRun {
   std::vector<int64_t> rank_finish_ps;
   // bytes / time, and as nccl-tests scale it to the links' rate; bytes/s.
   double algorithm_bytes_per_s = 0, bus_bytes_per_s = 0;
-  // The link that was busy for the largest part of the time.
   struct Busiest {
-    std::string link;
+    std::string name;
     double bytes = 0;  // payload
-    double busy = 0;   // of finish_ps
-  } busiest;
+    double busy = 0;   // part of finish_ps
+  };
+  // The link that was busy for the largest part of the time, and the thread block, if
+  // there is a limit to what one sends.
+  Busiest busiest_link, busiest_block;
   int64_t messages = 0;  // pieces simulated
   std::vector<ChunkMessage> timeline;
 };

@@ -90,7 +90,14 @@ absl::Status ValidateBuffers(const ChunkProgram& program, int32_t r) {
                    program.chunks, "; ", ProgramKindName(program.kind), " on ", program.num_ranks(),
                    " GPUs takes ", program.chunks / times, " (or 0).");
   };
-  if (program.kind == ProgramKind::kCustom) return absl::OkStatus();
+  switch (program.kind) {
+    case ProgramKind::kCustom:
+    case ProgramKind::kGather:  // whose ranks differ
+    case ProgramKind::kScatter:
+      return absl::OkStatus();
+    default:
+      break;
+  }
   const int64_t n = program.num_ranks();
   RETURN_IF_ERROR(
       check("i_chunks", rank.input_chunks, program.kind == ProgramKind::kAllGather ? n : 1));

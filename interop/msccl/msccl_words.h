@@ -11,13 +11,16 @@
 
 namespace plancast {
 
-inline constexpr std::array<std::pair<absl::string_view, ProgramKind>, 7> kMscclCollectives = {{
+inline constexpr std::array<std::pair<absl::string_view, ProgramKind>, 10> kMscclCollectives = {{
     {"allreduce", ProgramKind::kAllReduce},
     {"allgather", ProgramKind::kAllGather},
     {"reduce_scatter", ProgramKind::kReduceScatter},
+    {"reducescatter", ProgramKind::kReduceScatter},  // RCCL
     {"alltoall", ProgramKind::kAllToAll},
     {"broadcast", ProgramKind::kBroadcast},
     {"reduce", ProgramKind::kReduce},
+    {"gather", ProgramKind::kGather},    // RCCL
+    {"scatter", ProgramKind::kScatter},  // RCCL
     {"custom", ProgramKind::kCustom},
 }};
 

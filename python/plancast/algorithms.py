@@ -28,6 +28,9 @@ class AlgorithmRun:
       busiest_link: its name, as in "nvlink of device 3, outward".
       busiest_link_bytes: what it carried.
       busiest_link_share: of the time that it was busy.
+      busiest_block: the thread block that sent for the largest part of the time, where a
+        channel has a limit; else empty.
+      busiest_block_share: that part.
     """
 
     bytes: int
@@ -38,6 +41,8 @@ class AlgorithmRun:
     busiest_link: str
     busiest_link_bytes: float
     busiest_link_share: float
+    busiest_block: str
+    busiest_block_share: float
     _trace: str | None = field(default=None, repr=False, compare=False)
 
     def to_perfetto(self, path: str | Path) -> None:

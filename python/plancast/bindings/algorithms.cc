@@ -99,9 +99,11 @@ py::dict DictOf(const MscclRun& run, bool timeline) {
   out["rank_times"] = ranks;
   out["algorithm_bandwidth"] = run.algorithm_bytes_per_s;
   out["bus_bandwidth"] = run.bus_bytes_per_s;
-  out["busiest_link"] = run.busiest.link;
-  out["busiest_link_bytes"] = run.busiest.bytes;
-  out["busiest_link_share"] = run.busiest.busy;
+  out["busiest_link"] = run.busiest_link.name;
+  out["busiest_link_bytes"] = run.busiest_link.bytes;
+  out["busiest_link_share"] = run.busiest_link.busy;
+  out["busiest_block"] = run.busiest_block.name;
+  out["busiest_block_share"] = run.busiest_block.busy;
   if (timeline) out["_trace"] = MessageTrace(run);
   return out;
 }

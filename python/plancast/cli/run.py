@@ -28,6 +28,7 @@ def add_parser(commands: Any) -> None:
         metavar="MACHINE",
         help="PRESET:HOSTS, PRESET:HOSTSxGPUS or a YAML file",
     )
+    parser.add_argument("--trace", metavar="FILE.json", help="write what ran when (Perfetto)")
     opts.add_json(parser)
     for kind in _KINDS:
         kind.add_options(parser)

@@ -88,8 +88,9 @@ TEST(MscclRun, EveryFileRunsOnAMachine) {
                            RunProgram(read.program, network, bytes, parameters, false));
       EXPECT_GT(run.finish_ps, before);
       EXPECT_THAT(run.rank_finish_ps, SizeIs(read.program.num_ranks()));
-      EXPECT_GT(run.busiest.busy, 0);
-      EXPECT_LE(run.busiest.busy, 1.0001);
+      EXPECT_GT(run.busiest_link.busy, 0);
+      EXPECT_LE(run.busiest_link.busy, 1.0001);
+      EXPECT_LE(run.busiest_block.busy, 1.0001);
       before = run.finish_ps;
     }
   }
@@ -105,8 +106,8 @@ TEST(MscclRun, NamesTheBusiestLinkAndTracesMessages) {
       ChunkNetwork::OfWires(3, 3, {{0, 1, 2 * kGb, 0}, {1, 2, kGb, 0}, {2, 0, kGb, 0}}));
   ASSERT_OK_AND_ASSIGN(const MscclRun run, RunProgram(chain, network, kGb, {}, true));
   EXPECT_EQ(run.finish_ps, 1'500'000 * kUs);
-  EXPECT_EQ(run.busiest.link, "node 1 to node 2");
-  EXPECT_NEAR(run.busiest.busy, 1 / 1.5, 1e-9);
+  EXPECT_EQ(run.busiest_link.name, "node 1 to node 2");
+  EXPECT_NEAR(run.busiest_link.busy, 1 / 1.5, 1e-9);
   EXPECT_NEAR(run.algorithm_bytes_per_s, kGb / 1.5, 1);
   EXPECT_THAT(MessageTrace(run), HasSubstr("to gpu 2, channel 0"));
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "collectives/programs/program_maker.h"
+#include "collectives/synthesis/synthesise.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "interop/msccl/msccl_check.h"
@@ -169,6 +170,29 @@ TEST(MscclXml, ProgramsOfOursAreWrittenAndCheck) {
     EXPECT_OK(CheckMscclAlgorithm(read, "ours"));
     ASSERT_OK_AND_ASSIGN(const std::string again, WriteMscclAlgorithm(read));
     EXPECT_EQ(again, text);
+  }
+}
+
+TEST(MscclXml, SynthesisedProgramsAreWrittenAndCheck) {
+  ASSERT_OK_AND_ASSIGN(const LinkGraph dgx1, LinkGraph::Named("dgx1"));
+  for (const ProgramKind kind :
+       {ProgramKind::kAllGather, ProgramKind::kReduceScatter, ProgramKind::kAllReduce,
+        ProgramKind::kAllToAll, ProgramKind::kBroadcast, ProgramKind::kReduce, ProgramKind::kGather,
+        ProgramKind::kScatter}) {
+    SCOPED_TRACE(ProgramKindName(kind));
+    SynthesisRequest request;
+    request.kind = kind;
+    request.steps = kind == ProgramKind::kAllReduce ? 4 : 2;
+    request.rounds = 2 * request.steps;
+    request.chunks = 2 - (kind == ProgramKind::kAllToAll ? 1 : 0);
+    request.root = kind == ProgramKind::kGather || kind == ProgramKind::kScatter ? 5 : 0;
+    MscclAlgorithm made;
+    made.program = Synthesise(dgx1, request)->program;
+    ASSERT_OK_AND_ASSIGN(const std::string text, WriteMscclAlgorithm(made));
+    ASSERT_OK_AND_ASSIGN(const MscclAlgorithm read, ReadMscclAlgorithm(text, "found"));
+    EXPECT_EQ(read.program.kind, kind);
+    EXPECT_EQ(read.program.root, request.root);
+    EXPECT_OK(CheckMscclAlgorithm(read, "found"));
   }
 }
 

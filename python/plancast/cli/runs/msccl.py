@@ -35,7 +35,6 @@ def add_options(parser: Any) -> None:
         metavar="US",
         help="microseconds that a message takes beside its transfer, instead of all overheads",
     )
-    group.add_argument("--messages", metavar="FILE.json", help="write a Chrome trace of them")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -49,8 +48,15 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--link belongs to --topology; a machine has links of its own.")
     if options.bytes is None:
         raise InputError("--bytes is missing; it says how large the buffer is, such as 64M.")
-    opts.check_outputs(options.messages)
+    opts.check_outputs(options.trace)
     algorithm = Algorithm.open(options.what)
+    least, most = algorithm.bytes_range
+    if options.bytes < (least or 0) or options.bytes > (most or options.bytes):
+        print(
+            f"plancast: warning: `{options.what}` is meant for {least or 0:,} to {most or 0:,} "
+            "bytes.",
+            file=sys.stderr,
+        )
     for warning in algorithm.warnings:
         print(f"plancast: warning: {warning}", file=sys.stderr)
     result = algorithm.run(
@@ -59,10 +65,10 @@ def run(options: argparse.Namespace) -> int:
         topology=options.topology,
         link_bandwidth=(options.link or 25.0) * 1e9,
         alpha=None if options.alpha is None else options.alpha * 1e-6,
-        timeline=options.messages is not None,
+        timeline=options.trace is not None,
     )
-    if options.messages is not None:
-        result.to_perfetto(options.messages)
+    if options.trace is not None:
+        result.to_perfetto(options.trace)
     if options.json:
         fields = {
             "algorithm": algorithm.name,
@@ -82,6 +88,10 @@ def run(options: argparse.Namespace) -> int:
                 "bytes": result.busiest_link_bytes,
                 "busy": result.busiest_link_share,
             },
+            "busiest_thread_block": {
+                "name": result.busiest_block,
+                "busy": result.busiest_block_share,
+            },
             "rank_finish_s": result.rank_times,
             "warnings": algorithm.warnings,
         }
@@ -97,8 +107,15 @@ def run(options: argparse.Namespace) -> int:
         f"busbw {result.bus_bandwidth / 1e9:,.2f} GB/s"
     )
     print(
-        f"  busiest link: {result.busiest_link}, {result.busiest_link_share:.0%} of the time; "
-        f"GPUs done after {min(result.rank_times) * 1e6:,.2f} to "
+        f"  busiest link: {result.busiest_link}, {result.busiest_link_share:.0%} of the time"
+        + (
+            f"; busiest thread block: {result.busiest_block}, {result.busiest_block_share:.0%}"
+            if result.busiest_block
+            else ""
+        )
+    )
+    print(
+        f"  GPUs done after {min(result.rank_times) * 1e6:,.2f} to "
         f"{max(result.rank_times) * 1e6:,.2f} us"
     )
     return 0
