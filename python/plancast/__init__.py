@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from plancast.session import Session
     from plancast.strategy import Strategy
     from plancast.synthesis import ParetoFront, SynthesizedAlgorithm, pareto_front, synthesize
+    from plancast.traces import NcclTrace
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ __all__ = [
     "Machine",
     "Model",
     "ModelBuilder",
+    "NcclTrace",
     "ParetoFront",
     "Ranking",
     "Records",
@@ -90,6 +92,7 @@ _HOME = {
     "Model": "model",
     "ModelBuilder": "builder",
     "ParetoFront": "synthesis",
+    "NcclTrace": "traces",
     "Ranking": "ranking",
     "Records": "records",
     "Rule": "op_rules",

@@ -40,6 +40,30 @@ def read_text(path: str | Path) -> str:
         raise InputError(f"`{path}` cannot be read: {reason}.") from None
 
 
+def read_bytes(path: str | Path, *, most: int = 1 << 30) -> bytes:
+    """The contents of a file of at most `most` bytes; what gzip compressed is unpacked."""
+    import gzip
+    import zlib
+
+    try:
+        with open(path, "rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            data = (gzip.GzipFile(fileobj=file) if packed else file).read(most + 1)
+    except FileNotFoundError:
+        raise InputError(f"there is no file `{path}`.{_siblings(path)}") from None
+    except IsADirectoryError:
+        raise InputError(
+            f"`{path}` is a folder; give a file in it.{_siblings(Path(path) / 'x')}"
+        ) from None
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"`{path}` cannot be read: {reason}.") from None
+    if len(data) > most:
+        raise InputError(f"`{path}` holds more than {most >> 20} MiB, the most that is read.")
+    return data
+
+
 def read_mapping(path: str | Path) -> dict[str, Any]:
     """A YAML or JSON file that holds one mapping."""
     text = read_text(path)

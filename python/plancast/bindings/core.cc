@@ -17,4 +17,5 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindKernels(m);
   plancast::BindAlgorithms(m);
   plancast::BindNccl(m);
+  plancast::BindTraces(m);
 }

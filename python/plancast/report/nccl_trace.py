@@ -1,0 +1,122 @@
+"""Rich tables of NCCL's traces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from plancast.textual import bar, duration, gib, percent
+
+if TYPE_CHECKING:
+    from plancast.traces import NcclTrace
+
+_MOST_ROWS = 24
+_MOST_PROBLEMS = 5
+
+
+def trace_tables(trace: NcclTrace) -> RenderableType:
+    """Operations, channels, waits, and what was not understood."""
+    head = f"NCCL {trace.dialect}: {len(trace):,} events over {duration(trace.duration_s)}"
+    parts: list[RenderableType] = [Text(head, style="bold")]
+    if trace.operations:
+        parts += ["", operation_table(trace)]
+    if trace.channels:
+        parts += ["", channel_table(trace)]
+    if trace.waits:
+        parts += ["", wait_table(trace)]
+    for kind, (count, line) in trace.mended.items():
+        parts.append(Text(f"note: {kind}, {count:,} times from line {line} on", style="dim"))
+    for line, reason in trace.problems[:_MOST_PROBLEMS]:
+        parts.append(Text(f"warning: line {line}: {reason}", style="yellow"))
+    if trace.problem_count > _MOST_PROBLEMS:
+        more = f"warning: {trace.problem_count - _MOST_PROBLEMS:,} more; --json lists them"
+        parts.append(Text(more, style="yellow"))
+    return Group(*parts)
+
+
+def operation_table(trace: NcclTrace) -> Table:
+    """A row for each kind of collective."""
+    table = _table("operation", "algorithm", "protocol")
+    for column in ("channels", "size", "calls", "median", "least", "most", "kernel"):
+        table.add_column(column, justify="right")
+    for row in trace.operations[:_MOST_ROWS]:
+        table.add_row(
+            row.name,
+            row.algorithm,
+            row.protocol,
+            _count(row.channels),
+            _size(row.size_bytes),
+            f"{row.calls:,}",
+            duration(row.median_s),
+            duration(row.least_s),
+            duration(row.most_s),
+            "" if row.kernel_s is None else duration(row.kernel_s),
+        )
+    return _cut(table, len(trace.operations))
+
+
+def channel_table(trace: NcclTrace) -> Table:
+    """A row for each channel and peer."""
+    table = _table("channel", "peer")
+    for column in ("operations", "steps", "moved", "mean step", "busy"):
+        table.add_column(column, justify="right")
+    for row in trace.channels[:_MOST_ROWS]:
+        word = {"send": "to ", "receive": "from "}.get(row.direction, "")
+        table.add_row(
+            _count(row.channel),
+            f"{word}{_count(row.peer)}",
+            f"{row.operations:,}",
+            f"{row.steps:,}",
+            _size(row.size_bytes),
+            duration(row.step_s / row.steps) if row.steps else "",
+            duration(row.busy_s),
+        )
+    return _cut(table, len(trace.channels))
+
+
+def wait_table(trace: NcclTrace) -> Table:
+    """What steps wait for, with shares."""
+    table = _table("direction", "waits for")
+    for column in ("times", "in all", "share"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    for row in trace.waits:
+        table.add_row(
+            row.direction,
+            row.wait,
+            f"{row.times:,}",
+            duration(row.total_s),
+            percent(row.share),
+            bar(row.share),
+        )
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for column in columns:
+        table.add_column(column)
+    return table
+
+
+def _cut(table: Table, rows: int) -> Table:
+    if rows > _MOST_ROWS:
+        table.add_row(f"and {rows - _MOST_ROWS:,} more")
+    return table
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _size(size: int | None) -> str:
+    if size is None:
+        return ""
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if unit <= size < 1 << 30:
+            return f"{size / unit:.4g} {name}"
+    return f"{gib(size)} GiB" if size >= 1 << 30 else f"{size} B"
