@@ -19,6 +19,18 @@ double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+absl::Status Timed(const FuzzTarget& target, const std::string& input, double& took) {
+  const double begin = Seconds();
+  absl::Status answer;
+  try {
+    answer = target.read(input);
+  } catch (const std::exception& thrown) {  // bad_alloc, most likely
+    answer = absl::InternalError(absl::StrCat("an exception, ", thrown.what()));
+  }
+  took = Seconds() - begin;
+  return answer;
+}
+
 }  // namespace
 
 absl::Status CheckAnswer(const absl::Status& answer, absl::string_view bytes) {
@@ -43,14 +55,14 @@ absl::StatusOr<FuzzCounts> RunFuzz(const FuzzTarget& target, const std::vector<s
     const std::string path = absl::StrCat(options.save, "/fuzz-", target.name, "-", number);
     Watch(input, path, options.seconds);
     CountMemory(target.most_bytes);
-    const double begin = Seconds();
-    absl::Status answer;
-    try {
-      answer = target.read(input);
-    } catch (const std::exception& thrown) {  // bad_alloc, most likely
-      answer = absl::InternalError(absl::StrCat("an exception, ", thrown.what()));
+    double took = 0;
+    const absl::Status answer = Timed(target, input, took);
+    // Something else may have run; what is slow is slow twice.
+    if (took > counts.slowest_seconds && took > 0.05) {
+      double again = 0;
+      Timed(target, input, again).IgnoreError();
+      took = std::min(took, again);
     }
-    const double took = Seconds() - begin;
     StopCountingMemory();
     absl::Status verdict = CheckAnswer(answer, input);
     if (MemoryWasShort()) verdict = absl::InternalError("the case asked for too much memory");

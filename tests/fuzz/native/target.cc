@@ -11,7 +11,7 @@ const std::vector<FuzzTarget>& FuzzTargets() {
   static const auto* const targets = [] {
     auto* all = new std::vector<FuzzTarget>;
     for (const auto& group : {DescriptionTargets(), PlanTargets(), RuleTargets(), TraceTargets(),
-                              NcclTargets(), ForeignTargets()}) {
+                              NcclTargets(), MscclTargets(), AstraTargets()}) {
       all->insert(all->end(), group.begin(), group.end());
     }
     std::sort(all->begin(), all->end(),

@@ -12,7 +12,8 @@ std::vector<FuzzTarget> PlanTargets();         // strategies, searches, what-ifs
 std::vector<FuzzTarget> RuleTargets();         // op rules
 std::vector<FuzzTarget> TraceTargets();        // timelines
 std::vector<FuzzTarget> NcclTargets();         // topologies
-std::vector<FuzzTarget> ForeignTargets();      // files of single tools
+std::vector<FuzzTarget> MscclTargets();        // collective algorithms
+std::vector<FuzzTarget> AstraTargets();        // of ASTRA-sim, and Chakra traces
 
 }  // namespace plancast
 

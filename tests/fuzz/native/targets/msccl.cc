@@ -1,5 +1,4 @@
 #include "absl/status/statusor.h"
-#include "interop/astra/case_table.h"
 #include "interop/msccl/msccl_check.h"
 #include "interop/msccl/msccl_xml.h"
 #include "tests/fuzz/native/targets/groups.h"
@@ -18,23 +17,15 @@ absl::Status MscclFile(absl::string_view bytes) {
   return again.ok() ? again : absl::InternalError(again.message());
 }
 
-absl::Status AstraCaseTable(absl::string_view bytes) {
-  return ReadAstraCases(bytes, "cases").status();
-}
-
 }  // namespace
 
-std::vector<FuzzTarget> ForeignTargets() {
+std::vector<FuzzTarget> MscclTargets() {
   return {{"msccl_xml",
            MscclFile,
            {"type=\"rrcs\"", "type=\"re\"", "type=\"cpy\"", "srcbuf=\"s\"", "hasdep=\"1\"",
             "depid=\"0\"", "deps=\"0\"", "cnt=\"71\"", "<gpu id=\"2\">", "<tb id=\"1\">", "<!--",
             "proto=\"LL128\"", "coll=\"alltoall\"", "ngpus=\"3\"", "<![CDATA["},
-           {"<algo>", "<gpu id=\"0\">", "<tb id=\"0\">", "<", "<step s=\"0\"/>"}},
-          {"astra_cases",
-           AstraCaseTable,
-           {",", "\"", "\r\n", "x", " x ", "Ring", "Switch", "doubleBinaryTree", "baseline", "ok"},
-           {"\"", ",", "8x", "\"\""}}};
+           {"<algo>", "<gpu id=\"0\">", "<tb id=\"0\">", "<", "<step s=\"0\"/>"}}};
 }
 
 }  // namespace plancast
