@@ -1,3 +1,4 @@
+#include <google/protobuf/stubs/logging.h>
 #include <pybind11/pybind11.h>
 
 #include "python/plancast/bindings/types.h"
@@ -6,6 +7,8 @@
 // signatures are written down in _core.pyi.
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The C++ core of plancast; use the package `plancast` instead.";
+  // What protobuf complains of on stderr is in the errors, too.
+  google::protobuf::SetLogHandler(nullptr);
   plancast::BindMachine(m);
   plancast::BindRules(m);
   plancast::BindModel(m);
