@@ -1,6 +1,9 @@
 #ifndef PLANCAST_COLLECTIVES_PROGRAMS_MAKERS_H_
 #define PLANCAST_COLLECTIVES_PROGRAMS_MAKERS_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "collectives/programs/program_maker.h"
 
@@ -22,6 +25,14 @@ absl::StatusOr<ProgramMaker> MakeRingAlong(const ProgramRequest& request,
 // each node: all_reduce. Broadcast and reduce: two trees over all ranks but the
 // root. Even channels take the first tree, odd ones the second.
 absl::StatusOr<ProgramMaker> MakeTree(const ProgramRequest& request);
+// Where one rank stands in the tree of one channel; -1: it is the root.
+struct TreePlace {
+  int32_t up = -1;
+  std::vector<int32_t> down;
+};
+// all_reduce along given trees: trees[rank][channel].
+absl::StatusOr<ProgramMaker> MakeTreeAlong(const ProgramRequest& request,
+                                           std::vector<std::vector<TreePlace>> trees);
 // Recursive halving and doubling: 2 log2 n steps. Ranks beyond a power of two work
 // through a partner (all_reduce).
 absl::StatusOr<ProgramMaker> MakeHalvingDoubling(const ProgramRequest& request);

@@ -1,3 +1,6 @@
+#include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "collectives/programs/double_tree.h"
@@ -7,11 +10,7 @@
 namespace plancast {
 namespace {
 
-// Where one rank stands in the tree of one channel.
-struct Place {
-  int32_t up = -1;
-  std::vector<int32_t> down;
-};
+using Place = TreePlace;
 
 // Double binary trees over the nodes, in each node a chain from the rank that the
 // tree enters by. Channels take turns with the trees and the ranks of a node.
@@ -89,7 +88,34 @@ void AddDown(RankBuilder& builder, const Place& place, int32_t c, const ChunkSpa
   }
 }
 
+RankProgram MakeRank(const ChunkProgram& head, int32_t channels,
+                     const std::function<Place(int32_t channel)>& place_of) {
+  RankBuilder builder(head.chunks, head.chunks);
+  for (int32_t c = 0; c < channels; ++c) {
+    const Place place = place_of(c);
+    const bool output = head.kind == ProgramKind::kBroadcast;
+    const ChunkSpan span{output ? ChunkBuffer::kOutput : ChunkBuffer::kInput, c, 1};
+    ChunkDependency whole;
+    if (head.kind != ProgramKind::kBroadcast) whole = AddUp(builder, place, c, span);
+    if (head.kind != ProgramKind::kReduce) AddDown(builder, place, c, span, whole);
+  }
+  return builder.Take();
+}
+
 }  // namespace
+
+absl::StatusOr<ProgramMaker> MakeTreeAlong(const ProgramRequest& request,
+                                           std::vector<std::vector<TreePlace>> trees) {
+  if (request.kind != ProgramKind::kAllReduce) return DoesNot(request);
+  ProgramMaker maker;
+  maker.head = HeadOf(request, 1);
+  maker.num_ranks = request.ranks();
+  auto shared = std::make_shared<const std::vector<std::vector<TreePlace>>>(std::move(trees));
+  maker.make = [shared, head = maker.head](int32_t rank, int32_t channels) {
+    return MakeRank(head, channels, [&](int32_t c) { return (*shared)[rank][c]; });
+  };
+  return maker;
+}
 
 absl::StatusOr<ProgramMaker> MakeTree(const ProgramRequest& request) {
   const ProgramKind kind = request.kind;
@@ -104,18 +130,10 @@ absl::StatusOr<ProgramMaker> MakeTree(const ProgramRequest& request) {
   maker.inner = over_nodes ? request.levels[0] : 1;
   maker.alike_channels = 2 * maker.inner;
   maker.rotation = over_nodes ? 2 : 0;
-  maker.make = [request, head = maker.head](int32_t rank, int32_t channels) {
-    RankBuilder builder(head.chunks, head.chunks);
-    for (int32_t c = 0; c < channels && request.ranks() > 1; ++c) {
-      const bool rooted = head.kind != ProgramKind::kAllReduce;
-      const Place place = rooted ? PlaceBelowRoot(request, rank, c) : PlaceOf(request, rank, c);
-      const bool output = head.kind == ProgramKind::kBroadcast;
-      const ChunkSpan span{output ? ChunkBuffer::kOutput : ChunkBuffer::kInput, c, 1};
-      ChunkDependency whole;
-      if (head.kind != ProgramKind::kBroadcast) whole = AddUp(builder, place, c, span);
-      if (head.kind != ProgramKind::kReduce) AddDown(builder, place, c, span, whole);
-    }
-    return builder.Take();
+  maker.make = [request, over_nodes, head = maker.head](int32_t rank, int32_t channels) {
+    return MakeRank(head, request.ranks() > 1 ? channels : 0, [&](int32_t c) {
+      return over_nodes ? PlaceOf(request, rank, c) : PlaceBelowRoot(request, rank, c);
+    });
   };
   return maker;
 }
