@@ -16,7 +16,11 @@ struct Chunk {
   int64_t priority = 0;
   std::vector<Phase> phases;
   int32_t phase = -1;
-  bool begun = false;  // it runs in its queue
+  bool begun = false;   // it runs in its queue
+  int32_t ordinal = 0;  // among the chunks of its collective
+
+  // The last time that it told itself to go on, and as the how-manieth of all.
+  int64_t reminded_at = 0, reminder = 0;
 
   // Rings, direct, halving-doubling: sends, each of which may start once a slot is
   // free; messages come in rounds, of which the first is not reduced.

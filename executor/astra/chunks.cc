@@ -17,6 +17,7 @@ int32_t Simulation::NewChunk() {
   }
   const int32_t chunk = free_chunks_.back();
   free_chunks_.pop_back();
+  ++live_chunks_;
   return chunk;
 }
 
@@ -41,8 +42,11 @@ void Simulation::StartCollective(int32_t rank_index, int32_t node_index) {
   free_collectives_.pop_back();
   // What is left over is a chunk of full size.
   const int64_t count = (left + size - 1) / size;
-  collectives_[collective] = {node_index, static_cast<int32_t>(count)};
+  collectives_[collective].node = node_index;
+  collectives_[collective].chunks_left = static_cast<int32_t>(count);
+  collectives_[collective].chunks.clear();
   ++collective_count_;
+  if (memo_) NoteBegin(rank_index, collective);
   const std::vector<bool>* involved =
       node.dims < 0 ? nullptr : &workload_.involved[static_cast<size_t>(node.dims)];
   for (int64_t i = 0; i < count; ++i) {
@@ -58,6 +62,8 @@ void Simulation::StartCollective(int32_t rank_index, int32_t node_index) {
     chunk = Chunk();
     chunk.rank = rank_index;
     chunk.collective = collective;
+    chunk.ordinal = static_cast<int32_t>(i);
+    if (memo_) collectives_[collective].chunks.push_back(index);
     chunk.tag = node.group < 0 ? rank.collectives++ : rank.group_chunks[node.group]++;
     chunk.priority = priority;
     chunk.phases = std::move(phases);
@@ -74,6 +80,7 @@ void Simulation::Advance(int32_t index) {
   const bool last = chunk.phase + 1 == static_cast<int32_t>(chunk.phases.size());
   if (last && --collectives_[chunk.collective].chunks_left == 0) {
     const int32_t node = collectives_[chunk.collective].node;
+    if (memo_) NoteEnd(chunk);
     free_collectives_.push_back(chunk.collective);
     NodeDone(chunk.rank, node);
   }
@@ -84,6 +91,7 @@ void Simulation::Advance(int32_t index) {
   if (last) {
     --rank.running[before];
     free_chunks_.push_back(index);
+    --live_chunks_;
     return StartWaiting(rank, before);
   }
   ++chunk.phase;
@@ -129,7 +137,9 @@ void Simulation::Begin(int32_t index) {
 }
 
 void Simulation::ToMemory(int32_t index, bool reduce) {
-  const Chunk& chunk = chunks_[index];
+  Chunk& chunk = chunks_[index];
+  chunk.reminded_at = events_.now();
+  chunk.reminder = ++reminders_;
   // Rings of groups have a fixed delay.
   const bool fast = circles_.at(chunk.now().circle).local();
   Remind(chunk.rank, fast ? 10 : system_.endpoint_delay_ns,

@@ -11,7 +11,7 @@
 
 namespace plancast::astra {
 
-enum class EventKind : uint8_t { kRank, kArrival, kLinkFree, kReceipt };
+enum class EventKind : uint8_t { kRank, kArrival, kLinkFree, kReceipt, kReplay };
 
 struct Event {
   EventKind kind = EventKind::kRank;
@@ -26,6 +26,9 @@ class EventQueue {
   int64_t now() const { return now_; }
 
   void Push(int64_t time, Event event) { lists_[ListOf(time)].events.push_back(event); }
+
+  // Whether all that came for now() is gone.
+  bool TimeIsOver() const { return current_ < 0 || next_ == lists_[current_].events.size(); }
 
   // The next event, which is taken out; false if there is none.
   bool Pop(Event& event) {

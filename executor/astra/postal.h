@@ -60,6 +60,7 @@ class Boxes {
   }
 
   Box& at(int32_t index) { return boxes_[index]; }
+  bool empty() const { return by_key_.empty(); }
 
   void ForgetIfOver(int32_t index) {
     const Box& box = boxes_[index];

@@ -107,7 +107,7 @@ absl::StatusOr<AstraResult> SimulateAstra(const AstraWorkload& workload,
       RETURN_IF_ERROR(CheckCollective(node, workload, network, system));
     }
   }
-  astra::Simulation simulation(workload, network, system);
+  astra::Simulation simulation(workload, network, system, options.memo);
   RETURN_IF_ERROR(simulation.Run(options.max_events));
   return simulation.Result();
 }

@@ -28,15 +28,23 @@ void WaitingFor(const AstraProgram& program, std::vector<int32_t>& begin,
 }  // namespace
 
 Simulation::Simulation(const AstraWorkload& workload, const AstraNetwork& network,
-                       const AstraSystem& system)
+                       const AstraSystem& system, bool memo)
     : workload_(workload),
       network_(network),
       system_(system),
       wires_(network),
       circles_(network, system, workload.groups),
       npus_(network.npus()),
-      chunks_at_once_((system.active_chunks + network.queues_per_dim - 1) /
-                      network.queues_per_dim) {
+      chunks_at_once_((system.active_chunks + network.queues_per_dim - 1) / network.queues_per_dim),
+      memo_(memo) {
+  for (const AstraProgram& program : workload.programs) {
+    for (const AstraNode& node : program.nodes) {
+      // On the processor a collective may run beside another one.
+      if (node.kind == AstraNodeKind::kCollective && node.on_cpu) memo_ = false;
+      has_messages_ =
+          has_messages_ || node.kind == AstraNodeKind::kSend || node.kind == AstraNodeKind::kRecv;
+    }
+  }
   waiting_begin_.resize(workload.programs.size());
   waiting_.resize(workload.programs.size());
   for (size_t p = 0; p < workload.programs.size(); ++p) {
@@ -76,7 +84,10 @@ absl::Status Simulation::Run(int64_t max_events) {
     IssueReady(r);
     CheckFinished(ranks_[r]);
   }
-  for (Event event; events_.Pop(event);) {
+  while (true) {
+    if (memo_ && events_.TimeIsOver()) LookForReplay();
+    Event event;
+    if (!events_.Pop(event)) break;
     if (++event_count_ > max_events) {
       return absl::ResourceExhaustedError(
           absl::StrCat("stopped after ", max_events, " events, at ", events_.now(), " ns"));
@@ -101,6 +112,8 @@ void Simulation::Handle(const Event& event) {
     }
     case EventKind::kLinkFree:
       return LeaveLink(event.a);
+    case EventKind::kReplay:
+      return Replay(event.a);
     case EventKind::kReceipt:
       Party party = notes_[event.a].kind == Note::Kind::kCustom
                         ? Party{Party::Kind::kCustom, notes_[event.a].a, notes_[event.a].b}
@@ -157,7 +170,12 @@ void Simulation::GoThroughAgenda(int32_t rank) {
     free_notes_ = entry;
     switch (note.kind) {
       case Note::Kind::kReduce:
+        chunks_[note.a].reminded_at = now;
+        chunks_[note.a].reminder = ++reminders_;
         Remind(rank, ReduceTime(chunks_[note.a]), {Note::Kind::kMemory, note.a});
+        break;
+      case Note::Kind::kLast:
+        Advance(note.a);
         break;
       case Note::Kind::kMemory:
         AfterMemory(note.a);

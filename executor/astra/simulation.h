@@ -10,6 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "executor/astra/chunk.h"
+#include "executor/astra/epochs.h"
 #include "executor/astra/event_queue.h"
 #include "executor/astra/phases.h"
 #include "executor/astra/postal.h"
@@ -22,7 +23,8 @@ namespace plancast::astra {
 // must outlive it.
 class Simulation {
  public:
-  Simulation(const AstraWorkload& workload, const AstraNetwork& network, const AstraSystem& system);
+  Simulation(const AstraWorkload& workload, const AstraNetwork& network, const AstraSystem& system,
+             bool memo);
 
   absl::Status Run(int64_t max_events);
   AstraResult Result() const;
@@ -30,7 +32,7 @@ class Simulation {
  private:
   // Something that a rank told itself to do later.
   struct Note {
-    enum class Kind : uint8_t { kMemory, kReduce, kNode, kCustom };
+    enum class Kind : uint8_t { kMemory, kReduce, kNode, kCustom, kLast };
     Kind kind = Kind::kMemory;
     int32_t a = 0, b = 0;  // chunk (and node of a custom collective), or node
     int32_t next = -1;
@@ -51,6 +53,7 @@ class Simulation {
   struct Collective {
     int32_t node = 0;
     int32_t chunks_left = 0;
+    std::vector<int32_t> chunks = {};  // as they began
   };
   enum Slot { kCpu, kKernel, kComm, kRecv, kSlots };
   using Ready = std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>>;
@@ -87,6 +90,14 @@ class Simulation {
   void LeaveLink(int32_t link);
   int32_t FindBox(bool of_trace, int64_t tag, int64_t from, int64_t to, int64_t bytes);
   absl::Status Stuck() const;
+
+  // replays.cc: collectives of all ranks that begin at one time, seen before
+  void NoteBegin(int32_t rank, int32_t collective);
+  void NoteEnd(const Chunk& chunk);
+  void LookForReplay();
+  bool AllBeganAlike(std::vector<int64_t>& key) const;
+  void StartReplay(const Epoch& epoch);
+  void Replay(int32_t replay);
 
   // nodes.cc: programs
   static Slot SlotOf(const AstraNode& node);
@@ -147,6 +158,12 @@ class Simulation {
   std::vector<int32_t> free_chunks_;
   std::vector<Collective> collectives_;
   std::vector<int32_t> free_collectives_;
+
+  bool memo_;
+  bool has_messages_ = false;  // sends or receives of its own
+  Epochs epochs_;
+  int64_t reminders_ = 0, live_chunks_ = 0;
+
   int64_t event_count_ = 0, message_count_ = 0, collective_count_ = 0;
 };
 
