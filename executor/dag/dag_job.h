@@ -1,0 +1,51 @@
+#ifndef PLANCAST_EXECUTOR_DAG_DAG_JOB_H_
+#define PLANCAST_EXECUTOR_DAG_DAG_JOB_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "graph/collective_kind.h"
+
+namespace plancast {
+
+// One thing a rank does, once all that it waits for is done.
+struct DagTask {
+  enum class Kind : uint8_t { kNothing, kHost, kKernel, kCollective, kSend, kRecv };
+  Kind kind = Kind::kNothing;
+  uint64_t id = 0;          // for errors
+  int64_t duration_ps = 0;  // of kHost, kKernel
+  CollectiveKind collective = CollectiveKind::kAllReduce;
+  int64_t bytes = 0;  // of communication, in the unit of CollectiveKind
+  int32_t group = 0;  // into DagJob::groups
+  int64_t peer = 0;   // of kSend, kRecv: a rank
+  int64_t tag = 0;
+};
+
+// Tasks in the order in which a rank takes them up when several are free.
+struct RankDag {
+  std::vector<DagTask> tasks;
+  std::vector<int32_t> dep_begin = {0};  // CSR, size tasks + 1
+  std::vector<int32_t> deps;             // into tasks
+
+  void Add(DagTask task, const std::vector<int32_t>& waits_for = {});
+  // Those that wait for each task, as CSR.
+  void Waiting(std::vector<int32_t>& begin, std::vector<int32_t>& waiting) const;
+  // An order that keeps dependencies, the lowest index first; shorter than the tasks
+  // if some wait in a circle.
+  std::vector<int32_t> Order() const;
+};
+
+// What each rank of a job runs, without the regularity of a plan: an imported
+// trace. Rank r is device r of the machine; ranks with equal tasks share a dag.
+struct DagJob {
+  std::vector<RankDag> dags;
+  std::vector<int32_t> dag_of;               // by rank
+  std::vector<std::vector<int64_t>> groups;  // ranks, ascending
+
+  absl::Status Verify() const;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_DAG_DAG_JOB_H_

@@ -1,0 +1,358 @@
+#include "executor/dag/execute_dags.h"
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <queue>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "executor/dag/comm_prices.h"
+
+namespace plancast {
+namespace {
+
+using Kind = DagTask::Kind;
+
+// One run of a job.
+class Run {
+ public:
+  Run(const DagJob& job, const Machine& machine)
+      : job_(job), prices_(machine, fluid_), ranks_(job.dag_of.size()), shapes_(job.dags.size()) {
+    for (size_t d = 0; d < job.dags.size(); ++d) {
+      job.dags[d].Waiting(shapes_[d].begin, shapes_[d].waiting);
+      shapes_[d].collectives.resize(job.groups.size());
+      for (const int32_t task : job.dags[d].Order()) {
+        const DagTask& what = job.dags[d].tasks[task];
+        if (what.kind == Kind::kCollective) shapes_[d].collectives[what.group].push_back(task);
+      }
+    }
+    meetings_of_.resize(job.groups.size());
+  }
+
+  absl::StatusOr<DagResult> Go() {
+    for (int32_t r = 0; r < static_cast<int32_t>(ranks_.size()); ++r) {
+      Rank& rank = ranks_[r];
+      const RankDag& dag = DagOf(r);
+      rank.next.resize(job_.groups.size());
+      rank.left.resize(dag.tasks.size());
+      rank.ready.resize(dag.tasks.size());
+      rank.tasks_left = static_cast<int64_t>(dag.tasks.size());
+      for (size_t i = 0; i < dag.tasks.size(); ++i) {
+        rank.left[i] = dag.dep_begin[i + 1] - dag.dep_begin[i];
+      }
+      for (size_t i = 0; i < dag.tasks.size(); ++i) {
+        if (dag.dep_begin[i + 1] == dag.dep_begin[i]) {
+          RETURN_IF_ERROR(Free(r, static_cast<int32_t>(i)));
+        }
+      }
+    }
+    while (true) {
+      RETURN_IF_ERROR(Settle());
+      const int64_t timed = events_.empty() ? Fluid::kNever : events_.top().time;
+      const int64_t next = std::min(timed, fluid_.NextCompletion());
+      if (next == Fluid::kNever) break;
+      now_ = next;
+      std::vector<int32_t> ended;
+      for (const int32_t activity : fluid_.AdvanceTo(now_)) {
+        ended.push_back(meeting_of_activity_[activity]);
+      }
+      std::sort(ended.begin(), ended.end());
+      for (const int32_t meeting : ended) RETURN_IF_ERROR(End(meeting));
+      while (!events_.empty() && events_.top().time == now_) {
+        const Event event = events_.top();
+        events_.pop();
+        if (event.rank < 0) {
+          RETURN_IF_ERROR(Flow(event.what));
+        } else {
+          RETURN_IF_ERROR(Done(event.rank, event.what));
+        }
+      }
+    }
+    return Result();
+  }
+
+ private:
+  // Per dag: what waits for a task, and the collectives of each group in order.
+  struct Shape {
+    std::vector<int32_t> begin, waiting;
+    std::vector<std::vector<int32_t>> collectives;
+  };
+  using Queue = std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>>;
+  struct Rank {
+    std::vector<int32_t> left;  // dependencies, by task
+    std::vector<bool> ready;    // by task
+    std::vector<int32_t> next;  // by group: collectives joined
+    Queue host, kernels;        // free to run
+    bool host_busy = false, kernel_busy = false;
+    int32_t comms = 0;  // joined and not ended
+    int64_t tasks_left = 0;
+    int64_t since = 0;  // of the parts below
+    DagRankResult result;
+  };
+  // Of a collective of a group, or of a message.
+  struct Meeting {
+    DagTask task;
+    int32_t group = -1;  // -1: a message
+    int64_t source = -1, destination = -1;
+    std::vector<std::pair<int32_t, int32_t>> parties;  // (rank, task)
+    int64_t begin = 0;
+    bool flows = false, ended = false;
+    const CommPrices::Price* price = nullptr;
+  };
+  struct Event {
+    int64_t time = 0;
+    int64_t order = 0;
+    int32_t rank = -1;  // -1: the delay of meeting `what` is over
+    int32_t what = 0;
+    bool operator>(const Event& other) const {
+      return std::tie(time, order) > std::tie(other.time, other.order);
+    }
+  };
+  // Messages of one pair, tag and size whose other end has not come.
+  struct Waiting {
+    std::deque<std::pair<int32_t, int32_t>> sends, receives;
+  };
+
+  const RankDag& DagOf(int32_t rank) const { return job_.dags[job_.dag_of[rank]]; }
+  const Shape& ShapeOf(int32_t rank) const { return shapes_[job_.dag_of[rank]]; }
+
+  void Account(Rank& rank) {
+    const int64_t passed = now_ - rank.since;
+    (rank.kernel_busy ? rank.result.kernels_ps
+     : rank.comms > 0 ? rank.result.exposed_ps
+                      : rank.result.idle_ps) += passed;
+    rank.since = now_;
+  }
+
+  void At(int64_t time, int32_t rank, int32_t what) { events_.push({time, order_++, rank, what}); }
+
+  absl::Status Free(int32_t r, int32_t index) {
+    Rank& rank = ranks_[r];
+    const DagTask& task = DagOf(r).tasks[index];
+    switch (task.kind) {
+      case Kind::kNothing:
+        done_.emplace_back(r, index);
+        return absl::OkStatus();
+      case Kind::kHost:
+        rank.host.push(index);
+        touched_.push_back(r);
+        return absl::OkStatus();
+      case Kind::kKernel:
+        rank.kernels.push(index);
+        touched_.push_back(r);
+        return absl::OkStatus();
+      case Kind::kCollective:
+        rank.ready[index] = true;
+        return Join(r, task.group);
+      default:
+        return Meet(r, index);
+    }
+  }
+
+  // Joins what is next of a group, while it is free.
+  absl::Status Join(int32_t r, int32_t group) {
+    Rank& rank = ranks_[r];
+    const auto& sequence = ShapeOf(r).collectives[group];
+    auto& meetings = meetings_of_[group];
+    for (int32_t& next = rank.next[group];
+         next < static_cast<int32_t>(sequence.size()) && rank.ready[sequence[next]]; ++next) {
+      const int32_t index = sequence[next];
+      if (next == static_cast<int32_t>(meetings.size())) {
+        meetings.push_back(static_cast<int32_t>(meetings_.size()));
+        meetings_.emplace_back();
+        meetings_.back().task = DagOf(r).tasks[index];
+        meetings_.back().group = group;
+      }
+      Meeting& meeting = meetings_[meetings[next]];
+      const DagTask& task = DagOf(r).tasks[index];
+      if (task.collective != meeting.task.collective || task.bytes != meeting.task.bytes) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("rank ", r, ": task ", task.id, " is not the collective that other ",
+                         "members of its group issue there. All must issue the same in order."));
+      }
+      Account(rank);
+      ++rank.comms;
+      meeting.parties.emplace_back(r, index);
+      RETURN_IF_ERROR(StartIfAllAreThere(group, next));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status StartIfAllAreThere(int32_t group, int32_t place) {
+    const auto& meetings = meetings_of_[group];
+    if (place >= static_cast<int32_t>(meetings.size())) return absl::OkStatus();
+    const Meeting& meeting = meetings_[meetings[place]];
+    const bool first = place == 0 || meetings_[meetings[place - 1]].ended;
+    if (!first || meeting.parties.size() != job_.groups[group].size()) return absl::OkStatus();
+    return Start(meetings[place]);
+  }
+
+  absl::Status Meet(int32_t r, int32_t index) {
+    const DagTask& task = DagOf(r).tasks[index];
+    const bool send = task.kind == Kind::kSend;
+    const int64_t from = send ? r : task.peer, to = send ? task.peer : r;
+    Waiting& waiting = messages_[{from, to, task.tag, task.bytes}];
+    Account(ranks_[r]);
+    ++ranks_[r].comms;
+    auto& mine = send ? waiting.sends : waiting.receives;
+    auto& others = send ? waiting.receives : waiting.sends;
+    if (others.empty()) {
+      mine.emplace_back(r, index);
+      return absl::OkStatus();
+    }
+    Meeting meeting;
+    meeting.task = task;
+    meeting.task.collective = CollectiveKind::kSendRecv;
+    meeting.source = from, meeting.destination = to;
+    meeting.parties = {{r, index}, others.front()};
+    others.pop_front();
+    meetings_.push_back(std::move(meeting));
+    return Start(static_cast<int32_t>(meetings_.size()) - 1);
+  }
+
+  absl::Status Start(int32_t index) {
+    Meeting& meeting = meetings_[index];
+    meeting.begin = now_;
+    std::vector<int64_t> pair;
+    std::pair<int64_t, int64_t> key(-1, meeting.group);
+    if (meeting.group < 0) {
+      key = {meeting.source, meeting.destination};
+      pair = {std::min(key.first, key.second), std::max(key.first, key.second)};
+    }
+    ASSIGN_OR_RETURN(meeting.price,
+                     prices_.Of(key, meeting.group < 0 ? pair : job_.groups[meeting.group],
+                                meeting.task.collective, meeting.task.bytes, meeting.source));
+    At(now_ + meeting.price->realised.delay_ps, -1, index);
+    return absl::OkStatus();
+  }
+
+  // The delay of a communication is over.
+  absl::Status Flow(int32_t index) {
+    Meeting& meeting = meetings_[index];
+    if (meeting.price->activity_kind < 0) return End(index);
+    const int32_t activity =
+        fluid_.Start(meeting.price->activity_kind, meeting.price->realised.work_bytes);
+    if (activity >= static_cast<int32_t>(meeting_of_activity_.size())) {
+      meeting_of_activity_.resize(activity + 1);
+    }
+    meeting_of_activity_[activity] = index;
+    return absl::OkStatus();
+  }
+
+  absl::Status End(int32_t index) {
+    Meeting& meeting = meetings_[index];
+    meeting.ended = true;
+    const RealisedCollective& realised = meeting.price->realised;
+    comms_.push_back({meeting.task.collective, meeting.task.bytes,
+                      static_cast<int64_t>(meeting.parties.size()), realised.algorithm,
+                      realised.protocol, meeting.begin, now_});
+    const int32_t group = meeting.group;
+    const auto parties = std::move(meeting.parties);
+    for (const auto& [r, task] : parties) RETURN_IF_ERROR(Done(r, task));
+    if (group < 0) return absl::OkStatus();
+    const auto& meetings = meetings_of_[group];
+    const auto place = std::lower_bound(meetings.begin(), meetings.end(), index);
+    return StartIfAllAreThere(group, static_cast<int32_t>(place - meetings.begin()) + 1);
+  }
+
+  absl::Status Done(int32_t r, int32_t index) {
+    Rank& rank = ranks_[r];
+    Account(rank);
+    switch (DagOf(r).tasks[index].kind) {
+      case Kind::kNothing:
+        break;
+      case Kind::kHost:
+        rank.host_busy = false;
+        break;
+      case Kind::kKernel:
+        rank.kernel_busy = false;
+        break;
+      default:
+        --rank.comms;
+    }
+    touched_.push_back(r);
+    if (--rank.tasks_left == 0) rank.result.finish_ps = now_;
+    const Shape& shape = ShapeOf(r);
+    for (int32_t w = shape.begin[index]; w < shape.begin[index + 1]; ++w) {
+      const int32_t waiting = shape.waiting[w];
+      if (--rank.left[waiting] > 0) continue;
+      RETURN_IF_ERROR(Free(r, waiting));
+    }
+    return absl::OkStatus();
+  }
+
+  // Ends what takes no time, and starts what is free, by rank.
+  absl::Status Settle() {
+    while (!done_.empty()) {
+      const auto [r, index] = done_.front();
+      done_.pop_front();
+      RETURN_IF_ERROR(Done(r, index));
+    }
+    std::sort(touched_.begin(), touched_.end());
+    touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+    for (const int32_t r : touched_) {
+      Rank& rank = ranks_[r];
+      for (auto [queue, busy] : {std::make_pair(&rank.host, &rank.host_busy),
+                                 std::make_pair(&rank.kernels, &rank.kernel_busy)}) {
+        if (*busy || queue->empty()) continue;
+        const int32_t index = queue->top();
+        queue->pop();
+        Account(rank);
+        *busy = true;
+        At(now_ + DagOf(r).tasks[index].duration_ps, r, index);
+      }
+    }
+    touched_.clear();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<DagResult> Result() {
+    DagResult result;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const Rank& rank = ranks_[r];
+      if (rank.tasks_left > 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "rank ", r, " never ends: ", rank.tasks_left, " of its ", rank.left.size(),
+            " tasks wait for others. Members of a group must issue the same collectives in the "
+            "same order, and every send needs a receive of its size and tag."));
+      }
+      result.ranks.push_back(rank.result);
+      result.makespan_ps = std::max(result.makespan_ps, rank.result.finish_ps);
+    }
+    std::stable_sort(comms_.begin(), comms_.end(),
+                     [](const DagComm& a, const DagComm& b) { return a.begin_ps < b.begin_ps; });
+    result.comms = std::move(comms_);
+    return result;
+  }
+
+  const DagJob& job_;
+  Fluid fluid_;
+  CommPrices prices_;
+  std::vector<Rank> ranks_;
+  std::vector<Shape> shapes_;
+  int64_t now_ = 0, order_ = 0;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<Meeting> meetings_;
+  std::vector<std::vector<int32_t>> meetings_of_;  // by group
+  absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t, int64_t>, Waiting> messages_;
+  std::vector<int32_t> meeting_of_activity_;
+  std::vector<int32_t> touched_;                  // ranks that may start something
+  std::deque<std::pair<int32_t, int32_t>> done_;  // without taking time
+  std::vector<DagComm> comms_;
+};
+
+}  // namespace
+
+absl::StatusOr<DagResult> ExecuteDags(const DagJob& job, const Machine& machine) {
+  RETURN_IF_ERROR(job.Verify());
+  if (static_cast<int64_t>(job.dag_of.size()) > machine.num_devices()) {
+    return absl::InvalidArgumentError(absl::StrCat("the job has ", job.dag_of.size(),
+                                                   " ranks, the machine ", machine.num_devices(),
+                                                   " devices. Take more hosts: `PRESET:HOSTS`."));
+  }
+  return Run(job, machine).Go();
+}
+
+}  // namespace plancast

@@ -1,0 +1,47 @@
+#ifndef PLANCAST_EXECUTOR_DAG_EXECUTE_DAGS_H_
+#define PLANCAST_EXECUTOR_DAG_EXECUTE_DAGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cluster/machine.h"
+#include "executor/dag/dag_job.h"
+
+namespace plancast {
+
+// Where the time of a rank goes, picoseconds; the parts sum to the finish.
+struct DagRankResult {
+  int64_t finish_ps = 0;
+  int64_t kernels_ps = 0;  // a kernel runs
+  int64_t exposed_ps = 0;  // none, but a communication does, or waits for others
+  int64_t idle_ps = 0;     // neither, the host included
+};
+
+// A communication as it ran.
+struct DagComm {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int64_t bytes = 0;
+  int64_t members = 0;
+  std::string algorithm, protocol;
+  int64_t begin_ps = 0, end_ps = 0;  // from when all members are there
+};
+
+struct DagResult {
+  int64_t makespan_ps = 0;
+  std::vector<DagRankResult> ranks;
+  std::vector<DagComm> comms;  // by begin
+};
+
+// Runs the tasks of every rank on the machine. A rank has one host thread and one
+// stream of kernels, which take up what is free by index; beside them every group
+// has a stream of collectives, which start in order once all members have come,
+// and every message starts when both ends have. Communications are realised as in
+// Execute and share links as fluids. Deterministic.
+// Errors: more ranks than devices; a deadlock, with a task that waits.
+absl::StatusOr<DagResult> ExecuteDags(const DagJob& job, const Machine& machine);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_DAG_EXECUTE_DAGS_H_

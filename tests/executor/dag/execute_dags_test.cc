@@ -1,0 +1,154 @@
+#include "executor/dag/execute_dags.h"
+
+#include "collectives/realise.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/executor/graph_builder.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+using Kind = DagTask::Kind;
+
+constexpr int64_t kMiB = 1 << 20;
+
+Machine UnitMachineOf(int64_t hosts, int64_t gpus) {
+  auto machine = Machine::Create(UnitMachine(hosts, gpus));
+  EXPECT_OK(machine);
+  return *std::move(machine);
+}
+
+DagTask Kernel(int64_t ps) {
+  DagTask task;
+  task.kind = Kind::kKernel;
+  task.duration_ps = ps;
+  return task;
+}
+
+DagTask Reduce(int64_t bytes, int32_t group = 0) {
+  DagTask task;
+  task.kind = Kind::kCollective;
+  task.bytes = bytes;
+  task.group = group;
+  return task;
+}
+
+DagTask Message(bool send, int64_t peer, int64_t bytes, int64_t tag = 0) {
+  DagTask task;
+  task.kind = send ? Kind::kSend : Kind::kRecv;
+  task.peer = peer;
+  task.bytes = bytes;
+  task.tag = tag;
+  return task;
+}
+
+RankDag Row(const std::vector<DagTask>& tasks, bool chain) {
+  RankDag dag;
+  for (const DagTask& task : tasks) {
+    const auto last = static_cast<int32_t>(dag.tasks.size()) - 1;
+    dag.Add(task, chain && last >= 0 ? std::vector<int32_t>{last} : std::vector<int32_t>{});
+  }
+  return dag;
+}
+
+DagJob OnAll(RankDag dag, int64_t ranks) {
+  DagJob job;
+  job.dags = {std::move(dag)};
+  job.dag_of.assign(ranks, 0);
+  job.groups.emplace_back();
+  for (int64_t r = 0; r < ranks; ++r) job.groups[0].push_back(r);
+  return job;
+}
+
+int64_t Alone(const Machine& machine, std::vector<int64_t> members, CollectiveKind kind,
+              int64_t bytes) {
+  const auto realised = Realise(machine, GroupPattern::Of(members), kind, bytes);
+  EXPECT_OK(realised);
+  return AloneTime(machine, *realised);
+}
+
+TEST(ExecuteDagsTest, AChainAndAnOverlap) {
+  const Machine machine = UnitMachineOf(1, 4);
+  const int64_t reduce = Alone(machine, {0, 1, 2, 3}, CollectiveKind::kAllReduce, kMiB);
+  const int64_t kernel = 3 * reduce;
+  const auto chain = ExecuteDags(OnAll(Row({Kernel(kernel), Reduce(kMiB)}, true), 4), machine);
+  ASSERT_OK(chain);
+  EXPECT_EQ(chain->makespan_ps, kernel + reduce);
+  EXPECT_EQ(chain->ranks[2].kernels_ps, kernel);
+  EXPECT_EQ(chain->ranks[2].exposed_ps, reduce);
+  const auto overlap = ExecuteDags(OnAll(Row({Kernel(kernel), Reduce(kMiB)}, false), 4), machine);
+  ASSERT_OK(overlap);
+  EXPECT_EQ(overlap->makespan_ps, kernel);
+  EXPECT_EQ(overlap->ranks[0].exposed_ps, 0);
+  ASSERT_EQ(overlap->comms.size(), 1);
+  EXPECT_EQ(overlap->comms[0].end_ps, reduce);
+}
+
+TEST(ExecuteDagsTest, ACollectiveWaitsForItsLastMember) {
+  const Machine machine = UnitMachineOf(1, 2);
+  DagJob job = OnAll(Row({Reduce(kMiB)}, true), 2);
+  job.dags.push_back(Row({Kernel(1'000'000'000), Reduce(kMiB)}, true));
+  job.dag_of[1] = 1;
+  const auto result = ExecuteDags(job, machine);
+  ASSERT_OK(result);
+  const int64_t reduce = Alone(machine, {0, 1}, CollectiveKind::kAllReduce, kMiB);
+  EXPECT_EQ(result->makespan_ps, 1'000'000'000 + reduce);
+  EXPECT_EQ(result->ranks[0].exposed_ps, result->makespan_ps);
+  EXPECT_EQ(result->comms[0].begin_ps, 1'000'000'000);
+}
+
+TEST(ExecuteDagsTest, CollectivesOfAGroupRunInOrderThoseOfOthersBesideThem) {
+  const Machine machine = UnitMachineOf(2, 2);
+  const int64_t pair = Alone(machine, {0, 1}, CollectiveKind::kAllReduce, kMiB);
+  DagJob job = OnAll(Row({Reduce(kMiB, 1), Reduce(kMiB, 1)}, false), 4);
+  job.groups.push_back({0, 1});
+  job.groups.push_back({2, 3});
+  job.dags.push_back(Row({Reduce(kMiB, 2)}, false));
+  job.dag_of = {0, 0, 1, 1};
+  const auto result = ExecuteDags(job, machine);
+  ASSERT_OK(result);
+  EXPECT_EQ(result->ranks[0].finish_ps, 2 * pair);
+  EXPECT_EQ(result->ranks[2].finish_ps, pair);
+}
+
+TEST(ExecuteDagsTest, MessagesMeetByTagAndShareLinks) {
+  const Machine machine = UnitMachineOf(2, 2);
+  const int64_t alone = Alone(machine, {0, 2}, CollectiveKind::kSendRecv, 1 << 26);
+  const auto run = [&](bool both) {
+    DagJob job;
+    job.groups.emplace_back(std::vector<int64_t>{0, 1, 2, 3});
+    job.dags = {Row({Message(true, 2, 1 << 26, 5)}, false),
+                Row({Message(false, 0, 1 << 26, 5)}, false), RankDag(),
+                Row({Message(true, 0, 1 << 26)}, false)};
+    if (both) job.dags[0].Add(Message(false, 3, 1 << 26));
+    job.dag_of = {0, 2, 1, both ? 3 : 2};
+    return ExecuteDags(job, machine);
+  };
+  const auto one = run(false), two = run(true);
+  ASSERT_OK(one);
+  ASSERT_OK(two);
+  EXPECT_EQ(one->makespan_ps, alone);
+  // In and out of one device are two directions of its links.
+  EXPECT_EQ(two->makespan_ps, alone);
+}
+
+TEST(ExecuteDagsTest, ErrorsSayWhoWaits) {
+  const Machine machine = UnitMachineOf(1, 2);
+  DagJob job = OnAll(Row({Reduce(8)}, false), 2);
+  job.dags.push_back(Row({Message(false, 0, 8)}, false));
+  job.dag_of[1] = 1;
+  EXPECT_THAT(ExecuteDags(job, machine).status().message(), HasSubstr("rank 0 never ends"));
+  EXPECT_THAT(ExecuteDags(OnAll(Row({Reduce(8)}, false), 3), machine).status().message(),
+              HasSubstr("the job has 3 ranks, the machine 2 devices"));
+  job.dags[1] = Row({Reduce(9)}, false);
+  EXPECT_THAT(ExecuteDags(job, machine).status().message(), HasSubstr("not the collective"));
+  RankDag circle = Row({Kernel(1), Kernel(1)}, true);
+  circle.dep_begin = {0, 1, 2};
+  circle.deps = {1, 0};
+  EXPECT_THAT(ExecuteDags(OnAll(circle, 2), machine).status().message(), HasSubstr("circle"));
+}
+
+}  // namespace
+}  // namespace plancast
