@@ -21,4 +21,6 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindAlgorithms(m);
   plancast::BindNccl(m);
   plancast::BindTraces(m);
+  plancast::BindAstra(m);
+  plancast::BindChakra(m);
 }

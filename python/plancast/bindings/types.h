@@ -57,6 +57,8 @@ void BindKernels(pybind11::module_& m);
 void BindNccl(pybind11::module_& m);
 void BindRecords(pybind11::module_& m);
 void BindTraces(pybind11::module_& m);
+void BindAstra(pybind11::module_& m);
+void BindChakra(pybind11::module_& m);
 
 }  // namespace plancast
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from plancast.cli.exports import msccl
+from plancast.cli.exports import chakra, msccl
 
-_FORMATS: tuple[ModuleType, ...] = (msccl,)
+_FORMATS: tuple[ModuleType, ...] = (chakra, msccl)
 
 
 def add_parser(commands: Any) -> None:

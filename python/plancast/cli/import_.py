@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from plancast.cli.imports import nccl, trace
+from plancast.cli.imports import astra, nccl, trace
 
-_FORMATS: tuple[ModuleType, ...] = (nccl, trace)
+_FORMATS: tuple[ModuleType, ...] = (astra, nccl, trace)
 
 
 def add_parser(commands: Any) -> None:

@@ -7,10 +7,10 @@ from types import ModuleType
 from typing import Any
 
 from plancast.cli import options as opts
-from plancast.cli.runs import msccl
+from plancast.cli.runs import chakra, msccl
 
 # Asked in this order; the last takes what the others do not know.
-_KINDS: tuple[ModuleType, ...] = (msccl,)
+_KINDS: tuple[ModuleType, ...] = (msccl, chakra)
 
 
 def add_parser(commands: Any) -> None:

@@ -1,0 +1,161 @@
+// Chakra traces and ASTRA-sim's cases.
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "executor/astra/simulate_astra.h"
+#include "interop/astra/case_workloads.h"
+#include "interop/astra/comm_groups_file.h"
+#include "interop/astra/network_file.h"
+#include "interop/astra/system_file.h"
+#include "interop/astra/workload_from_traces.h"
+#include "interop/chakra/chakra_trace.h"
+#include "interop/chakra/verify_traces.h"
+#include "python/plancast/bindings/status.h"
+#include "python/plancast/bindings/traces.h"
+#include "python/plancast/bindings/types.h"
+
+namespace py = ::pybind11;
+
+namespace plancast {
+namespace {
+
+struct PyAstraCases {
+  std::vector<AstraCase> cases;
+};
+
+// The result, or why there is none.
+std::pair<std::optional<AstraResult>, std::string> RunCase(const PyAstraCases& self, size_t index) {
+  const AstraCase& c = self.cases.at(index);
+  auto result = [&]() -> absl::StatusOr<AstraResult> {
+    py::gil_scoped_release release;
+    ASSIGN_OR_RETURN(const AstraCaseInputs inputs, InputsOfCase(c));
+    return SimulateAstra(inputs.workload, c.network, inputs.system);
+  }();
+  if (result.ok()) return {*std::move(result), ""};
+  return {std::nullopt, std::string(result.status().message())};
+}
+
+// (text, what it is called in errors).
+using PyText = std::pair<std::string, std::string>;
+
+absl::StatusOr<AstraResult> RunTraces(const PyTraces& traces, const PyText& network_text,
+                                      const PyText& system_text,
+                                      const std::optional<PyText>& groups_text, bool aware,
+                                      int queues, const PyTraces* custom) {
+  ASSIGN_OR_RETURN(AstraNetwork network, ReadAstraNetwork(network_text.first, network_text.second));
+  network.congestion_aware = aware;
+  network.queues_per_dim = queues;
+  ASSIGN_OR_RETURN(AstraSystemFile file, ReadAstraSystem(system_text.first, system_text.second));
+  CommGroups groups;
+  if (groups_text.has_value()) {
+    ASSIGN_OR_RETURN(groups, ReadCommGroups(groups_text->first, groups_text->second));
+  }
+  RETURN_IF_ERROR(VerifyTraces(traces.Pointers(), groups));
+  ASSIGN_OR_RETURN(const AstraWorkload workload, AstraWorkloadFrom(traces.Pointers(), groups));
+  if (custom != nullptr) {
+    for (const ChakraTrace* trace : custom->Pointers()) {
+      ASSIGN_OR_RETURN(AstraProgram program, AstraCustomFrom(*trace),
+                       _ << "`" << file.custom_prefix << "`");
+      file.system.custom.push_back(std::move(program));
+    }
+  }
+  return SimulateAstra(workload, network, file.system);
+}
+
+}  // namespace
+
+std::vector<const ChakraTrace*> PyTraces::Pointers() const {
+  std::vector<const ChakraTrace*> pointers;
+  for (const auto& trace : of_rank) pointers.push_back(trace.get());
+  return pointers;
+}
+
+absl::StatusOr<PyTraces> ReadTraces(const std::vector<std::pair<std::string, std::string>>& files) {
+  PyTraces traces;
+  absl::flat_hash_map<std::string, std::shared_ptr<const ChakraTrace>> known;
+  for (const auto& [what, bytes] : files) {
+    std::shared_ptr<const ChakraTrace>& trace = known[bytes];
+    if (trace == nullptr) {
+      ASSIGN_OR_RETURN(const EtFile file, ReadEtFile(bytes, what));
+      ASSIGN_OR_RETURN(ChakraTrace read, ChakraTraceFrom(file, what));
+      trace = std::make_shared<const ChakraTrace>(std::move(read));
+    }
+    traces.of_rank.push_back(trace);
+  }
+  return traces;
+}
+
+void BindAstra(py::module_& m) {
+  py::class_<AstraResult>(m, "AstraResult")
+      .def_readonly("finish_ns", &AstraResult::finish_ns)
+      .def_readonly("compute_ns", &AstraResult::compute_ns)
+      .def_readonly("events", &AstraResult::events)
+      .def_readonly("messages", &AstraResult::messages)
+      .def_readonly("collectives", &AstraResult::collectives);
+  py::class_<PyAstraCases>(m, "AstraCases")
+      .def_static(
+          "read",
+          [](const std::string& csv, const std::string& what) {
+            return PyAstraCases{ValueOrThrow(ReadAstraCases(csv, what))};
+          },
+          py::arg("csv"), py::arg("what"))
+      .def("__len__", [](const PyAstraCases& self) { return self.cases.size(); })
+      // name, status, finish_min_ns, finish_max_ns as the table has them.
+      .def("row",
+           [](const PyAstraCases& self, size_t index) {
+             const AstraCase& c = self.cases.at(index);
+             return py::make_tuple(c.name, c.status, c.finish_min_ns, c.finish_max_ns);
+           })
+      .def("run", &RunCase);
+  py::class_<PyTraces>(m, "ChakraTraces")
+      .def_static(
+          "read",
+          [](const std::vector<std::pair<std::string, py::bytes>>& files) {
+            std::vector<std::pair<std::string, std::string>> texts;
+            texts.reserve(files.size());
+            for (const auto& [what, bytes] : files) texts.emplace_back(what, std::string(bytes));
+            auto traces = [&] {
+              py::gil_scoped_release release;
+              return ReadTraces(texts);
+            }();
+            return ValueOrThrow(std::move(traces));
+          },
+          py::arg("files"))
+      .def_property_readonly("ranks", [](const PyTraces& self) { return self.of_rank.size(); })
+      .def_property_readonly("nodes",
+                             [](const PyTraces& self) {
+                               size_t nodes = 0;
+                               for (const auto& trace : self.of_rank) nodes += trace->nodes.size();
+                               return nodes;
+                             })
+      .def(
+          "run_astra",
+          [](const PyTraces& self, const PyText& network, const PyText& system,
+             const std::optional<PyText>& groups, bool aware, int queues, const PyTraces* custom) {
+            auto result = [&] {
+              py::gil_scoped_release release;
+              return RunTraces(self, network, system, groups, aware, queues, custom);
+            }();
+            return ValueOrThrow(std::move(result));
+          },
+          py::arg("network"), py::arg("system"), py::arg("groups"), py::kw_only(), py::arg("aware"),
+          py::arg("queues"), py::arg("custom"));
+  m.def(
+      "astra_custom_prefix",
+      [](const std::string& json, const std::string& what) {
+        return ValueOrThrow(ReadAstraSystem(json, what)).custom_prefix;
+      },
+      py::arg("json"), py::arg("what"));
+}
+
+}  // namespace plancast

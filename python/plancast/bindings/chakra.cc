@@ -1,0 +1,147 @@
+// Chakra traces on our machines, and plans as Chakra traces.
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "executor/dag/execute_dags.h"
+#include "executor/realise.h"
+#include "interop/astra/comm_groups_file.h"
+#include "interop/chakra/dag_from_traces.h"
+#include "interop/chakra/plan_traces.h"
+#include "planner/plan_graph.h"
+#include "python/plancast/bindings/status.h"
+#include "python/plancast/bindings/traces.h"
+#include "python/plancast/bindings/types.h"
+
+namespace py = ::pybind11;
+
+namespace plancast {
+namespace {
+
+constexpr double kSecond = 1e12;  // ps
+
+struct PyTraceRun {
+  DagResult result;
+
+  // (finish, kernels, exposed communication, idle) by rank, seconds.
+  std::vector<std::tuple<double, double, double, double>> Ranks() const {
+    std::vector<std::tuple<double, double, double, double>> rows;
+    for (const DagRankResult& rank : result.ranks) {
+      rows.emplace_back(static_cast<double>(rank.finish_ps) / kSecond,
+                        static_cast<double>(rank.kernels_ps) / kSecond,
+                        static_cast<double>(rank.exposed_ps) / kSecond,
+                        static_cast<double>(rank.idle_ps) / kSecond);
+    }
+    return rows;
+  }
+
+  // (kind, bytes, members, algorithm, protocol, count, seconds of all) of equal ones.
+  using Row = std::tuple<std::string, int64_t, int64_t, std::string, std::string, int64_t, double>;
+  std::vector<Row> Communications() const {
+    std::map<std::tuple<std::string, int64_t, int64_t, std::string, std::string>,
+             std::pair<int64_t, double>>
+        sums;
+    for (const DagComm& comm : result.comms) {
+      auto& [count, seconds] = sums[{std::string(CollectiveKindName(comm.kind)), comm.bytes,
+                                     comm.members, comm.algorithm, comm.protocol}];
+      ++count;
+      seconds += static_cast<double>(comm.end_ps - comm.begin_ps) / kSecond;
+    }
+    std::vector<Row> rows;
+    for (const auto& [key, sum] : sums) {
+      rows.push_back(std::tuple_cat(key, std::make_tuple(sum.first, sum.second)));
+    }
+    return rows;
+  }
+};
+
+absl::StatusOr<PyTraceRun> RunOn(const PyTraces& traces, const Machine& machine,
+                                 const std::optional<std::pair<std::string, std::string>>& text) {
+  CommGroups groups;
+  if (text.has_value()) {
+    ASSIGN_OR_RETURN(groups, ReadCommGroups(text->first, text->second));
+  }
+  RETURN_IF_ERROR(VerifyTraces(traces.Pointers(), groups));
+  ASSIGN_OR_RETURN(const DagJob job, DagJobFrom(traces.Pointers(), groups, machine.device()));
+  ASSIGN_OR_RETURN(DagResult result, ExecuteDags(job, machine));
+  return PyTraceRun{std::move(result)};
+}
+
+struct PyPlanTraces {
+  std::shared_ptr<const ExecutionGraph> graph;
+  std::shared_ptr<PlanTraces> traces;
+};
+
+PyPlanTraces TracesOfPlan(const PyModel& model, const PyMachine& machine,
+                          const PyStrategy& strategy, const PySession& session,
+                          std::optional<int64_t> batch, const std::string& dtype,
+                          const std::string& profile) {
+  Job job = MakeJob(model, batch, dtype, profile);
+  job.strategy = strategy.tree;
+  auto made = [&]() -> absl::StatusOr<PyPlanTraces> {
+    py::gil_scoped_release release;
+    ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
+    ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine.machine, *session.session));
+    ASSIGN_OR_RETURN(const KernelPrices prices,
+                     PriceKernels(*plan.execution, machine.machine, *costs));
+    std::vector<double> seconds;
+    for (const KernelCost& cost : prices.costs) seconds.push_back(cost.seconds_alone);
+    ASSIGN_OR_RETURN(PlanTraces traces, PlanTraces::Create(*plan.execution, std::move(seconds)));
+    return PyPlanTraces{plan.execution, std::make_shared<PlanTraces>(std::move(traces))};
+  }();
+  return ValueOrThrow(std::move(made));
+}
+
+py::bytes Microbenchmark(const std::string& kind, int64_t ranks, int64_t bytes) {
+  const std::map<std::string, chakra::CollectiveCommType> kinds = {
+      {"all_reduce", chakra::ALL_REDUCE},
+      {"all_gather", chakra::ALL_GATHER},
+      {"reduce_scatter", chakra::REDUCE_SCATTER},
+      {"all_to_all", chakra::ALL_TO_ALL}};
+  return py::bytes(WriteEtFile(ValueOrThrow(MicrobenchmarkTrace(kinds.at(kind), ranks, bytes))));
+}
+
+}  // namespace
+
+void BindChakra(py::module_& m) {
+  py::class_<PyTraceRun>(m, "TraceRun")
+      .def_property_readonly("time_s",
+                             [](const PyTraceRun& self) {
+                               return static_cast<double>(self.result.makespan_ps) / kSecond;
+                             })
+      .def_property_readonly("ranks", &PyTraceRun::Ranks)
+      .def_property_readonly("communications", &PyTraceRun::Communications);
+  m.def(
+      "run_traces",
+      [](const PyTraces& traces, const PyMachine& machine,
+         const std::optional<std::pair<std::string, std::string>>& groups) {
+        auto run = [&] {
+          py::gil_scoped_release release;
+          return RunOn(traces, machine.machine, groups);
+        }();
+        return ValueOrThrow(std::move(run));
+      },
+      py::arg("traces"), py::arg("machine"), py::arg("groups"));
+  py::class_<PyPlanTraces>(m, "PlanTraces")
+      .def_property_readonly("ranks", [](const PyPlanTraces& self) { return self.traces->ranks(); })
+      .def("trace", [](const PyPlanTraces& self,
+                       int64_t rank) { return py::bytes(WriteEtFile(self.traces->TraceOf(rank))); })
+      // Of the traces asked for so far.
+      .def("groups",
+           [](const PyPlanTraces& self) { return WriteCommGroups(self.traces->groups()); });
+  m.def("plan_traces", &TracesOfPlan, py::arg("model"), py::arg("machine"), py::arg("strategy"),
+        py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"));
+  m.def("microbenchmark_trace", &Microbenchmark, py::arg("kind"), py::arg("ranks"),
+        py::arg("bytes"));
+}
+
+}  // namespace plancast

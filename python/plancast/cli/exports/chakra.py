@@ -1,0 +1,102 @@
+"""`plancast export chakra`: a plan or a collective as Chakra execution traces."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from plancast.cli import options as opts
+from plancast.errors import InputError
+
+_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
+
+
+def add_parser(formats: Any) -> None:
+    """Declares the format."""
+    parser = formats.add_parser(
+        "chakra",
+        help="Chakra execution traces",
+        description="Writes PREFIX.0.et, PREFIX.1.et, ... (schema 0.0.4), which ASTRA-sim and "
+        "`plancast run` execute: a plan (-m, -c, -s), with its groups in PREFIX.groups.json, or "
+        "one collective (--collective, --bytes, --ranks).",
+    )
+    parser.add_argument("-o", "--out", metavar="PREFIX", required=True)
+    plan = parser.add_argument_group("a plan", "as for `plancast predict`")
+    opts.add_model(plan)
+    opts.add_machine(plan)
+    opts.add_strategy(plan)
+    opts.add_batch(plan)
+    for action in plan._group_actions:
+        action.required = False
+    one = parser.add_argument_group("a collective")
+    one.add_argument("--collective", choices=_COLLECTIVES)
+    one.add_argument(
+        "--bytes",
+        type=opts.positive,
+        metavar="B",
+        help="on each rank; of an all_gather what a rank gives",
+    )
+    one.add_argument("--ranks", type=opts.positive, metavar="N")
+    opts.add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    plan = [options.model, options.cluster, options.strategy]
+    collective = [options.collective, options.bytes, options.ranks]
+    if any(plan) == any(collective) or not (all(plan) or all(collective)):
+        raise InputError(
+            "say either a plan (-m MODEL -c MACHINE -s STRATEGY) or a collective "
+            "(--collective KIND --bytes B --ranks N)."
+        )
+    prefix = Path(options.out)
+    if not prefix.parent.is_dir():
+        raise InputError(f"there is no folder `{prefix.parent}` for the traces; make it first.")
+    written = _write_plan(options, prefix) if all(plan) else _write_collective(options, prefix)
+    if options.json:
+        opts.print_json(written)
+        return 0
+    print(f"wrote {written['ranks']} traces, {prefix}.0.et ...")
+    if written["groups"]:
+        print(f"      {written['groups']} (--comm-groups)")
+    return 0
+
+
+def _file(prefix: Path, rank: int) -> Path:
+    return prefix.with_name(f"{prefix.name}.{rank}.et")
+
+
+def _write_collective(options: argparse.Namespace, prefix: Path) -> dict[str, Any]:
+    from plancast import _core
+
+    trace = _core.microbenchmark_trace(options.collective, options.ranks, options.bytes)
+    if options.ranks > 65536:
+        raise InputError(f"--ranks {options.ranks}: at most 65536 traces are written.")
+    for rank in range(options.ranks):
+        _file(prefix, rank).write_bytes(trace)
+    return {"ranks": options.ranks, "prefix": str(prefix), "groups": None}
+
+
+def _write_plan(options: argparse.Namespace, prefix: Path) -> dict[str, Any]:
+    from plancast import _core
+    from plancast.cli.progress import progress_bar
+    from plancast.session import Session
+
+    model, machine, strategy = opts.load_plan(options)
+    traces = _core.plan_traces(
+        model._core,
+        machine._core,
+        strategy._core,
+        Session()._core,
+        batch=options.batch,
+        dtype=options.dtype,
+        profile=options.profile,
+    )
+    with progress_bar(str(prefix)) as progress:
+        for rank in range(traces.ranks):
+            _file(prefix, rank).write_bytes(traces.trace(rank))
+            progress(rank + 1, traces.ranks)
+    groups = prefix.with_name(f"{prefix.name}.groups.json")
+    groups.write_text(traces.groups(), encoding="utf-8")
+    return {"ranks": traces.ranks, "prefix": str(prefix), "groups": str(groups)}

@@ -1,0 +1,170 @@
+"""`plancast run PREFIX`: a Chakra trace, on a machine or as ASTRA-sim would run it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plancast.cli import options as opts
+from plancast.errors import InputError
+
+if TYPE_CHECKING:
+    from plancast import _core
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this kind."""
+    group = parser.add_argument_group(
+        "Chakra traces",
+        "With -c, on the machine, as our executor sees it. With --network and --system instead, "
+        "in a mode compatible with ASTRA-sim's analytical backends, its mistakes included "
+        "(docs/traces.md).",
+    )
+    group.add_argument("--network", metavar="NET.yml", help="ASTRA-sim's network file")
+    group.add_argument("--system", metavar="SYS.json", help="ASTRA-sim's system file")
+    group.add_argument(
+        "--comm-groups", metavar="G.json", help='ranks of groups: {"1": [0, 2], ...}'
+    )
+    group.add_argument(
+        "--backend",
+        choices=("unaware", "aware"),
+        default="unaware",
+        help="of ASTRA-sim: without congestion, or with (default unaware)",
+    )
+    group.add_argument(
+        "--queues-per-dim",
+        type=opts.positive,
+        default=1,
+        metavar="N",
+        help="of ASTRA-sim: num-queues-per-dim (default 1)",
+    )
+
+
+def accepts(what: str) -> bool:
+    """Whether `what` is the prefix of traces."""
+    return Path(f"{what}.0.et").exists() or Path(f"{what}.0.et.gz").exists()
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the trace and says how long each rank took."""
+    from plancast import chakra
+
+    compatible = options.network is not None or options.system is not None
+    if compatible == (options.cluster is not None):
+        raise InputError(
+            "a trace runs on a machine (`-c MACHINE`), or as ASTRA-sim would run it "
+            "(`--network NET.yml --system SYS.json`): say one of both."
+        )
+    if compatible and (options.network is None or options.system is None):
+        raise InputError("ASTRA-sim's mode needs both `--network NET.yml` and `--system SYS.json`.")
+    traces = chakra.read(options.what)
+    result = _as_astra(options, traces) if compatible else _on_machine(options, traces)
+    if options.json:
+        opts.print_json(result)
+        return 0
+    _print(result)
+    return 0
+
+
+def _text(path: str) -> tuple[str, str]:
+    from plancast import files
+
+    return files.read_text(path), f"`{path}`"
+
+
+def _groups(options: argparse.Namespace) -> tuple[str, str] | None:
+    return None if options.comm_groups is None else _text(options.comm_groups)
+
+
+def _as_astra(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict[str, Any]:
+    from plancast import _core, chakra
+
+    system = _text(options.system)
+    prefix = _core.astra_custom_prefix(*system)
+    custom = chakra.read(Path(options.system).parent / prefix) if prefix else None
+    run = traces.run_astra(
+        _text(options.network),
+        system,
+        _groups(options),
+        aware=options.backend == "aware",
+        queues=options.queues_per_dim,
+        custom=custom,
+    )
+    ranks = [
+        {
+            "rank": rank,
+            "finish_s": finish / 1e9,
+            "kernels_s": compute / 1e9,
+            "exposed_communication_s": (finish - compute) / 1e9,
+        }
+        for rank, (finish, compute) in enumerate(zip(run.finish_ns, run.compute_ns, strict=True))
+    ]
+    return {
+        "mode": f"ASTRA-sim compatible, congestion-{options.backend}",
+        "trace": options.what,
+        "nodes": traces.nodes,
+        "time_s": max(run.finish_ns) / 1e9,
+        "finish_min_ns": min(run.finish_ns),
+        "finish_max_ns": max(run.finish_ns),
+        "messages": run.messages,
+        "ranks": ranks,
+    }
+
+
+def _on_machine(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict[str, Any]:
+    from plancast import _core
+    from plancast.machine import Machine
+
+    machine = Machine.open(options.cluster)
+    run = _core.run_traces(traces, machine._core, _groups(options))
+    ranks = [
+        {
+            "rank": rank,
+            "finish_s": finish,
+            "kernels_s": kernels,
+            "exposed_communication_s": exposed,
+            "idle_s": idle,
+        }
+        for rank, (finish, kernels, exposed, idle) in enumerate(run.ranks)
+    ]
+    comms = [
+        {
+            "kind": kind,
+            "bytes": size,
+            "members": members,
+            "algorithm": algorithm,
+            "protocol": protocol,
+            "count": count,
+            "mean_s": seconds / count,
+        }
+        for kind, size, members, algorithm, protocol, count, seconds in run.communications
+    ]
+    return {
+        "mode": "executor",
+        "trace": options.what,
+        "machine": machine.name,
+        "nodes": traces.nodes,
+        "time_s": run.time_s,
+        "ranks": ranks,
+        "communications": comms,
+    }
+
+
+def _print(result: dict[str, Any], most: int = 16) -> None:
+    ranks = result["ranks"]
+    print(f"{result['trace']}: {len(ranks)} ranks, {result['nodes']:,} nodes; {result['mode']}")
+    print(f"{'rank':>6} {'time':>14} {'kernels':>14} {'exposed comm.':>14}  us")
+    for row in ranks[:most]:
+        print(
+            f"{row['rank']:>6} {row['finish_s'] * 1e6:>14,.3f} {row['kernels_s'] * 1e6:>14,.3f} "
+            f"{row['exposed_communication_s'] * 1e6:>14,.3f}"
+        )
+    if len(ranks) > most:
+        print(f"  ... and {len(ranks) - most} more")
+    for row in result.get("communications", [])[:most]:
+        print(
+            f"{row['count']:>6} x {row['kind']} of {row['bytes']:,} B over {row['members']}: "
+            f"{row['mean_s'] * 1e6:,.3f} us each, {row['algorithm']} {row['protocol']}"
+        )
+    print(f"time {result['time_s'] * 1e6:,.3f} us")

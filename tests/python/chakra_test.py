@@ -1,0 +1,122 @@
+"""Chakra traces and ASTRA-sim's cases from the command line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from plancast import chakra
+from plancast.errors import InputError
+
+NETWORK = "topology: [Switch]\nnpus_count: [8]\nbandwidth: [50]\nlatency: [500]\n"
+SYSTEM = {
+    "scheduling-policy": "LIFO",
+    "endpoint-delay": 1,
+    "active-chunks-per-dimension": 1,
+    "preferred-dataset-splits": 1,
+    "all-reduce-implementation": ["ring"],
+    "all-gather-implementation": ["ring"],
+    "reduce-scatter-implementation": ["ring"],
+    "all-to-all-implementation": ["ring"],
+    "collective-optimization": "localBWAware",
+    "local-mem-bw": 1e9,
+}
+CASES = (
+    "case,backend,topology,npus_per_dim,bandwidth_GiBps,latency_ns,workload,collective,bytes,"
+    "algorithm,preferred_dataset_splits,active_chunks_per_dim,endpoint_delay,local_mem_bw_GBps,"
+    "scheduling,collective_optimization,num_queues_per_dim,finish_min_ns,finish_max_ns,status\n"
+    "good,congestion_unaware,Switch,8,50,500,micro,all_reduce,1048576,ring,1,1,1,1e9,LIFO,"
+    "localBWAware,1,48189,48189,ok\n"
+    "words,congestion_unaware,Switch,8,50,500,something else,all_reduce,1048576,ring,1,1,1,1e9,"
+    "LIFO,localBWAware,1,1,1,ok\n"
+)
+
+
+@pytest.fixture
+def micro(cli, tmp_path):
+    """The prefix of an all-reduce of 1 MiB on 8 ranks."""
+    prefix = tmp_path / "micro"
+    cli.json("export", "chakra", "--collective", "all_reduce", "--bytes", "1048576", "--ranks", "8",
+             "-o", str(prefix))  # fmt: skip
+    return str(prefix)
+
+
+def test_import_of_cases(cli, tmp_path):
+    table = tmp_path / "cases.csv"
+    table.write_text(CASES)
+    result = cli.json("import", "astra", str(table))
+    good, words = result["cases"]
+    # FORMATS.md's closed form: 1 + 14 (T(131072) + 1).
+    assert good["finish_max_ns"] == good["finish_min_ns"] == 48189
+    assert good["equal"] is True
+    assert words["status"] == "not run"
+    assert "something else" in words["reason"]
+    assert (result["compared"], result["equal"]) == (1, 1)
+    assert "1 of 1 cases" in cli("import", "astra", str(table))[1]
+
+
+def test_a_trace_as_astra_sim_runs_it(cli, micro, tmp_path):
+    network, system = tmp_path / "net.yml", tmp_path / "sys.json"
+    network.write_text(NETWORK)
+    system.write_text(json.dumps(SYSTEM))
+    mode = ["--network", str(network), "--system", str(system)]
+    result = cli.json("run", micro, *mode)
+    assert result["finish_max_ns"] == 48189
+    assert len(result["ranks"]) == 8
+    assert "compatible" in result["mode"]
+    aware = cli.json("run", micro, *mode, "--backend", "aware")
+    # Store and forward pays the bytes on both links: 1 + 14 (2 T + 1).
+    assert aware["finish_max_ns"] == 1 + 14 * (2 * 2941 + 1)
+
+
+def test_a_trace_on_a_machine(cli, micro):
+    result = cli.json("run", micro, "-c", "dgx-h100:1")
+    assert result["machine"] == "dgx-h100"
+    assert 0 < result["time_s"] < 1e-3
+    (comm,) = result["communications"]
+    assert (comm["kind"], comm["bytes"], comm["members"], comm["count"]) == (
+        "all_reduce", 1 << 20, 8, 1,
+    )  # fmt: skip
+    assert comm["mean_s"] == pytest.approx(result["time_s"])
+
+
+def test_a_plan_as_traces_takes_its_time(cli, tmp_path):
+    prefix = str(tmp_path / "plan")
+    plan = ["-m", "llama3-8b", "-c", "dgx-h100:2", "-s", "tp=4,pp=2,dp=2,mb=1", "--batch", "4",
+            "--seq", "512"]  # fmt: skip
+    written = cli.json("export", "chakra", *plan, "-o", prefix)
+    assert written["ranks"] == 16
+    groups = json.loads((tmp_path / "plan.groups.json").read_text())
+    assert sorted(map(tuple, groups.values()))[0] == (0, 1, 2, 3)
+    run = ["run", prefix, "--comm-groups", written["groups"]]
+    ours = cli.json(*run, "-c", "dgx-h100:2")
+    forecast = cli.json("predict", *plan)
+    # Without the framework's own times (host, loading, clipping), so less.
+    assert 0.5 < ours["time_s"] / forecast["iteration_time_s"] < 1.05
+    network, system = tmp_path / "net.yml", tmp_path / "sys.json"
+    network.write_text(NETWORK.replace("[8]", "[16]"))
+    system.write_text(json.dumps(SYSTEM))
+    theirs = cli.json(*run, "--network", str(network), "--system", str(system))
+    assert theirs["nodes"] == ours["nodes"]
+    assert theirs["ranks"][0]["kernels_s"] == pytest.approx(ours["ranks"][0]["kernels_s"], rel=1e-5)
+
+
+def test_packed_traces(micro, tmp_path):
+    for rank in range(8):
+        packed = gzip.compress((tmp_path / f"micro.{rank}.et").read_bytes())
+        (tmp_path / f"packed.{rank}.et.gz").write_bytes(packed)
+    assert chakra.read(tmp_path / "packed").nodes == 8
+
+
+def test_errors(cli, micro, tmp_path):
+    assert "say one of both" in cli.error("run", micro)
+    assert "say either a plan" in cli.error("export", "chakra", "-o", "x", "--ranks", "3")
+    with pytest.raises(InputError, match=r"there is no trace"):
+        chakra.read(tmp_path / "none")
+    (tmp_path / "micro.3.et").unlink()
+    with pytest.raises(InputError, match="none of rank 3"):
+        chakra.read(micro)
+    (tmp_path / "bad.0.et").write_bytes(b"\xff\xff\xff\xff\xff\xff")
+    with pytest.raises(InputError, match="byte 0: no message begins here"):
+        chakra.read(tmp_path / "bad")
