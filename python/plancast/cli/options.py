@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,15 @@ def positive(text: str) -> int:
     if not 1 <= number <= _LARGEST:
         raise argparse.ArgumentTypeError(f"{text} is not between 1 and {_LARGEST:,}")
     return number
+
+
+def byte_count(text: str) -> int:
+    """A size such as 4096, 64K or 16M, for argparse."""
+    match = re.fullmatch(r"(\d{1,15})([KMG]?)(i?B)?", text, re.IGNORECASE)
+    size = int(match[1]) << 10 * " KMG".index(match[2].upper() or " ") if match else 0
+    if not 1 <= size <= 1 << 50:
+        raise argparse.ArgumentTypeError(f"`{text}` is no size; write 4096, 64K, 16M or 1G")
+    return size
 
 
 def threads(text: str) -> int:

@@ -33,8 +33,8 @@ def add_parser(formats: Any) -> None:
     one.add_argument("--collective", choices=_COLLECTIVES)
     one.add_argument(
         "--bytes",
-        type=opts.positive,
-        metavar="B",
+        type=opts.byte_count,
+        metavar="N[K|M|G]",
         help="on each rank; of an all_gather what a rank gives",
     )
     one.add_argument("--ranks", type=opts.positive, metavar="N")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from typing import Any
 
 from plancast.cli import options as opts
-
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def accepts(what: str) -> bool:
@@ -20,7 +17,9 @@ def accepts(what: str) -> bool:
 def add_options(parser: Any) -> None:
     """Options of algorithms alone."""
     group = parser.add_argument_group("algorithms")
-    group.add_argument("--bytes", type=_bytes, metavar="N[K|M|G]", help="size of the buffer")
+    group.add_argument(
+        "--bytes", type=opts.byte_count, metavar="N[K|M|G]", help="size of the buffer"
+    )
     group.add_argument(
         "--topology",
         metavar="NAME|TOPO.xml",
@@ -119,11 +118,3 @@ def run(options: argparse.Namespace) -> int:
         f"{max(result.rank_times) * 1e6:,.2f} us"
     )
     return 0
-
-
-def _bytes(text: str) -> int:
-    match = re.fullmatch(r"(\d{1,15})([KMG]?)(i?B)?", text, re.IGNORECASE)
-    size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
-    if not 1 <= size <= 1 << 50:
-        raise argparse.ArgumentTypeError(f"`{text}` is no size; write 4096, 64K, 16M or 1G")
-    return size
