@@ -1,8 +1,10 @@
 #include "cluster/topology/link_rates.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "cluster/topology/topology_data.h"
 #include "proto/nccl_rules.pb.h"
@@ -11,7 +13,7 @@
 namespace plancast {
 namespace {
 
-const proto::NcclLinks& Links(NcclVersion version) {
+const proto::NcclLinksCatalogue& Catalogue() {
   static const auto& catalogue = *[] {
     const EmbeddedFile* file = FindByStem(TopologyData(), "nccl_links");
     PLANCAST_CHECK(file != nullptr);
@@ -19,11 +21,15 @@ const proto::NcclLinks& Links(NcclVersion version) {
     PLANCAST_CHECK_OK(parsed);
     return new proto::NcclLinksCatalogue(*std::move(parsed));
   }();
-  for (const proto::NcclLinks& links : catalogue.release()) {
+  return catalogue;
+}
+
+const proto::NcclLinks& Links(NcclVersion version) {
+  for (const proto::NcclLinks& links : Catalogue().release()) {
     if (links.version() == NcclVersionName(version)) return links;
   }
   PLANCAST_CHECK(false) << NcclVersionName(version);
-  return catalogue.release(0);
+  return Catalogue().release(0);
 }
 
 bool Fits(const proto::SocketRate& row, absl::string_view arch, absl::string_view vendor,
@@ -60,6 +66,16 @@ float NvlinkRate(NcclVersion version, int compute_capability) {
     }
   }
   return LocalRate(version);
+}
+
+const proto::AmdGpu& AmdGpuOf(absl::string_view gcn) {
+  const std::string name =
+      absl::StartsWith(gcn, "gfx") ? std::string(gcn) : absl::StrCat("gfx", gcn);
+  for (const proto::AmdGpu& amd : Catalogue().amd()) {
+    if (absl::StartsWith(name, amd.gcn())) return amd;
+  }
+  PLANCAST_CHECK(false) << name;
+  return Catalogue().amd(0);
 }
 
 float SocketRate(NcclVersion version, absl::string_view arch, absl::string_view vendor, int family,

@@ -3,6 +3,7 @@
 
 #include "absl/strings/string_view.h"
 #include "cluster/topology/nccl_version.h"
+#include "proto/nccl_rules.pb.h"
 
 // What a release of NCCL takes links to carry, GB/s of 1e9 bytes in one direction
 // (cluster/topology/data/nccl_links.textproto).
@@ -13,6 +14,8 @@ namespace plancast {
 float LocalRate(NcclVersion version);
 // One NVLink of a GPU; 90 stands for Hopper.
 float NvlinkRate(NcclVersion version, int compute_capability);
+// The GPU of AMD with that `gcn` of RCCL's files, `gfx942` or `910`.
+const proto::AmdGpu& AmdGpuOf(absl::string_view gcn);
 // Between the sockets of a host.
 float SocketRate(NcclVersion version, absl::string_view arch, absl::string_view vendor, int family,
                  int model);

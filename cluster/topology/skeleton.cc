@@ -21,7 +21,7 @@ bool HasChild(const SystemElement& element, absl::string_view name) {
 }
 
 bool IsBareGpu(const SystemElement& element) {
-  return HasClass(element, "0x03") && !HasChild(element, "gpu");
+  return (HasClass(element, "0x03") || HasClass(element, "0x12")) && !HasChild(element, "gpu");
 }
 bool IsBareNic(const SystemElement& element) {
   return HasClass(element, "0x02") && !HasChild(element, "nic");
@@ -29,7 +29,6 @@ bool IsBareNic(const SystemElement& element) {
 
 struct Census {
   int gpus = 0, ranked = 0, bare_gpus = 0, linked = 0, nets = 0, bare_nics = 0;
-  int compute_capability = 0;
 };
 
 Census Count(const SystemElement& system) {
@@ -39,8 +38,6 @@ Census Count(const SystemElement& system) {
       ++census.gpus;
       census.ranked += element.Has("rank");
       census.linked += HasChild(element, "nvlink") || HasChild(element, "xgmi");
-      census.compute_capability = std::max(census.compute_capability,
-                                           static_cast<int>(element.Integer("sm", 0).value_or(0)));
     }
     census.nets += element.name == "net" && element.Has("dev");
     census.bare_gpus += IsBareGpu(element);

@@ -8,18 +8,20 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "cluster/topology/gpu_element.h"
 #include "cluster/topology/link_rates.h"
 
 namespace plancast {
 namespace {
 
 constexpr int kMaxNodes = 1024;
+constexpr int kMaxGpus = 144;  // the search recurses once for each
 
 // What an address of the PCI tree is, by the class that the device reports.
 NodeKind KindOfClass(absl::string_view pci_class) {
   if (absl::StartsWith(pci_class, "0x068000")) return NodeKind::kNvs;
   if (absl::StartsWith(pci_class, "0x068001")) return NodeKind::kCpu;
-  if (absl::StartsWith(pci_class, "0x03")) return NodeKind::kGpu;
+  if (IsGpuClass(pci_class)) return NodeKind::kGpu;
   if (absl::StartsWith(pci_class, "0x02")) return NodeKind::kNic;
   return NodeKind::kPci;
 }
@@ -222,12 +224,7 @@ absl::Status TopologyBuilder::AddGpus(const SystemElement& pci, int parent, int 
     }
     nodes_[node].device = device;
     ASSIGN_OR_RETURN(nodes_[node].rank, NeededInt(gpu, "rank"));
-    ASSIGN_OR_RETURN(nodes_[node].compute_capability, NeededInt(gpu, "sm"));
-    if (nodes_[node].compute_capability <= 0) {
-      return absl::InvalidArgumentError(absl::StrCat(gpu.Place(), ": sm=\"",
-                                                     nodes_[node].compute_capability,
-                                                     "\" is no compute capability such as `90`."));
-    }
+    ASSIGN_OR_RETURN(nodes_[node].compute_capability, CapabilityOf(gpu));
     ASSIGN_OR_RETURN(nodes_[node].dev, NeededInt(gpu, "dev"));
     ASSIGN_OR_RETURN(const int gdr, Int(gpu, "gdr", 0));
     nodes_[node].gdr = gdr != 0;
@@ -273,7 +270,7 @@ absl::Status TopologyBuilder::AddNic(const SystemElement& nic, const SystemEleme
 }
 
 absl::Status TopologyBuilder::AddNvlinks(const PendingGpu& gpu) {
-  const float link = NvlinkRate(version_, nodes_[gpu.node].compute_capability);
+  const float link = GpuLinkRate(version_, *gpu.gpu, nodes_[gpu.node].compute_capability);
   for (const SystemElement& nvlink : gpu.gpu->children) {
     if (nvlink.name != "nvlink" && nvlink.name != "xgmi") continue;
     ASSIGN_OR_RETURN(const int count, NeededInt(nvlink, "count"));
@@ -346,6 +343,11 @@ absl::Status TopologyBuilder::NumberRanks() {
   std::vector<int> ranks;
   for (const TopologyNode& node : nodes_) {
     if (node.kind == NodeKind::kGpu) ranks.push_back(node.rank);
+  }
+  if (ranks.size() > kMaxGpus) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ranks.size(), " GPUs; a description of one NVLink domain has at most ",
+                     kMaxGpus, ". Give the number of hosts beside the description of one."));
   }
   std::sort(ranks.begin(), ranks.end());
   const auto twice = std::adjacent_find(ranks.begin(), ranks.end());

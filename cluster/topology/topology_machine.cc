@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cluster/machine_proto.h"
+#include "cluster/topology/gpu_element.h"
 #include "cluster/topology/host_shapes.h"
+#include "cluster/topology/link_rates.h"
 #include "cluster/topology/paths.h"
 #include "cluster/topology/topology.h"
 
@@ -20,7 +22,8 @@ namespace {
 struct Facts {
   std::map<std::pair<int, std::string>, int> gpus;  // capability and device id: how many
   std::map<int, int> nvlinks;                       // links of a GPU: how many GPUs
-  bool to_switch = false, to_gpu = false, xgmi = false;
+  const proto::AmdGpu* amd = nullptr;
+  bool to_switch = false, to_gpu = false;
   std::map<double, int> pcie;  // nominal GB/s of GPUs' links
   std::string net_name;
 };
@@ -41,15 +44,14 @@ void Collect(const SystemElement& element, Facts& facts) {
     }
     if (child.name != "gpu" || !child.Has("rank")) continue;
     const std::string* device = element.Find("device");
-    ++facts.gpus[{static_cast<int>(child.Integer("sm", 0).value_or(0)),
-                  device == nullptr ? "" : *device}];
+    ++facts.gpus[{CapabilityOf(child).value_or(0), device == nullptr ? "" : *device}];
+    if (const std::string* gcn = child.Find("gcn")) facts.amd = &AmdGpuOf(*gcn);
     int links = 0;
     for (const SystemElement& link : child.children) {
       if (link.name != "nvlink" && link.name != "xgmi") continue;
-      facts.xgmi = facts.xgmi || link.name == "xgmi";
       links += static_cast<int>(link.Integer("count", 1).value_or(1));
       const std::string* target = link.Find("tclass");
-      const bool gpu = target != nullptr && absl::StartsWith(*target, "0x03");
+      const bool gpu = target != nullptr && IsGpuClass(*target);
       facts.to_gpu = facts.to_gpu || gpu;
       facts.to_switch = facts.to_switch || !gpu;
     }
@@ -121,12 +123,14 @@ void SetLinks(const Facts& facts, const Topology& topology, int capability,
     return;
   }
   const bool fifth = capability >= 100;
-  machine.set_intra_link(facts.xgmi         ? "xgmi"
-                         : fifth            ? "nvlink5"
-                         : capability >= 90 ? "nvlink4"
-                         : capability >= 80 ? "nvlink3"
-                                            : "nvlink2");
-  machine.set_intra_gb_per_s(links * (fifth ? 50.0 : 25.0));
+  machine.set_intra_link(facts.amd != nullptr ? "xgmi"
+                         : fifth              ? "nvlink5"
+                         : capability >= 90   ? "nvlink4"
+                         : capability >= 80   ? "nvlink3"
+                                              : "nvlink2");
+  machine.set_intra_gb_per_s(links * (facts.amd != nullptr ? facts.amd->rated_gb_per_s()
+                                      : fifth              ? 50.0
+                                                           : 25.0));
   machine.set_topology(topology.hosts() > 1 ? "nvl72" : facts.to_switch ? "nvswitch" : "cube-mesh");
 }
 
@@ -171,7 +175,10 @@ absl::StatusOr<TopologyMachine> MachineOf(const SystemElement& system, int64_t c
   const auto [capability, device] = MostCommon(facts.gpus);
   const int links = MostCommon(facts.nvlinks);
   const proto::KnownGpu* known = ByDevice(device, capability);
-  if (known == nullptr) {
+  if (known == nullptr && facts.amd != nullptr) {
+    known = FindKnownGpu(facts.amd->gpu());
+    assumptions.push_back(absl::StrCat("The GPUs are ", known->name(), ", by their generation."));
+  } else if (known == nullptr) {
     known = &NearestKnownGpu(capability, links);
     assumptions.push_back(absl::StrCat("The GPUs are ", known->name(),
                                        ", the nearest to compute capability ", capability, " with ",

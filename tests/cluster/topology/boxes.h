@@ -65,6 +65,28 @@ inline SystemElement FourGpuBox(const BoxOptions& options = {}) {
   return system;
 }
 
+// As RCCL writes it: every GPU has one link to each of the others.
+inline SystemElement XgmiBox(const std::string& gcn = "gfx942") {
+  SystemElement system = FourGpuBox();
+  int index = 0;
+  ForEachElement(system, [&](SystemElement& element) {
+    const std::string* pci_class = element.Find("class");
+    if (pci_class != nullptr && *pci_class == "0x030200") element.Set("class", "0x120000");
+    if (element.name != "gpu") return;
+    element.Set("sm", "304");
+    element.Set("gcn", gcn);
+    for (int peer = 0; peer < 4; ++peer) {
+      if (peer == index) continue;
+      SystemElement& xgmi = element.Add("xgmi");
+      xgmi.Set("target", absl::StrCat("0000:4", peer, ":00.0"));
+      xgmi.Set("count", "1");
+      xgmi.Set("tclass", "0x120000");
+    }
+    ++index;
+  });
+  return system;
+}
+
 }  // namespace plancast
 
 #endif  // PLANCAST_TESTS_CLUSTER_TOPOLOGY_BOXES_H_

@@ -15,6 +15,15 @@ TEST(LinkRatesTest, NvlinksFollowTheGeneration) {
   EXPECT_FLOAT_EQ(NvlinkRate(NcclVersion::k2_17, 70), 22);
 }
 
+TEST(LinkRatesTest, AmdGpusGoByGeneration) {
+  EXPECT_EQ(AmdGpuOf("gfx942").gpu(), "MI300X");
+  EXPECT_EQ(AmdGpuOf("gfx950").gb_per_s(), 48);
+  EXPECT_EQ(AmdGpuOf("910").gb_per_s(), 36);
+  EXPECT_EQ(AmdGpuOf("gfx90a").gb_per_s(), 36);
+  EXPECT_EQ(AmdGpuOf("908").gpu(), "MI100");
+  EXPECT_EQ(AmdGpuOf("906").gb_per_s(), 24);
+}
+
 TEST(LinkRatesTest, PcieIsWidthTimesLane) {
   EXPECT_FLOAT_EQ(PcieRate("8.0 GT/s PCIe", 16), 12);
   EXPECT_FLOAT_EQ(PcieRate("16.0 GT/s PCIe", 16), 24);

@@ -69,6 +69,19 @@ TEST(PathsTest, NvlinkWinsOverPcie) {
   EXPECT_EQ(box.Gpus(0, 3).hops(), 4);  // to the device, the switch, the device, the rank
 }
 
+TEST(PathsTest, XgmiJoinsPairs) {
+  ASSERT_OK_AND_ASSIGN(const Topology topology, Topology::Create(XgmiBox(), kLatestNccl));
+  const TopologyPaths paths(topology);
+  for (int a : topology.Of(NodeKind::kGpu)) {
+    EXPECT_EQ(topology.node(a).compute_capability, 90);
+    for (int b : topology.Of(NodeKind::kGpu)) {
+      if (a == b) continue;
+      EXPECT_EQ(paths.Between(a, b).type, PathType::kNvl);
+      EXPECT_FLOAT_EQ(paths.Between(a, b).gb_per_s, 48);
+    }
+  }
+}
+
 TEST(PathsTest, FarGpusReachTheNetworkThroughNearOnes) {
   BoxOptions options;
   options.nvlinks = 12;

@@ -50,6 +50,14 @@ TEST(TopologyMachineTest, DeviceIdsNameTheGpu) {
   EXPECT_THAT(made.assumptions[0], HasSubstr("L40S"));
 }
 
+TEST(TopologyMachineTest, FilesOfRcclAreMachinesOfAmd) {
+  ASSERT_OK_AND_ASSIGN(const TopologyMachine made, MachineOf(XgmiBox(), 2, "roce", "x"));
+  EXPECT_EQ(made.machine.device().name, "MI300X");
+  EXPECT_EQ(made.machine.spec().intra_link, "xgmi");
+  EXPECT_EQ(made.machine.spec().topology, "cube-mesh");
+  EXPECT_DOUBLE_EQ(made.machine.spec().intra_bytes_per_s, 3 * 64e9);
+}
+
 TEST(TopologyMachineTest, RefusesWhatIsNoMachine) {
   EXPECT_FALSE(MachineOf(FourGpuBox(), 0, "", "x").ok());
   EXPECT_FALSE(MachineOf(FourGpuBox(), 2, "carrier-pigeon", "x").ok());

@@ -106,6 +106,22 @@ TEST(TopologyTest, SeveralHostsOfADomain) {
   EXPECT_EQ(topology.Count(NodeKind::kGpu), 8);
 }
 
+TEST(TopologyTest, HasSoManyGpus) {
+  SystemElement system = FourGpuBox();
+  for (int i = 4; i < 145; ++i) {
+    EXPECT_OK(Topology::Create(system, kLatestNccl).status());
+    SystemElement& gpu =
+        AddPciTo(system.children[0], absl::StrCat("0001:", absl::Hex(i, absl::kZeroPad2), ":00.0"),
+                 "0x030200")
+            .Add("gpu");
+    gpu.Set("dev", absl::StrCat(i));
+    gpu.Set("sm", "80");
+    gpu.Set("rank", absl::StrCat(i));
+  }
+  EXPECT_THAT(Topology::Create(system, kLatestNccl),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("145 GPUs")));
+}
+
 TEST(TopologyTest, RefusesWhatNcclCannotUse) {
   SystemElement twice = FourGpuBox();
   FirstGpu(twice).Set("rank", "1");

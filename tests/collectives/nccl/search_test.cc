@@ -114,6 +114,17 @@ TEST(SearchTest, DgxH100) {
   EXPECT_EQ(comm.p2p_channels_per_peer, 4);
 }
 
+TEST(SearchTest, XgmiBoxUsesAllItsLinks) {
+  ASSERT_OK_AND_ASSIGN(const NcclSearchResult search, SearchGraphs(XgmiBox(), 1, kLatestNccl));
+  const NcclGraph& ring = search.communicator.ring;
+  ExpectVisitsAll(ring, 4, false);
+  EXPECT_EQ(ring.type_intra, PathType::kNvl);
+  EXPECT_FALSE(search.communicator.nvls_supported);
+  // Four GPUs in a full mesh have two rings that share no link; two directions each.
+  EXPECT_GE(ring.num_channels * ring.bw_intra, 2 * 40);
+  EXPECT_LE(ring.num_channels * ring.bw_intra, 3 * 48);
+}
+
 TEST(SearchTest, HostsThatTheNetworkJoinsBetterAreSeveralNodes) {
   // Two sockets of AMD's, 16 GB/s between them, and interfaces of 24 at each.
   const MachineTopology machine = TopologyOf(*MachineFromPreset("l40s-pcie:1"));
