@@ -84,7 +84,7 @@ class Mutator {
   // Many times now and then, if the part is short.
   std::string Repeated(string_view part) {
     const size_t room = part.empty() ? 0 : (size_t{1} << 17) / part.size();
-    const size_t times = random_.OneIn(20) ? random_.Below(room) : 1 + random_.Small(8);
+    const size_t times = random_.OneIn(100) ? random_.Below(room) : 1 + random_.Small(8);
     std::string all;
     for (size_t i = 0; i < times; ++i) absl::StrAppend(&all, part);
     return all;
@@ -165,7 +165,7 @@ class Mutator {
       case 8: {  // a bomb of depth
         if (target_.openers.empty()) return;
         const std::string& opener = random_.Of(target_.openers);
-        const size_t depth = size_t{1} << random_.Below(random_.OneIn(8) ? 18 : 11);
+        const size_t depth = size_t{1} << random_.Below(random_.OneIn(30) ? 18 : 10);
         std::string all;
         for (size_t i = 0; i < depth && all.size() < kLongestInput; ++i) all += opener;
         return void(text_.insert(DrawRegion(text_, random_).begin, all));

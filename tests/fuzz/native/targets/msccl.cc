@@ -1,6 +1,7 @@
 #include "absl/status/statusor.h"
 #include "interop/msccl/msccl_check.h"
 #include "interop/msccl/msccl_xml.h"
+#include "interop/msccl/nvlink_graph.h"
 #include "tests/fuzz/native/targets/groups.h"
 
 namespace plancast {
@@ -17,6 +18,10 @@ absl::Status MscclFile(absl::string_view bytes) {
   return again.ok() ? again : absl::InternalError(again.message());
 }
 
+absl::Status NvlinkGraph(absl::string_view bytes) {
+  return ReadNvlinkGraph(bytes, "topology").status();
+}
+
 }  // namespace
 
 std::vector<FuzzTarget> MscclTargets() {
@@ -25,7 +30,12 @@ std::vector<FuzzTarget> MscclTargets() {
            {"type=\"rrcs\"", "type=\"re\"", "type=\"cpy\"", "srcbuf=\"s\"", "hasdep=\"1\"",
             "depid=\"0\"", "deps=\"0\"", "cnt=\"71\"", "<gpu id=\"2\">", "<tb id=\"1\">", "<!--",
             "proto=\"LL128\"", "coll=\"alltoall\"", "ngpus=\"3\"", "<![CDATA["},
-           {"<algo>", "<gpu id=\"0\">", "<tb id=\"0\">", "<", "<step s=\"0\"/>"}}};
+           {"<algo>", "<gpu id=\"0\">", "<tb id=\"0\">", "<", "<step s=\"0\"/>"}},
+          {"msccl_nvlinks",
+           NvlinkGraph,
+           {"<nvlink target=\"0000:02:00.0\" count=\"2\" tclass=\"0x030200\"/>", "0x068000",
+            "rank=\"2\"", "sm=\"90\"", "count=\"2147483647\""},
+           {"<pci busid=\"0\">", "<cpu numaid=\"0\">", "<"}}};
 }
 
 }  // namespace plancast

@@ -2,6 +2,7 @@
 #include "cluster/topology/paths.h"
 #include "cluster/topology/topology.h"
 #include "collectives/nccl/search.h"
+#include "interop/nccl/graph_xml.h"
 #include "interop/nccl/topology_xml.h"
 #include "tests/fuzz/native/targets/groups.h"
 
@@ -22,6 +23,8 @@ absl::Status TopologyFile(absl::string_view bytes) {
   }
   return absl::OkStatus();
 }
+
+absl::Status GraphFile(absl::string_view bytes) { return ReadNcclGraphs(bytes, "graphs").status(); }
 
 absl::Status Search(absl::string_view bytes) {
   const absl::StatusOr<SystemElement> system = ReadNcclTopology(bytes, "topology");
@@ -57,7 +60,13 @@ std::vector<FuzzTarget> NcclTargets() {
                                           "keep=\"0\""};
   const std::vector<std::string> openers = {"<pci busid=\"0\">", "<a>", "<cpu numaid=\"1\">",
                                             "<pci busid=\"1\" class=\"0x060400\">", "<"};
-  return {{"nccl_topology", TopologyFile, words, openers}, {"nccl_search", Search, words, openers}};
+  return {{"nccl_topology", TopologyFile, words, openers},
+          {"nccl_search", Search, words, openers},
+          {"nccl_graphs",
+           GraphFile,
+           {"<channel>", "<gpu dev=\"0\"/>", "<net dev=\"0\"/>", "id=\"1\"", "version=\"2\"",
+            "pattern=\"5\"", "typeintra=\"NVL\"", "rank=\"7\"", "dev=\"1f\"", "<!--", "&lt;"},
+           {"<graph>", "<channel>", "<", "<gpu dev=\"0\"/>"}}};
 }
 
 }  // namespace plancast
