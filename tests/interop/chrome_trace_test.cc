@@ -10,6 +10,8 @@
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "interop/timeline/timeline_json.h"
+#include "tests/testing/status_matchers.h"
 
 namespace plancast {
 namespace {
@@ -151,6 +153,27 @@ TEST(ChromeTraceTest, ACounterFollowsMemory) {
   }
   EXPECT_THAT(points, testing::ElementsAre(std::make_pair(0.0, 0.0), std::make_pair(0.0, 1.0),
                                            std::make_pair(3.500001, 0.0)));
+}
+
+TEST(ChromeTraceTest, ComesBackFromItsFile) {
+  const Example example;
+  const Timeline timeline = ForecastTimeline(example.graph, example.result);
+  ASSERT_OK(timeline.Verify());
+  ASSERT_OK_AND_ASSIGN(const TimelineFile back,
+                       ReadTimeline(ChromeTrace(example.graph, example.result), "`t`"));
+  EXPECT_EQ(back.problems.count, 0);
+  ASSERT_EQ(back.timeline.spans.size(), timeline.spans.size());
+  for (size_t i = 0; i < timeline.spans.size(); ++i) {
+    EXPECT_EQ(back.timeline.spans[i].name, timeline.spans[i].name);
+    EXPECT_EQ(back.timeline.spans[i].start_ps, timeline.spans[i].start_ps);
+    EXPECT_EQ(back.timeline.spans[i].duration_ps, timeline.spans[i].duration_ps);
+    EXPECT_EQ(back.timeline.spans[i].parent, -1);
+    EXPECT_EQ(back.timeline.spans[i].args, timeline.spans[i].args);
+  }
+  ASSERT_EQ(back.timeline.flows.size(), 1u);
+  EXPECT_EQ(back.timeline.flows[0].from, timeline.flows[0].from);
+  EXPECT_EQ(back.timeline.flows[0].to, timeline.flows[0].to);
+  EXPECT_EQ(back.timeline.counters.size(), timeline.counters.size());
 }
 
 }  // namespace
