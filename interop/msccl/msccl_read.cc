@@ -15,7 +15,7 @@
 namespace plancast {
 namespace {
 
-constexpr size_t kMostBytes = size_t{64} << 20;
+constexpr size_t kMostBytes = size_t{32} << 20;
 constexpr int64_t kAnyNumber = int64_t{1} << 50;
 
 // The value that a word of `table` stands for.

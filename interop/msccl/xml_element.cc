@@ -7,6 +7,12 @@
 namespace plancast {
 namespace {
 
+constexpr size_t kStride = 1024;  // bytes
+
+int32_t LineEnds(absl::string_view text) {
+  return static_cast<int32_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
 // A value as a message can show it.
 std::string Shown(absl::string_view value) {
   constexpr size_t kLongest = 40;
@@ -16,16 +22,16 @@ std::string Shown(absl::string_view value) {
 
 }  // namespace
 
-LineIndex::LineIndex(absl::string_view text) : starts_{0} {
-  for (size_t i = text.find('\n'); i != absl::string_view::npos; i = text.find('\n', i + 1)) {
-    starts_.push_back(static_cast<ptrdiff_t>(i) + 1);
+LineIndex::LineIndex(absl::string_view text) : text_(text), before_{0} {
+  for (size_t start = 0; start + kStride <= text.size(); start += kStride) {
+    before_.push_back(before_.back() + LineEnds(text.substr(start, kStride)));
   }
 }
 
 int32_t LineIndex::Line(ptrdiff_t offset) const {
-  const auto after =
-      std::upper_bound(starts_.begin(), starts_.end(), std::max<ptrdiff_t>(offset, 0));
-  return static_cast<int32_t>(after - starts_.begin());
+  const size_t at = std::min(static_cast<size_t>(std::max<ptrdiff_t>(offset, 0)), text_.size());
+  const size_t start = at / kStride * kStride;
+  return 1 + before_[at / kStride] + LineEnds(text_.substr(start, at - start));
 }
 
 std::string XmlElement::Where() const {

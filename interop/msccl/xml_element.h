@@ -13,14 +13,15 @@
 
 namespace plancast {
 
-// Where lines of a text begin.
+// The lines of a text, which has to outlive it.
 class LineIndex {
  public:
   explicit LineIndex(absl::string_view text);
   int32_t Line(ptrdiff_t offset) const;  // from 1
 
  private:
-  std::vector<ptrdiff_t> starts_;
+  absl::string_view text_;
+  std::vector<int32_t> before_;  // line ends before every so many bytes
 };
 
 // An element of a parsed document that knows its place, and so names it.
