@@ -77,6 +77,7 @@ absl::Status ReadBlock(const XmlElement& element, int32_t rank, const ChunkProgr
   ASSIGN_OR_RETURN(block.send_peer, peer("send"));
   ASSIGN_OR_RETURN(block.recv_peer, peer("recv"));
   ASSIGN_OR_RETURN(block.channel, element.Integer("chan", 0, program.channels - 1));
+  if (!element.node().child("step")) return element.Error("there is no step 0.");
   for (const pugi::xml_node node : element.node().children("step")) {
     const auto number = static_cast<int32_t>(block.steps.size());
     XmlElement child = element.Child(node);

@@ -29,6 +29,7 @@ def test_an_exported_ring_reads_back_and_runs(capsys, tmp_path):
     assert fields["steps_by_type"] == {"s": 8, "rrs": 48, "rrcs": 8, "rcs": 48, "r": 8}
     assert fields["chunks_sent_by_gpu"] == [14] * 8
     assert run(capsys, *RING) == path.read_text()
+    assert run(capsys, "export", "msccl", "--from", path) == path.read_text()
     got = json.loads(run(capsys, "run", path, "-c", "dgx-h100:1", "--bytes", "64M", "--json"))
     assert got["op"] == "all_reduce" and got["bytes"] == 64 << 20
     assert got["busbw_bytes_per_s"] == pytest.approx(got["algbw_bytes_per_s"] * 14 / 8)
@@ -110,8 +111,8 @@ def test_messages_are_traced(capsys, tmp_path):
         ([*SEARCH[:-1], "dgx7", "--pareto"], "no topology `dgx7`"),
         (RING[:-2], "--op needs --gpus"),
         ([*RING[:-1], "eight"], "--gpus is `eight`"),
-        ([*RING, "--synthesize", "all_gather"], "either --op or --synthesize"),
-        ([*RING[:2]], "either --op or --synthesize"),
+        ([*RING, "--synthesize", "all_gather"], "give one of --op, --synthesize and --from"),
+        ([*RING[:2]], "give one of --op, --synthesize and --from"),
         ([*RING[:3], "all_redcue", *RING[4:]], "Did you mean `all_reduce`?"),
         (["run", "a.xml", "--bytes", "1M"], "-c MACHINE or on --topology"),
         (["run", "a.xml", "-c", "dgx-h100:1"], "--bytes is missing"),

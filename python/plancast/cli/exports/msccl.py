@@ -17,12 +17,15 @@ def add_parser(formats: Any) -> None:
     parser = formats.add_parser(
         "msccl",
         help="a collective algorithm as MSCCL's XML",
-        description="Writes a collective algorithm as MSCCL's XML: a known one (--op, --algo), or "
-        "one searched for on a topology (--synthesize), as SCCL does.",
+        description="Writes a collective algorithm as MSCCL's XML: a known one (--op, --algo), "
+        "one searched for on a topology (--synthesize), as SCCL does, or one read (--from).",
         epilog="Examples: plancast export msccl --op all_reduce --algo ring --gpus 8 -o ring.xml; "
         "plancast export msccl --synthesize all_gather --topology dgx1 --pareto",
     )
     parser.add_argument("-o", "--out", metavar="FILE.xml", help="default: standard output")
+    parser.add_argument(
+        "--from", dest="source", metavar="ALGO.xml", help="read this one, check it, write it again"
+    )
     known = parser.add_argument_group("a known algorithm")
     known.add_argument("--op", metavar="OP", help="all_reduce, all_gather, broadcast, ...")
     known.add_argument("--algo", metavar="NAME", default="ring", help="default ring")
@@ -51,8 +54,15 @@ def _run(options: argparse.Namespace) -> int:
     from plancast.errors import InputError
 
     opts.check_outputs(options.out)
-    if (options.op is None) == (options.synthesize is None):
-        raise InputError("give either --op or --synthesize: one algorithm is written.")
+    given = [options.op, options.synthesize, options.source]
+    if sum(one is not None for one in given) != 1:
+        raise InputError("give one of --op, --synthesize and --from: one algorithm is written.")
+    if options.source is not None:
+        from plancast.algorithms import Algorithm
+
+        algorithm = Algorithm.open(options.source)
+        _write(options, algorithm, _facts(algorithm))
+        return 0
     if options.op is not None:
         return _known(options)
     if options.topology is None:
@@ -101,7 +111,7 @@ def _search(options: argparse.Namespace) -> int:
         root=options.root,
     )
     if found.algorithm is not None:
-        _write(options, found.algorithm, _point(found))
+        _write(options, found.algorithm, {**_facts(found.algorithm), **_point(found)})
         return 0
     if options.json:
         opts.print_json(_point(found))
@@ -181,7 +191,7 @@ def _facts(algorithm: Algorithm) -> dict[str, Any]:
         "op": algorithm.op,
         "gpus": algorithm.gpus,
         "channels": algorithm.channels,
-        "chunks": algorithm.chunks,
+        "chunks_per_loop": algorithm.chunks,
         "steps_by_type": algorithm.count_steps(),
         "chunks_sent_by_gpu": algorithm.count_sends(),
     }
