@@ -35,7 +35,11 @@ auto Meaning(const XmlElement& element, const char* attribute, const Table& tabl
 absl::Status ReadStep(const XmlElement& element, int32_t number, ChunkStep& step,
                       MscclStepNote& note) {
   note.line = element.line();
-  RETURN_IF_ERROR(element.Integer("s", number, number).status());
+  ASSIGN_OR_RETURN(const int64_t told, element.Integer("s", 0, kMscclChunks));
+  if (told != number) {
+    return element.Error("`s` is ", told, " where step ", number,
+                         " belongs; steps count from 0, without a gap.");
+  }
   ASSIGN_OR_RETURN(step.op, Meaning(element, "type", kMscclOps));
   note.residual = element.node().attribute("type").value() == absl::string_view("ra");
   const bool nop = step.op == ChunkOp::kNop;
