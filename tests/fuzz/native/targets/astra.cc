@@ -1,5 +1,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_split.h"
+#include "cluster/machine.h"
 #include "interop/astra/case_table.h"
 #include "interop/astra/comm_groups_file.h"
 #include "interop/astra/network_file.h"
@@ -7,6 +8,7 @@
 #include "interop/astra/text_workload.h"
 #include "interop/astra/workload_from_traces.h"
 #include "interop/chakra/chakra_trace.h"
+#include "interop/chakra/dag_from_traces.h"
 #include "interop/chakra/et_file.h"
 #include "interop/chakra/verify_traces.h"
 #include "proto/text_proto.h"
@@ -47,7 +49,9 @@ absl::Status Run(const EtFile& file) {
   const std::vector<const ChakraTrace*> ranks = {&*trace, &mirrored};
   const CommGroups groups = {{1, {0, 1}}};
   if (absl::Status sound = VerifyTraces(ranks, groups); !sound.ok()) return sound;
-  return AstraWorkloadFrom(ranks, groups).status();
+  static const auto* const machine = new Machine(*MachineFromPreset("dgx-h100:1x2"));
+  const absl::Status dag = DagJobFrom(ranks, groups, machine->device()).status();
+  return dag.ok() ? AstraWorkloadFrom(ranks, groups).status() : dag;
 }
 
 absl::Status ChakraFile(absl::string_view bytes) {
