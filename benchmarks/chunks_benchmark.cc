@@ -17,6 +17,7 @@
 #include "cluster/machine.h"
 #include "collectives/programs/program_maker.h"
 #include "executor/chunks/execute_chunks.h"
+#include "executor/chunks/realise_chunks.h"
 
 namespace plancast {
 namespace {
@@ -68,6 +69,30 @@ void BM_AllReduce(benchmark::State& state) {
   state.counters["forecast_us"] = static_cast<double>(outcome.finish_ps) * 1e-6;
 }
 BENCHMARK(BM_AllReduce)
+    ->ArgNames({"case", "hosts"})
+    ->ArgsProduct({{0, 1, 2, 3, 4, 5}, {64, 512}})
+    ->Unit(benchmark::kMillisecond);
+
+// The same with the shipped coefficients (PlaceCollective): three runs, of which two
+// find out what hops and filling take.
+void BM_RealiseByChunks(benchmark::State& state) {
+  const absl::StatusOr<Machine> machine =
+      MachineFromPreset("dgx-h100:" + std::to_string(state.range(1)));
+  PLANCAST_CHECK_OK(machine.status());
+  GroupPattern group;
+  group.dims = {{machine->num_devices(), 1}};
+  CollectivePolicy policy;
+  policy.algorithm = kCases[state.range(0)].algorithm;
+  absl::StatusOr<RealisedCollective> realised;
+  for (auto _ : state) {
+    realised = RealiseByChunks(*machine, group, CollectiveKind::kAllReduce,
+                               kCases[state.range(0)].bytes, policy);
+    PLANCAST_CHECK_OK(realised.status());
+  }
+  state.SetLabel(kCases[state.range(0)].name);
+  state.counters["forecast_us"] = static_cast<double>(AloneTime(*machine, *realised)) * 1e-6;
+}
+BENCHMARK(BM_RealiseByChunks)
     ->ArgNames({"case", "hosts"})
     ->ArgsProduct({{0, 1, 2, 3, 4, 5}, {64, 512}})
     ->Unit(benchmark::kMillisecond);

@@ -32,6 +32,9 @@ struct RuntimeParams {
   // isolated ones: 1.2 is 20 % longer.
   double comm_scale = 1.0;
   bool nominal_links = false;  // as their data sheets have them, not as measured
+  // Collectives alone take what their chunk programs take (executor/chunks), not what
+  // the closed form says.
+  bool chunk_level = false;
   // Slow-down of every kernel while its device communicates, 0.1 is 10 % longer;
   // std::nullopt: what the GPU's data say of each kernel (cost_models/interference.h).
   std::optional<double> interference = 0.0;

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "base/units.h"
+#include "executor/chunks/realise_chunks.h"
 
 namespace plancast {
 namespace {
@@ -100,13 +101,14 @@ absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Mac
 CommPricer::CommPricer(const ExecutionGraph& graph, const Machine& machine,
                        const RuntimeParams& runtime)
     : CommPricer(graph, [&machine, &mesh = graph.mesh, slowdown = runtime.comm_scale,
-                         nominal = runtime.nominal_links](const GroupPattern& group,
-                                                          const CommSpec& comm) {
+                         nominal = runtime.nominal_links, chunks = runtime.chunk_level](
+                            const GroupPattern& group, const CommSpec& comm) {
         CollectivePolicy policy;
         policy.algorithm = comm.policy;
         if (IsBetweenKernels(mesh, comm)) policy.bandwidth_scale = 1.0 / slowdown;
         policy.nominal = nominal;
         policy.copies = comm.copies;
+        if (chunks) return RealiseByChunks(machine, group, comm.kind, comm.bytes, policy);
         return Realise(machine, group, comm.kind, comm.bytes, policy);
       }) {}
 

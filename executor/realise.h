@@ -53,7 +53,7 @@ class CommPricer {
 
   CommPricer(const ExecutionGraph& graph, RealiseFn realise)
       : graph_(graph), realise_(std::move(realise)) {}
-  // Through collectives::Realise.
+  // Through Realise, or RealiseByChunks.
   CommPricer(const ExecutionGraph& graph, const Machine& machine, const RuntimeParams& runtime);
 
   // Multiplies what each communication takes; empty: nothing. Before any is priced.

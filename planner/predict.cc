@@ -147,6 +147,7 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
 
 RuntimeParams RuntimeFor(const Job& job, const PredictOptions& options) {
   RuntimeParams runtime = RuntimeOf(job.profile);
+  runtime.chunk_level = options.chunk_level;
   if (!options.datasheet) return runtime;
   runtime.nominal_links = true;
   runtime.comm_scale = 1;

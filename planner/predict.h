@@ -99,6 +99,7 @@ struct PredictOptions {
   // Links at nominal rates, and nothing of the host's times and of what collectives
   // lose in training; with DatasheetModel, a forecast without any calibration.
   bool datasheet = false;
+  bool chunk_level = false;  // RuntimeParams::chunk_level
 };
 
 // The error structure and the interval of a forecast whose time and result are

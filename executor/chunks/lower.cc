@@ -237,7 +237,9 @@ class Lowering {
         std::llround(static_cast<double>(route.latency_ps + (route.to_switch ? hop / 2 : hop)) *
                      p.latency_stretch);
     connection.bytes_per_s = p.block_bytes_per_s > 0 ? p.block_bytes_per_s : kNoLimit;
-    if (p.buffer_bytes_per_s > 0) {
+    if (route.network && p.network_block_bytes_per_s > 0) {
+      connection.bytes_per_s = p.network_block_bytes_per_s;
+    } else if (p.buffer_bytes_per_s > 0) {
       const double share = static_cast<double>(ChunksSent(graph.blocks[sender].script)) /
                            static_cast<double>(placed.program.head.chunks);
       connection.bytes_per_s = std::clamp<int64_t>(

@@ -19,6 +19,7 @@ struct ChunkParameters {
   // whole buffer is worked through. 0: no limit.
   int64_t block_bytes_per_s = 0;
   double buffer_bytes_per_s = 0;
+  int64_t network_block_bytes_per_s = 0;  // instead, to another node; 0: the same
   int64_t local_bytes_per_s = 0;  // what it copies or reduces inside a rank; 0: takes nothing
 
   // A turn of the loop moves chunks of at most so many bytes; 0: one turn moves all.

@@ -126,6 +126,8 @@ absl::StatusOr<PlacedProgram> PlaceNccl(const Machine& machine, const NcclSearch
     // Fewer channels than NCCL has move so much less.
     const double used = std::min(1.0, static_cast<double>(choice.channels) / comm.channels);
     p.buffer_bytes_per_s = cost.bandwidth * 1e9 * (in_switches ? 1 : used);
+    // Heads send a part to the network as fast as an interface takes it.
+    if (in_switches) p.network_block_bytes_per_s = std::llround(comm.nvls.bw_inter * 1e9);
   }
   const NcclChunking chunking =
       ChunkingOf(tuner, kind, choice, std::max<int64_t>(1, bytes / std::max(1, choice.channels)));

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
     from plancast.comparison import Comparison, compare
     from plancast.errors import InputError
+    from plancast.flow_list import flows
     from plancast.forecast import Forecast
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.machine import Machine
@@ -66,6 +67,7 @@ __all__ = [
     "TrainingJob",
     "WhatIf",
     "compare",
+    "flows",
     "pareto_front",
     "predict",
     "predict_jobs",
@@ -103,6 +105,7 @@ _HOME = {
     "TrainingJob": "jobs",
     "WhatIf": "changes",
     "compare": "comparison",
+    "flows": "flow_list",
     "pareto_front": "synthesis",
     "predict": "planning",
     "predict_jobs": "jobs",

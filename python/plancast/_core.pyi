@@ -282,6 +282,7 @@ def predict(
     what_if: str,
     randomness: tuple[float, float, float, int, int, int] | None,
     datasheet: bool,
+    fidelity: str,
 ) -> Forecast: ...
 def predict_jobs(
     jobs: list[tuple[str, Model, Strategy, int | None, str, str, str, float]],
@@ -528,3 +529,12 @@ def plan_traces(
     profile: str,
 ) -> PlanTraces: ...
 def microbenchmark_trace(kind: str, ranks: int, bytes: int) -> bytes: ...
+def flows(
+    algorithm: Algorithm, *, bytes: int
+) -> list[tuple[int, int, int, int, int, int, list[int]]]: ...
+def ring_flows(
+    op: str, *, rings: list[list[int]], bytes: int, root: int
+) -> list[tuple[int, int, int, int, int, int, list[int]]]: ...
+def tree_flows(
+    op: str, *, trees: list[list[tuple[int, list[int]]]], bytes: int
+) -> list[tuple[int, int, int, int, int, int, list[int]]]: ...

@@ -41,6 +41,7 @@ def predict(
     seed: int | None = None,
     workers: int = 1,
     datasheet: bool = False,
+    fidelity: str = "closed_form",
 ) -> Forecast:
     """Predicts one optimizer step of `model` on `machine` under `strategy`.
 
@@ -68,6 +69,8 @@ def predict(
       workers: threads that simulate samples.
       datasheet: without any calibration: nominal peaks and bandwidths, none of the host's
         times. Shows what the measurements behind a forecast are worth.
+      fidelity: of collectives: `closed_form`, or `chunks`: every chunk over every link
+        (docs/collectives.md).
 
     >>> forecast = predict(
     ...     Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
@@ -94,6 +97,7 @@ def predict(
             what_if=arguments.word(what_if, "what_if"),
             randomness=randomness.asked(jitter, stragglers, samples, seed, workers),
             datasheet=datasheet,
+            fidelity=arguments.word(fidelity, "fidelity"),
         )
     )
 

@@ -20,6 +20,7 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindKernels(m);
   plancast::BindAlgorithms(m);
   plancast::BindNccl(m);
+  plancast::BindChunks(m);
   plancast::BindTraces(m);
   plancast::BindAstra(m);
   plancast::BindChakra(m);

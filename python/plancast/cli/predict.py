@@ -45,6 +45,12 @@ def add_parser(commands: Any) -> None:
         action="store_false",
         help="simulate event by event: slower, the same result to the last digit",
     )
+    parser.add_argument(
+        "--fidelity",
+        choices=("closed_form", "chunks"),
+        default="closed_form",
+        help="of collectives: closed forms (default), or chunk by chunk over the links",
+    )
     _add_questions(parser)
     opts.add_json(parser)
     parser.set_defaults(run=run)
@@ -130,6 +136,7 @@ def _predict(options: argparse.Namespace, model: Model, machine: Machine, plan: 
         machine,
         timeline=options.trace is not None or options.memory_timeline,
         shortcuts=options.shortcuts,
+        fidelity=options.fidelity,
         what_if=options.what_if,
         jitter=options.jitter,
         stragglers=options.stragglers,

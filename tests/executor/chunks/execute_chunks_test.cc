@@ -284,6 +284,27 @@ TEST(ExecuteChunksTest, FoldedEqualsFlat) {
   EXPECT_GT(jumps, 0);
 }
 
+// With what a thread block may send bounded by its share, hosts of one level of a tree
+// are alike, and turns after the first few are skipped.
+TEST(ExecuteChunksTest, TreesFoldToTheirLevels) {
+  std::vector<int64_t> classes, messages;
+  for (const int64_t turns : {1000, 100000}) {
+    const Machine machine = Hosts(64, 8, 8, "nvswitch");
+    ChunkParameters parameters;
+    parameters.buffer_bytes_per_s = 190e9;
+    parameters.chunk_bytes = (int64_t{1} << 34) / 16 / turns;
+    const ProgramRequest tree = Asked("tree", ProgramKind::kAllReduce, {8, 64}, 16);
+    const auto outcome = ExecuteChunks(ChunkNetwork::OfMachine(machine),
+                                       {Placed(tree, int64_t{1} << 34, parameters)});
+    ASSERT_OK(outcome);
+    classes.push_back(outcome->classes);
+    messages.push_back(outcome->messages);
+  }
+  EXPECT_LT(classes[0], 400);  // of 18,400 thread blocks
+  EXPECT_EQ(classes[1], classes[0]);
+  EXPECT_LT(messages[1], 5 * messages[0]);  // of a hundred times as many
+}
+
 TEST(ExecuteChunksTest, ClassesDoNotGrowWithHosts) {
   std::vector<int64_t> classes, messages;
   for (const int64_t hosts : {16, 64}) {

@@ -1,0 +1,108 @@
+"""Flows of collectives: from Python and the command line; both fidelities of a forecast."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import plancast as pc
+import pytest
+from conftest import Cli
+from plancast.flow_list import to_csv
+from plancast.nccl import Topology
+
+
+# ROWS.md row 11, SIMCCL-1 and SIMCCL-2.
+def test_a_ring_of_eight() -> None:
+    flows = pc.flows("all_reduce", gpus=8, bytes=4 << 20)
+    assert len(flows) == 112
+    assert {flow.bytes for flow in flows} == {512 << 10}
+    assert {flow.step for flow in flows} == set(range(14))
+    assert sum(flow.bytes for flow in flows) == 56 << 20
+    assert all(dep < flow.id for flow in flows for dep in flow.deps)
+    ring = pc.Algorithm.make("all_reduce", "ring", gpus=8)
+    assert pc.flows(ring, bytes=4 << 20) == flows
+    assert pc.flows(pc.Algorithm.from_msccl(ring.to_msccl()), bytes=4 << 20) == flows
+    assert ring.count_sends() == [14] * 8
+
+
+def test_channels_do_not_change_sums() -> None:
+    for algorithm in ("ring", "tree", "halving_doubling", "direct"):
+        sums = {
+            sum(
+                flow.bytes
+                for flow in pc.flows(
+                    "all_reduce", gpus=8, bytes=1000003, algorithm=algorithm, channels=channels
+                )
+            )
+            for channels in (2, 4, 6)
+        }
+        assert len(sums) == 1, algorithm
+
+
+def test_ranks_of_a_machine_and_rings_of_nccl() -> None:
+    machine = pc.Machine.preset("dgx-h100", hosts=2)
+    of_machine = pc.flows("all_gather", machine, bytes=1 << 20)
+    assert {flow.src for flow in of_machine} == set(range(16))
+    topology = Topology.from_machine(machine)
+    found = topology.search()
+    rings = pc.flows("all_reduce", topology, bytes=16 << 20)
+    assert {flow.channel for flow in rings} == set(range(len(found["rings"])))
+    for channel, ring in enumerate(found["rings"]):
+        pairs = {(flow.src, flow.dst) for flow in rings if flow.channel == channel}
+        assert pairs == set(zip(ring, ring[1:] + ring[:1], strict=True))
+    assert sum(flow.bytes for flow in rings) == 2 * 15 * (16 << 20)
+    one = pc.flows("all_reduce", topology, bytes=16 << 20, channels=1)
+    assert sum(flow.bytes for flow in one) == 2 * 15 * (16 << 20)
+    trees = pc.flows("all_reduce", topology, bytes=16 << 20, algorithm="tree")
+    assert sum(flow.bytes for flow in trees) == 2 * 15 * (16 << 20)
+    halving = pc.flows("all_reduce", topology, bytes=16 << 20, algorithm="halving_doubling")
+    assert sum(flow.bytes for flow in halving) == 2 * 15 * (16 << 20)
+
+
+def test_export(cli: Cli, tmp_path: Path) -> None:
+    code, out, _ = cli("export", "flows", "--op", "all_reduce", "--gpus", "8", "--bytes", "4M")
+    assert code == 0
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert len(rows) == 112
+    assert rows[8]["deps"] == "0 7"
+    assert out == to_csv(pc.flows("all_reduce", gpus=8, bytes=4 << 20))
+    path = tmp_path / "topology.xml"
+    path.write_text(Topology.from_machine(pc.Machine.preset("dgx-h100", hosts=1)).to_xml())
+    table = tmp_path / "flows.csv"
+    where = ("--topology", str(path), "--nodes", "2", "-o", str(table))
+    code, out, _ = cli("export", "flows", "--op", "all_gather", "--bytes", "64M", *where)
+    assert (code, out) == (0, "")
+    rows = list(csv.DictReader(table.open()))
+    assert sum(int(row["bytes"]) for row in rows) == 15 * (64 << 20)
+    made = cli.json(
+        "export", "flows", "--op", "broadcast", "-c", "dgx-h100:2x4", "--bytes", "1K", "--json"
+    )
+    assert [flow["bytes"] for flow in made] == [1024] * 7
+
+
+def test_refusals(cli: Cli) -> None:
+    with pytest.raises(pc.InputError, match="flows need `bytes`"):
+        pc.flows("all_reduce", gpus=8)
+    with pytest.raises(pc.InputError, match="flows need `gpus`"):
+        pc.flows("all_reduce", bytes=8)
+    with pytest.raises(pc.InputError, match="Did you mean `all_reduce`"):
+        pc.flows("all_reduc", gpus=8, bytes=8)
+    with pytest.raises(pc.InputError, match="which has 8 devices"):
+        pc.flows("all_reduce", pc.Machine.preset("dgx-h100", hosts=1), 16, 1024)
+    with pytest.raises(pc.InputError, match="Use whole hosts"):
+        pc.flows("all_reduce", pc.Machine.preset("dgx-h100", hosts=2), 12, 1024)
+    code, _, err = cli("export", "flows", "--op", "all_reduce", "--gpus", "8", "--bytes", "4Q")
+    assert code == 2
+    assert "`4Q` is no size" in err
+
+
+def test_both_fidelities_forecast_alike() -> None:
+    job = (pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx-h100", hosts=2), "dp=4,tp=4,sp")
+    closed = pc.predict(*job, batch=16)
+    chunks = pc.predict(*job, batch=16, fidelity="chunks")
+    assert chunks.iteration_time == pytest.approx(closed.iteration_time, rel=0.02)
+    assert chunks.iteration_time != closed.iteration_time
+    with pytest.raises(pc.InputError, match="no fidelity `chunk`"):
+        pc.predict(*job, batch=16, fidelity="chunk")
