@@ -20,8 +20,8 @@
 #include "interop/astra/workload_from_traces.h"
 #include "interop/chakra/chakra_trace.h"
 #include "interop/chakra/verify_traces.h"
+#include "python/plancast/bindings/chakra_traces.h"
 #include "python/plancast/bindings/status.h"
-#include "python/plancast/bindings/traces.h"
 #include "python/plancast/bindings/types.h"
 
 namespace py = ::pybind11;

@@ -18,8 +18,8 @@
 #include "interop/chakra/dag_from_traces.h"
 #include "interop/chakra/plan_traces.h"
 #include "planner/plan_graph.h"
+#include "python/plancast/bindings/chakra_traces.h"
 #include "python/plancast/bindings/status.h"
-#include "python/plancast/bindings/traces.h"
 #include "python/plancast/bindings/types.h"
 
 namespace py = ::pybind11;

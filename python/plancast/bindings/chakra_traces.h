@@ -1,5 +1,5 @@
-#ifndef PLANCAST_PYTHON_PLANCAST_BINDINGS_TRACES_H_
-#define PLANCAST_PYTHON_PLANCAST_BINDINGS_TRACES_H_
+#ifndef PLANCAST_PYTHON_PLANCAST_BINDINGS_CHAKRA_TRACES_H_
+#define PLANCAST_PYTHON_PLANCAST_BINDINGS_CHAKRA_TRACES_H_
 
 #include <memory>
 #include <string>
@@ -23,4 +23,4 @@ absl::StatusOr<PyTraces> ReadTraces(const std::vector<std::pair<std::string, std
 
 }  // namespace plancast
 
-#endif  // PLANCAST_PYTHON_PLANCAST_BINDINGS_TRACES_H_
+#endif  // PLANCAST_PYTHON_PLANCAST_BINDINGS_CHAKRA_TRACES_H_
