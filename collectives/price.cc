@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "collectives/nccl/chunk_sizes.h"
+
 namespace plancast {
 namespace {
 
@@ -23,7 +25,85 @@ double Crowding(const LinkCosts& links, const GroupShape& shape, Algorithm algor
   return static_cast<double>(all) / static_cast<double>(used);
 }
 
+// NCCL's forecast for `bytes`, and the time in which chunks fill the pipeline. In
+// switches and network a chunk goes up and down the levels of a tree; going up and
+// coming down load the same links, so a level takes half as long as a turn of the
+// loop, and turns wait for each other the more, the more there are.
+struct Forecast {
+  double latency_s = 0, fill_s = 0, bytes_per_s = 0;
+  double channels_bytes_per_s = 0;  // of all rings into a node
+};
+
+std::optional<Forecast> ForecastOf(const GroupTuners& tuners, const ProtocolCost& cost,
+                                   Algorithm algorithm, Protocol protocol, CollectiveKind kind,
+                                   int64_t bytes) {
+  const auto nccl_kind = NcclKindOf(kind);
+  const auto nccl_algorithm = NcclAlgorithmOf(algorithm);
+  if (!nccl_kind || !nccl_algorithm) return std::nullopt;
+  NcclChoice choice = {*nccl_algorithm, NcclProtocolOf(protocol), 0, 1, 0};
+  const NcclCost nccl = tuners.time.CostAt(*nccl_kind, choice.algorithm, choice.protocol, bytes);
+  if (nccl.bandwidth <= 0) return std::nullopt;
+  Forecast forecast;
+  forecast.latency_s = nccl.latency_us * 1e-6;
+  forecast.bytes_per_s = nccl.bandwidth * 1e9 * cost.efficiency;
+  const NcclGraph& ring = tuners.time.communicator().ring;
+  forecast.channels_bytes_per_s = ring.num_channels * ring.bw_inter * 1e9 * cost.efficiency;
+  if (algorithm != Algorithm::kNvlsTree || cost.fill <= 0) return forecast;
+  tuners.time.SizeLaunch(bytes, &choice);
+  const int64_t part = std::max<int64_t>(1, bytes / choice.channels);
+  const NcclChunking chunking = ChunkingOf(tuners.time, *nccl_kind, choice, part);
+  const double loop =
+      static_cast<double>(chunking.chunk_bytes) * chunking.chunks_per_loop * choice.channels;
+  const double turns = std::max(1.0, static_cast<double>(bytes) / loop);
+  const double levels = 2 + 2 * std::floor(std::log2(tuners.time.communicator().nodes));
+  const double turn_s = std::min(loop, static_cast<double>(bytes)) / forecast.bytes_per_s;
+  forecast.fill_s = cost.fill * levels / 2 * turn_s * turns / (turns + 1);
+  return forecast;
+}
+
 }  // namespace
+
+std::optional<ProgramKind> NcclKindOf(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return ProgramKind::kAllReduce;
+    case CollectiveKind::kAllGather:
+      return ProgramKind::kAllGather;
+    case CollectiveKind::kReduceScatter:
+      return ProgramKind::kReduceScatter;
+    case CollectiveKind::kBroadcast:
+      return ProgramKind::kBroadcast;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<NcclAlgorithm> NcclAlgorithmOf(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kRing:
+      return NcclAlgorithm::kRing;
+    case Algorithm::kTree:
+      return NcclAlgorithm::kTree;
+    case Algorithm::kNvls:
+      return NcclAlgorithm::kNvls;
+    case Algorithm::kNvlsTree:
+      return NcclAlgorithm::kNvlsTree;
+    default:
+      return std::nullopt;
+  }
+}
+
+NcclProtocol NcclProtocolOf(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::kLl:
+      return NcclProtocol::kLl;
+    case Protocol::kLl128:
+      return NcclProtocol::kLl128;
+    case Protocol::kSimple:
+      return NcclProtocol::kSimple;
+  }
+  return NcclProtocol::kSimple;
+}
 
 LinkCosts::LinkCosts(const Machine& machine, const ProtocolCosts& costs)
     : machine(machine),
@@ -37,7 +117,8 @@ LinkCosts::LinkCosts(const Machine& machine, const ProtocolCosts& costs)
 
 std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& shape,
                                    const Traffic& traffic, Protocol protocol, CollectiveKind kind,
-                                   int64_t bytes, double bandwidth_scale) {
+                                   int64_t bytes, double bandwidth_scale,
+                                   const GroupTuners* tuners) {
   const bool networked = shape.nodes > 1;
   // Inside the nodes a tree over them runs as switches or chains do.
   Algorithm inside = traffic.algorithm;
@@ -47,11 +128,18 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
   const ProtocolCost* network = nullptr;
   if (shape.per_node > 1) {
     node = links.node.Find(inside, protocol, kind);
+    if (node == nullptr && networked) node = links.node.Find(inside, Protocol::kSimple, kind);
     if (node == nullptr) return std::nullopt;
   }
+  std::optional<Forecast> forecast;
   if (networked) {
     network = links.network.Find(traffic.algorithm, protocol, kind);
     if (network == nullptr) return std::nullopt;
+    if (network->forecast) {
+      if (tuners == nullptr) return std::nullopt;
+      forecast = ForecastOf(*tuners, *network, traffic.algorithm, protocol, kind, bytes);
+      if (!forecast) return std::nullopt;
+    }
   }
 
   PricedTraffic priced;
@@ -70,13 +158,18 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
   if (node != nullptr) {
     hops += traffic.node_hops * (links.port->latency_s + node->hop_s);
     if (traffic.port > 0) {
-      port += (traffic.port + node->local_share) / node->efficiency;
+      port += (traffic.port + node->local_share / static_cast<double>(shape.members)) /
+              node->efficiency;
       slowest = std::max(slowest,
                          traffic.port / node->efficiency / bandwidth_scale /
                              (links.port->bytes_per_s * links.machine.MeshShare(shape.per_node)));
     }
     if (traffic.bridge > 0 && links.bridge != nullptr) {
-      add(traffic.bridge / node->bridge_efficiency, *links.bridge, priced.bridge);
+      double crowding = 1;
+      if (node->bridge_crowding > 0 && shape.switches > 2) {
+        crowding = std::pow(static_cast<double>(shape.switches) / 2, node->bridge_crowding);
+      }
+      add(traffic.bridge * crowding / node->bridge_efficiency, *links.bridge, priced.bridge);
     }
   }
   if (network != nullptr && links.port != nullptr && links.port->kind == LinkKind::kPcie) {
@@ -91,13 +184,28 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
   }
   if (network != nullptr) {
     hops += traffic.network_hops * (links.nic->latency_s + network->hop_s);
-    add(traffic.nic * Crowding(links, shape, traffic.algorithm) / network->efficiency, *links.nic,
+    double efficiency = network->efficiency;
+    if (forecast) {
+      // The rings of a group are all that its interfaces carry.
+      const double wire = static_cast<double>(shape.nics) * links.nic->bytes_per_s;
+      efficiency = std::min(1.0, forecast->channels_bytes_per_s / wire);
+    }
+    add(traffic.nic * Crowding(links, shape, traffic.algorithm) / efficiency, *links.nic,
         priced.nic);
     slowest = std::max(slowest, traffic.nic_flow / network->efficiency / links.nic->bytes_per_s);
     if (traffic.spine > 0 && links.spine != nullptr) {
       hops += traffic.spine_hops * links.spine->latency_s;
-      add(traffic.spine / network->efficiency, *links.spine, priced.spine);
+      add(traffic.spine / efficiency, *links.spine, priced.spine);
     }
+  }
+  if (forecast) {
+    slowest = std::max(slowest, 1 / forecast->bytes_per_s);
+    const double between_pods = traffic.spine > 0 && links.spine != nullptr
+                                    ? traffic.spine_hops * links.spine->latency_s
+                                    : 0;
+    priced.rate_cap = 1 / slowest;
+    priced.delay_s = forecast->latency_s + forecast->fill_s + between_pods;
+    return priced;
   }
   priced.rate_cap = 1 / slowest;
   // Chunks fill the pipeline: with the best chunk size, s hops of h seconds and a

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cluster/machine.h"
+#include "collectives/communicator.h"
 #include "collectives/protocol_cost.h"
 #include "collectives/traffic.h"
 
@@ -36,11 +37,19 @@ struct LinkCosts {
   const LinkClass* spine = nullptr;
 };
 
+// What NCCL calls a collective, an algorithm and a protocol; nothing where it has no
+// forecast for them.
+std::optional<ProgramKind> NcclKindOf(CollectiveKind kind);
+std::optional<NcclAlgorithm> NcclAlgorithmOf(Algorithm algorithm);
+NcclProtocol NcclProtocolOf(Protocol protocol);
+
 // Nothing where the algorithm or the protocol does not run on these links.
 // `bandwidth_scale` multiplies the rates of links inside hosts and NVLink domains.
+// `tuners` of the group: nullptr only with costs that are no forecasts.
 std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& shape,
                                    const Traffic& traffic, Protocol protocol, CollectiveKind kind,
-                                   int64_t bytes, double bandwidth_scale);
+                                   int64_t bytes, double bandwidth_scale,
+                                   const GroupTuners* tuners = nullptr);
 
 }  // namespace plancast
 

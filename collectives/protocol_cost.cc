@@ -15,7 +15,7 @@ namespace {
 
 constexpr absl::string_view kAlgorithms[] = {"ring",      "tree",     "nvls",
                                              "nvls-tree", "pairwise", "direct"};
-constexpr absl::string_view kProtocols[] = {"LL", "Simple"};
+constexpr absl::string_view kProtocols[] = {"LL", "LL128", "Simple"};
 constexpr absl::string_view kKinds[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
                                         "permute",    "send_recv",  "broadcast"};
 
@@ -36,17 +36,21 @@ absl::StatusOr<ProtocolCost> CostFromProto(const proto::ProtocolCost& proto) {
   cost.efficiency = proto.efficiency();
   cost.bridge_efficiency =
       proto.has_bridge_efficiency() ? proto.bridge_efficiency() : proto.efficiency();
+  cost.bridge_crowding = proto.bridge_crowding();
   cost.local_share = proto.local_share();
   cost.channels = proto.channels();
+  cost.forecast = proto.forecast();
   cost.sigma = proto.sigma();
   cost.link = proto.link();
   cost.source = absl::StrCat(proto.algorithm(), "/", proto.protocol(), " on ", proto.link(), ": ",
                              proto.source());
   if (!(cost.efficiency > 0 && cost.efficiency <= 1) ||
       !(cost.bridge_efficiency > 0 && cost.bridge_efficiency <= 1) || !(cost.base_s >= 0) ||
-      !(cost.hop_s >= 0) || !(cost.fill >= 0) || !(cost.local_share >= 0)) {
+      !(cost.hop_s >= 0) || !(cost.fill >= 0) || !(cost.local_share >= 0) ||
+      !(cost.bridge_crowding >= 0 && cost.bridge_crowding <= 4)) {
     return absl::InvalidArgumentError(
-        "efficiencies have to lie in (0, 1], and nothing may be negative.");
+        "efficiencies have to lie in (0, 1], `bridge_crowding` in [0, 4], and nothing may be "
+        "negative.");
   }
   return cost;
 }
@@ -108,6 +112,9 @@ absl::StatusOr<ProtocolCosts> ProtocolCosts::Create(const proto::CollectiveCosts
       }
     }
   }
+  for (const proto::LinkChoice& choice : proto.choice()) {
+    table.links_[choice.link()].picks_cheapest = choice.cheapest();
+  }
   return table;
 }
 
@@ -121,10 +128,13 @@ const ProtocolCosts& ProtocolCosts::Nominal() {
   static const ProtocolCosts& costs = *[] {
     auto* table = new ProtocolCosts(MadeOf(ShippedProto()));
     for (ProtocolCost& cost : table->costs_) {
-      cost.base_s = cost.hop_s = cost.fill = cost.local_share = cost.sigma = 0;
+      cost.base_s = cost.hop_s = cost.fill = cost.local_share = cost.sigma = cost.bridge_crowding =
+          0;
       cost.efficiency = cost.bridge_efficiency = 1;
+      cost.forecast = false;
       cost.source = "data sheet";
     }
+    for (auto& [name, link] : table->links_) link.picks_cheapest = true;
     return table;
   }();
   return costs;

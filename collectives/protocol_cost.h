@@ -15,18 +15,19 @@
 namespace plancast {
 
 enum class Algorithm : uint8_t { kRing, kTree, kNvls, kNvlsTree, kPairwise, kDirect };
-enum class Protocol : uint8_t { kLl, kSimple };
-inline constexpr int kNumAlgorithms = 6, kNumProtocols = 2, kNumCollectiveKinds = 7;
+enum class Protocol : uint8_t { kLl, kLl128, kSimple };
+inline constexpr int kNumAlgorithms = 6, kNumProtocols = 3, kNumCollectiveKinds = 7;
 
 absl::string_view AlgorithmName(Algorithm algorithm);  // `ring`, ...
 absl::string_view ProtocolName(Protocol protocol);     // `LL`, `Simple`
 
 // See proto/collective_cost.proto; seconds.
 struct ProtocolCost {
-  double base_s = 0, hop_s = 0, fill = 0, efficiency = 1, bridge_efficiency = 1;
+  double base_s = 0, hop_s = 0, fill = 0, efficiency = 1, bridge_efficiency = 1, bridge_crowding = 0;
   double local_share = 0, sigma = 0;
   int channels = 0;
-  std::string link;  // the link it was fitted on
+  bool forecast = false;  // latency and rate are NCCL's own forecast
+  std::string link;       // the link it was fitted on
   std::string source;
 };
 
@@ -42,6 +43,8 @@ class ProtocolCosts {
 
   // Of one link; by pointer into the table, which outlives it.
   struct ForLink {
+    // What is cheapest runs, whatever NCCL expects.
+    bool picks_cheapest = false;
     // nullptr: the algorithm does not run there.
     const ProtocolCost* Find(Algorithm algorithm, Protocol protocol, CollectiveKind kind) const {
       return entry[static_cast<int>(algorithm)][static_cast<int>(protocol)][static_cast<int>(kind)];

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "collectives/communicator.h"
 #include "collectives/group_shape.h"
 #include "collectives/price.h"
 #include "collectives/protocol_cost.h"
@@ -21,7 +22,7 @@ constexpr double kOneQ20 = 1 << 20;
 constexpr Algorithm kAlgorithms[] = {Algorithm::kRing,     Algorithm::kTree,
                                      Algorithm::kNvls,     Algorithm::kNvlsTree,
                                      Algorithm::kPairwise, Algorithm::kDirect};
-constexpr Protocol kProtocols[] = {Protocol::kLl, Protocol::kSimple};
+constexpr Protocol kProtocols[] = {Protocol::kLl, Protocol::kLl128, Protocol::kSimple};
 
 // Fixed point rounds against the collective: it is never faster than its links.
 int64_t Coefficient(double load) { return static_cast<int64_t>(std::ceil(load * kOneQ20)); }
@@ -69,17 +70,94 @@ absl::Status NothingFits(const Machine& machine, const GroupShape& shape, Collec
       " of `", machine.spec().name, "`. Leave algorithm and protocol open, or choose others."));
 }
 
-// NCCL chooses by what trees ask of a place inside a large one (src/graph/tuning.cc: half
-// the bus bandwidth, whatever the number of nodes), though two or three nodes send less.
-// The tuner that comes with Amazon's network knows.
-Traffic AsTheLibraryWeighs(const Machine& machine, const GroupShape& shape,
-                           const Traffic& traffic) {
-  Traffic told = traffic;
-  if (traffic.algorithm == Algorithm::kTree && machine.spec().fabric != "efa" && shape.nodes > 1) {
-    told.nic = 2.0 / static_cast<double>(shape.nics);
+// Prices the candidates of one collective.
+class Candidates {
+ public:
+  Candidates(const LinkCosts& links, const GroupShape& shape, CollectiveKind kind, int64_t bytes,
+             const CollectivePolicy& policy)
+      : links_(links), shape_(shape), kind_(kind), bytes_(bytes), policy_(policy) {
+    if (!policy.nominal) tuners_ = TunersOf(links.machine, shape);
   }
-  return told;
-}
+
+  std::optional<PricedTraffic> Best() const {
+    const auto& judge = shape_.nodes > 1 ? links_.network : links_.node;
+    if (tuners_ != nullptr && !judge.picks_cheapest && NcclKindOf(kind_)) {
+      if (auto chosen = ChosenByNccl()) return chosen;
+    }
+    return Cheapest();
+  }
+
+  // The blocks of the kernel as NCCL launches it, or 0.
+  int Channels(const PricedTraffic& best) const {
+    const auto algorithm = NcclAlgorithmOf(best.traffic.algorithm);
+    if (tuners_ == nullptr || !algorithm || !NcclKindOf(kind_)) return 0;
+    NcclChoice choice = {*algorithm, NcclProtocolOf(best.protocol), 0, 1, 0};
+    tuners_->choice.SizeLaunch(bytes_, &choice);
+    return choice.channels;
+  }
+
+ private:
+  bool Allowed(Algorithm algorithm) const {
+    return (policy_.algorithm.empty() || policy_.algorithm == AlgorithmName(algorithm)) &&
+           MayUse(links_.machine, algorithm);
+  }
+  bool Allowed(Protocol protocol) const {
+    return policy_.protocol.empty() || policy_.protocol == ProtocolName(protocol);
+  }
+  std::optional<PricedTraffic> PriceOf(const Traffic& traffic, Protocol protocol) const {
+    return Price(links_, shape_, traffic, protocol, kind_, bytes_, policy_.bandwidth_scale,
+                 tuners_);
+  }
+
+  // What NCCL expects to be fastest, whatever it then takes.
+  std::optional<PricedTraffic> ChosenByNccl() const {
+    const ProgramKind kind = *NcclKindOf(kind_);
+    std::optional<PricedTraffic> best;
+    double least = 0;
+    for (const Algorithm algorithm : kAlgorithms) {
+      const auto nccl_algorithm = NcclAlgorithmOf(algorithm);
+      if (!nccl_algorithm || !Allowed(algorithm)) continue;
+      std::optional<Traffic> traffic;
+      for (const Protocol protocol : kProtocols) {
+        if (!Allowed(protocol)) continue;
+        const auto expected =
+            tuners_->choice.Time(kind, *nccl_algorithm, NcclProtocolOf(protocol), bytes_);
+        if (!expected || (best && *expected >= least)) continue;
+        if (!traffic) traffic = TrafficOf(algorithm, shape_, kind_);
+        if (!traffic) break;
+        auto priced = PriceOf(*traffic, protocol);
+        if (!priced) continue;
+        best = priced;
+        least = *expected;
+      }
+    }
+    return best;
+  }
+
+  std::optional<PricedTraffic> Cheapest() const {
+    std::optional<PricedTraffic> best;
+    for (const Algorithm algorithm : kAlgorithms) {
+      if (!Allowed(algorithm)) continue;
+      std::optional<Traffic> traffic = TrafficOf(algorithm, shape_, kind_);
+      if (!traffic) continue;
+      if (algorithm == Algorithm::kPairwise) SendCopiesOnce(shape_, policy_.copies, &*traffic);
+      for (const Protocol protocol : kProtocols) {
+        if (!Allowed(protocol)) continue;
+        const auto priced = PriceOf(*traffic, protocol);
+        if (!priced || (best && priced->seconds(bytes_) >= best->seconds(bytes_))) continue;
+        best = priced;
+      }
+    }
+    return best;
+  }
+
+  const LinkCosts& links_;
+  const GroupShape& shape_;
+  const CollectiveKind kind_;
+  const int64_t bytes_;
+  const CollectivePolicy& policy_;
+  const GroupTuners* tuners_ = nullptr;
+};
 
 RealisedCollective ToFixedPoint(const Machine& machine, const LinkCosts& links,
                                 const PricedTraffic& best, bool networked, int64_t bytes) {
@@ -101,9 +179,9 @@ RealisedCollective ToFixedPoint(const Machine& machine, const LinkCosts& links,
   load(links.bridge, best.bridge);
   load(links.nic, best.nic);
   load(links.spine, best.spine);
+  result.channels = best.cost->channels;
   if (machine.device().sms > 0) {
-    result.sm_fraction =
-        std::min(1.0, static_cast<double>(best.cost->channels) / machine.device().sms);
+    result.sm_fraction = std::min(1.0, static_cast<double>(result.channels) / machine.device().sms);
   }
   const std::string& link = networked ? machine.spec().fabric : machine.spec().intra_link;
   result.provenance.knowledge =
@@ -173,32 +251,12 @@ absl::StatusOr<RealisedCollective> Realise(const Machine& machine, const GroupPa
 
   const LinkCosts links(machine,
                         policy.nominal ? ProtocolCosts::Nominal() : ProtocolCosts::Shipped());
-  std::optional<PricedTraffic> best;
-  double least = 0;  // what the best is expected to take when it is chosen
-  for (const Algorithm algorithm : kAlgorithms) {
-    if (!policy.algorithm.empty() && policy.algorithm != AlgorithmName(algorithm)) continue;
-    if (!MayUse(machine, algorithm)) continue;
-    std::optional<Traffic> traffic = TrafficOf(algorithm, shape, kind);
-    if (!traffic) continue;
-    if (algorithm == Algorithm::kPairwise) SendCopiesOnce(shape, policy.copies, &*traffic);
-    for (const Protocol protocol : kProtocols) {
-      if (!policy.protocol.empty() && policy.protocol != ProtocolName(protocol)) continue;
-      const auto priced =
-          Price(links, shape, *traffic, protocol, kind, bytes, policy.bandwidth_scale);
-      if (!priced) continue;
-      double expected = priced->seconds(bytes);
-      if (const Traffic told = AsTheLibraryWeighs(machine, shape, *traffic);
-          told.nic != traffic->nic) {
-        expected = Price(links, shape, told, protocol, kind, bytes, policy.bandwidth_scale)
-                       ->seconds(bytes);
-      }
-      if (best && expected >= least) continue;
-      best = priced;
-      least = expected;
-    }
-  }
+  const Candidates candidates(links, shape, kind, bytes, policy);
+  const std::optional<PricedTraffic> best = candidates.Best();
   if (!best) return NothingFits(machine, shape, kind, policy);
-  return ToFixedPoint(machine, links, *best, shape.nodes > 1, bytes);
+  RealisedCollective realised = ToFixedPoint(machine, links, *best, shape.nodes > 1, bytes);
+  if (const int channels = candidates.Channels(*best); channels > 0) realised.channels = channels;
+  return realised;
 }
 
 int64_t AloneTime(const Machine& machine, const RealisedCollective& collective) {

@@ -60,7 +60,8 @@ struct RealisedCollective {
   int64_t work_bytes = 0;
   int64_t rate_cap_bytes_per_s = 0;
   std::vector<LinkLoad> loads;  // ascending link class
-  double sm_fraction = 0;       // SMs its kernels take while it runs
+  int channels = 0;             // blocks of its kernels, each of which keeps an SM busy
+  double sm_fraction = 0;       // the share of the SMs that this is
   Provenance provenance;
   std::string factor;  // shared latent error, e.g. `nvlink3/ring`
   double factor_sigma = 0;

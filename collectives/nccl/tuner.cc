@@ -125,21 +125,25 @@ NcclCost NcclTuner::Cost(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol
   return costs_[static_cast<int>(kind)][static_cast<int>(algorithm)][static_cast<int>(protocol)];
 }
 
+NcclCost NcclTuner::CostAt(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol,
+                           int64_t bytes) const {
+  NcclCost cost = Cost(kind, algorithm, protocol);
+  if (kind != ProgramKind::kAllReduce) return cost;
+  cost.bandwidth *= TreeCorrection(communicator_, algorithm, protocol, bytes);
+  if (algorithm == NcclAlgorithm::kRing && protocol == NcclProtocol::kSimple &&
+      communicator_.nodes > 1) {
+    cost.latency_us *= RingPlateau(communicator_, bytes);
+  }
+  return cost;
+}
+
 std::optional<double> NcclTuner::Time(ProgramKind kind, NcclAlgorithm algorithm,
                                       NcclProtocol protocol, int64_t bytes, int pipelined) const {
-  const NcclCost cost = Cost(kind, algorithm, protocol);
+  const NcclCost cost = CostAt(kind, algorithm, protocol, bytes);
   if (cost.bandwidth <= 0) return std::nullopt;
-  double bandwidth = cost.bandwidth, latency = cost.latency_us;
-  if (kind == ProgramKind::kAllReduce) {
-    bandwidth *= TreeCorrection(communicator_, algorithm, protocol, bytes);
-    if (algorithm == NcclAlgorithm::kRing && protocol == NcclProtocol::kSimple &&
-        communicator_.nodes > 1) {
-      latency *= RingPlateau(communicator_, bytes);
-    }
-  }
   const int latencies =
       algorithm == NcclAlgorithm::kRing ? pipelined : (pipelined + kBatch - 1) / kBatch;
-  return latency * latencies + static_cast<double>(bytes) / (1000 * bandwidth);
+  return cost.latency_us * latencies + static_cast<double>(bytes) / (1000 * cost.bandwidth);
 }
 
 std::optional<NcclChoice> NcclTuner::Choose(ProgramKind kind, int64_t bytes,

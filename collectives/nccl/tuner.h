@@ -65,6 +65,10 @@ class NcclTuner {
   static absl::StatusOr<NcclTuner> Create(const NcclCommunicator& communicator);
 
   NcclCost Cost(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol) const;
+  // The same at one size: trees do not reach their bandwidth at all sizes, and rings
+  // over several nodes wait longer when chunks are large.
+  NcclCost CostAt(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol,
+                  int64_t bytes) const;
   // Microseconds; nothing where the pair does not run. `pipelined` collectives of a
   // group that are launched as one share the latency of a tree.
   std::optional<double> Time(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol,

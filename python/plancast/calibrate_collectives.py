@@ -1,11 +1,12 @@
 """Fits how collective algorithms and protocols use links.
 
-    python -m plancast.calibrate_collectives ../shared/data -o collectives/data/protocols.textproto
+    plancast calibrate --collectives ../shared/data -o FOLDER
 
-reads measured collectives (``kernels/collective.csv``, one host or NVLink domain;
-``oracles/comm_validation.csv``, several hosts) and writes the coefficients of
-proto/collective_cost.proto. The formulas are those of collectives/price.cc, explained in
-docs/collectives.md. ``truth/collectives.csv`` is never read: it is the check.
+reads measured collectives of one host or NVLink domain (``kernels/collective.csv``) and writes
+the coefficients of proto/collective_cost.proto. The formulas are those of collectives/price.cc,
+explained in docs/collectives.md. Which algorithm and protocol ran, NCCL's tuner says. Neither
+``truth/collectives.csv`` nor ``oracles/comm_validation.csv`` is read: they are the check. Between
+hosts nothing is fitted: NCCL's own forecast holds there.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from __future__ import annotations
 import argparse
 import csv
 import pathlib
+from collections import defaultdict
 
-from .calibration.collectives import GPUS_PER_SWITCH, LINKS, Cost, Row, fit, network_time, node_time
+from .calibration.collectives import GPUS_PER_SWITCH, LINKS, MACHINES, Cost, Row, fit, node_time
 
 # Which measured systems stand for which link.
 SYSTEMS = {
@@ -32,10 +34,9 @@ SYSTEMS = {
     "deepbench_TitanX-Maxwell": "pcie3",
 }
 DOMAIN_SYSTEMS = {"GB200 NVL72": "nvlink5"}  # several hosts of one NVLink domain
-# Large messages of one host, which collective.csv lacks.
-LARGE = {"H100 1x8": "nvlink4", "A100 p4d 1x8": "nvlink3"}
-LARGE_WEIGHT = 6
-BLOCKS = {"LL": 16, "Simple": 24, "nvls": 16}  # of a collective's kernel
+BLOCKS = {"LL": 16, "LL128": 24, "Simple": 24, "nvls": 16}  # of a collective's kernel
+KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
+GATHERS = ("all_gather", "reduce_scatter")
 
 
 # -------------------------------------------------------------------- the data
@@ -47,11 +48,11 @@ def read_nodes(path: pathlib.Path) -> list[Row]:
         for r in csv.DictReader(file):
             kind, members, size = r["collective"], int(r["gpus"]), float(r["bytes"])
             time = float(r["time_us"])
-            if kind not in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"):
+            if kind not in KINDS:
                 continue
             if r["source"] == "aic" and r["software"].startswith("NCCL") and r["system"] in SYSTEMS:
                 # Integers are not reduced in the switches.
-                nvls = kind == "all_reduce" and r["dtype"] == "fp16" and members > 4
+                nvls = kind == "all_reduce" and r["dtype"] == "fp16"
                 rows.append(Row(SYSTEMS[r["system"]], kind, members, size, time, nvls))
             elif r["source"] == "deepbench" and r["system"] in SYSTEMS and r["nodes"] == "1":
                 rows.append(Row(SYSTEMS[r["system"]], kind, members, size, time))
@@ -66,125 +67,150 @@ def read_nodes(path: pathlib.Path) -> list[Row]:
     return rows
 
 
-def read_large(path: pathlib.Path) -> list[Row]:
-    kinds = {"AllReduce": "all_reduce", "AllGather": "all_gather"}
-    rows = {}
-    with path.open(newline="") as file:
-        for r in csv.DictReader(file):
-            link = next((LARGE[name] for name in LARGE if r["system"].startswith(name)), None)
-            if link and r["nodes"] == "1":
-                nvls = "NVSwitch (NVLS)" in r["system"]
-                row = Row(link, kinds[r["coll"]], int(r["ranks"]), float(r["bytes"]),
-                          float(r["measured_us"]), nvls)  # fmt: skip
-                rows[link, row.kind, nvls, row.bytes] = row
-    return [row for row in rows.values() for _ in range(LARGE_WEIGHT)]
+def choose(rows: list[Row]) -> None:
+    """Notes what NCCL's tuner runs for each row whose link it knows."""
+    from . import _core
 
-
-def read_networks(path: pathlib.Path) -> list[Row]:
-    rows = {}
-    with path.open(newline="") as file:
-        for r in csv.DictReader(file):
-            if r["system"].startswith("H100") and "NDR" in r["system"] and int(r["nodes"]) > 1:
-                row = Row(
-                    "nvlink4",
-                    "all_reduce",
-                    int(r["ranks"]),
-                    float(r["bytes"]),
-                    float(r["measured_us"]),
-                    True,
-                    int(r["nodes"]),
-                )
-                rows[row.nodes, row.bytes] = row  # the file repeats a record per NCCL version
-    return list(rows.values())
+    groups = defaultdict(list)
+    for row in rows:
+        if row.link in MACHINES and row.kind != "all_to_all":
+            groups[row.link, row.kind, row.members, row.nvls].append(row)
+    for (link, kind, members, nvls), group in groups.items():
+        machine = _core.Machine.preset(MACHINES[link])
+        sizes = [int(row.bytes) for row in group]
+        choices = _core.nccl_choices(machine, kind, list(range(members)), sizes, nvls=nvls)
+        for row, chosen in zip(group, choices, strict=True):
+            if chosen is not None:
+                row.choice = (chosen[0].lower(), chosen[1])
 
 
 # --------------------------------------------------------------------- the fits
 
 # Where the fits start: NCCL's own tuning table, and fill as the theory of pipelines has it.
 MESSAGE_EFFICIENCY = 0.8  # published sendrecv_perf: 0.78 to 0.82 of NVLink
-GATHERS = ("all_gather", "reduce_scatter")
+# Reductions in switches: what NCCL 2.30 counts on of eight ports, 476 and 829 GB/s of bus
+# bandwidth (efficiency of the table x 7/8 x 2 x 8 channels of 40 and 80 GB/s), as the share of a
+# port that carries 9/8 of the buffer. Measurements end where they have not reached it yet.
+NVLS_EFFICIENCY = {"nvlink4": 0.68, "nvlink5": 0.592}
 
 
-def ring_costs(link: str, kinds: tuple[str, ...], bridge: float) -> list[Cost]:
-    return [
-        Cost(link, "ring", "LL", kinds, 5.0, 0.6, 1.0, 0.3, bridge=bridge),
-        Cost(link, "ring", "Simple", kinds, 8.0, 2.5, 1.2, 0.9, local=0.2, bridge=bridge),
+def ring_costs(
+    link: str, kinds: tuple[str, ...], bridge: float, crowding: float = 0.0
+) -> list[Cost]:
+    costs = [
+        Cost(link, "ring", "LL", kinds, 5.0, 0.6, 1.0, 0.3, bridge=bridge, crowding=crowding),
+        Cost(
+            link,
+            "ring",
+            "Simple",
+            kinds,
+            8.0,
+            2.5,
+            1.2,
+            0.8,
+            local=0.5,
+            bridge=bridge,
+            crowding=crowding,
+        ),
     ]
+    if link in MACHINES:
+        costs.insert(1, Cost(link, "ring", "LL128", kinds, 10.0, 1.5, 1.0, 0.7, local=0.5))
+    return costs
+
+
+def fit_chosen(costs: list[Cost], rows: list[Row]) -> None:
+    """Fits each cost to the rows that the tuner gives it, or all together to the cheapest."""
+    free = [row for row in rows if row.choice is None]
+    if free:
+        fit(costs, free, node_time, lambda row: range(len(costs)))
+        return
+    for cost in costs:
+        own = [row for row in rows if row.choice == (cost.algorithm, cost.protocol)]
+        if own:
+            fit([cost], own, node_time, lambda row: (0,))
 
 
 def fit_node(link: str, rows: list[Row]) -> list[Cost]:
     """All algorithms inside one node joined by `link`."""
     bridge = 0.3 if link in GPUS_PER_SWITCH else 0.0
-    reduce_costs = ring_costs(link, ("all_reduce",), bridge)
-    if any(row.nvls for row in rows) and link in ("nvlink4", "nvlink5"):
-        nvls = Cost(link, "nvls", "Simple", (), 15.0, 2.0, 2.0, 0.65)
-        reduce_costs.append(nvls)
-    count = len(reduce_costs)
-    fit(reduce_costs, [r for r in rows if r.kind == "all_reduce"], node_time,
-        lambda row: range(count if row.nvls else 2))  # fmt: skip
+    crowding = 0.8 if bridge else 0.0
+    reduce_costs = ring_costs(link, ("all_reduce",), bridge, crowding)
+    if any(row.choice and row.choice[0] == "nvls" for row in rows):
+        share = NVLS_EFFICIENCY[link]
+        reduce_costs.append(
+            Cost(link, "nvls", "Simple", (), 15.0, 2.0, 2.0, share, fixed=("efficiency",))
+        )
+    fit_chosen(reduce_costs, [r for r in rows if r.kind == "all_reduce"])
     if all(row.kind == "all_reduce" for row in rows):
         for cost in reduce_costs:
             cost.kinds = ()  # what is known of the ring is all that is known
             cost.source = "kernels/collective.csv (NCCL 2.0, DeepBench)"
         return reduce_costs
-    gather_costs = ring_costs(link, (*GATHERS, "broadcast"), bridge)
-    fit(gather_costs, [r for r in rows if r.kind in GATHERS], node_time, lambda row: (0, 1))
+    gather_costs = ring_costs(link, (*GATHERS, "broadcast"), bridge, crowding)
+    fit_chosen(gather_costs, [r for r in rows if r.kind in GATHERS])
     exchanges = [row for row in rows if row.kind == "all_to_all"]
     pair_costs = [
-        Cost(link, "pairwise", "LL", (), 6.0, 0.1, 1.0, 0.3, bridge=bridge),
-        Cost(link, "pairwise", "Simple", (), 6.0, 0.1, 1.0, 0.9, local=0.1, bridge=bridge),
+        Cost(link, "pairwise", "LL", (), 6.0, 0.1, 1.0, 0.3, bridge=bridge, crowding=crowding),
+        Cost(
+            link,
+            "pairwise",
+            "Simple",
+            (),
+            6.0,
+            0.1,
+            1.0,
+            0.9,
+            local=0.5,
+            bridge=bridge,
+            crowding=crowding,
+        ),
     ]
-    fit(pair_costs, exchanges, node_time, lambda row: (0, 1))
+    fit_chosen(pair_costs, exchanges)
     # One message to one peer is an exchange of two without the copy of one's own part, which the
     # exchange makes meanwhile: fitted, then left out.
     direct_costs = [
         Cost(link, "direct", "LL", (), 6.0, 0.1, 1.0, 0.3),
         Cost(
-            link, "direct", "Simple", (), 6.0, 0.1, 1.0, MESSAGE_EFFICIENCY, local=0.3,
+            link, "direct", "Simple", (), 6.0, 0.1, 1.0, MESSAGE_EFFICIENCY, local=0.6,
             fixed=("efficiency",),
         ),
     ]  # fmt: skip
-    fit(direct_costs, [r for r in exchanges if r.members == 2], node_time, lambda row: (0, 1))
+    fit_chosen(direct_costs, [r for r in exchanges if r.members == 2])
     for cost in direct_costs:
-        cost.local, cost.bridge = 0.0, bridge
+        cost.local, cost.bridge, cost.crowding = 0.0, bridge, crowding
     costs = reduce_costs + gather_costs + pair_costs + direct_costs
     for cost in costs:
         cost.source = "kernels/collective.csv (NCCL 2.23 to 2.29, nccl-tests)"
-        if link in LARGE.values() and cost.algorithm != "pairwise":
-            cost.source += ", oracles/comm_validation.csv (1 GB and more)"
     return costs
 
 
-def fit_network(rows: list[Row], node_costs: list[Cost]) -> list[Cost]:
-    """All-reduce between hosts, on the link costs inside them."""
-    node = {
-        (c.algorithm, c.protocol): c
-        for c in node_costs
-        if c.link == "nvlink4" and ("all_reduce" in c.kinds or c.algorithm == "nvls")
-    }
-    fabric = "infiniband"
-    costs = [
-        Cost(fabric, "ring", "LL", (), 8.0, 2.0, 1.0, 0.4),
-        Cost(fabric, "tree", "LL", (), 8.0, 3.0, 1.0, 0.4),
-        Cost(fabric, "ring", "Simple", (), 10.0, 10.0, 1.0, 0.9),
-        Cost(fabric, "tree", "Simple", (), 10.0, 10.0, 1.0, 0.85),
-        Cost(fabric, "nvls-tree", "Simple", (), 20.0, 10.0, 1.0, 0.9),
-    ]
-    shared = [("base", (0, 1)), ("hop", (0, 1)), ("efficiency", (0, 1)), ("fill", (0, 1)),
-              ("base", (2, 3)), ("hop", (2, 3)), ("efficiency", (2, 3))]  # fmt: skip
-    fit(costs, rows, lambda cost, row: network_time(cost, row, node), lambda row: range(5), shared)
+FORECAST_SIGMA = 0.1  # oracles/comm_validation.csv, on which nothing is fitted
+
+
+# Amazon's network with its plugin: 10 of 12.5 GB/s, of which NCCL counts on 12.
+EFA_EFFICIENCY = 0.83
+EFA_NOTE = "; rate as published in github.com/NVIDIA/nccl/issues/235"
+
+
+def forecast_costs(fabric: str, efficiency: float = 1.0, note_end: str = "") -> list[Cost]:
+    """Collectives between hosts take what NCCL expects, and the pipeline's fill."""
+    note = "NCCL 2.30.7's forecast (collectives/data/nccl_tuner.textproto), not fitted" + note_end
+    costs = []
+    for algorithm in ("ring", "tree"):
+        for protocol in ("LL", "LL128", "Simple"):
+            costs.append(Cost(fabric, algorithm, protocol, (), 0, 0, 0, efficiency))
+    costs.append(Cost(fabric, "nvls-tree", "Simple", (), 0, 0, 1.0, efficiency))
     for cost in costs:
-        cost.source = "oracles/comm_validation.csv (H100, 2 to 8 hosts, NDR InfiniBand)"
+        cost.forecast, cost.sigma, cost.source = True, FORECAST_SIGMA, note
     return costs
 
 
-def stated_network(ring: Cost) -> list[Cost]:
+def stated_costs(fabric: str) -> list[Cost]:
     """Exchanges and messages between hosts, of which only single figures are published."""
-    fabric = "infiniband"
     note = "published: send_recv 12 to 34 us when small; all_to_all 48.5 of 50 GB/s per interface"
     return [
         Cost(fabric, "pairwise", "Simple", (), 12.0, 0.2, 1.0, 0.97, sigma=0.2, source=note),
-        Cost(fabric, "direct", "Simple", (), 10.0, 8.0, ring.fill, 0.95, sigma=0.2, source=note),
+        Cost(fabric, "direct", "Simple", (), 10.0, 8.0, 0.5, 0.95, sigma=0.2, source=note),
     ]
 
 
@@ -197,12 +223,60 @@ LIKENESS = [
     ("nvlink", "nvlink5", "another generation of NVLink"),
     ("roce", "infiniband", "H200 on 2 hosts with RoCE reaches the rates of InfiniBand"),
     ("omnipath", "infiniband", "no measurement at hand"),
-    ("efa", "infiniband", "the latency of links.textproto apart"),
+    ("efa", "infiniband", "exchanges and messages: the latency of links.textproto apart"),
     ("ethernet", "infiniband", "the latency of links.textproto apart"),
+]
+
+# Where not NCCL's tuner decides.
+CHEAPEST = [
+    ("efa", "the tuner of Amazon's plugin (aws-ofi-nccl) replaces NCCL's"),
+    ("pcie3", "NCCL plans PCIe hosts by more of their topology than is known here"),
+    ("pcie4", "as pcie3"),
+    ("pcie5", "as pcie3"),
+    ("pcie6", "as pcie3"),
+    ("xgmi", "RCCL has tables of its own"),
 ]
 
 
 # ------------------------------------------------------------------- the output
+
+
+def entry(kind: str, fields: list[tuple[str, str | int | float | bool]]) -> list[str]:
+    """A message of a repeated field, in protobuf's text format."""
+    lines = [f"{kind} {{"]
+    for name, value in fields:
+        if isinstance(value, bool):
+            text = "true" if value else "false"
+        else:
+            text = f'"{value}"' if isinstance(value, str) else f"{value:.4g}"
+        lines.append(f"  {name}: {text}")
+    return [*lines, "}"]
+
+
+def cost_entry(c: Cost) -> list[str]:
+    fields: list[tuple[str, str | int | float | bool]] = [
+        ("link", c.link),
+        ("algorithm", c.algorithm),
+        ("protocol", c.protocol),
+        *(("collectives", kind) for kind in c.kinds),
+    ]
+    for name, value in (
+        ("base_us", c.base),
+        ("hop_us", c.hop),
+        ("fill", c.fill),
+        ("efficiency", c.efficiency),
+        ("bridge_efficiency", c.bridge),
+        ("bridge_crowding", c.crowding),
+        ("local_share", c.local),
+        ("forecast", c.forecast),
+    ):
+        if value:
+            fields.append((name, value))
+    blocks = BLOCKS["nvls"] if c.algorithm.startswith("nvls") else BLOCKS[c.protocol]
+    fields += [("channels", blocks), ("sigma", float(f"{c.sigma:.2g}")), ("source", c.source)]
+    if c.records:
+        fields.append(("records", c.records))
+    return entry("cost", fields)
 
 
 def write(costs: list[Cost], path: pathlib.Path) -> None:
@@ -214,56 +288,32 @@ def write(costs: list[Cost], path: pathlib.Path) -> None:
         "",
     ]
     for c in costs:
-        out.append("cost {")
-        out.append(f'  link: "{c.link}"')
-        out.append(f'  algorithm: "{c.algorithm}"')
-        out.append(f'  protocol: "{c.protocol}"')
-        out += [f'  collectives: "{kind}"' for kind in c.kinds]
-        for name, value in (("base_us", c.base), ("hop_us", c.hop), ("fill", c.fill),
-                            ("efficiency", c.efficiency), ("bridge_efficiency", c.bridge),
-                            ("local_share", c.local)):  # fmt: skip
-            if value:
-                out.append(f"  {name}: {value:.4g}")
-        blocks = BLOCKS["nvls"] if c.algorithm.startswith("nvls") else BLOCKS[c.protocol]
-        out.append(f"  channels: {blocks}")
-        out.append(f"  sigma: {c.sigma:.2g}")
-        out.append(f'  source: "{c.source}"')
-        if c.records:
-            out.append(f"  records: {c.records}")
-        out.append("}")
+        out += cost_entry(c)
     for link, like, source in LIKENESS:
-        out += [
-            "likeness {",
-            f'  link: "{link}"',
-            f'  like: "{like}"',
-            f'  source: "{source}"',
-            "}",
-        ]
+        out += entry("likeness", [("link", link), ("like", like), ("source", source)])
+    for link, source in CHEAPEST:
+        out += entry("choice", [("link", link), ("cheapest", True), ("source", source)])
     path.write_text("\n".join(out) + "\n", encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=pathlib.Path, help="folder with kernels/ and oracles/")
+    parser.add_argument("data", type=pathlib.Path, help="folder with kernels/")
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     options = parser.parse_args(arguments)
     rows = read_nodes(options.data / "kernels" / "collective.csv")
-    rows += read_large(options.data / "oracles" / "comm_validation.csv")
+    choose(rows)
     costs: list[Cost] = []
     for link in LINKS:
-        fitted = fit_node(link, [row for row in rows if row.link == link])
-        costs += fitted
-        for c in fitted:
-            print(f"{c.link:8} {c.algorithm:9} {c.protocol:6} {'/'.join(c.kinds):40} "
-                  f"base {c.base:5.2f} hop {c.hop:5.2f} fill {c.fill:5.2f} "
-                  f"eff {c.efficiency:5.3f} local {c.local:5.3f} "
-                  f"sigma {c.sigma:.3f} ({c.records})")  # fmt: skip
-    network = fit_network(read_networks(options.data / "oracles" / "comm_validation.csv"), costs)
-    network += stated_network(network[2])
-    for c in network:
-        print(f"{c.link:8} {c.algorithm:9} {c.protocol:6} base {c.base:5.2f} hop {c.hop:5.2f} "
-              f"fill {c.fill:5.2f} eff {c.efficiency:5.3f} sigma {c.sigma:.3f}")  # fmt: skip
-    write(costs + network, options.output)
+        costs += fit_node(link, [row for row in rows if row.link == link])
+    for c in costs:
+        print(f"{c.link:8} {c.algorithm:9} {c.protocol:6} {'/'.join(c.kinds):40} "
+              f"base {c.base:5.2f} hop {c.hop:5.2f} fill {c.fill:5.2f} "
+              f"eff {c.efficiency:5.3f} local {c.local:5.3f} "
+              f"sigma {c.sigma:.3f} ({c.records})")  # fmt: skip
+    costs += forecast_costs("infiniband") + stated_costs("infiniband")
+    costs += forecast_costs("efa", EFA_EFFICIENCY, EFA_NOTE)
+    write(costs, options.output)
 
 
 if __name__ == "__main__":

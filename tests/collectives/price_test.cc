@@ -114,7 +114,7 @@ TEST(PriceTest, EfficiencyAndLocalWorkLoadTheLink) {
     })pb");
   EXPECT_NEAR(TimeOf(ToyMachine(1), costs, Algorithm::kRing, {0, {{4, 1}}},
                      CollectiveKind::kAllReduce, 1'000'000'000),
-              10e-6 + 6 * 2e-6 + 1.6e9 / 80e9, 1e-12);
+              10e-6 + 6 * 2e-6 + 1.525e9 / 80e9, 1e-12);
 }
 
 TEST(PriceTest, FillGrowsWithTheSquareRoot) {

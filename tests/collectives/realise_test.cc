@@ -80,7 +80,7 @@ TEST(RealiseTest, RailAlignedDataParallelLoadsItsInterface) {
   const Machine machine = Made("dgx-a100-80g:16");
   const auto c = Realised(machine, {3, {{16, 8}}}, CollectiveKind::kReduceScatter, 1 << 30);
   EXPECT_EQ(c.loads.size(), 1);
-  EXPECT_NEAR(Load(machine, c, LinkKind::kNic), 15.0 / 16 / 0.89, 0.03);
+  EXPECT_NEAR(Load(machine, c, LinkKind::kNic), 15.0 / 16 / 0.96, 0.01);
 }
 
 TEST(RealiseTest, SeveralMembersPerHostSpreadOverTheirInterfaces) {
@@ -88,8 +88,8 @@ TEST(RealiseTest, SeveralMembersPerHostSpreadOverTheirInterfaces) {
   // tp=2: 4 members per host on 4 interfaces; tp=1: 8 members on the same 4.
   const auto tp2 = Realised(machine, {0, {{32, 2}}}, CollectiveKind::kReduceScatter, 1 << 30);
   const auto tp1 = Realised(machine, {0, {{64, 1}}}, CollectiveKind::kReduceScatter, 1 << 30);
-  EXPECT_NEAR(Load(machine, tp2, LinkKind::kNic), 31.0 / 32 / 4 / 0.89, 0.01);
-  EXPECT_NEAR(Load(machine, tp1, LinkKind::kNic), 63.0 / 64 / 4 / 0.89, 0.01);
+  EXPECT_NEAR(Load(machine, tp2, LinkKind::kNic), 31.0 / 32 / 4 / 0.96, 0.01);
+  EXPECT_NEAR(Load(machine, tp1, LinkKind::kNic), 63.0 / 64 / 4 / 0.96, 0.01);
   EXPECT_GT(Load(machine, tp2, LinkKind::kNvlink), 0);
 }
 
@@ -261,13 +261,18 @@ TEST_P(LawsTest, HoldOnEveryMachine) {
     group.base = random() % (machine.num_devices() - last);
     for (const CollectiveKind kind : kKinds) {
       int64_t before = 0;
+      std::string how;
       for (int64_t bytes = 1; bytes < (1LL << 38); bytes = bytes * 3 + 1) {
         const auto c = Realised(machine, group, kind, bytes);
         const int64_t time = AloneTime(machine, c);
         SCOPED_TRACE(
             absl::StrCat(CollectiveKindName(kind), " ", bytes, " ", c.algorithm, "/", c.protocol));
-        EXPECT_GE(time, before) << "more bytes take longer";
+        // What NCCL changes to is sometimes faster than it thought: two hosts of H100
+        // take 77.7 us for 512 KiB and 71.9 us for 1 MiB (NVIDIA/nccl-tests#309).
+        const std::string now = absl::StrCat(c.algorithm, "/", c.protocol);
+        EXPECT_GE(time, now == how ? before : before * 3 / 4) << "more bytes take longer";
         before = time;
+        how = now;
         const double best = machine.spec().intra_bytes_per_s +
                             machine.spec().nic_bytes_per_s * machine.spec().nics_per_host;
         EXPECT_GE(time * 1e-12, bytes * LeastFlow(kind, group.size()) / best);

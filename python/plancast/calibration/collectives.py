@@ -21,7 +21,8 @@ LINKS = {
     "pcie3": (16e3, 1.0),
     "pcie4": (32e3, 1.0),
 }
-NDR_INTERFACE = (50e3, 2.7)
+# A shipped machine with that link, whose choices NCCL's tuner makes.
+MACHINES = {"nvlink3": "dgx-a100-80g:1", "nvlink4": "dgx-h100:1", "nvlink5": "gb200-nvl72:18"}
 GPUS_PER_SWITCH = {"pcie4": 2}  # of boxes with a host bridge
 
 
@@ -33,7 +34,7 @@ class Row:
     bytes: float
     time: float
     nvls: bool = False  # the record may have used reductions in the switches
-    nodes: int = 1
+    choice: tuple[str, str] | None = None  # algorithm and protocol; None: the cheapest
 
 
 @dataclass
@@ -50,9 +51,11 @@ class Cost:
     efficiency: float
     local: float = 0.0
     bridge: float = 0.0  # efficiency of a host bridge, 0 without one
+    crowding: float = 0.0  # how its switches disturb each other
     sigma: float = 0.0
     records: int = 0
     source: str = ""
+    forecast: bool = False  # latency and rate are NCCL's own forecast
     fixed: tuple[str, ...] = field(default=())  # parameters that are not fitted
 
 
@@ -80,35 +83,11 @@ def node_time(cost: Cost, row: Row) -> float:
         bridge = port * switches
         if row.kind == "all_to_all":
             bridge = row.members - row.members / switches
-    slowest = (port + cost.local) / cost.efficiency / bandwidth
+        bridge *= (switches / 2) ** cost.crowding
+    slowest = (port + cost.local / row.members) / cost.efficiency / bandwidth
     if bridge:
         slowest = max(slowest, bridge / cost.bridge / bandwidth)
     latencies = hops * (latency + cost.hop)
-    transfer = row.bytes * slowest
-    return cost.base + latencies + cost.fill * math.sqrt(latencies * transfer) + transfer
-
-
-def network_time(cost: Cost, row: Row, node: dict[tuple[str, str], Cost]) -> float:
-    """All-reduce over several hosts of 8 devices and 8 interfaces."""
-    interface, interface_latency = NDR_INTERFACE
-    bandwidth, latency = LINKS[row.link]
-    k, hosts = row.members / row.nodes, row.nodes
-    if cost.algorithm == "ring":
-        port, _ = flow("all_reduce", row.members)
-        nic, network_hops = port / k, 2 * (hosts - 1)
-        node_hops: float = 2 * (row.members - 1) - network_hops
-        port *= (k - 1) / k
-    else:
-        nic = {2: 1.0, 3: 1.5}.get(hosts, 2.0) / k
-        network_hops = 2 * math.ceil(math.log2(hosts))
-        port, node_hops = 2 * (k - 1) / k, 2 * (k - 1)
-        if cost.algorithm == "nvls-tree":
-            port, node_hops = (k + 1) / k, 2
-    inside = node["nvls" if cost.algorithm == "nvls-tree" else "ring", cost.protocol]
-    slowest = max(
-        (port + inside.local) / inside.efficiency / bandwidth, nic / cost.efficiency / interface
-    )
-    latencies = node_hops * (latency + inside.hop) + network_hops * (interface_latency + cost.hop)
     transfer = row.bytes * slowest
     return cost.base + latencies + cost.fill * math.sqrt(latencies * transfer) + transfer
 
@@ -122,6 +101,7 @@ BOUNDS = {
     "efficiency": (0.05, 1.0),
     "local": (1e-3, 1.5),
     "bridge": (0.02, 1.0),
+    "crowding": (1e-3, 2.0),
 }
 
 
