@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from plancast.algorithms import Algorithm, AlgorithmRun
     from plancast.builder import ModelBuilder
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
+    from plancast.collective_table import CollectiveRow, CollectiveTable, collective
     from plancast.comparison import Comparison, compare
     from plancast.errors import InputError
     from plancast.flow_list import flows
@@ -46,6 +47,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Algorithm",
     "AlgorithmRun",
+    "CollectiveRow",
+    "CollectiveTable",
     "Comparison",
     "Distribution",
     "Forecast",
@@ -66,6 +69,7 @@ __all__ = [
     "SynthesizedAlgorithm",
     "TrainingJob",
     "WhatIf",
+    "collective",
     "compare",
     "flows",
     "pareto_front",
@@ -84,6 +88,8 @@ __all__ = [
 _HOME = {
     "Algorithm": "algorithms",
     "AlgorithmRun": "algorithms",
+    "CollectiveRow": "collective_table",
+    "CollectiveTable": "collective_table",
     "Comparison": "comparison",
     "Distribution": "randomness",
     "Forecast": "forecast",
@@ -104,6 +110,7 @@ _HOME = {
     "SynthesizedAlgorithm": "synthesis",
     "TrainingJob": "jobs",
     "WhatIf": "changes",
+    "collective": "collective_table",
     "compare": "comparison",
     "flows": "flow_list",
     "pareto_front": "synthesis",

@@ -44,6 +44,23 @@ class NcclTopology:
     def graphs_xml(self, count: int, version: str, collnet: bool) -> str: ...
     def machine(self, count: int, fabric: str) -> tuple[Machine, list[str]]: ...
 
+def collective_closed(
+    machine: Machine,
+    kind: str,
+    devices: list[int],
+    sizes: list[int],
+    algorithm: str = "",
+    protocol: str = "",
+) -> list[tuple[int, str, str, int, str, float]]: ...
+def nccl_choices(
+    machine: Machine,
+    kind: str,
+    devices: list[int],
+    sizes: list[int],
+    version: str = "2.27",
+    nvls: bool = True,
+) -> list[tuple[str, str, int, float] | None]: ...
+
 class Argument:
     @property
     def name(self) -> str: ...

@@ -10,6 +10,7 @@ PYBIND11_MODULE(_core, m) {
   // What protobuf complains of on stderr is in the errors, too.
   google::protobuf::SetLogHandler(nullptr);
   plancast::BindMachine(m);
+  plancast::BindCollective(m);
   plancast::BindRules(m);
   plancast::BindModel(m);
   plancast::BindStrategy(m);

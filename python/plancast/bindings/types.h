@@ -56,6 +56,7 @@ void BindJobs(pybind11::module_& m);
 void BindKernels(pybind11::module_& m);
 void BindNccl(pybind11::module_& m);
 void BindChunks(pybind11::module_& m);
+void BindCollective(pybind11::module_& m);
 void BindRecords(pybind11::module_& m);
 void BindTraces(pybind11::module_& m);
 void BindAstra(pybind11::module_& m);

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from plancast.cli import (
     calibrate,
+    collective,
     compare,
     compile,
     export,
@@ -37,6 +38,7 @@ _SUBCOMMANDS = (
     validate,
     compile,
     calibrate,
+    collective,
     records,
     profile,
     run,
@@ -44,7 +46,7 @@ _SUBCOMMANDS = (
     export,
 )
 _WORD, _LINE = 240, 2000
-_PLANNED = ("size", "collective", "cluster")
+_PLANNED = ("size", "cluster")
 
 
 class UsageError(Exception):
