@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -109,29 +110,34 @@ class Candidates {
                  tuners_);
   }
 
-  // What NCCL expects to be fastest, whatever it then takes.
+  // What NCCL expects to be fastest of what our forms know, whatever it then takes.
   std::optional<PricedTraffic> ChosenByNccl() const {
-    const ProgramKind kind = *NcclKindOf(kind_);
-    std::optional<PricedTraffic> best;
-    double least = 0;
+    struct Candidate {
+      double expected;
+      Algorithm algorithm;
+      Protocol protocol;
+    };
+    absl::InlinedVector<Candidate, 12> candidates;
     for (const Algorithm algorithm : kAlgorithms) {
       const auto nccl_algorithm = NcclAlgorithmOf(algorithm);
       if (!nccl_algorithm || !Allowed(algorithm)) continue;
-      std::optional<Traffic> traffic;
       for (const Protocol protocol : kProtocols) {
         if (!Allowed(protocol)) continue;
-        const auto expected =
-            tuners_->choice.Time(kind, *nccl_algorithm, NcclProtocolOf(protocol), bytes_);
-        if (!expected || (best && *expected >= least)) continue;
-        if (!traffic) traffic = TrafficOf(algorithm, shape_, kind_);
-        if (!traffic) break;
-        auto priced = PriceOf(*traffic, protocol);
-        if (!priced) continue;
-        best = priced;
-        least = *expected;
+        const auto expected = tuners_->choice.Time(*NcclKindOf(kind_), *nccl_algorithm,
+                                                   NcclProtocolOf(protocol), bytes_);
+        if (expected) candidates.push_back({*expected, algorithm, protocol});
       }
     }
-    return best;
+    while (!candidates.empty()) {
+      const auto first = std::min_element(
+          candidates.begin(), candidates.end(),
+          [](const Candidate& a, const Candidate& b) { return a.expected < b.expected; });
+      if (const auto traffic = TrafficOf(first->algorithm, shape_, kind_)) {
+        if (auto priced = PriceOf(*traffic, first->protocol)) return priced;
+      }
+      candidates.erase(first);
+    }
+    return std::nullopt;
   }
 
   std::optional<PricedTraffic> Cheapest() const {

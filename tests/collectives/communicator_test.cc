@@ -3,6 +3,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "cluster/topology/machine_topology.h"
+#include "collectives/nccl/search.h"
 #include "gtest/gtest.h"
 
 namespace plancast {
@@ -52,6 +54,28 @@ TEST(CommunicatorTest, SeveralHostsAreSearchedAsNcclDoes) {
   EXPECT_EQ(Line(Of("p4d-a100-40g:2", two).ring), "4@12/12");
   EXPECT_EQ(Line(Of("p4d-a100-40g:2", two).tree), "4@24/12");
   EXPECT_EQ(Of("p4d-a100-40g:2", two).channels, 8);
+}
+
+// The rules against the search itself, on machines as NCCL would see them.
+TEST(CommunicatorTest, RulesAndSearchAgree) {
+  for (const char* preset : {"dgx-a100-80g", "dgx-h100", "dgx-b200", "dgx2-v100-32g"}) {
+    for (const int hosts : {1, 2, 4}) {
+      const Machine machine = *MachineFromPreset(absl::StrCat(preset, ":", hosts));
+      const int64_t devices = machine.num_devices();
+      const NcclCommunicator ours =
+          CommunicatorOf(machine, *ShapeOf(machine, {0, {{devices, 1}}}), NcclVersion::k2_30);
+      const MachineTopology topology = TopologyOf(machine);
+      const auto found = SearchGraphs(topology.system, topology.hosts, NcclVersion::k2_30);
+      ASSERT_TRUE(found.ok()) << found.status();
+      const NcclCommunicator& theirs = found->communicator;
+      const std::string place = absl::StrCat(preset, ":", hosts);
+      EXPECT_EQ(Line(ours.ring), Line(theirs.ring)) << place;
+      EXPECT_EQ(Line(ours.tree), Line(theirs.tree)) << place;
+      EXPECT_EQ(ours.tree.pattern, theirs.tree.pattern) << place;
+      EXPECT_EQ(Line(ours.nvls), Line(theirs.nvls)) << place;
+      EXPECT_EQ(ours.channels, theirs.channels) << place;
+    }
+  }
 }
 
 TEST(CommunicatorTest, OneGpuPerHostSplitsItsInterface) {

@@ -160,6 +160,30 @@ TEST(RealiseTest, ManyHostsTakeTheTreeForMiddleSizes) {
   EXPECT_EQ(Realised(machine, rail, CollectiveKind::kAllReduce, 1LL << 32).algorithm, "ring");
 }
 
+// 128 V100 in hosts of 16, us of an all_reduce (github.com/parasailteam/coconet): ring
+// 302 at 4 KiB and 26,398 at 1 GiB; trees win up to 32 MiB, rings from 64 MiB.
+TEST(RealiseTest, RingsAndTreesOf128GpusCrossWhereMeasured) {
+  const Machine machine = Made("dgx2-v100-32g:8");
+  const GroupPattern all = {0, {{128, 1}}};
+  const auto ring_us = [&](int64_t bytes) {
+    CollectivePolicy ring;
+    ring.algorithm = "ring";
+    const auto c = Realise(machine, all, CollectiveKind::kAllReduce, bytes, ring);
+    EXPECT_TRUE(c.ok()) << c.status();
+    return AloneTime(machine, *c) * 1e-6;
+  };
+  EXPECT_NEAR(ring_us(4096), 302, 0.15 * 302);
+  EXPECT_NEAR(ring_us(1 << 30), 26398, 0.15 * 26398);
+  int64_t crossover = 0;
+  for (int64_t bytes = 1 << 20; bytes <= 1 << 30; bytes *= 2) {
+    const bool tree = Realised(machine, all, CollectiveKind::kAllReduce, bytes).algorithm == "tree";
+    if (!tree && crossover == 0) crossover = bytes;
+    EXPECT_EQ(tree, crossover == 0) << "one crossover";
+  }
+  EXPECT_GT(crossover, 16 << 20);
+  EXPECT_LE(crossover, 128 << 20);
+}
+
 TEST(RealiseTest, SpineCarriesWhatLeavesThePod) {
   const Machine machine = Made("grandteton-h100-80g:768");
   const GroupPattern inside = {0, {{384, 8}}};

@@ -42,7 +42,10 @@ VALIDATED = {
     "h200_sxm": "dgx-h200",
     "p4d_a100": "p4d-a100-40g",
     "h800_real": "deepseek-h800",
+    "gb200_tray": "gb200-nvl72",
 }
+# Partitions of a rack that NVLink does not join.
+PARTITION = '{"preset": "gb200-nvl72", "hosts": %s, "hosts_per_domain": 1, "topology": "nvswitch"}'
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv")
 LARGE = 16 << 20
 
@@ -118,11 +121,11 @@ def read_validation(path: pathlib.Path) -> tuple[list[Point], Counter[str]]:
                 "published",
                 row["system"],
                 kind,
-                f"{name}:{row['nodes']}",
+                PARTITION % row["nodes"] if "NVL4" in row["system"] else f"{name}:{row['nodes']}",
                 tuple(range(int(row["ranks"]))),
                 int(row["bytes"]),
                 float(row["measured_us"]),
-                "ring" if "disabled" in row["system"] else "",
+                "ring" if "disabled" in row["system"] or "NVLS off" in row["system"] else "",
                 int(row["nodes"]),
             )
     return list(points.values()), left
@@ -136,7 +139,12 @@ def forecast(points: Iterable[Point]) -> None:
     machines: dict[str, _core.Machine] = {}
     for (name, devices, kind, algorithm), group in groups.items():
         if name not in machines:
-            machines[name] = _core.Machine.preset(name)
+            made_here = name.startswith("{")
+            machines[name] = (
+                _core.Machine.from_json(name, "machine")
+                if made_here
+                else _core.Machine.preset(name)
+            )
         sizes = [point.size for point in group]
         answers = _core.collective_closed(machines[name], kind, list(devices), sizes, algorithm)
         for point, answer in zip(group, answers, strict=True):
