@@ -121,16 +121,22 @@ std::optional<Priced> PriceAgain(const LinkCosts& links, const GroupShape& shape
     if (AlgorithmName(algorithm) != realised.algorithm) continue;
     const std::optional<Traffic> traffic = TrafficOf(algorithm, shape, kind);
     if (!traffic) return std::nullopt;
-    const Protocol protocol =
-        realised.protocol == ProtocolName(Protocol::kLl) ? Protocol::kLl : Protocol::kSimple;
-    const auto closed = Price(links, shape, *traffic, protocol, kind, bytes, scale);
+    Protocol protocol = Protocol::kSimple;
+    for (const Protocol low : {Protocol::kLl, Protocol::kLl128}) {
+      if (realised.protocol == ProtocolName(low)) protocol = low;
+    }
+    const auto closed =
+        Price(links, shape, *traffic, protocol, kind, bytes, scale, TunersOf(links.machine, shape));
     if (!closed) return std::nullopt;
     Priced priced;
     priced.closed = *closed;
     Algorithm inside = algorithm;
     if (inside == Algorithm::kNvlsTree) inside = Algorithm::kNvls;
     if (inside == Algorithm::kTree) inside = Algorithm::kRing;
-    if (shape.per_node > 1) priced.node = links.node.Find(inside, protocol, kind);
+    if (shape.per_node > 1) {
+      priced.node = links.node.Find(inside, protocol, kind);
+      if (priced.node == nullptr) priced.node = links.node.Find(inside, Protocol::kSimple, kind);
+    }
     if (shape.nodes > 1) priced.network = links.network.Find(algorithm, protocol, kind);
     if (priced.node != nullptr) {
       priced.hops_s += traffic->node_hops * (links.port->latency_s + priced.node->hop_s);
@@ -178,7 +184,8 @@ absl::StatusOr<PlacedProgram> PlaceCollective(const Machine& machine, const Grou
   if (priced->node != nullptr) {
     // What is copied beside the transfer loads the port as well; in a mesh the links
     // to the other members are the limit before that.
-    const double beside = traffic.port > 0 ? 1 + priced->node->local_share / traffic.port : 1;
+    const double own = priced->node->local_share / static_cast<double>(shape.members);
+    const double beside = traffic.port > 0 ? 1 + own / traffic.port : 1;
     p.node_efficiency = priced->node->efficiency * policy.bandwidth_scale /
                         std::max(beside, 1 / machine.MeshShare(shape.per_node));
     p.bridge_efficiency = priced->node->bridge_efficiency * policy.bandwidth_scale;

@@ -44,13 +44,14 @@ class NcclTopology:
     def graphs_xml(self, count: int, version: str, collnet: bool) -> str: ...
     def machine(self, count: int, fabric: str) -> tuple[Machine, list[str]]: ...
 
-def collective_closed(
+def collective_times(
     machine: Machine,
     kind: str,
     devices: list[int],
     sizes: list[int],
     algorithm: str = "",
     protocol: str = "",
+    chunks: bool = False,
 ) -> list[tuple[int, str, str, int, str, float]]: ...
 def nccl_choices(
     machine: Machine,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plancast.machine import Machine
 
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv")
-VERSIONS = ("2.17", "2.27", "2.30")
+FIDELITIES = ("closed", "chunks")
 _LEAST, _MOST = 1, 1 << 50
 # 1 KiB to 16 GiB.
 DEFAULT_SIZES = tuple(1 << power for power in range(10, 35))
@@ -119,6 +119,7 @@ def collective(
     nccl_version: str = "2.27",
     dtype: str = "float",
     launch_us: float = 0.0,
+    fidelity: str = "closed",
 ) -> CollectiveTable:
     """Forecasts a collective alone on an idle machine.
 
@@ -129,6 +130,7 @@ def collective(
       algorithm: `ring`, `tree`, `nvls`, `nvls-tree`, `pairwise`, `direct`; NCCL's choice if empty.
       protocol: `LL`, `LL128` or `Simple`; NCCL's choice if empty.
       nccl_version: whose own forecast `nccl_us` is: 2.17, 2.27 or 2.30.
+      fidelity: `closed` forms, or `chunks`: chunk by chunk over the links.
       launch_us: what the caller's harness counts before the kernel runs, microseconds.
 
     >>> from plancast import Machine
@@ -151,8 +153,16 @@ def collective(
         if not _LEAST <= size <= _MOST:
             raise InputError(f"a size of {size} bytes; it has to lie between 1 and {_MOST:,}.")
     members = list(range(devices))
-    closed = _core.collective_closed(
-        machine._core, op, members, list(sizes), _lower(algorithm), _proto(protocol)
+    if fidelity not in FIDELITIES:
+        raise InputError(f"no fidelity `{fidelity}`; there are `closed` and `chunks`.")
+    closed = _core.collective_times(
+        machine._core,
+        op,
+        members,
+        list(sizes),
+        _lower(algorithm),
+        _proto(protocol),
+        fidelity == "chunks",
     )
     expected = _core.nccl_choices(machine._core, op, members, list(sizes), nccl_version)
     rows = []

@@ -11,6 +11,7 @@
 #include "collectives/group_shape.h"
 #include "collectives/price.h"
 #include "collectives/realise.h"
+#include "executor/chunks/realise_chunks.h"
 #include "graph/collective_kind.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
@@ -43,18 +44,19 @@ py::tuple ChoiceOf(const NcclChoice& choice) {
 
 void BindCollective(py::module_& m) {
   m.def(
-      "collective_closed",
+      "collective_times",
       [](const PyMachine& machine, const std::string& kind, const std::vector<int64_t>& devices,
          const std::vector<int64_t>& sizes, const std::string& algorithm,
-         const std::string& protocol) {
+         const std::string& protocol, bool chunks) {
         CollectivePolicy policy;
         policy.algorithm = algorithm;
         policy.protocol = protocol;
         const GroupPattern group = GroupPattern::Of(devices);
         py::list rows;
         for (const int64_t bytes : sizes) {
+          const auto realise = chunks ? RealiseByChunks : Realise;
           const RealisedCollective realised =
-              ValueOrThrow(Realise(machine.machine, group, KindOf(kind), bytes, policy));
+              ValueOrThrow(realise(machine.machine, group, KindOf(kind), bytes, policy));
           rows.append(py::make_tuple(AloneTime(machine.machine, realised), realised.algorithm,
                                      realised.protocol, realised.channels,
                                      realised.provenance.source, realised.factor_sigma));
@@ -62,7 +64,7 @@ void BindCollective(py::module_& m) {
         return rows;
       },
       py::arg("machine"), py::arg("kind"), py::arg("devices"), py::arg("sizes"),
-      py::arg("algorithm") = "", py::arg("protocol") = "");
+      py::arg("algorithm") = "", py::arg("protocol") = "", py::arg("chunks") = false);
   m.def(
       "nccl_choices",
       [](const PyMachine& machine, const std::string& kind, const std::vector<int64_t>& devices,

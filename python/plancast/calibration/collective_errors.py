@@ -146,7 +146,7 @@ def forecast(points: Iterable[Point]) -> None:
                 else _core.Machine.preset(name)
             )
         sizes = [point.size for point in group]
-        answers = _core.collective_closed(machines[name], kind, list(devices), sizes, algorithm)
+        answers = _core.collective_times(machines[name], kind, list(devices), sizes, algorithm)
         for point, answer in zip(group, answers, strict=True):
             point.error = answer[0] / 1e6 / point.measured_us - 1
 

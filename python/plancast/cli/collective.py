@@ -48,6 +48,12 @@ def add_parser(commands: Any) -> None:
         metavar="V",
         help="whose own forecast stands beside ours: 2.17, 2.27 (default) or 2.30",
     )
+    parser.add_argument(
+        "--fidelity",
+        choices=("closed", "chunks"),
+        default="closed",
+        help="closed forms (default), or chunk by chunk over the links",
+    )
     parser.add_argument("--dtype", default="float", metavar="TYPE", help="for the count column")
     parser.add_argument(
         "--launch",
@@ -89,6 +95,7 @@ def run(options: argparse.Namespace) -> int:
         nccl_version=options.nccl_version,
         dtype=options.dtype,
         launch_us=options.launch,
+        fidelity=options.fidelity,
     )
     comparison = None
     if log is not None:
