@@ -23,7 +23,8 @@ absl::string_view ProtocolName(Protocol protocol);     // `LL`, `Simple`
 
 // See proto/collective_cost.proto; seconds.
 struct ProtocolCost {
-  double base_s = 0, hop_s = 0, fill = 0, efficiency = 1, bridge_efficiency = 1, bridge_crowding = 0;
+  double base_s = 0, hop_s = 0, fill = 0, efficiency = 1, bridge_efficiency = 1,
+         bridge_crowding = 0;
   double local_share = 0, sigma = 0;
   int channels = 0;
   bool forecast = false;  // latency and rate are NCCL's own forecast
