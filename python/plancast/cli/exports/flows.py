@@ -32,7 +32,9 @@ def add_parser(formats: Any) -> None:
         "--topology", metavar="TOPO.xml", help="an NCCL topology: its rings and trees"
     )
     parser.add_argument("--nodes", type=opts.positive, metavar="N", help="hosts of the topology")
-    parser.add_argument("--version", default="2.30", metavar="V", help="of NCCL, default 2.30")
+    parser.add_argument(
+        "--version", dest="release", default="2.30", metavar="V", help="of NCCL, default 2.30"
+    )
     parser.add_argument(
         "--channels", type=opts.positive, metavar="N", help="default 1; of a topology all"
     )
@@ -63,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
         algorithm=options.algo,
         channels=options.channels,
         nodes=options.nodes,
-        version=options.version,
+        version=options.release,
         root=options.root,
     )
     if options.json:
