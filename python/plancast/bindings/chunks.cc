@@ -97,7 +97,8 @@ std::vector<PyFlow> TreeFlows(
     std::vector<TreePlace>& of_rank = places.emplace_back();
     for (const auto& [up, down] : rank) of_rank.push_back({up, down});
     if (of_rank.size() == places[0].size()) continue;
-    ThrowStatus(absl::InvalidArgumentError("every rank has to stand in the tree of every channel."));
+    ThrowStatus(
+        absl::InvalidArgumentError("every rank has to stand in the tree of every channel."));
   }
   const size_t channels = places.empty() ? 0 : places[0].size();
   const ProgramMaker maker =
@@ -116,8 +117,7 @@ void BindChunks(py::module_& m) {
       py::arg("algorithm"), py::kw_only(), py::arg("bytes"));
   m.def("ring_flows", &RingFlows, py::arg("op"), py::kw_only(), py::arg("rings"), py::arg("bytes"),
         py::arg("root"));
-  m.def("tree_flows", &TreeFlows, py::arg("op"), py::kw_only(), py::arg("trees"),
-        py::arg("bytes"));
+  m.def("tree_flows", &TreeFlows, py::arg("op"), py::kw_only(), py::arg("trees"), py::arg("bytes"));
 }
 
 }  // namespace plancast
