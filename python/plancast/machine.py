@@ -90,18 +90,37 @@ class Machine:
         return cls(_core.Machine.from_json(documents.to_json(fields, what), what))
 
     @classmethod
-    def open(cls, text: str) -> Machine:
+    def open(cls, text: str, *, hosts: int | None = None, fabric: str | None = None) -> Machine:
         """What `-c` on the command line means: a preset with sizes, or a file.
 
         `topo.xml` is an NCCL topology file of one host, `topo.xml:16` sixteen of them.
+
+        Args:
+          text: the words behind `-c`.
+          hosts: of a topology file that does not say it itself.
+          fabric: of a topology file; see `from_nccl`.
         """
-        path, colon, hosts = text.rpartition(":")
-        if text.endswith(".xml"):
-            return cls.from_nccl(text)
-        if colon and path.endswith(".xml"):
-            if not hosts.isdecimal():
+        path, colon, count = text.rpartition(":")
+        if not path.endswith(".xml"):
+            path, colon, count = text, "", ""
+        if path.endswith(".xml"):
+            if colon and not count.isdecimal():
                 raise InputError(f"`{text}` does not say how many hosts; write `{path}:16`.")
-            return cls.from_nccl(path, hosts=int(hosts))
+            if colon and hosts is not None:
+                raise InputError(f"`{text}` says its hosts already; leave `--nodes {hosts}` out.")
+            return cls.from_nccl(
+                path, hosts=int(count) if colon else hosts or 1, fabric=fabric or ""
+            )
+        if hosts is not None:
+            raise InputError(
+                f"`--nodes` counts the hosts of an NCCL topology, and `{text}` is none; write "
+                f"`PRESET:{hosts}`, or `hosts: {hosts}` in the machine file."
+            )
+        if fabric is not None:
+            raise InputError(
+                f"`--fabric` is of an NCCL topology, and `{text}` is none; presets have one, and "
+                "machine files say `fabric:`."
+            )
         if files.looks_like_file(text):
             return cls.from_file(text)
         return cls(_core.Machine.preset(text))

@@ -76,6 +76,22 @@ def test_a_file_is_a_machine(box: str) -> None:
         pc.Machine.open(f"{box}:many")
 
 
+def test_hosts_and_fabric_are_options(box: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cli = Cli(capsys)
+    plan = ("-m", "gpt2", "-s", "dp=4,mb=1", "--batch", "8")
+    by_options = cli.json("predict", "-c", box, "--nodes", "2", "--fabric", "infiniband", *plan)
+    in_one_word = cli.json("predict", "-c", f"{box}:2", *plan)
+    assert by_options["iteration_time_s"] == in_one_word["iteration_time_s"]
+    for words, message in [
+        ((f"{box}:2", "--nodes", "2"), "leave `--nodes 2` out"),
+        (("dgx-h100", "--nodes", "2"), "write `PRESET:2`"),
+        (("dgx-h100", "--fabric", "roce"), "machine files say `fabric:`"),
+    ]:
+        code, out, err = cli("predict", "-c", *words, *plan)
+        assert (code, out) == (2, "")
+        assert message in err
+
+
 def test_the_command_line(box: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli = Cli(capsys)
     copy, graphs, machine = (str(tmp_path / name) for name in ("c.xml", "g.xml", "m.yaml"))

@@ -35,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
     opts.check_outputs(options.report)
     model, session = opts.load_model(options), opts.load_session(options)
+    machines = [opts.load_machine(text, options) for text in options.cluster]
     strategies = [Strategy.open(text) for text in options.strategy]
     comparison = compare(
         *(
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
                 cuda_graphs=options.cuda_graphs,
                 session=session,
             )
-            for machine in map(opts.load_machine, options.cluster)
+            for machine in machines
             for strategy in strategies
         )
     )

@@ -95,16 +95,24 @@ def add_cuda_graphs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_machine(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """-c."""
+def add_machine(
+    parser: argparse.ArgumentParser, *, several: bool = False, required: bool = True
+) -> None:
+    """-c, --nodes, --fabric."""
     parser.add_argument(
         "-c",
         "--cluster",
-        required=True,
+        required=required,
         action="append" if several else "store",
         metavar="MACHINE",
         help="PRESET:HOSTS, PRESET:HOSTSxGPUS, a YAML file or an NCCL topology, TOPO.xml:HOSTS"
         + ("; may be given several times" if several else ""),
+    )
+    parser.add_argument(
+        "--nodes", type=positive, metavar="N", help="hosts of an NCCL topology (default 1)"
+    )
+    parser.add_argument(
+        "--fabric", metavar="NAME", help="network of an NCCL topology: infiniband, roce, ..."
     )
 
 
@@ -199,18 +207,19 @@ def load_model(options: argparse.Namespace) -> Model:
     return model
 
 
-def load_machine(text: str) -> Machine:
-    """The machine that one -c names."""
+def load_machine(text: str, options: argparse.Namespace) -> Machine:
+    """The machine that one -c names, with --nodes and --fabric."""
     from plancast.machine import Machine
 
-    return Machine.open(text)
+    return Machine.open(text, hosts=options.nodes, fabric=options.fabric)
 
 
 def load_plan(options: argparse.Namespace) -> tuple[Model, Machine, Strategy]:
     """What -m, -c and -s name."""
     from plancast.strategy import Strategy
 
-    return load_model(options), load_machine(options.cluster), Strategy.open(options.strategy)
+    machine = load_machine(options.cluster, options)
+    return load_model(options), machine, Strategy.open(options.strategy)
 
 
 def print_json(value: Any) -> None:

@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.strategy import Strategy
 
     opts.check_outputs(options.trace, options.report)
-    model, machine = opts.load_model(options), opts.load_machine(options.cluster)
+    model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
     plan: dict[str, Any] = {
         "strategy": Strategy.open(options.strategy),
         "batch": options.batch,

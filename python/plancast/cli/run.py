@@ -22,12 +22,7 @@ def add_parser(commands: Any) -> None:
         "MSCCL algorithm (an XML file) on a machine.",
     )
     parser.add_argument("what", metavar="PREFIX|ALGO.xml", help="a trace or an algorithm")
-    parser.add_argument(
-        "-c",
-        "--cluster",
-        metavar="MACHINE",
-        help="PRESET:HOSTS, PRESET:HOSTSxGPUS or a YAML file",
-    )
+    opts.add_machine(parser, required=False)
     parser.add_argument("--trace", metavar="FILE.json", help="write what ran when (Perfetto)")
     opts.add_json(parser)
     for kind in _KINDS:

@@ -97,15 +97,16 @@ def _run(options: argparse.Namespace) -> int:
 
 def _open(options: argparse.Namespace) -> Topology:
     from plancast.files import looks_like_file
+    from plancast.machine import Machine
     from plancast.nccl import Topology
 
     text = options.topology
     if text.endswith(".xml") or (looks_like_file(text) and not text.endswith((".yaml", ".yml"))):
         return Topology.from_file(text)
     if options.nodes is None or ":" in text or looks_like_file(text):
-        return Topology.from_machine(opts.load_machine(text))
+        return Topology.from_machine(Machine.open(text))
     # As many nodes as asked, whatever a node is.
-    return Topology.from_machine(opts.load_machine(f"{text}:{options.nodes}"))
+    return Topology.from_machine(Machine.open(f"{text}:{options.nodes}"))
 
 
 def _print(name: str, found: dict[str, Any], notes: list[str]) -> None:

@@ -114,9 +114,8 @@ def _as_astra(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict[s
 
 def _on_machine(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict[str, Any]:
     from plancast import _core
-    from plancast.machine import Machine
 
-    machine = Machine.open(options.cluster)
+    machine = opts.load_machine(options.cluster, options)
     run = _core.run_traces(traces, machine._core, _groups(options))
     ranks = [
         {

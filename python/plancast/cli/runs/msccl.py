@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     for warning in algorithm.warnings:
         print(f"plancast: warning: {warning}", file=sys.stderr)
     result = algorithm.run(
-        None if options.cluster is None else opts.load_machine(options.cluster),
+        None if options.cluster is None else opts.load_machine(options.cluster, options),
         bytes=options.bytes,
         topology=options.topology,
         link_bandwidth=(options.link or 25.0) * 1e9,
