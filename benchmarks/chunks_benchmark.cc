@@ -28,14 +28,13 @@ struct Case {
   int64_t bytes;
 };
 constexpr Case kCases[] = {
-    {"ring_1MiB", "ring", 1 << 20},     {"ring_64MiB", "ring", 64 << 20},
-    {"ring_1GiB", "ring", 1 << 30},     {"tree_1MiB", "tree", 1 << 20},
-    {"tree_64MiB", "tree", 64 << 20},   {"tree_1GiB", "tree", 1 << 30},
+    {"ring_1MiB", "ring", 1 << 20},   {"ring_64MiB", "ring", 64 << 20},
+    {"ring_1GiB", "ring", 1 << 30},   {"tree_1MiB", "tree", 1 << 20},
+    {"tree_64MiB", "tree", 64 << 20}, {"tree_1GiB", "tree", 1 << 30},
 };
 
 ChunkOutcome Run(const Case& c, int32_t hosts) {
-  const absl::StatusOr<Machine> machine =
-      MachineFromPreset("dgx-h100:" + std::to_string(hosts));
+  const absl::StatusOr<Machine> machine = MachineFromPreset("dgx-h100:" + std::to_string(hosts));
   PLANCAST_CHECK_OK(machine.status());
   const ChunkNetwork network = ChunkNetwork::OfMachine(*machine);
   ProgramRequest request;

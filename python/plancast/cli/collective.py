@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
     files.check_writable(options.plot, (".html", ".png"))
     log = read_log(options.against) if options.against is not None else None
-    machine = opts.load_machine(options.cluster)
+    machine = opts.load_machine(options.cluster, options)
     if log is not None and options.bytes is None:
         sizes = [row.size_bytes for row in log.rows]
     else:

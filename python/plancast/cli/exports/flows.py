@@ -47,6 +47,7 @@ def _run(options: argparse.Namespace) -> int:
     from plancast import files
     from plancast.errors import InputError
     from plancast.flow_list import flows, to_csv
+    from plancast.machine import Machine
     from plancast.nccl import Topology
 
     opts.check_outputs(options.out)
@@ -54,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
         raise InputError("flows run on -c MACHINE or on --topology; give one of them.")
     machine: Any = None
     if options.cluster is not None:
-        machine = opts.load_machine(options.cluster)
+        machine = Machine.open(options.cluster)
     if options.topology is not None:
         machine = Topology.from_file(options.topology)
     found = flows(
