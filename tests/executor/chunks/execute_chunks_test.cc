@@ -56,6 +56,21 @@ TEST(ExecuteChunksTest, TakesWhatTheClosedFormsSay) {
   }
 }
 
+// Small messages go up and down a tree; large ones, in many turns, take what the
+// busiest rank sends: twice the buffer (of two ranks each sends it once).
+TEST(ExecuteChunksTest, TreesTakeWhatTheClosedFormsSay) {
+  for (const int32_t n : {2, 4, 8, 16}) {
+    const ChunkNetwork star = Star(n, 100 * kGb, 2 * kUs);
+    const ProgramRequest tree = Asked("tree", ProgramKind::kAllReduce, {1, n}, 2);
+    EXPECT_NEAR(Finish(star, Placed(tree, 2)) * 1e-12, 2 * std::log2(n) * 2e-6, 2e-9);
+    ChunkParameters parameters;
+    parameters.chunk_bytes = 64 << 10;
+    const double sent = n == 2 ? 1 : 2;
+    const double seconds = Finish(star, Placed(tree, 1024 * kMiB, parameters)) * 1e-12;
+    EXPECT_NEAR(seconds / (sent * 1024 * kMiB / 100e9), 1, 0.02) << n;
+  }
+}
+
 // A chain of n ranks and m pieces: (n - 2 + m) pieces one after another and the way.
 TEST(ExecuteChunksTest, PiecesFillAPipeline) {
   const int32_t n = 5;
