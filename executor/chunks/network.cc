@@ -49,6 +49,10 @@ absl::StatusOr<ChunkNetwork> ChunkNetwork::OfWires(int32_t places, int32_t nodes
   return network;
 }
 
+int64_t ChunkNetwork::num_devices() const {
+  return machine_ == nullptr ? places_ : machine_->num_devices();
+}
+
 int64_t ChunkNetwork::num_places() const {
   if (machine_ == nullptr) return places_;
   return machine_->num_devices() + machine_->num_devices() / machine_->gpus_per_domain();

@@ -53,6 +53,8 @@ class ChunkNetwork {
                                               std::vector<Wire> wires);
 
   int64_t num_places() const;
+  // The first places, those that are no switches.
+  int64_t num_devices() const;
   int64_t num_links() const { return num_links_; }
   int64_t LinkBytesPerSecond(int64_t link) const;
   // "nvlink of device 3, outward", "nic 2, inward", "node 0 to node 1".

@@ -133,10 +133,10 @@ absl::StatusOr<MscclRun> RunProgram(const ChunkProgram& program, const ChunkNetw
     return absl::InvalidArgumentError(
         absl::StrCat("`", program.name, "` has helpers beside its GPUs; give one without."));
   }
-  if (program.num_ranks() > network.num_places()) {
+  if (program.num_ranks() > network.num_devices()) {
     return absl::InvalidArgumentError(absl::StrCat("`", program.name, "` is for ",
                                                    program.num_ranks(), " GPUs, and there are ",
-                                                   network.num_places(), "."));
+                                                   network.num_devices(), "."));
   }
   PlacedProgram placed;
   placed.program = MakerOfProgram(program);

@@ -120,6 +120,9 @@ TEST(MscclRun, SaysWhatDoesNotFit) {
   ASSERT_OK_AND_ASSIGN(const ChunkNetwork network, NetworkOfGraph(small, kGb, 0));
   EXPECT_THAT(RunProgram(ring, network, 1, {}, false).status().message(),
               HasSubstr("is for 4 GPUs, and there are 3"));
+  ASSERT_OK_AND_ASSIGN(const Machine three, MachineFromPreset("dgx-h100:1x3"));
+  EXPECT_THAT(RunProgram(ring, ChunkNetwork::OfMachine(three), 1, {}, false).status().message(),
+              HasSubstr("is for 4 GPUs, and there are 3"));  // beside which there is a switch
   EXPECT_THAT(RunProgram(ring, network, 0, {}, false).status().message(), HasSubstr("0 bytes"));
   EXPECT_FALSE(MscclParameters(*MachineFromPreset("dgx-h100:1"), "LL64").ok());
 }
