@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ _MOST_BYTES = 64 << 20
 # size, count, type, [redop], [root], then time, algbw, busbw of out-of-place and in-place. What
 # runs through a scheduler starts with its prefix: `0: `, `[1,0]<stdout>:`, a time stamp.
 _LINE = re.compile(
-    r"(?:^|[\s:>\]])(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<type>[a-z][a-z_0-9]*)\s+(?P<rest>.*)$"
+    r"(?:^|[\s:>\]])(?P<size>\d{1,19})\s+(?P<count>\d{1,19})\s+(?P<type>[a-z][a-z_0-9]*)\s+(?P<rest>.*)$"
 )
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?$")
 _NAME = re.compile(
@@ -70,7 +71,7 @@ def parse_log(text: str, what: str) -> TestLog:
     for number, line in enumerate(text.splitlines(), 1):
         if op is None and (named := _NAME.search(line)):
             op = _OPS[named.group(1).lower().replace("_", "")]
-        if rank := re.search(r"#\s+Rank\s+(\d+)\b", line):
+        if rank := re.search(r"#\s+Rank\s+(\d{1,9})\b", line):
             ranks.add(int(rank.group(1)))
         if "#" in line.split("#", 1)[0] or line.lstrip().startswith("#"):
             continue
@@ -79,7 +80,7 @@ def parse_log(text: str, what: str) -> TestLog:
             continue
         time = _time_of(match.group("rest").split())
         size = int(match.group("size"))
-        if time is None or time <= 0 or size > 1 << 50:
+        if time is None or not 0 < time < math.inf or size > 1 << 50:
             skipped.append(number)
             continue
         if size > 0 and size not in rows:

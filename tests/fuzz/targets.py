@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import warnings
 import zipfile
@@ -11,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import plancast as pc
+from plancast.nccl_tests import read_log
 
 from tests.fuzz import mutate
 
@@ -29,6 +31,19 @@ CONFIG = {
     "tie_word_embeddings": False,
     "rope_scaling": {"type": "linear", "factor": 2.0},
 }
+
+NCCL_TESTS = """\
+# nThread 1 nGpus 1 minBytes 8 maxBytes 1024 step: 2(factor) warmup iters: 5 iters: 20
+#  Rank  0 Group  0 Pid 1 on host device  0 [0x17] X1
+#  Rank  1 Group  0 Pid 2 on host device  1 [0x2a] X1
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)
+           8             2     float     sum      -1    10.52    0.00    0.00      0    10.31
+          16             4     float     sum      -1    10.48    0.00    0.00    N/A    10.40
+0:       1024           256     float     sum      -1    11.0    0.09    0.17      0    10.9
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 0.1
+"""
 
 FIELDS = """\
 name: small
@@ -88,10 +103,25 @@ def write_yaml(rng: random.Random, path: Path) -> None:
         path.write_bytes(mutate.binary(rng, FIELDS.encode()))
 
 
+def write_nccl_tests(rng: random.Random, path: Path) -> None:
+    """What all_reduce_perf prints, with changed bytes and numbers."""
+    lines = NCCL_TESTS.splitlines()
+    for _ in range(rng.choice((0, 1, 3))):
+        line = rng.randrange(len(lines))
+        fields = lines[line].split(" ")
+        fields[rng.randrange(len(fields))] = rng.choice(
+            ("", "N/A", "-1", "1e999", "nan", "0", "9" * 5000, "sum", "#", "x" * 100, "1.2.3")
+        )
+        lines[line] = " ".join(fields)
+    text = "\n".join(lines).encode()
+    path.write_bytes(mutate.binary(rng, text) if rng.random() < 0.7 else text)
+
+
 WRITERS: dict[str, tuple[str, Callable[[random.Random, Path], None]]] = {
     "pt2": ("block.pt2", write_pt2),
     "config": ("config.json", write_config),
     "yaml": ("small.yaml", write_yaml),
+    "nccl_tests": ("all_reduce.log", write_nccl_tests),
 }
 _ONNX = find_spec("onnx")
 if _ONNX is not None and _ONNX.origin is not None:  # the package, not a folder of that name
@@ -99,11 +129,18 @@ if _ONNX is not None and _ONNX.origin is not None:  # the package, not a folder 
 
 
 def attempt(path: Path, *, forecast: bool) -> bool:
-    """Opens a file as `-m` does, and forecasts with it; true if it was not refused."""
+    """Opens a file as `-m` or `--against` does, and forecasts with models.
+
+    True if it was not refused.
+    """
     machine = pc.Machine.preset("dgx-h100:1x1")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
+            if path.suffix == ".log":
+                log = read_log(path)
+                assert all(0 < row.time_us < math.inf and row.size_bytes > 0 for row in log.rows)
+                return True
             model = pc.Model.open(str(path))
             str(model)
             if forecast:

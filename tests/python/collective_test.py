@@ -134,3 +134,15 @@ def test_command_names_mistakes(cli, tmp_path) -> None:
     assert "cannot be written" in error("--plot", str(tmp_path / "x.pdf"))
     assert "there is no file" in error("--against", str(tmp_path / "no.log"))
     assert "a launch of" in error("--launch", "-1")
+
+
+def test_numbers_beyond_sense_are_no_rows() -> None:
+    log = nccl_tests.parse_log(
+        "8 2 float sum -1 1e999 0 0\n"
+        + "9" * 5000
+        + " 1 float sum -1 1.0 2.0 3.0\n16 4 float sum -1 5.0 0 0\n#  Rank "
+        + "1" * 5000,
+        "log",
+    )
+    assert [row.size_bytes for row in log.rows] == [16]
+    assert log.skipped == (1,)
