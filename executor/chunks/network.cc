@@ -245,4 +245,9 @@ absl::StatusOr<Route> ChunkNetwork::WireRoute(int64_t from, int64_t to) const {
   return route;
 }
 
+int64_t HopBeyondLink(const Machine& machine, int link_class, double hop_us) {
+  const double link_us = link_class < 0 ? 0 : machine.link_classes()[link_class].latency_s * 1e6;
+  return std::llround(std::max(0.0, hop_us - link_us) * 1e6);
+}
+
 }  // namespace plancast

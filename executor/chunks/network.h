@@ -87,6 +87,10 @@ class ChunkNetwork {
   std::vector<std::vector<int32_t>> wires_from_;  // per node
 };
 
+// Picoseconds of a protocol's hop beyond the latency of the machine's own link, which
+// NCCL's tables have in one figure. `link_class` -1: a link without latency.
+int64_t HopBeyondLink(const Machine& machine, int link_class, double hop_us);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_EXECUTOR_CHUNKS_NETWORK_H_

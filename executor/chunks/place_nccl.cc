@@ -97,10 +97,6 @@ absl::StatusOr<PlacedProgram> PlaceNccl(const Machine& machine, const NcclSearch
   const NcclTunerTables& tables = NcclTunerTables::Shipped(comm.version);
   const bool nvlink = comm.ring.type_intra <= PathType::kNvl;
   const bool one_per_node = comm.ranks == comm.nodes;
-  const auto beyond = [&](double us, int link_class) {
-    const double link = link_class < 0 ? 0 : machine.link_classes()[link_class].latency_s * 1e6;
-    return std::llround(std::max(0.0, us - link) * 1e6);
-  };
   p.start_ps = std::llround(tables.latency[a].base[protocol] * 1e6);
   const bool in_switches =
       choice.algorithm == NcclAlgorithm::kNvls || choice.algorithm == NcclAlgorithm::kNvlsTree;
@@ -108,10 +104,12 @@ absl::StatusOr<PlacedProgram> PlaceNccl(const Machine& machine, const NcclSearch
       tables.latency[a]
           .hardware[nvlink ? NcclTunerTables::kNvlink : NcclTunerTables::kPci][protocol];
   // Of switches: to them and back, twice.
-  p.node_hop_ps = beyond(in_switches ? node_us / 2 : node_us, machine.intra_class());
+  p.node_hop_ps =
+      HopBeyondLink(machine, machine.intra_class(), in_switches ? node_us / 2 : node_us);
   const size_t net_row = one_per_node ? static_cast<size_t>(NcclAlgorithm::kTree) : a;
-  p.network_hop_ps = beyond(tables.latency[net_row].hardware[NcclTunerTables::kNet][protocol],
-                            machine.FindLinkClass(LinkKind::kNic));
+  p.network_hop_ps =
+      HopBeyondLink(machine, machine.FindLinkClass(LinkKind::kNic),
+                    tables.latency[net_row].hardware[NcclTunerTables::kNet][protocol]);
   p.node_efficiency = p.network_efficiency = p.bridge_efficiency =
       1 / NcclWireFactor(choice.protocol);
 

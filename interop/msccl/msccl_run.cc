@@ -93,11 +93,11 @@ absl::StatusOr<ChunkParameters> MscclParameters(const Machine& machine,
   const auto& ring = tables.latency[static_cast<int>(NcclAlgorithm::kRing)];
   const bool nvlink = machine.FindLinkClass(LinkKind::kNvlink) >= 0;
   const auto node = nvlink ? NcclTunerTables::kNvlink : NcclTunerTables::kPci;
-  const auto picoseconds = [](double us) { return std::llround(us * kMicrosecond); };
   ChunkParameters out;
-  out.start_ps = picoseconds(ring.base[p]);
-  out.node_hop_ps = picoseconds(ring.hardware[node][p]);
-  out.network_hop_ps = picoseconds(ring.hardware[NcclTunerTables::kNet][p]);
+  out.start_ps = std::llround(ring.base[p] * kMicrosecond);
+  out.node_hop_ps = HopBeyondLink(machine, machine.intra_class(), ring.hardware[node][p]);
+  out.network_hop_ps = HopBeyondLink(machine, machine.FindLinkClass(LinkKind::kNic),
+                                     ring.hardware[NcclTunerTables::kNet][p]);
   const double efficiency = 1 / NcclWireFactor(nccl);
   out.node_efficiency = out.bridge_efficiency = out.network_efficiency = efficiency;
   const proto::KnownGpu* gpu = FindKnownGpu(machine.device().name);
