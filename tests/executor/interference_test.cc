@@ -60,9 +60,10 @@ TEST(MeanFootprint, WeighsCollectivesByTime) {
   const double inside = FootprintInside(TwoHosts()).memory_bytes_per_s;
   const double across = FootprintAcross(TwoHosts(), 1, 1).memory_bytes_per_s;
   const double mean = MeanOf(b.Build()).memory_bytes_per_s;
-  // The network is a tenth as fast, so its footprint weighs about ten times more.
+  // The network is a tenth as fast, less what members copy of their own inside: its
+  // footprint weighs six to ten times more.
   EXPECT_GT(mean, across);
-  EXPECT_LT(mean, across + (inside - across) / 8);
+  EXPECT_LT(mean, across + (inside - across) / 6);
 }
 
 // Kernels of 1 s and 3 s; the first is bound by memory, the second uses none.
