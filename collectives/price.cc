@@ -63,7 +63,7 @@ std::optional<Forecast> ForecastOf(const GroupTuners& tuners, const ProtocolCost
 
 }  // namespace
 
-std::optional<ProgramKind> NcclKindOf(CollectiveKind kind) {
+std::optional<ProgramKind> ProgramKindOf(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::kAllReduce:
       return ProgramKind::kAllReduce;
@@ -71,11 +71,21 @@ std::optional<ProgramKind> NcclKindOf(CollectiveKind kind) {
       return ProgramKind::kAllGather;
     case CollectiveKind::kReduceScatter:
       return ProgramKind::kReduceScatter;
+    case CollectiveKind::kAllToAll:
+      return ProgramKind::kAllToAll;
     case CollectiveKind::kBroadcast:
       return ProgramKind::kBroadcast;
-    default:
+    case CollectiveKind::kSendRecv:
+      return ProgramKind::kSendRecv;
+    case CollectiveKind::kPermute:
       return std::nullopt;
   }
+  return std::nullopt;
+}
+
+std::optional<ProgramKind> NcclKindOf(CollectiveKind kind) {
+  if (kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kSendRecv) return std::nullopt;
+  return ProgramKindOf(kind);
 }
 
 std::optional<NcclAlgorithm> NcclAlgorithmOf(Algorithm algorithm) {

@@ -37,6 +37,8 @@ struct LinkCosts {
   const LinkClass* spine = nullptr;
 };
 
+// Nothing for permute, which is no collective of its own.
+std::optional<ProgramKind> ProgramKindOf(CollectiveKind kind);
 // What NCCL calls a collective, an algorithm and a protocol; nothing where it has no
 // forecast for them.
 std::optional<ProgramKind> NcclKindOf(CollectiveKind kind);

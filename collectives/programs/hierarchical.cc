@@ -123,14 +123,7 @@ class Hierarchy {
 }  // namespace
 
 absl::StatusOr<ProgramMaker> MakeHierarchical(const ProgramRequest& request) {
-  switch (request.kind) {
-    case ProgramKind::kAllReduce:
-    case ProgramKind::kAllGather:
-    case ProgramKind::kReduceScatter:
-      break;
-    default:
-      return DoesNot(request);
-  }
+  if (!IsAllReduceOrHalf(request.kind)) return DoesNot(request);
   ProgramMaker maker;
   maker.num_ranks = request.ranks();
   maker.head = HeadOf(request, maker.num_ranks);

@@ -149,14 +149,7 @@ absl::StatusOr<ProgramMaker> Make(const ProgramRequest& request) {
 }  // namespace
 
 absl::StatusOr<ProgramMaker> MakeNvls(const ProgramRequest& request) {
-  switch (request.kind) {
-    case ProgramKind::kAllReduce:
-    case ProgramKind::kAllGather:
-    case ProgramKind::kReduceScatter:
-      break;
-    default:
-      return DoesNot(request);
-  }
+  if (!IsAllReduceOrHalf(request.kind)) return DoesNot(request);
   if (request.levels[0] != request.ranks()) return DoesNot(request);  // `nvls_tree` does
   return Make(request);
 }

@@ -2,6 +2,11 @@
 
 namespace plancast {
 
+bool IsAllReduceOrHalf(ProgramKind kind) {
+  return kind == ProgramKind::kAllReduce || kind == ProgramKind::kReduceScatter ||
+         kind == ProgramKind::kAllGather;
+}
+
 absl::string_view ProgramKindName(ProgramKind kind) {
   switch (kind) {
     case ProgramKind::kAllReduce:

@@ -23,6 +23,8 @@ enum class ProgramKind : uint8_t {
   kCustom,
 };
 
+// all_reduce, or one of reduce_scatter and all_gather, which are it one after the other.
+bool IsAllReduceOrHalf(ProgramKind kind);
 absl::string_view ProgramKindName(ProgramKind kind);  // `all_reduce`, ...
 
 }  // namespace plancast

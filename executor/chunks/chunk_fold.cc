@@ -5,18 +5,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/check.h"
+#include "base/mix_bits.h"
 
 namespace plancast {
 namespace {
 
-// Finaliser of splitmix64.
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-uint64_t Mix(uint64_t a, uint64_t b) { return Mix(a ^ Mix(b)); }
+uint64_t Mix(uint64_t a, uint64_t b) { return MixBits(a ^ MixBits(b)); }
 uint64_t Mix(uint64_t a, int64_t b) { return Mix(a, static_cast<uint64_t>(b)); }
 
 class Refinement {

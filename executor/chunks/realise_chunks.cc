@@ -24,26 +24,6 @@ constexpr double kBelow = 1 - 4e-6;
 // hundredth of the transfer.
 constexpr int64_t kTurnsPerHop = 200;
 
-std::optional<ProgramKind> KindOf(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return ProgramKind::kAllReduce;
-    case CollectiveKind::kAllGather:
-      return ProgramKind::kAllGather;
-    case CollectiveKind::kReduceScatter:
-      return ProgramKind::kReduceScatter;
-    case CollectiveKind::kAllToAll:
-      return ProgramKind::kAllToAll;
-    case CollectiveKind::kBroadcast:
-      return ProgramKind::kBroadcast;
-    case CollectiveKind::kSendRecv:
-      return ProgramKind::kSendRecv;
-    case CollectiveKind::kPermute:
-      return std::nullopt;  // everyone to the next one
-  }
-  return std::nullopt;
-}
-
 ProgramMaker MakePermute(int32_t n) {
   ProgramMaker maker;
   maker.head.name = "permute";
@@ -80,7 +60,7 @@ absl::StatusOr<Chosen> Choose(const RealisedCollective& realised, const GroupSha
     return chosen;
   }
   ProgramRequest request;
-  request.kind = *KindOf(kind);
+  request.kind = *ProgramKindOf(kind);
   request.levels = {inner, static_cast<int32_t>(shape.nodes)};
   if (!even) request.levels = {1, n};
   const std::string& algorithm = realised.algorithm;

@@ -300,7 +300,7 @@ def predict(
     what_if: str,
     randomness: tuple[float, float, float, int, int, int] | None,
     datasheet: bool,
-    fidelity: str,
+    chunk_level: bool,
 ) -> Forecast: ...
 def predict_jobs(
     jobs: list[tuple[str, Model, Strategy, int | None, str, str, str, float]],

@@ -11,6 +11,8 @@ from plancast.errors import InputError
 
 # Precisions of matrix products.
 DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4")
+# Of collectives: closed forms, or chunk programs.
+FIDELITIES = ("closed", "chunks")
 _LARGEST_BATCH = 1_000_000_000
 
 
@@ -51,6 +53,19 @@ def number(value: Any, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputError(f"`{what}` is `{value!r}`; give a number.")
     return float(value)
+
+
+def chunk_level(fidelity: Any) -> bool:
+    """Whether collectives run chunk by chunk.
+
+    >>> chunk_level("closed")
+    False
+    """
+    if fidelity not in FIDELITIES:
+        raise InputError(
+            f"no fidelity `{fidelity}`; there are {listed(FIDELITIES)}.{near(fidelity, FIDELITIES)}"
+        )
+    return bool(fidelity == "chunks")
 
 
 def dtype(name: Any) -> str:

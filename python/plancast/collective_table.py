@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from plancast.machine import Machine
 
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv")
-FIDELITIES = ("closed", "chunks")
 _LEAST, _MOST = 1, 1 << 50
 # 1 KiB to 16 GiB.
 DEFAULT_SIZES = tuple(1 << power for power in range(10, 35))
@@ -153,8 +152,6 @@ def collective(
         if not _LEAST <= size <= _MOST:
             raise InputError(f"a size of {size} bytes; it has to lie between 1 and {_MOST:,}.")
     members = list(range(devices))
-    if fidelity not in FIDELITIES:
-        raise InputError(f"no fidelity `{fidelity}`; there are `closed` and `chunks`.")
     closed = _core.collective_times(
         machine._core,
         op,
@@ -162,7 +159,7 @@ def collective(
         list(sizes),
         _lower(algorithm),
         _proto(protocol),
-        fidelity == "chunks",
+        arguments.chunk_level(fidelity),
     )
     expected = _core.nccl_choices(machine._core, op, members, list(sizes), nccl_version)
     rows = []

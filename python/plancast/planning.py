@@ -41,7 +41,7 @@ def predict(
     seed: int | None = None,
     workers: int = 1,
     datasheet: bool = False,
-    fidelity: str = "closed_form",
+    fidelity: str = "closed",
 ) -> Forecast:
     """Predicts one optimizer step of `model` on `machine` under `strategy`.
 
@@ -69,7 +69,7 @@ def predict(
       workers: threads that simulate samples.
       datasheet: without any calibration: nominal peaks and bandwidths, none of the host's
         times. Shows what the measurements behind a forecast are worth.
-      fidelity: of collectives: `closed_form`, or `chunks`: every chunk over every link
+      fidelity: of collectives: `closed` forms, or `chunks`: every chunk over every link
         (docs/collectives.md).
 
     >>> forecast = predict(
@@ -97,7 +97,7 @@ def predict(
             what_if=arguments.word(what_if, "what_if"),
             randomness=randomness.asked(jitter, stragglers, samples, seed, workers),
             datasheet=datasheet,
-            fidelity=arguments.word(fidelity, "fidelity"),
+            chunk_level=arguments.chunk_level(fidelity),
         )
     )
 

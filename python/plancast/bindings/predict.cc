@@ -9,10 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "base/suggest.h"
 #include "compiler/compiler.h"
 #include "cost_models/datasheet_model.h"
 #include "cost_models/records/record_store.h"
@@ -32,22 +29,13 @@ using Batch = std::optional<int64_t>;
 // jitter, stragglers' probability and speed, samples, seed, threads.
 using PyRandomness = std::optional<std::tuple<double, double, double, int64_t, uint64_t, int>>;
 
-// Whether collectives run chunk by chunk.
-bool ParseFidelity(const std::string& fidelity) {
-  const std::vector<absl::string_view> names = {"closed_form", "chunks"};
-  if (fidelity == names[0] || fidelity == names[1]) return fidelity == names[1];
-  ThrowStatus(absl::InvalidArgumentError(
-      absl::StrCat("no fidelity `", fidelity, "` of collectives; there are ", JoinQuoted(names),
-                   ".", DidYouMean(fidelity, names))));
-}
-
 std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& machine,
                                      const PyStrategy& strategy, const PySession& session,
                                      Batch batch, const std::string& dtype,
                                      const std::string& profile, bool cuda_graphs, bool timeline,
                                      bool memory_only_if_unfit, bool shortcuts,
                                      const std::string& what_if, const PyRandomness& random,
-                                     bool datasheet, const std::string& fidelity) {
+                                     bool datasheet, bool chunk_level) {
   Job job = MakeJob(model, batch, dtype, profile, cuda_graphs);
   job.strategy = strategy.tree;
   PredictOptions options;
@@ -56,7 +44,7 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
   options.memory_only_if_unfit = memory_only_if_unfit;
   options.shortcuts = shortcuts;
   options.datasheet = datasheet;
-  options.chunk_level = ParseFidelity(fidelity);
+  options.chunk_level = chunk_level;
   if (!what_if.empty()) options.what_if = ValueOrThrow(ParseWhatIf(what_if));
   if (random.has_value()) {
     Randomness& drawn = options.randomness;
@@ -169,7 +157,7 @@ void BindPredict(py::module_& m) {
         py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
         py::arg("cuda_graphs"), py::arg("timeline"), py::arg("memory_only_if_unfit"),
         py::arg("shortcuts"), py::arg("what_if"), py::arg("randomness"), py::arg("datasheet"),
-        py::arg("fidelity"));
+        py::arg("chunk_level"));
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"), py::arg("dtype"),
         py::arg("profile"), py::arg("cuda_graphs"), py::arg("workers"), py::arg("progress"));

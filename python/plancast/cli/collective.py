@@ -48,12 +48,7 @@ def add_parser(commands: Any) -> None:
         metavar="V",
         help="whose own forecast stands beside ours: 2.17, 2.27 (default) or 2.30",
     )
-    parser.add_argument(
-        "--fidelity",
-        choices=("closed", "chunks"),
-        default="closed",
-        help="closed forms (default), or chunk by chunk over the links",
-    )
+    opts.add_fidelity(parser)
     parser.add_argument("--dtype", default="float", metavar="TYPE", help="for the count column")
     parser.add_argument(
         "--launch",

@@ -129,6 +129,16 @@ def add_strategy(parser: argparse.ArgumentParser, *, several: bool = False) -> N
     )
 
 
+def add_fidelity(parser: argparse.ArgumentParser) -> None:
+    """--fidelity."""
+    parser.add_argument(
+        "--fidelity",
+        choices=arguments.FIDELITIES,
+        default="closed",
+        help="of collectives: closed forms (default), or chunk by chunk over the links",
+    )
+
+
 def add_batch(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
     """--batch."""
     parser.add_argument(

@@ -45,12 +45,7 @@ def add_parser(commands: Any) -> None:
         action="store_false",
         help="simulate event by event: slower, the same result to the last digit",
     )
-    parser.add_argument(
-        "--fidelity",
-        choices=("closed_form", "chunks"),
-        default="closed_form",
-        help="of collectives: closed forms (default), or chunk by chunk over the links",
-    )
+    opts.add_fidelity(parser)
     _add_questions(parser)
     opts.add_json(parser)
     parser.set_defaults(run=run)

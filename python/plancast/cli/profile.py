@@ -29,7 +29,7 @@ def add_parser(commands: Any) -> None:
         help="made if absent (default kernels.db)",
     )
     parser.add_argument("-m", "--model", metavar="MODEL", help="whose kernels; with -c and -s")
-    parser.add_argument("-c", "--cluster", metavar="MACHINE", help="how many devices share them")
+    opts.add_machine(parser, required=False)
     parser.add_argument("-s", "--strategy", metavar="STRATEGY", help="how they are cut")
     parser.add_argument("--seq", type=opts.positive, metavar="TOKENS", help="sequence length")
     parser.add_argument("--image", type=opts.positive, metavar="PIXELS", help="image size")
