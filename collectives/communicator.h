@@ -10,7 +10,7 @@ namespace plancast {
 
 // What NCCL's search finds for a group of a machine, in closed form: on hosts
 // whose devices hang alike at one switch, and whose interfaces each have a device
-// next to them, rings and trees follow from the link rates alone (NCCL.md 1.5).
+// next to them, rings and trees follow from the link rates alone (src/graph/search.cc).
 // Meshes count as switches of the same rate. Other hosts are searched in
 // collectives/nccl/search.h.
 NcclCommunicator CommunicatorOf(const Machine& machine, const GroupShape& shape,

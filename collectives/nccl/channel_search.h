@@ -33,7 +33,7 @@ struct ChannelPlan {
 
 // NCCL's depth-first search for as many channels of a given bandwidth as fit: every
 // step takes the channel's bandwidth from all links of its path and gives it back on
-// return (NCCL.md 1.6 has the rules; search.cc of a release has the last word).
+// return (src/graph/search.cc of a release).
 class ChannelSearch {
  public:
   // `inter`: the channels begin and end at network devices. Both have to outlive it.

@@ -38,7 +38,7 @@ class Flow(NamedTuple):
 
 def flows(
     op: str | Algorithm,
-    machine: Machine | Topology | None = None,
+    machine: Machine | Topology | str | None = None,
     gpus: int | Sequence[int] | None = None,
     bytes: int | None = None,
     *,
@@ -53,7 +53,7 @@ def flows(
     Args:
       op: `all_reduce`, `all_gather`, ..., or an algorithm, whose flows these are.
       machine: whose devices 0, 1, ... are the ranks; of an NCCL topology the rings and
-        trees are those that NCCL finds.
+        trees are those that NCCL finds. Its file, or what `-c` takes, will do.
       gpus: how many ranks, or of each level, innermost first: [8, 4] are four hosts of
         eight. Default: all of the machine.
       bytes: of the buffer, as nccl-tests count it.
@@ -71,8 +71,12 @@ def flows(
     Flow(id=8, src=0, dst=1, bytes=524288, channel=0, step=1, deps=(0, 7))
     """
     from plancast.algorithms import Algorithm
+    from plancast.machine import Machine
     from plancast.nccl import Topology
 
+    if isinstance(machine, str):
+        is_topology = machine.endswith(".xml")
+        machine = Topology.from_file(machine) if is_topology else Machine.open(machine)
     if bytes is None:
         raise InputError("flows need `bytes`, the size of the buffer.")
     if not arguments.is_whole(bytes) or bytes < 0:

@@ -19,8 +19,7 @@ std::string Line(const NcclGraph& graph) {
   return absl::StrCat(graph.num_channels, "@", graph.bw_intra, "/", graph.bw_inter);
 }
 
-// NCCL 2.30.7's own search of these hosts, from oracles/nccl (the table of results
-// in NCCL.md 1.6).
+// NCCL 2.30.7's own search of these hosts, from oracles/nccl.
 TEST(CommunicatorTest, OneHostIsSearchedAsNcclDoes) {
   const GroupPattern all = {0, {{8, 1}}};
   EXPECT_EQ(Line(Of("dgx-a100-80g:1", all).ring), "12@20/20");

@@ -47,7 +47,7 @@ def test_import_of_cases(cli, tmp_path):
     table.write_text(CASES)
     result = cli.json("import", "astra", str(table))
     good, words = result["cases"]
-    # FORMATS.md's closed form: 1 + 14 (T(131072) + 1).
+    # The closed form: 1 + 14 (T(131072) + 1).
     assert good["finish_max_ns"] == good["finish_min_ns"] == 48189
     assert good["equal"] is True
     assert words["status"] == "not run"

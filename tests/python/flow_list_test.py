@@ -13,7 +13,6 @@ from plancast.flow_list import to_csv
 from plancast.nccl import Topology
 
 
-# ROWS.md row 11, SIMCCL-1 and SIMCCL-2.
 def test_a_ring_of_eight() -> None:
     flows = pc.flows("all_reduce", gpus=8, bytes=4 << 20)
     assert len(flows) == 112

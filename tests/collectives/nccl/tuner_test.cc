@@ -165,7 +165,7 @@ TEST(NcclTunerTest, GroupedCollectivesShareLatency) {
   EXPECT_NEAR(*tuner.Time(kAllReduce, kRing, kLl, 0, 4), 4 * ring, 1e-9);
 }
 
-// ROWS.md, double binary trees: 8 bytes over 4096 nodes of 6 GPUs.
+// 8 bytes over 4096 nodes of 6 GPUs.
 TEST(NcclTunerTest, TreesLeaveRingsBehindAtScale) {
   double last = 0;
   for (const int nodes : {64, 512, 4096}) {

@@ -33,7 +33,6 @@ int64_t Bytes(const std::vector<Flow>& flows) {
   return bytes;
 }
 
-// ROWS.md row 11, SIMCCL-1.
 TEST(FlowsTest, ARingOfEight) {
   const std::vector<Flow> flows = Flows("ring", ProgramKind::kAllReduce, {8}, 4 * kMiB);
   ASSERT_EQ(flows.size(), 112u);

@@ -150,7 +150,7 @@ TEST(ProgramMakerTest, EveryProgramDoesWhatItsKindSays) {
   EXPECT_GT(made["halving_doubling all_gather"], 0);
 }
 
-// ROWS.md row 8, MSCCL-1: the counts of msccl-tools' programs.
+// The counts of msccl-tools' programs.
 TEST(ProgramMakerTest, CountsAreThoseOfMscclTools) {
   Counts ring = CountsOf(*MakeProgram(Request("ring", ProgramKind::kAllReduce, {8})));
   EXPECT_EQ(ring.ops[ChunkOp::kSend], 8);
@@ -193,7 +193,7 @@ TEST(ProgramMakerTest, TakeAsManyStepsAsTheirFormulasSay) {
 }
 
 // Per byte of the buffer all_reduce cannot send less than 2 (n - 1) / n; a rank of a
-// double tree sends each half at most twice (ROWS.md row 9).
+// double tree sends each half at most twice.
 TEST(ProgramMakerTest, RanksSendWhatTheAlgorithmHasTo) {
   for (const int32_t n : {2, 4, 8, 16}) {
     for (const char* algorithm : {"ring", "direct", "halving_doubling"}) {
@@ -216,7 +216,7 @@ TEST(ProgramMakerTest, RanksSendWhatTheAlgorithmHasTo) {
   }
 }
 
-// ROWS.md row 9, DBT-1.
+// Double binary trees, as NCCL 2.4 introduced them.
 TEST(DoubleTreeTest, BothTreesSpanAndShareTheWork) {
   for (int32_t n = 2; n <= 200; ++n) {
     int32_t depth = 0;

@@ -23,7 +23,7 @@ int64_t LastOf(const AstraWorkload& workload, const AstraNetwork& network,
   return result.ok() ? result->last_finish_ns() : -1;
 }
 
-// One message 1 -> 4 of 1 MiB (ROWS.md, ASTRA-1).
+// One message 1 -> 4 of 1 MiB.
 int64_t OneMessage(const AstraNetwork& network) {
   AstraWorkload workload;
   workload.programs = {AstraRow({}), AstraRow({AstraMessage(true, 4, 0, kMiB)}),
@@ -44,7 +44,7 @@ TEST(SimulateAstraTest, OneMessageWithCongestionStoresAndForwards) {
 }
 
 // Everybody sends 1 MiB to everybody at once: the naive all-gather of
-// astra-network-analytical's example (ROWS.md, ASTRA-1).
+// astra-network-analytical's example.
 TEST(SimulateAstraTest, NaiveAllGatherOnARing) {
   const AstraNetwork network = OneDim(AstraWiring::kRing, 16, true);
   AstraSystem system = SystemOf({Kind::kRing});
@@ -64,7 +64,7 @@ TEST(SimulateAstraTest, NaiveAllGatherOnARing) {
   EXPECT_EQ(LastOf(workload, network, system), 704116);
 }
 
-// The regression of ASTRA-sim's repository (ROWS.md, ASTRA-3).
+// The regression of ASTRA-sim's repository.
 TEST(SimulateAstraTest, RegressionOfTheRepository) {
   AstraSystem system = SystemOf({Kind::kRing});
   system.splits = 4;
@@ -77,7 +77,7 @@ TEST(SimulateAstraTest, RegressionOfTheRepository) {
   EXPECT_EQ(LastOf(workload, OneDim(AstraWiring::kRing, 8, true), SystemOf({Kind::kRing})), 41189);
 }
 
-// FORMATS.md, closed form of the backend without congestion.
+// Closed form of the backend without congestion.
 TEST(SimulateAstraTest, ClosedFormsWithoutCongestion) {
   const double bytes_per_ns = 50.0 * (1 << 30) / 1e9;
   for (const int64_t n : {2, 4, 8, 16, 64}) {

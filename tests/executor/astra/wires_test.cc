@@ -9,7 +9,7 @@ constexpr int64_t kMiB = 1 << 20;
 
 AstraNetwork One(AstraWiring wiring, int64_t npus) { return {{{wiring, npus, 50, 500}}, false, 1}; }
 
-// ROWS.md, row 14 (ASTRA-1): the examples of astra-network-analytical, 1 MiB.
+// The examples of astra-network-analytical, 1 MiB.
 TEST(WiresTest, DelaysWithoutCongestion) {
   EXPECT_EQ(Wires(One(AstraWiring::kRing, 16)).Delay(1, 4, kMiB), 21031);
   EXPECT_EQ(Wires(One(AstraWiring::kFullyConnected, 16)).Delay(1, 4, kMiB), 20031);

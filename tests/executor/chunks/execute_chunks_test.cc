@@ -104,7 +104,6 @@ TEST(ExecuteChunksTest, AShortQueueHoldsTheSenderBack) {
   EXPECT_NEAR(Finish(star, Placed(chain, 16 * kMiB, parameters)) * 1e-12, 4e-6 + 17 * piece, 1e-9);
 }
 
-// ROWS.md row 8, MSCCL-4.
 TEST(ExecuteChunksTest, AllPairsBeatRingsWhereLatencyCounts) {
   const ChunkNetwork star = Star(8, 300 * kGb, kUs);
   const auto time = [&](const char* algorithm, int64_t bytes) {

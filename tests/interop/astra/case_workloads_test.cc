@@ -37,7 +37,7 @@ absl::StatusOr<AstraResult> RunCase(const AstraCase& c) {
   return SimulateAstra(inputs.workload, c.network, inputs.system);
 }
 
-// FORMATS.md: a chain of K is K (t_comp + t_AR), an overlap
+// A chain of K is K (t_comp + t_AR), an overlap
 // max(t_comp + K t_AR, K t_comp + t_AR); an all-reduce takes 48,189 ns here.
 TEST(CaseWorkloadsTest, ChainsAndOverlaps) {
   const struct {

@@ -58,7 +58,7 @@ ChakraTrace Sample(const std::string& path) {
   return *std::move(trace);
 }
 
-// ROWS.md, ASTRA-2 and ASTRA-3: the shipped traces run, and take what ASTRA-sim says.
+// The shipped traces run, and take what ASTRA-sim says.
 TEST(WorkloadFromTracesTest, ShippedSamplesRun) {
   const char* data = std::getenv("PLANCAST_SHARED_DATA");
   if (data == nullptr) GTEST_SKIP() << "needs ../shared: set PLANCAST_SHARED_DATA";
