@@ -1,5 +1,6 @@
 #include "interop/chakra/gzip.h"
 
+#include <cstdint>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -13,7 +14,7 @@ using ::testing::HasSubstr;
 
 std::string Long() {
   std::string text;
-  for (int i = 0; i < 100000; ++i) text += std::to_string(i * i % 7919);
+  for (int64_t i = 0; i < 100000; ++i) text += std::to_string(i * i % 7919);
   return text;
 }
 
