@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import os.path
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +26,11 @@ def looks_like_file(text: str) -> bool:
     return text.endswith((*_SUFFIXES, ".pt2", ".onnx")) or "/" in text or os.path.isfile(text)
 
 
-def read_text(path: str | Path) -> str:
-    """The contents of a text file."""
+@contextmanager
+def _reading(path: str | Path) -> Iterator[None]:
+    """Says in words what keeps a file from being read."""
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        yield
     except FileNotFoundError:
         raise InputError(f"there is no file `{path}`.{_siblings(path)}") from None
     except IsADirectoryError:
@@ -35,30 +39,26 @@ def read_text(path: str | Path) -> str:
         ) from None
     except UnicodeDecodeError as error:
         raise InputError(f"`{path}` is not text: byte {error.start} is not UTF-8.") from None
-    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+    # ValueError: a name with a zero byte; the last two: no whole gzip.
+    except (OSError, ValueError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"`{path}` cannot be read: {reason}.") from None
+
+
+def read_text(path: str | Path) -> str:
+    """The contents of a text file."""
+    with _reading(path):
+        return Path(path).read_text(encoding="utf-8-sig")
 
 
 def read_bytes(path: str | Path, *, most: int = 1 << 30) -> bytes:
     """The contents of a file of at most `most` bytes; what gzip compressed is unpacked."""
     import gzip
-    import zlib
 
-    try:
-        with open(path, "rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-            data = (gzip.GzipFile(fileobj=file) if packed else file).read(most + 1)
-    except FileNotFoundError:
-        raise InputError(f"there is no file `{path}`.{_siblings(path)}") from None
-    except IsADirectoryError:
-        raise InputError(
-            f"`{path}` is a folder; give a file in it.{_siblings(Path(path) / 'x')}"
-        ) from None
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"`{path}` cannot be read: {reason}.") from None
+    with _reading(path), open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        data = (gzip.GzipFile(fileobj=file) if packed else file).read(most + 1)
     if len(data) > most:
         raise InputError(f"`{path}` holds more than {most >> 20} MiB, the most that is read.")
     return data
