@@ -23,21 +23,12 @@
 #include "interop/msccl/nvlink_graph.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
+#include "python/plancast/bindings/unlocked.h"
 
 namespace py = ::pybind11;
 
 namespace plancast {
 namespace {
-
-// Runs `call` without the GIL and gives its value.
-template <typename Call>
-auto Unlocked(Call call) {
-  auto result = [&] {
-    py::gil_scoped_release release;
-    return call();
-  }();
-  return ValueOrThrow(std::move(result));
-}
 
 ProgramKind KindOf(const std::string& op) {
   std::vector<absl::string_view> names;

@@ -18,6 +18,7 @@
 #include "planner/plan_graph.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
+#include "python/plancast/bindings/unlocked.h"
 
 namespace py = ::pybind11;
 
@@ -49,16 +50,6 @@ Sample SampleFrom(const PySample& fields) {
 PySample FromSample(const Sample& sample) {
   return {sample.seconds, sample.seconds_min, sample.seconds_max, sample.count,
           sample.source,  sample.timing,      sample.date};
-}
-
-// Runs `call` without the GIL and gives its value.
-template <typename Call>
-auto Unlocked(Call call) {
-  auto result = [&] {
-    py::gil_scoped_release release;
-    return call();
-  }();
-  return ValueOrThrow(std::move(result));
 }
 
 int64_t Ingest(RecordStore& store, const std::string& digest, const std::vector<PyRow>& rows) {
