@@ -126,14 +126,18 @@ void Simulation::Handle(const Event& event) {
   }
 }
 
-void Simulation::Remind(int32_t rank, int64_t delay, Note note) {
-  int32_t entry = free_notes_;
-  if (entry >= 0) {
-    free_notes_ = notes_[entry].next;
-  } else {
-    entry = static_cast<int32_t>(notes_.size());
+int32_t Simulation::FreeNote() {
+  if (free_notes_ < 0) {
     notes_.emplace_back();
+    return static_cast<int32_t>(notes_.size()) - 1;
   }
+  const int32_t entry = free_notes_;
+  free_notes_ = notes_[entry].next;
+  return entry;
+}
+
+void Simulation::Remind(int32_t rank, int64_t delay, Note note) {
+  const int32_t entry = FreeNote();
   note.next = -1;
   notes_[entry] = note;
   const int64_t time = events_.now() + delay;
@@ -226,13 +230,7 @@ void Simulation::Receive(int32_t index, Party receiver) {
   if (++box.posted > box.arrived) return boxes_.Await(box, receiver);
   boxes_.ForgetIfOver(index);
   // It came before; the news comes in this nanosecond still.
-  int32_t entry = free_notes_;
-  if (entry >= 0) {
-    free_notes_ = notes_[entry].next;
-  } else {
-    entry = static_cast<int32_t>(notes_.size());
-    notes_.emplace_back();
-  }
+  const int32_t entry = FreeNote();
   const Note::Kind kind = receiver.kind == Party::Kind::kCustom ? Note::Kind::kCustom
                           : receiver.kind == Party::Kind::kNode ? Note::Kind::kNode
                                                                 : Note::Kind::kMemory;

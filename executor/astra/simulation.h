@@ -79,6 +79,7 @@ class Simulation {
 
   // simulation.cc: time and messages
   void Handle(const Event& event);
+  int32_t FreeNote();  // an entry of notes_ that nothing uses
   void Remind(int32_t rank, int64_t delay, Note note);
   void GoThroughAgenda(int32_t rank);
   void Send(int32_t box, Party sender);
