@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/floor_log2.h"
+
 namespace plancast {
 namespace {
 
@@ -9,12 +11,6 @@ constexpr int64_t kKiB = 1024;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t AlignUp(int64_t value, int64_t to) { return CeilDiv(value, to) * to; }
-
-int Log2(int value) {
-  int log = 0;
-  while (value >>= 1) ++log;
-  return log;
-}
 
 bool Gathers(ProgramKind kind) {
   return kind == ProgramKind::kAllGather || kind == ProgramKind::kReduceScatter;
@@ -161,7 +157,7 @@ NcclChunking ChunkingOf(const NcclTuner& tuner, ProgramKind kind, const NcclChoi
     case NcclAlgorithm::kTree:
       if (choice.protocol == NcclProtocol::kLl128) {
         const double per_node = static_cast<double>(comm.ranks) / comm.nodes;
-        const double steps = 1 + Log2(comm.nodes) + 0.1 * per_node;
+        const double steps = 1 + FloorLog2(comm.nodes) + 0.1 * per_node;
         chunk = Halve(chunk, bytes, steps * 64 / per_node, 128 * kKiB);
         chunk = Halve(chunk, bytes, steps * 16 / per_node, 32 * kKiB);
       }

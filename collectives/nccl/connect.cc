@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/floor_log2.h"
 #include "collectives/nccl/double_tree.h"
 
 namespace plancast {
@@ -25,12 +26,6 @@ std::vector<PlacedNode> PlaceNodes(const NcclSearchResult& search) {
   std::stable_sort(placed.begin(), placed.end(),
                    [](const PlacedNode& a, const PlacedNode& b) { return a.First() < b.First(); });
   return placed;
-}
-
-int Log2(int value) {
-  int log = 0;
-  while (value >>= 1) ++log;
-  return log;
 }
 
 // Rings that change interface between hosts go in pairs: every other node swaps them.
@@ -164,7 +159,7 @@ NcclConnections ConnectChannels(const NcclSearchResult& search) {
     rank.resize(comm.channels);
   }
   ConnectNvls(nodes, comm.nvls_heads, connections);
-  connections.tree_depth = comm.ranks / comm.nodes - 1 + Log2(comm.nodes);
+  connections.tree_depth = comm.ranks / comm.nodes - 1 + FloorLog2(comm.nodes);
   return connections;
 }
 

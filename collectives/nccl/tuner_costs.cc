@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/floor_log2.h"
+
 namespace plancast {
 namespace {
-
-int Log2(int value) {
-  int log = 0;
-  while (value >>= 1) ++log;
-  return log;
-}
 
 struct Context {
   const NcclCommunicator& comm;
@@ -188,7 +184,7 @@ double Latency(const Context& c, const NcclTunerTables& tables) {
       of(c.per_node == 1 ? NcclAlgorithm::kTree : c.algorithm).hardware[NcclTunerTables::kNet][p] +
       c.graph.latency_inter * (c.simple() ? 2 : 1);  // Simple flushes what it received
   const int others = comm.ranks / comm.nodes - 1;
-  const int levels = Log2(comm.nodes);
+  const int levels = FloorLog2(comm.nodes);
   switch (c.algorithm) {
     case NcclAlgorithm::kRing: {
       const int steps = RingSteps(c.kind, comm.ranks);

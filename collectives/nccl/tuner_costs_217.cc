@@ -1,15 +1,10 @@
 #include <algorithm>
 
+#include "base/floor_log2.h"
 #include "collectives/nccl/tuner_costs.h"
 
 namespace plancast {
 namespace {
-
-int Log2(int value) {
-  int log = 0;
-  while (value >>= 1) ++log;
-  return log;
-}
 
 struct Context {
   const NcclCommunicator& comm;
@@ -131,7 +126,7 @@ double Latency(const Context& c) {
       return base + (steps - crossings) * intra + crossings * inter;
     }
     case NcclAlgorithm::kTree:
-      return base + 2 * (others * intra + Log2(comm.nodes) * inter);
+      return base + 2 * (others * intra + FloorLog2(comm.nodes) * inter);
     case NcclAlgorithm::kCollNetDirect:
       return base + 2 * (std::min(1, others) * intra + others * 0.5) + inter;
     case NcclAlgorithm::kCollNetChain:
