@@ -126,7 +126,7 @@ class Finder {
           fresh.programs = {program};
           ASSIGN_OR_RETURN(use, Add(std::move(fresh)));
         }
-        result_.uses[use].streams[0] |= uint8_t(1u << static_cast<int>(block.stream[t]));
+        result_.uses[use].streams[0] |= MaskOf(block.stream[t]);
       }
     }
     return absl::OkStatus();
@@ -174,7 +174,7 @@ class Finder {
       meetings_.emplace(key_, use);
     }
     for (size_t i = 0; i < parties_.size(); ++i) {
-      result_.uses[use].streams[i] |= uint8_t(1u << static_cast<int>(StreamOf(parties_[i])));
+      result_.uses[use].streams[i] |= MaskOf(StreamOf(parties_[i]));
     }
     return use;
   }

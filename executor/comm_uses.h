@@ -14,10 +14,10 @@ namespace plancast {
 // `programs` into sets of `group.size()`.
 struct CommUse {
   int32_t comm = 0;
-  std::vector<int32_t> programs;  // ascending; several at a rendezvous
-  int32_t source = -1;            // the program that sends, of a kSendRecv one way
-  std::vector<uint8_t> streams;   // per program: bit mask of the streams it runs in
-  GroupPattern group;             // the group of the lowest device
+  std::vector<int32_t> programs;    // ascending; several at a rendezvous
+  int32_t source = -1;              // the program that sends, of a kSendRecv one way
+  std::vector<StreamMask> streams;  // per program: those it runs in
+  GroupPattern group;               // the group of the lowest device
 };
 
 struct CommUses {

@@ -22,7 +22,7 @@ void Simulator::AskWhole(int32_t entity, int32_t block_index, Whole& whole) {
   const int32_t program = in_.ProgramOf(entity);
   const plancast::Block& block = in_.graph.blocks[block_index];
   const BlockIndex& index = in_.index.block(block_index);
-  constexpr uint8_t kKernels = 1u << kCompute;
+  constexpr StreamMask kKernels = MaskOf(kCompute);
   if (index.size < kFewestTasks || block.rendezvous_task >= 0 || index.syncs ||
       index.kernel_streams != kKernels ||
       (interferes_ && in_.index.program(program).kernel_streams != kKernels)) {
@@ -36,7 +36,7 @@ void Simulator::AskWhole(int32_t entity, int32_t block_index, Whole& whole) {
   costs.interferes = interferes_;
   variant.key = {row, costs.launch_ps, costs.hosted};
   std::vector<int32_t> rivals;
-  uint8_t contended = 0;  // streams
+  StreamMask contended = 0;
   for (int32_t t = 0; t < index.size; ++t) {
     CopyCosts::Task& task = costs.tasks.emplace_back();
     variant.groups.push_back(-1);
@@ -59,7 +59,7 @@ void Simulator::AskWhole(int32_t entity, int32_t block_index, Whole& whole) {
     }
     variant.key.push_back(g);
     if (!contention_.of_group[g]) continue;
-    contended |= uint8_t(1u << static_cast<int>(block.stream[t]));
+    contended |= MaskOf(block.stream[t]);
     for (const Fluid::Use& load : sim_.LoadsOf(group)) {
       const auto lanes = contention_.LanesOn(load.resource);
       rivals.insert(rivals.end(), lanes.begin(), lanes.end());
@@ -237,7 +237,7 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
     if (lane.instance != at.instance || lane.copy != at.copy) {
       // All of it is over.
       run.conditions.ahead.push_back({stream, index.Count(stream)});
-      run.streams &= static_cast<uint8_t>(~(1u << stream));
+      run.streams &= static_cast<StreamMask>(~MaskOf(stream));
     } else if (lane.rank > 0 || lane.state == Lane::kFlies) {
       run.conditions.ahead.push_back(TakeOver(entity * kNumStreams + stream));
     }

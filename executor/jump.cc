@@ -266,13 +266,13 @@ void Simulator::MoveMeeting(int32_t entity, int32_t from, int32_t to) {
 
 void Simulator::FindWaiting(int32_t e) {
   const int32_t first = e * kNumStreams;
-  std::fill_n(waiting_.begin() + first, kNumStreams, uint8_t{0});
+  std::fill_n(waiting_.begin() + first, kNumStreams, StreamMask{0});
   std::fill_n(earliest_wait_.begin() + first, kNumStreams, kNever);
   for (int s = 0; s < kNumStreams; ++s) {
     const Lane& lane = lanes_[first + s];
     if (lane.state != Lane::kBlocked) continue;
     const int32_t other = first + lane.blocking_stream;
-    waiting_[other] |= uint8_t(1u << s);
+    waiting_[other] |= MaskOf(s);
     earliest_wait_[other] =
         std::min(earliest_wait_[other], in_.index.PlaceOf(in_.ProgramOf(e), lane.blocker));
   }

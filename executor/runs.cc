@@ -43,7 +43,7 @@ void Simulator::LeaveRun(int32_t lane_index) {
   CopyRun& run = entities_[entity].run;
   const int32_t program = in_.ProgramOf(entity);
   Lane& lane = lanes_[lane_index];
-  run.streams &= static_cast<uint8_t>(~(1u << stream));
+  run.streams &= static_cast<StreamMask>(~MaskOf(stream));
   lane.state = Lane::kIdle;
   lane.last_end = now_;
   lane.copy = run.first_copy + run.copies;

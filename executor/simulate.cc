@@ -141,7 +141,7 @@ void Simulator::EnterInstance(int32_t lane_index, int32_t cursor) {
 
 void Simulator::Wake(int32_t entity_index, uint32_t streams) {
   Entity& entity = entities_[entity_index];
-  entity.ready |= static_cast<uint8_t>(streams);
+  entity.ready |= static_cast<StreamMask>(streams);
   if (entity.listed) return;
   entity.listed = true;
   work_.push_back(entity_index);
@@ -153,7 +153,7 @@ void Simulator::Drain() {
     work_.pop_back();
     while (entities_[entity].ready != 0) {
       const int stream = __builtin_ctz(entities_[entity].ready);
-      entities_[entity].ready ^= static_cast<uint8_t>(1u << stream);
+      entities_[entity].ready ^= MaskOf(stream);
       RunStream(entity, stream);
     }
     entities_[entity].listed = false;
@@ -262,7 +262,7 @@ void Simulator::Block(int32_t entity, int stream, const TaskRef& blocker) {
   const int32_t program = in_.ProgramOf(entity);
   const int other = in_.index.StreamOf(program, blocker);
   const int32_t other_lane = entity * kNumStreams + other;
-  waiting_[other_lane] |= uint8_t(1u << stream);
+  waiting_[other_lane] |= MaskOf(stream);
   earliest_wait_[other_lane] =
       std::min(earliest_wait_[other_lane], in_.index.PlaceOf(program, blocker));
   Lane& lane = lanes_[entity * kNumStreams + stream];
@@ -380,7 +380,7 @@ void Simulator::WakeWaiting(int32_t entity, int stream) {
       earliest_wait_[lane] = std::min(earliest_wait_[lane], blocker);
     }
   }
-  waiting_[lane] ^= static_cast<uint8_t>(woken);
+  waiting_[lane] ^= static_cast<StreamMask>(woken);
   Wake(entity, woken);
 }
 

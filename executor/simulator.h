@@ -214,7 +214,7 @@ class Simulator {
   IndexedHeap events_;
   std::vector<int32_t> work_;                 // entities with streams to run
   std::vector<bool> hosted_;                  // per program: its host matters
-  std::vector<uint8_t> waiting_;              // per lane: streams that wait for it
+  std::vector<StreamMask> waiting_;           // per lane: streams that wait for it
   std::vector<int64_t> earliest_wait_;        // per lane: first place that another waits for
   std::vector<Chain> chains_;                 // per lane
   std::vector<int32_t> doubted_, disturbed_;  // entities

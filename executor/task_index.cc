@@ -16,7 +16,7 @@ constexpr int32_t kMostInstances = 1 << 25, kMostCopies = 1 << 14, kMostTasks = 
 void IndexWaits(const Block& block, BlockIndex& index) {
   int32_t known[kNumStreams][kNumStreams];
   std::fill_n(&known[0][0], kNumStreams * kNumStreams, -1);
-  std::vector<uint8_t> seen(block.num_in_ports);  // per port: streams that waited for it
+  std::vector<StreamMask> seen(block.num_in_ports);  // per port: streams that waited for it
   for (int32_t t = 0; t < block.size(); ++t) {
     index.dep_begin.push_back(static_cast<int32_t>(index.deps.size()));
     index.port_begin.push_back(static_cast<int32_t>(index.ports.size()));
@@ -25,9 +25,9 @@ void IndexWaits(const Block& block, BlockIndex& index) {
     for (int32_t d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
       const int32_t dep = block.deps[d];
       if (dep < 0) {
-        uint8_t& waited = seen[~dep];
+        StreamMask& waited = seen[~dep];
         if ((waited >> stream & 1) == 0) index.ports.push_back(~dep);
-        waited |= uint8_t(1u << stream);
+        waited |= MaskOf(stream);
         continue;
       }
       const int other = static_cast<int>(block.stream[dep]);
@@ -67,8 +67,8 @@ void MakeIndex(const ExecutionGraph& graph, const Block& block, bool captured, B
     const int stream = static_cast<int>(block.stream[t]);
     const bool kernel = block.kind[t] == TaskKind::kKernel;
     index.rank[t] = index.order_begin[stream + 1]++;
-    index.streams |= uint8_t(1u << stream);
-    if (kernel) index.kernel_streams |= uint8_t(1u << stream);
+    index.streams |= MaskOf(stream);
+    if (kernel) index.kernel_streams |= MaskOf(stream);
     index.launches.push_back(launches);
     if (!captured) launches += kernel ? graph.kernels[block.spec[t]].launches : 1;
     index.sync_before.push_back(sync);
@@ -124,7 +124,7 @@ std::vector<bool> FindCaptured(const ExecutionGraph& graph, const std::vector<bo
 // What an instance of a block adds to the index of its program.
 struct BlockSteps {
   int64_t tasks = 0, launches = 0;
-  uint8_t streams = 0;
+  StreamMask streams = 0;
   bool syncs = false;
 };
 

@@ -22,9 +22,9 @@ struct TaskRef {
 // What running a block needs to know, once for all its copies.
 struct BlockIndex {
   int32_t size = 0;
-  uint8_t streams = 0, kernel_streams = 0;  // bit masks
-  bool syncs = false;                       // the host waits for a task of it
-  bool captured = false;                    // launched by a CUDA graph: no launches of its own
+  StreamMask streams = 0, kernel_streams = 0;
+  bool syncs = false;     // the host waits for a task of it
+  bool captured = false;  // launched by a CUDA graph: no launches of its own
   int32_t order_begin[kNumStreams + 1] = {};
   std::vector<int32_t> order;     // tasks stream by stream, in issue order
   std::vector<int32_t> rank;      // of a task in its stream
@@ -47,7 +47,7 @@ struct BlockIndex {
 
 struct ProgramIndex {
   int64_t tasks = 0;
-  uint8_t streams = 0, kernel_streams = 0;
+  StreamMask streams = 0, kernel_streams = 0;
   bool syncs = false;
   // Instances with tasks in each stream, in order. CSR by stream.
   int32_t lane_begin[kNumStreams + 1] = {};

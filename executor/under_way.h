@@ -62,9 +62,9 @@ struct Variant {
 struct CopyRun {
   bool active = false;
   int32_t instance = 0, first_copy = 0, copies = 0;
-  bool partial = false;  // of a copy that lanes have begun
-  uint8_t streams = 0;   // that have not gone on yet
-  int64_t refused = -1;  // the place where a run last came to nothing
+  bool partial = false;    // of a copy that lanes have begun
+  StreamMask streams = 0;  // that have not gone on yet
+  int64_t refused = -1;    // the place where a run last came to nothing
   int32_t variant = 0;
   int64_t begin = 0, period = 0;
   CopyOutcome* outcome = nullptr;
@@ -88,7 +88,7 @@ struct Entity {
   bool doubted = false;    // whether it is has to be looked at
   bool listed = false;     // in work_
   bool disturbed = false;  // its run has to be looked at
-  uint8_t ready = 0;       // streams to run
+  StreamMask ready = 0;    // streams to run
   CopyRun run;
 };
 

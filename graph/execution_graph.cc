@@ -9,8 +9,9 @@ namespace plancast {
 namespace {
 
 absl::string_view StreamName(StreamKind stream) {
-  constexpr absl::string_view kNames[] = {"compute",   "model",     "grad",     "send_next",
-                                          "recv_prev", "send_prev", "recv_next"};
+  constexpr absl::string_view kNames[] = {"compute",   "model",     "grad",      "send_next",
+                                          "recv_prev", "send_prev", "recv_next", "replica",
+                                          "copy_out",  "copy_in"};
   return kNames[static_cast<int>(stream)];
 }
 

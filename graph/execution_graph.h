@@ -24,8 +24,15 @@ enum class StreamKind : uint8_t {
   kRecvPrev,
   kSendPrev,
   kRecvNext,
+  kReplicaComm,  // sums over the replicas of sharded data parallelism
+  kCopyOut,      // device memory to host memory
+  kCopyIn,
 };
-inline constexpr int kNumStreams = 7;
+inline constexpr int kNumStreams = 10;
+using StreamMask = uint16_t;  // a set of them: bit 1 << stream
+static_assert(kNumStreams <= 16);
+constexpr StreamMask MaskOf(int stream) { return static_cast<StreamMask>(1u << stream); }
+constexpr StreamMask MaskOf(StreamKind stream) { return MaskOf(static_cast<int>(stream)); }
 
 // What a task is for; attribution needs nothing else of the strategy.
 enum class Purpose : uint8_t {

@@ -22,7 +22,10 @@ constexpr std::array<absl::string_view, kNumStreams> kStreamNames = {"compute",
                                                                      "send to next stage",
                                                                      "recv from previous stage",
                                                                      "send to previous stage",
-                                                                     "recv from next stage"};
+                                                                     "recv from next stage",
+                                                                     "sum over replicas",
+                                                                     "copy to host",
+                                                                     "copy from host"};
 constexpr std::array<absl::string_view, kNumPurposes> kPurposeNames = {
     "forward", "backward", "recompute", "tp", "dp", "pp", "cp", "ep", "optimizer", "other"};
 // Colour names of the format, one a purpose.

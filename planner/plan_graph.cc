@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "strategy/plan_names.h"
 #include "strategy/tree_check.h"
 
 namespace plancast {
@@ -38,14 +39,17 @@ std::vector<std::string> OpPaths(const ModelGraph& graph) {
 }
 
 std::string OptionsKey(const PlanOptions& o) {
-  return absl::StrCat(o.dp, ",", o.tp, ",", o.pp, ",", o.vpp, ",", o.cp, ",", o.sp, ",", o.zero,
-                      ",", o.ep, ",", o.expert_tp(), ",", o.micro_batch, ",", o.micro_batches, ",",
-                      static_cast<int>(o.schedule), ",", static_cast<int>(o.recompute), ",",
-                      o.recompute_layers, ",", static_cast<int>(o.attention), ",", o.bucket_bytes,
-                      ",", absl::StrJoin(o.layout, "+"), ",", absl::StrJoin(o.order, "-"), ",",
-                      absl::StrJoin(o.overlap, "+", [](std::string* out, Overlap overlap) {
-                        absl::StrAppend(out, static_cast<int>(overlap));
-                      }));
+  return absl::StrCat(
+      o.dp, ",", o.tp, ",", o.pp, ",", o.vpp, ",", o.cp, ",", o.sp, ",", o.zero, ",", o.ep, ",",
+      o.expert_tp(), ",", o.micro_batch, ",", o.micro_batches, ",", static_cast<int>(o.schedule),
+      ",", static_cast<int>(o.recompute), ",", o.recompute_layers, ",", o.recompute_every, ",",
+      absl::StrJoin(o.recompute_ops, "+"), ",", o.hsdp, ",", o.reshard, ",", o.reshard_ranks, ",",
+      o.prefetch, ",", o.sync_each, ",", OffloadText(o.offload), ",", o.offload_layers, ",",
+      static_cast<int>(o.attention), ",", o.bucket_bytes, ",", absl::StrJoin(o.layout, "+"), ",",
+      absl::StrJoin(o.order, "-"), ",",
+      absl::StrJoin(o.overlap, "+", [](std::string* out, Overlap overlap) {
+        absl::StrAppend(out, static_cast<int>(overlap));
+      }));
 }
 
 // Draws the model and settles the plan.

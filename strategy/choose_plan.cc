@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/int128.h"
@@ -40,6 +41,16 @@ std::string Divisors(int64_t n) {
   return Divisors(n, [](int64_t) { return true; });
 }
 
+// As the short form says it.
+std::string RecomputeText(const PlanOptions& options) {
+  if (!options.recompute_ops.empty()) {
+    return absl::StrCat("selective:", absl::StrJoin(options.recompute_ops, "+"));
+  }
+  if (options.recompute_every > 0) return absl::StrCat("every:", options.recompute_every);
+  const std::string name(RecomputeName(options.recompute));
+  return options.recompute_layers < 0 ? name : absl::StrCat(name, ":", options.recompute_layers);
+}
+
 // Fills `plan` step by step; each step reads what the earlier ones settled.
 class Chooser {
  public:
@@ -54,6 +65,8 @@ class Chooser {
     RETURN_IF_ERROR(ChooseMicroBatches());
     RETURN_IF_ERROR(ChooseSchedule());
     RETURN_IF_ERROR(ChooseLayout());
+    RETURN_IF_ERROR(ChooseSharding());
+    RETURN_IF_ERROR(ChooseRecompute());
     ChooseRest();
     Report();
     return std::move(plan_);
@@ -71,6 +84,8 @@ class Chooser {
   absl::Status ChooseMicroBatches();
   absl::Status ChooseSchedule();
   absl::Status ChooseLayout();
+  absl::Status ChooseSharding();
+  absl::Status ChooseRecompute();
   void ChooseRest();
   void Report();
 
@@ -307,9 +322,50 @@ absl::Status Chooser::ChooseLayout() {
   return absl::OkStatus();
 }
 
-void Chooser::ChooseRest() {
+absl::Status Chooser::ChooseSharding() {
   o_.zero = static_cast<int>(form_.zero.value_or(0));
-  if (o_.zero > 0 && o_.dp == 1) Note("zero=", o_.zero, " has no effect with dp=1");
+  if (o_.zero > 0 && o_.dp * o_.cp == 1) Note("zero=", o_.zero, " has no effect with dp=1");
+  if (form_.hsdp.has_value()) {
+    if (o_.dp % *form_.hsdp != 0) {
+      return Wrong("hsdp=", *form_.hsdp, " ranks of a shard group do not divide dp=", o_.dp,
+                   ". Sizes that work: ", Divisors(o_.dp), ".");
+    }
+    if (o_.zero == 0) Note("hsdp=", *form_.hsdp, " has no effect with zero=0");
+    if (o_.zero > 0 && *form_.hsdp < o_.dp) o_.hsdp = *form_.hsdp;
+  }
+  if (form_.reshard.has_value() && o_.zero < 3) {
+    Note("reshard=", *form_.reshard, " has no effect with zero=", o_.zero);
+  } else if (form_.reshard.has_value()) {
+    o_.reshard = form_.reshard != "off";
+    int64_t ranks = 0;
+    if (absl::SimpleAtoi(*form_.reshard, &ranks) && ranks != o_.shard_ranks()) {
+      if (o_.shard_ranks() % ranks != 0) {
+        return Wrong("reshard=", ranks, " does not divide the ", o_.shard_ranks(),
+                     " ranks of a shard group. Sizes that work: ", Divisors(o_.shard_ranks()), ".");
+      }
+      o_.reshard_ranks = ranks;
+    }
+  }
+  o_.prefetch = form_.prefetch.value_or(1);
+  if (form_.prefetch.has_value() && o_.zero < 3) {
+    Note("prefetch=", o_.prefetch, " has no effect with zero=", o_.zero);
+  }
+  o_.sync_each = form_.sync.has_value() ? form_.sync == "each" : o_.zero >= 2;
+  if (form_.sync.has_value() && o_.micro_batches == 1) {
+    Note("sync=", *form_.sync, " has no effect with one micro-batch");
+  }
+  for (const std::string& word : form_.offload) o_.offload.insert(*FindOffload(word));
+  o_.offload_layers = form_.offload_layers.value_or(-1);
+  return absl::OkStatus();
+}
+
+absl::Status Chooser::ChooseRecompute() {
+  o_.recompute_ops = form_.recompute_ops;
+  if (form_.recompute == "every") {
+    o_.recompute = Recompute::kFull;
+    o_.recompute_every = *form_.recompute_layers;
+    return absl::OkStatus();
+  }
   if (form_.recompute.has_value()) o_.recompute = *FindRecompute(*form_.recompute);
   if (form_.recompute_layers.has_value()) {
     o_.recompute_layers = *form_.recompute_layers;
@@ -323,6 +379,10 @@ void Chooser::ChooseRest() {
       Note("recompute=full:", o_.recompute_layers, " is all layers of every stage");
     }
   }
+  return absl::OkStatus();
+}
+
+void Chooser::ChooseRest() {
   o_.attention = form_.attn.has_value() ? *FindAttention(*form_.attn) : profile_.default_attention;
   if (form_.overlap.empty()) {
     o_.overlap = profile_.default_overlap;
@@ -356,9 +416,21 @@ void Chooser::Report() {
   chosen["zero"] = absl::StrCat(o_.zero);
   chosen["mb"] = absl::StrCat(o_.micro_batch);
   chosen["accum"] = absl::StrCat(o_.micro_batches);
-  chosen["recompute"] = o_.recompute_layers < 0
-                            ? std::string(RecomputeName(o_.recompute))
-                            : absl::StrCat(RecomputeName(o_.recompute), ":", o_.recompute_layers);
+  if (o_.zero > 0) {
+    chosen["hsdp"] = absl::StrCat(o_.hsdp == 0 ? o_.dp : o_.hsdp);
+    chosen["sync"] = o_.sync_each ? "each" : "last";
+  }
+  if (o_.zero == 3) {
+    chosen["reshard"] =
+        o_.reshard_ranks > 0 ? absl::StrCat(o_.reshard_ranks) : (o_.reshard ? "on" : "off");
+    chosen["prefetch"] = absl::StrCat(o_.prefetch);
+  }
+  chosen["recompute"] = RecomputeText(o_);
+  if (!o_.offload.empty()) {
+    chosen["offload"] = o_.offload_layers < 0
+                            ? OffloadText(o_.offload)
+                            : absl::StrCat(OffloadText(o_.offload), ":", o_.offload_layers);
+  }
   chosen["schedule"] = std::string(ScheduleName(o_.schedule));
   chosen["attn"] = std::string(AttentionName(o_.attention));
   chosen["overlap"] = OverlapText(o_.overlap);

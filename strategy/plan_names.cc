@@ -27,6 +27,9 @@ constexpr Word<Overlap> kOverlap[] = {{Overlap::kGrad, "grad"},
                                       {Overlap::kTp, "tp"},
                                       {Overlap::kCp, "cp"},
                                       {Overlap::kEp, "ep"}};
+constexpr Word<Offload> kOffload[] = {{Offload::kOptimizer, "optimizer"},
+                                      {Offload::kParameters, "param"},
+                                      {Offload::kActivations, "activations"}};
 
 template <typename Enum, size_t n>
 absl::string_view NameOf(const Word<Enum> (&words)[n], Enum value) {
@@ -44,6 +47,15 @@ std::optional<Enum> Find(const Word<Enum> (&words)[n], absl::string_view name) {
   return std::nullopt;
 }
 
+// `grad+param`, or `none`.
+template <typename Enum, size_t n>
+std::string TextOf(const Word<Enum> (&words)[n], const std::set<Enum>& values) {
+  if (values.empty()) return "none";
+  std::vector<absl::string_view> names;
+  for (const Enum value : values) names.push_back(NameOf(words, value));
+  return absl::StrJoin(names, "+");
+}
+
 }  // namespace
 
 absl::string_view RecomputeName(Recompute recompute) { return NameOf(kRecompute, recompute); }
@@ -58,12 +70,11 @@ std::optional<Attention> FindAttention(absl::string_view name) { return Find(kAt
 absl::string_view OverlapName(Overlap overlap) { return NameOf(kOverlap, overlap); }
 std::optional<Overlap> FindOverlap(absl::string_view name) { return Find(kOverlap, name); }
 
-std::string OverlapText(const std::set<Overlap>& overlap) {
-  if (overlap.empty()) return "none";
-  std::vector<absl::string_view> names;
-  for (const Overlap o : overlap) names.push_back(OverlapName(o));
-  return absl::StrJoin(names, "+");
-}
+std::string OverlapText(const std::set<Overlap>& overlap) { return TextOf(kOverlap, overlap); }
+
+std::optional<Offload> FindOffload(absl::string_view name) { return Find(kOffload, name); }
+
+std::string OffloadText(const std::set<Offload>& offload) { return TextOf(kOffload, offload); }
 
 std::optional<int64_t> AxisSize(const ShortForm& form, absl::string_view axis) {
   if (axis == "dp") return form.dp;

@@ -30,6 +30,9 @@ std::optional<Overlap> FindOverlap(absl::string_view name);
 // `grad+param`, or `none`.
 std::string OverlapText(const std::set<Overlap>& overlap);
 
+std::optional<Offload> FindOffload(absl::string_view name);
+std::string OffloadText(const std::set<Offload>& offload);
+
 // What the short form says about the size of a mesh axis. dp is derived from
 // the machine where it is not said; the other axes are 1.
 std::optional<int64_t> AxisSize(const ShortForm& form, absl::string_view axis);

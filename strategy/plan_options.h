@@ -10,6 +10,7 @@
 namespace plancast {
 
 enum class Recompute : uint8_t { kNone, kSelective, kFull };
+enum class Offload : uint8_t { kOptimizer, kParameters, kActivations };
 enum class Schedule : uint8_t { kNone, kGpipe, k1f1b, kInterleaved };
 enum class Attention : uint8_t { kFlash, kUnfused };
 enum class Overlap : uint8_t { kGrad, kParam, kTp, kCp, kEp };
@@ -26,12 +27,29 @@ struct PlanOptions {
   int64_t expert_tp() const { return etp == 0 ? tp : etp; }
   bool has_expert_mesh() const { return ep > 1 || expert_tp() != tp; }
   bool sp = false;
+  // Sharded data parallelism: what is sharded (1: optimizer state, 2: and gradients,
+  // 3: and parameters), over how many ranks of dp (times cp); the rest of dp are
+  // replicas of the shard group. 0: all of dp.
   int zero = 0;
+  int64_t hsdp = 0;
+  int64_t shard_ranks() const { return (hsdp == 0 ? dp : hsdp) * cp; }
+  int64_t replicas() const { return hsdp == 0 ? 1 : dp / hsdp; }
+  // With zero=3: gathered parameters are given up after the forward pass, and stay
+  // sharded over `reshard_ranks` ranks then (0: the whole shard group).
+  bool reshard = true;
+  int64_t reshard_ranks = 0;
+  int64_t prefetch = 1;  // units whose parameters are gathered ahead
+  // Gradients are reduced in every micro-batch; else they are kept and reduced in the last.
+  bool sync_each = false;
   int64_t micro_batch = 1;
   int64_t micro_batches = 1;  // per data-parallel rank and iteration
   Schedule schedule = Schedule::kNone;
   Recompute recompute = Recompute::kNone;
   int64_t recompute_layers = -1;  // full:N recomputes the first N layers of a stage; -1: all
+  int64_t recompute_every = 0;    // every:N recomputes layers 0, N, 2 N, ... of the model; 0: all
+  std::vector<std::string> recompute_ops;  // selective: which sets of ops; empty: the profile's
+  std::set<Offload> offload;               // what lives in host memory
+  int64_t offload_layers = -1;             // activations of the first N layers of a stage; -1: all
   Attention attention = Attention::kFlash;
   std::set<Overlap> overlap;
   int64_t bucket_bytes = 25'000'000;

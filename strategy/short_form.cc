@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -103,26 +104,96 @@ Key Subset(std::string name, Strings ShortForm::*field, Strings choices) {
           [=](const ShortForm& form) { return absl::StrJoin(form.*field, "+"); }};
 }
 
+// `selective:core_attn+layernorm`: what the words stand for is the compiler's to say.
+absl::Status ParseRecomputeOps(absl::string_view words, ShortForm& form) {
+  std::set<std::string> ops;
+  for (const absl::string_view word : absl::StrSplit(words, '+')) {
+    const auto plain = [](char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; };
+    if (word.empty() || absl::ascii_isdigit(word[0]) ||
+        !std::all_of(word.begin(), word.end(), plain)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("`", word,
+                       "` is not the name of a set of ops. Write `selective`, or names "
+                       "joined by `+`, as in `selective:core_attn+layernorm`."));
+    }
+    ops.emplace(word);
+  }
+  form.recompute_ops.assign(ops.begin(), ops.end());
+  return absl::OkStatus();
+}
+
 absl::Status ParseRecompute(absl::string_view value, ShortForm& form) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(value, absl::MaxSplits(':', 1));
-  const Strings choices = {"none", "selective", "full"};
+  const Strings choices = {"none", "selective", "full", "every"};
   if (!Contains(choices, parts.first)) {
-    return NotOneOf(value, {"none", "selective", "full", "full:N"});
+    return NotOneOf(value, {"none", "selective", "selective:OPS", "full", "full:N", "every:N"});
   }
+  const bool plain = parts.first.size() == value.size();
   form.recompute = std::string(parts.first);
-  if (parts.first.size() == value.size()) return absl::OkStatus();
-  if (parts.first != "full") {
+  if (parts.first == "selective" && !plain) return ParseRecomputeOps(parts.second, form);
+  if (plain && parts.first == "every") {
     return absl::InvalidArgumentError(
-        absl::StrCat("`", value, "` has a number of layers, which only `full` takes."));
+        "`every` needs a number: `every:2` recomputes every other layer.");
+  }
+  if (plain) return absl::OkStatus();
+  if (parts.first == "none") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", value, "` has a number of layers, which only `full` and `every` take."));
   }
   ASSIGN_OR_RETURN(form.recompute_layers, ParseCount(parts.second, 1, kMaxCount));
   return absl::OkStatus();
 }
 
 std::string PrintRecompute(const ShortForm& form) {
+  if (!form.recompute_ops.empty()) {
+    return absl::StrCat("selective:", absl::StrJoin(form.recompute_ops, "+"));
+  }
   if (!form.recompute_layers.has_value()) return form.recompute.value_or("");
   return absl::StrCat(*form.recompute, ":", *form.recompute_layers);
+}
+
+absl::Status ParseReshard(absl::string_view value, ShortForm& form) {
+  int64_t ranks;
+  const bool words = value == "on" || value == "off";
+  if (!words && !absl::SimpleAtoi(value, &ranks)) return NotOneOf(value, {"on", "off", "N"});
+  if (words) {
+    form.reshard = std::string(value);
+  } else {
+    ASSIGN_OR_RETURN(ranks, ParseCount(value, 2, kMaxCount));
+    form.reshard = absl::StrCat(ranks);
+  }
+  return absl::OkStatus();
+}
+
+// `optimizer+activations:8`: the optimizer, and activations of the first 8 layers of a stage.
+absl::Status ParseOffload(absl::string_view value, ShortForm& form) {
+  const Strings choices = {"optimizer", "param", "activations"};
+  std::set<std::string> said;
+  for (const absl::string_view item : absl::StrSplit(value, '+')) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(item, absl::MaxSplits(':', 1));
+    if (!Contains(choices, parts.first)) {
+      return NotOneOf(item, {"optimizer", "param", "activations", "activations:N"});
+    }
+    said.emplace(parts.first);
+    if (parts.first.size() == item.size()) continue;
+    if (parts.first != "activations") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("`", item, "` has a number of layers, which only `activations` takes."));
+    }
+    ASSIGN_OR_RETURN(form.offload_layers, ParseCount(parts.second, 1, kMaxCount));
+  }
+  for (const std::string& choice : choices) {
+    if (said.count(choice) > 0) form.offload.push_back(choice);
+  }
+  return absl::OkStatus();
+}
+
+std::string PrintOffload(const ShortForm& form) {
+  const std::string text = absl::StrJoin(form.offload, "+");
+  // `activations` is the last word.
+  return form.offload_layers.has_value() ? absl::StrCat(text, ":", *form.offload_layers) : text;
 }
 
 absl::Status ParseBucket(absl::string_view value, ShortForm& form) {
@@ -192,6 +263,10 @@ const std::vector<Key>& Keys() {
       Count("etp", &ShortForm::etp),
       Count("zero", &ShortForm::zero, 0, 3),
       Count("hsdp", &ShortForm::hsdp),
+      {"reshard", true, ParseReshard,
+       [](const ShortForm& form) { return form.reshard.value_or(""); }},
+      Count("prefetch", &ShortForm::prefetch, 0, 1000),
+      Choice("sync", &ShortForm::sync, {"each", "last"}),
       Count("mb", &ShortForm::mb),
       Count("accum", &ShortForm::accum),
       {"recompute", true, ParseRecompute, PrintRecompute},
@@ -204,7 +279,7 @@ const std::vector<Key>& Keys() {
       {"bucket", true, ParseBucket, PrintBucket},
       Choice("vocab_parallel", &ShortForm::vocab_parallel,
              {"redis", "vocab1", "vocab2", "interlaced"}),
-      Subset("offload", &ShortForm::offload, {"optimizer", "param", "activations"}),
+      {"offload", true, ParseOffload, PrintOffload},
       {"layout", true, ParseLayout, [](const ShortForm& form) { return PrintLayout(form.layout); }},
       {"order", true, ParseOrder,
        [](const ShortForm& form) { return absl::StrJoin(form.order, "-"); }},
@@ -250,8 +325,9 @@ absl::Status ParseItem(absl::string_view item, ShortForm& form) {
 
 auto Fields(const ShortForm& f) {
   return std::tie(f.dp, f.tp, f.pp, f.vpp, f.cp, f.ep, f.etp, f.zero, f.hsdp, f.mb, f.accum, f.sp,
-                  f.recompute, f.recompute_layers, f.schedule, f.attn, f.vocab_parallel, f.overlap,
-                  f.offload, f.bucket_bytes, f.layout, f.order);
+                  f.reshard, f.sync, f.prefetch, f.recompute, f.recompute_layers, f.recompute_ops,
+                  f.offload_layers, f.schedule, f.attn, f.vocab_parallel, f.overlap, f.offload,
+                  f.bucket_bytes, f.layout, f.order);
 }
 
 }  // namespace

@@ -20,11 +20,15 @@ namespace plancast {
 struct ShortForm {
   std::optional<int64_t> dp, tp, pp, vpp, cp, ep, etp, zero, hsdp, mb, accum;
   bool sp = false;
-  std::optional<std::string> recompute;     // none | selective | full
-  std::optional<int64_t> recompute_layers;  // full:N
+  std::optional<std::string> reshard, sync;  // on | off | N; each | last
+  std::optional<int64_t> prefetch;           // units gathered ahead
+  std::optional<std::string> recompute;      // none | selective | full | every
+  std::optional<int64_t> recompute_layers;   // full:N, every:N
+  std::vector<std::string> recompute_ops;    // selective:WORD+WORD, sorted
   std::optional<std::string> schedule, attn, vocab_parallel;
   // In canonical order. `overlap=none` is {"none"}: said, unlike an empty list.
   std::vector<std::string> overlap, offload;
+  std::optional<int64_t> offload_layers;  // activations:N
   std::optional<int64_t> bucket_bytes;
   std::vector<int64_t> layout;     // layers of each virtual stage, in model order
   std::vector<std::string> order;  // mesh axes, fastest first

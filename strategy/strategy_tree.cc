@@ -180,7 +180,10 @@ Directives StrategyTree::Root() const {
   if (plan_.ep.value_or(1) > 1) root.SetSplit({"ep", {"!seq", "experts"}});
   if (etp != tp && etp > 1) root.SetSplit({"etp", {"expert_ffn"}});
   if (plan_.zero.value_or(0) >= 1) root.home = "shard(dp)";
-  if (plan_.recompute.has_value()) root.recompute = FindRecompute(*plan_.recompute);
+  if (plan_.recompute.has_value()) {
+    root.recompute =
+        plan_.recompute == "every" ? Recompute::kFull : FindRecompute(*plan_.recompute);
+  }
   root.bucket_bytes = plan_.bucket_bytes;
 
   const auto said = nodes_.find("");

@@ -6,11 +6,10 @@ namespace plancast {
 
 CommPriority PriorityOf(const CommUse& use) {
   uint32_t streams = 0;
-  for (uint8_t of_program : use.streams) streams |= of_program;
-  constexpr uint32_t kGrad = 1u << static_cast<int>(StreamKind::kGradComm);
+  for (const StreamMask of_program : use.streams) streams |= of_program;
+  constexpr uint32_t kGrad = MaskOf(StreamKind::kGradComm) | MaskOf(StreamKind::kReplicaComm);
   // Compute: communications that kernels wait for on the spot.
-  constexpr uint32_t kModel =
-      1u << static_cast<int>(StreamKind::kModelComm) | 1u << static_cast<int>(StreamKind::kCompute);
+  constexpr uint32_t kModel = MaskOf(StreamKind::kModelComm) | MaskOf(StreamKind::kCompute);
   if ((streams & kModel) != 0) return kModelParallel;
   return (streams & ~kGrad) != 0 ? kPipeline : kGradients;
 }

@@ -40,7 +40,7 @@ std::vector<Demand> FindDemands(const CommUses& uses, const SimGraph& sim,
       std::vector<int32_t>& known = lanes[load.resource];
       int32_t teller = sim.members[group.member_begin];
       for (const int32_t entity : sim.MembersOf(group)) {
-        const uint8_t streams = streams_of(entity);
+        const StreamMask streams = streams_of(entity);
         const bool one = (streams & (streams - 1)) == 0;
         const int32_t lane = entity * kNumStreams + __builtin_ctz(streams);
         if (one && std::find(known.begin(), known.end(), lane) != known.end()) teller = entity;

@@ -78,13 +78,16 @@ INSTANTIATE_TEST_SUITE_P(
         "dp=32,recompute=full,attn=unfused", "dp=8,tp=8,pp=35,zero=1,mb=1,schedule=1f1b",
         "dp=1,pp=8,mb=6,recompute=none,schedule=zb2p", "dp=4,pp=2,vpp=5,schedule=interleaved",
         "dp=8,tp=2,cp=4,ep=8,etp=1,sp", "dp=2,hsdp=2,zero=3", "dp=2,zero=2", "zero=0",
-        "recompute=full:1", "recompute=none", "schedule=gpipe", "schedule=breadth-first",
-        "schedule=zbh1", "schedule=zb1p", "schedule=zbv", "schedule=zbvhalf", "schedule=zbvmin",
-        "schedule=dualpipe", "schedule=dualpipev", "schedule=plans/mine.csv", "schedule=./table",
-        "attn=flash", "overlap=grad+param+tp+cp+ep", "overlap=tp", "bucket=1B", "bucket=25MiB",
-        "bucket=1.5GB", "vocab_parallel=redis", "vocab_parallel=interlaced",
-        "offload=optimizer+param+activations", "layout=80", "layout=7+8x9+7", "layout=1x8",
-        "order=dp-tp-pp", "order=tp-cp-ep-dp-pp", "dp=1000000000"));
+        "recompute=full:1", "recompute=every:2", "recompute=selective:core_attn+moe_act",
+        "zero=3,hsdp=4,reshard=off,prefetch=0,sync=last", "zero=3,reshard=8",
+        "reshard=on,sync=each", "offload=optimizer+activations:4", "recompute=none",
+        "schedule=gpipe", "schedule=breadth-first", "schedule=zbh1", "schedule=zb1p",
+        "schedule=zbv", "schedule=zbvhalf", "schedule=zbvmin", "schedule=dualpipe",
+        "schedule=dualpipev", "schedule=plans/mine.csv", "schedule=./table", "attn=flash",
+        "overlap=grad+param+tp+cp+ep", "overlap=tp", "bucket=1B", "bucket=25MiB", "bucket=1.5GB",
+        "vocab_parallel=redis", "vocab_parallel=interlaced", "offload=optimizer+param+activations",
+        "layout=80", "layout=7+8x9+7", "layout=1x8", "order=dp-tp-pp", "order=tp-cp-ep-dp-pp",
+        "dp=1000000000"));
 
 struct Mistake {
   const char* text;
@@ -116,8 +119,14 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"zero=4", "`4` is not a whole number from 0 to 3."},
         Mistake{"recompute=selectiv",
                 "`recompute`: `selectiv` is not one of `none`, `selective`, "
-                "`full`, `full:N`. Did you mean `selective`?"},
-        Mistake{"recompute=selective:2", "which only `full` takes"},
+                "`selective:OPS`, `full`, `full:N`, `every:N`. Did you mean `selective`?"},
+        Mistake{"recompute=selective:2", "`2` is not the name of a set of ops"},
+        Mistake{"recompute=none:2", "which only `full` and `every` take"},
+        Mistake{"recompute=every", "`every` needs a number"},
+        Mistake{"reshard=yes", "`yes` is not one of `on`, `off`, `N`"},
+        Mistake{"reshard=1", "is not a whole number from 2"},
+        Mistake{"offload=optimizer:2", "which only `activations` takes"},
+        Mistake{"sync=first", "`first` is not one of `each`, `last`"},
         Mistake{"recompute=full:", "`recompute`: `` is not a whole number"},
         Mistake{"schedule=1fb1", "Did you mean `1f1b`?"},
         Mistake{"attn=flsh",

@@ -29,7 +29,8 @@ TEST(SupportedTest, WhatIsSimulatedPasses) {
 
 TEST(SupportedTest, WhatIsNotNamesTheKeyAndTheValue) {
   for (const char* text :
-       {"cp=2", "zero=2", "zero=3", "hsdp=8", "schedule=zb1p", "schedule=dualpipe",
+       {"cp=2", "zero=2", "zero=3", "hsdp=8", "reshard=off", "prefetch=2", "sync=each",
+        "recompute=every:2", "recompute=selective:core_attn", "schedule=zb1p", "schedule=dualpipe",
         "schedule=breadth-first", "schedule=mine.csv", "overlap=cp", "overlap=ep",
         "vocab_parallel=redis", "offload=optimizer+param"}) {
     EXPECT_THAT(Check(text), StatusIs(absl::StatusCode::kUnimplemented,

@@ -12,7 +12,7 @@ namespace {
 CommUse UseIn(std::initializer_list<StreamKind> streams) {
   CommUse use;
   for (StreamKind stream : streams) {
-    use.streams.push_back(static_cast<uint8_t>(1u << static_cast<int>(stream)));
+    use.streams.push_back(MaskOf(stream));
   }
   return use;
 }

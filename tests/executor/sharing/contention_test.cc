@@ -25,7 +25,7 @@ class ContentionTest : public testing::Test {
   int AddGroup(StreamKind stream, int64_t cap, int64_t coefficient = kOne, int64_t work = 1) {
     CommUse use;
     use.programs = {0};
-    use.streams = {static_cast<uint8_t>(1u << static_cast<int>(stream))};
+    use.streams = {MaskOf(stream)};
     uses_.uses.push_back(use);
     RealisedCollective realised;
     realised.rate_cap_bytes_per_s = cap;
