@@ -60,6 +60,16 @@ int64_t StageContents::TotalParameters() const {
   return total;
 }
 
+int64_t StageContents::ProductParameters() const {
+  int64_t total = 0;
+  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
+    for (const StageRun& run : Runs(chunk)) {
+      total += std::min(BodyOf(run).state.product_parameters, Parameters(run)) * run.count;
+    }
+  }
+  return total;
+}
+
 ElementsByAxes StageContents::CutParameters() const {
   ElementsByAxes totals;
   for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
@@ -133,7 +143,7 @@ void GradientFlow::EndChunk() {
 
 int64_t GradientFlow::BucketElements() const {
   return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(options_.bucket_bytes) /
-                                                   ElementBytes(profile_.reduce_dtype)));
+                                                   WireBytes(profile_.reduce_dtype)));
 }
 
 int64_t GradientFlow::LayersPerBucket(int64_t elements_per_layer, int64_t layers) const {
@@ -165,7 +175,10 @@ void GradientFlow::ReducePending(bool whole) {
 
 int32_t GradientFlow::Gather(int64_t elements, const ElementsByAxes& cut, int messages,
                              const std::vector<Join>& joins) {
-  const double element_bytes = ElementBytes(StorageType(in_.dtype));
+  const int64_t all = std::max<int64_t>(parameters_, 1);
+  const double element_bytes = ParameterWireBytes(profile_.GatherType(in_.dtype), in_.dtype, all,
+                                                  contents_.ProductParameters()) /
+                               static_cast<double>(all);
   const int64_t common = elements - (cut.empty() ? 0 : Total(cut));
   const auto make = [&] { return ParameterGather(mesh_, common, element_bytes, messages, cut); };
   const int32_t block = cut.empty() ? writer_.BlockOf({BlockKey::kGather, elements, messages}, make)
@@ -244,7 +257,7 @@ void GradientFlow::ReduceTied(std::vector<Join>* joins) {
   CommSpec comm;
   comm.kind = CollectiveKind::kSendRecv;
   comm.bytes = static_cast<int64_t>(
-      std::ceil(static_cast<double>(in_.tied_elements) * ElementBytes(profile_.reduce_dtype)));
+      std::ceil(static_cast<double>(in_.tied_elements) * WireBytes(profile_.reduce_dtype)));
   comm.axes = {mesh_.FindAxis("pp").value()};
   comm.peer_offset = static_cast<int>(options_.pp - 1);
   const int32_t block = writer_.BlockOf({BlockKey::kTied, comm.peer_offset}, [&] {
@@ -263,7 +276,8 @@ void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* progra
   const int64_t parameters = contents.TotalParameters();
   const int64_t kept =
       KeptElements(*inputs.mesh, *inputs.options, parameters, contents.CutParameters());
-  const StateBytes bytes = StateOf(*inputs.profile, inputs.dtype, parameters, kept);
+  const StateBytes bytes =
+      StateOf(*inputs.profile, inputs.dtype, parameters, kept, contents.ProductParameters());
   auto set = [program](MemoryKind kind, double value) {
     program->static_bytes[static_cast<int>(kind)] = static_cast<int64_t>(value);
   };

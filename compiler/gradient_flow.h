@@ -31,6 +31,8 @@ class StageContents {
   int64_t Parameters(const StageRun& run) const;
   int64_t ReducedOverData(const StageRun& run) const;
   int64_t TotalParameters() const;
+  // Of TotalParameters, those in matrices of products (BodyState).
+  int64_t ProductParameters() const;
   // Of weights that a data-parallel axis cuts, summed over the stage.
   ElementsByAxes CutParameters() const;
   // Gradients partial over other axes, summed over the stage.

@@ -282,7 +282,8 @@ class BodyCompilation {
     LowerContext context{&bound_.graph,     &bound_.mesh,
                          &bound_.bodies[b], request_.profile,
                          request_.dtype,    bound_.load.empty() ? nullptr : &bound_.load};
-    compiled.state = SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan);
+    compiled.state =
+        SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan, *request_.profile);
     compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name,
                                 ModelGraph::PathOf(bound_.graph.segments[segment]));
     if (OverlapsProducts(*request_.options)) {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/int128.h"
+#include "graph/op_split.h"
 
 namespace plancast {
 namespace {
@@ -60,19 +62,44 @@ KernelSpec StateKernel(KernelFamily family, const std::string& label, double rea
   return kernel;
 }
 
+// Per tensor of the body: a matrix that only products read whose operands may be
+// quantised.
+std::vector<bool> ProductMatrices(const Body& body, const SoftwareProfile& profile) {
+  std::vector<bool> matrices(body.tensors.size()), others(body.tensors.size());
+  for (const OpNode& op : body.ops) {
+    const bool product = HasContraction(*op.rule) && profile.Quantizes(op.name);
+    for (int t : op.inputs) {
+      const TensorInfo& tensor = body.tensors[t];
+      if (tensor.kind != TensorInfo::Kind::kParameter) continue;
+      (product && tensor.dims.size() > 1 ? matrices : others)[t] = true;
+    }
+  }
+  for (size_t t = 0; t < matrices.size(); ++t) matrices[t] = matrices[t] && !others[t];
+  return matrices;
+}
+
+double MixedBytes(double product_bytes, DType type, DType dtype, int64_t parameters,
+                  int64_t products) {
+  const int64_t others = IsQuantized(type) ? parameters - products : 0;
+  return static_cast<double>(parameters - others) * product_bytes +
+         static_cast<double>(others) * ElementBytes(StorageType(dtype));
+}
+
 }  // namespace
 
 BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
-                         const BodyPlan& plan) {
+                         const BodyPlan& plan, const SoftwareProfile& profile) {
   BodyState state;
   auto local = [&](int tensor, const Layout& layout) {
     const TensorFacts facts = FactsOf(graph, body, {tensor, -1, false, false});
     return static_cast<int64_t>(layout.LocalElements(mesh, facts.shape));
   };
+  const std::vector<bool> matrices = ProductMatrices(body, profile);
   for (size_t t = 0; t < body.tensors.size(); ++t) {
-    if (body.tensors[t].kind == TensorInfo::Kind::kParameter) {
-      state.parameters += local(static_cast<int>(t), plan.parameter_layouts[t]);
-    }
+    if (body.tensors[t].kind != TensorInfo::Kind::kParameter) continue;
+    const int64_t elements = local(static_cast<int>(t), plan.parameter_layouts[t]);
+    state.parameters += elements;
+    if (matrices[t]) state.product_parameters += elements;
   }
   const std::vector<int> all_data = DataAxes(mesh), experts_data = mesh.AxesOf("edp");
   std::set<int> counted;
@@ -132,7 +159,7 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
   const CollectiveKind kind =
       options.zero >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   return Messages(absl::StrCat("grad ", CollectiveKindName(kind)), kind, mesh, elements,
-                  ElementBytes(profile.reduce_dtype), messages, cut);
+                  WireBytes(profile.reduce_dtype), messages, cut);
 }
 
 BlockTemplate ParameterGather(const DeviceMesh& mesh, int64_t elements, double element_bytes,
@@ -146,7 +173,7 @@ BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& 
   CommSpec comm;
   comm.kind = CollectiveKind::kAllReduce;
   comm.axes = axes;
-  comm.bytes = MessageBytes(elements, ElementBytes(profile.reduce_dtype), 1);
+  comm.bytes = MessageBytes(elements, WireBytes(profile.reduce_dtype), 1);
   BlockBuilder builder("partial grad all_reduce");
   builder.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(mesh, axes),
                   "partial grad all_reduce", {});
@@ -164,14 +191,28 @@ int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t
   return kept + CeilDiv(parameters, options.dp * options.cp);
 }
 
-StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t parameters, int64_t kept) {
-  const double n = static_cast<double>(parameters);
+double ParameterBytes(DType type, DType dtype, int64_t parameters, int64_t products) {
+  return MixedBytes(ElementBytes(type), type, dtype, parameters, products);
+}
+
+double ParameterWireBytes(DType type, DType dtype, int64_t parameters, int64_t products) {
+  return MixedBytes(WireBytes(type), type, dtype, parameters, products);
+}
+
+double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept) {
+  const std::optional<DType> master = profile.MasterType(dtype);
+  const int64_t bytes = (master.has_value() ? StoredBytes(*master, kept) : 0) +
+                        StoredBytes(profile.state_dtype, kept) +
+                        StoredBytes(profile.SecondStateType(), kept);
+  return static_cast<double>(bytes);
+}
+
+StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t parameters, int64_t kept,
+                   int64_t products) {
   StateBytes bytes;
-  bytes.parameters = n * ElementBytes(StorageType(dtype));
-  bytes.gradients = n * ElementBytes(profile.grad_dtype);
-  const bool master = profile.master_weights && StorageType(dtype) != DType::kFp32;
-  bytes.optimizer =
-      static_cast<double>(kept) * ((master ? 4.0 : 0.0) + 2 * ElementBytes(profile.state_dtype));
+  bytes.parameters = ParameterBytes(profile.ParamType(dtype), dtype, parameters, products);
+  bytes.gradients = static_cast<double>(StoredBytes(profile.grad_dtype, parameters));
+  bytes.optimizer = OptimizerBytes(profile, dtype, kept);
   return bytes;
 }
 
@@ -179,9 +220,20 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
                             const std::vector<int>& norm_axes, bool joins_programs) {
   BlockBuilder builder("optimizer");
   const double n = static_cast<double>(elements);
-  const double grad_bytes = n * ElementBytes(profile.grad_dtype);
+  double grad_bytes = n * ElementBytes(profile.grad_dtype);
   const Purpose purpose = Purpose::kOptimizer;
   int ready = BlockBuilder::kNone;
+  const DType main_grad = profile.main_grad_dtype.value_or(profile.grad_dtype);
+  const bool copies = main_grad != profile.grad_dtype;
+  const uint16_t copy = copies ? builder.AddTensor("main gradients") : 0;
+  if (copies) {
+    const double main_bytes = n * ElementBytes(main_grad);
+    ready =
+        builder.AddKernel(StateKernel(KernelFamily::kMemory, "main_grads", grad_bytes, main_bytes),
+                          purpose, "main_grads", {ready});
+    builder.AddMemory(ready, false, MemoryKind::kWorkspace, copy, StoredBytes(main_grad, elements));
+    grad_bytes = main_bytes;
+  }
   if (profile.fp16_overflow_check && dtype == DType::kFp16) {
     ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "overflow_check", grad_bytes, 0),
                               purpose, "overflow_check", {ready});
@@ -206,13 +258,18 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
   }
   // Adam reads gradient, two moments and the weight, writes the moments and the
   // weight, and the low-precision copy where there is a master.
-  const double state = 2 * ElementBytes(profile.state_dtype);
-  const double low = ElementBytes(StorageType(dtype));
-  const bool master = profile.master_weights && StorageType(dtype) != DType::kFp32;
-  const double weight = master ? 4.0 : low;
-  builder.AddKernel(StateKernel(KernelFamily::kOptimizer, "adam", grad_bytes + n * (state + weight),
-                                n * (state + weight + (master ? low : 0))),
-                    purpose, "adam", {ready});
+  const double state = ElementBytes(profile.state_dtype) + ElementBytes(profile.SecondStateType());
+  const double low = ElementBytes(profile.ParamType(dtype));
+  const std::optional<DType> master = profile.MasterType(dtype);
+  const double weight = master.has_value() ? ElementBytes(*master) : low;
+  const double halves = master == DType::kInt16 ? low : 0;  // with it, the master weight
+  ready = builder.AddKernel(
+      StateKernel(KernelFamily::kOptimizer, "adam", grad_bytes + n * (state + weight + halves),
+                  n * (state + weight + (master.has_value() ? low : 0))),
+      purpose, "adam", {ready});
+  if (copies) {
+    builder.AddMemory(ready, true, MemoryKind::kWorkspace, copy, -StoredBytes(main_grad, elements));
+  }
   return std::move(builder).Build();
 }
 

@@ -21,6 +21,8 @@ using ElementsByAxes = std::map<std::vector<int>, int64_t>;
 // What one copy of a body owns and owes on one device, in elements.
 struct BodyState {
   int64_t parameters = 0;
+  // Of these, what the matrices of products have that may run in 8 or 4 bits.
+  int64_t product_parameters = 0;
   // Gradients to be reduced over the data-parallel axes, and those that are
   // partial over other axes as well (norm weights under sequence parallelism).
   int64_t reduced_over_data = 0;
@@ -32,7 +34,7 @@ struct BodyState {
   std::string DebugString(const DeviceMesh& mesh) const;
 };
 BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
-                         const BodyPlan& plan);
+                         const BodyPlan& plan, const SoftwareProfile& profile);
 
 // Reduces `elements` of gradients over the data-parallel axes as `messages`
 // equal messages: all-reduce, or reduce-scatter under a sharded optimizer. What is
@@ -52,8 +54,16 @@ BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& 
 struct StateBytes {
   double parameters = 0, gradients = 0, optimizer = 0;
 };
-// `kept`: of how many parameters the device keeps the optimizer's state.
-StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t parameters, int64_t kept);
+// `kept`: of how many parameters the device keeps the optimizer's state; `products`: how
+// many of `parameters` are BodyState::product_parameters.
+StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t parameters, int64_t kept,
+                   int64_t products = 0);
+// Bytes of parameters stored as `type`, or sent in it: 8- and 4-bit floats are for
+// `products` alone.
+double ParameterBytes(DType type, DType dtype, int64_t parameters, int64_t products);
+double ParameterWireBytes(DType type, DType dtype, int64_t parameters, int64_t products);
+// Bytes of the optimizer's state of `kept` parameters: master copy and moments.
+double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept);
 // That number: its share of `parameters`, where the optimizer is sharded; those that
 // are `cut`, which are among them, are shared by fewer.
 int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t parameters,
@@ -61,7 +71,8 @@ int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t
 
 // The end of the iteration on one device: gradient norm and its all-reduce
 // over `norm_axes` (joined by all programs if `joins_programs`), overflow
-// check, clipping, update.
+// check, clipping, update. A copy of the gradients in the optimizer's own type, where
+// that is not theirs, lives through it.
 BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
                             const std::vector<int>& norm_axes, bool joins_programs);
 // Its beginning: gradients set to zero.

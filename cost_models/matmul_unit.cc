@@ -8,6 +8,8 @@ double Peak(const DeviceType& device, DType type) {
     case DType::kNvfp4:
       return device.fp4_flops;
     case DType::kFp8:
+    case DType::kFp8Row:
+    case DType::kFp8Block:
     case DType::kMxfp8:
       return device.fp8_flops;
     case DType::kFp16:
@@ -26,6 +28,8 @@ DType NextWider(DType type) {
     case DType::kNvfp4:
       return DType::kFp8;
     case DType::kFp8:
+    case DType::kFp8Row:
+    case DType::kFp8Block:
     case DType::kMxfp8:
       return DType::kBf16;
     case DType::kBf16:
@@ -41,6 +45,8 @@ absl::string_view Coefficients(DType type) {
     case DType::kNvfp4:
       return "nvfp4";
     case DType::kFp8:
+    case DType::kFp8Row:
+    case DType::kFp8Block:
     case DType::kMxfp8:
       return "fp8";
     case DType::kFp32:

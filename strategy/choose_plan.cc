@@ -51,6 +51,8 @@ std::string RecomputeText(const PlanOptions& options) {
   return options.recompute_layers < 0 ? name : absl::StrCat(name, ":", options.recompute_layers);
 }
 
+std::string TypeText(DType type) { return std::string(DTypeName(type)); }
+
 // Fills `plan` step by step; each step reads what the earlier ones settled.
 class Chooser {
  public:
@@ -439,10 +441,18 @@ void Chooser::Report() {
   chosen["order"] = absl::StrJoin(o_.order, "-");
   chosen["profile"] = profile_.name;
   chosen["cuda_graphs"] = yes_no(profile_.cuda_graphs);
-  chosen["grad_dtype"] = std::string(DTypeName(profile_.grad_dtype));
-  chosen["reduce_dtype"] = std::string(DTypeName(profile_.reduce_dtype));
-  chosen["state_dtype"] = std::string(DTypeName(profile_.state_dtype));
+  chosen["grad_dtype"] = TypeText(profile_.grad_dtype);
+  chosen["reduce_dtype"] = TypeText(profile_.reduce_dtype);
+  chosen["main_grad_dtype"] = TypeText(profile_.main_grad_dtype.value_or(profile_.grad_dtype));
+  chosen["param_dtype"] = TypeText(profile_.param_dtype);
+  chosen["gather_dtype"] = TypeText(profile_.gather_dtype.value_or(profile_.param_dtype));
+  const DType second = profile_.SecondStateType();
+  chosen["state_dtype"] = absl::StrCat(
+      TypeText(profile_.state_dtype), second == profile_.state_dtype ? "" : "+" + TypeText(second));
   chosen["master"] = yes_no(profile_.master_weights);
+  if (profile_.master_weights && profile_.master_dtype != DType::kFp32) {
+    chosen["master"] = TypeText(profile_.master_dtype);
+  }
   if (context_.vocab > 0) {
     chosen["vocab"] = absl::StrCat(profile_.PaddedVocab(context_.vocab, o_.tp));
   }

@@ -15,7 +15,14 @@ int64_t SoftwareProfile::PaddedVocab(int64_t vocab, int64_t tp) const {
 }
 
 std::string SoftwareProfile::StructureKey() const {
-  const auto types = {grad_dtype, reduce_dtype, state_dtype};
+  const auto types = {grad_dtype,
+                      reduce_dtype,
+                      main_grad_dtype.value_or(grad_dtype),
+                      param_dtype,
+                      gather_dtype.value_or(param_dtype),
+                      master_dtype,
+                      state_dtype,
+                      SecondStateType()};
   const auto flags = {master_weights,
                       grad_clip,
                       fp16_overflow_check,
@@ -40,9 +47,10 @@ std::string SoftwareProfile::StructureKey() const {
   return absl::StrCat(
       name, " fuses ", absl::StrJoin(fusions, ","), "+", absl::StrJoin(fusions_16bit, ","),
       " eager ", absl::StrJoin(eager, ","), " attention ", static_cast<int>(default_attention),
-      " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number), " flags ",
-      absl::StrJoin(flags, "", number), " overlaps ", absl::StrJoin(default_overlap, ",", number),
-      " bucket ", bucket_bytes, " 16 bits ", absl::StrJoin(unquantized, ","), " around ",
+      " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number),
+      precision.DebugString(), " flags ", absl::StrJoin(flags, "", number), " overlaps ",
+      absl::StrJoin(default_overlap, ",", number), " bucket ", bucket_bytes, " 16 bits ",
+      absl::StrJoin(unquantized, ","), " around ",
       absl::StrJoin(around, ",", [&](std::string* out, const auto& entry) {
         const Around& a = entry.second;
         absl::StrAppend(out, entry.first, " ", a.forward_passes, " ", a.backward_passes, " ",
@@ -56,14 +64,50 @@ bool SoftwareProfile::Quantizes(absl::string_view name) const {
   return unquantized.count(std::string(name)) == 0;
 }
 
+DType SoftwareProfile::ParamType(DType dtype) const {
+  return param_dtype == DType::kCompute ? StorageType(dtype) : param_dtype;
+}
+
+DType SoftwareProfile::GatherType(DType dtype) const {
+  const DType type = gather_dtype.value_or(ParamType(dtype));
+  return type == DType::kCompute ? StorageType(dtype) : type;
+}
+
+std::optional<DType> SoftwareProfile::MasterType(DType dtype) const {
+  if (!master_weights || ParamType(dtype) == DType::kFp32) return std::nullopt;
+  return master_dtype;
+}
+
 SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
   SoftwareProfile settled = *this;
-  for (DType* type : {&settled.grad_dtype, &settled.reduce_dtype, &settled.state_dtype}) {
+  const auto settle = [dtype](DType* type) {
     if (*type == DType::kCompute) *type = StorageType(dtype);
+  };
+  for (DType* type : {&settled.grad_dtype, &settled.reduce_dtype, &settled.param_dtype,
+                      &settled.master_dtype, &settled.state_dtype}) {
+    settle(type);
+  }
+  for (std::optional<DType>* type :
+       {&settled.main_grad_dtype, &settled.gather_dtype, &settled.second_state_dtype}) {
+    if (type->has_value()) settle(&**type);
   }
   if (bf16_gradients_in_fp32 && StorageType(dtype) == DType::kBf16) {
     settled.grad_dtype = settled.reduce_dtype = DType::kFp32;
   }
+  settled.bf16_gradients_in_fp32 = false;
+  const auto take = [](std::optional<DType> asked, auto* type) {
+    if (asked.has_value()) *type = *asked;
+  };
+  take(precision.grad, &settled.grad_dtype);
+  take(precision.main_grad, &settled.main_grad_dtype);
+  take(precision.reduce, &settled.reduce_dtype);
+  take(precision.gather, &settled.gather_dtype);
+  take(precision.param, &settled.param_dtype);
+  take(precision.master, &settled.master_dtype);
+  take(precision.state, &settled.state_dtype);
+  if (precision.state.has_value()) settled.second_state_dtype = precision.second_state;
+  if (precision.keeps_master.has_value()) settled.master_weights = *precision.keeps_master;
+  settled.precision = {};
   if (interleaved_p2p_overlaps && schedule == Schedule::kInterleaved) {
     settled.p2p_blocking = settled.p2p_host_sync = false;
   }

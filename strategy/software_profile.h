@@ -14,6 +14,7 @@
 #include "graph/dtype.h"
 #include "graph/memory_overhead.h"
 #include "strategy/plan_options.h"
+#include "strategy/precision.h"
 
 namespace plancast {
 
@@ -40,11 +41,17 @@ struct SoftwareProfile {
   int64_t vocab_pad_multiple = 128;   // times tp; 0: not padded
   DType grad_dtype = DType::kFp32;    // main gradient buffer, accumulated by wgrad
   DType reduce_dtype = DType::kFp32;  // wire type of the gradient reduction
-  bool master_weights = true;         // fp32 copy of the parameters
-  DType state_dtype = DType::kFp32;   // each of Adam's two moments
-  bool grad_clip = true;              // gradient norm, its all-reduce, scaling
-  bool fp16_overflow_check = false;   // one more pass over gradients, for fp16 only
-  bool zero_grad = true;              // gradient buffer cleared each iteration
+  // Of gradients as the optimizer reads them, copied while it runs; absent: grad_dtype.
+  std::optional<DType> main_grad_dtype;
+  DType param_dtype = DType::kCompute;      // parameters at rest
+  std::optional<DType> gather_dtype;        // wire type of parameter gathers; absent: param_dtype
+  bool master_weights = true;               // another copy of parameters that are not fp32
+  DType master_dtype = DType::kFp32;        // its type
+  DType state_dtype = DType::kFp32;         // each of Adam's two moments
+  std::optional<DType> second_state_dtype;  // the second moment's, where it is another
+  bool grad_clip = true;                    // gradient norm, its all-reduce, scaling
+  bool fp16_overflow_check = false;         // one more pass over gradients, for fp16 only
+  bool zero_grad = true;                    // gradient buffer cleared each iteration
   // The wgrad GEMM adds into the main gradient; else a separate add.
   bool fuse_wgrad_accumulation = true;
   bool wgrad_overlaps_tp = true;      // tp collective of dgrad hidden behind wgrad
@@ -69,6 +76,17 @@ struct SoftwareProfile {
   // model.
   bool Quantizes(absl::string_view name) const;
 
+  // What a forecast asks for, whatever the fields above say; For() carries it out.
+  Precision precision;
+
+  // Types as they hold for a model in `dtype`. Of 8- and 4-bit floats as parameters, or
+  // on the wire of their gathers, only matrices of products make use.
+  DType ParamType(DType dtype) const;
+  DType GatherType(DType dtype) const;
+  // Of the optimizer's own copy of the parameters; absent: it has none.
+  std::optional<DType> MasterType(DType dtype) const;
+  DType SecondStateType() const { return second_state_dtype.value_or(state_dtype); }
+
   // --- runtime (handed to the executor as RuntimeParams) ---
   double launch_s = 0;
   double host_sync_s = 0;
@@ -84,7 +102,8 @@ struct SoftwareProfile {
   bool known_in_outline = false;  // not read from the framework's source
 
   // The profile as it holds for a model in `dtype` under `schedule`: the last two
-  // structural fields and `fusions_16bit` carried out, `compute` types replaced.
+  // structural fields, `fusions_16bit` and `precision` carried out, `compute` types
+  // replaced.
   SoftwareProfile For(DType dtype, Schedule schedule) const;
 
   // Name and structural fields as text: profiles with equal keys compile plans

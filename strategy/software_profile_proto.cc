@@ -23,6 +23,27 @@ absl::StatusOr<DType> Type(const std::string& name, absl::string_view field) {
   return type;
 }
 
+// Types that a profile may leave out.
+absl::Status OtherTypes(const proto::SoftwareProfile& p, SoftwareProfile* profile) {
+  if (!p.main_grad_dtype().empty()) {
+    ASSIGN_OR_RETURN(profile->main_grad_dtype, Type(p.main_grad_dtype(), "main_grad_dtype"));
+  }
+  if (!p.param_dtype().empty()) {
+    ASSIGN_OR_RETURN(profile->param_dtype, Type(p.param_dtype(), "param_dtype"));
+  }
+  if (!p.gather_dtype().empty()) {
+    ASSIGN_OR_RETURN(profile->gather_dtype, Type(p.gather_dtype(), "gather_dtype"));
+  }
+  if (!p.master_dtype().empty()) {
+    ASSIGN_OR_RETURN(profile->master_dtype, Type(p.master_dtype(), "master_dtype"));
+  }
+  if (!p.second_state_dtype().empty()) {
+    ASSIGN_OR_RETURN(profile->second_state_dtype,
+                     Type(p.second_state_dtype(), "second_state_dtype"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckFractions(const proto::SoftwareProfile& p) {
   struct Figure {
     absl::string_view name;
@@ -136,6 +157,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.vocab_pad_multiple = p.vocab_pad_multiple();
   ASSIGN_OR_RETURN(profile.grad_dtype, Type(p.grad_dtype(), "grad_dtype"));
   ASSIGN_OR_RETURN(profile.reduce_dtype, Type(p.reduce_dtype(), "reduce_dtype"));
+  RETURN_IF_ERROR(OtherTypes(p, &profile));
   profile.master_weights = p.master_weights();
   ASSIGN_OR_RETURN(profile.state_dtype, Type(p.state_dtype(), "state_dtype"));
   profile.grad_clip = p.grad_clip();

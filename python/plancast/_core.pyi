@@ -293,6 +293,7 @@ def predict(
     batch: int | None,
     dtype: str,
     profile: str,
+    precision: dict[str, str],
     cuda_graphs: bool,
     timeline: bool,
     memory_only_if_unfit: bool,
@@ -316,6 +317,7 @@ def sensitivities(
     batch: int | None,
     dtype: str,
     profile: str,
+    precision: dict[str, str],
     cuda_graphs: bool,
     candidates: str,
 ) -> tuple[float, list[tuple[str, float]]]: ...
@@ -330,6 +332,7 @@ def rank(
     top: int,
     dtype: str,
     profile: str,
+    precision: dict[str, str],
     cuda_graphs: bool,
     workers: int,
     progress: Callable[[int, int], object] | None,
@@ -342,6 +345,7 @@ def compile_passes(
     batch: int | None,
     dtype: str,
     profile: str,
+    precision: dict[str, str],
 ) -> list[tuple[str, str]]: ...
 def uncertainty() -> dict[str, float]: ...
 def profile_in_outline(name: str) -> bool: ...

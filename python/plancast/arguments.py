@@ -10,7 +10,7 @@ from typing import Any
 from plancast.errors import InputError
 
 # Precisions of matrix products.
-DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4")
+DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "fp8-row", "fp8-block", "mxfp8", "nvfp4")
 # Of collectives: closed forms, or chunk programs.
 FIDELITIES = ("closed", "chunks")
 _LARGEST_BATCH = 1_000_000_000

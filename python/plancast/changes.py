@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from plancast import _core, arguments
+from plancast import _core, arguments, precision
 from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.model import Model
@@ -16,6 +16,8 @@ from plancast.strategy import Strategy
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from plancast.precision import Types
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def what_if(
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
     session: Session | None = None,
+    **types: Unpack[Types],
 ) -> WhatIf:
     """Predicts a plan as it is and with `changes`, such as `nic=2x,op:attn=free`.
 
@@ -135,6 +138,7 @@ def what_if(
             profile=profile,
             session=shared,
             what_if=what,
+            **types,
         )
 
     return WhatIf(changes, run(""), run(changes))
@@ -151,6 +155,7 @@ def sensitivities(
     profile: str = DEFAULT_PROFILE,
     cuda_graphs: bool = False,
     session: Session | None = None,
+    **types: Unpack[Types],
 ) -> Sensitivities:
     """Simulates one change at a time and ranks what helps most.
 
@@ -166,6 +171,7 @@ def sensitivities(
       profile: how the framework runs.
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
+      types: of what is stored and sent, as for `predict`.
 
     >>> ranked = sensitivities(Model.preset("gpt3-175b"),
     ...     Machine.preset("dgx-a100-80g", hosts=8), "tp=8,pp=8,mb=1,recompute=full", batch=64)
@@ -181,6 +187,7 @@ def sensitivities(
         batch=arguments.batch(batch),
         dtype=arguments.dtype(dtype),
         profile=arguments.word(profile, "profile"),
+        precision=precision.asked(types),
         cuda_graphs=cuda_graphs,
         candidates=arguments.word(candidates, "candidates"),
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from plancast import _core, arguments, randomness
+from plancast import _core, arguments, precision, randomness
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.machine import Machine
@@ -15,6 +15,7 @@ from plancast.session import Session
 from plancast.strategy import Strategy
 
 if TYPE_CHECKING:
+    from plancast.precision import Types
     from plancast.records import Records
 
 DEFAULT_PROFILE = "megatron-core"
@@ -42,6 +43,7 @@ def predict(
     workers: int = 1,
     datasheet: bool = False,
     fidelity: str = "closed",
+    **types: Unpack[Types],
 ) -> Forecast:
     """Predicts one optimizer step of `model` on `machine` under `strategy`.
 
@@ -50,7 +52,8 @@ def predict(
       machine: where.
       strategy: a tree, or its short form.
       batch: global batch, samples per step; absent: dp * mb * accum.
-      dtype: matmul precision, `bf16`, `fp16`, `fp32`, `tf32`, `fp8`, `mxfp8` or `nvfp4`.
+      dtype: matmul precision, `bf16`, `fp16`, `fp32`, `tf32`, `fp8`, `fp8-row`,
+        `fp8-block`, `mxfp8` or `nvfp4`.
       profile: how the framework runs (`plancast.profiles()`).
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
@@ -71,6 +74,9 @@ def predict(
         times. Shows what the measurements behind a forecast are worth.
       fidelity: of collectives: `closed` forms, or `chunks`: every chunk over every link
         (docs/collectives.md).
+      types: of what is stored and sent, in place of the profile's: `grad_dtype`,
+        `main_grad_dtype`, `reduce_dtype`, `param_dtype`, `gather_dtype`, `state_dtype`,
+        `master` (plancast.precision.Types).
 
     >>> forecast = predict(
     ...     Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
@@ -90,6 +96,7 @@ def predict(
             batch=arguments.batch(batch),
             dtype=arguments.dtype(dtype),
             profile=arguments.word(profile, "profile"),
+            precision=precision.asked(types),
             cuda_graphs=cuda_graphs,
             timeline=timeline,
             memory_only_if_unfit=memory_first,
@@ -117,6 +124,7 @@ def rank(
     records: Records | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    **types: Unpack[Types],
 ) -> Ranking:
     """Predicts every plan of a space and orders those that fit.
 
@@ -135,6 +143,7 @@ def rank(
       records: measured kernels to go by (docs/records.md); with a session, give them to that.
       workers: threads; one per core by default.
       progress: called with plans done and plans in all.
+      types: of what is stored and sent, as for `predict`.
 
     >>> ranking = rank(Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
     ...     batch=64, space="tp=8,pp=8,vpp=1,mb=1,zero=0")
@@ -158,6 +167,7 @@ def rank(
         top=top or 0,
         dtype=arguments.dtype(dtype),
         profile=arguments.word(profile, "profile"),
+        precision=precision.asked(types),
         cuda_graphs=cuda_graphs,
         workers=workers or 0,
         progress=progress,
@@ -173,6 +183,7 @@ def compile_passes(
     batch: int | None = None,
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
+    **types: Unpack[Types],
 ) -> dict[str, str]:
     """The text that each compiler pass leaves, by name of the pass in their order."""
     check_nouns(model, machine, None)
@@ -183,6 +194,7 @@ def compile_passes(
         batch=arguments.batch(batch),
         dtype=arguments.dtype(dtype),
         profile=arguments.word(profile, "profile"),
+        precision=precision.asked(types),
     )
     return dict(passes)
 

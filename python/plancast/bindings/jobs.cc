@@ -45,8 +45,9 @@ std::vector<JobForecast> PredictAll(const std::vector<PyJob>& jobs, const PyMach
 std::pair<double, std::vector<std::pair<std::string, double>>> RankChanges(
     const PyModel& model, const PyMachine& machine, const PyStrategy& strategy,
     const PySession& session, std::optional<int64_t> batch, const std::string& dtype,
-    const std::string& profile, bool cuda_graphs, const std::string& candidates) {
-  Job job = MakeJob(model, batch, dtype, profile, cuda_graphs);
+    const std::string& profile, const PyPrecision& precision, bool cuda_graphs,
+    const std::string& candidates) {
+  Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   job.strategy = strategy.tree;
   std::vector<WhatIfChange> changes;
   if (!candidates.empty()) changes = ValueOrThrow(ParseWhatIf(candidates));
@@ -75,7 +76,7 @@ void BindJobs(py::module_& m) {
   m.def("predict_jobs", &PredictAll, py::arg("jobs"), py::arg("machine"), py::arg("session"));
   m.def("sensitivities", &RankChanges, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
-        py::arg("cuda_graphs"), py::arg("candidates"));
+        py::arg("precision"), py::arg("cuda_graphs"), py::arg("candidates"));
 }
 
 }  // namespace plancast

@@ -18,6 +18,7 @@
 #include "planner/uncertainty.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
+#include "strategy/precision.h"
 #include "strategy/software_profile.h"
 
 namespace py = ::pybind11;
@@ -32,11 +33,11 @@ using PyRandomness = std::optional<std::tuple<double, double, double, int64_t, u
 std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& machine,
                                      const PyStrategy& strategy, const PySession& session,
                                      Batch batch, const std::string& dtype,
-                                     const std::string& profile, bool cuda_graphs, bool timeline,
-                                     bool memory_only_if_unfit, bool shortcuts,
-                                     const std::string& what_if, const PyRandomness& random,
-                                     bool datasheet, bool chunk_level) {
-  Job job = MakeJob(model, batch, dtype, profile, cuda_graphs);
+                                     const std::string& profile, const PyPrecision& precision,
+                                     bool cuda_graphs, bool timeline, bool memory_only_if_unfit,
+                                     bool shortcuts, const std::string& what_if,
+                                     const PyRandomness& random, bool datasheet, bool chunk_level) {
+  Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   job.strategy = strategy.tree;
   PredictOptions options;
   options.timeline = timeline;
@@ -77,9 +78,9 @@ std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machi
                                     const PySession& session, int64_t batch,
                                     const std::string& space, const std::string& objective,
                                     int64_t top, const std::string& dtype,
-                                    const std::string& profile, bool cuda_graphs, int workers,
-                                    const py::object& progress) {
-  const Job job = MakeJob(model, batch, dtype, profile, cuda_graphs);
+                                    const std::string& profile, const PyPrecision& precision,
+                                    bool cuda_graphs, int workers, const py::object& progress) {
+  const Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   RankOptions options;
   options.space = ValueOrThrow(ParseSearchSpace(space));
   options.objective = ValueOrThrow(ParseObjective(objective));
@@ -99,8 +100,8 @@ std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machi
 // (pass, text) in the order of the passes.
 std::vector<std::pair<std::string, std::string>> CompilePasses(
     const PyModel& model, const PyMachine& machine, const PyStrategy& strategy, Batch batch,
-    const std::string& dtype, const std::string& profile) {
-  Job job = MakeJob(model, batch, dtype, profile);
+    const std::string& dtype, const std::string& profile, const PyPrecision& precision) {
+  Job job = MakeJob(model, batch, dtype, profile, precision);
   job.strategy = strategy.tree;
   std::vector<std::pair<std::string, std::string>> passes;
   absl::Status status = [&] {
@@ -119,12 +120,13 @@ std::vector<std::pair<std::string, std::string>> CompilePasses(
 }  // namespace
 
 Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype, const std::string& profile,
-            bool cuda_graphs) {
+            const PyPrecision& precision, bool cuda_graphs) {
   Job job;
   job.model = model.source;
   job.global_batch = batch;
   job.dtype = ValueOrThrow(ParseDType(dtype));
   job.profile = ValueOrThrow(FindSoftwareProfile(profile));
+  job.profile.precision = ValueOrThrow(ParsePrecision(precision));
   if (cuda_graphs) job.profile.cuda_graphs = true;
   return job;
 }
@@ -155,14 +157,16 @@ void BindPredict(py::module_& m) {
       });
   m.def("predict", &PredictOne, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
-        py::arg("cuda_graphs"), py::arg("timeline"), py::arg("memory_only_if_unfit"),
-        py::arg("shortcuts"), py::arg("what_if"), py::arg("randomness"), py::arg("datasheet"),
-        py::arg("chunk_level"));
+        py::arg("precision"), py::arg("cuda_graphs"), py::arg("timeline"),
+        py::arg("memory_only_if_unfit"), py::arg("shortcuts"), py::arg("what_if"),
+        py::arg("randomness"), py::arg("datasheet"), py::arg("chunk_level"));
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"), py::arg("dtype"),
-        py::arg("profile"), py::arg("cuda_graphs"), py::arg("workers"), py::arg("progress"));
+        py::arg("profile"), py::arg("precision"), py::arg("cuda_graphs"), py::arg("workers"),
+        py::arg("progress"));
   m.def("compile_passes", &CompilePasses, py::arg("model"), py::arg("machine"), py::arg("strategy"),
-        py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"));
+        py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
+        py::arg("precision"));
   // Uncertainty::Shipped(), scales by name.
   m.def("uncertainty", [] {
     const Uncertainty& u = Uncertainty::Shipped();

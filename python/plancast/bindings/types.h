@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,9 +40,13 @@ struct PySession {
   std::shared_ptr<const SessionCosts> costs = std::make_shared<const SessionCosts>();
 };
 
+// Types of storage and wire by option (strategy/precision.h).
+using PyPrecision = std::map<std::string, std::string>;
+
 // A job without its strategy; throws for unknown names.
 Job MakeJob(const PyModel& model, std::optional<int64_t> batch, const std::string& dtype,
-            const std::string& profile, bool cuda_graphs = false);
+            const std::string& profile, const PyPrecision& precision = {},
+            bool cuda_graphs = false);
 
 void BindAlgorithms(pybind11::module_& m);
 void BindMachine(pybind11::module_& m);

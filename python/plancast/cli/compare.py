@@ -18,6 +18,7 @@ def add_parser(commands: Any) -> None:
     )
     opts.add_model(parser)
     opts.add_cuda_graphs(parser)
+    opts.add_types(parser)
     opts.add_machine(parser, several=True)
     opts.add_strategy(parser, several=True)
     opts.add_batch(parser)
@@ -48,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
                 profile=options.profile,
                 cuda_graphs=options.cuda_graphs,
                 session=session,
+                **opts.types_of(options),
             )
             for machine in machines
             for strategy in strategies

@@ -21,6 +21,7 @@ def add_parser(commands: Any) -> None:
     opts.add_machine(parser)
     opts.add_strategy(parser)
     opts.add_batch(parser)
+    opts.add_types(parser)
     parser.add_argument(
         "--dump-after", metavar="PASS", action="append", help=f"{', '.join(PASSES)} or all"
     )
@@ -34,7 +35,11 @@ def run(options: argparse.Namespace) -> int:
 
     wanted = _wanted(options.dump_after)
     texts = compile_passes(
-        *opts.load_plan(options), batch=options.batch, dtype=options.dtype, profile=options.profile
+        *opts.load_plan(options),
+        batch=options.batch,
+        dtype=options.dtype,
+        profile=options.profile,
+        **opts.types_of(options),
     )
     chosen = {name: text for name, text in texts.items() if name in wanted}
     if options.json:

@@ -13,6 +13,7 @@ from plancast.errors import InputError
 if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model
+    from plancast.precision import Types
     from plancast.session import Session
     from plancast.strategy import Strategy
 
@@ -93,6 +94,38 @@ def add_cuda_graphs(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="launch captured CUDA graphs, whatever the profile does",
     )
+
+
+def add_types(parser: argparse.ArgumentParser) -> None:
+    """--grad-dtype, --reduce-dtype, --param-dtype, --gather-dtype, --state-dtype, --master."""
+    group = parser.add_argument_group(
+        "types of what is stored and sent",
+        "in place of the profile's: fp32, bf16, fp16, fp8, fp8-row, fp8-block, mxfp8, nvfp4, "
+        "int16, int8, int4",
+    )
+    for option, what in (
+        ("grad-dtype", "gradients as they are accumulated"),
+        ("main-grad-dtype", "gradients as the optimizer reads them"),
+        ("reduce-dtype", "gradients on the wire"),
+        ("param-dtype", "parameters at rest"),
+        ("gather-dtype", "parameters on the wire"),
+        ("state-dtype", "Adam's moments; FIRST+SECOND for two types"),
+        ("master", "the optimizer's own copy of the parameters: on, off or a type"),
+    ):
+        group.add_argument(f"--{option}", metavar="TYPE", help=what)
+
+
+def types_of(options: argparse.Namespace) -> Types:
+    """What add_types reads."""
+    return {
+        "grad_dtype": options.grad_dtype,
+        "main_grad_dtype": options.main_grad_dtype,
+        "reduce_dtype": options.reduce_dtype,
+        "param_dtype": options.param_dtype,
+        "gather_dtype": options.gather_dtype,
+        "state_dtype": options.state_dtype,
+        "master": options.master,
+    }
 
 
 def add_machine(

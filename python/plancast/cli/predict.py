@@ -23,6 +23,7 @@ def add_parser(commands: Any) -> None:
     )
     opts.add_model(parser)
     opts.add_cuda_graphs(parser)
+    opts.add_types(parser)
     opts.add_machine(parser)
     opts.add_strategy(parser)
     opts.add_batch(parser)
@@ -101,6 +102,7 @@ def run(options: argparse.Namespace) -> int:
         "profile": options.profile,
         "cuda_graphs": options.cuda_graphs,
         "session": opts.load_session(options),
+        **opts.types_of(options),
     }
     forecast = _predict(options, model, machine, plan)
     if options.trace is not None:

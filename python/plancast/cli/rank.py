@@ -17,6 +17,7 @@ def add_parser(commands: Any) -> None:
     )
     opts.add_model(parser)
     opts.add_cuda_graphs(parser)
+    opts.add_types(parser)
     opts.add_machine(parser)
     opts.add_batch(parser)
     opts.add_records(parser)
@@ -74,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
             session=opts.load_session(options),
             workers=options.workers,
             progress=progress,
+            **opts.types_of(options),
         )
     if options.out is not None:
         ranking.write(options.out)

@@ -1,0 +1,53 @@
+"""Types of what is stored and sent, where a forecast asks for others than the profile's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from plancast import arguments
+from plancast.errors import InputError
+
+
+class Types(TypedDict, total=False):
+    """Types that one forecast asks for; what is absent is as the software profile says.
+
+    A type is `fp32`, `bf16`, `fp16`, `fp8`, `fp8-row`, `fp8-block`, `mxfp8`, `nvfp4`, `int16`,
+    `int8` or `int4` (docs/memory.md has the bytes of each).
+    """
+
+    grad_dtype: str | None
+    """Gradients as they are accumulated."""
+    main_grad_dtype: str | None
+    """Gradients as the optimizer reads them; a copy while it runs, where they differ."""
+    reduce_dtype: str | None
+    """Gradients on the wire."""
+    param_dtype: str | None
+    """Parameters at rest."""
+    gather_dtype: str | None
+    """Parameters on the wire."""
+    state_dtype: str | None
+    """Adam's moments: a type, or FIRST+SECOND."""
+    master: str | bool | None
+    """The optimizer's own copy of the parameters: on, off or a type."""
+
+
+def asked(types: Mapping[str, Any]) -> dict[str, str]:
+    """What of keyword arguments is said, in the core's words.
+
+    >>> asked({"grad_dtype": "bf16", "master": False, "state_dtype": None})
+    {'grad_dtype': 'bf16', 'master': 'off'}
+    """
+    words: dict[str, str] = {}
+    known = tuple(Types.__annotations__)
+    for name, value in types.items():
+        if name not in known:
+            raise InputError(
+                f"no argument `{name}`; types are given as {arguments.listed(known)}."
+                f"{arguments.near(name, known)}"
+            )
+        if isinstance(value, bool) and name == "master":
+            words[name] = "on" if value else "off"
+        elif value is not None:
+            words[name] = arguments.word(value, name)
+    return words

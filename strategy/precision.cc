@@ -1,0 +1,94 @@
+#include "strategy/precision.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+
+namespace plancast {
+namespace {
+
+// What state may be stored or sent in: no names of units (`tf32`), no indices.
+absl::StatusOr<DType> StateType(absl::string_view option, const std::string& word) {
+  static const std::vector<std::string>& known =
+      *new std::vector<std::string>{"fp32",  "bf16",  "fp16",  "fp8",  "fp8-row", "fp8-block",
+                                    "mxfp8", "nvfp4", "int16", "int8", "int4"};
+  for (const std::string& name : known) {
+    if (name == word) return ParseDType(name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("`", option, "` is `", word, "`; it may be ",
+                                                 option == "master" ? "`on`, `off`, " : "",
+                                                 JoinQuoted(known), ".", DidYouMean(word, known)));
+}
+
+absl::Status TakeMaster(const std::string& word, Precision* precision) {
+  precision->keeps_master = word != "off";
+  if (word == "on" || word == "off") return absl::OkStatus();
+  ASSIGN_OR_RETURN(precision->master, StateType("master", word));
+  return absl::OkStatus();
+}
+
+absl::Status TakeState(const std::string& word, Precision* precision) {
+  const std::vector<std::string> parts = absl::StrSplit(word, '+');
+  if (parts.size() > 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`state_dtype` is `", word, "`; Adam has two moments: FIRST+SECOND."));
+  }
+  ASSIGN_OR_RETURN(precision->state, StateType("state_dtype", parts[0]));
+  if (parts.size() == 2) {
+    ASSIGN_OR_RETURN(precision->second_state, StateType("state_dtype", parts[1]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string Precision::DebugString() const {
+  std::string out;
+  const auto add = [&out](absl::string_view what, std::optional<DType> type) {
+    if (type.has_value()) absl::StrAppend(&out, " ", what, " ", DTypeName(*type));
+  };
+  add("grad", grad);
+  add("main_grad", main_grad);
+  add("reduce", reduce);
+  add("gather", gather);
+  add("param", param);
+  if (keeps_master.has_value()) absl::StrAppend(&out, *keeps_master ? " master" : " no master");
+  add("master", master);
+  add("state", state);
+  add("second_state", second_state);
+  return out;
+}
+
+absl::StatusOr<Precision> ParsePrecision(const std::map<std::string, std::string>& options) {
+  Precision precision;
+  const std::map<std::string, std::optional<DType>*> types = {
+      {"grad_dtype", &precision.grad},
+      {"main_grad_dtype", &precision.main_grad},
+      {"reduce_dtype", &precision.reduce},
+      {"gather_dtype", &precision.gather},
+      {"param_dtype", &precision.param}};
+  for (const auto& [option, word] : options) {
+    const auto type = types.find(option);
+    if (type != types.end()) {
+      ASSIGN_OR_RETURN(*type->second, StateType(option, word));
+    } else if (option == "master") {
+      RETURN_IF_ERROR(TakeMaster(word, &precision));
+    } else if (option == "state_dtype") {
+      RETURN_IF_ERROR(TakeState(word, &precision));
+    } else {
+      std::vector<std::string> known = {"master", "state_dtype"};
+      for (const auto& [name, unused] : types) known.push_back(name);
+      return absl::InvalidArgumentError(absl::StrCat("no type of `", option, "`; there are ",
+                                                     JoinQuoted(known), ".",
+                                                     DidYouMean(option, known)));
+    }
+  }
+  return precision;
+}
+
+}  // namespace plancast

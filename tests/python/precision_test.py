@@ -1,0 +1,65 @@
+"""Types of what is stored and sent, from Python and the command line."""
+
+import json
+
+import plancast as pc
+import pytest
+from plancast.cli.main import main
+from plancast.errors import InputError
+
+MODEL = pc.Model.preset("llama3-8b")
+MACHINE = pc.Machine.preset("dgx-h100", hosts=1)
+PLAN = "zero=1,mb=1,recompute=full"
+
+
+def predict(**types: object) -> pc.Forecast:
+    return pc.predict(MODEL, MACHINE, PLAN, batch=8, **types)
+
+
+def test_types_are_reported_and_change_the_state() -> None:
+    base, asked = predict(), predict(grad_dtype="bf16", state_dtype="fp8+fp16", master="int16")
+    assert base.chosen["state_dtype"] == "fp32" and base.chosen["master"] == "1"
+    assert asked.chosen["state_dtype"] == "fp8+fp16" and asked.chosen["master"] == "int16"
+    assert asked.chosen["grad_dtype"] == "bf16" and asked.chosen["gather_dtype"] == "bf16"
+    wide, narrow = base.memory[0], asked.memory[0]
+    assert narrow.gradients * 2 == wide.gradients
+    assert narrow.optimizer * 12 == wide.optimizer * 5
+    assert asked.breakdown()["optimizer"] < base.breakdown()["optimizer"]
+
+
+def test_no_master_copy() -> None:
+    assert predict(master=False).memory[0].optimizer * 12 == predict().memory[0].optimizer * 8
+
+
+def test_a_type_that_is_not_said_changes_nothing() -> None:
+    assert (
+        predict(grad_dtype=None, master=None).to_dict()["memory"] == predict().to_dict()["memory"]
+    )
+
+
+def test_eight_bit_gathers_are_half_as_long() -> None:
+    asked = pc.predict(MODEL, MACHINE, PLAN + ",overlap=none", batch=8, gather_dtype="int8")
+    base = pc.predict(MODEL, MACHINE, PLAN + ",overlap=none", batch=8)
+    assert asked.breakdown()["exposed_dp"] < base.breakdown()["exposed_dp"]
+
+
+def test_errors_name_the_known() -> None:
+    with pytest.raises(InputError, match=r"`state_dtype` is `int9`; it may be .* `int8`"):
+        predict(state_dtype="int9")
+    with pytest.raises(InputError, match=r"no argument `grad_type`.*Did you mean `grad_dtype`"):
+        predict(grad_type="bf16")
+
+
+def test_every_command_with_a_plan_takes_types(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = ["-m", "llama3-8b", "-c", "dgx-h100:1", "--batch", "8"]
+    types = ["--state-dtype", "int8", "--grad-dtype", "bf16", "--json"]
+    assert main(["predict", *plan, "-s", PLAN, *types]) == 0
+    assert json.loads(capsys.readouterr().out)["chosen"]["state_dtype"] == "int8"
+    assert main(["compare", *plan, "-s", PLAN, "-s", "zero=0,mb=1", *types]) == 0
+    for forecast in json.loads(capsys.readouterr().out)["plans"]:
+        assert forecast["chosen"]["grad_dtype"] == "bf16"
+    space = "tp=8,pp=1,mb=1,recompute=none,zero=1"
+    assert main(["rank", *plan, "--space", space, *types]) == 0
+    assert json.loads(capsys.readouterr().out)["plans"][0]["chosen"]["state_dtype"] == "int8"
+    assert main(["compile", *plan, "-s", PLAN, *types]) == 0
+    assert "gradients 16060522496" in json.loads(capsys.readouterr().out)["lower"]
