@@ -335,6 +335,7 @@ absl::Status Chooser::ChooseSharding() {
     if (o_.zero == 0) Note("hsdp=", *form_.hsdp, " has no effect with zero=0");
     if (o_.zero > 0 && *form_.hsdp < o_.dp) o_.hsdp = *form_.hsdp;
   }
+  o_.reshard = o_.pp == 1 || profile_.pipelines_reshard;
   if (form_.reshard.has_value() && o_.zero < 3) {
     Note("reshard=", *form_.reshard, " has no effect with zero=", o_.zero);
   } else if (form_.reshard.has_value()) {
@@ -352,7 +353,9 @@ absl::Status Chooser::ChooseSharding() {
   if (form_.prefetch.has_value() && o_.zero < 3) {
     Note("prefetch=", o_.prefetch, " has no effect with zero=", o_.zero);
   }
-  o_.sync_each = form_.sync.has_value() ? form_.sync == "each" : o_.zero >= 2;
+  o_.sync_each = form_.sync.has_value()
+                     ? form_.sync == "each"
+                     : o_.zero >= 2 && (o_.pp == 1 || profile_.pipelines_sync_each);
   if (form_.sync.has_value() && o_.micro_batches == 1) {
     Note("sync=", *form_.sync, " has no effect with one micro-batch");
   }

@@ -40,7 +40,10 @@ std::string SoftwareProfile::StructureKey() const {
                       quantized_activations,
                       experts_weigh_activations,
                       experts_sort_tokens,
-                      dispatch_sends_once};
+                      dispatch_sends_once,
+                      sharded_master,
+                      root_unit,
+                      keeps_last_unit};
   const auto number = [](std::string* out, auto value) {
     absl::StrAppend(out, static_cast<int>(value));
   };
@@ -50,7 +53,8 @@ std::string SoftwareProfile::StructureKey() const {
       " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number),
       precision.DebugString(), " flags ", absl::StrJoin(flags, "", number), " overlaps ",
       absl::StrJoin(default_overlap, ",", number), " bucket ", bucket_bytes, " 16 bits ",
-      absl::StrJoin(unquantized, ","), " around ",
+      absl::StrJoin(unquantized, ","), " shards ",
+      static_cast<int>(shard_cut), " around ",
       absl::StrJoin(around, ",", [&](std::string* out, const auto& entry) {
         const Around& a = entry.second;
         absl::StrAppend(out, entry.first, " ", a.forward_passes, " ", a.backward_passes, " ",

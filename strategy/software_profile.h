@@ -18,6 +18,10 @@
 
 namespace plancast {
 
+// How parameters are cut into shards: each flat, all of a unit flat in one (FSDP1), or
+// each by rows (FSDP2).
+enum class ShardCut : uint8_t { kParameter, kUnit, kRows };
+
 // How a framework runs a plan: data (strategy/data/*.textproto), never code.
 // proto/software_profile.proto documents every field, the data files the source
 // of every figure.
@@ -71,6 +75,12 @@ struct SoftwareProfile {
   bool experts_weigh_activations = false;  // tokens' weights go to their experts
   bool experts_sort_tokens = false;        // with ep: kernels order tokens by expert
   bool dispatch_sends_once = false;        // one copy of a token to each node and device
+  ShardCut shard_cut = ShardCut::kParameter;
+  bool sharded_master = false;   // with zero=3 parameters at rest are the fp32 master's shard
+  bool root_unit = false;        // modules outside of lists are gathered as one unit, at first
+  bool keeps_last_unit = false;  // what follows the last list stays gathered for its backward
+  // With pipelines, where the strategy says nothing.
+  bool pipelines_reshard = true, pipelines_sync_each = true;
 
   // Whether the products of op `name` (`mlp.fc1`) run in the 8- or 4-bit type of the
   // model.

@@ -44,6 +44,14 @@ absl::Status OtherTypes(const proto::SoftwareProfile& p, SoftwareProfile* profil
   return absl::OkStatus();
 }
 
+absl::StatusOr<ShardCut> ShardCutNamed(const std::string& name) {
+  if (name.empty() || name == "parameter") return ShardCut::kParameter;
+  if (name == "unit") return ShardCut::kUnit;
+  if (name == "rows") return ShardCut::kRows;
+  return absl::InvalidArgumentError(
+      absl::StrCat("shard_cut is `", name, "`; it must be `parameter`, `unit` or `rows`."));
+}
+
 absl::Status CheckFractions(const proto::SoftwareProfile& p) {
   struct Figure {
     absl::string_view name;
@@ -187,6 +195,12 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.experts_weigh_activations = p.experts_weigh_activations();
   profile.experts_sort_tokens = p.experts_sort_tokens();
   profile.dispatch_sends_once = p.dispatch_sends_once();
+  ASSIGN_OR_RETURN(profile.shard_cut, ShardCutNamed(p.shard_cut()));
+  profile.sharded_master = p.sharded_master();
+  profile.root_unit = p.root_unit();
+  profile.keeps_last_unit = p.keeps_last_unit();
+  profile.pipelines_reshard = !p.has_pipelines_reshard() || p.pipelines_reshard();
+  profile.pipelines_sync_each = !p.has_pipelines_sync_each() || p.pipelines_sync_each();
 
   profile.launch_s = p.launch_s();
   profile.host_sync_s = p.host_sync_s();

@@ -21,10 +21,6 @@ absl::Status CheckSupported(const ShortForm& form) {
   if (form.cp.value_or(1) > 1) {
     return NotYet("cp", absl::StrCat(*form.cp), "This version simulates cp=1.");
   }
-  if (form.zero.value_or(0) > 1) {
-    return NotYet("zero", absl::StrCat(*form.zero), "This version simulates zero=0 and zero=1.");
-  }
-  if (form.hsdp.has_value()) return NotYet("hsdp", absl::StrCat(*form.hsdp), "Leave it out.");
   if (form.schedule.has_value()) {
     const std::string& schedule = *form.schedule;
     if (schedule != "gpipe" && schedule != "1f1b" && schedule != "interleaved") {
@@ -32,11 +28,6 @@ absl::Status CheckSupported(const ShortForm& form) {
                     "This version simulates `gpipe`, `1f1b` and `interleaved`.");
     }
   }
-  if (form.reshard.has_value()) return NotYet("reshard", *form.reshard, "Leave it out.");
-  if (form.prefetch.has_value()) {
-    return NotYet("prefetch", absl::StrCat(*form.prefetch), "Leave it out.");
-  }
-  if (form.sync.has_value()) return NotYet("sync", *form.sync, "Leave it out.");
   if (form.recompute == "every") {
     return NotYet("recompute", absl::StrCat("every:", *form.recompute_layers), "Use `full:N`.");
   }
