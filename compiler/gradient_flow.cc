@@ -7,6 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/int128.h"
+#include "compiler/shard_axes.h"
+#include "compiler/shard_plan.h"
 
 namespace plancast {
 namespace {
@@ -17,10 +20,6 @@ int64_t Total(const ElementsByAxes& elements) {
   int64_t total = 0;
   for (const auto& [axes, count] : elements) total += count;
   return total;
-}
-
-void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum) {
-  for (const auto& [axes, count] : elements) (*sum)[axes] += count * times;
 }
 
 // All that a block of messages depends on, but the plan.
@@ -35,73 +34,21 @@ std::string MessagesKey(absl::string_view what, int64_t elements, int messages,
 
 }  // namespace
 
-int32_t StageContents::chunks() const {
-  const int64_t stages = static_cast<int64_t>(in_.stages->size());
-  return static_cast<int32_t>((stages - stage_ + in_.options->pp - 1) / in_.options->pp);
-}
-
-int64_t StageContents::TiedHere(const StageRun& run) const {
-  return in_.options->pp == 1 && run.segment == in_.first_tied_segment ? in_.tied_elements : 0;
-}
-
-int64_t StageContents::Parameters(const StageRun& run) const {
-  return BodyOf(run).state.parameters - TiedHere(run);
-}
-
-int64_t StageContents::ReducedOverData(const StageRun& run) const {
-  return std::max<int64_t>(0, BodyOf(run).state.reduced_over_data - TiedHere(run));
-}
-
-int64_t StageContents::TotalParameters() const {
-  int64_t total = 0;
-  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
-    for (const StageRun& run : Runs(chunk)) total += Parameters(run) * run.count;
-  }
-  return total;
-}
-
-int64_t StageContents::ProductParameters() const {
-  int64_t total = 0;
-  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
-    for (const StageRun& run : Runs(chunk)) {
-      total += std::min(BodyOf(run).state.product_parameters, Parameters(run)) * run.count;
-    }
-  }
-  return total;
-}
-
-ElementsByAxes StageContents::CutParameters() const {
-  ElementsByAxes totals;
-  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
-    for (const StageRun& run : Runs(chunk)) {
-      AddTimes(BodyOf(run).state.cut_parameters, run.count, &totals);
-    }
-  }
-  return totals;
-}
-
-ElementsByAxes StageContents::ReducedOverOthers() const {
-  ElementsByAxes totals;
-  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
-    for (const StageRun& run : Runs(chunk)) {
-      AddTimes(BodyOf(run).state.reduced_over_others, run.count, &totals);
-    }
-  }
-  return totals;
-}
-
 GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
-                           const StageContents& contents, ProgramWriter* writer)
+                           const StageContents& contents, const ShardedStage* sharded,
+                           ProgramWriter* writer)
     : in_(inputs),
       options_(*inputs.options),
       profile_(*inputs.profile),
       mesh_(*inputs.mesh),
       stage_(stage),
       contents_(contents),
+      sharded_(sharded),
       writer_(*writer),
       parameters_(contents.TotalParameters()),
       reduces_(options_.dp * options_.cp > 1),
-      gathers_(reduces_ && options_.zero >= 1),
+      shares_(reduces_ && options_.zero >= 1 && options_.shard_ranks() > 1),
+      gathers_(shares_ && options_.zero <= 2),
       overlap_grad_(options_.overlap.count(Overlap::kGrad) > 0),
       overlap_param_(options_.overlap.count(Overlap::kParam) > 0) {
   FillStaticBytes(in_, stage_, &writer_.program());
@@ -110,8 +57,9 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
 void GradientFlow::Begin() {
   if (gathers_ && overlap_param_) GatherAhead();
   if (!profile_.zero_grad) return;
-  writer_.Append(writer_.BlockOf({BlockKey::kZeroGradients, parameters_},
-                                 [&] { return ZeroGradients(profile_, parameters_); }),
+  const int64_t elements = sharded_ == nullptr ? parameters_ : Kept();
+  writer_.Append(writer_.BlockOf({BlockKey::kZeroGradients, elements},
+                                 [&] { return ZeroGradients(profile_, elements); }),
                  Phase::kOptimizer, 0, 0);
 }
 
@@ -124,7 +72,7 @@ std::vector<GradientFlow::GatheredPiece> GradientFlow::TakeGathered(const StageR
 }
 
 int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool last) const {
-  if (!last || !reduces_ || !overlap_grad_) return run.count;
+  if (!last || !reduces_ || !overlap_grad_ || sharded_ != nullptr) return run.count;
   const int64_t cut = Total(contents_.BodyOf(run).state.cut_gradients);
   return LayersPerBucket(contents_.ReducedOverData(run) + cut, run.count);
 }
@@ -180,7 +128,9 @@ int32_t GradientFlow::Gather(int64_t elements, const ElementsByAxes& cut, int me
                                                   contents_.ProductParameters()) /
                                static_cast<double>(all);
   const int64_t common = elements - (cut.empty() ? 0 : Total(cut));
-  const auto make = [&] { return ParameterGather(mesh_, common, element_bytes, messages, cut); };
+  const auto make = [&] {
+    return ParameterGather(mesh_, options_, common, element_bytes, messages, cut);
+  };
   const int32_t block = cut.empty() ? writer_.BlockOf({BlockKey::kGather, elements, messages}, make)
                                     : writer_.BlockOf(writer_.catalogue().NumberOfText(
                                           MessagesKey("gather", elements, messages, cut), make));
@@ -217,21 +167,38 @@ void GradientFlow::Finish() {
   Update(joins);
 }
 
+int64_t GradientFlow::Kept() const {
+  if (!shares_) return parameters_;
+  if (sharded_ != nullptr) return sharded_->ShardElements();
+  return KeptElements(mesh_, options_, parameters_, contents_.CutParameters());
+}
+
 void GradientFlow::Update(const std::vector<Join>& joins) {
-  const ElementsByAxes cut = contents_.CutParameters();
-  const int64_t elements = gathers_ ? KeptElements(mesh_, options_, parameters_, cut) : parameters_;
+  const int64_t elements = Kept();
+  const std::vector<int> shared =
+      shares_ ? ShardAxesOf(mesh_, options_, DataAxes(mesh_)).shard : std::vector<int>();
   std::vector<int> axes;
   for (int a = 0; a < mesh_.num_axes(); ++a) {
     const Purpose root = PurposeOfAxes(mesh_, {a});
     const bool data = root == Purpose::kDp || root == Purpose::kCp;
-    if (mesh_.size(a) > 1 && (!data || gathers_)) axes.push_back(a);
+    const bool shard = std::find(shared.begin(), shared.end(), a) != shared.end();
+    if (mesh_.size(a) > 1 && (!data || shard)) axes.push_back(a);
   }
-  const int32_t block = writer_.BlockOf({BlockKey::kOptimizer, elements}, [&] {
-    return OptimizerStep(profile_, in_.dtype, elements, axes, /*joins_programs=*/options_.pp > 1);
-  });
+  ShardedUpdate sharded;
+  if (sharded_ != nullptr) {
+    sharded.rests_as_master = RestsAsMaster(options_, profile_, in_.dtype);
+    if (!profile_.zero_grad) {
+      sharded.freed_gradients = sharded_->GradientBytes(ShardTypesOf(in_, contents_));
+    }
+  }
+  const int32_t block = writer_.BlockOf(
+      {BlockKey::kOptimizer, elements, sharded.freed_gradients},
+      [&] { return OptimizerStep(profile_, in_.dtype, elements, axes, options_.pp > 1, sharded); });
   const int32_t update = writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
   if (writer_.BlockAt(block).rendezvous_task >= 0) writer_.Meet(update, kOptimizerSlot);
-  if (gathers_ && !overlap_param_) Gather(parameters_, cut, 1, {{update, -1, -1}});
+  if (gathers_ && !overlap_param_) {
+    Gather(parameters_, contents_.CutParameters(), 1, {{update, -1, -1}});
+  }
 }
 
 // Gradients that are partial over other axes than the data-parallel ones.
@@ -239,7 +206,9 @@ void GradientFlow::ReduceOthers(std::vector<Join>* joins) {
   const std::vector<Join> before = *joins;
   for (const auto& total : contents_.ReducedOverOthers()) {
     const std::vector<int>& axes = total.first;
-    const int64_t elements = total.second;
+    // Of sharded gradients their shards are summed.
+    const bool shards = sharded_ != nullptr && PurposeOfAxes(mesh_, axes) != Purpose::kDp;
+    const int64_t elements = shards ? CeilDiv(total.second, options_.shard_ranks()) : total.second;
     int64_t mask = 0;
     for (int axis : axes) mask |= int64_t{1} << axis;
     const int32_t block = writer_.BlockOf({BlockKey::kPartialSum, mask, elements}, [&] {
@@ -257,7 +226,10 @@ void GradientFlow::ReduceTied(std::vector<Join>* joins) {
   CommSpec comm;
   comm.kind = CollectiveKind::kSendRecv;
   comm.bytes = static_cast<int64_t>(
-      std::ceil(static_cast<double>(in_.tied_elements) * WireBytes(profile_.reduce_dtype)));
+      std::ceil(static_cast<double>(sharded_ == nullptr
+                                        ? in_.tied_elements
+                                        : CeilDiv(in_.tied_elements, options_.shard_ranks())) *
+                WireBytes(profile_.reduce_dtype)));
   comm.axes = {mesh_.FindAxis("pp").value()};
   comm.peer_offset = static_cast<int>(options_.pp - 1);
   const int32_t block = writer_.BlockOf({BlockKey::kTied, comm.peer_offset}, [&] {
@@ -273,11 +245,28 @@ void GradientFlow::ReduceTied(std::vector<Join>* joins) {
 
 void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program) {
   const StageContents contents(inputs, stage);
+  const PlanOptions& options = *inputs.options;
+  const SoftwareProfile& profile = *inputs.profile;
   const int64_t parameters = contents.TotalParameters();
-  const int64_t kept =
-      KeptElements(*inputs.mesh, *inputs.options, parameters, contents.CutParameters());
-  const StateBytes bytes =
-      StateOf(*inputs.profile, inputs.dtype, parameters, kept, contents.ProductParameters());
+  int64_t kept = KeptElements(*inputs.mesh, options, parameters, contents.CutParameters());
+  StateBytes bytes;
+  if (ShardsBodies(options)) {
+    const ShardedStage sharded(inputs, contents);
+    kept = sharded.ShardElements();
+    bytes = StateOf(profile, inputs.dtype, options.zero == 3 ? kept : parameters, kept,
+                    contents.ProductParameters() / (options.zero == 3 ? options.shard_ranks() : 1));
+    bytes.gradients =
+        profile.zero_grad
+            ? static_cast<double>(sharded.GradientBytes(ShardTypesOf(inputs, contents)))
+            : 0;
+    if (RestsAsMaster(options, profile, inputs.dtype)) {
+      // The master's shard, counted with the optimizer elsewhere, is the parameter.
+      bytes.parameters = static_cast<double>(StoredBytes(*profile.MasterType(inputs.dtype), kept));
+      bytes.optimizer -= bytes.parameters;
+    }
+  } else {
+    bytes = StateOf(profile, inputs.dtype, parameters, kept, contents.ProductParameters());
+  }
   auto set = [program](MemoryKind kind, double value) {
     program->static_bytes[static_cast<int>(kind)] = static_cast<int64_t>(value);
   };

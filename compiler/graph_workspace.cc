@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "compiler/program_plan.h"
 #include "compiler/schedule.h"
+#include "compiler/shard_plan.h"
 #include "compiler/stage_program.h"
 
 namespace plancast {
@@ -42,8 +43,11 @@ bool LikeTheStageBefore(const ProgramInputs& in, int64_t stage) {
   return true;
 }
 
-// Enough for the first and the last pass of a phase to differ.
-constexpr int64_t kDraftedMicroBatches = 2;
+// Enough for the first and the last pass of a phase to differ, and where blocks are
+// sharded those between from both.
+int64_t DraftedMicroBatches(const PlanOptions& options) {
+  return ShardsBodies(options) ? std::min<int64_t>(options.micro_batches, 3) : 2;
+}
 
 }  // namespace
 
@@ -62,7 +66,7 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
     like_before_.clear();
     assembly_.Begin(plan.mesh, plan.bodies->bound.load.skew);
   }
-  const PipelineSchedule few = plan.Schedule(kDraftedMicroBatches);
+  const PipelineSchedule few = plan.Schedule(DraftedMicroBatches(options));
   std::optional<PipelineSchedule> schedule;
   const auto write = [&](int64_t stage) {
     if (!schedule.has_value()) schedule.emplace(plan.Schedule(options.micro_batches));

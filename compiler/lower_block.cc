@@ -121,11 +121,9 @@ class PhaseLowering {
   void CopyOut(const std::vector<int>& out_ports) {
     for (int value : out_ports) {
       if (value < 0 || ready_[value] != BlockBuilder::kNone) continue;
-      KernelSpec kernel;
-      kernel.label = "copy";
-      kernel.dtype = context_.dtype;
-      kernel.read_bytes = kernel.write_bytes = LocalBytes(value);
-      ready_[value] = builder_.AddKernel(kernel, Purpose::kForward, "copy", {});
+      const double bytes = LocalBytes(value);
+      ready_[value] = builder_.AddKernel(MemoryKernel(context_, "copy", bytes, bytes),
+                                         Purpose::kForward, "copy", {});
     }
   }
 
@@ -146,14 +144,10 @@ class PhaseLowering {
   double LocalBytes(int value) const { return context_.LocalBytes(plan_.values[value]); }
 
   void LowerAdd(const PlanStep& step) {
-    KernelSpec kernel;
-    kernel.label = "grad_add";
-    kernel.dtype = context_.dtype;
     const double bytes = LocalBytes(step.outputs[0]);
-    kernel.read_bytes = 2 * bytes;
-    kernel.write_bytes = bytes;
     ready_[step.outputs[0]] =
-        builder_.AddKernel(kernel, PurposeOf(step.part), "grad_add", DepsOf(step));
+        builder_.AddKernel(MemoryKernel(context_, "grad_add", 2 * bytes, bytes),
+                           PurposeOf(step.part), "grad_add", DepsOf(step));
   }
 
   void LowerRelayout(const PlanStep& step) {
@@ -222,7 +216,10 @@ class PhaseLowering {
         deps = {ready};
       }
     }
-    for (int value : step.outputs) ready_[value] = ready;
+    for (int value : step.outputs) {
+      ready_[value] = ready;
+      NoteGradient(value);
+    }
   }
 
   // The factor that the recurrence of `tensor` runs along.
@@ -350,12 +347,21 @@ class PhaseLowering {
     for (size_t s = begin; s < end; ++s) {
       for (int value : steps_[s].outputs) {
         ready_[value] = builder_.size() > before ? ready : LatestOf(deps);
+        NoteGradient(value);
         if (IsParameterGrad(value) && !AccumulatesInKernel(steps_[s], value)) {
           accumulated += LocalBytes(value) / context_.Bytes(DType::kCompute);
         }
       }
     }
     if (accumulated > 0) AddGradientAccumulation(steps_[begin], accumulated, ready);
+  }
+
+  void NoteGradient(int value) {
+    if (!IsParameterGrad(value) || ready_[value] < 0) return;
+    const Value& v = plan_.values[value];
+    const TensorFacts facts = FactsOf(*context_.graph, context_.body(), v.ref);
+    builder_.AddGradient(ready_[value],
+                         static_cast<int64_t>(v.layout.LocalElements(*context_.mesh, facts.shape)));
   }
 
   // A step that moves nothing passes its newest input on.
@@ -367,13 +373,9 @@ class PhaseLowering {
 
   // main_grad += grad, as a kernel of its own.
   void AddGradientAccumulation(const PlanStep& step, double elements, int ready) {
-    KernelSpec kernel;
-    kernel.label = "grad_accumulate";
-    kernel.dtype = context_.dtype;
-    const double main_bytes = ElementBytes(context_.profile->grad_dtype);
-    kernel.read_bytes = elements * (context_.Bytes(DType::kCompute) + main_bytes);
-    kernel.write_bytes = elements * main_bytes;
-    builder_.AddKernel(kernel, Purpose::kBackward,
+    const double sum = elements * ElementBytes(context_.profile->grad_dtype);
+    const double reads = elements * context_.Bytes(DType::kCompute) + sum;
+    builder_.AddKernel(MemoryKernel(context_, "grad_accumulate", reads, sum), Purpose::kBackward,
                        absl::StrCat(context_.body().ops[step.op.op].name, ".accumulate"), {ready});
   }
 

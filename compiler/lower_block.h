@@ -17,6 +17,12 @@ struct BlockTemplate {
   Block block;
   std::vector<KernelSpec> kernels;
   std::vector<CommSpec> comms;
+  // Which tasks make gradients of parameters, and of how many elements.
+  struct Gradient {
+    int task = 0;
+    int64_t elements = 0;
+  };
+  std::vector<Gradient> gradients;
 };
 
 // Appends tasks to a block template.
@@ -41,6 +47,7 @@ class BlockBuilder {
   void Give(uint16_t tensor, int64_t bytes) { out_.block.gives.push_back({tensor, bytes}); }
   void MarkRendezvous(int task) { out_.block.rendezvous_task = task; }
   void MarkHostSync(int task) { out_.block.flags[task] |= Block::kHostSync; }
+  void AddGradient(int task, int64_t elements) { out_.gradients.push_back({task, elements}); }
   void AddOutPort(int ready) { out_.block.out_ports.push_back(ready); }
   int size() const { return out_.block.size(); }
   const std::string& name() const { return out_.block.name; }

@@ -413,4 +413,14 @@ std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector
   return std::move(work).Finish();
 }
 
+KernelSpec MemoryKernel(const LowerContext& context, const std::string& label, double read_bytes,
+                        double write_bytes) {
+  KernelSpec kernel;
+  kernel.label = label;
+  kernel.dtype = context.dtype;
+  kernel.read_bytes = read_bytes;
+  kernel.write_bytes = write_bytes;
+  return kernel;
+}
+
 }  // namespace plancast

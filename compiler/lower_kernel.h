@@ -58,6 +58,10 @@ struct KernelPart {
 std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector<KernelPart>& parts,
                                   double extra_read_bytes, const std::string& label);
 
+// A pass over memory.
+KernelSpec MemoryKernel(const LowerContext& context, const std::string& label, double read_bytes,
+                        double write_bytes);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_COMPILER_LOWER_KERNEL_H_

@@ -139,6 +139,9 @@ class Cutter {
       out_.AddMemory(e.after ? cuts_[e.task].last : cuts_[e.task].first, e.after, e.kind, e.tensor,
                      e.delta);
     }
+    for (const BlockTemplate::Gradient& g : in_.gradients) {
+      out_.AddGradient(cuts_[g.task].first, g.elements);
+    }
     for (const PortMemory& take : block_.takes) out_.Take(take.tensor, take.bytes);
     for (const PortMemory& give : block_.gives) out_.Give(give.tensor, give.bytes);
     for (const int port : block_.out_ports) {

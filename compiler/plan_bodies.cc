@@ -11,6 +11,7 @@
 #include "compiler/differentiate.h"
 #include "compiler/overlap_products.h"
 #include "compiler/partition.h"
+#include "compiler/plan_mesh.h"
 #include "compiler/relayout_pass.h"
 
 namespace plancast {
@@ -336,13 +337,14 @@ std::string PlanKey(const CompileRequest& request) {
   // Without a word on single nodes, `dp` cuts the batch and nothing else, and
   // `pp` cuts nothing: shards do not change with the number of their ranks.
   const bool plain = request.tree->nodes().empty() && request.tree->loads().empty() &&
-                     !o.has_expert_mesh() && BatchIsCutWhole(*request.graph);
-  std::string key =
-      absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
-                   request.profile->StructureKey(), "|", plain ? std::min<int64_t>(o.dp, 2) : o.dp,
-                   ",", o.tp, ",", plain ? 1 : o.pp, ",", o.cp, ",", o.sp, ",", o.ep, ",",
-                   o.expert_tp(), ",", o.micro_batch, ",", static_cast<int>(o.recompute), ",",
-                   OverlapsProducts(o), "|", absl::StrJoin(o.order, "-"));
+                     !o.has_expert_mesh() && ShardCuts(o).empty() &&
+                     BatchIsCutWhole(*request.graph);
+  std::string key = absl::StrCat(
+      "bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
+      request.profile->StructureKey(), "|", plain ? std::min<int64_t>(o.dp, 2) : o.dp, ",", o.tp,
+      ",", plain ? 1 : o.pp, ",", o.cp, ",", o.sp, ",", o.ep, ",", o.expert_tp(), ",",
+      o.micro_batch, ",", static_cast<int>(o.recompute), ",", OverlapsProducts(o), "|",
+      absl::StrJoin(o.order, "-"), "|", absl::StrJoin(ShardCuts(o), "-"));
   // Only some layers of each stage run again: which ones hangs on the layout.
   if (o.recompute_layers >= 0) {
     absl::StrAppend(&key, "|", o.recompute_layers, "|", o.pp, "|", absl::StrJoin(o.layout, ","));

@@ -71,6 +71,10 @@ void AddExpertCuts(const PlanOptions& options, const DeviceMesh& mesh, Cuts* cut
   }
 }
 
+void AddShardCuts(const PlanOptions& options, Cuts* cuts) {
+  for (const int64_t end : ShardCuts(options)) (*cuts)["dp"].push_back(end);
+}
+
 absl::StatusOr<DeviceMesh> Cut(DeviceMesh mesh, const Cuts& cuts) {
   for (const auto& [name, places] : cuts) {
     ASSIGN_OR_RETURN(const int axis, mesh.FindAxis(name));
@@ -119,12 +123,26 @@ void AddExpertViews(const PlanOptions& options, DeviceMesh* mesh) {
 
 }  // namespace
 
+std::vector<int64_t> ShardCuts(const PlanOptions& options) {
+  std::vector<int64_t> cuts;
+  const auto add = [&](int64_t ranks) {
+    if (ranks > 1 && ranks < options.dp) cuts.push_back(ranks);
+  };
+  if (options.zero >= 1) add(options.hsdp);
+  // Of the ranks of a shard group those of cp are innermost.
+  if (options.zero == 3 && options.reshard_ranks > options.cp) {
+    add(options.reshard_ranks / options.cp);
+  }
+  return cuts;
+}
+
 absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& tree,
                                   const PlanOptions& options) {
   ASSIGN_OR_RETURN(DeviceMesh mesh, PlainMesh(options));
   Cuts cuts;
   AddHeadCuts(graph, tree, mesh, &cuts);
   AddExpertCuts(options, mesh, &cuts);
+  AddShardCuts(options, &cuts);
   ASSIGN_OR_RETURN(mesh, Cut(std::move(mesh), cuts));
   AddExpertViews(options, &mesh);
   return mesh;

@@ -1,6 +1,9 @@
 #ifndef PLANCAST_COMPILER_PLAN_MESH_H_
 #define PLANCAST_COMPILER_PLAN_MESH_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "cluster/device_mesh.h"
 #include "graph/model_graph.h"
@@ -16,10 +19,16 @@ namespace plancast {
 // - the expert mesh. The ranks of a stage, tp innermost and dp outermost, are also
 //   etp innermost, then ep, then what is left: `etp`, `ep` and `edp` are views of
 //   the sub-axes. So with etp=tp, ep is the inner part of dp; with etp=1 it is tp
-//   and then the inner part of dp.
+//   and then the inner part of dp;
+// - sharded data parallelism: the ranks of a shard group are the inner part of dp, and
+//   those that keep parameters after the forward pass the inner part of that.
 // Errors: cuts of one axis that do not nest.
 absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& tree,
                                   const PlanOptions& options);
+
+// Where sharded data parallelism cuts dp, as numbers of consecutive ranks that stay
+// together.
+std::vector<int64_t> ShardCuts(const PlanOptions& options);
 
 // `heads` stands for these dims together, outer first.
 inline constexpr absl::string_view kCompoundHeads = "heads";

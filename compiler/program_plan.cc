@@ -28,7 +28,8 @@ ProgramInputs ProgramPlan::inputs() const {
           request->dtype,
           &bodies->bodies,
           bodies->tied_elements,
-          bodies->first_tied_segment};
+          bodies->first_tied_segment,
+          &bodies->bound.graph.segments};
 }
 
 PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {

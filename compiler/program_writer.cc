@@ -26,10 +26,10 @@ int32_t ProgramWriter::Append(int32_t block, Phase phase, int32_t micro_batch, i
 
 int32_t ProgramWriter::AppendCompute(int32_t block, Phase phase, const ScheduleStep& step,
                                      int64_t layer_begin, int64_t count, int32_t feeder,
-                                     absl::Span<const Join> joins) {
+                                     absl::Span<const Join> joins, int ports) {
   const auto join_begin = static_cast<int32_t>(program_.joins.size());
   program_.joins.insert(program_.joins.end(), joins.begin(), joins.end());
-  if (feeder >= 0) JoinPorts(feeder, BlockAt(block).num_in_ports);
+  if (feeder >= 0) JoinPorts(feeder, ports == kAllPorts ? BlockAt(block).num_in_ports : ports);
   for (int32_t instance : held_by_) program_.joins.push_back({instance, -1, -1});
   held_by_.clear();
   last_compute_ = Add(block, phase, step.micro_batch, step.chunk, static_cast<int32_t>(layer_begin),

@@ -1,6 +1,7 @@
 #include "compiler/stage_program.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "compiler/gradient_flow.h"
 #include "compiler/pipeline_transfer.h"
 #include "compiler/program_writer.h"
+#include "compiler/sharded_passes.h"
+#include "compiler/sharded_stage.h"
 
 namespace plancast {
 namespace {
@@ -36,7 +39,9 @@ class StageWriter {
         blocking_(TransfersBlock(options_, profile_)),
         contents_(in, stage),
         writer_(catalogue, assembly, program),
-        gradients_(in, stage, contents_, &writer_),
+        sharded_(ShardsBodies(options_) ? std::make_unique<Sharded>(in, contents_, &writer_)
+                                        : nullptr),
+        gradients_(in, stage, contents_, sharded_ ? &sharded_->stage : nullptr, &writer_),
         chunks_(MakeChunks()),
         body_blocks_(2 * in.bodies->size(), -1) {
     writer_.program().name = absl::StrCat("stage ", stage);
@@ -115,6 +120,13 @@ class StageWriter {
     crossing.slots = kTransferSlots + (borders + crossing.border) * options_.micro_batches;
     return crossing;
   }
+
+  struct Sharded {
+    Sharded(const ProgramInputs& in, const StageContents& contents, ProgramWriter* writer)
+        : stage(in, contents), passes(in, contents, stage, writer) {}
+    ShardedStage stage;
+    ShardedPasses passes;
+  };
 
   void Reserve(const std::vector<ScheduleStep>& schedule) {
     size_t runs = 1;
@@ -231,7 +243,36 @@ class StageWriter {
     }
   }
 
+  // A pass of blocks that gather their parameters, and reduce their gradients, themselves.
+  int32_t RunSharded(const ScheduleStep& step, int32_t feeder, bool last) {
+    const ShardedPasses::Pass& pass =
+        sharded_->passes.Of(step.chunk, step.phase, step.micro_batch == 0, last);
+    const Join behind_compute{writer_.last_compute(), -1, -1};
+    std::vector<Join> joins;
+    for (const int32_t block : pass.ahead) {
+      const int32_t gather =
+          writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk,
+                         absl::MakeConstSpan(&behind_compute, behind_compute.from >= 0 ? 1 : 0));
+      joins.push_back({gather, -1, static_cast<int16_t>(pass.own_ports + joins.size())});
+    }
+    int32_t reduced = -1;
+    bool begins = true;
+    for (const ShardedPasses::Piece& piece : pass.pieces) {
+      feeder = writer_.AppendCompute(piece.block, step.phase, step, piece.layer_begin, piece.count,
+                                     feeder, begins ? joins : std::vector<Join>(),
+                                     begins ? pass.own_ports : ProgramWriter::kAllPorts);
+      begins = false;
+      if (piece.reduces) reduced = feeder;
+    }
+    if (reduced >= 0) {
+      gradients_.NoteReductions(reduced);
+      writer_.HoldCompute(reduced);
+    }
+    return feeder;
+  }
+
   int32_t Forward(const ScheduleStep& step, int32_t feeder) {
+    if (sharded_ && options_.zero == 3) return RunSharded(step, feeder, /*last=*/false);
     for (const StageRun& run : contents_.Runs(step.chunk)) {
       const int32_t block = BodyBlock(run, Phase::kForward);
       // The first pass after an overlapped parameter gather: piece by piece.
@@ -249,6 +290,7 @@ class StageWriter {
   }
 
   int32_t Backward(const ScheduleStep& step, int32_t feeder, bool last) {
+    if (sharded_) return RunSharded(step, feeder, last);
     const std::vector<StageRun>& runs = contents_.Runs(step.chunk);
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       const int32_t block = BodyBlock(*run, Phase::kBackward);
@@ -273,6 +315,7 @@ class StageWriter {
   const bool blocking_;  // compute waits for transfers, sends included
   StageContents contents_;
   ProgramWriter writer_;
+  std::unique_ptr<Sharded> sharded_;  // null: bodies know nothing of data parallelism
   GradientFlow gradients_;
   std::vector<Chunk> chunks_;
   std::vector<int32_t> body_blocks_;  // of bound body b: forward at 2 b, backward at 2 b + 1

@@ -39,6 +39,7 @@ struct ProgramInputs {
   // earlier one: reduced between the two stages that hold them.
   int64_t tied_elements = 0;
   int first_tied_segment = -1;
+  const std::vector<Segment>* segments = nullptr;  // of the model
 };
 
 // Parameters, gradients and optimizer state that a device of `stage` holds.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/int128.h"
+#include "compiler/shard_axes.h"
 #include "graph/op_split.h"
 
 namespace plancast {
@@ -18,38 +19,24 @@ bool IsDataAxis(const DeviceMesh& mesh, int axis) {
   return root == "dp" || root == "cp";
 }
 
-std::vector<int> DataAxes(const DeviceMesh& mesh) {
-  std::vector<int> axes;
-  for (int a = 0; a < mesh.num_axes(); ++a) {
-    if (IsDataAxis(mesh, a) && mesh.size(a) > 1) axes.push_back(a);
-  }
-  return axes;
-}
-
 int64_t MessageBytes(int64_t elements, double element_bytes, int messages) {
   return static_cast<int64_t>(std::ceil(static_cast<double>(elements) * element_bytes / messages));
 }
 
-// `elements` over the data-parallel axes in `messages` messages, and each of `cut`
-// in one.
-BlockTemplate Messages(const std::string& name, CollectiveKind kind, const DeviceMesh& mesh,
-                       int64_t elements, double element_bytes, int messages,
-                       const ElementsByAxes& cut) {
-  BlockBuilder builder(name);
-  const auto add = [&](std::vector<int> axes, int64_t count, int times) {
-    CommSpec comm;
-    comm.kind = kind;
-    comm.axes = std::move(axes);
-    comm.bytes = MessageBytes(count, element_bytes, times);
-    for (int i = 0; i < times; ++i) {
-      builder.AddComm(comm, StreamKind::kGradComm, Purpose::kDp, name, {});
-    }
-  };
-  if (elements > 0 || cut.empty()) add(DataAxes(mesh), elements, messages);
-  for (const auto& [axes, count] : cut) {
-    if (!axes.empty()) add(axes, count, 1);
+// `elements` in `times` messages over `axes`, behind task `after`; returns the last.
+int AddMessages(CollectiveKind kind, StreamKind stream, const std::vector<int>& axes,
+                int64_t elements, double element_bytes, int times, int after,
+                BlockBuilder* builder) {
+  if (axes.empty()) return after;
+  CommSpec comm;
+  comm.kind = kind;
+  comm.axes = axes;
+  comm.bytes = MessageBytes(elements, element_bytes, times);
+  for (int i = 0; i < times; ++i) {
+    const int last = builder->AddComm(comm, stream, Purpose::kDp, builder->name(), {after});
+    if (i + 1 == times) after = last;
   }
-  return std::move(builder).Build();
+  return after;
 }
 
 KernelSpec StateKernel(KernelFamily family, const std::string& label, double reads, double writes) {
@@ -87,6 +74,10 @@ double MixedBytes(double product_bytes, DType type, DType dtype, int64_t paramet
 
 }  // namespace
 
+void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum) {
+  for (const auto& [axes, count] : elements) (*sum)[axes] += count * times;
+}
+
 BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
                          const BodyPlan& plan, const SoftwareProfile& profile) {
   BodyState state;
@@ -95,11 +86,20 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
     return static_cast<int64_t>(layout.LocalElements(mesh, facts.shape));
   };
   const std::vector<bool> matrices = ProductMatrices(body, profile);
+  std::vector<int> place(body.tensors.size(), -1);  // of a tensor in state.each
   for (size_t t = 0; t < body.tensors.size(); ++t) {
-    if (body.tensors[t].kind != TensorInfo::Kind::kParameter) continue;
-    const int64_t elements = local(static_cast<int>(t), plan.parameter_layouts[t]);
-    state.parameters += elements;
-    if (matrices[t]) state.product_parameters += elements;
+    if (body.tensors[t].kind == TensorInfo::Kind::kParameter) {
+      const int tensor = static_cast<int>(t);
+      const TensorFacts facts = FactsOf(graph, body, {tensor, -1, false, false});
+      const std::vector<int64_t> shape = plan.parameter_layouts[t].LocalShape(mesh, facts.shape);
+      BodyState::Parameter parameter;
+      parameter.rows = shape.empty() ? 1 : shape[0];
+      parameter.elements = local(tensor, plan.parameter_layouts[t]);
+      state.parameters += parameter.elements;
+      if (matrices[t]) state.product_parameters += parameter.elements;
+      place[t] = static_cast<int>(state.each.size());
+      state.each.push_back(std::move(parameter));
+    }
   }
   const std::vector<int> all_data = DataAxes(mesh), experts_data = mesh.AxesOf("edp");
   std::set<int> counted;
@@ -125,6 +125,8 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
         others.clear();
       }
       state.cut_parameters[data] += elements;
+      state.each[place[grad.tensor]].cut = true;
+      state.each[place[grad.tensor]].copies = data;
       if (!data.empty()) state.cut_gradients[data] += elements;
     } else if (!data.empty()) {
       (data == all_data ? state.reduced_over_data : state.reduced_over_others[data]) += elements;
@@ -156,16 +158,39 @@ std::string BodyState::DebugString(const DeviceMesh& mesh) const {
 BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
                                 const SoftwareProfile& profile, int64_t elements, int messages,
                                 const ElementsByAxes& cut) {
+  const bool scatters = options.zero >= 1;
   const CollectiveKind kind =
-      options.zero >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-  return Messages(absl::StrCat("grad ", CollectiveKindName(kind)), kind, mesh, elements,
-                  WireBytes(profile.reduce_dtype), messages, cut);
+      scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+  const double bytes = WireBytes(profile.reduce_dtype);
+  BlockBuilder builder(absl::StrCat("grad ", CollectiveKindName(kind)));
+  const auto add = [&](const std::vector<int>& axes, int64_t count, int times) {
+    if (!scatters) {
+      AddMessages(kind, StreamKind::kGradComm, axes, count, bytes, times, BlockBuilder::kNone,
+                  &builder);
+      return;
+    }
+    const ShardAxes parts = ShardAxesOf(mesh, options, axes);
+    const int after = AddMessages(kind, StreamKind::kGradComm, parts.shard, count, bytes, times,
+                                  BlockBuilder::kNone, &builder);
+    AddMessages(CollectiveKind::kAllReduce, StreamKind::kReplicaComm, parts.replica,
+                CeilDiv(count, parts.shards), bytes, times, after, &builder);
+  };
+  if (elements > 0 || cut.empty()) add(DataAxes(mesh), elements, messages);
+  for (const auto& [axes, count] : cut) add(axes, count, 1);
+  return std::move(builder).Build();
 }
 
-BlockTemplate ParameterGather(const DeviceMesh& mesh, int64_t elements, double element_bytes,
-                              int messages, const ElementsByAxes& cut) {
-  return Messages("param all_gather", CollectiveKind::kAllGather, mesh, elements, element_bytes,
-                  messages, cut);
+BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,
+                              double element_bytes, int messages, const ElementsByAxes& cut) {
+  BlockBuilder builder("param all_gather");
+  const auto add = [&](const std::vector<int>& axes, int64_t count, int times) {
+    AddMessages(CollectiveKind::kAllGather, StreamKind::kGradComm,
+                ShardAxesOf(mesh, options, axes).shard, count, element_bytes, times,
+                BlockBuilder::kNone, &builder);
+  };
+  if (elements > 0 || cut.empty()) add(DataAxes(mesh), elements, messages);
+  for (const auto& [axes, count] : cut) add(axes, count, 1);
+  return std::move(builder).Build();
 }
 
 BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& profile,
@@ -185,10 +210,10 @@ int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t
   if (options.zero < 1) return parameters;
   int64_t kept = 0;
   for (const auto& [axes, elements] : cut) {
-    kept += CeilDiv(elements, mesh.SizeOf(axes));
+    kept += CeilDiv(elements, ShardAxesOf(mesh, options, axes).shards);
     parameters -= elements;
   }
-  return kept + CeilDiv(parameters, options.dp * options.cp);
+  return kept + CeilDiv(parameters, options.shard_ranks());
 }
 
 double ParameterBytes(DType type, DType dtype, int64_t parameters, int64_t products) {
@@ -217,7 +242,8 @@ StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t paramete
 }
 
 BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
-                            const std::vector<int>& norm_axes, bool joins_programs) {
+                            const std::vector<int>& norm_axes, bool joins_programs,
+                            const ShardedUpdate& sharded) {
   BlockBuilder builder("optimizer");
   const double n = static_cast<double>(elements);
   double grad_bytes = n * ElementBytes(profile.grad_dtype);
@@ -263,10 +289,15 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
   const std::optional<DType> master = profile.MasterType(dtype);
   const double weight = master.has_value() ? ElementBytes(*master) : low;
   const double halves = master == DType::kInt16 ? low : 0;  // with it, the master weight
+  const double copied = master.has_value() && !sharded.rests_as_master ? low : 0;
   ready = builder.AddKernel(
       StateKernel(KernelFamily::kOptimizer, "adam", grad_bytes + n * (state + weight + halves),
-                  n * (state + weight + (master.has_value() ? low : 0))),
+                  n * (state + weight + copied)),
       purpose, "adam", {ready});
+  if (sharded.freed_gradients > 0) {
+    builder.AddMemory(ready, true, MemoryKind::kGradients, builder.AddTensor("gradients"),
+                      -sharded.freed_gradients);
+  }
   if (copies) {
     builder.AddMemory(ready, true, MemoryKind::kWorkspace, copy, -StoredBytes(main_grad, elements));
   }

@@ -17,6 +17,7 @@ namespace plancast {
 
 // Elements by mesh axes.
 using ElementsByAxes = std::map<std::vector<int>, int64_t>;
+void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum);
 
 // What one copy of a body owns and owes on one device, in elements.
 struct BodyState {
@@ -30,6 +31,14 @@ struct BodyState {
   // Of weights that a data-parallel axis cuts (experts): the parameters, which are
   // among `parameters`, and gradients, by the axes that the weight has copies on.
   ElementsByAxes cut_parameters, cut_gradients;
+  // Each parameter: its rows (size of the first dim) and elements, and the axes that
+  // it has copies on if they are not the data-parallel ones.
+  struct Parameter {
+    int64_t rows = 1, elements = 0;
+    bool cut = false;
+    std::vector<int> copies;
+  };
+  std::vector<Parameter> each;
 
   std::string DebugString(const DeviceMesh& mesh) const;
 };
@@ -37,15 +46,16 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
                          const BodyPlan& plan, const SoftwareProfile& profile);
 
 // Reduces `elements` of gradients over the data-parallel axes as `messages`
-// equal messages: all-reduce, or reduce-scatter under a sharded optimizer. What is
-// `cut` is reduced over its own axes, one message each.
+// equal messages: all-reduce, or under a sharded optimizer reduce-scatter in the shard
+// group and all-reduce of the shards over its replicas. What is `cut` is reduced over
+// its own axes, one message each.
 BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
                                 const SoftwareProfile& profile, int64_t elements, int messages,
                                 const ElementsByAxes& cut = {});
 // Gathers `elements` updated parameters of a sharded optimizer, and those that are
 // `cut` over their own axes.
-BlockTemplate ParameterGather(const DeviceMesh& mesh, int64_t elements, double element_bytes,
-                              int messages, const ElementsByAxes& cut = {});
+BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,
+                              double element_bytes, int messages, const ElementsByAxes& cut = {});
 // Sums gradients that are partial over `axes` (one message).
 BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& profile,
                                  const std::vector<int>& axes, int64_t elements);
@@ -73,8 +83,13 @@ int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t
 // over `norm_axes` (joined by all programs if `joins_programs`), overflow
 // check, clipping, update. A copy of the gradients in the optimizer's own type, where
 // that is not theirs, lives through it.
+struct ShardedUpdate {
+  bool rests_as_master = false;  // there is no copy in the model's type to be written
+  int64_t freed_gradients = 0;   // bytes of gradients that are given up at the end
+};
 BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
-                            const std::vector<int>& norm_axes, bool joins_programs);
+                            const std::vector<int>& norm_axes, bool joins_programs,
+                            const ShardedUpdate& sharded = {});
 // Its beginning: gradients set to zero.
 BlockTemplate ZeroGradients(const SoftwareProfile& profile, int64_t elements);
 

@@ -22,6 +22,25 @@ namespace {
 constexpr int kSlices = 3;
 constexpr uint32_t kSeedsPerSlice = 200;
 
+// zero=1 to 3 in any form; what ep cuts may not nest with what hsdp cuts.
+void DrawSharding(Dice& dice, PlanUnderTest& plan) {
+  PlanOptions& o = plan.options();
+  SoftwareProfile& profile = plan.profile();
+  o.zero = dice.Of<int>({1, 2, 3, 3, 3});
+  if (!o.has_expert_mesh() && dice.Maybe(2)) {
+    o.dp = dice.Of<int64_t>({4, 6});
+    o.hsdp = dice.Of<int64_t>({0, 1, 2, o.dp / 2});
+    if (o.hsdp == 0 && dice.Maybe(2)) o.reshard_ranks = 2;
+  }
+  o.reshard = !dice.Maybe(3);
+  o.prefetch = dice.Of<int64_t>({0, 1, 1, 2, 5});
+  o.sync_each = !dice.Maybe(3);
+  profile.shard_cut = dice.Of<ShardCut>({ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows});
+  profile.sharded_master = dice.Maybe(2);
+  profile.root_unit = dice.Maybe(2);
+  profile.keeps_last_unit = dice.Maybe(2);
+}
+
 PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   const int64_t pp = dice.Of<int64_t>({1, 1, 2, 3}), vpp = pp > 1 && dice.Maybe(3) ? 2 : 1;
   TransformerConfig config;
@@ -105,6 +124,7 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
     plan.Zero1();
     if (dice.Maybe(2)) options.overlap.insert(Overlap::kParam);
   }
+  if (dice.Maybe(2)) DrawSharding(dice, plan);
   if (dice.Maybe(4)) options.order = {"dp", "tp", "cp", "ep", "pp"};
   if (dice.Maybe(4)) options.order = {"pp", "tp", "cp", "ep", "dp"};
   return plan;
@@ -113,13 +133,15 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
 std::string Text(PlanUnderTest& plan) {
   const PlanOptions& o = plan.options();
   const SoftwareProfile& p = plan.profile();
-  return absl::StrCat("dp=", o.dp, ",tp=", o.tp, ",pp=", o.pp, ",vpp=", o.vpp, ",zero=", o.zero,
-                      ",accum=", o.micro_batches, " schedule ", static_cast<int>(o.schedule),
-                      " recompute ", static_cast<int>(o.recompute), " overlaps ", o.overlap.size(),
-                      " bucket ", o.bucket_bytes, " order ", absl::StrJoin(o.order, "-"),
-                      " blocking ", p.p2p_blocking, " sync ", p.p2p_host_sync, " scatter ",
-                      p.p2p_scatter_gather, " clip ", p.grad_clip, " tied ",
-                      plan.graph().tied.size());
+  return absl::StrCat(
+      "dp=", o.dp, ",tp=", o.tp, ",pp=", o.pp, ",vpp=", o.vpp, ",zero=", o.zero, ",hsdp=", o.hsdp,
+      ",reshard=", o.reshard, "/", o.reshard_ranks, ",prefetch=", o.prefetch, ",sync=", o.sync_each,
+      ",cut=", static_cast<int>(p.shard_cut), p.root_unit, p.keeps_last_unit, ",ep=", o.ep,
+      ",accum=", o.micro_batches, " schedule ", static_cast<int>(o.schedule), " recompute ",
+      static_cast<int>(o.recompute), " overlaps ", o.overlap.size(), " bucket ", o.bucket_bytes,
+      " order ", absl::StrJoin(o.order, "-"), " blocking ", p.p2p_blocking, " sync ",
+      p.p2p_host_sync, " scatter ", p.p2p_scatter_gather, " clip ", p.grad_clip, " tied ",
+      plan.graph().tied.size());
 }
 
 class CompiledPlansTest : public testing::TestWithParam<int> {};

@@ -1,0 +1,45 @@
+#ifndef PLANCAST_COMPILER_STAGE_CONTENTS_H_
+#define PLANCAST_COMPILER_STAGE_CONTENTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/bind.h"
+#include "compiler/stage_program.h"
+#include "compiler/synchronise.h"
+
+namespace plancast {
+
+// What a stage holds, counted in elements on one device.
+class StageContents {
+ public:
+  StageContents(const ProgramInputs& inputs, int64_t stage) : in_(inputs), stage_(stage) {}
+
+  int32_t chunks() const;
+  int64_t VirtualStage(int32_t chunk) const { return chunk * in_.options->pp + stage_; }
+  const std::vector<StageRun>& Runs(int32_t chunk) const {
+    return (*in_.stages)[VirtualStage(chunk)];
+  }
+  const CompiledBody& BodyOf(const StageRun& run) const { return *(*in_.bodies)[run.bound_body]; }
+  // Of one copy of the run's body. A tied parameter whose two users share the
+  // stage is counted with the later one only.
+  int64_t Parameters(const StageRun& run) const;
+  int64_t ReducedOverData(const StageRun& run) const;
+  int64_t TotalParameters() const;
+  // Of TotalParameters, those in matrices of products (BodyState).
+  int64_t ProductParameters() const;
+  // Of weights that a data-parallel axis cuts, summed over the stage.
+  ElementsByAxes CutParameters() const;
+  // Gradients partial over other axes, summed over the stage.
+  ElementsByAxes ReducedOverOthers() const;
+  // Of the run's parameters those that its stage holds with a later user.
+  int64_t TiedHere(const StageRun& run) const;
+
+ private:
+  const ProgramInputs& in_;
+  const int64_t stage_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_STAGE_CONTENTS_H_
