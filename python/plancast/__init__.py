@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from plancast.flow_list import flows
     from plancast.forecast import Forecast
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
+    from plancast.launchers import LaunchConfig
     from plancast.machine import Machine
     from plancast.model import Model
     from plancast.op_rules import Rule, rules
@@ -55,6 +56,7 @@ __all__ = [
     "InputError",
     "JobForecast",
     "Kernel",
+    "LaunchConfig",
     "Machine",
     "Model",
     "ModelBuilder",
@@ -95,6 +97,7 @@ _HOME = {
     "Forecast": "forecast",
     "InputError": "errors",
     "JobForecast": "jobs",
+    "LaunchConfig": "launchers",
     "Kernel": "records",
     "Machine": "machine",
     "Model": "model",
@@ -126,6 +129,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "launchers":
+        return importlib.import_module("plancast.launchers")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'plancast' has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -53,8 +54,9 @@ class Forecast:
     Times are seconds, sizes bytes.
     """
 
-    def __init__(self, core: _core.Forecast) -> None:
+    def __init__(self, core: _core.Forecast, asked: Mapping[str, Any] | None = None) -> None:
         self._core = core
+        self._asked = dict(asked or {})  # options of the prediction that a launch needs again
 
     @property
     def model(self) -> str:
@@ -220,6 +222,21 @@ class Forecast:
         """
         self._need_timeline()
         return [Slice(*fields) for fields in self._core.slices()]
+
+    def launch_config(self, framework: str, **run: Any) -> str:
+        """The text of the argument file with which a framework runs the plan.
+
+        Args:
+          framework: `torchtitan`, `fsdp`, `composer`, `deepspeed` or `megatron-core`.
+          run: `model` (for its name or sizes), and what shall differ from the prediction; see
+            `plancast.launchers.write`.
+
+        Raises:
+          InputError: the framework cannot run it; says why, and the nearest plan it can.
+        """
+        from plancast.launchers.forecasts import write_forecast
+
+        return write_forecast(self, framework, self._asked, run)
 
     def to_perfetto(self, path: str | Path) -> None:
         """Writes a Chrome trace that ui.perfetto.dev opens; `.gz` compresses it."""

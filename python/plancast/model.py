@@ -206,6 +206,11 @@ class Model:
         return self._core.name
 
     @property
+    def config(self) -> dict[str, Any] | None:
+        """The fields of a transformer, as `from_config` takes them; None of other models."""
+        return None if self._fields is None else dict(self._fields)
+
+    @property
     def parameters(self) -> int:
         """Number of trained parameters, tied ones counted once."""
         return self._core.parameters

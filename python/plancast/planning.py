@@ -105,7 +105,8 @@ def predict(
             randomness=randomness.asked(jitter, stragglers, samples, seed, workers),
             datasheet=datasheet,
             chunk_level=arguments.chunk_level(fidelity),
-        )
+        ),
+        {"dtype": dtype, "cuda_graphs": cuda_graphs, **precision.asked(types)},
     )
 
 
@@ -172,7 +173,8 @@ def rank(
         workers=workers or 0,
         progress=progress,
     )
-    return Ranking(result, objective=objective)
+    asked = {"dtype": dtype, "cuda_graphs": cuda_graphs, **precision.asked(types)}
+    return Ranking(result, objective=objective, asked=asked)
 
 
 def compile_passes(

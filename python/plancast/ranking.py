@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 class Ranking:
     """The result of `plancast.rank`: forecasts of the plans that fit, best first."""
 
-    def __init__(self, core: _core.RankResult, *, objective: str) -> None:
+    def __init__(
+        self, core: _core.RankResult, *, objective: str, asked: Mapping[str, Any] | None = None
+    ) -> None:
         self._core = core
         self.objective = objective
-        self._plans = [Forecast(plan) for plan in core.plans]
+        self._plans = [Forecast(plan, asked) for plan in core.plans]
 
     @property
     def evaluated(self) -> int:

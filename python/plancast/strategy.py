@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plancast import _core, arguments, documents, files
 from plancast.errors import InputError
+
+if TYPE_CHECKING:
+    from plancast.launchers import LaunchConfig
+    from plancast.launchers.frameworks import Source
 
 
 class Strategy:
@@ -25,10 +29,11 @@ class Strategy:
     'dp=2,tp=4,mb=1'
     """
 
-    __slots__ = ("_core",)
+    __slots__ = ("_core", "_launch")
 
     def __init__(self, core: _core.Strategy) -> None:
         self._core = core
+        self._launch: LaunchConfig | None = None
 
     @classmethod
     def parse(cls, text: str) -> Strategy:
@@ -60,10 +65,98 @@ class Strategy:
         return cls.from_dict(files.read_mapping(path), what=f"`{path}`")
 
     @classmethod
-    def open(cls, text: str) -> Strategy:
-        """What `-s` on the command line means: a short form or a tree's file."""
+    def open(cls, text: str, *, framework: str | None = None, **known: Any) -> Strategy:
+        """What `-s` on the command line means: a short form, a tree's file, or an argument file.
+
+        Args:
+          text: the words behind `-s`.
+          framework: whose argument file it is, if the contents do not show it.
+          known: what helps to read an argument file, as `plancast.launchers.read` takes it.
+        """
+        from plancast.launchers import files as launch_files
+
+        if framework is not None or launch_files.is_launch_file(text):
+            from plancast import launchers
+
+            return launchers.read(Path(text), framework, **known).strategy
         is_file = "=" not in text and files.looks_like_file(text)
         return cls.from_file(text) if is_file else cls.parse(text)
+
+    @classmethod
+    def from_torchtitan(cls, source: Source, **known: Any) -> Strategy:
+        """The plan of torchtitan's configuration: a `.toml` file, its text or parsed contents.
+
+        Args:
+          source: where it is.
+          known: `gpus`, `model`: what files leave to the launcher (`plancast.launchers.read`).
+
+        What else the file says, and what a plan cannot say, is in `launch`.
+
+        >>> toml = '[parallelism]\\ntensor_parallel_degree = 8\\n[training]\\nlocal_batch_size = 2'
+        >>> Strategy.from_torchtitan(toml).short_form
+        'tp=8,sp,zero=3,mb=2,recompute=every:2'
+        """
+        return cls._from_launch(source, "torchtitan", known)
+
+    @classmethod
+    def from_megatron(cls, source: Source, **known: Any) -> Strategy:
+        """The plan of Megatron-LM's arguments: words, a script, its text, or `vars(args)`.
+
+        >>> Strategy.from_megatron(["--tensor-model-parallel-size", "8", "--micro-batch-size", "1",
+        ...                         "--use-distributed-optimizer"]).short_form
+        'tp=8,zero=1,mb=1'
+        """
+        return cls._from_launch(source, "megatron-core", known)
+
+    @classmethod
+    def from_deepspeed(cls, source: Source, **known: Any) -> Strategy:
+        """The plan of DeepSpeed's configuration: a `.json` file, its text or parsed contents.
+
+        >>> Strategy.from_deepspeed({"zero_optimization": {"stage": 2}}).short_form
+        'zero=2,overlap=none'
+        """
+        return cls._from_launch(source, "deepspeed", known)
+
+    @classmethod
+    def from_fsdp(cls, source: Source, **known: Any) -> Strategy:
+        """The plan of an FSDP configuration of accelerate, the Trainer, Composer or llm-foundry.
+
+        >>> Strategy.from_fsdp({"fsdp_sharding_strategy": "SHARD_GRAD_OP"}).short_form
+        'zero=3,reshard=off'
+        """
+        from plancast.launchers import files as launch_files
+
+        return cls._from_launch(source, launch_files.fsdp_dialect(source), known)
+
+    @classmethod
+    def _from_launch(cls, source: Source, framework: str, known: dict[str, Any]) -> Strategy:
+        from plancast import launchers
+
+        return launchers.read(source, framework, **known).strategy
+
+    @property
+    def launch(self) -> LaunchConfig | None:
+        """The argument file that the strategy was read from; None of others."""
+        return self._launch
+
+    def launch_config(self, framework: str, **run: Any) -> str:
+        """The text of the argument file with which a framework runs this plan.
+
+        Args:
+          framework: `torchtitan`, `fsdp`, `composer`, `deepspeed` or `megatron-core`.
+          run: `model`, `batch`, `seq`, `gpus`, `dtype`, `profile`, ...; see
+            `plancast.launchers.write`.
+
+        Raises:
+          InputError: the framework cannot run it; says why, and the nearest plan it can.
+
+        >>> text = Strategy.parse("dp=4,tp=8,sp,pp=2,zero=1,mb=1").launch_config("megatron-core")
+        >>> Strategy.from_megatron(text).short_form
+        'dp=4,tp=8,sp,pp=2,zero=1,mb=1'
+        """
+        from plancast import launchers
+
+        return launchers.write(self, framework, **run)
 
     @property
     def short_form(self) -> str:
@@ -84,7 +177,9 @@ class Strategy:
 
     def copy(self) -> Strategy:
         """An independent tree with the same content."""
-        return Strategy(self._core.copy())
+        copied = Strategy(self._core.copy())
+        copied._launch = self._launch
+        return copied
 
     def check_supported(self) -> None:
         """Raises InputError for a key of the language that is not simulated yet."""

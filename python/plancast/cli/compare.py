@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from plancast.cli import options as opts
+from plancast.cli.launch_options import open_strategy, settings
 
 
 def add_parser(commands: Any) -> None:
@@ -32,27 +33,23 @@ def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.comparison import compare
     from plancast.planning import predict
-    from plancast.strategy import Strategy
 
     opts.check_outputs(options.report)
     model, session = opts.load_model(options), opts.load_session(options)
     machines = [opts.load_machine(text, options) for text in options.cluster]
-    strategies = [Strategy.open(text) for text in options.strategy]
     comparison = compare(
         *(
             predict(
                 model,
                 machine,
                 strategy,
-                batch=options.batch,
-                dtype=options.dtype,
-                profile=options.profile,
-                cuda_graphs=options.cuda_graphs,
+                **settings(options, strategy.launch),
                 session=session,
-                **opts.types_of(options),
             )
             for machine in machines
-            for strategy in strategies
+            for strategy in [
+                open_strategy(text, options, machine, model) for text in options.strategy
+            ]
         )
     )
     opts.write_report(options, f"Plans for {model.name}", comparison)

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from plancast import arguments
+from plancast.cli.launch_options import Default, add_from, open_strategy, settings
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def threads(text: str) -> int:
 def dtype(text: str) -> str:
     """A name of a matmul precision."""
     try:
-        return arguments.dtype(text)
+        name = arguments.dtype(text)
+        return text if isinstance(text, Default) else name
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error).removesuffix(".")) from None
 
@@ -75,13 +77,13 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype",
         type=dtype,
-        default="bf16",
+        default=Default("bf16"),
         metavar="TYPE",
         help=f"matmul precision: {', '.join(arguments.DTYPES)} (default bf16)",
     )
     parser.add_argument(
         "--profile",
-        default="megatron-core",
+        default=Default("megatron-core"),
         metavar="NAME",
         help="software profile: how the framework runs (default megatron-core)",
     )
@@ -157,9 +159,10 @@ def add_strategy(parser: argparse.ArgumentParser, *, several: bool = False) -> N
         required=True,
         action="append" if several else "store",
         metavar="STRATEGY",
-        help="tp=8,pp=4,mb=1,... or a YAML file with a tree"
+        help="tp=8,pp=4,mb=1,..., a YAML file with a tree, or a framework's argument file"
         + ("; may be given several times" if several else ""),
     )
+    add_from(parser)
 
 
 def add_fidelity(parser: argparse.ArgumentParser) -> None:
@@ -258,11 +261,21 @@ def load_machine(text: str, options: argparse.Namespace) -> Machine:
 
 
 def load_plan(options: argparse.Namespace) -> tuple[Model, Machine, Strategy]:
-    """What -m, -c and -s name."""
-    from plancast.strategy import Strategy
+    """What -m, -c and -s name.
 
+    An argument file behind -s also sets the options that were not given.
+    """
     machine = load_machine(options.cluster, options)
-    return load_model(options), machine, Strategy.open(options.strategy)
+    model = load_model(options)
+    strategy = open_strategy(options.strategy, options, machine, model)
+    launch = strategy.launch
+    if launch is not None:
+        for name, value in settings(options, launch).items():
+            setattr(options, name, value)
+        if options.seq is None and launch.seq not in (None, model.seq) and model.seq > 0:
+            options.seq = launch.seq
+            model = load_model(options)
+    return model, machine, strategy
 
 
 def print_json(value: Any) -> None:

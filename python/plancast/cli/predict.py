@@ -91,12 +91,10 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    from plancast.strategy import Strategy
-
     opts.check_outputs(options.trace, options.report)
-    model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
+    model, machine, strategy = opts.load_plan(options)
     plan: dict[str, Any] = {
-        "strategy": Strategy.open(options.strategy),
+        "strategy": strategy,
         "batch": options.batch,
         "dtype": options.dtype,
         "profile": options.profile,

@@ -1,0 +1,78 @@
+"""Argument files behind `-s`: what they say goes before the command line's defaults."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plancast.launchers import LaunchConfig
+    from plancast.machine import Machine
+    from plancast.model import Model
+    from plancast.strategy import Strategy
+
+
+_TYPES = frozenset(
+    ("grad_dtype", "main_grad_dtype", "reduce_dtype", "param_dtype", "gather_dtype",
+     "state_dtype", "master")
+)  # fmt: skip
+
+
+class Default(str):
+    """The value of an option that was not given."""
+
+
+def add_from(parser: argparse.ArgumentParser) -> None:
+    """--from."""
+    parser.add_argument(
+        "--from",
+        dest="framework",
+        metavar="FRAMEWORK",
+        help="whose argument file -s is, if it does not show: torchtitan, fsdp, composer, "
+        "deepspeed, megatron",
+    )
+
+
+def open_strategy(
+    text: str, options: argparse.Namespace, machine: Machine | None, model: Model | None
+) -> Strategy:
+    """The strategy that one -s names; of an argument file, what was not taken over is told."""
+    from plancast.strategy import Strategy
+
+    known: dict[str, Any] = {"model": model}
+    if machine is not None:
+        known |= {"gpus": machine.devices, "gpus_per_host": machine.gpus_per_host}
+    framework = getattr(options, "framework", None)
+    strategy = Strategy.open(text, framework=framework, **known)
+    launch = strategy.launch
+    if launch is not None:
+        print(f"plancast: `{text}` of {launch.framework}: {strategy}", file=sys.stderr)
+        for line in launch.unsupported:
+            print(f"plancast: warning: not in the plan: {line}", file=sys.stderr)
+        for line in launch.notes:
+            print(f"plancast: note: {line}", file=sys.stderr)
+    return strategy
+
+
+def settings(options: argparse.Namespace, launch: LaunchConfig | None) -> dict[str, Any]:
+    """batch, dtype, profile, types and cuda_graphs of one run: as given, else as the file says."""
+    said: dict[str, Any] = {
+        "batch": options.batch,
+        "dtype": options.dtype,
+        "profile": options.profile,
+        "cuda_graphs": getattr(options, "cuda_graphs", False),
+        **{name: getattr(options, name) for name in _TYPES if hasattr(options, name)},
+    }
+    if launch is None:
+        return said
+    for name in _TYPES & said.keys():
+        said[name] = launch.types.get(name) if said[name] is None else said[name]
+    if said["batch"] is None:
+        said["batch"] = launch.batch
+    if isinstance(options.dtype, Default) and launch.dtype is not None:
+        said["dtype"] = launch.dtype
+    if isinstance(options.profile, Default):
+        said["profile"] = launch.profile
+    said["cuda_graphs"] = said["cuda_graphs"] or launch.cuda_graphs
+    return said

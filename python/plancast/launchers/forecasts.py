@@ -1,0 +1,63 @@
+"""Argument files of forecasts: the plan with what was chosen for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from plancast.launchers.frameworks import FRAMEWORKS, framework_name, write
+from plancast.launchers.plan import default_layout, layout_of, layout_text, normal
+from plancast.strategy import Strategy
+
+if TYPE_CHECKING:
+    from plancast.forecast import Forecast
+
+# What the software profile decides where the plan does not.
+_OF_PROFILE = ("overlap", "attn", "bucket")
+# Frameworks that have a setting for it.
+_BUCKETS = ("deepspeed", "megatron-core")
+
+
+def write_forecast(
+    forecast: Forecast, framework: str, asked: Mapping[str, Any], run: dict[str, Any]
+) -> str:
+    """The argument file of the plan that was predicted.
+
+    Args:
+      forecast: what `predict` or `rank` gave.
+      framework: whose file.
+      asked: what the prediction was asked for (`dtype`, types, `cuda_graphs`).
+      run: goes before it.
+    """
+    name = framework_name(framework)
+    chosen = forecast.chosen
+    said = dict(_items(normal(Strategy.parse(forecast.strategy)).short_form))
+    for key in ("dp", "mb", "accum"):
+        said.setdefault(key, chosen[key])
+    if forecast.profile not in FRAMEWORKS[name].profiles:
+        # Another profile's defaults are not those of the framework.
+        for key in _OF_PROFILE:
+            if key in chosen and (key != "bucket" or name in _BUCKETS):
+                said.setdefault(key, chosen[key])
+    if "layout" in chosen and int(chosen["pp"]) > 1:
+        layers = sum(layout_of(chosen["layout"]))
+        stages = int(chosen["pp"]) * int(chosen["vpp"])
+        even = layers % stages == 0 and chosen["layout"] == layout_text(
+            default_layout(layers, stages)
+        )
+        if not even:
+            said.setdefault("layout", chosen["layout"])
+    text = ",".join(f"{key}={value}" if value else key for key, value in said.items())
+    settings: dict[str, Any] = {
+        "gpus": forecast.devices,
+        "profile": forecast.profile,
+        "seq": forecast._core.seq or None,
+        **asked,
+        **run,
+    }
+    return write(Strategy.parse(text), name, **settings)
+
+
+def _items(short_form: str) -> list[tuple[str, str]]:
+    items = [item.partition("=") for item in short_form.split(",") if item]
+    return [(key, value) for key, _, value in items]

@@ -1,0 +1,302 @@
+"""Which framework an argument file is of, and its reader and writer."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plancast import arguments, documents, files
+from plancast.errors import InputError
+from plancast.launchers import composer, deepspeed, fsdp, megatron, megatron_args, table, torchtitan
+from plancast.launchers.config import LaunchConfig
+from plancast.launchers.known import Known
+from plancast.launchers.plan import Plan
+
+if TYPE_CHECKING:
+    from plancast.model import Model
+    from plancast.strategy import Strategy
+
+Source = str | Path | Mapping[str, Any] | list[str] | tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A framework: how its files are written, and whose defaults its profiles have."""
+
+    write: Callable[[Plan, Known], str]
+    profiles: tuple[str, ...]
+    suffix: str
+
+
+FRAMEWORKS: dict[str, Framework] = {
+    torchtitan.NAME: Framework(torchtitan.write, ("torchtitan", "torchtitan-eager"), ".toml"),
+    fsdp.NAME: Framework(fsdp.write, ("fsdp", "ddp"), ".yaml"),
+    composer.NAME: Framework(composer.write, ("composer", "composer-fp32-reduce"), ".yaml"),
+    deepspeed.NAME: Framework(deepspeed.write, ("deepspeed",), ".json"),
+    megatron.NAME: Framework(megatron.write, ("megatron-core",), ".sh"),
+}
+_OTHER_NAMES = {"megatron": megatron.NAME, "accelerate": fsdp.NAME, "llm-foundry": composer.NAME}
+# Keys at the top that only one framework has.
+_DEEPSPEED = {
+    "zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size", "steps_per_print",
+    "zero_allow_untested_optimizer", "wall_clock_breakdown",
+}  # fmt: skip
+_TORCHTITAN = {"parallelism", "activation_checkpoint", "job", "training", "float8", "lr_scheduler"}
+_COMPOSER = {"global_train_batch_size", "device_train_microbatch_size", "max_seq_len", "precision"}
+_FSDP = {"fsdp_config", "distributed_type", "fsdp", "parallelism_config", "compute_environment"}
+_MEGATRON = {
+    "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size",
+    "expert_model_parallel_size", "micro_batch_size", "sequence_parallel", "recompute_granularity",
+}  # fmt: skip
+
+
+def framework_name(name: str) -> str:
+    """The canonical name of a framework.
+
+    >>> framework_name("megatron")
+    'megatron-core'
+    """
+    name = _OTHER_NAMES.get(name, name)
+    if name not in FRAMEWORKS:
+        raise InputError(
+            f"no framework `{name}`; there are {arguments.listed(FRAMEWORKS)}."
+            f"{arguments.near(name, FRAMEWORKS)}"
+        )
+    return name
+
+
+def read(
+    source: Source,
+    framework: str | None = None,
+    *,
+    gpus: int | None = None,
+    gpus_per_host: int | None = None,
+    model: Model | None = None,
+) -> LaunchConfig:
+    """Reads the argument file of a training framework.
+
+    Args:
+      source: a file's name, its text, a parsed mapping (for Megatron `vars(args)`), or for
+        Megatron a list of words.
+      framework: `torchtitan`, `fsdp`, `composer`, `deepspeed` or `megatron-core`; by the
+        contents if absent.
+      gpus: number of GPUs; some files say what they mean only together with it.
+      gpus_per_host: GPUs of a host, for FSDP's HYBRID_SHARD.
+      model: what is trained, where the file does not name it: to cut stages, to count what is
+        gathered ahead.
+
+    Raises:
+      InputError: what cannot be read, with the file, the key and the remedy.
+
+    >>> launch = read('{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}}')
+    >>> launch.framework, launch.strategy.short_form
+    ('deepspeed', 'zero=3,mb=2,overlap=grad+param')
+    """
+    known = Known(gpus=gpus, gpus_per_host=gpus_per_host, model=model)
+    launch = _read(source, None if framework is None else framework_name(framework), known)
+    launch.strategy._launch = launch
+    return launch
+
+
+def write(
+    strategy: Strategy,
+    framework: str,
+    *,
+    gpus: int | None = None,
+    model: Model | None = None,
+    batch: int | None = None,
+    seq: int | None = None,
+    dtype: str | None = None,
+    profile: str | None = None,
+    cuda_graphs: bool = False,
+    **types: str | None,
+) -> str:
+    """The text of the argument file with which a framework runs a plan.
+
+    Args:
+      strategy: the plan. What it leaves open is left to the framework's default.
+      framework: `torchtitan`, `fsdp`, `composer`, `deepspeed` or `megatron-core`.
+      gpus: number of GPUs.
+      model: what is trained; Megatron's arguments have its sizes, torchtitan's its name.
+      batch: global batch, samples.
+      seq: tokens per sequence.
+      dtype: type of matrix products, bf16 if absent.
+      profile: a software profile that the framework can be switched to.
+      cuda_graphs: whether CUDA graphs are captured.
+      types: other types, `grad_dtype`, `reduce_dtype`, `gather_dtype`, `state_dtype`.
+
+    Raises:
+      InputError: the framework cannot run the plan; names why, and the nearest plan it can.
+    """
+    name = framework_name(framework)
+    known = Known(
+        gpus=gpus,
+        model=model,
+        batch=arguments.batch(batch),
+        seq=seq,
+        dtype=None if dtype is None else arguments.dtype(dtype),
+        profile=profile,
+        cuda_graphs=cuda_graphs,
+        types={option: str(value) for option, value in types.items() if value is not None},
+    )
+    return FRAMEWORKS[name].write(Plan.of(strategy, name), known)
+
+
+def recognise(source: Source) -> str:
+    """The framework of an argument file, by its contents."""
+    if isinstance(source, list | tuple):
+        return megatron.NAME
+    if isinstance(source, Mapping):
+        return _of_mapping(source, "the mapping")
+    text, what, suffix = _text_of(source)
+    name = _of_text(text, suffix)
+    if name is None:
+        name = _of_mapping(documents.mapping(_parse(text, what, suffix, None), what), what)
+    return name
+
+
+def is_launch_mapping(document: Mapping[str, Any]) -> bool:
+    """Whether a mapping is an argument file rather than a strategy tree."""
+    try:
+        _of_mapping(document, "")
+    except InputError:
+        return False
+    return "plan" not in document
+
+
+def _read(source: Source, name: str | None, known: Known) -> LaunchConfig:
+    if isinstance(source, list | tuple):
+        return _read_words(source, "the arguments", name, known)
+    if isinstance(source, Mapping):
+        return _read_mapping(dict(source), name or _of_mapping(source, "the mapping"), "", known)
+    text, what, suffix = _text_of(source)
+    if name == megatron.NAME and suffix not in (".json", ".yaml", ".yml"):
+        return _read_words(megatron_args.split_script(text, what), what, name, known)
+    name = name or _of_text(text, suffix)
+    if name == megatron.NAME:
+        return _read_words(megatron_args.split_script(text, what), what, name, known)
+    document = _parse(text, what, suffix, name)
+    document = documents.mapping(_plain(document), what)
+    name = name or _of_mapping(document, what)
+    if name == fsdp.NAME:
+        document = {**fsdp.command_of(text), **document}
+    return _read_mapping(document, name, what, known)
+
+
+def _text_of(source: str | Path) -> tuple[str, str, str]:
+    """The text, its name in errors, and the file's suffix."""
+    if isinstance(source, str) and _is_text(source):
+        return source, "the text", ""
+    return files.read_text(source), f"`{source}`", Path(source).suffix.lower()
+
+
+def _is_text(source: str) -> bool:
+    """Whether it is a document rather than a file's name."""
+    return source.lstrip().startswith(("{", "[", "--")) or any(
+        mark in source for mark in ("\n", " --", ": ")
+    )
+
+
+def _of_text(text: str, suffix: str) -> str | None:
+    """The framework of a text that no parser need be tried on, or None."""
+    if suffix == ".toml":
+        return torchtitan.NAME
+    if suffix in (".sh", ".txt", ".args"):
+        return megatron.NAME
+    if suffix:
+        return None
+    if re.search(r"(?m)^\[[\w.]+\]\s*(#.*)?$", text):
+        return torchtitan.NAME
+    if re.search(r"(?m)^\s*(?:#.*\n\s*)*--\w", text) or re.search(r"(?m)^\w*ARGS\+?=", text):
+        return megatron.NAME
+    return None
+
+
+def _parse(text: str, what: str, suffix: str, name: str | None) -> Any:
+    if name == torchtitan.NAME and suffix != ".json":
+        return _parse_toml(text, what)
+    if suffix == ".json" or (not suffix and text.lstrip().startswith("{")):
+        return documents.parse_json(text, what)
+    return documents.parse_yaml(text, what)
+
+
+def _parse_toml(text: str, what: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        match = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        place = f":{match[1]}:{match[2]}" if match else ""
+        reason = str(error).partition(" (at ")[0]
+        raise InputError(f"{what}{place} is not TOML: {reason}.") from None
+    except RecursionError:
+        raise InputError(f"{what} is nested too deep; no configuration is.") from None
+    except ValueError as error:
+        raise InputError(f"{what} is not TOML: {error}.") from None
+
+
+def _plain(value: Any) -> Any:
+    """TOML's dates as words, so that the rest of the document can be read."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return str(value)
+
+
+def _of_mapping(document: Mapping[str, Any], what: str) -> str:
+    """The framework whose keys a mapping has."""
+    keys = {key for key in document if isinstance(key, str)}
+    inner = {key for value in document.values() if isinstance(value, Mapping) for key in value}
+    if keys & _DEEPSPEED:
+        return deepspeed.NAME
+    parallelism = document.get("parallelism_config")
+    parallel = set(parallelism) if isinstance(parallelism, Mapping) else set()
+    if (keys & _FSDP and keys & _COMPOSER) or parallel & {"fsdp", "fsdp2"}:
+        return composer.NAME
+    if keys & _FSDP or any(key.startswith("fsdp_") for key in keys):
+        return fsdp.NAME
+    sections = {key for key in keys & _TORCHTITAN if isinstance(document[key], Mapping)}
+    if sections and not (keys | {str(key) for key in inner}) & _MEGATRON:
+        return torchtitan.NAME
+    if (keys | {str(key) for key in inner}) & _MEGATRON:
+        return megatron.NAME
+    shown = arguments.listed(sorted(keys)[:6]) or "no keys"
+    raise InputError(
+        f"{what} is not recognised as an argument file of {arguments.listed(FRAMEWORKS)}: it has "
+        f"{shown}. If it is one, say which: `--from NAME`, or `framework=`."
+    )
+
+
+def _read_mapping(document: dict[str, Any], name: str, what: str, known: Known) -> LaunchConfig:
+    what = what or f"the {name} settings"
+    if name == megatron.NAME:
+        documents.mapping(_plain(document), what)
+        flags = megatron_args.flags_of_namespace(document, table.load(megatron.TABLE))
+        return megatron.read(flags, [], what, known)
+    documents.mapping(document, what)
+    if name == fsdp.NAME and not document.keys() & _FSDP:
+        document = {"fsdp_config": document}  # the Trainer's fsdp_config by itself
+    readers = {
+        torchtitan.NAME: torchtitan.read,
+        fsdp.NAME: fsdp.read,
+        composer.NAME: composer.read,
+        deepspeed.NAME: deepspeed.read,
+    }
+    return readers[name](document, what, known)
+
+
+def _read_words(
+    words: list[str] | tuple[str, ...], what: str, name: str | None, known: Known
+) -> LaunchConfig:
+    if name not in (None, megatron.NAME):
+        raise InputError(f"{what} are words, as Megatron takes them, and {name} reads a file.")
+    flags, notes = megatron_args.flags_of(words, table.load(megatron.TABLE), what)
+    if not flags:
+        raise InputError(f"{what}: there is no `--flag` in it. Megatron's arguments are flags.")
+    return megatron.read(flags, notes, what, known)

@@ -1,0 +1,381 @@
+"""Megatron-core: arguments of Megatron-LM in and out."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from plancast.errors import InputError
+from plancast.launchers import megatron_model, megatron_stages, table
+from plancast.launchers.config import LaunchConfig
+from plancast.launchers.known import Known, accumulation, data_parallel
+from plancast.launchers.plan import Plan, default_sync, layout_of, size_of, to_strategy
+
+NAME = "megatron-core"
+TABLE = "megatron"
+_ZERO = ("no_shard", "optim", "optim_grads", "optim_grads_params")
+_MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
+_LAUNCHER = ("--nproc-per-node", "--nnodes", "--world-size")
+
+
+def read(flags: dict[str, Any], notes: list[str], what: str, known: Known) -> LaunchConfig:
+    """The plan of flags and their values."""
+    flags = dict(flags)
+    for flag in _LAUNCHER:  # often left to the scheduler
+        if isinstance(flags.get(flag), str) and not flags[flag].isdecimal():
+            notes = [*notes, f"`{flag}` is `{flags.pop(flag)[:40]}`: left open."]
+    facts = table.load(TABLE).read(flags, what, text=True)
+    facts.notes[:0] = notes
+    if "--rampup-batch-size" in flags:
+        facts.note("the batch grows at the start of training; the final one is taken.")
+    model = megatron_model.read_model(facts)
+    layers = facts["layers"] or known.layers
+    gpus = known.gpus or facts["world"] or _product(facts["per_node"], facts["nodes"])
+    keys = _mesh(facts, gpus, layers, what, strict=known.gpus is not None)
+    dtype, types = _types(facts, what)
+    keys |= _sharding(facts, keys, dtype, types, what)
+    keys |= _batch(facts, keys, what)
+    keys |= _recompute(facts, what) | _offload(facts)
+    if facts["attention"] != "auto":
+        keys["attn"] = "flash" if facts["attention"] in ("flash", "fused") else "unfused"
+    elif facts["flash"]:
+        keys["attn"] = "flash"
+    return LaunchConfig(
+        framework=NAME,
+        strategy=to_strategy(keys),
+        profile="megatron-core",
+        batch=facts["batch"],
+        seq=facts["seq"],
+        dtype=dtype,
+        types=types,
+        model=model,
+        gpus=gpus,
+        cuda_graphs=facts["graphs_local"] or facts["graphs_te"] or facts["graphs"] != "none",
+        notes=tuple(facts.notes),
+        unsupported=tuple(facts.unsupported),
+    )
+
+
+def _product(per_node: int | None, nodes: int | None) -> int | None:
+    return None if per_node is None else per_node * (nodes or 1)
+
+
+def _mesh(
+    facts: table.Facts, gpus: int | None, layers: int | None, what: str, *, strict: bool
+) -> dict[str, object]:
+    tp, pp, cp = facts["tp"], facts["pp"], facts["cp"]
+    dp = data_parallel(gpus, tp * pp * cp, what, strict=strict)
+    if gpus is not None and dp is None:
+        facts.note(
+            f"the script starts {gpus} GPUs, which {tp * pp * cp} of one replica do not divide; "
+            "dp is left open."
+        )
+    vpp, layout = megatron_stages.read_stages(facts, layers, what)
+    return {
+        "dp": dp,
+        "tp": tp,
+        "sp": "" if facts["sp"] and tp > 1 else None,
+        "pp": pp,
+        "vpp": vpp,
+        "layout": None if layout is None else "+".join(str(count) for count in layout),
+        "cp": cp,
+        "ep": facts["ep"],
+        "etp": facts["etp"],
+        "order": "tp-cp-ep-pp-dp" if facts["pp_before_dp"] else None,
+    }
+
+
+def _sharding(
+    facts: table.Facts, keys: dict[str, object], dtype: str | None, types: dict[str, str], what: str
+) -> dict[str, object]:
+    found: dict[str, object] = {"zero": 1 if facts["sharded_optimizer"] else 0}
+    if facts["megatron_fsdp"]:
+        found["zero"] = _ZERO.index(facts["sharding"])
+    elif "sharding" in facts and facts["sharding"] != "no_shard":
+        facts.note(f"{facts.key('sharding')} has no effect without `--use-megatron-fsdp`.")
+    if facts["torch_fsdp"]:
+        found |= {"zero": 3, "reshard": "off" if facts["no_reshard"] else None}
+    if facts["instances"] > 1:
+        dp = keys["dp"]
+        if not isinstance(dp, int) or dp % facts["instances"]:
+            raise InputError(
+                f"{what}: {facts.key('instances')} = {facts['instances']} needs to know the "
+                "number of GPUs, whose data-parallel ranks are a multiple of it. Give `gpus`."
+            )
+        found["hsdp"] = dp // facts["instances"]
+    overlap = [
+        word
+        for word, name in (("grad", "overlap_grad"), ("param", "overlap_param"),
+                           ("tp", "overlap_tp"), ("ep", "overlap_ep"))
+        if facts[name]
+    ]  # fmt: skip
+    if "tp" in overlap and not facts["sp"]:
+        raise InputError(f"{what}: {facts.key('overlap_tp')} needs `--sequence-parallel`.")
+    if facts["torch_fsdp"]:
+        overlap = sorted({*overlap, "grad", "param"})  # FSDP2 always does
+    found["overlap"] = "+".join(overlap) or None
+    if facts["bucket"] is not None:
+        found["bucket"] = f"{facts['bucket'] * _gradient_bytes(dtype, types)}B"
+    return found
+
+
+def _gradient_bytes(dtype: str | None, types: dict[str, str]) -> int:
+    """Bytes of an element of the gradient buffer."""
+    own = "fp16" if dtype == "fp16" else "fp32"
+    return 4 if types.get("grad_dtype", own) == "fp32" else 2
+
+
+def _batch(facts: table.Facts, keys: dict[str, object], what: str) -> dict[str, object]:
+    dp, mb = keys["dp"], facts["mb"]
+    if mb is None or not isinstance(dp, int):
+        return {"mb": mb}
+    if facts["batch"] is not None and facts["batch"] % (mb * dp):
+        facts.note(
+            f"{facts.key('batch')} = {facts['batch']} is no multiple of dp*mb = {dp}*{mb}; dp is "
+            "left open."
+        )
+        return {"mb": mb, "dp": None}
+    return {"mb": mb, "accum": accumulation(facts["batch"], dp, mb, what)}
+
+
+def _recompute(facts: table.Facts, what: str) -> dict[str, object]:
+    granularity = facts["granularity"]
+    modules = list(facts["modules"] or [])
+    if facts["recompute_activations"]:
+        granularity = granularity or "selective"
+    if facts["moe_recompute"]:
+        granularity = granularity or "selective"
+        modules = modules or ["moe"]
+    if facts["checkpoint_activations"]:
+        granularity = "full"
+    if granularity == "selective":
+        unknown = [module for module in modules if module not in _MODULES]
+        if unknown:
+            from plancast.arguments import listed, near
+
+            raise InputError(
+                f"{what}: {facts.key('modules')} has `{unknown[0][:40]}`; there are "
+                f"{listed(_MODULES)}.{near(unknown[0], _MODULES)}"
+            )
+        words = "+".join(sorted(set(modules)))
+        plain = words in ("", "core_attn")
+        return {"recompute": "selective" if plain else f"selective:{words}"}
+    if granularity is None:
+        return {}
+    number = facts["recompute_layers"]
+    if facts["method"] == "block" and number is not None:
+        return {"recompute": f"full:{number}"}
+    if facts["method"] == "uniform" and (number or 1) > 1:
+        facts.cannot_say(
+            f"{facts.key('recompute_layers')} = {number}: {number} layers are recomputed at a "
+            "time, so that fewer inputs are saved; read as recompute=full."
+        )
+    return {"recompute": "full"}
+
+
+def _offload(facts: table.Facts) -> dict[str, object]:
+    moved = ["optimizer"] if facts["offload_optimizer"] else []
+    if facts["offload_layers"]:
+        moved.append(f"activations:{facts['offload_layers']}")
+    return {"offload": "+".join(moved) or None}
+
+
+def _types(facts: table.Facts, what: str) -> tuple[str | None, dict[str, str]]:
+    if facts["bf16"] and facts["fp16"]:
+        raise InputError(f"{what} says `--bf16` and `--fp16` both. Keep one.")
+    dtype = "bf16" if facts["bf16"] else "fp16" if facts["fp16"] else "fp32"
+    types: dict[str, str] = {}
+    if facts["bf16"] and (facts["grads_bf16"] or facts["main_grads"] == "bf16"):
+        types |= {"grad_dtype": "bf16", "reduce_dtype": "bf16"}
+    if facts["fp16"] and facts["grads_fp32"]:
+        types |= {"grad_dtype": "fp32", "reduce_dtype": "fp32"}
+    states = [facts[name] or "fp32" for name in ("exp_avg", "exp_avg_sq")]
+    if states != ["fp32", "fp32"]:
+        types["state_dtype"] = "+".join(dict.fromkeys(states))
+    if facts["main_grads"] == "bf16":
+        types["main_grad_dtype"] = "bf16"
+    if facts["main_params"] == "fp16":
+        types["master"] = "fp16"
+    if facts["fp8"]:
+        dtype = {"mxfp8": "mxfp8", "blockwise": "fp8-block"}.get(facts["fp8_recipe"], "fp8")
+    if facts["fp4"]:
+        dtype = "nvfp4"
+    if facts["fp8_gather"]:
+        types["gather_dtype"] = "fp8"
+    return dtype, types
+
+
+def write(plan: Plan, known: Known) -> str:
+    """A shell script with the arguments of a plan in an array `MEGATRON_ARGS`."""
+    said = megatron_model.write_model(known.model, known.seq)
+    said |= _write_types(plan, known)
+    said |= _write_mesh(plan, known)
+    world = said.pop("gpus")
+    said |= _write_sharding(plan, said)
+    said |= _write_rest(plan, known)
+    plan.finish()
+    lines = []
+    for flag, value in table.load(TABLE).write(said).items():
+        if value is True:
+            lines.append(f"    {flag}")
+        elif isinstance(value, list):
+            lines.append(f"    {flag} {' '.join(value)}")
+        elif value is not False:
+            lines.append(f"    {flag} {shlex.quote(str(value))}")
+    head = [f"# {remark}" for remark in plan.remarks]
+    head += [f"WORLD_SIZE={world}"] if world else []
+    return "\n".join([*head, "MEGATRON_ARGS=(", *lines, ")", ""])
+
+
+def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
+    tp, pp, cp, vpp = (plan.number(key) for key in ("tp", "pp", "cp", "vpp"))
+    dp, mb, accum = plan.take("dp"), plan.number("mb"), plan.take("accum")
+    ranks = int(dp) if dp else data_parallel(known.gpus, tp * pp * cp, "the plan", strict=False)
+    batch = known.batch
+    if accum is not None and ranks is not None:
+        batch = ranks * mb * int(accum)
+    elif accum is not None and batch is None:
+        plan.refuse(f"accum={accum}", "it has the global batch instead.", "the plan with dp said")
+    layout, schedule, order = plan.take("layout"), plan.take("schedule"), plan.take("order")
+    if schedule is not None:
+        own = "interleaved" if vpp > 1 else "1f1b"
+        plan.refuse(f"schedule={schedule}", "it has 1F1B and the interleaved one.", own)
+    if order not in (None, "tp-cp-ep-pp-dp", "tp-pp-dp", "tp-cp-pp-dp", "tp-ep-pp-dp"):
+        plan.refuse(f"order={order}", "dp may only change places with pp.", "tp-cp-ep-pp-dp")
+    stages = megatron_stages.write_stages(
+        pp, vpp, layout_of(layout) if layout else None, known.layers
+    )
+    etp, sp = plan.take("etp"), plan.take("sp")
+    return {
+        "tp": tp,
+        "sp": sp is not None,
+        "pp": pp,
+        **stages,
+        "cp": cp if cp > 1 else None,
+        "ep": plan.number("ep") if "ep" in plan.keys else None,
+        "etp": int(etp) if etp else None,
+        "pp_before_dp": order is not None,
+        "mb": mb,
+        "batch": batch,
+        "gpus": ranks * tp * pp * cp if ranks else None,
+        "_ranks": ranks,
+    }
+
+
+def _write_sharding(plan: Plan, said: dict[str, Any]) -> dict[str, Any]:
+    zero, ranks = plan.number("zero", 0), said.pop("_ranks")
+    found: dict[str, Any] = {}
+    if zero == 1:
+        found["sharded_optimizer"] = True
+    reshard = plan.take("reshard")
+    if reshard not in (None, "on", "off"):
+        plan.refuse(f"reshard={reshard}", "it reshards to the whole group.", "reshard=on")
+    torch = zero == 3 and reshard == "off"
+    if torch:
+        if said["pp"] > 1 or said.get("ep"):
+            why = "only torch's FSDP2 keeps parameters, and that has no pp or ep."
+            plan.refuse("reshard=off", why, "reshard=on, or zero=2")
+        found |= {"torch_fsdp": True, "no_reshard": True, "ckpt_format": "torch_dist"}
+    elif zero > 1:
+        found |= {"megatron_fsdp": True, "sharding": _ZERO[zero], "sharded_optimizer": True,
+                  "ckpt_format": "fsdp_dtensor"}  # fmt: skip
+    hsdp = plan.take("hsdp")
+    if hsdp is not None:
+        if ranks is None:
+            plan.refuse(f"hsdp={hsdp}", "it needs the replicas.", "the plan with dp said")
+        if torch:
+            plan.refuse("hsdp with reshard=off", "torch's FSDP2 has one group.", "reshard=on")
+        found["instances"] = ranks // int(hsdp)
+    plan.only("prefetch", (), "units ahead are not a setting.", "prefetch=1")
+    plan.take_sync(default_sync(zero), zero)
+    overlap = plan.words("overlap") or []
+    if "cp" in overlap:
+        plan.refuse("overlap=cp", "ring attention has no switch.", "the plan without it")
+    if torch and set(overlap) & {"grad", "param"} == {"grad", "param"}:
+        overlap = [word for word in overlap if word not in ("grad", "param")]
+    if "param" in overlap and "grad" not in overlap:
+        plan.refuse("overlap=param", "it needs overlap of gradients.", "overlap=grad+param")
+    if "param" in overlap and zero == 0:
+        plan.refuse("overlap=param", "nothing is gathered with zero=0.", "overlap=grad")
+    if "tp" in overlap and not said["sp"]:
+        plan.refuse("overlap=tp", "it needs sp.", "the plan with sp")
+    for word in overlap:
+        found[f"overlap_{word}"] = True
+    bucket = plan.take("bucket")
+    if bucket is not None:
+        size = 2 if said.get("grads_bf16") or (said["fp16"] and not said["grads_fp32"]) else 4
+        if size_of(bucket) % size:
+            plan.refuse(f"bucket={bucket}", f"it counts elements of {size} bytes.", "a multiple")
+        found["bucket"] = size_of(bucket) // size
+    return found
+
+
+def _write_rest(plan: Plan, known: Known) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    recompute = plan.take("recompute") or "none"
+    mode, _, rest = recompute.partition(":")
+    if mode == "every":
+        plan.refuse(f"recompute={recompute}", "it has blocks of layers.", "recompute=full:N")
+    elif mode == "full":
+        said = {"granularity": "full", "method": "block" if rest else "uniform",
+                "recompute_layers": int(rest or 1)}  # fmt: skip
+    elif mode == "selective":
+        words = rest.split("+") if rest else ["core_attn"]
+        if unknown := [word for word in words if word not in _MODULES]:
+            nearest = f"sets of {', '.join(_MODULES)}"
+            plan.refuse(f"recompute={recompute}", f"it has no `{unknown[0]}`.", nearest)
+        said = {"granularity": "selective", "modules": words}
+    for word in plan.words("offload") or []:
+        if word == "optimizer":
+            said["offload_optimizer"] = True
+        elif word.startswith("activations:"):
+            said["offload_layers"] = int(word.partition(":")[2])
+        else:
+            why = "it offloads the optimizer, and activations of a number of layers."
+            plan.refuse(f"offload={word}", why, "offload=optimizer+activations:N")
+    attention = plan.take("attn")
+    said["attention"] = attention
+    said["graphs"] = "local" if known.cuda_graphs else None
+    return said
+
+
+def _write_types(plan: Plan, known: Known) -> dict[str, Any]:
+    dtype, types = known.dtype or "bf16", dict(known.types)
+    said: dict[str, Any] = {"bf16": dtype not in ("fp16", "fp32", "tf32"), "fp16": dtype == "fp16",
+                            "grads_fp32": False}  # fmt: skip
+    recipes = {"fp8": "tensorwise", "fp8-block": "blockwise", "mxfp8": "mxfp8"}
+    if dtype in recipes:
+        said |= {"fp8": "hybrid", "fp8_recipe": recipes[dtype]}
+    elif dtype == "nvfp4":
+        said["fp4"] = "e2m1"
+    elif dtype not in ("bf16", "fp16", "fp32"):
+        plan.refuse(f"dtype {dtype}", "it has no such products.", "bf16, or fp8")
+    own = "fp16" if dtype == "fp16" else "fp32"
+    grads = {types.pop(name) for name in ("grad_dtype", "reduce_dtype") if name in types} or {own}
+    if grads == {"bf16"} and said["bf16"]:
+        said["grads_bf16"] = True
+    elif grads == {"fp32"} and dtype == "fp16":
+        said["grads_fp32"] = True
+    elif grads != {own}:
+        words = " and ".join(sorted(grads))
+        plan.refuse(f"gradients in {words}", f"with {dtype} they cannot be.", own)
+    state, gather = types.pop("state_dtype", "fp32"), types.pop("gather_dtype", None)
+    moments = (state.split("+") * 2)[:2]
+    if set(moments) - {"fp32", "fp16", "bf16", "fp8"}:
+        plan.refuse(f"state_dtype {state}", "it has fp32, fp16, bf16 and fp8.", "fp8")
+    if state != "fp32":
+        said |= {"precision_aware": True, "exp_avg": moments[0], "exp_avg_sq": moments[1]}
+    if types.pop("main_grad_dtype", "fp32") == "bf16":
+        said |= {"precision_aware": True, "main_grads": "bf16"}
+    master = types.pop("master", "on")
+    if master not in ("on", "fp32", "fp16"):
+        plan.refuse(f"master {master}", "it keeps one in fp32 or fp16.", "fp16")
+    if master == "fp16":
+        said |= {"precision_aware": True, "main_params": "fp16"}
+    if gather == "fp8" and dtype in recipes:
+        said["fp8_gather"] = True
+    elif gather not in (None, "bf16", "fp16"):
+        plan.refuse(f"gather_dtype {gather}", "fp8 gathers need dtype fp8.", "bf16")
+    for option, value in types.items():
+        plan.refuse(f"{option} {value}", "it has no setting for that.", "its default")
+    return said

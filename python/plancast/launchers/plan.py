@@ -1,0 +1,196 @@
+"""Plans as their keys, which the readers fill and the writers take out one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from plancast.errors import InputError
+from plancast.strategy import Strategy
+
+# What a plan does where it does not say the key: saying it makes no difference.
+_DEFAULTS = {
+    "tp": "1", "pp": "1", "vpp": "1", "cp": "1", "ep": "1", "zero": "0", "prefetch": "1",
+    "recompute": "none", "accum": "1",
+}  # fmt: skip
+# Keys that have an effect only with more than one rank of an axis, or a stage of ZeRO.
+_NEEDS = {"sp": "tp", "vpp": "pp", "schedule": "pp", "layout": "pp"}
+_SHARDED = ("reshard", "prefetch")
+_SYNC = {"each": "each micro-batch", "last": "the last micro-batch"}
+
+
+class Plan:
+    """Keys of a short form and their values; a key without a value has an empty one.
+
+    Writers `take` every key that they write; `finish` refuses what is left.
+    """
+
+    def __init__(self, keys: dict[str, str], framework: str) -> None:
+        self.keys = keys
+        self.framework = framework
+        self.remarks: list[str] = []  # how the framework decides what the plan leaves open
+
+    @classmethod
+    def of(cls, strategy: Strategy, framework: str) -> Plan:
+        """The keys that make a difference, of a strategy without nodes."""
+        nodes = strategy.to_dict().get("nodes", {})
+        if nodes:
+            raise InputError(
+                f"{framework} has no settings for single modules, and the plan has some for "
+                f"`{next(iter(nodes))}`{f' and {len(nodes) - 1} more' if len(nodes) > 1 else ''}. "
+                "Write the plan without its nodes."
+            )
+        keys = {}
+        for item in filter(None, strategy.short_form.split(",")):
+            key, _, value = item.partition("=")
+            keys[key] = value
+        return cls(plain(keys), framework)
+
+    def take(self, key: str) -> str | None:
+        """The key's value, which is then no longer in the plan; None if it is not said."""
+        return self.keys.pop(key, None)
+
+    def number(self, key: str, default: int = 1) -> int:
+        """A count, taken."""
+        return int(self.keys.pop(key, default))
+
+    def words(self, key: str) -> list[str] | None:
+        """The words of `a+b`, taken; none of `none`; None if the key is not said."""
+        value = self.take(key)
+        if value is None:
+            return None
+        return [] if value == "none" else value.split("+")
+
+    def refuse(self, what: str, why: str, nearest: str) -> NoReturn:
+        """Raises InputError: the framework cannot run the plan."""
+        raise InputError(f"{self.framework} cannot run `{what}`: {why} Nearest: {nearest}.")
+
+    def only(self, key: str, allowed: Iterable[str], why: str, nearest: str) -> None:
+        """Takes a key that the framework has no setting for and runs in one way."""
+        value = self.take(key)
+        if value is not None and value not in allowed:
+            self.refuse(f"{key}={value}" if value else key, why, nearest)
+
+    def take_sync(self, own: str, zero: int, *, accumulates: bool = True) -> None:
+        """Takes `sync`, which the framework does in its own way; remarks if plans differ."""
+        said = self.take("sync")
+        if said not in (None, own) and accumulates:
+            self.refuse(f"sync={said}", f"here it reduces in {_SYNC[own]}.", f"sync={own}")
+        if said is None and accumulates and own != default_sync(zero):
+            self.remarks.append(f"gradients are reduced in {_SYNC[own]}: sync={own}")
+
+    def finish(self) -> None:
+        """Refuses a plan with keys that nobody took."""
+        for key, value in self.keys.items():
+            said = f"{key}={value}" if value else key
+            self.refuse(said, "it has no setting for that.", f"the plan without `{key}`")
+
+
+def plain(keys: dict[str, str]) -> dict[str, str]:
+    """Keys without those that make no difference.
+
+    >>> plain({"tp": "1", "sp": "", "pp": "4", "schedule": "1f1b", "mb": "1"})
+    {'pp': '4', 'mb': '1'}
+    """
+    kept = {key: value for key, value in keys.items() if _DEFAULTS.get(key) != value}
+    for key, axis in _NEEDS.items():
+        if axis not in kept:
+            kept.pop(key, None)
+    if kept.get("zero") != "3":
+        for key in _SHARDED:
+            kept.pop(key, None)
+    if kept.get("zero") is None or kept.get("hsdp") == keys.get("dp"):
+        kept.pop("hsdp", None)
+    if kept.get("reshard") == "on" and "pp" not in kept:  # some profiles keep them with pp
+        kept.pop("reshard")
+    if kept.get("etp") == keys.get("tp", "1"):
+        kept.pop("etp")
+    if kept.get("schedule") == ("interleaved" if "vpp" in kept else "1f1b"):
+        kept.pop("schedule")
+    if kept.get("order") in ("tp-cp-ep-dp-pp", "tp-cp-dp-pp", "tp-ep-dp-pp", "tp-dp-pp"):
+        kept.pop("order")
+    return kept
+
+
+def default_sync(zero: int) -> str:
+    """When gradients are reduced where a plan does not say it.
+
+    >>> default_sync(1), default_sync(3)
+    ('last', 'each')
+    """
+    return "each" if zero > 1 else "last"
+
+
+def to_strategy(keys: dict[str, object]) -> Strategy:
+    """The strategy of keys; those of value None are not said.
+
+    >>> to_strategy({"mb": 1, "tp": 8, "sp": "", "pp": None}).short_form
+    'tp=8,sp,mb=1'
+    """
+    said = {key: str(value) for key, value in keys.items() if value is not None}
+    items = [f"{key}={value}" if value else key for key, value in plain(said).items()]
+    return Strategy.parse(",".join(items))
+
+
+def normal(strategy: Strategy) -> Strategy:
+    """The strategy without what makes no difference; its nodes are dropped."""
+    return to_strategy(dict(Plan.of(strategy, "a plan").keys))
+
+
+def default_layout(layers: int, stages: int) -> list[int]:
+    """Layers of each virtual stage where a plan does not say them (docs/strategy.md).
+
+    >>> default_layout(30, 4), default_layout(126, 16)[:2], default_layout(33, 4)
+    ([7, 8, 8, 7], [7, 8], [8, 9, 8, 8])
+    """
+    each, surplus = divmod(layers, stages)
+    layout = [each] * stages
+    if surplus and (layers + 2) % stages == 0:
+        layout = [(layers + 2) // stages] * stages
+        layout[0] -= 1
+        layout[-1] -= 1
+    elif surplus:
+        begin = (stages - surplus) // 2
+        for stage in range(begin, begin + surplus):
+            layout[stage] += 1
+    return layout
+
+
+def layout_text(layout: list[int]) -> str:
+    """Layers of virtual stages as a plan says them.
+
+    >>> layout_text([13, 14, 14, 13])
+    '13+14x2+13'
+    """
+    runs: list[list[int]] = []
+    for layers in layout:
+        if runs and runs[-1][0] == layers:
+            runs[-1][1] += 1
+        else:
+            runs.append([layers, 1])
+    return "+".join(str(layers) if n == 1 else f"{layers}x{n}" for layers, n in runs)
+
+
+def layout_of(text: str) -> list[int]:
+    """The inverse of `layout_text`.
+
+    >>> layout_of("13+14x2+13")
+    [13, 14, 14, 13]
+    """
+    layout: list[int] = []
+    for run in text.split("+"):
+        layers, _, stages = run.partition("x")
+        layout += [int(layers)] * int(stages or 1)
+    return layout
+
+
+def size_of(text: str) -> int:
+    """Bytes of a size as plans say it.
+
+    >>> size_of("25MB"), size_of("100MiB"), size_of("4096")
+    (25000000, 104857600, 4096)
+    """
+    digits = text.rstrip("KMGTiB")
+    unit = text[len(digits) :].removesuffix("B")
+    base = 1024 if unit.endswith("i") else 1000
+    return int(float(digits) * base ** " KMGT".index(unit[:1] or " "))

@@ -1,0 +1,53 @@
+"""Argument files of forecasts and rankings."""
+
+from __future__ import annotations
+
+import plancast as pc
+import pytest
+
+
+@pytest.fixture(scope="module")
+def model():
+    return pc.Model.from_config(
+        name="m", layers=10, hidden=512, heads=8, ffn=2048, vocab=1000, seq=256
+    )
+
+
+@pytest.fixture(scope="module")
+def machine():
+    return pc.Machine.preset("dgx-h100", hosts=2)
+
+
+def test_a_forecast_writes_what_it_chose(model, machine):
+    forecast = pc.predict(model, machine, "tp=2,pp=4,zero=1,mb=1", batch=32, dtype="fp8")
+    launch = pc.launchers.read(forecast.launch_config("megatron-core", model=model))
+    assert launch.strategy.short_form == "dp=2,tp=2,pp=4,zero=1,mb=1,accum=16"
+    assert (launch.dtype, launch.batch, launch.gpus) == ("fp8", 32, 16)
+    # 10 layers on 4 stages: what the forecast chose is what Megatron is told.
+    text = forecast.launch_config("megatron-core", model=model)
+    assert "--pipeline-model-parallel-layout" in text
+    again = launch.predict(machine)
+    assert again.chosen["layout"] == forecast.chosen["layout"]
+    assert again.iteration_time == pytest.approx(forecast.iteration_time, rel=1e-9)
+
+
+def test_defaults_of_another_profile_are_said(model, machine):
+    forecast = pc.predict(model, machine, "tp=2,zero=1,mb=1", batch=32, profile="megatron-bridge")
+    text = forecast.launch_config("megatron-core")
+    assert "--overlap-grad-reduce" in text
+    assert "--overlap-param-gather" in text
+
+
+def test_ranked_plans_have_files(model, machine):
+    ranking = pc.rank(model, machine, batch=32, space="tp=1|2,pp=1,vpp=1,mb=1,zero=1")
+    for plan in ranking:
+        text = plan.launch_config("megatron-core", model=model)
+        read = pc.launchers.read(text)
+        again = read.predict(machine, profile=plan.profile)
+        assert again.iteration_time == pytest.approx(plan.iteration_time, rel=1e-9)
+
+
+def test_what_the_caller_says_goes_first(model, machine):
+    forecast = pc.predict(model, machine, "zero=1,mb=1", batch=32)
+    launch = pc.launchers.read(forecast.launch_config("megatron-core", dtype="fp16"))
+    assert launch.dtype == "fp16"
