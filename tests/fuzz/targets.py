@@ -12,11 +12,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import plancast as pc
+import yaml
 from plancast.nccl_tests import read_log
 
 from tests.fuzz import mutate
 
 CORPUS = Path(__file__).with_name("corpus")
+LAUNCH = Path(__file__).resolve().parents[1] / "fixtures" / "launchers"
+LAUNCH_WORDS = (
+    "", "-1", "0", "1e999", "nan", "9" * 5000, "$X", "${A[@]}", "$((1/0))", "$((9**9))", "(", ")",
+    "A=(", "A=$A", '"', "'", "--", "--x", "--fp16", "#", "[", "]", "= 3", "= []", "true", "auto",
+    "Et*9999|(t|)*99999L", "--tensor-model-parallel-size", "([0]*9999+[1]*9)", "x" * 300, "{}",
+)  # fmt: skip
 
 CONFIG = {
     "model_type": "llama",
@@ -117,11 +124,44 @@ def write_nccl_tests(rng: random.Random, path: Path) -> None:
     path.write_bytes(mutate.binary(rng, text) if rng.random() < 0.7 else text)
 
 
+def _launch_writer(name: str) -> Callable[[random.Random, Path], None]:
+    """A framework's argument file with changed values, lines or bytes."""
+
+    def write(rng: random.Random, path: Path) -> None:
+        text = (LAUNCH / name).read_text()
+        if rng.random() < 0.6 and name.endswith((".json", ".yaml")):
+            document = json.loads(text) if name.endswith(".json") else yaml.safe_load(text)
+            path.write_text(json.dumps(mutate.document(rng, document)))  # JSON is YAML
+            return
+        lines = text.splitlines()
+        for _ in range(rng.choice((0, 1, 3))):
+            line = rng.randrange(len(lines))
+            words = lines[line].split(" ")
+            words[rng.randrange(len(words))] = rng.choice(LAUNCH_WORDS)
+            lines[line] = " ".join(words)
+        data = "\n".join(lines).encode()
+        path.write_bytes(mutate.binary(rng, data) if rng.random() < 0.4 else data)
+
+    return write
+
+
 WRITERS: dict[str, tuple[str, Callable[[random.Random, Path], None]]] = {
     "pt2": ("block.pt2", write_pt2),
     "config": ("config.json", write_config),
     "yaml": ("small.yaml", write_yaml),
     "nccl_tests": ("all_reduce.log", write_nccl_tests),
+    "torchtitan": ("train.toml", _launch_writer("llama3_405b.toml")),
+    "deepspeed": ("launch_ds.json", _launch_writer("ds_zero2.json")),
+    "fsdp": ("launch_fsdp.yaml", _launch_writer("accelerate_fsdp2.yaml")),
+    "composer": ("launch_mpt.yaml", _launch_writer("mpt_7b.yaml")),
+    "megatron": ("train.sh", _launch_writer("mixtral_8x7b.sh")),
+}
+LAUNCH_FRAMEWORKS = {
+    "train.toml": "torchtitan",
+    "launch_ds.json": "deepspeed",
+    "launch_fsdp.yaml": "fsdp",
+    "launch_mpt.yaml": "composer",
+    "train.sh": "megatron-core",
 }
 _ONNX = find_spec("onnx")
 if _ONNX is not None and _ONNX.origin is not None:  # the package, not a folder of that name
@@ -129,7 +169,7 @@ if _ONNX is not None and _ONNX.origin is not None:  # the package, not a folder 
 
 
 def attempt(path: Path, *, forecast: bool) -> bool:
-    """Opens a file as `-m` or `--against` does, and forecasts with models.
+    """Opens a file as `-m`, `-s` or `--against` does, and forecasts with models.
 
     True if it was not refused.
     """
@@ -137,6 +177,8 @@ def attempt(path: Path, *, forecast: bool) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
+            if path.name in LAUNCH_FRAMEWORKS:
+                return attempt_launch(path)
             if path.suffix == ".log":
                 log = read_log(path)
                 assert all(0 < row.time_us < math.inf and row.size_bytes > 0 for row in log.rows)
@@ -150,4 +192,20 @@ def attempt(path: Path, *, forecast: bool) -> bool:
             assert message.strip(), "a refusal without words"
             assert len(message) < 5000, f"a refusal of {len(message)} characters"
             return False
+    return True
+
+
+def attempt_launch(path: Path) -> bool:
+    """Reads an argument file; what it says can be written again, or is refused."""
+    framework = LAUNCH_FRAMEWORKS[path.name]
+    sizes = {"gpus": 128, "gpus_per_host": 8} if framework in ("torchtitan", "composer") else {}
+    launch = pc.launchers.read(path, framework, **sizes)
+    launch.to_dict()
+    assert sum(map(len, (*launch.notes, *launch.unsupported))) < 200_000
+    try:
+        text = launch.strategy.launch_config(framework)
+    except pc.InputError:
+        return True
+    again = pc.launchers.read(text, framework).strategy
+    assert pc.launchers.read(again.launch_config(framework), framework).strategy == again
     return True

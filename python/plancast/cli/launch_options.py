@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,7 +36,11 @@ def add_from(parser: argparse.ArgumentParser) -> None:
 def open_strategy(
     text: str, options: argparse.Namespace, machine: Machine | None, model: Model | None
 ) -> Strategy:
-    """The strategy that one -s names; of an argument file, what was not taken over is told."""
+    """The strategy that one -s names.
+
+    What of an argument file was not taken over goes to `options.remarks`, which are printed
+    behind the result.
+    """
     from plancast.strategy import Strategy
 
     known: dict[str, Any] = {"model": model}
@@ -47,11 +50,16 @@ def open_strategy(
     strategy = Strategy.open(text, framework=framework, **known)
     launch = strategy.launch
     if launch is not None:
-        print(f"plancast: `{text}` of {launch.framework}: {strategy}", file=sys.stderr)
-        for line in launch.unsupported:
-            print(f"plancast: warning: not in the plan: {line}", file=sys.stderr)
-        for line in launch.notes:
-            print(f"plancast: note: {line}", file=sys.stderr)
+        if options.batch is not None or launch.batch is not None:
+            from plancast.launchers.plan import without
+
+            strategy = without(strategy, "accum")  # follows from the batch that is in force
+        options.remarks = [
+            *getattr(options, "remarks", []),
+            f"`{text}` is of {launch.framework}: {strategy or 'nothing that a plan says'}",
+            *(f"warning: not in the plan: {line}" for line in launch.unsupported),
+            *(f"note: {line}" for line in launch.notes),
+        ]
     return strategy
 
 

@@ -151,6 +151,8 @@ def _run(arguments: list[str]) -> int:
     with stops_at_once():
         code: int = options.run(options)
     sys.stdout.flush()
+    for remark in getattr(options, "remarks", ()):
+        print(f"plancast: {_one_line(remark)}", file=sys.stderr)
     return code
 
 

@@ -48,6 +48,7 @@ _DEEPSPEED = {
 _TORCHTITAN = {"parallelism", "activation_checkpoint", "job", "training", "float8", "lr_scheduler"}
 _COMPOSER = {"global_train_batch_size", "device_train_microbatch_size", "max_seq_len", "precision"}
 _FSDP = {"fsdp_config", "distributed_type", "fsdp", "parallelism_config", "compute_environment"}
+_DEEPEST = 100
 _MEGATRON = {
     "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size",
     "expert_model_parallel_size", "micro_batch_size", "sequence_parallel", "recompute_granularity",
@@ -238,12 +239,14 @@ def _parse_toml(text: str, what: str) -> dict[str, Any]:
         raise InputError(f"{what} is not TOML: {error}.") from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, depth: int = 0) -> Any:
     """TOML's dates as words, so that the rest of the document can be read."""
+    if depth > _DEEPEST:
+        return value  # whoever checks the document refuses it
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _plain(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(inner) for inner in value]
+        return [_plain(inner, depth + 1) for inner in value]
     if value is None or isinstance(value, str | bool | int | float):
         return value
     return str(value)

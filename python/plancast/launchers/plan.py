@@ -137,6 +137,18 @@ def normal(strategy: Strategy) -> Strategy:
     return to_strategy(dict(Plan.of(strategy, "a plan").keys))
 
 
+def without(strategy: Strategy, key: str) -> Strategy:
+    """The strategy that leaves a key open; it remembers the file that it was read from.
+
+    >>> without(Strategy.parse("tp=8,mb=1,accum=4"), "accum").short_form
+    'tp=8,mb=1'
+    """
+    kept = [item for item in strategy.short_form.split(",") if item.partition("=")[0] != key]
+    rest = Strategy.parse(",".join(kept))
+    rest._launch = strategy.launch
+    return rest
+
+
 def default_layout(layers: int, stages: int) -> list[int]:
     """Layers of each virtual stage where a plan does not say them (docs/strategy.md).
 
