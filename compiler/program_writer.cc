@@ -32,9 +32,12 @@ int32_t ProgramWriter::AppendCompute(int32_t block, Phase phase, const ScheduleS
   if (feeder >= 0) JoinPorts(feeder, ports == kAllPorts ? BlockAt(block).num_in_ports : ports);
   for (int32_t instance : held_by_) program_.joins.push_back({instance, -1, -1});
   held_by_.clear();
-  last_compute_ = Add(block, phase, step.micro_batch, step.chunk, static_cast<int32_t>(layer_begin),
-                      static_cast<int32_t>(count), join_begin);
-  return last_compute_;
+  const int32_t index =
+      Add(block, phase, step.micro_batch, step.chunk, static_cast<int32_t>(layer_begin),
+          static_cast<int32_t>(count), join_begin);
+  // A module that has nothing to do ends nothing.
+  if (BlockAt(block).size() > 0) last_compute_ = index;
+  return index;
 }
 
 int32_t ProgramWriter::AppendTransfer(int32_t block, int32_t micro_batch, int32_t chunk,

@@ -167,6 +167,12 @@ class Sharder {
  private:
   int PortOf(int i) const { return ~(block_.num_in_ports + i); }
 
+  // What comes before the copy: its inputs, or whatever else it has to wait for.
+  int BeginPort() const {
+    if (block_.num_in_ports > 0) return ~0;
+    return out_.size() > 0 ? 0 : PortOf(0);
+  }
+
   // Gathers, and what compute waits for.
   void Before() {
     std::vector<int> begin;
@@ -298,6 +304,7 @@ class Sharder {
       }
     }
     if (waits_for_reduction_) out_.AddOutPort(reduction_);
+    if (step_.tells_begin) out_.AddOutPort(BeginPort());
   }
 
   const BlockTemplate& in_;

@@ -15,10 +15,11 @@ namespace plancast {
 // Blocks hand gathers under way on through ports behind those of their own: port i of
 // `ports` is the (i+1)-th gather that compute will wait for. A block whose unit had to
 // be gathered waits for the first and shifts the rest; a gather that it begins becomes
-// the last.
+// the last. The last port of a block that may gather says when its compute may begin.
 struct ShardedStep {
   bool backward = false;
   int ports = 0;
+  bool tells_begin = false;
   const ShardUnit* gather = nullptr;  // begins to be gathered with this copy
   const ShardUnit* own = nullptr;     // was gathered for this copy; null: is there, or has nothing
   const ShardUnit* frees = nullptr;   // gathered parameters given up when the copy is over

@@ -128,6 +128,7 @@ class ShardedPasses::Maker {
     ShardedStep step;
     step.backward = backward_;
     step.ports = ports_;
+    step.tells_begin = options_.zero == 3;
     step.keeps_part = style_.secondary && !turn.unit->stays;
     if (turn.needs) {
       step.own = &turn.unit->sizes;

@@ -247,14 +247,21 @@ class StageWriter {
   int32_t RunSharded(const ScheduleStep& step, int32_t feeder, bool last) {
     const ShardedPasses::Pass& pass =
         sharded_->passes.Of(step.chunk, step.phase, step.micro_batch == 0, last);
-    const Join behind_compute{writer_.last_compute(), -1, -1};
+    // Forward passes begin behind all compute; gathers of backward passes while the last
+    // unit before them computes, unless nothing is prefetched.
+    Join behind{writer_.last_compute(), -1, -1};
+    if (behind.from >= 0 && step.phase == Phase::kBackward && options_.prefetch > 0) {
+      const int32_t block = writer_.program().instances[behind.from].block;
+      behind.from_port = static_cast<int16_t>(writer_.BlockAt(block).out_ports.size() - 1);
+    }
+    const int waits = behind.from >= 0 && options_.zero == 3 ? 1 : 0;
     std::vector<Join> joins;
     for (const int32_t block : pass.ahead) {
-      const int32_t gather =
-          writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk,
-                         absl::MakeConstSpan(&behind_compute, behind_compute.from >= 0 ? 1 : 0));
+      const int32_t gather = writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk,
+                                            absl::MakeConstSpan(&behind, waits));
       joins.push_back({gather, -1, static_cast<int16_t>(pass.own_ports + joins.size())});
     }
+    if (waits > 0) joins.push_back(behind);
     int32_t reduced = -1;
     bool begins = true;
     for (const ShardedPasses::Piece& piece : pass.pieces) {

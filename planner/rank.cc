@@ -98,8 +98,8 @@ std::vector<int64_t> AlikeTogether(const std::vector<ShortForm>& plans) {
     const ShortForm& plan = plans[i];
     // At one global batch, dp * mb says how many micro-batches there are.
     const int64_t samples = plan.dp.value_or(1) * plan.mb.value_or(1);
-    const bool gathers = plan.zero.value_or(0) > 0 && plan.dp.value_or(1) > 1;
-    return std::make_tuple(plan.pp.value_or(1), plan.vpp.value_or(1), samples, gathers);
+    const int64_t shards = plan.dp.value_or(1) > 1 ? plan.zero.value_or(0) : 0;
+    return std::make_tuple(plan.pp.value_or(1), plan.vpp.value_or(1), samples, shards);
   };
   std::vector<int64_t> order(plans.size());
   std::iota(order.begin(), order.end(), 0);

@@ -85,14 +85,11 @@ absl::Status ParseSwitches(absl::string_view text, std::vector<bool>& out) {
 absl::Status ParseZero(absl::string_view text, std::vector<int64_t>& out) {
   for (const std::string& value : Alternatives(text)) {
     if (value == "*") {
-      out = {0, 1};
-    } else if (value == "0" || value == "1") {
-      out.push_back(value == "1");
-    } else if (value == "2" || value == "3") {
-      return absl::InvalidArgumentError(absl::StrCat("not supported yet: `zero=", value,
-                                                     "`. Write `zero=0`, `zero=1` or `zero=*`."));
+      out = {0, 1, 2, 3};
+    } else if (value.size() == 1 && value[0] >= '0' && value[0] <= '3') {
+      out.push_back(value[0] - '0');
     } else {
-      return Bad("zero", value, "Write `zero=0`, `zero=1` or `zero=*`.");
+      return Bad("zero", value, "Write `zero=0|1|2|3`, some of them, or `zero=*`.");
     }
   }
   return absl::OkStatus();

@@ -53,8 +53,7 @@ std::string SoftwareProfile::StructureKey() const {
       " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number),
       precision.DebugString(), " flags ", absl::StrJoin(flags, "", number), " overlaps ",
       absl::StrJoin(default_overlap, ",", number), " bucket ", bucket_bytes, " 16 bits ",
-      absl::StrJoin(unquantized, ","), " shards ",
-      static_cast<int>(shard_cut), " around ",
+      absl::StrJoin(unquantized, ","), " shards ", static_cast<int>(shard_cut), " around ",
       absl::StrJoin(around, ",", [&](std::string* out, const auto& entry) {
         const Around& a = entry.second;
         absl::StrAppend(out, entry.first, " ", a.forward_passes, " ", a.backward_passes, " ",

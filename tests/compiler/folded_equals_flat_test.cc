@@ -28,7 +28,7 @@ void DrawSharding(Dice& dice, PlanUnderTest& plan) {
   SoftwareProfile& profile = plan.profile();
   o.zero = dice.Of<int>({1, 2, 3, 3, 3});
   if (!o.has_expert_mesh() && dice.Maybe(2)) {
-    o.dp = dice.Of<int64_t>({4, 6});
+    o.dp = o.tp * o.pp > 4 ? 2 : dice.Of<int64_t>({4, 6});
     o.hsdp = dice.Of<int64_t>({0, 1, 2, o.dp / 2});
     if (o.hsdp == 0 && dice.Maybe(2)) o.reshard_ranks = 2;
   }
