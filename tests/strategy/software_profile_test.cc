@@ -26,10 +26,10 @@ TEST(SoftwareProfileTest, EveryShippedProfileReadsAndIsNamedAsItsFile) {
     EXPECT_GT(profile.memory.allocator.fragmentation, 0) << name;
     EXPECT_GT(profile.memory.communicators.channels, 0) << name;
   }
-  EXPECT_THAT(
-      SoftwareProfileNames(),
-      IsSupersetOf({"megatron-2021", "megatron-core", "megatron-deepspeed", "megatron-bridge",
-                    "torchtitan", "fsdp", "ddp", "composer", "eager", "compiled", "pytorch-fsdp"}));
+  EXPECT_THAT(SoftwareProfileNames(),
+              IsSupersetOf({"megatron-2021", "megatron-core", "megatron-deepspeed",
+                            "megatron-bridge", "torchtitan", "fsdp", "ddp", "composer", "deepspeed",
+                            "eager", "compiled", "pytorch-fsdp"}));
 }
 
 TEST(SoftwareProfileTest, AnUnknownNameListsTheKnown) {
