@@ -113,7 +113,7 @@ class Strategy:
         """The plan of DeepSpeed's configuration: a `.json` file, its text or parsed contents.
 
         >>> Strategy.from_deepspeed({"zero_optimization": {"stage": 2}}).short_form
-        'zero=2,overlap=none'
+        'zero=2'
         """
         return cls._from_launch(source, "deepspeed", known)
 

@@ -63,7 +63,7 @@ def test_framework_may_be_said(cli, small_file, files):
     arguments = ("predict", "-m", small_file, "-c", "dgx-h100:1", "-s", str(files / "plain.json"))
     assert cli.error(*arguments)
     said = cli.json(*arguments, "--from", "deepspeed")
-    assert said["provenance"]["profile"] == "fsdp"
+    assert said["provenance"]["profile"] == "deepspeed"
     assert "Did you mean `torchtitan`" in cli.error(*arguments, "--from", "torchtian")
 
 

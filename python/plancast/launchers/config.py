@@ -61,6 +61,27 @@ class LaunchConfig:
             return Model.open(self.model, seq=self.seq)
         return self.model
 
+    def settings(self) -> dict[str, Any]:
+        """What the file says beside the plan, as `plancast.launchers.write` takes it.
+
+        The model is one that can be built without reading files.
+        """
+        from plancast.model import Model
+        from plancast.models import presets
+
+        model = self.model
+        if isinstance(model, str):
+            model = Model.preset(model) if model in presets.transformers() else None
+        return {
+            "model": model,
+            "batch": self.batch,
+            "seq": self.seq,
+            "dtype": self.dtype,
+            "profile": self.profile,
+            "cuda_graphs": self.cuda_graphs,
+            "types": dict(self.types),
+        }
+
     def predict(self, machine: Machine, *, model: Model | None = None, **options: Any) -> Forecast:
         """Predicts the run that the file describes; `options` are those of `plancast.predict`.
 

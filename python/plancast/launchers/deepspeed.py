@@ -39,11 +39,14 @@ def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
             facts.cannot_say(
                 f"{facts.key('partition_activations')}: saved activations are cut over tp."
             )
-    facts.note("pipeline stages, if any, are the code's; the file says none.")
+    facts.note(
+        "pipeline stages, if any, are the code's; the file says none. The profile is of eager "
+        "modules; of Megatron's layers it is `megatron-deepspeed`."
+    )
     return LaunchConfig(
         framework=NAME,
         strategy=to_strategy(keys),
-        profile=_profile(facts),
+        profile=NAME,
         batch=batch,
         dtype=dtype,
         types=types,
@@ -51,18 +54,6 @@ def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
         notes=tuple(facts.notes),
         unsupported=tuple(facts.unsupported),
     )
-
-
-def _profile(facts: table.Facts) -> str:
-    from plancast.planning import profiles
-
-    if NAME in profiles():
-        return NAME
-    facts.note(
-        "the profile is `fsdp`, PyTorch without compilation under sharded data parallelism; "
-        "of Megatron's layers under DeepSpeed it is `megatron-deepspeed`."
-    )
-    return "fsdp"
 
 
 def _batch(facts: table.Facts, keys: dict[str, object], what: str, known: Known) -> int | None:
@@ -104,12 +95,12 @@ def _sharding(facts: table.Facts, keys: dict[str, object], what: str) -> dict[st
         found["reshard"] = facts["hpz"]
     if facts["mics"] > 0:
         found["hsdp"] = facts["mics"]
-    if stage == 0:
-        return {**found, "overlap": "none"}  # runtime/engine.py reduces after the last backward
-    # zero/config.py: on with stage 3, else off.
-    overlap = facts.get("overlap", stage == 3)
-    words = "grad+param" if stage == 3 else "grad"
-    return {**found, "overlap": words if overlap else "none"}
+    if "overlap" in facts and stage > 0:
+        words = "grad+param" if stage == 3 else "grad"
+        found["overlap"] = words if facts["overlap"] else "none"
+    elif stage == 3:
+        facts.note("`overlap_comm` is on by default with stage 3: layers are gathered ahead.")
+    return found
 
 
 def _buckets(

@@ -39,6 +39,8 @@ def write_forecast(
         for key in _OF_PROFILE:
             if key in chosen and (key != "bucket" or name in _BUCKETS):
                 said.setdefault(key, chosen[key])
+        if name == "deepspeed":
+            said["overlap"] = _overlap_comm(said["overlap"].split("+"), int(chosen["zero"]))
     if "layout" in chosen and int(chosen["pp"]) > 1:
         layers = sum(layout_of(chosen["layout"]))
         stages = int(chosen["pp"]) * int(chosen["vpp"])
@@ -56,6 +58,13 @@ def write_forecast(
         **run,
     }
     return write(Strategy.parse(text), name, **settings)
+
+
+def _overlap_comm(words: list[str], zero: int) -> str:
+    """What DeepSpeed's one switch makes of a profile's overlap."""
+    if zero == 3:
+        return "grad+param"  # gathers run ahead, whatever a plan says
+    return "grad" if zero and "grad" in words else "none"
 
 
 def _items(short_form: str) -> list[tuple[str, str]]:

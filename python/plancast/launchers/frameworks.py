@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 import tomllib
+from argparse import Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plancast import arguments, documents, files
 from plancast.errors import InputError
-from plancast.launchers import composer, deepspeed, fsdp, megatron, megatron_args, table, torchtitan
+from plancast.launchers import (
+    accelerate_deepspeed,
+    composer,
+    deepspeed,
+    fsdp,
+    megatron,
+    megatron_args,
+    table,
+    torchtitan,
+)
 from plancast.launchers.config import LaunchConfig
 from plancast.launchers.known import Known
 from plancast.launchers.plan import Plan
@@ -20,7 +30,7 @@ if TYPE_CHECKING:
     from plancast.model import Model
     from plancast.strategy import Strategy
 
-Source = str | Path | Mapping[str, Any] | list[str] | tuple[str, ...]
+Source = str | Path | Mapping[str, Any] | Namespace | list[str] | tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class Framework:
 
 FRAMEWORKS: dict[str, Framework] = {
     torchtitan.NAME: Framework(torchtitan.write, ("torchtitan", "torchtitan-eager"), ".toml"),
-    fsdp.NAME: Framework(fsdp.write, ("fsdp", "ddp"), ".yaml"),
+    fsdp.NAME: Framework(fsdp.write, ("fsdp", "ddp", "torchtitan", "torchtitan-eager"), ".yaml"),
     composer.NAME: Framework(composer.write, ("composer", "composer-fp32-reduce"), ".yaml"),
     deepspeed.NAME: Framework(deepspeed.write, ("deepspeed",), ".json"),
     megatron.NAME: Framework(megatron.write, ("megatron-core",), ".sh"),
@@ -95,7 +105,7 @@ def read(
 
     >>> launch = read('{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}}')
     >>> launch.framework, launch.strategy.short_form
-    ('deepspeed', 'zero=3,mb=2,overlap=grad+param')
+    ('deepspeed', 'zero=3,mb=2')
     """
     known = Known(gpus=gpus, gpus_per_host=gpus_per_host, model=model)
     launch = _read(source, None if framework is None else framework_name(framework), known)
@@ -119,7 +129,8 @@ def write(
     """The text of the argument file with which a framework runs a plan.
 
     Args:
-      strategy: the plan. What it leaves open is left to the framework's default.
+      strategy: the plan. What it leaves open is left to the framework's default. One that
+        was read from a file of the framework brings what else that file says.
       framework: `torchtitan`, `fsdp`, `composer`, `deepspeed` or `megatron-core`.
       gpus: number of GPUs.
       model: what is trained; Megatron's arguments have its sizes, torchtitan's its name.
@@ -134,6 +145,14 @@ def write(
       InputError: the framework cannot run the plan; names why, and the nearest plan it can.
     """
     name = framework_name(framework)
+    launch = strategy.launch
+    if launch is not None and launch.framework == name:
+        said = launch.settings()
+        types = {**said.pop("types"), **types}
+        model, dtype = model or said["model"], dtype or said["dtype"]
+        batch, seq = batch or said["batch"], seq or said["seq"]
+        profile = profile or said["profile"]
+        cuda_graphs = cuda_graphs or said["cuda_graphs"]
     known = Known(
         gpus=gpus,
         model=model,
@@ -149,7 +168,7 @@ def write(
 
 def recognise(source: Source) -> str:
     """The framework of an argument file, by its contents."""
-    if isinstance(source, list | tuple):
+    if isinstance(source, list | tuple | Namespace):
         return megatron.NAME
     if isinstance(source, Mapping):
         return _of_mapping(source, "the mapping")
@@ -170,6 +189,8 @@ def is_launch_mapping(document: Mapping[str, Any]) -> bool:
 
 
 def _read(source: Source, name: str | None, known: Known) -> LaunchConfig:
+    if isinstance(source, Namespace):
+        source = vars(source)
     if isinstance(source, list | tuple):
         return _read_words(source, "the arguments", name, known)
     if isinstance(source, Mapping):
@@ -256,7 +277,7 @@ def _of_mapping(document: Mapping[str, Any], what: str) -> str:
     """The framework whose keys a mapping has."""
     keys = {key for key in document if isinstance(key, str)}
     inner = {key for value in document.values() if isinstance(value, Mapping) for key in value}
-    if keys & _DEEPSPEED:
+    if keys & _DEEPSPEED or accelerate_deepspeed.is_accelerate(document):
         return deepspeed.NAME
     parallelism = document.get("parallelism_config")
     parallel = set(parallelism) if isinstance(parallelism, Mapping) else set()
@@ -285,6 +306,9 @@ def _read_mapping(document: dict[str, Any], name: str, what: str, known: Known) 
     documents.mapping(document, what)
     if name == fsdp.NAME and not document.keys() & _FSDP:
         document = {"fsdp_config": document}  # the Trainer's fsdp_config by itself
+    if name == deepspeed.NAME and accelerate_deepspeed.is_accelerate(document):
+        document, gpus = accelerate_deepspeed.translate(document, what)
+        known = replace(known, gpus=known.gpus or gpus)
     readers = {
         torchtitan.NAME: torchtitan.read,
         fsdp.NAME: fsdp.read,

@@ -60,7 +60,7 @@ def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
     return LaunchConfig(
         framework=NAME,
         strategy=to_strategy(keys),
-        profile=_profile(keys, compiled),
+        profile=_profile(facts, keys, compiled=compiled),
         batch=dp * mb * (facts["accum"] or 1) if isinstance(dp, int) and mb else None,
         seq=facts["seq"],
         dtype=dtype,
@@ -72,10 +72,14 @@ def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
     )
 
 
-def _profile(keys: dict[str, object], compiled: bool) -> str:
+def _profile(facts: table.Facts, keys: dict[str, object], *, compiled: bool) -> str:
+    if not keys.get("zero"):
+        return "ddp"
+    if facts["version"] == 2:  # sharded parameter by parameter, as in torchtitan
+        return "torchtitan" if compiled else "torchtitan-eager"
     if compiled:
-        return "torchtitan"  # compiled layers under FSDP
-    return "fsdp" if keys.get("zero") else "ddp"
+        facts.cannot_say("the layers are compiled; the profile of FSDP1 runs them one by one.")
+    return "fsdp"
 
 
 def _strategy(facts: table.Facts, what: str) -> str:

@@ -6,7 +6,7 @@ import shlex
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.launchers import megatron_model, megatron_stages, table
+from plancast.launchers import megatron_model, megatron_stages, megatron_types, table
 from plancast.launchers.config import LaunchConfig
 from plancast.launchers.known import Known, accumulation, data_parallel
 from plancast.launchers.plan import Plan, default_sync, layout_of, size_of, to_strategy
@@ -32,7 +32,7 @@ def read(flags: dict[str, Any], notes: list[str], what: str, known: Known) -> La
     layers = facts["layers"] or known.layers
     gpus = known.gpus or facts["world"] or _product(facts["per_node"], facts["nodes"])
     keys = _mesh(facts, gpus, layers, what, strict=known.gpus is not None)
-    dtype, types = _types(facts, what)
+    dtype, types = megatron_types.read_types(facts, what)
     keys |= _sharding(facts, keys, dtype, types, what)
     keys |= _batch(facts, keys, what)
     keys |= _recompute(facts, what) | _offload(facts)
@@ -71,6 +71,7 @@ def _mesh(
             "dp is left open."
         )
     vpp, layout = megatron_stages.read_stages(facts, layers, what)
+    _tell(facts, vpp)
     return {
         "dp": dp,
         "tp": tp,
@@ -83,6 +84,22 @@ def _mesh(
         "etp": facts["etp"],
         "order": "tp-cp-ep-pp-dp" if facts["pp_before_dp"] else None,
     }
+
+
+def _tell(facts: table.Facts, vpp: int) -> None:
+    """Names what differs from the schedule, exchange and attention that are simulated."""
+    if vpp > 1 and facts["group"] not in (None, facts["pp"]):
+        facts.cannot_say(
+            f"{facts.key('group')} = {facts['group']}: the interleaved schedule goes through "
+            "another number of micro-batches than pp at a time."
+        )
+    if facts["ep"] > 1 and facts["dispatcher"] != "alltoall":
+        facts.cannot_say(
+            f"{facts.key('dispatcher')} is {facts['dispatcher']}: tokens are not exchanged by one "
+            "all-to-all, which is what is simulated."
+        )
+    if facts["cp"] > 1 and facts["cp_comm"] not in ("p2p", ["p2p"]):
+        facts.cannot_say(f"{facts.key('cp_comm')}: keys and values are not exchanged in a ring.")
 
 
 def _sharding(
@@ -111,18 +128,10 @@ def _sharding(
     ]  # fmt: skip
     if "tp" in overlap and not facts["sp"]:
         raise InputError(f"{what}: {facts.key('overlap_tp')} needs `--sequence-parallel`.")
-    if facts["torch_fsdp"]:
-        overlap = sorted({*overlap, "grad", "param"})  # FSDP2 always does
     found["overlap"] = "+".join(overlap) or None
     if facts["bucket"] is not None:
-        found["bucket"] = f"{facts['bucket'] * _gradient_bytes(dtype, types)}B"
+        found["bucket"] = f"{facts['bucket'] * megatron_types.gradient_bytes(dtype, types)}B"
     return found
-
-
-def _gradient_bytes(dtype: str | None, types: dict[str, str]) -> int:
-    """Bytes of an element of the gradient buffer."""
-    own = "fp16" if dtype == "fp16" else "fp32"
-    return 4 if types.get("grad_dtype", own) == "fp32" else 2
 
 
 def _batch(facts: table.Facts, keys: dict[str, object], what: str) -> dict[str, object]:
@@ -180,35 +189,10 @@ def _offload(facts: table.Facts) -> dict[str, object]:
     return {"offload": "+".join(moved) or None}
 
 
-def _types(facts: table.Facts, what: str) -> tuple[str | None, dict[str, str]]:
-    if facts["bf16"] and facts["fp16"]:
-        raise InputError(f"{what} says `--bf16` and `--fp16` both. Keep one.")
-    dtype = "bf16" if facts["bf16"] else "fp16" if facts["fp16"] else "fp32"
-    types: dict[str, str] = {}
-    if facts["bf16"] and (facts["grads_bf16"] or facts["main_grads"] == "bf16"):
-        types |= {"grad_dtype": "bf16", "reduce_dtype": "bf16"}
-    if facts["fp16"] and facts["grads_fp32"]:
-        types |= {"grad_dtype": "fp32", "reduce_dtype": "fp32"}
-    states = [facts[name] or "fp32" for name in ("exp_avg", "exp_avg_sq")]
-    if states != ["fp32", "fp32"]:
-        types["state_dtype"] = "+".join(dict.fromkeys(states))
-    if facts["main_grads"] == "bf16":
-        types["main_grad_dtype"] = "bf16"
-    if facts["main_params"] == "fp16":
-        types["master"] = "fp16"
-    if facts["fp8"]:
-        dtype = {"mxfp8": "mxfp8", "blockwise": "fp8-block"}.get(facts["fp8_recipe"], "fp8")
-    if facts["fp4"]:
-        dtype = "nvfp4"
-    if facts["fp8_gather"]:
-        types["gather_dtype"] = "fp8"
-    return dtype, types
-
-
 def write(plan: Plan, known: Known) -> str:
     """A shell script with the arguments of a plan in an array `MEGATRON_ARGS`."""
     said = megatron_model.write_model(known.model, known.seq)
-    said |= _write_types(plan, known)
+    said |= megatron_types.write_types(plan, known)
     said |= _write_mesh(plan, known)
     world = said.pop("gpus")
     said |= _write_sharding(plan, said)
@@ -245,15 +229,16 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
     stages = megatron_stages.write_stages(
         pp, vpp, layout_of(layout) if layout else None, known.layers
     )
-    etp, sp = plan.take("etp"), plan.take("sp")
+    etp, sp, experts = plan.take("etp"), plan.take("sp"), plan.number("ep")
     return {
         "tp": tp,
         "sp": sp is not None,
         "pp": pp,
         **stages,
         "cp": cp if cp > 1 else None,
-        "ep": plan.number("ep") if "ep" in plan.keys else None,
+        "ep": experts if experts > 1 else None,
         "etp": int(etp) if etp else None,
+        "dispatcher": "alltoall" if experts > 1 else None,
         "pp_before_dp": order is not None,
         "mb": mb,
         "batch": batch,
@@ -336,46 +321,4 @@ def _write_rest(plan: Plan, known: Known) -> dict[str, Any]:
     attention = plan.take("attn")
     said["attention"] = attention
     said["graphs"] = "local" if known.cuda_graphs else None
-    return said
-
-
-def _write_types(plan: Plan, known: Known) -> dict[str, Any]:
-    dtype, types = known.dtype or "bf16", dict(known.types)
-    said: dict[str, Any] = {"bf16": dtype not in ("fp16", "fp32", "tf32"), "fp16": dtype == "fp16",
-                            "grads_fp32": False}  # fmt: skip
-    recipes = {"fp8": "tensorwise", "fp8-block": "blockwise", "mxfp8": "mxfp8"}
-    if dtype in recipes:
-        said |= {"fp8": "hybrid", "fp8_recipe": recipes[dtype]}
-    elif dtype == "nvfp4":
-        said["fp4"] = "e2m1"
-    elif dtype not in ("bf16", "fp16", "fp32"):
-        plan.refuse(f"dtype {dtype}", "it has no such products.", "bf16, or fp8")
-    own = "fp16" if dtype == "fp16" else "fp32"
-    grads = {types.pop(name) for name in ("grad_dtype", "reduce_dtype") if name in types} or {own}
-    if grads == {"bf16"} and said["bf16"]:
-        said["grads_bf16"] = True
-    elif grads == {"fp32"} and dtype == "fp16":
-        said["grads_fp32"] = True
-    elif grads != {own}:
-        words = " and ".join(sorted(grads))
-        plan.refuse(f"gradients in {words}", f"with {dtype} they cannot be.", own)
-    state, gather = types.pop("state_dtype", "fp32"), types.pop("gather_dtype", None)
-    moments = (state.split("+") * 2)[:2]
-    if set(moments) - {"fp32", "fp16", "bf16", "fp8"}:
-        plan.refuse(f"state_dtype {state}", "it has fp32, fp16, bf16 and fp8.", "fp8")
-    if state != "fp32":
-        said |= {"precision_aware": True, "exp_avg": moments[0], "exp_avg_sq": moments[1]}
-    if types.pop("main_grad_dtype", "fp32") == "bf16":
-        said |= {"precision_aware": True, "main_grads": "bf16"}
-    master = types.pop("master", "on")
-    if master not in ("on", "fp32", "fp16"):
-        plan.refuse(f"master {master}", "it keeps one in fp32 or fp16.", "fp16")
-    if master == "fp16":
-        said |= {"precision_aware": True, "main_params": "fp16"}
-    if gather == "fp8" and dtype in recipes:
-        said["fp8_gather"] = True
-    elif gather not in (None, "bf16", "fp16"):
-        plan.refuse(f"gather_dtype {gather}", "fp8 gathers need dtype fp8.", "bf16")
-    for option, value in types.items():
-        plan.refuse(f"{option} {value}", "it has no setting for that.", "its default")
     return said

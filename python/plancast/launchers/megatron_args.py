@@ -159,7 +159,7 @@ def _add_up(text: str, variables: Mapping[str, list[str]], depth: int) -> str:
     return str(total)
 
 
-def flags_of(words: Sequence[str], table: Table, what: str) -> tuple[dict[str, Any], list[str]]:
+def flags_of(words: Sequence[object], table: Table, what: str) -> tuple[dict[str, Any], list[str]]:
     """Flags and their values, and notes on flags given twice; the last one counts.
 
     >>> from plancast.launchers import table
@@ -170,6 +170,8 @@ def flags_of(words: Sequence[str], table: Table, what: str) -> tuple[dict[str, A
     notes: list[str] = []
     current: str | None = None
     for word in words:
+        if isinstance(word, int | float) and not isinstance(word, bool):
+            word = str(word)
         if not isinstance(word, str):
             raise InputError(f"{what} must be words, and `{str(word)[:40]}` is none.")
         if word.startswith("--") and len(word) > 2:
@@ -208,6 +210,8 @@ def flags_of_namespace(values: Mapping[str, Any], table: Table) -> dict[str, Any
             row = by_dest.get(name)
             flag = row.keys[0] if row else "--" + str(name).lstrip("-").replace("_", "-")
             value = _plain(value)
+            if value is False and f"--no-{flag[2:]}" in table.unsupported:
+                flag, value = f"--no-{flag[2:]}", True
             if row is not None and row.inverted and isinstance(value, bool):
                 value = not value
             if value is None or (value is False and flag not in table.by_key):

@@ -193,7 +193,7 @@ def _types(facts: table.Facts) -> tuple[str | None, dict[str, str]]:
 
 def write(plan: Plan, known: Known) -> str:
     """The job configuration that runs a plan, as TOML."""
-    said = _write_mesh(plan)
+    said = _write_mesh(plan, known)
     said |= _write_stages(plan, said["pp"], known)
     said |= _write_batch(plan, said, known)
     said |= _write_rest(plan, said, known)
@@ -203,8 +203,10 @@ def write(plan: Plan, known: Known) -> str:
     return remarks + to_toml(table.nest(table.load(NAME).write(said)))
 
 
-def _write_mesh(plan: Plan) -> dict[str, Any]:
+def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
     dp, tp, pp, cp = plan.take("dp"), plan.number("tp"), plan.number("pp"), plan.number("cp")
+    if dp is None and known.gpus is not None:
+        dp = str(data_parallel(known.gpus, tp * pp * cp, "the plan"))
     zero, hsdp, sp = plan.number("zero", 0), plan.take("hsdp"), plan.take("sp")
     if tp > 1 and sp is None:
         plan.refuse(f"tp={tp}", "its tensor parallelism is sequence-parallel.", f"tp={tp},sp")

@@ -38,16 +38,17 @@ def test_zero_plus_plus_is_types_of_the_wire():
 @pytest.mark.parametrize(
     ("settings", "wanted"),
     [
-        ({"stage": 0}, "overlap=none"),
-        ({"stage": 1}, "zero=1,overlap=none"),  # overlap_comm is off below stage 3
+        ({"stage": 0}, ""),
+        ({"stage": 1}, "zero=1"),  # overlap_comm is off below stage 3
         ({"stage": 2, "overlap_comm": True}, "zero=2,overlap=grad"),
-        ({"stage": 3}, "zero=3,overlap=grad+param"),
+        ({"stage": 3}, "zero=3"),
+        ({"stage": 3, "overlap_comm": True}, "zero=3,overlap=grad+param"),
         ({"stage": 3, "overlap_comm": False}, "zero=3,overlap=none"),
-        ({"stage": 3, "mics_shard_size": 8}, "zero=3,hsdp=8,overlap=grad+param"),
+        ({"stage": 3, "mics_shard_size": 8}, "zero=3,hsdp=8"),
         ({"stage": 3, "stage3_prefetch_bucket_size": 0},
-         "zero=3,prefetch=0,overlap=grad+param"),
-        ({"stage": 1, "reduce_bucket_size": 5e8}, "zero=1,overlap=none,bucket=1GB"),
-        ({"stage": 2, "cpu_offload": True}, "zero=2,overlap=none,offload=optimizer"),
+         "zero=3,prefetch=0"),
+        ({"stage": 1, "reduce_bucket_size": 5e8}, "zero=1,bucket=1GB"),
+        ({"stage": 2, "cpu_offload": True}, "zero=2,offload=optimizer"),
     ],
 )  # fmt: skip
 def test_zero_optimization(settings, wanted):
@@ -56,7 +57,7 @@ def test_zero_optimization(settings, wanted):
 
 def test_the_form_of_2020():
     launch = read({"train_batch_size": 8, "zero_optimization": True}, "deepspeed")
-    assert launch.strategy.short_form == "zero=1,overlap=none"
+    assert launch.strategy.short_form == "zero=1"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_any_two_sizes_give_the_third(sizes, gpus, wanted):
     names = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
     document = {name: size for name, size in zip(names, sizes, strict=True) if size}
     launch = read(document, "deepspeed", gpus=gpus)
-    assert launch.strategy.short_form == f"{wanted},overlap=none"
+    assert launch.strategy.short_form == wanted
 
 
 def test_elements_ahead_are_layers_of_the_model():
@@ -90,7 +91,7 @@ def test_elements_ahead_are_layers_of_the_model():
 def test_recomputation_is_the_codes():
     launch = read({"train_micro_batch_size_per_gpu": 1,
                    "activation_checkpointing": {"cpu_checkpointing": True}})  # fmt: skip
-    assert "recompute=full,overlap=none,offload=activations" in launch.strategy.short_form
+    assert "recompute=full,offload=activations" in launch.strategy.short_form
     assert any("model's code" in note for note in launch.notes)
 
 
@@ -98,6 +99,20 @@ def test_nvme_is_told():
     launch = read({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}})
     assert "offload=param" in launch.strategy.short_form
     assert "nvme" in launch.unsupported[0]
+
+
+def test_accelerates_words():
+    launch = read(
+        "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 16\n"
+        "deepspeed_config:\n  zero_stage: 3\n  gradient_accumulation_steps: 4\n"
+        "  offload_optimizer_device: cpu\n  offload_param_device: none\n"
+        "  zero3_init_flag: true\n"
+    )
+    assert launch.framework == "deepspeed"
+    assert launch.strategy.short_form == ("dp=16,zero=3,accum=4,offload=optimizer")
+    assert launch.dtype == "bf16"
+    with pytest.raises(pc.InputError, match="Read that file"):
+        read({"deepspeed_config": {"deepspeed_config_file": "ds.json"}})
 
 
 @pytest.mark.parametrize(

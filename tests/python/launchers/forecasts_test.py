@@ -38,6 +38,13 @@ def test_defaults_of_another_profile_are_said(model, machine):
     assert "--overlap-param-gather" in text
 
 
+def test_deepspeeds_switch_follows_the_stage(model, machine):
+    for profile, wanted in (("fsdp", ",overlap=grad"), ("deepspeed", "")):
+        forecast = pc.predict(model, machine, "zero=1,mb=1", batch=32, profile=profile)
+        launch = pc.launchers.read(forecast.launch_config("deepspeed"))
+        assert f"accum=2{wanted}" in launch.strategy.short_form
+
+
 def test_ranked_plans_have_files(model, machine):
     ranking = pc.rank(model, machine, batch=32, space="tp=1|2,pp=1,vpp=1,mb=1,zero=1")
     for plan in ranking:

@@ -40,6 +40,26 @@ def test_strategy_opens_argument_files(name):
     assert pc.Strategy.open(str(FIXTURES / name)).launch.framework == WHOSE[name]
 
 
+@pytest.mark.parametrize("name", WHOSE)
+def test_writing_keeps_what_a_file_says(name):
+    launch = pc.launchers.read(FIXTURES / name)
+    again = pc.launchers.read(launch.strategy.launch_config(launch.framework))
+    said = launch.strategy.short_form
+    # Micro-batches of one sample, where the file leaves them to the launcher.
+    wanted = pc.Strategy.parse(said if "mb=" in said else f"{said},mb=1")
+    assert again.strategy == wanted
+    assert again.seq == launch.seq
+    if name != "accelerate_fsdp.yaml":  # groups of a size of their own take FSDP2's mesh
+        assert again.profile == launch.profile
+    assert launch.batch in (None, again.batch)
+    # `auto` leaves the type open, and a file says one.
+    assert again.dtype == (launch.dtype or "bf16")
+    assert {**launch.types, **again.types} == again.types
+    if launch.model is not None and launch.framework not in ("composer", "fsdp"):
+        models = [said.open_model().parameters for said in (launch, again)]
+        assert models[0] == models[1]
+
+
 def test_trees_stay_trees(tmp_path):
     path = tmp_path / "tree.yaml"
     path.write_text("plan: dp=2,tp=2\nnodes:\n  head.logits: {split: {tp: []}}\n")

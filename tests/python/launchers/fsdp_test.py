@@ -86,7 +86,7 @@ def test_accelerate_takes_what_is_written():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"distributed_type": "DEEPSPEED"}, "not FSDP"),
+        ({"distributed_type": "MEGATRON_LM"}, "not FSDP"),
         ({"fsdp_config": {"fsdp_sharding_strategy": "HALF"}}, "there are `FULL_SHARD`"),
         ({"fsdp_config": {"fsdp_reshard_after_forward": 1}}, "a number of ranks from 2"),
         ({"fsdp_config": {"fsdp_shardin_strategy": 1}}, "Did you mean"),

@@ -76,6 +76,22 @@ def test_namespaces_have_other_names():
     assert "--finetune" not in found
 
 
+def test_a_namespace_is_read_as_its_flags_are():
+    args = Namespace(
+        tensor_model_parallel_size=2, pipeline_model_parallel_size=4, sequence_parallel=True,
+        virtual_pipeline_model_parallel_size=2, microbatch_group_size_per_vp_stage=4,
+        micro_batch_size=1, global_batch_size=64, world_size=16, use_distributed_optimizer=True,
+        bf16=True, fp16=False, cp_comm_type=["p2p"], moe_token_dispatcher_type="allgather",
+        masked_softmax_fusion=False, optimizer="adam", num_experts=None, rank=0,
+    )  # fmt: skip
+    launch = pc.launchers.read(args)
+    assert launch.strategy.short_form == "dp=2,tp=2,sp,pp=4,vpp=2,zero=1,mb=1,accum=32"
+    assert launch.unsupported == (
+        "`--no-masked-softmax-fusion` = `True`: plain attention scales, masks and normalises in "
+        "passes.",
+    )
+
+
 def test_sections_of_yaml_do_not_matter():
     found = flags_of_namespace({"model_parallel": {"tensor_model_parallel_size": 2}}, TABLE)
     assert found == {"--tensor-model-parallel-size": 2}

@@ -57,7 +57,7 @@ def test_published_examples(file, strategy, dtype, parameters):
         ("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads", "zero=2"),
         ("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params", "zero=3"),
         ("--use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward",
-         "zero=3,reshard=off,overlap=grad+param"),
+         "zero=3,reshard=off"),
         ("--recompute-activations", "recompute=selective"),
         ("--recompute-granularity full --recompute-method block --recompute-num-layers 4",
          "recompute=full:4"),
@@ -89,20 +89,6 @@ def test_instances_of_the_optimizer_are_replicas():
         plan(text)
 
 
-def test_types():
-    launch = read(
-        "--bf16 --use-precision-aware-optimizer --main-grads-dtype bf16 --exp-avg-dtype fp8 "
-        "--exp-avg-sq-dtype fp8 --main-params-dtype fp16 --fp8-format hybrid --fp8-recipe mxfp8"
-    )
-    assert launch.dtype == "mxfp8"
-    assert launch.types == {
-        "grad_dtype": "bf16", "reduce_dtype": "bf16", "main_grad_dtype": "bf16",
-        "state_dtype": "fp8", "master": "fp16",
-    }  # fmt: skip
-    assert read("--fp16 --micro-batch-size 1").types == {}
-    assert read("--micro-batch-size 1").dtype == "fp32"
-
-
 def test_a_script_that_starts_fewer_gpus_leaves_dp_open():
     launch = read("torchrun --nproc_per_node 8 x.py --tensor-model-parallel-size 16", "megatron")
     assert launch.strategy.short_form == "tp=16"
@@ -112,7 +98,8 @@ def test_a_script_that_starts_fewer_gpus_leaves_dp_open():
 def test_what_matters_and_cannot_be_said_is_listed():
     launch = read(
         "--recompute-granularity full --recompute-method uniform --recompute-num-layers 4 "
-        "--mtp-num-layers 1 --moe-token-dispatcher-type flex --optimizer muon --no-such-thing 1"
+        "--mtp-num-layers 1 --moe-token-dispatcher-type flex --optimizer muon --no-such-thing 1 "
+        "--num-experts 8 --expert-model-parallel-size 2"
     )
     assert len(launch.unsupported) == 4
     assert "recompute=full" in launch.strategy.short_form

@@ -99,13 +99,12 @@ def deepspeed(rng: random.Random) -> Strategy:
         "mb": rng.choice((1, 2, 4)),
         "accum": rng.choice((1, 4)),
         "bucket": rng.choice((None, "50MB", "1GB")),
-        "overlap": "none",
     }
     moved = ["optimizer"] if zero and rng.random() < 0.5 else []
     if zero in (1, 2):
-        keys["overlap"] = rng.choice(("none", "grad"))
+        keys["overlap"] = rng.choice((None, "none", "grad"))
     if zero == 3:
-        keys["overlap"] = rng.choice(("none", "grad+param"))
+        keys["overlap"] = rng.choice((None, "none", "grad+param"))
         keys["reshard"] = rng.choice((None, 2))
         keys["hsdp"] = rng.choice((None, 2)) if dp > 2 else None
         keys["prefetch"] = rng.choice((None, 0))
@@ -151,8 +150,8 @@ def megatron(rng: random.Random) -> Strategy:
         keys["reshard"] = rng.choice((None, "off"))
     words = ["grad"] if rng.random() < 0.6 else []
     words += ["param"] if words and zero and rng.random() < 0.6 else []
-    if keys.get("reshard") == "off":
-        words = ["grad", "param"]
+    if keys.get("reshard") == "off":  # FSDP2 overlaps without a word
+        words = []
     words += ["tp"] if keys["sp"] is not None and rng.random() < 0.5 else []
     words += ["ep"] if rng.random() < 0.2 else []
     keys["overlap"] = "+".join(words) or None

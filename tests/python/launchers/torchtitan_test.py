@@ -183,6 +183,12 @@ def test_mistakes(text, words):
     assert str(error.value).startswith("the text")
 
 
+def test_gpus_settle_the_replicas_that_are_written():
+    text = pc.Strategy.parse("tp=2,sp,zero=3,hsdp=4,mb=1").launch_config("torchtitan", gpus=32)
+    assert "data_parallel_replicate_degree = 4" in text
+    assert "data_parallel_shard_degree = 4" in text
+
+
 @pytest.mark.parametrize(
     ("strategy", "words"),
     [

@@ -1,0 +1,38 @@
+"""Types in Megatron's arguments."""
+
+from __future__ import annotations
+
+import plancast as pc
+import pytest
+
+read = pc.launchers.read
+
+
+def test_types():
+    launch = read(
+        "--bf16 --use-precision-aware-optimizer --main-grads-dtype bf16 --exp-avg-dtype fp8 "
+        "--exp-avg-sq-dtype fp8 --main-params-dtype fp16 --fp8-format hybrid --fp8-recipe mxfp8"
+    )
+    assert launch.dtype == "mxfp8"
+    assert launch.types == {
+        "grad_dtype": "bf16", "reduce_dtype": "bf16", "main_grad_dtype": "bf16",
+        "state_dtype": "fp8", "master": "fp16",
+    }  # fmt: skip
+    assert read("--fp16 --micro-batch-size 1").types == {}
+    assert read("--micro-batch-size 1").dtype == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "types", "words"),
+    [
+        ("tf32", {}, "no such products"),
+        ("bf16", {"grad_dtype": "fp32", "reduce_dtype": "bf16"}, "gradients in bf16 and fp32"),
+        ("bf16", {"gather_dtype": "int8"}, "fp8 gathers need dtype fp8"),
+        ("bf16", {"state_dtype": "int8"}, "Nearest: fp8"),
+        ("bf16", {"master": "off"}, "keeps one"),
+        ("bf16", {"param_dtype": "fp32"}, "no setting"),
+    ],
+)
+def test_types_that_megatron_does_not_have(dtype, types, words):
+    with pytest.raises(pc.InputError, match=words):
+        pc.Strategy.parse("mb=1").launch_config("megatron", dtype=dtype, **types)
