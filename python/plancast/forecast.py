@@ -16,6 +16,8 @@ from plancast.randomness import Distribution
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from plancast.strategy import Strategy
+
 # The parts of the iteration time, in the order of reports.
 PARTS = (
     "compute",
@@ -54,9 +56,16 @@ class Forecast:
     Times are seconds, sizes bytes.
     """
 
-    def __init__(self, core: _core.Forecast, asked: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        core: _core.Forecast,
+        asked: Mapping[str, Any] | None = None,
+        tree: Strategy | None = None,
+    ) -> None:
         self._core = core
-        self._asked = dict(asked or {})  # options of the prediction that a launch needs again
+        # Options and strategy of the prediction, which a launch needs again.
+        self._asked = dict(asked or {})
+        self._tree = tree
 
     @property
     def model(self) -> str:
@@ -236,7 +245,7 @@ class Forecast:
         """
         from plancast.launchers.forecasts import write_forecast
 
-        return write_forecast(self, framework, self._asked, run)
+        return write_forecast(self, framework, {**self._asked, **run}, self._tree)
 
     def to_perfetto(self, path: str | Path) -> None:
         """Writes a Chrome trace that ui.perfetto.dev opens; `.gz` compresses it."""

@@ -87,11 +87,12 @@ def predict(
     True
     """
     check_nouns(model, machine, session)
+    tree = tree_of(strategy)
     return Forecast(
         _core.predict(
             model._core,
             machine._core,
-            tree_of(strategy)._core,
+            tree._core,
             _session(session, records)._core,
             batch=arguments.batch(batch),
             dtype=arguments.dtype(dtype),
@@ -107,6 +108,7 @@ def predict(
             chunk_level=arguments.chunk_level(fidelity),
         ),
         {"dtype": dtype, "cuda_graphs": cuda_graphs, **precision.asked(types)},
+        tree.copy(),
     )
 
 

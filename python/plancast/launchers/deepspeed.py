@@ -188,6 +188,10 @@ def _types(facts: table.Facts) -> tuple[str | None, dict[str, str]]:
         types["reduce_dtype"] = dtype
     if facts["grad_dtype"]:
         types["grad_dtype"] = facts["grad_dtype"]
+    if facts["fp16_master"] or facts["bf16_master"]:
+        types["master"] = "fp16" if facts["fp16_master"] else "bf16"
+    if facts["bf16_states"]:
+        types["state_dtype"] = "bf16"
     if facts["quantized_weights"]:
         types["gather_dtype"] = "int8"
     if facts["quantized_gradients"]:
@@ -319,6 +323,15 @@ def _write_types(plan: Plan, dtype: str, types: dict[str, str]) -> dict[str, Any
         if grad not in _BYTES:
             plan.refuse(f"grad_dtype {grad}", "it has fp32, fp16 and bf16.", "bf16")
         said["grad_dtype"] = grad
+    master, state = types.pop("master", "on"), types.pop("state_dtype", "fp32")
+    if master == dtype and dtype in ("fp16", "bf16"):
+        said[f"{dtype}_master"] = True
+    elif master not in ("on", "fp32"):
+        plan.refuse(f"master {master}", f"it keeps one in fp32 or {dtype}.", dtype)
+    if state == "bf16" and dtype == "bf16":
+        said["bf16_states"] = True
+    elif state != "fp32":
+        plan.refuse(f"state_dtype {state}", "the optimizer's code chooses.", "fp32, or bf16")
     for option, value in types.items():
         plan.refuse(f"{option} {value}", "it has no setting for that.", "its default")
     return said

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from plancast.launchers.frameworks import FRAMEWORKS, framework_name, write
-from plancast.launchers.plan import default_layout, layout_of, layout_text, normal
+from plancast.launchers.plan import Plan, default_layout, layout_of, layout_text, normal
 from plancast.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -19,17 +19,19 @@ _BUCKETS = ("deepspeed", "megatron-core")
 
 
 def write_forecast(
-    forecast: Forecast, framework: str, asked: Mapping[str, Any], run: dict[str, Any]
+    forecast: Forecast, framework: str, run: Mapping[str, Any], tree: Strategy | None
 ) -> str:
     """The argument file of the plan that was predicted.
 
     Args:
       forecast: what `predict` or `rank` gave.
       framework: whose file.
-      asked: what the prediction was asked for (`dtype`, types, `cuda_graphs`).
-      run: goes before it.
+      run: what `plancast.launchers.write` takes, before what the forecast knows.
+      tree: the strategy, if it may have nodes; a file cannot say them.
     """
     name = framework_name(framework)
+    if tree is not None:
+        Plan.of(tree, name)
     chosen = forecast.chosen
     said = dict(_items(normal(Strategy.parse(forecast.strategy)).short_form))
     for key in ("dp", "mb", "accum"):
@@ -54,7 +56,6 @@ def write_forecast(
         "gpus": forecast.devices,
         "profile": forecast.profile,
         "seq": forecast._core.seq or None,
-        **asked,
         **run,
     }
     return write(Strategy.parse(text), name, **settings)

@@ -54,6 +54,14 @@ def test_ranked_plans_have_files(model, machine):
         assert again.iteration_time == pytest.approx(plan.iteration_time, rel=1e-9)
 
 
+def test_nodes_of_a_tree_are_not_dropped(model, machine):
+    tree = pc.Strategy.parse("tp=2,mb=1")
+    tree["head.logits"].split(tp=[])
+    forecast = pc.predict(model, machine, tree, batch=32)
+    with pytest.raises(pc.InputError, match=r"`head\.logits`"):
+        forecast.launch_config("megatron")
+
+
 def test_what_the_caller_says_goes_first(model, machine):
     forecast = pc.predict(model, machine, "zero=1,mb=1", batch=32)
     launch = pc.launchers.read(forecast.launch_config("megatron-core", dtype="fp16"))

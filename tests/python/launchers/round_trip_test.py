@@ -43,6 +43,7 @@ def test_parsed_documents_read_as_their_text_does(framework, seed, tmp_path):
         ("fsdp", {"dtype": "fp16"}),
         ("composer", {"dtype": "bf16", "reduce_dtype": "fp32", "seq": 2048}),
         ("deepspeed", {"dtype": "fp16", "gather_dtype": "int8", "reduce_dtype": "int4"}),
+        ("deepspeed", {"dtype": "bf16", "master": "bf16", "state_dtype": "bf16"}),
         ("deepspeed", {"dtype": "bf16", "grad_dtype": "fp32", "reduce_dtype": "fp32"}),
         ("megatron-core", {"dtype": "mxfp8", "grad_dtype": "bf16", "reduce_dtype": "bf16"}),
         ("megatron-core", {"dtype": "fp16", "state_dtype": "bf16", "cuda_graphs": True}),
