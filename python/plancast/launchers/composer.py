@@ -33,8 +33,8 @@ def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
         keys["accum"] = accumulation(facts["batch"], dp, facts["mb"], what)
     if facts["checkpointing"]:
         keys["recompute"] = "full"
-    if facts["attention"] == "torch":
-        keys["attn"] = "unfused"
+    if "attention" in facts:
+        keys["attn"] = "unfused" if facts["attention"] == "torch" else "flash"
     dtype, types = _types(facts, what)
     return LaunchConfig(
         framework=NAME,
@@ -119,7 +119,8 @@ def _mesh(facts: table.Facts, what: str, known: Known) -> dict[str, object]:
 
 def _sharding(facts: table.Facts) -> dict[str, object]:
     if facts["strategy"] == "NO_SHARD":
-        return {"zero": 0, "hsdp": None}
+        offload = "activations" if facts["activation_offload"] else None
+        return {"zero": 0, "hsdp": None, "offload": offload}
     keys: dict[str, object] = {"zero": 3}
     if facts["strategy"].endswith(("GRAD_OP", "ZERO2")):
         keys["reshard"] = "off"
@@ -236,9 +237,13 @@ def _write_sharding(plan: Plan) -> dict[str, Any]:
     if hsdp is not None:
         if dp is None:
             plan.refuse(f"hsdp={hsdp}", "it needs the replicas.", "the plan with dp said")
-        said |= {"replicate": int(dp) // int(hsdp), "shard": int(hsdp), "strategy": "HYBRID_SHARD"}
-    elif dp is not None and zero:
-        said["shard"] = int(dp)
+        said |= {
+            "replicate": plan.replicas(int(dp), int(hsdp)),
+            "shard": int(hsdp),
+            "strategy": "HYBRID_SHARD",
+        }
+    elif dp is not None:
+        said |= {"shard": int(dp)} if zero else {"shard": 1, "replicate": int(dp)}
     if reshard == "off":
         said["strategy"] = "_HYBRID_SHARD_ZERO2" if hsdp else "SHARD_GRAD_OP"
     if prefetch == "0":

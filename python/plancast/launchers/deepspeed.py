@@ -211,6 +211,8 @@ def write(plan: Plan, known: Known) -> str:
         plan.refuse(f"dtype {dtype}", "it has fp32, fp16 and bf16.", "bf16")
     said = _write_types(plan, dtype, dict(known.types))
     wire = _BYTES.get(said.get("communication_dtype") or dtype, 2)
+    if "dp" in plan.keys and "hsdp" in plan.keys:
+        plan.replicas(int(plan.keys["dp"]), int(plan.keys["hsdp"]))
     said |= _write_batch(plan, known) | _write_sharding(plan, stage, wire, known)
     said |= _write_offload(plan, stage)
     for key, why in (
@@ -230,8 +232,9 @@ def write(plan: Plan, known: Known) -> str:
 def _write_batch(plan: Plan, known: Known) -> dict[str, Any]:
     dp, tp = plan.take("dp"), plan.number("tp")
     mb, accum = plan.number("mb"), plan.take("accum")
-    if tp > 1:
-        plan.take("order")
+    order = plan.take("order")
+    if order is not None:
+        plan.refuse(f"order={order}", "ranks of tp are next to each other.", "the plan without it")
     ranks = int(dp) if dp else data_parallel(known.gpus, tp, "the plan", strict=False)
     steps = int(accum) if accum else accumulation(known.batch, ranks, mb, "the plan")
     if steps is None and known.batch is not None:

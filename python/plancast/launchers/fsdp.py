@@ -252,7 +252,7 @@ def _write_mesh(plan: Plan, known: Known) -> tuple[dict[str, Any], str]:
         if ranks is None:
             plan.refuse("the plan", "its mesh needs every size.", "the plan with dp said")
         shard = int(hsdp) if hsdp else ranks if zero else 1
-        said |= {"replicate": ranks // shard, "shard": shard, "tp": tp, "cp": cp}
+        said |= {"replicate": plan.replicas(ranks, shard), "shard": shard, "tp": tp, "cp": cp}
     if zero == 0 and tp * cp > 1:
         plan.refuse("zero=0", "with tp or cp it shards parameters.", "zero=3")
     plan.take_sync("last", zero, accumulates=accum not in (None, "1"))

@@ -270,7 +270,7 @@ def _write_sharding(plan: Plan, said: dict[str, Any]) -> dict[str, Any]:
             plan.refuse(f"hsdp={hsdp}", "it needs the replicas.", "the plan with dp said")
         if torch:
             plan.refuse("hsdp with reshard=off", "torch's FSDP2 has one group.", "reshard=on")
-        found["instances"] = ranks // int(hsdp)
+        found["instances"] = plan.replicas(ranks, int(hsdp))
     plan.only("prefetch", (), "units ahead are not a setting.", "prefetch=1")
     plan.take_sync(default_sync(zero), zero)
     overlap = plan.words("overlap") or []

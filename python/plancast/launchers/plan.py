@@ -15,6 +15,14 @@ _DEFAULTS = {
 }  # fmt: skip
 # Keys that have an effect only with more than one rank of an axis, or a stage of ZeRO.
 _NEEDS = {"sp": "tp", "vpp": "pp", "schedule": "pp", "layout": "pp"}
+# Other words for the same.
+_SAME = {
+    ("recompute", "selective:core_attn"): "selective",
+    ("recompute", "every:1"): "full",
+    ("order", "tp-pp-dp"): "tp-cp-ep-pp-dp",
+    ("order", "tp-cp-pp-dp"): "tp-cp-ep-pp-dp",
+    ("order", "tp-ep-pp-dp"): "tp-cp-ep-pp-dp",
+}
 _SHARDED = ("reshard", "prefetch")
 _SYNC = {"each": "each micro-batch", "last": "the last micro-batch"}
 
@@ -71,6 +79,13 @@ class Plan:
         if value is not None and value not in allowed:
             self.refuse(f"{key}={value}" if value else key, why, nearest)
 
+    def replicas(self, ranks: int, group: int) -> int:
+        """Shard groups of so many ranks among the data-parallel ones."""
+        if ranks % group:
+            why = f"groups of {group} do not divide dp={ranks}."
+            self.refuse(f"hsdp={group}", why, "a divisor of dp")
+        return ranks // group
+
     def take_sync(self, own: str, zero: int, *, accumulates: bool = True) -> None:
         """Takes `sync`, which the framework does in its own way; remarks if plans differ."""
         said = self.take("sync")
@@ -107,6 +122,9 @@ def plain(keys: dict[str, str]) -> dict[str, str]:
         kept.pop("etp")
     if kept.get("schedule") == ("interleaved" if "vpp" in kept else "1f1b"):
         kept.pop("schedule")
+    kept |= {key: _SAME[key, value] for key, value in kept.items() if (key, value) in _SAME}
+    if kept.get("order") == "tp-cp-ep-pp-dp" and "pp" not in kept:
+        kept.pop("order")
     if kept.get("order") in ("tp-cp-ep-dp-pp", "tp-cp-dp-pp", "tp-ep-dp-pp", "tp-dp-pp"):
         kept.pop("order")
     return kept
@@ -133,8 +151,11 @@ def to_strategy(keys: dict[str, object]) -> Strategy:
 
 
 def normal(strategy: Strategy) -> Strategy:
-    """The strategy without what makes no difference; its nodes are dropped."""
-    return to_strategy(dict(Plan.of(strategy, "a plan").keys))
+    """The strategy without what makes no difference."""
+    keys = Plan.of(strategy, "a plan").keys
+    if keys.get("sync") == default_sync(int(keys.get("zero", 0))):
+        keys.pop("sync")
+    return to_strategy(dict(keys))
 
 
 def without(strategy: Strategy, key: str) -> Strategy:

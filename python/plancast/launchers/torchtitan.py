@@ -19,8 +19,6 @@ _CONVERTERS = {
     "mx": "mxfp8",
     "quantize.linear.mx": "mxfp8",
 }
-# replicate(bucket_cap_mb=100) in models/llama3/infra/parallelize.py.
-_DDP_BUCKET = 100 << 20
 _WHOLE = ("parallelism.module_fqns_per_model_part",)
 
 
@@ -88,7 +86,7 @@ def _mesh(facts: table.Facts, what: str, known: Known) -> dict[str, object]:
             keys["hsdp"] = dp // replicas
         keys["reshard"] = {"always": "on", "never": "off"}.get(facts["reshard"])
     elif replicas > 1:
-        keys["bucket"] = f"{_DDP_BUCKET}B"
+        facts.note("without sharding gradients are reduced by DDP in buckets of 100 MiB.")
     return keys
 
 
@@ -212,7 +210,7 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
         plan.refuse(f"tp={tp}", "its tensor parallelism is sequence-parallel.", f"tp={tp},sp")
     if zero in (1, 2):
         plan.refuse(f"zero={zero}", "it shards parameters, too.", "zero=3,reshard=off (or zero=0)")
-    if zero == 0 and cp > 1 and dp != "1":
+    if zero == 0 and cp > 1:
         plan.refuse(f"zero=0,cp={cp}", "it shards parameters over cp.", "zero=3,hsdp=1")
     said: dict[str, Any] = {"tp": tp, "pp": pp, "cp": cp, "replicate": 1, "shard": -1}
     if zero == 0:
@@ -222,7 +220,7 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
     elif hsdp is not None:
         if dp is None:
             plan.refuse(f"hsdp={hsdp}", "it needs the replicas.", "the plan with dp said")
-        said |= {"replicate": int(dp) // int(hsdp), "shard": int(hsdp)}
+        said |= {"replicate": plan.replicas(int(dp), int(hsdp)), "shard": int(hsdp)}
     elif dp is not None:
         said["shard"] = int(dp)
     if zero == 3 and said["shard"] == 1 and cp == 1:
@@ -238,6 +236,8 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
         if degree not in (1, tp):
             plan.refuse(f"etp={degree}", "experts are whole or cut as tp.", f"etp=1 or etp={tp}")
         said |= {"ep": ep, "etp": degree}
+    elif etp is not None:
+        plan.refuse(f"etp={etp}", "without ep experts are cut as all else.", f"etp={tp}")
     return said
 
 
@@ -267,7 +267,7 @@ def _write_batch(plan: Plan, said: dict[str, Any], known: Known) -> dict[str, An
         return {"local_batch": mb * steps, "microbatch": mb}
     if dp is None and known.batch is None and steps > 1:
         plan.refuse(f"accum={steps}", "it has the global batch instead.", "the plan with dp said")
-    batch = (known.batch if dp is None else dp * mb * steps) if steps > 1 or known.batch else None
+    batch = known.batch if dp is None else dp * mb * steps if steps > 1 else None
     return {"local_batch": mb, "global_batch": batch}
 
 
@@ -277,9 +277,10 @@ def _write_rest(plan: Plan, said: dict[str, Any], known: Known) -> dict[str, Any
     if overlap is not None:
         if set(overlap) - {"grad", "param", "tp"}:
             plan.refuse(f"overlap={'+'.join(overlap)}", "it has none of it.", "grad+param+tp")
-        if said["shard"] != 1 and not {"grad", "param"} <= set(overlap):
+        data = [word for word in overlap if word != "tp"]
+        if data != ["grad", "param"] and (said["shard"] != 1 or data != ["grad"]):
             nearest = "overlap=grad+param"
-            plan.refuse(f"overlap={'+'.join(overlap) or 'none'}", "FSDP2 overlaps both.", nearest)
+            plan.refuse(f"overlap={'+'.join(overlap) or 'none'}", "it overlaps both.", nearest)
         if "tp" in overlap:
             if not said["compile"]:
                 plan.refuse("overlap=tp", "only compiled models have it.", "profile torchtitan")
@@ -298,7 +299,7 @@ def _write_rest(plan: Plan, said: dict[str, Any], known: Known) -> dict[str, Any
         nearest = "offload=optimizer+param"
         plan.refuse(f"offload={'+'.join(sorted(offload))}", "it moves both.", nearest)
     said["cpu_offload"] = bool(offload)
-    bucket = plan.take("bucket")
+    bucket = plan.take("bucket")  # of DDP: replicate(bucket_cap_mb=100) in infra/parallelize.py
     if bucket is not None and (said["shard"] != 1 or bucket != "100MiB"):
         nearest = "the plan without `bucket`"
         plan.refuse(f"bucket={bucket}", "FSDP2 reduces layer by layer.", nearest)

@@ -130,6 +130,11 @@ def write_stages(
                 f"for each stage. Give the model, or say `layout=`, to have vpp={vpp} written."
             )
         return {"first_less": 0, "last_less": 0}
+    if len(cut) != stages:
+        raise InputError(
+            f"layout={layout} lists {len(cut)} virtual stages, and torchtitan's {schedule} has "
+            f"{stages}. List the layers of {stages}."
+        )
     begin, parts = 0, []
     for stage, count in enumerate(cut):
         names = [f"layers.{index}" for index in range(begin, begin + count)]

@@ -16,7 +16,7 @@ def settings(**fsdp):
 def test_mpt_7b():
     launch = read(FIXTURES / "mpt_7b.yaml", gpus=8)
     assert launch.framework == "composer"
-    assert launch.strategy.short_form == "dp=8,zero=3,mb=8,accum=16,recompute=full"
+    assert launch.strategy.short_form == "dp=8,zero=3,mb=8,accum=16,recompute=full,attn=flash"
     assert (launch.batch, launch.seq, launch.profile) == (1024, 2048, "composer")
     assert launch.model.parameters == pc.Model.preset("mpt-7b").parameters
     assert launch.unsupported == ()

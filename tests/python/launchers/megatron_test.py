@@ -72,7 +72,8 @@ def test_published_examples(file, strategy, dtype, parameters):
         ("--bf16 --grad-reduce-in-bf16 --ddp-bucket-size 40000000", "bucket=80MB"),
         ("--attention-backend unfused", "attn=unfused"),
         ("--use-flash-attn", "attn=flash"),
-        ("--use-tp-pp-dp-mapping", "order=tp-cp-ep-pp-dp"),
+        ("--use-tp-pp-dp-mapping --pipeline-model-parallel-size 2", "pp=2,order=tp-cp-ep-pp-dp"),
+        ("--use-tp-pp-dp-mapping", ""),  # no effect on one stage
         ("--context-parallel-size 4", "cp=4"),
         ("--tp-comm-overlap --sequence-parallel --tensor-model-parallel-size 2",
          "tp=2,sp,overlap=tp"),

@@ -20,7 +20,7 @@ def test_what_makes_no_difference_goes():
         "zero=3,prefetch=0,mb=1",
         "tp=8,etp=1,ep=8,mb=1",
         "pp=4,schedule=gpipe,mb=1",
-        "tp=2,order=tp-pp-dp,mb=1",
+        "pp=2,order=tp-cp-ep-pp-dp,mb=1",
         "zero=3,sync=last,mb=1,accum=2",
     ],
 )

@@ -29,8 +29,6 @@ def torchtitan(rng: random.Random) -> Strategy:
     keys["sp"] = "" if keys["tp"] > 1 else None
     if zero:
         keys |= {"zero": 3, "hsdp": shard, "reshard": rng.choice((None, "off"))}
-    else:
-        keys["bucket"] = "100MiB"
     if keys["tp"] > 1:
         keys["overlap"] = rng.choice((None, "grad+param+tp"))
     if pp > 1:
@@ -75,7 +73,7 @@ def composer(rng: random.Random) -> Strategy:
     return to_strategy(
         {
             "dp": shard * replicas,
-            "zero": 3,
+            "zero": rng.choice((0, 3, 3, 3)),
             "hsdp": shard,
             "mb": rng.choice((1, 2, 4)),
             "accum": rng.choice((1, 4)),
@@ -83,7 +81,7 @@ def composer(rng: random.Random) -> Strategy:
             "reshard": rng.choice((None, "off")),
             "prefetch": rng.choice((None, 0, 3)),
             "offload": rng.choice((None, "activations")),
-            "attn": rng.choice((None, "unfused")),
+            "attn": rng.choice((None, "flash", "unfused")),
         }
     )
 
@@ -180,3 +178,27 @@ def _layout(rng: random.Random, stages: int) -> str | None:
         return None
     layout = [rng.randint(0, 3), *(rng.randint(1, 4) for _ in range(stages - 2)), rng.randint(4, 6)]
     return "+".join(str(layers) for layers in layout)
+
+
+def anything(rng: random.Random) -> Strategy:
+    """A plan of the language, whether or not any framework runs it."""
+    choices: dict[str, tuple[Any, ...]] = {
+        "dp": (1, 2, 8), "tp": (1, 2, 8), "sp": ("",), "pp": (1, 2, 4), "vpp": (1, 2, 3),
+        "cp": (1, 2), "ep": (1, 8), "etp": (1, 2), "zero": (0, 1, 2, 3), "hsdp": (1, 2),
+        "reshard": ("on", "off", 2), "prefetch": (0, 1, 2), "sync": ("each", "last"),
+        "mb": (1, 2), "accum": (1, 8), "bucket": ("25MB", "100MiB"), "attn": ("flash", "unfused"),
+        "recompute": ("none", "full", "selective", "full:2", "every:2", "selective:op",
+                      "selective:mlp+moe"),
+        "schedule": ("1f1b", "gpipe", "interleaved", "zbv", "breadth-first", "zb1p"),
+        "overlap": ("none", "grad", "grad+param", "tp", "grad+param+tp+cp+ep"),
+        "offload": ("optimizer", "param", "activations", "activations:3", "optimizer+param"),
+        "order": ("tp-cp-ep-pp-dp", "tp-pp-dp", "dp-tp-pp"),
+    }  # fmt: skip
+    often = ("dp", "tp", "zero", "mb")
+    keys = {
+        key: rng.choice(values)
+        for key, values in choices.items()
+        if rng.random() < (0.8 if key in often else 0.15)
+    }
+    items = [f"{key}={value}" if value != "" else key for key, value in keys.items()]
+    return Strategy.parse(",".join(items))

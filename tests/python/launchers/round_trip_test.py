@@ -6,7 +6,7 @@ import random
 
 import plancast as pc
 import pytest
-from random_plans import DRAW
+from random_plans import DRAW, anything
 
 
 @pytest.mark.parametrize("framework", DRAW)
@@ -15,6 +15,27 @@ def test_read_of_written_is_the_plan(framework, seed):
     plan = DRAW[framework](random.Random(f"{framework} {seed}"))
     text = plan.launch_config(framework)
     assert pc.launchers.read(text, framework).strategy == plan, text
+
+
+@pytest.mark.parametrize("framework", DRAW)
+def test_any_plan_is_refused_or_written_the_same_twice(framework):
+    written = 0
+    for seed in range(2000):
+        plan = anything(random.Random(f"anything {seed}"))
+        try:
+            text = plan.launch_config(framework)
+        except pc.InputError as error:
+            assert "Nearest: " in str(error) or "Give " in str(error)
+            continue
+        again = pc.launchers.read(text, framework).strategy.launch_config(framework)
+        assert _settings(again) == _settings(text), plan
+        written += 1
+    assert written > 20
+
+
+def _settings(text: str) -> list[str]:
+    """Lines without comments, which say how what is left open is decided."""
+    return [line for line in text.splitlines() if not line.startswith("#")]
 
 
 @pytest.mark.parametrize("framework", DRAW)
