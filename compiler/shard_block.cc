@@ -32,8 +32,8 @@ class ShardTasks {
 
   // Returns the task that ends the gather. The shard is cast before where it rests in
   // another type.
-  int Gather(const ShardUnit& unit, bool secondary, std::vector<int> deps) {
-    if (types_.at_rest != types_.gathered && !secondary) {
+  int Gather(const ShardUnit& unit, bool secondary, std::vector<int> deps, bool casts = true) {
+    if (casts && types_.at_rest != types_.gathered && !secondary) {
       const auto shard = static_cast<double>(unit.shard());
       deps = {out_.AddKernel(CopyKernel("cast_shard", shard * types_.at_rest, shard * types_.wire),
                              purpose_, absl::StrCat(unit.name, ".cast"), deps)};
@@ -75,15 +75,24 @@ class ShardTasks {
 
   // Gradients side by side in the type of the reduction, then the reduction. Returns
   // the task that ends it.
-  int Reduce(const ShardUnit& unit, int64_t given_up, const std::vector<int>& deps,
-             bool makes_shards) {
+  int Reduce(const ShardUnit& unit, int64_t given_up, std::vector<int> deps, bool makes_shards) {
     const double from = static_cast<double>(unit.elements()) * style_.whole_gradient;
     const double to = static_cast<double>(unit.padded()) * types_.reduced;
-    const int copy = out_.AddKernel(CopyKernel("copy_in", from, to), purpose_,
-                                    absl::StrCat(unit.name, ".copy_in"), deps);
+    const std::string label = absl::StrCat(unit.name, ".copy_in");
+    // Of a flat unit autograd joins the gradients first, in their own type.
+    const bool flat = style_.cut == ShardCut::kUnit;
+    const bool casts = style_.whole_gradient != types_.reduced;
+    if (flat && casts) {
+      deps = {out_.AddKernel(CopyKernel("flatten", from, from), purpose_, label, deps)};
+    }
+    int copy = out_.AddKernel(CopyKernel("copy_in", from, to), purpose_, label, deps);
     out_.AddMemory(copy, false, MemoryKind::kGradients, Reduced(unit), ReducedBytes(unit));
     out_.AddMemory(copy, true, MemoryKind::kGradients, Gradients(unit),
                    -Bytes(given_up, style_.whole_gradient));
+    if (flat) {
+      // It is divided by a part of the ranks before it is summed, by the rest after.
+      copy = out_.AddKernel(CopyKernel("predivide", to, to), purpose_, label, {copy});
+    }
     int ready = copy;
     for (const ShardUnit::Part& part : unit.parts) {
       ready = Sum(unit, part, copy);
@@ -330,10 +339,12 @@ BlockTemplate ShardBlock(const BlockTemplate& block, const ShardedStep& step,
   return Sharder(block, step, style).Run();
 }
 
+// Frameworks cast on a stream of its own. Here that is compute, where it would wait
+// for all before a backward pass, and the gather with it; so it is left out there.
 BlockTemplate GatherAhead(const ShardUnit& unit, bool backward, const ShardStyle& style) {
   BlockBuilder builder("param all_gather");
   ShardTasks(style, backward ? Purpose::kBackward : Purpose::kForward, &builder)
-      .Gather(unit, backward && style.secondary, {});
+      .Gather(unit, backward && style.secondary, {}, /*casts=*/!backward);
   return std::move(builder).Build();
 }
 

@@ -65,6 +65,32 @@ std::vector<bool> ProductMatrices(const Body& body, const SoftwareProfile& profi
   return matrices;
 }
 
+// Per tensor of the body: how many of its first dims frameworks have as one, the rows of
+// a matrix. Those that the results of an op have as well (heads and their width), or
+// one.
+std::vector<int> RowDims(const Body& body) {
+  std::vector<int> rows(body.tensors.size());
+  for (size_t t = 0; t < rows.size(); ++t) rows[t] = body.tensors[t].dims.empty() ? 0 : 1;
+  for (const OpNode& op : body.ops) {
+    const OpRule& rule = *op.rule;
+    const auto in_result = [&](int factor) {
+      return std::any_of(rule.outputs().begin(), rule.outputs().end(), [&](int out) {
+        const auto& factors = rule.tensors()[out].factors;
+        return std::find(factors.begin(), factors.end(), factor) != factors.end();
+      });
+    };
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const int t = op.inputs[i];
+      if (body.tensors[t].kind != TensorInfo::Kind::kParameter) continue;
+      const auto& factors = rule.tensors()[rule.inputs()[i]].factors;
+      int leading = 0;
+      while (leading < static_cast<int>(factors.size()) && in_result(factors[leading])) ++leading;
+      rows[t] = std::max(rows[t], leading);
+    }
+  }
+  return rows;
+}
+
 double MixedBytes(double product_bytes, DType type, DType dtype, int64_t parameters,
                   int64_t products) {
   const int64_t others = IsQuantized(type) ? parameters - products : 0;
@@ -86,6 +112,7 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
     return static_cast<int64_t>(layout.LocalElements(mesh, facts.shape));
   };
   const std::vector<bool> matrices = ProductMatrices(body, profile);
+  const std::vector<int> row_dims = RowDims(body);
   std::vector<int> place(body.tensors.size(), -1);  // of a tensor in state.each
   for (size_t t = 0; t < body.tensors.size(); ++t) {
     if (body.tensors[t].kind == TensorInfo::Kind::kParameter) {
@@ -93,7 +120,8 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
       const TensorFacts facts = FactsOf(graph, body, {tensor, -1, false, false});
       const std::vector<int64_t> shape = plan.parameter_layouts[t].LocalShape(mesh, facts.shape);
       BodyState::Parameter parameter;
-      parameter.rows = shape.empty() ? 1 : shape[0];
+      const int dims = row_dims[t];
+      for (int d = 0; d < dims; ++d) parameter.rows *= shape[d];
       parameter.elements = local(tensor, plan.parameter_layouts[t]);
       state.parameters += parameter.elements;
       if (matrices[t]) state.product_parameters += parameter.elements;

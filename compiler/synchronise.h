@@ -31,8 +31,8 @@ struct BodyState {
   // Of weights that a data-parallel axis cuts (experts): the parameters, which are
   // among `parameters`, and gradients, by the axes that the weight has copies on.
   ElementsByAxes cut_parameters, cut_gradients;
-  // Each parameter: its rows (size of the first dim) and elements, and the axes that
-  // it has copies on if they are not the data-parallel ones.
+  // Each parameter: its rows (as the matrix or vector that frameworks have) and elements,
+  // and the axes that it has copies on if they are not the data-parallel ones.
   struct Parameter {
     int64_t rows = 1, elements = 0;
     bool cut = false;

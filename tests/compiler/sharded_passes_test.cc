@@ -162,6 +162,31 @@ TEST(ShardedWireTest, TheSecondaryPartitionIsGatheredInBackward) {
   EXPECT_DOUBLE_EQ(Sent(Compiled(plan))[kGather], 2 * psi * 7 / 8 + 2 * psi * 1 / 2);
 }
 
+// All of ZeRO++: weights in blocks of int8 (qwZ), the secondary partition inside a node
+// (hpZ), gradients in int4 (qgZ). Of the 3 Psi of 16 bits between nodes 0.75 are left,
+// and the scales of the blocks.
+TEST(ShardedWireTest, ZeroPlusPlusSendsAQuarterBetweenNodes) {
+  const auto psi = static_cast<double>(Parameters(Model()));
+  PlanUnderTest plan = Zero(3, 8);
+  plan.options().reshard_ranks = 4;
+  plan.profile().gather_dtype = DType::kInt8;
+  plan.profile().reduce_dtype = DType::kInt4;
+  const ExecutionGraph graph = Compiled(plan);
+  // What runs over the outer axis as well leaves a node of four.
+  double between = 0;
+  for (const Instance& instance : graph.programs[0].instances) {
+    const Block& block = graph.blocks[instance.block];
+    for (int32_t t = 0; t < block.size(); ++t) {
+      if (block.kind[t] != TaskKind::kComm || block.purpose[t] != Purpose::kDp) continue;
+      const CommSpec& comm = graph.comms[block.spec[t]];
+      if (graph.mesh.SizeOf(comm.axes) != 8) continue;
+      between += static_cast<double>(comm.bytes) * static_cast<double>(instance.layer_count);
+    }
+  }
+  EXPECT_NEAR(between, psi * (WireBytes(DType::kInt8) + WireBytes(DType::kInt4)), 16);
+  EXPECT_NEAR(between / (2 * psi), 0.75, 0.03);
+}
+
 TEST(ShardedWireTest, PaddingIsMoved) {
   const auto up = [](int64_t size) { return (size + 2) / 3 * 3; };
   for (const ShardCut cut : {ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows}) {
@@ -175,7 +200,16 @@ TEST(ShardedWireTest, PaddingIsMoved) {
         if (tensor.kind != TensorInfo::Kind::kParameter) continue;
         int64_t elements = 1;
         for (const int dim : tensor.dims) elements *= plan.graph().dims[dim].size;
-        const int64_t rows = plan.graph().dims[tensor.dims[0]].size;
+        // Heads and their width are the rows of one matrix, or its columns.
+        const auto size = [&](int dim) { return plan.graph().dims[dim].size; };
+        const bool projects_in =
+            tensor.dims.size() > 2 && plan.graph().dims[tensor.dims.back()].name == "hidden";
+        const int64_t rows = projects_in ? elements / size(tensor.dims.back())
+                             : tensor.dims.size() > 1 &&
+                                     plan.graph().dims[tensor.dims[0]].name != "hidden" &&
+                                     tensor.dims.size() > 2
+                                 ? elements
+                                 : size(tensor.dims[0]);
         psi += elements * segment.repeat;
         unit += cut == ShardCut::kRows        ? up(rows) * (elements / rows)
                 : cut == ShardCut::kParameter ? up(elements)
@@ -295,6 +329,35 @@ TEST(ShardedMemoryTest, AtMostOneMoreUnitThanThePrefetchIsGathered) {
     EXPECT_EQ(most,
               graph.programs[0].static_bytes[kParameters] + 2 * (root + (prefetch + 1) * layer));
   }
+}
+
+// A layer of one product, by hand: h^2 parameters, and A bytes of activations that each
+// layer keeps for its weight gradient.
+TEST(ShardedMemoryTest, ThePeakOfProductsIsTheSumByHand) {
+  PlanUnderTest plan({{"seq", 16}, {"hidden", 64}});
+  BodyWriter& embed = plan.Segment("embed");
+  const int x = embed.Input("x", DType::kCompute, {"batch", "seq", "hidden"});
+  embed.OutPort(embed.Op1("act", "relu", {x}, {{"f", "hidden"}}));
+  BodyWriter& layer = plan.Segment("layers", 5);
+  layer.OutPort(layer.Op1("fc", "linear", {layer.InPort("x", {"batch", "seq", "hidden"})}));
+  plan.Dp(4);
+  plan.options().zero = 3;
+  plan.options().sync_each = true;
+  const int64_t p = 64 * 64, a = 16 * 64 * 2;
+  const ExecutionGraph graph = Compiled(plan);
+  int64_t most[kNumMemoryKinds] = {};
+  for (const ReplayedEvent& event : ReplayEvents(graph, 0)) {
+    for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
+      most[kind] = std::max(most[kind], event.live.of[kind]);
+    }
+  }
+  // Two layers gathered; five shards at rest.
+  EXPECT_EQ(most[kParameters], 2 * 2 * p + 5 * 2 * p / 4);
+  // The last layer to run backward: its gradient and what is reduced from it (fp32),
+  // after the shards of all others; what was reduced before is given up by then.
+  EXPECT_EQ(most[kGradients], std::max(4 * p + 2 * p + 4 * 4 * p / 4, 4 * p + 5 * 4 * p / 4));
+  // The inputs of five layers, and of the last the gradients of its result and its input.
+  EXPECT_EQ(most[static_cast<int>(MemoryKind::kActivations)], 7 * a);
 }
 
 // --- Structure.
