@@ -71,13 +71,13 @@ std::vector<GradientFlow::GatheredPiece> GradientFlow::TakeGathered(const StageR
   return pieces;
 }
 
-int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool last) const {
-  if (!last || !reduces_ || !overlap_grad_ || sharded_ != nullptr) return run.count;
+int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool reduces) const {
+  if (!reduces || !reduces_ || !overlap_grad_ || sharded_ != nullptr) return run.count;
   const int64_t cut = Total(contents_.BodyOf(run).state.cut_gradients);
   return LayersPerBucket(contents_.ReducedOverData(run) + cut, run.count);
 }
 
-void GradientFlow::NoteLastBackward(const StageRun& run, int64_t count) {
+void GradientFlow::NoteBackward(const StageRun& run, int64_t count) {
   pending_ += contents_.ReducedOverData(run) * count;
   const ElementsByAxes& cut = contents_.BodyOf(run).state.cut_gradients;
   if (!cut.empty()) AddTimes(cut, count, &pending_cut_);
@@ -85,8 +85,10 @@ void GradientFlow::NoteLastBackward(const StageRun& run, int64_t count) {
   if (overlap_grad_ && due >= BucketElements()) ReducePending(/*whole=*/false);
 }
 
-void GradientFlow::EndChunk() {
-  if (overlap_grad_) ReducePending(/*whole=*/false);
+void GradientFlow::EndChunk(bool last) {
+  if (overlap_grad_ || !last) ReducePending(/*whole=*/!overlap_grad_);
+  // What comes after adds to gradients that are reduced.
+  if (!last && !reductions_.empty()) writer_.HoldCompute(reductions_.back());
 }
 
 int64_t GradientFlow::BucketElements() const {

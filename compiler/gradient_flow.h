@@ -37,15 +37,15 @@ class GradientFlow {
   // The pieces of a run that its first forward pass waits for; empty after.
   std::vector<GatheredPiece> TakeGathered(const StageRun& run);
 
-  // How many layers of the run the last backward pass does between two
-  // reductions; all of them if reductions do not overlap.
-  int64_t LayersPerPiece(const StageRun& run, bool last) const;
+  // How many layers of the run a backward pass that reduces gradients does between
+  // two reductions; all of them if reductions do not overlap.
+  int64_t LayersPerPiece(const StageRun& run, bool reduces) const;
   // A pass whose body blocks reduce gradients themselves ended with `instance`.
   void NoteReductions(int32_t instance) { reductions_.push_back(instance); }
-  // `count` layers of the run have run backward for the last time.
-  void NoteLastBackward(const StageRun& run, int64_t count);
-  // A chunk's last backward pass is over.
-  void EndChunk();
+  // `count` layers of the run have run backward in such a pass.
+  void NoteBackward(const StageRun& run, int64_t count);
+  // Such a pass of a chunk is over, its last or (sync=each) one of several.
+  void EndChunk(bool last);
 
   // Remaining reductions, tied gradients, optimizer, gathers.
   void Finish();

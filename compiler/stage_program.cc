@@ -298,18 +298,19 @@ class StageWriter {
 
   int32_t Backward(const ScheduleStep& step, int32_t feeder, bool last) {
     if (sharded_) return RunSharded(step, feeder, last);
+    const bool reduces = last || options_.sync_each;
     const std::vector<StageRun>& runs = contents_.Runs(step.chunk);
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       const int32_t block = BodyBlock(*run, Phase::kBackward);
-      const int64_t piece = gradients_.LayersPerPiece(*run, last);
+      const int64_t piece = gradients_.LayersPerPiece(*run, reduces);
       for (int64_t end = run->count; end > 0; end -= std::min(piece, end)) {
         const int64_t count = std::min(piece, end);
         feeder = writer_.AppendCompute(block, Phase::kBackward, step,
                                        run->layer_begin + end - count, count, feeder);
-        if (last) gradients_.NoteLastBackward(*run, count);
+        if (reduces) gradients_.NoteBackward(*run, count);
       }
     }
-    if (last) gradients_.EndChunk();
+    if (reduces) gradients_.EndChunk(last);
     return feeder;
   }
 

@@ -33,6 +33,16 @@ void Vary(std::mt19937_64& random, PlanUnderTest& plan) {
   if (random() % 2 == 0) plan.Sp();
   if (random() % 2 == 0) plan.Zero1();
   plan.Recomputing(static_cast<Recompute>(random() % 3), random() % 4 == 0 ? 1 : -1);
+  PlanOptions& o = plan.options();
+  if (random() % 2 == 0) {
+    o.zero = static_cast<int>(random() % 4);
+    o.prefetch = static_cast<int64_t>(random() % 3);
+    o.reshard = random() % 3 != 0;
+    if (o.dp == 4 && random() % 2 == 0) o.hsdp = 2;
+    plan.profile().shard_cut = static_cast<ShardCut>(random() % 3);
+    plan.profile().root_unit = random() % 2 == 0;
+  }
+  o.sync_each = random() % 2 == 0;
   for (const Overlap overlap : {Overlap::kGrad, Overlap::kParam}) {
     if (random() % 3 == 0) plan.options().overlap.insert(overlap);
   }

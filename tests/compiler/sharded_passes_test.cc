@@ -109,6 +109,20 @@ TEST(ShardedWireTest, StageTwoReducesInEveryMicroBatch) {
   EXPECT_DOUBLE_EQ(Sent(Compiled(plan))[kScatter], 4 * psi * 3 / 4);
 }
 
+TEST(ShardedWireTest, StagesZeroAndOneReduceInEveryMicroBatchIfAsked) {
+  const auto psi = static_cast<double>(Parameters(Model()));
+  for (const bool overlap : {false, true}) {
+    PlanUnderTest whole = Zero(0, 4, 3), states = Zero(1, 4, 3);
+    for (PlanUnderTest* plan : {&whole, &states}) {
+      plan->options().sync_each = true;
+      if (overlap) plan->options().overlap = {Overlap::kGrad};
+    }
+    EXPECT_DOUBLE_EQ(Sent(Compiled(whole))[kReduce], 3 * 2 * 4 * psi * 3 / 4);
+    EXPECT_DOUBLE_EQ(Sent(Compiled(states))[kScatter], 3 * 4 * psi * 3 / 4);
+    EXPECT_DOUBLE_EQ(Sent(Compiled(states))[kGather], 2 * psi * 3 / 4);
+  }
+}
+
 TEST(ShardedWireTest, StageThreeGathersForwardAndBackward) {
   const auto psi = static_cast<double>(Parameters(Model()));
   for (const int64_t micro_batches : {1, 3}) {
