@@ -17,6 +17,9 @@ struct DeviceType {
   std::string name;  // as in kernels/hardware.csv, e.g. `H100-SXM-80GB`
   int sms = 0;
   double memory_bytes = 0;  // capacity in bytes (GB figures times 2^30)
+  double usable_bytes = 0;  // what the driver leaves of it to programs; 0: all
+
+  double capacity_bytes() const { return usable_bytes > 0 ? usable_bytes : memory_bytes; }
   double memory_bytes_per_s = 0;
   double l2_bytes = 0;
   double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0, fp8_flops = 0,

@@ -57,6 +57,7 @@ absl::Status CheckName(absl::string_view field, absl::string_view value,
 absl::Status CheckDevice(const DeviceType& d) {
   RETURN_IF_ERROR(CheckCount("gpu.sms", d.sms, 0, 1'000'000));
   RETURN_IF_ERROR(CheckFigure("gpu.memory_gb", d.memory_bytes, 1073741824.0, 1e16, false));
+  RETURN_IF_ERROR(CheckFigure("gpu.usable_gb", d.usable_bytes, 0, d.memory_bytes, false));
   RETURN_IF_ERROR(CheckFigure("gpu.memory_gb_per_s", d.memory_bytes_per_s, 1e9, kMaxRate, false));
   RETURN_IF_ERROR(CheckFigure("gpu.l2_mb", d.l2_bytes, 1048576.0, 1e15, true));
   struct Rate {

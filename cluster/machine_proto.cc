@@ -31,6 +31,7 @@ DeviceType DeviceFromProto(const proto::Gpu& gpu) {
   device.name = gpu.name();
   device.sms = gpu.sms();
   device.memory_bytes = gpu.memory_gb() * kGiB;
+  device.usable_bytes = gpu.usable_gb() * kGiB;
   device.memory_bytes_per_s = gpu.memory_gb_per_s() * kGB;
   device.l2_bytes = gpu.l2_mb() * kMiB;
   device.fp32_flops = gpu.fp32_tflops() * kTera;
@@ -52,6 +53,7 @@ proto::Gpu DeviceToProto(const DeviceType& device) {
   gpu.set_name(device.name);
   gpu.set_sms(device.sms);
   gpu.set_memory_gb(InUnits(device.memory_bytes, kGiB));
+  if (device.usable_bytes > 0) gpu.set_usable_gb(InUnits(device.usable_bytes, kGiB));
   gpu.set_memory_gb_per_s(InUnits(device.memory_bytes_per_s, kGB));
   gpu.set_l2_mb(InUnits(device.l2_bytes, kMiB));
   gpu.set_fp32_tflops(InUnits(device.fp32_flops, kTera));

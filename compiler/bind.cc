@@ -195,12 +195,14 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& 
 
 absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
                                     const std::string& path, const Resolved& resolved,
-                                    const DeviceMesh& mesh) {
+                                    const DeviceMesh& mesh, bool whole) {
   FactorSplit split = FactorSplit::None(*op.rule);
   // What nodes say goes before what the root does, and the expert mesh before the
   // axes that it is cut out of: they get what it leaves.
   std::vector<const ResolvedSplit*> ordered;
-  for (const ResolvedSplit& r : resolved.splits) ordered.push_back(&r);
+  for (const ResolvedSplit& r : resolved.splits) {
+    if (!(whole && r.source.empty() && r.directive.axis == "tp")) ordered.push_back(&r);
+  }
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const ResolvedSplit* a, const ResolvedSplit* b) {
                      const auto rank = [](const ResolvedSplit& r) {
@@ -248,7 +250,8 @@ absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
 }
 
 absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,
-                                const PlanOptions& options) {
+                                const PlanOptions& options,
+                                const std::set<std::string>& whole_rules) {
   BoundModel bound;
   bound.graph = graph.WithBatch(options.micro_batch * options.dp, options.dp);
   ASSIGN_OR_RETURN(bound.mesh, MeshOf(graph, tree, options));
@@ -272,7 +275,8 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
       if (!alike || !resolved.has_value()) {
         ASSIGN_OR_RETURN(resolved, tree.Resolve(path));
       }
-      ASSIGN_OR_RETURN(FactorSplit split, SplitOp(bound.graph, op, path, *resolved, bound.mesh));
+      ASSIGN_OR_RETURN(FactorSplit split, SplitOp(bound.graph, op, path, *resolved, bound.mesh,
+                               whole_rules.count(op.rule->name()) > 0));
       body.splits.push_back(std::move(split));
       const bool in_list = segment.in_list();
       body.recompute.push_back(

@@ -2,6 +2,7 @@
 #define PLANCAST_COMPILER_BIND_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,10 +36,12 @@ struct BoundModel {
   std::string DebugString() const;
 };
 
+// `whole_rules`: what the plan as a whole says of tp does not cut ops of these rules.
 // Errors: unknown axis or dim in a split, sizes that do not divide, layout that
 // does not cover the layers.
 absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,
-                                const PlanOptions& options);
+                                const PlanOptions& options,
+                                const std::set<std::string>& whole_rules = {});
 
 // The bound body that a segment runs as: that of the first segment of its list with
 // the same body.
@@ -53,7 +56,7 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& 
 // The factor split of one op under resolved directives (exposed for tests).
 absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
                                     const std::string& path, const Resolved& resolved,
-                                    const DeviceMesh& mesh);
+                                    const DeviceMesh& mesh, bool whole = false);
 
 }  // namespace plancast
 

@@ -275,6 +275,7 @@ void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* progra
   set(MemoryKind::kParameters, bytes.parameters);
   set(MemoryKind::kGradients, bytes.gradients);
   set(MemoryKind::kOptimizer, bytes.optimizer);
+  program->static_bytes[static_cast<int>(MemoryKind::kWorkspace)] = contents.HeldBytes();
 }
 
 }  // namespace plancast

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "compiler/buffers.h"
+#include "compiler/op_memory.h"
 #include "compiler/partition.h"
 #include "compiler/quantized.h"
 
@@ -49,12 +49,6 @@ bool OnlyRenamed(const OpRule& rule, int tensor) {
   return true;
 }
 
-// `d layers.*.fc1.y`: a tensor of the body, or a gradient, with its module.
-std::string NameIn(const std::string& path, absl::string_view name) {
-  const bool grad = absl::ConsumePrefix(&name, "d ");
-  return absl::StrCat(grad ? "d " : "", path, ".", name);
-}
-
 // Lowers one list of plan steps (one phase) to a block.
 class PhaseLowering {
  public:
@@ -74,6 +68,7 @@ class PhaseLowering {
         builder_(name, static_cast<int>(in_ports.size())),
         ready_(plan.values.size(), BlockBuilder::kNone),
         last_task_(steps.size(), BlockBuilder::kNone),
+        tasks_(steps.size()),
         made_in_group_(plan.values.size(), -1),
         lives_(buffers.bytes.size()) {
     for (size_t i = 0; i < in_ports.size(); ++i) {
@@ -108,6 +103,7 @@ class PhaseLowering {
       builder_.AddOutPort(ready == BlockBuilder::kNone ? last : ready);
     }
     EmitMemory(enters, stays, out_ports);
+    AddOpMemory(context_, steps_, tasks_, &steps_ == &plan_.backward, path_, &builder_);
     return std::move(builder_).Build();
   }
 
@@ -383,6 +379,7 @@ class PhaseLowering {
     const int last = std::max(builder_.size() - 1, 0);
     first = std::min(first, last);
     for (size_t s = begin; s < end; ++s) {
+      if (builder_.size() > 0) tasks_[s] = {first, last};
       last_task_[s] = builder_.size() > 0 ? builder_.size() - 1 : BlockBuilder::kNone;
       auto touch = [&](int value) {
         if (value < 0 || buffers_.of_value[value] < 0) return;
@@ -462,6 +459,7 @@ class PhaseLowering {
   BlockBuilder builder_;
   std::vector<int> ready_;          // per value: task, ~in-port, or kNone
   std::vector<int> last_task_;      // per step
+  std::vector<StepTasks> tasks_;    // per step
   std::vector<int> made_in_group_;  // per value
   std::set<std::pair<int, int>> read_in_group_;
   std::vector<Life> lives_;  // per buffer
@@ -473,7 +471,8 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
                      const std::string& path) {
   const LaunchGroups groups = GroupLaunches(context, plan);
   const Buffers buffers = AssignBuffers(context, plan, groups);
-  const std::vector<int64_t> kept_bytes = KeptBytes(context, plan, buffers);
+  std::vector<int64_t> kept_bytes = KeptBytes(context, plan, buffers);
+  DropBuffers(context, plan, buffers, &kept_bytes);
   std::vector<int> before_backward = plan.saved;
   before_backward.insert(before_backward.end(), plan.grad_in_ports.begin(),
                          plan.grad_in_ports.end());

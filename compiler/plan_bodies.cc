@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/differentiate.h"
+#include "compiler/op_memory.h"
 #include "compiler/overlap_products.h"
 #include "compiler/partition.h"
 #include "compiler/plan_mesh.h"
@@ -167,7 +168,8 @@ class BodyCompilation {
       : request_(request), session_(session), observer_(observer) {}
 
   absl::StatusOr<PlanBodies> Run() {
-    ASSIGN_OR_RETURN(bound_, Bind(*request_.graph, *request_.tree, *request_.options));
+    ASSIGN_OR_RETURN(bound_, Bind(*request_.graph, *request_.tree, *request_.options,
+                                  request_.profile->whole_rules));
     Report("bind", [&] { return bound_.DebugString(); });
     for (const BoundBody& body : bound_.bodies) {
       ASSIGN_OR_RETURN(texts_.emplace_back(), TextOf(body));
@@ -292,6 +294,7 @@ class BodyCompilation {
       compiled.blocks.forward = OverlapProducts(std::move(compiled.blocks.forward), pieces);
       compiled.blocks.backward = OverlapProducts(std::move(compiled.blocks.backward), pieces);
     }
+    compiled.held_bytes = HeldBytes(context);
     MeasurePorts(context, &compiled);
     return compiled;
   }

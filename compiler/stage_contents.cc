@@ -29,6 +29,14 @@ int64_t StageContents::TotalParameters() const {
   return total;
 }
 
+int64_t StageContents::HeldBytes() const {
+  int64_t total = 0;
+  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
+    for (const StageRun& run : Runs(chunk)) total += BodyOf(run).held_bytes * run.count;
+  }
+  return total;
+}
+
 int64_t StageContents::ProductParameters() const {
   int64_t total = 0;
   for (int32_t chunk = 0; chunk < chunks(); ++chunk) {

@@ -26,6 +26,8 @@ class StageContents {
   int64_t Parameters(const StageRun& run) const;
   int64_t ReducedOverData(const StageRun& run) const;
   int64_t TotalParameters() const;
+  // CompiledBody::held_bytes, summed over the stage.
+  int64_t HeldBytes() const;
   // Of TotalParameters, those in matrices of products (BodyState).
   int64_t ProductParameters() const;
   // Of weights that a data-parallel axis cuts, summed over the stage.

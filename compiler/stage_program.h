@@ -25,6 +25,7 @@ struct CompiledBody {
   BodyState state;
   std::vector<int64_t> out_port_bytes;  // of one device, per out-port
   bool out_ports_replicated = true;     // every tensor-parallel rank holds all of them
+  int64_t held_bytes = 0;               // throughout the iteration, each copy (op_memory.h)
 };
 
 // Everything that the programs of all stages are made from.

@@ -20,6 +20,8 @@ struct AllocatorParams {
   int64_t middle_segment_bytes =
       0;                     // what the blocks in between share, in what large ones left too
   double fragmentation = 0;  // held but unusable, as a share of the segments
+  // Segments grow and shrink by pages of large_multiple_bytes: nothing is in the way.
+  bool expandable_segments = false;
 };
 
 // Buffers of a communication library: per communicator, and per channel and
@@ -38,6 +40,9 @@ struct MemoryOverhead {
   AllocatorParams allocator;
   CommunicatorParams communicators;
   int64_t context_bytes = 0;  // driver context, loaded kernels, library workspaces
+  // What the device offers (Device::usable_bytes). Where a program comes near it, blocks
+  // are placed one by one instead of counting `fragmentation`. 0: not known.
+  int64_t capacity_bytes = 0;
 };
 
 }  // namespace plancast

@@ -110,7 +110,7 @@ std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& p
       part(MemoryKind::kActivations),
       LargestPart(*plan.execution, static_cast<int32_t>(worst - memory.begin()), *worst), ") and ",
       Article(machine.device().name), " ", machine.device().name, " has ",
-      GiB(machine.device().memory_bytes), ".");
+      GiB(machine.device().capacity_bytes()), ".");
   std::vector<std::string> fitting;
   for (const Change& change : Changes(job.strategy.plan(), plan.chosen.options)) {
     Job changed = job;
@@ -121,7 +121,7 @@ std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& p
     for (const ClassMemory& m : ReplayMemory(*compiled->execution, runtime)) {
       need = std::max(need, m.device);
     }
-    if (static_cast<double>(need) > machine.device().memory_bytes) continue;
+    if (static_cast<double>(need) > machine.device().capacity_bytes()) continue;
     fitting.push_back(absl::StrCat(change.words, " (", GiB(static_cast<double>(need)), " GiB)"));
     if (fitting.size() == kMaxChanges) break;
   }

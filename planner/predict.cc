@@ -98,7 +98,7 @@ double HardwareFlops(const ExecutionGraph& graph) {
 
 void FillMemory(const std::vector<ClassMemory>& memory, const Machine& machine,
                 Forecast* forecast) {
-  forecast->memory_capacity_bytes = machine.device().memory_bytes;
+  forecast->memory_capacity_bytes = machine.device().capacity_bytes();
   for (const ClassMemory& m : memory) {
     forecast->peak_memory_bytes = std::max(forecast->peak_memory_bytes, m.device);
   }
@@ -145,8 +145,9 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
   return absl::OkStatus();
 }
 
-RuntimeParams RuntimeFor(const Job& job, const PredictOptions& options) {
+RuntimeParams RuntimeFor(const Job& job, const Machine& machine, const PredictOptions& options) {
   RuntimeParams runtime = RuntimeOf(job.profile);
+  runtime.memory.capacity_bytes = static_cast<int64_t>(machine.device().capacity_bytes());
   runtime.chunk_level = options.chunk_level;
   if (!options.datasheet) return runtime;
   runtime.nominal_links = true;
@@ -182,14 +183,14 @@ absl::Status Simulated(const ExecutionGraph& graph, const Machine& machine,
 absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine,
                                           const KernelCostModel& costs, Session& session,
                                           const PredictOptions& options) {
-  const RuntimeParams runtime = RuntimeFor(job, options);
+  const RuntimeParams runtime = RuntimeFor(job, machine, options);
   std::vector<BlockProfile> profiles;
   int64_t most = 0;
   const auto fits = [&](const ExecutionGraph& made, int32_t program) {
     ProfileNewBlocks(made, runtime.memory.allocator, &profiles);
     const int64_t bytes = DeviceBytes(made, program, profiles, runtime.memory);
     most = std::max(most, bytes);
-    return static_cast<double>(bytes) <= machine.device().memory_bytes;
+    return static_cast<double>(bytes) <= machine.device().capacity_bytes();
   };
   const absl::StatusOr<PlanGraph> plan =
       DrawAndCompileInto(job, machine, session, fits, options.one_of_many);
@@ -207,7 +208,7 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
     return wanted;
   };
   ASSIGN_OR_RETURN(forecast.result, Execute(*plan->execution, machine, costs, runtime, simulate));
-  forecast.memory_capacity_bytes = machine.device().memory_bytes;
+  forecast.memory_capacity_bytes = machine.device().capacity_bytes();
   forecast.peak_memory_bytes = most;
   forecast.fits = true;  // each program was looked at while it was compiled
   if (!wanted) return forecast;
@@ -256,7 +257,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
     forecast.simulate_s = seconds();
     return forecast;
   }
-  const RuntimeParams runtime = RuntimeFor(job, options);
+  const RuntimeParams runtime = RuntimeFor(job, machine, options);
   ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
   Forecast forecast;
   RETURN_IF_ERROR(Describe(job, machine, plan, session, &forecast));

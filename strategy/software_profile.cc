@@ -7,6 +7,20 @@
 #include "strategy/software_profiles.h"
 
 namespace plancast {
+namespace {
+
+std::string OpMemoryKey(const SoftwareProfile::OpMemory& memory) {
+  std::string key = absl::StrJoin(memory.drops, "+");
+  for (const auto* tensors : {&memory.keeps, &memory.forward, &memory.backward, &memory.held}) {
+    absl::StrAppend(&key, "|");
+    for (const SoftwareProfile::ExtraTensor& t : *tensors) {
+      absl::StrAppend(&key, t.name, ":", t.like, ":", t.element_bytes, ":", t.min_samples, ";");
+    }
+  }
+  return key;
+}
+
+}  // namespace
 
 int64_t SoftwareProfile::PaddedVocab(int64_t vocab, int64_t tp) const {
   const int64_t multiple = vocab_pad_multiple * tp;
@@ -58,7 +72,11 @@ std::string SoftwareProfile::StructureKey() const {
         const Around& a = entry.second;
         absl::StrAppend(out, entry.first, " ", a.forward_passes, " ", a.backward_passes, " ",
                         a.fp32, " ", a.forward_casts, " ", a.backward_casts);
-      }));
+      }),
+      " memory ", absl::StrJoin(op_memory, ",", [](std::string* out, const auto& entry) {
+        absl::StrAppend(out, entry.first, " ", OpMemoryKey(entry.second));
+      }),
+      " whole ", absl::StrJoin(whole_rules, ","));
 }
 
 bool SoftwareProfile::Quantizes(absl::string_view name) const {

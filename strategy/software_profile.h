@@ -33,6 +33,17 @@ struct SoftwareProfile {
     int forward_casts = 0, backward_casts = 0;
   };
 
+  // Tensors of an op beside those of its rule; proto OpMemory documents them.
+  struct ExtraTensor {
+    std::string name, like;
+    double element_bytes = 0;
+    int64_t min_samples = 0;
+  };
+  struct OpMemory {
+    std::vector<ExtraTensor> keeps, forward, backward, held;
+    std::set<std::string> drops;
+  };
+
   std::string name;
   std::string description;
 
@@ -41,6 +52,8 @@ struct SoftwareProfile {
   std::set<std::string> fusions_16bit;   // more of them where products run in 16 bits
   std::set<std::string> eager;           // rules that run one kernel per arithmetic operation
   std::map<std::string, Around> around;  // by rule
+  std::map<std::string, OpMemory> op_memory;  // by rule
+  std::set<std::string> whole_rules;          // not cut over tp
   Attention default_attention = Attention::kFlash;
   int64_t vocab_pad_multiple = 128;   // times tp; 0: not padded
   DType grad_dtype = DType::kFp32;    // main gradient buffer, accumulated by wgrad

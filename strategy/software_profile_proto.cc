@@ -129,10 +129,36 @@ absl::StatusOr<MemoryOverhead> MemoryFromProto(const proto::SoftwareProfile& p) 
         allocator.large_bytes, "; a small block must not be larger than a large one."));
   }
   allocator.fragmentation = a.fragmentation();
+  allocator.expandable_segments = a.expandable_segments();
   comms.channels = c.channels();
   comms.ring_peers = c.ring_peers();
   comms.all_to_all_peers = c.all_to_all_peers();
   comms.all_to_all_channels = c.all_to_all_channels();
+  return memory;
+}
+
+absl::StatusOr<std::vector<SoftwareProfile::ExtraTensor>> TensorsFromProto(
+    const google::protobuf::RepeatedPtrField<proto::ExtraTensor>& tensors) {
+  std::vector<SoftwareProfile::ExtraTensor> read;
+  for (const proto::ExtraTensor& t : tensors) {
+    const bool sized = t.element_bytes() >= 0 && t.element_bytes() <= 64 && t.min_samples() >= 0;
+    if (t.name().empty() || t.like().empty() || !sized) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "op_memory has a tensor `", t.name(), "` like `", t.like(), "` with ", t.element_bytes(),
+          " bytes an element; it must have a name, a tensor of the rule, and 0 to 64 bytes."));
+    }
+    read.push_back({t.name(), t.like(), t.element_bytes(), t.min_samples()});
+  }
+  return read;
+}
+
+absl::StatusOr<SoftwareProfile::OpMemory> OpMemoryFromProto(const proto::OpMemory& p) {
+  SoftwareProfile::OpMemory memory;
+  ASSIGN_OR_RETURN(memory.keeps, TensorsFromProto(p.keeps()));
+  ASSIGN_OR_RETURN(memory.forward, TensorsFromProto(p.forward()));
+  ASSIGN_OR_RETURN(memory.backward, TensorsFromProto(p.backward()));
+  ASSIGN_OR_RETURN(memory.held, TensorsFromProto(p.held()));
+  memory.drops.insert(p.drops().begin(), p.drops().end());
   return memory;
 }
 
@@ -156,6 +182,11 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
     profile.around[op.rule()] = {op.forward_passes(), op.backward_passes(), op.fp32(),
                                  op.forward_casts(), op.backward_casts()};
   }
+  for (const proto::OpMemory& op : p.op_memory()) {
+    ASSIGN_OR_RETURN(profile.op_memory[op.rule()], OpMemoryFromProto(op),
+                     _ << "op_memory `" << op.rule() << "`");
+  }
+  profile.whole_rules.insert(p.whole_rules().begin(), p.whole_rules().end());
   const std::optional<Attention> attention = FindAttention(p.default_attention());
   if (!attention.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("default_attention is `", p.default_attention(),

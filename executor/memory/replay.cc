@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "executor/memory/allocator.h"
+#include "executor/memory/allocator_replay.h"
 #include "executor/memory/communicators.h"
 
 namespace plancast {
@@ -71,6 +72,19 @@ int64_t BufferBytes(const ExecutionGraph& graph, const std::vector<uint8_t>& run
   return bytes;
 }
 
+double FragmentationOf(const AllocatorParams& params) {
+  return params.expandable_segments ? 0 : params.fragmentation;
+}
+
+// Whether where blocks lie decides if there is room for them: free ones in between have
+// been seen to take up to a fifth of what blocks in use take.
+bool NearCapacity(const MemoryOverhead& overhead, int64_t segments, int64_t room) {
+  constexpr double kMostFragmentation = 0.25;
+  return overhead.capacity_bytes > 0 && overhead.allocator.block_bytes > 0 &&
+         FragmentationOf(overhead.allocator) > 0 && segments <= room &&
+         static_cast<double>(segments) * (1 + kMostFragmentation) > static_cast<double>(room);
+}
+
 // What the framework takes to hold so much; all but ClassMemory::bytes.
 ClassMemory Held(const ExecutionGraph& graph, int32_t program, const Peak& peak,
                  const std::vector<uint8_t>& runs, const std::vector<BlockProfile>& profiles,
@@ -85,11 +99,17 @@ ClassMemory Held(const ExecutionGraph& graph, int32_t program, const Peak& peak,
   }
   const int64_t segments = std::max(memory.allocated, SegmentBytes(overhead.allocator, pools));
   memory.rounding = segments - memory.allocated;
-  memory.fragmentation = static_cast<int64_t>(
-      std::ceil(static_cast<double>(segments) * overhead.allocator.fragmentation));
-  memory.reserved = segments + memory.fragmentation;
   memory.nccl = BufferBytes(graph, runs, profiles, overhead.communicators);
   memory.context = overhead.context_bytes;
+  const int64_t room = overhead.capacity_bytes - memory.nccl - memory.context;
+  if (NearCapacity(overhead, segments, room)) {
+    const AllocatorReplay exact = ReplayAllocator(graph, program, overhead.allocator, room);
+    memory.fragmentation = std::max<int64_t>(0, exact.reserved - segments);
+  } else {
+    memory.fragmentation = static_cast<int64_t>(std::ceil(
+        static_cast<double>(segments) * FragmentationOf(overhead.allocator)));
+  }
+  memory.reserved = segments + memory.fragmentation;
   memory.device = memory.reserved + memory.nccl + memory.context;
   return memory;
 }

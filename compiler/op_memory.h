@@ -1,0 +1,44 @@
+#ifndef PLANCAST_COMPILER_OP_MEMORY_H_
+#define PLANCAST_COMPILER_OP_MEMORY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "compiler/body_plan.h"
+#include "compiler/buffers.h"
+#include "compiler/lower_block.h"
+#include "compiler/lower_kernel.h"
+
+namespace plancast {
+
+// What software holds for an op beside the tensors of its rule
+// (SoftwareProfile::OpMemory).
+
+// The tasks of a block that run a step of its plan; -1: none.
+struct StepTasks {
+  int first = -1, last = -1;
+};
+
+// Writes the memory events of one phase: what is kept lives from the forward pass of
+// its op (or the second one, if the op runs again) to the end of its backward pass,
+// workspaces as long as their step. `tasks`: per step.
+void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps,
+                 const std::vector<StepTasks>& tasks, bool backward, const std::string& path,
+                 BlockBuilder* builder);
+
+// Leaves nothing of buffers in `kept_bytes` (per buffer: from the forward to the backward
+// phase) that only ops read which drop them.
+void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
+                 std::vector<int64_t>* kept_bytes);
+
+// Bytes that copies of the body hold throughout the iteration, each.
+int64_t HeldBytes(const LowerContext& context);
+
+// `d layers.*.fc1.y`: a tensor of the body at `path`, or a gradient, with its module.
+std::string NameIn(const std::string& path, absl::string_view name);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_OP_MEMORY_H_

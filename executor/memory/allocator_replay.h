@@ -1,0 +1,33 @@
+#ifndef PLANCAST_EXECUTOR_MEMORY_ALLOCATOR_REPLAY_H_
+#define PLANCAST_EXECUTOR_MEMORY_ALLOCATOR_REPLAY_H_
+
+#include <cstdint>
+
+#include "executor/memory/replay.h"
+#include "graph/execution_graph.h"
+#include "graph/memory_overhead.h"
+
+namespace plancast {
+
+// What a caching allocator takes from the device for the blocks of a program, in the
+// order in which they come and go.
+struct AllocatorReplay {
+  // The most that its segments take; where a block finds no room, what they would have
+  // to take with it.
+  int64_t reserved = 0;
+  int64_t live = 0;     // the most that blocks in use take, as rounded
+  int64_t retries = 0;  // how often cached segments were given back for another
+  bool out_of_memory = false;
+  PeakPlace place;  // where it ran out, or where segments grew last
+};
+
+// Every allocation and free of the program, layer by layer, until each of the first
+// micro-batches (twice as many as a pipeline has in flight) has gone back: the allocator
+// is in its steady state by then. `capacity`: of segments, bytes; 0: any. State lives as
+// one block each from the start.
+AllocatorReplay ReplayAllocator(const ExecutionGraph& graph, int32_t program,
+                                const AllocatorParams& params, int64_t capacity);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_MEMORY_ALLOCATOR_REPLAY_H_

@@ -1,0 +1,145 @@
+// What software holds for an op beside the tensors of its rule.
+
+#include "compiler/op_memory.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/compiler/plan_under_test.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using OpMemory = SoftwareProfile::OpMemory;
+
+constexpr int64_t kTokens = 512, kHidden = 1024, kFfn = 3072, kVocab = 2048;
+
+PlanUnderTest Llama() {
+  TransformerConfig config = SmallGpt();
+  config.norm = Norm::kRmsNorm;
+  config.mlp = Mlp::kSwiglu;
+  config.position = Position::kRope;
+  config.qkv_bias = config.out_bias = config.mlp_bias = false;
+  config.ffn = kFfn;
+  config.vocab = kVocab;
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  plan.MicroBatches(1, 1);
+  return plan;
+}
+
+// Bytes that are alive after, and at most while, a block runs by itself.
+struct Change {
+  int64_t net = 0, most = 0;
+};
+Change ChangeOf(const ExecutionGraph& graph, const std::string& block) {
+  Change change;
+  for (const MemoryEvent& event : BlockNamed(graph, block).memory) {
+    change.net += event.delta;
+    change.most = std::max(change.most, change.net);
+  }
+  return change;
+}
+
+// Memory of a layer with and without what `edit` says of `rule`.
+struct Both {
+  Change forward, backward;
+};
+template <typename Edit>
+Both Difference(const std::string& rule, Edit edit, Recompute recompute = Recompute::kNone) {
+  PlanUnderTest plain = Llama(), changed = Llama();
+  plain.Recomputing(recompute);
+  changed.Recomputing(recompute);
+  edit(&changed.profile().op_memory[rule]);
+  const auto a = plain.Compile(), b = changed.Compile();
+  EXPECT_TRUE(a.ok() && b.ok()) << b.status();
+  if (!a.ok() || !b.ok()) return {};
+  const auto minus = [&](const std::string& block) {
+    const Change was = ChangeOf(*a, block), is = ChangeOf(*b, block);
+    return Change{is.net - was.net, is.most - was.most};
+  };
+  return {minus("layer.F"), minus("layer.B")};
+}
+
+TEST(OpMemoryTest, WhatIsKeptGoesWithTheBackwardPassOfItsOp) {
+  const Both kept =
+      Difference("swiglu", [](OpMemory* m) { m->keeps.push_back({"silu(gate)", "y"}); });
+  EXPECT_EQ(kept.forward.net, 2 * kTokens * kFfn);
+  EXPECT_EQ(kept.backward.net, -2 * kTokens * kFfn);
+}
+
+TEST(OpMemoryTest, ARecomputedOpKeepsItFromItsSecondPass) {
+  const Both kept = Difference(
+      "swiglu", [](OpMemory* m) { m->keeps.push_back({"silu(gate)", "y"}); }, Recompute::kFull);
+  EXPECT_EQ(kept.forward.net, 0);
+  EXPECT_EQ(kept.backward.net, 0);
+  EXPECT_GT(kept.backward.most, 0);
+}
+
+TEST(OpMemoryTest, AnotherCopyTakesThePlaceOfWhatIsDropped) {
+  // Two norms a layer: four bytes instead of two. The first one's input comes from the
+  // module before, the second one's is the residual: both are read by the norms alone.
+  const Both kept = Difference("rms_norm", [](OpMemory* m) {
+    m->drops = {"x"};
+    m->keeps.push_back({"x in fp32", "x", 4});
+  });
+  EXPECT_EQ(kept.forward.net, 2 * (4 - 2) * kTokens * kHidden);
+  EXPECT_EQ(kept.backward.net, -2 * (4 - 2) * kTokens * kHidden);
+}
+
+TEST(OpMemoryTest, WorkspacesLiveAsLongAsTheirStep) {
+  // The activation is at the peak of the forward pass, or near it.
+  const Both work = Difference("swiglu", [](OpMemory* m) {
+    m->forward.push_back({"in fp32", "y", 4});
+    m->backward.push_back({"in fp32", "y", 4});
+  });
+  EXPECT_EQ(work.forward.net, 0);
+  EXPECT_EQ(work.backward.net, 0);
+  EXPECT_GT(work.forward.most, 0);
+  EXPECT_GT(work.backward.most, 0);
+}
+
+TEST(OpMemoryTest, TensorsOfLargerMicroBatchesOnly) {
+  const auto edit = [](OpMemory* m) { m->keeps.push_back({"o by sample", "o", 0, 2}); };
+  EXPECT_EQ(Difference("attention", edit).forward.net, 0);
+  PlanUnderTest plain = Llama(), changed = Llama();
+  plain.MicroBatches(2, 1);
+  changed.MicroBatches(2, 1);
+  edit(&changed.profile().op_memory["attention"]);
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph a, plain.Compile());
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph b, changed.Compile());
+  EXPECT_EQ(ChangeOf(b, "layer.F").net - ChangeOf(a, "layer.F").net, 2 * 2 * kTokens * kHidden);
+}
+
+TEST(OpMemoryTest, HeldResultsAreThereThroughoutOnTheStageOfTheirOp) {
+  PlanUnderTest plan = Llama();
+  plan.Pp(2).MicroBatches(1, 4);
+  plan.profile().op_memory["cross_entropy"].held.push_back({"logits", "x"});
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  const auto held = [&](int stage) {
+    return graph.programs[stage].static_bytes[static_cast<int>(MemoryKind::kWorkspace)];
+  };
+  EXPECT_EQ(held(0), 0);
+  EXPECT_EQ(held(1), 2 * kTokens * kVocab);
+}
+
+TEST(OpMemoryTest, WholeRulesReadWhatIsGatheredOverTp) {
+  PlanUnderTest plan = Llama();
+  plan.Tp(4);
+  plan.profile().whole_rules = {"cross_entropy"};
+  const Moves moves = plan.Traffic();
+  EXPECT_NE(std::find(moves.forward.begin(), moves.forward.end(),
+                      AllGather("tp", 2 * kTokens * kVocab)),
+            moves.forward.end());
+}
+
+TEST(OpMemoryTest, TensorsHaveNames) {
+  PlanUnderTest plan = Llama();
+  plan.profile().op_memory["swiglu"].keeps.push_back({"silu(gate)", "y"});
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  const std::vector<std::string>& names = BlockNamed(graph, "layer.F").tensors;
+  EXPECT_NE(std::find(names.begin(), names.end(), "layers.*.mlp.act/silu(gate)"), names.end());
+}
+
+}  // namespace
+}  // namespace plancast

@@ -1,0 +1,113 @@
+#include "executor/memory/caching_allocator.h"
+
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/testing/seed.h"
+
+namespace plancast {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+// As the shipped profiles have it.
+AllocatorParams PyTorch() {
+  AllocatorParams params;
+  params.block_bytes = 512;
+  params.small_bytes = kMiB;
+  params.small_segment_bytes = 2 * kMiB;
+  params.large_bytes = 10 * kMiB;
+  params.large_multiple_bytes = 2 * kMiB;
+  params.middle_segment_bytes = 20 * kMiB;
+  return params;
+}
+
+TEST(CachingAllocatorTest, SegmentsComeInThreeSizes) {
+  CachingAllocator allocator(PyTorch());
+  allocator.Allocate(1000);
+  EXPECT_EQ(allocator.reserved(), 2 * kMiB);
+  allocator.Allocate(3 * kMiB);
+  EXPECT_EQ(allocator.reserved(), 22 * kMiB);
+  allocator.Allocate(31 * kMiB);
+  EXPECT_EQ(allocator.reserved(), 54 * kMiB);
+  EXPECT_EQ(allocator.live(), 1024 + 3 * kMiB + 32 * kMiB);  // the last MiB is not split off
+}
+
+TEST(CachingAllocatorTest, TheSmallestFreeBlockThatIsLargeEnoughServes) {
+  CachingAllocator allocator(PyTorch());
+  const int32_t large = allocator.Allocate(40 * kMiB), middle = allocator.Allocate(24 * kMiB);
+  allocator.Allocate(30 * kMiB);
+  allocator.Free(large);
+  allocator.Free(middle);
+  allocator.Allocate(22 * kMiB);  // of the 24: the rest is split off
+  allocator.Allocate(38 * kMiB);  // of the 40
+  EXPECT_EQ(allocator.reserved(), 94 * kMiB);
+  allocator.Allocate(2 * kMiB);
+  EXPECT_EQ(allocator.reserved(), 94 * kMiB);
+}
+
+TEST(CachingAllocatorTest, FreeNeighboursGrowTogether) {
+  CachingAllocator allocator(PyTorch());
+  const int32_t whole = allocator.Allocate(100 * kMiB);
+  allocator.Free(whole);
+  std::vector<int32_t> parts;
+  for (int i = 0; i < 4; ++i) parts.push_back(allocator.Allocate(25 * kMiB));
+  for (int i : {2, 0, 3, 1}) allocator.Free(parts[i]);
+  allocator.Allocate(100 * kMiB);
+  EXPECT_EQ(allocator.reserved(), 100 * kMiB);
+}
+
+TEST(CachingAllocatorTest, ASplitSegmentServesNoLargerBlock) {
+  // Half of what was 40 MiB stays in use: the other half is of no use to 30.
+  CachingAllocator allocator(PyTorch());
+  allocator.Free(allocator.Allocate(40 * kMiB));
+  allocator.Allocate(20 * kMiB);
+  allocator.Allocate(30 * kMiB);
+  EXPECT_EQ(allocator.live(), 50 * kMiB);
+  EXPECT_EQ(allocator.reserved(), 70 * kMiB);
+}
+
+TEST(CachingAllocatorTest, AtTheLimitWholeFreeSegmentsAreGivenBackFirst) {
+  CachingAllocator allocator(PyTorch(), 100 * kMiB);
+  allocator.Free(allocator.Allocate(60 * kMiB));
+  EXPECT_NE(allocator.Allocate(80 * kMiB), CachingAllocator::kNone);
+  EXPECT_EQ(allocator.retries(), 1);
+  EXPECT_EQ(allocator.reserved(), 80 * kMiB);
+  EXPECT_EQ(allocator.most_reserved(), 80 * kMiB);
+}
+
+TEST(CachingAllocatorTest, ThenItIsOutOfMemory) {
+  // A fifth of the segment is in use, so it cannot go back.
+  CachingAllocator allocator(PyTorch(), 100 * kMiB);
+  allocator.Free(allocator.Allocate(60 * kMiB));
+  allocator.Allocate(12 * kMiB);
+  EXPECT_EQ(allocator.Allocate(60 * kMiB), CachingAllocator::kNone);
+  EXPECT_EQ(allocator.wanted(), 120 * kMiB);
+  EXPECT_EQ(allocator.live(), 12 * kMiB);
+}
+
+TEST(CachingAllocatorTest, RandomBlocksNeverTakeMoreThanTheirSegments) {
+  for (uint32_t seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(TestSeed(seed));
+    CachingAllocator allocator(PyTorch());
+    std::vector<int32_t> blocks;
+    for (int i = 0; i < 2000; ++i) {
+      if (!blocks.empty() && random() % 2 == 0) {
+        const size_t which = random() % blocks.size();
+        allocator.Free(blocks[which]);
+        blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(which));
+      } else {
+        const int64_t scale = int64_t{1} << (random() % 27);
+        blocks.push_back(allocator.Allocate(1 + static_cast<int64_t>(random()) % scale));
+      }
+      ASSERT_LE(allocator.live(), allocator.reserved());
+      ASSERT_LE(allocator.reserved(), allocator.most_reserved());
+    }
+    for (int32_t block : blocks) allocator.Free(block);
+    ASSERT_EQ(allocator.live(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace plancast
