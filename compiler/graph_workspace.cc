@@ -28,21 +28,6 @@ bool SameProgram(const Program& a, const Program& b) {
          std::equal(a.joins.begin(), a.joins.end(), b.joins.begin(), b.joins.end(), same_join);
 }
 
-// Whether the program of `stage` is that of the stage before but for where it is: in
-// the middle of the pipeline, with equal layers on both, and equal transfers.
-bool LikeTheStageBefore(const ProgramInputs& in, int64_t stage) {
-  if (stage < 2 || stage + 1 >= in.options->pp) return false;
-  const auto same_run = [](const StageRun& a, const StageRun& b) {
-    return a.bound_body == b.bound_body && a.count == b.count;
-  };
-  for (size_t v = stage; v < in.stages->size(); v += in.options->pp) {
-    const std::vector<StageRun>&own = (*in.stages)[v], &before = (*in.stages)[v - 1];
-    if (!std::equal(own.begin(), own.end(), before.begin(), before.end(), same_run)) return false;
-    if ((*in.stages)[v - 2].back().bound_body != before.back().bound_body) return false;
-  }
-  return true;
-}
-
 // Enough for the first and the last pass of a phase to differ, and where blocks are
 // sharded those between from both.
 int64_t DraftedMicroBatches(const PlanOptions& options) {

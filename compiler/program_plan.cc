@@ -1,5 +1,7 @@
 #include "compiler/program_plan.h"
 
+#include <algorithm>
+
 #include "base/status_macros.h"
 #include "compiler/plan_mesh.h"
 
@@ -35,6 +37,19 @@ ProgramInputs ProgramPlan::inputs() const {
 PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
   const PlanOptions& options = *request->options;
   return PipelineSchedule(options.schedule, options.pp, micro_batches, options.vpp);
+}
+
+bool LikeTheStageBefore(const ProgramInputs& in, int64_t stage) {
+  if (stage < 2 || stage + 1 >= in.options->pp) return false;
+  const auto same_run = [](const StageRun& a, const StageRun& b) {
+    return a.bound_body == b.bound_body && a.count == b.count;
+  };
+  for (size_t v = stage; v < in.stages->size(); v += in.options->pp) {
+    const std::vector<StageRun>&own = (*in.stages)[v], &before = (*in.stages)[v - 1];
+    if (!std::equal(own.begin(), own.end(), before.begin(), before.end(), same_run)) return false;
+    if ((*in.stages)[v - 2].back().bound_body != before.back().bound_body) return false;
+  }
+  return true;
 }
 
 absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session& session,

@@ -28,6 +28,10 @@ struct ProgramPlan {
   PipelineSchedule Schedule(int64_t micro_batches) const;
 };
 
+// Whether the program of `stage` is that of the stage before but for where it is: in
+// the middle of the pipeline, with equal layers on both, and equal transfers.
+bool LikeTheStageBefore(const ProgramInputs& inputs, int64_t stage);
+
 // Errors: those of the passes over bodies, and kResourceExhausted if the request's
 // check refuses what a stage always holds.
 absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session& session,

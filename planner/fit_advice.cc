@@ -7,12 +7,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "executor/memory/reasons.h"
+#include "planner/fits.h"
 
 namespace plancast {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-constexpr size_t kMaxChanges = 2;
+constexpr size_t kMaxChanges = 3;
 constexpr absl::string_view kPartNames[] = {"weights", "gradients", "optimizer", "activations",
                                             "workspace"};
 
@@ -43,60 +44,163 @@ std::string LargestPart(const ExecutionGraph& graph, int32_t program, const Clas
 
 struct Change {
   std::string words;
-  ShortForm form;
+  Job job;
 };
 
-// Single changes, the cheapest for speed first.
-std::vector<Change> Changes(const ShortForm& form, const PlanOptions& options) {
-  std::vector<Change> changes;
-  auto add = [&](std::string words, auto edit) {
-    ShortForm changed = form;
-    edit(changed);
-    changes.push_back({std::move(words), std::move(changed)});
-  };
-  if (options.dp > 1 && options.zero == 0) {
-    add("ZeRO stage 1 over `dp`", [](ShortForm& f) { f.zero = 1; });
+// Single changes of a plan: more sharding, more recomputation, host memory, smaller
+// micro-batches, narrower types, more model parallelism. Those that this version does not
+// simulate, or that do not apply, are refused when they are tried.
+class Changes {
+ public:
+  Changes(const Job& job, const PlanOptions& options) : job_(job), options_(options) {
+    Sharding();
+    Recomputation();
+    HostMemory();
+    MicroBatches();
+    Types();
+    ModelParallelism();
   }
-  if (options.tp > 1 && !options.sp) add("`sp`", [](ShortForm& f) { f.sp = true; });
-  if (options.recompute == Recompute::kNone) {
-    add("recompute=selective", [](ShortForm& f) { f.recompute = "selective"; });
+  std::vector<Change> Take() && { return std::move(changes_); }
+
+ private:
+  template <typename Edit>
+  void Add(std::string words, Edit edit) {
+    ShortForm form = job_.strategy.plan();
+    edit(form);
+    Change change{std::move(words), job_};
+    change.job.strategy = StrategyTree::FromShortForm(form);
+    changes_.push_back(std::move(change));
   }
-  if (options.recompute != Recompute::kFull) {
-    add("recompute=full", [](ShortForm& f) {
-      f.recompute = "full";
-      f.recompute_layers.reset();
-    });
+
+  void Sharding() {
+    for (int64_t stage = options_.zero + 1; stage <= 3 && options_.dp > 1; ++stage) {
+      Add(absl::StrCat("ZeRO stage ", stage, " over `dp`"), [&](ShortForm& f) { f.zero = stage; });
+    }
+    if (job_.strategy.plan().hsdp.has_value()) {
+      Add("one shard group, without `hsdp`", [](ShortForm& f) { f.hsdp.reset(); });
+    }
+    if (options_.zero == 3 && !options_.reshard) {
+      Add("reshard=on", [](ShortForm& f) { f.reshard = "on"; });
+    }
+    if (job_.strategy.plan().sync == "last") {
+      Add("sync=each", [](ShortForm& f) { f.sync = "each"; });
+    }
+    if (options_.tp > 1 && !options_.sp) Add("`sp`", [](ShortForm& f) { f.sp = true; });
   }
-  if (options.micro_batch > 1) {
-    add("mb=1", [](ShortForm& f) {
-      f.mb = 1;
-      f.accum.reset();
-    });
+
+  void Recompute(absl::string_view how, std::optional<int64_t> layers = std::nullopt) {
+    Add(absl::StrCat("recompute=", how, layers.has_value() ? absl::StrCat(":", *layers) : ""),
+        [&](ShortForm& f) {
+          f.recompute = std::string(how);
+          f.recompute_layers = layers;
+          f.recompute_ops.clear();
+        });
   }
-  for (int64_t factor : {2, 4}) {
-    if (options.dp % factor != 0) continue;
-    const int64_t pp = options.pp * factor, tp = options.tp * factor;
-    const int64_t dp = options.dp / factor;
-    add(absl::StrCat("pp=", pp), [&](ShortForm& f) {
-      f.pp = pp;
-      f.layout.clear();
-      if (f.dp.has_value()) f.dp = dp;
-      f.accum.reset();
-    });
-    add(absl::StrCat("tp=", tp), [&](ShortForm& f) {
-      f.tp = tp;
-      if (f.dp.has_value()) f.dp = dp;
-      f.accum.reset();
-    });
+  void Recomputation() {
+    if (options_.recompute == plancast::Recompute::kNone) Recompute("selective");
+    if (options_.recompute == plancast::Recompute::kFull && options_.recompute_layers < 0 &&
+        options_.recompute_every <= 1) {
+      return;
+    }
+    if (options_.recompute != plancast::Recompute::kFull) Recompute("every", 2);
+    Recompute("full");
   }
-  return changes;
+
+  void Offload(absl::string_view what) {
+    if (options_.offload.empty()) {
+      Add(absl::StrCat("offload=", what), [&](ShortForm& f) { f.offload = {std::string(what)}; });
+    }
+  }
+  void HostMemory() {
+    for (absl::string_view what : {"optimizer", "activations", "param"}) Offload(what);
+  }
+
+  void MicroBatches() {
+    for (int64_t size = options_.micro_batch / 2; size >= 1; size /= 2) {
+      if (options_.micro_batch % size != 0) continue;
+      Add(absl::StrCat("mb=", size), [&](ShortForm& f) {
+        f.mb = size;
+        f.accum.reset();
+      });
+    }
+    if (options_.schedule == Schedule::kGpipe) {
+      Add("schedule=1f1b", [](ShortForm& f) { f.schedule = "1f1b"; });
+    }
+  }
+
+  void Types() {
+    const SoftwareProfile settled = job_.profile.For(job_.dtype, options_.schedule);
+    const DType half = StorageType(job_.dtype);
+    if (half == DType::kFp32) return;
+    if (settled.grad_dtype == DType::kFp32) {
+      Add(absl::StrCat("grad_dtype=", DTypeName(half)), [](ShortForm&) {});
+      SoftwareProfile& profile = changes_.back().job.profile;
+      profile.grad_dtype = half;
+      profile.bf16_gradients_in_fp32 = false;
+    }
+    if (settled.state_dtype == DType::kFp32) {
+      Add(absl::StrCat("state_dtype=", DTypeName(half)), [](ShortForm&) {});
+      changes_.back().job.profile.state_dtype = half;
+    }
+  }
+
+  void ModelParallelism() {
+    for (int64_t factor : {2, 4}) {
+      if (options_.dp % factor != 0) continue;
+      const int64_t pp = options_.pp * factor, tp = options_.tp * factor;
+      const int64_t dp = options_.dp / factor;
+      Add(absl::StrCat("pp=", pp), [&](ShortForm& f) {
+        f.pp = pp;
+        f.layout.clear();
+        if (f.dp.has_value()) f.dp = dp;
+        f.accum.reset();
+      });
+      Add(absl::StrCat("tp=", tp), [&](ShortForm& f) {
+        f.tp = tp;
+        if (f.dp.has_value()) f.dp = dp;
+        f.accum.reset();
+      });
+    }
+  }
+
+  const Job& job_;
+  const PlanOptions& options_;
+  std::vector<Change> changes_;
+};
+
+struct Fitting {
+  std::string words;
+  int64_t bytes = 0;
+  double seconds = 0;
+};
+
+// The changes whose plans fit, fastest first: each is replayed, and then simulated.
+std::vector<Fitting> FittingChanges(const Job& job, const Machine& machine, const PlanGraph& plan,
+                                    const KernelCostModel& costs, Session& session,
+                                    const PredictOptions& options) {
+  std::vector<Fitting> fitting;
+  for (const Change& change : Changes(job, plan.chosen.options).Take()) {
+    if (!job.strategy.nodes().empty()) break;  // a tree answers for its own choices
+    const absl::StatusOr<FitVerdict> verdict =
+        FitCheck(change.job, machine, session).Verdict(change.job.strategy.plan());
+    if (!verdict.ok() || !verdict->fits) continue;
+    PredictOptions quick;
+    quick.memory_only_if_unfit = true;
+    quick.datasheet = options.datasheet;
+    const absl::StatusOr<Forecast> forecast = Predict(change.job, machine, costs, session, quick);
+    if (!forecast.ok() || !forecast->fits) continue;
+    fitting.push_back({change.words, forecast->peak_memory_bytes, forecast->iteration_time_s});
+  }
+  std::stable_sort(fitting.begin(), fitting.end(),
+                   [](const Fitting& a, const Fitting& b) { return a.seconds < b.seconds; });
+  return fitting;
 }
 
 }  // namespace
 
 std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& plan,
-                      const std::vector<ClassMemory>& memory, const RuntimeParams& runtime,
-                      Session& session) {
+                      const std::vector<ClassMemory>& memory, const KernelCostModel& costs,
+                      Session& session, const PredictOptions& options) {
   const auto worst = std::max_element(
       memory.begin(), memory.end(),
       [](const ClassMemory& a, const ClassMemory& b) { return a.device < b.device; });
@@ -112,18 +216,10 @@ std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& p
       Article(machine.device().name), " ", machine.device().name, " has ",
       GiB(machine.device().capacity_bytes()), ".");
   std::vector<std::string> fitting;
-  for (const Change& change : Changes(job.strategy.plan(), plan.chosen.options)) {
-    Job changed = job;
-    changed.strategy = StrategyTree::FromShortForm(change.form);
-    auto compiled = DrawAndCompile(changed, machine, session);
-    if (!compiled.ok()) continue;
-    int64_t need = 0;
-    for (const ClassMemory& m : ReplayMemory(*compiled->execution, runtime)) {
-      need = std::max(need, m.device);
-    }
-    if (static_cast<double>(need) > machine.device().capacity_bytes()) continue;
-    fitting.push_back(absl::StrCat(change.words, " (", GiB(static_cast<double>(need)), " GiB)"));
+  for (const Fitting& change : FittingChanges(job, machine, plan, costs, session, options)) {
     if (fitting.size() == kMaxChanges) break;
+    fitting.push_back(absl::StrCat(change.words, " (", GiB(static_cast<double>(change.bytes)),
+                                   " GiB, ", absl::StrFormat("%.3g", change.seconds), " s)"));
   }
   absl::StrAppend(&advice, fitting.empty() ? " No single change of it fits; use more devices."
                                            : absl::StrCat(" Smallest changes that fit: ",

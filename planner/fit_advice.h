@@ -9,11 +9,11 @@
 
 namespace plancast {
 
-// For a plan that does not fit: what the fullest stage needs and the smallest
-// single changes of the plan that do fit, by replaying their memory.
+// For a plan that does not fit: what the fullest stage needs, and the single changes of the
+// plan that do fit, by a replay of their memory, in the order of their simulated times.
 std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& plan,
-                      const std::vector<ClassMemory>& memory, const RuntimeParams& runtime,
-                      Session& session);
+                      const std::vector<ClassMemory>& memory, const KernelCostModel& costs,
+                      Session& session, const PredictOptions& options);
 
 }  // namespace plancast
 

@@ -52,8 +52,38 @@ std::string OptionsKey(const PlanOptions& o) {
       }));
 }
 
-// Draws the model and settles the plan.
-absl::StatusOr<PlanGraph> Settle(const Job& job, const Machine& machine, Session& session) {
+// The request keeps pointers to all of these.
+CompileRequest RequestFor(const Job& job, const PlanGraph& plan, const SoftwareProfile& profile) {
+  CompileRequest request;
+  request.graph = plan.graph.get();
+  request.tree = &job.strategy;
+  request.options = &plan.chosen.options;
+  request.profile = &profile;
+  request.dtype = job.dtype;
+  request.graph_key = plan.graph_key;
+  return request;
+}
+
+}  // namespace
+
+PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
+                      std::optional<int64_t> global_batch) {
+  PlanContext context;
+  context.devices = machine.num_devices();
+  context.layers = graph.LayerCount();
+  context.heads = graph.heads;
+  context.kv_heads = DimSize(graph, "kv_heads");
+  context.ffn = DimSize(graph, "ffn");
+  context.experts = DimSize(graph, "experts");
+  context.expert_ffn = DimSize(graph, "expert_ffn");
+  context.hidden = graph.hidden;
+  context.vocab = graph.vocab;
+  context.seq = graph.seq;
+  context.global_batch = global_batch;
+  return context;
+}
+
+absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Session& session) {
   const ShortForm& form = job.strategy.plan();
   GraphChoices choices;
   choices.attention = job.profile.default_attention;
@@ -87,40 +117,9 @@ absl::StatusOr<PlanGraph> Settle(const Job& job, const Machine& machine, Session
   return plan;
 }
 
-// The request keeps pointers to all of these.
-CompileRequest RequestFor(const Job& job, const PlanGraph& plan, const SoftwareProfile& profile) {
-  CompileRequest request;
-  request.graph = plan.graph.get();
-  request.tree = &job.strategy;
-  request.options = &plan.chosen.options;
-  request.profile = &profile;
-  request.dtype = job.dtype;
-  request.graph_key = plan.graph_key;
-  return request;
-}
-
-}  // namespace
-
-PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
-                      std::optional<int64_t> global_batch) {
-  PlanContext context;
-  context.devices = machine.num_devices();
-  context.layers = graph.LayerCount();
-  context.heads = graph.heads;
-  context.kv_heads = DimSize(graph, "kv_heads");
-  context.ffn = DimSize(graph, "ffn");
-  context.experts = DimSize(graph, "experts");
-  context.expert_ffn = DimSize(graph, "expert_ffn");
-  context.hidden = graph.hidden;
-  context.vocab = graph.vocab;
-  context.seq = graph.seq;
-  context.global_batch = global_batch;
-  return context;
-}
-
 absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine, Session& session,
                                          const PassObserver& observer) {
-  ASSIGN_OR_RETURN(PlanGraph plan, Settle(job, machine, session));
+  ASSIGN_OR_RETURN(PlanGraph plan, SettlePlan(job, machine, session));
   const SoftwareProfile profile = job.profile.For(job.dtype, plan.chosen.options.schedule);
   const CompileRequest request = RequestFor(job, plan, profile);
   if (observer) {  // the passes must run to be seen
@@ -139,7 +138,7 @@ absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine,
 absl::StatusOr<PlanGraph> DrawAndCompileInto(const Job& job, const Machine& machine,
                                              Session& session, const ProgramCheck& check,
                                              GraphWorkspace* workspace) {
-  ASSIGN_OR_RETURN(PlanGraph plan, Settle(job, machine, session));
+  ASSIGN_OR_RETURN(PlanGraph plan, SettlePlan(job, machine, session));
   const SoftwareProfile profile = job.profile.For(job.dtype, plan.chosen.options.schedule);
   CompileRequest request = RequestFor(job, plan, profile);
   request.check = check;

@@ -31,6 +31,9 @@ struct PlanGraph {
 PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
                       std::optional<int64_t> global_batch);
 
+// Draws the model and settles the plan: all but PlanGraph::execution.
+absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Session& session);
+
 // Draws the model, settles the plan and compiles it. Graphs are memoised in
 // `session`: only the machine's shape counts, so pricing a plan on another
 // machine of the same size compiles nothing.

@@ -266,13 +266,16 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
   if (forecast.fits || !options.memory_only_if_unfit) {
     RETURN_IF_ERROR(Simulated(*plan.execution, machine, costs, runtime, options, &forecast));
     if (options.timeline) forecast.timeline_graph = plan.execution;
-    if (options.keep_memory_graph) forecast.memory_graph = plan.execution;
+    if (options.keep_memory_graph) {
+      forecast.memory_graph = plan.execution;
+      forecast.memory_overhead = runtime.memory;
+    }
     FillTime(machine, forecast.result.makespan_ps, &forecast);
     FillInterval(job.profile, &forecast);
     FillWarnings(job, machine, plan, &forecast);
   }
   if (!forecast.fits && !options.memory_only_if_unfit) {
-    forecast.fit_advice = FitAdvice(job, machine, plan, memory, runtime, session);
+    forecast.fit_advice = FitAdvice(job, machine, plan, memory, costs, session, options);
   }
   forecast.simulate_s = seconds();
   return forecast;

@@ -81,6 +81,7 @@ struct Forecast {
   std::shared_ptr<const ExecutionGraph> timeline_graph;
   // The same, kept if asked for: what is alive at the peak of memory, and when.
   std::shared_ptr<const ExecutionGraph> memory_graph;
+  MemoryOverhead memory_overhead;  // with it, and the device's capacity
 };
 
 struct PredictOptions {

@@ -29,6 +29,7 @@ int64_t SoftwareProfile::PaddedVocab(int64_t vocab, int64_t tp) const {
 }
 
 std::string SoftwareProfile::StructureKey() const {
+  if (!settled_key.empty()) return settled_key;
   const auto types = {grad_dtype,
                       reduce_dtype,
                       main_grad_dtype.value_or(grad_dtype),
@@ -68,14 +69,18 @@ std::string SoftwareProfile::StructureKey() const {
       precision.DebugString(), " flags ", absl::StrJoin(flags, "", number), " overlaps ",
       absl::StrJoin(default_overlap, ",", number), " bucket ", bucket_bytes, " 16 bits ",
       absl::StrJoin(unquantized, ","), " shards ", static_cast<int>(shard_cut), " around ",
-      absl::StrJoin(around, ",", [&](std::string* out, const auto& entry) {
-        const Around& a = entry.second;
-        absl::StrAppend(out, entry.first, " ", a.forward_passes, " ", a.backward_passes, " ",
-                        a.fp32, " ", a.forward_casts, " ", a.backward_casts);
-      }),
-      " memory ", absl::StrJoin(op_memory, ",", [](std::string* out, const auto& entry) {
-        absl::StrAppend(out, entry.first, " ", OpMemoryKey(entry.second));
-      }),
+      absl::StrJoin(around, ",",
+                    [&](std::string* out, const auto& entry) {
+                      const Around& a = entry.second;
+                      absl::StrAppend(out, entry.first, " ", a.forward_passes, " ",
+                                      a.backward_passes, " ", a.fp32, " ", a.forward_casts, " ",
+                                      a.backward_casts);
+                    }),
+      " memory ",
+      absl::StrJoin(op_memory, ",",
+                    [](std::string* out, const auto& entry) {
+                      absl::StrAppend(out, entry.first, " ", OpMemoryKey(entry.second));
+                    }),
       " whole ", absl::StrJoin(whole_rules, ","));
 }
 
@@ -101,6 +106,7 @@ std::optional<DType> SoftwareProfile::MasterType(DType dtype) const {
 
 SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
   SoftwareProfile settled = *this;
+  settled.settled_key.clear();
   const auto settle = [dtype](DType* type) {
     if (*type == DType::kCompute) *type = StorageType(dtype);
   };
@@ -137,6 +143,7 @@ SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
   }
   // Loss scaling is for fp16.
   settled.fp16_overflow_check = fp16_overflow_check && dtype == DType::kFp16;
+  settled.settled_key = settled.StructureKey();
   return settled;
 }
 

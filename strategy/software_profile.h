@@ -48,10 +48,10 @@ struct SoftwareProfile {
   std::string description;
 
   // --- structure (read by the compiler) ---
-  std::set<std::string> fusions;         // op fusion labels that run as one kernel
-  std::set<std::string> fusions_16bit;   // more of them where products run in 16 bits
-  std::set<std::string> eager;           // rules that run one kernel per arithmetic operation
-  std::map<std::string, Around> around;  // by rule
+  std::set<std::string> fusions;              // op fusion labels that run as one kernel
+  std::set<std::string> fusions_16bit;        // more of them where products run in 16 bits
+  std::set<std::string> eager;                // rules that run one kernel per arithmetic operation
+  std::map<std::string, Around> around;       // by rule
   std::map<std::string, OpMemory> op_memory;  // by rule
   std::set<std::string> whole_rules;          // not cut over tp
   Attention default_attention = Attention::kFlash;
@@ -128,6 +128,9 @@ struct SoftwareProfile {
   // structural fields, `fusions_16bit` and `precision` carried out, `compute` types
   // replaced.
   SoftwareProfile For(DType dtype, Schedule schedule) const;
+
+  // StructureKey of what `For` has settled, and nobody changes; empty: not known.
+  std::string settled_key;
 
   // Name and structural fields as text: profiles with equal keys compile plans
   // alike (memo key).

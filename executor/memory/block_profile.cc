@@ -3,7 +3,16 @@
 #include <algorithm>
 
 namespace plancast {
-namespace {
+
+int64_t KindBytes::total() const {
+  int64_t sum = 0;
+  for (int64_t bytes : of) sum += bytes;
+  return sum;
+}
+
+void KindBytes::Add(const KindBytes& other, int64_t times) {
+  for (int kind = 0; kind < kNumMemoryKinds; ++kind) of[kind] += other.of[kind] * times;
+}
 
 BlockProfile ProfileOf(const Block& block, const AllocatorParams& allocator) {
   BlockProfile profile;
@@ -27,18 +36,6 @@ BlockProfile ProfileOf(const Block& block, const AllocatorParams& allocator) {
     if (known == profile.comms.end()) profile.comms.push_back(block.spec[t]);
   }
   return profile;
-}
-
-}  // namespace
-
-int64_t KindBytes::total() const {
-  int64_t sum = 0;
-  for (int64_t bytes : of) sum += bytes;
-  return sum;
-}
-
-void KindBytes::Add(const KindBytes& other, int64_t times) {
-  for (int kind = 0; kind < kNumMemoryKinds; ++kind) of[kind] += other.of[kind] * times;
 }
 
 std::vector<BlockProfile> ProfileBlocks(const ExecutionGraph& graph,

@@ -41,6 +41,7 @@ struct BlockProfile {
   std::vector<int32_t> comms;  // distinct, into ExecutionGraph::comms
 };
 
+BlockProfile ProfileOf(const Block& block, const AllocatorParams& allocator);
 // Of every block of the graph.
 std::vector<BlockProfile> ProfileBlocks(const ExecutionGraph& graph,
                                         const AllocatorParams& allocator);

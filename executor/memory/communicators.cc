@@ -7,15 +7,23 @@ namespace plancast {
 std::vector<Communicator> CommunicatorsOf(const ExecutionGraph& graph,
                                           absl::Span<const int32_t> comms,
                                           const CommunicatorParams& params) {
+  std::vector<const CommSpec*> specs;
+  for (int32_t comm : comms) specs.push_back(&graph.comms[comm]);
+  return CommunicatorsOf(graph.mesh, specs, params);
+}
+
+std::vector<Communicator> CommunicatorsOf(const DeviceMesh& mesh,
+                                          absl::Span<const CommSpec* const> comms,
+                                          const CommunicatorParams& params) {
   std::vector<Communicator> communicators;
-  for (int32_t c : comms) {
-    const CommSpec& comm = graph.comms[c];
+  for (const CommSpec* spec : comms) {
+    const CommSpec& comm = *spec;
     auto known = std::find_if(communicators.begin(), communicators.end(),
                               [&](const Communicator& k) { return k.axes == comm.axes; });
     if (known == communicators.end()) {
       Communicator added;
       added.axes = comm.axes;
-      added.size = graph.mesh.SizeOf(comm.axes);
+      added.size = mesh.SizeOf(comm.axes);
       if (added.size == 1) continue;
       known = communicators.insert(communicators.end(), std::move(added));
     }

@@ -24,6 +24,10 @@ struct Communicator {
 std::vector<Communicator> CommunicatorsOf(const ExecutionGraph& graph,
                                           absl::Span<const int32_t> comms,
                                           const CommunicatorParams& params);
+// Behind these, on `mesh`.
+std::vector<Communicator> CommunicatorsOf(const DeviceMesh& mesh,
+                                          absl::Span<const CommSpec* const> comms,
+                                          const CommunicatorParams& params);
 
 int64_t CommunicatorBytes(const CommunicatorParams& params, const Communicator& communicator);
 

@@ -28,17 +28,15 @@ KindBytes KindsAt(const Program& program, const PeakPlace& place,
   return kinds;
 }
 
-// FindPeak, and which blocks the program runs.
-Peak FindPeakAndBlocks(const ExecutionGraph& graph, int32_t program,
-                       const std::vector<BlockProfile>& profiles, std::vector<uint8_t>& runs) {
+// FindPeak; `profile_of`: of the block with a number.
+template <typename ProfileOfBlock>
+Peak FindPeakWith(const Program& program, const ProfileOfBlock& profile_of) {
   Peak peak;
-  runs.assign(profiles.size(), 0);
-  const std::vector<Instance>& instances = graph.programs[program].instances;
+  const std::vector<Instance>& instances = program.instances;
   int64_t live = 0, small = 0, large = 0, highest = 0;
   for (size_t i = 0; i < instances.size(); ++i) {
-    const BlockProfile& block = profiles[instances[i].block];
+    const BlockProfile& block = profile_of(instances[i].block);
     const int64_t copies = instances[i].layer_count;
-    runs[instances[i].block] = 1;
     if (live + block.live.Highest(copies) > highest) {
       highest = live + block.live.Highest(copies);
       peak.place.instance = static_cast<int32_t>(i);
@@ -49,18 +47,20 @@ Peak FindPeakAndBlocks(const ExecutionGraph& graph, int32_t program,
     small += block.small_pool.net * copies;
     large += block.large_pool.net * copies;
   }
-  peak.allocated = highest + StaticBytes(graph.programs[program]).total();
+  peak.allocated = highest + StaticBytes(program).total();
   if (peak.place.instance >= 0) {
     const Instance& instance = instances[peak.place.instance];
-    const BlockProfile& block = profiles[instance.block];
+    const BlockProfile& block = profile_of(instance.block);
     peak.place.copy = block.live.net > 0 ? instance.layer_count - 1 : 0;
     peak.place.events = block.high_events;
   }
   return peak;
 }
 
-int64_t BufferBytes(const ExecutionGraph& graph, const std::vector<uint8_t>& runs,
+int64_t BufferBytes(const ExecutionGraph& graph, int32_t program,
                     const std::vector<BlockProfile>& profiles, const CommunicatorParams& params) {
+  std::vector<uint8_t> runs(profiles.size(), 0);
+  for (const Instance& instance : graph.programs[program].instances) runs[instance.block] = 1;
   std::vector<int32_t> comms;
   for (size_t b = 0; b < profiles.size(); ++b) {
     if (runs[b] != 0) comms.insert(comms.end(), profiles[b].comms.begin(), profiles[b].comms.end());
@@ -85,33 +85,52 @@ bool NearCapacity(const MemoryOverhead& overhead, int64_t segments, int64_t room
          static_cast<double>(segments) * (1 + kMostFragmentation) > static_cast<double>(room);
 }
 
-// What the framework takes to hold so much; all but ClassMemory::bytes.
-ClassMemory Held(const ExecutionGraph& graph, int32_t program, const Peak& peak,
-                 const std::vector<uint8_t>& runs, const std::vector<BlockProfile>& profiles,
-                 const MemoryOverhead& overhead) {
+// All of ClassMemory but its bytes and nccl, with the flat share of fragmentation.
+ClassMemory HeldFlat(const Program& program, const Peak& peak, const MemoryOverhead& overhead) {
   ClassMemory memory;
   memory.allocated = peak.allocated;
   PoolBytes pools = peak.pools;
-  for (int64_t bytes : graph.programs[program].static_bytes) {
+  for (int64_t bytes : program.static_bytes) {
     const PoolBytes pooled = PooledBytes(overhead.allocator, bytes);
     pools.small += pooled.small;
     pools.large += pooled.large;
   }
   const int64_t segments = std::max(memory.allocated, SegmentBytes(overhead.allocator, pools));
   memory.rounding = segments - memory.allocated;
-  memory.nccl = BufferBytes(graph, runs, profiles, overhead.communicators);
+  memory.fragmentation = static_cast<int64_t>(
+      std::ceil(static_cast<double>(segments) * FragmentationOf(overhead.allocator)));
   memory.context = overhead.context_bytes;
-  const int64_t room = overhead.capacity_bytes - memory.nccl - memory.context;
+  return memory;
+}
+
+void AddUp(int64_t nccl, ClassMemory* memory) {
+  memory->nccl = nccl;
+  memory->reserved = memory->allocated + memory->rounding + memory->fragmentation;
+  memory->device = memory->reserved + memory->nccl + memory->context;
+}
+
+int64_t RoomOf(const MemoryOverhead& overhead, int64_t nccl) {
+  return overhead.capacity_bytes - nccl - overhead.context_bytes;
+}
+
+// What the framework takes to hold so much; all but ClassMemory::bytes.
+ClassMemory Held(const ExecutionGraph& graph, int32_t program, const Peak& peak,
+                 const std::vector<BlockProfile>& profiles, const MemoryOverhead& overhead) {
+  ClassMemory memory = HeldFlat(graph.programs[program], peak, overhead);
+  const int64_t segments = memory.allocated + memory.rounding;
+  const int64_t nccl = BufferBytes(graph, program, profiles, overhead.communicators);
+  const int64_t room = RoomOf(overhead, nccl);
   if (NearCapacity(overhead, segments, room)) {
     const AllocatorReplay exact = ReplayAllocator(graph, program, overhead.allocator, room);
     memory.fragmentation = std::max<int64_t>(0, exact.reserved - segments);
-  } else {
-    memory.fragmentation = static_cast<int64_t>(std::ceil(
-        static_cast<double>(segments) * FragmentationOf(overhead.allocator)));
   }
-  memory.reserved = segments + memory.fragmentation;
-  memory.device = memory.reserved + memory.nccl + memory.context;
+  AddUp(nccl, &memory);
   return memory;
+}
+
+// The profile of a block of the graph.
+auto In(const std::vector<BlockProfile>& profiles) {
+  return [&profiles](int32_t block) -> const BlockProfile& { return profiles[block]; };
 }
 
 }  // namespace
@@ -124,23 +143,32 @@ KindBytes StaticBytes(const Program& program) {
 
 Peak FindPeak(const ExecutionGraph& graph, int32_t program,
               const std::vector<BlockProfile>& profiles) {
-  std::vector<uint8_t> runs;
-  return FindPeakAndBlocks(graph, program, profiles, runs);
+  return FindPeakWith(graph.programs[program], In(profiles));
 }
 
 int64_t DeviceBytes(const ExecutionGraph& graph, int32_t program,
                     const std::vector<BlockProfile>& profiles, const MemoryOverhead& overhead) {
-  std::vector<uint8_t> runs;
-  const Peak peak = FindPeakAndBlocks(graph, program, profiles, runs);
-  return Held(graph, program, peak, runs, profiles, overhead).device;
+  return Held(graph, program, FindPeak(graph, program, profiles), profiles, overhead).device;
+}
+
+std::optional<int64_t> DeviceBytesOf(const Program& program,
+                                     const std::vector<const BlockProfile*>& profiles, int64_t nccl,
+                                     const MemoryOverhead& overhead) {
+  const Peak peak =
+      FindPeakWith(program, [&](int32_t block) -> const BlockProfile& { return *profiles[block]; });
+  ClassMemory memory = HeldFlat(program, peak, overhead);
+  if (NearCapacity(overhead, memory.allocated + memory.rounding, RoomOf(overhead, nccl))) {
+    return std::nullopt;
+  }
+  AddUp(nccl, &memory);
+  return memory.device;
 }
 
 ClassMemory ReplayProgram(const ExecutionGraph& graph, int32_t program,
                           const std::vector<BlockProfile>& profiles,
                           const MemoryOverhead& overhead) {
-  std::vector<uint8_t> runs;
-  const Peak peak = FindPeakAndBlocks(graph, program, profiles, runs);
-  ClassMemory memory = Held(graph, program, peak, runs, profiles, overhead);
+  const Peak peak = FindPeak(graph, program, profiles);
+  ClassMemory memory = Held(graph, program, peak, profiles, overhead);
   const KindBytes kinds = KindsAt(graph.programs[program], peak.place, profiles);
   std::copy_n(kinds.of, kNumMemoryKinds, memory.bytes);
   return memory;

@@ -2,6 +2,7 @@
 #define PLANCAST_EXECUTOR_MEMORY_REPLAY_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "executor/executor.h"
@@ -37,6 +38,13 @@ KindBytes StaticBytes(const Program& program);
 // ClassMemory::device alone, for less.
 int64_t DeviceBytes(const ExecutionGraph& graph, int32_t program,
                     const std::vector<BlockProfile>& profiles, const MemoryOverhead& overhead);
+
+// The same for a program that is part of no graph: `profiles` by its numbers of blocks,
+// `nccl` bytes of communicators. Nothing where the places of blocks decide
+// (MemoryOverhead::capacity_bytes).
+std::optional<int64_t> DeviceBytesOf(const Program& program,
+                                     const std::vector<const BlockProfile*>& profiles, int64_t nccl,
+                                     const MemoryOverhead& overhead);
 
 ClassMemory ReplayProgram(const ExecutionGraph& graph, int32_t program,
                           const std::vector<BlockProfile>& profiles,

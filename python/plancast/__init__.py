@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from plancast.comparison import Comparison, compare
     from plancast.errors import InputError
     from plancast.flow_list import flows
+    from plancast.fitting import Fit, fits
     from plancast.forecast import Forecast
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.launchers import LaunchConfig
@@ -52,6 +53,7 @@ __all__ = [
     "CollectiveTable",
     "Comparison",
     "Distribution",
+    "Fit",
     "Forecast",
     "InputError",
     "JobForecast",
@@ -73,6 +75,7 @@ __all__ = [
     "WhatIf",
     "collective",
     "compare",
+    "fits",
     "flows",
     "pareto_front",
     "predict",
@@ -94,6 +97,7 @@ _HOME = {
     "CollectiveTable": "collective_table",
     "Comparison": "comparison",
     "Distribution": "randomness",
+    "Fit": "fitting",
     "Forecast": "forecast",
     "InputError": "errors",
     "JobForecast": "jobs",
@@ -115,6 +119,7 @@ _HOME = {
     "WhatIf": "changes",
     "collective": "collective_table",
     "compare": "comparison",
+    "fits": "fitting",
     "flows": "flow_list",
     "pareto_front": "synthesis",
     "predict": "planning",

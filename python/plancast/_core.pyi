@@ -240,6 +240,7 @@ class Forecast:
     def explains_memory(self) -> bool: ...
     def memory(self) -> list[dict[str, Any]]: ...
     def memory_reasons(self, index: int) -> dict[str, Any]: ...
+    def memory_placement(self, index: int, *, limited: bool) -> dict[str, Any]: ...
     def memory_timeline(
         self, index: int, *, max_points: int, every_layer: bool
     ) -> dict[str, Any]: ...
@@ -321,6 +322,17 @@ def sensitivities(
     cuda_graphs: bool,
     candidates: str,
 ) -> tuple[float, list[tuple[str, float]]]: ...
+def fits(
+    model: Model,
+    machine: Machine,
+    session: Session,
+    *,
+    batch: int | None,
+    plans: list[str],
+    dtype: str,
+    profile: str,
+    precision: dict[str, str],
+) -> list[tuple[bool, int, int, int] | str]: ...
 def rank(
     model: Model,
     machine: Machine,

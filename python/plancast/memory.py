@@ -98,6 +98,33 @@ class PeakReasons:
 
 
 @dataclass(frozen=True)
+class Placement:
+    """Every block of one device class placed by PyTorch's caching allocator.
+
+    `reserved` is the most that its segments take (where it runs `out_of_memory`, what they
+    would take with the block asked for), `blocks` the most that blocks in use take, bytes.
+    `retries` counts how often free segments were given back to make room for another.
+    `block`, `tensor`, `layer` and `micro_batch` say what was allocated when segments last
+    grew, or could not.
+    """
+
+    device_class: str
+    reserved: int
+    blocks: int
+    retries: int
+    out_of_memory: bool
+    block: str
+    tensor: str
+    layer: int
+    micro_batch: int
+
+    @property
+    def fragmentation(self) -> float:
+        """Share of the segments that no block uses when most are in use."""
+        return 1 - self.blocks / self.reserved if self.reserved else 0.0
+
+
+@dataclass(frozen=True)
 class MemoryTimeline:
     """Live memory of one device class over one iteration, in the order of issue.
 
@@ -175,6 +202,18 @@ class PeakMemory(tuple[ClassMemory, ...]):
         fields = self._source.memory_reasons(index)
         tensors = tuple(LiveTensor(*line) for line in fields.pop("tensors"))
         return PeakReasons(memory=self[index], tensors=tensors, **fields)
+
+    def placement(self, device_class: str | None = None, *, limited: bool = True) -> Placement:
+        """Where an allocator like PyTorch's puts every block, by default of the fullest class.
+
+        Args:
+          device_class: of whom.
+          limited: to what the device has beside communicators and context; else segments
+            grow as they like.
+        """
+        index = self._index(device_class)
+        fields = self._source.memory_placement(index, limited=limited)
+        return Placement(device_class=self[index].device_class, **fields)
 
     def timeline(
         self,

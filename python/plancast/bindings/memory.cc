@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/memory/allocator_replay.h"
 #include "executor/memory/reasons.h"
 #include "executor/memory/timeline.h"
 #include "python/plancast/bindings/types.h"
@@ -63,6 +64,38 @@ py::dict Reasons(const Forecast& forecast, int index) {
   return out;
 }
 
+// Every block of device class `index` placed by the allocator, with what the device has
+// for it or without a limit.
+py::dict Placement(const Forecast& forecast, int index, bool limited) {
+  const DeviceClassResult& entry = forecast.result.classes.at(index);
+  const ExecutionGraph& graph = *forecast.memory_graph;
+  const MemoryOverhead& overhead = forecast.memory_overhead;
+  const int64_t room = overhead.capacity_bytes - entry.memory.nccl - entry.memory.context;
+  AllocatorReplay replay;
+  {
+    py::gil_scoped_release release;
+    replay = ReplayAllocator(graph, entry.program, overhead.allocator, limited ? room : 0);
+  }
+  py::dict out;
+  out["reserved"] = replay.reserved;
+  out["blocks"] = replay.live;
+  out["retries"] = replay.retries;
+  out["out_of_memory"] = replay.out_of_memory;
+  out["block"] = "";
+  out["layer"] = out["micro_batch"] = -1;
+  if (replay.place.instance >= 0) {
+    const Instance& instance = graph.programs[entry.program].instances[replay.place.instance];
+    const Block& block = graph.blocks[instance.block];
+    out["block"] = block.name;
+    out["tensor"] = block.tensors[block.memory[replay.place.events - 1].tensor];
+    out["layer"] = instance.layer_begin + replay.place.copy;
+    out["micro_batch"] = instance.micro_batch;
+  } else {
+    out["tensor"] = "";
+  }
+  return out;
+}
+
 // Columns of the points of device class `index`; `time_s` is empty without a
 // timeline.
 py::dict Timeline(const Forecast& forecast, int index, int64_t max_points, bool every_layer) {
@@ -101,6 +134,7 @@ void BindMemory(py::class_<Forecast, std::shared_ptr<Forecast>>& forecast) {
                              [](const Forecast& self) { return self.memory_graph != nullptr; })
       .def("memory", &Rows)
       .def("memory_reasons", &Reasons, py::arg("index"))
+      .def("memory_placement", &Placement, py::arg("index"), py::kw_only(), py::arg("limited"))
       .def("memory_timeline", &Timeline, py::arg("index"), py::kw_only(), py::arg("max_points"),
            py::arg("every_layer"));
 }

@@ -13,12 +13,14 @@
 #include "compiler/compiler.h"
 #include "cost_models/datasheet_model.h"
 #include "cost_models/records/record_store.h"
+#include "planner/fits.h"
 #include "planner/plan_graph.h"
 #include "planner/rank.h"
 #include "planner/uncertainty.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "strategy/precision.h"
+#include "strategy/short_form.h"
 #include "strategy/software_profile.h"
 
 namespace py = ::pybind11;
@@ -97,6 +99,31 @@ std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machi
   return std::make_shared<RankResult>(ValueOrThrow(std::move(result)));
 }
 
+// (fits, bytes, capacity, stage) of each plan, or the error of a plan that is refused.
+py::list FitsAll(const PyModel& model, const PyMachine& machine, const PySession& session,
+                 Batch batch, const std::vector<std::string>& plans, const std::string& dtype,
+                 const std::string& profile, const PyPrecision& precision) {
+  std::vector<absl::StatusOr<FitVerdict>> verdicts;
+  Job job = MakeJob(model, batch, dtype, profile, precision);
+  {
+    py::gil_scoped_release release;
+    FitCheck check(std::move(job), machine.machine, *session.session);
+    for (const std::string& plan : plans) {
+      const absl::StatusOr<ShortForm> form = ParseShortForm(plan);
+      verdicts.push_back(form.ok() ? check.Verdict(*form) : form.status());
+    }
+  }
+  py::list out;
+  for (const absl::StatusOr<FitVerdict>& v : verdicts) {
+    if (v.ok()) {
+      out.append(py::make_tuple(v->fits, v->device_bytes, v->capacity_bytes, v->stage));
+    } else {
+      out.append(std::string(v.status().message()));
+    }
+  }
+  return out;
+}
+
 // (pass, text) in the order of the passes.
 std::vector<std::pair<std::string, std::string>> CompilePasses(
     const PyModel& model, const PyMachine& machine, const PyStrategy& strategy, Batch batch,
@@ -160,6 +187,9 @@ void BindPredict(py::module_& m) {
         py::arg("precision"), py::arg("cuda_graphs"), py::arg("timeline"),
         py::arg("memory_only_if_unfit"), py::arg("shortcuts"), py::arg("what_if"),
         py::arg("randomness"), py::arg("datasheet"), py::arg("chunk_level"));
+  m.def("fits", &FitsAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
+        py::arg("batch"), py::arg("plans"), py::arg("dtype"), py::arg("profile"),
+        py::arg("precision"));
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"), py::arg("dtype"),
         py::arg("profile"), py::arg("precision"), py::arg("cuda_graphs"), py::arg("workers"),

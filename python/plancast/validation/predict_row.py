@@ -63,6 +63,12 @@ class RowResult:
             return None
         return self.predicted_peak_mem_gb / self.row.peak_mem_gb - 1
 
+    @property
+    def prints_allocated(self) -> bool:
+        """The row's memory is that of the framework's tensors or segments, not the device's."""
+        meaning = _meaning(self.row)
+        return meaning.startswith("GB") or "allocated" in meaning or "reserved" in meaning
+
     def to_dict(self) -> dict[str, Any]:
         """The entry of `validate --json`."""
         return {
@@ -190,11 +196,15 @@ def _ideal(forecast: Forecast) -> float | None:
     return forecast._core.model_flops / rate if rate > 0 else None
 
 
+def _meaning(row: Row) -> str:
+    return row.assumption("mem") or row.assumption("mem_unit") or ""
+
+
 def _memory_gib(row: Row, forecast: Forecast) -> float | None:
     """Peak memory in the meaning of the row's `mem=` token, GiB (GB where it says GB)."""
     if not forecast.memory:
         return None
-    meaning = row.assumption("mem") or row.assumption("mem_unit") or ""
+    meaning = _meaning(row)
     unit = 1e9 if meaning.startswith("GB") else float(1 << 30)
     if "allocated" in meaning or meaning.startswith("GB"):
         return max(entry.allocated for entry in forecast.memory) / unit

@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+def oom_table(results: Iterable[RowResult]) -> dict[str, int]:
+    """How often plans that ran, and that did not fit, were said to fit or not."""
+    table = {"true_fit": 0, "false_fit": 0, "true_oom": 0, "false_oom": 0}
+    for result in results:
+        if result.fits is None:
+            continue
+        if result.row.oom:
+            table["false_fit" if result.fits else "true_oom"] += 1
+        elif result.measured is not None:
+            table["true_fit" if result.fits else "false_oom"] += 1
+    return table
+
+
 @dataclass(frozen=True)
 class Scoreboard:
     """Rows beside their forecasts, and the scores."""
@@ -74,15 +87,7 @@ class Scoreboard:
     @cached_property
     def oom(self) -> dict[str, int]:
         """Memory forecasts against runs: `false_fit` = said to fit and did not."""
-        table = {"true_fit": 0, "false_fit": 0, "true_oom": 0, "false_oom": 0}
-        for result in self.results:
-            if result.fits is None:
-                continue
-            if result.row.oom:
-                table["false_fit" if result.fits else "true_oom"] += 1
-            elif result.measured is not None:
-                table["true_fit" if result.fits else "false_oom"] += 1
-        return table
+        return oom_table(self.results)
 
     @cached_property
     def overall(self) -> dict[str, dict[str, float]]:

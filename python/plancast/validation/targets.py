@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 from plancast.validation.predict_row import RowResult
-from plancast.validation.scoreboard import Scoreboard
+from plancast.validation.scoreboard import Scoreboard, oom_table
 from plancast.validation.slices import by_property
 from plancast.validation.statistics import error_scores
 
@@ -91,6 +91,37 @@ def _group_score(name: str, worst: Callable[..., Any]) -> Any:
     return score
 
 
+def _memory(board: Scoreboard, choice: dict[str, str]) -> _Found:
+    """Rows that print what the framework allocated, or one source of them."""
+    rows = [
+        r
+        for r in board.results
+        if r.memory_error is not None
+        and (r.row.source == choice["source"] if "source" in choice else r.prints_allocated)
+    ]
+    if not rows:
+        return None
+    return error_scores([r.memory_error or 0.0 for r in rows])["mape"], f"{len(rows)} rows"
+
+
+def _verdicts_of(board: Scoreboard, choice: dict[str, str]) -> dict[str, int]:
+    return oom_table(r for r in board.results if r.row.source == choice["source"])
+
+
+def _balanced_verdicts(board: Scoreboard, choice: dict[str, str]) -> _Found:
+    t = _verdicts_of(board, choice)
+    ran, out = t["true_fit"] + t["false_oom"], t["true_oom"] + t["false_fit"]
+    if not ran or not out:
+        return None
+    return (t["true_fit"] / ran + t["true_oom"] / out) / 2, f"{ran + out} rows"
+
+
+def _false_fits(board: Scoreboard, choice: dict[str, str]) -> _Found:
+    t = _verdicts_of(board, choice)
+    said = t["true_fit"] + t["false_fit"]
+    return (t["false_fit"] / said, f"{t['false_fit']} of {said} said to fit") if said else None
+
+
 def _layers(board: Scoreboard, _: dict[str, str]) -> _Found:
     errors = [abs(e) for layer in board.layers for e in layer.errors or ()]
     return (sum(errors) / len(errors), "forward and backward") if errors else None
@@ -125,6 +156,9 @@ _SCORES: dict[str, Callable[[Scoreboard, dict[str, str]], _Found]] = {
     "spearman": _group_score("spearman", min),
     "regret": _group_score("regret", max),
     "layers": _layers,
+    "memory": _memory,
+    "verdicts": _balanced_verdicts,
+    "false_fits": _false_fits,
     "coverage": _coverage,
     "narrow_sources": _narrow_sources,
     "scale_change": _scale_change,

@@ -1,0 +1,99 @@
+"""Whether plans fit into memory, without simulating their time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
+
+from plancast import _core, arguments, precision
+from plancast.errors import InputError
+from plancast.planning import DEFAULT_PROFILE, check_nouns
+from plancast.session import Session
+from plancast.strategy import Strategy
+
+if TYPE_CHECKING:
+    from plancast.machine import Machine
+    from plancast.model import Model
+    from plancast.precision import Types
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The verdict on one plan.
+
+    `device` and `capacity` are bytes: what the fullest device (of pipeline stage `stage`)
+    takes, communicators and driver context included, and what it has. A plan that no
+    machine could run is `refused` in a sentence, and does not fit.
+    """
+
+    strategy: str
+    fits: bool
+    device: int = 0
+    capacity: int = 0
+    stage: int = -1
+    refused: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.fits
+
+
+def fits(
+    model: Model,
+    machine: Machine,
+    *strategies: Strategy | str,
+    batch: int | None = None,
+    dtype: str = "bf16",
+    profile: str = DEFAULT_PROFILE,
+    session: Session | None = None,
+    **types: Unpack[Types],
+) -> list[Fit]:
+    """Says of each strategy whether it fits, and how much memory it takes.
+
+    The same bytes as `predict(...)` gives, for a fraction of its time: nothing is simulated,
+    and no graph is made except for plans that come near the capacity.
+
+    Args:
+      model: what is trained.
+      machine: where.
+      strategies: short forms; trees with directives on single nodes need `predict`.
+      batch: global batch, samples per step; absent: dp * mb * accum of each.
+      dtype: matmul precision.
+      profile: how the framework runs.
+      session: shared memo; a fresh one by default.
+      types: of what is stored and sent, as for `predict`.
+
+    >>> import plancast as pc
+    >>> small, large = pc.fits(
+    ...     pc.Model.preset("gpt3-175b"), pc.Machine.preset("dgx-a100-80g", hosts=8),
+    ...     "tp=8,pp=8,mb=1,recompute=full", "tp=8,pp=2,mb=1", batch=64)
+    >>> small.fits, large.fits
+    (True, False)
+    """
+    check_nouns(model, machine, session)
+    plans = [_short_form(strategy) for strategy in strategies]
+    verdicts = _core.fits(
+        model._core,
+        machine._core,
+        (session or Session())._core,
+        batch=arguments.batch(batch),
+        plans=plans,
+        dtype=arguments.dtype(dtype),
+        profile=arguments.word(profile, "profile"),
+        precision=precision.asked(types),
+    )
+    return [
+        Fit(plan, False, refused=verdict) if isinstance(verdict, str) else Fit(plan, *verdict)
+        for plan, verdict in zip(plans, verdicts, strict=True)
+    ]
+
+
+def _short_form(strategy: Strategy | str) -> str:
+    if isinstance(strategy, str):
+        return strategy
+    arguments.instance(strategy, Strategy, "strategy", '"tp=8,pp=4,mb=1"')
+    if strategy.to_dict().get("nodes"):
+        raise InputError(
+            f"`{strategy.short_form}` has directives on single nodes; "
+            "`predict` says whether such a plan fits."
+        )
+    return strategy.short_form
