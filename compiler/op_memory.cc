@@ -15,7 +15,10 @@ using OpMemory = SoftwareProfile::OpMemory;
 
 const OpMemory* MemoryOf(const LowerContext& context, int op) {
   const auto& known = context.profile->op_memory;
-  const auto found = known.find(context.body().ops[op].rule->name());
+  const OpNode& node = context.body().ops[op];
+  const size_t dot = node.name.rfind('.');
+  auto found = known.find(dot == std::string::npos ? node.name : node.name.substr(dot + 1));
+  if (found == known.end()) found = known.find(node.rule->name());
   return found == known.end() ? nullptr : &found->second;
 }
 
@@ -34,8 +37,8 @@ int64_t BytesOf(const LowerContext& context, int op, const ExtraTensor& extra) {
     if (samples && extents[f] < extra.min_samples) return 0;
     elements *= static_cast<double>(extents[f]);
   }
-  const double each = extra.element_bytes > 0 ? extra.element_bytes
-                                              : context.Bytes(rule.tensors()[*like].dtype);
+  const double each =
+      extra.element_bytes > 0 ? extra.element_bytes : context.Bytes(rule.tensors()[*like].dtype);
   return static_cast<int64_t>(std::ceil(elements * each));
 }
 
@@ -130,16 +133,16 @@ void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffer
   }
 }
 
-int64_t HeldBytes(const LowerContext& context) {
-  int64_t bytes = 0;
+HeldMemory HeldBy(const LowerContext& context) {
+  HeldMemory held;
   for (size_t op = 0; op < context.body().ops.size(); ++op) {
     const OpMemory* memory = MemoryOf(context, static_cast<int>(op));
     if (memory == nullptr) continue;
     for (const ExtraTensor& extra : memory->held) {
-      bytes += BytesOf(context, static_cast<int>(op), extra);
+      (extra.shared ? held.shared : held.each) += BytesOf(context, static_cast<int>(op), extra);
     }
   }
-  return bytes;
+  return held;
 }
 
 std::string NameIn(const std::string& path, absl::string_view name) {

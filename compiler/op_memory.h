@@ -21,6 +21,10 @@ struct StepTasks {
   int first = -1, last = -1;
 };
 
+struct HeldMemory {
+  int64_t each = 0, shared = 0;
+};
+
 // Writes the memory events of one phase: what is kept lives from the forward pass of
 // its op (or the second one, if the op runs again) to the end of its backward pass,
 // workspaces as long as their step. `tasks`: per step.
@@ -33,8 +37,9 @@ void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps
 void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
                  std::vector<int64_t>* kept_bytes);
 
-// Bytes that copies of the body hold throughout the iteration, each.
-int64_t HeldBytes(const LowerContext& context);
+// Bytes that a stage holds throughout the iteration for each copy of the body, and once
+// for all of them.
+HeldMemory HeldBy(const LowerContext& context);
 
 // `d layers.*.fc1.y`: a tensor of the body at `path`, or a gradient, with its module.
 std::string NameIn(const std::string& path, absl::string_view name);

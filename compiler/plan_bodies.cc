@@ -294,7 +294,9 @@ class BodyCompilation {
       compiled.blocks.forward = OverlapProducts(std::move(compiled.blocks.forward), pieces);
       compiled.blocks.backward = OverlapProducts(std::move(compiled.blocks.backward), pieces);
     }
-    compiled.held_bytes = HeldBytes(context);
+    const HeldMemory held = HeldBy(context);
+    compiled.held_bytes = held.each;
+    compiled.held_shared_bytes = held.shared;
     MeasurePorts(context, &compiled);
     return compiled;
   }

@@ -30,9 +30,15 @@ int64_t StageContents::TotalParameters() const {
 }
 
 int64_t StageContents::HeldBytes() const {
-  int64_t total = 0;
+  int64_t total = in_.profile->workspace_bytes;
+  std::vector<int> seen;
   for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
-    for (const StageRun& run : Runs(chunk)) total += BodyOf(run).held_bytes * run.count;
+    for (const StageRun& run : Runs(chunk)) {
+      total += BodyOf(run).held_bytes * run.count;
+      if (std::find(seen.begin(), seen.end(), run.bound_body) != seen.end()) continue;
+      seen.push_back(run.bound_body);
+      total += BodyOf(run).held_shared_bytes;
+    }
   }
   return total;
 }

@@ -26,7 +26,8 @@ class StageContents {
   int64_t Parameters(const StageRun& run) const;
   int64_t ReducedOverData(const StageRun& run) const;
   int64_t TotalParameters() const;
-  // CompiledBody::held_bytes, summed over the stage.
+  // What software holds beside state throughout the iteration: workspaces of libraries,
+  // CompiledBody::held_bytes of each copy, held_shared_bytes of each body.
   int64_t HeldBytes() const;
   // Of TotalParameters, those in matrices of products (BodyState).
   int64_t ProductParameters() const;

@@ -25,7 +25,8 @@ struct CompiledBody {
   BodyState state;
   std::vector<int64_t> out_port_bytes;  // of one device, per out-port
   bool out_ports_replicated = true;     // every tensor-parallel rank holds all of them
-  int64_t held_bytes = 0;               // throughout the iteration, each copy (op_memory.h)
+  // Throughout the iteration, each copy and all together (op_memory.h).
+  int64_t held_bytes = 0, held_shared_bytes = 0;
 };
 
 // Everything that the programs of all stages are made from.

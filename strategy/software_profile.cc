@@ -14,7 +14,8 @@ std::string OpMemoryKey(const SoftwareProfile::OpMemory& memory) {
   for (const auto* tensors : {&memory.keeps, &memory.forward, &memory.backward, &memory.held}) {
     absl::StrAppend(&key, "|");
     for (const SoftwareProfile::ExtraTensor& t : *tensors) {
-      absl::StrAppend(&key, t.name, ":", t.like, ":", t.element_bytes, ":", t.min_samples, ";");
+      absl::StrAppend(&key, t.name, ":", t.like, ":", t.element_bytes, ":", t.min_samples, ":",
+                      t.shared, ";");
     }
   }
   return key;
@@ -81,7 +82,7 @@ std::string SoftwareProfile::StructureKey() const {
                     [](std::string* out, const auto& entry) {
                       absl::StrAppend(out, entry.first, " ", OpMemoryKey(entry.second));
                     }),
-      " whole ", absl::StrJoin(whole_rules, ","));
+      " whole ", absl::StrJoin(whole_rules, ","), " workspaces ", workspace_bytes);
 }
 
 bool SoftwareProfile::Quantizes(absl::string_view name) const {

@@ -38,6 +38,7 @@ struct SoftwareProfile {
     std::string name, like;
     double element_bytes = 0;
     int64_t min_samples = 0;
+    bool shared = false;
   };
   struct OpMemory {
     std::vector<ExtraTensor> keeps, forward, backward, held;
@@ -53,6 +54,7 @@ struct SoftwareProfile {
   std::set<std::string> eager;                // rules that run one kernel per arithmetic operation
   std::map<std::string, Around> around;       // by rule
   std::map<std::string, OpMemory> op_memory;  // by rule
+  int64_t workspace_bytes = 0;                // of the allocator, kept by libraries
   std::set<std::string> whole_rules;          // not cut over tp
   Attention default_attention = Attention::kFlash;
   int64_t vocab_pad_multiple = 128;   // times tp; 0: not padded

@@ -147,7 +147,7 @@ absl::StatusOr<std::vector<SoftwareProfile::ExtraTensor>> TensorsFromProto(
           "op_memory has a tensor `", t.name(), "` like `", t.like(), "` with ", t.element_bytes(),
           " bytes an element; it must have a name, a tensor of the rule, and 0 to 64 bytes."));
     }
-    read.push_back({t.name(), t.like(), t.element_bytes(), t.min_samples()});
+    read.push_back({t.name(), t.like(), t.element_bytes(), t.min_samples(), t.shared()});
   }
   return read;
 }
@@ -186,6 +186,11 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
     ASSIGN_OR_RETURN(profile.op_memory[op.rule()], OpMemoryFromProto(op),
                      _ << "op_memory `" << op.rule() << "`");
   }
+  if (p.workspace_bytes() < 0 || p.workspace_bytes() > 100'000'000'000) {
+    return absl::InvalidArgumentError(absl::StrCat("workspace_bytes is ", p.workspace_bytes(),
+                                                   "; it must be from 0 to 100000000000 bytes."));
+  }
+  profile.workspace_bytes = p.workspace_bytes();
   profile.whole_rules.insert(p.whole_rules().begin(), p.whole_rules().end());
   const std::optional<Attention> attention = FindAttention(p.default_attention());
   if (!attention.has_value()) {

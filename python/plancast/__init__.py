@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from plancast.collective_table import CollectiveRow, CollectiveTable, collective
     from plancast.comparison import Comparison, compare
     from plancast.errors import InputError
-    from plancast.flow_list import flows
     from plancast.fitting import Fit, fits
+    from plancast.flow_list import flows
     from plancast.forecast import Forecast
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.launchers import LaunchConfig

@@ -130,7 +130,8 @@ class MemoryTimeline:
 
     Columns of equal length: `issued` tasks, `time_s` seconds (empty unless the
     forecast has a timeline), and bytes of each kind. `peak` is the row of the
-    highest point.
+    highest point. `room` is what the device has for them: its capacity less everything
+    but live tensors.
     """
 
     memory: ClassMemory
@@ -138,6 +139,7 @@ class MemoryTimeline:
     time_s: tuple[float, ...]
     kinds: dict[str, tuple[int, ...]]
     peak: int
+    room: int = 0
 
     @property
     def allocated(self) -> tuple[int, ...]:
@@ -239,7 +241,12 @@ class PeakMemory(tuple[ClassMemory, ...]):
             time_s=tuple(columns["time_s"]),
             kinds={kind: tuple(columns[kind]) for kind in KINDS},
             peak=columns["peak"],
+            room=self._room(self[index]),
         )
+
+    def _room(self, memory: ClassMemory) -> int:
+        beside = memory.device - memory.allocated
+        return max(0, int(self._source.memory_capacity_bytes) - beside)
 
     def _index(self, device_class: str | None) -> int:
         fullest = self.fullest

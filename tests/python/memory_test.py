@@ -144,7 +144,7 @@ def test_report_has_a_picture_and_loads_nothing(cli, small_file, tmp_path):
     )  # fmt: skip
     assert code == 0, err
     page = path.read_text()
-    assert page.count("<svg") == 1
+    assert page.count("<svg") == 2
     assert "Alive at the peak of" in page
     assert "http" not in page
     assert "src=" not in page
@@ -174,3 +174,51 @@ def test_the_documentation_shows_what_is_said():
     text = "".join(f"    {line}\n" for line in str(forecast.memory.explain()).splitlines())
     page = (Path(__file__).parents[2] / "docs" / "memory.md").read_text()
     assert text in page, f"docs/memory.md differs; paste:\n{text}"
+
+
+@pytest.mark.parametrize("strategy", PLANS)
+def test_verdicts_without_time_are_the_forecasts(small, strategy):
+    forecast = predicted(small, strategy)
+    (verdict,) = pc.fits(small, pc.Machine.open(MACHINE), strategy, batch=32)
+    assert verdict.device == forecast.peak_memory
+    assert verdict.fits == forecast.fits
+    assert bool(verdict)
+    assert verdict.refused is None
+
+
+def test_verdicts_name_what_no_machine_could_run(small):
+    fine, refused = pc.fits(small, pc.Machine.open(MACHINE), "tp=8,mb=1", "tp=3", batch=32)
+    assert fine.fits
+    assert not refused
+    with pytest.raises(pc.InputError) as error:
+        predicted(small, "tp=3")
+    assert refused.refused == str(error.value)
+
+
+def test_a_tree_with_directives_is_left_to_predict(small):
+    tree = pc.Strategy.parse("tp=8,mb=1")
+    tree["layers.*.mlp"].recompute("full")
+    with pytest.raises(pc.InputError, match="`predict` says whether such a plan fits"):
+        pc.fits(small, pc.Machine.open(MACHINE), tree, batch=32)
+
+
+@pytest.mark.parametrize("strategy", PLANS)
+def test_the_allocator_holds_every_block(small, strategy):
+    forecast = predicted(small, strategy)
+    for row in forecast.memory:
+        placed = forecast.memory.placement(row.device_class)
+        free = forecast.memory.placement(row.device_class, limited=False)
+        assert not placed.out_of_memory
+        assert placed.reserved >= placed.blocks >= row.allocated
+        assert placed.reserved <= free.reserved
+        assert 0 <= placed.fragmentation < 1
+
+
+def test_the_picture_is_written(cli, small_file, tmp_path):
+    path = tmp_path / "memory.svg"
+    code, _, err = cli(
+        "predict", "-m", small_file, "-c", MACHINE, "-s", "pp=4,mb=1", "--batch", "32",
+        "--memory-svg", str(path),
+    )  # fmt: skip
+    assert code == 0, err
+    assert path.read_text().startswith('<svg xmlns="http://www.w3.org/2000/svg"')

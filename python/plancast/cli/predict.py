@@ -38,6 +38,11 @@ def add_parser(commands: Any) -> None:
         help="show memory over the iteration and what is alive at its peak",
     )
     parser.add_argument(
+        "--memory-svg",
+        metavar="FILE.svg",
+        help="write memory over the iteration as a picture",
+    )
+    parser.add_argument(
         "--require-fit", action="store_true", help="exit with 3 if the plan does not fit in memory"
     )
     parser.add_argument(
@@ -91,7 +96,7 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    opts.check_outputs(options.trace, options.report)
+    opts.check_outputs(options.trace, options.report, options.memory_svg)
     model, machine, strategy = opts.load_plan(options)
     plan: dict[str, Any] = {
         "strategy": strategy,
@@ -106,6 +111,7 @@ def run(options: argparse.Namespace) -> int:
     if options.trace is not None:
         forecast.to_perfetto(options.trace)
     _write_report(options, forecast)
+    _write_picture(options, forecast)
     answers = _answers(options, model, machine, plan, forecast)
     if options.json:
         extra = {name: answer.to_dict() for name, answer in answers.items()}
@@ -174,10 +180,23 @@ def _write_report(options: argparse.Namespace, forecast: Forecast) -> None:
     if options.report is None:
         return
     from plancast.report.html import write_report
-    from plancast.report.memory_svg import timeline_svg
+    from plancast.report.memory_svg import peak_svg, timeline_svg
 
     title = f"{forecast.model} on {forecast.machine}"
     memory = forecast.memory
     write_report(
-        options.report, title, forecast, (timeline_svg(memory.timeline()), memory.explain())
+        options.report,
+        title,
+        forecast,
+        (timeline_svg(memory.timeline()) + peak_svg(memory.explain()), memory.explain()),
     )
+
+
+def _write_picture(options: argparse.Namespace, forecast: Forecast) -> None:
+    if options.memory_svg is None:
+        return
+    from plancast import files
+    from plancast.report.memory_svg import timeline_svg
+
+    picture = timeline_svg(forecast.memory.timeline(), standalone=True)
+    files.write_text(options.memory_svg, picture)

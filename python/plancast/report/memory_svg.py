@@ -10,7 +10,7 @@ from plancast.report.memory import positions
 from plancast.textual import GIB, duration, gib
 
 if TYPE_CHECKING:
-    from plancast.memory import MemoryTimeline
+    from plancast.memory import MemoryTimeline, PeakReasons
 
 # Fills that differ in lightness as well, so that they tell in grey.
 _FILLS = {
@@ -31,13 +31,15 @@ def timeline_svg(timeline: MemoryTimeline, *, standalone: bool = False) -> str:
     at = [float(x) for x in positions(timeline)]
     end = at[-1] or 1.0
     highest = max(timeline.allocated) or 1
+    shows_room = highest / 2 <= timeline.room <= highest * 1.5
+    top_of_axis = max(highest, timeline.room) if shows_room else highest
     width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 
     def x_of(value: float) -> float:
         return _LEFT + value / end * width
 
     def y_of(size: float) -> float:
-        return _TOP + height - size / highest * height
+        return _TOP + height - size / top_of_axis * height
 
     memory = timeline.memory
     parts = [
@@ -64,11 +66,11 @@ def timeline_svg(timeline: MemoryTimeline, *, standalone: bool = False) -> str:
         )
         base = top
     for tick in range(_TICKS + 1):
-        y = y_of(highest * tick / _TICKS)
+        y = y_of(top_of_axis * tick / _TICKS)
         parts.append(
             f'<line x1="{_LEFT - 4}" x2="{_LEFT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#222"/>'
             f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">'
-            f"{highest * tick / _TICKS / GIB:.1f}</text>"
+            f"{top_of_axis * tick / _TICKS / GIB:.1f}</text>"
         )
     axis = _TOP + height
     last = duration(end) if timeline.time_s else f"{int(end):,} tasks issued"
@@ -77,6 +79,14 @@ def timeline_svg(timeline: MemoryTimeline, *, standalone: bool = False) -> str:
         f'<text x="{_LEFT}" y="{axis + 16}">0</text>'
         f'<text x="{_WIDTH - _RIGHT}" y="{axis + 16}" text-anchor="end">{last}</text>'
     )
+    if shows_room:
+        y = y_of(timeline.room)
+        parts.append(
+            f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
+            f'stroke="#c0392b" stroke-dasharray="6 4"/>'
+            f'<text x="{_WIDTH - _RIGHT}" y="{y + 14:.1f}" text-anchor="end" fill="#c0392b">'
+            f"room {gib(timeline.room, 2)}</text>"
+        )
     x, y = x_of(at[timeline.peak]), y_of(highest)
     beside, anchor = (-8, "end") if x > _WIDTH / 2 else (8, "start")
     parts.append(
@@ -93,5 +103,40 @@ def timeline_svg(timeline: MemoryTimeline, *, standalone: bool = False) -> str:
                 f'<text x="{place + 17}" y="{y}">{kind}</text>'
             )
             place += 110
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"
+
+
+_MOST_BARS = 14
+_BAR, _NAMES = 20, 330
+
+
+def peak_svg(reasons: PeakReasons, *, standalone: bool = False) -> str:
+    """The largest tensors alive at the peak, a bar each; what is smaller is one."""
+    largest = reasons.tensors[:_MOST_BARS]
+    rest = reasons.tensors[_MOST_BARS:]
+    bars = [(tensor.name, tensor.kind, tensor.copies, tensor.bytes) for tensor in largest]
+    if rest:
+        bars.append((f"{len(rest)} smaller ones", "", 0, sum(tensor.bytes for tensor in rest)))
+    most = max((size for *_, size in bars), default=0) or 1
+    height = _TOP + _BAR * len(bars) + 10
+    width = _WIDTH - _NAMES - 90
+    parts = [
+        f'<svg {_NAMESPACE if standalone else ""}viewBox="0 0 {_WIDTH} {height}" '
+        f'width="{_WIDTH}" height="{height}" font-family="sans-serif" font-size="12" fill="#222">',
+        f'<rect width="{_WIDTH}" height="{height}" fill="#fff"/>',
+        f'<text x="{_LEFT}" y="18" font-weight="bold">Alive at the peak of '
+        f"{escape(reasons.memory.device_class)}, GiB</text>",
+    ]
+    for row, (name, kind, copies, size) in enumerate(bars):
+        y = _TOP + _BAR * row
+        label = f"{name} ({copies} x)" if copies > 1 else name
+        parts.append(
+            f'<text x="{_NAMES - 8}" y="{y + 13}" text-anchor="end">{escape(label)}</text>'
+            f'<rect x="{_NAMES}" y="{y + 2}" width="{max(size / most * width, 1):.1f}" '
+            f'height="{_BAR - 5}" fill="{_FILLS.get(kind, "#999")}"/>'
+            f'<text x="{_NAMES + size / most * width + 6:.1f}" y="{y + 13}">'
+            f"{gib(size, 2)}</text>"
+        )
     parts.append("</svg>")
     return "\n".join(parts) + "\n"

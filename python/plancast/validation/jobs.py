@@ -11,7 +11,7 @@ from plancast.strategy import Strategy
 from plancast.validation.architecture import UnsupportedError, fields_of
 from plancast.validation.recompute_modules import modules_of, recompute_modules
 from plancast.validation.rows import Row
-from plancast.validation.software import profile_for
+from plancast.validation.software import profile_for, unstated_16bit
 
 # Tokens that say aloud that nothing is overlapped.
 _NO_OVERLAP = ("overlap=none", "ddp=local_no_overlap", "grad_allreduce_overlap=none")
@@ -38,6 +38,7 @@ class RowJob:
     row: Row
     model: Model
     profile: str
+    dtype: str
     candidates: tuple[Candidate, ...]
     chosen: dict[str, str] = field(default_factory=dict)
 
@@ -54,7 +55,15 @@ def prepare(row: Row) -> RowJob:
         candidates[0].strategy.check_supported()
     except InputError as error:
         raise UnsupportedError(str(error)) from None
-    return RowJob(row, model, profile, tuple(candidates), chosen)
+    return RowJob(row, model, profile, _dtype(row, chosen), tuple(candidates), chosen)
+
+
+def _dtype(row: Row, chosen: dict[str, str]) -> str:
+    known = unstated_16bit(row.software)
+    if row.assumption("dtype") != "16bit_not_stated" or known is None:
+        return row.dtype
+    chosen["dtype"] = f"{known} (16 bits, not stated: as the software's scripts)"
+    return known
 
 
 def _by_name(row: Row) -> bool:

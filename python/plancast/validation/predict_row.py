@@ -183,7 +183,7 @@ def _predict(
         machine,
         candidate.strategy,
         batch=job.row.global_batch,
-        dtype=job.row.dtype,
+        dtype=job.dtype,
         profile=job.profile,
         session=session,
         memory_first=memory_first,

@@ -29,6 +29,19 @@ def profile_for(software: str) -> tuple[str, str]:
     return DEFAULT, f"nothing known of `{software}`"
 
 
+def unstated_16bit(software: str) -> str | None:
+    """The type in which this software runs where a row says 16 bits and no more.
+
+    >>> unstated_16bit("Megatron-LM based")
+    'fp16'
+    """
+    for entry in _table():
+        if re.search(entry["match"], software):
+            dtype: str | None = entry.get("unstated_16bit")
+            return dtype
+    return None
+
+
 @cache
 def _table() -> list[dict[str, Any]]:
     import yaml
