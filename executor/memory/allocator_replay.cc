@@ -31,9 +31,15 @@ class NamedBlocks {
   bool Free(int32_t name, int32_t micro_batch, int64_t bytes) {
     if (Take(Key(name, micro_batch), bytes) || Take(Key(kBetween, micro_batch), bytes)) return true;
     std::vector<Held>& own = held_[Key(name, micro_batch)];
-    const auto larger = std::find_if(own.rbegin(), own.rend(),
-                                     [bytes](const Held& h) { return h.bytes > bytes; });
-    if (larger == own.rend()) return true;  // of a tensor that no block of the program makes
+    const auto larger =
+        std::find_if(own.rbegin(), own.rend(), [bytes](const Held& h) { return h.bytes > bytes; });
+    if (larger == own.rend()) {  // several that go as one
+      for (; !own.empty() && own.back().bytes <= bytes; own.pop_back()) {
+        bytes -= own.back().bytes;
+        allocator_.Free(own.back().block);
+      }
+      return true;
+    }
     const Held whole = *larger;
     own.erase(std::next(larger).base());
     allocator_.Free(whole.block);

@@ -14,8 +14,56 @@ void KindBytes::Add(const KindBytes& other, int64_t times) {
   for (int kind = 0; kind < kNumMemoryKinds; ++kind) of[kind] += other.of[kind] * times;
 }
 
+namespace {
+
+// What the events of a block take of the pools: a free gives back what its allocations
+// took, even where several tensors of one name go as one.
+class PooledEvents {
+ public:
+  PooledEvents(const Block& block, const AllocatorParams& allocator)
+      : allocator_(allocator), sizes_(block.tensors.size()) {}
+
+  PoolBytes Of(const MemoryEvent& event) {
+    std::vector<int64_t>& sizes = sizes_[event.tensor];
+    if (event.delta >= 0) {
+      sizes.push_back(event.delta);
+      return PooledBytes(allocator_, event.delta);
+    }
+    const auto whole = std::find(sizes.begin(), sizes.end(), -event.delta);
+    if (whole != sizes.end()) {
+      sizes.erase(whole);
+      return PooledBytes(allocator_, event.delta);
+    }
+    PoolBytes pooled;
+    int64_t left = -event.delta;
+    while (!sizes.empty() && sizes.back() <= left) {
+      const PoolBytes part = PooledBytes(allocator_, -sizes.back());
+      pooled.small += part.small;
+      pooled.large += part.large;
+      left -= sizes.back();
+      sizes.pop_back();
+    }
+    if (left == 0) return pooled;
+    if (!sizes.empty()) {  // the rest is part of a larger one
+      const PoolBytes was = PooledBytes(allocator_, sizes.back());
+      sizes.back() -= left;
+      const PoolBytes is = PooledBytes(allocator_, sizes.back());
+      return {pooled.small + is.small - was.small, pooled.large + is.large - was.large};
+    }
+    const PoolBytes rest = PooledBytes(allocator_, -left);
+    return {pooled.small + rest.small, pooled.large + rest.large};
+  }
+
+ private:
+  const AllocatorParams& allocator_;
+  std::vector<std::vector<int64_t>> sizes_;  // per tensor: alive, made here
+};
+
+}  // namespace
+
 BlockProfile ProfileOf(const Block& block, const AllocatorParams& allocator) {
   BlockProfile profile;
+  PooledEvents pooled_events(block, allocator);
   int32_t events = 0;
   for (const MemoryEvent& event : block.memory) {
     ++events;
@@ -26,7 +74,7 @@ BlockProfile ProfileOf(const Block& block, const AllocatorParams& allocator) {
       profile.at_high = profile.net;
       profile.high_events = events;
     }
-    const PoolBytes pooled = PooledBytes(allocator, event.delta);
+    const PoolBytes pooled = pooled_events.Of(event);
     profile.small_pool.Add(pooled.small);
     profile.large_pool.Add(pooled.large);
   }

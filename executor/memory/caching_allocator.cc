@@ -78,8 +78,8 @@ int32_t CachingAllocator::Allocate(int64_t bytes) {
   }
   nodes_[block].free = false;
   const int64_t rest = nodes_[block].bytes - bytes;
-  const bool split = small ? rest >= std::max<int64_t>(params_.block_bytes, 1)
-                           : rest > params_.small_bytes;
+  const bool split =
+      small ? rest >= std::max<int64_t>(params_.block_bytes, 1) : rest > params_.small_bytes;
   if (split) {
     Node node;
     node.bytes = rest;

@@ -46,6 +46,8 @@ Peak FindPeakWith(const Program& program, const ProfileOfBlock& profile_of) {
     live += block.live.net * copies;
     small += block.small_pool.net * copies;
     large += block.large_pool.net * copies;
+    // Tensors of several blocks may go as one, which is rounded otherwise.
+    if (live == 0) small = large = 0;
   }
   peak.allocated = highest + StaticBytes(program).total();
   if (peak.place.instance >= 0) {

@@ -107,10 +107,10 @@ TEST(FitsTest, AVerdictNamesTheFullestStage) {
   Case c("megatron-core", "dgx-a100-80g", 1);
   Session session;
   FitCheck check(c.job, c.machine, session);
-  ASSERT_OK_AND_ASSIGN(const ShortForm plan, ParseShortForm("pp=8,mb=1"));
+  ASSERT_OK_AND_ASSIGN(const ShortForm plan, ParseShortForm("pp=4,dp=2,mb=4"));
   ASSERT_OK_AND_ASSIGN(const FitVerdict verdict, check.Verdict(plan));
   EXPECT_TRUE(verdict.fits);
-  EXPECT_EQ(verdict.stage, 0);  // eight micro-batches in flight
+  EXPECT_EQ(verdict.stage, 0);  // four large micro-batches in flight
 }
 
 }  // namespace

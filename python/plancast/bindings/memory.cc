@@ -66,7 +66,7 @@ py::dict Reasons(const Forecast& forecast, int index) {
 
 // Every block of device class `index` placed by the allocator, with what the device has
 // for it or without a limit.
-py::dict Placement(const Forecast& forecast, int index, bool limited) {
+py::dict PlacedBlocks(const Forecast& forecast, int index, bool limited) {
   const DeviceClassResult& entry = forecast.result.classes.at(index);
   const ExecutionGraph& graph = *forecast.memory_graph;
   const MemoryOverhead& overhead = forecast.memory_overhead;
@@ -82,7 +82,9 @@ py::dict Placement(const Forecast& forecast, int index, bool limited) {
   out["retries"] = replay.retries;
   out["out_of_memory"] = replay.out_of_memory;
   out["block"] = "";
-  out["layer"] = out["micro_batch"] = -1;
+  out["tensor"] = "";
+  out["layer"] = -1;
+  out["micro_batch"] = -1;
   if (replay.place.instance >= 0) {
     const Instance& instance = graph.programs[entry.program].instances[replay.place.instance];
     const Block& block = graph.blocks[instance.block];
@@ -90,8 +92,6 @@ py::dict Placement(const Forecast& forecast, int index, bool limited) {
     out["tensor"] = block.tensors[block.memory[replay.place.events - 1].tensor];
     out["layer"] = instance.layer_begin + replay.place.copy;
     out["micro_batch"] = instance.micro_batch;
-  } else {
-    out["tensor"] = "";
   }
   return out;
 }
@@ -134,7 +134,7 @@ void BindMemory(py::class_<Forecast, std::shared_ptr<Forecast>>& forecast) {
                              [](const Forecast& self) { return self.memory_graph != nullptr; })
       .def("memory", &Rows)
       .def("memory_reasons", &Reasons, py::arg("index"))
-      .def("memory_placement", &Placement, py::arg("index"), py::kw_only(), py::arg("limited"))
+      .def("memory_placement", &PlacedBlocks, py::arg("index"), py::kw_only(), py::arg("limited"))
       .def("memory_timeline", &Timeline, py::arg("index"), py::kw_only(), py::arg("max_points"),
            py::arg("every_layer"));
 }

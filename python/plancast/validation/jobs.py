@@ -11,7 +11,7 @@ from plancast.strategy import Strategy
 from plancast.validation.architecture import UnsupportedError, fields_of
 from plancast.validation.recompute_modules import modules_of, recompute_modules
 from plancast.validation.rows import Row
-from plancast.validation.software import profile_for, unstated_16bit
+from plancast.validation.software import layout_of, profile_for, unstated_16bit
 
 # Tokens that say aloud that nothing is overlapped.
 _NO_OVERLAP = ("overlap=none", "ddp=local_no_overlap", "grad_allreduce_overlap=none")
@@ -51,7 +51,7 @@ def prepare(row: Row) -> RowJob:
     chosen["profile"] = f"{profile} ({why})"
     try:
         model = _model(row, chosen)
-        candidates = _candidates(row)
+        candidates = _candidates(row, chosen)
         candidates[0].strategy.check_supported()
     except InputError as error:
         raise UnsupportedError(str(error)) from None
@@ -96,9 +96,13 @@ def _model(row: Row, chosen: dict[str, str]) -> Model:
     return Model.from_config(**fields_of(row, chosen))
 
 
-def _candidates(row: Row) -> list[Candidate]:
+def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
     """Every filling of an unknown micro-batch and recomputation, least recomputation first."""
     keys = row.strategy_keys()
+    layout = layout_of(row.software, row.layers or 0, int(keys.get("pp", "1")))
+    if layout is not None and "layout" not in keys and keys.get("vpp", "1") == "1":
+        keys["layout"] = layout
+        chosen["layout"] = f"{layout} (not stated: as the software deals)"
     sizes: list[int | None] = [None]
     if "mb" not in keys:
         sizes = list(_micro_batches(row, keys))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import resources
+from itertools import groupby
 from typing import Any
 
 from plancast import _core
@@ -35,10 +36,30 @@ def unstated_16bit(software: str) -> str | None:
     >>> unstated_16bit("Megatron-LM based")
     'fp16'
     """
+    return _of(software, "unstated_16bit")
+
+
+def layout_of(software: str, layers: int, stages: int) -> str | None:
+    """How this software deals layers to stages; None: as the forecast chooses.
+
+    >>> layout_of("Aleph Alpha scaling fork 2023 / kernel flash_attention2", 40, 4)
+    '10+11x2+8'
+    """
+    if stages < 2 or _of(software, "stages") != "equal_modules":
+        return None
+    modules, more = divmod(layers + 3, stages)
+    counts = [modules + (stage < more) for stage in range(stages)]
+    counts[0] -= 1
+    counts[-1] -= 2
+    runs = [(count, len([*same])) for count, same in groupby(counts)]
+    return "+".join(f"{count}x{times}" if times > 1 else f"{count}" for count, times in runs)
+
+
+def _of(software: str, key: str) -> str | None:
     for entry in _table():
         if re.search(entry["match"], software):
-            dtype: str | None = entry.get("unstated_16bit")
-            return dtype
+            said: str | None = entry.get(key)
+            return said
     return None
 
 
