@@ -33,10 +33,12 @@ class ShardTasks {
   // Returns the task that ends the gather. The shard is cast before where it rests in
   // another type.
   int Gather(const ShardUnit& unit, bool secondary, std::vector<int> deps, bool casts = true) {
-    if (casts && types_.at_rest != types_.gathered && !secondary) {
-      const auto shard = static_cast<double>(unit.shard());
-      deps = {out_.AddKernel(CopyKernel("cast_shard", shard * types_.at_rest, shard * types_.wire),
-                             purpose_, absl::StrCat(unit.name, ".cast"), deps)};
+    const bool other = types_.at_rest != types_.gathered && !secondary;
+    if (casts && (other || Quantizes())) {
+      const auto shard = static_cast<double>(secondary ? unit.secondary() : unit.shard());
+      const double from = secondary ? types_.gathered : types_.at_rest;
+      deps = {out_.AddKernel(CopyKernel("cast_shard", shard * from, shard * types_.wire), purpose_,
+                             absl::StrCat(unit.name, ".cast"), deps)};
     }
     const int first = out_.size();
     int ready = first;
@@ -63,6 +65,15 @@ class ShardTasks {
   bool CopiesOut() const { return style_.cut == ShardCut::kRows; }
   int64_t HeldBytes(const ShardUnit& unit) const {
     return GatheredBytes(unit) * (CopiesOut() ? 2 : 1);
+  }
+
+  // What comes in fewer bits is made parameters again.
+  bool Quantizes() const { return types_.wire < types_.gathered; }
+  int Dequantize(const ShardUnit& unit, const std::vector<int>& deps) {
+    const auto elements = static_cast<double>(unit.padded());
+    const KernelSpec kernel =
+        CopyKernel("dequantize", elements * types_.wire, elements * types_.gathered);
+    return out_.AddKernel(kernel, purpose_, absl::StrCat(unit.name, ".dequantize"), deps);
   }
 
   int CopyOut(const ShardUnit& unit, const std::vector<int>& deps) {
@@ -199,6 +210,8 @@ class Sharder {
       // with the next gather.
       if (step_.backward) GiveUpBuffer(copy);
       waits_ = {copy};
+    } else if (tasks_.Quantizes()) {
+      waits_ = {tasks_.Dequantize(*step_.own, begin)};
     } else {
       waits_ = {shifts ? PortOf(0) : begin.empty() ? BlockBuilder::kNone : begin.back()};
     }

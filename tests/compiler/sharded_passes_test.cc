@@ -199,6 +199,9 @@ TEST(ShardedWireTest, ZeroPlusPlusSendsAQuarterBetweenNodes) {
   }
   EXPECT_NEAR(between, psi * (WireBytes(DType::kInt8) + WireBytes(DType::kInt4)), 16);
   EXPECT_NEAR(between / (2 * psi), 0.75, 0.03);
+  // Each layer is made of blocks again before it computes.
+  EXPECT_THAT(BlockNamed(graph, "layer.F").label, testing::Contains("layer.dequantize").Times(1));
+  EXPECT_THAT(BlockNamed(graph, "layer.B").label, testing::Contains("layer.dequantize").Times(1));
 }
 
 TEST(ShardedWireTest, PaddingIsMoved) {
