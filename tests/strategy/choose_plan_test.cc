@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "strategy/software_profile.h"
 #include "tests/testing/status_matchers.h"
@@ -263,6 +265,19 @@ TEST(ChoosePlanTest, RefusesImpossibleJobs) {
   context.heads = 96;
   context.kv_heads = 12;
   EXPECT_THAT(Choose("tp=8", context), StatusIs(code, HasSubstr("neither divides the other")));
+}
+
+TEST(ChoosePlanTest, ProfilesSayHowPipelinesShard) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile titan, FindSoftwareProfile("torchtitan"));
+  for (const auto& [text, keeps] : std::vector<std::pair<std::string, bool>>{
+           {"zero=3", false}, {"pp=4,zero=3", true}, {"pp=4,zero=3,reshard=on,sync=each", false}}) {
+    ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose(text, Context(), titan));
+    EXPECT_EQ(plan.chosen.at("reshard"), keeps ? "off" : "on") << text;
+    EXPECT_EQ(plan.chosen.at("sync"), keeps ? "last" : "each") << text;
+  }
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plain, Choose("pp=4,zero=3"));
+  EXPECT_EQ(plain.chosen.at("reshard"), "on");
+  EXPECT_EQ(plain.chosen.at("sync"), "each");
 }
 
 TEST(ChoosePlanTest, RefusesWhatIsNotSimulated) {
