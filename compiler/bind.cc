@@ -276,7 +276,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
         ASSIGN_OR_RETURN(resolved, tree.Resolve(path));
       }
       ASSIGN_OR_RETURN(FactorSplit split, SplitOp(bound.graph, op, path, *resolved, bound.mesh,
-                               whole_rules.count(op.rule->name()) > 0));
+                                                  whole_rules.count(op.rule->name()) > 0));
       body.splits.push_back(std::move(split));
       const bool in_list = segment.in_list();
       body.recompute.push_back(

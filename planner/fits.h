@@ -71,7 +71,7 @@ class FitCheck {
   absl::flat_hash_set<const PlanBodies*> seen_;
   absl::flat_hash_map<const BlockTemplate*, const BlockProfile*> known_;
   std::deque<BlockProfile> of_bodies_;
-  std::vector<bool> runs_;               // per block of the catalogue
+  std::vector<bool> runs_;  // per block of the catalogue
   std::vector<const CommSpec*> comms_;
 };
 

@@ -98,13 +98,18 @@ class NamedBlocks {
   absl::flat_hash_map<uint64_t, std::vector<Held>> held_;
 };
 
-// Instances until all of the first micro-batches have gone back.
-size_t Steady(const ExecutionGraph& graph, const Program& program) {
-  const absl::StatusOr<int> pp = graph.mesh.FindAxis("pp");
-  const int64_t stages = pp.ok() ? graph.mesh.size(*pp) : 1;
-  const auto enough = static_cast<int32_t>(std::max<int64_t>(8, 2 * stages + 2));
+// Instances until the first micro-batches have gone back: as many as are in flight before
+// the first does, and two more.
+size_t Steady(const Program& program) {
+  int32_t enough = -1;
   for (size_t i = 0; i < program.instances.size(); ++i) {
     const Instance& instance = program.instances[i];
+    if (instance.phase == Phase::kBackward && enough < 0) {
+      for (size_t before = 0; before < i; ++before) {
+        enough = std::max(enough, program.instances[before].micro_batch);
+      }
+      enough += 3;
+    }
     if (instance.phase == Phase::kBackward && instance.micro_batch >= enough) return i;
   }
   return program.instances.size();
@@ -133,7 +138,7 @@ AllocatorReplay ReplayAllocator(const ExecutionGraph& graph, int32_t program,
   for (int64_t bytes : replayed.static_bytes) {
     if (bytes > 0 && !note(blocks.Allocate(NamedBlocks::kBetween, -1, bytes), {})) return result;
   }
-  const size_t end = Steady(graph, replayed);
+  const size_t end = Steady(replayed);
   for (size_t i = 0; i < end; ++i) {
     const Instance& instance = replayed.instances[i];
     const Block& block = graph.blocks[instance.block];

@@ -21,9 +21,9 @@ struct AllocatorReplay {
   PeakPlace place;  // where it ran out, or where segments grew last
 };
 
-// Every allocation and free of the program, layer by layer, until each of the first
-// micro-batches (twice as many as a pipeline has in flight) has gone back: the allocator
-// is in its steady state by then. `capacity`: of segments, bytes; 0: any. State lives as
+// Every allocation and free of the program, layer by layer, until the first micro-batches
+// (as many as are in flight, and two more) have gone back: the allocator is in its steady
+// state by then. `capacity`: of segments, bytes; 0: any. State lives as
 // one block each from the start.
 AllocatorReplay ReplayAllocator(const ExecutionGraph& graph, int32_t program,
                                 const AllocatorParams& params, int64_t capacity);

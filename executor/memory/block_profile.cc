@@ -70,6 +70,7 @@ BlockProfile ProfileOf(const Block& block, const AllocatorParams& allocator) {
     profile.net.of[static_cast<int>(event.kind)] += event.delta;
     const int64_t high = profile.live.high;
     profile.live.Add(event.delta);
+    profile.largest = std::max(profile.largest, event.delta);
     if (profile.live.high > high) {
       profile.at_high = profile.net;
       profile.high_events = events;

@@ -1,6 +1,7 @@
 #include "executor/memory/caching_allocator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -67,7 +68,7 @@ int32_t CachingAllocator::Allocate(int64_t bytes) {
   bytes = RoundUp(std::max<int64_t>(bytes, 1), params_.block_bytes);
   const bool small = bytes <= params_.small_bytes;
   FreeBlocks& pool = Pool(small);
-  const auto fit = pool.lower_bound({bytes, 0});
+  const auto fit = std::lower_bound(pool.begin(), pool.end(), std::make_pair(bytes, int32_t{0}));
   int32_t block;
   if (fit != pool.end()) {
     block = fit->second;
@@ -91,7 +92,7 @@ int32_t CachingAllocator::Allocate(int64_t bytes) {
     if (node.behind != kNone) nodes_[node.behind].before = other;
     nodes_[block].behind = other;
     nodes_[block].bytes = bytes;
-    pool.insert({rest, other});
+    Insert(other);
   }
   live_ += nodes_[block].bytes;
   return block;
@@ -101,7 +102,7 @@ void CachingAllocator::Absorb(int32_t block, int32_t neighbour, bool behind) {
   if (neighbour == kNone || !nodes_[neighbour].free) return;
   Node& node = nodes_[block];
   const Node& other = nodes_[neighbour];
-  Pool(node.small).erase({other.bytes, neighbour});
+  Remove(neighbour);
   node.bytes += other.bytes;
   if (behind) {
     node.behind = other.behind;
@@ -119,7 +120,19 @@ void CachingAllocator::Free(int32_t block) {
   nodes_[block].free = true;
   Absorb(block, nodes_[block].before, /*behind=*/false);
   Absorb(block, nodes_[block].behind, /*behind=*/true);
-  Pool(nodes_[block].small).insert({nodes_[block].bytes, block});
+  Insert(block);
+}
+
+void CachingAllocator::Insert(int32_t block) {
+  FreeBlocks& pool = Pool(nodes_[block].small);
+  const auto entry = std::make_pair(nodes_[block].bytes, block);
+  pool.insert(std::lower_bound(pool.begin(), pool.end(), entry), entry);
+}
+
+void CachingAllocator::Remove(int32_t block) {
+  FreeBlocks& pool = Pool(nodes_[block].small);
+  pool.erase(
+      std::lower_bound(pool.begin(), pool.end(), std::make_pair(nodes_[block].bytes, block)));
 }
 
 }  // namespace plancast

@@ -2,7 +2,6 @@
 #define PLANCAST_EXECUTOR_MEMORY_CACHING_ALLOCATOR_H_
 
 #include <cstdint>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -41,13 +40,15 @@ class CachingAllocator {
     int32_t before = kNone, behind = kNone;  // neighbours in the segment
     bool free = false, small = false;
   };
-  using FreeBlocks = std::set<std::pair<int64_t, int32_t>>;  // bytes, block
+  using FreeBlocks = std::vector<std::pair<int64_t, int32_t>>;  // bytes, block; ascending, few
 
   FreeBlocks& Pool(bool small) { return free_[small ? 0 : 1]; }
   int64_t SegmentFor(int64_t bytes, bool small) const;
   int32_t NewSegment(int64_t bytes, bool small);
   void GiveBackSegments();
   int32_t NewNode(const Node& node);
+  void Insert(int32_t block);
+  void Remove(int32_t block);
   void Absorb(int32_t block, int32_t neighbour, bool behind);
 
   const AllocatorParams params_;

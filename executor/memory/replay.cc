@@ -46,6 +46,7 @@ Peak FindPeakWith(const Program& program, const ProfileOfBlock& profile_of) {
     live += block.live.net * copies;
     small += block.small_pool.net * copies;
     large += block.large_pool.net * copies;
+    peak.largest = std::max(peak.largest, block.largest);
     // Tensors of several blocks may go as one, which is rounded otherwise.
     if (live == 0) small = large = 0;
   }
@@ -78,13 +79,15 @@ double FragmentationOf(const AllocatorParams& params) {
   return params.expandable_segments ? 0 : params.fragmentation;
 }
 
-// Whether where blocks lie decides if there is room for them: free ones in between have
-// been seen to take up to a fifth of what blocks in use take.
-bool NearCapacity(const MemoryOverhead& overhead, int64_t segments, int64_t room) {
-  constexpr double kMostFragmentation = 0.25;
-  return overhead.capacity_bytes > 0 && overhead.allocator.block_bytes > 0 &&
-         FragmentationOf(overhead.allocator) > 0 && segments <= room &&
-         static_cast<double>(segments) * (1 + kMostFragmentation) > static_cast<double>(room);
+// Whether where blocks lie decides if there is room for them. A free block that nothing fits
+// into is smaller than the largest that is asked for, and there are few of that size.
+bool NearCapacity(const MemoryOverhead& overhead, const Peak& peak, int64_t segments,
+                  int64_t room) {
+  constexpr int64_t kLargeBlocks = 4;
+  const auto flat = static_cast<int64_t>(
+      std::ceil(static_cast<double>(segments) * FragmentationOf(overhead.allocator)));
+  return overhead.capacity_bytes > 0 && overhead.allocator.block_bytes > 0 && flat > 0 &&
+         segments <= room && segments + std::max(flat, kLargeBlocks * peak.largest) > room;
 }
 
 // All of ClassMemory but its bytes and nccl, with the flat share of fragmentation.
@@ -122,7 +125,7 @@ ClassMemory Held(const ExecutionGraph& graph, int32_t program, const Peak& peak,
   const int64_t segments = memory.allocated + memory.rounding;
   const int64_t nccl = BufferBytes(graph, program, profiles, overhead.communicators);
   const int64_t room = RoomOf(overhead, nccl);
-  if (NearCapacity(overhead, segments, room)) {
+  if (NearCapacity(overhead, peak, segments, room)) {
     const AllocatorReplay exact = ReplayAllocator(graph, program, overhead.allocator, room);
     memory.fragmentation = std::max<int64_t>(0, exact.reserved - segments);
   }
@@ -159,7 +162,7 @@ std::optional<int64_t> DeviceBytesOf(const Program& program,
   const Peak peak =
       FindPeakWith(program, [&](int32_t block) -> const BlockProfile& { return *profiles[block]; });
   ClassMemory memory = HeldFlat(program, peak, overhead);
-  if (NearCapacity(overhead, memory.allocated + memory.rounding, RoomOf(overhead, nccl))) {
+  if (NearCapacity(overhead, peak, memory.allocated + memory.rounding, RoomOf(overhead, nccl))) {
     return std::nullopt;
   }
   AddUp(nccl, &memory);

@@ -28,6 +28,7 @@ struct Peak {
   PeakPlace place;
   int64_t allocated = 0;  // static memory included
   PoolBytes pools;        // the most of each pool, whenever that is; without static memory
+  int64_t largest = 0;    // allocation of any block that runs
 };
 Peak FindPeak(const ExecutionGraph& graph, int32_t program,
               const std::vector<BlockProfile>& profiles);

@@ -62,15 +62,20 @@ Both Difference(const std::string& rule, Edit edit, Recompute recompute = Recomp
 }
 
 TEST(OpMemoryTest, WhatIsKeptGoesWithTheBackwardPassOfItsOp) {
-  const Both kept =
-      Difference("swiglu", [](OpMemory* m) { m->keeps.push_back({"silu(gate)", "y"}); });
+  const Both kept = Difference("swiglu", [](OpMemory* m) {
+    m->keeps.push_back({"silu(gate)", "y"});
+  });
   EXPECT_EQ(kept.forward.net, 2 * kTokens * kFfn);
   EXPECT_EQ(kept.backward.net, -2 * kTokens * kFfn);
 }
 
 TEST(OpMemoryTest, ARecomputedOpKeepsItFromItsSecondPass) {
   const Both kept = Difference(
-      "swiglu", [](OpMemory* m) { m->keeps.push_back({"silu(gate)", "y"}); }, Recompute::kFull);
+      "swiglu",
+      [](OpMemory* m) {
+        m->keeps.push_back({"silu(gate)", "y"});
+      },
+      Recompute::kFull);
   EXPECT_EQ(kept.forward.net, 0);
   EXPECT_EQ(kept.backward.net, 0);
   EXPECT_GT(kept.backward.most, 0);
@@ -128,9 +133,9 @@ TEST(OpMemoryTest, WholeRulesReadWhatIsGatheredOverTp) {
   plan.Tp(4);
   plan.profile().whole_rules = {"cross_entropy"};
   const Moves moves = plan.Traffic();
-  EXPECT_NE(std::find(moves.forward.begin(), moves.forward.end(),
-                      AllGather("tp", 2 * kTokens * kVocab)),
-            moves.forward.end());
+  EXPECT_NE(
+      std::find(moves.forward.begin(), moves.forward.end(), AllGather("tp", 2 * kTokens * kVocab)),
+      moves.forward.end());
 }
 
 TEST(OpMemoryTest, TensorsHaveNames) {
