@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "compiler/plan_mesh.h"
+#include "compiler/recompute.h"
 #include "graph/halo_inference.h"
 
 namespace plancast {
@@ -136,6 +137,63 @@ bool GoesOn(const ModelGraph& graph, size_t segment) {
          graph.segments[segment].path == graph.segments[segment - 1].path;
 }
 
+// The layers of a pipeline stage that run again, told one by one in the order of its
+// chunks: the first N (full:N), or every Nth from the Nth on (every:N), as torchtitan
+// counts them.
+class ReplayedLayers {
+ public:
+  explicit ReplayedLayers(const PlanOptions& options)
+      : first_(options.recompute_layers), every_(options.recompute_every) {}
+
+  // How many of the next `count` layers are alike, and whether they run again.
+  std::pair<int64_t, bool> Next(int64_t count) {
+    const int64_t left = every_ > 0 ? every_ - 1 - seen_ % every_ : first_ - seen_;
+    const bool again = every_ > 0 ? left == 0 : left > 0;
+    const int64_t alike = again ? (every_ > 1    ? 1
+                                   : every_ == 1 ? count
+                                                 : left)
+                                : (every_ > 0 ? left : count);
+    const int64_t taken = std::min(count, alike);
+    seen_ += taken;
+    return {taken, again};
+  }
+
+ private:
+  int64_t first_, every_, seen_ = 0;
+};
+
+// Where only some layers of a stage run again the rest runs the same body without.
+void RecomputeSomeLayers(const PlanOptions& options, BoundModel* bound) {
+  std::vector<int> plain_of(bound->bodies.size(), -1);
+  std::vector<ReplayedLayers> layers(options.pp, ReplayedLayers(options));
+  for (size_t v = 0; v < bound->stages.size(); ++v) {
+    std::vector<StageRun> split_runs;
+    for (const StageRun& run : bound->stages[v]) {
+      if (!bound->graph.segments[run.segment].in_list()) {
+        split_runs.push_back(run);
+        continue;
+      }
+      for (int64_t done = 0; done < run.count;) {
+        const auto [count, again] = layers[v % options.pp].Next(run.count - done);
+        int body = run.bound_body;
+        if (!again) {
+          int& plain = plain_of[run.bound_body];
+          if (plain < 0) {
+            plain = static_cast<int>(bound->bodies.size());
+            BoundBody without = bound->bodies[run.bound_body];
+            std::fill(without.replays.begin(), without.replays.end(), OpReplay());
+            bound->bodies.push_back(std::move(without));
+          }
+          body = plain;
+        }
+        split_runs.push_back({run.segment, body, run.layer_begin + done, count});
+        done += count;
+      }
+    }
+    bound->stages[v] = std::move(split_runs);
+  }
+}
+
 }  // namespace
 
 int BoundBodyOf(const ModelGraph& graph, int segment) {
@@ -260,6 +318,8 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   const bool alike = std::all_of(tree.nodes().begin(), tree.nodes().end(),
                                  [](const auto& node) { return node.first.empty(); });
   std::optional<Resolved> resolved;
+  std::vector<std::string> selective = options.recompute_ops;
+  if (selective.empty()) selective = {"core_attn"};
   for (size_t i = 0; i < bound.graph.segments.size(); ++i) {
     const Segment& segment = bound.graph.segments[i];
     const int first = BoundBodyOf(bound.graph, static_cast<int>(i));
@@ -269,6 +329,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
     }
     BoundBody body;
     body.body = segment.body;
+    std::vector<Resolved> directives;
     const std::string prefix = ModelGraph::PathOf(segment);
     for (const OpNode& op : bound.graph.bodies[segment.body].ops) {
       const std::string path = absl::StrCat(prefix, ".", op.name);
@@ -278,49 +339,18 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
       ASSIGN_OR_RETURN(FactorSplit split, SplitOp(bound.graph, op, path, *resolved, bound.mesh,
                                                   whole_rules.count(op.rule->name()) > 0));
       body.splits.push_back(std::move(split));
-      const bool in_list = segment.in_list();
-      body.recompute.push_back(
-          (resolved->recompute == Recompute::kFull &&
-           (in_list || !resolved->recompute_source.empty())) ||
-          (resolved->recompute == Recompute::kSelective && op.recompute_group == "core_attention"));
+      directives.push_back(*resolved);
     }
+    ASSIGN_OR_RETURN(body.replays, ReplaysOf(bound.graph.bodies[segment.body], segment.in_list(),
+                                             directives, body.splits, bound.mesh, selective));
     bound.bodies.push_back(std::move(body));
   }
   ASSIGN_OR_RETURN(bound.load, LoadOf(bound.graph, tree, bound.bodies, bound.mesh));
   ASSIGN_OR_RETURN(bound.stages, DealLayers(bound.graph, options));
 
-  // full:N recomputes the first N layers of each pipeline stage only: the rest
-  // runs the same body without recompute.
-  if (options.recompute == Recompute::kFull && options.recompute_layers >= 0) {
-    std::vector<int> plain_of(bound.bodies.size(), -1);
-    std::vector<int64_t> budgets(options.pp, options.recompute_layers);
-    for (size_t v = 0; v < bound.stages.size(); ++v) {
-      std::vector<StageRun>& runs = bound.stages[v];
-      int64_t& budget = budgets[v % options.pp];
-      std::vector<StageRun> split_runs;
-      for (const StageRun& run : runs) {
-        if (!bound.graph.segments[run.segment].in_list()) {
-          split_runs.push_back(run);
-          continue;
-        }
-        const int64_t with = std::min(budget, run.count);
-        budget -= with;
-        if (with > 0) {
-          split_runs.push_back({run.segment, run.bound_body, run.layer_begin, with});
-        }
-        if (with < run.count) {
-          if (plain_of[run.bound_body] < 0) {
-            plain_of[run.bound_body] = static_cast<int>(bound.bodies.size());
-            BoundBody plain = bound.bodies[run.bound_body];
-            std::fill(plain.recompute.begin(), plain.recompute.end(), false);
-            bound.bodies.push_back(std::move(plain));
-          }
-          split_runs.push_back(
-              {run.segment, plain_of[run.bound_body], run.layer_begin + with, run.count - with});
-        }
-      }
-      runs = std::move(split_runs);
-    }
+  if (options.recompute == Recompute::kFull &&
+      (options.recompute_layers >= 0 || options.recompute_every > 0)) {
+    RecomputeSomeLayers(options, &bound);
   }
   return bound;
 }
@@ -358,7 +388,7 @@ std::string BoundModel::DebugString() const {
       }
       absl::StrAppend(&out, graph.segments[i].path, ".", op.name, ": ",
                       parts.empty() ? "replicated" : absl::StrJoin(parts, " "),
-                      bodies[i].recompute[o] ? " recomputed" : "", "\n");
+                      bodies[i].replays[o] ? " recomputed" : "", "\n");
     }
   }
   return out;

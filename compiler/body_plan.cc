@@ -6,6 +6,13 @@
 #include "absl/strings/str_join.h"
 
 namespace plancast {
+
+std::string OpReplay::DebugString() const {
+  std::string text = group < 0 ? "-" : absl::StrCat(group);
+  if (discards) text += '!';
+  for (const bool kept : keeps) text += kept ? '1' : '0';
+  return text;
+}
 namespace {
 
 absl::string_view PartName(Part part) {

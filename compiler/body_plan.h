@@ -14,11 +14,22 @@
 
 namespace plancast {
 
-// One body bound to a plan: how each op is cut and whether it is recomputed.
+// Whether the backward phase runs an op again, and who reads what it makes then.
+struct OpReplay {
+  int group = -1;           // ops of one group run again together; -1: not again
+  bool discards = false;    // ops outside the group read it too; else what is kept for them
+  std::vector<bool> keeps;  // per output: on a list of what is kept; empty: none
+
+  explicit operator bool() const { return group >= 0; }
+  bool Keeps(size_t output) const { return !keeps.empty() && keeps[output]; }
+  std::string DebugString() const;  // `-`, `2`, `2!` (discards), `2!101` (keeps)
+};
+
+// One body bound to a plan: how each op is cut and what of it runs again.
 struct BoundBody {
   int body = 0;                     // into ModelGraph::bodies
   std::vector<FactorSplit> splits;  // per op
-  std::vector<bool> recompute;      // per op
+  std::vector<OpReplay> replays;    // per op
 };
 
 // A tensor of the body, the gradient of one, or a value inside an op that its

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "graph/op_split.h"
+#include "graph/rule_part.h"
 
 namespace plancast {
 namespace {
@@ -41,9 +42,10 @@ bool IsPointwise(const OpRule& rule) {
 class BodyWalk {
  public:
   BodyWalk(const ModelGraph& graph, const BoundBody& bound, const std::set<std::string>& fusions,
-           Session& session)
+           ReplayPolicy policy, Session& session)
       : body_(graph.bodies[bound.body]),
-        recompute_(bound.recompute),
+        replays_(bound.replays),
+        policy_(policy),
         fusions_(fusions),
         session_(session),
         producer_(body_.tensors.size(), -1),
@@ -52,14 +54,13 @@ class BodyWalk {
   absl::StatusOr<DifferentiatedBody> Run() {
     FindProducersAndRuns();
     FindWhatNeedsGradients();
-    whole_ = std::all_of(recompute_.begin(), recompute_.end(), [](bool r) { return r; });
     for (size_t o = 0; o < body_.ops.size(); ++o) {
-      result_.forward.push_back(ForwardStep(static_cast<int>(o), Part::kForward));
+      result_.forward.push_back(ForwardStep(static_cast<int>(o)));
     }
-    if (whole_) ReplayOps(0, static_cast<int>(body_.ops.size()));
     for (int o = static_cast<int>(body_.ops.size()) - 1; o >= 0; --o) {
       RETURN_IF_ERROR(AddBackward(o)) << body_.name << "." << body_.ops[o].name;
     }
+    RETURN_IF_ERROR(PlaceReplays());
     AttachSideOutputs();
     return std::move(result_);
   }
@@ -105,46 +106,139 @@ class BodyWalk {
     return names;
   }
 
-  OpStep ForwardStep(int o, Part part) const {
+  OpStep ForwardStep(int o) const {
     const OpNode& op = body_.ops[o];
     OpStep step;
     step.op = o;
-    step.part = part;
     step.rule = op.rule;
-    const bool replay = part == Part::kRecompute;
-    for (int t : op.inputs) step.inputs.push_back(Activation(t, replay));
-    for (int t : op.outputs) step.outputs.push_back({t, -1, false, replay});
+    for (int t : op.inputs) step.inputs.push_back({t, -1, false, false});
+    for (int t : op.outputs) step.outputs.push_back({t, -1, false, false});
     return step;
   }
 
-  // A tensor read by a replayed op: the replayed copy if its producer is
-  // replayed too.
-  TensorRef Activation(int t, bool reader_recomputed) const {
-    const int p = producer_[t];
-    return {t, -1, false, reader_recomputed && p >= 0 && recompute_[p]};
+  // The op once more, or what of it makes the results that were given up.
+  absl::StatusOr<OpStep> ReplayStep(int o) const {
+    const OpNode& op = body_.ops[o];
+    OpStep step;
+    step.op = o;
+    step.part = Part::kRecompute;
+    step.rule = op.rule;
+    std::vector<int> made;
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      if (!replays_[o].Keeps(i)) made.push_back(static_cast<int>(i));
+    }
+    if (made.size() < op.outputs.size() && !HasSideOutputs(o)) {
+      ASSIGN_OR_RETURN(step.rule,
+                       session_.Memo<OpRule>(absl::StrCat("part|", absl::StrJoin(made, ","), "|",
+                                                          op.rule->DebugString()),
+                                             [&] { return PartOf(*op.rule, made); }));
+    }
+    for (int index : step.rule->inputs()) {
+      const int position = PositionOf(op, step.rule->tensors()[index].name);
+      step.inputs.push_back(Activation(op.inputs[position], o));
+    }
+    if (step.rule == op.rule) {
+      for (int t : op.outputs) step.outputs.push_back({t, -1, false, true});
+    } else {
+      for (int i : made) step.outputs.push_back({op.outputs[i], -1, false, true});
+    }
+    return step;
   }
 
-  // Runs the recomputed ops of [begin, end) again.
-  void ReplayOps(int begin, int end) {
-    for (int o = begin; o < end; ++o) {
-      if (!recompute_[o] || replayed_.contains(o)) continue;
+  bool HasSideOutputs(int o) const {
+    return std::any_of(side_outputs_.begin(), side_outputs_.end(),
+                       [o](const TensorRef& ref) { return ref.op == o; });
+  }
+
+  // Whether the result, given up in the forward phase, is made again.
+  bool MadeAgain(int t) const {
+    const int p = producer_[t];
+    if (p < 0 || !replays_[p]) return false;
+    const std::vector<int>& outputs = body_.ops[p].outputs;
+    return !replays_[p].Keeps(std::find(outputs.begin(), outputs.end(), t) - outputs.begin());
+  }
+
+  // A tensor as the backward phase reads it for op `reader`: inside a group of ops that
+  // run again, the copy made again, and outside where the group gives up its results.
+  TensorRef Activation(int t, int reader) const {
+    const int p = producer_[t];
+    const bool again = MadeAgain(t) && (replays_[p].discards || Group(p) == Group(reader));
+    return {t, -1, false, again};
+  }
+
+  int Group(int o) const { return replays_[o].group; }
+
+  // Puts the ops that run again before the first step that is theirs or reads them.
+  absl::Status PlaceReplays() {
+    const int ops = static_cast<int>(body_.ops.size());
+    const absl::flat_hash_set<int> needed =
+        policy_.only_needed ? NeededAgain() : absl::flat_hash_set<int>();
+    for (OpStep& step : backward_) {
+      if (replays_[step.op]) {
+        RETURN_IF_ERROR(Replay(Group(step.op), ops, needed));
+      }
+      for (const std::vector<TensorRef>* refs : {&step.inputs, &step.rebuilt_from}) {
+        for (const TensorRef& ref : *refs) RETURN_IF_ERROR(ReplayFor(ref, needed));
+      }
+      for (size_t i = 0; i < step.inputs.size(); ++i) {
+        const bool rebuilt = std::find(step.rebuilt.begin(), step.rebuilt.end(),
+                                       static_cast<int>(i)) != step.rebuilt.end();
+        if (!rebuilt) NoteSaved(step.inputs[i]);
+      }
+      for (const TensorRef& ref : step.rebuilt_from) NoteSaved(ref);
+      result_.backward.push_back(std::move(step));
+    }
+    for (int o = 0; o < ops && policy_.keeps_unread; ++o) {
+      for (size_t i = 0; i < body_.ops[o].outputs.size(); ++i) {
+        if (replays_[o].Keeps(i)) NoteSaved({body_.ops[o].outputs[i], -1, false, false});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  int ProducerOf(const TensorRef& ref) const {
+    return ref.op >= 0 ? ref.op : producer_[ref.tensor];
+  }
+
+  absl::Status ReplayFor(const TensorRef& ref, const absl::flat_hash_set<int>& needed) {
+    if (ref.grad || !ref.recomputed) return absl::OkStatus();
+    const int p = ProducerOf(ref);
+    return replayed_.contains(p) ? absl::OkStatus() : Replay(Group(p), p + 1, needed);
+  }
+
+  // Runs the ops of a group before `end` again, each behind what it reads.
+  absl::Status Replay(int group, int end, const absl::flat_hash_set<int>& needed) {
+    for (int o = 0; o < end; ++o) {
+      if (Group(o) != group || replayed_.contains(o)) continue;
+      if (policy_.only_needed && !needed.contains(o)) continue;
+      ASSIGN_OR_RETURN(OpStep step, ReplayStep(o));
       replayed_.insert(o);
-      OpStep step = ForwardStep(o, Part::kRecompute);
+      for (const TensorRef& ref : step.inputs) RETURN_IF_ERROR(ReplayFor(ref, needed));
       for (const TensorRef& ref : step.inputs) NoteSaved(ref);
       result_.backward.push_back(std::move(step));
     }
+    return absl::OkStatus();
   }
 
-  // The maximal run of recomputed ops around `o`.
-  void ReplayGroupOf(int o) {
-    int begin = o, end = o + 1;
-    const std::string& group = body_.ops[o].recompute_group;
-    auto same = [&](int other) {
-      return recompute_[other] && body_.ops[other].recompute_group == group;
+  // The ops whose results, made again, are read in the end by a gradient.
+  absl::flat_hash_set<int> NeededAgain() const {
+    absl::flat_hash_set<int> needed;
+    const auto want = [&](const TensorRef& ref) {
+      if (!ref.grad && ref.recomputed) needed.insert(ProducerOf(ref));
     };
-    while (begin > 0 && same(begin - 1)) --begin;
-    while (end < static_cast<int>(body_.ops.size()) && same(end)) ++end;
-    ReplayOps(begin, end);
+    for (const OpStep& step : backward_) {
+      for (size_t i = 0; i < step.inputs.size(); ++i) {
+        const bool rebuilt = std::find(step.rebuilt.begin(), step.rebuilt.end(),
+                                       static_cast<int>(i)) != step.rebuilt.end();
+        if (!rebuilt) want(step.inputs[i]);
+      }
+      for (const TensorRef& ref : step.rebuilt_from) want(ref);
+    }
+    for (int o = static_cast<int>(body_.ops.size()) - 1; o >= 0; --o) {
+      if (!needed.contains(o)) continue;
+      for (int t : body_.ops[o].inputs) want(Activation(t, o));
+    }
+    return needed;
   }
 
   void NoteSaved(const TensorRef& ref) {
@@ -185,8 +279,7 @@ class BodyWalk {
       step.outputs.push_back({t, -1, true, false});
       has_grad_[t] = true;
     }
-    for (const TensorRef& ref : step.rebuilt_from) NoteSaved(ref);
-    result_.backward.push_back(std::move(step));
+    backward_.push_back(std::move(step));
     return absl::OkStatus();
   }
 
@@ -208,26 +301,20 @@ class BodyWalk {
     }
     ASSIGN_OR_RETURN(const int index, op.rule->FindTensor(name));
     const RuleTensor& tensor = op.rule->tensors()[index];
-    const bool again = recompute_[o];
-    if (again) ReplayGroupOf(o);
     TensorRef ref;
     if (tensor.role == RuleTensor::Role::kIntermediate) {
-      ref = {index, o, false, again};
+      ref = {index, o, false, static_cast<bool>(replays_[o])};
       side_outputs_.insert(ref);
     } else if (tensor.role == RuleTensor::Role::kOutput) {
       const auto& outputs = op.rule->outputs();
       const int i =
           static_cast<int>(std::find(outputs.begin(), outputs.end(), index) - outputs.begin());
-      ref = {op.outputs[i], -1, false, again};
+      ref = Activation(op.outputs[i], o);
     } else {
-      ref = Activation(op.inputs[PositionOf(op, name)], again);
+      ref = Activation(op.inputs[PositionOf(op, name)], o);
     }
     step->inputs.push_back(ref);
-    if (ref.op < 0 && Rebuild(o, ref, step)) {
-      step->rebuilt.push_back(position);
-    } else {
-      NoteSaved(ref);
-    }
+    if (ref.op < 0 && Rebuild(o, ref, step)) step->rebuilt.push_back(position);
     return absl::OkStatus();
   }
 
@@ -240,7 +327,7 @@ class BodyWalk {
       return false;
     }
     for (int t : body_.ops[p].inputs) {
-      const TensorRef input = Activation(t, ref.recomputed);
+      const TensorRef input = Activation(t, p);
       if (!Rebuild(p, input, step)) step->rebuilt_from.push_back(input);
     }
     return true;
@@ -261,13 +348,14 @@ class BodyWalk {
   }
 
   const Body& body_;
-  const std::vector<bool>& recompute_;
+  const std::vector<OpReplay>& replays_;
+  const ReplayPolicy policy_;
   const std::set<std::string>& fusions_;
   Session& session_;
   std::vector<int> producer_;   // op that writes a tensor, or -1
   std::vector<int> fused_run_;  // which run of fused ops an op is in, or -1
   std::vector<bool> needs_grad_, has_grad_;
-  bool whole_ = false;
+  std::vector<OpStep> backward_;  // without what runs again
   absl::flat_hash_set<int> replayed_;
   absl::flat_hash_set<TensorRef> saved_, side_outputs_;
   DifferentiatedBody result_;
@@ -278,8 +366,8 @@ class BodyWalk {
 absl::StatusOr<DifferentiatedBody> DifferentiateBody(const ModelGraph& graph,
                                                      const BoundBody& bound,
                                                      const std::set<std::string>& fusions,
-                                                     Session& session) {
-  return BodyWalk(graph, bound, fusions, session).Run();
+                                                     Session& session, ReplayPolicy policy) {
+  return BodyWalk(graph, bound, fusions, policy, session).Run();
 }
 
 }  // namespace plancast

@@ -11,16 +11,21 @@
 
 namespace plancast {
 
+// How software runs ops again.
+struct ReplayPolicy {
+  bool only_needed = false;   // none that only lead to results that nobody reads
+  bool keeps_unread = false;  // what a set of ops keeps stays though no gradient reads it
+};
+
 // The forward steps of a body and the backward steps derived from its rules,
 // last op first. An op whose weight gradient is a matrix product of its own
 // gets two steps, input gradient first, so that communication can hide behind
-// the second. Recomputed ops run again: all at the start of the backward phase
-// if the whole body is recomputed, else group by group before the first use.
-// `fusions`: labels of ops that run as one kernel.
+// the second. Ops that run again do so group by group, before the first step that is
+// theirs or reads them. `fusions`: labels of ops that run as one kernel.
 absl::StatusOr<DifferentiatedBody> DifferentiateBody(const ModelGraph& graph,
                                                      const BoundBody& bound,
                                                      const std::set<std::string>& fusions,
-                                                     Session& session);
+                                                     Session& session, ReplayPolicy policy = {});
 
 }  // namespace plancast
 

@@ -57,7 +57,7 @@ std::string BodyText(const Body& body) {
 std::string StepsKey(const BoundBody& body, const CompileRequest& request,
                      const std::string& text) {
   std::string key = absl::StrCat("steps|", request.profile->StructureKey(), "|");
-  for (const bool again : body.recompute) key.push_back(again ? 'R' : '-');
+  for (const OpReplay& replay : body.replays) absl::StrAppend(&key, replay.DebugString(), ",");
   return absl::StrCat(key, text);
 }
 
@@ -87,7 +87,7 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
     absl::StrAppend(&key, dim.name, ":", dim.name == "batch" ? dim.size / dp : dim.size, ",");
   }
   for (size_t o = 0; o < body.splits.size(); ++o) {
-    key.append(body.recompute[o] ? ";R" : ";");
+    absl::StrAppend(&key, ";", body.replays[o].DebugString());
     for (const std::vector<int>& axes : body.splits[o].axes) {
       absl::StrAppend(&key, "/", absl::StrJoin(axes, ","));
     }
@@ -238,8 +238,9 @@ class BodyCompilation {
     const BoundBody& body = bound_.bodies[b];
     ASSIGN_OR_RETURN(const auto steps,
                      session_.Memo<DifferentiatedBody>(StepsKey(body, request_, *texts_[b]), [&] {
-                       return DifferentiateBody(bound_.graph, body, request_.profile->fusions,
-                                                session_);
+                       return DifferentiateBody(
+                           bound_.graph, body, request_.profile->fusions, session_,
+                           {request_.profile->replays_only_needed, request_.profile->keeps_unread});
                      }));
     return PartitionBody(bound_.graph, bound_.mesh, body, *steps);
   }
@@ -350,9 +351,13 @@ std::string PlanKey(const CompileRequest& request) {
       ",", plain ? 1 : o.pp, ",", o.cp, ",", o.sp, ",", o.ep, ",", o.expert_tp(), ",",
       o.micro_batch, ",", static_cast<int>(o.recompute), ",", OverlapsProducts(o), "|",
       absl::StrJoin(o.order, "-"), "|", absl::StrJoin(ShardCuts(o), "-"));
+  if (!o.recompute_ops.empty()) {
+    absl::StrAppend(&key, "|", absl::StrJoin(o.recompute_ops, "+"));
+  }
   // Only some layers of each stage run again: which ones hangs on the layout.
-  if (o.recompute_layers >= 0) {
-    absl::StrAppend(&key, "|", o.recompute_layers, "|", o.pp, "|", absl::StrJoin(o.layout, ","));
+  if (o.recompute_layers >= 0 || o.recompute_every > 0) {
+    absl::StrAppend(&key, "|", o.recompute_layers, "/", o.recompute_every, "|", o.pp, "|",
+                    absl::StrJoin(o.layout, ","));
   }
   if (!request.tree->nodes().empty() || !request.tree->loads().empty()) {
     absl::StrAppend(&key, "|", request.tree->ToJson());

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "planner/space.h"
+#include "strategy/short_form.h"
 
 // The text form of a search space.
 
@@ -101,10 +102,10 @@ absl::Status ParseRecompute(absl::string_view text, std::vector<std::string>& ou
       out = {"none", "selective", "full"};
       return absl::OkStatus();
     }
-    if (value != "none" && value != "selective" && value != "full" &&
-        !(value.rfind("full:", 0) == 0 && ParseNumber("recompute=full:N", value.substr(5)).ok())) {
+    if (!ParseShortForm(absl::StrCat("recompute=", value)).ok()) {
       return Bad("recompute", value,
-                 "Write `recompute=none|selective|full`, some of them, or `recompute=*`.");
+                 "Write `recompute=none|selective|full`, some of them, `selective:WORD`, `full:N` "
+                 "or `every:N`, or `recompute=*`.");
     }
     out.push_back(value);
   }

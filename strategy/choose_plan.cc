@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "strategy/byte_size.h"
 #include "strategy/plan_names.h"
+#include "strategy/recompute_set.h"
 
 namespace plancast {
 namespace {
@@ -43,8 +44,11 @@ std::string Divisors(int64_t n) {
 
 // As the short form says it.
 std::string RecomputeText(const PlanOptions& options) {
-  if (!options.recompute_ops.empty()) {
-    return absl::StrCat("selective:", absl::StrJoin(options.recompute_ops, "+"));
+  if (options.recompute == Recompute::kSelective) {
+    // Plain `selective` of Megatron's is known by that name.
+    const bool plain = options.recompute_ops == std::vector<std::string>{"core_attn"};
+    return PrintRecompute(options.recompute,
+                          plain ? std::vector<std::string>() : options.recompute_ops);
   }
   if (options.recompute_every > 0) return absl::StrCat("every:", options.recompute_every);
   const std::string name(RecomputeName(options.recompute));
@@ -365,7 +369,11 @@ absl::Status Chooser::ChooseSharding() {
 }
 
 absl::Status Chooser::ChooseRecompute() {
-  o_.recompute_ops = form_.recompute_ops;
+  o_.recompute_ops =
+      form_.recompute_ops.empty() ? profile_.selective_recompute : form_.recompute_ops;
+  for (const std::string& word : o_.recompute_ops) {
+    RETURN_IF_ERROR(FindRecomputeSet(word).status());
+  }
   if (form_.recompute == "every") {
     o_.recompute = Recompute::kFull;
     o_.recompute_every = *form_.recompute_layers;

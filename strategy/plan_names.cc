@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace plancast {
@@ -57,6 +58,11 @@ std::string TextOf(const Word<Enum> (&words)[n], const std::set<Enum>& values) {
 }
 
 }  // namespace
+
+std::string PrintRecompute(Recompute recompute, const std::vector<std::string>& ops) {
+  const absl::string_view name = RecomputeName(recompute);
+  return ops.empty() ? std::string(name) : absl::StrCat(name, ":", absl::StrJoin(ops, "+"));
+}
 
 absl::string_view RecomputeName(Recompute recompute) { return NameOf(kRecompute, recompute); }
 std::optional<Recompute> FindRecompute(absl::string_view name) { return Find(kRecompute, name); }

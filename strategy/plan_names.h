@@ -16,6 +16,8 @@
 namespace plancast {
 
 absl::string_view RecomputeName(Recompute recompute);
+// With sets of ops: `selective:core_attn+moe_act`.
+std::string PrintRecompute(Recompute recompute, const std::vector<std::string>& ops);
 std::optional<Recompute> FindRecompute(absl::string_view name);
 
 // `none` where there is no pipeline.

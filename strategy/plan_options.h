@@ -46,7 +46,8 @@ struct PlanOptions {
   Schedule schedule = Schedule::kNone;
   Recompute recompute = Recompute::kNone;
   int64_t recompute_layers = -1;  // full:N recomputes the first N layers of a stage; -1: all
-  int64_t recompute_every = 0;    // every:N recomputes layers 0, N, 2 N, ... of the model; 0: all
+  int64_t recompute_every =
+      0;  // every:N recomputes layers N-1, 2N-1, ... of a stage, from 0; 0: all
   std::vector<std::string> recompute_ops;  // selective: which sets of ops; empty: the profile's
   std::set<Offload> offload;               // what lives in host memory
   int64_t offload_layers = -1;             // activations of the first N layers of a stage; -1: all

@@ -54,6 +54,8 @@ std::string SoftwareProfile::StructureKey() const {
                       bf16_gradients_in_fp32,
                       interleaved_p2p_overlaps,
                       quantized_activations,
+                      replays_only_needed,
+                      keeps_unread,
                       experts_weigh_activations,
                       experts_sort_tokens,
                       dispatch_sends_once,
@@ -69,7 +71,8 @@ std::string SoftwareProfile::StructureKey() const {
       " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number),
       precision.DebugString(), " flags ", absl::StrJoin(flags, "", number), " overlaps ",
       absl::StrJoin(default_overlap, ",", number), " bucket ", bucket_bytes, " 16 bits ",
-      absl::StrJoin(unquantized, ","), " shards ", static_cast<int>(shard_cut), " around ",
+      absl::StrJoin(unquantized, ","), " selective ", absl::StrJoin(selective_recompute, "+"),
+      " shards ", static_cast<int>(shard_cut), " around ",
       absl::StrJoin(around, ",",
                     [&](std::string* out, const auto& entry) {
                       const Around& a = entry.second;

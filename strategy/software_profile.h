@@ -86,6 +86,10 @@ struct SoftwareProfile {
   bool interleaved_p2p_overlaps = false;  // whatever p2p_blocking and p2p_host_sync say
   // In 8 or 4 bits: activations of products are gathered and kept in that type.
   bool quantized_activations = false;
+  // Sets of ops that plain `recompute=selective` stands for (recompute_set.h).
+  std::vector<std::string> selective_recompute = {"core_attn"};
+  bool replays_only_needed = false;        // nothing whose result no gradient reads
+  bool keeps_unread = false;               // a set's kept results, though no gradient reads them
   std::set<std::string> unquantized;       // products in 16 bits: last part of an op's name
   bool experts_weigh_activations = false;  // tokens' weights go to their experts
   bool experts_sort_tokens = false;        // with ep: kernels order tokens by expert

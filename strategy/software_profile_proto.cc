@@ -11,6 +11,7 @@
 #include "proto/software_profile.pb.h"
 #include "proto/text_proto.h"
 #include "strategy/plan_names.h"
+#include "strategy/recompute_set.h"
 #include "strategy/software_profile.h"
 #include "strategy/software_profiles.h"
 
@@ -227,6 +228,15 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.bf16_gradients_in_fp32 = p.bf16_gradients_in_fp32();
   profile.interleaved_p2p_overlaps = p.interleaved_p2p_overlaps();
   profile.quantized_activations = p.quantized_activations();
+  profile.replays_only_needed = p.replays_only_needed();
+  profile.keeps_unread = p.keeps_unread();
+  if (p.selective_recompute_size() > 0) {
+    profile.selective_recompute.assign(p.selective_recompute().begin(),
+                                       p.selective_recompute().end());
+  }
+  for (const std::string& word : profile.selective_recompute) {
+    RETURN_IF_ERROR(FindRecomputeSet(word).status()) << "selective_recompute";
+  }
   profile.unquantized.insert(p.unquantized().begin(), p.unquantized().end());
   profile.experts_weigh_activations = p.experts_weigh_activations();
   profile.experts_sort_tokens = p.experts_sort_tokens();

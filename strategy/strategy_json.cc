@@ -102,10 +102,7 @@ absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& 
     if (key == "home") {
       node.home = text;
     } else if (key == "recompute") {
-      node.recompute = FindRecompute(text);
-      if (!node.recompute.has_value()) {
-        return Wrong(field, absl::StrCat("`none`, `selective` or `full`, not `", text, "`"));
-      }
+      RETURN_IF_ERROR(node.SetRecompute(text)) << "`" << field << "`";
     } else {
       ASSIGN_OR_RETURN(node.bucket_bytes, ParseByteSize(text), _ << "`" << field << "`");
     }
@@ -138,7 +135,8 @@ std::string NodeJson(const Directives& node) {
     fields.push_back(absl::StrCat("\"split\": {", absl::StrJoin(splits, ", "), "}"));
   }
   if (node.recompute.has_value()) {
-    fields.push_back(absl::StrCat("\"recompute\": ", Quote(RecomputeName(*node.recompute))));
+    fields.push_back(absl::StrCat("\"recompute\": ",
+                                  Quote(PrintRecompute(*node.recompute, node.recompute_ops))));
   }
   if (node.home.has_value()) fields.push_back(absl::StrCat("\"home\": ", Quote(*node.home)));
   if (node.bucket_bytes.has_value()) {

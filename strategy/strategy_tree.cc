@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "strategy/byte_size.h"
 #include "strategy/plan_names.h"
+#include "strategy/recompute_set.h"
 
 namespace plancast {
 namespace {
@@ -113,7 +114,7 @@ std::string DimsText(const SplitDirective& split) {
 
 std::optional<std::string> RecomputeText(const Directives& node) {
   if (!node.recompute.has_value()) return std::nullopt;
-  return std::string(RecomputeName(*node.recompute));
+  return PrintRecompute(*node.recompute, node.recompute_ops);
 }
 
 std::optional<std::string> BucketText(const Directives& node) {
@@ -183,6 +184,7 @@ Directives StrategyTree::Root() const {
   if (plan_.recompute.has_value()) {
     root.recompute =
         plan_.recompute == "every" ? Recompute::kFull : FindRecompute(*plan_.recompute);
+    root.recompute_ops = plan_.recompute_ops;
   }
   root.bucket_bytes = plan_.bucket_bytes;
 
@@ -190,9 +192,29 @@ Directives StrategyTree::Root() const {
   if (said == nodes_.end()) return root;
   for (const SplitDirective& split : said->second.split) root.SetSplit(split);
   if (said->second.home.has_value()) root.home = said->second.home;
-  if (said->second.recompute.has_value()) root.recompute = said->second.recompute;
+  if (said->second.recompute.has_value()) {
+    root.recompute = said->second.recompute;
+    root.recompute_ops = said->second.recompute_ops;
+  }
   if (said->second.bucket_bytes.has_value()) root.bucket_bytes = said->second.bucket_bytes;
   return root;
+}
+
+absl::Status Directives::SetRecompute(absl::string_view mode) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(mode, absl::MaxSplits(':', 1));
+  const std::optional<Recompute> found = FindRecompute(parts.first);
+  const bool sets = parts.first.size() < mode.size();
+  if (!found.has_value() || (sets && *found != Recompute::kSelective)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no recompute mode `", mode,
+                     "`; there are `none`, `selective`, `selective:WORD+WORD` and `full`."));
+  }
+  recompute_ops.clear();
+  if (sets) recompute_ops = absl::StrSplit(parts.second, '+');
+  for (const std::string& word : recompute_ops) RETURN_IF_ERROR(FindRecomputeSet(word).status());
+  recompute = found;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Directives*> StrategyTree::Node(absl::string_view path) {
@@ -226,6 +248,7 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(absl::string_view path) const {
                    Decide(candidates, path, "recompute", RecomputeText));
   if (recompute != nullptr) {
     resolved.recompute = *recompute->node->recompute;
+    resolved.recompute_ops = recompute->node->recompute_ops;
     resolved.recompute_source = *recompute->path;
   }
   ASSIGN_OR_RETURN(const Candidate* home,
@@ -253,8 +276,9 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path) const 
             SourceText(split.source),
             size.has_value() ? absl::StrCat(" (", split.directive.axis, "=", *size, ")") : ""));
   }
-  lines.emplace_back(absl::StrCat("recompute: ", RecomputeName(resolved.recompute)),
-                     SourceText(resolved.recompute_source));
+  lines.emplace_back(
+      absl::StrCat("recompute: ", PrintRecompute(resolved.recompute, resolved.recompute_ops)),
+      SourceText(resolved.recompute_source));
   lines.emplace_back(absl::StrCat("home: ", resolved.home), SourceText(resolved.home_source));
   if (resolved.bucket_bytes.has_value()) {
     lines.emplace_back(absl::StrCat("bucket: ", PrintByteSize(*resolved.bucket_bytes)),

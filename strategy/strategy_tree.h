@@ -35,6 +35,7 @@ struct Directives {
   std::optional<std::string> home;    // of the parameters' state: `replicate`, `shard(AXIS)`
   // time
   std::optional<Recompute> recompute;
+  std::vector<std::string> recompute_ops;  // of `selective`: sets of ops; empty: the plan's
   // rewrite
   std::optional<int64_t> bucket_bytes;
 
@@ -43,6 +44,9 @@ struct Directives {
   const SplitDirective* FindSplit(absl::string_view axis) const;
   // Says it, in place of what the node said about this axis before.
   void SetSplit(SplitDirective directive);
+  // `none`, `selective`, `selective:WORD+WORD` or `full`. Errors: other modes, unknown
+  // words.
+  absl::Status SetRecompute(absl::string_view mode);
 };
 
 // A directive as it holds for one op, and the node that said it.
@@ -53,6 +57,7 @@ struct ResolvedSplit {
 struct Resolved {
   std::vector<ResolvedSplit> splits;  // in the order of first mention, root first
   Recompute recompute = Recompute::kNone;
+  std::vector<std::string> recompute_ops;
   std::string recompute_source;
   std::string home = "replicate";
   std::string home_source;
@@ -74,7 +79,7 @@ class StrategyTree {
   // Tree in JSON (YAML is converted by the Python face), on top of the
   // canonical tree of `plan`; `what` names the input in errors:
   // {"plan": "dp=2,tp=4", "nodes": {"layers.*.attn": {"split": {"tp": ["heads"]},
-  //  "recompute": "full", "home": "shard(dp)", "bucket": "25MB"}},
+  //  "recompute": "selective:core_attn+moe_act", "home": "shard(dp)", "bucket": "25MB"}},
   //  "load": {"experts": [1.5, 0.5]}}
   static absl::StatusOr<StrategyTree> FromJson(absl::string_view json, absl::string_view what);
   // Canonical and complete: FromJson(t.ToJson()) is t.

@@ -28,13 +28,6 @@ absl::Status CheckSupported(const ShortForm& form) {
                     "This version simulates `gpipe`, `1f1b` and `interleaved`.");
     }
   }
-  if (form.recompute == "every") {
-    return NotYet("recompute", absl::StrCat("every:", *form.recompute_layers), "Use `full:N`.");
-  }
-  if (!form.recompute_ops.empty()) {
-    return NotYet("recompute", absl::StrCat("selective:", absl::StrJoin(form.recompute_ops, "+")),
-                  "Use `selective`.");
-  }
   for (const std::string& overlap : form.overlap) {
     if (overlap == "cp" || overlap == "ep") {
       return NotYet("overlap", overlap, "This version simulates `grad`, `param` and `tp`.");

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model
     from plancast.op_rules import Rule, rules
-    from plancast.planning import predict, profiles, rank
+    from plancast.planning import predict, profiles, rank, recompute_sets
     from plancast.randomness import Distribution
     from plancast.ranking import Ranking
     from plancast.records import Kernel, Records
@@ -82,6 +82,7 @@ __all__ = [
     "predict_jobs",
     "profiles",
     "rank",
+    "recompute_sets",
     "rules",
     "sensitivities",
     "synthesize",
@@ -126,6 +127,7 @@ _HOME = {
     "predict_jobs": "jobs",
     "profiles": "planning",
     "rank": "planning",
+    "recompute_sets": "planning",
     "rules": "op_rules",
     "sensitivities": "changes",
     "synthesize": "synthesis",

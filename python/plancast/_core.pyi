@@ -349,6 +349,7 @@ def rank(
     workers: int,
     progress: Callable[[int, int], object] | None,
 ) -> RankResult: ...
+def recompute_sets() -> list[tuple[str, str]]: ...
 def compile_passes(
     model: Model,
     machine: Machine,

@@ -209,6 +209,15 @@ def profiles() -> list[str]:
     return names
 
 
+def recompute_sets() -> dict[str, str]:
+    """The words of `recompute=selective:WORD+WORD`, and what each covers.
+
+    >>> recompute_sets()["moe_act"]
+    "Megatron-Core: the experts' activation; moe/experts.py"
+    """
+    return dict(_core.recompute_sets())
+
+
 def _session(session: Session | None, records: Records | None) -> Session:
     if session is None:
         return Session(records=records)

@@ -297,7 +297,11 @@ class Node:
         return self
 
     def recompute(self, mode: str) -> Node:
-        """What backward recomputes below: `none`, `selective` or `full`."""
+        """What backward recomputes below: `none`, `full`, or sets of ops.
+
+        `selective` is what the software profile says, `selective:WORD+WORD` the sets of
+        `plancast.recompute_sets()`.
+        """
         self._tree._core.recompute(self._path, arguments.word(mode, "recompute"))
         return self
 

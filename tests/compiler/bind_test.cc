@@ -111,8 +111,8 @@ TEST(BindTest, FullRecomputeOfSomeLayersSplitsTheRun) {
   ASSERT_OK_AND_ASSIGN(const BoundModel bound, BindPlan(plan));
   EXPECT_EQ(StagesOf(bound)[1], "layers[4:5] layers[5:8]");
   const std::vector<StageRun>& runs = bound.stages[1];
-  EXPECT_TRUE(bound.bodies[runs[0].bound_body].recompute[0]);
-  EXPECT_FALSE(bound.bodies[runs[1].bound_body].recompute[0]);
+  EXPECT_TRUE(bound.bodies[runs[0].bound_body].replays[0]);
+  EXPECT_FALSE(bound.bodies[runs[1].bound_body].replays[0]);
 }
 
 TEST(BindTest, SelectiveRecomputeTakesTheAttentionOnly) {
@@ -120,7 +120,8 @@ TEST(BindTest, SelectiveRecomputeTakesTheAttentionOnly) {
   ASSERT_OK_AND_ASSIGN(const BoundModel bound, BindPlan(plan.Recomputing(Recompute::kSelective)));
   const std::vector<OpNode>& ops = bound.graph.bodies[1].ops;
   for (size_t o = 0; o < ops.size(); ++o) {
-    EXPECT_EQ(bound.bodies[1].recompute[o], ops[o].name == "attn.core") << ops[o].name;
+    const bool again = static_cast<bool>(bound.bodies[1].replays[o]);
+    EXPECT_EQ(again, ops[o].name == "attn.core") << ops[o].name;
   }
 }
 

@@ -118,6 +118,23 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   plan.Recomputing(dice.Of<Recompute>({Recompute::kNone, Recompute::kSelective, Recompute::kFull}),
                    dice.Of<int64_t>({-1, -1, 1}));
   PlanOptions& options = plan.options();
+  if (options.recompute == Recompute::kSelective) {
+    const std::vector<std::string> words = {"core_attn", "layernorm", "mla_up_proj",   "mlp", "moe",
+                                            "moe_act",   "op",        "shared_experts"};
+    for (const std::string& word : words) {
+      if (dice.Maybe(3)) options.recompute_ops.push_back(word);
+    }
+  } else if (options.recompute == Recompute::kFull && dice.Maybe(3)) {
+    options.recompute_layers = -1;
+    options.recompute_every = dice.Of<int64_t>({1, 2, 3});
+  }
+  profile.replays_only_needed = dice.Maybe(2);
+  profile.keeps_unread = dice.Maybe(3);
+  profile.grad_dtype = dice.Of<DType>({DType::kFp32, DType::kFp32, DType::kBf16});
+  if (dice.Maybe(3)) profile.main_grad_dtype = DType::kFp32;
+  profile.reduce_dtype = dice.Of<DType>({DType::kFp32, DType::kBf16, DType::kInt4});
+  profile.state_dtype = dice.Of<DType>({DType::kFp32, DType::kInt8});
+  if (dice.Maybe(3)) profile.param_dtype = DType::kFp8;
   options.bucket_bytes = dice.Of<int64_t>({1, 20'000, int64_t{1} << 40});
   if (dice.Maybe(2)) options.overlap.insert(Overlap::kGrad);
   if (dice.Maybe(2)) {
@@ -138,10 +155,10 @@ std::string Text(PlanUnderTest& plan) {
       ",reshard=", o.reshard, "/", o.reshard_ranks, ",prefetch=", o.prefetch, ",sync=", o.sync_each,
       ",cut=", static_cast<int>(p.shard_cut), p.root_unit, p.keeps_last_unit, ",ep=", o.ep,
       ",accum=", o.micro_batches, " schedule ", static_cast<int>(o.schedule), " recompute ",
-      static_cast<int>(o.recompute), " overlaps ", o.overlap.size(), " bucket ", o.bucket_bytes,
-      " order ", absl::StrJoin(o.order, "-"), " blocking ", p.p2p_blocking, " sync ",
-      p.p2p_host_sync, " scatter ", p.p2p_scatter_gather, " clip ", p.grad_clip, " tied ",
-      plan.graph().tied.size());
+      static_cast<int>(o.recompute), ":", absl::StrJoin(o.recompute_ops, "+"), o.recompute_layers,
+      "/", o.recompute_every, " overlaps ", o.overlap.size(), " bucket ", o.bucket_bytes, " order ",
+      absl::StrJoin(o.order, "-"), " blocking ", p.p2p_blocking, " sync ", p.p2p_host_sync,
+      " scatter ", p.p2p_scatter_gather, " clip ", p.grad_clip, " tied ", plan.graph().tied.size());
 }
 
 class CompiledPlansTest : public testing::TestWithParam<int> {};

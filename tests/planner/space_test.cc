@@ -88,6 +88,8 @@ TEST(SearchSpaceTest, ErrorsNameTheKeyAndTheRemedy) {
   EXPECT_THAT(ErrorOf("tp=1,tp=2"), HasSubstr("given twice"));
   EXPECT_THAT(ErrorOf("recompute=half"), HasSubstr("none|selective|full"));
   EXPECT_THAT(ErrorOf("zero=4"), HasSubstr("zero=0|1|2|3"));
+  EXPECT_THAT(Parse("recompute=full:2|every:3|selective:mlp+layernorm").recompute,
+              ElementsAre("full:2", "every:3", "selective:mlp+layernorm"));
   EXPECT_THAT(ErrorOf("sp=2"), HasSubstr("sp=*"));
   EXPECT_THAT(ErrorOf("attn=fast"), HasSubstr("flash"));
 }

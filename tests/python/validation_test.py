@@ -104,8 +104,8 @@ def test_markdown_for_the_documentation(cli, tmp_path):
         ({"strategy": "dp=1,tp=2,cp=4,mb=1"}, "cp=4"),
         ({"strategy": "dp=8,mb=1,offload=optimizer"}, "offload"),
         ({"assumptions": "attention=mla"}, "latent attention of `small`"),
-        ({"assumptions": "selective_means=per_op_sac",
-          "strategy": "dp=8,mb=1,recompute=selective"}, "per_op_sac"),
+        ({"assumptions": "selective_means=odd_layers",
+          "strategy": "dp=8,mb=1,recompute=selective"}, "odd_layers"),
         ({"machine": "unheard-of:4"}, "unheard-of"),
         ({"strategy": "dp=3,mb=1"}, "3"),
         ({"iter_time_s": "", "tflops_per_gpu": 100, "flops_formula": "unknown"}, "`unknown`"),
@@ -115,6 +115,25 @@ def test_unsupported_rows_say_why(tmp_path, fields, reason):
     result = one(tmp_path, **fields)
     assert result.predicted is None
     assert reason in (result.unsupported or "")
+
+
+@pytest.mark.parametrize(
+    ("assumptions", "recompute"),
+    [
+        ("selective_means=per_op_sac", "selective:op"),
+        ("selective_means=torchtitan_default_per_op_sac", "selective:op"),
+        ("selective_means=every_other_layer", "every:2"),
+        ("recompute_modules=mlp+layernorm", "selective:layernorm+mlp"),
+        ("recompute_modules=core_attn", "selective"),
+        ("", "selective"),
+    ],
+)
+def test_rows_say_what_selective_means(tmp_path, assumptions, recompute):
+    row = {"strategy": "dp=8,mb=1,recompute=selective", "assumptions": assumptions}
+    result = one(tmp_path, **row)
+    assert result.unsupported is None
+    assert result.chosen is not None
+    assert result.chosen["recompute"] == recompute
 
 
 def test_unknown_keys_are_chosen_and_said(tmp_path):

@@ -9,6 +9,7 @@
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "strategy/plan_names.h"
+#include "strategy/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/tree_check.h"
 
@@ -22,12 +23,7 @@ Directives& NodeOf(PyStrategy& self, const std::string& path) {
 }
 
 void SetRecompute(PyStrategy& self, const std::string& path, const std::string& mode) {
-  const std::optional<Recompute> recompute = FindRecompute(mode);
-  if (!recompute) {
-    ThrowStatus(absl::InvalidArgumentError(
-        absl::StrCat("no recompute mode `", mode, "`; there are `none`, `selective` and `full`.")));
-  }
-  NodeOf(self, path).recompute = *recompute;
+  ThrowIfError(NodeOf(self, path).SetRecompute(mode));
 }
 
 void SetBucket(PyStrategy& self, const std::string& path, int64_t bytes) {
@@ -41,6 +37,12 @@ void SetBucket(PyStrategy& self, const std::string& path, int64_t bytes) {
 }  // namespace
 
 void BindStrategy(py::module_& m) {
+  // (word, description) of the sets of ops that `selective:WORD` recomputes.
+  m.def("recompute_sets", [] {
+    std::vector<std::pair<std::string, std::string>> sets;
+    for (const RecomputeSet& set : RecomputeSets()) sets.emplace_back(set.word, set.description);
+    return sets;
+  });
   py::class_<PyStrategy>(m, "Strategy")
       .def_static(
           "parse",

@@ -9,7 +9,7 @@ from plancast.model import Model
 from plancast.models import presets
 from plancast.strategy import Strategy
 from plancast.validation.architecture import UnsupportedError, fields_of
-from plancast.validation.recompute_modules import modules_of, recompute_modules
+from plancast.validation.recompute_modules import selective_of
 from plancast.validation.rows import Row
 from plancast.validation.software import layout_of, profile_for, unstated_16bit
 
@@ -81,11 +81,6 @@ def _refuse(row: Row) -> None:
         raise UnsupportedError("not supported yet: offload of activations")
     if row.assumption("offload"):
         raise UnsupportedError(f"not supported yet: offload `{row.assumption('offload')}`")
-    keys = row.strategy_keys()
-    if keys.get("recompute") == "selective" and row.assumption("selective_means"):
-        raise UnsupportedError(
-            f"not supported yet: selective recompute as `{row.assumption('selective_means')}`"
-        )
 
 
 def _model(row: Row, chosen: dict[str, str]) -> Model:
@@ -109,9 +104,9 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
     recomputes: tuple[str | None, ...] = (None,) if "recompute" in keys else _RECOMPUTES
     if _by_name(row) and "recompute" not in keys:
         recomputes = ("none",)
-    modules = modules_of(row)
-    if modules:
-        keys["recompute"] = "none"
+    selective = selective_of(row)
+    if selective is not None:
+        keys["recompute"] = selective
     said = [f"{key}={value}" if value else key for key, value in keys.items()]
     out = []
     for size in sizes:
@@ -123,8 +118,7 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
                 parts.append(f"recompute={recompute}")
             if "overlap" not in keys and any(token in _NO_OVERLAP for token in row.assumptions):
                 parts.append("overlap=none")
-            strategy = recompute_modules(Strategy.parse(",".join(parts)), row, modules)
-            out.append(Candidate(strategy, size, recompute))
+            out.append(Candidate(Strategy.parse(",".join(parts)), size, recompute))
     return out
 
 

@@ -1,56 +1,37 @@
-"""Recomputation of single modules, as Megatron-Core's recipes name them."""
+"""What selective recomputation means in a row."""
 
 from __future__ import annotations
 
 import re
 
+from plancast import _core
 from plancast.errors import InputError
-from plancast.strategy import Strategy
 from plancast.validation.rows import Row
 
-# core/transformer/transformer_config.py, recompute_modules. What a module of theirs is
-# here, and what the model must have for it: experts, dense layers, latent attention.
-_MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "core_attn": ("", ("attn.core",)),
-    "layernorm": ("", ("attn.norm", "mlp.norm")),
-    "mla_up_proj": ("latent", ("attn.q_up", "attn.kv_up")),
-    "mlp": ("dense", ("mlp.fc1", "mlp.act", "mlp.fc2")),
-    "moe_act": ("experts", ("mlp.experts.act", "mlp.experts.weigh")),
-    "moe": ("experts", ("mlp.dispatch", "mlp.weights", "mlp.experts")),
-    "shared_experts": ("shared", ("mlp.shared",)),
+# Words of `selective_means=`: torchtitan's two kinds (distributed/activation_checkpoint.py).
+_MEANS = {
+    "per_op_sac": "selective:op",
+    "torchtitan_default_per_op_sac": "selective:op",
+    "every_other_layer": "every:2",
 }
 
 
-def modules_of(row: Row) -> tuple[str, ...]:
-    """The modules that the row's selective recomputation runs again; none: unsaid.
+def selective_of(row: Row) -> str | None:
+    """What the row's `recompute=selective` is in the language of strategies; None: as said.
 
-    Raises InputError for a module that Megatron-Core does not have.
+    Raises InputError for words that nothing is known of, and for modules that Megatron-Core
+    does not have (`recompute_modules=`).
     """
-    said = row.assumption("recompute_modules")
-    if not said or row.strategy_keys().get("recompute") != "selective":
-        return ()
-    names = tuple(re.findall(r"\w+", said))
+    if row.strategy_keys().get("recompute") != "selective":
+        return None
+    means = row.assumption("selective_means")
+    if means:
+        if means not in _MEANS:
+            raise InputError(f"not supported yet: selective recompute as `{means}`")
+        return _MEANS[means]
+    names = sorted(set(re.findall(r"\w+", row.assumption("recompute_modules") or "")))
+    known = [word for word, _ in _core.recompute_sets()]
     for name in names:
-        if name not in _MODULES:
-            raise InputError(
-                f"recompute_modules has `{name}`; there are {', '.join(sorted(_MODULES))}."
-            )
-    return names
-
-
-def recompute_modules(strategy: Strategy, row: Row, names: tuple[str, ...]) -> Strategy:
-    """`strategy` with these modules of all layers run again, as far as the model has them."""
-    has = {
-        "": True,
-        "experts": bool(row.experts),
-        "dense": not row.experts or bool(row.dense_layers),
-        "shared": bool(row.shared_experts),
-        "latent": row.assumption("attention") == "mla",
-    }
-    for name in names:
-        needs, paths = _MODULES[name]
-        if not has[needs]:
-            continue
-        for path in paths:
-            strategy[f"layers.*.{path}"].recompute("full")
-    return strategy
+        if name not in known:
+            raise InputError(f"recompute_modules has `{name}`; there are {', '.join(known)}.")
+    return f"selective:{'+'.join(names)}" if names else None
