@@ -348,8 +348,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   ASSIGN_OR_RETURN(bound.load, LoadOf(bound.graph, tree, bound.bodies, bound.mesh));
   ASSIGN_OR_RETURN(bound.stages, DealLayers(bound.graph, options));
 
-  if (options.recompute == Recompute::kFull &&
-      (options.recompute_layers >= 0 || options.recompute_every > 0)) {
+  if (options.recompute == Recompute::kFull && options.recomputes_some_layers()) {
     RecomputeSomeLayers(options, &bound);
   }
   return bound;

@@ -355,7 +355,7 @@ std::string PlanKey(const CompileRequest& request) {
     absl::StrAppend(&key, "|", absl::StrJoin(o.recompute_ops, "+"));
   }
   // Only some layers of each stage run again: which ones hangs on the layout.
-  if (o.recompute_layers >= 0 || o.recompute_every > 0) {
+  if (o.recomputes_some_layers()) {
     absl::StrAppend(&key, "|", o.recompute_layers, "/", o.recompute_every, "|", o.pp, "|",
                     absl::StrJoin(o.layout, ","));
   }

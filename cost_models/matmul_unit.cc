@@ -44,9 +44,10 @@ absl::string_view Coefficients(DType type) {
   switch (type) {
     case DType::kNvfp4:
       return "nvfp4";
+    case DType::kFp8Block:
+      return "fp8-block";
     case DType::kFp8:
     case DType::kFp8Row:
-    case DType::kFp8Block:
     case DType::kMxfp8:
       return "fp8";
     case DType::kFp32:

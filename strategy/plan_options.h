@@ -49,8 +49,9 @@ struct PlanOptions {
   int64_t recompute_every =
       0;  // every:N recomputes layers N-1, 2N-1, ... of a stage, from 0; 0: all
   std::vector<std::string> recompute_ops;  // selective: which sets of ops; empty: the profile's
-  std::set<Offload> offload;               // what lives in host memory
-  int64_t offload_layers = -1;             // activations of the first N layers of a stage; -1: all
+  bool recomputes_some_layers() const { return recompute_layers >= 0 || recompute_every > 0; }
+  std::set<Offload> offload;    // what lives in host memory
+  int64_t offload_layers = -1;  // activations of the first N layers of a stage; -1: all
   Attention attention = Attention::kFlash;
   std::set<Overlap> overlap;
   int64_t bucket_bytes = 25'000'000;

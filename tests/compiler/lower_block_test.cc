@@ -74,6 +74,60 @@ TEST(ActivationMemoryTest, FullRecomputeKeepsTheInputOnly) {
   ExpectSaved(Megatron().Tp(4).Sp().Recomputing(Recompute::kFull), 2 * kSbh / 4);
 }
 
+// The table's terms to the byte; it leaves out mean and deviation of two norms and the
+// sum of each row of scores, all fp32.
+TEST(ActivationMemoryTest, TheTableIsExactButForStatistics) {
+  const double statistics = 2 * (4 + 4) * kS * kB, sums = 4 * kA * kS * kB;
+  for (const int64_t tp : {2, 4, 8}) {
+    const auto t = static_cast<double>(tp);
+    EXPECT_EQ(SavedPerLayer(Megatron().Tp(tp)),
+              kSbh * (10 + (24 + kScores) / t) + statistics + sums / t);
+    EXPECT_EQ(SavedPerLayer(Megatron().Tp(tp).Sp()),
+              (kSbh * (34 + kScores) + statistics + sums) / t);
+    EXPECT_EQ(SavedPerLayer(Megatron().Tp(tp).Recomputing(Recompute::kSelective)),
+              kSbh * (10 + 24 / t) + statistics);
+    EXPECT_EQ(SavedPerLayer(Megatron().Tp(tp).Sp().Recomputing(Recompute::kSelective)),
+              (kSbh * 34 + statistics) / t);
+    EXPECT_EQ(SavedPerLayer(Megatron().Tp(tp).Recomputing(Recompute::kFull)), kSbh * 2);
+  }
+}
+
+// What each technique leaves of the activations under tensor parallelism alone, for the
+// models of the paper's table 3: section 5 says that sequence parallelism and selective
+// recomputation each halve them, and together leave a fifth.
+TEST(ActivationMemoryTest, SharesOfTheTensorParallelBaseline) {
+  struct Model {
+    int64_t heads, hidden;
+  };
+  for (const Model& model : {Model{64, 6144}, {96, 12288}, {128, 20480}, {160, 25600}}) {
+    constexpr int64_t seq = 2048, tp = 8;
+    TransformerConfig config = SmallGpt();
+    config.layers = 1;
+    config.heads = config.kv_heads = model.heads;
+    config.hidden = model.hidden;
+    config.head_dim = model.hidden / model.heads;
+    config.ffn = 4 * model.hidden;
+    config.seq = config.max_positions = seq;
+    const auto saved = [&](bool sp, Recompute recompute) {
+      PlanUnderTest plan = PlanUnderTest::Of(config, /*flash=*/false, /*dropout=*/true);
+      plan.profile().fusions = {"bias_gelu", "bias_dropout_add"};
+      plan.Tp(tp).Recomputing(recompute);
+      if (sp) plan.Sp();
+      return SavedPerLayer(plan);
+    };
+    const double scores =
+        5.0 * static_cast<double>(model.heads) * seq / static_cast<double>(model.hidden);
+    const double table = 10 + (24 + scores) / tp;
+    const double baseline = saved(false, Recompute::kNone);
+    const double both = saved(true, Recompute::kSelective) / baseline;
+    EXPECT_NEAR(saved(true, Recompute::kNone) / baseline, (34 + scores) / tp / table, 2e-4);
+    EXPECT_NEAR(saved(false, Recompute::kSelective) / baseline, 13 / table, 2e-4);
+    EXPECT_NEAR(both, 34.0 / tp / table, 2e-4);
+    EXPECT_NEAR(saved(false, Recompute::kFull) / baseline, 2 / table, 2e-4);
+    EXPECT_LT(both, 0.21);
+  }
+}
+
 TEST(ActivationMemoryTest, FusedAttentionKeepsTwoNumbersPerRowInsteadOfTheScores) {
   PlanUnderTest plan = PlanUnderTest::Of(SmallGpt(), /*flash=*/true, /*dropout=*/true);
   plan.profile().fusions = {"bias_gelu", "bias_dropout_add"};

@@ -2,7 +2,7 @@
 
 #include "compiler/recompute.h"
 
-#include <cmath>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -182,6 +182,19 @@ TEST(RecomputeSetsTest, ExpertsGiveUpTheirActivation) {
   EXPECT_EQ(SavedOfExperts({"moe"}), kAll - 3 * kF);
 }
 
+// Latents' norms with their statistics, queries, keys and values, and what is rotated of
+// them; instead, the key's part before its rotation.
+TEST(RecomputeSetsTest, LatentAttentionGivesUpWhatItProjectsUp) {
+  TransformerConfig config = Llama();
+  config.kv_heads = kHeads;
+  config.latent = {/*q_rank=*/48, /*kv_rank=*/32, /*own_dim=*/12, /*rotated_dim=*/4,
+                   /*value_dim=*/10};
+  PlanUnderTest none = Plan(config, {}), some = Plan(config, {"mla_up_proj"});
+  const int64_t given_up =
+      Wide(48) + Wide(32) + Wide(kHeads * (12 + 4)) + Wide(kHeads * (12 + 10)) + 2 * kRstd;
+  EXPECT_EQ(Saved(none) - Saved(some), given_up);
+}
+
 TEST(RecomputeSetsTest, NodesOfTheTreeHaveSetsOfTheirOwn) {
   PlanUnderTest plan = Plan(Llama(), {});
   ASSERT_OK_AND_ASSIGN(Directives * node, plan.tree().Node("layers.*.mlp"));
@@ -207,6 +220,24 @@ TEST(RecomputeEveryTest, EveryNthLayerOfAStage) {
   }
   EXPECT_THAT(counts, ElementsAre(2, 1, 1));
   EXPECT_THAT(again, ElementsAre(false, true, false));
+}
+
+TEST(RecomputeEveryTest, TheProgramRunsBothKindsOfLayers) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  plan.Recomputing(Recompute::kFull).options().recompute_every = 2;
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  int64_t again = 0, layers = 0;
+  for (const Instance& instance : graph.programs[0].instances) {
+    const Block& block = graph.blocks[instance.block];
+    if (block.name != "layer.B") continue;
+    layers += instance.layer_count;
+    const auto& purpose = block.purpose;
+    const bool replays =
+        std::find(purpose.begin(), purpose.end(), Purpose::kRecompute) != purpose.end();
+    again += replays ? instance.layer_count : 0;
+  }
+  EXPECT_EQ(layers, 4);
+  EXPECT_EQ(again, 2);
 }
 
 TEST(RecomputeEveryTest, EveryLayerIsFull) {

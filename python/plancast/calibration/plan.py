@@ -35,12 +35,13 @@ GEMM_CHOICES = {
         ("deepbench", "fp16(pseudo,fp32 math)"),
     ],
     "fp8": [("aic", "fp8")],
+    "fp8-block": [("aic", "fp8_block")],
     "nvfp4": [("aic", "nvfp4")],
     "fp32": [("neusight", "fp32"), ("deepbench", "fp32")],
 }
 # Products timed inside a training stack (Transformer Engine), by layout.
 TRAINING_SOURCE = "simumax"
-PEAK = {"bf16": "fp16", "nvfp4": "fp4", "fp8": "fp8", "fp32": "fp32"}
+PEAK = {"bf16": "fp16", "nvfp4": "fp4", "fp8": "fp8", "fp8-block": "fp8", "fp32": "fp32"}
 # GPUs are compared by what they sustain of a peak that is well known; the data
 # of these sources is not of that kind.
 LEFT_OUT = {"Intel-Arc-B60"}

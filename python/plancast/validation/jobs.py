@@ -11,6 +11,7 @@ from plancast.strategy import Strategy
 from plancast.validation.architecture import UnsupportedError, fields_of
 from plancast.validation.recompute_modules import selective_of
 from plancast.validation.rows import Row
+from plancast.validation.scaling import dtype_of
 from plancast.validation.software import layout_of, profile_for, unstated_16bit
 
 # Tokens that say aloud that nothing is overlapped.
@@ -61,7 +62,7 @@ def prepare(row: Row) -> RowJob:
 def _dtype(row: Row, chosen: dict[str, str]) -> str:
     known = unstated_16bit(row.software)
     if row.assumption("dtype") != "16bit_not_stated" or known is None:
-        return row.dtype
+        return dtype_of(row)
     chosen["dtype"] = f"{known} (16 bits, not stated: as the software's scripts)"
     return known
 

@@ -16,6 +16,7 @@ from plancast.validation.flops import UnknownFormulaError, measured_seconds
 from plancast.validation.jobs import Candidate, RowJob, prepare
 from plancast.validation.residuals import ErrorTerms, Residual, terms_of
 from plancast.validation.rows import Row
+from plancast.validation.scaling import types_of
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,7 @@ def _predict(
         session=session,
         memory_first=memory_first,
         datasheet=datasheet,
+        **types_of(job.row),
     )
 
 
