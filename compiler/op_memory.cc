@@ -98,7 +98,7 @@ void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps
   for (int op = 0; op < ops; ++op) {
     const OpMemory* memory = MemoryOf(context, op);
     if (memory == nullptr) continue;
-    const bool again = context.bound->recompute[op];
+    const bool again = static_cast<bool>(context.bound->replays[op]);
     if (forward[op].last >= 0) {
       const int until = !backward && again ? forward[op].last : backward ? gradients[op].last : -1;
       events.Add(op, memory->keeps, MemoryKind::kActivations, forward[op].first, until);
