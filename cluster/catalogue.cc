@@ -104,6 +104,8 @@ const proto::LinkType* FindIntraLinkType(absl::string_view name) {
   return Find(Links().intra(), name);
 }
 
+double ShippedHostUpdateShare() { return Links().host_update_share(); }
+
 const proto::LinkType* FindFabricType(absl::string_view name) {
   return Find(Links().fabric(), name);
 }

@@ -27,6 +27,8 @@ absl::StatusOr<proto::Machine> FindMachinePreset(absl::string_view name);
 // Defaults of a link generation or fabric; nullptr where the name is unknown.
 const proto::LinkType* FindIntraLinkType(absl::string_view name);
 const proto::LinkType* FindFabricType(absl::string_view name);
+// LinkCatalogue::host_update_share.
+double ShippedHostUpdateShare();
 
 }  // namespace plancast
 

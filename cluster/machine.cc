@@ -57,6 +57,32 @@ LinkClass Spine(const Machine::Spec& spec, const LinkClass& nics) {
   return link;
 }
 
+// What lies between the links of devices and their host's memory, and that memory.
+void AddHostMemory(const Machine::Spec& spec, std::vector<LinkClass>* links) {
+  const bool has_switches = std::any_of(links->begin(), links->end(), [](const LinkClass& link) {
+    return link.kind == LinkKind::kPcieSwitch;
+  });
+  int64_t below = spec.gpus_per_host_uplink;
+  if (below == 0 && (spec.topology == "pcie-switch" || spec.topology == "host-bridge")) {
+    below = spec.gpus_per_host;
+  }
+  const double uplink_rate =
+      spec.host_uplink_bytes_per_s > 0 ? spec.host_uplink_bytes_per_s : spec.pcie_bytes_per_s;
+  const int64_t uplinks = (spec.gpus_per_host + below - 1) / std::max<int64_t>(below, 1);
+  if (below > 1 && uplinks < spec.gpus_per_host && uplink_rate > 0 && spec.c2c_bytes_per_s == 0 &&
+      !has_switches) {
+    LinkClass uplink = PerDevice(LinkKind::kHostUplink, Level::kDevice, uplink_rate, 0, spec);
+    uplink.instances_per_block = uplinks;
+    links->push_back(std::move(uplink));
+  }
+  if (spec.host_memory_bytes_per_s <= 0) return;
+  LinkClass memory =
+      PerDevice(LinkKind::kHostMemory, Level::kDevice, spec.host_memory_bytes_per_s, 0, spec);
+  memory.instances_per_block = 1;
+  memory.duplex = false;
+  links->push_back(std::move(memory));
+}
+
 }  // namespace
 
 absl::string_view LinkKindName(LinkKind kind) {
@@ -75,6 +101,12 @@ absl::string_view LinkKindName(LinkKind kind) {
       return "nic";
     case LinkKind::kSpine:
       return "spine";
+    case LinkKind::kC2c:
+      return "c2c";
+    case LinkKind::kHostUplink:
+      return "host-uplink";
+    case LinkKind::kHostMemory:
+      return "host-memory";
   }
   return "unknown";
 }
@@ -98,7 +130,10 @@ absl::StatusOr<Machine> Machine::Create(Spec spec) {
 
 Machine::Machine(Spec spec) : spec_(std::move(spec)) {
   const LinkKind intra = *IntraLinkKind(spec_.intra_link);
-  if (intra != LinkKind::kPcie && spec_.pcie_bytes_per_s > 0) {
+  if (spec_.c2c_bytes_per_s > 0) {
+    link_classes_.push_back(
+        PerDevice(LinkKind::kC2c, Level::kDevice, spec_.c2c_bytes_per_s, 1e-6, spec_));
+  } else if (intra != LinkKind::kPcie && spec_.pcie_bytes_per_s > 0) {
     link_classes_.push_back(
         PerDevice(LinkKind::kPcie, Level::kDevice, spec_.pcie_bytes_per_s, 1e-6, spec_));
   }
@@ -128,6 +163,7 @@ Machine::Machine(Spec spec) : spec_(std::move(spec)) {
     link_classes_.push_back(nics);
     if (HasSpine(spec_)) link_classes_.push_back(Spine(spec_, nics));
   }
+  AddHostMemory(spec_, &link_classes_);
 }
 
 int Machine::FindLinkClass(LinkKind kind) const {

@@ -35,7 +35,18 @@ struct DeviceType {
 // The levels of the machine, innermost first.
 enum class Level : uint8_t { kDevice, kHost, kDomain, kPod, kCluster };
 
-enum class LinkKind : uint8_t { kNvlink, kXgmi, kPcie, kPcieSwitch, kHostBridge, kNic, kSpine };
+enum class LinkKind : uint8_t {
+  kNvlink,
+  kXgmi,
+  kPcie,
+  kPcieSwitch,
+  kHostBridge,
+  kNic,
+  kSpine,
+  kC2c,         // between a device and its host's chip, in place of PCIe
+  kHostUplink,  // from a PCIe switch below several devices to their host's memory
+  kHostMemory,  // that memory: reads and writes share it
+};
 
 // All links of one sort. Every device uses exactly one instance of each class,
 // `Machine::LinkInstance`. Both directions have the capacity; a half-duplex
@@ -46,7 +57,7 @@ enum class LinkKind : uint8_t { kNvlink, kXgmi, kPcie, kPcieSwitch, kHostBridge,
 // g uses instance floor(i * instances_per_block / g) of its block: one per
 // device, one NIC for several, one spine uplink per rail, ...
 struct LinkClass {
-  std::string name;  // `nvlink`, `pcie`, `pcie-switch`, `host-bridge`, `nic`, `spine`
+  std::string name;  // LinkKindName: `nvlink`, `pcie`, ...
   LinkKind kind = LinkKind::kNvlink;
   // The link joins devices inside one `reaches`. A link that reaches kDevice
   // leads from a device to its host's memory; no message between devices
@@ -104,6 +115,16 @@ class Machine {
     double oversubscription = 1.0;  // uplinks of a pod or rail = bandwidth of its NICs / this
     bool rail_optimized = true;
     double pcie_bytes_per_s = 0;  // device to host, per direction; 0: none
+    double c2c_bytes_per_s = 0;   // the same over a link that takes the place of PCIe; 0: none
+    // The share of it that copies between page-locked host memory and a device reach.
+    double host_copy_share = 1;
+    // Devices of a host that reach its memory through one PCIe uplink; 0: those below
+    // one PCIe switch where the topology has such, else each has its own.
+    int64_t gpus_per_host_uplink = 0;
+    double host_uplink_bytes_per_s = 0;  // 0: as pcie_bytes_per_s
+    double host_memory_bytes = 0;        // capacity of one host; 0: unknown
+    double host_memory_bytes_per_s = 0;  // all sockets of one host; 0: unlimited
+    double host_update_share = 1;        // of that, by an optimizer on its processors
     std::string source;
     std::vector<DeviceOverride> device_overrides;
     std::vector<LinkOverride> link_overrides;
@@ -159,8 +180,8 @@ class Machine {
 // `kNvlink` for `nvlink3`, `kXgmi` for `xgmi`, `kPcie` for `pcie4`, else an
 // error.
 absl::StatusOr<LinkKind> IntraLinkKind(absl::string_view intra_link);
-// `nvlink`, `xgmi`, `pcie`, `pcie-switch`, `host-bridge`, `nic`, `spine`: names of the
-// classes.
+// `nvlink`, `xgmi`, `pcie`, `pcie-switch`, `host-bridge`, `nic`, `spine`, `c2c`,
+// `host-uplink`, `host-memory`: names of the classes.
 absl::string_view LinkKindName(LinkKind kind);
 
 // `dgx-h100:16`, `dgx-h100:2x4`: a shipped preset on that many hosts (of that

@@ -130,6 +130,16 @@ absl::Status CheckMachineSpec(const Machine::Spec& spec) {
   RETURN_IF_ERROR(
       CheckFigure("host_bridge_gb_per_s", spec.host_bridge_bytes_per_s, 1e9, kMaxRate, true));
   RETURN_IF_ERROR(CheckFigure("pcie_gb_per_s", spec.pcie_bytes_per_s, 1e9, kMaxRate, true));
+  RETURN_IF_ERROR(CheckFigure("c2c_gb_per_s", spec.c2c_bytes_per_s, 1e9, kMaxRate, true));
+  RETURN_IF_ERROR(CheckFigure("host_copy_share", spec.host_copy_share, 1, 1, false));
+  RETURN_IF_ERROR(CheckFigure("host_update_share", spec.host_update_share, 1, 1, false));
+  RETURN_IF_ERROR(
+      CheckFigure("host_uplink_gb_per_s", spec.host_uplink_bytes_per_s, 1e9, kMaxRate, true));
+  RETURN_IF_ERROR(
+      CheckCount("gpus_per_host_uplink", spec.gpus_per_host_uplink, 0, kMaxGpusPerHost));
+  RETURN_IF_ERROR(CheckFigure("host_memory_gb", spec.host_memory_bytes, 1073741824.0, 1e16, true));
+  RETURN_IF_ERROR(
+      CheckFigure("host_memory_gb_per_s", spec.host_memory_bytes_per_s, 1e9, kMaxRate, true));
 
   const bool networked = spec.hosts > spec.hosts_per_domain;
   RETURN_IF_ERROR(

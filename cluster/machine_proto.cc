@@ -117,6 +117,39 @@ absl::Status FillOverrides(const proto::Machine& proto, Machine::Spec& spec) {
   return absl::OkStatus();
 }
 
+// Between devices and their host's memory. `intra`: the link type inside the host, or
+// nullptr.
+void FillHostLinks(const proto::Machine& proto, const proto::LinkType* intra, Machine::Spec* spec) {
+  static const proto::LinkType* const kUnknown = new proto::LinkType;
+  const auto type_of = [](const std::string& name) {
+    const proto::LinkType* type = FindIntraLinkType(name);
+    return type == nullptr ? kUnknown : type;
+  };
+  const proto::LinkType& pcie = *type_of(proto.gpu().pcie());
+  const proto::LinkType& own = *type_of(proto.gpu().host_link());
+  spec->pcie_bytes_per_s =
+      kGB * (proto.has_pcie_gb_per_s() ? proto.pcie_gb_per_s() : pcie.gb_per_s());
+  spec->c2c_bytes_per_s = kGB * (proto.has_c2c_gb_per_s() ? proto.c2c_gb_per_s() : own.gb_per_s());
+  const proto::LinkType& link = spec->c2c_bytes_per_s > 0 ? own : pcie;
+  if (proto.has_host_copy_share()) {
+    spec->host_copy_share = proto.host_copy_share();
+  } else if (link.copy_gb_per_s() > 0) {
+    spec->host_copy_share = link.copy_gb_per_s() / link.gb_per_s();
+  }
+  if (proto.has_gpus_per_host_uplink()) {
+    spec->gpus_per_host_uplink = proto.gpus_per_host_uplink();
+  } else if (intra != nullptr) {
+    spec->gpus_per_host_uplink = intra->gpus_per_host_uplink();
+  }
+  spec->host_uplink_bytes_per_s = kGB * proto.host_uplink_gb_per_s();
+  spec->host_update_share =
+      proto.has_host_update_share() ? proto.host_update_share() : ShippedHostUpdateShare();
+  spec->host_memory_bytes = kGiB * proto.host_memory_gb();
+  spec->host_memory_bytes_per_s =
+      kGB * (proto.has_host_memory_gb_per_s() ? proto.host_memory_gb_per_s()
+                                              : link.host_memory_gb_per_s());
+}
+
 }  // namespace
 
 absl::StatusOr<Machine> MachineFromProto(const proto::Machine& given) {
@@ -139,9 +172,7 @@ absl::StatusOr<Machine> MachineFromProto(const proto::Machine& given) {
   if (proto.has_gpus_per_switch()) spec.gpus_per_switch = proto.gpus_per_switch();
   spec.switch_bytes_per_s = kGB * proto.switch_gb_per_s();
   spec.host_bridge_bytes_per_s = kGB * proto.host_bridge_gb_per_s();
-  const proto::LinkType* pcie = FindIntraLinkType(proto.gpu().pcie());
-  spec.pcie_bytes_per_s =
-      kGB * (proto.has_pcie_gb_per_s() || !pcie ? proto.pcie_gb_per_s() : pcie->gb_per_s());
+  FillHostLinks(proto, intra, &spec);
   if (proto.has_nics_per_host()) spec.nics_per_host = proto.nics_per_host();
   spec.nic_bytes_per_s = kGbit * proto.nic_gbit_per_s();
   spec.ring_nics = proto.ring_nics();
@@ -173,6 +204,13 @@ proto::Machine MachineToProto(const Machine& machine) {
   proto.set_switch_gb_per_s(InUnits(spec.switch_bytes_per_s, kGB));
   proto.set_host_bridge_gb_per_s(InUnits(spec.host_bridge_bytes_per_s, kGB));
   proto.set_pcie_gb_per_s(InUnits(spec.pcie_bytes_per_s, kGB));
+  proto.set_c2c_gb_per_s(InUnits(spec.c2c_bytes_per_s, kGB));
+  proto.set_host_copy_share(InUnits(spec.host_copy_share, 1));
+  proto.set_host_uplink_gb_per_s(InUnits(spec.host_uplink_bytes_per_s, kGB));
+  proto.set_gpus_per_host_uplink(static_cast<int32_t>(spec.gpus_per_host_uplink));
+  proto.set_host_update_share(InUnits(spec.host_update_share, 1));
+  proto.set_host_memory_gb(InUnits(spec.host_memory_bytes, kGiB));
+  proto.set_host_memory_gb_per_s(InUnits(spec.host_memory_bytes_per_s, kGB));
   proto.set_nics_per_host(spec.nics_per_host);
   proto.set_nic_gbit_per_s(InUnits(spec.nic_bytes_per_s, kGbit));
   proto.set_nic_latency_us(InUnits(spec.nic_latency_s, kMicro));

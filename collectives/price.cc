@@ -77,10 +77,9 @@ std::optional<ProgramKind> ProgramKindOf(CollectiveKind kind) {
       return ProgramKind::kBroadcast;
     case CollectiveKind::kSendRecv:
       return ProgramKind::kSendRecv;
-    case CollectiveKind::kPermute:
+    default:
       return std::nullopt;
   }
-  return std::nullopt;
 }
 
 std::optional<ProgramKind> NcclKindOf(CollectiveKind kind) {

@@ -37,7 +37,7 @@ struct LinkCosts {
   const LinkClass* spine = nullptr;
 };
 
-// Nothing for permute, which is no collective of its own.
+// Nothing for permute, which is no collective of its own, and on the host (IsOnHost).
 std::optional<ProgramKind> ProgramKindOf(CollectiveKind kind);
 // What NCCL calls a collective, an algorithm and a protocol; nothing where it has no
 // forecast for them.

@@ -11,6 +11,7 @@
 #include "base/suggest.h"
 #include "collectives/communicator.h"
 #include "collectives/group_shape.h"
+#include "collectives/host_links.h"
 #include "collectives/price.h"
 #include "collectives/protocol_cost.h"
 #include "collectives/traffic.h"
@@ -248,6 +249,7 @@ absl::StatusOr<RealisedCollective> Realise(const Machine& machine, const GroupPa
                                            const CollectivePolicy& policy) {
   if (absl::Status status = CheckPolicy(policy, kind, bytes); !status.ok()) return status;
   ASSIGN_OR_RETURN(const GroupShape shape, ShapeOf(machine, group));
+  if (IsOnHost(kind) && bytes > 0) return RealiseOnHost(machine, kind, bytes, policy.nominal);
   if (shape.members == 1 || bytes == 0) {
     RealisedCollective nothing;
     nothing.rate_cap_bytes_per_s = 1;

@@ -25,7 +25,11 @@ struct BlockKey {
     kGather,
     kPartialSum,
     kTied,
-    kOptimizer
+    kOptimizer,
+    kCopyOutBeside,  // layers with copies to and from the host beside them
+    kCopyInBeside,
+    kCopyOut,
+    kCopyIn
   };
   Kind kind = kForward;
   int64_t first = 0, second = 0;

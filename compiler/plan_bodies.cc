@@ -299,6 +299,7 @@ class BodyCompilation {
     compiled.held_bytes = held.each;
     compiled.held_shared_bytes = held.shared;
     MeasurePorts(context, &compiled);
+    compiled.is_layer = bound_.graph.segments[segment].in_list();
     return compiled;
   }
 

@@ -1,5 +1,7 @@
 #include "compiler/program_writer.h"
 
+#include <algorithm>
+
 namespace plancast {
 
 int32_t ProgramWriter::Add(int32_t block, Phase phase, int32_t micro_batch, int32_t chunk,
@@ -29,7 +31,11 @@ int32_t ProgramWriter::AppendCompute(int32_t block, Phase phase, const ScheduleS
                                      absl::Span<const Join> joins, int ports) {
   const auto join_begin = static_cast<int32_t>(program_.joins.size());
   program_.joins.insert(program_.joins.end(), joins.begin(), joins.end());
-  if (feeder >= 0) JoinPorts(feeder, ports == kAllPorts ? BlockAt(block).num_in_ports : ports);
+  if (feeder >= 0) {
+    const auto outs = BlockAt(program_.instances[feeder].block).out_ports.size();
+    const int both = std::min(BlockAt(block).num_in_ports, static_cast<int>(outs));
+    JoinPorts(feeder, ports == kAllPorts ? both : ports);
+  }
   for (int32_t instance : held_by_) program_.joins.push_back({instance, -1, -1});
   held_by_.clear();
   const int32_t index =

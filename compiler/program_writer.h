@@ -45,7 +45,8 @@ class ProgramWriter {
                  absl::Span<const Join> joins = {}, int32_t layer_begin = 0,
                  int32_t layer_count = 1);
   // One compute instance behind `feeder` (-1: none) and everything that
-  // `HoldCompute` named since the last one. The feeder brings the first `ports` ports.
+  // `HoldCompute` named since the last one. The feeder brings the first `ports` ports;
+  // kAllPorts: as many as both have.
   static constexpr int kAllPorts = -1;
   int32_t AppendCompute(int32_t block, Phase phase, const ScheduleStep& step, int64_t layer_begin,
                         int64_t count, int32_t feeder, absl::Span<const Join> joins = {},

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "compiler/gradient_flow.h"
+#include "compiler/offload_flow.h"
 #include "compiler/pipeline_transfer.h"
 #include "compiler/program_writer.h"
 #include "compiler/sharded_passes.h"
@@ -42,6 +43,7 @@ class StageWriter {
         sharded_(ShardsBodies(options_) ? std::make_unique<Sharded>(in, contents_, &writer_)
                                         : nullptr),
         gradients_(in, stage, contents_, sharded_ ? &sharded_->stage : nullptr, &writer_),
+        offload_(in, contents_, &writer_),
         chunks_(MakeChunks()),
         body_blocks_(2 * in.bodies->size(), -1) {
     writer_.program().name = absl::StrCat("stage ", stage);
@@ -280,35 +282,49 @@ class StageWriter {
 
   int32_t Forward(const ScheduleStep& step, int32_t feeder) {
     if (sharded_ && options_.zero == 3) return RunSharded(step, feeder, /*last=*/false);
-    for (const StageRun& run : contents_.Runs(step.chunk)) {
-      const int32_t block = BodyBlock(run, Phase::kForward);
+    std::vector<GradientFlow::GatheredPiece> gathered;
+    for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kForward)) {
+      const StageRun& run = *part.run;
+      const int32_t block =
+          offload_.BlockOf(part, Phase::kForward, BodyBlock(run, Phase::kForward));
       // The first pass after an overlapped parameter gather: piece by piece.
-      const auto pieces = gradients_.TakeGathered(run);
-      for (const GradientFlow::GatheredPiece& piece : pieces) {
-        feeder = writer_.AppendCompute(block, Phase::kForward, step, piece.layer_begin, piece.count,
-                                       feeder, {{piece.instance, -1, -1}});
+      if (part.layer_begin == run.layer_begin) gathered = gradients_.TakeGathered(run);
+      const int64_t end = part.layer_begin + part.count;
+      for (int64_t at = part.layer_begin, next; at < end; at = next) {
+        std::vector<Join> joins;
+        if (at == part.layer_begin) joins = offload_.JoinsOf(part);
+        next = end;
+        for (const GradientFlow::GatheredPiece& piece : gathered) {
+          if (at < piece.layer_begin || at >= piece.layer_begin + piece.count) continue;
+          joins.push_back({piece.instance, -1, -1});
+          next = std::min(next, piece.layer_begin + piece.count);
+        }
+        feeder = writer_.AppendCompute(block, Phase::kForward, step, at, next - at, feeder, joins);
       }
-      if (pieces.empty()) {
-        feeder =
-            writer_.AppendCompute(block, Phase::kForward, step, run.layer_begin, run.count, feeder);
-      }
+      offload_.Note(part, feeder);
     }
+    offload_.EndForward(step, feeder);
     return feeder;
   }
 
   int32_t Backward(const ScheduleStep& step, int32_t feeder, bool last) {
     if (sharded_) return RunSharded(step, feeder, last);
     const bool reduces = last || options_.sync_each;
-    const std::vector<StageRun>& runs = contents_.Runs(step.chunk);
-    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-      const int32_t block = BodyBlock(*run, Phase::kBackward);
-      const int64_t piece = gradients_.LayersPerPiece(*run, reduces);
-      for (int64_t end = run->count; end > 0; end -= std::min(piece, end)) {
+    offload_.BeginBackward(step);
+    for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
+      const StageRun& run = *part.run;
+      const int32_t block =
+          offload_.BlockOf(part, Phase::kBackward, BodyBlock(run, Phase::kBackward));
+      const int64_t piece = gradients_.LayersPerPiece(run, reduces);
+      for (int64_t end = part.count; end > 0; end -= std::min(piece, end)) {
         const int64_t count = std::min(piece, end);
+        const std::vector<Join> joins =
+            end == part.count ? offload_.JoinsOf(part) : std::vector<Join>();
         feeder = writer_.AppendCompute(block, Phase::kBackward, step,
-                                       run->layer_begin + end - count, count, feeder);
-        if (reduces) gradients_.NoteBackward(*run, count);
+                                       part.layer_begin + end - count, count, feeder, joins);
+        if (reduces) gradients_.NoteBackward(run, count);
       }
+      offload_.Note(part, feeder);
     }
     if (reduces) gradients_.EndChunk(last);
     return feeder;
@@ -325,6 +341,7 @@ class StageWriter {
   ProgramWriter writer_;
   std::unique_ptr<Sharded> sharded_;  // null: bodies know nothing of data parallelism
   GradientFlow gradients_;
+  OffloadFlow offload_;
   std::vector<Chunk> chunks_;
   std::vector<int32_t> body_blocks_;  // of bound body b: forward at 2 b, backward at 2 b + 1
   // Newest instance per phase and micro-batch where the next virtual stage is local.

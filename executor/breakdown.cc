@@ -230,6 +230,8 @@ int64_t& PartFor(Breakdown& breakdown, Purpose purpose, bool is_comm) {
       return breakdown.exposed_cp;
     case Purpose::kEp:
       return breakdown.exposed_ep;
+    case Purpose::kOffload:
+      return breakdown.exposed_offload;
     case Purpose::kOptimizer:
       return breakdown.optimizer;
     case Purpose::kOther:
@@ -245,15 +247,16 @@ Breakdown BreakdownOf(const SimInput& input, const SimTrace& trace, int32_t enti
 void Breakdown::Add(const Breakdown& other, int64_t times) {
   for (int64_t Breakdown::*part :
        {&Breakdown::compute, &Breakdown::recompute, &Breakdown::exposed_tp, &Breakdown::exposed_dp,
-        &Breakdown::exposed_pp, &Breakdown::exposed_cp, &Breakdown::exposed_ep, &Breakdown::bubble,
-        &Breakdown::straggler, &Breakdown::launch, &Breakdown::optimizer, &Breakdown::other}) {
+        &Breakdown::exposed_pp, &Breakdown::exposed_cp, &Breakdown::exposed_ep,
+        &Breakdown::exposed_offload, &Breakdown::bubble, &Breakdown::straggler, &Breakdown::launch,
+        &Breakdown::optimizer, &Breakdown::other}) {
     this->*part += other.*part * times;
   }
 }
 
 int64_t Breakdown::total() const {
   return compute + recompute + exposed_tp + exposed_dp + exposed_pp + exposed_cp + exposed_ep +
-         bubble + straggler + launch + optimizer + other;
+         exposed_offload + bubble + straggler + launch + optimizer + other;
 }
 
 }  // namespace plancast

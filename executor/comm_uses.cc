@@ -124,6 +124,9 @@ class Finder {
           CommUse fresh;
           fresh.comm = block.spec[t];
           fresh.programs = {program};
+          if (const CollectiveKind kind = graph_.comms[fresh.comm].kind; IsOnHost(kind)) {
+            fresh.source = kind == CollectiveKind::kCopyToDevice ? CommUse::kHost : program;
+          }
           ASSIGN_OR_RETURN(use, Add(std::move(fresh)));
         }
         result_.uses[use].streams[0] |= MaskOf(block.stream[t]);

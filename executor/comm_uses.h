@@ -14,10 +14,15 @@ namespace plancast {
 // `programs` into sets of `group.size()`.
 struct CommUse {
   int32_t comm = 0;
-  std::vector<int32_t> programs;    // ascending; several at a rendezvous
-  int32_t source = -1;              // the program that sends, of a kSendRecv one way
+  std::vector<int32_t> programs;  // ascending; several at a rendezvous
+  // The program that sends, of a kSendRecv one way or a copy to the host; kHost of a copy
+  // from there; -1: data go both ways.
+  int32_t source = -1;
   std::vector<StreamMask> streams;  // per program: those it runs in
   GroupPattern group;               // the group of the lowest device
+
+  static constexpr int32_t kHost = 1 << 30;  // more than there are programs
+  bool one_way() const { return source >= 0; }
 };
 
 struct CommUses {

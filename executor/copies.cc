@@ -51,10 +51,11 @@ void Simulator::AskWhole(int32_t entity, int32_t block_index, Whole& whole) {
     const RealisedCollective& realised = in_.realised[group.realised];
     variant.groups.back() = g;
     task.alone = alone_[g];
+    task.quiet = realised.quiet;
     task.delay = realised.delay_ps;
     task.work = ActivityKinds::Work(realised.work_bytes);
     task.rate_q16 = task.slow_rate_q16 = fluid_.AloneRateQ16(g);
-    if (yields_) {
+    if (yields_ && !task.quiet) {
       task.slow_rate_q16 = fluid_.AloneRateQ16(g + static_cast<int32_t>(sim_.groups.size()));
     }
     variant.key.push_back(g);
@@ -178,7 +179,8 @@ CopyConditions::Ahead Simulator::TakeOver(int32_t lane_index) {
   Entity& entity = entities_[lane_index / kNumStreams];
   ahead.runs = true;
   Cancel(SlotOf(lane_index));
-  if (interferes_) {
+  const bool quiet = IsQuiet(flight.group);
+  if (interferes_ && !quiet) {
     --entity.comms;
     if (Shares(flight)) --entity.open;
     FindOver(lane_index / kNumStreams, lane_index);
@@ -186,7 +188,7 @@ CopyConditions::Ahead Simulator::TakeOver(int32_t lane_index) {
   ahead.work_left = ActivityKinds::Work(flight.work_bytes);
   if (flight.flows) {
     flight.flows = false;
-    if (yields_) --entity.flows;
+    if (yields_ && !quiet) --entity.flows;
     ahead.work_left =
         (flight.activity >= 0 ? fluid_.Take(flight.activity) : flight.progress).LeftAt(now_);
   } else if (now_ < flight.transfer_at) {

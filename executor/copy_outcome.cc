@@ -123,7 +123,7 @@ void CopyRunner::Go(const Block& block, const BlockIndex& index, const CopyCosts
       end[stream.order[stream.rank++]] = now_;
       stream.runs = false;
       stream.next = kNever;
-      comms_ -= stream.is_comm ? 1 : 0;
+      comms_ -= stream.is_comm && !stream.quiet ? 1 : 0;
     }
     if (now_ >= stop) return;
     if (slow_ && !foreign && comms_ == 0) SlowKernel(costs, false);
@@ -163,11 +163,12 @@ void CopyRunner::BeginAhead(const CopyCosts& costs, const CopyConditions::Ahead&
   const int32_t task = stream.order[ahead.rank];
   start[task] = 0;
   stream.runs = stream.is_comm = true;
+  stream.quiet = costs.tasks[task].quiet;
   stream.slow = false;
   stream.since = ahead.since;
   stream.work_left = ahead.work_left;
   stream.next = ahead.since + ActivityKinds::Duration(ahead.work_left, costs.tasks[task].rate_q16);
-  ++comms_;
+  if (!stream.quiet) ++comms_;
 }
 
 bool CopyRunner::Begin(const Block& block, const BlockIndex& index, const CopyCosts& costs,
@@ -199,7 +200,8 @@ bool CopyRunner::Begin(const Block& block, const BlockIndex& index, const CopyCo
   stream.runs = true;
   stream.slow = false;
   if (stream.is_comm) {
-    ++comms_;
+    stream.quiet = task.quiet;
+    if (!stream.quiet) ++comms_;
     stream.since = now_ + task.delay;
     stream.work_left = task.work;
   } else {
@@ -234,7 +236,7 @@ void CopyRunner::TimeKernel(const CopyCosts& costs) {
 void CopyRunner::TimeComms(const CopyCosts& costs, bool busy) {
   for (int i = 0; i < num_streams_; ++i) {
     Stream& comm = streams_[i];
-    if (!comm.runs || !comm.is_comm || comm.slow == busy) continue;
+    if (!comm.runs || !comm.is_comm || comm.quiet || comm.slow == busy) continue;
     const CopyCosts::Task& task = costs.tasks[comm.order[comm.rank]];
     if (task.work == 0 || task.rate_q16 == task.slow_rate_q16) continue;
     if (now_ > comm.since) {

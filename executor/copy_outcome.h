@@ -21,6 +21,7 @@ struct CopyCosts {
     int64_t delay = 0;                        // of a communication, before its transfer
     int128 work = 0;                          // of the transfer, 2^-16 bytes/s times ps
     int64_t rate_q16 = 0, slow_rate_q16 = 0;  // of it, alone and beside kernels
+    bool quiet = false;                       // it slows no kernel, nor they it
   };
   std::vector<Task> tasks;
   int64_t launch_ps = 0;
@@ -110,7 +111,7 @@ class CopyRunner {
     int index = 0;
     const int32_t* order = nullptr;
     int32_t count = 0, rank = 0;
-    bool runs = false, is_comm = false, slow = false;
+    bool runs = false, is_comm = false, quiet = false, slow = false;
     int64_t next = kNever;  // when its task ends, or may be launched
     int64_t launched = 0;   // it ends no earlier
     int64_t since = 0, left = 0;

@@ -87,8 +87,8 @@ struct Slice {
 // the compute stream, picoseconds.
 struct Breakdown {
   int64_t compute = 0, recompute = 0, exposed_tp = 0, exposed_dp = 0, exposed_pp = 0,
-          exposed_cp = 0, exposed_ep = 0, bubble = 0, straggler = 0, launch = 0, optimizer = 0,
-          other = 0;
+          exposed_cp = 0, exposed_ep = 0, exposed_offload = 0, bubble = 0, straggler = 0,
+          launch = 0, optimizer = 0, other = 0;
   int64_t total() const;
   // Adds `times` times another.
   void Add(const Breakdown& other, int64_t times = 1);

@@ -45,6 +45,7 @@ bool Simulator::Arrive(int32_t entity, int stream, const Copy& copy, int32_t tas
   }
   const bool known = !Shares(flights_[lane]);
   for (int32_t member = lane; member >= 0; member = next_member_[member]) {
+    if (IsQuiet(group_index)) break;
     BeginComm(member / kNumStreams, known ? now_ + transfer.alone : kNever);
   }
   if (known) {
@@ -121,7 +122,7 @@ void Simulator::Flow(int32_t flight_index, const Fluid::Progress& progress) {
   } else {
     FlowAlone(flight_index, progress);
   }
-  if (!yields_) return;
+  if (!yields_ || IsQuiet(flight.group)) return;
   int32_t busy = 0;
   for (int32_t lane = flight_index; lane >= 0; lane = next_member_[lane]) {
     Entity& entity = entities_[lane / kNumStreams];
@@ -145,7 +146,8 @@ void Simulator::FlowAlone(int32_t flight_index, const Fluid::Progress& before) {
 
 void Simulator::EndFlight(int32_t flight_index) {
   Flight& flight = flights_[flight_index];
-  const bool counts = flight.flows && yields_, known = !Shares(flight);
+  const bool quiet = IsQuiet(flight.group);
+  const bool counts = flight.flows && yields_ && !quiet, known = !Shares(flight);
   flight.flows = false;
   for (int32_t lane = flight_index, next; lane >= 0; lane = next) {
     next = next_member_[lane];
@@ -155,7 +157,7 @@ void Simulator::EndFlight(int32_t flight_index) {
     copy.end[task] = now_;
     lanes_[lane].state = Lane::kIdle;
     if (counts) --entities_[entity].flows;
-    if (copy.start[task] < now_) EndComm(entity, known);
+    if (copy.start[task] < now_ && !quiet) EndComm(entity, known);
     Advance(lane, 1, now_);
     Wake(entity, 1u << stream);
     WakeWaiting(entity, stream);

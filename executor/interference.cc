@@ -17,8 +17,9 @@ constexpr double kLeastCommSlowdown = 1.01;
 
 // Whether a kernel may run beside task `t`: of the streams that feed kernels, the
 // next kernel must not wait for it.
-bool RunsBesideKernels(const Block& block, int32_t t) {
+bool RunsBesideKernels(const ExecutionGraph& graph, const Block& block, int32_t t) {
   if (block.kind[t] != TaskKind::kComm || block.stream[t] == StreamKind::kCompute) return false;
+  if (IsOnHost(graph.comms[block.spec[t]].kind)) return false;
   if (block.stream[t] != StreamKind::kModelComm) return true;
   for (int32_t next = t + 1; next < block.size(); ++next) {
     if (block.kind[next] != TaskKind::kKernel) continue;
@@ -34,7 +35,7 @@ std::vector<int64_t> CountUses(const ExecutionGraph& graph, const CommUses& uses
   std::vector<std::vector<int32_t>> beside(graph.blocks.size());  // tasks
   for (size_t b = 0; b < graph.blocks.size(); ++b) {
     for (int32_t t = 0; t < graph.blocks[b].size(); ++t) {
-      if (RunsBesideKernels(graph.blocks[b], t)) beside[b].push_back(t);
+      if (RunsBesideKernels(graph, graph.blocks[b], t)) beside[b].push_back(t);
     }
   }
   std::vector<int64_t> counts(uses.uses.size());

@@ -172,6 +172,15 @@ int32_t Simulator::PeriodsAhead(int32_t e, const State& state, Front& front) con
     front.last = std::max(front.last, instance);
   }
   if (front.first == Lane::kDone || front.last - front.first > period) return 0;
+  // What has gone ahead of the others did not do the same in every period.
+  const ProgramIndex& index = in_.index.program(program);
+  for (int stream = 0; stream < kNumStreams; ++stream) {
+    const int32_t at = lanes_[e * kNumStreams + stream].instance;
+    const auto end = index.lane.begin() + index.lane_begin[stream + 1];
+    const auto next =
+        std::lower_bound(index.lane.begin() + index.lane_begin[stream], end, front.first);
+    if (at > front.last && next != end && *next < std::min(at, front.first + period)) return 0;
+  }
   int32_t end = front.first - period;
   while (periods_.Alike(program, end)) ++end;
   int32_t most = (end - front.last) / period;

@@ -247,7 +247,8 @@ void Simulator::SlowTransfers() {
     if (busy == entity.busy) continue;
     entity.busy = busy;
     for (int32_t lane = e * kNumStreams; lane < (e + 1) * kNumStreams; ++lane) {
-      if (lanes_[lane].state == Lane::kFlies && flights_[flight_of_[lane]].flows) {
+      if (lanes_[lane].state == Lane::kFlies && flights_[flight_of_[lane]].flows &&
+          !IsQuiet(flights_[flight_of_[lane]].group)) {
         SlowTransfer(flight_of_[lane], busy ? 1 : -1);
       }
     }

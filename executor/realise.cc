@@ -21,7 +21,8 @@ bool Same(const RealisedCollective& a, const RealisedCollective& b) {
   };
   return a.delay_ps == b.delay_ps && a.work_bytes == b.work_bytes &&
          a.rate_cap_bytes_per_s == b.rate_cap_bytes_per_s && a.sm_fraction == b.sm_fraction &&
-         a.factor == b.factor && a.algorithm == b.algorithm && a.protocol == b.protocol &&
+         a.quiet == b.quiet && a.factor == b.factor && a.algorithm == b.algorithm &&
+         a.protocol == b.protocol &&
          std::equal(a.loads.begin(), a.loads.end(), b.loads.begin(), b.loads.end(), same_load);
 }
 
@@ -30,7 +31,7 @@ bool Same(const RealisedCollective& a, const RealisedCollective& b) {
 // messages that take far longer than members differ.
 bool IsBetweenKernels(const DeviceMesh& mesh, const CommSpec& comm) {
   if (comm.kind == CollectiveKind::kAllToAll) return true;
-  if (comm.kind == CollectiveKind::kSendRecv) return false;
+  if (comm.kind == CollectiveKind::kSendRecv || IsOnHost(comm.kind)) return false;
   return std::none_of(comm.axes.begin(), comm.axes.end(),
                       [&](int axis) { return mesh.root(axis) == "dp"; });
 }

@@ -258,7 +258,8 @@ void Simulator::Resume(int32_t entity, int stream, const CopyStop::Stream& at, i
   next_member_[lane_index] = -1;
   flight_of_[lane_index] = lane_index;
   lane.state = Lane::kFlies;
-  if (interferes_) {
+  const bool quiet = IsQuiet(group);
+  if (interferes_ && !quiet) {
     Entity& own = entities_[entity];
     if (own.comms++ == 0) own.over_at = 0;
     own.open += Shares(flight) ? 1 : 0;
@@ -269,7 +270,7 @@ void Simulator::Resume(int32_t entity, int stream, const CopyStop::Stream& at, i
   progress.since = flight.transfer_at;
   progress.end = progress.since + ActivityKinds::Duration(progress.left, progress.rate_q16);
   if (!Shares(flight)) {
-    entities_[entity].over_at = std::max(entities_[entity].over_at, progress.end);
+    if (!quiet) entities_[entity].over_at = std::max(entities_[entity].over_at, progress.end);
     Schedule(SlotOf(lane_index), progress.end, kEnds);
   } else if (now_ <= flight.transfer_at && at.work_left == cost.work) {
     Schedule(SlotOf(lane_index), flight.transfer_at, kBegins);

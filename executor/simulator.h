@@ -134,8 +134,11 @@ class Simulator {
   Transfer TransferOf(int32_t group_index, int32_t lane) const;
   // Whether others may change its rate.
   bool Shares(const Flight& flight) const {
-    return contention_.of_group[flight.group] || (yields_ && flight.work_bytes > 0);
+    return contention_.of_group[flight.group] ||
+           (yields_ && flight.work_bytes > 0 && !IsQuiet(flight.group));
   }
+  // Whether it and kernels do not slow each other.
+  bool IsQuiet(int32_t group) const { return in_.realised[sim_.groups[group].realised].quiet; }
   void StartFlight(int32_t lane, int32_t group, int64_t work_bytes, int64_t transfer_at);
   void StartTransfer(int32_t flight);
   // A transfer is under way.

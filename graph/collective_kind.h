@@ -10,6 +10,10 @@ namespace plancast {
 // Bytes of a collective follow nccl-tests: all_reduce = the buffer; all_gather
 // = total output; reduce_scatter = total input; all_to_all = total of one
 // rank; permute = send_recv = bytes one rank sends; broadcast = the buffer.
+//
+// The last three concern a device and its host's memory. They run over no mesh axis:
+// a group is one device. copy_to_host = copy_to_device = the bytes copied;
+// host_update = bytes that an optimizer on the host reads and writes there.
 enum class CollectiveKind : uint8_t {
   kAllReduce,
   kAllGather,
@@ -18,7 +22,12 @@ enum class CollectiveKind : uint8_t {
   kPermute,
   kSendRecv,
   kBroadcast,
+  kCopyToHost,
+  kCopyToDevice,
+  kHostUpdate,
 };
+
+constexpr bool IsOnHost(CollectiveKind kind) { return kind >= CollectiveKind::kCopyToHost; }
 
 absl::string_view CollectiveKindName(CollectiveKind kind);  // `all_reduce`, ...
 

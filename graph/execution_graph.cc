@@ -16,8 +16,9 @@ absl::string_view StreamName(StreamKind stream) {
 }
 
 absl::string_view PurposeName(Purpose purpose) {
-  constexpr absl::string_view kNames[] = {"forward", "backward", "recompute", "tp",        "dp",
-                                          "pp",      "cp",       "ep",        "optimizer", "other"};
+  constexpr absl::string_view kNames[] = {"forward", "backward",  "recompute", "tp",
+                                          "dp",      "pp",        "cp",        "ep",
+                                          "offload", "optimizer", "other"};
   return kNames[static_cast<int>(purpose)];
 }
 
@@ -33,6 +34,9 @@ absl::string_view PhaseName(Phase phase) {
 }
 
 std::string CommText(const CommSpec& comm, const DeviceMesh& mesh) {
+  if (IsOnHost(comm.kind)) {
+    return absl::StrCat(CollectiveKindName(comm.kind), " ", comm.bytes, " B");
+  }
   std::string text = absl::StrCat(CollectiveKindName(comm.kind), " ", comm.bytes, " B over ",
                                   absl::StrJoin(comm.axes, "*", [&](std::string* out, int axis) {
                                     absl::StrAppend(out, mesh.axis(axis).name);

@@ -44,10 +44,11 @@ enum class Purpose : uint8_t {
   kPp,
   kCp,
   kEp,
+  kOffload,  // copies between the device and its host's memory
   kOptimizer,
   kOther,
 };
-inline constexpr int kNumPurposes = 10;
+inline constexpr int kNumPurposes = 11;
 
 enum class TaskKind : uint8_t { kKernel, kComm };
 

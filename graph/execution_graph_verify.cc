@@ -16,7 +16,13 @@ absl::Status Bad(const Args&... args) {
 
 absl::Status VerifyComm(const ExecutionGraph& graph, const CommSpec& comm) {
   if (comm.bytes < 0) return Bad("moves ", comm.bytes, " bytes; at least 0 is needed");
-  if (comm.axes.empty()) return Bad("names no mesh axis; its group needs at least one");
+  if (IsOnHost(comm.kind) && !comm.axes.empty()) {
+    return Bad("is a ", CollectiveKindName(comm.kind), " over ", comm.axes.size(),
+               " mesh axes; it concerns one device and takes none");
+  }
+  if (comm.axes.empty() && !IsOnHost(comm.kind)) {
+    return Bad("names no mesh axis; its group needs at least one");
+  }
   for (size_t i = 0; i < comm.axes.size(); ++i) {
     if (comm.axes[i] < 0 || comm.axes[i] >= graph.mesh.num_axes()) {
       return Bad("names mesh axis ", comm.axes[i], "; the mesh has ", graph.mesh.num_axes());
@@ -101,6 +107,9 @@ absl::Status VerifyBlock(const ExecutionGraph& graph, const Block& block) {
   if (block.rendezvous_task >= block.size() ||
       (block.rendezvous_task >= 0 && block.kind[block.rendezvous_task] != TaskKind::kComm)) {
     return Bad("task ", block.rendezvous_task, " cannot meet other programs: not a communication");
+  }
+  if (block.rendezvous_task >= 0 && IsOnHost(graph.comms[block.spec[block.rendezvous_task]].kind)) {
+    return Bad("task ", block.rendezvous_task, " cannot meet other programs: it is of one device");
   }
   return absl::OkStatus();
 }

@@ -27,7 +27,8 @@ constexpr std::array<absl::string_view, kNumStreams> kStreamNames = {"compute",
                                                                      "copy to host",
                                                                      "copy from host"};
 constexpr std::array<absl::string_view, kNumPurposes> kPurposeNames = {
-    "forward", "backward", "recompute", "tp", "dp", "pp", "cp", "ep", "optimizer", "other"};
+    "forward", "backward", "recompute", "tp",        "dp",   "pp",
+    "cp",      "ep",       "offload",   "optimizer", "other"};
 // Colour names of the format, one a purpose.
 constexpr std::array<absl::string_view, kNumPurposes> kColours = {"thread_state_running",
                                                                   "thread_state_iowait",
@@ -35,6 +36,7 @@ constexpr std::array<absl::string_view, kNumPurposes> kColours = {"thread_state_
                                                                   "rail_animation",
                                                                   "rail_load",
                                                                   "rail_response",
+                                                                  "rail_idle",
                                                                   "rail_idle",
                                                                   "rail_idle",
                                                                   "good",

@@ -70,6 +70,7 @@ struct SoftwareProfile {
   std::optional<DType> second_state_dtype;  // the second moment's, where it is another
   bool grad_clip = true;                    // gradient norm, its all-reduce, scaling
   bool fp16_overflow_check = false;         // one more pass over gradients, for fp16 only
+  int64_t offload_least_bytes = 2 << 20;    // of a tensor that offload=activations moves
   bool zero_grad = true;                    // gradient buffer cleared each iteration
   // The wgrad GEMM adds into the main gradient; else a separate add.
   bool fuse_wgrad_accumulation = true;

@@ -208,6 +208,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.grad_clip = p.grad_clip();
   profile.fp16_overflow_check = p.fp16_overflow_check();
   profile.zero_grad = p.zero_grad();
+  if (p.has_offload_least_bytes()) profile.offload_least_bytes = p.offload_least_bytes();
   profile.wgrad_overlaps_tp = p.wgrad_overlaps_tp();
   profile.sp_saves_sharded = p.sp_saves_sharded();
   profile.p2p_scatter_gather = p.p2p_scatter_gather();

@@ -55,7 +55,7 @@ class ClosedForm {
       if (use.programs.size() == 1) group.base = 0;
       ASSIGN_OR_RETURN(const int32_t realised, input_.comms.Price(use.comm, group));
       realised_.push_back(realised);
-      if (use.source < 0) continue;
+      if (!use.one_way()) continue;
       for (const LinkLoad& load : input_.comms.realised()[realised].loads) {
         links_[load.link_class].one_way = true;
       }
@@ -121,7 +121,13 @@ class ClosedForm {
     const LinkDirections directions =
         DirectionsOf(input_.machine, load.link_class, classes.one_way);
     const int64_t coefficient = load.coefficient_q20 * crossing;
-    if (use.source >= 0) {
+    if (use.one_way() && use.programs.size() == 1) {
+      const int32_t own = classes.resource[classes.of_program[use.programs[0]]];
+      const bool receives = use.source == CommUse::kHost && directions.separate;
+      sim_.loads.push_back({own + (receives ? 1 : 0), coefficient});
+      return;
+    }
+    if (use.one_way()) {
       const int32_t target = use.programs[0] == use.source ? use.programs[1] : use.programs[0];
       const int32_t from = classes.resource[classes.of_program[use.source]];
       const int32_t to = classes.resource[classes.of_program[target]];

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "executor/fold/blocks.h"
 
 namespace plancast {
 
@@ -36,7 +37,8 @@ absl::Status CheckFits(const ExecutionGraph& graph, const Machine& machine) {
 absl::StatusOr<SimGraph> Fold(const FoldInput& input) {
   RETURN_IF_ERROR(CheckFits(input.graph, input.machine));
   if (input.machine.uniform() && input.graph.skew.empty() && SameAxes(input.graph)) {
-    const std::optional<MixedRadix> radix = MixedRadix::Split(input.graph.mesh, input.machine);
+    const std::optional<MixedRadix> radix =
+        MixedRadix::Split(input.graph.mesh, input.machine, UsesHostMemory(input.graph));
     if (radix.has_value()) return FoldInClosedForm(input, *radix);
   }
   return FoldByRefinement(input);

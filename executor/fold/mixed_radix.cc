@@ -5,9 +5,10 @@
 #include "executor/fold/blocks.h"
 
 namespace plancast {
-std::optional<MixedRadix> MixedRadix::Split(const DeviceMesh& mesh, const Machine& machine) {
-  if (!LinksServeWholeDevices(machine)) return std::nullopt;
-  std::vector<int64_t> cuts = BlocksOf(machine);
+std::optional<MixedRadix> MixedRadix::Split(const DeviceMesh& mesh, const Machine& machine,
+                                            bool host_memory) {
+  if (!LinksServeWholeDevices(machine, host_memory)) return std::nullopt;
+  std::vector<int64_t> cuts = BlocksOf(machine, host_memory);
   cuts.insert(cuts.end(), {1, mesh.num_devices()});
   for (int axis = 0; axis < mesh.num_axes(); ++axis) cuts.push_back(mesh.stride(axis));
   std::sort(cuts.begin(), cuts.end());

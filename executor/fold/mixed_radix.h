@@ -32,7 +32,9 @@ struct MixedRadix {
   std::vector<uint64_t> link_digits;
 
   // std::nullopt if a host, pod or link of the machine cuts across an axis.
-  static std::optional<MixedRadix> Split(const DeviceMesh& mesh, const Machine& machine);
+  // `host_memory`: whether links for the host's memory count (fold/blocks.h).
+  static std::optional<MixedRadix> Split(const DeviceMesh& mesh, const Machine& machine,
+                                         bool host_memory = true);
 
   int64_t ValueOf(int digit, int64_t device) const {
     return device / digits[digit].stride % digits[digit].size;

@@ -9,8 +9,8 @@
 namespace plancast {
 namespace {
 
-std::vector<int64_t> CutsOf(const DeviceMesh& mesh, const Machine& machine) {
-  std::vector<int64_t> cuts = BlocksOf(machine);
+std::vector<int64_t> CutsOf(const DeviceMesh& mesh, const Machine& machine, bool host_memory) {
+  std::vector<int64_t> cuts = BlocksOf(machine, host_memory);
   cuts.push_back(mesh.num_devices());
   for (int axis = 0; axis < mesh.num_axes(); ++axis) cuts.push_back(mesh.stride(axis));
   std::sort(cuts.begin(), cuts.end());
@@ -33,7 +33,8 @@ bool WorkDiffersAlong(const ExecutionGraph& graph, int axis) {
 
 // What of the machine holds the devices [value * stride, (value + 1) * stride)
 // beside those of other values: hosts, pods, shared links.
-std::vector<std::vector<int64_t>> PlacesOf(const Machine& machine, int64_t stride, int64_t size) {
+std::vector<std::vector<int64_t>> PlacesOf(const Machine& machine, int64_t stride, int64_t size,
+                                           bool host_memory) {
   std::vector<std::vector<int64_t>> places(size);
   const auto add = [&](const auto& place_of) {
     std::vector<int64_t> place, distinct;
@@ -48,6 +49,7 @@ std::vector<std::vector<int64_t>> PlacesOf(const Machine& machine, int64_t strid
   add([&](int64_t device) { return machine.DomainOf(device); });
   add([&](int64_t device) { return machine.PodOf(device); });
   for (int link = 0; link < static_cast<int>(machine.link_classes().size()); ++link) {
+    if (!host_memory && IsForHostMemory(machine.link_classes()[link])) continue;
     add([&](int64_t device) { return machine.LinkInstance(link, device); });
   }
   return places;
@@ -70,7 +72,7 @@ DeviceOrbits::DeviceOrbits(const ExecutionGraph& graph, const Machine& machine, 
       }
     }
   }
-  const std::vector<int64_t> cuts = CutsOf(graph.mesh, machine);
+  const std::vector<int64_t> cuts = CutsOf(graph.mesh, machine, UsesHostMemory(graph));
   int64_t stride = 1;
   while (stride < devices) {
     int64_t next = 0;
@@ -86,6 +88,7 @@ DeviceOrbits::DeviceOrbits(const ExecutionGraph& graph, const Machine& machine, 
 void DeviceOrbits::AddDigit(const ExecutionGraph& graph, const Machine& machine, int64_t stride,
                             int64_t size, bool discrete) {
   const DeviceMesh& mesh = graph.mesh;
+  const bool host_memory = UsesHostMemory(graph);
   // Axes that the digit is part of.
   int axes = 0;
   bool work_differs = false;
@@ -96,14 +99,15 @@ void DeviceOrbits::AddDigit(const ExecutionGraph& graph, const Machine& machine,
     ++axes;
     work_differs = work_differs || WorkDiffersAlong(graph, axis);
   }
-  const bool apart = discrete || work_differs || axes > 1 ||
-                     (stride < machine.spec().gpus_per_host && !LinksServeWholeDevices(machine));
+  const bool apart =
+      discrete || work_differs || axes > 1 ||
+      (stride < machine.spec().gpus_per_host && !LinksServeWholeDevices(machine, host_memory));
   // Only the outermost digit may hold several blocks of the machine; the values
   // of others lie alike.
   const bool outermost = stride * size == mesh.num_devices();
-  const std::vector<std::vector<int64_t>> places = !apart && outermost
-                                                       ? PlacesOf(machine, stride, size)
-                                                       : std::vector<std::vector<int64_t>>(size);
+  const std::vector<std::vector<int64_t>> places =
+      !apart && outermost ? PlacesOf(machine, stride, size, host_memory)
+                          : std::vector<std::vector<int64_t>>(size);
 
   Classes digit;
   digit.stride = stride;

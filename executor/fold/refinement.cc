@@ -21,7 +21,8 @@ class Refinement {
         graph_(input.graph),
         machine_(input.machine),
         orbits_(input.graph, input.machine, discrete),
-        period_(PeriodOf(input.machine)) {}
+        host_memory_(UsesHostMemory(input.graph)),
+        period_(PeriodOf(input.machine, host_memory_)) {}
 
   absl::StatusOr<FoldGraph> Draw() && {
     out_.num_uses = static_cast<int32_t>(input_.uses.uses.size());
@@ -56,6 +57,7 @@ class Refinement {
     link_of_.assign(classes, std::vector<int32_t>(orbits_.size(), -1));
     for (int link_class = 0; link_class < classes; ++link_class) {
       const LinkClass& link = machine_.link_classes()[link_class];
+      if (!host_memory_ && IsForHostMemory(link)) continue;
       for (int32_t orbit = 0; orbit < orbits_.size(); ++orbit) {
         if (link_of_[link_class][orbit] >= 0) continue;
         const int64_t device = orbits_.Representative(orbit);
@@ -163,6 +165,7 @@ class Refinement {
   const ExecutionGraph& graph_;
   const Machine& machine_;
   const DeviceOrbits orbits_;
+  const bool host_memory_;
   const int64_t period_;
   FoldGraph out_;
   std::vector<int32_t> program_of_;            // per orbit of devices

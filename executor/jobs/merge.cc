@@ -47,7 +47,7 @@ void AppendUses(const CommUses& from, const JobOffsets& at, CommUses& to) {
   for (CommUse use : from.uses) {
     use.comm += at.comm;
     for (int32_t& program : use.programs) program += at.program;
-    if (use.source >= 0) use.source += at.program;
+    if (use.one_way() && use.source != CommUse::kHost) use.source += at.program;
     to.uses.push_back(std::move(use));
   }
   for (int32_t use : from.of_rendezvous) to.of_rendezvous.push_back(use + at.use);

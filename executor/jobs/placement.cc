@@ -62,7 +62,9 @@ std::vector<std::pair<int, int64_t>> LinksOf(const PlacedJob& job, const Machine
     const LinkClass& link = machine.link_classes()[c];
     // Inside a pod the spine joins rails.
     const bool spine = pods || (hosts && link.instances_per_block > 1);
-    if (link.reaches == Level::kDevice || (link.kind == LinkKind::kNic && !hosts) ||
+    const bool inside =
+        link.reaches == Level::kDevice && !(IsForHostMemory(link) && UsesHostMemory(*job.graph));
+    if (inside || (link.kind == LinkKind::kNic && !hosts) ||
         (link.kind == LinkKind::kSpine && !spine)) {
       continue;
     }

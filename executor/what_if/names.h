@@ -12,11 +12,13 @@ namespace plancast {
 inline constexpr std::array<const char*, 4> kFamilyNames = {"gemm", "attention", "memory",
                                                             "optimizer"};
 inline constexpr std::array<const char*, kNumPurposes> kPurposeNames = {
-    "forward", "backward", "recompute", "tp", "dp", "pp", "cp", "ep", "optimizer", "other"};
-inline constexpr std::array<CollectiveKind, 7> kCollectives = {
-    CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-    CollectiveKind::kAllToAll,  CollectiveKind::kPermute,   CollectiveKind::kSendRecv,
-    CollectiveKind::kBroadcast};
+    "forward", "backward", "recompute", "tp",        "dp",   "pp",
+    "cp",      "ep",       "offload",   "optimizer", "other"};
+inline constexpr std::array<CollectiveKind, 10> kCollectives = {
+    CollectiveKind::kAllReduce, CollectiveKind::kAllGather,  CollectiveKind::kReduceScatter,
+    CollectiveKind::kAllToAll,  CollectiveKind::kPermute,    CollectiveKind::kSendRecv,
+    CollectiveKind::kBroadcast, CollectiveKind::kCopyToHost, CollectiveKind::kCopyToDevice,
+    CollectiveKind::kHostUpdate};
 
 }  // namespace plancast
 

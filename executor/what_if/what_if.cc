@@ -53,6 +53,12 @@ void SpeedUp(int link_class, double speed, const Machine& machine, Machine::Spec
     oversubscribe(1 / speed);
   } else if (link.kind == LinkKind::kHostBridge) {
     spec.host_bridge_bytes_per_s = link.bytes_per_s * speed;
+  } else if (link.kind == LinkKind::kHostUplink) {
+    spec.host_uplink_bytes_per_s = link.bytes_per_s * speed;
+  } else if (link.kind == LinkKind::kHostMemory) {
+    spec.host_memory_bytes_per_s *= speed;
+  } else if (link.kind == LinkKind::kC2c) {
+    spec.c2c_bytes_per_s *= speed;
   } else if (link_class == machine.intra_class()) {
     if (spec.host_bridge_bytes_per_s == 0) spec.host_bridge_bytes_per_s = spec.intra_bytes_per_s;
     spec.intra_bytes_per_s *= speed;

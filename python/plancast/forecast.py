@@ -27,6 +27,7 @@ PARTS = (
     "exposed_pp",
     "exposed_cp",
     "exposed_ep",
+    "exposed_offload",
     "bubble",
     "straggler",
     "launch",

@@ -66,7 +66,8 @@ TEST(MachinePresetTest, DgxH100HasTheFiguresOfItsDataSheet) {
             "dgx-h100: 16 x 8 H100-SXM-80GB, nvswitch\n"
             "  pcie: 128 x 64 GB/s, 1 us, reaches device\n"
             "  nvlink: 128 x 450 GB/s, 0.6 us, reaches host\n"
-            "  nic: 128 x 50 GB/s, 2.7 us, reaches cluster\n");
+            "  nic: 128 x 50 GB/s, 2.7 us, reaches cluster\n"
+            "  host-memory: 16 x 614.4 GB/s, 0 us, reaches device\n");
 }
 
 TEST(MachinePresetTest, PartOfAHostTakesItsShareOfNics) {

@@ -19,7 +19,8 @@ TEST(MachineProtoTest, ReadsAGpuByName) {
             "  pcie: 32 x 64 GB/s, 1 us, reaches device\n"
             "  nvlink: 32 x 450 GB/s, 0.6 us, reaches host\n"
             "  nic: 32 x 50 GB/s, 2.7 us, reaches pod\n"
-            "  spine: 16 x 50 GB/s, 2.7 us, reaches cluster\n");
+            "  spine: 16 x 50 GB/s, 2.7 us, reaches cluster\n"
+            "  host-memory: 4 x 614.4 GB/s, 0 us, reaches device\n");
 }
 
 TEST(MachineProtoTest, AmendsAPreset) {

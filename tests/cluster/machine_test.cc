@@ -50,6 +50,26 @@ TEST(MachineTest, ListsLinksInnermostFirst) {
   EXPECT_EQ(machine.FindLinkClass(LinkKind::kSpine), -1);
 }
 
+// What is known of a host's memory lies behind the other links.
+TEST(MachineTest, DevicesShareUplinksAndTheMemoryOfTheirHost) {
+  Machine::Spec spec = TwoHosts();
+  spec.gpus_per_host_uplink = 3;
+  spec.host_memory_bytes_per_s = 400e9;
+  const Machine machine = Made(spec);
+  EXPECT_THAT(Names(machine), ElementsAre("pcie", "nvlink", "nic", "host-uplink", "host-memory"));
+  const int uplink = machine.FindLinkClass(LinkKind::kHostUplink);
+  EXPECT_EQ(machine.NumLinkInstances(uplink), 6);
+  EXPECT_EQ(machine.link_classes()[uplink].bytes_per_s, 32e9);
+  EXPECT_EQ(machine.LinkInstance(uplink, 8), 3);
+  const int memory = machine.FindLinkClass(LinkKind::kHostMemory);
+  EXPECT_EQ(machine.NumLinkInstances(memory), 2);
+  EXPECT_FALSE(machine.link_classes()[memory].duplex);
+
+  // A link of the chips' own takes the place of PCIe and its uplinks.
+  spec.c2c_bytes_per_s = 450e9;
+  EXPECT_THAT(Names(Made(spec)), ElementsAre("c2c", "nvlink", "nic", "host-memory"));
+}
+
 TEST(MachineTest, NeighboursShareANic) {
   const Machine machine = Made(TwoHosts());
   const int nic = machine.FindLinkClass(LinkKind::kNic);

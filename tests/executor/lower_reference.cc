@@ -191,6 +191,9 @@ class Lowering {
     std::set<int32_t> programs = {program};
     std::vector<int64_t> key;
     int32_t source = -1, spec = block.spec[t];
+    if (IsOnHost(comm->kind)) {
+      source = comm->kind == CollectiveKind::kCopyToDevice ? INT32_MAX : program;
+    }
     if (t == block.rendezvous_task) {
       for (const Rendezvous::Party& party : graph_.rendezvous[instance.rendezvous].parties) {
         programs.insert(party.program);
@@ -233,7 +236,7 @@ class Lowering {
 
   static int32_t PriorityOf(StreamKind stream) {
     if (stream == StreamKind::kCompute || stream == StreamKind::kModelComm) return 0;
-    return stream == StreamKind::kGradComm ? 2 : 1;
+    return stream == StreamKind::kGradComm || stream == StreamKind::kReplicaComm ? 2 : 1;
   }
 
   ReferenceMeeting MakeMeeting(const CommSpec& comm, const std::vector<int64_t>& members,

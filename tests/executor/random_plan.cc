@@ -16,7 +16,11 @@ namespace {
 
 class Drawer {
  public:
-  explicit Drawer(uint32_t seed) : random_(seed), builder_({{"none", 1}}) {}
+  explicit Drawer(uint32_t seed) : random_(seed), builder_({{"none", 1}}) {
+    std::seed_seq apart{seed, 2u};
+    host_random_.seed(apart);
+    uses_host_ = HostIn(1, 3) == 1;
+  }
 
   RandomPlan Draw() {
     DrawMesh();
@@ -34,6 +38,10 @@ class Drawer {
     return std::uniform_int_distribution<int64_t>(low, high)(random_);
   }
   bool Once(int in) { return In(1, in) == 1; }
+  // For what concerns the host's memory, so that all else stays as it is without.
+  int64_t HostIn(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(host_random_);
+  }
 
   void DrawMesh() {
     while (true) {
@@ -82,6 +90,7 @@ class Drawer {
       if (Once(2)) spec.switch_bytes_per_s = 1e10;
       if (Once(2)) spec.host_bridge_bytes_per_s = 3e10;
     }
+    if (HostIn(1, 3) > 1 || uses_host_) DrawHostLinks(spec);
     if (Once(3)) {
       for (int64_t n = In(1, 2); n > 0; --n) {
         const int64_t device = In(0, devices_ - 1);
@@ -109,6 +118,16 @@ class Drawer {
     plan_.made_up_comms = Once(2);
   }
 
+  void DrawHostLinks(Machine::Spec& spec) {
+    spec.pcie_bytes_per_s = static_cast<double>(HostIn(1, 4)) * 2e9;
+    if (HostIn(1, 4) == 1) spec.c2c_bytes_per_s = 2e10;
+    if (HostIn(1, 2) == 1) spec.host_copy_share = 0.77;
+    spec.gpus_per_host_uplink = HostIn(0, 3);
+    if (HostIn(1, 3) == 1) spec.host_uplink_bytes_per_s = 3e9;
+    spec.host_memory_bytes_per_s = static_cast<double>(HostIn(1, 8)) * 5e9;
+    if (HostIn(1, 2) == 1) spec.host_update_share = 0.43;
+  }
+
   void DrawHost() {
     if (Once(3)) plan_.host.launch_ps = In(1, 20) * 1'000'000;
     if (Once(3)) plan_.host.start_ps = In(1, 5) * 1'000'000'000;
@@ -122,6 +141,19 @@ class Drawer {
 
   double Time() { return static_cast<double>(In(1, 4)) * 1e-3; }
   int64_t Bytes() { return In(1, 4) * 5'000'000 + (Once(2) ? In(0, 1000) : 0); }
+
+  // At times, between the device and its host's memory.
+  void DrawHostTask() {
+    if (!uses_host_ || HostIn(1, 2) == 1) return;
+    const int last = builder_.last_task();
+    std::vector<int> deps;
+    if (last >= 0 && HostIn(1, 2) == 1) deps.push_back(static_cast<int>(HostIn(0, last)));
+    const bool out = HostIn(1, 2) == 1;
+    builder_.Comm(out ? CollectiveKind::kCopyToHost : CollectiveKind::kCopyToDevice,
+                  HostIn(1, 4) * 3'000'000 + HostIn(0, 1) * HostIn(0, 999), {}, deps,
+                  Purpose::kOther, out ? StreamKind::kCopyOut : StreamKind::kCopyIn);
+    builder_.Memory(!out, (out ? -1 : 1) * HostIn(1, 50));
+  }
 
   // A collective of the layer among the axes inside a replica, or over replicas.
   void DrawComm(bool gradients) {
@@ -156,6 +188,7 @@ class Drawer {
         builder_.Kernel(Time(), deps, backward ? Purpose::kBackward : Purpose::kForward);
         DrawMemory(backward);
       }
+      DrawHostTask();
     }
     builder_.OutPort(static_cast<int>(In(0, builder_.last_task())));
   }
@@ -186,6 +219,11 @@ class Drawer {
     builder_.Kernel(Time(), {~0}, Purpose::kOptimizer);
     DrawComm(true);
     builder_.Kernel(Time(), {0, 1}, Purpose::kOptimizer);
+    DrawHostTask();
+    if (uses_host_ && HostIn(1, 2) == 1) {
+      builder_.Comm(CollectiveKind::kHostUpdate, HostIn(1, 4) * 10'000'000, {},
+                    {builder_.last_task()}, Purpose::kOptimizer, StreamKind::kCompute);
+    }
     builder_.Block("norm", 1);
     std::vector<int> axes = {pp_};
     if (split_replicas_ || Once(2)) axes.push_back(dp_);
@@ -271,7 +309,8 @@ class Drawer {
     builder_.Run("optimizer", joins);
   }
 
-  std::mt19937 random_;
+  std::mt19937 random_, host_random_;
+  bool uses_host_ = false;
   RandomPlan plan_;
   GraphBuilder builder_;
   int64_t stages_ = 1, replicas_ = 1, devices_ = 1;
@@ -318,7 +357,7 @@ CommPricer::RealiseFn MadeUpComm(const Machine& machine, uint32_t seed) {
                           const CommSpec& comm) -> absl::StatusOr<RealisedCollective> {
     RealisedCollective realised;
     realised.rate_cap_bytes_per_s = 1;
-    if (group.size() == 1) return realised;
+    if (group.size() == 1 && !IsOnHost(comm.kind)) return realised;
     // The shape: how many members, hosts and pods.
     std::set<int64_t> hosts, pods;
     for (int64_t device : group.Members()) {
@@ -337,11 +376,14 @@ CommPricer::RealiseFn MadeUpComm(const Machine& machine, uint32_t seed) {
     };
     realised.delay_ps = in(0, 3) * 1'000'000;
     realised.work_bytes = comm.bytes;
+    realised.quiet = IsOnHost(comm.kind) && comm.bytes % 2 == 0;
     realised.rate_cap_bytes_per_s = in(5, 100) * 100'000'000;
     for (int l = 0; l < static_cast<int>(machine.link_classes().size()); ++l) {
       const LinkKind kind = machine.link_classes()[l].kind;
       if (kind == LinkKind::kNic && hosts.size() == 1) continue;
       if (kind == LinkKind::kSpine && pods.size() == 1) continue;
+      const bool of_host = kind == LinkKind::kHostUplink || kind == LinkKind::kHostMemory;
+      if (of_host && !IsOnHost(comm.kind)) continue;
       if (in(0, 3) > 0) realised.loads.push_back({l, in(1 << 18, 3 << 20)});
     }
     return realised;

@@ -40,7 +40,7 @@ MEMORY = {
 }  # fmt: skip
 BREAKDOWN = {
     "compute", "recompute", "exposed_tp", "exposed_dp", "exposed_pp", "exposed_cp", "exposed_ep",
-    "bubble", "straggler", "launch", "optimizer", "other",
+    "exposed_offload", "bubble", "straggler", "launch", "optimizer", "other",
 }  # fmt: skip
 COUNTERS = {"tasks", "device_classes", "blocks", "instances", "materialised_tasks"}
 

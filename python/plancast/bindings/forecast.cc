@@ -17,12 +17,14 @@ namespace {
 
 constexpr double kPicosecond = 1e-12;
 constexpr std::array<const char*, kNumStreams> kStreams = {
-    "compute", "model_comm", "grad_comm", "send_next", "recv_prev", "send_prev", "recv_next"};
+    "compute",   "model_comm", "grad_comm",    "send_next", "recv_prev",
+    "send_prev", "recv_next",  "replica_comm", "copy_out",  "copy_in"};
 constexpr std::array<const char*, kNumPurposes> kPurposes = {
-    "forward", "backward", "recompute", "tp", "dp", "pp", "cp", "ep", "optimizer", "other"};
+    "forward", "backward", "recompute", "tp",        "dp",   "pp",
+    "cp",      "ep",       "offload",   "optimizer", "other"};
 
 // The parts in the order of plancast.forecast.PARTS.
-using Parts = std::array<double, 12>;
+using Parts = std::array<double, 13>;
 
 // Picoseconds.
 Parts PartsOf(const Breakdown& b) {
@@ -30,7 +32,7 @@ Parts PartsOf(const Breakdown& b) {
   size_t i = 0;
   for (int64_t part :
        {b.compute, b.recompute, b.exposed_tp, b.exposed_dp, b.exposed_pp, b.exposed_cp,
-        b.exposed_ep, b.bubble, b.straggler, b.launch, b.optimizer, b.other}) {
+        b.exposed_ep, b.exposed_offload, b.bubble, b.straggler, b.launch, b.optimizer, b.other}) {
     parts[i++] = static_cast<double>(part);
   }
   return parts;

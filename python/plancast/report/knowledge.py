@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
 # Parts whose time is kernels, collectives, or follows from the simulation.
 _KERNELS = ("compute", "recompute", "optimizer")
-_EXPOSED = ("exposed_tp", "exposed_dp", "exposed_pp", "exposed_cp", "exposed_ep")
+_EXPOSED = (
+    "exposed_tp",
+    "exposed_dp",
+    "exposed_pp",
+    "exposed_cp",
+    "exposed_ep",
+    "exposed_offload",
+)
 
 
 def how_known(forecast: Forecast) -> dict[str, str]:
