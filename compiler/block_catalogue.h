@@ -29,7 +29,8 @@ struct BlockKey {
     kCopyOutBeside,  // layers with copies to and from the host beside them
     kCopyInBeside,
     kCopyOut,
-    kCopyIn
+    kCopyIn,
+    kGradientsToHost
   };
   Kind kind = kForward;
   int64_t first = 0, second = 0;

@@ -50,13 +50,14 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
       shares_(reduces_ && options_.zero >= 1 && options_.shard_ranks() > 1),
       gathers_(shares_ && options_.zero <= 2),
       overlap_grad_(options_.overlap.count(Overlap::kGrad) > 0),
-      overlap_param_(options_.overlap.count(Overlap::kParam) > 0) {
+      overlap_param_(options_.overlap.count(Overlap::kParam) > 0),
+      host_updates_(options_.offload.count(Offload::kOptimizer) > 0) {
   FillStaticBytes(in_, stage_, &writer_.program());
 }
 
 void GradientFlow::Begin() {
   if (gathers_ && overlap_param_) GatherAhead();
-  if (!profile_.zero_grad) return;
+  if (!profile_.zero_grad || (host_updates_ && sharded_ != nullptr)) return;
   const int64_t elements = sharded_ == nullptr ? parameters_ : Kept();
   writer_.Append(writer_.BlockOf({BlockKey::kZeroGradients, elements},
                                  [&] { return ZeroGradients(profile_, elements); }),
@@ -72,13 +73,15 @@ std::vector<GradientFlow::GatheredPiece> GradientFlow::TakeGathered(const StageR
 }
 
 int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool reduces) const {
-  if (!reduces || !reduces_ || !overlap_grad_ || sharded_ != nullptr) return run.count;
+  const bool flows = reduces_ || host_updates_;
+  if (!reduces || !flows || !overlap_grad_ || sharded_ != nullptr) return run.count;
   const int64_t cut = Total(contents_.BodyOf(run).state.cut_gradients);
-  return LayersPerBucket(contents_.ReducedOverData(run) + cut, run.count);
+  return LayersPerBucket(
+      reduces_ ? contents_.ReducedOverData(run) + cut : contents_.Parameters(run), run.count);
 }
 
 void GradientFlow::NoteBackward(const StageRun& run, int64_t count) {
-  pending_ += contents_.ReducedOverData(run) * count;
+  pending_ += (reduces_ ? contents_.ReducedOverData(run) : contents_.Parameters(run)) * count;
   const ElementsByAxes& cut = contents_.BodyOf(run).state.cut_gradients;
   if (!cut.empty()) AddTimes(cut, count, &pending_cut_);
   const int64_t due = pending_ + (pending_cut_.empty() ? 0 : Total(pending_cut_));
@@ -108,7 +111,11 @@ int GradientFlow::MessagesFor(int64_t elements) const {
 
 // Reduces what is due, behind the newest compute instance.
 void GradientFlow::ReducePending(bool whole) {
-  if ((pending_ == 0 && pending_cut_.empty()) || !reduces_) return;
+  if (!reduces_) {
+    if (host_updates_) CopyToHost(std::exchange(pending_, 0), writer_.last_compute());
+    return;
+  }
+  if (pending_ == 0 && pending_cut_.empty()) return;
   const int64_t elements = std::exchange(pending_, 0);
   const ElementsByAxes cut = std::exchange(pending_cut_, {});
   const int messages = whole ? 1 : MessagesFor(elements);
@@ -121,6 +128,19 @@ void GradientFlow::ReducePending(bool whole) {
                                   MessagesKey("reduction", elements, messages, cut), make));
   reductions_.push_back(
       writer_.Append(block, Phase::kComm, 0, 0, {{writer_.last_compute(), -1, -1}}));
+  if (!host_updates_) return;
+  CopyToHost(KeptElements(mesh_, options_, elements + (cut.empty() ? 0 : Total(cut)), cut),
+             reductions_.back());
+}
+
+void GradientFlow::CopyToHost(int64_t elements, int32_t behind) {
+  if (elements == 0) return;
+  to_host_ += elements;
+  const auto bytes = static_cast<int64_t>(
+      std::ceil(static_cast<double>(elements) * ElementBytes(profile_.reduce_dtype)));
+  const int32_t block =
+      writer_.BlockOf({BlockKey::kGradientsToHost, bytes}, [&] { return GradientsToHost(bytes); });
+  reductions_.push_back(writer_.Append(block, Phase::kComm, 0, 0, {{behind, -1, -1}}));
 }
 
 int32_t GradientFlow::Gather(int64_t elements, const ElementsByAxes& cut, int messages,
@@ -166,6 +186,11 @@ void GradientFlow::Finish() {
   for (int32_t instance : reductions_) joins.push_back({instance, -1, -1});
   ReduceOthers(&joins);
   ReduceTied(&joins);
+  // What no reduction has brought there.
+  if (host_updates_ && sharded_ == nullptr && to_host_ < Kept()) {
+    CopyToHost(Kept() - to_host_, joins.back().from);
+    joins.push_back({reductions_.back(), -1, -1});
+  }
   Update(joins);
 }
 
@@ -189,9 +214,14 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
   ShardedUpdate sharded;
   if (sharded_ != nullptr) {
     sharded.rests_as_master = RestsAsMaster(options_, profile_, in_.dtype);
-    if (!profile_.zero_grad) {
+    if (!profile_.zero_grad && !host_updates_) {
       sharded.freed_gradients = sharded_->GradientBytes(ShardTypesOf(in_, contents_));
     }
+  }
+  sharded.on_host = host_updates_;
+  if (host_updates_ && options_.offload.count(Offload::kParameters) == 0) {
+    sharded.copied_back = static_cast<int64_t>(
+        std::ceil(static_cast<double>(elements) * ShardTypesOf(in_, contents_).at_rest));
   }
   const int32_t block = writer_.BlockOf(
       {BlockKey::kOptimizer, elements, sharded.freed_gradients},
@@ -269,6 +299,15 @@ void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* progra
   } else {
     bytes = StateOf(profile, inputs.dtype, parameters, kept, contents.ProductParameters());
   }
+  // What lives on the host: state and the gradients that it is updated with, in fp32, and
+  // parameters.
+  double host = 0;
+  if (options.offload.count(Offload::kOptimizer) > 0) {
+    host += std::exchange(bytes.optimizer, 0) + 4 * static_cast<double>(kept);
+    if (options.zero >= 2) bytes.gradients = 0;
+  }
+  if (options.offload.count(Offload::kParameters) > 0) host += std::exchange(bytes.parameters, 0);
+  program->host_bytes = static_cast<int64_t>(host);
   auto set = [program](MemoryKind kind, double value) {
     program->static_bytes[static_cast<int>(kind)] = static_cast<int64_t>(value);
   };

@@ -52,6 +52,7 @@ Program GraphAssembly::TakeProgram() {
   program.instances.clear();
   program.joins.clear();
   std::fill(std::begin(program.static_bytes), std::end(program.static_bytes), 0);
+  program.host_bytes = 0;
   return program;
 }
 

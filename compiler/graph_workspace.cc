@@ -82,6 +82,7 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
                      [this](int32_t number) -> const BlockTemplate& { return catalogue_[number]; });
       const Program& statics = same ? assembly_.program(index - 1) : draft_;
       std::copy_n(statics.static_bytes, kNumMemoryKinds, assembly_.program(index).static_bytes);
+      assembly_.program(index).host_bytes = statics.host_bytes;
     } else {
       write(stage);
       drafts_.push_back(draft_);

@@ -43,6 +43,11 @@ void FreeBehind(int last, const std::vector<KeptTensor>& tensors, BlockBuilder* 
   }
 }
 
+bool IsOfDataParallelism(StreamKind stream) {
+  return stream == StreamKind::kGradComm || stream == StreamKind::kReplicaComm ||
+         stream == StreamKind::kCopyOut || stream == StreamKind::kCopyIn;
+}
+
 // Appends the tasks and the memory of a block. What waits for no task of it waits for
 // in-port `gate` too, if that is not negative. Returns the number of its first task.
 int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder) {
@@ -50,10 +55,10 @@ int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder) {
   const int first = builder->size();
   for (int t = 0; t < block.size(); ++t) {
     std::vector<int> deps;
-    bool begins = true;
+    bool begins = !IsOfDataParallelism(block.stream[t]);
     for (int d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
       const int dep = block.deps[d];
-      begins = begins && dep < 0;
+      begins = begins && (dep < 0 || IsOfDataParallelism(block.stream[dep]));
       deps.push_back(dep < 0 ? dep : first + dep);
     }
     if (begins && gate >= 0) deps.push_back(~gate);
@@ -65,7 +70,7 @@ int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder) {
     if ((block.flags[t] & Block::kHostSync) != 0) builder->MarkHostSync(task);
   }
   for (const BlockTemplate::Gradient& g : in.gradients) {
-    builder->NoteGradient(first + g.task, g.elements);
+    builder->AddGradient(first + g.task, g.elements);
   }
   for (const std::string& tensor : block.tensors) builder->AddTensor(tensor);
   for (const MemoryEvent& e : block.memory) {
@@ -102,11 +107,12 @@ int64_t TotalBytes(const std::vector<KeptTensor>& tensors) {
   return total;
 }
 
-BlockTemplate WithCopiesOut(const BlockTemplate& forward, const std::vector<KeptTensor>& before) {
+BlockTemplate WithCopiesOut(const BlockTemplate& forward, const std::vector<KeptTensor>& before,
+                            int data_ports) {
   const Block& block = forward.block;
   const int ports = block.num_in_ports;
   BlockBuilder builder(block.name, ports + 1);
-  const int copied = AddCopies(before, /*out=*/true, InPorts(ports), &builder);
+  const int copied = AddCopies(before, /*out=*/true, InPorts(data_ports), &builder);
   const int first = AppendTasks(forward, /*gate=*/ports, &builder);
   FreeBehind(builder.size() - 1, before, &builder);
   AddOutPorts(block, first, &builder);
@@ -115,11 +121,11 @@ BlockTemplate WithCopiesOut(const BlockTemplate& forward, const std::vector<Kept
 }
 
 BlockTemplate WithCopiesIn(const BlockTemplate& backward, const std::vector<KeptTensor>& below,
-                           bool waits) {
+                           bool waits, int data_ports) {
   const Block& block = backward.block;
   const int ports = block.num_in_ports;
   BlockBuilder builder(block.name, ports + (waits ? 1 : 0));
-  const int there = AddCopies(below, /*out=*/false, InPorts(ports), &builder);
+  const int there = AddCopies(below, /*out=*/false, InPorts(data_ports), &builder);
   const int first = AppendTasks(backward, waits ? ports : -1, &builder);
   AllocateBefore(0, below, &builder);
   AddOutPorts(block, first, &builder);

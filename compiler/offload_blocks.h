@@ -27,14 +27,17 @@ int64_t TotalBytes(const std::vector<KeptTensor>& tensors);
 
 // The forward block of a layer beside the copies of what the layer before keeps, which
 // begin with the layer; both are over before the next. One in-port and one out-port more,
-// the last: the copies beside the layer before, and these, are over.
-BlockTemplate WithCopiesOut(const BlockTemplate& forward, const std::vector<KeptTensor>& before);
+// last: the copies beside the layer before, and these, are over. Of its ports the first
+// `data_ports` bring the layer's inputs. Collectives of data parallelism wait for nothing
+// of this.
+BlockTemplate WithCopiesOut(const BlockTemplate& forward, const std::vector<KeptTensor>& before,
+                            int data_ports);
 
 // The backward block of a layer. `below`: what is copied in beside it, for the layer that
 // runs next; an out-port more says that it is there. `waits`: an in-port more says that
 // this layer's own tensors are there.
 BlockTemplate WithCopiesIn(const BlockTemplate& backward, const std::vector<KeptTensor>& below,
-                           bool waits);
+                           bool waits, int data_ports);
 
 // The copies by themselves, where no layer runs beside them; no ports.
 BlockTemplate CopiesOut(const std::vector<KeptTensor>& tensors);

@@ -84,17 +84,32 @@ void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {
 }
 
 int32_t OffloadFlow::BlockOf(const Part& part, Phase phase, int32_t plain) {
-  if (part.beside < 0 && !part.waits) return plain;
-  static const std::vector<KeptTensor>& kNone = *new std::vector<KeptTensor>;
-  const BodyBlocks& blocks = contents_.BodyOf(*part.run).blocks;
-  const std::vector<KeptTensor>& beside = part.beside < 0 ? kNone : TensorsOf(part.beside);
-  const int64_t second = 2 * (part.beside + 1) + (part.waits ? 1 : 0);
-  if (phase == Phase::kForward) {
-    return writer_.BlockOf({BlockKey::kCopyOutBeside, part.run->bound_body, second},
-                           [&] { return WithCopiesOut(blocks.forward, beside); });
+  if (part.beside < 0 && !part.waits) return writer_.BlockOf(plain);
+  const bool forward = phase == Phase::kForward;
+  const BodyBlocks& body = contents_.BodyOf(*part.run).blocks;
+  const int data_ports = (forward ? body.forward : body.backward).block.num_in_ports;
+  const int64_t how = 2 * (part.beside + 1) + (part.waits ? 1 : 0);
+  BlockCatalogue& catalogue = writer_.catalogue();
+  return writer_.BlockOf(catalogue.Number(
+      {forward ? BlockKey::kCopyOutBeside : BlockKey::kCopyInBeside, plain, how}, [&] {
+        static const std::vector<KeptTensor>& kNone = *new std::vector<KeptTensor>;
+        const std::vector<KeptTensor>& beside = part.beside < 0 ? kNone : TensorsOf(part.beside);
+        return forward ? WithCopiesOut(catalogue[plain], beside, data_ports)
+                       : WithCopiesIn(catalogue[plain], beside, part.waits, data_ports);
+      }));
+}
+
+std::vector<OffloadFlow::Part> OffloadFlow::Cut(int32_t chunk, Phase phase, const StageRun& run,
+                                                int64_t layer_begin, int64_t count) const {
+  std::vector<Part> cut;
+  for (Part part : Parts(chunk, phase)) {
+    if (part.run != &run) continue;
+    const int64_t end = std::min(part.layer_begin + part.count, layer_begin + count);
+    part.layer_begin = std::max(part.layer_begin, layer_begin);
+    part.count = end - part.layer_begin;
+    if (part.count > 0) cut.push_back(part);
   }
-  return writer_.BlockOf({BlockKey::kCopyInBeside, part.run->bound_body, second},
-                         [&] { return WithCopiesIn(blocks.backward, beside, part.waits); });
+  return cut;
 }
 
 std::vector<Join> OffloadFlow::JoinsOf(const Part&) const {

@@ -32,8 +32,12 @@ class OffloadFlow {
   const std::vector<Part>& Parts(int32_t chunk, Phase phase) const {
     return (phase == Phase::kForward ? forward_ : backward_)[chunk];
   }
-  // The block that a part runs as, of number `plain` in the graph if it is the body's own.
+  // The block that a part runs as: of number `plain` in the catalogue without copies.
   int32_t BlockOf(const Part& part, Phase phase, int32_t plain);
+  // What parts make of layers of a run that run as one block otherwise, in the order of
+  // the phase.
+  std::vector<Part> Cut(int32_t chunk, Phase phase, const StageRun& run, int64_t layer_begin,
+                        int64_t count) const;
 
   // A forward pass is over with instance `feeder`: copies out what no layer came after.
   void EndForward(const ScheduleStep& step, int32_t feeder);

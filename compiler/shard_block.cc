@@ -33,6 +33,10 @@ class ShardTasks {
   // Returns the task that ends the gather. The shard is cast before where it rests in
   // another type.
   int Gather(const ShardUnit& unit, bool secondary, std::vector<int> deps, bool casts = true) {
+    const bool from_host = style_.parameters_on_host && !secondary;
+    const int64_t shard_bytes = Bytes(unit.shard(), types_.at_rest);
+    const int copied = out_.size();
+    if (from_host) deps = {Copy(CollectiveKind::kCopyToDevice, shard_bytes, unit.name, deps)};
     const bool other = types_.at_rest != types_.gathered && !secondary;
     if (casts && (other || Quantizes())) {
       const auto shard = static_cast<double>(secondary ? unit.secondary() : unit.shard());
@@ -54,6 +58,11 @@ class ShardTasks {
     }
     if (out_.size() == first) return deps.empty() ? BlockBuilder::kNone : deps.back();
     out_.AddMemory(first, false, MemoryKind::kParameters, Gathered(unit), GatheredBytes(unit));
+    if (from_host) {
+      const uint16_t shard = Tensor(absl::StrCat(unit.name, " shard"));
+      out_.AddMemory(copied, false, MemoryKind::kParameters, shard, shard_bytes);
+      out_.AddMemory(ready, true, MemoryKind::kParameters, shard, -shard_bytes);
+    }
     return ready;
   }
 
@@ -108,6 +117,10 @@ class ShardTasks {
     for (const ShardUnit::Part& part : unit.parts) {
       ready = Sum(unit, part, copy);
     }
+    if (style_.gradients_on_host) {
+      Copy(CollectiveKind::kCopyToHost, Bytes(unit.shard(), types_.reduced),
+           absl::StrCat("d ", unit.name), {ready});
+    }
     if (makes_shards) {
       out_.AddMemory(ready, false, MemoryKind::kGradients,
                      Tensor(absl::StrCat("d ", unit.name, " shard")),
@@ -132,6 +145,17 @@ class ShardTasks {
   }
 
  private:
+  // Between the device and its host's memory.
+  int Copy(CollectiveKind kind, int64_t bytes, const std::string& what,
+           const std::vector<int>& deps) {
+    const bool out = kind == CollectiveKind::kCopyToHost;
+    CommSpec comm;
+    comm.kind = kind;
+    comm.bytes = bytes;
+    return out_.AddComm(comm, out ? StreamKind::kCopyOut : StreamKind::kCopyIn, Purpose::kOffload,
+                        absl::StrCat(out ? "copy out " : "copy in ", what), deps);
+  }
+
   int Sum(const ShardUnit& unit, const ShardUnit::Part& part, int after) {
     int ready = after;
     if (!part.axes.shard.empty()) {

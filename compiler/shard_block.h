@@ -40,6 +40,9 @@ struct ShardStyle {
   ShardCut cut = ShardCut::kParameter;
   bool secondary = false;     // backward passes gather what forward passes kept a part of
   double whole_gradient = 0;  // bytes of an element of gradients before they are reduced
+  // Shards live in host memory: parameters are copied in before they are gathered,
+  // gradients out once they are reduced.
+  bool parameters_on_host = false, gradients_on_host = false;
 };
 
 // The block with what `step` says.

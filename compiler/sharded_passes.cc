@@ -22,6 +22,8 @@ ShardedPasses::ShardedPasses(const ProgramInputs& inputs, const StageContents& c
     : in_(inputs), contents_(contents), writer_(*writer), stage_(stage) {
   style_.types = ShardTypesOf(inputs, contents);
   style_.cut = in_.profile->shard_cut;
+  style_.parameters_on_host = in_.options->offload.count(Offload::kParameters) > 0;
+  style_.gradients_on_host = in_.options->offload.count(Offload::kOptimizer) > 0;
   style_.secondary = in_.options->reshard_ranks > 1;
   const bool accumulates = !in_.options->sync_each && in_.options->micro_batches > 1;
   style_.whole_gradient = accumulates ? style_.types.reduced : style_.types.gradient;
@@ -145,7 +147,7 @@ class ShardedPasses::Maker {
       step.reduce = &turn.unit->sizes;
       step.reduced_gradients = turn.unit->gradients;
       const bool shards_are_new = options_.sync_each ? first_ : last_;
-      step.makes_shards = shards_are_new && !in_.profile->zero_grad;
+      step.makes_shards = shards_are_new && !in_.profile->zero_grad && !style_.gradients_on_host;
     }
     step.ends_reductions = t + 1 == turns_.size() && copy + 1 == turn.run->count;
     return step;
@@ -164,7 +166,8 @@ class ShardedPasses::Maker {
     int64_t begin = 0;
     const size_t pieces = pass->pieces.size();
     for (const int64_t end : ends) {
-      const int32_t block = BlockOf(run, StepOf(t, begin));
+      const int32_t number = NumberOf(run, StepOf(t, begin));
+      const int32_t block = writer_.BlockOf(number);
       const int64_t layers = end - begin;
       const int64_t layer = backward_ ? run.layer_begin + run.count - end : run.layer_begin + begin;
       if (pass->pieces.size() > pieces && pass->pieces.back().block == block) {
@@ -172,20 +175,20 @@ class ShardedPasses::Maker {
         piece.layer_begin = std::min(piece.layer_begin, layer);
         piece.count += layers;
       } else {
-        pass->pieces.push_back({block, layer, layers, turns_[t].reduces});
+        pass->pieces.push_back({block, layer, layers, turns_[t].reduces, &run, number});
       }
       begin = end;
     }
   }
 
-  int32_t BlockOf(const StageRun& run, const ShardedStep& s) {
+  int32_t NumberOf(const StageRun& run, const ShardedStep& s) {
     const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
     const std::string key = absl::StrCat(
         "sharded|", run.bound_body, "|", backward_, s.keeps_part, s.ends_reductions, s.accumulates,
         s.makes_shards, "|", s.ports, "|", KeyOf(s.gather), "|", KeyOf(s.own), "|", KeyOf(s.frees),
         "|", KeyOf(s.reduce), "|", KeyOf(s.reduced_before), "|", s.reduced_gradients);
-    return writer_.BlockOf(writer_.catalogue().NumberOfText(
-        key, [&] { return ShardBlock(backward_ ? blocks.backward : blocks.forward, s, style_); }));
+    return writer_.catalogue().NumberOfText(
+        key, [&] { return ShardBlock(backward_ ? blocks.backward : blocks.forward, s, style_); });
   }
 
   const ProgramInputs& in_;

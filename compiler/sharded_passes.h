@@ -23,6 +23,8 @@ class ShardedPasses {
     int32_t block = 0;
     int64_t layer_begin = 0, count = 1;
     bool reduces = false;
+    const StageRun* run = nullptr;
+    int32_t number = 0;  // of the block in the catalogue
   };
   struct Pass {
     std::vector<int32_t> ahead;  // blocks of gathers; the i-th joins port `own_ports` + i

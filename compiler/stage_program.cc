@@ -151,12 +151,13 @@ class StageWriter {
     return pair ? kMaxBatch : 1;
   }
 
+  // The number of a body's own block in the catalogue.
   int32_t BodyBlock(const StageRun& run, Phase phase) {
     const bool forward = phase == Phase::kForward;
     int32_t& known = body_blocks_[2 * run.bound_body + (forward ? 0 : 1)];
     if (known < 0) {
       const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
-      known = writer_.BlockOf(
+      known = writer_.catalogue().Number(
           {forward ? BlockKey::kForward : BlockKey::kBackward, run.bound_body},
           [&]() -> const BlockTemplate& { return forward ? blocks.forward : blocks.backward; });
     }
@@ -266,13 +267,21 @@ class StageWriter {
     if (waits > 0) joins.push_back(behind);
     int32_t reduced = -1;
     bool begins = true;
+    if (step.phase == Phase::kBackward) offload_.BeginBackward(step);
     for (const ShardedPasses::Piece& piece : pass.pieces) {
-      feeder = writer_.AppendCompute(piece.block, step.phase, step, piece.layer_begin, piece.count,
-                                     feeder, begins ? joins : std::vector<Join>(),
-                                     begins ? pass.own_ports : ProgramWriter::kAllPorts);
-      begins = false;
+      for (const OffloadFlow::Part& part :
+           offload_.Cut(step.chunk, step.phase, *piece.run, piece.layer_begin, piece.count)) {
+        const int32_t block = offload_.BlockOf(part, step.phase, piece.number);
+        if (!begins) joins = offload_.JoinsOf(part);
+        feeder =
+            writer_.AppendCompute(block, step.phase, step, part.layer_begin, part.count, feeder,
+                                  joins, begins ? pass.own_ports : ProgramWriter::kAllPorts);
+        offload_.Note(part, feeder);
+        begins = false;
+      }
       if (piece.reduces) reduced = feeder;
     }
+    if (step.phase == Phase::kForward) offload_.EndForward(step, feeder);
     if (reduced >= 0) {
       gradients_.NoteReductions(reduced);
       writer_.HoldCompute(reduced);

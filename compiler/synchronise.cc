@@ -269,6 +269,36 @@ StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t paramete
   return bytes;
 }
 
+namespace {
+
+// Clipping reads and writes gradients, which are fp32 there, the update reads them.
+int UpdateOnHost(const SoftwareProfile& profile, double elements, double other_bytes,
+                 int64_t copied_back, int ready, BlockBuilder* builder) {
+  CommSpec update;
+  update.kind = CollectiveKind::kHostUpdate;
+  update.bytes =
+      static_cast<int64_t>(std::ceil(other_bytes + elements * 4 * (profile.grad_clip ? 3 : 1)));
+  ready = builder->AddComm(update, StreamKind::kCompute, Purpose::kOptimizer, "adam on the host",
+                           {ready});
+  if (copied_back == 0) return ready;
+  CommSpec copy;
+  copy.kind = CollectiveKind::kCopyToDevice;
+  copy.bytes = copied_back;
+  return builder->AddComm(copy, StreamKind::kCopyIn, Purpose::kOffload, "copy in parameters",
+                          {ready});
+}
+
+}  // namespace
+
+BlockTemplate GradientsToHost(int64_t bytes) {
+  BlockBuilder builder("copy out gradients");
+  CommSpec copy;
+  copy.kind = CollectiveKind::kCopyToHost;
+  copy.bytes = bytes;
+  builder.AddComm(copy, StreamKind::kCopyOut, Purpose::kOffload, "copy out gradients", {});
+  return std::move(builder).Build();
+}
+
 BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
                             const std::vector<int>& norm_axes, bool joins_programs,
                             const ShardedUpdate& sharded) {
@@ -305,7 +335,7 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
     if (joins_programs) builder.MarkRendezvous(ready);
     builder.MarkHostSync(ready);
   }
-  if (profile.grad_clip) {
+  if (profile.grad_clip && !sharded.on_host) {
     ready =
         builder.AddKernel(StateKernel(KernelFamily::kMemory, "grad_clip", grad_bytes, grad_bytes),
                           purpose, "grad_clip", {ready});
@@ -318,10 +348,15 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
   const double weight = master.has_value() ? ElementBytes(*master) : low;
   const double halves = master == DType::kInt16 ? low : 0;  // with it, the master weight
   const double copied = master.has_value() && !sharded.rests_as_master ? low : 0;
-  ready = builder.AddKernel(
-      StateKernel(KernelFamily::kOptimizer, "adam", grad_bytes + n * (state + weight + halves),
-                  n * (state + weight + copied)),
-      purpose, "adam", {ready});
+  const double reads = grad_bytes + n * (state + weight + halves);
+  const double writes = n * (state + weight + copied);
+  if (sharded.on_host) {
+    ready =
+        UpdateOnHost(profile, n, reads - grad_bytes + writes, sharded.copied_back, ready, &builder);
+  } else {
+    ready = builder.AddKernel(StateKernel(KernelFamily::kOptimizer, "adam", reads, writes), purpose,
+                              "adam", {ready});
+  }
   if (sharded.freed_gradients > 0) {
     builder.AddMemory(ready, true, MemoryKind::kGradients, builder.AddTensor("gradients"),
                       -sharded.freed_gradients);

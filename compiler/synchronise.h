@@ -86,10 +86,16 @@ int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t
 struct ShardedUpdate {
   bool rests_as_master = false;  // there is no copy in the model's type to be written
   int64_t freed_gradients = 0;   // bytes of gradients that are given up at the end
+  // The processors of the host clip and update, in fp32; then so many bytes of
+  // parameters are copied back.
+  bool on_host = false;
+  int64_t copied_back = 0;
 };
 BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
                             const std::vector<int>& norm_axes, bool joins_programs,
                             const ShardedUpdate& sharded = {});
+// Copies gradients to an optimizer on the host.
+BlockTemplate GradientsToHost(int64_t bytes);
 // Its beginning: gradients set to zero.
 BlockTemplate ZeroGradients(const SoftwareProfile& profile, int64_t elements);
 

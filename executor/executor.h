@@ -58,6 +58,7 @@ struct ClassMemory {
   int64_t nccl = 0;                     // buffers of communicators
   int64_t context = 0;                  // driver context, kernels, library workspaces
   int64_t device = 0;                   // reserved, nccl and context
+  int64_t host = 0;                     // beside that, in the memory of its host
 };
 
 struct SimulateOptions {

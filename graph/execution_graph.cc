@@ -94,6 +94,7 @@ std::string ProgramText(const ExecutionGraph& graph, const Program& program) {
     absl::StrAppend(&text, " ", MemoryName(static_cast<MemoryKind>(kind)), " ",
                     program.static_bytes[kind]);
   }
+  if (program.host_bytes > 0) absl::StrAppend(&text, " host ", program.host_bytes);
   absl::StrAppend(&text, "\n");
   for (size_t i = 0; i < program.instances.size(); ++i) {
     const Instance& instance = program.instances[i];

@@ -120,6 +120,8 @@ struct Block {
   std::vector<PortMemory> takes, gives;
   // The task that meets other programs (Instance::rendezvous), or -1.
   int32_t rendezvous_task = -1;
+  // What a copy of it adds to what is kept in the memory of the host, or takes from it.
+  int64_t host_bytes = 0;
 
   static constexpr uint8_t kHostSync = 1;
   int32_t size() const { return static_cast<int32_t>(kind.size()); }
@@ -155,6 +157,7 @@ struct Program {
   std::vector<Instance> instances;
   std::vector<Join> joins;
   int64_t static_bytes[kNumMemoryKinds] = {};  // parameters, gradients, optimizer state
+  int64_t host_bytes = 0;                      // likewise, in the memory of its host
 };
 
 // A communication that joins instances of several programs (pipeline send and

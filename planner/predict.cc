@@ -13,6 +13,7 @@
 #include "graph/dtype.h"
 #include "graph/op_split.h"
 #include "planner/fit_advice.h"
+#include "planner/host_memory.h"
 #include "planner/plan_graph.h"
 #include "planner/uncertainty.h"
 #include "planner/warnings.h"
@@ -208,6 +209,10 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
     return wanted;
   };
   ASSIGN_OR_RETURN(forecast.result, Execute(*plan->execution, machine, costs, runtime, simulate));
+  if (!job.strategy.plan().offload.empty()) {
+    const std::vector<ClassMemory> memory = ReplayMemory(*plan->execution, runtime);
+    if (!CheckHostMemory(*plan->execution, machine, memory).ok()) return Forecast();
+  }
   forecast.memory_capacity_bytes = machine.device().capacity_bytes();
   forecast.peak_memory_bytes = most;
   forecast.fits = true;  // each program was looked at while it was compiled
@@ -263,6 +268,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
   RETURN_IF_ERROR(Describe(job, machine, plan, session, &forecast));
   const std::vector<ClassMemory> memory = ReplayMemory(*plan.execution, runtime);
   FillMemory(memory, machine, &forecast);
+  RETURN_IF_ERROR(CheckHostMemory(*plan.execution, machine, memory));
   if (forecast.fits || !options.memory_only_if_unfit) {
     RETURN_IF_ERROR(Simulated(*plan.execution, machine, costs, runtime, options, &forecast));
     if (options.timeline) forecast.timeline_graph = plan.execution;

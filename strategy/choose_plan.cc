@@ -365,6 +365,10 @@ absl::Status Chooser::ChooseSharding() {
   }
   for (const std::string& word : form_.offload) o_.offload.insert(*FindOffload(word));
   o_.offload_layers = form_.offload_layers.value_or(-1);
+  if (o_.offload.count(Offload::kParameters) > 0 && o_.zero < 3) {
+    return Wrong("offload=param keeps shards of parameters in the host's memory, and zero=",
+                 o_.zero, " does not shard them. Use zero=3, or leave `param` out.");
+  }
   return absl::OkStatus();
 }
 

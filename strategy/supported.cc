@@ -37,14 +37,6 @@ absl::Status CheckSupported(const ShortForm& form) {
     return NotYet("vocab_parallel", *form.vocab_parallel,
                   "Leave it out: the vocabulary is split over tp on the first and last stage.");
   }
-  for (const std::string& offload : form.offload) {
-    if (offload != "activations") {
-      return NotYet("offload", offload, "This version simulates `activations`.");
-    }
-    if (form.zero.value_or(0) > 1) {
-      return NotYet("offload", "activations with zero=2 and zero=3", "Use zero=1.");
-    }
-  }
   return absl::OkStatus();
 }
 

@@ -75,6 +75,16 @@ int64_t BufferBytes(const ExecutionGraph& graph, int32_t program,
   return bytes;
 }
 
+// The most that a device keeps in the memory of its host.
+int64_t HostBytes(const ExecutionGraph& graph, const Program& program) {
+  int64_t live = program.host_bytes, highest = live;
+  for (const Instance& instance : program.instances) {
+    live += graph.blocks[instance.block].host_bytes * instance.layer_count;
+    highest = std::max(highest, live);
+  }
+  return highest;
+}
+
 double FragmentationOf(const AllocatorParams& params) {
   return params.expandable_segments ? 0 : params.fragmentation;
 }
@@ -176,6 +186,7 @@ ClassMemory ReplayProgram(const ExecutionGraph& graph, int32_t program,
   ClassMemory memory = Held(graph, program, peak, profiles, overhead);
   const KindBytes kinds = KindsAt(graph.programs[program], peak.place, profiles);
   std::copy_n(kinds.of, kNumMemoryKinds, memory.bytes);
+  memory.host = HostBytes(graph, graph.programs[program]);
   return memory;
 }
 

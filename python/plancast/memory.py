@@ -21,7 +21,8 @@ class ClassMemory:
 
     The five kinds sum to `allocated`; with `rounding` of blocks and segments and
     the `fragmentation` reserve that is `reserved`; with buffers of communicators
-    (`nccl`) and the `context` of driver and libraries it is `device`.
+    (`nccl`) and the `context` of driver and libraries it is `device`. `host` is what
+    the device keeps in the memory of its host beside that (offloading), at most.
     """
 
     device_class: str
@@ -38,6 +39,7 @@ class ClassMemory:
     nccl: int
     context: int
     device: int
+    host: int = 0
 
 
 @dataclass(frozen=True)

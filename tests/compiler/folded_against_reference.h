@@ -36,6 +36,10 @@ inline Machine::Spec DrawMachine(Dice& dice, int64_t devices) {
   const int64_t per_host = 1 + dice.Below(std::min<int64_t>(devices, 9));
   Machine::Spec spec =
       UnitMachine((devices + per_host - 1) / per_host, per_host, 1 + dice.Below(per_host));
+  spec.pcie_bytes_per_s = static_cast<double>(1 + dice.Below(4)) * 1e9;
+  spec.gpus_per_host_uplink = dice.Below(4);
+  spec.host_memory_bytes_per_s = static_cast<double>(1 + dice.Below(8)) * 4e9;
+  spec.host_copy_share = dice.Maybe(2) ? 1 : 0.77;
   if (dice.Maybe(3)) spec.device_overrides.push_back({dice.Below(devices), 0.5});
   if (dice.Maybe(4)) spec.link_overrides.push_back({0, 0, 0.25});
   return spec;

@@ -41,6 +41,15 @@ void DrawSharding(Dice& dice, PlanUnderTest& plan) {
   profile.keeps_last_unit = dice.Maybe(2);
 }
 
+void DrawOffload(Dice& dice, PlanUnderTest& plan) {
+  PlanOptions& o = plan.options();
+  if (dice.Maybe(2)) o.offload.insert(Offload::kActivations);
+  if (dice.Maybe(2)) o.offload.insert(Offload::kOptimizer);
+  if (o.zero == 3 && dice.Maybe(2)) o.offload.insert(Offload::kParameters);
+  o.offload_layers = dice.Of<int64_t>({-1, -1, 1, 2});
+  plan.profile().offload_least_bytes = dice.Of<int64_t>({0, 0, 512});
+}
+
 PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   const int64_t pp = dice.Of<int64_t>({1, 1, 2, 3}), vpp = pp > 1 && dice.Maybe(3) ? 2 : 1;
   TransformerConfig config;
@@ -142,6 +151,7 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
     if (dice.Maybe(2)) options.overlap.insert(Overlap::kParam);
   }
   if (dice.Maybe(2)) DrawSharding(dice, plan);
+  if (dice.Maybe(2)) DrawOffload(dice, plan);
   if (dice.Maybe(4)) options.order = {"dp", "tp", "cp", "ep", "pp"};
   if (dice.Maybe(4)) options.order = {"pp", "tp", "cp", "ep", "dp"};
   return plan;
@@ -153,7 +163,8 @@ std::string Text(PlanUnderTest& plan) {
   return absl::StrCat(
       "dp=", o.dp, ",tp=", o.tp, ",pp=", o.pp, ",vpp=", o.vpp, ",zero=", o.zero, ",hsdp=", o.hsdp,
       ",reshard=", o.reshard, "/", o.reshard_ranks, ",prefetch=", o.prefetch, ",sync=", o.sync_each,
-      ",cut=", static_cast<int>(p.shard_cut), p.root_unit, p.keeps_last_unit, ",ep=", o.ep,
+      ",cut=", static_cast<int>(p.shard_cut), p.root_unit, p.keeps_last_unit,
+      ",offload=", o.offload.size(), ":", o.offload_layers, ",ep=", o.ep,
       ",accum=", o.micro_batches, " schedule ", static_cast<int>(o.schedule), " recompute ",
       static_cast<int>(o.recompute), ":", absl::StrJoin(o.recompute_ops, "+"), o.recompute_layers,
       "/", o.recompute_every, " overlaps ", o.overlap.size(), " bucket ", o.bucket_bytes, " order ",

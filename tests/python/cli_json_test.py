@@ -36,7 +36,7 @@ PREDICT = {
 }
 MEMORY = {
     "device_class", "ranks", "parameters", "gradients", "optimizer", "activations", "workspace",
-    "allocated", "rounding", "fragmentation", "reserved", "nccl", "context", "device",
+    "allocated", "rounding", "fragmentation", "reserved", "nccl", "context", "device", "host",
 }  # fmt: skip
 BREAKDOWN = {
     "compute", "recompute", "exposed_tp", "exposed_dp", "exposed_pp", "exposed_cp", "exposed_ep",

@@ -35,6 +35,7 @@ py::list Rows(const Forecast& forecast) {
     fields["nccl"] = memory.nccl;
     fields["context"] = memory.context;
     fields["device"] = memory.device;
+    fields["host"] = memory.host;
     out.append(std::move(fields));
   }
   return out;
