@@ -133,9 +133,21 @@ void GradientFlow::ReducePending(bool whole) {
              reductions_.back());
 }
 
+int64_t GradientFlow::LeftForHost() const {
+  if (!host_updates_ || sharded_ != nullptr || !reduces_) return 0;
+  int64_t reduced = 0;
+  ElementsByAxes cut;
+  for (int32_t chunk = 0; chunk < contents_.chunks(); ++chunk) {
+    for (const StageRun& run : contents_.Runs(chunk)) {
+      reduced += contents_.ReducedOverData(run) * run.count;
+      AddTimes(contents_.BodyOf(run).state.cut_gradients, run.count, &cut);
+    }
+  }
+  return Kept() - KeptElements(mesh_, options_, reduced + (cut.empty() ? 0 : Total(cut)), cut);
+}
+
 void GradientFlow::CopyToHost(int64_t elements, int32_t behind) {
   if (elements == 0) return;
-  to_host_ += elements;
   const auto bytes = static_cast<int64_t>(
       std::ceil(static_cast<double>(elements) * ElementBytes(profile_.reduce_dtype)));
   const int32_t block =
@@ -187,8 +199,8 @@ void GradientFlow::Finish() {
   ReduceOthers(&joins);
   ReduceTied(&joins);
   // What no reduction has brought there.
-  if (host_updates_ && sharded_ == nullptr && to_host_ < Kept()) {
-    CopyToHost(Kept() - to_host_, joins.back().from);
+  if (const int64_t left = LeftForHost(); left > 0) {
+    CopyToHost(left, joins.back().from);
     joins.push_back({reductions_.back(), -1, -1});
   }
   Update(joins);

@@ -59,6 +59,8 @@ class GradientFlow {
   void ReducePending(bool whole);
   // Copies so many gradients to an optimizer on the host, behind an instance.
   void CopyToHost(int64_t elements, int32_t behind);
+  // Those that no reduction brings there.
+  int64_t LeftForHost() const;
   // `cut` is among the elements.
   int32_t Gather(int64_t elements, const ElementsByAxes& cut, int messages,
                  const std::vector<Join>& joins);
@@ -78,7 +80,6 @@ class GradientFlow {
   const int64_t parameters_;
   const bool reduces_, shares_, gathers_, overlap_grad_, overlap_param_;
   const bool host_updates_;     // the optimizer lives on the host
-  int64_t to_host_ = 0;         // gradients that have been copied there
   int64_t pending_ = 0;         // elements whose reduction is due
   ElementsByAxes pending_cut_;  // and those of weights that a data-parallel axis cuts
   std::vector<int32_t> reductions_;

@@ -1,5 +1,6 @@
 #include "compiler/offload_blocks.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,7 @@ int AddCopies(const std::vector<KeptTensor>& tensors, bool out, const std::vecto
     last =
         builder->AddComm(comm, out ? StreamKind::kCopyOut : StreamKind::kCopyIn, Purpose::kOffload,
                          absl::StrCat(out ? "copy out " : "copy in ", tensor.name), deps);
+    builder->KeepOnHost(out ? tensor.bytes : -tensor.bytes);
   }
   return last;
 }
@@ -81,8 +83,16 @@ int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder) {
   return first;
 }
 
-void AddOutPorts(const Block& block, int first, BlockBuilder* builder) {
-  for (const int port : block.out_ports) builder->AddOutPort(port < 0 ? port : first + port);
+// Out-ports, with that of the copies where the in-port of the next copy is.
+void AddOutPorts(const Block& block, int first, int copies, BlockBuilder* builder) {
+  const auto ports = static_cast<int>(block.out_ports.size());
+  const int at = copies == BlockBuilder::kNone ? -1 : CopiesPort(block);
+  for (int i = 0; i <= ports; ++i) {
+    if (i == at) builder->AddOutPort(copies);
+    if (i == ports) break;
+    const int port = block.out_ports[i];
+    builder->AddOutPort(port < 0 ? port : first + port);
+  }
 }
 
 }  // namespace
@@ -101,6 +111,10 @@ std::vector<KeptTensor> KeptTensors(const Block& forward, int64_t least_bytes) {
   return tensors;
 }
 
+int CopiesPort(const Block& block) {
+  return std::min(block.num_in_ports, static_cast<int>(block.out_ports.size()));
+}
+
 int64_t TotalBytes(const std::vector<KeptTensor>& tensors) {
   int64_t total = 0;
   for (const KeptTensor& tensor : tensors) total += tensor.bytes;
@@ -115,8 +129,7 @@ BlockTemplate WithCopiesOut(const BlockTemplate& forward, const std::vector<Kept
   const int copied = AddCopies(before, /*out=*/true, InPorts(data_ports), &builder);
   const int first = AppendTasks(forward, /*gate=*/ports, &builder);
   FreeBehind(builder.size() - 1, before, &builder);
-  AddOutPorts(block, first, &builder);
-  builder.AddOutPort(copied == BlockBuilder::kNone ? ~ports : copied);
+  AddOutPorts(block, first, copied, &builder);
   return std::move(builder).Build();
 }
 
@@ -128,8 +141,7 @@ BlockTemplate WithCopiesIn(const BlockTemplate& backward, const std::vector<Kept
   const int there = AddCopies(below, /*out=*/false, InPorts(data_ports), &builder);
   const int first = AppendTasks(backward, waits ? ports : -1, &builder);
   AllocateBefore(0, below, &builder);
-  AddOutPorts(block, first, &builder);
-  if (!below.empty()) builder.AddOutPort(there);
+  AddOutPorts(block, first, there, &builder);
   return std::move(builder).Build();
 }
 

@@ -25,6 +25,10 @@ struct KeptTensor {
 std::vector<KeptTensor> KeptTensors(const Block& forward, int64_t least_bytes);
 int64_t TotalBytes(const std::vector<KeptTensor>& tensors);
 
+// The out-port that says of the copies beside a layer that they are over, where `block` is
+// the layer's without them: in line with the in-port, behind those of the block.
+int CopiesPort(const Block& block);
+
 // The forward block of a layer beside the copies of what the layer before keeps, which
 // begin with the layer; both are over before the next. One in-port and one out-port more,
 // last: the copies beside the layer before, and these, are over. Of its ports the first

@@ -112,16 +112,14 @@ std::vector<OffloadFlow::Part> OffloadFlow::Cut(int32_t chunk, Phase phase, cons
   return cut;
 }
 
-std::vector<Join> OffloadFlow::JoinsOf(const Part&) const {
+std::vector<Join> OffloadFlow::JoinsOf() const {
   if (copying_ < 0) return {};
-  const Block& block = writer_.BlockAt(writer_.program().instances[copying_].block);
-  // The last out-port says that copies beside a layer are over.
-  const auto port = static_cast<int16_t>(static_cast<int>(block.out_ports.size()) - 1);
-  return {{copying_, port, -1}};
+  return {{copying_, static_cast<int16_t>(copying_port_), -1}};
 }
 
-void OffloadFlow::Note(const Part& part, int32_t instance) {
+void OffloadFlow::Note(const Part& part, int32_t plain, int32_t instance) {
   copying_ = part.beside >= 0 ? instance : -1;
+  if (part.beside >= 0) copying_port_ = CopiesPort(writer_.catalogue()[plain].block);
 }
 
 void OffloadFlow::EndForward(const ScheduleStep& step, int32_t feeder) {

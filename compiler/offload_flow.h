@@ -43,9 +43,9 @@ class OffloadFlow {
   void EndForward(const ScheduleStep& step, int32_t feeder);
   // A backward pass begins: copies in what no layer runs before.
   void BeginBackward(const ScheduleStep& step);
-  // What a part waits for beyond its data; and that it has been appended.
-  std::vector<Join> JoinsOf(const Part& part) const;
-  void Note(const Part& part, int32_t instance);
+  // What a part waits for beyond its data; and that it has been appended as `instance`.
+  std::vector<Join> JoinsOf() const;
+  void Note(const Part& part, int32_t plain, int32_t instance);
 
  private:
   const std::vector<KeptTensor>& TensorsOf(int bound_body) const { return tensors_[bound_body]; }
@@ -60,6 +60,7 @@ class OffloadFlow {
   std::vector<std::vector<KeptTensor>> tensors_;  // per bound body
   std::vector<std::vector<Part>> forward_, backward_;
   std::vector<int> last_body_;
+  int copying_port_ = 0;
   int32_t copying_ = -1;  // the newest instance with copies that the next part waits for
 };
 

@@ -272,11 +272,11 @@ class StageWriter {
       for (const OffloadFlow::Part& part :
            offload_.Cut(step.chunk, step.phase, *piece.run, piece.layer_begin, piece.count)) {
         const int32_t block = offload_.BlockOf(part, step.phase, piece.number);
-        if (!begins) joins = offload_.JoinsOf(part);
+        if (!begins) joins = offload_.JoinsOf();
         feeder =
             writer_.AppendCompute(block, step.phase, step, part.layer_begin, part.count, feeder,
                                   joins, begins ? pass.own_ports : ProgramWriter::kAllPorts);
-        offload_.Note(part, feeder);
+        offload_.Note(part, piece.number, feeder);
         begins = false;
       }
       if (piece.reduces) reduced = feeder;
@@ -294,14 +294,14 @@ class StageWriter {
     std::vector<GradientFlow::GatheredPiece> gathered;
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kForward)) {
       const StageRun& run = *part.run;
-      const int32_t block =
-          offload_.BlockOf(part, Phase::kForward, BodyBlock(run, Phase::kForward));
+      const int32_t plain = BodyBlock(run, Phase::kForward);
+      const int32_t block = offload_.BlockOf(part, Phase::kForward, plain);
       // The first pass after an overlapped parameter gather: piece by piece.
       if (part.layer_begin == run.layer_begin) gathered = gradients_.TakeGathered(run);
       const int64_t end = part.layer_begin + part.count;
       for (int64_t at = part.layer_begin, next; at < end; at = next) {
         std::vector<Join> joins;
-        if (at == part.layer_begin) joins = offload_.JoinsOf(part);
+        if (at == part.layer_begin) joins = offload_.JoinsOf();
         next = end;
         for (const GradientFlow::GatheredPiece& piece : gathered) {
           if (at < piece.layer_begin || at >= piece.layer_begin + piece.count) continue;
@@ -310,7 +310,7 @@ class StageWriter {
         }
         feeder = writer_.AppendCompute(block, Phase::kForward, step, at, next - at, feeder, joins);
       }
-      offload_.Note(part, feeder);
+      offload_.Note(part, plain, feeder);
     }
     offload_.EndForward(step, feeder);
     return feeder;
@@ -322,18 +322,18 @@ class StageWriter {
     offload_.BeginBackward(step);
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
       const StageRun& run = *part.run;
-      const int32_t block =
-          offload_.BlockOf(part, Phase::kBackward, BodyBlock(run, Phase::kBackward));
+      const int32_t plain = BodyBlock(run, Phase::kBackward);
+      const int32_t block = offload_.BlockOf(part, Phase::kBackward, plain);
       const int64_t piece = gradients_.LayersPerPiece(run, reduces);
       for (int64_t end = part.count; end > 0; end -= std::min(piece, end)) {
         const int64_t count = std::min(piece, end);
         const std::vector<Join> joins =
-            end == part.count ? offload_.JoinsOf(part) : std::vector<Join>();
+            end == part.count ? offload_.JoinsOf() : std::vector<Join>();
         feeder = writer_.AppendCompute(block, Phase::kBackward, step,
                                        part.layer_begin + end - count, count, feeder, joins);
         if (reduces) gradients_.NoteBackward(run, count);
       }
-      offload_.Note(part, feeder);
+      offload_.Note(part, plain, feeder);
     }
     if (reduces) gradients_.EndChunk(last);
     return feeder;

@@ -102,7 +102,7 @@ def test_markdown_for_the_documentation(cli, tmp_path):
         ({"experts": 8}, "8 experts and no `topk`"),
         ({"strategy": "dp=1,pp=8,mb=1,schedule=zb2p"}, "zb2p"),
         ({"strategy": "dp=1,tp=2,cp=4,mb=1"}, "cp=4"),
-        ({"strategy": "dp=8,mb=1,offload=optimizer"}, "offload"),
+        ({"strategy": "dp=8,mb=1,offload=param"}, "offload"),
         ({"assumptions": "attention=mla"}, "latent attention of `small`"),
         ({"assumptions": "selective_means=odd_layers",
           "strategy": "dp=8,mb=1,recompute=selective"}, "odd_layers"),

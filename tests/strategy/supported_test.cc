@@ -31,7 +31,7 @@ TEST(SupportedTest, WhatIsSimulatedPasses) {
 TEST(SupportedTest, WhatIsNotNamesTheKeyAndTheValue) {
   for (const char* text :
        {"cp=2", "schedule=zb1p", "schedule=dualpipe", "schedule=breadth-first", "schedule=mine.csv",
-        "overlap=cp", "overlap=ep", "vocab_parallel=redis", "offload=optimizer+param"}) {
+        "overlap=cp", "overlap=ep", "vocab_parallel=redis"}) {
     EXPECT_THAT(Check(text), StatusIs(absl::StatusCode::kUnimplemented,
                                       StartsWith(std::string("not supported yet: ") + text)))
         << text;
