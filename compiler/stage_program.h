@@ -27,7 +27,7 @@ struct CompiledBody {
   bool out_ports_replicated = true;     // every tensor-parallel rank holds all of them
   // Throughout the iteration, each copy and all together (op_memory.h).
   int64_t held_bytes = 0, held_shared_bytes = 0;
-  bool is_layer = false;                // one of a list of modules
+  bool is_layer = false;  // one of a list of modules
 };
 
 // Everything that the programs of all stages are made from.

@@ -71,9 +71,8 @@ std::string SoftwareProfile::StructureKey() const {
       " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number),
       precision.DebugString(), " flags ", absl::StrJoin(flags, "", number), " overlaps ",
       absl::StrJoin(default_overlap, ",", number), " bucket ", bucket_bytes, " offloads ",
-      offload_least_bytes, " 16 bits ",
-      absl::StrJoin(unquantized, ","), " selective ", absl::StrJoin(selective_recompute, "+"),
-      " shards ", static_cast<int>(shard_cut), " around ",
+      offload_least_bytes, " 16 bits ", absl::StrJoin(unquantized, ","), " selective ",
+      absl::StrJoin(selective_recompute, "+"), " shards ", static_cast<int>(shard_cut), " around ",
       absl::StrJoin(around, ",",
                     [&](std::string* out, const auto& entry) {
                       const Around& a = entry.second;

@@ -1,7 +1,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "strategy/short_form.h"
 
 // What this version simulates of the strategy language. A key leaves this file
