@@ -174,6 +174,7 @@ class KernelWork {
     }
     AddBytes(part, rule, work, &base_);
     AddAround(rule, work);
+    if (part.step->part == Part::kForward) AddMetrics(rule, work);
     pointwise_ += work.pointwise_ops;
     base_.random_numbers += work.random_numbers;
     if (product) {
@@ -181,6 +182,9 @@ class KernelWork {
     } else if (!work.contractions.empty()) {
       FillAttention(rule, extents, work.contractions[0], &base_);
       base_.backward = base_.pass != GemmPass::kForward;
+      if (const SoftwareProfile::Around* const around = AroundOf(rule); around != nullptr) {
+        base_.time_scale = base_.backward ? around->backward_scale : around->forward_scale;
+      }
       for (const Contraction& c : work.contractions) base_.flops += c.flops;
     }
   }
@@ -245,6 +249,27 @@ class KernelWork {
     base_.read_bytes += bytes / 2;
     base_.write_bytes += bytes / 2;
     base_.launches += passes + casts;
+  }
+
+  // Training metrics over the op's largest operand: a cast to fp32, and a log-softmax that
+  // goes over its rows again.
+  void AddMetrics(const OpRule& rule, const OpWork& work) {
+    const SoftwareProfile::Around* const around = AroundOf(rule);
+    if (around == nullptr || around->metrics == 0 || work.read_elements.empty()) return;
+    const size_t operand = std::max_element(work.read_elements.begin(), work.read_elements.end()) -
+                           work.read_elements.begin();
+    const double narrow = context_.Bytes(DType::kCompute), wide = ElementBytes(DType::kFp32);
+    const bool casts = narrow < wide;
+    const double elements = work.read_elements[operand] * around->metrics;
+    KernelSpec kernel;
+    kernel.label = rule.name() + ".metrics";
+    kernel.dtype = base_.dtype;
+    kernel.read_bytes = elements * (wide + (casts ? narrow : 0));
+    kernel.write_bytes = elements * (wide + (casts ? wide : 0));
+    kernel.reread_bytes = elements * wide;
+    kernel.row_bytes = work.reread_rows[operand] * wide;
+    kernel.launches = around->metrics * (casts ? 2 : 1);
+    after_.push_back(kernel);
   }
 
   // nullptr: nothing.

@@ -78,7 +78,8 @@ std::string SoftwareProfile::StructureKey() const {
                       const Around& a = entry.second;
                       absl::StrAppend(out, entry.first, " ", a.forward_passes, " ",
                                       a.backward_passes, " ", a.fp32, " ", a.forward_casts, " ",
-                                      a.backward_casts);
+                                      a.backward_casts, " ", a.forward_scale, " ",
+                                      a.backward_scale, " ", a.metrics);
                     }),
       " memory ",
       absl::StrJoin(op_memory, ",",

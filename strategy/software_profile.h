@@ -31,6 +31,8 @@ struct SoftwareProfile {
     int forward_passes = 0, backward_passes = 0;
     bool fp32 = false;
     int forward_casts = 0, backward_casts = 0;
+    double forward_scale = 1, backward_scale = 1;
+    int metrics = 0;
   };
 
   // Tensors of an op beside those of its rule; proto OpMemory documents them.

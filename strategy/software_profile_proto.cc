@@ -174,14 +174,23 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.eager.insert(p.eager().begin(), p.eager().end());
   for (const proto::AroundOp& op : p.around()) {
     const auto counts = {op.forward_passes(), op.backward_passes(), op.forward_casts(),
-                         op.backward_casts()};
+                         op.backward_casts(), op.metrics()};
     if (std::any_of(counts.begin(), counts.end(), [](int n) { return n < 0 || n > 100; })) {
       return absl::InvalidArgumentError(
           absl::StrCat("around `", op.rule(), "` has a count that is not from 0 to 100: ",
-                       absl::StrJoin(counts, ", "), " passes and casts."));
+                       absl::StrJoin(counts, ", "), " passes, casts and metrics."));
     }
-    profile.around[op.rule()] = {op.forward_passes(), op.backward_passes(), op.fp32(),
-                                 op.forward_casts(), op.backward_casts()};
+    const auto scale = [](double said) { return said == 0 ? 1.0 : said; };
+    for (const double said : {scale(op.forward_scale()), scale(op.backward_scale())}) {
+      if (said > 0 && said <= 100) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("around `", op.rule(), "` has a scale of ", said,
+                       "; it must be a positive number, 100 at most."));
+    }
+    profile.around[op.rule()] = {
+        op.forward_passes(),        op.backward_passes(), op.fp32(),
+        op.forward_casts(),         op.backward_casts(),  scale(op.forward_scale()),
+        scale(op.backward_scale()), op.metrics()};
   }
   for (const proto::OpMemory& op : p.op_memory()) {
     ASSIGN_OR_RETURN(profile.op_memory[op.rule()], OpMemoryFromProto(op),

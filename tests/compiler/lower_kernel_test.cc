@@ -220,6 +220,29 @@ TEST(AroundKernelTest, ScalesMasksAndCastsOfAFrameworkAreAddedToItsOp) {
   EXPECT_DOUBLE_EQ(wide.read_bytes + wide.write_bytes, (2 * 8 + 4 + 4) * scores + statistic);
 }
 
+TEST(AroundKernelTest, AnOlderAttentionTakesLongerEachWay) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  plan.profile().around["attention"].forward_scale = 1.4;
+  plan.profile().around["attention"].backward_scale = 2;
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.core").at(0).time_scale, 1.4);
+  EXPECT_EQ(Kernels(plan, "layer.B", "attn.core.bwd").at(0).time_scale, 2);
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.qkv").at(0).time_scale, 1);
+}
+
+TEST(AroundKernelTest, MetricsCastTheLogitsAndGoOverThem) {
+  PlanUnderTest plan = PlanUnderTest::Of(Gpt());
+  plan.profile().around["cross_entropy"].metrics = 2;
+  const std::vector<KernelSpec> kernels = Kernels(plan, "head.F", "loss");
+  ASSERT_THAT(kernels, testing::SizeIs(2));
+  const double logits = 1.0 * kTokens * Gpt().vocab;
+  EXPECT_EQ(kernels[1].label, "cross_entropy.metrics");
+  // Each reads 2 bytes and writes 4, then reads 4 and writes 4.
+  EXPECT_DOUBLE_EQ(kernels[1].read_bytes, 2 * 6 * logits);
+  EXPECT_DOUBLE_EQ(kernels[1].write_bytes, 2 * 8 * logits);
+  EXPECT_EQ(kernels[1].launches, 4);
+  EXPECT_THAT(Kernels(plan, "head.B", "loss.bwd"), testing::SizeIs(1));
+}
+
 TEST(SplitKernelTest, AStatisticSharedByRanksCutsAnOpInPieces) {
   PlanUnderTest plan = PlanUnderTest::Of(Llama());
   plan.Tp(4).Split("layers.*.attn.norm", "tp", {"hidden"});
