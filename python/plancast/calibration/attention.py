@@ -12,6 +12,9 @@ SIZES = ("batch", "q_len", "kv_len", "heads", "kv_heads", "head_dim", "head_dim_
 COLUMNS = (*SIZES, "window", "time_us")
 WANTED = ["mma_fraction", "softmax_dim", "tail", "floor_s", "causal_loss", "memory_fraction"]
 BACKWARD_WANTED = ["backward_factor", "backward_floor_s"]
+# Time per FLOP backward over forward where no rows tell: Dao, FlashAttention-2 (2023),
+# abstract and section 3: up to 73 % of the peak forward and 63 % backward.
+PUBLISHED_BACKWARD = {"A100-SXM-80GB": 0.73 / 0.63}
 
 
 def kernels_of(rows: Rows, gpu: Gpu, dtype: str) -> Kernels:
@@ -28,6 +31,13 @@ def told_by(rows: Rows) -> set[str]:
     if 0.1 < np.mean(rows["causal"]) < 0.9:
         told.add("causal_loss")
     return told
+
+
+def softmax_dim_like(rate: float, known: dict[float, float]) -> float:
+    """The softmax's time per score, said as a head dimension, of a GPU whose rows cannot
+    tell: an SM takes as long for an exponential on all of them (16 a clock since 2016), so it
+    is that of the GPU whose products run at the most similar rate per SM. `known`: by rate."""
+    return known[min(known, key=lambda other: abs(np.log(other / rate)))]
 
 
 def fit_forward(

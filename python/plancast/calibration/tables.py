@@ -164,20 +164,26 @@ def fit_attention(selections: list[plan.Selection], fitting: Fitting) -> dict[st
         rows = s.rows[s.rows["phase"] != "train_bwd"]
         forward[s.gpu.name] = (rows, *attention.fit_forward(rows, s.gpu, s.dtype))
     told = {name: attention.told_by(rows) for name, (rows, _, _) in forward.items()}
-    medians = {}
-    for name in ("softmax_dim", "causal_loss"):
-        values = [c[name] for gpu, (_, c, _) in forward.items() if name in told[gpu]]
-        if values:
-            medians[name] = float(np.median(values))
+    losses = [c["causal_loss"] for gpu, (_, c, _) in forward.items() if "causal_loss" in told[gpu]]
+    rates = {s.gpu.name: s.peak / s.gpu.sms for s in selections}
+    softmax = {
+        rates[gpu]: c["softmax_dim"]
+        for gpu, (_, c, _) in forward.items()
+        if "softmax_dim" in told[gpu]
+    }
     messages: dict[str, Message] = {}
     factors = []
     for s in selections:
         rows, coefficients, stats = forward[s.gpu.name]
         note = ""
-        known = {name: value for name, value in medians.items() if name not in told[s.gpu.name]}
+        known = {}
+        if softmax and "softmax_dim" not in told[s.gpu.name]:
+            known["softmax_dim"] = attention.softmax_dim_like(rates[s.gpu.name], softmax)
+        if losses and "causal_loss" not in told[s.gpu.name]:
+            known["causal_loss"] = float(np.median(losses))
         if known:
             coefficients, stats = attention.fit_forward(rows, s.gpu, s.dtype, known)
-            note = f"{' and '.join(known)}: medians of GPUs whose rows tell"
+            note = f"{' and '.join(known)}: of GPUs whose rows tell"
         message: Message = {
             "dtype": s.dtype,
             "peak_flops": s.peak,
@@ -191,14 +197,18 @@ def fit_attention(selections: list[plan.Selection], fitting: Fitting) -> dict[st
             message["backward_fit"] = fitting.fit_message(s.data, stats, DEFAULT_FACTOR_SIGMA)
             factors.append(more["backward_factor"])
         messages[s.gpu.name] = message
-    for message in messages.values():
+    for name, message in messages.items():
         if "backward_factor" not in message:
-            message["backward_factor"] = float(np.median(factors)) if factors else 1.2
+            published = attention.PUBLISHED_BACKWARD.get(name)
+            others = float(np.median(factors)) if factors else 1.2
+            message["backward_factor"] = published or others
             message["backward_floor_s"] = 2 * message["floor_s"]
             message["backward_fit"] = {
                 "factor_sigma": 0.15,
                 "sigma": 0.1,
-                "note": "no backward rows: the other GPUs' median per FLOP",
+                "note": "no backward rows: "
+                + ("published" if published else "the other GPUs' median")
+                + " per FLOP",
             }
     return messages
 
