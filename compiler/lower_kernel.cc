@@ -182,9 +182,7 @@ class KernelWork {
     } else if (!work.contractions.empty()) {
       FillAttention(rule, extents, work.contractions[0], &base_);
       base_.backward = base_.pass != GemmPass::kForward;
-      if (const SoftwareProfile::Around* const around = AroundOf(rule); around != nullptr) {
-        base_.time_scale = base_.backward ? around->backward_scale : around->forward_scale;
-      }
+      base_.library = context_.profile->attention_kernel;
       for (const Contraction& c : work.contractions) base_.flops += c.flops;
     }
   }

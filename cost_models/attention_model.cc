@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "cost_models/attention_kernels.h"
 #include "cost_models/matmul_unit.h"
 #include "graph/dtype.h"
 
@@ -75,7 +76,8 @@ std::optional<KernelCost> AttentionModel::Estimate(const KernelSpec& kernel,
   const AttentionTime time = TimeOfAttention(kernel, c, unit, device);
 
   KernelCost cost;
-  cost.seconds_alone = time.seconds;
+  cost.seconds_alone = time.seconds * AttentionKernels::Shipped().Slowdown(kernel.library, c.kernel,
+                                                                           kernel.backward);
   cost.sm_fraction = std::min(1.0, time.blocks);
   cost.hbm_bytes = time.bytes;
   cost.provenance = entry->provenance;

@@ -89,9 +89,15 @@ GemmCoefficients GemmMedians(const Entries<GemmCoefficients>& members,
 
 AttentionCoefficients AttentionMedians(const Entries<AttentionCoefficients>& members) {
   using C = AttentionCoefficients;
-  return Medians<C>(members, {&C::mma_fraction, &C::softmax_dim, &C::tail, &C::floor_s,
-                              &C::causal_loss, &C::backward_factor, &C::backward_floor_s,
-                              &C::memory_fraction, &C::backward_factor_sigma, &C::backward_sigma});
+  C result =
+      Medians<C>(members, {&C::mma_fraction, &C::softmax_dim, &C::tail, &C::floor_s,
+                           &C::causal_loss, &C::backward_factor, &C::backward_floor_s,
+                           &C::memory_fraction, &C::backward_factor_sigma, &C::backward_sigma});
+  const std::string& kernel = members.front()->coefficients.kernel;
+  const bool same = std::all_of(members.begin(), members.end(),
+                                [&](const auto* e) { return e->coefficients.kernel == kernel; });
+  if (same) result.kernel = kernel;
+  return result;
 }
 
 ConvolutionCoefficients ConvolutionMedians(const Entries<ConvolutionCoefficients>& members) {

@@ -48,6 +48,7 @@ struct AttentionCoefficients {
   double mma_fraction = 0, softmax_dim = 0, tail = 0, floor_s = 0, causal_loss = 0,
          backward_factor = 0, backward_floor_s = 0, memory_fraction = 0;
   bool backward_measured = false;  // else taken from other GPUs
+  std::string kernel;              // whose the figures are (attention_kernels.h); empty: unknown
   // Errors of the backward figures; CoefficientEntry holds those of forward.
   double backward_factor_sigma = 0, backward_sigma = 0;
 

@@ -5,10 +5,7 @@ namespace plancast {
 std::optional<KernelCost> FirstMatchModel::Estimate(const KernelSpec& kernel,
                                                     const DeviceType& device) const {
   for (const auto& model : chain_) {
-    std::optional<KernelCost> cost = model->Estimate(kernel, device);
-    if (!cost.has_value()) continue;
-    cost->seconds_alone *= kernel.time_scale;
-    return cost;
+    if (std::optional<KernelCost> cost = model->Estimate(kernel, device)) return cost;
   }
   return std::nullopt;
 }

@@ -14,7 +14,7 @@ bool operator==(const KernelSpec& a, const KernelSpec& b) {
                     s.window, s.stride, s.channels_last, s.heads, s.kv_heads, s.q_len, s.kv_len,
                     s.head_dim, s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes,
                     s.write_bytes, s.random_numbers, s.reread_bytes, s.row_bytes, s.launches,
-                    s.routed, s.time_scale);
+                    s.routed, s.library);
   };
   return key(a) == key(b);
 }
@@ -61,7 +61,8 @@ std::string KernelSpec::DebugString() const {
     case KernelFamily::kAttention:
       return absl::StrCat("attention ", type, " batch=", batch, " heads=", heads, "/", kv_heads,
                           " len=", q_len, "x", kv_len, " dim=", head_dim, "/", head_dim_v,
-                          causal ? " causal" : "", backward ? " backward" : "");
+                          causal ? " causal" : "", backward ? " backward" : "",
+                          library.empty() ? "" : absl::StrCat(" by ", library));
     case KernelFamily::kMemory:
     case KernelFamily::kOptimizer:
       break;

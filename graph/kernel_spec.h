@@ -46,8 +46,8 @@ struct KernelSpec {
   int launches = 1;  // GPU kernels launched by the host
   // Its rows are those of the mean load; devices have more or fewer (Skew).
   bool routed = false;
-  // What it takes against the kernels that the cost models know: more in older libraries.
-  double time_scale = 1;
+  // kAttention: whose kernel (cost_models/attention_kernels.h); empty: the device's best.
+  std::string library;
 
   friend bool operator==(const KernelSpec& a, const KernelSpec& b);
   template <typename H>
@@ -56,7 +56,7 @@ struct KernelSpec {
                       s.accumulate_fp32, s.window, s.stride, s.channels_last, s.heads, s.kv_heads,
                       s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal, s.backward, s.flops,
                       s.read_bytes, s.write_bytes, s.random_numbers, s.reread_bytes, s.row_bytes,
-                      s.launches, s.routed, s.time_scale);
+                      s.launches, s.routed, s.library);
   }
   std::string DebugString() const;  // `gemm bf16 2048x12288x6144 wgrad`
 };

@@ -67,8 +67,8 @@ std::string SoftwareProfile::StructureKey() const {
   };
   return absl::StrCat(
       name, " fuses ", absl::StrJoin(fusions, ","), "+", absl::StrJoin(fusions_16bit, ","),
-      " eager ", absl::StrJoin(eager, ","), " attention ", static_cast<int>(default_attention),
-      " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number),
+      " eager ", absl::StrJoin(eager, ","), " attention ", static_cast<int>(default_attention), "/",
+      attention_kernel, " vocab ", vocab_pad_multiple, " types ", absl::StrJoin(types, ",", number),
       precision.DebugString(), " flags ", absl::StrJoin(flags, "", number), " overlaps ",
       absl::StrJoin(default_overlap, ",", number), " bucket ", bucket_bytes, " offloads ",
       offload_least_bytes, " 16 bits ", absl::StrJoin(unquantized, ","), " selective ",
@@ -78,8 +78,7 @@ std::string SoftwareProfile::StructureKey() const {
                       const Around& a = entry.second;
                       absl::StrAppend(out, entry.first, " ", a.forward_passes, " ",
                                       a.backward_passes, " ", a.fp32, " ", a.forward_casts, " ",
-                                      a.backward_casts, " ", a.forward_scale, " ",
-                                      a.backward_scale, " ", a.metrics);
+                                      a.backward_casts, " ", a.metrics);
                     }),
       " memory ",
       absl::StrJoin(op_memory, ",",

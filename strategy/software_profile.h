@@ -31,7 +31,6 @@ struct SoftwareProfile {
     int forward_passes = 0, backward_passes = 0;
     bool fp32 = false;
     int forward_casts = 0, backward_casts = 0;
-    double forward_scale = 1, backward_scale = 1;
     int metrics = 0;
   };
 
@@ -59,6 +58,7 @@ struct SoftwareProfile {
   int64_t workspace_bytes = 0;                // of the allocator, kept by libraries
   std::set<std::string> whole_rules;          // not cut over tp
   Attention default_attention = Attention::kFlash;
+  std::string attention_kernel;  // of fused attention; empty: the GPU's best
   int64_t vocab_pad_multiple = 128;   // times tp; 0: not padded
   DType grad_dtype = DType::kFp32;    // main gradient buffer, accumulated by wgrad
   DType reduce_dtype = DType::kFp32;  // wire type of the gradient reduction

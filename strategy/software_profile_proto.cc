@@ -180,17 +180,8 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
           absl::StrCat("around `", op.rule(), "` has a count that is not from 0 to 100: ",
                        absl::StrJoin(counts, ", "), " passes, casts and metrics."));
     }
-    const auto scale = [](double said) { return said == 0 ? 1.0 : said; };
-    for (const double said : {scale(op.forward_scale()), scale(op.backward_scale())}) {
-      if (said > 0 && said <= 100) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("around `", op.rule(), "` has a scale of ", said,
-                       "; it must be a positive number, 100 at most."));
-    }
-    profile.around[op.rule()] = {
-        op.forward_passes(),        op.backward_passes(), op.fp32(),
-        op.forward_casts(),         op.backward_casts(),  scale(op.forward_scale()),
-        scale(op.backward_scale()), op.metrics()};
+    profile.around[op.rule()] = {op.forward_passes(), op.backward_passes(), op.fp32(),
+                                 op.forward_casts(),  op.backward_casts(),  op.metrics()};
   }
   for (const proto::OpMemory& op : p.op_memory()) {
     ASSIGN_OR_RETURN(profile.op_memory[op.rule()], OpMemoryFromProto(op),
@@ -208,6 +199,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
                                                    "`; it must be `flash` or `unfused`."));
   }
   profile.default_attention = *attention;
+  profile.attention_kernel = p.attention_kernel();
   profile.vocab_pad_multiple = p.vocab_pad_multiple();
   ASSIGN_OR_RETURN(profile.grad_dtype, Type(p.grad_dtype(), "grad_dtype"));
   ASSIGN_OR_RETURN(profile.reduce_dtype, Type(p.reduce_dtype(), "reduce_dtype"));

@@ -220,13 +220,12 @@ TEST(AroundKernelTest, ScalesMasksAndCastsOfAFrameworkAreAddedToItsOp) {
   EXPECT_DOUBLE_EQ(wide.read_bytes + wide.write_bytes, (2 * 8 + 4 + 4) * scores + statistic);
 }
 
-TEST(AroundKernelTest, AnOlderAttentionTakesLongerEachWay) {
+TEST(AttentionKernelTest, TheProfileSaysWhoseKernelsRun) {
   PlanUnderTest plan = PlanUnderTest::Of(Llama());
-  plan.profile().around["attention"].forward_scale = 1.4;
-  plan.profile().around["attention"].backward_scale = 2;
-  EXPECT_EQ(Kernels(plan, "layer.F", "attn.core").at(0).time_scale, 1.4);
-  EXPECT_EQ(Kernels(plan, "layer.B", "attn.core.bwd").at(0).time_scale, 2);
-  EXPECT_EQ(Kernels(plan, "layer.F", "attn.qkv").at(0).time_scale, 1);
+  plan.profile().attention_kernel = "flash-attention-2";
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.core").at(0).library, "flash-attention-2");
+  EXPECT_EQ(Kernels(plan, "layer.B", "attn.core.bwd").at(0).library, "flash-attention-2");
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.qkv").at(0).library, "");
 }
 
 TEST(AroundKernelTest, MetricsCastTheLogitsAndGoOverThem) {

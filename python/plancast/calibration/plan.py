@@ -18,6 +18,7 @@ class Selection:
     peak: float
     rows: Rows
     data: str  # for people: file and source
+    kernel: str = ""  # of attention: whose the rows are
 
     @property
     def own_only(self) -> bool:
@@ -50,14 +51,15 @@ MIN_ROWS = 100
 MAX_ROWS = 1500
 
 # Attention, forward: per GPU the kernels that training would run, best first.
-ATTENTION_CHOICES = [
-    ("cudnn",),
-    ("te/flash",),
-    ("sglang 0.5.14 fa3", "sglang 0.5.14 flash_attention_v3"),
-    ("sglang 0.5.14 trtllm_mha",),
-    ("sglang 0.5.10 flash_attention",),
-    ("sglang 0.5.14 flashinfer", "vllm 0.24.0 vllm_flash_attn_fa2"),
-]
+# Beside each, whose kernels they are (cost_models/data/attention_kernels.textproto).
+ATTENTION_CHOICES = {
+    ("cudnn",): "cudnn-9",
+    ("te/flash",): "cudnn-9",
+    ("sglang 0.5.14 fa3", "sglang 0.5.14 flash_attention_v3"): "flash-attention-3",
+    ("sglang 0.5.14 trtllm_mha",): "cudnn-9",
+    ("sglang 0.5.10 flash_attention",): "flash-attention-2",
+    ("sglang 0.5.14 flashinfer", "vllm 0.24.0 vllm_flash_attn_fa2"): "flash-attention-2",
+}
 
 
 def _gpu_names(rows: Rows) -> list[str]:
@@ -130,7 +132,7 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
     result = []
     for name in _gpu_names(usable):
         of_gpu = usable[usable["gpu"] == name]
-        for choice in ATTENTION_CHOICES:
+        for choice, kernel in ATTENTION_CHOICES.items():
             mask = np.array(
                 [
                     any(impl == c or (c == "te/flash" and impl.startswith(c)) for c in choice)
@@ -147,7 +149,7 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
                 chosen = chosen[~forward | (chosen["time_us"] > 2 * floor)]
             gpu = gpus[name]
             data = f"attention.csv ({', '.join(choice)})"
-            result.append(Selection(gpu, "bf16", gpu.peaks["bf16"], chosen, data))
+            result.append(Selection(gpu, "bf16", gpu.peaks["bf16"], chosen, data, kernel))
             break
     return result
 

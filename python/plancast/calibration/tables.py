@@ -189,6 +189,7 @@ def fit_attention(selections: list[plan.Selection], fitting: Fitting) -> dict[st
             "peak_flops": s.peak,
             **coefficients,
             "fit": fitting.fit_message(s.data, stats, DEFAULT_FACTOR_SIGMA, note),
+            "kernel": s.kernel,
         }
         backward = s.rows[s.rows["phase"] == "train_bwd"]
         if len(backward):

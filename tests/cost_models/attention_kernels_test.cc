@@ -1,0 +1,78 @@
+#include "cost_models/attention_kernels.h"
+
+#include <string>
+
+#include "cluster/machine.h"
+#include "cost_models/attention_model.h"
+#include "cost_models/coefficient_tables.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cost_models/catalogue_device.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::plancast::testing::StatusIs;
+using ::testing::HasSubstr;
+
+constexpr char kThree[] = R"(
+  kernel { name: "a" next: "b" forward: 2 backward: 3 }
+  kernel { name: "b" next: "c" forward: 1.5 backward: 1 }
+  kernel { name: "c" })";
+
+TEST(AttentionKernelsTest, FactorsMultiplyDownToTheKernelThatWasMeasured) {
+  ASSERT_OK_AND_ASSIGN(const AttentionKernels kernels, AttentionKernels::Parse(kThree, "three"));
+  EXPECT_EQ(kernels.Slowdown("a", "a", false), 1);
+  EXPECT_EQ(kernels.Slowdown("a", "b", false), 2);
+  EXPECT_EQ(kernels.Slowdown("a", "c", false), 3);
+  EXPECT_EQ(kernels.Slowdown("a", "c", true), 3);
+  EXPECT_EQ(kernels.Slowdown("b", "c", true), 1);
+}
+
+TEST(AttentionKernelsTest, WhatIsUnknownOrNewerTakesAsLongAsWhatWasMeasured) {
+  ASSERT_OK_AND_ASSIGN(const AttentionKernels kernels, AttentionKernels::Parse(kThree, "three"));
+  EXPECT_EQ(kernels.Slowdown("", "b", false), 1);
+  EXPECT_EQ(kernels.Slowdown("a", "", false), 1);
+  EXPECT_EQ(kernels.Slowdown("c", "a", false), 1);
+  EXPECT_EQ(kernels.Slowdown("d", "c", false), 1);
+}
+
+TEST(AttentionKernelsTest, MistakesAreNamed) {
+  const auto parse = [](const std::string& text) {
+    return AttentionKernels::Parse(text, "mine.textproto").status();
+  };
+  EXPECT_THAT(parse(R"(kernel { name: "a" } kernel { name: "a" })"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("mine.textproto: `a` has to be a name that no other")));
+  EXPECT_THAT(
+      parse(R"(kernel { name: "a" next: "b" forward: 0.5 backward: 1 } kernel { name: "b" })"),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("takes 0.5 times as long")));
+  EXPECT_THAT(parse(R"(kernel { name: "a" next: "a" forward: 1 backward: 1 })"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("further down in the file")));
+}
+
+TEST(AttentionKernelsTest, TheModelKnowsWhoseRowsItWasFittedTo) {
+  const AttentionModel model(CoefficientTables::Shipped());
+  KernelSpec kernel;
+  kernel.family = KernelFamily::kAttention;
+  kernel.heads = kernel.kv_heads = 16;
+  kernel.q_len = kernel.kv_len = 8192;
+  kernel.head_dim = kernel.head_dim_v = 128;
+  kernel.causal = true;
+  const auto slowdown = [&](const std::string& gpu, const std::string& library, bool backward) {
+    kernel.backward = backward;
+    kernel.library = "";
+    const DeviceType device = CatalogueDevice(gpu).value();
+    const double best = model.Estimate(kernel, device)->seconds_alone;
+    kernel.library = library;
+    return model.Estimate(kernel, device)->seconds_alone / best;
+  };
+  EXPECT_DOUBLE_EQ(slowdown("A100-SXM-80GB", "flash-attention-2", false), 1);
+  EXPECT_DOUBLE_EQ(slowdown("A100-SXM-80GB", "flash-attention-triton", true), 2);
+  EXPECT_DOUBLE_EQ(slowdown("H100-SXM-80GB", "flash-attention-2", false), 1.75);
+  EXPECT_DOUBLE_EQ(slowdown("H100-SXM-80GB", "flash-attention-2", true), 1.6);
+}
+
+}  // namespace
+}  // namespace plancast
