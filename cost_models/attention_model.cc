@@ -66,13 +66,16 @@ AttentionTime TimeOfAttention(const KernelSpec& kernel, const AttentionCoefficie
 std::optional<KernelCost> AttentionModel::Estimate(const KernelSpec& kernel,
                                                    const DeviceType& device) const {
   if (!IsAttention(kernel)) return std::nullopt;
-  const MatmulUnit unit = AttentionUnit(device, kernel.dtype);
+  MatmulUnit unit = AttentionUnit(device, kernel.dtype);
   if (unit.peak_flops <= 0 || device.sms < 1 || device.memory_bytes_per_s <= 0) {
     return std::nullopt;
   }
   const auto* entry = tables_.FindAttention(unit.coefficients, device);
   if (entry == nullptr) return std::nullopt;
   const AttentionCoefficients& c = entry->coefficients;
+  // Its products are held back by a chip's power as others are.
+  const auto* products = tables_.FindGemm(unit.coefficients, device);
+  if (products != nullptr) unit.peak_flops *= tables_.PowerScale(*products, device);
   const AttentionTime time = TimeOfAttention(kernel, c, unit, device);
 
   KernelCost cost;

@@ -96,6 +96,15 @@ TEST(AttentionModel, RunsInSixteenBitsWhereProductsRunInEight) {
   EXPECT_DOUBLE_EQ(Seconds(bf16, "H100-SXM-80GB"), Seconds(fp8, "H100-SXM-80GB"));
 }
 
+// As products: exp(-power_slope * FLOPs per watt), docs/cost_models.md.
+TEST(AttentionModel, ACapOnPowerHoldsItBack) {
+  const KernelSpec large = Attention(4, 32, 16384);
+  const double whole = Seconds(large, "H100-SXM-80GB");
+  const double capped = Seconds(large, "H100-SXM-96GB-HBM2e");  // 500 W for 700
+  EXPECT_GT(capped, 1.08 * whole);
+  EXPECT_LT(capped, 1.14 * whole);
+}
+
 TEST(AttentionModel, SaysHowItKnows) {
   KernelCost own = Price(Attention(1, 8, 4096), "A100-SXM-80GB");
   EXPECT_EQ(own.provenance.knowledge, Knowledge::kCalibrated);
