@@ -13,7 +13,6 @@
 namespace plancast {
 namespace {
 
-using ::plancast::testing::StatusIs;
 using ::testing::HasSubstr;
 
 constexpr char kThree[] = R"(
