@@ -137,7 +137,6 @@ class Simulator {
     return contention_.of_group[flight.group] ||
            (yields_ && flight.work_bytes > 0 && !IsQuiet(flight.group));
   }
-  // Whether it and kernels do not slow each other.
   bool IsQuiet(int32_t group) const { return in_.realised[sim_.groups[group].realised].quiet; }
   void StartFlight(int32_t lane, int32_t group, int64_t work_bytes, int64_t transfer_at);
   void StartTransfer(int32_t flight);
@@ -199,12 +198,10 @@ class Simulator {
   // Whether hosts are as far ahead after a period as before, or that matters not.
   bool HostsKeepPace() const;
   int32_t PeriodsAhead(int32_t entity, const State& state, Front& front) const;
-  // Goes on in the last period that is as before. False: perhaps later.
-  bool Jump(const State& state);
+  bool Jump(const State& state);  // to the last period that is as before; false: perhaps later
   void MoveMeeting(int32_t entity, int32_t from, int32_t to);
   void FindWaiting(int32_t entity);
-  // What lanes did in the periods on the way.
-  void RepeatPieces(int32_t entity, const Front& front, int32_t times);
+  void RepeatPieces(int32_t entity, const Front& front, int32_t times);  // on the way
 
   const SimInput& in_;
   const SimGraph& sim_;

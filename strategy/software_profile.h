@@ -58,7 +58,7 @@ struct SoftwareProfile {
   int64_t workspace_bytes = 0;                // of the allocator, kept by libraries
   std::set<std::string> whole_rules;          // not cut over tp
   Attention default_attention = Attention::kFlash;
-  std::string attention_kernel;  // of fused attention; empty: the GPU's best
+  std::string attention_kernel;       // of fused attention; empty: the GPU's best
   int64_t vocab_pad_multiple = 128;   // times tp; 0: not padded
   DType grad_dtype = DType::kFp32;    // main gradient buffer, accumulated by wgrad
   DType reduce_dtype = DType::kFp32;  // wire type of the gradient reduction
