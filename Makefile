@@ -14,7 +14,7 @@ endif
 
 CORE := //python/plancast:_core.so
 
-.PHONY: build run test test-torch lint bench accuracy uncertainty format clean setup compile_commands
+.PHONY: build run test test-torch lint bench accuracy knobs uncertainty format clean setup compile_commands
 
 build: setup
 	$(BAZEL) build -c opt $(BAZEL_FLAGS) $(CORE)
@@ -47,6 +47,10 @@ TRUTH := $(PLANCAST_SHARED_DATA)/truth
 accuracy: build
 	.venv/bin/plancast validate $(TRUTH) --uncalibrated \
 	  --template docs/templates/accuracy.md --report docs/accuracy.md
+
+# docs/memory_knobs.md and its pictures.
+knobs: build
+	.venv/bin/python tools/knobs.py
 
 # How sure forecasts are, from the same; then build again.
 uncertainty: build

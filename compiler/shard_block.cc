@@ -81,7 +81,7 @@ class ShardTasks {
   int Dequantize(const ShardUnit& unit, const std::vector<int>& deps) {
     const auto elements = static_cast<double>(unit.padded());
     const KernelSpec kernel =
-        CopyKernel("dequantize", elements * types_.wire, elements * types_.gathered);
+        CopyKernel("rebuild", elements * types_.wire, elements * types_.gathered);
     return out_.AddKernel(kernel, purpose_, absl::StrCat(unit.name, ".dequantize"), deps);
   }
 
@@ -103,7 +103,7 @@ class ShardTasks {
     const bool flat = style_.cut == ShardCut::kUnit;
     const bool casts = style_.whole_gradient != types_.reduced;
     if (flat && casts) {
-      deps = {out_.AddKernel(CopyKernel("flatten", from, from), purpose_, label, deps)};
+      deps = {out_.AddKernel(CopyKernel("join", from, from), purpose_, label, deps)};
     }
     int copy = out_.AddKernel(CopyKernel("copy_in", from, to), purpose_, label, deps);
     out_.AddMemory(copy, false, MemoryKind::kGradients, Reduced(unit), ReducedBytes(unit));
@@ -290,14 +290,11 @@ class Sharder {
 
   void AllocateGradients() {
     if (in_.gradients.empty() || !step_.backward || step_.accumulates) return;
-    const uint16_t tensor = tasks_.Tensor(absl::StrCat("d ", BodyName()));
+    const uint16_t tensor = tasks_.Gradients(*step_.unit);
     for (const BlockTemplate::Gradient& g : in_.gradients) {
       out_.AddMemory(event_of_[g.task], false, MemoryKind::kGradients, tensor,
                      Bytes(g.elements, style_.whole_gradient));
     }
-  }
-  std::string BodyName() const {
-    return block_.name.substr(0, block_.name.size() - (block_.name.size() > 2 ? 2 : 0));
   }
 
   void After() {

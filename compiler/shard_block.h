@@ -17,6 +17,7 @@ namespace plancast {
 // be gathered waits for the first and shifts the rest; a gather that it begins becomes
 // the last. The last port of a block that may gather says when its compute may begin.
 struct ShardedStep {
+  const ShardUnit* unit = nullptr;  // that the body is in
   bool backward = false;
   int ports = 0;
   bool tells_begin = false;

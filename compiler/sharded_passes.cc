@@ -128,6 +128,7 @@ class ShardedPasses::Maker {
   ShardedStep StepOf(size_t t, int64_t copy) const {
     const Turn& turn = turns_[t];
     ShardedStep step;
+    step.unit = &turn.unit->sizes;
     step.backward = backward_;
     step.ports = ports_;
     step.tells_begin = options_.zero == 3;

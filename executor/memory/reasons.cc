@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +19,37 @@ constexpr absl::string_view kStaticNames[] = {"parameters", "gradients", "optimi
 
 // What becomes alive and dies by running part of a block once.
 using Changes = std::map<int32_t, int64_t>;  // number of a kind of tensor -> copies
+
+// A tensor that comes in parts and goes as one (gradients of a unit) has both among its
+// entries: what is left of it becomes one entry.
+std::vector<LiveTensor> JoinParts(std::vector<LiveTensor> live) {
+  std::set<std::pair<std::string, MemoryKind>> in_parts;
+  for (const LiveTensor& tensor : live) {
+    if (tensor.copies < 0) in_parts.emplace(tensor.name, tensor.kind);
+  }
+  if (in_parts.empty()) return live;
+  std::map<std::pair<std::string, MemoryKind>, LiveTensor> joined;
+  std::vector<LiveTensor> result;
+  for (LiveTensor& tensor : live) {
+    const std::pair<std::string, MemoryKind> key(tensor.name, tensor.kind);
+    if (in_parts.count(key) == 0) {
+      result.push_back(std::move(tensor));
+      continue;
+    }
+    LiveTensor& one = joined[key];
+    const int64_t bytes = tensor.bytes();
+    if (one.copies == 0) {
+      one = std::move(tensor);
+      one.copies = 1;
+      one.bytes_each = 0;
+    }
+    one.bytes_each += bytes;
+  }
+  for (auto& [key, one] : joined) {
+    if (one.bytes_each != 0) result.push_back(std::move(one));
+  }
+  return result;
+}
 
 class Ledger {
  public:
@@ -50,7 +83,7 @@ class Ledger {
       }
       if (tensor.copies != 0) live.push_back(std::move(tensor));
     }
-    return live;
+    return JoinParts(std::move(live));
   }
 
  private:

@@ -75,6 +75,19 @@ TEST(ReasonsTest, ATensorIsCalledByWhoHoldsIt) {
       ElementsAre("(between modules) 1 x 10 of 0", "layers.*.x 1 x 10 of 0", "other 1 x 10 of 0"));
 }
 
+// Gradients of a unit come one by one and go together.
+TEST(ReasonsTest, PartsThatGoTogetherAreOneTensor) {
+  GraphBuilder b({{"dp", 1}});
+  const MemoryKind kind = MemoryKind::kGradients;
+  b.Block("layers.B").Kernel(1).Memory(false, 10, kind, "d layer");
+  b.Memory(false, 20, kind, "d layer").Memory(true, -30, kind, "d layer");
+  b.Block("head.B").Kernel(1).Memory(false, 40, kind, "d head");
+  b.Program("all").Run("layers.B", {}, 3).Run("head.B");
+  const PeakReasons reasons = ExplainPeak(b.Build(), 0);
+  EXPECT_EQ(reasons.allocated, 40);
+  EXPECT_THAT(Lines(reasons), ElementsAre("d head 1 x 40 of 0"));
+}
+
 TEST(ReasonsTest, AProgramWithoutActivationsHasItsStateAlone) {
   GraphBuilder b({{"dp", 1}});
   b.Block("F").Kernel(1);
