@@ -78,10 +78,6 @@ def _refuse(row: Row) -> None:
             raise UnsupportedError(f"`{row.model}` has no dimensions and is no shipped model")
     elif row.layers is None or row.hidden is None or row.seq_len is None:
         raise UnsupportedError(f"`{row.model}` is a transformer without all of its dimensions")
-    if row.assumption("activation_offload_layers"):
-        raise UnsupportedError("not supported yet: offload of activations")
-    if row.assumption("offload"):
-        raise UnsupportedError(f"not supported yet: offload `{row.assumption('offload')}`")
 
 
 def _model(row: Row, chosen: dict[str, str]) -> Model:
@@ -99,6 +95,9 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
     if layout is not None and "layout" not in keys and keys.get("vpp", "1") == "1":
         keys["layout"] = layout
         chosen["layout"] = f"{layout} (not stated: as the software deals)"
+    layers = row.assumption("activation_offload_layers")
+    if layers is not None and "offload" not in keys:
+        keys["offload"] = f"activations:{layers}"
     sizes: list[int | None] = [None]
     if "mb" not in keys:
         sizes = list(_micro_batches(row, keys))

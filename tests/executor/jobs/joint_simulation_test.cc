@@ -41,6 +41,7 @@ class Drawer {
       devices += drawn.plans.back().graph.mesh.num_devices();
     }
     drawn.machine = drawn.plans[0].machine;
+    for (const RandomPlan& plan : drawn.plans) LinkHosts(plan.machine, drawn.machine);
     drawn.machine.device_overrides.clear();
     drawn.machine.link_overrides.clear();
     const int64_t per_host = drawn.machine.gpus_per_host;
@@ -57,6 +58,14 @@ class Drawer {
   }
 
  private:
+  // Any of the plans may copy to its host.
+  static void LinkHosts(const Machine::Spec& from, Machine::Spec& to) {
+    if (to.pcie_bytes_per_s > 0 || from.pcie_bytes_per_s <= 0) return;
+    to.pcie_bytes_per_s = from.pcie_bytes_per_s;
+    to.host_copy_share = from.host_copy_share;
+    to.host_memory_bytes_per_s = from.host_memory_bytes_per_s;
+  }
+
   int64_t In(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random_);
   }
