@@ -66,15 +66,15 @@ void Simulator::WriteCopy(int32_t entity, const CopyStop* stop) {
   for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
     const int32_t* const order = index.order.data() + index.order_begin[stream];
-    const int32_t over = stop == nullptr ? index.Count(stream) : stop->streams[stream].rank;
+    // A stream that has gone on is through, even if it was at this very moment.
+    const bool stops = stop != nullptr && (run.streams & MaskOf(stream)) != 0;
+    const int32_t over = stops ? stop->streams[stream].rank : index.Count(stream);
     for (int32_t rank = run.conditions.RankOf(stream); rank < over; ++rank) {
       const int32_t task = order[rank];
       if (!run.conditions.Begun(stream, rank)) copy.start[task] = run.begin + times[task];
       copy.end[task] = run.begin + times[index.size + task];
     }
-    if (stop == nullptr || !stop->streams[stream].runs || run.conditions.Begun(stream, over)) {
-      continue;
-    }
+    if (!stops || !stop->streams[stream].runs || run.conditions.Begun(stream, over)) continue;
     copy.start[order[over]] = run.begin + stop->streams[stream].start;
   }
 }
