@@ -17,7 +17,7 @@ HEAD = """# Memory, knob by knob
 
 Made by `make knobs` from [tools/knobs.yaml](../tools/knobs.yaml). Every line is a run of
 
-    plancast predict -m {model} --seq {seq} -c {machine} --batch {batch} --profile PROFILE -s STRATEGY
+    plancast predict -m {model} --seq {seq} -c {machine} --batch {batch} --profile P -s STRATEGY
 
 with the options beside it: the fullest device, GiB (allocated, what `nvidia-smi` shows, and what
 it keeps in its host's memory), and seconds of an iteration. What each knob does is in
