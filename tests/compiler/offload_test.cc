@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/small_model.h"
 #include "tests/executor/graph_builder.h"
 #include "tests/executor/memory/event_replay.h"
 #include "tests/testing/seed.h"
@@ -29,20 +30,8 @@ constexpr int kGradients = static_cast<int>(MemoryKind::kGradients);
 constexpr int kOptimizer = static_cast<int>(MemoryKind::kOptimizer);
 constexpr int kActivations = static_cast<int>(MemoryKind::kActivations);
 
-TransformerConfig Model(int64_t layers) {
-  TransformerConfig config;
-  config.name = "small";
-  config.layers = layers;
-  config.hidden = 64;
-  config.heads = 8;
-  config.ffn = 256;
-  config.vocab = 1024;
-  config.seq = 16;
-  return config;
-}
-
 PlanUnderTest Plan(int64_t layers = 6, std::set<Offload> offload = {Offload::kActivations}) {
-  PlanUnderTest plan = PlanUnderTest::Of(Model(layers));
+  PlanUnderTest plan = PlanUnderTest::Of(SmallModel(layers));
   plan.options().offload = std::move(offload);
   plan.profile().offload_least_bytes = 0;
   return plan;

@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/small_model.h"
 #include "tests/executor/memory/event_replay.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status_matchers.h"
@@ -25,19 +26,6 @@ constexpr int kParameters = static_cast<int>(MemoryKind::kParameters);
 constexpr int kGradients = static_cast<int>(MemoryKind::kGradients);
 constexpr int kOptimizer = static_cast<int>(MemoryKind::kOptimizer);
 
-// Layers of 8 * 64 * 64 parameters without biases and norms' weights counted apart.
-TransformerConfig Model(int64_t layers = 6) {
-  TransformerConfig config;
-  config.name = "small";
-  config.layers = layers;
-  config.hidden = 64;
-  config.heads = 8;
-  config.ffn = 256;
-  config.vocab = 1024;
-  config.seq = 16;
-  return config;
-}
-
 // Psi, from the plan without parallelism: bf16 parameters.
 int64_t Parameters(const TransformerConfig& config) {
   PlanUnderTest plan = PlanUnderTest::Of(config);
@@ -47,7 +35,7 @@ int64_t Parameters(const TransformerConfig& config) {
 }
 
 PlanUnderTest Zero(int stage, int64_t dp, int64_t micro_batches = 1, int64_t layers = 6) {
-  PlanUnderTest plan = PlanUnderTest::Of(Model(layers));
+  PlanUnderTest plan = PlanUnderTest::Of(SmallModel(layers));
   plan.Dp(dp).MicroBatches(1, micro_batches);
   plan.options().zero = stage;
   plan.options().sync_each = stage >= 2;
@@ -87,7 +75,7 @@ constexpr auto kReduce = CollectiveKind::kAllReduce;
 // to 2, 3 Psi for stage 3; each in its type.
 
 TEST(ShardedWireTest, StagesZeroToTwoMoveTwoPsi) {
-  const auto psi = static_cast<double>(Parameters(Model()));
+  const auto psi = static_cast<double>(Parameters(SmallModel()));
   for (const int64_t n : {2, 4, 8}) {
     const double share = static_cast<double>(n - 1) / static_cast<double>(n);
     PlanUnderTest whole = Zero(0, n), states = Zero(1, n), gradients = Zero(2, n);
@@ -102,7 +90,7 @@ TEST(ShardedWireTest, StagesZeroToTwoMoveTwoPsi) {
 }
 
 TEST(ShardedWireTest, StageTwoReducesInEveryMicroBatch) {
-  const auto psi = static_cast<double>(Parameters(Model()));
+  const auto psi = static_cast<double>(Parameters(SmallModel()));
   PlanUnderTest plan = Zero(2, 4, 3);
   EXPECT_DOUBLE_EQ(Sent(Compiled(plan))[kScatter], 3 * 4 * psi * 3 / 4);
   plan.options().sync_each = false;
@@ -110,7 +98,7 @@ TEST(ShardedWireTest, StageTwoReducesInEveryMicroBatch) {
 }
 
 TEST(ShardedWireTest, StagesZeroAndOneReduceInEveryMicroBatchIfAsked) {
-  const auto psi = static_cast<double>(Parameters(Model()));
+  const auto psi = static_cast<double>(Parameters(SmallModel()));
   for (const bool overlap : {false, true}) {
     PlanUnderTest whole = Zero(0, 4, 3), states = Zero(1, 4, 3);
     for (PlanUnderTest* plan : {&whole, &states}) {
@@ -124,7 +112,7 @@ TEST(ShardedWireTest, StagesZeroAndOneReduceInEveryMicroBatchIfAsked) {
 }
 
 TEST(ShardedWireTest, StageThreeGathersForwardAndBackward) {
-  const auto psi = static_cast<double>(Parameters(Model()));
+  const auto psi = static_cast<double>(Parameters(SmallModel()));
   for (const int64_t micro_batches : {1, 3}) {
     for (const int64_t prefetch : {0, 1, 2, 9}) {
       PlanUnderTest plan = Zero(3, 8, micro_batches);
@@ -147,7 +135,7 @@ TEST(ShardedWireTest, StageThreeGathersForwardAndBackward) {
 }
 
 TEST(ShardedWireTest, TheRootStaysGathered) {
-  const TransformerConfig config = Model(), none = Model(3);
+  const TransformerConfig config = SmallModel(), none = SmallModel(3);
   const auto psi = static_cast<double>(Parameters(config));
   const double layers = 2 * (psi - static_cast<double>(Parameters(none)));
   PlanUnderTest plan = Zero(3, 4);
@@ -157,7 +145,7 @@ TEST(ShardedWireTest, TheRootStaysGathered) {
 
 // Replicas sum up shards.
 TEST(ShardedWireTest, ReplicasReduceTheirShards) {
-  const auto psi = static_cast<double>(Parameters(Model()));
+  const auto psi = static_cast<double>(Parameters(SmallModel()));
   for (const int stage : {1, 2, 3}) {
     PlanUnderTest plan = Zero(stage, 8);
     plan.options().hsdp = 4;
@@ -170,7 +158,7 @@ TEST(ShardedWireTest, ReplicasReduceTheirShards) {
 
 // ZeRO++ (Wang et al. 2023), hpZ: the backward gather runs over the secondary group.
 TEST(ShardedWireTest, TheSecondaryPartitionIsGatheredInBackward) {
-  const auto psi = static_cast<double>(Parameters(Model()));
+  const auto psi = static_cast<double>(Parameters(SmallModel()));
   PlanUnderTest plan = Zero(3, 8);
   plan.options().reshard_ranks = 2;
   EXPECT_DOUBLE_EQ(Sent(Compiled(plan))[kGather], 2 * psi * 7 / 8 + 2 * psi * 1 / 2);
@@ -180,7 +168,7 @@ TEST(ShardedWireTest, TheSecondaryPartitionIsGatheredInBackward) {
 // (hpZ), gradients in int4 (qgZ). Of the 3 Psi of 16 bits between nodes 0.75 are left,
 // and the scales of the blocks.
 TEST(ShardedWireTest, ZeroPlusPlusSendsAQuarterBetweenNodes) {
-  const auto psi = static_cast<double>(Parameters(Model()));
+  const auto psi = static_cast<double>(Parameters(SmallModel()));
   PlanUnderTest plan = Zero(3, 8);
   plan.options().reshard_ranks = 4;
   plan.profile().gather_dtype = DType::kInt8;
@@ -243,7 +231,7 @@ TEST(ShardedWireTest, PaddingIsMoved) {
 // --- State. ZeRO, figure 1: 2 Psi + 2 Psi + 12 Psi with gradients in 16 bits.
 
 TEST(ShardedStateTest, EachStageSharesOneMore) {
-  const int64_t psi = Parameters(Model());
+  const int64_t psi = Parameters(SmallModel());
   for (const int64_t n : {2, 4, 8}) {
     for (const int stage : {0, 1, 2, 3}) {
       PlanUnderTest plan = Zero(stage, n);
@@ -259,7 +247,7 @@ TEST(ShardedStateTest, EachStageSharesOneMore) {
 }
 
 TEST(ShardedStateTest, ShardsOfReplicasAreThoseOfTheirGroup) {
-  const int64_t psi = Parameters(Model());
+  const int64_t psi = Parameters(SmallModel());
   for (const int stage : {1, 2, 3}) {
     PlanUnderTest plan = Zero(stage, 8);
     plan.options().hsdp = 2;
@@ -269,7 +257,7 @@ TEST(ShardedStateTest, ShardsOfReplicasAreThoseOfTheirGroup) {
 
 // FSDP with mixed precision: the fp32 shard is the parameter.
 TEST(ShardedStateTest, TheMasterIsTheParameterAtRest) {
-  const int64_t psi = Parameters(Model());
+  const int64_t psi = Parameters(SmallModel());
   PlanUnderTest plan = Zero(3, 4);
   plan.profile().sharded_master = true;
   const ExecutionGraph graph = Compiled(plan);
@@ -331,7 +319,7 @@ TEST(ShardedMemoryTest, NothingIsLeftOver) {
 
 // Besides the unit that computes, those ahead of it are gathered.
 TEST(ShardedMemoryTest, AtMostOneMoreUnitThanThePrefetchIsGathered) {
-  const TransformerConfig config = Model(12), fewer = Model(6);
+  const TransformerConfig config = SmallModel(12), fewer = SmallModel(6);
   const int64_t layer = (Parameters(config) - Parameters(fewer)) / 6;
   for (const int64_t prefetch : {0, 1, 2, 4}) {
     PlanUnderTest plan = Zero(3, 4, 2, 12);

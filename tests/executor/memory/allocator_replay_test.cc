@@ -2,21 +2,14 @@
 
 #include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"
+#include "tests/executor/memory/pytorch_allocator.h"
 #include "tests/executor/random_plan.h"
 
 namespace plancast {
 namespace {
 
-constexpr int64_t kMiB = 1 << 20;
-
-AllocatorParams PyTorch() {
-  AllocatorParams params;
-  params.block_bytes = 512;
-  params.small_bytes = kMiB;
-  params.small_segment_bytes = 2 * kMiB;
-  params.large_bytes = 10 * kMiB;
-  params.large_multiple_bytes = 2 * kMiB;
-  params.middle_segment_bytes = 20 * kMiB;
+AllocatorParams WithReserve() {
+  AllocatorParams params = PyTorch();
   params.fragmentation = 0.05;
   return params;
 }
@@ -34,14 +27,14 @@ ExecutionGraph Layers() {
 
 TEST(AllocatorReplayTest, WorkspacesBetweenKeptTensorsAreSplitAndServeAgain) {
   // 40, 20 | of the free 40 the next 40, then 20 more | ...
-  const AllocatorReplay replay = ReplayAllocator(Layers(), 0, PyTorch(), 0);
+  const AllocatorReplay replay = ReplayAllocator(Layers(), 0, WithReserve(), 0);
   EXPECT_EQ(replay.live, (40 + 4 * 20) * kMiB);
   EXPECT_EQ(replay.reserved, (40 + 4 * 20) * kMiB);
   EXPECT_FALSE(replay.out_of_memory);
 }
 
 TEST(AllocatorReplayTest, AtTheLimitItSaysWhatWouldHaveBeenNeeded) {
-  const AllocatorReplay replay = ReplayAllocator(Layers(), 0, PyTorch(), 110 * kMiB);
+  const AllocatorReplay replay = ReplayAllocator(Layers(), 0, WithReserve(), 110 * kMiB);
   EXPECT_TRUE(replay.out_of_memory);
   EXPECT_EQ(replay.reserved, 120 * kMiB);
   EXPECT_EQ(replay.place.instance, 0);
@@ -51,7 +44,7 @@ TEST(AllocatorReplayTest, AtTheLimitItSaysWhatWouldHaveBeenNeeded) {
 TEST(AllocatorReplayTest, StateIsThereFromTheStart) {
   ExecutionGraph graph = Layers();
   graph.programs[0].static_bytes[static_cast<int>(MemoryKind::kParameters)] = 30 * kMiB;
-  EXPECT_EQ(ReplayAllocator(graph, 0, PyTorch(), 0).reserved, 150 * kMiB);
+  EXPECT_EQ(ReplayAllocator(graph, 0, WithReserve(), 0).reserved, 150 * kMiB);
 }
 
 TEST(AllocatorReplayTest, SegmentsHoldWhatIsLive) {
@@ -59,11 +52,11 @@ TEST(AllocatorReplayTest, SegmentsHoldWhatIsLive) {
     const RandomPlan plan = DrawPlan(seed);
     for (size_t p = 0; p < plan.graph.programs.size(); ++p) {
       const auto program = static_cast<int32_t>(p);
-      const AllocatorReplay replay = ReplayAllocator(plan.graph, program, PyTorch(), 0);
+      const AllocatorReplay replay = ReplayAllocator(plan.graph, program, WithReserve(), 0);
       EXPECT_GE(replay.reserved, replay.live);
       if (replay.reserved == 0) continue;
       const AllocatorReplay again =
-          ReplayAllocator(plan.graph, program, PyTorch(), replay.reserved);
+          ReplayAllocator(plan.graph, program, WithReserve(), replay.reserved);
       EXPECT_FALSE(again.out_of_memory);
       EXPECT_EQ(again.reserved, replay.reserved);
     }
@@ -73,7 +66,7 @@ TEST(AllocatorReplayTest, SegmentsHoldWhatIsLive) {
 TEST(AllocatorReplayTest, TheReplayDecidesNearTheCapacityAndAShareElsewhere) {
   const ExecutionGraph graph = Layers();
   MemoryOverhead overhead;
-  overhead.allocator = PyTorch();
+  overhead.allocator = WithReserve();
   const auto device = [&](int64_t capacity) {
     overhead.capacity_bytes = capacity;
     return DeviceBytes(graph, 0, ProfileBlocks(graph, overhead.allocator), overhead);

@@ -1,23 +1,10 @@
 #include "executor/memory/allocator.h"
 
 #include "gtest/gtest.h"
+#include "tests/executor/memory/pytorch_allocator.h"
 
 namespace plancast {
 namespace {
-
-constexpr int64_t kMiB = 1 << 20;
-
-// As the shipped profiles have it.
-AllocatorParams PyTorch() {
-  AllocatorParams params;
-  params.block_bytes = 512;
-  params.small_bytes = kMiB;
-  params.small_segment_bytes = 2 * kMiB;
-  params.large_bytes = 10 * kMiB;
-  params.large_multiple_bytes = 2 * kMiB;
-  params.middle_segment_bytes = 20 * kMiB;
-  return params;
-}
 
 TEST(AllocatorTest, SmallBlocksAreRoundedTo512Bytes) {
   EXPECT_EQ(PooledBytes(PyTorch(), 1).small, 512);

@@ -4,24 +4,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/executor/memory/pytorch_allocator.h"
 #include "tests/testing/seed.h"
 
 namespace plancast {
 namespace {
-
-constexpr int64_t kMiB = 1 << 20;
-
-// As the shipped profiles have it.
-AllocatorParams PyTorch() {
-  AllocatorParams params;
-  params.block_bytes = 512;
-  params.small_bytes = kMiB;
-  params.small_segment_bytes = 2 * kMiB;
-  params.large_bytes = 10 * kMiB;
-  params.large_multiple_bytes = 2 * kMiB;
-  params.middle_segment_bytes = 20 * kMiB;
-  return params;
-}
 
 TEST(CachingAllocatorTest, SegmentsComeInThreeSizes) {
   CachingAllocator allocator(PyTorch());
