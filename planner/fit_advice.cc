@@ -174,16 +174,24 @@ struct Fitting {
   double seconds = 0;
 };
 
-// The changes whose plans fit, fastest first: each is replayed, and then simulated.
+// The changes whose plans fit, fastest first, of those that leave least memory free: all
+// are replayed, the kMaxChanges smallest are simulated.
 std::vector<Fitting> FittingChanges(const Job& job, const Machine& machine, const PlanGraph& plan,
                                     const KernelCostModel& costs, Session& session,
                                     const PredictOptions& options) {
-  std::vector<Fitting> fitting;
-  for (const Change& change : Changes(job, plan.chosen.options).Take()) {
+  std::vector<std::pair<int64_t, Change>> replayed;
+  for (Change& change : Changes(job, plan.chosen.options).Take()) {
     if (!job.strategy.nodes().empty()) break;  // a tree answers for its own choices
     const absl::StatusOr<FitVerdict> verdict =
         FitCheck(change.job, machine, session).Verdict(change.job.strategy.plan());
     if (!verdict.ok() || !verdict->fits) continue;
+    replayed.emplace_back(verdict->device_bytes, std::move(change));
+  }
+  std::stable_sort(replayed.begin(), replayed.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<Fitting> fitting;
+  for (const auto& [bytes, change] : replayed) {
+    if (fitting.size() == kMaxChanges) break;
     PredictOptions quick;
     quick.memory_only_if_unfit = true;
     quick.datasheet = options.datasheet;
