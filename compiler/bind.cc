@@ -147,12 +147,16 @@ class ReplayedLayers {
 
   // How many of the next `count` layers are alike, and whether they run again.
   std::pair<int64_t, bool> Next(int64_t count) {
-    const int64_t left = every_ > 0 ? every_ - 1 - seen_ % every_ : first_ - seen_;
-    const bool again = every_ > 0 ? left == 0 : left > 0;
-    const int64_t alike = again ? (every_ > 1    ? 1
-                                   : every_ == 1 ? count
-                                                 : left)
-                                : (every_ > 0 ? left : count);
+    bool again;
+    int64_t alike = count;
+    if (every_ > 0) {
+      const int64_t before = every_ - 1 - seen_ % every_;  // the next that runs again
+      again = before == 0;
+      if (every_ > 1) alike = again ? 1 : before;
+    } else {
+      again = seen_ < first_;
+      if (again) alike = first_ - seen_;
+    }
     const int64_t taken = std::min(count, alike);
     seen_ += taken;
     return {taken, again};
