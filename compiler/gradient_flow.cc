@@ -137,12 +137,10 @@ int64_t GradientFlow::LeftForHost() const {
   if (!host_updates_ || sharded_ != nullptr || !reduces_) return 0;
   int64_t reduced = 0;
   ElementsByAxes cut;
-  for (int32_t chunk = 0; chunk < contents_.chunks(); ++chunk) {
-    for (const StageRun& run : contents_.Runs(chunk)) {
-      reduced += contents_.ReducedOverData(run) * run.count;
-      AddTimes(contents_.BodyOf(run).state.cut_gradients, run.count, &cut);
-    }
-  }
+  contents_.ForEachRun([&](const StageRun& run) {
+    reduced += contents_.ReducedOverData(run) * run.count;
+    AddTimes(contents_.BodyOf(run).state.cut_gradients, run.count, &cut);
+  });
   return Kept() - KeptElements(mesh_, options_, reduced + (cut.empty() ? 0 : Total(cut)), cut);
 }
 
@@ -174,21 +172,19 @@ int32_t GradientFlow::Gather(int64_t elements, const ElementsByAxes& cut, int me
 // Gathers at the start of the iteration, hidden behind the first forward pass;
 // each piece of layers waits for its own.
 void GradientFlow::GatherAhead() {
-  for (int32_t chunk = 0; chunk < contents_.chunks(); ++chunk) {
-    for (const StageRun& run : contents_.Runs(chunk)) {
-      const int64_t per_layer = contents_.Parameters(run);
-      if (per_layer == 0) continue;
-      const int64_t piece = LayersPerBucket(per_layer, run.count);
-      std::vector<GatheredPiece>& pieces = gathered_[{run.segment, run.layer_begin}];
-      for (int64_t begin = 0; begin < run.count; begin += piece) {
-        const int64_t count = std::min(piece, run.count - begin);
-        ElementsByAxes cut;
-        AddTimes(contents_.BodyOf(run).state.cut_parameters, count, &cut);
-        pieces.push_back({Gather(per_layer * count, cut, MessagesFor(per_layer * count), {}),
-                          run.layer_begin + begin, count});
-      }
+  contents_.ForEachRun([&](const StageRun& run) {
+    const int64_t per_layer = contents_.Parameters(run);
+    if (per_layer == 0) return;
+    const int64_t piece = LayersPerBucket(per_layer, run.count);
+    std::vector<GatheredPiece>& pieces = gathered_[{run.segment, run.layer_begin}];
+    for (int64_t begin = 0; begin < run.count; begin += piece) {
+      const int64_t count = std::min(piece, run.count - begin);
+      ElementsByAxes cut;
+      AddTimes(contents_.BodyOf(run).state.cut_parameters, count, &cut);
+      pieces.push_back({Gather(per_layer * count, cut, MessagesFor(per_layer * count), {}),
+                        run.layer_begin + begin, count});
     }
-  }
+  });
 }
 
 void GradientFlow::Finish() {

@@ -23,53 +23,42 @@ int64_t StageContents::ReducedOverData(const StageRun& run) const {
 
 int64_t StageContents::TotalParameters() const {
   int64_t total = 0;
-  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
-    for (const StageRun& run : Runs(chunk)) total += Parameters(run) * run.count;
-  }
+  ForEachRun([&](const StageRun& run) { total += Parameters(run) * run.count; });
   return total;
 }
 
 int64_t StageContents::HeldBytes() const {
   int64_t total = in_.profile->workspace_bytes;
   std::vector<int> seen;
-  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
-    for (const StageRun& run : Runs(chunk)) {
-      total += BodyOf(run).held_bytes * run.count;
-      if (std::find(seen.begin(), seen.end(), run.bound_body) != seen.end()) continue;
-      seen.push_back(run.bound_body);
-      total += BodyOf(run).held_shared_bytes;
-    }
-  }
+  ForEachRun([&](const StageRun& run) {
+    total += BodyOf(run).held_bytes * run.count;
+    if (std::find(seen.begin(), seen.end(), run.bound_body) != seen.end()) return;
+    seen.push_back(run.bound_body);
+    total += BodyOf(run).held_shared_bytes;
+  });
   return total;
 }
 
 int64_t StageContents::ProductParameters() const {
   int64_t total = 0;
-  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
-    for (const StageRun& run : Runs(chunk)) {
-      total += std::min(BodyOf(run).state.product_parameters, Parameters(run)) * run.count;
-    }
-  }
+  ForEachRun([&](const StageRun& run) {
+    total += std::min(BodyOf(run).state.product_parameters, Parameters(run)) * run.count;
+  });
   return total;
 }
 
 ElementsByAxes StageContents::CutParameters() const {
   ElementsByAxes totals;
-  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
-    for (const StageRun& run : Runs(chunk)) {
-      AddTimes(BodyOf(run).state.cut_parameters, run.count, &totals);
-    }
-  }
+  ForEachRun(
+      [&](const StageRun& run) { AddTimes(BodyOf(run).state.cut_parameters, run.count, &totals); });
   return totals;
 }
 
 ElementsByAxes StageContents::ReducedOverOthers() const {
   ElementsByAxes totals;
-  for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
-    for (const StageRun& run : Runs(chunk)) {
-      AddTimes(BodyOf(run).state.reduced_over_others, run.count, &totals);
-    }
-  }
+  ForEachRun([&](const StageRun& run) {
+    AddTimes(BodyOf(run).state.reduced_over_others, run.count, &totals);
+  });
   return totals;
 }
 

@@ -20,6 +20,13 @@ class StageContents {
   const std::vector<StageRun>& Runs(int32_t chunk) const {
     return (*in_.stages)[VirtualStage(chunk)];
   }
+  // Calls `use(run)` for all of them, in the order of chunks.
+  template <typename Use>
+  void ForEachRun(Use use) const {
+    for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
+      for (const StageRun& run : Runs(chunk)) use(run);
+    }
+  }
   const CompiledBody& BodyOf(const StageRun& run) const { return *(*in_.bodies)[run.bound_body]; }
   // Of one copy of the run's body. A tied parameter whose two users share the
   // stage is counted with the later one only.
