@@ -6,8 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "executor/memory/reasons.h"
 #include "planner/fits.h"
+#include "planner/plan_graph.h"
 
 namespace plancast {
 namespace {
@@ -178,7 +180,7 @@ struct Fitting {
 // are replayed, the kMaxChanges smallest are simulated.
 std::vector<Fitting> FittingChanges(const Job& job, const Machine& machine, const PlanGraph& plan,
                                     const KernelCostModel& costs, Session& session,
-                                    const PredictOptions& options) {
+                                    bool datasheet) {
   std::vector<std::pair<int64_t, Change>> replayed;
   for (Change& change : Changes(job, plan.chosen.options).Take()) {
     if (!job.strategy.nodes().empty()) break;  // a tree answers for its own choices
@@ -194,7 +196,7 @@ std::vector<Fitting> FittingChanges(const Job& job, const Machine& machine, cons
     if (fitting.size() == kMaxChanges) break;
     PredictOptions quick;
     quick.memory_only_if_unfit = true;
-    quick.datasheet = options.datasheet;
+    quick.datasheet = datasheet;
     const absl::StatusOr<Forecast> forecast = Predict(change.job, machine, costs, session, quick);
     if (!forecast.ok() || !forecast->fits) continue;
     fitting.push_back({change.words, forecast->peak_memory_bytes, forecast->iteration_time_s});
@@ -206,9 +208,13 @@ std::vector<Fitting> FittingChanges(const Job& job, const Machine& machine, cons
 
 }  // namespace
 
-std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& plan,
-                      const std::vector<ClassMemory>& memory, const KernelCostModel& costs,
-                      Session& session, const PredictOptions& options) {
+absl::StatusOr<std::string> FitAdvice(const Job& job, const Machine& machine,
+                                      const KernelCostModel& costs, Session& session,
+                                      bool datasheet) {
+  ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
+  RuntimeParams runtime = RuntimeOf(job.profile);
+  runtime.memory.capacity_bytes = static_cast<int64_t>(machine.device().capacity_bytes());
+  const std::vector<ClassMemory> memory = ReplayMemory(*plan.execution, runtime);
   const auto worst = std::max_element(
       memory.begin(), memory.end(),
       [](const ClassMemory& a, const ClassMemory& b) { return a.device < b.device; });
@@ -224,8 +230,7 @@ std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& p
       Article(machine.device().name), " ", machine.device().name, " has ",
       GiB(machine.device().capacity_bytes()), ".");
   std::vector<std::string> fitting;
-  for (const Fitting& change : FittingChanges(job, machine, plan, costs, session, options)) {
-    if (fitting.size() == kMaxChanges) break;
+  for (const Fitting& change : FittingChanges(job, machine, plan, costs, session, datasheet)) {
     fitting.push_back(absl::StrCat(change.words, " (", GiB(static_cast<double>(change.bytes)),
                                    " GiB, ", absl::StrFormat("%.3g", change.seconds), " s)"));
   }

@@ -2,18 +2,19 @@
 #define PLANCAST_PLANNER_FIT_ADVICE_H_
 
 #include <string>
-#include <vector>
 
-#include "planner/plan_graph.h"
+#include "absl/status/statusor.h"
 #include "planner/predict.h"
 
 namespace plancast {
 
 // For a plan that does not fit: what the fullest stage needs, and the single changes of the
 // plan that do fit, by a replay of their memory, in the order of their simulated times.
-std::string FitAdvice(const Job& job, const Machine& machine, const PlanGraph& plan,
-                      const std::vector<ClassMemory>& memory, const KernelCostModel& costs,
-                      Session& session, const PredictOptions& options);
+// Takes as long as a few forecasts, so it is made when it is read. `datasheet` as in
+// PredictOptions. Errors: Predict's.
+absl::StatusOr<std::string> FitAdvice(const Job& job, const Machine& machine,
+                                      const KernelCostModel& costs, Session& session,
+                                      bool datasheet = false);
 
 }  // namespace plancast
 

@@ -12,7 +12,6 @@
 #include "executor/memory/replay.h"
 #include "graph/dtype.h"
 #include "graph/op_split.h"
-#include "planner/fit_advice.h"
 #include "planner/host_memory.h"
 #include "planner/plan_graph.h"
 #include "planner/uncertainty.h"
@@ -279,9 +278,6 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
     FillTime(machine, forecast.result.makespan_ps, &forecast);
     FillInterval(job.profile, &forecast);
     FillWarnings(job, machine, plan, &forecast);
-  }
-  if (!forecast.fits && !options.memory_only_if_unfit) {
-    forecast.fit_advice = FitAdvice(job, machine, plan, memory, costs, session, options);
   }
   forecast.simulate_s = seconds();
   return forecast;

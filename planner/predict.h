@@ -69,7 +69,6 @@ struct Forecast {
   int64_t peak_memory_bytes = 0;  // `device` of the worst class
   double memory_capacity_bytes = 0;
   bool fits = false;
-  std::string fit_advice;  // if not: what is needed and what would fit
   SimResult result;
   std::optional<Distribution> distribution;  // if asked for
   std::map<std::string, std::string> chosen;

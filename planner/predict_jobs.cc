@@ -49,6 +49,11 @@ absl::Status CheckNames(absl::Span<const JobRequest> requests) {
 
 }  // namespace
 
+absl::StatusOr<Machine> JobMachine(const Machine& machine, absl::string_view placement) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> devices, ParsePlacement(placement, machine));
+  return OfSize(machine, static_cast<int64_t>(devices.size()));
+}
+
 absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest> requests,
                                                      const Machine& machine,
                                                      const KernelCostModel& costs,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "cluster/machine.h"
 #include "compiler/session.h"
@@ -28,6 +29,10 @@ struct JobForecast {
   std::vector<std::string> with;  // jobs whose links it may share
   Forecast forecast;              // beside the others; times from the arrival on
 };
+
+// As many devices as a placement names, in hosts of their own: what a job's memory and plan
+// depend on. Errors: a placement that does not name devices of `machine`.
+absl::StatusOr<Machine> JobMachine(const Machine& machine, absl::string_view placement);
 
 // One iteration of each job, together on one machine, in the order asked for.
 absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest> requests,

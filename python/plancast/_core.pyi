@@ -207,8 +207,6 @@ class Forecast:
     @property
     def fits(self) -> bool: ...
     @property
-    def fit_advice(self) -> str: ...
-    @property
     def chosen(self) -> dict[str, str]: ...
     @property
     def notes(self) -> list[str]: ...
@@ -304,6 +302,19 @@ def predict(
     datasheet: bool,
     chunk_level: bool,
 ) -> Forecast: ...
+def fit_advice(
+    model: Model,
+    machine: Machine,
+    strategy: Strategy,
+    session: Session,
+    *,
+    batch: int | None,
+    dtype: str,
+    profile: str,
+    precision: dict[str, str],
+    datasheet: bool,
+) -> str: ...
+def job_machine(machine: Machine, placement: str) -> Machine: ...
 def predict_jobs(
     jobs: list[tuple[str, Model, Strategy, int | None, str, str, str, float]],
     machine: Machine,

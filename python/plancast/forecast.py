@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -62,8 +62,10 @@ class Forecast:
         core: _core.Forecast,
         asked: Mapping[str, Any] | None = None,
         tree: Strategy | None = None,
+        advise: Callable[[], str] | None = None,
     ) -> None:
         self._core = core
+        self._advise = advise
         # Options and strategy of the prediction, which a launch needs again.
         self._asked = dict(asked or {})
         self._tree = tree
@@ -103,10 +105,13 @@ class Forecast:
         """Whether every device class stays within its memory."""
         return self._core.fits
 
-    @property
+    @cached_property
     def fit_advice(self) -> str:
-        """If the plan does not fit: what it needs and what would fit."""
-        return self._core.fit_advice
+        """If the plan does not fit: what it needs and what would fit.
+
+        Made when it is first read: it takes as long as a few forecasts.
+        """
+        return "" if self.fits or self._advise is None else self._advise()
 
     @property
     def peak_memory(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from plancast import _core, arguments
@@ -73,6 +74,25 @@ class JobForecast:
         }
 
 
+# What `_core.predict_jobs` takes of a job.
+_Request = tuple[str, _core.Model, _core.Strategy, int | None, str, str, str, float]
+
+
+def _fit_advice(request: _Request, machine: _core.Machine, session: _core.Session) -> str:
+    _, model, strategy, batch, dtype, profile, placement, _ = request
+    return _core.fit_advice(
+        model,
+        _core.job_machine(machine, placement),
+        strategy,
+        session,
+        batch=batch,
+        dtype=dtype,
+        profile=profile,
+        precision={},
+        datasheet=False,
+    )
+
+
 def predict_jobs(
     jobs: Iterable[TrainingJob], machine: Machine, *, session: Session | None = None
 ) -> list[JobForecast]:
@@ -93,6 +113,7 @@ def predict_jobs(
     >>> one.slowdown >= 1.0, one.forecast.devices
     (True, 8)
     """
+    core = (session or Session())._core
     requests = []
     for job in jobs:
         how = 'TrainingJob(name="a", model=model, strategy="tp=8", placement="hosts 0-3")'
@@ -102,7 +123,7 @@ def predict_jobs(
             (
                 arguments.word(job.name, "name"),
                 job.model._core,
-                tree_of(job.strategy)._core,
+                tree_of(job.strategy).copy()._core,
                 arguments.batch(job.batch),
                 arguments.dtype(job.dtype),
                 arguments.word(job.profile, "profile"),
@@ -112,14 +133,14 @@ def predict_jobs(
         )
     if not requests:
         raise InputError("there are no jobs. Give at least one TrainingJob.")
-    results = _core.predict_jobs(requests, machine._core, (session or Session())._core)
+    results = _core.predict_jobs(requests, machine._core, core)
     return [
         JobForecast(
             row.name,
             row.arrival_s,
-            Forecast(row.forecast),
+            Forecast(row.forecast, advise=partial(_fit_advice, request, machine._core, core)),
             row.alone_s,
             tuple(row.shares_links_with),
         )
-        for row in results
+        for row, request in zip(results, requests, strict=True)
     ]

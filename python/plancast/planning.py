@@ -87,17 +87,28 @@ def predict(
     True
     """
     check_nouns(model, machine, session)
-    tree = tree_of(strategy)
+    tree = tree_of(strategy).copy()
+    nouns = (model._core, machine._core, tree._core, _session(session, records)._core)
+    samples_per_step, wanted = arguments.batch(batch), precision.asked(types)
+    dtype, profile = arguments.dtype(dtype), arguments.word(profile, "profile")
+
+    def advise() -> str:
+        return _core.fit_advice(
+            *nouns,
+            batch=samples_per_step,
+            dtype=dtype,
+            profile=profile,
+            precision=wanted,
+            datasheet=datasheet,
+        )
+
     return Forecast(
         _core.predict(
-            model._core,
-            machine._core,
-            tree._core,
-            _session(session, records)._core,
-            batch=arguments.batch(batch),
-            dtype=arguments.dtype(dtype),
-            profile=arguments.word(profile, "profile"),
-            precision=precision.asked(types),
+            *nouns,
+            batch=samples_per_step,
+            dtype=dtype,
+            profile=profile,
+            precision=wanted,
             cuda_graphs=cuda_graphs,
             timeline=timeline,
             memory_only_if_unfit=memory_first,
@@ -107,8 +118,9 @@ def predict(
             datasheet=datasheet,
             chunk_level=arguments.chunk_level(fidelity),
         ),
-        {"dtype": dtype, "cuda_graphs": cuda_graphs, **precision.asked(types)},
-        tree.copy(),
+        {"dtype": dtype, "cuda_graphs": cuda_graphs, **wanted},
+        tree,
+        advise,
     )
 
 

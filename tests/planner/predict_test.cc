@@ -460,7 +460,7 @@ TEST_F(PredictTest, OneOfManyIsDescribedIfWanted) {
   }
 }
 
-TEST_F(PredictTest, APlanThatDoesNotFitIsTimedAndAdvised) {
+TEST_F(PredictTest, APlanThatDoesNotFitIsTimed) {
   TransformerConfig config = SmallConfig();
   config.hidden = 8192;
   config.ffn = 32768;
@@ -471,7 +471,6 @@ TEST_F(PredictTest, APlanThatDoesNotFitIsTimedAndAdvised) {
   const Forecast forecast = Known("tp=1");
   EXPECT_FALSE(forecast.fits);
   EXPECT_GT(forecast.iteration_time_s, 0);
-  EXPECT_THAT(forecast.fit_advice, HasSubstr("GiB"));
 }
 
 }  // namespace

@@ -164,6 +164,23 @@ def test_a_plan_that_does_not_fit_names_its_largest_part(large_file):
     assert " of 4 micro-batches take " in forecast.fit_advice
 
 
+def test_advice_is_made_when_it_is_read(large_file, monkeypatch):
+    model = pc.Model.open(large_file)
+    asked = []
+    made = pc._core.fit_advice
+    monkeypatch.setattr(
+        pc._core, "fit_advice", lambda *args, **words: asked.append(1) or made(*args, **words)
+    )
+    strategy = pc.Strategy.parse("tp=8,mb=1")
+    forecast = pc.predict(model, pc.Machine.open(MACHINE), strategy, batch=8)
+    assert not asked
+    assert forecast.fit_advice == forecast.fit_advice
+    assert len(asked) == 1
+    small = pc.predict(pc.Model.preset("llama3-8b"), pc.Machine.open(MACHINE), "tp=8", batch=8)
+    assert small.fits
+    assert not small.fit_advice
+
+
 def test_the_documentation_shows_what_is_said():
     forecast = pc.predict(
         pc.Model.preset("llama3-8b"),

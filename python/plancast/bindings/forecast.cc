@@ -145,7 +145,6 @@ void BindForecast(py::module_& m) {
       .def_readonly("peak_memory_bytes", &Forecast::peak_memory_bytes)
       .def_readonly("memory_capacity_bytes", &Forecast::memory_capacity_bytes)
       .def_readonly("fits", &Forecast::fits)
-      .def_readonly("fit_advice", &Forecast::fit_advice)
       .def_readonly("chosen", &Forecast::chosen)
       .def_readonly("notes", &Forecast::notes)
       .def_readonly("warnings", &Forecast::warnings)

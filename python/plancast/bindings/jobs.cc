@@ -74,6 +74,12 @@ void BindJobs(py::module_& m) {
         return std::make_shared<Forecast>(self.forecast);
       });
   m.def("predict_jobs", &PredictAll, py::arg("jobs"), py::arg("machine"), py::arg("session"));
+  m.def(
+      "job_machine",
+      [](const PyMachine& machine, const std::string& placement) {
+        return PyMachine{ValueOrThrow(JobMachine(machine.machine, placement))};
+      },
+      py::arg("machine"), py::arg("placement"));
   m.def("sensitivities", &RankChanges, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
         py::arg("precision"), py::arg("cuda_graphs"), py::arg("candidates"));

@@ -13,6 +13,7 @@
 #include "compiler/compiler.h"
 #include "cost_models/datasheet_model.h"
 #include "cost_models/records/record_store.h"
+#include "planner/fit_advice.h"
 #include "planner/fits.h"
 #include "planner/plan_graph.h"
 #include "planner/rank.h"
@@ -62,6 +63,22 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
     return Predict(job, machine.machine, *costs, *session.session, options);
   }();
   return std::make_shared<Forecast>(ValueOrThrow(std::move(forecast)));
+}
+
+std::string AdviseFit(const PyModel& model, const PyMachine& machine, const PyStrategy& strategy,
+                      const PySession& session, Batch batch, const std::string& dtype,
+                      const std::string& profile, const PyPrecision& precision, bool datasheet) {
+  Job job = MakeJob(model, batch, dtype, profile, precision);
+  job.strategy = strategy.tree;
+  absl::StatusOr<std::string> advice = [&]() -> absl::StatusOr<std::string> {
+    py::gil_scoped_release release;
+    if (datasheet) {
+      return FitAdvice(job, machine.machine, DatasheetModel(), *session.session, datasheet);
+    }
+    ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
+    return FitAdvice(job, machine.machine, *costs, *session.session);
+  }();
+  return ValueOrThrow(std::move(advice));
 }
 
 // Calls back with the GIL; false where Python raised or ctrl-C was pressed.
@@ -187,6 +204,9 @@ void BindPredict(py::module_& m) {
         py::arg("precision"), py::arg("cuda_graphs"), py::arg("timeline"),
         py::arg("memory_only_if_unfit"), py::arg("shortcuts"), py::arg("what_if"),
         py::arg("randomness"), py::arg("datasheet"), py::arg("chunk_level"));
+  m.def("fit_advice", &AdviseFit, py::arg("model"), py::arg("machine"), py::arg("strategy"),
+        py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
+        py::arg("precision"), py::arg("datasheet"));
   m.def("fits", &FitsAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("plans"), py::arg("dtype"), py::arg("profile"),
         py::arg("precision"));
