@@ -22,7 +22,7 @@ int32_t ProgramWriter::Append(int32_t block, Phase phase, int32_t micro_batch, i
                               absl::Span<const Join> joins, int32_t layer_begin,
                               int32_t layer_count) {
   const auto join_begin = static_cast<int32_t>(program_.joins.size());
-  program_.joins.insert(program_.joins.end(), joins.begin(), joins.end());
+  if (joins_) program_.joins.insert(program_.joins.end(), joins.begin(), joins.end());
   return Add(block, phase, micro_batch, chunk, layer_begin, layer_count, join_begin);
 }
 
@@ -30,13 +30,15 @@ int32_t ProgramWriter::AppendCompute(int32_t block, Phase phase, const ScheduleS
                                      int64_t layer_begin, int64_t count, int32_t feeder,
                                      absl::Span<const Join> joins, int ports) {
   const auto join_begin = static_cast<int32_t>(program_.joins.size());
-  program_.joins.insert(program_.joins.end(), joins.begin(), joins.end());
-  if (feeder >= 0) {
-    const auto outs = BlockAt(program_.instances[feeder].block).out_ports.size();
-    const int both = std::min(BlockAt(block).num_in_ports, static_cast<int>(outs));
-    JoinPorts(feeder, ports == kAllPorts ? both : ports);
+  if (joins_) {
+    program_.joins.insert(program_.joins.end(), joins.begin(), joins.end());
+    if (feeder >= 0) {
+      const auto outs = BlockAt(program_.instances[feeder].block).out_ports.size();
+      const int both = std::min(BlockAt(block).num_in_ports, static_cast<int>(outs));
+      JoinPorts(feeder, ports == kAllPorts ? both : ports);
+    }
+    for (int32_t instance : held_by_) program_.joins.push_back({instance, -1, -1});
   }
-  for (int32_t instance : held_by_) program_.joins.push_back({instance, -1, -1});
   held_by_.clear();
   const int32_t index =
       Add(block, phase, step.micro_batch, step.chunk, static_cast<int32_t>(layer_begin),
@@ -49,11 +51,12 @@ int32_t ProgramWriter::AppendCompute(int32_t block, Phase phase, const ScheduleS
 int32_t ProgramWriter::AppendTransfer(int32_t block, int32_t micro_batch, int32_t chunk,
                                       int32_t feeder, int ports) {
   const auto join_begin = static_cast<int32_t>(program_.joins.size());
-  JoinPorts(feeder, ports);
+  if (joins_) JoinPorts(feeder, ports);
   return Add(block, Phase::kComm, micro_batch, chunk, 0, 1, join_begin);
 }
 
 void ProgramWriter::Meet(int32_t instance, int64_t slot) {
+  if (!joins_) return;
   program_.instances[instance].rendezvous =
       assembly_ == nullptr ? static_cast<int32_t>(slot) : assembly_->Join(slot, index_, instance);
 }

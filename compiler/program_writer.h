@@ -15,12 +15,15 @@ namespace plancast {
 
 // Appends instances to the program of one stage, which is empty at first. A program
 // is part of the graph of `assembly`, or a draft by itself (`assembly` is nullptr),
-// whose blocks are numbers of the catalogue and whose rendezvous are slots.
+// whose blocks are numbers of the catalogue and whose rendezvous are slots. Without
+// `joins` instances neither wait nor meet: the order of issue alone.
 class ProgramWriter {
  public:
-  ProgramWriter(BlockCatalogue* catalogue, GraphAssembly* assembly, Program* program)
+  ProgramWriter(BlockCatalogue* catalogue, GraphAssembly* assembly, Program* program,
+                bool joins = true)
       : catalogue_(*catalogue),
         assembly_(assembly),
+        joins_(joins),
         index_(assembly == nullptr ? 0 : assembly->programs()),
         program_(*program) {}
 
@@ -70,6 +73,7 @@ class ProgramWriter {
 
   BlockCatalogue& catalogue_;
   GraphAssembly* const assembly_;
+  const bool joins_;
   const int32_t index_;
   Program& program_;
   int32_t last_compute_ = -1;

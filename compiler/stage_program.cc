@@ -30,36 +30,30 @@ bool CanBlock(const PlanOptions& options) {
 class StageWriter {
  public:
   StageWriter(const ProgramInputs& in, int64_t stage, BlockCatalogue* catalogue,
-              GraphAssembly* assembly, Program* program)
+              GraphAssembly* assembly, Program* program, bool joins = true)
       : in_(in),
         options_(*in.options),
         profile_(*in.profile),
         mesh_(*in.mesh),
+        stage_(stage),
         virtual_stages_(static_cast<int64_t>(in.stages->size())),
         pp_axis_(mesh_.FindAxis("pp").value()),
         blocking_(TransfersBlock(options_, profile_)),
         contents_(in, stage),
-        writer_(catalogue, assembly, program),
+        writer_(catalogue, assembly, program, joins),
         sharded_(ShardsBodies(options_) ? std::make_unique<Sharded>(in, contents_, &writer_)
                                         : nullptr),
         gradients_(in, stage, contents_, sharded_ ? &sharded_->stage : nullptr, &writer_),
         offload_(in, contents_, &writer_),
         chunks_(MakeChunks()),
-        body_blocks_(2 * in.bodies->size(), -1) {
-    writer_.program().name = absl::StrCat("stage ", stage);
-    writer_.program().where = {{pp_axis_, stage}};
-  }
+        body_blocks_(2 * in.bodies->size(), -1) {}
 
   void Write(const std::vector<ScheduleStep>& schedule) {
+    writer_.program().name = absl::StrCat("stage ", stage_);
+    writer_.program().where = {{pp_axis_, stage_}};
     Reserve(schedule);
     gradients_.Begin();
-    std::vector<size_t> last_backward(chunks_.size());
-    int32_t micro_batches = 0;
-    for (size_t i = 0; i < schedule.size(); ++i) {
-      if (schedule[i].phase == Phase::kBackward) last_backward[schedule[i].chunk] = i;
-      micro_batches = std::max(micro_batches, schedule[i].micro_batch + 1);
-    }
-    for (std::vector<int32_t>& local : local_) local.resize(micro_batches, -1);
+    const std::vector<size_t> last_backward = Prepare(schedule);
     for (size_t begin = 0; begin < schedule.size();) {
       const size_t end = begin + BatchSize(schedule, begin);
       int32_t feeders[kMaxBatch];
@@ -76,8 +70,81 @@ class StageWriter {
     gradients_.Finish();
   }
 
+  // Of a writer without joins.
+  void Outline(const std::vector<ScheduleStep>& schedule, ProgramOutline* outline) {
+    outline_ = outline;
+    parts_.assign(kActs * 8 * chunks_.size(), -1);
+    AddPart(0, [&] { gradients_.Begin(); });
+    const std::vector<size_t> last_backward = Prepare(schedule);
+    const auto act = [&](Act act, size_t i) {
+      AddTurn(act, schedule[i],
+              schedule[i].phase == Phase::kBackward && last_backward[schedule[i].chunk] == i);
+    };
+    for (size_t begin = 0; begin < schedule.size();) {
+      const size_t end = begin + BatchSize(schedule, begin);
+      if (end == begin + 1) {
+        act(Act::kAll, begin);
+      } else {
+        for (size_t i = begin; i < end; ++i) act(Act::kFetch, i);
+        for (size_t i = begin; i < end; ++i) act(Act::kRun, i);
+        for (size_t i = begin; i < end; ++i) act(Act::kPassOn, i);
+      }
+      begin = end;
+    }
+    AddPart(0, [&] { gradients_.Finish(); });
+  }
+
  private:
   static constexpr size_t kMaxBatch = 2;
+  // What a step does, all in turn or together with another step.
+  enum class Act : uint8_t { kFetch, kRun, kPassOn, kAll };
+  static constexpr int kActs = 4;
+
+  // Where the last backward pass of each chunk is.
+  std::vector<size_t> Prepare(const std::vector<ScheduleStep>& schedule) {
+    std::vector<size_t> last_backward(chunks_.size());
+    int32_t micro_batches = 0;
+    for (size_t i = 0; i < schedule.size(); ++i) {
+      if (schedule[i].phase == Phase::kBackward) last_backward[schedule[i].chunk] = i;
+      micro_batches = std::max(micro_batches, schedule[i].micro_batch + 1);
+    }
+    for (std::vector<int32_t>& local : local_) local.resize(micro_batches, -1);
+    return last_backward;
+  }
+
+  // What `write` appends is a part that runs now.
+  template <typename WriteIt>
+  int32_t AddPart(int32_t micro_batch, const WriteIt& write) {
+    const auto begin = static_cast<int32_t>(writer_.program().instances.size());
+    write();
+    const auto end = static_cast<int32_t>(writer_.program().instances.size());
+    const auto part = static_cast<int32_t>(outline_->parts.size());
+    outline_->parts.push_back({begin, end, micro_batch});
+    outline_->turns.push_back({part, 0});
+    return part;
+  }
+
+  // Passes of a chunk are alike but in the first and the last micro-batch, and where
+  // gradients fill buckets that passes before have begun.
+  void AddTurn(Act act, const ScheduleStep& step, bool last) {
+    const bool backward = step.phase == Phase::kBackward;
+    const bool fills = backward && sharded_ == nullptr && (last || options_.sync_each);
+    const size_t alike = ((step.chunk * 2 + (backward ? 1 : 0)) * 2 + (last ? 1 : 0)) * 2 +
+                         (step.micro_batch == 0 ? 1 : 0);
+    int32_t& known = parts_[alike * kActs + static_cast<size_t>(act)];
+    if (known >= 0 && !fills) {
+      outline_->turns.push_back({known, step.micro_batch - outline_->parts[known].micro_batch});
+      return;
+    }
+    known = AddPart(step.micro_batch, [&] {
+      int32_t feeder = -1;
+      if (act == Act::kFetch || act == Act::kAll) feeder = Fetch(step);
+      if (act == Act::kRun || act == Act::kAll) {
+        feeder = backward ? Backward(step, feeder, last) : Forward(step, feeder);
+      }
+      if (act == Act::kPassOn || act == Act::kAll) PassOn(step, feeder);
+    });
+  }
 
   // The data that micro-batches of one chunk send or receive in one phase. Its
   // block is made at the first transfer: blocks are numbered in order of use.
@@ -343,6 +410,7 @@ class StageWriter {
   const PlanOptions& options_;
   const SoftwareProfile& profile_;
   const DeviceMesh& mesh_;
+  const int64_t stage_;
   const int64_t virtual_stages_;
   const int pp_axis_;
   const bool blocking_;  // compute waits for transfers, sends included
@@ -355,6 +423,8 @@ class StageWriter {
   std::vector<int32_t> body_blocks_;  // of bound body b: forward at 2 b, backward at 2 b + 1
   // Newest instance per phase and micro-batch where the next virtual stage is local.
   std::vector<int32_t> local_[2];
+  ProgramOutline* outline_ = nullptr;
+  std::vector<int32_t> parts_;  // of the outline, by what makes turns alike; -1: none yet
 };
 
 }  // namespace
@@ -376,6 +446,14 @@ void DraftStageProgram(const ProgramInputs& inputs, int64_t stage,
                        const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,
                        Program* program) {
   StageWriter(inputs, stage, catalogue, /*assembly=*/nullptr, program).Write(schedule);
+}
+
+void OutlineStageProgram(const ProgramInputs& inputs, int64_t stage,
+                         const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,
+                         ProgramOutline* outline) {
+  outline->Clear();
+  StageWriter(inputs, stage, catalogue, /*assembly=*/nullptr, &outline->written, /*joins=*/false)
+      .Outline(schedule, outline);
 }
 
 }  // namespace plancast

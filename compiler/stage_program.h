@@ -13,6 +13,7 @@
 #include "compiler/schedule.h"
 #include "compiler/synchronise.h"
 #include "graph/execution_graph.h"
+#include "graph/program_outline.h"
 #include "strategy/plan_options.h"
 #include "strategy/software_profile.h"
 
@@ -61,6 +62,11 @@ void BuildStageProgram(const ProgramInputs& inputs, int64_t stage,
 void DraftStageProgram(const ProgramInputs& inputs, int64_t stage,
                        const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,
                        Program* program);
+// The same without what instances wait for, each part that passes share written once;
+// blocks are numbers of the catalogue.
+void OutlineStageProgram(const ProgramInputs& inputs, int64_t stage,
+                         const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,
+                         ProgramOutline* outline);
 
 }  // namespace plancast
 

@@ -1,5 +1,7 @@
 #include "executor/memory/allocator.h"
 
+#include <algorithm>
+
 namespace plancast {
 namespace {
 
@@ -22,6 +24,18 @@ PoolBytes PooledBytes(const AllocatorParams& params, int64_t bytes) {
 int64_t SegmentBytes(const AllocatorParams& params, PoolBytes most) {
   return RoundUp(most.small, params.small_segment_bytes) +
          RoundUp(most.large, params.middle_segment_bytes);
+}
+
+int64_t SegmentFor(const AllocatorParams& params, int64_t bytes) {
+  bytes = RoundUp(bytes, params.block_bytes);
+  if (bytes <= params.small_bytes) return std::max(bytes, params.small_segment_bytes);
+  if (bytes < params.large_bytes) return std::max(bytes, params.middle_segment_bytes);
+  return RoundUp(bytes, params.large_multiple_bytes);
+}
+
+int64_t LargestSegment(const AllocatorParams& params, int64_t bytes) {
+  return std::max({SegmentFor(params, bytes), params.large_bytes, params.middle_segment_bytes,
+                   params.small_segment_bytes});
 }
 
 }  // namespace plancast

@@ -21,6 +21,11 @@ PoolBytes PooledBytes(const AllocatorParams& params, int64_t bytes);
 // from the device if no block is ever in another's way.
 int64_t SegmentBytes(const AllocatorParams& params, PoolBytes most);
 
+// The segment that serves a block which finds no room in those that there are.
+int64_t SegmentFor(const AllocatorParams& params, int64_t bytes);
+// The largest for blocks of up to so many bytes.
+int64_t LargestSegment(const AllocatorParams& params, int64_t bytes);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_EXECUTOR_MEMORY_ALLOCATOR_H_

@@ -1,170 +1,149 @@
 #include "executor/memory/allocator_replay.h"
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "executor/memory/caching_allocator.h"
 
 namespace plancast {
 namespace {
 
-// Blocks of the allocator by the names of their tensors. A tensor that a module hands to
-// the next has no name in between.
-class NamedBlocks {
- public:
-  NamedBlocks(const ExecutionGraph& graph, const AllocatorParams& params, int64_t capacity)
-      : allocator_(params, capacity), names_of_block_(graph.blocks.size()) {}
-
-  const CachingAllocator& allocator() const { return allocator_; }
-
-  bool Allocate(int32_t name, int32_t micro_batch, int64_t bytes) {
-    const int32_t block = allocator_.Allocate(bytes);
-    if (block == CachingAllocator::kNone) return false;
-    held_[Key(name, micro_batch)].push_back({block, bytes});
-    return true;
-  }
-
-  // Frees `bytes` of a tensor: the newest that has that size, else a part of one (what is
-  // left is another block), else of what was handed over.
-  bool Free(int32_t name, int32_t micro_batch, int64_t bytes) {
-    if (Take(Key(name, micro_batch), bytes) || Take(Key(kBetween, micro_batch), bytes)) return true;
-    std::vector<Held>& own = held_[Key(name, micro_batch)];
-    const auto larger =
-        std::find_if(own.rbegin(), own.rend(), [bytes](const Held& h) { return h.bytes > bytes; });
-    if (larger == own.rend()) {  // several that go as one
-      for (; !own.empty() && own.back().bytes <= bytes; own.pop_back()) {
-        bytes -= own.back().bytes;
-        allocator_.Free(own.back().block);
-      }
-      return true;
-    }
-    const Held whole = *larger;
-    own.erase(std::next(larger).base());
-    allocator_.Free(whole.block);
-    return Allocate(name, micro_batch, whole.bytes - bytes);
-  }
-
-  // Hands a tensor of `bytes` from one name to another, where it is there.
-  void Rename(int32_t from, int32_t to, int32_t micro_batch, int64_t bytes) {
-    std::vector<Held>& source = held_[Key(from, micro_batch)];
-    const auto found = Newest(source, bytes);
-    if (found == source.rend()) return;
-    const Held moved = *found;
-    source.erase(std::next(found).base());
-    held_[Key(to, micro_batch)].push_back(moved);
-  }
-
-  // Numbers of the names of a block's tensors.
-  const std::vector<int32_t>& NamesOf(const Block& block, int32_t index) {
-    std::vector<int32_t>& names = names_of_block_[index];
-    if (names.empty()) {
-      for (const std::string& name : block.tensors) {
-        names.push_back(numbers_.try_emplace(name, numbers_.size() + 1).first->second);
-      }
-    }
-    return names;
-  }
-
-  static constexpr int32_t kBetween = 0;
-
- private:
-  struct Held {
-    int32_t block = 0;
-    int64_t bytes = 0;
-  };
-
-  static uint64_t Key(int32_t name, int32_t micro_batch) {
-    return static_cast<uint64_t>(name) << 32 | static_cast<uint32_t>(micro_batch);
-  }
-  static std::vector<Held>::reverse_iterator Newest(std::vector<Held>& held, int64_t bytes) {
-    return std::find_if(held.rbegin(), held.rend(),
-                        [bytes](const Held& h) { return h.bytes == bytes; });
-  }
-  bool Take(uint64_t key, int64_t bytes) {
-    const auto held = held_.find(key);
-    if (held == held_.end()) return false;
-    const auto found = Newest(held->second, bytes);
-    if (found == held->second.rend()) return false;
-    allocator_.Free(found->block);
-    held->second.erase(std::next(found).base());
-    return true;
-  }
-
-  CachingAllocator allocator_;
-  absl::flat_hash_map<std::string, int32_t> numbers_;
-  std::vector<std::vector<int32_t>> names_of_block_;
-  absl::flat_hash_map<uint64_t, std::vector<Held>> held_;
+// An instance as it is issued.
+struct Issued {
+  int32_t block = 0, copies = 1, micro_batch = 0;
+  bool backward = false;
 };
+
+Issued IssuedOf(const Instance& instance, int32_t micro_batch) {
+  return {instance.block, instance.layer_count, micro_batch, instance.phase == Phase::kBackward};
+}
 
 // Instances until the first micro-batches have gone back: as many as are in flight before
 // the first does, and two more.
-size_t Steady(const Program& program) {
-  int32_t enough = -1;
-  for (size_t i = 0; i < program.instances.size(); ++i) {
-    const Instance& instance = program.instances[i];
-    if (instance.phase == Phase::kBackward && enough < 0) {
-      for (size_t before = 0; before < i; ++before) {
-        enough = std::max(enough, program.instances[before].micro_batch);
-      }
-      enough += 3;
+class UntilSteady {
+ public:
+  // Whether `issued` is one of them, asked of each in turn.
+  bool operator()(const Issued& issued) {
+    if (enough_ < 0 && !issued.backward) {
+      in_flight_ = std::max(in_flight_, issued.micro_batch);
+      return true;
     }
-    if (instance.phase == Phase::kBackward && instance.micro_batch >= enough) return i;
+    if (enough_ < 0) enough_ = in_flight_ + 3;
+    return !issued.backward || issued.micro_batch < enough_;
   }
-  return program.instances.size();
-}
+
+ private:
+  int32_t in_flight_ = -1, enough_ = -1;
+};
+
+class Replay {
+ public:
+  Replay(const AllocatorParams& params, int64_t capacity, int32_t names, int32_t micro_batches)
+      : allocator_(params, capacity), tensors_(&allocator_, names, micro_batches) {}
+
+  // False where there was no room.
+  bool Statics(const Program& program) {
+    for (int64_t bytes : program.static_bytes) {
+      if (bytes <= 0) continue;
+      const bool fits = allocator_.Allocate(bytes) != CachingAllocator::kNone;
+      if (!Note(fits, {})) return false;
+    }
+    return true;
+  }
+
+  bool Run(const Issued& issued, int32_t index, const Block& block,
+           const std::vector<int32_t>& names) {
+    const int32_t mb = issued.micro_batch;
+    for (int32_t copy = 0; copy < issued.copies; ++copy) {
+      for (const PortMemory& port : block.takes) {
+        tensors_.Rename(TensorNames::kBetween, names[port.tensor], mb, port.bytes);
+      }
+      int32_t events = 0;
+      for (const MemoryEvent& event : block.memory) {
+        ++events;
+        const int32_t name = names[event.tensor];
+        const bool fits = event.delta > 0   ? tensors_.Allocate(name, mb, event.delta)
+                          : event.delta < 0 ? tensors_.Free(name, mb, -event.delta)
+                                            : true;
+        if (!Note(fits, {index, copy, events})) return false;
+      }
+      for (const PortMemory& port : block.gives) {
+        tensors_.Rename(names[port.tensor], TensorNames::kBetween, mb, port.bytes);
+      }
+    }
+    return true;
+  }
+
+  AllocatorReplay Result() {
+    if (!result_.out_of_memory) result_.retries = allocator_.retries();
+    return result_;
+  }
+
+ private:
+  bool Note(bool fits, const PeakPlace& place) {
+    result_.live = std::max(result_.live, allocator_.live());
+    if (fits && allocator_.most_reserved() == result_.reserved) return true;
+    result_.reserved = fits ? allocator_.most_reserved() : allocator_.wanted();
+    result_.retries = allocator_.retries();
+    result_.out_of_memory = !fits;
+    result_.place = place;
+    return fits;
+  }
+
+  CachingAllocator allocator_;
+  HeldTensors tensors_;
+  AllocatorReplay result_;
+};
 
 }  // namespace
 
 AllocatorReplay ReplayAllocator(const ExecutionGraph& graph, int32_t program,
                                 const AllocatorParams& params, int64_t capacity) {
   const Program& replayed = graph.programs[program];
-  NamedBlocks blocks(graph, params, capacity);
-  AllocatorReplay result;
-  const auto note = [&](bool fits, const PeakPlace& place) {
-    const CachingAllocator& allocator = blocks.allocator();
-    if (fits && allocator.most_reserved() == result.reserved) {
-      result.live = std::max(result.live, allocator.live());
-      return true;
-    }
-    result.live = std::max(result.live, allocator.live());
-    result.reserved = fits ? allocator.most_reserved() : allocator.wanted();
-    result.retries = allocator.retries();
-    result.out_of_memory = !fits;
-    result.place = place;
-    return fits;
-  };
-  for (int64_t bytes : replayed.static_bytes) {
-    if (bytes > 0 && !note(blocks.Allocate(NamedBlocks::kBetween, -1, bytes), {})) return result;
+  int32_t micro_batches = 0, end = 0;
+  UntilSteady goes_on;
+  TensorNames numbers;
+  std::vector<std::vector<int32_t>> names(graph.blocks.size());
+  for (const Instance& instance : replayed.instances) {
+    if (!goes_on(IssuedOf(instance, instance.micro_batch))) break;
+    ++end;
+    micro_batches = std::max(micro_batches, instance.micro_batch + 1);
+    std::vector<int32_t>& own = names[instance.block];
+    if (own.empty()) own = numbers.NumbersOf(graph.blocks[instance.block]);
   }
-  const size_t end = Steady(replayed);
-  for (size_t i = 0; i < end; ++i) {
+  Replay replay(params, capacity, numbers.size(), micro_batches);
+  if (!replay.Statics(replayed)) return replay.Result();
+  for (int32_t i = 0; i < end; ++i) {
     const Instance& instance = replayed.instances[i];
     const Block& block = graph.blocks[instance.block];
     if (block.memory.empty() && block.takes.empty()) continue;
-    const std::vector<int32_t>& names = blocks.NamesOf(block, instance.block);
-    const int32_t mb = instance.micro_batch;
-    for (int32_t copy = 0; copy < instance.layer_count; ++copy) {
-      for (const PortMemory& port : block.takes) {
-        blocks.Rename(NamedBlocks::kBetween, names[port.tensor], mb, port.bytes);
-      }
-      int32_t events = 0;
-      for (const MemoryEvent& event : block.memory) {
-        ++events;
-        const int32_t name = names[event.tensor];
-        const bool fits = event.delta > 0   ? blocks.Allocate(name, mb, event.delta)
-                          : event.delta < 0 ? blocks.Free(name, mb, -event.delta)
-                                            : true;
-        if (!note(fits, {static_cast<int32_t>(i), copy, events})) return result;
-      }
-      for (const PortMemory& port : block.gives) {
-        blocks.Rename(names[port.tensor], NamedBlocks::kBetween, mb, port.bytes);
-      }
+    if (!replay.Run(IssuedOf(instance, instance.micro_batch), i, block, names[instance.block])) {
+      break;
     }
   }
-  result.retries = blocks.allocator().retries();
-  return result;
+  return replay.Result();
+}
+
+AllocatorReplay ReplayAllocator(const ProgramOutline& outline, absl::Span<const NamedBlock> blocks,
+                                int32_t names, const AllocatorParams& params, int64_t capacity) {
+  std::vector<Issued> order;
+  int32_t micro_batches = 0;
+  UntilSteady goes_on;
+  ForEachIssued(outline, [&](const Instance& instance, int32_t micro_batch) {
+    const Issued issued = IssuedOf(instance, micro_batch);
+    if (!goes_on(issued)) return false;
+    order.push_back(issued);
+    micro_batches = std::max(micro_batches, micro_batch + 1);
+    return true;
+  });
+  Replay replay(params, capacity, names, micro_batches);
+  if (!replay.Statics(outline.written)) return replay.Result();
+  for (size_t i = 0; i < order.size(); ++i) {
+    const NamedBlock& named = blocks[order[i].block];
+    if (named.block->memory.empty() && named.block->takes.empty()) continue;
+    if (!replay.Run(order[i], static_cast<int32_t>(i), *named.block, *named.names)) break;
+  }
+  return replay.Result();
 }
 
 }  // namespace plancast

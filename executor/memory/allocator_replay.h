@@ -2,10 +2,14 @@
 #define PLANCAST_EXECUTOR_MEMORY_ALLOCATOR_REPLAY_H_
 
 #include <cstdint>
+#include <vector>
 
-#include "executor/memory/replay.h"
+#include "absl/types/span.h"
+#include "executor/memory/held_tensors.h"
+#include "executor/memory/peak.h"
 #include "graph/execution_graph.h"
 #include "graph/memory_overhead.h"
+#include "graph/program_outline.h"
 
 namespace plancast {
 
@@ -27,6 +31,15 @@ struct AllocatorReplay {
 // one block each from the start.
 AllocatorReplay ReplayAllocator(const ExecutionGraph& graph, int32_t program,
                                 const AllocatorParams& params, int64_t capacity);
+
+// A block whose tensors have numbers (TensorNames).
+struct NamedBlock {
+  const Block* block = nullptr;
+  const std::vector<int32_t>* names = nullptr;  // per tensor
+};
+// The same of a program that is part of no graph; `names`: how many numbers there are.
+AllocatorReplay ReplayAllocator(const ProgramOutline& outline, absl::Span<const NamedBlock> blocks,
+                                int32_t names, const AllocatorParams& params, int64_t capacity);
 
 }  // namespace plancast
 

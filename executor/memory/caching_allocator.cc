@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "executor/memory/allocator.h"
 
 namespace plancast {
 namespace {
@@ -13,12 +14,6 @@ int64_t RoundUp(int64_t bytes, int64_t multiple) {
 }
 
 }  // namespace
-
-int64_t CachingAllocator::SegmentFor(int64_t bytes, bool small) const {
-  if (small) return params_.small_segment_bytes;
-  if (bytes < params_.large_bytes) return params_.middle_segment_bytes;
-  return RoundUp(bytes, params_.large_multiple_bytes);
-}
 
 int32_t CachingAllocator::NewNode(const Node& node) {
   if (spare_.empty()) {
@@ -48,7 +43,7 @@ void CachingAllocator::GiveBackSegments() {
 }
 
 int32_t CachingAllocator::NewSegment(int64_t bytes, bool small) {
-  const int64_t segment = std::max(bytes, SegmentFor(bytes, small));
+  const int64_t segment = SegmentFor(params_, bytes);
   if (capacity_ > 0 && reserved_ + segment > capacity_) {
     GiveBackSegments();
     if (reserved_ + segment > capacity_) {

@@ -43,7 +43,6 @@ class CachingAllocator {
   using FreeBlocks = std::vector<std::pair<int64_t, int32_t>>;  // bytes, block; ascending, few
 
   FreeBlocks& Pool(bool small) { return free_[small ? 0 : 1]; }
-  int64_t SegmentFor(int64_t bytes, bool small) const;
   int32_t NewSegment(int64_t bytes, bool small);
   void GiveBackSegments();
   int32_t NewNode(const Node& node);

@@ -1,5 +1,6 @@
 #include "executor/memory/allocator_replay.h"
 
+#include "executor/memory/replay.h"
 #include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"
 #include "tests/executor/memory/pytorch_allocator.h"

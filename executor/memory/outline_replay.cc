@@ -1,0 +1,74 @@
+#include "executor/memory/outline_replay.h"
+
+#include <algorithm>
+
+#include "executor/memory/replay.h"
+
+namespace plancast {
+namespace {
+
+// `copies` of a block behind what `sum` has already.
+void Append(const Watermark& block, int64_t copies, Watermark* sum) {
+  sum->high = std::max(sum->high, sum->net + block.Highest(copies));
+  sum->net += block.net * copies;
+}
+
+PartProfile ProfileOf(const ProgramOutline& outline, const ProgramOutline::Part& part,
+                      absl::Span<const BlockProfile* const> profiles) {
+  PartProfile profile;
+  for (int32_t i = part.begin; i < part.end; ++i) {
+    const Instance& instance = outline.written.instances[i];
+    const BlockProfile& block = *profiles[instance.block];
+    Append(block.live, instance.layer_count, &profile.live);
+    Append(block.small_pool, instance.layer_count, &profile.small_pool);
+    Append(block.large_pool, instance.layer_count, &profile.large_pool);
+    profile.lowest = std::min(profile.lowest, profile.live.net);
+    profile.largest = std::max(profile.largest, block.largest);
+  }
+  return profile;
+}
+
+// Live memory and pools so far, and the most of each.
+struct Sums {
+  Watermark live, small, large;
+
+  template <typename Profile>
+  void Add(const Profile& profile, int64_t copies) {
+    Append(profile.live, copies, &live);
+    Append(profile.small_pool, copies, &small);
+    Append(profile.large_pool, copies, &large);
+    // Tensors of several blocks may go as one, which is rounded otherwise.
+    if (live.net == 0) small.net = large.net = 0;
+  }
+};
+
+}  // namespace
+
+Peak FindPeak(const ProgramOutline& outline, absl::Span<const BlockProfile* const> profiles,
+              std::vector<PartProfile>* parts) {
+  parts->clear();
+  Peak peak;
+  for (const ProgramOutline::Part& part : outline.parts) {
+    parts->push_back(ProfileOf(outline, part, profiles));
+    peak.largest = std::max(peak.largest, parts->back().largest);
+  }
+  Sums sums;
+  for (const ProgramOutline::Turn& turn : outline.turns) {
+    const PartProfile& profile = (*parts)[turn.part];
+    if (sums.live.net + profile.lowest > 0) {
+      sums.Add(profile, 1);
+      continue;
+    }
+    // Nothing may be alive in between.
+    const ProgramOutline::Part& part = outline.parts[turn.part];
+    for (int32_t i = part.begin; i < part.end; ++i) {
+      const Instance& instance = outline.written.instances[i];
+      sums.Add(*profiles[instance.block], instance.layer_count);
+    }
+  }
+  peak.allocated = sums.live.high + StaticBytes(outline.written).total();
+  peak.pools = {sums.small.high, sums.large.high};
+  return peak;
+}
+
+}  // namespace plancast

@@ -1,0 +1,75 @@
+#ifndef PLANCAST_PLANNER_STAGE_MEMORY_H_
+#define PLANCAST_PLANNER_STAGE_MEMORY_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "compiler/block_catalogue.h"
+#include "compiler/program_plan.h"
+#include "executor/memory/block_profile.h"
+#include "executor/memory/footprint.h"
+#include "executor/memory/held_tensors.h"
+#include "executor/memory/outline_replay.h"
+#include "graph/memory_overhead.h"
+#include "graph/program_outline.h"
+
+namespace plancast {
+
+// The memory of the stages of one plan after another, from outlines of their programs with
+// as few micro-batches as it takes. What blocks of bodies do is worked out once for all
+// plans that share them. For one thread.
+class StageMemory {
+ public:
+  // Of plans that differ in nothing that `overhead` depends on.
+  explicit StageMemory(const MemoryOverhead& overhead) : overhead_(overhead) {}
+
+  // The plan that follows is about; it must outlive its use.
+  void Begin(const ProgramPlan& plan);
+  // What a device of the stage takes, before blocks are placed.
+  Footprint Of(int64_t stage);
+  // Places its blocks.
+  void Place(int64_t stage, Footprint* footprint);
+  // What a device of the stage keeps in the memory of its host, at most.
+  int64_t HostBytes(int64_t stage);
+
+ private:
+  // A block with all that memory needs to know of it.
+  struct Known {
+    BlockProfile profile;
+    std::vector<int32_t> names;  // TensorNames, once it is placed
+  };
+
+  void Outline(int64_t stage, const PipelineSchedule& schedule);
+  // Keeps the bodies and knows their blocks.
+  void Keep(const std::shared_ptr<const PlanBodies>& bodies);
+  // Of the blocks in the catalogue that are not known yet.
+  void KnowNew();
+  int64_t BufferBytes();
+
+  const MemoryOverhead overhead_;
+  const ProgramPlan* plan_ = nullptr;
+  ProgramInputs inputs_;
+  std::unique_ptr<PipelineSchedule> periodic_, placed_;  // of few micro-batches; placed: more
+  BlockCatalogue catalogue_;
+  ProgramOutline outline_;
+  std::vector<PartProfile> parts_;
+  std::vector<const BlockProfile*> profiles_;  // per block of the catalogue
+  std::vector<Known*> blocks_;                 // likewise
+  std::deque<Known> own_;                      // of blocks of one plan alone
+  // Of blocks that plans share; `kept_` keeps them where they are.
+  std::vector<std::shared_ptr<const PlanBodies>> kept_;
+  absl::flat_hash_set<const PlanBodies*> seen_;
+  absl::flat_hash_map<const BlockTemplate*, Known*> of_block_;
+  std::deque<Known> of_bodies_;
+  TensorNames names_;
+  std::vector<bool> runs_;  // per block of the catalogue
+  std::vector<const CommSpec*> comms_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_STAGE_MEMORY_H_
