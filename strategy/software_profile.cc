@@ -139,15 +139,16 @@ SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
   if (precision.state.has_value()) settled.second_state_dtype = precision.second_state;
   if (precision.keeps_master.has_value()) settled.master_weights = *precision.keeps_master;
   settled.precision = {};
-  if (interleaved_p2p_overlaps && schedule == Schedule::kInterleaved) {
-    settled.p2p_blocking = settled.p2p_host_sync = false;
-  }
   if (dtype == DType::kFp16 || dtype == DType::kBf16) {
     settled.fusions.insert(fusions_16bit.begin(), fusions_16bit.end());
   }
   // Loss scaling is for fp16.
   settled.fp16_overflow_check = fp16_overflow_check && dtype == DType::kFp16;
   settled.settled_key = settled.StructureKey();
+  // Bodies know nothing of transfers between stages: schedules share them.
+  if (interleaved_p2p_overlaps && schedule == Schedule::kInterleaved) {
+    settled.p2p_blocking = settled.p2p_host_sync = false;
+  }
   return settled;
 }
 

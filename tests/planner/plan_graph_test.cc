@@ -53,6 +53,15 @@ class PlanGraphTest : public ::testing::Test {
   Session session_;
 };
 
+TEST_F(PlanGraphTest, SchedulesShareBodies) {
+  Compile();
+  const int64_t misses = session_.misses();
+  Strategy("tp=2,pp=2,vpp=2");
+  const PlanGraph interleaved = Compile();
+  EXPECT_EQ(session_.misses(), misses + 1);  // the execution graph
+  EXPECT_EQ(interleaved.execution->DebugString(), Fresh());
+}
+
 TEST_F(PlanGraphTest, TheSamePlanIsCompiledOnce) {
   const PlanGraph first = Compile();
   const int64_t misses = session_.misses();
