@@ -58,6 +58,7 @@ void AddHeadCuts(const ModelGraph& graph, const StrategyTree& tree, const Device
 constexpr absl::string_view kExpertOrder[] = {"tp", "cp", "dp"};  // innermost first
 
 void AddExpertCuts(const PlanOptions& options, const DeviceMesh& mesh, Cuts* cuts) {
+  if (!options.has_expert_mesh()) return;
   int64_t base = 1;
   for (absl::string_view name : kExpertOrder) {
     const auto axis = mesh.FindAxis(name);

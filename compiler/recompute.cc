@@ -56,6 +56,10 @@ class Replays {
  private:
   // What sets leave out of what they run again.
   void KeepResults(const std::vector<Reason>& reasons) {
+    if (std::none_of(reasons.begin(), reasons.end(),
+                     [](const Reason& reason) { return reason.set != nullptr; })) {
+      return;
+    }
     int products = 0;
     for (size_t o = 0; o < reasons.size(); ++o) {
       const OpNode& op = body_.ops[o];

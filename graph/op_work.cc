@@ -49,6 +49,16 @@ bool IsKept(const std::vector<int>& target, int factor, const std::vector<Condit
   });
 }
 
+// The factors of a statement's points, and those that an indicator or an index map fixes:
+// these are followed, not walked over.
+void SplitFactors(const Statement& s, std::vector<int>* walked, std::vector<int>* looked_up) {
+  for (int factor : s.factors) {
+    const bool followed = IsLookup(s.value, factor) || MapOf(factor, s.where) != nullptr;
+    (followed ? looked_up : walked)->push_back(factor);
+  }
+  if (walked->empty()) std::swap(*walked, *looked_up);
+}
+
 // True and filled if the statement is a matrix multiplication. `walked`: the
 // factors of its points.
 bool AsContraction(const OpRule& rule, const Statement& s, const std::vector<int>& walked,
@@ -293,14 +303,9 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
     if (IsRenaming(rule, s)) continue;
     written_here[s.target] = true;
     const std::vector<IndexSet>& sets = sizes.Indices(i, &scratch);
-    // A factor that an indicator or an index map fixes is followed, not walked
-    // over. Windows that reach over a border count whole, as kernels run them.
+    // Windows that reach over a border count whole, as kernels run them.
     std::vector<int> walked, looked_up;
-    for (int factor : s.factors) {
-      const bool followed = IsLookup(s.value, factor) || MapOf(factor, s.where) != nullptr;
-      (followed ? looked_up : walked).push_back(factor);
-    }
-    if (walked.empty()) std::swap(walked, looked_up);
+    SplitFactors(s, &walked, &looked_up);
     Contraction contraction;
     contraction.statement = i;
     const bool matmul = AsContraction(rule, s, walked, sets, &contraction);
@@ -328,7 +333,8 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
     }
     int pass = 0;
     Row row;
-    for (int t : TensorsOf(s.value)) {
+    const std::vector<int> operands = TensorsOf(s.value);
+    for (int t : operands) {
       pass = std::max(pass, pass_of[t]);
       if (row_of[t].elements > row.elements) row = row_of[t];
     }
@@ -341,7 +347,7 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
     if (sums_rows && points > row.elements * sizes.Elements(s.target)) {
       row_of[s.target] = {points / sizes.Elements(s.target), s.reduced};
     }
-    for (int t : TensorsOf(s.value)) {
+    for (int t : operands) {
       if (written_here[t]) continue;
       const std::vector<int>& dims = rule.tensors()[t].factors;
       double most = sizes.Elements(t);
@@ -358,14 +364,15 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
     }
   }
   border.MoveTo(&work);
+  std::vector<bool> read_later(rule.tensors().size());
+  for (size_t i = end; i < rule.statements().size(); ++i) {
+    for (int t : TensorsOf(rule.statements()[i].value)) read_later[t] = true;
+  }
   for (size_t t = 0; t < rule.tensors().size(); ++t) {
     const int tensor = static_cast<int>(t);
     if (!written_here[t]) continue;
-    bool needed =
-        rule.tensors()[t].role == RuleTensor::Role::kOutput || Contains(rule.saves(), tensor);
-    for (size_t i = end; i < rule.statements().size() && !needed; ++i) {
-      needed = Contains(TensorsOf(rule.statements()[i].value), tensor);
-    }
+    const bool needed = rule.tensors()[t].role == RuleTensor::Role::kOutput || read_later[t] ||
+                        Contains(rule.saves(), tensor);
     if (!needed) continue;
     work.writes.push_back(tensor);
     work.write_elements.push_back(sizes.Elements(tensor));
@@ -403,8 +410,14 @@ double DomainPoints(const Statement& statement, const std::vector<int64_t>& exte
 }
 
 bool HasContraction(const OpRule& rule) {
-  const std::vector<int64_t> ones(rule.factors().size(), 1);
-  return !WorkOf(rule, ones, 0, static_cast<int>(rule.statements().size())).contractions.empty();
+  const std::vector<IndexSet> ones(rule.factors().size(), IndexSet{{0, 1}});
+  return std::any_of(rule.statements().begin(), rule.statements().end(), [&](const Statement& s) {
+    if (IsRenaming(rule, s) || s.combine == Combine::kOpaque) return false;
+    std::vector<int> walked, looked_up;
+    SplitFactors(s, &walked, &looked_up);
+    Contraction contraction;
+    return AsContraction(rule, s, walked, ones, &contraction);
+  });
 }
 
 }  // namespace plancast
