@@ -68,6 +68,12 @@ Steps PipelineSchedule::OfStage(int64_t stage) const {
   return WarmSteadyCool(forward_, backward_, WarmUp(stage));
 }
 
+bool PipelineSchedule::Same(int64_t stage, int64_t other) const {
+  // The last forward pass is followed by backward passes whether it warms up or not.
+  const int64_t most = micro_batches_ * chunks_ - 1;
+  return std::min(WarmUp(stage), most) == std::min(WarmUp(other), most);
+}
+
 Steps StageSchedule(Schedule schedule, int64_t stages, int64_t stage, int64_t micro_batches,
                     int64_t chunks) {
   return PipelineSchedule(schedule, stages, micro_batches, chunks).OfStage(stage);

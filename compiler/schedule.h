@@ -37,6 +37,8 @@ class PipelineSchedule {
   PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches, int64_t chunks);
 
   std::vector<ScheduleStep> OfStage(int64_t stage) const;
+  // Whether two stages have the same.
+  bool Same(int64_t stage, int64_t other) const;
 
  private:
   int64_t WarmUp(int64_t stage) const;

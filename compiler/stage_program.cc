@@ -256,7 +256,7 @@ class StageWriter {
     int32_t number = catalogue.Find(key);
     if (number < 0) {
       const PipelineTransfer transfer = TransferOver(crossing);
-      number = catalogue.NumberOfText(TransferKey(transfer, crossing.stream), [&] {
+      number = catalogue.NumberOfSharedText(TransferKey(transfer, crossing.stream), [&] {
         return sends ? SendBlock(transfer, crossing.stream)
                      : ReceiveBlock(mesh_, transfer, crossing.stream);
       });

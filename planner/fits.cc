@@ -39,15 +39,17 @@ const SoftwareProfile& FitCheck::ProfileFor(Schedule schedule) {
 
 absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan) {
   job_.strategy = StrategyTree::FromShortForm(plan);
-  ASSIGN_OR_RETURN(const PlanGraph settled, SettlePlan(job_, machine_, session_));
-  const PlanOptions& options = settled.chosen.options;
+  ASSIGN_OR_RETURN(const PlanGraph drawn, DrawFor(job_, plan, session_));
+  ASSIGN_OR_RETURN(const PlanOptions options,
+                   ChooseOptions(plan, ContextOf(*drawn.graph, machine_, job_.global_batch),
+                                 ProfileFor(Schedule::kNone)));
   CompileRequest request;
-  request.graph = settled.graph.get();
+  request.graph = drawn.graph.get();
   request.tree = &job_.strategy;
   request.options = &options;
   request.profile = &ProfileFor(options.schedule);
   request.dtype = job_.dtype;
-  request.graph_key = settled.graph_key;
+  request.graph_key = drawn.graph_key;
   ASSIGN_OR_RETURN(const ProgramPlan programs, PlanPrograms(request, session_, nullptr));
   memory_.Begin(programs);
   if (!options.offload.empty()) {
@@ -69,7 +71,10 @@ FitVerdict FitCheck::FullestStage(const ProgramPlan& programs) {
   std::vector<std::pair<int32_t, Footprint>> to_place;
   bool less_may_take_more = false;
   for (int32_t stage = 0; stage < inputs.options->pp; ++stage) {
-    if (LikeTheStageBefore(inputs, stage) && !less_may_take_more) continue;
+    if (LikeTheStageBefore(inputs, stage) &&
+        (!less_may_take_more || memory_.InFlightAsBefore(stage))) {
+      continue;
+    }
     const Footprint footprint = memory_.Of(stage);
     less_may_take_more = LessMayTakeMore(footprint);
     if (footprint.near_capacity) {

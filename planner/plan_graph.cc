@@ -14,8 +14,10 @@ namespace plancast {
 namespace {
 
 int64_t DimSize(const ModelGraph& graph, absl::string_view name) {
-  auto dim = graph.FindDim(name);
-  return dim.ok() ? graph.dims[*dim].size : 0;
+  for (const ModelDim& dim : graph.dims) {
+    if (dim.name == name) return dim.size;
+  }
+  return 0;
 }
 
 PlanContext ContextOfJob(const ModelGraph& graph, const Job& job, const Machine& machine) {
@@ -83,8 +85,7 @@ PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
   return context;
 }
 
-absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Session& session) {
-  const ShortForm& form = job.strategy.plan();
+absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& form, Session& session) {
   GraphChoices choices;
   choices.attention = job.profile.default_attention;
   if (form.attn.has_value()) {
@@ -102,6 +103,12 @@ absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Ses
                    choices.experts_weigh_activations, "|", choices.experts_sorted_over);
   ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(plan.graph_key,
                                                         [&] { return job.model->Draw(choices); }));
+  return plan;
+}
+
+absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Session& session) {
+  const ShortForm& form = job.strategy.plan();
+  ASSIGN_OR_RETURN(PlanGraph plan, DrawFor(job, form, session));
   ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextOfJob(*plan.graph, job, machine),
                                            job.profile.For(job.dtype, Schedule::kNone)));
   const PlanOptions& options = plan.chosen.options;

@@ -16,6 +16,7 @@
 #include "graph/model_graph.h"
 #include "planner/predict.h"
 #include "strategy/choose_plan.h"
+#include "strategy/short_form.h"
 
 namespace plancast {
 
@@ -30,6 +31,10 @@ struct PlanGraph {
 // The facts about a model and machine that plans are checked against.
 PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
                       std::optional<int64_t> global_batch);
+
+// Draws the model as the plan wants it, once for all plans of `session` that want it so:
+// PlanGraph::graph and its key.
+absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& plan, Session& session);
 
 // Draws the model and settles the plan: all but PlanGraph::execution.
 absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Session& session);

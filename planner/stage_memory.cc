@@ -2,13 +2,24 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "executor/memory/allocator_replay.h"
 #include "executor/memory/communicators.h"
+#include "strategy/plan_names.h"
 
 namespace plancast {
 namespace {
 
-constexpr size_t kMostBodies = 1024;  // of plans, before all are forgotten
+// What plans have in common, before all is forgotten: sets of bodies, and blocks.
+constexpr size_t kMostBodies = 1024, kMostBlocks = 1 << 16;
+
+// All that SharedBlocks hang on.
+std::string SharedKey(const PlanOptions& o) {
+  return absl::StrCat(o.dp, ",", o.tp, ",", o.pp, ",", o.cp, ",", o.ep, ",", o.expert_tp(), ",",
+                      o.zero, ",", o.hsdp, ",", o.reshard_ranks, ",", static_cast<int>(o.schedule),
+                      ",", OffloadText(o.offload), ",", absl::StrJoin(o.order, "-"));
+}
 
 // Micro-batches after which the memory of a stage repeats: it has its warm-up passes in
 // flight and has run one period more (schedule.h). Schedules that are not here need all.
@@ -50,41 +61,36 @@ void StageMemory::Begin(const ProgramPlan& plan) {
   inputs_ = plan.inputs();
   periodic_ = nullptr;
   placed_ = nullptr;
-  Keep(plan.bodies);
-  catalogue_.Clear();
+  if (bodies_.size() >= kMostBodies || common_.size() >= kMostBlocks) Forget();
+  bodies_.insert(plan.bodies);
+  std::unique_ptr<SharedBlocks>& shared = shared_[SharedKey(*inputs_.options)];
+  if (shared == nullptr) shared = std::make_unique<SharedBlocks>();
+  catalogue_.Begin(shared.get());
   profiles_.clear();
   blocks_.clear();
   own_.clear();
 }
 
-void StageMemory::Keep(const std::shared_ptr<const PlanBodies>& bodies) {
-  if (seen_.size() >= kMostBodies) {
-    seen_.clear();
-    kept_.clear();
-    of_block_.clear();
-    of_bodies_.clear();
-    names_ = TensorNames();
-  }
-  if (!seen_.insert(bodies.get()).second) return;
-  kept_.push_back(bodies);
-  for (const auto& body : bodies->bodies) {
-    for (const BlockTemplate* block : {&body->blocks.forward, &body->blocks.backward}) {
-      const auto [it, inserted] = of_block_.try_emplace(block, nullptr);
-      if (!inserted) continue;
-      of_bodies_.push_back({ProfileOf(block->block, overhead_.allocator), {}});
-      it->second = &of_bodies_.back();
-    }
-  }
+void StageMemory::Forget() {
+  bodies_.clear();
+  shared_.clear();
+  of_block_.clear();
+  common_.clear();
+  names_ = TensorNames();
 }
 
 void StageMemory::KnowNew() {
   for (int32_t b = static_cast<int32_t>(blocks_.size()); b < catalogue_.size(); ++b) {
-    const auto shared = of_block_.find(&catalogue_[b]);
-    if (shared != of_block_.end()) {
-      blocks_.push_back(shared->second);
+    const auto know = [&](std::deque<Known>* known) {
+      known->push_back({ProfileOf(catalogue_[b].block, overhead_.allocator), {}});
+      return &known->back();
+    };
+    if (catalogue_.Outlives(b)) {
+      Known*& known = of_block_[&catalogue_[b]];
+      if (known == nullptr) known = know(&common_);
+      blocks_.push_back(known);
     } else {
-      own_.push_back({ProfileOf(catalogue_[b].block, overhead_.allocator), {}});
-      blocks_.push_back(&own_.back());
+      blocks_.push_back(know(&own_));
     }
     profiles_.push_back(&blocks_.back()->profile);
   }
@@ -111,12 +117,16 @@ int64_t StageMemory::BufferBytes() {
   return bytes;
 }
 
-Footprint StageMemory::Of(int64_t stage) {
+const PipelineSchedule& StageMemory::Periodic() {
   if (periodic_ == nullptr) {
     periodic_ =
         std::make_unique<PipelineSchedule>(plan_->Schedule(UntilPeriodic(*inputs_.options)));
   }
-  Outline(stage, *periodic_);
+  return *periodic_;
+}
+
+Footprint StageMemory::Of(int64_t stage) {
+  Outline(stage, Periodic());
   const Peak peak = FindPeak(outline_, profiles_, &parts_);
   return FootprintOf(outline_.written, peak, BufferBytes(), overhead_);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -31,6 +32,8 @@ class StageMemory {
   void Begin(const ProgramPlan& plan);
   // What a device of the stage takes, before blocks are placed.
   Footprint Of(int64_t stage);
+  // Whether as much is in flight on the stage as on the one before.
+  bool InFlightAsBefore(int64_t stage) { return Periodic().Same(stage, stage - 1); }
   // Places its blocks.
   void Place(int64_t stage, Footprint* footprint);
   // What a device of the stage keeps in the memory of its host, at most.
@@ -43,11 +46,12 @@ class StageMemory {
     std::vector<int32_t> names;  // TensorNames, once it is placed
   };
 
+  const PipelineSchedule& Periodic();
   void Outline(int64_t stage, const PipelineSchedule& schedule);
-  // Keeps the bodies and knows their blocks.
-  void Keep(const std::shared_ptr<const PlanBodies>& bodies);
   // Of the blocks in the catalogue that are not known yet.
   void KnowNew();
+  // All that plans have in common.
+  void Forget();
   int64_t BufferBytes();
 
   const MemoryOverhead overhead_;
@@ -60,11 +64,12 @@ class StageMemory {
   std::vector<const BlockProfile*> profiles_;  // per block of the catalogue
   std::vector<Known*> blocks_;                 // likewise
   std::deque<Known> own_;                      // of blocks of one plan alone
-  // Of blocks that plans share; `kept_` keeps them where they are.
-  std::vector<std::shared_ptr<const PlanBodies>> kept_;
-  absl::flat_hash_set<const PlanBodies*> seen_;
+  // What plans have in common, and what is known of it: bodies, and blocks outside of
+  // them by what these hang on.
+  absl::flat_hash_set<std::shared_ptr<const PlanBodies>> bodies_;
+  absl::flat_hash_map<std::string, std::unique_ptr<SharedBlocks>> shared_;
   absl::flat_hash_map<const BlockTemplate*, Known*> of_block_;
-  std::deque<Known> of_bodies_;
+  std::deque<Known> common_;
   TensorNames names_;
   std::vector<bool> runs_;  // per block of the catalogue
   std::vector<const CommSpec*> comms_;

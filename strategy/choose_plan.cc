@@ -60,8 +60,10 @@ std::string TypeText(DType type) { return std::string(DTypeName(type)); }
 // Fills `plan` step by step; each step reads what the earlier ones settled.
 class Chooser {
  public:
-  Chooser(const ShortForm& form, const PlanContext& context, const SoftwareProfile& profile)
-      : form_(form), context_(context), profile_(profile) {}
+  // `texts`: notes and `chosen` too.
+  Chooser(const ShortForm& form, const PlanContext& context, const SoftwareProfile& profile,
+          bool texts)
+      : form_(form), context_(context), profile_(profile), texts_(texts) {}
 
   absl::StatusOr<ChosenPlan> Choose() {
     RETURN_IF_ERROR(CheckSupported(form_));
@@ -74,14 +76,14 @@ class Chooser {
     RETURN_IF_ERROR(ChooseSharding());
     RETURN_IF_ERROR(ChooseRecompute());
     ChooseRest();
-    Report();
+    if (texts_) Report();
     return std::move(plan_);
   }
 
  private:
   template <typename... Parts>
   void Note(const Parts&... parts) {
-    plan_.notes.push_back(absl::StrCat(parts...));
+    if (texts_) plan_.notes.push_back(absl::StrCat(parts...));
   }
 
   absl::Status ChooseMesh();
@@ -98,6 +100,7 @@ class Chooser {
   const ShortForm& form_;
   const PlanContext& context_;
   const SoftwareProfile& profile_;
+  const bool texts_;
   ChosenPlan plan_;
   PlanOptions& o_ = plan_.options;
 };
@@ -125,10 +128,10 @@ absl::Status Chooser::ChooseMesh() {
                  " devices of the machine. With this tp and pp, dp is ", derived,
                  "; leave dp out to have it derived.");
   }
-  const std::vector<std::string> complete = {"tp", "cp", "ep", "dp", "pp"};
-  o_.order = form_.order.empty() ? complete : form_.order;
+  if (form_.order.empty()) return absl::OkStatus();
+  o_.order = form_.order;
   // An axis of one rank can stand anywhere.
-  for (const std::string& axis : complete) {
+  for (const char* axis : {"tp", "cp", "ep", "dp", "pp"}) {
     if (std::find(o_.order.begin(), o_.order.end(), axis) == o_.order.end()) {
       o_.order.push_back(axis);
     }
@@ -321,7 +324,7 @@ absl::Status Chooser::ChooseLayout() {
                  " layers of the model. pp*vpp can be ", layers, " at most, or ", layers + 2,
                  " with the embedding and the loss on stages of their own.");
   }
-  if (layers % stages != 0) {
+  if (texts_ && layers % stages != 0) {
     Note(layers, " layers on ", stages,
          " virtual stages are uneven: layout=", PrintLayout(o_.layout));
   }
@@ -477,24 +480,13 @@ void Chooser::Report() {
 
 absl::StatusOr<ChosenPlan> ChoosePlan(const ShortForm& form, const PlanContext& context,
                                       const SoftwareProfile& profile) {
-  return Chooser(form, context, profile).Choose();
+  return Chooser(form, context, profile, /*texts=*/true).Choose();
 }
 
-std::vector<int64_t> DefaultLayout(int64_t layers, int64_t stages) {
-  if (stages < 1 || layers < 1) return {};
-  const int64_t each = layers / stages, surplus = layers % stages;
-  std::vector<int64_t> layout(stages, each);
-  if (surplus == 0) return layout;
-  if ((layers + 2) % stages == 0) {
-    std::fill(layout.begin(), layout.end(), (layers + 2) / stages);
-    layout.front() -= 1;
-    layout.back() -= 1;
-    return layout;
-  }
-  if (each == 0) return {};
-  const int64_t begin = (stages - surplus) / 2;
-  for (int64_t i = begin; i < begin + surplus; ++i) layout[i] += 1;
-  return layout;
+absl::StatusOr<PlanOptions> ChooseOptions(const ShortForm& form, const PlanContext& context,
+                                          const SoftwareProfile& profile) {
+  ASSIGN_OR_RETURN(ChosenPlan plan, Chooser(form, context, profile, /*texts=*/false).Choose());
+  return std::move(plan.options);
 }
 
 }  // namespace plancast

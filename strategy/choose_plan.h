@@ -43,6 +43,10 @@ struct ChosenPlan {
 absl::StatusOr<ChosenPlan> ChoosePlan(const ShortForm& form, const PlanContext& context,
                                       const SoftwareProfile& profile);
 
+// The same without a text for people.
+absl::StatusOr<PlanOptions> ChooseOptions(const ShortForm& form, const PlanContext& context,
+                                          const SoftwareProfile& profile);
+
 // Layers of each of `stages` virtual stages where the plan does not say: equal;
 // else, if layers + 2 divides, the first and last stage get one less; else the
 // surplus goes to the middle. Empty if there are fewer layers than stages (the

@@ -1,7 +1,6 @@
 #include "executor/memory/caching_allocator.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/check.h"
 #include "executor/memory/allocator.h"
@@ -30,13 +29,13 @@ void CachingAllocator::GiveBackSegments() {
   ++retries_;
   for (FreeBlocks& pool : free_) {
     for (auto block = pool.begin(); block != pool.end();) {
-      const Node& node = nodes_[block->second];
+      const Node& node = nodes_[BlockOf(*block)];
       if (node.before != kNone || node.behind != kNone) {
         ++block;
         continue;
       }
       reserved_ -= node.bytes;
-      spare_.push_back(block->second);
+      spare_.push_back(BlockOf(*block));
       block = pool.erase(block);
     }
   }
@@ -63,10 +62,10 @@ int32_t CachingAllocator::Allocate(int64_t bytes) {
   bytes = RoundUp(std::max<int64_t>(bytes, 1), params_.block_bytes);
   const bool small = bytes <= params_.small_bytes;
   FreeBlocks& pool = Pool(small);
-  const auto fit = std::lower_bound(pool.begin(), pool.end(), std::make_pair(bytes, int32_t{0}));
+  const auto fit = LowerBound(&pool, FreeBlock(bytes, 0));
   int32_t block;
   if (fit != pool.end()) {
-    block = fit->second;
+    block = BlockOf(*fit);
     pool.erase(fit);
   } else {
     block = NewSegment(bytes, small);
@@ -118,16 +117,26 @@ void CachingAllocator::Free(int32_t block) {
   Insert(block);
 }
 
+// Halves without a branch: which way it goes cannot be foretold.
+CachingAllocator::FreeBlocks::iterator CachingAllocator::LowerBound(FreeBlocks* pool, int128 free) {
+  const int128* first = pool->data();
+  for (size_t left = pool->size(); left > 0;) {
+    const size_t half = (left + 1) / 2;
+    first += first[half - 1] < free ? half : 0;
+    left -= half;
+  }
+  return pool->begin() + (first - pool->data());
+}
+
 void CachingAllocator::Insert(int32_t block) {
   FreeBlocks& pool = Pool(nodes_[block].small);
-  const auto entry = std::make_pair(nodes_[block].bytes, block);
-  pool.insert(std::lower_bound(pool.begin(), pool.end(), entry), entry);
+  const int128 free = FreeBlock(nodes_[block].bytes, block);
+  pool.insert(LowerBound(&pool, free), free);
 }
 
 void CachingAllocator::Remove(int32_t block) {
   FreeBlocks& pool = Pool(nodes_[block].small);
-  pool.erase(
-      std::lower_bound(pool.begin(), pool.end(), std::make_pair(nodes_[block].bytes, block)));
+  pool.erase(LowerBound(&pool, FreeBlock(nodes_[block].bytes, block)));
 }
 
 }  // namespace plancast

@@ -2,9 +2,9 @@
 #define PLANCAST_EXECUTOR_MEMORY_CACHING_ALLOCATOR_H_
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
+#include "base/int128.h"
 #include "graph/memory_overhead.h"
 
 namespace plancast {
@@ -40,7 +40,11 @@ class CachingAllocator {
     int32_t before = kNone, behind = kNone;  // neighbours in the segment
     bool free = false, small = false;
   };
-  using FreeBlocks = std::vector<std::pair<int64_t, int32_t>>;  // bytes, block; ascending, few
+  // Bytes and block as one number, ascending, few.
+  using FreeBlocks = std::vector<int128>;
+  static int128 FreeBlock(int64_t bytes, int32_t block) { return int128{bytes} << 32 | block; }
+  static int32_t BlockOf(int128 free) { return static_cast<int32_t>(free & INT32_MAX); }
+  static FreeBlocks::iterator LowerBound(FreeBlocks* pool, int128 free);
 
   FreeBlocks& Pool(bool small) { return free_[small ? 0 : 1]; }
   int32_t NewSegment(int64_t bytes, bool small);

@@ -43,12 +43,14 @@ Footprint FootprintOf(const Program& program, const Peak& peak, int64_t nccl,
   memory.nccl = nccl;
   memory.context = overhead.context_bytes;
   PoolBytes pools = peak.pools;
-  int64_t largest = peak.largest;
+  int64_t state = 0, largest_state = 0;  // segments
   for (int64_t bytes : program.static_bytes) {
     const PoolBytes pooled = PooledBytes(overhead.allocator, bytes);
     pools.small += pooled.small;
     pools.large += pooled.large;
-    largest = std::max(largest, bytes);
+    const int64_t segment = SegmentFor(overhead.allocator, bytes);
+    state += segment;
+    largest_state = std::max(largest_state, segment);
   }
   const int64_t segments = std::max(memory.allocated, SegmentBytes(overhead.allocator, pools));
   memory.rounding = segments - memory.allocated;
@@ -56,8 +58,11 @@ Footprint FootprintOf(const Program& program, const Peak& peak, int64_t nccl,
   footprint.room = overhead.capacity_bytes - nccl - overhead.context_bytes;
   footprint.near_capacity = NearCapacity(overhead, peak, segments, footprint.room);
   AddUp(&memory);
-  // Segments take no more than the room, and one more where a block finds none.
-  footprint.most_placed = overhead.capacity_bytes + LargestSegment(overhead.allocator, largest);
+  // Segments take no more than the room, and one more where a block finds none. State comes
+  // first.
+  footprint.most_placed =
+      overhead.capacity_bytes + std::max(LargestSegment(overhead.allocator, peak.largest),
+                                         state <= footprint.room ? 0 : largest_state);
   return footprint;
 }
 

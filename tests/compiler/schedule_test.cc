@@ -143,6 +143,20 @@ TEST(StageScheduleTest, WithoutAPipelineMicroBatchesFollowEachOther) {
   EXPECT_EQ(ScheduleString(StageSchedule(Schedule::kNone, 1, 0, 2, 1)), "F0.0 B0.0 F1.0 B1.0");
 }
 
+TEST(StageScheduleTest, StagesWithAsManyInFlightHaveTheSame) {
+  for (const auto& [schedule, chunks] :
+       {std::make_pair(Schedule::kGpipe, 1), {Schedule::k1f1b, 1}, {Schedule::kInterleaved, 2}}) {
+    for (const int64_t micro_batches : {1, 4, 8}) {
+      const PipelineSchedule table(schedule, 4, micro_batches, chunks);
+      for (int64_t a = 0; a < 4; ++a) {
+        for (int64_t b = 0; b < 4; ++b) {
+          EXPECT_EQ(table.Same(a, b), table.OfStage(a) == table.OfStage(b));
+        }
+      }
+    }
+  }
+}
+
 TEST(StageScheduleTest, GpipeHasTheBubbleAndPeakOfItsClosedForm) {
   for (int64_t p = 1; p <= 16; ++p) {
     for (int64_t m = 1; m <= 64; ++m) {

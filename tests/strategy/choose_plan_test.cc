@@ -52,6 +52,22 @@ TEST(ChoosePlanTest, FillsInWhatIsNotSaid) {
   EXPECT_THAT(plan.notes, IsEmpty());
 }
 
+TEST(ChoosePlanTest, WithoutTextsItChoosesTheSame) {
+  for (const char* text : {"tp=8,pp=4", "tp=2,pp=32,vpp=3,sp,mb=2", "zero=3,order=dp-tp-pp,mb=1",
+                           "tp=8,pp=5", "tp=4,pp=2,recompute=full:3,layout=40+56"}) {
+    const absl::StatusOr<ChosenPlan> plan = Choose(text);
+    ASSERT_OK_AND_ASSIGN(const ShortForm form, ParseShortForm(text));
+    const absl::StatusOr<PlanOptions> options = ChooseOptions(form, Context(), {});
+    ASSERT_EQ(options.status(), plan.status());
+    if (!options.ok()) continue;
+    EXPECT_EQ(options->micro_batches, plan->options.micro_batches);
+    EXPECT_EQ(options->schedule, plan->options.schedule);
+    EXPECT_EQ(options->layout, plan->options.layout);
+    EXPECT_EQ(options->order, plan->options.order);
+    EXPECT_EQ(options->recompute_layers, plan->options.recompute_layers);
+  }
+}
+
 TEST(ChoosePlanTest, ReportsTheValueOfEveryKey) {
   ASSERT_OK_AND_ASSIGN(SoftwareProfile profile, FindSoftwareProfile("megatron-2021"));
   PlanContext context = Context();
