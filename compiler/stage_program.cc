@@ -73,6 +73,7 @@ class StageWriter {
   // Of a writer without joins.
   void Outline(const std::vector<ScheduleStep>& schedule, ProgramOutline* outline) {
     outline_ = outline;
+    FindAlike();
     parts_.assign(kActs * 8 * chunks_.size(), -1);
     AddPart(0, [&] { gradients_.Begin(); });
     const std::vector<size_t> last_backward = Prepare(schedule);
@@ -124,12 +125,40 @@ class StageWriter {
     return part;
   }
 
-  // Passes of a chunk are alike but in the first and the last micro-batch, and where
-  // gradients fill buckets that passes before have begun.
+  // For each chunk the first that does the same: equal layers between equal transfers.
+  void FindAlike() {
+    const auto same_transfer = [&](const Crossing& a, const Crossing& b) {
+      const auto body = [&](const Crossing& c) {
+        return (*in_.stages)[c.border].back().bound_body;
+      };
+      return a.crosses == b.crosses && (!a.crosses || (a.offset == b.offset && body(a) == body(b)));
+    };
+    const auto same_run = [](const StageRun& a, const StageRun& b) {
+      return a.segment == b.segment && a.bound_body == b.bound_body && a.count == b.count;
+    };
+    const auto same = [&](size_t c, size_t d) {
+      const std::vector<StageRun>& a = contents_.Runs(static_cast<int32_t>(c));
+      const std::vector<StageRun>& b = contents_.Runs(static_cast<int32_t>(d));
+      const Chunk &x = chunks_[c], &y = chunks_[d];
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_run) &&
+             std::equal(x.receive, x.receive + 2, y.receive, same_transfer) &&
+             std::equal(x.send, x.send + 2, y.send, same_transfer);
+    };
+    alike_.resize(chunks_.size());
+    for (size_t c = 0; c < chunks_.size(); ++c) {
+      alike_[c] = c;
+      for (size_t d = 0; d < c && alike_[c] == c && !offload_.active(); ++d) {
+        if (alike_[d] == d && same(c, d)) alike_[c] = d;
+      }
+    }
+  }
+
+  // Passes of chunks that are alike are so but in the first and the last micro-batch, and
+  // where gradients fill buckets that passes before have begun.
   void AddTurn(Act act, const ScheduleStep& step, bool last) {
     const bool backward = step.phase == Phase::kBackward;
     const bool fills = backward && sharded_ == nullptr && (last || options_.sync_each);
-    const size_t alike = ((step.chunk * 2 + (backward ? 1 : 0)) * 2 + (last ? 1 : 0)) * 2 +
+    const size_t alike = ((alike_[step.chunk] * 2 + (backward ? 1 : 0)) * 2 + (last ? 1 : 0)) * 2 +
                          (step.micro_batch == 0 ? 1 : 0);
     int32_t& known = parts_[alike * kActs + static_cast<size_t>(act)];
     if (known >= 0 && !fills) {
@@ -424,6 +453,7 @@ class StageWriter {
   // Newest instance per phase and micro-batch where the next virtual stage is local.
   std::vector<int32_t> local_[2];
   ProgramOutline* outline_ = nullptr;
+  std::vector<size_t> alike_;   // FindAlike
   std::vector<int32_t> parts_;  // of the outline, by what makes turns alike; -1: none yet
 };
 
