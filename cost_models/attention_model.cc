@@ -75,12 +75,16 @@ std::optional<KernelCost> AttentionModel::Estimate(const KernelSpec& kernel,
   const AttentionCoefficients& c = entry->coefficients;
   // Its products are held back by a chip's power as others are.
   const auto* products = tables_.FindGemm(unit.coefficients, device);
-  if (products != nullptr) unit.peak_flops *= tables_.PowerScale(*products, device);
+  const double slower =
+      AttentionKernels::Shipped().Slowdown(kernel.library, c.kernel, kernel.backward);
+  if (products != nullptr) {
+    // One that takes so many times as long for the same work draws so much less.
+    unit.peak_flops *= tables_.PowerScale(*products, unit.coefficients, device, 1 / slower);
+  }
   const AttentionTime time = TimeOfAttention(kernel, c, unit, device);
 
   KernelCost cost;
-  cost.seconds_alone = time.seconds * AttentionKernels::Shipped().Slowdown(kernel.library, c.kernel,
-                                                                           kernel.backward);
+  cost.seconds_alone = time.seconds * slower;
   cost.sm_fraction = std::min(1.0, time.blocks);
   cost.hbm_bytes = time.bytes;
   cost.provenance = entry->provenance;

@@ -11,6 +11,7 @@
 #include "cost_models/coefficients_data.h"
 #include "cost_models/coefficients_proto.h"
 #include "cost_models/matmul_unit.h"
+#include "cost_models/power_caps.h"
 #include "proto/kernel_cost.pb.h"
 #include "proto/text_proto.h"
 
@@ -204,9 +205,16 @@ absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const Embe
 }
 
 double CoefficientTables::PowerScale(const CoefficientEntry<GemmCoefficients>& entry,
-                                     const DeviceType& device) const {
+                                     absl::string_view dtype, const DeviceType& device,
+                                     double draw) const {
   const double density = PowerDensity(device);
   if (entry.gpu == device.name || density <= 0 || entry.power_density <= 0) return 1;
+  // The same chip on a board that may draw less.
+  const double power = entry.power_density / density;
+  if (power < 1 && !entry.gpu.empty()) {
+    const auto kept = PowerCaps::Shipped().Kept(entry.gpu, dtype, power / draw);
+    if (kept.has_value()) return *kept;
+  }
   // Never faster than the largest fraction of peak that any GPU sustains.
   return std::min(Kept(power_slope_, density - entry.power_density),
                   1 / entry.coefficients.mma_fraction);

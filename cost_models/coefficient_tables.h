@@ -32,10 +32,11 @@ class CoefficientTables {
                                                                    const DeviceType& device) const;
   const CoefficientEntry<MemoryCoefficients>* FindMemory(const DeviceType& device) const;
   const CoefficientEntry<RooflineCoefficients>& roofline() const { return roofline_; }
-  // Rate of products on `device` over that which the entry of other GPUs says: chips with more
-  // FLOPs per watt run at lower clocks. 1 for its own entry.
-  double PowerScale(const CoefficientEntry<GemmCoefficients>& entry,
-                    const DeviceType& device) const;
+  // Rate of kernels bound by products in `dtype` on `device` over that which the entry of other
+  // GPUs says: chips with more FLOPs per watt run at lower clocks. 1 for its own entry. `draw`:
+  // dynamic power of the kernel over that of products, which counts under a cap.
+  double PowerScale(const CoefficientEntry<GemmCoefficients>& entry, absl::string_view dtype,
+                    const DeviceType& device, double draw = 1) const;
 
  private:
   struct ByType {

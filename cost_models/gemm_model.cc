@@ -75,6 +75,19 @@ double PassFactor(const GemmCoefficients& c, GemmPass pass) {
   return c.forward_factor;
 }
 
+// Bytes that kernels before a product in 8 or 4 bits move to quantise its operands.
+double QuantizeBytes(const KernelSpec& kernel, const GemmCoefficients& c, DType runs) {
+  const double batch = static_cast<double>(kernel.batch), m = static_cast<double>(kernel.m),
+               n = static_cast<double>(kernel.n), k = static_cast<double>(kernel.k);
+  if (kernel.quantized_operand && c.quantize_bytes > 0) {
+    // Backward it is read along the other dim as well: Hopper's units need a copy.
+    return kernel.pass == GemmPass::kWgrad ? 2 * ElementBytes(runs) * batch * m * k : 0;
+  }
+  const double one = c.quantize_bytes * batch * m * k;
+  // Scales of rows belong to one of the three products only: both operands are cast anew.
+  return runs == DType::kFp8Row ? one + c.quantize_bytes * batch * n * k : one;
+}
+
 }  // namespace
 
 double ProductBytes(const KernelSpec& kernel, DType runs) {
@@ -93,8 +106,7 @@ ProductTime TimeOfProduct(const KernelSpec& kernel, const GemmCoefficients& c,
                unit.peak_flops / slower / device.sms, device.sms, device.memory_bytes_per_s);
   ProductTime time;
   time.blocks = best.blocks;
-  time.quantize_bytes = c.quantize_bytes * static_cast<double>(kernel.batch) *
-                        static_cast<double>(kernel.m) * static_cast<double>(kernel.k);
+  time.quantize_bytes = QuantizeBytes(kernel, c, unit.runs);
   // Clocks drop in long kernels; those of a training stack have dropped already.
   const double sustained = std::max(
       1.0, (1 + c.sustained_loss * best.seconds / (best.seconds + kSustainedSeconds)) / slower);
@@ -122,7 +134,7 @@ std::optional<KernelCost> GemmTileModel::EstimateProduct(const KernelSpec& kerne
   }
   const auto* entry = tables_.FindGemm(unit.coefficients, device);
   if (entry == nullptr) return std::nullopt;
-  unit.peak_flops *= tables_.PowerScale(*entry, device);
+  unit.peak_flops *= tables_.PowerScale(*entry, unit.coefficients, device);
   const ProductTime time = TimeOfProduct(kernel, entry->coefficients, unit, device, border_bytes);
 
   KernelCost cost;

@@ -11,10 +11,10 @@ namespace plancast {
 bool operator==(const KernelSpec& a, const KernelSpec& b) {
   auto key = [](const KernelSpec& s) {
     return std::tie(s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass, s.accumulate_fp32,
-                    s.window, s.stride, s.channels_last, s.heads, s.kv_heads, s.q_len, s.kv_len,
-                    s.head_dim, s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes,
-                    s.write_bytes, s.random_numbers, s.reread_bytes, s.row_bytes, s.launches,
-                    s.routed, s.library);
+                    s.quantized_operand, s.window, s.stride, s.channels_last, s.heads, s.kv_heads,
+                    s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal, s.backward, s.flops,
+                    s.read_bytes, s.write_bytes, s.random_numbers, s.reread_bytes, s.row_bytes,
+                    s.launches, s.routed, s.library);
   };
   return key(a) == key(b);
 }

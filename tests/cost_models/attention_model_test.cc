@@ -96,13 +96,13 @@ TEST(AttentionModel, RunsInSixteenBitsWhereProductsRunInEight) {
   EXPECT_DOUBLE_EQ(Seconds(bf16, "H100-SXM-80GB"), Seconds(fp8, "H100-SXM-80GB"));
 }
 
-// As products: exp(-power_slope * FLOPs per watt), docs/cost_models.md.
+// As products: cost_models/data/power_caps.textproto.
 TEST(AttentionModel, ACapOnPowerHoldsItBack) {
   const KernelSpec large = Attention(4, 32, 16384);
   const double whole = Seconds(large, "H100-SXM-80GB");
   const double capped = Seconds(large, "H100-SXM-96GB-HBM2e");  // 500 W for 700
-  EXPECT_GT(capped, 1.08 * whole);
-  EXPECT_LT(capped, 1.14 * whole);
+  EXPECT_GT(capped, 1.26 * whole);
+  EXPECT_LT(capped, 1.3 * whole);
 }
 
 TEST(AttentionModel, SaysHowItKnows) {

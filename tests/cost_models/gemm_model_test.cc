@@ -55,6 +55,22 @@ class Shapes {
 constexpr absl::string_view kGpus[] = {"A100-SXM-80GB", "H100-SXM-80GB", "B200-SXM",
                                        "V100-SXM-16GB", "L40S"};
 
+TEST(GemmTileModel, OperandsAreQuantisedUnlessTheyComeSo) {
+  const DeviceType h100 = *CatalogueDevice("H100-SXM-80GB");
+  KernelSpec spec = Gemm(16384, 4096, 8192, DType::kFp8);
+  const double one = 16384.0 * 8192, other = 4096.0 * 8192;
+  const double whole = Price(spec, h100).hbm_bytes;
+  spec.quantized_operand = true;
+  const double product = Price(spec, h100).hbm_bytes;
+  EXPECT_GT(whole, product + 5 * one);  // two readings in 16 bits and a writing in 8
+  // Along the other dim it has to be copied: read and written in 8 bits.
+  spec.pass = GemmPass::kWgrad;
+  EXPECT_DOUBLE_EQ(Price(spec, h100).hbm_bytes, product + 2 * one);
+  // With scales of rows neither operand serves another product.
+  const KernelSpec rows = Gemm(16384, 4096, 8192, DType::kFp8Row);
+  EXPECT_NEAR((Price(rows, h100).hbm_bytes - product) / (whole - product), 1 + other / one, 1e-9);
+}
+
 TEST(GemmTileModel, IsNeverFasterThanTheNominalPeaks) {
   Shapes shapes;
   for (int i = 0; i < 400; ++i) {
