@@ -8,23 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/buffers.h"
+#include "compiler/lower_relayout.h"
 #include "compiler/op_memory.h"
 #include "compiler/partition.h"
 #include "compiler/quantized.h"
 
 namespace plancast {
 namespace {
-
-Purpose PurposeOf(Part part) {
-  switch (part) {
-    case Part::kForward:
-      return Purpose::kForward;
-    case Part::kRecompute:
-      return Purpose::kRecompute;
-    default:
-      return Purpose::kBackward;
-  }
-}
 
 absl::string_view Suffix(Part part) {
   switch (part) {
@@ -60,7 +50,7 @@ class PhaseLowering {
         plan_(plan),
         buffers_(buffers),
         kept_bytes_(kept_bytes),
-        quantized_share_(QuantizedShare(context)),
+        gathered_share_(GatheredShare(context)),
         steps_(steps),
         groups_(groups),
         path_(path),
@@ -70,6 +60,7 @@ class PhaseLowering {
         last_task_(steps.size(), BlockBuilder::kNone),
         tasks_(steps.size()),
         made_in_group_(plan.values.size(), -1),
+        comes_quantized_(plan.values.size(), false),
         lives_(buffers.bytes.size()) {
     for (size_t i = 0; i < in_ports.size(); ++i) {
       if (in_ports[i] >= 0) ready_[in_ports[i]] = ~static_cast<int>(i);
@@ -79,7 +70,7 @@ class PhaseLowering {
   // `enters` and `stays`: values alive before and after the block.
   BlockTemplate Run(const std::vector<int>& enters, const std::vector<int>& stays,
                     const std::vector<int>& out_ports) {
-    if (quantized_share_ != 1) readers_ = ReadersOf(context_, plan_, steps_);
+    if (gathered_share_ != 1) readers_ = ReadersOf(context_, plan_, steps_);
     for (size_t s = 0; s < steps_.size();) {
       size_t end = s + 1;
       while (end < steps_.size() && groups_[end] == groups_[s]) ++end;
@@ -147,35 +138,18 @@ class PhaseLowering {
   }
 
   void LowerRelayout(const PlanStep& step) {
+    const int to = step.outputs[0];
     const TensorFacts facts =
         FactsOf(*context_.graph, context_.body(), plan_.values[step.inputs[0]].ref);
-    // An exchange takes as long as its busiest member.
-    const TensorRef& ref = plan_.values[step.inputs[0]].ref;
-    const double busiest = std::max(context_.Busiest(ref, step.relayout.source),
-                                    context_.Busiest(ref, step.relayout.target));
-    std::vector<int> deps = DepsOf(step);
-    int ready = deps.empty() ? BlockBuilder::kNone : deps[0];
-    const bool quantized = quantized_share_ != 1 && facts.dtype == DType::kCompute &&
-                           readers_.products[step.outputs[0]] && !readers_.others[step.outputs[0]];
-    for (const RelayoutStep& r : step.relayout.steps) {
-      if (!r.is_collective) continue;
-      CommSpec comm;
-      comm.kind = r.kind;
-      comm.axes = r.axes;
-      double bytes = r.elements * busiest * context_.Bytes(facts.dtype);
-      if (quantized && r.kind == CollectiveKind::kAllGather) bytes *= quantized_share_;
-      comm.bytes = static_cast<int64_t>(std::ceil(bytes));
-      if (r.kind == CollectiveKind::kAllToAll && ref.op < 0 &&
-          context_.profile->dispatch_sends_once) {
-        comm.copies =
-            CopiesIn(*context_.graph, context_.body(), context_.body().tensors[ref.tensor]);
-      }
-      ready = builder_.AddComm(comm, StreamKind::kModelComm,
-                               PurposeOfRelayout(*context_.mesh, r.kind, r.axes),
-                               absl::StrCat(CollectiveKindName(r.kind), " ", facts.name), deps);
-      deps = {ready};
-    }
-    ready_[step.outputs[0]] = ready;
+    const bool quantized = gathered_share_ != 1 && facts.dtype == DType::kCompute &&
+                           readers_.products[to] && !readers_.others[to];
+    comes_quantized_[to] =
+        quantized && std::any_of(step.relayout.steps.begin(), step.relayout.steps.end(),
+                                 [](const RelayoutStep& r) {
+                                   return r.is_collective && r.kind == CollectiveKind::kAllGather;
+                                 });
+    ready_[to] = AddRelayout(context_, plan_, step, quantized ? gathered_share_ : 1, DepsOf(step),
+                             &builder_);
   }
 
   // A step with reductions inside: kernel, collective, kernel, ...
@@ -275,6 +249,10 @@ class PhaseLowering {
         read = read && !OnlyRenamed(rule, rule.inputs()[i]) && FirstReadIn(group, value);
       }
       part.reads[rule.inputs()[i]] = read;
+      if (value >= 0 && comes_quantized_[value]) {
+        part.quantized |= step.part == Part::kForward || step.part == Part::kRecompute ||
+                          plan_.values[value].ref.grad;
+      }
     }
     for (size_t i = 0; i < step.outputs.size(); ++i) {
       const int value = step.outputs[i];
@@ -450,17 +428,18 @@ class PhaseLowering {
   const BodyPlan& plan_;
   const Buffers& buffers_;
   const std::vector<int64_t>& kept_bytes_;  // per buffer: from forward to backward
-  const double quantized_share_;
+  const double gathered_share_;
   Readers readers_;  // where anything is quantised
   const std::vector<PlanStep>& steps_;
   const std::vector<int>& groups_;
   const std::string& path_;
   const std::vector<int>& in_ports_;
   BlockBuilder builder_;
-  std::vector<int> ready_;          // per value: task, ~in-port, or kNone
-  std::vector<int> last_task_;      // per step
-  std::vector<StepTasks> tasks_;    // per step
-  std::vector<int> made_in_group_;  // per value
+  std::vector<int> ready_;             // per value: task, ~in-port, or kNone
+  std::vector<int> last_task_;         // per step
+  std::vector<StepTasks> tasks_;       // per step
+  std::vector<int> made_in_group_;     // per value
+  std::vector<bool> comes_quantized_;  // per value: gathered in 8 or 4 bits
   std::set<std::pair<int, int>> read_in_group_;
   std::vector<Life> lives_;  // per buffer
 };

@@ -161,6 +161,7 @@ class KernelWork {
     if (part.step->part == Part::kBackward || part.step->part == Part::kWeightGrad) {
       base_.pass = PassOf(part.step->part);
     }
+    base_.quantized_operand |= part.quantized;
     if (!context_.profile->Quantizes(op.name)) base_.dtype = StorageType(context_.dtype);
     if (context_.profile->eager.count(OwnRule(rule)) > 0) {
       AddEager(part, rule, extents);
@@ -184,6 +185,7 @@ class KernelWork {
       base_.backward = base_.pass != GemmPass::kForward;
       base_.library = context_.profile->attention_kernel;
       for (const Contraction& c : work.contractions) base_.flops += c.flops;
+      if (context_.profile->repeats_kv) AddRepeatedKv(rule, extents);
     }
   }
 
@@ -247,6 +249,20 @@ class KernelWork {
     base_.read_bytes += bytes / 2;
     base_.write_bytes += bytes / 2;
     base_.launches += passes + casts;
+  }
+
+  // Keys and values for every query head that reads them; backward, their gradients.
+  void AddRepeatedKv(const OpRule& rule, const std::vector<int64_t>& extents) {
+    if (base_.heads <= base_.kv_heads) return;
+    const double once = static_cast<double>(base_.batch * base_.kv_heads) *
+                        static_cast<double>(ExtentOf(rule, extents, "t")) *
+                        static_cast<double>(base_.head_dim + base_.head_dim_v) *
+                        context_.Bytes(DType::kCompute);
+    const double repeated =
+        once / static_cast<double>(base_.kv_heads) * static_cast<double>(base_.heads);
+    const bool forward = base_.pass == GemmPass::kForward;
+    after_.push_back(MemoryKernel(context_, rule.name() + ".repeat_kv", forward ? once : repeated,
+                                  forward ? repeated : once));
   }
 
   // Training metrics over the op's largest operand: a cast to fp32, and a log-softmax that
@@ -354,6 +370,8 @@ class KernelWork {
   }
 
   void AddProducts(const OpRule& rule, const OpWork& work, const std::vector<int64_t>& extents) {
+    const bool separate = !context_.products_take_parts &&
+                          context_.profile->separate_products.count(OwnRule(rule)) > 0;
     for (const Contraction& c : work.contractions) {
       const Statement& statement = rule.statements()[c.statement];
       Product product{c, SummedInto(rule, statement.target), TensorsOf(statement.value),
@@ -365,9 +383,26 @@ class KernelWork {
                               std::any_of(product.operands.begin(), product.operands.end(),
                                           [&](int t) { return rule.tensors()[t].parameter; });
       product.grouped = of_weights && c.batch > 1 && product.window == 0;
+      if (separate) {
+        AddSeparateProduct(rule, statement, extents, product);
+        continue;
+      }
       MergeProduct(product, base_.pass, &products_);
       if (product.target != statement.target) NoteConcatenation(rule, extents, product);
     }
+  }
+
+  // A product of its own. Those that are summed are written one by one; who reads the sum
+  // reads all of them.
+  void AddSeparateProduct(const OpRule& rule, const Statement& statement,
+                          const std::vector<int64_t>& extents, const Product& product) {
+    const bool further = std::any_of(products_.begin(), products_.end(),
+                                     [&](const Product& p) { return p.target == product.target; });
+    products_.push_back(product);
+    if (!further || product.target == statement.target) return;
+    double bytes = context_.Bytes(rule.tensors()[statement.target].dtype);
+    for (int f : rule.tensors()[statement.target].factors) bytes *= static_cast<double>(extents[f]);
+    MergeInto(&after_, MemoryKernel(context_, rule.name() + ".sum", bytes, 0));
   }
 
   // Products merged along k read their gradients as one tensor: unless their
@@ -434,6 +469,17 @@ std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector
   KernelWork work(context, label, extra_read_bytes);
   for (const KernelPart& part : parts) work.Add(part);
   return std::move(work).Finish();
+}
+
+Purpose PurposeOf(Part part) {
+  switch (part) {
+    case Part::kForward:
+      return Purpose::kForward;
+    case Part::kRecompute:
+      return Purpose::kRecompute;
+    default:
+      return Purpose::kBackward;
+  }
 }
 
 KernelSpec MemoryKernel(const LowerContext& context, const std::string& label, double read_bytes,

@@ -8,6 +8,7 @@
 #include "compiler/body_plan.h"
 #include "compiler/routed_load.h"
 #include "graph/dtype.h"
+#include "graph/execution_graph.h"
 #include "graph/kernel_spec.h"
 #include "graph/model_graph.h"
 #include "strategy/software_profile.h"
@@ -22,6 +23,8 @@ struct LowerContext {
   const SoftwareProfile* profile = nullptr;
   DType dtype = DType::kBf16;
   const RoutedLoad* load = nullptr;  // null: all alike
+  // Gathers and scatters of tensor parallelism run in parts beside their products.
+  bool products_take_parts = false;
 
   const Body& body() const { return graph->bodies[bound->body]; }
   // Bytes of one element of a tensor declared with `type`.
@@ -50,6 +53,7 @@ struct KernelPart {
   int begin = 0, end = 0;           // statements of the rule
   std::vector<bool> reads, writes;  // per rule tensor: moved to or from memory
   bool ends_only = false;           // of recurrences only the last states: nothing is written
+  bool quantized = false;           // its activation or gradient comes in 8 or 4 bits
 };
 
 // The kernels that run `parts` as one launch group: a matrix product per
@@ -57,6 +61,9 @@ struct KernelPart {
 // besides the parts' own tensors. Empty if nothing is moved or computed.
 std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector<KernelPart>& parts,
                                   double extra_read_bytes, const std::string& label);
+
+// Whose time a step of the part is.
+Purpose PurposeOf(Part part);
 
 // A pass over memory.
 KernelSpec MemoryKernel(const LowerContext& context, const std::string& label, double read_bytes,

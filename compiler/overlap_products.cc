@@ -18,14 +18,18 @@ struct Cut {
 
 class Cutter {
  public:
-  Cutter(BlockTemplate in, int pieces)
-      : in_(std::move(in)), block_(in_.block), pieces_(pieces), cuts_(block_.size()) {}
+  Cutter(BlockTemplate in, int pieces, bool gathers)
+      : in_(std::move(in)),
+        block_(in_.block),
+        pieces_(pieces),
+        gathers_(gathers),
+        cuts_(block_.size()) {}
 
   BlockTemplate Run() {
     for (int t = 0; t < block_.size(); ++t) {
       if (!IsCollective(t)) continue;
       const CollectiveKind kind = in_.comms[block_.spec[t]].kind;
-      if (kind == CollectiveKind::kAllGather) PairGather(t);
+      if (kind == CollectiveKind::kAllGather && gathers_) PairGather(t);
       if (kind == CollectiveKind::kReduceScatter) PairScatter(t);
     }
     const bool any = std::any_of(cuts_.begin(), cuts_.end(), [](const Cut& c) { return c.cut; });
@@ -153,15 +157,16 @@ class Cutter {
   BlockTemplate in_;
   const Block& block_;
   const int pieces_;
+  const bool gathers_;
   std::vector<Cut> cuts_;  // per task of the old block
   BlockBuilder out_{in_.block.name, in_.block.num_in_ports};
 };
 
 }  // namespace
 
-BlockTemplate OverlapProducts(BlockTemplate block, int pieces) {
+BlockTemplate OverlapProducts(BlockTemplate block, int pieces, bool gathers) {
   if (pieces < 2) return block;
-  return Cutter(std::move(block), pieces).Run();
+  return Cutter(std::move(block), pieces, gathers).Run();
 }
 
 }  // namespace plancast

@@ -11,8 +11,8 @@ namespace plancast {
 // begins with the rows that are there and goes on with each part that comes. A
 // forward product and the reduce-scatter of its result: each part leaves once it is
 // made. Work and bytes stay what they are; weight gradients are not cut, for they
-// run beside whole collectives already.
-BlockTemplate OverlapProducts(BlockTemplate block, int pieces);
+// run beside whole collectives already. `gathers`: whether gathers are cut.
+BlockTemplate OverlapProducts(BlockTemplate block, int pieces, bool gathers = true);
 
 }  // namespace plancast
 

@@ -13,6 +13,7 @@
 #include "compiler/overlap_products.h"
 #include "compiler/partition.h"
 #include "compiler/plan_mesh.h"
+#include "compiler/quantized.h"
 #include "compiler/relayout_pass.h"
 
 namespace plancast {
@@ -283,17 +284,24 @@ class BodyCompilation {
     ASSIGN_OR_RETURN(compiled.plan,
                      InsertRelayouts(bound_.graph, bound_.mesh, bound_.bodies[b],
                                      *differentiated_[b], in_ports, out_ports, *request_.profile));
-    LowerContext context{&bound_.graph,     &bound_.mesh,
-                         &bound_.bodies[b], request_.profile,
-                         request_.dtype,    bound_.load.empty() ? nullptr : &bound_.load};
+    LowerContext context{&bound_.graph,
+                         &bound_.mesh,
+                         &bound_.bodies[b],
+                         request_.profile,
+                         request_.dtype,
+                         bound_.load.empty() ? nullptr : &bound_.load,
+                         OverlapsProducts(*request_.options)};
     compiled.state =
         SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan, *request_.profile);
     compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name,
                                 ModelGraph::PathOf(bound_.graph.segments[segment]));
     if (OverlapsProducts(*request_.options)) {
       const int pieces = static_cast<int>(request_.options->tp);
-      compiled.blocks.forward = OverlapProducts(std::move(compiled.blocks.forward), pieces);
-      compiled.blocks.backward = OverlapProducts(std::move(compiled.blocks.backward), pieces);
+      const bool gathers = GathersInParts(context);
+      compiled.blocks.forward =
+          OverlapProducts(std::move(compiled.blocks.forward), pieces, gathers);
+      compiled.blocks.backward =
+          OverlapProducts(std::move(compiled.blocks.backward), pieces, gathers);
     }
     const HeldMemory held = HeldBy(context);
     compiled.held_bytes = held.each;

@@ -21,6 +21,17 @@ double QuantizedShare(const LowerContext& context) {
   return std::min(1.0, ElementBytes(context.dtype) / ElementBytes(StorageType(context.dtype)));
 }
 
+double GatheredShare(const LowerContext& context) {
+  const bool gathers = context.profile->quantized_gathers && context.dtype == DType::kFp8;
+  return gathers ? ElementBytes(context.dtype) / ElementBytes(StorageType(context.dtype))
+                 : QuantizedShare(context);
+}
+
+bool GathersInParts(const LowerContext& context) {
+  const bool quantizes = ElementBytes(context.dtype) < ElementBytes(StorageType(context.dtype));
+  return context.products_take_parts && (!quantizes || GatheredShare(context) < 1);
+}
+
 Readers ReadersOf(const LowerContext& context, const BodyPlan& plan,
                   const std::vector<PlanStep>& steps) {
   Readers readers;

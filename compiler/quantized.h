@@ -18,6 +18,13 @@ namespace plancast {
 // quantised.
 double QuantizedShare(const LowerContext& context);
 
+// The same of what is gathered over tp in that type, kept so or not.
+double GatheredShare(const LowerContext& context);
+
+// Whether gathers of tensor parallelism run in parts beside the products that read them:
+// not where these quantise what has been gathered in 16 bits.
+bool GathersInParts(const LowerContext& context);
+
 // Who reads each value of a body plan in `steps`: products in the 8- or 4-bit type,
 // others, or both. What a collective passes on is read by who reads its result.
 struct Readers {

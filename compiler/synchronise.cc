@@ -348,8 +348,15 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
   const double weight = master.has_value() ? ElementBytes(*master) : low;
   const double halves = master == DType::kInt16 ? low : 0;  // with it, the master weight
   const double copied = master.has_value() && !sharded.rests_as_master ? low : 0;
-  const double reads = grad_bytes + n * (state + weight + halves);
-  const double writes = n * (state + weight + copied);
+  double reads = grad_bytes + n * (state + weight + halves);
+  double writes = n * (state + weight + copied);
+  if (profile.foreach_optimizer) {
+    // Weight decay and update of the weight; the first moment's and the second's; the
+    // root of the second and what it is divided by, in tensors of their own.
+    const double second = ElementBytes(profile.SecondStateType()), first = state - second;
+    reads = 2 * grad_bytes + n * (2 * weight + 2 * first + 6 * second + halves);
+    writes = n * (2 * weight + first + 5 * second + copied);
+  }
   if (sharded.on_host) {
     ready =
         UpdateOnHost(profile, n, reads - grad_bytes + writes, sharded.copied_back, ready, &builder);

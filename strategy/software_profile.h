@@ -53,6 +53,7 @@ struct SoftwareProfile {
   std::set<std::string> fusions;              // op fusion labels that run as one kernel
   std::set<std::string> fusions_16bit;        // more of them where products run in 16 bits
   std::set<std::string> eager;                // rules that run one kernel per arithmetic operation
+  std::set<std::string> separate_products;    // rules that run one product for each weight
   std::map<std::string, Around> around;       // by rule
   std::map<std::string, OpMemory> op_memory;  // by rule
   int64_t workspace_bytes = 0;                // of the allocator, kept by libraries
@@ -71,6 +72,7 @@ struct SoftwareProfile {
   DType state_dtype = DType::kFp32;         // each of Adam's two moments
   std::optional<DType> second_state_dtype;  // the second moment's, where it is another
   bool grad_clip = true;                    // gradient norm, its all-reduce, scaling
+  bool foreach_optimizer = false;           // one pass for each operation of Adam
   bool fp16_overflow_check = false;         // one more pass over gradients, for fp16 only
   int64_t offload_least_bytes = 2 << 20;    // of a tensor that offload=activations moves
   bool zero_grad = true;                    // gradient buffer cleared each iteration
@@ -89,6 +91,9 @@ struct SoftwareProfile {
   bool interleaved_p2p_overlaps = false;  // whatever p2p_blocking and p2p_host_sync say
   // In 8 or 4 bits: activations of products are gathered and kept in that type.
   bool quantized_activations = false;
+  bool quantized_gathers = false;      // only gathered in that type, with one scale a tensor
+  bool first_dim_collectives = false;  // over tp; copies put parts of other dims in order
+  bool repeats_kv = false;             // keys and values copied for each query head
   // Sets of ops that plain `recompute=selective` stands for (recompute_set.h).
   std::vector<std::string> selective_recompute = {"core_attn"};
   bool replays_only_needed = false;        // nothing whose result no gradient reads

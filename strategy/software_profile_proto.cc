@@ -230,6 +230,11 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.bf16_gradients_in_fp32 = p.bf16_gradients_in_fp32();
   profile.interleaved_p2p_overlaps = p.interleaved_p2p_overlaps();
   profile.quantized_activations = p.quantized_activations();
+  profile.quantized_gathers = p.quantized_gathers();
+  profile.first_dim_collectives = p.first_dim_collectives();
+  profile.repeats_kv = p.repeats_kv();
+  profile.foreach_optimizer = p.foreach_optimizer();
+  profile.separate_products.insert(p.separate_products().begin(), p.separate_products().end());
   profile.replays_only_needed = p.replays_only_needed();
   profile.keeps_unread = p.keeps_unread();
   if (p.selective_recompute_size() > 0) {

@@ -106,6 +106,40 @@ TEST(ProductKernelTest, GateAndUpAreOneProductToo) {
   EXPECT_THAT(Products(plan.Tp(2), "layer.F", "mlp.fc1"), ElementsAre(Size(1, kTokens, kFfn, kH)));
 }
 
+TEST(ProductKernelTest, WeightsApartAreAProductEach) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  plan.profile().separate_products = {"qkv_linear"};
+  const int64_t narrow = 4 * kD;
+  EXPECT_THAT(
+      Products(plan, "layer.F", "attn.qkv"),
+      testing::UnorderedElementsAre(Size(1, kTokens, kHeads * kD, kH), Size(1, kTokens, narrow, kH),
+                                    Size(1, kTokens, narrow, kH)));
+  EXPECT_THAT(
+      Products(plan, "layer.B", "attn.qkv.bwd"),
+      testing::UnorderedElementsAre(Size(1, kTokens, kH, kHeads * kD), Size(1, kTokens, kH, narrow),
+                                    Size(1, kTokens, kH, narrow)));
+  // Two of the three gradients of the input are read once more by who reads their sum.
+  const KernelSpec sum = Kernels(plan, "layer.B", "attn.qkv.bwd").back();
+  EXPECT_EQ(sum.family, KernelFamily::kMemory);
+  EXPECT_DOUBLE_EQ(sum.read_bytes, 2 * 2.0 * kTokens * kH);
+  EXPECT_THAT(Products(plan, "layer.F", "mlp.fc1"), testing::SizeIs(1));
+}
+
+TEST(AttentionKernelTest, KeysAndValuesAreCopiedForEachQueryHead) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  EXPECT_THAT(Kernels(plan, "layer.F", "attn.core"), testing::SizeIs(1));
+  plan.profile().repeats_kv = true;
+  const double once = 2.0 * 2 * kTokens * 4 * kD, all = once / 4 * kHeads;
+  const std::vector<KernelSpec> forward = Kernels(plan, "layer.F", "attn.core");
+  ASSERT_THAT(forward, testing::SizeIs(2));
+  EXPECT_DOUBLE_EQ(forward[1].read_bytes, once);
+  EXPECT_DOUBLE_EQ(forward[1].write_bytes, all);
+  const std::vector<KernelSpec> backward = Kernels(plan, "layer.B", "attn.core.bwd");
+  ASSERT_THAT(backward, testing::SizeIs(2));
+  EXPECT_DOUBLE_EQ(backward[1].read_bytes, all);
+  EXPECT_DOUBLE_EQ(backward[1].write_bytes, once);
+}
+
 TEST(AttentionKernelTest, AWindowReadsAsManyKeysAsThereAre) {
   TransformerConfig config = Llama();
   config.window = 32;

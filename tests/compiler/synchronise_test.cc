@@ -168,6 +168,15 @@ TEST(OptimizerStepTest, ReadsAndWritesTheStateOnce) {
   EXPECT_EQ(block.kernels[0].write_bytes, 1000 * (8 + 4 + 2));
 }
 
+TEST(OptimizerStepTest, AKernelForEachOperationReadsAndWritesTheStateAgain) {
+  SoftwareProfile profile = PlainProfile();
+  profile.foreach_optimizer = true;
+  const BlockTemplate block = OptimizerStep(profile, DType::kFp32, 1000, {}, false);
+  // torch.optim's foreach AdamW in fp32: mul, lerp, mul, addcmul, sqrt, div, add, addcdiv.
+  EXPECT_EQ(block.kernels[0].read_bytes, 1000 * 4 * (1 + 2 + 1 + 2 + 1 + 1 + 1 + 3));
+  EXPECT_EQ(block.kernels[0].write_bytes, 1000 * 4 * 8);
+}
+
 TEST(OptimizerStepTest, ClippingNeedsTheNormOfAllRanks) {
   SoftwareProfile profile = PlainProfile();
   profile.grad_clip = true;

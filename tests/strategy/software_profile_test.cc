@@ -175,7 +175,7 @@ TEST(SoftwareProfileTest, WrappersOfPyTorchShareTheModulesBeneath) {
   EXPECT_EQ(ddp.default_overlap, std::set<Overlap>{Overlap::kGrad});
   EXPECT_EQ(fsdp.default_overlap, (std::set<Overlap>{Overlap::kGrad, Overlap::kParam}));
   EXPECT_EQ(ddp.eager, eager.eager);
-  EXPECT_EQ(titan.eager, std::set<std::string>{});
+  EXPECT_EQ(titan.eager, (std::set<std::string>{"rotary", "rotary_kv"}));  // complex numbers
   EXPECT_EQ(titan.default_overlap, fsdp.default_overlap);
   EXPECT_EQ(composer.For(DType::kBf16, Schedule::kNone).reduce_dtype, DType::kBf16);
   EXPECT_EQ(fsdp.For(DType::kBf16, Schedule::kNone).reduce_dtype, DType::kFp32);
