@@ -180,7 +180,8 @@ class BodyCompilation {
     RETURN_IF_ERROR(CompileAll());
     const int64_t tied = TiedElements();
     const int first_tied = bound_.graph.tied.empty() ? -1 : bound_.graph.tied[0].first_segment;
-    return PlanBodies{std::move(bound_), std::move(compiled_), tied, first_tied};
+    const bool talks = TalksOverData();
+    return PlanBodies{std::move(bound_), std::move(compiled_), tied, first_tied, talks};
   }
 
  private:
@@ -311,6 +312,20 @@ class BodyCompilation {
     return compiled;
   }
 
+  bool TalksOverData() const {
+    const std::vector<int> data = bound_.mesh.AxesOf("dp");
+    const auto over_data = [&](const CommSpec& comm) {
+      return std::find_first_of(comm.axes.begin(), comm.axes.end(), data.begin(), data.end()) !=
+             comm.axes.end();
+    };
+    return std::any_of(compiled_.begin(), compiled_.end(), [&](const auto& body) {
+      const std::vector<CommSpec>&there = body->blocks.forward.comms,
+            &back = body->blocks.backward.comms;
+      return std::any_of(there.begin(), there.end(), over_data) ||
+             std::any_of(back.begin(), back.end(), over_data);
+    });
+  }
+
   int64_t TiedElements() const {
     int64_t total = 0;
     for (const TiedParameter& tie : bound_.graph.tied) {
@@ -345,15 +360,18 @@ bool BatchIsCutWhole(const ModelGraph& graph) {
   return true;
 }
 
+// Without a word on single nodes, `dp` cuts the batch and nothing else, and `pp` cuts
+// nothing: shards do not change with the number of their ranks.
+bool IsPlain(const CompileRequest& request) {
+  return request.tree->nodes().empty() && request.tree->loads().empty() &&
+         !request.options->has_expert_mesh() && ShardCuts(*request.options).empty() &&
+         BatchIsCutWhole(*request.graph);
+}
+
 // Everything that the bodies of a plan depend on, short of the graph itself,
 // whose key the request gives.
-std::string PlanKey(const CompileRequest& request) {
+std::string PlanKey(const CompileRequest& request, bool plain) {
   const PlanOptions& o = *request.options;
-  // Without a word on single nodes, `dp` cuts the batch and nothing else, and
-  // `pp` cuts nothing: shards do not change with the number of their ranks.
-  const bool plain = request.tree->nodes().empty() && request.tree->loads().empty() &&
-                     !o.has_expert_mesh() && ShardCuts(o).empty() &&
-                     BatchIsCutWhole(*request.graph);
   std::string key = absl::StrCat(
       "bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
       request.profile->StructureKey(), "|", plain ? std::min<int64_t>(o.dp, 2) : o.dp, ",", o.tp,
@@ -381,11 +399,21 @@ absl::StatusOr<std::shared_ptr<const PlanBodies>> CompileBodies(const CompileReq
                                                                 const PassObserver& observer) {
   const auto make = [&] { return BodyCompilation(request, session, observer).Run(); };
   // The passes must run to be seen.
-  if (!observer && !request.graph_key.empty()) {
-    return session.Memo<PlanBodies>(PlanKey(request), make);
+  if (observer || request.graph_key.empty()) {
+    ASSIGN_OR_RETURN(PlanBodies bodies, make());
+    return std::make_shared<const PlanBodies>(std::move(bodies));
   }
-  ASSIGN_OR_RETURN(PlanBodies bodies, make());
-  return std::make_shared<const PlanBodies>(std::move(bodies));
+  const bool plain = IsPlain(request);
+  if (plain && request.options->dp == 1) {
+    // As those of two data-parallel ranks that have nothing to say to each other.
+    PlanOptions options = *request.options;
+    options.dp = 2;
+    CompileRequest of_two = request;
+    of_two.options = &options;
+    const auto bodies = CompileBodies(of_two, session, observer);
+    if (bodies.ok() && !(*bodies)->talks_over_data) return *bodies;
+  }
+  return session.Memo<PlanBodies>(PlanKey(request, plain), make);
 }
 
 }  // namespace plancast

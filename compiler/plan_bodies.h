@@ -24,6 +24,7 @@ struct PlanBodies {
   // ProgramInputs: see there.
   int64_t tied_elements = 0;
   int first_tied_segment = -1;
+  bool talks_over_data = false;  // data-parallel ranks exchange something inside of bodies
 };
 
 // bind -> differentiate -> partition -> relayout -> synchronise and the blocks

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/model_sources.h"
@@ -60,6 +61,20 @@ TEST_F(PlanGraphTest, SchedulesShareBodies) {
   const PlanGraph interleaved = Compile();
   EXPECT_EQ(session_.misses(), misses + 1);  // the execution graph
   EXPECT_EQ(interleaved.execution->DebugString(), Fresh());
+}
+
+TEST_F(PlanGraphTest, PlansWithAndWithoutDataParallelismShareBodies) {
+  for (const char* rest : {"", ",sp", ",recompute=full", ",recompute=selective", ",mb=2"}) {
+    Strategy(absl::StrCat("dp=2,tp=2,pp=2", rest));
+    Compile();
+    const int64_t misses = session_.misses();
+    Strategy(absl::StrCat("dp=1,tp=2,pp=4", rest));
+    const PlanGraph alone = Compile();
+    EXPECT_EQ(session_.misses(), misses + 1) << rest;  // the execution graph
+    // With an observer the passes run for this plan alone.
+    const PlanGraph own = Compile("dgx-a100-80g:1", [](absl::string_view, const std::string&) {});
+    EXPECT_EQ(alone.execution->DebugString(), own.execution->DebugString()) << rest;
+  }
 }
 
 TEST_F(PlanGraphTest, TheSamePlanIsCompiledOnce) {
