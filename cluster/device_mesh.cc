@@ -50,11 +50,13 @@ absl::StatusOr<DeviceMesh> DeviceMesh::Create(std::vector<MeshAxis> axes) {
 }
 
 absl::StatusOr<int> DeviceMesh::FindAxis(absl::string_view name) const {
-  std::vector<std::string> names, sized;
   for (int a = 0; a < num_axes(); ++a) {
     if (axes_[a].name == name) return a;
-    names.push_back(axes_[a].name);
-    sized.push_back(absl::StrCat("`", axes_[a].name, "` (", axes_[a].size, ")"));
+  }
+  std::vector<std::string> names, sized;
+  for (const MeshAxis& axis : axes_) {
+    names.push_back(axis.name);
+    sized.push_back(absl::StrCat("`", axis.name, "` (", axis.size, ")"));
   }
   return absl::NotFoundError(absl::StrCat("no mesh axis `", name, "`; the mesh has ",
                                           sized.empty() ? "none" : absl::StrJoin(sized, ", "), ".",

@@ -45,6 +45,7 @@ OffloadFlow::OffloadFlow(const ProgramInputs& inputs, const StageContents& conte
 void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {
   const std::vector<StageRun>& runs = contents_.Runs(chunk);
   if (!active_) {
+    forward_[chunk].reserve(runs.size());
     for (const StageRun& run : runs) forward_[chunk].push_back({&run, run.layer_begin, run.count});
     backward_[chunk].assign(forward_[chunk].rbegin(), forward_[chunk].rend());
     return;

@@ -1,10 +1,6 @@
 #include "compiler/pipeline_transfer.h"
 
 #include <numeric>
-
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-
 namespace plancast {
 namespace {
 
@@ -62,9 +58,18 @@ BlockTemplate ReceiveBlock(const DeviceMesh& mesh, const PipelineTransfer& trans
 }
 
 std::string TransferKey(const PipelineTransfer& t, StreamKind stream) {
-  return absl::StrCat("p2p|", static_cast<int>(stream), "|", absl::StrJoin(t.port_bytes, ","), "|",
-                      t.wire_bytes, "|", absl::StrJoin(t.gather_axes, ","), "|", t.peer_offset, "|",
-                      t.host_sync);
+  std::string key = "p2p|";
+  const auto add = [&key](int64_t number) {
+    key.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  };
+  for (const int64_t bytes : t.port_bytes) add(bytes);
+  add(-1);
+  for (const int axis : t.gather_axes) add(axis);
+  for (const int64_t number : {t.wire_bytes, int64_t{t.peer_offset},
+                               2 * static_cast<int64_t>(stream) + (t.host_sync ? 1 : 0)}) {
+    add(number);
+  }
+  return key;
 }
 
 }  // namespace plancast

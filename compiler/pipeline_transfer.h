@@ -31,6 +31,7 @@ BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream);
 // Allocates, receives and gathers; one out-port per tensor.
 BlockTemplate ReceiveBlock(const DeviceMesh& mesh, const PipelineTransfer& transfer,
                            StreamKind stream);
+// All that tells the blocks of transfers apart, in bytes.
 std::string TransferKey(const PipelineTransfer& transfer, StreamKind stream);
 
 }  // namespace plancast

@@ -158,6 +158,11 @@ double CountLatticePoints(const std::vector<int>& factors, const std::vector<Con
   std::vector<int> done;
   for (int factor : factors) {
     if (Contains(done, factor)) continue;
+    if (where.empty()) {
+      points *= static_cast<double>(CountOf(sets[factor]));
+      done.push_back(factor);
+      continue;
+    }
     // The factors tied to this one by conditions.
     std::vector<int> group = {factor};
     std::vector<Condition> tied;

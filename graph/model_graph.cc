@@ -27,11 +27,11 @@ bool Contains(const std::vector<int>& list, int value) {
 }  // namespace
 
 absl::StatusOr<int> ModelGraph::FindDim(absl::string_view dim_name) const {
-  std::vector<std::string> names;
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d].name == dim_name) return static_cast<int>(d);
-    names.push_back(dims[d].name);
   }
+  std::vector<std::string> names;
+  for (const ModelDim& dim : dims) names.push_back(dim.name);
   return absl::NotFoundError(absl::StrCat("no dim `", dim_name, "` in model `", name, "`; it has ",
                                           JoinQuoted(names), ".", DidYouMean(dim_name, names)));
 }

@@ -298,13 +298,15 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
   std::vector<int> pass_of(rule.tensors().size(), 0);  // of what reads a tensor written here
   std::vector<Row> row_of(rule.tensors().size());      // of short sums that it depends on
   std::vector<IndexSet> scratch;
+  std::vector<int> walked, looked_up;
   for (int i = begin; i < end; ++i) {
     const Statement& s = rule.statements()[i];
     if (IsRenaming(rule, s)) continue;
     written_here[s.target] = true;
     const std::vector<IndexSet>& sets = sizes.Indices(i, &scratch);
     // Windows that reach over a border count whole, as kernels run them.
-    std::vector<int> walked, looked_up;
+    walked.clear();
+    looked_up.clear();
     SplitFactors(s, &walked, &looked_up);
     Contraction contraction;
     contraction.statement = i;
