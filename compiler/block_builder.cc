@@ -55,18 +55,22 @@ uint16_t BlockBuilder::AddTensor(std::string name) {
   return static_cast<uint16_t>(out_.block.tensors.size() - 1);
 }
 
-void BlockBuilder::AddMemory(int task, bool after, MemoryKind kind, uint16_t tensor,
-                             int64_t delta) {
-  if (delta != 0) out_.block.memory.push_back({task, after, kind, tensor, delta});
+void BlockBuilder::AddMemory(int task, bool after, MemoryKind kind, uint16_t tensor, int64_t delta,
+                             bool early, MemoryPool pool) {
+  if (delta != 0) out_.block.memory.push_back({task, after, kind, tensor, delta, early, pool});
+}
+
+// At one instant what is allocated counts before what is freed.
+void SortMemory(Block* block) {
+  std::stable_sort(block->memory.begin(), block->memory.end(),
+                   [](const MemoryEvent& a, const MemoryEvent& b) {
+                     return std::make_tuple(a.task, a.after, !a.early, a.delta < 0) <
+                            std::make_tuple(b.task, b.after, !b.early, b.delta < 0);
+                   });
 }
 
 BlockTemplate BlockBuilder::Build() && {
-  // At one instant what is allocated counts before what is freed.
-  std::stable_sort(out_.block.memory.begin(), out_.block.memory.end(),
-                   [](const MemoryEvent& a, const MemoryEvent& b) {
-                     return std::make_tuple(a.task, a.after, a.delta < 0) <
-                            std::make_tuple(b.task, b.after, b.delta < 0);
-                   });
+  SortMemory(&out_.block);
   return std::move(out_);
 }
 

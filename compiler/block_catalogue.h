@@ -31,7 +31,9 @@ struct BlockKey {
     kCopyInBeside,
     kCopyOut,
     kCopyIn,
-    kGradientsToHost
+    kGradientsToHost,
+    kFreshGradients,  // backward blocks that make gradients, or add to them
+    kAddedGradients
   };
   Kind kind = kForward;
   int64_t first = 0, second = 0;

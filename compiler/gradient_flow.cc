@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/int128.h"
+#include "compiler/gradient_blocks.h"
 #include "compiler/shard_axes.h"
 #include "compiler/shard_plan.h"
 
@@ -33,6 +34,10 @@ std::string MessagesKey(absl::string_view what, int64_t elements, int messages,
 }
 
 }  // namespace
+
+bool MakesFreshGradients(const PlanOptions& options, const SoftwareProfile& profile) {
+  return profile.fresh_gradients && !ShardsBodies(options);
+}
 
 GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
                            const StageContents& contents, const ShardedStage* sharded,
@@ -208,6 +213,18 @@ int64_t GradientFlow::Kept() const {
   return KeptElements(mesh_, options_, parameters_, contents_.CutParameters());
 }
 
+int64_t GradientFlow::FreshBytes() const {
+  if (!MakesFreshGradients(options_, profile_)) return 0;
+  int64_t bytes = 0;
+  contents_.ForEachRun([&](const StageRun& run) {
+    const BlockTemplate& backward = contents_.BodyOf(run).blocks.backward;
+    bytes +=
+        FreshGradientBytes(backward, contents_.Parameters(run), ElementBytes(profile_.grad_dtype)) *
+        run.count;
+  });
+  return bytes;
+}
+
 void GradientFlow::Update(const std::vector<Join>& joins) {
   const int64_t elements = Kept();
   const std::vector<int> shared =
@@ -220,10 +237,12 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
     if (mesh_.size(a) > 1 && (!data || shard)) axes.push_back(a);
   }
   ShardedUpdate sharded;
+  sharded.freed_gradients = FreshBytes();
   if (sharded_ != nullptr) {
     sharded.rests_as_master = RestsAsMaster(options_, profile_, in_.dtype);
     if (!profile_.zero_grad && !host_updates_) {
       sharded.freed_gradients = sharded_->GradientBytes(ShardTypesOf(in_, contents_));
+      if (profile_.shard_cut != ShardCut::kParameter) sharded.pool = MemoryPool::kReduce;
     }
   }
   sharded.on_host = host_updates_;
@@ -306,6 +325,7 @@ void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* progra
     }
   } else {
     bytes = StateOf(profile, inputs.dtype, parameters, kept, contents.ProductParameters());
+    if (MakesFreshGradients(options, profile)) bytes.gradients = 0;
   }
   // What lives on the host: state and the gradients that it is updated with, in fp32, and
   // parameters.

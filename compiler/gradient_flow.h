@@ -17,6 +17,10 @@ namespace plancast {
 // those of the transfers between stages.
 inline constexpr int64_t kOptimizerSlot = 0, kTiedSlot = 1, kTransferSlots = 2;
 
+// Whether gradients of parameters that are whole on a device are made by backward passes
+// and given up by the optimizer (SoftwareProfile::fresh_gradients).
+bool MakesFreshGradients(const PlanOptions& options, const SoftwareProfile& profile);
+
 // Gradients and parameters of one stage on their way over the data-parallel
 // axes: buckets reduced behind the backward pass or all at its end, parameters
 // of a sharded optimizer gathered before the first forward pass or at the end,
@@ -53,6 +57,8 @@ class GradientFlow {
  private:
   // Of how many parameters the device keeps the state.
   int64_t Kept() const;
+  // Of gradients that backward passes have made.
+  int64_t FreshBytes() const;
   int64_t BucketElements() const;
   int64_t LayersPerBucket(int64_t elements_per_layer, int64_t layers) const;
   int MessagesFor(int64_t elements) const;

@@ -452,7 +452,8 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
   const Buffers buffers = AssignBuffers(context, plan, groups);
   std::vector<int64_t> kept_bytes = KeptBytes(context, plan, buffers);
   DropBuffers(context, plan, buffers, &kept_bytes);
-  std::vector<int> before_backward = plan.saved;
+  const std::vector<int> saved = WithHeldInputs(context, plan, plan.saved);
+  std::vector<int> before_backward = saved;
   before_backward.insert(before_backward.end(), plan.grad_in_ports.begin(),
                          plan.grad_in_ports.end());
   // Several saved versions may share a buffer: kept once.
@@ -468,7 +469,7 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
   BodyBlocks blocks;
   blocks.forward = PhaseLowering(context, plan, buffers, plan.forward, groups.forward, kept_bytes,
                                  name + ".F", path, plan.in_ports)
-                       .Run(plan.in_ports, once(plan.saved, plan.out_ports), plan.out_ports);
+                       .Run(plan.in_ports, once(saved, plan.out_ports), plan.out_ports);
   blocks.backward = PhaseLowering(context, plan, buffers, plan.backward, groups.backward,
                                   kept_bytes, name + ".B", path, plan.grad_in_ports)
                         .Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);

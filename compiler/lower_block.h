@@ -41,7 +41,8 @@ class BlockBuilder {
               const std::vector<int>& deps);
   // The number of a tensor to be named by memory events.
   uint16_t AddTensor(std::string name);
-  void AddMemory(int task, bool after, MemoryKind kind, uint16_t tensor, int64_t delta);
+  void AddMemory(int task, bool after, MemoryKind kind, uint16_t tensor, int64_t delta,
+                 bool early = false, MemoryPool pool = MemoryPool::kCompute);
   // The block takes a live tensor over at its beginning, or hands one on.
   void Take(uint16_t tensor, int64_t bytes) { out_.block.takes.push_back({tensor, bytes}); }
   void Give(uint16_t tensor, int64_t bytes) { out_.block.gives.push_back({tensor, bytes}); }
@@ -65,6 +66,9 @@ class BlockBuilder {
 
   BlockTemplate out_;
 };
+
+// Puts the memory events of a block in the order in which they happen.
+void SortMemory(Block* block);
 
 // The forward and the backward block of one body.
 struct BodyBlocks {

@@ -76,7 +76,7 @@ int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder) {
   }
   for (const std::string& tensor : block.tensors) builder->AddTensor(tensor);
   for (const MemoryEvent& e : block.memory) {
-    builder->AddMemory(first + e.task, e.after, e.kind, e.tensor, e.delta);
+    builder->AddMemory(first + e.task, e.after, e.kind, e.tensor, e.delta, e.early, e.pool);
   }
   for (const PortMemory& take : block.takes) builder->Take(take.tensor, take.bytes);
   for (const PortMemory& give : block.gives) builder->Give(give.tensor, give.bytes);

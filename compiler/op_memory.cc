@@ -22,12 +22,19 @@ const OpMemory* MemoryOf(const LowerContext& context, int op) {
   return found == known.end() ? nullptr : &found->second;
 }
 
+// Whether ops of the rule read what has been gathered over tensor parallelism.
+bool IsGathered(const LowerContext& context, const OpRule& rule) {
+  if (context.profile->whole_rules.count(rule.name()) == 0) return false;
+  const std::vector<int> axes = context.mesh->AxesOf("tp");
+  return std::any_of(axes.begin(), axes.end(), [&](int a) { return context.mesh->size(a) > 1; });
+}
+
 // On one device; 0 where the tensor is not of the rule or the micro-batch too small.
 int64_t BytesOf(const LowerContext& context, int op, const ExtraTensor& extra) {
   const OpNode& node = context.body().ops[op];
   const OpRule& rule = *node.rule;
   const auto like = rule.FindTensor(extra.like);
-  if (!like.ok()) return 0;
+  if (!like.ok() || (extra.gathered && !IsGathered(context, rule))) return 0;
   const std::vector<int64_t> extents =
       LocalExtents(*context.graph, *context.mesh, node, context.bound->splits[op], rule);
   const auto batch = context.graph->FindDim("batch");
@@ -36,6 +43,11 @@ int64_t BytesOf(const LowerContext& context, int op, const ExtraTensor& extra) {
     const bool samples = batch.ok() && node.factor_dims[f] == *batch;
     if (samples && extents[f] < extra.min_samples) return 0;
     elements *= static_cast<double>(extents[f]);
+  }
+  if (extra.each_sample && batch.ok()) {
+    const auto& dims = node.factor_dims;
+    const auto samples = std::find(dims.begin(), dims.end(), *batch);
+    if (samples != dims.end()) elements *= static_cast<double>(extents[samples - dims.begin()]);
   }
   const double each =
       extra.element_bytes > 0 ? extra.element_bytes : context.Bytes(rule.tensors()[*like].dtype);
@@ -50,13 +62,20 @@ class Events {
 
   // Alive from before task `first` (-1: it was before) to after task `last` (-1: it stays).
   void Add(int op, const std::vector<ExtraTensor>& tensors, MemoryKind kind, int first, int last) {
+    const bool ahead = std::any_of(tensors.begin(), tensors.end(),
+                                   [](const ExtraTensor& extra) { return extra.early; });
     for (const ExtraTensor& extra : tensors) {
       const int64_t bytes = BytesOf(context_, op, extra);
       if (bytes == 0) continue;
       const std::string name = absl::StrCat(context_.body().ops[op].name, "/", extra.name);
       const uint16_t tensor = builder_.AddTensor(NameIn(path_, name));
-      if (first >= 0) builder_.AddMemory(first, false, kind, tensor, bytes);
-      if (last >= 0) builder_.AddMemory(last, true, kind, tensor, -bytes);
+      if (first >= 0) builder_.AddMemory(first, false, kind, tensor, bytes, ahead);
+      if (last < 0) continue;
+      if (extra.early) {
+        builder_.AddMemory(first, false, kind, tensor, -bytes, /*early=*/true);
+      } else {
+        builder_.AddMemory(last, true, kind, tensor, -bytes);
+      }
     }
   }
 
@@ -131,6 +150,22 @@ void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffer
   for (size_t b = 0; b < kept_bytes->size(); ++b) {
     if (dropped[b] && !read[b]) (*kept_bytes)[b] = 0;
   }
+}
+
+std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& plan,
+                                std::vector<int> saved) {
+  if (context.profile->op_memory.empty()) return saved;
+  for (const PlanStep& step : plan.forward) {
+    if (step.kind != PlanStep::Kind::kOp || step.part != Part::kForward) continue;
+    const OpMemory* memory = MemoryOf(context, step.op.op);
+    if (memory == nullptr || memory->holds.empty()) continue;
+    const OpRule& rule = *step.op.rule;
+    for (size_t i = 0; i < step.inputs.size() && i < rule.inputs().size(); ++i) {
+      const bool held = memory->holds.count(rule.tensors()[rule.inputs()[i]].name) > 0;
+      if (held && step.inputs[i] >= 0) saved.push_back(step.inputs[i]);
+    }
+  }
+  return saved;
 }
 
 HeldMemory HeldBy(const LowerContext& context) {

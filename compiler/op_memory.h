@@ -37,6 +37,11 @@ void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps
 void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
                  std::vector<int64_t>* kept_bytes);
 
+// Values that are alive from the forward to the backward phase: `saved` by rules, and what
+// software holds beside (SoftwareProfile::OpMemory::holds).
+std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& plan,
+                                std::vector<int> saved);
+
 // Bytes that a stage holds throughout the iteration for each copy of the body, and once
 // for all of them.
 HeldMemory HeldBy(const LowerContext& context);

@@ -141,7 +141,7 @@ class Cutter {
     for (const std::string& tensor : block_.tensors) out_.AddTensor(tensor);
     for (const MemoryEvent& e : block_.memory) {
       out_.AddMemory(e.after ? cuts_[e.task].last : cuts_[e.task].first, e.after, e.kind, e.tensor,
-                     e.delta);
+                     e.delta, e.early, e.pool);
     }
     for (const BlockTemplate::Gradient& g : in_.gradients) {
       out_.AddGradient(cuts_[g.task].first, g.elements);

@@ -19,6 +19,11 @@ int64_t PipelineTransfer::buffer_bytes() const {
   return std::accumulate(port_bytes.begin(), port_bytes.end(), int64_t{0});
 }
 
+bool CanBlock(const PlanOptions& options) {
+  return options.vpp == 1 ||
+         (options.micro_batches % options.pp == 0 && options.micro_batches > options.pp);
+}
+
 BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream) {
   BlockBuilder builder(stream == StreamKind::kSendNext ? "send activation" : "send gradient",
                        transfer.ports());

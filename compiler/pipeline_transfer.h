@@ -7,6 +7,7 @@
 
 #include "compiler/lower_block.h"
 #include "graph/execution_graph.h"
+#include "strategy/plan_options.h"
 
 namespace plancast {
 
@@ -25,6 +26,12 @@ struct PipelineTransfer {
   int ports() const { return static_cast<int>(port_bytes.size()); }
   int64_t buffer_bytes() const;
 };
+
+// Whether stages can exchange batch n with their neighbours' batches n - 1 and n + 1 in
+// lockstep. That holds while every stage has all its warm-up passes; with no more
+// micro-batches than stages some have fewer, and the ring would lock up (Megatron runs that
+// case without pairs).
+bool CanBlock(const PlanOptions& options);
 
 // Sends and frees the buffers; waits for its in-ports.
 BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream);

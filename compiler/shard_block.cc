@@ -57,7 +57,8 @@ class ShardTasks {
                            absl::StrCat("all_gather ", unit.name), deps);
     }
     if (out_.size() == first) return deps.empty() ? BlockBuilder::kNone : deps.back();
-    out_.AddMemory(first, false, MemoryKind::kParameters, Gathered(unit), GatheredBytes(unit));
+    out_.AddMemory(first, false, MemoryKind::kParameters, Gathered(unit), GatheredBytes(unit),
+                   /*early=*/false, GatherPool());
     if (from_host) {
       const uint16_t shard = Tensor(absl::StrCat(unit.name, " shard"));
       out_.AddMemory(copied, false, MemoryKind::kParameters, shard, shard_bytes);
@@ -124,9 +125,19 @@ class ShardTasks {
     if (makes_shards) {
       out_.AddMemory(ready, false, MemoryKind::kGradients,
                      Tensor(absl::StrCat("d ", unit.name, " shard")),
-                     KeptGradientBytes(unit, types_));
+                     KeptGradientBytes(unit, types_), /*early=*/false, ReducePool());
     }
     return ready;
+  }
+
+  // FSDP allocates what it gathers and what reductions leave on streams of their own
+  // (torch/distributed/fsdp: _fsdp_collectives.py, _runtime_utils.py).
+  bool HasStreams() const { return style_.cut != ShardCut::kParameter; }
+  MemoryPool GatherPool() const {
+    return HasStreams() ? MemoryPool::kGather : MemoryPool::kCompute;
+  }
+  MemoryPool ReducePool() const {
+    return HasStreams() ? MemoryPool::kReduce : MemoryPool::kCompute;
   }
 
   int64_t ReducedBytes(const ShardUnit& unit) const { return Bytes(unit.padded(), types_.reduced); }
@@ -244,7 +255,7 @@ class Sharder {
 
   void GiveUpBuffer(int task) {
     out_.AddMemory(task, true, MemoryKind::kParameters, tasks_.Gathered(*step_.own),
-                   -tasks_.GatheredBytes(*step_.own));
+                   -tasks_.GatheredBytes(*step_.own), /*early=*/false, tasks_.GatherPool());
   }
 
   bool Dropped(int t) const {
@@ -282,7 +293,8 @@ class Sharder {
     std::vector<uint16_t> tensor;
     for (const std::string& name : block_.tensors) tensor.push_back(out_.AddTensor(name));
     for (const MemoryEvent& e : block_.memory) {
-      out_.AddMemory(event_of_[e.task], e.after, e.kind, tensor[e.tensor], e.delta);
+      out_.AddMemory(event_of_[e.task], e.after, e.kind, tensor[e.tensor], e.delta, e.early,
+                     e.pool);
     }
     for (const PortMemory& take : block_.takes) out_.Take(tensor[take.tensor], take.bytes);
     for (const PortMemory& give : block_.gives) out_.Give(tensor[give.tensor], give.bytes);
@@ -304,7 +316,8 @@ class Sharder {
     if (step_.frees != nullptr) {
       const int64_t gathered = tasks_.GatheredBytes(*step_.frees);
       const uint16_t tensor = tasks_.Gathered(*step_.frees);
-      out_.AddMemory(last, true, MemoryKind::kParameters, tensor, -gathered);
+      out_.AddMemory(last, true, MemoryKind::kParameters, tensor, -gathered, /*early=*/false,
+                     tasks_.CopiesOut() ? MemoryPool::kCompute : tasks_.GatherPool());
       if (step_.keeps_part) {
         const int64_t part = Bytes(step_.frees->secondary(), style_.types.gathered);
         out_.AddMemory(last, step_.backward, MemoryKind::kParameters,

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "compiler/gradient_blocks.h"
 #include "compiler/gradient_flow.h"
 #include "compiler/offload_flow.h"
 #include "compiler/pipeline_transfer.h"
@@ -16,15 +17,6 @@
 
 namespace plancast {
 namespace {
-
-// Stages that block exchange batch n with their neighbours' batches n - 1 and n + 1
-// in lockstep. That holds while every stage has all its warm-up passes; with no
-// more micro-batches than stages some have fewer, and the ring would lock up
-// (Megatron runs that case without pairs).
-bool CanBlock(const PlanOptions& options) {
-  return options.vpp == 1 ||
-         (options.micro_batches % options.pp == 0 && options.micro_batches > options.pp);
-}
 
 // Writes the passes of one stage and the transfers between them.
 class StageWriter {
@@ -46,7 +38,8 @@ class StageWriter {
         gradients_(in, stage, contents_, sharded_ ? &sharded_->stage : nullptr, &writer_),
         offload_(in, contents_, &writer_),
         chunks_(MakeChunks()),
-        body_blocks_(2 * in.bodies->size(), -1) {}
+        body_blocks_(2 * in.bodies->size(), -1),
+        has_gradients_(contents_.chunks(), false) {}
 
   void Write(const std::vector<ScheduleStep>& schedule) {
     writer_.program().name = absl::StrCat("stage ", stage_);
@@ -74,7 +67,7 @@ class StageWriter {
   void Outline(const std::vector<ScheduleStep>& schedule, ProgramOutline* outline) {
     outline_ = outline;
     FindAlike();
-    parts_.assign(kActs * 8 * chunks_.size(), -1);
+    parts_.assign(kActs * 16 * chunks_.size(), -1);
     AddPart(0, [&] { gradients_.Begin(); });
     const std::vector<size_t> last_backward = Prepare(schedule);
     const auto act = [&](Act act, size_t i) {
@@ -153,24 +146,27 @@ class StageWriter {
     }
   }
 
-  // Passes of chunks that are alike are so but in the first and the last micro-batch, and
-  // where gradients fill buckets that passes before have begun.
+  // Passes of chunks that are alike are so but in the first and the last micro-batch, where
+  // gradients are made, and where they fill buckets that passes before have begun.
   void AddTurn(Act act, const ScheduleStep& step, bool last) {
     const bool backward = step.phase == Phase::kBackward;
     const bool fills = backward && sharded_ == nullptr && (last || options_.sync_each);
-    const size_t alike = ((alike_[step.chunk] * 2 + (backward ? 1 : 0)) * 2 + (last ? 1 : 0)) * 2 +
-                         (step.micro_batch == 0 ? 1 : 0);
+    const bool makes = backward && !has_gradients_[step.chunk];
+    size_t alike = alike_[step.chunk];
+    for (const bool bit : {backward, last, step.micro_batch == 0, makes}) {
+      alike = 2 * alike + (bit ? 1 : 0);
+    }
     int32_t& known = parts_[alike * kActs + static_cast<size_t>(act)];
+    const bool runs = act == Act::kRun || act == Act::kAll;
     if (known >= 0 && !fills) {
       outline_->turns.push_back({known, step.micro_batch - outline_->parts[known].micro_batch});
+      if (backward && runs) has_gradients_[step.chunk] = true;
       return;
     }
     known = AddPart(step.micro_batch, [&] {
       int32_t feeder = -1;
       if (act == Act::kFetch || act == Act::kAll) feeder = Fetch(step);
-      if (act == Act::kRun || act == Act::kAll) {
-        feeder = backward ? Backward(step, feeder, last) : Forward(step, feeder);
-      }
+      if (runs) feeder = backward ? Backward(step, feeder, last) : Forward(step, feeder);
       if (act == Act::kPassOn || act == Act::kAll) PassOn(step, feeder);
     });
   }
@@ -258,6 +254,15 @@ class StageWriter {
           [&]() -> const BlockTemplate& { return forward ? blocks.forward : blocks.backward; });
     }
     return known;
+  }
+
+  // Likewise of its backward pass with what that does to gradients.
+  int32_t BackwardBlock(const StageRun& run, bool first) {
+    const int32_t plain = BodyBlock(run, Phase::kBackward);
+    if (!MakesFreshGradients(options_, profile_)) return plain;
+    return WithGradients(
+        plain, {first, contents_.Parameters(run), profile_.grad_dtype, StorageType(in_.dtype)},
+        &writer_.catalogue());
   }
 
   PipelineTransfer TransferOver(const Crossing& crossing) const {
@@ -415,10 +420,12 @@ class StageWriter {
   int32_t Backward(const ScheduleStep& step, int32_t feeder, bool last) {
     if (sharded_) return RunSharded(step, feeder, last);
     const bool reduces = last || options_.sync_each;
+    const bool first = !has_gradients_[step.chunk];
+    has_gradients_[step.chunk] = true;
     offload_.BeginBackward(step);
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
       const StageRun& run = *part.run;
-      const int32_t plain = BodyBlock(run, Phase::kBackward);
+      const int32_t plain = BackwardBlock(run, first);
       const int32_t block = offload_.BlockOf(part, Phase::kBackward, plain);
       const int64_t piece = gradients_.LayersPerPiece(run, reduces);
       for (int64_t end = part.count; end > 0; end -= std::min(piece, end)) {
@@ -450,6 +457,7 @@ class StageWriter {
   OffloadFlow offload_;
   std::vector<Chunk> chunks_;
   std::vector<int32_t> body_blocks_;  // of bound body b: forward at 2 b, backward at 2 b + 1
+  std::vector<bool> has_gradients_;   // per chunk: it has run backward
   // Newest instance per phase and micro-batch where the next virtual stage is local.
   std::vector<int32_t> local_[2];
   ProgramOutline* outline_ = nullptr;

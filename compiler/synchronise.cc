@@ -366,7 +366,7 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
   }
   if (sharded.freed_gradients > 0) {
     builder.AddMemory(ready, true, MemoryKind::kGradients, builder.AddTensor("gradients"),
-                      -sharded.freed_gradients);
+                      -sharded.freed_gradients, /*early=*/false, sharded.pool);
   }
   if (copies) {
     builder.AddMemory(ready, true, MemoryKind::kWorkspace, copy, -StoredBytes(main_grad, elements));

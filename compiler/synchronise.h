@@ -84,8 +84,9 @@ int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t
 // check, clipping, update. A copy of the gradients in the optimizer's own type, where
 // that is not theirs, lives through it.
 struct ShardedUpdate {
-  bool rests_as_master = false;  // there is no copy in the model's type to be written
-  int64_t freed_gradients = 0;   // bytes of gradients that are given up at the end
+  bool rests_as_master = false;            // there is no copy in the model's type to be written
+  int64_t freed_gradients = 0;             // bytes of gradients that are given up at the end
+  MemoryPool pool = MemoryPool::kCompute;  // which they are of
   // The processors of the host clip and update, in fp32; then so many bytes of
   // parameters are copied back.
   bool on_host = false;

@@ -79,6 +79,11 @@ struct CommSpec {
   }
 };
 
+// The pool of a caching allocator that a tensor comes from: allocators keep one for each
+// stream that tensors are allocated on, and what one has is of no use to another.
+enum class MemoryPool : uint8_t { kCompute, kGather, kReduce };
+inline constexpr int kNumMemoryPools = 3;
+
 // A change of live memory in issue order: before the task is issued (an
 // output or workspace is allocated) or after it (its last use is over).
 struct MemoryEvent {
@@ -87,6 +92,10 @@ struct MemoryEvent {
   MemoryKind kind = MemoryKind::kActivations;
   uint16_t tensor = 0;  // into Block::tensors
   int64_t delta = 0;    // bytes
+  // Of what comes before the task: ahead of its results, which may take the place of what
+  // is freed so (an op of several kernels that is one task here).
+  bool early = false;
+  MemoryPool pool = MemoryPool::kCompute;
 };
 
 // A tensor that is alive when a block begins or ends and changes hands there:

@@ -20,8 +20,11 @@ struct AllocatorParams {
   int64_t middle_segment_bytes =
       0;                     // what the blocks in between share, in what large ones left too
   double fragmentation = 0;  // held but unusable, as a share of the segments
-  // Segments grow and shrink by pages of large_multiple_bytes: nothing is in the way.
+  // One segment a pool, which grows page by page (of the sizes above) and gives pages back
+  // where there is no room.
   bool expandable_segments = false;
+  bool stream_pools = false;   // tensors of other streams have pools of their own
+  bool state_in_step = false;  // the first step allocates the optimizer's state
 };
 
 // Buffers of a communication library: per communicator, and per channel and

@@ -10,12 +10,13 @@ namespace plancast {
 namespace {
 
 std::string OpMemoryKey(const SoftwareProfile::OpMemory& memory) {
-  std::string key = absl::StrJoin(memory.drops, "+");
+  std::string key =
+      absl::StrCat(absl::StrJoin(memory.drops, "+"), "|", absl::StrJoin(memory.holds, "+"));
   for (const auto* tensors : {&memory.keeps, &memory.forward, &memory.backward, &memory.held}) {
     absl::StrAppend(&key, "|");
     for (const SoftwareProfile::ExtraTensor& t : *tensors) {
       absl::StrAppend(&key, t.name, ":", t.like, ":", t.element_bytes, ":", t.min_samples, ":",
-                      t.shared, ";");
+                      t.shared, t.early, t.each_sample, t.gathered, ";");
     }
   }
   return key;
@@ -43,6 +44,7 @@ std::string SoftwareProfile::StructureKey() const {
                       grad_clip,
                       fp16_overflow_check,
                       zero_grad,
+                      fresh_gradients,
                       fuse_wgrad_accumulation,
                       wgrad_overlaps_tp,
                       sp_saves_sharded,

@@ -39,11 +39,11 @@ struct SoftwareProfile {
     std::string name, like;
     double element_bytes = 0;
     int64_t min_samples = 0;
-    bool shared = false;
+    bool shared = false, early = false, each_sample = false, gathered = false;
   };
   struct OpMemory {
     std::vector<ExtraTensor> keeps, forward, backward, held;
-    std::set<std::string> drops;
+    std::set<std::string> drops, holds;
   };
 
   std::string name;
@@ -76,6 +76,7 @@ struct SoftwareProfile {
   bool fp16_overflow_check = false;         // one more pass over gradients, for fp16 only
   int64_t offload_least_bytes = 2 << 20;    // of a tensor that offload=activations moves
   bool zero_grad = true;                    // gradient buffer cleared each iteration
+  bool fresh_gradients = false;             // made by backward passes, given up by the optimizer
   // The wgrad GEMM adds into the main gradient; else a separate add.
   bool fuse_wgrad_accumulation = true;
   bool wgrad_overlaps_tp = true;      // tp collective of dgrad hidden behind wgrad

@@ -131,6 +131,8 @@ absl::StatusOr<MemoryOverhead> MemoryFromProto(const proto::SoftwareProfile& p) 
   }
   allocator.fragmentation = a.fragmentation();
   allocator.expandable_segments = a.expandable_segments();
+  allocator.stream_pools = a.stream_pools();
+  allocator.state_in_step = a.state_in_step();
   comms.channels = c.channels();
   comms.ring_peers = c.ring_peers();
   comms.all_to_all_peers = c.all_to_all_peers();
@@ -148,7 +150,8 @@ absl::StatusOr<std::vector<SoftwareProfile::ExtraTensor>> TensorsFromProto(
           "op_memory has a tensor `", t.name(), "` like `", t.like(), "` with ", t.element_bytes(),
           " bytes an element; it must have a name, a tensor of the rule, and 0 to 64 bytes."));
     }
-    read.push_back({t.name(), t.like(), t.element_bytes(), t.min_samples(), t.shared()});
+    read.push_back({t.name(), t.like(), t.element_bytes(), t.min_samples(), t.shared(), t.early(),
+                    t.each_sample(), t.gathered()});
   }
   return read;
 }
@@ -160,6 +163,7 @@ absl::StatusOr<SoftwareProfile::OpMemory> OpMemoryFromProto(const proto::OpMemor
   ASSIGN_OR_RETURN(memory.backward, TensorsFromProto(p.backward()));
   ASSIGN_OR_RETURN(memory.held, TensorsFromProto(p.held()));
   memory.drops.insert(p.drops().begin(), p.drops().end());
+  memory.holds.insert(p.holds().begin(), p.holds().end());
   return memory;
 }
 
@@ -209,6 +213,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.grad_clip = p.grad_clip();
   profile.fp16_overflow_check = p.fp16_overflow_check();
   profile.zero_grad = p.zero_grad();
+  profile.fresh_gradients = p.fresh_gradients();
   if (p.has_offload_least_bytes()) profile.offload_least_bytes = p.offload_least_bytes();
   profile.wgrad_overlaps_tp = p.wgrad_overlaps_tp();
   profile.sp_saves_sharded = p.sp_saves_sharded();

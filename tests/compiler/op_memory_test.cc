@@ -104,6 +104,72 @@ TEST(OpMemoryTest, WorkspacesLiveAsLongAsTheirStep) {
   EXPECT_GT(work.backward.most, 0);
 }
 
+TEST(OpMemoryTest, WhatIsGivenUpEarlyIsNotThereWithTheResult) {
+  // A loss in fp32: the gradient of its second operation is gone when the first one's is
+  // cast, and takes no more than the cast does beside it.
+  const auto most = [](bool early) {
+    PlanUnderTest plan = Llama();
+    auto& backward = plan.profile().op_memory["cross_entropy"].backward;
+    backward.push_back({"second", "x", 4, 0, false, early});
+    backward.push_back({"first", "x", 4});
+    const auto graph = plan.Compile();
+    EXPECT_OK(graph.status());
+    return graph.ok() ? ChangeOf(*graph, "head.B").most : 0;
+  };
+  EXPECT_EQ(most(false) - most(true), 2 * kTokens * kVocab);
+}
+
+TEST(OpMemoryTest, HeldInputsStayForTheBackwardPass) {
+  const auto change = [](bool holds) {
+    PlanUnderTest plan = Llama();
+    if (holds) plan.profile().op_memory["cross_entropy"].holds = {"x"};
+    const auto graph = plan.Compile();
+    EXPECT_OK(graph.status());
+    return graph.ok() ? ChangeOf(*graph, "head.F").net : 0;
+  };
+  EXPECT_EQ(change(true) - change(false), 2 * kTokens * kVocab);
+  PlanUnderTest plan = Llama();
+  plan.profile().op_memory["cross_entropy"].holds = {"x"};
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  EXPECT_EQ(ChangeOf(graph, "head.F").net + ChangeOf(graph, "layer.F").net * 8 +
+                ChangeOf(graph, "embedding.F").net,
+            -(ChangeOf(graph, "head.B").net + ChangeOf(graph, "layer.B").net * 8 +
+              ChangeOf(graph, "embedding.B").net));
+}
+
+TEST(OpMemoryTest, WhatIsKeptOfAGatherIsThereWithTensorParallelismAlone) {
+  const auto net = [](int64_t tp, bool keeps) {
+    PlanUnderTest plan = Llama();
+    plan.Tp(tp);
+    plan.profile().whole_rules = {"cross_entropy"};
+    if (keeps) {
+      plan.profile().op_memory["cross_entropy"].keeps.push_back(
+          {"list", "x", 0, 0, false, false, false, true});
+    }
+    const auto graph = plan.Compile();
+    EXPECT_OK(graph.status());
+    return graph.ok() ? ChangeOf(*graph, "head.F").net : 0;
+  };
+  EXPECT_EQ(net(1, true), net(1, false));
+  EXPECT_EQ(net(4, true) - net(4, false), 2 * kTokens * kVocab);
+}
+
+TEST(OpMemoryTest, TablesAreLookedUpForEachSample) {
+  const auto kept = [](int64_t samples) {
+    PlanUnderTest plain = Llama(), changed = Llama();
+    plain.MicroBatches(samples, 1);
+    changed.MicroBatches(samples, 1);
+    changed.profile().op_memory["rotary"].keeps.push_back(
+        {"cos", "cos_table", 2, 0, false, false, true});
+    const auto a = plain.Compile(), b = changed.Compile();
+    EXPECT_TRUE(a.ok() && b.ok()) << b.status();
+    return a.ok() && b.ok() ? ChangeOf(*b, "layer.F").net - ChangeOf(*a, "layer.F").net : 0;
+  };
+  constexpr int64_t kHead = kHidden / 16;
+  EXPECT_EQ(kept(1), 2 * kTokens * kHead);
+  EXPECT_EQ(kept(3), 3 * 2 * kTokens * kHead);
+}
+
 TEST(OpMemoryTest, TensorsOfLargerMicroBatchesOnly) {
   const auto edit = [](OpMemory* m) { m->keeps.push_back({"o by sample", "o", 0, 2}); };
   EXPECT_EQ(Difference("attention", edit).forward.net, 0);

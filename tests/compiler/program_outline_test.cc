@@ -53,6 +53,8 @@ void Vary(std::mt19937_64& random, PlanUnderTest& plan) {
   SoftwareProfile& profile = plan.profile();
   profile.p2p_blocking = yes();
   profile.zero_grad = yes();
+  profile.fresh_gradients = yes();
+  profile.fuse_wgrad_accumulation = yes();
 }
 
 TEST(ProgramOutline, IssuesWhatTheProgramIssues) {
