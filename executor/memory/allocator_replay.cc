@@ -39,17 +39,24 @@ class UntilSteady {
 class Replay {
  public:
   Replay(const AllocatorParams& params, int64_t capacity, int32_t names, int32_t micro_batches)
-      : allocator_(params, capacity), tensors_(&allocator_, names, micro_batches) {}
+      : pools_(params.stream_pools),
+        allocator_(params, capacity),
+        tensors_(&allocator_, names, micro_batches) {}
 
   // False where there was no room.
-  bool Statics(const Program& program) {
-    for (int64_t bytes : program.static_bytes) {
-      if (bytes <= 0) continue;
-      const bool fits = allocator_.Allocate(bytes) != CachingAllocator::kNone;
-      if (!Note(fits, {})) return false;
+  bool Statics(const Program& program, bool with_optimizer = true) {
+    for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
+      if (!with_optimizer && kind == static_cast<int>(MemoryKind::kOptimizer)) continue;
+      if (!Static(program, static_cast<MemoryKind>(kind))) return false;
     }
     return true;
   }
+  bool Static(const Program& program, MemoryKind kind) {
+    const int64_t bytes = program.static_bytes[static_cast<int>(kind)];
+    return bytes <= 0 || Note(allocator_.Allocate(bytes) != CachingAllocator::kNone, {});
+  }
+  // What is left at the end of an iteration goes.
+  void EndIteration() { tensors_.FreeAll(); }
 
   bool Run(const Issued& issued, int32_t index, const Block& block,
            const std::vector<int32_t>& names) {
@@ -62,8 +69,9 @@ class Replay {
       for (const MemoryEvent& event : block.memory) {
         ++events;
         const int32_t name = names[event.tensor];
-        const bool fits = event.delta > 0   ? tensors_.Allocate(name, mb, event.delta)
-                          : event.delta < 0 ? tensors_.Free(name, mb, -event.delta)
+        const int pool = pools_ ? static_cast<int>(event.pool) : 0;
+        const bool fits = event.delta > 0   ? tensors_.Allocate(name, mb, event.delta, pool)
+                          : event.delta < 0 ? tensors_.Free(name, mb, -event.delta, pool)
                                             : true;
         if (!Note(fits, {index, copy, events})) return false;
       }
@@ -90,6 +98,7 @@ class Replay {
     return fits;
   }
 
+  const bool pools_;  // by stream
   CachingAllocator allocator_;
   HeldTensors tensors_;
   AllocatorReplay result_;
@@ -97,30 +106,68 @@ class Replay {
 
 }  // namespace
 
+namespace {
+
+// The program of a graph with numbers for its tensors.
+struct Numbered {
+  const ExecutionGraph& graph;
+  const Program& program;
+  std::vector<std::vector<int32_t>> names;  // per block
+  int32_t num_names = 0, micro_batches = 0;
+  size_t steady = 0;  // instances until the allocator is in its steady state
+
+  // `whole`: beyond that.
+  Numbered(const ExecutionGraph& graph, int32_t program, bool whole)
+      : graph(graph), program(graph.programs[program]), names(graph.blocks.size()) {
+    UntilSteady goes_on;
+    TensorNames numbers;
+    bool begins = true;
+    for (const Instance& instance : this->program.instances) {
+      begins = begins && goes_on(IssuedOf(instance, instance.micro_batch));
+      if (!begins && !whole) break;
+      if (begins) ++steady;
+      micro_batches = std::max(micro_batches, instance.micro_batch + 1);
+      std::vector<int32_t>& own = names[instance.block];
+      if (own.empty()) own = numbers.NumbersOf(graph.blocks[instance.block]);
+    }
+    num_names = numbers.size();
+  }
+
+  // The first `end` instances; false where one found no room.
+  bool Run(size_t end, Replay* replay) const {
+    for (size_t i = 0; i < end; ++i) {
+      const Instance& instance = program.instances[i];
+      const Block& block = graph.blocks[instance.block];
+      if (block.memory.empty() && block.takes.empty()) continue;
+      if (!replay->Run(IssuedOf(instance, instance.micro_batch), static_cast<int32_t>(i), block,
+                       names[instance.block])) {
+        return false;
+      }
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
 AllocatorReplay ReplayAllocator(const ExecutionGraph& graph, int32_t program,
                                 const AllocatorParams& params, int64_t capacity) {
-  const Program& replayed = graph.programs[program];
-  int32_t micro_batches = 0, end = 0;
-  UntilSteady goes_on;
-  TensorNames numbers;
-  std::vector<std::vector<int32_t>> names(graph.blocks.size());
-  for (const Instance& instance : replayed.instances) {
-    if (!goes_on(IssuedOf(instance, instance.micro_batch))) break;
-    ++end;
-    micro_batches = std::max(micro_batches, instance.micro_batch + 1);
-    std::vector<int32_t>& own = names[instance.block];
-    if (own.empty()) own = numbers.NumbersOf(graph.blocks[instance.block]);
-  }
-  Replay replay(params, capacity, numbers.size(), micro_batches);
-  if (!replay.Statics(replayed)) return replay.Result();
-  for (int32_t i = 0; i < end; ++i) {
-    const Instance& instance = replayed.instances[i];
-    const Block& block = graph.blocks[instance.block];
-    if (block.memory.empty() && block.takes.empty()) continue;
-    if (!replay.Run(IssuedOf(instance, instance.micro_batch), i, block, names[instance.block])) {
-      break;
-    }
-  }
+  const Numbered numbered(graph, program, /*whole=*/false);
+  Replay replay(params, capacity, numbered.num_names, numbered.micro_batches);
+  if (replay.Statics(numbered.program)) numbered.Run(numbered.steady, &replay);
+  return replay.Result();
+}
+
+AllocatorReplay ReplayFirstSteps(const ExecutionGraph& graph, int32_t program,
+                                 const AllocatorParams& params, int64_t capacity) {
+  const Numbered numbered(graph, program, /*whole=*/true);
+  const Program& replayed = numbered.program;
+  Replay replay(params, capacity, numbered.num_names, numbered.micro_batches);
+  if (!replay.Statics(replayed, /*with_optimizer=*/false)) return replay.Result();
+  if (!numbered.Run(replayed.instances.size(), &replay)) return replay.Result();
+  if (!replay.Static(replayed, MemoryKind::kOptimizer)) return replay.Result();
+  replay.EndIteration();
+  numbered.Run(numbered.steady, &replay);
   return replay.Result();
 }
 

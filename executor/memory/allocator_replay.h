@@ -31,6 +31,10 @@ struct AllocatorReplay {
 // one block each from the start.
 AllocatorReplay ReplayAllocator(const ExecutionGraph& graph, int32_t program,
                                 const AllocatorParams& params, int64_t capacity);
+// Likewise behind a whole iteration without the optimizer's state, which its end allocates
+// (AllocatorParams::state_in_step).
+AllocatorReplay ReplayFirstSteps(const ExecutionGraph& graph, int32_t program,
+                                 const AllocatorParams& params, int64_t capacity);
 
 // A block whose tensors have numbers (TensorNames).
 struct NamedBlock {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/int128.h"
+#include "graph/execution_graph.h"
 #include "graph/memory_overhead.h"
 
 namespace plancast {
@@ -14,7 +15,12 @@ namespace plancast {
 // worth keeping (a block's alignment of a small segment, more than a small block of a
 // large one), neighbours that are free grow together again, segments stay. Where the
 // device has no room for another segment, those that are free as a whole are given back.
-// One stream: what is freed can be used at once.
+// What is freed can be used at once, by the stream that it was allocated on.
+//
+// Expandable segments: each stream has one for small and one for other blocks. It grows at
+// its end, page by page (of a small or a middling segment); a free block at the end serves
+// only where no other does, and its rest is split off whatever its size. Where the device
+// has no room, free blocks give their pages back; they may be filled again.
 class CachingAllocator {
  public:
   static constexpr int32_t kNone = -1;
@@ -24,7 +30,7 @@ class CachingAllocator {
       : params_(params), capacity_(capacity) {}
 
   // A block, or kNone where there is no room for it; it is then not allocated.
-  int32_t Allocate(int64_t bytes);
+  int32_t Allocate(int64_t bytes, int stream = 0);
   void Free(int32_t block);
 
   int64_t live() const { return live_; }          // bytes of blocks in use, rounded
@@ -39,16 +45,30 @@ class CachingAllocator {
     int64_t bytes = 0;
     int32_t before = kNone, behind = kNone;  // neighbours in the segment
     bool free = false, small = false;
+    bool mapped = true;  // has pages
+    int stream = 0;
   };
   // Bytes and block as one number, ascending, few.
   using FreeBlocks = std::vector<int128>;
   static int128 FreeBlock(int64_t bytes, int32_t block) { return int128{bytes} << 32 | block; }
   static int32_t BlockOf(int128 free) { return static_cast<int32_t>(free & INT32_MAX); }
-  static FreeBlocks::iterator LowerBound(FreeBlocks* pool, int128 free);
+  static FreeBlocks::iterator LowerBound(FreeBlocks* blocks, int128 free);
+  struct Pool {
+    FreeBlocks free;       // with pages
+    int32_t last = kNone;  // block of the expandable segment
+  };
 
-  FreeBlocks& Pool(bool small) { return free_[small ? 0 : 1]; }
-  int32_t NewSegment(int64_t bytes, bool small);
+  Pool& PoolOf(int stream, bool small) { return pools_[2 * stream + (small ? 0 : 1)]; }
+  Pool& PoolOf(const Node& node) { return PoolOf(node.stream, node.small); }
+  // The smallest free block that is large enough, out of its pool; kNone.
+  int32_t TakeFree(Pool& pool, int64_t bytes);
+  int32_t NewSegment(int64_t bytes, bool small, int stream);
+  int32_t Expand(int64_t bytes, bool small, int stream);
+  // Whether so much more fits, once what is free has been given back if need be.
+  bool MakeRoom(int64_t bytes);
   void GiveBackSegments();
+  void GiveBackPages();
+  void Split(int32_t block, int64_t bytes);
   int32_t NewNode(const Node& node);
   void Insert(int32_t block);
   void Remove(int32_t block);
@@ -58,7 +78,7 @@ class CachingAllocator {
   const int64_t capacity_;
   std::vector<Node> nodes_;
   std::vector<int32_t> spare_;  // nodes to be used again
-  FreeBlocks free_[2];          // small, large
+  Pool pools_[2 * kNumMemoryPools];
   int64_t live_ = 0, reserved_ = 0, most_reserved_ = 0, retries_ = 0, wanted_ = 0;
 };
 

@@ -42,15 +42,15 @@ bool HeldTensors::Take(int32_t* newest, int64_t bytes) {
   return true;
 }
 
-bool HeldTensors::Allocate(int32_t name, int32_t micro_batch, int64_t bytes) {
-  const int32_t block = allocator_.Allocate(bytes);
+bool HeldTensors::Allocate(int32_t name, int32_t micro_batch, int64_t bytes, int pool) {
+  const int32_t block = allocator_.Allocate(bytes, pool);
   if (block == CachingAllocator::kNone) return false;
-  Add(&Newest(name, micro_batch), block, bytes);
+  Add(&Newest(name, micro_batch, pool), block, bytes);
   return true;
 }
 
-bool HeldTensors::Free(int32_t name, int32_t micro_batch, int64_t bytes) {
-  int32_t* const newest = &Newest(name, micro_batch);
+bool HeldTensors::Free(int32_t name, int32_t micro_batch, int64_t bytes, int pool) {
+  int32_t* const newest = &Newest(name, micro_batch, pool);
   if (Take(newest, bytes) || Take(&Newest(TensorNames::kBetween, micro_batch), bytes)) return true;
   int32_t* larger = newest;
   while (*larger != kNone && held_[*larger].bytes < bytes) larger = &held_[*larger].older;
@@ -63,7 +63,13 @@ bool HeldTensors::Free(int32_t name, int32_t micro_batch, int64_t bytes) {
   }
   const Held whole = Unlink(larger);
   allocator_.Free(whole.block);
-  return Allocate(name, micro_batch, whole.bytes - bytes);
+  return Allocate(name, micro_batch, whole.bytes - bytes, pool);
+}
+
+void HeldTensors::FreeAll() {
+  for (int32_t& newest : newest_) {
+    while (newest != kNone) allocator_.Free(Unlink(&newest).block);
+  }
 }
 
 void HeldTensors::Rename(int32_t from, int32_t to, int32_t micro_batch, int64_t bytes) {

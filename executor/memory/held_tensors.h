@@ -34,15 +34,16 @@ class HeldTensors {
   HeldTensors(CachingAllocator* allocator, int32_t names, int32_t micro_batches)
       : allocator_(*allocator),
         names_(names),
-        newest_(static_cast<size_t>(names) * micro_batches, kNone) {}
+        newest_(static_cast<size_t>(names) * micro_batches * kNumMemoryPools, kNone) {}
 
   // False where there is no room.
-  bool Allocate(int32_t name, int32_t micro_batch, int64_t bytes);
+  bool Allocate(int32_t name, int32_t micro_batch, int64_t bytes, int pool = 0);
   // Frees `bytes` of a tensor: the newest that has that size, else of what was handed
   // over, else a part of a larger one (what is left is another block, for which there may
   // be no room), else several that go as one.
-  bool Free(int32_t name, int32_t micro_batch, int64_t bytes);
-  // Hands a tensor of `bytes` from one name to another, where it is there.
+  bool Free(int32_t name, int32_t micro_batch, int64_t bytes, int pool = 0);
+  void FreeAll();
+  // Hands a tensor of `bytes` (of pool 0) from one name to another, where it is there.
   void Rename(int32_t from, int32_t to, int32_t micro_batch, int64_t bytes);
 
  private:
@@ -53,8 +54,8 @@ class HeldTensors {
     int64_t bytes = 0;
   };
 
-  int32_t& Newest(int32_t name, int32_t micro_batch) {
-    return newest_[static_cast<size_t>(micro_batch) * names_ + name];
+  int32_t& Newest(int32_t name, int32_t micro_batch, int pool = 0) {
+    return newest_[(static_cast<size_t>(micro_batch) * names_ + name) * kNumMemoryPools + pool];
   }
   // The link to the newest tensor of such a size, at `link` or further on; nullptr.
   int32_t* Find(int32_t* link, int64_t bytes);
@@ -65,7 +66,7 @@ class HeldTensors {
 
   CachingAllocator& allocator_;
   const int32_t names_;
-  std::vector<int32_t> newest_;  // per micro-batch and name
+  std::vector<int32_t> newest_;  // per micro-batch, name and pool
   std::vector<Held> held_;
   std::vector<int32_t> spare_;
 };

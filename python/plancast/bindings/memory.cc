@@ -75,7 +75,10 @@ py::dict PlacedBlocks(const Forecast& forecast, int index, bool limited) {
   AllocatorReplay replay;
   {
     py::gil_scoped_release release;
-    replay = ReplayAllocator(graph, entry.program, overhead.allocator, limited ? room : 0);
+    const int64_t capacity = limited ? room : 0;
+    replay = overhead.allocator.state_in_step
+                 ? ReplayFirstSteps(graph, entry.program, overhead.allocator, capacity)
+                 : ReplayAllocator(graph, entry.program, overhead.allocator, capacity);
   }
   py::dict out;
   out["reserved"] = replay.reserved;

@@ -211,5 +211,6 @@ def _memory_gib(row: Row, forecast: Forecast) -> float | None:
     if "allocated" in meaning or meaning.startswith("GB"):
         return max(entry.allocated for entry in forecast.memory) / unit
     if "reserved" in meaning:
-        return max(entry.reserved for entry in forecast.memory) / unit
+        # What the framework reads of its allocator: with free blocks, stream by stream.
+        return forecast.memory.placement().reserved / unit
     return max(entry.device for entry in forecast.memory) / unit

@@ -48,6 +48,17 @@ TEST(AllocatorReplayTest, StateIsThereFromTheStart) {
   EXPECT_EQ(ReplayAllocator(graph, 0, WithReserve(), 0).reserved, 150 * kMiB);
 }
 
+TEST(AllocatorReplayTest, TheFirstStepAllocatesTheOptimizersState) {
+  // It lies where activations lay, which then need as much elsewhere.
+  ExecutionGraph graph = Layers();
+  graph.programs[0].static_bytes[static_cast<int>(MemoryKind::kOptimizer)] = 30 * kMiB;
+  const AllocatorReplay replay = ReplayFirstSteps(graph, 0, WithReserve(), 0);
+  EXPECT_EQ(replay.live, 150 * kMiB);
+  EXPECT_GE(replay.reserved, 150 * kMiB);
+  // At its end the first iteration has nothing but state.
+  EXPECT_EQ(ReplayFirstSteps(Layers(), 0, WithReserve(), 0).reserved, 120 * kMiB);
+}
+
 TEST(AllocatorReplayTest, SegmentsHoldWhatIsLive) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     const RandomPlan plan = DrawPlan(seed);

@@ -74,10 +74,62 @@ TEST(CachingAllocatorTest, ThenItIsOutOfMemory) {
   EXPECT_EQ(allocator.live(), 12 * kMiB);
 }
 
+AllocatorParams Expandable() {
+  AllocatorParams params = PyTorch();
+  params.expandable_segments = true;
+  return params;
+}
+
+TEST(ExpandableSegmentsTest, GrowByPagesAndFreeTailsGrowOn) {
+  CachingAllocator allocator(Expandable());
+  allocator.Allocate(1000);
+  EXPECT_EQ(allocator.reserved(), 2 * kMiB);
+  const int32_t tail = allocator.Allocate(30 * kMiB);
+  EXPECT_EQ(allocator.reserved(), 42 * kMiB);  // two pages of 20 MiB
+  allocator.Allocate(10 * kMiB);               // the rest of the second
+  EXPECT_EQ(allocator.reserved(), 42 * kMiB);
+  allocator.Free(tail);
+  allocator.Allocate(50 * kMiB);  // a hole of 30 is of no use to it
+  EXPECT_EQ(allocator.reserved(), 42 * kMiB + 60 * kMiB);
+}
+
+TEST(ExpandableSegmentsTest, AFreeEndServesOnlyWhereNoOtherBlockDoes) {
+  CachingAllocator allocator(Expandable());
+  const int32_t hole = allocator.Allocate(60 * kMiB);
+  allocator.Allocate(20 * kMiB);
+  allocator.Free(allocator.Allocate(40 * kMiB));  // the end
+  allocator.Free(hole);
+  allocator.Allocate(40 * kMiB);  // of the 60: the end could be 100 as well
+  allocator.Allocate(100 * kMiB);
+  EXPECT_EQ(allocator.reserved(), 180 * kMiB);
+}
+
+TEST(ExpandableSegmentsTest, AtTheLimitFreePagesAreGivenBack) {
+  CachingAllocator allocator(Expandable(), 100 * kMiB);
+  const int32_t hole = allocator.Allocate(60 * kMiB);
+  allocator.Allocate(20 * kMiB);
+  allocator.Free(hole);
+  EXPECT_NE(allocator.Allocate(80 * kMiB), CachingAllocator::kNone);
+  EXPECT_EQ(allocator.retries(), 1);
+  EXPECT_EQ(allocator.reserved(), 100 * kMiB);
+  EXPECT_EQ(allocator.Allocate(2 * kMiB), CachingAllocator::kNone);
+}
+
+TEST(CachingAllocatorTest, WhatAStreamHasFreedIsOfNoUseToAnother) {
+  for (const AllocatorParams& params : {PyTorch(), Expandable()}) {
+    CachingAllocator allocator(params);
+    allocator.Free(allocator.Allocate(40 * kMiB, /*stream=*/1));
+    allocator.Allocate(40 * kMiB, /*stream=*/0);
+    EXPECT_EQ(allocator.reserved(), 80 * kMiB);
+    allocator.Allocate(40 * kMiB, /*stream=*/1);
+    EXPECT_EQ(allocator.reserved(), 80 * kMiB);
+  }
+}
+
 TEST(CachingAllocatorTest, RandomBlocksNeverTakeMoreThanTheirSegments) {
-  for (uint32_t seed = 0; seed < 50; ++seed) {
+  for (uint32_t seed = 0; seed < 100; ++seed) {
     std::mt19937 random(TestSeed(seed));
-    CachingAllocator allocator(PyTorch());
+    CachingAllocator allocator(seed % 2 == 0 ? PyTorch() : Expandable());
     std::vector<int32_t> blocks;
     for (int i = 0; i < 2000; ++i) {
       if (!blocks.empty() && random() % 2 == 0) {
@@ -86,7 +138,8 @@ TEST(CachingAllocatorTest, RandomBlocksNeverTakeMoreThanTheirSegments) {
         blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(which));
       } else {
         const int64_t scale = int64_t{1} << (random() % 27);
-        blocks.push_back(allocator.Allocate(1 + static_cast<int64_t>(random()) % scale));
+        const auto stream = static_cast<int>(random() % kNumMemoryPools);
+        blocks.push_back(allocator.Allocate(1 + static_cast<int64_t>(random()) % scale, stream));
       }
       ASSERT_LE(allocator.live(), allocator.reserved());
       ASSERT_LE(allocator.reserved(), allocator.most_reserved());
