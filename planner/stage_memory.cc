@@ -11,8 +11,7 @@
 namespace plancast {
 namespace {
 
-// What plans have in common, before all is forgotten: sets of bodies, and blocks.
-constexpr size_t kMostBodies = 1024, kMostBlocks = 1 << 16;
+constexpr size_t kMostBlocks = 1 << 16;  // that plans share, before all are forgotten
 
 // All that SharedBlocks hang on.
 std::string SharedKey(const PlanOptions& o) {
@@ -61,7 +60,7 @@ void StageMemory::Begin(const ProgramPlan& plan) {
   inputs_ = plan.inputs();
   periodic_ = nullptr;
   placed_ = nullptr;
-  if (bodies_.size() >= kMostBodies || common_.size() >= kMostBlocks) Forget();
+  if (bodies_.size() >= most_bodies_ || common_.size() >= kMostBlocks) Forget();
   bodies_.insert(plan.bodies);
   std::unique_ptr<SharedBlocks>& shared = shared_[SharedKey(*inputs_.options)];
   if (shared == nullptr) shared = std::make_unique<SharedBlocks>();

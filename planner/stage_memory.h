@@ -1,6 +1,7 @@
 #ifndef PLANCAST_PLANNER_STAGE_MEMORY_H_
 #define PLANCAST_PLANNER_STAGE_MEMORY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -25,8 +26,10 @@ namespace plancast {
 // plans that share them. For one thread.
 class StageMemory {
  public:
-  // Of plans that differ in nothing that `overhead` depends on.
-  explicit StageMemory(const MemoryOverhead& overhead) : overhead_(overhead) {}
+  // Of plans that differ in nothing that `overhead` depends on. What plans share is forgotten
+  // at so many sets of bodies, or at 65,536 blocks.
+  explicit StageMemory(const MemoryOverhead& overhead, size_t most_bodies = 1024)
+      : overhead_(overhead), most_bodies_(most_bodies) {}
 
   // The plan that follows is about; it must outlive its use.
   void Begin(const ProgramPlan& plan);
@@ -55,6 +58,7 @@ class StageMemory {
   int64_t BufferBytes();
 
   const MemoryOverhead overhead_;
+  const size_t most_bodies_;
   const ProgramPlan* plan_ = nullptr;
   ProgramInputs inputs_;
   std::unique_ptr<PipelineSchedule> periodic_, placed_;  // of few micro-batches; placed: more
