@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "compiler/joined_layers.h"
 #include "compiler/plan_mesh.h"
 #include "compiler/recompute.h"
 #include "graph/halo_inference.h"
@@ -355,6 +356,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   if (options.recompute == Recompute::kFull && options.recomputes_some_layers()) {
     RecomputeSomeLayers(options, &bound);
   }
+  if (options.recompute_joined > 1) JoinLayers(options.recompute_joined, &bound);
   return bound;
 }
 
@@ -365,9 +367,12 @@ std::string BoundModel::DebugString() const {
     for (const StageRun& run : stages[s]) {
       absl::StrAppend(&out, " ", graph.segments[run.segment].path);
       if (graph.segments[run.segment].in_list()) {
-        absl::StrAppend(&out, "[", run.layer_begin, ":", run.layer_begin + run.count, "]");
+        absl::StrAppend(&out, "[", run.layer_begin, ":",
+                        run.layer_begin + run.count * bodies[run.bound_body].layers, "]");
       }
-      if (run.bound_body >= static_cast<int>(graph.segments.size())) {
+      if (const int layers = bodies[run.bound_body].layers; layers > 1) {
+        absl::StrAppend(&out, " by ", layers);
+      } else if (run.bound_body >= static_cast<int>(graph.segments.size())) {
         absl::StrAppend(&out, " (no recompute)");
       }
     }

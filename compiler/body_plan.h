@@ -17,6 +17,7 @@ namespace plancast {
 // Whether the backward phase runs an op again, and who reads what it makes then.
 struct OpReplay {
   int group = -1;           // ops of one group run again together; -1: not again
+  bool whole = false;       // the group is all that the layer as a whole runs again
   bool discards = false;    // ops outside the group read it too; else what is kept for them
   std::vector<bool> keeps;  // per output: on a list of what is kept; empty: none
 
@@ -30,6 +31,7 @@ struct BoundBody {
   int body = 0;                     // into ModelGraph::bodies
   std::vector<FactorSplit> splits;  // per op
   std::vector<OpReplay> replays;    // per op
+  int layers = 1;                   // of lists that one copy runs (joined_layers.h)
 };
 
 // A tensor of the body, the gradient of one, or a value inside an op that its

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -170,10 +171,13 @@ std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& pla
 
 HeldMemory HeldBy(const LowerContext& context) {
   HeldMemory held;
+  std::set<absl::string_view> met;  // the ops of joined layers have one name
   for (size_t op = 0; op < context.body().ops.size(); ++op) {
     const OpMemory* memory = MemoryOf(context, static_cast<int>(op));
     if (memory == nullptr) continue;
+    const bool again = !met.insert(context.body().ops[op].name).second;
     for (const ExtraTensor& extra : memory->held) {
+      if (extra.shared && again) continue;
       (extra.shared ? held.shared : held.each) += BytesOf(context, static_cast<int>(op), extra);
     }
   }

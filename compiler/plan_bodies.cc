@@ -231,7 +231,9 @@ class BodyCompilation {
     const auto make = [&]() -> absl::StatusOr<std::string> {
       return BodyText(bound_.graph.bodies[body.body]);
     };
-    if (request_.graph_key.empty()) return std::make_shared<const std::string>(*make());
+    // Joined bodies are the plan's own.
+    const bool own = body.body >= static_cast<int>(request_.graph->bodies.size());
+    if (own || request_.graph_key.empty()) return std::make_shared<const std::string>(*make());
     return session_.Memo<std::string>(absl::StrCat("text|", body.body, "|", request_.graph_key),
                                       make);
   }
@@ -309,6 +311,9 @@ class BodyCompilation {
     compiled.held_shared_bytes = held.shared;
     MeasurePorts(context, &compiled);
     compiled.is_layer = bound_.graph.segments[segment].in_list();
+    for (BlockTemplate* block : {&compiled.blocks.forward, &compiled.blocks.backward}) {
+      block->block.layers = bound_.bodies[b].layers;
+    }
     return compiled;
   }
 
@@ -381,10 +386,10 @@ std::string PlanKey(const CompileRequest& request, bool plain) {
   if (!o.recompute_ops.empty()) {
     absl::StrAppend(&key, "|", absl::StrJoin(o.recompute_ops, "+"));
   }
-  // Only some layers of each stage run again: which ones hangs on the layout.
-  if (o.recomputes_some_layers()) {
-    absl::StrAppend(&key, "|", o.recompute_layers, "/", o.recompute_every, "|", o.pp, "|",
-                    absl::StrJoin(o.layout, ","));
+  // Which layers of each stage run again, and which together, hangs on the layout.
+  if (o.regroups_layers()) {
+    absl::StrAppend(&key, "|", o.recompute_layers, "/", o.recompute_every, "/", o.recompute_joined,
+                    "|", o.pp, "|", absl::StrJoin(o.layout, ","));
   }
   if (!request.tree->nodes().empty() || !request.tree->loads().empty()) {
     absl::StrAppend(&key, "|", request.tree->ToJson());

@@ -24,7 +24,7 @@ bool StaticsPass(const CompileRequest& request, const ProgramInputs& inputs) {
 
 ProgramInputs ProgramPlan::inputs() const {
   return {&mesh,
-          request->options->recomputes_some_layers() ? &bodies->bound.stages : &dealt,
+          request->options->regroups_layers() ? &bodies->bound.stages : &dealt,
           request->options,
           request->profile,
           request->dtype,
@@ -58,7 +58,7 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   plan.request = &request;
   ASSIGN_OR_RETURN(plan.bodies, CompileBodies(request, session, observer));
   ASSIGN_OR_RETURN(plan.mesh, MeshOf(*request.graph, *request.tree, *request.options));
-  if (!request.options->recomputes_some_layers()) {
+  if (!request.options->regroups_layers()) {
     ASSIGN_OR_RETURN(plan.dealt, DealLayers(plan.bodies->bound.graph, *request.options));
   }
   if (request.check && !StaticsPass(request, plan.inputs())) {

@@ -47,6 +47,7 @@ class Replays {
         group = replays_[o - 1].group;
       }
       replays_[o].group = group < 0 ? groups++ : group;
+      replays_[o].whole = reason.region && reason.set == nullptr;
       replays_[o].discards = reason.discards;
     }
     KeepResults(reasons);

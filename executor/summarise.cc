@@ -41,7 +41,7 @@ void AppendSlices(const SimInput& in, const SimTrace& trace, int32_t entity, int
       slice.purpose = block.purpose[ref.task];
       slice.block = instance.block;
       slice.task = ref.task;
-      slice.layer = instance.layer_begin + copy;
+      slice.layer = LayerOf(block, instance, copy);
       slice.micro_batch = instance.micro_batch;
       slice.chunk = instance.chunk;
       slice.start_ps = trace.StartOf(entity, ref);

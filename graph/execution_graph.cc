@@ -101,7 +101,8 @@ std::string ProgramText(const ExecutionGraph& graph, const Program& program) {
     absl::StrAppend(&text, "  ", i, " ", PhaseName(instance.phase), " `",
                     graph.blocks[instance.block].name, "`");
     if (instance.layer_count != 1 || instance.phase == Phase::kForward) {
-      absl::StrAppend(&text, " layers ", instance.layer_begin, "+", instance.layer_count);
+      absl::StrAppend(&text, " layers ", instance.layer_begin, "+",
+                      instance.layer_count * graph.blocks[instance.block].layers);
     }
     absl::StrAppend(&text, " mb ", instance.micro_batch, " chunk ", instance.chunk);
     if (instance.rendezvous >= 0) absl::StrAppend(&text, " meets ", instance.rendezvous);

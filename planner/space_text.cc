@@ -104,8 +104,8 @@ absl::Status ParseRecompute(absl::string_view text, std::vector<std::string>& ou
     }
     if (!ParseShortForm(absl::StrCat("recompute=", value)).ok()) {
       return Bad("recompute", value,
-                 "Write `recompute=none|selective|full`, some of them, `selective:WORD`, `full:N` "
-                 "or `every:N`, or `recompute=*`.");
+                 "Write `recompute=none|selective|full`, some of them, `selective:WORD`, `full:N`, "
+                 "`every:N` or `uniform:N`, or `recompute=*`.");
     }
     out.push_back(value);
   }

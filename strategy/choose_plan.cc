@@ -51,6 +51,7 @@ std::string RecomputeText(const PlanOptions& options) {
                           plain ? std::vector<std::string>() : options.recompute_ops);
   }
   if (options.recompute_every > 0) return absl::StrCat("every:", options.recompute_every);
+  if (options.recompute_joined > 1) return absl::StrCat("uniform:", options.recompute_joined);
   const std::string name(RecomputeName(options.recompute));
   return options.recompute_layers < 0 ? name : absl::StrCat(name, ":", options.recompute_layers);
 }
@@ -94,6 +95,7 @@ class Chooser {
   absl::Status ChooseLayout();
   absl::Status ChooseSharding();
   absl::Status ChooseRecompute();
+  absl::Status CheckJoinedLayers() const;
   void ChooseRest();
   void Report();
 
@@ -375,6 +377,21 @@ absl::Status Chooser::ChooseSharding() {
   return absl::OkStatus();
 }
 
+// Layers that run again together are one module, which is neither sharded nor offloaded
+// layer by layer.
+absl::Status Chooser::CheckJoinedLayers() const {
+  const std::string words = absl::StrCat("recompute=uniform:", o_.recompute_joined);
+  if (o_.zero >= 2 && o_.dp * o_.cp > 1) {
+    return Wrong(words, " recomputes layers together, and zero=", o_.zero,
+                 " shards them one by one. Use recompute=full or every:N, or zero=1.");
+  }
+  if (o_.offload.count(Offload::kActivations) > 0) {
+    return Wrong(words, " recomputes layers together, and offload=activations copies what each ",
+                 "of them keeps. Use recompute=full or every:N, or leave the offload out.");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Chooser::ChooseRecompute() {
   o_.recompute_ops =
       form_.recompute_ops.empty() ? profile_.selective_recompute : form_.recompute_ops;
@@ -385,6 +402,11 @@ absl::Status Chooser::ChooseRecompute() {
     o_.recompute = Recompute::kFull;
     o_.recompute_every = *form_.recompute_layers;
     return absl::OkStatus();
+  }
+  if (form_.recompute == "uniform") {
+    o_.recompute = Recompute::kFull;
+    o_.recompute_joined = *form_.recompute_layers;
+    return CheckJoinedLayers();
   }
   if (form_.recompute.has_value()) o_.recompute = *FindRecompute(*form_.recompute);
   if (form_.recompute_layers.has_value()) {

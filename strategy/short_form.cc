@@ -125,9 +125,10 @@ absl::Status ParseRecomputeOps(absl::string_view words, ShortForm& form) {
 absl::Status ParseRecompute(absl::string_view value, ShortForm& form) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(value, absl::MaxSplits(':', 1));
-  const Strings choices = {"none", "selective", "full", "every"};
+  const Strings choices = {"none", "selective", "full", "every", "uniform"};
   if (!Contains(choices, parts.first)) {
-    return NotOneOf(value, {"none", "selective", "selective:OPS", "full", "full:N", "every:N"});
+    return NotOneOf(
+        value, {"none", "selective", "selective:OPS", "full", "full:N", "every:N", "uniform:N"});
   }
   const bool plain = parts.first.size() == value.size();
   form.recompute = std::string(parts.first);
@@ -136,10 +137,14 @@ absl::Status ParseRecompute(absl::string_view value, ShortForm& form) {
     return absl::InvalidArgumentError(
         "`every` needs a number: `every:2` recomputes every other layer.");
   }
+  if (plain && parts.first == "uniform") {
+    return absl::InvalidArgumentError(
+        "`uniform` needs a number: `uniform:2` recomputes two layers at a time.");
+  }
   if (plain) return absl::OkStatus();
   if (parts.first == "none") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("`", value, "` has a number of layers, which only `full` and `every` take."));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", value, "` has a number of layers, which `full`, `every` and `uniform` take."));
   }
   ASSIGN_OR_RETURN(form.recompute_layers, ParseCount(parts.second, 1, kMaxCount));
   return absl::OkStatus();

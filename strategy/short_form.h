@@ -22,8 +22,8 @@ struct ShortForm {
   bool sp = false;
   std::optional<std::string> reshard, sync;  // on | off | N; each | last
   std::optional<int64_t> prefetch;           // units gathered ahead
-  std::optional<std::string> recompute;      // none | selective | full | every
-  std::optional<int64_t> recompute_layers;   // full:N, every:N
+  std::optional<std::string> recompute;      // none | selective | full | every | uniform
+  std::optional<int64_t> recompute_layers;   // full:N, every:N, uniform:N
   std::vector<std::string> recompute_ops;    // selective:WORD+WORD, sorted
   std::optional<std::string> schedule, attn, vocab_parallel;
   // In canonical order. `overlap=none` is {"none"}: said, unlike an empty list.

@@ -182,8 +182,8 @@ Directives StrategyTree::Root() const {
   if (etp != tp && etp > 1) root.SetSplit({"etp", {"expert_ffn"}});
   if (plan_.zero.value_or(0) >= 1) root.home = "shard(dp)";
   if (plan_.recompute.has_value()) {
-    root.recompute =
-        plan_.recompute == "every" ? Recompute::kFull : FindRecompute(*plan_.recompute);
+    const bool layers = plan_.recompute == "every" || plan_.recompute == "uniform";
+    root.recompute = layers ? Recompute::kFull : FindRecompute(*plan_.recompute);
     root.recompute_ops = plan_.recompute_ops;
   }
   root.bucket_bytes = plan_.bucket_bytes;

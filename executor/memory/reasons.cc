@@ -142,7 +142,7 @@ PeakReasons ExplainPeak(const ExecutionGraph& graph, int32_t program) {
     ledger.RunPart(instance, peak.place.events);
     reasons.block = block.name;
     reasons.task = block.label[block.memory[peak.place.events - 1].task];
-    reasons.layer = instance.layer_begin + peak.place.copy;
+    reasons.layer = LayerOf(block, instance, peak.place.copy);
     reasons.micro_batch = instance.micro_batch;
   }
   reasons.tensors = ledger.Live();

@@ -29,11 +29,12 @@ absl::flat_hash_map<Run, Span> ComputeSpans(const SimResult& result, int32_t dev
 
 // From the beginning of its first layer to the end of its last; what does not
 // compute happens when the instance before it ends.
-Span SpanOf(const Instance& instance, const absl::flat_hash_map<Run, Span>& spans, int64_t now) {
+Span SpanOf(const Block& block, const Instance& instance,
+            const absl::flat_hash_map<Run, Span>& spans, int64_t now) {
   Span span(INT64_MAX, now);
-  for (int32_t layer = 0; layer < instance.layer_count; ++layer) {
+  for (int32_t copy = 0; copy < instance.layer_count; ++copy) {
     const auto it = spans.find(
-        Run(instance.block, instance.micro_batch, instance.chunk, instance.layer_begin + layer));
+        Run(instance.block, instance.micro_batch, instance.chunk, LayerOf(block, instance, copy)));
     if (it == spans.end()) continue;
     span.first = std::min(span.first, it->second.first);
     span.second = std::max(span.second, it->second.second);
@@ -56,7 +57,7 @@ std::vector<int64_t> TimesOf(const MemoryTimeline& timeline, const ExecutionGrap
     ++next;
   }
   for (size_t i = 0; i < instances.size() && next < timeline.points.size(); ++i) {
-    const Span span = SpanOf(instances[i], spans, now);
+    const Span span = SpanOf(graph.blocks[instances[i].block], instances[i], spans, now);
     const int64_t tasks =
         int64_t{graph.blocks[instances[i].block].size()} * std::max(instances[i].layer_count, 1);
     for (;

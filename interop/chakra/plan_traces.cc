@@ -147,7 +147,7 @@ class RankWriter {
   void WriteTask(const Instance& instance, const Block& block, int32_t copy, int32_t t,
                  int64_t slot, const Ids& deps) {
     const std::string name =
-        absl::StrCat(block.name, " ", block.label[t], " layer ", instance.layer_begin + copy,
+        absl::StrCat(block.name, " ", block.label[t], " layer ", LayerOf(block, instance, copy),
                      " mb ", instance.micro_batch);
     if (block.kind[t] == TaskKind::kKernel) return WriteKernel(block.spec[t], slot, name, deps);
     const CommSpec& comm = graph_.comms[block.spec[t]];

@@ -152,6 +152,10 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   }
   if (dice.Maybe(2)) DrawSharding(dice, plan);
   if (dice.Maybe(2)) DrawOffload(dice, plan);
+  if (options.recompute == Recompute::kFull && !options.recomputes_some_layers() &&
+      options.zero < 2 && options.offload.count(Offload::kActivations) == 0) {
+    options.recompute_joined = dice.Of<int64_t>({1, 2, 3, 4});
+  }
   if (dice.Maybe(4)) options.order = {"dp", "tp", "cp", "ep", "pp"};
   if (dice.Maybe(4)) options.order = {"pp", "tp", "cp", "ep", "dp"};
   return plan;
@@ -167,9 +171,10 @@ std::string Text(PlanUnderTest& plan) {
       ",offload=", o.offload.size(), ":", o.offload_layers, ",ep=", o.ep,
       ",accum=", o.micro_batches, " schedule ", static_cast<int>(o.schedule), " recompute ",
       static_cast<int>(o.recompute), ":", absl::StrJoin(o.recompute_ops, "+"), o.recompute_layers,
-      "/", o.recompute_every, " overlaps ", o.overlap.size(), " bucket ", o.bucket_bytes, " order ",
-      absl::StrJoin(o.order, "-"), " blocking ", p.p2p_blocking, " sync ", p.p2p_host_sync,
-      " scatter ", p.p2p_scatter_gather, " clip ", p.grad_clip, " tied ", plan.graph().tied.size());
+      "/", o.recompute_every, "/", o.recompute_joined, " overlaps ", o.overlap.size(), " bucket ",
+      o.bucket_bytes, " order ", absl::StrJoin(o.order, "-"), " blocking ", p.p2p_blocking,
+      " sync ", p.p2p_host_sync, " scatter ", p.p2p_scatter_gather, " clip ", p.grad_clip, " tied ",
+      plan.graph().tied.size());
 }
 
 class CompiledPlansTest : public testing::TestWithParam<int> {};

@@ -90,7 +90,7 @@ std::string Draw(std::mt19937& random, bool experts) {
   }
   if (zero > 1) add(pick({"", ",sync=each", ",sync=last"}));
   add(pick({"", "", ",recompute=selective", ",recompute=full", ",recompute=full:2",
-            ",recompute=every:2", ",recompute=selective:layernorm+mlp",
+            ",recompute=every:2", ",recompute=uniform:2", ",recompute=selective:layernorm+mlp",
             experts ? ",recompute=selective:moe_act" : ",recompute=selective:op"}));
   add(pick({"", "", "", ",offload=activations", ",offload=activations:3", ",offload=optimizer",
             zero == 3 ? ",offload=param+optimizer" : ",offload=optimizer+activations"}));

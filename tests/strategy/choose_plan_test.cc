@@ -68,6 +68,16 @@ TEST(ChoosePlanTest, WithoutTextsItChoosesTheSame) {
   }
 }
 
+TEST(ChoosePlanTest, LayersThatRunAgainTogetherAreNeitherShardedNorOffloadedOneByOne) {
+  EXPECT_EQ(Choose("tp=8,pp=4,recompute=uniform:3")->chosen.at("recompute"), "uniform:3");
+  EXPECT_EQ(Choose("tp=8,pp=4,recompute=uniform:1")->chosen.at("recompute"), "full");
+  EXPECT_THAT(Choose("tp=8,zero=3,recompute=uniform:3").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("recompute=uniform:3 recomputes layers together, and zero=3")));
+  EXPECT_THAT(Choose("tp=8,recompute=uniform:3,offload=activations:2").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("leave the offload out")));
+}
+
 TEST(ChoosePlanTest, ReportsTheValueOfEveryKey) {
   ASSERT_OK_AND_ASSIGN(SoftwareProfile profile, FindSoftwareProfile("megatron-2021"));
   PlanContext context = Context();

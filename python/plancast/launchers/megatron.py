@@ -175,10 +175,7 @@ def _recompute(facts: table.Facts, what: str) -> dict[str, object]:
     if facts["method"] == "block" and number is not None:
         return {"recompute": f"full:{number}"}
     if facts["method"] == "uniform" and (number or 1) > 1:
-        facts.cannot_say(
-            f"{facts.key('recompute_layers')} = {number}: {number} layers are recomputed at a "
-            "time, so that fewer inputs are saved; read as recompute=full."
-        )
+        return {"recompute": f"uniform:{number}"}
     return {"recompute": "full"}
 
 
@@ -301,8 +298,8 @@ def _write_rest(plan: Plan, known: Known) -> dict[str, Any]:
     mode, _, rest = recompute.partition(":")
     if mode == "every":
         plan.refuse(f"recompute={recompute}", "it has blocks of layers.", "recompute=full:N")
-    elif mode == "full":
-        said = {"granularity": "full", "method": "block" if rest else "uniform",
+    elif mode in ("full", "uniform"):
+        said = {"granularity": "full", "method": "block" if mode == "full" and rest else "uniform",
                 "recompute_layers": int(rest or 1)}  # fmt: skip
     elif mode == "selective":
         words = rest.split("+") if rest else ["core_attn"]

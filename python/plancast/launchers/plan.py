@@ -19,6 +19,7 @@ _NEEDS = {"sp": "tp", "vpp": "pp", "schedule": "pp", "layout": "pp"}
 _SAME = {
     ("recompute", "selective:core_attn"): "selective",
     ("recompute", "every:1"): "full",
+    ("recompute", "uniform:1"): "full",
     ("order", "tp-pp-dp"): "tp-cp-ep-pp-dp",
     ("order", "tp-cp-pp-dp"): "tp-cp-ep-pp-dp",
     ("order", "tp-ep-pp-dp"): "tp-cp-ep-pp-dp",

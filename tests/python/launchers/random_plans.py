@@ -187,7 +187,7 @@ def anything(rng: random.Random) -> Strategy:
         "cp": (1, 2), "ep": (1, 8), "etp": (1, 2), "zero": (0, 1, 2, 3), "hsdp": (1, 2),
         "reshard": ("on", "off", 2), "prefetch": (0, 1, 2), "sync": ("each", "last"),
         "mb": (1, 2), "accum": (1, 8), "bucket": ("25MB", "100MiB"), "attn": ("flash", "unfused"),
-        "recompute": ("none", "full", "selective", "full:2", "every:2", "selective:op",
+        "recompute": ("none", "full", "selective", "full:2", "uniform:2", "every:2", "selective:op",
                       "selective:mlp+moe"),
         "schedule": ("1f1b", "gpipe", "interleaved", "zbv", "breadth-first", "zb1p"),
         "overlap": ("none", "grad", "grad+param", "tp", "grad+param+tp+cp+ep"),
