@@ -175,15 +175,12 @@ def write(plan: Plan, known: Known) -> str:
     """llm-foundry's configuration that runs a plan, as YAML."""
     import yaml
 
-    for key, why in (
-        ("pp", "it has no pipeline."),
-        ("cp", "it has no context parallelism."),
-        ("ep", "experts are MegaBlocks' business."),
-        ("tp", "the layers of a tensor-parallel plan are listed in code."),
-    ):
-        value = plan.take(key)
-        if value is not None:
-            plan.refuse(f"{key}={value}", why, f"{key}=1")
+    plan.without(
+        pp="it has no pipeline.",
+        cp="it has no context parallelism.",
+        ep="experts are MegaBlocks' business.",
+        tp="the layers of a tensor-parallel plan are listed in code.",
+    )
     zero = int(plan.keys.get("zero", 0))
     said = _write_sharding(plan) | _write_batch(plan, zero, known)
     dtype, types = known.dtype or "bf16", dict(known.types)

@@ -215,15 +215,12 @@ def write(plan: Plan, known: Known) -> str:
         plan.replicas(int(plan.keys["dp"]), int(plan.keys["hsdp"]))
     said |= _write_batch(plan, known) | _write_sharding(plan, stage, wire, known)
     said |= _write_offload(plan, stage)
-    for key, why in (
-        ("pp", "stages are made by the model's code (PipelineModule)."),
-        ("cp", "it has Ulysses instead, in the model's code."),
-        ("ep", "experts are spread by the model's code."),
-    ):
-        value = plan.take(key)
-        if value is not None:
-            plan.refuse(f"{key}={value}", why, f"{key}=1")
-    plan.only("sp", (), "its tensor parallelism is not sequence-parallel.", "the plan without sp")
+    plan.without(
+        pp="stages are made by the model's code (PipelineModule).",
+        cp="it has Ulysses instead, in the model's code.",
+        ep="experts are spread by the model's code.",
+        sp="its tensor parallelism is not sequence-parallel.",
+    )
     plan.only("attn", ("flash",), "attention is the model's code.", "attn=flash")
     plan.finish()
     return json.dumps(table.nest(table.load(NAME).write(said)), indent=2) + "\n"

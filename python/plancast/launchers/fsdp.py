@@ -208,14 +208,11 @@ def write(plan: Plan, known: Known) -> str:
     """accelerate's configuration that runs a plan, as YAML; the first line is the command."""
     import yaml
 
-    for key, why in (
-        ("pp", "it has no pipeline."),
-        ("ep", "it has no expert parallelism."),
-        ("sp", "its tensor parallelism is not sequence-parallel."),
-    ):
-        value = plan.take(key)
-        if value is not None:
-            plan.refuse(f"{key}={value}" if value else key, why, f"the plan without `{key}`")
+    plan.without(
+        pp="it has no pipeline.",
+        ep="it has no expert parallelism.",
+        sp="its tensor parallelism is not sequence-parallel.",
+    )
     said, command = _write_mesh(plan, known)
     said |= _write_sharding(plan, said) | _write_types(plan, known)
     _check_rest(plan, said)

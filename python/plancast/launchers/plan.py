@@ -80,6 +80,11 @@ class Plan:
         if value is not None and value not in allowed:
             self.refuse(f"{key}={value}" if value else key, why, nearest)
 
+    def without(self, **why: str) -> None:
+        """Refuses the keys that the framework has nothing for."""
+        for key, reason in why.items():
+            self.only(key, (), reason, f"the plan without `{key}`")
+
     def replicas(self, ranks: int, group: int) -> int:
         """Shard groups of so many ranks among the data-parallel ones."""
         if ranks % group:
