@@ -19,10 +19,6 @@ bool IsDataAxis(const DeviceMesh& mesh, int axis) {
   return root == "dp" || root == "cp";
 }
 
-int64_t MessageBytes(int64_t elements, double element_bytes, int messages) {
-  return static_cast<int64_t>(std::ceil(static_cast<double>(elements) * element_bytes / messages));
-}
-
 // `elements` in `times` messages over `axes`, behind task `after`; returns the last.
 int AddMessages(CollectiveKind kind, StreamKind stream, const std::vector<int>& axes,
                 int64_t elements, double element_bytes, int times, int after,
@@ -99,6 +95,10 @@ double MixedBytes(double product_bytes, DType type, DType dtype, int64_t paramet
 }
 
 }  // namespace
+
+int64_t MessageBytes(int64_t elements, double element_bytes, int messages) {
+  return static_cast<int64_t>(std::ceil(static_cast<double>(elements) * element_bytes / messages));
+}
 
 void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum) {
   for (const auto& [axes, count] : elements) (*sum)[axes] += count * times;
@@ -226,7 +226,7 @@ BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& 
   CommSpec comm;
   comm.kind = CollectiveKind::kAllReduce;
   comm.axes = axes;
-  comm.bytes = MessageBytes(elements, WireBytes(profile.reduce_dtype), 1);
+  comm.bytes = MessageBytes(elements, WireBytes(profile.reduce_dtype));
   BlockBuilder builder("partial grad all_reduce");
   builder.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(mesh, axes),
                   "partial grad all_reduce", {});
