@@ -26,6 +26,22 @@ bool PartsLieApart(const DeviceMesh& mesh, const std::vector<int64_t>& shape, co
   return false;
 }
 
+// How many products make a gradient that is all-reduced product by product.
+int ReducedProducts(const LowerContext& context, const BodyPlan& plan, int value) {
+  if (!context.profile->reduces_each_product) return 1;
+  for (const PlanStep& step : plan.backward) {
+    const bool makes =
+        std::find(step.outputs.begin(), step.outputs.end(), value) != step.outputs.end();
+    if (!makes || step.kind != PlanStep::Kind::kOp) continue;
+    const OpRule& rule = *context.body().ops[step.op.op].rule;
+    if (context.profile->separate_products.count(rule.name()) == 0) return 1;
+    const auto sums = [](const Statement& statement) { return !statement.reduced.empty(); };
+    return std::max<int>(1,
+                         std::count_if(rule.statements().begin(), rule.statements().end(), sums));
+  }
+  return 1;
+}
+
 }  // namespace
 
 int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanStep& step,
@@ -73,9 +89,15 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
       add("quantize", 2 * part, share * part);
     }
     if (copies && scatters) add("copy_in", bytes, bytes);
-    ready = builder->AddComm(comm, StreamKind::kModelComm, purpose,
-                             absl::StrCat(CollectiveKindName(r.kind), " ", facts.name), deps);
-    deps = {ready};
+    const int times = r.kind == CollectiveKind::kAllReduce && purpose == Purpose::kTp
+                          ? ReducedProducts(context, plan, step.inputs[0])
+                          : 1;
+    for (int i = 0; i < times; ++i) {
+      ready = builder->AddComm(comm, StreamKind::kModelComm, purpose,
+                               absl::StrCat(CollectiveKindName(r.kind), " ", facts.name), deps);
+      deps = {ready};
+      if (i > 0) add("grad_add", 2 * bytes, bytes);
+    }
     if (copies && gathers) add("copy_out", bytes, bytes);
   }
   return ready;

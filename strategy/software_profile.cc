@@ -57,6 +57,7 @@ std::string SoftwareProfile::StructureKey() const {
                       interleaved_p2p_overlaps,
                       quantized_activations,
                       quantized_gathers,
+                      reduces_each_product,
                       first_dim_collectives,
                       repeats_kv,
                       foreach_optimizer,

@@ -93,6 +93,7 @@ struct SoftwareProfile {
   // In 8 or 4 bits: activations of products are gathered and kept in that type.
   bool quantized_activations = false;
   bool quantized_gathers = false;      // only gathered in that type, with one scale a tensor
+  bool reduces_each_product = false;   // of separate_products: gradients of the input, over tp
   bool first_dim_collectives = false;  // over tp; copies put parts of other dims in order
   bool repeats_kv = false;             // keys and values copied for each query head
   // Sets of ops that plain `recompute=selective` stands for (recompute_set.h).

@@ -236,6 +236,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.interleaved_p2p_overlaps = p.interleaved_p2p_overlaps();
   profile.quantized_activations = p.quantized_activations();
   profile.quantized_gathers = p.quantized_gathers();
+  profile.reduces_each_product = p.reduces_each_product();
   profile.first_dim_collectives = p.first_dim_collectives();
   profile.repeats_kv = p.repeats_kv();
   profile.foreach_optimizer = p.foreach_optimizer();

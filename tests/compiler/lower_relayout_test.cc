@@ -3,7 +3,9 @@
 #include "compiler/lower_relayout.h"
 
 #include <string>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
@@ -83,6 +85,34 @@ TEST(LowerRelayoutTest, WhatProductsQuantiseFirstIsGatheredWhole) {
   PlanUnderTest tensors = SequenceParallel(2, DType::kFp8);
   tensors.options().overlap.insert(Overlap::kTp);
   EXPECT_EQ(CopiesIn(tensors, "layer.F").gathers, 0);
+}
+
+// All-reduces of backward blocks, and the sums behind them.
+std::pair<int, int> ReductionsBackward(PlanUnderTest& plan) {
+  const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  std::pair<int, int> found;
+  if (!graph.ok()) return found;
+  const Block& block = BlockNamed(*graph, "layer.B");
+  for (int t = 0; t < block.size(); ++t) {
+    const bool comm = block.kind[t] == TaskKind::kComm;
+    if (comm && graph->comms[block.spec[t]].kind == CollectiveKind::kAllReduce) ++found.first;
+    if (!comm && absl::StartsWith(block.label[t], "grad_add d attn.norm")) ++found.second;
+  }
+  return found;
+}
+
+TEST(LowerRelayoutTest, SeparateProductsMayReduceTheGradientOfTheirInputEach) {
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+  plan.Tp(4).profile().separate_products = {"qkv_linear_bias", "qkv_linear"};
+  EXPECT_EQ(ReductionsBackward(plan), std::make_pair(2, 0));
+  plan.profile().reduces_each_product = true;
+  EXPECT_EQ(ReductionsBackward(plan), std::make_pair(4, 2));
+  plan.profile().separate_products = {};
+  EXPECT_EQ(ReductionsBackward(plan), std::make_pair(2, 0));
+  // A reduce-scatter comes after all of them.
+  plan.profile().separate_products = {"qkv_linear_bias", "qkv_linear"};
+  EXPECT_EQ(ReductionsBackward(plan.Sp()).first, 0);
 }
 
 TEST(LowerRelayoutTest, SoftwareThatGathersAnyDimNeedsNoCopies) {
