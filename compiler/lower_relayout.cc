@@ -86,7 +86,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
     if (share < 1) {
       // The largest magnitude is looked for, then the tensor is read again.
       const double part = source.LocalElements(*context.mesh, facts.shape) * element;
-      add("quantize", 2 * part, share * part);
+      add("gather_cast", 2 * part, share * part);
     }
     if (copies && scatters) add("copy_in", bytes, bytes);
     const int times = r.kind == CollectiveKind::kAllReduce && purpose == Purpose::kTp

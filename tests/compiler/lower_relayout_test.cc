@@ -37,7 +37,7 @@ Copies CopiesIn(PlanUnderTest& plan, const std::string& name) {
   for (int t = 0; t < block.size(); ++t) {
     if (block.kind[t] != TaskKind::kKernel) continue;
     const KernelSpec& kernel = graph->kernels[block.spec[t]];
-    if (kernel.label == "quantize") {
+    if (kernel.label == "gather_cast") {
       ++copies.casts;
       copies.cast += kernel.read_bytes;
     }
