@@ -10,8 +10,8 @@
 #include "base/int128.h"
 #include "base/status_macros.h"
 #include "strategy/byte_size.h"
+#include "strategy/choose_recompute.h"
 #include "strategy/plan_names.h"
-#include "strategy/recompute_set.h"
 
 namespace plancast {
 namespace {
@@ -42,20 +42,6 @@ std::string Divisors(int64_t n) {
   return Divisors(n, [](int64_t) { return true; });
 }
 
-// As the short form says it.
-std::string RecomputeText(const PlanOptions& options) {
-  if (options.recompute == Recompute::kSelective) {
-    // Plain `selective` of Megatron's is known by that name.
-    const bool plain = options.recompute_ops == std::vector<std::string>{"core_attn"};
-    return PrintRecompute(options.recompute,
-                          plain ? std::vector<std::string>() : options.recompute_ops);
-  }
-  if (options.recompute_every > 0) return absl::StrCat("every:", options.recompute_every);
-  if (options.recompute_joined > 1) return absl::StrCat("uniform:", options.recompute_joined);
-  const std::string name(RecomputeName(options.recompute));
-  return options.recompute_layers < 0 ? name : absl::StrCat(name, ":", options.recompute_layers);
-}
-
 std::string TypeText(DType type) { return std::string(DTypeName(type)); }
 
 // Fills `plan` step by step; each step reads what the earlier ones settled.
@@ -75,7 +61,8 @@ class Chooser {
     RETURN_IF_ERROR(ChooseSchedule());
     RETURN_IF_ERROR(ChooseLayout());
     RETURN_IF_ERROR(ChooseSharding());
-    RETURN_IF_ERROR(ChooseRecompute());
+    RETURN_IF_ERROR(ChooseRecompute(form_, profile_, &o_));
+    NoteWholeStages();
     ChooseRest();
     if (texts_) Report();
     return std::move(plan_);
@@ -94,8 +81,7 @@ class Chooser {
   absl::Status ChooseSchedule();
   absl::Status ChooseLayout();
   absl::Status ChooseSharding();
-  absl::Status ChooseRecompute();
-  absl::Status CheckJoinedLayers() const;
+  void NoteWholeStages();
   void ChooseRest();
   void Report();
 
@@ -377,51 +363,16 @@ absl::Status Chooser::ChooseSharding() {
   return absl::OkStatus();
 }
 
-// Layers that run again together are one module, which is neither sharded nor offloaded
-// layer by layer.
-absl::Status Chooser::CheckJoinedLayers() const {
-  const std::string words = absl::StrCat("recompute=uniform:", o_.recompute_joined);
-  if (o_.zero >= 2 && o_.dp * o_.cp > 1) {
-    return Wrong(words, " recomputes layers together, and zero=", o_.zero,
-                 " shards them one by one. Use recompute=full or every:N, or zero=1.");
+void Chooser::NoteWholeStages() {
+  if (o_.recompute_layers < 0) return;
+  int64_t largest = 0;
+  for (int64_t stage = 0; stage < o_.pp; ++stage) {
+    int64_t layers = 0;
+    for (size_t i = stage; i < o_.layout.size(); i += o_.pp) layers += o_.layout[i];
+    largest = std::max(largest, layers);
   }
-  if (o_.offload.count(Offload::kActivations) > 0) {
-    return Wrong(words, " recomputes layers together, and offload=activations copies what each ",
-                 "of them keeps. Use recompute=full or every:N, or leave the offload out.");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Chooser::ChooseRecompute() {
-  o_.recompute_ops =
-      form_.recompute_ops.empty() ? profile_.selective_recompute : form_.recompute_ops;
-  for (const std::string& word : o_.recompute_ops) {
-    RETURN_IF_ERROR(FindRecomputeSet(word).status());
-  }
-  if (form_.recompute == "every") {
-    o_.recompute = Recompute::kFull;
-    o_.recompute_every = *form_.recompute_layers;
-    return absl::OkStatus();
-  }
-  if (form_.recompute == "uniform") {
-    o_.recompute = Recompute::kFull;
-    o_.recompute_joined = *form_.recompute_layers;
-    return CheckJoinedLayers();
-  }
-  if (form_.recompute.has_value()) o_.recompute = *FindRecompute(*form_.recompute);
-  if (form_.recompute_layers.has_value()) {
-    o_.recompute_layers = *form_.recompute_layers;
-    int64_t largest = 0;
-    for (int64_t stage = 0; stage < o_.pp; ++stage) {
-      int64_t layers = 0;
-      for (size_t i = stage; i < o_.layout.size(); i += o_.pp) layers += o_.layout[i];
-      largest = std::max(largest, layers);
-    }
-    if (o_.recompute_layers >= largest) {
-      Note("recompute=full:", o_.recompute_layers, " is all layers of every stage");
-    }
-  }
-  return absl::OkStatus();
+  if (o_.recompute_layers < largest) return;
+  Note("recompute=full:", o_.recompute_layers, " is all layers of every stage");
 }
 
 void Chooser::ChooseRest() {

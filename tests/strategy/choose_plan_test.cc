@@ -71,6 +71,7 @@ TEST(ChoosePlanTest, WithoutTextsItChoosesTheSame) {
 TEST(ChoosePlanTest, LayersThatRunAgainTogetherAreNeitherShardedNorOffloadedOneByOne) {
   EXPECT_EQ(Choose("tp=8,pp=4,recompute=uniform:3")->chosen.at("recompute"), "uniform:3");
   EXPECT_EQ(Choose("tp=8,pp=4,recompute=uniform:1")->chosen.at("recompute"), "full");
+  EXPECT_TRUE(Choose("tp=8,zero=3,recompute=uniform:1").ok());
   EXPECT_THAT(Choose("tp=8,zero=3,recompute=uniform:3").status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("recompute=uniform:3 recomputes layers together, and zero=3")));

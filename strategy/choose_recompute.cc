@@ -1,0 +1,67 @@
+#include "strategy/choose_recompute.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "strategy/plan_names.h"
+#include "strategy/recompute_set.h"
+
+namespace plancast {
+namespace {
+
+// Layers that run again together are one module, which is neither sharded nor offloaded
+// layer by layer.
+absl::Status CheckJoinedLayers(const PlanOptions& o) {
+  const std::string words = absl::StrCat("recompute=uniform:", o.recompute_joined);
+  if (o.zero >= 2 && o.dp * o.cp > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(words, " recomputes layers together, and zero=", o.zero,
+                     " shards them one by one. Use recompute=full or every:N, or zero=1."));
+  }
+  if (o.offload.count(Offload::kActivations) > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(words, " recomputes layers together, and offload=activations copies what ",
+                     "each of them keeps. Use recompute=full or every:N, or leave the offload "
+                     "out."));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ChooseRecompute(const ShortForm& form, const SoftwareProfile& profile,
+                             PlanOptions* options) {
+  PlanOptions& o = *options;
+  o.recompute_ops = form.recompute_ops.empty() ? profile.selective_recompute : form.recompute_ops;
+  for (const std::string& word : o.recompute_ops) {
+    RETURN_IF_ERROR(FindRecomputeSet(word).status());
+  }
+  if (!form.recompute.has_value()) return absl::OkStatus();
+  const bool every = form.recompute == "every", uniform = form.recompute == "uniform";
+  o.recompute = every || uniform ? Recompute::kFull : *FindRecompute(*form.recompute);
+  if (every) {
+    o.recompute_every = *form.recompute_layers;
+  } else if (uniform) {
+    o.recompute_joined = *form.recompute_layers;
+    if (o.recompute_joined > 1) return CheckJoinedLayers(o);
+  } else {
+    o.recompute_layers = form.recompute_layers.value_or(-1);
+  }
+  return absl::OkStatus();
+}
+
+std::string RecomputeText(const PlanOptions& options) {
+  if (options.recompute == Recompute::kSelective) {
+    // Plain `selective` of Megatron's is known by that name.
+    const bool plain = options.recompute_ops == std::vector<std::string>{"core_attn"};
+    return PrintRecompute(options.recompute,
+                          plain ? std::vector<std::string>() : options.recompute_ops);
+  }
+  if (options.recompute_every > 0) return absl::StrCat("every:", options.recompute_every);
+  if (options.recompute_joined > 1) return absl::StrCat("uniform:", options.recompute_joined);
+  const std::string name(RecomputeName(options.recompute));
+  return options.recompute_layers < 0 ? name : absl::StrCat(name, ":", options.recompute_layers);
+}
+
+}  // namespace plancast
