@@ -48,7 +48,7 @@ struct PlanOptions {
   int64_t recompute_layers = -1;  // full:N recomputes the first N layers of a stage; -1: all
   int64_t recompute_every =
       0;  // every:N recomputes layers N-1, 2N-1, ... of a stage, from 0; 0: all
-  int64_t recompute_joined = 1;  // uniform:N: so many layers run again together
+  int64_t recompute_joined = 1;            // uniform:N: so many layers run again together
   std::vector<std::string> recompute_ops;  // selective: which sets of ops; empty: the profile's
   bool recomputes_some_layers() const { return recompute_layers >= 0 || recompute_every > 0; }
   // Runs of layers are not those of the layout alone.

@@ -292,7 +292,9 @@ def _write_rest(plan: Plan, said: dict[str, Any], known: Known) -> dict[str, Any
     elif mode == "every" or recompute == "selective:op":
         said |= {"ac_mode": "selective", "ac_option": option}
     else:
-        nearest = "recompute=full or every:N" if mode in ("full", "uniform") else "recompute=selective:op"
+        nearest = (
+            "recompute=full or every:N" if mode in ("full", "uniform") else "recompute=selective:op"
+        )
         plan.refuse(f"recompute={recompute}", "it recomputes layers or by op.", nearest)
     offload = set((plan.take("offload") or "").split("+")) - {""}
     if offload not in (set(), {"optimizer", "param"}):
