@@ -54,7 +54,9 @@ struct Change {
 // simulate, or that do not apply, are refused when they are tried.
 class Changes {
  public:
-  Changes(const Job& job, const PlanOptions& options) : job_(job), options_(options) {
+  // `domain`: GPUs in an NVLink domain, beyond which tp does not go (as in rankings).
+  Changes(const Job& job, const PlanOptions& options, int64_t domain)
+      : job_(job), options_(options), domain_(domain) {
     Sharding();
     Recomputation();
     HostMemory();
@@ -157,6 +159,7 @@ class Changes {
         if (f.dp.has_value()) f.dp = dp;
         f.accum.reset();
       });
+      if (tp > domain_) continue;
       Add(absl::StrCat("tp=", tp), [&](ShortForm& f) {
         f.tp = tp;
         if (f.dp.has_value()) f.dp = dp;
@@ -167,6 +170,7 @@ class Changes {
 
   const Job& job_;
   const PlanOptions& options_;
+  const int64_t domain_;
   std::vector<Change> changes_;
 };
 
@@ -182,7 +186,7 @@ std::vector<Fitting> FittingChanges(const Job& job, const Machine& machine, cons
                                     const KernelCostModel& costs, Session& session,
                                     bool datasheet) {
   std::vector<std::pair<int64_t, Change>> replayed;
-  for (Change& change : Changes(job, plan.chosen.options).Take()) {
+  for (Change& change : Changes(job, plan.chosen.options, machine.gpus_per_domain()).Take()) {
     if (!job.strategy.nodes().empty()) break;  // a tree answers for its own choices
     const absl::StatusOr<FitVerdict> verdict =
         FitCheck(change.job, machine, session).Verdict(change.job.strategy.plan());

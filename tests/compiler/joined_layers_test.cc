@@ -77,10 +77,11 @@ TEST(JoinBodiesTest, TheOutPortsOfOneAreTheInPortsOfTheNext) {
 TEST(JoinBodiesTest, ModelInputsAreOneTensorParametersAreNot) {
   Body body;
   body.name = "masked";
-  body.tensors = {{"x"}, {"mask"}, {"w"}, {"y"}};
+  for (const char* name : {"x", "mask", "w", "y"}) body.tensors.emplace_back().name = name;
   body.tensors[1].kind = TensorInfo::Kind::kInput;
   body.tensors[2].kind = TensorInfo::Kind::kParameter;
-  body.ops.push_back({"op", nullptr, {0, 1, 2}, {3}});
+  body.ops.emplace_back().inputs = {0, 1, 2};
+  body.ops[0].outputs = {3};
   body.in_ports = {0};
   body.out_ports = {3};
   const Body joined = JoinBodies({&body, &body, &body});

@@ -67,6 +67,11 @@ TEST_F(FitAdviceTest, WhatItSaysFitsWhereItIsMade) {
   EXPECT_TRUE(changed.fits);
 }
 
+TEST_F(FitAdviceTest, TensorParallelismStaysInsideOfADomain) {
+  EXPECT_THAT(Advice("tp=8,mb=1"),
+              AllOf(HasSubstr("Smallest changes that fit: "), Not(HasSubstr("tp=16"))));
+}
+
 TEST_F(FitAdviceTest, PlansThatAreRefusedAreRefusedHere) {
   EXPECT_THAT(FitAdvice(With("tp=7"), *machine_, *costs_, session_).status().message(),
               Not(HasSubstr("GiB")));
