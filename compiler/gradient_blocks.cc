@@ -1,14 +1,11 @@
 #include "compiler/gradient_blocks.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "compiler/synchronise.h"
 
 namespace plancast {
 namespace {
-
-int64_t Bytes(int64_t elements, double each) {
-  return static_cast<int64_t>(std::ceil(static_cast<double>(elements) * each));
-}
 
 bool Adds(const BlockTemplate& in, int task) {
   return in.block.kind[task] == TaskKind::kKernel &&
@@ -58,7 +55,7 @@ int64_t FreshGradientBytes(const BlockTemplate& backward, int64_t parameters,
                            double element_bytes) {
   int64_t total = 0;
   ForEachFresh(backward, parameters, [&](const BlockTemplate::Gradient&, int64_t elements) {
-    total += Bytes(elements, element_bytes);
+    total += WholeBytes(elements, element_bytes);
   });
   return total;
 }
@@ -68,7 +65,7 @@ BlockTemplate WithFreshGradients(const BlockTemplate& backward, int64_t paramete
   BlockTemplate fresh = backward;
   const uint16_t tensor = AddTensor(kFreshGradients, &fresh.block);
   ForEachFresh(backward, parameters, [&](const BlockTemplate::Gradient& g, int64_t elements) {
-    AddEvent(g.task, /*after=*/false, tensor, Bytes(elements, element_bytes), &fresh.block);
+    AddEvent(g.task, /*after=*/false, tensor, WholeBytes(elements, element_bytes), &fresh.block);
   });
   SortMemory(&fresh.block);
   return fresh;
@@ -99,7 +96,7 @@ BlockTemplate WithAddedGradients(const BlockTemplate& backward, double made_byte
   for (const BlockTemplate::Gradient& g : backward.gradients) {
     const int by = AddedBy(backward, g.task);
     if (by < 0) continue;
-    const int64_t bytes = Bytes(g.elements, made_bytes);
+    const int64_t bytes = WholeBytes(g.elements, made_bytes);
     AddEvent(g.task, /*after=*/false, tensor, bytes, &added.block);
     AddEvent(by, /*after=*/true, tensor, -bytes, &added.block);
   }

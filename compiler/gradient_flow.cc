@@ -150,7 +150,7 @@ int64_t GradientFlow::LeftForHost() const {
 
 void GradientFlow::CopyToHost(int64_t elements, int32_t behind) {
   if (elements == 0) return;
-  const int64_t bytes = MessageBytes(elements, ElementBytes(profile_.reduce_dtype));
+  const int64_t bytes = WholeBytes(elements, ElementBytes(profile_.reduce_dtype));
   const int32_t block =
       writer_.BlockOf({BlockKey::kGradientsToHost, bytes}, [&] { return GradientsToHost(bytes); });
   reductions_.push_back(writer_.Append(block, Phase::kComm, 0, 0, {{behind, -1, -1}}));
@@ -245,7 +245,7 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
   }
   sharded.on_host = host_updates_;
   if (host_updates_ && options_.offload.count(Offload::kParameters) == 0) {
-    sharded.copied_back = MessageBytes(elements, ShardTypesOf(in_, contents_).at_rest);
+    sharded.copied_back = WholeBytes(elements, ShardTypesOf(in_, contents_).at_rest);
   }
   const int32_t block = writer_.BlockOf(
       {BlockKey::kOptimizer, elements, sharded.freed_gradients},
@@ -281,7 +281,7 @@ void GradientFlow::ReduceTied(std::vector<Join>* joins) {
   if (in_.tied_elements == 0 || options_.pp == 1 || !holder) return;
   CommSpec comm;
   comm.kind = CollectiveKind::kSendRecv;
-  comm.bytes = MessageBytes(
+  comm.bytes = WholeBytes(
       sharded_ == nullptr ? in_.tied_elements : CeilDiv(in_.tied_elements, options_.shard_ranks()),
       WireBytes(profile_.reduce_dtype));
   comm.axes = {mesh_.FindAxis("pp").value()};

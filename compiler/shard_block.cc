@@ -1,7 +1,6 @@
 #include "compiler/shard_block.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -10,10 +9,6 @@
 
 namespace plancast {
 namespace {
-
-int64_t Bytes(int64_t elements, double each) {
-  return static_cast<int64_t>(std::ceil(static_cast<double>(elements) * each));
-}
 
 KernelSpec CopyKernel(const std::string& label, double reads, double writes) {
   KernelSpec kernel;
@@ -34,7 +29,7 @@ class ShardTasks {
   // another type.
   int Gather(const ShardUnit& unit, bool secondary, std::vector<int> deps, bool casts = true) {
     const bool from_host = style_.parameters_on_host && !secondary;
-    const int64_t shard_bytes = Bytes(unit.shard(), types_.at_rest);
+    const int64_t shard_bytes = WholeBytes(unit.shard(), types_.at_rest);
     const int copied = out_.size();
     if (from_host) deps = {Copy(CollectiveKind::kCopyToDevice, shard_bytes, unit.name, deps)};
     const bool other = types_.at_rest != types_.gathered && !secondary;
@@ -52,7 +47,7 @@ class ShardTasks {
       CommSpec comm;
       comm.kind = CollectiveKind::kAllGather;
       comm.axes = axes;
-      comm.bytes = Bytes(part.padded, types_.wire);
+      comm.bytes = WholeBytes(part.padded, types_.wire);
       ready = out_.AddComm(comm, StreamKind::kGradComm, Purpose::kDp,
                            absl::StrCat("all_gather ", unit.name), deps);
     }
@@ -69,7 +64,7 @@ class ShardTasks {
 
   // What a gather allocates.
   int64_t GatheredBytes(const ShardUnit& unit) const {
-    return Bytes(unit.padded(), types_.gathered);
+    return WholeBytes(unit.padded(), types_.gathered);
   }
   // What it is copied into, where parameters are cut by rows.
   bool CopiesOut() const { return style_.cut == ShardCut::kRows; }
@@ -109,7 +104,7 @@ class ShardTasks {
     int copy = out_.AddKernel(CopyKernel("copy_in", from, to), purpose_, label, deps);
     out_.AddMemory(copy, false, MemoryKind::kGradients, Reduced(unit), ReducedBytes(unit));
     out_.AddMemory(copy, true, MemoryKind::kGradients, Gradients(unit),
-                   -Bytes(given_up, style_.whole_gradient));
+                   -WholeBytes(given_up, style_.whole_gradient));
     if (flat) {
       // It is divided by a part of the ranks before it is summed, by the rest after.
       copy = out_.AddKernel(CopyKernel("predivide", to, to), purpose_, label, {copy});
@@ -119,7 +114,7 @@ class ShardTasks {
       ready = Sum(unit, part, copy);
     }
     if (style_.gradients_on_host) {
-      Copy(CollectiveKind::kCopyToHost, Bytes(unit.shard(), types_.reduced),
+      Copy(CollectiveKind::kCopyToHost, WholeBytes(unit.shard(), types_.reduced),
            absl::StrCat("d ", unit.name), {ready});
     }
     if (makes_shards) {
@@ -140,7 +135,9 @@ class ShardTasks {
     return HasStreams() ? MemoryPool::kReduce : MemoryPool::kCompute;
   }
 
-  int64_t ReducedBytes(const ShardUnit& unit) const { return Bytes(unit.padded(), types_.reduced); }
+  int64_t ReducedBytes(const ShardUnit& unit) const {
+    return WholeBytes(unit.padded(), types_.reduced);
+  }
 
   uint16_t Gathered(const ShardUnit& unit) { return Tensor(absl::StrCat(unit.name, " gathered")); }
   uint16_t Gradients(const ShardUnit& unit) { return Tensor(absl::StrCat("d ", unit.name)); }
@@ -173,7 +170,7 @@ class ShardTasks {
       CommSpec comm;
       comm.kind = CollectiveKind::kReduceScatter;
       comm.axes = part.axes.shard;
-      comm.bytes = Bytes(part.padded, types_.reduced_wire);
+      comm.bytes = WholeBytes(part.padded, types_.reduced_wire);
       ready = out_.AddComm(comm, StreamKind::kGradComm, Purpose::kDp,
                            absl::StrCat("reduce_scatter d ", unit.name), {ready});
     }
@@ -181,7 +178,7 @@ class ShardTasks {
       CommSpec comm;
       comm.kind = CollectiveKind::kAllReduce;
       comm.axes = part.axes.replica;
-      comm.bytes = Bytes(part.shard(), types_.reduced_wire);
+      comm.bytes = WholeBytes(part.shard(), types_.reduced_wire);
       ready = out_.AddComm(comm, StreamKind::kReplicaComm, Purpose::kDp,
                            absl::StrCat("all_reduce d ", unit.name), {ready});
     }
@@ -305,7 +302,7 @@ class Sharder {
     const uint16_t tensor = tasks_.Gradients(*step_.unit);
     for (const BlockTemplate::Gradient& g : in_.gradients) {
       out_.AddMemory(event_of_[g.task], false, MemoryKind::kGradients, tensor,
-                     Bytes(g.elements, style_.whole_gradient));
+                     WholeBytes(g.elements, style_.whole_gradient));
     }
   }
 
@@ -319,7 +316,7 @@ class Sharder {
       out_.AddMemory(last, true, MemoryKind::kParameters, tensor, -gathered, /*early=*/false,
                      tasks_.CopiesOut() ? MemoryPool::kCompute : tasks_.GatherPool());
       if (step_.keeps_part) {
-        const int64_t part = Bytes(step_.frees->secondary(), style_.types.gathered);
+        const int64_t part = WholeBytes(step_.frees->secondary(), style_.types.gathered);
         out_.AddMemory(last, step_.backward, MemoryKind::kParameters,
                        tasks_.Tensor(absl::StrCat(step_.frees->name, " kept")),
                        step_.backward ? -part : part);

@@ -1,7 +1,6 @@
 #include "compiler/shard_plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "base/int128.h"
@@ -64,7 +63,7 @@ bool ShardsBodies(const PlanOptions& options) {
 }
 
 int64_t KeptGradientBytes(const ShardUnit& unit, const ShardTypes& types) {
-  return static_cast<int64_t>(std::ceil(static_cast<double>(unit.shard()) * types.kept));
+  return WholeBytes(unit.shard(), types.kept);
 }
 
 ShardTypes ShardTypesOf(const ProgramInputs& in, const StageContents& contents) {

@@ -27,7 +27,7 @@ int AddMessages(CollectiveKind kind, StreamKind stream, const std::vector<int>& 
   CommSpec comm;
   comm.kind = kind;
   comm.axes = axes;
-  comm.bytes = MessageBytes(elements, element_bytes, times);
+  comm.bytes = WholeBytes(elements, element_bytes, times);
   for (int i = 0; i < times; ++i) {
     const int last = builder->AddComm(comm, stream, Purpose::kDp, builder->name(), {after});
     if (i + 1 == times) after = last;
@@ -96,7 +96,7 @@ double MixedBytes(double product_bytes, DType type, DType dtype, int64_t paramet
 
 }  // namespace
 
-int64_t MessageBytes(int64_t elements, double element_bytes, int messages) {
+int64_t WholeBytes(int64_t elements, double element_bytes, int messages) {
   return static_cast<int64_t>(std::ceil(static_cast<double>(elements) * element_bytes / messages));
 }
 
@@ -226,7 +226,7 @@ BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& 
   CommSpec comm;
   comm.kind = CollectiveKind::kAllReduce;
   comm.axes = axes;
-  comm.bytes = MessageBytes(elements, WireBytes(profile.reduce_dtype));
+  comm.bytes = WholeBytes(elements, WireBytes(profile.reduce_dtype));
   BlockBuilder builder("partial grad all_reduce");
   builder.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(mesh, axes),
                   "partial grad all_reduce", {});

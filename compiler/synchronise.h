@@ -45,8 +45,8 @@ struct BodyState {
 BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
                          const BodyPlan& plan, const SoftwareProfile& profile);
 
-// Of one of so many equal messages, rounded up.
-int64_t MessageBytes(int64_t elements, double element_bytes, int messages = 1);
+// Of so many elements, or of one of their equal messages, rounded up.
+int64_t WholeBytes(int64_t elements, double element_bytes, int messages = 1);
 
 // Reduces `elements` of gradients over the data-parallel axes as `messages`
 // equal messages: all-reduce, or under a sharded optimizer reduce-scatter in the shard
