@@ -20,37 +20,31 @@ std::string SharedKey(const PlanOptions& o) {
                       ",", OffloadText(o.offload), ",", absl::StrJoin(o.order, "-"));
 }
 
-// Micro-batches after which the memory of a stage repeats: it has its warm-up passes in
-// flight and has run one period more (schedule.h). Schedules that are not here need all.
-int64_t UntilPeriodic(const PlanOptions& options) {
+// As many micro-batches as there are, or so many: without stages, with 1F1B, and with
+// interleaved chunks as a multiple of the stages. Schedules that are not here need all.
+int64_t AtMost(const PlanOptions& options, int64_t alone, int64_t one_by_one, int64_t rounds) {
   const int64_t all = options.micro_batches, pp = options.pp;
   switch (options.schedule) {
     case Schedule::kNone:
-      return std::min<int64_t>(all, 3);
+      return std::min(all, alone);
     case Schedule::k1f1b:
-      return std::min(all, pp + 2);
+      return std::min(all, one_by_one);
     case Schedule::kInterleaved:
-      return all % pp == 0 ? std::min(all, 3 * pp) : all;
+      return all % pp == 0 ? std::min(all, rounds * pp) : all;
     default:
       return all;
   }
 }
 
+// Micro-batches after which the memory of a stage repeats: it has its warm-up passes in
+// flight and has run one period more (schedule.h).
+int64_t UntilPeriodic(const PlanOptions& options) { return AtMost(options, 3, options.pp + 2, 3); }
+
 // Micro-batches with which a program begins as with all of them, as far as
 // ReplayAllocator goes: until the warm-up passes and three more have gone back, by when as
 // many again have begun.
 int64_t UntilPlaced(const PlanOptions& options) {
-  const int64_t all = options.micro_batches, pp = options.pp;
-  switch (options.schedule) {
-    case Schedule::kNone:
-      return std::min<int64_t>(all, 5);
-    case Schedule::k1f1b:
-      return std::min(all, 2 * pp + 3);
-    case Schedule::kInterleaved:
-      return all % pp == 0 ? std::min(all, 7 * pp) : all;
-    default:
-      return all;
-  }
+  return AtMost(options, 5, 2 * options.pp + 3, 7);
 }
 
 }  // namespace

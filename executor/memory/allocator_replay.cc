@@ -104,10 +104,6 @@ class Replay {
   AllocatorReplay result_;
 };
 
-}  // namespace
-
-namespace {
-
 // The program of a graph with numbers for its tensors.
 struct Numbered {
   const ExecutionGraph& graph;
