@@ -217,7 +217,7 @@ absl::StatusOr<std::string> FitAdvice(const Job& job, const Machine& machine,
                                       bool datasheet) {
   ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
   RuntimeParams runtime = RuntimeOf(job.profile);
-  runtime.memory.capacity_bytes = static_cast<int64_t>(machine.device().capacity_bytes());
+  runtime.memory = OverheadOn(job.profile, machine);
   const std::vector<ClassMemory> memory = ReplayMemory(*plan.execution, runtime);
   const auto worst = std::max_element(
       memory.begin(), memory.end(),

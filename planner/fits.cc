@@ -9,12 +9,6 @@
 namespace plancast {
 namespace {
 
-MemoryOverhead OverheadOn(const Machine& machine, const SoftwareProfile& profile) {
-  MemoryOverhead overhead = profile.memory;
-  overhead.capacity_bytes = static_cast<int64_t>(machine.device().capacity_bytes());
-  return overhead;
-}
-
 // Whether a stage like this one, with less in flight, may take more than it: where blocks
 // lie may decide of that stage.
 bool LessMayTakeMore(const Footprint& footprint) {
@@ -29,7 +23,7 @@ FitCheck::FitCheck(Job job, const Machine& machine, Session& session)
       machine_(machine),
       session_(session),
       capacity_bytes_(static_cast<int64_t>(machine.device().capacity_bytes())),
-      memory_(OverheadOn(machine, job_.profile)) {}
+      memory_(OverheadOn(job_.profile, machine)) {}
 
 const SoftwareProfile& FitCheck::ProfileFor(Schedule schedule) {
   const auto [it, inserted] = settled_.try_emplace(schedule);

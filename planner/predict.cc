@@ -147,7 +147,7 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
 
 RuntimeParams RuntimeFor(const Job& job, const Machine& machine, const PredictOptions& options) {
   RuntimeParams runtime = RuntimeOf(job.profile);
-  runtime.memory.capacity_bytes = static_cast<int64_t>(machine.device().capacity_bytes());
+  runtime.memory = OverheadOn(job.profile, machine);
   runtime.chunk_level = options.chunk_level;
   if (!options.datasheet) return runtime;
   runtime.nominal_links = true;
@@ -237,6 +237,12 @@ RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
   runtime.link_sharing = profile.link_sharing;
   runtime.memory = profile.memory;
   return runtime;
+}
+
+MemoryOverhead OverheadOn(const SoftwareProfile& profile, const Machine& machine) {
+  MemoryOverhead overhead = profile.memory;
+  overhead.capacity_bytes = static_cast<int64_t>(machine.device().capacity_bytes());
+  return overhead;
 }
 
 void FillInterval(const SoftwareProfile& profile, Forecast* forecast) {

@@ -109,6 +109,9 @@ void FillInterval(const SoftwareProfile& profile, Forecast* forecast);
 // How a framework runs, as the executor reads it.
 RuntimeParams RuntimeOf(const SoftwareProfile& profile);
 
+// What it takes of memory beside tensors, on devices of `machine`.
+MemoryOverhead OverheadOn(const SoftwareProfile& profile, const Machine& machine);
+
 // describe -> compile -> realise -> fold -> simulate -> forecast.
 absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine,
                                  const KernelCostModel& costs, Session& session,
