@@ -16,12 +16,7 @@ using OpMemory = SoftwareProfile::OpMemory;
 constexpr int64_t kTokens = 512, kHidden = 1024, kFfn = 3072, kVocab = 2048;
 
 PlanUnderTest Llama() {
-  TransformerConfig config = SmallGpt();
-  config.norm = Norm::kRmsNorm;
-  config.mlp = Mlp::kSwiglu;
-  config.position = Position::kRope;
-  config.qkv_bias = config.out_bias = config.mlp_bias = false;
-  config.ffn = kFfn;
+  TransformerConfig config = SmallLlama();
   config.vocab = kVocab;
   PlanUnderTest plan = PlanUnderTest::Of(config);
   plan.MicroBatches(1, 1);

@@ -54,6 +54,16 @@ TransformerConfig SmallGpt() {
   return config;
 }
 
+TransformerConfig SmallLlama() {
+  TransformerConfig config = SmallGpt();
+  config.norm = Norm::kRmsNorm;
+  config.mlp = Mlp::kSwiglu;
+  config.position = Position::kRope;
+  config.qkv_bias = config.out_bias = config.mlp_bias = false;
+  config.ffn = 3072;
+  return config;
+}
+
 SoftwareProfile PlainProfile() {
   SoftwareProfile profile;
   profile.name = "plain";

@@ -39,6 +39,8 @@ SoftwareProfile PlainProfile();
 
 // Eight layers of 1024, 16 heads, 512 positions, with biases.
 TransformerConfig SmallGpt();
+// The same with RMSNorm, SwiGLU of 3072, rotary positions and no biases.
+TransformerConfig SmallLlama();
 
 // A model with a plan, in bf16, under PlainProfile unless changed.
 class PlanUnderTest {

@@ -13,18 +13,8 @@ namespace {
 
 constexpr int64_t kTokens = 512, kHidden = 1024, kFfn = 3072;
 
-TransformerConfig Llama() {
-  TransformerConfig config = SmallGpt();
-  config.norm = Norm::kRmsNorm;
-  config.mlp = Mlp::kSwiglu;
-  config.position = Position::kRope;
-  config.qkv_bias = config.out_bias = config.mlp_bias = false;
-  config.ffn = kFfn;
-  return config;
-}
-
 PlanUnderTest Quantized(DType dtype) {
-  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  PlanUnderTest plan = PlanUnderTest::Of(SmallLlama());
   plan.profile().quantized_activations = true;
   plan.Type(dtype).MicroBatches(1, 1);
   return plan;
