@@ -29,7 +29,7 @@ from plancast.cli import (
     run,
     validate,
 )
-from plancast.cli.interrupt import stops_at_once
+from plancast.cli.interrupt import status_of, stops_at_once
 
 _SUBCOMMANDS = (
     predict,
@@ -94,9 +94,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(arguments)
     except UsageError as error:
         return _fail(str(error))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         print("plancast: stopped", file=sys.stderr)
-        return 130
+        return status_of(error)
     except BrokenPipeError:
         # The reader went away (`| head`); nothing is left to say to it.
         _drop_output()
