@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from plancast.cli import options as opts
@@ -57,8 +56,6 @@ def add_parser(formats: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    import json
-
     from plancast import files
 
     opts.check_outputs(options.export, options.graph_export, options.machine)
@@ -89,8 +86,7 @@ def _run(options: argparse.Namespace) -> int:
         notes += assumed
     if options.json:
         # Rings and trees are long lists of short numbers: on one line.
-        json.dump({**found, "assumptions": notes}, sys.stdout, allow_nan=False)
-        sys.stdout.write("\n")
+        opts.print_json({**found, "assumptions": notes}, indent=None)
     else:
         _print(options.topology, found, notes)
     return 0
