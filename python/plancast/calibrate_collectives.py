@@ -11,10 +11,10 @@ hosts nothing is fitted: NCCL's own forecast holds there.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import pathlib
 from collections import defaultdict
+from collections.abc import Callable
 
 from .calibration.collectives import GPUS_PER_SWITCH, LINKS, MACHINES, Cost, Row, fit, node_time
 
@@ -279,7 +279,7 @@ def cost_entry(c: Cost) -> list[str]:
     return entry("cost", fields)
 
 
-def write(costs: list[Cost], path: pathlib.Path) -> None:
+def file_text(costs: list[Cost]) -> str:
     out = [
         "# proto-file: proto/collective_cost.proto",
         "# proto-message: plancast.proto.CollectiveCosts",
@@ -293,28 +293,21 @@ def write(costs: list[Cost], path: pathlib.Path) -> None:
         out += entry("likeness", [("link", link), ("like", like), ("source", source)])
     for link, source in CHEAPEST:
         out += entry("choice", [("link", link), ("cheapest", True), ("source", source)])
-    path.write_text("\n".join(out) + "\n", encoding="utf-8")
+    return "\n".join(out) + "\n"
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=pathlib.Path, help="folder with kernels/")
-    parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
-    options = parser.parse_args(arguments)
-    rows = read_nodes(options.data / "kernels" / "collective.csv")
+def calibrate(data: pathlib.Path, *, report: Callable[[str], None] = lambda _: None) -> str:
+    """The text of the coefficients' file, fitted to `data`/kernels/collective.csv."""
+    rows = read_nodes(data / "kernels" / "collective.csv")
     choose(rows)
     costs: list[Cost] = []
     for link in LINKS:
         costs += fit_node(link, [row for row in rows if row.link == link])
     for c in costs:
-        print(f"{c.link:8} {c.algorithm:9} {c.protocol:6} {'/'.join(c.kinds):40} "
-              f"base {c.base:5.2f} hop {c.hop:5.2f} fill {c.fill:5.2f} "
-              f"eff {c.efficiency:5.3f} local {c.local:5.3f} "
-              f"sigma {c.sigma:.3f} ({c.records})")  # fmt: skip
+        report(f"{c.link:8} {c.algorithm:9} {c.protocol:6} {'/'.join(c.kinds):40} "
+               f"base {c.base:5.2f} hop {c.hop:5.2f} fill {c.fill:5.2f} "
+               f"eff {c.efficiency:5.3f} local {c.local:5.3f} "
+               f"sigma {c.sigma:.3f} ({c.records})")  # fmt: skip
     costs += forecast_costs("infiniband") + stated_costs("infiniband")
     costs += forecast_costs("efa", EFA_EFFICIENCY, EFA_NOTE)
-    write(costs, options.output)
-
-
-if __name__ == "__main__":
-    main()
+    return file_text(costs)

@@ -11,6 +11,49 @@ from plancast.errors import InputError
 _MOST_RANKS = 65536
 
 
+def rank_file(prefix: Path, rank: int) -> Path:
+    """The file of one rank."""
+    return prefix.with_name(f"{prefix.name}.{rank}.et")
+
+
+def groups_file(prefix: Path) -> Path:
+    """The file of the groups of ranks."""
+    return prefix.with_name(f"{prefix.name}.groups.json")
+
+
+def _members(prefix: Path) -> list[tuple[int, Path]]:
+    """Ranks and files of a trace as they lie in the folder."""
+    pattern = re.compile(re.escape(prefix.name) + r"\.(\d{1,7})\.et(\.gz)?$")
+    if not prefix.parent.is_dir():
+        return []
+    found = ((pattern.match(path.name), path) for path in prefix.parent.iterdir())
+    return [(int(match[1]), path) for match, path in found if match]
+
+
+def stale_files(prefix: Path, ranks: int, *, groups: bool) -> list[Path]:
+    """Files of an earlier, larger trace that would be read as part of a new one.
+
+    Args:
+      prefix: of both.
+      ranks: of the new trace.
+      groups: whether it has a file of groups.
+
+    Raises:
+      InputError: some of them are compressed, which is not our work.
+    """
+    members = _members(prefix)
+    for _, path in members:
+        if path.suffix == ".gz":
+            raise InputError(
+                f"`{path}` would be read as part of the new trace. Remove the compressed trace "
+                f"`{prefix}` first, or give another prefix."
+            )
+    stale = [path for rank, path in members if path != rank_file(prefix, rank) or rank >= ranks]
+    if not groups and groups_file(prefix).exists():
+        stale.append(groups_file(prefix))
+    return stale
+
+
 def trace_files(prefix: str | Path) -> list[Path]:
     """The files of ranks 0, 1, ... of a trace; `.et` or `.et.gz`.
 
@@ -18,13 +61,13 @@ def trace_files(prefix: str | Path) -> list[Path]:
       InputError: there are none, or a rank in between is missing.
     """
     prefix = Path(prefix)
-    pattern = re.compile(re.escape(prefix.name) + r"\.(\d{1,7})\.et(\.gz)?$")
     found: dict[int, Path] = {}
-    folder = prefix.parent
-    if folder.is_dir():
-        for path in folder.iterdir():
-            if match := pattern.match(path.name):
-                found[int(match[1])] = path
+    for rank, path in _members(prefix):
+        if rank in found:
+            raise InputError(
+                f"`{found[rank]}` and `{path}` are both rank {rank} of one trace; remove one."
+            )
+        found[rank] = path
     if not found:
         raise InputError(
             f"there is no trace `{prefix}.0.et`. Give the prefix of files `PREFIX.RANK.et`."

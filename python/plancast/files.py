@@ -1,4 +1,4 @@
-"""Reading the user's files, with errors that name the place."""
+"""Reading and writing the user's files, with errors that name the place."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import difflib
 import os
 import os.path
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from plancast import documents
+from plancast import documents, output
 from plancast.errors import InputError
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -89,19 +89,47 @@ def check_writable(path: str | Path | None, suffixes: tuple[str, ...] = ()) -> N
         raise InputError(f"`{path}` cannot be written: permission denied.")
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Writes a result file; a path that ends in `.gz` is compressed."""
+@contextmanager
+def writing(what: str | Path) -> Iterator[None]:
+    """Says in words what keeps a file, or one of the set `what`, from being written."""
     try:
-        if str(path).endswith(".gz"):
-            import gzip
-
-            with gzip.open(path, "wt", encoding="utf-8") as file:
-                file.write(text)
-        else:
-            Path(path).write_text(text, encoding="utf-8")
+        yield
+    except BrokenPipeError:
+        raise  # whoever reads the pipe has seen enough
+    # ValueError: a name with a zero byte.
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        path = getattr(error, "filename", None) or what
         raise InputError(f"`{path}` cannot be written: {reason}.") from None
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a result file, whole or not at all; a path that ends in `.gz` is compressed."""
+    with writing(path):
+        output.write_bytes(path, encoded(path, text))
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Writes a result file, whole or not at all."""
+    with writing(path):
+        output.write_bytes(path, data)
+
+
+def write_set(outputs: Mapping[Path, str]) -> None:
+    """Writes texts by path: all of them, or none where one cannot be written."""
+    with writing(next(iter(outputs), "")), output.Outputs() as files:
+        for path, text in outputs.items():
+            files.write(path, encoded(path, text))
+
+
+def encoded(path: str | Path, text: str) -> bytes:
+    """The bytes of a text file; a path that ends in `.gz` is compressed."""
+    data = text.encode("utf-8")
+    if not str(path).endswith(".gz"):
+        return data
+    import gzip
+
+    return gzip.compress(data, mtime=0)  # the same bytes every time
 
 
 def _siblings(path: str | Path) -> str:

@@ -86,7 +86,9 @@ class Ranking:
 
         self.check_path(path)
         if str(path).endswith(".parquet"):
-            self._write_parquet(path)
+            table = io.BytesIO()
+            self.to_frame().to_parquet(table)
+            files.write_bytes(path, table.getvalue())
             return
         text = io.StringIO()
         writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
@@ -102,12 +104,6 @@ class Ranking:
             raise InputError(
                 f"`{path}`: Parquet needs pyarrow. Run `pip install pyarrow`, or write `.csv`."
             )
-
-    def _write_parquet(self, path: str | Path) -> None:
-        try:
-            self.to_frame().to_parquet(path)
-        except OSError as error:
-            raise InputError(f"`{path}` cannot be written: {error.strerror}.") from None
 
     def __rich__(self) -> RenderableType:
         from plancast.report.tables import ranking_tables

@@ -1,10 +1,53 @@
-"""Numbers as people read them."""
+"""Numbers as people read them, and words that others wrote."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 GIB = float(1 << 30)
+# Control characters but for tabs and ends of lines, and what turns the direction of text.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# What Markdown takes for a tag or an address.
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
+
+def shown(text: str) -> str:
+    r"""Text that a terminal or a page shows and does not obey.
+
+    >>> shown("\x1b[31mllama\x07")
+    '\\x1b[31mllama\\x07'
+    """
+    return escaped(text, lambda character: repr(character)[1:-1])
+
+
+def escaped(text: str, write: Callable[[str], str]) -> str:
+    r"""The text with every character that is not to be obeyed as `write` writes it.
+
+    >>> escaped("a\x9bb", lambda character: f"<{ord(character)}>")
+    'a<155>b'
+    """
+    return _HIDDEN.sub(lambda match: write(match[0]), text)
+
+
+def markdown(text: str) -> str:
+    r"""Text in a page of Markdown: no tags, no further cells, nothing that stays unseen.
+
+    >>> markdown("<script> | 1 < 2")
+    '&lt;script> \\| 1 < 2'
+    """
+    return _TAG.sub("&lt;", shown(text)).replace("|", "\\|")
+
+
+def html(text: str) -> str:
+    """Text in a page of HTML or a picture.
+
+    >>> html('<a title="x">')
+    '&lt;a title=&quot;x&quot;&gt;'
+    """
+    from html import escape
+
+    return escape(shown(text))
 
 
 def duration(seconds: float) -> str:

@@ -221,6 +221,15 @@ def test_a_missing_column_is_named(tmp_path):
         read_rows(path, ("m", "time_us"))
 
 
+def test_a_row_cut_short_is_named(tmp_path):
+    path = tmp_path / "gemm.csv"
+    path.write_text("gpu,m,time_us\nA,1,2\n\nA,1\n")
+    with pytest.raises(ValueError, match=r"gemm.csv`:4 has 2 fields and the header 3; give every"):
+        read_rows(path, ("m", "time_us"))
+    path.write_text("gpu,m,time_us\nA,1,2\n\n")
+    assert len(read_rows(path, ("m", "time_us"))) == 1
+
+
 def test_unknown_figures_read_as_zero(tmp_path):
     path = tmp_path / "hardware.csv"
     path.write_text(

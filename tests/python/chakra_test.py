@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 
 import pytest
 from plancast import chakra
@@ -100,6 +102,44 @@ def test_a_plan_as_traces_takes_its_time(cli, tmp_path):
     theirs = cli.json(*run, "--network", str(network), "--system", str(system))
     assert theirs["nodes"] == ours["nodes"]
     assert theirs["ranks"][0]["kernels_s"] == pytest.approx(ours["ranks"][0]["kernels_s"], rel=1e-5)
+
+
+def test_a_smaller_trace_leaves_nothing_of_a_larger_one(cli, micro, tmp_path):
+    (tmp_path / "micro.groups.json").write_text("{}")
+    (tmp_path / "microbe.9.et").write_text("of another trace")
+    cli.json("export", "chakra", "--collective", "all_gather", "--bytes", "1M", "--ranks", "4",
+             "-o", micro)  # fmt: skip
+    assert len(chakra.trace_files(micro)) == 4
+    assert not (tmp_path / "micro.groups.json").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *(f"micro.{rank}.et" for rank in range(4)),
+        "microbe.9.et",
+    ]
+
+
+def test_a_trace_cut_short_leaves_the_old_one(cli, micro, tmp_path, monkeypatch):
+    old = {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(handle, calls=[]):  # noqa: B006  # counts
+        calls.append(handle)
+        if len(calls) == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    message = cli.error("export", "chakra", "--collective", "all_gather", "--bytes", "1M",
+                        "--ranks", "16", "-o", micro)  # fmt: skip
+    assert message == f"`{micro}.2.et` cannot be written: No space left on device."
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == old
+
+
+def test_a_compressed_trace_is_not_mixed_with_a_new_one(cli, micro, tmp_path):
+    (tmp_path / "micro.3.et.gz").write_bytes(b"")
+    with pytest.raises(InputError, match=r"micro.3.et.* are both rank 3 of one trace"):
+        chakra.read(micro)
+    message = cli.error("export", "chakra", "--collective", "all_gather", "--bytes", "1M",
+                        "--ranks", "4", "-o", micro)  # fmt: skip
+    assert "`" + micro + ".3.et.gz` would be read as part of the new trace" in message
+    assert len(list(tmp_path.glob("micro.*.et"))) == 8
 
 
 def test_packed_traces(micro, tmp_path):

@@ -35,6 +35,53 @@ def test_a_reader_that_goes_away_is_no_error(start):
     assert process.wait() == 0
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--help",
+        "--version",
+        "predict --help",
+        "predict -m MODEL -c dgx-a100-80g:1 -s tp=8,mb=1",
+        "predict -m MODEL -c dgx-a100-80g:1 -s tp=8,mb=1 --json",
+        "predict -m MODEL -c dgx-a100-80g:1 -s tp=8,mb=1 --trace /dev/stdout",
+        "rank -m MODEL -c dgx-a100-80g:1 --batch 8 --space tp=8,mb=1",
+        "compare -m MODEL -c dgx-a100-80g:1 -s tp=8,mb=1 -s tp=4,mb=1 --batch 8",
+        "compile -m MODEL -c dgx-a100-80g:1 -s tp=8,mb=1 --dump-after all",
+        "collective -c dgx-a100-80g:1 --bytes 1M",
+        "profile --dry-run",
+        "import nccl dgx-h100:1",
+        "import nccl dgx-h100:1 --json",
+        "export msccl --op all_reduce --gpus 8",
+        "export flows --op all_reduce --gpus 8 --bytes 4M",
+        "export launch torchtitan -m MODEL -c dgx-a100-80g:1 -s dp=8,mb=1",
+    ],
+)
+def test_every_command_outlives_its_reader(small_file, line):
+    arguments = [small_file if word == "MODEL" else word for word in line.split()]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "plancast", *arguments],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            text=True,
+        )
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_exit_code_is_the_same_without_a_reader(start):
+    read, write = os.pipe()
+    os.close(read)
+    unfit = ("predict", "-c", "t4-pcie:1", "-s", "mb=4096", "--require-fit")
+    assert start(unfit, stdout=write).wait() == 3
+    assert start((*PREDICT[:-1], "tp=99"), stdout=write, stderr=write).wait() == 2
+    os.close(write)
+
+
 @pytest.mark.parametrize("arguments", [PREDICT, (*PREDICT, "--json")])
 def test_a_full_disk_is_said_in_one_line(start, arguments):
     if not os.path.exists("/dev/full"):
@@ -44,7 +91,17 @@ def test_a_full_disk_is_said_in_one_line(start, arguments):
         said = process.communicate()[1]
     assert process.returncode == 2
     assert said.count("\n") == 1
-    assert "no space is left" in said
+    assert said == "plancast: standard output cannot be written: No space left on device.\n"
+
+
+@pytest.mark.parametrize("arguments", [PREDICT, (*PREDICT, "--json")])
+def test_a_full_file_system_of_a_result_file_is_not_that_of_the_output(start, tmp_path, arguments):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    process = start((*arguments, "--trace", "/dev/full"), stdout=subprocess.PIPE)
+    out, said = process.communicate()
+    assert (process.returncode, out) == (2, "")
+    assert said == "plancast: `/dev/full` cannot be written: No space left on device.\n"
 
 
 def test_a_terminal_without_unicode_still_gets_the_table(start):

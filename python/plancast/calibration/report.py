@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from plancast import textual
+
 from .evaluate import HELD_OUT, HOW, Score, overall
 
 HEAD = """# How well kernels are predicted
@@ -56,7 +58,7 @@ def _table(first: list[str], rows: list[list[str]]) -> list[str]:
                for what in ("rows", "MAPE", "median", "bias")]  # fmt: skip
     head = [*first, *columns]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(first) + "--:|" * len(columns)]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+    return lines + ["| " + " | ".join(map(textual.markdown, row)) + " |" for row in rows]
 
 
 def _targets(scores: list[Score]) -> list[str]:

@@ -124,7 +124,15 @@ def read_rows(path: Path, numbers: tuple[str, ...]) -> Rows:
     with path.open(newline="") as file:
         reader = csv.reader(file)
         header = next(reader, [])
-        columns = list(zip(*reader, strict=True))
+        lines = []
+        for fields in filter(None, reader):
+            if len(fields) != len(header):
+                raise ValueError(
+                    f"`{path}`:{reader.line_num} has {len(fields)} fields and the header "
+                    f"{len(header)}; give every row one field for each column."
+                )
+            lines.append(fields)
+    columns = list(zip(*lines, strict=True))
     if not columns:
         raise ValueError(f"`{path}` has no rows.")
     missing = [name for name in numbers if name not in header]

@@ -73,6 +73,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     import sys
     from pathlib import Path
 
+    from plancast import files
     from plancast.calibrate import read_measured
     from plancast.calibration import evaluate, report
 
@@ -83,7 +84,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         report=lambda line: print(line, file=sys.stderr),
     )
     if options.report is not None:
-        Path(options.report).write_text(report.markdown(scores, options.seed), encoding="utf-8")
+        files.write_text(options.report, report.markdown(scores, options.seed))
     if options.json:
         opts.print_json(evaluate.as_json(scores))
     else:
@@ -98,10 +99,12 @@ def run(options: argparse.Namespace) -> int:
     import sys
     from pathlib import Path
 
+    from plancast import files
     from plancast.errors import InputError
 
     if options.kernels is None and options.collectives is None:
         raise InputError("nothing to fit: give --kernels DIR, --collectives DIR or both.")
+    opts.check_outputs(options.report)
     if options.evaluate:
         if options.kernels is None:
             raise InputError("only kernels are evaluated: give --kernels DIR.")
@@ -115,28 +118,31 @@ def run(options: argparse.Namespace) -> int:
     if out.exists() and not out.is_dir():
         raise InputError(f"`{out}` is a file; give a folder to write to.")
     date = options.date or datetime.date.today().isoformat()
-    written: list[str] = []
+    texts: dict[Path, str] = {}
+
+    def report(line: str) -> None:
+        print(line, file=sys.stderr)
+
     with _readable_errors():
-        out.mkdir(parents=True, exist_ok=True)
         if options.kernels is not None:
             from plancast.calibrate import calibrate
 
-            texts = calibrate(
+            fitted = calibrate(
                 Path(options.kernels),
                 date=date,
                 workers=options.workers or os.cpu_count() or 1,
-                report=lambda line: print(line, file=sys.stderr),
+                report=report,
             )
-            for name, text in texts.items():
-                (out / name).write_text(text, encoding="utf-8")
-                written.append(str(out / name))
+            texts |= {out / name: text for name, text in fitted.items()}
         if options.collectives is not None:
             from plancast import calibrate_collectives
 
-            path = out / "protocols.textproto"
-            with contextlib.redirect_stdout(sys.stderr):  # what was fitted is progress here
-                calibrate_collectives.main([options.collectives, "-o", str(path)])
-            written.append(str(path))
+            text = calibrate_collectives.calibrate(Path(options.collectives), report=report)
+            texts[out / "protocols.textproto"] = text
+    with files.writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    files.write_set(texts)
+    written = [str(path) for path in texts]
     if options.json:
         opts.print_json({"written": written})
     else:

@@ -1,4 +1,4 @@
-"""Ctrl-C while the core computes, when Python's own handler would have to wait for it."""
+"""Ctrl-C and requests to end, also while the core computes and Python's own handler must wait."""
 
 from __future__ import annotations
 
@@ -8,14 +8,39 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
+
+from plancast import output
 
 # How long the main thread may take to stop by itself, seconds.
 _GRACE = 1.0
+# What ends a process; Ctrl-C has a handler of Python's.
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Ended(KeyboardInterrupt):
+    """A request to end the process, by the number of its signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def status_of(error: KeyboardInterrupt) -> int:
+    """The exit status of a process that a signal ended, as shells have it.
+
+    >>> status_of(KeyboardInterrupt()), status_of(Ended(15))
+    (130, 143)
+    """
+    return 128 + (error.number if isinstance(error, Ended) else signal.SIGINT)
 
 
 @contextmanager
 def stops_at_once(grace: float = _GRACE) -> Iterator[None]:
-    """Within it, Ctrl-C ends the process with status 130 even if the main thread is busy."""
+    """Within it, Ctrl-C and SIGTERM end the process even if the main thread is busy.
+
+    The exit status is 128 and the number of the signal; files under way are removed.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals belong to the main thread
         return
@@ -25,17 +50,28 @@ def stops_at_once(grace: float = _GRACE) -> Iterator[None]:
 
     def watch() -> None:
         while number := os.read(reader, 1):
-            if number[0] == signal.SIGINT and not over.wait(grace):
+            if number[0] in (signal.SIGINT, *_ENDS) and not over.wait(grace):
+                output.clean()
                 os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"plancast: stopped\n")
-                os._exit(130)
+                os._exit(128 + number[0])
         os.close(reader)
 
     # Python writes the number of each signal there, from the handler in C.
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    # What the caller has us ignore, as `nohup` does, stays ignored.
+    ends = [number for number in _ENDS if signal.getsignal(number) == signal.SIG_DFL]
+    for number in ends:
+        signal.signal(number, _raise_ended)
     threading.Thread(target=watch, daemon=True).start()
     try:
         yield
     finally:
         over.set()
+        for number in ends:
+            signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(before)
         os.close(writer)
+
+
+def _raise_ended(number: int, frame: FrameType | None) -> None:
+    raise Ended(number)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
-import io
 import os
 import sys
 from collections.abc import Sequence
@@ -27,9 +26,10 @@ from plancast.cli import (
     rank,
     records,
     run,
+    streams,
     validate,
 )
-from plancast.cli.interrupt import stops_at_once
+from plancast.cli.interrupt import status_of, stops_at_once
 
 _SUBCOMMANDS = (
     predict,
@@ -45,6 +45,8 @@ _SUBCOMMANDS = (
     import_,
     export,
 )
+# Of files the writer says the name; these are of standard output, which has none.
+_UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 _WORD, _LINE = 240, 2000
 _PLANNED = ("size", "cluster")
 
@@ -89,26 +91,28 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line; gives the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _mend_streams()
+    with streams.escaped():
+        return _answer(arguments)
+
+
+def _answer(arguments: list[str]) -> int:
     try:
         return _run(arguments)
     except UsageError as error:
         return _fail(str(error))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         print("plancast: stopped", file=sys.stderr)
-        return 130
+        return status_of(error)
     except BrokenPipeError:
-        # The reader went away (`| head`); nothing is left to say to it.
-        _drop_output()
+        # The reader of a pipe that a file was written to went away; that is its right.
         return 0
     except Exception as error:
         from plancast.errors import InputError
 
         if isinstance(error, InputError):
             return _fail(str(error))
-        if isinstance(error, OSError) and error.filename is None and error.errno == errno.ENOSPC:
-            _drop_output()
-            return _fail("the result cannot be written to standard output: no space is left.")
+        if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITABLE:
+            return _fail(f"standard output cannot be written: {error.strerror}.")
         if isinstance(error, MemoryError):
             return _fail("this needs more memory than there is. Narrow the plan or the space.")
         if os.environ.get("PLANCAST_TRACEBACK"):
@@ -119,21 +123,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
-
-
-def _mend_streams() -> None:
-    """Makes the standard streams take every character, and be there at all."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:  # closed by the caller, `>&-`
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8"))
-        elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
-def _drop_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: list[str]) -> int:

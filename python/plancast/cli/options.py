@@ -278,19 +278,22 @@ def load_plan(options: argparse.Namespace) -> tuple[Model, Machine, Strategy]:
     return model, machine, strategy
 
 
-def print_json(value: Any) -> None:
+def print_json(value: Any, *, indent: int | None = 2) -> None:
     """One JSON document on stdout."""
     import json
 
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    from plancast.textual import escaped
+
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    # What a terminal would obey, as JSON writes it: outside strings there is none.
+    print(escaped(text, lambda character: f"\\u{ord(character):04x}"))
 
 
 def print_rich(*renderables: Any) -> None:
     """Tables on stdout, as wide as the terminal, or 140 columns in a pipe."""
-    from rich.console import Console
+    from plancast.report.terminal import Terminal
 
     width = None if sys.stdout.isatty() else 140
-    console = Console(width=width, highlight=False, soft_wrap=False)
+    console = Terminal(width=width, soft_wrap=False, file=getattr(sys.stdout, "plain", sys.stdout))
     for renderable in renderables:
         console.print(renderable)

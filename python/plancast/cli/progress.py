@@ -13,7 +13,6 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -22,7 +21,12 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn,
     )
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=None)
+    from plancast.report.terminal import Terminal
+    from plancast.textual import shown
+
+    name = TextColumn("{task.description}", markup=False)
+    columns = (name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Terminal(file=getattr(sys.stderr, "plain", sys.stderr))
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(shown(what), total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

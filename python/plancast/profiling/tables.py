@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable
 from pathlib import Path
 
+from plancast import files
 from plancast.errors import InputError
 from plancast.profiling.images import images_of
 from plancast.records.kernel import Kernel
@@ -49,20 +51,19 @@ def write_tables(records: Iterable[Record], folder: Path) -> list[Path]:
                     "date": sample.date,
                 }
             )
-    written = []
-    try:
+    texts: dict[Path, str] = {}
+    for name, lines in rows.items():
+        text = io.StringIO()
+        writer = csv.DictWriter(
+            text, _COLUMNS[name].split(","), extrasaction="ignore", lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(lines)
+        texts[folder / name] = text.getvalue()
+    with files.writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, lines in rows.items():
-            with (folder / name).open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(
-                    file, _COLUMNS[name].split(","), extrasaction="ignore", lineterminator="\n"
-                )
-                writer.writeheader()
-                writer.writerows(lines)
-            written.append(folder / name)
-    except OSError as error:
-        raise InputError(f"`{folder}` cannot be written: {error.strerror}.") from None
-    return written
+    files.write_set(texts)
+    return list(texts)
 
 
 def _row(kernel: Kernel) -> tuple[str, dict[str, object]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plancast import files
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,11 +57,12 @@ def write_chart(
     figure.update_xaxes(type="log", title="size (bytes)")
     figure.update_yaxes(title="bus bandwidth (GB/s)")
     if str(path).endswith(".html"):
-        figure.write_html(str(path), include_plotlyjs=True)
+        files.write_text(path, figure.to_html(include_plotlyjs=True))
         return
     try:
-        figure.write_image(str(path))
+        picture = figure.to_image(format="png")
     except (ImportError, ValueError, RuntimeError):
         raise InputError(
             f"`{path}` needs plotly's image export. Install `kaleido`, or write .html instead."
         ) from None
+    files.write_bytes(path, picture)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from plancast import files
+from plancast.report.terminal import Terminal
+from plancast.textual import html
 
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
@@ -24,7 +25,7 @@ _FRAME = (
 
 def to_html(renderable: RenderableType) -> str:
     """Inline-styled HTML of anything rich can print."""
-    console = Console(record=True, width=_WIDTH, file=io.StringIO(), highlight=False)
+    console = Terminal(record=True, width=_WIDTH, file=io.StringIO())
     console.print(renderable)
     return console.export_html(inline_styles=True, code_format=_FRAME)
 
@@ -53,7 +54,7 @@ def write_report(
         part if isinstance(part, str) and part.startswith("<svg") else to_html(part)
         for part in (renderable, *more)
     ]
-    files.write_text(path, _PAGE.format(title=escape(title), body="\n".join(parts)))
+    files.write_text(path, _PAGE.format(title=html(title), body="\n".join(parts)))
 
 
 def forecast_html(forecast: Forecast) -> str:

@@ -11,7 +11,7 @@ from plancast import files
 from plancast.errors import InputError
 from plancast.models.fields import did_you_mean
 from plancast.report.score_tables import ScoreTable, score_tables
-from plancast.textual import change, percent
+from plancast.textual import change, markdown, percent
 
 if TYPE_CHECKING:
     from plancast.validation.scoreboard import Scoreboard
@@ -29,7 +29,7 @@ def scoreboard_markdown(board: Scoreboard) -> str:
         if table.note:
             parts.append(table.note)
         parts.append(_table(table))
-    parts += [f"Warning: {warning}" for warning in board.warnings]
+    parts += [f"Warning: {markdown(warning)}" for warning in board.warnings]
     return "\n\n".join(parts) + "\n"
 
 
@@ -98,4 +98,4 @@ def _table(table: ScoreTable) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(markdown(cell) for cell in cells) + " |"

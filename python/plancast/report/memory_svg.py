@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from plancast.memory import KINDS
 from plancast.report.memory import positions
-from plancast.textual import GIB, duration, gib
+from plancast.textual import GIB, duration, gib, html
 
 if TYPE_CHECKING:
     from plancast.memory import MemoryTimeline, PeakReasons
@@ -47,7 +46,7 @@ def timeline_svg(timeline: MemoryTimeline, *, standalone: bool = False) -> str:
         f'width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" font-size="12" fill="#222">',
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>',
         f'<text x="{_LEFT}" y="18" font-weight="bold">Live memory of '
-        f"{escape(memory.device_class)}, GiB</text>",
+        f"{html(memory.device_class)}, GiB</text>",
     ]
     base = [0] * len(at)
     for kind in KINDS:
@@ -126,13 +125,13 @@ def peak_svg(reasons: PeakReasons, *, standalone: bool = False) -> str:
         f'width="{_WIDTH}" height="{height}" font-family="sans-serif" font-size="12" fill="#222">',
         f'<rect width="{_WIDTH}" height="{height}" fill="#fff"/>',
         f'<text x="{_LEFT}" y="18" font-weight="bold">Alive at the peak of '
-        f"{escape(reasons.memory.device_class)}, GiB</text>",
+        f"{html(reasons.memory.device_class)}, GiB</text>",
     ]
     for row, (name, kind, copies, size) in enumerate(bars):
         y = _TOP + _BAR * row
         label = f"{name} ({copies} x)" if copies > 1 else name
         parts.append(
-            f'<text x="{_NAMES - 8}" y="{y + 13}" text-anchor="end">{escape(label)}</text>'
+            f'<text x="{_NAMES - 8}" y="{y + 13}" text-anchor="end">{html(label)}</text>'
             f'<rect x="{_NAMES}" y="{y + 2}" width="{max(size / most * width, 1):.1f}" '
             f'height="{_BAR - 5}" fill="{_FILLS.get(kind, "#999")}"/>'
             f'<text x="{_NAMES + size / most * width + 6:.1f}" y="{y + 13}">'

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING
 
 from plancast.report.score_plots import COLOURS, mark, residuals, scatter
 from plancast.report.score_tables import ScoreTable, score_tables
-from plancast.textual import change, duration, percent
+from plancast.textual import change, duration, html, percent
 
 if TYPE_CHECKING:
     from plancast.validation.scoreboard import Scoreboard
@@ -39,16 +38,16 @@ def scoreboard_page(board: Scoreboard) -> str:
             scatter(board.scored, sources),
         ]
     for table in tables:
-        body.append(f'<h2 id="{table.key}">{escape(table.title)}</h2>')
+        body.append(f'<h2 id="{table.key}">{html(table.title)}</h2>')
         if table.key == "sources":
             body.append(residuals(board.scored, sources, "source", lambda r: r.row.source, sources))
         elif table.key.startswith("by_"):
             body.append(_residuals(board, sources, table))
         if table.note:
-            body.append(f"<p>{escape(table.note)}</p>")
+            body.append(f"<p>{html(table.note)}</p>")
         body.append(_table(table))
     body.append(_rows(board))
-    body += [f"<p>Warning: {escape(warning)}</p>" for warning in board.warnings]
+    body += [f"<p>Warning: {html(warning)}</p>" for warning in board.warnings]
     style = resources.files("plancast.report").joinpath("score_page.css").read_text("utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
@@ -69,7 +68,7 @@ def _residuals(board: Scoreboard, sources: Sequence[str], table: ScoreTable) -> 
 def _contents(tables: Sequence[ScoreTable], board: Scoreboard) -> str:
     items = [("scatter", "Forecast against measurement")] if board.scored else []
     items += [(table.key, table.title) for table in tables] + [("rows", "All rows")]
-    links = "".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, title in items)
+    links = "".join(f'<li><a href="#{key}">{html(title)}</a></li>' for key, title in items)
     return f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
 
 
@@ -78,7 +77,7 @@ def _legend(sources: Sequence[str]) -> str:
     boxes = "".join(
         f'<label><input type="checkbox" id="show{i}" checked> '
         f'<svg class="sign c{i % COLOURS}" aria-hidden="true" viewBox="0 0 10 10">'
-        f"{mark(5, 5, i)}</svg> {escape(source)}</label>"
+        f"{mark(5, 5, i)}</svg> {html(source)}</label>"
         for i, source in enumerate(sources)
     )
     return f'<fieldset class="legend"><legend>Sources</legend>{boxes}</fieldset>'
@@ -108,19 +107,19 @@ def html_table(
             return f'<th scope="row">{_inline(text)}</th>'
         return f"<td{kind}>{_inline(text)}</td>"
 
-    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    columns = "".join(f'<th scope="col">{html(name)}</th>' for name in head)
     lines = "\n".join(
         f"<tr>{''.join(cell(i, text) for i, text in enumerate(row))}</tr>" for row in rows
     )
     return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{html(caption)}">'
         f"<table><thead><tr>{columns}</tr></thead>\n<tbody>{lines}</tbody></table></div>"
     )
 
 
 def _inline(text: str) -> str:
     """Bold and code of Markdown."""
-    out = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text))
+    out = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", html(text))
     return re.sub(r"`(.+?)`", r"<code>\1</code>", out)
 
 

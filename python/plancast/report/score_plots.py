@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
-from plancast.textual import change, duration
+from plancast.textual import change, duration, html
 
 if TYPE_CHECKING:
     from plancast.validation.predict_row import RowResult
@@ -121,12 +120,12 @@ def _title(result: RowResult) -> str:
         f"{duration(result.predicted or 0.0)} ({change(result.error or 0.0)})\n90 % between "
         f"{duration(low)} and {duration(high)}"
     )
-    return f"<title>{escape(text)}</title>"
+    return f"<title>{html(text)}</title>"
 
 
 def _svg(label: str, height: int, parts: Sequence[str]) -> str:
     return (
-        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {_WIDTH} {height}" '
+        f'<svg role="img" aria-label="{html(label)}" viewBox="0 0 {_WIDTH} {height}" '
         f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
     )
 
@@ -142,4 +141,4 @@ def _text(
     if upright or slanted:
         turn = f' transform="rotate({-90 if upright else -25} {x:.1f} {y:.1f})"'
         anchor = "middle" if upright else "end"
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{turn}>{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{turn}>{html(text)}</text>'

@@ -63,24 +63,26 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _file(prefix: Path, rank: int) -> Path:
-    return prefix.with_name(f"{prefix.name}.{rank}.et")
-
-
 def _write_collective(options: argparse.Namespace, prefix: Path) -> dict[str, Any]:
-    from plancast import _core
+    from plancast import _core, chakra, files
+    from plancast.output import Outputs
 
     trace = _core.microbenchmark_trace(options.collective, options.ranks, options.bytes)
     if options.ranks > 65536:
         raise InputError(f"--ranks {options.ranks}: at most 65536 traces are written.")
-    for rank in range(options.ranks):
-        _file(prefix, rank).write_bytes(trace)
+    stale = chakra.stale_files(prefix, options.ranks, groups=False)
+    with files.writing(prefix), Outputs() as outputs:
+        for rank in range(options.ranks):
+            outputs.write(chakra.rank_file(prefix, rank), trace)
+        for path in stale:
+            outputs.remove(path)
     return {"ranks": options.ranks, "prefix": str(prefix), "groups": None}
 
 
 def _write_plan(options: argparse.Namespace, prefix: Path) -> dict[str, Any]:
-    from plancast import _core
+    from plancast import _core, chakra, files
     from plancast.cli.progress import progress_bar
+    from plancast.output import Outputs
     from plancast.session import Session
 
     model, machine, strategy = opts.load_plan(options)
@@ -93,10 +95,13 @@ def _write_plan(options: argparse.Namespace, prefix: Path) -> dict[str, Any]:
         dtype=options.dtype,
         profile=options.profile,
     )
-    with progress_bar(str(prefix)) as progress:
+    groups = chakra.groups_file(prefix)
+    stale = chakra.stale_files(prefix, traces.ranks, groups=True)
+    with files.writing(prefix), Outputs() as outputs, progress_bar(str(prefix)) as progress:
         for rank in range(traces.ranks):
-            _file(prefix, rank).write_bytes(traces.trace(rank))
+            outputs.write(chakra.rank_file(prefix, rank), traces.trace(rank))
             progress(rank + 1, traces.ranks)
-    groups = prefix.with_name(f"{prefix.name}.groups.json")
-    groups.write_text(traces.groups(), encoding="utf-8")
+        outputs.write(groups, traces.groups().encode())
+        for path in stale:
+            outputs.remove(path)
     return {"ranks": traces.ranks, "prefix": str(prefix), "groups": str(groups)}

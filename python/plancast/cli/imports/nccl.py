@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from plancast.cli import options as opts
@@ -57,8 +56,7 @@ def add_parser(formats: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    import json
-    from pathlib import Path
+    from plancast import files
 
     opts.check_outputs(options.export, options.graph_export, options.machine)
     topology = _open(options)
@@ -78,18 +76,17 @@ def _run(options: argparse.Namespace) -> int:
     asked = {"nodes": options.nodes, "version": options.release, "collnet": options.collnet}
     found = topology.search(**asked)
     if options.export:
-        Path(options.export).write_text(topology.to_xml(), encoding="utf-8")
+        files.write_text(options.export, topology.to_xml())
     if options.graph_export:
-        Path(options.graph_export).write_text(topology.graphs_xml(**asked), encoding="utf-8")
+        files.write_text(options.graph_export, topology.graphs_xml(**asked))
     notes = list(topology.assumptions)
     if options.machine:
         machine, assumed = topology.machine(nodes=options.nodes, fabric=options.fabric)
-        Path(options.machine).write_text(machine.to_yaml(), encoding="utf-8")
+        files.write_text(options.machine, machine.to_yaml())
         notes += assumed
     if options.json:
         # Rings and trees are long lists of short numbers: on one line.
-        json.dump({**found, "assumptions": notes}, sys.stdout, allow_nan=False)
-        sys.stdout.write("\n")
+        opts.print_json({**found, "assumptions": notes}, indent=None)
     else:
         _print(options.topology, found, notes)
     return 0
