@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import os.path
+import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from plancast import documents, output
 from plancast.errors import InputError
 
+if TYPE_CHECKING:
+    from gzip import GzipFile
+
 _SUFFIXES = (".yaml", ".yml", ".json")
+# Far more than a table or a log has; what is larger is cut, or is no text.
+MOST_TEXT = 64 << 20
+# Of what people write: a strategy or a configuration; its values take some 20 times as much.
+_MOST_DOCUMENT = 8 << 20
 
 
 def looks_like_file(text: str) -> bool:
@@ -31,6 +40,8 @@ def _reading(path: str | Path) -> Iterator[None]:
     """Says in words what keeps a file from being read."""
     try:
         yield
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"there is no file `{path}`.{_siblings(path)}") from None
     except IsADirectoryError:
@@ -45,28 +56,75 @@ def _reading(path: str | Path) -> Iterator[None]:
         raise InputError(f"`{path}` cannot be read: {reason}.") from None
 
 
-def read_text(path: str | Path) -> str:
-    """The contents of a text file."""
+@contextmanager
+def opened(path: str | Path, *, most: int) -> Iterator[BinaryIO]:
+    """A user's file, open for reading: one of a disk, of at most `most` bytes.
+
+    Every file that somebody names is opened here, so that a device without end, a pipe that
+    nobody writes to and a file larger than memory are refused before they are read.
+
+    Raises:
+      InputError: it is not there, is no regular file, or is larger.
+    """
     with _reading(path):
-        return Path(path).read_text(encoding="utf-8-sig")
+        # Without O_NONBLOCK, opening a pipe waits for its writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            _check_regular(path, os.fstat(descriptor), most)
+        except BaseException:
+            os.close(descriptor)
+            raise
+    with open(descriptor, "rb") as file:
+        yield file
+
+
+def _check_regular(path: str | Path, found: os.stat_result, most: int) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError
+    if not stat.S_ISREG(found.st_mode):
+        kinds = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+        kind = next((name for is_one, name in kinds if is_one(found.st_mode)), "a device")
+        raise InputError(
+            f"`{path}` is {kind}; only regular files are read. Write what it gives to a file, and "
+            "name that."
+        )
+    if found.st_size > most:
+        raise _too_large(path, most)
+
+
+def read_text(path: str | Path, *, most: int = MOST_TEXT) -> str:
+    """The contents of a text file of at most `most` bytes."""
+    with opened(path, most=most) as file, _reading(path):
+        data = io.BytesIO(_all_of(file, path, most))
+        return io.TextIOWrapper(data, encoding="utf-8-sig").read()
 
 
 def read_bytes(path: str | Path, *, most: int = 1 << 30) -> bytes:
     """The contents of a file of at most `most` bytes; what gzip compressed is unpacked."""
     import gzip
 
-    with _reading(path), open(path, "rb") as file:
+    with opened(path, most=most) as file, _reading(path):
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        data = (gzip.GzipFile(fileobj=file) if packed else file).read(most + 1)
+        return _all_of(gzip.GzipFile(fileobj=file) if packed else file, path, most)
+
+
+def _all_of(file: IO[bytes] | GzipFile, path: str | Path, most: int) -> bytes:
+    # What unpacks, grows or says no size (`/proc`) can hold more than it said.
+    data = file.read(most + 1)
     if len(data) > most:
-        raise InputError(f"`{path}` holds more than {most >> 20} MiB, the most that is read.")
+        raise _too_large(path, most)
     return data
+
+
+def _too_large(path: str | Path, most: int) -> InputError:
+    size = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+    return InputError(f"`{path}` holds more than {size}, the most that is read of such a file.")
 
 
 def read_mapping(path: str | Path) -> dict[str, Any]:
     """A YAML or JSON file that holds one mapping."""
-    text = read_text(path)
+    text = read_text(path, most=_MOST_DOCUMENT)
     parse = documents.parse_json if str(path).endswith(".json") else documents.parse_yaml
     return documents.mapping(parse(text, f"`{path}`"), f"`{path}`")
 

@@ -13,7 +13,6 @@ from plancast import files
 from plancast.collective_table import CollectiveRow
 from plancast.errors import InputError
 
-_MOST_BYTES = 64 << 20
 # size, count, type, [redop], [root], then time, algbw, busbw of out-of-place and in-place. What
 # runs through a scheduler starts with its prefix: `0: `, `[1,0]<stdout>:`, a time stamp.
 _LINE = re.compile(
@@ -56,10 +55,7 @@ class TestLog:
 
 def read_log(path: str | Path) -> TestLog:
     """Reads the output of an nccl-tests program from a file."""
-    text = files.read_text(path)
-    if len(text) > _MOST_BYTES:
-        raise InputError(f"`{path}` is larger than {_MOST_BYTES:,} bytes; cut it to the table.")
-    return parse_log(text, f"`{path}`")
+    return parse_log(files.read_text(path), f"`{path}`")
 
 
 def parse_log(text: str, what: str) -> TestLog:

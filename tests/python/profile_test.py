@@ -164,3 +164,22 @@ def test_a_kernel_that_cannot_be_timed_is_counted(tmp_path):
 
 def test_the_recorded_run_says_that_it_is_synthetic():
     assert "synthetic" in json.loads(RUN.read_text())["source"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"version": 1}, "`version` is `1`; give text"),
+        ({"gpu": None}, "`gpu` is `None`"),
+        ({"kernels": 3}, "is no recorded run"),
+        ({"kernels": [{"op": 1}]}, "it has no field 'shape'"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else "+".join(value),
+)
+def test_a_recorded_run_of_other_values_is_refused(tmp_path, changed, said):
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(json.loads(RUN.read_text()) | changed))
+    with pytest.raises(pc.InputError) as error:
+        ReplayBackend(path)
+    assert str(path) in str(error.value)
+    assert said in str(error.value)

@@ -117,11 +117,38 @@ def test_bad_files_are_told_and_leave_no_trace(records, tmp_path):
     path.write_text(HEADER + f"\n{GPU},1,2\n")
     with pytest.raises(pc.InputError, match="does not have 17 columns"):
         records.ingest(path)
-    with pytest.raises(pc.InputError, match="cannot be read"):
+    with pytest.raises(pc.InputError, match="there is no file"):
         records.ingest(tmp_path / "nothing.csv")
     with pytest.raises(pc.InputError, match="holds no files"):
         (tmp_path / "empty").mkdir()
         records.ingest(tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "gpu,m,n,k,layout,dtype,time_us\nT4,1,1,1,TN,bf16,1\n",
+            "does not say what ran the kernel",
+        ),
+        ("gpu,phase,kh,kw,stride,time_us\nT4,fwd,1,1,1,1\n", "line 2: there is no column `dtype`"),
+        (
+            "gpu,op,num_tokens,group_m,time_us\nT4,grouped_gemm,1,1,1\n",
+            "line 2: there is no column `phase`",
+        ),
+        (HEADER + f"\n{GPU},1,1,1,1,bf16,TN,9,,,,{2**63},linear,t,graph,0,s\n", "at most 2^53"),
+        (HEADER + f"\n{GPU},{'9' * 400},1,1,1,bf16,TN,9,,,,1,linear,t,graph,0,s\n", "`m` is `999"),
+        (HEADER + f"\n{GPU},{'x' * 200_000}\n", "is not CSV after line 1: field larger"),
+    ],
+    ids=["software", "dtype", "phase", "n_meas", "size", "field"],
+)
+def test_columns_that_are_missing_and_numbers_too_large_are_told(records, tmp_path, text, said):
+    path = tmp_path / "kernels.csv"
+    path.write_text(text)
+    with pytest.raises(pc.InputError) as error:
+        records.ingest(path)
+    assert said in str(error.value)
+    assert len(records) == 0
 
 
 def test_samples_that_are_none_are_refused(records):

@@ -7,13 +7,13 @@ code of theirs runs, and whatever is wrong with one ends in an InputError.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 
 from plancast.errors import InputError
 
-# The graph of a model of 1,000 layers is some 200 MB of JSON.
-LARGEST_GRAPH_BYTES = 512 * 2**20
+# The graph of a model of 1,000 layers is some 200 MB of JSON, of less than ten million values.
+LARGEST_GRAPH_BYTES = 256 * 2**20
+MOST_VALUES = 16_000_000
 # Protocol buffers, which ONNX files are, hold less than 2 GiB; weights are apart.
 LARGEST_ONNX_BYTES = 2**31 - 1
 LARGEST_DIM = 2**40 - 1
@@ -52,22 +52,6 @@ def brief(error: Exception) -> str:
     """What went wrong, in one line that quotes no more than a little of the file."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__
-
-
-def check_file(path: str, largest: int) -> None:
-    """Raises InputError for a file that is missing, no file, or too large."""
-    try:
-        size = os.stat(path).st_size
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"`{path}` cannot be read: {reason}.") from None
-    if os.path.isdir(path):
-        raise InputError(f"`{path}` is a folder; give a file in it.")
-    if size > largest:
-        raise InputError(
-            f"`{path}` has {size:,} bytes; the most that is read is {largest:,}. "
-            "Export the model without its weights."
-        )
 
 
 def check_shape(what: str, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:

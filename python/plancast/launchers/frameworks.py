@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -240,24 +239,10 @@ def _of_text(text: str, suffix: str) -> str | None:
 
 def _parse(text: str, what: str, suffix: str, name: str | None) -> Any:
     if name == torchtitan.NAME and suffix != ".json":
-        return _parse_toml(text, what)
+        return documents.parse_toml(text, what)
     if suffix == ".json" or (not suffix and text.lstrip().startswith("{")):
         return documents.parse_json(text, what)
     return documents.parse_yaml(text, what)
-
-
-def _parse_toml(text: str, what: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        match = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        place = f":{match[1]}:{match[2]}" if match else ""
-        reason = str(error).partition(" (at ")[0]
-        raise InputError(f"{what}{place} is not TOML: {reason}.") from None
-    except RecursionError:
-        raise InputError(f"{what} is nested too deep; no configuration is.") from None
-    except ValueError as error:
-        raise InputError(f"{what} is not TOML: {error}.") from None
 
 
 def _plain(value: Any, depth: int = 0) -> Any:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from plancast import files
+from plancast.arguments import word
 from plancast.errors import InputError
 from plancast.profiling.backend import Timing, UnmeasurableError
 from plancast.records.kernel import Kernel
@@ -21,24 +22,26 @@ class ReplayBackend:
     def __init__(self, path: str | Path) -> None:
         run: dict[str, Any] = files.read_mapping(path)
         try:
-            self.gpu: str = run["gpu"]
-            self.library: str = run["library"]
-            self.version: str = run["version"]
-            self.source: str = run["source"]
-            self.date: str = run["date"]
+            self.gpu = word(run["gpu"], "gpu")
+            self.library = word(run["library"], "library")
+            self.version = word(run["version"], "version")
+            self.source = word(run["source"], "source")
+            self.date = word(run["date"], "date")
             self._timings = {
                 Kernel(row["op"], row["shape"], row["dtype"], row["layout"]): Timing(
                     float(row["seconds"]),
                     float(row["seconds_min"]),
                     float(row["seconds_max"]),
                     int(row["repetitions"]),
-                    row["how"],
+                    word(row["how"], "how"),
                 )
                 for row in run["kernels"]
             }
         except KeyError as error:
             raise InputError(f"`{path}` is no recorded run: it has no field {error}.") from None
-        except (TypeError, ValueError) as error:
+        except InputError as error:
+            raise InputError(f"`{path}` is no recorded run: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"`{path}` is no recorded run: {error}.") from None
 
     @property

@@ -14,10 +14,19 @@ from plancast.records.kernel import Kernel
 Row = Mapping[str, str]
 
 _LONGEST_S = 1e6
+# The largest whole number that every double below it is.
+_MOST_WHOLE = 1 << 53
 
 
 class UnusableError(Exception):
     """A row that is fine but no kernel that can be kept; the message says why."""
+
+
+class _Cells(dict[str, str]):
+    """A row that says which column it lacks."""
+
+    def __missing__(self, column: str) -> str:
+        raise InputError(f"there is no column `{column}`, and rows like this one need it.")
 
 
 class Measured(NamedTuple):
@@ -49,8 +58,15 @@ def table_of(header: list[str], what: str) -> Table:
 
 def measured(table: Table, row: Row, date: str) -> Measured:
     """One row of a table. Raises UnusableError and, for what is no number, InputError."""
+    row = _Cells(row)
     kernel = table.kernel(row)
-    library, version = _library(row.get("impl") or row.get("software") or row["source"])
+    software = row.get("impl") or row.get("software") or row.get("source")
+    if not software:
+        raise InputError(
+            "it does not say what ran the kernel. Name it in a column `software`, such as "
+            "`cublas 12.4`."
+        )
+    library, version = _library(software)
     seconds = _number(row, "time_us") * 1e-6
     low, high = (_number(row, f"time_us_{end}", 0.0) * 1e-6 for end in ("min", "max"))
     repetitions = _whole(row, "n_meas", 1)
@@ -217,10 +233,12 @@ def _whole(row: Row, column: str, default: int | None = None) -> int:
         return default
     try:
         number = float(text)
-        if number != int(number):
+        if number != int(number) or abs(number) > _MOST_WHOLE:
             raise ValueError
     except (ValueError, OverflowError):
-        raise InputError(f"column `{column}` is `{text}`; give a whole number.") from None
+        raise InputError(
+            f"column `{column}` is `{text}`; give a whole number of at most 2^53."
+        ) from None
     return int(number)
 
 

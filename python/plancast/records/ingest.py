@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plancast import _core
+from plancast import _core, files
 from plancast.errors import InputError
 from plancast.records import columns
 
 # Rows that are committed together.
 BATCH = 500
+# A hundred times the largest published table.
+_MOST_BYTES = 256 << 20
 # Files of a folder that are read, if there.
 NAMES = ("gemm.csv", "attention.csv", "conv.csv", "elementwise.csv", "moe.csv")
 
@@ -61,11 +63,9 @@ def ingest_file(
     Rows that the store has from this file, or from a shorter version of it, are not read
     again: an ingest that was cut short is resumed by running it again.
     """
+    contents = files.read_bytes(path, most=_MOST_BYTES)
     try:
-        contents = path.read_bytes()
         text = contents.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"`{path}` cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise InputError(f"`{path}` is not text: byte {error.start} is not UTF-8.") from None
     digest = hashlib.sha256(contents).hexdigest()
@@ -95,6 +95,15 @@ def _measured(
     text: str, path: Path, date: str, done: set[int], result: Ingested
 ) -> Iterator[_core.MeasuredRow]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
+    try:
+        yield from _rows(reader, path, date, done, result)
+    except csv.Error as error:
+        raise InputError(f"`{path}` is not CSV after line {reader.line_num}: {error}.") from None
+
+
+def _rows(
+    reader: csv.DictReader[str], path: Path, date: str, done: set[int], result: Ingested
+) -> Iterator[_core.MeasuredRow]:
     header = list(reader.fieldnames or [])
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)

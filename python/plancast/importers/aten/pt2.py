@@ -8,10 +8,12 @@ of which are pickles, are never opened; so no code of a file runs.
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 import zlib
-from typing import Any
+from typing import Any, BinaryIO
 
+from plancast import files
 from plancast.errors import InputError
 from plancast.importers import limits
 from plancast.importers.aten.reader import Meta, Op, Reader
@@ -22,15 +24,19 @@ _KIND = "a program of torch.export"
 _REMEDY = "Write it with torch.export.save(torch.export.export(module, inputs), PATH)."
 # torch's ScalarType: bool and uint8, and the other integers; all else is real.
 _SMALL, _WHOLE = (1, 12), (2, 3, 4, 5, 28, 29, 30)
+_LARGEST_ARCHIVE = 1 << 50  # weights and all; they are not read
+_LARGEST_LIST = 16 << 20  # some 150,000 entries
 _LARGEST_RATIO = 200  # of a compressed entry; torch compresses nothing
 
 
 def read(path: str, name: str) -> Graph:
     """The graph of a `.pt2` file."""
-    limits.check_file(path, 2**50)
     with limits.reading(path, _KIND, _REMEDY):
         try:
-            with zipfile.ZipFile(path) as archive:
+            with (
+                files.opened(path, most=_LARGEST_ARCHIVE) as file,
+                zipfile.ZipFile(_Bounded(file)) as archive,
+            ):
                 program = _json(archive, path, "models/", ".json")
                 weights = _json(archive, path, "data/weights/", "_config.json", needed=False)
                 tied = _tied(archive, weights)
@@ -58,17 +64,36 @@ def _json(
         names = ", ".join(f"`{info.filename}`" for info in found[:4])
         raise InputError(f"`{path}` holds {len(found)} programs ({names}); one is needed.")
     entry = found[0]
-    ratio = entry.file_size / max(1, entry.compress_size)
-    if entry.file_size > limits.LARGEST_GRAPH_BYTES or ratio > _LARGEST_RATIO:
+    # What headers say of packed sizes can be a lie; the archive's own size is none.
+    packed = min(entry.compress_size, os.stat(path).st_size)
+    if entry.file_size > min(limits.LARGEST_GRAPH_BYTES, _LARGEST_RATIO * packed):
         raise InputError(
             f"`{path}`: `{entry.filename}` unpacks to {entry.file_size:,} bytes; the most that is "
             f"read is {limits.LARGEST_GRAPH_BYTES:,}, and {_LARGEST_RATIO} times the packed size."
         )
-    with archive.open(entry) as file:
-        text = file.read(limits.LARGEST_GRAPH_BYTES + 1)
-    if len(text) > limits.LARGEST_GRAPH_BYTES:
-        raise InputError(f"`{path}`: `{entry.filename}` is larger than its header says.")
+    text = archive.read(entry)
+    values = sum(map(text.count, (b",", b"[", b"{")))
+    if values > limits.MOST_VALUES:
+        raise InputError(
+            f"`{path}`: `{entry.filename}` holds some {values:,} values; the most that is read is "
+            f"{limits.MOST_VALUES:,}."
+        )
     return json.loads(text)
+
+
+class _Bounded:
+    """A file that `zipfile` cannot be made to read whole: its list of entries is one read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LARGEST_LIST:
+            raise zipfile.BadZipFile(
+                f"its list of entries has {size:,} bytes; the limit is {_LARGEST_LIST:,}"
+            )
+        return self._file.read(size if size >= 0 else _LARGEST_LIST)
 
 
 def _tied(archive: zipfile.ZipFile, weights: Any) -> dict[str, str]:

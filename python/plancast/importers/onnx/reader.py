@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from plancast import files
 from plancast.errors import InputError
 from plancast.importers import limits, make
 from plancast.importers.aten.reader import Meta
@@ -27,7 +28,6 @@ _REMEDY = "Write it with torch.onnx.export(module, inputs, PATH)."
 
 def read(path: str, name: str, seq: int | None = None) -> Graph:
     """The graph of an ONNX file; tensors kept outside the file are not read."""
-    limits.check_file(path, limits.LARGEST_ONNX_BYTES)
     try:
         import onnx
     except ImportError:
@@ -39,7 +39,8 @@ def read(path: str, name: str, seq: int | None = None) -> Graph:
 
     with limits.reading(path, _KIND, _REMEDY):
         try:
-            model = onnx.load(path, load_external_data=False)
+            with files.opened(path, most=limits.LARGEST_ONNX_BYTES) as file:
+                model = onnx.load(file, load_external_data=False)
         except DecodeError as error:
             reason = limits.brief(error)
             raise InputError(f"`{path}` is not {_KIND} ({reason}). {_REMEDY}") from None

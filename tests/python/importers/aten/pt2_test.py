@@ -59,7 +59,7 @@ def test_what_is_no_program_is_refused(tmp_path):
     assert "holds no `models/*.json`" in refusal(archive(path, None, readme="hello"))
     assert "is not a program of torch.export" in refusal(archive(path, "{}"))
     assert "is not a program of torch.export" in refusal(archive(path, "[1, 2"))
-    assert "No such file" in refusal(tmp_path / "missing.pt2")
+    assert "there is no file" in refusal(tmp_path / "missing.pt2")
     assert "nested too deep" in refusal(archive(path, "[" * 100_000))
 
 
@@ -69,6 +69,34 @@ def test_bombs_are_not_unpacked(tmp_path):
         file.writestr("block/models/model.json", b" " * (64 * 2**20))
     assert path.stat().st_size < 2**20
     assert "unpacks to 67,108,864 bytes" in refusal(path)
+
+
+def test_headers_that_lie_are_not_believed(tmp_path):
+    path = tmp_path / "lie.pt2"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("block/models/model.json", b" " * (64 * 2**20))
+        (info,) = file.infolist()
+        info.compress_size = 2**31 - 1  # as if it had hardly been packed
+    assert "unpacks to 67,108,864 bytes" in refusal(path)
+
+
+def test_a_list_of_entries_that_says_it_is_huge_is_not_read(tmp_path):
+    path = tmp_path / "list.pt2"
+    archive(path, document())
+    data = bytearray(path.read_bytes())
+    with path.open("r+b") as file:  # room for the list, all of it a hole
+        file.truncate(2**30)
+        file.seek(0, 2)
+        end = data.rindex(b"PK\5\6")
+        data[end + 12 : end + 20] = (2**30 - 100).to_bytes(4, "little") + bytes(4)
+        file.write(data[end:])
+    assert "its list of entries has 1,073,741,724 bytes; the limit is 16,777,216" in refusal(path)
+
+
+def test_more_values_than_a_program_has_are_not_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr("plancast.importers.limits.MOST_VALUES", 10_000)
+    said = refusal(archive(tmp_path / "x.pt2", "[" + "[]," * 5000 + "[]]"))
+    assert "holds some 10,002 values; the most that is read is 10,000" in said
 
 
 class Exploding:
