@@ -110,7 +110,7 @@ class Ranking:
             raise InputError(f"`{path}` cannot be written: {error.strerror}.") from None
 
     def __rich__(self) -> RenderableType:
-        from plancast.report.tables import ranking_tables
+        from plancast.report.ranking import ranking_tables
 
         return ranking_tables(self, top=10)
 
