@@ -87,18 +87,15 @@ class Sensitivities:
         return [asdict(row) for row in self._rows]
 
     def __rich__(self) -> RenderableType:
-        from rich import box
-        from rich.table import Table
-
+        from plancast.report.fitted_table import FittedTable
         from plancast.textual import duration
 
-        table = Table(box=box.SIMPLE_HEAD, title="What helps most", title_justify="left")
-        table.add_column("if")
-        table.add_column("iteration", justify="right")
-        table.add_column("saves", justify="right")
+        table = FittedTable(title="What helps most")
+        table.words("if")
+        table.numbers("iteration", "saves")
         for row in self._rows:
             share = row.gain / self.iteration_time if self.iteration_time > 0 else 0.0
-            table.add_row(row.change, duration(row.iteration_time), f"{100 * share:.2f} %")
+            table.row(row.change, duration(row.iteration_time), f"{100 * share:.2f} %")
         return table
 
 

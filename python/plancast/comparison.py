@@ -33,20 +33,29 @@ WORDS = {
 }
 
 
+# With more of a path priced from other hardware, no probability is told.
+_MOST_EXTRAPOLATED = 0.5
+
+
 @dataclass(frozen=True)
 class Difference:
     """How one forecast differs from the first, seconds; positive is slower.
 
     `interval` is the central 90 % of `seconds`: errors that both forecasts share (kernels
     of one GPU, one link, one software) cancel, the bad luck of single runs is left out.
+
+    `extrapolated` are the shares of both critical paths, the first's first, that are priced
+    from measurements of other GPUs or links and do not cancel. From a half on nobody knows
+    how sure the difference is: `faster_probability` is None.
     """
 
     seconds: float
     relative: float
     parts: dict[str, float]
-    faster_probability: float
+    faster_probability: float | None
     reason: str
     interval: tuple[float, float]
+    extrapolated: tuple[float, float] = (0.0, 0.0)
 
 
 class Comparison:
@@ -91,6 +100,7 @@ class Comparison:
                     "relative": d.relative,
                     "breakdown_s": d.parts,
                     "faster_probability": d.faster_probability,
+                    "extrapolated": list(d.extrapolated),
                     "reason": d.reason,
                 }
                 for d in self.differences
@@ -124,14 +134,24 @@ def difference(base: Forecast, other: Forecast) -> Difference:
     scale = difference_scale(base, other)
     slack = NINETY_FIVE_PERCENT * scale
     relative = seconds / base.iteration_time if base.iteration_time > 0 else 0.0
+    extrapolated = (_unshared(base, other), _unshared(other, base))
+    known = max(extrapolated) < _MOST_EXTRAPOLATED
     return Difference(
         seconds,
         relative,
         parts,
-        faster_probability(seconds, scale),
+        faster_probability(seconds, scale) if known else None,
         _reason(seconds, relative, parts),
         (seconds - slack, seconds + slack),
+        extrapolated,
     )
+
+
+def _unshared(mine: Forecast, theirs: Forecast) -> float:
+    """The share of my critical path that is extrapolated and not in theirs, too."""
+    others = theirs.extrapolated()
+    seconds = sum(max(0.0, own - others.get(n, 0.0)) for n, own in mine.extrapolated().items())
+    return seconds / mine.iteration_time if mine.iteration_time > 0 else 0.0
 
 
 def _reason(seconds: float, relative: float, parts: dict[str, float]) -> str:

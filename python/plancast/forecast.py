@@ -63,9 +63,11 @@ class Forecast:
         asked: Mapping[str, Any] | None = None,
         tree: Strategy | None = None,
         advise: Callable[[], str] | None = None,
+        what_if: str = "",
     ) -> None:
         self._core = core
         self._advise = advise
+        self._what_if = what_if
         # Options and strategy of the prediction, which a launch needs again.
         self._asked = dict(asked or {})
         self._tree = tree
@@ -89,6 +91,21 @@ class Forecast:
     def profile(self) -> str:
         """The software profile."""
         return self._core.profile
+
+    @property
+    def seq(self) -> int:
+        """Tokens per sequence; 0 where samples are no sequences."""
+        return self._core.seq
+
+    @property
+    def dtype(self) -> str:
+        """Precision of the matrix products."""
+        return str(self._asked.get("dtype", ""))
+
+    @property
+    def what_if(self) -> str:
+        """The changes with which it was simulated; empty: the plan as it is."""
+        return self._what_if
 
     @property
     def iteration_time(self) -> float:
@@ -225,6 +242,14 @@ class Forecast:
         """
         return self._core.factors
 
+    def extrapolated(self) -> dict[str, float]:
+        """Seconds of the critical path by factor, of those that no measurement is of.
+
+        They are priced from measurements of other GPUs or links.
+        """
+        factors = self._core.factors
+        return {name: factors[name][0] for name in self._core.extrapolated_factors}
+
     @property
     def own_variance_s2(self) -> float:
         """Square of the part of the error that no other forecast shares, seconds squared."""
@@ -300,6 +325,9 @@ class Forecast:
             "machine": core.machine,
             "strategy": core.strategy,
             "profile": core.profile,
+            "seq": core.seq,
+            "dtype": self.dtype,
+            "what_if": self.what_if,
             "kernel_time_share": self.knowledge(),
             "factors": {
                 name: {
@@ -339,7 +367,10 @@ class Forecast:
         from plancast.textual import duration, gib
 
         fit = "fits" if self.fits else "does not fit"
+        plan = self.strategy or "defaults"
+        if self.what_if:
+            plan += f", what if {self.what_if}"
         return (
-            f"<Forecast {self.model} on {self.machine} with {self.strategy or 'defaults'}: "
+            f"<Forecast {self.model} on {self.machine} with {plan}: "
             f"{duration(self.iteration_time)}, {gib(self.peak_memory)} GiB, {fit}>"
         )

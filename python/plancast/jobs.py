@@ -115,6 +115,7 @@ def predict_jobs(
     """
     core = (session or Session())._core
     requests = []
+    jobs = list(jobs)
     for job in jobs:
         how = 'TrainingJob(name="a", model=model, strategy="tp=8", placement="hosts 0-3")'
         arguments.instance(job, TrainingJob, "job", how)
@@ -138,9 +139,13 @@ def predict_jobs(
         JobForecast(
             row.name,
             row.arrival_s,
-            Forecast(row.forecast, advise=partial(_fit_advice, request, machine._core, core)),
+            Forecast(
+                row.forecast,
+                {"dtype": arguments.dtype(job.dtype)},
+                advise=partial(_fit_advice, request, machine._core, core),
+            ),
             row.alone_s,
             tuple(row.shares_links_with),
         )
-        for row, request in zip(results, requests, strict=True)
+        for row, request, job in zip(results, requests, jobs, strict=True)
     ]

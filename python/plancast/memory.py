@@ -164,9 +164,9 @@ class MemoryTimeline:
         return timeline_svg(self)
 
     def __rich__(self) -> RenderableType:
-        from plancast.report.memory import timeline_picture
+        from plancast.report.memory import TimelinePicture
 
-        return timeline_picture(self)
+        return TimelinePicture(self)
 
 
 class PeakMemory(tuple[ClassMemory, ...]):

@@ -121,6 +121,7 @@ def predict(
         {"dtype": dtype, "cuda_graphs": cuda_graphs, **wanted},
         tree,
         advise,
+        what_if,
     )
 
 

@@ -106,7 +106,7 @@ class Ranking:
             )
 
     def __rich__(self) -> RenderableType:
-        from plancast.report.tables import ranking_tables
+        from plancast.report.ranking import ranking_tables
 
         return ranking_tables(self, top=10)
 

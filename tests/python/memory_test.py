@@ -108,7 +108,8 @@ def test_bad_requests(small):
         plans[0].memory.explain()
 
 
-def test_command_line_draws_and_explains(cli, small_file):
+def test_command_line_draws_and_explains(cli, small_file, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "78")
     code, out, err = cli(
         "predict", "-m", small_file, "-c", MACHINE, "-s", "pp=4,mb=1", "--batch", "32",
         "--memory-timeline",
@@ -118,7 +119,7 @@ def test_command_line_draws_and_explains(cli, small_file):
     assert "Alive at the peak of stage" in out
     assert "░ activations" in out
     assert "\x1b" not in out
-    assert max(len(line.rstrip()) for line in out.splitlines()) <= 140
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= 78
 
 
 def test_json_has_the_series(cli, small_file):

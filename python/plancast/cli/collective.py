@@ -189,17 +189,20 @@ def _errors(comparison: Comparison) -> dict[str, float]:
 
 
 def _print_table(table: CollectiveTable) -> None:
-    from rich.table import Table
+    from plancast.report.fitted_table import FittedTable
 
-    shown = Table(box=None, pad_edge=False)
-    for name in ("size (B)", "count", "type", "time (us)", "algbw (GB/s)", "busbw (GB/s)"):
-        shown.add_column(name, justify="left" if name == "type" else "right")
-    shown.add_column("algorithm")
-    shown.add_column("protocol")
-    shown.add_column("channels", justify="right")
-    shown.add_column("NCCL says (us)", justify="right")
+    shown = FittedTable(plain=True)
+    shown.numbers("size (B)")
+    shown.numbers("count", leaves=2)
+    shown.words("type", leaves=1)
+    shown.numbers("time (us)")
+    shown.numbers("algbw (GB/s)", leaves=4)
+    shown.numbers("busbw (GB/s)")
+    shown.words("algorithm", "protocol", least=6)
+    shown.numbers("channels", leaves=3)
+    shown.numbers("NCCL says (us)", leaves=5)
     for row in table.rows:
-        shown.add_row(
+        shown.row(
             str(row.size_bytes),
             str(row.count),
             row.dtype,
@@ -215,14 +218,13 @@ def _print_table(table: CollectiveTable) -> None:
 
 
 def _print_comparison(comparison: Comparison, name: str, log: TestLog) -> None:
-    from rich.table import Table
+    from plancast.report.fitted_table import FittedTable
 
     launched = comparison.with_launch(comparison.launch_us)
-    shown = Table(box=None, pad_edge=False, title=f"against {name}", title_justify="left")
-    for column in ("size (B)", "measured (us)", "forecast (us)", "error", "error with launch"):
-        shown.add_column(column, justify="right")
+    shown = FittedTable(plain=True, title=f"against {name}")
+    shown.numbers("size (B)", "measured (us)", "forecast (us)", "error", "error with launch")
     for row, after in zip(comparison.rows, launched.rows, strict=True):
-        shown.add_row(
+        shown.row(
             str(row.size_bytes),
             _microseconds(row.measured_us),
             _microseconds(row.forecast_us),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _LARGEST = 1_000_000_000
 _MOST_THREADS = 1024
+# Columns of output that nobody looks at.
+_UNBOUNDED = 100_000
 
 
 def positive(text: str) -> int:
@@ -290,10 +293,13 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def print_rich(*renderables: Any) -> None:
-    """Tables on stdout, as wide as the terminal, or 140 columns in a pipe."""
+    """Tables on stdout, as wide as the terminal or $COLUMNS; in a pipe, as they are."""
     from plancast.report.terminal import Terminal
 
-    width = None if sys.stdout.isatty() else 140
+    said = os.environ.get("COLUMNS", "")
+    width = int(said) if said.isdecimal() and 0 < int(said) < _UNBOUNDED else None
+    if width is None and not sys.stdout.isatty():
+        width = _UNBOUNDED
     console = Terminal(width=width, soft_wrap=False, file=getattr(sys.stdout, "plain", sys.stdout))
     for renderable in renderables:
-        console.print(renderable)
+        console.print(renderable, crop=False)

@@ -183,6 +183,8 @@ def _write_report(options: argparse.Namespace, forecast: Forecast) -> None:
     from plancast.report.memory_svg import peak_svg, timeline_svg
 
     title = f"{forecast.model} on {forecast.machine}"
+    if forecast.what_if:
+        title += f", what if {forecast.what_if}"
     memory = forecast.memory
     write_report(
         options.report,

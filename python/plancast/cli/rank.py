@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.errors import InputError
     from plancast.planning import rank
     from plancast.ranking import Ranking
-    from plancast.report.tables import ranking_tables
+    from plancast.report.ranking import ranking_tables
 
     if options.batch is None:
         raise InputError(

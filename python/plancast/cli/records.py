@@ -72,15 +72,14 @@ def _show(options: argparse.Namespace) -> int:
     if options.json:
         opts.print_json({"kernels": len(records), "records": rows})
         return 0
-    from rich.table import Table
+    from plancast.report.fitted_table import FittedTable
 
-    table = Table(title=f"{options.store}: {len(records):,} kernels", title_justify="left")
-    for name in ("GPU", "op", "source"):
-        table.add_column(name)
-    for name in ("kernels", "samples"):
-        table.add_column(name, justify="right")
+    table = FittedTable(title=f"{options.store}: {len(records):,} kernels")
+    table.words("GPU", "op", least=8)
+    table.words("source")
+    table.numbers("kernels", "samples")
     for row in rows:
         numbers = (f"{row['kernels']:,}", f"{row['samples']:,}")
-        table.add_row(str(row["gpu"]), str(row["op"]), str(row["source"]), *numbers)
+        table.row(str(row["gpu"]), str(row["op"]), str(row["source"]), *numbers)
     opts.print_rich(table)
     return 0

@@ -2,78 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from plancast.report.fitted_table import FittedTable, WrappedText
+from plancast.report.remarks import place, remarks, said, setting
 from plancast.report.tables import PART_LABELS
-from plancast.textual import count, duration, gib, gpus, percent
+from plancast.textual import count, duration, gib, percent
 
 if TYPE_CHECKING:
-    from plancast.comparison import Comparison
+    from plancast.comparison import Comparison, Difference
     from plancast.forecast import Forecast
 
+# Less of a path that is extrapolated goes without a word here.
+_LEAST_EXTRAPOLATED = 0.02
 _ROWS: tuple[tuple[str, Callable[[Forecast], str]], ...] = (
-    ("global batch", lambda f: f"{f.global_batch:,}"),
     ("iteration", lambda f: duration(f.iteration_time)),
-    ("90 % interval", lambda f: f"{duration(f.interval[0])} to {duration(f.interval[1])}"),
-    ("rate per GPU", lambda f: f"{count(f.units_per_s_per_gpu)} {f.unit}/s"),
+    ("90 % from", lambda f: duration(f.interval[0])),
+    ("90 % to", lambda f: duration(f.interval[1])),
     ("TFLOP/s/GPU", lambda f: f"{f.model_flops_per_s_per_gpu / 1e12:.0f}"),
     ("MFU", lambda f: percent(f.mfu)),
-    ("peak memory", lambda f: f"{gib(f.peak_memory)} of {gib(f.memory_capacity)} GiB"),
+    ("peak memory, GiB", lambda f: gib(f.peak_memory)),
+    ("of", lambda f: gib(f.memory_capacity)),
     ("fits", lambda f: "yes" if f.fits else "no"),
 )
 
 
 def comparison_tables(comparison: Comparison) -> RenderableType:
-    """One column a forecast, then a sentence on each difference."""
+    """What is the same, one column a forecast, then a sentence on each difference."""
     forecasts = list(comparison)
-    legend = [
-        Text.assemble(
-            (f"{_letter(i)}  ", "bold"),
-            (f"{f.machine} ({gpus(f.devices)})  ", ""),
-            (f.strategy or "defaults", "cyan"),
-        )
-        for i, f in enumerate(forecasts)
-    ]
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("")
-    for index in range(len(forecasts)):
-        table.add_column(_letter(index), justify="right")
+    settings = [setting(f) for f in forecasts]
+    parts: list[RenderableType] = _heads(forecasts, settings)
+    table = FittedTable(stacked=True)
+    table.words("")
+    table.numbers(*map(_letter, range(len(forecasts))))
+    for fact in [fact for s in settings[:1] for fact in s if not _shared(fact, settings)]:
+        table.row(fact, *(s.get(fact, "") for s in settings))
+    table.row(
+        " or ".join(sorted({f"{f.unit}/s/GPU" for f in forecasts})),
+        *(count(f.units_per_s_per_gpu) for f in forecasts),
+    )
     for label, cell in _ROWS:
-        table.add_row(label, *(cell(f) for f in forecasts))
-    table.add_section()
+        table.row(label, *(cell(f) for f in forecasts))
+    table.section()
     breakdowns = [f.breakdown() for f in forecasts]
     for part, (label, colour) in PART_LABELS.items():
         values = [b[part] for b in breakdowns]
         if max(values) <= 1e-5 * max(f.iteration_time for f in forecasts):
             continue
-        table.add_row(Text(label, style=colour), *(duration(v) if v > 0 else "" for v in values))
-    reasons = [
-        Text.assemble(
-            (f"{_letter(i)} against A: ", "bold"),
-            d.reason,
-            (
-                f"   (90 % between {_signed(d.interval[0])} and {_signed(d.interval[1])}; faster "
-                f"with probability {percent(d.faster_probability, 0)})",
-                "dim",
-            ),
-        )
-        for i, d in enumerate(comparison.differences, start=1)
-    ]
-    if len({f.global_batch for f in forecasts}) > 1:
-        reasons.append(
+        table.row(Text(label, style=colour), *(duration(v) if v > 0 else "" for v in values))
+    parts.append(table)
+    for i, d in enumerate(comparison.differences, start=1):
+        parts.append(Text.assemble((f"{_letter(i)} against A: ", "bold"), d.reason))
+        parts.append(WrappedText(_sureness(d, _letter(i)), indent=3, style="dim"))
+    if not _shared("batch", settings):
+        parts.append(
             Text("note: the global batches differ, so the steps are not of equal work", style="dim")
         )
-    return Group(*legend, table, *reasons)
+    return Group(*parts, *remarks(forecasts, _letters))
+
+
+def _heads(
+    forecasts: Sequence[Forecast], settings: Sequence[Mapping[str, str]]
+) -> list[RenderableType]:
+    models = {f.model for f in forecasts}
+    facts = {fact: v for fact, v in settings[0].items() if _shared(fact, settings)}
+    same = Text(forecasts[0].model if len(models) == 1 else "", style="bold")
+    same.append(f"{', ' if same and facts else ''}{said(facts)}", style="not bold dim")
+    heads: list[RenderableType] = [same] if same else []
+    for i, f in enumerate(forecasts):
+        head = Text.assemble((f"{_letter(i)}  ", "bold"), place(f))
+        if len(models) > 1:
+            head.append(f", {f.model}")
+        if f.what_if:
+            head.append(f", what if {f.what_if}", style="red")
+        heads += [head, WrappedText(f.strategy or "defaults", indent=3, style="cyan")]
+    return heads
+
+
+def _shared(fact: str, settings: Sequence[Mapping[str, str]]) -> bool:
+    return len({s.get(fact) for s in settings}) == 1
+
+
+def _sureness(difference: Difference, letter: str) -> str:
+    low, high = difference.interval
+    text = f"90 % between {_signed(low)} and {_signed(high)}; "
+    guesses = [
+        f"{percent(share, 0)} of {name}'s path"
+        for name, share in zip(("A", letter), difference.extrapolated, strict=True)
+        if share >= _LEAST_EXTRAPOLATED
+    ]
+    verb = "is" if len(guesses) == 1 else "are"
+    guessed = f"{' and '.join(guesses)} {verb} priced from measurements of other GPUs or links"
+    if difference.faster_probability is None:
+        return f"{text}how probable that is nobody can say: {guessed}"
+    text += f"faster with probability {percent(difference.faster_probability, 0)}"
+    return f"{text}, but {guessed}" if guesses else text
 
 
 def _signed(seconds: float) -> str:
     return f"{'+' if seconds > 0 else '−'}{duration(abs(seconds))}"
+
+
+def _letters(positions: Sequence[int]) -> str:
+    return ", ".join(map(_letter, positions))
 
 
 def _letter(index: int) -> str:

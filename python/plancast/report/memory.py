@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from plancast.memory import KINDS
+from plancast.report.fitted_table import FittedTable
 from plancast.textual import duration, gib, percent, ranges
 
 if TYPE_CHECKING:
@@ -26,11 +26,12 @@ SIGNS = {
 }
 _MOST_LINES = 16
 _COLUMNS, _ROWS = 68, 14
+_LABELS = 10  # cells on the left of a picture
 
 
 def memory_story(memory: PeakMemory) -> RenderableType:
     """Picture and reasons of the fullest device class."""
-    return Group(timeline_picture(memory.timeline()), "", reasons_table(memory.explain()))
+    return Group(TimelinePicture(memory.timeline()), "", reasons_table(memory.explain()))
 
 
 def where(reasons: PeakReasons) -> str:
@@ -76,23 +77,18 @@ def reasons_text(reasons: PeakReasons) -> str:
     return "\n".join(lines)
 
 
-def reasons_table(reasons: PeakReasons) -> Table:
+def reasons_table(reasons: PeakReasons) -> FittedTable:
     """The largest lines, what the rest sums to, and what the device holds besides."""
     memory = reasons.memory
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        title=f"Alive at the peak of {memory.device_class}, {where(reasons)}",
-        title_justify="left",
-    )
-    table.add_column("GiB", justify="right", no_wrap=True)
-    table.add_column("share", justify="right", no_wrap=True)
-    table.add_column("what", no_wrap=True)
-    table.add_column("copies", justify="right", no_wrap=True)
-    table.add_column("MiB each", justify="right", no_wrap=True)
-    table.add_column("of", style="dim")
+    table = FittedTable(title=f"Alive at the peak of {memory.device_class}, {where(reasons)}")
+    table.numbers("GiB")
+    table.numbers("share", leaves=3)
+    table.words("what")
+    table.numbers("copies", "MiB each", leaves=2)
+    table.words("of", style="dim", leaves=1)
     device = max(memory.device, 1)
     for tensor in reasons.tensors[:_MOST_LINES]:
-        table.add_row(
+        table.row(
             gib(tensor.bytes, 2),
             percent(tensor.bytes / device),
             Text(tensor.name, style=SIGNS[tensor.kind][1]),
@@ -103,15 +99,15 @@ def reasons_table(reasons: PeakReasons) -> Table:
     rest = reasons.tensors[_MOST_LINES:]
     if rest:
         size = sum(tensor.bytes for tensor in rest)
-        table.add_row(gib(size, 2), percent(size / device), f"{len(rest)} smaller ones")
-    table.add_section()
-    table.add_row(
+        table.row(gib(size, 2), percent(size / device), f"{len(rest)} smaller ones")
+    table.section()
+    table.row(
         gib(memory.allocated, 2), percent(memory.allocated / device), "allocated", style="bold"
     )
     for name, size in _overheads(reasons):
-        table.add_row(gib(size, 2), percent(size / device), name)
-    table.add_section()
-    table.add_row(gib(memory.device, 2), percent(1.0), "device", style="bold")
+        table.row(gib(size, 2), percent(size / device), name)
+    table.section()
+    table.row(gib(memory.device, 2), percent(1.0), "device", style="bold")
     return table
 
 
@@ -120,9 +116,18 @@ def positions(timeline: MemoryTimeline) -> Sequence[float]:
     return timeline.time_s or timeline.issued
 
 
-def timeline_picture(timeline: MemoryTimeline) -> RenderableType:
+@dataclass(frozen=True)
+class TimelinePicture:
     """A stacked picture of what is alive; each column shows its highest moment."""
-    columns = _columns(timeline)
+
+    timeline: MemoryTimeline
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield _picture(self.timeline, max(8, min(_COLUMNS, options.max_width - _LABELS)))
+
+
+def _picture(timeline: MemoryTimeline, width: int) -> RenderableType:
+    columns = _columns(timeline, width)
     highest = max(sum(column) for column in columns) or 1
     lines = []
     for row in range(_ROWS, 0, -1):
@@ -148,17 +153,17 @@ def timeline_picture(timeline: MemoryTimeline) -> RenderableType:
     return Group(title, *lines, legend)
 
 
-def _columns(timeline: MemoryTimeline) -> list[list[int]]:
+def _columns(timeline: MemoryTimeline, width: int) -> list[list[int]]:
     """Bytes by kind at the highest moment of each column."""
     at = positions(timeline)
     end = float(at[-1]) or 1.0
     rows = list(zip(*timeline.kinds.values(), strict=True))
-    columns: list[list[int]] = [[] for _ in range(_COLUMNS)]
+    columns: list[list[int]] = [[] for _ in range(width)]
     for x, row in zip(at, rows, strict=True):
-        column = min(_COLUMNS - 1, int(float(x) / end * _COLUMNS))
+        column = min(width - 1, int(float(x) / end * width))
         if sum(row) >= sum(columns[column]):
             columns[column] = list(row)
-    for index in range(_COLUMNS):
+    for index in range(width):
         if not columns[index]:
             columns[index] = columns[index - 1] if index else list(rows[0])
     return columns

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from plancast.report.fitted_table import FittedTable
 from plancast.textual import bar, duration, gib, percent
 
 if TYPE_CHECKING:
@@ -38,13 +37,15 @@ def trace_tables(trace: NcclTrace) -> RenderableType:
     return Group(*parts)
 
 
-def operation_table(trace: NcclTrace) -> Table:
+def operation_table(trace: NcclTrace) -> FittedTable:
     """A row for each kind of collective."""
     table = _table("operation", "algorithm", "protocol")
-    for column in ("channels", "size", "calls", "median", "least", "most", "kernel"):
-        table.add_column(column, justify="right")
+    for column, leaves in (("channels", 1), ("size", None), ("calls", None), ("median", None)):
+        table.numbers(column, leaves=leaves)
+    for column, leaves in (("least", 3), ("most", 4), ("kernel", 2)):
+        table.numbers(column, leaves=leaves)
     for row in trace.operations[:_MOST_ROWS]:
-        table.add_row(
+        table.row(
             row.name,
             row.algorithm,
             row.protocol,
@@ -59,14 +60,14 @@ def operation_table(trace: NcclTrace) -> Table:
     return _cut(table, len(trace.operations))
 
 
-def channel_table(trace: NcclTrace) -> Table:
+def channel_table(trace: NcclTrace) -> FittedTable:
     """A row for each channel and peer."""
     table = _table("channel", "peer")
-    for column in ("operations", "steps", "moved", "mean step", "busy"):
-        table.add_column(column, justify="right")
+    table.numbers("operations", leaves=1)
+    table.numbers("steps", "moved", "mean step", "busy")
     for row in trace.channels[:_MOST_ROWS]:
         word = {"send": "to ", "receive": "from "}.get(row.direction, "")
-        table.add_row(
+        table.row(
             _count(row.channel),
             f"{word}{_count(row.peer)}",
             f"{row.operations:,}",
@@ -78,14 +79,14 @@ def channel_table(trace: NcclTrace) -> Table:
     return _cut(table, len(trace.channels))
 
 
-def wait_table(trace: NcclTrace) -> Table:
+def wait_table(trace: NcclTrace) -> FittedTable:
     """What steps wait for, with shares."""
     table = _table("direction", "waits for")
     for column in ("times", "in all", "share"):
-        table.add_column(column, justify="right")
-    table.add_column("")
+        table.numbers(column)
+    table.picture(leaves=1)
     for row in trace.waits:
-        table.add_row(
+        table.row(
             row.direction,
             row.wait,
             f"{row.times:,}",
@@ -96,16 +97,15 @@ def wait_table(trace: NcclTrace) -> Table:
     return table
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for column in columns:
-        table.add_column(column)
+def _table(*columns: str) -> FittedTable:
+    table = FittedTable()
+    table.words(*columns, least=6)
     return table
 
 
-def _cut(table: Table, rows: int) -> Table:
+def _cut(table: FittedTable, rows: int) -> FittedTable:
     if rows > _MOST_ROWS:
-        table.add_row(f"and {rows - _MOST_ROWS:,} more")
+        table.row(f"and {rows - _MOST_ROWS:,} more")
     return table
 
 

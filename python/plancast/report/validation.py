@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from plancast.report.fitted_table import FittedTable
 from plancast.report.score_tables import ScoreTable, score_tables
 from plancast.textual import duration
 
@@ -31,24 +30,29 @@ def scoreboard_tables(board: Scoreboard) -> RenderableType:
     return Group(*parts)
 
 
-def _table(source: ScoreTable) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title=source.title, title_justify="left")
+def _table(source: ScoreTable) -> FittedTable:
+    table = FittedTable(title=source.title)
     hidden = [i for i, name in enumerate(source.head) if name == "strategy"]
+    last = len(source.head)
     for index, name in enumerate(source.head):
         if index in hidden:
             continue
-        left = index == 0 or index in source.words
-        table.add_column(name, justify="left" if left else "right", no_wrap=index == 0)
+        # Tables say what matters most on the left.
+        leaves = last - index if index > 2 else None
+        if index == 0 or index in source.words:
+            table.words(name, leaves=leaves)
+        else:
+            table.numbers(name, leaves=leaves)
     for row in source.rows[: _MOST_ROWS.get(source.key)]:
         cells = [_cell(cell) for i, cell in enumerate(row) if i not in hidden]
-        table.add_row(*cells, style="bold" if row[0].startswith("**") else "")
+        table.row(*cells, style="bold" if row[0].startswith("**") else "")
     return table
 
 
 def _cell(text: str) -> Text:
     """Without the marks of Markdown."""
     style = "yellow" if text == "**no**" else ""
-    return Text(text.replace("**", "").replace("`", ""), style=style, overflow="ellipsis")
+    return Text(text.replace("**", "").replace("`", ""), style=style)
 
 
 def _shorten(reason: str) -> str:

@@ -153,21 +153,20 @@ def _front(options: argparse.Namespace) -> int:
 
 
 def _print_front(options: argparse.Namespace, front: ParetoFront) -> None:
-    from rich.table import Table
+    from plancast.report.fitted_table import FittedTable
 
-    table = Table(
+    table = FittedTable(
         title=f"{options.synthesize} on {options.topology}: at least {front.least_steps} steps and "
         f"{front.least_rounds_per_chunk} rounds per chunk ({front.reason})",
-        title_justify="left",
     )
-    for name in ("steps", "rounds", "chunks", "rounds per chunk", "conflicts"):
-        table.add_column(name, justify="right")
-    table.add_column("answer")
+    table.numbers("steps", "rounds", "chunks", "rounds per chunk")
+    table.numbers("conflicts", leaves=1)
+    table.words("answer")
     rows = front.points + front.others
     for p in sorted(rows, key=lambda p: (p.steps, p.rounds / p.chunks)):
         proof = f" (by {p.proof})" if p.proof else ""
         numbers = (p.steps, p.rounds, p.chunks, f"{p.rounds / p.chunks:.4g}", f"{p.conflicts:,}")
-        table.add_row(*(str(n) for n in numbers), p.answer + proof)
+        table.row(*(str(n) for n in numbers), p.answer + proof)
     opts.print_rich(table)
     if not front.complete:
         print("The bound was not met; more steps (--steps) may need fewer rounds.")

@@ -107,8 +107,9 @@ def _open(options: argparse.Namespace) -> Topology:
 
 
 def _print(name: str, found: dict[str, Any], notes: list[str]) -> None:
-    from rich.table import Table
     from rich.text import Text
+
+    from plancast.report.fitted_table import FittedTable
 
     nodes, ranks = found["nNodes"], found["nRanks"]
     number = found["nccl"]
@@ -123,11 +124,13 @@ def _print(name: str, found: dict[str, Any], notes: list[str]) -> None:
         f"  paths between GPUs: {_kinds(found['gpuPaths'], 'gpu')}; to the network: "
         f"{_kinds(found['gpuPaths'], 'net') or 'none'}",
     ]
-    graphs = Table(title="graphs of a node", title_justify="left")
-    for column in ("graph", "pattern", "channels", "GB/s inside", "between", "paths", "channel 0"):
-        graphs.add_column(column, justify="right" if "GB/s" in column else "left")
+    graphs = FittedTable(title="graphs of a node")
+    graphs.words("graph", "pattern", least=8)
+    graphs.numbers("channels", "GB/s inside", "between")
+    graphs.words("paths", least=8)
+    graphs.words("channel 0", leaves=1)
     for graph, fields in found["graphs"].items():
-        graphs.add_row(
+        graphs.row(
             graph,
             _PATTERNS[fields["pattern"]],
             str(fields["nChannels"]),
@@ -138,14 +141,12 @@ def _print(name: str, found: dict[str, Any], notes: list[str]) -> None:
         )
     parts: list[Any] = [Text("\n".join(head)), graphs]
     if "times" in found:
-        times = Table(title="what the tuner expects, µs", title_justify="left")
-        times.add_column("bytes", justify="right")
-        for kind in _SHOWN:
-            times.add_column(kind, justify="right")
+        times = FittedTable(title="what the tuner expects, µs", stacked=True)
+        times.numbers("bytes", *_SHOWN)
         rows = {(row["coll"], row["bytes"]): row for row in found["times"]}
         for size in _SHOWN_BYTES:
             cells = [rows[kind, size] for kind in _SHOWN]
-            times.add_row(_size(size), *(f"{row['us']:,.1f} {row['best']}" for row in cells))
+            times.row(_size(size), *(f"{row['us']:,.1f} {row['best']}" for row in cells))
         parts.append(times)
     parts += [Text(f"assumed: {note}") for note in notes]
     opts.print_rich(*parts)

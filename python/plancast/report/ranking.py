@@ -1,0 +1,76 @@
+"""Rich table of a ranking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from plancast.report.fitted_table import FittedTable
+from plancast.report.remarks import place, remarks, said, setting
+from plancast.textual import count, duration, gib, percent, ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plancast.forecast import Forecast
+    from plancast.ranking import Ranking
+
+
+def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
+    """The best plans, what has to be said about them, and what was left out."""
+    plans = ranking[:top]
+    parts: list[RenderableType] = []
+    if plans:
+        first = plans[0]
+        heading = Text(first.model, style="bold")
+        heading.append(f" on {place(first)}", style="")
+        parts += [heading, Text(said(setting(first)), style="dim"), _plans_table(plans)]
+        parts += remarks(plans, _numbers)
+    else:
+        parts.append(Text("no plan of the space fits", style="bold red"))
+        parts.append(Text("take more hosts, a smaller batch or sequence, or a wider space"))
+    took = f"{ranking.evaluated:,} plans simulated in {duration(ranking.seconds)}"
+    if ranking.seconds > 0:
+        took += f" ({ranking.evaluated / ranking.seconds:,.0f}/s)"
+    parts.append(Text(took, style="dim"))
+    parts.append(Text(f"space: {ranking.space}", style="dim"))
+    for reason, number in sorted(ranking.excluded.items(), key=lambda item: -item[1]):
+        parts.append(Text(f"  {number:>7,} left out: {reason}", style="dim"))
+    return Group(*parts)
+
+
+def _plans_table(plans: Sequence[Forecast]) -> FittedTable:
+    table = FittedTable()
+    table.numbers("#", style="dim")
+    table.words("strategy", least=28, style="cyan")
+    rate = "samples/s/GPU" if plans[0].unit == "samples" else "tok/s/GPU"
+    table.numbers("iteration")
+    for column, leaves in (("90 %", 5), ("vs best", 6), (rate, 3), ("MFU", 4)):
+        table.numbers(column, leaves=leaves)
+    table.numbers("GiB")
+    table.numbers("bubble", leaves=2)
+    table.numbers("comm", leaves=1)
+    best = plans[0].iteration_time
+    for position, plan in enumerate(plans, start=1):
+        shares, total = plan.breakdown(), plan.iteration_time
+        exposed = sum(value for part, value in shares.items() if part.startswith("exposed_"))
+        table.row(
+            str(position),
+            plan.strategy,
+            duration(total),
+            "−{0[0]:.0%} +{0[1]:.0%}".format([abs(bound / total - 1) for bound in plan.interval]),
+            "" if position == 1 else f"+{percent(total / best - 1)}",
+            count(plan.units_per_s_per_gpu),
+            percent(plan.mfu),
+            gib(plan.peak_memory),
+            percent(shares["bubble"] / total),
+            percent(exposed / total),
+            style="bold" if position == 1 else "",
+        )
+    return table
+
+
+def _numbers(positions: Sequence[int]) -> str:
+    return f"#{ranges([position + 1 for position in positions])}"

@@ -1,0 +1,125 @@
+"""Tables of the command line at the widths that people have."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from plancast.textual import duration
+
+MACHINE = "dgx-a100-80g:2"
+WIDTHS = [60, 80, 100, 120, 200]
+LONG = "dp=2,tp=2,sp,pp=4,zero=1,mb=1,recompute=selective,attn=flash,order=tp-cp-ep-dp-pp"
+
+
+@pytest.fixture
+def printed(cli, monkeypatch):
+    def run(width, *arguments):
+        if width is None:
+            monkeypatch.delenv("COLUMNS", raising=False)
+        else:
+            monkeypatch.setenv("COLUMNS", str(width))
+        code, out, err = cli(*arguments)
+        assert code == 0, err
+        return out
+
+    return run
+
+
+@pytest.fixture
+def commands(small_file, tmp_path):
+    plan = ("-m", small_file, "-c", MACHINE, "--batch", "32")
+    return {
+        "predict": ("predict", *plan, "-s", LONG, "--memory-timeline", "--sensitivities"),
+        "rank": ("rank", *plan, "--space", "tp=2|4,mb=1|2,order=tp-cp-ep-dp-pp"),
+        "compare": ("compare", *plan, *("-s", LONG) * 3, "-s", "tp=8,mb=2"),
+        "collective": ("collective", "-c", MACHINE, "--op", "all_reduce", "--bytes", "1K..1G"),
+        "nccl": ("import", "nccl", "dgx-h100:2"),
+        "synthesis": (
+            "export", "msccl", "--synthesize", "all_gather", "--topology", "dgx1", "--steps", "3",
+            "--pareto",
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("command", ["predict", "rank", "compare", "collective", "nccl"])
+def test_tables_fit_and_nothing_is_clipped(printed, commands, command, width):
+    out = printed(width, *commands[command])
+    assert "…" not in out
+    tables = [line for line in out.splitlines() if not line.startswith("plancast:")]
+    assert max(map(len, tables)) <= width
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_ranking_shows_every_time(cli, printed, commands, width):
+    plans = cli.json(*commands["rank"])["plans"][:10]
+    out = printed(width, *commands["rank"])
+    for plan in plans:
+        assert duration(plan["iteration_time_s"]) in out
+
+
+@pytest.mark.parametrize("command", ["predict", "rank", "compare", "collective", "nccl"])
+def test_in_a_pipe_without_columns_lines_are_as_long_as_they_are(printed, commands, command):
+    out = printed(None, *commands[command])
+    assert "…" not in out
+    assert "not shown" not in out
+    if command == "rank":
+        assert re.search(r"tp=2,sp,.*order=tp-cp-ep-dp-pp.* m?s ", out)
+
+
+@pytest.mark.parametrize("columns", ["0", "-5", "wide", "99999999999"])
+def test_a_width_that_makes_no_sense_is_as_none(printed, commands, columns):
+    assert printed(columns, *commands["collective"]) == printed(None, *commands["collective"])
+
+
+def test_heads_name_what_the_plans_share(printed, commands):
+    for command in ("predict", "rank", "compare"):
+        out = printed(100, *commands[command])
+        assert "batch 32, sequence 256, type bf16, profile megatron-core" in out
+
+
+def test_rankings_and_comparisons_print_the_warnings_of_predictions(printed, small_file):
+    plan = ("-m", small_file, "-c", "t4-pcie:1", "--batch", "32")
+    for arguments in (
+        ("predict", *plan, "-s", "tp=2,mb=1"),
+        ("rank", *plan, "--space", "tp=2,mb=1"),
+        ("compare", *plan, "-s", "tp=2,mb=1", "-s", "tp=4,mb=1"),
+    ):
+        out = printed(None, *arguments)
+        assert "note: T4 has no bf16 units" in out
+        assert "warning: no measured run of `megatron-core` is on T4" in out
+
+
+def test_no_probability_where_a_path_is_extrapolated(printed, cli):
+    arguments = (
+        "compare", "-m", "llama3-8b", "-c", "dgx-h100:1", "-c", "mi300x-oam:1", "-s",
+        "tp=8,sp,mb=1", "--batch", "32",
+    )  # fmt: skip
+    out = printed(None, *arguments)
+    assert "probability" not in out
+    assert re.search(r"\d+ % of B's path are priced from measurements of other GPUs or links", out)
+    (difference,) = cli.json(*arguments)["differences"]
+    assert difference["faster_probability"] is None
+    assert difference["extrapolated"][1] > 0.5
+
+
+def test_plans_of_one_unmeasured_machine_are_still_told_apart(printed):
+    out = printed(
+        None, "compare", "-m", "llama3-8b", "-c", "mi300x-oam:1", "-s", "tp=8,sp,mb=1",
+        "-s", "tp=8,sp,mb=2", "--batch", "32",
+    )  # fmt: skip
+    assert "faster with probability" in out
+
+
+def test_a_what_if_does_not_stand_under_the_plans_own_name(printed, small_file, tmp_path):
+    page = tmp_path / "page.html"
+    plan = ("-m", small_file, "-c", MACHINE, "-s", "tp=8,mb=1", "--batch", "32")
+    out = printed(
+        None, "predict", *plan, "--what-if", "compute=2x", "--report", str(page)
+    )  # fmt: skip
+    head = out[: out.index("iteration")]
+    assert "WHAT IF compute=2x: not the plan as it is" in head
+    html = page.read_text()
+    assert "<title>small on dgx-a100-80g, what if compute=2x</title>" in html
+    assert "WHAT IF compute=2x" in html
