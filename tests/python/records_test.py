@@ -12,6 +12,7 @@ from pathlib import Path
 
 import plancast as pc
 import pytest
+from plancast import arguments
 from plancast.records import Kernel, Records
 
 GPU = "H100-SXM-80GB"
@@ -217,6 +218,33 @@ def test_other_tables_name_the_kernels_that_plans_run(records, tmp_path):
     assert records.query(grouped, gpu="T4", library="te") == 80 * 1e-6
     norm = Kernel.memory("rms_norm.bwd", read_bytes=4 * 4194304, write_bytes=2 * 4194304)
     assert records.query(norm, gpu="T4", library="torch", version="2.5") == 50 * 1e-6
+
+
+@pytest.mark.parametrize(
+    ("word", "dtype"),
+    [
+        *((name, name) for name in arguments.DTYPES),
+        *((name.replace("-", "_").upper(), name) for name in arguments.DTYPES),
+        ("fp8_e4m3", "fp8"),
+        ("fp8_static", "fp8"),
+        ("fp8_rowwise", "fp8-row"),
+        ("fp8_block", "fp8-block"),
+    ],
+)
+def test_every_type_that_products_may_have_enters(records, tmp_path, word, dtype):
+    path = tmp_path / "gemm.csv"
+    path.write_text(gemm_csv(path, 1).read_text().replace(",bf16,", f",{word},"))
+    assert records.ingest(path).added == 1
+    kernel = Kernel.gemm(128, 4096, 4096, dtype=dtype)
+    assert records.query(kernel, gpu=GPU, library="torch", version="2.5") == 20.0 * 1e-6
+    machine = pc.Machine.preset("dgx-h100")
+    assert dtype == "nvfp4" or records.estimate(kernel, machine).knowledge == "measured"
+
+
+def test_a_type_that_is_none_is_counted(records, tmp_path):
+    path = tmp_path / "gemm.csv"
+    path.write_text(gemm_csv(path, 2).read_text().replace(",bf16,", ",fp7,"))
+    assert dict(records.ingest(path).unusable) == {"type `fp7`": 2}
 
 
 def test_kernels_that_are_none_are_refused():

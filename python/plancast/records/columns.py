@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from plancast.arguments import DTYPES
 from plancast.errors import InputError
 from plancast.records.kernel import Kernel
 
@@ -16,6 +17,8 @@ Row = Mapping[str, str]
 _LONGEST_S = 1e6
 # The largest whole number that every double below it is.
 _MOST_WHOLE = 1 << 53
+# Of what kernels bound by memory read and write.
+_ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4, "tf32": 4}
 
 
 class UnusableError(Exception):
@@ -179,9 +182,9 @@ def _elementwise(row: Row) -> Kernel:
         known = _data()["elementwise"].get(rule)
         if known is None or phase not in known:
             raise UnusableError(f"op `{rule}` ({phase}) is no op rule")
-        if "->" in row["dtype"]:
+        if "->" in row["dtype"] or dtype not in _ELEMENT_BYTES:
             raise UnusableError(f"type `{row['dtype']}`")
-        size = (4 if dtype in ("fp32", "tf32") else 2) * _whole(row, "elements")
+        size = _ELEMENT_BYTES[dtype] * _whole(row, "elements")
         read, write = (count * size for count in known[phase])
         rule = known["rule"] + (".bwd" if phase == "bwd" else "")
     return Kernel.memory(
@@ -221,8 +224,9 @@ _TABLES = {
 
 def _dtype(row: Row) -> str:
     text = row["dtype"]
-    name: str = _data()["dtypes"].get(text, text)
-    if name not in ("bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4"):
+    plain = text.strip().lower().replace("_", "-")
+    name: str = _data()["dtypes"].get(plain, plain)
+    if name not in DTYPES:
         raise UnusableError(f"type `{text}`")
     return name
 

@@ -15,6 +15,7 @@ from plancast.validation.machines import MachineBook
 from plancast.validation.predict_row import RowResult, predict_row
 from plancast.validation.rows import read_rows
 from plancast.validation.scoreboard import Scoreboard
+from plancast.validation.software import unknown_software
 
 
 def validate(
@@ -63,7 +64,7 @@ def validate(
     return Scoreboard(
         results=tuple(result for result in results if result is not None),
         skipped=tuple(skipped),
-        warnings=tuple(linear_series(rows)),
+        warnings=(*unknown_software(row.software for row in rows), *linear_series(rows)),
         layers=tuple(predict_layer(cells, session) for cells in layers),
         seconds=time.perf_counter() - begin,
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -19,15 +21,28 @@ def profile_for(software: str) -> tuple[str, str]:
     >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
     'megatron-sc21'
     """
-    shipped = set(_core.profile_names())
-    for entry in _table():
-        if not re.search(entry["match"], software):
-            continue
-        profile = entry["profile"]
-        if profile in shipped:
-            return profile, f"for `{software}`"
-        return entry.get("otherwise", DEFAULT), f"nearest to `{software}`"
-    return DEFAULT, f"nothing known of `{software}`"
+    entry = _entry(software)
+    if entry is None:
+        return DEFAULT, f"nothing known of `{software}`"
+    profile = entry["profile"]
+    if profile in _core.profile_names():
+        return profile, f"for `{software}`"
+    return entry.get("otherwise", DEFAULT), f"nearest to `{software}`"
+
+
+def unknown_software(names: Iterable[str]) -> list[str]:
+    """A warning for every software that no rule knows; `names`: one a row.
+
+    >>> len(unknown_software(["Megatron-LM", "Abacus 3", "Abacus 3"]))
+    1
+    """
+    unknown = Counter(name for name in names if _entry(name) is None)
+    return [
+        f"software {f'`{name}`' if name else 'not stated'} ({count} row{'s' * (count > 1)}): no "
+        f"rule knows it, so `{DEFAULT}` stands for it. Name the framework that ran in column "
+        "`software`, or add a rule to validation/software.yaml."
+        for name, count in unknown.items()
+    ]
 
 
 def unstated_16bit(software: str) -> str | None:
@@ -56,11 +71,15 @@ def layout_of(software: str, layers: int, stages: int) -> str | None:
 
 
 def _of(software: str, key: str) -> str | None:
-    for entry in _table():
-        if re.search(entry["match"], software):
-            said: str | None = entry.get(key)
-            return said
-    return None
+    said: str | None = (_entry(software) or {}).get(key)
+    return said
+
+
+@cache
+def _entry(software: str) -> dict[str, Any] | None:
+    """The first rule whose `match` is found, whatever the case."""
+    found = (e for e in _table() if re.search(e["match"], software, re.IGNORECASE))
+    return next(found, None)
 
 
 @cache

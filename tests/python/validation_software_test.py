@@ -1,0 +1,66 @@
+"""Which software profile stands for what a measured row says that ran."""
+
+from __future__ import annotations
+
+import pytest
+from plancast.validation import software
+from plancast.validation.run import validate
+
+COLUMNS = (
+    "row_id,source,model,layers,hidden,heads,vocab,seq_len,machine,strategy,global_batch,dtype,"
+    "software,iter_time_s"
+)
+ROW = '"{}",here,small,2,256,4,1000,256,dgx-a100-80g:1,"dp=8,mb=1,recompute=none",8,bf16,"{}",0.05'
+
+
+def board(folder, *softwares):
+    """Rows that say that these ran, beside their forecasts."""
+    path = folder / "rows.csv"
+    lines = [ROW.format(f"row-{i}", software) for i, software in enumerate(softwares)]
+    path.write_text("\n".join([COLUMNS, *lines]) + "\n")
+    return validate([path], workers=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [
+        ("MLPerf MXNet", "nvidia-mxnet"),
+        ("NVIDIA DeepLearningExamples MxNet", "nvidia-mxnet"),
+        ("MLPerf PyTorch", "nvidia-pytorch"),
+        ("MLPerf NeMo (PyTorch)", "megatron-core"),
+        ("PyTorch", "fsdp"),
+        ("pytorch fsdp", "fsdp"),
+        ("PyTorch DDP", "ddp"),
+        ("PyTorch 2.3 eager", "eager"),
+        ("eager", "eager"),
+        ("torch nightly Apr 2024 eager", "torchtitan-eager"),
+        ("TorchTitan (Dec 2024) compile", "torchtitan-2024"),
+        ("torch 2.8.0a0 (NGC 25.05) compile", "torchtitan"),
+        ("PyTorch 2.3 compile", "compiled"),
+        ("sail-sg", "megatron-2021"),
+        ("sail-sg/zero-bubble-pipeline-parallelism", "megatron-2021"),
+        ("Megatron-LM based", "megatron-2021"),
+        ("MEGATRON-LM 2024", "megatron-core"),
+        ("DeepSpeed 0.14", "deepspeed"),
+        ("HF Trainer + DeepSpeed ZeRO 2021", "fsdp"),
+    ],
+)
+def test_software_is_known_whatever_its_case(name, profile):
+    for spelt in (name, name.lower(), name.upper()):
+        assert software.profile_for(spelt) == (profile, f"for `{spelt}`")
+
+
+def test_every_rule_names_a_profile_that_is_shipped():
+    from plancast import _core
+
+    shipped = set(_core.profile_names())
+    for entry in software._table():
+        assert entry["profile"] in shipped or entry["otherwise"] in shipped
+
+
+def test_software_that_no_rule_knows_is_warned_of(tmp_path):
+    known_by_none, not_stated = board(tmp_path, "Abacus 3", "Abacus 3", "", "PyTorch").warnings
+    assert "`Abacus 3` (2 rows): no rule knows it, so `megatron-core` stands" in known_by_none
+    assert "column `software`" in known_by_none
+    assert "software not stated (1 row)" in not_stated
+    assert board(tmp_path, "PyTorch").warnings == ()
