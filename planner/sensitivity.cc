@@ -33,7 +33,7 @@ std::vector<WhatIfChange> Candidates(const ExecutionGraph& graph, const Machine&
         purposes.insert(kPurposeNames[static_cast<int>(block.purpose[t])]);
         kinds.emplace(CollectiveKindName(graph.comms[block.spec[t]].kind));
       } else {
-        families.insert(kFamilyNames[static_cast<int>(graph.kernels[block.spec[t]].family)]);
+        families.insert(FamilyName(graph.kernels[block.spec[t]].family));
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "strategy/tree_check.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "strategy/byte_size.h"
 
 namespace plancast {
 namespace {
@@ -65,6 +67,43 @@ absl::Status CheckPath(absl::string_view path, const std::set<std::string>& modu
       absl::StrCat("nothing in the model is at `", path, "`.", suggestion));
 }
 
+// Stages hold layers: what a pipeline axis cuts is no dim of an op.
+absl::Status CheckSplit(const SplitDirective& split, absl::Span<const SizedAxis> mesh) {
+  RETURN_IF_ERROR(CheckAxis(split.axis, mesh));
+  if (split.axis != "pp" || split.dims.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "`pp` splits no dim (`", absl::StrJoin(split.dims, "`, `"),
+      "`): it deals whole layers to stages. Leave `pp` out of `split`, and say how many "
+      "layers a stage has with `layout` in the plan."));
+}
+
+// All parameters of a plan have one home; a node may say which, and no other.
+absl::Status CheckHome(absl::string_view home, bool shards, absl::Span<const SizedAxis> mesh) {
+  ASSIGN_OR_RETURN(const std::string axis, HomeAxis(home));
+  if (!axis.empty()) RETURN_IF_ERROR(CheckAxis(axis, mesh));
+  if (!axis.empty() && axis != "dp") {
+    return absl::UnimplementedError(
+        absl::StrCat("not supported yet: `home: ", home,
+                     "`; parameters' state is sharded over `dp` alone. Leave `home` out, and write "
+                     "`zero=1` in the plan for `shard(dp)`."));
+  }
+  if (axis.empty() != shards) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "not supported yet: `home: ", home, "` where the plan has ",
+      shards ? "`shard(dp)`, by its `zero`" : "`replicate`",
+      ": all parameters have one home. Leave `home` out, and ",
+      shards ? "`zero` too if nothing is to be sharded." : "write `zero=1` in the plan."));
+}
+
+absl::Status CheckBucket(int64_t bytes, std::optional<int64_t> plan) {
+  if (plan == bytes) return absl::OkStatus();
+  const std::string size = PrintByteSize(bytes);
+  return absl::UnimplementedError(
+      absl::StrCat("not supported yet: `bucket: ", size,
+                   "` of a node; all gradients have buckets of one size. Write `bucket=", size,
+                   "` in the plan instead."));
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> HomeAxis(absl::string_view home) {
@@ -87,13 +126,13 @@ absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mes
       RETURN_IF_ERROR(CheckPath(path, modules));
     }
     for (const SplitDirective& split : node.split) {
-      RETURN_IF_ERROR(CheckAxis(split.axis, mesh)) << place;
+      RETURN_IF_ERROR(CheckSplit(split, mesh)) << place;
     }
     if (node.home.has_value()) {
-      ASSIGN_OR_RETURN(const std::string axis, HomeAxis(*node.home), _ << place);
-      if (!axis.empty()) {
-        RETURN_IF_ERROR(CheckAxis(axis, mesh)) << place;
-      }
+      RETURN_IF_ERROR(CheckHome(*node.home, tree.plan().zero.value_or(0) >= 1, mesh)) << place;
+    }
+    if (node.bucket_bytes.has_value()) {
+      RETURN_IF_ERROR(CheckBucket(*node.bucket_bytes, tree.plan().bucket_bytes)) << place;
     }
   }
   return absl::OkStatus();

@@ -14,9 +14,11 @@ namespace plancast {
 // A mesh axis and its size.
 using SizedAxis = std::pair<std::string, int64_t>;
 
-// OK if every node holds for one of `ops` at least (paths as in
-// StrategyTree::Resolve), names axes of the mesh only, and has a home that can
-// be read; else an error with the nearest name. An empty `ops` checks no paths.
+// OK if all that nodes say takes effect; else an error that begins with the node:
+// - every node holds for one of `ops` at least (paths as in StrategyTree::Resolve; an
+//   empty `ops` checks no paths) and names axes of the mesh only;
+// - `pp` splits nothing;
+// - `home` and `bucket` are those of the plan, which has one of each for all parameters.
 absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mesh,
                        absl::Span<const std::string> ops);
 

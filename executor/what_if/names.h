@@ -2,15 +2,36 @@
 #define PLANCAST_EXECUTOR_WHAT_IF_NAMES_H_
 
 #include <array>
+#include <cstddef>
 
 #include "graph/execution_graph.h"
 #include "graph/kernel_spec.h"
 
 namespace plancast {
 
+// A switch, so that a family that is added is asked for (-Wswitch).
+constexpr const char* FamilyName(KernelFamily family) {
+  switch (family) {
+    case KernelFamily::kGemm:
+      return "gemm";
+    case KernelFamily::kAttention:
+      return "attention";
+    case KernelFamily::kMemory:
+      return "memory";
+    case KernelFamily::kOptimizer:
+      return "optimizer";
+    case KernelFamily::kConvolution:
+      return "convolution";
+  }
+  return "";
+}
+
 // In the order of KernelFamily, Purpose and CollectiveKind.
-inline constexpr std::array<const char*, 4> kFamilyNames = {"gemm", "attention", "memory",
-                                                            "optimizer"};
+inline constexpr std::array kFamilyNames = {
+    FamilyName(KernelFamily::kGemm), FamilyName(KernelFamily::kAttention),
+    FamilyName(KernelFamily::kMemory), FamilyName(KernelFamily::kOptimizer),
+    FamilyName(KernelFamily::kConvolution)};
+static_assert(kFamilyNames.size() == static_cast<size_t>(KernelFamily::kConvolution) + 1);
 inline constexpr std::array<const char*, kNumPurposes> kPurposeNames = {
     "forward", "backward", "recompute", "tp",        "dp",   "pp",
     "cp",      "ep",       "offload",   "optimizer", "other"};

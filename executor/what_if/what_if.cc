@@ -164,13 +164,13 @@ class TaskChanger {
     double time = 1;
     for (size_t i = 0; i < changes_.size(); ++i) {
       const WhatIfChange& change = changes_[i];
-      const bool hit = change.target == Target::kCompute ||
-                       (change.target == Target::kOp && (Matches(change.name, block.label[t]) ||
-                                                         Matches(change.name, kernel.label))) ||
-                       (change.target == Target::kKernel &&
-                        change.name == kFamilyNames[static_cast<int>(kernel.family)]) ||
-                       (change.target == Target::kPurpose &&
-                        change.name == kPurposeNames[static_cast<int>(block.purpose[t])]);
+      const bool hit =
+          change.target == Target::kCompute ||
+          (change.target == Target::kOp &&
+           (Matches(change.name, block.label[t]) || Matches(change.name, kernel.label))) ||
+          (change.target == Target::kKernel && change.name == FamilyName(kernel.family)) ||
+          (change.target == Target::kPurpose &&
+           change.name == kPurposeNames[static_cast<int>(block.purpose[t])]);
       if (hit) time *= change.time;
       met_[i] = met_[i] || hit;
     }

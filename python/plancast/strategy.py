@@ -306,12 +306,18 @@ class Node:
         return self
 
     def home(self, layout: str) -> Node:
-        """Home layout of the parameters' state: `replicate` or `shard(AXIS)`."""
+        """Home layout of the parameters' state: `replicate` or `shard(AXIS)`.
+
+        Other ones than the plan's (`zero`) are refused when the strategy is used.
+        """
         self._tree._core.home(self._path, arguments.word(layout, "home"))
         return self
 
     def bucket(self, size: int) -> Node:
-        """Size of gradient buckets, bytes."""
+        """Size of gradient buckets, bytes.
+
+        Other ones than the plan's (`bucket`) are refused when the strategy is used.
+        """
         self._tree._core.bucket(self._path, size)
         return self
 

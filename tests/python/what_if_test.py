@@ -26,6 +26,15 @@ def test_what_if_is_a_prediction_with_changes(nouns):
     assert sum(parts.values()) == pytest.approx(answer.after.iteration_time)
 
 
+def test_convolutions_are_asked_about_by_their_name():
+    net, machine = pc.Model.preset("resnet50"), pc.Machine.preset("dgx-a100-80g", hosts=1)
+    ranked = pc.sensitivities(net, machine, "dp=8,mb=64", batch=512)
+    changes = [row.change for row in ranked]
+    assert "kernel:convolution=2x" in changes
+    faster = pc.what_if(net, machine, "dp=8,mb=64", "kernel:convolution=2x", batch=512)
+    assert faster.speedup > 1
+
+
 def test_sensitivities_are_ranked(nouns):
     ranked = pc.sensitivities(*nouns, PLAN, batch=16)
     gains = [row.gain for row in ranked]

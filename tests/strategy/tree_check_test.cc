@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,14 @@ const std::vector<std::string> kOps = {"embedding.tokens", "layers.*.attn.qkv", 
                                        "head.logits"};
 
 TEST(TreeCheckTest, NodesThatHoldForSomethingPass) {
-  StrategyTree tree;
+  StrategyTree tree = StrategyTree::FromShortForm(*ParseShortForm("zero=1,bucket=25MB"));
   for (const char* path :
        {"", "head", "layers", "layers.*", "layers.*.attn", "*.*.*.qkv", "layers.*.mlp.fc1"}) {
     ASSERT_OK_AND_ASSIGN(Directives * node, tree.Node(path));
     node->SetSplit({"tp", {"heads"}});
+    node->SetSplit({"pp", {}});
     node->home = "shard(dp)";
+    node->bucket_bytes = 25'000'000;
   }
   EXPECT_OK(CheckTree(tree, kMesh, kOps));
 }
@@ -65,6 +68,49 @@ TEST(TreeCheckTest, HomesAreReplicateOrAShard) {
   (*tree.Node(""))->home = "shard(xx)";
   EXPECT_THAT(CheckTree(tree, kMesh, kOps),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the root: no mesh axis")));
+}
+
+// The error of a plan whose `layers` say something.
+std::string Refused(const std::string& plan, const std::function<void(Directives&)>& say) {
+  StrategyTree tree = StrategyTree::FromShortForm(*ParseShortForm(plan));
+  say(**tree.Node("layers"));
+  return std::string(CheckTree(tree, kMesh, kOps).message());
+}
+
+TEST(TreeCheckTest, AHomeIsThePlansOrIsRefused) {
+  const auto home = [](const char* layout) {
+    return [layout](Directives& node) { node.home = layout; };
+  };
+  EXPECT_EQ(Refused("", home("replicate")), "");
+  for (const char* plan : {"zero=1", "zero=2", "zero=3"}) {
+    EXPECT_EQ(Refused(plan, home("shard(dp)")), "");
+    EXPECT_THAT(Refused(plan, home("replicate")),
+                HasSubstr("`layers`: not supported yet: `home: replicate` where the plan has "
+                          "`shard(dp)`, by its `zero`: all parameters have one home."));
+  }
+  EXPECT_THAT(Refused("", home("shard(dp)")), HasSubstr("write `zero=1` in the plan."));
+  EXPECT_THAT(Refused("zero=1", home("shard(tp)")),
+              HasSubstr("`layers`: not supported yet: `home: shard(tp)`; parameters' state is "
+                        "sharded over `dp` alone."));
+}
+
+TEST(TreeCheckTest, ABucketIsThePlansOrIsRefused) {
+  const auto bucket = [](Directives& node) { node.bucket_bytes = 32 << 20; };
+  EXPECT_EQ(Refused("bucket=32MiB", bucket), "");
+  for (const char* plan : {"", "bucket=25MB"}) {
+    EXPECT_THAT(Refused(plan, bucket),
+                HasSubstr("`layers`: not supported yet: `bucket: 32MiB` of a node; all gradients "
+                          "have buckets of one size. Write `bucket=32MiB` in the plan instead."));
+  }
+}
+
+TEST(TreeCheckTest, APipelineAxisSplitsNoDim) {
+  EXPECT_THAT(
+      Refused("",
+              [](Directives& node) {
+                node.SetSplit({"pp", {"batch"}});
+              }),
+      HasSubstr("`layers`: `pp` splits no dim (`batch`): it deals whole layers to stages."));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "executor/what_if/what_if.h"
 
+#include "absl/strings/str_cat.h"
 #include "executor/executor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -59,6 +60,20 @@ TEST(WhatIfTest, KernelsByLabelFamilyAndPurpose) {
   EXPECT_EQ(TimeOf("compute=2x,op:mlp=3x"), now - kSecond / 2 - 5 * kSecond / 2);
   // No such kernels in this plan.
   EXPECT_EQ(TimeOf("purpose:recompute=2x"), now);
+}
+
+TEST(WhatIfTest, EveryFamilyOfKernelsHasAName) {
+  for (const char* family : {"gemm", "attention", "memory", "optimizer", "convolution"}) {
+    const std::string change = absl::StrCat("kernel:", family, "=2x");
+    // Those of GraphBuilder are of family kMemory.
+    EXPECT_EQ(TimeOf(change) < TimeOf(""), family == std::string("memory")) << change;
+  }
+  ExecutionGraph graph = Chain();
+  for (KernelSpec& kernel : graph.kernels) kernel.family = KernelFamily::kConvolution;
+  const auto plan =
+      ChangePlan(*ParseWhatIf("kernel:convolution=2x"), graph, TwoHosts(), RuntimeParams());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->options.kernel_time, testing::Each(0.5));
 }
 
 TEST(WhatIfTest, CommunicationsByKindAndPurpose) {
