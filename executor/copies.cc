@@ -221,8 +221,9 @@ bool Simulator::RunCopies(int32_t entity, const Lane& at) {
   const CopyCosts& costs = variants_[whole.variant].costs;
   CopyRun& run = entities_[entity].run;
   if (!FindClock(entity, copy, index, costs, &run.conditions.host)) return false;
-  host_binds_ = host_binds_ ||
-                (costs.hosted && run.conditions.host > -costs.launch_ps * index.launches.back());
+  if (costs.hosted && run.conditions.host > -costs.launch_ps * index.launches.back()) {
+    host_bound_ = 2;
+  }
   if (!OutrunRivals(entity, index, whole)) return false;
   run.instance = at.instance;
   run.first_copy = at.copy;

@@ -46,14 +46,42 @@ class Simulator::Snapshot {
       Time(set ? s_.events_.KeyOf(slot) >> 1 : kNoTime);
       Exact(set ? s_.events_.KeyOf(slot) & 1 : 0);
     }
-    for (int32_t lane = e * kNumStreams; lane < (e + 1) * kNumStreams; ++lane) OfLane(e, lane);
-    // The host's clock goes on by itself, or from where it waited.
+    int32_t first = Lane::kDone;
+    for (int32_t lane = e * kNumStreams; lane < (e + 1) * kNumStreams; ++lane) {
+      OfLane(e, lane);
+      first = std::min(first, s_.lanes_[lane].instance);
+    }
+    if (s_.in_.index.program(s_.in_.ProgramOf(e)).syncs && first != Lane::kDone) OfHost(e, first);
+  }
+
+  // What its host has waited for: the last task before an instance, and all since. They
+  // are over one after another.
+  void OfHost(int32_t e, int32_t first) {
     const int32_t program = s_.in_.ProgramOf(e);
-    const int32_t at = s_.lanes_[e * kNumStreams + kCompute].instance;
-    if (!s_.in_.index.program(program).syncs || at == Lane::kDone) return;
-    const TaskRef sync = s_.in_.index.SyncBefore(program, {at, 0, 0});
-    Place(e, sync.instance);
-    Time(sync.instance < 0 ? kNoTime : s_.EndOf(e, sync));
+    const TaskRef before = s_.in_.index.SyncBefore(program, {first, 0, 0});
+    state_.syncs.push_back({e, true, before, before.instance < 0 ? 0 : s_.EndOf(e, before)});
+    const std::vector<int32_t>& sync_before = s_.in_.index.program(program).sync_before;
+    for (auto next = sync_before.begin() + first + 1;; ++next) {
+      // The next instance that the host waits for.
+      next = std::lower_bound(next, sync_before.end(), next - sync_before.begin() - 1);
+      const auto instance = static_cast<int32_t>(next - sync_before.begin()) - 1;
+      if (!OfSyncs(e, instance) || next == sync_before.end()) return;
+    }
+  }
+  // Whether all of an instance are over.
+  bool OfSyncs(int32_t e, int32_t instance) {
+    const int32_t program = s_.in_.ProgramOf(e);
+    const std::vector<uint8_t>& flags = s_.in_.BlockAt(e, instance).flags;
+    TaskRef task{instance, 0, 0};
+    for (; task.copy < s_.in_.index.InstanceOf(program, instance).layer_count; ++task.copy) {
+      for (task.task = 0; task.task < static_cast<int32_t>(flags.size()); ++task.task) {
+        if ((flags[task.task] & plancast::Block::kHostSync) == 0) continue;
+        const int64_t end = s_.EndOf(e, task);
+        if (end == kUnknown) return false;
+        state_.syncs.push_back({e, false, task, end});
+      }
+    }
+    return true;
   }
 
   void OfRun(int32_t e, const CopyRun& run) {
@@ -117,9 +145,20 @@ class Simulator::Snapshot {
 };
 
 // A place a period later, or that of what waits for something after the steady
-// state, which comes to the same.
+// state, which comes to the same. A host that has not waited since goes on by itself.
 bool Simulator::IsLater(const State& state, const State& before) const {
-  if (state.exact != before.exact || state.places.size() != before.places.size()) return false;
+  if (state.exact != before.exact || state.places.size() != before.places.size() ||
+      state.syncs.size() != before.syncs.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < state.syncs.size(); ++i) {
+    const under_way::HostSync &a = state.syncs[i], &b = before.syncs[i];
+    if (a.entity != b.entity || a.first != b.first) return false;
+    if (a.first && a.task == b.task) continue;
+    TaskRef later = b.task;
+    later.instance += periods_.Of(in_.ProgramOf(a.entity));
+    if (!(a.task == later) || a.end - state.now != b.end - before.now) return false;
+  }
   for (size_t i = 0; i < state.places.size(); ++i) {
     const auto [entity, instance] = state.places[i];
     const int32_t way = instance - before.places[i].second;
@@ -136,16 +175,21 @@ void Simulator::LookForPeriod() {
   const bool steady = IsLater(state, last_state_);
   const bool again = steady && steady_ && state.now - last_state_.now == last_period_;
   if (steady) last_period_ = state.now - last_state_.now;
-  if (!steady) host_binds_ = false;
   steady_ = steady;
   if (again && Jump(state)) next_anchor_ = Lane::kDone;
+  host_bound_ = std::max(host_bound_ - 1, 0);
   last_state_ = std::move(state);
 }
 
-bool Simulator::HostsKeepPace() const {
+bool Simulator::HostsKeepPace(const State& state) const {
+  std::vector<bool> waits(in_.graph.programs.size());  // in every period
+  for (size_t i = 0; i < state.syncs.size(); ++i) {
+    if (state.syncs[i].task == last_state_.syncs[i].task) continue;
+    waits[in_.ProgramOf(state.syncs[i].entity)] = true;
+  }
   for (size_t p = 0; p < in_.graph.programs.size(); ++p) {
     const auto program = static_cast<int32_t>(p);
-    if (!hosted_[p] || in_.index.program(program).syncs) continue;
+    if (!hosted_[p] || waits[p]) continue;
     const int32_t period = periods_.Of(program);
     const int32_t middle = static_cast<int32_t>(in_.graph.programs[p].instances.size()) / 2;
     const int32_t first = middle - period / 2;
@@ -155,8 +199,8 @@ bool Simulator::HostsKeepPace() const {
     const int64_t own = graphs.empty() ? 0 : graphs[first + period] - graphs[first];
     const int64_t launching =
         launches * in_.hosts[p].launch_ps + own * in_.hosts[p].graph_launch_ps;
-    // Further ahead each time, so it must not have mattered.
-    if (launching > last_period_ || (launching < last_period_ && host_binds_)) return false;
+    // Further ahead each time, so it must not have mattered in the two that were alike.
+    if (launching > last_period_ || (launching < last_period_ && host_bound_ > 0)) return false;
   }
   return true;
 }
@@ -194,7 +238,7 @@ int32_t Simulator::PeriodsAhead(int32_t e, const State& state, Front& front) con
 }
 
 bool Simulator::Jump(const State& state) {
-  if (!HostsKeepPace()) return false;
+  if (!HostsKeepPace(state)) return false;
   std::vector<Front> fronts(entities_.size());
   int32_t times = Lane::kDone;
   for (int32_t e = 0; e < static_cast<int32_t>(entities_.size()); ++e) {
@@ -244,10 +288,6 @@ bool Simulator::Jump(const State& state) {
       chains_[l].end += way;
       flights_[l].progress.since += way;
       flights_[l].transfer_at += way;
-    }
-    if (in_.index.program(in_.ProgramOf(e)).syncs &&
-        lanes_[e * kNumStreams + kCompute].instance != Lane::kDone) {
-      ++place;
     }
     FindWaiting(e);
   }
@@ -313,7 +353,8 @@ void Simulator::RepeatPieces(int32_t e, const Front& front, int32_t times) {
       trace_.Add(e, to, piece);
     }
   };
-  for (int32_t i = front.first; i <= front.last; ++i) {
+  // From the last, for the first may come to where the last was.
+  for (int32_t i = front.last; i >= front.first; --i) {
     add(i, i + times * period, times * last_period_, /*whole=*/false);
   }
   for (int32_t i = front.first; i < front.first + times * period; ++i) {

@@ -92,7 +92,7 @@ void Simulator::TimeChain(int32_t lane_index, const Copy& copy, const Clock& clo
       start = chain.end;
       if (hosted) {
         const int64_t launched = clock.zero + launch_ps * index.FirstLaunch(task);
-        host_binds_ = host_binds_ || launched >= start;
+        if (launched >= start) host_bound_ = 2;
         start = std::max(start, launched);
       }
       copy.start[task] = start;
@@ -100,7 +100,7 @@ void Simulator::TimeChain(int32_t lane_index, const Copy& copy, const Clock& clo
     }
     chain.end = start + TimeOfWork(left, chain.slow, in_.SlowdownOf(copy.block->spec[task]));
     if (hosted) {
-      host_binds_ = host_binds_ || clock.zero + launch_ps * with >= chain.end;
+      if (clock.zero + launch_ps * with >= chain.end) host_bound_ = 2;
       chain.end = std::max(chain.end, clock.zero + launch_ps * with);
     }
     copy.end[task] = chain.end;

@@ -328,7 +328,7 @@ bool Simulator::RunCopy(int32_t entity, int stream, TaskRef* blocker) {
     if (hosted_[program]) {
       if (!ClockOf(entity, lane, task, copy, &clock, blocker)) return false;
       const int64_t launched = clock.zero + host.launch_ps * copy.index->FirstLaunch(task);
-      host_binds_ = host_binds_ || launched >= ready;
+      if (launched >= ready) host_bound_ = 2;
       ready = std::max(ready, launched);
     }
     if (ready > now_) {

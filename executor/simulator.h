@@ -196,7 +196,7 @@ class Simulator {
   bool IsLater(const State& state, const State& before) const;
   void LookForPeriod();
   // Whether hosts are as far ahead after a period as before, or that matters not.
-  bool HostsKeepPace() const;
+  bool HostsKeepPace(const State& state) const;
   int32_t PeriodsAhead(int32_t entity, const State& state, Front& front) const;
   bool Jump(const State& state);  // to the last period that is as before; false: perhaps later
   void MoveMeeting(int32_t entity, int32_t from, int32_t to);
@@ -242,7 +242,7 @@ class Simulator {
   State last_state_;
   bool steady_ = false;      // it was that of the state before
   int64_t last_period_ = 0;  // then: the time in between
-  bool host_binds_ = false;  // a task has waited for its launch since
+  int host_bound_ = 2;       // periods more until in two no task has waited for its launch
 };
 
 }  // namespace plancast

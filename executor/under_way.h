@@ -103,11 +103,21 @@ struct Transfer {
   int64_t delay = 0, work_bytes = 0, alone = 0;
 };
 
+// A task that an entity's host has waited for, and when it was over. The host's clock goes
+// on from the last; instance -1: from the beginning.
+struct HostSync {
+  int32_t entity = 0;
+  bool first = false;  // the last before all that lanes are at
+  TaskRef task;
+  int64_t end = 0;
+};
+
 // All that goes on at a point in time, times from then; and where it does.
 struct State {
   int64_t now = 0;
   std::vector<int64_t> exact;
   std::vector<std::pair<int32_t, int32_t>> places;  // entity, instance
+  std::vector<HostSync> syncs;                      // entity by entity
 };
 
 // Instances of an entity that lanes are at, of those that go on.

@@ -13,6 +13,7 @@
 #include "executor/runtime.h"
 #include "executor/sharing/fluid.h"
 #include "gtest/gtest.h"
+#include "tests/executor/expect_same.h"
 #include "tests/executor/graph_builder.h"
 #include "tests/executor/lower_reference.h"
 #include "tests/executor/random_plan.h"
@@ -55,45 +56,6 @@ Times TimesOf(const Simulation& s, int entity) {
     times.emplace_back(unfolded.start[t], unfolded.end[t]);
   }
   return times;
-}
-
-void ExpectSame(const Breakdown& a, const Breakdown& b) {
-  EXPECT_EQ(a.compute, b.compute);
-  EXPECT_EQ(a.recompute, b.recompute);
-  EXPECT_EQ(a.exposed_tp, b.exposed_tp);
-  EXPECT_EQ(a.exposed_dp, b.exposed_dp);
-  EXPECT_EQ(a.exposed_pp, b.exposed_pp);
-  EXPECT_EQ(a.bubble, b.bubble);
-  EXPECT_EQ(a.straggler, b.straggler);
-  EXPECT_EQ(a.launch, b.launch);
-  EXPECT_EQ(a.optimizer, b.optimizer);
-  EXPECT_EQ(a.other, b.other);
-}
-
-// Where time goes, from pieces as from tasks.
-void ExpectSameAttribution(const Simulation& a, const Simulation& b) {
-  for (int32_t e = 0; e < static_cast<int32_t>(a.sim().entities.size()); ++e) {
-    ExpectSame(BreakdownOf(a.input(), a.trace(), e), BreakdownOf(b.input(), b.trace(), e));
-  }
-  SimResult x, y;
-  AttributeCriticalPath(a.input(), a.trace(), x);
-  AttributeCriticalPath(b.input(), b.trace(), y);
-  ExpectSame(x.critical_path, y.critical_path);
-  ASSERT_EQ(x.factors.size(), y.factors.size());
-  for (const auto& [factor, share] : x.factors) {
-    EXPECT_DOUBLE_EQ(share.seconds, y.factors.at(factor).seconds) << factor;
-  }
-}
-
-void ExpectSameTraces(const Simulation& a, const Simulation& b) {
-  EXPECT_EQ(a.trace().makespan_ps, b.trace().makespan_ps);
-  for (size_t e = 0; e < a.sim().entities.size(); ++e) {
-    const UnfoldedTrace& x = a.unfolded(static_cast<int>(e));
-    const UnfoldedTrace& y = b.unfolded(static_cast<int>(e));
-    EXPECT_EQ(x.start, y.start);
-    EXPECT_EQ(x.end, y.end);
-    EXPECT_EQ(x.cause, y.cause);
-  }
 }
 
 // The same tasks in the same order as the reference has them.

@@ -1,6 +1,7 @@
 #include "tests/executor/random_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -16,7 +17,9 @@ namespace {
 
 class Drawer {
  public:
-  explicit Drawer(uint32_t seed) : random_(seed), builder_({{"none", 1}}) {
+  // `most_micro_batches`: of a long plan, or 0.
+  explicit Drawer(uint32_t seed, int most_micro_batches = 0)
+      : random_(seed), builder_({{"none", 1}}), most_micro_batches_(most_micro_batches) {
     std::seed_seq apart{seed, 2u};
     host_random_.seed(apart);
     uses_host_ = HostIn(1, 3) == 1;
@@ -52,7 +55,7 @@ class Drawer {
       if (Once(2)) std::shuffle(axes.begin(), axes.end(), random_);
       devices_ = 1;
       for (const MeshAxis& axis : axes) devices_ *= axis.size;
-      if (devices_ < 2 || devices_ > 24) continue;
+      if (devices_ < 2 || devices_ > (most_micro_batches_ > 0 ? 8 : 24)) continue;
       for (size_t i = 0; i < axes.size(); ++i) {
         if (axes[i].name == "pp") {
           pp_ = static_cast<int>(i);
@@ -130,6 +133,8 @@ class Drawer {
 
   void DrawHost() {
     if (Once(3)) plan_.host.launch_ps = In(1, 20) * 1'000'000;
+    // Nearly as long as kernels, so that hosts are behind for a while.
+    if (most_micro_batches_ > 0 && Once(2)) plan_.host.launch_ps = In(1, 30) * 50'000'000;
     if (Once(3)) plan_.host.start_ps = In(1, 5) * 1'000'000'000;
     if (Once(2)) plan_.host.sync_ps = In(0, 10) * 1'000'000;
     blocking_ = Once(4);
@@ -232,12 +237,19 @@ class Drawer {
     builder_.Comm(CollectiveKind::kAllReduce, 1'000'000, axes, {~0}, Purpose::kOther,
                   StreamKind::kGradComm);
     builder_.Meets().OutPort(0);
+    if (most_micro_batches_ > 0 && Once(2)) builder_.HostSync();
   }
 
   // (stage, replica), replica -1 if all run the same.
   std::vector<std::pair<int64_t, int64_t>> DrawPlaces() {
     micro_batches_ = static_cast<int>(Once(5) ? In(5, 8) : In(1, 4));
     forward_first_ = Once(2);
+    if (most_micro_batches_ > 0) {
+      const double spread = std::log(most_micro_batches_ / 16.0);
+      micro_batches_ =
+          static_cast<int>(16 * std::exp(spread * static_cast<double>(In(0, 1000)) / 1000));
+      forward_first_ = false;
+    }
     std::vector<std::pair<int64_t, int64_t>> places;
     for (int64_t stage = 0; stage < stages_; ++stage) {
       layers_.push_back(static_cast<int>(Once(4) ? In(4, 8) : In(1, 3)));
@@ -318,6 +330,7 @@ class Drawer {
   std::vector<int> inner_;
   bool split_replicas_ = false, blocking_ = false, forward_first_ = false;
   int micro_batches_ = 1;
+  int most_micro_batches_ = 0;
   std::vector<int> layers_;
   int norm_ = -1;
   std::map<std::tuple<int64_t, int64_t, bool, int>, int> transfers_;
@@ -340,16 +353,21 @@ double DrawSlowdown(std::mt19937& random) {
   }
 }
 
-}  // namespace
-
-RandomPlan DrawPlan(uint32_t seed) {
-  RandomPlan plan = Drawer(seed).Draw();
+RandomPlan WithSlowdowns(RandomPlan plan, uint32_t seed) {
   std::seed_seq apart{seed, 1u};
   std::mt19937 random(apart);
   plan.interference = DrawSlowdown(random);
   const double of_comms = DrawSlowdown(random);
   if (kDrawsCommInterference) plan.comm_interference = of_comms;
   return plan;
+}
+
+}  // namespace
+
+RandomPlan DrawPlan(uint32_t seed) { return WithSlowdowns(Drawer(seed).Draw(), seed); }
+
+RandomPlan DrawLongPlan(uint32_t seed, int micro_batches) {
+  return WithSlowdowns(Drawer(seed, micro_batches).Draw(), seed);
 }
 
 CommPricer::RealiseFn MadeUpComm(const Machine& machine, uint32_t seed) {

@@ -29,6 +29,10 @@ inline constexpr bool kDrawsCommInterference = true;
 
 RandomPlan DrawPlan(uint32_t seed);
 
+// The same with up to so many micro-batches, of which small numbers are as likely
+// as large ones, on at most eight devices; at times, the host waits at the end only.
+RandomPlan DrawLongPlan(uint32_t seed, int micro_batches);
+
 // Prices that depend on a group's shape on the machine alone, with loads that
 // differ from link to link.
 CommPricer::RealiseFn MadeUpComm(const Machine& machine, uint32_t seed);
