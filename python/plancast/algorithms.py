@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plancast import _core, arguments, files
+from plancast.checked import checked
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class AlgorithmRun:
         files.write_text(path, self._trace)
 
 
+@checked
 class Algorithm:
     """What every GPU of a collective does with every chunk; immutable.
 
@@ -222,5 +224,18 @@ class Algorithm:
         """What MSCCL would refuse and RCCL would take."""
         return self._core.warnings
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read, (self.to_msccl(), self._what)
+
+    def __copy__(self) -> Algorithm:
+        return self  # immutable
+
+    def __deepcopy__(self, memo: object) -> Algorithm:
+        return self
+
     def __repr__(self) -> str:
         return f"<Algorithm `{self.name}`: {self.op} of {self.gpus} GPUs, {self.chunks} chunks>"
+
+
+def _read(text: str, what: str) -> Algorithm:
+    return Algorithm.from_msccl(text, what=what)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plancast import _core, arguments
+from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.model import Model
 
@@ -25,6 +26,7 @@ class Tensor:
     _body: ModuleBuilder = field(repr=False, compare=False)
 
 
+@checked
 class ModelBuilder:
     """Builds a model from named dims, module bodies and op rules.
 
@@ -115,7 +117,7 @@ class ModelBuilder:
             "modules": specs,
             "ties": [(self._place(first), self._place(second)) for first, second in self._ties],
         }
-        return Model(_core.Model.from_graph(spec))
+        return Model.from_graph(spec)
 
     def _place(self, parameter: str) -> tuple[int, int]:
         path, _, name = parameter.rpartition(".")
@@ -125,6 +127,7 @@ class ModelBuilder:
         raise InputError(f"no module `{path}` in `{self._name}`; write `module.parameter`.")
 
 
+@checked
 class ModuleBuilder:
     """The body of one module: tensors and ops in execution order."""
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 from plancast import _core, arguments, precision
+from plancast.checked import checked
 from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.model import Model
@@ -99,6 +100,7 @@ class Sensitivities:
         return table
 
 
+@checked
 def what_if(
     model: Model,
     machine: Machine,
@@ -141,6 +143,7 @@ def what_if(
     return WhatIf(changes, run(""), run(changes))
 
 
+@checked
 def sensitivities(
     model: Model,
     machine: Machine,

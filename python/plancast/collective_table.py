@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plancast import _core, arguments
+from plancast.checked import checked
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def row_fields(row: CollectiveRow) -> dict[str, str | int | float | None]:
     }
 
 
+@checked
 def collective(
     machine: Machine,
     op: str = "all_reduce",

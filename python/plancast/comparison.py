@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plancast import arguments
+from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.textual import change, duration
@@ -121,6 +122,7 @@ class Comparison:
         return f"<Comparison of {len(self)} forecasts>"
 
 
+@checked
 def compare(*forecasts: Forecast) -> Comparison:
     """Sets forecasts side by side; the first is what the others are compared with."""
     return Comparison(forecasts)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
 from plancast import _core, arguments, precision
+from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.planning import DEFAULT_PROFILE, check_nouns
 from plancast.session import Session
@@ -37,6 +38,7 @@ class Fit:
         return self.fits
 
 
+@checked
 def fits(
     model: Model,
     machine: Machine,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from plancast import _core, files
+from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.memory import PeakMemory
+from plancast.question import Facts, Question
 from plancast.randomness import Distribution
 
 if TYPE_CHECKING:
@@ -36,6 +38,10 @@ PARTS = (
 )
 
 
+# Slices that are made without a pause.
+_AT_ONCE = 1024
+
+
 @dataclass(frozen=True)
 class Slice:
     """One task as it ran on the representative of a device class, seconds."""
@@ -51,6 +57,7 @@ class Slice:
     end_s: float
 
 
+@checked
 class Forecast:
     """The result of `plancast.predict`: iteration time, memory, and where time goes.
 
@@ -59,14 +66,14 @@ class Forecast:
 
     def __init__(
         self,
-        core: _core.Forecast,
+        core: _core.Forecast | Facts,
         asked: Mapping[str, Any] | None = None,
         tree: Strategy | None = None,
-        advise: Callable[[], str] | None = None,
+        question: Question | None = None,
         what_if: str = "",
     ) -> None:
-        self._core = core
-        self._advise = advise
+        self._core = cast("_core.Forecast", core)
+        self._question = question
         self._what_if = what_if
         # Options and strategy of the prediction, which a launch needs again.
         self._asked = dict(asked or {})
@@ -128,7 +135,7 @@ class Forecast:
 
         Made when it is first read: it takes as long as a few forecasts.
         """
-        return "" if self.fits or self._advise is None else self._advise()
+        return "" if self.fits or self._question is None else self._question.advise()
 
     @property
     def peak_memory(self) -> int:
@@ -215,7 +222,7 @@ class Forecast:
     @cached_property
     def memory(self) -> PeakMemory:
         """Peak memory of each device class, what is alive then, and memory over time."""
-        return PeakMemory(self._core)
+        return PeakMemory(self._core, self._question)
 
     def breakdown(self) -> dict[str, float]:
         """Seconds of each part of the iteration, mean over devices.
@@ -261,7 +268,11 @@ class Forecast:
         Ask for it with `predict(..., timeline=True)`.
         """
         self._need_timeline()
-        return [Slice(*fields) for fields in self._core.slices()]
+        core, slices = self._core, []
+        # A piece at a time: in between, other threads run.
+        for begin in range(0, core.slice_count, _AT_ONCE):
+            slices += [Slice(*fields) for fields in core.slices(begin, begin + _AT_ONCE)]
+        return slices
 
     def launch_config(self, framework: str, **run: Any) -> str:
         """The text of the argument file with which a framework runs the plan.
@@ -352,6 +363,17 @@ class Forecast:
     def _need_timeline(self) -> None:
         if not self._core.has_timeline:
             raise InputError("this forecast has no timeline. Predict with `timeline=True`.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Figures travel; graphs and slices are made again where they are asked for.
+        facts = Facts.of(self._core, self._question)
+        return Forecast, (facts, self._asked, self._tree, self._question, self._what_if)
+
+    def __copy__(self) -> Forecast:
+        return self  # immutable
+
+    def __deepcopy__(self, memo: object) -> Forecast:
+        return self
 
     def __rich__(self) -> RenderableType:
         from plancast.report.tables import forecast_tables

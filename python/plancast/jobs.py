@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plancast import _core, arguments
+from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.machine import Machine
@@ -17,6 +17,7 @@ from plancast.session import Session
 from plancast.strategy import Strategy
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
     """A job and where and when it runs.
@@ -78,21 +79,55 @@ class JobForecast:
 _Request = tuple[str, _core.Model, _core.Strategy, int | None, str, str, str, float]
 
 
-def _fit_advice(request: _Request, machine: _core.Machine, session: _core.Session) -> str:
-    _, model, strategy, batch, dtype, profile, placement, _ = request
-    return _core.fit_advice(
-        model,
-        _core.job_machine(machine, placement),
-        strategy,
-        session,
-        batch=batch,
-        dtype=dtype,
-        profile=profile,
-        precision={},
-        datasheet=False,
+@dataclass(frozen=True)
+class _JobQuestion:
+    """Which of several jobs a forecast is of."""
+
+    jobs: tuple[TrainingJob, ...]
+    index: int
+    machine: Machine
+    session: Session
+
+    def answer(self) -> _core.Forecast:
+        """The forecast, made anew beside the others."""
+        requests = [_request(job, self.machine, self.session) for job in self.jobs]
+        rows = _core.predict_jobs(requests, self.machine._core, self.session._core)
+        return rows[self.index].forecast
+
+    def advise(self) -> str:
+        """What would fit, if the plan does not."""
+        request = _request(self.jobs[self.index], self.machine, self.session)
+        _, model, strategy, batch, dtype, profile, placement, _ = request
+        return _core.fit_advice(
+            model,
+            _core.job_machine(self.machine._core, placement),
+            strategy,
+            self.session._core,
+            batch=batch,
+            dtype=dtype,
+            profile=profile,
+            precision={},
+            datasheet=False,
+        )
+
+
+def _request(job: TrainingJob, machine: Machine, session: Session | None) -> _Request:
+    how = 'TrainingJob(name="a", model=model, strategy="tp=8", placement="hosts 0-3")'
+    arguments.instance(job, TrainingJob, "job", how)
+    check_nouns(job.model, machine, session)
+    return (
+        arguments.word(job.name, "name"),
+        job.model._core,
+        tree_of(job.strategy).copy()._core,
+        arguments.batch(job.batch),
+        arguments.dtype(job.dtype),
+        arguments.word(job.profile, "profile"),
+        arguments.word(job.placement, "placement"),
+        arguments.number(job.arrival, "arrival"),
     )
 
 
+@checked
 def predict_jobs(
     jobs: Iterable[TrainingJob], machine: Machine, *, session: Session | None = None
 ) -> list[JobForecast]:
@@ -113,28 +148,14 @@ def predict_jobs(
     >>> one.slowdown >= 1.0, one.forecast.devices
     (True, 8)
     """
-    core = (session or Session())._core
-    requests = []
-    jobs = list(jobs)
-    for job in jobs:
-        how = 'TrainingJob(name="a", model=model, strategy="tp=8", placement="hosts 0-3")'
-        arguments.instance(job, TrainingJob, "job", how)
-        check_nouns(job.model, machine, session)
-        requests.append(
-            (
-                arguments.word(job.name, "name"),
-                job.model._core,
-                tree_of(job.strategy).copy()._core,
-                arguments.batch(job.batch),
-                arguments.dtype(job.dtype),
-                arguments.word(job.profile, "profile"),
-                arguments.word(job.placement, "placement"),
-                arguments.number(job.arrival, "arrival"),
-            )
-        )
+    asked = tuple(jobs)
+    requests = [_request(job, machine, session) for job in asked]
     if not requests:
         raise InputError("there are no jobs. Give at least one TrainingJob.")
-    results = _core.predict_jobs(requests, machine._core, core)
+    # What is asked of a tree later is what it said now.
+    asked = tuple(replace(job, strategy=tree_of(job.strategy).copy()) for job in asked)
+    memo = session or Session()
+    results = _core.predict_jobs(requests, machine._core, memo._core)
     return [
         JobForecast(
             row.name,
@@ -142,10 +163,10 @@ def predict_jobs(
             Forecast(
                 row.forecast,
                 {"dtype": arguments.dtype(job.dtype)},
-                advise=partial(_fit_advice, request, machine._core, core),
+                question=_JobQuestion(asked, index, machine, memo),
             ),
             row.alone_s,
             tuple(row.shares_links_with),
         )
-        for row, request, job in zip(results, requests, jobs, strict=True)
+        for index, (row, job) in enumerate(zip(results, asked, strict=True))
     ]

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from plancast import _core, arguments, documents, files
+from plancast.checked import checked
 from plancast.errors import InputError
 
 
+@checked
 class Machine:
     """An immutable description of a cluster.
 
@@ -182,6 +184,15 @@ class Machine:
 
     def __hash__(self) -> int:
         return hash(self._core.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Machine.from_dict, (self.to_dict(),)
+
+    def __copy__(self) -> Machine:
+        return self  # immutable
+
+    def __deepcopy__(self, memo: object) -> Machine:
+        return self
 
     def __repr__(self) -> str:
         return f"<Machine {self.name}: {self.hosts} x {self.gpus_per_host} {self.gpu}>"

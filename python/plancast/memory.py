@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plancast import _core
 from plancast.errors import InputError
+from plancast.question import Facts, Question
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -186,11 +187,22 @@ class PeakMemory(tuple[ClassMemory, ...]):
     """
 
     _source: _core.Forecast
+    _question: Question | None
 
-    def __new__(cls, core: _core.Forecast) -> PeakMemory:
+    def __new__(cls, core: _core.Forecast, question: Question | None = None) -> PeakMemory:
         """The memory of a forecast of the core."""
         self = super().__new__(cls, (ClassMemory(**fields) for fields in core.memory()))
         self._source = core
+        self._question = question
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PeakMemory, (Facts.of(self._source, self._question), self._question)
+
+    def __copy__(self) -> PeakMemory:
+        return self  # immutable
+
+    def __deepcopy__(self, memo: object) -> PeakMemory:
         return self
 
     @property

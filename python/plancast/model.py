@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plancast import _core, arguments, documents, files
+from plancast.checked import checked
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _OF_ZOO = ("mt5", "t5", "vit")
 _OF_HUGGING_FACE = ("model_type", "architectures", "hidden_size", "n_embd", "d_model")
 
 
+@checked
 class Model:
     """An immutable model: its dataflow graph, and the facts reports need.
 
@@ -27,15 +29,17 @@ class Model:
     8030261248
     """
 
-    __slots__ = ("_core", "_fields", "_report")
+    __slots__ = ("_core", "_fields", "_graph", "_report")
 
     def __init__(
         self,
         core: _core.Model,
         fields: dict[str, Any] | None = None,
         report: ImportReport | None = None,
+        graph: dict[str, Any] | None = None,
     ) -> None:
         self._core = core
+        self._graph = graph
         self._fields = fields
         self._report = report
 
@@ -193,6 +197,22 @@ class Model:
     def _from_fields(cls, fields: dict[str, Any], what: str) -> Model:
         text = documents.to_json(fields, what)
         return cls(_core.Model.transformer(text, what), dict(fields))
+
+    @classmethod
+    def from_graph(cls, graph: dict[str, Any], report: ImportReport | None = None) -> Model:
+        """A model from a graph as `ModelBuilder` and the importers describe it."""
+        return cls(_core.Model.from_graph(graph), report=report, graph=graph)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._graph is not None:
+            return Model.from_graph, (self._graph, self._report)
+        return Model._from_fields, (self._fields, "model")
+
+    def __copy__(self) -> Model:
+        return self  # immutable
+
+    def __deepcopy__(self, memo: object) -> Model:
+        return self
 
     def with_seq(self, seq: int) -> Model:
         """The same transformer with sequences of `seq` tokens."""

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from plancast import _core, arguments, files
+from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.machine import Machine
 
 VERSIONS = ("2.17", "2.27", "2.30")
 
 
+@checked
 class Topology:
     """An NCCL topology: one host, or the hosts of one NVLink domain.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plancast import _core
+from plancast.checked import checked
 
 
 def rules() -> list[str]:
@@ -31,6 +32,7 @@ class Split:
     reductions: tuple[tuple[int, tuple[str, ...], str], ...]
 
 
+@checked
 class Rule:
     """One op rule (docs/op_rules.md describes the notation).
 

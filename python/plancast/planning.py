@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack
 
 from plancast import _core, arguments, precision, randomness
+from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.model import Model
+from plancast.question import PlanQuestion
 from plancast.ranking import Ranking
 from plancast.session import Session
 from plancast.strategy import Strategy
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_PROFILE = "megatron-core"
 
 
+@checked
 def predict(
     model: Model,
     machine: Machine,
@@ -88,43 +91,30 @@ def predict(
     """
     check_nouns(model, machine, session)
     tree = tree_of(strategy).copy()
-    nouns = (model._core, machine._core, tree._core, _session(session, records)._core)
-    samples_per_step, wanted = arguments.batch(batch), precision.asked(types)
-    dtype, profile = arguments.dtype(dtype), arguments.word(profile, "profile")
-
-    def advise() -> str:
-        return _core.fit_advice(
-            *nouns,
-            batch=samples_per_step,
-            dtype=dtype,
-            profile=profile,
-            precision=wanted,
-            datasheet=datasheet,
-        )
-
-    return Forecast(
-        _core.predict(
-            *nouns,
-            batch=samples_per_step,
-            dtype=dtype,
-            profile=profile,
-            precision=wanted,
-            cuda_graphs=cuda_graphs,
-            timeline=timeline,
-            memory_only_if_unfit=memory_first,
-            shortcuts=shortcuts,
-            what_if=arguments.word(what_if, "what_if"),
-            randomness=randomness.asked(jitter, stragglers, samples, seed, workers),
-            datasheet=datasheet,
-            chunk_level=arguments.chunk_level(fidelity),
-        ),
-        {"dtype": dtype, "cuda_graphs": cuda_graphs, **wanted},
+    wanted = precision.asked(types)
+    question = PlanQuestion(
+        model,
+        machine,
         tree,
-        advise,
-        what_if,
+        _session(session, records),
+        batch=arguments.batch(batch),
+        dtype=arguments.dtype(dtype),
+        profile=arguments.word(profile, "profile"),
+        precision=wanted,
+        cuda_graphs=cuda_graphs,
+        timeline=timeline,
+        memory_first=memory_first,
+        shortcuts=shortcuts,
+        what_if=arguments.word(what_if, "what_if"),
+        randomness=randomness.asked(jitter, stragglers, samples, seed, workers),
+        datasheet=datasheet,
+        chunk_level=arguments.chunk_level(fidelity),
     )
+    asked = {"dtype": question.dtype, "cuda_graphs": cuda_graphs, **wanted}
+    return Forecast(question.answer(), asked, tree, question, what_if)
 
 
+@checked
 def rank(
     model: Model,
     machine: Machine,
@@ -173,25 +163,45 @@ def rank(
         raise InputError(f"`top` is {top}; ask for at least one plan.")
     if workers is not None and not 1 <= workers <= 1024:
         raise InputError(f"`workers` is {workers}; give 1 to 1024 threads.")
+    memo, wanted = _session(session, records), precision.asked(types)
+    samples_per_step = arguments.batch(batch)
     result = _core.rank(
         model._core,
         machine._core,
-        _session(session, records)._core,
-        batch=arguments.batch(batch) or 0,
+        memo._core,
+        batch=samples_per_step or 0,
         space=arguments.word(space, "space"),
         objective=arguments.word(objective, "objective"),
         top=top or 0,
         dtype=arguments.dtype(dtype),
         profile=arguments.word(profile, "profile"),
-        precision=precision.asked(types),
+        precision=wanted,
         cuda_graphs=cuda_graphs,
         workers=workers or 0,
         progress=progress,
     )
-    asked = {"dtype": dtype, "cuda_graphs": cuda_graphs, **precision.asked(types)}
-    return Ranking(result, objective=objective, asked=asked)
+    # Plans are not to keep what the ranking remembered.
+    fresh = memo.fresh()
+
+    def question(plan: _core.Forecast) -> PlanQuestion:
+        return PlanQuestion(
+            model,
+            machine,
+            Strategy.parse(plan.strategy),
+            fresh,
+            batch=samples_per_step,
+            dtype=dtype,
+            profile=profile,
+            precision=wanted,
+            cuda_graphs=cuda_graphs,
+        )
+
+    asked = {"dtype": dtype, "cuda_graphs": cuda_graphs, **wanted}
+    plans = [Forecast(plan, asked, None, question(plan)) for plan in result.plans]
+    return Ranking(result, plans, objective=objective)
 
 
+@checked
 def compile_passes(
     model: Model,
     machine: Machine,

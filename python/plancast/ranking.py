@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from plancast import _core, files
+from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import PARTS, Forecast
 
@@ -16,35 +17,39 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+@checked
 class Ranking:
     """The result of `plancast.rank`: forecasts of the plans that fit, best first."""
 
     def __init__(
-        self, core: _core.RankResult, *, objective: str, asked: Mapping[str, Any] | None = None
+        self, core: _core.RankResult, plans: Sequence[Forecast], *, objective: str
     ) -> None:
-        self._core = core
         self.objective = objective
-        self._plans = [Forecast(plan, asked) for plan in core.plans]
+        self._plans = list(plans)
+        self._evaluated = core.evaluated
+        self._excluded = dict(core.excluded)
+        self._space = core.space
+        self._seconds = core.seconds
 
     @property
     def evaluated(self) -> int:
         """Number of plans whose time was simulated."""
-        return self._core.evaluated
+        return self._evaluated
 
     @property
     def excluded(self) -> dict[str, int]:
         """Why plans of the space are not listed, and how many."""
-        return self._core.excluded
+        return dict(self._excluded)
 
     @property
     def space(self) -> str:
         """The space, with its defaults written out."""
-        return self._core.space
+        return self._space
 
     @property
     def seconds(self) -> float:
         """Wall time of the ranking, seconds."""
-        return self._core.seconds
+        return self._seconds
 
     def __len__(self) -> int:
         return len(self._plans)

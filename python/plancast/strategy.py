@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plancast import _core, arguments, documents, files
+from plancast.checked import checked
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from plancast.launchers.frameworks import Source
 
 
+@checked
 class Strategy:
     """A strategy tree that mirrors the model's module tree.
 
@@ -240,6 +242,15 @@ class Strategy:
         """Which node decided what for the op or module at `path`, one line a directive."""
         return self._core.explain(path)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Strategy.from_dict, (self.to_dict(),), self._launch
+
+    def __setstate__(self, launch: LaunchConfig | None) -> None:
+        self._launch = launch
+
+    def __copy__(self) -> Strategy:
+        return self.copy()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Strategy) and self._core.to_json() == other._core.to_json()
 
@@ -253,6 +264,7 @@ class Strategy:
         return f"<Strategy {self.short_form}{f' and {nodes} nodes' if nodes else ''}>"
 
 
+@checked
 class Node:
     """One node of a strategy tree; made when something is said at it. Calls chain."""
 

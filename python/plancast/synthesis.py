@@ -10,6 +10,7 @@ from typing import Any
 
 from plancast import _core, arguments, files
 from plancast.algorithms import Algorithm
+from plancast.checked import checked
 from plancast.errors import InputError
 
 _CONFLICTS = 2_000_000
@@ -68,6 +69,7 @@ class ParetoFront:
     complete: bool
 
 
+@checked
 def synthesize(
     op: str,
     topology: Topology,
@@ -109,6 +111,7 @@ def synthesize(
     return SynthesizedAlgorithm._from(found)
 
 
+@checked
 def pareto_front(
     op: str,
     topology: Topology,

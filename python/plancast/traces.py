@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plancast import _core, files
+from plancast.checked import checked
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+
+# Events that are made without a pause.
+_AT_ONCE = 1024
 
 
 class NcclEvent(NamedTuple):
@@ -90,6 +95,7 @@ class NcclWait(NamedTuple):
     share: float
 
 
+@checked
 class NcclTrace:
     """A file of NCCL's proxy profile (`NCCL_PROXY_PROFILE`, until 2.22) or of its example
     profiler plugin (`NCCL_PROFILE_DUMP_FILE`).
@@ -110,13 +116,14 @@ class NcclTrace:
     (1, 3, 7.5e-06)
     """
 
-    def __init__(self, core: _core.NcclTrace) -> None:
+    def __init__(self, core: _core.NcclTrace, path: str | Path) -> None:
         self._core = core
+        self._path = path
 
     @classmethod
     def open(cls, path: str | Path) -> NcclTrace:
         """Reads a file, compressed by gzip or not. What it does not understand is in `problems`."""
-        return cls(_core.NcclTrace.read(files.read_bytes(path), f"`{path}`"))
+        return cls(_core.NcclTrace.read(files.read_bytes(path), f"`{path}`"), path)
 
     @property
     def dialect(self) -> str:
@@ -126,7 +133,11 @@ class NcclTrace:
     @cached_property
     def events(self) -> list[NcclEvent]:
         """Every span, in the order of the file; what encloses comes before what it encloses."""
-        return [NcclEvent(*fields) for fields in self._core.events()]
+        events: list[NcclEvent] = []
+        # A piece at a time: in between, other threads run.
+        for begin in range(0, len(self), _AT_ONCE):
+            events += [NcclEvent(*fields) for fields in self._core.events(begin, begin + _AT_ONCE)]
+        return events
 
     @property
     def operations(self) -> list[NcclOperation]:
@@ -189,6 +200,9 @@ class NcclTrace:
         self,
     ) -> tuple[list[tuple], list[tuple], list[tuple], float]:  # type: ignore[type-arg]
         return self._core.summary()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NcclTrace.open, (self._path,)  # from its file again
 
     def __len__(self) -> int:
         return len(self._core)

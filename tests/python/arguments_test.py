@@ -26,7 +26,7 @@ def refusal(call, *arguments, **named):
 def test_names_are_text():
     assert "`name` is `5`" in refusal(pc.Model.preset, 5)
     assert "`name` is `None`" in refusal(pc.Machine.preset, None)
-    assert "`strategy` is `8`" in refusal(pc.Strategy.parse, 8)
+    assert "`text` is `8`; give text." in refusal(pc.Strategy.parse, 8)
 
 
 def test_nouns_are_what_they_stand_for(gpt2, host):
@@ -34,7 +34,9 @@ def test_nouns_are_what_they_stand_for(gpt2, host):
     assert "Machine.preset(" in refusal(pc.predict, gpt2, "dgx-h100:1", "")
     assert "Strategy.parse(" in refusal(pc.predict, gpt2, host, None)
     assert "Session()" in refusal(pc.predict, gpt2, host, "", session=3)
-    assert "`forecast` is `'a'`" in refusal(pc.compare, "a", "b")
+    assert "`forecasts` is `'a'`; give a Forecast, such as `predict(" in refusal(
+        pc.compare, "a", "b"
+    )
 
 
 @pytest.mark.parametrize("batch", [0, -8, 1.5, "8", True, 10**10])
@@ -46,7 +48,7 @@ def test_numbers_of_numpy_are_numbers(gpt2, host):
     assert pc.predict(gpt2, host, "", batch=np.int64(8)).global_batch == 8
 
 
-@pytest.mark.parametrize("dtype", ["bf61", "int64", "BF16", None])
+@pytest.mark.parametrize("dtype", ["bf61", "int64", "BF16"])
 def test_dtypes_that_are_none(gpt2, host, dtype):
     assert "`bf16`, `fp16`" in refusal(pc.predict, gpt2, host, "", dtype=dtype)
 
@@ -55,7 +57,7 @@ def test_axes_are_checked_where_they_are_said():
     node = pc.Strategy.parse("tp=2")["layers.*.mlp"]
     assert "Did you mean `tp`?" in refusal(node.split, tpp="ffn")
     assert "Did you mean `tp`?" in refusal(node.split, ffn="tpp")
-    assert "name a dim" in refusal(node.split, tp=5)
+    assert "`tp` is `5`; give text or a list of text." in refusal(node.split, tp=5)
 
 
 def test_a_pipeline_changes_the_plan_and_keeps_the_nodes():

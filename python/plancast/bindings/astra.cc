@@ -17,12 +17,14 @@
 #include "interop/astra/comm_groups_file.h"
 #include "interop/astra/network_file.h"
 #include "interop/astra/system_file.h"
+#include "interop/astra/text_workload.h"
 #include "interop/astra/workload_from_traces.h"
 #include "interop/chakra/chakra_trace.h"
 #include "interop/chakra/verify_traces.h"
 #include "python/plancast/bindings/chakra_traces.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
+#include "python/plancast/bindings/unlocked.h"
 
 namespace py = ::pybind11;
 
@@ -70,6 +72,40 @@ absl::StatusOr<AstraResult> RunTraces(const PyTraces& traces, const PyText& netw
     }
   }
   return SimulateAstra(workload, network, file.system);
+}
+
+// A text workload, which all ranks run.
+struct PyTextWorkload {
+  AstraProgram program;
+};
+
+absl::StatusOr<AstraResult> RunText(const PyTextWorkload& self, const PyText& network_text,
+                                    const PyText& system_text, bool aware, int queues) {
+  ASSIGN_OR_RETURN(AstraNetwork network, ReadAstraNetwork(network_text.first, network_text.second));
+  network.congestion_aware = aware;
+  network.queues_per_dim = queues;
+  ASSIGN_OR_RETURN(const AstraSystemFile file,
+                   ReadAstraSystem(system_text.first, system_text.second));
+  AstraWorkload workload;
+  workload.programs = {self.program};
+  workload.program_of.assign(network.npus(), 0);
+  return SimulateAstra(workload, network, file.system);
+}
+
+// Kind, microseconds of compute or none, bytes of a collective or none.
+py::list NodesOf(const PyTextWorkload& self) {
+  constexpr const char* kCollectives[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                          "all_to_all"};
+  py::list out;
+  for (const AstraNode& node : self.program.nodes) {
+    if (node.kind == AstraNodeKind::kCompute) {
+      out.append(py::make_tuple("compute", node.duration_us, py::none()));
+    } else {
+      out.append(
+          py::make_tuple(kCollectives[static_cast<int>(node.collective)], py::none(), node.bytes));
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -150,6 +186,22 @@ void BindAstra(py::module_& m) {
           },
           py::arg("network"), py::arg("system"), py::arg("groups"), py::kw_only(), py::arg("aware"),
           py::arg("queues"), py::arg("custom"));
+  py::class_<PyTextWorkload>(m, "TextWorkload")
+      .def_static(
+          "read",
+          [](const std::string& text, const std::string& what) {
+            return PyTextWorkload{Unlocked([&] { return ReadTextWorkload(text, what); })};
+          },
+          py::arg("text"), py::arg("what"))
+      .def("nodes", &NodesOf)
+      .def(
+          "run_astra",
+          [](const PyTextWorkload& self, const PyText& network, const PyText& system, bool aware,
+             int queues) {
+            return Unlocked([&] { return RunText(self, network, system, aware, queues); });
+          },
+          py::arg("network"), py::arg("system"), py::kw_only(), py::arg("aware"),
+          py::arg("queues"));
   m.def(
       "astra_custom_prefix",
       [](const std::string& json, const std::string& what) {

@@ -133,8 +133,14 @@ void BindChakra(py::module_& m) {
       py::arg("traces"), py::arg("machine"), py::arg("groups"));
   py::class_<PyPlanTraces>(m, "PlanTraces")
       .def_property_readonly("ranks", [](const PyPlanTraces& self) { return self.traces->ranks(); })
-      .def("trace", [](const PyPlanTraces& self,
-                       int64_t rank) { return py::bytes(WriteEtFile(self.traces->TraceOf(rank))); })
+      .def("trace",
+           [](const PyPlanTraces& self, int64_t rank) {
+             const std::string bytes = [&] {
+               py::gil_scoped_release release;
+               return WriteEtFile(self.traces->TraceOf(rank));
+             }();
+             return py::bytes(bytes);
+           })
       // Of the traces asked for so far.
       .def("groups",
            [](const PyPlanTraces& self) { return WriteCommGroups(self.traces->groups()); });

@@ -15,6 +15,7 @@
 #include "graph/collective_kind.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
+#include "python/plancast/bindings/unlocked.h"
 
 namespace py = ::pybind11;
 
@@ -55,8 +56,9 @@ void BindCollective(py::module_& m) {
         py::list rows;
         for (const int64_t bytes : sizes) {
           const auto realise = chunks ? RealiseByChunks : Realise;
+          const CollectiveKind collective = KindOf(kind);
           const RealisedCollective realised =
-              ValueOrThrow(realise(machine.machine, group, KindOf(kind), bytes, policy));
+              Unlocked([&] { return realise(machine.machine, group, collective, bytes, policy); });
           rows.append(py::make_tuple(AloneTime(machine.machine, realised), realised.algorithm,
                                      realised.protocol, realised.channels,
                                      realised.provenance.source, realised.factor_sigma));

@@ -1,6 +1,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -58,9 +59,13 @@ Parts CriticalPath(const SimResult& result) {
   return parts;
 }
 
-py::list Slices(const Forecast& forecast) {
+// Of the slices from `begin` to before `end`; a piece at a time, since nobody else runs Python
+// while a list of Python's is made.
+py::list Slices(const Forecast& forecast, size_t begin, size_t end) {
   py::list out;
-  for (const Slice& slice : forecast.result.slices) {
+  end = std::min(end, forecast.result.slices.size());
+  for (size_t i = begin; i < end; ++i) {
+    const Slice& slice = forecast.result.slices[i];
     const Block& block = forecast.timeline_graph->blocks[slice.block];
     out.append(py::make_tuple(
         forecast.result.classes[slice.device_class].name, kStreams[static_cast<int>(slice.stream)],
@@ -163,7 +168,9 @@ void BindForecast(py::module_& m) {
                              [](const Forecast& self) { return self.timeline_graph != nullptr; })
       .def("breakdown_s", [](const Forecast& self) { return MeanBreakdown(self.result); })
       .def("critical_path_s", [](const Forecast& self) { return CriticalPath(self.result); })
-      .def("slices", &Slices)
+      .def_property_readonly("slice_count",
+                             [](const Forecast& self) { return self.result.slices.size(); })
+      .def("slices", &Slices, py::arg("begin"), py::arg("end"))
       .def("chrome_trace", [](const Forecast& self) {
         py::gil_scoped_release release;
         return ChromeTrace(*self.timeline_graph, self.result);

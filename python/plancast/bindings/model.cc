@@ -10,6 +10,7 @@
 #include "planner/model_sources.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
+#include "python/plancast/bindings/unlocked.h"
 
 namespace py = ::pybind11;
 
@@ -98,7 +99,7 @@ ModelGraph GraphOf(const py::dict& spec) {
 }  // namespace
 
 PyModel PyModel::Create(std::shared_ptr<const ModelSource> source) {
-  auto graph = std::make_shared<const ModelGraph>(ValueOrThrow(source->Draw({})));
+  auto graph = std::make_shared<const ModelGraph>(Unlocked([&] { return source->Draw({}); }));
   return {std::move(source), std::move(graph)};
 }
 

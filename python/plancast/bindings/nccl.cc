@@ -17,6 +17,7 @@
 #include "interop/nccl/topology_xml.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
+#include "python/plancast/bindings/unlocked.h"
 
 namespace py = ::pybind11;
 
@@ -51,7 +52,7 @@ void BindNccl(py::module_& m) {
       .def_static(
           "read",
           [](const std::string& text, const std::string& what) {
-            return PyTopology{ValueOrThrow(ReadNcclTopology(text, what)), what, 1, {}};
+            return PyTopology{Unlocked([&] { return ReadNcclTopology(text, what); }), what, 1, {}};
           },
           py::arg("text"), py::arg("what"))
       .def_static(
@@ -82,7 +83,8 @@ void BindNccl(py::module_& m) {
       .def(
           "search_json",
           [](const PyTopology& self, int count, const std::string& version, bool collnet) {
-            return ValueOrThrow(NcclSearchJson(Search(self, count, version, collnet), self.name));
+            const NcclSearchResult search = Search(self, count, version, collnet);
+            return Unlocked([&] { return NcclSearchJson(search, self.name); });
           },
           py::arg("count"), py::arg("version"), py::arg("collnet"))
       .def(
@@ -97,7 +99,17 @@ void BindNccl(py::module_& m) {
             TopologyMachine made = ValueOrThrow(MachineOf(self.system, count, fabric, self.name));
             return std::make_pair(PyMachine{std::move(made.machine)}, std::move(made.assumptions));
           },
-          py::arg("count"), py::arg("fabric"));
+          py::arg("count"), py::arg("fabric"))
+      .def(py::pickle(
+          [](const PyTopology& self) {
+            return py::make_tuple(WriteNcclTopology(self.system), self.name, self.count,
+                                  self.assumptions);
+          },
+          [](const py::tuple& fields) {
+            const auto text = fields[0].cast<std::string>(), name = fields[1].cast<std::string>();
+            return PyTopology{ValueOrThrow(ReadNcclTopology(text, name)), name,
+                              fields[2].cast<int>(), fields[3].cast<std::vector<std::string>>()};
+          }));
 }
 
 }  // namespace plancast

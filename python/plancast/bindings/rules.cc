@@ -140,7 +140,11 @@ void BindRules(py::module_& m) {
           },
           py::arg("wrt") = std::vector<std::string>())
       .def("split", &SplitFactor, py::arg("factor"), py::arg("parts"), py::arg("sizes"))
-      .def("__str__", [](const OpRule& self) { return self.DebugString(); });
+      .def("__str__", [](const OpRule& self) { return self.DebugString(); })
+      .def(py::pickle([](const OpRule& self) { return self.DebugString(); },
+                      [](const std::string& text) {
+                        return std::make_shared<OpRule>(ValueOrThrow(OpRule::Parse(text)));
+                      }));
 }
 
 }  // namespace plancast

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os.path
 from typing import TYPE_CHECKING, Any
 
-from plancast import _core
 from plancast.importers import limits
 from plancast.importers.ir import Graph
 from plancast.importers.lower import lower
@@ -33,7 +32,7 @@ def build(graph: Graph, *, seq: int | None = None) -> Model:
         "modules": modules,
         "ties": ties,
     }
-    return Model(_core.Model.from_graph(spec), report=report(lowered))
+    return Model.from_graph(spec, report(lowered))
 
 
 def from_file(path: str, *, seq: int | None = None) -> Model:

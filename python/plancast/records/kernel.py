@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plancast import _core
+from plancast.checked import checked
 from plancast.errors import InputError
 
 # Bytes of an element of images and weights, by the type of the products.
 _ELEMENT = {"fp32": 4, "tf32": 4}
 
 
+@checked
 @dataclass(frozen=True)
 class Kernel:
     """One kernel on one device: everything that its time depends on but the device.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plancast import _core, arguments
+from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.machine import Machine
 from plancast.records.ingest import Ingested, files_of, ingest_file
@@ -62,6 +63,7 @@ class KernelTime:
     shared_sigma: float
 
 
+@checked
 class Records:
     """A file of measured kernels. Safe beside other processes that read or write it.
 
@@ -197,6 +199,10 @@ class Records:
         names = ("gpu", "op", "source", "kernels", "samples")
         return [dict(zip(names, row, strict=True)) for row in self._core.summarise()]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The same file, opened again.
+        return _reopened, (self._core.path, self._library, self._version)
+
     def __len__(self) -> int:
         """Distinct kernels."""
         return self._core.size()
@@ -206,3 +212,7 @@ class Records:
 
     def __repr__(self) -> str:
         return f"Records({str(self.path)!r})"
+
+
+def _reopened(path: str, library: str, version: str) -> Records:
+    return Records(path, create=False).only(library=library, version=version)
