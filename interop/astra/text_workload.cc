@@ -85,19 +85,32 @@ absl::StatusOr<AstraProgram> ReadTextWorkload(absl::string_view text, absl::stri
                        "update`, types one of NONE, ALLREDUCE, ALLGATHER, "
                        "REDUCESCATTER, ALLTOALL"));
     }
+    if (layer.weight_gradient.communicates) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": layer ", l - 2, " sends its weight gradients, which parallelism ",
+                       "`MODEL` keeps where they are; write `NONE 0` for them"));
+    }
     layers.push_back(layer);
+  }
+  int64_t said = 0;
+  if (!absl::SimpleAtoi(words(1)[0], &said) || said != static_cast<int64_t>(layers.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(what, " says `", words(1)[0],
+                                                   "` layers and has ", layers.size(),
+                                                   "; correct its second line"));
   }
   Builder builder;
   std::vector<int32_t> last;
   for (const Layer& layer : layers) {
     const int32_t kernel = builder.Kernel(layer.forward.us, last);
-    last = {builder.Collective(layer.forward, kernel)};
+    last = {layer.forward.communicates ? builder.Collective(layer.forward, kernel) : kernel};
   }
   for (size_t l = layers.size(); l-- > 0;) {
     const int32_t input = builder.Kernel(layers[l].input_gradient.us, last);
     last.clear();
     int32_t reduced = -1;
-    if (l > 0) reduced = builder.Collective(layers[l].input_gradient, input);
+    if (l > 0 && layers[l].input_gradient.communicates) {
+      reduced = builder.Collective(layers[l].input_gradient, input);
+    }
     last.push_back(builder.Kernel(layers[l].weight_gradient.us, {input}));
     if (reduced >= 0) last.push_back(reduced);
   }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from plancast.algorithms import Algorithm, AlgorithmRun
     from plancast.builder import ModelBuilder
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
+    from plancast.chrome import ChromeTrace
     from plancast.collective_table import CollectiveRow, CollectiveTable, collective
     from plancast.comparison import Comparison, compare
     from plancast.errors import InputError
@@ -43,12 +44,14 @@ if TYPE_CHECKING:
     from plancast.strategy import Strategy
     from plancast.synthesis import ParetoFront, SynthesizedAlgorithm, pareto_front, synthesize
     from plancast.traces import NcclTrace
+    from plancast.workloads import TextWorkload
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Algorithm",
     "AlgorithmRun",
+    "ChromeTrace",
     "CollectiveRow",
     "CollectiveTable",
     "Comparison",
@@ -71,6 +74,7 @@ __all__ = [
     "Session",
     "Strategy",
     "SynthesizedAlgorithm",
+    "TextWorkload",
     "TrainingJob",
     "WhatIf",
     "collective",
@@ -94,6 +98,7 @@ __all__ = [
 _HOME = {
     "Algorithm": "algorithms",
     "AlgorithmRun": "algorithms",
+    "ChromeTrace": "chrome",
     "CollectiveRow": "collective_table",
     "CollectiveTable": "collective_table",
     "Comparison": "comparison",
@@ -116,6 +121,7 @@ _HOME = {
     "Session": "session",
     "Strategy": "strategy",
     "SynthesizedAlgorithm": "synthesis",
+    "TextWorkload": "workloads",
     "TrainingJob": "jobs",
     "WhatIf": "changes",
     "collective": "collective_table",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from plancast.cli.imports import astra, launch, nccl, trace
+from plancast.cli.imports import astra, chrome, launch, nccl, trace, workload
 
-_FORMATS: tuple[ModuleType, ...] = (astra, launch, nccl, trace)
+_FORMATS: tuple[ModuleType, ...] = (astra, chrome, launch, nccl, trace, workload)
 
 
 def add_parser(commands: Any) -> None:

@@ -1,0 +1,52 @@
+"""Rich tables of traces in the Chrome format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from plancast.textual import duration
+
+if TYPE_CHECKING:
+    from plancast.chrome import ChromeTrace
+
+_MOST_ROWS = 24
+_MOST_PROBLEMS = 5
+
+
+def trace_tables(trace: ChromeTrace) -> RenderableType:
+    """Where the time goes by name, and what was not understood."""
+    head = (
+        f"{len(trace):,} spans on {len(trace.tracks):,} tracks, {len(trace.flows):,} flows, "
+        f"{len(trace.counters):,} counter values, over {duration(trace.duration_s)}"
+    )
+    parts: list[RenderableType] = [Text(head, style="bold")]
+    if trace.totals:
+        parts += ["", _totals(trace)]
+    for kind, (count, line) in trace.mended.items():
+        parts.append(Text(f"note: {kind}, {count:,} times from line {line} on", style="dim"))
+    for line, reason in trace.problems[:_MOST_PROBLEMS]:
+        parts.append(Text(f"warning: line {line}: {reason}", style="yellow"))
+    if trace.problem_count > _MOST_PROBLEMS:
+        more = f"warning: {trace.problem_count - _MOST_PROBLEMS:,} more; --json lists them"
+        parts.append(Text(more, style="yellow"))
+    return Group(*parts)
+
+
+def _totals(trace: ChromeTrace) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("name")
+    table.add_column("category")
+    for column in ("spans", "in all", "mean", "longest"):
+        table.add_column(column, justify="right")
+    for row in trace.totals[:_MOST_ROWS]:
+        mean = duration(row.total_s / row.spans)
+        times = (duration(row.total_s), mean, duration(row.longest_s))
+        table.add_row(Text(row.name), Text(row.category), f"{row.spans:,}", *times)
+    if len(trace.totals) > _MOST_ROWS:
+        table.add_row(f"and {len(trace.totals) - _MOST_ROWS:,} more")
+    return table
