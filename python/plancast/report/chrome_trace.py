@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from plancast.report.fitted_table import FittedTable
 from plancast.textual import duration
 
 if TYPE_CHECKING:
@@ -37,16 +36,17 @@ def trace_tables(trace: ChromeTrace) -> RenderableType:
     return Group(*parts)
 
 
-def _totals(trace: ChromeTrace) -> Table:
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    table.add_column("name")
-    table.add_column("category")
-    for column in ("spans", "in all", "mean", "longest"):
-        table.add_column(column, justify="right")
+def _totals(trace: ChromeTrace) -> FittedTable:
+    table = FittedTable()
+    table.words("name")
+    table.words("category", least=6, leaves=2)
+    table.numbers("spans", "in all")
+    table.numbers("mean", leaves=1)
+    table.numbers("longest")
     for row in trace.totals[:_MOST_ROWS]:
         mean = duration(row.total_s / row.spans)
         times = (duration(row.total_s), mean, duration(row.longest_s))
-        table.add_row(Text(row.name), Text(row.category), f"{row.spans:,}", *times)
+        table.row(row.name, row.category, f"{row.spans:,}", *times)
     if len(trace.totals) > _MOST_ROWS:
-        table.add_row(f"and {len(trace.totals) - _MOST_ROWS:,} more")
+        table.row(f"and {len(trace.totals) - _MOST_ROWS:,} more")
     return table
