@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "cost_models/attention_model.h"
 #include "cost_models/convolution_model.h"
+#include "cost_models/fit/portable_math.h"
 #include "cost_models/gemm_model.h"
 #include "cost_models/matmul_unit.h"
 #include "cost_models/memory_model.h"
@@ -122,7 +123,7 @@ FitResult FitFrom(absl::Span<const CoefficientField<C>* const> wanted, const C& 
   const auto residuals = [&](absl::Span<const double> parameters, absl::Span<double> out) {
     for (size_t p = 0; p < parameters.size(); ++p) c.*wanted[p]->member = parameters[p];
     for (size_t i = 0; i < out.size(); ++i) {
-      out[i] = std::log(formula(i, c) / measured.seconds[i]);
+      out[i] = PortableLog(formula(i, c) / measured.seconds[i]);
     }
   };
   return Minimise(residuals, measured.weights, bounds, start, options);

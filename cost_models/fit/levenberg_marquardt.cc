@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-
-#include <Eigen/Dense>
+#include <utility>
 
 #include "base/check.h"
+#include "cost_models/fit/portable_math.h"
 
 namespace plancast {
 namespace {
 
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
+// Sums go in the order of the rows: libraries of matrices cut theirs by the caches and the vector
+// width of the processor.
+using Vector = std::vector<double>;
+using Matrix = std::vector<Vector>;  // of columns
 
 // Steps of the numeric derivative, in units of the logistic map.
 constexpr double kDifference = 1e-5;
@@ -28,57 +30,57 @@ class Problem {
     for (const double w : weights) total_weight_ += w;
   }
 
-  VectorXd ToFree(absl::Span<const double> parameters) const {
-    VectorXd free(parameters.size());
+  Vector ToFree(absl::Span<const double> parameters) const {
+    Vector free;
     for (size_t i = 0; i < parameters.size(); ++i) {
       const double share =
           std::clamp((parameters[i] - bounds_[i].low) / (bounds_[i].high - bounds_[i].low),
                      kNearest, 1 - kNearest);
-      free[static_cast<Eigen::Index>(i)] = std::log(share / (1 - share));
+      free.push_back(PortableLog(share / (1 - share)));
     }
     return free;
   }
 
-  std::vector<double> FromFree(const VectorXd& free) const {
-    std::vector<double> parameters(bounds_.size());
+  Vector FromFree(const Vector& free) const {
+    Vector parameters(bounds_.size());
     for (size_t i = 0; i < parameters.size(); ++i) {
-      const double at = std::clamp(free[static_cast<Eigen::Index>(i)], -kFarthest, kFarthest);
-      parameters[i] = bounds_[i].low + (bounds_[i].high - bounds_[i].low) / (1 + std::exp(-at));
+      const double at = std::clamp(free[i], -kFarthest, kFarthest);
+      parameters[i] = bounds_[i].low + (bounds_[i].high - bounds_[i].low) / (1 + PortableExp(-at));
     }
     return parameters;
   }
 
-  VectorXd ResidualsAt(const VectorXd& free) const {
-    VectorXd r(weights_.size());
-    residuals_(FromFree(free), absl::MakeSpan(r.data(), weights_.size()));
+  Vector ResidualsAt(const Vector& free) const {
+    Vector r(weights_.size());
+    residuals_(FromFree(free), absl::MakeSpan(r));
     return r;
   }
 
-  double Loss(const VectorXd& r) const {
+  double Loss(const Vector& r) const {
     double sum = 0;
     for (size_t i = 0; i < weights_.size(); ++i) {
-      const double size = std::abs(r[static_cast<Eigen::Index>(i)]);
+      const double size = std::abs(r[i]);
       sum += weights_[i] * (size < huber_ ? size * size / (2 * huber_) : size - huber_ / 2);
     }
     return total_weight_ > 0 ? sum / total_weight_ : 0;
   }
 
   // Weights under which squares have the gradient of the loss.
-  VectorXd SquareWeights(const VectorXd& r) const {
-    VectorXd w(r.size());
-    for (Eigen::Index i = 0; i < r.size(); ++i) {
-      w[i] = weights_[static_cast<size_t>(i)] / std::max(std::abs(r[i]), huber_);
-    }
+  Vector SquareWeights(const Vector& r) const {
+    Vector w(r.size());
+    for (size_t i = 0; i < r.size(); ++i) w[i] = weights_[i] / std::max(std::abs(r[i]), huber_);
     return w;
   }
 
-  MatrixXd Jacobian(const VectorXd& free, const VectorXd& r) const {
-    MatrixXd jacobian(r.size(), free.size());
-    VectorXd moved = free;
-    for (Eigen::Index p = 0; p < free.size(); ++p) {
+  Matrix Jacobian(const Vector& free, const Vector& r) const {
+    Matrix jacobian;
+    Vector moved = free;
+    for (size_t p = 0; p < free.size(); ++p) {
       const double step = free[p] > 0 ? -kDifference : kDifference;  // away from the bound
       moved[p] = free[p] + step;
-      jacobian.col(p) = (ResidualsAt(moved) - r) / step;
+      Vector column = ResidualsAt(moved);
+      for (size_t i = 0; i < r.size(); ++i) column[i] = (column[i] - r[i]) / step;
+      jacobian.push_back(std::move(column));
       moved[p] = free[p];
     }
     return jacobian;
@@ -91,6 +93,30 @@ class Problem {
   double huber_, total_weight_ = 0;
 };
 
+double WeightedDot(const Vector& a, const Vector& weights, const Vector& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * weights[i] * b[i];
+  return sum;
+}
+
+// x of A x = b by elimination; A is symmetric and has no negative eigenvalue, so that pivots need
+// no search. Entries of x that no row tells about are 0.
+Vector Solve(Matrix a, Vector b) {
+  const size_t count = b.size();
+  for (size_t j = 0; j < count; ++j) {
+    for (size_t i = j + 1; i < count; ++i) {
+      const double factor = a[j][j] > 0 ? a[j][i] / a[j][j] : 0;
+      for (size_t k = i; k < count; ++k) a[i][k] -= factor * a[j][k];
+      b[i] -= factor * b[j];
+    }
+  }
+  for (size_t j = count; j-- > 0;) {
+    for (size_t k = j + 1; k < count; ++k) b[j] -= a[j][k] * b[k];
+    b[j] = a[j][j] > 0 ? b[j] / a[j][j] : 0;
+  }
+  return b;
+}
+
 }  // namespace
 
 FitResult Minimise(const Residuals& residuals, absl::Span<const double> weights,
@@ -98,8 +124,8 @@ FitResult Minimise(const Residuals& residuals, absl::Span<const double> weights,
                    const FitOptions& options) {
   PLANCAST_CHECK(start.size() == bounds.size());
   const Problem problem(residuals, weights, bounds, options.huber);
-  VectorXd free = problem.ToFree(start);
-  VectorXd r = problem.ResidualsAt(free);
+  Vector free = problem.ToFree(start);
+  Vector r = problem.ResidualsAt(free);
   FitResult result;
   result.loss = problem.Loss(r);
   double damping = 1e-3;
@@ -107,24 +133,36 @@ FitResult Minimise(const Residuals& residuals, absl::Span<const double> weights,
   while (result.iterations < options.most_iterations && small_steps < 2 && damping < kMostDamping &&
          !bounds.empty()) {
     ++result.iterations;
-    const MatrixXd jacobian = problem.Jacobian(free, r);
-    const VectorXd w = problem.SquareWeights(r);
-    const MatrixXd normal = jacobian.transpose() * w.asDiagonal() * jacobian;
-    const VectorXd gradient = jacobian.transpose() * w.cwiseProduct(r);
+    const Matrix jacobian = problem.Jacobian(free, r);
+    const Vector w = problem.SquareWeights(r);
+    Matrix normal(free.size(), Vector(free.size()));
+    Vector gradient(free.size());
+    double largest = 0;
+    for (size_t p = 0; p < free.size(); ++p) {
+      for (size_t q = 0; q <= p; ++q) {
+        normal[p][q] = normal[q][p] = WeightedDot(jacobian[p], w, jacobian[q]);
+      }
+      gradient[p] = WeightedDot(jacobian[p], w, r);
+      largest = std::max(largest, normal[p][p]);
+    }
     // A parameter that hardly matters (at a bound) must not be thrown far.
-    const double least = 1e-6 * normal.diagonal().maxCoeff() + 1e-300;
+    const double least = 1e-6 * largest + 1e-300;
     bool improved = false;
     while (!improved && damping < kMostDamping) {
-      MatrixXd damped = normal;
-      damped.diagonal() += damping * normal.diagonal().cwiseMax(least);
-      const VectorXd step = damped.ldlt().solve(gradient);
-      const VectorXd next = (free - step).cwiseMax(-kFarthest).cwiseMin(kFarthest);
-      const VectorXd next_r = problem.ResidualsAt(next);
+      Matrix damped = normal;
+      for (size_t p = 0; p < free.size(); ++p) {
+        damped[p][p] += damping * std::max(normal[p][p], least);
+      }
+      Vector next = Solve(std::move(damped), gradient);
+      for (size_t p = 0; p < free.size(); ++p) {
+        next[p] = std::clamp(free[p] - next[p], -kFarthest, kFarthest);
+      }
+      Vector next_r = problem.ResidualsAt(next);
       const double loss = problem.Loss(next_r);
       if (loss < result.loss) {
         small_steps = result.loss - loss < options.tolerance * result.loss ? small_steps + 1 : 0;
-        free = next;
-        r = next_r;
+        free = std::move(next);
+        r = std::move(next_r);
         result.loss = loss;
         damping = std::max(damping / 3, kLeastDamping);
         improved = true;

@@ -34,7 +34,8 @@ using Residuals =
 // The parameters with the least weighted robust loss near `start`, by Levenberg's and
 // Marquardt's method: damped Gauss-Newton steps over reweighted residuals, derivatives by
 // forward differences. Bounds are kept by a logistic map of each parameter; a start outside
-// of them is moved to their inside. Deterministic. `weights` has one entry per observation, not
+// of them is moved to their inside. Deterministic, and of the same bits on every processor as
+// far as `residuals` is. `weights` has one entry per observation, not
 // negative; the residuals are finite wherever the bounds hold.
 FitResult Minimise(const Residuals& residuals, absl::Span<const double> weights,
                    absl::Span<const Bounds> bounds, absl::Span<const double> start,

@@ -11,12 +11,13 @@ hosts nothing is fitted: NCCL's own forecast holds there.
 
 from __future__ import annotations
 
-import csv
 import pathlib
 from collections import defaultdict
 from collections.abc import Callable
 
 from .calibration.collectives import GPUS_PER_SWITCH, LINKS, MACHINES, Cost, Row, fit, node_time
+from .errors import InputError
+from .validation.table import Cells, Table
 
 # Which measured systems stand for which link.
 SYSTEMS = {
@@ -42,29 +43,54 @@ GATHERS = ("all_gather", "reduce_scatter")
 # -------------------------------------------------------------------- the data
 
 
+# Columns of kernels/collective.csv that are read.
+COLUMNS = (
+    "system", "gpus", "nodes", "collective", "bytes", "dtype", "time_us", "software", "source",
+)  # fmt: skip
+
+
 def read_nodes(path: pathlib.Path) -> list[Row]:
-    rows = []
-    with path.open(newline="") as file:
-        for r in csv.DictReader(file):
-            kind, members, size = r["collective"], int(r["gpus"]), float(r["bytes"])
-            time = float(r["time_us"])
-            if kind not in KINDS:
-                continue
-            if r["source"] == "aic" and r["software"].startswith("NCCL") and r["system"] in SYSTEMS:
-                # Integers are not reduced in the switches.
-                nvls = kind == "all_reduce" and r["dtype"] == "fp16"
-                rows.append(Row(SYSTEMS[r["system"]], kind, members, size, time, nvls))
-            elif r["source"] == "deepbench" and r["system"] in SYSTEMS and r["nodes"] == "1":
-                rows.append(Row(SYSTEMS[r["system"]], kind, members, size, time))
-            elif (
-                r["source"] == "xla"
-                and r["system"] in DOMAIN_SYSTEMS
-                and members >= 8
-                and size >= 1 << 20
-            ):
-                nvls = kind == "all_reduce"
-                rows.append(Row(DOMAIN_SYSTEMS[r["system"]], kind, members, size, time, nvls))
+    """The rows of collective.csv that a fit uses. Raises InputError with the place of a bad one."""
+    table = Table(path)
+    missing = [name for name in COLUMNS if name not in table.columns]
+    if missing:
+        raise InputError(
+            f"`{path}` has no column `{missing[0]}`. Measured collectives have "
+            f"{', '.join(f'`{name}`' for name in COLUMNS)}."
+        )
+    used = (_row_of(cells) for cells in table.rows() if cells.text("collective") in KINDS)
+    rows = [row for row in used if row is not None]
+    if not rows:
+        raise InputError(
+            f"`{path}` has no row that a fit uses: NCCL's {', '.join(KINDS)} on "
+            f"{', '.join((*SYSTEMS, *DOMAIN_SYSTEMS))}."
+        )
     return rows
+
+
+def _row_of(cells: Cells) -> Row | None:
+    """What a fit takes of a row, or None where it takes nothing."""
+    source, system, kind = (cells.text(name) for name in ("source", "system", "collective"))
+    members, size, time = (_above_zero(cells, name) for name in ("gpus", "bytes", "time_us"))
+    nvls = False
+    if source == "aic" and cells.text("software").startswith("NCCL") and system in SYSTEMS:
+        link = SYSTEMS[system]
+        # Integers are not reduced in the switches.
+        nvls = kind == "all_reduce" and cells.text("dtype") == "fp16"
+    elif source == "deepbench" and system in SYSTEMS and cells.text("nodes") == "1":
+        link = SYSTEMS[system]
+    elif source == "xla" and system in DOMAIN_SYSTEMS and members >= 8 and size >= 1 << 20:
+        link, nvls = DOMAIN_SYSTEMS[system], kind == "all_reduce"
+    else:
+        return None
+    return Row(link, kind, int(members), size, time, nvls)
+
+
+def _above_zero(cells: Cells, name: str) -> float:
+    value = cells.whole(name) if name == "gpus" else cells.positive(name)
+    if not value:
+        raise InputError(f"{cells.place}: `{name}` is missing or 0; give a number above 0.")
+    return value
 
 
 def choose(rows: list[Row]) -> None:

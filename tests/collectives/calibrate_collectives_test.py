@@ -2,10 +2,14 @@
 
 import math
 import random
+from pathlib import Path
 
+import numpy as np
 import pytest
 from plancast import calibrate_collectives
-from plancast.calibration import collectives
+from plancast.calibration import collectives, linear
+from plancast.cli.main import main
+from plancast.errors import InputError
 
 
 def test_ring_by_hand() -> None:
@@ -50,3 +54,70 @@ def test_parameters_stay_in_their_bounds() -> None:
     for cost in fitted:
         assert 0 < cost.efficiency <= 1
         assert cost.base > 0
+
+
+HEADER = ",".join(calibrate_collectives.COLUMNS)
+GOOD = "h100_sxm,8,1,all_reduce,1048576,fp16,40,NCCL 2.27,aic"
+
+
+def measured(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "collective.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_rows_of_several_sources_are_read(tmp_path: Path) -> None:
+    path = measured(
+        tmp_path,
+        HEADER,
+        GOOD,
+        "h100_sxm,8,1,all_reduce,1048576,int8,50,NCCL 2.27,aic",
+        "h100_sxm,8,1,deepep_dispatch,,fp16,,DeepEP,aic",
+        "b60,8,1,all_reduce,1048576,fp16,40,oneCCL,aic",
+    )
+    fast, slow = calibrate_collectives.read_nodes(path)
+    assert (fast.link, fast.members, fast.bytes, fast.time, fast.nvls) == (
+        "nvlink4", 8, 1048576, 40, True,
+    )  # fmt: skip
+    assert (slow.time, slow.nvls) == (50, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("h100_sxm,8,1,all_reduce,1048576", "csv`:3: the row has 5 values and the header 9"),
+        (GOOD.replace(",8,", ",,"), "csv`:3: `gpus` is missing or 0"),
+        (GOOD.replace(",8,", ",0,"), "csv`:3: `gpus` is missing or 0"),
+        (GOOD.replace(",8,", ",2.5,"), "csv`:3: `gpus` is `2.5`; it must be a whole number"),
+        (GOOD.replace(",40,", ",nan,"), "csv`:3: `time_us` is `nan`; it must be a number"),
+        (GOOD.replace("1048576", "-1"), "csv`:3: `bytes` is `-1`; it must be a number above 0"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        calibrate_collectives.read_nodes(measured(tmp_path, HEADER, GOOD, line))
+    assert said in str(error.value)
+
+
+def test_a_missing_column_and_a_file_without_rows_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no column `bytes`"):
+        calibrate_collectives.read_nodes(measured(tmp_path, HEADER.replace("bytes", "size"), GOOD))
+    with pytest.raises(InputError, match="has no row that a fit uses"):
+        calibrate_collectives.read_nodes(measured(tmp_path, HEADER))
+
+
+def test_the_command_names_a_short_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "kernels").mkdir()
+    measured(tmp_path / "kernels", HEADER, "h100_sxm,8,1,all_reduce")
+    arguments = ["calibrate", "--collectives", str(tmp_path), "-o", str(tmp_path / "out")]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert "the row has 4 values and the header 9 columns" in error
+    assert "Traceback" not in error
+
+
+def test_equations_are_solved() -> None:
+    matrix = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+    right = np.array([1.0, 2.0, 3.0])
+    assert matrix @ linear.solve(matrix, right) == pytest.approx(right)
+    assert linear.dot(np.array([1e16, 1.0, -1e16]), np.ones(3)) == 1

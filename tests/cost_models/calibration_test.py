@@ -1,6 +1,10 @@
 """What `plancast calibrate` does with measured rows, on made-up measurements."""
 
 import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,6 +55,43 @@ def test_fit_recovers_what_made_the_times():
 
 def test_fit_is_deterministic():
     assert gemm.fit_gemm(measured(120), A100, "bf16") == gemm.fit_gemm(measured(120), A100, "bf16")
+
+
+# What a processor can chooses the variants of exp and log, the width of vectors and the kernels of
+# BLAS: these environments take some of it away.
+PROCESSORS = {
+    "as it is": {},
+    "without fused products": {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX2,-FMA"},
+    "of 2004": {
+        "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX2,-FMA,-AVX,-SSE4_2,-SSE4_1",
+        "NPY_DISABLE_CPU_FEATURES": "AVX2,FMA3,AVX512F",
+        "OPENBLAS_CORETYPE": "Prescott",
+        "OPENBLAS_NUM_THREADS": "1",
+    },
+}
+
+
+def noisy_fit() -> None:
+    """Prints the bits of a fit to rows that no formula made."""
+    columns = {**shapes(200), "m": 1.0 + 64 * shapes(200)["m"] / 128}
+    seconds = Kernels("gemm", A100, "bf16", columns).seconds(TRUE)
+    noise = 1 + (np.arange(200) * 7919 % 1000 - 500) / 2500
+    found = gemm.fit_gemm(Rows({**columns, "time_us": seconds * 1e6 * noise}), A100, "bf16")
+    print({name: value.hex() for name, value in found.items()})
+
+
+def test_a_fit_gives_the_same_bits_on_every_processor():
+    printed = set()
+    for environment in PROCESSORS.values():
+        command = [sys.executable, "-c", "import calibration_test; calibration_test.noisy_fit()"]
+        path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+        made = subprocess.run(
+            command, env={**os.environ, "PYTHONPATH": path, **environment}, check=True,
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        printed.add(made.stdout)
+    assert len(printed) == 1
+    assert "mma_fraction" in printed.pop()
 
 
 def test_the_factor_of_a_training_stack_is_found():

@@ -14,6 +14,7 @@
 #include "cost_models/coefficient_tables.h"
 #include "cost_models/fit/kernel_fit.h"
 #include "cost_models/fit/kernel_work.h"
+#include "cost_models/fit/portable_math.h"
 #include "cost_models/model_chain.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
@@ -187,6 +188,8 @@ void BindKernels(py::module_& m) {
       py::arg("family"), py::arg("gpu"), py::arg("figures"), py::arg("dtype"), py::arg("kernels"),
       py::arg("seconds"), py::arg("weights"), py::arg("wanted"), py::arg("known"),
       py::arg("starts"));
+  m.def("portable_exp", &PortableExp, py::arg("x"));
+  m.def("portable_log", &PortableLog, py::arg("x"));
   py::class_<KernelTables>(m, "KernelTables")
       .def(py::init<const std::map<std::string, std::string>&>(), py::arg("files"))
       .def(

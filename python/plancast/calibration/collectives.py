@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from plancast._core import portable_exp, portable_log
+
+from .linear import dot, solve
+
 # Bandwidth of one device or interface (GB/s = 1e3 bytes/us) and latency of one hop, as in
 # cluster/data/links.textproto and machines.textproto.
 LINKS = {
@@ -83,7 +87,7 @@ def node_time(cost: Cost, row: Row) -> float:
         bridge = port * switches
         if row.kind == "all_to_all":
             bridge = row.members - row.members / switches
-        bridge *= (switches / 2) ** cost.crowding
+        bridge *= portable_exp(cost.crowding * portable_log(switches / 2))
     slowest = (port + cost.local / row.members) / cost.efficiency / bandwidth
     if bridge:
         slowest = max(slowest, bridge / cost.bridge / bandwidth)
@@ -115,6 +119,8 @@ def fit(
 ) -> None:
     """Least squares of robust log errors by Levenberg-Marquardt, in place.
 
+    The same bits on every processor: exp and log are our own, and sums are rounded once.
+
     `candidates` gives the costs among which the library chose for a row; `shared` names
     parameters that several costs have in common.
     """
@@ -132,7 +138,7 @@ def fit(
         for value, (name, owners) in zip(x, slots, strict=True):
             low, high = BOUNDS[name]
             for i in owners:
-                setattr(costs[i], name, low + (high - low) / (1 + math.exp(-value)))
+                setattr(costs[i], name, low + (high - low) / (1 + portable_exp(-value)))
 
     def get() -> np.ndarray:
         x = []
@@ -140,7 +146,7 @@ def fit(
             low, high = BOUNDS[name]
             share = (getattr(costs[owners[0]], name) - low) / (high - low)
             share = min(max(share, 1e-4), 1 - 1e-4)
-            x.append(math.log(share / (1 - share)))
+            x.append(portable_log(share / (1 - share)))
         return np.array(x)
 
     def residuals(x: np.ndarray) -> np.ndarray:
@@ -149,8 +155,9 @@ def fit(
         for row in rows:
             # A soft minimum lets every candidate feel the rows near its borders.
             times = [time_of(costs[i], row) for i in candidates(row)]
-            soft = sum(t**-12 for t in times) ** (-1 / 12)
-            out.append(math.log(soft / row.time))
+            shortest = min(times)
+            soft = sum(_twelfth_power(shortest / t) for t in times)
+            out.append(portable_log(shortest / row.time) - portable_log(soft) / 12)
         return np.array(out)
 
     x, damping = get(), 1e-2
@@ -159,9 +166,8 @@ def fit(
     def loss(x: np.ndarray, r: np.ndarray) -> float:
         # Huber, and a weak pull to the start for what the rows do not tell.
         a = np.abs(r)
-        return float(
-            np.where(a < 0.1, r * r, 0.2 * a - 0.01).sum() + 1e-3 * ((x - start) ** 2).sum()
-        )
+        robust = np.where(a < 0.1, r * r, 0.2 * a - 0.01)
+        return math.fsum(robust) + 1e-3 * dot(x - start, x - start)
 
     r = residuals(x)
     best = loss(x, r)
@@ -172,10 +178,12 @@ def fit(
             moved[j] += 1e-4
             jacobian[:, j] = (residuals(moved) - r) / 1e-4
         weight = np.minimum(1, 0.1 / np.maximum(np.abs(r), 1e-9))
-        gradient = jacobian.T @ (weight * r) + 1e-3 * (x - start)
-        normal = jacobian.T @ (weight[:, None] * jacobian) + 1e-3 * np.eye(len(x))
+        columns = [weight * column for column in jacobian.T]
+        gradient = [dot(column, r) for column in columns] + 1e-3 * (x - start)
+        normal = np.array([[dot(column, other) for other in jacobian.T] for column in columns])
+        normal += 1e-3 * np.eye(len(x))
         for _ in range(12):
-            step = np.linalg.solve(normal + damping * np.diag(np.diag(normal) + 1e-6), -gradient)
+            step = solve(normal + damping * np.diag(np.diag(normal) + 1e-6), -gradient)
             tried = x + np.clip(step, -2, 2)
             r_tried = residuals(tried)
             if loss(tried, r_tried) < best:
@@ -192,9 +200,15 @@ def fit(
     for cost in costs:
         cost.records = len(rows)
     errors = np.array([predicted(costs, row, time_of, candidates) / row.time - 1 for row in rows])
-    spread = float(np.sqrt(np.mean(np.minimum(np.abs(errors), 0.5) ** 2)))
+    kept = np.minimum(np.abs(errors), 0.5)
+    spread = math.sqrt(dot(kept, kept) / len(kept))
     for cost in costs:
         cost.sigma = spread
+
+
+def _twelfth_power(x: float) -> float:
+    cube = x * x * x
+    return (cube * cube) * (cube * cube)
 
 
 def predicted(
