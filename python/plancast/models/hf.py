@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plancast import files
+from plancast import arguments, files
 from plancast.errors import InputError
-from plancast.models.fields import Fields, did_you_mean
+from plancast.models.fields import Fields
 
 # `model_type`, and the module of plancast.models.families whose function of the
 # same name reads it.
@@ -106,7 +106,7 @@ def _model_type(values: Mapping[str, Any], fields: Fields) -> str:
         said = by_class.get(stem.lower(), first)
     said = _ALIASES.get(said, said)
     if said not in _READERS:
-        hint = did_you_mean(said, architectures())
+        hint = arguments.near(said, architectures())
         raise InputError(
             f"{fields.what}: architecture `{said}` is not known; "
             f"the known ones are {_known()}.{hint}"
