@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from plancast import _core, arguments, precision, randomness
 from plancast.errors import InputError
@@ -118,7 +118,7 @@ def predict(
             datasheet=datasheet,
             chunk_level=arguments.chunk_level(fidelity),
         ),
-        {"dtype": dtype, "cuda_graphs": cuda_graphs, **wanted},
+        {**_asked(model, machine, dtype, cuda_graphs), **wanted},
         tree,
         advise,
         what_if,
@@ -188,7 +188,7 @@ def rank(
         workers=workers or 0,
         progress=progress,
     )
-    asked = {"dtype": dtype, "cuda_graphs": cuda_graphs, **precision.asked(types)}
+    asked = {**_asked(model, machine, dtype, cuda_graphs), **precision.asked(types)}
     return Ranking(result, objective=objective, asked=asked)
 
 
@@ -229,6 +229,16 @@ def recompute_sets() -> dict[str, str]:
     "Megatron-Core: the experts' activation; moe/experts.py"
     """
     return dict(_core.recompute_sets())
+
+
+def _asked(model: Model, machine: Machine, dtype: str, cuda_graphs: bool) -> dict[str, Any]:
+    """What a launch of a forecast plan needs again."""
+    return {
+        "dtype": dtype,
+        "cuda_graphs": cuda_graphs,
+        "model": model,
+        "gpus_per_host": machine.gpus_per_host,
+    }
 
 
 def _session(session: Session | None, records: Records | None) -> Session:
