@@ -34,41 +34,107 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
   return last[b.size()];
 }
 
-// How far apart two names are for a reader. What starts or ends like the other
-// is near however long the rest is: `h100` and `dgx-h100`.
-size_t Distance(absl::string_view word, absl::string_view candidate) {
-  const size_t edits = EditDistance(word, candidate);
-  const bool part = word.size() >= 3 && candidate.size() >= 3 &&
-                    (absl::StrContains(candidate, word) || absl::StrContains(word, candidate));
-  return part ? std::min<size_t>(edits, 1) : edits;
+// The words of a name: what stands between dashes, and letters before digits, so
+// `llama3-8b` and `Llama-3-8B` have the same.
+std::vector<std::string> WordsOf(absl::string_view normalised) {
+  std::vector<std::string> words(1);
+  char last = '_';
+  for (const char c : normalised) {
+    if (absl::ascii_isdigit(c) && absl::ascii_isalpha(last)) words.emplace_back();
+    if (absl::ascii_isalnum(c)) {
+      words.back() += c;
+    } else {
+      words.emplace_back();
+    }
+    last = c;
+  }
+  words.erase(std::remove(words.begin(), words.end(), ""), words.end());
+  return words;
+}
+
+// Whether `all` has the words of `some` in their order.
+bool HasWords(const std::vector<std::string>& all, const std::vector<std::string>& some) {
+  auto at = all.begin();
+  for (const std::string& word : some) {
+    at = std::find(at, all.end(), word);
+    if (at == all.end()) return false;
+    ++at;
+  }
+  return true;
 }
 
 size_t CommonPrefix(absl::string_view a, absl::string_view b) {
   return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
 }
 
+// How far apart two names are for a reader; smaller is nearer.
+using Distance = std::pair<size_t, size_t>;
+
+Distance DistanceOf(absl::string_view word, absl::string_view candidate) {
+  const size_t edits = EditDistance(word, candidate);
+  const bool long_enough = word.size() >= 3 && candidate.size() >= 3;
+  bool part =
+      long_enough && (absl::StrContains(candidate, word) || absl::StrContains(word, candidate));
+  if (long_enough && !part) {
+    const std::vector<std::string> mine = WordsOf(word), theirs = WordsOf(candidate);
+    part = !mine.empty() && !theirs.empty() && (HasWords(mine, theirs) || HasWords(theirs, mine));
+  }
+  // Parts are near however long the rest is, right behind a slip of one letter, and the
+  // candidates' own order decides among them.
+  constexpr size_t kPart = 1000;
+  if (part && edits > 1) return {1, kPart};
+  // Of equally distant candidates, the one that starts more alike.
+  return {edits, candidate.size() - std::min(candidate.size(), CommonPrefix(word, candidate))};
+}
+
 }  // namespace
 
-absl::string_view Nearest(absl::string_view word, const Words& candidates) {
+std::vector<absl::string_view> NearestFirst(absl::string_view word, const Words& candidates,
+                                            size_t most) {
   // The distance takes letters times letters; what is long is no typo of a name.
   constexpr size_t kLongest = 200;
   if (word.size() > kLongest) return {};
   const std::string wanted = Normalise(word);
   // A third of the letters may be wrong; of two letters, one.
   const size_t limit = wanted.size() < 2 ? 0 : std::max<size_t>(1, wanted.size() / 3);
-  absl::string_view nearest;
-  // Of equally distant candidates, the one that starts more alike.
-  std::pair<size_t, size_t> least = {limit + 1, 0};
+  std::vector<std::pair<Distance, absl::string_view>> near;
   for (absl::string_view candidate : candidates.views()) {
-    const std::string name = Normalise(candidate);
-    const std::pair<size_t, size_t> distance = {
-        Distance(wanted, name), name.size() - std::min(name.size(), CommonPrefix(wanted, name))};
-    if (distance < least) {
-      least = distance;
-      nearest = candidate;
-    }
+    const Distance distance = DistanceOf(wanted, Normalise(candidate));
+    if (distance.first <= limit) near.emplace_back(distance, candidate);
   }
-  return nearest;
+  std::stable_sort(near.begin(), near.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<absl::string_view> names;
+  for (const auto& [distance, name] : near) {
+    if (names.size() < most) names.push_back(name);
+  }
+  return names;
+}
+
+absl::string_view Nearest(absl::string_view word, const Words& candidates) {
+  const std::vector<absl::string_view> near = NearestFirst(word, candidates, 1);
+  return near.empty() ? absl::string_view() : near[0];
+}
+
+std::string Offer(absl::string_view word, const Words& candidates) {
+  constexpr size_t kMost = 5;
+  const std::vector<absl::string_view>& all = candidates.views();
+  std::vector<absl::string_view> near = NearestFirst(word, candidates, kMost);
+  std::string text;
+  if (!near.empty()) {
+    absl::StrAppend(&text, " Did you mean `", near[0], "`?");
+    near.erase(near.begin());
+  }
+  if (all.size() <= kMost) {
+    if (!all.empty()) absl::StrAppend(&text, " There are ", JoinQuoted(all, kMost), ".");
+  } else if (!text.empty()) {
+    if (!near.empty()) absl::StrAppend(&text, " Like it are ", JoinQuoted(near, kMost), ".");
+  } else {
+    const std::vector<absl::string_view> first(all.begin(), all.begin() + kMost);
+    absl::StrAppend(&text, " There are ", JoinQuoted(first, kMost), " and ", all.size() - kMost,
+                    " more.");
+  }
+  return text;
 }
 
 std::string DidYouMean(absl::string_view word, const Words& candidates) {

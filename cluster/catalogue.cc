@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -57,11 +58,20 @@ std::vector<std::string> Names(const Entries& entries) {
   return names;
 }
 
-absl::Status Unknown(absl::string_view what, absl::string_view name, absl::string_view plural,
-                     const std::vector<std::string>& names) {
-  return absl::NotFoundError(absl::StrCat("no ", what, " `", name, "`; the shipped ", plural,
-                                          " are ", JoinQuoted(names, 60), ".",
-                                          DidYouMean(name, names)));
+template <typename Entries>
+absl::Status Unknown(absl::string_view what, absl::string_view name, const Entries& entries,
+                     absl::string_view sizes = "") {
+  // Longer ones are no sizes, and would make all names alike.
+  constexpr size_t kLongestSizes = 8;
+  if (sizes.size() > kLongestSizes) sizes = "";
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.push_back(absl::StrCat(entry.name(), sizes));
+  // Of many machines with a GPU, NVIDIA's own before those of its customers.
+  std::stable_partition(names.begin(), names.end(),
+                        [](absl::string_view known) { return absl::StartsWith(known, "dgx"); });
+  const std::string said = absl::StrCat(name, sizes);
+  return absl::NotFoundError(absl::StrCat("no ", what, " `", said, "`.", Offer(said, names),
+                                          " One of your own is a YAML file (docs/machines.md)."));
 }
 
 }  // namespace
@@ -78,7 +88,7 @@ absl::StatusOr<proto::Gpu> CompleteGpu(const proto::Gpu& gpu) {
           absl::StrCat("GPU `", gpu.name(), "` is like itself. Break the circle of `like`."));
     }
     const proto::Gpu* base = Find(Gpus().gpu(), next.like());
-    if (base == nullptr) return Unknown("GPU", next.like(), "GPUs", GpuNames());
+    if (base == nullptr) return Unknown("GPU", next.like(), Gpus().gpu());
     proto::Gpu merged = *base;
     merged.MergeFrom(complete);
     merged.set_like(base->name());
@@ -90,13 +100,13 @@ absl::StatusOr<proto::Gpu> CompleteGpu(const proto::Gpu& gpu) {
 
 absl::StatusOr<proto::Gpu> FindGpu(absl::string_view name) {
   const proto::Gpu* gpu = Find(Gpus().gpu(), name);
-  if (gpu == nullptr) return Unknown("GPU", name, "GPUs", GpuNames());
+  if (gpu == nullptr) return Unknown("GPU", name, Gpus().gpu());
   return CompleteGpu(*gpu);
 }
 
-absl::StatusOr<proto::Machine> FindMachinePreset(absl::string_view name) {
+absl::StatusOr<proto::Machine> FindMachinePreset(absl::string_view name, absl::string_view sizes) {
   const proto::Machine* machine = Find(Machines().machine(), name);
-  if (machine == nullptr) return Unknown("machine", name, "machines", MachinePresetNames());
+  if (machine == nullptr) return Unknown("machine", name, Machines().machine(), sizes);
   return *machine;
 }
 

@@ -21,8 +21,10 @@ absl::StatusOr<proto::Gpu> CompleteGpu(const proto::Gpu& gpu);
 absl::StatusOr<proto::Gpu> FindGpu(absl::string_view name);
 std::vector<std::string> GpuNames();  // sorted
 
-// One host of a shipped machine, as written in the catalogue.
-absl::StatusOr<proto::Machine> FindMachinePreset(absl::string_view name);
+// One host of a shipped machine, as written in the catalogue. `sizes` is what the user wrote
+// behind the name, `:2x4`, which errors repeat.
+absl::StatusOr<proto::Machine> FindMachinePreset(absl::string_view name,
+                                                 absl::string_view sizes = "");
 
 // Defaults of a link generation or fabric; nullptr where the name is unknown.
 const proto::LinkType* FindIntraLinkType(absl::string_view name);

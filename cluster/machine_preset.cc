@@ -47,7 +47,7 @@ void UsePartOfHost(int64_t gpus, Machine::Spec& spec, double mesh_share) {
 absl::StatusOr<Machine> MachineFromPreset(absl::string_view text) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
   if (parts.size() > 2 || parts[0].empty()) return Malformed(text);
-  ASSIGN_OR_RETURN(proto::Machine proto, FindMachinePreset(parts[0]));
+  ASSIGN_OR_RETURN(proto::Machine proto, FindMachinePreset(parts[0], text.substr(parts[0].size())));
   if (parts.size() == 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("`", text, "` does not say how many hosts. For one write `", text, ":1`."));

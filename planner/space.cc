@@ -71,6 +71,9 @@ class Enumerator {
   absl::StatusOr<Enumeration> Run() {
     const std::vector<int64_t> divisors = Divisors(context_.devices);
     const NumberSet all{true, {}};
+    RETURN_IF_ERROR(CheckDivides("tp", space_.tp, divisors));
+    RETURN_IF_ERROR(CheckDivides("pp", space_.pp, divisors));
+    RETURN_IF_ERROR(CheckDivides("dp", space_.dp, divisors));
     for (int64_t tp : Candidates(space_.tp.value_or(all), divisors)) {
       for (int64_t pp : Candidates(space_.pp.value_or(all), divisors)) {
         if (context_.devices % (tp * pp) != 0) {
@@ -88,6 +91,17 @@ class Enumerator {
   }
 
  private:
+  // A key of which no value goes with the machine leaves no plan at all.
+  absl::Status CheckDivides(absl::string_view key, const std::optional<NumberSet>& set,
+                            const std::vector<int64_t>& divisors) const {
+    const auto said = [&](int64_t divisor) { return set->Contains(divisor); };
+    if (!set || std::any_of(divisors.begin(), divisors.end(), said)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("space: `", key, "=", set->DebugString(), "` does not divide the ",
+                     context_.devices, " GPUs of the machine. Write `", key, "=",
+                     absl::StrJoin(divisors, "|"), "`, some of them, or take more hosts."));
+  }
+
   absl::Status Grid(int64_t tp, int64_t pp) {
     const int64_t dp = context_.devices / (tp * pp);
     if (space_.dp && !space_.dp->Contains(dp)) return absl::OkStatus();
@@ -112,7 +126,8 @@ class Enumerator {
   // Why no plan with these sizes can run; empty if one may.
   std::string GridReason(int64_t tp, int64_t pp, int64_t dp) const {
     if (!space_.tp && tp > gpus_per_domain_) {
-      return absl::StrCat("tp larger than an NVLink domain (", gpus_per_domain_, " GPUs)");
+      return absl::StrCat("tp larger than what the GPUs' own links join (", gpus_per_domain_,
+                          " GPUs)");
     }
     if (context_.heads > 0 && context_.heads % tp != 0) {
       return absl::StrCat("tp does not divide the ", context_.heads, " heads");

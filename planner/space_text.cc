@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -165,20 +166,46 @@ std::string NumberSet::DebugString() const {
   });
 }
 
+bool IsKey(absl::string_view text) {
+  return std::find(std::begin(kKeys), std::end(kKeys), text) != std::end(kKeys);
+}
+
+// `tp=1,2,4`: a comma begins the next key, and `2` is none but a value of the last.
+absl::Status CheckCommas(const std::vector<absl::string_view>& items, size_t at) {
+  const absl::string_view item = items[at];
+  const bool value = item == "*" || (!item.empty() && absl::ascii_isdigit(item[0])) ||
+                     item == "none" || item == "selective" || item == "full";
+  if (at == 0 || !value || items[at - 1].find('=') == absl::string_view::npos) {
+    return absl::OkStatus();
+  }
+  size_t end = at;
+  while (end < items.size() && items[end].find('=') == absl::string_view::npos &&
+         !IsKey(items[end])) {
+    ++end;
+  }
+  const std::vector<absl::string_view> values(items.begin() + at - 1, items.begin() + end);
+  return absl::InvalidArgumentError(absl::StrCat("space: `", absl::StrJoin(values, ","),
+                                                 "`: values are joined by `|`. Write `",
+                                                 absl::StrJoin(values, "|"), "`."));
+}
+
 absl::StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text) {
   SearchSpace space;
   std::vector<absl::string_view> seen;
-  for (absl::string_view item : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
-    item = absl::StripAsciiWhitespace(item);
+  std::vector<absl::string_view> items = absl::StrSplit(text, ',', absl::SkipWhitespace());
+  for (absl::string_view& item : items) item = absl::StripAsciiWhitespace(item);
+  for (size_t at = 0; at < items.size(); ++at) {
+    const absl::string_view item = items[at];
     const size_t equals = item.find('=');
     absl::string_view key = absl::StripAsciiWhitespace(item.substr(0, equals));
     absl::string_view value = equals == absl::string_view::npos
                                   ? "1"
                                   : absl::StripAsciiWhitespace(item.substr(equals + 1));
-    if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) {
+    if (!IsKey(key)) {
+      RETURN_IF_ERROR(CheckCommas(items, at));
       const std::vector<std::string> keys(std::begin(kKeys), std::end(kKeys));
-      return absl::InvalidArgumentError(absl::StrCat("space: no key `", key, "`; the keys are ",
-                                                     JoinQuoted(keys), ".", DidYouMean(key, keys)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("space: no key `", key, "`.", Offer(key, keys), " docs/cli.md has all."));
     }
     if (equals == absl::string_view::npos && key != "sp") {
       return Bad(key, "", absl::StrCat("Give it values: `", key, "=1|2|4`."));

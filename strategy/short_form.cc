@@ -296,10 +296,35 @@ absl::StatusOr<const Key*> FindKey(absl::string_view name) {
   for (const Key& key : Keys()) {
     if (key.name == name) return &key;
   }
-  const Strings names = ShortFormKeys();
-  return absl::InvalidArgumentError(absl::StrCat("no strategy key `", name, "`; the keys are ",
-                                                 JoinQuoted(names, names.size()), ".",
-                                                 DidYouMean(name, names)));
+  return absl::InvalidArgumentError(absl::StrCat("no strategy key `", name, "`.",
+                                                 Offer(name, ShortFormKeys()),
+                                                 " docs/strategy.md explains each."));
+}
+
+bool IsKey(absl::string_view text) {
+  const auto named = [&](const Key& key) { return key.name == text; };
+  return std::any_of(Keys().begin(), Keys().end(), named);
+}
+
+// Items that are joined by something else than commas, `tp=8 pp=2`, or keys and values by
+// something else than `=`, `tp:8`: says how they are.
+absl::Status CheckSigns(absl::string_view item) {
+  std::vector<absl::string_view> items =
+      absl::StrSplit(item, absl::ByAnyChar(" \t\n;"), absl::SkipEmpty());
+  if (items.size() > 1 && std::all_of(items.begin(), items.end(), [](absl::string_view one) {
+        return IsKey(one.substr(0, one.find('=')));
+      })) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", item, "`: items are joined by commas. Write `", absl::StrJoin(items, ","), "`."));
+  }
+  const size_t colon = item.find(':');
+  if (item.find('=') == absl::string_view::npos && colon != absl::string_view::npos &&
+      IsKey(item.substr(0, colon))) {
+    return absl::InvalidArgumentError(absl::StrCat("`", item, "` has no value. Write `",
+                                                   item.substr(0, colon), "=",
+                                                   item.substr(colon + 1), "`."));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ParseItem(absl::string_view item, ShortForm& form) {
@@ -307,6 +332,7 @@ absl::Status ParseItem(absl::string_view item, ShortForm& form) {
     return absl::InvalidArgumentError(
         "there is nothing between two commas. Write items as in `dp=8,tp=4,sp`.");
   }
+  RETURN_IF_ERROR(CheckSigns(item));
   const size_t equals = item.find('=');
   ASSIGN_OR_RETURN(const Key* key, FindKey(absl::StripAsciiWhitespace(item.substr(0, equals))));
   const bool has_value = equals != absl::string_view::npos;

@@ -164,8 +164,8 @@ absl::StatusOr<SoftwareProfile> FindSoftwareProfile(absl::string_view name) {
   const EmbeddedFile* file = FindByStem(SoftwareProfiles(), name);
   if (file == nullptr) {
     const std::vector<std::string> names = SoftwareProfileNames();
-    return absl::NotFoundError(absl::StrCat("no software profile `", name, "`; there are ",
-                                            JoinQuoted(names), ".", DidYouMean(name, names)));
+    return absl::NotFoundError(absl::StrCat("no software profile `", name, "`.", Offer(name, names),
+                                            " docs/strategy.md says what each is."));
   }
   return ParseSoftwareProfile(file->contents, file->path);
 }

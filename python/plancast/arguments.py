@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import numbers
 from collections.abc import Iterable
 from typing import Any
@@ -104,5 +103,18 @@ def near(name: Any, known: Iterable[str]) -> str:
     >>> near("BF61", ["bf16", "fp16"])
     ' Did you mean `bf16`?'
     """
-    found = difflib.get_close_matches(str(name).lower(), list(known), 1)
+    from plancast import _core
+
+    found = _core.nearest(str(name), list(known), 1)
     return f" Did you mean `{found[0]}`?" if found else ""
+
+
+def offer(name: Any, known: Iterable[str]) -> str:
+    """What to type instead of an unknown name: the nearest first, at most five.
+
+    >>> offer("H100", ["dgx-h100", "p5-h100", "t4", "t5", "t6", "t7"])
+    ' Did you mean `dgx-h100`? Like it are `p5-h100`.'
+    """
+    from plancast import _core
+
+    return _core.offer(str(name), list(known))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 import os
 import os.path
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
-from plancast import documents, output
+from plancast import _core, documents, output
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ def _siblings(path: str | Path) -> str:
         names = sorted(name for name in os.listdir(folder) if name.endswith(wanted))
     except OSError:
         return ""
-    near = difflib.get_close_matches(Path(path).name, names, 1)
+    near = _core.nearest(Path(path).name, names, 1)
     if near:
         return f" Did you mean `{folder / near[0]}`?"
     if not names:

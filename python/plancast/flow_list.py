@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plancast import _core, arguments
 from plancast.errors import InputError
@@ -74,9 +74,17 @@ def flows(
     from plancast.machine import Machine
     from plancast.nccl import Topology
 
+    if arguments.is_whole(machine):
+        raise InputError(
+            f"`machine` is {machine}, which is no machine. Of so many ranks without one, say "
+            f'`gpus={machine}`; of a machine, give it, such as `Machine.preset("dgx-h100")`.'
+        )
     if isinstance(machine, str):
         is_topology = machine.endswith(".xml")
         machine = Topology.from_file(machine) if is_topology else Machine.open(machine)
+    if machine is not None and not isinstance(machine, Topology):
+        arguments.instance(machine, Machine, "machine", 'Machine.preset("dgx-h100")')
+    gpus = _counts(gpus)
     if bytes is None:
         raise InputError("flows need `bytes`, the size of the buffer.")
     if not arguments.is_whole(bytes) or bytes < 0:
@@ -112,6 +120,19 @@ def to_csv(of: Sequence[Flow]) -> str:
 
 def _flows(made: list[tuple[int, int, int, int, int, int, list[int]]]) -> list[Flow]:
     return [Flow(*flow[:6], deps=tuple(flow[6])) for flow in made]
+
+
+def _counts(gpus: Any) -> int | list[int] | None:
+    """`gpus` as it is meant; InputError of what are no counts."""
+    if gpus is None:
+        return None
+    several = isinstance(gpus, Iterable) and not isinstance(gpus, str)
+    levels = list(gpus) if several else [gpus]
+    if not levels or not all(arguments.is_whole(level) and level > 0 for level in levels):
+        raise InputError(
+            f"`gpus` is `{gpus!r}`; give a number of ranks, such as 8, or of each level, [8, 4]."
+        )
+    return [int(level) for level in levels] if several else int(gpus)
 
 
 def _levels(machine: Machine | None, gpus: int | Sequence[int] | None) -> list[int]:

@@ -279,8 +279,7 @@ class Forecast:
 
         Args:
           framework: `torchtitan`, `fsdp`, `composer`, `deepspeed` or `megatron-core`.
-          run: `model` (for its name or sizes), and what shall differ from the prediction; see
-            `plancast.launchers.write`.
+          run: what shall differ from the prediction; see `plancast.launchers.write`.
 
         Raises:
           InputError: the framework cannot run it; says why, and the nearest plan it can.

@@ -125,7 +125,17 @@ class Machine:
             )
         if files.looks_like_file(text):
             return cls.from_file(text)
-        return cls(_core.Machine.preset(text))
+        try:
+            return cls(_core.Machine.preset(text))
+        except InputError:
+            from plancast.models import presets
+
+            if text not in presets.names():
+                raise
+            raise InputError(
+                f"`{text}` is a model, and `-c` takes a machine. Write `-m {text}`, and the "
+                "machine behind `-c`, such as `-c dgx-h100:2`."
+            ) from None
 
     def to_dict(self) -> dict[str, Any]:
         """Every field of the YAML form."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
 
 # Values of `model_type` that the zoo builds.
 _OF_ZOO = ("mt5", "t5", "vit")
+# `meta-llama/Llama-3.1-8B`: an owner and a name, which is a path only where it exists.
+_HUB_NAME = re.compile(
+    r"[A-Za-z0-9][\w.-]*/[\w.-]*(?<!\.yaml)(?<!\.yml)(?<!\.json)(?<!\.pt2)"
+    r"(?<!\.onnx)"
+)
+# Ends of files that hold a graph rather than sizes.
+_IMPORTED = (".pt2", ".onnx")
+# Of rotary embeddings: changes no cost, and launchers need it.
+_BASE = "rotary_base"
 # Keys of a config.json, none of which is a field of the YAML form.
 _OF_HUGGING_FACE = ("model_type", "architectures", "hidden_size", "n_embd", "d_model")
 
@@ -112,7 +122,17 @@ class Model:
 
     @classmethod
     def from_file(cls, path: str | Path, *, seq: int | None = None) -> Model:
-        """A Hugging Face `config.json`, or sizes of a transformer in YAML or JSON."""
+        """A Hugging Face `config.json`, sizes of a transformer in YAML or JSON, or a model in a
+        `.pt2` or `.onnx` file.
+
+        Args:
+          path: the file; its ending says which.
+          seq: tokens per sequence; what the file says by default.
+        """
+        if str(path).endswith(_IMPORTED):
+            from plancast.importers import model
+
+            return model.from_file(str(path), seq=seq)
         fields = files.read_mapping(path)
         if any(key in fields for key in _OF_HUGGING_FACE):
             return cls.from_hf(path, seq=seq)
@@ -127,14 +147,32 @@ class Model:
         """What `-m` on the command line means: a preset or a file."""
         is_folder = os.path.isdir(text)
         if not is_folder and not files.looks_like_file(text):
-            return cls.preset(text, seq=seq, image=image)
+            return cls._preset_of_line(text, seq, image)
+        if not os.path.exists(text) and _HUB_NAME.fullmatch(text) is not None:
+            from plancast.models import presets
+
+            raise InputError(
+                f"`{text}` is no file, and nothing is downloaded."
+                f"{arguments.near(text.partition('/')[2], presets.names())} Of a model on Hugging "
+                "Face, give its `config.json` (docs/models.md)."
+            )
         if image is not None:
             raise InputError(f"`{text}` says its sizes itself; `image` chooses one of a preset.")
-        if text.endswith((".pt2", ".onnx")):
-            from plancast.importers import model
-
-            return model.from_file(text, seq=seq)
         return cls.from_hf(text, seq=seq) if is_folder else cls.from_file(text, seq=seq)
+
+    @classmethod
+    def _preset_of_line(cls, text: str, seq: int | None, image: int | None) -> Model:
+        try:
+            return cls.preset(text, seq=seq, image=image)
+        except InputError:
+            from plancast.models import presets
+
+            if not presets.is_machine(text):
+                raise
+            raise InputError(
+                f"`{text}` is a machine, and `-m` takes a model. Write `-c {text}`, and the model "
+                "behind `-m`, such as `-m llama3-8b`."
+            ) from None
 
     @classmethod
     def from_torch(
@@ -195,7 +233,10 @@ class Model:
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any], what: str) -> Model:
-        text = documents.to_json(fields, what)
+        text = documents.to_json({k: v for k, v in fields.items() if k != _BASE}, what)
+        base = fields.get(_BASE)
+        if base is not None and not arguments.number(base, _BASE) > 0:
+            raise InputError(f"{what}: `{_BASE}` is {base}; it must be a positive number.")
         return cls(_core.Model.transformer(text, what), dict(fields))
 
     @classmethod

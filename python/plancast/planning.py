@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from plancast import _core, arguments, precision, randomness
 from plancast.checked import checked
@@ -110,7 +110,7 @@ def predict(
         datasheet=datasheet,
         chunk_level=arguments.chunk_level(fidelity),
     )
-    asked = {"dtype": question.dtype, "cuda_graphs": cuda_graphs, **wanted}
+    asked = {**_asked(model, machine, question.dtype, cuda_graphs), **wanted}
     return Forecast(question.answer(), asked, tree, question, what_if)
 
 
@@ -196,7 +196,7 @@ def rank(
             cuda_graphs=cuda_graphs,
         )
 
-    asked = {"dtype": dtype, "cuda_graphs": cuda_graphs, **wanted}
+    asked = {**_asked(model, machine, dtype, cuda_graphs), **wanted}
     plans = [Forecast(plan, asked, None, question(plan)) for plan in result.plans]
     return Ranking(result, plans, objective=objective)
 
@@ -239,6 +239,16 @@ def recompute_sets() -> dict[str, str]:
     "Megatron-Core: the experts' activation; moe/experts.py"
     """
     return dict(_core.recompute_sets())
+
+
+def _asked(model: Model, machine: Machine, dtype: str, cuda_graphs: bool) -> dict[str, Any]:
+    """What a launch of a forecast plan needs again."""
+    return {
+        "dtype": dtype,
+        "cuda_graphs": cuda_graphs,
+        "model": model,
+        "gpus_per_host": machine.gpus_per_host,
+    }
 
 
 def _session(session: Session | None, records: Records | None) -> Session:

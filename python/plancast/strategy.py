@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from plancast.launchers.frameworks import Source
 
 
+# What a software is mostly used for, where its name says so.
+_USUAL_PLANS = {
+    "fsdp": "zero=3,mb=1",
+    "pytorch-fsdp": "zero=3,mb=1",
+    "torchtitan": "zero=3,mb=1",
+    "deepspeed": "zero=3,mb=1",
+    "ddp": "zero=0,mb=1",
+}
+
+
 @checked
 class Strategy:
     """A strategy tree that mirrors the model's module tree.
@@ -81,8 +91,14 @@ class Strategy:
             from plancast import launchers
 
             return launchers.read(Path(text), framework, **known).strategy
-        is_file = "=" not in text and files.looks_like_file(text)
-        return cls.from_file(text) if is_file else cls.parse(text)
+        if "=" not in text and files.looks_like_file(text):
+            return cls.from_file(text)
+        if text in _core.profile_names():
+            raise InputError(
+                f"`{text}` is a software profile, and `-s` takes a plan. Write `--profile {text} "
+                f"-s {_USUAL_PLANS.get(text, 'tp=8,mb=1')}`, with sizes of your own."
+            )
+        return cls.parse(text)
 
     @classmethod
     def from_torchtitan(cls, source: Source, **known: Any) -> Strategy:

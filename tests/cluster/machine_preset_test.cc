@@ -94,8 +94,16 @@ TEST(MachinePresetTest, VariantsKnowTheirChip) {
 TEST(MachinePresetTest, NamesWhatIsWrong) {
   EXPECT_THAT(MachineFromPreset("dgx-h10:2"),
               StatusIs(absl::StatusCode::kNotFound,
-                       AllOf(HasSubstr("no machine `dgx-h10`; the shipped machines are"),
-                             HasSubstr("Did you mean `dgx-h100`?"))));
+                       HasSubstr("no machine `dgx-h10:2`. Did you mean `dgx-h100:2`?")));
+  EXPECT_THAT(MachineFromPreset("h100:2x4"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("no machine `h100:2x4`. Did you mean `dgx-h100:2x4`? Like it")));
+  EXPECT_THAT(MachineFromPreset("a100:1"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("Did you mean `dgx-a100-80g:1`?")));
+  EXPECT_THAT(MachineFromPreset("tpu-v5p:1"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("no machine `tpu-v5p:1`. There are `dgx-"),
+                             HasSubstr("more. One of your own is a YAML file"))));
   EXPECT_THAT(MachineFromPreset("dgx-h100"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("does not say how many hosts. For one write `dgx-h100:1`.")));

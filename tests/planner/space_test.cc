@@ -78,7 +78,10 @@ TEST(SearchSpaceTest, PrintsTheDefaultsAndReadsItsOwnText) {
 }
 
 TEST(SearchSpaceTest, ErrorsNameTheKeyAndTheRemedy) {
-  EXPECT_THAT(ErrorOf("tpp=2"), HasSubstr("Did you mean `tp`?"));
+  EXPECT_THAT(ErrorOf("tpp=2"), HasSubstr("no key `tpp`. Did you mean `tp`?"));
+  EXPECT_THAT(ErrorOf("tp=1,2,4"), HasSubstr("`tp=1,2,4`: values are joined by `|`. Write "
+                                             "`tp=1|2|4`."));
+  EXPECT_THAT(ErrorOf("mb=1, recompute=none,full,tp=2"), HasSubstr("Write `recompute=none|full`."));
   EXPECT_THAT(ErrorOf("tp=two"), HasSubstr("whole numbers"));
   EXPECT_THAT(ErrorOf("tp=0"), HasSubstr("whole numbers from 1"));
   EXPECT_THAT(ErrorOf("tp=-4"), HasSubstr("whole numbers from 1"));
@@ -137,10 +140,21 @@ TEST(EnumeratePlansTest, CountsWhatItLeavesOut) {
 TEST(EnumeratePlansTest, ByDefaultTensorParallelismStaysInADomain) {
   const Enumeration default_space = Plans("pp=1,vpp=1,mb=1", Context(64, 64));
   EXPECT_THAT(default_space.excluded,
-              Contains(Pair("tp larger than an NVLink domain (8 GPUs)", testing::Gt(0))));
+              Contains(Pair(HasSubstr("what the GPUs' own links join (8 GPUs)"), testing::Gt(0))));
   // Said aloud, it is obeyed.
   EXPECT_THAT(Texts(Plans("tp=16,pp=1,vpp=1,mb=1,recompute=none,zero=0", Context(64, 64))),
               ElementsAre("dp=4,tp=16,sp,pp=1,mb=1,recompute=none"));
+}
+
+TEST(EnumeratePlansTest, AKeyThatDoesNotDivideTheMachineIsRefused) {
+  for (const auto& [space, answer] : std::vector<std::pair<const char*, const char*>>{
+           {"tp=16", "`tp=16` does not divide the 8 GPUs of the machine. Write `tp=1|2|4|8`, some"},
+           {"pp=3|5..7", "`pp=3|5..7` does not divide"},
+           {"tp=2,dp=3", "`dp=3` does not divide"}}) {
+    ASSERT_OK_AND_ASSIGN(const SearchSpace parsed, ParseSearchSpace(space));
+    EXPECT_THAT(EnumeratePlans(parsed, Context(8, 64), 8),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(answer)));
+  }
 }
 
 TEST(EnumeratePlansTest, TensorParallelismDividesHeads) {
@@ -151,8 +165,7 @@ TEST(EnumeratePlansTest, TensorParallelismDividesHeads) {
 }
 
 TEST(EnumeratePlansTest, NumbersThatDoNotDivideTheDevicesAreCounted) {
-  const Enumeration plans = Plans("tp=1,pp=3,vpp=1,mb=1", Context(64, 64));
-  EXPECT_THAT(plans.plans, SizeIs(0));
+  const Enumeration plans = Plans("tp=1,pp=1|3,vpp=1,mb=1", Context(64, 64));
   EXPECT_THAT(plans.excluded, Contains(Pair("tp*pp does not divide the 64 GPUs", 1)));
 }
 

@@ -219,3 +219,16 @@ def test_a_refusal_of_much_is_cut():
     with pytest.raises(pc.InputError, match=r"`kk.*\.\.\. \(10\d{4} bytes\)$") as caught:
         pc.Strategy.parse("k" * 100_000 + "=1")
     assert len(str(caught.value)) < 4100
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
+def test_a_file_of_a_graph_is_read_as_what_it_is(tmp_path, suffix):
+    path = tmp_path / f"model{suffix}"
+    path.write_bytes(b"\xff\xfe no graph")
+    answers = []
+    for read in (pc.Model.from_file, pc.Model.open):
+        with pytest.raises(pc.InputError) as error:
+            read(str(path))
+        answers.append(str(error.value))
+    assert answers[0] == answers[1]
+    assert "UTF-8" not in answers[0]

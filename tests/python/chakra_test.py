@@ -142,6 +142,21 @@ def test_a_compressed_trace_is_not_mixed_with_a_new_one(cli, micro, tmp_path):
     assert len(list(tmp_path.glob("micro.*.et"))) == 8
 
 
+def test_an_exported_plan_finds_its_own_groups(cli, small_file, tmp_path):
+    prefix = str(tmp_path / "plan")
+    plan = ["-m", small_file, "-c", "dgx-h100:1", "-s", "tp=2,dp=4,mb=1", "--batch", "8"]
+    written = cli.json("export", "chakra", *plan, "-o", prefix)
+    found = cli.json("run", prefix, "-c", "dgx-h100:1")
+    said = cli.json("run", prefix, "-c", "dgx-h100:1", "--comm-groups", written["groups"])
+    assert found == said
+    assert found["groups"] == written["groups"]
+    assert {row["members"] for row in found["communications"]} == {2, 4}
+    # Traces of something else in the same place leave none behind.
+    one = ["--collective", "all_reduce", "--bytes", "1M", "--ranks", "8"]
+    cli.json("export", "chakra", *one, "-o", prefix)
+    assert cli.json("run", prefix, "-c", "dgx-h100:1")["groups"] is None
+
+
 def test_packed_traces(micro, tmp_path):
     for rank in range(8):
         packed = gzip.compress((tmp_path / f"micro.{rank}.et").read_bytes())

@@ -82,7 +82,7 @@ def test_unknown_model_preset(predict_error):
 
 def test_unknown_machine_preset(predict_error):
     error = predict_error(machine="dgx-a100-80gb:1")
-    assert "Did you mean `dgx-a100-80g`?" in error
+    assert "Did you mean `dgx-a100-80g:1`?" in error
 
 
 def test_machine_without_hosts(predict_error):

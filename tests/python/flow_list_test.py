@@ -105,3 +105,19 @@ def test_both_fidelities_forecast_alike() -> None:
     assert chunks.iteration_time != closed.iteration_time
     with pytest.raises(pc.InputError, match="no fidelity `chunk`"):
         pc.predict(*job, batch=16, fidelity="chunk")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "answer"),
+    [
+        (("all_reduce", 8), {"bytes": 1}, "`machine` is 8, which is no machine. .*`gpus=8`"),
+        (("all_reduce", [8, 4]), {"bytes": 1}, "give a Machine, such as"),
+        (("all_reduce",), {"gpus": "8", "bytes": 1}, "`gpus` is `'8'`; give a number of ranks"),
+        (("all_reduce",), {"gpus": 0, "bytes": 1}, "`gpus` is `0`"),
+        (("all_reduce",), {"gpus": [], "bytes": 1}, "`gpus` is `\\[\\]`"),
+        (("all_reduce",), {"gpus": 2.5, "bytes": 1}, "`gpus` is `2.5`"),
+    ],
+)
+def test_what_are_no_flows_is_refused_in_words(arguments, named, answer) -> None:
+    with pytest.raises(pc.InputError, match=answer):
+        pc.flows(*arguments, **named)

@@ -103,7 +103,10 @@ TEST_P(MistakeTest, IsNamedWithWhatWouldBeRight) {
 INSTANTIATE_TEST_SUITE_P(
     Mistakes, MistakeTest,
     ::testing::Values(
-        Mistake{"tpp=8", "no strategy key `tpp`; the keys are `dp`, `tp`, `sp`"},
+        Mistake{"tpp=8", "no strategy key `tpp`. Did you mean `tp`? Like it are `pp`, `vpp`."},
+        Mistake{"tp=8 pp=2", "`tp=8 pp=2`: items are joined by commas. Write `tp=8,pp=2`."},
+        Mistake{"mb=1,tp=8;sp;pp=2", "Write `tp=8,sp,pp=2`."},
+        Mistake{"tp:8", "`tp:8` has no value. Write `tp=8`."},
         Mistake{"recomput=full", "Did you mean `recompute`?"},
         Mistake{"tp=0", "`tp`: `0` is not a whole number from 1 to 1000000000."},
         Mistake{"tp=-8", "`tp`: `-8` is not a whole number"},
@@ -143,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"layout=1x1000000", "is not a whole number from 1 to 100000"},
         Mistake{"layout=1x99999+1x99999", "more than 100000 virtual stages"},
         Mistake{"order=tp-dp", "leaves out `pp`"}, Mistake{"order=tp-tp-dp-pp", "`tp` twice"},
-        Mistake{"order=tp-xx", "`xx` is not one of"}, Mistake{"dp=4 tp=8", "`4 tp=8` is not"}),
+        Mistake{"order=tp-xx", "`xx` is not one of"}, Mistake{"dp=4 tp=x y", "`4 tp=x y` is not"}),
     [](const ::testing::TestParamInfo<Mistake>& info) { return std::to_string(info.index); });
 
 }  // namespace

@@ -231,6 +231,10 @@ void BindPredict(py::module_& m) {
         return ValueOrThrow(FindSoftwareProfile(name)).known_in_outline;
       },
       py::arg("name"));
+  m.def(
+      "profile_dropout",
+      [](const std::string& name) { return ValueOrThrow(FindSoftwareProfile(name)).dropout; },
+      py::arg("name"));
   m.def("profile_names", [] { return SoftwareProfileNames(); });
 }
 

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.comparison import compare
     from plancast.planning import predict
 
-    opts.check_outputs(options.report)
+    opts.check_outputs(report=options.report)
     model, session = opts.load_model(options), opts.load_session(options)
     machines = [opts.load_machine(text, options) for text in options.cluster]
     comparison = compare(

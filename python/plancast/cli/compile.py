@@ -59,10 +59,7 @@ def _wanted(passes: list[str] | None) -> tuple[str, ...]:
         return (PASSES[-1],)
     for name in passes:
         if name != "all" and name not in PASSES:
-            import difflib
+            from plancast import arguments
 
-            near = difflib.get_close_matches(name, PASSES, 1)
-            hint = f" Did you mean `{near[0]}`?" if near else ""
-            listed = ", ".join(f"`{known}`" for known in PASSES)
-            raise InputError(f"no pass `{name}`; there are {listed} and `all`.{hint}")
+            raise InputError(f"no pass `{name}`.{arguments.offer(name, [*PASSES, 'all'])}")
     return PASSES if "all" in passes else tuple(passes)

@@ -41,8 +41,14 @@ def open_strategy(
     What of an argument file was not taken over goes to `options.remarks`, which are printed
     behind the result.
     """
+    from plancast.errors import InputError
     from plancast.strategy import Strategy
 
+    if not text.strip():
+        raise InputError(
+            "`-s` is empty. Say the plan, such as `-s tp=8,mb=1`; one replica on every GPU is "
+            "`-s tp=1`."
+        )
     known: dict[str, Any] = {"model": model}
     if machine is not None:
         known |= {"gpus": machine.devices, "gpus_per_host": machine.gpus_per_host}

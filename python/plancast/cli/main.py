@@ -49,6 +49,15 @@ _SUBCOMMANDS = (
 _UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 _WORD, _LINE = 240, 2000
 _PLANNED = ("size", "cluster")
+# Options that people look for and what there is instead.
+_ADAPTERS = "Every parameter of a model is trained; leave adapters out."
+_NOT_SIMULATED = {
+    "--lora": _ADAPTERS,
+    "--qlora": _ADAPTERS,
+    "--peft": _ADAPTERS,
+    "--gpus": "How many GPUs there are is part of the machine: `-c dgx-h100:2x4`.",
+    "--hosts": "How many hosts there are is part of the machine: `-c dgx-h100:2`.",
+}
 
 
 class UsageError(Exception):
@@ -128,7 +137,9 @@ def _answer(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     parser = build_parser()
     _check_command(arguments)
-    options = parser.parse_args(arguments)
+    options, rest = parser.parse_known_args(arguments)
+    if rest:
+        _refuse(rest, parser, options.command)
     if options.version:
         from plancast import __version__
 
@@ -145,6 +156,30 @@ def _run(arguments: list[str]) -> int:
     return code
 
 
+def _refuse(rest: list[str], parser: argparse.ArgumentParser, command: str | None) -> NoReturn:
+    """Says what to type instead of words that no option takes."""
+    from plancast.arguments import near
+
+    name = f"plancast {command}" if command else "plancast"
+    word = next((word for word in rest if word.startswith("-")), rest[0])
+    option = word.partition("=")[0]
+    if not option.startswith("-"):
+        raise UsageError(f"`{word}` is not understood. `{name} --help` shows the options.")
+    if option in _NOT_SIMULATED:
+        raise UsageError(f"not supported yet: `{option}`. {_NOT_SIMULATED[option]}")
+    known = _options_of(parser, command)
+    hint = near(option.lstrip("-"), [one.lstrip("-") for one in known if one.startswith("--")])
+    hint = hint.replace("`", "`--", 1)
+    raise UsageError(f"no option `{option}`.{hint} `{name} --help` shows the options.")
+
+
+def _options_of(parser: argparse.ArgumentParser, command: str | None) -> list[str]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction) and command in action.choices:
+            return list(action.choices[command]._option_string_actions)
+    return list(parser._option_string_actions)
+
+
 def _check_command(arguments: list[str]) -> None:
     if not arguments or arguments[0].startswith("-"):
         return
@@ -152,14 +187,10 @@ def _check_command(arguments: list[str]) -> None:
     name = arguments[0]
     if name in names:
         return
-    listed = ", ".join(f"`{known}`" for known in names)
-    if name in _PLANNED:
-        raise UsageError(f"not supported yet: command `{name}`; there are {listed}.")
-    import difflib
+    from plancast.arguments import offer
 
-    near = difflib.get_close_matches(name.lower(), names, 1)
-    hint = f" Did you mean `{near[0]}`?" if near else ""
-    raise UsageError(f"no command `{name}`; there are {listed}.{hint}")
+    what = "not supported yet:" if name in _PLANNED else "no"
+    raise UsageError(f"{what} command `{name}`.{offer(name, names)} `plancast --help` lists all.")
 
 
 def _fail(message: str) -> int:

@@ -228,12 +228,13 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", metavar="FILE.html", help="write the tables as one HTML page")
 
 
-def check_outputs(*paths: str | None) -> None:
+def check_outputs(*paths: str | None, report: str | None = None) -> None:
     """Raises InputError for files that cannot be written, before any work is done."""
     from plancast.files import check_writable
 
     for path in paths:
         check_writable(path)
+    check_writable(report, (".html", ".htm"))
 
 
 def write_report(options: argparse.Namespace, title: str, renderable: Any) -> None:

@@ -96,7 +96,11 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    opts.check_outputs(options.trace, options.report, options.memory_svg)
+    from plancast.files import check_writable
+
+    opts.check_outputs(report=options.report)
+    check_writable(options.trace, (".json", ".json.gz"))
+    check_writable(options.memory_svg, (".svg",))
     model, machine, strategy = opts.load_plan(options)
     plan: dict[str, Any] = {
         "strategy": strategy,

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
             "Add --batch N (samples per step)."
         )
     Ranking.check_path(options.out)
-    opts.check_outputs(options.report)
+    opts.check_outputs(report=options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
     with progress_bar("plans") as progress:
         ranking = rank(

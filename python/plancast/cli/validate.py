@@ -56,9 +56,11 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.cli.progress import progress_bar
+    from plancast.files import check_writable
     from plancast.validation.run import validate
 
-    opts.check_outputs(options.report, options.fit_uncertainty)
+    opts.check_outputs(options.fit_uncertainty)
+    check_writable(options.report, (".html", ".htm", ".md"))
     if options.template is not None and options.report is None:
         raise InputError("`--template` is the text of a report. Say where: `--report FILE.md`.")
     session = opts.load_session(options)

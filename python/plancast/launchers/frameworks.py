@@ -117,6 +117,7 @@ def write(
     framework: str,
     *,
     gpus: int | None = None,
+    gpus_per_host: int | None = None,
     model: Model | None = None,
     batch: int | None = None,
     seq: int | None = None,
@@ -132,6 +133,7 @@ def write(
         was read from a file of the framework brings what else that file says.
       framework: `torchtitan`, `fsdp`, `composer`, `deepspeed` or `megatron-core`.
       gpus: number of GPUs.
+      gpus_per_host: GPUs of a host, for accelerate's number of machines.
       model: what is trained; Megatron's arguments have its sizes, torchtitan's its name.
       batch: global batch, samples.
       seq: tokens per sequence.
@@ -154,6 +156,7 @@ def write(
         cuda_graphs = cuda_graphs or said["cuda_graphs"]
     known = Known(
         gpus=gpus,
+        gpus_per_host=gpus_per_host,
         model=model,
         batch=arguments.batch(batch),
         seq=seq,

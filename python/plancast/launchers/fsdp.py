@@ -238,13 +238,20 @@ def _write_mesh(plan: Plan, known: Known) -> tuple[dict[str, Any], str]:
     ranks = int(dp) if dp else data_parallel(known.gpus, tp * cp, "the plan", strict=False)
     if accum is None and known.batch is not None and ranks and known.batch % (ranks * mb) == 0:
         accum = str(known.batch // (ranks * mb))
-    command = f"accelerate launch --config_file FILE TRAIN.py --per_device_train_batch_size {mb}"
+    world = ranks * tp * cp if ranks else None
+    hosts = None
+    if world is not None and known.gpus_per_host and world % known.gpus_per_host == 0:
+        hosts = world // known.gpus_per_host
+    command = "accelerate launch --config_file FILE "
+    if hosts is not None and hosts > 1:
+        command += "--machine_rank RANK --main_process_ip HOST --main_process_port PORT "
+    command += f"TRAIN.py --per_device_train_batch_size {mb}"
     if accum is not None:
         command += f" --gradient_accumulation_steps {accum}"
     if zero in (1, 2):
         plan.refuse(f"zero={zero}", "FSDP shards parameters.", "zero=3,reshard=off (or zero=0)")
     said: dict[str, Any] = {"kind": "FSDP" if zero else "MULTI_GPU"}
-    said["gpus"] = ranks * tp * cp if ranks else None
+    said |= {"gpus": world, "hosts": hosts}
     if hsdp is not None or tp * cp > 1:
         if ranks is None:
             plan.refuse("the plan", "its mesh needs every size.", "the plan with dp said")

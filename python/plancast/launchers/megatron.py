@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from plancast import _core
 from plancast.errors import InputError
 from plancast.launchers import megatron_model, megatron_stages, megatron_types, table
 from plancast.launchers.config import LaunchConfig
@@ -26,6 +27,9 @@ def read(flags: dict[str, Any], notes: list[str], what: str, known: Known) -> La
             notes = [*notes, f"`{flag}` is `{flags.pop(flag)[:40]}`: left open."]
     facts = table.load(TABLE).read(flags, what, text=True)
     facts.notes[:0] = notes
+    for name in ("attention_dropout", "hidden_dropout"):
+        if facts[name]:
+            facts.cannot_say(f"{facts.key(name)} = {facts[name]}: the profile has no dropout.")
     if "--rampup-batch-size" in flags:
         facts.note("the batch grows at the start of training; the final one is taken.")
     model = megatron_model.read_model(facts)
@@ -189,6 +193,8 @@ def _offload(facts: table.Facts) -> dict[str, object]:
 def write(plan: Plan, known: Known) -> str:
     """A shell script with the arguments of a plan in an array `MEGATRON_ARGS`."""
     said = megatron_model.write_model(known.model, known.seq)
+    _remark(plan, said, known)
+    said |= _write_dropout(known)
     said |= megatron_types.write_types(plan, known)
     said |= _write_mesh(plan, known)
     world = said.pop("gpus")
@@ -206,6 +212,26 @@ def write(plan: Plan, known: Known) -> str:
     head = [f"# {remark}" for remark in plan.remarks]
     head += [f"WORLD_SIZE={world}"] if world else []
     return "\n".join([*head, "MEGATRON_ARGS=(", *lines, ")", ""])
+
+
+def _remark(plan: Plan, said: dict[str, Any], known: Known) -> None:
+    """Names what the model needs and nobody knows here."""
+    if known.model is not None and "layers" not in said:
+        plan.remarks.append(f"{known.model.name} is no transformer: add the model's arguments")
+    elif known.model is None:
+        plan.remarks.append("the model is not known: add its sizes")
+    unsaid = megatron_model.unsaid(known.model)
+    if unsaid:
+        plan.remarks.append(f"of the model these are not said: {', '.join(unsaid)}")
+    if said.get("position") == "rope" and said.get("rotary_base") is None:
+        plan.remarks.append("the base of rotary embeddings is not known: Megatron takes 10000")
+
+
+def _write_dropout(known: Known) -> dict[str, Any]:
+    """Megatron drops a tenth where nothing is said; most profiles train without."""
+    if _core.profile_dropout(known.profile or NAME):
+        return {}
+    return {"attention_dropout": 0, "hidden_dropout": 0}
 
 
 def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:

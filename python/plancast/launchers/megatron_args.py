@@ -46,7 +46,9 @@ def split_script(text: str, what: str) -> list[str]:
             end = _end_of_array(words, position, what)
             values = words[position + 1 : end]
             position = end + 1
-        variables[name] = [*(variables.get(name, []) if more else []), *values]
+        before = variables.get(name)
+        values = [part for value in values for part in _settled(value, name, before)]
+        variables[name] = [*((before or []) if more else []), *values]
         if sum(map(len, variables.values())) > _MOST_WORDS:
             raise InputError(f"{what} has more than {_MOST_WORDS:,} words; no script does.")
     expanded = _expand(command, variables, what, 0)
@@ -57,6 +59,22 @@ def split_script(text: str, what: str) -> list[str]:
         if name in variables and "--nproc-per-node" not in _plain_flags(expanded):
             expanded += ["--world-size", *_expand(variables[name], variables, what, 0)]
     return expanded
+
+
+def _settled(word: str, name: str, before: list[str] | None) -> list[str]:
+    """A word of an assignment to `name`, where that name still means what it meant `before`:
+    `X=${X:-8}` is 8, or what X was set to."""
+    match = _LIST.fullmatch(word)
+    if match is not None and name in (match[1], match[2]):
+        return before or []
+
+    def value(match: re.Match[str]) -> str:
+        braced, default, bare, _ = match.groups()
+        if name not in (braced, bare):
+            return match[0]
+        return " ".join(before) if before else (default or "").strip("\"'")
+
+    return [_REFERENCE.sub(value, word)]
 
 
 def _plain_flags(words: Sequence[str]) -> set[str]:

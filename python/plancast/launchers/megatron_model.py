@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 # Vocabularies of tokenizers that only come in one size.
 _VOCABULARIES = {"GPT2BPETokenizer": 50257, "Llama2Tokenizer": 32000}
 _POSITIONS = {"learned_absolute": "learned", "rope": "rope", "yarn": "rope", "none": "none"}
+_UNSAID = (
+    "window", "attention_sinks", "attention_softcap", "head_softcap", "parallel_residual",
+    "branch_norm", "embedding_scale", "embedding_norm", "bidirectional", "post_norm",
+    "token_types", "head_bias", "shared_expert_gate",
+)  # fmt: skip
 _NEEDED = ("layers", "hidden", "heads", "seq")
 
 
@@ -51,6 +56,7 @@ def read_model(facts: Facts) -> Model | None:
         "out_bias": bias,
         "mlp_bias": bias,
         "qk_norm": facts["qk_norm"] or None,
+        "rotary_base": facts["rotary_base"] if position in ("rope", "yarn") else None,
         **_experts(facts),
     }
     if facts["latent"]:
@@ -77,6 +83,8 @@ def _default_ffn(hidden: int, *, gated: bool) -> int:
 def _experts(facts: Facts) -> dict[str, Any]:
     if not facts["experts"]:
         return {}
+    if not facts["grouped_gemm"]:
+        facts.cannot_say("`--moe-grouped-gemm` is not said: experts run one after the other.")
     ffn = facts["moe_ffn"] or facts["ffn"]
     shared = 0
     if facts["shared_ffn"] and ffn:
@@ -157,6 +165,8 @@ def write_model(model: Model | None, seq: int | None) -> dict[str, Any]:
         "qkv_bias": not fields.get("mlp_bias", biased) and bool(fields.get("qkv_bias", biased)),
         "qk_norm": bool(fields.get("qk_norm")),
     }
+    if said["position"] == "rope":
+        said["rotary_base"] = fields.get("rotary_base")
     kv_heads = fields.get("kv_heads", fields["heads"])
     if kv_heads != fields["heads"]:
         said |= {"grouped": True, "groups": kv_heads}
@@ -174,6 +184,17 @@ def write_model(model: Model | None, seq: int | None) -> dict[str, Any]:
     return said
 
 
+def unsaid(model: Model | None) -> list[str]:
+    """Fields of a transformer that the arguments of `write_model` leave out."""
+    fields = {} if model is None else model.config or {}
+    found = [name for name in _UNSAID if fields.get(name)]
+    if fields.get("position") == "alibi":
+        found.append("position")
+    if fields.get("mlp", "gelu") not in ("gelu", "swiglu"):
+        found.append("mlp")
+    return found
+
+
 def _write_experts(fields: dict[str, Any]) -> dict[str, Any]:
     width = fields.get("moe_ffn") or fields.get("ffn")
     dense, layers = fields.get("dense_layers", 0), fields["layers"]
@@ -182,6 +203,7 @@ def _write_experts(fields: dict[str, Any]) -> dict[str, Any]:
         freq = f"[0]*{dense}+[1]*{layers - dense}"
     return {
         "experts": fields["experts"],
+        "grouped_gemm": True,
         "topk": fields["topk"],
         "moe_ffn": width,
         "shared_ffn": fields["shared_experts"] * width if fields.get("shared_experts") else None,

@@ -4,6 +4,7 @@ A table is YAML with three parts. `facts` are the settings that plans know: a na
 ours, the kind of value, what the framework does without it (`default`), and the keys
 that say it, the one that is written first, older names behind. `unsupported` are
 settings that matter and that a plan cannot say, with the values that do no harm.
+`models` and `shipped` are what the framework calls models.
 `notes` are patterns of settings that make no difference to a forecast.
 """
 
@@ -83,6 +84,10 @@ class Table:
     rows: dict[str, Row]
     unsupported: dict[str, dict[str, Any]]
     notes: tuple[str, ...]
+    # Of frameworks that name models: presets and what they are called there, and the names
+    # that the framework has.
+    models: Mapping[str, list[str]] = field(default_factory=dict)
+    shipped: tuple[str, ...] = ()
 
     @property
     def by_key(self) -> dict[str, Row]:
@@ -169,7 +174,13 @@ def load(name: str) -> Table:
         )
         for fact, fields in document["facts"].items()
     }
-    return Table(rows, document.get("unsupported", {}), tuple(document.get("notes", ())))
+    return Table(
+        rows,
+        document.get("unsupported", {}),
+        tuple(document.get("notes", ())),
+        document.get("models", {}),
+        tuple(document.get("shipped", ())),
+    )
 
 
 def flatten(document: Mapping[str, Any], whole: Iterable[str] = ()) -> dict[str, Any]:

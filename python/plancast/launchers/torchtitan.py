@@ -25,7 +25,7 @@ _WHOLE = ("parallelism.module_fqns_per_model_part",)
 def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
     """The plan of a parsed job configuration."""
     facts = table.load(NAME).read(table.flatten(document, _WHOLE), what)
-    model = preset(f"{facts['model']}-{facts['flavor']}") if "flavor" in facts else None
+    model = _preset(facts["model"], facts["flavor"]) if "flavor" in facts else None
     if "flavor" in facts and model is None:
         facts.note(f"no preset is called `{facts['model']}` `{facts['flavor']}`.")
     keys: dict[str, object] = _mesh(facts, what, known)
@@ -54,6 +54,27 @@ def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
         notes=tuple(facts.notes),
         unsupported=tuple(facts.unsupported),
     )
+
+
+def _preset(name: str, flavor: str) -> str | None:
+    """The preset that a name and flavor mean."""
+    called = table.load(NAME).models.items()
+    return preset(f"{name}-{flavor}") or next((m for m, c in called if c == [name, flavor]), None)
+
+
+def _write_model(plan: Plan, known: Known) -> dict[str, Any]:
+    """The model's name and flavor; without them torchtitan trains a small one for debugging."""
+    if known.model is None:
+        plan.remarks.append("the model is not known: say `name` and `flavor` in [model]")
+        return {}
+    names = table.load(NAME)
+    family, dash, size = known.model.name.partition("-")
+    name, flavor = names.models.get(known.model.name, [family, size.upper()])
+    if not dash or name not in names.shipped:
+        plan.remarks.append(
+            f"torchtitan ships no `{known.model.name}`: register it under the name in [model]"
+        )
+    return {"model": name, "flavor": flavor or "default"}
 
 
 def _mesh(facts: table.Facts, what: str, known: Known) -> dict[str, object]:
@@ -314,10 +335,7 @@ def _write_rest(plan: Plan, said: dict[str, Any], known: Known) -> dict[str, Any
 
 def _write_types(plan: Plan, known: Known) -> dict[str, Any]:
     said: dict[str, Any] = {"seq": known.seq}
-    name = None if known.model is None else known.model.name
-    family, dash, size = (name or "").rpartition("-")
-    if dash and family in ("llama3", "qwen3"):
-        said |= {"model": family, "flavor": size.upper()}
+    said |= _write_model(plan, known)
     dtype = known.dtype or "bf16"
     if dtype not in ("bf16", "fp32", "fp8", "fp8-row", "mxfp8"):
         plan.refuse(f"dtype {dtype}", "it has bf16, fp32, fp8, fp8-row and mxfp8.", "bf16")

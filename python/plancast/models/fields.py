@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from plancast import arguments
 from plancast.errors import InputError
 
 # Far above any model; catches slips such as a byte count for a width.
@@ -112,17 +112,4 @@ class Fields:
             )
 
     def _near(self, key: str) -> str:
-        near = difflib.get_close_matches(
-            key, [str(name) for name in self._values if name != key], n=1
-        )
-        return f" Did you mean `{near[0]}`?" if near else ""
-
-
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """The end of an error about an unknown word.
-
-    >>> did_you_mean("lama", ["llama", "opt"])
-    ' Did you mean `llama`?'
-    """
-    near = difflib.get_close_matches(word.lower(), known, n=1)
-    return f" Did you mean `{near[0]}`?" if near else ""
+        return arguments.near(key, [str(name) for name in self._values if name != key])

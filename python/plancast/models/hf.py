@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plancast import files
+from plancast import arguments, files
 from plancast.errors import InputError
-from plancast.models.fields import Fields, did_you_mean
+from plancast.models.fields import Fields
 
 # `model_type`, and the module of plancast.models.families whose function of the
 # same name reads it.
@@ -86,7 +86,20 @@ def config(values: Mapping[str, Any], *, what: str) -> dict[str, Any]:
             f"{what}: hidden size {result['hidden']} is not divisible by {heads} heads, "
             "and there is no `head_dim`."
         )
+    base = _rotary_base(values)
+    if base is not None and result.get("position") == "rope":
+        result["rotary_base"] = base
     return result
+
+
+def _rotary_base(values: Mapping[str, Any]) -> float | None:
+    """`rope_theta`, which newer files have in `rope_parameters`."""
+    nested = values.get("rope_parameters")
+    for holder in (values, nested if isinstance(nested, Mapping) else {}):
+        base = holder.get("rope_theta")
+        if isinstance(base, int | float) and not isinstance(base, bool) and base > 0:
+            return int(base) if base == int(base) else base
+    return None
 
 
 def _model_type(values: Mapping[str, Any], fields: Fields) -> str:
@@ -106,7 +119,7 @@ def _model_type(values: Mapping[str, Any], fields: Fields) -> str:
         said = by_class.get(stem.lower(), first)
     said = _ALIASES.get(said, said)
     if said not in _READERS:
-        hint = did_you_mean(said, architectures())
+        hint = arguments.near(said, architectures())
         raise InputError(
             f"{fields.what}: architecture `{said}` is not known; "
             f"the known ones are {_known()}.{hint}"

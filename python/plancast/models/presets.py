@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plancast import arguments
 from plancast.errors import InputError
-from plancast.models.fields import did_you_mean
 
 if TYPE_CHECKING:
     from plancast.model import Model
@@ -127,6 +127,18 @@ def config(name: str) -> dict[str, Any]:
     fields = _fields(name)
     if fields is not None:
         return fields
-    hint = did_you_mean(name.replace("_", "-"), names())
-    known = ", ".join(f"`{known}`" for known in names())
-    raise InputError(f"no model preset `{name}`; there are {known}.{hint}")
+    raise InputError(
+        f"no model preset `{name}`.{arguments.offer(name, names())} Other models come as a "
+        "`config.json` or a file with sizes (docs/models.md)."
+    )
+
+
+def is_machine(name: str) -> bool:
+    """Whether a name, with or without sizes, is that of a machine.
+
+    >>> is_machine("dgx-h100:2x4"), is_machine("gpt2")
+    (True, False)
+    """
+    from plancast.machine import Machine
+
+    return name.partition(":")[0] in Machine.presets()

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from plancast import files
+from plancast import arguments, files
 from plancast.errors import InputError
-from plancast.models.fields import did_you_mean
 from plancast.report.score_tables import ScoreTable, score_tables
 from plancast.textual import change, markdown, percent
 
@@ -82,7 +81,7 @@ def _section(path: Path, heading: str) -> str:
 
 def _known(name: str, table: Mapping[str, _T], what: str) -> _T:
     if name not in table:
-        raise InputError(f"no {what} `{name}` for the report.{did_you_mean(name, list(table))}")
+        raise InputError(f"no {what} `{name}` for the report.{arguments.near(name, list(table))}")
     return table[name]
 
 

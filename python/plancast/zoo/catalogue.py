@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from plancast import arguments
 from plancast.builder import ModelBuilder
 from plancast.errors import InputError
-from plancast.models.fields import did_you_mean
 
 # Which module has the function of a family.
 _MODULES = {
@@ -84,6 +84,6 @@ def _checked(name: str, known: list[str], chosen: Mapping[str, int]) -> dict[str
         if key not in known:
             listed = ", ".join(f"`{choice}`" for choice in known)
             raise InputError(
-                f"`{name}` has no `{key}` to choose; it has {listed}.{did_you_mean(key, known)}"
+                f"`{name}` has no `{key}` to choose; it has {listed}.{arguments.near(key, known)}"
             )
     return dict(chosen)

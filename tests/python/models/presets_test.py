@@ -138,7 +138,7 @@ def test_a_preset_is_a_copy():
     assert presets.config("llama3-8b")["layers"] == 32
 
 
-def test_an_unknown_name_gets_the_list_and_the_nearest():
-    with pytest.raises(InputError, match=r"no model preset `llama3_70`; there are `gpt2`") as error:
+def test_an_unknown_name_gets_the_nearest():
+    answer = "no model preset `llama3_70`. Did you mean `llama3-70b`? Like it are"
+    with pytest.raises(InputError, match=answer.replace("?", r"\?")):
         presets.config("llama3_70")
-    assert str(error.value).endswith("Did you mean `llama3-70b`?")

@@ -53,10 +53,16 @@ def _run(options: argparse.Namespace) -> int:
     if _is_simulated(strategy):
         # A forecast settles what the plan leaves open, and checks it against the machine.
         forecast = predict(model, machine, strategy, profile=profile, **run)
-        text = forecast.launch_config(options.target, model=model)
+        text = forecast.launch_config(options.target)
     else:
         text = strategy.launch_config(
-            options.target, model=model, gpus=machine.devices, seq=model.seq, profile=profile, **run
+            options.target,
+            model=model,
+            gpus=machine.devices,
+            gpus_per_host=machine.gpus_per_host,
+            seq=model.seq,
+            profile=profile,
+            **run,
         )
     if options.json:
         opts.print_json({"framework": options.target, "text": text, "out": options.out})

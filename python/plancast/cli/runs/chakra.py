@@ -24,7 +24,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--network", metavar="NET.yml", help="ASTRA-sim's network file")
     group.add_argument("--system", metavar="SYS.json", help="ASTRA-sim's system file")
     group.add_argument(
-        "--comm-groups", metavar="G.json", help='ranks of groups: {"1": [0, 2], ...}'
+        "--comm-groups",
+        metavar="G.json",
+        help='ranks of groups: {"1": [0, 2], ...}; default: PREFIX.groups.json, if it is there',
     )
     group.add_argument(
         "--backend",
@@ -73,8 +75,17 @@ def _text(path: str) -> tuple[str, str]:
     return files.read_text(path), f"`{path}`"
 
 
+def _groups_file(options: argparse.Namespace) -> str | None:
+    """The file of groups that is said, or the one that was exported beside the traces."""
+    if options.comm_groups is not None:
+        return str(options.comm_groups)
+    own = f"{options.what}.groups.json"
+    return own if Path(own).is_file() else None
+
+
 def _groups(options: argparse.Namespace) -> tuple[str, str] | None:
-    return None if options.comm_groups is None else _text(options.comm_groups)
+    path = _groups_file(options)
+    return None if path is None else _text(path)
 
 
 def _as_astra(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict[str, Any]:
@@ -103,6 +114,7 @@ def _as_astra(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict[s
     return {
         "mode": f"ASTRA-sim compatible, congestion-{options.backend}",
         "trace": options.what,
+        "groups": _groups_file(options),
         "nodes": traces.nodes,
         "time_s": max(run.finish_ns) / 1e9,
         "finish_min_ns": min(run.finish_ns),
@@ -142,6 +154,7 @@ def _on_machine(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict
     return {
         "mode": "executor",
         "trace": options.what,
+        "groups": _groups_file(options),
         "machine": machine.name,
         "nodes": traces.nodes,
         "time_s": run.time_s,
@@ -153,6 +166,8 @@ def _on_machine(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict
 def _print(result: dict[str, Any], most: int = 16) -> None:
     ranks = result["ranks"]
     print(f"{result['trace']}: {len(ranks)} ranks, {result['nodes']:,} nodes; {result['mode']}")
+    if result["groups"] is not None:
+        print(f"groups of {result['groups']}")
     print(f"{'rank':>6} {'time':>14} {'kernels':>14} {'exposed comm.':>14}  us")
     for row in ranks[:most]:
         print(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from plancast import arguments
 from plancast.errors import InputError
-from plancast.models.fields import Fields, did_you_mean
+from plancast.models.fields import Fields
 
 # Activations that cost the same are one; gated and not gated differ by family.
 _ACTIVATIONS = {
@@ -31,7 +32,7 @@ def activation(fields: Fields, key: str, default: str, *, gated: bool) -> str:
         known = ", ".join(f"`{name}`" for name in _ACTIVATIONS)
         raise InputError(
             f"{fields.what}: activation `{word}` is not known; the known ones are {known}."
-            f"{did_you_mean(word, list(_ACTIVATIONS))}"
+            f"{arguments.near(word, list(_ACTIVATIONS))}"
         )
     mlp = _ACTIVATIONS[word]
     if gated == (mlp == "swiglu"):

@@ -33,7 +33,9 @@ def refusal(path, **options) -> str:
 
 
 def test_a_model_is_read(tmp_path):
-    model = pc.Model.open(saved(block(), tmp_path / "block.onnx"))
+    path = saved(block(), tmp_path / "block.onnx")
+    model = pc.Model.open(path)
+    assert pc.Model.from_file(path) == model
     assert model.import_report.unknown == ()
     # The exporter stored the table, which the logits share, a second time, transposed.
     assert model.parameters == 2 * 32 * 16 + 32 + 17 * 48 + 2 * 17 * 16 + 16 * 16 * 3 + 16
