@@ -18,7 +18,7 @@ void BM_Fits(benchmark::State& state) {
   const auto graph = plan.job.model->Draw({});
   PLANCAST_CHECK_OK(graph);
   const PlanContext context = ContextOf(*graph, plan.machine, plan.job.global_batch);
-  const auto plans = EnumeratePlans({}, context, plan.machine.gpus_per_domain());
+  const auto plans = EnumeratePlans({}, context, {plan.machine.gpus_per_domain()});
   PLANCAST_CHECK_OK(plans);
   Session known;
   FitCheck seen(plan.job, plan.machine, known);

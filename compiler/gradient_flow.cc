@@ -1,6 +1,7 @@
 #include "compiler/gradient_flow.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -24,10 +25,14 @@ int64_t Total(const ElementsByAxes& elements) {
 
 // All that a block of messages depends on, but the plan.
 std::string MessagesKey(absl::string_view what, int64_t elements, int messages,
-                        const ElementsByAxes& cut) {
+                        const ElementsByAxes& cut, const std::vector<OwnReduction>& batch = {}) {
   std::string key = absl::StrCat(what, "|", elements, "|", messages);
   for (const auto& [axes, count] : cut) {
     absl::StrAppend(&key, "|", absl::StrJoin(axes, ","), ":", count);
+  }
+  for (const OwnReduction& own : batch) {
+    absl::StrAppend(&key, "|batch ", absl::StrJoin(own.axes, ","), ":", own.elements, "/",
+                    own.messages);
   }
   return key;
 }
@@ -50,7 +55,7 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
       sharded_(sharded),
       writer_(*writer),
       parameters_(contents.TotalParameters()),
-      reduces_(options_.dp * options_.cp > 1),
+      reduces_(options_.dp * options_.cp > 1 || !contents.ReducedOverBatch().empty()),
       shares_(reduces_ && options_.zero >= 1 && options_.shard_ranks() > 1),
       gathers_(shares_ && options_.zero <= 2),
       overlap_grad_(options_.overlap.count(Overlap::kGrad) > 0),
@@ -79,16 +84,18 @@ std::vector<GradientFlow::GatheredPiece> GradientFlow::TakeGathered(const StageR
 int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool reduces) const {
   const bool flows = reduces_ || host_updates_;
   if (!reduces || !flows || !overlap_grad_ || sharded_ != nullptr) return run.count;
-  const int64_t cut = Total(contents_.BodyOf(run).state.cut_gradients);
+  const BodyState& state = contents_.BodyOf(run).state;
+  const int64_t own = Total(state.cut_gradients) + Total(state.reduced_over_batch);
   return LayersPerBucket(
-      reduces_ ? contents_.ReducedOverData(run) + cut : contents_.Parameters(run), run.count);
+      reduces_ ? contents_.ReducedOverData(run) + own : contents_.Parameters(run), run.count);
 }
 
 void GradientFlow::NoteBackward(const StageRun& run, int64_t count) {
   pending_ += (reduces_ ? contents_.ReducedOverData(run) : contents_.Parameters(run)) * count;
   const ElementsByAxes& cut = contents_.BodyOf(run).state.cut_gradients;
   if (!cut.empty()) AddTimes(cut, count, &pending_cut_);
-  const int64_t due = pending_ + (pending_cut_.empty() ? 0 : Total(pending_cut_));
+  AddTimes(contents_.BodyOf(run).state.reduced_over_batch, count, &pending_batch_);
+  const int64_t due = pending_ + Total(pending_cut_) + Total(pending_batch_);
   if (overlap_grad_ && due >= BucketElements()) ReducePending(/*whole=*/false);
 }
 
@@ -119,22 +126,27 @@ void GradientFlow::ReducePending(bool whole) {
     if (host_updates_) CopyToHost(std::exchange(pending_, 0), writer_.last_compute());
     return;
   }
-  if (pending_ == 0 && pending_cut_.empty()) return;
+  if (pending_ == 0 && pending_cut_.empty() && pending_batch_.empty()) return;
   const int64_t elements = std::exchange(pending_, 0);
   const ElementsByAxes cut = std::exchange(pending_cut_, {});
   const int messages = whole ? 1 : MessagesFor(elements);
+  std::vector<OwnReduction> batch;
+  for (const auto& [axes, count] : std::exchange(pending_batch_, {})) {
+    batch.push_back({axes, count, whole ? 1 : MessagesFor(count)});
+  }
   const auto make = [&] {
-    return GradientReduction(mesh_, options_, profile_, elements, messages, cut);
+    return GradientReduction(mesh_, options_, profile_, elements, messages, cut, batch);
   };
-  const int32_t block = cut.empty()
+  const int32_t block = cut.empty() && batch.empty()
                             ? writer_.BlockOf({BlockKey::kReduction, elements, messages}, make)
                             : writer_.BlockOf(writer_.catalogue().NumberOfText(
-                                  MessagesKey("reduction", elements, messages, cut), make));
+                                  MessagesKey("reduction", elements, messages, cut, batch), make));
   reductions_.push_back(
       writer_.Append(block, Phase::kComm, 0, 0, {{writer_.last_compute(), -1, -1}}));
   if (!host_updates_) return;
-  CopyToHost(KeptElements(mesh_, options_, elements + (cut.empty() ? 0 : Total(cut)), cut),
-             reductions_.back());
+  int64_t reduced = elements + (cut.empty() ? 0 : Total(cut));
+  for (const OwnReduction& own : batch) reduced += own.elements;
+  CopyToHost(KeptElements(mesh_, options_, reduced, cut), reductions_.back());
 }
 
 int64_t GradientFlow::LeftForHost() const {
@@ -142,7 +154,9 @@ int64_t GradientFlow::LeftForHost() const {
   int64_t reduced = 0;
   ElementsByAxes cut;
   contents_.ForEachRun([&](const StageRun& run) {
-    reduced += contents_.ReducedOverData(run) * run.count;
+    reduced +=
+        (contents_.ReducedOverData(run) + Total(contents_.BodyOf(run).state.reduced_over_batch)) *
+        run.count;
     AddTimes(contents_.BodyOf(run).state.cut_gradients, run.count, &cut);
   });
   return Kept() - KeptElements(mesh_, options_, reduced + (cut.empty() ? 0 : Total(cut)), cut);
@@ -260,7 +274,18 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
 // Gradients that are partial over other axes than the data-parallel ones.
 void GradientFlow::ReduceOthers(std::vector<Join>* joins) {
   const std::vector<Join> before = *joins;
-  for (const auto& total : contents_.ReducedOverOthers()) {
+  ElementsByAxes totals = contents_.ReducedOverOthers();
+  if (sharded_ != nullptr) {
+    // Blocks of layers reduce over the data-parallel axes alone.
+    const std::vector<int> data = DataAxes(mesh_);
+    for (const auto& [axes, elements] : contents_.ReducedOverBatch()) {
+      std::vector<int> others;
+      std::set_difference(axes.begin(), axes.end(), data.begin(), data.end(),
+                          std::back_inserter(others));
+      totals[others] += elements;
+    }
+  }
+  for (const auto& total : totals) {
     const std::vector<int>& axes = total.first;
     // Of sharded gradients their shards are summed.
     const bool shards = sharded_ != nullptr && PurposeOfAxes(mesh_, axes) != Purpose::kDp;

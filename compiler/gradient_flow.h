@@ -85,9 +85,10 @@ class GradientFlow {
   ProgramWriter& writer_;
   const int64_t parameters_;
   const bool reduces_, shares_, gathers_, overlap_grad_, overlap_param_;
-  const bool host_updates_;     // the optimizer lives on the host
-  int64_t pending_ = 0;         // elements whose reduction is due
-  ElementsByAxes pending_cut_;  // and those of weights that a data-parallel axis cuts
+  const bool host_updates_;       // the optimizer lives on the host
+  int64_t pending_ = 0;           // elements whose reduction is due
+  ElementsByAxes pending_cut_;    // and those of weights that a data-parallel axis cuts
+  ElementsByAxes pending_batch_;  // and BodyState::reduced_over_batch
   std::vector<int32_t> reductions_;
   std::map<std::pair<int, int64_t>, std::vector<GatheredPiece>> gathered_;
 };

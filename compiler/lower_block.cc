@@ -12,6 +12,7 @@
 #include "compiler/op_memory.h"
 #include "compiler/partition.h"
 #include "compiler/quantized.h"
+#include "compiler/sum_fusion.h"
 
 namespace plancast {
 namespace {
@@ -51,6 +52,8 @@ class PhaseLowering {
         buffers_(buffers),
         kept_bytes_(kept_bytes),
         gathered_share_(GatheredShare(context)),
+        sums_(SumFusionOf(context)),
+        sum_read_bytes_(sums_ == SumFusion::kOwnType ? context.Bytes(DType::kCompute) : 0),
         steps_(steps),
         groups_(groups),
         path_(path),
@@ -95,6 +98,7 @@ class PhaseLowering {
     }
     EmitMemory(enters, stays, out_ports);
     AddOpMemory(context_, steps_, tasks_, &steps_ == &plan_.backward, path_, &builder_);
+    builder_.ReadSums(sum_read_bytes_);
     return std::move(builder_).Build();
   }
 
@@ -259,7 +263,8 @@ class PhaseLowering {
       const int t = i < rule.outputs().size()
                         ? rule.outputs()[i]
                         : step.op.side_outputs[i - rule.outputs().size()].tensor;
-      part.writes[t] = !buffers_.in_registers[value] && !AccumulatesInKernel(step, value);
+      const bool priced = sums_ == SumFusion::kFp32 && AccumulatesInKernel(step, value);
+      part.writes[t] = !buffers_.in_registers[value] && !priced;
       if (buffers_.root[value] == value) made_in_group_[value] = group;
     }
     return part;
@@ -275,12 +280,11 @@ class PhaseLowering {
     const TensorRef& ref = plan_.values[value].ref;
     return ref.grad && context_.body().tensors[ref.tensor].kind == TensorInfo::Kind::kParameter;
   }
-  // The product that makes a weight gradient adds it into the fp32 buffer
-  // itself; its cost model counts that traffic.
+  // The product that makes a weight gradient adds it to the sum itself. Of sums in fp32
+  // its cost model counts the traffic.
   bool AccumulatesInKernel(const PlanStep& step, int value) const {
-    return step.part == Part::kWeightGrad && IsParameterGrad(value) &&
-           context_.profile->fuse_wgrad_accumulation &&
-           context_.profile->grad_dtype == DType::kFp32 && HasContraction(*step.op.rule);
+    return step.part == Part::kWeightGrad && IsParameterGrad(value) && sums_ != SumFusion::kNone &&
+           HasContraction(*step.op.rule);
   }
 
   int AddKernels(const std::vector<KernelPart>& parts, double extra_bytes,
@@ -291,6 +295,7 @@ class PhaseLowering {
         context_.load->Holds(context_.body().ops[step.op.op], context_.bound->splits[step.op.op]);
     for (KernelSpec& kernel : KernelsOf(context_, parts, extra_bytes, kernel_label)) {
       kernel.routed = routed;
+      ReadSum(sum_read_bytes_, &kernel);
       const std::string label =
           absl::StrCat(context_.body().ops[step.op.op].name, Suffix(step.part));
       ready = builder_.AddKernel(kernel, PurposeOf(step.part), label, deps);
@@ -429,7 +434,9 @@ class PhaseLowering {
   const Buffers& buffers_;
   const std::vector<int64_t>& kept_bytes_;  // per buffer: from forward to backward
   const double gathered_share_;
-  Readers readers_;  // where anything is quantised
+  const SumFusion sums_;
+  const double sum_read_bytes_;  // of an element
+  Readers readers_;              // where anything is quantised
   const std::vector<PlanStep>& steps_;
   const std::vector<int>& groups_;
   const std::string& path_;

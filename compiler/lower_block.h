@@ -23,6 +23,9 @@ struct BlockTemplate {
     int64_t elements = 0;
   };
   std::vector<Gradient> gradients;
+  // What products of weight gradients read of each element of the sum that they add to and
+  // write (SumFusion::kOwnType), bytes.
+  double sum_read_bytes = 0;
 };
 
 // Appends tasks to a block template.
@@ -51,6 +54,7 @@ class BlockBuilder {
   void MarkRendezvous(int task) { out_.block.rendezvous_task = task; }
   void MarkHostSync(int task) { out_.block.flags[task] |= Block::kHostSync; }
   void AddGradient(int task, int64_t elements) { out_.gradients.push_back({task, elements}); }
+  void ReadSums(double element_bytes) { out_.sum_read_bytes = element_bytes; }
   void AddOutPort(int ready) { out_.block.out_ports.push_back(ready); }
   int size() const { return out_.block.size(); }
   const std::string& name() const { return out_.block.name; }

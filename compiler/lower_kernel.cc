@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler/eager.h"
 #include "compiler/partition.h"
+#include "compiler/sum_fusion.h"
 #include "graph/op_split.h"
 
 namespace plancast {
@@ -427,9 +428,8 @@ class KernelWork {
   void FinishProducts() {
     base_.reread_bytes = base_.row_bytes = 0;
     base_.family = KernelFamily::kGemm;
-    base_.accumulate_fp32 = base_.pass == GemmPass::kWgrad &&
-                            context_.profile->fuse_wgrad_accumulation &&
-                            context_.profile->grad_dtype == DType::kFp32;
+    base_.accumulate_fp32 =
+        base_.pass == GemmPass::kWgrad && SumFusionOf(context_) == SumFusion::kFp32;
     double total_flops = 0;
     for (const Product& p : products_) total_flops += p.size.flops;
     for (const Product& product : products_) {

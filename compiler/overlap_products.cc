@@ -143,6 +143,7 @@ class Cutter {
       out_.AddMemory(e.after ? cuts_[e.task].last : cuts_[e.task].first, e.after, e.kind, e.tensor,
                      e.delta, e.early, e.pool);
     }
+    out_.ReadSums(in_.sum_read_bytes);
     for (const BlockTemplate::Gradient& g : in_.gradients) {
       out_.AddGradient(cuts_[g.task].first, g.elements);
     }

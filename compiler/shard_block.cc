@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/sum_fusion.h"
 
 namespace plancast {
 namespace {
@@ -279,7 +280,7 @@ class Sharder {
                                 block_.label[t], deps);
     } else {
       KernelSpec kernel = in_.kernels[block_.spec[t]];
-      if (step_.backward && !step_.accumulates) kernel.accumulate_fp32 = false;
+      if (step_.backward && !step_.accumulates) MakeAnew(in_.sum_read_bytes, &kernel);
       new_of_[t] = out_.AddKernel(kernel, block_.purpose[t], block_.label[t], deps);
     }
     if ((block_.flags[t] & Block::kHostSync) != 0) out_.MarkHostSync(new_of_[t]);

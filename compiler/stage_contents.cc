@@ -62,4 +62,12 @@ ElementsByAxes StageContents::ReducedOverOthers() const {
   return totals;
 }
 
+ElementsByAxes StageContents::ReducedOverBatch() const {
+  ElementsByAxes totals;
+  ForEachRun([&](const StageRun& run) {
+    AddTimes(BodyOf(run).state.reduced_over_batch, run.count, &totals);
+  });
+  return totals;
+}
+
 }  // namespace plancast

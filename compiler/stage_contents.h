@@ -40,8 +40,10 @@ class StageContents {
   int64_t ProductParameters() const;
   // Of weights that a data-parallel axis cuts, summed over the stage.
   ElementsByAxes CutParameters() const;
-  // Gradients partial over other axes, summed over the stage.
+  // Gradients partial over other axes, summed over the stage, and those that other axes cut
+  // the batch of.
   ElementsByAxes ReducedOverOthers() const;
+  ElementsByAxes ReducedOverBatch() const;
   // Of the run's parameters those that its stage holds with a later user.
   int64_t TiedHere(const StageRun& run) const;
 

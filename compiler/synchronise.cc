@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -87,6 +88,38 @@ std::vector<int> RowDims(const Body& body) {
   return rows;
 }
 
+// Per mesh axis: whether it cuts the samples of what the gradient of parameter `tensor` is
+// made from.
+std::vector<bool> CutsBatch(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
+                            const BodyPlan& plan, int tensor) {
+  std::vector<bool> cuts(mesh.num_axes(), false);
+  const absl::StatusOr<int> batch = graph.FindDim("batch");
+  if (!batch.ok()) return cuts;
+  const auto note = [&](const Value& value) {
+    if (value.ref.op >= 0) return;
+    const std::vector<int>& dims = body.tensors[value.ref.tensor].dims;
+    for (int a = 0; a < mesh.num_axes(); ++a) {
+      const Placement& placement = value.layout.placements[a];
+      if (placement.is_shard() && dims[placement.dim] == *batch) cuts[a] = true;
+    }
+  };
+  for (const PlanStep& step : plan.backward) {
+    const bool makes = std::any_of(step.outputs.begin(), step.outputs.end(), [&](int v) {
+      const TensorRef& ref = plan.values[v].ref;
+      return ref.grad && ref.op < 0 && ref.tensor == tensor;
+    });
+    if (!makes || step.kind != PlanStep::Kind::kOp) continue;
+    for (int v : step.inputs) {
+      if (v >= 0) note(plan.values[v]);
+    }
+  }
+  return cuts;
+}
+
+bool AllCut(const std::vector<int>& axes, const std::vector<bool>& cuts) {
+  return std::all_of(axes.begin(), axes.end(), [&](int a) { return cuts[a]; });
+}
+
 double MixedBytes(double product_bytes, DType type, DType dtype, int64_t parameters,
                   int64_t products) {
   const int64_t others = IsQuantized(type) ? parameters - products : 0;
@@ -156,6 +189,12 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
       state.each[place[grad.tensor]].cut = true;
       state.each[place[grad.tensor]].copies = data;
       if (!data.empty()) state.cut_gradients[data] += elements;
+    } else if (!others.empty() && (data.empty() || data == all_data) &&
+               AllCut(others, CutsBatch(graph, mesh, body, plan, grad.tensor))) {
+      data.insert(data.end(), others.begin(), others.end());
+      std::sort(data.begin(), data.end());
+      state.reduced_over_batch[data] += elements;
+      continue;
     } else if (!data.empty()) {
       (data == all_data ? state.reduced_over_data : state.reduced_over_others[data]) += elements;
     }
@@ -171,7 +210,7 @@ std::string BodyState::DebugString(const DeviceMesh& mesh) const {
     return absl::StrJoin(axes, "*",
                          [&](std::string* s, int a) { absl::StrAppend(s, mesh.axis(a).name); });
   };
-  for (const ElementsByAxes* list : {&cut_gradients, &reduced_over_others}) {
+  for (const ElementsByAxes* list : {&cut_gradients, &reduced_over_batch, &reduced_over_others}) {
     for (const auto& [axes, elements] : *list) {
       absl::StrAppend(&out, ", over ", over(axes), " ", elements);
     }
@@ -185,26 +224,40 @@ std::string BodyState::DebugString(const DeviceMesh& mesh) const {
 
 BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
                                 const SoftwareProfile& profile, int64_t elements, int messages,
-                                const ElementsByAxes& cut) {
+                                const ElementsByAxes& cut, const std::vector<OwnReduction>& batch) {
   const bool scatters = options.zero >= 1;
   const CollectiveKind kind =
       scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   const double bytes = WireBytes(profile.reduce_dtype);
   BlockBuilder builder(absl::StrCat("grad ", CollectiveKindName(kind)));
-  const auto add = [&](const std::vector<int>& axes, int64_t count, int times) {
+  // `beside`: of the axes those that nothing is sharded over.
+  const auto add = [&](const std::vector<int>& axes, int64_t count, int times,
+                       const std::vector<int>& beside = {}) {
     if (!scatters) {
       AddMessages(kind, StreamKind::kGradComm, axes, count, bytes, times, BlockBuilder::kNone,
                   &builder);
       return;
     }
-    const ShardAxes parts = ShardAxesOf(mesh, options, axes);
+    std::vector<int> copies;
+    std::set_difference(axes.begin(), axes.end(), beside.begin(), beside.end(),
+                        std::back_inserter(copies));
+    ShardAxes parts = ShardAxesOf(mesh, options, copies);
+    parts.replica.insert(parts.replica.end(), beside.begin(), beside.end());
+    std::sort(parts.replica.begin(), parts.replica.end());
     const int after = AddMessages(kind, StreamKind::kGradComm, parts.shard, count, bytes, times,
                                   BlockBuilder::kNone, &builder);
     AddMessages(CollectiveKind::kAllReduce, StreamKind::kReplicaComm, parts.replica,
                 CeilDiv(count, parts.shards), bytes, times, after, &builder);
   };
-  if (elements > 0 || cut.empty()) add(DataAxes(mesh), elements, messages);
+  const std::vector<int> all = DataAxes(mesh);
+  if (elements > 0 || (cut.empty() && batch.empty())) add(all, elements, messages);
   for (const auto& [axes, count] : cut) add(axes, count, 1);
+  for (const OwnReduction& own : batch) {
+    std::vector<int> beside;
+    std::set_difference(own.axes.begin(), own.axes.end(), all.begin(), all.end(),
+                        std::back_inserter(beside));
+    add(own.axes, own.elements, own.messages, beside);
+  }
   return std::move(builder).Build();
 }
 

@@ -28,6 +28,9 @@ struct BodyState {
   // partial over other axes as well (norm weights under sequence parallelism).
   int64_t reduced_over_data = 0;
   ElementsByAxes reduced_over_others;
+  // Gradients that are partial because other axes cut the batch as well (a split by hand):
+  // data parallelism under another name, by all the axes to be reduced over.
+  ElementsByAxes reduced_over_batch;
   // Of weights that a data-parallel axis cuts (experts): the parameters, which are
   // among `parameters`, and gradients, by the axes that the weight has copies on.
   ElementsByAxes cut_parameters, cut_gradients;
@@ -48,13 +51,22 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
 // Of so many elements, or of one of their equal messages, rounded up.
 int64_t WholeBytes(int64_t elements, double element_bytes, int messages = 1);
 
+// Gradients that are reduced over axes of their own, in equal messages.
+struct OwnReduction {
+  std::vector<int> axes;
+  int64_t elements = 0;
+  int messages = 1;
+};
+
 // Reduces `elements` of gradients over the data-parallel axes as `messages`
 // equal messages: all-reduce, or under a sharded optimizer reduce-scatter in the shard
-// group and all-reduce of the shards over its replicas. What is `cut` is reduced over
-// its own axes, one message each.
+// group and all-reduce of the shards over its replicas. What is `cut` is reduced over its own
+// axes; of `batch`, whose weights are not cut, axes beside the data-parallel ones are
+// replicas.
 BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
                                 const SoftwareProfile& profile, int64_t elements, int messages,
-                                const ElementsByAxes& cut = {});
+                                const ElementsByAxes& cut = {},
+                                const std::vector<OwnReduction>& batch = {});
 // Gathers `elements` updated parameters of a sharded optimizer, and those that are
 // `cut` over their own axes.
 BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,

@@ -22,6 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr absl::string_view kUnfit = "does not fit in memory";
+
 // What became of one plan.
 struct Outcome {
   bool evaluated = false;              // it fits, and its time was simulated
@@ -73,7 +75,7 @@ class Evaluator {
                           << "plan `" << PrintShortForm(plan) << "`";
       }
     } else if (!forecast->fits) {
-      outcome.excluded = "does not fit in memory";
+      outcome.excluded = std::string(kUnfit);
     } else {
       outcome.evaluated = true;
       outcome.value = Value(*forecast, objective_);
@@ -106,6 +108,21 @@ std::vector<int64_t> AlikeTogether(const std::vector<ShortForm>& plans) {
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return key(a) < key(b); });
   return order;
+}
+
+// So many plans tell how long all of a large space take.
+constexpr int64_t kSampled = 32;
+
+// Moves plans from all over the order to its beginning.
+void SampleFirst(std::vector<int64_t>* order) {
+  const auto count = static_cast<int64_t>(order->size());
+  std::vector<int64_t> sampled, rest;
+  for (int64_t i = 0; i < count; ++i) {
+    const bool first = i * kSampled / count != (i + 1) * kSampled / count;
+    (first ? sampled : rest).push_back((*order)[i]);
+  }
+  sampled.insert(sampled.end(), rest.begin(), rest.end());
+  *order = std::move(sampled);
 }
 
 // Runs `work(i, thread)` for i < count on `threads` threads, a few neighbours at a
@@ -180,8 +197,8 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
   RETURN_IF_ERROR(CheckObjective(machine, options.objective));
   ASSIGN_OR_RETURN(const ModelGraph graph, job.model->Draw({}));
   const PlanContext context = ContextOf(graph, machine, job.global_batch);
-  ASSIGN_OR_RETURN(Enumeration enumeration,
-                   EnumeratePlans(options.space, context, machine.gpus_per_domain()));
+  const SearchBounds bounds{machine.gpus_per_domain(), job.profile.limits, job.profile.name};
+  ASSIGN_OR_RETURN(Enumeration enumeration, EnumeratePlans(options.space, context, bounds));
 
   const int64_t count = enumeration.plans.size();
   int threads =
@@ -192,19 +209,31 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
     evaluators.emplace_back(job, machine, costs, session, options.objective);
   }
   const bool all = options.top <= 0 || options.top >= count;
-  const std::vector<int64_t> order = AlikeTogether(enumeration.plans);
+  std::vector<int64_t> order = AlikeTogether(enumeration.plans);
+  const int64_t sampled = count >= 8 * kSampled ? kSampled : 0;
+  if (sampled > 0) SampleFirst(&order);
   std::vector<Outcome> outcomes(count);
-  const bool finished = ParallelFor(
-      count, threads,
-      [&](int64_t i, int thread) {
-        const int64_t plan = order[i];
-        outcomes[plan] = evaluators[thread].Evaluate(enumeration.plans[plan], all);
-      },
-      options.progress);
+  const auto evaluate = [&](int64_t from, int64_t to) {
+    return ParallelFor(
+        to - from, threads,
+        [&](int64_t i, int thread) {
+          const int64_t plan = order[from + i];
+          outcomes[plan] = evaluators[thread].Evaluate(enumeration.plans[plan], all);
+        },
+        [&](int64_t done, int64_t) {
+          return !options.progress || options.progress(from + done, count);
+        });
+  };
+  bool finished = evaluate(0, sampled);
+  if (finished && sampled > 0 && options.announce) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    options.announce(count, seconds * static_cast<double>(count) / static_cast<double>(sampled));
+  }
+  finished = finished && evaluate(sampled, count);
   if (!finished) return absl::CancelledError("the ranking was stopped");
 
   RankResult result;
-  result.space = PrintSearchSpace(options.space, machine.gpus_per_domain(), context.experts > 0);
+  result.space = PrintSearchSpace(options.space, bounds, context.experts > 0);
   result.excluded = std::move(enumeration.excluded);
   std::vector<int64_t> best;
   for (int64_t i = 0; i < count; ++i) {
@@ -232,6 +261,13 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
   for (int64_t i : best) {
     RETURN_IF_ERROR(outcomes[i].failure);
     result.plans.push_back(*std::move(outcomes[i].forecast));
+  }
+  if (result.plans.empty() && result.excluded.count(std::string(kUnfit)) > 0) {
+    std::vector<ShortForm> unfit;
+    for (int64_t i = 0; i < count; ++i) {
+      if (outcomes[i].excluded == kUnfit) unfit.push_back(std::move(enumeration.plans[i]));
+    }
+    ASSIGN_OR_RETURN(result.nearest, FindNearestPlan(job, machine, costs, session, unfit));
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return result;

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "planner/nearest_plan.h"
 #include "planner/predict.h"
 #include "planner/space.h"
 
@@ -27,6 +29,9 @@ struct RankOptions {
   // Called now and then, on the calling thread; false stops the ranking with
   // kCancelled.
   std::function<bool(int64_t done, int64_t total)> progress;
+  // Called once on the calling thread, before all but a few plans of a large space are
+  // looked at: how many there are, and about how long they take together.
+  std::function<void(int64_t plans, double seconds)> announce;
 };
 
 struct RankResult {
@@ -35,6 +40,8 @@ struct RankResult {
   std::string space;                        // canonical text
   std::map<std::string, int64_t> excluded;  // reason -> plans
   double seconds = 0;                       // wall time
+  // Where no plan fits but some are simulated.
+  std::optional<NearestPlan> nearest;
 };
 
 // Predicts every plan of a space for `job` (whose strategy is replaced) and

@@ -12,6 +12,17 @@ namespace plancast {
 namespace {
 
 constexpr int64_t kMostPlans = 1'000'000;
+// A step of the largest known runs has some 100 million tokens.
+constexpr int64_t kMostTokens = int64_t{1} << 30;
+
+template <typename Value>
+std::vector<Value> Kept(std::vector<Value> values, const std::set<Value>& allowed) {
+  if (allowed.empty()) return values;
+  values.erase(std::remove_if(values.begin(), values.end(),
+                              [&](const Value& value) { return allowed.count(value) == 0; }),
+               values.end());
+  return values;
+}
 
 std::vector<int64_t> Divisors(int64_t number) {
   std::vector<int64_t> low, high;
@@ -59,13 +70,26 @@ std::vector<std::string> OtherTexts(const SearchSpace& space) {
   return texts;
 }
 
+// Batches are counted in samples; whoever counts tokens gets searches without end.
+absl::Status CheckTokens(int64_t batch, int64_t seq) {
+  if (seq <= 1 || batch <= kMostTokens / seq) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a batch of ", batch, " sequences of ", seq,
+                   " tokens is more in a step than any training run has (at most ", kMostTokens,
+                   " tokens are searched). A batch counts sequences: if ", batch,
+                   " tokens were meant, it is ", std::max<int64_t>(1, batch / seq), "."));
+}
+
 class Enumerator {
  public:
-  Enumerator(const SearchSpace& space, const PlanContext& context, int64_t gpus_per_domain)
+  Enumerator(const SearchSpace& space, const PlanContext& context, const SearchBounds& bounds)
       : space_(space),
         context_(context),
-        gpus_per_domain_(gpus_per_domain),
+        bounds_(bounds),
         batch_(*context.global_batch),
+        recomputes_(RecomputesOf(space, bounds)),
+        zeros_(ZerosOf(space, bounds)),
+        sps_(SpsOf(space, bounds)),
         other_texts_(OtherTexts(space)) {}
 
   absl::StatusOr<Enumeration> Run() {
@@ -125,9 +149,13 @@ class Enumerator {
 
   // Why no plan with these sizes can run; empty if one may.
   std::string GridReason(int64_t tp, int64_t pp, int64_t dp) const {
-    if (!space_.tp && tp > gpus_per_domain_) {
-      return absl::StrCat("tp larger than what the GPUs' own links join (", gpus_per_domain_,
+    if (!space_.tp && tp > bounds_.gpus_per_domain) {
+      return absl::StrCat("tp larger than what the GPUs' own links join (", bounds_.gpus_per_domain,
                           " GPUs)");
+    }
+    if (!space_.tp && tp > bounds_.most_tp()) {
+      return absl::StrCat("tp larger than ", bounds_.most_tp(), " (the space tp=1..",
+                          bounds_.gpus_per_domain, " tries it)");
     }
     if (context_.heads > 0 && context_.heads % tp != 0) {
       return absl::StrCat("tp does not divide the ", context_.heads, " heads");
@@ -151,16 +179,11 @@ class Enumerator {
     if (reason.empty() && batch_ / dp % mb != 0) {
       reason = absl::StrCat("dp*mb does not divide the batch of ", batch_);
     }
-    const std::vector<std::string> recomputes =
-        space_.recompute.empty() ? std::vector<std::string>{"none", "selective", "full"}
-                                 : space_.recompute;
-    std::vector<int64_t> zeros = space_.zero.empty() ? std::vector<int64_t>{0, 1} : space_.zero;
-    if (dp == 1) zeros = {0};
-    std::vector<bool> sps = space_.sp.empty() ? std::vector<bool>{true} : space_.sp;
-    if (tp == 1) sps = {false};
+    const std::vector<int64_t> zeros = dp == 1 ? std::vector<int64_t>{0} : zeros_;
+    const std::vector<bool> sps = tp == 1 ? std::vector<bool>{false} : sps_;
     const std::vector<int64_t> eps = ExpertSizes(tp, dp);
     const int64_t leaves =
-        recomputes.size() * zeros.size() * sps.size() * eps.size() * other_texts_.size();
+        recomputes_.size() * zeros.size() * sps.size() * eps.size() * other_texts_.size();
     if (!reason.empty()) {
       Exclude(reason, leaves);
       return absl::OkStatus();
@@ -170,7 +193,7 @@ class Enumerator {
           "the space has more than ", kMostPlans,
           " plans. Narrow it, for instance with --space 'tp=1|2|4|8,pp=1..16,mb=1|2'."));
     }
-    for (const std::string& recompute : recomputes) {
+    for (const std::string& recompute : recomputes_) {
       for (int64_t zero : zeros) {
         for (bool sp : sps) {
           const std::string text = absl::StrCat("dp=", dp, ",tp=", tp, sp ? ",sp" : "", ",pp=", pp,
@@ -200,6 +223,11 @@ class Enumerator {
         ASSIGN_OR_RETURN(
             ShortForm form,
             ParseShortForm(absl::StrCat(text, ep > 1 ? absl::StrCat(",ep=", ep) : "", others)));
+        const std::string lacks = bounds_.limits.WhyNot(form, bounds_.framework);
+        if (!lacks.empty()) {
+          Exclude(lacks);
+          continue;
+        }
         result_.plans.push_back(std::move(form));
       }
     }
@@ -210,15 +238,32 @@ class Enumerator {
 
   const SearchSpace& space_;
   const PlanContext& context_;
-  const int64_t gpus_per_domain_, batch_;
+  const SearchBounds& bounds_;
+  const int64_t batch_;
+  const std::vector<std::string> recomputes_;
+  const std::vector<int64_t> zeros_;  // where dp > 1
+  const std::vector<bool> sps_;       // where tp > 1
   const std::vector<std::string> other_texts_;
   Enumeration result_;
 };
 
 }  // namespace
 
+std::vector<std::string> RecomputesOf(const SearchSpace& space, const SearchBounds& bounds) {
+  if (!space.recompute.empty()) return space.recompute;
+  return Kept<std::string>({"none", "selective", "full"}, bounds.limits.recompute);
+}
+
+std::vector<int64_t> ZerosOf(const SearchSpace& space, const SearchBounds& bounds) {
+  return space.zero.empty() ? Kept<int64_t>({0, 1, 2, 3}, bounds.limits.zero) : space.zero;
+}
+
+std::vector<bool> SpsOf(const SearchSpace& space, const SearchBounds& bounds) {
+  return space.sp.empty() ? std::vector<bool>{bounds.limits.sp.value_or(true)} : space.sp;
+}
+
 absl::StatusOr<Enumeration> EnumeratePlans(const SearchSpace& space, const PlanContext& context,
-                                           int64_t gpus_per_domain) {
+                                           const SearchBounds& bounds) {
   if (!context.global_batch) {
     return absl::InvalidArgumentError(
         "plans can be compared only at one global batch, and none is given. Add --batch N "
@@ -229,7 +274,8 @@ absl::StatusOr<Enumeration> EnumeratePlans(const SearchSpace& space, const PlanC
         absl::StrCat("a global batch of ", *context.global_batch,
                      " samples cannot be trained on. Give a positive number."));
   }
-  return Enumerator(space, context, gpus_per_domain).Run();
+  RETURN_IF_ERROR(CheckTokens(*context.global_batch, context.seq));
+  return Enumerator(space, context, bounds).Run();
 }
 
 }  // namespace plancast

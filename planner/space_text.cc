@@ -220,20 +220,17 @@ absl::StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text) {
   return space;
 }
 
-std::string PrintSearchSpace(const SearchSpace& space, int64_t gpus_per_domain, bool experts) {
+std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bounds, bool experts) {
   std::vector<std::string> parts;
   if (space.dp) PrintNumbers("dp", space.dp, "", parts);
-  PrintNumbers("tp", space.tp, NumberSet{false, {{1, gpus_per_domain}}}.DebugString(), parts);
+  PrintNumbers("tp", space.tp, NumberSet{false, {{1, bounds.most_tp()}}}.DebugString(), parts);
   PrintNumbers("pp", space.pp, "*", parts);
   PrintNumbers("vpp", space.vpp, "*", parts);
   PrintNumbers("mb", space.mb, "1|2|4|8", parts);
   if (experts || space.ep) PrintNumbers("ep", space.ep, "*", parts);
-  parts.push_back(absl::StrCat("recompute=", space.recompute.empty()
-                                                 ? "none|selective|full"
-                                                 : absl::StrJoin(space.recompute, "|")));
-  parts.push_back(
-      absl::StrCat("zero=", space.zero.empty() ? "0|1" : absl::StrJoin(space.zero, "|")));
-  parts.push_back(absl::StrCat("sp=", space.sp.empty() ? "1" : absl::StrJoin(space.sp, "|")));
+  parts.push_back(absl::StrCat("recompute=", absl::StrJoin(RecomputesOf(space, bounds), "|")));
+  parts.push_back(absl::StrCat("zero=", absl::StrJoin(ZerosOf(space, bounds), "|")));
+  parts.push_back(absl::StrCat("sp=", absl::StrJoin(SpsOf(space, bounds), "|")));
   for (const auto& [key, values] : space.others) {
     parts.push_back(absl::StrCat(key, "=", absl::StrJoin(values, "|")));
   }

@@ -13,6 +13,7 @@
 #include "cluster/link_sharing.h"
 #include "graph/dtype.h"
 #include "graph/memory_overhead.h"
+#include "strategy/framework_limits.h"
 #include "strategy/plan_options.h"
 #include "strategy/precision.h"
 
@@ -48,6 +49,7 @@ struct SoftwareProfile {
 
   std::string name;
   std::string description;
+  FrameworkLimits limits;  // what searches may try
 
   // --- structure (read by the compiler) ---
   std::set<std::string> fusions;              // op fusion labels that run as one kernel

@@ -12,6 +12,7 @@
 #include "proto/text_proto.h"
 #include "strategy/plan_names.h"
 #include "strategy/recompute_set.h"
+#include "strategy/short_form.h"
 #include "strategy/software_profile.h"
 #include "strategy/software_profiles.h"
 
@@ -167,11 +168,35 @@ absl::StatusOr<SoftwareProfile::OpMemory> OpMemoryFromProto(const proto::OpMemor
   return memory;
 }
 
+absl::StatusOr<FrameworkLimits> LimitsFromProto(const proto::FrameworkLimits& p) {
+  FrameworkLimits limits;
+  for (const int stage : p.zero()) {
+    if (stage < 0 || stage > 3) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("limits.zero is ", stage, "; stages are 0 to 3."));
+    }
+    limits.zero.insert(stage);
+  }
+  for (const std::string& mode : p.recompute()) {
+    const bool counts = mode == "every" || mode == "uniform";
+    RETURN_IF_ERROR(ParseShortForm(absl::StrCat("recompute=", mode, counts ? ":1" : "")).status())
+        << "limits.recompute";
+    limits.recompute.insert(mode);
+  }
+  limits.tp = !p.has_tp() || p.tp();
+  limits.pp = !p.has_pp() || p.pp();
+  limits.ep = !p.has_ep() || p.ep();
+  if (p.has_sp()) limits.sp = p.sp();
+  limits.unsharded_tp = !p.has_unsharded_tp() || p.unsharded_tp();
+  return limits;
+}
+
 absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   RETURN_IF_ERROR(CheckFractions(p));
   SoftwareProfile profile;
   profile.name = p.name();
   profile.description = p.description();
+  ASSIGN_OR_RETURN(profile.limits, LimitsFromProto(p.limits()));
 
   profile.fusions.insert(p.fusions().begin(), p.fusions().end());
   profile.fusions_16bit.insert(p.fusions_16bit().begin(), p.fusions_16bit().end());

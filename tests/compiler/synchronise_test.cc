@@ -155,6 +155,24 @@ TEST(GradientReductionTest, CutWeightsAreReducedOverTheirCopies) {
   EXPECT_EQ(block.comms[1].bytes, 4 * 200);
 }
 
+TEST(GradientReductionTest, AxesThatCutTheBatchByHandAreReducedOverToo) {
+  const BlockTemplate plain =
+      GradientReduction(Mesh(), Options(4), PlainProfile(), 0, 1, {}, {{{1, 3}, 1000, 4}});
+  ASSERT_EQ(plain.block.size(), 4);
+  EXPECT_THAT(plain.comms[0].axes, ElementsAre(1, 3));
+  EXPECT_EQ(plain.comms[0].bytes, 1000);
+  EXPECT_EQ(plain.block.stream[0], StreamKind::kGradComm);
+  // Nothing is sharded over them: shards are summed.
+  const BlockTemplate sharded =
+      GradientReduction(Mesh(), Options(4, 1), PlainProfile(), 0, 1, {}, {{{1, 3}, 1000, 1}});
+  ASSERT_EQ(sharded.block.size(), 2);
+  EXPECT_THAT(sharded.comms[0].axes, ElementsAre(1));
+  EXPECT_EQ(sharded.comms[0].kind, CollectiveKind::kReduceScatter);
+  EXPECT_THAT(sharded.comms[1].axes, ElementsAre(3));
+  EXPECT_EQ(sharded.comms[1].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(sharded.comms[1].bytes, 4 * 250);
+}
+
 TEST(GradientReductionTest, ZeroOneScatters) {
   const BlockTemplate block = GradientReduction(Mesh(), Options(4, 1), PlainProfile(), 1000, 1);
   EXPECT_EQ(block.comms[0].kind, CollectiveKind::kReduceScatter);

@@ -145,6 +145,53 @@ TEST_F(RankTest, CountsPlansThatDoNotFit) {
   ASSERT_OK_AND_ASSIGN(RankResult result, Run("tp=4,pp=1,mb=1"));
   EXPECT_THAT(result.plans, IsEmpty());
   EXPECT_THAT(result.excluded, Contains(Key("does not fit in memory")));
+  // The one that needs least: all that can be saved is.
+  ASSERT_TRUE(result.nearest.has_value());
+  EXPECT_EQ(result.nearest->strategy, "dp=1,tp=4,sp,pp=1,mb=1,recompute=full");
+  EXPECT_GT(result.nearest->device_bytes, result.nearest->capacity_bytes);
+  EXPECT_THAT(result.nearest->advice, HasSubstr("the plan needs"));
+}
+
+TEST_F(RankTest, HasNoNearestPlanWhereSomeFit) {
+  ASSERT_OK_AND_ASSIGN(RankResult result, Run(kSpace));
+  EXPECT_FALSE(result.nearest.has_value());
+}
+
+TEST_F(RankTest, SaysEarlyHowLongALargeSpaceTakes) {
+  RankOptions options;
+  int64_t plans = 0, done_before = 0, done_so_far = 0;
+  options.progress = [&](int64_t done, int64_t) {
+    done_so_far = done;
+    return true;
+  };
+  options.announce = [&](int64_t count, double seconds) {
+    EXPECT_EQ(plans, 0) << "said twice";
+    plans = count;
+    done_before = done_so_far;
+    EXPECT_GT(seconds, 0);
+  };
+  ASSERT_OK_AND_ASSIGN(RankResult result, Run("", options, "dgx-a100-80g:1"));
+  int64_t all = result.evaluated;
+  for (const auto& [reason, count] : result.excluded) {
+    if (reason == "does not fit in memory") all += count;
+  }
+  EXPECT_GE(plans, all);
+  EXPECT_LT(done_before, plans / 4);
+  // A few plans are not worth a word.
+  plans = 0;
+  ASSERT_OK(Run("tp=1|2,pp=1,vpp=1,mb=1", options).status());
+  EXPECT_EQ(plans, 0);
+}
+
+TEST_F(RankTest, TriesWhatTheFrameworkCanRun) {
+  ASSERT_OK_AND_ASSIGN(job_.profile, FindSoftwareProfile("fsdp"));
+  ASSERT_OK_AND_ASSIGN(RankResult result, Run(""));
+  ASSERT_THAT(result.plans, Not(IsEmpty()));
+  for (const Forecast& plan : result.plans) {
+    ASSERT_OK_AND_ASSIGN(const ShortForm form, ParseShortForm(plan.strategy));
+    EXPECT_EQ(job_.profile.limits.WhyNot(form, "fsdp"), "") << plan.strategy;
+  }
+  EXPECT_THAT(result.excluded, Contains(Key("fsdp has no pp")));
 }
 
 TEST_F(RankTest, AProgressThatSaysNoStopsIt) {

@@ -40,8 +40,10 @@ std::string ErrorOf(const std::string& text) {
   return space.ok() ? "" : std::string(space.status().message());
 }
 
-Enumeration Plans(const std::string& space, const PlanContext& context, int64_t domain = 8) {
-  absl::StatusOr<Enumeration> plans = EnumeratePlans(Parse(space), context, domain);
+Enumeration Plans(const std::string& space, const PlanContext& context, int64_t domain = 8,
+                  const FrameworkLimits& limits = {}) {
+  absl::StatusOr<Enumeration> plans =
+      EnumeratePlans(Parse(space), context, {domain, limits, "torchtitan"});
   EXPECT_TRUE(plans.ok()) << plans.status();
   return *plans;
 }
@@ -69,12 +71,19 @@ TEST(SearchSpaceTest, ReadsListsRangesAndStars) {
 }
 
 TEST(SearchSpaceTest, PrintsTheDefaultsAndReadsItsOwnText) {
-  EXPECT_EQ(PrintSearchSpace({}, 8, false),
-            "tp=1..8,pp=*,vpp=*,mb=1|2|4|8,recompute=none|selective|full,zero=0|1,sp=1");
+  EXPECT_EQ(PrintSearchSpace({}, {8}, false),
+            "tp=1..8,pp=*,vpp=*,mb=1|2|4|8,recompute=none|selective|full,zero=0|1|2|3,sp=1");
   const std::string text =
       "dp=4,tp=1|2,pp=2..8,vpp=*,mb=*,recompute=full,zero=1,sp=0|1,attn=flash|unfused";
-  EXPECT_EQ(PrintSearchSpace(Parse(text), 8, false), text);
-  EXPECT_THAT(PrintSearchSpace({}, 8, true), HasSubstr(",ep=*,"));
+  EXPECT_EQ(PrintSearchSpace(Parse(text), {8}, false), text);
+  EXPECT_THAT(PrintSearchSpace({}, {8}, true), HasSubstr(",ep=*,"));
+  FrameworkLimits limits;
+  limits.zero = {0, 3};
+  limits.recompute = {"none", "full", "every"};
+  limits.sp = false;
+  EXPECT_THAT(
+      PrintSearchSpace({}, {4, limits}, false),
+      testing::AllOf(HasSubstr("tp=1..4,"), HasSubstr("recompute=none|full,zero=0|3,sp=0")));
 }
 
 TEST(SearchSpaceTest, ErrorsNameTheKeyAndTheRemedy) {
@@ -152,9 +161,54 @@ TEST(EnumeratePlansTest, AKeyThatDoesNotDivideTheMachineIsRefused) {
            {"pp=3|5..7", "`pp=3|5..7` does not divide"},
            {"tp=2,dp=3", "`dp=3` does not divide"}}) {
     ASSERT_OK_AND_ASSIGN(const SearchSpace parsed, ParseSearchSpace(space));
-    EXPECT_THAT(EnumeratePlans(parsed, Context(8, 64), 8),
+    EXPECT_THAT(EnumeratePlans(parsed, Context(8, 64), {8}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(answer)));
   }
+}
+
+TEST(EnumeratePlansTest, ByDefaultTensorParallelismEndsAtEightInLargerDomains) {
+  PlanContext context = Context(72 * 16, 72 * 16);
+  const auto most = [&](const std::string& space) {
+    int64_t tp = 0;
+    for (const ShortForm& plan : Plans(space, context, 72).plans) tp = std::max(tp, *plan.tp);
+    return tp;
+  };
+  EXPECT_EQ(most("mb=1,vpp=1,zero=0"), 8);
+  EXPECT_EQ(most("tp=1..72,mb=1,vpp=1,zero=0"), 64);
+  EXPECT_THAT(Plans("mb=1,vpp=1,zero=0", context, 72).excluded,
+              Contains(Pair("tp larger than 8 (the space tp=1..72 tries it)", testing::Gt(0))));
+}
+
+TEST(EnumeratePlansTest, ByDefaultEveryStageOfZeroIsTried) {
+  EXPECT_THAT(Texts(Plans("tp=8,pp=1,vpp=1,mb=1,recompute=none", Context(16, 16))),
+              ElementsAre("dp=2,tp=8,sp,pp=1,mb=1,recompute=none",
+                          "dp=2,tp=8,sp,pp=1,zero=1,mb=1,recompute=none",
+                          "dp=2,tp=8,sp,pp=1,zero=2,mb=1,recompute=none",
+                          "dp=2,tp=8,sp,pp=1,zero=3,mb=1,recompute=none"));
+}
+
+TEST(EnumeratePlansTest, WhatTheFrameworkCannotRunIsLeftOutAndCounted) {
+  FrameworkLimits limits;
+  limits.zero = {0, 3};
+  limits.pp = false;
+  const Enumeration plans = Plans("tp=8,vpp=1,mb=1,recompute=none", Context(16, 16), 8, limits);
+  EXPECT_THAT(Texts(plans), ElementsAre("dp=2,tp=8,sp,pp=1,mb=1,recompute=none",
+                                        "dp=2,tp=8,sp,pp=1,zero=3,mb=1,recompute=none"));
+  EXPECT_THAT(plans.excluded, Contains(Pair("torchtitan has no pp", 1)));
+  // What is said aloud is answered.
+  EXPECT_THAT(
+      Plans("tp=8,pp=1,vpp=1,mb=1,recompute=none,zero=1", Context(16, 16), 8, limits).excluded,
+      ElementsAre(Pair("torchtitan has no zero=1", 1)));
+}
+
+TEST(EnumeratePlansTest, ABatchOfTokensIsRefusedWithTheBatchThatWasMeant) {
+  PlanContext context = Context(64, 4194304);
+  context.seq = 4096;
+  EXPECT_THAT(EnumeratePlans({}, context, {8}).status().message(),
+              testing::AllOf(HasSubstr("a batch of 4194304 sequences of 4096 tokens"),
+                             HasSubstr("if 4194304 tokens were meant, it is 1024.")));
+  context.seq = 1;  // images
+  EXPECT_OK(EnumeratePlans({}, context, {8}));
 }
 
 TEST(EnumeratePlansTest, TensorParallelismDividesHeads) {
@@ -196,8 +250,8 @@ TEST(EnumeratePlansTest, OtherKeysAreTakenOver) {
 TEST(EnumeratePlansTest, NeedsABatch) {
   PlanContext context = Context(64, 1);
   context.global_batch = std::nullopt;
-  EXPECT_THAT(EnumeratePlans({}, context, 8).status().message(), HasSubstr("--batch"));
-  EXPECT_FALSE(EnumeratePlans({}, Context(64, -3), 8).ok());
+  EXPECT_THAT(EnumeratePlans({}, context, {8}).status().message(), HasSubstr("--batch"));
+  EXPECT_FALSE(EnumeratePlans({}, Context(64, -3), {8}).ok());
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+#ifndef PLANCAST_STRATEGY_FRAMEWORK_LIMITS_H_
+#define PLANCAST_STRATEGY_FRAMEWORK_LIMITS_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "strategy/short_form.h"
+
+namespace plancast {
+
+// What of the strategy language a framework has, as its software profile says it: searches
+// try nothing else, and launchers refuse the rest. A plan that is asked for by name is
+// simulated all the same.
+struct FrameworkLimits {
+  std::set<int64_t> zero;           // stages of ZeRO; empty: all
+  std::set<std::string> recompute;  // modes (`full` of `full:2`); empty: all
+  bool tp = true, pp = true, ep = true;
+  std::optional<bool> sp;    // with tp > 1: always or never; absent: either
+  bool unsharded_tp = true;  // tp with zero=0
+
+  // `framework NAME has no zero=1`: why it cannot run the plan, or empty if it can.
+  std::string WhyNot(const ShortForm& plan, absl::string_view name) const;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_STRATEGY_FRAMEWORK_LIMITS_H_

@@ -1,0 +1,61 @@
+#include "strategy/framework_limits.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+namespace {
+
+std::string WhyNot(const std::string& profile, const std::string& plan) {
+  const absl::StatusOr<SoftwareProfile> known = FindSoftwareProfile(profile);
+  EXPECT_TRUE(known.ok()) << known.status();
+  return known->limits.WhyNot(*ParseShortForm(plan), known->name);
+}
+
+TEST(FrameworkLimitsTest, SayWhatAFrameworkLacks) {
+  EXPECT_EQ(WhyNot("torchtitan", "dp=8,zero=1"), "torchtitan has no zero=1");
+  EXPECT_EQ(WhyNot("torchtitan", "tp=8"), "torchtitan has no tp without sp");
+  EXPECT_EQ(WhyNot("torchtitan", "recompute=uniform:2"), "torchtitan has no recompute=uniform");
+  EXPECT_EQ(WhyNot("fsdp", "pp=2"), "fsdp has no pp");
+  EXPECT_EQ(WhyNot("fsdp", "tp=2,sp,zero=3"), "fsdp has no sp");
+  EXPECT_EQ(WhyNot("fsdp", "tp=2"), "fsdp has no tp with zero=0");
+  EXPECT_EQ(WhyNot("fsdp", "dp=2,recompute=selective"), "fsdp has no recompute=selective");
+  EXPECT_EQ(WhyNot("ddp", "dp=2,zero=3"), "ddp has no zero=3");
+  EXPECT_EQ(WhyNot("ddp", "tp=2"), "ddp has no tp");
+  EXPECT_EQ(WhyNot("composer", "tp=2,zero=3"), "composer has no tp");
+  EXPECT_EQ(WhyNot("deepspeed", "ep=2"), "deepspeed has no ep");
+  EXPECT_EQ(WhyNot("megatron-core", "recompute=every:2"), "megatron-core has no recompute=every");
+  EXPECT_EQ(WhyNot("megatron-sc21", "dp=2,zero=2"), "megatron-sc21 has no zero=2");
+}
+
+TEST(FrameworkLimitsTest, LetPassWhatItHas) {
+  for (const char* plan : {"dp=8,zero=3,recompute=every:2", "dp=2,tp=4,sp,pp=2", "ep=2,zero=3"}) {
+    EXPECT_EQ(WhyNot("torchtitan", plan), "") << plan;
+    EXPECT_EQ(WhyNot("torchtitan-eager", plan), "") << plan;
+  }
+  for (const char* zero : {"", "zero=1", "zero=2", "zero=3"}) {
+    EXPECT_EQ(WhyNot("megatron-core", zero), "") << zero;
+    EXPECT_EQ(WhyNot("megatron-bridge", zero), "") << zero;
+    EXPECT_EQ(WhyNot("deepspeed", zero), "") << zero;
+    EXPECT_EQ(WhyNot("compiled", zero), "") << zero;  // says nothing: anything goes
+  }
+  EXPECT_EQ(WhyNot("fsdp", "tp=2,zero=3,recompute=full:2"), "");
+  EXPECT_EQ(WhyNot("ddp", "dp=8"), "");
+}
+
+TEST(FrameworkLimitsTest, OfAUsersProfileAreChecked) {
+  const auto parse = [](const std::string& limits) {
+    return ParseSoftwareProfile("name: \"own\" like: \"megatron-core\" limits { " + limits + " }",
+                                "own");
+  };
+  EXPECT_TRUE(parse("zero: 3").ok());
+  EXPECT_THAT(parse("zero: 4").status().message(), testing::HasSubstr("limits.zero is 4"));
+  EXPECT_THAT(parse("recompute: \"most\"").status().message(),
+              testing::HasSubstr("limits.recompute"));
+}
+
+}  // namespace
+}  // namespace plancast
