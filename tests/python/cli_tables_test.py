@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from plancast.textual import duration
 
 MACHINE = "dgx-a100-80g:2"
+ROWS = Path(__file__).parents[2] / "examples" / "validation" / "korthikanti_2022.csv"
 WIDTHS = [60, 80, 100, 120, 200]
 LONG = "dp=2,tp=2,sp,pp=4,zero=1,mb=1,recompute=selective,attn=flash,order=tp-cp-ep-dp-pp"
 
@@ -35,10 +37,6 @@ def commands(small_file, tmp_path):
         "compare": ("compare", *plan, *("-s", LONG) * 3, "-s", "tp=8,mb=2"),
         "collective": ("collective", "-c", MACHINE, "--op", "all_reduce", "--bytes", "1K..1G"),
         "nccl": ("import", "nccl", "dgx-h100:2"),
-        "synthesis": (
-            "export", "msccl", "--synthesize", "all_gather", "--topology", "dgx1", "--steps", "3",
-            "--pareto",
-        ),
     }  # fmt: skip
 
 
@@ -49,6 +47,30 @@ def test_tables_fit_and_nothing_is_clipped(printed, commands, command, width):
     assert "…" not in out
     tables = [line for line in out.splitlines() if not line.startswith("plancast:")]
     assert max(map(len, tables)) <= width
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_scores_of_runs_fit(printed, width):
+    out = printed(width, "validate", str(ROWS))
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= width
+    assert "MAPE" in out
+    assert "measured" in out
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_stores_of_measured_kernels_fit(printed, tmp_path, width):
+    table, store = tmp_path / "gemm.csv", str(tmp_path / "kernels.db")
+    source = "a-source-with-a-very-long-name-" * 3
+    table.write_text(
+        "gpu,m,n,k,batch,dtype,layout,time_us,n_meas,op,software,timing,source\n"
+        f"H100-SXM-80GB,128,4096,4096,1,bf16,TN,20.5,1,linear,torch 2.5,graph,{source}\n"
+    )
+    printed(width, "records", "ingest", str(table), "--out", store)
+    out = printed(width, "records", "show", store)
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= width
+    assert "H100-SXM-80GB" in out
 
 
 @pytest.mark.parametrize("width", WIDTHS)
