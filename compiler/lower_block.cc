@@ -11,6 +11,7 @@
 #include "compiler/lower_relayout.h"
 #include "compiler/op_memory.h"
 #include "compiler/partition.h"
+#include "compiler/port_memory.h"
 #include "compiler/quantized.h"
 #include "compiler/sum_fusion.h"
 
@@ -64,7 +65,8 @@ class PhaseLowering {
         tasks_(steps.size()),
         made_in_group_(plan.values.size(), -1),
         comes_quantized_(plan.values.size(), false),
-        lives_(buffers.bytes.size()) {
+        lives_(buffers.bytes.size()),
+        tensors_(buffers.bytes.size(), -1) {
     for (size_t i = 0; i < in_ports.size(); ++i) {
       if (in_ports[i] >= 0) ready_[in_ports[i]] = ~static_cast<int>(i);
     }
@@ -101,6 +103,9 @@ class PhaseLowering {
     builder_.ReadSums(sum_read_bytes_);
     return std::move(builder_).Build();
   }
+
+  // Per buffer: its number among the tensors of the block, or -1. Of a block that was run.
+  const std::vector<int>& tensors() const { return tensors_; }
 
  private:
   struct Life {
@@ -388,12 +393,11 @@ class PhaseLowering {
     for (int value : stays) {
       if (value >= 0 && buffers_.of_value[value] >= 0) ++kept[buffers_.of_value[value]];
     }
-    std::vector<int> tensor_of(lives_.size(), -1);
     auto tensor = [&](size_t buffer) {
-      if (tensor_of[buffer] < 0) {
-        tensor_of[buffer] = builder_.AddTensor(NameIn(path_, buffers_.name[buffer]));
+      if (tensors_[buffer] < 0) {
+        tensors_[buffer] = builder_.AddTensor(NameIn(path_, buffers_.name[buffer]));
       }
-      return static_cast<uint16_t>(tensor_of[buffer]);
+      return static_cast<uint16_t>(tensors_[buffer]);
     };
     std::set<int> taken;
     for (int value : in_ports_) {
@@ -448,7 +452,8 @@ class PhaseLowering {
   std::vector<int> made_in_group_;     // per value
   std::vector<bool> comes_quantized_;  // per value: gathered in 8 or 4 bits
   std::set<std::pair<int, int>> read_in_group_;
-  std::vector<Life> lives_;  // per buffer
+  std::vector<Life> lives_;   // per buffer
+  std::vector<int> tensors_;  // per buffer: its number in the block, or -1
 };
 
 }  // namespace
@@ -473,13 +478,14 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
     kept.insert(kept.end(), ports.begin(), ports.end());
     return kept;
   };
+  PhaseLowering forward(context, plan, buffers, plan.forward, groups.forward, kept_bytes,
+                        name + ".F", path, plan.in_ports);
+  PhaseLowering backward(context, plan, buffers, plan.backward, groups.backward, kept_bytes,
+                         name + ".B", path, plan.grad_in_ports);
   BodyBlocks blocks;
-  blocks.forward = PhaseLowering(context, plan, buffers, plan.forward, groups.forward, kept_bytes,
-                                 name + ".F", path, plan.in_ports)
-                       .Run(plan.in_ports, once(saved, plan.out_ports), plan.out_ports);
-  blocks.backward = PhaseLowering(context, plan, buffers, plan.backward, groups.backward,
-                                  kept_bytes, name + ".B", path, plan.grad_in_ports)
-                        .Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);
+  blocks.forward = forward.Run(plan.in_ports, once(saved, plan.out_ports), plan.out_ports);
+  blocks.backward = backward.Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);
+  NotePorts(plan, buffers, kept_bytes, {saved, forward.tensors(), backward.tensors()}, &blocks);
   return blocks;
 }
 

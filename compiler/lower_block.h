@@ -74,9 +74,24 @@ class BlockBuilder {
 // Puts the memory events of a block in the order in which they happen.
 void SortMemory(Block* block);
 
+// Where the memory of a port's tensor is told of, as numbers of tensors of the blocks: what
+// sharing it with a neighbour takes (shared_ports.h). -1: nowhere, or it is not that simple
+// (passed on unread, quantised).
+struct InPortMemory {
+  int forward = -1;   // of the forward block, which takes it over
+  int backward = -1;  // of the backward block, where that gives it up; else the forward one does
+  int64_t bytes = 0;
+};
+struct OutPortMemory {
+  int forward = -1;  // of the forward block, which counts it as kept and as passed on
+  int64_t bytes = 0;
+};
+
 // The forward and the backward block of one body.
 struct BodyBlocks {
   BlockTemplate forward, backward;
+  std::vector<InPortMemory> in_ports;
+  std::vector<OutPortMemory> out_ports;
 };
 // `path`: the module's, as in `layers.*`, for names of tensors.
 BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name,

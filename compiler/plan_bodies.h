@@ -9,6 +9,7 @@
 #include "compiler/bind.h"
 #include "compiler/compiler.h"
 #include "compiler/session.h"
+#include "compiler/shared_ports.h"
 #include "compiler/stage_program.h"
 
 namespace plancast {
@@ -25,6 +26,8 @@ struct PlanBodies {
   int64_t tied_elements = 0;
   int first_tied_segment = -1;
   bool talks_over_data = false;  // data-parallel ranks exchange something inside of bodies
+  // Of the bodies, for plans that put them side by side.
+  std::shared_ptr<PortVariants> variants = std::make_shared<PortVariants>();
 };
 
 // bind -> differentiate -> partition -> relayout -> synchronise and the blocks

@@ -24,11 +24,11 @@ bool StaticsPass(const CompileRequest& request, const ProgramInputs& inputs) {
 
 ProgramInputs ProgramPlan::inputs() const {
   return {&mesh,
-          request->options->regroups_layers() ? &bodies->bound.stages : &dealt,
+          &stages,
           request->options,
           request->profile,
           request->dtype,
-          &bodies->bodies,
+          &compiled,
           bodies->tied_elements,
           bodies->first_tied_segment,
           &bodies->bound.graph.segments};
@@ -58,8 +58,15 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   plan.request = &request;
   ASSIGN_OR_RETURN(plan.bodies, CompileBodies(request, session, observer));
   ASSIGN_OR_RETURN(plan.mesh, MeshOf(*request.graph, *request.tree, *request.options));
-  if (!request.options->regroups_layers()) {
-    ASSIGN_OR_RETURN(plan.dealt, DealLayers(plan.bodies->bound.graph, *request.options));
+  if (request.options->regroups_layers()) {
+    plan.stages = plan.bodies->bound.stages;
+  } else {
+    ASSIGN_OR_RETURN(plan.stages, DealLayers(plan.bodies->bound.graph, *request.options));
+  }
+  plan.compiled = plan.bodies->bodies;
+  // What is on its way to the host and back is a module's own.
+  if (request.options->offload.count(Offload::kActivations) == 0) {
+    SharePorts(plan.bodies->variants.get(), &plan.stages, &plan.compiled);
   }
   if (request.check && !StaticsPass(request, plan.inputs())) {
     return absl::ResourceExhaustedError("a stage was refused");

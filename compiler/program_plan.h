@@ -21,7 +21,8 @@ struct ProgramPlan {
   const CompileRequest* request = nullptr;
   std::shared_ptr<const PlanBodies> bodies;
   DeviceMesh mesh;
-  std::vector<std::vector<StageRun>> dealt;  // empty: as the bodies have it
+  std::vector<std::vector<StageRun>> stages;                  // per virtual stage
+  std::vector<std::shared_ptr<const CompiledBody>> compiled;  // per bound body of these
 
   ProgramInputs inputs() const;
   // With so many micro-batches.

@@ -29,11 +29,13 @@ int64_t StageContents::TotalParameters() const {
 
 int64_t StageContents::HeldBytes() const {
   int64_t total = in_.profile->workspace_bytes;
-  std::vector<int> seen;
+  std::vector<const CompiledBody*> seen;
   ForEachRun([&](const StageRun& run) {
     total += BodyOf(run).held_bytes * run.count;
-    if (std::find(seen.begin(), seen.end(), run.bound_body) != seen.end()) return;
-    seen.push_back(run.bound_body);
+    const CompiledBody* const body = &BodyOf(run);
+    const CompiledBody* const original = body->original == nullptr ? body : body->original;
+    if (std::find(seen.begin(), seen.end(), original) != seen.end()) return;
+    seen.push_back(original);
     total += BodyOf(run).held_shared_bytes;
   });
   return total;

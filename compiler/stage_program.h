@@ -29,6 +29,8 @@ struct CompiledBody {
   // Throughout the iteration, each copy and all together (op_memory.h).
   int64_t held_bytes = 0, held_shared_bytes = 0;
   bool is_layer = false;  // one of a list of modules
+  // That this is a variant of, which shares tensors with its neighbours; null: of none.
+  const CompiledBody* original = nullptr;
 };
 
 // Everything that the programs of all stages are made from.

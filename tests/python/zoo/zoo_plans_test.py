@@ -88,6 +88,28 @@ def test_strips_of_an_image_exchange_their_borders():
     assert forecast.peak_memory < whole.peak_memory
 
 
+@pytest.mark.parametrize("profile", ["ddp", "nvidia-pytorch", "megatron-core"])
+def test_samples_are_split_over_any_axis_alike(profile):
+    """Gradients are reduced in the same buckets, beside the same kernels."""
+    net = pc.Model.preset("vgg19")
+    by_hand = pc.Strategy.parse("dp=1,tp=4,mb=64,overlap=grad")
+    by_hand["*"].split(tp="batch")
+    hand = predict(net, by_hand, batch=64, profile=profile)
+    words = predict(net, "dp=4,mb=16,overlap=grad", batch=64, profile=profile)
+    # But for the norm of gradients, 4 bytes that ranks of tp agree on.
+    assert hand.iteration_time == pytest.approx(words.iteration_time, rel=1e-3)
+    assert hand.peak_memory == words.peak_memory
+
+
+def test_blocks_keep_one_copy_of_what_they_hand_on():
+    """ResNet-50: the result of a block is the input of the next, half precision, 256 images."""
+    net = pc.Model.preset("resnet50")
+    forecast = pc.predict(net, pc.Machine.preset("dgx-a100-80g:1x1"), "dp=1,mb=256", dtype="fp16")
+    activations = forecast.memory[0].activations / 2**30
+    # By hand: products' inputs, batch norms' inputs and results of relus, each once.
+    assert activations == pytest.approx(10.4, rel=0.03)
+
+
 def test_channels_are_split_like_a_linear_layer():
     """Output channels cut on four GPUs: a quarter of the weights each, results gathered."""
     net = pc.Model.preset("vgg19")
