@@ -167,10 +167,14 @@ class Forecast:
         """Remarks about the plan, one sentence each."""
         return self._core.notes
 
-    @property
+    @cached_property
     def warnings(self) -> list[str]:
-        """Where the forecast goes beyond what was measured, one sentence each."""
-        return self._core.warnings
+        """Where the forecast goes beyond what was measured or simulated, one sentence each."""
+        from plancast.models import presets
+
+        sizes = (item.partition("=") for item in self.strategy.split(","))
+        cut = [axis for axis, _, size in sizes if size.isdigit() and int(size) > 1]
+        return [*self._core.warnings, *presets.not_simulated(self.model, cut)]
 
     @property
     def tokens_per_s(self) -> float:
@@ -348,7 +352,7 @@ class Forecast:
                 for name, (seconds, sigma) in core.factors.items()
             },
             "notes": list(core.notes),
-            "warnings": list(core.warnings),
+            "warnings": list(self.warnings),
         }
 
     def _per_second(self, amount: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,22 @@ if TYPE_CHECKING:
 _FILES = ("dense", "experts", "windows")
 
 
+# The one whose models say what they were trained with.
+_TRAINED = "experts"
+# Of an entry of the catalogue, beside the fields of the model.
+_ABOUT = ("family", "trained_with")
+
+
 @cache
 def _models_of(file: str) -> dict[str, dict[str, Any]]:
+    return {
+        name: {key: value for key, value in fields.items() if key not in _ABOUT}
+        for name, fields in _entries_of(file).items()
+    }
+
+
+@cache
+def _entries_of(file: str) -> dict[str, dict[str, Any]]:
     import yaml
 
     path = Path(__file__).parent / "catalogue" / f"{file}.yaml"
@@ -30,11 +44,10 @@ def _models_of(file: str) -> dict[str, dict[str, Any]]:
     # would go into reading this file.
     document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     families: dict[str, dict[str, Any]] = document["families"]
-    models = {}
-    for name, model in document["models"].items():
-        own = {key: value for key, value in model.items() if key != "family"}
-        models[name] = {"name": name, **families[model["family"]], **own}
-    return models
+    return {
+        name: {"name": name, **families[model["family"]], **model}
+        for name, model in document["models"].items()
+    }
 
 
 def transformers() -> list[str]:
@@ -55,6 +68,29 @@ def names() -> list[str]:
     from plancast.zoo import catalogue
 
     return [*transformers(), *catalogue.names()]
+
+
+def not_simulated(name: str, cut: Collection[str]) -> list[str]:
+    """What the training of a model used and forecasts do not simulate, one sentence each.
+
+    Args:
+      name: of the model, in any spelling; one that is no preset was trained in no known way.
+      cut: mesh axes that a plan has more than one of; what concerns others is left out.
+
+    >>> not_simulated("deepseek-v3", ["pp", "ep"])[0]  # doctest: +ELLIPSIS
+    '`deepseek-v3` was trained with DualPipe, ... (arXiv:2412.19437, section 3.2.1), which is not...
+    >>> not_simulated("deepseek-v3", ["tp"]), not_simulated("gpt2", ["pp"])
+    ([], [])
+    """
+    plain = _plain(re.sub(r"-l[1-9]\d*$", "", name))
+    return [
+        f"`{known}` was trained with {item['what']} ({item['source']}), which is not simulated: "
+        "with it, an iteration may take less than is forecast"
+        for known, entry in _entries_of(_TRAINED).items()
+        if _plain(known) == plain
+        for item in entry.get("trained_with", ())
+        if set(item["axes"]) <= set(cut)
+    ]
 
 
 def find(name: str) -> str | None:

@@ -1,7 +1,7 @@
 """Shipped models against the sizes their authors publish."""
 
 import pytest
-from plancast import Model
+from plancast import Machine, Model, predict
 from plancast.errors import InputError
 from plancast.models import presets
 
@@ -142,3 +142,34 @@ def test_an_unknown_name_gets_the_nearest():
     answer = "no model preset `llama3_70`. Did you mean `llama3-70b`? Like it are"
     with pytest.raises(InputError, match=answer.replace("?", r"\?")):
         presets.config("llama3_70")
+
+
+def test_what_a_models_own_training_used_is_told_for_plans_that_it_concerns():
+    (dual_pipe, routing) = presets.not_simulated("deepseek-v3", ["pp", "ep", "tp"])
+    assert "`deepseek-v3` was trained with DualPipe" in dual_pipe
+    assert "arXiv:2412.19437, section 3.2.1" in dual_pipe
+    assert "which is not simulated" in dual_pipe
+    assert presets.not_simulated("DeepSeek_V3-l12", ["ep"]) == [routing]
+    assert presets.not_simulated("deepseek-v3", ["tp"]) == []
+    assert presets.not_simulated("llama3-8b", ["pp", "ep"]) == []
+    assert "trained_with" not in presets.config("deepseek-v3")
+
+
+def test_every_word_on_training_has_axes_and_a_source():
+    entries = presets._entries_of(presets._TRAINED).values()
+    told = [item for entry in entries for item in entry.get("trained_with", ())]
+    assert told
+    for item in told:
+        assert set(item) == {"what", "axes", "source"}
+        assert set(item["axes"]) <= {"dp", "tp", "cp", "pp", "ep"}
+        assert item["axes"]
+
+
+def test_forecasts_warn_of_what_a_models_own_training_used():
+    model, machine = Model.preset("deepseek-v3-l8"), Machine.preset("deepseek-h800", hosts=2)
+    options = {"batch": 32, "dtype": "fp8-block"}
+    warned = predict(model, machine, "tp=1,pp=2,ep=8,mb=1", **options)
+    assert any("DualPipe" in warning for warning in warned.warnings)
+    assert any("DualPipe" in warning for warning in warned.to_dict()["provenance"]["warnings"])
+    plain = predict(model, machine, "tp=8,pp=2,ep=1,mb=1", **options)
+    assert not any("trained with" in warning for warning in plain.warnings)
