@@ -82,8 +82,7 @@ class Candidates {
   }
 
   std::optional<PricedTraffic> Best() const {
-    const auto& judge = shape_.nodes > 1 ? links_.network : links_.node;
-    if (tuners_ != nullptr && !judge.picks_cheapest && NcclKindOf(kind_)) {
+    if (NcclDecides()) {
       if (auto chosen = ChosenByNccl()) return chosen;
     }
     return Cheapest();
@@ -109,6 +108,14 @@ class Candidates {
   std::optional<PricedTraffic> PriceOf(const Traffic& traffic, Protocol protocol) const {
     return Price(links_, shape_, traffic, protocol, kind_, bytes_, policy_.bandwidth_scale,
                  tuners_);
+  }
+
+  // Its tuner is followed where all links that the group crosses are such as it counts on: it
+  // knows more of PCIe hosts than our rule for its graphs, inside them and from one to another.
+  bool NcclDecides() const {
+    const bool unlike = (shape_.nodes > 1 && links_.network.picks_cheapest) ||
+                        (shape_.per_node > 1 && links_.node.picks_cheapest);
+    return tuners_ != nullptr && !unlike && NcclKindOf(kind_).has_value();
   }
 
   // What NCCL expects to be fastest of what our forms know, whatever it then takes.

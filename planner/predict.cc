@@ -10,6 +10,7 @@
 #include "compiler/partition.h"
 #include "cost_models/matmul_unit.h"
 #include "executor/memory/replay.h"
+#include "executor/what_if/slower_choices.h"
 #include "graph/dtype.h"
 #include "graph/op_split.h"
 #include "planner/host_memory.h"
@@ -176,6 +177,9 @@ absl::Status Simulated(const ExecutionGraph& graph, const Machine& machine,
   if (options.what_if.empty()) return run(graph, machine, runtime, simulate);
   ASSIGN_OR_RETURN(const ChangedPlan changed,
                    ChangePlan(options.what_if, graph, machine, runtime, simulate));
+  ASSIGN_OR_RETURN(const std::vector<std::string> slower,
+                   SlowerChoices(graph, machine, changed.machine, runtime));
+  forecast->notes.insert(forecast->notes.end(), slower.begin(), slower.end());
   return run(changed.graph, changed.machine, changed.runtime, changed.options);
 }
 

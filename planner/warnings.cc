@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 // Kernels and links with less of the critical path go without a word.
 constexpr double kLeastShare = 0.02;
+// From here on the topology of a host may decide between plans.
+constexpr double kTopologyShare = 0.05;
 
 void AddFactors(const SimResult& result, std::vector<std::string>* warnings) {
   double path = 0;
@@ -65,6 +68,27 @@ void AddReach(const MeasuredSoftware& runs, const PlanOptions& plan, int64_t seq
   }
 }
 
+// How the devices of a PCIe host hang together decides where they talk much, and few sources
+// say it.
+void AddTopology(const Machine& machine, const SimResult& result,
+                 std::vector<std::string>* warnings) {
+  const std::string& topology = machine.spec().topology;
+  const bool bridge = topology == "host-bridge";
+  if (!bridge && topology != "pcie-switch") return;
+  double path = 0;
+  for (const auto& [name, share] : result.factors) {
+    if (absl::StartsWith(name, absl::StrCat(machine.spec().intra_link, "/"))) path += share.seconds;
+  }
+  const double share = path / (static_cast<double>(result.makespan_ps) * 1e-12);
+  if (!(share >= kTopologyShare)) return;
+  warnings->push_back(absl::StrCat(
+      std::lround(share * 100), " % of the critical path is traffic inside PCIe hosts, ",
+      bridge ? "as measured on one box whose switches the CPUs join; others may be several times "
+               "faster"
+             : "as switches carry it; where CPUs join the devices (PHB, NODE or SYS in `nvidia-smi "
+               "topo -m`; `topology: host-bridge`) it may take several times as long"));
+}
+
 }  // namespace
 
 std::vector<std::string> ExtrapolationWarnings(const Uncertainty& uncertainty,
@@ -73,6 +97,7 @@ std::vector<std::string> ExtrapolationWarnings(const Uncertainty& uncertainty,
                                                const Machine& machine, const SimResult& result) {
   std::vector<std::string> warnings;
   AddFactors(result, &warnings);
+  AddTopology(machine, result, &warnings);
   const MeasuredSoftware* const runs = uncertainty.RunsOf(profile.name);
   AddSoftware(runs, profile, &warnings);
   if (runs != nullptr) AddReach(*runs, plan, seq, machine, &warnings);

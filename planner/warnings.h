@@ -14,8 +14,8 @@
 namespace plancast {
 
 // Where a forecast goes beyond what was measured, one sentence each: kernels priced
-// with other GPUs' coefficients, software known in outline or compared with no run,
-// plans larger or other than the measured ones. `seq` is tokens, 0 without.
+// with other GPUs' coefficients, much traffic in PCIe hosts, software known in outline or
+// compared with no run, plans larger or other than the measured ones. `seq` is tokens, 0 without.
 std::vector<std::string> ExtrapolationWarnings(const Uncertainty& uncertainty,
                                                const SoftwareProfile& profile,
                                                const PlanOptions& plan, int64_t seq,

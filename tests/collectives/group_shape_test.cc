@@ -65,8 +65,8 @@ TEST(GroupShapeTest, MembersOnOtherRailsCrossTheSpine) {
 }
 
 TEST(GroupShapeTest, FewInterfacesHangAboveThePcieSwitches) {
-  EXPECT_TRUE(Shape(Made("l40s-pcie:2"), {0, {{16, 1}}}).nics_above_switches);
-  Machine::Spec spec = Made("l40s-pcie:2").spec();
+  EXPECT_TRUE(Shape(Made("l40s-host-bridge:2"), {0, {{16, 1}}}).nics_above_switches);
+  Machine::Spec spec = Made("l40s-host-bridge:2").spec();
   spec.nics_per_host = 4;
   EXPECT_FALSE(Shape(*Machine::Create(spec), {0, {{16, 1}}}).nics_above_switches);
 }
@@ -112,7 +112,7 @@ TEST(GroupShapeTest, CountsPods) {
 }
 
 TEST(GroupShapeTest, CountsPcieSwitches) {
-  const Machine machine = Made("l40s-pcie:1");
+  const Machine machine = Made("l40s-host-bridge:1");
   EXPECT_EQ(Shape(machine, {0, {{2, 1}}}).switches, 1);
   EXPECT_EQ(Shape(machine, {0, {{4, 1}}}).switches, 2);
   EXPECT_EQ(Shape(machine, {0, {{4, 2}}}).switches, 4);

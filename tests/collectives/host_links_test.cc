@@ -75,7 +75,7 @@ TEST(HostLinksTest, CopiesLoadWhatLiesOnTheirWay) {
   const Machine h100 = Made("dgx-h100:1");
   EXPECT_EQ(h100.FindLinkClass(LinkKind::kHostUplink), -1);
 
-  const Machine pcie = Made("a100-pcie-80g:1");
+  const Machine pcie = Made("l40s-host-bridge:1");
   const RealisedCollective shared = Realised(pcie, CollectiveKind::kCopyToDevice, kGiB);
   EXPECT_EQ(pcie.FindLinkClass(LinkKind::kHostUplink), -1);
   EXPECT_GT(Load(pcie, shared, LinkKind::kPcie), 1);

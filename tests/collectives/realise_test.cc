@@ -184,6 +184,44 @@ TEST(RealiseTest, RingsAndTreesOf128GpusCrossWhereMeasured) {
   EXPECT_LE(crossover, 128 << 20);
 }
 
+// NCCL's tuner knows PCIe hosts otherwise than we do: what is cheapest runs there, so that a
+// faster link never makes anything slower.
+TEST(RealiseTest, FasterLinksNeverSlowPcieHosts) {
+  for (const char* preset : {"mi210-pcie:2", "l40s-pcie:2", "l40s-host-bridge:2", "t4-pcie:4"}) {
+    const Machine machine = Made(preset);
+    Machine::Spec spec = machine.spec();
+    spec.nic_bytes_per_s *= 2;
+    const Machine nics = *Machine::Create(spec);
+    spec.intra_bytes_per_s *= 1.25;
+    const Machine both = *Machine::Create(spec);
+    const GroupPattern all = {0, {{machine.num_devices(), 1}}};
+    const GroupPattern part = {0, {{2, 1}, {spec.hosts, spec.gpus_per_host}}};
+    for (const GroupPattern& group : {all, part}) {
+      for (const CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                                        CollectiveKind::kReduceScatter}) {
+        for (int64_t bytes = 1 << 12; bytes <= int64_t{1} << 32; bytes *= 2) {
+          const int64_t now = AloneTime(machine, Realised(machine, group, kind, bytes));
+          const int64_t then = AloneTime(nics, Realised(nics, group, kind, bytes));
+          EXPECT_LE(then, now + now / 1000) << preset << " " << bytes;
+          EXPECT_LE(AloneTime(both, Realised(both, group, kind, bytes)), then + then / 1000)
+              << preset << " " << bytes;
+        }
+      }
+    }
+  }
+}
+
+// NCCL's own model of hosts with one tree of switches is ours, within a fifth.
+TEST(RealiseTest, EightDevicesBelowSwitchesTakeWhatNcclSays) {
+  const Machine machine = Made("l40s-pcie:1");
+  const GroupPattern all = {0, {{8, 1}}};
+  const auto ring = Realised(machine, all, CollectiveKind::kAllReduce, int64_t{1} << 30);
+  EXPECT_NEAR(AloneTime(machine, ring) * 1e-12, 78.4e-3, 0.2 * 78.4e-3);
+  const Machine bridged = Made("l40s-host-bridge:1");
+  EXPECT_GT(AloneTime(bridged, Realised(bridged, all, CollectiveKind::kAllReduce, 1 << 30)),
+            10 * AloneTime(machine, ring));
+}
+
 TEST(RealiseTest, SpineCarriesWhatLeavesThePod) {
   const Machine machine = Made("grandteton-h100-80g:768");
   const GroupPattern inside = {0, {{384, 8}}};

@@ -50,6 +50,18 @@ TEST_F(WarningsTest, KernelsOfOtherGpus) {
   EXPECT_THAT(Warnings(), IsEmpty());
 }
 
+TEST_F(WarningsTest, WhereTheTopologyOfPcieHostsDecides) {
+  uncertainty_.software[0].devices = {"L40S"};
+  result_.factors["pcie4/ring"] = {.seconds = 0.2, .sigma = 0.1};
+  EXPECT_THAT(Warnings(2048, "l40s-pcie:1"),
+              ElementsAre(AllOf(HasSubstr("20 % of the critical path is traffic inside PCIe hosts"),
+                                HasSubstr("as switches carry it"))));
+  EXPECT_THAT(Warnings(2048, "l40s-host-bridge:1"),
+              ElementsAre(HasSubstr("as measured on one box")));
+  result_.factors["pcie4/ring"].seconds = 0.01;
+  EXPECT_THAT(Warnings(2048, "l40s-pcie:1"), IsEmpty());
+}
+
 TEST_F(WarningsTest, PlansBeyondTheMeasuredOnes) {
   plan_.tp = 16;
   plan_.zero = 1;

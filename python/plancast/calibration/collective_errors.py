@@ -24,7 +24,7 @@ MACHINES = {
     "h100_sxm": "dgx-h100",
     "b200_sxm": "dgx-b200",
     "gb200": "gb200-nvl72",
-    "l40s": "l40s-pcie",
+    "l40s": "l40s-host-bridge",
     "GB200 NVL64": "gb200-nvl72",
     "GB200 NVL72": "gb200-nvl72",
     "B200-SXM node": "dgx-b200",

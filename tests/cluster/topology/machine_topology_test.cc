@@ -73,7 +73,7 @@ TEST(MachineTopologyTest, AnNvlinkDomainIsOneNode) {
 }
 
 TEST(MachineTopologyTest, InterfacesOfPcieHostsMayBeFar) {
-  const Seen seen("l40s-pcie:2");  // four switches, one interface
+  const Seen seen("l40s-host-bridge:2");  // four switches, one interface
   for (int gpu : seen.topology.Of(NodeKind::kGpu)) {
     EXPECT_GE(seen.paths.Between(gpu, seen.topology.Of(NodeKind::kNet)[0]).type, PathType::kPhb);
   }

@@ -127,7 +127,7 @@ TEST(SearchTest, XgmiBoxUsesAllItsLinks) {
 
 TEST(SearchTest, HostsThatTheNetworkJoinsBetterAreSeveralNodes) {
   // Two sockets of AMD's, 16 GB/s between them, and interfaces of 24 at each.
-  const MachineTopology machine = TopologyOf(*MachineFromPreset("l40s-pcie:1"));
+  const MachineTopology machine = TopologyOf(*MachineFromPreset("l40s-host-bridge:1"));
   SystemElement system = machine.system;
   for (SystemElement& cpu : system.children) {
     cpu.children.resize(2);  // without interfaces of their own

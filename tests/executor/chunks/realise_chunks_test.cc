@@ -31,7 +31,7 @@ TEST(RealiseChunksTest, BothFidelitiesAgreeWithoutContention) {
   double worst = 0;
   for (const char* preset :
        {"dgx-h100:1", "dgx-h100:2", "dgx-h100:16", "dgx-a100-80g:4", "dgx-b200:2", "p4d-a100-40g:2",
-        "dgx1-v100-32g:2", "l40s-pcie:2", "gb200-nvl72:18"}) {
+        "dgx1-v100-32g:2", "l40s-host-bridge:2", "gb200-nvl72:18"}) {
     const absl::StatusOr<Machine> machine = MachineFromPreset(preset);
     if (!machine.ok()) {
       ADD_FAILURE() << machine.status();
