@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -32,8 +33,11 @@ def stops_at_once(grace: float = _GRACE) -> Iterator[None]:
 
     # Python writes the number of each signal there, from the handler in C.
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=watch, daemon=True).start()
+    watcher = threading.Thread(target=watch, daemon=True)
     try:
+        # Where the system gives no thread, Ctrl-C waits for the core.
+        with contextlib.suppress(RuntimeError):
+            watcher.start()
         yield
     finally:
         over.set()
