@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "cluster/catalogue.h"
@@ -246,7 +247,7 @@ absl::StatusOr<Machine> MachineFromJson(absl::string_view json, absl::string_vie
       google::protobuf::Value like;
       like.set_string_value(name);
       (*gpu->second.mutable_struct_value()->mutable_fields())["like"] = like;
-      text = ToJson(*fields);
+      ASSIGN_OR_RETURN(text, ToJson(*fields), _ << what);
     }
   }
   ASSIGN_OR_RETURN(const proto::Machine proto, ParseJson<proto::Machine>(text, what));
@@ -255,7 +256,9 @@ absl::StatusOr<Machine> MachineFromJson(absl::string_view json, absl::string_vie
 }
 
 std::string MachineToJson(const Machine& machine) {
-  return ToJson(MachineToProto(machine), JsonStyle::kIndented);
+  absl::StatusOr<std::string> json = ToJson(MachineToProto(machine), JsonStyle::kIndented);
+  PLANCAST_CHECK_OK(json.status());  // a machine's message has no message of its own type
+  return *std::move(json);
 }
 
 }  // namespace plancast

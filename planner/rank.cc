@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "base/threads.h"
 #include "planner/plan_graph.h"
 
 namespace plancast {
@@ -126,7 +127,8 @@ void SampleFirst(std::vector<int64_t>* order) {
 }
 
 // Runs `work(i, thread)` for i < count on `threads` threads, a few neighbours at a
-// time; the calling thread only reports. False if the report asked to stop.
+// time, or as many as the system gives; the calling thread only reports, unless there is
+// no other. False if the report asked to stop.
 bool ParallelFor(int64_t count, int threads, const std::function<void(int64_t, int)>& work,
                  const std::function<bool(int64_t, int64_t)>& progress) {
   const int64_t together = std::clamp<int64_t>(count / (8 * threads), 1, 8);
@@ -135,18 +137,20 @@ bool ParallelFor(int64_t count, int threads, const std::function<void(int64_t, i
   std::mutex mutex;
   std::condition_variable finished;
   std::vector<std::thread> pool;
-  for (int t = 0; t < threads; ++t) {
-    pool.emplace_back([&, t] {
-      for (int64_t begin; !stop && (begin = next.fetch_add(together)) < count;) {
-        for (int64_t i = begin; !stop && i < std::min(begin + together, count); ++i) {
-          work(i, t);
-          if (++done < count) continue;
-          std::lock_guard<std::mutex> lock(mutex);
-          finished.notify_all();
-        }
+  const auto run = [&](int t) {
+    for (int64_t begin; !stop && (begin = next.fetch_add(together)) < count;) {
+      for (int64_t i = begin; !stop && i < std::min(begin + together, count); ++i) {
+        work(i, t);
+        if (++done < count) continue;
+        std::lock_guard<std::mutex> lock(mutex);
+        finished.notify_all();
       }
-    });
+    }
+  };
+  for (int t = 0; t < threads; ++t) {
+    if (!StartThread([&run, t] { run(t); }, pool)) break;
   }
+  if (pool.empty()) run(0);
   {
     std::unique_lock<std::mutex> lock(mutex);
     while (done < count && !stop) {

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/check.h"
 #include "proto/field_errors.h"
 
 namespace plancast {
@@ -17,10 +16,7 @@ namespace {
 
 namespace pb = ::google::protobuf;
 
-// Deeper than any document of ours; protobuf's parser takes time times depth.
-constexpr int kDeepest = 100;
-
-// Whether brackets are open at once, outside strings, more than kDeepest deep.
+// Whether brackets are open at once, outside strings, more than kDeepestJson deep.
 bool TooDeep(absl::string_view json) {
   int depth = 0;
   bool quoted = false;
@@ -32,7 +28,7 @@ bool TooDeep(absl::string_view json) {
     } else if (c == '"') {
       quoted = true;
     } else if (c == '{' || c == '[') {
-      if (++depth > kDeepest) return true;
+      if (++depth > kDeepestJson) return true;
     } else if (c == '}' || c == ']') {
       --depth;
     }
@@ -105,8 +101,8 @@ std::string Explain(absl::string_view what, const pb::Descriptor& root, absl::st
 
 absl::Status ParseJsonInto(absl::string_view json, absl::string_view what, pb::Message& message) {
   if (TooDeep(json)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, " is nested more than ", kDeepest, " deep."));
+    return absl::InvalidArgumentError(absl::StrCat(what, " is nested more than ", kDeepestJson,
+                                                   " deep; no description of ours is."));
   }
   const auto status =
       pb::util::JsonStringToMessage(pb::StringPiece(json.data(), json.size()), &message);
@@ -116,13 +112,17 @@ absl::Status ParseJsonInto(absl::string_view json, absl::string_view what, pb::M
       Explain(what, *message.GetDescriptor(), absl::string_view(text.data(), text.size())));
 }
 
-std::string ToJson(const pb::Message& message, JsonStyle style) {
+absl::StatusOr<std::string> ToJson(const pb::Message& message, JsonStyle style) {
   pb::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   options.add_whitespace = style == JsonStyle::kIndented;
   std::string json;
   const auto status = pb::util::MessageToJsonString(message, &json, options);
-  PLANCAST_CHECK(status.ok()) << status.ToString();
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("this cannot be written as JSON: ",
+                     absl::string_view(status.message().data(), status.message().size())));
+  }
   return json;
 }
 

@@ -17,6 +17,11 @@ class Message;
 
 namespace plancast {
 
+// Brackets within each other of a document that is read: more than any of ours has.
+// protobuf prints 64 messages within each other, three for an object in an object of a
+// google.protobuf.Struct, so that whatever was read can be printed again.
+inline constexpr int kDeepestJson = 20;
+
 absl::Status ParseJsonInto(absl::string_view json, absl::string_view what,
                            google::protobuf::Message& message);
 
@@ -29,8 +34,10 @@ absl::StatusOr<Msg> ParseJson(absl::string_view json, absl::string_view what) {
 
 enum class JsonStyle { kCompact, kIndented };
 
-// Fields under their names in the .proto file; unset ones are left out.
-std::string ToJson(const google::protobuf::Message& message, JsonStyle style = JsonStyle::kCompact);
+// Fields under their names in the .proto file; unset ones are left out. Of what ParseJson
+// read this never fails; a message that was nested otherwise may be too deep.
+absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message,
+                                   JsonStyle style = JsonStyle::kCompact);
 
 }  // namespace plancast
 

@@ -177,6 +177,17 @@ absl::StatusOr<std::vector<Flow>> FlowsOf(const ChunkProgram& program, int64_t b
     return absl::InvalidArgumentError(
         absl::StrCat("flows of ", bytes, " bytes; the size must not be negative."));
   }
+  int64_t messages = 0;
+  for (const RankProgram& rank : program.ranks) {
+    for (const ThreadBlock& block : rank.blocks) {
+      for (const ChunkStep& step : block.steps) messages += Sends(step.op) ? 1 : 0;
+    }
+  }
+  if (messages > kMostFlows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the program has ", messages, " messages; at most ", kMostFlows,
+                     " are listed. Take fewer GPUs or fewer channels."));
+  }
   ASSIGN_OR_RETURN(const ChunkConnections connections, ConnectChunks(program));
   return Walk(program, connections, bytes).Do();
 }

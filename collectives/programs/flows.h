@@ -27,7 +27,9 @@ struct Flow {
 // bytes from i * bytes / chunks on, rounded down, so that all sizes add up whatever
 // the number of channels.
 //
-// InvalidArgument where ConnectChunks fails or the program hangs.
+// InvalidArgument where ConnectChunks fails, the program hangs or has more than kMostFlows
+// messages.
+inline constexpr int64_t kMostFlows = 1'000'000;
 absl::StatusOr<std::vector<Flow>> FlowsOf(const ChunkProgram& program, int64_t bytes);
 
 // `id,src,dst,bytes,channel,step,deps`, the last separated by spaces.

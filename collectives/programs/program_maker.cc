@@ -69,10 +69,21 @@ int32_t ProgramRequest::ranks() const {
   return product;
 }
 
-ChunkProgram ProgramMaker::MakeAll() const {
+absl::StatusOr<ChunkProgram> ProgramMaker::MakeAll() const {
   ChunkProgram program = head;
-  program.ranks.reserve(num_ranks);
-  for (int32_t r = 0; r < num_ranks; ++r) program.ranks.push_back(rank(r));
+  int64_t steps = 0;
+  for (int32_t r = 0; r < num_ranks; ++r) {
+    program.ranks.push_back(rank(r));
+    for (const ThreadBlock& block : program.ranks.back().blocks) {
+      steps += static_cast<int64_t>(block.steps.size());
+    }
+    if (steps > kMostProgramSteps) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a program of `", head.name, "` over ", num_ranks, " ranks and ",
+                       head.channels, " channels has more than ", kMostProgramSteps,
+                       " steps, the most that is written out. Take fewer GPUs or fewer channels."));
+    }
+  }
   return program;
 }
 

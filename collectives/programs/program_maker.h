@@ -46,8 +46,12 @@ struct ProgramMaker {
   int32_t rotation = 0, inner = 1;
 
   RankProgram rank(int32_t r) const { return make(r, head.channels); }
-  ChunkProgram MakeAll() const;
+  // InvalidArgument where all ranks together have more than kMostProgramSteps steps.
+  absl::StatusOr<ChunkProgram> MakeAll() const;
 };
+
+// Of a program that is made whole: some 200 MB of them.
+inline constexpr int64_t kMostProgramSteps = 4'000'000;
 
 // InvalidArgument where the algorithm does not do the kind, or not over these
 // levels.

@@ -100,6 +100,7 @@ void CardinalitySolver::Set(Literal literal, int32_t reason) {
 int32_t CardinalitySolver::PropagateClauses(Literal literal) {
   const Literal gone = !literal;
   std::vector<Watch>& watches = watches_[gone.code];
+  work_ += static_cast<int64_t>(watches.size());
   size_t kept = 0;
   for (size_t i = 0; i < watches.size(); ++i) {
     const Watch watch = watches[i];
@@ -141,11 +142,13 @@ int32_t CardinalitySolver::PropagateAtMosts(Literal literal) {
   for (const int32_t index : member_of_[literal.code]) {
     AtMost& at_most = at_mosts_[index];
     ++at_most.held;
+    ++work_;
     if (conflict != kGuess || at_most.held < at_most.most) continue;
     if (at_most.held > at_most.most) {
       conflict = AtMostReason(index);
       continue;
     }
+    work_ += static_cast<int64_t>(at_most.literals.size());
     int32_t holding = 0;
     for (const Literal other : at_most.literals) holding += Value(other) == 1 ? 1 : 0;
     if (holding > at_most.most) {
@@ -316,7 +319,7 @@ Literal CardinalitySolver::Guess() {
   return {-1};
 }
 
-CardinalitySolver::Answer CardinalitySolver::Solve(int64_t conflicts) {
+CardinalitySolver::Answer CardinalitySolver::Solve(int64_t conflicts, int64_t work) {
   if (contradiction_) return Answer::kUnsatisfiable;
   std::vector<Literal> learned;
   int64_t restarts = 0, until_restart = kRestartUnit, room = kForgetFrom;
@@ -331,7 +334,7 @@ CardinalitySolver::Answer CardinalitySolver::Solve(int64_t conflicts) {
       const Literal first = learned[0];
       Set(first, learned.size() == 1 ? kGuess : AddLearned(learned));
       bump_ /= kDecay;
-      if (num_conflicts_ >= conflicts) return Answer::kUnknown;
+      if (num_conflicts_ >= conflicts || work_ >= work) return Answer::kUnknown;
       continue;
     }
     if (until_restart <= 0) {
@@ -343,6 +346,7 @@ CardinalitySolver::Answer CardinalitySolver::Solve(int64_t conflicts) {
       }
       continue;
     }
+    if (work_ >= work) return Answer::kUnknown;
     const Literal guess = Guess();
     if (guess.code < 0) return Answer::kSatisfiable;
     level_starts_.push_back(static_cast<int32_t>(trail_.size()));

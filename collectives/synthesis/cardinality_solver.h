@@ -35,11 +35,13 @@ class CardinalitySolver {
   // No more than `most` of `literals`, of distinct variables, hold.
   void AddAtMost(std::vector<Literal> literals, int32_t most);
 
-  // kUnknown once `conflicts` were met. May be called once.
-  Answer Solve(int64_t conflicts);
+  // kUnknown once `conflicts` were met or `work` done. May be called once.
+  Answer Solve(int64_t conflicts, int64_t work = INT64_MAX);
   // Of the model found.
   bool Holds(Literal literal) const { return Value(literal) == 1; }
   int64_t conflicts() const { return num_conflicts_; }
+  // Looks at clauses and bounds, some 10 ns each.
+  int64_t work() const { return work_; }
 
  private:
   struct Clause {
@@ -100,7 +102,7 @@ class CardinalitySolver {
   std::vector<std::vector<Watch>> watches_;  // by the literal that stops holding
   std::vector<AtMost> at_mosts_;
   std::vector<std::vector<int32_t>> member_of_;  // by literal: at-mosts
-  int64_t num_conflicts_ = 0, num_learned_ = 0;
+  int64_t num_conflicts_ = 0, num_learned_ = 0, work_ = 0;
 };
 
 }  // namespace plancast

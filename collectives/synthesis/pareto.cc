@@ -54,7 +54,9 @@ absl::StatusOr<ParetoFront> FindParetoFront(const LinkGraph& graph, const Pareto
          Candidates(request, front.bounds, steps, first ? nullptr : &best)) {
       SynthesisRequest wanted{request.kind,     steps,        candidate.rounds,
                               candidate.chunks, request.root, request.conflicts};
-      ASSIGN_OR_RETURN(Synthesis synthesis, Synthesise(graph, wanted));
+      absl::StatusOr<Synthesis> made = Synthesise(graph, wanted);
+      if (absl::IsOutOfRange(made.status())) made = Synthesis();  // too large a search: given up
+      ASSIGN_OR_RETURN(Synthesis synthesis, std::move(made));
       const SearchResult::Answer answer = synthesis.answer;
       const bool found = answer == SearchResult::Answer::kFound;
       gave_up = gave_up || answer == SearchResult::Answer::kGaveUp;

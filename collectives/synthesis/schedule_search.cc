@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "collectives/synthesis/bounds.h"
 #include "collectives/synthesis/schedule_encoding.h"
 #include "collectives/synthesis/symmetry.h"
@@ -31,11 +32,40 @@ void Extend(int32_t steps, int32_t rounds, Deal& deal, std::vector<Deal>& out) {
 // A try gets so many conflicts, and ten times as many in the next turn.
 constexpr int64_t kFirstTurn = 2000;
 
+// Ways of dealing `rounds` to `steps`, at least one to each: (rounds - 1) over
+// (steps - 1), or what is more than kMostDeals.
+int64_t CountDeals(int32_t steps, int32_t rounds) {
+  int64_t ways = 1;
+  for (int64_t k = 1; k < steps && ways <= kMostDeals; ++k) ways = ways * (rounds - k) / k;
+  return std::max<int64_t>(ways, 0);
+}
+
+absl::Status CheckSize(const LinkGraph& graph, const SynthesisProblem& problem, int32_t steps,
+                       int32_t rounds) {
+  const int64_t variables = int64_t{problem.chunks()} * steps *
+                            (graph.nodes() + static_cast<int64_t>(graph.links().size()));
+  if (variables > kMostSearchVariables) {
+    return absl::OutOfRangeError(
+        absl::StrCat(problem.chunks(), " chunks in ", steps, " steps over ", graph.links().size(),
+                     " links are a search over ", variables, " variables; it takes up to ",
+                     kMostSearchVariables, ". Ask for fewer chunks or steps."));
+  }
+  if (CountDeals(steps, rounds) > kMostDeals) {
+    return absl::OutOfRangeError(
+        absl::StrCat(rounds, " rounds can be dealt to ", steps, " steps in more than ", kMostDeals,
+                     " ways, the most that are searched. Ask for fewer steps, or for rounds ",
+                     "closer to them."));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-SearchResult FindSchedule(const LinkGraph& graph, const SynthesisProblem& problem, int32_t steps,
-                          int32_t rounds, int64_t conflicts) {
+absl::StatusOr<SearchResult> FindSchedule(const LinkGraph& graph, const SynthesisProblem& problem,
+                                          int32_t steps, int32_t rounds, int64_t conflicts) {
+  RETURN_IF_ERROR(CheckSize(graph, problem, steps, rounds));
   SearchResult result;
+  int64_t work = kMostSearchWork;
   std::vector<Deal> deals, open;
   Deal deal;
   Extend(steps, rounds, deal, deals);
@@ -55,10 +85,11 @@ SearchResult FindSchedule(const LinkGraph& graph, const SynthesisProblem& proble
           continue;
         }
         const int64_t left = std::min(turn, conflicts - result.conflicts);
-        if (left <= 0) return result;
+        if (left <= 0 || work <= 0) return result;
         ScheduleEncoding encoding(graph, problem, open[d], groups[g]);
-        const CardinalitySolver::Answer answer = encoding.solver().Solve(left);
+        const CardinalitySolver::Answer answer = encoding.solver().Solve(left, work);
         result.conflicts += encoding.solver().conflicts();
+        work -= encoding.solver().work();
         if (answer == CardinalitySolver::Answer::kSatisfiable) {
           result.answer = SearchResult::Answer::kFound;
           result.schedule = encoding.Schedule();

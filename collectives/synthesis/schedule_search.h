@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "collectives/synthesis/link_graph.h"
 #include "collectives/synthesis/problem.h"
 
@@ -23,9 +24,12 @@ struct SearchResult {
 
 // A schedule of exactly `steps` steps and `rounds` rounds. Tries every way of
 // dealing rounds to steps: first whether flows exist, then schedules that a group
-// of automorphisms keeps, then all. Gives up after `conflicts` of them.
-SearchResult FindSchedule(const LinkGraph& graph, const SynthesisProblem& problem, int32_t steps,
-                          int32_t rounds, int64_t conflicts);
+// of automorphisms keeps, then all. Gives up after `conflicts` of them, or after
+// kMostSearchWork. OutOfRange for questions of more variables or ways than a search takes.
+inline constexpr int64_t kMostSearchWork = 20'000'000'000;  // some minutes
+inline constexpr int64_t kMostSearchVariables = 1'000'000, kMostDeals = 10'000;
+absl::StatusOr<SearchResult> FindSchedule(const LinkGraph& graph, const SynthesisProblem& problem,
+                                          int32_t steps, int32_t rounds, int64_t conflicts);
 
 // InvalidArgument unless the schedule keeps the rules: a node sends what it had
 // before the step, links pass what they can, every need is met.

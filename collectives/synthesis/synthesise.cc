@@ -57,9 +57,9 @@ absl::StatusOr<Synthesis> Synthesise(const LinkGraph& graph, const SynthesisRequ
   const int32_t halves = kind == ProgramKind::kAllReduce ? 2 : 1;
   Synthesis out;
   SearchResult collect, spread;
-  const auto search = [&](const LinkGraph& links, SearchResult& result) {
-    result = FindSchedule(links, problem, request.steps / halves, request.rounds / halves,
-                          request.conflicts);
+  const auto search = [&](const LinkGraph& links, SearchResult& result) -> absl::StatusOr<bool> {
+    ASSIGN_OR_RETURN(result, FindSchedule(links, problem, request.steps / halves,
+                                          request.rounds / halves, request.conflicts));
     out.answer = result.answer;
     out.proof = result.proof;
     out.conflicts += result.conflicts;
@@ -68,13 +68,15 @@ absl::StatusOr<Synthesis> Synthesise(const LinkGraph& graph, const SynthesisRequ
     return true;
   };
   if (Combines(kind)) {
-    if (!search(graph.Reversed(), collect)) return out;
+    ASSIGN_OR_RETURN(const bool found, search(graph.Reversed(), collect));
+    if (!found) return out;
     collect.schedule = Inverted(collect.schedule);
     for (const auto& step : collect.schedule.steps) out.rounds.push_back(step.rounds);
   }
   const bool spreads = !Combines(kind) || kind == ProgramKind::kAllReduce;
   if (spreads) {
-    if (!search(graph, spread)) return out;
+    ASSIGN_OR_RETURN(const bool found, search(graph, spread));
+    if (!found) return out;
     for (const auto& step : spread.schedule.steps) out.rounds.push_back(step.rounds);
   }
   out.program =

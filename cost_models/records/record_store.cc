@@ -45,7 +45,27 @@ absl::Status BindKey(const KernelKey& key, SqliteStatement* statement) {
   return absl::OkStatus();
 }
 
-Sample SampleFrom(const SqliteStatement& row, int column) {
+absl::Status Damaged(absl::string_view path, absl::string_view how) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("`", path, "` is damaged: ", how,
+                   ". Take a copy of it, or ingest the measured files into a new store."));
+}
+
+// What is wrong with a sample; empty: nothing.
+std::string Fault(const Sample& sample) {
+  const auto sensible = [](double value) { return std::isfinite(value) && value >= 0; };
+  if (!sensible(sample.seconds) || sample.seconds == 0 || sample.seconds > 1e6) {
+    return absl::StrCat("its time is ", sample.seconds, " s");
+  }
+  const double low = sample.seconds_min, high = sample.seconds_max;
+  if (!sensible(low) || !sensible(high) || (high > 0 && high < low)) {
+    return absl::StrCat("its times range from ", low, " to ", high, " s");
+  }
+  if (sample.count < 1) return absl::StrCat("it was measured ", sample.count, " times");
+  return "";
+}
+
+absl::StatusOr<Sample> SampleFrom(const SqliteStatement& row, int column, absl::string_view path) {
   Sample sample;
   sample.seconds = row.Double(column);
   sample.seconds_min = row.Double(column + 1);
@@ -54,6 +74,9 @@ Sample SampleFrom(const SqliteStatement& row, int column) {
   sample.source = row.Text(column + 4);
   sample.timing = row.Text(column + 5);
   sample.date = row.Text(column + 6);
+  if (const std::string fault = Fault(sample); !fault.empty()) {
+    return Damaged(path, absl::StrCat("of a sample, ", fault));
+  }
   return sample;
 }
 
@@ -67,19 +90,10 @@ absl::Status Verify(const KernelKey& key, const Sample& sample) {
     return refuse("no GPU is named",
                   "Give the name of a catalogue entry, such as `H100-SXM-80GB`.");
   }
-  if (!std::isfinite(sample.seconds) || sample.seconds <= 0 || sample.seconds > 1e6) {
-    return refuse(absl::StrCat("its time is ", sample.seconds, " s"),
-                  "Times are positive seconds, at most 1e6.");
-  }
-  const double low = sample.seconds_min, high = sample.seconds_max;
-  if (!std::isfinite(low) || !std::isfinite(high) || low < 0 || high < 0 ||
-      (high > 0 && high < low)) {
-    return refuse(absl::StrCat("its times range from ", low, " to ", high, " s"),
-                  "Give the smallest and the largest, or 0 where they are not known.");
-  }
-  if (sample.count < 1) {
-    return refuse(absl::StrCat("it was measured ", sample.count, " times"),
-                  "Give a positive number of repetitions.");
+  if (const std::string fault = Fault(sample); !fault.empty()) {
+    return refuse(fault,
+                  "Times are positive seconds, at most 1e6, the smallest and the largest 0 where "
+                  "they are not known; repetitions are positive.");
   }
   return absl::OkStatus();
 }
@@ -196,6 +210,10 @@ absl::Status RecordStore::PrepareSchema(Access access) {
         "`", path_, "` is a record store of version ", version, ", and this Plancast reads up to ",
         kVersion, ". Use the Plancast that wrote it, or a newer one."));
   }
+  // A view or a trigger runs what its writer liked, for ever if that is what they liked.
+  ASSIGN_OR_RETURN(found, Count("SELECT count(*) FROM sqlite_master WHERE type NOT IN "
+                                "('table', 'index')"));
+  if (found > 0) return Damaged(path_, "it holds views or triggers, which no store has");
   return absl::OkStatus();
 }
 
@@ -287,7 +305,8 @@ absl::StatusOr<std::vector<Sample>> RecordStore::History(const KernelKey& key) c
   while (true) {
     ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return samples;
-    samples.push_back(SampleFrom(statement, 0));
+    ASSIGN_OR_RETURN(Sample sample, SampleFrom(statement, 0, path_));
+    samples.push_back(std::move(sample));
   }
 }
 
@@ -331,7 +350,8 @@ absl::StatusOr<std::vector<Record>> RecordStore::Select(const RecordFilter& filt
       }
       records.push_back({std::move(key), {}});
     }
-    records.back().samples.push_back(SampleFrom(statement, 8));
+    ASSIGN_OR_RETURN(Sample sample, SampleFrom(statement, 8, path_));
+    records.back().samples.push_back(std::move(sample));
   }
 }
 

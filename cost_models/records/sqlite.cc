@@ -6,11 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace plancast {
 namespace {
 
 constexpr int kWaitMilliseconds = 20'000;  // for another process that writes
+constexpr int kLongestText = 1 << 20;      // bytes of a value or a row
 
 absl::Status ErrorOf(int code, absl::string_view path, absl::string_view detail) {
   switch (code & 0xff) {
@@ -18,7 +20,13 @@ absl::Status ErrorOf(int code, absl::string_view path, absl::string_view detail)
       return absl::InvalidArgumentError(absl::StrCat(
           "`", path, "` is no record store: the file is not a database. Give a store ",
           "that `plancast records ingest` or `plancast profile` wrote, or a new name."));
+    // Statements are ours: what they miss or cannot take is the file's.
+    case SQLITE_ERROR:
     case SQLITE_CORRUPT:
+    case SQLITE_CONSTRAINT:
+    case SQLITE_FORMAT:
+    case SQLITE_MISMATCH:
+    case SQLITE_TOOBIG:
       return absl::InvalidArgumentError(
           absl::StrCat("`", path, "` is damaged: ", detail,
                        ". Take a copy of it, or ingest the measured files into a new store."));
@@ -41,6 +49,9 @@ absl::Status ErrorOf(int code, absl::string_view path, absl::string_view detail)
       return absl::FailedPreconditionError(absl::StrCat(
           "`", path, "` cannot be read or written: ", detail,
           ". What was committed before is kept; go on with the same command once that is mended."));
+    case SQLITE_NOMEM:
+      return absl::ResourceExhaustedError(
+          absl::StrCat("`", path, "` needs more memory than there is."));
     default:
       return absl::InternalError(absl::StrCat("`", path, "`: ", detail));
   }
@@ -76,6 +87,7 @@ absl::StatusOr<SqliteDatabase> SqliteDatabase::Open(
   RETURN_IF_ERROR(state->Check(code));
   sqlite3_extended_result_codes(state->database, 1);
   sqlite3_busy_timeout(state->database, kWaitMilliseconds);
+  sqlite3_limit(state->database, SQLITE_LIMIT_LENGTH, kLongestText);
   return SqliteDatabase(std::move(state));
 }
 
@@ -124,12 +136,27 @@ absl::StatusOr<bool> SqliteStatement::Step() {
   }
   begun_ = true;
   const int code = sqlite3_step(statement_.get());
-  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_ROW) {
+    RETURN_IF_ERROR(CheckTexts());
+    return true;
+  }
   const absl::Status status = Check(code);
   sqlite3_reset(statement_.get());
   begun_ = false;
   RETURN_IF_ERROR(status);
   return false;
+}
+
+// What other programs wrote, or a bad disk, need not be text.
+absl::Status SqliteStatement::CheckTexts() const {
+  for (int column = 0; column < sqlite3_column_count(statement_.get()); ++column) {
+    const int type = sqlite3_column_type(statement_.get(), column);
+    if (type != SQLITE_TEXT && type != SQLITE_BLOB) continue;
+    if (!IsUtf8(Text(column))) {
+      return ErrorOf(SQLITE_CORRUPT, state_->path, "one of its texts is not UTF-8");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SqliteStatement::Run() {

@@ -51,7 +51,8 @@ class SqliteStatement {
   absl::Status Bind(int parameter, int64_t value);
   absl::Status Bind(int parameter, double value);
   absl::Status Bind(int parameter, absl::string_view value);
-  // Whether there is a row; false at the end, where the statement is reset.
+  // Whether there is a row, whose texts are UTF-8; false at the end, where the statement
+  // is reset.
   absl::StatusOr<bool> Step();
   // Runs a statement that gives no rows, and resets it.
   absl::Status Run();
@@ -65,6 +66,7 @@ class SqliteStatement {
     void operator()(sqlite3_stmt* statement) const;
   };
   absl::Status Check(int code) const;
+  absl::Status CheckTexts() const;
 
   std::shared_ptr<SqliteDatabase::State> state_;  // outlives the statement
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;

@@ -1,5 +1,8 @@
 #include "executor/astra/astra_system.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 
 namespace plancast {
@@ -48,9 +51,13 @@ const std::vector<AstraAlgorithm>& AstraSystem::AlgorithmsOf(AstraCollective col
 }
 
 absl::Status AstraSystem::Verify(const AstraNetwork& network) const {
-  if (splits < 1 || splits > 1000000) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("`preferred-dataset-splits` is ", splits, "; 1 or more will do"));
+  // A chunk looks for its place among all that wait with it, on every NPU.
+  constexpr double kMostWork = 1 << 28;
+  const double npus = static_cast<double>(network.npus());
+  if (splits < 1 || npus * splits * splits > kMostWork) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`preferred-dataset-splits` is ", splits, "; on ", network.npus(), " NPUs, 1 to ",
+        static_cast<int64_t>(std::max(1.0, std::sqrt(kMostWork / npus))), " will do"));
   }
   if (active_chunks < 1) {
     return absl::InvalidArgumentError(

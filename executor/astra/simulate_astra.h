@@ -21,7 +21,7 @@ struct AstraResult {
 };
 
 struct AstraOptions {
-  int64_t max_events = 20'000'000'000;
+  int64_t max_events = 2'000'000'000;  // some five minutes
   // Collectives that begin at one time on all ranks of an idle network are
   // simulated once; without, each by itself: equal, slower.
   bool memo = true;

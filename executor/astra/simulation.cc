@@ -89,8 +89,9 @@ absl::Status Simulation::Run(int64_t max_events) {
     Event event;
     if (!events_.Pop(event)) break;
     if (++event_count_ > max_events) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("stopped after ", max_events, " events, at ", events_.now(), " ns"));
+      return absl::OutOfRangeError(
+          absl::StrCat("stopped after ", max_events, " events, the limit, at ", events_.now(),
+                       " ns. Take fewer NPUs, collectives or `preferred-dataset-splits`."));
     }
     Handle(event);
   }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/threads.h"
 #include "executor/comm_uses.h"
 #include "executor/fold/fold.h"
 #include "executor/interference.h"
@@ -42,7 +43,8 @@ absl::Status ForEachSample(const Randomness& randomness,
   };
   std::vector<std::thread> others;
   const int64_t threads = std::min<int64_t>(randomness.threads, randomness.samples);
-  for (int64_t t = 1; t < threads; ++t) others.emplace_back(work);
+  for (int64_t t = 1; t < threads && StartThread(work, others); ++t) {
+  }
   work();
   for (std::thread& thread : others) thread.join();
   for (absl::Status& error : errors) RETURN_IF_ERROR(error);

@@ -1,7 +1,9 @@
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "graph/models/transformer_config.h"
@@ -181,7 +183,9 @@ std::string TransformerConfigJson(const TransformerConfig& c) {
   p.set_embedding_scale(c.embedding_scale);
   WriteLatent(c.latent, &p);
   WriteExperts(c.experts, &p);
-  return ToJson(p);
+  absl::StatusOr<std::string> json = ToJson(p);
+  PLANCAST_CHECK_OK(json.status());  // its message has no message of its own type
+  return *std::move(json);
 }
 
 }  // namespace plancast

@@ -130,6 +130,17 @@ absl::Status ReadSystem(const Fields& fields, const AstraNetwork& network, Astra
   return absl::OkStatus();
 }
 
+// What ASTRA-sim said; -1 where the table does not.
+absl::StatusOr<int64_t> Finish(const Fields& fields, absl::string_view column) {
+  const std::string text = fields.TextOr(column, "");
+  int64_t finish = -1;
+  if (!text.empty() && (!absl::SimpleAtoi(text, &finish) || finish < 0)) {
+    return fields.Bad(column, absl::StrCat("`", text, "` is no time; give whole nanoseconds, or ",
+                                           "nothing where it is not known"));
+  }
+  return finish;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<AstraCase>> ReadAstraCases(absl::string_view csv,
@@ -149,12 +160,8 @@ absl::StatusOr<std::vector<AstraCase>> ReadAstraCases(absl::string_view csv,
     ASSIGN_OR_RETURN(read.workload, fields.Text("workload"));
     ASSIGN_OR_RETURN(read.collective, fields.Text("collective"));
     ASSIGN_OR_RETURN(read.bytes, fields.Whole("bytes"));
-    if (!absl::SimpleAtoi(fields.TextOr("finish_min_ns", ""), &read.finish_min_ns)) {
-      read.finish_min_ns = -1;
-    }
-    if (!absl::SimpleAtoi(fields.TextOr("finish_max_ns", ""), &read.finish_max_ns)) {
-      read.finish_max_ns = -1;
-    }
+    ASSIGN_OR_RETURN(read.finish_min_ns, Finish(fields, "finish_min_ns"));
+    ASSIGN_OR_RETURN(read.finish_max_ns, Finish(fields, "finish_max_ns"));
     read.status = fields.TextOr("status", "ok");
     read.note = fields.TextOr("note", "");
     cases.push_back(std::move(read));

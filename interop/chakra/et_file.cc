@@ -1,5 +1,6 @@
 #include "interop/chakra/et_file.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -14,8 +15,6 @@ namespace plancast {
 namespace {
 
 constexpr size_t kMostBytes = 256u << 20, kMostMessageBytes = 16u << 20;
-constexpr size_t kMostNodes = 4'000'000, kMostParts = 64'000'000;
-
 absl::Status Bad(absl::string_view what, size_t byte, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(what, ": byte ", byte, ": ", why));
 }
@@ -62,34 +61,53 @@ absl::Status ReadMessage(absl::string_view bytes, absl::string_view what, size_t
 }  // namespace
 
 absl::StatusOr<EtFile> ReadEtFile(absl::string_view bytes, absl::string_view what) {
+  EtAllowance alone;
+  return ReadEtFile(bytes, what, alone);
+}
+
+absl::StatusOr<EtFile> ReadEtFile(absl::string_view bytes, absl::string_view what,
+                                  EtAllowance& left) {
+  const EtAllowance all;
+  const size_t most = std::min(kMostBytes, left.bytes);
   std::string unpacked;
   if (IsGzip(bytes)) {
-    ASSIGN_OR_RETURN(unpacked, Gunzip(bytes, what, kMostBytes));
+    ASSIGN_OR_RETURN(unpacked, Gunzip(bytes, what, most));
     bytes = unpacked;
   }
-  if (bytes.size() > kMostBytes) {
+  if (bytes.size() > most) {
     return absl::InvalidArgumentError(
-        absl::StrCat(what, " has ", bytes.size(), " bytes; the limit is ", kMostBytes));
+        absl::StrCat(what, " has ", bytes.size(), " bytes; a file may have ", kMostBytes,
+                     " and a set of them ", all.bytes, ", of which ", left.bytes, " are left"));
   }
+  left.bytes -= bytes.size();
   if (bytes.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, " is empty; a Chakra trace begins with its metadata"));
   }
   EtFile file;
-  size_t at = 0, parts = 0;
+  size_t at = 0, memory = 0;
   RETURN_IF_ERROR(ReadMessage(bytes, what, at, file.metadata));
   while (at < bytes.size()) {
     const size_t begin = at;
-    if (file.nodes.size() == kMostNodes) {
-      return Bad(what, begin, absl::StrCat("more than ", kMostNodes, " nodes, which is the limit"));
+    if (left.nodes-- == 0) {
+      return Bad(what, begin,
+                 absl::StrCat("more than ", all.nodes, " nodes, the limit of a set of traces"));
     }
     file.nodes.emplace_back();
     chakra::Node& node = file.nodes.back();
     RETURN_IF_ERROR(ReadMessage(bytes, what, at, node));
-    parts += node.attr_size() + node.ctrl_deps_size() + node.data_deps_size();
-    if (parts > kMostParts) {
+    const size_t parts = node.attr_size() + node.ctrl_deps_size() + node.data_deps_size();
+    if (parts > left.parts) {
       return Bad(what, begin,
-                 absl::StrCat("more than ", kMostParts, " attributes and dependencies, the limit"));
+                 absl::StrCat("more than ", all.parts,
+                              " attributes and dependencies, the limit of a set of traces"));
+    }
+    left.parts -= parts;
+    memory += node.SpaceUsedLong();
+    if (memory > left.memory) {
+      return Bad(what, begin,
+                 absl::StrCat("the messages so far take more than ", left.memory,
+                              " bytes of memory, the limit of a file"));
     }
   }
   return file;

@@ -1,6 +1,7 @@
 #ifndef PLANCAST_INTEROP_CHAKRA_ET_FILE_H_
 #define PLANCAST_INTEROP_CHAKRA_ET_FILE_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,22 @@ struct EtFile {
   std::vector<chakra::Node> nodes;
 };
 
+// What may still be read of a set of files: of one rank each, there can be thousands.
+struct EtAllowance {
+  size_t bytes = size_t{1} << 30;  // unpacked
+  size_t nodes = 4'000'000;
+  size_t parts = 16'000'000;  // attributes and dependencies
+  // Of the messages of any one file, where two bytes of the file can be a hundred.
+  size_t memory = size_t{2} << 30;
+};
+
 // Reads a stream of messages behind their lengths, or the same in gzip. Fields that
 // we do not know are kept. `what` stands for the file in errors, which name the
-// byte of the (unpacked) stream. Limits: 256 MiB unpacked, 16 MiB a message, 4 M
-// nodes, 64 M attributes and dependencies.
+// byte of the (unpacked) stream. Limits: 256 MiB unpacked, 16 MiB a
+// message, and what the set that the file is of has left, from which its own is taken.
+absl::StatusOr<EtFile> ReadEtFile(absl::string_view bytes, absl::string_view what,
+                                  EtAllowance& left);
+// A file alone.
 absl::StatusOr<EtFile> ReadEtFile(absl::string_view bytes, absl::string_view what);
 
 // The stream, unpacked: what ASTRA-sim reads. A file whose writer put fields in the

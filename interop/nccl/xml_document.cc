@@ -47,6 +47,11 @@ struct Reader {
           absl::StrCat("`", what, "`: ", element.Place(), " is below ", limits.depth, " others."));
     }
     for (const pugi::xml_attribute& attribute : node.attributes()) {
+      if (static_cast<int>(element.attributes.size()) == limits.attributes) {
+        return absl::InvalidArgumentError(absl::StrCat("`", what, "`: ", element.Place(),
+                                                       " has more than ", limits.attributes,
+                                                       " attributes."));
+      }
       if (element.Has(attribute.name())) {
         return absl::InvalidArgumentError(absl::StrCat("`", what, "`: ", element.Place(), " has `",
                                                        attribute.name(), "` twice."));

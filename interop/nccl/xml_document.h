@@ -14,6 +14,7 @@ namespace plancast {
 struct XmlLimits {
   size_t bytes = size_t{16} << 20;
   int elements = 65536;
+  int attributes = 128;  // of an element; NCCL writes some twenty
   int depth = 64;
 };
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/int128.h"
-#include "interop/timeline/utf8.h"
+#include "base/utf8.h"
 
 namespace plancast {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 #include "interop/timeline/trace_scanner.h"
-#include "interop/timeline/utf8.h"
 
 namespace plancast {
 namespace {

@@ -1,6 +1,6 @@
 """The C++ core. Private: use the package `plancast` instead."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, overload
 
 class Machine:
@@ -566,7 +566,7 @@ class AstraCases:
 
 class ChakraTraces:
     @staticmethod
-    def read(files: list[tuple[str, bytes]]) -> ChakraTraces: ...
+    def read(files: Iterable[tuple[str, bytes]]) -> ChakraTraces: ...
     @property
     def ranks(self) -> int: ...
     @property

@@ -89,9 +89,14 @@ class Algorithm:
         """
         arguments.word(op, "op")
         arguments.word(algorithm, "algorithm")
-        levels = [gpus] if isinstance(gpus, int) else list(gpus)
+        arguments.word(protocol, "protocol")
         core = _core.Algorithm.make(
-            op, algorithm, levels=levels, channels=channels, protocol=protocol, root=root
+            op,
+            algorithm,
+            levels=arguments.levels(gpus),
+            channels=arguments.whole(channels, "channels", 1, 1024),
+            protocol=protocol,
+            root=arguments.whole(root, "root", 0, arguments.MOST_RANKS),
         )
         return cls(core, core.name)
 
@@ -160,11 +165,12 @@ class Algorithm:
         >>> ring.run(bytes=8_000_000, topology="ring:8", link_bandwidth=1e9).time
         0.007
         """
+        size = arguments.whole(bytes, "bytes", 0, arguments.MOST_BYTES)
         if (machine is None) == (topology is None):
             raise InputError("an algorithm runs on a machine or on a topology; give one of them.")
         if machine is not None:
             fields = self._core.run_on_machine(
-                machine._core, bytes=bytes, alpha=alpha, timeline=timeline
+                machine._core, bytes=size, alpha=alpha, timeline=timeline
             )
         else:
             from plancast.synthesis import graph_of
@@ -172,12 +178,12 @@ class Algorithm:
             assert topology is not None
             fields = self._core.run_on_graph(
                 graph_of(topology),
-                bytes=bytes,
+                bytes=size,
                 link_bandwidth=link_bandwidth,
                 alpha=alpha or 0.0,
                 timeline=timeline,
             )
-        return AlgorithmRun(bytes=bytes, **fields)
+        return AlgorithmRun(bytes=size, **fields)
 
     @property
     def name(self) -> str:

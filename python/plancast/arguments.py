@@ -13,6 +13,9 @@ DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "fp8-row", "fp8-block", "mxfp8"
 # Of collectives: closed forms, or chunk programs.
 FIDELITIES = ("closed", "chunks")
 _LARGEST_BATCH = 1_000_000_000
+# Of a collective: 2^50 bytes take days; the core lists programs of so many ranks.
+MOST_BYTES = 1 << 50
+MOST_RANKS = 1 << 16
 
 
 def batch(value: Any) -> int | None:
@@ -41,6 +44,28 @@ def is_whole(value: Any) -> bool:
     (True, False, False)
     """
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def whole(value: Any, what: str, least: int, most: int) -> int:
+    """A whole number between bounds, NumPy's too.
+
+    >>> whole(8, "channels", 1, 1024)
+    8
+    """
+    if not is_whole(value) or not least <= value <= most:
+        shown = repr(value)[:40]
+        raise InputError(f"`{what}` is `{shown}`; give a whole number from {least:,} to {most:,}.")
+    return int(value)
+
+
+def levels(gpus: Any) -> list[int]:
+    """How many ranks, or of each level, innermost first.
+
+    >>> levels(8), levels([8, 4])
+    ([8], [8, 4])
+    """
+    many = gpus if isinstance(gpus, list | tuple) else [gpus]
+    return [whole(level, "gpus", 1, MOST_RANKS) for level in many]
 
 
 def number(value: Any, what: str) -> float:

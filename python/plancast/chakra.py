@@ -9,6 +9,7 @@ from plancast import _core, files
 from plancast.errors import InputError
 
 _MOST_RANKS = 65536
+_MOST_BYTES = 256 << 20  # of a file, unpacked; the core bounds the set
 
 
 def rank_file(prefix: Path, rank: int) -> Path:
@@ -84,7 +85,11 @@ def trace_files(prefix: str | Path) -> list[Path]:
 
 
 def read(prefix: str | Path) -> _core.ChakraTraces:
-    """Reads the traces of all ranks."""
+    """Reads the traces of all ranks, one file after the other.
+
+    Raises:
+      InputError: no trace, or one beyond the limits of a set (docs/traces.md).
+    """
     return _core.ChakraTraces.read(
-        [(f"`{path}`", files.read_bytes(path)) for path in trace_files(prefix)]
+        (f"`{path}`", files.read_bytes(path, most=_MOST_BYTES)) for path in trace_files(prefix)
     )

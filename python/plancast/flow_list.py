@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from plancast.nccl import Topology
 
 
+_MOST_NODES = 4096
+
+
 class Flow(NamedTuple):
     """One message.
 
@@ -87,9 +90,10 @@ def flows(
     gpus = _counts(gpus)
     if bytes is None:
         raise InputError("flows need `bytes`, the size of the buffer.")
-    if not arguments.is_whole(bytes) or bytes < 0:
-        raise InputError(f"`bytes` is {bytes!r}; it has to be a whole number, 0 or more.")
-    size = bytes
+    size = arguments.whole(bytes, "bytes", 0, arguments.MOST_BYTES)
+    if channels is not None:
+        arguments.whole(channels, "channels", 1, 1024)
+    arguments.whole(root, "root", 0, arguments.MOST_RANKS)
     if isinstance(op, Algorithm):
         return _flows(_core.flows(op._core, bytes=size))
     arguments.word(op, "op")
@@ -139,11 +143,11 @@ def _levels(machine: Machine | None, gpus: int | Sequence[int] | None) -> list[i
     if machine is None:
         if gpus is None:
             raise InputError("flows need `gpus`, or a machine.")
-        return [gpus] if isinstance(gpus, int) else list(gpus)
+        return arguments.levels(gpus)
     inner = machine.gpus_per_domain
     if gpus is None:
         gpus = machine.devices
-    levels = [gpus] if isinstance(gpus, int) else list(gpus)
+    levels = arguments.levels(gpus)
     total = 1
     for level in levels:
         total *= level
@@ -173,6 +177,8 @@ def _along_nccl(
     version: str,
     root: int,
 ) -> list[Flow]:
+    if nodes is not None:  # NCCL's search is of every rank
+        arguments.whole(nodes, "nodes", 1, _MOST_NODES)
     found = topology.search(nodes=nodes, version=version)
     if gpus is not None and gpus != found["nRanks"]:
         raise InputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import statistics
 from collections.abc import Sequence
@@ -30,6 +29,8 @@ _OPS = {
     "broadcast": "broadcast",
     "sendrecv": "send_recv",
 }
+# What a row can have taken, microseconds.
+_LEAST_US, _MOST_US = 1e-3, 1e12
 # Below this a message is launch and latency.
 _SMALL = 64 << 10
 
@@ -76,7 +77,7 @@ def parse_log(text: str, what: str) -> TestLog:
             continue
         time = _time_of(match.group("rest").split())
         size = int(match.group("size"))
-        if time is None or not 0 < time < math.inf or size > 1 << 50:
+        if time is None or not _LEAST_US <= time <= _MOST_US or size > 1 << 50:
             skipped.append(number)
             continue
         if size > 0 and size not in rows:

@@ -1,5 +1,9 @@
 #include "cluster/machine_proto.h"
 
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -53,6 +57,23 @@ TEST(MachineProtoTest, SpellsOutAGpu) {
   EXPECT_EQ(machine.DebugString(),
             "machine: 1 x 1 X1, nvswitch\n"
             "  pcie: 1 x 128 GB/s, 1 us, reaches device\n");
+}
+
+// Such a file is printed again where its `gpu` is a name.
+TEST(MachineProtoTest, AnswersWhateverTheDepth) {
+  for (int levels = 1; levels < 120; ++levels) {
+    for (const auto& [open, close] :
+         {std::pair<std::string, std::string>{"[", "]"}, {R"({"a":)", "}"}}) {
+      std::string deep;
+      for (int i = 0; i < levels; ++i) deep += open;
+      deep += "1";
+      for (int i = 0; i < levels; ++i) deep += close;
+      const std::string json = absl::StrCat(R"({"gpu": "A30", "hosts": )", deep, "}");
+      EXPECT_THAT(MachineFromJson(json, "`m.yaml`"),
+                  StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("`m.yaml`")))
+          << levels;
+    }
+  }
 }
 
 TEST(MachineProtoTest, NamesWhatIsWrong) {

@@ -1,6 +1,9 @@
 #include "proto/json.h"
 
+#include <google/protobuf/struct.pb.h>
+
 #include <string>
+#include <utility>
 
 #include "tests/proto/sample.pb.h"
 #include "tests/testing/status_matchers.h"
@@ -67,16 +70,40 @@ TEST(ParseJsonTest, ShowsWhereTheSyntaxBreaks) {
 TEST(ParseJsonTest, RefusesDepth) {
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "[1,";
-  EXPECT_EQ(ErrorOf(deep), "`a.json` is nested more than 100 deep.");
+  EXPECT_EQ(ErrorOf(deep), "`a.json` is nested more than 20 deep; no description of ours is.");
   EXPECT_EQ(ErrorOf("{\"name\": \"" + deep + "\"}"), "");
+}
+
+TEST(ToJsonTest, PrintsWhateverWasRead) {
+  for (const auto& [open, close] : {std::pair<std::string, std::string>{R"({"a":)", "}"},
+                                    {R"([)", "]"},
+                                    {R"([{"a":)", "}]"},
+                                    {R"({"a":[[)", "]]}"}}) {
+    int read = 0;
+    for (int levels = 0; levels < 120; ++levels) {
+      std::string json = R"({"b":)";
+      for (int i = 0; i < levels; ++i) json += open;
+      json += "1";
+      for (int i = 0; i < levels; ++i) json += close;
+      json += "}";
+      const auto parsed = ParseJson<google::protobuf::Struct>(json, "`a.json`");
+      if (!parsed.ok()) {
+        EXPECT_THAT(parsed.status().message(), testing::HasSubstr("nested more than 20 deep"));
+        continue;
+      }
+      ++read;
+      EXPECT_THAT(ToJson(*parsed), IsOkAndHolds(json));
+    }
+    EXPECT_GT(read, 5) << open;
+  }
 }
 
 TEST(ToJsonTest, RoundTripsUnderProtoNames) {
   Sample sample;
   sample.add_stages()->set_peak_tflops(312);
-  EXPECT_EQ(ToJson(sample), R"({"stages":[{"peak_tflops":312}]})");
-  ASSERT_OK_AND_ASSIGN(Sample back,
-                       ParseJson<Sample>(ToJson(sample, JsonStyle::kIndented), "`a.json`"));
+  EXPECT_THAT(ToJson(sample), IsOkAndHolds(R"({"stages":[{"peak_tflops":312}]})"));
+  ASSERT_OK_AND_ASSIGN(const std::string json, ToJson(sample, JsonStyle::kIndented));
+  ASSERT_OK_AND_ASSIGN(Sample back, ParseJson<Sample>(json, "`a.json`"));
   EXPECT_EQ(back.SerializeAsString(), sample.SerializeAsString());
 }
 

@@ -116,19 +116,23 @@ std::vector<const ChakraTrace*> PyTraces::Pointers() const {
   return pointers;
 }
 
-absl::StatusOr<PyTraces> ReadTraces(const std::vector<std::pair<std::string, std::string>>& files) {
-  PyTraces traces;
-  absl::flat_hash_map<std::string, std::shared_ptr<const ChakraTrace>> known;
-  for (const auto& [what, bytes] : files) {
-    std::shared_ptr<const ChakraTrace>& trace = known[bytes];
-    if (trace == nullptr) {
-      ASSIGN_OR_RETURN(const EtFile file, ReadEtFile(bytes, what));
-      ASSIGN_OR_RETURN(ChakraTrace read, ChakraTraceFrom(file, what));
-      trace = std::make_shared<const ChakraTrace>(std::move(read));
-    }
-    traces.of_rank.push_back(trace);
+absl::Status TraceSet::Add(const std::string& what, std::string bytes) {
+  constexpr size_t kMostNodes = 16'000'000;  // that are run
+  const auto found = known_.try_emplace(std::move(bytes)).first;
+  std::shared_ptr<const ChakraTrace>& trace = found->second;
+  if (trace == nullptr) {
+    ASSIGN_OR_RETURN(const EtFile file, ReadEtFile(found->first, what, left_));
+    ASSIGN_OR_RETURN(ChakraTrace read, ChakraTraceFrom(file, what));
+    trace = std::make_shared<const ChakraTrace>(std::move(read));
   }
-  return traces;
+  nodes_ += trace->nodes.size();
+  if (nodes_ > kMostNodes) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": the ranks so far have ", nodes_,
+                                                   " nodes together; at most ", kMostNodes,
+                                                   " are run"));
+  }
+  traces_.of_rank.push_back(trace);
+  return absl::OkStatus();
 }
 
 void BindAstra(py::module_& m) {
@@ -156,15 +160,18 @@ void BindAstra(py::module_& m) {
   py::class_<PyTraces>(m, "ChakraTraces")
       .def_static(
           "read",
-          [](const std::vector<std::pair<std::string, py::bytes>>& files) {
-            std::vector<std::pair<std::string, std::string>> texts;
-            texts.reserve(files.size());
-            for (const auto& [what, bytes] : files) texts.emplace_back(what, std::string(bytes));
-            auto traces = [&] {
-              py::gil_scoped_release release;
-              return ReadTraces(texts);
-            }();
-            return ValueOrThrow(std::move(traces));
+          [](const py::iterable& files) {
+            TraceSet set;
+            for (const py::handle& entry : files) {
+              auto [what, bytes] = entry.cast<std::pair<std::string, std::string>>();
+              absl::Status status;
+              {
+                py::gil_scoped_release release;
+                status = set.Add(what, std::move(bytes));
+              }
+              ThrowIfError(status);
+            }
+            return std::move(set).Done();
           },
           py::arg("files"))
       .def_property_readonly("ranks", [](const PyTraces& self) { return self.of_rank.size(); })

@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "interop/chakra/chakra_trace.h"
+#include "interop/chakra/et_file.h"
 
 namespace plancast {
 
@@ -18,8 +20,19 @@ struct PyTraces {
   std::vector<const ChakraTrace*> Pointers() const;
 };
 
-// From (name in errors, bytes) of each rank.
-absl::StatusOr<PyTraces> ReadTraces(const std::vector<std::pair<std::string, std::string>>& files);
+// Puts traces together, rank by rank, within the limits of a set of files.
+class TraceSet {
+ public:
+  // `what` stands for the file of the next rank in errors.
+  absl::Status Add(const std::string& what, std::string bytes);
+  PyTraces Done() && { return std::move(traces_); }
+
+ private:
+  PyTraces traces_;
+  EtAllowance left_;
+  size_t nodes_ = 0;  // of all ranks, those of equal files too
+  absl::flat_hash_map<std::string, std::shared_ptr<const ChakraTrace>> known_;
+};
 
 }  // namespace plancast
 

@@ -19,6 +19,7 @@
 #include "interop/msccl/msccl_xml.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
+#include "python/plancast/bindings/unlocked.h"
 
 namespace py = ::pybind11;
 
@@ -84,7 +85,7 @@ std::vector<PyFlow> RingFlows(const std::string& op, const std::vector<std::vect
   }
   const ProgramMaker maker =
       ValueOrThrow(MakeRingAlong(Along(op, "ring", ranks, rings.size(), root), rings));
-  return Flows(maker.MakeAll(), bytes);
+  return Flows(Unlocked([&] { return maker.MakeAll(); }), bytes);
 }
 
 // trees[rank][channel]: (up, down).
@@ -103,7 +104,7 @@ std::vector<PyFlow> TreeFlows(
   const size_t channels = places.empty() ? 0 : places[0].size();
   const ProgramMaker maker =
       ValueOrThrow(MakeTreeAlong(Along(op, "tree", trees.size(), channels, 0), std::move(places)));
-  return Flows(maker.MakeAll(), bytes);
+  return Flows(Unlocked([&] { return maker.MakeAll(); }), bytes);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -62,8 +63,11 @@ def stops_at_once(grace: float = _GRACE) -> Iterator[None]:
     ends = [number for number in _ENDS if signal.getsignal(number) == signal.SIG_DFL]
     for number in ends:
         signal.signal(number, _raise_ended)
-    threading.Thread(target=watch, daemon=True).start()
+    watcher = threading.Thread(target=watch, daemon=True)
     try:
+        # Where the system gives no thread, Ctrl-C waits for the core.
+        with contextlib.suppress(RuntimeError):
+            watcher.start()
         yield
     finally:
         over.set()

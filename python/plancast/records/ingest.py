@@ -105,8 +105,7 @@ def _rows(
     reader: csv.DictReader[str], path: Path, date: str, done: set[int], result: Ingested
 ) -> Iterator[_core.MeasuredRow]:
     header = list(reader.fieldnames or [])
-    if len(set(header)) < len(header):
-        twice = next(name for name in header if header.count(name) > 1)
+    for twice in (name for name, count in Counter(header).items() if count > 1):
         raise InputError(f"`{path}` has two columns `{twice}`; give each once.")
     table = columns.table_of(header, f"`{path}`")
     for number, row in enumerate(reader, start=1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +20,8 @@ class Table:
         self._path = path
         self._reader = csv.reader(io.StringIO(files.read_text(path), newline=""), strict=True)
         self.columns: list[str] = [name.strip() for name in next(self._lines(), [])]
-        for name in self.columns:
-            if self.columns.count(name) > 1:
+        for name, count in Counter(self.columns).items():
+            if count > 1:
                 raise InputError(f"`{path}` has two columns `{name}`. Names must be unique.")
 
     def rows(self) -> Iterator[Cells]:

@@ -33,6 +33,22 @@ int64_t Bytes(const std::vector<Flow>& flows) {
   return bytes;
 }
 
+TEST(FlowsTest, ProgramsTooLargeToWriteOutAreRefused) {
+  ProgramRequest request;
+  request.algorithm = "ring";
+  request.kind = ProgramKind::kAllReduce;
+  request.levels = {1024};
+  request.channels = 64;
+  EXPECT_THAT(MakeProgram(request),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("more than 4000000 steps, the most that is written out. Take "
+                                 "fewer GPUs or fewer channels.")));
+  request.channels = 1;
+  ASSERT_OK_AND_ASSIGN(const ChunkProgram ring, MakeProgram(request));
+  EXPECT_THAT(FlowsOf(ring, kMiB), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            HasSubstr("2095104 messages; at most 1000000")));
+}
+
 TEST(FlowsTest, ARingOfEight) {
   const std::vector<Flow> flows = Flows("ring", ProgramKind::kAllReduce, {8}, 4 * kMiB);
   ASSERT_EQ(flows.size(), 112u);

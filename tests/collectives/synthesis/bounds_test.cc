@@ -67,7 +67,7 @@ TEST(Bounds, NothingBeatsThem) {
       for (int32_t rounds = steps; rounds <= steps + 2; ++rounds) {
         const int32_t chunks = 1 + static_cast<int32_t>(random() % 2);
         ASSERT_OK_AND_ASSIGN(const SynthesisProblem problem, MakeProblem(kind, nodes, chunks, 0));
-        const SearchResult result = FindSchedule(graph, problem, steps, rounds, 1'000'000);
+        const SearchResult result = *FindSchedule(graph, problem, steps, rounds, 1'000'000);
         if (result.answer == SearchResult::Answer::kFound) {
           ++found;
           EXPECT_OK(VerifySchedule(graph, problem, result.schedule));

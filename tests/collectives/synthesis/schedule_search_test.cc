@@ -13,6 +13,7 @@
 namespace plancast {
 namespace {
 
+using ::testing::HasSubstr;
 using Answer = SearchResult::Answer;
 using Holders = std::vector<uint32_t>;  // nodes that have each chunk
 
@@ -84,7 +85,7 @@ TEST(ScheduleSearch, AgreesWithTryingEverything) {
     }
     for (int32_t steps = 1; steps <= 3; ++steps) {
       for (int32_t rounds = steps; rounds <= steps + 1; ++rounds) {
-        const SearchResult result = FindSchedule(graph, problem, steps, rounds, 1'000'000);
+        const SearchResult result = *FindSchedule(graph, problem, steps, rounds, 1'000'000);
         const bool exists = Exists(graph, problem, start, steps, rounds);
         ASSERT_EQ(result.answer, exists ? Answer::kFound : Answer::kNone)
             << ProgramKindName(kind) << " on graph " << i << ": " << steps << " " << rounds;
@@ -100,17 +101,17 @@ TEST(ScheduleSearch, SaysWhatProvesThatThereIsNone) {
   ASSERT_OK_AND_ASSIGN(const LinkGraph dgx1, LinkGraph::Named("dgx1"));
   ASSERT_OK_AND_ASSIGN(const SynthesisProblem gathers,
                        MakeProblem(ProgramKind::kAllGather, 8, 3, 0));
-  EXPECT_EQ(FindSchedule(dgx1, gathers, 2, 4, 1000).proof, "bound");
+  EXPECT_EQ(FindSchedule(dgx1, gathers, 2, 4, 1000)->proof, "bound");
   ASSERT_OK_AND_ASSIGN(const SynthesisProblem exchanges,
                        MakeProblem(ProgramKind::kAllToAll, 8, 1, 0));
-  EXPECT_EQ(FindSchedule(dgx1, exchanges, 2, 2, 100000).proof, "search");
+  EXPECT_EQ(FindSchedule(dgx1, exchanges, 2, 2, 100000)->proof, "search");
 }
 
 TEST(ScheduleSearch, GivesUpWhenToldTo) {
   ASSERT_OK_AND_ASSIGN(const LinkGraph dgx1, LinkGraph::Named("dgx1"));
   ASSERT_OK_AND_ASSIGN(const SynthesisProblem problem,
                        MakeProblem(ProgramKind::kAllGather, 8, 6, 0));
-  const SearchResult result = FindSchedule(dgx1, problem, 3, 7, 2);
+  const SearchResult result = *FindSchedule(dgx1, problem, 3, 7, 2);
   EXPECT_EQ(result.answer, Answer::kGaveUp);
   EXPECT_EQ(result.conflicts, 2);
 }
@@ -119,7 +120,7 @@ TEST(ScheduleSearch, VerifyFindsWhatIsWrong) {
   ASSERT_OK_AND_ASSIGN(const LinkGraph ring, LinkGraph::Named("ring:4"));
   ASSERT_OK_AND_ASSIGN(const SynthesisProblem problem,
                        MakeProblem(ProgramKind::kAllGather, 4, 1, 0));
-  const SearchResult result = FindSchedule(ring, problem, 2, 2, 1000);
+  const SearchResult result = *FindSchedule(ring, problem, 2, 2, 1000);
   ASSERT_EQ(result.answer, Answer::kFound);
   EXPECT_OK(VerifySchedule(ring, problem, result.schedule));
   SynchronousSchedule early = result.schedule;
@@ -131,6 +132,21 @@ TEST(ScheduleSearch, VerifyFindsWhatIsWrong) {
   SynchronousSchedule crowded = result.schedule;
   crowded.steps[0].sends.push_back(crowded.steps[0].sends[0]);
   EXPECT_FALSE(VerifySchedule(ring, problem, crowded).ok());
+}
+
+TEST(FindScheduleTest, RefusesWhatIsTooLargeToSearch) {
+  ASSERT_OK_AND_ASSIGN(const LinkGraph full, LinkGraph::Named("full:16"));
+  ASSERT_OK_AND_ASSIGN(const SynthesisProblem exchange,
+                       MakeProblem(ProgramKind::kAllToAll, 16, 64, 0));
+  EXPECT_THAT(FindSchedule(full, exchange, 32, 256, 1000),
+              StatusIs(absl::StatusCode::kOutOfRange,
+                       HasSubstr("it takes up to 1000000. Ask for fewer chunks or steps.")));
+  ASSERT_OK_AND_ASSIGN(const LinkGraph ring, LinkGraph::Named("ring:4"));
+  ASSERT_OK_AND_ASSIGN(const SynthesisProblem gather,
+                       MakeProblem(ProgramKind::kAllGather, 4, 1, 0));
+  EXPECT_THAT(FindSchedule(ring, gather, 16, 256, 1000),
+              StatusIs(absl::StatusCode::kOutOfRange,
+                       HasSubstr("256 rounds can be dealt to 16 steps in more than 10000 ways")));
 }
 
 }  // namespace

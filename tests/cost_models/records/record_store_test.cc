@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/records/sqlite.h"
 #include "tests/cost_models/records/store_testing.h"
 #include "tests/testing/status_matchers.h"
 
@@ -189,6 +190,37 @@ TEST(RecordStoreTest, ADamagedFileIsAnErrorAndNeverACrash) {
     }
   }
   EXPECT_GT(told, 10);
+}
+
+// As another program, or a bad disk, would leave it.
+TEST(RecordStoreTest, ContentsThatNoStoreHasAreAnError) {
+  for (const char* const change :
+       {"DROP TABLE samples", "DROP TABLE kernels",
+        "ALTER TABLE samples RENAME COLUMN seconds TO minutes",
+        "UPDATE samples SET source = CAST(x'ff41' AS TEXT)", "UPDATE kernels SET op = x'80'",
+        "UPDATE samples SET seconds = -1", "UPDATE samples SET seconds = 9e999",
+        "UPDATE samples SET seconds = 'soon'", "UPDATE samples SET seconds_min = -1",
+        "UPDATE samples SET count = 0",
+        "UPDATE samples SET timing = CAST(zeroblob(2000000) AS TEXT)",
+        "ALTER TABLE kernels RENAME TO others; CREATE VIEW kernels AS WITH RECURSIVE n(id) AS "
+        "(SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT id, 'gemm' AS op, '' AS shape, '' AS "
+        "dtype, '' AS layout, '' AS gpu, '' AS library, '' AS version FROM n"}) {
+    const std::string path = FreshPath();
+    {
+      ASSERT_OK_AND_ASSIGN(auto store, RecordStore::Open(path, Access::kCreate));
+      ASSERT_OK(store->Add(SomeKey(1), SampleOf(1e-6)));
+      ASSERT_OK_AND_ASSIGN(const SqliteDatabase database,
+                           SqliteDatabase::Open(path, SqliteDatabase::Access::kWrite));
+      // Longer than a store may be read with.
+      if (!database.Run(change).ok()) continue;
+    }
+    const auto store = RecordStore::Open(path, Access::kRead);
+    const absl::Status status = store.ok() ? (*store)->Select({}).status() : store.status();
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                 AllOf(HasSubstr("`" + path + "` is damaged: "),
+                                       HasSubstr("ingest the measured files into a new store"))))
+        << change;
+  }
 }
 
 TEST(RecordStoreTest, AReadOnlyStoreInAReadOnlyFolderCanBeRead) {

@@ -46,6 +46,8 @@ TEST(CaseTableTest, ErrorsNameLineAndColumn) {
   EXPECT_THAT(error("congestion_aware", "ns3"), HasSubstr("column `backend`: `ns3`"));
   EXPECT_THAT(error(",algorithm,", ",algo,"), HasSubstr("no such column"));
   EXPECT_THAT(error("ringxdirect", "ringxtree"), HasSubstr("unknown word `tree`"));
+  EXPECT_THAT(error("540037", "soon"), HasSubstr("column `finish_min_ns`: `soon` is no time"));
+  EXPECT_THAT(error("540038", "-2"), HasSubstr("column `finish_max_ns`: `-2` is no time"));
   EXPECT_THAT(ReadAstraCases("", "c.csv").status().message(), HasSubstr("c.csv is empty"));
 }
 

@@ -104,6 +104,37 @@ TEST(EtFileTest, ErrorsNameTheByte) {
   EXPECT_FALSE(ReadEtFile(absl::StrCat("\x90\x4e", deep), "t.et").ok());
 }
 
+TEST(EtFileTest, ASetOfFilesHasOneAllowance) {
+  const std::string bytes = WriteEtFile(Small());
+  EtAllowance left;
+  ASSERT_OK_AND_ASSIGN(const EtFile file, ReadEtFile(bytes, "t.et", left));
+  const EtAllowance all;
+  EXPECT_EQ(left.bytes, all.bytes - bytes.size());
+  EXPECT_EQ(left.nodes, all.nodes - file.nodes.size());
+  EXPECT_LT(left.parts, all.parts);
+  left.nodes = file.nodes.size() - 1;
+  EXPECT_THAT(ReadEtFile(bytes, "t.et", left).status().message(),
+              HasSubstr("more than 4000000 nodes, the limit of a set of traces"));
+  left = {};
+  left.bytes = bytes.size() - 1;
+  EXPECT_THAT(ReadEtFile(bytes, "t.et", left).status().message(),
+              HasSubstr("a set of them 1073741824"));
+  EXPECT_THAT(ReadEtFile(Gzip(bytes), "t.et", left).status().message(), HasSubstr("unpacks to"));
+  left = {};
+  left.parts = 0;
+  EXPECT_THAT(ReadEtFile(bytes, "t.et", left).status().message(),
+              HasSubstr("attributes and dependencies, the limit of a set of traces"));
+}
+
+TEST(EtFileTest, MemoryIsBoundedBesideBytes) {
+  EtFile large;
+  large.nodes.emplace_back().add_attr()->mutable_int64_list()->mutable_values()->Resize(10'000, 0);
+  EtAllowance left;
+  left.memory = 50'000;
+  EXPECT_THAT(ReadEtFile(WriteEtFile(large), "t.et", left).status().message(),
+              HasSubstr("take more than 50000 bytes of memory, the limit of a file"));
+}
+
 TEST(EtFileTest, AnyBytesGiveAnAnswer) {
   std::mt19937_64 random(TestSeed(4));
   const std::string good = WriteEtFile(Small());

@@ -56,6 +56,9 @@ TEST(TopologyXmlTest, ErrorsNameThePlace) {
   for (int i = 0; i < 70'000; ++i) many += "<cpu/>";
   fails(many + "</system>", "more than 65536 elements");
   fails(std::string(17 << 20, ' '), "bytes");
+  std::string wide = "<system";
+  for (int i = 0; i < 100'000; ++i) wide += " a" + std::to_string(i) + "=\"1\"";
+  fails(wide + "/>", "<system> of line 1 has more than 128 attributes");
 }
 
 TEST(TopologyXmlTest, AnyBytesHaveAnAnswer) {

@@ -1,5 +1,5 @@
-#ifndef PLANCAST_INTEROP_TIMELINE_UTF8_H_
-#define PLANCAST_INTEROP_TIMELINE_UTF8_H_
+#ifndef PLANCAST_BASE_UTF8_H_
+#define PLANCAST_BASE_UTF8_H_
 
 #include <cstddef>
 #include <string>
@@ -18,4 +18,4 @@ std::string ToUtf8(absl::string_view text);
 
 }  // namespace plancast
 
-#endif  // PLANCAST_INTEROP_TIMELINE_UTF8_H_
+#endif  // PLANCAST_BASE_UTF8_H_
