@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from plancast import _core, arguments, files
 from plancast.checked import checked
 from plancast.errors import InputError
+from plancast.immutable import Immutable
 
 if TYPE_CHECKING:
     from plancast.machine import Machine
@@ -54,7 +55,7 @@ class AlgorithmRun:
 
 
 @checked
-class Algorithm:
+class Algorithm(Immutable):
     """What every GPU of a collective does with every chunk; immutable.
 
     >>> ring = Algorithm.make("all_reduce", "ring", gpus=8)
@@ -232,12 +233,6 @@ class Algorithm:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _read, (self.to_msccl(), self._what)
-
-    def __copy__(self) -> Algorithm:
-        return self  # immutable
-
-    def __deepcopy__(self, memo: object) -> Algorithm:
-        return self
 
     def __repr__(self) -> str:
         return f"<Algorithm `{self.name}`: {self.op} of {self.gpus} GPUs, {self.chunks} chunks>"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from plancast import _core, files
 from plancast.checked import checked
 from plancast.errors import InputError
+from plancast.immutable import Immutable
 from plancast.memory import PeakMemory
 from plancast.question import Facts, Question
 from plancast.randomness import Distribution
@@ -58,7 +59,7 @@ class Slice:
 
 
 @checked
-class Forecast:
+class Forecast(Immutable):
     """The result of `plancast.predict`: iteration time, memory, and where time goes.
 
     Times are seconds, sizes bytes.
@@ -371,12 +372,6 @@ class Forecast:
         # Figures travel; graphs and slices are made again where they are asked for.
         facts = Facts.of(self._core, self._question)
         return Forecast, (facts, self._asked, self._tree, self._question, self._what_if)
-
-    def __copy__(self) -> Forecast:
-        return self  # immutable
-
-    def __deepcopy__(self, memo: object) -> Forecast:
-        return self
 
     def __rich__(self) -> RenderableType:
         from plancast.report.tables import forecast_tables

@@ -9,10 +9,11 @@ from typing import Any
 from plancast import _core, arguments, documents, files
 from plancast.checked import checked
 from plancast.errors import InputError
+from plancast.immutable import Immutable
 
 
 @checked
-class Machine:
+class Machine(Immutable):
     """An immutable description of a cluster.
 
     >>> machine = Machine.preset("dgx-h100", hosts=2)
@@ -197,12 +198,6 @@ class Machine:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Machine.from_dict, (self.to_dict(),)
-
-    def __copy__(self) -> Machine:
-        return self  # immutable
-
-    def __deepcopy__(self, memo: object) -> Machine:
-        return self
 
     def __repr__(self) -> str:
         return f"<Machine {self.name}: {self.hosts} x {self.gpus_per_host} {self.gpu}>"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plancast import _core
 from plancast.errors import InputError
+from plancast.immutable import Immutable
 from plancast.question import Facts, Question
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class MemoryTimeline:
         return TimelinePicture(self)
 
 
-class PeakMemory(tuple[ClassMemory, ...]):
+class PeakMemory(Immutable, tuple[ClassMemory, ...]):
     """Peak memory of each device class.
 
     >>> import plancast as pc
@@ -198,12 +199,6 @@ class PeakMemory(tuple[ClassMemory, ...]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PeakMemory, (Facts.of(self._source, self._question), self._question)
-
-    def __copy__(self) -> PeakMemory:
-        return self  # immutable
-
-    def __deepcopy__(self, memo: object) -> PeakMemory:
-        return self
 
     @property
     def fullest(self) -> ClassMemory:

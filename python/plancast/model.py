@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from plancast import _core, arguments, documents, files
 from plancast.checked import checked
 from plancast.errors import InputError
+from plancast.immutable import Immutable
 
 if TYPE_CHECKING:
     from plancast.builder import ModelBuilder
@@ -32,7 +33,7 @@ _OF_HUGGING_FACE = ("model_type", "architectures", "hidden_size", "n_embd", "d_m
 
 
 @checked
-class Model:
+class Model(Immutable):
     """An immutable model: its dataflow graph, and the facts reports need.
 
     >>> Model.preset("llama3-8b").parameters
@@ -248,12 +249,6 @@ class Model:
         if self._graph is not None:
             return Model.from_graph, (self._graph, self._report)
         return Model._from_fields, (self._fields, "model")
-
-    def __copy__(self) -> Model:
-        return self  # immutable
-
-    def __deepcopy__(self, memo: object) -> Model:
-        return self
 
     def with_seq(self, seq: int) -> Model:
         """The same transformer with sequences of `seq` tokens."""

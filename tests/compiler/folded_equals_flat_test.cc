@@ -19,8 +19,8 @@ namespace plancast {
 namespace {
 
 // In slices, each with seeds of its own, so that shards share them.
-constexpr int kSlices = 6;
-constexpr uint32_t kSeedsPerSlice = 100;
+constexpr int kSlices = 12;
+constexpr uint32_t kSeedsPerSlice = 50;
 
 // zero=1 to 3 in any form; what ep cuts may not nest with what hsdp cuts.
 void DrawSharding(Dice& dice, PlanUnderTest& plan) {
@@ -249,7 +249,7 @@ TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
 
 // Jumps over periods of the steady state change no digit.
 TEST_P(CompiledPlansTest, ManyMicroBatches) {
-  constexpr uint32_t kPlans = 20;
+  constexpr uint32_t kPlans = 10;
   const uint32_t first = 10'001 + static_cast<uint32_t>(GetParam()) * kPlans;
   int64_t jumped = 0, periods = 0;
   for (uint32_t seed = first; seed < first + kPlans && !HasFailure(); ++seed) {

@@ -23,7 +23,7 @@ namespace plancast {
 namespace {
 
 // Every test runs in slices, each with seeds of its own, so that shards share them.
-constexpr int kSlices = 6;
+constexpr int kSlices = 12;
 
 struct Seeds {
   uint32_t first, last;
@@ -121,7 +121,7 @@ void ExpectWholeBreakdowns(const Simulation& s) {
 }
 
 TEST_P(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
-  const auto [first, last] = SeedsOf(GetParam(), 400);
+  const auto [first, last] = SeedsOf(GetParam(), 200);
   Fluid::CheckSolutions(true);
   int64_t plans = 0, ranks = 0, entities = 0, contended = 0, split = 0, deadlocks = 0;
   for (uint32_t seed = first; seed <= last && !HasFatalFailure(); ++seed) {
@@ -168,7 +168,7 @@ TEST_P(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
   Fluid::CheckSolutions(false);
   std::cout << plans << " plans compared, " << ranks << " ranks in " << entities << " classes; "
             << split << " plans with split programs, " << deadlocks << " deadlocks not counted\n";
-  EXPECT_GE(plans, 340);  // 2,000 plans and more in all slices
+  EXPECT_GE(plans, 170);  // 2,000 plans and more in all slices
   EXPECT_LT(entities, ranks);
   EXPECT_GT(split, 0);
   EXPECT_GT(contended, 0);
@@ -176,7 +176,7 @@ TEST_P(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
 
 // Gradients that wait for messages, and these for model-parallel collectives.
 TEST_P(FoldedEqualsFlatTest, UnderPriority) {
-  const auto [first, last] = SeedsOf(GetParam(), 40);
+  const auto [first, last] = SeedsOf(GetParam(), 20);
   Fluid::CheckSolutions(true);
   int plans = 0, changed = 0;
   for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
@@ -206,13 +206,13 @@ TEST_P(FoldedEqualsFlatTest, UnderPriority) {
   }
   Fluid::CheckSolutions(false);
   std::cout << changed << " of " << plans << " plans run otherwise than by max-min\n";
-  EXPECT_GT(changed, 3);
+  EXPECT_GT(changed, 1);
 }
 
 // Kernels that communications slow down, folded and flat; and by next to nothing,
 // which has to be next to running ahead.
 TEST_P(FoldedEqualsFlatTest, WithInterference) {
-  const auto [first, last] = SeedsOf(GetParam(), 100);
+  const auto [first, last] = SeedsOf(GetParam(), 50);
   int plans = 0, drifted = 0;
   for (uint32_t seed = first; seed <= last; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -251,7 +251,7 @@ TEST_P(FoldedEqualsFlatTest, WithInterference) {
 
 // Looking ahead changes no digit: when tasks run, and what they last waited for.
 TEST_P(FoldedEqualsFlatTest, WithAndWithoutShortcuts) {
-  const auto [first, last] = SeedsOf(GetParam(), 100);
+  const auto [first, last] = SeedsOf(GetParam(), 50);
   int64_t at_once = 0, several = 0, plans = 0;
   for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
     const RandomPlan plan = DrawPlan(seed);
