@@ -173,9 +173,7 @@ class Forecast(Immutable):
         """Where the forecast goes beyond what was measured or simulated, one sentence each."""
         from plancast.models import presets
 
-        sizes = (item.partition("=") for item in self.strategy.split(","))
-        cut = [axis for axis, _, size in sizes if size.isdigit() and int(size) > 1]
-        return [*self._core.warnings, *presets.not_simulated(self.model, cut)]
+        return [*self._core.warnings, *presets.not_simulated(self.model, self.strategy)]
 
     @property
     def tokens_per_s(self) -> float:

@@ -9,7 +9,9 @@
 namespace plancast {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class SensitivityTest : public ::testing::Test {
  protected:
@@ -54,6 +56,20 @@ TEST_F(SensitivityTest, RanksWhatHelpsMost) {
     ASSERT_OK_AND_ASSIGN(const Forecast then, Predict(job_, machine_, *costs_, session_, options));
     EXPECT_EQ(then.iteration_time_s, row.iteration_time_s) << row.change;
   }
+}
+
+// Gathers of 1 MiB over pairs: NCCL leaves LL for Simple at twice the NVLink, and is slower.
+TEST_F(SensitivityTest, AForecastNotesWhatALibraryChoosesBadlyOnFasterLinks) {
+  ASSERT_OK_AND_ASSIGN(const ShortForm form, ParseShortForm("tp=2,sp,mb=4"));
+  job_.strategy = StrategyTree::FromShortForm(form);
+  const Machine machine = *MachineFromPreset("dgx-a100-80g:1");
+  const auto said = HasSubstr("the library chooses ring/Simple for `all_gather` of 1.05 MB over 2");
+  PredictOptions options;
+  ASSERT_OK_AND_ASSIGN(const Forecast now, Predict(job_, machine, *costs_, session_, options));
+  EXPECT_THAT(now.notes, Not(Contains(said)));
+  ASSERT_OK_AND_ASSIGN(options.what_if, ParseWhatIf("nvlink=2x"));
+  ASSERT_OK_AND_ASSIGN(const Forecast then, Predict(job_, machine, *costs_, session_, options));
+  EXPECT_THAT(then.notes, Contains(said));
 }
 
 TEST_F(SensitivityTest, TakesCandidates) {

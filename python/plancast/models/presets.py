@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,26 +70,28 @@ def names() -> list[str]:
     return [*transformers(), *catalogue.names()]
 
 
-def not_simulated(name: str, cut: Collection[str]) -> list[str]:
+def not_simulated(name: str, strategy: str) -> list[str]:
     """What the training of a model used and forecasts do not simulate, one sentence each.
 
     Args:
       name: of the model, in any spelling; one that is no preset was trained in no known way.
-      cut: mesh axes that a plan has more than one of; what concerns others is left out.
+      strategy: short form; what concerns axes that it does not cut is left out.
 
-    >>> not_simulated("deepseek-v3", ["pp", "ep"])[0]  # doctest: +ELLIPSIS
+    >>> not_simulated("deepseek-v3", "pp=16,ep=64")[0]  # doctest: +ELLIPSIS
     '`deepseek-v3` was trained with DualPipe, ... (arXiv:2412.19437, section 3.2.1), which is not...
-    >>> not_simulated("deepseek-v3", ["tp"]), not_simulated("gpt2", ["pp"])
+    >>> not_simulated("deepseek-v3", "tp=8"), not_simulated("gpt2", "pp=2,ep=1")
     ([], [])
     """
     plain = _plain(re.sub(r"-l[1-9]\d*$", "", name))
+    sizes = (item.partition("=") for item in strategy.split(","))
+    cut = {axis for axis, _, size in sizes if size.isdigit() and int(size) > 1}
     return [
         f"`{known}` was trained with {item['what']} ({item['source']}), which is not simulated: "
         "with it, an iteration may take less than is forecast"
         for known, entry in _entries_of(_TRAINED).items()
         if _plain(known) == plain
         for item in entry.get("trained_with", ())
-        if set(item["axes"]) <= set(cut)
+        if cut.issuperset(item["axes"])
     ]
 
 
