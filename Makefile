@@ -14,7 +14,7 @@ endif
 
 CORE := //python/plancast:_core.so
 
-.PHONY: build run test test-torch lint bench accuracy knobs uncertainty format clean setup compile_commands
+.PHONY: build run test test-torch fuzz lint bench accuracy knobs uncertainty format clean setup compile_commands
 
 build: setup
 	$(BAZEL) build -c opt $(BAZEL_FLAGS) $(CORE)
@@ -30,6 +30,14 @@ test: build
 # virtual environment of their own.
 test-torch: build
 	@tools/test_torch.sh
+
+# Every reader and command with inputs of RUNS seeds from FIRST on, FUZZ=TARGET only one;
+# what is wrong is recorded and the run goes on (docs/fuzzing.md).
+RUNS ?= 2000
+FIRST ?= 1000000
+fuzz: build
+	.venv/bin/python -m tests.fuzz.run --runs $(RUNS) --first $(FIRST) $(if $(FUZZ),--target "$(FUZZ)")
+	$(BAZEL) run -c opt $(BAZEL_FLAGS) //tests/fuzz/native:run -- --runs=$(RUNS) --first=$(FIRST)
 
 lint: setup
 	@tools/lint.sh

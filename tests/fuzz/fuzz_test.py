@@ -7,9 +7,12 @@ import pytest
 from tests.fuzz.run import run
 from tests.fuzz.targets import WRITERS
 
+CASES = 200
+
 
 @pytest.mark.parametrize("target", sorted(WRITERS))
 def test_changed_files_are_read_or_refused(target, tmp_path):
-    outcomes = run(target, range(200), tmp_path)
-    assert sum(outcomes.values()) == 200
-    assert outcomes["refused"] > 0
+    result = run(target, range(CASES), tmp_path)
+    assert not result.findings, "\n".join(map(str, result.findings))
+    assert sum(result.outcomes.values()) == CASES
+    assert result.outcomes["refused"] > 0

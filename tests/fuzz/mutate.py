@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
+import re
 from typing import Any
 
 NASTY: tuple[Any, ...] = (
@@ -82,3 +84,58 @@ def binary(rng: random.Random, original: bytes) -> bytes:
         else:
             data[place : place + 8] = rng.randrange(2**64).to_bytes(8, "little")
     return bytes(data)
+
+
+WORDS = (
+    "", "-1", "0", "1", "2", "3", "1e999", "nan", "-nan", "inf", "1e-308", "-0.0", "9" * 30,
+    "9" * 5000, "0x" + "f" * 5000, "2147483648", "9223372036854775807", "9223372036854775808",
+    "true", "null",
+    "x", "x" * 2000, "[", "]", "{", "}", "#", ",", ":", "=", '"', "'", "<", ">", "&", "*a", "&a",
+    "<<", "\x00", "\x1b[2J", "\ud800", "é", "\u202e", "..", "/dev/zero", "1" + ":59" * 50,
+)  # fmt: skip
+
+
+def text(rng: random.Random, original: str) -> str:
+    """Text with words, numbers and lines replaced, dropped, doubled, moved or nested."""
+    lines = original.splitlines()
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        if not lines:
+            break
+        at, what = rng.randrange(len(lines)), rng.randrange(7)
+        if what <= 2:
+            parts = re.split(r"([\s,:=\"<>|;+]+)", lines[at])
+            parts[rng.randrange(len(parts))] = rng.choice(WORDS)
+            lines[at] = "".join(parts)
+        elif what == 3:
+            numbers = list(re.finditer(r"\d+(?:\.\d+)?", lines[at]))
+            if numbers:
+                found = rng.choice(numbers)
+                lines[at] = (
+                    lines[at][: found.start()] + rng.choice(WORDS) + lines[at][found.end() :]
+                )
+        elif what == 4:
+            del lines[at]
+        elif what == 5:
+            lines[at:at] = lines[at : at + 3] * rng.choice((1, 3, 1000))
+        else:
+            lines[at] += rng.choice(("[", "{", "{a: ", "(", "<a>", '{"a":', "- ")) * rng.choice(
+                (1, 40, 5000)
+            )
+    return "\n".join(lines) + "\n"
+
+
+def contents(rng: random.Random, original: bytes, suffix: str) -> bytes:
+    """A file changed as what its name says it is, or as bytes."""
+    if suffix in (".json", ".yaml", ".yml") and rng.random() < 0.5:
+        import yaml
+
+        value = yaml.safe_load(original)
+        try:
+            changed = document(rng, value)
+            whole = json.dumps(changed) if suffix == ".json" else yaml.safe_dump(changed)
+            return whole.encode("utf-8", "replace")
+        except (RecursionError, TypeError, ValueError):  # what the harness cannot write
+            return b"[" * 5000
+    if suffix in (".pt2", ".et", ".db", ".onnx") or rng.random() < 0.15:
+        return binary(rng, original)
+    return text(rng, original.decode(errors="replace")).encode("utf-8", "replace")

@@ -58,6 +58,25 @@ def test_import_of_cases(cli, tmp_path):
     assert "1 of 1 cases" in cli("import", "astra", str(table))[1]
 
 
+def test_cases_of_which_less_is_known(cli, tmp_path):
+    table = tmp_path / "cases.csv"
+    table.write_text(CASES.replace("1,48189,48189,ok", "1,,48189,ok"))
+    result = cli.json("import", "astra", str(table))
+    assert result["cases"][0]["equal"] is None
+    assert (result["compared"], result["equal"]) == (0, 0)
+    assert "0 of 0 cases" in cli("import", "astra", str(table))[1]
+    table.write_text(CASES.replace("1,48189,48189,ok", "1,soon,48189,ok"))
+    assert "column `finish_min_ns`: `soon` is no time" in cli.error("import", "astra", str(table))
+
+
+def test_more_chunks_than_can_wait_in_line(cli, tmp_path):
+    table = tmp_path / "cases.csv"
+    table.write_text(CASES.replace("ring,1,1,1,1e9", "ring,65536,1,1,1e9"))
+    good = cli.json("import", "astra", str(table))["cases"][0]
+    assert good["status"] == "not run"
+    assert "is 65536; on 8 NPUs, 1 to 5792 will do" in good["reason"]
+
+
 def test_a_trace_as_astra_sim_runs_it(cli, micro, tmp_path):
     network, system = tmp_path / "net.yml", tmp_path / "sys.json"
     network.write_text(NETWORK)
