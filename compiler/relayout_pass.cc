@@ -338,11 +338,14 @@ class LayoutWalk {
     }
     for (size_t i = 0; i < body_.in_ports.size(); ++i) {
       const TensorRef ref{body_.in_ports[i], -1, true, false};
-      int value = -1;
-      if (!contributions_[ref.tensor].empty() || versions_.contains(ref)) {
-        ASSIGN_OR_RETURN(value, Get(ref, in_ports[i], Part::kBackward));
+      const bool made = !contributions_[ref.tensor].empty() || versions_.contains(ref);
+      if (made) {
+        ASSIGN_OR_RETURN(const int value, Get(ref, in_ports[i], Part::kBackward));
+        plan_.grad_out_ports.push_back(value);
+      } else {
+        // Nothing here uses it; the neighbour, which adds to it, gets memory all the same.
+        plan_.grad_out_ports.push_back(NewValue(ref, in_ports[i]));
       }
-      plan_.grad_out_ports.push_back(value);
     }
     flush();
     return absl::OkStatus();

@@ -1,6 +1,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "executor/comm_uses.h"
 #include "executor/executor.h"
@@ -19,6 +20,20 @@ namespace {
 // to get tens of megabytes from the system and give them back would take up to a
 // quarter of an execution.
 constexpr size_t kMostTimesKept = 10'000'000;  // 80 MB
+
+// A task in a timeline takes some 60 bytes, and 200 in a trace.
+constexpr int64_t kMostSlices = 4'000'000;
+
+absl::Status CheckTimeline(const SimInput& in) {
+  int64_t slices = 0;
+  for (const SimGraph::Entity& entity : in.sim.entities) {
+    slices += in.index.program(entity.program).tasks;
+  }
+  if (slices <= kMostSlices) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a timeline of this plan has ", slices, " tasks; there can be ", kMostSlices,
+                   ". Take a smaller batch or fewer layers, of which all do the same."));
+}
 
 }  // namespace
 
@@ -52,6 +67,9 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
                        /*jitter=*/nullptr,
                        runtime.link_sharing,
                        SlowdownQ20(comm_slowdown)};
+  if (options.timeline) {
+    RETURN_IF_ERROR(CheckTimeline(input));
+  }
   thread_local SimTrace trace;
   ASSIGN_OR_RETURN(trace, Simulate(input, std::move(trace)));
   SimResult result;

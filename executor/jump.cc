@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "executor/clock.h"
 #include "executor/simulator.h"
 
 namespace plancast {
@@ -244,6 +245,10 @@ bool Simulator::Jump(const State& state) {
   for (int32_t e = 0; e < static_cast<int32_t>(entities_.size()); ++e) {
     times = std::min(times, PeriodsAhead(e, state, fronts[e]));
     if (times < 1) return true;  // nor later
+  }
+  if (last_period_ > 0) {  // what is left goes beyond the clock by itself
+    times = static_cast<int32_t>(std::min<int64_t>(times, (kLatestPs - now_) / last_period_));
+    if (times < 1) return true;
   }
   trace_.periods = times;
   trace_.period_ps = last_period_;

@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "base/int128.h"
+#include "base/status_macros.h"
+#include "executor/clock.h"
 #include "executor/deadlock.h"
 #include "executor/sharing/comm_priority.h"
 #include "executor/simulator.h"
@@ -34,6 +36,7 @@ Simulator::Simulator(const SimInput& in, SimTrace memory)
 absl::StatusOr<SimTrace> Simulator::Run() && {
   PrepareLanes();
   PrepareGroups();
+  RETURN_IF_ERROR(CheckClock(in_, alone_));
   for (size_t e = 0; e < sim_.entities.size(); ++e) {
     Wake(static_cast<int32_t>(e), (1u << kNumStreams) - 1);
   }
@@ -43,7 +46,7 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
   while (true) {
     const int64_t next =
         std::min(fluid_.NextCompletion(), events_.empty() ? kNever : events_.least_key() >> 1);
-    if (next == kNever) break;
+    if (next > kLatestPs) break;
     now_ = next;
     for (const int32_t activity : fluid_.AdvanceTo(next)) EndFlight(of_activity_[activity]);
     while (events_.least_key() == (next << 1 | kEnds)) HandleNext();
@@ -53,6 +56,7 @@ absl::StatusOr<SimTrace> Simulator::Run() && {
     SlowTransfers();
     if (next_anchor_ != Lane::kDone) LookForPeriod();
   }
+  if (fluid_.num_active() > 0 || !events_.empty()) return ClockError();
   for (const Lane& lane : lanes_) {
     if (!lane.done()) return DeadlockError(in_, lanes_);
     trace_.lane_end.push_back(lane.last_end);
@@ -114,8 +118,9 @@ void Simulator::PrepareGroups() {
   for (const SimGraph::Group& group : sim_.groups) {
     const RealisedCollective& realised = in_.realised[group.realised];
     const int32_t kind = add_kind(group, kOne);
-    alone_.push_back(realised.delay_ps +
-                     (realised.work_bytes == 0 ? 0 : fluid_.AloneTime(kind, realised.work_bytes)));
+    const int64_t moves =
+        realised.work_bytes == 0 ? 0 : fluid_.AloneTime(kind, realised.work_bytes);
+    alone_.push_back(SaturateToInt64(int128{realised.delay_ps} + moves));
   }
   // Beside kernels.
   for (size_t g = 0; g < sim_.groups.size() && yields_; ++g) {

@@ -120,6 +120,12 @@ void FillWarnings(const Job& job, const Machine& machine, const PlanGraph& plan,
   forecast->warnings =
       ExtrapolationWarnings(Uncertainty::Shipped(), job.profile, plan.chosen.options,
                             plan.graph->seq, machine, forecast->result);
+  const double peak = forecast->peak_flops_per_gpu * static_cast<double>(forecast->devices);
+  if (forecast->model_flops > peak * forecast->iteration_time_s) {
+    forecast->notes.push_back(
+        "MFU is above 1: by its formula attention computes whole squares, of which causal kernels "
+        "leave out half; HFU counts what runs");
+  }
 }
 
 // What is known of a plan without simulating it.

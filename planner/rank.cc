@@ -5,8 +5,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <thread>
 #include <tuple>
@@ -31,14 +33,16 @@ struct Outcome {
   double value = 0;                    // of the objective, if so
   std::unique_ptr<Forecast> forecast;  // if asked for
   std::string excluded;                // or why it is none
-  absl::Status failure;                // or a defect of ours
 };
 
-bool IsRefusal(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kInvalidArgument ||
-         status.code() == absl::StatusCode::kNotFound ||
-         status.code() == absl::StatusCode::kUnimplemented ||
-         status.code() == absl::StatusCode::kFailedPrecondition;
+// Why a plan is not ranked: what is wrong with it, or a defect or lack of ours, which
+// ends no ranking.
+std::string WhyExcluded(const absl::Status& status) {
+  const bool refused = status.code() == absl::StatusCode::kInvalidArgument ||
+                       status.code() == absl::StatusCode::kNotFound ||
+                       status.code() == absl::StatusCode::kUnimplemented ||
+                       status.code() == absl::StatusCode::kFailedPrecondition;
+  return absl::StrCat(refused ? "" : "could not be simulated: ", status.message());
 }
 
 double Value(const Forecast& forecast, Objective objective) {
@@ -63,18 +67,10 @@ class Evaluator {
   // `describe`: with the whole forecast.
   Outcome Evaluate(const ShortForm& plan, bool describe) {
     job_.strategy = StrategyTree::FromShortForm(plan);
-    PredictOptions options;
-    options.one_of_many = &workspace_;
-    options.wanted = [describe](const Forecast&) { return describe; };
-    absl::StatusOr<Forecast> forecast = Predict(job_, machine_, costs_, session_, options);
+    absl::StatusOr<Forecast> forecast = PredictOrSayWhy(describe);
     Outcome outcome;
     if (!forecast.ok()) {
-      if (IsRefusal(forecast.status())) {
-        outcome.excluded = std::string(forecast.status().message());
-      } else {
-        outcome.failure = StatusBuilder(forecast.status())
-                          << "plan `" << PrintShortForm(plan) << "`";
-      }
+      outcome.excluded = WhyExcluded(forecast.status());
     } else if (!forecast->fits) {
       outcome.excluded = std::string(kUnfit);
     } else {
@@ -86,12 +82,28 @@ class Evaluator {
   }
 
  private:
+  // No exception of what we use ends the ranking, such as one for want of memory.
+  absl::StatusOr<Forecast> PredictOrSayWhy(bool describe) {
+    PredictOptions options;
+    options.one_of_many = workspace_.get();
+    options.wanted = [describe](const Forecast&) { return describe; };
+    try {
+      return Predict(job_, machine_, costs_, session_, options);
+    } catch (const std::bad_alloc&) {
+      workspace_ = std::make_unique<GraphWorkspace>();  // how it was left is not known
+      return absl::ResourceExhaustedError("there is not enough memory for it on this computer");
+    } catch (const std::exception& error) {
+      workspace_ = std::make_unique<GraphWorkspace>();
+      return absl::InternalError(error.what());
+    }
+  }
+
   Job job_;
   const Machine& machine_;
   const KernelCostModel& costs_;
   Session& session_;
   const Objective objective_;
-  GraphWorkspace workspace_;
+  std::unique_ptr<GraphWorkspace> workspace_ = std::make_unique<GraphWorkspace>();
 };
 
 // The plans in an order in which those with equal programs follow one another
@@ -241,7 +253,6 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
   result.excluded = std::move(enumeration.excluded);
   std::vector<int64_t> best;
   for (int64_t i = 0; i < count; ++i) {
-    RETURN_IF_ERROR(outcomes[i].failure);
     if (outcomes[i].evaluated) {
       best.push_back(i);
     } else {
@@ -263,8 +274,11 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine,
         nullptr);
   }
   for (int64_t i : best) {
-    RETURN_IF_ERROR(outcomes[i].failure);
-    result.plans.push_back(*std::move(outcomes[i].forecast));
+    if (outcomes[i].forecast != nullptr) {
+      result.plans.push_back(*std::move(outcomes[i].forecast));
+    } else {
+      ++result.excluded[outcomes[i].excluded];
+    }
   }
   if (result.plans.empty() && result.excluded.count(std::string(kUnfit)) > 0) {
     std::vector<ShortForm> unfit;

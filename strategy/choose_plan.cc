@@ -18,6 +18,9 @@ namespace {
 
 constexpr int64_t kMaxVirtualStages = 100'000;
 
+// Of micro-batches through chunks of stages: programs take some 1.2 kB for each.
+constexpr int64_t kMostPasses = int64_t{1} << 18;
+
 template <typename... Parts>
 absl::Status Wrong(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
@@ -78,6 +81,7 @@ class Chooser {
   absl::Status CheckTensorParallel();
   absl::Status ChooseExpertParallel();
   absl::Status ChooseMicroBatches();
+  absl::Status CheckPasses() const;
   absl::Status ChooseSchedule();
   absl::Status ChooseLayout();
   absl::Status ChooseSharding();
@@ -220,13 +224,21 @@ absl::Status Chooser::ChooseExpertParallel() {
   return absl::OkStatus();
 }
 
+absl::Status Chooser::CheckPasses() const {
+  const int128 passes = int128{o_.micro_batches} * o_.pp * form_.vpp.value_or(1);
+  if (passes <= kMostPasses) return absl::OkStatus();
+  return Wrong("each rank runs ", o_.micro_batches, " micro-batches (pp=", o_.pp,
+               ", vpp=", form_.vpp.value_or(1), "); micro-batches times pp times vpp can be ",
+               kMostPasses, " at most. Take a larger mb, more dp or a smaller batch.");
+}
+
 absl::Status Chooser::ChooseMicroBatches() {
   o_.micro_batch = form_.mb.value_or(1);
   const int128 step = int128{o_.dp} * o_.micro_batch;  // samples of one micro-batch on all ranks
   if (!context_.global_batch.has_value()) {
     o_.micro_batches = form_.accum.value_or(1);
     if (!form_.accum.has_value()) Note("neither batch nor accum is given: one micro-batch");
-    return absl::OkStatus();
+    return CheckPasses();
   }
   const int64_t batch = *context_.global_batch;
   if (batch < 1) return Wrong("the batch is ", batch, "; it must be 1 at least.");
@@ -246,7 +258,7 @@ absl::Status Chooser::ChooseMicroBatches() {
                  " * mb=", o_.micro_batch, ") is ", o_.micro_batches,
                  ". Leave accum out to have it derived.");
   }
-  return absl::OkStatus();
+  return CheckPasses();
 }
 
 absl::Status Chooser::ChooseSchedule() {

@@ -1,6 +1,8 @@
 #include "executor/memory/timeline.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "executor/memory/replay.h"
 
@@ -49,12 +51,18 @@ MemoryPoint After(const MemoryPoint& before, const KindBytes& change, int64_t ti
   return point;
 }
 
-std::vector<MemoryPoint> AllPoints(const ExecutionGraph& graph, const Program& program,
-                                   bool every_layer) {
-  const std::vector<BlockProfile> profiles = ProfileBlocks(graph, AllocatorParams());
+// Calls `add(point)` for each, one at a time: there may be far more than are kept.
+template <typename Add>
+void ForEachPoint(const ExecutionGraph& graph, const Program& program,
+                  const std::vector<BlockProfile>& profiles, bool every_layer, const Add& add) {
   MemoryPoint now;
   now.bytes = StaticBytes(program);
-  std::vector<MemoryPoint> points = {now};
+  int64_t issued = now.issued;  // of the last point
+  add(now);
+  const auto add_point = [&](const MemoryPoint& point) {
+    issued = point.issued;
+    add(point);
+  };
   for (size_t i = 0; i < program.instances.size(); ++i) {
     const Instance& instance = program.instances[i];
     const Block& block = graph.blocks[instance.block];
@@ -69,14 +77,13 @@ std::vector<MemoryPoint> AllPoints(const ExecutionGraph& graph, const Program& p
         const int64_t task = block.memory[profile.high_events - 1].task;
         MemoryPoint high = After(now, profile.net, copy, block.size() * copy + task, index);
         high.bytes.Add(profile.at_high);
-        points.push_back(high);
+        add_point(high);
       }
-      if (!block.memory.empty()) points.push_back(end);
+      if (!block.memory.empty()) add_point(end);
       now = end;
     }
   }
-  if (points.back().issued != now.issued) points.push_back(now);
-  return points;
+  if (issued != now.issued) add(now);
 }
 
 }  // namespace
@@ -84,14 +91,31 @@ std::vector<MemoryPoint> AllPoints(const ExecutionGraph& graph, const Program& p
 MemoryTimeline MemoryOverIssueOrder(const ExecutionGraph& graph, int32_t program,
                                     const TimelineOptions& options) {
   MemoryTimeline timeline;
-  timeline.points = AllPoints(graph, graph.programs[program], options.every_layer);
-  if (static_cast<int64_t>(timeline.points.size()) > options.max_points) {
-    Thinner thinner(timeline.points.back().issued, options.max_points);
-    std::vector<MemoryPoint> kept = {timeline.points.front()};
-    for (size_t i = 1; i < timeline.points.size(); ++i) thinner.Add(timeline.points[i]);
+  const Program& of = graph.programs[program];
+  const std::vector<BlockProfile> profiles = ProfileBlocks(graph, AllocatorParams());
+  const auto for_each = [&](const auto& add) {
+    ForEachPoint(graph, of, profiles, options.every_layer, add);
+  };
+  int64_t count = 0, issued = 0;
+  for_each([&](const MemoryPoint& point) {
+    ++count;
+    issued = point.issued;
+  });
+  if (count <= options.max_points) {
+    for_each([&](const MemoryPoint& point) { timeline.points.push_back(point); });
+  } else {
+    Thinner thinner(issued, options.max_points);
+    bool first = true;
+    for_each([&](const MemoryPoint& point) {
+      if (first) {
+        timeline.points.push_back(point);
+      } else {
+        thinner.Add(point);
+      }
+      first = false;
+    });
     thinner.Flush();
-    for (MemoryPoint& point : std::move(thinner).Take()) kept.push_back(point);
-    timeline.points = std::move(kept);
+    for (MemoryPoint& point : std::move(thinner).Take()) timeline.points.push_back(point);
   }
   for (size_t i = 0; i < timeline.points.size(); ++i) {
     if (timeline.points[i].bytes.total() > timeline.points[timeline.peak].bytes.total()) {

@@ -1,7 +1,10 @@
 #include "planner/rank.h"
 
 #include <memory>
+#include <new>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -72,6 +75,33 @@ TEST_F(RankTest, OrdersThePlansThatFitByTime) {
       EXPECT_LE(result.plans[i - 1].iteration_time_s, result.plans[i].iteration_time_s);
     }
   }
+}
+
+// Has no memory left for products over two samples.
+class FailsForTwoSamples : public KernelCostModel {
+ public:
+  explicit FailsForTwoSamples(std::shared_ptr<const KernelCostModel> others)
+      : others_(std::move(others)) {}
+  std::optional<KernelCost> Estimate(const KernelSpec& kernel,
+                                     const DeviceType& device) const override {
+    const bool forward = kernel.family == KernelFamily::kGemm && kernel.pass == GemmPass::kForward;
+    if (forward && kernel.m == 512) throw std::bad_alloc();
+    return others_->Estimate(kernel, device);
+  }
+
+ private:
+  std::shared_ptr<const KernelCostModel> others_;
+};
+
+TEST_F(RankTest, GoesOnBehindAPlanThatCannotBeSimulated) {
+  ASSERT_OK_AND_ASSIGN(const RankResult all, Run(kSpace));
+  costs_ = std::make_shared<FailsForTwoSamples>(costs_);
+  ASSERT_OK_AND_ASSIGN(const RankResult result, Run(kSpace));
+  EXPECT_THAT(result.plans, Not(IsEmpty()));
+  EXPECT_LT(result.plans.size(), all.plans.size());
+  EXPECT_THAT(result.excluded,
+              Contains(Key("could not be simulated: there is not enough memory for it on this "
+                           "computer")));
 }
 
 // What Ranking says of a plan, to the last digit.

@@ -1,0 +1,296 @@
+"""Random plans over all presets: every figure with shortcuts is that without, and makes sense.
+
+    python -m tests.fuzz.plans --count 20000 --seed 1 --shard 0/2
+
+A plan is a number: the same number makes the same plan. Plans run in a child process, so that
+one that ends it is reported like any other fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import plancast as pc
+
+SECONDS = 120  # of CPU, for one plan
+MEMORY = 6 << 30  # bytes, of the child
+MOST_SLICES = 60_000  # of a timeline that is compared
+# Tasks on one device of each class that are simulated one by one.
+MOST_TASKS = 400_000
+DTYPES = ("bf16", "bf16", "fp16", "fp32", "tf32", "fp8", "fp8-row", "fp8-block", "mxfp8", "nvfp4")
+RECOMPUTE = ("none", "none", "selective", "full", "full:1", "every:2", "uniform:2")
+ROUGHLY = 1e-9  # relative; sums of doubles
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked of `plancast predict`."""
+
+    model: str
+    machine: str
+    hosts: int
+    keys: str
+    options: dict[str, Any]
+
+    def __str__(self) -> str:
+        options = " ".join(
+            f"--{key.replace('_', '-')} {value}" for key, value in self.options.items()
+        )
+        return f"-m {self.model} -c {self.machine}:{self.hosts} -s {self.keys} {options}"
+
+
+def draw(seed: int) -> Plan:
+    """The plan of a number."""
+    rng = random.Random(f"plan {seed}")
+    machine = rng.choice(pc.Machine.presets())
+    hosts = rng.choice((1, 1, 1, 2, 4))
+    devices = pc.Machine.preset(machine, hosts=hosts).devices
+
+    def part(of: int, most: int) -> int:
+        return rng.choice([n for n in range(1, min(of, most) + 1) if of % n == 0])
+
+    tp = part(devices, 8) if rng.random() < 0.6 else 1
+    pp = part(devices // tp, 16) if rng.random() < 0.7 else 1
+    dp = devices // tp // pp
+    micro_batch = rng.choice((1, 1, 1, 2, 4))
+    micro_batches = round(math.exp(rng.uniform(0, math.log(1024))))
+    keys = [f"dp={dp}", f"tp={tp}", f"pp={pp}", f"mb={micro_batch}"]
+    if tp > 1 and rng.random() < 0.6:
+        keys.append("sp")
+    if pp > 1 and rng.random() < 0.5:
+        keys.append(f"vpp={rng.choice((2, 3, 4, 6))}")
+    if pp > 1 and rng.random() < 0.1:
+        keys.append("schedule=gpipe")
+    if dp > 1 and rng.random() < 0.6:
+        zero = rng.choice((1, 1, 2, 3, 3))
+        keys.append(f"zero={zero}")
+        if rng.random() < 0.2:
+            keys.append(f"hsdp={part(dp, dp)}")
+        if zero == 3 and rng.random() < 0.3:
+            keys.append(f"reshard={rng.choice(('on', 'off'))},prefetch={rng.choice((1, 2))}")
+        if rng.random() < 0.2:
+            keys.append(f"sync={rng.choice(('each', 'last'))}")
+    if rng.random() < 0.6:
+        keys.append(f"recompute={rng.choice(RECOMPUTE)}")
+    if rng.random() < 0.2:
+        keys.append(f"attn={rng.choice(('flash', 'unfused'))}")
+    if rng.random() < 0.3:
+        keys.append(f"overlap={rng.choice(('none', 'grad', 'param', 'grad+param', 'tp'))}")
+    if rng.random() < 0.1:
+        keys.append(f"bucket={rng.choice(('1MB', '25MB', '400MB'))}")
+    if rng.random() < 0.1:
+        offload = rng.choice(("optimizer", "activations", "activations:1", "optimizer+activations"))
+        keys.append(f"offload={offload}")
+    model = rng.choice(pc.Model.presets())
+    if rng.random() < 0.2:
+        keys.append(f"ep={rng.choice((2, 4, 8))}")
+    options: dict[str, Any] = {
+        "batch": dp * micro_batch * micro_batches,
+        "profile": rng.choice(("megatron-core", *pc.profiles())),
+        "dtype": rng.choice(DTYPES),
+    }
+    if rng.random() < 0.1:
+        options["cuda_graphs"] = True
+    return Plan(model, machine, hosts, ",".join(keys), options)
+
+
+def _numbers(value: Any, at: str = "") -> Iterator[tuple[str, float]]:
+    """All numbers of a document with their places."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _numbers(inner, f"{at}.{key}")
+    elif isinstance(value, (list, tuple)):
+        for index, inner in enumerate(value):
+            yield from _numbers(inner, f"{at}[{index}]")
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield at, value
+
+
+def _figures(forecast: pc.Forecast) -> dict[str, Any]:
+    """Every figure of a forecast but those that say how it was made."""
+    figures = forecast.to_dict()
+    figures.pop("simulate_s")
+    figures["counters"].pop("materialised_tasks")
+    figures["own_variance_s2"] = forecast.own_variance_s2
+    return figures
+
+
+def _apart(a: Any, b: Any, at: str = "") -> str:
+    """The first place where two documents differ, or nothing."""
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        return next((word for key in a if (word := _apart(a[key], b[key], f"{at}.{key}"))), "")
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
+        pairs = enumerate(zip(a, b, strict=True))
+        return next((word for i, (x, y) in pairs if (word := _apart(x, y, f"{at}[{i}]"))), "")
+    if isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, rel_tol=ROUGHLY):
+        return ""
+    return "" if a == b else f"{at} is {a!r} with shortcuts and {b!r} without"
+
+
+def _senseless(forecast: pc.Forecast, figures: dict[str, Any]) -> str:
+    """A figure that cannot be, or nothing."""
+    for at, value in _numbers(figures):
+        if not math.isfinite(value) or value < 0:
+            return f"{at} is {value}"
+    time_s = forecast.iteration_time
+    for parts in ("breakdown_s", "critical_path_s"):
+        total = sum(figures[parts].values())
+        if not math.isclose(total, time_s, rel_tol=1e-6, abs_tol=1e-12):
+            return f"{parts} sums to {total}, not {time_s}"
+    # By its formula, MFU counts twice of causal attention what runs.
+    if forecast.mfu > 2 or forecast.hfu > 1:
+        return f"mfu is {forecast.mfu}, hfu {forecast.hfu}"
+    kinds = ("parameters", "gradients", "optimizer", "activations", "workspace")
+    for entry in figures["memory"]:
+        if sum(entry[kind] for kind in kinds) != entry["allocated"]:
+            return f"memory of {entry['device_class']} does not sum to what is allocated"
+    return ""
+
+
+def _senseless_timeline(forecast: pc.Forecast) -> str:
+    """Tasks of a stream that overlap or lie outside, or memory that cannot be; or nothing."""
+    ends: dict[tuple[str, str], float] = {}
+    for task in forecast.timeline():
+        stream = (task.device_class, task.stream)
+        # Seconds are rounded from picoseconds.
+        if task.end_s < task.start_s or task.start_s < ends.get(stream, 0) - 1e-11:
+            return f"{task} overlaps what is before it"
+        if task.end_s > forecast.iteration_time + 1e-11:
+            return f"{task} ends after the iteration"
+        ends[stream] = task.end_s
+    for entry in forecast.memory:
+        course = forecast.memory.timeline(entry.device_class)
+        if any(value < 0 for values in course.kinds.values() for value in values):
+            return f"memory of {entry.device_class} is negative at times"
+        if any(b < a for a, b in itertools.pairwise(course.time_s)):
+            return f"memory of {entry.device_class} goes back in time"
+        if max(course.allocated, default=0) != entry.allocated:
+            return f"memory over time of {entry.device_class} has another peak"
+    return ""
+
+
+def fault_of(plan: Plan) -> str | None:
+    """What is wrong with the forecast of a plan, nothing, or None if it is refused."""
+    model = pc.Model.preset(plan.model)
+    machine = pc.Machine.preset(plan.machine, hosts=plan.hosts)
+
+    def ask(**more: Any) -> pc.Forecast:
+        return pc.predict(model, machine, plan.keys, **plan.options, **more)
+
+    try:
+        forecast = ask()
+    except pc.InputError as error:
+        return None if str(error).strip() else "a refusal without words"
+    figures = _figures(forecast)
+    if word := _senseless(forecast, figures):
+        return word
+    tasks = figures["tasks"] / forecast.devices * figures["device_classes"]
+    if tasks > MOST_TASKS:
+        return ""
+    timeline = tasks <= MOST_SLICES
+    without = ask(shortcuts=False, timeline=timeline)
+    if word := _apart(figures, _figures(without)):
+        return word
+    if not timeline:
+        return ""
+    with_timeline = ask(timeline=True)
+    for a, b in zip(with_timeline.timeline(), without.timeline(), strict=True):
+        if a != b:
+            return f"{a} with shortcuts, {b} without"
+    if with_timeline._core.chrome_trace() != without._core.chrome_trace():
+        return "another trace without shortcuts"
+    word = _senseless_timeline(with_timeline)
+    if word:
+        return word
+    for entry in forecast.memory:
+        course = with_timeline.memory.timeline(entry.device_class)
+        if course.time_s != without.memory.timeline(entry.device_class).time_s:
+            return f"another course of the memory of {entry.device_class} without shortcuts"
+    return ""
+
+
+def _child(seeds: list[int], done: int, write: int) -> None:
+    """Tries plans from the one number `done` on; says one line for each."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if "LD_PRELOAD" not in os.environ:  # sanitizers take much of the address space
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    with os.fdopen(write, "w") as out:
+        for seed in seeds[done:]:
+            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+            try:
+                said = fault_of(draw(seed))
+            except Exception as error:
+                said = f"{type(error).__name__}: {error}"
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            line = "-" if said is None else said.replace("\n", " ")[:500]
+            out.write(line + "\n")
+            out.flush()
+
+
+def run(seeds: list[int], report: Callable[[str], None]) -> Counter[str]:
+    """Tries the plans of numbers and reports faults; counts `good`, `refused` and `bad` ones."""
+    outcomes: Counter[str] = Counter()
+    done = 0
+    while done < len(seeds):
+        read, write = os.pipe()
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            os.close(read)
+            try:
+                _child(seeds, done, write)
+            finally:
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as lines:
+            for line in lines:
+                said = line.rstrip("\n")
+                outcomes["refused" if said == "-" else "bad" if said else "good"] += 1
+                if said not in ("", "-"):
+                    report(f"plan {seeds[done]}: {said}\n  {draw(seeds[done])}")
+                done += 1
+        status = os.waitpid(child, 0)[1]
+        if done < len(seeds):
+            report(f"plan {seeds[done]} ended the process ({status})\n  {draw(seeds[done])}")
+            outcomes["bad"] += 1
+            done += 1
+    return outcomes
+
+
+def main() -> int:
+    """Runs a shard of so many plans."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--count", type=int, default=1000, help="plans of all shards")
+    parser.add_argument("--seed", type=int, default=0, help="the number of the first")
+    parser.add_argument("--shard", default="0/1", help="I/N: every Nth plan from the Ith on")
+    parser.add_argument("--show", action="store_true", help="only print the plans")
+    options = parser.parse_args()
+    first, _, step = options.shard.partition("/")
+    seeds = list(range(options.seed + int(first), options.seed + options.count, int(step)))
+    if options.show:
+        for seed in seeds:
+            print(f"{seed}: {draw(seed)}")
+        return 0
+    begin = time.monotonic()
+    outcomes: Counter[str] = Counter()
+    for at in range(0, len(seeds), 500):
+        outcomes += run(seeds[at : at + 500], lambda word: print(word, flush=True))
+        seconds = time.monotonic() - begin
+        print(f"{min(at + 500, len(seeds))} plans: {dict(outcomes)} in {seconds:.0f} s", flush=True)
+    return 1 if outcomes["bad"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
