@@ -14,24 +14,26 @@ LAUNCHABLE = {
 }.items()
 MODEL = pc.Model.preset("llama3-8b", seq=1024)
 MIXTURE = pc.Model.preset("mixtral-8x7b", seq=512)
-EIGHT = pc.Machine.preset("dgx-h100", hosts=1)
+SMALL = pc.Model.preset("gpt2")  # whole on a GPU
 
 
-def ranked(model: pc.Model, profile: str, space: str) -> list[pc.Forecast]:
-    return list(pc.rank(model, EIGHT, batch=32, space=space, profile=profile))
+def ranked(model: pc.Model, profile: str, space: str, hosts: int = 1) -> list[pc.Forecast]:
+    machine = pc.Machine.preset("dgx-h100", hosts=hosts)
+    return list(pc.rank(model, machine, batch=32, space=space, profile=profile))
 
 
 @pytest.mark.parametrize(("profile", "framework"), LAUNCHABLE)
 def test_every_ranked_plan_has_an_argument_file(profile, framework):
-    plans = ranked(MODEL, profile, "mb=1|2,vpp=1|2")
+    model = SMALL if profile == "ddp" else MODEL
+    plans = ranked(model, profile, "mb=1|2,vpp=1|2")
     assert plans
     for plan in plans:
-        assert plan.launch_config(framework, model=MODEL)
+        assert plan.launch_config(framework, model=model)
 
 
 @pytest.mark.parametrize("profile", ["torchtitan", "megatron-core"])
 def test_plans_with_experts_have_one_too(profile):
-    plans = ranked(MIXTURE, profile, "tp=1|2,pp=1|2,vpp=1,mb=1,recompute=full")
+    plans = ranked(MIXTURE, profile, "tp=1|2,pp=1|2,vpp=1,mb=1,recompute=full", hosts=4)
     assert any("ep=" in plan.strategy for plan in plans)
     for plan in plans:
         assert plan.launch_config(profile, model=MIXTURE)
