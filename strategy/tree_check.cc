@@ -80,7 +80,9 @@ absl::Status CheckSplit(const SplitDirective& split, absl::Span<const SizedAxis>
 // All parameters of a plan have one home; a node may say which, and no other.
 absl::Status CheckHome(absl::string_view home, bool shards, absl::Span<const SizedAxis> mesh) {
   ASSIGN_OR_RETURN(const std::string axis, HomeAxis(home));
-  if (!axis.empty()) RETURN_IF_ERROR(CheckAxis(axis, mesh));
+  if (!axis.empty()) {
+    RETURN_IF_ERROR(CheckAxis(axis, mesh));
+  }
   if (!axis.empty() && axis != "dp") {
     return absl::UnimplementedError(
         absl::StrCat("not supported yet: `home: ", home,

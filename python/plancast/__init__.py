@@ -36,7 +36,13 @@ if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model
     from plancast.op_rules import Rule, rules
-    from plancast.planning import predict, profiles, rank, recompute_sets
+    from plancast.planning import (
+        predict,
+        profiles,
+        rank,
+        recompute_sets,
+        why_framework_cannot_run,
+    )
     from plancast.randomness import Distribution
     from plancast.ranking import Ranking
     from plancast.records import Kernel, Records
@@ -91,6 +97,7 @@ __all__ = [
     "sensitivities",
     "synthesize",
     "what_if",
+    "why_framework_cannot_run",
 ]
 
 # Where each name lives; imported on first use, so that `import plancast` costs
@@ -138,6 +145,7 @@ _HOME = {
     "sensitivities": "changes",
     "synthesize": "synthesis",
     "what_if": "changes",
+    "why_framework_cannot_run": "planning",
 }
 
 

@@ -130,6 +130,7 @@ def rank(
     records: Records | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    announce: Callable[[int, float], object] | None = None,
     **types: Unpack[Types],
 ) -> Ranking:
     """Predicts every plan of a space and orders those that fit.
@@ -149,6 +150,8 @@ def rank(
       records: measured kernels to go by (docs/records.md); with a session, give them to that.
       workers: threads; one per core by default.
       progress: called with plans done and plans in all.
+      announce: called once, after a sample of a large space, with the plans in all and about
+        how many seconds they take.
       types: of what is stored and sent, as for `predict`.
 
     >>> ranking = rank(Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
@@ -179,6 +182,7 @@ def rank(
         cuda_graphs=cuda_graphs,
         workers=workers or 0,
         progress=progress,
+        announce=announce,
     )
     # Plans are not to keep what the ranking remembered.
     fresh = memo.fresh()
@@ -230,6 +234,19 @@ def profiles() -> list[str]:
     """Names of the software profiles."""
     names: list[str] = _core.profile_names()
     return names
+
+
+def why_framework_cannot_run(profile: str, strategy: Strategy | str) -> str:
+    """What a plan has that the framework of a software profile has not, or an empty text.
+
+    >>> why_framework_cannot_run("torchtitan", "dp=8,zero=1")
+    'torchtitan has no zero=1'
+    >>> why_framework_cannot_run("torchtitan", "dp=8,zero=3")
+    ''
+    """
+    name = arguments.word(profile, "profile")
+    text: str = _core.why_framework_cannot_run(name, tree_of(strategy).short_form)
+    return text
 
 
 def recompute_sets() -> dict[str, str]:

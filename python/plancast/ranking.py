@@ -30,6 +30,7 @@ class Ranking:
         self._excluded = dict(core.excluded)
         self._space = core.space
         self._seconds = core.seconds
+        self._nearest = core.nearest
 
     @property
     def evaluated(self) -> int:
@@ -40,6 +41,14 @@ class Ranking:
     def excluded(self) -> dict[str, int]:
         """Why plans of the space are not listed, and how many."""
         return dict(self._excluded)
+
+    @property
+    def nearest(self) -> dict[str, Any] | None:
+        """Where no plan fits the one that needs least, with what it needs, bytes, and advice."""
+        if self._nearest is None:
+            return None
+        names = ("strategy", "peak_memory_bytes", "memory_capacity_bytes", "advice")
+        return dict(zip(names, self._nearest, strict=True))
 
     @property
     def space(self) -> str:
@@ -72,6 +81,7 @@ class Ranking:
             "space": self.space,
             "excluded": self.excluded,
             "seconds": self.seconds,
+            "nearest": self.nearest,
         }
 
     def records(self) -> list[dict[str, Any]]:

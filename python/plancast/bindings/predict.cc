@@ -93,12 +93,23 @@ bool Report(const py::object& progress, int64_t done, int64_t total) {
   return PyErr_CheckSignals() == 0;
 }
 
+// Calls back with the GIL; what Python raises is for the next report to find.
+void Announce(const py::object& announce, int64_t plans, double seconds) {
+  py::gil_scoped_acquire acquire;
+  try {
+    announce(plans, seconds);
+  } catch (py::error_already_set& error) {
+    error.restore();
+  }
+}
+
 std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machine,
                                     const PySession& session, int64_t batch,
                                     const std::string& space, const std::string& objective,
                                     int64_t top, const std::string& dtype,
                                     const std::string& profile, const PyPrecision& precision,
-                                    bool cuda_graphs, int workers, const py::object& progress) {
+                                    bool cuda_graphs, int workers, const py::object& progress,
+                                    const py::object& announce) {
   const Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   RankOptions options;
   options.space = ValueOrThrow(ParseSearchSpace(space));
@@ -108,6 +119,11 @@ std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machi
   options.progress = [&progress](int64_t done, int64_t total) {
     return Report(progress, done, total);
   };
+  if (!announce.is_none()) {
+    options.announce = [&announce](int64_t plans, double seconds) {
+      Announce(announce, plans, seconds);
+    };
+  }
   absl::StatusOr<RankResult> result = [&]() -> absl::StatusOr<RankResult> {
     py::gil_scoped_release release;
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
@@ -193,6 +209,16 @@ void BindPredict(py::module_& m) {
       .def_readonly("space", &RankResult::space)
       .def_readonly("excluded", &RankResult::excluded)
       .def_readonly("seconds", &RankResult::seconds)
+      // (strategy, bytes of a device, its capacity, advice) where no plan fits, or None.
+      .def_property_readonly(
+          "nearest",
+          [](const RankResult& self)
+              -> std::optional<std::tuple<std::string, int64_t, int64_t, std::string>> {
+            if (!self.nearest.has_value()) return std::nullopt;
+            const NearestPlan& near = *self.nearest;
+            return std::make_tuple(near.strategy, near.device_bytes, near.capacity_bytes,
+                                   near.advice);
+          })
       // The plans live in the result; each keeps it alive.
       .def_property_readonly("plans", [](const std::shared_ptr<RankResult>& self) {
         std::vector<std::shared_ptr<Forecast>> plans;
@@ -213,7 +239,7 @@ void BindPredict(py::module_& m) {
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"), py::arg("dtype"),
         py::arg("profile"), py::arg("precision"), py::arg("cuda_graphs"), py::arg("workers"),
-        py::arg("progress"));
+        py::arg("progress"), py::arg("announce"));
   m.def("compile_passes", &CompilePasses, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
         py::arg("precision"));
@@ -236,6 +262,14 @@ void BindPredict(py::module_& m) {
       [](const std::string& name) { return ValueOrThrow(FindSoftwareProfile(name)).dropout; },
       py::arg("name"));
   m.def("profile_names", [] { return SoftwareProfileNames(); });
+  // Why the framework of a profile cannot run a plan, or nothing: FrameworkLimits.
+  m.def(
+      "why_framework_cannot_run",
+      [](const std::string& profile, const std::string& plan) {
+        const SoftwareProfile known = ValueOrThrow(FindSoftwareProfile(profile));
+        return known.limits.WhyNot(ValueOrThrow(ParseShortForm(plan)), known.name);
+      },
+      py::arg("profile"), py::arg("plan"));
 }
 
 }  // namespace plancast

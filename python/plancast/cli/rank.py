@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from plancast.cli import options as opts
+
+# The exit code where the answer is that no plan fits, as of `predict --require-fit`.
+NOTHING_FITS = 3
+_LONG_S = 10.0
 
 
 def add_parser(commands: Any) -> None:
@@ -75,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
             session=opts.load_session(options),
             workers=options.workers,
             progress=progress,
+            announce=_announce,
             **opts.types_of(options),
         )
     if options.out is not None:
@@ -85,4 +91,12 @@ def run(options: argparse.Namespace) -> int:
         opts.print_json(ranking.to_dict())
     else:
         opts.print_rich(tables)
-    return 0
+    return 0 if len(ranking) else NOTHING_FITS
+
+
+def _announce(plans: int, seconds: float) -> None:
+    """Says before a long search how long it takes."""
+    if seconds < _LONG_S:
+        return
+    about = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} minutes"
+    print(f"{plans:,} plans take about {about}; a narrower --space takes less", file=sys.stderr)

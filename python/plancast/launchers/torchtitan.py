@@ -307,6 +307,8 @@ def _write_rest(plan: Plan, said: dict[str, Any], known: Known) -> dict[str, Any
                 plan.refuse("overlap=tp", "only compiled models have it.", "profile torchtitan")
             said["async_tp"] = True
     recompute = plan.take("recompute") or "none"
+    if recompute == "selective" and (known.profile or "").startswith(NAME):
+        recompute = "selective:op"  # what its profiles mean by the word
     mode, _, option = recompute.partition(":")
     if recompute in ("none", "full"):
         said["ac_mode"] = recompute

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from plancast.report.fitted_table import FittedTable
+from plancast.report.fitted_table import FittedTable, WrappedText
 from plancast.report.remarks import place, remarks, said, setting
 from plancast.textual import count, duration, gib, percent, ranges
 
@@ -30,7 +30,7 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
         parts += remarks(plans, _numbers)
     else:
         parts.append(Text("no plan of the space fits", style="bold red"))
-        parts.append(Text("take more hosts, a smaller batch or sequence, or a wider space"))
+        parts += _nearest(ranking)
     took = f"{ranking.evaluated:,} plans simulated in {duration(ranking.seconds)}"
     if ranking.seconds > 0:
         took += f" ({ranking.evaluated / ranking.seconds:,.0f}/s)"
@@ -39,6 +39,14 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
     for reason, number in sorted(ranking.excluded.items(), key=lambda item: -item[1]):
         parts.append(Text(f"  {number:>7,} left out: {reason}", style="dim"))
     return Group(*parts)
+
+
+def _nearest(ranking: Ranking) -> list[RenderableType]:
+    """What a ranking without a plan has to say instead."""
+    if ranking.nearest is None:
+        return [Text("take more hosts, a smaller batch or sequence, or a wider space")]
+    strategy, advice = ranking.nearest["strategy"], ranking.nearest["advice"]
+    return [WrappedText(f"nearest: {strategy}", style="bold"), Text(advice)]
 
 
 def _plans_table(plans: Sequence[Forecast]) -> FittedTable:

@@ -96,8 +96,10 @@ def test_samples_are_split_over_any_axis_alike(profile):
     by_hand["*"].split(tp="batch")
     hand = predict(net, by_hand, batch=64, profile=profile)
     words = predict(net, "dp=4,mb=16,overlap=grad", batch=64, profile=profile)
-    # But for the norm of gradients, 4 bytes that ranks of tp agree on.
-    assert hand.iteration_time == pytest.approx(words.iteration_time, rel=1e-3)
+    # But for the norm of gradients, which ranks of tp agree on and the host waits for.
+    assert hand.iteration_time == pytest.approx(words.iteration_time, rel=0.01)
+    exposed = [forecast.breakdown()["exposed_dp"] for forecast in (hand, words)]
+    assert exposed[0] == pytest.approx(exposed[1], abs=2e-4)
     assert hand.peak_memory == words.peak_memory
 
 
@@ -105,9 +107,15 @@ def test_blocks_keep_one_copy_of_what_they_hand_on():
     """ResNet-50: the result of a block is the input of the next, half precision, 256 images."""
     net = pc.Model.preset("resnet50")
     forecast = pc.predict(net, pc.Machine.preset("dgx-a100-80g:1x1"), "dp=1,mb=256", dtype="fp16")
-    activations = forecast.memory[0].activations / 2**30
-    # By hand: products' inputs, batch norms' inputs and results of relus, each once.
-    assert activations == pytest.approx(10.4, rel=0.03)
+    # Products' results (batch norms read them) and results of relus, of one image.
+    stem = 2 * 64 * 112**2 + 64 * 56**2
+    saved = stem
+    for planes, blocks, size in ((64, 3, 56), (128, 4, 28), (256, 6, 14), (512, 3, 7)):
+        area = size**2
+        saved += blocks * 2 * (2 * planes + 4 * planes) * area + 4 * planes * area
+        if planes > 64:  # the first product of the first block is before the stride
+            saved += 2 * planes * 3 * area
+    assert forecast.memory[0].activations == pytest.approx(saved * 256 * 2, rel=0.02)
 
 
 def test_channels_are_split_like_a_linear_layer():
