@@ -147,6 +147,12 @@ def test_results_of_another_kind(refused, tmp_path, option, name, suffix):
     assert not path.exists()
 
 
+def test_a_stream_needs_no_ending(cli, small_file):
+    plan = ("-m", small_file, "-c", MACHINE, "-s", "tp=8,mb=1", "--batch", "8")
+    code, _, err = cli("predict", *plan, "--trace", "/dev/null")
+    assert code == 0, err
+
+
 @pytest.mark.parametrize("command", ["rank", "compare"])
 def test_pages_of_other_commands(cli, small_file, command):
     plan = () if command == "rank" else ("-s", "tp=2", "-s", "tp=4")
