@@ -134,8 +134,7 @@ def check_writable(path: str | Path | None, suffixes: tuple[str, ...] = ()) -> N
         return
     if not str(path):
         raise InputError("a result file has an empty name; give it one.")
-    # Streams and devices have no endings.
-    if suffixes and not str(path).startswith("/dev/") and not str(path).endswith(suffixes):
+    if suffixes and not str(path).endswith(suffixes) and not output.is_special(path):
         listed = ", ".join(f"`{suffix}`" for suffix in suffixes)
         raise InputError(f"`{path}` cannot be written: its name must end in one of {listed}.")
     folder = os.path.dirname(path) or "."

@@ -159,6 +159,14 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         outputs.write(path, data)
 
 
+def is_special(path: str | Path) -> bool:
+    """Whether it is a device, a pipe or a stream of ours, whose name says nothing of its kind."""
+    try:
+        return _is_written_straight(path, os.stat(path))
+    except (OSError, ValueError):
+        return False
+
+
 @atexit.register
 def clean() -> None:
     """Removes what files under way have left; for whoever ends the process at once."""
