@@ -29,6 +29,13 @@ PlanUnderTest Moe(std::vector<double> loads = {5, 3, 1, 1, 2, 2, 1, 1}) {
   return plan;
 }
 
+// A kernel's price in tests is a second a FLOP, and the clock holds days.
+ExecutionGraph CompileInNanoseconds(PlanUnderTest& plan) {
+  ExecutionGraph graph = *plan.Compile();
+  for (KernelSpec& kernel : graph.kernels) kernel.flops *= 1e-9;
+  return graph;
+}
+
 std::string ErrorOf(PlanUnderTest& plan) { return std::string(plan.Compile().status().message()); }
 
 TEST(RoutedLoadTest, DevicesHaveTheMeanOfTheirExperts) {
@@ -67,7 +74,7 @@ TEST(RoutedLoadTest, MemoryIsThatOfTheBusiest) {
 TEST(RoutedLoadTest, EveryLoadIsAClass) {
   for (const int64_t dp : {4, 8, 16}) {
     PlanUnderTest plan = Moe();
-    const ExecutionGraph graph = *plan.Dp(dp).Ep(4).Compile();
+    const ExecutionGraph graph = CompileInNanoseconds(plan.Dp(dp).Ep(4));
     const Machine machine = *Machine::Create(UnitMachine(dp / 4, 4, 4));
     const auto folded = Simulation::Run(graph, machine, RealiseOn(machine), Form::kFolded, {});
     ASSERT_TRUE(folded.ok()) << folded.status();
@@ -78,7 +85,7 @@ TEST(RoutedLoadTest, EveryLoadIsAClass) {
 TEST(RoutedLoadTest, MoreTokensTakeLonger) {
   const auto time = [](std::vector<double> loads) {
     PlanUnderTest plan = Moe(std::move(loads));
-    const ExecutionGraph graph = *plan.Dp(4).Ep(4).Compile();
+    const ExecutionGraph graph = CompileInNanoseconds(plan.Dp(4).Ep(4));
     const Machine machine = *Machine::Create(UnitMachine(1, 4, 4));
     const auto run = Simulation::Run(graph, machine, RealiseOn(machine), Form::kFolded, {});
     return (*run)->trace().makespan_ps;

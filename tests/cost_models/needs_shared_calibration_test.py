@@ -37,7 +37,5 @@ def test_one_command_gives_the_shipped_files_byte_for_byte():
         assert made[name] == text, name
 
 
-def test_another_gives_the_shipped_file_of_collectives_byte_for_byte(tmp_path):
-    path = tmp_path / PROTOCOLS.name
-    calibrate_collectives.main([str(DATA), "-o", str(path)])
-    assert path.read_text() == PROTOCOLS.read_text()
+def test_another_gives_the_shipped_file_of_collectives_byte_for_byte():
+    assert calibrate_collectives.calibrate(DATA) == PROTOCOLS.read_text()
