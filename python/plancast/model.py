@@ -56,7 +56,7 @@ class Model(Immutable):
 
     @classmethod
     def preset(
-        cls, name: str, *, seq: int | None = None, image: int | None = None, **sizes: int
+        cls, name: str, *, seq: int | None = None, image: int | None = None, **sizes: int | bool
     ) -> Model:
         """A shipped model.
 
@@ -64,7 +64,8 @@ class Model(Immutable):
           name: one of `Model.presets()`.
           seq: tokens per sequence; the preset's own by default.
           image: height and width of the images of a net for vision, pixels.
-          sizes: other sizes that a family lets choose, such as `target_seq` (docs/models.md).
+          sizes: other sizes and switches that a family lets choose, such as `target_seq`
+            (docs/models.md).
 
         >>> Model.preset("resnet50", image=288).parameters
         25557032
