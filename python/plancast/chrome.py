@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plancast import _core, files
 from plancast.checked import checked
+from plancast.trace_file import TraceFile
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 # Spans that are made without a pause.
 _AT_ONCE = 1024
+_Core = _core.ChromeTrace
 
 
 class ChromeSpan(NamedTuple):
@@ -65,7 +67,7 @@ class ChromeCounter(NamedTuple):
 
 
 @checked
-class ChromeTrace:
+class ChromeTrace(TraceFile):
     """A trace that chrome://tracing, ui.perfetto.dev, PyTorch's profiler or Plancast wrote.
 
     >>> import tempfile
@@ -77,7 +79,9 @@ class ChromeTrace:
     ('step', 2e-06)
     """
 
-    def __init__(self, core: _core.ChromeTrace, path: str | Path) -> None:
+    _core: _Core
+
+    def __init__(self, core: _Core, path: str | Path) -> None:
         self._core = core
         self._path = path
 
@@ -136,25 +140,6 @@ class ChromeTrace:
         """Process and thread of each row."""
         return [(process, thread) for _, _, process, thread in self._core.tracks()]
 
-    @property
-    def problem_count(self) -> int:
-        """How much of the file was not understood."""
-        return self._core.problem_count
-
-    @property
-    def problems(self) -> list[tuple[int, str]]:
-        """Line and reason of the first thousand."""
-        return self._core.problems()
-
-    @property
-    def mended(self) -> dict[str, tuple[int, int]]:
-        """What is no JSON but was understood: how often, and the first line."""
-        return self._core.mended()
-
-    def to_perfetto(self, path: str | Path) -> None:
-        """Writes it again, slices nested or apart on every track; `.gz` compresses it."""
-        files.write_text(path, self._core.perfetto())
-
     def to_dict(self) -> dict[str, Any]:
         """The fields of `plancast import chrome --json`."""
         return {
@@ -165,12 +150,7 @@ class ChromeTrace:
             "origin_s": self.origin_s,
             "duration_s": self.duration_s,
             "totals": [total._asdict() for total in self.totals],
-            "problem_count": self.problem_count,
-            "problems": [{"line": line, "reason": reason} for line, reason in self.problems],
-            "mended": {
-                kind: {"count": count, "first_line": line}
-                for kind, (count, line) in self.mended.items()
-            },
+            **self._reading(),
         }
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plancast import _core, files
 from plancast.checked import checked
+from plancast.trace_file import TraceFile
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # Events that are made without a pause.
 _AT_ONCE = 1024
+_Core = _core.NcclTrace
 
 
 class NcclEvent(NamedTuple):
@@ -96,7 +98,7 @@ class NcclWait(NamedTuple):
 
 
 @checked
-class NcclTrace:
+class NcclTrace(TraceFile):
     """A file of NCCL's proxy profile (`NCCL_PROXY_PROFILE`, until 2.22) or of its example
     profiler plugin (`NCCL_PROFILE_DUMP_FILE`).
 
@@ -116,7 +118,9 @@ class NcclTrace:
     (1, 3, 7.5e-06)
     """
 
-    def __init__(self, core: _core.NcclTrace, path: str | Path) -> None:
+    _core: _Core
+
+    def __init__(self, core: _Core, path: str | Path) -> None:
         self._core = core
         self._path = path
 
@@ -159,25 +163,6 @@ class NcclTrace:
         """From the first stamp to the last."""
         return self._summary[3]
 
-    @property
-    def problem_count(self) -> int:
-        """How much of the file was not understood."""
-        return self._core.problem_count
-
-    @property
-    def problems(self) -> list[tuple[int, str]]:
-        """Line and reason of the first thousand."""
-        return self._core.problems()
-
-    @property
-    def mended(self) -> dict[str, tuple[int, int]]:
-        """What is no JSON but was understood: how often, and the first line."""
-        return self._core.mended()
-
-    def to_perfetto(self, path: str | Path) -> None:
-        """Writes a Chrome trace that ui.perfetto.dev opens; `.gz` compresses it."""
-        files.write_text(path, self._core.perfetto())
-
     def to_dict(self) -> dict[str, object]:
         """The fields of `plancast import trace --json`."""
         return {
@@ -187,12 +172,7 @@ class NcclTrace:
             "operations": [operation._asdict() for operation in self.operations],
             "channels": [channel._asdict() for channel in self.channels],
             "waits": [wait._asdict() for wait in self.waits],
-            "problem_count": self.problem_count,
-            "problems": [{"line": line, "reason": reason} for line, reason in self.problems],
-            "mended": {
-                kind: {"count": count, "first_line": line}
-                for kind, (count, line) in self.mended.items()
-            },
+            **self._reading(),
         }
 
     @cached_property

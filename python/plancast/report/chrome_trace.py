@@ -8,13 +8,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.report.fitted_table import FittedTable
+from plancast.report.trace_file import reading_lines
 from plancast.textual import duration
 
 if TYPE_CHECKING:
     from plancast.chrome import ChromeTrace
 
 _MOST_ROWS = 24
-_MOST_PROBLEMS = 5
 
 
 def trace_tables(trace: ChromeTrace) -> RenderableType:
@@ -26,13 +26,7 @@ def trace_tables(trace: ChromeTrace) -> RenderableType:
     parts: list[RenderableType] = [Text(head, style="bold")]
     if trace.totals:
         parts += ["", _totals(trace)]
-    for kind, (count, line) in trace.mended.items():
-        parts.append(Text(f"note: {kind}, {count:,} times from line {line} on", style="dim"))
-    for line, reason in trace.problems[:_MOST_PROBLEMS]:
-        parts.append(Text(f"warning: line {line}: {reason}", style="yellow"))
-    if trace.problem_count > _MOST_PROBLEMS:
-        more = f"warning: {trace.problem_count - _MOST_PROBLEMS:,} more; --json lists them"
-        parts.append(Text(more, style="yellow"))
+    parts += reading_lines(trace)
     return Group(*parts)
 
 
