@@ -63,6 +63,7 @@ class Chooser {
     RETURN_IF_ERROR(ChooseMicroBatches());
     RETURN_IF_ERROR(ChooseSchedule());
     RETURN_IF_ERROR(ChooseLayout());
+    RETURN_IF_ERROR(CheckPasses());
     RETURN_IF_ERROR(ChooseSharding());
     RETURN_IF_ERROR(ChooseRecompute(form_, profile_, &o_));
     NoteWholeStages();
@@ -81,9 +82,9 @@ class Chooser {
   absl::Status CheckTensorParallel();
   absl::Status ChooseExpertParallel();
   absl::Status ChooseMicroBatches();
-  absl::Status CheckPasses() const;
   absl::Status ChooseSchedule();
   absl::Status ChooseLayout();
+  absl::Status CheckPasses() const;
   absl::Status ChooseSharding();
   void NoteWholeStages();
   void ChooseRest();
@@ -224,21 +225,13 @@ absl::Status Chooser::ChooseExpertParallel() {
   return absl::OkStatus();
 }
 
-absl::Status Chooser::CheckPasses() const {
-  const int128 passes = int128{o_.micro_batches} * o_.pp * form_.vpp.value_or(1);
-  if (passes <= kMostPasses) return absl::OkStatus();
-  return Wrong("each rank runs ", o_.micro_batches, " micro-batches (pp=", o_.pp,
-               ", vpp=", form_.vpp.value_or(1), "); micro-batches times pp times vpp can be ",
-               kMostPasses, " at most. Take a larger mb, more dp or a smaller batch.");
-}
-
 absl::Status Chooser::ChooseMicroBatches() {
   o_.micro_batch = form_.mb.value_or(1);
   const int128 step = int128{o_.dp} * o_.micro_batch;  // samples of one micro-batch on all ranks
   if (!context_.global_batch.has_value()) {
     o_.micro_batches = form_.accum.value_or(1);
     if (!form_.accum.has_value()) Note("neither batch nor accum is given: one micro-batch");
-    return CheckPasses();
+    return absl::OkStatus();
   }
   const int64_t batch = *context_.global_batch;
   if (batch < 1) return Wrong("the batch is ", batch, "; it must be 1 at least.");
@@ -258,7 +251,7 @@ absl::Status Chooser::ChooseMicroBatches() {
                  " * mb=", o_.micro_batch, ") is ", o_.micro_batches,
                  ". Leave accum out to have it derived.");
   }
-  return CheckPasses();
+  return absl::OkStatus();
 }
 
 absl::Status Chooser::ChooseSchedule() {
@@ -329,6 +322,14 @@ absl::Status Chooser::ChooseLayout() {
          " virtual stages are uneven: layout=", PrintLayout(o_.layout));
   }
   return absl::OkStatus();
+}
+
+absl::Status Chooser::CheckPasses() const {
+  const int128 passes = int128{o_.micro_batches} * o_.pp * o_.vpp;
+  if (passes <= kMostPasses) return absl::OkStatus();
+  return Wrong("each rank runs ", o_.micro_batches, " micro-batches (pp=", o_.pp, ", vpp=", o_.vpp,
+               "); micro-batches times pp times vpp can be ", kMostPasses,
+               " at most. Take a larger mb, more dp or a smaller batch.");
 }
 
 absl::Status Chooser::ChooseSharding() {
