@@ -250,6 +250,7 @@ TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
 // Jumps over periods of the steady state change no digit.
 TEST_P(CompiledPlansTest, ManyMicroBatches) {
   constexpr uint32_t kPlans = 10;
+  constexpr size_t kMostMeetings = 10'000;
   const uint32_t first = 10'001 + static_cast<uint32_t>(GetParam()) * kPlans;
   int64_t jumped = 0, periods = 0;
   for (uint32_t seed = first; seed < first + kPlans && !HasFailure(); ++seed) {
@@ -290,7 +291,8 @@ TEST_P(CompiledPlansTest, ManyMicroBatches) {
       }
       ReferenceHost slowed{0, host.launch_ps, host.sync_ps};
       slowed.slowdown_q20 = SlowdownQ20(1 + interference);
-      if (seed % 4 == 0) {
+      // The reference looks at every meeting at every event.
+      if (seed % 4 == 0 && reference.meetings.size() <= kMostMeetings) {
         ExpectSame(**with, reference,
                    RunReference(reference, slowed, LinkSharing::kMaxMin,
                                 SlowdownQ20(1 + interference / 2)));
