@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "compiler/data_ranks.h"
 #include "compiler/differentiate.h"
 #include "compiler/op_memory.h"
 #include "compiler/overlap_products.h"
@@ -18,26 +19,6 @@
 
 namespace plancast {
 namespace {
-
-// Every op with a batch is cut over `dp` at its batch, and nothing else is: a
-// device's shards do not change with the number of data-parallel ranks.
-bool OnlyBatchIsDataParallel(const BoundModel& bound) {
-  const auto dp = bound.mesh.FindAxis("dp");
-  const auto batch = bound.graph.FindDim("batch");
-  if (!dp.ok() || !batch.ok()) return false;
-  if (bound.mesh.size(*dp) == 1) return true;
-  for (const BoundBody& body : bound.bodies) {
-    const std::vector<OpNode>& ops = bound.graph.bodies[body.body].ops;
-    for (size_t o = 0; o < ops.size(); ++o) {
-      for (size_t f = 0; f < ops[o].factor_dims.size(); ++f) {
-        const std::vector<int>& axes = body.splits[o].axes[f];
-        const bool cut = std::find(axes.begin(), axes.end(), *dp) != axes.end();
-        if (cut != (ops[o].factor_dims[f] == *batch)) return false;
-      }
-    }
-  }
-  return true;
-}
 
 // A body as its ops are written: no sizes.
 std::string BodyText(const Body& body) {
@@ -69,16 +50,22 @@ bool OverlapsProducts(const PlanOptions& options) {
 
 // Everything that the passes over one body depend on. Sizes of the data- and
 // pipeline-parallel axes are left out where the body's shards do not change
-// with them, so that plans share bodies.
+// with them, so that plans share bodies. What is on a device may still hang on the size of
+// the first (CompiledBody::hangs_on_data_ranks): that is seen when it is made. `any_dp`:
+// OnlyBatchIsDataParallel.
 std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request,
-                    const std::string& text) {
+                    bool any_dp, const std::string& text) {
   const ModelGraph& graph = bound.graph;
   std::string key =
       absl::StrCat("body|", DTypeName(request.dtype), "|", request.profile->StructureKey(), "|");
-  const bool any_dp = OnlyBatchIsDataParallel(bound);
   for (const MeshAxis& axis : bound.mesh.axes()) {
     const bool shared = axis.name == "pp" || (axis.name == "dp" && any_dp);
-    absl::StrAppend(&key, axis.name, "=", shared ? (axis.size > 1 ? 2 : 1) : axis.size, ",");
+    absl::StrAppend(&key, axis.name, "=");
+    if (shared) {
+      absl::StrAppend(&key, axis.size > 1 ? "many," : "1,");
+    } else {
+      absl::StrAppend(&key, axis.size, ",");
+    }
   }
   absl::StrAppend(&key, request.options->ep, ",", request.options->expert_tp(), ",",
                   OverlapsProducts(*request.options), ",");
@@ -172,16 +159,18 @@ class BodyCompilation {
     ASSIGN_OR_RETURN(bound_, Bind(*request_.graph, *request_.tree, *request_.options,
                                   request_.profile->whole_rules));
     Report("bind", [&] { return bound_.DebugString(); });
+    any_dp_ = OnlyBatchIsDataParallel(bound_);
     for (const BoundBody& body : bound_.bodies) {
       ASSIGN_OR_RETURN(texts_.emplace_back(), TextOf(body));
-      keys_.push_back(BodyKey(bound_, body, request_, *texts_.back()));
+      keys_.push_back(BodyKey(bound_, body, request_, any_dp_, *texts_.back()));
     }
     RETURN_IF_ERROR(DifferentiateAll());
     RETURN_IF_ERROR(CompileAll());
     const int64_t tied = TiedElements();
     const int first_tied = bound_.graph.tied.empty() ? -1 : bound_.graph.tied[0].first_segment;
-    const bool talks = TalksOverData();
-    return PlanBodies{std::move(bound_), std::move(compiled_), tied, first_tied, talks};
+    const bool hangs = std::any_of(compiled_.begin(), compiled_.end(),
+                                   [](const auto& body) { return body->hangs_on_data_ranks; });
+    return PlanBodies{std::move(bound_), std::move(compiled_), tied, first_tied, hangs};
   }
 
  private:
@@ -266,8 +255,12 @@ class BodyCompilation {
       const std::string key = absl::StrCat(
           "blocks|", LayoutsKey(ports[s], bound_.mesh), "|", LayoutsKey(out, bound_.mesh), "|",
           ModelGraph::PathOf(bound_.graph.segments[s]), "|", keys_[b]);
-      ASSIGN_OR_RETURN(auto body, session_.Memo<CompiledBody>(
-                                      key, [&] { return CompileBody(b, s, ports[s], out); }));
+      const auto make = [&] { return CompileBody(b, s, ports[s], out); };
+      ASSIGN_OR_RETURN(auto body, session_.Memo<CompiledBody>(key, make));
+      if (any_dp_ && body->hangs_on_data_ranks) {  // the first's who asked: others have their own
+        ASSIGN_OR_RETURN(body, session_.Memo<CompiledBody>(
+                                   absl::StrCat("of ", request_.options->dp, "|", key), make));
+      }
       compiled_.push_back(std::move(body));
     }
     ReportBodies("relayout", [&](size_t b) {
@@ -311,24 +304,13 @@ class BodyCompilation {
     compiled.held_shared_bytes = held.shared;
     MeasurePorts(context, &compiled);
     compiled.is_layer = bound_.graph.segments[segment].in_list();
+    compiled.hangs_on_data_ranks =
+        request_.options->dp > 1 &&
+        HangsOnDataRanks(bound_, bound_.bodies[b], compiled.plan, compiled.blocks);
     for (BlockTemplate* block : {&compiled.blocks.forward, &compiled.blocks.backward}) {
       block->block.layers = bound_.bodies[b].layers;
     }
     return compiled;
-  }
-
-  bool TalksOverData() const {
-    const std::vector<int> data = bound_.mesh.AxesOf("dp");
-    const auto over_data = [&](const CommSpec& comm) {
-      return std::find_first_of(comm.axes.begin(), comm.axes.end(), data.begin(), data.end()) !=
-             comm.axes.end();
-    };
-    return std::any_of(compiled_.begin(), compiled_.end(), [&](const auto& body) {
-      const std::vector<CommSpec>&there = body->blocks.forward.comms,
-            &back = body->blocks.backward.comms;
-      return std::any_of(there.begin(), there.end(), over_data) ||
-             std::any_of(back.begin(), back.end(), over_data);
-    });
   }
 
   int64_t TiedElements() const {
@@ -347,6 +329,7 @@ class BodyCompilation {
   Session& session_;
   const PassObserver& observer_;
   BoundModel bound_;
+  bool any_dp_ = false;
   std::vector<std::shared_ptr<const std::string>> texts_;  // BodyText, per bound body
   std::vector<std::string> keys_;
   std::vector<std::shared_ptr<const DifferentiatedBody>> differentiated_;
@@ -374,14 +357,15 @@ bool IsPlain(const CompileRequest& request) {
 }
 
 // Everything that the bodies of a plan depend on, short of the graph itself,
-// whose key the request gives.
-std::string PlanKey(const CompileRequest& request, bool plain) {
+// whose key the request gives. `any_ranks`: as they are with any number of stages, and of
+// data-parallel ranks above one.
+std::string PlanKey(const CompileRequest& request, bool any_ranks) {
   const PlanOptions& o = *request.options;
   std::string key = absl::StrCat(
       "bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
-      request.profile->StructureKey(), "|", plain ? std::min<int64_t>(o.dp, 2) : o.dp, ",", o.tp,
-      ",", plain ? 1 : o.pp, ",", o.cp, ",", o.sp, ",", o.ep, ",", o.expert_tp(), ",",
-      o.micro_batch, ",", static_cast<int>(o.recompute), ",", OverlapsProducts(o), "|",
+      request.profile->StructureKey(), "|", any_ranks ? "many" : absl::StrCat(o.dp), ",", o.tp, ",",
+      any_ranks ? 0 : o.pp, ",", o.cp, ",", o.sp, ",", o.ep, ",", o.expert_tp(), ",", o.micro_batch,
+      ",", static_cast<int>(o.recompute), ",", OverlapsProducts(o), "|",
       absl::StrJoin(o.order, "-"), "|", absl::StrJoin(ShardCuts(o), "-"));
   if (!o.recompute_ops.empty()) {
     absl::StrAppend(&key, "|", absl::StrJoin(o.recompute_ops, "+"));
@@ -416,9 +400,13 @@ absl::StatusOr<std::shared_ptr<const PlanBodies>> CompileBodies(const CompileReq
     CompileRequest of_two = request;
     of_two.options = &options;
     const auto bodies = CompileBodies(of_two, session, observer);
-    if (bodies.ok() && !(*bodies)->talks_over_data) return *bodies;
+    if (bodies.ok() && !(*bodies)->hangs_on_data_ranks) return *bodies;
   }
-  return session.Memo<PlanBodies>(PlanKey(request, plain), make);
+  if (plain && request.options->dp > 1) {
+    ASSIGN_OR_RETURN(auto bodies, session.Memo<PlanBodies>(PlanKey(request, true), make));
+    if (!bodies->hangs_on_data_ranks) return bodies;
+  }
+  return session.Memo<PlanBodies>(PlanKey(request, false), make);
 }
 
 }  // namespace plancast

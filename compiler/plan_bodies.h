@@ -25,7 +25,7 @@ struct PlanBodies {
   // ProgramInputs: see there.
   int64_t tied_elements = 0;
   int first_tied_segment = -1;
-  bool talks_over_data = false;  // data-parallel ranks exchange something inside of bodies
+  bool hangs_on_data_ranks = false;  // CompiledBody: of any of the bodies
   // Of the bodies, for plans that put them side by side.
   std::shared_ptr<PortVariants> variants = std::make_shared<PortVariants>();
 };

@@ -29,6 +29,9 @@ struct CompiledBody {
   // Throughout the iteration, each copy and all together (op_memory.h).
   int64_t held_bytes = 0, held_shared_bytes = 0;
   bool is_layer = false;  // one of a list of modules
+  // Data-parallel ranks exchange something inside of it, or keep more or less of a tensor
+  // where there are more of them: it is of no use to plans with another number.
+  bool hangs_on_data_ranks = false;
   // That this is a variant of, which shares tensors with its neighbours; null: of none.
   const CompiledBody* original = nullptr;
 };
