@@ -220,7 +220,9 @@ TEST(OffloadTest, NothingIsLeftOver) {
       for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
         const int64_t at_rest = graph.programs[p].static_bytes[kind];
         for (const ReplayedEvent& event : events) ASSERT_GE(event.live.of[kind], at_rest) << kind;
-        if (!events.empty()) ASSERT_EQ(events.back().live.of[kind], at_rest) << kind;
+        if (!events.empty()) {
+          ASSERT_EQ(events.back().live.of[kind], at_rest) << kind;
+        }
       }
       int64_t host = 0;
       for (const Instance& instance : graph.programs[p].instances) {

@@ -133,7 +133,9 @@ TEST(ContentionTest, TwoGroupsOnOneNicTakeTwiceTheBandwidthPhase) {
     EXPECT_GT(two, one);
     EXPECT_LE(two, 2 * one + 2) << bytes << " bytes";
     // Small messages leave room on the interface.
-    if (bytes >= 1 << 26) EXPECT_NEAR(static_cast<double>(two), 2.0 * one, 2) << bytes << " bytes";
+    if (bytes >= 1 << 26) {
+      EXPECT_NEAR(static_cast<double>(two), 2.0 * one, 2) << bytes << " bytes";
+    }
   }
 }
 
