@@ -223,6 +223,25 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
+def add_astra(parser: argparse._ActionsContainer) -> None:
+    """What a run in ASTRA-sim's mode takes: --network, --system, --backend, --queues-per-dim."""
+    parser.add_argument("--network", metavar="NET.yml", help="ASTRA-sim's network file")
+    parser.add_argument("--system", metavar="SYS.json", help="ASTRA-sim's system file")
+    parser.add_argument(
+        "--backend",
+        choices=("unaware", "aware"),
+        default="unaware",
+        help="of ASTRA-sim: without congestion, or with (default unaware)",
+    )
+    parser.add_argument(
+        "--queues-per-dim",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="of ASTRA-sim: num-queues-per-dim (default 1)",
+    )
+
+
 def add_report(parser: argparse.ArgumentParser) -> None:
     """--report."""
     parser.add_argument("--report", metavar="FILE.html", help="write the tables as one HTML page")

@@ -19,21 +19,7 @@ def add_parser(commands: Any) -> None:
         "--system also how long it takes as ASTRA-sim would time it (docs/traces.md).",
     )
     parser.add_argument("file", metavar="FILE", help="the workload")
-    parser.add_argument("--network", metavar="NET.yml", help="ASTRA-sim's network file")
-    parser.add_argument("--system", metavar="SYS.json", help="ASTRA-sim's system file")
-    parser.add_argument(
-        "--backend",
-        choices=("unaware", "aware"),
-        default="unaware",
-        help="of ASTRA-sim: without congestion, or with (default unaware)",
-    )
-    parser.add_argument(
-        "--queues-per-dim",
-        type=opts.positive,
-        default=1,
-        metavar="N",
-        help="of ASTRA-sim: num-queues-per-dim (default 1)",
-    )
+    opts.add_astra(parser)
     opts.add_json(parser)
     parser.set_defaults(run=_run)
 

@@ -21,26 +21,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "in a mode compatible with ASTRA-sim's analytical backends, its mistakes included "
         "(docs/traces.md).",
     )
-    group.add_argument("--network", metavar="NET.yml", help="ASTRA-sim's network file")
-    group.add_argument("--system", metavar="SYS.json", help="ASTRA-sim's system file")
     group.add_argument(
         "--comm-groups",
         metavar="G.json",
         help='ranks of groups: {"1": [0, 2], ...}; default: PREFIX.groups.json, if it is there',
     )
-    group.add_argument(
-        "--backend",
-        choices=("unaware", "aware"),
-        default="unaware",
-        help="of ASTRA-sim: without congestion, or with (default unaware)",
-    )
-    group.add_argument(
-        "--queues-per-dim",
-        type=opts.positive,
-        default=1,
-        metavar="N",
-        help="of ASTRA-sim: num-queues-per-dim (default 1)",
-    )
+    opts.add_astra(group)
 
 
 def accepts(what: str) -> bool:
