@@ -191,7 +191,7 @@ def rank(
         return PlanQuestion(
             model,
             machine,
-            Strategy.parse(plan.strategy),
+            plan.strategy,
             fresh,
             batch=samples_per_step,
             dtype=dtype,

@@ -36,7 +36,7 @@ class PlanQuestion:
 
     model: Model
     machine: Machine
-    strategy: Strategy
+    strategy: Strategy | str  # a short form is read once it is needed: rankings have many
     session: Session
     batch: int | None
     dtype: str
@@ -81,7 +81,10 @@ class PlanQuestion:
         )
 
     def _nouns(self) -> tuple[_core.Model, _core.Machine, _core.Strategy, _core.Session]:
-        return self.model._core, self.machine._core, self.strategy._core, self.session._core
+        from plancast.strategy import Strategy
+
+        tree = Strategy.parse(self.strategy) if isinstance(self.strategy, str) else self.strategy
+        return self.model._core, self.machine._core, tree._core, self.session._core
 
 
 class Facts:
