@@ -185,7 +185,7 @@ CopyConditions::Ahead Simulator::TakeOver(int32_t lane_index) {
     if (Shares(flight)) --entity.open;
     FindOver(lane_index / kNumStreams, lane_index);
   }
-  ahead.work_left = ActivityKinds::Work(flight.work_bytes);
+  ahead.work_left = flight.work_left;
   if (flight.flows) {
     flight.flows = false;
     if (yields_ && !quiet) --entity.flows;
@@ -194,8 +194,10 @@ CopyConditions::Ahead Simulator::TakeOver(int32_t lane_index) {
   } else if (now_ < flight.transfer_at) {
     ahead.since = flight.transfer_at - now_;
   } else {
-    Fluid::Progress progress = Fluid::Fresh(flight.work_bytes, flight.transfer_at);
+    Fluid::Progress progress;
+    progress.left = flight.work_left;
     progress.rate_q16 = fluid_.AloneRateQ16(flight.group);
+    progress.since = flight.transfer_at;
     ahead.work_left = progress.LeftAt(now_);
   }
   return ahead;

@@ -78,6 +78,7 @@ void Simulator::StartFlight(int32_t lane, int32_t group, int64_t work_bytes, int
   flight.group = group;
   flight.work_bytes = work_bytes;
   flight.transfer_at = transfer_at;
+  flight.work_left = ActivityKinds::Work(work_bytes);
 }
 
 Simulator::Transfer Simulator::TransferOf(int32_t group_index, int32_t lane_index) const {

@@ -134,7 +134,10 @@ class Simulator::Snapshot {
     Exact(flight.flows);
     Exact(flight.slow);
     Exact(flight.busy);
-    if (!flight.flows) return Time(flight.transfer_at);
+    if (!flight.flows) {
+      Time(flight.transfer_at);
+      return Wide(flight.work_left);
+    }
     const Fluid::Progress progress =
         flight.activity >= 0 ? s_.fluid_.ProgressOf(flight.activity) : flight.progress;
     Wide(progress.LeftAt(s_.now_));

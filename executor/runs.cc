@@ -254,7 +254,8 @@ void Simulator::Resume(int32_t entity, int stream, const CopyStop::Stream& at, i
   const int32_t group = variant.groups[task];
   StartFlight(lane_index, group, in_.realised[sim_.groups[group].realised].work_bytes,
               origin + at.since);
-  const Flight& flight = flights_[lane_index];
+  Flight& flight = flights_[lane_index];
+  flight.work_left = at.work_left;
   next_member_[lane_index] = -1;
   flight_of_[lane_index] = lane_index;
   lane.state = Lane::kFlies;

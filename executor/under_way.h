@@ -35,7 +35,8 @@ struct Chain {
 struct Flight {
   int32_t group = 0;
   int64_t work_bytes = 0;
-  int64_t transfer_at = 0;   // when its transfer begins
+  int64_t transfer_at = 0;   // when its transfer begins, or goes on after a run of copies,
+  int128 work_left = 0;      // and what is left of it then
   bool flows = false;        // it has begun, and others change its rate:
   int32_t activity = -1;     // in the fluid, of links that others load too; or, if
   Fluid::Progress progress;  // kernels alone do, what is left of it

@@ -230,6 +230,38 @@ TEST(SimulateTest, AKernelUnderWaySlowsDownWhenAMessageComes) {
   EXPECT_DOUBLE_EQ(s->End(1, 1), 4.5);
 }
 
+// B begins as a copy at 2 s, with its collective under way for 2 of 10 s. At 3 s gradients take
+// a link that a lane of the copy loads elsewhere, so it stops, and goes on from where it is.
+TEST(SimulateTest, ACollectiveUnderWayGoesOnInACopyThatStopsAndGoesOn) {
+  GraphBuilder b({{"dp", 2}, {"tp", 2}});
+  constexpr int64_t kGB = 1'000'000'000;
+  b.Block("A").Kernel(2).Comm(CollectiveKind::kAllReduce, 10 * kGB, {0}, {0}, Purpose::kDp,
+                              StreamKind::kGradComm);
+  b.Block("B").Comm(CollectiveKind::kAllReduce, 1000 * kGB, {1}).Kernel(1, {0}).Kernel(1);
+  b.Block("C").Comm(CollectiveKind::kAllReduce, 20 * kGB, {0});
+  b.Program("all").Run("A").Run("B").Run("C");
+  const Machine machine = Make(UnitMachine(2, 2));
+  const CommPricer::RealiseFn unit = UnitComm(machine);
+  // NVLink is not what they share.
+  const auto nics = [&](const GroupPattern& group,
+                        const CommSpec& comm) -> absl::StatusOr<RealisedCollective> {
+    absl::StatusOr<RealisedCollective> realised = unit(group, comm);
+    const bool leaves = realised->loads.size() > 1;
+    realised->loads.clear();
+    if (leaves) realised->loads.push_back({machine.FindLinkClass(LinkKind::kNic), 1 << 20});
+    if (leaves) realised->delay_ps = kSecond;
+    return realised;
+  };
+  for (const Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
+    for (const bool shortcuts : {true, false}) {
+      const auto s = Simulation::Run(b.Build(), machine, nics, form, {}, 0, shortcuts);
+      ASSERT_TRUE(s.ok()) << s.status();
+      EXPECT_DOUBLE_EQ((*s)->End(0, 2), 10) << shortcuts;
+      EXPECT_DOUBLE_EQ((*s)->End(0, 4), 12) << shortcuts;
+    }
+  }
+}
+
 TEST(SimulateTest, AStragglerHoldsItsGroupUp) {
   GraphBuilder b({{"tp", 4}});
   b.Block("F").Kernel(1).Comm(CollectiveKind::kAllReduce, 100'000'000'000, {0}, {0});
