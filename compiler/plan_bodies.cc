@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -120,23 +121,29 @@ bool HandsOnAsItReads(const std::vector<Segment>& segments, size_t s) {
          (s + 1 < segments.size() && same_list(s + 1));
 }
 
-// Layouts in which tensors cross from segment to segment: as the first reader
-// wants them.
+// Layouts in which tensors cross from segment to segment: as the first reader wants them,
+// which may come after modules that only hand them on; whole if nobody reads them.
 std::vector<std::vector<Layout>> PortLayouts(
     const BoundModel& bound,
     const std::vector<std::shared_ptr<const DifferentiatedBody>>& differentiated) {
   const std::vector<Segment>& segments = bound.graph.segments;
   std::vector<std::vector<Layout>> in_ports(segments.size() + 1);
-  for (size_t s = 0; s < segments.size(); ++s) {
-    const Body& body = bound.graph.bodies[segments[s].body];
-    if (s > 0 && HandsOnAsItReads(segments, s - 1)) {
-      in_ports[s] = in_ports[s - 1];
-    } else {
-      in_ports[s] = WantedInPorts(body, *differentiated[s], bound.mesh);
-    }
-  }
   const Body& last = bound.graph.bodies[segments.back().body];
   in_ports.back() = MadeOutPorts(last, *differentiated[segments.size() - 1], bound.mesh);
+  for (size_t s = segments.size(); s-- > 0;) {
+    const Body& body = bound.graph.bodies[segments[s].body];
+    const std::vector<std::optional<Layout>> wanted = WantedInPorts(body, *differentiated[s]);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const auto out = std::find(body.out_ports.begin(), body.out_ports.end(), body.in_ports[i]);
+      in_ports[s].push_back(wanted[i].has_value() ? *wanted[i]
+                            : out != body.out_ports.end()
+                                ? in_ports[s + 1][out - body.out_ports.begin()]
+                                : Layout::Replicated(bound.mesh.num_axes()));
+    }
+  }
+  for (size_t s = 1; s < segments.size(); ++s) {
+    if (HandsOnAsItReads(segments, s - 1)) in_ports[s] = in_ports[s - 1];
+  }
   return in_ports;
 }
 

@@ -372,21 +372,19 @@ class LayoutWalk {
 
 }  // namespace
 
-std::vector<Layout> WantedInPorts(const Body& body, const DifferentiatedBody& steps,
-                                  const DeviceMesh& mesh) {
-  std::vector<Layout> layouts;
+std::vector<std::optional<Layout>> WantedInPorts(const Body& body,
+                                                 const DifferentiatedBody& steps) {
+  std::vector<std::optional<Layout>> layouts;
   for (int port : body.in_ports) {
-    Layout wanted = Layout::Replicated(mesh.num_axes());
-    bool found = false;
+    std::optional<Layout> wanted;
     for (const OpStep& step : steps.forward) {
-      for (size_t i = 0; i < step.inputs.size() && !found; ++i) {
+      for (size_t i = 0; i < step.inputs.size() && !wanted.has_value(); ++i) {
         if (step.inputs[i] == TensorRef{port, -1, false, false}) {
           wanted = InputLayout(step, i).WithoutHalos();
-          found = true;
         }
       }
     }
-    layouts.push_back(wanted);
+    layouts.push_back(std::move(wanted));
   }
   return layouts;
 }

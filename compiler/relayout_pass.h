@@ -1,6 +1,7 @@
 #ifndef PLANCAST_COMPILER_RELAYOUT_PASS_H_
 #define PLANCAST_COMPILER_RELAYOUT_PASS_H_
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,9 +13,9 @@
 namespace plancast {
 
 // The layouts in which the first readers of a body want its in-ports, less halos,
-// which each body exchanges itself.
-std::vector<Layout> WantedInPorts(const Body& body, const DifferentiatedBody& steps,
-                                  const DeviceMesh& mesh);
+// which each body exchanges itself; none for a port that it does not read.
+std::vector<std::optional<Layout>> WantedInPorts(const Body& body,
+                                                 const DifferentiatedBody& steps);
 
 // Joins producers and readers: where their layouts differ a relayout step is
 // put in, once for all readers. Gradients of a tensor with several readers are

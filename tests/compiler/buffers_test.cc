@@ -1,5 +1,6 @@
 #include "compiler/buffers.h"
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,7 +25,10 @@ class Placed {
     DifferentiatedBody steps =
         *DifferentiateBody(bound_.graph, bound_.bodies[0], profile_.fusions, session);
     steps = *PartitionBody(bound_.graph, bound_.mesh, bound_.bodies[0], steps);
-    const std::vector<Layout> ports = WantedInPorts(body(), steps, bound_.mesh);
+    std::vector<Layout> ports;
+    for (const std::optional<Layout>& wanted : WantedInPorts(body(), steps)) {
+      ports.push_back(wanted.value());
+    }
     plan_ = *InsertRelayouts(bound_.graph, bound_.mesh, bound_.bodies[0], steps, ports, ports,
                              profile_);
     const LowerContext context{&bound_.graph, &bound_.mesh, &bound_.bodies[0], &profile_,

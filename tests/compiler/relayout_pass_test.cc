@@ -79,5 +79,27 @@ TEST(RelayoutOrderTest, OneDeviceNeedsNone) {
   for (TaskKind kind : block.kind) EXPECT_EQ(kind, TaskKind::kKernel);
 }
 
+// An encoder's result reaches the decoder through an embedding that does not read it: each
+// device has its own samples of it, which nobody gathers.
+TEST(PortLayoutTest, WhatAModuleOnlyHandsOnIsAsTheNextReaderWantsIt) {
+  PlanUnderTest plan({{"seq", 4}, {"hidden", 8}});
+  const auto dims = {absl::string_view("batch"), absl::string_view("seq"),
+                     absl::string_view("hidden")};
+  BodyWriter& encoder = plan.Segment("encoder");
+  const int x = encoder.Input("x", DType::kCompute, dims);
+  encoder.OutPort(encoder.Op1("fc", "linear", {x}, {{"n", "hidden"}}));
+  BodyWriter& embedding = plan.Segment("embedding");
+  const int memory = embedding.InPort("memory", dims);
+  const int y = embedding.Input("y", DType::kCompute, dims);
+  embedding.OutPort(memory);
+  embedding.OutPort(embedding.Op1("fc", "linear", {y}, {{"n", "hidden"}}));
+  BodyWriter& decoder = plan.Segment("decoder");
+  const int read = decoder.InPort("memory", dims), stream = decoder.InPort("y", dims);
+  decoder.OutPort(decoder.Op1("add", "add", {read, stream}, {{"f", "hidden"}}));
+  const Moves moves = plan.Dp(4).MicroBatches(1, 2).Traffic();
+  EXPECT_THAT(moves.forward, ElementsAre());
+  EXPECT_THAT(moves.backward, ElementsAre());
+}
+
 }  // namespace
 }  // namespace plancast
