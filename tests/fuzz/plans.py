@@ -9,6 +9,7 @@ one that ends it is reported like any other fault.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import math
 import os
@@ -51,12 +52,29 @@ class Plan:
         return f"-m {self.model} -c {self.machine}:{self.hosts} -s {self.keys} {options}"
 
 
+@functools.cache
+def _model(name: str) -> pc.Model:
+    return pc.Model.preset(name)
+
+
+@functools.cache
+def _machine(name: str, hosts: int) -> pc.Machine:
+    return pc.Machine.preset(name, hosts=hosts)
+
+
+@functools.cache
+def _names() -> tuple[list[str], list[str], list[str]]:
+    """All models, machines and profiles."""
+    return pc.Model.presets(), pc.Machine.presets(), pc.profiles()
+
+
 def draw(seed: int) -> Plan:
     """The plan of a number."""
     rng = random.Random(f"plan {seed}")
-    machine = rng.choice(pc.Machine.presets())
+    models, machines, profiles = _names()
+    machine = rng.choice(machines)
     hosts = rng.choice((1, 1, 1, 2, 4))
-    devices = pc.Machine.preset(machine, hosts=hosts).devices
+    devices = _machine(machine, hosts).devices
 
     def part(of: int, most: int) -> int:
         return rng.choice([n for n in range(1, min(of, most) + 1) if of % n == 0])
@@ -93,12 +111,12 @@ def draw(seed: int) -> Plan:
     if rng.random() < 0.1:
         offload = rng.choice(("optimizer", "activations", "activations:1", "optimizer+activations"))
         keys.append(f"offload={offload}")
-    model = rng.choice(pc.Model.presets())
+    model = rng.choice(models)
     if rng.random() < 0.2:
         keys.append(f"ep={rng.choice((2, 4, 8))}")
     options: dict[str, Any] = {
         "batch": dp * micro_batch * micro_batches,
-        "profile": rng.choice(("megatron-core", *pc.profiles())),
+        "profile": rng.choice(("megatron-core", *profiles)),
         "dtype": rng.choice(DTYPES),
     }
     if rng.random() < 0.1:
@@ -183,8 +201,7 @@ def _senseless_timeline(forecast: pc.Forecast) -> str:
 
 def fault_of(plan: Plan) -> str | None:
     """What is wrong with the forecast of a plan, nothing, or None if it is refused."""
-    model = pc.Model.preset(plan.model)
-    machine = pc.Machine.preset(plan.machine, hosts=plan.hosts)
+    model, machine = _model(plan.model), _machine(plan.machine, plan.hosts)
 
     def ask(**more: Any) -> pc.Forecast:
         return pc.predict(model, machine, plan.keys, **plan.options, **more)
