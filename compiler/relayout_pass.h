@@ -14,8 +14,7 @@ namespace plancast {
 
 // The layouts in which the first readers of a body want its in-ports, less halos,
 // which each body exchanges itself; none for a port that it does not read.
-std::vector<std::optional<Layout>> WantedInPorts(const Body& body,
-                                                 const DifferentiatedBody& steps);
+std::vector<std::optional<Layout>> WantedInPorts(const Body& body, const DifferentiatedBody& steps);
 
 // Joins producers and readers: where their layouts differ a relayout step is
 // put in, once for all readers. Gradients of a tensor with several readers are

@@ -170,11 +170,12 @@ bool Simulator::LanesAreThere(int32_t entity, const Lane& at, const BlockIndex& 
 }
 
 CopyConditions::Ahead Simulator::TakeOver(int32_t lane_index) {
-  const Lane& lane = lanes_[lane_index];
+  Lane& lane = lanes_[lane_index];
   CopyConditions::Ahead ahead;
   ahead.stream = lane_index % kNumStreams;
   ahead.rank = lane.rank;
   if (lane.state != Lane::kFlies) return ahead;
+  lane.state = Lane::kRuns;
   Flight& flight = flights_[lane_index];
   Entity& entity = entities_[lane_index / kNumStreams];
   ahead.runs = true;
@@ -183,7 +184,7 @@ CopyConditions::Ahead Simulator::TakeOver(int32_t lane_index) {
   if (interferes_ && !quiet) {
     --entity.comms;
     if (Shares(flight)) --entity.open;
-    FindOver(lane_index / kNumStreams, lane_index);
+    FindOver(lane_index / kNumStreams);
   }
   ahead.work_left = flight.work_left;
   if (flight.flows) {

@@ -162,12 +162,12 @@ void Simulator::SettleRuns() {
   }
 }
 
-void Simulator::FindOver(int32_t entity, int32_t but) {
+void Simulator::FindOver(int32_t entity) {
   entities_[entity].over_at = 0;
   for (int32_t lane = entity * kNumStreams; lane < (entity + 1) * kNumStreams; ++lane) {
-    if (lane == but || lanes_[lane].state != Lane::kFlies) continue;
+    if (lanes_[lane].state != Lane::kFlies) continue;
     const int32_t flight = flight_of_[lane];
-    if (Shares(flights_[flight])) continue;
+    if (Shares(flights_[flight]) || IsQuiet(flights_[flight].group)) continue;
     entities_[entity].over_at =
         std::max(entities_[entity].over_at, events_.KeyOf(SlotOf(flight)) >> 1);
   }

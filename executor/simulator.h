@@ -176,8 +176,8 @@ class Simulator {
   void EndRun(int32_t entity);
   // Times of a copy of a run that lanes have or get, until it stops.
   void WriteCopy(int32_t entity, const CopyStop* stop);
-  // Sets when those with a known end are over, but for that of one lane.
-  void FindOver(int32_t entity, int32_t but);
+  // Sets when those with a known end are over.
+  void FindOver(int32_t entity);
   // Sets from when to when others communicate, as known now. Whether that is new.
   bool FindToggles(int32_t entity);
   // Others begin or end to communicate, or that becomes known.

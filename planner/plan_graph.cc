@@ -1,10 +1,10 @@
 #include "planner/plan_graph.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -31,21 +31,32 @@ PlanContext ContextOfJob(const ModelGraph& graph, const Job& job, const Machine&
   return context;
 }
 
-// All values that a data-parallel rank may keep at once are counted in 64 bits, in bytes,
-// and so is the batch.
-absl::Status CheckSizes(const ModelGraph& graph, const PlanOptions& options) {
-  double values = 0;  // of a sample
+// Values of all activations that a sample makes.
+double ValuesOfASample(const ModelGraph& graph) {
+  double values = 0;
   for (const Segment& segment : graph.segments) {
     for (const TensorInfo& tensor : graph.bodies[segment.body].tensors) {
       if (tensor.kind == TensorInfo::Kind::kParameter) continue;
       double size = static_cast<double>(segment.repeat);
       for (const int dim : tensor.dims) {
-        const bool of_batch = absl::StrContains(graph.dims[dim].name, "batch");
-        if (!of_batch) size *= static_cast<double>(std::max<int64_t>(graph.dims[dim].size, 1));
+        if (graph.dims[dim].is_bound_by_plan()) continue;
+        size *= static_cast<double>(std::max<int64_t>(graph.dims[dim].size, 1));
       }
       values += size;
     }
   }
+  return values;
+}
+
+// All values that a data-parallel rank may keep at once are counted in 64 bits, in bytes,
+// and so is the batch.
+absl::Status CheckSizes(const PlanGraph& plan, Session& session) {
+  const PlanOptions& options = plan.chosen.options;
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<const double> values,
+      session.Memo<double>("sample|" + plan.graph_key, [&]() -> absl::StatusOr<double> {
+        return ValuesOfASample(*plan.graph);
+      }));
   const double micro_batches = static_cast<double>(options.micro_batches);
   const double kept =
       options.schedule == Schedule::kGpipe
@@ -53,7 +64,7 @@ absl::Status CheckSizes(const ModelGraph& graph, const PlanOptions& options) {
           : std::min(micro_batches, 2.0 * static_cast<double>(options.pp * options.vpp));
   const double micro_batch = static_cast<double>(options.micro_batch);
   constexpr double kMostValues = 0x1p59, kMostSamples = 0x1p62;
-  if (micro_batch * kept * values <= kMostValues &&
+  if (micro_batch * kept * *values <= kMostValues &&
       micro_batch * micro_batches * static_cast<double>(options.dp) <= kMostSamples) {
     return absl::OkStatus();
   }
@@ -145,7 +156,7 @@ absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Ses
   ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextOfJob(*plan.graph, job, machine),
                                            job.profile.For(job.dtype, Schedule::kNone)));
   const PlanOptions& options = plan.chosen.options;
-  RETURN_IF_ERROR(CheckSizes(*plan.graph, options));
+  RETURN_IF_ERROR(CheckSizes(plan, session));
   if (!job.strategy.nodes().empty()) {
     std::vector<SizedAxis> mesh = {
         {"pp", options.pp}, {"dp", options.dp}, {"cp", options.cp}, {"tp", options.tp}};

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/check.h"
+
 namespace plancast {
 
 // The least of many times that change: small numbers, each with a key. Allocates
@@ -23,7 +25,10 @@ class IndexedHeap {
   int64_t least_key() const { return heap_.empty() ? kNever : heap_.front().key; }
   int32_t least() const { return heap_.front().id; }
 
-  int64_t KeyOf(int32_t id) const { return heap_[place_[id]].key; }
+  int64_t KeyOf(int32_t id) const {
+    PLANCAST_DCHECK(Contains(id));
+    return heap_[place_[id]].key;
+  }
   // Adds to all keys but kNever.
   void Shift(int64_t by) {
     for (Entry& entry : heap_) entry.key += entry.key == kNever ? 0 : by;

@@ -262,6 +262,36 @@ TEST(SimulateTest, ACollectiveUnderWayGoesOnInACopyThatStopsAndGoesOn) {
   }
 }
 
+// B begins as a copy with two collectives under way, to 4 and 6 s, beside a third to 9 s that
+// slows its kernels by a quarter: 1 s from 4 and from 6, and 2 s of which 1.4 are over at 9.
+TEST(SimulateTest, ACopyTakesTwoCollectivesOver) {
+  GraphBuilder b({{"tp", 2}});
+  constexpr int64_t kGB = 1'000'000'000;
+  b.Block("A").Kernel(2).Comm(CollectiveKind::kAllReduce, 900 * kGB, {0}, {}, Purpose::kDp,
+                              StreamKind::kReplicaComm);
+  b.Block("B").Comm(CollectiveKind::kAllReduce, 400 * kGB, {0});
+  b.Comm(CollectiveKind::kAllReduce, 600 * kGB, {0}, {}, Purpose::kDp, StreamKind::kGradComm);
+  b.Kernel(1, {0}).Kernel(1, {1}).Kernel(2);
+  b.Program("all").Run("A").Run("B");
+  const Machine machine = Make(UnitMachine(1, 2));
+  const CommPricer::RealiseFn unit = UnitComm(machine);
+  const auto alone = [&](const GroupPattern& group,
+                         const CommSpec& comm) -> absl::StatusOr<RealisedCollective> {
+    absl::StatusOr<RealisedCollective> realised = unit(group, comm);
+    realised->loads.clear();
+    return realised;
+  };
+  for (const Form form : {Form::kFolded, Form::kRefined, Form::kFlat}) {
+    for (const bool shortcuts : {true, false}) {
+      const auto s = Simulation::Run(b.Build(), machine, alone, form, {}, 0.25, shortcuts);
+      ASSERT_TRUE(s.ok()) << s.status();
+      EXPECT_DOUBLE_EQ((*s)->End(0, 4), 5.25) << shortcuts;
+      EXPECT_DOUBLE_EQ((*s)->End(0, 5), 7.25) << shortcuts;
+      EXPECT_DOUBLE_EQ((*s)->End(0, 6), 9.6) << shortcuts;
+    }
+  }
+}
+
 TEST(SimulateTest, AStragglerHoldsItsGroupUp) {
   GraphBuilder b({{"tp", 4}});
   b.Block("F").Kernel(1).Comm(CollectiveKind::kAllReduce, 100'000'000'000, {0}, {0});

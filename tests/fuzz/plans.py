@@ -199,7 +199,7 @@ def _senseless_timeline(forecast: pc.Forecast) -> str:
     return ""
 
 
-def fault_of(plan: Plan) -> str | None:
+def fault_of(plan: Plan, slices: int = MOST_SLICES) -> str | None:
     """What is wrong with the forecast of a plan, nothing, or None if it is refused."""
     model, machine = _model(plan.model), _machine(plan.machine, plan.hosts)
 
@@ -216,7 +216,7 @@ def fault_of(plan: Plan) -> str | None:
     tasks = figures["tasks"] / forecast.devices * figures["device_classes"]
     if tasks > MOST_TASKS:
         return ""
-    timeline = tasks <= MOST_SLICES
+    timeline = tasks <= slices
     without = ask(shortcuts=False, timeline=timeline)
     if word := _apart(figures, _figures(without)):
         return word
@@ -238,7 +238,7 @@ def fault_of(plan: Plan) -> str | None:
     return ""
 
 
-def _child(seeds: list[int], done: int, write: int) -> None:
+def _child(seeds: list[int], done: int, write: int, slices: int) -> None:
     """Tries plans from the one number `done` on; says one line for each."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if "LD_PRELOAD" not in os.environ:  # sanitizers take much of the address space
@@ -247,7 +247,7 @@ def _child(seeds: list[int], done: int, write: int) -> None:
         for seed in seeds[done:]:
             signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
             try:
-                said = fault_of(draw(seed))
+                said = fault_of(draw(seed), slices)
             except Exception as error:
                 said = f"{type(error).__name__}: {error}"
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
@@ -256,7 +256,7 @@ def _child(seeds: list[int], done: int, write: int) -> None:
             out.flush()
 
 
-def run(seeds: list[int], report: Callable[[str], None]) -> Counter[str]:
+def run(seeds: list[int], report: Callable[[str], None], slices: int = MOST_SLICES) -> Counter[str]:
     """Tries the plans of numbers and reports faults; counts `good`, `refused` and `bad` ones."""
     outcomes: Counter[str] = Counter()
     done = 0
@@ -267,7 +267,7 @@ def run(seeds: list[int], report: Callable[[str], None]) -> Counter[str]:
         if child == 0:
             os.close(read)
             try:
-                _child(seeds, done, write)
+                _child(seeds, done, write, slices)
             finally:
                 os._exit(0)
         os.close(write)
@@ -292,6 +292,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000, help="plans of all shards")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first")
     parser.add_argument("--shard", default="0/1", help="I/N: every Nth plan from the Ith on")
+    parser.add_argument(
+        "--slices",
+        type=int,
+        default=MOST_SLICES,
+        help="tasks at most of a timeline that is compared",
+    )
     parser.add_argument("--show", action="store_true", help="only print the plans")
     options = parser.parse_args()
     first, _, step = options.shard.partition("/")
@@ -303,7 +309,8 @@ def main() -> int:
     begin = time.monotonic()
     outcomes: Counter[str] = Counter()
     for at in range(0, len(seeds), 500):
-        outcomes += run(seeds[at : at + 500], lambda word: print(word, flush=True))
+        some = seeds[at : at + 500]
+        outcomes += run(some, lambda word: print(word, flush=True), options.slices)
         seconds = time.monotonic() - begin
         print(f"{min(at + 500, len(seeds))} plans: {dict(outcomes)} in {seconds:.0f} s", flush=True)
     return 1 if outcomes["bad"] else 0
