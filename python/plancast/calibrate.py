@@ -14,6 +14,7 @@ from pathlib import Path
 from .calibration import attention, convolution, gemm
 from .calibration.rows import read_gpus, read_rows
 from .calibration.tables import Fitting, Measured, file_texts, fit_tables
+from .errors import InputError
 
 
 def read_measured(kernels: Path) -> Measured:
@@ -22,7 +23,7 @@ def read_measured(kernels: Path) -> Measured:
         (p for p in (kernels / "hardware.csv", kernels.parent / "hardware.csv") if p.exists()), None
     )
     if hardware is None:
-        raise ValueError(
+        raise InputError(
             f"no hardware.csv in `{kernels}` or beside it; it holds the GPUs' nominal figures."
         )
     images, experts = kernels / "conv.csv", kernels / "moe.csv"
@@ -32,7 +33,8 @@ def read_measured(kernels: Path) -> Measured:
         read_rows(kernels / "attention.csv", attention.COLUMNS),
         read_rows(kernels / "elementwise.csv", ("rows", "cols", "elements", "time_us")),
         read_rows(images, convolution.COLUMNS) if images.exists() else None,
-        read_rows(experts, ("groups", "group_m", "n", "k", "time_us"))
+        # Of products that are not grouped, other columns say the sizes.
+        read_rows(experts, ("groups", "group_m", "n", "k", "time_us"), gaps=True)
         if experts.exists()
         else None,
     )

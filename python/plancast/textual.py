@@ -21,6 +21,15 @@ def shown(text: str) -> str:
     return escaped(text, lambda character: repr(character)[1:-1])
 
 
+def brief(text: str, most: int = 80) -> str:
+    """What somebody wrote, for quoting: cut where it is long.
+
+    >>> brief("tp=8"), brief("9" * 5000, 10)
+    ('tp=8', '9999999...')
+    """
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def escaped(text: str, write: Callable[[str], str]) -> str:
     r"""The text with every character that is not to be obeyed as `write` writes it.
 

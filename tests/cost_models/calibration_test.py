@@ -14,6 +14,7 @@ from plancast.calibration.rows import Gpu, Rows, folds, read_gpus, read_rows
 from plancast.calibration.tables import Measured, take_over_training_factors
 from plancast.calibration.textproto import format_message
 from plancast.cli.main import main
+from plancast.errors import InputError
 
 A100 = Gpu("A100-SXM-80GB", 108, 1410, 2039e9, {"fp16": 312e12, "bf16": 312e12, "fp32": 19.5e12})
 TRUE = {
@@ -258,17 +259,52 @@ def test_a_missing_column_is_named(tmp_path):
     path = tmp_path / "gemm.csv"
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([["gpu", "m"], ["A", "1"]])
-    with pytest.raises(ValueError, match="has no column `time_us`; it has gpu, m"):
+    with pytest.raises(InputError, match="has no column `time_us`; it has gpu, m"):
         read_rows(path, ("m", "time_us"))
 
 
 def test_a_row_cut_short_is_named(tmp_path):
     path = tmp_path / "gemm.csv"
     path.write_text("gpu,m,time_us\nA,1,2\n\nA,1\n")
-    with pytest.raises(ValueError, match=r"gemm.csv`:4 has 2 fields and the header 3; give every"):
+    with pytest.raises(InputError, match=r"gemm.csv`:4: the row has 2 values and the header 3"):
         read_rows(path, ("m", "time_us"))
     path.write_text("gpu,m,time_us\nA,1,2\n\n")
     assert len(read_rows(path, ("m", "time_us"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("A,0,1", "`m` is 0; give a number above 0"),
+        ("A,1.5,1", "`m` is `1.5`; it must be a whole number"),
+        ("A,9999999999,1", "`m` is `9999999999`; it must be at most 1,048,576"),
+        ("A,,1", "`m` is empty; give a number"),
+        ("A,1,0", "`time_us` is `0`; it must be a number above 0"),
+        ("A,1,nan", "`time_us` is `nan`; it must be a number"),
+        ("A,1," + "9" * 5000, r"`time_us` is `9{77}\.\.\.`; it must be a number"),
+    ],
+)
+def test_measured_figures_are_in_range(tmp_path, row, words):
+    path = tmp_path / "gemm.csv"
+    path.write_text(f"gpu,m,time_us\nA,1,2\n{row}\n")
+    with pytest.raises(InputError, match=f"gemm.csv`:3: {words}"):
+        read_rows(path, ("m", "time_us"))
+
+
+def test_gaps_are_not_numbers_where_they_are_allowed(tmp_path):
+    path = tmp_path / "moe.csv"
+    path.write_text("gpu,n,time_us\nA,,2\n")
+    assert np.isnan(read_rows(path, ("n", "time_us"), gaps=True)["n"]).all()
+
+
+def test_figures_of_gpus_are_in_range(tmp_path):
+    path = tmp_path / "hardware.csv"
+    path.write_text(
+        "gpu,sm_count,boost_mhz,fp32_tflops,tf32_tflops,fp16_tflops,bf16_tflops,fp8_tflops,"
+        "fp4_tflops,mem_gbps\nP4,20,1113,-5.7,,,,,,192\n"
+    )
+    with pytest.raises(InputError, match="`fp32_tflops` is -5.7; give a number from 0"):
+        read_gpus(path)
 
 
 def test_unknown_figures_read_as_zero(tmp_path):

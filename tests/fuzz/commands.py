@@ -118,6 +118,15 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[str,
             "--records": ("kernels.db",), "--library": ("torch",), "--json": ("",),
         },
     ),
+    "calibrate": (
+        (),
+        ("--kernels", "-o"),
+        {
+            "--kernels": ("measured/kernels",), "--collectives": ("measured",), "-o": ("out",),
+            "--evaluate": ("",), "--report": _OUT, "--seed": _COUNT, "--workers": ("1", "2", "0"),
+            "--date": ("2026-01-01", "x"), "--json": ("",),
+        },
+    ),
     "compile": (
         (),
         ("-m", "-c", "-s"),
@@ -302,6 +311,10 @@ def change_files(rng: random.Random, arguments: list[str], folder: Path) -> None
     found = [name for name in named if name in _names() and (folder / name).is_file()]
     if arguments[1:2] == ["trace"]:
         found += [f"trace.{rng.randrange(4)}.et"]
+    for name in named:
+        if name in _names() and (folder / name).is_dir():
+            inside = (path for path in (folder / name).rglob("*") if path.is_file())
+            found += sorted(str(path.relative_to(folder)) for path in inside)
     if found:
         path = folder / rng.choice(found)
         path.write_bytes(mutate.contents(rng, path.read_bytes(), path.suffix))

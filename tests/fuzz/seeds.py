@@ -57,6 +57,47 @@ row_id,source,model,layers,hidden,heads,ffn_hidden,vocab,mlp,norm,position,seq_l
 strategy,global_batch,dtype,software,iter_time_s,mfu
 a,mine,gpt,2,64,4,256,1000,gelu,layernorm,learned,32,dgx-h100:1,"dp=8,mb=1",8,bf16,Megatron-LM,0.5,
 """
+# What `calibrate` reads: a folder of measured kernels, and one of figures and collectives.
+MEASURED = {
+    "hardware.csv": """\
+gpu,vendor,sm_count,boost_mhz,fp32_tflops,tf32_tflops,fp16_tflops,bf16_tflops,fp8_tflops,\
+fp4_tflops,mem_gbps,l2_mb,tdp_w
+H100-SXM-80GB,NVIDIA,132,1830,67,494,989,989,1979,,3350,50,700
+""",
+    "kernels/gemm.csv": """\
+gpu,m,n,k,batch,dtype,layout,time_us,timing,source
+"""
+    + "".join(
+        f"H100-SXM-80GB,{64 + 32 * row},4096,4096,1,bf16,TN,{20 + row},graph,aic\n"
+        for row in range(120)
+    ),
+    "kernels/attention.csv": """\
+gpu,impl,phase,batch,q_len,kv_len,heads,kv_heads,head_dim,head_dim_v,dtype,causal,window,time_us
+"""
+    + "".join(
+        f"H100-SXM-80GB,cudnn,train_fwd,{1 + row},1024,1024,8,8,64,64,bf16,1,0,{33 + row}\n"
+        for row in range(24)
+    ),
+    "kernels/elementwise.csv": """\
+gpu,op,phase,rows,cols,elements,dtype,time_us,source,software,timing
+H100-SXM-80GB,rmsnorm,fwd,4096,4096,16777216,bf16,33.5,aic,torch,graph
+H100-SXM-80GB,layernorm,bwd,8192,4096,33554432,bf16,99.5,aic,torch,graph
+""",
+    "kernels/conv.csv": """\
+gpu,batch,in_h,in_w,in_c,out_c,kh,kw,stride,out_h,out_w,dtype,phase,time_us,source
+H100-SXM-80GB,16,56,56,64,64,3,3,1,56,56,fp32,fwd,30,deepbench
+""",
+    "kernels/moe.csv": """\
+gpu,op,phase,dtype,groups,group_m,n,k,time_us,software,source
+H100-SXM-80GB,grouped_gemm,fwd,bf16,8,512,4096,4096,100,Transformer Engine,simumax
+H100-SXM-80GB,fused_moe_ffn,fwd,bf16,,,,,100,sglang,aic
+""",
+    "kernels/collective.csv": """\
+system,gpus,nodes,collective,bytes,dtype,time_us,software,source
+h100_sxm,8,1,all_reduce,1048576,fp16,33.5,NCCL 2.27.3,aic
+a100_sxm,2,1,all_gather,512,fp16,8.98,NCCL 2.27.3,aic
+""",
+}
 TEMPLATE = "# Scores\n\n{{table sources}}\n\n{{table worst}}\n"
 
 
@@ -76,6 +117,8 @@ def write(folder: Path) -> None:
         "ring.xml": Algorithm.make("all_reduce", "ring", gpus=4).to_msccl(),
         "topo.xml": Topology.from_machine(Machine.preset("dgx-a100-80g")).to_xml(),
     }
+    texts |= {f"measured/{name}": text for name, text in MEASURED.items()}
+    (folder / "measured" / "kernels").mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (folder / name).write_text(text)
     for name in ("llama3_8b.toml", "ds_zero3.json", "accelerate_fsdp2.yaml", "mpt_7b.yaml"):

@@ -9,14 +9,14 @@ by its reason; then `oracles/comm_validation.csv`, on which nothing is fitted.
 from __future__ import annotations
 
 import argparse
-import csv
 import pathlib
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from plancast import _core
+from plancast.validation.table import Table
 
 # A shipped machine with the same devices and links; of several hosts, on one that fits.
 MACHINES = {
@@ -77,29 +77,34 @@ def reason_to_leave(row: dict[str, str]) -> str | None:
     return None
 
 
+def _rows(path: pathlib.Path) -> Iterator[dict[str, str]]:
+    table = Table(path)
+    for cells in table.rows():
+        yield {name: cells.text(name) for name in table.columns}
+
+
 def read_kernels(path: pathlib.Path) -> tuple[list[Point], Counter[str]]:
     """The rows of collective.csv that can be forecast, and how many were left out for what."""
     points = []
     left: Counter[str] = Counter()
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            reason = reason_to_leave(row)
-            if reason is not None:
-                left[reason] += 1
-                continue
-            name = MACHINES[row["system"]]
-            hosts = DOMAIN if name == "gb200-nvl72" else 1
-            points.append(
-                Point(
-                    row["source"],
-                    row["system"],
-                    row["collective"],
-                    f"{name}:{hosts}",
-                    tuple(range(int(row["gpus"]))),
-                    int(float(row["bytes"])),
-                    float(row["time_us"]),
-                )
+    for row in _rows(path):
+        reason = reason_to_leave(row)
+        if reason is not None:
+            left[reason] += 1
+            continue
+        name = MACHINES[row["system"]]
+        hosts = DOMAIN if name == "gb200-nvl72" else 1
+        points.append(
+            Point(
+                row["source"],
+                row["system"],
+                row["collective"],
+                f"{name}:{hosts}",
+                tuple(range(int(row["gpus"]))),
+                int(float(row["bytes"])),
+                float(row["time_us"]),
             )
+        )
     return points, left
 
 
@@ -107,27 +112,26 @@ def read_validation(path: pathlib.Path) -> tuple[list[Point], Counter[str]]:
     """The points of comm_validation.csv, each once."""
     points: dict[tuple[str, str, str], Point] = {}
     left: Counter[str] = Counter()
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            key = (row["system"], row["coll"], row["bytes"])
-            name = VALIDATED.get(row["oracle"].rsplit("_n", 1)[0])
-            if key in points:
-                continue
-            if name is None:
-                left[f"{row['system']}: no such machine is described"] += 1
-                continue
-            kind = {"AllReduce": "all_reduce", "AllGather": "all_gather"}[row["coll"]]
-            points[key] = Point(
-                "published",
-                row["system"],
-                kind,
-                PARTITION % row["nodes"] if "NVL4" in row["system"] else f"{name}:{row['nodes']}",
-                tuple(range(int(row["ranks"]))),
-                int(row["bytes"]),
-                float(row["measured_us"]),
-                "ring" if "disabled" in row["system"] or "NVLS off" in row["system"] else "",
-                int(row["nodes"]),
-            )
+    for row in _rows(path):
+        key = (row["system"], row["coll"], row["bytes"])
+        name = VALIDATED.get(row["oracle"].rsplit("_n", 1)[0])
+        if key in points:
+            continue
+        if name is None:
+            left[f"{row['system']}: no such machine is described"] += 1
+            continue
+        kind = {"AllReduce": "all_reduce", "AllGather": "all_gather"}[row["coll"]]
+        points[key] = Point(
+            "published",
+            row["system"],
+            kind,
+            PARTITION % row["nodes"] if "NVL4" in row["system"] else f"{name}:{row['nodes']}",
+            tuple(range(int(row["ranks"]))),
+            int(row["bytes"]),
+            float(row["measured_us"]),
+            "ring" if "disabled" in row["system"] or "NVLS off" in row["system"] else "",
+            int(row["nodes"]),
+        )
     return list(points.values()), left
 
 

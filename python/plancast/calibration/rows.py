@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,10 @@ from typing import overload
 
 import numpy as np
 
+from plancast.errors import InputError
 from plancast.records.columns import gpu_aliases
+from plancast.textual import brief
+from plancast.validation.table import Cells, Table
 
 # Names that sources use for a GPU of hardware.csv.
 ALIASES = gpu_aliases()
@@ -64,30 +66,37 @@ class Gpu:
         return self.peaks["fp32"] / clock if clock else 0.0
 
 
-def _number(text: str | None) -> float:
-    return float(text) if text else 0.0
+PEAKS = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
+# More than any data sheet says, in its own unit; 0 and empty say unknown.
+MOST_OF_GPU = 1e9
+_PEAK_COLUMNS = tuple(f"{name}_tflops" for name in PEAKS)
 
 
 def read_gpus(path: Path) -> dict[str, Gpu]:
     """GPUs by name, from hardware.csv."""
-    gpus = {}
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            peaks = {
-                name: _number(row[f"{name}_tflops"]) * 1e12
-                for name in ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
-            }
-            gpus[row["gpu"]] = Gpu(
-                row["gpu"],
-                _number(row["sm_count"]),
-                _number(row["boost_mhz"]),
-                _number(row["mem_gbps"]) * 1e9,
-                peaks,
-                row.get("vendor", ""),
-                _number(row.get("l2_mb")) * 2**20,
-                _number(row.get("tdp_w")),
+    table = _table(path, ("gpu", "sm_count", "boost_mhz", "mem_gbps", *_PEAK_COLUMNS))
+    return {gpu.name: gpu for gpu in map(_gpu_of, table.rows())}
+
+
+def _gpu_of(cells: Cells) -> Gpu:
+    def figure(name: str) -> float:
+        value = cells.number(name) or 0.0
+        if not 0 <= value <= MOST_OF_GPU:
+            raise InputError(
+                f"{cells.place}: `{name}` is {value:g}; give a number from 0 to {MOST_OF_GPU:,.0f}."
             )
-    return gpus
+        return value
+
+    return Gpu(
+        cells.text("gpu"),
+        cells.whole("sm_count", most=1e6) or 0,
+        figure("boost_mhz"),
+        figure("mem_gbps") * 1e9,
+        {name: figure(f"{name}_tflops") * 1e12 for name in PEAKS},
+        cells.text("vendor"),
+        figure("l2_mb") * 2**20,
+        figure("tdp_w"),
+    )
 
 
 class Rows:
@@ -119,35 +128,52 @@ class Rows:
         return np.isin(self._columns[column], list(values))
 
 
-def read_rows(path: Path, numbers: tuple[str, ...]) -> Rows:
-    """All columns of a CSV file; those named in `numbers` as floats, empty as NaN."""
-    with path.open(newline="") as file:
-        reader = csv.reader(file)
-        header = next(reader, [])
-        lines = []
-        for fields in filter(None, reader):
-            if len(fields) != len(header):
-                raise ValueError(
-                    f"`{path}`:{reader.line_num} has {len(fields)} fields and the header "
-                    f"{len(header)}; give every row one field for each column."
-                )
-            lines.append(fields)
-    columns = list(zip(*lines, strict=True))
-    if not columns:
-        raise ValueError(f"`{path}` has no rows.")
-    missing = [name for name in numbers if name not in header]
+# Bounds of a size: products of three are to fit 64 bits, and elements are counted as they are.
+MOST_SIZE = 1 << 20
+MOST_ELEMENTS = 1 << 40
+_COUNTED = ("rows", "cols", "elements")
+_MAY_BE_ZERO = ("window", "causal")
+MOST_US = 1e12  # eleven days
+MOST_TABLE = 256 << 20
+
+
+def read_rows(path: Path, numbers: tuple[str, ...], *, gaps: bool = False) -> Rows:
+    """All columns of a CSV file; those named in `numbers` as floats.
+
+    Sizes are whole and above 0, `time_us` is above 0; with `gaps` empty ones are NaN.
+    Raises InputError with the place of what is missing or out of range.
+    """
+    table = _table(path, numbers)
+    columns: dict[str, list[float] | list[str]] = {name: [] for name in table.columns}
+    for cells in table.rows():
+        for name, column in columns.items():
+            value = _measured(cells, name, gaps) if name in numbers else cells.text(name)
+            column.append(value)  # type: ignore[arg-type]
+    if not all(columns.values()):
+        raise InputError(f"`{path}` has no rows.")
+    return Rows({name: np.array(column) for name, column in columns.items()})
+
+
+def _table(path: Path, needed: Iterable[str]) -> Table:
+    table = Table(path, most=MOST_TABLE)
+    missing = [name for name in needed if name not in table.columns]
     if missing:
-        raise ValueError(f"`{path}` has no column `{missing[0]}`; it has {', '.join(header)}.")
-    result = {}
-    for name, values in zip(header, columns, strict=True):
-        if name in numbers:
-            try:
-                result[name] = np.array([float(v) if v else np.nan for v in values])
-            except ValueError as error:
-                raise ValueError(f"`{path}`: column `{name}`: {error}.") from None
-        else:
-            result[name] = np.array(values)
-    return Rows(result)
+        names = brief(", ".join(table.columns), 400)
+        raise InputError(f"`{path}` has no column `{missing[0]}`; it has {names}.")
+    return table
+
+
+def _measured(cells: Cells, name: str, gaps: bool) -> float:
+    if not cells.text(name):
+        if gaps:
+            return np.nan
+        raise InputError(f"{cells.place}: `{name}` is empty; give a number.")
+    if name == "time_us":
+        return cells.positive(name, most=MOST_US) or 0.0
+    value = cells.whole(name, most=MOST_ELEMENTS if name in _COUNTED else MOST_SIZE)
+    if not value and name not in _MAY_BE_ZERO:
+        raise InputError(f"{cells.place}: `{name}` is 0; give a number above 0.")
+    return value or 0
 
 
 def folds(rows: Rows, keys: tuple[str, ...], count: int) -> np.ndarray:

@@ -11,14 +11,17 @@ from pathlib import Path
 
 from plancast import files
 from plancast.errors import InputError
+from plancast.textual import brief
 
 
 class Table:
     """A CSV file with a header."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, most: int = files.MOST_TEXT) -> None:
+        """`most`: bytes of the file; a larger one is refused."""
         self._path = path
-        self._reader = csv.reader(io.StringIO(files.read_text(path), newline=""), strict=True)
+        text = files.read_text(path, most=most)
+        self._reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         self.columns: list[str] = [name.strip() for name in next(self._lines(), [])]
         for name, count in Counter(self.columns).items():
             if count > 1:
@@ -71,20 +74,22 @@ class Cells:
             raise self._wrong(name, "a number")
         return value
 
-    def positive(self, name: str) -> float | None:
-        """A number above 0; None if empty."""
+    def positive(self, name: str, most: float = math.inf) -> float | None:
+        """A number above 0, and not above `most`; None if empty."""
         value = self.number(name)
         if value is not None and value <= 0:
             raise self._wrong(name, "a number above 0")
+        self._check_most(name, value, most)
         return value
 
-    def whole(self, name: str) -> int | None:
-        """A whole number that is not negative; None if empty."""
+    def whole(self, name: str, most: float = math.inf) -> int | None:
+        """A whole number that is not negative, and not above `most`; None if empty."""
         value = self.number(name)
         if value is None:
             return None
         if value != int(value) or value < 0:
             raise self._wrong(name, "a whole number")
+        self._check_most(name, value, most)
         return int(value)
 
     def flag(self, name: str) -> bool:
@@ -93,5 +98,10 @@ class Cells:
             raise self._wrong(name, "0 or 1")
         return self.text(name) == "1"
 
+    def _check_most(self, name: str, value: float | None, most: float) -> None:
+        if value is not None and value > most:
+            raise self._wrong(name, f"at most {most:,.0f}")
+
     def _wrong(self, name: str, needed: str) -> InputError:
-        return InputError(f"{self.place}: `{name}` is `{self.text(name)}`; it must be {needed}.")
+        said = brief(self.text(name))
+        return InputError(f"{self.place}: `{name}` is `{said}`; it must be {needed}.")
