@@ -9,8 +9,12 @@
 #include "absl/strings/str_join.h"
 #include "base/int128.h"
 #include "compiler/gradient_blocks.h"
+#include "compiler/optimizer_step.h"
+#include "compiler/plan_mesh.h"
 #include "compiler/shard_axes.h"
 #include "compiler/shard_plan.h"
+#include "compiler/state_bytes.h"
+#include "compiler/synchronise.h"
 
 namespace plancast {
 namespace {

@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/body_state.h"
+#include "compiler/program_inputs.h"
 #include "compiler/program_writer.h"
 #include "compiler/sharded_stage.h"
 #include "compiler/stage_contents.h"
-#include "compiler/stage_program.h"
 
 namespace plancast {
 
@@ -20,6 +21,9 @@ inline constexpr int64_t kOptimizerSlot = 0, kTiedSlot = 1, kTransferSlots = 2;
 // Whether gradients of parameters that are whole on a device are made by backward passes
 // and given up by the optimizer (SoftwareProfile::fresh_gradients).
 bool MakesFreshGradients(const PlanOptions& options, const SoftwareProfile& profile);
+
+// Parameters, gradients and optimizer state that a device of `stage` holds.
+void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program);
 
 // Gradients and parameters of one stage on their way over the data-parallel
 // axes: buckets reduced behind the backward pass or all at its end, parameters

@@ -6,9 +6,9 @@
 
 #include "compiler/block_catalogue.h"
 #include "compiler/offload_blocks.h"
+#include "compiler/program_inputs.h"
 #include "compiler/program_writer.h"
 #include "compiler/stage_contents.h"
-#include "compiler/stage_program.h"
 
 namespace plancast {
 

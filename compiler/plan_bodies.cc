@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "compiler/body_state.h"
 #include "compiler/data_ranks.h"
 #include "compiler/differentiate.h"
 #include "compiler/op_memory.h"

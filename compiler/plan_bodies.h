@@ -7,10 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/bind.h"
+#include "compiler/compiled_body.h"
 #include "compiler/compiler.h"
+#include "compiler/program_inputs.h"
 #include "compiler/session.h"
 #include "compiler/shared_ports.h"
-#include "compiler/stage_program.h"
 
 namespace plancast {
 

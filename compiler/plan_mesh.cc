@@ -149,4 +149,17 @@ absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& t
   return mesh;
 }
 
+bool IsDataAxis(const DeviceMesh& mesh, int axis) {
+  const absl::string_view root = mesh.root(axis);
+  return root == "dp" || root == "cp";
+}
+
+std::vector<int> DataAxes(const DeviceMesh& mesh) {
+  std::vector<int> axes;
+  for (int a = 0; a < mesh.num_axes(); ++a) {
+    if (IsDataAxis(mesh, a) && mesh.size(a) > 1) axes.push_back(a);
+  }
+  return axes;
+}
+
 }  // namespace plancast

@@ -30,6 +30,11 @@ absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& t
 // together.
 std::vector<int64_t> ShardCuts(const PlanOptions& options);
 
+// Whether the ranks along a mesh axis work on other data: it is one of dp or cp.
+bool IsDataAxis(const DeviceMesh& mesh, int axis);
+// These axes, those of one rank left out.
+std::vector<int> DataAxes(const DeviceMesh& mesh);
+
 // `heads` stands for these dims together, outer first.
 inline constexpr absl::string_view kCompoundHeads = "heads";
 inline constexpr absl::string_view kHeadDims[] = {"kv_heads", "heads_per_kv"};

@@ -1,4 +1,5 @@
 #include "compiler/program_plan.h"
+#include "compiler/gradient_flow.h"
 
 #include <algorithm>
 

@@ -7,11 +7,12 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/bind.h"
+#include "compiler/compiled_body.h"
 #include "compiler/compiler.h"
 #include "compiler/plan_bodies.h"
+#include "compiler/program_inputs.h"
 #include "compiler/schedule.h"
 #include "compiler/session.h"
-#include "compiler/stage_program.h"
 
 namespace plancast {
 

@@ -2,18 +2,9 @@
 
 #include <algorithm>
 
-#include "absl/strings/string_view.h"
+#include "compiler/plan_mesh.h"
 
 namespace plancast {
-
-std::vector<int> DataAxes(const DeviceMesh& mesh) {
-  std::vector<int> axes;
-  for (int a = 0; a < mesh.num_axes(); ++a) {
-    const absl::string_view root = mesh.root(a);
-    if ((root == "dp" || root == "cp") && mesh.size(a) > 1) axes.push_back(a);
-  }
-  return axes;
-}
 
 ShardAxes ShardAxesOf(const DeviceMesh& mesh, const PlanOptions& options,
                       const std::vector<int>& copies) {
@@ -21,11 +12,10 @@ ShardAxes ShardAxesOf(const DeviceMesh& mesh, const PlanOptions& options,
   const int64_t group = options.hsdp == 0 ? options.dp : options.hsdp;
   int64_t dp = 1, ranks = 1;
   for (int a = mesh.num_axes() - 1; a >= 0; --a) {
-    const absl::string_view root = mesh.root(a);
-    const bool data = root == "dp" || root == "cp";
-    if (root == "dp") dp *= mesh.size(a);
-    const bool inside = root != "dp" || dp <= group;
-    if (data && inside) ranks *= mesh.size(a);
+    const bool of_dp = mesh.root(a) == "dp";
+    if (of_dp) dp *= mesh.size(a);
+    const bool inside = !of_dp || dp <= group;
+    if (IsDataAxis(mesh, a) && inside) ranks *= mesh.size(a);
     if (mesh.size(a) == 1 || std::find(copies.begin(), copies.end(), a) == copies.end()) continue;
     (inside ? result.shard : result.replica).push_back(a);
     if (inside && options.reshard_ranks > 0 && ranks <= options.reshard_ranks) {

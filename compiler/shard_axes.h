@@ -20,8 +20,6 @@ struct ShardAxes {
     return a.shard == b.shard && a.replica == b.replica && a.secondary == b.secondary;
   }
 };
-// dp and cp, those of one rank left out.
-std::vector<int> DataAxes(const DeviceMesh& mesh);
 // `copies`: DataAxes, or those of a weight that some of them cut.
 ShardAxes ShardAxesOf(const DeviceMesh& mesh, const PlanOptions& options,
                       const std::vector<int>& copies);

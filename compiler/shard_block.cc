@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/sum_fusion.h"
+#include "compiler/synchronise.h"
 
 namespace plancast {
 namespace {

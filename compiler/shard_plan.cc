@@ -1,4 +1,7 @@
 #include "compiler/shard_plan.h"
+#include "compiler/plan_mesh.h"
+#include "compiler/state_bytes.h"
+#include "compiler/synchronise.h"
 
 #include <algorithm>
 #include <numeric>

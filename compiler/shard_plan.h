@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cluster/device_mesh.h"
+#include "compiler/body_state.h"
+#include "compiler/program_inputs.h"
 #include "compiler/shard_axes.h"
 #include "compiler/stage_contents.h"
-#include "compiler/stage_program.h"
-#include "compiler/synchronise.h"
 #include "graph/dtype.h"
 #include "strategy/plan_options.h"
 #include "strategy/software_profile.h"

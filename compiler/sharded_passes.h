@@ -6,11 +6,11 @@
 #include <tuple>
 #include <vector>
 
+#include "compiler/program_inputs.h"
 #include "compiler/program_writer.h"
 #include "compiler/shard_block.h"
 #include "compiler/sharded_stage.h"
 #include "compiler/stage_contents.h"
-#include "compiler/stage_program.h"
 
 namespace plancast {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "compiler/program_inputs.h"
 #include "compiler/shard_plan.h"
 #include "compiler/stage_contents.h"
-#include "compiler/stage_program.h"
 
 namespace plancast {
 

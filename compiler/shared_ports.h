@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/bind.h"
-#include "compiler/stage_program.h"
+#include "compiler/compiled_body.h"
 
 namespace plancast {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "compiler/bind.h"
-#include "compiler/stage_program.h"
-#include "compiler/synchronise.h"
+#include "compiler/body_state.h"
+#include "compiler/program_inputs.h"
 
 namespace plancast {
 
