@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "compiler/block_catalogue.h"
-#include "compiler/graph_assembly.h"
+#include "compiler/program/block_catalogue.h"
+#include "compiler/program/graph_assembly.h"
+#include "compiler/program/schedule.h"
 #include "compiler/program_plan.h"
-#include "compiler/schedule.h"
 #include "compiler/stage_program.h"
 
 namespace plancast {

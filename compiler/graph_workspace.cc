@@ -5,9 +5,9 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "compiler/program/schedule.h"
 #include "compiler/program_plan.h"
-#include "compiler/schedule.h"
-#include "compiler/shard_plan.h"
+#include "compiler/sharding/shard_plan.h"
 #include "compiler/stage_program.h"
 
 namespace plancast {

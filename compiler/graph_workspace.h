@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "compiler/block_catalogue.h"
 #include "compiler/compiler.h"
-#include "compiler/graph_assembly.h"
+#include "compiler/program/block_catalogue.h"
+#include "compiler/program/graph_assembly.h"
 #include "compiler/session.h"
 #include "graph/execution_graph.h"
 #include "strategy/plan_options.h"

@@ -1,10 +1,10 @@
 #include "compiler/program_plan.h"
-#include "compiler/gradient_flow.h"
+#include "compiler/sharding/gradient_flow.h"
 
 #include <algorithm>
 
 #include "base/status_macros.h"
-#include "compiler/plan_mesh.h"
+#include "compiler/bind/plan_mesh.h"
 
 namespace plancast {
 namespace {

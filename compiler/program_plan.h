@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/bind.h"
-#include "compiler/compiled_body.h"
+#include "compiler/bind/bind.h"
 #include "compiler/compiler.h"
 #include "compiler/plan_bodies.h"
-#include "compiler/program_inputs.h"
-#include "compiler/schedule.h"
+#include "compiler/program/compiled_body.h"
+#include "compiler/program/program_inputs.h"
+#include "compiler/program/schedule.h"
 #include "compiler/session.h"
 
 namespace plancast {

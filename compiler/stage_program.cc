@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "compiler/gradient_blocks.h"
-#include "compiler/gradient_flow.h"
-#include "compiler/offload_flow.h"
-#include "compiler/pipeline_transfer.h"
-#include "compiler/program_writer.h"
-#include "compiler/sharded_passes.h"
-#include "compiler/sharded_stage.h"
+#include "compiler/program/pipeline_transfer.h"
+#include "compiler/program/program_writer.h"
+#include "compiler/sharding/gradient_blocks.h"
+#include "compiler/sharding/gradient_flow.h"
+#include "compiler/sharding/offload_flow.h"
+#include "compiler/sharding/sharded_passes.h"
+#include "compiler/sharding/sharded_stage.h"
 
 namespace plancast {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "compiler/block_catalogue.h"
-#include "compiler/graph_assembly.h"
-#include "compiler/program_inputs.h"
-#include "compiler/schedule.h"
+#include "compiler/program/block_catalogue.h"
+#include "compiler/program/graph_assembly.h"
+#include "compiler/program/program_inputs.h"
+#include "compiler/program/schedule.h"
 #include "graph/execution_graph.h"
 #include "graph/program_outline.h"
 #include "strategy/plan_options.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "compiler/partition.h"
+#include "compiler/body/partition.h"
 #include "cost_models/matmul_unit.h"
 #include "executor/memory/replay.h"
 #include "executor/what_if/slower_choices.h"

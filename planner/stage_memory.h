@@ -10,7 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "compiler/block_catalogue.h"
+#include "compiler/program/block_catalogue.h"
 #include "compiler/program_plan.h"
 #include "executor/memory/block_profile.h"
 #include "executor/memory/footprint.h"

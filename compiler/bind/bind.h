@@ -1,0 +1,63 @@
+#ifndef PLANCAST_COMPILER_BIND_BIND_H_
+#define PLANCAST_COMPILER_BIND_BIND_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cluster/device_mesh.h"
+#include "compiler/bind/routed_load.h"
+#include "compiler/body/body_plan.h"
+#include "graph/model_graph.h"
+#include "strategy/plan_options.h"
+#include "strategy/strategy_tree.h"
+
+namespace plancast {
+
+// A run of `count` equal copies of one bound body inside a virtual stage.
+struct StageRun {
+  int segment = 0;
+  int bound_body = 0;       // into BoundModel::bodies
+  int64_t layer_begin = 0;  // counted over the copies of the list
+  int64_t count = 1;
+};
+
+// The model laid onto a mesh: micro-batch bound, every op with its split, every
+// copy of every body on a virtual stage.
+struct BoundModel {
+  ModelGraph graph;
+  DeviceMesh mesh;                // axes outermost first, sub-axes cut
+  std::vector<BoundBody> bodies;  // one a segment, then variants
+  RoutedLoad load;
+  std::vector<std::vector<StageRun>> stages;  // per virtual stage, in forward order
+
+  std::string DebugString() const;
+};
+
+// `whole_rules`: what the plan as a whole says of tp does not cut ops of these rules.
+// Errors: unknown axis or dim in a split, sizes that do not divide, layout that
+// does not cover the layers.
+absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,
+                                const PlanOptions& options,
+                                const std::set<std::string>& whole_rules = {});
+
+// The bound body that a segment runs as: that of the first segment of its list with
+// the same body.
+int BoundBodyOf(const ModelGraph& graph, int segment);
+
+// The copies of the segments, dealt to the virtual stages of options.layout. Modules in lists (all,
+// if there is no list) are the layers that `layout` counts; the others stay with the layer before
+// them, or with the first. Errors: a layout that does not cover the layers.
+absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& graph,
+                                                              const PlanOptions& options);
+
+// The factor split of one op under resolved directives (exposed for tests).
+absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
+                                    const std::string& path, const Resolved& resolved,
+                                    const DeviceMesh& mesh, bool whole = false);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_BIND_BIND_H_

@@ -1,0 +1,167 @@
+#include "compiler/bind/joined_layers.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace plancast {
+namespace {
+
+// Appends bodies to one, tensor by tensor.
+class Joiner {
+ public:
+  void Append(const Body& body) {
+    std::vector<int> number(body.tensors.size(), -1);
+    const bool first = out_.ops.empty();
+    for (size_t p = 0; !first && p < body.in_ports.size(); ++p) {
+      number[body.in_ports[p]] = out_.out_ports[p];
+    }
+    for (size_t t = 0; t < body.tensors.size(); ++t) {
+      if (number[t] < 0) number[t] = Number(body.tensors[t]);
+    }
+    const auto renumber = [&](std::vector<int>& tensors) {
+      for (int& t : tensors) t = number[t];
+    };
+    for (OpNode op : body.ops) {
+      renumber(op.inputs);
+      renumber(op.outputs);
+      out_.ops.push_back(std::move(op));
+    }
+    if (first) {
+      out_.in_ports = body.in_ports;
+      renumber(out_.in_ports);
+    }
+    out_.out_ports = body.out_ports;
+    renumber(out_.out_ports);
+  }
+
+  Body Take(std::string name) && {
+    out_.name = std::move(name);
+    return std::move(out_);
+  }
+
+ private:
+  int Number(const TensorInfo& tensor) {
+    const auto same = [&](const TensorInfo& known) {
+      return known.kind == TensorInfo::Kind::kInput && known.name == tensor.name;
+    };
+    if (tensor.kind == TensorInfo::Kind::kInput) {
+      const auto known = std::find_if(out_.tensors.begin(), out_.tensors.end(), same);
+      if (known != out_.tensors.end()) return static_cast<int>(known - out_.tensors.begin());
+    }
+    out_.tensors.push_back(tensor);
+    return static_cast<int>(out_.tensors.size()) - 1;
+  }
+
+  Body out_;
+};
+
+// `layer*4`, or `dense+moe` where they are not alike.
+std::string NameOf(const std::vector<const Body*>& bodies) {
+  const auto other = [&](const Body* body) { return body != bodies[0]; };
+  if (std::none_of(bodies.begin(), bodies.end(), other)) {
+    return absl::StrCat(bodies[0]->name, "*", bodies.size());
+  }
+  return absl::StrJoin(
+      bodies, "+", [](std::string* out, const Body* body) { absl::StrAppend(out, body->name); });
+}
+
+// What each body runs again, one after the other: what the layers as a whole run again is
+// one group, every other group stays what it was.
+std::vector<OpReplay> JoinReplays(const std::vector<const BoundBody*>& bodies) {
+  std::vector<OpReplay> joined;
+  int groups = 1;  // 0: whole layers
+  for (const BoundBody* body : bodies) {
+    int most = 0;
+    for (OpReplay replay : body->replays) {
+      most = std::max(most, replay.group + 1);
+      if (replay) replay.group = replay.whole ? 0 : groups + replay.group;
+      joined.push_back(std::move(replay));
+    }
+    groups += most;
+  }
+  return joined;
+}
+
+class LayerJoiner {
+ public:
+  LayerJoiner(int64_t layers, BoundModel* bound) : layers_(layers), bound_(*bound) {}
+
+  void Run() {
+    for (std::vector<StageRun>& stage : bound_.stages) {
+      runs_.clear();
+      for (const StageRun& run : stage) {
+        if (!bound_.graph.segments[run.segment].in_list()) {
+          Flush();
+          runs_.push_back(run);
+          continue;
+        }
+        for (int64_t layer = 0; layer < run.count; ++layer) {
+          waiting_.push_back({run.segment, run.bound_body, run.layer_begin + layer, 1});
+          if (static_cast<int64_t>(waiting_.size()) == layers_) Flush();
+        }
+      }
+      Flush();
+      stage = runs_;
+    }
+  }
+
+ private:
+  // What waits becomes one module more.
+  void Flush() {
+    if (waiting_.empty()) return;
+    const StageRun first = waiting_.front();
+    const int body = JoinedBody();
+    waiting_.clear();
+    const bool again =
+        !runs_.empty() && runs_.back().bound_body == body && runs_.back().segment == first.segment;
+    if (again) {
+      ++runs_.back().count;
+    } else {
+      runs_.push_back({first.segment, body, first.layer_begin, 1});
+    }
+  }
+
+  int JoinedBody() {
+    std::vector<int> numbers;
+    for (const StageRun& layer : waiting_) numbers.push_back(layer.bound_body);
+    if (numbers.size() == 1) return numbers[0];
+    const auto [known, inserted] = joined_.try_emplace(numbers, 0);
+    if (!inserted) return known->second;
+    std::vector<const Body*> bodies;
+    std::vector<const BoundBody*> parts;
+    BoundBody out;
+    for (const int number : numbers) {
+      parts.push_back(&bound_.bodies[number]);
+      bodies.push_back(&bound_.graph.bodies[parts.back()->body]);
+      out.splits.insert(out.splits.end(), parts.back()->splits.begin(), parts.back()->splits.end());
+    }
+    out.layers = static_cast<int>(numbers.size());
+    out.replays = JoinReplays(parts);
+    out.body = static_cast<int>(bound_.graph.bodies.size());
+    Body body = JoinBodies(bodies);
+    bound_.graph.bodies.push_back(std::move(body));
+    bound_.bodies.push_back(std::move(out));
+    return known->second = static_cast<int>(bound_.bodies.size()) - 1;
+  }
+
+  const int64_t layers_;
+  BoundModel& bound_;
+  std::vector<StageRun> waiting_, runs_;    // of the stage under way
+  std::map<std::vector<int>, int> joined_;  // bound bodies by those that they join
+};
+
+}  // namespace
+
+Body JoinBodies(const std::vector<const Body*>& bodies) {
+  Joiner joiner;
+  for (const Body* body : bodies) joiner.Append(*body);
+  return std::move(joiner).Take(NameOf(bodies));
+}
+
+void JoinLayers(int64_t layers, BoundModel* bound) { LayerJoiner(layers, bound).Run(); }
+
+}  // namespace plancast

@@ -1,0 +1,24 @@
+#ifndef PLANCAST_COMPILER_BIND_JOINED_LAYERS_H_
+#define PLANCAST_COMPILER_BIND_JOINED_LAYERS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/bind/bind.h"
+#include "graph/model_graph.h"
+
+namespace plancast {
+
+// One body that runs `bodies` after each other: out-ports of one are the in-ports of the
+// next, model inputs of one name are one tensor, everything else each has its own, ops by
+// the names that they had. At least one body; ports agree in number.
+Body JoinBodies(const std::vector<const Body*>& bodies);
+
+// Makes every `layers` neighbouring modules of lists in a virtual stage one body, whose
+// layer-wide recomputation (OpReplay::whole) runs all of them again at once: Megatron's
+// `--recompute-method uniform`. What is left at the end of a stage is joined likewise.
+void JoinLayers(int64_t layers, BoundModel* bound);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_BIND_JOINED_LAYERS_H_

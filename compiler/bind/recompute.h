@@ -1,0 +1,28 @@
+#ifndef PLANCAST_COMPILER_BIND_RECOMPUTE_H_
+#define PLANCAST_COMPILER_BIND_RECOMPUTE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cluster/device_mesh.h"
+#include "compiler/body/body_plan.h"
+#include "graph/model_graph.h"
+#include "strategy/strategy_tree.h"
+
+namespace plancast {
+
+// What the backward phase runs again of a body whose ops have these directives and
+// splits. `selective`: the words that plain `selective` stands for
+// (strategy/recompute_set.h). Sets of ops are for layers (segments in lists), and so is
+// what the root says.
+// Errors: words that are no set of ops.
+absl::StatusOr<std::vector<OpReplay>> ReplaysOf(const Body& body, bool in_list,
+                                                const std::vector<Resolved>& directives,
+                                                const std::vector<FactorSplit>& splits,
+                                                const DeviceMesh& mesh,
+                                                const std::vector<std::string>& selective);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_BIND_RECOMPUTE_H_

@@ -1,0 +1,129 @@
+#ifndef PLANCAST_COMPILER_BODY_BODY_PLAN_H_
+#define PLANCAST_COMPILER_BODY_BODY_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/layout.h"
+#include "graph/model_graph.h"
+#include "graph/op_rule.h"
+#include "graph/op_split.h"
+#include "graph/relayout.h"
+#include "strategy/plan_options.h"
+
+namespace plancast {
+
+// Whether the backward phase runs an op again, and who reads what it makes then.
+struct OpReplay {
+  int group = -1;           // ops of one group run again together; -1: not again
+  bool whole = false;       // the group is all that the layer as a whole runs again
+  bool discards = false;    // ops outside the group read it too; else what is kept for them
+  std::vector<bool> keeps;  // per output: on a list of what is kept; empty: none
+
+  explicit operator bool() const { return group >= 0; }
+  bool Keeps(size_t output) const { return !keeps.empty() && keeps[output]; }
+  std::string DebugString() const;  // `-`, `2`, `2!` (discards), `2!101` (keeps)
+};
+
+// One body bound to a plan: how each op is cut and what of it runs again.
+struct BoundBody {
+  int body = 0;                     // into ModelGraph::bodies
+  std::vector<FactorSplit> splits;  // per op
+  std::vector<OpReplay> replays;    // per op
+  int layers = 1;                   // of lists that one copy runs (joined_layers.h)
+};
+
+// A tensor of the body, the gradient of one, or a value inside an op that its
+// backward op reads (a saved intermediate of the rule: `rstd`, `mask`).
+struct TensorRef {
+  int tensor = -1;  // of the body, or of the op's rule if op >= 0
+  int op = -1;      // >= 0: an intermediate of this op of the body
+  bool grad = false;
+  bool recomputed = false;  // the copy made again in the backward phase
+
+  friend bool operator==(const TensorRef& a, const TensorRef& b) {
+    return a.tensor == b.tensor && a.op == b.op && a.grad == b.grad && a.recomputed == b.recomputed;
+  }
+  template <typename H>
+  friend H AbslHashValue(H h, const TensorRef& r) {
+    return H::combine(std::move(h), r.tensor, r.op, r.grad, r.recomputed);
+  }
+};
+
+// Name, element type and model dims of what a ref stands for.
+struct TensorFacts {
+  std::string name;  // `attn.q`, `d attn.q`, `attn.norm/rstd`
+  DType dtype = DType::kCompute;
+  std::vector<int64_t> shape;
+  TensorInfo::Kind kind = TensorInfo::Kind::kActivation;
+};
+TensorFacts FactsOf(const ModelGraph& graph, const Body& body, const TensorRef& ref);
+
+// Which derivative of an op a step computes.
+enum class Part : uint8_t { kForward, kRecompute, kBackward, kWeightGrad };
+
+// One op to run: the forward rule, or a derived backward rule. `inputs` and
+// `outputs` follow the rule's argument order; a forward step also yields the
+// intermediates that backward steps read (`side_outputs`).
+struct OpStep {
+  int op = 0;  // into Body::ops
+  Part part = Part::kForward;
+  OpRulePtr rule;
+  std::vector<TensorRef> inputs, outputs, side_outputs;
+  // A fused kernel rebuilds these inputs (indices) in registers; it reads
+  // `rebuilt_from` instead.
+  std::vector<int> rebuilt;
+  std::vector<TensorRef> rebuilt_from;
+  std::vector<int> seeds;  // inputs (indices) that are given gradients of the loss
+  OpPartition partition;   // filled by the partition pass
+};
+
+// Result of differentiate (and partition): op steps without communication.
+struct DifferentiatedBody {
+  std::vector<OpStep> forward;
+  std::vector<OpStep> backward;  // recomputed forward steps included, in order
+  std::vector<TensorRef> saved;  // forward values that backward steps read, in order of use
+
+  std::string DebugString(const ModelGraph& graph, const Body& body) const;
+};
+
+// One materialised version of a tensor (or gradient) in one layout.
+struct Value {
+  TensorRef ref;
+  Layout layout;
+};
+
+// A step with its values: an op, a relayout, or the sum of two gradients.
+struct PlanStep {
+  enum class Kind : uint8_t { kOp, kRelayout, kAdd };
+  Kind kind = Kind::kOp;
+  OpStep op;                     // kOp
+  std::vector<int> inputs;       // values; -1: needs none (model inputs, rebuilt, seeds)
+  std::vector<int> extra_reads;  // values a fused kernel reads to rebuild others
+  std::vector<int> outputs;      // of an op: its outputs, then its side outputs
+  Relayout relayout;             // kRelayout: inputs[0] -> outputs[0]
+  Part part = Part::kForward;
+  int after = -1;  // step that must be over too (no overlap of wgrad and tp), or -1
+};
+
+// Result of relayout: everything that a device does for one body.
+struct BodyPlan {
+  std::vector<Value> values;
+  std::vector<PlanStep> forward, backward;
+  std::vector<int> in_ports, out_ports;            // values
+  std::vector<int> grad_in_ports, grad_out_ports;  // d(out_ports), d(in_ports)
+  std::vector<int> saved;                          // values that live from forward to backward
+  struct ParameterGrad {
+    int tensor = 0;
+    Layout layout;  // of the gradient as accumulated, maybe Partial
+  };
+  std::vector<ParameterGrad> parameter_grads;
+  std::vector<Layout> parameter_layouts;  // per tensor of the body (parameters only)
+
+  std::string DebugString(const ModelGraph& graph, const Body& body, const DeviceMesh& mesh) const;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_BODY_BODY_PLAN_H_

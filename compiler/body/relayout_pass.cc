@@ -1,0 +1,400 @@
+#include "compiler/body/relayout_pass.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace plancast {
+namespace {
+
+const Layout& InputLayout(const OpStep& step, size_t i) {
+  return step.partition.tensors[step.rule->inputs()[i]];
+}
+
+// The op only adds tensors of one shape: `y[b,s,h] = x[b,s,h] + r[b,s,h]`.
+bool IsPlainSum(const OpRule& rule) {
+  if (rule.statements().size() != 1 || rule.inputs().size() < 2) return false;
+  const Statement& statement = rule.statements()[0];
+  bool plain = statement.combine == Combine::kAssign && statement.where.empty();
+  VisitExpr(statement.value, [&](const Expr& e) {
+    plain &= e.kind() == ExprKind::kSum || e.kind() == ExprKind::kElement;
+  });
+  for (const RuleTensor& tensor : rule.tensors()) {
+    plain &= tensor.factors == rule.tensors()[statement.target].factors;
+  }
+  return plain;
+}
+
+class LayoutWalk {
+ public:
+  LayoutWalk(const ModelGraph& graph, const DeviceMesh& mesh, const BoundBody& bound,
+             const DifferentiatedBody& steps, const SoftwareProfile& profile)
+      : graph_(graph),
+        body_(graph.bodies[bound.body]),
+        mesh_(mesh),
+        steps_(steps),
+        profile_(profile) {}
+
+  absl::StatusOr<BodyPlan> Run(const std::vector<Layout>& in_ports,
+                               const std::vector<Layout>& out_ports) {
+    plan_.parameter_layouts.assign(body_.tensors.size(), Layout::Replicated(mesh_.num_axes()));
+    seen_parameter_.assign(body_.tensors.size(), false);
+    RETURN_IF_ERROR(Forward(in_ports, out_ports));
+    KeepSaved();
+    RETURN_IF_ERROR(Backward(in_ports, out_ports));
+    return std::move(plan_);
+  }
+
+ private:
+  int NewValue(const TensorRef& ref, const Layout& layout) {
+    plan_.values.push_back({ref, layout});
+    return static_cast<int>(plan_.values.size()) - 1;
+  }
+
+  int NewVersion(const TensorRef& ref, const Layout& layout) {
+    const int value = NewValue(ref, layout);
+    versions_[ref].push_back(value);
+    return value;
+  }
+
+  TensorInfo::Kind KindOf(const TensorRef& ref) const {
+    return ref.op < 0 ? body_.tensors[ref.tensor].kind : TensorInfo::Kind::kActivation;
+  }
+
+  // A value of `ref` in `layout`, relaid from another version if need be; -1
+  // for model inputs, which every device can make for itself.
+  absl::StatusOr<int> Get(const TensorRef& ref, const Layout& layout, Part part) {
+    const TensorInfo::Kind kind = KindOf(ref);
+    if (kind == TensorInfo::Kind::kInput) return -1;
+    if (ref.grad) return GetGradient(ref, layout, part);
+    if (kind == TensorInfo::Kind::kParameter && !seen_parameter_[ref.tensor]) {
+      seen_parameter_[ref.tensor] = true;
+      plan_.parameter_layouts[ref.tensor] = layout;
+      return NewVersion(ref, layout);
+    }
+    const std::vector<int>& known = versions_[ref];
+    PLANCAST_CHECK(!known.empty()) << FactsOf(graph_, body_, ref).name << " has no value";
+    for (int value : known) {
+      if (plan_.values[value].layout == layout) return value;
+    }
+    ASSIGN_OR_RETURN(const int value, Relay(known.front(), layout, part));
+    versions_[ref].push_back(value);
+    return value;
+  }
+
+  absl::StatusOr<int> Relay(int source, const Layout& layout, Part part) {
+    const TensorRef ref = plan_.values[source].ref;
+    PlanStep step;
+    step.kind = PlanStep::Kind::kRelayout;
+    step.part = part;
+    ASSIGN_OR_RETURN(
+        step.relayout,
+        PlanRelayout(mesh_, FactsOf(graph_, body_, ref).shape, plan_.values[source].layout, layout),
+        _ << FactsOf(graph_, body_, ref).name);
+    step.inputs = {source};
+    const int value = NewValue(ref, layout);
+    step.outputs = {value};
+    list_->push_back(std::move(step));
+    return value;
+  }
+
+  // The sum of all contributions to a gradient, in `layout`.
+  absl::StatusOr<int> GetGradient(const TensorRef& ref, const Layout& layout, Part part) {
+    std::vector<int>& parts = contributions_[ref.tensor];
+    for (int value : versions_[ref]) {
+      if (plan_.values[value].layout == layout) return value;
+    }
+    if (parts.empty()) {
+      PLANCAST_CHECK(!versions_[ref].empty())
+          << "no gradient of " << body_.tensors[ref.tensor].name;
+      ASSIGN_OR_RETURN(const int value, Relay(versions_[ref].front(), layout, part));
+      versions_[ref].push_back(value);
+      return value;
+    }
+    // Equal layouts are summed before they are moved.
+    std::vector<int> groups;
+    for (int value : parts) {
+      auto same = std::find_if(groups.begin(), groups.end(), [&](int other) {
+        return plan_.values[other].layout == plan_.values[value].layout;
+      });
+      if (same == groups.end()) {
+        groups.push_back(value);
+      } else {
+        *same = AddValues(*same, value, part);
+      }
+    }
+    parts.clear();
+    int total = -1;
+    for (int value : groups) {
+      int moved = value;
+      if (plan_.values[value].layout != layout) {
+        ASSIGN_OR_RETURN(moved, Relay(value, layout, part));
+      }
+      total = total < 0 ? moved : AddValues(total, moved, part);
+    }
+    versions_[ref].push_back(total);
+    return total;
+  }
+
+  int AddValues(int a, int b, Part part) {
+    PlanStep step;
+    step.kind = PlanStep::Kind::kAdd;
+    step.part = part;
+    step.inputs = {a, b};
+    const int sum = NewValue(plan_.values[a].ref, plan_.values[a].layout);
+    step.outputs = {sum};
+    list_->push_back(std::move(step));
+    return sum;
+  }
+
+  // A sum of tensors that are partial alike (branches that are joined) is taken
+  // first, so that one reduction serves them all.
+  void SumBeforeReduction(OpStep* op) {
+    if ((op->part != Part::kForward && op->part != Part::kRecompute) || !IsPlainSum(*op->rule)) {
+      return;
+    }
+    const Layout* common = nullptr;
+    for (size_t i = 0; i < op->inputs.size(); ++i) {
+      const auto known = versions_.find(op->inputs[i]);
+      if (known == versions_.end() || known->second.empty()) return;
+      const Layout& layout = plan_.values[known->second.front()].layout;
+      if (common == nullptr) common = &layout;
+      if (layout != *common) return;
+      for (int a = 0; a < mesh_.num_axes(); ++a) {
+        if (!layout.placements[a].is_partial() &&
+            layout.placements[a] != InputLayout(*op, i).placements[a]) {
+          return;
+        }
+      }
+    }
+    if (common == nullptr || !common->has_partial()) return;
+    const Layout layout = *common;
+    for (Layout& tensor : op->partition.tensors) tensor = layout;
+  }
+
+  absl::StatusOr<PlanStep> Prepare(const OpStep& given) {
+    PlanStep step;
+    step.kind = PlanStep::Kind::kOp;
+    step.part = given.part;
+    step.op = given;
+    SumBeforeReduction(&step.op);
+    const OpStep& op = step.op;
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const int index = static_cast<int>(i);
+      const bool absent =
+          std::find(op.seeds.begin(), op.seeds.end(), index) != op.seeds.end() ||
+          std::find(op.rebuilt.begin(), op.rebuilt.end(), index) != op.rebuilt.end();
+      int value = -1;
+      if (!absent) {
+        ASSIGN_OR_RETURN(value, Get(op.inputs[i], InputLayout(op, i), op.part));
+      }
+      step.inputs.push_back(value);
+    }
+    for (const TensorRef& ref : op.rebuilt_from) {
+      const auto it = versions_.find(ref);
+      if (it != versions_.end() && !it->second.empty()) {
+        step.extra_reads.push_back(it->second.front());
+      }
+    }
+    return step;
+  }
+
+  void Emit(PlanStep step) {
+    const OpStep& op = step.op;
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      const Layout& layout = op.partition.tensors[op.rule->outputs()[i]];
+      const TensorRef& ref = op.outputs[i];
+      int value;
+      if (!ref.grad) {
+        value = NewVersion(ref, layout);
+      } else {
+        value = NewValue(ref, layout);
+        if (KindOf(ref) == TensorInfo::Kind::kParameter) {
+          plan_.parameter_grads.push_back({ref.tensor, layout});
+        } else {
+          contributions_[ref.tensor].push_back(value);
+        }
+      }
+      step.outputs.push_back(value);
+    }
+    for (const TensorRef& ref : op.side_outputs) {
+      step.outputs.push_back(NewVersion(ref, op.partition.tensors[ref.tensor]));
+    }
+    list_->push_back(std::move(step));
+  }
+
+  absl::Status Forward(const std::vector<Layout>& in_ports, const std::vector<Layout>& out_ports) {
+    list_ = &plan_.forward;
+    for (size_t i = 0; i < body_.in_ports.size(); ++i) {
+      plan_.in_ports.push_back(NewVersion({body_.in_ports[i], -1, false, false}, in_ports[i]));
+    }
+    for (const OpStep& op : steps_.forward) {
+      ASSIGN_OR_RETURN(PlanStep step, Prepare(op));
+      Emit(std::move(step));
+    }
+    for (size_t i = 0; i < body_.out_ports.size(); ++i) {
+      ASSIGN_OR_RETURN(const int value,
+                       Get({body_.out_ports[i], -1, false, false}, out_ports[i], Part::kForward));
+      plan_.out_ports.push_back(value);
+    }
+    return absl::OkStatus();
+  }
+
+  // Chooses the version of each saved tensor that lives on, and forgets the
+  // others.
+  void KeepSaved() {
+    absl::flat_hash_map<TensorRef, std::vector<int>> kept;
+    for (auto& [ref, values] : versions_) {
+      if (KindOf(ref) == TensorInfo::Kind::kParameter) kept[ref] = values;
+    }
+    for (const TensorRef& ref : steps_.saved) {
+      const std::vector<int>& known = versions_[ref];
+      PLANCAST_CHECK(!known.empty()) << FactsOf(graph_, body_, ref).name << " is not made";
+      const int value = ChooseSaved(ref, known);
+      kept[ref] = {value};
+      plan_.saved.push_back(value);
+    }
+    versions_ = std::move(kept);
+  }
+
+  int ChooseSaved(const TensorRef& ref, const std::vector<int>& known) const {
+    const Layout* wanted = FirstReader(ref);
+    if (!profile_.sp_saves_sharded) {
+      for (int value : known) {
+        if (wanted != nullptr && plan_.values[value].layout == *wanted) return value;
+      }
+    }
+    const std::vector<int64_t> shape = FactsOf(graph_, body_, ref).shape;
+    int best = known.front();
+    // Of equally large versions the one that the backward phase reads; a halo is
+    // kept rather than exchanged again, and so is a part that is cut along another
+    // dim: only what a gather brings back is worth dropping.
+    auto cost = [&](int value) {
+      const Layout& layout = plan_.values[value].layout;
+      return std::make_tuple(layout.has_partial(), wanted != nullptr && Crosses(layout, *wanted),
+                             layout.WithoutHalos().LocalElements(mesh_, shape),
+                             wanted == nullptr || layout != *wanted);
+    };
+    for (int value : known) {
+      if (cost(value) < cost(best)) best = value;
+    }
+    return best;
+  }
+
+  static bool Crosses(const Layout& kept, const Layout& wanted) {
+    for (size_t a = 0; a < kept.placements.size(); ++a) {
+      const Placement &from = kept.placements[a], &to = wanted.placements[a];
+      if (from.is_shard() && to.is_shard() && from.dim != to.dim) return true;
+    }
+    return false;
+  }
+
+  const Layout* FirstReader(const TensorRef& ref) const {
+    for (const OpStep& step : steps_.backward) {
+      for (size_t i = 0; i < step.inputs.size(); ++i) {
+        if (step.inputs[i] == ref) return &InputLayout(step, i);
+      }
+    }
+    return nullptr;
+  }
+
+  // Weight-gradient steps wait until the relayouts of the input gradient are
+  // issued, so that these run beside them.
+  absl::Status Backward(const std::vector<Layout>& in_ports, const std::vector<Layout>& out_ports) {
+    list_ = &plan_.backward;
+    for (size_t i = 0; i < body_.out_ports.size(); ++i) {
+      const TensorRef ref{body_.out_ports[i], -1, true, false};
+      const int value = NewValue(ref, out_ports[i]);
+      plan_.grad_in_ports.push_back(value);
+      contributions_[ref.tensor].push_back(value);
+    }
+    std::vector<PlanStep> waiting;
+    size_t relays_from = 0;
+    auto flush = [&] {
+      for (PlanStep& step : waiting) {
+        if (!profile_.wgrad_overlaps_tp) step.after = LastRelayout(relays_from);
+        Emit(std::move(step));
+      }
+      waiting.clear();
+    };
+    for (size_t i = 0; i < steps_.backward.size(); ++i) {
+      const OpStep& op = steps_.backward[i];
+      ASSIGN_OR_RETURN(PlanStep step, Prepare(op));
+      flush();
+      const bool has_weight_step = i + 1 < steps_.backward.size() && op.part == Part::kBackward &&
+                                   steps_.backward[i + 1].part == Part::kWeightGrad &&
+                                   steps_.backward[i + 1].op == op.op;
+      if (has_weight_step) {
+        ASSIGN_OR_RETURN(PlanStep weight, Prepare(steps_.backward[++i]));
+        waiting.push_back(std::move(weight));
+      }
+      Emit(std::move(step));
+      relays_from = list_->size();
+    }
+    for (size_t i = 0; i < body_.in_ports.size(); ++i) {
+      const TensorRef ref{body_.in_ports[i], -1, true, false};
+      const bool made = !contributions_[ref.tensor].empty() || versions_.contains(ref);
+      if (made) {
+        ASSIGN_OR_RETURN(const int value, Get(ref, in_ports[i], Part::kBackward));
+        plan_.grad_out_ports.push_back(value);
+      } else {
+        // Nothing here uses it; the neighbour, which adds to it, gets memory all the same.
+        plan_.grad_out_ports.push_back(NewValue(ref, in_ports[i]));
+      }
+    }
+    flush();
+    return absl::OkStatus();
+  }
+
+  int LastRelayout(size_t from) const {
+    for (size_t s = list_->size(); s > from; --s) {
+      if ((*list_)[s - 1].kind == PlanStep::Kind::kRelayout) return static_cast<int>(s - 1);
+    }
+    return -1;
+  }
+
+  const ModelGraph& graph_;
+  const Body& body_;
+  const DeviceMesh& mesh_;
+  const DifferentiatedBody& steps_;
+  const SoftwareProfile& profile_;
+  BodyPlan plan_;
+  std::vector<PlanStep>* list_ = nullptr;
+  std::vector<bool> seen_parameter_;
+  absl::flat_hash_map<TensorRef, std::vector<int>> versions_;
+  absl::flat_hash_map<int, std::vector<int>> contributions_;
+};
+
+}  // namespace
+
+std::vector<std::optional<Layout>> WantedInPorts(const Body& body,
+                                                 const DifferentiatedBody& steps) {
+  std::vector<std::optional<Layout>> layouts;
+  for (int port : body.in_ports) {
+    std::optional<Layout> wanted;
+    for (const OpStep& step : steps.forward) {
+      for (size_t i = 0; i < step.inputs.size() && !wanted.has_value(); ++i) {
+        if (step.inputs[i] == TensorRef{port, -1, false, false}) {
+          wanted = InputLayout(step, i).WithoutHalos();
+        }
+      }
+    }
+    layouts.push_back(std::move(wanted));
+  }
+  return layouts;
+}
+
+absl::StatusOr<BodyPlan> InsertRelayouts(const ModelGraph& graph, const DeviceMesh& mesh,
+                                         const BoundBody& bound, const DifferentiatedBody& steps,
+                                         const std::vector<Layout>& in_ports,
+                                         const std::vector<Layout>& out_ports,
+                                         const SoftwareProfile& profile) {
+  return LayoutWalk(graph, mesh, bound, steps, profile).Run(in_ports, out_ports);
+}
+
+}  // namespace plancast

@@ -1,0 +1,180 @@
+#include "compiler/lower/body_state.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/bind/plan_mesh.h"
+#include "graph/op_split.h"
+
+namespace plancast {
+namespace {
+
+// Per tensor of the body: a matrix that only products read whose operands may be
+// quantised.
+std::vector<bool> ProductMatrices(const Body& body, const SoftwareProfile& profile) {
+  std::vector<bool> matrices(body.tensors.size()), others(body.tensors.size());
+  for (const OpNode& op : body.ops) {
+    const bool product = HasContraction(*op.rule) && profile.Quantizes(op.name);
+    for (int t : op.inputs) {
+      const TensorInfo& tensor = body.tensors[t];
+      if (tensor.kind != TensorInfo::Kind::kParameter) continue;
+      (product && tensor.dims.size() > 1 ? matrices : others)[t] = true;
+    }
+  }
+  for (size_t t = 0; t < matrices.size(); ++t) matrices[t] = matrices[t] && !others[t];
+  return matrices;
+}
+
+// Per tensor of the body: how many of its first dims frameworks have as one, the rows of
+// a matrix. Those that the results of an op have as well (heads and their width), or
+// one.
+std::vector<int> RowDims(const Body& body) {
+  std::vector<int> rows(body.tensors.size());
+  for (size_t t = 0; t < rows.size(); ++t) rows[t] = body.tensors[t].dims.empty() ? 0 : 1;
+  for (const OpNode& op : body.ops) {
+    const OpRule& rule = *op.rule;
+    const auto in_result = [&](int factor) {
+      return std::any_of(rule.outputs().begin(), rule.outputs().end(), [&](int out) {
+        const auto& factors = rule.tensors()[out].factors;
+        return std::find(factors.begin(), factors.end(), factor) != factors.end();
+      });
+    };
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const int t = op.inputs[i];
+      if (body.tensors[t].kind != TensorInfo::Kind::kParameter) continue;
+      const auto& factors = rule.tensors()[rule.inputs()[i]].factors;
+      int leading = 0;
+      while (leading < static_cast<int>(factors.size()) && in_result(factors[leading])) ++leading;
+      rows[t] = std::max(rows[t], leading);
+    }
+  }
+  return rows;
+}
+
+// Per mesh axis: whether it cuts the samples of what the gradient of parameter `tensor` is
+// made from.
+std::vector<bool> CutsBatch(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
+                            const BodyPlan& plan, int tensor) {
+  std::vector<bool> cuts(mesh.num_axes(), false);
+  const absl::StatusOr<int> batch = graph.FindDim("batch");
+  if (!batch.ok()) return cuts;
+  const auto note = [&](const Value& value) {
+    if (value.ref.op >= 0) return;
+    const std::vector<int>& dims = body.tensors[value.ref.tensor].dims;
+    for (int a = 0; a < mesh.num_axes(); ++a) {
+      const Placement& placement = value.layout.placements[a];
+      if (placement.is_shard() && dims[placement.dim] == *batch) cuts[a] = true;
+    }
+  };
+  for (const PlanStep& step : plan.backward) {
+    const bool makes = std::any_of(step.outputs.begin(), step.outputs.end(), [&](int v) {
+      const TensorRef& ref = plan.values[v].ref;
+      return ref.grad && ref.op < 0 && ref.tensor == tensor;
+    });
+    if (!makes || step.kind != PlanStep::Kind::kOp) continue;
+    for (int v : step.inputs) {
+      if (v >= 0) note(plan.values[v]);
+    }
+  }
+  return cuts;
+}
+
+bool AllCut(const std::vector<int>& axes, const std::vector<bool>& cuts) {
+  return std::all_of(axes.begin(), axes.end(), [&](int a) { return cuts[a]; });
+}
+
+}  // namespace
+
+void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum) {
+  for (const auto& [axes, count] : elements) (*sum)[axes] += count * times;
+}
+
+BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
+                         const BodyPlan& plan, const SoftwareProfile& profile) {
+  BodyState state;
+  auto local = [&](int tensor, const Layout& layout) {
+    const TensorFacts facts = FactsOf(graph, body, {tensor, -1, false, false});
+    return static_cast<int64_t>(layout.LocalElements(mesh, facts.shape));
+  };
+  const std::vector<bool> matrices = ProductMatrices(body, profile);
+  const std::vector<int> row_dims = RowDims(body);
+  std::vector<int> place(body.tensors.size(), -1);  // of a tensor in state.each
+  for (size_t t = 0; t < body.tensors.size(); ++t) {
+    if (body.tensors[t].kind == TensorInfo::Kind::kParameter) {
+      const int tensor = static_cast<int>(t);
+      const TensorFacts facts = FactsOf(graph, body, {tensor, -1, false, false});
+      const std::vector<int64_t> shape = plan.parameter_layouts[t].LocalShape(mesh, facts.shape);
+      BodyState::Parameter parameter;
+      const int dims = row_dims[t];
+      for (int d = 0; d < dims; ++d) parameter.rows *= shape[d];
+      parameter.elements = local(tensor, plan.parameter_layouts[t]);
+      state.parameters += parameter.elements;
+      if (matrices[t]) state.product_parameters += parameter.elements;
+      place[t] = static_cast<int>(state.each.size());
+      state.each.push_back(std::move(parameter));
+    }
+  }
+  const std::vector<int> all_data = DataAxes(mesh), experts_data = mesh.AxesOf("edp");
+  std::set<int> counted;
+  for (const BodyPlan::ParameterGrad& grad : plan.parameter_grads) {
+    if (!counted.insert(grad.tensor).second) continue;
+    std::vector<int> data, others;
+    for (int a = 0; a < mesh.num_axes(); ++a) {
+      if (!grad.layout.placements[a].is_partial() || mesh.size(a) == 1) continue;
+      (IsDataAxis(mesh, a) ? data : others).push_back(a);
+    }
+    const int64_t elements = local(grad.tensor, grad.layout);
+    // A weight that some data-parallel axis cuts is reduced over the rest by
+    // itself: the common buckets run over all of them.
+    const Layout& weight = plan.parameter_layouts[grad.tensor];
+    const bool cut = std::any_of(all_data.begin(), all_data.end(),
+                                 [&](int a) { return weight.placements[a].is_shard(); });
+    if (cut) {
+      std::vector<int> both = data;
+      both.insert(both.end(), others.begin(), others.end());
+      std::sort(both.begin(), both.end());
+      if (!data.empty() && both == experts_data) {
+        data = std::move(both);
+        others.clear();
+      }
+      state.cut_parameters[data] += elements;
+      state.each[place[grad.tensor]].cut = true;
+      state.each[place[grad.tensor]].copies = data;
+      if (!data.empty()) state.cut_gradients[data] += elements;
+    } else if (!others.empty() && (data.empty() || data == all_data) &&
+               AllCut(others, CutsBatch(graph, mesh, body, plan, grad.tensor))) {
+      data.insert(data.end(), others.begin(), others.end());
+      std::sort(data.begin(), data.end());
+      state.reduced_over_batch[data] += elements;
+      continue;
+    } else if (!data.empty()) {
+      (data == all_data ? state.reduced_over_data : state.reduced_over_others[data]) += elements;
+    }
+    if (!others.empty()) state.reduced_over_others[others] += elements;
+  }
+  return state;
+}
+
+std::string BodyState::DebugString(const DeviceMesh& mesh) const {
+  std::string out =
+      absl::StrCat("parameters ", parameters, ", gradients reduced over data ", reduced_over_data);
+  const auto over = [&](const std::vector<int>& axes) {
+    return absl::StrJoin(axes, "*",
+                         [&](std::string* s, int a) { absl::StrAppend(s, mesh.axis(a).name); });
+  };
+  for (const ElementsByAxes* list : {&cut_gradients, &reduced_over_batch, &reduced_over_others}) {
+    for (const auto& [axes, elements] : *list) {
+      absl::StrAppend(&out, ", over ", over(axes), " ", elements);
+    }
+  }
+  for (const auto& [axes, elements] : cut_parameters) {
+    absl::StrAppend(&out, "; parameters ", axes.empty() ? "without copies" : "copied over ",
+                    over(axes), " ", elements);
+  }
+  return out;
+}
+
+}  // namespace plancast

@@ -1,0 +1,51 @@
+#ifndef PLANCAST_COMPILER_LOWER_BODY_STATE_H_
+#define PLANCAST_COMPILER_LOWER_BODY_STATE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cluster/device_mesh.h"
+#include "compiler/body/body_plan.h"
+#include "graph/model_graph.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// Elements by mesh axes.
+using ElementsByAxes = std::map<std::vector<int>, int64_t>;
+void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum);
+
+// What one copy of a body owns and owes on one device, in elements.
+struct BodyState {
+  int64_t parameters = 0;
+  // Of these, what the matrices of products have that may run in 8 or 4 bits.
+  int64_t product_parameters = 0;
+  // Gradients to be reduced over the data-parallel axes, and those that are
+  // partial over other axes as well (norm weights under sequence parallelism).
+  int64_t reduced_over_data = 0;
+  ElementsByAxes reduced_over_others;
+  // Gradients that are partial because other axes cut the batch as well (a split by hand):
+  // data parallelism under another name, by all the axes to be reduced over.
+  ElementsByAxes reduced_over_batch;
+  // Of weights that a data-parallel axis cuts (experts): the parameters, which are
+  // among `parameters`, and gradients, by the axes that the weight has copies on.
+  ElementsByAxes cut_parameters, cut_gradients;
+  // Each parameter: its rows (as the matrix or vector that frameworks have) and elements,
+  // and the axes that it has copies on if they are not the data-parallel ones.
+  struct Parameter {
+    int64_t rows = 1, elements = 0;
+    bool cut = false;
+    std::vector<int> copies;
+  };
+  std::vector<Parameter> each;
+
+  std::string DebugString(const DeviceMesh& mesh) const;
+};
+BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
+                         const BodyPlan& plan, const SoftwareProfile& profile);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_LOWER_BODY_STATE_H_

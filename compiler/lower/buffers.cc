@@ -1,0 +1,166 @@
+#include "compiler/lower/buffers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "graph/op_split.h"
+
+namespace plancast {
+namespace {
+
+std::vector<int> GroupList(const LowerContext& context, const std::vector<PlanStep>& steps) {
+  std::vector<int> groups(steps.size());
+  int group = -1;
+  auto label_of = [&](const PlanStep& step) -> std::string {
+    if (step.kind != PlanStep::Kind::kOp) return "";
+    const std::string& label = context.body().ops[step.op.op].fusion;
+    return context.profile->fusions.count(label) > 0 ? label : "";
+  };
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const std::string label = label_of(steps[s]);
+    const bool joins = s > 0 && !label.empty() && label == label_of(steps[s - 1]) &&
+                       steps[s].part == steps[s - 1].part &&
+                       steps[s].op.partition.reductions.empty() &&
+                       steps[s - 1].op.partition.reductions.empty();
+    groups[s] = joins ? group : ++group;
+  }
+  return groups;
+}
+
+// Calls `use(value)` for everything the step reads.
+template <typename Use>
+void ForEachRead(const PlanStep& step, Use use) {
+  for (int value : step.inputs) {
+    if (value >= 0) use(value);
+  }
+  for (int value : step.extra_reads) use(value);
+}
+
+// Finds the value that output `i` of an op step only renames, or -1.
+int RenamedInput(const PlanStep& step, size_t i) {
+  const OpRule& rule = *step.op.rule;
+  if (i >= rule.outputs().size()) return -1;
+  for (const Statement& statement : rule.statements()) {
+    if (statement.target != rule.outputs()[i] || !IsRenaming(rule, statement)) continue;
+    const int source = statement.value.tensor();
+    for (size_t j = 0; j < rule.inputs().size(); ++j) {
+      if (rule.inputs()[j] == source) return step.inputs[j];
+    }
+  }
+  return -1;
+}
+
+bool InPlace(const LowerContext& context, const PlanStep& step) {
+  for (const RelayoutStep& r : step.relayout.steps) {
+    if (r.is_collective && r.kind != CollectiveKind::kAllReduce) return false;
+  }
+  const int axes = context.mesh->num_axes();
+  for (int a = 0; a < axes; ++a) {
+    const Placement& from = step.relayout.source.placements[a];
+    const Placement& to = step.relayout.target.placements[a];
+    if (from.is_shard() != to.is_shard()) return false;
+  }
+  return true;
+}
+
+std::vector<int> RenamedRoots(const BodyPlan& plan) {
+  std::vector<int> root(plan.values.size());
+  std::iota(root.begin(), root.end(), 0);
+  for (const std::vector<PlanStep>* steps : {&plan.forward, &plan.backward}) {
+    for (const PlanStep& step : *steps) {
+      if (step.kind != PlanStep::Kind::kOp) continue;
+      for (size_t i = 0; i < step.outputs.size(); ++i) {
+        const int source = RenamedInput(step, i);
+        if (source >= 0) root[step.outputs[i]] = root[source];
+      }
+    }
+  }
+  return root;
+}
+
+std::vector<bool> RegisterValues(const BodyPlan& plan, const LaunchGroups& groups,
+                                 const std::vector<int>& root) {
+  const size_t values = plan.values.size();
+  std::vector<bool> in_registers(values, false);
+  auto scan = [&](const std::vector<PlanStep>& steps, const std::vector<int>& group) {
+    std::vector<int> home(values, -1);
+    for (size_t s = 0; s < steps.size(); ++s) {
+      if (steps[s].kind != PlanStep::Kind::kOp) continue;
+      for (int value : steps[s].outputs) {
+        if (root[value] == value) home[value] = group[s];
+      }
+    }
+    std::vector<bool> inside(values, false), elsewhere(values, false);
+    for (size_t s = 0; s < steps.size(); ++s) {
+      ForEachRead(steps[s], [&](int value) {
+        (home[root[value]] == group[s] ? inside : elsewhere)[root[value]] = true;
+      });
+    }
+    for (size_t v = 0; v < values; ++v) {
+      if (home[v] >= 0 && inside[v] && !elsewhere[v]) in_registers[v] = true;
+    }
+  };
+  scan(plan.forward, groups.forward);
+  scan(plan.backward, groups.backward);
+  for (const std::vector<int>* kept :
+       {&plan.saved, &plan.in_ports, &plan.out_ports, &plan.grad_in_ports, &plan.grad_out_ports}) {
+    for (int value : *kept) {
+      if (value >= 0) in_registers[root[value]] = false;
+    }
+  }
+  for (size_t v = 0; v < values; ++v) in_registers[v] = in_registers[root[v]];
+  return in_registers;
+}
+
+}  // namespace
+
+LaunchGroups GroupLaunches(const LowerContext& context, const BodyPlan& plan) {
+  return {GroupList(context, plan.forward), GroupList(context, plan.backward)};
+}
+
+Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan,
+                      const LaunchGroups& groups) {
+  std::vector<int> parent(plan.values.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  auto find = [&parent](int v) {
+    while (parent[v] != v) v = parent[v] = parent[parent[v]];
+    return v;
+  };
+  for (const std::vector<PlanStep>* steps : {&plan.forward, &plan.backward}) {
+    for (const PlanStep& step : *steps) {
+      if (step.kind == PlanStep::Kind::kAdd) {
+        parent[find(step.outputs[0])] = find(step.inputs[0]);  // accumulated in place
+      } else if (step.kind == PlanStep::Kind::kRelayout) {
+        if (InPlace(context, step)) parent[find(step.outputs[0])] = find(step.inputs[0]);
+      } else {
+        for (size_t i = 0; i < step.outputs.size(); ++i) {
+          const int source = RenamedInput(step, i);
+          if (source >= 0) parent[find(step.outputs[i])] = find(source);
+        }
+      }
+    }
+  }
+  Buffers buffers;
+  buffers.root = RenamedRoots(plan);
+  buffers.in_registers = RegisterValues(plan, groups, buffers.root);
+  buffers.of_value.assign(plan.values.size(), -1);
+  std::vector<int> buffer_of_root(plan.values.size(), -1);
+  for (size_t v = 0; v < plan.values.size(); ++v) {
+    const Value& value = plan.values[v];
+    const TensorFacts facts = FactsOf(*context.graph, context.body(), value.ref);
+    if (facts.kind != TensorInfo::Kind::kActivation || buffers.in_registers[v]) continue;
+    const int root = find(static_cast<int>(v));
+    if (buffer_of_root[root] < 0) {
+      buffer_of_root[root] = static_cast<int>(buffers.bytes.size());
+      buffers.bytes.push_back(0);
+      buffers.name.push_back(facts.name);
+    }
+    buffers.of_value[v] = buffer_of_root[root];
+    int64_t& bytes = buffers.bytes[buffer_of_root[root]];
+    bytes = std::max(bytes, static_cast<int64_t>(std::ceil(context.LocalBytes(value))));
+  }
+  return buffers;
+}
+
+}  // namespace plancast

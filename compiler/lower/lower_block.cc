@@ -1,0 +1,492 @@
+#include "compiler/lower/lower_block.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/body/partition.h"
+#include "compiler/lower/buffers.h"
+#include "compiler/lower/lower_relayout.h"
+#include "compiler/lower/op_memory.h"
+#include "compiler/lower/port_memory.h"
+#include "compiler/lower/quantized.h"
+#include "compiler/lower/sum_fusion.h"
+
+namespace plancast {
+namespace {
+
+absl::string_view Suffix(Part part) {
+  switch (part) {
+    case Part::kBackward:
+      return ".bwd";
+    case Part::kWeightGrad:
+      return ".wgrad";
+    case Part::kRecompute:
+      return ".again";
+    default:
+      return "";
+  }
+}
+
+// Whether the rule does nothing with an input but give it another name.
+bool OnlyRenamed(const OpRule& rule, int tensor) {
+  for (const Statement& statement : rule.statements()) {
+    if (IsRenaming(rule, statement)) continue;
+    const std::vector<int> read = TensorsOf(statement.value);
+    if (std::find(read.begin(), read.end(), tensor) != read.end()) return false;
+  }
+  return true;
+}
+
+// Lowers one list of plan steps (one phase) to a block.
+class PhaseLowering {
+ public:
+  PhaseLowering(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
+                const std::vector<PlanStep>& steps, const std::vector<int>& groups,
+                const std::vector<int64_t>& kept_bytes, const std::string& name,
+                const std::string& path, const std::vector<int>& in_ports)
+      : context_(context),
+        plan_(plan),
+        buffers_(buffers),
+        kept_bytes_(kept_bytes),
+        gathered_share_(GatheredShare(context)),
+        sums_(SumFusionOf(context)),
+        sum_read_bytes_(sums_ == SumFusion::kOwnType ? context.Bytes(DType::kCompute) : 0),
+        steps_(steps),
+        groups_(groups),
+        path_(path),
+        in_ports_(in_ports),
+        builder_(name, static_cast<int>(in_ports.size())),
+        ready_(plan.values.size(), BlockBuilder::kNone),
+        last_task_(steps.size(), BlockBuilder::kNone),
+        tasks_(steps.size()),
+        made_in_group_(plan.values.size(), -1),
+        comes_quantized_(plan.values.size(), false),
+        lives_(buffers.bytes.size()),
+        tensors_(buffers.bytes.size(), -1) {
+    for (size_t i = 0; i < in_ports.size(); ++i) {
+      if (in_ports[i] >= 0) ready_[in_ports[i]] = ~static_cast<int>(i);
+    }
+  }
+
+  // `enters` and `stays`: values alive before and after the block.
+  BlockTemplate Run(const std::vector<int>& enters, const std::vector<int>& stays,
+                    const std::vector<int>& out_ports) {
+    if (gathered_share_ != 1) readers_ = ReadersOf(context_, plan_, steps_);
+    for (size_t s = 0; s < steps_.size();) {
+      size_t end = s + 1;
+      while (end < steps_.size() && groups_[end] == groups_[s]) ++end;
+      const int first = builder_.size();
+      if (steps_[s].kind == PlanStep::Kind::kRelayout) {
+        LowerRelayout(steps_[s]);
+      } else if (steps_[s].kind == PlanStep::Kind::kAdd) {
+        LowerAdd(steps_[s]);
+      } else if (!steps_[s].op.partition.reductions.empty()) {
+        LowerInPieces(steps_[s]);
+      } else {
+        LowerLaunch(s, end);
+      }
+      NoteLives(s, end, first);
+      s = end;
+    }
+    if (builder_.size() == 0) CopyOut(out_ports);
+    const int last = std::max(builder_.size() - 1, 0);
+    for (int value : out_ports) {
+      const int ready = value < 0 ? BlockBuilder::kNone : ready_[value];
+      builder_.AddOutPort(ready == BlockBuilder::kNone ? last : ready);
+    }
+    EmitMemory(enters, stays, out_ports);
+    AddOpMemory(context_, steps_, tasks_, &steps_ == &plan_.backward, path_, &builder_);
+    builder_.ReadSums(sum_read_bytes_);
+    return std::move(builder_).Build();
+  }
+
+  // Per buffer: its number among the tensors of the block, or -1. Of a block that was run.
+  const std::vector<int>& tensors() const { return tensors_; }
+
+ private:
+  struct Life {
+    int first = std::numeric_limits<int>::max(), last = -1;
+    bool enters = false;
+  };
+
+  // A body that only renames model inputs still hands its neighbour a tensor.
+  void CopyOut(const std::vector<int>& out_ports) {
+    for (int value : out_ports) {
+      if (value < 0 || ready_[value] != BlockBuilder::kNone) continue;
+      const double bytes = LocalBytes(value);
+      ready_[value] = builder_.AddKernel(MemoryKernel(context_, "copy", bytes, bytes),
+                                         Purpose::kForward, "copy", {});
+    }
+  }
+
+  std::vector<int> DepsOf(const PlanStep& step) const {
+    std::vector<int> deps;
+    for (int value : step.inputs) {
+      if (value >= 0) deps.push_back(ready_[value]);
+    }
+    for (int value : step.extra_reads) deps.push_back(ready_[value]);
+    if (step.after >= 0) deps.push_back(last_task_[step.after]);
+    // Frameworks replay a module when its gradient has come.
+    if (step.part == Part::kRecompute) {
+      for (size_t i = 0; i < plan_.grad_in_ports.size(); ++i) deps.push_back(~static_cast<int>(i));
+    }
+    return deps;
+  }
+
+  double LocalBytes(int value) const { return context_.LocalBytes(plan_.values[value]); }
+
+  void LowerAdd(const PlanStep& step) {
+    const double bytes = LocalBytes(step.outputs[0]);
+    ready_[step.outputs[0]] =
+        builder_.AddKernel(MemoryKernel(context_, "grad_add", 2 * bytes, bytes),
+                           PurposeOf(step.part), "grad_add", DepsOf(step));
+  }
+
+  void LowerRelayout(const PlanStep& step) {
+    const int to = step.outputs[0];
+    const TensorFacts facts =
+        FactsOf(*context_.graph, context_.body(), plan_.values[step.inputs[0]].ref);
+    const bool quantized = gathered_share_ != 1 && facts.dtype == DType::kCompute &&
+                           readers_.products[to] && !readers_.others[to];
+    comes_quantized_[to] =
+        quantized && std::any_of(step.relayout.steps.begin(), step.relayout.steps.end(),
+                                 [](const RelayoutStep& r) {
+                                   return r.is_collective && r.kind == CollectiveKind::kAllGather;
+                                 });
+    ready_[to] = AddRelayout(context_, plan_, step, quantized ? gathered_share_ : 1, DepsOf(step),
+                             &builder_);
+  }
+
+  // A step with reductions inside: kernel, collective, kernel, ...
+  void LowerInPieces(const PlanStep& step) {
+    const OpRule& rule = *step.op.rule;
+    const int statements = static_cast<int>(rule.statements().size());
+    std::vector<int> deps = DepsOf(step);
+    int begin = 0;
+    size_t r = 0;
+    const std::vector<InnerReduction>& reductions = step.op.partition.reductions;
+    int ready = BlockBuilder::kNone;
+    while (begin < statements || r < reductions.size()) {
+      const int end = r < reductions.size() ? reductions[r].after + 1 : statements;
+      // The ends of recurrences are found first; behind the exchange their parts are
+      // walked again from the right states.
+      const bool again =
+          r < reductions.size() && reductions[r].combiner == InnerReduction::Combiner::kScan;
+      if (end > begin) {
+        read_in_group_.clear();  // each piece reads its operands anew
+        KernelPart part = Whole(step, groups_[&step - steps_.data()]);
+        part.begin = begin;
+        part.end = end;
+        part.ends_only = again;
+        for (size_t t = 0; t < rule.tensors().size(); ++t) {
+          if (rule.tensors()[t].role != RuleTensor::Role::kIntermediate) continue;
+          part.reads[t] = part.writes[t] = true;
+        }
+        ready = AddKernels({part}, 0, rule.name(), step, deps, ready);
+        deps = {ready};
+        if (!again) begin = end;
+      }
+      for (; r < reductions.size() && reductions[r].after + 1 == end; ++r) {
+        ready = AddInnerReduction(step, reductions[r], deps);
+        deps = {ready};
+      }
+    }
+    for (int value : step.outputs) {
+      ready_[value] = ready;
+      NoteGradient(value);
+    }
+  }
+
+  // The factor that the recurrence of `tensor` runs along.
+  static int ScanFactorOf(const OpRule& rule, int tensor) {
+    for (const Statement& s : rule.statements()) {
+      if (s.target == tensor) return s.scan.factor;
+    }
+    return -1;
+  }
+
+  int AddInnerReduction(const PlanStep& step, const InnerReduction& reduction,
+                        const std::vector<int>& deps) {
+    const OpRule& rule = *step.op.rule;
+    const OpNode& op = context_.body().ops[step.op.op];
+    const std::vector<int64_t> extents =
+        LocalExtents(*context_.graph, *context_.mesh, op, context_.bound->splits[step.op.op], rule);
+    const bool scan = reduction.combiner == InnerReduction::Combiner::kScan;
+    double bytes = 0;
+    std::string names;
+    for (int t : reduction.tensors) {
+      double elements = 1;
+      for (int f : rule.tensors()[t].factors) {
+        if (!scan || f != ScanFactorOf(rule, t)) elements *= static_cast<double>(extents[f]);
+      }
+      bytes += elements * context_.Bytes(rule.tensors()[t].dtype);
+      absl::StrAppend(&names, names.empty() ? "" : "+", rule.tensors()[t].name);
+    }
+    CommSpec comm;
+    comm.kind = CollectiveKind::kAllReduce;
+    comm.axes = reduction.axes;
+    if (scan) {
+      // Every member learns decay and last state of all others.
+      comm.kind = CollectiveKind::kAllGather;
+      bytes *= 2 * static_cast<double>(context_.mesh->SizeOf(reduction.axes));
+    }
+    comm.bytes = static_cast<int64_t>(std::ceil(bytes));
+    return builder_.AddComm(
+        comm, StreamKind::kModelComm, PurposeOfAxes(*context_.mesh, reduction.axes),
+        absl::StrCat(CollectiveKindName(comm.kind), " ", op.name, "/", names), deps);
+  }
+
+  KernelPart Whole(const PlanStep& step, int group) {
+    const OpRule& rule = *step.op.rule;
+    KernelPart part;
+    part.step = &step.op;
+    part.end = static_cast<int>(rule.statements().size());
+    part.reads.assign(rule.tensors().size(), false);
+    part.writes.assign(rule.tensors().size(), false);
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const int value = step.inputs[i];
+      const int index = static_cast<int>(i);
+      auto listed = [index](const std::vector<int>& list) {
+        return std::find(list.begin(), list.end(), index) != list.end();
+      };
+      bool read = !listed(step.op.seeds) && !listed(step.op.rebuilt);
+      if (value >= 0) {
+        read = read && !OnlyRenamed(rule, rule.inputs()[i]) && FirstReadIn(group, value);
+      }
+      part.reads[rule.inputs()[i]] = read;
+      if (value >= 0 && comes_quantized_[value]) {
+        part.quantized |= step.part == Part::kForward || step.part == Part::kRecompute ||
+                          plan_.values[value].ref.grad;
+      }
+    }
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      const int value = step.outputs[i];
+      const int t = i < rule.outputs().size()
+                        ? rule.outputs()[i]
+                        : step.op.side_outputs[i - rule.outputs().size()].tensor;
+      const bool priced = sums_ == SumFusion::kFp32 && AccumulatesInKernel(step, value);
+      part.writes[t] = !buffers_.in_registers[value] && !priced;
+      if (buffers_.root[value] == value) made_in_group_[value] = group;
+    }
+    return part;
+  }
+
+  // Whether the launch group reads the value from memory, for the first time.
+  bool FirstReadIn(int group, int value) {
+    const int root = buffers_.root[value];
+    return made_in_group_[root] != group && read_in_group_.emplace(group, root).second;
+  }
+
+  bool IsParameterGrad(int value) const {
+    const TensorRef& ref = plan_.values[value].ref;
+    return ref.grad && context_.body().tensors[ref.tensor].kind == TensorInfo::Kind::kParameter;
+  }
+  // The product that makes a weight gradient adds it to the sum itself. Of sums in fp32
+  // its cost model counts the traffic.
+  bool AccumulatesInKernel(const PlanStep& step, int value) const {
+    return step.part == Part::kWeightGrad && IsParameterGrad(value) && sums_ != SumFusion::kNone &&
+           HasContraction(*step.op.rule);
+  }
+
+  int AddKernels(const std::vector<KernelPart>& parts, double extra_bytes,
+                 const std::string& kernel_label, const PlanStep& step, std::vector<int> deps,
+                 int ready) {
+    const bool routed =
+        context_.load != nullptr &&
+        context_.load->Holds(context_.body().ops[step.op.op], context_.bound->splits[step.op.op]);
+    for (KernelSpec& kernel : KernelsOf(context_, parts, extra_bytes, kernel_label)) {
+      kernel.routed = routed;
+      ReadSum(sum_read_bytes_, &kernel);
+      const std::string label =
+          absl::StrCat(context_.body().ops[step.op.op].name, Suffix(step.part));
+      ready = builder_.AddKernel(kernel, PurposeOf(step.part), label, deps);
+    }
+    return ready;
+  }
+
+  // The fused ops of steps [begin, end) as one launch.
+  void LowerLaunch(size_t begin, size_t end) {
+    std::vector<KernelPart> parts;
+    std::vector<int> deps;
+    double extra = 0;
+    const int group = groups_[begin];
+    for (size_t s = begin; s < end; ++s) {
+      for (int dep : DepsOf(steps_[s])) deps.push_back(dep);
+      parts.push_back(Whole(steps_[s], group));
+      for (int value : steps_[s].extra_reads) {
+        if (FirstReadIn(group, value)) extra += LocalBytes(value);
+      }
+    }
+    const std::string label = end - begin > 1
+                                  ? absl::StrCat(context_.body().ops[steps_[begin].op.op].fusion,
+                                                 Suffix(steps_[begin].part))
+                                  : steps_[begin].op.rule->name();
+    const int before = builder_.size();
+    int ready = AddKernels(parts, extra, label, steps_[begin], deps, BlockBuilder::kNone);
+    double accumulated = 0;
+    for (size_t s = begin; s < end; ++s) {
+      for (int value : steps_[s].outputs) {
+        ready_[value] = builder_.size() > before ? ready : LatestOf(deps);
+        NoteGradient(value);
+        if (IsParameterGrad(value) && !AccumulatesInKernel(steps_[s], value)) {
+          accumulated += LocalBytes(value) / context_.Bytes(DType::kCompute);
+        }
+      }
+    }
+    if (accumulated > 0) AddGradientAccumulation(steps_[begin], accumulated, ready);
+  }
+
+  void NoteGradient(int value) {
+    if (!IsParameterGrad(value) || ready_[value] < 0) return;
+    const Value& v = plan_.values[value];
+    const TensorFacts facts = FactsOf(*context_.graph, context_.body(), v.ref);
+    builder_.AddGradient(ready_[value],
+                         static_cast<int64_t>(v.layout.LocalElements(*context_.mesh, facts.shape)));
+  }
+
+  // A step that moves nothing passes its newest input on.
+  static int LatestOf(const std::vector<int>& deps) {
+    int latest = BlockBuilder::kNone;
+    for (int dep : deps) latest = std::max(latest, dep);
+    return latest;
+  }
+
+  // main_grad += grad, as a kernel of its own.
+  void AddGradientAccumulation(const PlanStep& step, double elements, int ready) {
+    const double sum = elements * ElementBytes(context_.profile->grad_dtype);
+    const double reads = elements * context_.Bytes(DType::kCompute) + sum;
+    builder_.AddKernel(MemoryKernel(context_, "grad_accumulate", reads, sum), Purpose::kBackward,
+                       absl::StrCat(context_.body().ops[step.op.op].name, ".accumulate"), {ready});
+  }
+
+  void NoteLives(size_t begin, size_t end, int first) {
+    const int last = std::max(builder_.size() - 1, 0);
+    first = std::min(first, last);
+    for (size_t s = begin; s < end; ++s) {
+      if (builder_.size() > 0) tasks_[s] = {first, last};
+      last_task_[s] = builder_.size() > 0 ? builder_.size() - 1 : BlockBuilder::kNone;
+      auto touch = [&](int value) {
+        if (value < 0 || buffers_.of_value[value] < 0) return;
+        Life& life = lives_[buffers_.of_value[value]];
+        life.first = std::min(life.first, first);
+        life.last = std::max(life.last, last);
+      };
+      for (int value : steps_[s].inputs) touch(value);
+      for (int value : steps_[s].extra_reads) touch(value);
+      for (int value : steps_[s].outputs) touch(value);
+    }
+  }
+
+  void EmitMemory(const std::vector<int>& enters, const std::vector<int>& stays,
+                  const std::vector<int>& out_ports) {
+    if (builder_.size() == 0) return;
+    std::vector<int> kept(buffers_.bytes.size(), 0);
+    for (int value : enters) {
+      if (value >= 0 && buffers_.of_value[value] >= 0) {
+        lives_[buffers_.of_value[value]].enters = true;
+      }
+    }
+    for (int value : stays) {
+      if (value >= 0 && buffers_.of_value[value] >= 0) ++kept[buffers_.of_value[value]];
+    }
+    auto tensor = [&](size_t buffer) {
+      if (tensors_[buffer] < 0) {
+        tensors_[buffer] = builder_.AddTensor(NameIn(path_, buffers_.name[buffer]));
+      }
+      return static_cast<uint16_t>(tensors_[buffer]);
+    };
+    std::set<int> taken;
+    for (int value : in_ports_) {
+      const int buffer = value < 0 ? -1 : buffers_.of_value[value];
+      if (buffer < 0 || !taken.insert(buffer).second) continue;
+      builder_.Take(tensor(buffer), buffers_.bytes[buffer]);
+    }
+    for (int value : out_ports) {
+      const int buffer = value < 0 ? -1 : buffers_.of_value[value];
+      if (buffer >= 0) builder_.Give(tensor(buffer), buffers_.bytes[buffer]);
+    }
+    for (size_t b = 0; b < lives_.size(); ++b) {
+      const Life& life = lives_[b];
+      const int64_t bytes = buffers_.bytes[b];
+      const bool touched = life.last >= 0;
+      if (kept_bytes_[b] != bytes) {
+        const bool backward = &steps_ == &plan_.backward;
+        const QuantizedLife quantized{bytes, kept_bytes_[b], kept[b], life.enters, backward};
+        AddQuantized(quantized, touched ? life.first : 0, std::max(life.last, 0), tensor(b),
+                     &builder_);
+        continue;
+      }
+      // Kept for two owners (saved here and passed on): counted for both.
+      const int owners_before = life.enters ? 1 : 0;
+      for (int i = owners_before; i < std::max(kept[b], touched ? 1 : 0); ++i) {
+        builder_.AddMemory(touched ? life.first : 0, false, MemoryKind::kActivations, tensor(b),
+                           bytes);
+      }
+      if (kept[b] == 0 && (touched || life.enters)) {
+        builder_.AddMemory(std::max(life.last, 0), true, MemoryKind::kActivations, tensor(b),
+                           -bytes);
+      }
+    }
+  }
+
+  const LowerContext& context_;
+  const BodyPlan& plan_;
+  const Buffers& buffers_;
+  const std::vector<int64_t>& kept_bytes_;  // per buffer: from forward to backward
+  const double gathered_share_;
+  const SumFusion sums_;
+  const double sum_read_bytes_;  // of an element
+  Readers readers_;              // where anything is quantised
+  const std::vector<PlanStep>& steps_;
+  const std::vector<int>& groups_;
+  const std::string& path_;
+  const std::vector<int>& in_ports_;
+  BlockBuilder builder_;
+  std::vector<int> ready_;             // per value: task, ~in-port, or kNone
+  std::vector<int> last_task_;         // per step
+  std::vector<StepTasks> tasks_;       // per step
+  std::vector<int> made_in_group_;     // per value
+  std::vector<bool> comes_quantized_;  // per value: gathered in 8 or 4 bits
+  std::set<std::pair<int, int>> read_in_group_;
+  std::vector<Life> lives_;   // per buffer
+  std::vector<int> tensors_;  // per buffer: its number in the block, or -1
+};
+
+}  // namespace
+
+BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name,
+                     const std::string& path) {
+  const LaunchGroups groups = GroupLaunches(context, plan);
+  const Buffers buffers = AssignBuffers(context, plan, groups);
+  std::vector<int64_t> kept_bytes = KeptBytes(context, plan, buffers);
+  DropBuffers(context, plan, buffers, &kept_bytes);
+  const std::vector<int> saved = WithHeldInputs(context, plan, plan.saved);
+  std::vector<int> before_backward = saved;
+  before_backward.insert(before_backward.end(), plan.grad_in_ports.begin(),
+                         plan.grad_in_ports.end());
+  // Several saved versions may share a buffer: kept once.
+  auto once = [&buffers](std::vector<int> saved, const std::vector<int>& ports) {
+    std::set<int> seen;
+    std::vector<int> kept;
+    for (int value : saved) {
+      if (value >= 0 && seen.insert(buffers.of_value[value]).second) kept.push_back(value);
+    }
+    kept.insert(kept.end(), ports.begin(), ports.end());
+    return kept;
+  };
+  PhaseLowering forward(context, plan, buffers, plan.forward, groups.forward, kept_bytes,
+                        name + ".F", path, plan.in_ports);
+  PhaseLowering backward(context, plan, buffers, plan.backward, groups.backward, kept_bytes,
+                         name + ".B", path, plan.grad_in_ports);
+  BodyBlocks blocks;
+  blocks.forward = forward.Run(plan.in_ports, once(saved, plan.out_ports), plan.out_ports);
+  blocks.backward = backward.Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);
+  NotePorts(plan, buffers, kept_bytes, {saved, forward.tensors(), backward.tensors()}, &blocks);
+  return blocks;
+}
+
+}  // namespace plancast

@@ -1,0 +1,110 @@
+#ifndef PLANCAST_COMPILER_LOWER_LOWER_BLOCK_H_
+#define PLANCAST_COMPILER_LOWER_LOWER_BLOCK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/body/body_plan.h"
+#include "compiler/lower/lower_kernel.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// A block with its own tables of kernels and communications; `spec` indexes
+// these until the block joins an execution graph.
+struct BlockTemplate {
+  Block block;
+  std::vector<KernelSpec> kernels;
+  std::vector<CommSpec> comms;
+  // Which tasks make gradients of parameters, and of how many elements.
+  struct Gradient {
+    int task = 0;
+    int64_t elements = 0;
+  };
+  std::vector<Gradient> gradients;
+  // What products of weight gradients read of each element of the sum that they add to and
+  // write (SumFusion::kOwnType), bytes.
+  double sum_read_bytes = 0;
+};
+
+// Appends tasks to a block template.
+class BlockBuilder {
+ public:
+  explicit BlockBuilder(std::string name, int in_ports = 0) {
+    out_.block.name = std::move(name);
+    out_.block.num_in_ports = in_ports;
+    out_.block.dep_begin.push_back(0);
+  }
+
+  // `deps`: tasks, or in-ports as ~port; kNone entries are dropped.
+  int AddKernel(const KernelSpec& kernel, Purpose purpose, const std::string& label,
+                const std::vector<int>& deps);
+  int AddComm(const CommSpec& comm, StreamKind stream, Purpose purpose, const std::string& label,
+              const std::vector<int>& deps);
+  // The number of a tensor to be named by memory events.
+  uint16_t AddTensor(std::string name);
+  void AddMemory(int task, bool after, MemoryKind kind, uint16_t tensor, int64_t delta,
+                 bool early = false, MemoryPool pool = MemoryPool::kCompute);
+  // The block takes a live tensor over at its beginning, or hands one on.
+  void Take(uint16_t tensor, int64_t bytes) { out_.block.takes.push_back({tensor, bytes}); }
+  void Give(uint16_t tensor, int64_t bytes) { out_.block.gives.push_back({tensor, bytes}); }
+  // A copy of the block keeps so many bytes more in the memory of the host.
+  void KeepOnHost(int64_t bytes) { out_.block.host_bytes += bytes; }
+  void MarkRendezvous(int task) { out_.block.rendezvous_task = task; }
+  void MarkHostSync(int task) { out_.block.flags[task] |= Block::kHostSync; }
+  void AddGradient(int task, int64_t elements) { out_.gradients.push_back({task, elements}); }
+  void ReadSums(double element_bytes) { out_.sum_read_bytes = element_bytes; }
+  void AddOutPort(int ready) { out_.block.out_ports.push_back(ready); }
+  int size() const { return out_.block.size(); }
+  const std::string& name() const { return out_.block.name; }
+
+  // Sorts the memory events and hands the block over.
+  BlockTemplate Build() &&;
+
+  static constexpr int kNone = INT32_MIN;  // ready from the start
+
+ private:
+  int AddTask(TaskKind kind, int spec, StreamKind stream, Purpose purpose, const std::string& label,
+              const std::vector<int>& deps);
+
+  BlockTemplate out_;
+};
+
+// Puts the memory events of a block in the order in which they happen.
+void SortMemory(Block* block);
+
+// Where the memory of a port's tensor is told of, as numbers of tensors of the blocks: what
+// sharing it with a neighbour takes (shared_ports.h). -1: nowhere, or it is not that simple
+// (passed on unread, quantised).
+struct InPortMemory {
+  int forward = -1;   // of the forward block, which takes it over
+  int backward = -1;  // of the backward block, where that gives it up; else the forward one does
+  int64_t bytes = 0;
+};
+struct OutPortMemory {
+  int forward = -1;  // of the forward block, which counts it as kept and as passed on
+  int64_t bytes = 0;
+};
+
+// The forward and the backward block of one body.
+struct BodyBlocks {
+  BlockTemplate forward, backward;
+  std::vector<InPortMemory> in_ports;
+  std::vector<OutPortMemory> out_ports;
+};
+// `path`: the module's, as in `layers.*`, for names of tensors.
+BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name,
+                     const std::string& path);
+
+// Stream and purpose of a communication inside a body, by the root name of the
+// first axis it runs over.
+Purpose PurposeOfAxes(const DeviceMesh& mesh, const std::vector<int>& axes);
+// The same for a relayout: what the axes that experts are cut over exchange is
+// theirs, but for the collectives of the tensor parallelism beside it.
+Purpose PurposeOfRelayout(const DeviceMesh& mesh, CollectiveKind kind,
+                          const std::vector<int>& axes);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_LOWER_LOWER_BLOCK_H_

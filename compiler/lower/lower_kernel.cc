@@ -1,0 +1,495 @@
+#include "compiler/lower/lower_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/string_view.h"
+#include "compiler/body/partition.h"
+#include "compiler/lower/eager.h"
+#include "compiler/lower/sum_fusion.h"
+#include "graph/op_split.h"
+
+namespace plancast {
+namespace {
+
+GemmPass PassOf(Part part) {
+  switch (part) {
+    case Part::kBackward:
+      return GemmPass::kDgrad;
+    case Part::kWeightGrad:
+      return GemmPass::kWgrad;
+    default:
+      return GemmPass::kForward;
+  }
+}
+
+// A matrix product with what tells whether two of them run as one.
+struct Product {
+  Contraction size;
+  int target = -1;
+  std::vector<int> operands;       // tensors
+  std::vector<int> reduced;        // factors
+  int64_t window = 0, stride = 1;  // of a convolution; window 0: none
+  bool grouped = false;            // one product for each of several weights
+};
+
+// The tensor that only adds `target` to others (the parts of an input gradient
+// that several weights contribute to), or `target` itself.
+int SummedInto(const OpRule& rule, int target) {
+  for (const Statement& statement : rule.statements()) {
+    if (statement.value.kind() != ExprKind::kSum) continue;
+    bool only_sums = true, has_target = false;
+    VisitExpr(statement.value, [&](const Expr& e) {
+      only_sums &= e.kind() == ExprKind::kSum ||
+                   (e.kind() == ExprKind::kElement &&
+                    rule.tensors()[e.tensor()].role == RuleTensor::Role::kIntermediate);
+      has_target |= e.kind() == ExprKind::kElement && e.tensor() == target;
+    });
+    if (only_sums && has_target) return statement.target;
+  }
+  return target;
+}
+
+// A product that reads windows is a convolution: a map that takes no merged dim
+// apart moves the window's factors along the one it is tied to.
+void NoteWindow(const Statement& statement, const std::vector<int64_t>& extents, Product* product) {
+  for (const Condition& c : statement.where) {
+    if (!c.is_map() || c.is_radix() || c.tied() < 0) continue;
+    product->window = std::max<int64_t>(product->window, 1);
+    for (const AffineTerm& term : c.terms) {
+      if (term.factor == c.tied()) {
+        product->stride = std::max(product->stride, term.Coefficient(extents));
+      } else if (term.factor >= 0) {
+        product->window *= extents[term.factor];
+      }
+    }
+  }
+}
+
+bool ShareOperand(const Product& a, const Product& b) {
+  for (int t : a.operands) {
+    if (std::find(b.operands.begin(), b.operands.end(), t) != b.operands.end()) return true;
+  }
+  return false;
+}
+
+// Products of one op run as one wider product where fused weights make them
+// so: those summed into one target follow each other along k (dgrad of q, k and
+// v); those of one operand over the same reduced factors lie side by side
+// (forward and wgrad of q, k and v, of gate and up).
+void MergeProduct(const Product& p, GemmPass pass, std::vector<Product>* merged) {
+  for (Product& m : *merged) {
+    if (m.size.batch != p.size.batch) continue;
+    if (m.target == p.target && m.size.m == p.size.m && m.size.n == p.size.n) {
+      m.size.k += p.size.k;
+    } else if (m.target != p.target && m.reduced == p.reduced && ShareOperand(m, p)) {
+      const bool rows = pass == GemmPass::kWgrad;  // the weight's rows differ, its columns not
+      if (rows && m.size.n == p.size.n) {
+        m.size.m += p.size.m;
+      } else if (!rows && m.size.m == p.size.m) {
+        m.size.n += p.size.n;
+      } else {
+        continue;
+      }
+    } else {
+      continue;
+    }
+    m.size.flops += p.size.flops;
+    return;
+  }
+  merged->push_back(p);
+}
+
+int64_t ExtentOf(const OpRule& rule, const std::vector<int64_t>& extents, absl::string_view name,
+                 int64_t absent = 1) {
+  for (size_t f = 0; f < rule.factors().size(); ++f) {
+    if (rule.factors()[f] == name) return extents[f];
+  }
+  return absent;
+}
+
+// Fused attention rules name their factors b, g (kv heads), r (query heads per
+// kv head), s, t (query and key positions), d and e (head sizes; f, where a head has
+// a rotated part beside d). `scores`: the first product.
+void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents,
+                   const Contraction& scores, KernelSpec* kernel) {
+  kernel->family = KernelFamily::kAttention;
+  kernel->batch = ExtentOf(rule, extents, "b");
+  kernel->kv_heads = ExtentOf(rule, extents, "g");
+  kernel->heads = kernel->kv_heads * ExtentOf(rule, extents, "r");
+  kernel->q_len = ExtentOf(rule, extents, "s");
+  kernel->kv_len = ExtentOf(rule, extents, "t");
+  kernel->head_dim = ExtentOf(rule, extents, "d") + ExtentOf(rule, extents, "f", 0);
+  kernel->head_dim_v = ExtentOf(rule, extents, "e");
+  bool window = false;
+  for (const Statement& statement : rule.statements()) {
+    for (const Condition& c : statement.where) (c.is_map() ? window : kernel->causal) = true;
+  }
+  kernel->causal &= !window;
+  if (kernel->causal) return;
+  // As many keys as a query reads on average: a window, if a map says so.
+  const double queries = static_cast<double>(kernel->batch * kernel->heads * kernel->q_len);
+  kernel->kv_len = std::llround(scores.flops / (2 * queries * static_cast<double>(scores.k)));
+}
+
+// Fusions of matrix products that a profile may list: a bias is added and
+// summed in the product's epilogue; gradients that a fused weight's product
+// reads together (`qkv_linear.packed`) are written side by side by their makers.
+constexpr char kBiasEpilogue[] = "bias_epilogue";
+constexpr char kPacked[] = ".packed";
+// The products of a mixture's experts run as one kernel; else each is launched alone, as
+// Transformer Engine's GroupedLinear does (over several streams, so they share the SMs).
+constexpr char kGroupedProducts[] = "grouped_products";
+constexpr int64_t kMostLaunches = 1 << 20;
+// Images lie in memory as tensor cores read them (NHWC).
+constexpr char kChannelsLast[] = "nhwc";
+
+// Collects the work of one launch group.
+class KernelWork {
+ public:
+  KernelWork(const LowerContext& context, const std::string& label, double extra_read_bytes)
+      : context_(context) {
+    base_.label = label;
+    base_.dtype = context.dtype;
+    base_.read_bytes = extra_read_bytes;
+  }
+
+  void Add(const KernelPart& part) {
+    const OpRule& rule = *part.step->rule;
+    const OpNode& op = context_.body().ops[part.step->op];
+    const std::vector<int64_t> extents = LocalExtents(*context_.graph, *context_.mesh, op,
+                                                      context_.bound->splits[part.step->op], rule);
+    if (part.step->part == Part::kBackward || part.step->part == Part::kWeightGrad) {
+      base_.pass = PassOf(part.step->part);
+    }
+    base_.quantized_operand |= part.quantized;
+    if (!context_.profile->Quantizes(op.name)) base_.dtype = StorageType(context_.dtype);
+    if (context_.profile->eager.count(OwnRule(rule)) > 0) {
+      AddEager(part, rule, extents);
+      return;
+    }
+    const OpWork work = WorkOf(part, extents, part.begin, part.end);
+    const bool product = !work.contractions.empty() && rule.fused().empty();
+    if (product && !Has(kBiasEpilogue)) {
+      AddSeparately(part, rule, extents);
+      return;
+    }
+    AddBytes(part, rule, work, &base_);
+    AddAround(rule, work);
+    if (part.step->part == Part::kForward) AddMetrics(rule, work);
+    pointwise_ += work.pointwise_ops;
+    base_.random_numbers += work.random_numbers;
+    if (product) {
+      AddProducts(rule, work, extents);
+    } else if (!work.contractions.empty()) {
+      FillAttention(rule, extents, work.contractions[0], &base_);
+      base_.backward = base_.pass != GemmPass::kForward;
+      base_.library = context_.profile->attention_kernel;
+      for (const Contraction& c : work.contractions) base_.flops += c.flops;
+      if (context_.profile->repeats_kv) AddRepeatedKv(rule, extents);
+    }
+  }
+
+  std::vector<KernelSpec> Finish() && {
+    if (base_.family == KernelFamily::kAttention) {
+      base_.reread_bytes = base_.row_bytes = 0;
+      kernels_.push_back(base_);
+    } else if (!products_.empty()) {
+      FinishProducts();
+    } else if (base_.read_bytes + base_.write_bytes > 0) {
+      base_.flops = pointwise_;
+      kernels_.push_back(base_);
+    }
+    kernels_.insert(kernels_.end(), after_.begin(), after_.end());
+    return std::move(kernels_);
+  }
+
+ private:
+  // `local`: factor sizes of the largest shard.
+  OpWork WorkOf(const KernelPart& part, const std::vector<int64_t>& local, int begin,
+                int end) const {
+    const OpRule& rule = *part.step->rule;
+    const OpPartition& partition = part.step->partition;
+    if (partition.statements.empty()) return plancast::WorkOf(rule, local, begin, end);
+    const OpNode& op = context_.body().ops[part.step->op];
+    const FactorSplit split = SplitFor(rule, op, context_.bound->splits[part.step->op]);
+    const std::vector<int64_t> extents = FactorExtents(*context_.graph, op, rule);
+    return plancast::WorkOf(rule, {partition, split, *context_.mesh, extents}, begin, end);
+  }
+
+  bool Has(const std::string& fusion) const { return context_.profile->fusions.count(fusion) > 0; }
+
+  // The forward rule that a derived one belongs to.
+  static std::string OwnRule(const OpRule& rule) {
+    return rule.name().substr(0, rule.name().find('.'));
+  }
+
+  // One kernel per arithmetic operation: priced as one with all their traffic.
+  void AddEager(const KernelPart& part, const OpRule& rule, const std::vector<int64_t>& extents) {
+    const EagerTraffic traffic = EagerTrafficOf(
+        rule, extents, part.begin, part.end, [this](DType type) { return context_.Bytes(type); });
+    if (traffic.kernels == 0) return;
+    base_.read_bytes += traffic.read_bytes;
+    base_.write_bytes += traffic.write_bytes;
+    base_.launches = std::max(base_.launches, traffic.kernels);
+  }
+
+  // What the framework does beside the op, over the largest of its results.
+  void AddAround(const OpRule& rule, const OpWork& work) {
+    const SoftwareProfile::Around* const around = AroundOf(rule);
+    if (around == nullptr || work.write_elements.empty()) return;
+    const bool forward = base_.pass == GemmPass::kForward;
+    const double elements =
+        *std::max_element(work.write_elements.begin(), work.write_elements.end());
+    const double narrow = context_.Bytes(DType::kCompute);
+    const bool mixed = around->fp32 && narrow < ElementBytes(DType::kFp32);
+    const int passes = forward ? around->forward_passes : around->backward_passes;
+    const int casts = !mixed ? 0 : forward ? around->forward_casts : around->backward_casts;
+    const double bytes =
+        elements * (2 * narrow * passes + (narrow + ElementBytes(DType::kFp32)) * casts);
+    base_.read_bytes += bytes / 2;
+    base_.write_bytes += bytes / 2;
+    base_.launches += passes + casts;
+  }
+
+  // Keys and values for every query head that reads them; backward, their gradients.
+  void AddRepeatedKv(const OpRule& rule, const std::vector<int64_t>& extents) {
+    if (base_.heads <= base_.kv_heads) return;
+    const double once = static_cast<double>(base_.batch * base_.kv_heads) *
+                        static_cast<double>(ExtentOf(rule, extents, "t")) *
+                        static_cast<double>(base_.head_dim + base_.head_dim_v) *
+                        context_.Bytes(DType::kCompute);
+    const double repeated =
+        once / static_cast<double>(base_.kv_heads) * static_cast<double>(base_.heads);
+    const bool forward = base_.pass == GemmPass::kForward;
+    after_.push_back(MemoryKernel(context_, rule.name() + ".repeat_kv", forward ? once : repeated,
+                                  forward ? repeated : once));
+  }
+
+  // Training metrics over the op's largest operand: a cast to fp32, and a log-softmax that
+  // goes over its rows again.
+  void AddMetrics(const OpRule& rule, const OpWork& work) {
+    const SoftwareProfile::Around* const around = AroundOf(rule);
+    if (around == nullptr || around->metrics == 0 || work.read_elements.empty()) return;
+    const size_t operand = std::max_element(work.read_elements.begin(), work.read_elements.end()) -
+                           work.read_elements.begin();
+    const double narrow = context_.Bytes(DType::kCompute), wide = ElementBytes(DType::kFp32);
+    const bool casts = narrow < wide;
+    const double elements = work.read_elements[operand] * around->metrics;
+    KernelSpec kernel;
+    kernel.label = rule.name() + ".metrics";
+    kernel.dtype = base_.dtype;
+    kernel.read_bytes = elements * (wide + (casts ? narrow : 0));
+    kernel.write_bytes = elements * (wide + (casts ? wide : 0));
+    kernel.reread_bytes = elements * wide;
+    kernel.row_bytes = work.reread_rows[operand] * wide;
+    kernel.launches = around->metrics * (casts ? 2 : 1);
+    after_.push_back(kernel);
+  }
+
+  // nullptr: nothing.
+  const SoftwareProfile::Around* AroundOf(const OpRule& rule) const {
+    const auto found = context_.profile->around.find(OwnRule(rule));
+    return found == context_.profile->around.end() ? nullptr : &found->second;
+  }
+
+  void AddBytes(const KernelPart& part, const OpRule& rule, const OpWork& work,
+                KernelSpec* kernel) const {
+    // Automatic mixed precision may run the op in fp32.
+    const SoftwareProfile::Around* const around = AroundOf(rule);
+    const auto bytes_of = [&](int tensor) {
+      const DType type = rule.tensors()[tensor].dtype;
+      const bool wide = around != nullptr && around->fp32 && type == DType::kCompute;
+      return context_.Bytes(wide ? DType::kFp32 : type);
+    };
+    for (size_t i = 0; i < work.reads.size(); ++i) {
+      if (!Moves(part.reads, rule, work.reads[i])) continue;
+      const double size = bytes_of(work.reads[i]);
+      kernel->read_bytes += work.read_elements[i] * size;
+      if (work.reread_rows[i] > 0) {
+        kernel->reread_bytes += work.read_elements[i] * size;
+        kernel->row_bytes += work.reread_rows[i] * size;
+      }
+    }
+    for (size_t i = 0; i < work.writes.size() && !part.ends_only; ++i) {
+      if (!Moves(part.writes, rule, work.writes[i])) continue;
+      kernel->write_bytes += work.write_elements[i] * bytes_of(work.writes[i]);
+    }
+  }
+  // Intermediates show up only where a rule is run in pieces: they cross
+  // memory. The masks decide for everything else.
+  static bool Moves(const std::vector<bool>& mask, const OpRule& rule, int tensor) {
+    const bool inner =
+        rule.tensors()[tensor].role == RuleTensor::Role::kIntermediate &&
+        std::find(rule.saves().begin(), rule.saves().end(), tensor) == rule.saves().end();
+    return inner || mask[tensor];
+  }
+
+  // Products and what comes after them as kernels of their own.
+  void AddSeparately(const KernelPart& part, const OpRule& rule,
+                     const std::vector<int64_t>& extents) {
+    for (int s = part.begin; s < part.end; ++s) {
+      const OpWork work = WorkOf(part, extents, s, s + 1);
+      if (!work.contractions.empty()) {
+        AddBytes(part, rule, work, &base_);
+        AddProducts(rule, work, extents);
+        continue;
+      }
+      const Statement& statement = rule.statements()[s];
+      if (IsRenaming(rule, statement) || OnlyAddsProducts(rule, statement)) continue;
+      KernelSpec kernel = base_;
+      kernel.family = KernelFamily::kMemory;
+      kernel.label = rule.name() + ".bias";
+      kernel.read_bytes = kernel.write_bytes = 0;
+      kernel.reread_bytes = kernel.row_bytes = 0;
+      AddBytes(part, rule, work, &kernel);
+      kernel.flops = work.pointwise_ops;
+      MergeInto(&after_, kernel);
+    }
+  }
+
+  // One bias kernel for all outputs of a fused weight.
+  static void MergeInto(std::vector<KernelSpec>* kernels, const KernelSpec& kernel) {
+    for (KernelSpec& k : *kernels) {
+      if (k.label != kernel.label) continue;
+      k.read_bytes += kernel.read_bytes;
+      k.write_bytes += kernel.write_bytes;
+      k.reread_bytes += kernel.reread_bytes;
+      k.row_bytes = std::max(k.row_bytes, kernel.row_bytes);
+      k.flops += kernel.flops;
+      return;
+    }
+    kernels->push_back(kernel);
+  }
+
+  // `d_x = d_x_1 + d_x_2`: the products accumulate into one buffer.
+  static bool OnlyAddsProducts(const OpRule& rule, const Statement& statement) {
+    for (int t : TensorsOf(statement.value)) {
+      if (SummedInto(rule, t) != statement.target) return false;
+    }
+    return statement.value.kind() == ExprKind::kSum;
+  }
+
+  void AddProducts(const OpRule& rule, const OpWork& work, const std::vector<int64_t>& extents) {
+    const bool separate = !context_.products_take_parts &&
+                          context_.profile->separate_products.count(OwnRule(rule)) > 0;
+    for (const Contraction& c : work.contractions) {
+      const Statement& statement = rule.statements()[c.statement];
+      Product product{c, SummedInto(rule, statement.target), TensorsOf(statement.value),
+                      statement.reduced};
+      std::sort(product.reduced.begin(), product.reduced.end());
+      NoteWindow(statement, extents, &product);
+      // What counts the products of a batch counts the weights as well.
+      const bool of_weights = base_.pass == GemmPass::kWgrad ||
+                              std::any_of(product.operands.begin(), product.operands.end(),
+                                          [&](int t) { return rule.tensors()[t].parameter; });
+      product.grouped = of_weights && c.batch > 1 && product.window == 0;
+      if (separate) {
+        AddSeparateProduct(rule, statement, extents, product);
+        continue;
+      }
+      MergeProduct(product, base_.pass, &products_);
+      if (product.target != statement.target) NoteConcatenation(rule, extents, product);
+    }
+  }
+
+  // A product of its own. Those that are summed are written one by one; who reads the sum
+  // reads all of them.
+  void AddSeparateProduct(const OpRule& rule, const Statement& statement,
+                          const std::vector<int64_t>& extents, const Product& product) {
+    const bool further = std::any_of(products_.begin(), products_.end(),
+                                     [&](const Product& p) { return p.target == product.target; });
+    products_.push_back(product);
+    if (!further || product.target == statement.target) return;
+    double bytes = context_.Bytes(rule.tensors()[statement.target].dtype);
+    for (int f : rule.tensors()[statement.target].factors) bytes *= static_cast<double>(extents[f]);
+    MergeInto(&after_, MemoryKernel(context_, rule.name() + ".sum", bytes, 0));
+  }
+
+  // Products merged along k read their gradients as one tensor: unless their
+  // makers wrote them so, they are copied together first.
+  void NoteConcatenation(const OpRule& rule, const std::vector<int64_t>& extents,
+                         const Product& product) {
+    if (Has(OwnRule(rule) + kPacked)) return;
+    for (int t : product.operands) {
+      if (rule.tensors()[t].parameter || rule.tensors()[t].name.rfind("d_", 0) != 0) continue;
+      double bytes = context_.Bytes(rule.tensors()[t].dtype);
+      for (int f : rule.tensors()[t].factors) bytes *= static_cast<double>(extents[f]);
+      KernelSpec kernel = base_;
+      kernel.family = KernelFamily::kMemory;
+      kernel.label = rule.name() + ".concat";
+      kernel.read_bytes = kernel.write_bytes = bytes;
+      kernel.reread_bytes = kernel.row_bytes = 0;
+      kernel.flops = 0;
+      MergeInto(&kernels_, kernel);
+    }
+  }
+
+  void FinishProducts() {
+    base_.reread_bytes = base_.row_bytes = 0;
+    base_.family = KernelFamily::kGemm;
+    base_.accumulate_fp32 =
+        base_.pass == GemmPass::kWgrad && SumFusionOf(context_) == SumFusion::kFp32;
+    double total_flops = 0;
+    for (const Product& p : products_) total_flops += p.size.flops;
+    for (const Product& product : products_) {
+      const Contraction& c = product.size;
+      KernelSpec kernel = base_;
+      kernel.batch = c.batch;
+      kernel.m = c.m;
+      kernel.n = c.n;
+      kernel.k = c.k;
+      kernel.flops = c.flops;
+      if (product.grouped && !Has(kGroupedProducts)) {
+        kernel.launches = static_cast<int>(std::min<int64_t>(c.batch, kMostLaunches));
+      }
+      if (product.window > 0) {
+        kernel.family = KernelFamily::kConvolution;
+        kernel.window = product.window;
+        kernel.stride = product.stride;
+        kernel.channels_last = Has(kChannelsLast);
+      }
+      kernel.read_bytes = std::round(base_.read_bytes * c.flops / total_flops);
+      kernel.write_bytes = std::round(base_.write_bytes * c.flops / total_flops);
+      kernels_.push_back(std::move(kernel));
+    }
+  }
+
+  const LowerContext& context_;
+  KernelSpec base_;
+  std::vector<Product> products_;
+  std::vector<KernelSpec> kernels_, after_;  // concatenations and products; epilogues
+  double pointwise_ = 0;
+};
+
+}  // namespace
+
+std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector<KernelPart>& parts,
+                                  double extra_read_bytes, const std::string& label) {
+  KernelWork work(context, label, extra_read_bytes);
+  for (const KernelPart& part : parts) work.Add(part);
+  return std::move(work).Finish();
+}
+
+Purpose PurposeOf(Part part) {
+  switch (part) {
+    case Part::kForward:
+      return Purpose::kForward;
+    case Part::kRecompute:
+      return Purpose::kRecompute;
+    default:
+      return Purpose::kBackward;
+  }
+}
+
+KernelSpec MemoryKernel(const LowerContext& context, const std::string& label, double read_bytes,
+                        double write_bytes) {
+  KernelSpec kernel;
+  kernel.label = label;
+  kernel.dtype = context.dtype;
+  kernel.read_bytes = read_bytes;
+  kernel.write_bytes = write_bytes;
+  return kernel;
+}
+
+}  // namespace plancast

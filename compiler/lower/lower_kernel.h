@@ -1,0 +1,74 @@
+#ifndef PLANCAST_COMPILER_LOWER_LOWER_KERNEL_H_
+#define PLANCAST_COMPILER_LOWER_LOWER_KERNEL_H_
+
+#include <string>
+#include <vector>
+
+#include "cluster/device_mesh.h"
+#include "compiler/bind/routed_load.h"
+#include "compiler/body/body_plan.h"
+#include "graph/dtype.h"
+#include "graph/execution_graph.h"
+#include "graph/kernel_spec.h"
+#include "graph/model_graph.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// What lowering needs to know about its surroundings.
+struct LowerContext {
+  const ModelGraph* graph = nullptr;
+  const DeviceMesh* mesh = nullptr;
+  const BoundBody* bound = nullptr;
+  const SoftwareProfile* profile = nullptr;
+  DType dtype = DType::kBf16;
+  const RoutedLoad* load = nullptr;  // null: all alike
+  // Gathers and scatters of tensor parallelism run in parts beside their products.
+  bool products_take_parts = false;
+
+  const Body& body() const { return graph->bodies[bound->body]; }
+  // Bytes of one element of a tensor declared with `type`.
+  double Bytes(DType type) const {
+    return ElementBytes(type == DType::kCompute ? StorageType(dtype) : type);
+  }
+  // Bytes of a value on one device, the busiest where loads are unlike.
+  double LocalBytes(const Value& value) const {
+    const TensorFacts facts = FactsOf(*graph, body(), value.ref);
+    return value.layout.LocalElements(*mesh, facts.shape) * Bytes(facts.dtype) *
+           Busiest(value.ref, value.layout);
+  }
+  // How much more of it the busiest device has than the mean.
+  double Busiest(const TensorRef& ref, const Layout& layout) const {
+    const bool routed =
+        load != nullptr && ref.op < 0 && load->Holds(body().tensors[ref.tensor], layout);
+    return routed ? load->skew.Busiest() : 1;
+  }
+};
+
+// One op step to be run in one kernel with its neighbours, and which of its
+// border tensors the kernel really touches (a fused neighbour's stay in
+// registers).
+struct KernelPart {
+  const OpStep* step = nullptr;
+  int begin = 0, end = 0;           // statements of the rule
+  std::vector<bool> reads, writes;  // per rule tensor: moved to or from memory
+  bool ends_only = false;           // of recurrences only the last states: nothing is written
+  bool quantized = false;           // its activation or gradient comes in 8 or 4 bits
+};
+
+// The kernels that run `parts` as one launch group: a matrix product per
+// distinct shape, else one memory-bound kernel. `extra_read_bytes` are read
+// besides the parts' own tensors. Empty if nothing is moved or computed.
+std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector<KernelPart>& parts,
+                                  double extra_read_bytes, const std::string& label);
+
+// Whose time a step of the part is.
+Purpose PurposeOf(Part part);
+
+// A pass over memory.
+KernelSpec MemoryKernel(const LowerContext& context, const std::string& label, double read_bytes,
+                        double write_bytes);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_LOWER_LOWER_KERNEL_H_

@@ -1,0 +1,106 @@
+#include "compiler/lower/lower_relayout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/body/partition.h"
+#include "compiler/lower/quantized.h"
+
+namespace plancast {
+namespace {
+
+// Whether the parts that a collective over `axes` joins or cuts are apart in memory:
+// `cut` is the layout in which it has parts.
+bool PartsLieApart(const DeviceMesh& mesh, const std::vector<int64_t>& shape, const Layout& cut,
+                   const std::vector<int>& axes) {
+  const std::vector<int64_t> local = cut.LocalShape(mesh, shape);
+  for (const int axis : axes) {
+    const Placement& placement = cut.placements[axis];
+    if (!placement.is_shard()) continue;
+    int64_t before = 1;
+    for (int dim = 0; dim < placement.dim; ++dim) before *= local[dim];
+    if (before > 1) return true;
+  }
+  return false;
+}
+
+// How many products make a gradient that is all-reduced product by product.
+int ReducedProducts(const LowerContext& context, const BodyPlan& plan, int value) {
+  if (!context.profile->reduces_each_product) return 1;
+  for (const PlanStep& step : plan.backward) {
+    const bool makes =
+        std::find(step.outputs.begin(), step.outputs.end(), value) != step.outputs.end();
+    if (!makes || step.kind != PlanStep::Kind::kOp) continue;
+    const OpRule& rule = *context.body().ops[step.op.op].rule;
+    if (context.profile->separate_products.count(rule.name()) == 0) return 1;
+    const auto sums = [](const Statement& statement) { return !statement.reduced.empty(); };
+    return std::max<int>(1,
+                         std::count_if(rule.statements().begin(), rule.statements().end(), sums));
+  }
+  return 1;
+}
+
+}  // namespace
+
+int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanStep& step,
+                double quantized_share, std::vector<int> deps, BlockBuilder* builder) {
+  const Value& from = plan.values[step.inputs[0]];
+  const TensorFacts facts = FactsOf(*context.graph, context.body(), from.ref);
+  // An exchange takes as long as its busiest member.
+  const double busiest = std::max(context.Busiest(from.ref, step.relayout.source),
+                                  context.Busiest(from.ref, step.relayout.target));
+  const double element = context.Bytes(facts.dtype);
+  int ready = deps.empty() ? BlockBuilder::kNone : deps[0];
+  Layout before = step.relayout.source;
+  for (const RelayoutStep& r : step.relayout.steps) {
+    const Layout source = before;
+    before = r.after;
+    if (!r.is_collective) continue;
+    const Purpose purpose = PurposeOfRelayout(*context.mesh, r.kind, r.axes);
+    const bool gathers = r.kind == CollectiveKind::kAllGather;
+    const bool scatters = r.kind == CollectiveKind::kReduceScatter;
+    const bool apart =
+        PartsLieApart(*context.mesh, facts.shape, gathers ? source : r.after, r.axes);
+    const bool in_parts = gathers ? step.part != Part::kRecompute && GathersInParts(context)
+                                  : step.part == Part::kForward && context.products_take_parts;
+    const bool copies = context.profile->first_dim_collectives && purpose == Purpose::kTp &&
+                        (gathers || scatters) && apart && !in_parts;
+    const double share = gathers ? quantized_share : 1;
+    CommSpec comm;
+    comm.kind = r.kind;
+    comm.axes = r.axes;
+    const double bytes = r.elements * busiest * element * share;
+    comm.bytes = static_cast<int64_t>(std::ceil(bytes));
+    if (r.kind == CollectiveKind::kAllToAll && from.ref.op < 0 &&
+        context.profile->dispatch_sends_once) {
+      comm.copies =
+          CopiesIn(*context.graph, context.body(), context.body().tensors[from.ref.tensor]);
+    }
+    const auto add = [&](const char* what, double read, double write) {
+      ready = builder->AddKernel(MemoryKernel(context, what, read, write), PurposeOf(step.part),
+                                 absl::StrCat(what, " ", facts.name), deps);
+      deps = {ready};
+    };
+    if (share < 1) {
+      // The largest magnitude is looked for, then the tensor is read again.
+      const double part = source.LocalElements(*context.mesh, facts.shape) * element;
+      add("gather_cast", 2 * part, share * part);
+    }
+    if (copies && scatters) add("copy_in", bytes, bytes);
+    const int times = r.kind == CollectiveKind::kAllReduce && purpose == Purpose::kTp
+                          ? ReducedProducts(context, plan, step.inputs[0])
+                          : 1;
+    for (int i = 0; i < times; ++i) {
+      ready = builder->AddComm(comm, StreamKind::kModelComm, purpose,
+                               absl::StrCat(CollectiveKindName(r.kind), " ", facts.name), deps);
+      deps = {ready};
+      if (i > 0) add("grad_add", 2 * bytes, bytes);
+    }
+    if (copies && gathers) add("copy_out", bytes, bytes);
+  }
+  return ready;
+}
+
+}  // namespace plancast

@@ -1,0 +1,24 @@
+#ifndef PLANCAST_COMPILER_LOWER_LOWER_RELAYOUT_H_
+#define PLANCAST_COMPILER_LOWER_LOWER_RELAYOUT_H_
+
+#include <vector>
+
+#include "compiler/body/body_plan.h"
+#include "compiler/lower/lower_block.h"
+#include "compiler/lower/lower_kernel.h"
+
+namespace plancast {
+
+// Appends the collectives of a relayout step, and what the software runs beside them:
+// with `quantized_share` < 1 (bytes of a quantised activation over those as stored) a
+// tensor that is gathered is quantised first, and with `first_dim_collectives` of the
+// profile copies put parts of other dims than the first in order; with
+// `reduces_each_product` the gradients of an input that several products read are
+// all-reduced one by one and summed behind. Returns the task that
+// the result is ready behind, or kNone.
+int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanStep& step,
+                double quantized_share, std::vector<int> deps, BlockBuilder* builder);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_LOWER_LOWER_RELAYOUT_H_

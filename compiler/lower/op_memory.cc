@@ -1,0 +1,192 @@
+#include "compiler/lower/op_memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "compiler/body/partition.h"
+
+namespace plancast {
+namespace {
+
+using ExtraTensor = SoftwareProfile::ExtraTensor;
+using OpMemory = SoftwareProfile::OpMemory;
+
+const OpMemory* MemoryOf(const LowerContext& context, int op) {
+  const auto& known = context.profile->op_memory;
+  const OpNode& node = context.body().ops[op];
+  const size_t dot = node.name.rfind('.');
+  auto found = known.find(dot == std::string::npos ? node.name : node.name.substr(dot + 1));
+  if (found == known.end()) found = known.find(node.rule->name());
+  return found == known.end() ? nullptr : &found->second;
+}
+
+// Whether ops of the rule read what has been gathered over tensor parallelism.
+bool IsGathered(const LowerContext& context, const OpRule& rule) {
+  if (context.profile->whole_rules.count(rule.name()) == 0) return false;
+  const std::vector<int> axes = context.mesh->AxesOf("tp");
+  return std::any_of(axes.begin(), axes.end(), [&](int a) { return context.mesh->size(a) > 1; });
+}
+
+// On one device; 0 where the tensor is not of the rule or the micro-batch too small.
+int64_t BytesOf(const LowerContext& context, int op, const ExtraTensor& extra) {
+  const OpNode& node = context.body().ops[op];
+  const OpRule& rule = *node.rule;
+  const auto like = rule.FindTensor(extra.like);
+  if (!like.ok() || (extra.gathered && !IsGathered(context, rule))) return 0;
+  const std::vector<int64_t> extents =
+      LocalExtents(*context.graph, *context.mesh, node, context.bound->splits[op], rule);
+  const auto batch = context.graph->FindDim("batch");
+  double elements = 1;
+  for (int f : rule.tensors()[*like].factors) {
+    const bool samples = batch.ok() && node.factor_dims[f] == *batch;
+    if (samples && extents[f] < extra.min_samples) return 0;
+    elements *= static_cast<double>(extents[f]);
+  }
+  if (extra.each_sample && batch.ok()) {
+    const auto& dims = node.factor_dims;
+    const auto samples = std::find(dims.begin(), dims.end(), *batch);
+    if (samples != dims.end()) elements *= static_cast<double>(extents[samples - dims.begin()]);
+  }
+  const double each =
+      extra.element_bytes > 0 ? extra.element_bytes : context.Bytes(rule.tensors()[*like].dtype);
+  return static_cast<int64_t>(std::ceil(elements * each));
+}
+
+// Events of one block.
+class Events {
+ public:
+  Events(const LowerContext& context, const std::string& path, BlockBuilder* builder)
+      : context_(context), path_(path), builder_(*builder) {}
+
+  // Alive from before task `first` (-1: it was before) to after task `last` (-1: it stays).
+  void Add(int op, const std::vector<ExtraTensor>& tensors, MemoryKind kind, int first, int last) {
+    const bool ahead = std::any_of(tensors.begin(), tensors.end(),
+                                   [](const ExtraTensor& extra) { return extra.early; });
+    for (const ExtraTensor& extra : tensors) {
+      const int64_t bytes = BytesOf(context_, op, extra);
+      if (bytes == 0) continue;
+      const std::string name = absl::StrCat(context_.body().ops[op].name, "/", extra.name);
+      const uint16_t tensor = builder_.AddTensor(NameIn(path_, name));
+      if (first >= 0) builder_.AddMemory(first, false, kind, tensor, bytes, ahead);
+      if (last < 0) continue;
+      if (extra.early) {
+        builder_.AddMemory(first, false, kind, tensor, -bytes, /*early=*/true);
+      } else {
+        builder_.AddMemory(last, true, kind, tensor, -bytes);
+      }
+    }
+  }
+
+ private:
+  const LowerContext& context_;
+  const std::string& path_;
+  BlockBuilder& builder_;
+};
+
+// Inputs of a backward step as its forward rule calls them.
+bool Drops(const OpMemory* memory, const PlanStep& step, size_t input) {
+  if (memory == nullptr || input >= step.op.rule->inputs().size()) return false;
+  return memory->drops.count(step.op.rule->tensors()[step.op.rule->inputs()[input]].name) > 0;
+}
+
+}  // namespace
+
+void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps,
+                 const std::vector<StepTasks>& tasks, bool backward, const std::string& path,
+                 BlockBuilder* builder) {
+  if (context.profile->op_memory.empty() || builder->size() == 0) return;
+  const int ops = static_cast<int>(context.body().ops.size());
+  std::vector<StepTasks> forward(ops), gradients(ops);  // of each op
+  std::vector<int> input_gradient(ops, -1);             // its step
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (steps[s].kind != PlanStep::Kind::kOp || tasks[s].last < 0) continue;
+    const int op = steps[s].op.op;
+    const Part part = steps[s].part;
+    if (part == Part::kForward || part == Part::kRecompute) {
+      forward[op] = tasks[s];
+      continue;
+    }
+    if (gradients[op].last < 0 || part == Part::kBackward) {
+      input_gradient[op] = static_cast<int>(s);
+    }
+    gradients[op].last = std::max(gradients[op].last, tasks[s].last);
+  }
+  Events events(context, path, builder);
+  for (int op = 0; op < ops; ++op) {
+    const OpMemory* memory = MemoryOf(context, op);
+    if (memory == nullptr) continue;
+    const bool again = static_cast<bool>(context.bound->replays[op]);
+    if (forward[op].last >= 0) {
+      const int until = !backward && again ? forward[op].last : backward ? gradients[op].last : -1;
+      events.Add(op, memory->keeps, MemoryKind::kActivations, forward[op].first, until);
+      events.Add(op, memory->forward, MemoryKind::kWorkspace, forward[op].first, forward[op].last);
+    } else if (backward && !again && gradients[op].last >= 0) {
+      events.Add(op, memory->keeps, MemoryKind::kActivations, -1, gradients[op].last);
+    }
+    if (input_gradient[op] >= 0) {
+      const StepTasks& step = tasks[input_gradient[op]];
+      events.Add(op, memory->backward, MemoryKind::kWorkspace, step.first, step.last);
+    }
+  }
+}
+
+void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
+                 std::vector<int64_t>* kept_bytes) {
+  if (context.profile->op_memory.empty()) return;
+  std::vector<bool> dropped(kept_bytes->size(), false), read(kept_bytes->size(), false);
+  const auto note = [&](std::vector<bool>* how, int value) {
+    if (value >= 0 && buffers.of_value[value] >= 0) (*how)[buffers.of_value[value]] = true;
+  };
+  for (const PlanStep& step : plan.backward) {
+    const bool gradient = step.kind == PlanStep::Kind::kOp && step.part != Part::kRecompute;
+    const OpMemory* memory = gradient ? MemoryOf(context, step.op.op) : nullptr;
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      note(Drops(memory, step, i) ? &dropped : &read, step.inputs[i]);
+    }
+    for (int value : step.extra_reads) note(&read, value);
+  }
+  for (size_t b = 0; b < kept_bytes->size(); ++b) {
+    if (dropped[b] && !read[b]) (*kept_bytes)[b] = 0;
+  }
+}
+
+std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& plan,
+                                std::vector<int> saved) {
+  if (context.profile->op_memory.empty()) return saved;
+  for (const PlanStep& step : plan.forward) {
+    if (step.kind != PlanStep::Kind::kOp || step.part != Part::kForward) continue;
+    const OpMemory* memory = MemoryOf(context, step.op.op);
+    if (memory == nullptr || memory->holds.empty()) continue;
+    const OpRule& rule = *step.op.rule;
+    for (size_t i = 0; i < step.inputs.size() && i < rule.inputs().size(); ++i) {
+      const bool held = memory->holds.count(rule.tensors()[rule.inputs()[i]].name) > 0;
+      if (held && step.inputs[i] >= 0) saved.push_back(step.inputs[i]);
+    }
+  }
+  return saved;
+}
+
+HeldMemory HeldBy(const LowerContext& context) {
+  HeldMemory held;
+  std::set<absl::string_view> met;  // the ops of joined layers have one name
+  for (size_t op = 0; op < context.body().ops.size(); ++op) {
+    const OpMemory* memory = MemoryOf(context, static_cast<int>(op));
+    if (memory == nullptr) continue;
+    const bool again = !met.insert(context.body().ops[op].name).second;
+    for (const ExtraTensor& extra : memory->held) {
+      if (extra.shared && again) continue;
+      (extra.shared ? held.shared : held.each) += BytesOf(context, static_cast<int>(op), extra);
+    }
+  }
+  return held;
+}
+
+std::string NameIn(const std::string& path, absl::string_view name) {
+  const bool grad = absl::ConsumePrefix(&name, "d ");
+  return absl::StrCat(grad ? "d " : "", path, ".", name);
+}
+
+}  // namespace plancast

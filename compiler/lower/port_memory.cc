@@ -1,0 +1,57 @@
+#include "compiler/lower/port_memory.h"
+
+#include <algorithm>
+
+namespace plancast {
+namespace {
+
+bool Tells(const Block& block, int tensor, int64_t delta) {
+  return std::any_of(block.memory.begin(), block.memory.end(), [&](const MemoryEvent& e) {
+    return e.tensor == tensor && e.delta == delta && e.kind == MemoryKind::kActivations;
+  });
+}
+
+bool IsAmong(const std::vector<PortMemory>& ports, int tensor) {
+  return std::count_if(ports.begin(), ports.end(),
+                       [&](const PortMemory& p) { return p.tensor == tensor; }) == 1;
+}
+
+}  // namespace
+
+void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<int64_t>& kept_bytes,
+               const BufferTensors& tensors, BodyBlocks* blocks) {
+  const size_t count = buffers.bytes.size();
+  std::vector<bool> saved(count, false);
+  std::vector<int> given(count, 0), taken(count, 0);
+  const auto buffer_of = [&](int value) { return value < 0 ? -1 : buffers.of_value[value]; };
+  for (int value : tensors.saved) {
+    if (const int b = buffer_of(value); b >= 0) saved[b] = true;
+  }
+  for (int value : plan.out_ports) {
+    if (const int b = buffer_of(value); b >= 0) ++given[b];
+  }
+  for (int value : plan.in_ports) {
+    if (const int b = buffer_of(value); b >= 0) ++taken[b];
+  }
+  const Block &forward = blocks->forward.block, &backward = blocks->backward.block;
+  const auto plain = [&](int b) { return b >= 0 && kept_bytes[b] == buffers.bytes[b]; };
+  for (int value : plan.in_ports) {
+    InPortMemory& port = blocks->in_ports.emplace_back();
+    const int b = buffer_of(value);
+    if (!plain(b) || taken[b] != 1 || (!saved[b] && given[b] > 0)) continue;
+    const int64_t bytes = buffers.bytes[b];
+    const int there = tensors.forward[b], back = saved[b] ? tensors.backward[b] : -1;
+    const bool freed = saved[b] ? Tells(backward, back, -bytes) : Tells(forward, there, -bytes);
+    if (freed && IsAmong(forward.takes, there)) port = {there, back, bytes};
+  }
+  for (int value : plan.out_ports) {
+    OutPortMemory& port = blocks->out_ports.emplace_back();
+    const int b = buffer_of(value);
+    if (!plain(b) || given[b] != 1 || !saved[b]) continue;
+    const int there = tensors.forward[b];
+    const bool twice = Tells(forward, there, buffers.bytes[b]);
+    if (twice && IsAmong(forward.gives, there)) port = {there, buffers.bytes[b]};
+  }
+}
+
+}  // namespace plancast

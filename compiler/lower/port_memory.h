@@ -1,0 +1,26 @@
+#ifndef PLANCAST_COMPILER_LOWER_PORT_MEMORY_H_
+#define PLANCAST_COMPILER_LOWER_PORT_MEMORY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/body/body_plan.h"
+#include "compiler/lower/buffers.h"
+#include "compiler/lower/lower_block.h"
+
+namespace plancast {
+
+// What the two blocks of a body call its buffers (-1: nothing), and the values that live
+// from one to the other.
+struct BufferTensors {
+  const std::vector<int>& saved;
+  const std::vector<int>&forward, &backward;
+};
+
+// Fills in the memory of the ports. `kept_bytes`: of each buffer from forward to backward.
+void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<int64_t>& kept_bytes,
+               const BufferTensors& tensors, BodyBlocks* blocks);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_LOWER_PORT_MEMORY_H_

@@ -1,0 +1,54 @@
+#ifndef PLANCAST_COMPILER_LOWER_QUANTIZED_H_
+#define PLANCAST_COMPILER_LOWER_QUANTIZED_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/body/body_plan.h"
+#include "compiler/lower/buffers.h"
+#include "compiler/lower/lower_block.h"
+#include "compiler/lower/lower_kernel.h"
+
+namespace plancast {
+
+// Software that quantises the operands of its products once (`quantized_activations`
+// of a profile): what only products read is gathered and kept in their type.
+
+// Bytes of a quantised activation over those of one as stored; 1 where nothing is
+// quantised.
+double QuantizedShare(const LowerContext& context);
+
+// The same of what is gathered over tp in that type, kept so or not.
+double GatheredShare(const LowerContext& context);
+
+// Whether gathers of tensor parallelism run in parts beside the products that read them:
+// not where these quantise what has been gathered in 16 bits.
+bool GathersInParts(const LowerContext& context);
+
+// Who reads each value of a body plan in `steps`: products in the 8- or 4-bit type,
+// others, or both. What a collective passes on is read by who reads its result.
+struct Readers {
+  std::vector<bool> products, others;  // per value
+};
+Readers ReadersOf(const LowerContext& context, const BodyPlan& plan,
+                  const std::vector<PlanStep>& steps);
+
+// Bytes that each buffer takes from the forward to the backward phase: a quantised
+// copy for products, one as stored for others.
+std::vector<int64_t> KeptBytes(const LowerContext& context, const BodyPlan& plan,
+                               const Buffers& buffers);
+
+// A buffer that is kept from forward to backward as `kept_bytes`, not `bytes`, in one
+// phase: with how many owners it leaves the block (kept, passed on, or both).
+struct QuantizedLife {
+  int64_t bytes = 0, kept_bytes = 0;
+  int owners = 0;
+  bool enters = false, backward = false;
+};
+// Writes its memory events, used by tasks `first` to `last`.
+void AddQuantized(const QuantizedLife& life, int first, int last, uint16_t tensor,
+                  BlockBuilder* builder);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_LOWER_QUANTIZED_H_

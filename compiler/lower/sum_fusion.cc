@@ -1,0 +1,35 @@
+#include "compiler/lower/sum_fusion.h"
+
+#include "graph/dtype.h"
+
+namespace plancast {
+namespace {
+
+double ResultElements(const KernelSpec& kernel) {
+  const bool product =
+      kernel.family == KernelFamily::kGemm || kernel.family == KernelFamily::kConvolution;
+  if (!product || kernel.pass != GemmPass::kWgrad) return 0;
+  return static_cast<double>(kernel.batch) * static_cast<double>(kernel.m) *
+         static_cast<double>(kernel.n);
+}
+
+}  // namespace
+
+SumFusion SumFusionOf(const LowerContext& context) {
+  if (!context.profile->fuse_wgrad_accumulation) return SumFusion::kNone;
+  const DType sum = context.profile->grad_dtype;
+  if (sum == DType::kFp32) return SumFusion::kFp32;
+  const bool own = sum == DType::kCompute || sum == StorageType(context.dtype);
+  return own ? SumFusion::kOwnType : SumFusion::kNone;
+}
+
+void ReadSum(double element_bytes, KernelSpec* kernel) {
+  kernel->read_bytes += element_bytes * ResultElements(*kernel);
+}
+
+void MakeAnew(double element_bytes, KernelSpec* kernel) {
+  kernel->accumulate_fp32 = false;
+  kernel->read_bytes -= element_bytes * ResultElements(*kernel);
+}
+
+}  // namespace plancast

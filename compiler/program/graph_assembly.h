@@ -1,0 +1,67 @@
+#ifndef PLANCAST_COMPILER_PROGRAM_GRAPH_ASSEMBLY_H_
+#define PLANCAST_COMPILER_PROGRAM_GRAPH_ASSEMBLY_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/lower/lower_block.h"
+#include "graph/execution_graph.h"
+
+namespace plancast {
+
+// Collects blocks of a catalogue, their distinct kernels and communications,
+// programs and rendezvous into an execution graph. May be used for one plan after
+// the other; each takes over the memory of the one before.
+class GraphAssembly {
+ public:
+  // Begins a graph on `mesh`, with nothing in it.
+  void Begin(const DeviceMesh& mesh, const Skew& skew = {});
+  // Begins a graph that has the programs of the one before, block by block, as far
+  // as they had come: `Keep` says so of one program after the other.
+  void BeginAlike(const DeviceMesh& mesh, const Skew& skew = {});
+  // How many programs the graph has, those to be kept included.
+  int32_t programs() const { return static_cast<int32_t>(graph_.programs.size()); }
+
+  // The block of the graph for number `number` of a catalogue, whose template is
+  // `block`; added at its first use.
+  int32_t Block(int32_t number, const BlockTemplate& block);
+  // The rendezvous of `slot`, a small number that the caller gives it; each
+  // caller joins it as a party.
+  int32_t Join(int64_t slot, int32_t program, int32_t instance);
+
+  // A program to be written, empty; it joins the graph by AddProgram.
+  Program TakeProgram();
+  void AddProgram(Program program);
+  // Keeps program `program` of the graph before. `block_of`: number -> template.
+  template <typename BlockOf>
+  void Keep(int32_t program, const BlockOf& block_of) {
+    while (static_cast<int32_t>(graph_.blocks.size()) < blocks_after_[program]) {
+      Add(block_of(number_of_block_[graph_.blocks.size()]));
+    }
+  }
+  Program& program(int32_t index) { return graph_.programs[index]; }
+
+  const ExecutionGraph& graph() const { return graph_; }
+  ExecutionGraph Finish() && { return std::move(graph_); }
+
+ private:
+  void ForgetBlocks();
+  void Add(const BlockTemplate& block);
+
+  ExecutionGraph graph_;
+  std::vector<Program> spare_programs_;
+  std::vector<plancast::Block> spare_blocks_;
+  std::vector<int32_t> block_of_number_;  // -1: not in the graph yet
+  std::vector<int32_t> number_of_block_;
+  std::vector<int32_t> blocks_after_;        // per program: blocks when it was complete
+  std::vector<int32_t> rendezvous_of_slot_;  // -1: none yet
+  absl::flat_hash_map<KernelSpec, int32_t> kernel_ids_;
+  absl::flat_hash_map<CommSpec, int32_t> comm_ids_;
+  std::vector<int32_t> kernels_, comms_;  // of a template that is added
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_PROGRAM_GRAPH_ASSEMBLY_H_

@@ -1,0 +1,80 @@
+#include "compiler/program/pipeline_transfer.h"
+
+#include <numeric>
+namespace plancast {
+namespace {
+
+CommSpec Wire(const PipelineTransfer& transfer) {
+  CommSpec comm;
+  comm.kind = CollectiveKind::kSendRecv;
+  comm.bytes = transfer.wire_bytes;
+  comm.axes = {transfer.pp_axis};
+  comm.peer_offset = transfer.peer_offset;
+  return comm;
+}
+
+}  // namespace
+
+int64_t PipelineTransfer::buffer_bytes() const {
+  return std::accumulate(port_bytes.begin(), port_bytes.end(), int64_t{0});
+}
+
+bool CanBlock(const PlanOptions& options) {
+  return options.vpp == 1 ||
+         (options.micro_batches % options.pp == 0 && options.micro_batches > options.pp);
+}
+
+BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream) {
+  BlockBuilder builder(stream == StreamKind::kSendNext ? "send activation" : "send gradient",
+                       transfer.ports());
+  std::vector<int> deps;
+  for (int port = 0; port < transfer.ports(); ++port) deps.push_back(~port);
+  const int task = builder.AddComm(Wire(transfer), stream, Purpose::kPp, "send", deps);
+  builder.MarkRendezvous(task);
+  for (int64_t bytes : transfer.port_bytes) {
+    const uint16_t tensor = builder.AddTensor(builder.name());
+    builder.Take(tensor, bytes);
+    builder.AddMemory(task, true, MemoryKind::kActivations, tensor, -bytes);
+  }
+  return std::move(builder).Build();
+}
+
+BlockTemplate ReceiveBlock(const DeviceMesh& mesh, const PipelineTransfer& transfer,
+                           StreamKind stream) {
+  BlockBuilder builder(stream == StreamKind::kRecvPrev ? "receive activation" : "receive gradient");
+  int task = builder.AddComm(Wire(transfer), stream, Purpose::kPp, "receive", {});
+  builder.MarkRendezvous(task);
+  if (transfer.host_sync) builder.MarkHostSync(task);
+  for (int64_t bytes : transfer.port_bytes) {
+    const uint16_t tensor = builder.AddTensor(builder.name());
+    builder.AddMemory(task, false, MemoryKind::kActivations, tensor, bytes);
+    builder.Give(tensor, bytes);
+  }
+  if (!transfer.gather_axes.empty()) {
+    CommSpec gather;
+    gather.kind = CollectiveKind::kAllGather;
+    gather.bytes = transfer.buffer_bytes();
+    gather.axes = transfer.gather_axes;
+    task = builder.AddComm(gather, StreamKind::kModelComm,
+                           PurposeOfAxes(mesh, transfer.gather_axes), "gather received", {task});
+  }
+  for (int port = 0; port < transfer.ports(); ++port) builder.AddOutPort(task);
+  return std::move(builder).Build();
+}
+
+std::string TransferKey(const PipelineTransfer& t, StreamKind stream) {
+  std::string key = "p2p|";
+  const auto add = [&key](int64_t number) {
+    key.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  };
+  for (const int64_t bytes : t.port_bytes) add(bytes);
+  add(-1);
+  for (const int axis : t.gather_axes) add(axis);
+  for (const int64_t number : {t.wire_bytes, int64_t{t.peer_offset},
+                               2 * static_cast<int64_t>(stream) + (t.host_sync ? 1 : 0)}) {
+    add(number);
+  }
+  return key;
+}
+
+}  // namespace plancast

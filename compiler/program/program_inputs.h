@@ -1,0 +1,35 @@
+#ifndef PLANCAST_COMPILER_PROGRAM_PROGRAM_INPUTS_H_
+#define PLANCAST_COMPILER_PROGRAM_PROGRAM_INPUTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cluster/device_mesh.h"
+#include "compiler/bind/bind.h"
+#include "compiler/program/compiled_body.h"
+#include "graph/dtype.h"
+#include "graph/model_graph.h"
+#include "strategy/plan_options.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// Everything that the programs of all stages are made from.
+struct ProgramInputs {
+  const DeviceMesh* mesh = nullptr;
+  const std::vector<std::vector<StageRun>>* stages = nullptr;  // per virtual stage
+  const PlanOptions* options = nullptr;
+  const SoftwareProfile* profile = nullptr;
+  DType dtype = DType::kBf16;
+  const std::vector<std::shared_ptr<const CompiledBody>>* bodies = nullptr;  // per bound body
+  // Elements on one device of parameters that a later segment shares with an
+  // earlier one: reduced between the two stages that hold them.
+  int64_t tied_elements = 0;
+  int first_tied_segment = -1;
+  const std::vector<Segment>* segments = nullptr;  // of the model
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_PROGRAM_PROGRAM_INPUTS_H_

@@ -1,0 +1,91 @@
+#include "compiler/program/schedule.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace plancast {
+namespace {
+
+using Steps = std::vector<ScheduleStep>;
+
+// All passes of one phase, micro-batches in `groups` groups of about equal size
+// that each run through all chunks before the next group starts.
+Steps GroupedOrder(Phase phase, int64_t micro_batches, int64_t chunks, int64_t groups) {
+  Steps order;
+  order.reserve(micro_batches * chunks);
+  int64_t begin = 0;
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t end = begin + micro_batches / groups + (g < micro_batches % groups ? 1 : 0);
+    for (int64_t c = 0; c < chunks; ++c) {
+      const int64_t chunk = phase == Phase::kForward ? c : chunks - 1 - c;
+      for (int64_t m = begin; m < end; ++m) {
+        order.push_back({phase, static_cast<int32_t>(m), static_cast<int32_t>(chunk)});
+      }
+    }
+    begin = end;
+  }
+  return order;
+}
+
+// `warmup` forwards, then one forward and one backward in turn, then the rest
+// of the backwards.
+Steps WarmSteadyCool(const Steps& forward, const Steps& backward, int64_t warmup) {
+  const int64_t total = static_cast<int64_t>(forward.size());
+  warmup = std::min(warmup, total);
+  Steps steps(forward.begin(), forward.begin() + warmup);
+  steps.reserve(2 * total);
+  for (int64_t i = warmup; i < total; ++i) {
+    steps.push_back(forward[i]);
+    steps.push_back(backward[i - warmup]);
+  }
+  steps.insert(steps.end(), backward.end() - warmup, backward.end());
+  return steps;
+}
+
+}  // namespace
+
+PipelineSchedule::PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches,
+                                   int64_t chunks)
+    : schedule_(schedule),
+      stages_(stages),
+      micro_batches_(micro_batches),
+      chunks_(chunks),
+      groups_(chunks > 1 ? std::max<int64_t>(micro_batches / stages, 1) : 1),
+      forward_(GroupedOrder(Phase::kForward, micro_batches, chunks, groups_)),
+      backward_(GroupedOrder(Phase::kBackward, micro_batches, chunks, groups_)) {}
+
+int64_t PipelineSchedule::WarmUp(int64_t stage) const {
+  if (schedule_ == Schedule::kGpipe) return micro_batches_ * chunks_;
+  if (schedule_ == Schedule::kInterleaved && chunks_ > 1) {
+    const int64_t largest = (micro_batches_ + groups_ - 1) / groups_;
+    return (stages_ - stage - 1) * 2 + (chunks_ - 1) * largest;
+  }
+  return stages_ - stage - 1;
+}
+
+Steps PipelineSchedule::OfStage(int64_t stage) const {
+  return WarmSteadyCool(forward_, backward_, WarmUp(stage));
+}
+
+bool PipelineSchedule::Same(int64_t stage, int64_t other) const {
+  // The last forward pass is followed by backward passes whether it warms up or not.
+  const int64_t most = micro_batches_ * chunks_ - 1;
+  return std::min(WarmUp(stage), most) == std::min(WarmUp(other), most);
+}
+
+Steps StageSchedule(Schedule schedule, int64_t stages, int64_t stage, int64_t micro_batches,
+                    int64_t chunks) {
+  return PipelineSchedule(schedule, stages, micro_batches, chunks).OfStage(stage);
+}
+
+std::string ScheduleString(const Steps& steps) {
+  std::string out;
+  for (const ScheduleStep& step : steps) {
+    absl::StrAppend(&out, out.empty() ? "" : " ", step.phase == Phase::kForward ? "F" : "B",
+                    step.micro_batch, ".", step.chunk);
+  }
+  return out;
+}
+
+}  // namespace plancast

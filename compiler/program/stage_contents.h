@@ -1,0 +1,57 @@
+#ifndef PLANCAST_COMPILER_PROGRAM_STAGE_CONTENTS_H_
+#define PLANCAST_COMPILER_PROGRAM_STAGE_CONTENTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/bind/bind.h"
+#include "compiler/lower/body_state.h"
+#include "compiler/program/program_inputs.h"
+
+namespace plancast {
+
+// What a stage holds, counted in elements on one device.
+class StageContents {
+ public:
+  StageContents(const ProgramInputs& inputs, int64_t stage) : in_(inputs), stage_(stage) {}
+
+  int32_t chunks() const;
+  int64_t VirtualStage(int32_t chunk) const { return chunk * in_.options->pp + stage_; }
+  const std::vector<StageRun>& Runs(int32_t chunk) const {
+    return (*in_.stages)[VirtualStage(chunk)];
+  }
+  // Calls `use(run)` for all of them, in the order of chunks.
+  template <typename Use>
+  void ForEachRun(Use use) const {
+    for (int32_t chunk = 0; chunk < chunks(); ++chunk) {
+      for (const StageRun& run : Runs(chunk)) use(run);
+    }
+  }
+  const CompiledBody& BodyOf(const StageRun& run) const { return *(*in_.bodies)[run.bound_body]; }
+  // Of one copy of the run's body. A tied parameter whose two users share the
+  // stage is counted with the later one only.
+  int64_t Parameters(const StageRun& run) const;
+  int64_t ReducedOverData(const StageRun& run) const;
+  int64_t TotalParameters() const;
+  // What software holds beside state throughout the iteration: workspaces of libraries,
+  // CompiledBody::held_bytes of each copy, held_shared_bytes of each body.
+  int64_t HeldBytes() const;
+  // Of TotalParameters, those in matrices of products (BodyState).
+  int64_t ProductParameters() const;
+  // Of weights that a data-parallel axis cuts, summed over the stage.
+  ElementsByAxes CutParameters() const;
+  // Gradients partial over other axes, summed over the stage, and those that other axes cut
+  // the batch of.
+  ElementsByAxes ReducedOverOthers() const;
+  ElementsByAxes ReducedOverBatch() const;
+  // Of the run's parameters those that its stage holds with a later user.
+  int64_t TiedHere(const StageRun& run) const;
+
+ private:
+  const ProgramInputs& in_;
+  const int64_t stage_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_PROGRAM_STAGE_CONTENTS_H_

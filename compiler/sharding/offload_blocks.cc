@@ -1,0 +1,162 @@
+#include "compiler/sharding/offload_blocks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace plancast {
+namespace {
+
+std::vector<int> InPorts(int count) {
+  std::vector<int> ports;
+  for (int port = 0; port < count; ++port) ports.push_back(~port);
+  return ports;
+}
+
+// One copy for each tensor behind `deps`; the last.
+int AddCopies(const std::vector<KeptTensor>& tensors, bool out, const std::vector<int>& deps,
+              BlockBuilder* builder) {
+  int last = BlockBuilder::kNone;
+  for (const KeptTensor& tensor : tensors) {
+    CommSpec comm;
+    comm.kind = out ? CollectiveKind::kCopyToHost : CollectiveKind::kCopyToDevice;
+    comm.bytes = tensor.bytes;
+    last =
+        builder->AddComm(comm, out ? StreamKind::kCopyOut : StreamKind::kCopyIn, Purpose::kOffload,
+                         absl::StrCat(out ? "copy out " : "copy in ", tensor.name), deps);
+    builder->KeepOnHost(out ? tensor.bytes : -tensor.bytes);
+  }
+  return last;
+}
+
+// The tensors come into device memory before tasks `first`, `first` + 1, ..., or leave it
+// behind task `last`.
+void AllocateBefore(int first, const std::vector<KeptTensor>& tensors, BlockBuilder* builder) {
+  for (const KeptTensor& tensor : tensors) {
+    builder->AddMemory(first++, /*after=*/false, MemoryKind::kActivations,
+                       builder->AddTensor(tensor.name), tensor.bytes);
+  }
+}
+void FreeBehind(int last, const std::vector<KeptTensor>& tensors, BlockBuilder* builder) {
+  for (const KeptTensor& tensor : tensors) {
+    builder->AddMemory(last, /*after=*/true, MemoryKind::kActivations,
+                       builder->AddTensor(tensor.name), -tensor.bytes);
+  }
+}
+
+bool IsOfDataParallelism(StreamKind stream) {
+  return stream == StreamKind::kGradComm || stream == StreamKind::kReplicaComm ||
+         stream == StreamKind::kCopyOut || stream == StreamKind::kCopyIn;
+}
+
+// Appends the tasks and the memory of a block. What waits for no task of it waits for
+// in-port `gate` too, if that is not negative. Returns the number of its first task.
+int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder) {
+  const Block& block = in.block;
+  const int first = builder->size();
+  for (int t = 0; t < block.size(); ++t) {
+    std::vector<int> deps;
+    bool begins = !IsOfDataParallelism(block.stream[t]);
+    for (int d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
+      const int dep = block.deps[d];
+      begins = begins && (dep < 0 || IsOfDataParallelism(block.stream[dep]));
+      deps.push_back(dep < 0 ? dep : first + dep);
+    }
+    if (begins && gate >= 0) deps.push_back(~gate);
+    const int task =
+        block.kind[t] == TaskKind::kKernel
+            ? builder->AddKernel(in.kernels[block.spec[t]], block.purpose[t], block.label[t], deps)
+            : builder->AddComm(in.comms[block.spec[t]], block.stream[t], block.purpose[t],
+                               block.label[t], deps);
+    if ((block.flags[t] & Block::kHostSync) != 0) builder->MarkHostSync(task);
+  }
+  for (const BlockTemplate::Gradient& g : in.gradients) {
+    builder->AddGradient(first + g.task, g.elements);
+  }
+  for (const std::string& tensor : block.tensors) builder->AddTensor(tensor);
+  for (const MemoryEvent& e : block.memory) {
+    builder->AddMemory(first + e.task, e.after, e.kind, e.tensor, e.delta, e.early, e.pool);
+  }
+  for (const PortMemory& take : block.takes) builder->Take(take.tensor, take.bytes);
+  for (const PortMemory& give : block.gives) builder->Give(give.tensor, give.bytes);
+  return first;
+}
+
+// Out-ports, with that of the copies where the in-port of the next copy is.
+void AddOutPorts(const Block& block, int first, int copies, BlockBuilder* builder) {
+  const auto ports = static_cast<int>(block.out_ports.size());
+  const int at = copies == BlockBuilder::kNone ? -1 : CopiesPort(block);
+  for (int i = 0; i <= ports; ++i) {
+    if (i == at) builder->AddOutPort(copies);
+    if (i == ports) break;
+    const int port = block.out_ports[i];
+    builder->AddOutPort(port < 0 ? port : first + port);
+  }
+}
+
+}  // namespace
+
+std::vector<KeptTensor> KeptTensors(const Block& forward, int64_t least_bytes) {
+  std::vector<int64_t> kept(forward.tensors.size());
+  for (const PortMemory& take : forward.takes) kept[take.tensor] += take.bytes;
+  for (const PortMemory& give : forward.gives) kept[give.tensor] -= give.bytes;
+  for (const MemoryEvent& event : forward.memory) {
+    if (event.kind == MemoryKind::kActivations) kept[event.tensor] += event.delta;
+  }
+  std::vector<KeptTensor> tensors;
+  for (size_t t = 0; t < kept.size(); ++t) {
+    if (kept[t] > 0 && kept[t] >= least_bytes) tensors.push_back({forward.tensors[t], kept[t]});
+  }
+  return tensors;
+}
+
+int CopiesPort(const Block& block) {
+  return std::min(block.num_in_ports, static_cast<int>(block.out_ports.size()));
+}
+
+int64_t TotalBytes(const std::vector<KeptTensor>& tensors) {
+  int64_t total = 0;
+  for (const KeptTensor& tensor : tensors) total += tensor.bytes;
+  return total;
+}
+
+BlockTemplate WithCopiesOut(const BlockTemplate& forward, const std::vector<KeptTensor>& before,
+                            int data_ports) {
+  const Block& block = forward.block;
+  const int ports = block.num_in_ports;
+  BlockBuilder builder(block.name, ports + 1);
+  const int copied = AddCopies(before, /*out=*/true, InPorts(data_ports), &builder);
+  const int first = AppendTasks(forward, /*gate=*/ports, &builder);
+  FreeBehind(builder.size() - 1, before, &builder);
+  AddOutPorts(block, first, copied, &builder);
+  return std::move(builder).Build();
+}
+
+BlockTemplate WithCopiesIn(const BlockTemplate& backward, const std::vector<KeptTensor>& below,
+                           bool waits, int data_ports) {
+  const Block& block = backward.block;
+  const int ports = block.num_in_ports;
+  BlockBuilder builder(block.name, ports + (waits ? 1 : 0));
+  const int there = AddCopies(below, /*out=*/false, InPorts(data_ports), &builder);
+  const int first = AppendTasks(backward, waits ? ports : -1, &builder);
+  AllocateBefore(0, below, &builder);
+  AddOutPorts(block, first, there, &builder);
+  return std::move(builder).Build();
+}
+
+BlockTemplate CopiesOut(const std::vector<KeptTensor>& tensors) {
+  BlockBuilder builder("copy out");
+  AddCopies(tensors, /*out=*/true, {}, &builder);
+  FreeBehind(builder.size() - 1, tensors, &builder);
+  return std::move(builder).Build();
+}
+
+BlockTemplate CopiesIn(const std::vector<KeptTensor>& tensors) {
+  BlockBuilder builder("copy in");
+  AddCopies(tensors, /*out=*/false, {}, &builder);
+  AllocateBefore(0, tensors, &builder);
+  return std::move(builder).Build();
+}
+
+}  // namespace plancast

@@ -1,0 +1,148 @@
+#include "compiler/sharding/offload_flow.h"
+
+#include <algorithm>
+
+namespace plancast {
+namespace {
+
+// One layer of a chunk, in forward order.
+struct Layer {
+  const StageRun* run = nullptr;
+  int64_t layer = 0;
+  bool offloaded = false;
+};
+
+void Append(const Layer& layer, int beside, bool waits, bool backward,
+            std::vector<OffloadFlow::Part>* parts) {
+  if (!parts->empty()) {
+    OffloadFlow::Part& last = parts->back();
+    if (last.run == layer.run && last.beside == beside && last.waits == waits) {
+      ++last.count;
+      if (backward) last.layer_begin = layer.layer;
+      return;
+    }
+  }
+  parts->push_back({layer.run, layer.layer, 1, beside, waits});
+}
+
+}  // namespace
+
+OffloadFlow::OffloadFlow(const ProgramInputs& inputs, const StageContents& contents,
+                         ProgramWriter* writer)
+    : in_(inputs),
+      contents_(contents),
+      writer_(*writer),
+      active_(inputs.options->offload.count(Offload::kActivations) > 0) {
+  const int32_t chunks = contents.chunks();
+  forward_.resize(chunks);
+  backward_.resize(chunks);
+  last_body_.assign(chunks, -1);
+  tensors_.resize(inputs.bodies->size());
+  int64_t budget = inputs.options->offload_layers;
+  for (int32_t chunk = 0; chunk < chunks; ++chunk) MakeParts(chunk, &budget);
+}
+
+void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {
+  const std::vector<StageRun>& runs = contents_.Runs(chunk);
+  if (!active_) {
+    forward_[chunk].reserve(runs.size());
+    for (const StageRun& run : runs) forward_[chunk].push_back({&run, run.layer_begin, run.count});
+    backward_[chunk].assign(forward_[chunk].rbegin(), forward_[chunk].rend());
+    return;
+  }
+  std::vector<Layer> layers;
+  int64_t repeated = 0;
+  for (const StageRun& run : runs) {
+    for (int64_t i = 0; i < run.count; ++i) layers.push_back({&run, run.layer_begin + i});
+    if (contents_.BodyOf(run).is_layer) repeated += run.count;
+  }
+  // Unless told, all but the last, whose tensors would come straight back.
+  int64_t left = *budget < 0 ? repeated - 1 : *budget;
+  for (Layer& layer : layers) {
+    if (!contents_.BodyOf(*layer.run).is_layer || left <= 0) continue;
+    --left;
+    std::vector<KeptTensor>& tensors = tensors_[layer.run->bound_body];
+    if (tensors.empty()) {
+      tensors = KeptTensors(contents_.BodyOf(*layer.run).blocks.forward.block,
+                            in_.profile->offload_least_bytes);
+    }
+    layer.offloaded = !tensors.empty();
+  }
+  if (*budget >= 0) *budget = left;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const bool copies = i > 0 && layers[i - 1].offloaded;
+    Append(layers[i], copies ? layers[i - 1].run->bound_body : -1, false, /*backward=*/false,
+           &forward_[chunk]);
+  }
+  for (size_t i = layers.size(); i-- > 0;) {
+    const bool copies = i > 0 && layers[i - 1].offloaded;
+    Append(layers[i], copies ? layers[i - 1].run->bound_body : -1, layers[i].offloaded,
+           /*backward=*/true, &backward_[chunk]);
+  }
+  if (!layers.empty() && layers.back().offloaded) {
+    last_body_[chunk] = layers.back().run->bound_body;
+  }
+}
+
+int32_t OffloadFlow::BlockOf(const Part& part, Phase phase, int32_t plain) {
+  if (part.beside < 0 && !part.waits) return writer_.BlockOf(plain);
+  const bool forward = phase == Phase::kForward;
+  const BodyBlocks& body = contents_.BodyOf(*part.run).blocks;
+  const int data_ports = (forward ? body.forward : body.backward).block.num_in_ports;
+  const int64_t how = 2 * (part.beside + 1) + (part.waits ? 1 : 0);
+  BlockCatalogue& catalogue = writer_.catalogue();
+  return writer_.BlockOf(catalogue.Number(
+      {forward ? BlockKey::kCopyOutBeside : BlockKey::kCopyInBeside, plain, how}, [&] {
+        static const std::vector<KeptTensor>& kNone = *new std::vector<KeptTensor>;
+        const std::vector<KeptTensor>& beside = part.beside < 0 ? kNone : TensorsOf(part.beside);
+        return forward ? WithCopiesOut(catalogue[plain], beside, data_ports)
+                       : WithCopiesIn(catalogue[plain], beside, part.waits, data_ports);
+      }));
+}
+
+std::vector<OffloadFlow::Part> OffloadFlow::Cut(int32_t chunk, Phase phase, const StageRun& run,
+                                                int64_t layer_begin, int64_t count) const {
+  std::vector<Part> cut;
+  for (Part part : Parts(chunk, phase)) {
+    if (part.run != &run) continue;
+    const int64_t end = std::min(part.layer_begin + part.count, layer_begin + count);
+    part.layer_begin = std::max(part.layer_begin, layer_begin);
+    part.count = end - part.layer_begin;
+    if (part.count > 0) cut.push_back(part);
+  }
+  return cut;
+}
+
+std::vector<Join> OffloadFlow::JoinsOf() const {
+  if (copying_ < 0) return {};
+  return {{copying_, static_cast<int16_t>(copying_port_), -1}};
+}
+
+void OffloadFlow::Note(const Part& part, int32_t plain, int32_t instance) {
+  copying_ = part.beside >= 0 ? instance : -1;
+  if (part.beside >= 0) copying_port_ = CopiesPort(writer_.catalogue()[plain].block);
+}
+
+void OffloadFlow::EndForward(const ScheduleStep& step, int32_t feeder) {
+  if (!active_) return;
+  if (copying_ >= 0) writer_.HoldCompute(copying_);
+  copying_ = -1;
+  const int body = LastBody(step.chunk);
+  if (body < 0) return;
+  const int32_t block =
+      writer_.BlockOf({BlockKey::kCopyOut, body}, [&] { return CopiesOut(TensorsOf(body)); });
+  writer_.HoldCompute(
+      writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk, {{feeder, -1, -1}}));
+}
+
+void OffloadFlow::BeginBackward(const ScheduleStep& step) {
+  const int body = active_ ? LastBody(step.chunk) : -1;
+  if (body < 0) return;
+  const int32_t block =
+      writer_.BlockOf({BlockKey::kCopyIn, body}, [&] { return CopiesIn(TensorsOf(body)); });
+  const Join behind{writer_.last_compute(), -1, -1};
+  writer_.HoldCompute(writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk,
+                                     absl::MakeConstSpan(&behind, behind.from < 0 ? 0 : 1)));
+}
+
+}  // namespace plancast

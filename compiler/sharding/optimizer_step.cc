@@ -1,0 +1,132 @@
+#include "compiler/sharding/optimizer_step.h"
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace plancast {
+namespace {
+
+KernelSpec StateKernel(KernelFamily family, const std::string& label, double reads, double writes) {
+  KernelSpec kernel;
+  kernel.family = family;
+  kernel.label = label;
+  kernel.dtype = DType::kFp32;
+  kernel.read_bytes = reads;
+  kernel.write_bytes = writes;
+  return kernel;
+}
+
+// Clipping reads and writes gradients, which are fp32 there, the update reads them.
+int UpdateOnHost(const SoftwareProfile& profile, double elements, double other_bytes,
+                 int64_t copied_back, int ready, BlockBuilder* builder) {
+  CommSpec update;
+  update.kind = CollectiveKind::kHostUpdate;
+  update.bytes =
+      static_cast<int64_t>(std::ceil(other_bytes + elements * 4 * (profile.grad_clip ? 3 : 1)));
+  ready = builder->AddComm(update, StreamKind::kCompute, Purpose::kOptimizer, "adam on the host",
+                           {ready});
+  if (copied_back == 0) return ready;
+  CommSpec copy;
+  copy.kind = CollectiveKind::kCopyToDevice;
+  copy.bytes = copied_back;
+  return builder->AddComm(copy, StreamKind::kCopyIn, Purpose::kOffload, "copy in parameters",
+                          {ready});
+}
+
+}  // namespace
+
+BlockTemplate GradientsToHost(int64_t bytes) {
+  BlockBuilder builder("copy out gradients");
+  CommSpec copy;
+  copy.kind = CollectiveKind::kCopyToHost;
+  copy.bytes = bytes;
+  builder.AddComm(copy, StreamKind::kCopyOut, Purpose::kOffload, "copy out gradients", {});
+  return std::move(builder).Build();
+}
+
+BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
+                            const std::vector<int>& norm_axes, bool joins_programs,
+                            const ShardedUpdate& sharded) {
+  BlockBuilder builder("optimizer");
+  const double n = static_cast<double>(elements);
+  double grad_bytes = n * ElementBytes(profile.grad_dtype);
+  const Purpose purpose = Purpose::kOptimizer;
+  int ready = BlockBuilder::kNone;
+  const DType main_grad = profile.main_grad_dtype.value_or(profile.grad_dtype);
+  const bool copies = main_grad != profile.grad_dtype;
+  const uint16_t copy = copies ? builder.AddTensor("main gradients") : 0;
+  if (copies) {
+    const double main_bytes = n * ElementBytes(main_grad);
+    ready =
+        builder.AddKernel(StateKernel(KernelFamily::kMemory, "main_grads", grad_bytes, main_bytes),
+                          purpose, "main_grads", {ready});
+    builder.AddMemory(ready, false, MemoryKind::kWorkspace, copy, StoredBytes(main_grad, elements));
+    grad_bytes = main_bytes;
+  }
+  if (profile.fp16_overflow_check && dtype == DType::kFp16) {
+    ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "overflow_check", grad_bytes, 0),
+                              purpose, "overflow_check", {ready});
+  }
+  if (profile.grad_clip) {
+    ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "grad_norm", grad_bytes, 0),
+                              purpose, "grad_norm", {ready});
+  }
+  if ((profile.grad_clip || joins_programs) && !norm_axes.empty()) {
+    CommSpec comm;
+    comm.kind = CollectiveKind::kAllReduce;
+    comm.axes = norm_axes;
+    comm.bytes = 4;
+    ready = builder.AddComm(comm, StreamKind::kModelComm, purpose, "all_reduce grad_norm", {ready});
+    if (joins_programs) builder.MarkRendezvous(ready);
+    builder.MarkHostSync(ready);
+  }
+  if (profile.grad_clip && !sharded.on_host) {
+    ready =
+        builder.AddKernel(StateKernel(KernelFamily::kMemory, "grad_clip", grad_bytes, grad_bytes),
+                          purpose, "grad_clip", {ready});
+  }
+  // Adam reads gradient, two moments and the weight, writes the moments and the
+  // weight, and the low-precision copy where there is a master.
+  const double state = ElementBytes(profile.state_dtype) + ElementBytes(profile.SecondStateType());
+  const double low = ElementBytes(profile.ParamType(dtype));
+  const std::optional<DType> master = profile.MasterType(dtype);
+  const double weight = master.has_value() ? ElementBytes(*master) : low;
+  const double halves = master == DType::kInt16 ? low : 0;  // with it, the master weight
+  const double copied = master.has_value() && !sharded.rests_as_master ? low : 0;
+  double reads = grad_bytes + n * (state + weight + halves);
+  double writes = n * (state + weight + copied);
+  if (profile.foreach_optimizer) {
+    // Weight decay and update of the weight; the first moment's and the second's; the
+    // root of the second and what it is divided by, in tensors of their own.
+    const double second = ElementBytes(profile.SecondStateType()), first = state - second;
+    reads = 2 * grad_bytes + n * (2 * weight + 2 * first + 6 * second + halves);
+    writes = n * (2 * weight + first + 5 * second + copied);
+  }
+  if (sharded.on_host) {
+    ready =
+        UpdateOnHost(profile, n, reads - grad_bytes + writes, sharded.copied_back, ready, &builder);
+  } else {
+    ready = builder.AddKernel(StateKernel(KernelFamily::kOptimizer, "adam", reads, writes), purpose,
+                              "adam", {ready});
+  }
+  if (sharded.freed_gradients > 0) {
+    builder.AddMemory(ready, true, MemoryKind::kGradients, builder.AddTensor("gradients"),
+                      -sharded.freed_gradients, /*early=*/false, sharded.pool);
+  }
+  if (copies) {
+    builder.AddMemory(ready, true, MemoryKind::kWorkspace, copy, -StoredBytes(main_grad, elements));
+  }
+  return std::move(builder).Build();
+}
+
+BlockTemplate ZeroGradients(const SoftwareProfile& profile, int64_t elements) {
+  BlockBuilder builder("zero_grad");
+  builder.AddKernel(StateKernel(KernelFamily::kMemory, "zero_grad", 0,
+                                static_cast<double>(elements) * ElementBytes(profile.grad_dtype)),
+                    Purpose::kOptimizer, "zero_grad", {});
+  return std::move(builder).Build();
+}
+
+}  // namespace plancast

@@ -1,0 +1,37 @@
+#ifndef PLANCAST_COMPILER_SHARDING_OPTIMIZER_STEP_H_
+#define PLANCAST_COMPILER_SHARDING_OPTIMIZER_STEP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/lower/lower_block.h"
+#include "graph/dtype.h"
+#include "graph/execution_graph.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// The end of the iteration on one device: gradient norm and its all-reduce
+// over `norm_axes` (joined by all programs if `joins_programs`), overflow
+// check, clipping, update. A copy of the gradients in the optimizer's own type, where
+// that is not theirs, lives through it.
+struct ShardedUpdate {
+  bool rests_as_master = false;            // there is no copy in the model's type to be written
+  int64_t freed_gradients = 0;             // bytes of gradients that are given up at the end
+  MemoryPool pool = MemoryPool::kCompute;  // which they are of
+  // The processors of the host clip and update, in fp32; then so many bytes of
+  // parameters are copied back.
+  bool on_host = false;
+  int64_t copied_back = 0;
+};
+BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
+                            const std::vector<int>& norm_axes, bool joins_programs,
+                            const ShardedUpdate& sharded = {});
+// Copies gradients to an optimizer on the host.
+BlockTemplate GradientsToHost(int64_t bytes);
+// Its beginning: gradients set to zero.
+BlockTemplate ZeroGradients(const SoftwareProfile& profile, int64_t elements);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_SHARDING_OPTIMIZER_STEP_H_

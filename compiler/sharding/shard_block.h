@@ -1,0 +1,58 @@
+#ifndef PLANCAST_COMPILER_SHARDING_SHARD_BLOCK_H_
+#define PLANCAST_COMPILER_SHARDING_SHARD_BLOCK_H_
+
+#include <cstdint>
+#include <string>
+
+#include "compiler/lower/lower_block.h"
+#include "compiler/sharding/shard_plan.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// What one copy of a body does for sharded data parallelism beside its own tasks.
+//
+// Blocks hand gathers under way on through ports behind those of their own: port i of
+// `ports` is the (i+1)-th gather that compute will wait for. A block whose unit had to
+// be gathered waits for the first and shifts the rest; a gather that it begins becomes
+// the last. The last port of a block that may gather says when its compute may begin.
+struct ShardedStep {
+  const ShardUnit* unit = nullptr;  // that the body is in
+  bool backward = false;
+  int ports = 0;
+  bool tells_begin = false;
+  const ShardUnit* gather = nullptr;  // begins to be gathered with this copy
+  const ShardUnit* own = nullptr;     // was gathered for this copy; null: is there, or has nothing
+  const ShardUnit* frees = nullptr;   // gathered parameters given up when the copy is over
+  bool keeps_part = false;            // of `frees`, from the forward to the backward pass
+
+  // Backward: gradients.
+  const ShardUnit* reduce = nullptr;          // reduced when the copy is over
+  int64_t reduced_gradients = 0;              // elements of gradients that are given up by it
+  const ShardUnit* reduced_before = nullptr;  // whose reduction the copy before began
+  bool ends_reductions = false;               // the last of the pass: waited for and given up
+  bool accumulates = false;                   // onto gradients of micro-batches before
+  bool makes_shards = false;                  // reduced gradients are allocated
+};
+
+// How the framework does it.
+struct ShardStyle {
+  ShardTypes types;
+  ShardCut cut = ShardCut::kParameter;
+  bool secondary = false;     // backward passes gather what forward passes kept a part of
+  double whole_gradient = 0;  // bytes of an element of gradients before they are reduced
+  // Shards live in host memory: parameters are copied in before they are gathered,
+  // gradients out once they are reduced.
+  bool parameters_on_host = false, gradients_on_host = false;
+};
+
+// The block with what `step` says.
+BlockTemplate ShardBlock(const BlockTemplate& block, const ShardedStep& step,
+                         const ShardStyle& style);
+
+// The gather of a unit by itself, ahead of a pass.
+BlockTemplate GatherAhead(const ShardUnit& unit, bool backward, const ShardStyle& style);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_SHARDING_SHARD_BLOCK_H_

@@ -1,0 +1,66 @@
+#ifndef PLANCAST_COMPILER_SHARDING_SHARD_PLAN_H_
+#define PLANCAST_COMPILER_SHARDING_SHARD_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cluster/device_mesh.h"
+#include "compiler/lower/body_state.h"
+#include "compiler/program/program_inputs.h"
+#include "compiler/program/stage_contents.h"
+#include "compiler/sharding/shard_axes.h"
+#include "graph/dtype.h"
+#include "strategy/plan_options.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// Parameters that are gathered together and whose gradients are reduced together, on
+// one device, in elements. Each part lies on axes of its own (experts).
+struct ShardUnit {
+  struct Part {
+    ShardAxes axes;
+    int64_t elements = 0;  // of the parameters
+    int64_t padded = 0;    // what is gathered: a multiple of axes.shards
+
+    int64_t shard() const { return padded / axes.shards; }
+  };
+  std::string name;
+  std::vector<Part> parts;
+
+  // Adds the parameters of a body, rounded up as `cut` says.
+  void Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut cut,
+           const std::vector<BodyState::Parameter>& parameters);
+
+  int64_t elements() const;
+  int64_t padded() const;
+  int64_t shard() const;      // what a rank keeps
+  int64_t secondary() const;  // and what it keeps from forward to backward
+  // Whether anything has to be gathered, after the forward pass if `secondary`.
+  bool gathers(bool secondary = false) const;
+};
+
+// Bytes of an element, by what it is.
+struct ShardTypes {
+  double at_rest = 0;   // of a parameter's shard between steps
+  double wire = 0;      // of a parameter while it is gathered
+  double gathered = 0;  // and after
+  double gradient = 0;  // as the backward pass makes it
+  double reduced = 0;   // before gradients are reduced
+  double reduced_wire = 0;
+  double kept = 0;  // of a gradient's shard
+};
+// Of the shard of a unit's gradients.
+int64_t KeptGradientBytes(const ShardUnit& unit, const ShardTypes& types);
+// Of a stage; 8- and 4-bit parameters on average.
+ShardTypes ShardTypesOf(const ProgramInputs& inputs, const StageContents& contents);
+
+// Whether parameters at rest are the shard of the fp32 master.
+bool RestsAsMaster(const PlanOptions& options, const SoftwareProfile& profile, DType dtype);
+// Whether bodies have to be sharded: gradients, or parameters too.
+bool ShardsBodies(const PlanOptions& options);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_SHARDING_SHARD_PLAN_H_

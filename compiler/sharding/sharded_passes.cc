@@ -1,0 +1,216 @@
+#include "compiler/sharding/sharded_passes.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace plancast {
+namespace {
+
+std::string KeyOf(const ShardUnit* unit) {
+  return unit == nullptr ? "-"
+                         : absl::StrCat(unit->name, ":", unit->elements(), ":", unit->padded(), ":",
+                                        unit->parts.size());
+}
+
+}  // namespace
+
+ShardedPasses::ShardedPasses(const ProgramInputs& inputs, const StageContents& contents,
+                             const ShardedStage& stage, ProgramWriter* writer)
+    : in_(inputs), contents_(contents), writer_(*writer), stage_(stage) {
+  style_.types = ShardTypesOf(inputs, contents);
+  style_.cut = in_.profile->shard_cut;
+  style_.parameters_on_host = in_.options->offload.count(Offload::kParameters) > 0;
+  style_.gradients_on_host = in_.options->offload.count(Offload::kOptimizer) > 0;
+  style_.secondary = in_.options->reshard_ranks > 1;
+  const bool accumulates = !in_.options->sync_each && in_.options->micro_batches > 1;
+  style_.whole_gradient = accumulates ? style_.types.reduced : style_.types.gradient;
+}
+
+// One pass, worked out run by run.
+class ShardedPasses::Maker {
+ public:
+  Maker(const ProgramInputs& in, const StageContents& contents, const ShardedStage& stage,
+        const ShardStyle& style, ProgramWriter& writer, int32_t chunk, bool backward, bool first,
+        bool last)
+      : in_(in),
+        options_(*in.options),
+        contents_(contents),
+        style_(style),
+        writer_(writer),
+        backward_(backward),
+        first_(first),
+        last_(last),
+        syncs_(options_.sync_each || last) {
+    const std::vector<StageRun>& runs = contents.Runs(chunk);
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const size_t r = backward ? runs.size() - 1 - i : i;
+      turns_.push_back({&runs[r], stage.UnitOf(chunk, r)});
+    }
+    for (size_t t = 0; t < turns_.size(); ++t) Settle(t);
+    ports_ = static_cast<int>(std::min(options_.prefetch, needs_));
+  }
+
+  Pass Make() {
+    Pass pass;
+    const bool at_once = !turns_.empty() && turns_[0].needs;
+    const int64_t ahead = at_once ? ports_ : std::max(ports_ - 1, 0);
+    for (int64_t i = 0; i < ahead; ++i) pass.ahead.push_back(Ahead(*Needed(i)));
+    if (!turns_.empty()) {
+      const BodyBlocks& blocks = contents_.BodyOf(*turns_[0].run).blocks;
+      pass.own_ports = (backward_ ? blocks.backward : blocks.forward).block.num_in_ports;
+    }
+    for (size_t t = 0; t < turns_.size(); ++t) Append(t, &pass);
+    return pass;
+  }
+
+ private:
+  struct Turn {
+    const StageRun* run;
+    const ShardedStage::Unit* unit;
+    bool begins = false, ends = false;  // the first, the last run of its unit
+    bool needs = false;                 // its unit is gathered for it
+    bool frees = false, reduces = false;
+    int64_t base = 0;  // units gathered for runs before
+  };
+
+  void Settle(size_t t) {
+    Turn& turn = turns_[t];
+    const auto same = [&](const Turn& other) { return other.unit == turn.unit; };
+    turn.begins = std::none_of(turns_.begin(), turns_.begin() + static_cast<int64_t>(t), same);
+    turn.ends = std::none_of(turns_.begin() + static_cast<int64_t>(t) + 1, turns_.end(), same);
+    const ShardedStage::Unit& unit = *turn.unit;
+    const bool gathered = options_.zero == 3 && unit.sizes.gathers();
+    // Pipelines keep what stays through all micro-batches, and so do those who keep
+    // whole gradients (FSDP1 under no_sync).
+    const bool through =
+        unit.stays && (options_.pp > 1 || (!options_.sync_each && !Reshards(options_) &&
+                                           style_.cut != ShardCut::kRows));
+    if (backward_) {
+      turn.needs = gathered && !unit.stays;
+      turn.frees = gathered && turn.ends && (!through || last_);
+      turn.reduces = turn.ends && syncs_ && unit.sizes.elements() > 0;
+    } else {
+      turn.needs = gathered && turn.begins && (!through || first_);
+      turn.frees = gathered && !unit.stays;
+    }
+    turn.base = needs_;
+    if (turn.needs) needs_ += turn.run->count;
+  }
+
+  // The unit that is gathered as number `index` of the pass; null: none.
+  const ShardUnit* Needed(int64_t index) const {
+    for (const Turn& turn : turns_) {
+      if (turn.needs && index >= turn.base && index < turn.base + turn.run->count) {
+        return &turn.unit->sizes;
+      }
+    }
+    return nullptr;
+  }
+
+  int32_t Ahead(const ShardUnit& unit) {
+    return writer_.BlockOf(
+        writer_.catalogue().NumberOfText(absl::StrCat("ahead|", backward_, "|", KeyOf(&unit)),
+                                         [&] { return GatherAhead(unit, backward_, style_); }));
+  }
+
+  const ShardUnit* ReducedBefore(size_t t, int64_t copy) const {
+    if (copy > 0 && turns_[t].reduces) return &turns_[t].unit->sizes;
+    while (t > 0) {
+      if (turns_[--t].reduces) return &turns_[t].unit->sizes;
+    }
+    return nullptr;
+  }
+
+  // What copy `copy` of turn `t` does, in the order of the pass.
+  ShardedStep StepOf(size_t t, int64_t copy) const {
+    const Turn& turn = turns_[t];
+    ShardedStep step;
+    step.unit = &turn.unit->sizes;
+    step.backward = backward_;
+    step.ports = ports_;
+    step.tells_begin = options_.zero == 3;
+    step.keeps_part = style_.secondary && !turn.unit->stays;
+    if (turn.needs) {
+      step.own = &turn.unit->sizes;
+      step.gather = Needed(turn.base + copy + ports_);
+    } else if (t == 0 && copy == 0 && ports_ > 0) {
+      step.gather = Needed(ports_ - 1);
+    }
+    if (turn.frees) step.frees = &turn.unit->sizes;
+    if (!backward_) return step;
+    step.accumulates = !options_.sync_each && !first_;
+    if (!syncs_) return step;
+    step.reduced_before = ReducedBefore(t, copy);
+    if (turn.reduces) {
+      step.reduce = &turn.unit->sizes;
+      step.reduced_gradients = turn.unit->gradients;
+      const bool shards_are_new = options_.sync_each ? first_ : last_;
+      step.makes_shards = shards_are_new && !in_.profile->zero_grad && !style_.gradients_on_host;
+    }
+    step.ends_reductions = t + 1 == turns_.size() && copy + 1 == turn.run->count;
+    return step;
+  }
+
+  void Append(size_t t, Pass* pass) {
+    const StageRun& run = *turns_[t].run;
+    // Copies differ at the beginning of a run and towards its end.
+    std::vector<int64_t> ends;
+    if (run.count > 1) ends.push_back(1);
+    for (int64_t copy = std::max<int64_t>(2, run.count - std::max(ports_, 1)); copy < run.count;
+         ++copy) {
+      ends.push_back(copy);
+    }
+    ends.push_back(run.count);
+    int64_t begin = 0;
+    const size_t pieces = pass->pieces.size();
+    for (const int64_t end : ends) {
+      const int32_t number = NumberOf(run, StepOf(t, begin));
+      const int32_t block = writer_.BlockOf(number);
+      const int64_t layers = end - begin;
+      const int64_t layer = backward_ ? run.layer_begin + run.count - end : run.layer_begin + begin;
+      if (pass->pieces.size() > pieces && pass->pieces.back().block == block) {
+        Piece& piece = pass->pieces.back();
+        piece.layer_begin = std::min(piece.layer_begin, layer);
+        piece.count += layers;
+      } else {
+        pass->pieces.push_back({block, layer, layers, turns_[t].reduces, &run, number});
+      }
+      begin = end;
+    }
+  }
+
+  int32_t NumberOf(const StageRun& run, const ShardedStep& s) {
+    const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
+    const std::string key = absl::StrCat(
+        "sharded|", run.bound_body, "|", backward_, s.keeps_part, s.ends_reductions, s.accumulates,
+        s.makes_shards, "|", s.ports, "|", KeyOf(s.gather), "|", KeyOf(s.own), "|", KeyOf(s.frees),
+        "|", KeyOf(s.reduce), "|", KeyOf(s.reduced_before), "|", s.reduced_gradients);
+    return writer_.catalogue().NumberOfText(
+        key, [&] { return ShardBlock(backward_ ? blocks.backward : blocks.forward, s, style_); });
+  }
+
+  const ProgramInputs& in_;
+  const PlanOptions& options_;
+  const StageContents& contents_;
+  const ShardStyle& style_;
+  ProgramWriter& writer_;
+  const bool backward_, first_, last_, syncs_;
+  std::vector<Turn> turns_;
+  int64_t needs_ = 0;
+  int ports_ = 0;
+};
+
+const ShardedPasses::Pass& ShardedPasses::Of(int32_t chunk, Phase phase, bool first, bool last) {
+  const bool backward = phase == Phase::kBackward;
+  const auto [it, inserted] = passes_.try_emplace({chunk, backward, first, last});
+  if (inserted) {
+    it->second =
+        Maker(in_, contents_, stage_, style_, writer_, chunk, backward, first, last).Make();
+  }
+  return it->second;
+}
+
+}  // namespace plancast

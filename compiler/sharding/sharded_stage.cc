@@ -1,0 +1,85 @@
+#include "compiler/sharding/sharded_stage.h"
+
+#include <algorithm>
+#include <string>
+
+namespace plancast {
+namespace {
+
+// The last segment of the model that is part of a list, or -1.
+int LastListed(const std::vector<Segment>& segments) {
+  int last = -1;
+  for (size_t s = 0; s < segments.size(); ++s) {
+    if (segments[s].in_list()) last = static_cast<int>(s);
+  }
+  return last;
+}
+
+std::string NameOf(const CompiledBody& body) {
+  const std::string& name = body.blocks.forward.block.name;  // `layer.F`
+  return name.substr(0, name.rfind('.'));
+}
+
+}  // namespace
+
+bool Reshards(const PlanOptions& options) { return options.reshard && options.reshard_ranks != 1; }
+
+ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& contents) {
+  const PlanOptions& options = *inputs.options;
+  const SoftwareProfile& profile = *inputs.profile;
+  const int last_listed = LastListed(*inputs.segments);
+  const bool tied_here = options.pp == 1 && inputs.tied_elements > 0;
+  const bool root = last_listed >= 0 && (profile.root_unit || tied_here);
+  for (int32_t chunk = 0; chunk < contents.chunks(); ++chunk) {
+    Unit* rest = nullptr;  // the root
+    of_run_.emplace_back();
+    for (const StageRun& run : contents.Runs(chunk)) {
+      const CompiledBody& body = contents.BodyOf(run);
+      const bool outside = last_listed >= 0 && !(*inputs.segments)[run.segment].in_list();
+      const bool joins = root && outside;
+      if (!joins || rest == nullptr) {
+        units_.push_back(std::make_unique<Unit>());
+        units_.back()->sizes.name = joins ? "root" : NameOf(body);
+        units_.back()->copies = run.count;
+        if (joins) rest = units_.back().get();
+      }
+      Unit& unit = joins ? *rest : *units_.back();
+      std::vector<BodyState::Parameter> parameters = body.state.each;
+      if (int64_t shared = contents.TiedHere(run); shared > 0) {
+        // They are gathered with their other user.
+        parameters.erase(std::remove_if(parameters.begin(), parameters.end(),
+                                        [&](const BodyState::Parameter& p) {
+                                          if (p.elements == 0 || p.elements > shared) return false;
+                                          shared -= p.elements;
+                                          return true;
+                                        }),
+                         parameters.end());
+      }
+      unit.sizes.Add(*inputs.mesh, options, profile.shard_cut, parameters);
+      for (const BlockTemplate::Gradient& g : body.blocks.backward.gradients) {
+        unit.gradients += g.elements;
+      }
+      unit.stays = unit.stays || joins || !Reshards(options) ||
+                   (profile.keeps_last_unit && outside && run.segment > last_listed) ||
+                   (options.reshard_ranks > 0 && !unit.sizes.gathers(true));
+      of_run_.back().push_back(&unit);
+    }
+  }
+}
+
+int64_t ShardedStage::GradientBytes(const ShardTypes& types) const {
+  int64_t total = 0;
+  for (const std::unique_ptr<Unit>& unit : units_) {
+    if (unit->sizes.elements() == 0) continue;
+    total += KeptGradientBytes(unit->sizes, types) * unit->copies;
+  }
+  return total;
+}
+
+int64_t ShardedStage::ShardElements() const {
+  int64_t total = 0;
+  for (const std::unique_ptr<Unit>& unit : units_) total += unit->sizes.shard() * unit->copies;
+  return total;
+}
+
+}  // namespace plancast

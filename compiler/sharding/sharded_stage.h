@@ -1,0 +1,45 @@
+#ifndef PLANCAST_COMPILER_SHARDING_SHARDED_STAGE_H_
+#define PLANCAST_COMPILER_SHARDING_SHARDED_STAGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "compiler/program/program_inputs.h"
+#include "compiler/program/stage_contents.h"
+#include "compiler/sharding/shard_plan.h"
+
+namespace plancast {
+
+// The units of sharded data parallelism that a stage holds: a copy of a module of a
+// list is one; modules outside of lists are units of their own, or one together (the
+// root). Units that are used again soon stay gathered from forward to backward.
+class ShardedStage {
+ public:
+  struct Unit {
+    ShardUnit sizes;
+    int64_t copies = 1;     // of the body, each a unit
+    bool stays = false;     // gathered until its backward pass is over
+    int64_t gradients = 0;  // elements of them before they are reduced
+  };
+
+  ShardedStage(const ProgramInputs& inputs, const StageContents& contents);
+
+  // Of one copy of run `run` of a chunk; null: nothing to shard.
+  const Unit* UnitOf(int32_t chunk, size_t run) const { return of_run_[chunk][run]; }
+  // What the stage keeps of parameters, in elements.
+  int64_t ShardElements() const;
+  // Of all shards of gradients.
+  int64_t GradientBytes(const ShardTypes& types) const;
+
+ private:
+  std::vector<std::vector<const Unit*>> of_run_;  // per chunk and run
+  std::vector<std::unique_ptr<Unit>> units_;
+};
+
+// Whether gathered parameters are given up after the forward pass.
+bool Reshards(const PlanOptions& options);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_SHARDING_SHARDED_STAGE_H_

@@ -1,0 +1,56 @@
+#include "compiler/sharding/state_bytes.h"
+
+#include <optional>
+
+#include "base/int128.h"
+#include "compiler/sharding/shard_axes.h"
+
+namespace plancast {
+namespace {
+
+double MixedBytes(double product_bytes, DType type, DType dtype, int64_t parameters,
+                  int64_t products) {
+  const int64_t others = IsQuantized(type) ? parameters - products : 0;
+  return static_cast<double>(parameters - others) * product_bytes +
+         static_cast<double>(others) * ElementBytes(StorageType(dtype));
+}
+
+}  // namespace
+
+int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t parameters,
+                     const ElementsByAxes& cut) {
+  if (options.zero < 1) return parameters;
+  int64_t kept = 0;
+  for (const auto& [axes, elements] : cut) {
+    kept += CeilDiv(elements, ShardAxesOf(mesh, options, axes).shards);
+    parameters -= elements;
+  }
+  return kept + CeilDiv(parameters, options.shard_ranks());
+}
+
+double ParameterBytes(DType type, DType dtype, int64_t parameters, int64_t products) {
+  return MixedBytes(ElementBytes(type), type, dtype, parameters, products);
+}
+
+double ParameterWireBytes(DType type, DType dtype, int64_t parameters, int64_t products) {
+  return MixedBytes(WireBytes(type), type, dtype, parameters, products);
+}
+
+double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept) {
+  const std::optional<DType> master = profile.MasterType(dtype);
+  const int64_t bytes = (master.has_value() ? StoredBytes(*master, kept) : 0) +
+                        StoredBytes(profile.state_dtype, kept) +
+                        StoredBytes(profile.SecondStateType(), kept);
+  return static_cast<double>(bytes);
+}
+
+StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t parameters, int64_t kept,
+                   int64_t products) {
+  StateBytes bytes;
+  bytes.parameters = ParameterBytes(profile.ParamType(dtype), dtype, parameters, products);
+  bytes.gradients = static_cast<double>(StoredBytes(profile.grad_dtype, parameters));
+  bytes.optimizer = OptimizerBytes(profile, dtype, kept);
+  return bytes;
+}
+
+}  // namespace plancast

@@ -1,0 +1,102 @@
+#include "compiler/sharding/synchronise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/int128.h"
+#include "compiler/bind/plan_mesh.h"
+#include "compiler/sharding/shard_axes.h"
+
+namespace plancast {
+namespace {
+
+// `elements` in `times` messages over `axes`, behind task `after`; returns the last.
+int AddMessages(CollectiveKind kind, StreamKind stream, const std::vector<int>& axes,
+                int64_t elements, double element_bytes, int times, int after,
+                BlockBuilder* builder) {
+  if (axes.empty()) return after;
+  CommSpec comm;
+  comm.kind = kind;
+  comm.axes = axes;
+  comm.bytes = WholeBytes(elements, element_bytes, times);
+  for (int i = 0; i < times; ++i) {
+    const int last = builder->AddComm(comm, stream, Purpose::kDp, builder->name(), {after});
+    if (i + 1 == times) after = last;
+  }
+  return after;
+}
+
+}  // namespace
+
+int64_t WholeBytes(int64_t elements, double element_bytes, int messages) {
+  return static_cast<int64_t>(std::ceil(static_cast<double>(elements) * element_bytes / messages));
+}
+
+BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
+                                const SoftwareProfile& profile, int64_t elements, int messages,
+                                const ElementsByAxes& cut, const std::vector<OwnReduction>& batch) {
+  const bool scatters = options.zero >= 1;
+  const CollectiveKind kind =
+      scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+  const double bytes = WireBytes(profile.reduce_dtype);
+  BlockBuilder builder(absl::StrCat("grad ", CollectiveKindName(kind)));
+  // `beside`: of the axes those that nothing is sharded over.
+  const auto add = [&](const std::vector<int>& axes, int64_t count, int times,
+                       const std::vector<int>& beside = {}) {
+    if (!scatters) {
+      AddMessages(kind, StreamKind::kGradComm, axes, count, bytes, times, BlockBuilder::kNone,
+                  &builder);
+      return;
+    }
+    std::vector<int> copies;
+    std::set_difference(axes.begin(), axes.end(), beside.begin(), beside.end(),
+                        std::back_inserter(copies));
+    ShardAxes parts = ShardAxesOf(mesh, options, copies);
+    parts.replica.insert(parts.replica.end(), beside.begin(), beside.end());
+    std::sort(parts.replica.begin(), parts.replica.end());
+    const int after = AddMessages(kind, StreamKind::kGradComm, parts.shard, count, bytes, times,
+                                  BlockBuilder::kNone, &builder);
+    AddMessages(CollectiveKind::kAllReduce, StreamKind::kReplicaComm, parts.replica,
+                CeilDiv(count, parts.shards), bytes, times, after, &builder);
+  };
+  const std::vector<int> all = DataAxes(mesh);
+  if (elements > 0 || (cut.empty() && batch.empty())) add(all, elements, messages);
+  for (const auto& [axes, count] : cut) add(axes, count, 1);
+  for (const OwnReduction& own : batch) {
+    std::vector<int> beside;
+    std::set_difference(own.axes.begin(), own.axes.end(), all.begin(), all.end(),
+                        std::back_inserter(beside));
+    add(own.axes, own.elements, own.messages, beside);
+  }
+  return std::move(builder).Build();
+}
+
+BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,
+                              double element_bytes, int messages, const ElementsByAxes& cut) {
+  BlockBuilder builder("param all_gather");
+  const auto add = [&](const std::vector<int>& axes, int64_t count, int times) {
+    AddMessages(CollectiveKind::kAllGather, StreamKind::kGradComm,
+                ShardAxesOf(mesh, options, axes).shard, count, element_bytes, times,
+                BlockBuilder::kNone, &builder);
+  };
+  if (elements > 0 || cut.empty()) add(DataAxes(mesh), elements, messages);
+  for (const auto& [axes, count] : cut) add(axes, count, 1);
+  return std::move(builder).Build();
+}
+
+BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& profile,
+                                 const std::vector<int>& axes, int64_t elements) {
+  CommSpec comm;
+  comm.kind = CollectiveKind::kAllReduce;
+  comm.axes = axes;
+  comm.bytes = WholeBytes(elements, WireBytes(profile.reduce_dtype));
+  BlockBuilder builder("partial grad all_reduce");
+  builder.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(mesh, axes),
+                  "partial grad all_reduce", {});
+  return std::move(builder).Build();
+}
+
+}  // namespace plancast

@@ -1,0 +1,44 @@
+#ifndef PLANCAST_COMPILER_SHARDING_SYNCHRONISE_H_
+#define PLANCAST_COMPILER_SHARDING_SYNCHRONISE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "cluster/device_mesh.h"
+#include "compiler/lower/body_state.h"
+#include "compiler/lower/lower_block.h"
+#include "strategy/plan_options.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// Of so many elements, or of one of their equal messages, rounded up.
+int64_t WholeBytes(int64_t elements, double element_bytes, int messages = 1);
+
+// Gradients that are reduced over axes of their own, in equal messages.
+struct OwnReduction {
+  std::vector<int> axes;
+  int64_t elements = 0;
+  int messages = 1;
+};
+
+// Reduces `elements` of gradients over the data-parallel axes as `messages`
+// equal messages: all-reduce, or under a sharded optimizer reduce-scatter in the shard
+// group and all-reduce of the shards over its replicas. What is `cut` is reduced over its own
+// axes; of `batch`, whose weights are not cut, axes beside the data-parallel ones are
+// replicas.
+BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
+                                const SoftwareProfile& profile, int64_t elements, int messages,
+                                const ElementsByAxes& cut = {},
+                                const std::vector<OwnReduction>& batch = {});
+// Gathers `elements` updated parameters of a sharded optimizer, and those that are
+// `cut` over their own axes.
+BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,
+                              double element_bytes, int messages, const ElementsByAxes& cut = {});
+// Sums gradients that are partial over `axes` (one message).
+BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& profile,
+                                 const std::vector<int>& axes, int64_t elements);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_SHARDING_SYNCHRONISE_H_

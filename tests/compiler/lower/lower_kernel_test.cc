@@ -1,0 +1,293 @@
+// Sizes and traffic of the kernels that a transformer layer runs on one device.
+
+#include "compiler/lower/lower_kernel.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/plan_under_test.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr int64_t kB = 2, kS = 128, kH = 256, kHeads = 8, kD = 32, kFfn = 1024;
+constexpr int64_t kTokens = kB * kS;
+constexpr double kStream = 2.0 * kTokens * kH;  // bytes in bf16
+
+TransformerConfig Llama(int64_t kv_heads = 4) {
+  TransformerConfig config;
+  config.name = "small";
+  config.layers = 2;
+  config.hidden = kH;
+  config.heads = kHeads;
+  config.kv_heads = kv_heads;
+  config.head_dim = kD;
+  config.ffn = kFfn;
+  config.vocab = 512;
+  config.seq = kS;
+  config.mlp = Mlp::kSwiglu;
+  config.norm = Norm::kRmsNorm;
+  config.position = Position::kRope;
+  return config;
+}
+
+TransformerConfig Gpt() {
+  TransformerConfig config = Llama(kHeads);
+  config.mlp = Mlp::kGelu;
+  config.norm = Norm::kLayerNorm;
+  config.position = Position::kNone;
+  config.mlp_bias = true;
+  return config;
+}
+
+// The kernels that an op (by its label in the block) runs.
+std::vector<KernelSpec> Kernels(PlanUnderTest& plan, const std::string& block,
+                                const std::string& label) {
+  absl::StatusOr<ExecutionGraph> graph = plan.MicroBatches(kB, 1).Compile();
+  EXPECT_OK(graph.status());
+  return KernelsLabelled(*graph, block, label);
+}
+
+// `batch x m x n x k` of every product.
+std::vector<std::string> Products(PlanUnderTest& plan, const std::string& block,
+                                  const std::string& label) {
+  std::vector<std::string> sizes;
+  for (const KernelSpec& k : Kernels(plan, block, label)) {
+    if (k.family != KernelFamily::kGemm) continue;
+    EXPECT_DOUBLE_EQ(k.flops, 2.0 * k.batch * k.m * k.n * k.k);
+    sizes.push_back(absl::StrCat(k.batch, "x", k.m, "x", k.n, "x", k.k));
+  }
+  return sizes;
+}
+
+std::string Size(int64_t batch, int64_t m, int64_t n, int64_t k) {
+  return absl::StrCat(batch, "x", m, "x", n, "x", k);
+}
+
+TEST(ProductKernelTest, ALinearLayerIsThreeProducts) {
+  PlanUnderTest plan = PlanUnderTest::Of(Gpt());
+  plan.Tp(4);
+  EXPECT_THAT(Products(plan, "layer.F", "mlp.fc1"), ElementsAre(Size(1, kTokens, kFfn / 4, kH)));
+  EXPECT_THAT(Products(plan, "layer.B", "mlp.fc1.bwd"),
+              ElementsAre(Size(1, kTokens, kH, kFfn / 4)));
+  const KernelSpec wgrad = Kernels(plan, "layer.B", "mlp.fc1.wgrad").at(0);
+  EXPECT_EQ(wgrad.k, kTokens);
+  EXPECT_EQ(wgrad.m * wgrad.n, kH * kFfn / 4);
+  EXPECT_TRUE(wgrad.accumulate_fp32);
+}
+
+TEST(ProductKernelTest, QueriesKeysAndValuesAreOneProductOfAFusedWeight) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  const int64_t wide = (kHeads + 2 * 4) * kD;
+  EXPECT_THAT(Products(plan, "layer.F", "attn.qkv"), ElementsAre(Size(1, kTokens, wide, kH)));
+  EXPECT_THAT(Products(plan, "layer.B", "attn.qkv.bwd"), ElementsAre(Size(1, kTokens, kH, wide)));
+}
+
+TEST(ProductKernelTest, GradientsOfAFusedWeightArePackedFirst) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  const std::vector<KernelSpec> kernels = Kernels(plan, "layer.B", "attn.qkv.bwd");
+  ASSERT_THAT(kernels, testing::SizeIs(2));
+  const double bytes = 2.0 * kTokens * (kHeads + 2 * 4) * kD;
+  EXPECT_DOUBLE_EQ(kernels[0].read_bytes, bytes);
+  EXPECT_DOUBLE_EQ(kernels[0].write_bytes, bytes);
+  plan.profile().fusions = {"qkv_linear.packed"};  // their makers write them side by side
+  EXPECT_THAT(Kernels(plan, "layer.B", "attn.qkv.bwd"), testing::SizeIs(1));
+}
+
+TEST(ProductKernelTest, GateAndUpAreOneProductToo) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  EXPECT_THAT(Products(plan.Tp(2), "layer.F", "mlp.fc1"), ElementsAre(Size(1, kTokens, kFfn, kH)));
+}
+
+TEST(ProductKernelTest, WeightsApartAreAProductEach) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  plan.profile().separate_products = {"qkv_linear"};
+  const int64_t narrow = 4 * kD;
+  EXPECT_THAT(
+      Products(plan, "layer.F", "attn.qkv"),
+      testing::UnorderedElementsAre(Size(1, kTokens, kHeads * kD, kH), Size(1, kTokens, narrow, kH),
+                                    Size(1, kTokens, narrow, kH)));
+  EXPECT_THAT(
+      Products(plan, "layer.B", "attn.qkv.bwd"),
+      testing::UnorderedElementsAre(Size(1, kTokens, kH, kHeads * kD), Size(1, kTokens, kH, narrow),
+                                    Size(1, kTokens, kH, narrow)));
+  // Two of the three gradients of the input are read once more by who reads their sum.
+  const KernelSpec sum = Kernels(plan, "layer.B", "attn.qkv.bwd").back();
+  EXPECT_EQ(sum.family, KernelFamily::kMemory);
+  EXPECT_DOUBLE_EQ(sum.read_bytes, 2 * 2.0 * kTokens * kH);
+  EXPECT_THAT(Products(plan, "layer.F", "mlp.fc1"), testing::SizeIs(1));
+}
+
+TEST(AttentionKernelTest, KeysAndValuesAreCopiedForEachQueryHead) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  EXPECT_THAT(Kernels(plan, "layer.F", "attn.core"), testing::SizeIs(1));
+  plan.profile().repeats_kv = true;
+  const double once = 2.0 * 2 * kTokens * 4 * kD, all = once / 4 * kHeads;
+  const std::vector<KernelSpec> forward = Kernels(plan, "layer.F", "attn.core");
+  ASSERT_THAT(forward, testing::SizeIs(2));
+  EXPECT_DOUBLE_EQ(forward[1].read_bytes, once);
+  EXPECT_DOUBLE_EQ(forward[1].write_bytes, all);
+  const std::vector<KernelSpec> backward = Kernels(plan, "layer.B", "attn.core.bwd");
+  ASSERT_THAT(backward, testing::SizeIs(2));
+  EXPECT_DOUBLE_EQ(backward[1].read_bytes, all);
+  EXPECT_DOUBLE_EQ(backward[1].write_bytes, once);
+}
+
+TEST(AttentionKernelTest, AWindowReadsAsManyKeysAsThereAre) {
+  TransformerConfig config = Llama();
+  config.window = 32;
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  const KernelSpec kernel = Kernels(plan, "window_layer.F", "attn.core").at(0);
+  EXPECT_FALSE(kernel.causal);
+  const int64_t pairs = 32 * 33 / 2 + (kS - 32) * 32;
+  EXPECT_DOUBLE_EQ(kernel.flops, 2.0 * 2 * kB * kHeads * kD * pairs);
+  EXPECT_EQ(kernel.kv_len, (pairs + kS / 2) / kS);  // on average
+}
+
+TEST(AttentionKernelTest, LatentHeadsHaveTwoPartsAndAValue) {
+  TransformerConfig config = Llama(kHeads);
+  config.latent = {48, 64, 24, 8, 16};
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  const KernelSpec kernel = Kernels(plan, "layer.F", "attn.core").at(0);
+  EXPECT_TRUE(kernel.causal);
+  EXPECT_EQ(kernel.head_dim, 24 + 8);
+  EXPECT_EQ(kernel.head_dim_v, 16);
+  EXPECT_DOUBLE_EQ(kernel.flops, 2.0 * kB * kHeads * (24 + 8 + 16) * kS * (kS + 1) / 2);
+}
+
+TEST(ProductKernelTest, UnfusedAttentionIsAProductPerHead) {
+  PlanUnderTest plan = PlanUnderTest::Of(Gpt(), /*flash=*/false);
+  plan.Tp(2);
+  EXPECT_THAT(Products(plan, "layer.F", "attn.scores"),
+              ElementsAre(Size(kB * kHeads / 2, kS, kS, kD)));
+  EXPECT_THAT(Products(plan, "layer.F", "attn.context"),
+              ElementsAre(Size(kB * kHeads / 2, kS, kD, kS)));
+  EXPECT_THAT(Kernels(plan, "layer.B", "attn.scores.bwd"), testing::SizeIs(2));
+}
+
+TEST(AttentionKernelTest, KnowsItsHeadsAndHalvesItsSquare) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  const std::vector<KernelSpec> kernels = Kernels(plan.Tp(2), "layer.F", "attn.core");
+  ASSERT_THAT(kernels, testing::SizeIs(1));
+  const KernelSpec& k = kernels[0];
+  EXPECT_EQ(k.family, KernelFamily::kAttention);
+  EXPECT_EQ(k.heads, kHeads / 2);
+  EXPECT_EQ(k.kv_heads, 2);
+  EXPECT_EQ(k.q_len, kS);
+  EXPECT_EQ(k.head_dim, kD);
+  EXPECT_TRUE(k.causal);
+  // Two products over the pairs of positions that may see each other.
+  EXPECT_DOUBLE_EQ(k.flops, 2 * 2.0 * kB * kHeads / 2 * kD * kS * (kS + 1) / 2);
+}
+
+TEST(AttentionKernelTest, BackwardRunsFiveProductsForTwo) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  const KernelSpec forward = Kernels(plan, "layer.F", "attn.core").at(0);
+  const KernelSpec backward = Kernels(plan, "layer.B", "attn.core.bwd").at(0);
+  EXPECT_TRUE(backward.backward);
+  EXPECT_DOUBLE_EQ(backward.flops, forward.flops * 5 / 2);
+}
+
+TEST(MemoryKernelTest, AResidualReadsTwoStreamsAndWritesOne) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  const KernelSpec k = Kernels(plan, "layer.F", "attn.residual").at(0);
+  EXPECT_EQ(k.family, KernelFamily::kMemory);
+  EXPECT_DOUBLE_EQ(k.read_bytes, 2 * kStream);
+  EXPECT_DOUBLE_EQ(k.write_bytes, kStream);
+}
+
+TEST(MemoryKernelTest, TheGradientOfAResidualIsNoKernel) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  EXPECT_THAT(Kernels(plan, "layer.B", "attn.residual.bwd"), IsEmpty());
+}
+
+TEST(MemoryKernelTest, ANormKeepsItsStatistic) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  const KernelSpec k = Kernels(plan, "layer.F", "attn.norm").at(0);
+  EXPECT_DOUBLE_EQ(k.read_bytes, kStream + 2.0 * kH);
+  EXPECT_DOUBLE_EQ(k.write_bytes, kStream + 4.0 * kTokens);  // and rstd in fp32
+}
+
+TEST(FusedKernelTest, WhatIsPassedOnInsideIsNotMoved) {
+  PlanUnderTest apart = PlanUnderTest::Of(Gpt()), fused = PlanUnderTest::Of(Gpt());
+  fused.profile().fusions = {"bias_gelu"};
+  const double wide = 2.0 * kTokens * kFfn, bias = 2.0 * kFfn;
+  const std::vector<KernelSpec> one = Kernels(fused, "layer.F", "mlp.fc1_bias");
+  ASSERT_THAT(one, testing::SizeIs(1));
+  EXPECT_DOUBLE_EQ(one[0].read_bytes, wide + bias);
+  EXPECT_DOUBLE_EQ(one[0].write_bytes, wide);
+  EXPECT_THAT(Kernels(fused, "layer.F", "mlp.act"), IsEmpty());
+  EXPECT_THAT(Kernels(apart, "layer.F", "mlp.act"), testing::SizeIs(1));
+}
+
+TEST(AroundKernelTest, ScalesMasksAndCastsOfAFrameworkAreAddedToItsOp) {
+  PlanUnderTest plain = PlanUnderTest::Of(Gpt(), /*flash=*/false);
+  PlanUnderTest mixed = PlanUnderTest::Of(Gpt(), /*flash=*/false);
+  mixed.profile().around["softmax_causal"] = {2, 1, true, 1, 3};
+  const auto kernel = [&](PlanUnderTest& plan, const std::string& block, const std::string& label) {
+    const std::vector<KernelSpec> kernels = Kernels(plan, block, label);
+    EXPECT_THAT(kernels, testing::SizeIs(1));
+    return kernels[0];
+  };
+  const double scores = 1.0 * kB * kHeads * kS * kS, statistic = 4.0 * kB * kHeads * kS;
+  const KernelSpec alone = kernel(plain, "layer.F", "attn.softmax");
+  EXPECT_DOUBLE_EQ(alone.read_bytes + alone.write_bytes, (2 + 2) * scores + statistic);
+  // Two passes of 2 + 2 bytes, one cast of 2 + 4, and itself in fp32.
+  const KernelSpec forward = kernel(mixed, "layer.F", "attn.softmax");
+  EXPECT_DOUBLE_EQ(forward.read_bytes + forward.write_bytes,
+                   (2 * 4 + 6 + 4 + 4) * scores + statistic);
+  EXPECT_EQ(forward.launches, 4);
+  // One pass, three casts; the result, its gradient and the statistic are read.
+  const KernelSpec backward = kernel(mixed, "layer.B", "attn.softmax.bwd");
+  EXPECT_DOUBLE_EQ(backward.read_bytes + backward.write_bytes,
+                   (4 + 3 * 6 + 12) * scores + statistic);
+  EXPECT_EQ(backward.launches, 5);
+  // Where all is fp32, nothing is cast.
+  const KernelSpec wide = kernel(mixed.Type(DType::kFp32), "layer.F", "attn.softmax");
+  EXPECT_DOUBLE_EQ(wide.read_bytes + wide.write_bytes, (2 * 8 + 4 + 4) * scores + statistic);
+}
+
+TEST(AttentionKernelTest, TheProfileSaysWhoseKernelsRun) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  plan.profile().attention_kernel = "flash-attention-2";
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.core").at(0).library, "flash-attention-2");
+  EXPECT_EQ(Kernels(plan, "layer.B", "attn.core.bwd").at(0).library, "flash-attention-2");
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.qkv").at(0).library, "");
+}
+
+TEST(AroundKernelTest, MetricsCastTheLogitsAndGoOverThem) {
+  PlanUnderTest plan = PlanUnderTest::Of(Gpt());
+  plan.profile().around["cross_entropy"].metrics = 2;
+  const std::vector<KernelSpec> kernels = Kernels(plan, "head.F", "loss");
+  ASSERT_THAT(kernels, testing::SizeIs(2));
+  const double logits = 1.0 * kTokens * Gpt().vocab;
+  EXPECT_EQ(kernels[1].label, "cross_entropy.metrics");
+  // Each reads 2 bytes and writes 4, then reads 4 and writes 4.
+  EXPECT_DOUBLE_EQ(kernels[1].read_bytes, 2 * 6 * logits);
+  EXPECT_DOUBLE_EQ(kernels[1].write_bytes, 2 * 8 * logits);
+  EXPECT_EQ(kernels[1].launches, 4);
+  EXPECT_THAT(Kernels(plan, "head.B", "loss.bwd"), testing::SizeIs(1));
+}
+
+TEST(SplitKernelTest, AStatisticSharedByRanksCutsAnOpInPieces) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  plan.Tp(4).Split("layers.*.attn.norm", "tp", {"hidden"});
+  absl::StatusOr<ExecutionGraph> graph = plan.MicroBatches(kB, 1).Compile();
+  ASSERT_OK(graph.status());
+  const Block& block = BlockNamed(*graph, "layer.F");
+  std::vector<std::string> tasks;
+  for (int32_t t = 0; t < block.size() && tasks.size() < 3; ++t) {
+    if (block.label[t].find("attn.norm") != std::string::npos) tasks.push_back(block.label[t]);
+  }
+  EXPECT_THAT(tasks, ElementsAre("attn.norm", "all_reduce attn.norm/squares", "attn.norm"));
+}
+
+}  // namespace
+}  // namespace plancast

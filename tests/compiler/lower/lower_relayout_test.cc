@@ -1,0 +1,157 @@
+// What software runs beside the collectives of tensor parallelism.
+
+#include "compiler/lower/lower_relayout.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/plan_under_test.h"
+
+namespace plancast {
+namespace {
+
+constexpr int64_t kTokens = 512, kHidden = 1024;
+
+PlanUnderTest SequenceParallel(int64_t samples, DType dtype = DType::kBf16) {
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+  plan.profile().first_dim_collectives = true;
+  plan.profile().quantized_gathers = true;
+  plan.Type(dtype).Tp(4).Sp().MicroBatches(samples, 1);
+  return plan;
+}
+
+struct Copies {
+  int gathers = 0, scatters = 0, casts = 0;
+  double copied = 0, cast = 0;  // bytes read
+};
+
+Copies CopiesIn(PlanUnderTest& plan, const std::string& name) {
+  Copies copies;
+  const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return copies;
+  const Block& block = BlockNamed(*graph, name);
+  for (int t = 0; t < block.size(); ++t) {
+    if (block.kind[t] != TaskKind::kKernel) continue;
+    const KernelSpec& kernel = graph->kernels[block.spec[t]];
+    if (kernel.label == "gather_cast") {
+      ++copies.casts;
+      copies.cast += kernel.read_bytes;
+    }
+    if (kernel.label != "copy_in" && kernel.label != "copy_out") continue;
+    ++(kernel.label == "copy_in" ? copies.scatters : copies.gathers);
+    copies.copied += kernel.read_bytes;
+    EXPECT_EQ(kernel.read_bytes, kernel.write_bytes);
+  }
+  return copies;
+}
+
+TEST(LowerRelayoutTest, PartsOfSequencesAreCopiedInOrder) {
+  // Gathers before two products, scatters behind two, of the whole stream.
+  PlanUnderTest plan = SequenceParallel(2);
+  const Copies forward = CopiesIn(plan, "layer.F");
+  EXPECT_EQ(forward.gathers, 2);
+  EXPECT_EQ(forward.scatters, 2);
+  EXPECT_EQ(forward.copied, 4 * 2 * kTokens * kHidden * 2);
+  const Copies backward = CopiesIn(plan, "layer.B");
+  EXPECT_GE(backward.gathers, 2);
+  EXPECT_EQ(backward.scatters, 2);
+}
+
+TEST(LowerRelayoutTest, PartsOfOneSampleLieInOrder) {
+  PlanUnderTest plan = SequenceParallel(1);
+  EXPECT_EQ(CopiesIn(plan, "layer.F").copied, 0);
+}
+
+TEST(LowerRelayoutTest, CollectivesBesideTheirProductsNeedNoCopies) {
+  PlanUnderTest plan = SequenceParallel(2);
+  plan.options().overlap.insert(Overlap::kTp);
+  EXPECT_EQ(CopiesIn(plan, "layer.F").copied, 0);
+  // Gradients of the input are reduced whole: three products are summed before.
+  const Copies backward = CopiesIn(plan, "layer.B");
+  EXPECT_EQ(backward.gathers, 0);
+  EXPECT_EQ(backward.scatters, 2);
+}
+
+TEST(LowerRelayoutTest, WhatProductsQuantiseFirstIsGatheredWhole) {
+  PlanUnderTest plan = SequenceParallel(2, DType::kFp8Row);
+  plan.options().overlap.insert(Overlap::kTp);
+  const Copies forward = CopiesIn(plan, "layer.F");
+  EXPECT_EQ(forward.gathers, 2);
+  EXPECT_EQ(forward.scatters, 0);
+  PlanUnderTest tensors = SequenceParallel(2, DType::kFp8);
+  tensors.options().overlap.insert(Overlap::kTp);
+  EXPECT_EQ(CopiesIn(tensors, "layer.F").gathers, 0);
+}
+
+// All-reduces of backward blocks, and the sums behind them.
+std::pair<int, int> ReductionsBackward(PlanUnderTest& plan) {
+  const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  std::pair<int, int> found;
+  if (!graph.ok()) return found;
+  const Block& block = BlockNamed(*graph, "layer.B");
+  for (int t = 0; t < block.size(); ++t) {
+    const bool comm = block.kind[t] == TaskKind::kComm;
+    if (comm && graph->comms[block.spec[t]].kind == CollectiveKind::kAllReduce) ++found.first;
+    if (!comm && absl::StartsWith(block.label[t], "grad_add d attn.norm")) ++found.second;
+  }
+  return found;
+}
+
+TEST(LowerRelayoutTest, SeparateProductsMayReduceTheGradientOfTheirInputEach) {
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+  plan.Tp(4).profile().separate_products = {"qkv_linear_bias", "qkv_linear"};
+  EXPECT_EQ(ReductionsBackward(plan), std::make_pair(2, 0));
+  plan.profile().reduces_each_product = true;
+  EXPECT_EQ(ReductionsBackward(plan), std::make_pair(4, 2));
+  plan.profile().separate_products = {};
+  EXPECT_EQ(ReductionsBackward(plan), std::make_pair(2, 0));
+  // A reduce-scatter comes after all of them.
+  plan.profile().separate_products = {"qkv_linear_bias", "qkv_linear"};
+  EXPECT_EQ(ReductionsBackward(plan.Sp()).first, 0);
+}
+
+TEST(LowerRelayoutTest, SoftwareThatGathersAnyDimNeedsNoCopies) {
+  PlanUnderTest plan = SequenceParallel(2);
+  plan.profile().first_dim_collectives = false;
+  EXPECT_EQ(CopiesIn(plan, "layer.F").copied, 0);
+}
+
+TEST(LowerRelayoutTest, WithOneScaleATensorIsQuantisedBeforeItIsGathered) {
+  // A quarter of the stream is read twice in 16 bits; what is gathered is copied in 8.
+  PlanUnderTest plan = SequenceParallel(2, DType::kFp8);
+  const Copies forward = CopiesIn(plan, "layer.F");
+  EXPECT_EQ(forward.casts, 2);
+  EXPECT_EQ(forward.cast, 2 * (2 * 2 * kTokens * kHidden * 2 / 4));
+  EXPECT_EQ(forward.copied, 2 * 2 * kTokens * kHidden * (1 + 2));
+}
+
+TEST(LowerRelayoutTest, WithScalesOfRowsItIsGatheredIn16Bits) {
+  PlanUnderTest plan = SequenceParallel(2, DType::kFp8Row);
+  const Copies forward = CopiesIn(plan, "layer.F");
+  EXPECT_EQ(forward.casts, 0);
+  EXPECT_EQ(forward.copied, 4 * 2 * kTokens * kHidden * 2);
+}
+
+TEST(LowerRelayoutTest, ProductsOfWhatComesQuantisedDoNotQuantiseIt) {
+  PlanUnderTest plan = SequenceParallel(2, DType::kFp8);
+  const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto quantized = [&](const char* block, const char* label) {
+    const std::vector<KernelSpec> kernels = KernelsLabelled(*graph, block, label);
+    EXPECT_FALSE(kernels.empty()) << label;
+    return !kernels.empty() && kernels[0].quantized_operand;
+  };
+  EXPECT_TRUE(quantized("layer.F", "mlp.fc1"));
+  EXPECT_FALSE(quantized("layer.F", "mlp.fc2"));
+  EXPECT_FALSE(quantized("layer.B", "mlp.fc1.bwd"));
+  EXPECT_TRUE(quantized("layer.B", "mlp.fc2.bwd"));
+  EXPECT_TRUE(quantized("layer.B", "mlp.fc2.wgrad"));
+}
+
+}  // namespace
+}  // namespace plancast

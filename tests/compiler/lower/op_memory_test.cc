@@ -1,0 +1,211 @@
+// What software holds for an op beside the tensors of its rule.
+
+#include "compiler/lower/op_memory.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/compiler/plan_under_test.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using OpMemory = SoftwareProfile::OpMemory;
+
+constexpr int64_t kTokens = 512, kHidden = 1024, kFfn = 3072, kVocab = 2048;
+
+PlanUnderTest Llama() {
+  TransformerConfig config = SmallLlama();
+  config.vocab = kVocab;
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  plan.MicroBatches(1, 1);
+  return plan;
+}
+
+// Bytes that are alive after, and at most while, a block runs by itself.
+struct Change {
+  int64_t net = 0, most = 0;
+};
+Change ChangeOf(const ExecutionGraph& graph, const std::string& block) {
+  Change change;
+  for (const MemoryEvent& event : BlockNamed(graph, block).memory) {
+    change.net += event.delta;
+    change.most = std::max(change.most, change.net);
+  }
+  return change;
+}
+
+// Memory of a layer with and without what `edit` says of `rule`.
+struct Both {
+  Change forward, backward;
+};
+template <typename Edit>
+Both Difference(const std::string& rule, Edit edit, Recompute recompute = Recompute::kNone) {
+  PlanUnderTest plain = Llama(), changed = Llama();
+  plain.Recomputing(recompute);
+  changed.Recomputing(recompute);
+  edit(&changed.profile().op_memory[rule]);
+  const auto a = plain.Compile(), b = changed.Compile();
+  EXPECT_TRUE(a.ok() && b.ok()) << b.status();
+  if (!a.ok() || !b.ok()) return {};
+  const auto minus = [&](const std::string& block) {
+    const Change was = ChangeOf(*a, block), is = ChangeOf(*b, block);
+    return Change{is.net - was.net, is.most - was.most};
+  };
+  return {minus("layer.F"), minus("layer.B")};
+}
+
+TEST(OpMemoryTest, WhatIsKeptGoesWithTheBackwardPassOfItsOp) {
+  const Both kept = Difference("swiglu", [](OpMemory* m) {
+    m->keeps.push_back({"silu(gate)", "y"});
+  });
+  EXPECT_EQ(kept.forward.net, 2 * kTokens * kFfn);
+  EXPECT_EQ(kept.backward.net, -2 * kTokens * kFfn);
+}
+
+TEST(OpMemoryTest, ARecomputedOpKeepsItFromItsSecondPass) {
+  const Both kept = Difference(
+      "swiglu",
+      [](OpMemory* m) {
+        m->keeps.push_back({"silu(gate)", "y"});
+      },
+      Recompute::kFull);
+  EXPECT_EQ(kept.forward.net, 0);
+  EXPECT_EQ(kept.backward.net, 0);
+  EXPECT_GT(kept.backward.most, 0);
+}
+
+TEST(OpMemoryTest, AnotherCopyTakesThePlaceOfWhatIsDropped) {
+  // Two norms a layer: four bytes instead of two. The first one's input comes from the
+  // module before, the second one's is the residual: both are read by the norms alone.
+  const Both kept = Difference("rms_norm", [](OpMemory* m) {
+    m->drops = {"x"};
+    m->keeps.push_back({"x in fp32", "x", 4});
+  });
+  EXPECT_EQ(kept.forward.net, 2 * (4 - 2) * kTokens * kHidden);
+  EXPECT_EQ(kept.backward.net, -2 * (4 - 2) * kTokens * kHidden);
+}
+
+TEST(OpMemoryTest, WorkspacesLiveAsLongAsTheirStep) {
+  // The activation is at the peak of the forward pass, or near it.
+  const Both work = Difference("swiglu", [](OpMemory* m) {
+    m->forward.push_back({"in fp32", "y", 4});
+    m->backward.push_back({"in fp32", "y", 4});
+  });
+  EXPECT_EQ(work.forward.net, 0);
+  EXPECT_EQ(work.backward.net, 0);
+  EXPECT_GT(work.forward.most, 0);
+  EXPECT_GT(work.backward.most, 0);
+}
+
+TEST(OpMemoryTest, WhatIsGivenUpEarlyIsNotThereWithTheResult) {
+  // A loss in fp32: the gradient of its second operation is gone when the first one's is
+  // cast, and takes no more than the cast does beside it.
+  const auto most = [](bool early) {
+    PlanUnderTest plan = Llama();
+    auto& backward = plan.profile().op_memory["cross_entropy"].backward;
+    backward.push_back({"second", "x", 4, 0, false, early});
+    backward.push_back({"first", "x", 4});
+    const auto graph = plan.Compile();
+    EXPECT_OK(graph.status());
+    return graph.ok() ? ChangeOf(*graph, "head.B").most : 0;
+  };
+  EXPECT_EQ(most(false) - most(true), 2 * kTokens * kVocab);
+}
+
+TEST(OpMemoryTest, HeldInputsStayForTheBackwardPass) {
+  const auto change = [](bool holds) {
+    PlanUnderTest plan = Llama();
+    if (holds) plan.profile().op_memory["cross_entropy"].holds = {"x"};
+    const auto graph = plan.Compile();
+    EXPECT_OK(graph.status());
+    return graph.ok() ? ChangeOf(*graph, "head.F").net : 0;
+  };
+  EXPECT_EQ(change(true) - change(false), 2 * kTokens * kVocab);
+  PlanUnderTest plan = Llama();
+  plan.profile().op_memory["cross_entropy"].holds = {"x"};
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  EXPECT_EQ(ChangeOf(graph, "head.F").net + ChangeOf(graph, "layer.F").net * 8 +
+                ChangeOf(graph, "embedding.F").net,
+            -(ChangeOf(graph, "head.B").net + ChangeOf(graph, "layer.B").net * 8 +
+              ChangeOf(graph, "embedding.B").net));
+}
+
+TEST(OpMemoryTest, WhatIsKeptOfAGatherIsThereWithTensorParallelismAlone) {
+  const auto net = [](int64_t tp, bool keeps) {
+    PlanUnderTest plan = Llama();
+    plan.Tp(tp);
+    plan.profile().whole_rules = {"cross_entropy"};
+    if (keeps) {
+      plan.profile().op_memory["cross_entropy"].keeps.push_back(
+          {"list", "x", 0, 0, false, false, false, true});
+    }
+    const auto graph = plan.Compile();
+    EXPECT_OK(graph.status());
+    return graph.ok() ? ChangeOf(*graph, "head.F").net : 0;
+  };
+  EXPECT_EQ(net(1, true), net(1, false));
+  EXPECT_EQ(net(4, true) - net(4, false), 2 * kTokens * kVocab);
+}
+
+TEST(OpMemoryTest, TablesAreLookedUpForEachSample) {
+  const auto kept = [](int64_t samples) {
+    PlanUnderTest plain = Llama(), changed = Llama();
+    plain.MicroBatches(samples, 1);
+    changed.MicroBatches(samples, 1);
+    changed.profile().op_memory["rotary"].keeps.push_back(
+        {"cos", "cos_table", 2, 0, false, false, true});
+    const auto a = plain.Compile(), b = changed.Compile();
+    EXPECT_TRUE(a.ok() && b.ok()) << b.status();
+    return a.ok() && b.ok() ? ChangeOf(*b, "layer.F").net - ChangeOf(*a, "layer.F").net : 0;
+  };
+  constexpr int64_t kHead = kHidden / 16;
+  EXPECT_EQ(kept(1), 2 * kTokens * kHead);
+  EXPECT_EQ(kept(3), 3 * 2 * kTokens * kHead);
+}
+
+TEST(OpMemoryTest, TensorsOfLargerMicroBatchesOnly) {
+  const auto edit = [](OpMemory* m) { m->keeps.push_back({"o by sample", "o", 0, 2}); };
+  EXPECT_EQ(Difference("attention", edit).forward.net, 0);
+  PlanUnderTest plain = Llama(), changed = Llama();
+  plain.MicroBatches(2, 1);
+  changed.MicroBatches(2, 1);
+  edit(&changed.profile().op_memory["attention"]);
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph a, plain.Compile());
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph b, changed.Compile());
+  EXPECT_EQ(ChangeOf(b, "layer.F").net - ChangeOf(a, "layer.F").net, 2 * 2 * kTokens * kHidden);
+}
+
+TEST(OpMemoryTest, HeldResultsAreThereThroughoutOnTheStageOfTheirOp) {
+  PlanUnderTest plan = Llama();
+  plan.Pp(2).MicroBatches(1, 4);
+  plan.profile().op_memory["cross_entropy"].held.push_back({"logits", "x"});
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  const auto held = [&](int stage) {
+    return graph.programs[stage].static_bytes[static_cast<int>(MemoryKind::kWorkspace)];
+  };
+  EXPECT_EQ(held(0), 0);
+  EXPECT_EQ(held(1), 2 * kTokens * kVocab);
+}
+
+TEST(OpMemoryTest, WholeRulesReadWhatIsGatheredOverTp) {
+  PlanUnderTest plan = Llama();
+  plan.Tp(4);
+  plan.profile().whole_rules = {"cross_entropy"};
+  const Moves moves = plan.Traffic();
+  EXPECT_NE(
+      std::find(moves.forward.begin(), moves.forward.end(), AllGather("tp", 2 * kTokens * kVocab)),
+      moves.forward.end());
+}
+
+TEST(OpMemoryTest, TensorsHaveNames) {
+  PlanUnderTest plan = Llama();
+  plan.profile().op_memory["swiglu"].keeps.push_back({"silu(gate)", "y"});
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  const std::vector<std::string>& names = BlockNamed(graph, "layer.F").tensors;
+  EXPECT_NE(std::find(names.begin(), names.end(), "layers.*.mlp.act/silu(gate)"), names.end());
+}
+
+}  // namespace
+}  // namespace plancast

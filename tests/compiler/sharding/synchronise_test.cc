@@ -1,0 +1,63 @@
+#include "compiler/sharding/synchronise.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/plan_under_test.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::ElementsAre;
+
+PlanOptions Options(int64_t dp, int zero = 0) {
+  PlanOptions options;
+  options.dp = dp;
+  options.zero = zero;
+  return options;
+}
+
+DeviceMesh Mesh() { return *DeviceMesh::Create({{"pp", 2}, {"dp", 4}, {"cp", 1}, {"tp", 2}}); }
+
+TEST(GradientReductionTest, SharesItsBytesAmongMessages) {
+  const BlockTemplate block = GradientReduction(Mesh(), Options(4), PlainProfile(), 1001, 4);
+  ASSERT_EQ(block.comms.size(), 1u);
+  EXPECT_EQ(block.block.size(), 4);
+  EXPECT_EQ(block.comms[0].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(block.comms[0].bytes, 1001);  // 4004 bytes in four
+  EXPECT_THAT(block.comms[0].axes, ElementsAre(1));
+  EXPECT_EQ(block.block.stream[0], StreamKind::kGradComm);
+}
+
+TEST(GradientReductionTest, CutWeightsAreReducedOverTheirCopies) {
+  const BlockTemplate block =
+      GradientReduction(Mesh(), Options(4), PlainProfile(), 1000, 1, {{{}, 300}, {{3}, 200}});
+  ASSERT_EQ(block.block.size(), 2);
+  EXPECT_THAT(block.comms[1].axes, ElementsAre(3));
+  EXPECT_EQ(block.comms[1].bytes, 4 * 200);
+}
+
+TEST(GradientReductionTest, AxesThatCutTheBatchByHandAreReducedOverToo) {
+  const BlockTemplate plain =
+      GradientReduction(Mesh(), Options(4), PlainProfile(), 0, 1, {}, {{{1, 3}, 1000, 4}});
+  ASSERT_EQ(plain.block.size(), 4);
+  EXPECT_THAT(plain.comms[0].axes, ElementsAre(1, 3));
+  EXPECT_EQ(plain.comms[0].bytes, 1000);
+  EXPECT_EQ(plain.block.stream[0], StreamKind::kGradComm);
+  // Nothing is sharded over them: shards are summed.
+  const BlockTemplate sharded =
+      GradientReduction(Mesh(), Options(4, 1), PlainProfile(), 0, 1, {}, {{{1, 3}, 1000, 1}});
+  ASSERT_EQ(sharded.block.size(), 2);
+  EXPECT_THAT(sharded.comms[0].axes, ElementsAre(1));
+  EXPECT_EQ(sharded.comms[0].kind, CollectiveKind::kReduceScatter);
+  EXPECT_THAT(sharded.comms[1].axes, ElementsAre(3));
+  EXPECT_EQ(sharded.comms[1].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(sharded.comms[1].bytes, 4 * 250);
+}
+
+TEST(GradientReductionTest, ZeroOneScatters) {
+  const BlockTemplate block = GradientReduction(Mesh(), Options(4, 1), PlainProfile(), 1000, 1);
+  EXPECT_EQ(block.comms[0].kind, CollectiveKind::kReduceScatter);
+}
+
+}  // namespace
+}  // namespace plancast
