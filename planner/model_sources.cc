@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "graph/models/transformer.h"
+#include "graph/transformer/transformer.h"
 
 namespace plancast {
 namespace {

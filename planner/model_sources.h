@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "graph/model_graph.h"
-#include "graph/models/transformer_config.h"
+#include "graph/transformer/transformer_config.h"
 #include "planner/predict.h"
 
 namespace plancast {

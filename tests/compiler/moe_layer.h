@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/models/body_writer.h"
+#include "graph/transformer/body_writer.h"
 
 namespace plancast {
 

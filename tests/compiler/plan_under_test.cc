@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "graph/collective_kind.h"
-#include "graph/models/transformer.h"
+#include "graph/transformer/transformer.h"
 
 namespace plancast {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "graph/models/transformer_config.h"
+#include "graph/transformer/transformer_config.h"
 
 namespace plancast {
 

@@ -2,7 +2,7 @@
 #include "cluster/machine.h"
 #include "cluster/machine_proto.h"
 #include "cost_models/interference.h"
-#include "graph/models/transformer_config.h"
+#include "graph/transformer/transformer_config.h"
 #include "tests/fuzz/native/targets/groups.h"
 
 namespace plancast {

@@ -1,0 +1,66 @@
+#include "graph/transformer/embedding_and_head.h"
+
+namespace plancast {
+
+Body DrawEmbedding(const Drawing& drawing) {
+  const TransformerConfig& config = drawing.config;
+  BodyWriter body("embedding", drawing.dims);
+  int x =
+      body.Op1("tokens", "embedding", {body.Input("token_ids", DType::kInt64, {"batch", "seq"})});
+  if (config.embedding_scale) x = body.Op1("scale", "scale", {x});
+  // Tables for positions and types are whole on every rank: dims of their own.
+  if (config.position == Position::kLearned) {
+    const int ids = body.Input("position_ids", DType::kInt64, {"batch", "seq"});
+    x = body.Op1("add_positions", "residual_add",
+                 {x, body.Op1("positions", "embedding", {ids}, {{"v", "positions"}})});
+  }
+  if (config.token_types > 0) {
+    const int ids = body.Input("type_ids", DType::kInt64, {"batch", "seq"});
+    x = body.Op1("add_types", "residual_add",
+                 {x, body.Op1("types", "embedding", {ids}, {{"v", "token_types"}})});
+  }
+  if (config.embedding_norm) x = drawing.Norm(body, "norm", x);
+  if (drawing.choices.dropout) x = body.Op1("dropout", "dropout", {x});
+  body.OutPort(x);
+  return body.Take();
+}
+
+namespace {
+
+// Whether two sentences follow one another, from the first token.
+void DrawSentenceHead(BodyWriter& body, int x) {
+  const int first = body.Op1("first_token", "select", {x});
+  const int pooled = body.Op1("pooler", "linear_bias_nd", {first}, {{"n", "pooled"}});
+  const int y =
+      body.Op1("sentence", "linear_bias_nd", {body.Op1("pooler_act", "tanh_nd(rank=2)", {pooled})},
+               {{"k", "pooled"}, {"n", "sentence_classes"}});
+  const int labels = body.Input("sentence_labels", DType::kInt64, {"batch"});
+  body.OutPort(
+      body.Op1("sentence_loss", "classification_loss", {y, labels}, {{"v", "sentence_classes"}}));
+}
+
+}  // namespace
+
+Body DrawHead(const Drawing& drawing) {
+  const TransformerConfig& config = drawing.config;
+  BodyWriter body("head", drawing.dims);
+  const int stream = body.InPort("x", {"batch", "seq", "hidden"});
+  const int labels = body.Input("labels", DType::kInt64, {"batch", "seq"});
+  int x = config.post_norm ? stream : drawing.Norm(body, "norm", stream);
+  const int normalised = x;
+  absl::string_view features = "hidden";
+  if (config.head_transform) {
+    features = "transform";
+    x = body.Op1("transform", "linear_bias", {x}, {{"n", features}});
+    x = body.Op1("transform_act", "gelu_tanh", {x}, {{"f", features}});
+    x = drawing.Norm(body, "transform_norm", x, {{"h", features}});
+  }
+  x = body.Op1("logits", config.head_bias ? "linear_bias" : "linear", {x},
+               {{"n", "vocab"}, {"k", features}});
+  if (config.head_softcap) x = body.Op1("softcap", "softcap", {x}, {{"f", "vocab"}});
+  body.OutPort(body.Op1("loss", "cross_entropy", {x, labels}));
+  if (config.sentence_head) DrawSentenceHead(body, normalised);
+  return body.Take();
+}
+
+}  // namespace plancast

@@ -1,0 +1,17 @@
+#ifndef PLANCAST_GRAPH_TRANSFORMER_EMBEDDING_AND_HEAD_H_
+#define PLANCAST_GRAPH_TRANSFORMER_EMBEDDING_AND_HEAD_H_
+
+#include "graph/transformer/drawing.h"
+
+namespace plancast {
+
+//   tokens [scale] [positions add_positions] [types add_types] [norm] [dropout]
+Body DrawEmbedding(const Drawing& drawing);
+
+//   [norm] [transform transform_act transform_norm] logits [softcap] loss
+//   [first_token pooler pooler_act sentence sentence_loss]
+Body DrawHead(const Drawing& drawing);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_GRAPH_TRANSFORMER_EMBEDDING_AND_HEAD_H_

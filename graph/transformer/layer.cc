@@ -1,0 +1,51 @@
+#include "graph/transformer/layer.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "graph/transformer/attention.h"
+#include "graph/transformer/experts.h"
+#include "graph/transformer/feed_forward.h"
+
+namespace plancast {
+namespace {
+
+std::string NameOf(LayerKind kind) {
+  return absl::StrCat(kind.routed ? "moe_" : "", kind.windowed ? "window_" : "", "layer");
+}
+
+}  // namespace
+
+Body DrawLayer(const Drawing& drawing, LayerKind kind) {
+  const TransformerConfig& config = drawing.config;
+  const auto feed_forward = [&](BodyWriter& body, int x) {
+    return kind.routed ? DrawExperts(drawing, body, x)
+                       : DrawFeedForward(drawing, body, "mlp", "ffn", x);
+  };
+  // Experts add their biases themselves.
+  const bool fc2_bias = config.mlp_bias && !kind.routed;
+  BodyWriter body(NameOf(kind), drawing.dims);
+  int x = body.InPort("x", {"batch", "seq", "hidden"});
+  if (config.parallel_residual) {
+    const int attention = DrawAttention(drawing, kind, body, drawing.Norm(body, "attn.norm", x));
+    const int mlp = feed_forward(body, drawing.Norm(body, "mlp.norm", x));
+    // Joined first, so that both branches share one reduction over tp.
+    body.Fusion("bias_dropout_add");
+    int branch = body.Op1("mlp.join", "residual_add", {attention, mlp});
+    if (config.out_bias) branch = body.Op1("attn.proj_bias", "bias_add", {branch});
+    body.OutPort(drawing.AddBranch(body, "mlp", "fc2", fc2_bias, x, branch));
+    return body.Take();
+  }
+  const bool pre_norm = !config.post_norm;
+  const int attention =
+      DrawAttention(drawing, kind, body, pre_norm ? drawing.Norm(body, "attn.norm", x) : x);
+  x = drawing.AddBranch(body, "attn", "proj", config.out_bias, x, attention);
+  if (!pre_norm) x = drawing.Norm(body, "attn.norm", x);
+  const int mlp = feed_forward(body, pre_norm ? drawing.Norm(body, "mlp.norm", x) : x);
+  x = drawing.AddBranch(body, "mlp", "fc2", fc2_bias, x, mlp);
+  if (!pre_norm) x = drawing.Norm(body, "mlp.norm", x);
+  body.OutPort(x);
+  return body.Take();
+}
+
+}  // namespace plancast

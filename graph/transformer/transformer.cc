@@ -1,0 +1,65 @@
+#include "graph/transformer/transformer.h"
+
+#include <vector>
+
+#include "base/status_macros.h"
+#include "graph/transformer/drawing.h"
+#include "graph/transformer/embedding_and_head.h"
+#include "graph/transformer/layer.h"
+#include "graph/transformer/layer_pattern.h"
+
+namespace plancast {
+namespace {
+
+int IndexOf(const Body& body, absl::string_view tensor) {
+  for (size_t i = 0; i < body.tensors.size(); ++i) {
+    if (body.tensors[i].name == tensor) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+// The layers as segments, one a run; equal kinds share a body.
+void AddLayers(const Drawing& drawing, ModelGraph* graph) {
+  std::vector<LayerKind> kinds;
+  const int first = static_cast<int>(graph->bodies.size());
+  for (const LayerRun& run : LayerPattern(drawing.config)) {
+    size_t k = 0;
+    while (k < kinds.size() && !(kinds[k] == run.kind)) ++k;
+    if (k == kinds.size()) {
+      kinds.push_back(run.kind);
+      graph->bodies.push_back(DrawLayer(drawing, run.kind));
+    }
+    graph->segments.push_back({"layers", first + static_cast<int>(k), run.count, true});
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ModelGraph> BuildTransformer(const TransformerConfig& given,
+                                            const TransformerChoices& choices) {
+  ASSIGN_OR_RETURN(const TransformerConfig config, Completed(given));
+  ModelGraph graph;
+  graph.name = config.name;
+  graph.dims = TransformerDims(config, choices);
+  const Drawing drawing{config, choices, graph.dims};
+  graph.bodies.push_back(DrawEmbedding(drawing));
+  graph.segments.push_back({"embedding", 0, 1, false});
+  AddLayers(drawing, &graph);
+  const int head = static_cast<int>(graph.segments.size());
+  graph.segments.push_back({"head", static_cast<int>(graph.bodies.size()), 1, false});
+  graph.bodies.push_back(DrawHead(drawing));
+  if (config.tied_embeddings) {
+    graph.tied.push_back({0, IndexOf(graph.bodies.front(), "tokens.w"), head,
+                          IndexOf(graph.bodies.back(), "logits.w")});
+  }
+  graph.layers = config.layers;
+  graph.hidden = config.hidden;
+  graph.heads = config.heads;
+  graph.head_dim = config.head_dim;
+  graph.seq = config.seq;
+  graph.vocab = config.vocab;
+  RETURN_IF_ERROR(graph.Verify()) << config.name;
+  return graph;
+}
+
+}  // namespace plancast
