@@ -9,7 +9,7 @@
 #include "compiler/program/block_catalogue.h"
 #include "compiler/program/graph_assembly.h"
 #include "compiler/session.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 #include "strategy/plan_options.h"
 
 namespace plancast {

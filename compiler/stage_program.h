@@ -8,8 +8,8 @@
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program/program_inputs.h"
 #include "compiler/program/schedule.h"
-#include "graph/execution_graph.h"
-#include "graph/program_outline.h"
+#include "graph/execution/execution_graph.h"
+#include "graph/execution/program_outline.h"
 #include "strategy/plan_options.h"
 #include "strategy/software_profile.h"
 

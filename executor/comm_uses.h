@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "collectives/realise.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

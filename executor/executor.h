@@ -13,8 +13,8 @@
 #include "cluster/machine.h"
 #include "collectives/realise.h"
 #include "cost_models/kernel_cost.h"
-#include "graph/execution_graph.h"
-#include "graph/memory_overhead.h"
+#include "graph/execution/execution_graph.h"
+#include "graph/execution/memory_overhead.h"
 
 namespace plancast {
 

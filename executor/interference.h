@@ -8,7 +8,7 @@
 #include "executor/comm_uses.h"
 #include "executor/executor.h"
 #include "executor/realise.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

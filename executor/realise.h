@@ -15,7 +15,7 @@
 #include "collectives/realise.h"
 #include "cost_models/kernel_cost.h"
 #include "executor/executor.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

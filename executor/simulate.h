@@ -13,7 +13,7 @@
 #include "executor/sim_graph.h"
 #include "executor/task_index.h"
 #include "executor/trace.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

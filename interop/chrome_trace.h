@@ -4,7 +4,7 @@
 #include <string>
 
 #include "executor/executor.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 #include "interop/timeline/timeline.h"
 
 namespace plancast {

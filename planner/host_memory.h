@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "cluster/machine.h"
 #include "executor/executor.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 #include "graph/transformer/transformer_config.h"
 #include "planner/predict.h"
 

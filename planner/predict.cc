@@ -12,7 +12,7 @@
 #include "executor/memory/replay.h"
 #include "executor/what_if/slower_choices.h"
 #include "graph/dtype.h"
-#include "graph/op_split.h"
+#include "graph/split/op_split.h"
 #include "planner/host_memory.h"
 #include "planner/plan_graph.h"
 #include "planner/uncertainty.h"

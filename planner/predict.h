@@ -19,8 +19,8 @@
 #include "executor/sampling/sampling.h"
 #include "executor/what_if/what_if.h"
 #include "graph/dtype.h"
-#include "graph/execution_graph.h"
-#include "graph/model_graph.h"
+#include "graph/execution/execution_graph.h"
+#include "graph/model/model_graph.h"
 #include "strategy/software_profile.h"
 #include "strategy/strategy_tree.h"
 

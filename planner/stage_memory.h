@@ -16,8 +16,8 @@
 #include "executor/memory/footprint.h"
 #include "executor/memory/held_tensors.h"
 #include "executor/memory/outline_replay.h"
-#include "graph/memory_overhead.h"
-#include "graph/program_outline.h"
+#include "graph/execution/memory_overhead.h"
+#include "graph/execution/program_outline.h"
 
 namespace plancast {
 

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "cluster/link_sharing.h"
 #include "graph/dtype.h"
-#include "graph/memory_overhead.h"
+#include "graph/execution/memory_overhead.h"
 #include "strategy/framework_limits.h"
 #include "strategy/plan_options.h"
 #include "strategy/precision.h"

@@ -12,7 +12,7 @@
 #include "compiler/bind/joined_layers.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/bind/recompute.h"
-#include "graph/halo_inference.h"
+#include "graph/split/halo_inference.h"
 
 namespace plancast {
 namespace {

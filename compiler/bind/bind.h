@@ -10,7 +10,7 @@
 #include "cluster/device_mesh.h"
 #include "compiler/bind/routed_load.h"
 #include "compiler/body/body_plan.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 #include "strategy/plan_options.h"
 #include "strategy/strategy_tree.h"
 

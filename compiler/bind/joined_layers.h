@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "compiler/bind/bind.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 
 namespace plancast {
 

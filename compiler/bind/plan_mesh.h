@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "cluster/device_mesh.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 #include "strategy/plan_options.h"
 #include "strategy/strategy_tree.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "graph/rule_part.h"
+#include "graph/split/rule_part.h"
 #include "strategy/recompute_set.h"
 
 namespace plancast {

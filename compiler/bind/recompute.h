@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "cluster/device_mesh.h"
 #include "compiler/body/body_plan.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 #include "strategy/strategy_tree.h"
 
 namespace plancast {

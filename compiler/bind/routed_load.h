@@ -7,9 +7,9 @@
 #include "absl/status/statusor.h"
 #include "cluster/device_mesh.h"
 #include "compiler/body/body_plan.h"
-#include "graph/execution_graph.h"
-#include "graph/layout.h"
-#include "graph/model_graph.h"
+#include "graph/execution/execution_graph.h"
+#include "graph/layout/layout.h"
+#include "graph/model/model_graph.h"
 #include "strategy/strategy_tree.h"
 
 namespace plancast {

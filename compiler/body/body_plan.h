@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "graph/layout.h"
-#include "graph/model_graph.h"
-#include "graph/op_rule.h"
-#include "graph/op_split.h"
-#include "graph/relayout.h"
+#include "graph/layout/layout.h"
+#include "graph/layout/relayout.h"
+#include "graph/model/model_graph.h"
+#include "graph/rule/op_rule.h"
+#include "graph/split/op_split.h"
 #include "strategy/plan_options.h"
 
 namespace plancast {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "graph/op_split.h"
-#include "graph/rule_part.h"
+#include "graph/split/op_split.h"
+#include "graph/split/rule_part.h"
 
 namespace plancast {
 namespace {

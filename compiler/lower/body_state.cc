@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/bind/plan_mesh.h"
-#include "graph/op_split.h"
+#include "graph/split/op_split.h"
 
 namespace plancast {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cluster/device_mesh.h"
 #include "compiler/body/body_plan.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 #include "strategy/software_profile.h"
 
 namespace plancast {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "graph/op_split.h"
+#include "graph/split/op_split.h"
 
 namespace plancast {
 namespace {

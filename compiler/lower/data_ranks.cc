@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cluster/device_mesh.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 
 namespace plancast {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/op_split.h"
+#include "graph/split/op_split.h"
 
 namespace plancast {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/dtype.h"
-#include "graph/op_rule.h"
+#include "graph/rule/op_rule.h"
 
 namespace plancast {
 

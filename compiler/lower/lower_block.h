@@ -7,7 +7,7 @@
 
 #include "compiler/body/body_plan.h"
 #include "compiler/lower/lower_kernel.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -7,7 +7,7 @@
 #include "compiler/body/partition.h"
 #include "compiler/lower/eager.h"
 #include "compiler/lower/sum_fusion.h"
-#include "graph/op_split.h"
+#include "graph/split/op_split.h"
 
 namespace plancast {
 namespace {

@@ -8,9 +8,9 @@
 #include "compiler/bind/routed_load.h"
 #include "compiler/body/body_plan.h"
 #include "graph/dtype.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 #include "graph/kernel_spec.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 #include "strategy/software_profile.h"
 
 namespace plancast {

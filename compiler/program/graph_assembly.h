@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/lower/lower_block.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

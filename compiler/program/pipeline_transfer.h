@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/lower/lower_block.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 #include "strategy/plan_options.h"
 
 namespace plancast {

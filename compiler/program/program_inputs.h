@@ -9,7 +9,7 @@
 #include "compiler/bind/bind.h"
 #include "compiler/program/compiled_body.h"
 #include "graph/dtype.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 #include "strategy/plan_options.h"
 #include "strategy/software_profile.h"
 

@@ -9,7 +9,7 @@
 #include "compiler/program/block_catalogue.h"
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program/schedule.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 #include "strategy/plan_options.h"
 
 namespace plancast {

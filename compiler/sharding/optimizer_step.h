@@ -6,7 +6,7 @@
 
 #include "compiler/lower/lower_block.h"
 #include "graph/dtype.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 #include "strategy/software_profile.h"
 
 namespace plancast {

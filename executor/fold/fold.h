@@ -8,7 +8,7 @@
 #include "executor/fold/mixed_radix.h"
 #include "executor/realise.h"
 #include "executor/sim_graph.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cluster/machine.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "executor/comm_uses.h"
 #include "executor/jobs/placed_job.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "graph/memory_overhead.h"
+#include "graph/execution/memory_overhead.h"
 
 namespace plancast {
 

@@ -7,9 +7,9 @@
 #include "absl/types/span.h"
 #include "executor/memory/held_tensors.h"
 #include "executor/memory/peak.h"
-#include "graph/execution_graph.h"
-#include "graph/memory_overhead.h"
-#include "graph/program_outline.h"
+#include "graph/execution/execution_graph.h"
+#include "graph/execution/memory_overhead.h"
+#include "graph/execution/program_outline.h"
 
 namespace plancast {
 

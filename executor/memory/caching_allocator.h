@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/int128.h"
-#include "graph/execution_graph.h"
-#include "graph/memory_overhead.h"
+#include "graph/execution/execution_graph.h"
+#include "graph/execution/memory_overhead.h"
 
 namespace plancast {
 

@@ -6,8 +6,8 @@
 #include "executor/executor.h"
 #include "executor/memory/allocator_replay.h"
 #include "executor/memory/peak.h"
-#include "graph/execution_graph.h"
-#include "graph/memory_overhead.h"
+#include "graph/execution/execution_graph.h"
+#include "graph/execution/memory_overhead.h"
 
 namespace plancast {
 

@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "executor/memory/block_profile.h"
 #include "executor/memory/peak.h"
-#include "graph/program_outline.h"
+#include "graph/execution/program_outline.h"
 
 namespace plancast {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "executor/memory/replay.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -7,7 +7,7 @@
 #include "executor/executor.h"
 #include "executor/memory/block_profile.h"
 #include "executor/memory/peak.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -1,6 +1,6 @@
 #include "executor/sharing/comm_priority.h"
 
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -7,7 +7,7 @@
 #include "executor/comm_uses.h"
 #include "executor/realise.h"
 #include "executor/sim_graph.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

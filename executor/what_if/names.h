@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 #include "graph/kernel_spec.h"
 
 namespace plancast {

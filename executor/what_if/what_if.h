@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "cluster/machine.h"
 #include "executor/executor.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 
 namespace plancast {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 #include "graph/transformer/body_writer.h"
 #include "graph/transformer/transformer_choices.h"
 #include "graph/transformer/transformer_config.h"

@@ -2,7 +2,7 @@
 #define PLANCAST_GRAPH_TRANSFORMER_TRANSFORMER_H_
 
 #include "absl/status/statusor.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 #include "graph/transformer/transformer_choices.h"
 #include "graph/transformer/transformer_config.h"
 

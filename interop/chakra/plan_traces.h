@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 #include "interop/chakra/et_file.h"
 #include "interop/chakra/verify_traces.h"
 

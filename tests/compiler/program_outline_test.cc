@@ -1,6 +1,6 @@
 // An outline issues what the program issues, instance by instance.
 
-#include "graph/program_outline.h"
+#include "graph/execution/program_outline.h"
 
 #include <cstdint>
 #include <random>

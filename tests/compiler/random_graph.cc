@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "graph/op_rule.h"
+#include "graph/rule/op_rule.h"
 
 namespace plancast {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 
 namespace plancast {
 

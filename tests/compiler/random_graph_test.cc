@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "executor/runtime.h"
-#include "graph/op_rule.h"
+#include "graph/rule/op_rule.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/random_graph.h"

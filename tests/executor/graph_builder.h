@@ -8,7 +8,7 @@
 
 #include "cluster/machine.h"
 #include "cost_models/kernel_cost.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

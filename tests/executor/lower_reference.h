@@ -8,7 +8,7 @@
 #include "cluster/link_sharing.h"
 #include "cluster/machine.h"
 #include "executor/realise.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

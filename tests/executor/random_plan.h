@@ -7,7 +7,7 @@
 #include "cluster/machine.h"
 #include "executor/realise.h"
 #include "executor/simulate.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -12,7 +12,7 @@
 #include "executor/sim_graph.h"
 #include "executor/simulate.h"
 #include "executor/task_index.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

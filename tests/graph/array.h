@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "graph/domain.h"
-#include "graph/op_rule.h"
+#include "graph/layout/domain.h"
+#include "graph/rule/op_rule.h"
 
 namespace plancast {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/op_rule.h"
+#include "graph/rule/op_rule.h"
 
 int main() {
   for (const std::string& name : plancast::RuleNames()) {

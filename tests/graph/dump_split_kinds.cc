@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/split_kinds.h"
+#include "graph/split/split_kinds.h"
 
 int main() {
   for (const std::string& name : plancast::RuleNames()) {

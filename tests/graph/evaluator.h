@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "graph/op_rule.h"
-#include "graph/recurrence.h"
-#include "graph/redistribution.h"
+#include "graph/layout/redistribution.h"
+#include "graph/rule/op_rule.h"
+#include "graph/rule/recurrence.h"
 #include "tests/graph/array.h"
 #include "tests/graph/field.h"
 #include "tests/graph/ordered_maps.h"

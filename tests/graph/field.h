@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "graph/expr.h"
+#include "graph/rule/expr.h"
 
 namespace plancast {
 

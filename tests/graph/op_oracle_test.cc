@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/op_rule.h"
-#include "graph/op_split.h"
+#include "graph/rule/op_rule.h"
+#include "graph/split/op_split.h"
 #include "gtest/gtest.h"
 #include "tests/graph/random_rule.h"
 #include "tests/graph/split_simulator.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "graph/op_rule.h"
+#include "graph/rule/op_rule.h"
 
 namespace plancast {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "graph/op_rule.h"
+#include "graph/rule/op_rule.h"
 
 namespace plancast {
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "graph/relayout.h"
+#include "graph/layout/relayout.h"
 #include "gtest/gtest.h"
 #include "tests/graph/relayout_simulator.h"
 #include "tests/testing/seed.h"

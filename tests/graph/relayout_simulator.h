@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/relayout.h"
+#include "graph/layout/relayout.h"
 #include "tests/graph/evaluator.h"
 #include "tests/graph/split_simulator.h"
 

@@ -1,7 +1,7 @@
 // Every op is split by its rule alone (Tofu, EuroSys'19): the kinds follow from
 // the text, for all ops of the table, and no source knows an op by name.
 
-#include "graph/split_kinds.h"
+#include "graph/split/split_kinds.h"
 
 #include <fstream>
 #include <string>

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/op_rule.h"
-#include "graph/op_split.h"
+#include "graph/rule/op_rule.h"
+#include "graph/split/op_split.h"
 #include "tests/graph/evaluator.h"
 
 namespace plancast {

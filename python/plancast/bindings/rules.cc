@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "cluster/device_mesh.h"
-#include "graph/op_rule.h"
-#include "graph/op_split.h"
+#include "graph/rule/op_rule.h"
+#include "graph/split/op_split.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 

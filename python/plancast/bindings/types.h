@@ -10,7 +10,7 @@
 #include <string>
 
 #include "cluster/machine.h"
-#include "graph/model_graph.h"
+#include "graph/model/model_graph.h"
 #include "planner/predict.h"
 #include "python/plancast/bindings/session_costs.h"
 #include "strategy/strategy_tree.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "executor/memory/block_profile.h"
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 

@@ -2,7 +2,7 @@
 
 #include <initializer_list>
 
-#include "graph/execution_graph.h"
+#include "graph/execution/execution_graph.h"
 #include "gtest/gtest.h"
 
 namespace plancast {

@@ -2,7 +2,7 @@
 
 Frameworks sort the tokens by expert, run one grouped product for each weight, weigh the
 results and put them back. Which tokens go where only the data knows; the rules of
-graph/rules/moe.rules say it with tables that are fed in.
+graph/rule/rules/moe.rules say it with tables that are fed in.
 """
 
 from __future__ import annotations

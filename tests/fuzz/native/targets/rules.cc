@@ -1,4 +1,4 @@
-#include "graph/rule_parser.h"
+#include "graph/rule/rule_parser.h"
 #include "tests/fuzz/native/targets/groups.h"
 
 namespace plancast {

@@ -1,0 +1,160 @@
+#include "graph/execution/execution_graph.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace plancast {
+namespace {
+
+absl::string_view StreamName(StreamKind stream) {
+  constexpr absl::string_view kNames[] = {"compute",   "model",     "grad",      "send_next",
+                                          "recv_prev", "send_prev", "recv_next", "replica",
+                                          "copy_out",  "copy_in"};
+  return kNames[static_cast<int>(stream)];
+}
+
+absl::string_view PurposeName(Purpose purpose) {
+  constexpr absl::string_view kNames[] = {"forward", "backward",  "recompute", "tp",
+                                          "dp",      "pp",        "cp",        "ep",
+                                          "offload", "optimizer", "other"};
+  return kNames[static_cast<int>(purpose)];
+}
+
+absl::string_view MemoryName(MemoryKind kind) {
+  constexpr absl::string_view kNames[] = {"parameters", "gradients", "optimizer", "activations",
+                                          "workspace"};
+  return kNames[static_cast<int>(kind)];
+}
+
+absl::string_view PhaseName(Phase phase) {
+  constexpr absl::string_view kNames[] = {"F", "B", "W", "opt", "comm"};
+  return kNames[static_cast<int>(phase)];
+}
+
+std::string CommText(const CommSpec& comm, const DeviceMesh& mesh) {
+  if (IsOnHost(comm.kind)) {
+    return absl::StrCat(CollectiveKindName(comm.kind), " ", comm.bytes, " B");
+  }
+  std::string text = absl::StrCat(CollectiveKindName(comm.kind), " ", comm.bytes, " B over ",
+                                  absl::StrJoin(comm.axes, "*", [&](std::string* out, int axis) {
+                                    absl::StrAppend(out, mesh.axis(axis).name);
+                                  }));
+  if (comm.peer_offset != 0) absl::StrAppend(&text, " offset ", comm.peer_offset);
+  if (!comm.policy.empty()) absl::StrAppend(&text, " by ", comm.policy);
+  if (comm.copies != 1) absl::StrAppend(&text, " of ", comm.copies, " copies");
+  return text;
+}
+
+std::string MemoryText(const Block& block, int32_t task) {
+  std::string text;
+  for (const MemoryEvent& event : block.memory) {
+    if (event.task != task) continue;
+    absl::StrAppend(&text, event.after ? " after " : " before ", MemoryName(event.kind),
+                    event.delta < 0 ? "" : "+", event.delta, " ", block.tensors[event.tensor]);
+  }
+  return text;
+}
+
+std::string BlockText(const ExecutionGraph& graph, const Block& block) {
+  std::string text = absl::StrCat("`", block.name, "` in ", block.num_in_ports, " out [",
+                                  absl::StrJoin(block.out_ports, " ",
+                                                [](std::string* out, int32_t task) {
+                                                  task >= 0 ? absl::StrAppend(out, task)
+                                                            : absl::StrAppend(out, "in", ~task);
+                                                }),
+                                  "]");
+  if (block.rendezvous_task >= 0) absl::StrAppend(&text, " meets at ", block.rendezvous_task);
+  absl::StrAppend(&text, "\n");
+  for (int32_t t = 0; t < block.size(); ++t) {
+    absl::StrAppend(&text, "  ", t, " ", StreamName(block.stream[t]), " ",
+                    PurposeName(block.purpose[t]), " `", block.label[t], "` ",
+                    block.kind[t] == TaskKind::kKernel
+                        ? graph.kernels[block.spec[t]].DebugString()
+                        : CommText(graph.comms[block.spec[t]], graph.mesh));
+    for (int32_t d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
+      absl::StrAppend(&text, d == block.dep_begin[t] ? " <- " : " ");
+      block.deps[d] >= 0 ? absl::StrAppend(&text, block.deps[d])
+                         : absl::StrAppend(&text, "in", ~block.deps[d]);
+    }
+    if ((block.flags[t] & Block::kHostSync) != 0) absl::StrAppend(&text, " host-sync");
+    absl::StrAppend(&text, MemoryText(block, t), "\n");
+  }
+  return text;
+}
+
+std::string ProgramText(const ExecutionGraph& graph, const Program& program) {
+  std::string text = absl::StrCat("`", program.name, "`");
+  for (const auto& [axis, coordinate] : program.where) {
+    absl::StrAppend(&text, " ", graph.mesh.axis(axis).name, "=", coordinate);
+  }
+  for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
+    if (program.static_bytes[kind] == 0) continue;
+    absl::StrAppend(&text, " ", MemoryName(static_cast<MemoryKind>(kind)), " ",
+                    program.static_bytes[kind]);
+  }
+  if (program.host_bytes > 0) absl::StrAppend(&text, " host ", program.host_bytes);
+  absl::StrAppend(&text, "\n");
+  for (size_t i = 0; i < program.instances.size(); ++i) {
+    const Instance& instance = program.instances[i];
+    absl::StrAppend(&text, "  ", i, " ", PhaseName(instance.phase), " `",
+                    graph.blocks[instance.block].name, "`");
+    if (instance.layer_count != 1 || instance.phase == Phase::kForward) {
+      absl::StrAppend(&text, " layers ", instance.layer_begin, "+",
+                      instance.layer_count * graph.blocks[instance.block].layers);
+    }
+    absl::StrAppend(&text, " mb ", instance.micro_batch, " chunk ", instance.chunk);
+    if (instance.rendezvous >= 0) absl::StrAppend(&text, " meets ", instance.rendezvous);
+    for (int32_t j = instance.join_begin; j < instance.join_end; ++j) {
+      const Join& join = program.joins[j];
+      absl::StrAppend(&text, j == instance.join_begin ? " <- " : " ", join.from);
+      if (join.from_port >= 0) absl::StrAppend(&text, ".", join.from_port);
+      if (join.to_port >= 0) absl::StrAppend(&text, ">", join.to_port);
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+int64_t Skew::PlaceOf(const DeviceMesh& mesh, int64_t device) const {
+  int64_t place = 0;
+  for (int axis : axes) place = place * mesh.size(axis) + mesh.Coordinate(device, axis);
+  if (empty()) return place;
+  return std::find(loads.begin(), loads.end(), loads[place]) - loads.begin();
+}
+
+double Skew::Busiest() const {
+  return loads.empty() ? 1 : *std::max_element(loads.begin(), loads.end());
+}
+
+std::string ExecutionGraph::DebugString() const {
+  std::string text = absl::StrCat("mesh ", mesh.DebugString(), "\n");
+  if (!skew.empty()) absl::StrAppend(&text, "loads ", absl::StrJoin(skew.loads, " "), "\n");
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    absl::StrAppend(&text, "block ", b, " ", BlockText(*this, blocks[b]));
+  }
+  for (size_t p = 0; p < programs.size(); ++p) {
+    absl::StrAppend(&text, "program ", p, " ", ProgramText(*this, programs[p]));
+  }
+  for (size_t r = 0; r < rendezvous.size(); ++r) {
+    absl::StrAppend(&text, "rendezvous ", r, ":");
+    for (const Rendezvous::Party& party : rendezvous[r].parties) {
+      absl::StrAppend(&text, " ", party.program, "[", party.instance, "]");
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+int64_t UnfoldedTasks(const ExecutionGraph& graph, int program) {
+  int64_t tasks = 0;
+  for (const Instance& instance : graph.programs[program].instances) {
+    tasks += int64_t{graph.blocks[instance.block].size()} * instance.layer_count;
+  }
+  return tasks;
+}
+
+}  // namespace plancast

@@ -1,0 +1,221 @@
+#ifndef PLANCAST_GRAPH_EXECUTION_EXECUTION_GRAPH_H_
+#define PLANCAST_GRAPH_EXECUTION_EXECUTION_GRAPH_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "cluster/device_mesh.h"
+#include "graph/collective_kind.h"
+#include "graph/dtype.h"
+#include "graph/kernel_spec.h"
+
+namespace plancast {
+
+// In-order queues of one device.
+enum class StreamKind : uint8_t {
+  kCompute,
+  kModelComm,  // tensor/sequence-parallel collectives
+  kGradComm,   // gradient and parameter collectives of data parallelism
+  kSendNext,   // pipeline point-to-point, one queue per neighbour and direction
+  kRecvPrev,
+  kSendPrev,
+  kRecvNext,
+  kReplicaComm,  // sums over the replicas of sharded data parallelism
+  kCopyOut,      // device memory to host memory
+  kCopyIn,
+};
+inline constexpr int kNumStreams = 10;
+using StreamMask = uint16_t;  // a set of them: bit 1 << stream
+static_assert(kNumStreams <= 16);
+constexpr StreamMask MaskOf(int stream) { return static_cast<StreamMask>(1u << stream); }
+constexpr StreamMask MaskOf(StreamKind stream) { return MaskOf(static_cast<int>(stream)); }
+
+// What a task is for; attribution needs nothing else of the strategy.
+enum class Purpose : uint8_t {
+  kForward,
+  kBackward,
+  kRecompute,
+  kTp,
+  kDp,
+  kPp,
+  kCp,
+  kEp,
+  kOffload,  // copies between the device and its host's memory
+  kOptimizer,
+  kOther,
+};
+inline constexpr int kNumPurposes = 11;
+
+enum class TaskKind : uint8_t { kKernel, kComm };
+
+// What device memory holds.
+enum class MemoryKind : uint8_t { kParameters, kGradients, kOptimizer, kActivations, kWorkspace };
+inline constexpr int kNumMemoryKinds = 5;
+
+// A communication among the members of a group: the devices that differ only
+// in the coordinates of `axes`. A kSendRecv joins a device with the one
+// `peer_offset` further along the single axis.
+struct CommSpec {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int64_t bytes = 0;      // in the unit of CollectiveKind
+  std::vector<int> axes;  // mesh axes, outermost first
+  int peer_offset = 0;
+  std::string policy;  // name of an algorithm, or empty
+  // Of an all-to-all: how many copies of each row `bytes` holds, for receivers drawn
+  // evenly, where the software sends one to a node and to a device. 1: all go.
+  int copies = 1;
+
+  friend bool operator==(const CommSpec& a, const CommSpec& b) {
+    return a.kind == b.kind && a.bytes == b.bytes && a.axes == b.axes &&
+           a.peer_offset == b.peer_offset && a.policy == b.policy && a.copies == b.copies;
+  }
+  template <typename H>
+  friend H AbslHashValue(H h, const CommSpec& s) {
+    return H::combine(std::move(h), s.kind, s.bytes, s.axes, s.peer_offset, s.policy, s.copies);
+  }
+};
+
+// The pool of a caching allocator that a tensor comes from: allocators keep one for each
+// stream that tensors are allocated on, and what one has is of no use to another.
+enum class MemoryPool : uint8_t { kCompute, kGather, kReduce };
+inline constexpr int kNumMemoryPools = 3;
+
+// A change of live memory in issue order: before the task is issued (an
+// output or workspace is allocated) or after it (its last use is over).
+struct MemoryEvent {
+  int32_t task = 0;
+  bool after = false;
+  MemoryKind kind = MemoryKind::kActivations;
+  uint16_t tensor = 0;  // into Block::tensors
+  int64_t delta = 0;    // bytes
+  // Of what comes before the task: ahead of its results, which may take the place of what
+  // is freed so (an op of several kernels that is one task here).
+  bool early = false;
+  MemoryPool pool = MemoryPool::kCompute;
+};
+
+// A tensor that is alive when a block begins or ends and changes hands there:
+// who makes it and who frees it call it by names of their own.
+struct PortMemory {
+  uint16_t tensor = 0;  // into Block::tensors
+  int64_t bytes = 0;
+};
+
+// The tasks of one module body in one phase on one device, without layer
+// index, micro-batch or absolute id. Struct of arrays, in issue order.
+//
+// Invariants (Verify): dependencies point to earlier tasks or in-ports;
+// `memory` is sorted by (task, after) and names tensors; specs are in range.
+struct Block {
+  std::string name;  // `layers.F`, `layers.B`, `optimizer`
+  std::vector<TaskKind> kind;
+  std::vector<int32_t> spec;  // into ExecutionGraph::kernels or ::comms
+  std::vector<StreamKind> stream;
+  std::vector<Purpose> purpose;
+  std::vector<uint8_t> flags;      // kHostSync: the host waits for the task
+  std::vector<std::string> label;  // for traces and dumps: `attn.qkv`
+  std::vector<int32_t> dep_begin;  // CSR, size tasks + 1
+  std::vector<int32_t> deps;       // >= 0: task; < 0: in-port ~dep
+  int32_t num_in_ports = 0;
+  std::vector<int32_t> out_ports;  // task that completes each out-port; < 0: passes in-port ~x on
+  std::vector<MemoryEvent> memory;
+  std::vector<std::string> tensors;  // what memory is for: `layers.*.mlp.fc1.y`
+  // What the block takes over from the one before it, and what it hands on. No
+  // memory changes by it: the events hold all of that.
+  std::vector<PortMemory> takes, gives;
+  // The task that meets other programs (Instance::rendezvous), or -1.
+  int32_t rendezvous_task = -1;
+  // What a copy of it adds to what is kept in the memory of the host, or takes from it.
+  int64_t host_bytes = 0;
+  int32_t layers = 1;  // of the model, that one copy runs
+
+  static constexpr uint8_t kHostSync = 1;
+  int32_t size() const { return static_cast<int32_t>(kind.size()); }
+};
+
+enum class Phase : uint8_t { kForward, kBackward, kWeight, kOptimizer, kComm };
+
+// Instance `from` must have completed out-port `from_port` (all its tasks if
+// -1) before in-port `to_port` of this instance is ready (any of its tasks if
+// -1). `from` is an earlier instance of the same program.
+struct Join {
+  int32_t from = 0;
+  int16_t from_port = -1;
+  int16_t to_port = -1;
+};
+
+// A block run once for each of `layer_count` consecutive layers (of Block::layers each): out-ports
+// of one copy are the in-ports of the next.
+struct Instance {
+  int32_t block = 0;
+  int32_t layer_begin = 0, layer_count = 1;
+  int32_t micro_batch = 0;
+  int32_t chunk = 0;
+  Phase phase = Phase::kForward;
+  int32_t rendezvous = -1;               // into ExecutionGraph::rendezvous
+  int32_t join_begin = 0, join_end = 0;  // into Program::joins
+};
+
+// The first of the layers that a copy of an instance runs.
+inline int32_t LayerOf(const Block& block, const Instance& instance, int32_t copy) {
+  return instance.layer_begin + copy * block.layers;
+}
+
+// What all ranks with the same pipeline coordinate run, in issue order.
+struct Program {
+  std::string name;                            // `stage 3`
+  std::vector<std::pair<int, int64_t>> where;  // (mesh axis, coordinate): the program class
+  std::vector<Instance> instances;
+  std::vector<Join> joins;
+  int64_t static_bytes[kNumMemoryKinds] = {};  // parameters, gradients, optimizer state
+  int64_t host_bytes = 0;                      // likewise, in the memory of its host
+};
+
+// A communication that joins instances of several programs (pipeline send and
+// receive, an all-reduce over all stages): it starts when all have issued it
+// and ends for all at once.
+struct Rendezvous {
+  struct Party {
+    int32_t program = 0, instance = 0;
+  };
+  absl::InlinedVector<Party, 2> parties;
+};
+
+// Routed work that differs along mesh axes: experts with unlike expected load.
+struct Skew {
+  std::vector<int> axes;      // outermost first; empty: there is none
+  std::vector<double> loads;  // against the mean, by coordinate along the axes
+
+  bool empty() const { return axes.empty(); }
+  // The first coordinate along the axes that has the load of a device; 0 without skew.
+  int64_t PlaceOf(const DeviceMesh& mesh, int64_t device) const;
+  // The largest load, 1 without skew.
+  double Busiest() const;
+};
+
+// The distributed execution graph: structure, no time. Nothing in it grows
+// with ranks, and blocks do not grow with layers or micro-batches.
+struct ExecutionGraph {
+  DeviceMesh mesh;
+  Skew skew;                        // of the kernels that are routed
+  std::vector<KernelSpec> kernels;  // distinct
+  std::vector<CommSpec> comms;      // distinct
+  std::vector<Block> blocks;
+  std::vector<Program> programs;
+  std::vector<Rendezvous> rendezvous;
+
+  absl::Status Verify() const;
+  // Stable text of blocks and programs, for goldens.
+  std::string DebugString() const;
+};
+
+// Tasks of one device of program `program`, all instances unfolded.
+int64_t UnfoldedTasks(const ExecutionGraph& graph, int program);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_GRAPH_EXECUTION_EXECUTION_GRAPH_H_

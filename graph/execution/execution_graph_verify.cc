@@ -1,0 +1,323 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "graph/execution/execution_graph.h"
+
+namespace plancast {
+namespace {
+
+template <typename... Args>
+absl::Status Bad(const Args&... args) {
+  return absl::InvalidArgumentError(absl::StrCat(args...));
+}
+
+absl::Status VerifyComm(const ExecutionGraph& graph, const CommSpec& comm) {
+  if (comm.bytes < 0) return Bad("moves ", comm.bytes, " bytes; at least 0 is needed");
+  if (IsOnHost(comm.kind) && !comm.axes.empty()) {
+    return Bad("is a ", CollectiveKindName(comm.kind), " over ", comm.axes.size(),
+               " mesh axes; it concerns one device and takes none");
+  }
+  if (comm.axes.empty() && !IsOnHost(comm.kind)) {
+    return Bad("names no mesh axis; its group needs at least one");
+  }
+  for (size_t i = 0; i < comm.axes.size(); ++i) {
+    if (comm.axes[i] < 0 || comm.axes[i] >= graph.mesh.num_axes()) {
+      return Bad("names mesh axis ", comm.axes[i], "; the mesh has ", graph.mesh.num_axes());
+    }
+    if (i > 0 && comm.axes[i] <= comm.axes[i - 1]) {
+      return Bad("lists its mesh axes out of order; outermost comes first, each once");
+    }
+  }
+  if (comm.kind == CollectiveKind::kSendRecv && comm.axes.size() != 1) {
+    return Bad("is a send_recv over ", comm.axes.size(), " mesh axes; it goes along one");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyDependencies(const Block& block) {
+  if (block.dep_begin.front() != 0 ||
+      block.dep_begin.back() != static_cast<int32_t>(block.deps.size())) {
+    return Bad("its dependencies do not span [0, ", block.deps.size(), ")");
+  }
+  for (int32_t t = 0; t < block.size(); ++t) {
+    if (block.dep_begin[t] > block.dep_begin[t + 1]) {
+      return Bad("task ", t, ": its dependencies end before they begin");
+    }
+    for (int32_t d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
+      const int32_t dep = block.deps[d];
+      if (dep >= t || (dep < 0 && ~dep >= block.num_in_ports)) {
+        return Bad("task ", t, " depends on ", dep >= 0 ? "task " : "in-port ",
+                   dep >= 0 ? dep : ~dep, "; only earlier tasks and the ", block.num_in_ports,
+                   " in-ports can be waited for");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyBlock(const ExecutionGraph& graph, const Block& block) {
+  const size_t size = block.kind.size();
+  if (block.spec.size() != size || block.stream.size() != size || block.purpose.size() != size ||
+      block.flags.size() != size || block.label.size() != size ||
+      block.dep_begin.size() != size + 1) {
+    return Bad("its columns differ in length; each needs ", size, " tasks");
+  }
+  for (int32_t t = 0; t < block.size(); ++t) {
+    const size_t specs =
+        block.kind[t] == TaskKind::kKernel ? graph.kernels.size() : graph.comms.size();
+    if (block.spec[t] < 0 || block.spec[t] >= static_cast<int32_t>(specs)) {
+      return Bad("task ", t, " names spec ", block.spec[t], " of ", specs);
+    }
+    if (block.kind[t] == TaskKind::kComm && t != block.rendezvous_task &&
+        graph.comms[block.spec[t]].kind == CollectiveKind::kSendRecv) {
+      return Bad("task ", t, " is a send_recv without a rendezvous; both ends must meet");
+    }
+  }
+  RETURN_IF_ERROR(VerifyDependencies(block));
+  for (int32_t task : block.out_ports) {
+    if (task >= block.size() || (task < 0 && ~task >= block.num_in_ports)) {
+      return Bad("an out-port names task ", task, " of ", block.size());
+    }
+  }
+  for (size_t i = 0; i < block.memory.size(); ++i) {
+    const MemoryEvent& event = block.memory[i];
+    if (event.task < 0 || event.task >= block.size()) {
+      return Bad("a memory event names task ", event.task, " of ", block.size());
+    }
+    if (event.tensor >= block.tensors.size()) {
+      return Bad("a memory event names tensor ", event.tensor, " of ", block.tensors.size());
+    }
+    if (i == 0) continue;
+    const MemoryEvent& previous = block.memory[i - 1];
+    if (event.task < previous.task ||
+        (event.task == previous.task && previous.after && !event.after)) {
+      return Bad("its memory events are not sorted by (task, after)");
+    }
+  }
+  for (const std::vector<PortMemory>* ports : {&block.takes, &block.gives}) {
+    for (const PortMemory& port : *ports) {
+      if (port.tensor < block.tensors.size() && port.bytes >= 0) continue;
+      return Bad("a port brings ", port.bytes, " bytes of tensor ", port.tensor, " of ",
+                 block.tensors.size());
+    }
+  }
+  if (block.rendezvous_task >= block.size() ||
+      (block.rendezvous_task >= 0 && block.kind[block.rendezvous_task] != TaskKind::kComm)) {
+    return Bad("task ", block.rendezvous_task, " cannot meet other programs: not a communication");
+  }
+  if (block.rendezvous_task >= 0 && IsOnHost(graph.comms[block.spec[block.rendezvous_task]].kind)) {
+    return Bad("task ", block.rendezvous_task, " cannot meet other programs: it is of one device");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyInstance(const ExecutionGraph& graph, const Program& program, int32_t index) {
+  const Instance& instance = program.instances[index];
+  if (instance.block < 0 || instance.block >= static_cast<int32_t>(graph.blocks.size())) {
+    return Bad("names block ", instance.block, " of ", graph.blocks.size());
+  }
+  const Block& block = graph.blocks[instance.block];
+  if (instance.layer_count < 1) return Bad("runs ", instance.layer_count, " times");
+  const bool meets = instance.rendezvous >= 0;
+  if (meets != (block.rendezvous_task >= 0)) {
+    return Bad("`", block.name, "` ", meets ? "has no task to meet at" : "meets nobody");
+  }
+  if (meets && instance.layer_count != 1) {
+    return Bad("`", block.name, "` meets other programs and so cannot repeat");
+  }
+  if (meets && instance.rendezvous >= static_cast<int32_t>(graph.rendezvous.size())) {
+    return Bad("names rendezvous ", instance.rendezvous, " of ", graph.rendezvous.size());
+  }
+  if (instance.join_begin < 0 || instance.join_begin > instance.join_end ||
+      instance.join_end > static_cast<int32_t>(program.joins.size())) {
+    return Bad("names joins [", instance.join_begin, ", ", instance.join_end, ") of ",
+               program.joins.size());
+  }
+  for (int32_t j = instance.join_begin; j < instance.join_end; ++j) {
+    const Join& join = program.joins[j];
+    if (join.from < 0 || join.from >= index) {
+      return Bad("waits for instance ", join.from, "; only earlier ones can be waited for");
+    }
+    const Block& from = graph.blocks[program.instances[join.from].block];
+    if (join.from_port < -1 || join.from_port >= static_cast<int>(from.out_ports.size())) {
+      return Bad("waits for out-port ", join.from_port, " of `", from.name, "`, which has ",
+                 from.out_ports.size());
+    }
+    if (join.to_port < -1 || join.to_port >= block.num_in_ports) {
+      return Bad("joins in-port ", join.to_port, " of `", block.name, "`, which has ",
+                 block.num_in_ports);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// No communication without a rendezvous may leave its program.
+absl::Status VerifyGroups(const ExecutionGraph& graph, const Program& program, const Block& block) {
+  for (int32_t t = 0; t < block.size(); ++t) {
+    if (block.kind[t] != TaskKind::kComm || t == block.rendezvous_task) continue;
+    for (int axis : graph.comms[block.spec[t]].axes) {
+      for (const auto& [fixed, coordinate] : program.where) {
+        if (axis == fixed) {
+          return Bad("task ", t, " of `", block.name, "` talks over `", graph.mesh.axis(axis).name,
+                     "`, along which programs differ; that needs a rendezvous");
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyProgram(const ExecutionGraph& graph, const Program& program) {
+  for (size_t i = 0; i < program.where.size(); ++i) {
+    const auto& [axis, coordinate] = program.where[i];
+    if (axis < 0 || axis >= graph.mesh.num_axes() || coordinate < 0 ||
+        coordinate >= graph.mesh.size(axis)) {
+      return Bad("its place is coordinate ", coordinate, " of mesh axis ", axis,
+                 ", which does not exist");
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (program.where[j].first == axis) return Bad("its place names mesh axis ", axis, " twice");
+    }
+  }
+  std::vector<bool> seen(graph.blocks.size());
+  for (size_t i = 0; i < program.instances.size(); ++i) {
+    RETURN_IF_ERROR(VerifyInstance(graph, program, static_cast<int32_t>(i))) << "instance " << i;
+    const int32_t block = program.instances[i].block;
+    if (seen[block]) continue;
+    seen[block] = true;
+    RETURN_IF_ERROR(VerifyGroups(graph, program, graph.blocks[block]));
+  }
+  return absl::OkStatus();
+}
+
+bool Disjoint(const Program& a, const Program& b) {
+  for (const auto& [axis, coordinate] : a.where) {
+    for (const auto& [other_axis, other] : b.where) {
+      if (axis == other_axis && coordinate != other) return true;
+    }
+  }
+  return false;
+}
+
+// Every device of the mesh runs exactly one program.
+absl::Status VerifyPlaces(const ExecutionGraph& graph) {
+  int64_t placed = 0;
+  for (size_t p = 0; p < graph.programs.size(); ++p) {
+    int64_t devices = graph.mesh.num_devices();
+    for (const auto& [axis, coordinate] : graph.programs[p].where) {
+      devices /= graph.mesh.size(axis);
+    }
+    placed += devices;
+    for (size_t q = 0; q < p; ++q) {
+      if (!Disjoint(graph.programs[p], graph.programs[q])) {
+        return Bad("programs `", graph.programs[q].name, "` and `", graph.programs[p].name,
+                   "` claim the same devices");
+      }
+    }
+  }
+  if (placed != graph.mesh.num_devices()) {
+    return Bad("programs cover ", placed, " of ", graph.mesh.num_devices(),
+               " devices of the mesh; each device runs exactly one");
+  }
+  return absl::OkStatus();
+}
+
+// Whether two programs lie at one place but for the mesh axes `axes`.
+bool DifferOnlyAlong(const std::vector<int>& axes, const Program& a, const Program& b) {
+  if (a.where.size() != b.where.size()) return false;
+  for (const auto& [axis, coordinate] : a.where) {
+    const auto same_axis = std::find_if(b.where.begin(), b.where.end(),
+                                        [axis = axis](const auto& w) { return w.first == axis; });
+    if (same_axis == b.where.end()) return false;
+    if (same_axis->second != coordinate &&
+        std::find(axes.begin(), axes.end(), axis) == axes.end()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+absl::Status VerifyRendezvous(const ExecutionGraph& graph, int32_t index) {
+  const auto& parties = graph.rendezvous[index].parties;
+  if (parties.size() < 2) return Bad("has ", parties.size(), " parties; it takes two");
+  const CommSpec* comm = nullptr;
+  for (size_t i = 0; i < parties.size(); ++i) {
+    const auto [p, at] = parties[i];
+    if (p < 0 || p >= static_cast<int32_t>(graph.programs.size()) || at < 0 ||
+        at >= static_cast<int32_t>(graph.programs[p].instances.size()) ||
+        graph.programs[p].instances[at].rendezvous != index) {
+      return Bad("names instance ", at, " of program ", p, ", which does not come to it");
+    }
+    const Program& program = graph.programs[p];
+    const Block& block = graph.blocks[program.instances[at].block];
+    const CommSpec& own = graph.comms[block.spec[block.rendezvous_task]];
+    if (comm == nullptr) comm = &own;
+    if (own.kind != comm->kind || own.bytes != comm->bytes || own.axes != comm->axes) {
+      return Bad("its parties disagree on what they communicate");
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (parties[j].program == p) return Bad("program `", program.name, "` comes to it twice");
+    }
+    if (!DifferOnlyAlong(comm->axes, graph.programs[parties[0].program], program)) {
+      return Bad("programs `", graph.programs[parties[0].program].name, "` and `", program.name,
+                 "` differ along mesh axes that it does not join");
+    }
+  }
+  if (comm->kind == CollectiveKind::kSendRecv && parties.size() != 2) {
+    return Bad("is a send_recv of ", parties.size(), " parties; it joins two");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifySkew(const ExecutionGraph& graph) {
+  size_t places = 1;
+  for (size_t i = 0; i < graph.skew.axes.size(); ++i) {
+    const int axis = graph.skew.axes[i];
+    if (axis < 0 || axis >= graph.mesh.num_axes() || (i > 0 && axis <= graph.skew.axes[i - 1])) {
+      return Bad("loads differ along mesh axis ", axis, ", which is not there or out of order");
+    }
+    places *= graph.mesh.size(axis);
+  }
+  if (!graph.skew.empty() && graph.skew.loads.size() != places) {
+    return Bad("there are ", graph.skew.loads.size(), " loads for ", places, " places");
+  }
+  for (const double load : graph.skew.loads) {
+    if (!(load >= 0) || load > 1e9) return Bad("a load is ", load, "; it must be 0 or more");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ExecutionGraph::Verify() const {
+  RETURN_IF_ERROR(VerifySkew(*this));
+  for (size_t i = 0; i < comms.size(); ++i) {
+    RETURN_IF_ERROR(VerifyComm(*this, comms[i])) << "communication " << i;
+  }
+  for (const Block& block : blocks) {
+    RETURN_IF_ERROR(VerifyBlock(*this, block)) << "block `" << block.name << "`";
+  }
+  if (programs.empty()) return Bad("the execution graph has no program; it needs at least one");
+  for (const Program& program : programs) {
+    RETURN_IF_ERROR(VerifyProgram(*this, program)) << "program `" << program.name << "`";
+  }
+  RETURN_IF_ERROR(VerifyPlaces(*this));
+  size_t meetings = 0, parties = 0;
+  for (const Program& program : programs) {
+    for (const Instance& instance : program.instances) meetings += instance.rendezvous >= 0;
+  }
+  for (size_t i = 0; i < rendezvous.size(); ++i) {
+    RETURN_IF_ERROR(VerifyRendezvous(*this, static_cast<int32_t>(i))) << "rendezvous " << i;
+    parties += rendezvous[i].parties.size();
+  }
+  if (meetings != parties) {
+    return Bad(meetings, " instances come to ", parties,
+               " places at rendezvous; an instance is missing from its rendezvous");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace plancast
