@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/check.h"
-#include "executor/astra/simulate_astra.h"
 #include "interop/astra/case_workloads.h"
+#include "interop/astra/simulator/simulate_astra.h"
 
 namespace plancast {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "executor/astra/astra_network.h"
-#include "executor/astra/astra_system.h"
+#include "interop/astra/simulator/astra_network.h"
+#include "interop/astra/simulator/astra_system.h"
 
 namespace plancast {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "executor/astra/astra_system.h"
-#include "executor/astra/astra_workload.h"
 #include "interop/astra/case_table.h"
+#include "interop/astra/simulator/astra_system.h"
+#include "interop/astra/simulator/astra_workload.h"
 
 namespace plancast {
 

@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "executor/astra/astra_network.h"
+#include "interop/astra/simulator/astra_network.h"
 
 namespace plancast {
 

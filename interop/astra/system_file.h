@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "executor/astra/astra_system.h"
+#include "interop/astra/simulator/astra_system.h"
 
 namespace plancast {
 

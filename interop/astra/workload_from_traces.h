@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "executor/astra/astra_workload.h"
+#include "interop/astra/simulator/astra_workload.h"
 #include "interop/chakra/chakra_trace.h"
 #include "interop/chakra/verify_traces.h"
 

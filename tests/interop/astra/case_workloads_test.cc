@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "executor/astra/simulate_astra.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "interop/astra/simulator/simulate_astra.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {

@@ -5,10 +5,10 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "executor/astra/simulate_astra.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/executor/astra/astra_builder.h"
+#include "interop/astra/simulator/simulate_astra.h"
+#include "tests/interop/astra/simulator/astra_builder.h"
 #include "tests/interop/chakra/et_builder.h"
 #include "tests/testing/status_matchers.h"
 

@@ -5,12 +5,12 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "executor/astra/simulate_astra.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "interop/astra/simulator/simulate_astra.h"
 #include "interop/astra/workload_from_traces.h"
-#include "tests/executor/astra/astra_builder.h"
 #include "tests/executor/graph_builder.h"
+#include "tests/interop/astra/simulator/astra_builder.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
