@@ -3,15 +3,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "executor/attribution/summarise.h"
 #include "executor/comm_uses.h"
 #include "executor/executor.h"
 #include "executor/fold/fold.h"
 #include "executor/interference.h"
 #include "executor/realise.h"
 #include "executor/runtime.h"
-#include "executor/simulate.h"
-#include "executor/summarise.h"
-#include "executor/task_index.h"
+#include "executor/simulate/simulate.h"
+#include "executor/simulate/task_index.h"
 
 namespace plancast {
 namespace {

@@ -10,13 +10,13 @@
 #include "absl/types/span.h"
 #include "cluster/machine.h"
 #include "cost_models/kernel_cost.h"
+#include "executor/attribution/summarise.h"
 #include "executor/jobs/merge.h"
 #include "executor/jobs/placed_job.h"
 #include "executor/realise.h"
-#include "executor/sim_graph.h"
-#include "executor/simulate.h"
-#include "executor/summarise.h"
-#include "executor/task_index.h"
+#include "executor/simulate/sim_graph.h"
+#include "executor/simulate/simulate.h"
+#include "executor/simulate/task_index.h"
 
 namespace plancast {
 

@@ -13,12 +13,12 @@
 #include "executor/comm_uses.h"
 #include "executor/fold/fold.h"
 #include "executor/interference.h"
-#include "executor/kernel_jitter.h"
 #include "executor/realise.h"
 #include "executor/runtime.h"
 #include "executor/sampling/random_numbers.h"
-#include "executor/simulate.h"
-#include "executor/task_index.h"
+#include "executor/simulate/kernel_jitter.h"
+#include "executor/simulate/simulate.h"
+#include "executor/simulate/task_index.h"
 
 namespace plancast {
 namespace {

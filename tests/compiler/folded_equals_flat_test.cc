@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "executor/breakdown.h"
+#include "executor/attribution/breakdown.h"
 #include "executor/executor.h"
 #include "executor/runtime.h"
 #include "gtest/gtest.h"

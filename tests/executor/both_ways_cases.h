@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cluster/machine.h"
-#include "executor/host.h"
 #include "executor/realise.h"
+#include "executor/simulate/host.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {

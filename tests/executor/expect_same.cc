@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "executor/breakdown.h"
-#include "executor/critical_path.h"
+#include "executor/attribution/breakdown.h"
+#include "executor/attribution/critical_path.h"
 #include "gtest/gtest.h"
 
 namespace plancast {

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "executor/breakdown.h"
-#include "executor/critical_path.h"
+#include "executor/attribution/breakdown.h"
+#include "executor/attribution/critical_path.h"
 #include "executor/memory/replay.h"
 #include "executor/runtime.h"
 #include "executor/sharing/fluid.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/copy_outcome.h"
+#include "executor/simulate/copy_outcome.h"
 
 namespace plancast {
 

@@ -6,7 +6,7 @@
 
 #include "cluster/machine.h"
 #include "executor/realise.h"
-#include "executor/simulate.h"
+#include "executor/simulate/simulate.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {

@@ -6,12 +6,12 @@
 
 #include "absl/status/statusor.h"
 #include "cluster/machine.h"
-#include "executor/causes.h"
+#include "executor/attribution/causes.h"
 #include "executor/comm_uses.h"
 #include "executor/realise.h"
-#include "executor/sim_graph.h"
-#include "executor/simulate.h"
-#include "executor/task_index.h"
+#include "executor/simulate/sim_graph.h"
+#include "executor/simulate/simulate.h"
+#include "executor/simulate/task_index.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {

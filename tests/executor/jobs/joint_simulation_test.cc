@@ -6,7 +6,7 @@
 #include <random>
 
 #include "collectives/realise.h"
-#include "executor/causes.h"
+#include "executor/attribution/causes.h"
 #include "executor/jobs/placement.h"
 #include "executor/runtime.h"
 #include "gtest/gtest.h"

@@ -1,0 +1,262 @@
+#include "executor/attribution/breakdown.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "executor/attribution/causes.h"
+
+namespace plancast {
+namespace {
+
+class Accounts {
+ public:
+  Accounts(const SimInput& in, const SimTrace& trace, int32_t entity)
+      : in_(in),
+        trace_(trace),
+        causes_(in, trace),
+        program_(in.ProgramOf(entity)),
+        entity_(entity),
+        makespan_(trace.makespan_ps) {}
+
+  Breakdown Settle() && {
+    // What comes before the first launch is fixed work of the iteration.
+    const int64_t start = in_.hosts[program_].start_ps;
+    sum_.other += start;
+    int64_t at = start;
+    const ProgramIndex& program = in_.index.program(program_);
+    const int compute = static_cast<int>(StreamKind::kCompute);
+    const auto lane = program.lane.begin();
+    const auto place_of = [&](int32_t instance) {
+      return static_cast<int32_t>(std::lower_bound(lane + program.lane_begin[compute],
+                                                   lane + program.lane_begin[compute + 1],
+                                                   instance) -
+                                  lane);
+    };
+    int32_t place = program.lane_begin[compute];
+    if (!trace_.repeats.empty()) {
+      // All further periods are like the first.
+      const SimTrace::Repeat& repeat = trace_.repeats[entity_];
+      const int32_t begin = place_of(repeat.first), end = place_of(repeat.first + repeat.length);
+      at = Walk(place, begin, at);
+      Breakdown before = sum_;
+      sum_ = Breakdown();
+      at = Walk(begin, end, at) + (trace_.periods - 1) * trace_.period_ps;
+      before.Add(sum_, trace_.periods);
+      sum_ = before;
+      place = place_of(repeat.first + repeat.length * trace_.periods);
+    }
+    at = Walk(place, program.lane_begin[compute + 1], at);
+    Tail(at);
+    return sum_;
+  }
+
+ private:
+  // Instances with kernels; returns the end of the last.
+  int64_t Walk(int32_t place, int32_t end, int64_t at) {
+    for (; place < end; ++place) {
+      const int32_t instance = in_.index.program(program_).lane[place];
+      const BlockIndex& block = in_.index.BlockAt(program_, instance);
+      const int32_t copies = in_.index.InstanceOf(program_, instance).layer_count;
+      for (int32_t copy = 0; copy < copies;) {
+        const Piece& piece = trace_.pieces[trace_.PieceOf(entity_, instance, copy)];
+        copy += piece.copies;
+        at = Compute(piece, {instance, piece.first_copy, 0}, block, at);
+        if (piece.copies == 1) continue;
+        // All further copies wait and run alike.
+        const Breakdown first = sum_;
+        sum_ = Breakdown();
+        at = Compute(piece, {instance, piece.first_copy + 1, 0}, block, at);
+        Breakdown further = first;
+        further.Add(sum_, piece.copies - 1);
+        sum_ = further;
+        at += piece.period * (piece.copies - 2);
+      }
+    }
+    return at;
+  }
+
+  // The tasks of a copy in the compute stream; returns the end of the last.
+  int64_t Compute(const Piece& piece, TaskRef ref, const BlockIndex& index, int64_t at) {
+    const Block& block = in_.BlockAt(entity_, ref.instance);
+    const int compute = static_cast<int>(StreamKind::kCompute);
+    const int64_t* const times = trace_.times.data() + piece.start;
+    const int64_t origin = piece.origin + piece.period * (ref.copy - piece.first_copy);
+    const bool tails = in_.hosts[program_].launch_ps > 0;
+    const int32_t first = index.order[index.order_begin[compute]], last = index.Last(compute);
+    if (piece.outcome >= 0) {
+      // What comes after the first task is the same in all copies.
+      if (piece.outcome >= static_cast<int32_t>(inner_.size())) inner_.resize(piece.outcome + 1);
+      Inner& inner = inner_[piece.outcome];
+      if (inner.known) {
+        ref.task = first;
+        if (origin + times[first] > at) Wait(at, ref);
+        sum_.Add(inner.sum);
+        return origin + times[index.size + last];
+      }
+      inner.known = true;
+      ref.task = first;
+      if (origin + times[first] > at) Wait(at, ref);
+      const Breakdown before = sum_;
+      sum_ = Breakdown();
+      Tasks(block, index, ref, origin, times, tails, origin + times[first]);
+      inner_[piece.outcome].sum = sum_;
+      sum_.Add(before);
+      return origin + times[index.size + last];
+    }
+    Tasks(block, index, ref, origin, times, tails, at);
+    return origin + times[index.size + last];
+  }
+
+  // `at`: the end of the task before.
+  void Tasks(const Block& block, const BlockIndex& index, TaskRef ref, int64_t origin,
+             const int64_t* times, bool tails, int64_t at) {
+    const int compute = static_cast<int>(StreamKind::kCompute);
+    for (int32_t i = index.order_begin[compute]; i < index.order_begin[compute + 1]; ++i) {
+      const int32_t t = ref.task = index.order[i];
+      const int64_t start = origin + times[t];
+      if (start > at) Wait(at, ref);
+      at = origin + times[index.size + t];
+      const bool is_comm = block.kind[t] == TaskKind::kComm;
+      const bool several = index.launches[t + 1] - index.launches[t] > 1;
+      const int64_t tail = tails && several && !is_comm ? causes_.LaunchTail(entity_, ref) : 0;
+      PartFor(sum_, block.purpose[t], is_comm) += at - start - tail;
+      sum_.launch += tail;
+    }
+  }
+
+  int64_t Start(const TaskRef& ref) const { return causes_.StartOf(entity_, ref); }
+  int64_t End(const TaskRef& ref) const { return causes_.EndOf(entity_, ref); }
+
+  int64_t& Part(const TaskRef& ref) {
+    const Block& block = in_.BlockAt(entity_, ref.instance);
+    return PartFor(sum_, block.purpose[ref.task], block.kind[ref.task] == TaskKind::kComm);
+  }
+
+  // Nothing ran in [from, start of `ref`).
+  void Wait(int64_t from, TaskRef ref) {
+    while (Start(ref) > from) {
+      const Cause cause = causes_.Of(entity_, ref);
+      if (cause.kind == Cause::kHost) {
+        const int64_t on = cause.ref.instance < 0 ? from : std::max(from, End(cause.ref));
+        sum_.launch += Start(ref) - on;
+        if (on == from) return;
+        // The host itself waited for a task.
+        ref = Charge(from, cause.ref);
+      } else if (cause.kind == Cause::kTask) {
+        ref = Charge(from, cause.ref);
+      } else {
+        Idle(cause) += Start(ref) - from;
+        return;
+      }
+    }
+  }
+
+  // Where a wait belongs that ends with a task that started on this.
+  int64_t& Idle(const Cause& cause) {
+    const bool alike = cause.kind == Cause::kPeer && in_.ProgramOf(cause.entity) == program_;
+    return alike ? sum_.straggler : sum_.bubble;
+  }
+
+  // The part of a task after `from` counts for it; what came before, for what it
+  // waited for.
+  TaskRef Charge(int64_t from, const TaskRef& ref) {
+    Part(ref) += std::max<int64_t>(End(ref) - std::max(from, Start(ref)), 0);
+    return ref;
+  }
+
+  // Nothing is computed after `from`.
+  void Tail(int64_t from) {
+    struct Span {
+      int64_t start, end;
+      int stream;
+      TaskRef ref;
+    };
+    std::vector<Span> running;
+    const ProgramIndex& program = in_.index.program(program_);
+    for (int s = 1; s < kNumStreams; ++s) {
+      if (program.lane_begin[s] == program.lane_begin[s + 1]) continue;
+      const int32_t last = program.lane[program.lane_begin[s + 1] - 1];
+      TaskRef ref{last, in_.index.InstanceOf(program_, last).layer_count - 1,
+                  in_.index.BlockAt(program_, last).Last(s)};
+      const auto first = static_cast<std::ptrdiff_t>(running.size());
+      for (; ref.instance >= 0 && End(ref) > from; ref = in_.index.Predecessor(program_, ref)) {
+        running.push_back({Start(ref), End(ref), s, ref});
+      }
+      std::reverse(running.begin() + first, running.end());
+    }
+    std::stable_sort(running.begin(), running.end(),
+                     [](const Span& a, const Span& b) { return a.start < b.start; });
+    for (const Span& span : running) {
+      if (span.end <= from) continue;
+      if (span.start > from) Idle(causes_.Of(entity_, span.ref)) += span.start - from;
+      from = std::max(from, span.start);
+      Part(span.ref) += span.end - from;
+      from = span.end;
+    }
+    sum_.bubble += makespan_ - from;
+  }
+
+  const SimInput& in_;
+  const SimTrace& trace_;
+  const Causes causes_;
+  const int32_t program_, entity_;
+  const int64_t makespan_;
+  Breakdown sum_;
+  // Per outcome, what a copy adds, without the wait for its first task.
+  struct Inner {
+    bool known = false;
+    Breakdown sum;
+  };
+  std::vector<Inner> inner_;
+};
+
+}  // namespace
+
+int64_t& PartFor(Breakdown& breakdown, Purpose purpose, bool is_comm) {
+  switch (purpose) {
+    case Purpose::kForward:
+    case Purpose::kBackward:
+      return is_comm ? breakdown.other : breakdown.compute;
+    case Purpose::kRecompute:
+      return breakdown.recompute;
+    case Purpose::kTp:
+      return breakdown.exposed_tp;
+    case Purpose::kDp:
+      return breakdown.exposed_dp;
+    case Purpose::kPp:
+      return breakdown.exposed_pp;
+    case Purpose::kCp:
+      return breakdown.exposed_cp;
+    case Purpose::kEp:
+      return breakdown.exposed_ep;
+    case Purpose::kOffload:
+      return breakdown.exposed_offload;
+    case Purpose::kOptimizer:
+      return breakdown.optimizer;
+    case Purpose::kOther:
+      break;
+  }
+  return breakdown.other;
+}
+
+Breakdown BreakdownOf(const SimInput& input, const SimTrace& trace, int32_t entity) {
+  return Accounts(input, trace, entity).Settle();
+}
+
+void Breakdown::Add(const Breakdown& other, int64_t times) {
+  for (int64_t Breakdown::*part :
+       {&Breakdown::compute, &Breakdown::recompute, &Breakdown::exposed_tp, &Breakdown::exposed_dp,
+        &Breakdown::exposed_pp, &Breakdown::exposed_cp, &Breakdown::exposed_ep,
+        &Breakdown::exposed_offload, &Breakdown::bubble, &Breakdown::straggler, &Breakdown::launch,
+        &Breakdown::optimizer, &Breakdown::other}) {
+    this->*part += other.*part * times;
+  }
+}
+
+int64_t Breakdown::total() const {
+  return compute + recompute + exposed_tp + exposed_dp + exposed_pp + exposed_cp + exposed_ep +
+         exposed_offload + bubble + straggler + launch + optimizer + other;
+}
+
+}  // namespace plancast

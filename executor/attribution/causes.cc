@@ -1,0 +1,113 @@
+#include "executor/attribution/causes.h"
+
+#include <algorithm>
+
+namespace plancast {
+
+int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, Cause* cause) const {
+  const int32_t program = in_.ProgramOf(entity);
+  const HostParams& host = in_.hosts[program];
+  int64_t ready = host.start_ps;
+  *cause = {Cause::kBeginning, entity, {}};
+  const TaskRef before = in_.index.Predecessor(program, ref);
+  if (before.instance >= 0) {
+    ready = EndOf(entity, before);
+    *cause = {Cause::kTask, entity, before};
+  }
+  TaskIndex::Refs waits;
+  in_.index.WaitsOf(program, ref, waits);
+  for (const TaskRef& wait : waits) {
+    const int64_t end = EndOf(entity, wait);
+    if (end <= ready) continue;
+    ready = end;
+    *cause = {Cause::kTask, entity, wait};
+  }
+  if (host.Costs() || in_.index.program(program).syncs) {
+    const Launch launch = LaunchOf(host, in_.index, program, ref,
+                                   [&](const TaskRef& sync) { return EndOf(entity, sync); });
+    if (launch.first_ps > ready) {
+      ready = launch.first_ps;
+      *cause = {Cause::kHost, entity, launch.sync};
+    }
+  }
+  return ready;
+}
+
+bool Causes::OfOwnCopy(int32_t entity, const TaskRef& ref, Cause* cause) const {
+  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), ref.instance);
+  const int32_t rank = index.rank[ref.task];
+  if (rank == 0) return false;
+  const Piece& piece = trace_.pieces[trace_.PieceOf(entity, ref.instance, ref.copy)];
+  const int64_t* const start = trace_.times.data() + piece.start;
+  const int64_t* const end = start + index.size;
+  // Their order is by stream, so the one before in the same stream is before.
+  const int32_t before = index.order[index.position[ref.task] - 1];
+  int32_t found = -1;
+  if (end[before] == start[ref.task]) {
+    found = before;
+  } else if (index.port_begin[ref.task] == index.port_begin[ref.task + 1]) {
+    for (int32_t d = index.dep_begin[ref.task]; d < index.dep_begin[ref.task + 1]; ++d) {
+      if (found < 0 && end[index.deps[d]] == start[ref.task]) found = index.deps[d];
+    }
+  }
+  if (found < 0) return false;
+  *cause = {Cause::kTask, entity, {ref.instance, ref.copy, found}};
+  return true;
+}
+
+Cause Causes::Of(int32_t entity, const TaskRef& ref) const {
+  Cause cause;
+  if (OfOwnCopy(entity, ref, &cause)) return cause;
+  const int64_t start = StartOf(entity, ref);
+  if (Arrival(entity, ref, &cause) >= start) return cause;
+  const Block& block = in_.BlockAt(entity, ref.instance);
+  const bool meets = ref.task == block.rendezvous_task;
+  for (int32_t peer : in_.sim.MembersOf(in_.sim.groups[in_.GroupOf(entity, ref)])) {
+    const TaskRef theirs =
+        meets ? in_.index.AtRendezvous(
+                    in_.index.InstanceOf(in_.ProgramOf(entity), ref.instance).rendezvous,
+                    in_.ProgramOf(peer))
+              : ref;
+    Cause own;
+    if (peer == entity || Arrival(peer, theirs, &own) < start) continue;
+    return {Cause::kPeer, peer, theirs};
+  }
+  return cause;
+}
+
+int64_t Causes::LaunchTail(int32_t entity, const TaskRef& ref) const {
+  const int32_t program = in_.ProgramOf(entity);
+  const HostParams& host = in_.hosts[program];
+  if (host.launch_ps == 0 || in_.index.LaunchesOf(program, ref) < 2) return 0;
+  const Launch launch = LaunchOf(host, in_.index, program, ref,
+                                 [&](const TaskRef& sync) { return EndOf(entity, sync); });
+  const int64_t end = EndOf(entity, ref);
+  if (launch.last_ps != end) return 0;
+  return std::max<int64_t>(end - StartOf(entity, ref) - in_.DurationOf(entity, ref), 0);
+}
+
+UnfoldedTrace Unfold(const SimInput& input, const SimTrace& trace, int32_t entity) {
+  const Causes causes(input, trace);
+  const int32_t program = input.ProgramOf(entity);
+  UnfoldedTrace unfolded;
+  const auto& instances = input.graph.programs[program].instances;
+  for (int32_t i = 0; i < static_cast<int32_t>(instances.size()); ++i) {
+    const int32_t size = input.graph.blocks[instances[i].block].size();
+    for (int32_t copy = 0; copy < instances[i].layer_count; ++copy) {
+      for (int32_t task = 0; task < size; ++task) {
+        const TaskRef ref{i, copy, task};
+        unfolded.start.push_back(causes.StartOf(entity, ref));
+        unfolded.end.push_back(causes.EndOf(entity, ref));
+        const Cause cause = causes.Of(entity, ref);
+        unfolded.cause.push_back(
+            cause.kind == Cause::kTask   ? input.index.IssueOf(program, cause.ref)
+            : cause.kind == Cause::kHost ? UnfoldedTrace::kHost
+            : cause.kind == Cause::kPeer ? UnfoldedTrace::PeerCause(cause.entity)
+                                         : UnfoldedTrace::kBeginning);
+      }
+    }
+  }
+  return unfolded;
+}
+
+}  // namespace plancast

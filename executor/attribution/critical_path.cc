@@ -1,0 +1,206 @@
+#include "executor/attribution/critical_path.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "executor/attribution/breakdown.h"
+#include "executor/attribution/causes.h"
+
+namespace plancast {
+namespace {
+
+class Walk {
+ public:
+  // Among the entities [begin, end).
+  Walk(const SimInput& in, const SimTrace& trace, int32_t begin, int32_t end)
+      : in_(in),
+        trace_(trace),
+        causes_(in, trace),
+        begin_(begin),
+        end_(end),
+        kernel_ps_(in.graph.kernels.size()),
+        comm_ps_(in.realised.size()) {}
+
+  void Run() {
+    if (!FindLast()) {
+      path_.other += trace_.makespan_ps;
+      return;
+    }
+    path_.other += trace_.makespan_ps - causes_.EndOf(entity_, task_);
+    while (true) {
+      WalkCopies();
+      Charge();
+      Cause cause = causes_.Of(entity_, task_);
+      if (cause.kind == Cause::kPeer) {
+        entity_ = cause.entity;
+        task_ = cause.ref;
+        cause = causes_.Of(entity_, task_);
+      }
+      if (cause.kind == Cause::kHost) {
+        path_.launch += causes_.StartOf(entity_, task_) - (cause.ref.instance < 0
+                                                               ? in_.HostOf(entity_).start_ps
+                                                               : causes_.EndOf(entity_, cause.ref));
+      }
+      if (cause.ref.instance < 0) break;
+      task_ = cause.ref;
+    }
+    path_.other += in_.HostOf(entity_).start_ps;
+  }
+
+  void AddTo(SimResult& result) const {
+    result.critical_path = path_;
+    constexpr const char* kKnowledge[] = {"measured", "interpolated", "calibrated", "analytic",
+                                          "extrapolated"};
+    for (size_t k = 0; k < kernel_ps_.size(); ++k) {
+      if (kernel_ps_[k] == 0) continue;
+      const KernelCost& cost = in_.prices.costs[k];
+      const double seconds = static_cast<double>(kernel_ps_[k]) * 1e-12;
+      result.provenance_seconds[kKnowledge[static_cast<int>(cost.provenance.knowledge)]] += seconds;
+      result.own_variance_s2 += seconds * cost.sigma * seconds * cost.sigma;
+      AddFactor(cost.factor, seconds, cost.factor_sigma,
+                cost.provenance.knowledge == Knowledge::kExtrapolated, result);
+    }
+    for (size_t c = 0; c < comm_ps_.size(); ++c) {
+      if (comm_ps_[c] == 0) continue;
+      AddFactor(in_.realised[c].factor, static_cast<double>(comm_ps_[c]) * 1e-12,
+                in_.realised[c].factor_sigma,
+                in_.realised[c].provenance.knowledge == Knowledge::kExtrapolated, result);
+    }
+  }
+
+ private:
+  static void AddFactor(const std::string& factor, double seconds, double sigma, bool extrapolated,
+                        SimResult& result) {
+    if (factor.empty()) return;
+    FactorShare& share = result.factors[factor];
+    share.seconds += seconds;
+    share.sigma = std::max(share.sigma, sigma);
+    share.extrapolated |= extrapolated;
+  }
+
+  // The task that ends last; of several, that of the first entity and stream.
+  bool FindLast() {
+    int64_t latest = -1;
+    for (int32_t e = begin_; e < end_; ++e) {
+      const int32_t p = in_.ProgramOf(e);
+      const ProgramIndex& program = in_.index.program(p);
+      for (int s = 0; s < kNumStreams; ++s) {
+        const int64_t end = trace_.lane_end[e * kNumStreams + s];
+        if (program.lane_begin[s] == program.lane_begin[s + 1] || end <= latest) continue;
+        latest = end;
+        entity_ = e;
+        const int32_t last = program.lane[program.lane_begin[s + 1] - 1];
+        task_ = {last, in_.index.InstanceOf(p, last).layer_count - 1,
+                 in_.index.BlockAt(p, last).Last(s)};
+      }
+    }
+    return latest >= 0;
+  }
+
+  // The part of the path that lies within a copy of an outcome, from the task where
+  // it leaves the copy back to the one that waits for nothing of it.
+  struct Stretch {
+    bool known = false;
+    Breakdown sum;  // less what belongs to the first task
+    std::vector<std::pair<int32_t, int64_t>> kernels, comms;
+    int32_t first = 0;
+  };
+
+  // Goes back through the copies of an outcome to a task that waits for others.
+  void WalkCopies() {
+    const int32_t at = trace_.PieceOf(entity_, task_.instance, task_.copy);
+    if (trace_.pieces[at].outcome < 0) return;
+    const Piece& piece = trace_.pieces[at];
+    while (true) {
+      const TaskRef left = task_;
+      const Stretch& stretch = StretchOf(piece);
+      Take(stretch, 1);
+      task_.task = stretch.first;
+      if (task_.copy == piece.first_copy) return;
+      const Cause cause = causes_.Of(entity_, task_);
+      if (cause.kind != Cause::kTask || cause.ref.instance != task_.instance ||
+          cause.ref.copy + 1 != task_.copy || cause.ref.task != left.task) {
+        return;
+      }
+      // So it goes on to the first copy.
+      Charge();
+      const int64_t more = cause.ref.copy - piece.first_copy;
+      if (more > 0) {
+        Take(stretch, more);
+        Charge(more);
+      }
+      task_ = {left.instance, piece.first_copy, left.task};
+    }
+  }
+
+  const Stretch& StretchOf(const Piece& piece) {
+    Stretch& stretch = stretches_[{piece.outcome, task_.task}];
+    if (stretch.known) return stretch;
+    stretch.known = true;
+    const Block& block = in_.BlockAt(entity_, task_.instance);
+    TaskRef ref = task_;
+    while (true) {
+      const Cause cause = causes_.Of(entity_, ref);
+      if (cause.kind != Cause::kTask || cause.ref.instance != ref.instance ||
+          cause.ref.copy != ref.copy) {
+        break;
+      }
+      AddTask(ref, block, 1, stretch.sum, &stretch);
+      ref = cause.ref;
+    }
+    stretch.first = ref.task;
+    return stretch;
+  }
+
+  void Take(const Stretch& stretch, int64_t times) {
+    path_.Add(stretch.sum, times);
+    for (const auto& [kernel, ps] : stretch.kernels) kernel_ps_[kernel] += ps * times;
+    for (const auto& [comm, ps] : stretch.comms) comm_ps_[comm] += ps * times;
+  }
+
+  void Charge(int64_t times = 1) {
+    AddTask(task_, in_.BlockAt(entity_, task_.instance), times, path_, nullptr);
+  }
+
+  // To the sums of the path or of a stretch.
+  void AddTask(const TaskRef& ref, const Block& block, int64_t times, Breakdown& sum,
+               Stretch* stretch) {
+    const bool is_comm = block.kind[ref.task] == TaskKind::kComm;
+    const int64_t whole = causes_.EndOf(entity_, ref) - causes_.StartOf(entity_, ref);
+    const int64_t tail = is_comm ? 0 : causes_.LaunchTail(entity_, ref);
+    const int32_t spec =
+        is_comm ? in_.sim.groups[in_.GroupOf(entity_, ref)].realised : block.spec[ref.task];
+    if (stretch == nullptr) {
+      (is_comm ? comm_ps_ : kernel_ps_)[spec] += (whole - tail) * times;
+    } else {
+      (is_comm ? stretch->comms : stretch->kernels).emplace_back(spec, whole - tail);
+    }
+    PartFor(sum, block.purpose[ref.task], is_comm) += (whole - tail) * times;
+    sum.launch += tail * times;
+  }
+
+  const SimInput& in_;
+  const SimTrace& trace_;
+  const Causes causes_;
+  const int32_t begin_, end_;
+  int32_t entity_ = 0;
+  TaskRef task_;
+  Breakdown path_;
+  // By outcome and the task where the path leaves a copy.
+  std::map<std::pair<int32_t, int32_t>, Stretch> stretches_;
+  std::vector<int64_t> kernel_ps_;  // per kernel
+  std::vector<int64_t> comm_ps_;    // per realised collective
+};
+
+}  // namespace
+
+void AttributeCriticalPath(const SimInput& input, const SimTrace& trace, SimResult& result,
+                           int32_t begin, int32_t end) {
+  Walk walk(input, trace, begin, end);
+  walk.Run();
+  walk.AddTo(result);
+}
+
+}  // namespace plancast

@@ -1,0 +1,116 @@
+#include "executor/attribution/summarise.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "executor/attribution/breakdown.h"
+#include "executor/attribution/critical_path.h"
+
+namespace plancast {
+namespace {
+
+// Tasks that were run one by one.
+int64_t SteppedTasks(const SimInput& in, const SimTrace& trace, int32_t entity) {
+  const std::vector<Instance>& instances = in.graph.programs[in.ProgramOf(entity)].instances;
+  int64_t tasks = 0;
+  for (size_t i = 0; i < instances.size(); ++i) {
+    const Block& block = in.graph.blocks[instances[i].block];
+    if (block.size() == 0) continue;  // it left no piece
+    for (int32_t copy = 0; copy < instances[i].layer_count;) {
+      const Piece& piece = trace.pieces[trace.PieceOf(entity, static_cast<int32_t>(i), copy)];
+      copy += piece.copies;
+      if (piece.outcome < 0 && piece.origin == 0) tasks += block.size();
+    }
+  }
+  return tasks;
+}
+
+void AppendSlices(const SimInput& in, const SimTrace& trace, int32_t entity, int stream, int32_t at,
+                  std::vector<Slice>& slices) {
+  const Instance& instance = in.index.InstanceOf(in.ProgramOf(entity), at);
+  const Block& block = in.graph.blocks[instance.block];
+  const BlockIndex& index = in.index.block(instance.block);
+  for (int32_t copy = 0; copy < instance.layer_count; ++copy) {
+    for (int32_t i = index.order_begin[stream]; i < index.order_begin[stream + 1]; ++i) {
+      const TaskRef ref{at, copy, index.order[i]};
+      Slice slice;
+      slice.device_class = entity;
+      slice.stream = static_cast<StreamKind>(stream);
+      slice.purpose = block.purpose[ref.task];
+      slice.block = instance.block;
+      slice.task = ref.task;
+      slice.layer = LayerOf(block, instance, copy);
+      slice.micro_batch = instance.micro_batch;
+      slice.chunk = instance.chunk;
+      slice.start_ps = trace.StartOf(entity, ref);
+      slice.end_ps = trace.EndOf(entity, ref, index.size);
+      slices.push_back(slice);
+    }
+  }
+}
+
+}  // namespace
+
+SummaryRange WholeRange(const SimInput& in) {
+  return {0, static_cast<int32_t>(in.graph.programs.size()), 0,
+          static_cast<int32_t>(in.sim.entities.size())};
+}
+
+std::vector<Slice> SlicesOf(const SimInput& in, const SimTrace& trace, const SummaryRange& range) {
+  std::vector<Slice> slices;
+  for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
+    const int32_t program = in.ProgramOf(e);
+    for (int s = 0; s < kNumStreams; ++s) {
+      const ProgramIndex& index = in.index.program(program);
+      for (int32_t l = index.lane_begin[s]; l < index.lane_begin[s + 1]; ++l) {
+        AppendSlices(in, trace, e, s, index.lane[l], slices);
+      }
+    }
+  }
+  for (Slice& slice : slices) slice.device_class -= range.entity_begin;
+  std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+    return std::tie(a.start_ps, a.device_class) < std::tie(b.start_ps, b.device_class);
+  });
+  return slices;
+}
+
+SimResult Summarise(const SimInput& in, const SimTrace& trace,
+                    const std::vector<ClassMemory>& memory, const SummaryRange& range) {
+  SimResult result;
+  result.makespan_ps = trace.makespan_ps;
+  const ExecutionGraph& graph = in.graph;
+  std::vector<int> classes_of(graph.programs.size());
+  for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
+    ++classes_of[in.sim.entities[e].program];
+  }
+  for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
+    const SimGraph::Entity& entity = in.sim.entities[e];
+    DeviceClassResult row;
+    row.name = graph.programs[entity.program].name;
+    if (classes_of[entity.program] > 1) {
+      absl::StrAppend(&row.name, " (as device ", entity.representative, ")");
+    }
+    row.program = entity.program - range.program_begin;
+    row.devices = entity.devices;
+    row.representative = entity.representative;
+    row.breakdown = BreakdownOf(in, trace, e);
+    row.memory = memory[row.program];
+    row.finish_ps = trace.FinishOf(e);
+    result.classes.push_back(std::move(row));
+    result.counters.tasks += in.index.program(entity.program).tasks * entity.devices;
+  }
+  result.counters.device_classes = range.entity_end - range.entity_begin;
+  result.counters.blocks = static_cast<int64_t>(graph.blocks.size());
+  for (int32_t p = range.program_begin; p < range.program_end; ++p) {
+    result.counters.instances += static_cast<int64_t>(graph.programs[p].instances.size());
+  }
+  for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
+    result.counters.materialised_tasks += SteppedTasks(in, trace, e);
+  }
+  AttributeCriticalPath(in, trace, result, range.entity_begin, range.entity_end);
+  return result;
+}
+
+}  // namespace plancast

@@ -1,0 +1,254 @@
+#include "executor/simulate/copy_outcome.h"
+
+#include <algorithm>
+
+#include "executor/sharing/activity_kinds.h"
+#include "executor/simulate/slowed_work.h"
+
+namespace plancast {
+namespace {
+
+constexpr int64_t kUnknown = -1;
+constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
+
+}  // namespace
+
+CopyStop CopyRunner::RunUntil(int64_t time, const Block& block, const BlockIndex& index,
+                              const CopyCosts& costs, const CopyConditions& conditions) {
+  scratch_.resize(2 * index.size);
+  int64_t* const start = scratch_.data();
+  int64_t* const end = start + index.size;
+  Begin(index, costs, conditions, start, end);
+  Go(block, index, costs, conditions, time, start, end);
+  CopyStop stop;
+  for (int i = 0; i < num_streams_; ++i) {
+    const Stream& own = streams_[i];
+    CopyStop::Stream& stream = stop.streams[own.index];
+    stream.rank = own.rank;
+    stream.runs = own.runs;
+    if (!own.runs) continue;
+    stream.start = scratch_[own.order[own.rank]];
+    stream.since = own.since;
+    stream.left = own.left;
+    stream.slow = own.slow;
+    stream.work_left = own.work_left;
+  }
+  return stop;
+}
+
+void CopyRunner::Prepare(const BlockIndex& index) {
+  num_streams_ = 0;
+  compute_ = nullptr;
+  for (int s = kNumStreams - 1; s >= 0; --s) {
+    if ((index.streams >> s & 1) == 0) continue;
+    Stream& stream = streams_[num_streams_++];
+    stream = Stream();
+    stream.index = s;
+    stream.order = index.order.data() + index.order_begin[s];
+    stream.count = index.Count(s);
+    if (s == kCompute) compute_ = &stream;
+  }
+  comms_ = 0;
+  now_ = 0;
+}
+
+void CopyRunner::Begin(const BlockIndex& index, const CopyCosts& costs,
+                       const CopyConditions& conditions, int64_t* start, int64_t* end) {
+  Prepare(index);
+  std::fill_n(end, index.size, kUnknown);
+  for (const CopyConditions::Ahead& ahead : conditions.ahead) {
+    for (int i = 0; i < num_streams_; ++i) {
+      if (streams_[i].index == ahead.stream) BeginAhead(costs, ahead, start, end, streams_[i]);
+    }
+  }
+}
+
+int64_t CopyRunner::Run(const Block& block, const BlockIndex& index, const CopyCosts& costs,
+                        const CopyConditions& conditions, int64_t* start, int64_t* end) {
+  Begin(index, costs, conditions, start, end);
+  Go(block, index, costs, conditions, kNever, start, end);
+  return now_;
+}
+
+int64_t CopyRunner::RunFrom(int64_t changed, const int64_t* known, const Block& block,
+                            const BlockIndex& index, const CopyCosts& costs,
+                            const CopyConditions& conditions, int64_t* start, int64_t* end) {
+  const int64_t* const known_end = known + index.size;
+  Prepare(index);
+  // Back to when nothing was under way.
+  int64_t from = changed;
+  for (bool again = true; again && from > 0;) {
+    again = false;
+    for (int i = 0; i < num_streams_; ++i) {
+      Stream& stream = streams_[i];
+      while (stream.rank < stream.count && known_end[stream.order[stream.rank]] <= from) {
+        ++stream.rank;
+      }
+      while (stream.rank > 0 && known_end[stream.order[stream.rank - 1]] > from) --stream.rank;
+      if (stream.rank == stream.count || known[stream.order[stream.rank]] >= from) continue;
+      from = known[stream.order[stream.rank]];
+      again = true;
+    }
+  }
+  if (from <= 0) return Run(block, index, costs, conditions, start, end);
+  std::fill_n(end, index.size, kUnknown);
+  for (int k = 0; k < num_streams_; ++k) {
+    for (int32_t r = 0; r < streams_[k].rank; ++r) {
+      const int32_t task = streams_[k].order[r];
+      start[task] = known[task];
+      end[task] = known_end[task];
+    }
+  }
+  now_ = from;
+  Go(block, index, costs, conditions, kNever, start, end);
+  return now_;
+}
+
+void CopyRunner::Go(const Block& block, const BlockIndex& index, const CopyCosts& costs,
+                    const CopyConditions& conditions, int64_t stop, int64_t* start, int64_t* end) {
+  bool foreign = false;
+  const int64_t* toggle = conditions.toggles.data();
+  const int64_t* const toggles_end = toggle + conditions.toggles.size();
+  for (; toggle != toggles_end && *toggle < now_; ++toggle) foreign = !foreign;
+  slow_ = foreign;
+  while (true) {
+    // What ends now goes before what begins now.
+    if (toggle != toggles_end && *toggle <= now_ && foreign) {
+      foreign = false;
+      ++toggle;
+    }
+    for (int i = 0; i < num_streams_; ++i) {
+      Stream& stream = streams_[i];
+      if (!stream.runs || stream.next > now_) continue;
+      end[stream.order[stream.rank++]] = now_;
+      stream.runs = false;
+      stream.next = kNever;
+      comms_ -= stream.is_comm && !stream.quiet ? 1 : 0;
+    }
+    if (now_ >= stop) return;
+    if (slow_ && !foreign && comms_ == 0) SlowKernel(costs, false);
+    if (toggle != toggles_end && *toggle <= now_ && !foreign) {
+      foreign = true;
+      ++toggle;
+    }
+    for (bool again = true; again;) {
+      again = false;
+      for (int i = 0; i < num_streams_; ++i) {
+        Stream& stream = streams_[i];
+        while (!stream.runs && stream.rank < stream.count &&
+               Begin(block, index, costs, conditions.host, start, end, stream)) {
+          again = true;
+        }
+      }
+    }
+    if (costs.interferes && slow_ != (foreign || comms_ > 0)) SlowKernel(costs, !slow_);
+    if (RunsKernel() && !timed_) TimeKernel(costs);
+    if (comms_ > 0) TimeComms(costs, RunsKernel());
+    int64_t next = toggle != toggles_end ? *toggle : kNever;
+    bool goes_on = false;
+    for (int i = 0; i < num_streams_; ++i) {
+      next = std::min(next, streams_[i].next);
+      goes_on = goes_on || streams_[i].next != kNever;
+    }
+    if (!goes_on && stop == kNever) return;
+    now_ = std::min(next, stop);
+  }
+}
+
+void CopyRunner::BeginAhead(const CopyCosts& costs, const CopyConditions::Ahead& ahead,
+                            int64_t* start, int64_t* end, Stream& stream) {
+  stream.rank = ahead.rank;
+  for (int32_t r = 0; r < ahead.rank; ++r) start[stream.order[r]] = end[stream.order[r]] = 0;
+  if (!ahead.runs) return;
+  const int32_t task = stream.order[ahead.rank];
+  start[task] = 0;
+  stream.runs = stream.is_comm = true;
+  stream.quiet = costs.tasks[task].quiet;
+  stream.slow = false;
+  stream.since = ahead.since;
+  stream.work_left = ahead.work_left;
+  stream.next = ahead.since + ActivityKinds::Duration(ahead.work_left, costs.tasks[task].rate_q16);
+  if (!stream.quiet) ++comms_;
+}
+
+bool CopyRunner::Begin(const Block& block, const BlockIndex& index, const CopyCosts& costs,
+                       int64_t host, int64_t* start, int64_t* end, Stream& stream) {
+  const int32_t t = stream.order[stream.rank];
+  for (int32_t d = index.dep_begin[t]; d < index.dep_begin[t + 1]; ++d) {
+    if (end[index.deps[d]] == kUnknown) return false;
+  }
+  stream.launched = 0;
+  if (costs.hosted) {
+    const int64_t first = host + costs.launch_ps * index.FirstLaunch(t);
+    if (first > now_) {
+      stream.next = first;
+      return false;
+    }
+    stream.launched = host + costs.launch_ps * index.launches[t + 1];
+  }
+  const CopyCosts::Task& task = costs.tasks[t];
+  start[t] = now_;
+  stream.is_comm = block.kind[t] == TaskKind::kComm;
+  stream.next = now_ + task.alone;
+  if (!stream.is_comm) stream.next = std::max(stream.next, stream.launched);
+  if (stream.next == now_) {
+    end[t] = now_;
+    ++stream.rank;
+    stream.next = kNever;
+    return true;
+  }
+  stream.runs = true;
+  stream.slow = false;
+  if (stream.is_comm) {
+    stream.quiet = task.quiet;
+    if (!stream.quiet) ++comms_;
+    stream.since = now_ + task.delay;
+    stream.work_left = task.work;
+  } else {
+    stream.since = now_;
+    stream.left = task.alone;
+    stream.slow = slow_;
+    timed_ = !slow_;
+  }
+  return false;
+}
+
+// Rounds what is left whenever that changes.
+void CopyRunner::SlowKernel(const CopyCosts& costs, bool slow) {
+  slow_ = slow;
+  if (!RunsKernel()) return;
+  Stream& kernel = *compute_;
+  kernel.left = WorkAfter(kernel.left, now_ - kernel.since, kernel.slow,
+                          costs.tasks[kernel.order[kernel.rank]].slowdown_q20);
+  kernel.since = now_;
+  kernel.slow = slow;
+  timed_ = false;
+}
+
+void CopyRunner::TimeKernel(const CopyCosts& costs) {
+  Stream& kernel = *compute_;
+  timed_ = true;
+  const int64_t slowdown = costs.tasks[kernel.order[kernel.rank]].slowdown_q20;
+  kernel.next =
+      std::max(kernel.since + TimeOfWork(kernel.left, kernel.slow, slowdown), kernel.launched);
+}
+
+void CopyRunner::TimeComms(const CopyCosts& costs, bool busy) {
+  for (int i = 0; i < num_streams_; ++i) {
+    Stream& comm = streams_[i];
+    if (!comm.runs || !comm.is_comm || comm.quiet || comm.slow == busy) continue;
+    const CopyCosts::Task& task = costs.tasks[comm.order[comm.rank]];
+    if (task.work == 0 || task.rate_q16 == task.slow_rate_q16) continue;
+    if (now_ > comm.since) {
+      const int64_t rate = comm.slow ? task.slow_rate_q16 : task.rate_q16;
+      comm.work_left -= int128{rate} * (now_ - comm.since);
+      comm.work_left = std::max<int128>(comm.work_left, 0);
+      comm.since = now_;
+    }
+    comm.slow = busy;
+    comm.next = comm.since +
+                ActivityKinds::Duration(comm.work_left, busy ? task.slow_rate_q16 : task.rate_q16);
+  }
+}
+
+}  // namespace plancast

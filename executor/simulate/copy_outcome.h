@@ -1,0 +1,149 @@
+#ifndef PLANCAST_EXECUTOR_SIMULATE_COPY_OUTCOME_H_
+#define PLANCAST_EXECUTOR_SIMULATE_COPY_OUTCOME_H_
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "base/int128.h"
+#include "executor/simulate/task_index.h"
+
+namespace plancast {
+
+// What the tasks of a copy cost on an entity. Its communications are all of that
+// entity alone, and nothing else loads their links meanwhile.
+struct CopyCosts {
+  struct Task {
+    int64_t alone = 0;                        // picoseconds
+    int64_t slowdown_q20 = 0;                 // of a kernel beside communications
+    int64_t delay = 0;                        // of a communication, before its transfer
+    int128 work = 0;                          // of the transfer, 2^-16 bytes/s times ps
+    int64_t rate_q16 = 0, slow_rate_q16 = 0;  // of it, alone and beside kernels
+    bool quiet = false;                       // it slows no kernel, nor they it
+  };
+  std::vector<Task> tasks;
+  int64_t launch_ps = 0;
+  bool hosted = false;      // the host's launches matter
+  bool interferes = false;  // kernels are slower beside communications
+};
+
+// What a copy finds when all that it waits for is over, which is its time 0.
+struct CopyConditions {
+  // The host's clock after its launches so far; that of a host far ahead counts as
+  // if it had just launched the whole copy.
+  int64_t host = 0;
+  // Whether others communicate on the entity, if kernels are slower by that: times
+  // at which that begins and ends in turn, as far as known.
+  using Toggles = absl::InlinedVector<int64_t, 6>;
+  Toggles toggles;
+  // Streams other than that of kernels that have begun already.
+  struct Ahead {
+    int32_t stream = 0;
+    int32_t rank = 0;   // tasks before it are over
+    bool runs = false;  // it is under way:
+    int64_t since = 0;  // its transfer begins, 0 if it has begun
+    int128 work_left = 0;
+
+    friend bool operator==(const Ahead& a, const Ahead& b) {
+      return a.stream == b.stream && a.rank == b.rank && a.runs == b.runs && a.since == b.since &&
+             a.work_left == b.work_left;
+    }
+  };
+  absl::InlinedVector<Ahead, 1> ahead;
+
+  // The first task of a stream that is not over, and whether it has begun.
+  int32_t RankOf(int stream) const {
+    for (const Ahead& own : ahead) {
+      if (own.stream == stream) return own.rank;
+    }
+    return 0;
+  }
+  bool Begun(int stream, int32_t rank) const {
+    for (const Ahead& own : ahead) {
+      if (own.stream == stream) return own.runs && own.rank == rank;
+    }
+    return false;
+  }
+
+  friend bool operator==(const CopyConditions& a, const CopyConditions& b) {
+    return a.host == b.host && a.toggles == b.toggles && a.ahead == b.ahead;
+  }
+};
+
+// A task of each stream that is under way when a copy stops.
+struct CopyStop {
+  struct Stream {
+    int32_t rank = 0;
+    bool runs = false;
+    int64_t start = 0;
+    // Of a kernel: what is left of it since, and whether it is slow. Of a
+    // communication: what is left of its transfer, which begins no earlier than
+    // `since`, and its rate.
+    int64_t since = 0, left = 0;
+    bool slow = false;
+    int128 work_left = 0;
+  };
+  Stream streams[kNumStreams];
+};
+
+// Runs copies of blocks, alone but for what their conditions say.
+class CopyRunner {
+ public:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+  // Sets when the tasks of a copy start and end; 0 if that was before. Returns when
+  // all are over. Communications and kernels slow each other for exactly as long as
+  // both run.
+  int64_t Run(const Block& block, const BlockIndex& index, const CopyCosts& costs,
+              const CopyConditions& conditions, int64_t* start, int64_t* end);
+  // The same if times are known under conditions that were equal until `changed`.
+  int64_t RunFrom(int64_t changed, const int64_t* known, const Block& block,
+                  const BlockIndex& index, const CopyCosts& costs, const CopyConditions& conditions,
+                  int64_t* start, int64_t* end);
+  // The same up to a time: what ends then is over, nothing begins then.
+  CopyStop RunUntil(int64_t time, const Block& block, const BlockIndex& index,
+                    const CopyCosts& costs, const CopyConditions& conditions);
+
+ private:
+  struct Stream {
+    int index = 0;
+    const int32_t* order = nullptr;
+    int32_t count = 0, rank = 0;
+    bool runs = false, is_comm = false, quiet = false, slow = false;
+    int64_t next = kNever;  // when its task ends, or may be launched
+    int64_t launched = 0;   // it ends no earlier
+    int64_t since = 0, left = 0;
+    int128 work_left = 0;
+  };
+
+  void Prepare(const BlockIndex& index);
+  void Begin(const BlockIndex& index, const CopyCosts& costs, const CopyConditions& conditions,
+             int64_t* start, int64_t* end);
+  // From now on, where all tasks under way are ahead.
+  void Go(const Block& block, const BlockIndex& index, const CopyCosts& costs,
+          const CopyConditions& conditions, int64_t stop, int64_t* start, int64_t* end);
+  void BeginAhead(const CopyCosts& costs, const CopyConditions::Ahead& ahead, int64_t* start,
+                  int64_t* end, Stream& stream);
+  // True if a stream begins a task now that takes no time.
+  bool Begin(const Block& block, const BlockIndex& index, const CopyCosts& costs, int64_t host,
+             int64_t* start, int64_t* end, Stream& stream);
+  bool RunsKernel() const { return compute_ != nullptr && compute_->runs && !compute_->is_comm; }
+  void SlowKernel(const CopyCosts& costs, bool slow);
+  void TimeKernel(const CopyCosts& costs);
+  void TimeComms(const CopyCosts& costs, bool busy);
+
+  int64_t now_ = 0;
+  Stream streams_[kNumStreams];
+  int num_streams_ = 0;
+  Stream* compute_ = nullptr;
+  int comms_ = 0;       // under way
+  bool slow_ = false;   // kernels are
+  bool timed_ = false;  // the end of the kernel is known
+  std::vector<int64_t> scratch_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_SIMULATE_COPY_OUTCOME_H_

@@ -1,0 +1,18 @@
+#ifndef PLANCAST_EXECUTOR_SIMULATE_DEADLOCK_H_
+#define PLANCAST_EXECUTOR_SIMULATE_DEADLOCK_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "executor/simulate/lane.h"
+#include "executor/simulate/simulate.h"
+
+namespace plancast {
+
+// Names a cycle of tasks that wait for one another.
+absl::Status DeadlockError(const SimInput& input, const std::vector<Lane>& lanes);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_SIMULATE_DEADLOCK_H_

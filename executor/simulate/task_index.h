@@ -1,0 +1,132 @@
+#ifndef PLANCAST_EXECUTOR_SIMULATE_TASK_INDEX_H_
+#define PLANCAST_EXECUTOR_SIMULATE_TASK_INDEX_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "graph/execution/execution_graph.h"
+
+namespace plancast {
+
+// A task of a program: of which instance, in which of its copies.
+struct TaskRef {
+  int32_t instance = -1, copy = 0, task = 0;
+
+  friend bool operator==(const TaskRef& a, const TaskRef& b) {
+    return a.instance == b.instance && a.copy == b.copy && a.task == b.task;
+  }
+};
+
+// What running a block needs to know, once for all its copies.
+struct BlockIndex {
+  int32_t size = 0;
+  StreamMask streams = 0, kernel_streams = 0;
+  bool syncs = false;     // the host waits for a task of it
+  bool captured = false;  // launched by a CUDA graph: no launches of its own
+  int32_t order_begin[kNumStreams + 1] = {};
+  std::vector<int32_t> order;     // tasks stream by stream, in issue order
+  std::vector<int32_t> rank;      // of a task in its stream
+  std::vector<int32_t> position;  // of a task in `order`
+  // What a task waits for within its copy beyond what its stream has waited for:
+  // at most one task of each other stream, ascending by stream. CSR.
+  std::vector<int32_t> dep_begin, deps;
+  std::vector<int32_t> port_begin, ports;  // likewise, in-ports
+  std::vector<int32_t> launches;           // before each task and, at last, of all
+  std::vector<int32_t> sync_before;        // the last task before that the host waits for; -1
+
+  // With the first of its launches a task can start: how many that is, in the copy.
+  int32_t FirstLaunch(int32_t task) const {
+    return launches[task] < launches[task + 1] ? launches[task] + 1 : launches[task];
+  }
+  int32_t Count(int stream) const { return order_begin[stream + 1] - order_begin[stream]; }
+  // Last task of a stream that is not empty.
+  int32_t Last(int stream) const { return order[order_begin[stream + 1] - 1]; }
+};
+
+struct ProgramIndex {
+  int64_t tasks = 0;
+  StreamMask streams = 0, kernel_streams = 0;
+  bool syncs = false;
+  // Instances with tasks in each stream, in order. CSR by stream.
+  int32_t lane_begin[kNumStreams + 1] = {};
+  std::vector<int32_t> lane;
+  // Per instance.
+  std::vector<int64_t> issue_begin, launches_before;
+  std::vector<int32_t> sync_before;  // the last instance before that has a sync, or -1
+  // Launches of CUDA graphs up to the instance and with it; empty without graphs.
+  std::vector<int32_t> graphs;
+};
+
+// Where the tasks of an execution graph are, without unfolding its programs. The
+// graph must outlive it.
+class TaskIndex {
+ public:
+  using Refs = absl::InlinedVector<TaskRef, 8>;
+
+  // Errors: more instances, copies or tasks than a Place can number.
+  // `cuda_graphs`: per program, whether its blocks that meet no other program and
+  // for which the host does not wait are launched by CUDA graphs; empty: none are.
+  static absl::StatusOr<TaskIndex> Create(const ExecutionGraph& graph,
+                                          const std::vector<bool>& cuda_graphs = {});
+  // `memory`: an index that is done with, whose columns are used again.
+  static absl::StatusOr<TaskIndex> Create(const ExecutionGraph& graph,
+                                          const std::vector<bool>& cuda_graphs, TaskIndex memory);
+
+  // Of nothing.
+  TaskIndex() = default;
+
+  const BlockIndex& block(int32_t block) const { return blocks_[block]; }
+  const ProgramIndex& program(int32_t program) const { return programs_[program]; }
+  const Instance& InstanceOf(int32_t program, int32_t instance) const {
+    return graph_->programs[program].instances[instance];
+  }
+  const BlockIndex& BlockAt(int32_t program, int32_t instance) const {
+    return blocks_[InstanceOf(program, instance).block];
+  }
+
+  // Position in the issue order of the program.
+  int64_t IssueOf(int32_t program, const TaskRef& ref) const {
+    return programs_[program].issue_begin[ref.instance] +
+           int64_t{ref.copy} * BlockAt(program, ref.instance).size + ref.task;
+  }
+  int StreamOf(int32_t program, const TaskRef& ref) const {
+    return static_cast<int>(
+        graph_->blocks[InstanceOf(program, ref.instance).block].stream[ref.task]);
+  }
+  // A number that ascends along a stream.
+  int64_t PlaceOf(int32_t program, const TaskRef& ref) const {
+    return Place(ref.instance, ref.copy, BlockAt(program, ref.instance).rank[ref.task]);
+  }
+  static int64_t Place(int32_t instance, int32_t copy, int32_t rank) {
+    return int64_t{instance} << 38 | int64_t{copy} << 24 | rank;
+  }
+
+  // The tasks that complete an in-port of a copy, of what gates its instance for
+  // port == num_in_ports. They are appended to `to`.
+  void TasksOfPort(int32_t program, int32_t instance, int32_t copy, int32_t port, Refs& to) const;
+  // The task before in the stream; instance -1: none.
+  TaskRef Predecessor(int32_t program, const TaskRef& ref) const;
+  // All that a task waits for, at most one task of each other stream, ascending by
+  // stream; not its predecessor in its own.
+  void WaitsOf(int32_t program, const TaskRef& ref, Refs& to) const;
+  // The task that the host waited for before it launches this; instance -1: none.
+  TaskRef SyncBefore(int32_t program, const TaskRef& ref) const;
+  // Launches up to this task, without its own, in issue order.
+  int64_t LaunchesBefore(int32_t program, const TaskRef& ref) const;
+  int32_t LaunchesOf(int32_t program, const TaskRef& ref) const;
+  // The task with which a program comes to a rendezvous.
+  TaskRef AtRendezvous(int32_t rendezvous, int32_t program) const;
+
+ private:
+  void AppendOut(int32_t program, int32_t instance, int32_t copy, int32_t port, Refs& to) const;
+
+  const ExecutionGraph* graph_ = nullptr;
+  std::vector<BlockIndex> blocks_;
+  std::vector<ProgramIndex> programs_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_SIMULATE_TASK_INDEX_H_

@@ -1,0 +1,466 @@
+#include "executor/simulate/copy_outcome.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/executor/graph_builder.h"
+#include "tests/executor/plain_copy.h"
+#include "tests/testing/seed.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr int64_t kOne = int64_t{1} << 20;
+constexpr int64_t kHalfSlower = kOne * 3 / 2;
+constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
+constexpr int kComm = static_cast<int>(StreamKind::kModelComm);
+
+// A block of one's own, with costs in whole picoseconds: transfers do 6 a
+// picosecond alone, and 4 beside kernels if `yields`.
+class CopyOutcomeTest : public testing::Test {
+ protected:
+  void Kernel(int64_t alone, std::vector<int> deps = {}) {
+    builder_.Kernel(1, std::move(deps));
+    CopyCosts::Task& task = costs_.tasks.emplace_back();
+    task.alone = alone;
+    task.slowdown_q20 = kHalfSlower;
+  }
+  void Comm(int64_t delay, int64_t transfer, std::vector<int> deps = {}, bool yields = false) {
+    builder_.Comm(CollectiveKind::kAllReduce, 8, {0}, std::move(deps));
+    CopyCosts::Task& task = costs_.tasks.emplace_back();
+    task.alone = delay + transfer;
+    task.delay = delay;
+    task.work = 6 * transfer;
+    task.rate_q16 = 6;
+    task.slow_rate_q16 = yields ? 4 : 6;
+  }
+  void Prepare() {
+    graph_ = builder_.Build();
+    for (KernelSpec& kernel : graph_.kernels) kernel.launches = launches_;
+    index_ = *TaskIndex::Create(graph_);
+    start_.assign(costs_.tasks.size(), -1);
+    end_ = start_;
+  }
+  int64_t Run() {
+    Prepare();
+    return runner_.Run(graph_.blocks[0], index_.block(0), costs_, conditions_, start_.data(),
+                       end_.data());
+  }
+  CopyStop RunUntil(int64_t time) {
+    Prepare();
+    return runner_.RunUntil(time, graph_.blocks[0], index_.block(0), costs_, conditions_);
+  }
+
+  GraphBuilder builder_ = std::move(GraphBuilder({{"tp", 1}}).Block("F"));
+  ExecutionGraph graph_;
+  TaskIndex index_;
+  int64_t launches_ = 1;
+  CopyCosts costs_;
+  CopyConditions conditions_;
+  CopyRunner runner_;
+  std::vector<int64_t> start_, end_;
+};
+
+TEST_F(CopyOutcomeTest, KernelsFollowOneAnother) {
+  Kernel(10);
+  Kernel(20);
+  Kernel(30);
+  EXPECT_EQ(Run(), 60);
+  EXPECT_THAT(start_, ElementsAre(0, 10, 30));
+  EXPECT_THAT(end_, ElementsAre(10, 30, 60));
+}
+
+TEST_F(CopyOutcomeTest, AKernelWaitsForAnExposedCommunication) {
+  Kernel(10);
+  Comm(2, 3, {0});
+  Kernel(7, {1});
+  costs_.interferes = true;
+  EXPECT_EQ(Run(), 22);
+  EXPECT_THAT(start_, ElementsAre(0, 10, 15));
+}
+
+TEST_F(CopyOutcomeTest, AKernelOverlapsACommunicationThatItDoesNotWaitFor) {
+  Kernel(10);
+  Comm(0, 30, {0});
+  Kernel(8, {0});
+  Kernel(5, {1});
+  EXPECT_EQ(Run(), 45);
+  EXPECT_THAT(start_, ElementsAre(0, 10, 10, 40));
+  EXPECT_THAT(end_, ElementsAre(10, 40, 18, 45));
+}
+
+// 5 take 7.5, which is 8.
+TEST_F(CopyOutcomeTest, TheEndOfASlowKernelIsRoundedUp) {
+  Comm(0, 30);
+  Kernel(5);
+  costs_.interferes = true;
+  Run();
+  EXPECT_THAT(end_, ElementsAre(30, 8));
+}
+
+// In 7 beside the communication 4.67 of the kernel pass, which is 4.
+TEST_F(CopyOutcomeTest, WhatPassedOfASlowKernelIsRoundedDown) {
+  Comm(0, 7);
+  Kernel(20);
+  costs_.interferes = true;
+  Run();
+  EXPECT_THAT(end_, ElementsAre(7, 23));
+}
+
+// At 7 there is none for no time, so twice 4 pass; of 14 in a row it would be 9.
+TEST_F(CopyOutcomeTest, ACommunicationEndsBeforeTheNextBegins) {
+  Comm(0, 7);
+  Comm(0, 7);
+  Kernel(20);
+  costs_.interferes = true;
+  Run();
+  EXPECT_THAT(end_, ElementsAre(7, 14, 26));
+}
+
+TEST_F(CopyOutcomeTest, OthersSlowAKernelWhileTheyCommunicate) {
+  Kernel(20);
+  costs_.interferes = true;
+  EXPECT_EQ(Run(), 20);
+  // 3 pass, then 4 of 7, and 13 are left.
+  conditions_.toggles = {3, 10};
+  EXPECT_EQ(Run(), 23);
+  // 17 take 25.5.
+  conditions_.toggles = {3};
+  EXPECT_EQ(Run(), 29);
+  // 5 of 8.
+  conditions_.toggles = {0, 8};
+  EXPECT_EQ(Run(), 23);
+  // Twice 2 of 4.
+  conditions_.toggles = {0, 4, 4, 8};
+  EXPECT_EQ(Run(), 24);
+  conditions_.toggles = {20, 30};
+  EXPECT_EQ(Run(), 20);
+}
+
+// The first: 5 and 7.5. The second: 1 of 2 when the others are done at 15.
+TEST_F(CopyOutcomeTest, AKernelMayBeginSlow) {
+  Kernel(10);
+  Kernel(10);
+  costs_.interferes = true;
+  conditions_.toggles = {5, 15};
+  Run();
+  EXPECT_THAT(start_, ElementsAre(0, 13));
+  EXPECT_THAT(end_, ElementsAre(13, 24));
+}
+
+// Slow until the later of the two ends at 13, by when 8 pass.
+TEST_F(CopyOutcomeTest, OwnAndOtherCommunicationsAreOne) {
+  Comm(0, 10);
+  Kernel(20);
+  costs_.interferes = true;
+  conditions_.toggles = {5, 13};
+  Run();
+  EXPECT_THAT(end_, ElementsAre(10, 25));
+}
+
+// From 2 to 10 it does 32 of 120, and the other 88 in 14.7.
+TEST_F(CopyOutcomeTest, AKernelSlowsATransfer) {
+  Comm(2, 20, {}, true);
+  Kernel(10);
+  Run();
+  EXPECT_THAT(end_, ElementsAre(25, 10));
+}
+
+TEST_F(CopyOutcomeTest, AKernelDoesNotSlowTheDelayBeforeATransfer) {
+  Comm(2, 20, {}, true);
+  Kernel(1);
+  Run();
+  EXPECT_THAT(end_, ElementsAre(22, 1));
+}
+
+// The kernel takes 15, by when 52 of 120 are done.
+TEST_F(CopyOutcomeTest, AKernelAndATransferSlowEachOther) {
+  Comm(2, 20, {}, true);
+  Kernel(10);
+  costs_.interferes = true;
+  Run();
+  EXPECT_THAT(end_, ElementsAre(27, 15));
+}
+
+TEST_F(CopyOutcomeTest, TasksWaitForTheirLaunches) {
+  Kernel(3);
+  Comm(0, 3);
+  Kernel(3);
+  costs_.hosted = true;
+  costs_.launch_ps = 4;
+  Run();
+  EXPECT_THAT(start_, ElementsAre(4, 8, 12));
+  conditions_.host = 10;
+  Run();
+  EXPECT_THAT(start_, ElementsAre(14, 18, 22));
+  // The first two launches were before.
+  conditions_.host = -8;
+  Run();
+  EXPECT_THAT(start_, ElementsAre(0, 0, 4));
+}
+
+TEST_F(CopyOutcomeTest, AHostFarAheadDoesNotMatter) {
+  Kernel(3);
+  Kernel(3);
+  costs_.hosted = true;
+  costs_.launch_ps = 4;
+  conditions_.host = -8;
+  EXPECT_EQ(Run(), 6);
+  conditions_.host = -100;
+  EXPECT_EQ(Run(), 6);
+}
+
+// It begins with its first launch, at 4, and cannot be over before the third.
+TEST_F(CopyOutcomeTest, AKernelEndsNoEarlierThanItsLastLaunch) {
+  launches_ = 3;
+  Kernel(2);
+  Kernel(9);
+  costs_.hosted = true;
+  costs_.launch_ps = 4;
+  Run();
+  EXPECT_THAT(start_, ElementsAre(4, 16));
+  EXPECT_THAT(end_, ElementsAre(12, 25));
+}
+
+TEST_F(CopyOutcomeTest, NothingTakesNoTime) {
+  Kernel(0);
+  Comm(0, 0, {0});
+  Kernel(0, {1});
+  EXPECT_EQ(Run(), 0);
+  EXPECT_THAT(end_, ElementsAre(0, 0, 0));
+}
+
+TEST_F(CopyOutcomeTest, AStreamAheadIsTakenAsItIs) {
+  Comm(3, 12);
+  Kernel(10);
+  Kernel(5, {0});
+  EXPECT_EQ(Run(), 20);
+  // Over.
+  conditions_.ahead.push_back({kComm, 1});
+  EXPECT_EQ(Run(), 15);
+  EXPECT_THAT(end_, ElementsAre(0, 10, 15));
+  // In its transfer.
+  conditions_.ahead[0] = {kComm, 0, true, 0, 66};
+  EXPECT_EQ(Run(), 16);
+  EXPECT_THAT(start_, ElementsAre(0, 0, 11));
+  // In its delay.
+  conditions_.ahead[0] = {kComm, 0, true, 2, 72};
+  EXPECT_EQ(Run(), 19);
+  // It slows kernels: 8 of 12 pass.
+  costs_.interferes = true;
+  conditions_.ahead[0] = {kComm, 0, true, 0, 72};
+  EXPECT_EQ(Run(), 19);
+  EXPECT_THAT(end_, ElementsAre(12, 14, 19));
+}
+
+TEST_F(CopyOutcomeTest, ConditionsSayWhatHasBegun) {
+  conditions_.ahead.push_back({kComm, 2, true});
+  EXPECT_EQ(conditions_.RankOf(kComm), 2);
+  EXPECT_EQ(conditions_.RankOf(kCompute), 0);
+  EXPECT_TRUE(conditions_.Begun(kComm, 2));
+  EXPECT_FALSE(conditions_.Begun(kComm, 3));
+  EXPECT_FALSE(conditions_.Begun(kCompute, 0));
+}
+
+TEST_F(CopyOutcomeTest, StopsBeforeWhatBeginsThen) {
+  Kernel(10);
+  Comm(2, 28, {0});
+  Kernel(20);
+  CopyStop stop = RunUntil(10);
+  EXPECT_EQ(stop.streams[kCompute].rank, 1);
+  EXPECT_FALSE(stop.streams[kCompute].runs);
+  EXPECT_FALSE(stop.streams[kComm].runs);
+  stop = RunUntil(11);
+  EXPECT_TRUE(stop.streams[kCompute].runs);
+  EXPECT_EQ(stop.streams[kCompute].start, 10);
+  EXPECT_EQ(stop.streams[kCompute].since, 10);
+  EXPECT_EQ(stop.streams[kCompute].left, 20);
+  EXPECT_TRUE(stop.streams[kComm].runs);
+  EXPECT_EQ(stop.streams[kComm].since, 12);
+  EXPECT_EQ(stop.streams[kComm].work_left, 168);
+}
+
+TEST_F(CopyOutcomeTest, StopsWithWhatIsLeftOfASlowKernel) {
+  Comm(0, 7, {}, true);
+  Kernel(20);
+  costs_.interferes = true;
+  CopyStop stop = RunUntil(6);
+  EXPECT_TRUE(stop.streams[kCompute].slow);
+  EXPECT_EQ(stop.streams[kCompute].left, 20);
+  EXPECT_TRUE(stop.streams[kComm].slow);
+  EXPECT_EQ(stop.streams[kComm].work_left, 42);
+  // The transfer ends at 10.5.
+  stop = RunUntil(12);
+  EXPECT_FALSE(stop.streams[kCompute].slow);
+  EXPECT_EQ(stop.streams[kCompute].since, 11);
+  EXPECT_EQ(stop.streams[kCompute].left, 13);
+  EXPECT_EQ(stop.streams[kComm].rank, 1);
+}
+
+// Random blocks, costs and conditions.
+class CopyLawsTest : public testing::Test {
+ protected:
+  int64_t Draw(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random_);
+  }
+  bool Once(int64_t in) { return Draw(1, in) == 1; }
+
+  void DrawBlock() {
+    constexpr StreamKind kStreams[] = {StreamKind::kCompute, StreamKind::kModelComm,
+                                       StreamKind::kModelComm, StreamKind::kGradComm};
+    GraphBuilder builder({{"tp", 1}});
+    builder.Block("F");
+    costs_ = CopyCosts();
+    costs_.interferes = Once(2);
+    costs_.hosted = Once(3);
+    costs_.launch_ps = costs_.hosted ? Draw(1, 6) : 0;
+    const bool yields = Once(2);
+    const auto size = static_cast<int>(Draw(1, 10));
+    for (int t = 0; t < size; ++t) {
+      std::vector<int> deps;
+      for (int d = std::max(0, t - 4); d < t; ++d) {
+        if (Once(3)) deps.push_back(d);
+      }
+      CopyCosts::Task& task = costs_.tasks.emplace_back();
+      if (Once(2)) {
+        builder.Kernel(static_cast<double>(Draw(1, 3)), deps);
+        task.alone = Once(8) ? 0 : Draw(1, 25);
+        task.slowdown_q20 = kOne + Draw(0, kOne);
+        continue;
+      }
+      builder.Comm(CollectiveKind::kAllReduce, 8, {0}, deps, Purpose::kTp, kStreams[Draw(0, 3)]);
+      task.delay = Once(2) ? Draw(0, 5) : 0;
+      task.work = Once(8) ? 0 : Draw(1, 150);
+      task.rate_q16 = Draw(5, 9);
+      task.slow_rate_q16 = yields ? Draw(3, task.rate_q16) : task.rate_q16;
+      task.alone = task.delay + static_cast<int64_t>(CeilDiv<int128>(task.work, task.rate_q16));
+    }
+    graph_ = builder.Build();
+    for (KernelSpec& kernel : graph_.kernels) kernel.launches = Draw(0, 3);
+    index_ = *TaskIndex::Create(graph_);
+  }
+
+  void DrawConditions() {
+    conditions_.host = 0;
+    conditions_.toggles.clear();
+    conditions_.ahead.clear();
+    if (costs_.hosted) conditions_.host = Draw(-20, 10);
+    if (costs_.interferes) AddToggles(0, conditions_.toggles);
+    // What waits for nothing may have begun.
+    for (int stream : {kComm, static_cast<int>(StreamKind::kGradComm)}) {
+      if (costs_.hosted || block().Count(stream) == 0 || !Once(2)) continue;
+      CopyConditions::Ahead ahead;
+      ahead.stream = stream;
+      while (ahead.rank < block().Count(stream)) {
+        const int32_t task = block().order[block().order_begin[stream] + ahead.rank];
+        if (block().dep_begin[task] < block().dep_begin[task + 1]) break;
+        if (Once(2)) {
+          ahead.runs = true;
+          ahead.since = Once(2) ? Draw(0, costs_.tasks[task].delay) : 0;
+          const int64_t work = static_cast<int64_t>(costs_.tasks[task].work);
+          ahead.work_left = ahead.since > 0 ? work : Draw(0, work);
+          break;
+        }
+        ++ahead.rank;
+      }
+      if (ahead.rank > 0 || ahead.runs) conditions_.ahead.push_back(ahead);
+    }
+  }
+  // Further ones, at least at `from`.
+  void AddToggles(int64_t from, CopyConditions::Toggles& toggles) {
+    for (int64_t n = Draw(0, 4); n > 0; --n) {
+      const bool begins = toggles.size() % 2 == 0;
+      from += Draw(begins ? 0 : 1, 20);
+      toggles.push_back(from);
+    }
+  }
+
+  const BlockIndex& block() const { return index_.block(0); }
+  PlainTimes Run(const CopyConditions& conditions) {
+    PlainTimes times = Nothing();
+    runner_.Run(graph_.blocks[0], block(), costs_, conditions, times.start.data(),
+                times.end.data());
+    return times;
+  }
+  PlainTimes Nothing() const {
+    PlainTimes times;
+    times.start.assign(costs_.tasks.size(), -1);
+    times.end = times.start;
+    return times;
+  }
+
+  std::mt19937 random_{static_cast<uint32_t>(TestSeed(1))};
+  ExecutionGraph graph_;
+  TaskIndex index_;
+  CopyCosts costs_;
+  CopyConditions conditions_;
+  CopyRunner runner_;
+};
+
+TEST_F(CopyLawsTest, RunsLikeOneThatLooksAtEveryPicosecond) {
+  for (int round = 0; round < 4000; ++round) {
+    SCOPED_TRACE(testing::Message() << "round " << round);
+    DrawBlock();
+    DrawConditions();
+    const PlainCopy plain(graph_.blocks[0], block(), costs_, conditions_);
+    const PlainTimes times = Run(conditions_), expected = plain.Run();
+    ASSERT_EQ(times.start, expected.start);
+    ASSERT_EQ(times.end, expected.end);
+  }
+}
+
+TEST_F(CopyLawsTest, WhatIsKnownUntilConditionsChangeStays) {
+  int resumed = 0;
+  for (int round = 0; round < 8000; ++round) {
+    SCOPED_TRACE(testing::Message() << "round " << round);
+    DrawBlock();
+    costs_.interferes = true;
+    DrawConditions();
+    CopyConditions later = conditions_;
+    const auto common = static_cast<size_t>(Draw(0, later.toggles.size()));
+    later.toggles.resize(common);
+    const int64_t least = common == 0 ? 0 : later.toggles.back() + 1;
+    const int64_t most = common < conditions_.toggles.size() ? conditions_.toggles[common] : 200;
+    if (least > most) continue;
+    const int64_t changed = Draw(least, most);
+    AddToggles(changed, later.toggles);
+    const PlainTimes before = Run(conditions_), expected = Run(later);
+    std::vector<int64_t> known = before.start;
+    known.insert(known.end(), before.end.begin(), before.end.end());
+    PlainTimes times = Nothing();
+    runner_.RunFrom(changed, known.data(), graph_.blocks[0], block(), costs_, later,
+                    times.start.data(), times.end.data());
+    ASSERT_EQ(times.start, expected.start);
+    ASSERT_EQ(times.end, expected.end);
+    resumed += before.end != expected.end && before.end[0] < changed;
+  }
+  EXPECT_GT(resumed, 200);
+}
+
+TEST_F(CopyLawsTest, WhatStopsGoesOnAsIfItHadNot) {
+  for (int round = 0; round < 4000; ++round) {
+    SCOPED_TRACE(testing::Message() << "round " << round);
+    DrawBlock();
+    DrawConditions();
+    const PlainTimes expected = Run(conditions_);
+    const int64_t last = *std::max_element(expected.end.begin(), expected.end.end());
+    const int64_t time = Draw(0, last);
+    const CopyStop stop = runner_.RunUntil(time, graph_.blocks[0], block(), costs_, conditions_);
+    const PlainCopy plain(graph_.blocks[0], block(), costs_, conditions_);
+    const PlainTimes times = plain.GoOn(time, stop);
+    for (size_t t = 0; t < times.end.size(); ++t) {
+      if (expected.end[t] <= time && times.end[t] < 0) continue;  // over
+      ASSERT_EQ(times.start[t], expected.start[t]) << "task " << t << " after " << time;
+      ASSERT_EQ(times.end[t], expected.end[t]) << "task " << t << " after " << time;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plancast
