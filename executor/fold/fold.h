@@ -7,7 +7,7 @@
 #include "executor/comm_uses.h"
 #include "executor/fold/mixed_radix.h"
 #include "executor/realise.h"
-#include "executor/simulate/sim_graph.h"
+#include "executor/sim_graph.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {

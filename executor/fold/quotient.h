@@ -7,7 +7,7 @@
 #include "cluster/machine.h"
 #include "collectives/realise.h"
 #include "executor/realise.h"
-#include "executor/simulate/sim_graph.h"
+#include "executor/sim_graph.h"
 
 namespace plancast {
 

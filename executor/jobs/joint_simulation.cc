@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "executor/contention/interference.h"
 #include "executor/fold/quotient.h"
-#include "executor/interference.h"
 #include "executor/jobs/joint_fold.h"
 #include "executor/runtime.h"
 

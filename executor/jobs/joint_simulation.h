@@ -14,7 +14,7 @@
 #include "executor/jobs/merge.h"
 #include "executor/jobs/placed_job.h"
 #include "executor/realise.h"
-#include "executor/simulate/sim_graph.h"
+#include "executor/sim_graph.h"
 #include "executor/simulate/simulate.h"
 #include "executor/simulate/task_index.h"
 

@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/int128.h"
 #include "base/status_macros.h"
+#include "executor/contention/comm_priority.h"
 #include "executor/simulate/clock.h"
-#include "executor/simulate/comm_priority.h"
 #include "executor/simulate/deadlock.h"
 #include "executor/simulate/simulator.h"
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "executor/contention/contention.h"
 #include "executor/sharing/indexed_heap.h"
 #include "executor/sharing/levels.h"
-#include "executor/simulate/contention.h"
 #include "executor/simulate/copy_outcome.h"
 #include "executor/simulate/outcome_cache.h"
 #include "executor/simulate/periods.h"

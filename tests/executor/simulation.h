@@ -9,7 +9,7 @@
 #include "executor/attribution/causes.h"
 #include "executor/comm_uses.h"
 #include "executor/realise.h"
-#include "executor/simulate/sim_graph.h"
+#include "executor/sim_graph.h"
 #include "executor/simulate/simulate.h"
 #include "executor/simulate/task_index.h"
 #include "graph/execution/execution_graph.h"

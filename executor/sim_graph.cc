@@ -1,4 +1,4 @@
-#include "executor/simulate/sim_graph.h"
+#include "executor/sim_graph.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

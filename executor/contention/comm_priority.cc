@@ -1,4 +1,4 @@
-#include "executor/simulate/comm_priority.h"
+#include "executor/contention/comm_priority.h"
 
 #include "graph/execution/execution_graph.h"
 

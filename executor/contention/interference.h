@@ -1,5 +1,5 @@
-#ifndef PLANCAST_EXECUTOR_INTERFERENCE_H_
-#define PLANCAST_EXECUTOR_INTERFERENCE_H_
+#ifndef PLANCAST_EXECUTOR_CONTENTION_INTERFERENCE_H_
+#define PLANCAST_EXECUTOR_CONTENTION_INTERFERENCE_H_
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -43,4 +43,4 @@ absl::StatusOr<double> PriceBothWays(const ExecutionGraph& graph, const CommUses
 
 }  // namespace plancast
 
-#endif  // PLANCAST_EXECUTOR_INTERFERENCE_H_
+#endif  // PLANCAST_EXECUTOR_CONTENTION_INTERFERENCE_H_

@@ -1,5 +1,5 @@
-#ifndef PLANCAST_EXECUTOR_SIMULATE_SIM_GRAPH_H_
-#define PLANCAST_EXECUTOR_SIMULATE_SIM_GRAPH_H_
+#ifndef PLANCAST_EXECUTOR_SIM_GRAPH_H_
+#define PLANCAST_EXECUTOR_SIM_GRAPH_H_
 
 #include <cstdint>
 #include <string>
@@ -73,4 +73,4 @@ struct SimGraph {
 
 }  // namespace plancast
 
-#endif  // PLANCAST_EXECUTOR_SIMULATE_SIM_GRAPH_H_
+#endif  // PLANCAST_EXECUTOR_SIM_GRAPH_H_

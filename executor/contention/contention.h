@@ -1,12 +1,12 @@
-#ifndef PLANCAST_EXECUTOR_SIMULATE_CONTENTION_H_
-#define PLANCAST_EXECUTOR_SIMULATE_CONTENTION_H_
+#ifndef PLANCAST_EXECUTOR_CONTENTION_CONTENTION_H_
+#define PLANCAST_EXECUTOR_CONTENTION_CONTENTION_H_
 
 #include <vector>
 
 #include "absl/types/span.h"
 #include "executor/comm_uses.h"
 #include "executor/realise.h"
-#include "executor/simulate/sim_graph.h"
+#include "executor/sim_graph.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {
@@ -31,4 +31,4 @@ Contention FindContention(const CommUses& uses, const SimGraph& sim,
 
 }  // namespace plancast
 
-#endif  // PLANCAST_EXECUTOR_SIMULATE_CONTENTION_H_
+#endif  // PLANCAST_EXECUTOR_CONTENTION_CONTENTION_H_

@@ -1,4 +1,4 @@
-#include "executor/simulate/contention.h"
+#include "executor/contention/contention.h"
 
 #include <algorithm>
 #include <tuple>

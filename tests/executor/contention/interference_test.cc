@@ -1,4 +1,4 @@
-#include "executor/interference.h"
+#include "executor/contention/interference.h"
 
 #include <algorithm>
 #include <optional>
