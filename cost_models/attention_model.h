@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "cost_models/coefficient_tables.h"
+#include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/kernel_cost.h"
 #include "cost_models/matmul_unit.h"
 

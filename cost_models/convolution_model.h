@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "cost_models/coefficient_tables.h"
+#include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/gemm_model.h"
 #include "cost_models/kernel_cost.h"
 

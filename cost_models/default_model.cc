@@ -1,5 +1,5 @@
 #include "cost_models/attention_model.h"
-#include "cost_models/coefficient_tables.h"
+#include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/convolution_model.h"
 #include "cost_models/gemm_model.h"
 #include "cost_models/kernel_cost.h"

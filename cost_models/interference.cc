@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/embedded_file.h"
 #include "base/status_macros.h"
-#include "cost_models/coefficient_tables.h"
+#include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/interference_data.h"
 #include "proto/kernel_cost.pb.h"
 #include "proto/text_proto.h"

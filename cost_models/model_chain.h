@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "cost_models/coefficient_tables.h"
+#include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/kernel_cost.h"
 
 namespace plancast {

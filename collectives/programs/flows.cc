@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "collectives/programs/buffers.h"
-#include "collectives/programs/connections.h"
+#include "collectives/programs/check/buffers.h"
+#include "collectives/programs/check/connections.h"
 
 namespace plancast {
 namespace {

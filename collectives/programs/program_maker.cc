@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
-#include "collectives/programs/connections.h"
+#include "collectives/programs/check/connections.h"
 #include "collectives/programs/makers.h"
 
 namespace plancast {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "collectives/programs/check.h"
+#include "collectives/programs/check/check.h"
 #include "collectives/synthesis/schedule_program.h"
 
 namespace plancast {

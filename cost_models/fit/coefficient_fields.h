@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "cost_models/coefficients.h"
+#include "cost_models/coefficients/coefficients.h"
 #include "cost_models/fit/levenberg_marquardt.h"
 
 namespace plancast {

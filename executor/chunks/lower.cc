@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/int128.h"
 #include "base/status_macros.h"
-#include "collectives/programs/buffers.h"
+#include "collectives/programs/check/buffers.h"
 
 namespace plancast {
 namespace {

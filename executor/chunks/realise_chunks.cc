@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "collectives/group_shape.h"
 #include "collectives/price.h"
-#include "collectives/programs/connections.h"
+#include "collectives/programs/check/connections.h"
 #include "collectives/programs/rank_builder.h"
 #include "collectives/protocol_cost.h"
 

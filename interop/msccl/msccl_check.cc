@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "collectives/programs/check.h"
+#include "collectives/programs/check/check.h"
 
 namespace plancast {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collectives/programs/buffers.h"
+#include "collectives/programs/check/buffers.h"
 #include "interop/msccl/msccl_messages.h"
 #include "interop/msccl/msccl_validate.h"
 #include "interop/msccl/msccl_words.h"

@@ -4,7 +4,7 @@
 
 #include "cluster/machine.h"
 #include "cost_models/attention_model.h"
-#include "cost_models/coefficient_tables.h"
+#include "cost_models/coefficients/coefficient_tables.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cost_models/catalogue_device.h"

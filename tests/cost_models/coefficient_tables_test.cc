@@ -1,4 +1,4 @@
-#include "cost_models/coefficient_tables.h"
+#include "cost_models/coefficients/coefficient_tables.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 
 #include "cluster/machine.h"
 #include "cost_models/attention_model.h"
-#include "cost_models/coefficient_tables.h"
+#include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/gemm_model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

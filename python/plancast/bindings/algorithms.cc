@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/suggest.h"
-#include "collectives/programs/check.h"
+#include "collectives/programs/check/check.h"
 #include "collectives/programs/program_maker.h"
 #include "collectives/synthesis/synthesise.h"
 #include "interop/msccl/msccl_check.h"

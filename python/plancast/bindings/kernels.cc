@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/embedded_file.h"
-#include "cost_models/coefficient_tables.h"
+#include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/fit/kernel_fit.h"
 #include "cost_models/fit/kernel_work.h"
 #include "cost_models/fit/portable_math.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "cost_models/coefficient_tables.h"
+#include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/records/record_store.h"
 #include "cost_models/roofline_model.h"
 #include "planner/plan_graph.h"

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "collectives/programs/buffers.h"
-#include "collectives/programs/check.h"
+#include "collectives/programs/check/buffers.h"
+#include "collectives/programs/check/check.h"
 #include "collectives/programs/double_tree.h"
 #include "tests/testing/status_matchers.h"
 

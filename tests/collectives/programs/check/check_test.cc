@@ -1,4 +1,4 @@
-#include "collectives/programs/check.h"
+#include "collectives/programs/check/check.h"
 
 #include <cstdint>
 #include <random>

@@ -1,4 +1,4 @@
-#include "cost_models/coefficient_tables.h"
+#include "cost_models/coefficients/coefficient_tables.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "cost_models/coefficients/coefficients_proto.h"
 #include "cost_models/coefficients_data.h"
-#include "cost_models/coefficients_proto.h"
 #include "cost_models/matmul_unit.h"
 #include "cost_models/power_caps.h"
 #include "proto/kernel_cost.pb.h"

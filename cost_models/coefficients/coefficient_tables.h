@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COST_MODELS_COEFFICIENT_TABLES_H_
-#define PLANCAST_COST_MODELS_COEFFICIENT_TABLES_H_
+#ifndef PLANCAST_COST_MODELS_COEFFICIENTS_COEFFICIENT_TABLES_H_
+#define PLANCAST_COST_MODELS_COEFFICIENTS_COEFFICIENT_TABLES_H_
 
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@
 #include "absl/types/span.h"
 #include "base/embedded_file.h"
 #include "cluster/machine.h"
-#include "cost_models/coefficient_family.h"
-#include "cost_models/coefficients.h"
+#include "cost_models/coefficients/coefficient_family.h"
+#include "cost_models/coefficients/coefficients.h"
 
 namespace plancast {
 
@@ -56,4 +56,4 @@ class CoefficientTables {
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COST_MODELS_COEFFICIENT_TABLES_H_
+#endif  // PLANCAST_COST_MODELS_COEFFICIENTS_COEFFICIENT_TABLES_H_

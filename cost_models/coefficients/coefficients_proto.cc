@@ -1,4 +1,4 @@
-#include "cost_models/coefficients_proto.h"
+#include "cost_models/coefficients/coefficients_proto.h"
 
 #include "base/status_macros.h"
 

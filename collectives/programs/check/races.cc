@@ -1,4 +1,4 @@
-#include "collectives/programs/races.h"
+#include "collectives/programs/check/races.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "collectives/programs/buffers.h"
+#include "collectives/programs/check/buffers.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "collectives/programs/provenance.h"
+#include "collectives/programs/check/provenance.h"
 
 #include <algorithm>
 #include <utility>

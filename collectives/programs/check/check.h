@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COLLECTIVES_PROGRAMS_CHECK_H_
-#define PLANCAST_COLLECTIVES_PROGRAMS_CHECK_H_
+#ifndef PLANCAST_COLLECTIVES_PROGRAMS_CHECK_CHECK_H_
+#define PLANCAST_COLLECTIVES_PROGRAMS_CHECK_CHECK_H_
 
 #include "absl/status/status.h"
 #include "collectives/programs/chunk_program.h"
@@ -26,4 +26,4 @@ absl::Status CheckChunkProgram(const ChunkProgram& program);
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COLLECTIVES_PROGRAMS_CHECK_H_
+#endif  // PLANCAST_COLLECTIVES_PROGRAMS_CHECK_CHECK_H_

@@ -1,15 +1,15 @@
-#ifndef PLANCAST_COLLECTIVES_PROGRAMS_SYMBOLIC_RUN_H_
-#define PLANCAST_COLLECTIVES_PROGRAMS_SYMBOLIC_RUN_H_
+#ifndef PLANCAST_COLLECTIVES_PROGRAMS_CHECK_SYMBOLIC_RUN_H_
+#define PLANCAST_COLLECTIVES_PROGRAMS_CHECK_SYMBOLIC_RUN_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collectives/programs/buffers.h"
+#include "collectives/programs/check/buffers.h"
+#include "collectives/programs/check/connections.h"
+#include "collectives/programs/check/provenance.h"
 #include "collectives/programs/chunk_program.h"
-#include "collectives/programs/connections.h"
-#include "collectives/programs/provenance.h"
 
 namespace plancast {
 
@@ -34,4 +34,4 @@ std::string DescribeValue(const Provenance& values, Provenance::Value value);
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COLLECTIVES_PROGRAMS_SYMBOLIC_RUN_H_
+#endif  // PLANCAST_COLLECTIVES_PROGRAMS_CHECK_SYMBOLIC_RUN_H_

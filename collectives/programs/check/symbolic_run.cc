@@ -1,4 +1,4 @@
-#include "collectives/programs/symbolic_run.h"
+#include "collectives/programs/check/symbolic_run.h"
 
 #include <deque>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collectives/programs/races.h"
+#include "collectives/programs/check/races.h"
 
 namespace plancast {
 namespace {

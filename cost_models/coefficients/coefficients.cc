@@ -1,4 +1,4 @@
-#include "cost_models/coefficients.h"
+#include "cost_models/coefficients/coefficients.h"
 
 #include <algorithm>
 #include <cmath>

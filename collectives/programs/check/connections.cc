@@ -1,4 +1,4 @@
-#include "collectives/programs/connections.h"
+#include "collectives/programs/check/connections.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collectives/programs/buffers.h"
+#include "collectives/programs/check/buffers.h"
 
 namespace plancast {
 namespace {

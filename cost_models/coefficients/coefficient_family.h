@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COST_MODELS_COEFFICIENT_FAMILY_H_
-#define PLANCAST_COST_MODELS_COEFFICIENT_FAMILY_H_
+#ifndef PLANCAST_COST_MODELS_COEFFICIENTS_COEFFICIENT_FAMILY_H_
+#define PLANCAST_COST_MODELS_COEFFICIENTS_COEFFICIENT_FAMILY_H_
 
 #include <algorithm>
 #include <cmath>
@@ -151,4 +151,4 @@ const CoefficientEntry<Coefficients>* CoefficientFamily<Coefficients>::Find(
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COST_MODELS_COEFFICIENT_FAMILY_H_
+#endif  // PLANCAST_COST_MODELS_COEFFICIENTS_COEFFICIENT_FAMILY_H_

@@ -1,8 +1,8 @@
-#ifndef PLANCAST_COST_MODELS_COEFFICIENTS_PROTO_H_
-#define PLANCAST_COST_MODELS_COEFFICIENTS_PROTO_H_
+#ifndef PLANCAST_COST_MODELS_COEFFICIENTS_COEFFICIENTS_PROTO_H_
+#define PLANCAST_COST_MODELS_COEFFICIENTS_COEFFICIENTS_PROTO_H_
 
 #include "absl/status/statusor.h"
-#include "cost_models/coefficients.h"
+#include "cost_models/coefficients/coefficients.h"
 #include "proto/kernel_cost.pb.h"
 
 namespace plancast {
@@ -16,4 +16,4 @@ absl::StatusOr<RooflineCoefficients> FromProto(const proto::RooflineCoefficients
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COST_MODELS_COEFFICIENTS_PROTO_H_
+#endif  // PLANCAST_COST_MODELS_COEFFICIENTS_COEFFICIENTS_PROTO_H_

@@ -1,13 +1,13 @@
-#include "collectives/programs/check.h"
+#include "collectives/programs/check/check.h"
 
 #include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collectives/programs/buffers.h"
-#include "collectives/programs/connections.h"
-#include "collectives/programs/symbolic_run.h"
+#include "collectives/programs/check/buffers.h"
+#include "collectives/programs/check/connections.h"
+#include "collectives/programs/check/symbolic_run.h"
 
 namespace plancast {
 namespace {
