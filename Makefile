@@ -62,7 +62,7 @@ knobs: build
 
 # How sure forecasts are, from the same; then build again.
 uncertainty: build
-	.venv/bin/plancast validate $(TRUTH) --fit-uncertainty planner/data/uncertainty.textproto
+	.venv/bin/plancast validate $(TRUTH) --fit-uncertainty planner/uncertainty/data/uncertainty.textproto
 
 clean:
 	$(BAZEL) clean

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "benchmarks/plans.h"
-#include "planner/plan_graph.h"
+#include "planner/forecast/plan_graph.h"
 
 namespace plancast {
 namespace {

@@ -7,7 +7,7 @@
 #include "compiler/session.h"
 #include "cost_models/kernel_cost.h"
 #include "executor/executor.h"
-#include "planner/plan_graph.h"
+#include "planner/forecast/plan_graph.h"
 
 namespace plancast {
 namespace {

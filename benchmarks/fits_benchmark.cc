@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "benchmarks/plans.h"
-#include "planner/fits.h"
-#include "planner/space.h"
+#include "planner/fit/fits.h"
+#include "planner/search/space.h"
 
 namespace plancast {
 namespace {

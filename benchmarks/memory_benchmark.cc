@@ -7,7 +7,7 @@
 #include "executor/executor.h"
 #include "executor/memory/reasons.h"
 #include "executor/memory/timeline.h"
-#include "planner/plan_graph.h"
+#include "planner/forecast/plan_graph.h"
 
 namespace plancast {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "graph/transformer/transformer_config.h"
-#include "planner/model_sources.h"
+#include "planner/forecast/model_source.h"
 #include "strategy/short_form.h"
 #include "strategy/software_profile.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cluster/machine.h"
-#include "planner/predict.h"
+#include "planner/forecast/job.h"
 
 namespace plancast {
 

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "benchmarks/plans.h"
-#include "planner/predict.h"
+#include "planner/forecast/predict.h"
 
 namespace plancast {
 namespace {

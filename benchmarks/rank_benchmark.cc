@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "benchmarks/plans.h"
-#include "planner/rank.h"
+#include "planner/search/rank.h"
 
 namespace plancast {
 namespace {

@@ -12,9 +12,9 @@
 #include "benchmarks/plans.h"
 #include "compiler/session.h"
 #include "executor/executor.h"
-#include "planner/plan_graph.h"
-#include "planner/predict.h"
-#include "planner/rank.h"
+#include "planner/forecast/plan_graph.h"
+#include "planner/forecast/predict.h"
+#include "planner/search/rank.h"
 #include "tests/executor/graph_builder.h"
 
 namespace plancast {

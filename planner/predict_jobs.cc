@@ -10,7 +10,10 @@
 #include "base/status_macros.h"
 #include "executor/jobs/execute_jobs.h"
 #include "executor/jobs/placement.h"
-#include "planner/plan_graph.h"
+#include "planner/forecast/describe.h"
+#include "planner/forecast/plan_graph.h"
+#include "planner/forecast/predict.h"
+#include "planner/forecast/run_parameters.h"
 
 namespace plancast {
 namespace {
@@ -55,8 +58,7 @@ absl::StatusOr<Machine> JobMachine(const Machine& machine, absl::string_view pla
 }
 
 absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest> requests,
-                                                     const Machine& machine,
-                                                     const KernelCostModel& costs,
+                                                     const Machine& machine, const Pricing& pricing,
                                                      Session& session) {
   RETURN_IF_ERROR(CheckNames(requests));
   std::vector<JobForecast> forecasts;
@@ -76,10 +78,10 @@ absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest
     JobForecast& row = forecasts.emplace_back();
     row.name = request.name;
     row.arrival_s = request.arrival_s;
-    ASSIGN_OR_RETURN(row.forecast, Predict(request.job, size, costs, session), _ << where);
+    ASSIGN_OR_RETURN(row.forecast, Predict(request.job, size, pricing, session), _ << where);
     row.forecast.machine = machine.spec().name;
   }
-  ASSIGN_OR_RETURN(JobsResult together, ExecuteJobs(placed, machine, costs));
+  ASSIGN_OR_RETURN(JobsResult together, ExecuteJobs(placed, machine, pricing.kernels()));
   for (size_t j = 0; j < forecasts.size(); ++j) {
     JobResult& result = together.jobs[j];
     JobForecast& row = forecasts[j];

@@ -9,8 +9,9 @@
 #include "absl/types/span.h"
 #include "cluster/machine.h"
 #include "compiler/session.h"
-#include "cost_models/kernel_cost.h"
-#include "planner/predict.h"
+#include "planner/forecast/forecast.h"
+#include "planner/forecast/job.h"
+#include "planner/forecast/pricing.h"
 
 namespace plancast {
 
@@ -36,8 +37,7 @@ absl::StatusOr<Machine> JobMachine(const Machine& machine, absl::string_view pla
 
 // One iteration of each job, together on one machine, in the order asked for.
 absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest> requests,
-                                                     const Machine& machine,
-                                                     const KernelCostModel& costs,
+                                                     const Machine& machine, const Pricing& pricing,
                                                      Session& session);
 
 }  // namespace plancast

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "executor/executor.h"
 #include "executor/what_if/names.h"
-#include "planner/plan_graph.h"
+#include "planner/forecast/plan_graph.h"
+#include "planner/forecast/run_parameters.h"
 
 namespace plancast {
 namespace {
@@ -18,7 +20,7 @@ using Target = WhatIfChange::Target;
 constexpr size_t kMostOps = 8;
 
 std::vector<WhatIfChange> Candidates(const ExecutionGraph& graph, const Machine& machine,
-                                     const KernelCostModel& costs) {
+                                     const Pricing& pricing) {
   std::vector<WhatIfChange> changes;
   const auto add = [&](Target target, std::string name, double time) {
     changes.push_back({target, std::move(name), -1, time});
@@ -47,7 +49,7 @@ std::vector<WhatIfChange> Candidates(const ExecutionGraph& graph, const Machine&
   add(Target::kLaunch, "", 0);
   std::vector<double> seconds;
   for (const KernelSpec& kernel : graph.kernels) {
-    const std::optional<KernelCost> cost = costs.Estimate(kernel, machine.device());
+    const std::optional<KernelCost> cost = pricing.kernels().Estimate(kernel, machine.device());
     seconds.push_back(cost.has_value() ? cost->seconds_alone : 0);
   }
   std::vector<std::string> ops = OpsByTime(graph, seconds);
@@ -59,19 +61,21 @@ std::vector<WhatIfChange> Candidates(const ExecutionGraph& graph, const Machine&
 }  // namespace
 
 absl::StatusOr<SensitivityTable> Sensitivities(const Job& job, const Machine& machine,
-                                               const KernelCostModel& costs, Session& session,
+                                               const Pricing& pricing, Session& session,
                                                std::vector<WhatIfChange> candidates) {
   ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
   const RuntimeParams runtime = RuntimeOf(job.profile);
-  if (candidates.empty()) candidates = Candidates(*plan.execution, machine, costs);
+  if (candidates.empty()) candidates = Candidates(*plan.execution, machine, pricing);
   SensitivityTable table;
-  ASSIGN_OR_RETURN(const SimResult now, Execute(*plan.execution, machine, costs, runtime));
+  ASSIGN_OR_RETURN(const SimResult now,
+                   Execute(*plan.execution, machine, pricing.kernels(), runtime));
   table.iteration_time_s = static_cast<double>(now.makespan_ps) * 1e-12;
   for (const WhatIfChange& candidate : candidates) {
     ASSIGN_OR_RETURN(const ChangedPlan changed,
                      ChangePlan({candidate}, *plan.execution, machine, runtime));
-    ASSIGN_OR_RETURN(const SimResult then, Execute(changed.graph, changed.machine, costs,
-                                                   changed.runtime, changed.options));
+    ASSIGN_OR_RETURN(const SimResult then,
+                     Execute(changed.graph, changed.machine, pricing.kernels(), changed.runtime,
+                             changed.options));
     table.rows.push_back({candidate.DebugString(), static_cast<double>(then.makespan_ps) * 1e-12});
   }
   std::sort(table.rows.begin(), table.rows.end(), [](const Sensitivity& a, const Sensitivity& b) {

@@ -7,9 +7,9 @@
 #include "absl/status/statusor.h"
 #include "cluster/machine.h"
 #include "compiler/session.h"
-#include "cost_models/kernel_cost.h"
 #include "executor/what_if/what_if.h"
-#include "planner/predict.h"
+#include "planner/forecast/job.h"
+#include "planner/forecast/pricing.h"
 
 namespace plancast {
 
@@ -28,7 +28,7 @@ struct SensitivityTable {
 // `candidates`: each link class, kernel family, purpose and collective of the
 // plan and its longest ops twice as fast, communications and launches free too.
 absl::StatusOr<SensitivityTable> Sensitivities(const Job& job, const Machine& machine,
-                                               const KernelCostModel& costs, Session& session,
+                                               const Pricing& pricing, Session& session,
                                                std::vector<WhatIfChange> candidates = {});
 
 }  // namespace plancast

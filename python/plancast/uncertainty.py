@@ -2,7 +2,7 @@
 
 A forecast's error is made of factors that other forecasts share (kernels of a GPU, a link,
 a software profile) and of its own; each scale is that of a Student's t with four degrees of
-freedom of ln(measured / forecast), as in planner/uncertainty.h.
+freedom of ln(measured / forecast), as in planner/uncertainty/uncertainty.h.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/model_sources.h"
+#include "planner/forecast/forecast.h"
+#include "planner/forecast/model_source.h"
+#include "planner/forecast/predict.h"
 #include "strategy/software_profile.h"
 #include "tests/testing/status_matchers.h"
 

@@ -17,7 +17,7 @@
 #include "interop/astra/comm_groups_file.h"
 #include "interop/chakra/dag_from_traces.h"
 #include "interop/chakra/plan_traces.h"
-#include "planner/plan_graph.h"
+#include "planner/forecast/plan_graph.h"
 #include "python/plancast/bindings/chakra_traces.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"

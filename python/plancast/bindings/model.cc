@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/model_sources.h"
+#include "planner/forecast/model_source.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "python/plancast/bindings/unlocked.h"

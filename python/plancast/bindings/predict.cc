@@ -11,13 +11,14 @@
 
 #include "base/status_macros.h"
 #include "compiler/compiler.h"
-#include "cost_models/datasheet_model.h"
 #include "cost_models/records/record_store.h"
-#include "planner/fit_advice.h"
-#include "planner/fits.h"
-#include "planner/plan_graph.h"
-#include "planner/rank.h"
-#include "planner/uncertainty.h"
+#include "planner/fit/fit_advice.h"
+#include "planner/fit/fits.h"
+#include "planner/forecast/plan_graph.h"
+#include "planner/forecast/predict.h"
+#include "planner/forecast/pricing.h"
+#include "planner/search/rank.h"
+#include "planner/uncertainty/uncertainty.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "strategy/precision.h"
@@ -47,7 +48,6 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
   options.keep_memory_graph = true;
   options.memory_only_if_unfit = memory_only_if_unfit;
   options.shortcuts = shortcuts;
-  options.datasheet = datasheet;
   options.chunk_level = chunk_level;
   if (!what_if.empty()) options.what_if = ValueOrThrow(ParseWhatIf(what_if));
   if (random.has_value()) {
@@ -57,8 +57,9 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
   }
   absl::StatusOr<Forecast> forecast = [&]() -> absl::StatusOr<Forecast> {
     py::gil_scoped_release release;
-    static const auto* nominal = new DatasheetModel;
-    if (datasheet) return Predict(job, machine.machine, *nominal, *session.session, options);
+    if (datasheet) {
+      return Predict(job, machine.machine, Pricing::Datasheet(), *session.session, options);
+    }
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
     return Predict(job, machine.machine, *costs, *session.session, options);
   }();
@@ -73,7 +74,7 @@ std::string AdviseFit(const PyModel& model, const PyMachine& machine, const PySt
   absl::StatusOr<std::string> advice = [&]() -> absl::StatusOr<std::string> {
     py::gil_scoped_release release;
     if (datasheet) {
-      return FitAdvice(job, machine.machine, DatasheetModel(), *session.session, datasheet);
+      return FitAdvice(job, machine.machine, Pricing::Datasheet(), *session.session);
     }
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
     return FitAdvice(job, machine.machine, *costs, *session.session);

@@ -15,7 +15,7 @@
 #include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/records/record_store.h"
 #include "cost_models/roofline_model.h"
-#include "planner/plan_graph.h"
+#include "planner/forecast/plan_graph.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "python/plancast/bindings/unlocked.h"

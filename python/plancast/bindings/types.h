@@ -11,7 +11,8 @@
 
 #include "cluster/machine.h"
 #include "graph/model/model_graph.h"
-#include "planner/predict.h"
+#include "planner/forecast/forecast.h"
+#include "planner/forecast/job.h"
 #include "python/plancast/bindings/session_costs.h"
 #include "strategy/strategy_tree.h"
 

@@ -1,0 +1,103 @@
+#include "planner/fit/fits.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "planner/forecast/host_memory.h"
+#include "planner/forecast/run_parameters.h"
+
+namespace plancast {
+namespace {
+
+// Whether a stage like this one, with less in flight, may take more than it: where blocks
+// lie may decide of that stage.
+bool LessMayTakeMore(const Footprint& footprint) {
+  return (footprint.near_capacity || footprint.segments() > footprint.room) &&
+         footprint.memory.device < footprint.most_placed;
+}
+
+}  // namespace
+
+FitCheck::FitCheck(Job job, const Machine& machine, Session& session)
+    : job_(std::move(job)),
+      machine_(machine),
+      session_(session),
+      capacity_bytes_(static_cast<int64_t>(machine.device().capacity_bytes())),
+      memory_(OverheadOn(job_.profile, machine)) {}
+
+const SoftwareProfile& FitCheck::ProfileFor(Schedule schedule) {
+  const auto [it, inserted] = settled_.try_emplace(schedule);
+  if (inserted) it->second = job_.profile.For(job_.dtype, schedule);
+  return it->second;
+}
+
+absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan) {
+  job_.strategy = StrategyTree::FromShortForm(plan);
+  ASSIGN_OR_RETURN(const PlanGraph drawn, DrawFor(job_, plan, session_));
+  ASSIGN_OR_RETURN(const PlanOptions options,
+                   ChooseOptions(plan, ContextOf(*drawn.graph, machine_, job_.global_batch),
+                                 ProfileFor(Schedule::kNone)));
+  CompileRequest request;
+  request.graph = drawn.graph.get();
+  request.tree = &job_.strategy;
+  request.options = &options;
+  request.profile = &ProfileFor(options.schedule);
+  request.dtype = job_.dtype;
+  request.graph_key = drawn.graph_key;
+  ASSIGN_OR_RETURN(const ProgramPlan programs, PlanPrograms(request, session_, nullptr));
+  memory_.Begin(programs);
+  if (!options.offload.empty()) {
+    RETURN_IF_ERROR(CheckHosts(programs));
+  }
+  return FullestStage(programs);
+}
+
+FitVerdict FitCheck::FullestStage(const ProgramPlan& programs) {
+  FitVerdict verdict;
+  verdict.capacity_bytes = capacity_bytes_;
+  const auto note = [&](int64_t bytes, int32_t stage) {
+    if (bytes < verdict.device_bytes) return;
+    if (bytes == verdict.device_bytes && stage >= verdict.stage) return;
+    verdict.device_bytes = bytes;
+    verdict.stage = stage;
+  };
+  const ProgramInputs inputs = programs.inputs();
+  std::vector<std::pair<int32_t, Footprint>> to_place;
+  bool less_may_take_more = false;
+  for (int32_t stage = 0; stage < inputs.options->pp; ++stage) {
+    if (LikeTheStageBefore(inputs, stage) &&
+        (!less_may_take_more || memory_.InFlightAsBefore(stage))) {
+      continue;
+    }
+    const Footprint footprint = memory_.Of(stage);
+    less_may_take_more = LessMayTakeMore(footprint);
+    if (footprint.near_capacity) {
+      to_place.emplace_back(stage, footprint);
+    } else {
+      note(footprint.memory.device, stage);
+    }
+  }
+  for (auto& [stage, footprint] : to_place) {
+    if (footprint.most_placed < verdict.device_bytes) continue;
+    memory_.Place(stage, &footprint);
+    note(footprint.memory.device, stage);
+  }
+  verdict.fits = verdict.device_bytes <= verdict.capacity_bytes;
+  return verdict;
+}
+
+absl::Status FitCheck::CheckHosts(const ProgramPlan& programs) {
+  ExecutionGraph graph;  // its devices alone
+  graph.mesh = programs.mesh;
+  ASSIGN_OR_RETURN(const int pp_axis, graph.mesh.FindAxis("pp"));
+  std::vector<ClassMemory> memory(programs.request->options->pp);
+  for (size_t stage = 0; stage < memory.size(); ++stage) {
+    graph.programs.emplace_back();
+    graph.programs.back().where = {{pp_axis, static_cast<int64_t>(stage)}};
+    memory[stage].host = memory_.HostBytes(static_cast<int64_t>(stage));
+  }
+  return CheckHostMemory(graph, machine_, memory);
+}
+
+}  // namespace plancast

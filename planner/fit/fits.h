@@ -1,0 +1,55 @@
+#ifndef PLANCAST_PLANNER_FIT_FITS_H_
+#define PLANCAST_PLANNER_FIT_FITS_H_
+
+#include <cstdint>
+#include <map>
+
+#include "absl/status/statusor.h"
+#include "cluster/machine.h"
+#include "compiler/session.h"
+#include "planner/fit/stage_memory.h"
+#include "planner/forecast/job.h"
+#include "planner/forecast/plan_graph.h"
+#include "strategy/short_form.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// Whether a plan fits, and what its fullest device takes of device memory: Forecast's
+// `fits` and `peak_memory_bytes`, byte for byte.
+struct FitVerdict {
+  bool fits = false;
+  int64_t device_bytes = 0;
+  int64_t capacity_bytes = 0;
+  int32_t stage = 0;  // the fullest, the first of equals
+};
+
+// Verdicts on many plans of one job without an execution graph: a stage is outlined with
+// as few micro-batches as its memory needs to come into its period, and only where it is
+// not like the stage before it, which has more in flight. Blocks are placed one by one
+// where that decides. For one thread.
+class FitCheck {
+ public:
+  // `job`: all but its strategy. `machine` and `session` must outlive this.
+  FitCheck(Job job, const Machine& machine, Session& session);
+
+  // Errors: Predict's.
+  absl::StatusOr<FitVerdict> Verdict(const ShortForm& plan);
+
+ private:
+  const SoftwareProfile& ProfileFor(Schedule schedule);
+  FitVerdict FullestStage(const ProgramPlan& programs);
+  // That hosts hold what is offloaded to them.
+  absl::Status CheckHosts(const ProgramPlan& programs);
+
+  Job job_;
+  const Machine& machine_;
+  Session& session_;
+  const int64_t capacity_bytes_;
+  std::map<Schedule, SoftwareProfile> settled_;
+  StageMemory memory_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_FIT_FITS_H_

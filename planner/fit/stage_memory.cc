@@ -1,0 +1,156 @@
+#include "planner/fit/stage_memory.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "executor/memory/allocator_replay.h"
+#include "executor/memory/communicators.h"
+#include "strategy/plan_names.h"
+
+namespace plancast {
+namespace {
+
+constexpr size_t kMostBlocks = 1 << 16;  // that plans share, before all are forgotten
+
+// All that SharedBlocks hang on.
+std::string SharedKey(const PlanOptions& o) {
+  return absl::StrCat(o.dp, ",", o.tp, ",", o.pp, ",", o.cp, ",", o.ep, ",", o.expert_tp(), ",",
+                      o.zero, ",", o.hsdp, ",", o.reshard_ranks, ",", static_cast<int>(o.schedule),
+                      ",", OffloadText(o.offload), ",", absl::StrJoin(o.order, "-"));
+}
+
+// As many micro-batches as there are, or so many: without stages, with 1F1B, and with
+// interleaved chunks as a multiple of the stages. Schedules that are not here need all.
+int64_t AtMost(const PlanOptions& options, int64_t alone, int64_t one_by_one, int64_t rounds) {
+  const int64_t all = options.micro_batches, pp = options.pp;
+  switch (options.schedule) {
+    case Schedule::kNone:
+      return std::min(all, alone);
+    case Schedule::k1f1b:
+      return std::min(all, one_by_one);
+    case Schedule::kInterleaved:
+      return all % pp == 0 ? std::min(all, rounds * pp) : all;
+    default:
+      return all;
+  }
+}
+
+// Micro-batches after which the memory of a stage repeats: it has its warm-up passes in
+// flight and has run one period more (schedule.h).
+int64_t UntilPeriodic(const PlanOptions& options) { return AtMost(options, 3, options.pp + 2, 3); }
+
+// Micro-batches with which a program begins as with all of them, as far as
+// ReplayAllocator goes: until the warm-up passes and three more have gone back, by when as
+// many again have begun.
+int64_t UntilPlaced(const PlanOptions& options) {
+  return AtMost(options, 5, 2 * options.pp + 3, 7);
+}
+
+}  // namespace
+
+void StageMemory::Begin(const ProgramPlan& plan) {
+  plan_ = &plan;
+  inputs_ = plan.inputs();
+  periodic_ = nullptr;
+  placed_ = nullptr;
+  if (bodies_.size() >= most_bodies_ || common_.size() >= kMostBlocks) Forget();
+  bodies_.insert(plan.bodies);
+  std::unique_ptr<SharedBlocks>& shared = shared_[SharedKey(*inputs_.options)];
+  if (shared == nullptr) shared = std::make_unique<SharedBlocks>();
+  catalogue_.Begin(shared.get());
+  profiles_.clear();
+  blocks_.clear();
+  own_.clear();
+}
+
+void StageMemory::Forget() {
+  bodies_.clear();
+  shared_.clear();
+  of_block_.clear();
+  common_.clear();
+  names_ = TensorNames();
+}
+
+void StageMemory::KnowNew() {
+  for (int32_t b = static_cast<int32_t>(blocks_.size()); b < catalogue_.size(); ++b) {
+    const auto know = [&](std::deque<Known>* known) {
+      known->push_back({ProfileOf(catalogue_[b].block, overhead_.allocator), {}});
+      return &known->back();
+    };
+    if (catalogue_.Outlives(b)) {
+      Known*& known = of_block_[&catalogue_[b]];
+      if (known == nullptr) known = know(&common_);
+      blocks_.push_back(known);
+    } else {
+      blocks_.push_back(know(&own_));
+    }
+    profiles_.push_back(&blocks_.back()->profile);
+  }
+}
+
+void StageMemory::Outline(int64_t stage, const PipelineSchedule& schedule) {
+  OutlineStageProgram(inputs_, stage, schedule.OfStage(stage), &catalogue_, &outline_);
+  KnowNew();
+}
+
+int64_t StageMemory::BufferBytes() {
+  runs_.assign(blocks_.size(), false);
+  for (const Instance& instance : outline_.written.instances) runs_[instance.block] = true;
+  comms_.clear();
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    if (!runs_[b]) continue;
+    const BlockTemplate& block = catalogue_[static_cast<int32_t>(b)];
+    for (const int32_t comm : profiles_[b]->comms) comms_.push_back(&block.comms[comm]);
+  }
+  int64_t bytes = 0;
+  for (const Communicator& c : CommunicatorsOf(plan_->mesh, comms_, overhead_.communicators)) {
+    bytes += CommunicatorBytes(overhead_.communicators, c);
+  }
+  return bytes;
+}
+
+const PipelineSchedule& StageMemory::Periodic() {
+  if (periodic_ == nullptr) {
+    periodic_ =
+        std::make_unique<PipelineSchedule>(plan_->Schedule(UntilPeriodic(*inputs_.options)));
+  }
+  return *periodic_;
+}
+
+Footprint StageMemory::Of(int64_t stage) {
+  Outline(stage, Periodic());
+  const Peak peak = FindPeak(outline_, profiles_, &parts_);
+  return FootprintOf(outline_.written, peak, BufferBytes(), overhead_);
+}
+
+void StageMemory::Place(int64_t stage, Footprint* footprint) {
+  if (placed_ == nullptr) {
+    placed_ = std::make_unique<PipelineSchedule>(plan_->Schedule(UntilPlaced(*inputs_.options)));
+  }
+  Outline(stage, *placed_);
+  std::vector<NamedBlock> named(blocks_.size());
+  for (const Instance& instance : outline_.written.instances) {
+    NamedBlock& block = named[instance.block];
+    if (block.block != nullptr) continue;
+    block.block = &catalogue_[instance.block].block;
+    Known& known = *blocks_[instance.block];
+    if (known.names.empty()) known.names = names_.NumbersOf(*block.block);
+    block.names = &known.names;
+  }
+  footprint->Place(
+      ReplayAllocator(outline_, named, names_.size(), overhead_.allocator, footprint->room));
+}
+
+int64_t StageMemory::HostBytes(int64_t stage) {
+  Of(stage);
+  int64_t live = outline_.written.host_bytes, highest = live;
+  ForEachIssued(outline_, [&](const Instance& instance, int32_t) {
+    live += catalogue_[instance.block].block.host_bytes * instance.layer_count;
+    highest = std::max(highest, live);
+    return true;
+  });
+  return highest;
+}
+
+}  // namespace plancast

@@ -1,0 +1,73 @@
+#include "planner/forecast/flops.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "graph/split/op_split.h"
+
+namespace plancast {
+namespace {
+
+// The tokens that visit experts, as a share of the experts' places: a model's work
+// does not hang on how many there are.
+double FilledSlots(const ModelGraph& graph) {
+  const auto size = [&](absl::string_view dim) {
+    const absl::StatusOr<int> index = graph.FindDim(dim);
+    return index.ok() ? static_cast<double>(graph.dims[*index].size) : 0;
+  };
+  const double places = size("experts") * size("slots");
+  return places > 0 ? static_cast<double>(graph.seq) * size("topk") / places : 1;
+}
+
+}  // namespace
+
+double ModelFlopsPerSample(const ModelGraph& unbound) {
+  const ModelGraph graph = unbound.WithBatch(1);
+  const double filled = FilledSlots(graph);
+  const absl::StatusOr<int> slots = graph.FindDim("slots");
+  std::vector<double> copies(graph.bodies.size());
+  for (const Segment& segment : graph.segments) {
+    copies[segment.body] += static_cast<double>(segment.repeat);
+  }
+  double flops = 0;
+  for (size_t b = 0; b < graph.bodies.size(); ++b) {
+    for (const OpNode& op : graph.bodies[b].ops) {
+      const OpWork work = WorkOf(*op.rule, FactorExtents(graph, op, *op.rule), 0,
+                                 static_cast<int>(op.rule->statements().size()));
+      const bool routed = slots.ok() && std::find(op.factor_dims.begin(), op.factor_dims.end(),
+                                                  *slots) != op.factor_dims.end();
+      const double times = routed ? filled * copies[b] : copies[b];
+      for (const Contraction& c : work.contractions) {
+        flops += 2.0 * static_cast<double>(c.batch) * static_cast<double>(c.m) *
+                 static_cast<double>(c.n) * static_cast<double>(c.k) * times;
+      }
+    }
+  }
+  return 3 * flops;
+}
+
+double HardwareFlops(const ExecutionGraph& graph) {
+  std::vector<double> of_block;
+  for (const Block& block : graph.blocks) {
+    double flops = 0;
+    for (int32_t t = 0; t < block.size(); ++t) {
+      if (block.kind[t] != TaskKind::kKernel) continue;
+      const KernelSpec& kernel = graph.kernels[block.spec[t]];
+      if (kernel.family == KernelFamily::kGemm || kernel.family == KernelFamily::kAttention ||
+          kernel.family == KernelFamily::kConvolution) {
+        flops += kernel.flops;
+      }
+    }
+    of_block.push_back(flops);
+  }
+  double total = 0;
+  for (const Program& program : graph.programs) {
+    for (const Instance& instance : program.instances) {
+      total += of_block[instance.block] * instance.layer_count;
+    }
+  }
+  return total * static_cast<double>(graph.mesh.num_devices()) /
+         static_cast<double>(graph.programs.size());
+}
+
+}  // namespace plancast

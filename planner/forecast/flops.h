@@ -1,0 +1,18 @@
+#ifndef PLANCAST_PLANNER_FORECAST_FLOPS_H_
+#define PLANCAST_PLANNER_FORECAST_FLOPS_H_
+
+#include "graph/execution/execution_graph.h"
+#include "graph/model/model_graph.h"
+
+namespace plancast {
+
+// Floating-point operations of the matrix products of one sample forward, full attention
+// squares, times three for forward and backward (no recomputation).
+double ModelFlopsPerSample(const ModelGraph& unbound);
+
+// Those of an iteration that the plan really executes, on all devices.
+double HardwareFlops(const ExecutionGraph& graph);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_FORECAST_FLOPS_H_

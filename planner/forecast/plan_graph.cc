@@ -1,0 +1,203 @@
+#include "planner/forecast/plan_graph.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "strategy/plan_names.h"
+#include "strategy/tree_check.h"
+
+namespace plancast {
+namespace {
+
+int64_t DimSize(const ModelGraph& graph, absl::string_view name) {
+  for (const ModelDim& dim : graph.dims) {
+    if (dim.name == name) return dim.size;
+  }
+  return 0;
+}
+
+PlanContext ContextOfJob(const ModelGraph& graph, const Job& job, const Machine& machine) {
+  PlanContext context = ContextOf(graph, machine, job.global_batch);
+  // A tree that splits nodes by hand answers for its own sizes (Bind checks).
+  for (const auto& [path, node] : job.strategy.nodes()) {
+    if (path.empty() || node.split.empty()) continue;
+    context.heads = context.kv_heads = context.ffn = context.expert_ffn = 0;
+  }
+  return context;
+}
+
+// Values of all activations that a sample makes.
+double ValuesOfASample(const ModelGraph& graph) {
+  double values = 0;
+  for (const Segment& segment : graph.segments) {
+    for (const TensorInfo& tensor : graph.bodies[segment.body].tensors) {
+      if (tensor.kind == TensorInfo::Kind::kParameter) continue;
+      double size = static_cast<double>(segment.repeat);
+      for (const int dim : tensor.dims) {
+        if (graph.dims[dim].is_bound_by_plan()) continue;
+        size *= static_cast<double>(std::max<int64_t>(graph.dims[dim].size, 1));
+      }
+      values += size;
+    }
+  }
+  return values;
+}
+
+// All values that a data-parallel rank may keep at once are counted in 64 bits, in bytes,
+// and so is the batch.
+absl::Status CheckSizes(const PlanGraph& plan, Session& session) {
+  const PlanOptions& options = plan.chosen.options;
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<const double> values,
+      session.Memo<double>("sample|" + plan.graph_key, [&]() -> absl::StatusOr<double> {
+        return ValuesOfASample(*plan.graph);
+      }));
+  const double micro_batches = static_cast<double>(options.micro_batches);
+  const double kept =
+      options.schedule == Schedule::kGpipe
+          ? micro_batches
+          : std::min(micro_batches, 2.0 * static_cast<double>(options.pp * options.vpp));
+  const double micro_batch = static_cast<double>(options.micro_batch);
+  constexpr double kMostValues = 0x1p59, kMostSamples = 0x1p62;
+  if (micro_batch * kept * *values <= kMostValues &&
+      micro_batch * micro_batches * static_cast<double>(options.dp) <= kMostSamples) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("mb=", options.micro_batch, " and a batch of ", options.micro_batches,
+                   " micro-batches make more values on a data-parallel rank than 64 bits count in "
+                   "bytes. Take a smaller mb or a smaller batch."));
+}
+
+// As StrategyTree::Resolve and the compiler write them.
+std::vector<std::string> OpPaths(const ModelGraph& graph) {
+  std::vector<std::string> paths;
+  for (const Segment& segment : graph.segments) {
+    const std::string prefix = absl::StrCat(ModelGraph::PathOf(segment), ".");
+    for (const OpNode& op : graph.bodies[segment.body].ops) paths.push_back(prefix + op.name);
+  }
+  return paths;
+}
+
+std::string OptionsKey(const PlanOptions& o) {
+  return absl::StrCat(
+      o.dp, ",", o.tp, ",", o.pp, ",", o.vpp, ",", o.cp, ",", o.sp, ",", o.zero, ",", o.ep, ",",
+      o.expert_tp(), ",", o.micro_batch, ",", o.micro_batches, ",", static_cast<int>(o.schedule),
+      ",", static_cast<int>(o.recompute), ",", o.recompute_layers, ",", o.recompute_every, ",",
+      absl::StrJoin(o.recompute_ops, "+"), ",", o.hsdp, ",", o.reshard, ",", o.reshard_ranks, ",",
+      o.prefetch, ",", o.sync_each, ",", OffloadText(o.offload), ",", o.offload_layers, ",",
+      static_cast<int>(o.attention), ",", o.bucket_bytes, ",", absl::StrJoin(o.layout, "+"), ",",
+      absl::StrJoin(o.order, "-"), ",",
+      absl::StrJoin(o.overlap, "+", [](std::string* out, Overlap overlap) {
+        absl::StrAppend(out, static_cast<int>(overlap));
+      }));
+}
+
+// The request keeps pointers to all of these.
+CompileRequest RequestFor(const Job& job, const PlanGraph& plan, const SoftwareProfile& profile) {
+  CompileRequest request;
+  request.graph = plan.graph.get();
+  request.tree = &job.strategy;
+  request.options = &plan.chosen.options;
+  request.profile = &profile;
+  request.dtype = job.dtype;
+  request.graph_key = plan.graph_key;
+  return request;
+}
+
+}  // namespace
+
+PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
+                      std::optional<int64_t> global_batch) {
+  PlanContext context;
+  context.devices = machine.num_devices();
+  context.layers = graph.LayerCount();
+  context.heads = graph.heads;
+  context.kv_heads = DimSize(graph, "kv_heads");
+  context.ffn = DimSize(graph, "ffn");
+  context.experts = DimSize(graph, "experts");
+  context.expert_ffn = DimSize(graph, "expert_ffn");
+  context.hidden = graph.hidden;
+  context.vocab = graph.vocab;
+  context.seq = graph.seq;
+  context.global_batch = global_batch;
+  return context;
+}
+
+absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& form, Session& session) {
+  GraphChoices choices;
+  choices.attention = job.profile.default_attention;
+  if (form.attn.has_value()) {
+    choices.attention = *form.attn == "flash" ? Attention::kFlash : Attention::kUnfused;
+  }
+  choices.dropout = job.profile.dropout;
+  choices.vocab_pad_multiple =
+      job.profile.vocab_pad_multiple * std::max<int64_t>(1, form.tp.value_or(1));
+  choices.experts_weigh_activations = job.profile.experts_weigh_activations;
+  if (job.profile.experts_sort_tokens) choices.experts_sorted_over = form.ep.value_or(1);
+  PlanGraph plan;
+  plan.graph_key =
+      absl::StrCat("graph|", job.model->key(), "|", static_cast<int>(choices.attention), "|",
+                   choices.dropout, "|", choices.vocab_pad_multiple, "|",
+                   choices.experts_weigh_activations, "|", choices.experts_sorted_over);
+  ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(plan.graph_key,
+                                                        [&] { return job.model->Draw(choices); }));
+  return plan;
+}
+
+absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Session& session) {
+  const ShortForm& form = job.strategy.plan();
+  ASSIGN_OR_RETURN(PlanGraph plan, DrawFor(job, form, session));
+  ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextOfJob(*plan.graph, job, machine),
+                                           job.profile.For(job.dtype, Schedule::kNone)));
+  const PlanOptions& options = plan.chosen.options;
+  RETURN_IF_ERROR(CheckSizes(plan, session));
+  if (!job.strategy.nodes().empty()) {
+    std::vector<SizedAxis> mesh = {
+        {"pp", options.pp}, {"dp", options.dp}, {"cp", options.cp}, {"tp", options.tp}};
+    if (DimSize(*plan.graph, "experts") > 0) {
+      mesh.emplace_back("ep", options.ep);
+      mesh.emplace_back("etp", options.expert_tp());
+    }
+    RETURN_IF_ERROR(CheckTree(job.strategy, mesh, OpPaths(*plan.graph)));
+  }
+  return plan;
+}
+
+absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine, Session& session,
+                                         const PassObserver& observer) {
+  ASSIGN_OR_RETURN(PlanGraph plan, SettlePlan(job, machine, session));
+  const SoftwareProfile profile = job.profile.For(job.dtype, plan.chosen.options.schedule);
+  const CompileRequest request = RequestFor(job, plan, profile);
+  if (observer) {  // the passes must run to be seen
+    ASSIGN_OR_RETURN(ExecutionGraph execution, Compile(request, session, observer));
+    plan.execution = std::make_shared<const ExecutionGraph>(std::move(execution));
+    return plan;
+  }
+  const std::string key =
+      absl::StrCat("execution|", OptionsKey(plan.chosen.options), "|", DTypeName(job.dtype), "|",
+                   job.profile.StructureKey(), "|", job.strategy.ToJson(), "|", plan.graph_key);
+  ASSIGN_OR_RETURN(plan.execution,
+                   session.Memo<ExecutionGraph>(key, [&] { return Compile(request, session); }));
+  return plan;
+}
+
+absl::StatusOr<PlanGraph> DrawAndCompileInto(const Job& job, const Machine& machine,
+                                             Session& session, const ProgramCheck& check,
+                                             GraphWorkspace* workspace) {
+  ASSIGN_OR_RETURN(PlanGraph plan, SettlePlan(job, machine, session));
+  const SoftwareProfile profile = job.profile.For(job.dtype, plan.chosen.options.schedule);
+  CompileRequest request = RequestFor(job, plan, profile);
+  request.check = check;
+  RETURN_IF_ERROR(workspace->Compile(request, session));
+  plan.execution =
+      std::shared_ptr<const ExecutionGraph>(std::shared_ptr<void>(), &workspace->graph());
+  return plan;
+}
+
+}  // namespace plancast

@@ -1,0 +1,84 @@
+#include "planner/forecast/predict.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "executor/executor.h"
+#include "executor/memory/replay.h"
+#include "executor/what_if/slower_choices.h"
+#include "planner/forecast/describe.h"
+#include "planner/forecast/host_memory.h"
+#include "planner/forecast/plan_graph.h"
+
+namespace plancast {
+namespace {
+
+void FillMemory(const std::vector<ClassMemory>& memory, const Machine& machine,
+                Forecast* forecast) {
+  forecast->memory_capacity_bytes = machine.device().capacity_bytes();
+  for (const ClassMemory& m : memory) {
+    forecast->peak_memory_bytes = std::max(forecast->peak_memory_bytes, m.device);
+  }
+  forecast->fits =
+      static_cast<double>(forecast->peak_memory_bytes) <= forecast->memory_capacity_bytes;
+}
+
+// The plan, or what it is changed to, and what random iterations of it take.
+absl::Status Simulated(const ExecutionGraph& graph, const Machine& machine,
+                       const KernelCostModel& kernels, const RuntimeParams& runtime,
+                       const PredictOptions& options, Forecast* forecast) {
+  SimulateOptions simulate;
+  simulate.timeline = options.timeline;
+  simulate.shortcuts = options.shortcuts;
+  const auto run = [&](const ExecutionGraph& graph, const Machine& machine,
+                       const RuntimeParams& runtime,
+                       const SimulateOptions& simulate) -> absl::Status {
+    ASSIGN_OR_RETURN(forecast->result, Execute(graph, machine, kernels, runtime, simulate));
+    if (options.randomness.samples == 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(forecast->distribution, ExecuteSamples(graph, machine, kernels, runtime,
+                                                            options.randomness, simulate));
+    return absl::OkStatus();
+  };
+  if (options.what_if.empty()) return run(graph, machine, runtime, simulate);
+  ASSIGN_OR_RETURN(const ChangedPlan changed,
+                   ChangePlan(options.what_if, graph, machine, runtime, simulate));
+  ASSIGN_OR_RETURN(const std::vector<std::string> slower,
+                   SlowerChoices(graph, machine, changed.machine, runtime));
+  forecast->notes.insert(forecast->notes.end(), slower.begin(), slower.end());
+  return run(changed.graph, changed.machine, changed.runtime, changed.options);
+}
+
+}  // namespace
+
+absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine, const Pricing& pricing,
+                                 Session& session, const PredictOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  RuntimeParams runtime = pricing.Runtime(job.profile, machine);
+  runtime.chunk_level = options.chunk_level;
+  ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
+  Forecast forecast;
+  RETURN_IF_ERROR(Describe(job, machine, plan, session, &forecast));
+  const std::vector<ClassMemory> memory = ReplayMemory(*plan.execution, runtime);
+  FillMemory(memory, machine, &forecast);
+  RETURN_IF_ERROR(CheckHostMemory(*plan.execution, machine, memory));
+  if (forecast.fits || !options.memory_only_if_unfit) {
+    RETURN_IF_ERROR(
+        Simulated(*plan.execution, machine, pricing.kernels(), runtime, options, &forecast));
+    if (options.timeline) forecast.timeline_graph = plan.execution;
+    if (options.keep_memory_graph) {
+      forecast.memory_graph = plan.execution;
+      forecast.memory_overhead = runtime.memory;
+    }
+    FillTime(machine, forecast.result.makespan_ps, &forecast);
+    FillInterval(job.profile, &forecast);
+    FillWarnings(job, machine, plan, &forecast);
+  }
+  forecast.simulate_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return forecast;
+}
+
+}  // namespace plancast

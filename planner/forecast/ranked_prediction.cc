@@ -1,0 +1,58 @@
+#include "planner/forecast/ranked_prediction.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "executor/executor.h"
+#include "executor/memory/block_profile.h"
+#include "executor/memory/replay.h"
+#include "planner/forecast/describe.h"
+#include "planner/forecast/host_memory.h"
+#include "planner/forecast/plan_graph.h"
+
+namespace plancast {
+
+absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine,
+                                          const Pricing& pricing, Session& session,
+                                          const WantsForecast& wants, GraphWorkspace* workspace) {
+  const RuntimeParams runtime = pricing.Runtime(job.profile, machine);
+  std::vector<BlockProfile> profiles;
+  int64_t most = 0;
+  const auto fits = [&](const ExecutionGraph& made, int32_t program) {
+    ProfileNewBlocks(made, runtime.memory.allocator, &profiles);
+    const int64_t bytes = DeviceBytes(made, program, profiles, runtime.memory);
+    most = std::max(most, bytes);
+    return static_cast<double>(bytes) <= machine.device().capacity_bytes();
+  };
+  const absl::StatusOr<PlanGraph> plan = DrawAndCompileInto(job, machine, session, fits, workspace);
+  if (absl::IsResourceExhausted(plan.status())) return Forecast();
+  RETURN_IF_ERROR(plan.status());
+
+  Forecast forecast;
+  bool wanted = true;
+  SimulateOptions simulate;
+  simulate.verified = true;  // as the compiler wrote it
+  simulate.wanted = [&](int64_t makespan_ps) {
+    FillTime(machine, makespan_ps, &forecast);
+    wanted = wants(forecast);
+    return wanted;
+  };
+  ASSIGN_OR_RETURN(forecast.result,
+                   Execute(*plan->execution, machine, pricing.kernels(), runtime, simulate));
+  if (!job.strategy.plan().offload.empty()) {
+    const std::vector<ClassMemory> memory = ReplayMemory(*plan->execution, runtime);
+    if (!CheckHostMemory(*plan->execution, machine, memory).ok()) return Forecast();
+  }
+  forecast.memory_capacity_bytes = machine.device().capacity_bytes();
+  forecast.peak_memory_bytes = most;
+  forecast.fits = true;  // each program was looked at while it was compiled
+  if (!wanted) return forecast;
+  RETURN_IF_ERROR(Describe(job, machine, *plan, session, &forecast));
+  FillInterval(job.profile, &forecast);
+  FillWarnings(job, machine, *plan, &forecast);
+  return forecast;
+}
+
+}  // namespace plancast

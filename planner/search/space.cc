@@ -1,0 +1,281 @@
+#include "planner/search/space.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+
+namespace plancast {
+namespace {
+
+constexpr int64_t kMostPlans = 1'000'000;
+// A step of the largest known runs has some 100 million tokens.
+constexpr int64_t kMostTokens = int64_t{1} << 30;
+
+template <typename Value>
+std::vector<Value> Kept(std::vector<Value> values, const std::set<Value>& allowed) {
+  if (allowed.empty()) return values;
+  values.erase(std::remove_if(values.begin(), values.end(),
+                              [&](const Value& value) { return allowed.count(value) == 0; }),
+               values.end());
+  return values;
+}
+
+std::vector<int64_t> Divisors(int64_t number) {
+  std::vector<int64_t> low, high;
+  for (int64_t i = 1; i * i <= number; ++i) {
+    if (number % i != 0) continue;
+    low.push_back(i);
+    if (i * i != number) high.push_back(number / i);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+// The members of `set` among `natural`, and those that were said one by one.
+std::vector<int64_t> Candidates(const NumberSet& set, const std::vector<int64_t>& natural) {
+  std::set<int64_t> out;
+  for (int64_t value : natural) {
+    if (set.Contains(value)) out.insert(value);
+  }
+  for (int64_t value : set.Singles()) out.insert(value);
+  return {out.begin(), out.end()};
+}
+
+// Chunks per stage that leave every virtual stage with the same layers, also
+// where the first and the last have one less.
+std::vector<int64_t> EvenChunks(int64_t layers, int64_t pp) {
+  std::vector<int64_t> out = {1};
+  for (int64_t vpp = 2; pp > 1 && pp * vpp <= layers; ++vpp) {
+    if (layers % (pp * vpp) == 0 || (layers + 2) % (pp * vpp) == 0) out.push_back(vpp);
+  }
+  return out;
+}
+
+// The other keys' alternatives, multiplied out; each entry is their text.
+std::vector<std::string> OtherTexts(const SearchSpace& space) {
+  std::vector<std::string> texts = {""};
+  for (const auto& [key, values] : space.others) {
+    std::vector<std::string> longer;
+    for (const std::string& text : texts) {
+      for (const std::string& value : values) {
+        longer.push_back(absl::StrCat(text, ",", key, "=", value));
+      }
+    }
+    texts = std::move(longer);
+  }
+  return texts;
+}
+
+// Batches are counted in samples; whoever counts tokens gets searches without end.
+absl::Status CheckTokens(int64_t batch, int64_t seq) {
+  if (seq <= 1 || batch <= kMostTokens / seq) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a batch of ", batch, " sequences of ", seq,
+                   " tokens is more in a step than any training run has (at most ", kMostTokens,
+                   " tokens are searched). A batch counts sequences: if ", batch,
+                   " tokens were meant, it is ", std::max<int64_t>(1, batch / seq), "."));
+}
+
+class Enumerator {
+ public:
+  Enumerator(const SearchSpace& space, const PlanContext& context, const SearchBounds& bounds)
+      : space_(space),
+        context_(context),
+        bounds_(bounds),
+        batch_(*context.global_batch),
+        recomputes_(RecomputesOf(space, bounds)),
+        zeros_(ZerosOf(space, bounds)),
+        sps_(SpsOf(space, bounds)),
+        other_texts_(OtherTexts(space)) {}
+
+  absl::StatusOr<Enumeration> Run() {
+    const std::vector<int64_t> divisors = Divisors(context_.devices);
+    const NumberSet all{true, {}};
+    RETURN_IF_ERROR(CheckDivides("tp", space_.tp, divisors));
+    RETURN_IF_ERROR(CheckDivides("pp", space_.pp, divisors));
+    RETURN_IF_ERROR(CheckDivides("dp", space_.dp, divisors));
+    for (int64_t tp : Candidates(space_.tp.value_or(all), divisors)) {
+      for (int64_t pp : Candidates(space_.pp.value_or(all), divisors)) {
+        if (context_.devices % (tp * pp) != 0) {
+          // Two divisors that do not go together are no plan; a number the
+          // user wrote deserves an answer.
+          if (context_.devices % tp != 0 || context_.devices % pp != 0) {
+            Exclude(absl::StrCat("tp*pp does not divide the ", context_.devices, " GPUs"));
+          }
+          continue;
+        }
+        RETURN_IF_ERROR(Grid(tp, pp));
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // A key of which no value goes with the machine leaves no plan at all.
+  absl::Status CheckDivides(absl::string_view key, const std::optional<NumberSet>& set,
+                            const std::vector<int64_t>& divisors) const {
+    const auto said = [&](int64_t divisor) { return set->Contains(divisor); };
+    if (!set || std::any_of(divisors.begin(), divisors.end(), said)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("space: `", key, "=", set->DebugString(), "` does not divide the ",
+                     context_.devices, " GPUs of the machine. Write `", key, "=",
+                     absl::StrJoin(divisors, "|"), "`, some of them, or take more hosts."));
+  }
+
+  absl::Status Grid(int64_t tp, int64_t pp) {
+    const int64_t dp = context_.devices / (tp * pp);
+    if (space_.dp && !space_.dp->Contains(dp)) return absl::OkStatus();
+    const std::string reason = GridReason(tp, pp, dp);
+    std::vector<int64_t> chunks = EvenChunks(context_.layers, pp);
+    if (space_.vpp && !space_.vpp->any) {
+      std::vector<int64_t> natural;
+      for (int64_t v = 1; v <= std::max<int64_t>(1, context_.layers / pp); ++v)
+        natural.push_back(v);
+      chunks = pp == 1 ? std::vector<int64_t>{1} : Candidates(*space_.vpp, natural);
+    }
+    NumberSet few{false, {{1, 1}, {2, 2}, {4, 4}, {8, 8}}};
+    const std::vector<int64_t> sizes = Candidates(space_.mb.value_or(few), Divisors(batch_));
+    for (int64_t vpp : chunks) {
+      for (int64_t mb : sizes) {
+        RETURN_IF_ERROR(Leaves(tp, pp, dp, vpp, mb, reason));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Why no plan with these sizes can run; empty if one may.
+  std::string GridReason(int64_t tp, int64_t pp, int64_t dp) const {
+    if (!space_.tp && tp > bounds_.gpus_per_domain) {
+      return absl::StrCat("tp larger than what the GPUs' own links join (", bounds_.gpus_per_domain,
+                          " GPUs)");
+    }
+    if (!space_.tp && tp > bounds_.most_tp()) {
+      return absl::StrCat("tp larger than ", bounds_.most_tp(), " (the space tp=1..",
+                          bounds_.gpus_per_domain, " tries it)");
+    }
+    if (context_.heads > 0 && context_.heads % tp != 0) {
+      return absl::StrCat("tp does not divide the ", context_.heads, " heads");
+    }
+    if (context_.kv_heads > 0 && context_.kv_heads % tp != 0 && tp % context_.kv_heads != 0) {
+      return absl::StrCat("tp neither divides the ", context_.kv_heads,
+                          " key-value heads nor is a multiple of them");
+    }
+    if (context_.layers > 0 && pp > context_.layers) {
+      return absl::StrCat("pp*vpp larger than the ", context_.layers, " layers");
+    }
+    if (batch_ % dp != 0) return absl::StrCat("dp*mb does not divide the batch of ", batch_);
+    return "";
+  }
+
+  absl::Status Leaves(int64_t tp, int64_t pp, int64_t dp, int64_t vpp, int64_t mb,
+                      std::string reason) {
+    if (reason.empty() && context_.layers > 0 && pp * vpp > context_.layers) {
+      reason = absl::StrCat("pp*vpp larger than the ", context_.layers, " layers");
+    }
+    if (reason.empty() && batch_ / dp % mb != 0) {
+      reason = absl::StrCat("dp*mb does not divide the batch of ", batch_);
+    }
+    const std::vector<int64_t> zeros = dp == 1 ? std::vector<int64_t>{0} : zeros_;
+    const std::vector<bool> sps = tp == 1 ? std::vector<bool>{false} : sps_;
+    const std::vector<int64_t> eps = ExpertSizes(tp, dp);
+    const int64_t leaves =
+        recomputes_.size() * zeros.size() * sps.size() * eps.size() * other_texts_.size();
+    if (!reason.empty()) {
+      Exclude(reason, leaves);
+      return absl::OkStatus();
+    }
+    if (static_cast<int64_t>(result_.plans.size()) + leaves > kMostPlans) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the space has more than ", kMostPlans,
+          " plans. Narrow it, for instance with --space 'tp=1|2|4|8,pp=1..16,mb=1|2'."));
+    }
+    for (const std::string& recompute : recomputes_) {
+      for (int64_t zero : zeros) {
+        for (bool sp : sps) {
+          const std::string text = absl::StrCat("dp=", dp, ",tp=", tp, sp ? ",sp" : "", ",pp=", pp,
+                                                vpp > 1 ? absl::StrCat(",vpp=", vpp) : "",
+                                                zero > 0 ? absl::StrCat(",zero=", zero) : "",
+                                                ",mb=", mb, ",recompute=", recompute);
+          RETURN_IF_ERROR(WithExperts(text, eps));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Into how many parts experts can be cut: they share the ranks of dp, and with `etp`
+  // those of tp as well.
+  std::vector<int64_t> ExpertSizes(int64_t tp, int64_t dp) const {
+    const bool etp = std::any_of(space_.others.begin(), space_.others.end(),
+                                 [](const auto& other) { return other.first == "etp"; });
+    std::vector<int64_t> natural = {1};
+    if (context_.experts > 0) natural = Divisors(std::gcd(etp ? dp * tp : dp, context_.experts));
+    return Candidates(space_.ep.value_or(NumberSet{true, {}}), natural);
+  }
+
+  absl::Status WithExperts(const std::string& text, const std::vector<int64_t>& eps) {
+    for (int64_t ep : eps) {
+      for (const std::string& others : other_texts_) {
+        ASSIGN_OR_RETURN(
+            ShortForm form,
+            ParseShortForm(absl::StrCat(text, ep > 1 ? absl::StrCat(",ep=", ep) : "", others)));
+        const std::string lacks = bounds_.limits.WhyNot(form, bounds_.framework);
+        if (!lacks.empty()) {
+          Exclude(lacks);
+          continue;
+        }
+        result_.plans.push_back(std::move(form));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void Exclude(const std::string& reason, int64_t count = 1) { result_.excluded[reason] += count; }
+
+  const SearchSpace& space_;
+  const PlanContext& context_;
+  const SearchBounds& bounds_;
+  const int64_t batch_;
+  const std::vector<std::string> recomputes_;
+  const std::vector<int64_t> zeros_;  // where dp > 1
+  const std::vector<bool> sps_;       // where tp > 1
+  const std::vector<std::string> other_texts_;
+  Enumeration result_;
+};
+
+}  // namespace
+
+std::vector<std::string> RecomputesOf(const SearchSpace& space, const SearchBounds& bounds) {
+  if (!space.recompute.empty()) return space.recompute;
+  return Kept<std::string>({"none", "selective", "full"}, bounds.limits.recompute);
+}
+
+std::vector<int64_t> ZerosOf(const SearchSpace& space, const SearchBounds& bounds) {
+  return space.zero.empty() ? Kept<int64_t>({0, 1, 2, 3}, bounds.limits.zero) : space.zero;
+}
+
+std::vector<bool> SpsOf(const SearchSpace& space, const SearchBounds& bounds) {
+  return space.sp.empty() ? std::vector<bool>{bounds.limits.sp.value_or(true)} : space.sp;
+}
+
+absl::StatusOr<Enumeration> EnumeratePlans(const SearchSpace& space, const PlanContext& context,
+                                           const SearchBounds& bounds) {
+  if (!context.global_batch) {
+    return absl::InvalidArgumentError(
+        "plans can be compared only at one global batch, and none is given. Add --batch N "
+        "(samples per iteration).");
+  }
+  if (*context.global_batch < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a global batch of ", *context.global_batch,
+                     " samples cannot be trained on. Give a positive number."));
+  }
+  RETURN_IF_ERROR(CheckTokens(*context.global_batch, context.seq));
+  return Enumerator(space, context, bounds).Run();
+}
+
+}  // namespace plancast

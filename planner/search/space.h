@@ -1,0 +1,89 @@
+#ifndef PLANCAST_PLANNER_SEARCH_SPACE_H_
+#define PLANCAST_PLANNER_SEARCH_SPACE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "strategy/choose_plan.h"
+#include "strategy/framework_limits.h"
+#include "strategy/short_form.h"
+
+namespace plancast {
+
+// Some positive integers: all (`*`), or a union of closed ranges. `1|2|4..8`.
+struct NumberSet {
+  bool any = false;
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+
+  bool Contains(int64_t value) const;
+  // The values said one by one (`3`, not `1..3`).
+  std::vector<int64_t> Singles() const;
+  std::string DebugString() const;
+
+  friend bool operator==(const NumberSet& a, const NumberSet& b) {
+    return a.any == b.any && a.ranges == b.ranges;
+  }
+};
+
+// A set of plans to compare, `tp=1|2|4|8,pp=1..16,mb=*`. What is not said has
+// the default given here.
+struct SearchSpace {
+  std::optional<NumberSet> dp;   // default: whatever tp and pp leave
+  std::optional<NumberSet> tp;   // default: up to SearchBounds::most_tp(); `*`: of all devices
+  std::optional<NumberSet> pp;   // default `*`: divisors of the devices, up to the layers
+  std::optional<NumberSet> vpp;  // default `*`: chunks that cut the layers evenly
+  std::optional<NumberSet> mb;   // default: 1|2|4|8; `*`: divisors of the batch
+  std::optional<NumberSet> ep;   // default `*`: what divides the experts and their ranks
+  std::vector<std::string> recompute;  // default: none, selective, full
+  std::vector<int64_t> zero;           // default: 0 to 3
+  std::vector<bool> sp;                // default: with tp > 1 only true
+  // Other keys of the short form, each with its alternatives as written, e.g.
+  // `attn=flash|unfused`.
+  std::vector<std::pair<std::string, std::vector<std::string>>> others;
+};
+
+// What the defaults of a space hang on, and what is left out of any.
+struct SearchBounds {
+  int64_t gpus_per_domain = 1;
+  FrameworkLimits limits = {};
+  std::string framework = {};  // whose limits they are
+
+  // Of tp where the space does not say it: published runs hardly ever have more than 8, in
+  // domains of 72 GPUs neither.
+  int64_t most_tp() const { return std::min<int64_t>(gpus_per_domain, 8); }
+};
+
+// Errors name the key, what it may be and the nearest known key.
+absl::StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text);
+// Canonical text with the defaults written out; `ep` of models with experts only.
+std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bounds, bool experts);
+
+// The values of these keys, defaults within the bounds where the space says none.
+std::vector<std::string> RecomputesOf(const SearchSpace& space, const SearchBounds& bounds);
+std::vector<int64_t> ZerosOf(const SearchSpace& space, const SearchBounds& bounds);
+std::vector<bool> SpsOf(const SearchSpace& space, const SearchBounds& bounds);
+
+// The plans of a space that are worth a compilation, in a fixed order (tp, pp,
+// vpp, mb, recompute, zero, sp, ep, others: outermost first), and how many were
+// left out for which reason. dp is always written.
+struct Enumeration {
+  std::vector<ShortForm> plans;
+  std::map<std::string, int64_t> excluded;  // reason -> plans
+};
+
+// `context.global_batch` must be set. Equal plans said twice (zero=1 with
+// dp=1, sp with tp=1, vpp with pp=1) are listed once and not counted. Errors: more than a
+// million plans, and a batch of more tokens than anyone trains on in a step.
+absl::StatusOr<Enumeration> EnumeratePlans(const SearchSpace& space, const PlanContext& context,
+                                           const SearchBounds& bounds);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_SEARCH_SPACE_H_

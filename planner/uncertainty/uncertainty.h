@@ -1,0 +1,67 @@
+#ifndef PLANCAST_PLANNER_UNCERTAINTY_UNCERTAINTY_H_
+#define PLANCAST_PLANNER_UNCERTAINTY_UNCERTAINTY_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "executor/executor.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// The runs that a software profile was compared with, and how far they reach.
+struct MeasuredSoftware {
+  std::string profile;
+  std::vector<std::string> sources;
+  std::set<std::string> devices;
+  int64_t rows = 0;
+  int64_t most_devices = 0, most_tp = 0, most_pp = 0, most_cp = 0, most_ep = 0, most_zero = 0;
+  int64_t longest_sequence = 0;
+};
+
+// How far measured runs lie from forecasts: x = ln(measured / forecast) is as
+// likely above 0 as below, and its size is |t| times a scale, t Student's with four
+// degrees of freedom (runs far off are less rare than a normal distribution has
+// them). The scale below 0 is `core`; above, hypot(core, slow_tail).
+//
+//   core^2 = sum over factors (share of the critical path * error)^2 + own^2
+//
+// with the errors of kernels and links from isolated measurements, those here from
+// measured runs (`plancast validate --fit-uncertainty`).
+struct Uncertainty {
+  // What runs of one software share: of profiles read from its source and compared with
+  // runs, and of all others.
+  double software_from_source = 0, software_in_outline = 0;
+  double plan = 0;       // of one plan alone
+  double slow_tail = 0;  // on the slow side only
+  std::vector<MeasuredSoftware> software;
+
+  // Shipped data.
+  static const Uncertainty& Shipped();
+  // `what` names the text in errors: a scale that is negative or above 2.
+  static absl::StatusOr<Uncertainty> Parse(absl::string_view text, absl::string_view what);
+
+  // The measured runs of a profile; nullptr: none.
+  const MeasuredSoftware* RunsOf(absl::string_view profile) const;
+
+  // Adds to the error structure of a forecast what measured runs tell: the factor
+  // `software/NAME`, on which all of the time hangs, and the plan's own error.
+  void AddTo(const SoftwareProfile& profile, SimResult* result) const;
+};
+
+// The scale of ln(measured / forecast) without the slow tail: g' Sigma g + own.
+double CoreScale(const SimResult& result);
+
+// Central 90 % of the iteration time, seconds.
+struct TimeInterval {
+  double low = 0, high = 0;
+};
+TimeInterval IntervalOf(double iteration_time_s, double core, double slow_tail);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_UNCERTAINTY_UNCERTAINTY_H_

@@ -1,0 +1,204 @@
+// Verdicts without a graph equal those of the forecast, byte for byte.
+
+#include "planner/fit/fits.h"
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "gtest/gtest.h"
+#include "planner/forecast/forecast.h"
+#include "planner/forecast/model_source.h"
+#include "planner/forecast/predict.h"
+#include "planner/search/space.h"
+#include "tests/testing/seed.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+TransformerConfig SmallLlama() {
+  TransformerConfig config;
+  config.name = "small";
+  config.layers = 12;
+  config.hidden = 2048;
+  config.heads = 16;
+  config.kv_heads = 8;
+  config.ffn = 5504;
+  config.vocab = 32000;
+  config.seq = 2048;
+  config.norm = Norm::kRmsNorm;
+  config.mlp = Mlp::kSwiglu;
+  config.position = Position::kRope;
+  config.qkv_bias = config.out_bias = config.mlp_bias = false;
+  return config;
+}
+
+TransformerConfig SmallMixtral() {
+  TransformerConfig config = SmallLlama();
+  config.name = "small experts";
+  config.experts.count = 8;
+  config.experts.topk = 2;
+  config.experts.ffn = 2752;
+  return config;
+}
+
+struct Case {
+  Case(const TransformerConfig& config, const std::string& profile, const std::string& preset,
+       int hosts)
+      : machine(*MachineFromPreset(absl::StrCat(preset, ":", hosts))) {
+    job.model = *TransformerSource(config);
+    job.global_batch = 64;
+    job.profile = *FindSoftwareProfile(profile);
+  }
+  Job job;
+  Machine machine;
+};
+
+// Peak memory as Predict's, of the whole graph.
+absl::StatusOr<FitVerdict> Exact(Job job, const Machine& machine, const ShortForm& plan,
+                                 Session& session) {
+  job.strategy = StrategyTree::FromShortForm(plan);
+  PredictOptions options;
+  options.memory_only_if_unfit = true;
+  static const auto& costs = *new std::shared_ptr<const KernelCostModel>(DefaultKernelCostModel());
+  ASSIGN_OR_RETURN(const Forecast forecast, Predict(job, machine, *costs, session, options));
+  return FitVerdict{forecast.fits, forecast.peak_memory_bytes};
+}
+
+// Every knob that memory hangs on; some plans are refused.
+std::string Draw(std::mt19937& random, bool experts) {
+  const auto pick = [&](std::vector<std::string> words) { return words[random() % words.size()]; };
+  const int tp = 1 << random() % 3, pp = 1 << random() % 3;
+  std::string plan = absl::StrCat("tp=", tp, ",pp=", pp, ",mb=", 1 << random() % 3);
+  const auto add = [&](const std::string& words) { absl::StrAppend(&plan, words); };
+  if (tp > 1 && random() % 2 == 0) add(",sp");
+  if (pp > 1 && random() % 3 == 0) {
+    add(pp == 4 ? ",vpp=3" : ",vpp=2");
+  } else if (pp > 1) {
+    add(pick({"", "", "", ",schedule=gpipe"}));
+    if (pp == 4) add(pick({"", "", ",layout=2+4+4+2", ",layout=1+4+4+3"}));
+  }
+  if (experts) add(pick({"", ",ep=2", ",ep=4", ",ep=2,etp=1"}));
+  const int zero = static_cast<int>(random() % 4);
+  if (zero > 0) add(absl::StrCat(",zero=", zero, pick({"", "", ",hsdp=2", ",hsdp=4"})));
+  if (zero == 3) {
+    add(pick({"", "", ",reshard=off", ",reshard=2", ",reshard=on"}));
+    add(pick({"", "", ",prefetch=0", ",prefetch=2", ",prefetch=3"}));
+  }
+  if (zero > 1) add(pick({"", ",sync=each", ",sync=last"}));
+  add(pick({"", "", ",recompute=selective", ",recompute=full", ",recompute=full:2",
+            ",recompute=every:2", ",recompute=uniform:2", ",recompute=selective:layernorm+mlp",
+            experts ? ",recompute=selective:moe_act" : ",recompute=selective:op"}));
+  add(pick({"", "", "", ",offload=activations", ",offload=activations:3", ",offload=optimizer",
+            zero == 3 ? ",offload=param+optimizer" : ",offload=optimizer+activations"}));
+  add(pick({"", ",overlap=grad", ",overlap=grad+param", ",overlap=none"}));
+  add(pick({"", "", ",bucket=200MB"}));
+  add(pick({"", "", ",attn=unfused"}));
+  return plan;
+}
+
+void ExpectAsForecast(FitCheck& check, const Case& c, const Machine& machine, const ShortForm& plan,
+                      Session& session, int* compared) {
+  const std::string text = absl::StrCat(c.job.profile.name, " ", PrintShortForm(plan));
+  const auto verdict = check.Verdict(plan);
+  const auto exact = Exact(c.job, machine, plan, session);
+  ASSERT_EQ(verdict.status(), exact.status()) << text;
+  if (!verdict.ok()) return;
+  EXPECT_EQ(verdict->device_bytes, exact->device_bytes) << text;
+  EXPECT_EQ(verdict->fits, exact->fits) << text;
+  ++*compared;
+}
+
+struct Drawn {
+  const char* profile;
+  const char* preset;
+  bool experts;
+};
+constexpr Drawn kDrawn[] = {
+    {"megatron-core", "dgx-a100-80g", false}, {"megatron-2021", "dgx-a100-40g", false},
+    {"layouts-2023", "dgx-a100-80g", false},  {"fsdp", "dgx-a100-40g", false},
+    {"torchtitan", "dgx-h100", false},        {"deepspeed", "dgx-a100-80g", false},
+    {"megatron-core", "dgx-a100-40g", true}};
+
+// Calls `use(case, plan)` for plans of all cases.
+template <typename Use>
+void ForRandomPlans(int plans, uint32_t seed, const Use& use) {
+  for (const Drawn& drawn : kDrawn) {
+    Case c(drawn.experts ? SmallMixtral() : SmallLlama(), drawn.profile, drawn.preset, 2);
+    Session session;
+    FitCheck check(c.job, c.machine, session);
+    std::mt19937 random(TestSeed(seed++));
+    for (int i = 0; i < plans; ++i) {
+      const absl::StatusOr<ShortForm> plan = ParseShortForm(Draw(random, drawn.experts));
+      if (plan.ok()) use(c, check, *plan, session);
+    }
+  }
+}
+
+TEST(FitsTest, VerdictsOfRandomPlansEqualTheForecasts) {
+  int compared = 0;
+  ForRandomPlans(80, 20261122, [&](Case& c, FitCheck& check, const ShortForm& plan, Session& s) {
+    ExpectAsForecast(check, c, c.machine, plan, s, &compared);
+  });
+  EXPECT_GT(compared, 200);
+}
+
+// Where the device has hardly more than the plan takes, places of blocks decide, of this
+// stage or of another.
+TEST(FitsTest, SoDoTheyNearTheCapacity) {
+  int compared = 0;
+  std::mt19937 random(TestSeed(7));
+  ForRandomPlans(40, 77, [&](Case& c, FitCheck& check, const ShortForm& plan, Session& session) {
+    const auto verdict = check.Verdict(plan);
+    if (!verdict.ok()) return;
+    Machine::Spec spec = c.machine.spec();
+    const double share = 0.85 + 0.01 * static_cast<double>(random() % 25);
+    spec.device.memory_bytes = share * static_cast<double>(verdict->device_bytes);
+    spec.device.usable_bytes = 0;
+    const absl::StatusOr<Machine> tight = Machine::Create(spec);
+    ASSERT_OK(tight.status());
+    FitCheck near(c.job, *tight, session);
+    ExpectAsForecast(near, c, *tight, plan, session, &compared);
+  });
+  EXPECT_GT(compared, 100);
+}
+
+TEST(FitsTest, HostsThatAreTooSmallForWhatIsOffloadedAreNamedInTheSameWords) {
+  Case c(SmallLlama(), "megatron-core", "dgx-a100-80g", 1);
+  Machine::Spec spec = c.machine.spec();
+  spec.host_memory_bytes = 1e9;
+  ASSERT_OK_AND_ASSIGN(const Machine small, Machine::Create(spec));
+  Session session;
+  FitCheck check(c.job, small, session);
+  ASSERT_OK_AND_ASSIGN(const ShortForm plan,
+                       ParseShortForm("pp=2,mb=1,offload=activations+optimizer"));
+  const auto verdict = check.Verdict(plan);
+  EXPECT_EQ(verdict.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(verdict.status(), Exact(c.job, small, plan, session).status());
+}
+
+TEST(FitsTest, APlanThatIsRefusedIsRefusedInTheSameWords) {
+  Case c(SmallLlama(), "megatron-core", "dgx-a100-80g", 1);
+  Session session;
+  FitCheck check(c.job, c.machine, session);
+  ASSERT_OK_AND_ASSIGN(const ShortForm plan, ParseShortForm("tp=3"));
+  EXPECT_EQ(check.Verdict(plan).status(), Exact(c.job, c.machine, plan, session).status());
+}
+
+TEST(FitsTest, AVerdictNamesTheFullestStage) {
+  Case c(SmallLlama(), "megatron-core", "dgx-a100-80g", 1);
+  Session session;
+  FitCheck check(c.job, c.machine, session);
+  ASSERT_OK_AND_ASSIGN(const ShortForm plan, ParseShortForm("pp=4,dp=2,mb=4"));
+  ASSERT_OK_AND_ASSIGN(const FitVerdict verdict, check.Verdict(plan));
+  EXPECT_TRUE(verdict.fits);
+  EXPECT_EQ(verdict.stage, 0);  // four large micro-batches in flight
+}
+
+}  // namespace
+}  // namespace plancast

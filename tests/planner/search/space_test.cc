@@ -1,0 +1,258 @@
+#include "planner/search/space.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+PlanContext Context(int64_t devices, int64_t batch) {
+  PlanContext context;
+  context.devices = devices;
+  context.layers = 32;
+  context.heads = 64;
+  context.kv_heads = 8;
+  context.global_batch = batch;
+  return context;
+}
+
+SearchSpace Parse(const std::string& text) {
+  absl::StatusOr<SearchSpace> space = ParseSearchSpace(text);
+  EXPECT_TRUE(space.ok()) << space.status();
+  return *space;
+}
+
+std::string ErrorOf(const std::string& text) {
+  absl::StatusOr<SearchSpace> space = ParseSearchSpace(text);
+  return space.ok() ? "" : std::string(space.status().message());
+}
+
+Enumeration Plans(const std::string& space, const PlanContext& context, int64_t domain = 8,
+                  const FrameworkLimits& limits = {}) {
+  absl::StatusOr<Enumeration> plans =
+      EnumeratePlans(Parse(space), context, {domain, limits, "torchtitan"});
+  EXPECT_TRUE(plans.ok()) << plans.status();
+  return *plans;
+}
+
+std::vector<std::string> Texts(const Enumeration& enumeration) {
+  std::vector<std::string> out;
+  for (const ShortForm& plan : enumeration.plans) out.push_back(PrintShortForm(plan));
+  return out;
+}
+
+int64_t Excluded(const Enumeration& enumeration) {
+  int64_t sum = 0;
+  for (const auto& [reason, count] : enumeration.excluded) sum += count;
+  return sum;
+}
+
+TEST(SearchSpaceTest, ReadsListsRangesAndStars) {
+  const SearchSpace space = Parse("tp=1|2|4..8, pp=1..16, mb=*, recompute=none|full, sp=*");
+  EXPECT_TRUE(space.tp->Contains(2));
+  EXPECT_TRUE(space.tp->Contains(5));
+  EXPECT_FALSE(space.tp->Contains(3));
+  EXPECT_TRUE(space.mb->any);
+  EXPECT_THAT(space.recompute, ElementsAre("none", "full"));
+  EXPECT_THAT(space.sp, ElementsAre(false, true));
+}
+
+TEST(SearchSpaceTest, PrintsTheDefaultsAndReadsItsOwnText) {
+  EXPECT_EQ(PrintSearchSpace({}, {8}, false),
+            "tp=1..8,pp=*,vpp=*,mb=1|2|4|8,recompute=none|selective|full,zero=0|1|2|3,sp=1");
+  const std::string text =
+      "dp=4,tp=1|2,pp=2..8,vpp=*,mb=*,recompute=full,zero=1,sp=0|1,attn=flash|unfused";
+  EXPECT_EQ(PrintSearchSpace(Parse(text), {8}, false), text);
+  EXPECT_THAT(PrintSearchSpace({}, {8}, true), HasSubstr(",ep=*,"));
+  FrameworkLimits limits;
+  limits.zero = {0, 3};
+  limits.recompute = {"none", "full", "every"};
+  limits.sp = false;
+  EXPECT_THAT(
+      PrintSearchSpace({}, {4, limits}, false),
+      testing::AllOf(HasSubstr("tp=1..4,"), HasSubstr("recompute=none|full,zero=0|3,sp=0")));
+}
+
+TEST(SearchSpaceTest, ErrorsNameTheKeyAndTheRemedy) {
+  EXPECT_THAT(ErrorOf("tpp=2"), HasSubstr("no key `tpp`. Did you mean `tp`?"));
+  EXPECT_THAT(ErrorOf("tp=1,2,4"), HasSubstr("`tp=1,2,4`: values are joined by `|`. Write "
+                                             "`tp=1|2|4`."));
+  EXPECT_THAT(ErrorOf("mb=1, recompute=none,full,tp=2"), HasSubstr("Write `recompute=none|full`."));
+  EXPECT_THAT(ErrorOf("tp=two"), HasSubstr("whole numbers"));
+  EXPECT_THAT(ErrorOf("tp=0"), HasSubstr("whole numbers from 1"));
+  EXPECT_THAT(ErrorOf("tp=-4"), HasSubstr("whole numbers from 1"));
+  EXPECT_THAT(ErrorOf("tp=99999999999999999999"), HasSubstr("whole numbers from 1"));
+  EXPECT_THAT(ErrorOf("pp=8..2"), HasSubstr("`pp=2..8`"));
+  EXPECT_THAT(ErrorOf("tp"), HasSubstr("Give it values"));
+  EXPECT_THAT(ErrorOf("tp=1,tp=2"), HasSubstr("given twice"));
+  EXPECT_THAT(ErrorOf("recompute=half"), HasSubstr("none|selective|full"));
+  EXPECT_THAT(ErrorOf("zero=4"), HasSubstr("zero=0|1|2|3"));
+  EXPECT_THAT(Parse("recompute=full:2|every:3|selective:mlp+layernorm").recompute,
+              ElementsAre("full:2", "every:3", "selective:mlp+layernorm"));
+  EXPECT_THAT(ErrorOf("sp=2"), HasSubstr("sp=*"));
+  EXPECT_THAT(ErrorOf("attn=fast"), HasSubstr("flash"));
+}
+
+TEST(EnumeratePlansTest, EveryPlanUsesAllDevicesAndDividesTheBatch) {
+  const Enumeration enumeration = Plans("mb=*", Context(64, 96));
+  EXPECT_THAT(enumeration.plans, Not(SizeIs(0)));
+  for (const ShortForm& plan : enumeration.plans) {
+    EXPECT_EQ(*plan.dp * *plan.tp * *plan.pp, 64);
+    EXPECT_EQ(96 % (*plan.dp * *plan.mb), 0);
+    EXPECT_LE(*plan.tp, 8);
+    EXPECT_LE(*plan.pp * plan.vpp.value_or(1), 32);
+  }
+}
+
+TEST(EnumeratePlansTest, ListsEachPlanOnce) {
+  std::vector<std::string> texts = Texts(Plans("sp=*", Context(16, 64)));
+  std::sort(texts.begin(), texts.end());
+  EXPECT_EQ(std::adjacent_find(texts.begin(), texts.end()), texts.end());
+}
+
+TEST(EnumeratePlansTest, OneTextForOnePlanIsDeterministic) {
+  const std::string space = "tp=8,pp=2,vpp=1,mb=1,recompute=full,zero=1";
+  EXPECT_THAT(Texts(Plans(space, Context(32, 64))),
+              ElementsAre("dp=2,tp=8,sp,pp=2,zero=1,mb=1,recompute=full"));
+}
+
+TEST(EnumeratePlansTest, SequenceParallelAndZeroNeedSomethingToDivide) {
+  for (const std::string& text : Texts(Plans("tp=1,pp=16,sp=1,zero=1", Context(16, 64)))) {
+    EXPECT_THAT(text, Not(HasSubstr("sp,")));
+    EXPECT_THAT(text, Not(HasSubstr("zero")));
+  }
+}
+
+TEST(EnumeratePlansTest, CountsWhatItLeavesOut) {
+  const PlanContext context = Context(64, 96);
+  const Enumeration all = Plans("tp=1..64,vpp=1,mb=1|5,recompute=full,zero=0", context);
+  EXPECT_THAT(all.excluded,
+              Contains(Pair("dp*mb does not divide the batch of 96", testing::Gt(0))));
+  // Every combination is either a plan or excluded: 28 pairs (tp, pp) whose
+  // product divides 64, two micro-batches each.
+  EXPECT_EQ(static_cast<int64_t>(all.plans.size()) + Excluded(all), 28 * 2);
+}
+
+TEST(EnumeratePlansTest, ByDefaultTensorParallelismStaysInADomain) {
+  const Enumeration default_space = Plans("pp=1,vpp=1,mb=1", Context(64, 64));
+  EXPECT_THAT(default_space.excluded,
+              Contains(Pair(HasSubstr("what the GPUs' own links join (8 GPUs)"), testing::Gt(0))));
+  // Said aloud, it is obeyed.
+  EXPECT_THAT(Texts(Plans("tp=16,pp=1,vpp=1,mb=1,recompute=none,zero=0", Context(64, 64))),
+              ElementsAre("dp=4,tp=16,sp,pp=1,mb=1,recompute=none"));
+}
+
+TEST(EnumeratePlansTest, AKeyThatDoesNotDivideTheMachineIsRefused) {
+  for (const auto& [space, answer] : std::vector<std::pair<const char*, const char*>>{
+           {"tp=16", "`tp=16` does not divide the 8 GPUs of the machine. Write `tp=1|2|4|8`, some"},
+           {"pp=3|5..7", "`pp=3|5..7` does not divide"},
+           {"tp=2,dp=3", "`dp=3` does not divide"}}) {
+    ASSERT_OK_AND_ASSIGN(const SearchSpace parsed, ParseSearchSpace(space));
+    EXPECT_THAT(EnumeratePlans(parsed, Context(8, 64), {8}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(answer)));
+  }
+}
+
+TEST(EnumeratePlansTest, ByDefaultTensorParallelismEndsAtEightInLargerDomains) {
+  PlanContext context = Context(72 * 16, 72 * 16);
+  const auto most = [&](const std::string& space) {
+    int64_t tp = 0;
+    for (const ShortForm& plan : Plans(space, context, 72).plans) tp = std::max(tp, *plan.tp);
+    return tp;
+  };
+  EXPECT_EQ(most("mb=1,vpp=1,zero=0"), 8);
+  EXPECT_EQ(most("tp=1..72,mb=1,vpp=1,zero=0"), 64);
+  EXPECT_THAT(Plans("mb=1,vpp=1,zero=0", context, 72).excluded,
+              Contains(Pair("tp larger than 8 (the space tp=1..72 tries it)", testing::Gt(0))));
+}
+
+TEST(EnumeratePlansTest, ByDefaultEveryStageOfZeroIsTried) {
+  EXPECT_THAT(Texts(Plans("tp=8,pp=1,vpp=1,mb=1,recompute=none", Context(16, 16))),
+              ElementsAre("dp=2,tp=8,sp,pp=1,mb=1,recompute=none",
+                          "dp=2,tp=8,sp,pp=1,zero=1,mb=1,recompute=none",
+                          "dp=2,tp=8,sp,pp=1,zero=2,mb=1,recompute=none",
+                          "dp=2,tp=8,sp,pp=1,zero=3,mb=1,recompute=none"));
+}
+
+TEST(EnumeratePlansTest, WhatTheFrameworkCannotRunIsLeftOutAndCounted) {
+  FrameworkLimits limits;
+  limits.zero = {0, 3};
+  limits.pp = false;
+  const Enumeration plans = Plans("tp=8,vpp=1,mb=1,recompute=none", Context(16, 16), 8, limits);
+  EXPECT_THAT(Texts(plans), ElementsAre("dp=2,tp=8,sp,pp=1,mb=1,recompute=none",
+                                        "dp=2,tp=8,sp,pp=1,zero=3,mb=1,recompute=none"));
+  EXPECT_THAT(plans.excluded, Contains(Pair("torchtitan has no pp", 1)));
+  // What is said aloud is answered.
+  EXPECT_THAT(
+      Plans("tp=8,pp=1,vpp=1,mb=1,recompute=none,zero=1", Context(16, 16), 8, limits).excluded,
+      ElementsAre(Pair("torchtitan has no zero=1", 1)));
+}
+
+TEST(EnumeratePlansTest, ABatchOfTokensIsRefusedWithTheBatchThatWasMeant) {
+  PlanContext context = Context(64, 4194304);
+  context.seq = 4096;
+  EXPECT_THAT(EnumeratePlans({}, context, {8}).status().message(),
+              testing::AllOf(HasSubstr("a batch of 4194304 sequences of 4096 tokens"),
+                             HasSubstr("if 4194304 tokens were meant, it is 1024.")));
+  context.seq = 1;  // images
+  EXPECT_OK(EnumeratePlans({}, context, {8}));
+}
+
+TEST(EnumeratePlansTest, TensorParallelismDividesHeads) {
+  PlanContext context = Context(48, 48);
+  const Enumeration plans = Plans("tp=3,pp=1,mb=1", context);
+  EXPECT_THAT(plans.plans, SizeIs(0));
+  EXPECT_THAT(plans.excluded, Contains(Pair("tp does not divide the 64 heads", testing::Gt(0))));
+}
+
+TEST(EnumeratePlansTest, NumbersThatDoNotDivideTheDevicesAreCounted) {
+  const Enumeration plans = Plans("tp=1,pp=1|3,vpp=1,mb=1", Context(64, 64));
+  EXPECT_THAT(plans.excluded, Contains(Pair("tp*pp does not divide the 64 GPUs", 1)));
+}
+
+TEST(EnumeratePlansTest, ExpertsAreCutByWhatDividesThemAndTheirRanks) {
+  PlanContext context = Context(64, 64);
+  context.experts = 24;
+  auto sizes = [&](const std::string& space) {
+    std::set<int64_t> eps;
+    const Enumeration enumeration = Plans(space, context);
+    for (const ShortForm& plan : enumeration.plans) {
+      eps.insert(plan.ep.value_or(1));
+    }
+    return std::vector<int64_t>(eps.begin(), eps.end());
+  };
+  EXPECT_THAT(sizes("tp=2,pp=1"), ElementsAre(1, 2, 4, 8));  // of 32 and 24
+  EXPECT_THAT(sizes("tp=2,pp=8"), ElementsAre(1, 2, 4));
+  EXPECT_THAT(sizes("tp=2,pp=8,etp=1"), ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(sizes("tp=2,pp=1,ep=4|8"), ElementsAre(4, 8));
+  context.experts = 0;
+  EXPECT_THAT(sizes("tp=2,pp=1"), ElementsAre(1));
+}
+
+TEST(EnumeratePlansTest, OtherKeysAreTakenOver) {
+  EXPECT_THAT(Plans("tp=8,pp=1,mb=1,recompute=none,zero=0,attn=flash|unfused", Context(8, 8)).plans,
+              SizeIs(2));
+}
+
+TEST(EnumeratePlansTest, NeedsABatch) {
+  PlanContext context = Context(64, 1);
+  context.global_batch = std::nullopt;
+  EXPECT_THAT(EnumeratePlans({}, context, {8}).status().message(), HasSubstr("--batch"));
+  EXPECT_FALSE(EnumeratePlans({}, Context(64, -3), {8}).ok());
+}
+
+}  // namespace
+}  // namespace plancast
