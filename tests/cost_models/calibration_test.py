@@ -303,7 +303,7 @@ def test_figures_of_gpus_are_in_range(tmp_path):
         "gpu,sm_count,boost_mhz,fp32_tflops,tf32_tflops,fp16_tflops,bf16_tflops,fp8_tflops,"
         "fp4_tflops,mem_gbps\nP4,20,1113,-5.7,,,,,,192\n"
     )
-    with pytest.raises(InputError, match="`fp32_tflops` is -5.7; give a number from 0"):
+    with pytest.raises(InputError, match=r"`fp32_tflops` is -5\.7; give a number from 0"):
         read_gpus(path)
 
 

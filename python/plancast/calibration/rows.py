@@ -51,7 +51,7 @@ class Gpu:
         return (self.peaks["fp16"] or self.peaks["fp32"]) / clock if clock else 0.0
 
     def same_design(self, other: Gpu) -> bool:
-        """Whether both have SMs of one design, as cost_models/coefficients/coefficient_family.h tells them."""
+        """Whether both have SMs of one design (cost_models/coefficients/coefficient_family.h)."""
         grades = self.speed_grade, other.speed_grade
         return (
             self.vendor == other.vendor

@@ -45,7 +45,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--fit-uncertainty",
         metavar="FILE.textproto",
-        help="write how far the rows lie from their forecasts: planner/uncertainty/data/uncertainty.textproto",
+        help="write how far the rows lie from their forecasts: "
+        "planner/uncertainty/data/uncertainty.textproto",
     )
     opts.add_records(parser)
     parser.add_argument("--date", metavar="YYYY-MM-DD", help="date of the fit (default: today)")

@@ -1,7 +1,7 @@
 """Fits how far measured runs lie from forecasts.
 
-The model is that of planner/uncertainty/uncertainty.h: ln(measured / forecast) is as likely above 0 as
-below; its size is |t|, Student's with four degrees of freedom, times
+The model is that of planner/uncertainty/uncertainty.h: ln(measured / forecast) is as likely
+above 0 as below; its size is |t|, Student's with four degrees of freedom, times
 
     core = sqrt(factors + own + software^2 + plan^2)
 
@@ -37,7 +37,7 @@ _SWEEPS, _TOLERANCE = 60, 1e-7
 
 @dataclass(frozen=True)
 class Scales:
-    """The fitted figures of planner/uncertainty/data/uncertainty.textproto, scales of a logarithm."""
+    """The fitted figures of uncertainty.textproto (planner/uncertainty/data), logarithms."""
 
     software_from_source: float
     software_in_outline: float

@@ -17,7 +17,7 @@ _HEAD = """# proto-file: proto/uncertainty.proto
 def uncertainty_text(
     scales: Scales, results: Sequence[RowResult], *, data: str, command: str, date: str
 ) -> str:
-    """planner/uncertainty/data/uncertainty.textproto for rows that have a measurement and a forecast."""
+    """uncertainty.textproto (planner/uncertainty/data) of rows with measurement and forecast."""
     scored = [r for r in results if r.residual is not None]
     lines = [
         f"data: {_quoted(data)}",
