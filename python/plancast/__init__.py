@@ -21,15 +21,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plancast.algorithms import Algorithm, AlgorithmRun
     from plancast.builder import ModelBuilder
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
-    from plancast.chrome import ChromeTrace
-    from plancast.collective_table import CollectiveRow, CollectiveTable, collective
+    from plancast.communication.algorithms import Algorithm, AlgorithmRun
+    from plancast.communication.chrome import ChromeTrace
+    from plancast.communication.collective_table import CollectiveRow, CollectiveTable, collective
+    from plancast.communication.flow_list import flows
+    from plancast.communication.nccl import Topology
+    from plancast.communication.synthesis import (
+        ParetoFront,
+        SynthesizedAlgorithm,
+        pareto_front,
+        synthesize,
+    )
+    from plancast.communication.traces import NcclTrace
+    from plancast.communication.workloads import TextWorkload
     from plancast.comparison import Comparison, compare
     from plancast.errors import InputError
     from plancast.fitting import Fit, fits
-    from plancast.flow_list import flows
     from plancast.forecast import Forecast
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.launchers import LaunchConfig
@@ -43,14 +52,11 @@ if TYPE_CHECKING:
         recompute_sets,
         why_framework_cannot_run,
     )
-    from plancast.randomness import Distribution
+    from plancast.randomness import Distribution, Randomness
     from plancast.ranking import Ranking
     from plancast.records import Kernel, Records
     from plancast.session import Session
     from plancast.strategy import Strategy
-    from plancast.synthesis import ParetoFront, SynthesizedAlgorithm, pareto_front, synthesize
-    from plancast.traces import NcclTrace
-    from plancast.workloads import TextWorkload
 
 __version__ = "0.1.0"
 
@@ -73,6 +79,7 @@ __all__ = [
     "ModelBuilder",
     "NcclTrace",
     "ParetoFront",
+    "Randomness",
     "Ranking",
     "Records",
     "Rule",
@@ -81,6 +88,7 @@ __all__ = [
     "Strategy",
     "SynthesizedAlgorithm",
     "TextWorkload",
+    "Topology",
     "TrainingJob",
     "WhatIf",
     "collective",
@@ -103,11 +111,11 @@ __all__ = [
 # Where each name lives; imported on first use, so that `import plancast` costs
 # nothing.
 _HOME = {
-    "Algorithm": "algorithms",
-    "AlgorithmRun": "algorithms",
-    "ChromeTrace": "chrome",
-    "CollectiveRow": "collective_table",
-    "CollectiveTable": "collective_table",
+    "Algorithm": "communication.algorithms",
+    "AlgorithmRun": "communication.algorithms",
+    "ChromeTrace": "communication.chrome",
+    "CollectiveRow": "communication.collective_table",
+    "CollectiveTable": "communication.collective_table",
     "Comparison": "comparison",
     "Distribution": "randomness",
     "Fit": "fitting",
@@ -119,23 +127,25 @@ _HOME = {
     "Machine": "machine",
     "Model": "model",
     "ModelBuilder": "builder",
-    "ParetoFront": "synthesis",
-    "NcclTrace": "traces",
+    "ParetoFront": "communication.synthesis",
+    "NcclTrace": "communication.traces",
+    "Randomness": "randomness",
     "Ranking": "ranking",
     "Records": "records",
     "Rule": "op_rules",
     "Sensitivities": "changes",
     "Session": "session",
     "Strategy": "strategy",
-    "SynthesizedAlgorithm": "synthesis",
-    "TextWorkload": "workloads",
+    "SynthesizedAlgorithm": "communication.synthesis",
+    "TextWorkload": "communication.workloads",
+    "Topology": "communication.nccl",
     "TrainingJob": "jobs",
     "WhatIf": "changes",
-    "collective": "collective_table",
+    "collective": "communication.collective_table",
     "compare": "comparison",
     "fits": "fitting",
-    "flows": "flow_list",
-    "pareto_front": "synthesis",
+    "flows": "communication.flow_list",
+    "pareto_front": "communication.synthesis",
     "predict": "planning",
     "predict_jobs": "jobs",
     "profiles": "planning",
@@ -143,7 +153,7 @@ _HOME = {
     "recompute_sets": "planning",
     "rules": "op_rules",
     "sensitivities": "changes",
-    "synthesize": "synthesis",
+    "synthesize": "communication.synthesis",
     "what_if": "changes",
     "why_framework_cannot_run": "planning",
 }

@@ -88,7 +88,7 @@ class Sensitivities:
         return [asdict(row) for row in self._rows]
 
     def __rich__(self) -> RenderableType:
-        from plancast.report.fitted_table import FittedTable
+        from plancast.accuracy.report.fitted_table import FittedTable
         from plancast.textual import duration
 
         table = FittedTable(title="What helps most")

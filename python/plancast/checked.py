@@ -30,6 +30,7 @@ _MADE_BY = {
     "NcclTopology": 'Topology.from_file("topo.xml")',
     "NcclTrace": 'NcclTrace.open("dump.txt")',
     "OpRule": 'Rule.find("linear")',
+    "Randomness": "Randomness(jitter=0.02)",
     "RankResult": "rank(model, machine, batch=64)",
     "Records": 'Records("kernels.db")',
     "Session": "Session()",

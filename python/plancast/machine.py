@@ -79,7 +79,7 @@ class Machine(Immutable):
           hosts: how many such hosts (or NVLink domains).
           fabric: `infiniband`, `roce`, ...; by the names of the network devices if absent.
         """
-        from plancast.nccl import Topology
+        from plancast.communication.nccl import Topology
 
         machine, assumed = Topology.from_file(path).machine(nodes=hosts, fabric=fabric)
         fields = machine.to_dict()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
-from plancast import _core, arguments, precision, randomness
+from plancast import _core, arguments, precision
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.model import Model
 from plancast.question import PlanQuestion
+from plancast.randomness import Randomness
 from plancast.ranking import Ranking
 from plancast.session import Session
 from plancast.strategy import Strategy
@@ -39,11 +40,7 @@ def predict(
     memory_first: bool = False,
     shortcuts: bool = True,
     what_if: str = "",
-    jitter: float = 0.0,
-    stragglers: str | tuple[float, float] | None = None,
-    samples: int | None = None,
-    seed: int | None = None,
-    workers: int = 1,
+    randomness: Randomness | None = None,
     datasheet: bool = False,
     fidelity: str = "closed",
     **types: Unpack[Types],
@@ -66,13 +63,7 @@ def predict(
       shortcuts: run layers at once and leave out periods; without, every digit is the same
         and it takes longer.
       what_if: changes to simulate instead, such as `nic=2x,op:attn=free` (docs/what_if.md).
-      jitter: sigma of the logarithm of what every kernel and communication takes, on every
-        device; simulates each device by itself.
-      stragglers: `1%:0.9`, or (0.01, 0.9): each device runs, for an iteration, at 90 % of its
-        speed with a probability of 1 %.
-      samples: random iterations, 50 by default; they fill `Forecast.distribution`.
-      seed: of the random numbers, 0 by default; equal seeds give equal digits.
-      workers: threads that simulate samples.
+      randomness: jitter and stragglers, simulated besides; fills `Forecast.distribution`.
       datasheet: without any calibration: nominal peaks and bandwidths, none of the host's
         times. Shows what the measurements behind a forecast are worth.
       fidelity: of collectives: `closed` forms, or `chunks`: every chunk over every link
@@ -106,7 +97,7 @@ def predict(
         memory_first=memory_first,
         shortcuts=shortcuts,
         what_if=arguments.word(what_if, "what_if"),
-        randomness=randomness.asked(jitter, stragglers, samples, seed, workers),
+        randomness=None if randomness is None else randomness.drawn(),
         datasheet=datasheet,
         chunk_level=arguments.chunk_level(fidelity),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plancast import arguments
+from plancast.checked import checked
 from plancast.errors import InputError
 
 DEFAULT_SAMPLES = 50
@@ -62,41 +63,55 @@ def parse_stragglers(text: str) -> tuple[float, float]:
         ) from None
 
 
-def asked(
-    jitter: float,
-    stragglers: str | tuple[float, float] | None,
-    samples: int | None,
-    seed: int | None,
-    workers: int,
-) -> Drawn | None:
-    """What to draw, or None where nothing is random.
+@checked
+@dataclass(frozen=True)
+class Randomness:
+    """What differs from iteration to iteration, and how many of them to simulate.
 
-    >>> asked(0.02, "1%:0.9", None, 7, 1)
+    Args:
+      jitter: sigma of the logarithm of what every kernel and communication takes, on every
+        device; simulates each device by itself.
+      stragglers: `1%:0.9`, or (0.01, 0.9): each device runs, for an iteration, at 90 % of its
+        speed with a probability of 1 %.
+      samples: random iterations; they fill `Forecast.distribution`.
+      seed: of the random numbers; equal seeds give equal digits.
+      workers: threads that simulate samples.
+
+    Raises InputError where nothing is random, or a number is out of range.
+
+    >>> Randomness(jitter=0.02, stragglers="1%:0.9", seed=7).drawn()
     (0.02, 0.01, 0.9, 50, 7, 1)
-    >>> asked(0, None, None, None, 1) is None
-    True
     """
-    if not jitter and stragglers is None:
-        if samples is None and seed is None:
-            return None
-        raise InputError(
-            "`samples` and `seed` need something random. Give `jitter`, `stragglers` or both."
-        )
-    probability, speed = (0.0, 1.0)
-    if isinstance(stragglers, str):
-        probability, speed = parse_stragglers(stragglers)
-    elif stragglers is not None:
-        probability, speed = stragglers
-    count = DEFAULT_SAMPLES if samples is None else samples
-    if not arguments.is_whole(count) or not 1 <= count <= 1_000_000:
-        raise InputError(f"`samples` is {count}; give 1 to 1,000,000.")
-    chosen = DEFAULT_SEED if seed is None else seed
-    if not arguments.is_whole(chosen) or not 0 <= chosen < 2**64:
-        raise InputError(f"`seed` is {chosen}; give a whole number from 0 to 2^64 - 1.")
-    if not arguments.is_whole(workers) or not 1 <= workers <= 1024:
-        raise InputError(f"`workers` is {workers}; give 1 to 1024 threads.")
-    sigma = arguments.number(jitter, "jitter")
-    return sigma, float(probability), float(speed), int(count), int(chosen), int(workers)
+
+    jitter: float = 0.0
+    stragglers: str | tuple[float, float] | None = None
+    samples: int = DEFAULT_SAMPLES
+    seed: int = DEFAULT_SEED
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.jitter and self.stragglers is None:
+            raise InputError(
+                "`samples` and `seed` need something random. Give `jitter`, `stragglers` or both."
+            )
+        self.drawn()
+
+    def drawn(self) -> Drawn:
+        """The core's numbers."""
+        probability, speed = (0.0, 1.0)
+        if isinstance(self.stragglers, str):
+            probability, speed = parse_stragglers(self.stragglers)
+        elif self.stragglers is not None:
+            probability, speed = self.stragglers
+        if not arguments.is_whole(self.samples) or not 1 <= self.samples <= 1_000_000:
+            raise InputError(f"`samples` is {self.samples}; give 1 to 1,000,000.")
+        if not arguments.is_whole(self.seed) or not 0 <= self.seed < 2**64:
+            raise InputError(f"`seed` is {self.seed}; give a whole number from 0 to 2^64 - 1.")
+        if not arguments.is_whole(self.workers) or not 1 <= self.workers <= 1024:
+            raise InputError(f"`workers` is {self.workers}; give 1 to 1024 threads.")
+        sigma = arguments.number(self.jitter, "jitter")
+        numbers = int(self.samples), int(self.seed), int(self.workers)
+        return sigma, float(probability), float(speed), *numbers
 
 
 def _share(text: str) -> float:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plancast import calibrate_collectives
-from plancast.calibration import collectives, linear
+from plancast.accuracy import calibrate_collectives
+from plancast.accuracy.calibration import collectives, linear
 from plancast.cli.main import main
 from plancast.errors import InputError
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plancast.calibration import convolution, evaluate, gemm, generic, plan, report
-from plancast.calibration.fit import Kernels
-from plancast.calibration.rows import Gpu, Rows, folds, read_gpus, read_rows
-from plancast.calibration.tables import Measured, take_over_training_factors
-from plancast.calibration.textproto import format_message
+from plancast.accuracy.calibration import convolution, evaluate, gemm, generic, plan, report
+from plancast.accuracy.calibration.fit import Kernels
+from plancast.accuracy.calibration.rows import Gpu, Rows, folds, read_gpus, read_rows
+from plancast.accuracy.calibration.tables import Measured, take_over_training_factors
+from plancast.accuracy.calibration.textproto import format_message
 from plancast.cli.main import main
 from plancast.errors import InputError
 

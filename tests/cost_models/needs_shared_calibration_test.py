@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from plancast import calibrate, calibrate_collectives
+from plancast.accuracy import calibrate_collectives
+from plancast.accuracy import calibrate_kernels as calibrate
 from textproto_reader import parse
 
 SHARED = os.environ.get("PLANCAST_SHARED_DATA")

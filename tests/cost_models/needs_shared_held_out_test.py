@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plancast.calibrate import read_measured
-from plancast.calibration import evaluate, gemm
-from plancast.calibration.fit import Kernels
+from plancast.accuracy.calibrate_kernels import read_measured
+from plancast.accuracy.calibration import evaluate, gemm
+from plancast.accuracy.calibration.fit import Kernels
 from textproto_reader import parse, scalars
 
 SHARED = os.environ.get("PLANCAST_SHARED_DATA")

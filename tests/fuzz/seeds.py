@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 from plancast import Algorithm, Machine, _core
-from plancast.nccl import Topology
+from plancast.communication.nccl import Topology
 
 from tests.fuzz import targets
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import plancast as pc
 import yaml
-from plancast.nccl_tests import read_log
+from plancast.communication.nccl_tests import read_log
 
 from tests.fuzz import mutate
 

@@ -8,7 +8,7 @@ import json
 import os
 
 import pytest
-from plancast import chakra
+from plancast.communication import chakra
 from plancast.errors import InputError
 
 NETWORK = "topology: [Switch]\nnpus_count: [8]\nbandwidth: [50]\nlatency: [500]\n"

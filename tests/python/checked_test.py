@@ -11,7 +11,7 @@ import numpy as np
 import plancast as pc
 import pytest
 from plancast.checked import checked, is_a
-from plancast.nccl import Topology
+from plancast.communication.nccl import Topology
 
 MACHINE = pc.Machine.preset("dgx-a100-80g", hosts=1)
 # Made by plancast alone, without arguments, or of anything.

@@ -244,10 +244,10 @@ def test_measurements_that_are_not_there(cli, tmp_path, what):
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("hardware.csv", "a,b\n1,2\n", "no column or entry"),
-        ("hardware.csv", "gpu,sm_count\nx,many\n", "no column or entry"),
-        ("gemm.csv", "", "has no rows"),
-        ("gemm.csv", "m,n,k,batch,time_us\nmany,1,1,1,1\n", "column `m`"),
+        ("hardware.csv", "a,b\n1,2\n", "has no column `gpu`; it has a, b"),
+        ("hardware.csv", "gpu,sm_count\nx,many\n", "has no column `boost_mhz`"),
+        ("gemm.csv", "", "has no column `m`"),
+        ("gemm.csv", "m,n,k,batch,time_us\nmany,1,1,1,1\n", ":2: `m` is `many`; it must be a"),
     ],
 )
 def test_measurements_that_cannot_be_read(cli, tmp_path, name, text, said):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import plancast as pc
 import pytest
-from plancast import nccl_tests
 from plancast.cli.collective import parse_sizes
-from plancast.collective_table import bus_factor
+from plancast.communication import nccl_tests
+from plancast.communication.collective_table import bus_factor
 
 # H200 x8, NCCL 2.27.7 (stas00/ml-engineering): bus bandwidth by size; what it took follows.
 H200_BUSBW = {

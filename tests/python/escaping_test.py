@@ -118,8 +118,8 @@ def test_names_in_traces(cli, tmp_path):
 
 
 def test_names_in_markdown_pages(tmp_path):
+    from plancast.accuracy.validation.run import validate
     from plancast.report.markdown import scoreboard_markdown
-    from plancast.validation.run import validate
 
     rows = tmp_path / "rows.csv"
     with rows.open("w", newline="") as file:

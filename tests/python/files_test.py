@@ -9,7 +9,7 @@ import socket
 import plancast as pc
 import pytest
 from plancast import files
-from plancast.nccl import Topology
+from plancast.communication.nccl import Topology
 
 
 def refusal(call, *arguments, **named):

@@ -9,8 +9,8 @@ from pathlib import Path
 import plancast as pc
 import pytest
 from conftest import Cli
-from plancast.flow_list import to_csv
-from plancast.nccl import Topology
+from plancast.communication.flow_list import to_csv
+from plancast.communication.nccl import Topology
 
 
 def test_a_ring_of_eight() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import plancast as pc
 import pytest
 from conftest import Cli
-from plancast.nccl import Topology
+from plancast.communication.nccl import Topology
 
 BOX = """<system version="1">
   <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="106">

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
+from plancast.accuracy.validation.rows import read_rows
+from plancast.accuracy.validation.run import validate
+from plancast.accuracy.validation.targets import verdicts
 from plancast.report.markdown import fill
-from plancast.validation.rows import read_rows
-from plancast.validation.run import validate
-from plancast.validation.targets import verdicts
 
 SHARED = os.environ.get("PLANCAST_SHARED_DATA", "")
 pytestmark = pytest.mark.skipif(

@@ -10,7 +10,7 @@ import threading
 
 import plancast as pc
 import pytest
-from plancast.nccl import Topology
+from plancast.communication.nccl import Topology
 
 MACHINE = pc.Machine.preset("dgx-a100-80g", hosts=1)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import plancast as pc
 import pytest
-from plancast.validation.architecture import UnsupportedError, fields_of
-from plancast.validation.flops import UnknownFormulaError, published_flops
-from plancast.validation.jobs import prepare
-from plancast.validation.rows import read_rows
+from plancast.accuracy.validation.architecture import UnsupportedError, fields_of
+from plancast.accuracy.validation.flops import UnknownFormulaError, published_flops
+from plancast.accuracy.validation.jobs import prepare
+from plancast.accuracy.validation.rows import read_rows
 
 SHARED = os.environ.get("PLANCAST_SHARED_DATA", "")
 needs_shared = pytest.mark.skipif(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from plancast.validation.flops import UnknownFormulaError, measured_seconds, published_flops
-from plancast.validation.rows import read_rows
+from plancast.accuracy.validation.flops import (
+    UnknownFormulaError,
+    measured_seconds,
+    published_flops,
+)
+from plancast.accuracy.validation.rows import read_rows
 
 COLUMNS = (
     "row_id,source,group,model,layers,hidden,heads,kv_heads,ffn_hidden,vocab,mlp,norm,position,"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import plancast as pc
 import pytest
-from plancast.validation.layers import layer_times
-from plancast.validation.run import validate
-from plancast.validation.targets import verdicts
+from plancast.accuracy.validation.layers import layer_times
+from plancast.accuracy.validation.run import validate
+from plancast.accuracy.validation.targets import verdicts
 
 HEAD = (
     "row_id,model,hidden,heads,ffn_hidden,seq_len,micro_batch,tp,sp,recompute,attn,dtype,machine,"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from plancast.validation.architecture import UnsupportedError
-from plancast.validation.jobs import prepare
-from plancast.validation.rows import read_rows
+from plancast.accuracy.validation.architecture import UnsupportedError
+from plancast.accuracy.validation.jobs import prepare
+from plancast.accuracy.validation.rows import read_rows
 
 COLUMNS = (
     "row_id,source,model,layers,hidden,heads,vocab,position,tied_embeddings,seq_len,machine,"

@@ -6,11 +6,11 @@ from html.parser import HTMLParser
 
 import plancast as pc
 import pytest
+from plancast.accuracy.report.score_page import scoreboard_page
+from plancast.accuracy.report.score_tables import score_tables
+from plancast.accuracy.validation.run import validate
+from plancast.accuracy.validation.scoreboard import Scoreboard
 from plancast.report.markdown import fill, scoreboard_markdown
-from plancast.report.score_page import scoreboard_page
-from plancast.report.score_tables import score_tables
-from plancast.validation.run import validate
-from plancast.validation.scoreboard import Scoreboard
 
 COLUMNS = (
     "row_id,source,group,model,layers,hidden,heads,ffn_hidden,vocab,seq_len,machine,strategy,"

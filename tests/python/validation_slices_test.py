@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from plancast.validation.pairs import stated_probabilities
-from plancast.validation.predict_row import RowResult
-from plancast.validation.residuals import ErrorTerms
-from plancast.validation.rows import read_rows
-from plancast.validation.slices import by_property, slices
-from plancast.validation.uncertainty import Scales
+from plancast.accuracy.validation.pairs import stated_probabilities
+from plancast.accuracy.validation.predict_row import RowResult
+from plancast.accuracy.validation.residuals import ErrorTerms
+from plancast.accuracy.validation.rows import read_rows
+from plancast.accuracy.validation.slices import by_property, slices
+from plancast.accuracy.validation.uncertainty import Scales
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "validation"
 SCALES = Scales(0.05, 0.1, 0.05, 0.1)

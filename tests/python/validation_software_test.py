@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from plancast.validation import software
-from plancast.validation.run import validate
+from plancast.accuracy.validation import software
+from plancast.accuracy.validation.run import validate
 
 COLUMNS = (
     "row_id,source,model,layers,hidden,heads,vocab,seq_len,machine,strategy,global_batch,dtype,"

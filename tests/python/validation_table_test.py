@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import plancast as pc
 import pytest
-from plancast.validation.rows import read_rows
-from plancast.validation.table import Table
+from plancast.accuracy.table import Table
+from plancast.accuracy.validation.rows import read_rows
 
 NEEDED = "row_id,source,model,machine,strategy,global_batch,seq_len"
 ROW = "r,s,m,dgx-a100-80g:1,tp=8,8,256"

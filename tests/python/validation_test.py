@@ -7,10 +7,10 @@ from pathlib import Path
 
 import plancast as pc
 import pytest
-from plancast.validation.linear import linear_series
-from plancast.validation.rows import read_rows
-from plancast.validation.run import validate
-from plancast.validation.scoreboard import Scoreboard
+from plancast.accuracy.validation.linear import linear_series
+from plancast.accuracy.validation.rows import read_rows
+from plancast.accuracy.validation.run import validate
+from plancast.accuracy.validation.scoreboard import Scoreboard
 
 COLUMNS = [
     "row_id", "source", "group", "model", "layers", "hidden", "heads", "kv_heads", "ffn_hidden",

@@ -8,14 +8,14 @@ import random
 import statistics
 
 import pytest
+from plancast.accuracy.validation.leave_one_out import leave_one_out, narrowest
+from plancast.accuracy.validation.residuals import ErrorTerms, Residual
+from plancast.accuracy.validation.uncertainty import Scales, fit
 from plancast.errors import InputError
-from plancast.validation.leave_one_out import leave_one_out, narrowest
-from plancast.validation.residuals import ErrorTerms, Residual
-from plancast.validation.uncertainty import Scales, fit
 
 TRUE = Scales(
     software_from_source=0.05,
-    software_in_outline=0.12,
+    software_from_documentation=0.12,
     plan=0.04,
     slow_tail=0.1,
 )
@@ -29,7 +29,7 @@ def drawn(sources, rows, *, seed=3):
         outline = s % 3 == 2
         terms = ErrorTerms(
             profile=f"profile-{s % 3}",
-            in_outline=outline,
+            from_documentation=outline,
             device="gpu",
             factors={"gpu/gemm": (0.8, 0.05), "link/ring": (0.2, 0.1)},
             own=0.01**2,

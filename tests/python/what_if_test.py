@@ -51,7 +51,8 @@ def test_unknown_names_are_errors(nouns):
 
 def test_the_same_seed_gives_the_same_digits(nouns):
     def drawn(**how):
-        return pc.predict(*nouns, PLAN, batch=16, jitter=0.02, samples=4, **how).distribution
+        random = pc.Randomness(jitter=0.02, samples=4, **how)
+        return pc.predict(*nouns, PLAN, batch=16, randomness=random).distribution
 
     one, again, other = drawn(seed=7), drawn(seed=7, workers=2), drawn(seed=8)
     assert one == again
@@ -61,10 +62,11 @@ def test_the_same_seed_gives_the_same_digits(nouns):
 
 def test_nothing_random_is_nothing_drawn(nouns):
     assert pc.predict(*nouns, PLAN, batch=16).distribution is None
-    sure = pc.predict(*nouns, PLAN, batch=16, stragglers=(0.0, 0.5), samples=3)
+    never = pc.Randomness(stragglers=(0.0, 0.5), samples=3)
+    sure = pc.predict(*nouns, PLAN, batch=16, randomness=never)
     assert set(sure.distribution.samples_s) == {sure.iteration_time}
     with pytest.raises(pc.InputError, match="need something random"):
-        pc.predict(*nouns, PLAN, batch=16, samples=3)
+        pc.Randomness(samples=3)
     with pytest.raises(pc.InputError, match="Write PROBABILITY:SPEED"):
         randomness.parse_stragglers("often")
 

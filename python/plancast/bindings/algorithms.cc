@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/picoseconds.h"
 #include "base/suggest.h"
 #include "collectives/programs/check/check.h"
 #include "collectives/programs/program_maker.h"
@@ -82,11 +83,10 @@ std::vector<int64_t> CountSends(const MscclAlgorithm& algorithm) {
 }
 
 py::dict DictOf(const MscclRun& run, bool timeline) {
-  constexpr double kSecond = 1e12;  // ps
   py::dict out;
-  out["time"] = static_cast<double>(run.finish_ps) / kSecond;
+  out["time"] = ToSeconds(run.finish_ps);
   std::vector<double> ranks;
-  for (const int64_t ps : run.rank_finish_ps) ranks.push_back(static_cast<double>(ps) / kSecond);
+  for (const int64_t ps : run.rank_finish_ps) ranks.push_back(ToSeconds(ps));
   out["rank_times"] = ranks;
   out["algorithm_bandwidth"] = run.algorithm_bytes_per_s;
   out["bus_bandwidth"] = run.bus_bytes_per_s;
@@ -105,7 +105,7 @@ int64_t AlphaPs(double alpha) {
     ThrowStatus(absl::InvalidArgumentError(
         absl::StrCat("alpha is ", alpha, " s; from 0 to 1 is allowed.")));
   }
-  return static_cast<int64_t>(std::llround(alpha * 1e12));
+  return RoundToPicoseconds(alpha);
 }
 
 py::dict RunOnMachine(const MscclAlgorithm& self, const PyMachine& machine, int64_t bytes,

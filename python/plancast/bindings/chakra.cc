@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/picoseconds.h"
 #include "base/status_macros.h"
 #include "executor/dag/execute_dags.h"
 #include "executor/realise.h"
@@ -27,8 +28,6 @@ namespace py = ::pybind11;
 namespace plancast {
 namespace {
 
-constexpr double kSecond = 1e12;  // ps
-
 struct PyTraceRun {
   DagResult result;
 
@@ -36,10 +35,8 @@ struct PyTraceRun {
   std::vector<std::tuple<double, double, double, double>> Ranks() const {
     std::vector<std::tuple<double, double, double, double>> rows;
     for (const DagRankResult& rank : result.ranks) {
-      rows.emplace_back(static_cast<double>(rank.finish_ps) / kSecond,
-                        static_cast<double>(rank.kernels_ps) / kSecond,
-                        static_cast<double>(rank.exposed_ps) / kSecond,
-                        static_cast<double>(rank.idle_ps) / kSecond);
+      rows.emplace_back(ToSeconds(rank.finish_ps), ToSeconds(rank.kernels_ps),
+                        ToSeconds(rank.exposed_ps), ToSeconds(rank.idle_ps));
     }
     return rows;
   }
@@ -54,7 +51,7 @@ struct PyTraceRun {
       auto& [count, seconds] = sums[{std::string(CollectiveKindName(comm.kind)), comm.bytes,
                                      comm.members, comm.algorithm, comm.protocol}];
       ++count;
-      seconds += static_cast<double>(comm.end_ps - comm.begin_ps) / kSecond;
+      seconds += ToSeconds(comm.end_ps - comm.begin_ps);
     }
     std::vector<Row> rows;
     for (const auto& [key, sum] : sums) {
@@ -114,10 +111,8 @@ py::bytes Microbenchmark(const std::string& kind, int64_t ranks, int64_t bytes) 
 
 void BindChakra(py::module_& m) {
   py::class_<PyTraceRun>(m, "TraceRun")
-      .def_property_readonly("time_s",
-                             [](const PyTraceRun& self) {
-                               return static_cast<double>(self.result.makespan_ps) / kSecond;
-                             })
+      .def_property_readonly(
+          "time_s", [](const PyTraceRun& self) { return ToSeconds(self.result.makespan_ps); })
       .def_property_readonly("ranks", &PyTraceRun::Ranks)
       .def_property_readonly("communications", &PyTraceRun::Communications);
   m.def(

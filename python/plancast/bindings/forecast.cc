@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/picoseconds.h"
 #include "interop/chrome_trace.h"
 #include "python/plancast/bindings/types.h"
 
@@ -16,7 +17,7 @@ namespace py = ::pybind11;
 namespace plancast {
 namespace {
 
-constexpr double kPicosecond = 1e-12;
+constexpr double kPicosecond = ToSeconds(1);
 constexpr std::array<const char*, kNumStreams> kStreams = {
     "compute",   "model_comm", "grad_comm",    "send_next", "recv_prev",
     "send_prev", "recv_next",  "replica_comm", "copy_out",  "copy_in"};
@@ -70,8 +71,7 @@ py::list Slices(const Forecast& forecast, size_t begin, size_t end) {
     out.append(py::make_tuple(
         forecast.result.classes[slice.device_class].name, kStreams[static_cast<int>(slice.stream)],
         kPurposes[static_cast<int>(slice.purpose)], block.label[slice.task], slice.layer,
-        slice.micro_batch, slice.chunk, static_cast<double>(slice.start_ps) * kPicosecond,
-        static_cast<double>(slice.end_ps) * kPicosecond));
+        slice.micro_batch, slice.chunk, ToSeconds(slice.start_ps), ToSeconds(slice.end_ps)));
   }
   return out;
 }
@@ -99,7 +99,7 @@ py::object DistributionOf(const Forecast& forecast) {
   const Distribution& distribution = *forecast.distribution;
   py::list samples;
   for (int64_t time : distribution.samples_ps) {
-    samples.append(static_cast<double>(time) * kPicosecond);
+    samples.append(ToSeconds(time));
   }
   py::dict out;
   out["seed"] = distribution.drawn.seed;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/picoseconds.h"
 #include "executor/memory/allocator_replay.h"
 #include "executor/memory/reasons.h"
 #include "executor/memory/timeline.h"
@@ -16,7 +17,6 @@ namespace py = ::pybind11;
 namespace plancast {
 namespace {
 
-constexpr double kPicosecond = 1e-12;
 constexpr std::array<const char*, kNumMemoryKinds> kKinds = {"parameters", "gradients", "optimizer",
                                                              "activations", "workspace"};
 
@@ -115,7 +115,7 @@ py::dict Timeline(const Forecast& forecast, int index, int64_t max_points, bool 
     }
   }
   std::vector<double> seconds;
-  for (int64_t ps : times) seconds.push_back(static_cast<double>(ps) * kPicosecond);
+  for (int64_t ps : times) seconds.push_back(ToSeconds(ps));
   std::vector<int64_t> issued;
   std::array<std::vector<int64_t>, kNumMemoryKinds> bytes;
   for (const MemoryPoint& point : timeline.points) {

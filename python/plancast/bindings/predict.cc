@@ -188,7 +188,7 @@ Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype, const s
   job.dtype = ValueOrThrow(ParseDType(dtype));
   job.profile = ValueOrThrow(FindSoftwareProfile(profile));
   job.profile.precision = ValueOrThrow(ParsePrecision(precision));
-  if (cuda_graphs) job.profile.cuda_graphs = true;
+  if (cuda_graphs) job.profile.host.cuda_graphs = true;
   return job;
 }
 
@@ -247,20 +247,23 @@ void BindPredict(py::module_& m) {
   // Uncertainty::Shipped(), scales by name.
   m.def("uncertainty", [] {
     const Uncertainty& u = Uncertainty::Shipped();
-    return std::map<std::string, double>{{"software_from_source", u.software_from_source},
-                                         {"software_in_outline", u.software_in_outline},
-                                         {"plan", u.plan},
-                                         {"slow_tail", u.slow_tail}};
+    return std::map<std::string, double>{
+        {"software_from_source", u.software_from_source},
+        {"software_from_documentation", u.software_from_documentation},
+        {"plan", u.plan},
+        {"slow_tail", u.slow_tail}};
   });
   m.def(
-      "profile_in_outline",
+      "profile_from_documentation",
       [](const std::string& name) {
-        return ValueOrThrow(FindSoftwareProfile(name)).known_in_outline;
+        return ValueOrThrow(FindSoftwareProfile(name)).from_documentation;
       },
       py::arg("name"));
   m.def(
       "profile_dropout",
-      [](const std::string& name) { return ValueOrThrow(FindSoftwareProfile(name)).dropout; },
+      [](const std::string& name) {
+        return ValueOrThrow(FindSoftwareProfile(name)).kernels.dropout;
+      },
       py::arg("name"));
   m.def("profile_names", [] { return SoftwareProfileNames(); });
   // Why the framework of a profile cannot run a plan, or nothing: FrameworkLimits.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/picoseconds.h"
 #include "interop/nccl/trace_events.h"
 #include "interop/nccl/trace_summary.h"
 #include "interop/timeline/timeline_json.h"
@@ -20,8 +21,6 @@ namespace py = ::pybind11;
 
 namespace plancast {
 namespace {
-
-double Seconds(int64_t ps) { return static_cast<double>(ps) * 1e-12; }
 
 // None for what the file does not say.
 std::optional<int64_t> Said(int64_t value) {
@@ -43,10 +42,10 @@ py::list Events(const NcclTrace& trace, size_t begin, size_t end) {
     const NcclEvent& e = trace.events[i];
     const TimelineTrack& track = trace.timeline.tracks[span.track];
     const std::optional<double> duration = span.missing == TimelineSpan::Missing::kNone
-                                               ? std::optional<double>(Seconds(span.duration_ps))
+                                               ? std::optional<double>(ToSeconds(span.duration_ps))
                                                : std::nullopt;
     out.append(py::make_tuple(std::string(NcclEventKindName(e.kind)), span.name, span.category,
-                              track.process_name, track.thread_name, Seconds(span.start_ps),
+                              track.process_name, track.thread_name, ToSeconds(span.start_ps),
                               duration, Said(span.parent), Said(e.rank), Said(e.channel),
                               Said(e.peer), DirectionName(e.direction), Said(e.step),
                               std::string(NcclWaitName(e.wait)), e.algorithm, e.protocol,
@@ -60,8 +59,8 @@ py::list Operations(const NcclTraceSummary& summary) {
   for (const NcclOperationSummary& o : summary.operations) {
     out.append(py::make_tuple(
         o.name, o.algorithm, o.protocol, o.datatype, Said(o.bytes), Said(o.channels), o.calls,
-        Seconds(o.total_ps), Seconds(o.least_ps), Seconds(o.median_ps), Seconds(o.most_ps),
-        o.kernel_ps < 0 ? std::nullopt : std::optional<double>(Seconds(o.kernel_ps))));
+        ToSeconds(o.total_ps), ToSeconds(o.least_ps), ToSeconds(o.median_ps), ToSeconds(o.most_ps),
+        o.kernel_ps < 0 ? std::nullopt : std::optional<double>(ToSeconds(o.kernel_ps))));
   }
   return out;
 }
@@ -71,7 +70,7 @@ py::list Channels(const NcclTraceSummary& summary) {
   for (const NcclChannelSummary& c : summary.channels) {
     out.append(py::make_tuple(Said(c.rank), Said(c.channel), DirectionName(c.direction),
                               Said(c.peer), c.operations, c.steps, Said(c.bytes),
-                              Seconds(c.step_ps), Seconds(c.busy_ps)));
+                              ToSeconds(c.step_ps), ToSeconds(c.busy_ps)));
   }
   return out;
 }
@@ -80,7 +79,7 @@ py::list Waits(const NcclTraceSummary& summary) {
   py::list out;
   for (const NcclWaitSummary& w : summary.waits) {
     out.append(py::make_tuple(DirectionName(w.direction), std::string(NcclWaitName(w.wait)),
-                              w.count, Seconds(w.total_ps), w.share));
+                              w.count, ToSeconds(w.total_ps), w.share));
   }
   return out;
 }
@@ -114,11 +113,11 @@ py::list Spans(const TimelineFile& file, size_t begin, size_t end) {
   for (size_t i = begin; i < std::min(end, file.timeline.spans.size()); ++i) {
     const TimelineSpan& span = file.timeline.spans[i];
     const std::optional<double> duration = span.missing == TimelineSpan::Missing::kNone
-                                               ? std::optional<double>(Seconds(span.duration_ps))
+                                               ? std::optional<double>(ToSeconds(span.duration_ps))
                                                : std::nullopt;
     py::dict args;
     for (const TraceArg& arg : span.args) args[py::str(arg.key)] = arg.value;
-    out.append(py::make_tuple(span.name, span.category, span.track, Seconds(span.start_ps),
+    out.append(py::make_tuple(span.name, span.category, span.track, ToSeconds(span.start_ps),
                               duration, Said(span.parent), span.line, std::move(args)));
   }
   return out;
@@ -137,8 +136,8 @@ py::list Tracks(const TimelineFile& file) {
 py::list FlowsOf(const TimelineFile& file) {
   py::list out;
   for (const TimelineFlow& flow : file.timeline.flows) {
-    out.append(
-        py::make_tuple(flow.name, flow.from, flow.to, Seconds(flow.from_ps), Seconds(flow.to_ps)));
+    out.append(py::make_tuple(flow.name, flow.from, flow.to, ToSeconds(flow.from_ps),
+                              ToSeconds(flow.to_ps)));
   }
   return out;
 }
@@ -150,7 +149,7 @@ py::list CountersOf(const TimelineFile& file) {
     py::dict values;
     for (const auto& [name, value] : counter.values) values[py::str(name)] = value;
     out.append(
-        py::make_tuple(counter.name, counter.process, Seconds(counter.ps), std::move(values)));
+        py::make_tuple(counter.name, counter.process, ToSeconds(counter.ps), std::move(values)));
   }
   return out;
 }
@@ -175,7 +174,7 @@ void BindTraces(py::module_& m) {
                return Summarise(trace);
              }();
              return py::make_tuple(Operations(summary), Channels(summary), Waits(summary),
-                                   Seconds(summary.last_ps - summary.first_ps));
+                                   ToSeconds(summary.last_ps - summary.first_ps));
            })
       .def_property_readonly("problem_count",
                              [](const NcclTrace& trace) { return trace.problems.count; })

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cluster/machine.h"
+#include "compiler/session.h"
 #include "graph/model/model_graph.h"
 #include "planner/forecast/forecast.h"
 #include "planner/forecast/job.h"

@@ -56,6 +56,8 @@ def _readable_errors() -> Iterator[None]:
 
     try:
         yield
+    except InputError:
+        raise
     except OSError as error:
         where = f"`{error.filename}`: {error.strerror}." if error.filename else str(error)
         raise InputError(where) from None
@@ -74,8 +76,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     from pathlib import Path
 
     from plancast import files
-    from plancast.calibrate import read_measured
-    from plancast.calibration import evaluate, report
+    from plancast.accuracy.calibrate_kernels import read_measured
+    from plancast.accuracy.calibration import evaluate, report
 
     scores = evaluate.evaluate(
         read_measured(Path(options.kernels)),
@@ -125,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
 
     with _readable_errors():
         if options.kernels is not None:
-            from plancast.calibrate import calibrate
+            from plancast.accuracy.calibrate_kernels import calibrate
 
             fitted = calibrate(
                 Path(options.kernels),
@@ -135,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
             )
             texts |= {out / name: text for name, text in fitted.items()}
         if options.collectives is not None:
-            from plancast import calibrate_collectives
+            from plancast.accuracy import calibrate_collectives
 
             text = calibrate_collectives.calibrate(Path(options.collectives), report=report)
             texts[out / "protocols.textproto"] = text

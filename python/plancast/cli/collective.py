@@ -11,8 +11,8 @@ from plancast.cli import options as opts
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
-    from plancast.collective_table import CollectiveTable
-    from plancast.nccl_tests import Comparison, TestLog
+    from plancast.communication.collective_table import CollectiveTable
+    from plancast.communication.nccl_tests import Comparison, TestLog
 
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _MOST_SIZES = 1000
@@ -66,8 +66,8 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast import files
-    from plancast.collective_table import collective
-    from plancast.nccl_tests import compare, read_log
+    from plancast.communication.collective_table import collective
+    from plancast.communication.nccl_tests import compare, read_log
 
     files.check_writable(options.plot, (".html", ".png"))
     log = read_log(options.against) if options.against is not None else None
@@ -158,7 +158,7 @@ def _size(text: str, whole: str) -> int:
 
 
 def _document(table: CollectiveTable, comparison: Comparison | None) -> dict[str, Any]:
-    from plancast.collective_table import row_fields
+    from plancast.communication.collective_table import row_fields
 
     document: dict[str, Any] = {"rows": [row_fields(row) for row in table.rows]}
     if comparison is not None:
@@ -189,7 +189,7 @@ def _errors(comparison: Comparison) -> dict[str, float]:
 
 
 def _print_table(table: CollectiveTable) -> None:
-    from plancast.report.fitted_table import FittedTable
+    from plancast.accuracy.report.fitted_table import FittedTable
 
     shown = FittedTable(plain=True)
     shown.numbers("size (B)")
@@ -218,7 +218,7 @@ def _print_table(table: CollectiveTable) -> None:
 
 
 def _print_comparison(comparison: Comparison, name: str, log: TestLog) -> None:
-    from plancast.report.fitted_table import FittedTable
+    from plancast.accuracy.report.fitted_table import FittedTable
 
     launched = comparison.with_launch(comparison.launch_us)
     shown = FittedTable(plain=True, title=f"against {name}")

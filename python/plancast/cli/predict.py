@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from plancast.forecast import Forecast
     from plancast.machine import Machine
     from plancast.model import Model
+    from plancast.randomness import Randomness
 
 
 def add_parser(commands: Any) -> None:
@@ -143,13 +144,19 @@ def _predict(options: argparse.Namespace, model: Model, machine: Machine, plan: 
         shortcuts=options.shortcuts,
         fidelity=options.fidelity,
         what_if=options.what_if,
-        jitter=options.jitter,
-        stragglers=options.stragglers,
-        samples=options.samples,
-        seed=options.seed,
-        workers=options.workers,
+        randomness=_randomness(options),
         **plan,
     )
+
+
+def _randomness(options: argparse.Namespace) -> Randomness | None:
+    from plancast.randomness import Randomness
+
+    asked = {name: getattr(options, name) for name in ("stragglers", "samples", "seed")}
+    said = {name: value for name, value in asked.items() if value is not None}
+    if options.jitter:
+        said["jitter"] = options.jitter
+    return Randomness(**said, workers=options.workers) if said else None
 
 
 def _answers(

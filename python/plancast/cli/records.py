@@ -72,7 +72,7 @@ def _show(options: argparse.Namespace) -> int:
     if options.json:
         opts.print_json({"kernels": len(records), "records": rows})
         return 0
-    from plancast.report.fitted_table import FittedTable
+    from plancast.accuracy.report.fitted_table import FittedTable
 
     table = FittedTable(title=f"{options.store}: {len(records):,} kernels")
     table.words("GPU", "op", least=8)

@@ -9,7 +9,7 @@ from plancast.cli import options as opts
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
-    from plancast.validation.scoreboard import Scoreboard
+    from plancast.accuracy.validation.scoreboard import Scoreboard
 
 
 def add_parser(commands: Any) -> None:
@@ -56,9 +56,9 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
+    from plancast.accuracy.validation.run import validate
     from plancast.cli.progress import progress_bar
     from plancast.files import check_writable
-    from plancast.validation.run import validate
 
     opts.check_outputs(options.fit_uncertainty)
     check_writable(options.report, (".html", ".htm", ".md"))
@@ -89,9 +89,9 @@ def _write_report(options: argparse.Namespace, scoreboard: Scoreboard) -> None:
     """A page by its extension, or a template filled in."""
     from pathlib import Path
 
+    from plancast.accuracy.report.score_page import scoreboard_page
     from plancast.files import read_text, write_text
     from plancast.report.markdown import fill, scoreboard_markdown
-    from plancast.report.score_page import scoreboard_page
 
     if options.template is not None:
         text = fill(read_text(options.template), scoreboard, Path(options.template).parent)
@@ -107,9 +107,9 @@ def _write_uncertainty(options: argparse.Namespace, scoreboard: Scoreboard) -> N
     import datetime
     from pathlib import Path
 
+    from plancast.accuracy.validation.uncertainty import fit
+    from plancast.accuracy.validation.uncertainty_file import uncertainty_text
     from plancast.files import write_text
-    from plancast.validation.uncertainty import fit
-    from plancast.validation.uncertainty_file import uncertainty_text
 
     names = " ".join(Path(path).name for path in options.rows)
     text = uncertainty_text(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from plancast.report.fitted_table import FittedTable
+from plancast.accuracy.report.fitted_table import FittedTable
 from plancast.report.trace_file import reading_lines
 from plancast.textual import duration
 
 if TYPE_CHECKING:
-    from plancast.chrome import ChromeTrace
+    from plancast.communication.chrome import ChromeTrace
 
 _MOST_ROWS = 24
 

@@ -9,8 +9,8 @@ from plancast import files
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
-    from plancast.collective_table import CollectiveTable
-    from plancast.nccl_tests import Comparison
+    from plancast.communication.collective_table import CollectiveTable
+    from plancast.communication.nccl_tests import Comparison
 
 
 def write_chart(
@@ -20,7 +20,7 @@ def write_chart(
 
     `.html` is one file that needs no network; `.png` needs plotly's image export (kaleido).
     """
-    from plancast.collective_table import bus_factor
+    from plancast.communication.collective_table import bus_factor
 
     try:
         from plotly import graph_objects

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from plancast.report.fitted_table import FittedTable, WrappedText
+from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
 from plancast.report.remarks import place, remarks, said, setting
 from plancast.report.tables import PART_LABELS
 from plancast.textual import count, duration, gib, percent

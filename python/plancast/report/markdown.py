@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from plancast import arguments, files
+from plancast.accuracy.report.score_tables import ScoreTable, score_tables
 from plancast.errors import InputError
-from plancast.report.score_tables import ScoreTable, score_tables
 from plancast.textual import change, markdown, percent
 
 if TYPE_CHECKING:
-    from plancast.validation.scoreboard import Scoreboard
+    from plancast.accuracy.validation.scoreboard import Scoreboard
 
 _T = TypeVar("_T")
 # {{table sources}}, {{mape korthikanti_table5}}, {{rows}}: filled in by `fill`.

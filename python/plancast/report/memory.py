@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
+from plancast.accuracy.report.fitted_table import FittedTable
 from plancast.memory import KINDS
-from plancast.report.fitted_table import FittedTable
 from plancast.textual import duration, gib, percent, ranges
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from plancast.report.fitted_table import FittedTable
+from plancast.accuracy.report.fitted_table import FittedTable
 from plancast.report.trace_file import reading_lines
 from plancast.textual import bar, duration, gib, percent
 
 if TYPE_CHECKING:
-    from plancast.traces import NcclTrace
+    from plancast.communication.traces import NcclTrace
 
 _MOST_ROWS = 24
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from plancast.trace_file import TraceFile
+    from plancast.communication.trace_file import TraceFile
 
 _MOST_PROBLEMS = 5
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from plancast.report.fitted_table import FittedTable, wrapped
+from plancast.accuracy.report.fitted_table import FittedTable, wrapped
 from rich.console import Console
 from rich.text import Text
 

@@ -64,7 +64,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _write_collective(options: argparse.Namespace, prefix: Path) -> dict[str, Any]:
-    from plancast import _core, chakra, files
+    from plancast import _core, files
+    from plancast.communication import chakra
     from plancast.output import Outputs
 
     trace = _core.microbenchmark_trace(options.collective, options.ranks, options.bytes)
@@ -80,8 +81,9 @@ def _write_collective(options: argparse.Namespace, prefix: Path) -> dict[str, An
 
 
 def _write_plan(options: argparse.Namespace, prefix: Path) -> dict[str, Any]:
-    from plancast import _core, chakra, files
+    from plancast import _core, files
     from plancast.cli.progress import progress_bar
+    from plancast.communication import chakra
     from plancast.output import Outputs
     from plancast.session import Session
 

@@ -45,10 +45,10 @@ def add_parser(formats: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from plancast import files
+    from plancast.communication.flow_list import flows, to_csv
+    from plancast.communication.nccl import Topology
     from plancast.errors import InputError
-    from plancast.flow_list import flows, to_csv
     from plancast.machine import Machine
-    from plancast.nccl import Topology
 
     opts.check_outputs(options.out)
     if options.cluster is not None and options.topology is not None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from plancast.cli import options as opts
 
 if TYPE_CHECKING:
-    from plancast.algorithms import Algorithm
-    from plancast.synthesis import ParetoFront, SynthesizedAlgorithm
+    from plancast.communication.algorithms import Algorithm
+    from plancast.communication.synthesis import ParetoFront, SynthesizedAlgorithm
 
 
 def add_parser(formats: Any) -> None:
@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
     if sum(one is not None for one in given) != 1:
         raise InputError("give one of --op, --synthesize and --from: one algorithm is written.")
     if options.source is not None:
-        from plancast.algorithms import Algorithm
+        from plancast.communication.algorithms import Algorithm
 
         algorithm = Algorithm.open(options.source)
         _write(options, algorithm, _facts(algorithm))
@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _known(options: argparse.Namespace) -> int:
-    from plancast.algorithms import Algorithm
+    from plancast.communication.algorithms import Algorithm
     from plancast.errors import InputError
 
     if options.gpus is None:
@@ -99,8 +99,8 @@ def _known(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace) -> int:
+    from plancast.communication.synthesis import synthesize
     from plancast.errors import InputError
-    from plancast.synthesis import synthesize
 
     found = synthesize(
         options.synthesize,
@@ -128,7 +128,7 @@ def _search(options: argparse.Namespace) -> int:
 
 
 def _front(options: argparse.Namespace) -> int:
-    from plancast.synthesis import pareto_front
+    from plancast.communication.synthesis import pareto_front
 
     front = pareto_front(
         options.synthesize, options.topology, root=options.root, most_steps=options.steps
@@ -153,7 +153,7 @@ def _front(options: argparse.Namespace) -> int:
 
 
 def _print_front(options: argparse.Namespace, front: ParetoFront) -> None:
-    from plancast.report.fitted_table import FittedTable
+    from plancast.accuracy.report.fitted_table import FittedTable
 
     table = FittedTable(
         title=f"{options.synthesize} on {options.topology}: at least {front.least_steps} steps and "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from plancast.cli.imports.trace_file import add_trace_parser
 
 if TYPE_CHECKING:
-    from plancast.chrome import ChromeTrace
+    from plancast.communication.chrome import ChromeTrace
 
 
 def add_parser(commands: Any) -> None:
@@ -25,6 +25,6 @@ def add_parser(commands: Any) -> None:
 
 
 def _kind() -> type[ChromeTrace]:
-    from plancast.chrome import ChromeTrace
+    from plancast.communication.chrome import ChromeTrace
 
     return ChromeTrace

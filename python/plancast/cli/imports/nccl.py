@@ -9,7 +9,7 @@ from plancast.cli import options as opts
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
-    from plancast.nccl import Topology
+    from plancast.communication.nccl import Topology
 
 _PATTERNS = {1: "balanced tree", 2: "split tree", 3: "tree", 4: "ring", 5: "nvls", 6: "direct"}
 _SHOWN = ("AllReduce", "AllGather", "ReduceScatter")
@@ -93,9 +93,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _open(options: argparse.Namespace) -> Topology:
+    from plancast.communication.nccl import Topology
     from plancast.files import looks_like_file
     from plancast.machine import Machine
-    from plancast.nccl import Topology
 
     text = options.topology
     if text.endswith(".xml") or (looks_like_file(text) and not text.endswith((".yaml", ".yml"))):
@@ -109,7 +109,7 @@ def _open(options: argparse.Namespace) -> Topology:
 def _print(name: str, found: dict[str, Any], notes: list[str]) -> None:
     from rich.text import Text
 
-    from plancast.report.fitted_table import FittedTable
+    from plancast.accuracy.report.fitted_table import FittedTable
 
     nodes, ranks = found["nNodes"], found["nRanks"]
     number = found["nccl"]

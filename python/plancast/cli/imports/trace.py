@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from plancast.cli.imports.trace_file import add_trace_parser
 
 if TYPE_CHECKING:
-    from plancast.traces import NcclTrace
+    from plancast.communication.traces import NcclTrace
 
 
 def add_parser(commands: Any) -> None:
@@ -25,6 +25,6 @@ def add_parser(commands: Any) -> None:
 
 
 def _kind() -> type[NcclTrace]:
-    from plancast.traces import NcclTrace
+    from plancast.communication.traces import NcclTrace
 
     return NcclTrace

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from plancast.cli import options as opts
 
 if TYPE_CHECKING:
-    from plancast.chrome import ChromeTrace
-    from plancast.traces import NcclTrace
+    from plancast.communication.chrome import ChromeTrace
+    from plancast.communication.traces import NcclTrace
 
 
 def add_trace_parser(

@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from plancast.workloads import TextWorkload
+    from plancast.communication.workloads import TextWorkload
 
     if (options.network is None) != (options.system is None):
         raise InputError("a run needs both `--network NET.yml` and `--system SYS.json`.")

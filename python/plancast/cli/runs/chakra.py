@@ -36,7 +36,7 @@ def accepts(what: str) -> bool:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the trace and says how long each rank took."""
-    from plancast import chakra
+    from plancast.communication import chakra
 
     compatible = options.network is not None or options.system is not None
     if compatible == (options.cluster is not None):
@@ -75,7 +75,8 @@ def _groups(options: argparse.Namespace) -> tuple[str, str] | None:
 
 
 def _as_astra(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict[str, Any]:
-    from plancast import _core, chakra
+    from plancast import _core
+    from plancast.communication import chakra
 
     system = _text(options.system)
     prefix = _core.astra_custom_prefix(*system)

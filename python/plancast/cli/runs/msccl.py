@@ -38,7 +38,7 @@ def add_options(parser: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Reads, checks and simulates the algorithm."""
-    from plancast.algorithms import Algorithm
+    from plancast.communication.algorithms import Algorithm
     from plancast.errors import InputError
 
     if (options.cluster is None) == (options.topology is None):

@@ -1,0 +1,1 @@
+"""How far forecasts lie from measurements, and what is fitted to these."""

@@ -1,0 +1,49 @@
+"""Fits the coefficients of the kernel cost models to measured kernels.
+
+`plancast calibrate --kernels DIR -o OUT` reads DIR/gemm.csv, attention.csv and
+elementwise.csv with GPU figures from hardware.csv (in DIR or beside it) and
+writes one text proto a GPU and generic.textproto, as in cost_models/data.
+Deterministic: the same input gives the same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from plancast.errors import InputError
+
+from .calibration import attention, convolution, gemm
+from .calibration.rows import read_gpus, read_rows
+from .calibration.tables import Fitting, Measured, file_texts, fit_tables
+
+
+def read_measured(kernels: Path) -> Measured:
+    """The tables of a folder; convolutions and experts may be absent."""
+    hardware = next(
+        (p for p in (kernels / "hardware.csv", kernels.parent / "hardware.csv") if p.exists()), None
+    )
+    if hardware is None:
+        raise InputError(
+            f"no hardware.csv in `{kernels}` or beside it; it holds the GPUs' nominal figures."
+        )
+    images, experts = kernels / "conv.csv", kernels / "moe.csv"
+    return Measured(
+        read_gpus(hardware),
+        read_rows(kernels / "gemm.csv", gemm.COLUMNS),
+        read_rows(kernels / "attention.csv", attention.COLUMNS),
+        read_rows(kernels / "elementwise.csv", ("rows", "cols", "elements", "time_us")),
+        read_rows(images, convolution.COLUMNS) if images.exists() else None,
+        # Of products that are not grouped, other columns say the sizes.
+        read_rows(experts, ("groups", "group_m", "n", "k", "time_us"), gaps=True)
+        if experts.exists()
+        else None,
+    )
+
+
+def calibrate(
+    kernels: Path, *, date: str, workers: int = 1, report: Callable[[str], None] = lambda _: None
+) -> dict[str, str]:
+    """File texts by file name, fitted to the CSV files of `kernels`."""
+    fitting = Fitting(date, workers=workers, report=report)
+    return file_texts(fit_tables(read_measured(kernels), fitting))

@@ -1,0 +1,138 @@
+"""From a measured row to what can be predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from plancast.accuracy.validation.architecture import UnsupportedError, fields_of
+from plancast.accuracy.validation.recompute_modules import selective_of
+from plancast.accuracy.validation.rows import Row
+from plancast.accuracy.validation.scaling import dtype_of
+from plancast.accuracy.validation.software import layout_of, profile_for, unstated_16bit
+from plancast.errors import InputError
+from plancast.model import Model
+from plancast.models import presets
+from plancast.strategy import Strategy
+
+# Tokens that say aloud that nothing is overlapped.
+_NO_OVERLAP = ("overlap=none", "ddp=local_no_overlap", "grad_allreduce_overlap=none")
+_RECOMPUTES = ("none", "selective", "full")
+_LARGEST_MICRO_BATCH = 64
+# Samples that are no sequences (images, clicks) come in batches of any size; so many
+# micro-batches of them at most.
+_MOST_MICRO_BATCHES = 64
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to fill in what the row does not say."""
+
+    strategy: Strategy
+    micro_batch: int | None  # None: as written
+    recompute: str | None
+
+
+@dataclass(frozen=True)
+class RowJob:
+    """A row, ready to be predicted."""
+
+    row: Row
+    model: Model
+    profile: str
+    dtype: str
+    candidates: tuple[Candidate, ...]
+    chosen: dict[str, str] = field(default_factory=dict)
+
+
+def prepare(row: Row) -> RowJob:
+    """Builds model and strategies; raises UnsupportedError with the reason."""
+    _refuse(row)
+    chosen: dict[str, str] = {}
+    profile, why = profile_for(row.software)
+    chosen["profile"] = f"{profile} ({why})"
+    try:
+        model = _model(row, chosen)
+        candidates = _candidates(row, chosen)
+        candidates[0].strategy.check_supported()
+    except InputError as error:
+        raise UnsupportedError(str(error)) from None
+    return RowJob(row, model, profile, _dtype(row, chosen), tuple(candidates), chosen)
+
+
+def _dtype(row: Row, chosen: dict[str, str]) -> str:
+    known = unstated_16bit(row.software)
+    if row.assumption("dtype") != "16bit_not_stated" or known is None:
+        return dtype_of(row)
+    chosen["dtype"] = f"{known} (16 bits, not stated: as the software's scripts)"
+    return known
+
+
+def _by_name(row: Row) -> bool:
+    """The row has no dimensions: its model is known by name, as convolutional nets are."""
+    return row.layers is None and row.hidden is None
+
+
+def _refuse(row: Row) -> None:
+    if _by_name(row):
+        if presets.find(row.model) is None:
+            raise UnsupportedError(f"`{row.model}` has no dimensions and is no shipped model")
+    elif row.layers is None or row.hidden is None or row.seq_len is None:
+        raise UnsupportedError(f"`{row.model}` is a transformer without all of its dimensions")
+
+
+def _model(row: Row, chosen: dict[str, str]) -> Model:
+    if _by_name(row):
+        name = presets.find(row.model) or row.model
+        chosen["model"] = f"preset `{name}`"
+        return Model.preset(name, seq=row.seq_len)
+    return Model.from_config(**fields_of(row, chosen))
+
+
+def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
+    """Every filling of an unknown micro-batch and recomputation, least recomputation first."""
+    keys = row.strategy_keys()
+    layout = layout_of(row.software, row.layers or 0, int(keys.get("pp", "1")))
+    if layout is not None and "layout" not in keys and keys.get("vpp", "1") == "1":
+        keys["layout"] = layout
+        chosen["layout"] = f"{layout} (not stated: as the software deals)"
+    layers = row.assumption("activation_offload_layers")
+    if layers is not None and "offload" not in keys:
+        keys["offload"] = f"activations:{layers}"
+    sizes: list[int | None] = [None]
+    if "mb" not in keys:
+        sizes = list(_micro_batches(row, keys))
+    recomputes: tuple[str | None, ...] = (None,) if "recompute" in keys else _RECOMPUTES
+    if _by_name(row) and "recompute" not in keys:
+        recomputes = ("none",)
+    selective = selective_of(row)
+    if selective is not None:
+        keys["recompute"] = selective
+    said = [f"{key}={value}" if value else key for key, value in keys.items()]
+    out = []
+    for size in sizes:
+        for recompute in recomputes:
+            parts = list(said)
+            if size is not None:
+                parts.append(f"mb={size}")
+            if recompute is not None:
+                parts.append(f"recompute={recompute}")
+            if "overlap" not in keys and any(token in _NO_OVERLAP for token in row.assumptions):
+                parts.append("overlap=none")
+            out.append(Candidate(Strategy.parse(",".join(parts)), size, recompute))
+    return out
+
+
+def _micro_batches(row: Row, keys: dict[str, str]) -> list[int]:
+    try:
+        dp = int(keys.get("dp", "1"))
+    except ValueError:
+        raise UnsupportedError(f"`dp={keys['dp']}` is not a number") from None
+    if row.global_batch % dp:
+        raise UnsupportedError(f"the batch of {row.global_batch} is not divisible by dp={dp}")
+    share = row.global_batch // dp
+    if "accum" in keys:
+        return [share // int(keys["accum"])]
+    if _by_name(row):
+        counts = range(min(share, _MOST_MICRO_BATCHES), 0, -1)
+        return [share // count for count in counts if share % count == 0]
+    return [size for size in range(1, min(share, _LARGEST_MICRO_BATCH) + 1) if share % size == 0]

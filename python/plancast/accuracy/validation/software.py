@@ -1,0 +1,93 @@
+"""From the software a row names to a software profile."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from itertools import groupby
+from typing import Any
+
+from plancast import _core
+
+DEFAULT = "megatron-core"
+
+
+def profile_for(software: str) -> tuple[str, str]:
+    """The profile, and why.
+
+    >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
+    'megatron-sc21'
+    """
+    entry = _entry(software)
+    if entry is None:
+        return DEFAULT, f"nothing known of `{software}`"
+    profile = entry["profile"]
+    if profile in _core.profile_names():
+        return profile, f"for `{software}`"
+    return entry.get("otherwise", DEFAULT), f"nearest to `{software}`"
+
+
+def unknown_software(names: Iterable[str]) -> list[str]:
+    """A warning for every software that no rule knows; `names`: one a row.
+
+    >>> len(unknown_software(["Megatron-LM", "Abacus 3", "Abacus 3"]))
+    1
+    """
+    unknown = Counter(name for name in names if _entry(name) is None)
+    return [
+        f"software {f'`{name}`' if name else 'not stated'} ({count} row{'s' * (count > 1)}): no "
+        f"rule knows it, so `{DEFAULT}` stands for it. Name the framework that ran in column "
+        "`software`, or add a rule to accuracy/validation/software.yaml."
+        for name, count in unknown.items()
+    ]
+
+
+def unstated_16bit(software: str) -> str | None:
+    """The type in which this software runs where a row says 16 bits and no more.
+
+    >>> unstated_16bit("Megatron-LM based")
+    'fp16'
+    """
+    return _of(software, "unstated_16bit")
+
+
+def layout_of(software: str, layers: int, stages: int) -> str | None:
+    """How this software deals layers to stages; None: as the forecast chooses.
+
+    >>> layout_of("Aleph Alpha scaling fork 2023 / kernel flash_attention2", 40, 4)
+    '10+11x2+8'
+    """
+    if stages < 2 or _of(software, "stages") != "equal_modules":
+        return None
+    modules, more = divmod(layers + 3, stages)
+    counts = [modules + (stage < more) for stage in range(stages)]
+    counts[0] -= 1
+    counts[-1] -= 2
+    runs = [(count, len([*same])) for count, same in groupby(counts)]
+    return "+".join(f"{count}x{times}" if times > 1 else f"{count}" for count, times in runs)
+
+
+def _of(software: str, key: str) -> str | None:
+    said: str | None = (_entry(software) or {}).get(key)
+    return said
+
+
+@cache
+def _entry(software: str) -> dict[str, Any] | None:
+    """The first rule whose `match` is found, whatever the case."""
+    found = (e for e in _table() if re.search(e["match"], software, re.IGNORECASE))
+    return next(found, None)
+
+
+@cache
+def _table() -> list[dict[str, Any]]:
+    import yaml
+
+    text = (
+        resources.files("plancast.accuracy.validation").joinpath("software.yaml").read_text("utf-8")
+    )
+    entries: list[dict[str, Any]] = yaml.safe_load(text)
+    return entries

@@ -1,0 +1,1 @@
+"""Collectives, their traces and their algorithms."""
