@@ -21,12 +21,12 @@ void BM_ExecuteCompiled(benchmark::State& state, MakePlan make) {
   PLANCAST_CHECK_OK(compiled);
   const auto costs = DefaultKernelCostModel();
   RuntimeParams runtime;
-  runtime.launch_s = plan.job.profile.launch_s;
-  runtime.host_sync_s = plan.job.profile.host_sync_s;
-  runtime.iteration_s = plan.job.profile.iteration_s;
-  runtime.comm_scale = plan.job.profile.comm_scale;
-  runtime.interference = plan.job.profile.interference;
-  runtime.comm_interference = plan.job.profile.comm_interference;
+  runtime.launch_s = plan.job.profile.host.launch_s;
+  runtime.host_sync_s = plan.job.profile.host.host_sync_s;
+  runtime.iteration_s = plan.job.profile.host.iteration_s;
+  runtime.comm_scale = plan.job.profile.contention.comm_scale;
+  runtime.interference = plan.job.profile.contention.interference;
+  runtime.comm_interference = plan.job.profile.contention.comm_interference;
   int64_t tasks = 0;
   double seconds = 0;
   for (auto _ : state) {

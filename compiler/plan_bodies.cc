@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/key_text.h"
 #include "base/status_macros.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/body/differentiate.h"
@@ -165,7 +166,7 @@ class BodyCompilation {
 
   absl::StatusOr<PlanBodies> Run() {
     ASSIGN_OR_RETURN(bound_, Bind(*request_.graph, *request_.tree, *request_.options,
-                                  request_.profile->whole_rules));
+                                  request_.profile->kernels.whole_rules));
     Report("bind", [&] { return bound_.DebugString(); });
     any_dp_ = OnlyBatchIsDataParallel(bound_);
     for (const BoundBody& body : bound_.bodies) {
@@ -239,9 +240,10 @@ class BodyCompilation {
     const BoundBody& body = bound_.bodies[b];
     ASSIGN_OR_RETURN(const auto steps,
                      session_.Memo<DifferentiatedBody>(StepsKey(body, request_, *texts_[b]), [&] {
-                       return DifferentiateBody(
-                           bound_.graph, body, request_.profile->fusions, session_,
-                           {request_.profile->replays_only_needed, request_.profile->keeps_unread});
+                       return DifferentiateBody(bound_.graph, body,
+                                                request_.profile->kernels.fusions, session_,
+                                                {request_.profile->recompute.replays_only_needed,
+                                                 request_.profile->recompute.keeps_unread});
                      }));
     return PartitionBody(bound_.graph, bound_.mesh, body, *steps);
   }
@@ -364,25 +366,42 @@ bool IsPlain(const CompileRequest& request) {
          BatchIsCutWhole(*request.graph);
 }
 
-// Everything that the bodies of a plan depend on, short of the graph itself,
-// whose key the request gives. `any_ranks`: as they are with any number of stages, and of
+// The options, less those that change no body. `any_ranks`: with any number of stages, and of
 // data-parallel ranks above one.
+PlanOptions BodyOptions(PlanOptions options, bool any_ranks) {
+  const PlanOptions usual;
+  options.etp = options.expert_tp();
+  options.vpp = usual.vpp;
+  options.zero = usual.zero;  // whose cuts PlanKey has
+  options.hsdp = usual.hsdp;
+  options.reshard = usual.reshard;
+  options.reshard_ranks = usual.reshard_ranks;
+  options.prefetch = usual.prefetch;
+  options.sync_each = usual.sync_each;
+  options.micro_batches = usual.micro_batches;
+  options.schedule = usual.schedule;
+  options.offload = usual.offload;
+  options.offload_layers = usual.offload_layers;
+  options.attention = usual.attention;  // the model is drawn with it
+  options.bucket_bytes = usual.bucket_bytes;
+  options.overlap.clear();
+  if (any_ranks) options.dp = 2;
+  // Which layers of each stage run again, and which together, depends on the layout.
+  if (!options.regroups_layers()) {
+    options.layout.clear();
+    if (any_ranks) options.pp = usual.pp;
+  }
+  return options;
+}
+
+// Everything that the bodies of a plan depend on, short of the graph itself,
+// whose key the request gives. `any_ranks`: BodyOptions.
 std::string PlanKey(const CompileRequest& request, bool any_ranks) {
-  const PlanOptions& o = *request.options;
-  std::string key = absl::StrCat(
-      "bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
-      request.profile->StructureKey(), "|", any_ranks ? "many" : absl::StrCat(o.dp), ",", o.tp, ",",
-      any_ranks ? 0 : o.pp, ",", o.cp, ",", o.sp, ",", o.ep, ",", o.expert_tp(), ",", o.micro_batch,
-      ",", static_cast<int>(o.recompute), ",", OverlapsProducts(o), "|",
-      absl::StrJoin(o.order, "-"), "|", absl::StrJoin(ShardCuts(o), "-"));
-  if (!o.recompute_ops.empty()) {
-    absl::StrAppend(&key, "|", absl::StrJoin(o.recompute_ops, "+"));
-  }
-  // Which layers of each stage run again, and which together, hangs on the layout.
-  if (o.regroups_layers()) {
-    absl::StrAppend(&key, "|", o.recompute_layers, "/", o.recompute_every, "/", o.recompute_joined,
-                    "|", o.pp, "|", absl::StrJoin(o.layout, ","));
-  }
+  const PlanOptions& options = *request.options;
+  std::string key =
+      absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
+                   request.profile->StructureKey(), "|", any_ranks, OverlapsProducts(options), "|",
+                   KeyText(BodyOptions(options, any_ranks)), KeyText(ShardCuts(options)));
   if (!request.tree->nodes().empty() || !request.tree->loads().empty()) {
     absl::StrAppend(&key, "|", request.tree->ToJson());
   }

@@ -261,7 +261,8 @@ class StageWriter {
     const int32_t plain = BodyBlock(run, Phase::kBackward);
     if (!MakesFreshGradients(options_, profile_)) return plain;
     return WithGradients(
-        plain, {first, contents_.Parameters(run), profile_.grad_dtype, StorageType(in_.dtype)},
+        plain,
+        {first, contents_.Parameters(run), profile_.types.grad_dtype, StorageType(in_.dtype)},
         &writer_.catalogue());
   }
 
@@ -270,7 +271,7 @@ class StageWriter {
     PipelineTransfer transfer;
     transfer.port_bytes = body.out_port_bytes;
     transfer.wire_bytes = transfer.buffer_bytes();
-    if (profile_.p2p_scatter_gather && body.out_ports_replicated && options_.tp > 1) {
+    if (profile_.pipeline.p2p_scatter_gather && body.out_ports_replicated && options_.tp > 1) {
       for (int axis : mesh_.AxesOf("tp")) {
         if (mesh_.size(axis) > 1) transfer.gather_axes.push_back(axis);
       }
@@ -278,7 +279,7 @@ class StageWriter {
     }
     transfer.pp_axis = pp_axis_;
     transfer.peer_offset = static_cast<int>(crossing.offset);
-    transfer.host_sync = profile_.p2p_host_sync && CanBlock(options_);
+    transfer.host_sync = profile_.pipeline.p2p_host_sync && CanBlock(options_);
     return transfer;
   }
 
@@ -468,8 +469,8 @@ class StageWriter {
 }  // namespace
 
 bool TransfersBlock(const PlanOptions& options, const SoftwareProfile& profile) {
-  return profile.p2p_blocking && CanBlock(options) &&
-         (options.vpp == 1 || !profile.interleaved_p2p_overlaps);
+  return profile.pipeline.p2p_blocking && CanBlock(options) &&
+         (options.vpp == 1 || !profile.pipeline.interleaved_p2p_overlaps);
 }
 
 void BuildStageProgram(const ProgramInputs& inputs, int64_t stage,

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/picoseconds.h"
 #include "base/status_macros.h"
-#include "base/units.h"
 #include "executor/chunks/realise_chunks.h"
 
 namespace plancast {
@@ -55,7 +55,7 @@ int32_t KernelPrices::RowFor(double compute_scale, int64_t place) {
   rows.push_back(wanted);
   for (size_t k = 0; k < costs.size(); ++k) {
     const double alone = seconds_at.empty() ? costs[k].seconds_alone : seconds_at[place][k];
-    duration_ps.push_back(Seconds(alone / compute_scale).value());
+    duration_ps.push_back(CeilToPicoseconds(alone / compute_scale));
   }
   return static_cast<int32_t>(rows.size()) - 1;
 }

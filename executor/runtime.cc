@@ -1,19 +1,18 @@
 #include "executor/runtime.h"
+#include "base/picoseconds.h"
 
 #include <algorithm>
 #include <cmath>
-
-#include "base/units.h"
 
 namespace plancast {
 
 HostParams HostParamsOf(const RuntimeParams& runtime) {
   HostParams host;
-  host.start_ps = Seconds(runtime.iteration_s).value();
-  host.launch_ps = Seconds(runtime.launch_s).value();
-  host.sync_ps = Seconds(runtime.host_sync_s).value();
+  host.start_ps = CeilToPicoseconds(runtime.iteration_s);
+  host.launch_ps = CeilToPicoseconds(runtime.launch_s);
+  host.sync_ps = CeilToPicoseconds(runtime.host_sync_s);
   host.cuda_graphs = runtime.cuda_graphs;
-  host.graph_launch_ps = Seconds(runtime.graph_launch_s).value();
+  host.graph_launch_ps = CeilToPicoseconds(runtime.graph_launch_s);
   return host;
 }
 

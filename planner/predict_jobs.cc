@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/picoseconds.h"
 #include "base/status_macros.h"
 #include "executor/jobs/execute_jobs.h"
 #include "executor/jobs/placement.h"
@@ -69,7 +70,7 @@ absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest
     PlacedJob& job = placed.emplace_back();
     job.name = request.name;
     ASSIGN_OR_RETURN(job.devices, ParsePlacement(request.placement, machine), _ << where);
-    job.arrival_ps = std::llround(request.arrival_s * 1e12);
+    job.arrival_ps = RoundToPicoseconds(request.arrival_s);
     job.runtime = RuntimeOf(request.job.profile);
     ASSIGN_OR_RETURN(const Machine size, OfSize(machine, static_cast<int64_t>(job.devices.size())),
                      _ << where);
@@ -86,14 +87,14 @@ absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest
     JobResult& result = together.jobs[j];
     JobForecast& row = forecasts[j];
     Forecast& forecast = row.forecast;
-    const double time = static_cast<double>(result.result.makespan_ps) * 1e-12;
+    const double time = ToSeconds(result.result.makespan_ps);
     const double ratio = forecast.iteration_time_s > 0 ? time / forecast.iteration_time_s : 1;
     forecast.usd_per_iteration *= ratio;
     forecast.kwh_per_iteration *= ratio;
     forecast.iteration_time_s = time;
     forecast.result = std::move(result.result);
     FillInterval(requests[j].job.profile, &forecast);
-    row.alone_s = static_cast<double>(result.alone_ps) * 1e-12;
+    row.alone_s = ToSeconds(result.alone_ps);
     for (int other : result.with) row.with.push_back(requests[other].name);
   }
   return forecasts;

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/picoseconds.h"
 #include "base/status_macros.h"
 #include "executor/executor.h"
 #include "executor/what_if/names.h"
@@ -69,14 +70,14 @@ absl::StatusOr<SensitivityTable> Sensitivities(const Job& job, const Machine& ma
   SensitivityTable table;
   ASSIGN_OR_RETURN(const SimResult now,
                    Execute(*plan.execution, machine, pricing.kernels(), runtime));
-  table.iteration_time_s = static_cast<double>(now.makespan_ps) * 1e-12;
+  table.iteration_time_s = ToSeconds(now.makespan_ps);
   for (const WhatIfChange& candidate : candidates) {
     ASSIGN_OR_RETURN(const ChangedPlan changed,
                      ChangePlan({candidate}, *plan.execution, machine, runtime));
     ASSIGN_OR_RETURN(const SimResult then,
                      Execute(changed.graph, changed.machine, pricing.kernels(), changed.runtime,
                              changed.options));
-    table.rows.push_back({candidate.DebugString(), static_cast<double>(then.makespan_ps) * 1e-12});
+    table.rows.push_back({candidate.DebugString(), ToSeconds(then.makespan_ps)});
   }
   std::sort(table.rows.begin(), table.rows.end(), [](const Sensitivity& a, const Sensitivity& b) {
     return std::tie(a.iteration_time_s, a.change) < std::tie(b.iteration_time_s, b.change);

@@ -343,7 +343,7 @@ absl::Status Chooser::ChooseSharding() {
     if (o_.zero == 0) Note("hsdp=", *form_.hsdp, " has no effect with zero=0");
     if (o_.zero > 0 && *form_.hsdp < o_.dp) o_.hsdp = *form_.hsdp;
   }
-  o_.reshard = o_.pp == 1 || profile_.pipelines_reshard;
+  o_.reshard = o_.pp == 1 || profile_.data_parallel.pipelines_reshard;
   if (form_.reshard.has_value() && o_.zero < 3) {
     Note("reshard=", *form_.reshard, " has no effect with zero=", o_.zero);
   } else if (form_.reshard.has_value()) {
@@ -363,7 +363,7 @@ absl::Status Chooser::ChooseSharding() {
   }
   o_.sync_each = form_.sync.has_value()
                      ? form_.sync == "each"
-                     : o_.zero >= 2 && (o_.pp == 1 || profile_.pipelines_sync_each);
+                     : o_.zero >= 2 && (o_.pp == 1 || profile_.data_parallel.pipelines_sync_each);
   if (form_.sync.has_value() && o_.micro_batches == 1) {
     Note("sync=", *form_.sync, " has no effect with one micro-batch");
   }
@@ -389,9 +389,9 @@ void Chooser::NoteWholeStages() {
 }
 
 void Chooser::ChooseRest() {
-  o_.attention = form_.attn.has_value() ? *FindAttention(*form_.attn) : profile_.default_attention;
+  o_.attention = form_.attn.has_value() ? *FindAttention(*form_.attn) : profile_.kernels.attention;
   if (form_.overlap.empty()) {
-    o_.overlap = profile_.default_overlap;
+    o_.overlap = profile_.data_parallel.overlap;
   } else {
     for (const std::string& word : form_.overlap) {
       if (const auto overlap = FindOverlap(word)) o_.overlap.insert(*overlap);
@@ -404,7 +404,7 @@ void Chooser::ChooseRest() {
     if (!form_.overlap.empty()) Note("overlap=param has no effect with zero=0");
     o_.overlap.erase(Overlap::kParam);
   }
-  o_.bucket_bytes = form_.bucket_bytes.value_or(profile_.bucket_bytes);
+  o_.bucket_bytes = form_.bucket_bytes.value_or(profile_.data_parallel.bucket_bytes);
 }
 
 void Chooser::Report() {
@@ -444,18 +444,21 @@ void Chooser::Report() {
   chosen["layout"] = PrintLayout(o_.layout);
   chosen["order"] = absl::StrJoin(o_.order, "-");
   chosen["profile"] = profile_.name;
-  chosen["cuda_graphs"] = yes_no(profile_.cuda_graphs);
-  chosen["grad_dtype"] = TypeText(profile_.grad_dtype);
-  chosen["reduce_dtype"] = TypeText(profile_.reduce_dtype);
-  chosen["main_grad_dtype"] = TypeText(profile_.main_grad_dtype.value_or(profile_.grad_dtype));
-  chosen["param_dtype"] = TypeText(profile_.param_dtype);
-  chosen["gather_dtype"] = TypeText(profile_.gather_dtype.value_or(profile_.param_dtype));
+  chosen["cuda_graphs"] = yes_no(profile_.host.cuda_graphs);
+  chosen["grad_dtype"] = TypeText(profile_.types.grad_dtype);
+  chosen["reduce_dtype"] = TypeText(profile_.types.reduce_dtype);
+  chosen["main_grad_dtype"] =
+      TypeText(profile_.types.main_grad_dtype.value_or(profile_.types.grad_dtype));
+  chosen["param_dtype"] = TypeText(profile_.types.param_dtype);
+  chosen["gather_dtype"] =
+      TypeText(profile_.types.gather_dtype.value_or(profile_.types.param_dtype));
   const DType second = profile_.SecondStateType();
-  chosen["state_dtype"] = absl::StrCat(
-      TypeText(profile_.state_dtype), second == profile_.state_dtype ? "" : "+" + TypeText(second));
-  chosen["master"] = yes_no(profile_.master_weights);
-  if (profile_.master_weights && profile_.master_dtype != DType::kFp32) {
-    chosen["master"] = TypeText(profile_.master_dtype);
+  chosen["state_dtype"] =
+      absl::StrCat(TypeText(profile_.types.state_dtype),
+                   second == profile_.types.state_dtype ? "" : "+" + TypeText(second));
+  chosen["master"] = yes_no(profile_.types.master_weights);
+  if (profile_.types.master_weights && profile_.types.master_dtype != DType::kFp32) {
+    chosen["master"] = TypeText(profile_.types.master_dtype);
   }
   if (context_.vocab > 0) {
     chosen["vocab"] = absl::StrCat(profile_.PaddedVocab(context_.vocab, o_.tp));

@@ -33,7 +33,7 @@ absl::Status CheckJoinedLayers(const PlanOptions& o) {
 absl::Status ChooseRecompute(const ShortForm& form, const SoftwareProfile& profile,
                              PlanOptions* options) {
   PlanOptions& o = *options;
-  o.recompute_ops = form.recompute_ops.empty() ? profile.selective_recompute : form.recompute_ops;
+  o.recompute_ops = form.recompute_ops.empty() ? profile.recompute.selective : form.recompute_ops;
   for (const std::string& word : o.recompute_ops) {
     RETURN_IF_ERROR(FindRecomputeSet(word).status());
   }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/key_text.h"
+
 namespace plancast {
 
 enum class Recompute : uint8_t { kNone, kSelective, kFull };
@@ -63,6 +65,11 @@ struct PlanOptions {
   std::vector<int64_t> layout;
   // Fastest axis first: `tp-cp-ep-dp-pp`.
   std::vector<std::string> order = {"tp", "cp", "ep", "dp", "pp"};
+
+  PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, hsdp, reshard,
+                      reshard_ranks, prefetch, sync_each, micro_batch, micro_batches, schedule,
+                      recompute, recompute_layers, recompute_every, recompute_joined, recompute_ops,
+                      offload, offload_layers, attention, overlap, bucket_bytes, layout, order)
 };
 
 }  // namespace plancast

@@ -28,19 +28,19 @@ absl::StatusOr<DType> Type(const std::string& name, absl::string_view field) {
 // Types that a profile may leave out.
 absl::Status OtherTypes(const proto::SoftwareProfile& p, SoftwareProfile* profile) {
   if (!p.main_grad_dtype().empty()) {
-    ASSIGN_OR_RETURN(profile->main_grad_dtype, Type(p.main_grad_dtype(), "main_grad_dtype"));
+    ASSIGN_OR_RETURN(profile->types.main_grad_dtype, Type(p.main_grad_dtype(), "main_grad_dtype"));
   }
   if (!p.param_dtype().empty()) {
-    ASSIGN_OR_RETURN(profile->param_dtype, Type(p.param_dtype(), "param_dtype"));
+    ASSIGN_OR_RETURN(profile->types.param_dtype, Type(p.param_dtype(), "param_dtype"));
   }
   if (!p.gather_dtype().empty()) {
-    ASSIGN_OR_RETURN(profile->gather_dtype, Type(p.gather_dtype(), "gather_dtype"));
+    ASSIGN_OR_RETURN(profile->types.gather_dtype, Type(p.gather_dtype(), "gather_dtype"));
   }
   if (!p.master_dtype().empty()) {
-    ASSIGN_OR_RETURN(profile->master_dtype, Type(p.master_dtype(), "master_dtype"));
+    ASSIGN_OR_RETURN(profile->types.master_dtype, Type(p.master_dtype(), "master_dtype"));
   }
   if (!p.second_state_dtype().empty()) {
-    ASSIGN_OR_RETURN(profile->second_state_dtype,
+    ASSIGN_OR_RETURN(profile->types.second_state_dtype,
                      Type(p.second_state_dtype(), "second_state_dtype"));
   }
   return absl::OkStatus();
@@ -159,12 +159,12 @@ absl::StatusOr<std::vector<SoftwareProfile::ExtraTensor>> TensorsFromProto(
 
 absl::StatusOr<SoftwareProfile::OpMemory> OpMemoryFromProto(const proto::OpMemory& p) {
   SoftwareProfile::OpMemory memory;
-  ASSIGN_OR_RETURN(memory.keeps, TensorsFromProto(p.keeps()));
+  ASSIGN_OR_RETURN(memory.saved, TensorsFromProto(p.saved()));
   ASSIGN_OR_RETURN(memory.forward, TensorsFromProto(p.forward()));
   ASSIGN_OR_RETURN(memory.backward, TensorsFromProto(p.backward()));
-  ASSIGN_OR_RETURN(memory.held, TensorsFromProto(p.held()));
-  memory.drops.insert(p.drops().begin(), p.drops().end());
-  memory.holds.insert(p.holds().begin(), p.holds().end());
+  ASSIGN_OR_RETURN(memory.persistent, TensorsFromProto(p.persistent()));
+  memory.not_saved.insert(p.not_saved().begin(), p.not_saved().end());
+  memory.pinned_inputs.insert(p.pinned_inputs().begin(), p.pinned_inputs().end());
   return memory;
 }
 
@@ -198,105 +198,106 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.description = p.description();
   ASSIGN_OR_RETURN(profile.limits, LimitsFromProto(p.limits()));
 
-  profile.fusions.insert(p.fusions().begin(), p.fusions().end());
-  profile.fusions_16bit.insert(p.fusions_16bit().begin(), p.fusions_16bit().end());
-  profile.eager.insert(p.eager().begin(), p.eager().end());
-  for (const proto::AroundOp& op : p.around()) {
+  profile.kernels.fusions.insert(p.fusions().begin(), p.fusions().end());
+  profile.kernels.fusions_16bit.insert(p.fusions_16bit().begin(), p.fusions_16bit().end());
+  profile.kernels.eager.insert(p.eager().begin(), p.eager().end());
+  for (const proto::ExtraKernels& op : p.extra_kernels()) {
     const auto counts = {op.forward_passes(), op.backward_passes(), op.forward_casts(),
                          op.backward_casts(), op.metrics()};
     if (std::any_of(counts.begin(), counts.end(), [](int n) { return n < 0 || n > 100; })) {
       return absl::InvalidArgumentError(
-          absl::StrCat("around `", op.rule(), "` has a count that is not from 0 to 100: ",
+          absl::StrCat("extra_kernels `", op.rule(), "` has a count that is not from 0 to 100: ",
                        absl::StrJoin(counts, ", "), " passes, casts and metrics."));
     }
-    profile.around[op.rule()] = {op.forward_passes(), op.backward_passes(), op.fp32(),
-                                 op.forward_casts(),  op.backward_casts(),  op.metrics()};
+    profile.kernels.extra[op.rule()] = {op.forward_passes(), op.backward_passes(), op.fp32(),
+                                        op.forward_casts(),  op.backward_casts(),  op.metrics()};
   }
   for (const proto::OpMemory& op : p.op_memory()) {
-    ASSIGN_OR_RETURN(profile.op_memory[op.rule()], OpMemoryFromProto(op),
+    ASSIGN_OR_RETURN(profile.tensors.op_memory[op.rule()], OpMemoryFromProto(op),
                      _ << "op_memory `" << op.rule() << "`");
   }
   if (p.workspace_bytes() < 0 || p.workspace_bytes() > 100'000'000'000) {
     return absl::InvalidArgumentError(absl::StrCat("workspace_bytes is ", p.workspace_bytes(),
                                                    "; it must be from 0 to 100000000000 bytes."));
   }
-  profile.workspace_bytes = p.workspace_bytes();
-  profile.whole_rules.insert(p.whole_rules().begin(), p.whole_rules().end());
+  profile.tensors.workspace_bytes = p.workspace_bytes();
+  profile.kernels.whole_rules.insert(p.whole_rules().begin(), p.whole_rules().end());
   const std::optional<Attention> attention = FindAttention(p.default_attention());
   if (!attention.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("default_attention is `", p.default_attention(),
                                                    "`; it must be `flash` or `unfused`."));
   }
-  profile.default_attention = *attention;
-  profile.attention_kernel = p.attention_kernel();
-  profile.vocab_pad_multiple = p.vocab_pad_multiple();
-  ASSIGN_OR_RETURN(profile.grad_dtype, Type(p.grad_dtype(), "grad_dtype"));
-  ASSIGN_OR_RETURN(profile.reduce_dtype, Type(p.reduce_dtype(), "reduce_dtype"));
+  profile.kernels.attention = *attention;
+  profile.kernels.attention_kernel = p.attention_kernel();
+  profile.kernels.vocab_pad_multiple = p.vocab_pad_multiple();
+  ASSIGN_OR_RETURN(profile.types.grad_dtype, Type(p.grad_dtype(), "grad_dtype"));
+  ASSIGN_OR_RETURN(profile.types.reduce_dtype, Type(p.reduce_dtype(), "reduce_dtype"));
   RETURN_IF_ERROR(OtherTypes(p, &profile));
-  profile.master_weights = p.master_weights();
-  ASSIGN_OR_RETURN(profile.state_dtype, Type(p.state_dtype(), "state_dtype"));
-  profile.grad_clip = p.grad_clip();
-  profile.fp16_overflow_check = p.fp16_overflow_check();
-  profile.zero_grad = p.zero_grad();
-  profile.fresh_gradients = p.fresh_gradients();
-  if (p.has_offload_least_bytes()) profile.offload_least_bytes = p.offload_least_bytes();
-  profile.wgrad_overlaps_tp = p.wgrad_overlaps_tp();
-  profile.sp_saves_sharded = p.sp_saves_sharded();
-  profile.p2p_scatter_gather = p.p2p_scatter_gather();
-  profile.p2p_blocking = p.p2p_blocking();
-  profile.p2p_host_sync = p.p2p_host_sync();
+  profile.types.master_weights = p.master_weights();
+  ASSIGN_OR_RETURN(profile.types.state_dtype, Type(p.state_dtype(), "state_dtype"));
+  profile.update.grad_clip = p.grad_clip();
+  profile.update.fp16_overflow_check = p.fp16_overflow_check();
+  profile.update.zero_grad = p.zero_grad();
+  profile.update.fresh_gradients = p.fresh_gradients();
+  if (p.has_offload_least_bytes()) profile.tensors.offload_least_bytes = p.offload_least_bytes();
+  profile.kernels.wgrad_overlaps_tp = p.wgrad_overlaps_tp();
+  profile.tensors.sp_saves_sharded = p.sp_saves_sharded();
+  profile.pipeline.p2p_scatter_gather = p.p2p_scatter_gather();
+  profile.pipeline.p2p_blocking = p.p2p_blocking();
+  profile.pipeline.p2p_host_sync = p.p2p_host_sync();
   for (const std::string& name : p.default_overlap()) {
     const std::optional<Overlap> overlap = FindOverlap(name);
     if (!overlap.has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "default_overlap has `", name, "`; it may have `grad`, `param`, `tp`, `cp`, `ep`."));
     }
-    profile.default_overlap.insert(*overlap);
+    profile.data_parallel.overlap.insert(*overlap);
   }
-  profile.bucket_bytes = p.bucket_bytes();
-  profile.reduce_last_micro_batch_only = p.reduce_last_micro_batch_only();
-  profile.dropout = p.dropout();
-  profile.fuse_wgrad_accumulation = p.fuse_wgrad_accumulation();
-  profile.bf16_gradients_in_fp32 = p.bf16_gradients_in_fp32();
-  profile.interleaved_p2p_overlaps = p.interleaved_p2p_overlaps();
-  profile.quantized_activations = p.quantized_activations();
-  profile.quantized_gathers = p.quantized_gathers();
-  profile.reduces_each_product = p.reduces_each_product();
-  profile.first_dim_collectives = p.first_dim_collectives();
-  profile.repeats_kv = p.repeats_kv();
-  profile.foreach_optimizer = p.foreach_optimizer();
-  profile.separate_products.insert(p.separate_products().begin(), p.separate_products().end());
-  profile.replays_only_needed = p.replays_only_needed();
-  profile.keeps_unread = p.keeps_unread();
+  profile.data_parallel.bucket_bytes = p.bucket_bytes();
+  profile.kernels.dropout = p.dropout();
+  profile.kernels.fuse_wgrad_accumulation = p.fuse_wgrad_accumulation();
+  profile.types.bf16_gradients_in_fp32 = p.bf16_gradients_in_fp32();
+  profile.pipeline.interleaved_p2p_overlaps = p.interleaved_p2p_overlaps();
+  profile.types.quantized_activations = p.quantized_activations();
+  profile.types.quantized_gathers = p.quantized_gathers();
+  profile.kernels.reduces_each_product = p.reduces_each_product();
+  profile.kernels.first_dim_collectives = p.first_dim_collectives();
+  profile.kernels.repeats_kv = p.repeats_kv();
+  profile.update.foreach_optimizer = p.foreach_optimizer();
+  profile.kernels.separate_products.insert(p.separate_products().begin(),
+                                           p.separate_products().end());
+  profile.recompute.replays_only_needed = p.replays_only_needed();
+  profile.recompute.keeps_unread = p.keeps_unread();
   if (p.selective_recompute_size() > 0) {
-    profile.selective_recompute.assign(p.selective_recompute().begin(),
+    profile.recompute.selective.assign(p.selective_recompute().begin(),
                                        p.selective_recompute().end());
   }
-  for (const std::string& word : profile.selective_recompute) {
+  for (const std::string& word : profile.recompute.selective) {
     RETURN_IF_ERROR(FindRecomputeSet(word).status()) << "selective_recompute";
   }
-  profile.unquantized.insert(p.unquantized().begin(), p.unquantized().end());
-  profile.experts_weigh_activations = p.experts_weigh_activations();
-  profile.experts_sort_tokens = p.experts_sort_tokens();
-  profile.dispatch_sends_once = p.dispatch_sends_once();
-  ASSIGN_OR_RETURN(profile.shard_cut, ShardCutNamed(p.shard_cut()));
-  profile.sharded_master = p.sharded_master();
-  profile.root_unit = p.root_unit();
-  profile.keeps_last_unit = p.keeps_last_unit();
-  profile.pipelines_reshard = !p.has_pipelines_reshard() || p.pipelines_reshard();
-  profile.pipelines_sync_each = !p.has_pipelines_sync_each() || p.pipelines_sync_each();
+  profile.types.unquantized.insert(p.unquantized().begin(), p.unquantized().end());
+  profile.experts.weigh_activations = p.experts_weigh_activations();
+  profile.experts.sort_tokens = p.experts_sort_tokens();
+  profile.experts.dispatch_sends_once = p.dispatch_sends_once();
+  ASSIGN_OR_RETURN(profile.data_parallel.shard_cut, ShardCutNamed(p.shard_cut()));
+  profile.data_parallel.sharded_master = p.sharded_master();
+  profile.data_parallel.root_unit = p.root_unit();
+  profile.data_parallel.keeps_last_unit = p.keeps_last_unit();
+  profile.data_parallel.pipelines_reshard = !p.has_pipelines_reshard() || p.pipelines_reshard();
+  profile.data_parallel.pipelines_sync_each =
+      !p.has_pipelines_sync_each() || p.pipelines_sync_each();
 
-  profile.launch_s = p.launch_s();
-  profile.host_sync_s = p.host_sync_s();
-  profile.cuda_graphs = p.cuda_graphs();
-  profile.graph_launch_s = p.graph_launch_s();
-  profile.iteration_s = p.iteration_s();
-  profile.comm_scale = p.comm_scale();
-  if (p.has_interference()) profile.interference = p.interference();
-  if (p.has_comm_interference()) profile.comm_interference = p.comm_interference();
-  profile.known_in_outline = p.known_in_outline();
+  profile.host.launch_s = p.launch_s();
+  profile.host.host_sync_s = p.host_sync_s();
+  profile.host.cuda_graphs = p.cuda_graphs();
+  profile.host.graph_launch_s = p.graph_launch_s();
+  profile.host.iteration_s = p.iteration_s();
+  profile.contention.comm_scale = p.comm_scale();
+  if (p.has_interference()) profile.contention.interference = p.interference();
+  if (p.has_comm_interference()) profile.contention.comm_interference = p.comm_interference();
+  profile.from_documentation = p.from_documentation();
   if (!p.link_sharing().empty()) {
-    ASSIGN_OR_RETURN(profile.link_sharing, ParseLinkSharing(p.link_sharing()));
+    ASSIGN_OR_RETURN(profile.contention.link_sharing, ParseLinkSharing(p.link_sharing()));
   }
   ASSIGN_OR_RETURN(profile.memory, MemoryFromProto(p));
   return profile;

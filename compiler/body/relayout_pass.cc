@@ -264,7 +264,7 @@ class LayoutWalk {
 
   int ChooseSaved(const TensorRef& ref, const std::vector<int>& known) const {
     const Layout* wanted = FirstReader(ref);
-    if (!profile_.sp_saves_sharded) {
+    if (!profile_.tensors.sp_saves_sharded) {
       for (int value : known) {
         if (wanted != nullptr && plan_.values[value].layout == *wanted) return value;
       }
@@ -317,7 +317,7 @@ class LayoutWalk {
     size_t relays_from = 0;
     auto flush = [&] {
       for (PlanStep& step : waiting) {
-        if (!profile_.wgrad_overlaps_tp) step.after = LastRelayout(relays_from);
+        if (!profile_.kernels.wgrad_overlaps_tp) step.after = LastRelayout(relays_from);
         Emit(std::move(step));
       }
       waiting.clear();

@@ -15,7 +15,7 @@ std::vector<int> GroupList(const LowerContext& context, const std::vector<PlanSt
   auto label_of = [&](const PlanStep& step) -> std::string {
     if (step.kind != PlanStep::Kind::kOp) return "";
     const std::string& label = context.body().ops[step.op.op].fusion;
-    return context.profile->fusions.count(label) > 0 ? label : "";
+    return context.profile->kernels.fusions.count(label) > 0 ? label : "";
   };
   for (size_t s = 0; s < steps.size(); ++s) {
     const std::string label = label_of(steps[s]);

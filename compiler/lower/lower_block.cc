@@ -357,7 +357,7 @@ class PhaseLowering {
 
   // main_grad += grad, as a kernel of its own.
   void AddGradientAccumulation(const PlanStep& step, double elements, int ready) {
-    const double sum = elements * ElementBytes(context_.profile->grad_dtype);
+    const double sum = elements * ElementBytes(context_.profile->types.grad_dtype);
     const double reads = elements * context_.Bytes(DType::kCompute) + sum;
     builder_.AddKernel(MemoryKernel(context_, "grad_accumulate", reads, sum), Purpose::kBackward,
                        absl::StrCat(context_.body().ops[step.op.op].name, ".accumulate"), {ready});

@@ -164,7 +164,7 @@ class KernelWork {
     }
     base_.quantized_operand |= part.quantized;
     if (!context_.profile->Quantizes(op.name)) base_.dtype = StorageType(context_.dtype);
-    if (context_.profile->eager.count(OwnRule(rule)) > 0) {
+    if (context_.profile->kernels.eager.count(OwnRule(rule)) > 0) {
       AddEager(part, rule, extents);
       return;
     }
@@ -175,7 +175,7 @@ class KernelWork {
       return;
     }
     AddBytes(part, rule, work, &base_);
-    AddAround(rule, work);
+    AddExtraKernels(rule, work);
     if (part.step->part == Part::kForward) AddMetrics(rule, work);
     pointwise_ += work.pointwise_ops;
     base_.random_numbers += work.random_numbers;
@@ -184,9 +184,9 @@ class KernelWork {
     } else if (!work.contractions.empty()) {
       FillAttention(rule, extents, work.contractions[0], &base_);
       base_.backward = base_.pass != GemmPass::kForward;
-      base_.library = context_.profile->attention_kernel;
+      base_.library = context_.profile->kernels.attention_kernel;
       for (const Contraction& c : work.contractions) base_.flops += c.flops;
-      if (context_.profile->repeats_kv) AddRepeatedKv(rule, extents);
+      if (context_.profile->kernels.repeats_kv) AddRepeatedKv(rule, extents);
     }
   }
 
@@ -217,7 +217,9 @@ class KernelWork {
     return plancast::WorkOf(rule, {partition, split, *context_.mesh, extents}, begin, end);
   }
 
-  bool Has(const std::string& fusion) const { return context_.profile->fusions.count(fusion) > 0; }
+  bool Has(const std::string& fusion) const {
+    return context_.profile->kernels.fusions.count(fusion) > 0;
+  }
 
   // The forward rule that a derived one belongs to.
   static std::string OwnRule(const OpRule& rule) {
@@ -235,16 +237,16 @@ class KernelWork {
   }
 
   // What the framework does beside the op, over the largest of its results.
-  void AddAround(const OpRule& rule, const OpWork& work) {
-    const SoftwareProfile::Around* const around = AroundOf(rule);
-    if (around == nullptr || work.write_elements.empty()) return;
+  void AddExtraKernels(const OpRule& rule, const OpWork& work) {
+    const SoftwareProfile::ExtraKernels* const extra = ExtraKernelsOf(rule);
+    if (extra == nullptr || work.write_elements.empty()) return;
     const bool forward = base_.pass == GemmPass::kForward;
     const double elements =
         *std::max_element(work.write_elements.begin(), work.write_elements.end());
     const double narrow = context_.Bytes(DType::kCompute);
-    const bool mixed = around->fp32 && narrow < ElementBytes(DType::kFp32);
-    const int passes = forward ? around->forward_passes : around->backward_passes;
-    const int casts = !mixed ? 0 : forward ? around->forward_casts : around->backward_casts;
+    const bool mixed = extra->fp32 && narrow < ElementBytes(DType::kFp32);
+    const int passes = forward ? extra->forward_passes : extra->backward_passes;
+    const int casts = !mixed ? 0 : forward ? extra->forward_casts : extra->backward_casts;
     const double bytes =
         elements * (2 * narrow * passes + (narrow + ElementBytes(DType::kFp32)) * casts);
     base_.read_bytes += bytes / 2;
@@ -269,13 +271,13 @@ class KernelWork {
   // Training metrics over the op's largest operand: a cast to fp32, and a log-softmax that
   // goes over its rows again.
   void AddMetrics(const OpRule& rule, const OpWork& work) {
-    const SoftwareProfile::Around* const around = AroundOf(rule);
-    if (around == nullptr || around->metrics == 0 || work.read_elements.empty()) return;
+    const SoftwareProfile::ExtraKernels* const extra = ExtraKernelsOf(rule);
+    if (extra == nullptr || extra->metrics == 0 || work.read_elements.empty()) return;
     const size_t operand = std::max_element(work.read_elements.begin(), work.read_elements.end()) -
                            work.read_elements.begin();
     const double narrow = context_.Bytes(DType::kCompute), wide = ElementBytes(DType::kFp32);
     const bool casts = narrow < wide;
-    const double elements = work.read_elements[operand] * around->metrics;
+    const double elements = work.read_elements[operand] * extra->metrics;
     KernelSpec kernel;
     kernel.label = rule.name() + ".metrics";
     kernel.dtype = base_.dtype;
@@ -283,23 +285,23 @@ class KernelWork {
     kernel.write_bytes = elements * (wide + (casts ? wide : 0));
     kernel.reread_bytes = elements * wide;
     kernel.row_bytes = work.reread_rows[operand] * wide;
-    kernel.launches = around->metrics * (casts ? 2 : 1);
+    kernel.launches = extra->metrics * (casts ? 2 : 1);
     after_.push_back(kernel);
   }
 
   // nullptr: nothing.
-  const SoftwareProfile::Around* AroundOf(const OpRule& rule) const {
-    const auto found = context_.profile->around.find(OwnRule(rule));
-    return found == context_.profile->around.end() ? nullptr : &found->second;
+  const SoftwareProfile::ExtraKernels* ExtraKernelsOf(const OpRule& rule) const {
+    const auto found = context_.profile->kernels.extra.find(OwnRule(rule));
+    return found == context_.profile->kernels.extra.end() ? nullptr : &found->second;
   }
 
   void AddBytes(const KernelPart& part, const OpRule& rule, const OpWork& work,
                 KernelSpec* kernel) const {
     // Automatic mixed precision may run the op in fp32.
-    const SoftwareProfile::Around* const around = AroundOf(rule);
+    const SoftwareProfile::ExtraKernels* const extra = ExtraKernelsOf(rule);
     const auto bytes_of = [&](int tensor) {
       const DType type = rule.tensors()[tensor].dtype;
-      const bool wide = around != nullptr && around->fp32 && type == DType::kCompute;
+      const bool wide = extra != nullptr && extra->fp32 && type == DType::kCompute;
       return context_.Bytes(wide ? DType::kFp32 : type);
     };
     for (size_t i = 0; i < work.reads.size(); ++i) {
@@ -372,7 +374,7 @@ class KernelWork {
 
   void AddProducts(const OpRule& rule, const OpWork& work, const std::vector<int64_t>& extents) {
     const bool separate = !context_.products_take_parts &&
-                          context_.profile->separate_products.count(OwnRule(rule)) > 0;
+                          context_.profile->kernels.separate_products.count(OwnRule(rule)) > 0;
     for (const Contraction& c : work.contractions) {
       const Statement& statement = rule.statements()[c.statement];
       Product product{c, SummedInto(rule, statement.target), TensorsOf(statement.value),

@@ -28,13 +28,13 @@ bool PartsLieApart(const DeviceMesh& mesh, const std::vector<int64_t>& shape, co
 
 // How many products make a gradient that is all-reduced product by product.
 int ReducedProducts(const LowerContext& context, const BodyPlan& plan, int value) {
-  if (!context.profile->reduces_each_product) return 1;
+  if (!context.profile->kernels.reduces_each_product) return 1;
   for (const PlanStep& step : plan.backward) {
     const bool makes =
         std::find(step.outputs.begin(), step.outputs.end(), value) != step.outputs.end();
     if (!makes || step.kind != PlanStep::Kind::kOp) continue;
     const OpRule& rule = *context.body().ops[step.op.op].rule;
-    if (context.profile->separate_products.count(rule.name()) == 0) return 1;
+    if (context.profile->kernels.separate_products.count(rule.name()) == 0) return 1;
     const auto sums = [](const Statement& statement) { return !statement.reduced.empty(); };
     return std::max<int>(1,
                          std::count_if(rule.statements().begin(), rule.statements().end(), sums));
@@ -65,7 +65,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
         PartsLieApart(*context.mesh, facts.shape, gathers ? source : r.after, r.axes);
     const bool in_parts = gathers ? step.part != Part::kRecompute && GathersInParts(context)
                                   : step.part == Part::kForward && context.products_take_parts;
-    const bool copies = context.profile->first_dim_collectives && purpose == Purpose::kTp &&
+    const bool copies = context.profile->kernels.first_dim_collectives && purpose == Purpose::kTp &&
                         (gathers || scatters) && apart && !in_parts;
     const double share = gathers ? quantized_share : 1;
     CommSpec comm;
@@ -74,7 +74,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
     const double bytes = r.elements * busiest * element * share;
     comm.bytes = static_cast<int64_t>(std::ceil(bytes));
     if (r.kind == CollectiveKind::kAllToAll && from.ref.op < 0 &&
-        context.profile->dispatch_sends_once) {
+        context.profile->experts.dispatch_sends_once) {
       comm.copies =
           CopiesIn(*context.graph, context.body(), context.body().tensors[from.ref.tensor]);
     }

@@ -15,7 +15,7 @@ using ExtraTensor = SoftwareProfile::ExtraTensor;
 using OpMemory = SoftwareProfile::OpMemory;
 
 const OpMemory* MemoryOf(const LowerContext& context, int op) {
-  const auto& known = context.profile->op_memory;
+  const auto& known = context.profile->tensors.op_memory;
   const OpNode& node = context.body().ops[op];
   const size_t dot = node.name.rfind('.');
   auto found = known.find(dot == std::string::npos ? node.name : node.name.substr(dot + 1));
@@ -25,7 +25,7 @@ const OpMemory* MemoryOf(const LowerContext& context, int op) {
 
 // Whether ops of the rule read what has been gathered over tensor parallelism.
 bool IsGathered(const LowerContext& context, const OpRule& rule) {
-  if (context.profile->whole_rules.count(rule.name()) == 0) return false;
+  if (context.profile->kernels.whole_rules.count(rule.name()) == 0) return false;
   const std::vector<int> axes = context.mesh->AxesOf("tp");
   return std::any_of(axes.begin(), axes.end(), [&](int a) { return context.mesh->size(a) > 1; });
 }
@@ -89,7 +89,7 @@ class Events {
 // Inputs of a backward step as its forward rule calls them.
 bool Drops(const OpMemory* memory, const PlanStep& step, size_t input) {
   if (memory == nullptr || input >= step.op.rule->inputs().size()) return false;
-  return memory->drops.count(step.op.rule->tensors()[step.op.rule->inputs()[input]].name) > 0;
+  return memory->not_saved.count(step.op.rule->tensors()[step.op.rule->inputs()[input]].name) > 0;
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ bool Drops(const OpMemory* memory, const PlanStep& step, size_t input) {
 void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps,
                  const std::vector<StepTasks>& tasks, bool backward, const std::string& path,
                  BlockBuilder* builder) {
-  if (context.profile->op_memory.empty() || builder->size() == 0) return;
+  if (context.profile->tensors.op_memory.empty() || builder->size() == 0) return;
   const int ops = static_cast<int>(context.body().ops.size());
   std::vector<StepTasks> forward(ops), gradients(ops);  // of each op
   std::vector<int> input_gradient(ops, -1);             // its step
@@ -121,10 +121,10 @@ void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps
     const bool again = static_cast<bool>(context.bound->replays[op]);
     if (forward[op].last >= 0) {
       const int until = !backward && again ? forward[op].last : backward ? gradients[op].last : -1;
-      events.Add(op, memory->keeps, MemoryKind::kActivations, forward[op].first, until);
+      events.Add(op, memory->saved, MemoryKind::kActivations, forward[op].first, until);
       events.Add(op, memory->forward, MemoryKind::kWorkspace, forward[op].first, forward[op].last);
     } else if (backward && !again && gradients[op].last >= 0) {
-      events.Add(op, memory->keeps, MemoryKind::kActivations, -1, gradients[op].last);
+      events.Add(op, memory->saved, MemoryKind::kActivations, -1, gradients[op].last);
     }
     if (input_gradient[op] >= 0) {
       const StepTasks& step = tasks[input_gradient[op]];
@@ -135,7 +135,7 @@ void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps
 
 void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
                  std::vector<int64_t>* kept_bytes) {
-  if (context.profile->op_memory.empty()) return;
+  if (context.profile->tensors.op_memory.empty()) return;
   std::vector<bool> dropped(kept_bytes->size(), false), read(kept_bytes->size(), false);
   const auto note = [&](std::vector<bool>* how, int value) {
     if (value >= 0 && buffers.of_value[value] >= 0) (*how)[buffers.of_value[value]] = true;
@@ -155,14 +155,14 @@ void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffer
 
 std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& plan,
                                 std::vector<int> saved) {
-  if (context.profile->op_memory.empty()) return saved;
+  if (context.profile->tensors.op_memory.empty()) return saved;
   for (const PlanStep& step : plan.forward) {
     if (step.kind != PlanStep::Kind::kOp || step.part != Part::kForward) continue;
     const OpMemory* memory = MemoryOf(context, step.op.op);
-    if (memory == nullptr || memory->holds.empty()) continue;
+    if (memory == nullptr || memory->pinned_inputs.empty()) continue;
     const OpRule& rule = *step.op.rule;
     for (size_t i = 0; i < step.inputs.size() && i < rule.inputs().size(); ++i) {
-      const bool held = memory->holds.count(rule.tensors()[rule.inputs()[i]].name) > 0;
+      const bool held = memory->pinned_inputs.count(rule.tensors()[rule.inputs()[i]].name) > 0;
       if (held && step.inputs[i] >= 0) saved.push_back(step.inputs[i]);
     }
   }
@@ -176,7 +176,7 @@ HeldMemory HeldBy(const LowerContext& context) {
     const OpMemory* memory = MemoryOf(context, static_cast<int>(op));
     if (memory == nullptr) continue;
     const bool again = !met.insert(context.body().ops[op].name).second;
-    for (const ExtraTensor& extra : memory->held) {
+    for (const ExtraTensor& extra : memory->persistent) {
       if (extra.shared && again) continue;
       (extra.shared ? held.shared : held.each) += BytesOf(context, static_cast<int>(op), extra);
     }

@@ -38,7 +38,7 @@ void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffer
                  std::vector<int64_t>* kept_bytes);
 
 // Values that are alive from the forward to the backward phase: `saved` by rules, and what
-// software holds beside (SoftwareProfile::OpMemory::holds).
+// software holds beside (SoftwareProfile::OpMemory::pinned_inputs).
 std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& plan,
                                 std::vector<int> saved);
 

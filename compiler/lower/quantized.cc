@@ -17,12 +17,12 @@ bool IsQuantizedProduct(const LowerContext& context, const PlanStep& step) {
 }  // namespace
 
 double QuantizedShare(const LowerContext& context) {
-  if (!context.profile->quantized_activations) return 1;
+  if (!context.profile->types.quantized_activations) return 1;
   return std::min(1.0, ElementBytes(context.dtype) / ElementBytes(StorageType(context.dtype)));
 }
 
 double GatheredShare(const LowerContext& context) {
-  const bool gathers = context.profile->quantized_gathers && context.dtype == DType::kFp8;
+  const bool gathers = context.profile->types.quantized_gathers && context.dtype == DType::kFp8;
   return gathers ? ElementBytes(context.dtype) / ElementBytes(StorageType(context.dtype))
                  : QuantizedShare(context);
 }

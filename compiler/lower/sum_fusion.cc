@@ -16,8 +16,8 @@ double ResultElements(const KernelSpec& kernel) {
 }  // namespace
 
 SumFusion SumFusionOf(const LowerContext& context) {
-  if (!context.profile->fuse_wgrad_accumulation) return SumFusion::kNone;
-  const DType sum = context.profile->grad_dtype;
+  if (!context.profile->kernels.fuse_wgrad_accumulation) return SumFusion::kNone;
+  const DType sum = context.profile->types.grad_dtype;
   if (sum == DType::kFp32) return SumFusion::kFp32;
   const bool own = sum == DType::kCompute || sum == StorageType(context.dtype);
   return own ? SumFusion::kOwnType : SumFusion::kNone;

@@ -28,7 +28,7 @@ int64_t StageContents::TotalParameters() const {
 }
 
 int64_t StageContents::HeldBytes() const {
-  int64_t total = in_.profile->workspace_bytes;
+  int64_t total = in_.profile->tensors.workspace_bytes;
   std::vector<const CompiledBody*> seen;
   ForEachRun([&](const StageRun& run) {
     total += BodyOf(run).held_bytes * run.count;

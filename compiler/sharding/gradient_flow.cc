@@ -44,7 +44,7 @@ std::string MessagesKey(absl::string_view what, int64_t elements, int messages,
 }  // namespace
 
 bool MakesFreshGradients(const PlanOptions& options, const SoftwareProfile& profile) {
-  return profile.fresh_gradients && !ShardsBodies(options);
+  return profile.update.fresh_gradients && !ShardsBodies(options);
 }
 
 GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
@@ -70,7 +70,7 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
 
 void GradientFlow::Begin() {
   if (gathers_ && overlap_param_) GatherAhead();
-  if (!profile_.zero_grad || (host_updates_ && sharded_ != nullptr)) return;
+  if (!profile_.update.zero_grad || (host_updates_ && sharded_ != nullptr)) return;
   const int64_t elements = sharded_ == nullptr ? parameters_ : Kept();
   writer_.Append(writer_.BlockOf({BlockKey::kZeroGradients, elements},
                                  [&] { return ZeroGradients(profile_, elements); }),
@@ -111,7 +111,7 @@ void GradientFlow::EndChunk(bool last) {
 
 int64_t GradientFlow::BucketElements() const {
   return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(options_.bucket_bytes) /
-                                                   WireBytes(profile_.reduce_dtype)));
+                                                   WireBytes(profile_.types.reduce_dtype)));
 }
 
 int64_t GradientFlow::LayersPerBucket(int64_t elements_per_layer, int64_t layers) const {
@@ -168,7 +168,7 @@ int64_t GradientFlow::LeftForHost() const {
 
 void GradientFlow::CopyToHost(int64_t elements, int32_t behind) {
   if (elements == 0) return;
-  const int64_t bytes = WholeBytes(elements, ElementBytes(profile_.reduce_dtype));
+  const int64_t bytes = WholeBytes(elements, ElementBytes(profile_.types.reduce_dtype));
   const int32_t block =
       writer_.BlockOf({BlockKey::kGradientsToHost, bytes}, [&] { return GradientsToHost(bytes); });
   reductions_.push_back(writer_.Append(block, Phase::kComm, 0, 0, {{behind, -1, -1}}));
@@ -234,9 +234,9 @@ int64_t GradientFlow::FreshBytes() const {
   int64_t bytes = 0;
   contents_.ForEachRun([&](const StageRun& run) {
     const BlockTemplate& backward = contents_.BodyOf(run).blocks.backward;
-    bytes +=
-        FreshGradientBytes(backward, contents_.Parameters(run), ElementBytes(profile_.grad_dtype)) *
-        run.count;
+    bytes += FreshGradientBytes(backward, contents_.Parameters(run),
+                                ElementBytes(profile_.types.grad_dtype)) *
+             run.count;
   });
   return bytes;
 }
@@ -256,9 +256,10 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
   sharded.freed_gradients = FreshBytes();
   if (sharded_ != nullptr) {
     sharded.rests_as_master = RestsAsMaster(options_, profile_, in_.dtype);
-    if (!profile_.zero_grad && !host_updates_) {
+    if (!profile_.update.zero_grad && !host_updates_) {
       sharded.freed_gradients = sharded_->GradientBytes(ShardTypesOf(in_, contents_));
-      if (profile_.shard_cut != ShardCut::kParameter) sharded.pool = MemoryPool::kReduce;
+      if (profile_.data_parallel.shard_cut != ShardCut::kParameter)
+        sharded.pool = MemoryPool::kReduce;
     }
   }
   sharded.on_host = host_updates_;
@@ -312,7 +313,7 @@ void GradientFlow::ReduceTied(std::vector<Join>* joins) {
   comm.kind = CollectiveKind::kSendRecv;
   comm.bytes = WholeBytes(
       sharded_ == nullptr ? in_.tied_elements : CeilDiv(in_.tied_elements, options_.shard_ranks()),
-      WireBytes(profile_.reduce_dtype));
+      WireBytes(profile_.types.reduce_dtype));
   comm.axes = {mesh_.FindAxis("pp").value()};
   comm.peer_offset = static_cast<int>(options_.pp - 1);
   const int32_t block = writer_.BlockOf({BlockKey::kTied, comm.peer_offset}, [&] {
@@ -339,7 +340,7 @@ void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* progra
     bytes = StateOf(profile, inputs.dtype, options.zero == 3 ? kept : parameters, kept,
                     contents.ProductParameters() / (options.zero == 3 ? options.shard_ranks() : 1));
     bytes.gradients =
-        profile.zero_grad
+        profile.update.zero_grad
             ? static_cast<double>(sharded.GradientBytes(ShardTypesOf(inputs, contents)))
             : 0;
     if (RestsAsMaster(options, profile, inputs.dtype)) {

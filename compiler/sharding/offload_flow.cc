@@ -64,7 +64,7 @@ void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {
     std::vector<KeptTensor>& tensors = tensors_[layer.run->bound_body];
     if (tensors.empty()) {
       tensors = KeptTensors(contents_.BodyOf(*layer.run).blocks.forward.block,
-                            in_.profile->offload_least_bytes);
+                            in_.profile->tensors.offload_least_bytes);
     }
     layer.offloaded = !tensors.empty();
   }

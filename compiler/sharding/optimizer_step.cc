@@ -23,8 +23,8 @@ int UpdateOnHost(const SoftwareProfile& profile, double elements, double other_b
                  int64_t copied_back, int ready, BlockBuilder* builder) {
   CommSpec update;
   update.kind = CollectiveKind::kHostUpdate;
-  update.bytes =
-      static_cast<int64_t>(std::ceil(other_bytes + elements * 4 * (profile.grad_clip ? 3 : 1)));
+  update.bytes = static_cast<int64_t>(
+      std::ceil(other_bytes + elements * 4 * (profile.update.grad_clip ? 3 : 1)));
   ready = builder->AddComm(update, StreamKind::kCompute, Purpose::kOptimizer, "adam on the host",
                            {ready});
   if (copied_back == 0) return ready;
@@ -51,11 +51,11 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
                             const ShardedUpdate& sharded) {
   BlockBuilder builder("optimizer");
   const double n = static_cast<double>(elements);
-  double grad_bytes = n * ElementBytes(profile.grad_dtype);
+  double grad_bytes = n * ElementBytes(profile.types.grad_dtype);
   const Purpose purpose = Purpose::kOptimizer;
   int ready = BlockBuilder::kNone;
-  const DType main_grad = profile.main_grad_dtype.value_or(profile.grad_dtype);
-  const bool copies = main_grad != profile.grad_dtype;
+  const DType main_grad = profile.types.main_grad_dtype.value_or(profile.types.grad_dtype);
+  const bool copies = main_grad != profile.types.grad_dtype;
   const uint16_t copy = copies ? builder.AddTensor("main gradients") : 0;
   if (copies) {
     const double main_bytes = n * ElementBytes(main_grad);
@@ -65,15 +65,15 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
     builder.AddMemory(ready, false, MemoryKind::kWorkspace, copy, StoredBytes(main_grad, elements));
     grad_bytes = main_bytes;
   }
-  if (profile.fp16_overflow_check && dtype == DType::kFp16) {
+  if (profile.update.fp16_overflow_check && dtype == DType::kFp16) {
     ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "overflow_check", grad_bytes, 0),
                               purpose, "overflow_check", {ready});
   }
-  if (profile.grad_clip) {
+  if (profile.update.grad_clip) {
     ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "grad_norm", grad_bytes, 0),
                               purpose, "grad_norm", {ready});
   }
-  if ((profile.grad_clip || joins_programs) && !norm_axes.empty()) {
+  if ((profile.update.grad_clip || joins_programs) && !norm_axes.empty()) {
     CommSpec comm;
     comm.kind = CollectiveKind::kAllReduce;
     comm.axes = norm_axes;
@@ -82,14 +82,15 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
     if (joins_programs) builder.MarkRendezvous(ready);
     builder.MarkHostSync(ready);
   }
-  if (profile.grad_clip && !sharded.on_host) {
+  if (profile.update.grad_clip && !sharded.on_host) {
     ready =
         builder.AddKernel(StateKernel(KernelFamily::kMemory, "grad_clip", grad_bytes, grad_bytes),
                           purpose, "grad_clip", {ready});
   }
   // Adam reads gradient, two moments and the weight, writes the moments and the
   // weight, and the low-precision copy where there is a master.
-  const double state = ElementBytes(profile.state_dtype) + ElementBytes(profile.SecondStateType());
+  const double state =
+      ElementBytes(profile.types.state_dtype) + ElementBytes(profile.SecondStateType());
   const double low = ElementBytes(profile.ParamType(dtype));
   const std::optional<DType> master = profile.MasterType(dtype);
   const double weight = master.has_value() ? ElementBytes(*master) : low;
@@ -97,7 +98,7 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
   const double copied = master.has_value() && !sharded.rests_as_master ? low : 0;
   double reads = grad_bytes + n * (state + weight + halves);
   double writes = n * (state + weight + copied);
-  if (profile.foreach_optimizer) {
+  if (profile.update.foreach_optimizer) {
     // Weight decay and update of the weight; the first moment's and the second's; the
     // root of the second and what it is divided by, in tensors of their own.
     const double second = ElementBytes(profile.SecondStateType()), first = state - second;
@@ -123,9 +124,10 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
 
 BlockTemplate ZeroGradients(const SoftwareProfile& profile, int64_t elements) {
   BlockBuilder builder("zero_grad");
-  builder.AddKernel(StateKernel(KernelFamily::kMemory, "zero_grad", 0,
-                                static_cast<double>(elements) * ElementBytes(profile.grad_dtype)),
-                    Purpose::kOptimizer, "zero_grad", {});
+  builder.AddKernel(
+      StateKernel(KernelFamily::kMemory, "zero_grad", 0,
+                  static_cast<double>(elements) * ElementBytes(profile.types.grad_dtype)),
+      Purpose::kOptimizer, "zero_grad", {});
   return std::move(builder).Build();
 }
 

@@ -57,7 +57,7 @@ bool ShardUnit::gathers(bool secondary) const {
 }
 
 bool RestsAsMaster(const PlanOptions& options, const SoftwareProfile& profile, DType dtype) {
-  return ShardsBodies(options) && options.zero == 3 && profile.sharded_master &&
+  return ShardsBodies(options) && options.zero == 3 && profile.data_parallel.sharded_master &&
          profile.MasterType(dtype).has_value();
 }
 
@@ -78,12 +78,12 @@ ShardTypes ShardTypesOf(const ProgramInputs& in, const StageContents& contents) 
   types.gathered = each(ParameterBytes(profile.ParamType(in.dtype), in.dtype, all, products));
   types.wire = each(ParameterWireBytes(profile.GatherType(in.dtype), in.dtype, all, products));
   types.gradient = ElementBytes(StorageType(in.dtype));
-  types.at_rest = profile.sharded_master && profile.MasterType(in.dtype).has_value()
+  types.at_rest = profile.data_parallel.sharded_master && profile.MasterType(in.dtype).has_value()
                       ? ElementBytes(*profile.MasterType(in.dtype))
                       : types.gathered;
-  types.reduced = ElementBytes(profile.reduce_dtype);
-  types.reduced_wire = WireBytes(profile.reduce_dtype);
-  types.kept = ElementBytes(profile.grad_dtype);
+  types.reduced = ElementBytes(profile.types.reduce_dtype);
+  types.reduced_wire = WireBytes(profile.types.reduce_dtype);
+  types.kept = ElementBytes(profile.types.grad_dtype);
   return types;
 }
 

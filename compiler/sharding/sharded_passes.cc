@@ -21,7 +21,7 @@ ShardedPasses::ShardedPasses(const ProgramInputs& inputs, const StageContents& c
                              const ShardedStage& stage, ProgramWriter* writer)
     : in_(inputs), contents_(contents), writer_(*writer), stage_(stage) {
   style_.types = ShardTypesOf(inputs, contents);
-  style_.cut = in_.profile->shard_cut;
+  style_.cut = in_.profile->data_parallel.shard_cut;
   style_.parameters_on_host = in_.options->offload.count(Offload::kParameters) > 0;
   style_.gradients_on_host = in_.options->offload.count(Offload::kOptimizer) > 0;
   style_.secondary = in_.options->reshard_ranks > 1;
@@ -148,7 +148,8 @@ class ShardedPasses::Maker {
       step.reduce = &turn.unit->sizes;
       step.reduced_gradients = turn.unit->gradients;
       const bool shards_are_new = options_.sync_each ? first_ : last_;
-      step.makes_shards = shards_are_new && !in_.profile->zero_grad && !style_.gradients_on_host;
+      step.makes_shards =
+          shards_are_new && !in_.profile->update.zero_grad && !style_.gradients_on_host;
     }
     step.ends_reductions = t + 1 == turns_.size() && copy + 1 == turn.run->count;
     return step;

@@ -29,7 +29,7 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
   const SoftwareProfile& profile = *inputs.profile;
   const int last_listed = LastListed(*inputs.segments);
   const bool tied_here = options.pp == 1 && inputs.tied_elements > 0;
-  const bool root = last_listed >= 0 && (profile.root_unit || tied_here);
+  const bool root = last_listed >= 0 && (profile.data_parallel.root_unit || tied_here);
   for (int32_t chunk = 0; chunk < contents.chunks(); ++chunk) {
     Unit* rest = nullptr;  // the root
     of_run_.emplace_back();
@@ -55,13 +55,14 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
                                         }),
                          parameters.end());
       }
-      unit.sizes.Add(*inputs.mesh, options, profile.shard_cut, parameters);
+      unit.sizes.Add(*inputs.mesh, options, profile.data_parallel.shard_cut, parameters);
       for (const BlockTemplate::Gradient& g : body.blocks.backward.gradients) {
         unit.gradients += g.elements;
       }
-      unit.stays = unit.stays || joins || !Reshards(options) ||
-                   (profile.keeps_last_unit && outside && run.segment > last_listed) ||
-                   (options.reshard_ranks > 0 && !unit.sizes.gathers(true));
+      unit.stays =
+          unit.stays || joins || !Reshards(options) ||
+          (profile.data_parallel.keeps_last_unit && outside && run.segment > last_listed) ||
+          (options.reshard_ranks > 0 && !unit.sizes.gathers(true));
       of_run_.back().push_back(&unit);
     }
   }

@@ -39,7 +39,7 @@ double ParameterWireBytes(DType type, DType dtype, int64_t parameters, int64_t p
 double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept) {
   const std::optional<DType> master = profile.MasterType(dtype);
   const int64_t bytes = (master.has_value() ? StoredBytes(*master, kept) : 0) +
-                        StoredBytes(profile.state_dtype, kept) +
+                        StoredBytes(profile.types.state_dtype, kept) +
                         StoredBytes(profile.SecondStateType(), kept);
   return static_cast<double>(bytes);
 }
@@ -48,7 +48,7 @@ StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t paramete
                    int64_t products) {
   StateBytes bytes;
   bytes.parameters = ParameterBytes(profile.ParamType(dtype), dtype, parameters, products);
-  bytes.gradients = static_cast<double>(StoredBytes(profile.grad_dtype, parameters));
+  bytes.gradients = static_cast<double>(StoredBytes(profile.types.grad_dtype, parameters));
   bytes.optimizer = OptimizerBytes(profile, dtype, kept);
   return bytes;
 }

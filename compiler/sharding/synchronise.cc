@@ -41,7 +41,7 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
   const bool scatters = options.zero >= 1;
   const CollectiveKind kind =
       scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-  const double bytes = WireBytes(profile.reduce_dtype);
+  const double bytes = WireBytes(profile.types.reduce_dtype);
   BlockBuilder builder(absl::StrCat("grad ", CollectiveKindName(kind)));
   // `beside`: of the axes those that nothing is sharded over.
   const auto add = [&](const std::vector<int>& axes, int64_t count, int times,
@@ -92,7 +92,7 @@ BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& 
   CommSpec comm;
   comm.kind = CollectiveKind::kAllReduce;
   comm.axes = axes;
-  comm.bytes = WholeBytes(elements, WireBytes(profile.reduce_dtype));
+  comm.bytes = WholeBytes(elements, WireBytes(profile.types.reduce_dtype));
   BlockBuilder builder("partial grad all_reduce");
   builder.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(mesh, axes),
                   "partial grad all_reduce", {});

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/picoseconds.h"
 #include "executor/attribution/breakdown.h"
 #include "executor/attribution/causes.h"
 
@@ -56,7 +57,7 @@ class Walk {
     for (size_t k = 0; k < kernel_ps_.size(); ++k) {
       if (kernel_ps_[k] == 0) continue;
       const KernelCost& cost = in_.prices.costs[k];
-      const double seconds = static_cast<double>(kernel_ps_[k]) * 1e-12;
+      const double seconds = ToSeconds(kernel_ps_[k]);
       result.provenance_seconds[kKnowledge[static_cast<int>(cost.provenance.knowledge)]] += seconds;
       result.own_variance_s2 += seconds * cost.sigma * seconds * cost.sigma;
       AddFactor(cost.factor, seconds, cost.factor_sigma,
@@ -64,8 +65,7 @@ class Walk {
     }
     for (size_t c = 0; c < comm_ps_.size(); ++c) {
       if (comm_ps_[c] == 0) continue;
-      AddFactor(in_.realised[c].factor, static_cast<double>(comm_ps_[c]) * 1e-12,
-                in_.realised[c].factor_sigma,
+      AddFactor(in_.realised[c].factor, ToSeconds(comm_ps_[c]), in_.realised[c].factor_sigma,
                 in_.realised[c].provenance.knowledge == Knowledge::kExtrapolated, result);
     }
   }

@@ -5,14 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/picoseconds.h"
 
 namespace plancast {
-namespace {
-
-int64_t Picoseconds(double seconds) { return static_cast<int64_t>(std::llround(seconds * 1e12)); }
-
-}  // namespace
-
 ChunkNetwork ChunkNetwork::OfMachine(const Machine& machine) {
   ChunkNetwork network;
   network.machine_ = &machine;
@@ -147,7 +142,7 @@ Route ChunkNetwork::MachineRoute(int64_t from, int64_t to) const {
   const int64_t devices = machine.num_devices();
   const int intra = machine.intra_class();
   const auto latency = [&](int link_class) {
-    return Picoseconds(machine.link_classes()[link_class].latency_s);
+    return RoundToPicoseconds(machine.link_classes()[link_class].latency_s);
   };
   Route route;
   if (from >= devices || to >= devices) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/picoseconds.h"
 #include "base/status_macros.h"
 #include "collectives/group_shape.h"
 #include "collectives/price.h"
@@ -130,8 +131,6 @@ std::optional<Priced> PriceAgain(const LinkCosts& links, const GroupShape& shape
   return std::nullopt;
 }
 
-int64_t Picoseconds(double seconds) { return std::llround(seconds * 1e12); }
-
 }  // namespace
 
 absl::StatusOr<PlacedProgram> PlaceCollective(const Machine& machine, const GroupPattern& group,
@@ -193,10 +192,10 @@ absl::StatusOr<PlacedProgram> PlaceCollective(const Machine& machine, const Grou
     program.parameters.latency_stretch = ways ? 1 : 0;
     if (ways) program.parameters.buffer_bytes_per_s = 0;
     ASSIGN_OR_RETURN(const ChunkOutcome outcome, ExecuteChunks(network, {program}));
-    return static_cast<double>(outcome.finish_ps) * 1e-12;
+    return ToSeconds(outcome.finish_ps);
   };
-  p.node_hop_ps = Picoseconds(priced->node == nullptr ? 0 : priced->node->hop_s);
-  p.network_hop_ps = Picoseconds(priced->network == nullptr ? 0 : priced->network->hop_s);
+  p.node_hop_ps = RoundToPicoseconds(priced->node == nullptr ? 0 : priced->node->hop_s);
+  p.network_hop_ps = RoundToPicoseconds(priced->network == nullptr ? 0 : priced->network->hop_s);
   ASSIGN_OR_RETURN(const double way_s, time(placed, chunks, true));
   double filling_s = 0;
   if (chosen.in_turns) {
@@ -204,7 +203,7 @@ absl::StatusOr<PlacedProgram> PlaceCollective(const Machine& machine, const Grou
     filling_s = filled_s - transfer_s;
   }
   p.latency_stretch = std::max(0.0, ways_s - filling_s) / std::max(way_s, 1e-12);
-  p.start_ps = Picoseconds(priced->closed.cost->base_s);
+  p.start_ps = RoundToPicoseconds(priced->closed.cost->base_s);
   return placed;
 }
 

@@ -3,12 +3,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/picoseconds.h"
 #include "executor/sampling/sampling.h"
 
 namespace plancast {
 namespace {
 
-constexpr double kPicosecond = 1e-12;
+constexpr double kPicosecond = ToSeconds(1);
 
 absl::Status OutOfRange(const char* what, double value, const char* right) {
   return absl::InvalidArgumentError(absl::StrCat("`", what, "` is ", value, "; give ", right, "."));
@@ -33,7 +34,7 @@ absl::Status Randomness::Check() const {
 
 double Distribution::mean_s() const {
   double sum = 0;
-  for (int64_t sample : samples_ps) sum += static_cast<double>(sample) * kPicosecond;
+  for (int64_t sample : samples_ps) sum += ToSeconds(sample);
   return samples_ps.empty() ? 0 : sum / static_cast<double>(samples_ps.size());
 }
 
@@ -42,7 +43,7 @@ double Distribution::stddev_s() const {
   const double mean = mean_s();
   double sum = 0;
   for (int64_t sample : samples_ps) {
-    const double off = static_cast<double>(sample) * kPicosecond - mean;
+    const double off = ToSeconds(sample) - mean;
     sum += off * off;
   }
   return std::sqrt(sum / static_cast<double>(samples_ps.size() - 1));

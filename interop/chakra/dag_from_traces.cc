@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "base/picoseconds.h"
 #include "base/status_macros.h"
 
 namespace plancast {
@@ -29,7 +30,7 @@ int64_t RooflinePs(const ChakraTrace::Node& node, const DeviceType& device) {
   if (node.tensor_bytes > 0 && device.memory_bytes_per_s > 0) {
     seconds = std::max(seconds, static_cast<double>(node.tensor_bytes) / device.memory_bytes_per_s);
   }
-  return std::llround(std::min(seconds, 1e6) * 1e12);
+  return RoundToPicoseconds(std::min(seconds, 1e6));
 }
 
 // Kind and bytes in the unit of CollectiveKind.

@@ -138,15 +138,15 @@ class Changes {
     const SoftwareProfile settled = job_.profile.For(job_.dtype, options_.schedule);
     const DType half = StorageType(job_.dtype);
     if (half == DType::kFp32) return;
-    if (settled.grad_dtype == DType::kFp32) {
+    if (settled.types.grad_dtype == DType::kFp32) {
       Add(absl::StrCat("grad_dtype=", DTypeName(half)), [](ShortForm&) {});
       SoftwareProfile& profile = changes_.back().job.profile;
-      profile.grad_dtype = half;
-      profile.bf16_gradients_in_fp32 = false;
+      profile.types.grad_dtype = half;
+      profile.types.bf16_gradients_in_fp32 = false;
     }
-    if (settled.state_dtype == DType::kFp32) {
+    if (settled.types.state_dtype == DType::kFp32) {
       Add(absl::StrCat("state_dtype=", DTypeName(half)), [](ShortForm&) {});
-      changes_.back().job.profile.state_dtype = half;
+      changes_.back().job.profile.types.state_dtype = half;
     }
   }
 

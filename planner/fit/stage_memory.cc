@@ -2,22 +2,39 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "base/key_text.h"
+#include "compiler/stage_program.h"
 #include "executor/memory/allocator_replay.h"
 #include "executor/memory/communicators.h"
-#include "strategy/plan_names.h"
 
 namespace plancast {
 namespace {
 
 constexpr size_t kMostBlocks = 1 << 16;  // that plans share, before all are forgotten
 
-// All that SharedBlocks hang on.
-std::string SharedKey(const PlanOptions& o) {
-  return absl::StrCat(o.dp, ",", o.tp, ",", o.pp, ",", o.cp, ",", o.ep, ",", o.expert_tp(), ",",
-                      o.zero, ",", o.hsdp, ",", o.reshard_ranks, ",", static_cast<int>(o.schedule),
-                      ",", OffloadText(o.offload), ",", absl::StrJoin(o.order, "-"));
+// All that SharedBlocks depend on: the options, less those that change no block outside of
+// bodies.
+std::string SharedKey(PlanOptions options) {
+  const PlanOptions usual;
+  options.etp = options.expert_tp();
+  options.vpp = usual.vpp;
+  options.sp = usual.sp;
+  options.reshard = usual.reshard;
+  options.prefetch = usual.prefetch;
+  options.sync_each = usual.sync_each;
+  options.micro_batch = usual.micro_batch;
+  options.micro_batches = usual.micro_batches;
+  options.recompute = usual.recompute;
+  options.recompute_layers = usual.recompute_layers;
+  options.recompute_every = usual.recompute_every;
+  options.recompute_joined = usual.recompute_joined;
+  options.recompute_ops.clear();
+  options.offload_layers = usual.offload_layers;
+  options.attention = usual.attention;
+  options.overlap.clear();
+  options.bucket_bytes = usual.bucket_bytes;
+  options.layout.clear();
+  return KeyText(options);
 }
 
 // As many micro-batches as there are, or so many: without stages, with 1F1B, and with

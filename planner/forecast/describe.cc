@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/picoseconds.h"
 #include "base/status_macros.h"
 #include "cost_models/matmul_unit.h"
 #include "planner/forecast/flops.h"
@@ -54,7 +55,7 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
 }
 
 void FillTime(const Machine& machine, int64_t makespan_ps, Forecast* forecast) {
-  forecast->iteration_time_s = static_cast<double>(makespan_ps) * 1e-12;
+  forecast->iteration_time_s = ToSeconds(makespan_ps);
   const double device_hours =
       static_cast<double>(machine.num_devices()) * forecast->iteration_time_s / 3600;
   forecast->usd_per_iteration = device_hours * machine.device().usd_per_hour;

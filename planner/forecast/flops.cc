@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "compiler/body/partition.h"
 #include "graph/split/op_split.h"
 
 namespace plancast {

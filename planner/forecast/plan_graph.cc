@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "base/key_text.h"
 #include "base/status_macros.h"
-#include "strategy/plan_names.h"
 #include "strategy/tree_check.h"
 
 namespace plancast {
@@ -84,20 +83,6 @@ std::vector<std::string> OpPaths(const ModelGraph& graph) {
   return paths;
 }
 
-std::string OptionsKey(const PlanOptions& o) {
-  return absl::StrCat(
-      o.dp, ",", o.tp, ",", o.pp, ",", o.vpp, ",", o.cp, ",", o.sp, ",", o.zero, ",", o.ep, ",",
-      o.expert_tp(), ",", o.micro_batch, ",", o.micro_batches, ",", static_cast<int>(o.schedule),
-      ",", static_cast<int>(o.recompute), ",", o.recompute_layers, ",", o.recompute_every, ",",
-      absl::StrJoin(o.recompute_ops, "+"), ",", o.hsdp, ",", o.reshard, ",", o.reshard_ranks, ",",
-      o.prefetch, ",", o.sync_each, ",", OffloadText(o.offload), ",", o.offload_layers, ",",
-      static_cast<int>(o.attention), ",", o.bucket_bytes, ",", absl::StrJoin(o.layout, "+"), ",",
-      absl::StrJoin(o.order, "-"), ",",
-      absl::StrJoin(o.overlap, "+", [](std::string* out, Overlap overlap) {
-        absl::StrAppend(out, static_cast<int>(overlap));
-      }));
-}
-
 // The request keeps pointers to all of these.
 CompileRequest RequestFor(const Job& job, const PlanGraph& plan, const SoftwareProfile& profile) {
   CompileRequest request;
@@ -131,15 +116,15 @@ PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
 
 absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& form, Session& session) {
   GraphChoices choices;
-  choices.attention = job.profile.default_attention;
+  choices.attention = job.profile.kernels.attention;
   if (form.attn.has_value()) {
     choices.attention = *form.attn == "flash" ? Attention::kFlash : Attention::kUnfused;
   }
-  choices.dropout = job.profile.dropout;
+  choices.dropout = job.profile.kernels.dropout;
   choices.vocab_pad_multiple =
-      job.profile.vocab_pad_multiple * std::max<int64_t>(1, form.tp.value_or(1));
-  choices.experts_weigh_activations = job.profile.experts_weigh_activations;
-  if (job.profile.experts_sort_tokens) choices.experts_sorted_over = form.ep.value_or(1);
+      job.profile.kernels.vocab_pad_multiple * std::max<int64_t>(1, form.tp.value_or(1));
+  choices.experts_weigh_activations = job.profile.experts.weigh_activations;
+  if (job.profile.experts.sort_tokens) choices.experts_sorted_over = form.ep.value_or(1);
   PlanGraph plan;
   plan.graph_key =
       absl::StrCat("graph|", job.model->key(), "|", static_cast<int>(choices.attention), "|",
@@ -180,7 +165,7 @@ absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine,
     return plan;
   }
   const std::string key =
-      absl::StrCat("execution|", OptionsKey(plan.chosen.options), "|", DTypeName(job.dtype), "|",
+      absl::StrCat("execution|", KeyText(plan.chosen.options), "|", DTypeName(job.dtype), "|",
                    job.profile.StructureKey(), "|", job.strategy.ToJson(), "|", plan.graph_key);
   ASSIGN_OR_RETURN(plan.execution,
                    session.Memo<ExecutionGraph>(key, [&] { return Compile(request, session); }));

@@ -6,15 +6,15 @@ namespace plancast {
 
 RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
   RuntimeParams runtime;
-  runtime.launch_s = profile.launch_s;
-  runtime.host_sync_s = profile.host_sync_s;
-  runtime.cuda_graphs = profile.cuda_graphs;
-  runtime.graph_launch_s = profile.graph_launch_s;
-  runtime.iteration_s = profile.iteration_s;
-  runtime.comm_scale = profile.comm_scale;
-  runtime.interference = profile.interference;
-  runtime.comm_interference = profile.comm_interference;
-  runtime.link_sharing = profile.link_sharing;
+  runtime.launch_s = profile.host.launch_s;
+  runtime.host_sync_s = profile.host.host_sync_s;
+  runtime.cuda_graphs = profile.host.cuda_graphs;
+  runtime.graph_launch_s = profile.host.graph_launch_s;
+  runtime.iteration_s = profile.host.iteration_s;
+  runtime.comm_scale = profile.contention.comm_scale;
+  runtime.interference = profile.contention.interference;
+  runtime.comm_interference = profile.contention.comm_interference;
+  runtime.link_sharing = profile.contention.link_sharing;
   runtime.memory = profile.memory;
   return runtime;
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/embedded_file.h"
+#include "base/picoseconds.h"
 #include "base/status_macros.h"
 #include "planner/uncertainty/uncertainty_data.h"
 #include "proto/text_proto.h"
@@ -38,14 +39,14 @@ MeasuredSoftware FromProto(const proto::MeasuredSoftware& in) {
 absl::StatusOr<Uncertainty> Uncertainty::Parse(absl::string_view text, absl::string_view what) {
   ASSIGN_OR_RETURN(const auto in, ParseTextProto<proto::Uncertainty>(text, what));
   for (const double scale :
-       {in.software_from_source(), in.software_in_outline(), in.plan(), in.slow_tail()}) {
+       {in.software_from_source(), in.software_from_documentation(), in.plan(), in.slow_tail()}) {
     if (scale >= 0 && scale <= 2) continue;  // false for nan
     return absl::InvalidArgumentError(absl::StrCat(
         what, ": a scale is ", scale, "; it is of a logarithm and has to be between 0 and 2."));
   }
   Uncertainty out;
   out.software_from_source = in.software_from_source();
-  out.software_in_outline = in.software_in_outline();
+  out.software_from_documentation = in.software_from_documentation();
   out.plan = in.plan();
   out.slow_tail = in.slow_tail();
   for (const proto::MeasuredSoftware& runs : in.software()) out.software.push_back(FromProto(runs));
@@ -71,11 +72,11 @@ const MeasuredSoftware* Uncertainty::RunsOf(absl::string_view profile) const {
 }
 
 void Uncertainty::AddTo(const SoftwareProfile& profile, SimResult* result) const {
-  const double seconds = static_cast<double>(result->makespan_ps) * 1e-12;
+  const double seconds = ToSeconds(result->makespan_ps);
   FactorShare& share = result->factors[absl::StrCat("software/", profile.name)];
   share.seconds = seconds;
-  const bool well_known = !profile.known_in_outline && RunsOf(profile.name) != nullptr;
-  share.sigma = well_known ? software_from_source : software_in_outline;
+  const bool well_known = !profile.from_documentation && RunsOf(profile.name) != nullptr;
+  share.sigma = well_known ? software_from_source : software_from_documentation;
   result->own_variance_s2 += seconds * plan * seconds * plan;
 }
 
@@ -85,7 +86,7 @@ double CoreScale(const SimResult& result) {
   for (const auto& [name, share] : result.factors) {
     variance += share.seconds * share.sigma * share.seconds * share.sigma;
   }
-  return std::sqrt(variance) / (static_cast<double>(result.makespan_ps) * 1e-12);
+  return std::sqrt(variance) / ToSeconds(result.makespan_ps);
 }
 
 TimeInterval IntervalOf(double iteration_time_s, double core, double slow_tail) {

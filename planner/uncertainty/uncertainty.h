@@ -35,7 +35,7 @@ struct MeasuredSoftware {
 struct Uncertainty {
   // What runs of one software share: of profiles read from its source and compared with
   // runs, and of all others.
-  double software_from_source = 0, software_in_outline = 0;
+  double software_from_source = 0, software_from_documentation = 0;
   double plan = 0;       // of one plan alone
   double slow_tail = 0;  // on the slow side only
   std::vector<MeasuredSoftware> software;

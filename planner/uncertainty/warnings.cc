@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/picoseconds.h"
 
 namespace plancast {
 namespace {
@@ -22,7 +23,7 @@ void AddFactors(const SimResult& result, std::vector<std::string>* warnings) {
     path += share.seconds;
     names.push_back(absl::StrCat("`", name, "`"));
   }
-  const double share = path / (static_cast<double>(result.makespan_ps) * 1e-12);
+  const double share = path / (ToSeconds(result.makespan_ps));
   if (names.empty() || !(share >= kLeastShare)) return;
   warnings->push_back(
       absl::StrCat(std::lround(share * 100), " % of the critical path is priced as ",
@@ -31,9 +32,9 @@ void AddFactors(const SimResult& result, std::vector<std::string>* warnings) {
 
 void AddSoftware(const MeasuredSoftware* runs, const SoftwareProfile& profile,
                  std::vector<std::string>* warnings) {
-  if (profile.known_in_outline) {
+  if (profile.from_documentation) {
     warnings->push_back(
-        absl::StrCat("software profile `", profile.name, "` is known in outline only"));
+        absl::StrCat("software profile `", profile.name, "` is known from documentation only"));
   }
   if (runs == nullptr) {
     warnings->push_back(absl::StrCat("software profile `", profile.name,
@@ -79,7 +80,7 @@ void AddTopology(const Machine& machine, const SimResult& result,
   for (const auto& [name, share] : result.factors) {
     if (absl::StartsWith(name, absl::StrCat(machine.spec().intra_link, "/"))) path += share.seconds;
   }
-  const double share = path / (static_cast<double>(result.makespan_ps) * 1e-12);
+  const double share = path / (ToSeconds(result.makespan_ps));
   if (!(share >= kTopologyShare)) return;
   warnings->push_back(absl::StrCat(
       std::lround(share * 100), " % of the critical path is traffic inside PCIe hosts, ",

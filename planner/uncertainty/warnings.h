@@ -14,7 +14,7 @@
 namespace plancast {
 
 // Where a forecast goes beyond what was measured, one sentence each: kernels priced
-// with other GPUs' coefficients, much traffic in PCIe hosts, software known in outline or
+// with other GPUs' coefficients, much traffic in PCIe hosts, software known from documentation or
 // compared with no run, plans larger or other than the measured ones. `seq` is tokens, 0 without.
 std::vector<std::string> ExtrapolationWarnings(const Uncertainty& uncertainty,
                                                const SoftwareProfile& profile,

@@ -189,7 +189,7 @@ TEST(SequenceParallelTest, AttentionGathersAndScatters) {
 
 TEST(SequenceParallelTest, WholeSavesSpareTheSecondGather) {
   PlanUnderTest plan = Layers(Residual(GeluMlp));
-  plan.profile().sp_saves_sharded = false;
+  plan.profile().tensors.sp_saves_sharded = false;
   ExpectMoves(plan.Tp(4).Sp(), kSequenceForward,
               {AllGather("tp", kStream), ReduceScatter("tp", kStream)},
               {AllReduce("tp", kFp32 * kLayers * kHidden)});
@@ -288,7 +288,7 @@ TEST(DataParallelTest, ReducesTheShardOfEachTensorParallelRank) {
 
 TEST(DataParallelTest, ReducesInTheTypeOfTheWire) {
   PlanUnderTest plan = Layers(GeluMlp);
-  plan.profile().reduce_dtype = DType::kBf16;
+  plan.profile().types.reduce_dtype = DType::kBf16;
   ExpectMoves(plan.Dp(4), {}, {}, {AllReduce("dp", kBf16 * kLayers * kMlpWeights)});
 }
 

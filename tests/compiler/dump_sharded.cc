@@ -19,8 +19,8 @@ PlanUnderTest FiveLayers() {
   plan.options().zero = 3;
   plan.options().hsdp = 2;
   plan.options().sync_each = true;
-  plan.profile().shard_cut = ShardCut::kUnit;
-  plan.profile().sharded_master = true;
+  plan.profile().data_parallel.shard_cut = ShardCut::kUnit;
+  plan.profile().data_parallel.sharded_master = true;
   return plan;
 }
 

@@ -61,7 +61,7 @@ TEST(ExpertParallelTest, SoftwareThatSendsATokenOnceSaysHowManyCopiesItWouldBe) 
   for (const bool once : {false, true}) {
     PlanUnderTest plan = Moe();
     plan.Dp(4).Ep(4);
-    plan.profile().dispatch_sends_once = once;
+    plan.profile().experts.dispatch_sends_once = once;
     const ExecutionGraph graph = *plan.Compile();
     int exchanges = 0;
     for (const CommSpec& comm : graph.comms) {
@@ -230,7 +230,7 @@ TEST(ExpertParallelTest, ProductsAreBatchesOfLocalExperts) {
 TEST(ExpertProductsTest, AreLaunchedOneByOneUnlessTheProfileGroupsThem) {
   for (const bool grouped : {false, true}) {
     PlanUnderTest plan = Moe();
-    if (grouped) plan.profile().fusions.insert("grouped_products");
+    if (grouped) plan.profile().kernels.fusions.insert("grouped_products");
     const ExecutionGraph graph = *plan.Compile();
     int products = 0;
     for (const KernelSpec& kernel : graph.kernels) {

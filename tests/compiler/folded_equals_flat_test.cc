@@ -35,10 +35,11 @@ void DrawSharding(Dice& dice, PlanUnderTest& plan) {
   o.reshard = !dice.Maybe(3);
   o.prefetch = dice.Of<int64_t>({0, 1, 1, 2, 5});
   o.sync_each = !dice.Maybe(3);
-  profile.shard_cut = dice.Of<ShardCut>({ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows});
-  profile.sharded_master = dice.Maybe(2);
-  profile.root_unit = dice.Maybe(2);
-  profile.keeps_last_unit = dice.Maybe(2);
+  profile.data_parallel.shard_cut =
+      dice.Of<ShardCut>({ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows});
+  profile.data_parallel.sharded_master = dice.Maybe(2);
+  profile.data_parallel.root_unit = dice.Maybe(2);
+  profile.data_parallel.keeps_last_unit = dice.Maybe(2);
 }
 
 void DrawOffload(Dice& dice, PlanUnderTest& plan) {
@@ -47,7 +48,7 @@ void DrawOffload(Dice& dice, PlanUnderTest& plan) {
   if (dice.Maybe(2)) o.offload.insert(Offload::kOptimizer);
   if (o.zero == 3 && dice.Maybe(2)) o.offload.insert(Offload::kParameters);
   o.offload_layers = dice.Of<int64_t>({-1, -1, 1, 2});
-  plan.profile().offload_least_bytes = dice.Of<int64_t>({0, 0, 512});
+  plan.profile().tensors.offload_least_bytes = dice.Of<int64_t>({0, 0, 512});
 }
 
 PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
@@ -89,15 +90,15 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   }
   PlanUnderTest plan = PlanUnderTest::Of(config, dice.Maybe(2), dice.Maybe(2));
   SoftwareProfile& profile = plan.profile();
-  profile.grad_clip = dice.Maybe(2);
-  profile.zero_grad = dice.Maybe(2);
-  profile.p2p_blocking = dice.Maybe(3);
-  profile.p2p_host_sync = dice.Maybe(3);
-  profile.p2p_scatter_gather = dice.Maybe(3);
-  profile.wgrad_overlaps_tp = !dice.Maybe(3);
-  profile.sp_saves_sharded = !dice.Maybe(3);
-  profile.fuse_wgrad_accumulation = !dice.Maybe(3);
-  if (dice.Maybe(2)) profile.fusions = {"bias_gelu", "bias_dropout_add"};
+  profile.update.grad_clip = dice.Maybe(2);
+  profile.update.zero_grad = dice.Maybe(2);
+  profile.pipeline.p2p_blocking = dice.Maybe(3);
+  profile.pipeline.p2p_host_sync = dice.Maybe(3);
+  profile.pipeline.p2p_scatter_gather = dice.Maybe(3);
+  profile.kernels.wgrad_overlaps_tp = !dice.Maybe(3);
+  profile.tensors.sp_saves_sharded = !dice.Maybe(3);
+  profile.kernels.fuse_wgrad_accumulation = !dice.Maybe(3);
+  if (dice.Maybe(2)) profile.kernels.fusions = {"bias_gelu", "bias_dropout_add"};
   plan.Dp(dice.Of<int64_t>({1, 2, 3})).Tp(dice.Of<int64_t>({1, 2, 4}));
   std::vector<std::string> over_tp = {"heads", "ffn", "shared_ffn", "vocab"};
   if (dice.Maybe(3)) over_tp.emplace_back("seq");
@@ -137,13 +138,13 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
     options.recompute_layers = -1;
     options.recompute_every = dice.Of<int64_t>({1, 2, 3});
   }
-  profile.replays_only_needed = dice.Maybe(2);
-  profile.keeps_unread = dice.Maybe(3);
-  profile.grad_dtype = dice.Of<DType>({DType::kFp32, DType::kFp32, DType::kBf16});
-  if (dice.Maybe(3)) profile.main_grad_dtype = DType::kFp32;
-  profile.reduce_dtype = dice.Of<DType>({DType::kFp32, DType::kBf16, DType::kInt4});
-  profile.state_dtype = dice.Of<DType>({DType::kFp32, DType::kInt8});
-  if (dice.Maybe(3)) profile.param_dtype = DType::kFp8;
+  profile.recompute.replays_only_needed = dice.Maybe(2);
+  profile.recompute.keeps_unread = dice.Maybe(3);
+  profile.types.grad_dtype = dice.Of<DType>({DType::kFp32, DType::kFp32, DType::kBf16});
+  if (dice.Maybe(3)) profile.types.main_grad_dtype = DType::kFp32;
+  profile.types.reduce_dtype = dice.Of<DType>({DType::kFp32, DType::kBf16, DType::kInt4});
+  profile.types.state_dtype = dice.Of<DType>({DType::kFp32, DType::kInt8});
+  if (dice.Maybe(3)) profile.types.param_dtype = DType::kFp8;
   options.bucket_bytes = dice.Of<int64_t>({1, 20'000, int64_t{1} << 40});
   if (dice.Maybe(2)) options.overlap.insert(Overlap::kGrad);
   if (dice.Maybe(2)) {
@@ -167,13 +168,14 @@ std::string Text(PlanUnderTest& plan) {
   return absl::StrCat(
       "dp=", o.dp, ",tp=", o.tp, ",pp=", o.pp, ",vpp=", o.vpp, ",zero=", o.zero, ",hsdp=", o.hsdp,
       ",reshard=", o.reshard, "/", o.reshard_ranks, ",prefetch=", o.prefetch, ",sync=", o.sync_each,
-      ",cut=", static_cast<int>(p.shard_cut), p.root_unit, p.keeps_last_unit,
-      ",offload=", o.offload.size(), ":", o.offload_layers, ",ep=", o.ep,
-      ",accum=", o.micro_batches, " schedule ", static_cast<int>(o.schedule), " recompute ",
-      static_cast<int>(o.recompute), ":", absl::StrJoin(o.recompute_ops, "+"), o.recompute_layers,
-      "/", o.recompute_every, "/", o.recompute_joined, " overlaps ", o.overlap.size(), " bucket ",
-      o.bucket_bytes, " order ", absl::StrJoin(o.order, "-"), " blocking ", p.p2p_blocking,
-      " sync ", p.p2p_host_sync, " scatter ", p.p2p_scatter_gather, " clip ", p.grad_clip, " tied ",
+      ",cut=", static_cast<int>(p.data_parallel.shard_cut), p.data_parallel.root_unit,
+      p.data_parallel.keeps_last_unit, ",offload=", o.offload.size(), ":", o.offload_layers,
+      ",ep=", o.ep, ",accum=", o.micro_batches, " schedule ", static_cast<int>(o.schedule),
+      " recompute ", static_cast<int>(o.recompute), ":", absl::StrJoin(o.recompute_ops, "+"),
+      o.recompute_layers, "/", o.recompute_every, "/", o.recompute_joined, " overlaps ",
+      o.overlap.size(), " bucket ", o.bucket_bytes, " order ", absl::StrJoin(o.order, "-"),
+      " blocking ", p.pipeline.p2p_blocking, " sync ", p.pipeline.p2p_host_sync, " scatter ",
+      p.pipeline.p2p_scatter_gather, " clip ", p.update.grad_clip, " tied ",
       plan.graph().tied.size());
 }
 

@@ -39,8 +39,8 @@ void Vary(std::mt19937_64& random, PlanUnderTest& plan) {
     o.prefetch = static_cast<int64_t>(random() % 3);
     o.reshard = random() % 3 != 0;
     if (o.dp == 4 && random() % 2 == 0) o.hsdp = 2;
-    plan.profile().shard_cut = static_cast<ShardCut>(random() % 3);
-    plan.profile().root_unit = random() % 2 == 0;
+    plan.profile().data_parallel.shard_cut = static_cast<ShardCut>(random() % 3);
+    plan.profile().data_parallel.root_unit = random() % 2 == 0;
   }
   o.sync_each = random() % 2 == 0;
   for (const Overlap overlap : {Overlap::kGrad, Overlap::kParam}) {
@@ -48,11 +48,11 @@ void Vary(std::mt19937_64& random, PlanUnderTest& plan) {
   }
   plan.options().bucket_bytes = int64_t{1} << (20 + random() % 8);
   SoftwareProfile& profile = plan.profile();
-  profile.p2p_blocking = random() % 2 == 0;
-  profile.p2p_host_sync = random() % 2 == 0;
-  profile.p2p_scatter_gather = random() % 2 == 0;
-  profile.zero_grad = random() % 2 == 0;
-  profile.grad_clip = random() % 2 == 0;
+  profile.pipeline.p2p_blocking = random() % 2 == 0;
+  profile.pipeline.p2p_host_sync = random() % 2 == 0;
+  profile.pipeline.p2p_scatter_gather = random() % 2 == 0;
+  profile.update.zero_grad = random() % 2 == 0;
+  profile.update.grad_clip = random() % 2 == 0;
 }
 
 TEST(GraphWorkspace, EveryPlanIsAsIfItWereTheFirst) {

@@ -27,7 +27,7 @@ TEST(PeakReasonsTest, EveryTensorHasANameAndAWholeNumberOfCopies) {
           const int64_t vpp = schedule == Schedule::kInterleaved ? 2 : 1;
           if (vpp > 1 && pp == 1) continue;
           PlanUnderTest plan = PlanUnderTest::Of(SmallGpt(), flash, /*dropout=*/true);
-          plan.profile().fusions = {"bias_gelu", "bias_dropout_add"};
+          plan.profile().kernels.fusions = {"bias_gelu", "bias_dropout_add"};
           plan.Dp(2).Tp(2).Pp(pp, schedule, vpp).MicroBatches(1, 8).Recomputing(recompute);
           if (pp == 2) plan.Sp();
           const absl::StatusOr<ExecutionGraph> graph = plan.Compile();

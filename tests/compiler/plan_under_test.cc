@@ -67,10 +67,10 @@ TransformerConfig SmallLlama() {
 SoftwareProfile PlainProfile() {
   SoftwareProfile profile;
   profile.name = "plain";
-  profile.grad_clip = false;
-  profile.zero_grad = false;
-  profile.dropout = false;
-  profile.bucket_bytes = int64_t{1} << 50;
+  profile.update.grad_clip = false;
+  profile.update.zero_grad = false;
+  profile.kernels.dropout = false;
+  profile.data_parallel.bucket_bytes = int64_t{1} << 50;
   return profile;
 }
 
@@ -83,7 +83,7 @@ PlanUnderTest::PlanUnderTest(std::vector<ModelDim> dims) : profile_(PlainProfile
     if (!known) dims.push_back({name, 1});
   }
   dims_ = std::make_unique<std::vector<ModelDim>>(std::move(dims));
-  options_.bucket_bytes = profile_.bucket_bytes;
+  options_.bucket_bytes = profile_.data_parallel.bucket_bytes;
 }
 
 PlanUnderTest PlanUnderTest::Of(const TransformerConfig& config, bool flash, bool dropout) {

@@ -7,7 +7,9 @@
 #include <tuple>
 #include <vector>
 
+#include "compiler/program/block_catalogue.h"
 #include "compiler/program_plan.h"
+#include "compiler/stage_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
@@ -51,10 +53,10 @@ void Vary(std::mt19937_64& random, PlanUnderTest& plan) {
   if (yes()) o.offload.insert(Offload::kOptimizer);
   o.bucket_bytes = int64_t{1} << (20 + random() % 8);
   SoftwareProfile& profile = plan.profile();
-  profile.p2p_blocking = yes();
-  profile.zero_grad = yes();
-  profile.fresh_gradients = yes();
-  profile.fuse_wgrad_accumulation = yes();
+  profile.pipeline.p2p_blocking = yes();
+  profile.update.zero_grad = yes();
+  profile.update.fresh_gradients = yes();
+  profile.kernels.fuse_wgrad_accumulation = yes();
 }
 
 TEST(ProgramOutline, IssuesWhatTheProgramIssues) {

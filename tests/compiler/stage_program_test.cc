@@ -165,7 +165,7 @@ TEST(StageProgramTest, TiedEmbeddingsOnOneStageAreOneParameter) {
 
 TEST(StageProgramTest, TheNormOfGradientsIsMetByAllStages) {
   PlanUnderTest plan = PlanUnderTest::Of(Small());
-  plan.profile().grad_clip = true;
+  plan.profile().update.grad_clip = true;
   const ExecutionGraph graph = Compiled(plan.Pp(4).MicroBatches(1, 4));
   EXPECT_EQ(std::count_if(graph.rendezvous.begin(), graph.rendezvous.end(),
                           [](const Rendezvous& r) { return r.parties.size() == 4; }),

@@ -203,9 +203,9 @@ TEST(ChoosePlanTest, MicroBatchesNeedNotBeAMultipleOfTheStages) {
 
 TEST(ChoosePlanTest, ProfileSaysWhatTheStrategyDoesNot) {
   SoftwareProfile profile;
-  profile.default_overlap = {Overlap::kGrad, Overlap::kParam};
-  profile.bucket_bytes = 7;
-  profile.default_attention = Attention::kUnfused;
+  profile.data_parallel.overlap = {Overlap::kGrad, Overlap::kParam};
+  profile.data_parallel.bucket_bytes = 7;
+  profile.kernels.attention = Attention::kUnfused;
   ASSERT_OK_AND_ASSIGN(const ChosenPlan silent, Choose("zero=1", Context(), profile));
   EXPECT_THAT(silent.options.overlap, ElementsAre(Overlap::kGrad, Overlap::kParam));
   EXPECT_EQ(silent.options.bucket_bytes, 7);

@@ -59,9 +59,9 @@ TEST(PrecisionTest, AForecastsTypesGoBeforeTheProfiles) {
   ASSERT_OK_AND_ASSIGN(profile.precision,
                        ParsePrecision({{"grad_dtype", "bf16"}, {"state_dtype", "bf16"}}));
   const SoftwareProfile asked = profile.For(DType::kBf16, Schedule::kNone);
-  EXPECT_EQ(asked.grad_dtype, DType::kBf16);
-  EXPECT_EQ(asked.reduce_dtype, DType::kFp32);
-  EXPECT_EQ(asked.state_dtype, DType::kBf16);
+  EXPECT_EQ(asked.types.grad_dtype, DType::kBf16);
+  EXPECT_EQ(asked.types.reduce_dtype, DType::kFp32);
+  EXPECT_EQ(asked.types.state_dtype, DType::kBf16);
   EXPECT_EQ(asked.SecondStateType(), DType::kBf16);
   EXPECT_NE(
       asked.StructureKey(),
@@ -74,10 +74,10 @@ TEST(PrecisionTest, ParametersAreGatheredAsTheyAreStored) {
   EXPECT_EQ(profile.GatherType(DType::kBf16), DType::kBf16);
   EXPECT_EQ(profile.MasterType(DType::kBf16), DType::kFp32);
   EXPECT_EQ(profile.MasterType(DType::kFp32), std::nullopt);
-  profile.param_dtype = DType::kFp32;
+  profile.types.param_dtype = DType::kFp32;
   EXPECT_EQ(profile.GatherType(DType::kBf16), DType::kFp32);
   EXPECT_EQ(profile.MasterType(DType::kBf16), std::nullopt);
-  profile.gather_dtype = DType::kCompute;
+  profile.types.gather_dtype = DType::kCompute;
   EXPECT_EQ(profile.GatherType(DType::kBf16), DType::kBf16);
 }
 

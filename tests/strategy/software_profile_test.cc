@@ -20,7 +20,7 @@ TEST(SoftwareProfileTest, EveryShippedProfileReadsAndIsNamedAsItsFile) {
     ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, FindSoftwareProfile(name));
     EXPECT_EQ(profile.name, name);
     EXPECT_FALSE(profile.description.empty()) << name;
-    EXPECT_GT(profile.launch_s, 0) << name;
+    EXPECT_GT(profile.host.launch_s, 0) << name;
     EXPECT_GE(profile.memory.context_bytes, 5e8) << name;
     EXPECT_EQ(profile.memory.allocator.block_bytes, 512) << name;
     EXPECT_GT(profile.memory.allocator.fragmentation, 0) << name;
@@ -41,32 +41,32 @@ TEST(SoftwareProfileTest, AnUnknownNameGetsTheNearest) {
 
 TEST(SoftwareProfileTest, PadsTheVocabularyForEveryTpRank) {
   SoftwareProfile profile;
-  profile.vocab_pad_multiple = 128;
+  profile.kernels.vocab_pad_multiple = 128;
   EXPECT_EQ(profile.PaddedVocab(50257, 1), 50304);
   EXPECT_EQ(profile.PaddedVocab(50257, 8), 51200);
   EXPECT_EQ(profile.PaddedVocab(51200, 8), 51200);
-  profile.vocab_pad_multiple = 0;
+  profile.kernels.vocab_pad_multiple = 0;
   EXPECT_EQ(profile.PaddedVocab(50257, 8), 50257);
 }
 
 TEST(SoftwareProfileTest, MegatronReducesFp16GradientsInFp16AndBf16OnesInFp32) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, FindSoftwareProfile("megatron-2021"));
   const SoftwareProfile fp16 = profile.For(DType::kFp16, Schedule::kNone);
-  EXPECT_EQ(fp16.grad_dtype, DType::kFp16);
-  EXPECT_EQ(fp16.reduce_dtype, DType::kFp16);
-  EXPECT_TRUE(fp16.fp16_overflow_check);
+  EXPECT_EQ(fp16.types.grad_dtype, DType::kFp16);
+  EXPECT_EQ(fp16.types.reduce_dtype, DType::kFp16);
+  EXPECT_TRUE(fp16.update.fp16_overflow_check);
   const SoftwareProfile bf16 = profile.For(DType::kBf16, Schedule::kNone);
-  EXPECT_EQ(bf16.grad_dtype, DType::kFp32);
-  EXPECT_EQ(bf16.reduce_dtype, DType::kFp32);
-  EXPECT_FALSE(bf16.fp16_overflow_check);
-  EXPECT_EQ(bf16.state_dtype, DType::kFp32);
+  EXPECT_EQ(bf16.types.grad_dtype, DType::kFp32);
+  EXPECT_EQ(bf16.types.reduce_dtype, DType::kFp32);
+  EXPECT_FALSE(bf16.update.fp16_overflow_check);
+  EXPECT_EQ(bf16.types.state_dtype, DType::kFp32);
 }
 
 TEST(SoftwareProfileTest, InterleavedSendsOverlapInMegatronCore) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, FindSoftwareProfile("megatron-core"));
-  EXPECT_TRUE(profile.For(DType::kBf16, Schedule::k1f1b).p2p_blocking);
-  EXPECT_FALSE(profile.For(DType::kBf16, Schedule::kInterleaved).p2p_blocking);
-  EXPECT_FALSE(profile.For(DType::kBf16, Schedule::kInterleaved).p2p_host_sync);
+  EXPECT_TRUE(profile.For(DType::kBf16, Schedule::k1f1b).pipeline.p2p_blocking);
+  EXPECT_FALSE(profile.For(DType::kBf16, Schedule::kInterleaved).pipeline.p2p_blocking);
+  EXPECT_FALSE(profile.For(DType::kBf16, Schedule::kInterleaved).pipeline.p2p_host_sync);
 }
 
 constexpr char kSmall[] = R"pb(
@@ -82,42 +82,42 @@ constexpr char kSmall[] = R"pb(
 
 TEST(SoftwareProfileTest, ReadsAProfileOfTheUsersOwn) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, ParseSoftwareProfile(kSmall, "mine"));
-  EXPECT_EQ(profile.reduce_dtype, DType::kBf16);
-  EXPECT_EQ(profile.default_overlap, std::set<Overlap>{Overlap::kGrad});
-  EXPECT_FALSE(profile.grad_clip);
+  EXPECT_EQ(profile.types.reduce_dtype, DType::kBf16);
+  EXPECT_EQ(profile.data_parallel.overlap, std::set<Overlap>{Overlap::kGrad});
+  EXPECT_FALSE(profile.update.grad_clip);
 }
 
 TEST(SoftwareProfileTest, LinksAreSharedByMaxMinUnlessItSaysOtherwise) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, ParseSoftwareProfile(kSmall, "mine"));
-  EXPECT_EQ(profile.link_sharing, LinkSharing::kMaxMin);
+  EXPECT_EQ(profile.contention.link_sharing, LinkSharing::kMaxMin);
   const std::string text =
       absl::StrReplaceAll(kSmall, {{"comm_scale: 1", "comm_scale: 1 link_sharing: \"priority\""}});
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile urgent, ParseSoftwareProfile(text, "mine"));
-  EXPECT_EQ(urgent.link_sharing, LinkSharing::kPriority);
+  EXPECT_EQ(urgent.contention.link_sharing, LinkSharing::kPriority);
 }
 
 TEST(SoftwareProfileTest, InterferenceIsByTheGpusDataUnlessItSaysOtherwise) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, ParseSoftwareProfile(kSmall, "mine"));
-  EXPECT_EQ(profile.interference, std::nullopt);
-  EXPECT_EQ(profile.comm_interference, std::nullopt);
+  EXPECT_EQ(profile.contention.interference, std::nullopt);
+  EXPECT_EQ(profile.contention.comm_interference, std::nullopt);
   const std::string text = absl::StrReplaceAll(
       kSmall, {{"comm_scale: 1", "comm_scale: 1 interference: 0.1 comm_interference: 0"}});
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile own, ParseSoftwareProfile(text, "mine"));
-  EXPECT_EQ(own.interference, 0.1);
-  EXPECT_EQ(own.comm_interference, 0);
+  EXPECT_EQ(own.contention.interference, 0.1);
+  EXPECT_EQ(own.contention.comm_interference, 0);
 }
 
 TEST(SoftwareProfileTest, OfSeveralThingsAroundAnOpTheLastCounts) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile base, FindSoftwareProfile("nvidia-pytorch"));
-  EXPECT_EQ(base.around.at("softmax").forward_passes, 2);
-  EXPECT_TRUE(base.around.at("softmax").fp32);
+  EXPECT_EQ(base.kernels.extra.at("softmax").forward_passes, 2);
+  EXPECT_TRUE(base.kernels.extra.at("softmax").fp32);
   ASSERT_OK_AND_ASSIGN(
       const SoftwareProfile own,
-      ParseSoftwareProfile("name: \"mine\" like: \"nvidia-pytorch\" around { rule: \"softmax\" }",
-                           "mine"));
-  EXPECT_EQ(own.around.at("softmax").forward_passes, 0);
-  EXPECT_FALSE(own.around.at("softmax").fp32);
-  EXPECT_TRUE(own.around.at("attention_dropout").fp32);
+      ParseSoftwareProfile(
+          "name: \"mine\" like: \"nvidia-pytorch\" extra_kernels { rule: \"softmax\" }", "mine"));
+  EXPECT_EQ(own.kernels.extra.at("softmax").forward_passes, 0);
+  EXPECT_FALSE(own.kernels.extra.at("softmax").fp32);
+  EXPECT_TRUE(own.kernels.extra.at("attention_dropout").fp32);
   EXPECT_NE(own.StructureKey(), base.StructureKey());
 }
 
@@ -139,8 +139,9 @@ TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
               StatusIs(code, HasSubstr("comm_scale is nan")));
   EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 link_sharing: \"fifo\""),
               StatusIs(code, HasSubstr("link_sharing is `fifo`; it must be `max_min` or")));
-  EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 around { rule: \"softmax\" forward_casts: -1 }"),
-              StatusIs(code, HasSubstr("around `softmax` has a count that is not from 0 to 100")));
+  EXPECT_THAT(
+      with("comm_scale: 1", "comm_scale: 1 extra_kernels { rule: \"softmax\" forward_casts: -1 }"),
+      StatusIs(code, HasSubstr("extra_kernels `softmax` has a count that is not from 0 to 100")));
   EXPECT_THAT(with("fp32", "fp31"), StatusIs(code, HasSubstr("`fp31`")));
   EXPECT_THAT(with("flash", "fast"), StatusIs(code, HasSubstr("`fast`")));
   EXPECT_THAT(with("\"grad\"", "\"all\""), StatusIs(code, HasSubstr("`all`")));
@@ -152,9 +153,9 @@ TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
 TEST(SoftwareProfileTest, ASwitchOfTheLikeIsTurnedOffByFalse) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile core, FindSoftwareProfile("megatron-core"));
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile bridge, FindSoftwareProfile("megatron-bridge"));
-  EXPECT_EQ(core.For(DType::kFp8, Schedule::kNone).grad_dtype, DType::kFp32);
-  EXPECT_EQ(bridge.For(DType::kFp8, Schedule::kNone).grad_dtype, DType::kBf16);
-  EXPECT_EQ(bridge.fusions, core.fusions);
+  EXPECT_EQ(core.For(DType::kFp8, Schedule::kNone).types.grad_dtype, DType::kFp32);
+  EXPECT_EQ(bridge.For(DType::kFp8, Schedule::kNone).types.grad_dtype, DType::kBf16);
+  EXPECT_EQ(bridge.kernels.fusions, core.kernels.fusions);
 }
 
 TEST(SoftwareProfileTest, PyTorchFsdpIsFsdp) {
@@ -170,19 +171,20 @@ TEST(SoftwareProfileTest, WrappersOfPyTorchShareTheModulesBeneath) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile fsdp, FindSoftwareProfile("fsdp"));
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile composer, FindSoftwareProfile("composer"));
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile titan, FindSoftwareProfile("torchtitan"));
-  EXPECT_EQ(eager.default_overlap, std::set<Overlap>{});
-  EXPECT_EQ(ddp.default_overlap, std::set<Overlap>{Overlap::kGrad});
-  EXPECT_EQ(fsdp.default_overlap, (std::set<Overlap>{Overlap::kGrad, Overlap::kParam}));
-  EXPECT_EQ(ddp.eager, eager.eager);
-  EXPECT_EQ(titan.eager, (std::set<std::string>{"rotary", "rotary_kv"}));  // complex numbers
-  EXPECT_EQ(titan.default_overlap, fsdp.default_overlap);
-  EXPECT_EQ(composer.For(DType::kBf16, Schedule::kNone).reduce_dtype, DType::kBf16);
-  EXPECT_EQ(fsdp.For(DType::kBf16, Schedule::kNone).reduce_dtype, DType::kFp32);
+  EXPECT_EQ(eager.data_parallel.overlap, std::set<Overlap>{});
+  EXPECT_EQ(ddp.data_parallel.overlap, std::set<Overlap>{Overlap::kGrad});
+  EXPECT_EQ(fsdp.data_parallel.overlap, (std::set<Overlap>{Overlap::kGrad, Overlap::kParam}));
+  EXPECT_EQ(ddp.kernels.eager, eager.kernels.eager);
+  EXPECT_EQ(titan.kernels.eager,
+            (std::set<std::string>{"rotary", "rotary_kv"}));  // complex numbers
+  EXPECT_EQ(titan.data_parallel.overlap, fsdp.data_parallel.overlap);
+  EXPECT_EQ(composer.For(DType::kBf16, Schedule::kNone).types.reduce_dtype, DType::kBf16);
+  EXPECT_EQ(fsdp.For(DType::kBf16, Schedule::kNone).types.reduce_dtype, DType::kFp32);
 }
 
 TEST(SoftwareProfileTest, ProductsAreKnownByTheLastPartOfTheirName) {
   SoftwareProfile profile;
-  profile.unquantized = {"router"};
+  profile.types.unquantized = {"router"};
   EXPECT_FALSE(profile.Quantizes("mlp.router"));
   EXPECT_FALSE(profile.Quantizes("router"));
   EXPECT_TRUE(profile.Quantizes("router.fc1"));
@@ -192,17 +194,17 @@ TEST(SoftwareProfileTest, IsLikeAnotherAndAddsToItsLists) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile base, FindSoftwareProfile("layouts-2023-rms-kernel"));
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile like, FindSoftwareProfile("layouts-2023-torch"));
   EXPECT_EQ(like.name, "layouts-2023-torch");
-  EXPECT_EQ(like.launch_s, base.launch_s);
-  EXPECT_EQ(like.default_attention, Attention::kUnfused);
-  std::set<std::string> more = base.eager;
+  EXPECT_EQ(like.host.launch_s, base.host.launch_s);
+  EXPECT_EQ(like.kernels.attention, Attention::kUnfused);
+  std::set<std::string> more = base.kernels.eager;
   more.insert({"rms_norm", "softmax_causal"});
-  EXPECT_EQ(like.eager, more);
+  EXPECT_EQ(like.kernels.eager, more);
 }
 
 TEST(SoftwareProfileTest, SomeFusionsAreForHalfPrecision) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile mxnet, FindSoftwareProfile("nvidia-mxnet"));
   const auto fused = [&](DType dtype) {
-    return mxnet.For(dtype, Schedule::kNone).fusions.count("bn_relu") > 0;
+    return mxnet.For(dtype, Schedule::kNone).kernels.fusions.count("bn_relu") > 0;
   };
   EXPECT_TRUE(fused(DType::kFp16));
   EXPECT_TRUE(fused(DType::kBf16));

@@ -50,7 +50,7 @@ PlanUnderTest Plan(const TransformerConfig& config, std::vector<std::string> wor
   plan.MicroBatches(kBatch, 1).Recomputing(words.empty() ? Recompute::kNone
                                                          : Recompute::kSelective);
   // PyTorch's own words are for its checkpoint, which stops behind what it needs.
-  plan.profile().replays_only_needed = words == std::vector<std::string>{"op"};
+  plan.profile().recompute.replays_only_needed = words == std::vector<std::string>{"op"};
   plan.options().recompute_ops = std::move(words);
   return plan;
 }
@@ -143,7 +143,7 @@ TEST(RecomputeSetsTest, OnlyWhatGradientsReadRunsAgainWhereTheProfileSaysSo) {
   plan.MicroBatches(kBatch, 1).Recomputing(Recompute::kFull);
   std::vector<std::string> again = Again(plan);
   EXPECT_EQ(again.back(), "mlp.residual.again");
-  plan.profile().replays_only_needed = true;
+  plan.profile().recompute.replays_only_needed = true;
   again = Again(plan);
   EXPECT_EQ(again.back(), "mlp.act.again");
   EXPECT_EQ(Saved(plan), kX);

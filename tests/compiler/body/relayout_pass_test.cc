@@ -55,7 +55,7 @@ TEST(RelayoutOrderTest, TheInputGradientIsReducedBesideTheWeightGradient) {
 
 TEST(RelayoutOrderTest, UnlessTheFrameworkWaitsForIt) {
   PlanUnderTest plan = Mlp();
-  plan.profile().wgrad_overlaps_tp = false;
+  plan.profile().kernels.wgrad_overlaps_tp = false;
   const Block block = BackwardOf(plan.Tp(4));
   EXPECT_THAT(DepsOf(block, Find(block, "fc1.wgrad")),
               testing::Contains(Find(block, "all_reduce d norm.y")));

@@ -23,7 +23,7 @@ class Placed {
     bound_ = *Bind(plan.graph(), plan.tree(), plan.options());
     Session session;
     DifferentiatedBody steps =
-        *DifferentiateBody(bound_.graph, bound_.bodies[0], profile_.fusions, session);
+        *DifferentiateBody(bound_.graph, bound_.bodies[0], profile_.kernels.fusions, session);
     steps = *PartitionBody(bound_.graph, bound_.mesh, bound_.bodies[0], steps);
     std::vector<Layout> ports;
     for (const std::optional<Layout>& wanted : WantedInPorts(body(), steps)) {
@@ -101,7 +101,7 @@ TEST(BuffersTest, TheGradientOfAResidualIsPassedOnUnderAnotherName) {
 TEST(BuffersTest, WhatAFusedKernelPassesOnHasNoBuffer) {
   PlanUnderTest plan = Mlp();
   EXPECT_GE(Placed(plan).BufferOf("bias.y"), 0);
-  plan.profile().fusions = {"bias_gelu"};
+  plan.profile().kernels.fusions = {"bias_gelu"};
   EXPECT_EQ(Placed(plan).BufferOf("bias.y"), -1);
 }
 

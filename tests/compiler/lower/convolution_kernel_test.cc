@@ -23,7 +23,7 @@ std::vector<KernelSpec> Kernels(const std::string& block, const std::string& lab
                       {"half_width", kWidth / 2},
                       {"window", 3}});
   plan.MicroBatches(kBatch, 1).ByHand();
-  if (channels_last) plan.profile().fusions_16bit.insert("nhwc");
+  if (channels_last) plan.profile().kernels.fusions_16bit.insert("nhwc");
   plan.profile() = plan.profile().For(DType::kBf16, Schedule::kNone);
   BodyWriter& body = plan.Segment("m");
   const int x = body.InPort("x", {"batch", "inputs", "height", "width"});

@@ -33,7 +33,7 @@ int64_t NetBytes(const Block& block) {
 PlanUnderTest Megatron() {
   TransformerConfig config = SmallGpt();
   PlanUnderTest plan = PlanUnderTest::Of(config, /*flash=*/false, /*dropout=*/true);
-  plan.profile().fusions = {"bias_gelu", "bias_dropout_add"};
+  plan.profile().kernels.fusions = {"bias_gelu", "bias_dropout_add"};
   plan.MicroBatches(static_cast<int64_t>(kB), 1);
   return plan;
 }
@@ -110,7 +110,7 @@ TEST(ActivationMemoryTest, SharesOfTheTensorParallelBaseline) {
     config.seq = config.max_positions = seq;
     const auto saved = [&](bool sp, Recompute recompute) {
       PlanUnderTest plan = PlanUnderTest::Of(config, /*flash=*/false, /*dropout=*/true);
-      plan.profile().fusions = {"bias_gelu", "bias_dropout_add"};
+      plan.profile().kernels.fusions = {"bias_gelu", "bias_dropout_add"};
       plan.Tp(tp).Recomputing(recompute);
       if (sp) plan.Sp();
       return SavedPerLayer(plan);
@@ -130,7 +130,7 @@ TEST(ActivationMemoryTest, SharesOfTheTensorParallelBaseline) {
 
 TEST(ActivationMemoryTest, FusedAttentionKeepsTwoNumbersPerRowInsteadOfTheScores) {
   PlanUnderTest plan = PlanUnderTest::Of(SmallGpt(), /*flash=*/true, /*dropout=*/true);
-  plan.profile().fusions = {"bias_gelu", "bias_dropout_add"};
+  plan.profile().kernels.fusions = {"bias_gelu", "bias_dropout_add"};
   plan.MicroBatches(static_cast<int64_t>(kB), 1);
   ExpectSaved(plan, kSbh * 34 + 2 * 4 * kB * kA * kS);
 }
@@ -164,8 +164,8 @@ TEST(MemoryBalanceTest, AnIterationGivesEverythingBack) {
       for (bool sp : {false, true}) {
         for (bool scatter : {false, true}) {
           PlanUnderTest plan = PlanUnderTest::Of(SmallGpt(), flash, /*dropout=*/true);
-          plan.profile().p2p_scatter_gather = scatter;
-          plan.profile().fusions = {"bias_gelu", "bias_dropout_add"};
+          plan.profile().pipeline.p2p_scatter_gather = scatter;
+          plan.profile().kernels.fusions = {"bias_gelu", "bias_dropout_add"};
           plan.Dp(2).Tp(2).Pp(2, Schedule::kInterleaved, 2).MicroBatches(1, 4);
           plan.Recomputing(recompute);
           if (sp) plan.Sp();

@@ -97,7 +97,7 @@ TEST(ProductKernelTest, GradientsOfAFusedWeightArePackedFirst) {
   const double bytes = 2.0 * kTokens * (kHeads + 2 * 4) * kD;
   EXPECT_DOUBLE_EQ(kernels[0].read_bytes, bytes);
   EXPECT_DOUBLE_EQ(kernels[0].write_bytes, bytes);
-  plan.profile().fusions = {"qkv_linear.packed"};  // their makers write them side by side
+  plan.profile().kernels.fusions = {"qkv_linear.packed"};  // their makers write them side by side
   EXPECT_THAT(Kernels(plan, "layer.B", "attn.qkv.bwd"), testing::SizeIs(1));
 }
 
@@ -108,7 +108,7 @@ TEST(ProductKernelTest, GateAndUpAreOneProductToo) {
 
 TEST(ProductKernelTest, WeightsApartAreAProductEach) {
   PlanUnderTest plan = PlanUnderTest::Of(Llama());
-  plan.profile().separate_products = {"qkv_linear"};
+  plan.profile().kernels.separate_products = {"qkv_linear"};
   const int64_t narrow = 4 * kD;
   EXPECT_THAT(
       Products(plan, "layer.F", "attn.qkv"),
@@ -128,7 +128,7 @@ TEST(ProductKernelTest, WeightsApartAreAProductEach) {
 TEST(AttentionKernelTest, KeysAndValuesAreCopiedForEachQueryHead) {
   PlanUnderTest plan = PlanUnderTest::Of(Llama());
   EXPECT_THAT(Kernels(plan, "layer.F", "attn.core"), testing::SizeIs(1));
-  plan.profile().repeats_kv = true;
+  plan.profile().kernels.repeats_kv = true;
   const double once = 2.0 * 2 * kTokens * 4 * kD, all = once / 4 * kHeads;
   const std::vector<KernelSpec> forward = Kernels(plan, "layer.F", "attn.core");
   ASSERT_THAT(forward, testing::SizeIs(2));
@@ -217,7 +217,7 @@ TEST(MemoryKernelTest, ANormKeepsItsStatistic) {
 
 TEST(FusedKernelTest, WhatIsPassedOnInsideIsNotMoved) {
   PlanUnderTest apart = PlanUnderTest::Of(Gpt()), fused = PlanUnderTest::Of(Gpt());
-  fused.profile().fusions = {"bias_gelu"};
+  fused.profile().kernels.fusions = {"bias_gelu"};
   const double wide = 2.0 * kTokens * kFfn, bias = 2.0 * kFfn;
   const std::vector<KernelSpec> one = Kernels(fused, "layer.F", "mlp.fc1_bias");
   ASSERT_THAT(one, testing::SizeIs(1));
@@ -227,10 +227,10 @@ TEST(FusedKernelTest, WhatIsPassedOnInsideIsNotMoved) {
   EXPECT_THAT(Kernels(apart, "layer.F", "mlp.act"), testing::SizeIs(1));
 }
 
-TEST(AroundKernelTest, ScalesMasksAndCastsOfAFrameworkAreAddedToItsOp) {
+TEST(ExtraKernelsTest, ScalesMasksAndCastsOfAFrameworkAreAddedToItsOp) {
   PlanUnderTest plain = PlanUnderTest::Of(Gpt(), /*flash=*/false);
   PlanUnderTest mixed = PlanUnderTest::Of(Gpt(), /*flash=*/false);
-  mixed.profile().around["softmax_causal"] = {2, 1, true, 1, 3};
+  mixed.profile().kernels.extra["softmax_causal"] = {2, 1, true, 1, 3};
   const auto kernel = [&](PlanUnderTest& plan, const std::string& block, const std::string& label) {
     const std::vector<KernelSpec> kernels = Kernels(plan, block, label);
     EXPECT_THAT(kernels, testing::SizeIs(1));
@@ -256,15 +256,15 @@ TEST(AroundKernelTest, ScalesMasksAndCastsOfAFrameworkAreAddedToItsOp) {
 
 TEST(AttentionKernelTest, TheProfileSaysWhoseKernelsRun) {
   PlanUnderTest plan = PlanUnderTest::Of(Llama());
-  plan.profile().attention_kernel = "flash-attention-2";
+  plan.profile().kernels.attention_kernel = "flash-attention-2";
   EXPECT_EQ(Kernels(plan, "layer.F", "attn.core").at(0).library, "flash-attention-2");
   EXPECT_EQ(Kernels(plan, "layer.B", "attn.core.bwd").at(0).library, "flash-attention-2");
   EXPECT_EQ(Kernels(plan, "layer.F", "attn.qkv").at(0).library, "");
 }
 
-TEST(AroundKernelTest, MetricsCastTheLogitsAndGoOverThem) {
+TEST(ExtraKernelsTest, MetricsCastTheLogitsAndGoOverThem) {
   PlanUnderTest plan = PlanUnderTest::Of(Gpt());
-  plan.profile().around["cross_entropy"].metrics = 2;
+  plan.profile().kernels.extra["cross_entropy"].metrics = 2;
   const std::vector<KernelSpec> kernels = Kernels(plan, "head.F", "loss");
   ASSERT_THAT(kernels, testing::SizeIs(2));
   const double logits = 1.0 * kTokens * Gpt().vocab;

@@ -17,8 +17,8 @@ constexpr int64_t kTokens = 512, kHidden = 1024;
 
 PlanUnderTest SequenceParallel(int64_t samples, DType dtype = DType::kBf16) {
   PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
-  plan.profile().first_dim_collectives = true;
-  plan.profile().quantized_gathers = true;
+  plan.profile().kernels.first_dim_collectives = true;
+  plan.profile().types.quantized_gathers = true;
   plan.Type(dtype).Tp(4).Sp().MicroBatches(samples, 1);
   return plan;
 }
@@ -104,20 +104,20 @@ std::pair<int, int> ReductionsBackward(PlanUnderTest& plan) {
 
 TEST(LowerRelayoutTest, SeparateProductsMayReduceTheGradientOfTheirInputEach) {
   PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
-  plan.Tp(4).profile().separate_products = {"qkv_linear_bias", "qkv_linear"};
+  plan.Tp(4).profile().kernels.separate_products = {"qkv_linear_bias", "qkv_linear"};
   EXPECT_EQ(ReductionsBackward(plan), std::make_pair(2, 0));
-  plan.profile().reduces_each_product = true;
+  plan.profile().kernels.reduces_each_product = true;
   EXPECT_EQ(ReductionsBackward(plan), std::make_pair(4, 2));
-  plan.profile().separate_products = {};
+  plan.profile().kernels.separate_products = {};
   EXPECT_EQ(ReductionsBackward(plan), std::make_pair(2, 0));
   // A reduce-scatter comes after all of them.
-  plan.profile().separate_products = {"qkv_linear_bias", "qkv_linear"};
+  plan.profile().kernels.separate_products = {"qkv_linear_bias", "qkv_linear"};
   EXPECT_EQ(ReductionsBackward(plan.Sp()).first, 0);
 }
 
 TEST(LowerRelayoutTest, SoftwareThatGathersAnyDimNeedsNoCopies) {
   PlanUnderTest plan = SequenceParallel(2);
-  plan.profile().first_dim_collectives = false;
+  plan.profile().kernels.first_dim_collectives = false;
   EXPECT_EQ(CopiesIn(plan, "layer.F").copied, 0);
 }
 

@@ -45,7 +45,7 @@ Both Difference(const std::string& rule, Edit edit, Recompute recompute = Recomp
   PlanUnderTest plain = Llama(), changed = Llama();
   plain.Recomputing(recompute);
   changed.Recomputing(recompute);
-  edit(&changed.profile().op_memory[rule]);
+  edit(&changed.profile().tensors.op_memory[rule]);
   const auto a = plain.Compile(), b = changed.Compile();
   EXPECT_TRUE(a.ok() && b.ok()) << b.status();
   if (!a.ok() || !b.ok()) return {};
@@ -58,7 +58,7 @@ Both Difference(const std::string& rule, Edit edit, Recompute recompute = Recomp
 
 TEST(OpMemoryTest, WhatIsKeptGoesWithTheBackwardPassOfItsOp) {
   const Both kept = Difference("swiglu", [](OpMemory* m) {
-    m->keeps.push_back({"silu(gate)", "y"});
+    m->saved.push_back({"silu(gate)", "y"});
   });
   EXPECT_EQ(kept.forward.net, 2 * kTokens * kFfn);
   EXPECT_EQ(kept.backward.net, -2 * kTokens * kFfn);
@@ -68,7 +68,7 @@ TEST(OpMemoryTest, ARecomputedOpKeepsItFromItsSecondPass) {
   const Both kept = Difference(
       "swiglu",
       [](OpMemory* m) {
-        m->keeps.push_back({"silu(gate)", "y"});
+        m->saved.push_back({"silu(gate)", "y"});
       },
       Recompute::kFull);
   EXPECT_EQ(kept.forward.net, 0);
@@ -80,8 +80,8 @@ TEST(OpMemoryTest, AnotherCopyTakesThePlaceOfWhatIsDropped) {
   // Two norms a layer: four bytes instead of two. The first one's input comes from the
   // module before, the second one's is the residual: both are read by the norms alone.
   const Both kept = Difference("rms_norm", [](OpMemory* m) {
-    m->drops = {"x"};
-    m->keeps.push_back({"x in fp32", "x", 4});
+    m->not_saved = {"x"};
+    m->saved.push_back({"x in fp32", "x", 4});
   });
   EXPECT_EQ(kept.forward.net, 2 * (4 - 2) * kTokens * kHidden);
   EXPECT_EQ(kept.backward.net, -2 * (4 - 2) * kTokens * kHidden);
@@ -104,7 +104,7 @@ TEST(OpMemoryTest, WhatIsGivenUpEarlyIsNotThereWithTheResult) {
   // cast, and takes no more than the cast does beside it.
   const auto most = [](bool early) {
     PlanUnderTest plan = Llama();
-    auto& backward = plan.profile().op_memory["cross_entropy"].backward;
+    auto& backward = plan.profile().tensors.op_memory["cross_entropy"].backward;
     backward.push_back({"second", "x", 4, 0, false, early});
     backward.push_back({"first", "x", 4});
     const auto graph = plan.Compile();
@@ -117,14 +117,14 @@ TEST(OpMemoryTest, WhatIsGivenUpEarlyIsNotThereWithTheResult) {
 TEST(OpMemoryTest, HeldInputsStayForTheBackwardPass) {
   const auto change = [](bool holds) {
     PlanUnderTest plan = Llama();
-    if (holds) plan.profile().op_memory["cross_entropy"].holds = {"x"};
+    if (holds) plan.profile().tensors.op_memory["cross_entropy"].pinned_inputs = {"x"};
     const auto graph = plan.Compile();
     EXPECT_OK(graph.status());
     return graph.ok() ? ChangeOf(*graph, "head.F").net : 0;
   };
   EXPECT_EQ(change(true) - change(false), 2 * kTokens * kVocab);
   PlanUnderTest plan = Llama();
-  plan.profile().op_memory["cross_entropy"].holds = {"x"};
+  plan.profile().tensors.op_memory["cross_entropy"].pinned_inputs = {"x"};
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
   EXPECT_EQ(ChangeOf(graph, "head.F").net + ChangeOf(graph, "layer.F").net * 8 +
                 ChangeOf(graph, "embedding.F").net,
@@ -136,9 +136,9 @@ TEST(OpMemoryTest, WhatIsKeptOfAGatherIsThereWithTensorParallelismAlone) {
   const auto net = [](int64_t tp, bool keeps) {
     PlanUnderTest plan = Llama();
     plan.Tp(tp);
-    plan.profile().whole_rules = {"cross_entropy"};
+    plan.profile().kernels.whole_rules = {"cross_entropy"};
     if (keeps) {
-      plan.profile().op_memory["cross_entropy"].keeps.push_back(
+      plan.profile().tensors.op_memory["cross_entropy"].saved.push_back(
           {"list", "x", 0, 0, false, false, false, true});
     }
     const auto graph = plan.Compile();
@@ -154,7 +154,7 @@ TEST(OpMemoryTest, TablesAreLookedUpForEachSample) {
     PlanUnderTest plain = Llama(), changed = Llama();
     plain.MicroBatches(samples, 1);
     changed.MicroBatches(samples, 1);
-    changed.profile().op_memory["rotary"].keeps.push_back(
+    changed.profile().tensors.op_memory["rotary"].saved.push_back(
         {"cos", "cos_table", 2, 0, false, false, true});
     const auto a = plain.Compile(), b = changed.Compile();
     EXPECT_TRUE(a.ok() && b.ok()) << b.status();
@@ -166,12 +166,12 @@ TEST(OpMemoryTest, TablesAreLookedUpForEachSample) {
 }
 
 TEST(OpMemoryTest, TensorsOfLargerMicroBatchesOnly) {
-  const auto edit = [](OpMemory* m) { m->keeps.push_back({"o by sample", "o", 0, 2}); };
+  const auto edit = [](OpMemory* m) { m->saved.push_back({"o by sample", "o", 0, 2}); };
   EXPECT_EQ(Difference("attention", edit).forward.net, 0);
   PlanUnderTest plain = Llama(), changed = Llama();
   plain.MicroBatches(2, 1);
   changed.MicroBatches(2, 1);
-  edit(&changed.profile().op_memory["attention"]);
+  edit(&changed.profile().tensors.op_memory["attention"]);
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph a, plain.Compile());
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph b, changed.Compile());
   EXPECT_EQ(ChangeOf(b, "layer.F").net - ChangeOf(a, "layer.F").net, 2 * 2 * kTokens * kHidden);
@@ -180,7 +180,7 @@ TEST(OpMemoryTest, TensorsOfLargerMicroBatchesOnly) {
 TEST(OpMemoryTest, HeldResultsAreThereThroughoutOnTheStageOfTheirOp) {
   PlanUnderTest plan = Llama();
   plan.Pp(2).MicroBatches(1, 4);
-  plan.profile().op_memory["cross_entropy"].held.push_back({"logits", "x"});
+  plan.profile().tensors.op_memory["cross_entropy"].persistent.push_back({"logits", "x"});
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
   const auto held = [&](int stage) {
     return graph.programs[stage].static_bytes[static_cast<int>(MemoryKind::kWorkspace)];
@@ -192,7 +192,7 @@ TEST(OpMemoryTest, HeldResultsAreThereThroughoutOnTheStageOfTheirOp) {
 TEST(OpMemoryTest, WholeRulesReadWhatIsGatheredOverTp) {
   PlanUnderTest plan = Llama();
   plan.Tp(4);
-  plan.profile().whole_rules = {"cross_entropy"};
+  plan.profile().kernels.whole_rules = {"cross_entropy"};
   const Moves moves = plan.Traffic();
   EXPECT_NE(
       std::find(moves.forward.begin(), moves.forward.end(), AllGather("tp", 2 * kTokens * kVocab)),
@@ -201,7 +201,7 @@ TEST(OpMemoryTest, WholeRulesReadWhatIsGatheredOverTp) {
 
 TEST(OpMemoryTest, TensorsHaveNames) {
   PlanUnderTest plan = Llama();
-  plan.profile().op_memory["swiglu"].keeps.push_back({"silu(gate)", "y"});
+  plan.profile().tensors.op_memory["swiglu"].saved.push_back({"silu(gate)", "y"});
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
   const std::vector<std::string>& names = BlockNamed(graph, "layer.F").tensors;
   EXPECT_NE(std::find(names.begin(), names.end(), "layers.*.mlp.act/silu(gate)"), names.end());

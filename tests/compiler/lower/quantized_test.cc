@@ -15,7 +15,7 @@ constexpr int64_t kTokens = 512, kHidden = 1024, kFfn = 3072;
 
 PlanUnderTest Quantized(DType dtype) {
   PlanUnderTest plan = PlanUnderTest::Of(SmallLlama());
-  plan.profile().quantized_activations = true;
+  plan.profile().types.quantized_activations = true;
   plan.Type(dtype).MicroBatches(1, 1);
   return plan;
 }
@@ -50,7 +50,7 @@ TEST(QuantizedTest, ScalesOfBlocksAreKeptToo) {
 
 TEST(QuantizedTest, SoftwareThatQuantisesInEveryProductKeeps16Bits) {
   PlanUnderTest bf16 = Quantized(DType::kBf16), fp8 = Quantized(DType::kFp8);
-  fp8.profile().quantized_activations = false;
+  fp8.profile().types.quantized_activations = false;
   EXPECT_EQ(Kept(bf16), Kept(fp8));
 }
 
@@ -67,7 +67,7 @@ TEST(QuantizedTest, GathersForProductsMoveTheirTypeAndReductions16Bits) {
 
 TEST(QuantizedTest, ProductsOfTheProfilesListStayIn16Bits) {
   PlanUnderTest plan = Quantized(DType::kFp8);
-  plan.profile().unquantized = {"logits"};
+  plan.profile().types.unquantized = {"logits"};
   const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
   ASSERT_TRUE(graph.ok()) << graph.status();
   int in_16_bits = 0, in_8_bits = 0;

@@ -16,8 +16,8 @@ constexpr double kWeight = 1024.0 * 3072;  // elements of a gate of SmallLlama
 // A plan whose products fuse sums (or do not) of a type, two micro-batches.
 PlanUnderTest Summing(DType sum, bool fuses = true) {
   PlanUnderTest plan = PlanUnderTest::Of(SmallLlama());
-  plan.profile().fuse_wgrad_accumulation = fuses;
-  plan.profile().grad_dtype = sum;
+  plan.profile().kernels.fuse_wgrad_accumulation = fuses;
+  plan.profile().types.grad_dtype = sum;
   plan.MicroBatches(1, 2);
   return plan;
 }

@@ -107,7 +107,7 @@ TEST(PipelineTransferTest, UnderSequenceParallelismItsShard) {
 
 TEST(PipelineTransferTest, OrItsShareIfTheReceiversGather) {
   PlanUnderTest plan = TwoStages();
-  plan.profile().p2p_scatter_gather = true;
+  plan.profile().pipeline.p2p_scatter_gather = true;
   EXPECT_THAT(TransferBytes(plan.Tp(4)), Each(kStream / 4));
 }
 

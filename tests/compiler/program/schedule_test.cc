@@ -240,7 +240,7 @@ absl::StatusOr<RealisedCollective> Free(const GroupPattern&, const CommSpec&) {
 double CompiledMakespan(Schedule schedule, int64_t p, int64_t m, int64_t v = 1,
                         bool blocking = false) {
   PlanUnderTest plan({{"hidden", 8}});
-  plan.profile().p2p_blocking = plan.profile().p2p_host_sync = blocking;
+  plan.profile().pipeline.p2p_blocking = plan.profile().pipeline.p2p_host_sync = blocking;
   BodyWriter& body = plan.Segment("layers", p * v);
   body.OutPort(body.Op1("op", "gelu", {body.InPort("x", {"batch", "seq", "ffn"})}));
   absl::StatusOr<ExecutionGraph> graph = plan.Pp(p, schedule, v).MicroBatches(1, m).Compile();

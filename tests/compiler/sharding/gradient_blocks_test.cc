@@ -16,7 +16,7 @@ PlanUnderTest Fresh(int64_t pp, int64_t micro_batches) {
   PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
   if (pp > 1) plan.Pp(pp);
   plan.MicroBatches(1, micro_batches);
-  plan.profile().fresh_gradients = true;
+  plan.profile().update.fresh_gradients = true;
   return plan;
 }
 
@@ -49,7 +49,7 @@ TEST(FreshGradientsTest, AreMadeOnceForEachParameterAndGivenUpByTheOptimizer) {
   for (const int64_t pp : {1, 2, 4}) {
     for (const int64_t micro_batches : {1, 2, 9}) {
       PlanUnderTest plan = Fresh(pp, micro_batches), kept = Fresh(pp, micro_batches);
-      kept.profile().fresh_gradients = false;
+      kept.profile().update.fresh_gradients = false;
       ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
       ASSERT_OK_AND_ASSIGN(const ExecutionGraph whole, kept.Compile());
       for (int p = 0; p < pp; ++p) {
@@ -67,7 +67,7 @@ TEST(FreshGradientsTest, ATiedParameterHasOneGradient) {
   TransformerConfig config = SmallGpt();
   config.tied_embeddings = true;
   PlanUnderTest plan = PlanUnderTest::Of(config), kept = PlanUnderTest::Of(config);
-  plan.profile().fresh_gradients = true;
+  plan.profile().update.fresh_gradients = true;
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph whole, kept.Compile());
   EXPECT_EQ(GradientsOf(graph, 0).made, Static(whole, 0, MemoryKind::kGradients));
@@ -75,7 +75,7 @@ TEST(FreshGradientsTest, ATiedParameterHasOneGradient) {
 
 TEST(FreshGradientsTest, LaterOnesLieBesideTheSumUntilTheyAreAdded) {
   PlanUnderTest one = Fresh(1, 1), two = Fresh(1, 2);
-  for (PlanUnderTest* plan : {&one, &two}) plan->profile().fuse_wgrad_accumulation = false;
+  for (PlanUnderTest* plan : {&one, &two}) plan->profile().kernels.fuse_wgrad_accumulation = false;
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph first, one.Compile());
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph second, two.Compile());
   EXPECT_EQ(GradientsOf(first, 0).most, GradientsOf(first, 0).made);
@@ -90,7 +90,7 @@ TEST(FreshGradientsTest, PeaksAreThoseOfOneBufferOnceAllAreThere) {
   // With several micro-batches the fullest moment is in a later one.
   for (const int64_t pp : {1, 2, 4}) {
     PlanUnderTest plan = Fresh(pp, 9), kept = Fresh(pp, 9);
-    kept.profile().fresh_gradients = false;
+    kept.profile().update.fresh_gradients = false;
     ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
     ASSERT_OK_AND_ASSIGN(const ExecutionGraph whole, kept.Compile());
     for (int32_t p = 0; p < pp; ++p) {
@@ -102,7 +102,7 @@ TEST(FreshGradientsTest, PeaksAreThoseOfOneBufferOnceAllAreThere) {
 
 TEST(FreshGradientsTest, OneMicroBatchIsAtItsFullestBeforeTheyAre) {
   PlanUnderTest plan = Fresh(1, 1), kept = Fresh(1, 1);
-  kept.profile().fresh_gradients = false;
+  kept.profile().update.fresh_gradients = false;
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph whole, kept.Compile());
   EXPECT_LT(FindPeak(graph, 0, ProfileBlocks(graph, {})).allocated,

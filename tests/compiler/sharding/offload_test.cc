@@ -33,7 +33,7 @@ constexpr int kActivations = static_cast<int>(MemoryKind::kActivations);
 PlanUnderTest Plan(int64_t layers = 6, std::set<Offload> offload = {Offload::kActivations}) {
   PlanUnderTest plan = PlanUnderTest::Of(SmallModel(layers));
   plan.options().offload = std::move(offload);
-  plan.profile().offload_least_bytes = 0;
+  plan.profile().tensors.offload_least_bytes = 0;
   return plan;
 }
 
@@ -128,7 +128,7 @@ TEST(OffloadActivationsTest, SmallTensorsStay) {
   const int64_t kept = KeptBytes(4096);
   ASSERT_LT(kept, KeptBytes());
   PlanUnderTest plan = Plan();
-  plan.profile().offload_least_bytes = 4096;
+  plan.profile().tensors.offload_least_bytes = 4096;
   EXPECT_EQ(Copied(Compiled(plan)).at(CollectiveKind::kCopyToHost), 5 * kept);
 }
 
@@ -210,8 +210,8 @@ TEST(OffloadTest, NothingIsLeftOver) {
     if (one_of({0, 1}) != 0) o.overlap.insert(Overlap::kGrad);
     if (one_of({0, 1}) != 0) o.overlap.insert(Overlap::kParam);
     o.bucket_bytes = one_of({1, 200'000});
-    plan.profile().zero_grad = one_of({0, 1}) != 0;
-    plan.profile().sharded_master = one_of({0, 1}) != 0;
+    plan.profile().update.zero_grad = one_of({0, 1}) != 0;
+    plan.profile().data_parallel.sharded_master = one_of({0, 1}) != 0;
     SCOPED_TRACE(testing::Message() << i << " zero " << o.zero << " pp " << pp << " vpp " << vpp
                                     << " offloads " << o.offload.size() << ":" << o.offload_layers);
     const ExecutionGraph graph = Compiled(plan);
@@ -313,8 +313,8 @@ TEST(OffloadOptimizerTest, StateLeavesTheDevice) {
     for (PlanUnderTest* one : {&plain, &plan}) {
       one->Dp(4);
       one->options().zero = zero;
-      one->profile().shard_cut = ShardCut::kUnit;
-      one->profile().zero_grad = true;
+      one->profile().data_parallel.shard_cut = ShardCut::kUnit;
+      one->profile().update.zero_grad = true;
     }
     const Program before = Compiled(plain).programs[0], after = Compiled(plan).programs[0];
     EXPECT_EQ(after.static_bytes[kOptimizer], 0);
@@ -333,7 +333,7 @@ TEST(OffloadOptimizerTest, GradientsGoOutAndParametersComeBack) {
         plan.Dp(dp);
         plan.options().zero = zero;
         plan.options().bucket_bytes = 100'000;
-        plan.profile().shard_cut = ShardCut::kUnit;
+        plan.profile().data_parallel.shard_cut = ShardCut::kUnit;
         if (overlap) plan.options().overlap = {Overlap::kGrad};
         const ExecutionGraph graph = Compiled(plan);
         const int64_t kept = graph.programs[0].host_bytes / 16;  // parameters of the optimizer
@@ -357,7 +357,7 @@ TEST(OffloadParametersTest, ShardsComeInBeforeTheyAreGathered) {
       one->Dp(4).MicroBatches(1, micro_batches);
       one->options().zero = 3;
       one->options().sync_each = true;
-      one->profile().shard_cut = ShardCut::kUnit;
+      one->profile().data_parallel.shard_cut = ShardCut::kUnit;
     }
     const ExecutionGraph before = Compiled(plain), after = Compiled(plan);
     const int64_t shard = before.programs[0].static_bytes[kParameters];

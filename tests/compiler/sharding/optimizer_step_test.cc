@@ -24,7 +24,7 @@ TEST(OptimizerStepTest, ReadsAndWritesTheStateOnce) {
 
 TEST(OptimizerStepTest, AKernelForEachOperationReadsAndWritesTheStateAgain) {
   SoftwareProfile profile = PlainProfile();
-  profile.foreach_optimizer = true;
+  profile.update.foreach_optimizer = true;
   const BlockTemplate block = OptimizerStep(profile, DType::kFp32, 1000, {}, false);
   // torch.optim's foreach AdamW in fp32: mul, lerp, mul, addcmul, sqrt, div, add, addcdiv.
   EXPECT_EQ(block.kernels[0].read_bytes, 1000 * 4 * (1 + 2 + 1 + 2 + 1 + 1 + 1 + 3));
@@ -33,7 +33,7 @@ TEST(OptimizerStepTest, AKernelForEachOperationReadsAndWritesTheStateAgain) {
 
 TEST(OptimizerStepTest, ClippingNeedsTheNormOfAllRanks) {
   SoftwareProfile profile = PlainProfile();
-  profile.grad_clip = true;
+  profile.update.grad_clip = true;
   const BlockTemplate block = OptimizerStep(profile, DType::kBf16, 1000, {0, 3}, true);
   EXPECT_THAT(LabelsOf(block),
               ElementsAre("grad_norm", "all_reduce grad_norm", "grad_clip", "adam"));
@@ -44,7 +44,7 @@ TEST(OptimizerStepTest, ClippingNeedsTheNormOfAllRanks) {
 
 TEST(OptimizerStepTest, OnlyFp16LooksForOverflows) {
   SoftwareProfile profile = PlainProfile();
-  profile.fp16_overflow_check = true;
+  profile.update.fp16_overflow_check = true;
   EXPECT_THAT(LabelsOf(OptimizerStep(profile, DType::kFp16, 8, {}, false)),
               ElementsAre("overflow_check", "adam"));
   EXPECT_THAT(LabelsOf(OptimizerStep(profile, DType::kBf16, 8, {}, false)), ElementsAre("adam"));

@@ -39,7 +39,7 @@ PlanUnderTest Zero(int stage, int64_t dp, int64_t micro_batches = 1, int64_t lay
   plan.Dp(dp).MicroBatches(1, micro_batches);
   plan.options().zero = stage;
   plan.options().sync_each = stage >= 2;
-  plan.profile().shard_cut = ShardCut::kUnit;
+  plan.profile().data_parallel.shard_cut = ShardCut::kUnit;
   return plan;
 }
 
@@ -139,7 +139,7 @@ TEST(ShardedWireTest, TheRootStaysGathered) {
   const auto psi = static_cast<double>(Parameters(config));
   const double layers = 2 * (psi - static_cast<double>(Parameters(none)));
   PlanUnderTest plan = Zero(3, 4);
-  plan.profile().root_unit = true;
+  plan.profile().data_parallel.root_unit = true;
   EXPECT_DOUBLE_EQ(Sent(Compiled(plan))[kGather], 2 * (psi + layers) * 3 / 4);
 }
 
@@ -171,8 +171,8 @@ TEST(ShardedWireTest, ZeroPlusPlusSendsAQuarterBetweenNodes) {
   const auto psi = static_cast<double>(Parameters(SmallModel()));
   PlanUnderTest plan = Zero(3, 8);
   plan.options().reshard_ranks = 4;
-  plan.profile().gather_dtype = DType::kInt8;
-  plan.profile().reduce_dtype = DType::kInt4;
+  plan.profile().types.gather_dtype = DType::kInt8;
+  plan.profile().types.reduce_dtype = DType::kInt4;
   const ExecutionGraph graph = Compiled(plan);
   // What runs over the outer axis as well leaves a node of four.
   double between = 0;
@@ -196,7 +196,7 @@ TEST(ShardedWireTest, PaddingIsMoved) {
   const auto up = [](int64_t size) { return (size + 2) / 3 * 3; };
   for (const ShardCut cut : {ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows}) {
     PlanUnderTest plan = Zero(3, 3);
-    plan.profile().shard_cut = cut;
+    plan.profile().data_parallel.shard_cut = cut;
     const ExecutionGraph graph = Compiled(plan);
     int64_t padded = 0, psi = 0;
     for (const Segment& segment : plan.graph().segments) {
@@ -235,8 +235,8 @@ TEST(ShardedStateTest, EachStageSharesOneMore) {
   for (const int64_t n : {2, 4, 8}) {
     for (const int stage : {0, 1, 2, 3}) {
       PlanUnderTest plan = Zero(stage, n);
-      plan.profile().grad_dtype = DType::kBf16;
-      plan.profile().zero_grad = true;
+      plan.profile().types.grad_dtype = DType::kBf16;
+      plan.profile().update.zero_grad = true;
       const ExecutionGraph graph = Compiled(plan);
       const int64_t* bytes = graph.programs[0].static_bytes;
       EXPECT_EQ(bytes[kParameters], 2 * psi / (stage >= 3 ? n : 1));
@@ -259,7 +259,7 @@ TEST(ShardedStateTest, ShardsOfReplicasAreThoseOfTheirGroup) {
 TEST(ShardedStateTest, TheMasterIsTheParameterAtRest) {
   const int64_t psi = Parameters(SmallModel());
   PlanUnderTest plan = Zero(3, 4);
-  plan.profile().sharded_master = true;
+  plan.profile().data_parallel.sharded_master = true;
   const ExecutionGraph graph = Compiled(plan);
   EXPECT_EQ(graph.programs[0].static_bytes[kParameters], 4 * psi / 4);
   EXPECT_EQ(graph.programs[0].static_bytes[kOptimizer], 8 * psi / 4);
@@ -292,15 +292,15 @@ TEST(ShardedMemoryTest, NothingIsLeftOver) {
     if (o.hsdp > 0) o.reshard_ranks = 0;
     o.prefetch = one_of({0, 1, 1, 2, 3, 20});
     o.sync_each = one_of({0, 1}) != 0;
-    plan.profile().shard_cut = static_cast<ShardCut>(one_of({0, 1, 2}));
-    plan.profile().root_unit = one_of({0, 1}) != 0;
-    plan.profile().keeps_last_unit = one_of({0, 1}) != 0;
-    plan.profile().zero_grad = one_of({0, 1}) != 0;
-    plan.profile().fuse_wgrad_accumulation = one_of({0, 1}) != 0;
-    SCOPED_TRACE(testing::Message()
-                 << i << " zero " << o.zero << " pp " << pp << " vpp " << vpp << " reshard "
-                 << o.reshard << o.reshard_ranks << " prefetch " << o.prefetch << " sync "
-                 << o.sync_each << " cut " << static_cast<int>(plan.profile().shard_cut));
+    plan.profile().data_parallel.shard_cut = static_cast<ShardCut>(one_of({0, 1, 2}));
+    plan.profile().data_parallel.root_unit = one_of({0, 1}) != 0;
+    plan.profile().data_parallel.keeps_last_unit = one_of({0, 1}) != 0;
+    plan.profile().update.zero_grad = one_of({0, 1}) != 0;
+    plan.profile().kernels.fuse_wgrad_accumulation = one_of({0, 1}) != 0;
+    SCOPED_TRACE(testing::Message() << i << " zero " << o.zero << " pp " << pp << " vpp " << vpp
+                                    << " reshard " << o.reshard << o.reshard_ranks << " prefetch "
+                                    << o.prefetch << " sync " << o.sync_each << " cut "
+                                    << static_cast<int>(plan.profile().data_parallel.shard_cut));
     const ExecutionGraph graph = Compiled(plan);
     for (size_t p = 0; p < graph.programs.size(); ++p) {
       const std::vector<ReplayedEvent> events = ReplayEvents(graph, static_cast<int32_t>(p));
@@ -324,7 +324,7 @@ TEST(ShardedMemoryTest, AtMostOneMoreUnitThanThePrefetchIsGathered) {
   for (const int64_t prefetch : {0, 1, 2, 4}) {
     PlanUnderTest plan = Zero(3, 4, 2, 12);
     plan.options().prefetch = prefetch;
-    plan.profile().root_unit = true;
+    plan.profile().data_parallel.root_unit = true;
     const ExecutionGraph graph = Compiled(plan);
     const int64_t root = Parameters(config) - 12 * layer;
     int64_t most = 0;

@@ -57,8 +57,8 @@ double BytesAParameter(const SoftwareProfile& profile, DType dtype, int64_t d, i
 
 SoftwareProfile Types(DType grad, DType main_grad) {
   SoftwareProfile profile = PlainProfile();
-  profile.grad_dtype = grad;
-  profile.main_grad_dtype = main_grad;
+  profile.types.grad_dtype = grad;
+  profile.types.main_grad_dtype = main_grad;
   return profile;
 }
 
@@ -83,20 +83,20 @@ TEST(StateTest, DistributedOptimizerOfMegatron) {
 TEST(StateTest, PrecisionAwareOptimizer) {
   const int64_t n = 1 << 20;
   SoftwareProfile profile = Types(DType::kFp32, DType::kFp32);
-  profile.state_dtype = DType::kBf16;
+  profile.types.state_dtype = DType::kBf16;
   EXPECT_EQ(BytesAParameter(profile, DType::kBf16, 8, n), 6 + (4 + 2 + 2) / 8.0);
-  profile.master_dtype = DType::kInt16;
+  profile.types.master_dtype = DType::kInt16;
   EXPECT_EQ(BytesAParameter(profile, DType::kBf16, 8, n), 6 + (2 + 2 + 2) / 8.0);
-  profile.state_dtype = DType::kFp8;
-  profile.second_state_dtype = DType::kFp16;
-  profile.grad_dtype = profile.main_grad_dtype.emplace(DType::kBf16);
+  profile.types.state_dtype = DType::kFp8;
+  profile.types.second_state_dtype = DType::kFp16;
+  profile.types.grad_dtype = profile.types.main_grad_dtype.emplace(DType::kBf16);
   EXPECT_EQ(BytesAParameter(profile, DType::kBf16, 1, n), 2 + 2 + 2 + 1 + 2);
 }
 
 // bitsandbytes: two moments of a byte, each with an fp32 maximum for 256 elements.
 TEST(StateTest, EightBitMoments) {
   SoftwareProfile profile = PlainProfile();
-  profile.state_dtype = DType::kInt8;
+  profile.types.state_dtype = DType::kInt8;
   EXPECT_EQ(OptimizerBytes(profile, DType::kFp32, 1 << 20), 2 * ((1 << 20) + 4 * (1 << 12)));
   EXPECT_EQ(OptimizerBytes(profile, DType::kFp32, 257), 2 * (257 + 2 * 4));
   EXPECT_EQ(OptimizerBytes(profile, DType::kBf16, 256), 256 * 4 + 2 * (256 + 4));
@@ -105,7 +105,7 @@ TEST(StateTest, EightBitMoments) {
 // Only matrices of quantised products are kept, and gathered, in 8 bits.
 TEST(StateTest, Fp8Parameters) {
   SoftwareProfile profile = PlainProfile();
-  profile.param_dtype = DType::kFp8;
+  profile.types.param_dtype = DType::kFp8;
   EXPECT_EQ(StateOf(profile, DType::kFp8, 1000, 1000, 900).parameters, 900 + 2 * 100);
   EXPECT_EQ(StateOf(profile, DType::kFp8, 1000, 1000, 900).optimizer, 12 * 1000);
   EXPECT_EQ(ParameterWireBytes(profile.GatherType(DType::kFp8), DType::kFp8, 1000, 900),
@@ -116,8 +116,8 @@ TEST(StateTest, Fp8Parameters) {
 // FSDP's mixed precision: fp32 shards, no other copy.
 TEST(StateTest, Fp32ParametersAreTheirOwnMaster) {
   SoftwareProfile profile = PlainProfile();
-  profile.param_dtype = DType::kFp32;
-  profile.gather_dtype = DType::kCompute;
+  profile.types.param_dtype = DType::kFp32;
+  profile.types.gather_dtype = DType::kCompute;
   EXPECT_EQ(BytesAParameter(profile, DType::kBf16, 1, 1024), 16);
   EXPECT_EQ(ParameterWireBytes(profile.GatherType(DType::kBf16), DType::kBf16, 1000, 0), 2000);
 }

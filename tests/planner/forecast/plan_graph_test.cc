@@ -129,11 +129,19 @@ TEST_F(PlanGraphTest, ProfilesOfOneNameAreNotMixedUp) {
   Strategy("tp=2,pp=2,sp");
   Compile();
   // A user's own file may keep the name.
-  for (bool SoftwareProfile::*flag :
-       {&SoftwareProfile::sp_saves_sharded, &SoftwareProfile::wgrad_overlaps_tp,
-        &SoftwareProfile::p2p_blocking, &SoftwareProfile::grad_clip}) {
-    job_.profile.*flag = !(job_.profile.*flag);
+  for (bool* flag :
+       {&job_.profile.tensors.sp_saves_sharded, &job_.profile.kernels.wgrad_overlaps_tp,
+        &job_.profile.pipeline.p2p_blocking, &job_.profile.update.grad_clip}) {
+    *flag = !*flag;
     EXPECT_EQ(Compile().execution->DebugString(), Fresh());
+  }
+}
+
+TEST_F(PlanGraphTest, EveryOptionIsInTheKey) {
+  for (const char* strategy :
+       {"recompute=full", "recompute=uniform:2", "recompute=every:2", "recompute=full:1"}) {
+    Strategy(strategy);
+    EXPECT_EQ(Compile().execution->DebugString(), Fresh()) << strategy;
   }
 }
 

@@ -157,7 +157,7 @@ TEST_F(PredictTest, CudaGraphsSpeedUpWhatIsBoundByLaunches) {
   const Forecast eager = Known("mb=1", "dgx-a100-80g:1x1");
   EXPECT_GT(eager.result.classes[0].breakdown.launch, eager.result.classes[0].breakdown.compute);
   EXPECT_EQ(eager.chosen.at("cuda_graphs"), "0");
-  job_.profile.cuda_graphs = true;
+  job_.profile.host.cuda_graphs = true;
   const Forecast graphs = Known("mb=1", "dgx-a100-80g:1x1");
   EXPECT_EQ(graphs.chosen.at("cuda_graphs"), "1");
   EXPECT_EQ(graphs.result.classes[0].breakdown.compute, eager.result.classes[0].breakdown.compute);
@@ -175,7 +175,7 @@ TEST_F(PredictTest, CudaGraphsHardlyChangeLargeLayers) {
   ASSERT_OK_AND_ASSIGN(job_.model, TransformerSource(config));
   job_.global_batch = 8;
   const double eager = Known("mb=1", "dgx-a100-80g:1x1").iteration_time_s;
-  job_.profile.cuda_graphs = true;
+  job_.profile.host.cuda_graphs = true;
   const double graphs = Known("mb=1", "dgx-a100-80g:1x1").iteration_time_s;
   EXPECT_LE(graphs, eager);
   EXPECT_GT(graphs, 0.98 * eager);
@@ -331,7 +331,7 @@ TEST_F(PredictTest, MoreLayersMakeNoMoreBlocks) {
 // ---- what a forecast owes ----
 
 TEST_F(PredictTest, OneDeviceTakesTheSumOfItsKernels) {
-  job_.profile.launch_s = job_.profile.host_sync_s = job_.profile.iteration_s = 0;
+  job_.profile.host.launch_s = job_.profile.host.host_sync_s = job_.profile.host.iteration_s = 0;
   ASSERT_OK_AND_ASSIGN(const ShortForm form, ParseShortForm("dp=1,tp=1,pp=1"));
   job_.strategy = StrategyTree::FromShortForm(form);
   ASSERT_OK_AND_ASSIGN(const Machine machine, MachineFromPreset("dgx-a100-80g:1x1"));

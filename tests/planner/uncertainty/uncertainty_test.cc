@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kText[] =
-    "software_from_source: 0.03 software_in_outline: 0.1 plan: 0.04 "
+    "software_from_source: 0.03 software_from_documentation: 0.1 plan: 0.04 "
     "slow_tail: 0.12 software { profile: 'measured' rows: 5 most_tp: 8 }";
 
 // One second, half of it on kernels and half on a link.
@@ -41,7 +41,7 @@ TEST(Uncertainty, AddsSoftwareAndPlan) {
   EXPECT_DOUBLE_EQ(result.factors["software/measured"].sigma, 0.03);
   EXPECT_DOUBLE_EQ(CoreScale(result), std::sqrt(0.0025 + 0.01 + 0.0009 + 0.0016));
 
-  profile.known_in_outline = true;
+  profile.from_documentation = true;
   SimResult outline = HalfAndHalf();
   uncertainty.AddTo(profile, &outline);
   EXPECT_DOUBLE_EQ(outline.factors["software/measured"].sigma, 0.1);

@@ -77,9 +77,9 @@ TEST_F(WarningsTest, OtherDevices) {
 }
 
 TEST_F(WarningsTest, SoftwareInOutlineOrWithoutRuns) {
-  profile_.known_in_outline = true;
-  EXPECT_THAT(Warnings(), ElementsAre(HasSubstr("known in outline only")));
-  profile_.known_in_outline = false;
+  profile_.from_documentation = true;
+  EXPECT_THAT(Warnings(), ElementsAre(HasSubstr("known from documentation only")));
+  profile_.from_documentation = false;
   uncertainty_.software.clear();
   EXPECT_THAT(Warnings(), ElementsAre(HasSubstr("compared with no measured run")));
 }
