@@ -77,16 +77,27 @@ def test_what_is_public_names_the_argument_that_is_wrong(name):
         ("session", "s", "a Session, such as `Session()`"),
         ("records", "kernels.db", 'a Records, such as `Records("kernels.db")`'),
         ("what_if", ["nic=2x"], "text"),
-        ("jitter", "0.1", "a number"),
-        ("stragglers", 0.1, "text or a pair of a number"),
-        ("samples", 1.5, "a whole number"),
-        ("workers", None, "a whole number"),
+        ("randomness", 0.1, "a Randomness, such as `Randomness(jitter=0.02)`"),
         ("fidelity", True, "text"),
     ],
 )
 def test_options_of_a_prediction(small, option, value, wanted):
     message = refusal(pc.predict, small, MACHINE, "tp=8,mb=1", **{option: value})
     assert message == f"`{option}` is `{value!r}`; give {wanted}."
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "wanted"),
+    [
+        ("jitter", "0.1", "a number"),
+        ("stragglers", 0.1, "text or a pair of a number"),
+        ("samples", 1.5, "a whole number"),
+        ("workers", None, "a whole number"),
+    ],
+)
+def test_options_of_randomness(option, value, wanted):
+    message = refusal(pc.Randomness, **{option: value})
+    assert message.startswith(f"`{option}` is `{value!r}`; give {wanted}")
 
 
 def test_nouns_say_how_they_are_made(small):

@@ -122,7 +122,7 @@ TEST(RecomputeSetsTest, TheFeedForwardLayerKeepsItsInput) {
 TEST(RecomputeSetsTest, EveryOtherProductIsKept) {
   EXPECT_EQ(Saved({"op"}), kX + kX + kKv + kX + kStatistics + kF);
   PlanUnderTest eager = Plan(Llama(), {"op"});
-  eager.profile().keeps_unread = true;  // the seventh product, which no gradient reads
+  eager.profile().recompute.keeps_unread = true;  // the seventh product, which no gradient reads
   EXPECT_EQ(Saved(eager), kX + kX + kKv + kX + kStatistics + kF + kX);
 }
 
