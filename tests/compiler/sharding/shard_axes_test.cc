@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "compiler/bind/plan_mesh.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 
