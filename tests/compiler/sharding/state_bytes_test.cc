@@ -1,5 +1,9 @@
 #include "compiler/sharding/state_bytes.h"
 
+#include <algorithm>
+#include <cstdint>
+
+#include "compiler/sharding/optimizer_step.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
 
