@@ -10,13 +10,12 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable
-from plancast.memory import KINDS
 from plancast.textual import duration, gib, percent, ranges
 
 if TYPE_CHECKING:
     from plancast.memory import LiveTensor, MemoryTimeline, PeakMemory, PeakReasons
 
-# How a picture draws each kind: a sign that also tells without colour, and one.
+# How a picture draws each kind, from below: a sign that also tells without colour, and one.
 SIGNS = {
     "parameters": ("█", "blue"),
     "gradients": ("▓", "cyan"),
@@ -142,7 +141,7 @@ def _picture(timeline: MemoryTimeline, width: int) -> RenderableType:
     lines.append(Text(f"{'0':>8} └{'─' * len(columns)}", style="dim"))
     lines.append(Text(f"{'':>10}0{end:>{len(columns) - 1}}", style="dim"))
     legend = Text(f"{'':>10}")
-    for kind in KINDS:
+    for kind in timeline.kinds:
         if any(timeline.kinds[kind]):
             legend.append(f"{SIGNS[kind][0]} {kind}   ", style=SIGNS[kind][1])
     memory = timeline.memory
@@ -171,7 +170,7 @@ def _columns(timeline: MemoryTimeline, width: int) -> list[list[int]]:
 
 def _sign(column: Sequence[int], height: float) -> tuple[str, str]:
     top = 0
-    for kind, size in zip(KINDS, column, strict=True):
+    for kind, size in zip(SIGNS, column, strict=True):
         top += size
         if height < top:
             return SIGNS[kind]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plancast.memory import KINDS
 from plancast.report.memory import positions
 from plancast.textual import GIB, duration, gib, html
 
@@ -49,7 +48,7 @@ def timeline_svg(timeline: MemoryTimeline, *, standalone: bool = False) -> str:
         f"{html(memory.device_class)}, GiB</text>",
     ]
     base = [0] * len(at)
-    for kind in KINDS:
+    for kind in timeline.kinds:
         sizes = timeline.kinds[kind]
         if not any(sizes):
             continue
@@ -94,7 +93,7 @@ def timeline_svg(timeline: MemoryTimeline, *, standalone: bool = False) -> str:
         f"peak {gib(highest, 2)}</text>"
     )
     place = _LEFT
-    for kind in KINDS:
+    for kind in timeline.kinds:
         if any(timeline.kinds[kind]):
             y = _HEIGHT - 14
             parts.append(
