@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from plancast.accuracy.validation.fitting_plans import oom_table
 from plancast.accuracy.validation.layers import LayerResult
 from plancast.accuracy.validation.leave_one_out import LeaveOneOut, leave_one_out
 from plancast.accuracy.validation.pairs import StatedProbability, stated_probabilities
@@ -19,19 +20,6 @@ from plancast.accuracy.validation.statistics import best_constant_mape, error_sc
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-
-def oom_table(results: Iterable[RowResult]) -> dict[str, int]:
-    """How often plans that ran, and that did not fit, were said to fit or not."""
-    table = {"true_fit": 0, "false_fit": 0, "true_oom": 0, "false_oom": 0}
-    for result in results:
-        if result.fits is None:
-            continue
-        if result.row.oom:
-            table["false_fit" if result.fits else "true_oom"] += 1
-        elif result.measured is not None:
-            table["true_fit" if result.fits else "false_oom"] += 1
-    return table
 
 
 @dataclass(frozen=True)

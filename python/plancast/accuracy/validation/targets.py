@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from plancast.accuracy.validation.fitting_plans import oom_table
 from plancast.accuracy.validation.predict_row import RowResult
-from plancast.accuracy.validation.scoreboard import Scoreboard, oom_table
 from plancast.accuracy.validation.slices import by_property
 from plancast.accuracy.validation.statistics import error_scores
+
+if TYPE_CHECKING:
+    from plancast.accuracy.validation.scoreboard import Scoreboard
 
 
 @dataclass(frozen=True)
