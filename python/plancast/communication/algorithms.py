@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from plancast import _core, arguments, files
 from plancast.checked import checked
+from plancast.communication.link_graph import Topology, graph_of
 from plancast.errors import InputError
 from plancast.immutable import Immutable
 
 if TYPE_CHECKING:
-    from plancast.communication.synthesis import Topology
     from plancast.machine import Machine
 
 
@@ -174,8 +174,6 @@ class Algorithm(Immutable):
                 machine._core, bytes=size, alpha=alpha, timeline=timeline
             )
         else:
-            from plancast.communication.synthesis import graph_of
-
             assert topology is not None
             fields = self._core.run_on_graph(
                 graph_of(topology),

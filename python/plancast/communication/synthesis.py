@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
-from plancast import _core, arguments, files
+from plancast import _core, arguments
 from plancast.checked import checked
 from plancast.communication.algorithms import Algorithm
-from plancast.errors import InputError
+from plancast.communication.link_graph import Topology, graph_of
 
 _CONFLICTS = 2_000_000
-
-# The nodes and links (from, to, chunks in a round) of a topology, a name such as
-# `dgx1`, `ring:8`, `mesh:2x4`, or one of NCCL's topology files.
-Topology = str | Path | Sequence[tuple[int, int, int]]
 
 
 @dataclass(frozen=True)
@@ -150,16 +144,3 @@ def pareto_front(
         others=[SynthesizedAlgorithm._from(p) for p in front["others"]],
         complete=front["complete"],
     )
-
-
-def graph_of(topology: Topology) -> _core.LinkGraph:
-    """The links that a topology stands for."""
-    if isinstance(topology, str | Path):
-        text = str(topology)
-        if text.endswith(".xml"):
-            return _core.LinkGraph.from_nccl(files.read_text(text), text)
-        return _core.LinkGraph.named(text)
-    links = [(int(a), int(b), int(width)) for a, b, width in topology]
-    if not links:
-        raise InputError("a topology without links; give some as (from, to, width).")
-    return _core.LinkGraph.create(max(max(a, b) for a, b, _ in links) + 1, links)
