@@ -110,8 +110,6 @@ class Reader:
 
     def run(self) -> Graph:
         """The importers' graph."""
-        from plancast.importers.onnx import layers, movement  # noqa: F401  (they register)
-
         self._enter()
         for node in self._source.node:
             inputs = [self._value(label) if label else None for label in node.input]
