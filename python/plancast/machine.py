@@ -79,10 +79,10 @@ class Machine(Immutable):
           hosts: how many such hosts (or NVLink domains).
           fabric: `infiniband`, `roce`, ...; by the names of the network devices if absent.
         """
-        from plancast.communication.nccl import Topology
+        from plancast.communication import nccl_file
 
-        machine, assumed = Topology.from_file(path).machine(nodes=hosts, fabric=fabric)
-        fields = machine.to_dict()
+        core, assumed = nccl_file.machine(nccl_file.read(path), hosts, fabric)
+        fields = cls(core).to_dict()
         fields["name"] = Path(path).stem
         fields["source"] = " ".join([f"{fields['source']} {path}.", *assumed])
         return cls.from_dict(fields, what=f"`{path}`")

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plancast import _core, arguments, files
+from plancast import _core, arguments
 from plancast.checked import checked
+from plancast.communication import nccl_file
 from plancast.errors import InputError
 from plancast.machine import Machine
 
@@ -32,7 +33,7 @@ class Topology:
     @classmethod
     def from_file(cls, path: str | Path) -> Topology:
         """What `NCCL_TOPO_DUMP_FILE` wrote, or a cloud vendor's skeleton."""
-        return cls.from_xml(files.read_text(path), what=str(path))
+        return cls(nccl_file.read(path))
 
     @classmethod
     def from_xml(cls, text: str, *, what: str = "topology") -> Topology:
@@ -75,8 +76,8 @@ class Topology:
           gdr: whether network devices reach the memory of GPUs directly.
         """
         if sm is not None:
-            sm = _whole(sm, "sm", 30, 999)
-        nvlinks = _whole(nvlinks, "nvlinks", 0, 1024)
+            sm = nccl_file.whole(sm, "sm", 30, 999)
+        nvlinks = nccl_file.whole(nvlinks, "nvlinks", 0, 1024)
         mbit = None
         if net_gbit_per_s is not None:
             gbit = arguments.number(net_gbit_per_s, "net_gbit_per_s")
@@ -96,9 +97,9 @@ class Topology:
 
         GB/s are 1e9 bytes per second, times microseconds; names are NCCL's.
         """
-        self._check()
+        nccl_file.check_filled(self._core)
         found: dict[str, Any] = json.loads(
-            self._core.search_json(self._nodes(nodes), version, collnet)
+            self._core.search_json(nccl_file.hosts(self._core, nodes), version, collnet)
         )
         return found
 
@@ -106,29 +107,10 @@ class Topology:
         self, *, nodes: int | None = None, version: str = "2.30", collnet: bool = False
     ) -> str:
         """The graphs of one host as `NCCL_GRAPH_DUMP_FILE` has them."""
-        self._check()
-        return self._core.graphs_xml(self._nodes(nodes), version, collnet)
+        nccl_file.check_filled(self._core)
+        return self._core.graphs_xml(nccl_file.hosts(self._core, nodes), version, collnet)
 
     def machine(self, *, nodes: int | None = None, fabric: str = "") -> tuple[Machine, list[str]]:
         """`nodes` such hosts as a machine, and what was assumed."""
-        self._check()
-        core, assumptions = self._core.machine(self._nodes(nodes), fabric)
+        core, assumptions = nccl_file.machine(self._core, nodes, fabric)
         return Machine(core), assumptions
-
-    def _nodes(self, nodes: int | None) -> int:
-        return self.count if nodes is None else _whole(nodes, "nodes", 1, 1_000_000)
-
-    def _check(self) -> None:
-        missing = self.missing()
-        if missing:
-            raise InputError(
-                f"{' '.join(missing)} It is a skeleton, which NCCL fills at run time: fill it (sm, "
-                "nvlinks, net_gbit_per_s), or write the whole with "
-                "NCCL_TOPO_DUMP_FILE=topo.xml <any NCCL program>."
-            )
-
-
-def _whole(value: Any, what: str, least: int, most: int) -> int:
-    if not arguments.is_whole(value) or not least <= value <= most:
-        raise InputError(f"`{what}` is `{value!r}`; give a whole number from {least} to {most}.")
-    return int(value)
