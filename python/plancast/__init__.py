@@ -21,7 +21,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plancast.builder import ModelBuilder
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
     from plancast.communication.algorithms import Algorithm, AlgorithmRun
     from plancast.communication.chrome import ChromeTrace
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.launchers import LaunchConfig
     from plancast.machine import Machine
-    from plancast.model import Model
+    from plancast.model import Model, ModelBuilder
     from plancast.op_rules import Rule, rules
     from plancast.planning import (
         predict,
@@ -126,7 +125,7 @@ _HOME = {
     "Kernel": "records",
     "Machine": "machine",
     "Model": "model",
-    "ModelBuilder": "builder",
+    "ModelBuilder": "model",
     "ParetoFront": "communication.synthesis",
     "NcclTrace": "communication.traces",
     "Randomness": "randomness",

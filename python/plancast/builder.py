@@ -1,4 +1,4 @@
-"""Models described op by op."""
+"""Graphs of models, described op by op."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from plancast import _core, arguments
 from plancast.checked import checked
 from plancast.errors import InputError
-from plancast.model import Model
 
 # Element types by the names of the rule language, and the other way round.
 _OF_RULES = {"f32": "fp32", "i64": "int64", "u8": "uint8"}
@@ -27,22 +26,8 @@ class Tensor:
 
 
 @checked
-class ModelBuilder:
-    """Builds a model from named dims, module bodies and op rules.
-
-    `batch` is the micro-batch, set when a plan is bound, as are `replicas`, the
-    number of data-parallel parts, and `replica_batch`, the size of one (local batch
-    norm); every other dim has a size in elements.
-
-    >>> builder = ModelBuilder("mlp", seq=128, hidden=256, ffn=1024)
-    >>> layer = builder.module("layers", repeat=2)
-    >>> x = layer.input("x", "batch", "seq", "hidden")
-    >>> h = layer.op("mlp.fc1", "linear", x, layer.parameter("w1", "ffn", "hidden"))
-    >>> y = layer.op("mlp.fc2", "linear", h, layer.parameter("w2", "hidden", "ffn"))
-    >>> layer.output(y)
-    >>> builder.build().parameters
-    1048576
-    """
+class GraphBuilder:
+    """Builds the graph of a model from named dims, module bodies and op rules."""
 
     def __init__(self, name: str, **dims: int) -> None:
         self._name = arguments.word(name, "name")
@@ -55,7 +40,7 @@ class ModelBuilder:
     def dim(self, name: str, size: int) -> str:
         """Adds a named dim, unless it is there with the same size, and gives its name.
 
-        >>> builder = ModelBuilder("net")
+        >>> builder = GraphBuilder("net")
         >>> builder.dim("channels64", 64), builder.size("channels64")
         ('channels64', 64)
         """
@@ -106,18 +91,17 @@ class ModelBuilder:
             known = ", ".join(f"`{name}`" for name in self._dims)
             raise InputError(f"no dim `{dim}` in `{self._name}`; it has {known}.")
 
-    def build(self) -> Model:
-        """The finished model."""
+    def graph(self) -> dict[str, Any]:
+        """The finished graph, as `Model.from_graph` takes it."""
         specs = [module.spec() for module in self._modules]
         if specs and specs[0]["in_ports"]:
             specs.insert(0, _data_module(specs[0]))
-        spec: dict[str, Any] = {
+        return {
             "name": self._name,
             "dims": list(self._dims.items()),
             "modules": specs,
             "ties": [(self._place(first), self._place(second)) for first, second in self._ties],
         }
-        return Model.from_graph(spec)
 
     def _place(self, parameter: str) -> tuple[int, int]:
         path, _, name = parameter.rpartition(".")
@@ -131,7 +115,7 @@ class ModelBuilder:
 class ModuleBuilder:
     """The body of one module: tensors and ops in execution order."""
 
-    def __init__(self, model: ModelBuilder, path: str, repeat: int, in_list: bool) -> None:
+    def __init__(self, model: GraphBuilder, path: str, repeat: int, in_list: bool) -> None:
         self.path = path
         self._model = model
         self._repeat = repeat

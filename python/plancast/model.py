@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plancast import _core, arguments, documents, files
+from plancast.builder import GraphBuilder
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.immutable import Immutable
 
 if TYPE_CHECKING:
-    from plancast.builder import ModelBuilder
     from plancast.importers.report import ImportReport
 
 
@@ -74,7 +74,16 @@ class Model(Immutable):
 
         given = {"seq": seq, "image": image, **sizes}
         chosen = {key: size for key, size in given.items() if size is not None}
-        return presets.model(arguments.word(name, "name"), chosen)
+        if not presets.is_transformer(arguments.word(name, "name")):
+            from plancast.zoo import catalogue  # loaded for its own models only
+
+            if name in catalogue.names():
+                return cls.from_graph(catalogue.builder(name, **chosen).graph())
+        fields = presets.config(name)
+        for key in chosen:
+            if key != "seq":
+                raise InputError(f"`{name}` has no `{key}` to choose; it has `seq`.")
+        return cls.from_config(**{**fields, **chosen})
 
     @classmethod
     def presets(cls) -> list[str]:
@@ -105,7 +114,8 @@ class Model(Immutable):
             from plancast.zoo import hf as zoo
 
             name = file.resolve().parent.name or str(values["model_type"])
-            return zoo.builder(values, what=f"`{file}`", name=name, seq=seq).build()
+            net = zoo.builder(values, what=f"`{file}`", name=name, seq=seq)
+            return cls.from_graph(net.graph())
         fields = hf.config(values, what=f"`{file}`")
         if fields["name"] == values.get("model_type") and file.resolve().parent.name:
             # Most files do not name the model; the folder they came in does.
@@ -132,9 +142,7 @@ class Model(Immutable):
           seq: tokens per sequence; what the file says by default.
         """
         if str(path).endswith(_IMPORTED):
-            from plancast.importers import model
-
-            return model.from_file(str(path), seq=seq)
+            return cls._imported(str(path), seq)
         fields = files.read_mapping(path)
         if any(key in fields for key in _OF_HUGGING_FACE):
             return cls.from_hf(path, seq=seq)
@@ -199,9 +207,10 @@ class Model(Immutable):
         cross-entropy of logits, squared error of anything else (docs/importing.md).
         `import_report` says what was not recognised.
         """
-        from plancast.importers import model
+        from plancast.importers import model as importer
 
-        return model.from_torch(module, example_inputs, seq=seq, name=name)
+        made = importer.from_torch(module, example_inputs, seq=seq, name=name)
+        return cls(made.core, report=made.report, graph=made.graph)
 
     @classmethod
     def from_onnx(cls, path: str | Path, *, seq: int | None = None) -> Model:
@@ -211,9 +220,14 @@ class Model(Immutable):
           path: the file. The first dim of its first input is the batch.
           seq: tokens per sequence, where the file's dims leave them open or allow others.
         """
-        from plancast.importers import model
+        return cls._imported(str(path), seq)
 
-        return model.from_file(str(path), seq=seq)
+    @classmethod
+    def _imported(cls, path: str, seq: int | None) -> Model:
+        from plancast.importers import model as importer
+
+        made = importer.from_file(path, seq=seq)
+        return cls(made.core, report=made.report, graph=made.graph)
 
     @property
     def import_report(self) -> ImportReport | None:
@@ -223,8 +237,6 @@ class Model(Immutable):
     @classmethod
     def builder(cls, name: str, **dims: int) -> ModelBuilder:
         """A builder for a model described op by op."""
-        from plancast.builder import ModelBuilder
-
         return ModelBuilder(name, **dims)
 
     @classmethod
@@ -311,3 +323,26 @@ class Model(Immutable):
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: {self.parameters:,} parameters, {self.layers} layers>"
+
+
+@checked
+class ModelBuilder(GraphBuilder):
+    """Builds a model from named dims, module bodies and op rules.
+
+    `batch` is the micro-batch, set when a plan is bound, as are `replicas`, the
+    number of data-parallel parts, and `replica_batch`, the size of one (local batch
+    norm); every other dim has a size in elements.
+
+    >>> builder = ModelBuilder("mlp", seq=128, hidden=256, ffn=1024)
+    >>> layer = builder.module("layers", repeat=2)
+    >>> x = layer.input("x", "batch", "seq", "hidden")
+    >>> h = layer.op("mlp.fc1", "linear", x, layer.parameter("w1", "ffn", "hidden"))
+    >>> y = layer.op("mlp.fc2", "linear", h, layer.parameter("w2", "hidden", "ffn"))
+    >>> layer.output(y)
+    >>> builder.build().parameters
+    1048576
+    """
+
+    def build(self) -> Model:
+        """The finished model."""
+        return Model.from_graph(self.graph())

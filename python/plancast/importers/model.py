@@ -1,26 +1,30 @@
-"""From the importers' graph to a model."""
+"""From files and modules to graphs of models, as `Model.from_graph` takes them."""
 
 from __future__ import annotations
 
 import os.path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+from plancast import _core
 from plancast.importers import limits
 from plancast.importers.ir import Graph
 from plancast.importers.lower import lower
 from plancast.importers.passes import run
-from plancast.importers.report import report
+from plancast.importers.report import ImportReport, report
 from plancast.importers.resize import resize
 from plancast.importers.segments import Bodies, runs
 
-if TYPE_CHECKING:
-    from plancast.model import Model
+
+class Imported(NamedTuple):
+    """A model of the core, the graph that it was made from, and what was not recognised."""
+
+    core: _core.Model
+    graph: dict[str, Any]
+    report: ImportReport
 
 
-def build(graph: Graph, *, seq: int | None = None) -> Model:
+def build(graph: Graph, *, seq: int | None = None) -> Imported:
     """The model of a graph as a reader made it, with sequences of `seq` if said."""
-    from plancast.model import Model
-
     run(graph)
     lowered = lower(graph)
     if seq is not None:
@@ -32,10 +36,10 @@ def build(graph: Graph, *, seq: int | None = None) -> Model:
         "modules": modules,
         "ties": ties,
     }
-    return Model.from_graph(spec, report(lowered))
+    return Imported(_core.Model.from_graph(spec), spec, report(lowered))
 
 
-def from_file(path: str, *, seq: int | None = None) -> Model:
+def from_file(path: str, *, seq: int | None = None) -> Imported:
     """The model of a `.pt2` or `.onnx` file."""
     name = os.path.basename(path).rpartition(".")[0] or "model"
     if path.endswith(".pt2"):
@@ -51,7 +55,7 @@ def from_file(path: str, *, seq: int | None = None) -> Model:
         return build(graph, seq=seq)
 
 
-def from_torch(module: Any, example_inputs: Any, *, seq: int | None, name: str | None) -> Model:
+def from_torch(module: Any, example_inputs: Any, *, seq: int | None, name: str | None) -> Imported:
     """The model of a module or an exported program (docs/importing.md)."""
     from plancast.importers.aten import export, fx
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plancast import arguments
+from plancast import _core, arguments
 from plancast.errors import InputError
-
-if TYPE_CHECKING:
-    from plancast.model import Model
-
 
 # Files of the catalogue, in the order in which they are searched: a first forecast
 # waits for no more of them than it needs.
@@ -117,23 +112,6 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9.]", "", name.lower())
 
 
-def model(name: str, chosen: Mapping[str, int]) -> Model:
-    """The model of a name; `chosen` are sizes of its data (`seq`, `image`, ...)."""
-    from plancast.model import Model
-
-    if _fields(name) is None:
-        # The builder and the zoo are loaded for their own models only.
-        from plancast.zoo import catalogue
-
-        if name in catalogue.names():
-            return catalogue.builder(name, **chosen).build()
-    fields = config(name)
-    for key in chosen:
-        if key != "seq":
-            raise InputError(f"`{name}` has no `{key}` to choose; it has `seq`.")
-    return Model.from_config(**{**fields, **chosen})
-
-
 def _fields(name: str) -> dict[str, Any] | None:
     for file in _FILES:
         if name in _models_of(file):
@@ -152,6 +130,15 @@ def _fields(name: str) -> dict[str, Any] | None:
     if "dense_layers" in fields:
         fields["dense_layers"] = min(fields["dense_layers"], layers)
     return fields
+
+
+def is_transformer(name: str) -> bool:
+    """Whether `config` knows the name.
+
+    >>> is_transformer("llama3-70b-l12"), is_transformer("resnet50")
+    (True, False)
+    """
+    return _fields(name) is not None
 
 
 def config(name: str) -> dict[str, Any]:
@@ -177,6 +164,4 @@ def is_machine(name: str) -> bool:
     >>> is_machine("dgx-h100:2x4"), is_machine("gpt2")
     (True, False)
     """
-    from plancast.machine import Machine
-
-    return name.partition(":")[0] in Machine.presets()
+    return name.partition(":")[0] in _core.Machine.preset_names()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plancast import arguments
-from plancast.builder import ModelBuilder
+from plancast.builder import GraphBuilder
 from plancast.errors import InputError
 
 # Which module has the function of a family.
@@ -56,25 +56,25 @@ def choices(name: str) -> list[str]:
     return _choices(_function(_catalogue()[name]["family"]))
 
 
-def builder(name: str, **chosen: int) -> ModelBuilder:
+def builder(name: str, **chosen: int) -> GraphBuilder:
     """The builder of a model of the catalogue; `chosen` are sizes of its data."""
     entry = dict(_catalogue()[name])
     return family(entry.pop("family"), name, **{**entry, **_checked(name, choices(name), chosen)})
 
 
-def family(function: str, name: str, **arguments: Any) -> ModelBuilder:
+def family(function: str, name: str, **arguments: Any) -> GraphBuilder:
     """A builder of any member of a family, `resnet`, from the family's own arguments."""
-    made: ModelBuilder = _function(function)(name, **arguments)
+    made: GraphBuilder = _function(function)(name, **arguments)
     return made
 
 
-def _function(family_name: str) -> Callable[..., ModelBuilder]:
+def _function(family_name: str) -> Callable[..., GraphBuilder]:
     module = importlib.import_module(f"plancast.zoo.{_MODULES[family_name]}")
-    function: Callable[..., ModelBuilder] = getattr(module, family_name)
+    function: Callable[..., GraphBuilder] = getattr(module, family_name)
     return function
 
 
-def _choices(function: Callable[..., ModelBuilder]) -> list[str]:
+def _choices(function: Callable[..., GraphBuilder]) -> list[str]:
     parameters = inspect.signature(function).parameters
     return sorted(name for name in parameters if name in _CHOICES)
 

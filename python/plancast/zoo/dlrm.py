@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plancast.builder import ModelBuilder, ModuleBuilder, Tensor
+from plancast.builder import GraphBuilder, ModuleBuilder, Tensor
 
 # The products of all pairs, in a list without doubles.
 _PAIRS = """
@@ -29,7 +29,7 @@ def dlrm(
     bottom: Sequence[int],
     top: Sequence[int],
     hot: int = 1,
-) -> ModelBuilder:
+) -> GraphBuilder:
     """A DLRM with interaction by dot products.
 
     Args:
@@ -43,7 +43,7 @@ def dlrm(
     """
     features = len(vocabularies) + 1
     pairs = features * (features - 1) // 2
-    builder = ModelBuilder(
+    builder = GraphBuilder(
         name, embedding_dim=embedding_dim, dense=dense, one=1, hot=hot, features=features
     )
     builder.dim("features_other", features)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from plancast.builder import ModelBuilder, Tensor
+from plancast.builder import GraphBuilder, Tensor
 from plancast.zoo.images import ImageModule
 
 # Expansion, window, stride, channels, blocks of each stage of the smallest net (table 1).
@@ -21,7 +21,7 @@ _STAGES = (
 
 def efficientnet(
     name: str, *, image: int, width: float, depth: float, classes: int = 1000
-) -> ModelBuilder:
+) -> GraphBuilder:
     """An EfficientNet for square images.
 
     Args:
@@ -31,7 +31,7 @@ def efficientnet(
       depth: blocks of a stage over those of the smallest.
       classes: classes that are told apart.
     """
-    builder = ModelBuilder(name, classes=classes)
+    builder = GraphBuilder(name, classes=classes)
     stem = ImageModule(builder, "stem")
     x = _active(
         stem, "conv1", stem.conv("conv1", stem.image(image), _width(32, width), 3, stride=2)

@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from plancast.builder import ModelBuilder
+from plancast.builder import GraphBuilder
 from plancast.errors import InputError
 from plancast.models.fields import Fields
 from plancast.zoo import catalogue
 
 
-def builder(values: Mapping[str, Any], *, what: str, name: str, seq: int | None) -> ModelBuilder:
+def builder(values: Mapping[str, Any], *, what: str, name: str, seq: int | None) -> GraphBuilder:
     """The builder of a parsed config.json; `what` names it in errors.
 
     >>> values = {"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12,
     ...           "num_attention_heads": 12, "intermediate_size": 3072, "num_labels": 1000}
-    >>> builder(values, what="the configuration", name="vit", seq=None).build().parameters
-    86567656
+    >>> vit = builder(values, what="the configuration", name="vit", seq=None)
+    >>> vit.size("hidden"), len(vit.graph()["modules"])
+    (768, 3)
     """
     fields = Fields(values, what)
     return _READERS[values["model_type"]](fields, values, name, seq)
 
 
-def _t5(fields: Fields, _: Mapping[str, Any], name: str, seq: int | None) -> ModelBuilder:
+def _t5(fields: Fields, _: Mapping[str, Any], name: str, seq: int | None) -> GraphBuilder:
     layers = fields.count("num_layers")
     # `gated-gelu`, or `relu`; other activations cost the same.
     activation = fields.word("feed_forward_proj", fields.word("dense_act_fn", "relu"))
@@ -43,7 +44,7 @@ def _t5(fields: Fields, _: Mapping[str, Any], name: str, seq: int | None) -> Mod
     return catalogue.family("t5", name, **arguments)
 
 
-def _vit(fields: Fields, values: Mapping[str, Any], name: str, seq: int | None) -> ModelBuilder:
+def _vit(fields: Fields, values: Mapping[str, Any], name: str, seq: int | None) -> GraphBuilder:
     if seq is not None:
         raise InputError(f"{fields.what}: the sequence of a `vit` follows from its image size.")
     fields.only("num_channels", supported=3, default=3)
@@ -61,7 +62,7 @@ def _vit(fields: Fields, values: Mapping[str, Any], name: str, seq: int | None) 
     return catalogue.family("vit", name, **arguments)
 
 
-_READERS: dict[str, Callable[[Fields, Mapping[str, Any], str, int | None], ModelBuilder]] = {
+_READERS: dict[str, Callable[[Fields, Mapping[str, Any], str, int | None], GraphBuilder]] = {
     "mt5": _t5,
     "t5": _t5,
     "vit": _vit,

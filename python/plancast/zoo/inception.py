@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from plancast.builder import ModelBuilder, Tensor
+from plancast.builder import GraphBuilder, Tensor
 from plancast.zoo.images import ImageModule, Window
 
 
 def inception_v3(
     name: str, *, image: int = 299, classes: int = 1000, auxiliary: bool = True
-) -> ModelBuilder:
+) -> GraphBuilder:
     """Inception-v3 for square images.
 
     Args:
@@ -19,7 +19,7 @@ def inception_v3(
       classes: classes that are told apart.
       auxiliary: with the second classifier, which reads the last module of 17 x 17 positions.
     """
-    builder = ModelBuilder(name, classes=classes)
+    builder = GraphBuilder(name, classes=classes)
     stem = ImageModule(builder, "stem")
     x = stem.conv_norm_relu("conv1", stem.image(image), 32, 3, stride=2, pad=0)
     x = stem.conv_norm_relu("conv2", x, 32, 3, pad=0)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from plancast.builder import ModelBuilder, ModuleBuilder, Tensor
+from plancast.builder import GraphBuilder, ModuleBuilder, Tensor
 
 
 class ZooModule:
     """A module of a model, whose layers have one result each."""
 
     def __init__(
-        self, builder: ModelBuilder, path: str, *, repeat: int = 1, in_list: bool = False
+        self, builder: GraphBuilder, path: str, *, repeat: int = 1, in_list: bool = False
     ) -> None:
         self.builder = builder
         self.module: ModuleBuilder = builder.module(path, repeat=repeat, in_list=in_list)

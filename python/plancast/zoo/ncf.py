@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plancast.builder import ModelBuilder, Tensor
+from plancast.builder import GraphBuilder, Tensor
 
 
-def ncf(name: str, *, users: int, items: int, factors: int, layers: Sequence[int]) -> ModelBuilder:
+def ncf(name: str, *, users: int, items: int, factors: int, layers: Sequence[int]) -> GraphBuilder:
     """NeuMF: products of factors beside layers over other factors.
 
     Args:
@@ -17,7 +17,7 @@ def ncf(name: str, *, users: int, items: int, factors: int, layers: Sequence[int
       factors: features that are multiplied.
       layers: widths of the layers, the first of both tables' features together.
     """
-    builder = ModelBuilder(name, vocab_users=users, vocab_items=items, factors=factors, one=1)
+    builder = GraphBuilder(name, vocab_users=users, vocab_items=items, factors=factors, one=1)
     builder.dim("half", layers[0] // 2)
     builder.dim("joined", factors + layers[-1])
     module = builder.module("neumf")

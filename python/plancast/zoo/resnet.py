@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plancast.builder import ModelBuilder
+from plancast.builder import GraphBuilder
 from plancast.zoo.images import ImageModule
 
 
@@ -21,7 +21,7 @@ def resnet(
     group_width: int = 64,
     squeeze: int = 0,
     classes: int = 1000,
-) -> ModelBuilder:
+) -> GraphBuilder:
     """A residual net for square images of `image` pixels.
 
     Args:
@@ -34,7 +34,7 @@ def resnet(
       squeeze: squeeze-and-excitation with this reduction; 0: none.
       classes: classes that are told apart.
     """
-    builder = ModelBuilder(name, classes=classes)
+    builder = GraphBuilder(name, classes=classes)
     stem = ImageModule(builder, "stem")
     x = stem.conv_norm_relu("conv1", stem.image(image), 64, 7, stride=2)
     x = stem.pool("pool", x, 3, stride=2, pad=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plancast.builder import ModelBuilder, Tensor
+from plancast.builder import GraphBuilder, Tensor
 from plancast.errors import InputError
 from plancast.zoo.modules import ZooModule
 
@@ -56,7 +56,7 @@ class SequenceModule(ZooModule):
         return self.op(f"{name}_bias", "bias_add", y, self.module.parameter(f"{name}.b", "hidden"))
 
 
-def add_heads(builder: ModelBuilder, heads: int, head_dim: int) -> None:
+def add_heads(builder: GraphBuilder, heads: int, head_dim: int) -> None:
     """The dims of attention with as many key heads as query heads."""
     for dim, size in zip(HEADS, (heads, 1, head_dim), strict=True):
         builder.dim(dim, size)

@@ -6,7 +6,7 @@ layers of one side share, go through the ports of every layer that reads them.
 
 from __future__ import annotations
 
-from plancast.builder import ModelBuilder, Tensor
+from plancast.builder import GraphBuilder, Tensor
 from plancast.zoo.sequences import CORE, SequenceModule, add_heads
 
 # One value for every head and distance (in buckets), which all layers of a side add to
@@ -35,7 +35,7 @@ def t5(
     buckets: int = 32,
     gated: bool = False,
     tied: bool = True,
-) -> ModelBuilder:
+) -> GraphBuilder:
     """A T5.
 
     Args:
@@ -53,7 +53,7 @@ def t5(
       gated: feed-forward layers with a gated gelu (version 1.1), else with a relu.
       tied: the logits use the embedding (version 1.0).
     """
-    builder = ModelBuilder(
+    builder = GraphBuilder(
         name, hidden=hidden, ffn=ffn, vocab=vocab, buckets=buckets, seq=seq, kv_seq=seq
     )
     builder.dim("target_seq", target_seq)
@@ -77,7 +77,7 @@ def t5(
     return builder
 
 
-def _decoder(builder: ModelBuilder, layers: int, gated: bool) -> None:
+def _decoder(builder: GraphBuilder, layers: int, gated: bool) -> None:
     embedding = SequenceModule(builder, "decoder.embedding")
     memory = _stream(embedding, "seq", "memory")
     y = _tokens(embedding, "target_seq")

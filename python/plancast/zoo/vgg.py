@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plancast.builder import ModelBuilder, Tensor
+from plancast.builder import GraphBuilder, Tensor
 from plancast.errors import InputError
 from plancast.zoo.images import ImageModule
 
@@ -20,7 +20,7 @@ def vgg(
     stages: Sequence[int],
     widths: Sequence[int] = (64, 128, 256, 512, 512),
     classes: int = 1000,
-) -> ModelBuilder:
+) -> GraphBuilder:
     """VGG without batch norm.
 
     Args:
@@ -30,7 +30,7 @@ def vgg(
       widths: channels of each stage.
       classes: classes that are told apart.
     """
-    builder = ModelBuilder(name, classes=classes)
+    builder = GraphBuilder(name, classes=classes)
     shape = (3, image, image)
     for stage, (count, width) in enumerate(zip(stages, widths, strict=True)):
         layers = ImageModule(builder, f"stage{stage + 1}")
@@ -45,9 +45,9 @@ def vgg(
     return builder
 
 
-def alexnet(name: str, *, image: int = 224, classes: int = 1000) -> ModelBuilder:
+def alexnet(name: str, *, image: int = 224, classes: int = 1000) -> GraphBuilder:
     """AlexNet for square images of `image` pixels."""
-    builder = ModelBuilder(name, classes=classes)
+    builder = GraphBuilder(name, classes=classes)
     layers = ImageModule(builder, "features")
     x = layers.conv("conv1", layers.image(image), 64, 11, stride=4, pad=2, bias=True)
     x = layers.pool("pool1", layers.relu("relu1", x), 3, stride=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plancast.builder import ModelBuilder, Tensor
+from plancast.builder import GraphBuilder, Tensor
 from plancast.errors import InputError
 from plancast.zoo.images import ImageModule
 from plancast.zoo.sequences import SequenceModule, add_heads, check_heads
@@ -30,7 +30,7 @@ def vit(
     ffn: int,
     classes: int = 1000,
     qkv_bias: bool = True,
-) -> ModelBuilder:
+) -> GraphBuilder:
     """A vision transformer that classifies square images.
 
     Args:
@@ -47,7 +47,7 @@ def vit(
     if image < patch or image % patch:
         raise InputError(f"`{name}`: images of {image} pixels are not made of patches of {patch}.")
     side = image // patch
-    builder = ModelBuilder(
+    builder = GraphBuilder(
         name, hidden=hidden, ffn=ffn, patches=side**2, seq=side**2 + 1, one=1, classes=classes
     )
     builder.dim("kv_seq", side**2 + 1)
@@ -67,7 +67,7 @@ def vit(
     return builder
 
 
-def _embedding(builder: ModelBuilder, image: int, patch: int) -> None:
+def _embedding(builder: GraphBuilder, image: int, patch: int) -> None:
     layers = ImageModule(builder, "embedding")
     x = layers.conv(
         "patches",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import plancast as pc
 from plancast.importers.ir import Graph, Value
 from plancast.importers.model import build
 
@@ -41,7 +42,8 @@ class Sketch:
     def model(self, output: Value):
         """The model that ends in `output`."""
         self.graph.outputs = [output]
-        return build(self.graph)
+        made = build(self.graph)
+        return pc.Model.from_graph(made.graph, made.report)
 
 
 def ops(model) -> list[str]:

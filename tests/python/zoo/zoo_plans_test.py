@@ -31,7 +31,7 @@ SMALL = {
 
 
 def model(family: str) -> pc.Model:
-    return catalogue.family(family, family, **SMALL[family]).build()
+    return pc.Model.from_graph(catalogue.family(family, family, **SMALL[family]).graph())
 
 
 def predict(model: pc.Model, strategy: pc.Strategy | str, **options) -> pc.Forecast:
