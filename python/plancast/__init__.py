@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from plancast.fitting import Fit, fits
     from plancast.forecast import Forecast
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
-    from plancast.launchers import LaunchConfig
+    from plancast.launch_config import LaunchConfig
     from plancast.machine import Machine
     from plancast.model import Model, ModelBuilder
     from plancast.op_rules import Rule, rules
@@ -121,7 +121,7 @@ _HOME = {
     "Forecast": "forecast",
     "InputError": "errors",
     "JobForecast": "jobs",
-    "LaunchConfig": "launchers",
+    "LaunchConfig": "launch_config",
     "Kernel": "records",
     "Machine": "machine",
     "Model": "model",

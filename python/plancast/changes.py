@@ -11,7 +11,8 @@ from plancast.checked import checked
 from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.model import Model
-from plancast.planning import DEFAULT_PROFILE, check_nouns, predict, tree_of
+from plancast.planning import DEFAULT_PROFILE, check_nouns, predict
+from plancast.question import core_of
 from plancast.session import Session
 from plancast.strategy import Strategy
 
@@ -182,7 +183,7 @@ def sensitivities(
     time, rows = _core.sensitivities(
         model._core,
         machine._core,
-        tree_of(strategy)._core,
+        core_of(strategy),
         (session or Session())._core,
         batch=arguments.batch(batch),
         dtype=arguments.dtype(dtype),

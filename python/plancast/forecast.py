@@ -287,7 +287,7 @@ class Forecast(Immutable):
         Raises:
           InputError: the framework cannot run it; says why, and the nearest plan it can.
         """
-        from plancast.launchers.forecasts import write_forecast
+        from plancast.frameworks.forecasts import write_forecast
 
         return write_forecast(self, framework, {**self._asked, **run}, self._tree)
 

@@ -12,7 +12,8 @@ from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.model import Model
-from plancast.planning import DEFAULT_PROFILE, check_nouns, tree_of
+from plancast.planning import DEFAULT_PROFILE, check_nouns
+from plancast.question import core_of
 from plancast.session import Session
 from plancast.strategy import Strategy
 
@@ -118,7 +119,7 @@ def _request(job: TrainingJob, machine: Machine, session: Session | None) -> _Re
     return (
         arguments.word(job.name, "name"),
         job.model._core,
-        tree_of(job.strategy).copy()._core,
+        core_of(job.strategy).copy(),
         arguments.batch(job.batch),
         arguments.dtype(job.dtype),
         arguments.word(job.profile, "profile"),
@@ -153,7 +154,10 @@ def predict_jobs(
     if not requests:
         raise InputError("there are no jobs. Give at least one TrainingJob.")
     # What is asked of a tree later is what it said now.
-    asked = tuple(replace(job, strategy=tree_of(job.strategy).copy()) for job in asked)
+    asked = tuple(
+        job if isinstance(job.strategy, str) else replace(job, strategy=job.strategy.copy())
+        for job in asked
+    )
     memo = session or Session()
     results = _core.predict_jobs(requests, machine._core, memo._core)
     return [

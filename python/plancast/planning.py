@@ -11,15 +11,15 @@ from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.model import Model
-from plancast.question import PlanQuestion
+from plancast.question import PlanQuestion, core_of
 from plancast.randomness import Randomness
 from plancast.ranking import Ranking
 from plancast.session import Session
-from plancast.strategy import Strategy
 
 if TYPE_CHECKING:
     from plancast.precision import Types
     from plancast.records import Records
+    from plancast.strategy import Strategy
 
 DEFAULT_PROFILE = "megatron-core"
 
@@ -81,12 +81,13 @@ def predict(
     True
     """
     check_nouns(model, machine, session)
-    tree = tree_of(strategy).copy()
+    core_of(strategy)  # refuses what is none before anything else
+    tree = None if isinstance(strategy, str) else strategy.copy()
     wanted = precision.asked(types)
     question = PlanQuestion(
         model,
         machine,
-        tree,
+        strategy if tree is None else tree,
         _session(session, records),
         batch=arguments.batch(batch),
         dtype=arguments.dtype(dtype),
@@ -212,7 +213,7 @@ def compile_passes(
     passes: list[tuple[str, str]] = _core.compile_passes(
         model._core,
         machine._core,
-        tree_of(strategy)._core,
+        core_of(strategy),
         batch=arguments.batch(batch),
         dtype=arguments.dtype(dtype),
         profile=arguments.word(profile, "profile"),
@@ -236,7 +237,7 @@ def why_framework_cannot_run(profile: str, strategy: Strategy | str) -> str:
     ''
     """
     name = arguments.word(profile, "profile")
-    text: str = _core.why_framework_cannot_run(name, tree_of(strategy).short_form)
+    text: str = _core.why_framework_cannot_run(name, core_of(strategy).short_form())
     return text
 
 
@@ -276,12 +277,3 @@ def check_nouns(model: object, machine: object, session: object) -> None:
     arguments.instance(machine, Machine, "machine", 'Machine.preset("dgx-h100", hosts=2)')
     if session is not None:
         arguments.instance(session, Session, "session", "Session()")
-
-
-def tree_of(strategy: Strategy | str) -> Strategy:
-    """The tree that a strategy or its short form stands for."""
-    if isinstance(strategy, str):
-        return Strategy.parse(strategy)
-    how = 'Strategy.parse("tp=8,mb=1")'
-    tree: Strategy = arguments.instance(strategy, Strategy, "strategy", how)
-    return tree

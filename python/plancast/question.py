@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from plancast import _core
+from plancast.errors import InputError
 
 if TYPE_CHECKING:
     from plancast.machine import Machine
@@ -81,10 +82,20 @@ class PlanQuestion:
         )
 
     def _nouns(self) -> tuple[_core.Model, _core.Machine, _core.Strategy, _core.Session]:
-        from plancast.strategy import Strategy
+        tree = core_of(self.strategy)
+        return self.model._core, self.machine._core, tree, self.session._core
 
-        tree = Strategy.parse(self.strategy) if isinstance(self.strategy, str) else self.strategy
-        return self.model._core, self.machine._core, tree._core, self.session._core
+
+def core_of(strategy: Strategy | str) -> _core.Strategy:
+    """The core of a strategy or of its short form."""
+    if isinstance(strategy, str):
+        return _core.Strategy.parse(strategy)
+    core = getattr(strategy, "_core", None)
+    if isinstance(core, _core.Strategy):
+        return core
+    raise InputError(
+        f'`strategy` is `{strategy!r}`; give a Strategy, such as `Strategy.parse("tp=8,mb=1")`.'
+    )
 
 
 class Facts:

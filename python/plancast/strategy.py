@@ -12,8 +12,8 @@ from plancast.checked import checked
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
-    from plancast.launchers import LaunchConfig
-    from plancast.launchers.frameworks import Source
+    from plancast.frameworks.formats import Source
+    from plancast.launch_config import LaunchConfig
 
 
 # What a software is mostly used for, where its name says so.
@@ -85,12 +85,10 @@ class Strategy:
           framework: whose argument file it is, if the contents do not show it.
           known: what helps to read an argument file, as `plancast.launchers.read` takes it.
         """
-        from plancast.launchers import files as launch_files
+        from plancast.frameworks import files as launch_files
 
         if framework is not None or launch_files.is_launch_file(text):
-            from plancast import launchers
-
-            return launchers.read(Path(text), framework, **known).strategy
+            return cls._from_launch(Path(text), framework, known)
         if "=" not in text and files.looks_like_file(text):
             return cls.from_file(text)
         if text in _core.profile_names():
@@ -142,15 +140,19 @@ class Strategy:
         >>> Strategy.from_fsdp({"fsdp_sharding_strategy": "SHARD_GRAD_OP"}).short_form
         'zero=3,reshard=off'
         """
-        from plancast.launchers import files as launch_files
+        from plancast.frameworks import files as launch_files
 
         return cls._from_launch(source, launch_files.fsdp_dialect(source), known)
 
     @classmethod
-    def _from_launch(cls, source: Source, framework: str, known: dict[str, Any]) -> Strategy:
-        from plancast import launchers
+    def _from_launch(cls, source: Source, framework: str | None, known: dict[str, Any]) -> Strategy:
+        from plancast.frameworks import formats
+        from plancast.launch_config import LaunchConfig
 
-        return launchers.read(source, framework, **known).strategy
+        contents = formats.read(source, framework, **known)
+        strategy = cls.parse(contents.strategy)
+        strategy._launch = LaunchConfig.of(contents, strategy)
+        return strategy
 
     @property
     def launch(self) -> LaunchConfig | None:
@@ -172,9 +174,9 @@ class Strategy:
         >>> Strategy.from_megatron(text).short_form
         'dp=4,tp=8,sp,pp=2,zero=1,mb=1'
         """
-        from plancast import launchers
+        from plancast.frameworks import formats
 
-        return launchers.write(self, framework, **run)
+        return formats.write(self, framework, **run)
 
     @property
     def short_form(self) -> str:

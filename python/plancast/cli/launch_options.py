@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plancast.launchers import LaunchConfig
+    from plancast.launch_config import LaunchConfig
     from plancast.machine import Machine
     from plancast.model import Model
     from plancast.strategy import Strategy
@@ -57,9 +57,7 @@ def open_strategy(
     launch = strategy.launch
     if launch is not None:
         if options.batch is not None or launch.batch is not None:
-            from plancast.launchers.plan import without
-
-            strategy = without(strategy, "accum")  # follows from the batch that is in force
+            strategy = _without_accum(strategy)  # it follows from the batch that is in force
         options.remarks = [
             *getattr(options, "remarks", []),
             f"`{text}` is of {launch.framework}: {strategy or 'nothing that a plan says'}",
@@ -67,6 +65,14 @@ def open_strategy(
             *(f"note: {line}" for line in launch.notes),
         ]
     return strategy
+
+
+def _without_accum(strategy: Strategy) -> Strategy:
+    """The strategy that leaves `accum` open; it remembers the file that it was read from."""
+    kept = [item for item in strategy.short_form.split(",") if not item.startswith("accum=")]
+    rest = type(strategy).parse(",".join(kept))
+    rest._launch = strategy.launch
+    return rest
 
 
 def settings(options: argparse.Namespace, launch: LaunchConfig | None) -> dict[str, Any]:

@@ -31,13 +31,14 @@ def kernels_of_plan(
     >>> sum(kernel.op == "attention" for kernel in kernels)
     2
     """
-    from plancast.planning import check_nouns, tree_of
+    from plancast.planning import check_nouns
+    from plancast.question import core_of
 
     check_nouns(model, machine, None)
     keys = _core.plan_kernels(
         model._core,
         machine._core,
-        tree_of(strategy)._core,
+        core_of(strategy),
         Session()._core,
         batch=batch,
         dtype=dtype,

@@ -6,8 +6,8 @@ from argparse import Namespace
 
 import plancast as pc
 import pytest
-from plancast.launchers import table
-from plancast.launchers.megatron_args import flags_of, flags_of_namespace, split_script
+from plancast.frameworks import table
+from plancast.frameworks.megatron_args import flags_of, flags_of_namespace, split_script
 
 TABLE = table.load("megatron")
 

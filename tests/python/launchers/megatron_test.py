@@ -5,7 +5,7 @@ from __future__ import annotations
 import plancast as pc
 import pytest
 from files_here import FIXTURES
-from plancast.launchers.megatron_stages import layout_of_string, string_of_layout
+from plancast.frameworks.megatron_stages import layout_of_string, string_of_layout
 
 read = pc.launchers.read
 

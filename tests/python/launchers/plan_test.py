@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import plancast as pc
 import pytest
-from plancast.launchers.plan import Plan, default_layout, layout_of, layout_text, normal, size_of
+from plancast.frameworks.plan import Plan, default_layout, layout_of, layout_text, normal, size_of
 
 
 def test_what_makes_no_difference_goes():
     said = "dp=8,tp=1,sp,pp=1,vpp=2,hsdp=8,zero=3,reshard=on,prefetch=1,mb=1,recompute=none"
-    assert normal(pc.Strategy.parse(said)).short_form == "dp=8,zero=3,mb=1"
+    assert normal(said) == "dp=8,zero=3,mb=1"
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_what_makes_no_difference_goes():
     ],
 )
 def test_what_makes_one_stays(said):
-    assert normal(pc.Strategy.parse(said)) == pc.Strategy.parse(said)
+    assert normal(said) == pc.Strategy.parse(said).short_form
 
 
 def test_what_nobody_takes_is_refused():

@@ -5,10 +5,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from plancast.launchers.plan import to_strategy
+from plancast.frameworks.plan import short_form
 from plancast.strategy import Strategy
 
 _MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
+
+
+def _strategy(keys: dict[str, Any]) -> Strategy:
+    return Strategy.parse(short_form(keys))
 
 
 def torchtitan(rng: random.Random) -> Strategy:
@@ -40,7 +44,7 @@ def torchtitan(rng: random.Random) -> Strategy:
         keys["sync"] = "each"
     if zero and rng.random() < 0.3:
         keys |= {"ep": 2, "etp": rng.choice((1, keys["tp"])) if keys["tp"] > 1 else None}
-    return to_strategy(keys)
+    return _strategy(keys)
 
 
 def fsdp(rng: random.Random) -> Strategy:
@@ -64,13 +68,13 @@ def fsdp(rng: random.Random) -> Strategy:
         }
         if replicas == 1 and keys["tp"] == 1 and keys["reshard"] != 2:
             keys["prefetch"] = rng.choice((None, 0))
-    return to_strategy(keys)
+    return _strategy(keys)
 
 
 def composer(rng: random.Random) -> Strategy:
     """FSDP1 with replicas and a limit of units ahead."""
     shard, replicas = rng.choice((2, 4, 8)), rng.choice((1, 1, 2))
-    return to_strategy(
+    return _strategy(
         {
             "dp": shard * replicas,
             "zero": rng.choice((0, 3, 3, 3)),
@@ -111,7 +115,7 @@ def deepspeed(rng: random.Random) -> Strategy:
         keys["recompute"] = "full"
         moved += ["activations"] if rng.random() < 0.5 else []
     keys["offload"] = "+".join(moved) or None
-    return to_strategy(keys)
+    return _strategy(keys)
 
 
 def megatron(rng: random.Random) -> Strategy:
@@ -156,7 +160,7 @@ def megatron(rng: random.Random) -> Strategy:
     moved = ["optimizer"] if rng.random() < 0.3 else []
     moved += ["activations:2"] if rng.random() < 0.3 else []
     keys["offload"] = "+".join(moved) or None
-    return to_strategy(keys)
+    return _strategy(keys)
 
 
 DRAW = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import plancast as pc
 import pytest
-from plancast.launchers.frameworks import FRAMEWORKS
+from plancast.frameworks.formats import FRAMEWORKS
 
 # Each profile with the framework that it is of, the first that can be switched to it.
 LAUNCHABLE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import plancast as pc
 import pytest
-from plancast.launchers import table, values
+from plancast.frameworks import table, values
 
 NAMES = ("torchtitan", "fsdp", "composer", "deepspeed", "megatron")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import plancast as pc
 import pytest
 from files_here import FIXTURES
-from plancast.launchers.torchtitan_pipeline import balanced
+from plancast.frameworks.torchtitan_pipeline import balanced
 
 read = pc.launchers.read
 

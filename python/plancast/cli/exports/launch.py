@@ -85,7 +85,7 @@ def _is_simulated(strategy: Strategy) -> bool:
 
 def _profile(options: argparse.Namespace) -> str:
     """The profile given, or the framework's first."""
-    from plancast.launchers.frameworks import FRAMEWORKS, framework_name
+    from plancast.frameworks.formats import FRAMEWORKS, framework_name
     from plancast.planning import profiles
 
     name = framework_name(options.target)

@@ -40,7 +40,7 @@ def read(path: str, name: str, seq: int | None = None) -> Graph:
     with limits.reading(path, _KIND, _REMEDY):
         try:
             with files.opened(path, most=limits.LARGEST_ONNX_BYTES) as file:
-                model = onnx.load(file, load_external_data=False)
+                model = onnx.load_model_from_string(file.read())
         except DecodeError as error:
             reason = limits.brief(error)
             raise InputError(f"`{path}` is not {_KIND} ({reason}). {_REMEDY}") from None

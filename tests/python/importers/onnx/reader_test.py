@@ -72,7 +72,7 @@ def test_what_is_no_model_is_refused(tmp_path):
     assert "is not an ONNX model" in refusal(path)
     path.write_bytes(b"")
     assert "nothing" in refusal(path) or "no input" in refusal(path)
-    assert "No such file" in refusal(tmp_path / "missing.onnx")
+    assert "there is no file" in refusal(tmp_path / "missing.onnx")
 
 
 def test_a_tensor_that_nothing_makes(tmp_path):

@@ -7,10 +7,10 @@ from typing import Any
 
 from plancast import _core
 from plancast.errors import InputError
-from plancast.launchers import megatron_model, megatron_stages, megatron_types, table
-from plancast.launchers.config import LaunchConfig
-from plancast.launchers.known import Known, accumulation, data_parallel
-from plancast.launchers.plan import Plan, default_sync, layout_of, size_of, to_strategy
+from plancast.frameworks import megatron_model, megatron_stages, megatron_types, table
+from plancast.frameworks.contents import Contents
+from plancast.frameworks.known import Known, accumulation, data_parallel
+from plancast.frameworks.plan import Plan, default_sync, layout_of, short_form, size_of
 
 NAME = "megatron-core"
 TABLE = "megatron"
@@ -19,7 +19,7 @@ _MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "s
 _LAUNCHER = ("--nproc-per-node", "--nnodes", "--world-size")
 
 
-def read(flags: dict[str, Any], notes: list[str], what: str, known: Known) -> LaunchConfig:
+def read(flags: dict[str, Any], notes: list[str], what: str, known: Known) -> Contents[str]:
     """The plan of flags and their values."""
     flags = dict(flags)
     for flag in _LAUNCHER:  # often left to the scheduler
@@ -44,9 +44,9 @@ def read(flags: dict[str, Any], notes: list[str], what: str, known: Known) -> La
         keys["attn"] = "flash" if facts["attention"] in ("flash", "fused") else "unfused"
     elif facts["flash"]:
         keys["attn"] = "flash"
-    return LaunchConfig(
+    return Contents(
         framework=NAME,
-        strategy=to_strategy(keys),
+        strategy=short_form(keys),
         profile="megatron-core",
         batch=facts["batch"],
         seq=facts["seq"],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NoReturn
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NoReturn
 
+from plancast import _core
 from plancast.errors import InputError
-from plancast.strategy import Strategy
+
+if TYPE_CHECKING:
+    from plancast.strategy import Strategy
 
 # What a plan does where it does not say the key: saying it makes no difference.
 _DEFAULTS = {
@@ -49,8 +52,13 @@ class Plan:
                 f"`{next(iter(nodes))}`{f' and {len(nodes) - 1} more' if len(nodes) > 1 else ''}. "
                 "Write the plan without its nodes."
             )
+        return cls.of_short_form(strategy.short_form, framework)
+
+    @classmethod
+    def of_short_form(cls, text: str, framework: str) -> Plan:
+        """The keys that make a difference."""
         keys = {}
-        for item in filter(None, strategy.short_form.split(",")):
+        for item in filter(None, text.split(",")):
             key, _, value = item.partition("=")
             keys[key] = value
         return cls(plain(keys), framework)
@@ -145,35 +153,36 @@ def default_sync(zero: int) -> str:
     return "each" if zero > 1 else "last"
 
 
-def to_strategy(keys: dict[str, object]) -> Strategy:
-    """The strategy of keys; those of value None are not said.
+def short_form(keys: Mapping[str, object]) -> str:
+    """The short form of keys, in canonical order; those of value None are not said.
 
-    >>> to_strategy({"mb": 1, "tp": 8, "sp": "", "pp": None}).short_form
+    >>> short_form({"mb": 1, "tp": 8, "sp": "", "pp": None})
     'tp=8,sp,mb=1'
     """
     said = {key: str(value) for key, value in keys.items() if value is not None}
     items = [f"{key}={value}" if value else key for key, value in plain(said).items()]
-    return Strategy.parse(",".join(items))
+    return canonical(",".join(items))
 
 
-def normal(strategy: Strategy) -> Strategy:
-    """The strategy without what makes no difference."""
-    keys = Plan.of(strategy, "a plan").keys
-    if keys.get("sync") == default_sync(int(keys.get("zero", 0))):
-        keys.pop("sync")
-    return to_strategy(dict(keys))
+def canonical(text: str) -> str:
+    """A short form with its keys in canonical order.
 
-
-def without(strategy: Strategy, key: str) -> Strategy:
-    """The strategy that leaves a key open; it remembers the file that it was read from.
-
-    >>> without(Strategy.parse("tp=8,mb=1,accum=4"), "accum").short_form
+    >>> canonical("mb=1,tp=8")
     'tp=8,mb=1'
     """
-    kept = [item for item in strategy.short_form.split(",") if item.partition("=")[0] != key]
-    rest = Strategy.parse(",".join(kept))
-    rest._launch = strategy.launch
-    return rest
+    return _core.Strategy.parse(text).short_form()
+
+
+def normal(text: str) -> str:
+    """The short form without what makes no difference.
+
+    >>> normal("tp=8,pp=1,sync=last,mb=1")
+    'tp=8,mb=1'
+    """
+    keys = Plan.of_short_form(canonical(text), "a plan").keys
+    if keys.get("sync") == default_sync(int(keys.get("zero", 0))):
+        keys.pop("sync")
+    return short_form(keys)
 
 
 def default_layout(layers: int, stages: int) -> list[int]:

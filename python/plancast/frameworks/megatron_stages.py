@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.launchers.plan import default_layout
-from plancast.launchers.table import Facts
+from plancast.frameworks.plan import default_layout
+from plancast.frameworks.table import Facts
 
 _MOST = 100_000
 _GROUP = re.compile(r"\(([^()]*)\)\*(\d{1,5})")

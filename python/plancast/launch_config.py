@@ -1,9 +1,10 @@
-"""What an argument file says: a plan, and what else a forecast needs to know."""
+"""Argument files as users have them: with a strategy, and ready to be predicted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from plancast.frameworks.contents import Contents
 
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
@@ -12,39 +13,17 @@ if TYPE_CHECKING:
     from plancast.strategy import Strategy
 
 
-@dataclass(frozen=True)
-class LaunchConfig:
+class LaunchConfig(Contents["Strategy"]):
     """An argument file in the language of plans; `plancast.launchers.read` makes it.
 
     Nothing of the file is lost: what is neither in the plan nor in a field below is a
     line of `notes` or of `unsupported`.
     """
 
-    framework: str
-    """`torchtitan`, `fsdp`, `composer`, `deepspeed` or `megatron-core`."""
-    strategy: Strategy
-    """The plan. Keys that the file leaves to the framework's default are said if it differs
-    from the default of plans."""
-    profile: str
-    """The software profile that comes closest."""
-    batch: int | None = None
-    """Global batch, samples; None where the file leaves it open."""
-    seq: int | None = None
-    """Tokens per sequence."""
-    dtype: str | None = None
-    """Type of matrix products; None where the file leaves it open."""
-    types: dict[str, str] = field(default_factory=dict)
-    """Other types that the file says: `grad_dtype`, `reduce_dtype`, `gather_dtype`, ..."""
-    model: str | Model | None = None
-    """A preset's name, a path or name that the file gives, or a model built from its sizes."""
-    gpus: int | None = None
-    """Number of GPUs, where the file or the caller says it."""
-    cuda_graphs: bool = False
-    """Whether CUDA graphs are captured."""
-    notes: tuple[str, ...] = ()
-    """Settings that make no difference to a forecast, and how others were understood."""
-    unsupported: tuple[str, ...] = ()
-    """Settings that do make a difference and that a plan cannot say, each in words."""
+    @classmethod
+    def of(cls, contents: Contents[str], strategy: Strategy) -> LaunchConfig:
+        """What a file says, with the strategy that its plan is."""
+        return cls(**{**vars(contents), "strategy": strategy})
 
     def open_model(self) -> Model:
         """The model that the file names or describes, with the file's sequences.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.launchers import table
-from plancast.launchers.config import LaunchConfig
-from plancast.launchers.known import Known, accumulation, data_parallel, preset
-from plancast.launchers.plan import Plan, to_strategy
+from plancast.frameworks import table
+from plancast.frameworks.contents import Contents
+from plancast.frameworks.known import Known, accumulation, data_parallel, preset
+from plancast.frameworks.plan import Plan, short_form
 
 NAME = "composer"
 _PRECISIONS = {"amp_bf16": "bf16", "bf16": "bf16", "amp_fp16": "fp16", "amp_fp8": "fp8",
@@ -20,7 +20,7 @@ _NOT_OPENED = tuple(
 )
 
 
-def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
+def read(document: dict[str, Any], what: str, known: Known) -> Contents[str]:
     """The plan of a parsed configuration."""
     facts = table.load(NAME).read(table.flatten(document, _NOT_OPENED), what)
     seq = _seq(facts, document, what)
@@ -36,9 +36,9 @@ def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
     if "attention" in facts:
         keys["attn"] = "unfused" if facts["attention"] == "torch" else "flash"
     dtype, types = _types(facts, what)
-    return LaunchConfig(
+    return Contents(
         framework=NAME,
-        strategy=to_strategy(keys),
+        strategy=short_form(keys),
         profile="composer" if types.get("reduce_dtype") == dtype else "composer-fp32-reduce",
         batch=facts["batch"],
         seq=seq,

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.launchers import table
-from plancast.launchers.config import LaunchConfig
-from plancast.launchers.known import Known, data_parallel, preset
-from plancast.launchers.plan import Plan, to_strategy
+from plancast.frameworks import table
+from plancast.frameworks.contents import Contents
+from plancast.frameworks.known import Known, data_parallel, preset
+from plancast.frameworks.plan import Plan, short_form
 
 NAME = "fsdp"
 # torch.distributed.fsdp.ShardingStrategy; accelerate numbers them from 1.
@@ -35,7 +35,7 @@ def command_of(text: str) -> dict[str, int]:
     return said
 
 
-def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
+def read(document: dict[str, Any], what: str, known: Known) -> Contents[str]:
     """The plan of a parsed configuration."""
     facts = table.load(NAME).read(table.flatten(document, _WHOLE), what)
     if facts["kind"] not in ("FSDP", "MULTI_GPU", "NO"):
@@ -57,9 +57,9 @@ def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
     compiled = facts["torch_compile"] or facts["compile"].upper() not in ("NO", "EAGER")
     dtype, types = _types(facts)
     dp, mb = keys["dp"], facts["mb"]
-    return LaunchConfig(
+    return Contents(
         framework=NAME,
-        strategy=to_strategy(keys),
+        strategy=short_form(keys),
         profile=_profile(facts, keys, compiled=compiled),
         batch=dp * mb * (facts["accum"] or 1) if isinstance(dp, int) and mb else None,
         seq=facts["seq"],

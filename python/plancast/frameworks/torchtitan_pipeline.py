@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.launchers.plan import default_layout, layout_of
-from plancast.launchers.table import Facts
+from plancast.frameworks.plan import default_layout, layout_of
+from plancast.frameworks.table import Facts
 
 # torch.distributed.pipelining.schedules, and the schedules of plans.
 SCHEDULES = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.launchers import table, torchtitan_pipeline
-from plancast.launchers.config import LaunchConfig
-from plancast.launchers.known import Known, accumulation, data_parallel, layers_of, preset
-from plancast.launchers.plan import Plan, to_strategy
-from plancast.launchers.toml_text import to_toml
+from plancast.frameworks import table, torchtitan_pipeline
+from plancast.frameworks.contents import Contents
+from plancast.frameworks.known import Known, accumulation, data_parallel, layers_of, preset
+from plancast.frameworks.plan import Plan, short_form
+from plancast.frameworks.toml_text import to_toml
 
 NAME = "torchtitan"
 _DTYPES = {"bfloat16": "bf16", "float32": "fp32"}
@@ -22,7 +22,7 @@ _CONVERTERS = {
 _WHOLE = ("parallelism.module_fqns_per_model_part",)
 
 
-def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
+def read(document: dict[str, Any], what: str, known: Known) -> Contents[str]:
     """The plan of a parsed job configuration."""
     facts = table.load(NAME).read(table.flatten(document, _WHOLE), what)
     model = _preset(facts["model"], facts["flavor"]) if "flavor" in facts else None
@@ -41,9 +41,9 @@ def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
         else:
             facts.note(f"{facts.key('async_tp')} has no effect without compilation.")
     dtype, types = _types(facts)
-    return LaunchConfig(
+    return Contents(
         framework=NAME,
-        strategy=to_strategy(keys),
+        strategy=short_form(keys),
         profile="torchtitan" if compiled else "torchtitan-eager",
         batch=batch,
         seq=facts.get("seq"),

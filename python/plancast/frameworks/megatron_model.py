@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from plancast.launchers.table import Facts
+from plancast.frameworks.table import Facts
 
 if TYPE_CHECKING:
     from plancast.model import Model

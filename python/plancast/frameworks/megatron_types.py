@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.launchers import table
-from plancast.launchers.known import Known
-from plancast.launchers.plan import Plan
+from plancast.frameworks import table
+from plancast.frameworks.known import Known
+from plancast.frameworks.plan import Plan
 
 
 def read_types(facts: table.Facts, what: str) -> tuple[str | None, dict[str, str]]:

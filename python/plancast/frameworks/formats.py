@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from plancast import arguments, documents, files
 from plancast.errors import InputError
-from plancast.launchers import (
+from plancast.frameworks import (
     accelerate_deepspeed,
     composer,
     deepspeed,
@@ -21,9 +21,9 @@ from plancast.launchers import (
     table,
     torchtitan,
 )
-from plancast.launchers.config import LaunchConfig
-from plancast.launchers.known import Known
-from plancast.launchers.plan import Plan
+from plancast.frameworks.contents import Contents
+from plancast.frameworks.known import Known
+from plancast.frameworks.plan import Plan
 
 if TYPE_CHECKING:
     from plancast.model import Model
@@ -86,30 +86,10 @@ def read(
     gpus: int | None = None,
     gpus_per_host: int | None = None,
     model: Model | None = None,
-) -> LaunchConfig:
-    """Reads the argument file of a training framework.
-
-    Args:
-      source: a file's name, its text, a parsed mapping (for Megatron `vars(args)`), or for
-        Megatron a list of words.
-      framework: `torchtitan`, `fsdp`, `composer`, `deepspeed` or `megatron-core`; by the
-        contents if absent.
-      gpus: number of GPUs; some files say what they mean only together with it.
-      gpus_per_host: GPUs of a host, for FSDP's HYBRID_SHARD.
-      model: what is trained, where the file does not name it: to cut stages, to count what is
-        gathered ahead.
-
-    Raises:
-      InputError: what cannot be read, with the file, the key and the remedy.
-
-    >>> launch = read('{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}}')
-    >>> launch.framework, launch.strategy.short_form
-    ('deepspeed', 'zero=3,mb=2')
-    """
+) -> Contents[str]:
+    """What the argument file of a training framework says; see `plancast.launchers.read`."""
     known = Known(gpus=gpus, gpus_per_host=gpus_per_host, model=model)
-    launch = _read(source, None if framework is None else framework_name(framework), known)
-    launch.strategy._launch = launch
-    return launch
+    return _read(source, None if framework is None else framework_name(framework), known)
 
 
 def write(
@@ -154,16 +134,16 @@ def write(
         batch, seq = batch or said["batch"], seq or said["seq"]
         profile = profile or said["profile"]
         cuda_graphs = cuda_graphs or said["cuda_graphs"]
-    known = Known(
+    known = Known.of(
         gpus=gpus,
         gpus_per_host=gpus_per_host,
         model=model,
-        batch=arguments.batch(batch),
+        batch=batch,
         seq=seq,
-        dtype=None if dtype is None else arguments.dtype(dtype),
+        dtype=dtype,
         profile=profile,
         cuda_graphs=cuda_graphs,
-        types={option: str(value) for option, value in types.items() if value is not None},
+        **types,
     )
     return FRAMEWORKS[name].write(Plan.of(strategy, name), known)
 
@@ -190,7 +170,7 @@ def is_launch_mapping(document: Mapping[str, Any]) -> bool:
     return "plan" not in document
 
 
-def _read(source: Source, name: str | None, known: Known) -> LaunchConfig:
+def _read(source: Source, name: str | None, known: Known) -> Contents[str]:
     if isinstance(source, Namespace):
         source = vars(source)
     if isinstance(source, list | tuple):
@@ -285,7 +265,7 @@ def _of_mapping(document: Mapping[str, Any], what: str) -> str:
     )
 
 
-def _read_mapping(document: dict[str, Any], name: str, what: str, known: Known) -> LaunchConfig:
+def _read_mapping(document: dict[str, Any], name: str, what: str, known: Known) -> Contents[str]:
     what = what or f"the {name} settings"
     if name == megatron.NAME:
         documents.mapping(_plain(document), what)
@@ -308,7 +288,7 @@ def _read_mapping(document: dict[str, Any], name: str, what: str, known: Known) 
 
 def _read_words(
     words: list[str] | tuple[str, ...], what: str, name: str | None, known: Known
-) -> LaunchConfig:
+) -> Contents[str]:
     if name not in (None, megatron.NAME):
         raise InputError(f"{what} are words, as Megatron takes them, and {name} reads a file.")
     flags, notes = megatron_args.flags_of(words, table.load(megatron.TABLE), what)

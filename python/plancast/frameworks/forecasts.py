@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from plancast.launchers.frameworks import FRAMEWORKS, framework_name, write
-from plancast.launchers.plan import Plan, default_layout, layout_of, layout_text, normal
-from plancast.strategy import Strategy
+from plancast.frameworks.formats import FRAMEWORKS, framework_name
+from plancast.frameworks.known import Known
+from plancast.frameworks.plan import Plan, canonical, default_layout, layout_of, layout_text, normal
 
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
+    from plancast.strategy import Strategy
 
 # What the software profile decides where the plan does not.
 _OF_PROFILE = ("overlap", "attn", "bucket")
@@ -33,7 +34,7 @@ def write_forecast(
     if tree is not None:
         Plan.of(tree, name)
     chosen = forecast.chosen
-    said = dict(_items(normal(Strategy.parse(forecast.strategy)).short_form))
+    said = dict(_items(normal(forecast.strategy)))
     for key in ("dp", "mb", "accum"):
         said.setdefault(key, chosen[key])
     if forecast.profile not in FRAMEWORKS[name].profiles:
@@ -58,7 +59,8 @@ def write_forecast(
         "seq": forecast._core.seq or None,
         **run,
     }
-    return write(Strategy.parse(text), name, **settings)
+    plan = Plan.of_short_form(canonical(text), name)
+    return FRAMEWORKS[name].write(plan, Known.of(**settings))
 
 
 def _overlap_comm(words: list[str], zero: int) -> str:

@@ -6,16 +6,16 @@ import json
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.launchers import table
-from plancast.launchers.config import LaunchConfig
-from plancast.launchers.known import Known, accumulation, data_parallel
-from plancast.launchers.plan import Plan, default_sync, size_of, to_strategy
+from plancast.frameworks import table
+from plancast.frameworks.contents import Contents
+from plancast.frameworks.known import Known, accumulation, data_parallel
+from plancast.frameworks.plan import Plan, default_sync, short_form, size_of
 
 NAME = "deepspeed"
 _BYTES = {"fp16": 2, "bf16": 2, "fp32": 4}
 
 
-def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
+def read(document: dict[str, Any], what: str, known: Known) -> Contents[str]:
     """The plan of a parsed configuration."""
     if isinstance(document.get("zero_optimization"), bool):  # the form of 2020
         document = {**document, "zero_optimization": {"stage": int(document["zero_optimization"])}}
@@ -43,9 +43,9 @@ def read(document: dict[str, Any], what: str, known: Known) -> LaunchConfig:
         "pipeline stages, if any, are the code's; the file says none. The profile is of eager "
         "modules; of Megatron's layers it is `megatron-deepspeed`."
     )
-    return LaunchConfig(
+    return Contents(
         framework=NAME,
-        strategy=to_strategy(keys),
+        strategy=short_form(keys),
         profile=NAME,
         batch=batch,
         dtype=dtype,

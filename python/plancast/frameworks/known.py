@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
+from plancast import arguments
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +29,17 @@ class Known:
     profile: str | None = None
     cuda_graphs: bool = False
     types: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *, batch: int | None = None, dtype: str | None = None, **run: Any) -> Known:
+        """What is known of a run; words that are no fields are types, such as `grad_dtype`."""
+        own = {each.name for each in fields(cls)} - {"types"}
+        return cls(
+            batch=arguments.batch(batch),
+            dtype=None if dtype is None else arguments.dtype(dtype),
+            types={key: str(v) for key, v in run.items() if key not in own and v is not None},
+            **{key: value for key, value in run.items() if key in own},
+        )
 
     @property
     def layers(self) -> int | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.launchers import values
+from plancast.frameworks import values
 
 # How alike a key that the framework does not have and one of its keys must be.
 _ALIKE = 0.9

@@ -21,22 +21,22 @@ def is_launch_file(text: str) -> bool:
         return False
     from plancast import files
     from plancast.errors import InputError
-    from plancast.launchers import frameworks
+    from plancast.frameworks import formats
 
     try:
         document = files.read_mapping(text)
     except InputError:
         return False  # whoever reads it as a strategy says what is wrong
-    return frameworks.is_launch_mapping(document)
+    return formats.is_launch_mapping(document)
 
 
 def fsdp_dialect(source: Any) -> str:
     """Whose FSDP configuration it is: `composer`'s, or accelerate's and the Trainer's."""
     from plancast.errors import InputError
-    from plancast.launchers import composer, frameworks, fsdp
+    from plancast.frameworks import composer, formats, fsdp
 
     try:
-        found = frameworks.recognise(source)
+        found = formats.recognise(source)
     except InputError:
         return fsdp.NAME
     return composer.NAME if found == composer.NAME else fsdp.NAME

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.launchers.table import Row, Table
+from plancast.frameworks.table import Row, Table
 
 _ASSIGNMENT = re.compile(r"(?:export +)?([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _REFERENCE = re.compile(r"\$\{(\w+)(?:\[[@*]\])?(?::?-([^{}]*))?\}|\$(\w+)|\$\[([^\[\]]*)\]")
@@ -180,7 +180,7 @@ def _add_up(text: str, variables: Mapping[str, list[str]], depth: int) -> str:
 def flags_of(words: Sequence[object], table: Table, what: str) -> tuple[dict[str, Any], list[str]]:
     """Flags and their values, and notes on flags given twice; the last one counts.
 
-    >>> from plancast.launchers import table
+    >>> from plancast.frameworks import table
     >>> flags_of(["x.py", "--bf16", "--lr", "1e-4"], table.load("megatron"), "words")
     ({'--bf16': True, '--lr': '1e-4'}, [])
     """
