@@ -27,6 +27,7 @@ check ruff .venv/bin/ruff check --quiet .
 check ruff-format .venv/bin/ruff format --check --quiet .
 check mypy mypy_package
 check layout .venv/bin/python tools/check_layout.py
+check imports .venv/bin/python tools/check_imports.py
 
 [ -z "$failed" ] || {
   echo "lint: failed:$failed (make format mends the formatting)" >&2
