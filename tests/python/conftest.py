@@ -22,6 +22,34 @@ SMALL = {
 }
 
 
+def measured_row(row_id: str, **fields: Any) -> dict[str, Any]:
+    """A row of a table of measured runs: the small model on one host, with what `fields` say."""
+    run = {
+        "row_id": row_id,
+        "source": "here",
+        "group": "g",
+        "model": "small",
+        "layers": 4,
+        "hidden": 512,
+        "heads": 8,
+        "kv_heads": 8,
+        "ffn_hidden": 2048,
+        "vocab": 1000,
+        "mlp": "gelu",
+        "norm": "layernorm",
+        "position": "learned",
+        "tied_embeddings": 1,
+        "seq_len": 256,
+        "machine": "dgx-a100-80g:1",
+        "strategy": "dp=1,tp=8,mb=1,recompute=none,attn=flash",
+        "global_batch": 8,
+        "dtype": "bf16",
+        "software": "Megatron-LM",
+        "iter_time_s": 0.05,
+    }
+    return {**run, **fields}
+
+
 @pytest.fixture
 def small() -> pc.Model:
     return pc.Model.from_config(**SMALL)

@@ -9,6 +9,7 @@ import json
 import plancast as pc
 import pytest
 import yaml
+from conftest import measured_row
 from plancast import textual
 from plancast.records import Kernel, Records
 
@@ -16,30 +17,7 @@ from plancast.records import Kernel, Records
 EVIL = "x\x1b[2J\x1b]0;evil\x07\u202e\x9b31m[red][/nothing]<script>alert(1)</script>"
 HIDDEN = ("\x1b", "\x07", "\u202e", "\x9b")
 
-ROW = {
-    "row_id": "one",
-    "source": EVIL,
-    "group": EVIL,
-    "tier": "A",
-    "model": "small",
-    "layers": 4,
-    "hidden": 512,
-    "heads": 8,
-    "kv_heads": 8,
-    "ffn_hidden": 2048,
-    "vocab": 1000,
-    "mlp": "gelu",
-    "norm": "layernorm",
-    "position": "learned",
-    "tied_embeddings": 1,
-    "seq_len": 256,
-    "machine": "dgx-a100-80g:1",
-    "strategy": "dp=8,mb=1",
-    "global_batch": 8,
-    "dtype": "bf16",
-    "software": EVIL,
-    "iter_time_s": 1,
-}
+ROW = measured_row("one", source=EVIL, group=EVIL, software=EVIL, tier="A", iter_time_s=1)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import plancast as pc
 import pytest
+from conftest import measured_row
 from plancast.accuracy.validation.linear import linear_series
 from plancast.accuracy.validation.rows import read_rows
 from plancast.accuracy.validation.run import validate
@@ -18,35 +19,13 @@ COLUMNS = [
     "strategy", "global_batch", "dtype", "software", "iter_time_s", "tflops_per_gpu", "mfu",
     "flops_formula", "peak_mem_gb", "oom", "assumptions",
 ]  # fmt: skip
-BASE = {
-    "source": "here",
-    "group": "g",
-    "model": "small",
-    "layers": 4,
-    "hidden": 512,
-    "heads": 8,
-    "kv_heads": 8,
-    "ffn_hidden": 2048,
-    "vocab": 1000,
-    "mlp": "gelu",
-    "norm": "layernorm",
-    "position": "learned",
-    "tied_embeddings": 1,
-    "seq_len": 256,
-    "machine": "dgx-a100-80g:1",
-    "strategy": "dp=1,tp=8,mb=1,recompute=none,attn=flash",
-    "global_batch": 8,
-    "dtype": "bf16",
-    "software": "Megatron-LM",
-    "iter_time_s": 0.05,
-}
 EXAMPLES = Path(__file__).parents[2] / "examples" / "validation"
 
 
 def write(folder, *rows, name="rows.csv"):
     lines = [",".join(COLUMNS)]
     for number, fields in enumerate(rows):
-        values = {"row_id": f"row-{number}", **BASE, **fields}
+        values = measured_row(f"row-{number}", **fields)
         lines.append(",".join(f'"{values.get(column, "")}"' for column in COLUMNS))
     path = folder / name
     path.write_text("\n".join(lines) + "\n")
