@@ -12,8 +12,6 @@ from plancast.communication import nccl_file
 from plancast.errors import InputError
 from plancast.machine import Machine
 
-VERSIONS = ("2.17", "2.27", "2.30")
-
 
 @checked
 class Topology:

@@ -187,13 +187,6 @@ def linear(graph: Graph, x: Value, w: Value, bias: Value | None, **where: Any) -
     return graph.add("linear_bias_nd", [x, w, bias], [shape], **where).output
 
 
-def is_weight(value: Value) -> bool:
-    """A parameter of two dims, or a view of one."""
-    from plancast.importers.ir import source
-
-    return len(value.shape) == 2 and source(value).kind == "parameter"
-
-
 def matmul(graph: Graph, x: Value, z: Value, **where: Any) -> Value:
     """The product over the last dim of x and the one before the last of z, as `torch.matmul`."""
     if len(z.shape) == 1:
