@@ -86,16 +86,14 @@ def chunk_level(fidelity: Any) -> bool:
     False
     """
     if fidelity not in FIDELITIES:
-        raise InputError(
-            f"no fidelity `{fidelity}`; there are {listed(FIDELITIES)}.{near(fidelity, FIDELITIES)}"
-        )
+        raise InputError(f"no fidelity `{fidelity}`.{offer(fidelity, FIDELITIES)}")
     return bool(fidelity == "chunks")
 
 
 def dtype(name: Any) -> str:
     """A precision of matrix products."""
     if name not in DTYPES:
-        raise InputError(f"no dtype `{name}`; there are {listed(DTYPES)}.{near(name, DTYPES)}")
+        raise InputError(f"no dtype `{name}`.{offer(name, DTYPES)}")
     return str(name)
 
 

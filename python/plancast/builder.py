@@ -88,8 +88,8 @@ class GraphBuilder:
         if dim in ("replicas", "replica_batch"):
             self._dims.setdefault(dim, 0)
         if dim not in self._dims:
-            known = ", ".join(f"`{name}`" for name in self._dims)
-            raise InputError(f"no dim `{dim}` in `{self._name}`; it has {known}.")
+            offer = arguments.offer(dim, self._dims)
+            raise InputError(f"no dim `{dim}` in `{self._name}`.{offer}")
 
     def graph(self) -> dict[str, Any]:
         """The finished graph, as `Model.from_graph` takes it."""
@@ -242,9 +242,9 @@ class ModuleBuilder:
         bound: dict[str, str] = {}
         for factor, dim in dims.items():
             if factor not in rule.factors:
-                known = ", ".join(f"`{known}`" for known in rule.factors)
                 raise InputError(
-                    f"`{self.path}.{name}`: no factor `{factor}` in `{rule.name}`; it has {known}."
+                    f"`{self.path}.{name}`: no factor `{factor}` in `{rule.name}`."
+                    f"{arguments.offer(factor, rule.factors)}"
                 )
             self._model.check_dim(dim)
             bound[factor] = dim

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from plancast import _core
+from plancast import _core, arguments
 from plancast.errors import InputError
 from plancast.immutable import Immutable
 from plancast.question import Facts, Question
@@ -268,7 +268,6 @@ class PeakMemory(Immutable, tuple[ClassMemory, ...]):
             return self.index(fullest)
         names = [entry.device_class for entry in self]
         if device_class not in names:
-            known = ", ".join(f"`{name}`" for name in names[:8])
-            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-            raise InputError(f"no device class `{device_class}`; there are {known}{more}.")
+            offer = arguments.offer(device_class, names)
+            raise InputError(f"no device class `{device_class}`.{offer}")
         return names.index(device_class)

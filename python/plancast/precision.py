@@ -42,10 +42,7 @@ def asked(types: Mapping[str, Any]) -> dict[str, str]:
     known = tuple(Types.__annotations__)
     for name, value in types.items():
         if name not in known:
-            raise InputError(
-                f"no argument `{name}`; types are given as {arguments.listed(known)}."
-                f"{arguments.near(name, known)}"
-            )
+            raise InputError(f"no argument `{name}`.{arguments.offer(name, known)}")
         if isinstance(value, bool) and name == "master":
             words[name] = "on" if value else "off"
         elif value is not None:

@@ -99,7 +99,7 @@ def test_the_fullest_class_is_explained_by_default(small):
 
 def test_bad_requests(small):
     memory = predicted(small, "pp=2,mb=1").memory
-    with pytest.raises(pc.InputError, match="no device class `stage 9`; there are `stage 0`"):
+    with pytest.raises(pc.InputError, match=r"no device class `stage 9`\. Did you mean `stage 0`"):
         memory.explain("stage 9")
     with pytest.raises(pc.InputError, match="`max_points` is 1"):
         memory.timeline(max_points=1)

@@ -141,7 +141,7 @@ def collective(
     """
     arguments.word(op, "op")
     if dtype not in ELEMENT_BYTES:
-        raise InputError(f"no type `{dtype}`; there are {_quoted(ELEMENT_BYTES)}.")
+        raise InputError(f"no type `{dtype}`.{arguments.offer(dtype, ELEMENT_BYTES)}")
     devices = machine.devices if gpus is None else gpus
     if not 1 <= devices <= machine.devices:
         raise InputError(
@@ -196,7 +196,3 @@ def _lower(algorithm: str) -> str:
 
 def _proto(protocol: str) -> str:
     return _PROTOCOLS.get(protocol.lower(), protocol)
-
-
-def _quoted(words: Sequence[str] | dict[str, int]) -> str:
-    return ", ".join(f"`{word}`" for word in words)

@@ -72,10 +72,7 @@ def framework_name(name: str) -> str:
     """
     name = _OTHER_NAMES.get(name, name)
     if name not in FRAMEWORKS:
-        raise InputError(
-            f"no framework `{name}`; there are {arguments.listed(FRAMEWORKS)}."
-            f"{arguments.near(name, FRAMEWORKS)}"
-        )
+        raise InputError(f"no framework `{name}`.{arguments.offer(name, FRAMEWORKS)}")
     return name
 
 

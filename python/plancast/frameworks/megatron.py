@@ -164,11 +164,11 @@ def _recompute(facts: table.Facts, what: str) -> dict[str, object]:
     if granularity == "selective":
         unknown = [module for module in modules if module not in _MODULES]
         if unknown:
-            from plancast.arguments import listed, near
+            from plancast.arguments import offer
 
             raise InputError(
-                f"{what}: {facts.key('modules')} has `{unknown[0][:40]}`; there are "
-                f"{listed(_MODULES)}.{near(unknown[0], _MODULES)}"
+                f"{what}: {facts.key('modules')} has `{unknown[0][:40]}`."
+                f"{offer(unknown[0], _MODULES)}"
             )
         words = "+".join(sorted(set(modules)))
         plain = words in ("", "core_attn")

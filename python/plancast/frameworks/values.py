@@ -42,10 +42,9 @@ def read(kind: str, words: tuple[str, ...], value: Any, where: str, *, text: boo
         for word in words:
             if word.lower() == result.lower():
                 return word
-        from plancast.arguments import listed, near
+        from plancast.arguments import offer
 
-        lower = near(result, [word.lower() for word in words])
-        raise InputError(f"{where} is `{_brief(result)}`; there are {listed(words)}.{lower}")
+        raise InputError(f"{where} is `{_brief(result)}`.{offer(result, words)}")
     return result
 
 

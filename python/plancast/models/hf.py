@@ -119,10 +119,9 @@ def _model_type(values: Mapping[str, Any], fields: Fields) -> str:
         said = by_class.get(stem.lower(), first)
     said = _ALIASES.get(said, said)
     if said not in _READERS:
-        hint = arguments.near(said, architectures())
         raise InputError(
-            f"{fields.what}: architecture `{said}` is not known; "
-            f"the known ones are {_known()}.{hint}"
+            f"{fields.what}: architecture `{said}` is not known."
+            f"{arguments.offer(said, architectures())} docs/models.md lists them."
         )
     return said
 

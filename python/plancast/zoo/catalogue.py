@@ -82,8 +82,5 @@ def _choices(function: Callable[..., GraphBuilder]) -> list[str]:
 def _checked(name: str, known: list[str], chosen: Mapping[str, int]) -> dict[str, int]:
     for key in chosen:
         if key not in known:
-            listed = ", ".join(f"`{choice}`" for choice in known)
-            raise InputError(
-                f"`{name}` has no `{key}` to choose; it has {listed}.{arguments.near(key, known)}"
-            )
+            raise InputError(f"`{name}` has no `{key}` to choose.{arguments.offer(key, known)}")
     return dict(chosen)

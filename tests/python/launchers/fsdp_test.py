@@ -87,7 +87,7 @@ def test_accelerate_takes_what_is_written():
     ("settings", "words"),
     [
         ({"distributed_type": "MEGATRON_LM"}, "not FSDP"),
-        ({"fsdp_config": {"fsdp_sharding_strategy": "HALF"}}, "there are `FULL_SHARD`"),
+        ({"fsdp_config": {"fsdp_sharding_strategy": "HALF"}}, "There are `FULL_SHARD`"),
         ({"fsdp_config": {"fsdp_reshard_after_forward": 1}}, "a number of ranks from 2"),
         ({"fsdp_config": {"fsdp_shardin_strategy": 1}}, "Did you mean"),
         ({"fsdp": "full_shrad", "distributed_type": "FSDP"}, "it takes one of"),

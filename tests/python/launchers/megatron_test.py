@@ -119,7 +119,7 @@ def test_unknown_flags_are_notes():
         ("--tensor-model-parallel-size $TP", "The script does not set that variable"),
         ("--bf16 --fp16", "Keep one"),
         ("--tp-comm-overlap", "--sequence-parallel"),
-        ("--recompute-granularity half", "there are `full`, `selective`"),
+        ("--recompute-granularity half", "There are `full`, `selective`"),
         ("--recompute-granularity selective --recompute-modules mpl", "Did you mean `mlp`"),
         ("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout Et|tL", "no multiple"),
         ("--pipeline-model-parallel-layout t|t", "one `E` and"),

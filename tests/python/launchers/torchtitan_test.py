@@ -164,7 +164,7 @@ def test_what_matters_and_cannot_be_said_is_listed():
         ("[parallelism]\ntensor_parallel_degree = 0", "a whole number from 1"),
         ("[parallelism]\ntensor_paralel_degree = 8", "Did you mean"),
         ("[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = '1F1C'",
-         "there are `1F1B`"),
+         "Did you mean `1F1B`"),
         ("[parallelism\n", ":1:13 is not TOML"),
         ("[training]\nlocal_batch_size = 3\n[parallelism]\npipeline_parallel_degree = 2\n"
          "pipeline_parallel_microbatch_size = 2", "cannot be cut"),

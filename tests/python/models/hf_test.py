@@ -158,7 +158,7 @@ def test_a_gated_layer_with_gelu_is_geglu():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "falcon"}, "architecture `falcon` is not known; the known ones are `bert`"),
+        ({"model_type": "falcon"}, "architecture `falcon` is not known. There are `bert`"),
         ({"model_type": "lama"}, "Did you mean `llama`?"),
         ({"model_type": 7}, "`model_type` must be a string, not `7`"),
         ({"model_type": None, "architectures": None}, "has no `model_type`"),

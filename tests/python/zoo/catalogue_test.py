@@ -31,8 +31,8 @@ def test_a_wrong_name_is_answered_with_the_nearest():
 @pytest.mark.parametrize(
     ("name", "chosen", "answer"),
     [
-        ("resnet50", {"seq": 128}, r"`resnet50` has no `seq` to choose; it has .*`image`"),
-        ("gpt2", {"image": 128}, "`gpt2` has no `image` to choose; it has `seq`"),
+        ("resnet50", {"seq": 128}, r"`resnet50` has no `seq` to choose. There are .*`image`"),
+        ("gpt2", {"image": 128}, "`gpt2` has no `image` to choose"),
         ("resnet50", {"images": 128}, "Did you mean `image`"),
         ("inception-v3", {"image": 32}, "does not fit an image"),
         ("vgg19", {"image": 256}, "multiple of 7"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from plancast import _core
+from plancast import _core, arguments
 from plancast.accuracy.validation.rows import Row
 from plancast.errors import InputError
 
@@ -33,5 +33,5 @@ def selective_of(row: Row) -> str | None:
     known = [word for word, _ in _core.recompute_sets()]
     for name in names:
         if name not in known:
-            raise InputError(f"recompute_modules has `{name}`; there are {', '.join(known)}.")
+            raise InputError(f"recompute_modules has `{name}`.{arguments.offer(name, known)}")
     return f"selective:{'+'.join(names)}" if names else None

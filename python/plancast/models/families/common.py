@@ -29,10 +29,8 @@ def activation(fields: Fields, key: str, default: str, *, gated: bool) -> str:
     """The `mlp` that an activation stands for."""
     word = fields.word(key, default)
     if word not in _ACTIVATIONS:
-        known = ", ".join(f"`{name}`" for name in _ACTIVATIONS)
         raise InputError(
-            f"{fields.what}: activation `{word}` is not known; the known ones are {known}."
-            f"{arguments.near(word, list(_ACTIVATIONS))}"
+            f"{fields.what}: activation `{word}` is not known.{arguments.offer(word, _ACTIVATIONS)}"
         )
     mlp = _ACTIVATIONS[word]
     if gated == (mlp == "swiglu"):
