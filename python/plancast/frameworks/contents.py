@@ -13,17 +13,13 @@ _Plan = TypeVar("_Plan")
 
 @dataclass(frozen=True)
 class Contents(Generic[_Plan]):
-    """An argument file in the language of plans.
-
-    Nothing of the file is lost: what is neither in the plan nor in a field below is a
-    line of `notes` or of `unsupported`.
-    """
+    """An argument file in the language of plans, its plan as a short form or a Strategy."""
 
     framework: str
     """`torchtitan`, `fsdp`, `composer`, `deepspeed` or `megatron-core`."""
     strategy: _Plan
-    """The plan: its short form, in a LaunchConfig the Strategy. Keys that the file leaves to the
-    framework's default are said if it differs from the default of plans."""
+    """The plan. Keys that the file leaves to the framework's default are said if it differs
+    from the default of plans."""
     profile: str
     """The software profile that comes closest."""
     batch: int | None = None
