@@ -34,7 +34,7 @@ absl::StatusOr<RealisedCollective> RealiseOnHost(const Machine& machine, Collect
   const int memory = machine.FindLinkClass(LinkKind::kHostMemory);
   RealisedCollective realised;
   realised.work_bytes = bytes;
-  realised.quiet = true;
+  realised.uses_no_sms = true;
   double rate = 9e18;
   const auto load = [&](int link_class, double share) {
     if (link_class < 0) return;

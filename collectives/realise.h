@@ -63,7 +63,7 @@ struct RealisedCollective {
   int channels = 0;             // blocks of its kernels, each of which keeps an SM busy
   double sm_fraction = 0;       // the share of the SMs that this is
   // Copy engines and the host do it: it does not slow kernels down, nor they it.
-  bool quiet = false;
+  bool uses_no_sms = false;
   Provenance provenance;
   std::string factor;  // shared latent error, e.g. `nvlink3/ring`
   double factor_sigma = 0;

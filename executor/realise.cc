@@ -21,7 +21,7 @@ bool Same(const RealisedCollective& a, const RealisedCollective& b) {
   };
   return a.delay_ps == b.delay_ps && a.work_bytes == b.work_bytes &&
          a.rate_cap_bytes_per_s == b.rate_cap_bytes_per_s && a.sm_fraction == b.sm_fraction &&
-         a.quiet == b.quiet && a.factor == b.factor && a.algorithm == b.algorithm &&
+         a.uses_no_sms == b.uses_no_sms && a.factor == b.factor && a.algorithm == b.algorithm &&
          a.protocol == b.protocol &&
          std::equal(a.loads.begin(), a.loads.end(), b.loads.begin(), b.loads.end(), same_load);
 }

@@ -26,14 +26,14 @@ class Accounts {
     int64_t at = start;
     const ProgramIndex& program = in_.index.program(program_);
     const int compute = static_cast<int>(StreamKind::kCompute);
-    const auto lane = program.lane.begin();
+    const auto begin = program.instances_of_streams.begin();
     const auto place_of = [&](int32_t instance) {
-      return static_cast<int32_t>(std::lower_bound(lane + program.lane_begin[compute],
-                                                   lane + program.lane_begin[compute + 1],
+      return static_cast<int32_t>(std::lower_bound(begin + program.stream_begin[compute],
+                                                   begin + program.stream_begin[compute + 1],
                                                    instance) -
-                                  lane);
+                                  begin);
     };
-    int32_t place = program.lane_begin[compute];
+    int32_t place = program.stream_begin[compute];
     if (!trace_.repeats.empty()) {
       // All further periods are like the first.
       const SimTrace::Repeat& repeat = trace_.repeats[entity_];
@@ -46,7 +46,7 @@ class Accounts {
       sum_ = before;
       place = place_of(repeat.first + repeat.length * trace_.periods);
     }
-    at = Walk(place, program.lane_begin[compute + 1], at);
+    at = Walk(place, program.stream_begin[compute + 1], at);
     Tail(at);
     return sum_;
   }
@@ -55,37 +55,37 @@ class Accounts {
   // Instances with kernels; returns the end of the last.
   int64_t Walk(int32_t place, int32_t end, int64_t at) {
     for (; place < end; ++place) {
-      const int32_t instance = in_.index.program(program_).lane[place];
+      const int32_t instance = in_.index.program(program_).instances_of_streams[place];
       const BlockIndex& block = in_.index.BlockAt(program_, instance);
-      const int32_t copies = in_.index.InstanceOf(program_, instance).layer_count;
-      for (int32_t copy = 0; copy < copies;) {
-        const Piece& piece = trace_.pieces[trace_.PieceOf(entity_, instance, copy)];
-        copy += piece.copies;
-        at = Compute(piece, {instance, piece.first_copy, 0}, block, at);
-        if (piece.copies == 1) continue;
-        // All further copies wait and run alike.
+      const int32_t layers = in_.index.InstanceOf(program_, instance).layer_count;
+      for (int32_t layer = 0; layer < layers;) {
+        const Piece& piece = trace_.pieces[trace_.PieceOf(entity_, instance, layer)];
+        layer += piece.layers;
+        at = Compute(piece, {instance, piece.first_layer, 0}, block, at);
+        if (piece.layers == 1) continue;
+        // All further layers wait and run alike.
         const Breakdown first = sum_;
         sum_ = Breakdown();
-        at = Compute(piece, {instance, piece.first_copy + 1, 0}, block, at);
+        at = Compute(piece, {instance, piece.first_layer + 1, 0}, block, at);
         Breakdown further = first;
-        further.Add(sum_, piece.copies - 1);
+        further.Add(sum_, piece.layers - 1);
         sum_ = further;
-        at += piece.period * (piece.copies - 2);
+        at += piece.period * (piece.layers - 2);
       }
     }
     return at;
   }
 
-  // The tasks of a copy in the compute stream; returns the end of the last.
+  // The tasks of a layer in the compute stream; returns the end of the last.
   int64_t Compute(const Piece& piece, TaskRef ref, const BlockIndex& index, int64_t at) {
     const Block& block = in_.BlockAt(entity_, ref.instance);
     const int compute = static_cast<int>(StreamKind::kCompute);
     const int64_t* const times = trace_.times.data() + piece.start;
-    const int64_t origin = piece.origin + piece.period * (ref.copy - piece.first_copy);
+    const int64_t origin = piece.origin + piece.period * (ref.layer - piece.first_layer);
     const bool tails = in_.hosts[program_].launch_ps > 0;
     const int32_t first = index.order[index.order_begin[compute]], last = index.Last(compute);
     if (piece.outcome >= 0) {
-      // What comes after the first task is the same in all copies.
+      // What comes after the first task is the same in all layers.
       if (piece.outcome >= static_cast<int32_t>(inner_.size())) inner_.resize(piece.outcome + 1);
       Inner& inner = inner_[piece.outcome];
       if (inner.known) {
@@ -175,8 +175,8 @@ class Accounts {
     std::vector<Span> running;
     const ProgramIndex& program = in_.index.program(program_);
     for (int s = 1; s < kNumStreams; ++s) {
-      if (program.lane_begin[s] == program.lane_begin[s + 1]) continue;
-      const int32_t last = program.lane[program.lane_begin[s + 1] - 1];
+      if (program.stream_begin[s] == program.stream_begin[s + 1]) continue;
+      const int32_t last = program.instances_of_streams[program.stream_begin[s + 1] - 1];
       TaskRef ref{last, in_.index.InstanceOf(program_, last).layer_count - 1,
                   in_.index.BlockAt(program_, last).Last(s)};
       const auto first = static_cast<std::ptrdiff_t>(running.size());
@@ -203,7 +203,7 @@ class Accounts {
   const int32_t program_, entity_;
   const int64_t makespan_;
   Breakdown sum_;
-  // Per outcome, what a copy adds, without the wait for its first task.
+  // Per outcome, what a layer adds, without the wait for its first task.
   struct Inner {
     bool known = false;
     Breakdown sum;

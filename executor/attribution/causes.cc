@@ -37,7 +37,7 @@ bool Causes::OfOwnCopy(int32_t entity, const TaskRef& ref, Cause* cause) const {
   const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), ref.instance);
   const int32_t rank = index.rank[ref.task];
   if (rank == 0) return false;
-  const Piece& piece = trace_.pieces[trace_.PieceOf(entity, ref.instance, ref.copy)];
+  const Piece& piece = trace_.pieces[trace_.PieceOf(entity, ref.instance, ref.layer)];
   const int64_t* const start = trace_.times.data() + piece.start;
   const int64_t* const end = start + index.size;
   // Their order is by stream, so the one before in the same stream is before.
@@ -51,7 +51,7 @@ bool Causes::OfOwnCopy(int32_t entity, const TaskRef& ref, Cause* cause) const {
     }
   }
   if (found < 0) return false;
-  *cause = {Cause::kTask, entity, {ref.instance, ref.copy, found}};
+  *cause = {Cause::kTask, entity, {ref.instance, ref.layer, found}};
   return true;
 }
 
@@ -93,9 +93,9 @@ UnfoldedTrace Unfold(const SimInput& input, const SimTrace& trace, int32_t entit
   const auto& instances = input.graph.programs[program].instances;
   for (int32_t i = 0; i < static_cast<int32_t>(instances.size()); ++i) {
     const int32_t size = input.graph.blocks[instances[i].block].size();
-    for (int32_t copy = 0; copy < instances[i].layer_count; ++copy) {
+    for (int32_t layer = 0; layer < instances[i].layer_count; ++layer) {
       for (int32_t task = 0; task < size; ++task) {
-        const TaskRef ref{i, copy, task};
+        const TaskRef ref{i, layer, task};
         unfolded.start.push_back(causes.StartOf(entity, ref));
         unfolded.end.push_back(causes.EndOf(entity, ref));
         const Cause cause = causes.Of(entity, ref);

@@ -39,7 +39,7 @@ class Causes {
   int64_t LaunchTail(int32_t entity, const TaskRef& ref) const;
 
  private:
-  // Whether a task of the same copy, of those that go before all others, is it.
+  // Whether a task of the same layer, of those that go before all others, is it.
   bool OfOwnCopy(int32_t entity, const TaskRef& ref, Cause* cause) const;
   // When a task could start for all that its entity knows, and on what.
   int64_t Arrival(int32_t entity, const TaskRef& ref, Cause* cause) const;

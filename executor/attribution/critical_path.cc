@@ -87,11 +87,11 @@ class Walk {
       const int32_t p = in_.ProgramOf(e);
       const ProgramIndex& program = in_.index.program(p);
       for (int s = 0; s < kNumStreams; ++s) {
-        const int64_t end = trace_.lane_end[e * kNumStreams + s];
-        if (program.lane_begin[s] == program.lane_begin[s + 1] || end <= latest) continue;
+        const int64_t end = trace_.stream_end[e * kNumStreams + s];
+        if (program.stream_begin[s] == program.stream_begin[s + 1] || end <= latest) continue;
         latest = end;
         entity_ = e;
-        const int32_t last = program.lane[program.lane_begin[s + 1] - 1];
+        const int32_t last = program.instances_of_streams[program.stream_begin[s + 1] - 1];
         task_ = {last, in_.index.InstanceOf(p, last).layer_count - 1,
                  in_.index.BlockAt(p, last).Last(s)};
       }
@@ -99,8 +99,8 @@ class Walk {
     return latest >= 0;
   }
 
-  // The part of the path that lies within a copy of an outcome, from the task where
-  // it leaves the copy back to the one that waits for nothing of it.
+  // The part of the path that lies within a layer of an outcome, from the task where
+  // it leaves the layer back to the one that waits for nothing of it.
   struct Stretch {
     bool known = false;
     Breakdown sum;  // less what belongs to the first task
@@ -108,9 +108,9 @@ class Walk {
     int32_t first = 0;
   };
 
-  // Goes back through the copies of an outcome to a task that waits for others.
+  // Goes back through the layers of an outcome to a task that waits for others.
   void WalkCopies() {
-    const int32_t at = trace_.PieceOf(entity_, task_.instance, task_.copy);
+    const int32_t at = trace_.PieceOf(entity_, task_.instance, task_.layer);
     if (trace_.pieces[at].outcome < 0) return;
     const Piece& piece = trace_.pieces[at];
     while (true) {
@@ -118,20 +118,20 @@ class Walk {
       const Stretch& stretch = StretchOf(piece);
       Take(stretch, 1);
       task_.task = stretch.first;
-      if (task_.copy == piece.first_copy) return;
+      if (task_.layer == piece.first_layer) return;
       const Cause cause = causes_.Of(entity_, task_);
       if (cause.kind != Cause::kTask || cause.ref.instance != task_.instance ||
-          cause.ref.copy + 1 != task_.copy || cause.ref.task != left.task) {
+          cause.ref.layer + 1 != task_.layer || cause.ref.task != left.task) {
         return;
       }
-      // So it goes on to the first copy.
+      // So it goes on to the first layer.
       Charge();
-      const int64_t more = cause.ref.copy - piece.first_copy;
+      const int64_t more = cause.ref.layer - piece.first_layer;
       if (more > 0) {
         Take(stretch, more);
         Charge(more);
       }
-      task_ = {left.instance, piece.first_copy, left.task};
+      task_ = {left.instance, piece.first_layer, left.task};
     }
   }
 
@@ -144,7 +144,7 @@ class Walk {
     while (true) {
       const Cause cause = causes_.Of(entity_, ref);
       if (cause.kind != Cause::kTask || cause.ref.instance != ref.instance ||
-          cause.ref.copy != ref.copy) {
+          cause.ref.layer != ref.layer) {
         break;
       }
       AddTask(ref, block, 1, stretch.sum, &stretch);
@@ -188,7 +188,7 @@ class Walk {
   int32_t entity_ = 0;
   TaskRef task_;
   Breakdown path_;
-  // By outcome and the task where the path leaves a copy.
+  // By outcome and the task where the path leaves a layer.
   std::map<std::pair<int32_t, int32_t>, Stretch> stretches_;
   std::vector<int64_t> kernel_ps_;  // per kernel
   std::vector<int64_t> comm_ps_;    // per realised collective

@@ -18,9 +18,9 @@ int64_t SteppedTasks(const SimInput& in, const SimTrace& trace, int32_t entity) 
   for (size_t i = 0; i < instances.size(); ++i) {
     const Block& block = in.graph.blocks[instances[i].block];
     if (block.size() == 0) continue;  // it left no piece
-    for (int32_t copy = 0; copy < instances[i].layer_count;) {
-      const Piece& piece = trace.pieces[trace.PieceOf(entity, static_cast<int32_t>(i), copy)];
-      copy += piece.copies;
+    for (int32_t layer = 0; layer < instances[i].layer_count;) {
+      const Piece& piece = trace.pieces[trace.PieceOf(entity, static_cast<int32_t>(i), layer)];
+      layer += piece.layers;
       if (piece.outcome < 0 && piece.origin == 0) tasks += block.size();
     }
   }
@@ -32,16 +32,16 @@ void AppendSlices(const SimInput& in, const SimTrace& trace, int32_t entity, int
   const Instance& instance = in.index.InstanceOf(in.ProgramOf(entity), at);
   const Block& block = in.graph.blocks[instance.block];
   const BlockIndex& index = in.index.block(instance.block);
-  for (int32_t copy = 0; copy < instance.layer_count; ++copy) {
+  for (int32_t layer = 0; layer < instance.layer_count; ++layer) {
     for (int32_t i = index.order_begin[stream]; i < index.order_begin[stream + 1]; ++i) {
-      const TaskRef ref{at, copy, index.order[i]};
+      const TaskRef ref{at, layer, index.order[i]};
       Slice slice;
       slice.device_class = entity;
       slice.stream = static_cast<StreamKind>(stream);
       slice.purpose = block.purpose[ref.task];
       slice.block = instance.block;
       slice.task = ref.task;
-      slice.layer = LayerOf(block, instance, copy);
+      slice.layer = LayerOf(block, instance, layer);
       slice.micro_batch = instance.micro_batch;
       slice.chunk = instance.chunk;
       slice.start_ps = trace.StartOf(entity, ref);
@@ -64,8 +64,8 @@ std::vector<Slice> SlicesOf(const SimInput& in, const SimTrace& trace, const Sum
     const int32_t program = in.ProgramOf(e);
     for (int s = 0; s < kNumStreams; ++s) {
       const ProgramIndex& index = in.index.program(program);
-      for (int32_t l = index.lane_begin[s]; l < index.lane_begin[s + 1]; ++l) {
-        AppendSlices(in, trace, e, s, index.lane[l], slices);
+      for (int32_t l = index.stream_begin[s]; l < index.stream_begin[s + 1]; ++l) {
+        AppendSlices(in, trace, e, s, index.instances_of_streams[l], slices);
       }
     }
   }

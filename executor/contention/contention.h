@@ -14,13 +14,13 @@ namespace plancast {
 // Which communications others may slow down.
 struct Contention {
   std::vector<bool> of_group;
-  // Per resource that may be full: the lanes (entity * kNumStreams + stream, of
+  // Per resource that may be full: the cursors (entity * kNumStreams + stream, of
   // one member of each group) that may load it. CSR.
-  std::vector<int32_t> lane_begin, lanes;
+  std::vector<int32_t> cursor_begin, cursors;
 
-  absl::Span<const int32_t> LanesOn(int32_t resource) const {
-    return absl::MakeConstSpan(lanes).subspan(lane_begin[resource],
-                                              lane_begin[resource + 1] - lane_begin[resource]);
+  absl::Span<const int32_t> CursorsOn(int32_t resource) const {
+    return absl::MakeConstSpan(cursors).subspan(
+        cursor_begin[resource], cursor_begin[resource + 1] - cursor_begin[resource]);
   }
 };
 

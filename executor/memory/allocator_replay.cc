@@ -10,7 +10,7 @@ namespace {
 
 // An instance as it is issued.
 struct Issued {
-  int32_t block = 0, copies = 1, micro_batch = 0;
+  int32_t block = 0, layers = 1, micro_batch = 0;
   bool backward = false;
 };
 
@@ -61,7 +61,7 @@ class Replay {
   bool Run(const Issued& issued, int32_t index, const Block& block,
            const std::vector<int32_t>& names) {
     const int32_t mb = issued.micro_batch;
-    for (int32_t copy = 0; copy < issued.copies; ++copy) {
+    for (int32_t layer = 0; layer < issued.layers; ++layer) {
       for (const PortMemory& port : block.takes) {
         tensors_.Rename(TensorNames::kBetween, names[port.tensor], mb, port.bytes);
       }
@@ -73,7 +73,7 @@ class Replay {
         const bool fits = event.delta > 0   ? tensors_.Allocate(name, mb, event.delta, pool)
                           : event.delta < 0 ? tensors_.Free(name, mb, -event.delta, pool)
                                             : true;
-        if (!Note(fits, {index, copy, events})) return false;
+        if (!Note(fits, {index, layer, events})) return false;
       }
       for (const PortMemory& port : block.gives) {
         tensors_.Rename(names[port.tensor], TensorNames::kBetween, mb, port.bytes);

@@ -27,12 +27,12 @@ struct Watermark {
     net += delta;
     if (net > high) high = net;
   }
-  // The most that `copies` in a row add: copies that leave something behind are
+  // The most that `layers` in a row add: layers that leave something behind are
   // highest in the last, others in the first.
-  int64_t Highest(int64_t copies) const { return (net > 0 ? net * (copies - 1) : 0) + high; }
+  int64_t Highest(int64_t layers) const { return (net > 0 ? net * (layers - 1) : 0) + high; }
 };
 
-// The memory of one copy of a block. Wherever the block runs, it only adds to
+// The memory of one layer of a block. Wherever the block runs, it only adds to
 // what is there, so this is all that a replay needs to know of it.
 struct BlockProfile {
   KindBytes net, at_high;

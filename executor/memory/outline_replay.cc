@@ -7,10 +7,10 @@
 namespace plancast {
 namespace {
 
-// `copies` of a block behind what `sum` has already.
-void Append(const Watermark& block, int64_t copies, Watermark* sum) {
-  sum->high = std::max(sum->high, sum->net + block.Highest(copies));
-  sum->net += block.net * copies;
+// `layers` of a block behind what `sum` has already.
+void Append(const Watermark& block, int64_t layers, Watermark* sum) {
+  sum->high = std::max(sum->high, sum->net + block.Highest(layers));
+  sum->net += block.net * layers;
 }
 
 PartProfile ProfileOf(const ProgramOutline& outline, const ProgramOutline::Part& part,
@@ -33,10 +33,10 @@ struct Sums {
   Watermark live, small, large;
 
   template <typename Profile>
-  void Add(const Profile& profile, int64_t copies) {
-    Append(profile.live, copies, &live);
-    Append(profile.small_pool, copies, &small);
-    Append(profile.large_pool, copies, &large);
+  void Add(const Profile& profile, int64_t layers) {
+    Append(profile.live, layers, &live);
+    Append(profile.small_pool, layers, &small);
+    Append(profile.large_pool, layers, &large);
     // Tensors of several blocks may go as one, which is rounded otherwise.
     if (live.net == 0) small.net = large.net = 0;
   }

@@ -7,12 +7,12 @@
 
 namespace plancast {
 
-// Where a program's live memory is highest: after `events` memory events of copy
-// `copy` of an instance; instance -1: before the first. Of several equal places
+// Where a program's live memory is highest: after `events` memory events of layer
+// `layer` of an instance; instance -1: before the first. Of several equal places
 // the first.
 struct PeakPlace {
   int32_t instance = -1;
-  int32_t copy = 0;
+  int32_t layer = 0;
   int32_t events = 0;
 };
 struct Peak {

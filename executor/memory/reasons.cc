@@ -138,11 +138,11 @@ PeakReasons ExplainPeak(const ExecutionGraph& graph, int32_t program) {
   if (peak.place.instance >= 0) {
     const Instance& instance = replayed.instances[peak.place.instance];
     const Block& block = graph.blocks[instance.block];
-    ledger.Run(instance, peak.place.copy);
+    ledger.Run(instance, peak.place.layer);
     ledger.RunPart(instance, peak.place.events);
     reasons.block = block.name;
     reasons.task = block.label[block.memory[peak.place.events - 1].task];
-    reasons.layer = LayerOf(block, instance, peak.place.copy);
+    reasons.layer = LayerOf(block, instance, peak.place.layer);
     reasons.micro_batch = instance.micro_batch;
   }
   reasons.tensors = ledger.Live();

@@ -9,19 +9,19 @@
 namespace plancast {
 namespace {
 
-// Kinds of live memory at the peak: whole copies before it, then part of one.
+// Kinds of live memory at the peak: whole layers before it, then part of one.
 KindBytes KindsAt(const Program& program, const PeakPlace& place,
                   const std::vector<BlockProfile>& profiles) {
   KindBytes kinds = StaticBytes(program);
   if (place.instance < 0) return kinds;
-  std::vector<int64_t> copies(profiles.size());
+  std::vector<int64_t> layers(profiles.size());
   for (int32_t i = 0; i < place.instance; ++i) {
-    copies[program.instances[i].block] += program.instances[i].layer_count;
+    layers[program.instances[i].block] += program.instances[i].layer_count;
   }
   const int32_t last = program.instances[place.instance].block;
-  copies[last] += place.copy;
+  layers[last] += place.layer;
   for (size_t b = 0; b < profiles.size(); ++b) {
-    if (copies[b] > 0) kinds.Add(profiles[b].net, copies[b]);
+    if (layers[b] > 0) kinds.Add(profiles[b].net, layers[b]);
   }
   kinds.Add(profiles[last].at_high);
   return kinds;
@@ -79,16 +79,16 @@ Peak FindPeak(const ExecutionGraph& graph, int32_t index,
   int64_t live = 0, small = 0, large = 0, highest = 0;
   for (size_t i = 0; i < instances.size(); ++i) {
     const BlockProfile& block = profiles[instances[i].block];
-    const int64_t copies = instances[i].layer_count;
-    if (live + block.live.Highest(copies) > highest) {
-      highest = live + block.live.Highest(copies);
+    const int64_t layers = instances[i].layer_count;
+    if (live + block.live.Highest(layers) > highest) {
+      highest = live + block.live.Highest(layers);
       peak.place.instance = static_cast<int32_t>(i);
     }
-    peak.pools.small = std::max(peak.pools.small, small + block.small_pool.Highest(copies));
-    peak.pools.large = std::max(peak.pools.large, large + block.large_pool.Highest(copies));
-    live += block.live.net * copies;
-    small += block.small_pool.net * copies;
-    large += block.large_pool.net * copies;
+    peak.pools.small = std::max(peak.pools.small, small + block.small_pool.Highest(layers));
+    peak.pools.large = std::max(peak.pools.large, large + block.large_pool.Highest(layers));
+    live += block.live.net * layers;
+    small += block.small_pool.net * layers;
+    large += block.large_pool.net * layers;
     peak.largest = std::max(peak.largest, block.largest);
     // Tensors of several blocks may go as one, which is rounded otherwise.
     if (live == 0) small = large = 0;
@@ -97,7 +97,7 @@ Peak FindPeak(const ExecutionGraph& graph, int32_t index,
   if (peak.place.instance >= 0) {
     const Instance& instance = instances[peak.place.instance];
     const BlockProfile& block = profiles[instance.block];
-    peak.place.copy = block.live.net > 0 ? instance.layer_count - 1 : 0;
+    peak.place.layer = block.live.net > 0 ? instance.layer_count - 1 : 0;
     peak.place.events = block.high_events;
   }
   return peak;

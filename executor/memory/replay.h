@@ -14,7 +14,7 @@ namespace plancast {
 // Live memory of a device over the issue order of its program. Frameworks
 // allocate when the host issues a task and reuse at once what an earlier task of
 // the order has freed, so times do not matter. Each block is replayed once: its
-// copies only shift the net change.
+// layers only shift the net change.
 
 Peak FindPeak(const ExecutionGraph& graph, int32_t program,
               const std::vector<BlockProfile>& profiles);

@@ -73,9 +73,9 @@ void ForEachPoint(const ExecutionGraph& graph, const Program& program,
     for (int64_t step = 0; step < steps; ++step) {
       const MemoryPoint end = After(now, profile.net, layers, block.size() * layers, index);
       if (profile.live.high > 0) {
-        const int64_t copy = profile.live.net > 0 ? layers - 1 : 0;
+        const int64_t layer = profile.live.net > 0 ? layers - 1 : 0;
         const int64_t task = block.memory[profile.high_events - 1].task;
-        MemoryPoint high = After(now, profile.net, copy, block.size() * copy + task, index);
+        MemoryPoint high = After(now, profile.net, layer, block.size() * layer + task, index);
         high.bytes.Add(profile.at_high);
         add_point(high);
       }

@@ -32,9 +32,9 @@ absl::flat_hash_map<Run, Span> ComputeSpans(const SimResult& result, int32_t dev
 Span SpanOf(const Block& block, const Instance& instance,
             const absl::flat_hash_map<Run, Span>& spans, int64_t now) {
   Span span(INT64_MAX, now);
-  for (int32_t copy = 0; copy < instance.layer_count; ++copy) {
+  for (int32_t layer = 0; layer < instance.layer_count; ++layer) {
     const auto it = spans.find(
-        Run(instance.block, instance.micro_batch, instance.chunk, LayerOf(block, instance, copy)));
+        Run(instance.block, instance.micro_batch, instance.chunk, LayerOf(block, instance, layer)));
     if (it == spans.end()) continue;
     span.first = std::min(span.first, it->second.first);
     span.second = std::max(span.second, it->second.second);

@@ -27,9 +27,9 @@ class Bounds {
     std::vector<double> copy_ps(in_.graph.blocks.size(), -1);
     double longest = 0;
     for (const Instance& instance : in_.graph.programs[program].instances) {
-      double& copy = copy_ps[instance.block];
-      if (copy < 0) copy = OfCopy(program, row, instance);
-      longest = std::max(longest, copy * instance.layer_count);
+      double& layer = copy_ps[instance.block];
+      if (layer < 0) layer = OfCopy(program, row, instance);
+      longest = std::max(longest, layer * instance.layer_count);
     }
     return in_.jitter == nullptr ? longest : longest * kMostJitter;
   }

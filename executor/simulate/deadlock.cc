@@ -11,19 +11,20 @@ namespace {
 
 class Search {
  public:
-  Search(const SimInput& in, const std::vector<Lane>& lanes) : in_(in), lanes_(lanes) {}
+  Search(const SimInput& in, const std::vector<StreamCursor>& cursors)
+      : in_(in), cursors_(cursors) {}
 
   absl::Status Report() const {
-    std::vector<int32_t> path;  // lanes
-    int32_t lane = FirstUnfinished();
-    while (std::find(path.begin(), path.end(), lane) == path.end()) {
-      path.push_back(lane);
-      const int32_t blocker = BlockerOf(lane);
+    std::vector<int32_t> path;  // cursors
+    int32_t cursor = FirstUnfinished();
+    while (std::find(path.begin(), path.end(), cursor) == path.end()) {
+      path.push_back(cursor);
+      const int32_t blocker = BlockerOf(cursor);
       if (blocker < 0) break;
-      lane = blocker;
+      cursor = blocker;
     }
-    path.erase(path.begin(), std::find(path.begin(), path.end(), lane));
-    path.push_back(lane);
+    path.erase(path.begin(), std::find(path.begin(), path.end(), cursor));
+    path.push_back(cursor);
     return absl::FailedPreconditionError(absl::StrCat(
         "the schedule deadlocks: ",
         absl::StrJoin(path, ", which waits for ",
@@ -33,29 +34,28 @@ class Search {
   }
 
  private:
-  int EntityOf(int32_t lane) const { return lane / kNumStreams; }
-
   int32_t FirstUnfinished() const {
-    int32_t lane = 0;
-    while (lanes_[lane].done()) ++lane;
-    return lane;
+    int32_t cursor = 0;
+    while (cursors_[cursor].done()) ++cursor;
+    return cursor;
   }
 
   TaskRef TaskOf(int32_t at) const {
-    const Lane& lane = lanes_[at];
-    const BlockIndex& block = in_.index.BlockAt(in_.ProgramOf(EntityOf(at)), lane.instance);
-    return {lane.instance, lane.copy, block.order[block.order_begin[at % kNumStreams] + lane.rank]};
+    const StreamCursor& cursor = cursors_[at];
+    const BlockIndex& block = in_.index.BlockAt(in_.ProgramOf(EntityOf(at)), cursor.instance);
+    return {cursor.instance, cursor.layer,
+            block.order[block.order_begin[StreamOf(at)] + cursor.rank]};
   }
 
-  // The lane whose first task `lane` waits for.
+  // The cursor whose first task `cursor` waits for.
   int32_t BlockerOf(int32_t at) const {
-    const Lane& lane = lanes_[at];
-    if (lane.state == Lane::kMeets) return MissingPeer(EntityOf(at), TaskOf(at));
-    if (lane.state != Lane::kBlocked) return -1;
-    return EntityOf(at) * kNumStreams + lane.blocking_stream;
+    const StreamCursor& cursor = cursors_[at];
+    if (cursor.state == StreamCursor::kMeeting) return MissingPeer(EntityOf(at), TaskOf(at));
+    if (cursor.state != StreamCursor::kBlocked) return -1;
+    return CursorOf(EntityOf(at), cursor.blocking_stream);
   }
 
-  // The lane of a member that has not come to the communication `ref`.
+  // The cursor of a member that has not come to the communication `ref`.
   int32_t MissingPeer(int entity, const TaskRef& ref) const {
     const int32_t program = in_.ProgramOf(entity);
     const bool meets = ref.task == in_.BlockAt(entity, ref.instance).rendezvous_task;
@@ -65,20 +65,21 @@ class Search {
           meets ? in_.index.AtRendezvous(in_.index.InstanceOf(program, ref.instance).rendezvous,
                                          their_program)
                 : ref;
-      const int32_t lane = peer * kNumStreams + in_.index.StreamOf(their_program, theirs);
-      if (peer == entity || (lanes_[lane].state == Lane::kMeets &&
-                             lanes_[lane].place() >= in_.index.PlaceOf(their_program, theirs))) {
+      const int32_t cursor = CursorOf(peer, in_.index.StreamOf(their_program, theirs));
+      if (peer == entity ||
+          (cursors_[cursor].state == StreamCursor::kMeeting &&
+           cursors_[cursor].place() >= in_.index.PlaceOf(their_program, theirs))) {
         continue;
       }
-      return lane;
+      return cursor;
     }
     return -1;
   }
 
-  std::string Name(int32_t lane) const {
-    const int32_t p = in_.sim.entities[EntityOf(lane)].program;
+  std::string Name(int32_t cursor) const {
+    const int32_t p = in_.sim.entities[EntityOf(cursor)].program;
     const Program& program = in_.graph.programs[p];
-    const TaskRef ref = TaskOf(lane);
+    const TaskRef ref = TaskOf(cursor);
     const Instance& instance = program.instances[ref.instance];
     const Block& block = in_.graph.blocks[instance.block];
     return absl::StrCat("`", program.name, "` at `", block.name, "` task `", block.label[ref.task],
@@ -87,13 +88,13 @@ class Search {
   }
 
   const SimInput& in_;
-  const std::vector<Lane>& lanes_;
+  const std::vector<StreamCursor>& cursors_;
 };
 
 }  // namespace
 
-absl::Status DeadlockError(const SimInput& input, const std::vector<Lane>& lanes) {
-  return Search(input, lanes).Report();
+absl::Status DeadlockError(const SimInput& input, const std::vector<StreamCursor>& cursors) {
+  return Search(input, cursors).Report();
 }
 
 }  // namespace plancast

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "executor/simulate/lane.h"
 #include "executor/simulate/simulate.h"
+#include "executor/simulate/stream_cursor.h"
 
 namespace plancast {
 
 // Names a cycle of tasks that wait for one another.
-absl::Status DeadlockError(const SimInput& input, const std::vector<Lane>& lanes);
+absl::Status DeadlockError(const SimInput& input, const std::vector<StreamCursor>& cursors);
 
 }  // namespace plancast
 

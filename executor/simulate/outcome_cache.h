@@ -7,19 +7,19 @@
 #include <memory>
 #include <vector>
 
-#include "executor/simulate/copy_outcome.h"
+#include "executor/simulate/layer_outcome.h"
 
 namespace plancast {
 
-// How a copy of a variant of a block runs under certain conditions.
-struct CopyOutcome {
+// How a layer of a variant of a block runs under certain conditions.
+struct LayerOutcome {
   int32_t variant = -1;
-  CopyConditions conditions;
+  LayerConditions conditions;
   int64_t* times = nullptr;  // when each task starts, and when each ends
   int32_t room = 0;          // for so many
   int64_t end = 0;           // of all
   int32_t users = 0;         // runs that need it
-  // Whether the next copy, if there is one, finds and does the same.
+  // Whether the next layer, if there is one, finds and does the same.
   enum : int8_t { kUnasked, kOnce, kRepeats } repeats = kUnasked;
   // Where its times are in the trace, and its number there; -1: not yet.
   int64_t trace_begin = -1;
@@ -33,9 +33,9 @@ class OutcomeCache {
   // The outcome of a variant under conditions, which is in use until Release.
   // `run(outcome)` makes it, with room for so many times, if it is not known.
   template <typename Run>
-  CopyOutcome* Get(int32_t variant, const CopyConditions& conditions, int32_t times,
-                   const Run& run) {
-    CopyOutcome*& place = places_[PlaceOf(variant, conditions)];
+  LayerOutcome* Get(int32_t variant, const LayerConditions& conditions, int32_t times,
+                    const Run& run) {
+    LayerOutcome*& place = places_[PlaceOf(variant, conditions)];
     if (place != nullptr && place->variant == variant && place->conditions == conditions) {
       ++place->users;
       return place;
@@ -50,7 +50,7 @@ class OutcomeCache {
     run(*place);
     return place;
   }
-  void Release(CopyOutcome* outcome) {
+  void Release(LayerOutcome* outcome) {
     if (--outcome->users > 0) return;
     if (places_[PlaceOf(outcome->variant, outcome->conditions)] != outcome) {
       free_.push_back(outcome);
@@ -60,7 +60,7 @@ class OutcomeCache {
  private:
   static constexpr size_t kPlaces = 1 << 12;
 
-  static size_t PlaceOf(int32_t variant, const CopyConditions& conditions) {
+  static size_t PlaceOf(int32_t variant, const LayerConditions& conditions) {
     uint64_t hash = (static_cast<uint64_t>(variant) + 1) * 0x9e3779b97f4a7c15u;
     const auto mix = [&hash](int64_t value) {
       hash = (hash ^ static_cast<uint64_t>(value)) * 0xff51afd7ed558ccdu;
@@ -68,21 +68,21 @@ class OutcomeCache {
     };
     mix(conditions.host);
     for (const int64_t toggle : conditions.toggles) mix(toggle);
-    for (const CopyConditions::Ahead& ahead : conditions.ahead) {
+    for (const LayerConditions::Ahead& ahead : conditions.ahead) {
       mix(int64_t{ahead.stream} << 32 | ahead.rank << 1 | (ahead.runs ? 1 : 0));
       mix(ahead.since);
       mix(static_cast<int64_t>(ahead.work_left >> 16));
     }
     return hash & (kPlaces - 1);
   }
-  CopyOutcome* Fresh() {
+  LayerOutcome* Fresh() {
     if (free_.empty()) return &outcomes_.emplace_back();
-    CopyOutcome* const fresh = free_.back();
+    LayerOutcome* const fresh = free_.back();
     free_.pop_back();
     return fresh;
   }
 
-  void MakeRoom(int32_t times, CopyOutcome& outcome) {
+  void MakeRoom(int32_t times, LayerOutcome& outcome) {
     if (chunks_.empty() || used_ + times > kChunk) {
       chunks_.push_back(std::make_unique<int64_t[]>(std::max(kChunk, times)));
       used_ = 0;
@@ -96,9 +96,9 @@ class OutcomeCache {
 
   std::vector<std::unique_ptr<int64_t[]>> chunks_;  // of times
   int32_t used_ = 0;                                // of the last
-  std::deque<CopyOutcome> outcomes_;
-  std::vector<CopyOutcome*> places_ = std::vector<CopyOutcome*>(kPlaces);
-  std::vector<CopyOutcome*> free_;  // without a place
+  std::deque<LayerOutcome> outcomes_;
+  std::vector<LayerOutcome*> places_ = std::vector<LayerOutcome*>(kPlaces);
+  std::vector<LayerOutcome*> free_;  // without a place
 };
 
 }  // namespace plancast

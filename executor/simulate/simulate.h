@@ -29,7 +29,7 @@ struct SimInput {
   // The time that a kernel takes while its device communicates, against alone:
   // fixed point, 2^-20. KernelPrices::slowdown_q20 goes before it.
   int64_t slowdown_q20 = int64_t{1} << 20;
-  // Run copies of blocks at once and jump over periods of a steady state; without,
+  // Run layers of blocks at once and jump over periods of a steady state; without,
   // every chain of kernels and every communication is an event.
   bool shortcuts = true;
   // If set, kernels take what it says instead of their price.

@@ -10,7 +10,7 @@ namespace plancast {
 namespace {
 
 // Bits of a Place.
-constexpr int32_t kMostInstances = 1 << 25, kMostCopies = 1 << 14, kMostTasks = 1 << 24;
+constexpr int32_t kMostInstances = 1 << 25, kMostLayers = 1 << 14, kMostTasks = 1 << 24;
 
 // What each task waits for, less what its stream has waited for before.
 void IndexWaits(const Block& block, BlockIndex& index) {
@@ -132,7 +132,7 @@ struct BlockSteps {
 void MakeIndex(const Program& program, const std::vector<BlockSteps>& steps,
                const std::vector<BlockIndex>& blocks, ProgramIndex& index) {
   ProgramIndex fresh;
-  fresh.lane.swap(index.lane);
+  fresh.instances_of_streams.swap(index.instances_of_streams);
   fresh.issue_begin.swap(index.issue_begin);
   fresh.launches_before.swap(index.launches_before);
   fresh.sync_before.swap(index.sync_before);
@@ -162,13 +162,14 @@ void MakeIndex(const Program& program, const std::vector<BlockSteps>& steps,
     index.streams |= blocks[b].streams;
     index.kernel_streams |= blocks[b].kernel_streams;
     for (uint32_t rest = blocks[b].streams; rest != 0; rest &= rest - 1) {
-      index.lane_begin[__builtin_ctz(rest) + 1] += times[b];
+      index.stream_begin[__builtin_ctz(rest) + 1] += times[b];
     }
   }
-  for (int s = 0; s < kNumStreams; ++s) index.lane_begin[s + 1] += index.lane_begin[s];
-  index.lane.resize(index.lane_begin[kNumStreams]);
+  for (int s = 0; s < kNumStreams; ++s) index.stream_begin[s + 1] += index.stream_begin[s];
+  index.instances_of_streams.resize(index.stream_begin[kNumStreams]);
   int32_t* at[kNumStreams];
-  for (int s = 0; s < kNumStreams; ++s) at[s] = index.lane.data() + index.lane_begin[s];
+  for (int s = 0; s < kNumStreams; ++s)
+    at[s] = index.instances_of_streams.data() + index.stream_begin[s];
   for (size_t i = 0; i < instances; ++i) {
     for (uint32_t rest = steps[program.instances[i].block].streams; rest != 0; rest &= rest - 1) {
       *at[__builtin_ctz(rest)]++ = static_cast<int32_t>(i);
@@ -205,15 +206,15 @@ absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
   }
   for (size_t p = 0; p < graph.programs.size(); ++p) {
     const Program& program = graph.programs[p];
-    int32_t copies = 1;
+    int32_t layers = 1;
     for (const Instance& instance : program.instances) {
-      copies = std::max(copies, instance.layer_count);
+      layers = std::max(layers, instance.layer_count);
     }
-    if (program.instances.size() >= kMostInstances || copies >= kMostCopies) {
+    if (program.instances.size() >= kMostInstances || layers >= kMostLayers) {
       return absl::InvalidArgumentError(
           absl::StrCat("program `", program.name, "` has ", program.instances.size(),
-                       " instances of up to ", copies, " layers; fewer than ", kMostInstances,
-                       " and ", kMostCopies, " are possible. Take fewer micro-batches."));
+                       " instances of up to ", layers, " layers; fewer than ", kMostInstances,
+                       " and ", kMostLayers, " are possible. Take fewer micro-batches."));
     }
     MakeIndex(program, steps, index.blocks_, index.programs_[p]);
     if (p < cuda_graphs.size() && cuda_graphs[p]) {
@@ -223,12 +224,12 @@ absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
   return index;
 }
 
-void TaskIndex::TasksOfPort(int32_t program, int32_t instance, int32_t copy, int32_t port,
+void TaskIndex::TasksOfPort(int32_t program, int32_t instance, int32_t layer, int32_t port,
                             Refs& to) const {
   const Instance& at = InstanceOf(program, instance);
   const int32_t gate = graph_->blocks[at.block].num_in_ports;
-  if (copy > 0) {
-    if (port != gate) AppendOut(program, instance, copy - 1, port, to);
+  if (layer > 0) {
+    if (port != gate) AppendOut(program, instance, layer - 1, port, to);
     return;
   }
   const std::vector<Join>& joins = graph_->programs[program].joins;
@@ -247,14 +248,14 @@ void TaskIndex::TasksOfPort(int32_t program, int32_t instance, int32_t copy, int
   }
 }
 
-void TaskIndex::AppendOut(int32_t program, int32_t instance, int32_t copy, int32_t port,
+void TaskIndex::AppendOut(int32_t program, int32_t instance, int32_t layer, int32_t port,
                           Refs& to) const {
   const std::vector<int32_t>& out = graph_->blocks[InstanceOf(program, instance).block].out_ports;
   if (port >= static_cast<int32_t>(out.size())) return;
   if (out[port] >= 0) {
-    to.push_back({instance, copy, out[port]});
+    to.push_back({instance, layer, out[port]});
   } else {
-    TasksOfPort(program, instance, copy, ~out[port], to);
+    TasksOfPort(program, instance, layer, ~out[port], to);
   }
 }
 
@@ -262,12 +263,12 @@ TaskRef TaskIndex::Predecessor(int32_t program, const TaskRef& ref) const {
   const int stream = StreamOf(program, ref);
   const BlockIndex& block = BlockAt(program, ref.instance);
   const int32_t rank = block.rank[ref.task];
-  if (rank > 0) return {ref.instance, ref.copy, block.order[block.order_begin[stream] + rank - 1]};
-  if (ref.copy > 0) return {ref.instance, ref.copy - 1, block.Last(stream)};
+  if (rank > 0) return {ref.instance, ref.layer, block.order[block.order_begin[stream] + rank - 1]};
+  if (ref.layer > 0) return {ref.instance, ref.layer - 1, block.Last(stream)};
   const ProgramIndex& index = programs_[program];
-  const auto begin = index.lane.begin() + index.lane_begin[stream];
-  const auto at =
-      std::lower_bound(begin, index.lane.begin() + index.lane_begin[stream + 1], ref.instance);
+  const auto begin = index.instances_of_streams.begin() + index.stream_begin[stream];
+  const auto at = std::lower_bound(
+      begin, index.instances_of_streams.begin() + index.stream_begin[stream + 1], ref.instance);
   if (at == begin) return {};
   const int32_t before = *(at - 1);
   return {before, InstanceOf(program, before).layer_count - 1,
@@ -278,12 +279,12 @@ void TaskIndex::WaitsOf(int32_t program, const TaskRef& ref, Refs& to) const {
   const BlockIndex& block = BlockAt(program, ref.instance);
   const int own = StreamOf(program, ref);
   for (int32_t d = block.dep_begin[ref.task]; d < block.dep_begin[ref.task + 1]; ++d) {
-    to.push_back({ref.instance, ref.copy, block.deps[d]});
+    to.push_back({ref.instance, ref.layer, block.deps[d]});
   }
   for (int32_t p = block.port_begin[ref.task]; p < block.port_begin[ref.task + 1]; ++p) {
-    TasksOfPort(program, ref.instance, ref.copy, block.ports[p], to);
+    TasksOfPort(program, ref.instance, ref.layer, block.ports[p], to);
   }
-  if (ref.copy == 0 && block.rank[ref.task] == 0) {
+  if (ref.layer == 0 && block.rank[ref.task] == 0) {
     const int32_t gate = graph_->blocks[InstanceOf(program, ref.instance).block].num_in_ports;
     TasksOfPort(program, ref.instance, 0, gate, to);
   }
@@ -305,8 +306,8 @@ TaskRef TaskIndex::SyncBefore(int32_t program, const TaskRef& ref) const {
   const BlockIndex& block = BlockAt(program, ref.instance);
   if (block.syncs) {
     const int32_t own = block.sync_before[ref.task];
-    if (own >= 0) return {ref.instance, ref.copy, own};
-    if (ref.copy > 0) return {ref.instance, ref.copy - 1, block.sync_before.back()};
+    if (own >= 0) return {ref.instance, ref.layer, own};
+    if (ref.layer > 0) return {ref.instance, ref.layer - 1, block.sync_before.back()};
   }
   const int32_t before = programs_[program].sync_before[ref.instance];
   if (before < 0) return {};
@@ -317,7 +318,7 @@ TaskRef TaskIndex::SyncBefore(int32_t program, const TaskRef& ref) const {
 int64_t TaskIndex::LaunchesBefore(int32_t program, const TaskRef& ref) const {
   const BlockIndex& block = BlockAt(program, ref.instance);
   return programs_[program].launches_before[ref.instance] +
-         int64_t{block.launches.back()} * ref.copy + block.launches[ref.task];
+         int64_t{block.launches.back()} * ref.layer + block.launches[ref.task];
 }
 
 int32_t TaskIndex::LaunchesOf(int32_t program, const TaskRef& ref) const {

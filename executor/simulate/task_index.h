@@ -10,16 +10,16 @@
 
 namespace plancast {
 
-// A task of a program: of which instance, in which of its copies.
+// A task of a program: of which instance, in which of its layers.
 struct TaskRef {
-  int32_t instance = -1, copy = 0, task = 0;
+  int32_t instance = -1, layer = 0, task = 0;
 
   friend bool operator==(const TaskRef& a, const TaskRef& b) {
-    return a.instance == b.instance && a.copy == b.copy && a.task == b.task;
+    return a.instance == b.instance && a.layer == b.layer && a.task == b.task;
   }
 };
 
-// What running a block needs to know, once for all its copies.
+// What running a block needs to know, once for all its layers.
 struct BlockIndex {
   int32_t size = 0;
   StreamMask streams = 0, kernel_streams = 0;
@@ -29,14 +29,14 @@ struct BlockIndex {
   std::vector<int32_t> order;     // tasks stream by stream, in issue order
   std::vector<int32_t> rank;      // of a task in its stream
   std::vector<int32_t> position;  // of a task in `order`
-  // What a task waits for within its copy beyond what its stream has waited for:
+  // What a task waits for within its layer beyond what its stream has waited for:
   // at most one task of each other stream, ascending by stream. CSR.
   std::vector<int32_t> dep_begin, deps;
   std::vector<int32_t> port_begin, ports;  // likewise, in-ports
   std::vector<int32_t> launches;           // before each task and, at last, of all
   std::vector<int32_t> sync_before;        // the last task before that the host waits for; -1
 
-  // With the first of its launches a task can start: how many that is, in the copy.
+  // With the first of its launches a task can start: how many that is, in the layer.
   int32_t FirstLaunch(int32_t task) const {
     return launches[task] < launches[task + 1] ? launches[task] + 1 : launches[task];
   }
@@ -50,8 +50,8 @@ struct ProgramIndex {
   StreamMask streams = 0, kernel_streams = 0;
   bool syncs = false;
   // Instances with tasks in each stream, in order. CSR by stream.
-  int32_t lane_begin[kNumStreams + 1] = {};
-  std::vector<int32_t> lane;
+  int32_t stream_begin[kNumStreams + 1] = {};
+  std::vector<int32_t> instances_of_streams;
   // Per instance.
   std::vector<int64_t> issue_begin, launches_before;
   std::vector<int32_t> sync_before;  // the last instance before that has a sync, or -1
@@ -65,7 +65,7 @@ class TaskIndex {
  public:
   using Refs = absl::InlinedVector<TaskRef, 8>;
 
-  // Errors: more instances, copies or tasks than a Place can number.
+  // Errors: more instances, layers or tasks than a Place can number.
   // `cuda_graphs`: per program, whether its blocks that meet no other program and
   // for which the host does not wait are launched by CUDA graphs; empty: none are.
   static absl::StatusOr<TaskIndex> Create(const ExecutionGraph& graph,
@@ -89,7 +89,7 @@ class TaskIndex {
   // Position in the issue order of the program.
   int64_t IssueOf(int32_t program, const TaskRef& ref) const {
     return programs_[program].issue_begin[ref.instance] +
-           int64_t{ref.copy} * BlockAt(program, ref.instance).size + ref.task;
+           int64_t{ref.layer} * BlockAt(program, ref.instance).size + ref.task;
   }
   int StreamOf(int32_t program, const TaskRef& ref) const {
     return static_cast<int>(
@@ -97,15 +97,15 @@ class TaskIndex {
   }
   // A number that ascends along a stream.
   int64_t PlaceOf(int32_t program, const TaskRef& ref) const {
-    return Place(ref.instance, ref.copy, BlockAt(program, ref.instance).rank[ref.task]);
+    return Place(ref.instance, ref.layer, BlockAt(program, ref.instance).rank[ref.task]);
   }
-  static int64_t Place(int32_t instance, int32_t copy, int32_t rank) {
-    return int64_t{instance} << 38 | int64_t{copy} << 24 | rank;
+  static int64_t Place(int32_t instance, int32_t layer, int32_t rank) {
+    return int64_t{instance} << 38 | int64_t{layer} << 24 | rank;
   }
 
-  // The tasks that complete an in-port of a copy, of what gates its instance for
+  // The tasks that complete an in-port of a layer, of what gates its instance for
   // port == num_in_ports. They are appended to `to`.
-  void TasksOfPort(int32_t program, int32_t instance, int32_t copy, int32_t port, Refs& to) const;
+  void TasksOfPort(int32_t program, int32_t instance, int32_t layer, int32_t port, Refs& to) const;
   // The task before in the stream; instance -1: none.
   TaskRef Predecessor(int32_t program, const TaskRef& ref) const;
   // All that a task waits for, at most one task of each other stream, ascending by
@@ -120,7 +120,7 @@ class TaskIndex {
   TaskRef AtRendezvous(int32_t rendezvous, int32_t program) const;
 
  private:
-  void AppendOut(int32_t program, int32_t instance, int32_t copy, int32_t port, Refs& to) const;
+  void AppendOut(int32_t program, int32_t instance, int32_t layer, int32_t port, Refs& to) const;
 
   const ExecutionGraph* graph_ = nullptr;
   std::vector<BlockIndex> blocks_;

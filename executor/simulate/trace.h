@@ -9,13 +9,13 @@
 
 namespace plancast {
 
-// Some consecutive copies of one instance, as they ran on an entity: the first at
-// `origin`, each further one `period` later. The times of a copy's tasks, in issue
+// Some consecutive layers of one instance, as they ran on an entity: the first at
+// `origin`, each further one `period` later. The times of a layer's tasks, in issue
 // order, are `origin` + SimTrace::times[start + task], and [start + size + task]
 // for their ends.
 struct Piece {
-  int32_t first_copy = 0, copies = 1;
-  int32_t outcome = -1;  // CopyOutcome::trace_number; -1: ran task by task, from time `origin`;
+  int32_t first_layer = 0, layers = 1;
+  int32_t outcome = -1;  // LayerOutcome::trace_number; -1: ran task by task, from time `origin`;
                          // some may be unknown yet
   int64_t origin = 0, period = 0;
   int64_t start = 0;
@@ -25,12 +25,12 @@ struct Piece {
 struct SimTrace {
   static constexpr int64_t kUnknown = -1;
 
-  std::vector<int64_t> instance_begin;  // per entity: into `copy_begin`
-  std::vector<int64_t> copy_begin;      // per instance of an entity: into `piece_of`
-  std::vector<int32_t> piece_of;        // per copy: its piece, or -1
+  std::vector<int64_t> instance_begin;  // per entity: into `layer_begin`
+  std::vector<int64_t> layer_begin;     // per instance of an entity: into `piece_of`
+  std::vector<int32_t> piece_of;        // per layer: its piece, or -1
   std::vector<Piece> pieces;
   std::vector<int64_t> times;
-  std::vector<int64_t> lane_end;  // per entity and stream: when it is over; 0 if it has no tasks
+  std::vector<int64_t> stream_end;  // per entity and stream: when it is over; 0 if it has no tasks
   int64_t makespan_ps = 0;
   // Periods of a steady state that were not simulated: instances from `first` on, so
   // many in each, which go on as the period before does.
@@ -44,46 +44,47 @@ struct SimTrace {
   void Clear() {
     repeats.clear();
     instance_begin.clear();
-    copy_begin.clear();
+    layer_begin.clear();
     piece_of.clear();
     pieces.clear();
     times.clear();
-    lane_end.clear();
+    stream_end.clear();
     makespan_ps = period_ps = 0;
     periods = 0;
   }
 
   // When the last task of an entity ends; 0 if it has none.
   int64_t FinishOf(int32_t entity) const {
-    const auto begin = lane_end.begin() + int64_t{entity} * kNumStreams;
+    const auto begin = stream_end.begin() + int64_t{entity} * kNumStreams;
     return *std::max_element(begin, begin + kNumStreams);
   }
-  // The piece that holds a copy, or -1: it has not begun, or its block has no tasks.
-  int32_t PieceOf(int32_t entity, int32_t instance, int32_t copy) const {
-    return piece_of[copy_begin[instance_begin[entity] + instance] + copy];
+  // The piece that holds a layer, or -1: it has not begun, or its block has no tasks.
+  int32_t PieceOf(int32_t entity, int32_t instance, int32_t layer) const {
+    return piece_of[layer_begin[instance_begin[entity] + instance] + layer];
   }
-  // Adds the piece of the copies that it says; they have none yet.
+  // Adds the piece of the layers that it says; they have none yet.
   int32_t Add(int32_t entity, int32_t instance, const Piece& piece) {
     const auto at = static_cast<int32_t>(pieces.size());
-    std::fill_n(piece_of.begin() + copy_begin[instance_begin[entity] + instance] + piece.first_copy,
-                piece.copies, at);
+    std::fill_n(
+        piece_of.begin() + layer_begin[instance_begin[entity] + instance] + piece.first_layer,
+        piece.layers, at);
     pieces.push_back(piece);
     return at;
   }
   // Picoseconds; `column`: 0 for starts, the block's size for ends.
-  int64_t TimeIn(const Piece& piece, int32_t copy, int32_t column, int32_t task) const {
+  int64_t TimeIn(const Piece& piece, int32_t layer, int32_t column, int32_t task) const {
     const int64_t time = times[piece.start + column + task];
     if (time == kUnknown && piece.outcome < 0) return kUnknown;
-    return piece.origin + piece.period * (copy - piece.first_copy) + time;
+    return piece.origin + piece.period * (layer - piece.first_layer) + time;
   }
   int64_t StartOf(int32_t entity, const TaskRef& ref) const {
-    const int32_t piece = PieceOf(entity, ref.instance, ref.copy);
-    return piece < 0 ? kUnknown : TimeIn(pieces[piece], ref.copy, 0, ref.task);
+    const int32_t piece = PieceOf(entity, ref.instance, ref.layer);
+    return piece < 0 ? kUnknown : TimeIn(pieces[piece], ref.layer, 0, ref.task);
   }
   // `size`: of the block.
   int64_t EndOf(int32_t entity, const TaskRef& ref, int32_t size) const {
-    const int32_t piece = PieceOf(entity, ref.instance, ref.copy);
-    return piece < 0 ? kUnknown : TimeIn(pieces[piece], ref.copy, size, ref.task);
+    const int32_t piece = PieceOf(entity, ref.instance, ref.layer);
+    return piece < 0 ? kUnknown : TimeIn(pieces[piece], ref.layer, size, ref.task);
   }
 };
 

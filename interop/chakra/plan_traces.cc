@@ -64,21 +64,21 @@ class RankWriter {
  private:
   using Ids = std::vector<uint64_t>;
 
-  int64_t Slot(int32_t instance, int32_t copy, int32_t task) const {
-    return first_slot_[instance] + int64_t{copy} * BlockOf(instance).size() + task;
+  int64_t Slot(int32_t instance, int32_t layer, int32_t task) const {
+    return first_slot_[instance] + int64_t{layer} * BlockOf(instance).size() + task;
   }
   const Block& BlockOf(int32_t instance) const {
     return graph_.blocks[program_.instances[instance].block];
   }
 
-  void AddOutPort(int32_t instance, int32_t copy, int32_t port, Ids& ids) const {
+  void AddOutPort(int32_t instance, int32_t layer, int32_t port, Ids& ids) const {
     const int32_t task = BlockOf(instance).out_ports[port];
-    if (task < 0) return AddInPort(instance, copy, ~task, ids);
-    const Ids& nodes = nodes_of_[Slot(instance, copy, task)];
+    if (task < 0) return AddInPort(instance, layer, ~task, ids);
+    const Ids& nodes = nodes_of_[Slot(instance, layer, task)];
     ids.insert(ids.end(), nodes.begin(), nodes.end());
   }
-  void AddInPort(int32_t instance, int32_t copy, int32_t port, Ids& ids) const {
-    if (copy > 0) return AddOutPort(instance, copy - 1, port, ids);
+  void AddInPort(int32_t instance, int32_t layer, int32_t port, Ids& ids) const {
+    if (layer > 0) return AddOutPort(instance, layer - 1, port, ids);
     const Instance& at = program_.instances[instance];
     for (int32_t j = at.join_begin; j < at.join_end; ++j) {
       if (program_.joins[j].to_port == port) AddJoin(program_.joins[j], ids);
@@ -87,15 +87,15 @@ class RankWriter {
   // A whole instance is over when the last task of each of its streams is.
   void AddJoin(const Join& join, Ids& ids) const {
     const Instance& from = program_.instances[join.from];
-    const int32_t copy = from.layer_count - 1;
-    if (join.from_port >= 0) return AddOutPort(join.from, copy, join.from_port, ids);
+    const int32_t layer = from.layer_count - 1;
+    if (join.from_port >= 0) return AddOutPort(join.from, layer, join.from_port, ids);
     const Block& block = BlockOf(join.from);
     bool seen[kNumStreams] = {};
     for (int32_t t = block.size(); t-- > 0;) {
       bool& stream = seen[static_cast<int>(block.stream[t])];
       if (stream) continue;
       stream = true;
-      const Ids& nodes = nodes_of_[Slot(join.from, copy, t)];
+      const Ids& nodes = nodes_of_[Slot(join.from, layer, t)];
       ids.insert(ids.end(), nodes.begin(), nodes.end());
     }
   }
@@ -108,7 +108,7 @@ class RankWriter {
       if (program_.joins[j].to_port < 0) AddJoin(program_.joins[j], before_any);
     }
     bool begun[kNumStreams] = {};
-    for (int32_t copy = 0; copy < instance.layer_count; ++copy) {
+    for (int32_t layer = 0; layer < instance.layer_count; ++layer) {
       for (int32_t t = 0; t < block.size(); ++t) {
         const int stream = static_cast<int>(block.stream[t]);
         Ids deps = last_in_[stream];
@@ -117,16 +117,16 @@ class RankWriter {
         for (int32_t d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
           const int32_t dep = block.deps[d];
           if (dep < 0) {
-            AddInPort(index, copy, ~dep, deps);
+            AddInPort(index, layer, ~dep, deps);
           } else {
-            const Ids& nodes = nodes_of_[Slot(index, copy, dep)];
+            const Ids& nodes = nodes_of_[Slot(index, layer, dep)];
             deps.insert(deps.end(), nodes.begin(), nodes.end());
           }
         }
         std::sort(deps.begin(), deps.end());
         deps.erase(std::unique(deps.begin(), deps.end()), deps.end());
-        const int64_t slot = Slot(index, copy, t);
-        WriteTask(instance, block, copy, t, slot, deps);
+        const int64_t slot = Slot(index, layer, t);
+        WriteTask(instance, block, layer, t, slot, deps);
         last_in_[stream] = nodes_of_[slot];
       }
     }
@@ -144,10 +144,10 @@ class RankWriter {
     return node;
   }
 
-  void WriteTask(const Instance& instance, const Block& block, int32_t copy, int32_t t,
+  void WriteTask(const Instance& instance, const Block& block, int32_t layer, int32_t t,
                  int64_t slot, const Ids& deps) {
     const std::string name =
-        absl::StrCat(block.name, " ", block.label[t], " layer ", LayerOf(block, instance, copy),
+        absl::StrCat(block.name, " ", block.label[t], " layer ", LayerOf(block, instance, layer),
                      " mb ", instance.micro_batch);
     if (block.kind[t] == TaskKind::kKernel) return WriteKernel(block.spec[t], slot, name, deps);
     const CommSpec& comm = graph_.comms[block.spec[t]];
@@ -288,7 +288,7 @@ class RankWriter {
   const Program& program_;
   EtFile file_;
   std::vector<int64_t> first_slot_;  // by instance
-  std::vector<Ids> nodes_of_;        // by slot: a task of a copy of an instance
+  std::vector<Ids> nodes_of_;        // by slot: a task of a layer of an instance
   Ids last_in_[kNumStreams];
   double kernel_us_ = 0;
   int64_t written_us_ = 0;

@@ -70,7 +70,7 @@ TEST(HostLinksTest, CopiesLoadWhatLiesOnTheirWay) {
   EXPECT_NEAR(Load(a100, copy, LinkKind::kHostUplink), 32 / 25.1, 1e-5);
   EXPECT_EQ(Load(a100, copy, LinkKind::kHostMemory), 1);
   EXPECT_EQ(a100.NumLinkInstances(a100.FindLinkClass(LinkKind::kHostUplink)), 4);
-  EXPECT_TRUE(copy.quiet);
+  EXPECT_TRUE(copy.uses_no_sms);
 
   const Machine h100 = Made("dgx-h100:1");
   EXPECT_EQ(h100.FindLinkClass(LinkKind::kHostUplink), -1);

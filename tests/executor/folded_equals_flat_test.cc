@@ -273,7 +273,7 @@ TEST_P(FoldedEqualsFlatTest, WithAndWithoutShortcuts) {
         int64_t own = 0;
         for (const Piece& piece : (*with)->trace().pieces) {
           own += piece.outcome >= 0;
-          several += piece.copies > 1;
+          several += piece.layers > 1;
         }
         at_once += own > 0;
         ++plans;
@@ -281,7 +281,7 @@ TEST_P(FoldedEqualsFlatTest, WithAndWithoutShortcuts) {
       }
     }
   }
-  std::cout << at_once << " of " << plans << " simulations ran copies at once, " << several
+  std::cout << at_once << " of " << plans << " simulations ran layers at once, " << several
             << " times several\n";
   EXPECT_GT(at_once, plans / 20);
   EXPECT_GT(several, 0);

@@ -68,25 +68,25 @@ class Lowering {
   void LowerRank(int64_t rank) {
     ReferenceRank& lowered = out_.ranks[rank];
     const Program& program = graph_.programs[lowered.program];
-    // (instance, copy, block task) -> task
+    // (instance, layer, block task) -> task
     std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> number;
     for (int32_t i = 0; i < static_cast<int32_t>(program.instances.size()); ++i) {
       const Instance& instance = program.instances[i];
       const Block& block = graph_.blocks[instance.block];
-      for (int32_t copy = 0; copy < instance.layer_count; ++copy) {
+      for (int32_t layer = 0; layer < instance.layer_count; ++layer) {
         for (int32_t t = 0; t < block.size(); ++t) {
           ReferenceTask task;
           task.instance = i;
-          task.layer = instance.layer_begin + copy;
+          task.layer = instance.layer_begin + layer;
           task.block_task = t;
           task.stream = static_cast<int32_t>(block.stream[t]);
           task.is_comm = block.kind[t] == TaskKind::kComm;
           task.host_sync = (block.flags[t] & Block::kHostSync) != 0;
           for (int32_t d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
             if (block.deps[d] >= 0) {
-              task.deps.push_back(number.at({i, copy, block.deps[d]}));
+              task.deps.push_back(number.at({i, layer, block.deps[d]}));
             } else {
-              PortTasks(program, i, copy, ~block.deps[d], number, task.deps);
+              PortTasks(program, i, layer, ~block.deps[d], number, task.deps);
             }
           }
           // What gates the whole instance.
@@ -105,11 +105,11 @@ class Lowering {
             task.duration_ps = static_cast<int64_t>(std::ceil(ps - ps * 2.3e-16));
             task.launches = kernel.launches;
           } else {
-            task.meeting = MeetingOf(rank, lowered.program, i, copy, t);
+            task.meeting = MeetingOf(rank, lowered.program, i, layer, t);
           }
           task.captured = Captured(instance, block);
-          task.begins_graph = task.captured && copy == 0 && t == 0 && BeginsGraph(program, i);
-          number[{i, copy, t}] = static_cast<int32_t>(lowered.tasks.size());
+          task.begins_graph = task.captured && layer == 0 && t == 0 && BeginsGraph(program, i);
+          number[{i, layer, t}] = static_cast<int32_t>(lowered.tasks.size());
           lowered.tasks.push_back(std::move(task));
         }
       }
@@ -134,12 +134,12 @@ class Lowering {
 
   using Numbers = std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t>;
 
-  // The tasks that complete in-port `port` of one copy.
-  void PortTasks(const Program& program, int32_t i, int32_t copy, int32_t port,
+  // The tasks that complete in-port `port` of one layer.
+  void PortTasks(const Program& program, int32_t i, int32_t layer, int32_t port,
                  const Numbers& number, std::vector<int32_t>& deps) const {
     const Instance& instance = program.instances[i];
-    if (copy > 0) {
-      CopyOutTasks(program, i, copy - 1, port, number, deps);
+    if (layer > 0) {
+      OutTasks(program, i, layer - 1, port, number, deps);
       return;
     }
     for (int32_t j = instance.join_begin; j < instance.join_end; ++j) {
@@ -147,15 +147,15 @@ class Lowering {
     }
   }
 
-  void CopyOutTasks(const Program& program, int32_t i, int32_t copy, int32_t port,
-                    const Numbers& number, std::vector<int32_t>& deps) const {
+  void OutTasks(const Program& program, int32_t i, int32_t layer, int32_t port,
+                const Numbers& number, std::vector<int32_t>& deps) const {
     const Block& block = graph_.blocks[program.instances[i].block];
     if (port >= static_cast<int32_t>(block.out_ports.size())) return;
     const int32_t task = block.out_ports[port];
     if (task >= 0) {
-      deps.push_back(number.at({i, copy, task}));
+      deps.push_back(number.at({i, layer, task}));
     } else {
-      PortTasks(program, i, copy, ~task, number, deps);
+      PortTasks(program, i, layer, ~task, number, deps);
     }
   }
 
@@ -163,12 +163,12 @@ class Lowering {
                 std::vector<int32_t>& deps) const {
     const Instance& from = program.instances[join.from];
     if (join.from_port >= 0) {
-      CopyOutTasks(program, join.from, from.layer_count - 1, join.from_port, number, deps);
+      OutTasks(program, join.from, from.layer_count - 1, join.from_port, number, deps);
       return;
     }
-    for (int32_t copy = 0; copy < from.layer_count; ++copy) {
+    for (int32_t layer = 0; layer < from.layer_count; ++layer) {
       for (int32_t t = 0; t < graph_.blocks[from.block].size(); ++t) {
-        deps.push_back(number.at({join.from, copy, t}));
+        deps.push_back(number.at({join.from, layer, t}));
       }
     }
   }
@@ -184,7 +184,7 @@ class Lowering {
     return true;
   }
 
-  int32_t MeetingOf(int64_t rank, int32_t program, int32_t i, int32_t copy, int32_t t) {
+  int32_t MeetingOf(int64_t rank, int32_t program, int32_t i, int32_t layer, int32_t t) {
     const Instance& instance = graph_.programs[program].instances[i];
     const Block& block = graph_.blocks[instance.block];
     const CommSpec* comm = &graph_.comms[block.spec[t]];
@@ -212,7 +212,7 @@ class Lowering {
       }
       key = {-1, instance.rendezvous, 0, 0};
     } else {
-      key = {program, i, copy, t};
+      key = {program, i, layer, t};
     }
     std::vector<int64_t> members;
     for (int64_t other = 0; other < graph_.mesh.num_devices(); ++other) {
@@ -352,7 +352,7 @@ int64_t ReferencePeak(const ExecutionGraph& graph, int32_t program) {
   for (int64_t bytes : graph.programs[program].static_bytes) live += bytes;
   int64_t peak = live;
   for (const Instance& instance : graph.programs[program].instances) {
-    for (int32_t copy = 0; copy < instance.layer_count; ++copy) {
+    for (int32_t layer = 0; layer < instance.layer_count; ++layer) {
       for (const MemoryEvent& event : graph.blocks[instance.block].memory) {
         live += event.delta;
         peak = std::max(peak, live);

@@ -394,7 +394,7 @@ CommPricer::RealiseFn MadeUpComm(const Machine& machine, uint32_t seed) {
     };
     realised.delay_ps = in(0, 3) * 1'000'000;
     realised.work_bytes = comm.bytes;
-    realised.quiet = IsOnHost(comm.kind) && comm.bytes % 2 == 0;
+    realised.uses_no_sms = IsOnHost(comm.kind) && comm.bytes % 2 == 0;
     realised.rate_cap_bytes_per_s = in(5, 100) * 100'000'000;
     for (int l = 0; l < static_cast<int>(machine.link_classes().size()); ++l) {
       const LinkKind kind = machine.link_classes()[l].kind;

@@ -184,7 +184,7 @@ class Stepper {
     std::vector<std::set<size_t>> under_way(kernels_.size());
     for (size_t m = 0; m < meetings_.size(); ++m) {
       if (meetings_[m].start == kNotYet || meetings_[m].over) continue;
-      if (in_.meetings[m].realised.quiet) continue;
+      if (in_.meetings[m].realised.uses_no_sms) continue;
       for (int64_t rank : in_.meetings[m].ranks) under_way[rank].insert(m);
     }
     for (size_t rank = 0; rank < kernels_.size(); ++rank) {
@@ -270,7 +270,7 @@ class Stepper {
     const std::vector<int64_t>& ranks = in_.meetings[m].ranks;
     const bool beside = std::any_of(ranks.begin(), ranks.end(),
                                     [this](int64_t rank) { return !kernels_[rank].empty(); });
-    if (!beside || in_.meetings[m].realised.quiet) return cap;
+    if (!beside || in_.meetings[m].realised.uses_no_sms) return cap;
     return std::max<int64_t>(static_cast<int64_t>(int128{cap} * kOne / comm_slowdown_q20_), 1);
   }
 

@@ -46,7 +46,8 @@ int64_t EndBeside(const std::vector<std::pair<int64_t, int64_t>>& kernels,
       if (end > now) next = std::min(next, end);
     }
     int128 rate = realised.rate_cap_bytes_per_s;
-    if (beside && !realised.quiet) rate = std::max<int128>(rate * (1 << 20) / slowdown_q20, 1);
+    if (beside && !realised.uses_no_sms)
+      rate = std::max<int128>(rate * (1 << 20) / slowdown_q20, 1);
     const int128 end = now + CeilDiv<int128>(left, rate);
     if (end <= next) return static_cast<int64_t>(end);
     left -= rate * (next - now);

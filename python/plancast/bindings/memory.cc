@@ -94,7 +94,7 @@ py::dict PlacedBlocks(const Forecast& forecast, int index, bool limited) {
     const Block& block = graph.blocks[instance.block];
     out["block"] = block.name;
     out["tensor"] = block.tensors[block.memory[replay.place.events - 1].tensor];
-    out["layer"] = LayerOf(block, instance, replay.place.copy);
+    out["layer"] = LayerOf(block, instance, replay.place.layer);
     out["micro_batch"] = instance.micro_batch;
   }
   return out;

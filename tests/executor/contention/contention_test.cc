@@ -52,15 +52,15 @@ TEST_F(ContentionTest, TwoStreamsThatFillALinkContend) {
   AddGroup(StreamKind::kGradComm, 60);
   const Contention contention = Find();
   EXPECT_THAT(contention.of_group, ElementsAre(true, true));
-  EXPECT_THAT(contention.LanesOn(0), ElementsAre(static_cast<int>(StreamKind::kModelComm),
-                                                 static_cast<int>(StreamKind::kGradComm)));
+  EXPECT_THAT(contention.CursorsOn(0), ElementsAre(static_cast<int>(StreamKind::kModelComm),
+                                                   static_cast<int>(StreamKind::kGradComm)));
 }
 
 TEST_F(ContentionTest, WhatFitsTogetherDoesNot) {
   AddGroup(StreamKind::kModelComm, 60);
   AddGroup(StreamKind::kGradComm, 40);
   EXPECT_THAT(Find().of_group, ElementsAre(false, false));
-  EXPECT_TRUE(Find().LanesOn(0).empty());
+  EXPECT_TRUE(Find().CursorsOn(0).empty());
 }
 
 TEST_F(ContentionTest, WhatOneStreamRunsNeverMeets) {

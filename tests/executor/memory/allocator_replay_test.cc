@@ -39,7 +39,7 @@ TEST(AllocatorReplayTest, AtTheLimitItSaysWhatWouldHaveBeenNeeded) {
   EXPECT_TRUE(replay.out_of_memory);
   EXPECT_EQ(replay.reserved, 120 * kMiB);
   EXPECT_EQ(replay.place.instance, 0);
-  EXPECT_EQ(replay.place.copy, 3);
+  EXPECT_EQ(replay.place.layer, 3);
 }
 
 TEST(AllocatorReplayTest, StateIsThereFromTheStart) {

@@ -77,7 +77,7 @@ TEST(MemoryTest, ThePlaceOfThePeakIsTheFirstOfTheHighest) {
   const Peak peak = FindPeak(graph, 0, ProfileBlocks(graph, AllocatorParams()));
   EXPECT_EQ(peak.allocated, 35);
   EXPECT_EQ(peak.place.instance, 0);
-  EXPECT_EQ(peak.place.copy, 2);
+  EXPECT_EQ(peak.place.layer, 2);
   EXPECT_EQ(peak.place.events, 2);
 }
 

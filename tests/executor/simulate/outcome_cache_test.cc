@@ -16,16 +16,16 @@ class OutcomeCacheTest : public testing::Test {
  protected:
   // Under conditions that differ by the clock. What runs writes the clock all over
   // its memory.
-  CopyOutcome* Get(int64_t host, int32_t times = 4, int32_t variant = 0) {
-    CopyConditions conditions;
+  LayerOutcome* Get(int64_t host, int32_t times = 4, int32_t variant = 0) {
+    LayerConditions conditions;
     conditions.host = host;
-    return cache_.Get(variant, conditions, times, [&](CopyOutcome& outcome) {
+    return cache_.Get(variant, conditions, times, [&](LayerOutcome& outcome) {
       ++runs_;
       outcome.end = host;
       std::fill_n(outcome.times, times, host);
     });
   }
-  static void ExpectIntact(const CopyOutcome& outcome, int64_t host, int32_t times = 4) {
+  static void ExpectIntact(const LayerOutcome& outcome, int64_t host, int32_t times = 4) {
     ASSERT_EQ(outcome.conditions.host, host);
     ASSERT_EQ(outcome.end, host);
     ASSERT_GE(outcome.room, times);
@@ -37,7 +37,7 @@ class OutcomeCacheTest : public testing::Test {
 };
 
 TEST_F(OutcomeCacheTest, RunsWhatItDoesNotKnow) {
-  const CopyOutcome* const first = Get(7);
+  const LayerOutcome* const first = Get(7);
   EXPECT_EQ(runs_, 1);
   EXPECT_EQ(first->users, 1);
   ExpectIntact(*first, 7);
@@ -47,7 +47,7 @@ TEST_F(OutcomeCacheTest, RunsWhatItDoesNotKnow) {
 }
 
 TEST_F(OutcomeCacheTest, KnowsWhatNobodyUses) {
-  CopyOutcome* const first = Get(7);
+  LayerOutcome* const first = Get(7);
   cache_.Release(first);
   EXPECT_EQ(first->users, 0);
   EXPECT_EQ(Get(7), first);
@@ -55,17 +55,17 @@ TEST_F(OutcomeCacheTest, KnowsWhatNobodyUses) {
 }
 
 TEST_F(OutcomeCacheTest, TellsVariantsAndConditionsApart) {
-  const CopyOutcome* const one = Get(7);
+  const LayerOutcome* const one = Get(7);
   EXPECT_NE(Get(8), one);
   EXPECT_NE(Get(7, 4, 1), one);
-  CopyConditions conditions;
+  LayerConditions conditions;
   conditions.host = 7;
-  const auto run = [this](CopyOutcome&) { ++runs_; };
+  const auto run = [this](LayerOutcome&) { ++runs_; };
   for (const int64_t toggle : {1, 2}) {
     conditions.toggles.push_back(toggle);
     EXPECT_NE(cache_.Get(0, conditions, 4, run), one);
   }
-  CopyConditions::Ahead ahead;
+  LayerConditions::Ahead ahead;
   for (int32_t change = 0; change < 5; ++change) {
     if (change == 1) ahead.stream = 1;
     if (change == 2) ahead.runs = true;
@@ -79,9 +79,9 @@ TEST_F(OutcomeCacheTest, TellsVariantsAndConditionsApart) {
 }
 
 TEST_F(OutcomeCacheTest, ForgetsWhereAnotherWasInTheTrace) {
-  std::set<CopyOutcome*> known;
+  std::set<LayerOutcome*> known;
   for (int64_t host = 0; host < kMany; ++host) {
-    CopyOutcome* const outcome = Get(host);
+    LayerOutcome* const outcome = Get(host);
     EXPECT_EQ(outcome->trace_begin, -1);
     EXPECT_EQ(outcome->trace_number, -1);
     outcome->trace_begin = outcome->trace_number = 3;
@@ -92,11 +92,11 @@ TEST_F(OutcomeCacheTest, ForgetsWhereAnotherWasInTheTrace) {
 }
 
 TEST_F(OutcomeCacheTest, LeavesWhatIsInUse) {
-  std::vector<CopyOutcome*> used;
+  std::vector<LayerOutcome*> used;
   for (int64_t host = 0; host < kMany; ++host) used.push_back(Get(host));
-  EXPECT_EQ(std::set<CopyOutcome*>(used.begin(), used.end()).size(), used.size());
+  EXPECT_EQ(std::set<LayerOutcome*>(used.begin(), used.end()).size(), used.size());
   for (int64_t host = 0; host < kMany; ++host) ExpectIntact(*used[host], host);
-  for (CopyOutcome* outcome : used) cache_.Release(outcome);
+  for (LayerOutcome* outcome : used) cache_.Release(outcome);
   // The latest of each place is there yet.
   runs_ = 0;
   for (int64_t host = kMany - 100; host < kMany; ++host) Get(host);
@@ -104,11 +104,11 @@ TEST_F(OutcomeCacheTest, LeavesWhatIsInUse) {
 }
 
 TEST_F(OutcomeCacheTest, TakesMemoryAgain) {
-  std::set<const CopyOutcome*> outcomes;
+  std::set<const LayerOutcome*> outcomes;
   std::set<const int64_t*> times;
-  CopyOutcome* const kept = Get(-1);
+  LayerOutcome* const kept = Get(-1);
   for (int64_t host = 0; host < 10 * kMany; ++host) {
-    CopyOutcome* const outcome = Get(host);
+    LayerOutcome* const outcome = Get(host);
     ExpectIntact(*outcome, host);
     outcomes.insert(outcome);
     times.insert(outcome->times);
@@ -126,7 +126,7 @@ TEST_F(OutcomeCacheTest, TakesMemoryAgain) {
 
 TEST_F(OutcomeCacheTest, MakesRoomForLargerBlocks) {
   const auto times_of = [](int64_t host) { return static_cast<int32_t>(1 + host * 37 % 12'000); };
-  std::vector<CopyOutcome*> used;
+  std::vector<LayerOutcome*> used;
   for (int64_t host = 0; host < 500; ++host) {
     used.push_back(Get(host, times_of(host)));
     if (host % 3 == 0) cache_.Release(used.back());
@@ -136,7 +136,7 @@ TEST_F(OutcomeCacheTest, MakesRoomForLargerBlocks) {
   }
   // In places that smaller ones leave.
   for (int64_t host = kMany; host < 2 * kMany; ++host) {
-    CopyOutcome* const outcome = Get(host, static_cast<int32_t>(host / 100));
+    LayerOutcome* const outcome = Get(host, static_cast<int32_t>(host / 100));
     ExpectIntact(*outcome, host, static_cast<int32_t>(host / 100));
     cache_.Release(outcome);
   }

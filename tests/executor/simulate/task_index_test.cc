@@ -112,9 +112,9 @@ class TaskIndexTest : public testing::Test {
     index_ = *TaskIndex::Create(graph_);
   }
 
-  TaskIndex::Refs OfPort(int32_t instance, int32_t copy, int32_t port) const {
+  TaskIndex::Refs OfPort(int32_t instance, int32_t layer, int32_t port) const {
     TaskIndex::Refs refs;
-    index_.TasksOfPort(0, instance, copy, port, refs);
+    index_.TasksOfPort(0, instance, layer, port, refs);
     return refs;
   }
   TaskIndex::Refs WaitsOf(const TaskRef& ref) const {
@@ -145,8 +145,9 @@ TEST_F(TaskIndexTest, PlacesAscendAlongAStream) {
 TEST_F(TaskIndexTest, ListsInstancesOfEachStream) {
   const ProgramIndex& program = index_.program(0);
   const auto lane = [&](int stream) {
-    return std::vector<int32_t>(program.lane.begin() + program.lane_begin[stream],
-                                program.lane.begin() + program.lane_begin[stream + 1]);
+    return std::vector<int32_t>(
+        program.instances_of_streams.begin() + program.stream_begin[stream],
+        program.instances_of_streams.begin() + program.stream_begin[stream + 1]);
   };
   EXPECT_THAT(lane(kCompute), ElementsAre(0, 2));
   EXPECT_THAT(lane(kModel), ElementsAre(0, 1, 2, 3));
@@ -162,10 +163,10 @@ TEST_F(TaskIndexTest, KnowsTheOneBeforeInTheStream) {
 }
 
 TEST_F(TaskIndexTest, FindsWhatCompletesAPort) {
-  // Of the first copy nothing does, of the second the first copy.
+  // Of the first layer nothing does, of the second the first layer.
   EXPECT_THAT(OfPort(0, 0, 0), ElementsAre());
   EXPECT_THAT(OfPort(0, 1, 0), ElementsAre(TaskRef{0, 0, 3}));
-  // Passed on by the last copy from the one before.
+  // Passed on by the last layer from the one before.
   EXPECT_THAT(OfPort(1, 0, 0), ElementsAre(TaskRef{0, 0, 3}));
   EXPECT_THAT(OfPort(1, 0, 1), ElementsAre(TaskRef{0, 1, 3}));
   EXPECT_THAT(OfPort(3, 0, 0), ElementsAre(TaskRef{0, 0, 3}));
@@ -205,7 +206,7 @@ TEST_F(TaskIndexTest, MemoryOfAnotherMakesNoDifference) {
     EXPECT_TRUE(std::equal(one.order_begin, one.order_begin + kNumStreams + 1, two.order_begin));
   }
   EXPECT_EQ(index_.program(0).tasks, again.program(0).tasks);
-  EXPECT_EQ(index_.program(0).lane, again.program(0).lane);
+  EXPECT_EQ(index_.program(0).instances_of_streams, again.program(0).instances_of_streams);
   EXPECT_EQ(index_.program(0).issue_begin, again.program(0).issue_begin);
   EXPECT_EQ(index_.program(0).launches_before, again.program(0).launches_before);
   EXPECT_EQ(index_.program(0).sync_before, again.program(0).sync_before);

@@ -8,15 +8,15 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Two entities, each with an instance of one copy and one of four, of blocks of two
+// Two entities, each with an instance of one layer and one of four, of blocks of two
 // tasks.
 class TraceTest : public testing::Test {
  protected:
   TraceTest() {
     trace_.instance_begin = {0, 2};
-    trace_.copy_begin = {0, 1, 5, 6};
+    trace_.layer_begin = {0, 1, 5, 6};
     trace_.piece_of.assign(10, -1);
-    trace_.lane_end.assign(2 * kNumStreams, 0);
+    trace_.stream_end.assign(2 * kNumStreams, 0);
   }
 
   SimTrace trace_;
@@ -32,8 +32,8 @@ TEST_F(TraceTest, NothingIsKnownAtFirst) {
 TEST_F(TraceTest, CopiesOfAPieceAreAPeriodApart) {
   trace_.times = {0, 0, 0, 3, 3, 8};  // from 2 on: starts, then ends
   Piece piece;
-  piece.first_copy = 1;
-  piece.copies = 2;
+  piece.first_layer = 1;
+  piece.layers = 2;
   piece.outcome = 0;
   piece.origin = 100;
   piece.period = 10;
@@ -58,8 +58,8 @@ TEST_F(TraceTest, WhatRunsTaskByTaskMayBeKnownInPart) {
 }
 
 TEST_F(TraceTest, AnEntityEndsWithTheLastOfItsStreams) {
-  trace_.lane_end[kNumStreams] = 7;
-  trace_.lane_end[kNumStreams + 3] = 9;
+  trace_.stream_end[kNumStreams] = 7;
+  trace_.stream_end[kNumStreams + 3] = 9;
   EXPECT_EQ(trace_.FinishOf(0), 0);
   EXPECT_EQ(trace_.FinishOf(1), 9);
 }
@@ -71,9 +71,9 @@ TEST_F(TraceTest, ClearLeavesNothing) {
   trace_.periods = 4;
   trace_.makespan_ps = trace_.period_ps = 5;
   trace_.Clear();
-  EXPECT_TRUE(trace_.instance_begin.empty() && trace_.copy_begin.empty() &&
+  EXPECT_TRUE(trace_.instance_begin.empty() && trace_.layer_begin.empty() &&
               trace_.piece_of.empty() && trace_.pieces.empty() && trace_.times.empty() &&
-              trace_.lane_end.empty() && trace_.repeats.empty());
+              trace_.stream_end.empty() && trace_.repeats.empty());
   EXPECT_EQ(trace_.makespan_ps, 0);
   EXPECT_EQ(trace_.periods, 0);
   EXPECT_EQ(trace_.period_ps, 0);

@@ -1,4 +1,4 @@
-#include "executor/simulate/copy_outcome.h"
+#include "executor/simulate/layer_outcome.h"
 
 #include <algorithm>
 
@@ -13,17 +13,17 @@ constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
 
 }  // namespace
 
-CopyStop CopyRunner::RunUntil(int64_t time, const Block& block, const BlockIndex& index,
-                              const CopyCosts& costs, const CopyConditions& conditions) {
+LayerStop LayerRunner::RunUntil(int64_t time, const Block& block, const BlockIndex& index,
+                                const LayerCosts& costs, const LayerConditions& conditions) {
   scratch_.resize(2 * index.size);
   int64_t* const start = scratch_.data();
   int64_t* const end = start + index.size;
   Begin(index, costs, conditions, start, end);
   Go(block, index, costs, conditions, time, start, end);
-  CopyStop stop;
+  LayerStop stop;
   for (int i = 0; i < num_streams_; ++i) {
     const Stream& own = streams_[i];
-    CopyStop::Stream& stream = stop.streams[own.index];
+    LayerStop::Stream& stream = stop.streams[own.index];
     stream.rank = own.rank;
     stream.runs = own.runs;
     if (!own.runs) continue;
@@ -36,7 +36,7 @@ CopyStop CopyRunner::RunUntil(int64_t time, const Block& block, const BlockIndex
   return stop;
 }
 
-void CopyRunner::Prepare(const BlockIndex& index) {
+void LayerRunner::Prepare(const BlockIndex& index) {
   num_streams_ = 0;
   compute_ = nullptr;
   for (int s = kNumStreams - 1; s >= 0; --s) {
@@ -52,27 +52,27 @@ void CopyRunner::Prepare(const BlockIndex& index) {
   now_ = 0;
 }
 
-void CopyRunner::Begin(const BlockIndex& index, const CopyCosts& costs,
-                       const CopyConditions& conditions, int64_t* start, int64_t* end) {
+void LayerRunner::Begin(const BlockIndex& index, const LayerCosts& costs,
+                        const LayerConditions& conditions, int64_t* start, int64_t* end) {
   Prepare(index);
   std::fill_n(end, index.size, kUnknown);
-  for (const CopyConditions::Ahead& ahead : conditions.ahead) {
+  for (const LayerConditions::Ahead& ahead : conditions.ahead) {
     for (int i = 0; i < num_streams_; ++i) {
       if (streams_[i].index == ahead.stream) BeginAhead(costs, ahead, start, end, streams_[i]);
     }
   }
 }
 
-int64_t CopyRunner::Run(const Block& block, const BlockIndex& index, const CopyCosts& costs,
-                        const CopyConditions& conditions, int64_t* start, int64_t* end) {
+int64_t LayerRunner::Run(const Block& block, const BlockIndex& index, const LayerCosts& costs,
+                         const LayerConditions& conditions, int64_t* start, int64_t* end) {
   Begin(index, costs, conditions, start, end);
   Go(block, index, costs, conditions, kNever, start, end);
   return now_;
 }
 
-int64_t CopyRunner::RunFrom(int64_t changed, const int64_t* known, const Block& block,
-                            const BlockIndex& index, const CopyCosts& costs,
-                            const CopyConditions& conditions, int64_t* start, int64_t* end) {
+int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block& block,
+                             const BlockIndex& index, const LayerCosts& costs,
+                             const LayerConditions& conditions, int64_t* start, int64_t* end) {
   const int64_t* const known_end = known + index.size;
   Prepare(index);
   // Back to when nothing was under way.
@@ -104,8 +104,9 @@ int64_t CopyRunner::RunFrom(int64_t changed, const int64_t* known, const Block& 
   return now_;
 }
 
-void CopyRunner::Go(const Block& block, const BlockIndex& index, const CopyCosts& costs,
-                    const CopyConditions& conditions, int64_t stop, int64_t* start, int64_t* end) {
+void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCosts& costs,
+                     const LayerConditions& conditions, int64_t stop, int64_t* start,
+                     int64_t* end) {
   bool foreign = false;
   const int64_t* toggle = conditions.toggles.data();
   const int64_t* const toggles_end = toggle + conditions.toggles.size();
@@ -123,7 +124,7 @@ void CopyRunner::Go(const Block& block, const BlockIndex& index, const CopyCosts
       end[stream.order[stream.rank++]] = now_;
       stream.runs = false;
       stream.next = kNever;
-      comms_ -= stream.is_comm && !stream.quiet ? 1 : 0;
+      comms_ -= stream.is_comm && !stream.uses_no_sms ? 1 : 0;
     }
     if (now_ >= stop) return;
     if (slow_ && !foreign && comms_ == 0) SlowKernel(costs, false);
@@ -155,24 +156,24 @@ void CopyRunner::Go(const Block& block, const BlockIndex& index, const CopyCosts
   }
 }
 
-void CopyRunner::BeginAhead(const CopyCosts& costs, const CopyConditions::Ahead& ahead,
-                            int64_t* start, int64_t* end, Stream& stream) {
+void LayerRunner::BeginAhead(const LayerCosts& costs, const LayerConditions::Ahead& ahead,
+                             int64_t* start, int64_t* end, Stream& stream) {
   stream.rank = ahead.rank;
   for (int32_t r = 0; r < ahead.rank; ++r) start[stream.order[r]] = end[stream.order[r]] = 0;
   if (!ahead.runs) return;
   const int32_t task = stream.order[ahead.rank];
   start[task] = 0;
   stream.runs = stream.is_comm = true;
-  stream.quiet = costs.tasks[task].quiet;
+  stream.uses_no_sms = costs.tasks[task].uses_no_sms;
   stream.slow = false;
   stream.since = ahead.since;
   stream.work_left = ahead.work_left;
   stream.next = ahead.since + ActivityKinds::Duration(ahead.work_left, costs.tasks[task].rate_q16);
-  if (!stream.quiet) ++comms_;
+  if (!stream.uses_no_sms) ++comms_;
 }
 
-bool CopyRunner::Begin(const Block& block, const BlockIndex& index, const CopyCosts& costs,
-                       int64_t host, int64_t* start, int64_t* end, Stream& stream) {
+bool LayerRunner::Begin(const Block& block, const BlockIndex& index, const LayerCosts& costs,
+                        int64_t host, int64_t* start, int64_t* end, Stream& stream) {
   const int32_t t = stream.order[stream.rank];
   for (int32_t d = index.dep_begin[t]; d < index.dep_begin[t + 1]; ++d) {
     if (end[index.deps[d]] == kUnknown) return false;
@@ -186,7 +187,7 @@ bool CopyRunner::Begin(const Block& block, const BlockIndex& index, const CopyCo
     }
     stream.launched = host + costs.launch_ps * index.launches[t + 1];
   }
-  const CopyCosts::Task& task = costs.tasks[t];
+  const LayerCosts::Task& task = costs.tasks[t];
   start[t] = now_;
   stream.is_comm = block.kind[t] == TaskKind::kComm;
   stream.next = now_ + task.alone;
@@ -200,8 +201,8 @@ bool CopyRunner::Begin(const Block& block, const BlockIndex& index, const CopyCo
   stream.runs = true;
   stream.slow = false;
   if (stream.is_comm) {
-    stream.quiet = task.quiet;
-    if (!stream.quiet) ++comms_;
+    stream.uses_no_sms = task.uses_no_sms;
+    if (!stream.uses_no_sms) ++comms_;
     stream.since = now_ + task.delay;
     stream.work_left = task.work;
   } else {
@@ -214,7 +215,7 @@ bool CopyRunner::Begin(const Block& block, const BlockIndex& index, const CopyCo
 }
 
 // Rounds what is left whenever that changes.
-void CopyRunner::SlowKernel(const CopyCosts& costs, bool slow) {
+void LayerRunner::SlowKernel(const LayerCosts& costs, bool slow) {
   slow_ = slow;
   if (!RunsKernel()) return;
   Stream& kernel = *compute_;
@@ -225,7 +226,7 @@ void CopyRunner::SlowKernel(const CopyCosts& costs, bool slow) {
   timed_ = false;
 }
 
-void CopyRunner::TimeKernel(const CopyCosts& costs) {
+void LayerRunner::TimeKernel(const LayerCosts& costs) {
   Stream& kernel = *compute_;
   timed_ = true;
   const int64_t slowdown = costs.tasks[kernel.order[kernel.rank]].slowdown_q20;
@@ -233,11 +234,11 @@ void CopyRunner::TimeKernel(const CopyCosts& costs) {
       std::max(kernel.since + TimeOfWork(kernel.left, kernel.slow, slowdown), kernel.launched);
 }
 
-void CopyRunner::TimeComms(const CopyCosts& costs, bool busy) {
+void LayerRunner::TimeComms(const LayerCosts& costs, bool busy) {
   for (int i = 0; i < num_streams_; ++i) {
     Stream& comm = streams_[i];
-    if (!comm.runs || !comm.is_comm || comm.quiet || comm.slow == busy) continue;
-    const CopyCosts::Task& task = costs.tasks[comm.order[comm.rank]];
+    if (!comm.runs || !comm.is_comm || comm.uses_no_sms || comm.slow == busy) continue;
+    const LayerCosts::Task& task = costs.tasks[comm.order[comm.rank]];
     if (task.work == 0 || task.rate_q16 == task.slow_rate_q16) continue;
     if (now_ > comm.since) {
       const int64_t rate = comm.slow ? task.slow_rate_q16 : task.rate_q16;

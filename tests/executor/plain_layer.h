@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/simulate/copy_outcome.h"
+#include "executor/simulate/layer_outcome.h"
 
 namespace plancast {
 
@@ -12,16 +12,16 @@ struct PlainTimes {
   std::vector<int64_t> start, end;  // -1: not known
 };
 
-// What CopyRunner does, by looking at every picosecond. Small times only.
-class PlainCopy {
+// What LayerRunner does, by looking at every picosecond. Small times only.
+class PlainLayer {
  public:
-  PlainCopy(const Block& block, const BlockIndex& index, const CopyCosts& costs,
-            const CopyConditions& conditions)
+  PlainLayer(const Block& block, const BlockIndex& index, const LayerCosts& costs,
+             const LayerConditions& conditions)
       : block_(block), index_(index), costs_(costs), conditions_(conditions) {}
 
   PlainTimes Run() const;
   // From a stop. Times of what was over before are not known.
-  PlainTimes GoOn(int64_t time, const CopyStop& stop) const;
+  PlainTimes GoOn(int64_t time, const LayerStop& stop) const;
 
  private:
   struct State;
@@ -30,8 +30,8 @@ class PlainCopy {
 
   const Block& block_;
   const BlockIndex& index_;
-  const CopyCosts& costs_;
-  const CopyConditions& conditions_;
+  const LayerCosts& costs_;
+  const LayerConditions& conditions_;
 };
 
 }  // namespace plancast

@@ -1,4 +1,4 @@
-#include "tests/executor/plain_copy.h"
+#include "tests/executor/plain_layer.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ constexpr int64_t kEternity = 100'000;
 
 }  // namespace
 
-struct PlainCopy::State {
+struct PlainLayer::State {
   struct Stream {
     int32_t rank = 0;
     bool runs = false;
@@ -26,12 +26,12 @@ struct PlainCopy::State {
   PlainTimes times;
 };
 
-PlainTimes PlainCopy::Run() const {
+PlainTimes PlainLayer::Run() const {
   State state;
   const auto size = static_cast<size_t>(index_.size);
   state.over.resize(size);
   state.times = {std::vector<int64_t>(size, -1), std::vector<int64_t>(size, -1)};
-  for (const CopyConditions::Ahead& ahead : conditions_.ahead) {
+  for (const LayerConditions::Ahead& ahead : conditions_.ahead) {
     State::Stream& stream = state.streams[ahead.stream];
     const int32_t* const order = index_.order.data() + index_.order_begin[ahead.stream];
     stream.rank = ahead.rank;
@@ -47,20 +47,20 @@ PlainTimes PlainCopy::Run() const {
   return Go(std::move(state));
 }
 
-PlainTimes PlainCopy::GoOn(int64_t time, const CopyStop& stop) const {
+PlainTimes PlainLayer::GoOn(int64_t time, const LayerStop& stop) const {
   State state;
   state.now = time;
   const auto size = static_cast<size_t>(index_.size);
   state.over.resize(size);
   state.times = {std::vector<int64_t>(size, -1), std::vector<int64_t>(size, -1)};
   for (int s = 0; s < kNumStreams; ++s) {
-    const CopyStop::Stream& from = stop.streams[s];
+    const LayerStop::Stream& from = stop.streams[s];
     State::Stream& stream = state.streams[s];
     stream.rank = from.rank;
     stream.runs = from.runs;
     if (!from.runs) continue;
     const int32_t task = index_.order[index_.order_begin[s] + from.rank];
-    const CopyCosts::Task& cost = costs_.tasks[task];
+    const LayerCosts::Task& cost = costs_.tasks[task];
     state.times.start[task] = from.start;
     stream.since = from.since;
     stream.left = from.left;
@@ -77,7 +77,7 @@ PlainTimes PlainCopy::GoOn(int64_t time, const CopyStop& stop) const {
   return Go(std::move(state));
 }
 
-PlainTimes PlainCopy::Go(State state) const {
+PlainTimes PlainLayer::Go(State state) const {
   const auto task_of = [&](int s) {
     return index_.order[index_.order_begin[s] + state.streams[s].rank];
   };
@@ -114,7 +114,7 @@ PlainTimes PlainCopy::Go(State state) const {
   };
   const auto is_over = [&](int s) {
     const State::Stream& stream = state.streams[s];
-    const CopyCosts::Task& cost = costs_.tasks[task_of(s)];
+    const LayerCosts::Task& cost = costs_.tasks[task_of(s)];
     if (!is_kernel(s)) return stream.work_left <= 0 && state.now >= stream.since;
     // Rounded up.
     const int64_t past = state.now - stream.since;
@@ -136,7 +136,7 @@ PlainTimes PlainCopy::Go(State state) const {
       }
       stream.launched = conditions_.host + costs_.launch_ps * with;
     }
-    const CopyCosts::Task& cost = costs_.tasks[task];
+    const LayerCosts::Task& cost = costs_.tasks[task];
     state.times.start[task] = state.now;
     stream.runs = true;
     stream.slow = false;
@@ -180,12 +180,12 @@ PlainTimes PlainCopy::Go(State state) const {
       State::Stream& stream = state.streams[s];
       done = done && stream.rank == index_.Count(s);
       if (!stream.runs || is_kernel(s) || state.now < stream.since) continue;
-      const CopyCosts::Task& cost = costs_.tasks[task_of(s)];
+      const LayerCosts::Task& cost = costs_.tasks[task_of(s)];
       stream.work_left -= count(true) > 0 ? cost.slow_rate_q16 : cost.rate_q16;
     }
     if (done) return std::move(state.times);
   }
-  PLANCAST_CHECK(false) << "a copy does not end";
+  PLANCAST_CHECK(false) << "a layer does not end";
   return {};
 }
 

@@ -1,4 +1,4 @@
-#include "executor/simulate/copy_outcome.h"
+#include "executor/simulate/layer_outcome.h"
 
 #include <algorithm>
 #include <random>
@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"
-#include "tests/executor/plain_copy.h"
+#include "tests/executor/plain_layer.h"
 #include "tests/testing/seed.h"
 
 namespace plancast {
@@ -27,13 +27,13 @@ class CopyOutcomeTest : public testing::Test {
  protected:
   void Kernel(int64_t alone, std::vector<int> deps = {}) {
     builder_.Kernel(1, std::move(deps));
-    CopyCosts::Task& task = costs_.tasks.emplace_back();
+    LayerCosts::Task& task = costs_.tasks.emplace_back();
     task.alone = alone;
     task.slowdown_q20 = kHalfSlower;
   }
   void Comm(int64_t delay, int64_t transfer, std::vector<int> deps = {}, bool yields = false) {
     builder_.Comm(CollectiveKind::kAllReduce, 8, {0}, std::move(deps));
-    CopyCosts::Task& task = costs_.tasks.emplace_back();
+    LayerCosts::Task& task = costs_.tasks.emplace_back();
     task.alone = delay + transfer;
     task.delay = delay;
     task.work = 6 * transfer;
@@ -52,7 +52,7 @@ class CopyOutcomeTest : public testing::Test {
     return runner_.Run(graph_.blocks[0], index_.block(0), costs_, conditions_, start_.data(),
                        end_.data());
   }
-  CopyStop RunUntil(int64_t time) {
+  LayerStop RunUntil(int64_t time) {
     Prepare();
     return runner_.RunUntil(time, graph_.blocks[0], index_.block(0), costs_, conditions_);
   }
@@ -61,9 +61,9 @@ class CopyOutcomeTest : public testing::Test {
   ExecutionGraph graph_;
   TaskIndex index_;
   int64_t launches_ = 1;
-  CopyCosts costs_;
-  CopyConditions conditions_;
-  CopyRunner runner_;
+  LayerCosts costs_;
+  LayerConditions conditions_;
+  LayerRunner runner_;
   std::vector<int64_t> start_, end_;
 };
 
@@ -272,7 +272,7 @@ TEST_F(CopyOutcomeTest, StopsBeforeWhatBeginsThen) {
   Kernel(10);
   Comm(2, 28, {0});
   Kernel(20);
-  CopyStop stop = RunUntil(10);
+  LayerStop stop = RunUntil(10);
   EXPECT_EQ(stop.streams[kCompute].rank, 1);
   EXPECT_FALSE(stop.streams[kCompute].runs);
   EXPECT_FALSE(stop.streams[kComm].runs);
@@ -290,7 +290,7 @@ TEST_F(CopyOutcomeTest, StopsWithWhatIsLeftOfASlowKernel) {
   Comm(0, 7, {}, true);
   Kernel(20);
   costs_.interferes = true;
-  CopyStop stop = RunUntil(6);
+  LayerStop stop = RunUntil(6);
   EXPECT_TRUE(stop.streams[kCompute].slow);
   EXPECT_EQ(stop.streams[kCompute].left, 20);
   EXPECT_TRUE(stop.streams[kComm].slow);
@@ -316,7 +316,7 @@ class CopyLawsTest : public testing::Test {
                                        StreamKind::kModelComm, StreamKind::kGradComm};
     GraphBuilder builder({{"tp", 1}});
     builder.Block("F");
-    costs_ = CopyCosts();
+    costs_ = LayerCosts();
     costs_.interferes = Once(2);
     costs_.hosted = Once(3);
     costs_.launch_ps = costs_.hosted ? Draw(1, 6) : 0;
@@ -327,7 +327,7 @@ class CopyLawsTest : public testing::Test {
       for (int d = std::max(0, t - 4); d < t; ++d) {
         if (Once(3)) deps.push_back(d);
       }
-      CopyCosts::Task& task = costs_.tasks.emplace_back();
+      LayerCosts::Task& task = costs_.tasks.emplace_back();
       if (Once(2)) {
         builder.Kernel(static_cast<double>(Draw(1, 3)), deps);
         task.alone = Once(8) ? 0 : Draw(1, 25);
@@ -355,7 +355,7 @@ class CopyLawsTest : public testing::Test {
     // What waits for nothing may have begun.
     for (int stream : {kComm, static_cast<int>(StreamKind::kGradComm)}) {
       if (costs_.hosted || block().Count(stream) == 0 || !Once(2)) continue;
-      CopyConditions::Ahead ahead;
+      LayerConditions::Ahead ahead;
       ahead.stream = stream;
       while (ahead.rank < block().Count(stream)) {
         const int32_t task = block().order[block().order_begin[stream] + ahead.rank];
@@ -373,7 +373,7 @@ class CopyLawsTest : public testing::Test {
     }
   }
   // Further ones, at least at `from`.
-  void AddToggles(int64_t from, CopyConditions::Toggles& toggles) {
+  void AddToggles(int64_t from, LayerConditions::Toggles& toggles) {
     for (int64_t n = Draw(0, 4); n > 0; --n) {
       const bool begins = toggles.size() % 2 == 0;
       from += Draw(begins ? 0 : 1, 20);
@@ -382,7 +382,7 @@ class CopyLawsTest : public testing::Test {
   }
 
   const BlockIndex& block() const { return index_.block(0); }
-  PlainTimes Run(const CopyConditions& conditions) {
+  PlainTimes Run(const LayerConditions& conditions) {
     PlainTimes times = Nothing();
     runner_.Run(graph_.blocks[0], block(), costs_, conditions, times.start.data(),
                 times.end.data());
@@ -398,9 +398,9 @@ class CopyLawsTest : public testing::Test {
   std::mt19937 random_{static_cast<uint32_t>(TestSeed(1))};
   ExecutionGraph graph_;
   TaskIndex index_;
-  CopyCosts costs_;
-  CopyConditions conditions_;
-  CopyRunner runner_;
+  LayerCosts costs_;
+  LayerConditions conditions_;
+  LayerRunner runner_;
 };
 
 TEST_F(CopyLawsTest, RunsLikeOneThatLooksAtEveryPicosecond) {
@@ -408,7 +408,7 @@ TEST_F(CopyLawsTest, RunsLikeOneThatLooksAtEveryPicosecond) {
     SCOPED_TRACE(testing::Message() << "round " << round);
     DrawBlock();
     DrawConditions();
-    const PlainCopy plain(graph_.blocks[0], block(), costs_, conditions_);
+    const PlainLayer plain(graph_.blocks[0], block(), costs_, conditions_);
     const PlainTimes times = Run(conditions_), expected = plain.Run();
     ASSERT_EQ(times.start, expected.start);
     ASSERT_EQ(times.end, expected.end);
@@ -422,7 +422,7 @@ TEST_F(CopyLawsTest, WhatIsKnownUntilConditionsChangeStays) {
     DrawBlock();
     costs_.interferes = true;
     DrawConditions();
-    CopyConditions later = conditions_;
+    LayerConditions later = conditions_;
     const auto common = static_cast<size_t>(Draw(0, later.toggles.size()));
     later.toggles.resize(common);
     const int64_t least = common == 0 ? 0 : later.toggles.back() + 1;
@@ -451,8 +451,8 @@ TEST_F(CopyLawsTest, WhatStopsGoesOnAsIfItHadNot) {
     const PlainTimes expected = Run(conditions_);
     const int64_t last = *std::max_element(expected.end.begin(), expected.end.end());
     const int64_t time = Draw(0, last);
-    const CopyStop stop = runner_.RunUntil(time, graph_.blocks[0], block(), costs_, conditions_);
-    const PlainCopy plain(graph_.blocks[0], block(), costs_, conditions_);
+    const LayerStop stop = runner_.RunUntil(time, graph_.blocks[0], block(), costs_, conditions_);
+    const PlainLayer plain(graph_.blocks[0], block(), costs_, conditions_);
     const PlainTimes times = plain.GoOn(time, stop);
     for (size_t t = 0; t < times.end.size(); ++t) {
       if (expected.end[t] <= time && times.end[t] < 0) continue;  // over

@@ -12,16 +12,16 @@
 
 namespace plancast {
 
-// What the tasks of a copy cost on an entity. Its communications are all of that
+// What the tasks of a layer cost on an entity. Its communications are all of that
 // entity alone, and nothing else loads their links meanwhile.
-struct CopyCosts {
+struct LayerCosts {
   struct Task {
     int64_t alone = 0;                        // picoseconds
     int64_t slowdown_q20 = 0;                 // of a kernel beside communications
     int64_t delay = 0;                        // of a communication, before its transfer
     int128 work = 0;                          // of the transfer, 2^-16 bytes/s times ps
     int64_t rate_q16 = 0, slow_rate_q16 = 0;  // of it, alone and beside kernels
-    bool quiet = false;                       // it slows no kernel, nor they it
+    bool uses_no_sms = false;                 // it slows no kernel, nor they it
   };
   std::vector<Task> tasks;
   int64_t launch_ps = 0;
@@ -29,10 +29,10 @@ struct CopyCosts {
   bool interferes = false;  // kernels are slower beside communications
 };
 
-// What a copy finds when all that it waits for is over, which is its time 0.
-struct CopyConditions {
+// What a layer finds when all that it waits for is over, which is its time 0.
+struct LayerConditions {
   // The host's clock after its launches so far; that of a host far ahead counts as
-  // if it had just launched the whole copy.
+  // if it had just launched the whole layer.
   int64_t host = 0;
   // Whether others communicate on the entity, if kernels are slower by that: times
   // at which that begins and ends in turn, as far as known.
@@ -67,13 +67,13 @@ struct CopyConditions {
     return false;
   }
 
-  friend bool operator==(const CopyConditions& a, const CopyConditions& b) {
+  friend bool operator==(const LayerConditions& a, const LayerConditions& b) {
     return a.host == b.host && a.toggles == b.toggles && a.ahead == b.ahead;
   }
 };
 
-// A task of each stream that is under way when a copy stops.
-struct CopyStop {
+// A task of each stream that is under way when a layer stops.
+struct LayerStop {
   struct Stream {
     int32_t rank = 0;
     bool runs = false;
@@ -88,30 +88,30 @@ struct CopyStop {
   Stream streams[kNumStreams];
 };
 
-// Runs copies of blocks, alone but for what their conditions say.
-class CopyRunner {
+// Runs layers of blocks, alone but for what their conditions say.
+class LayerRunner {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-  // Sets when the tasks of a copy start and end; 0 if that was before. Returns when
+  // Sets when the tasks of a layer start and end; 0 if that was before. Returns when
   // all are over. Communications and kernels slow each other for exactly as long as
   // both run.
-  int64_t Run(const Block& block, const BlockIndex& index, const CopyCosts& costs,
-              const CopyConditions& conditions, int64_t* start, int64_t* end);
+  int64_t Run(const Block& block, const BlockIndex& index, const LayerCosts& costs,
+              const LayerConditions& conditions, int64_t* start, int64_t* end);
   // The same if times are known under conditions that were equal until `changed`.
   int64_t RunFrom(int64_t changed, const int64_t* known, const Block& block,
-                  const BlockIndex& index, const CopyCosts& costs, const CopyConditions& conditions,
-                  int64_t* start, int64_t* end);
+                  const BlockIndex& index, const LayerCosts& costs,
+                  const LayerConditions& conditions, int64_t* start, int64_t* end);
   // The same up to a time: what ends then is over, nothing begins then.
-  CopyStop RunUntil(int64_t time, const Block& block, const BlockIndex& index,
-                    const CopyCosts& costs, const CopyConditions& conditions);
+  LayerStop RunUntil(int64_t time, const Block& block, const BlockIndex& index,
+                     const LayerCosts& costs, const LayerConditions& conditions);
 
  private:
   struct Stream {
     int index = 0;
     const int32_t* order = nullptr;
     int32_t count = 0, rank = 0;
-    bool runs = false, is_comm = false, quiet = false, slow = false;
+    bool runs = false, is_comm = false, uses_no_sms = false, slow = false;
     int64_t next = kNever;  // when its task ends, or may be launched
     int64_t launched = 0;   // it ends no earlier
     int64_t since = 0, left = 0;
@@ -119,20 +119,20 @@ class CopyRunner {
   };
 
   void Prepare(const BlockIndex& index);
-  void Begin(const BlockIndex& index, const CopyCosts& costs, const CopyConditions& conditions,
+  void Begin(const BlockIndex& index, const LayerCosts& costs, const LayerConditions& conditions,
              int64_t* start, int64_t* end);
   // From now on, where all tasks under way are ahead.
-  void Go(const Block& block, const BlockIndex& index, const CopyCosts& costs,
-          const CopyConditions& conditions, int64_t stop, int64_t* start, int64_t* end);
-  void BeginAhead(const CopyCosts& costs, const CopyConditions::Ahead& ahead, int64_t* start,
+  void Go(const Block& block, const BlockIndex& index, const LayerCosts& costs,
+          const LayerConditions& conditions, int64_t stop, int64_t* start, int64_t* end);
+  void BeginAhead(const LayerCosts& costs, const LayerConditions::Ahead& ahead, int64_t* start,
                   int64_t* end, Stream& stream);
   // True if a stream begins a task now that takes no time.
-  bool Begin(const Block& block, const BlockIndex& index, const CopyCosts& costs, int64_t host,
+  bool Begin(const Block& block, const BlockIndex& index, const LayerCosts& costs, int64_t host,
              int64_t* start, int64_t* end, Stream& stream);
   bool RunsKernel() const { return compute_ != nullptr && compute_->runs && !compute_->is_comm; }
-  void SlowKernel(const CopyCosts& costs, bool slow);
-  void TimeKernel(const CopyCosts& costs);
-  void TimeComms(const CopyCosts& costs, bool busy);
+  void SlowKernel(const LayerCosts& costs, bool slow);
+  void TimeKernel(const LayerCosts& costs);
+  void TimeComms(const LayerCosts& costs, bool busy);
 
   int64_t now_ = 0;
   Stream streams_[kNumStreams];

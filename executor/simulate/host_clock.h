@@ -1,0 +1,51 @@
+#ifndef PLANCAST_EXECUTOR_SIMULATE_HOST_CLOCK_H_
+#define PLANCAST_EXECUTOR_SIMULATE_HOST_CLOCK_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/simulate/layer_outcome.h"
+#include "executor/simulate/simulate.h"
+#include "executor/simulate/streams.h"
+
+namespace plancast {
+
+// When hosts launch what their devices run, and whether that has mattered of late.
+class HostClock {
+ public:
+  // The clock of a host less all launches of a layer.
+  struct OfLayer {
+    bool known = false;
+    int64_t zero = 0;
+  };
+
+  HostClock(const SimInput& in, const Streams& streams, const Events& events);
+
+  // Whether the launches of a program take time, or its host waits for tasks.
+  bool Matters(int32_t program) const { return matters_[program]; }
+  // Sets the clock for a task of a layer; false if its host still waits for `blocker`.
+  // `clock`: that of a task before in the same layer.
+  bool Find(int32_t entity, const StreamCursor& at, int32_t task, const BlockIndex& index,
+            OfLayer* clock, TaskRef* blocker) const;
+  // LayerConditions::host of a layer that begins now; false if that is not known yet.
+  bool FindCondition(int32_t entity, const TaskRef& layer, const BlockIndex& index,
+                     const LayerCosts& costs, int64_t* host) const;
+
+  // A task has waited for its launch.
+  void NoteWait() { periods_until_free_ = 2; }
+  void EndPeriod() { periods_until_free_ -= periods_until_free_ > 0 ? 1 : 0; }
+  // Whether the host of a program whose period has so many instances, and takes so long, is
+  // as far ahead after each as before, or that matters not.
+  bool KeepsPace(int32_t program, int32_t period, int64_t period_ps) const;
+
+ private:
+  const SimInput& in_;
+  const Streams& streams_;
+  const Events& events_;
+  std::vector<bool> matters_;   // per program
+  int periods_until_free_ = 2;  // until in two no task has waited for its launch
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_SIMULATE_HOST_CLOCK_H_

@@ -1,0 +1,42 @@
+#ifndef PLANCAST_EXECUTOR_SIMULATE_LAYER_RUN_H_
+#define PLANCAST_EXECUTOR_SIMULATE_LAYER_RUN_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "executor/simulate/layer_outcome.h"
+#include "executor/simulate/outcome_cache.h"
+
+namespace plancast {
+
+// Layers of an instance that an entity runs at once, as one event.
+struct LayerRun {
+  bool active = false;
+  int32_t instance = 0, first_layer = 0, layers = 0;
+  bool partial = false;    // of a layer that streams have begun
+  StreamMask streams = 0;  // that have not gone on yet
+  int64_t refused = -1;    // the place where a run last came to nothing
+  int32_t variant = 0;     // of the block, in LayerVariants
+  int64_t begin = 0, period = 0;
+  LayerOutcome* outcome = nullptr;
+  LayerConditions conditions;
+
+  // The layer that runs now, of those left.
+  int32_t LayerAt(int64_t now) const {
+    return period == 0
+               ? 0
+               : static_cast<int32_t>(std::min<int64_t>((now - begin) / period, layers - 1));
+  }
+  int64_t end() const { return begin + (layers - 1) * period + outcome->end; }
+  // Whether others cease to communicate alongside it at a time.
+  bool OthersCeaseAt(int64_t time) const {
+    for (size_t i = 1; i < conditions.toggles.size(); i += 2) {
+      if (conditions.toggles[i] == time - begin) return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_SIMULATE_LAYER_RUN_H_

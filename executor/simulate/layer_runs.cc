@@ -1,0 +1,227 @@
+#include "executor/simulate/layer_runs.h"
+
+#include <algorithm>
+
+namespace plancast {
+namespace {
+
+constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
+
+bool Has(const TaskIndex::Refs& refs, const TaskRef& ref) {
+  return std::find(refs.begin(), refs.end(), ref) != refs.end();
+}
+
+}  // namespace
+
+LayerRuns::LayerRuns(const SimInput& in, Streams& streams, HostClock& hosts, KernelChains& kernels,
+                     Transfers& transfers, Overlap& overlap, Events& events)
+    : in_(in),
+      enabled_(in.shortcuts && in.jitter == nullptr),
+      streams_(streams),
+      hosts_(hosts),
+      kernels_(kernels),
+      transfers_(transfers),
+      overlap_(overlap),
+      events_(events),
+      variants_(in, hosts, overlap, transfers),
+      is_disturbed_(in.sim.entities.size()) {}
+
+bool LayerRuns::Start(int32_t entity, const StreamCursor& at) {
+  const int32_t program = in_.ProgramOf(entity);
+  const Instance& instance = in_.index.InstanceOf(program, at.instance);
+  const int32_t variant = variants_.Of(entity, instance.block);
+  if (variant == LayerVariants::kNone) return false;
+  const BlockIndex& index = in_.index.block(instance.block);
+  LayerRun& run = streams_.run(entity);
+  if (events_.now() < in_.hosts[program].start_ps || run.refused == at.place() ||
+      !StreamsAreThere(entity, at, index)) {
+    return false;
+  }
+  const TaskRef layer{at.instance, at.layer, 0};
+  TaskRef blocker;
+  const int32_t ports = in_.graph.blocks[instance.block].num_in_ports;
+  for (int32_t port = 0; port <= ports; ++port) {
+    if (streams_.EndOfPort(entity, layer, port, &blocker) == Streams::kUnknown) return false;
+  }
+  const LayerCosts& costs = variants_[variant].costs;
+  if (!hosts_.FindCondition(entity, layer, index, costs, &run.conditions.host)) return false;
+  if (costs.hosted && run.conditions.host > -costs.launch_ps * index.launches.back()) {
+    hosts_.NoteWait();
+  }
+  if (!OutrunRivals(entity, instance.block)) return false;
+  run.instance = at.instance;
+  run.first_layer = at.layer;
+  run.layers = 1;
+  run.partial = streams_.trace().PieceOf(entity, at.instance, at.layer) >= 0;
+  run.streams = index.streams;
+  run.variant = variant;
+  run.begin = events_.now();
+  run.conditions.ahead.clear();
+  if (run.partial) TakeOver(entity, at, index);
+  run.conditions.toggles.clear();
+  FindToggles(entity);
+  run.outcome = OutcomeOf(entity, nullptr);
+  run.period = run.outcome->end;
+  const bool changes = run.conditions.toggles.size() > 1;
+  const int32_t layers =
+      CountLayers(entity, run.partial || changes ? 1 : instance.layer_count - at.layer);
+  if (layers == 0) {
+    if (run.conditions.ahead.empty()) {
+      outcomes_.Release(run.outcome);
+    } else {
+      Dissolve(entity);
+    }
+    run.refused = at.place();
+    return false;
+  }
+  run.layers = layers;
+  run.active = true;
+  for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
+    const int32_t cursor = CursorOf(entity, __builtin_ctz(rest));
+    streams_.cursor(cursor).state = StreamCursor::kInLayerRun;
+    events_.Cancel(cursor);
+  }
+  Schedule(entity);
+  return true;
+}
+
+bool LayerRuns::StreamsAreThere(int32_t entity, const StreamCursor& at,
+                                const BlockIndex& index) const {
+  const int64_t begin = TaskIndex::Place(at.instance, at.layer, 0);
+  for (uint32_t rest = index.streams & ~(1u << kCompute); rest != 0; rest &= rest - 1) {
+    const StreamCursor& cursor = streams_.cursor(CursorOf(entity, __builtin_ctz(rest)));
+    if (cursor.place() < begin) return false;
+    if (cursor.instance != at.instance || cursor.layer != at.layer || cursor.waits()) continue;
+    if (cursor.state != StreamCursor::kInFlight) return false;
+  }
+  return true;
+}
+
+bool LayerRuns::OutrunRivals(int32_t entity, int32_t block) {
+  const BlockIndex& index = in_.index.block(block);
+  bool alone = true;
+  for (const int32_t rival : variants_.RivalsOf(entity, block)) {
+    if (EntityOf(rival) == entity && (index.streams >> StreamOf(rival) & 1) != 0) continue;
+    if (streams_.cursor(rival).state == StreamCursor::kInLayerRun) {
+      Dissolve(EntityOf(rival));
+      alone = false;
+    }
+    alone = alone && !transfers_.Loads(rival);
+  }
+  return alone;
+}
+
+void LayerRuns::TakeOver(int32_t entity, const StreamCursor& at, const BlockIndex& index) {
+  LayerRun& run = streams_.run(entity);
+  for (uint32_t rest = index.streams & ~(1u << kCompute); rest != 0; rest &= rest - 1) {
+    const int stream = __builtin_ctz(rest);
+    const int32_t cursor_id = CursorOf(entity, stream);
+    const StreamCursor& cursor = streams_.cursor(cursor_id);
+    if (cursor.instance != at.instance || cursor.layer != at.layer) {
+      // All of it is over.
+      run.conditions.ahead.push_back({stream, index.Count(stream)});
+      run.streams &= static_cast<StreamMask>(~MaskOf(stream));
+      continue;
+    }
+    const bool in_flight = cursor.state == StreamCursor::kInFlight;
+    if (cursor.rank == 0 && !in_flight) continue;
+    LayerConditions::Ahead ahead{stream, cursor.rank};
+    if (in_flight) transfers_.Take(cursor_id, &ahead);
+    run.conditions.ahead.push_back(ahead);
+  }
+}
+
+int32_t LayerRuns::CountLayers(int32_t entity, int32_t left) {
+  LayerRun& run = streams_.run(entity);
+  if (left > 1) {
+    if (run.outcome->repeats == LayerOutcome::kUnasked) {
+      run.outcome->repeats = Repeats(entity, run) ? LayerOutcome::kRepeats : LayerOutcome::kOnce;
+    }
+    if (run.outcome->repeats == LayerOutcome::kRepeats) {
+      run.layers = left;
+      return EndsWhole(entity, run) ? left : left - 1;
+    }
+  }
+  return EndsWhole(entity, run) ? 1 : 0;
+}
+
+bool LayerRuns::Repeats(int32_t entity, const LayerRun& run) const {
+  const LayerCosts& costs = variants_[run.variant].costs;
+  const BlockIndex& index = in_.index.block(variants_[run.variant].block);
+  const int64_t launches = costs.launch_ps * index.launches.back();
+  const int64_t host = std::max(run.conditions.host + launches - run.period, -launches);
+  if (!EndsWhole(entity, run) || run.period == 0 || (costs.hosted && host != run.conditions.host)) {
+    return false;
+  }
+  for (uint32_t rest = run.streams & ~(1u << kCompute); rest != 0; rest &= rest - 1) {
+    const int stream = __builtin_ctz(rest);
+    if (run.outcome->times[index.size + index.Last(stream)] != run.period &&
+        MayLeave(entity, run, stream)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+LayerOutcome* LayerRuns::OutcomeOf(int32_t entity, const LayerOutcome* before) {
+  const LayerRun& run = streams_.run(entity);
+  const LayerVariants::Variant& variant = variants_[run.variant];
+  const BlockIndex& index = in_.index.block(variant.block);
+  return outcomes_.Get(run.variant, run.conditions, 2 * index.size, [&](LayerOutcome& outcome) {
+    const Block& block = in_.graph.blocks[variant.block];
+    int64_t* const start = outcome.times;
+    int64_t* const end = start + index.size;
+    outcome.repeats = LayerOutcome::kUnasked;
+    outcome.end = before == nullptr
+                      ? runner_.Run(block, index, variant.costs, run.conditions, start, end)
+                      : runner_.RunFrom(events_.now() - run.begin, before->times, block, index,
+                                        variant.costs, run.conditions, start, end);
+  });
+}
+
+TaskRef LayerRuns::NextAfter(int32_t entity, const LayerRun& run, int stream) const {
+  const int32_t program = in_.ProgramOf(entity);
+  const BlockIndex& block = in_.index.BlockAt(program, run.instance);
+  const int32_t layer = run.first_layer + run.layers;
+  if (layer < in_.index.InstanceOf(program, run.instance).layer_count) {
+    return {run.instance, layer, block.order[block.order_begin[stream]]};
+  }
+  const ProgramIndex& index = in_.index.program(program);
+  const int32_t at =
+      index.stream_begin[stream] + streams_.cursor(CursorOf(entity, stream)).position + 1;
+  if (at == index.stream_begin[stream + 1]) return {};
+  const int32_t instance = index.instances_of_streams[at];
+  const BlockIndex& next = in_.index.BlockAt(program, instance);
+  return {instance, 0, next.order[next.order_begin[stream]]};
+}
+
+bool LayerRuns::EndsWhole(int32_t entity, const LayerRun& run) const {
+  const int32_t program = in_.ProgramOf(entity);
+  const BlockIndex& block = in_.index.BlockAt(program, run.instance);
+  const int64_t* const end = run.outcome->times + block.size;
+  const int64_t computed = end[block.Last(kCompute)];
+  if (computed == run.outcome->end) return true;
+  const TaskRef next = NextAfter(entity, run, kCompute);
+  if (next.instance < 0) return true;
+  TaskIndex::Refs waits;
+  in_.index.WaitsOf(program, next, waits);
+  for (uint32_t rest = block.streams; rest != 0; rest &= rest - 1) {
+    const TaskRef last{run.instance, run.first_layer + run.layers - 1,
+                       block.Last(__builtin_ctz(rest))};
+    if (end[last.task] > computed && !Has(waits, last)) return false;
+  }
+  return true;
+}
+
+bool LayerRuns::MayLeave(int32_t entity, const LayerRun& run, int stream) const {
+  const TaskRef next = NextAfter(entity, run, stream);
+  if (next.instance < 0) return false;
+  const Block& block = in_.BlockAt(entity, next.instance);
+  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), next.instance);
+  for (int32_t d = index.dep_begin[next.task]; d < index.dep_begin[next.task + 1]; ++d) {
+    if (block.stream[index.deps[d]] == StreamKind::kCompute) return false;
+  }
+  return true;
+}
+
+}  // namespace plancast

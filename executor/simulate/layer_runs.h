@@ -1,0 +1,97 @@
+#ifndef PLANCAST_EXECUTOR_SIMULATE_LAYER_RUNS_H_
+#define PLANCAST_EXECUTOR_SIMULATE_LAYER_RUNS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/simulate/events.h"
+#include "executor/simulate/host_clock.h"
+#include "executor/simulate/kernel_chains.h"
+#include "executor/simulate/layer_outcome.h"
+#include "executor/simulate/layer_run.h"
+#include "executor/simulate/layer_variants.h"
+#include "executor/simulate/outcome_cache.h"
+#include "executor/simulate/overlap.h"
+#include "executor/simulate/simulate.h"
+#include "executor/simulate/snapshot.h"
+#include "executor/simulate/streams.h"
+#include "executor/simulate/transfers.h"
+
+namespace plancast {
+
+// Layers of an instance that run at once on an entity: from when all that a layer waits for
+// is over until all of it is, and as many as do the same after it, they are one event. Runs
+// are looked at anew when others communicate alongside them, and come apart into single tasks
+// when others load their links.
+class LayerRuns : public TransferListener {
+ public:
+  LayerRuns(const SimInput& in, Streams& streams, HostClock& hosts, KernelChains& kernels,
+            Transfers& transfers, Overlap& overlap, Events& events);
+
+  // Without, every chain of kernels and every communication is an event.
+  bool enabled() const { return enabled_; }
+  // Runs what is left of an instance from a layer on. False if others are in the way.
+  bool Start(int32_t entity, const StreamCursor& at);
+  // A stream goes on before the run of its entity is over.
+  void Leave(int32_t cursor);
+  void End(int32_t entity);
+  // Finds anew what was disturbed, once all is done that is to be done now. True if a run came
+  // apart, so that there is more to do now.
+  bool Settle();
+
+  void OnCommsChange(int32_t entity) override;
+  void OnLoad(int32_t group) override;
+
+  void Describe(int32_t entity, Snapshot& snapshot) const;
+
+ private:
+  // Starting, in layer_runs.cc.
+  // Whether all streams of a block are where a run of a layer can take them over.
+  bool StreamsAreThere(int32_t entity, const StreamCursor& at, const BlockIndex& index) const;
+  // Whether nobody loads the links of a block now; runs that do come apart.
+  bool OutrunRivals(int32_t entity, int32_t block);
+  // What streams have begun of a layer that a run takes over.
+  void TakeOver(int32_t entity, const StreamCursor& at, const BlockIndex& index);
+  // How many layers a run has; 0: not even one.
+  int32_t CountLayers(int32_t entity, int32_t left);
+  // Whether the next layer finds and does the same.
+  bool Repeats(int32_t entity, const LayerRun& run) const;
+  // `before`: of conditions that were the same until now, or null.
+  LayerOutcome* OutcomeOf(int32_t entity, const LayerOutcome* before);
+  // Whether no kernel comes after a run before all of it is over.
+  bool EndsWhole(int32_t entity, const LayerRun& run) const;
+  // Whether a stream may go on before the kernels of a run are over.
+  bool MayLeave(int32_t entity, const LayerRun& run, int stream) const;
+  TaskRef NextAfter(int32_t entity, const LayerRun& run, int stream) const;
+
+  // Going on and ending, in layer_runs_end.cc.
+  void Schedule(int32_t entity);
+  // Layers of a run that are over.
+  void Keep(int32_t entity, int32_t layers);
+  // Times of a layer of a run that streams have or get, until it stops.
+  void WriteLayer(int32_t entity, const LayerStop* stop);
+  // Sets from when to when others communicate, as known now. Whether that is new.
+  bool FindToggles(int32_t entity);
+  // Leaves what is not over of a run to its streams.
+  void Dissolve(int32_t entity);
+  void Resume(int32_t entity, int stream, const LayerStop::Stream& at, int64_t origin);
+
+  const SimInput& in_;
+  const bool enabled_;
+  Streams& streams_;
+  HostClock& hosts_;
+  KernelChains& kernels_;
+  Transfers& transfers_;
+  Overlap& overlap_;
+  Events& events_;
+  LayerVariants variants_;
+  OutcomeCache outcomes_;
+  LayerRunner runner_;
+  int32_t numbered_ = 0;            // outcomes in the trace
+  std::vector<bool> is_disturbed_;  // per entity: its run has to be looked at
+  std::vector<int32_t> disturbed_;  // those
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_SIMULATE_LAYER_RUNS_H_

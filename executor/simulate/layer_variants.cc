@@ -1,0 +1,89 @@
+#include "executor/simulate/layer_variants.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/sharing/activity_kinds.h"
+
+namespace plancast {
+namespace {
+
+constexpr int32_t kFewestTasks = 3;  // of a block that is worth it
+constexpr StreamMask kKernels = MaskOf(static_cast<int>(StreamKind::kCompute));
+
+}  // namespace
+
+LayerVariants::LayerVariants(const SimInput& in, const HostClock& hosts, const Overlap& overlap,
+                             const Transfers& transfers)
+    : in_(in),
+      hosts_(hosts),
+      overlap_(overlap),
+      transfers_(transfers),
+      answers_(in.sim.entities.size() * in.graph.blocks.size()),
+      of_block_(in.graph.blocks.size()) {}
+
+void LayerVariants::Ask(int32_t entity, int32_t block_index, Answer& answer) {
+  answer.variant = kNone;
+  const int32_t program = in_.ProgramOf(entity);
+  const Block& block = in_.graph.blocks[block_index];
+  const BlockIndex& index = in_.index.block(block_index);
+  if (index.size < kFewestTasks || block.rendezvous_task >= 0 || index.syncs ||
+      index.kernel_streams != kKernels ||
+      (overlap_.slows_kernels() && in_.index.program(program).kernel_streams != kKernels)) {
+    return;
+  }
+  const int32_t row = in_.sim.entities[entity].price_row;
+  Variant variant;
+  LayerCosts& costs = variant.costs;
+  costs.launch_ps = in_.hosts[program].launch_ps;
+  costs.hosted = hosts_.Matters(program);
+  costs.interferes = overlap_.slows_kernels();
+  variant.key = {row, costs.launch_ps, costs.hosted};
+  std::vector<int32_t> rivals;
+  StreamMask contended = 0;
+  for (int32_t t = 0; t < index.size; ++t) {
+    LayerCosts::Task& task = costs.tasks.emplace_back();
+    variant.groups.push_back(-1);
+    if (block.kind[t] == TaskKind::kKernel) {
+      task.alone = in_.prices.Duration(row, block.spec[t]);
+      task.slowdown_q20 = in_.SlowdownOf(block.spec[t]);
+      continue;
+    }
+    const int32_t g = in_.sim.GroupOf(in_.uses.OfComm(program, block.spec[t]), entity);
+    const SimGraph::Group& group = in_.sim.groups[g];
+    if (group.member_end - group.member_begin != 1) return;
+    const RealisedCollective& realised = in_.realised[group.realised];
+    variant.groups.back() = g;
+    task.alone = transfers_.alone_ps()[g];
+    task.uses_no_sms = realised.uses_no_sms;
+    task.delay = realised.delay_ps;
+    task.work = ActivityKinds::Work(realised.work_bytes);
+    task.rate_q16 = transfers_.AloneRateQ16(g, /*slow=*/false);
+    task.slow_rate_q16 =
+        transfers_.AloneRateQ16(g, overlap_.slows_transfers() && !task.uses_no_sms);
+    variant.key.push_back(g);
+    if (!transfers_.contention().of_group[g]) continue;
+    contended |= MaskOf(block.stream[t]);
+    for (const Fluid::Use& load : in_.sim.LoadsOf(group)) {
+      const auto cursors = transfers_.contention().CursorsOn(load.resource);
+      rivals.insert(rivals.end(), cursors.begin(), cursors.end());
+    }
+  }
+  // Streams of the layer that share links take them from each other.
+  if ((contended & (contended - 1)) != 0) return;
+  std::sort(rivals.begin(), rivals.end());
+  rivals.erase(std::unique(rivals.begin(), rivals.end()), rivals.end());
+  answer.rivals_begin = static_cast<int32_t>(rivals_.size());
+  rivals_.insert(rivals_.end(), rivals.begin(), rivals.end());
+  answer.rivals_end = static_cast<int32_t>(rivals_.size());
+  for (const int32_t known : of_block_[block_index]) {
+    if (variants_[known].key == variant.key) answer.variant = known;
+  }
+  if (answer.variant >= 0) return;
+  answer.variant = static_cast<int32_t>(variants_.size());
+  of_block_[block_index].push_back(answer.variant);
+  variant.block = block_index;
+  variants_.push_back(std::move(variant));
+}
+
+}  // namespace plancast

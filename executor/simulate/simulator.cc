@@ -1,0 +1,150 @@
+#include "executor/simulate/simulator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "executor/simulate/clock.h"
+#include "executor/simulate/deadlock.h"
+
+namespace plancast {
+namespace {
+
+constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
+
+}  // namespace
+
+Simulator::Simulator(const SimInput& in, SimTrace memory)
+    : in_(in),
+      streams_(in, std::move(memory), events_),
+      overlap_(in),
+      hosts_(in, streams_, events_),
+      kernels_(in, streams_, hosts_, overlap_, events_),
+      runs_(in, streams_, hosts_, kernels_, transfers_, overlap_, events_),
+      transfers_(in, streams_, kernels_, overlap_, events_, runs_),
+      steady_(in, streams_, hosts_, kernels_, transfers_, runs_, overlap_, events_) {}
+
+absl::StatusOr<SimTrace> Simulator::Run() && {
+  RETURN_IF_ERROR(CheckClock(in_, transfers_.alone_ps()));
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    streams_.Wake(e, (1u << kNumStreams) - 1);
+  }
+  GoOn();
+  while (true) {
+    const int64_t next = std::min(transfers_.NextEnd(), events_.next());
+    if (next > kLatestPs) break;
+    events_.AdvanceTo(next);
+    transfers_.EndUntil(next);
+    while (events_.IsNext(next, Events::kEnds)) Handle(events_.Pop());
+    while (events_.IsNext(next, Events::kBegins)) Handle(events_.Pop());
+    GoOn();
+    if (steady_.Look()) GoOn();
+  }
+  if (transfers_.AnyShares() || !events_.empty()) return ClockError();
+  SimTrace& trace = streams_.trace();
+  for (const StreamCursor& cursor : streams_.cursors()) {
+    if (!cursor.done()) return DeadlockError(in_, streams_.cursors());
+    trace.stream_end.push_back(cursor.last_end);
+    trace.makespan_ps = std::max(trace.makespan_ps, cursor.last_end);
+  }
+  for (const HostParams& host : in_.hosts) {
+    trace.makespan_ps = std::max(trace.makespan_ps, host.start_ps);
+  }
+  return std::move(trace);
+}
+
+void Simulator::Handle(const Events::Event& event) {
+  if (event.slot == Events::kRunEnd) return runs_.End(event.entity);
+  if (event.slot == Events::kBusyChange) return overlap_.Doubt(event.entity);
+  const int32_t cursor = CursorOf(event.entity, event.slot);
+  switch (streams_.cursor(cursor).state) {
+    case StreamCursor::kIdle:
+    case StreamCursor::kBlocked:
+    case StreamCursor::kLaunching:
+      return streams_.Wake(event.entity, MaskOf(event.slot));
+    case StreamCursor::kKernels:
+      return kernels_.End(cursor);
+    case StreamCursor::kInLayerRun:
+      return runs_.Leave(cursor);
+    case StreamCursor::kMeeting:
+    case StreamCursor::kInFlight:
+      return event.moment == Events::kBegins ? transfers_.Start(cursor) : transfers_.End(cursor);
+  }
+}
+
+void Simulator::GoOn() {
+  RunReadyStreams();
+  while (runs_.Settle()) RunReadyStreams();
+  transfers_.SettleSpeeds();
+}
+
+void Simulator::RunReadyStreams() {
+  int32_t entity;
+  int stream;
+  while (streams_.TakeReady(&entity, &stream)) RunStream(entity, stream);
+}
+
+void Simulator::RunStream(int32_t entity, int stream) {
+  StreamCursor& cursor = streams_.cursor(CursorOf(entity, stream));
+  if (!cursor.waits()) return;
+  if (cursor.state != StreamCursor::kIdle) events_.Cancel(entity, stream);
+  cursor.state = StreamCursor::kIdle;
+  const int64_t first = cursor.place();
+  TaskRef blocker;
+  while (!cursor.done()) {
+    if (cursor.rank == 0) {
+      if (runs_.enabled() && stream == kCompute && runs_.Start(entity, cursor)) break;
+      if (!streams_.CanOpen(entity, stream, &blocker)) break;
+    }
+    if (!RunLayer(entity, stream, &blocker)) break;
+  }
+  if (blocker.instance >= 0) streams_.BlockOn(entity, stream, blocker);
+  if (cursor.place() > first) streams_.WakeWaiting(entity, stream);
+}
+
+bool Simulator::RunLayer(int32_t entity, int stream, TaskRef* blocker) {
+  const int32_t program = in_.ProgramOf(entity);
+  const HostParams& host = in_.hosts[program];
+  StreamCursor& cursor = streams_.cursor(CursorOf(entity, stream));
+  Streams::OpenLayer layer = streams_.Open(entity, cursor);
+  const int64_t* columns = streams_.trace().times.data();
+  HostClock::OfLayer clock;
+  while (true) {
+    const int32_t task = layer.index->order[layer.index->order_begin[stream] + cursor.rank];
+    int64_t ready = streams_.ReadyAt(entity, cursor, layer, task, blocker);
+    if (ready == Streams::kUnknown) return false;
+    ready = std::max(ready, host.start_ps);
+    if (hosts_.Matters(program)) {
+      if (!hosts_.Find(entity, cursor, task, *layer.index, &clock, blocker)) return false;
+      const int64_t launched = clock.zero + host.launch_ps * layer.index->FirstLaunch(task);
+      if (launched >= ready) hosts_.NoteWait();
+      ready = std::max(ready, launched);
+    }
+    if (ready > events_.now()) {
+      cursor.state = StreamCursor::kLaunching;
+      events_.Schedule(entity, stream, ready, Events::kBegins);
+      return false;
+    }
+    PLANCAST_DCHECK(ready == events_.now());
+    layer.start[task] = ready;
+    if (layer.block->kind[task] == TaskKind::kKernel) {
+      kernels_.Start(entity, stream, layer, clock);
+      if (cursor.state == StreamCursor::kKernels) return false;
+    } else {
+      if (!transfers_.Join(entity, stream, layer, task)) return false;
+      // Opening layers of other members moves columns.
+      if (cursor.rank > 0 && streams_.trace().times.data() != columns) {
+        layer = streams_.Open(entity, cursor);
+        columns = streams_.trace().times.data();
+      }
+    }
+    if (cursor.rank == 0) return true;
+  }
+}
+
+absl::StatusOr<SimTrace> Simulate(const SimInput& input, SimTrace memory) {
+  return Simulator(input, std::move(memory)).Run();
+}
+
+}  // namespace plancast

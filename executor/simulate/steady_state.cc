@@ -1,0 +1,292 @@
+#include "executor/simulate/steady_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/simulate/clock.h"
+
+namespace plancast {
+
+SteadyState::SteadyState(const SimInput& in, Streams& streams, HostClock& hosts,
+                         KernelChains& kernels, Transfers& transfers, LayerRuns& runs,
+                         Overlap& overlap, Events& events)
+    : in_(in),
+      streams_(streams),
+      hosts_(hosts),
+      kernels_(kernels),
+      transfers_(transfers),
+      runs_(runs),
+      overlap_(overlap),
+      events_(events),
+      periods_(in.graph) {
+  if (runs_.enabled() && periods_.Of(in_.ProgramOf(0)) > 0) next_look_ = 0;
+}
+
+bool SteadyState::LookNow() {
+  next_look_ = streams_.cursor(kKernels).instance + periods_.Of(in_.ProgramOf(0));
+  Snapshot now = Take();
+  const int64_t period = now.now() - last_.now();
+  const bool steady = IsLater(now, last_);
+  const bool again = steady && steady_ && period == last_period_;
+  if (steady) last_period_ = period;
+  steady_ = steady;
+  int32_t skipped = 0;
+  if (again && HostsKeepPace(now)) {
+    std::vector<Front> fronts(streams_.num_entities());
+    skipped = PeriodsAhead(now, fronts);
+    if (skipped > 0) Skip(skipped, now, fronts);
+    next_look_ = StreamCursor::kDone;
+  }
+  hosts_.EndPeriod();
+  last_ = std::move(now);
+  return skipped > 0;
+}
+
+Snapshot SteadyState::Take() const {
+  Snapshot snapshot(events_.now());
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    const Overlap::Entity& overlap = overlap_.of(e);
+    snapshot.Exact(overlap.comms);
+    snapshot.Exact(overlap.open);
+    snapshot.Time(overlap.comms > overlap.open ? overlap.over_at : Snapshot::kNoTime);
+    snapshot.Exact(overlap.transfers);
+    snapshot.Exact(overlap.busy);
+    runs_.Describe(e, snapshot);
+    for (int slot = 0; slot < Events::kNumSlots; ++slot) {
+      const bool set = events_.IsSet(e, slot);
+      snapshot.Time(set ? events_.TimeOf(e, slot) : Snapshot::kNoTime);
+      snapshot.Exact(set ? events_.MomentOf(e, slot) : Events::kEnds);
+    }
+    int32_t first = StreamCursor::kDone;
+    for (int32_t c = CursorOf(e, 0); c < CursorOf(e + 1, 0); ++c) {
+      const StreamCursor& cursor = streams_.cursor(c);
+      first = std::min(first, cursor.instance);
+      snapshot.At(e, cursor.instance);
+      snapshot.Exact(cursor.layer);
+      snapshot.Exact(cursor.rank);
+      snapshot.Exact(cursor.state);
+      if (cursor.state == StreamCursor::kBlocked) {
+        snapshot.At(e, cursor.blocker.instance);
+        snapshot.Exact(cursor.blocker.layer);
+        snapshot.Exact(cursor.blocker.task);
+      }
+      if (cursor.state == StreamCursor::kKernels) kernels_.Describe(c, snapshot);
+      if (cursor.state == StreamCursor::kInFlight) transfers_.Describe(c, snapshot);
+    }
+    if (in_.index.program(in_.ProgramOf(e)).syncs && first != StreamCursor::kDone) {
+      DescribeHost(e, first, snapshot);
+    }
+  }
+  return snapshot;
+}
+
+// What a host has waited for: the last task before an instance, and all since. They are over
+// one after another.
+void SteadyState::DescribeHost(int32_t e, int32_t first, Snapshot& snapshot) const {
+  const int32_t program = in_.ProgramOf(e);
+  const TaskRef before = in_.index.SyncBefore(program, {first, 0, 0});
+  snapshot.Waited({e, true, before, before.instance < 0 ? 0 : streams_.EndOf(e, before)});
+  const std::vector<int32_t>& sync_before = in_.index.program(program).sync_before;
+  for (auto next = sync_before.begin() + first + 1;; ++next) {
+    // The next instance that the host waits for.
+    next = std::lower_bound(next, sync_before.end(), next - sync_before.begin() - 1);
+    const auto instance = static_cast<int32_t>(next - sync_before.begin()) - 1;
+    if (!DescribeSyncs(e, instance, snapshot) || next == sync_before.end()) return;
+  }
+}
+
+// Whether all of an instance are over.
+bool SteadyState::DescribeSyncs(int32_t e, int32_t instance, Snapshot& snapshot) const {
+  const int32_t layers = in_.index.InstanceOf(in_.ProgramOf(e), instance).layer_count;
+  const std::vector<uint8_t>& flags = in_.BlockAt(e, instance).flags;
+  TaskRef task{instance, 0, 0};
+  for (; task.layer < layers; ++task.layer) {
+    for (task.task = 0; task.task < static_cast<int32_t>(flags.size()); ++task.task) {
+      if ((flags[task.task] & Block::kHostSync) == 0) continue;
+      const int64_t end = streams_.EndOf(e, task);
+      if (end == Streams::kUnknown) return false;
+      snapshot.Waited({e, false, task, end});
+    }
+  }
+  return true;
+}
+
+// A place a period later, or that of what waits for something after the steady
+// state, which comes to the same. A host that has not waited since goes on by itself.
+bool SteadyState::IsLater(const Snapshot& now, const Snapshot& before) const {
+  if (now.exact() != before.exact() || now.places().size() != before.places().size() ||
+      now.syncs().size() != before.syncs().size()) {
+    return false;
+  }
+  for (size_t i = 0; i < now.syncs().size(); ++i) {
+    const Snapshot::HostSync &a = now.syncs()[i], &b = before.syncs()[i];
+    if (a.entity != b.entity || a.first != b.first) return false;
+    if (a.first && a.task == b.task) continue;
+    TaskRef later = b.task;
+    later.instance += periods_.Of(in_.ProgramOf(a.entity));
+    if (!(a.task == later) || a.end - now.now() != b.end - before.now()) return false;
+  }
+  for (size_t i = 0; i < now.places().size(); ++i) {
+    const auto [entity, instance] = now.places()[i];
+    const int32_t way = instance - before.places()[i].instance;
+    if (way != 0 && way != periods_.Of(in_.ProgramOf(entity))) return false;
+  }
+  return true;
+}
+
+bool SteadyState::HostsKeepPace(const Snapshot& now) const {
+  std::vector<bool> waits(in_.graph.programs.size());  // in every period
+  for (size_t i = 0; i < now.syncs().size(); ++i) {
+    if (now.syncs()[i].task == last_.syncs()[i].task) continue;
+    waits[in_.ProgramOf(now.syncs()[i].entity)] = true;
+  }
+  for (size_t p = 0; p < in_.graph.programs.size(); ++p) {
+    const auto program = static_cast<int32_t>(p);
+    if (!hosts_.Matters(program) || waits[p]) continue;
+    if (!hosts_.KeepsPace(program, periods_.Of(program), last_period_)) return false;
+  }
+  return true;
+}
+
+int32_t SteadyState::PeriodsAhead(const Snapshot& now, std::vector<Front>& fronts) const {
+  int32_t most = StreamCursor::kDone;
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    most = std::min(most, PeriodsAhead(e, now, fronts[e]));
+    if (most < 1) return 0;
+  }
+  if (last_period_ > 0) {  // what is left goes beyond the clock by itself
+    most =
+        static_cast<int32_t>(std::min<int64_t>(most, (kLatestPs - events_.now()) / last_period_));
+  }
+  return most;
+}
+
+int32_t SteadyState::PeriodsAhead(int32_t e, const Snapshot& now, Front& front) const {
+  const int32_t program = in_.ProgramOf(e), period = periods_.Of(program);
+  // Streams that go on are those a period ago, shifted.
+  front = {StreamCursor::kDone, 0};
+  for (size_t i = 0; i < now.places().size(); ++i) {
+    const auto [entity, instance] = now.places()[i];
+    if (entity != e || instance == last_.places()[i].instance) continue;
+    front.first = std::min(front.first, instance);
+    front.last = std::max(front.last, instance);
+  }
+  if (front.first == StreamCursor::kDone || front.last - front.first > period) return 0;
+  // What has gone ahead of the others did not do the same in every period.
+  const ProgramIndex& index = in_.index.program(program);
+  for (int stream = 0; stream < kNumStreams; ++stream) {
+    const int32_t at = streams_.cursor(CursorOf(e, stream)).instance;
+    const auto begin = index.instances_of_streams.begin();
+    const auto end = begin + index.stream_begin[stream + 1];
+    const auto next = std::lower_bound(begin + index.stream_begin[stream], end, front.first);
+    if (at > front.last && next != end && *next < std::min(at, front.first + period)) return 0;
+  }
+  int32_t end = front.first - period;
+  while (periods_.Alike(program, end)) ++end;
+  int32_t most = (end - front.last) / period;
+  // What others wait for must not be over on the way.
+  for (int32_t c = CursorOf(e, 0); c < CursorOf(e + 1, 0); ++c) {
+    if (streams_.cursor(c).state != StreamCursor::kBlocked) continue;
+    const int32_t blocker = streams_.cursor(c).blocker.instance;
+    if (blocker > front.last) most = std::min(most, (blocker - front.last) / period - 1);
+  }
+  return most;
+}
+
+void SteadyState::Skip(int32_t periods, const Snapshot& now, const std::vector<Front>& fronts) {
+  SimTrace& trace = streams_.trace();
+  trace.periods = periods;
+  trace.period_ps = last_period_;
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    RepeatPieces(e, fronts[e], periods);
+    trace.repeats.push_back({fronts[e].first, periods_.Of(in_.ProgramOf(e))});
+  }
+  MoveStreams(periods, now);
+  const int64_t way = periods * last_period_;
+  events_.Shift(way);
+  transfers_.ShiftSharing(way);
+}
+
+void SteadyState::MoveStreams(int32_t periods, const Snapshot& now) {
+  const int64_t way = periods * last_period_;
+  // In the order of Take().
+  size_t place = 0;
+  const auto later = [&](int32_t& instance, int32_t entity) {
+    const bool goes_on = now.places()[place].instance != last_.places()[place].instance;
+    ++place;
+    if (goes_on) instance += periods * periods_.Of(in_.ProgramOf(entity));
+    return goes_on;
+  };
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    LayerRun& run = streams_.run(e);
+    run.refused = -1;
+    overlap_.of(e).over_at += way;
+    if (run.active) {
+      later(run.instance, e);
+      run.begin += way;
+    }
+    for (int stream = 0; stream < kNumStreams; ++stream) {
+      const int32_t c = CursorOf(e, stream);
+      StreamCursor& cursor = streams_.cursor(c);
+      const int32_t before = cursor.instance;
+      if (later(cursor.instance, e)) {
+        cursor.last_end += way;
+        const ProgramIndex& index = in_.index.program(in_.ProgramOf(e));
+        const auto begin = index.instances_of_streams.begin() + index.stream_begin[stream];
+        const auto end = index.instances_of_streams.begin() + index.stream_begin[stream + 1];
+        cursor.position =
+            static_cast<int32_t>(std::lower_bound(begin, end, cursor.instance) - begin);
+      }
+      if (cursor.state == StreamCursor::kBlocked) {
+        later(cursor.blocker.instance, e);
+        streams_.Wake(e, MaskOf(stream));
+      }
+      // What it meets is known by where it was.
+      if (cursor.state == StreamCursor::kMeeting) {
+        transfers_.MoveMeeting(e, before, cursor.instance);
+      }
+      kernels_.Shift(c, way);
+      transfers_.Shift(c, way);
+    }
+    streams_.FindWaiting(e);
+  }
+}
+
+void SteadyState::RepeatPieces(int32_t e, const Front& front, int32_t periods) {
+  const int32_t program = in_.ProgramOf(e), period = periods_.Of(program);
+  SimTrace& trace = streams_.trace();
+  const auto add = [&](int32_t from, int32_t to, int64_t way, bool whole) {
+    const Instance& instance = in_.index.InstanceOf(program, from);
+    for (int32_t layer = 0; layer < instance.layer_count;) {
+      const int32_t at = trace.PieceOf(e, from, layer);
+      ++layer;
+      if (at < 0) continue;
+      Piece piece = trace.pieces[at];
+      layer = piece.first_layer + piece.layers;
+      if (whole || piece.outcome >= 0) {
+        piece.origin += way;
+      } else {
+        // Its streams go on with it.
+        const Block& block = in_.graph.blocks[instance.block];
+        const int64_t begin = piece.start - block.num_in_ports - 1;
+        const int64_t count = piece.start + 2 * block.size() - begin;
+        piece.start += static_cast<int64_t>(trace.times.size()) - begin;
+        for (int64_t i = begin; i < begin + count; ++i) {
+          const int64_t time = trace.times[i];
+          trace.times.push_back(time == Streams::kUnknown ? time : time + way);
+        }
+      }
+      trace.Add(e, to, piece);
+    }
+  };
+  // From the last, for the first may come to where the last was.
+  for (int32_t i = front.last; i >= front.first; --i) {
+    add(i, i + periods * period, periods * last_period_, /*whole=*/false);
+  }
+  for (int32_t i = front.first; i < front.first + periods * period; ++i) {
+    const int32_t later = (i - front.first) / period + 1;
+    add(i - later * period, i, later * last_period_, /*whole=*/true);
+  }
+}
+
+}  // namespace plancast

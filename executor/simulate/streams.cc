@@ -1,0 +1,171 @@
+#include "executor/simulate/streams.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace plancast {
+
+Streams::Streams(const SimInput& in, SimTrace memory, Events& events)
+    : in_(in), events_(events), trace_(std::move(memory)) {
+  trace_.Clear();
+  const size_t entities = in.sim.entities.size(), cursors = entities * kNumStreams;
+  int64_t layers = 0;
+  cursors_.resize(cursors);
+  for (size_t e = 0; e < entities; ++e) {
+    trace_.instance_begin.push_back(static_cast<int64_t>(trace_.layer_begin.size()));
+    for (const Instance& instance : in.graph.programs[in.sim.entities[e].program].instances) {
+      trace_.layer_begin.push_back(layers);
+      layers += instance.layer_count;
+    }
+    for (int s = 0; s < kNumStreams; ++s) EnterInstance(CursorOf(static_cast<int32_t>(e), s), 0);
+  }
+  trace_.piece_of.assign(layers, -1);
+  entities_.resize(entities);
+  waiting_.resize(cursors);
+  earliest_wait_.resize(cursors, Events::kNever);
+  work_.reserve(entities);
+}
+
+void Streams::EnterInstance(int32_t cursor, int32_t position) {
+  const ProgramIndex& program = in_.index.program(ProgramAt(cursor));
+  const int stream = StreamOf(cursor);
+  StreamCursor& own = cursors_[cursor];
+  own.position = position;
+  own.layer = own.rank = 0;
+  const int32_t at = program.stream_begin[stream] + position;
+  own.instance = at < program.stream_begin[stream + 1] ? program.instances_of_streams[at]
+                                                       : StreamCursor::kDone;
+}
+
+bool Streams::TakeReady(int32_t* entity, int* stream) {
+  while (working_ < 0 || entities_[working_].ready == 0) {
+    if (working_ >= 0) entities_[working_].listed = false;
+    working_ = -1;
+    if (work_.empty()) return false;
+    working_ = work_.back();
+    work_.pop_back();
+  }
+  *entity = working_;
+  *stream = __builtin_ctz(entities_[working_].ready);
+  entities_[working_].ready ^= MaskOf(*stream);
+  return true;
+}
+
+void Streams::WakeThoseThatWait(int32_t entity, int stream) {
+  const int32_t cursor = CursorOf(entity, stream);
+  const int64_t place = cursors_[cursor].place();
+  const int32_t program = in_.ProgramOf(entity);
+  uint32_t woken = 0;
+  earliest_wait_[cursor] = Events::kNever;
+  for (uint32_t rest = waiting_[cursor]; rest != 0; rest &= rest - 1) {
+    const int other = __builtin_ctz(rest);
+    const int64_t blocker = in_.index.PlaceOf(program, cursors_[CursorOf(entity, other)].blocker);
+    if (blocker < place) {
+      woken |= 1u << other;
+    } else {
+      earliest_wait_[cursor] = std::min(earliest_wait_[cursor], blocker);
+    }
+  }
+  waiting_[cursor] ^= static_cast<StreamMask>(woken);
+  Wake(entity, woken);
+}
+
+void Streams::WakeInTime(int32_t entity, int stream, int64_t until) {
+  for (uint32_t rest = waiting_[CursorOf(entity, stream)]; rest != 0; rest &= rest - 1) {
+    const int32_t other = CursorOf(entity, __builtin_ctz(rest));
+    const StreamCursor& cursor = cursors_[other];
+    if (cursor.state != StreamCursor::kBlocked || cursor.blocking_stream != stream) continue;
+    const int64_t expected = ExpectedEnd(entity, cursor.blocker);
+    // What ends with all wakes by itself.
+    if (expected == kUnknown || expected >= until) continue;
+    events_.Schedule(other, std::max(expected, events_.now()), Events::kBegins);
+  }
+}
+
+void Streams::BlockOn(int32_t entity, int stream, const TaskRef& blocker) {
+  const int32_t program = in_.ProgramOf(entity);
+  const int other = in_.index.StreamOf(program, blocker);
+  const int32_t other_cursor = CursorOf(entity, other);
+  waiting_[other_cursor] |= MaskOf(stream);
+  earliest_wait_[other_cursor] =
+      std::min(earliest_wait_[other_cursor], in_.index.PlaceOf(program, blocker));
+  StreamCursor& cursor = cursors_[CursorOf(entity, stream)];
+  cursor.state = StreamCursor::kBlocked;
+  cursor.blocker = blocker;
+  cursor.blocking_stream = static_cast<uint8_t>(other);
+  const int64_t expected = ExpectedEnd(entity, blocker);
+  if (expected != kUnknown) events_.Schedule(entity, stream, expected, Events::kBegins);
+}
+
+void Streams::FindWaiting(int32_t entity) {
+  const int32_t first = CursorOf(entity, 0);
+  std::fill_n(waiting_.begin() + first, kNumStreams, StreamMask{0});
+  std::fill_n(earliest_wait_.begin() + first, kNumStreams, Events::kNever);
+  for (int s = 0; s < kNumStreams; ++s) {
+    const StreamCursor& cursor = cursors_[first + s];
+    if (cursor.state != StreamCursor::kBlocked) continue;
+    const int32_t other = first + cursor.blocking_stream;
+    waiting_[other] |= MaskOf(s);
+    earliest_wait_[other] =
+        std::min(earliest_wait_[other], in_.index.PlaceOf(in_.ProgramOf(entity), cursor.blocker));
+  }
+}
+
+bool Streams::CanOpen(int32_t entity, int stream, TaskRef* blocker) {
+  const StreamCursor& at = cursors_[CursorOf(entity, stream)];
+  if (trace_.PieceOf(entity, at.instance, at.layer) >= 0) return true;
+  const Block& block = in_.BlockAt(entity, at.instance);
+  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), at.instance);
+  const int32_t task = index.order[index.order_begin[stream]];
+  const TaskRef layer{at.instance, at.layer, 0};
+  if (index.dep_begin[task] < index.dep_begin[task + 1]) {
+    *blocker = {at.instance, at.layer, index.deps[index.dep_begin[task]]};
+    return false;
+  }
+  for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
+    if (EndOfPort(entity, layer, index.ports[p], blocker) == kUnknown) return false;
+  }
+  return at.layer > 0 || EndOfPort(entity, layer, block.num_in_ports, blocker) != kUnknown;
+}
+
+int64_t Streams::ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer& layer,
+                         int32_t task, TaskRef* blocker) {
+  const BlockIndex& index = *layer.index;
+  int64_t ready = at.last_end;
+  for (int32_t d = index.dep_begin[task]; d < index.dep_begin[task + 1]; ++d) {
+    const int32_t dep = index.deps[d];
+    if (layer.end[dep] == kUnknown || layer.end[dep] > events_.now()) {
+      *blocker = {at.instance, at.layer, dep};
+      return kUnknown;
+    }
+    ready = std::max(ready, layer.end[dep]);
+  }
+  const auto wait = [&](int32_t port) {
+    int64_t& end = layer.ports[port];
+    if (end == kUnknown) end = EndOfPort(entity, {at.instance, at.layer, 0}, port, blocker);
+    ready = std::max(ready, end);
+    return end != kUnknown;
+  };
+  for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
+    if (!wait(index.ports[p])) return kUnknown;
+  }
+  if (at.rank == 0 && at.layer == 0 && !wait(layer.block->num_in_ports)) return kUnknown;
+  return ready;
+}
+
+int64_t Streams::EndOfPort(int32_t entity, const TaskRef& layer, int32_t port, TaskRef* blocker) {
+  TaskIndex::Refs tasks;
+  in_.index.TasksOfPort(in_.ProgramOf(entity), layer.instance, layer.layer, port, tasks);
+  int64_t latest = 0;
+  for (const TaskRef& ref : tasks) {
+    const int64_t end = EndOf(entity, ref);
+    if (end == kUnknown) {
+      *blocker = ref;
+      return kUnknown;
+    }
+    latest = std::max(latest, end);
+  }
+  return latest;
+}
+
+}  // namespace plancast

@@ -1,0 +1,163 @@
+#ifndef PLANCAST_EXECUTOR_SIMULATE_STREAMS_H_
+#define PLANCAST_EXECUTOR_SIMULATE_STREAMS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/simulate/events.h"
+#include "executor/simulate/layer_run.h"
+#include "executor/simulate/simulate.h"
+#include "executor/simulate/stream_cursor.h"
+#include "executor/simulate/trace.h"
+
+namespace plancast {
+
+// How far all streams have come, when their tasks began and ended, and which streams wait
+// for which.
+class Streams {
+ public:
+  static constexpr int64_t kUnknown = SimTrace::kUnknown;
+  // The times of a layer whose tasks run one by one. Before the starts lie the ends of its
+  // in-ports and of its gate, as far as they are over. Valid until another layer is opened.
+  struct OpenLayer {
+    const Block* block;
+    const BlockIndex* index;
+    int64_t* start;
+    int64_t* end;
+    int64_t* ports;
+  };
+
+  // `memory`: a trace that is done with, whose columns are used again.
+  Streams(const SimInput& in, SimTrace memory, Events& events);
+
+  int32_t num_entities() const { return static_cast<int32_t>(entities_.size()); }
+  const std::vector<StreamCursor>& cursors() const { return cursors_; }
+  StreamCursor& cursor(int32_t cursor) { return cursors_[cursor]; }
+  const StreamCursor& cursor(int32_t cursor) const { return cursors_[cursor]; }
+  LayerRun& run(int32_t entity) { return entities_[entity].run; }
+  const LayerRun& run(int32_t entity) const { return entities_[entity].run; }
+  SimTrace& trace() { return trace_; }
+  const SimTrace& trace() const { return trace_; }
+  int32_t ProgramAt(int32_t cursor) const { return in_.ProgramOf(EntityOf(cursor)); }
+
+  // Streams to look at: what they wait for may be over.
+  void Wake(int32_t entity, uint32_t streams);
+  // Takes the next of them; false: there are none.
+  bool TakeReady(int32_t* entity, int* stream);
+  // Wakes the streams that wait for what a stream has done by now.
+  void WakeWaiting(int32_t entity, int stream) {
+    const int32_t cursor = CursorOf(entity, stream);
+    if (cursors_[cursor].place() > earliest_wait_[cursor]) WakeThoseThatWait(entity, stream);
+  }
+  // Has those wake that wait for what a stream is known to end before `until`.
+  void WakeInTime(int32_t entity, int stream, int64_t until);
+  // A stream waits for a task of its entity.
+  void BlockOn(int32_t entity, int stream, const TaskRef& blocker);
+  // Finds again which streams of an entity wait for which.
+  void FindWaiting(int32_t entity);
+
+  // Whether the first task of a layer could begin, as far as other streams are concerned;
+  // else `blocker` is what it waits for.
+  bool CanOpen(int32_t entity, int stream, TaskRef* blocker);
+  OpenLayer Open(int32_t entity, const StreamCursor& at);
+  // When all that the next task of a stream waits for on its entity was over; kUnknown, and
+  // what is not, otherwise.
+  int64_t ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer& layer, int32_t task,
+                  TaskRef* blocker);
+  // The end of what a task waits for at an in-port or the gate, likewise.
+  int64_t EndOfPort(int32_t entity, const TaskRef& layer, int32_t port, TaskRef* blocker);
+  // The task that a cursor is at.
+  int32_t TaskAt(int32_t cursor) const;
+  // When a task ends as things stand, or kUnknown; may be after now.
+  int64_t ExpectedEnd(int32_t entity, const TaskRef& ref) const;
+  // The same of a task that is over by now.
+  int64_t EndOf(int32_t entity, const TaskRef& ref) const {
+    const int64_t end = ExpectedEnd(entity, ref);
+    return end > events_.now() ? kUnknown : end;
+  }
+  // `tasks` more tasks of a stream are over, the last at `end`.
+  void Advance(int32_t cursor, int32_t tasks, int64_t end);
+  void EnterInstance(int32_t cursor, int32_t position);
+
+ private:
+  void WakeThoseThatWait(int32_t entity, int stream);
+
+  struct Entity {
+    bool listed = false;   // in work_
+    StreamMask ready = 0;  // streams to look at
+    LayerRun run;
+  };
+
+  const SimInput& in_;
+  Events& events_;
+  SimTrace trace_;
+  std::vector<StreamCursor> cursors_;
+  std::vector<Entity> entities_;
+  std::vector<int32_t> work_;           // entities with streams to look at
+  int32_t working_ = -1;                // that of TakeReady
+  std::vector<StreamMask> waiting_;     // per cursor: streams that wait for it
+  std::vector<int64_t> earliest_wait_;  // per cursor: first place that another waits for
+};
+
+// What every event asks for is inlined.
+
+inline void Streams::Wake(int32_t entity, uint32_t streams) {
+  Entity& own = entities_[entity];
+  own.ready |= static_cast<StreamMask>(streams);
+  if (own.listed) return;
+  own.listed = true;
+  work_.push_back(entity);
+}
+
+inline int32_t Streams::TaskAt(int32_t cursor) const {
+  const StreamCursor& at = cursors_[cursor];
+  const BlockIndex& block = in_.index.BlockAt(ProgramAt(cursor), at.instance);
+  return block.order[block.order_begin[StreamOf(cursor)] + at.rank];
+}
+
+inline int64_t Streams::ExpectedEnd(int32_t entity, const TaskRef& ref) const {
+  const int32_t size = in_.BlockAt(entity, ref.instance).size();
+  const int32_t piece = trace_.PieceOf(entity, ref.instance, ref.layer);
+  if (piece >= 0) {
+    const int64_t end = trace_.TimeIn(trace_.pieces[piece], ref.layer, size, ref.task);
+    if (end != kUnknown) return end;
+  }
+  const LayerRun& run = entities_[entity].run;
+  const int32_t layer = ref.layer - run.first_layer;
+  if (!run.active || ref.instance != run.instance || layer < 0 || layer >= run.layers) {
+    return kUnknown;
+  }
+  return run.begin + run.period * layer + run.outcome->times[size + ref.task];
+}
+
+inline void Streams::Advance(int32_t cursor, int32_t tasks, int64_t end) {
+  StreamCursor& own = cursors_[cursor];
+  const Instance& instance = in_.index.InstanceOf(ProgramAt(cursor), own.instance);
+  own.last_end = end;
+  own.rank += tasks;
+  if (own.rank < in_.index.block(instance.block).Count(StreamOf(cursor))) return;
+  own.rank = 0;
+  if (++own.layer == instance.layer_count) EnterInstance(cursor, own.position + 1);
+}
+
+inline Streams::OpenLayer Streams::Open(int32_t entity, const StreamCursor& at) {
+  const Instance& instance = in_.index.InstanceOf(in_.ProgramOf(entity), at.instance);
+  const Block& block = in_.graph.blocks[instance.block];
+  const int32_t size = block.size();
+  int32_t piece = trace_.PieceOf(entity, at.instance, at.layer);
+  if (piece < 0) {
+    const int64_t ports = block.num_in_ports + 1;
+    Piece fresh;
+    fresh.first_layer = at.layer;
+    fresh.start = static_cast<int64_t>(trace_.times.size()) + ports;
+    trace_.times.resize(fresh.start + 2 * size, kUnknown);
+    piece = trace_.Add(entity, at.instance, fresh);
+  }
+  int64_t* const start = trace_.times.data() + trace_.pieces[piece].start;
+  return {&block, &in_.index.block(instance.block), start, start + size,
+          start - block.num_in_ports - 1};
+}
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_SIMULATE_STREAMS_H_
