@@ -9,8 +9,8 @@
 #include "executor/comm_uses.h"
 #include "executor/fold/fold.h"
 #include "executor/realise.h"
+#include "executor/simulate/index/task_index.h"
 #include "executor/simulate/simulate.h"
-#include "executor/simulate/task_index.h"
 #include "tests/executor/graph_builder.h"
 
 namespace plancast {

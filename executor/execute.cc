@@ -10,8 +10,8 @@
 #include "executor/fold/fold.h"
 #include "executor/realise.h"
 #include "executor/runtime.h"
+#include "executor/simulate/index/task_index.h"
 #include "executor/simulate/simulate.h"
-#include "executor/simulate/task_index.h"
 
 namespace plancast {
 namespace {

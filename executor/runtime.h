@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "executor/executor.h"
-#include "executor/simulate/host.h"
+#include "executor/simulate/index/host.h"
 
 namespace plancast {
 

@@ -15,8 +15,8 @@
 #include "executor/jobs/placed_job.h"
 #include "executor/realise.h"
 #include "executor/sim_graph.h"
+#include "executor/simulate/index/task_index.h"
 #include "executor/simulate/simulate.h"
-#include "executor/simulate/task_index.h"
 
 namespace plancast {
 

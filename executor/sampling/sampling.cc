@@ -16,9 +16,9 @@
 #include "executor/realise.h"
 #include "executor/runtime.h"
 #include "executor/sampling/random_numbers.h"
+#include "executor/simulate/index/task_index.h"
 #include "executor/simulate/kernel_jitter.h"
 #include "executor/simulate/simulate.h"
-#include "executor/simulate/task_index.h"
 
 namespace plancast {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "executor/simulate/slowed_work.h"
+#include "executor/simulate/layer/slowed_work.h"
 
 namespace plancast {
 namespace {

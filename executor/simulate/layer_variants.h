@@ -6,7 +6,7 @@
 
 #include "absl/types/span.h"
 #include "executor/simulate/host_clock.h"
-#include "executor/simulate/layer_outcome.h"
+#include "executor/simulate/layer/layer_outcome.h"
 #include "executor/simulate/overlap.h"
 #include "executor/simulate/simulate.h"
 #include "executor/simulate/transfers.h"

@@ -9,9 +9,9 @@
 #include "executor/comm_uses.h"
 #include "executor/realise.h"
 #include "executor/sim_graph.h"
-#include "executor/simulate/host.h"
+#include "executor/simulate/index/host.h"
+#include "executor/simulate/index/task_index.h"
 #include "executor/simulate/kernel_jitter.h"
-#include "executor/simulate/task_index.h"
 #include "executor/simulate/trace.h"
 #include "graph/execution/execution_graph.h"
 

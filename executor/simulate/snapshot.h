@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/int128.h"
-#include "executor/simulate/task_index.h"
+#include "executor/simulate/index/task_index.h"
 
 namespace plancast {
 

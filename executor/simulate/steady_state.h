@@ -6,10 +6,10 @@
 
 #include "executor/simulate/events.h"
 #include "executor/simulate/host_clock.h"
+#include "executor/simulate/index/periods.h"
 #include "executor/simulate/kernel_chains.h"
 #include "executor/simulate/layer_runs.h"
 #include "executor/simulate/overlap.h"
-#include "executor/simulate/periods.h"
 #include "executor/simulate/simulate.h"
 #include "executor/simulate/snapshot.h"
 #include "executor/simulate/streams.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "executor/simulate/task_index.h"
+#include "executor/simulate/index/task_index.h"
 
 namespace plancast {
 

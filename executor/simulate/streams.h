@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "executor/simulate/events.h"
-#include "executor/simulate/layer_run.h"
+#include "executor/simulate/layer/layer_run.h"
 #include "executor/simulate/simulate.h"
 #include "executor/simulate/stream_cursor.h"
 #include "executor/simulate/trace.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/simulate/task_index.h"
+#include "executor/simulate/index/task_index.h"
 
 namespace plancast {
 

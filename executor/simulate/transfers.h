@@ -9,7 +9,7 @@
 #include "executor/sharing/levels.h"
 #include "executor/simulate/events.h"
 #include "executor/simulate/kernel_chains.h"
-#include "executor/simulate/layer_outcome.h"
+#include "executor/simulate/layer/layer_outcome.h"
 #include "executor/simulate/overlap.h"
 #include "executor/simulate/simulate.h"
 #include "executor/simulate/snapshot.h"

@@ -7,7 +7,7 @@
 
 #include "cluster/machine.h"
 #include "executor/realise.h"
-#include "executor/simulate/host.h"
+#include "executor/simulate/index/host.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {

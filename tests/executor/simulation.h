@@ -10,8 +10,8 @@
 #include "executor/comm_uses.h"
 #include "executor/realise.h"
 #include "executor/sim_graph.h"
+#include "executor/simulate/index/task_index.h"
 #include "executor/simulate/simulate.h"
-#include "executor/simulate/task_index.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {

@@ -1,5 +1,5 @@
-#ifndef PLANCAST_EXECUTOR_SIMULATE_SLOWED_WORK_H_
-#define PLANCAST_EXECUTOR_SIMULATE_SLOWED_WORK_H_
+#ifndef PLANCAST_EXECUTOR_SIMULATE_LAYER_SLOWED_WORK_H_
+#define PLANCAST_EXECUTOR_SIMULATE_LAYER_SLOWED_WORK_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -25,4 +25,4 @@ inline int64_t WorkAfter(int64_t left_ps, int64_t past_ps, bool slow, int64_t sl
 
 }  // namespace plancast
 
-#endif  // PLANCAST_EXECUTOR_SIMULATE_SLOWED_WORK_H_
+#endif  // PLANCAST_EXECUTOR_SIMULATE_LAYER_SLOWED_WORK_H_

@@ -1,10 +1,10 @@
-#ifndef PLANCAST_EXECUTOR_SIMULATE_HOST_H_
-#define PLANCAST_EXECUTOR_SIMULATE_HOST_H_
+#ifndef PLANCAST_EXECUTOR_SIMULATE_INDEX_HOST_H_
+#define PLANCAST_EXECUTOR_SIMULATE_INDEX_HOST_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "executor/simulate/task_index.h"
+#include "executor/simulate/index/task_index.h"
 
 namespace plancast {
 
@@ -61,4 +61,4 @@ Launch LaunchOf(const HostParams& host, const TaskIndex& index, int32_t program,
 
 }  // namespace plancast
 
-#endif  // PLANCAST_EXECUTOR_SIMULATE_HOST_H_
+#endif  // PLANCAST_EXECUTOR_SIMULATE_INDEX_HOST_H_

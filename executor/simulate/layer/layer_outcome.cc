@@ -1,9 +1,9 @@
-#include "executor/simulate/layer_outcome.h"
+#include "executor/simulate/layer/layer_outcome.h"
 
 #include <algorithm>
 
 #include "executor/sharing/activity_kinds.h"
-#include "executor/simulate/slowed_work.h"
+#include "executor/simulate/layer/slowed_work.h"
 
 namespace plancast {
 namespace {

@@ -1,4 +1,4 @@
-#include "executor/simulate/task_index.h"
+#include "executor/simulate/index/task_index.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
-#ifndef PLANCAST_EXECUTOR_SIMULATE_OUTCOME_CACHE_H_
-#define PLANCAST_EXECUTOR_SIMULATE_OUTCOME_CACHE_H_
+#ifndef PLANCAST_EXECUTOR_SIMULATE_LAYER_OUTCOME_CACHE_H_
+#define PLANCAST_EXECUTOR_SIMULATE_LAYER_OUTCOME_CACHE_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "executor/simulate/layer_outcome.h"
+#include "executor/simulate/layer/layer_outcome.h"
 
 namespace plancast {
 
@@ -103,4 +103,4 @@ class OutcomeCache {
 
 }  // namespace plancast
 
-#endif  // PLANCAST_EXECUTOR_SIMULATE_OUTCOME_CACHE_H_
+#endif  // PLANCAST_EXECUTOR_SIMULATE_LAYER_OUTCOME_CACHE_H_

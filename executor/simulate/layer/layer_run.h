@@ -1,11 +1,11 @@
-#ifndef PLANCAST_EXECUTOR_SIMULATE_LAYER_RUN_H_
-#define PLANCAST_EXECUTOR_SIMULATE_LAYER_RUN_H_
+#ifndef PLANCAST_EXECUTOR_SIMULATE_LAYER_LAYER_RUN_H_
+#define PLANCAST_EXECUTOR_SIMULATE_LAYER_LAYER_RUN_H_
 
 #include <algorithm>
 #include <cstdint>
 
-#include "executor/simulate/layer_outcome.h"
-#include "executor/simulate/outcome_cache.h"
+#include "executor/simulate/layer/layer_outcome.h"
+#include "executor/simulate/layer/outcome_cache.h"
 
 namespace plancast {
 
@@ -39,4 +39,4 @@ struct LayerRun {
 
 }  // namespace plancast
 
-#endif  // PLANCAST_EXECUTOR_SIMULATE_LAYER_RUN_H_
+#endif  // PLANCAST_EXECUTOR_SIMULATE_LAYER_LAYER_RUN_H_

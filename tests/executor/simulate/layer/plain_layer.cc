@@ -1,4 +1,4 @@
-#include "tests/executor/plain_layer.h"
+#include "tests/executor/simulate/layer/plain_layer.h"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "base/int128.h"
-#include "executor/simulate/task_index.h"
+#include "executor/simulate/index/task_index.h"
 
 namespace plancast {
 

@@ -1,4 +1,4 @@
-#include "executor/simulate/layer_outcome.h"
+#include "executor/simulate/layer/layer_outcome.h"
 
 #include <algorithm>
 #include <random>
@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"
-#include "tests/executor/plain_layer.h"
+#include "tests/executor/simulate/layer/plain_layer.h"
 #include "tests/testing/seed.h"
 
 namespace plancast {

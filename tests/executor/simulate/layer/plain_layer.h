@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/simulate/layer_outcome.h"
+#include "executor/simulate/layer/layer_outcome.h"
 
 namespace plancast {
 

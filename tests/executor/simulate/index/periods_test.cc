@@ -1,4 +1,4 @@
-#include "executor/simulate/periods.h"
+#include "executor/simulate/index/periods.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "executor/simulate/outcome_cache.h"
+#include "executor/simulate/layer/outcome_cache.h"
 
 #include <algorithm>
 #include <set>
