@@ -26,7 +26,7 @@ class Stepper {
         comm_slowdown_q20_(comm_slowdown_q20),
         meetings_(lowering.meetings.size()),
         kernels_(lowering.ranks.size()),
-        under_way_(lowering.ranks.size()) {
+        in_flight_(lowering.ranks.size()) {
     for (const ReferenceRank& rank : in_.ranks) {
       times_.start.emplace_back(rank.tasks.size(), kNotYet);
       times_.end.emplace_back(rank.tasks.size(), kNotYet);
@@ -181,14 +181,14 @@ class Stepper {
   // left of one is rounded to whole picoseconds when one begins beside none, and
   // when all that were under way end at once.
   void TimeKernels() {
-    std::vector<std::set<size_t>> under_way(kernels_.size());
+    std::vector<std::set<size_t>> in_flight(kernels_.size());
     for (size_t m = 0; m < meetings_.size(); ++m) {
       if (meetings_[m].start == kNotYet || meetings_[m].over) continue;
       if (in_.meetings[m].realised.uses_no_sms) continue;
-      for (int64_t rank : in_.meetings[m].ranks) under_way[rank].insert(m);
+      for (int64_t rank : in_.meetings[m].ranks) in_flight[rank].insert(m);
     }
     for (size_t rank = 0; rank < kernels_.size(); ++rank) {
-      const std::set<size_t>&before = under_way_[rank], &after = under_way[rank];
+      const std::set<size_t>&before = in_flight_[rank], &after = in_flight[rank];
       const bool lasts = std::any_of(before.begin(), before.end(),
                                      [&after](size_t m) { return after.count(m) > 0; });
       const int128 slowdown = hosts_[rank].slowdown_q20;
@@ -209,7 +209,7 @@ class Stepper {
       }
       kernels_[rank] = std::move(running);
     }
-    under_way_ = std::move(under_way);
+    in_flight_ = std::move(in_flight);
   }
 
   // Max-min by filling everything up together, one priority after the other.
@@ -304,7 +304,7 @@ class Stepper {
   std::vector<Meeting> meetings_;
   std::vector<std::map<int32_t, Queue>> queues_;  // per rank, by stream
   std::vector<std::vector<Kernel>> kernels_;      // per rank: those that run
-  std::vector<std::set<size_t>> under_way_;       // per rank: meetings since the last event
+  std::vector<std::set<size_t>> in_flight_;       // per rank: meetings since the last event
   ReferenceTimes times_;
 };
 

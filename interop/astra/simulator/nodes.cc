@@ -36,7 +36,7 @@ void Simulation::IssueReady(int32_t index) {
       continue;
     }
     rank.taken[best] = best != kRecv;
-    ++rank.under_way;
+    ++rank.in_flight;
     Issue(index, node);
   }
 }
@@ -85,14 +85,14 @@ void Simulation::NodeDone(int32_t index, int32_t node) {
   Rank& rank = ranks_[index];
   const Slot slot = SlotOf(rank.program->nodes[node]);
   rank.taken[slot] = false;
-  --rank.under_way;
+  --rank.in_flight;
   Complete(rank, node);
   IssueReady(index);
   CheckFinished(rank);
 }
 
 void Simulation::CheckFinished(Rank& rank) {
-  if (rank.left == 0 && rank.under_way == 0 && rank.finish_ns < 0) rank.finish_ns = events_.now();
+  if (rank.left == 0 && rank.in_flight == 0 && rank.finish_ns < 0) rank.finish_ns = events_.now();
 }
 
 }  // namespace plancast::astra
