@@ -1,7 +1,7 @@
 #ifndef PLANCAST_BASE_KEY_TEXT_H_
 #define PLANCAST_BASE_KEY_TEXT_H_
 
-#include <cstdint>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,9 +10,6 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include "absl/base/casts.h"
-#include "absl/strings/str_cat.h"
 
 // Inside of a struct: lists all of its fields for KeyText, in their order. One that is
 // missing does not compile, so no key can leave it out.
@@ -24,18 +21,19 @@
 
 namespace plancast {
 
-// Appends all of a value to a memo key: values are equal if and only if their texts are.
-inline void AppendKey(const std::string& text, std::string* key) {
-  absl::StrAppend(key, text.size(), ":", text, " ");
-}
-
-inline void AppendKey(double number, std::string* key) {
-  absl::StrAppend(key, absl::Hex(absl::bit_cast<uint64_t>(number)), " ");
-}
-
+// Appends all of a value to a memo key: values are equal if and only if their keys are. Numbers
+// are taken as they lie in memory, so a key is for this process and for nobody to read.
 template <typename T>
-std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>> AppendKey(T number, std::string* key) {
-  absl::StrAppend(key, static_cast<int64_t>(number), " ");
+std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>> AppendKey(T number,
+                                                                         std::string* key) {
+  char bytes[sizeof(T)];
+  std::memcpy(bytes, &number, sizeof(T));
+  key->append(bytes, sizeof(T));
+}
+
+inline void AppendKey(const std::string& text, std::string* key) {
+  AppendKey(text.size(), key);
+  key->append(text);
 }
 
 template <typename T>
@@ -55,13 +53,13 @@ auto AppendKey(const T& value, std::string* key) -> std::void_t<decltype(KeyFiel
 
 template <typename T>
 void AppendKey(const std::optional<T>& value, std::string* key) {
-  key->append(value.has_value() ? "=" : "- ");
+  AppendKey(value.has_value(), key);
   if (value.has_value()) AppendKey(*value, key);
 }
 
 template <typename Values>
 void AppendEach(const Values& values, std::string* key) {
-  absl::StrAppend(key, values.size(), "[");
+  AppendKey(values.size(), key);
   for (const auto& value : values) AppendKey(value, key);
 }
 
@@ -77,7 +75,7 @@ void AppendKey(const std::set<T>& values, std::string* key) {
 
 template <typename K, typename V>
 void AppendKey(const std::map<K, V>& values, std::string* key) {
-  absl::StrAppend(key, values.size(), "[");
+  AppendKey(values.size(), key);
   for (const auto& [name, value] : values) {
     AppendKey(name, key);
     AppendKey(value, key);

@@ -157,7 +157,7 @@ bool IsDataAxis(const DeviceMesh& mesh, int axis) {
 std::vector<int> DataAxes(const DeviceMesh& mesh) {
   std::vector<int> axes;
   for (int a = 0; a < mesh.num_axes(); ++a) {
-    if (IsDataAxis(mesh, a) && mesh.size(a) > 1) axes.push_back(a);
+    if (mesh.size(a) > 1 && IsDataAxis(mesh, a)) axes.push_back(a);
   }
   return axes;
 }

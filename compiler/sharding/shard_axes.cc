@@ -12,11 +12,12 @@ ShardAxes ShardAxesOf(const DeviceMesh& mesh, const PlanOptions& options,
   const int64_t group = options.hsdp == 0 ? options.dp : options.hsdp;
   int64_t dp = 1, ranks = 1;
   for (int a = mesh.num_axes() - 1; a >= 0; --a) {
+    if (mesh.size(a) == 1) continue;
     const bool of_dp = mesh.root(a) == "dp";
     if (of_dp) dp *= mesh.size(a);
     const bool inside = !of_dp || dp <= group;
-    if (IsDataAxis(mesh, a) && inside) ranks *= mesh.size(a);
-    if (mesh.size(a) == 1 || std::find(copies.begin(), copies.end(), a) == copies.end()) continue;
+    if (inside && IsDataAxis(mesh, a)) ranks *= mesh.size(a);
+    if (std::find(copies.begin(), copies.end(), a) == copies.end()) continue;
     (inside ? result.shard : result.replica).push_back(a);
     if (inside && options.reshard_ranks > 0 && ranks <= options.reshard_ranks) {
       result.secondary.push_back(a);
