@@ -33,7 +33,7 @@ int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, Cause* cause) const 
   return ready;
 }
 
-bool Causes::OfOwnCopy(int32_t entity, const TaskRef& ref, Cause* cause) const {
+bool Causes::OfOwnLayer(int32_t entity, const TaskRef& ref, Cause* cause) const {
   const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), ref.instance);
   const int32_t rank = index.rank[ref.task];
   if (rank == 0) return false;
@@ -57,7 +57,7 @@ bool Causes::OfOwnCopy(int32_t entity, const TaskRef& ref, Cause* cause) const {
 
 Cause Causes::Of(int32_t entity, const TaskRef& ref) const {
   Cause cause;
-  if (OfOwnCopy(entity, ref, &cause)) return cause;
+  if (OfOwnLayer(entity, ref, &cause)) return cause;
   const int64_t start = StartOf(entity, ref);
   if (Arrival(entity, ref, &cause) >= start) return cause;
   const Block& block = in_.BlockAt(entity, ref.instance);

@@ -40,7 +40,7 @@ class Causes {
 
  private:
   // Whether a task of the same layer, of those that go before all others, is it.
-  bool OfOwnCopy(int32_t entity, const TaskRef& ref, Cause* cause) const;
+  bool OfOwnLayer(int32_t entity, const TaskRef& ref, Cause* cause) const;
   // When a task could start for all that its entity knows, and on what.
   int64_t Arrival(int32_t entity, const TaskRef& ref, Cause* cause) const;
 

@@ -24,11 +24,11 @@ class Bounds {
 
   // Of the longest instance of a program on devices of a price row, task after task.
   double Longest(int32_t program, int32_t row) const {
-    std::vector<double> copy_ps(in_.graph.blocks.size(), -1);
+    std::vector<double> layer_ps(in_.graph.blocks.size(), -1);
     double longest = 0;
     for (const Instance& instance : in_.graph.programs[program].instances) {
-      double& layer = copy_ps[instance.block];
-      if (layer < 0) layer = OfCopy(program, row, instance);
+      double& layer = layer_ps[instance.block];
+      if (layer < 0) layer = OfLayer(program, row, instance);
       longest = std::max(longest, layer * instance.layer_count);
     }
     return in_.jitter == nullptr ? longest : longest * kMostJitter;
@@ -51,7 +51,7 @@ class Bounds {
   }
 
  private:
-  double OfCopy(int32_t program, int32_t row, const Instance& instance) const {
+  double OfLayer(int32_t program, int32_t row, const Instance& instance) const {
     const Block& block = in_.graph.blocks[instance.block];
     double sum = 0;
     for (int32_t t = 0; t < block.size(); ++t) {

@@ -232,7 +232,7 @@ TEST(SimulateTest, AKernelUnderWaySlowsDownWhenAMessageComes) {
 
 // B begins as a layer at 2 s, with its collective under way for 2 of 10 s. At 3 s gradients take
 // a link that a lane of the layer loads elsewhere, so it stops, and goes on from where it is.
-TEST(SimulateTest, ACollectiveUnderWayGoesOnInACopyThatStopsAndGoesOn) {
+TEST(SimulateTest, ACollectiveUnderWayGoesOnInALayerThatStopsAndGoesOn) {
   GraphBuilder b({{"dp", 2}, {"tp", 2}});
   constexpr int64_t kGB = 1'000'000'000;
   b.Block("A").Kernel(2).Comm(CollectiveKind::kAllReduce, 10 * kGB, {0}, {0}, Purpose::kDp,
@@ -264,7 +264,7 @@ TEST(SimulateTest, ACollectiveUnderWayGoesOnInACopyThatStopsAndGoesOn) {
 
 // B begins as a layer with two collectives under way, to 4 and 6 s, beside a third to 9 s that
 // slows its kernels by a quarter: 1 s from 4 and from 6, and 2 s of which 1.4 are over at 9.
-TEST(SimulateTest, ACopyTakesTwoCollectivesOver) {
+TEST(SimulateTest, ALayerTakesTwoCollectivesOver) {
   GraphBuilder b({{"tp", 2}});
   constexpr int64_t kGB = 1'000'000'000;
   b.Block("A").Kernel(2).Comm(CollectiveKind::kAllReduce, 900 * kGB, {0}, {}, Purpose::kDp,

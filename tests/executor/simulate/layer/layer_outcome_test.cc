@@ -23,7 +23,7 @@ constexpr int kComm = static_cast<int>(StreamKind::kModelComm);
 
 // A block of one's own, with costs in whole picoseconds: transfers do 6 a
 // picosecond alone, and 4 beside kernels if `yields`.
-class CopyOutcomeTest : public testing::Test {
+class LayerOutcomeTest : public testing::Test {
  protected:
   void Kernel(int64_t alone, std::vector<int> deps = {}) {
     builder_.Kernel(1, std::move(deps));
@@ -67,7 +67,7 @@ class CopyOutcomeTest : public testing::Test {
   std::vector<int64_t> start_, end_;
 };
 
-TEST_F(CopyOutcomeTest, KernelsFollowOneAnother) {
+TEST_F(LayerOutcomeTest, KernelsFollowOneAnother) {
   Kernel(10);
   Kernel(20);
   Kernel(30);
@@ -76,7 +76,7 @@ TEST_F(CopyOutcomeTest, KernelsFollowOneAnother) {
   EXPECT_THAT(end_, ElementsAre(10, 30, 60));
 }
 
-TEST_F(CopyOutcomeTest, AKernelWaitsForAnExposedCommunication) {
+TEST_F(LayerOutcomeTest, AKernelWaitsForAnExposedCommunication) {
   Kernel(10);
   Comm(2, 3, {0});
   Kernel(7, {1});
@@ -85,7 +85,7 @@ TEST_F(CopyOutcomeTest, AKernelWaitsForAnExposedCommunication) {
   EXPECT_THAT(start_, ElementsAre(0, 10, 15));
 }
 
-TEST_F(CopyOutcomeTest, AKernelOverlapsACommunicationThatItDoesNotWaitFor) {
+TEST_F(LayerOutcomeTest, AKernelOverlapsACommunicationThatItDoesNotWaitFor) {
   Kernel(10);
   Comm(0, 30, {0});
   Kernel(8, {0});
@@ -96,7 +96,7 @@ TEST_F(CopyOutcomeTest, AKernelOverlapsACommunicationThatItDoesNotWaitFor) {
 }
 
 // 5 take 7.5, which is 8.
-TEST_F(CopyOutcomeTest, TheEndOfASlowKernelIsRoundedUp) {
+TEST_F(LayerOutcomeTest, TheEndOfASlowKernelIsRoundedUp) {
   Comm(0, 30);
   Kernel(5);
   costs_.interferes = true;
@@ -105,7 +105,7 @@ TEST_F(CopyOutcomeTest, TheEndOfASlowKernelIsRoundedUp) {
 }
 
 // In 7 beside the communication 4.67 of the kernel pass, which is 4.
-TEST_F(CopyOutcomeTest, WhatPassedOfASlowKernelIsRoundedDown) {
+TEST_F(LayerOutcomeTest, WhatPassedOfASlowKernelIsRoundedDown) {
   Comm(0, 7);
   Kernel(20);
   costs_.interferes = true;
@@ -114,7 +114,7 @@ TEST_F(CopyOutcomeTest, WhatPassedOfASlowKernelIsRoundedDown) {
 }
 
 // At 7 there is none for no time, so twice 4 pass; of 14 in a row it would be 9.
-TEST_F(CopyOutcomeTest, ACommunicationEndsBeforeTheNextBegins) {
+TEST_F(LayerOutcomeTest, ACommunicationEndsBeforeTheNextBegins) {
   Comm(0, 7);
   Comm(0, 7);
   Kernel(20);
@@ -123,7 +123,7 @@ TEST_F(CopyOutcomeTest, ACommunicationEndsBeforeTheNextBegins) {
   EXPECT_THAT(end_, ElementsAre(7, 14, 26));
 }
 
-TEST_F(CopyOutcomeTest, OthersSlowAKernelWhileTheyCommunicate) {
+TEST_F(LayerOutcomeTest, OthersSlowAKernelWhileTheyCommunicate) {
   Kernel(20);
   costs_.interferes = true;
   EXPECT_EQ(Run(), 20);
@@ -144,7 +144,7 @@ TEST_F(CopyOutcomeTest, OthersSlowAKernelWhileTheyCommunicate) {
 }
 
 // The first: 5 and 7.5. The second: 1 of 2 when the others are done at 15.
-TEST_F(CopyOutcomeTest, AKernelMayBeginSlow) {
+TEST_F(LayerOutcomeTest, AKernelMayBeginSlow) {
   Kernel(10);
   Kernel(10);
   costs_.interferes = true;
@@ -155,7 +155,7 @@ TEST_F(CopyOutcomeTest, AKernelMayBeginSlow) {
 }
 
 // Slow until the later of the two ends at 13, by when 8 pass.
-TEST_F(CopyOutcomeTest, OwnAndOtherCommunicationsAreOne) {
+TEST_F(LayerOutcomeTest, OwnAndOtherCommunicationsAreOne) {
   Comm(0, 10);
   Kernel(20);
   costs_.interferes = true;
@@ -165,14 +165,14 @@ TEST_F(CopyOutcomeTest, OwnAndOtherCommunicationsAreOne) {
 }
 
 // From 2 to 10 it does 32 of 120, and the other 88 in 14.7.
-TEST_F(CopyOutcomeTest, AKernelSlowsATransfer) {
+TEST_F(LayerOutcomeTest, AKernelSlowsATransfer) {
   Comm(2, 20, {}, true);
   Kernel(10);
   Run();
   EXPECT_THAT(end_, ElementsAre(25, 10));
 }
 
-TEST_F(CopyOutcomeTest, AKernelDoesNotSlowTheDelayBeforeATransfer) {
+TEST_F(LayerOutcomeTest, AKernelDoesNotSlowTheDelayBeforeATransfer) {
   Comm(2, 20, {}, true);
   Kernel(1);
   Run();
@@ -180,7 +180,7 @@ TEST_F(CopyOutcomeTest, AKernelDoesNotSlowTheDelayBeforeATransfer) {
 }
 
 // The kernel takes 15, by when 52 of 120 are done.
-TEST_F(CopyOutcomeTest, AKernelAndATransferSlowEachOther) {
+TEST_F(LayerOutcomeTest, AKernelAndATransferSlowEachOther) {
   Comm(2, 20, {}, true);
   Kernel(10);
   costs_.interferes = true;
@@ -188,7 +188,7 @@ TEST_F(CopyOutcomeTest, AKernelAndATransferSlowEachOther) {
   EXPECT_THAT(end_, ElementsAre(27, 15));
 }
 
-TEST_F(CopyOutcomeTest, TasksWaitForTheirLaunches) {
+TEST_F(LayerOutcomeTest, TasksWaitForTheirLaunches) {
   Kernel(3);
   Comm(0, 3);
   Kernel(3);
@@ -205,7 +205,7 @@ TEST_F(CopyOutcomeTest, TasksWaitForTheirLaunches) {
   EXPECT_THAT(start_, ElementsAre(0, 0, 4));
 }
 
-TEST_F(CopyOutcomeTest, AHostFarAheadDoesNotMatter) {
+TEST_F(LayerOutcomeTest, AHostFarAheadDoesNotMatter) {
   Kernel(3);
   Kernel(3);
   costs_.hosted = true;
@@ -217,7 +217,7 @@ TEST_F(CopyOutcomeTest, AHostFarAheadDoesNotMatter) {
 }
 
 // It begins with its first launch, at 4, and cannot be over before the third.
-TEST_F(CopyOutcomeTest, AKernelEndsNoEarlierThanItsLastLaunch) {
+TEST_F(LayerOutcomeTest, AKernelEndsNoEarlierThanItsLastLaunch) {
   launches_ = 3;
   Kernel(2);
   Kernel(9);
@@ -228,7 +228,7 @@ TEST_F(CopyOutcomeTest, AKernelEndsNoEarlierThanItsLastLaunch) {
   EXPECT_THAT(end_, ElementsAre(12, 25));
 }
 
-TEST_F(CopyOutcomeTest, NothingTakesNoTime) {
+TEST_F(LayerOutcomeTest, NothingTakesNoTime) {
   Kernel(0);
   Comm(0, 0, {0});
   Kernel(0, {1});
@@ -236,7 +236,7 @@ TEST_F(CopyOutcomeTest, NothingTakesNoTime) {
   EXPECT_THAT(end_, ElementsAre(0, 0, 0));
 }
 
-TEST_F(CopyOutcomeTest, AStreamAheadIsTakenAsItIs) {
+TEST_F(LayerOutcomeTest, AStreamAheadIsTakenAsItIs) {
   Comm(3, 12);
   Kernel(10);
   Kernel(5, {0});
@@ -259,7 +259,7 @@ TEST_F(CopyOutcomeTest, AStreamAheadIsTakenAsItIs) {
   EXPECT_THAT(end_, ElementsAre(12, 14, 19));
 }
 
-TEST_F(CopyOutcomeTest, ConditionsSayWhatHasBegun) {
+TEST_F(LayerOutcomeTest, ConditionsSayWhatHasBegun) {
   conditions_.ahead.push_back({kComm, 2, true});
   EXPECT_EQ(conditions_.RankOf(kComm), 2);
   EXPECT_EQ(conditions_.RankOf(kCompute), 0);
@@ -268,7 +268,7 @@ TEST_F(CopyOutcomeTest, ConditionsSayWhatHasBegun) {
   EXPECT_FALSE(conditions_.Begun(kCompute, 0));
 }
 
-TEST_F(CopyOutcomeTest, StopsBeforeWhatBeginsThen) {
+TEST_F(LayerOutcomeTest, StopsBeforeWhatBeginsThen) {
   Kernel(10);
   Comm(2, 28, {0});
   Kernel(20);
@@ -286,7 +286,7 @@ TEST_F(CopyOutcomeTest, StopsBeforeWhatBeginsThen) {
   EXPECT_EQ(stop.streams[kComm].work_left, 168);
 }
 
-TEST_F(CopyOutcomeTest, StopsWithWhatIsLeftOfASlowKernel) {
+TEST_F(LayerOutcomeTest, StopsWithWhatIsLeftOfASlowKernel) {
   Comm(0, 7, {}, true);
   Kernel(20);
   costs_.interferes = true;
@@ -304,7 +304,7 @@ TEST_F(CopyOutcomeTest, StopsWithWhatIsLeftOfASlowKernel) {
 }
 
 // Random blocks, costs and conditions.
-class CopyLawsTest : public testing::Test {
+class LayerLawsTest : public testing::Test {
  protected:
   int64_t Draw(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random_);
@@ -403,7 +403,7 @@ class CopyLawsTest : public testing::Test {
   LayerRunner runner_;
 };
 
-TEST_F(CopyLawsTest, RunsLikeOneThatLooksAtEveryPicosecond) {
+TEST_F(LayerLawsTest, RunsLikeOneThatLooksAtEveryPicosecond) {
   for (int round = 0; round < 4000; ++round) {
     SCOPED_TRACE(testing::Message() << "round " << round);
     DrawBlock();
@@ -415,7 +415,7 @@ TEST_F(CopyLawsTest, RunsLikeOneThatLooksAtEveryPicosecond) {
   }
 }
 
-TEST_F(CopyLawsTest, WhatIsKnownUntilConditionsChangeStays) {
+TEST_F(LayerLawsTest, WhatIsKnownUntilConditionsChangeStays) {
   int resumed = 0;
   for (int round = 0; round < 8000; ++round) {
     SCOPED_TRACE(testing::Message() << "round " << round);
@@ -443,7 +443,7 @@ TEST_F(CopyLawsTest, WhatIsKnownUntilConditionsChangeStays) {
   EXPECT_GT(resumed, 200);
 }
 
-TEST_F(CopyLawsTest, WhatStopsGoesOnAsIfItHadNot) {
+TEST_F(LayerLawsTest, WhatStopsGoesOnAsIfItHadNot) {
   for (int round = 0; round < 4000; ++round) {
     SCOPED_TRACE(testing::Message() << "round " << round);
     DrawBlock();

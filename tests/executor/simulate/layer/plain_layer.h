@@ -1,5 +1,5 @@
-#ifndef PLANCAST_TESTS_EXECUTOR_PLAIN_COPY_H_
-#define PLANCAST_TESTS_EXECUTOR_PLAIN_COPY_H_
+#ifndef PLANCAST_TESTS_EXECUTOR_PLAIN_LAYER_H_
+#define PLANCAST_TESTS_EXECUTOR_PLAIN_LAYER_H_
 
 #include <cstdint>
 #include <vector>
@@ -36,4 +36,4 @@ class PlainLayer {
 
 }  // namespace plancast
 
-#endif  // PLANCAST_TESTS_EXECUTOR_PLAIN_COPY_H_
+#endif  // PLANCAST_TESTS_EXECUTOR_PLAIN_LAYER_H_
