@@ -128,6 +128,16 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
     return documents.mapping(parse(text, f"`{path}`"), f"`{path}`")
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether there is such a folder. Unlike Path.is_dir, no name is too long to be asked for."""
+    return os.path.isdir(path)
+
+
+def is_there(path: str | Path) -> bool:
+    """Whether there is such a file or folder, likewise."""
+    return os.path.exists(path)
+
+
 def check_writable(path: str | Path | None, suffixes: tuple[str, ...] = ()) -> None:
     """Raises InputError for a result file that cannot be made, before any work is done."""
     if path is None:

@@ -107,7 +107,7 @@ class Model(Immutable):
         from plancast.models import hf
 
         file = Path(path)
-        if file.is_dir():
+        if files.is_folder(file):
             file = file / "config.json"
         values = files.read_mapping(file)
         if values.get("model_type") in _OF_ZOO:

@@ -284,6 +284,31 @@ def test_names_longer_than_a_file_may_have(cli, small_file, option):
     assert len(error) < 2100
 
 
+_COLLECTIVE = ("--collective", "all_reduce", "--bytes", "8", "--ranks", "2")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("calibrate", "--kernels", "LONG", "--out", "LONG"),
+        ("calibrate", "--kernels", ".", "--out", "LONG"),
+        ("validate", "LONG"),
+        ("records", "ingest", "LONG", "--db", "x.db"),
+        ("run", "LONG", "-c", MACHINE),
+        ("export", "chakra", *_COLLECTIVE, "--out", "LONG"),
+    ],
+)
+def test_paths_longer_than_a_file_may_have(cli, command):
+    error = cli.error(*("x" * 5000 if word == "LONG" else word for word in command))
+    assert "defect" not in error and len(error) < 2100
+
+
+@pytest.mark.parametrize("prefix", [".", "/", ""])
+def test_a_prefix_of_traces_needs_a_name(cli, prefix):
+    error = cli.error("export", "chakra", *_COLLECTIVE, "--out", prefix)
+    assert "names no file" in error
+
+
 def test_control_characters_are_shown(predict_error):
     assert "`\\x1b[31m`" in predict_error("\x1b[31m=2")
 

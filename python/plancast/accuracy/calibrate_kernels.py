@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from plancast import files
 from plancast.errors import InputError
 
 from .calibration import attention, convolution, gemm
@@ -20,9 +21,8 @@ from .calibration.tables import Fitting, Measured, file_texts, fit_tables
 
 def read_measured(kernels: Path) -> Measured:
     """The tables of a folder; convolutions and experts may be absent."""
-    hardware = next(
-        (p for p in (kernels / "hardware.csv", kernels.parent / "hardware.csv") if p.exists()), None
-    )
+    either = (kernels / "hardware.csv", kernels.parent / "hardware.csv")
+    hardware = next((path for path in either if files.is_there(path)), None)
     if hardware is None:
         raise InputError(
             f"no hardware.csv in `{kernels}` or beside it; it holds the GPUs' nominal figures."
@@ -33,10 +33,10 @@ def read_measured(kernels: Path) -> Measured:
         read_rows(kernels / "gemm.csv", gemm.COLUMNS),
         read_rows(kernels / "attention.csv", attention.COLUMNS),
         read_rows(kernels / "elementwise.csv", ("rows", "cols", "elements", "time_us")),
-        read_rows(images, convolution.COLUMNS) if images.exists() else None,
+        read_rows(images, convolution.COLUMNS) if files.is_there(images) else None,
         # Of products that are not grouped, other columns say the sizes.
         read_rows(experts, ("groups", "group_m", "n", "k", "time_us"), gaps=True)
-        if experts.exists()
+        if files.is_there(experts)
         else None,
     )
 

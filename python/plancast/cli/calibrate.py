@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is None:
         raise InputError("nowhere to write coefficients to: give --out DIR, or --evaluate.")
     out = Path(options.out)
-    if out.exists() and not out.is_dir():
+    if files.is_there(out) and not files.is_folder(out):
         raise InputError(f"`{out}` is a file; give a folder to write to.")
     date = options.date or datetime.date.today().isoformat()
     texts: dict[Path, str] = {}

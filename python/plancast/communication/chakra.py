@@ -25,7 +25,7 @@ def groups_file(prefix: Path) -> Path:
 def _members(prefix: Path) -> list[tuple[int, Path]]:
     """Ranks and files of a trace as they lie in the folder."""
     pattern = re.compile(re.escape(prefix.name) + r"\.(\d{1,7})\.et(\.gz)?$")
-    if not prefix.parent.is_dir():
+    if not files.is_folder(prefix.parent):
         return []
     found = ((pattern.match(path.name), path) for path in prefix.parent.iterdir())
     return [(int(match[1]), path) for match, path in found if match]
@@ -50,7 +50,7 @@ def stale_files(prefix: Path, ranks: int, *, groups: bool) -> list[Path]:
                 f"`{prefix}` first, or give another prefix."
             )
     stale = [path for rank, path in members if path != rank_file(prefix, rank) or rank >= ranks]
-    if not groups and groups_file(prefix).exists():
+    if not groups and files.is_there(groups_file(prefix)):
         stale.append(groups_file(prefix))
     return stale
 

@@ -52,7 +52,7 @@ def config_from_hf(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(source, Mapping):
         return config(source, what="the configuration")
     path = Path(source)
-    if path.is_dir():
+    if files.is_folder(path):
         path = path / "config.json"
     return config(files.read_mapping(path), what=f"`{path}`")
 

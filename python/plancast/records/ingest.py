@@ -42,7 +42,7 @@ class Ingested:
 
 def files_of(path: Path) -> list[Path]:
     """The files that a path means: itself, or those of a folder."""
-    if not path.is_dir():
+    if not files.is_folder(path):
         return [path]
     found = [path / name for name in NAMES if (path / name).is_file()]
     if not found:

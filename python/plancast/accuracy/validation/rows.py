@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from plancast import files
 from plancast.accuracy.table import Cells, Table
 from plancast.errors import InputError
 
@@ -101,7 +102,7 @@ def read_rows(paths: Sequence[str | Path]) -> tuple[list[Row], list[Skipped]]:
 def _expand(paths: Sequence[str | Path]) -> list[Path]:
     out: list[Path] = []
     for path in map(Path, paths):
-        if path.is_dir():
+        if files.is_folder(path):
             found = sorted(path.glob("*.csv"))
             if not found:
                 raise InputError(f"there is no .csv file in `{path}`.")

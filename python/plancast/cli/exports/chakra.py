@@ -50,8 +50,12 @@ def _run(options: argparse.Namespace) -> int:
             "say either a plan (-m MODEL -c MACHINE -s STRATEGY) or a collective "
             "(--collective KIND --bytes B --ranks N)."
         )
+    from plancast import files
+
     prefix = Path(options.out)
-    if not prefix.parent.is_dir():
+    if not prefix.name:
+        raise InputError(f"`--out {options.out}` names no file; give a prefix such as `out/run`.")
+    if not files.is_folder(prefix.parent):
         raise InputError(f"there is no folder `{prefix.parent}` for the traces; make it first.")
     written = _write_plan(options, prefix) if all(plan) else _write_collective(options, prefix)
     if options.json:

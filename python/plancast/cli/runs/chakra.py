@@ -31,7 +31,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def accepts(what: str) -> bool:
     """Whether `what` is the prefix of traces."""
-    return Path(f"{what}.0.et").exists() or Path(f"{what}.0.et.gz").exists()
+    from plancast import files
+
+    return files.is_there(f"{what}.0.et") or files.is_there(f"{what}.0.et.gz")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,8 +67,10 @@ def _groups_file(options: argparse.Namespace) -> str | None:
     """The file of groups that is said, or the one that was exported beside the traces."""
     if options.comm_groups is not None:
         return str(options.comm_groups)
+    from plancast import files
+
     own = f"{options.what}.groups.json"
-    return own if Path(own).is_file() else None
+    return own if files.is_there(own) else None
 
 
 def _groups(options: argparse.Namespace) -> tuple[str, str] | None:
