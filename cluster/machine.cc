@@ -16,7 +16,7 @@ namespace {
 LinkClass PerDevice(LinkKind kind, Level reaches, double bytes_per_s, double latency_s,
                     const Machine::Spec& spec) {
   LinkClass link;
-  link.name = std::string(LinkKindName(kind));
+  link.name = std::string(kLinkKindNames[kind]);
   link.kind = kind;
   link.reaches = reaches;
   link.bytes_per_s = bytes_per_s;
@@ -47,7 +47,7 @@ bool HasSpine(const Machine::Spec& spec) {
 LinkClass Spine(const Machine::Spec& spec, const LinkClass& nics) {
   const int64_t hosts = spec.hosts_per_pod > 0 ? spec.hosts_per_pod : spec.hosts;
   LinkClass link = nics;
-  link.name = std::string(LinkKindName(LinkKind::kSpine));
+  link.name = std::string(kLinkKindNames[LinkKind::kSpine]);
   link.kind = LinkKind::kSpine;
   link.reaches = Level::kCluster;
   link.devices_per_block = hosts * spec.gpus_per_host;
@@ -84,32 +84,6 @@ void AddHostMemory(const Machine::Spec& spec, std::vector<LinkClass>* links) {
 }
 
 }  // namespace
-
-absl::string_view LinkKindName(LinkKind kind) {
-  switch (kind) {
-    case LinkKind::kNvlink:
-      return "nvlink";
-    case LinkKind::kXgmi:
-      return "xgmi";
-    case LinkKind::kPcie:
-      return "pcie";
-    case LinkKind::kPcieSwitch:
-      return "pcie-switch";
-    case LinkKind::kHostBridge:
-      return "host-bridge";
-    case LinkKind::kNic:
-      return "nic";
-    case LinkKind::kSpine:
-      return "spine";
-    case LinkKind::kC2c:
-      return "c2c";
-    case LinkKind::kHostUplink:
-      return "host-uplink";
-    case LinkKind::kHostMemory:
-      return "host-memory";
-  }
-  return "unknown";
-}
 
 absl::StatusOr<LinkKind> IntraLinkKind(absl::string_view intra_link) {
   if (absl::StartsWith(intra_link, "nvlink")) return LinkKind::kNvlink;
@@ -244,12 +218,11 @@ std::string Machine::DebugString() const {
   std::string text =
       absl::StrFormat("%s: %d x %d %s, %s\n", spec_.name.empty() ? "machine" : spec_.name,
                       spec_.hosts, spec_.gpus_per_host, spec_.device.name, spec_.topology);
-  constexpr absl::string_view kLevels[] = {"device", "host", "domain", "pod", "cluster"};
   for (size_t i = 0; i < link_classes_.size(); ++i) {
     const LinkClass& link = link_classes_[i];
     absl::StrAppendFormat(&text, "  %s: %d x %g GB/s, %g us, reaches %s\n", link.name,
                           NumLinkInstances(static_cast<int>(i)), link.bytes_per_s / 1e9,
-                          link.latency_s * 1e6, kLevels[static_cast<int>(link.reaches)]);
+                          link.latency_s * 1e6, kLevelNames[link.reaches]);
   }
   for (const DeviceOverride& o : spec_.device_overrides) {
     absl::StrAppendFormat(&text, "  device %d runs at %g of the speed\n", o.device,

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/enum_names.h"
 
 namespace plancast {
 
@@ -34,6 +35,7 @@ struct DeviceType {
 
 // The levels of the machine, innermost first.
 enum class Level : uint8_t { kDevice, kHost, kDomain, kPod, kCluster };
+inline constexpr auto kLevelNames = NamesOf<Level>("device", "host", "domain", "pod", "cluster");
 
 enum class LinkKind : uint8_t {
   kNvlink,
@@ -47,6 +49,10 @@ enum class LinkKind : uint8_t {
   kHostUplink,  // from a PCIe switch below several devices to their host's memory
   kHostMemory,  // that memory: reads and writes share it
 };
+// As classes of links are called.
+inline constexpr auto kLinkKindNames =
+    NamesOf<LinkKind>("nvlink", "xgmi", "pcie", "pcie-switch", "host-bridge", "nic", "spine", "c2c",
+                      "host-uplink", "host-memory");
 
 // All links of one sort. Every device uses exactly one instance of each class,
 // `Machine::LinkInstance`. Both directions have the capacity; a half-duplex
@@ -57,7 +63,7 @@ enum class LinkKind : uint8_t {
 // g uses instance floor(i * instances_per_block / g) of its block: one per
 // device, one NIC for several, one spine uplink per rail, ...
 struct LinkClass {
-  std::string name;  // LinkKindName: `nvlink`, `pcie`, ...
+  std::string name;  // kLinkKindNames: `nvlink`, `pcie`, ...
   LinkKind kind = LinkKind::kNvlink;
   // The link joins devices inside one `reaches`. A link that reaches kDevice
   // leads from a device to its host's memory; no message between devices
@@ -180,9 +186,6 @@ class Machine {
 // `kNvlink` for `nvlink3`, `kXgmi` for `xgmi`, `kPcie` for `pcie4`, else an
 // error.
 absl::StatusOr<LinkKind> IntraLinkKind(absl::string_view intra_link);
-// `nvlink`, `xgmi`, `pcie`, `pcie-switch`, `host-bridge`, `nic`, `spine`, `c2c`,
-// `host-uplink`, `host-memory`: names of the classes.
-absl::string_view LinkKindName(LinkKind kind);
 
 // `dgx-h100:16`, `dgx-h100:2x4`: a shipped preset on that many hosts (of that
 // many GPUs). Errors list the presets and suggest.

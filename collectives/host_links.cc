@@ -19,7 +19,7 @@ int PortOf(const Machine& machine) {
 absl::Status NoLink(const Machine& machine, CollectiveKind kind) {
   const bool update = kind == CollectiveKind::kHostUpdate;
   return absl::InvalidArgumentError(absl::StrCat(
-      "the plan has a ", CollectiveKindName(kind), ", and `", machine.spec().name,
+      "the plan has a ", kCollectiveKindNames[kind], ", and `", machine.spec().name,
       update ? "` does not say how fast its hosts' memory is. Give `host_memory_gb_per_s` in a "
                "machine file, or leave out `offload`."
              : "` has no link between its GPUs and their host's memory. Give `pcie_gb_per_s` in "

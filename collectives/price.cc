@@ -40,7 +40,7 @@ std::optional<Forecast> ForecastOf(const GroupTuners& tuners, const ProtocolCost
   const auto nccl_kind = NcclKindOf(kind);
   const auto nccl_algorithm = NcclAlgorithmOf(algorithm);
   if (!nccl_kind || !nccl_algorithm) return std::nullopt;
-  NcclChoice choice = {*nccl_algorithm, NcclProtocolOf(protocol), 0, 1, 0};
+  NcclChoice choice = {*nccl_algorithm, protocol, 0, 1, 0};
   const NcclCost nccl = tuners.time.CostAt(*nccl_kind, choice.algorithm, choice.protocol, bytes);
   if (nccl.bandwidth <= 0) return std::nullopt;
   Forecast forecast;
@@ -100,18 +100,6 @@ std::optional<NcclAlgorithm> NcclAlgorithmOf(Algorithm algorithm) {
     default:
       return std::nullopt;
   }
-}
-
-NcclProtocol NcclProtocolOf(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::kLl:
-      return NcclProtocol::kLl;
-    case Protocol::kLl128:
-      return NcclProtocol::kLl128;
-    case Protocol::kSimple:
-      return NcclProtocol::kSimple;
-  }
-  return NcclProtocol::kSimple;
 }
 
 LinkCosts::LinkCosts(const Machine& machine, const ProtocolCosts& costs)

@@ -43,7 +43,6 @@ std::optional<ProgramKind> ProgramKindOf(CollectiveKind kind);
 // forecast for them.
 std::optional<ProgramKind> NcclKindOf(CollectiveKind kind);
 std::optional<NcclAlgorithm> NcclAlgorithmOf(Algorithm algorithm);
-NcclProtocol NcclProtocolOf(Protocol protocol);
 
 // Nothing where the algorithm or the protocol does not run on these links.
 // `bandwidth_scale` multiplies the rates of links inside hosts and NVLink domains.

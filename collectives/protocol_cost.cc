@@ -13,11 +13,9 @@
 namespace plancast {
 namespace {
 
-constexpr absl::string_view kAlgorithms[] = {"ring",      "tree",     "nvls",
-                                             "nvls-tree", "pairwise", "direct"};
-constexpr absl::string_view kProtocols[] = {"LL", "LL128", "Simple"};
-constexpr absl::string_view kKinds[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
-                                        "permute",    "send_recv",  "broadcast"};
+static_assert(IsOnHost(static_cast<CollectiveKind>(kNumCollectiveKinds)));
+constexpr absl::Span<const absl::string_view> kKindNames(kCollectiveKindNames.begin(),
+                                                         kNumCollectiveKinds);
 
 absl::StatusOr<int> IndexOf(absl::string_view what, absl::string_view name,
                             absl::Span<const absl::string_view> names) {
@@ -71,11 +69,6 @@ ProtocolCosts MadeOf(const proto::CollectiveCosts& proto) {
 
 }  // namespace
 
-absl::string_view AlgorithmName(Algorithm algorithm) {
-  return kAlgorithms[static_cast<int>(algorithm)];
-}
-absl::string_view ProtocolName(Protocol protocol) { return kProtocols[static_cast<int>(protocol)]; }
-
 absl::StatusOr<ProtocolCosts> ProtocolCosts::Create(const proto::CollectiveCosts& proto) {
   ProtocolCosts table;
   table.costs_.reserve(proto.cost_size());  // entries are pointed at
@@ -83,16 +76,16 @@ absl::StatusOr<ProtocolCosts> ProtocolCosts::Create(const proto::CollectiveCosts
     const std::string place =
         absl::StrCat("cost of ", entry.algorithm(), "/", entry.protocol(), " on ", entry.link());
     ASSIGN_OR_RETURN(ProtocolCost cost, CostFromProto(entry), _ << place);
-    ASSIGN_OR_RETURN(const int algorithm, IndexOf("algorithm", entry.algorithm(), kAlgorithms),
-                     _ << place);
-    ASSIGN_OR_RETURN(const int protocol, IndexOf("protocol", entry.protocol(), kProtocols),
-                     _ << place);
+    ASSIGN_OR_RETURN(const int algorithm,
+                     IndexOf("algorithm", entry.algorithm(), kAlgorithmNames.names), _ << place);
+    ASSIGN_OR_RETURN(const int protocol,
+                     IndexOf("protocol", entry.protocol(), kProtocolNames.names), _ << place);
     table.costs_.push_back(std::move(cost));
     ForLink& link = table.links_[entry.link()];
     auto& kinds = link.entry[algorithm][protocol];
     if (entry.collectives().empty()) kinds.fill(&table.costs_.back());
     for (const std::string& name : entry.collectives()) {
-      ASSIGN_OR_RETURN(const int kind, IndexOf("collective", name, kKinds), _ << place);
+      ASSIGN_OR_RETURN(const int kind, IndexOf("collective", name, kKindNames), _ << place);
       kinds[kind] = &table.costs_.back();
     }
   }

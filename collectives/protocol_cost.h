@@ -9,17 +9,19 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/enum_names.h"
+#include "collectives/programs/protocol.h"
 #include "graph/collective_kind.h"
 #include "proto/collective_cost.pb.h"
 
 namespace plancast {
 
 enum class Algorithm : uint8_t { kRing, kTree, kNvls, kNvlsTree, kPairwise, kDirect };
-enum class Protocol : uint8_t { kLl, kLl128, kSimple };
-inline constexpr int kNumAlgorithms = 6, kNumProtocols = 3, kNumCollectiveKinds = 7;
-
-absl::string_view AlgorithmName(Algorithm algorithm);  // `ring`, ...
-absl::string_view ProtocolName(Protocol protocol);     // `LL`, `Simple`
+inline constexpr auto kAlgorithmNames =
+    NamesOf<Algorithm>("ring", "tree", "nvls", "nvls-tree", "pairwise", "direct");
+inline constexpr int kNumAlgorithms = kAlgorithmNames.size();
+// Those that run on links.
+inline constexpr int kNumCollectiveKinds = static_cast<int>(CollectiveKind::kBroadcast) + 1;
 
 // See proto/collective_cost.proto; seconds.
 struct ProtocolCost {

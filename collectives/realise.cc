@@ -21,11 +21,6 @@ namespace {
 
 constexpr double kOneQ20 = 1 << 20;
 
-constexpr Algorithm kAlgorithms[] = {Algorithm::kRing,     Algorithm::kTree,
-                                     Algorithm::kNvls,     Algorithm::kNvlsTree,
-                                     Algorithm::kPairwise, Algorithm::kDirect};
-constexpr Protocol kProtocols[] = {Protocol::kLl, Protocol::kLl128, Protocol::kSimple};
-
 // Fixed point rounds against the collective: it is never faster than its links.
 int64_t Coefficient(double load) { return static_cast<int64_t>(std::ceil(load * kOneQ20)); }
 
@@ -35,24 +30,21 @@ int64_t ToPicoseconds(double seconds) {
 
 absl::Status CheckPolicy(const CollectivePolicy& policy, CollectiveKind kind, int64_t bytes) {
   if (bytes < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(CollectiveKindName(kind), " of ", bytes,
+    return absl::InvalidArgumentError(absl::StrCat(kCollectiveKindNames[kind], " of ", bytes,
                                                    " bytes; the size must not be negative."));
   }
   if (!(policy.bandwidth_scale > 0 && policy.bandwidth_scale <= 1e3)) {
     return absl::InvalidArgumentError(absl::StrCat("`bandwidth_scale` is ", policy.bandwidth_scale,
                                                    "; it has to lie between 0 and 1000."));
   }
-  const auto check = [](absl::string_view what, absl::string_view name, const auto& values,
-                        auto name_of) -> absl::Status {
-    if (name.empty()) return absl::OkStatus();
-    std::vector<absl::string_view> names;
-    for (const auto value : values) names.push_back(name_of(value));
-    if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
+  const auto check = [](absl::string_view what, absl::string_view name,
+                        const auto& names) -> absl::Status {
+    if (name.empty() || names.Find(name).has_value()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         "no ", what, " `", name, "`; there are ", JoinQuoted(names), ".", DidYouMean(name, names)));
   };
-  RETURN_IF_ERROR(check("algorithm", policy.algorithm, kAlgorithms, AlgorithmName));
-  return check("protocol", policy.protocol, kProtocols, ProtocolName);
+  RETURN_IF_ERROR(check("algorithm", policy.algorithm, kAlgorithmNames));
+  return check("protocol", policy.protocol, kProtocolNames);
 }
 
 // Reductions in switches need switches.
@@ -67,7 +59,7 @@ absl::Status NothingFits(const Machine& machine, const GroupShape& shape, Collec
       policy.algorithm.empty() ? "no algorithm" : absl::StrCat("`", policy.algorithm, "`");
   if (!policy.protocol.empty()) absl::StrAppend(&asked, " with protocol `", policy.protocol, "`");
   return absl::InvalidArgumentError(absl::StrCat(
-      asked, policy.algorithm.empty() ? " does " : " does not do ", CollectiveKindName(kind),
+      asked, policy.algorithm.empty() ? " does " : " does not do ", kCollectiveKindNames[kind],
       " over ", shape.members, " devices in ", shape.nodes, shape.nodes == 1 ? " node" : " nodes",
       " of `", machine.spec().name, "`. Leave algorithm and protocol open, or choose others."));
 }
@@ -92,18 +84,18 @@ class Candidates {
   int Channels(const PricedTraffic& best) const {
     const auto algorithm = NcclAlgorithmOf(best.traffic.algorithm);
     if (tuners_ == nullptr || !algorithm || !NcclKindOf(kind_)) return 0;
-    NcclChoice choice = {*algorithm, NcclProtocolOf(best.protocol), 0, 1, 0};
+    NcclChoice choice = {*algorithm, best.protocol, 0, 1, 0};
     tuners_->choice.SizeLaunch(bytes_, &choice);
     return choice.channels;
   }
 
  private:
   bool Allowed(Algorithm algorithm) const {
-    return (policy_.algorithm.empty() || policy_.algorithm == AlgorithmName(algorithm)) &&
+    return (policy_.algorithm.empty() || policy_.algorithm == kAlgorithmNames[algorithm]) &&
            MayUse(links_.machine, algorithm);
   }
   bool Allowed(Protocol protocol) const {
-    return policy_.protocol.empty() || policy_.protocol == ProtocolName(protocol);
+    return policy_.protocol.empty() || policy_.protocol == kProtocolNames[protocol];
   }
   std::optional<PricedTraffic> PriceOf(const Traffic& traffic, Protocol protocol) const {
     return Price(links_, shape_, traffic, protocol, kind_, bytes_, policy_.bandwidth_scale,
@@ -126,13 +118,13 @@ class Candidates {
       Protocol protocol;
     };
     absl::InlinedVector<Candidate, 12> candidates;
-    for (const Algorithm algorithm : kAlgorithms) {
+    for (const Algorithm algorithm : kAlgorithmNames.Values()) {
       const auto nccl_algorithm = NcclAlgorithmOf(algorithm);
       if (!nccl_algorithm || !Allowed(algorithm)) continue;
-      for (const Protocol protocol : kProtocols) {
+      for (const Protocol protocol : kProtocolNames.Values()) {
         if (!Allowed(protocol)) continue;
-        const auto expected = tuners_->choice.Time(*NcclKindOf(kind_), *nccl_algorithm,
-                                                   NcclProtocolOf(protocol), bytes_);
+        const auto expected =
+            tuners_->choice.Time(*NcclKindOf(kind_), *nccl_algorithm, protocol, bytes_);
         if (expected) candidates.push_back({*expected, algorithm, protocol});
       }
     }
@@ -150,12 +142,12 @@ class Candidates {
 
   std::optional<PricedTraffic> Cheapest() const {
     std::optional<PricedTraffic> best;
-    for (const Algorithm algorithm : kAlgorithms) {
+    for (const Algorithm algorithm : kAlgorithmNames.Values()) {
       if (!Allowed(algorithm)) continue;
       std::optional<Traffic> traffic = TrafficOf(algorithm, shape_, kind_);
       if (!traffic) continue;
       if (algorithm == Algorithm::kPairwise) SendCopiesOnce(shape_, policy_.copies, &*traffic);
-      for (const Protocol protocol : kProtocols) {
+      for (const Protocol protocol : kProtocolNames.Values()) {
         if (!Allowed(protocol)) continue;
         const auto priced = PriceOf(*traffic, protocol);
         if (!priced || (best && priced->seconds(bytes_) >= best->seconds(bytes_))) continue;
@@ -176,8 +168,8 @@ class Candidates {
 RealisedCollective ToFixedPoint(const Machine& machine, const LinkCosts& links,
                                 const PricedTraffic& best, bool networked, int64_t bytes) {
   RealisedCollective result;
-  result.algorithm = std::string(AlgorithmName(best.traffic.algorithm));
-  result.protocol = std::string(ProtocolName(best.protocol));
+  result.algorithm = std::string(kAlgorithmNames[best.traffic.algorithm]);
+  result.protocol = std::string(kProtocolNames[best.protocol]);
   result.delay_ps = ToPicoseconds(best.delay_s);
   result.work_bytes = bytes;
   result.rate_cap_bytes_per_s =

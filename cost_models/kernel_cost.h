@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "cluster/machine.h"
 #include "graph/kernel_spec.h"
 
@@ -14,6 +15,8 @@ namespace plancast {
 
 // How a figure is known, best first.
 enum class Knowledge : uint8_t { kMeasured, kInterpolated, kCalibrated, kAnalytic, kExtrapolated };
+inline constexpr auto kKnowledgeNames =
+    NamesOf<Knowledge>("measured", "interpolated", "calibrated", "analytic", "extrapolated");
 
 struct Provenance {
   Knowledge knowledge = Knowledge::kAnalytic;

@@ -40,20 +40,19 @@ DType NextWider(DType type) {
   }
 }
 
-absl::string_view Coefficients(DType type) {
+// The type whose coefficients count.
+DType FittedType(DType type) {
   switch (type) {
     case DType::kNvfp4:
-      return "nvfp4";
     case DType::kFp8Block:
-      return "fp8-block";
+    case DType::kFp32:
+      return type;
     case DType::kFp8:
     case DType::kFp8Row:
     case DType::kMxfp8:
-      return "fp8";
-    case DType::kFp32:
-      return "fp32";
+      return DType::kFp8;
     default:
-      return "bf16";
+      return DType::kBf16;
   }
 }
 
@@ -64,7 +63,7 @@ MatmulUnit MatmulUnitFor(const DeviceType& device, DType type) {
   MatmulUnit unit;
   unit.runs = type;
   unit.peak_flops = Peak(device, type);
-  unit.coefficients = Coefficients(type);
+  unit.coefficients = DTypeName(FittedType(type));
   unit.borrowed = type == DType::kTf32;
   return unit;
 }

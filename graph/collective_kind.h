@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "absl/strings/string_view.h"
+#include "base/enum_names.h"
 
 namespace plancast {
 
@@ -26,10 +26,11 @@ enum class CollectiveKind : uint8_t {
   kCopyToDevice,
   kHostUpdate,
 };
+inline constexpr auto kCollectiveKindNames = NamesOf<CollectiveKind>(
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute", "send_recv", "broadcast",
+    "copy_to_host", "copy_to_device", "host_update");
 
 constexpr bool IsOnHost(CollectiveKind kind) { return kind >= CollectiveKind::kCopyToHost; }
-
-absl::string_view CollectiveKindName(CollectiveKind kind);  // `all_reduce`, ...
 
 }  // namespace plancast
 

@@ -1,11 +1,13 @@
 #include "graph/dtype.h"
 
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/enum_names.h"
 
 namespace plancast {
 namespace {
@@ -44,6 +46,7 @@ constexpr TypeFacts kFacts[] = {
     {DType::kInt8, "int8", 8, DType::kInt8, 256, 4, 4096},
     {DType::kInt4, "int4", 4, DType::kInt4, 128, 4, 4096},
 };
+static_assert(kHasValues<DType, std::size(kFacts)>);
 
 const TypeFacts& FactsOf(DType type) { return kFacts[static_cast<int>(type)]; }
 

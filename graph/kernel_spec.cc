@@ -45,21 +45,20 @@ KernelSpec UnderLoad(KernelSpec kernel, double load) {
 }
 
 std::string KernelSpec::DebugString() const {
-  const absl::string_view type = DTypeName(dtype);
+  const absl::string_view name = kKernelFamilyNames[family], type = DTypeName(dtype);
   switch (family) {
     case KernelFamily::kGemm:
     case KernelFamily::kConvolution: {
-      const char* passes[] = {"forward", "dgrad", "wgrad"};
       const std::string count = batch > 1 ? absl::StrCat(batch, "x") : "";
       const std::string product =
-          absl::StrCat(type, " ", count, m, "x", n, "x", k, " ", passes[static_cast<int>(pass)],
+          absl::StrCat(name, " ", type, " ", count, m, "x", n, "x", k, " ", kGemmPassNames[pass],
                        accumulate_fp32 ? " accumulate" : "");
-      if (family == KernelFamily::kGemm) return absl::StrCat("gemm ", product);
-      return absl::StrCat("convolution ", product, " window=", window, " stride=", stride,
+      if (family == KernelFamily::kGemm) return product;
+      return absl::StrCat(product, " window=", window, " stride=", stride,
                           channels_last ? " channels_last" : "");
     }
     case KernelFamily::kAttention:
-      return absl::StrCat("attention ", type, " batch=", batch, " heads=", heads, "/", kv_heads,
+      return absl::StrCat(name, " ", type, " batch=", batch, " heads=", heads, "/", kv_heads,
                           " len=", q_len, "x", kv_len, " dim=", head_dim, "/", head_dim_v,
                           causal ? " causal" : "", backward ? " backward" : "",
                           library.empty() ? "" : absl::StrCat(" by ", library));
@@ -67,8 +66,7 @@ std::string KernelSpec::DebugString() const {
     case KernelFamily::kOptimizer:
       break;
   }
-  return absl::StrCat(family == KernelFamily::kMemory ? "memory " : "optimizer ", label,
-                      " read=", read_bytes, " write=", write_bytes,
+  return absl::StrCat(name, " ", label, " read=", read_bytes, " write=", write_bytes,
                       random_numbers > 0 ? absl::StrCat(" random=", random_numbers) : "");
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/enum_names.h"
 #include "graph/dtype.h"
 
 namespace plancast {
@@ -15,9 +16,12 @@ enum class KernelFamily : uint8_t {
   kOptimizer,    // parameter update, memory bound over flat state
   kConvolution,  // a product whose rows are windows of an operand
 };
+inline constexpr auto kKernelFamilyNames =
+    NamesOf<KernelFamily>("gemm", "attention", "memory", "optimizer", "convolution");
 
 // Which of the three GEMMs of a linear layer: y = x w, dx = dy w, dw = dy' x.
 enum class GemmPass : uint8_t { kForward, kDgrad, kWgrad };
+inline constexpr auto kGemmPassNames = NamesOf<GemmPass>("forward", "dgrad", "wgrad");
 
 // Everything about one kernel on one device that its time depends on. Sizes
 // are those of the shard. Two equal specs cost the same; they are hash-consed.

@@ -1,7 +1,6 @@
 #include "interop/chrome_trace.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <tuple>
@@ -11,36 +10,22 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "base/enum_names.h"
 #include "interop/timeline/timeline_json.h"
 
 namespace plancast {
 namespace {
 
-constexpr std::array<absl::string_view, kNumStreams> kStreamNames = {"compute",
-                                                                     "tensor-parallel comm",
-                                                                     "data-parallel comm",
-                                                                     "send to next stage",
-                                                                     "recv from previous stage",
-                                                                     "send to previous stage",
-                                                                     "recv from next stage",
-                                                                     "sum over replicas",
-                                                                     "copy to host",
-                                                                     "copy from host"};
-constexpr std::array<absl::string_view, kNumPurposes> kPurposeNames = {
-    "forward", "backward", "recompute", "tp",        "dp",   "pp",
-    "cp",      "ep",       "offload",   "optimizer", "other"};
+// Titles of tracks, for people.
+constexpr auto kTitles = NamesOf<StreamKind>(
+    "compute", "tensor-parallel comm", "data-parallel comm", "send to next stage",
+    "recv from previous stage", "send to previous stage", "recv from next stage",
+    "sum over replicas", "copy to host", "copy from host");
 // Colour names of the format, one a purpose.
-constexpr std::array<absl::string_view, kNumPurposes> kColours = {"thread_state_running",
-                                                                  "thread_state_iowait",
-                                                                  "thread_state_uninterruptible",
-                                                                  "rail_animation",
-                                                                  "rail_load",
-                                                                  "rail_response",
-                                                                  "rail_idle",
-                                                                  "rail_idle",
-                                                                  "rail_idle",
-                                                                  "good",
-                                                                  "generic_work"};
+constexpr auto kColours = NamesOf<Purpose>(
+    "thread_state_running", "thread_state_iowait", "thread_state_uninterruptible", "rail_animation",
+    "rail_load", "rail_response", "rail_idle", "rail_idle", "rail_idle", "good", "generic_work");
+
 class Builder {
  public:
   Builder(const ExecutionGraph& graph, const SimResult& result) : graph_(graph), result_(result) {}
@@ -59,12 +44,11 @@ class Builder {
     for (const Slice& slice : result_.slices) tracks_[{slice.device_class, slice.stream}] = 0;
     for (auto& [key, track] : tracks_) {
       const DeviceClassResult& device = result_.classes[key.first];
-      const int stream = static_cast<int>(key.second);
       track = static_cast<int32_t>(timeline_.tracks.size());
-      timeline_.tracks.push_back({device.representative, stream,
+      timeline_.tracks.push_back({device.representative, static_cast<int>(key.second),
                                   absl::StrFormat("%s (GPU %d, one of %d)", device.name,
                                                   device.representative, device.devices),
-                                  std::string(kStreamNames[stream])});
+                                  std::string(kTitles[key.second])});
     }
   }
 
@@ -72,11 +56,10 @@ class Builder {
     timeline_.spans.reserve(result_.slices.size());
     for (const Slice& slice : result_.slices) {
       const Block& block = graph_.blocks[slice.block];
-      const int purpose = static_cast<int>(slice.purpose);
       TimelineSpan span;
       span.name = block.label[slice.task];
-      span.category = std::string(kPurposeNames[purpose]);
-      span.colour = std::string(kColours[purpose]);
+      span.category = std::string(kPurposeNames[slice.purpose]);
+      span.colour = std::string(kColours[slice.purpose]);
       span.track = tracks_.at({slice.device_class, slice.stream});
       span.start_ps = slice.start_ps;
       span.duration_ps = slice.end_ps - slice.start_ps;
@@ -98,7 +81,7 @@ class Builder {
       return;
     }
     const CommSpec& comm = graph_.comms[block.spec[task]];
-    args.push_back({"collective", std::string(CollectiveKindName(comm.kind)), true});
+    args.push_back({"collective", std::string(kCollectiveKindNames[comm.kind]), true});
     args.push_back({"bytes", absl::StrCat(comm.bytes)});
   }
 

@@ -9,7 +9,6 @@
 #include "base/picoseconds.h"
 #include "base/status_macros.h"
 #include "executor/executor.h"
-#include "executor/what_if/names.h"
 #include "planner/forecast/plan_graph.h"
 #include "planner/forecast/run_parameters.h"
 
@@ -33,10 +32,10 @@ std::vector<WhatIfChange> Candidates(const ExecutionGraph& graph, const Machine&
   for (const Block& block : graph.blocks) {
     for (int32_t t = 0; t < block.size(); ++t) {
       if (block.kind[t] == TaskKind::kComm) {
-        purposes.insert(kPurposeNames[static_cast<int>(block.purpose[t])]);
-        kinds.emplace(CollectiveKindName(graph.comms[block.spec[t]].kind));
+        purposes.emplace(kPurposeNames[block.purpose[t]]);
+        kinds.emplace(kCollectiveKindNames[graph.comms[block.spec[t]].kind]);
       } else {
-        families.insert(FamilyName(graph.kernels[block.spec[t]].family));
+        families.emplace(kKernelFamilyNames[graph.kernels[block.spec[t]].family]);
       }
     }
   }

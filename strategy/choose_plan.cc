@@ -265,7 +265,7 @@ absl::Status Chooser::ChooseSchedule() {
   }
   o_.schedule = o_.vpp > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
   if (form_.schedule.has_value()) {
-    const Schedule said = *FindSchedule(*form_.schedule);
+    const Schedule said = *kScheduleNames.Find(*form_.schedule);
     if (said == Schedule::kInterleaved && o_.vpp == 1) {
       Note("schedule=interleaved with vpp=1 is 1f1b");
     } else if (said != Schedule::kInterleaved && o_.vpp > 1) {
@@ -367,7 +367,7 @@ absl::Status Chooser::ChooseSharding() {
   if (form_.sync.has_value() && o_.micro_batches == 1) {
     Note("sync=", *form_.sync, " has no effect with one micro-batch");
   }
-  for (const std::string& word : form_.offload) o_.offload.insert(*FindOffload(word));
+  for (const std::string& word : form_.offload) o_.offload.insert(*kOffloadNames.Find(word));
   o_.offload_layers = form_.offload_layers.value_or(-1);
   if (o_.offload.count(Offload::kParameters) > 0 && o_.zero < 3) {
     return Wrong("offload=param keeps shards of parameters in the host's memory, and zero=",
@@ -389,12 +389,13 @@ void Chooser::NoteWholeStages() {
 }
 
 void Chooser::ChooseRest() {
-  o_.attention = form_.attn.has_value() ? *FindAttention(*form_.attn) : profile_.kernels.attention;
+  o_.attention =
+      form_.attn.has_value() ? *kAttentionNames.Find(*form_.attn) : profile_.kernels.attention;
   if (form_.overlap.empty()) {
     o_.overlap = profile_.data_parallel.overlap;
   } else {
     for (const std::string& word : form_.overlap) {
-      if (const auto overlap = FindOverlap(word)) o_.overlap.insert(*overlap);
+      if (const auto overlap = kOverlapNames.Find(word)) o_.overlap.insert(*overlap);
     }
   }
   if (o_.overlap.count(Overlap::kTp) > 0 && o_.tp > 1 && !o_.sp) {
@@ -437,8 +438,8 @@ void Chooser::Report() {
                             ? OffloadText(o_.offload)
                             : absl::StrCat(OffloadText(o_.offload), ":", o_.offload_layers);
   }
-  chosen["schedule"] = std::string(ScheduleName(o_.schedule));
-  chosen["attn"] = std::string(AttentionName(o_.attention));
+  chosen["schedule"] = std::string(kScheduleNames[o_.schedule]);
+  chosen["attn"] = std::string(kAttentionNames[o_.attention]);
   chosen["overlap"] = OverlapText(o_.overlap);
   chosen["bucket"] = PrintByteSize(o_.bucket_bytes);
   chosen["layout"] = PrintLayout(o_.layout);

@@ -39,7 +39,7 @@ absl::Status ChooseRecompute(const ShortForm& form, const SoftwareProfile& profi
   }
   if (!form.recompute.has_value()) return absl::OkStatus();
   const bool every = form.recompute == "every", uniform = form.recompute == "uniform";
-  o.recompute = every || uniform ? Recompute::kFull : *FindRecompute(*form.recompute);
+  o.recompute = every || uniform ? Recompute::kFull : *kRecomputeNames.Find(*form.recompute);
   if (every) {
     o.recompute_every = *form.recompute_layers;
   } else if (uniform) {
@@ -60,7 +60,7 @@ std::string RecomputeText(const PlanOptions& options) {
   }
   if (options.recompute_every > 0) return absl::StrCat("every:", options.recompute_every);
   if (options.recompute_joined > 1) return absl::StrCat("uniform:", options.recompute_joined);
-  const std::string name(RecomputeName(options.recompute));
+  const std::string name(kRecomputeNames[options.recompute]);
   return options.recompute_layers < 0 ? name : absl::StrCat(name, ":", options.recompute_layers);
 }
 

@@ -7,15 +7,23 @@
 #include <string>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "base/key_text.h"
 
 namespace plancast {
 
+// Named as in the strategy language.
 enum class Recompute : uint8_t { kNone, kSelective, kFull };
+inline constexpr auto kRecomputeNames = NamesOf<Recompute>("none", "selective", "full");
 enum class Offload : uint8_t { kOptimizer, kParameters, kActivations };
+inline constexpr auto kOffloadNames = NamesOf<Offload>("optimizer", "param", "activations");
+// kNone: there is no pipeline.
 enum class Schedule : uint8_t { kNone, kGpipe, k1f1b, kInterleaved };
+inline constexpr auto kScheduleNames = NamesOf<Schedule>("none", "gpipe", "1f1b", "interleaved");
 enum class Attention : uint8_t { kFlash, kUnfused };
+inline constexpr auto kAttentionNames = NamesOf<Attention>("flash", "unfused");
 enum class Overlap : uint8_t { kGrad, kParam, kTp, kCp, kEp };
+inline constexpr auto kOverlapNames = NamesOf<Overlap>("grad", "param", "tp", "cp", "ep");
 
 // The directives of the tree's root that concern the whole plan, after
 // defaults were filled in and checked against model, machine and batch: what

@@ -14,11 +14,12 @@ namespace {
 
 // What state may be stored or sent in: no names of units (`tf32`), no indices.
 absl::StatusOr<DType> StateType(absl::string_view option, const std::string& word) {
-  static const std::vector<std::string>& known =
-      *new std::vector<std::string>{"fp32",  "bf16",  "fp16",  "fp8",  "fp8-row", "fp8-block",
-                                    "mxfp8", "nvfp4", "int16", "int8", "int4"};
-  for (const std::string& name : known) {
-    if (name == word) return ParseDType(name);
+  std::vector<absl::string_view> known;
+  for (const DType type :
+       {DType::kFp32, DType::kBf16, DType::kFp16, DType::kFp8, DType::kFp8Row, DType::kFp8Block,
+        DType::kMxfp8, DType::kNvfp4, DType::kInt16, DType::kInt8, DType::kInt4}) {
+    known.push_back(DTypeName(type));
+    if (known.back() == word) return type;
   }
   return absl::InvalidArgumentError(absl::StrCat("`", option, "` is `", word, "`; it may be ",
                                                  option == "master" ? "`on`, `off`, " : "",

@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "strategy/byte_size.h"
+#include "strategy/plan_options.h"
 
 namespace plancast {
 namespace {
@@ -24,6 +25,16 @@ constexpr size_t kMaxVirtualStages = 100'000;
 constexpr int64_t kMaxBucketBytes = 1'000'000'000'000'000;
 
 using Strings = std::vector<std::string>;
+
+template <typename Names>
+Strings AllOf(const Names& names) {
+  return Strings(names.begin(), names.end());
+}
+
+Strings Join(Strings words, const Strings& others) {
+  words.insert(words.end(), others.begin(), others.end());
+  return words;
+}
 
 // How one key is read and written. `parse` gets what follows the `=`; `print`
 // gives that text back, or "" where the form does not say the key.
@@ -125,7 +136,7 @@ absl::Status ParseRecomputeOps(absl::string_view words, ShortForm& form) {
 absl::Status ParseRecompute(absl::string_view value, ShortForm& form) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(value, absl::MaxSplits(':', 1));
-  const Strings choices = {"none", "selective", "full", "every", "uniform"};
+  const Strings choices = Join(AllOf(kRecomputeNames), {"every", "uniform"});
   if (!Contains(choices, parts.first)) {
     return NotOneOf(
         value, {"none", "selective", "selective:OPS", "full", "full:N", "every:N", "uniform:N"});
@@ -173,13 +184,13 @@ absl::Status ParseReshard(absl::string_view value, ShortForm& form) {
 
 // `optimizer+activations:8`: the optimizer, and activations of the first 8 layers of a stage.
 absl::Status ParseOffload(absl::string_view value, ShortForm& form) {
-  const Strings choices = {"optimizer", "param", "activations"};
+  const Strings choices = AllOf(kOffloadNames);
   std::set<std::string> said;
   for (const absl::string_view item : absl::StrSplit(value, '+')) {
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(item, absl::MaxSplits(':', 1));
     if (!Contains(choices, parts.first)) {
-      return NotOneOf(item, {"optimizer", "param", "activations", "activations:N"});
+      return NotOneOf(item, Join(AllOf(kOffloadNames), {"activations:N"}));
     }
     said.emplace(parts.first);
     if (parts.first.size() == item.size()) continue;
@@ -276,11 +287,12 @@ const std::vector<Key>& Keys() {
       Count("accum", &ShortForm::accum),
       {"recompute", true, ParseRecompute, PrintRecompute},
       Choice("schedule", &ShortForm::schedule,
+             // Those of Schedule, and others that it does not have yet.
              {"gpipe", "1f1b", "interleaved", "breadth-first", "zbh1", "zb1p", "zb2p", "zbv",
               "zbvhalf", "zbvmin", "dualpipe", "dualpipev"},
              /*or_file=*/true),
-      Choice("attn", &ShortForm::attn, {"flash", "unfused"}),
-      Subset("overlap", &ShortForm::overlap, {"none", "grad", "param", "tp", "cp", "ep"}),
+      Choice("attn", &ShortForm::attn, AllOf(kAttentionNames)),
+      Subset("overlap", &ShortForm::overlap, Join({"none"}, AllOf(kOverlapNames))),
       {"bucket", true, ParseBucket, PrintBucket},
       Choice("vocab_parallel", &ShortForm::vocab_parallel,
              {"redis", "vocab1", "vocab2", "interlaced"}),

@@ -10,7 +10,6 @@
 #include "base/suggest.h"
 #include "proto/software_profile.pb.h"
 #include "proto/text_proto.h"
-#include "strategy/plan_names.h"
 #include "strategy/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/software_profile.h"
@@ -222,7 +221,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   }
   profile.tensors.workspace_bytes = p.workspace_bytes();
   profile.kernels.whole_rules.insert(p.whole_rules().begin(), p.whole_rules().end());
-  const std::optional<Attention> attention = FindAttention(p.default_attention());
+  const std::optional<Attention> attention = kAttentionNames.Find(p.default_attention());
   if (!attention.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("default_attention is `", p.default_attention(),
                                                    "`; it must be `flash` or `unfused`."));
@@ -246,7 +245,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.pipeline.p2p_blocking = p.p2p_blocking();
   profile.pipeline.p2p_host_sync = p.p2p_host_sync();
   for (const std::string& name : p.default_overlap()) {
-    const std::optional<Overlap> overlap = FindOverlap(name);
+    const std::optional<Overlap> overlap = kOverlapNames.Find(name);
     if (!overlap.has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "default_overlap has `", name, "`; it may have `grad`, `param`, `tp`, `cp`, `ep`."));

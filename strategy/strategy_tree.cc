@@ -183,7 +183,7 @@ Directives StrategyTree::Root() const {
   if (plan_.zero.value_or(0) >= 1) root.home = "shard(dp)";
   if (plan_.recompute.has_value()) {
     const bool layers = plan_.recompute == "every" || plan_.recompute == "uniform";
-    root.recompute = layers ? Recompute::kFull : FindRecompute(*plan_.recompute);
+    root.recompute = layers ? Recompute::kFull : kRecomputeNames.Find(*plan_.recompute);
     root.recompute_ops = plan_.recompute_ops;
   }
   root.bucket_bytes = plan_.bucket_bytes;
@@ -203,7 +203,7 @@ Directives StrategyTree::Root() const {
 absl::Status Directives::SetRecompute(absl::string_view mode) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(mode, absl::MaxSplits(':', 1));
-  const std::optional<Recompute> found = FindRecompute(parts.first);
+  const std::optional<Recompute> found = kRecomputeNames.Find(parts.first);
   const bool sets = parts.first.size() < mode.size();
   if (!found.has_value() || (sets && *found != Recompute::kSelective)) {
     return absl::InvalidArgumentError(

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "strategy/plan_options.h"
 #include "strategy/short_form.h"
 
 // What this version simulates of the strategy language. A key leaves this file
@@ -21,9 +22,9 @@ absl::Status CheckSupported(const ShortForm& form) {
     return NotYet("cp", absl::StrCat(*form.cp), "This version simulates cp=1.");
   }
   if (form.schedule.has_value()) {
-    const std::string& schedule = *form.schedule;
-    if (schedule != "gpipe" && schedule != "1f1b" && schedule != "interleaved") {
-      return NotYet("schedule", schedule,
+    const auto schedule = kScheduleNames.Find(*form.schedule);
+    if (!schedule || *schedule == Schedule::kNone) {
+      return NotYet("schedule", *form.schedule,
                     "This version simulates `gpipe`, `1f1b` and `interleaved`.");
     }
   }

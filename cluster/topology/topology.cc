@@ -4,16 +4,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/enum_names.h"
 #include "cluster/topology/topology_builder.h"
 
 namespace plancast {
 namespace {
 
-constexpr absl::string_view kKindNames[] = {"GPU", "PCI", "NVS", "CPU", "NIC", "NET", "DEV"};
-constexpr absl::string_view kLinkNames[] = {"LOC", "NVL", "C2C", "PCI", "SYS", "NET"};
+constexpr auto kKindNames = NamesOf<NodeKind>("GPU", "PCI", "NVS", "CPU", "NIC", "NET", "DEV");
+constexpr auto kLinkNames = NamesOf<LinkType>("LOC", "NVL", "C2C", "PCI", "SYS", "NET");
 
 std::string NodeName(const TopologyNode& node) {
-  const absl::string_view kind = kKindNames[static_cast<int>(node.kind)];
+  const absl::string_view kind = kKindNames[node.kind];
   if (node.kind == NodeKind::kGpu) return absl::StrCat(kind, "/", node.rank);
   if (node.id < 0) return absl::StrCat(kind, "/", node.id);
   return absl::StrCat(kind, "/", absl::Hex(node.id));
@@ -83,8 +84,8 @@ std::string Topology::DebugString() const {
     absl::StrAppend(&text, NodeName(node), "\n");
     for (int index : node.links) {
       const TopologyLink& link = links_[index];
-      absl::StrAppendFormat(&text, "  %s %g -> %s\n", kLinkNames[static_cast<int>(link.type)],
-                            link.gb_per_s, NodeName(nodes_[link.to]));
+      absl::StrAppendFormat(&text, "  %s %g -> %s\n", kLinkNames[link.type], link.gb_per_s,
+                            NodeName(nodes_[link.to]));
     }
   }
   return text;

@@ -35,7 +35,7 @@ int ChainDepth(const NcclCommunicator& comm) { return comm.ranks / comm.nodes; }
 int64_t NvlsChunk(const NcclTuner& tuner, int64_t bytes, int64_t heads) {
   const NcclCommunicator& comm = tuner.communicator();
   const NcclCost all_reduce =
-      tuner.Cost(ProgramKind::kAllReduce, NcclAlgorithm::kNvls, NcclProtocol::kSimple);
+      tuner.Cost(ProgramKind::kAllReduce, NcclAlgorithm::kNvls, Protocol::kSimple);
   int64_t chunk = 128 * kKiB;
   if (comm.nodes > 1 && all_reduce.bandwidth < 150) chunk = 32 * kKiB;
   if (bytes < 64 * heads * chunk) chunk = std::min(chunk, 64 * kKiB);
@@ -63,32 +63,32 @@ int64_t CollNetDirectChunk(const NcclCommunicator& comm, int64_t bytes, int64_t 
 
 }  // namespace
 
-int64_t NcclBufferBytes(NcclProtocol protocol) {
+int64_t NcclBufferBytes(Protocol protocol) {
   switch (protocol) {
-    case NcclProtocol::kLl:  // 8 lines of 16 bytes for each of 512 threads, 8 slots
+    case Protocol::kLl:  // 8 lines of 16 bytes for each of 512 threads, 8 slots
       return int64_t{8} * 512 * kNcclSteps * 16;
-    case NcclProtocol::kLl128:  // 120 words for each of 640 threads, 8 slots
+    case Protocol::kLl128:  // 120 words for each of 640 threads, 8 slots
       return int64_t{120} * 640 * kNcclSteps * 8;
-    case NcclProtocol::kSimple:
+    case Protocol::kSimple:
       return int64_t{4} << 20;
   }
   return 0;
 }
 
-int64_t NcclStepBytes(NcclProtocol protocol) {
+int64_t NcclStepBytes(Protocol protocol) {
   const int64_t slot = NcclBufferBytes(protocol) / kNcclSteps;
-  if (protocol == NcclProtocol::kLl) return slot / 2;
-  return protocol == NcclProtocol::kLl128 ? slot / 16 * 15 : slot;
+  if (protocol == Protocol::kLl) return slot / 2;
+  return protocol == Protocol::kLl128 ? slot / 16 * 15 : slot;
 }
 
-int64_t NcclGrainBytes(NcclProtocol protocol) {
-  if (protocol == NcclProtocol::kLl) return 16;
-  return protocol == NcclProtocol::kLl128 ? 1920 : 512;
+int64_t NcclGrainBytes(Protocol protocol) {
+  if (protocol == Protocol::kLl) return 16;
+  return protocol == Protocol::kLl128 ? 1920 : 512;
 }
 
-double NcclWireFactor(NcclProtocol protocol) {
-  if (protocol == NcclProtocol::kLl) return 2;
-  return protocol == NcclProtocol::kLl128 ? 16.0 / 15 : 1;
+double NcclWireFactor(Protocol protocol) {
+  if (protocol == Protocol::kLl) return 2;
+  return protocol == Protocol::kLl128 ? 16.0 / 15 : 1;
 }
 
 std::vector<NcclChannelPart> SplitOverChannels(const NcclCommunicator& communicator,
@@ -116,7 +116,7 @@ std::vector<NcclChannelPart> SplitOverChannels(const NcclCommunicator& communica
   const int64_t least = (communicator.version == NcclVersion::k2_30 ? 32 : 16) * kKiB;
   int64_t per_byte = TrafficPerByte(kind, communicator.ranks);
   const int64_t traffic = std::max(least, own * per_byte);
-  if (choice.protocol == NcclProtocol::kLl) per_byte *= 4;
+  if (choice.protocol == Protocol::kLl) per_byte *= 4;
   const int64_t per_channel = std::max(least, traffic / most);
   const int64_t cell = AlignUp(CeilDiv(least, per_byte), 16);
   const int64_t cells = CeilDiv(own, cell);
@@ -139,7 +139,7 @@ std::vector<NcclChannelPart> SplitOverChannels(const NcclCommunicator& communica
 NcclChunking ChunkingOf(const NcclTuner& tuner, ProgramKind kind, const NcclChoice& choice,
                         int64_t bytes) {
   const NcclCommunicator& comm = tuner.communicator();
-  const bool simple = choice.protocol == NcclProtocol::kSimple;
+  const bool simple = choice.protocol == Protocol::kSimple;
   const bool twice_as_deep = kind == ProgramKind::kAllReduce || Gathers(kind);
   NcclChunking chunking;
   int64_t chunk = NcclStepBytes(choice.protocol);
@@ -155,7 +155,7 @@ NcclChunking ChunkingOf(const NcclTuner& tuner, ProgramKind kind, const NcclChoi
       if (twice_as_deep) chunking.chunks_per_loop = comm.ranks;
       break;
     case NcclAlgorithm::kTree:
-      if (choice.protocol == NcclProtocol::kLl128) {
+      if (choice.protocol == Protocol::kLl128) {
         const double per_node = static_cast<double>(comm.ranks) / comm.nodes;
         const double steps = 1 + FloorLog2(comm.nodes) + 0.1 * per_node;
         chunk = Halve(chunk, bytes, steps * 64 / per_node, 128 * kKiB);

@@ -18,14 +18,14 @@ namespace plancast {
 inline constexpr int kNcclSteps = 8;  // slots of the queue between two ranks
 
 // Between two ranks on one channel.
-int64_t NcclBufferBytes(NcclProtocol protocol);
+int64_t NcclBufferBytes(Protocol protocol);
 // What one slot carries of payload.
-int64_t NcclStepBytes(NcclProtocol protocol);
+int64_t NcclStepBytes(Protocol protocol);
 // The payload that is handled as one; chunks are multiples of it.
-int64_t NcclGrainBytes(NcclProtocol protocol);
+int64_t NcclGrainBytes(Protocol protocol);
 // Bytes on the wire for each byte of payload: LL sends a flag with every word,
 // LL128 one with every fifteen.
-double NcclWireFactor(NcclProtocol protocol);
+double NcclWireFactor(Protocol protocol);
 
 // One channel's part of the buffer.
 struct NcclChannelPart {

@@ -70,9 +70,9 @@ NcclMessage CutMessage(const NcclCommunicator& communicator, int64_t bytes, bool
   const int64_t slot = P2pSlotBytes(communicator);
   NcclMessage message;
   if (!over_network && bytes <= most * kLowLatencyBytes) {
-    message.protocol = NcclProtocol::kLl;
+    message.protocol = Protocol::kLl;
   }
-  const bool low_latency = message.protocol == NcclProtocol::kLl;
+  const bool low_latency = message.protocol == Protocol::kLl;
   // LL keeps its own small slots, half flags.
   const int64_t step = low_latency ? 64 * kKiB : slot;
   message.chunk_bytes = step;

@@ -23,7 +23,7 @@ inline constexpr int kPcieChannelsPerPeer = 2;
 
 // One message between two ranks.
 struct NcclMessage {
-  NcclProtocol protocol = NcclProtocol::kSimple;
+  Protocol protocol = Protocol::kSimple;
   int channels = 1;
   int64_t part_bytes = 0;   // of a channel; the last may be smaller
   int64_t chunk_bytes = 0;  // payload of one slot

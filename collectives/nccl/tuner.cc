@@ -1,7 +1,6 @@
 #include "collectives/nccl/tuner.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -13,9 +12,6 @@
 namespace plancast {
 namespace {
 
-constexpr absl::string_view kAlgorithms[] = {
-    "Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
-constexpr absl::string_view kProtocols[] = {"LL", "LL128", "Simple"};
 constexpr ProgramKind kKinds[] = {ProgramKind::kAllReduce, ProgramKind::kAllGather,
                                   ProgramKind::kReduceScatter, ProgramKind::kBroadcast,
                                   ProgramKind::kReduce};
@@ -24,16 +20,14 @@ constexpr int kWarp = 32, kMostThreads = 640, kSimpleThreads = 512;
 // Collectives of a batch that one launch takes (NCCL_MAX_DEV_WORK_BATCH_COLLS).
 constexpr int kBatch = 4;
 
-template <typename Names>
-absl::StatusOr<int> IndexOf(absl::string_view what, absl::string_view name, const Names& names) {
-  int index = 0;
+template <typename Enum, size_t n>
+absl::StatusOr<Enum> Parse(absl::string_view what, absl::string_view name,
+                           const EnumNames<Enum, n>& names) {
   for (const absl::string_view known : names) {
-    if (absl::EqualsIgnoreCase(known, name)) return index;
-    ++index;
+    if (absl::EqualsIgnoreCase(known, name)) return *names.Find(known);
   }
-  const std::vector<absl::string_view> known(std::begin(names), std::end(names));
   return absl::InvalidArgumentError(absl::StrCat("NCCL has no ", what, " `", name, "`; there are ",
-                                                 JoinQuoted(known), ".", DidYouMean(name, known)));
+                                                 JoinQuoted(names), ".", DidYouMean(name, names)));
 }
 
 bool Forecasts(ProgramKind kind) {
@@ -48,7 +42,7 @@ int Log2(int64_t value) {
 }
 
 // What trees reach of their bandwidth at this size.
-double TreeCorrection(const NcclCommunicator& comm, NcclAlgorithm algorithm, NcclProtocol protocol,
+double TreeCorrection(const NcclCommunicator& comm, NcclAlgorithm algorithm, Protocol protocol,
                       int64_t bytes) {
   const auto& correction =
       NcclTunerTables::Shipped(comm.version).tree_correction[static_cast<int>(protocol)];
@@ -78,21 +72,11 @@ double RingPlateau(const NcclCommunicator& comm, int64_t bytes) {
 
 }  // namespace
 
-absl::string_view NcclAlgorithmName(NcclAlgorithm algorithm) {
-  return kAlgorithms[static_cast<int>(algorithm)];
-}
-absl::string_view NcclProtocolName(NcclProtocol protocol) {
-  return kProtocols[static_cast<int>(protocol)];
-}
 absl::StatusOr<NcclAlgorithm> ParseNcclAlgorithm(absl::string_view name) {
-  const auto index = IndexOf("algorithm", name, kAlgorithms);
-  if (!index.ok()) return index.status();
-  return static_cast<NcclAlgorithm>(*index);
+  return Parse("algorithm", name, kNcclAlgorithmNames);
 }
-absl::StatusOr<NcclProtocol> ParseNcclProtocol(absl::string_view name) {
-  const auto index = IndexOf("protocol", name, kProtocols);
-  if (!index.ok()) return index.status();
-  return static_cast<NcclProtocol>(*index);
+absl::StatusOr<Protocol> ParseNcclProtocol(absl::string_view name) {
+  return Parse("protocol", name, kProtocolNames);
 }
 
 absl::StatusOr<NcclTuner> NcclTuner::Create(const NcclCommunicator& communicator) {
@@ -110,35 +94,34 @@ absl::StatusOr<NcclTuner> NcclTuner::Create(const NcclCommunicator& communicator
   const NcclTunerTables& tables = NcclTunerTables::Shipped(communicator.version);
   for (const ProgramKind kind : kKinds) {
     for (int a = 0; a < kNumNcclAlgorithms; ++a) {
-      for (int p = 0; p < kNumNcclProtocols; ++p) {
-        tuner.costs_[static_cast<int>(kind)][a][p] =
-            NcclCostOf(communicator, tables, kind, static_cast<NcclAlgorithm>(a),
-                       static_cast<NcclProtocol>(p));
+      for (int p = 0; p < kNumProtocols; ++p) {
+        tuner.costs_[static_cast<int>(kind)][a][p] = NcclCostOf(
+            communicator, tables, kind, static_cast<NcclAlgorithm>(a), static_cast<Protocol>(p));
       }
     }
   }
   return tuner;
 }
 
-NcclCost NcclTuner::Cost(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol) const {
+NcclCost NcclTuner::Cost(ProgramKind kind, NcclAlgorithm algorithm, Protocol protocol) const {
   if (!Forecasts(kind)) return {};
   return costs_[static_cast<int>(kind)][static_cast<int>(algorithm)][static_cast<int>(protocol)];
 }
 
-NcclCost NcclTuner::CostAt(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol,
+NcclCost NcclTuner::CostAt(ProgramKind kind, NcclAlgorithm algorithm, Protocol protocol,
                            int64_t bytes) const {
   NcclCost cost = Cost(kind, algorithm, protocol);
   if (kind != ProgramKind::kAllReduce) return cost;
   cost.bandwidth *= TreeCorrection(communicator_, algorithm, protocol, bytes);
-  if (algorithm == NcclAlgorithm::kRing && protocol == NcclProtocol::kSimple &&
+  if (algorithm == NcclAlgorithm::kRing && protocol == Protocol::kSimple &&
       communicator_.nodes > 1) {
     cost.latency_us *= RingPlateau(communicator_, bytes);
   }
   return cost;
 }
 
-std::optional<double> NcclTuner::Time(ProgramKind kind, NcclAlgorithm algorithm,
-                                      NcclProtocol protocol, int64_t bytes, int pipelined) const {
+std::optional<double> NcclTuner::Time(ProgramKind kind, NcclAlgorithm algorithm, Protocol protocol,
+                                      int64_t bytes, int pipelined) const {
   const NcclCost cost = CostAt(kind, algorithm, protocol, bytes);
   if (cost.bandwidth <= 0) return std::nullopt;
   const int latencies =
@@ -155,8 +138,8 @@ std::optional<NcclChoice> NcclTuner::Choose(ProgramKind kind, int64_t bytes,
     const bool switches =
         algorithm == NcclAlgorithm::kNvls || algorithm == NcclAlgorithm::kNvlsTree;
     if (switches && !constraints.nvls) continue;
-    for (int p = 0; p < kNumNcclProtocols; ++p) {
-      const auto protocol = static_cast<NcclProtocol>(p);
+    for (int p = 0; p < kNumProtocols; ++p) {
+      const auto protocol = static_cast<Protocol>(p);
       if (constraints.protocol && *constraints.protocol != protocol) continue;
       std::optional<double> time = Time(kind, algorithm, protocol, bytes);
       if (!time) continue;
@@ -174,13 +157,13 @@ std::optional<NcclChoice> NcclTuner::Choose(ProgramKind kind, int64_t bytes,
 
 void NcclTuner::SizeLaunch(int64_t bytes, NcclChoice* choice) const {
   const NcclCommunicator& comm = communicator_;
-  const bool simple = choice->protocol == NcclProtocol::kSimple;
+  const bool simple = choice->protocol == Protocol::kSimple;
   const bool ring = choice->algorithm == NcclAlgorithm::kRing;
   const bool tree = choice->algorithm == NcclAlgorithm::kTree;
   int64_t threshold = simple ? 64 : 8;
-  if (ring && choice->protocol == NcclProtocol::kLl) threshold *= comm.ranks;
+  if (ring && choice->protocol == Protocol::kLl) threshold *= comm.ranks;
   int threads = kSimpleThreads;
-  if (choice->protocol == NcclProtocol::kLl128) threads = kMostThreads;
+  if (choice->protocol == Protocol::kLl128) threads = kMostThreads;
   if (ring && simple && comm.ring.bw_intra * comm.ring.num_channels <= 12) threads = 256;
   int channels = std::max(1, comm.channels);
   switch (choice->algorithm) {

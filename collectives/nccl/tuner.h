@@ -7,8 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/enum_names.h"
 #include "collectives/nccl/graphs.h"
 #include "collectives/programs/program_kind.h"
+#include "collectives/programs/protocol.h"
 
 namespace plancast {
 
@@ -22,14 +24,13 @@ enum class NcclAlgorithm : uint8_t {
   kNvlsTree,
   kPat,
 };
-enum class NcclProtocol : uint8_t { kLl, kLl128, kSimple };
-inline constexpr int kNumNcclAlgorithms = 7, kNumNcclProtocols = 3;
+inline constexpr auto kNcclAlgorithmNames = NamesOf<NcclAlgorithm>(
+    "Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT");
+inline constexpr int kNumNcclAlgorithms = kNcclAlgorithmNames.size();
 
-absl::string_view NcclAlgorithmName(NcclAlgorithm algorithm);  // `Tree`, `NVLSTree`, ...
-absl::string_view NcclProtocolName(NcclProtocol protocol);     // `LL`, `LL128`, `Simple`
 // In any case of letters, as NCCL_ALGO and NCCL_PROTO are read.
 absl::StatusOr<NcclAlgorithm> ParseNcclAlgorithm(absl::string_view name);
-absl::StatusOr<NcclProtocol> ParseNcclProtocol(absl::string_view name);
+absl::StatusOr<Protocol> ParseNcclProtocol(absl::string_view name);
 
 // What NCCL expects of one algorithm and protocol; it never runs where the
 // bandwidth is 0.
@@ -40,7 +41,7 @@ struct NcclCost {
 
 struct NcclChoice {
   NcclAlgorithm algorithm = NcclAlgorithm::kRing;
-  NcclProtocol protocol = NcclProtocol::kSimple;
+  Protocol protocol = Protocol::kSimple;
   double us = 0;     // as NCCL predicts it
   int channels = 1;  // blocks of the kernel
   int threads = 0;   // of a block
@@ -49,7 +50,7 @@ struct NcclChoice {
 // What may be chosen.
 struct NcclConstraints {
   std::optional<NcclAlgorithm> algorithm;
-  std::optional<NcclProtocol> protocol;
+  std::optional<Protocol> protocol;
   bool nvls = true;  // switches can reduce this type with this operation
   bool fp8 = false;
 };
@@ -64,14 +65,14 @@ class NcclTuner {
   // Fails where the communicator has no ring or its numbers do not fit.
   static absl::StatusOr<NcclTuner> Create(const NcclCommunicator& communicator);
 
-  NcclCost Cost(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol) const;
+  NcclCost Cost(ProgramKind kind, NcclAlgorithm algorithm, Protocol protocol) const;
   // The same at one size: trees do not reach their bandwidth at all sizes, and rings
   // over several nodes wait longer when chunks are large.
-  NcclCost CostAt(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol,
+  NcclCost CostAt(ProgramKind kind, NcclAlgorithm algorithm, Protocol protocol,
                   int64_t bytes) const;
   // Microseconds; nothing where the pair does not run. `pipelined` collectives of a
   // group that are launched as one share the latency of a tree.
-  std::optional<double> Time(ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol,
+  std::optional<double> Time(ProgramKind kind, NcclAlgorithm algorithm, Protocol protocol,
                              int64_t bytes, int pipelined = 1) const;
   // Nothing where no pair runs.
   std::optional<NcclChoice> Choose(ProgramKind kind, int64_t bytes,
@@ -82,7 +83,7 @@ class NcclTuner {
   const NcclCommunicator& communicator() const { return communicator_; }
 
  private:
-  using PerProtocol = std::array<NcclCost, kNumNcclProtocols>;
+  using PerProtocol = std::array<NcclCost, kNumProtocols>;
   using PerAlgorithm = std::array<PerProtocol, kNumNcclAlgorithms>;
 
   NcclTuner() = default;

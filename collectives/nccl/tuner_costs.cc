@@ -14,7 +14,7 @@ struct Context {
   const NcclGraph& graph;
   ProgramKind kind;
   NcclAlgorithm algorithm;
-  NcclProtocol protocol;
+  Protocol protocol;
   double per_node;  // ranks of a node, on average
   int nodes_index;  // one, two, more
 
@@ -22,7 +22,7 @@ struct Context {
   bool gathers() const {
     return kind == ProgramKind::kAllGather || kind == ProgramKind::kReduceScatter;
   }
-  bool simple() const { return protocol == NcclProtocol::kSimple; }
+  bool simple() const { return protocol == Protocol::kSimple; }
   bool latest() const { return comm.version == NcclVersion::k2_30; }
 };
 
@@ -69,7 +69,7 @@ bool Enabled(const Context& c) {
     default:
       break;
   }
-  if (c.protocol != NcclProtocol::kLl128) return true;
+  if (c.protocol != Protocol::kLl128) return true;
   const int capability = comm.min_compute_capability;
   const PathType farthest = capability >= 90 ? PathType::kPxn : PathType::kPxb;
   return c.graph.type_inter <= farthest && c.graph.type_intra <= PathType::kNvb &&
@@ -118,8 +118,8 @@ double TreeBandwidth(const Context& c, double bus, double ll_max) {
   const NcclTunerTables::Generation& g = c.generation;
   const int channels = c.graph.num_channels;
   bus = std::min(bus * 0.92, channels * g.tree[c.nodes_index]);
-  if (c.protocol == NcclProtocol::kLl) bus = std::min(bus / 3.8, ll_max);
-  if (c.protocol == NcclProtocol::kLl128) {
+  if (c.protocol == Protocol::kLl) bus = std::min(bus / 3.8, ll_max);
+  if (c.protocol == Protocol::kLl128) {
     bus = std::min(bus * (c.comm.nodes == 1 ? 7.0 / 9 : 120.0 / 128),
                    channels * g.tree_ll128[c.nodes_index]);
   }
@@ -127,8 +127,8 @@ double TreeBandwidth(const Context& c, double bus, double ll_max) {
 }
 
 double RingBandwidth(const Context& c, double bus, double ll_max) {
-  if (c.protocol == NcclProtocol::kLl) return std::min(ll_max, bus * 0.5);
-  if (c.protocol == NcclProtocol::kLl128) {
+  if (c.protocol == Protocol::kLl) return std::min(ll_max, bus * 0.5);
+  if (c.protocol == Protocol::kLl128) {
     return std::min(bus * 0.92, c.graph.num_channels * c.generation.ring_ll128[c.nodes_index]);
   }
   return bus;
@@ -246,7 +246,7 @@ const NcclGraph& NcclGraphOf(const NcclCommunicator& communicator, NcclAlgorithm
 }
 
 NcclCost NcclCostOf(const NcclCommunicator& communicator, const NcclTunerTables& tables,
-                    ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol) {
+                    ProgramKind kind, NcclAlgorithm algorithm, Protocol protocol) {
   if (communicator.version == NcclVersion::k2_17) {
     return NcclCostOf217(communicator, tables, kind, algorithm, protocol);
   }

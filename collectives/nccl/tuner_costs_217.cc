@@ -12,13 +12,13 @@ struct Context {
   const NcclGraph& graph;
   ProgramKind kind;
   NcclAlgorithm algorithm;
-  NcclProtocol protocol;
+  Protocol protocol;
 
   bool all_reduce() const { return kind == ProgramKind::kAllReduce; }
   bool gathers() const {
     return kind == ProgramKind::kAllGather || kind == ProgramKind::kReduceScatter;
   }
-  bool simple() const { return protocol == NcclProtocol::kSimple; }
+  bool simple() const { return protocol == Protocol::kSimple; }
 };
 
 bool Enabled(const Context& c) {
@@ -45,7 +45,7 @@ bool Enabled(const Context& c) {
     default:
       return false;  // later inventions
   }
-  if (c.protocol != NcclProtocol::kLl128) return true;
+  if (c.protocol != Protocol::kLl128) return true;
   const int capability = comm.min_compute_capability;
   const PathType farthest = capability >= 90 ? PathType::kPxn : PathType::kPxb;
   return c.graph.type_inter <= farthest && c.graph.type_intra <= PathType::kNvl &&
@@ -67,10 +67,10 @@ double Bandwidth(const Context& c) {
   bus = std::min(bus, g.bus_max);
   switch (c.algorithm) {
     case NcclAlgorithm::kRing: {
-      if (c.protocol == NcclProtocol::kLl) {
+      if (c.protocol == Protocol::kLl) {
         const bool quarter = comm.nodes > 1 || c.all_reduce() || c.kind == ProgramKind::kReduce;
         bus = std::min(ll_max, bus * (quarter ? 1.0 / 4 : 1.0 / 3));
-      } else if (c.protocol == NcclProtocol::kLl128) {
+      } else if (c.protocol == Protocol::kLl128) {
         const bool lone = comm.ranks / comm.nodes < 2;
         bus = std::min(bus * (lone ? 0.7 : 0.92), channels * g.ring_ll128[index]);
       }
@@ -78,8 +78,8 @@ double Bandwidth(const Context& c) {
     }
     case NcclAlgorithm::kTree:
       bus = std::min(bus * 0.92, channels * g.tree[index]);
-      if (c.protocol == NcclProtocol::kLl) bus = std::min(bus / 3.8, ll_max);
-      if (c.protocol == NcclProtocol::kLl128) {
+      if (c.protocol == Protocol::kLl) bus = std::min(bus / 3.8, ll_max);
+      if (c.protocol == Protocol::kLl128) {
         bus = std::min(bus * (comm.nodes == 1 ? 7.0 / 9 : 120.0 / 128),
                        channels * g.tree_ll128[index]);
       }
@@ -107,7 +107,7 @@ double Latency(const Context& c) {
   const auto hardware = comm.nodes == 1 ? intra_hardware : NcclTunerTables::kNet;
   const double base = of(c.algorithm).base[p];
   double intra = of(c.algorithm).hardware[intra_hardware][p];
-  if (comm.nodes > 1 && c.protocol == NcclProtocol::kLl) intra *= 1.8;
+  if (comm.nodes > 1 && c.protocol == Protocol::kLl) intra *= 1.8;
   // The network's own latency replaces the table's.
   const double inter = c.graph.latency_inter != 0
                            ? c.graph.latency_inter
@@ -139,7 +139,7 @@ double Latency(const Context& c) {
 }  // namespace
 
 NcclCost NcclCostOf217(const NcclCommunicator& communicator, const NcclTunerTables& tables,
-                       ProgramKind kind, NcclAlgorithm algorithm, NcclProtocol protocol) {
+                       ProgramKind kind, NcclAlgorithm algorithm, Protocol protocol) {
   const Context context = {communicator, tables,    NcclGraphOf(communicator, algorithm),
                            kind,         algorithm, protocol};
   if (!Enabled(context)) return {};

@@ -46,12 +46,12 @@ NcclTunerTables TablesOf(const proto::NcclTunerVersion& proto) {
     tables.generations.push_back(generation);
   }
   PLANCAST_CHECK(!tables.generations.empty());
-  const auto copy = [&](NcclProtocol protocol, const auto& values) {
+  const auto copy = [&](Protocol protocol, const auto& values) {
     tables.tree_correction[static_cast<int>(protocol)].assign(values.begin(), values.end());
   };
-  copy(NcclProtocol::kLl, proto.tree_correction_ll());
-  copy(NcclProtocol::kLl128, proto.tree_correction_ll128());
-  copy(NcclProtocol::kSimple, proto.tree_correction_simple());
+  copy(Protocol::kLl, proto.tree_correction_ll());
+  copy(Protocol::kLl128, proto.tree_correction_ll128());
+  copy(Protocol::kSimple, proto.tree_correction_simple());
   return tables;
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "absl/strings/string_view.h"
+#include "base/enum_names.h"
 
 namespace plancast {
 
@@ -22,10 +22,12 @@ enum class ProgramKind : uint8_t {
   kSendRecv,
   kCustom,
 };
+inline constexpr auto kProgramKindNames =
+    NamesOf<ProgramKind>("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast",
+                         "reduce", "gather", "scatter", "send_recv", "custom");
 
 // all_reduce, or one of reduce_scatter and all_gather, which are it one after the other.
 bool IsAllReduceOrHalf(ProgramKind kind);
-absl::string_view ProgramKindName(ProgramKind kind);  // `all_reduce`, ...
 
 }  // namespace plancast
 

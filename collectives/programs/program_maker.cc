@@ -111,13 +111,13 @@ std::vector<absl::string_view> ProgramAlgorithms() {
 
 absl::Status DoesNot(const ProgramRequest& request) {
   return absl::InvalidArgumentError(absl::StrCat(
-      "`", request.algorithm, "` does not do ", ProgramKindName(request.kind), " over ",
+      "`", request.algorithm, "` does not do ", kProgramKindNames[request.kind], " over ",
       absl::StrJoin(request.levels, " x "), " ranks. Choose another algorithm."));
 }
 
 ChunkProgram HeadOf(const ProgramRequest& request, int32_t pieces) {
   ChunkProgram head;
-  head.name = absl::StrCat(request.algorithm, "_", ProgramKindName(request.kind));
+  head.name = absl::StrCat(request.algorithm, "_", kProgramKindNames[request.kind]);
   head.kind = request.kind;
   head.root = request.root;
   head.receiver = request.receiver < request.ranks() ? request.receiver : 0;

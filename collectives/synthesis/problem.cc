@@ -32,7 +32,7 @@ absl::StatusOr<SynthesisProblem> MakeProblem(ProgramKind kind, int32_t nodes, in
         break;
       default:
         return absl::InvalidArgumentError(
-            absl::StrCat("cannot synthesise ", ProgramKindName(kind), "."));
+            absl::StrCat("cannot synthesise ", kProgramKindNames[kind], "."));
     }
   }
   return problem;

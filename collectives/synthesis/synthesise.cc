@@ -82,7 +82,7 @@ absl::StatusOr<Synthesis> Synthesise(const LinkGraph& graph, const SynthesisRequ
   out.program =
       ProgramOf(graph, kind, request.root, problem, Combines(kind) ? &collect.schedule : nullptr,
                 spreads ? &spread.schedule : nullptr);
-  out.program.name = absl::StrCat("sccl_", ProgramKindName(kind), "_s", request.steps, "_r",
+  out.program.name = absl::StrCat("sccl_", kProgramKindNames[kind], "_s", request.steps, "_r",
                                   request.rounds, "_c", request.chunks);
   PLANCAST_CHECK_OK(CheckChunkProgram(out.program));
   return out;

@@ -237,7 +237,7 @@ class PhaseLowering {
     comm.bytes = static_cast<int64_t>(std::ceil(bytes));
     return builder_.AddComm(
         comm, StreamKind::kModelComm, PurposeOfAxes(*context_.mesh, reduction.axes),
-        absl::StrCat(CollectiveKindName(comm.kind), " ", op.name, "/", names), deps);
+        absl::StrCat(kCollectiveKindNames[comm.kind], " ", op.name, "/", names), deps);
   }
 
   KernelPart Whole(const PlanStep& step, int group) {

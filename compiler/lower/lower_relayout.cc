@@ -94,7 +94,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
                           : 1;
     for (int i = 0; i < times; ++i) {
       ready = builder->AddComm(comm, StreamKind::kModelComm, purpose,
-                               absl::StrCat(CollectiveKindName(r.kind), " ", facts.name), deps);
+                               absl::StrCat(kCollectiveKindNames[r.kind], " ", facts.name), deps);
       deps = {ready};
       if (i > 0) add("grad_add", 2 * bytes, bytes);
     }

@@ -42,7 +42,7 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
   const CollectiveKind kind =
       scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   const double bytes = WireBytes(profile.types.reduce_dtype);
-  BlockBuilder builder(absl::StrCat("grad ", CollectiveKindName(kind)));
+  BlockBuilder builder(absl::StrCat("grad ", kCollectiveKindNames[kind]));
   // `beside`: of the axes those that nothing is sharded over.
   const auto add = [&](const std::vector<int>& axes, int64_t count, int times,
                        const std::vector<int>& beside = {}) {

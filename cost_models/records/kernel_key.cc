@@ -15,7 +15,6 @@
 namespace plancast {
 namespace {
 
-constexpr const char* kPasses[] = {"forward", "dgrad", "wgrad"};
 constexpr absl::string_view kAccumulates = "+fp32";
 // A bias or activation that a product's epilogue reads on the side costs next to nothing.
 constexpr double kNotable = 1.05;
@@ -135,9 +134,8 @@ std::vector<std::pair<std::string, int64_t*>> Into(KernelSpec* kernel,
 }
 
 absl::Status ReadPass(const KernelKey& key, absl::string_view word, KernelSpec* kernel) {
-  for (int pass = 0; pass < 3; ++pass) {
-    if (word != kPasses[pass]) continue;
-    kernel->pass = static_cast<GemmPass>(pass);
+  if (const auto pass = kGemmPassNames.Find(word)) {
+    kernel->pass = *pass;
     return absl::OkStatus();
   }
   return Refuse(key, absl::StrCat("its layout is `", key.layout, "`"),
@@ -221,22 +219,20 @@ std::string KernelKey::DebugString() const {
 KernelKey KeyOf(const KernelSpec& kernel) {
   KernelKey key;
   key.dtype = std::string(DTypeName(KeyType(kernel)));
-  const char* pass = kPasses[static_cast<int>(kernel.pass)];
+  key.op = std::string(kKernelFamilyNames[kernel.family]);
+  const absl::string_view pass = kGemmPassNames[kernel.pass];
   switch (kernel.family) {
     case KernelFamily::kGemm:
-      key.op = "gemm";
       key.shape = Sizes(kernel, ProductSizes());
       key.layout = absl::StrCat(pass, kernel.accumulate_fp32 ? kAccumulates : "");
       break;
     case KernelFamily::kConvolution:
-      key.op = "convolution";
       key.shape =
           absl::StrCat(Sizes(kernel, ConvolutionSizes()), " read=", Whole(kernel.read_bytes),
                        " write=", Whole(kernel.write_bytes));
       key.layout = absl::StrCat(pass, kernel.channels_last ? " nhwc" : " nchw");
       break;
     case KernelFamily::kAttention: {
-      key.op = "attention";
       KernelSpec whole = kernel;
       if (whole.kv_heads < 1) whole.kv_heads = whole.heads;
       if (whole.head_dim_v < 1) whole.head_dim_v = whole.head_dim;
@@ -248,8 +244,7 @@ KernelKey KeyOf(const KernelSpec& kernel) {
     }
     case KernelFamily::kMemory:
     case KernelFamily::kOptimizer:
-      key.op = absl::StrCat(kernel.family == KernelFamily::kMemory ? "memory/" : "optimizer/",
-                            kernel.label);
+      absl::StrAppend(&key.op, "/", kernel.label);
       key.shape =
           absl::StrCat("read=", Whole(kernel.read_bytes), " write=", Whole(kernel.write_bytes),
                        " launches=", std::max(kernel.launches, 1));
@@ -263,19 +258,26 @@ absl::StatusOr<KernelSpec> SpecOf(const KernelKey& key) {
   ASSIGN_OR_RETURN(kernel.dtype, ParseDType(key.dtype));
   const std::pair<absl::string_view, absl::string_view> op =
       absl::StrSplit(key.op, absl::MaxSplits('/', 1));
-  if (key.op == "gemm") {
-    RETURN_IF_ERROR(ReadProduct(key, &kernel));
-  } else if (key.op == "convolution") {
-    RETURN_IF_ERROR(ReadConvolution(key, &kernel));
-  } else if (key.op == "attention") {
-    RETURN_IF_ERROR(ReadAttention(key, &kernel));
-  } else if (op.first == "memory") {
-    RETURN_IF_ERROR(ReadMemory(key, KernelFamily::kMemory, op.second, &kernel));
-  } else if (op.first == "optimizer") {
-    RETURN_IF_ERROR(ReadMemory(key, KernelFamily::kOptimizer, op.second, &kernel));
-  } else {
+  const auto family = kKernelFamilyNames.Find(op.first);
+  const bool names_rule = family == KernelFamily::kMemory || family == KernelFamily::kOptimizer;
+  if (!family || (!names_rule && op.first != key.op)) {
     return Refuse(key, absl::StrCat("its op is `", key.op, "`"),
                   "ops are `gemm`, `convolution`, `attention`, `memory/RULE` and `optimizer/RULE`");
+  }
+  switch (*family) {
+    case KernelFamily::kGemm:
+      RETURN_IF_ERROR(ReadProduct(key, &kernel));
+      break;
+    case KernelFamily::kConvolution:
+      RETURN_IF_ERROR(ReadConvolution(key, &kernel));
+      break;
+    case KernelFamily::kAttention:
+      RETURN_IF_ERROR(ReadAttention(key, &kernel));
+      break;
+    case KernelFamily::kMemory:
+    case KernelFamily::kOptimizer:
+      RETURN_IF_ERROR(ReadMemory(key, *family, op.second, &kernel));
+      break;
   }
   return kernel;
 }

@@ -52,13 +52,11 @@ class Walk {
 
   void AddTo(SimResult& result) const {
     result.critical_path = path_;
-    constexpr const char* kKnowledge[] = {"measured", "interpolated", "calibrated", "analytic",
-                                          "extrapolated"};
     for (size_t k = 0; k < kernel_ps_.size(); ++k) {
       if (kernel_ps_[k] == 0) continue;
       const KernelCost& cost = in_.prices.costs[k];
       const double seconds = ToSeconds(kernel_ps_[k]);
-      result.provenance_seconds[kKnowledge[static_cast<int>(cost.provenance.knowledge)]] += seconds;
+      result.provenance_seconds[std::string(kKnowledgeNames[cost.provenance.knowledge])] += seconds;
       result.own_variance_s2 += seconds * cost.sigma * seconds * cost.sigma;
       AddFactor(cost.factor, seconds, cost.factor_sigma,
                 cost.provenance.knowledge == Knowledge::kExtrapolated, result);

@@ -23,7 +23,7 @@ absl::StatusOr<ProgramMaker> MakeAlong(const NcclSearchResult& search, ProgramKi
   ProgramRequest request;
   request.kind = kind;
   request.levels = {comm.ranks};
-  request.protocol = std::string(NcclProtocolName(choice.protocol));
+  request.protocol = std::string(kProtocolNames[choice.protocol]);
   // Launches of 2.30 have more blocks than channels where switches reduce.
   request.channels = std::max(1, std::min(choice.channels, comm.channels));
   switch (choice.algorithm) {
@@ -63,7 +63,7 @@ absl::StatusOr<ProgramMaker> MakeAlong(const NcclSearchResult& search, ProgramKi
       return MakerOf(request);
     default:
       return absl::FailedPreconditionError(absl::StrCat("no chunk program is written for NCCL's ",
-                                                        NcclAlgorithmName(choice.algorithm),
+                                                        kNcclAlgorithmNames[choice.algorithm],
                                                         ". Choose another algorithm."));
   }
 }
@@ -116,7 +116,7 @@ absl::StatusOr<PlacedProgram> PlaceNccl(const Machine& machine, const NcclSearch
   if (choice.algorithm == NcclAlgorithm::kTree) {
     // The tuner's figure of a tree has all that slows it in it, at half of what its
     // links carry: chunks show the rest.
-    const NcclCost simple = tuner.Cost(kind, choice.algorithm, NcclProtocol::kSimple);
+    const NcclCost simple = tuner.Cost(kind, choice.algorithm, Protocol::kSimple);
     p.block_bytes_per_s = std::max<int64_t>(
         1, std::llround(2 * simple.bandwidth * 1e9 / comm.channels * p.node_efficiency));
   } else {

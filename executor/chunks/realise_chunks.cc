@@ -99,12 +99,12 @@ std::optional<Priced> PriceAgain(const LinkCosts& links, const GroupShape& shape
                                  int64_t bytes, double scale) {
   for (int a = 0; a < kNumAlgorithms; ++a) {
     const auto algorithm = static_cast<Algorithm>(a);
-    if (AlgorithmName(algorithm) != realised.algorithm) continue;
+    if (kAlgorithmNames[algorithm] != realised.algorithm) continue;
     const std::optional<Traffic> traffic = TrafficOf(algorithm, shape, kind);
     if (!traffic) return std::nullopt;
     Protocol protocol = Protocol::kSimple;
     for (const Protocol low : {Protocol::kLl, Protocol::kLl128}) {
-      if (realised.protocol == ProtocolName(low)) protocol = low;
+      if (realised.protocol == kProtocolNames[low]) protocol = low;
     }
     const auto closed =
         Price(links, shape, *traffic, protocol, kind, bytes, scale, TunersOf(links.machine, shape));

@@ -14,8 +14,6 @@ namespace plancast {
 namespace {
 
 constexpr absl::string_view kBetween = "(between modules)";
-constexpr absl::string_view kStaticNames[] = {"parameters", "gradients", "optimizer", "activations",
-                                              "workspace"};
 
 // What becomes alive and dies by running part of a block once.
 using Changes = std::map<int32_t, int64_t>;  // number of a kind of tensor -> copies
@@ -149,8 +147,8 @@ PeakReasons ExplainPeak(const ExecutionGraph& graph, int32_t program) {
   for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
     if (replayed.static_bytes[kind] == 0) continue;
     LiveTensor tensor;
-    tensor.name = std::string(kStaticNames[kind]);
     tensor.kind = static_cast<MemoryKind>(kind);
+    tensor.name = std::string(kMemoryKindNames[tensor.kind]);
     tensor.bytes_each = replayed.static_bytes[kind];
     tensor.copies = 1;
     reasons.tensors.push_back(std::move(tensor));

@@ -24,22 +24,6 @@ class DisjointSets {
   std::vector<int32_t> parent_;
 };
 
-const char* NameOf(Level level) {
-  switch (level) {
-    case Level::kDevice:
-      return "device";
-    case Level::kHost:
-      return "host";
-    case Level::kDomain:
-      return "domain";
-    case Level::kPod:
-      return "pod";
-    case Level::kCluster:
-      return "cluster";
-  }
-  return "";
-}
-
 }  // namespace
 
 LevelTree::LevelTree(const ActivityKinds& kinds, const std::vector<Level>& levels,
@@ -166,7 +150,7 @@ std::string LevelTree::DebugString() const {
   for (size_t d = 0; d < domains_.size(); ++d) {
     int depth = 0;
     for (int32_t up = domains_[d].parent; up >= 0; up = domains_[up].parent) ++depth;
-    absl::StrAppend(&text, std::string(2 * depth, ' '), NameOf(domains_[d].level), ":");
+    absl::StrAppend(&text, std::string(2 * depth, ' '), kLevelNames[domains_[d].level], ":");
     for (size_t r = 0; r < domain_of_resource_.size(); ++r) {
       if (domain_of_resource_[r] == static_cast<int32_t>(d)) absl::StrAppend(&text, " r", r);
     }

@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<std::string>> SlowerChoices(const ExecutionGraph& gra
         old_time - new_time,
         absl::StrFormat("the library chooses %s/%s for `%s` of %.3g MB over %d devices at the "
                         "faster links, where it chose %s/%s: %.3g ms in place of %.3g",
-                        is.algorithm, is.protocol, CollectiveKindName(comm.kind),
+                        is.algorithm, is.protocol, kCollectiveKindNames[comm.kind],
                         static_cast<double>(comm.bytes) * 1e-6, use.group.size(), was.algorithm,
                         was.protocol, new_time * 1e-9, old_time * 1e-9));
   }

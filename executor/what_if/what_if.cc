@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
-#include "executor/what_if/names.h"
 
 namespace plancast {
 namespace {
@@ -168,9 +167,8 @@ class TaskChanger {
           change.target == Target::kCompute ||
           (change.target == Target::kOp &&
            (Matches(change.name, block.label[t]) || Matches(change.name, kernel.label))) ||
-          (change.target == Target::kKernel && change.name == FamilyName(kernel.family)) ||
-          (change.target == Target::kPurpose &&
-           change.name == kPurposeNames[static_cast<int>(block.purpose[t])]);
+          (change.target == Target::kKernel && change.name == kKernelFamilyNames[kernel.family]) ||
+          (change.target == Target::kPurpose && change.name == kPurposeNames[block.purpose[t]]);
       if (hit) time *= change.time;
       met_[i] = met_[i] || hit;
     }
@@ -183,33 +181,32 @@ class TaskChanger {
       const WhatIfChange& change = changes_[i];
       const bool hit =
           change.target == Target::kCommunication ||
-          (change.target == Target::kCollective && change.name == CollectiveKindName(comm.kind)) ||
-          (change.target == Target::kPurpose &&
-           change.name == kPurposeNames[static_cast<int>(block.purpose[t])]);
+          (change.target == Target::kCollective &&
+           change.name == kCollectiveKindNames[comm.kind]) ||
+          (change.target == Target::kPurpose && change.name == kPurposeNames[block.purpose[t]]);
       if (hit) time *= change.time;
       met_[i] = met_[i] || hit;
     }
     return time;
   }
 
+  template <typename Names>
+  static absl::Status CheckName(const WhatIfChange& change, absl::string_view what,
+                                const Names& names) {
+    return names.Find(change.name).has_value() ? absl::OkStatus() : Unknown(what, change, names);
+  }
+
   // A name that no task has; one that some plan could have is fine.
   absl::Status Unmet(const WhatIfChange& change) const {
-    const auto has = [&](const auto& names) {
-      return std::find(names.begin(), names.end(), change.name) != names.end();
-    };
     switch (change.target) {
       case Target::kOp:
         return Unknown("op", change, labels_);
       case Target::kKernel:
-        return has(kFamilyNames) ? absl::OkStatus()
-                                 : Unknown("kernel family", change, kFamilyNames);
+        return CheckName(change, "kernel family", kKernelFamilyNames);
       case Target::kPurpose:
-        return has(kPurposeNames) ? absl::OkStatus() : Unknown("purpose", change, kPurposeNames);
-      case Target::kCollective: {
-        std::vector<std::string> names;
-        for (CollectiveKind kind : kCollectives) names.emplace_back(CollectiveKindName(kind));
-        return has(names) ? absl::OkStatus() : Unknown("collective", change, names);
-      }
+        return CheckName(change, "purpose", kPurposeNames);
+      case Target::kCollective:
+        return CheckName(change, "collective", kCollectiveKindNames);
       default:
         return absl::OkStatus();
     }

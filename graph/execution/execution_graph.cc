@@ -8,36 +8,16 @@
 namespace plancast {
 namespace {
 
-absl::string_view StreamName(StreamKind stream) {
-  constexpr absl::string_view kNames[] = {"compute",   "model",     "grad",      "send_next",
-                                          "recv_prev", "send_prev", "recv_next", "replica",
-                                          "copy_out",  "copy_in"};
-  return kNames[static_cast<int>(stream)];
-}
-
-absl::string_view PurposeName(Purpose purpose) {
-  constexpr absl::string_view kNames[] = {"forward", "backward",  "recompute", "tp",
-                                          "dp",      "pp",        "cp",        "ep",
-                                          "offload", "optimizer", "other"};
-  return kNames[static_cast<int>(purpose)];
-}
-
-absl::string_view MemoryName(MemoryKind kind) {
-  constexpr absl::string_view kNames[] = {"parameters", "gradients", "optimizer", "activations",
-                                          "workspace"};
-  return kNames[static_cast<int>(kind)];
-}
-
-absl::string_view PhaseName(Phase phase) {
-  constexpr absl::string_view kNames[] = {"F", "B", "W", "opt", "comm"};
-  return kNames[static_cast<int>(phase)];
-}
+// Shorter than kStreamNames: every line of a dump has one.
+constexpr auto kShortStreamNames =
+    NamesOf<StreamKind>("compute", "model", "grad", "send_next", "recv_prev", "send_prev",
+                        "recv_next", "replica", "copy_out", "copy_in");
 
 std::string CommText(const CommSpec& comm, const DeviceMesh& mesh) {
   if (IsOnHost(comm.kind)) {
-    return absl::StrCat(CollectiveKindName(comm.kind), " ", comm.bytes, " B");
+    return absl::StrCat(kCollectiveKindNames[comm.kind], " ", comm.bytes, " B");
   }
-  std::string text = absl::StrCat(CollectiveKindName(comm.kind), " ", comm.bytes, " B over ",
+  std::string text = absl::StrCat(kCollectiveKindNames[comm.kind], " ", comm.bytes, " B over ",
                                   absl::StrJoin(comm.axes, "*", [&](std::string* out, int axis) {
                                     absl::StrAppend(out, mesh.axis(axis).name);
                                   }));
@@ -51,7 +31,7 @@ std::string MemoryText(const Block& block, int32_t task) {
   std::string text;
   for (const MemoryEvent& event : block.memory) {
     if (event.task != task) continue;
-    absl::StrAppend(&text, event.after ? " after " : " before ", MemoryName(event.kind),
+    absl::StrAppend(&text, event.after ? " after " : " before ", kMemoryKindNames[event.kind],
                     event.delta < 0 ? "" : "+", event.delta, " ", block.tensors[event.tensor]);
   }
   return text;
@@ -68,8 +48,8 @@ std::string BlockText(const ExecutionGraph& graph, const Block& block) {
   if (block.rendezvous_task >= 0) absl::StrAppend(&text, " meets at ", block.rendezvous_task);
   absl::StrAppend(&text, "\n");
   for (int32_t t = 0; t < block.size(); ++t) {
-    absl::StrAppend(&text, "  ", t, " ", StreamName(block.stream[t]), " ",
-                    PurposeName(block.purpose[t]), " `", block.label[t], "` ",
+    absl::StrAppend(&text, "  ", t, " ", kShortStreamNames[block.stream[t]], " ",
+                    kPurposeNames[block.purpose[t]], " `", block.label[t], "` ",
                     block.kind[t] == TaskKind::kKernel
                         ? graph.kernels[block.spec[t]].DebugString()
                         : CommText(graph.comms[block.spec[t]], graph.mesh));
@@ -91,14 +71,14 @@ std::string ProgramText(const ExecutionGraph& graph, const Program& program) {
   }
   for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
     if (program.static_bytes[kind] == 0) continue;
-    absl::StrAppend(&text, " ", MemoryName(static_cast<MemoryKind>(kind)), " ",
+    absl::StrAppend(&text, " ", kMemoryKindNames[static_cast<MemoryKind>(kind)], " ",
                     program.static_bytes[kind]);
   }
   if (program.host_bytes > 0) absl::StrAppend(&text, " host ", program.host_bytes);
   absl::StrAppend(&text, "\n");
   for (size_t i = 0; i < program.instances.size(); ++i) {
     const Instance& instance = program.instances[i];
-    absl::StrAppend(&text, "  ", i, " ", PhaseName(instance.phase), " `",
+    absl::StrAppend(&text, "  ", i, " ", kPhaseNames[instance.phase], " `",
                     graph.blocks[instance.block].name, "`");
     if (instance.layer_count != 1 || instance.phase == Phase::kForward) {
       absl::StrAppend(&text, " layers ", instance.layer_begin, "+",

@@ -8,6 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "base/enum_names.h"
 #include "cluster/device_mesh.h"
 #include "graph/collective_kind.h"
 #include "graph/dtype.h"
@@ -28,7 +29,11 @@ enum class StreamKind : uint8_t {
   kCopyOut,      // device memory to host memory
   kCopyIn,
 };
-inline constexpr int kNumStreams = 10;
+// As Python sees them.
+inline constexpr auto kStreamNames =
+    NamesOf<StreamKind>("compute", "model_comm", "grad_comm", "send_next", "recv_prev", "send_prev",
+                        "recv_next", "replica_comm", "copy_out", "copy_in");
+inline constexpr int kNumStreams = kStreamNames.size();
 using StreamMask = uint16_t;  // a set of them: bit 1 << stream
 static_assert(kNumStreams <= 16);
 constexpr StreamMask MaskOf(int stream) { return static_cast<StreamMask>(1u << stream); }
@@ -48,13 +53,18 @@ enum class Purpose : uint8_t {
   kOptimizer,
   kOther,
 };
-inline constexpr int kNumPurposes = 11;
+inline constexpr auto kPurposeNames =
+    NamesOf<Purpose>("forward", "backward", "recompute", "tp", "dp", "pp", "cp", "ep", "offload",
+                     "optimizer", "other");
+inline constexpr int kNumPurposes = kPurposeNames.size();
 
 enum class TaskKind : uint8_t { kKernel, kComm };
 
 // What device memory holds.
 enum class MemoryKind : uint8_t { kParameters, kGradients, kOptimizer, kActivations, kWorkspace };
-inline constexpr int kNumMemoryKinds = 5;
+inline constexpr auto kMemoryKindNames =
+    NamesOf<MemoryKind>("parameters", "gradients", "optimizer", "activations", "workspace");
+inline constexpr int kNumMemoryKinds = kMemoryKindNames.size();
 
 // A communication among the members of a group: the devices that differ only
 // in the coordinates of `axes`. A kSendRecv joins a device with the one
@@ -138,6 +148,7 @@ struct Block {
 };
 
 enum class Phase : uint8_t { kForward, kBackward, kWeight, kOptimizer, kComm };
+inline constexpr auto kPhaseNames = NamesOf<Phase>("F", "B", "W", "opt", "comm");
 
 // Instance `from` must have completed out-port `from_port` (all its tasks if
 // -1) before in-port `to_port` of this instance is ready (any of its tasks if

@@ -17,7 +17,7 @@ absl::Status Bad(const Args&... args) {
 absl::Status VerifyComm(const ExecutionGraph& graph, const CommSpec& comm) {
   if (comm.bytes < 0) return Bad("moves ", comm.bytes, " bytes; at least 0 is needed");
   if (IsOnHost(comm.kind) && !comm.axes.empty()) {
-    return Bad("is a ", CollectiveKindName(comm.kind), " over ", comm.axes.size(),
+    return Bad("is a ", kCollectiveKindNames[comm.kind], " over ", comm.axes.size(),
                " mesh axes; it concerns one device and takes none");
   }
   if (comm.axes.empty() && !IsOnHost(comm.kind)) {

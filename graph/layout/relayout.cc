@@ -148,7 +148,7 @@ std::string Relayout::DebugString(const DeviceMesh& mesh) const {
   std::string text;
   for (const RelayoutStep& step : steps) {
     if (!text.empty()) text.push_back('\n');
-    absl::StrAppend(&text, step.is_collective ? CollectiveKindName(step.kind) : "local", "(",
+    absl::StrAppend(&text, step.is_collective ? kCollectiveKindNames[step.kind] : "local", "(",
                     absl::StrJoin(step.axes, ",",
                                   [&](std::string* out, int a) { out->append(mesh.axis(a).name); }),
                     ")");

@@ -4,28 +4,23 @@
 #include <optional>
 #include <utility>
 
+#include "base/enum_names.h"
+
 namespace plancast {
 namespace {
 
-constexpr absl::string_view kFunctionNames[] = {"exp",     "log", "sqrt", "rsqrt", "recip", "tanh",
-                                                "sigmoid", "erf", "sin",  "cos",   "relu",  "step"};
+constexpr auto kFunctionNames = NamesOf<Function>("exp", "log", "sqrt", "rsqrt", "recip", "tanh",
+                                                  "sigmoid", "erf", "sin", "cos", "relu", "step");
 
 bool IsNumber(const Expr& e) { return e.kind() == ExprKind::kNumber; }
 
 }  // namespace
 
-absl::string_view FunctionName(Function function) {
-  return kFunctionNames[static_cast<int>(function)];
-}
+absl::string_view FunctionName(Function function) { return kFunctionNames[function]; }
 
-absl::Span<const absl::string_view> FunctionNames() { return kFunctionNames; }
+absl::Span<const absl::string_view> FunctionNames() { return kFunctionNames.names; }
 
-std::optional<Function> FindFunction(absl::string_view name) {
-  for (size_t i = 0; i < std::size(kFunctionNames); ++i) {
-    if (kFunctionNames[i] == name) return static_cast<Function>(i);
-  }
-  return std::nullopt;
-}
+std::optional<Function> FindFunction(absl::string_view name) { return kFunctionNames.Find(name); }
 
 Expr Expr::Number(double value) {
   Node node;

@@ -7,15 +7,21 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/enum_names.h"
 
 namespace plancast {
 
+// Names as in TransformerConfig; where a file names none, the first holds.
 enum class Mlp : uint8_t { kGelu, kSwiglu, kRelu, kGeglu, kSwigluClamped };
+inline constexpr auto kMlpNames = NamesOf<Mlp>("gelu", "swiglu", "relu", "geglu", "swiglu_clamped");
 enum class Norm : uint8_t { kLayerNorm, kRmsNorm };
+inline constexpr auto kNormNames = NamesOf<Norm>("layernorm", "rmsnorm");
 // kAlibi adds a slope to the attention scores inside the softmax kernel: no op
 // of its own.
 enum class Position : uint8_t { kLearned, kRope, kAlibi, kNone };
+inline constexpr auto kPositionNames = NamesOf<Position>("learned", "rope", "alibi", "none");
 enum class RouterScore : uint8_t { kSoftmax, kSigmoid };
+inline constexpr auto kRouterScoreNames = NamesOf<RouterScore>("softmax", "sigmoid");
 
 // Latent attention, in place of heads of head_dim.
 struct LatentAttention {

@@ -13,35 +13,11 @@
 namespace plancast {
 namespace {
 
-template <typename Enum>
-struct Word {
-  Enum value;
-  absl::string_view name;
-};
-
-// The first word is what absence means.
-constexpr Word<Mlp> kMlp[] = {{Mlp::kGelu, "gelu"},
-                              {Mlp::kSwiglu, "swiglu"},
-                              {Mlp::kRelu, "relu"},
-                              {Mlp::kGeglu, "geglu"},
-                              {Mlp::kSwigluClamped, "swiglu_clamped"}};
-constexpr Word<RouterScore> kRouterScore[] = {{RouterScore::kSoftmax, "softmax"},
-                                              {RouterScore::kSigmoid, "sigmoid"}};
-constexpr Word<Norm> kNorm[] = {{Norm::kLayerNorm, "layernorm"}, {Norm::kRmsNorm, "rmsnorm"}};
-constexpr Word<Position> kPosition[] = {{Position::kLearned, "learned"},
-                                        {Position::kRope, "rope"},
-                                        {Position::kAlibi, "alibi"},
-                                        {Position::kNone, "none"}};
-
 template <typename Enum, size_t n>
-absl::StatusOr<Enum> Find(const Word<Enum> (&words)[n], const std::string& name,
+absl::StatusOr<Enum> Find(const EnumNames<Enum, n>& names, const std::string& name,
                           absl::string_view field) {
-  if (name.empty()) return words[0].value;
-  std::vector<absl::string_view> names;
-  for (const Word<Enum>& word : words) {
-    if (word.name == name) return word.value;
-    names.push_back(word.name);
-  }
+  if (name.empty()) return static_cast<Enum>(0);
+  if (const auto found = names.Find(name)) return *found;
   return absl::InvalidArgumentError(absl::StrCat("no ", field, " `", name, "`; there are ",
                                                  JoinQuoted(names), ".", DidYouMean(name, names)));
 }
@@ -62,14 +38,6 @@ void WriteLatent(const LatentAttention& latent, proto::TransformerConfig* p) {
   p->set_v_head_dim(latent.value_dim);
 }
 
-template <typename Enum, size_t n>
-std::string NameOf(const Word<Enum> (&words)[n], Enum value) {
-  for (const Word<Enum>& word : words) {
-    if (word.value == value) return std::string(word.name);
-  }
-  return "";
-}
-
 absl::Status ReadExperts(const proto::TransformerConfig& p, ExpertsConfig* experts) {
   experts->count = p.experts();
   experts->topk = p.topk();
@@ -78,7 +46,7 @@ absl::Status ReadExperts(const proto::TransformerConfig& p, ExpertsConfig* exper
   experts->shared_gate = p.shared_expert_gate();
   experts->dense_layers = p.dense_layers();
   experts->every = p.moe_every() == 0 ? 1 : p.moe_every();
-  ASSIGN_OR_RETURN(experts->score, Find(kRouterScore, p.router_score(), "router_score"));
+  ASSIGN_OR_RETURN(experts->score, Find(kRouterScoreNames, p.router_score(), "router_score"));
   experts->normalized = !p.has_router_normalized() || p.router_normalized();
   experts->router_bias = p.router_bias();
   experts->capacity_factor = p.capacity_factor() == 0 ? 1 : p.capacity_factor();
@@ -94,7 +62,7 @@ void WriteExperts(const ExpertsConfig& experts, proto::TransformerConfig* p) {
   p->set_shared_expert_gate(experts.shared_gate);
   p->set_dense_layers(experts.dense_layers);
   p->set_moe_every(experts.every);
-  p->set_router_score(NameOf(kRouterScore, experts.score));
+  p->set_router_score(std::string(kRouterScoreNames[experts.score]));
   p->set_router_normalized(experts.normalized);
   p->set_router_bias(experts.router_bias);
   p->set_capacity_factor(experts.capacity_factor);
@@ -115,9 +83,9 @@ absl::StatusOr<TransformerConfig> ParseTransformerConfig(absl::string_view json,
   c.ffn = p.ffn();
   c.vocab = p.vocab();
   c.seq = p.seq();
-  ASSIGN_OR_RETURN(c.mlp, Find(kMlp, p.mlp(), "mlp"), _ << what);
-  ASSIGN_OR_RETURN(c.norm, Find(kNorm, p.norm(), "norm"), _ << what);
-  ASSIGN_OR_RETURN(c.position, Find(kPosition, p.position(), "position"), _ << what);
+  ASSIGN_OR_RETURN(c.mlp, Find(kMlpNames, p.mlp(), "mlp"), _ << what);
+  ASSIGN_OR_RETURN(c.norm, Find(kNormNames, p.norm(), "norm"), _ << what);
+  ASSIGN_OR_RETURN(c.position, Find(kPositionNames, p.position(), "position"), _ << what);
   c.max_positions = p.max_positions();
   c.tied_embeddings = p.tied_embeddings();
   const bool biases = c.norm == Norm::kLayerNorm && !c.gated();
@@ -157,9 +125,9 @@ std::string TransformerConfigJson(const TransformerConfig& c) {
   p.set_ffn(c.ffn);
   p.set_vocab(c.vocab);
   p.set_seq(c.seq);
-  p.set_mlp(NameOf(kMlp, c.mlp));
-  p.set_norm(NameOf(kNorm, c.norm));
-  p.set_position(NameOf(kPosition, c.position));
+  p.set_mlp(std::string(kMlpNames[c.mlp]));
+  p.set_norm(std::string(kNormNames[c.norm]));
+  p.set_position(std::string(kPositionNames[c.position]));
   p.set_max_positions(c.max_positions);
   p.set_tied_embeddings(c.tied_embeddings);
   p.set_qkv_bias(c.qkv_bias);

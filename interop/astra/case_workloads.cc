@@ -47,10 +47,8 @@ int32_t Append(AstraProgram& program, AstraNode node, const std::vector<int32_t>
 }
 
 absl::StatusOr<AstraCollective> CollectiveOf(absl::string_view word) {
-  if (word == "all_reduce") return AstraCollective::kAllReduce;
-  if (word == "all_gather") return AstraCollective::kAllGather;
-  if (word == "reduce_scatter") return AstraCollective::kReduceScatter;
-  if (word == "all_to_all") return AstraCollective::kAllToAll;
+  const auto found = kAstraCollectiveNames.Find(word);
+  if (found && *found != AstraCollective::kReplay) return *found;
   return absl::InvalidArgumentError(
       absl::StrCat("collective `", word,
                    "` is not one of `all_reduce`, `all_gather`, `reduce_scatter`, `all_to_all`"));

@@ -80,15 +80,13 @@ absl::Status FindBusiest(const ChunkProgram& program, const ChunkNetwork& networ
 
 absl::StatusOr<ChunkParameters> MscclParameters(const Machine& machine,
                                                 const std::string& protocol) {
-  const bool simple = protocol == "Simple", ll = protocol == "LL";
-  if (!simple && !ll && protocol != "LL128") {
+  const auto found = kProtocolNames.Find(protocol);
+  if (!found) {
     return absl::InvalidArgumentError(
         absl::StrCat("no protocol `", protocol, "`; there are `Simple`, `LL` and `LL128`."));
   }
-  const NcclProtocol nccl = simple ? NcclProtocol::kSimple
-                            : ll   ? NcclProtocol::kLl
-                                   : NcclProtocol::kLl128;
-  const auto p = static_cast<size_t>(nccl);
+  const bool simple = *found == Protocol::kSimple, ll = *found == Protocol::kLl;
+  const auto p = static_cast<size_t>(*found);
   const NcclTunerTables& tables = NcclTunerTables::Shipped(NcclVersion::k2_17);
   const auto& ring = tables.latency[static_cast<int>(NcclAlgorithm::kRing)];
   const bool nvlink = machine.FindLinkClass(LinkKind::kNvlink) >= 0;
@@ -98,7 +96,7 @@ absl::StatusOr<ChunkParameters> MscclParameters(const Machine& machine,
   out.node_hop_ps = HopBeyondLink(machine, machine.intra_class(), ring.hardware[node][p]);
   out.network_hop_ps = HopBeyondLink(machine, machine.FindLinkClass(LinkKind::kNic),
                                      ring.hardware[NcclTunerTables::kNet][p]);
-  const double efficiency = 1 / NcclWireFactor(nccl);
+  const double efficiency = 1 / NcclWireFactor(*found);
   out.node_efficiency = out.bridge_efficiency = out.network_efficiency = efficiency;
   const proto::KnownGpu* gpu = FindKnownGpu(machine.device().name);
   if (gpu != nullptr && nvlink) {
@@ -106,7 +104,7 @@ absl::StatusOr<ChunkParameters> MscclParameters(const Machine& machine,
     const double gb_per_s = simple || ll ? generation.tree[0] : generation.ring_ll128[0];
     out.block_bytes_per_s = std::llround(gb_per_s * 1e9 * (ll ? efficiency : 1));
   }
-  const int64_t step = NcclStepBytes(nccl);
+  const int64_t step = NcclStepBytes(*found);
   out.chunk_bytes = simple ? 4 * step : step;
   out.slice_bytes = simple ? 2 * step : step;
   out.fifo_bytes = kNcclSteps * step;

@@ -87,8 +87,8 @@ absl::Status ValidateBuffers(const ChunkProgram& program, int32_t r) {
   const auto check = [&](absl::string_view name, int64_t chunks, int64_t times) -> absl::Status {
     if (chunks == 0 || chunks * times == program.chunks) return absl::OkStatus();
     return Invalid("gpu ", r, ": `", name, "` is ", chunks, " and `nchunksperloop` ",
-                   program.chunks, "; ", ProgramKindName(program.kind), " on ", program.num_ranks(),
-                   " GPUs takes ", program.chunks / times, " (or 0).");
+                   program.chunks, "; ", kProgramKindNames[program.kind], " on ",
+                   program.num_ranks(), " GPUs takes ", program.chunks / times, " (or 0).");
   };
   switch (program.kind) {
     case ProgramKind::kCustom:

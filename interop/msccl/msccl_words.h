@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "collectives/programs/chunk_program.h"
+#include "collectives/programs/protocol.h"
 
 // The words of MSCCL's XML; the first spelling of a value is the one written.
 
@@ -43,7 +44,9 @@ inline constexpr std::array<std::pair<absl::string_view, ChunkBuffer>, 3> kMsccl
     {"s", ChunkBuffer::kScratch},
 }};
 
-inline constexpr std::array<absl::string_view, 3> kMscclProtocols = {"Simple", "LL", "LL128"};
+inline constexpr std::array<absl::string_view, kNumProtocols> kMscclProtocols = {
+    kProtocolNames[Protocol::kSimple], kProtocolNames[Protocol::kLl],
+    kProtocolNames[Protocol::kLl128]};
 
 }  // namespace plancast
 

@@ -121,6 +121,8 @@ void NameOneBuffer(ChunkProgram& program) {
 
 }  // namespace
 
+std::string MscclWord(ChunkOp op) { return Word(kMscclOps, op); }
+
 absl::StatusOr<std::string> WriteMscclAlgorithm(const MscclAlgorithm& algorithm) {
   constexpr char kCannot[] = "cannot be written as MSCCL XML";
   const ChunkProgram& head = algorithm.program;

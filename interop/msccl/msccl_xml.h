@@ -48,6 +48,7 @@ absl::StatusOr<MscclAlgorithm> ReadMscclAlgorithm(absl::string_view text, absl::
 // One element per line, attributes in MSCCL's order. InvalidArgument where the
 // program exceeds what MSCCL and RCCL execute (kMsccl... below).
 absl::StatusOr<std::string> WriteMscclAlgorithm(const MscclAlgorithm& algorithm);
+std::string MscclWord(ChunkOp op);  // `rcs`, ...
 
 // Limits of both runtimes.
 inline constexpr int32_t kMscclSteps = 256;            // of a thread block

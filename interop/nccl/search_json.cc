@@ -131,11 +131,11 @@ void AppendConnections(const NcclConnections& connections, List& object) {
 template <typename Visit>
 void ForEachPair(const Visit& visit) {
   for (int a = 0; a < kNumNcclAlgorithms; ++a) {
-    for (int p = 0; p < kNumNcclProtocols; ++p) {
+    for (int p = 0; p < kNumProtocols; ++p) {
       const auto algorithm = static_cast<NcclAlgorithm>(a);
-      const auto protocol = static_cast<NcclProtocol>(p);
+      const auto protocol = static_cast<Protocol>(p);
       visit(algorithm, protocol,
-            absl::StrCat(NcclAlgorithmName(algorithm), "/", NcclProtocolName(protocol)));
+            absl::StrCat(kNcclAlgorithmNames[algorithm], "/", kProtocolNames[protocol]));
     }
   }
 }
@@ -144,7 +144,7 @@ void AppendTuning(const NcclTuner& tuner, std::string& out) {
   List collectives(&out, '{', '}');
   for (const Collective& collective : kCollectives) {
     List pairs(&collectives.Key(collective.name), '{', '}');
-    ForEachPair([&](NcclAlgorithm algorithm, NcclProtocol protocol, const std::string& pair) {
+    ForEachPair([&](NcclAlgorithm algorithm, Protocol protocol, const std::string& pair) {
       const NcclCost cost = tuner.Cost(collective.kind, algorithm, protocol);
       if (cost.bandwidth <= 0) return;
       absl::StrAppend(&pairs.Key(pair), "{\"lat_us\": ", Number(cost.latency_us),
@@ -162,11 +162,11 @@ void AppendTimes(const NcclTuner& tuner, std::string& out) {
       List row(&rows.Next(), '{', '}');
       row.Key("coll") += Quoted(collective.name);
       absl::StrAppend(&row.Key("bytes"), bytes);
-      row.Key("best") += Quoted(absl::StrCat(NcclAlgorithmName(choice->algorithm), "/",
-                                             NcclProtocolName(choice->protocol)));
+      row.Key("best") += Quoted(absl::StrCat(kNcclAlgorithmNames[choice->algorithm], "/",
+                                             kProtocolNames[choice->protocol]));
       row.Key("us") += Number(choice->us);
       List all(&row.Key("all"), '{', '}');
-      ForEachPair([&](NcclAlgorithm algorithm, NcclProtocol protocol, const std::string& pair) {
+      ForEachPair([&](NcclAlgorithm algorithm, Protocol protocol, const std::string& pair) {
         const auto us = tuner.Time(collective.kind, algorithm, protocol, bytes);
         if (us.has_value()) all.Key(pair) += Number(*us);
       });

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/enum_names.h"
 
 namespace plancast {
 namespace {
@@ -47,15 +48,16 @@ bool ConsumeDirection(string_view& word, NcclDirection& direction) {
 }  // namespace
 
 absl::string_view NcclEventKindName(NcclEventKind kind) {
-  constexpr string_view kNames[] = {
-      "group call", "call",     "launch", "group", "collective", "point to point", "copy engine",
-      "kernel",     "proxy op", "step",   "wait",  "network",    "proxy thread",   "other"};
-  return kNames[static_cast<int>(kind)];
+  constexpr auto kNames = NamesOf<NcclEventKind>(
+      "group call", "call", "launch", "group", "collective", "point to point", "copy engine",
+      "kernel", "proxy op", "step", "wait", "network", "proxy thread", "other");
+  return kNames[kind];
 }
 
 absl::string_view NcclWaitName(NcclWait wait) {
-  constexpr string_view kNames[] = {"", "buffer", "gpu", "peer", "send", "receive", "flush"};
-  return kNames[static_cast<int>(wait)];
+  constexpr auto kNames =
+      NamesOf<NcclWait>("", "buffer", "gpu", "peer", "send", "receive", "flush");
+  return kNames[wait];
 }
 
 const NcclCategory* FindNcclCategory(string_view name) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/enum_names.h"
 #include "base/status_macros.h"
 #include "executor/memory/reasons.h"
 #include "executor/memory/replay.h"
@@ -18,8 +19,9 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr size_t kMaxChanges = 3;
-constexpr absl::string_view kPartNames[] = {"weights", "gradients", "optimizer", "activations",
-                                            "workspace"};
+// As advice calls them: what the graph has as parameters are a plan's weights.
+constexpr auto kPartNames =
+    NamesOf<MemoryKind>("weights", "gradients", "optimizer", "activations", "workspace");
 
 std::string GiB(double bytes) { return absl::StrFormat("%.1f", bytes / kGiB); }
 
@@ -33,7 +35,8 @@ absl::string_view Article(absl::string_view name) {
 std::string LargestPart(const ExecutionGraph& graph, int32_t program, const ClassMemory& memory) {
   const int most = static_cast<int>(std::max_element(memory.bytes, memory.bytes + kNumMemoryKinds) -
                                     memory.bytes);
-  std::string text = absl::StrCat("; the largest part is ", kPartNames[most]);
+  std::string text =
+      absl::StrCat("; the largest part is ", kPartNames[static_cast<MemoryKind>(most)]);
   for (const LiveTensor& tensor : ExplainPeak(graph, program).tensors) {
     if (static_cast<int>(tensor.kind) != most || tensor.micro_batches.empty()) continue;
     absl::StrAppend(&text, ", of which ", tensor.copies, " x `", tensor.name, "`");

@@ -11,7 +11,6 @@
 #include "planner/forecast/flops.h"
 #include "planner/uncertainty/uncertainty.h"
 #include "planner/uncertainty/warnings.h"
-#include "strategy/plan_names.h"
 #include "strategy/short_form.h"
 
 namespace plancast {

@@ -118,7 +118,7 @@ absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& form, Session
   GraphChoices choices;
   choices.attention = job.profile.kernels.attention;
   if (form.attn.has_value()) {
-    choices.attention = *form.attn == "flash" ? Attention::kFlash : Attention::kUnfused;
+    choices.attention = *kAttentionNames.Find(*form.attn);
   }
   choices.dropout = job.profile.kernels.dropout;
   choices.vocab_pad_multiple =

@@ -327,8 +327,8 @@ TEST_P(LawsTest, HoldOnEveryMachine) {
       for (int64_t bytes = 1; bytes < (1LL << 38); bytes = bytes * 3 + 1) {
         const auto c = Realised(machine, group, kind, bytes);
         const int64_t time = AloneTime(machine, c);
-        SCOPED_TRACE(
-            absl::StrCat(CollectiveKindName(kind), " ", bytes, " ", c.algorithm, "/", c.protocol));
+        SCOPED_TRACE(absl::StrCat(kCollectiveKindNames[kind], " ", bytes, " ", c.algorithm, "/",
+                                  c.protocol));
         // What NCCL changes to is sometimes faster than it thought: two hosts of H100
         // take 77.7 us for 512 KiB and 71.9 us for 1 MiB (NVIDIA/nccl-tests#309).
         const std::string now = absl::StrCat(c.algorithm, "/", c.protocol);

@@ -13,7 +13,7 @@ namespace plancast {
 namespace {
 
 std::string Text(CollectiveKind kind, absl::string_view axes, int64_t bytes) {
-  return absl::StrCat(CollectiveKindName(kind), "(", axes, ") ", bytes);
+  return absl::StrCat(kCollectiveKindNames[kind], "(", axes, ") ", bytes);
 }
 
 void AppendComms(const ExecutionGraph& graph, const Block& block, std::vector<std::string>* out) {

@@ -43,8 +43,8 @@ TEST(DTypeTest, NamesRoundTrip) {
 }
 
 TEST(CollectiveKindTest, HasNames) {
-  EXPECT_EQ(CollectiveKindName(CollectiveKind::kReduceScatter), "reduce_scatter");
-  EXPECT_EQ(CollectiveKindName(CollectiveKind::kBroadcast), "broadcast");
+  EXPECT_EQ(kCollectiveKindNames[CollectiveKind::kReduceScatter], "reduce_scatter");
+  EXPECT_EQ(kCollectiveKindNames[CollectiveKind::kBroadcast], "broadcast");
 }
 
 TEST(KernelSpecTest, LoadsScaleWhatIsReadAgain) {

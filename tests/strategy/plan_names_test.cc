@@ -5,21 +5,14 @@
 namespace plancast {
 namespace {
 
-TEST(PlanNamesTest, EveryNameFindsItsValue) {
-  for (Recompute r : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
-    EXPECT_EQ(FindRecompute(RecomputeName(r)), r);
-  }
-  for (Schedule s : {Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved}) {
-    EXPECT_EQ(FindSchedule(ScheduleName(s)), s);
-  }
-  for (Attention a : {Attention::kFlash, Attention::kUnfused}) {
-    EXPECT_EQ(FindAttention(AttentionName(a)), a);
-  }
-  for (Overlap o : {Overlap::kGrad, Overlap::kParam, Overlap::kTp, Overlap::kCp, Overlap::kEp}) {
-    EXPECT_EQ(FindOverlap(OverlapName(o)), o);
-  }
-  EXPECT_EQ(FindRecompute("some"), std::nullopt);
-  EXPECT_EQ(FindSchedule("zb1p"), std::nullopt);
+TEST(PlanNamesTest, SchedulesThatAreNotSimulatedHaveNoValue) {
+  EXPECT_EQ(kScheduleNames.Find("1f1b"), Schedule::k1f1b);
+  EXPECT_EQ(kScheduleNames.Find("zb1p"), std::nullopt);
+}
+
+TEST(PlanNamesTest, WhatOffloadingMovesReadsAsInTheShortForm) {
+  EXPECT_EQ(OffloadText({}), "none");
+  EXPECT_EQ(OffloadText({Offload::kActivations, Offload::kParameters}), "param+activations");
 }
 
 TEST(PlanNamesTest, AnOverlapSetReadsAsInTheShortForm) {

@@ -72,7 +72,7 @@ absl::Status CheckOutputs(const ChunkProgram& p, const SymbolicResult& result) {
           absl::StrCat(p.name.empty() ? "" : absl::StrCat("`", p.name, "`: "), "gpu ", rank,
                        " ends with the wrong chunk ", j,
                        " of the output: ", DescribeValue(result.values, cell.value), "; ", who,
-                       ". ", ProgramKindName(p.kind), " has to leave ", should, " there."));
+                       ". ", kProgramKindNames[p.kind], " has to leave ", should, " there."));
     }
   }
   return absl::OkStatus();

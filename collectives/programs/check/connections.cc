@@ -56,7 +56,7 @@ absl::Status CheckHead(const ChunkProgram& p) {
   }
   if (HasParts(p.kind) && p.chunks % p.members() != 0) {
     return Wrong(p,
-                 absl::StrCat(ProgramKindName(p.kind), " of ", p.chunks, " chunks cannot give ",
+                 absl::StrCat(kProgramKindNames[p.kind], " of ", p.chunks, " chunks cannot give ",
                               p.members(), " gpus equal parts."),
                  absl::StrCat("Use a multiple of ", p.members(), " chunks."));
   }
@@ -86,11 +86,11 @@ absl::Status CheckCells(const ChunkProgram& p) {
          {std::make_tuple("input", declared.input_chunks, share.input),
           {"output", declared.output_chunks, share.output}}) {
       if (has >= needs) continue;
-      return Wrong(
-          p,
-          absl::StrCat("gpu ", rank, " has ", has, " ", what, " chunks; ", ProgramKindName(p.kind),
-                       " of ", p.chunks, " chunks over ", p.members(), " gpus needs ", needs, "."),
-          "");
+      return Wrong(p,
+                   absl::StrCat("gpu ", rank, " has ", has, " ", what, " chunks; ",
+                                kProgramKindNames[p.kind], " of ", p.chunks, " chunks over ",
+                                p.members(), " gpus needs ", needs, "."),
+                   "");
     }
   }
   return absl::OkStatus();

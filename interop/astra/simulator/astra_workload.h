@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/enum_names.h"
 
 namespace plancast {
 
 enum class AstraNodeKind : uint8_t { kNothing, kCompute, kCollective, kSend, kRecv };
 
+// kReplay takes as long as its node says.
 enum class AstraCollective : uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kReplay };
+inline constexpr auto kAstraCollectiveNames =
+    NamesOf<AstraCollective>("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "replay");
 
 struct AstraNode {
   uint64_t id = 0;  // as in the trace, for errors and for the order of issue

@@ -32,14 +32,10 @@ namespace plancast {
 namespace {
 
 ProgramKind KindOf(const std::string& op) {
-  std::vector<absl::string_view> names;
-  for (int i = 0; i <= static_cast<int>(ProgramKind::kCustom); ++i) {
-    const auto kind = static_cast<ProgramKind>(i);
-    names.push_back(ProgramKindName(kind));
-    if (names.back() == op) return kind;
-  }
-  ThrowStatus(absl::InvalidArgumentError(absl::StrCat(
-      "no collective `", op, "`; there are ", JoinQuoted(names), ".", DidYouMean(op, names))));
+  if (const auto kind = kProgramKindNames.Find(op)) return *kind;
+  ThrowStatus(absl::InvalidArgumentError(absl::StrCat("no collective `", op, "`; there are ",
+                                                      JoinQuoted(kProgramKindNames), ".",
+                                                      DidYouMean(op, kProgramKindNames))));
 }
 
 MscclAlgorithm Make(const std::string& op, const std::string& algorithm,
@@ -59,12 +55,10 @@ MscclAlgorithm Make(const std::string& op, const std::string& algorithm,
 
 // Steps by their MSCCL name, chunks sent by each GPU.
 std::map<std::string, int64_t> CountSteps(const MscclAlgorithm& algorithm) {
-  static constexpr const char* kNames[] = {"s",    "r",   "rcs", "rrs", "rrc",
-                                           "rrcs", "cpy", "re",  "nop"};
   std::map<std::string, int64_t> out;
   for (const RankProgram& rank : algorithm.program.ranks) {
     for (const ThreadBlock& block : rank.blocks) {
-      for (const ChunkStep& step : block.steps) ++out[kNames[static_cast<int>(step.op)]];
+      for (const ChunkStep& step : block.steps) ++out[MscclWord(step.op)];
     }
   }
   return out;
@@ -255,7 +249,7 @@ void BindAlgorithms(py::module_& m) {
       .def_property_readonly("name", [](const MscclAlgorithm& self) { return self.program.name; })
       .def_property_readonly("op",
                              [](const MscclAlgorithm& self) {
-                               return std::string(ProgramKindName(self.program.kind));
+                               return std::string(kProgramKindNames[self.program.kind]);
                              })
       .def_property_readonly("protocol",
                              [](const MscclAlgorithm& self) { return self.program.protocol; })

@@ -94,15 +94,13 @@ absl::StatusOr<AstraResult> RunText(const PyTextWorkload& self, const PyText& ne
 
 // Kind, microseconds of compute or none, bytes of a collective or none.
 py::list NodesOf(const PyTextWorkload& self) {
-  constexpr const char* kCollectives[] = {"all_reduce", "all_gather", "reduce_scatter",
-                                          "all_to_all"};
   py::list out;
   for (const AstraNode& node : self.program.nodes) {
     if (node.kind == AstraNodeKind::kCompute) {
       out.append(py::make_tuple("compute", node.duration_us, py::none()));
     } else {
-      out.append(
-          py::make_tuple(kCollectives[static_cast<int>(node.collective)], py::none(), node.bytes));
+      out.append(py::make_tuple(std::string(kAstraCollectiveNames[node.collective]), py::none(),
+                                node.bytes));
     }
   }
   return out;

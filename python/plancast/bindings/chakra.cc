@@ -48,7 +48,7 @@ struct PyTraceRun {
              std::pair<int64_t, double>>
         sums;
     for (const DagComm& comm : result.comms) {
-      auto& [count, seconds] = sums[{std::string(CollectiveKindName(comm.kind)), comm.bytes,
+      auto& [count, seconds] = sums[{std::string(kCollectiveKindNames[comm.kind]), comm.bytes,
                                      comm.members, comm.algorithm, comm.protocol}];
       ++count;
       seconds += ToSeconds(comm.end_ps - comm.begin_ps);

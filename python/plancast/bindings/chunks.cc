@@ -51,7 +51,7 @@ ProgramRequest Along(const std::string& op, const std::string& algorithm, size_t
   bool known = false;
   for (int i = 0; i < static_cast<int>(ProgramKind::kCustom); ++i) {
     const auto kind = static_cast<ProgramKind>(i);
-    names.push_back(ProgramKindName(kind));
+    names.push_back(kProgramKindNames[kind]);
     if (names.back() != op) continue;
     request.kind = kind;
     known = true;

@@ -29,16 +29,16 @@ constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce,     CollectiveK
 CollectiveKind KindOf(const std::string& name) {
   std::vector<absl::string_view> names;
   for (const CollectiveKind kind : kKinds) {
-    if (CollectiveKindName(kind) == name) return kind;
-    names.push_back(CollectiveKindName(kind));
+    if (kCollectiveKindNames[kind] == name) return kind;
+    names.push_back(kCollectiveKindNames[kind]);
   }
   ThrowStatus(absl::InvalidArgumentError(absl::StrCat(
       "no collective `", name, "`; there are ", JoinQuoted(names), ".", DidYouMean(name, names))));
 }
 
 py::tuple ChoiceOf(const NcclChoice& choice) {
-  return py::make_tuple(std::string(NcclAlgorithmName(choice.algorithm)),
-                        std::string(NcclProtocolName(choice.protocol)), choice.channels, choice.us);
+  return py::make_tuple(std::string(kNcclAlgorithmNames[choice.algorithm]),
+                        std::string(kProtocolNames[choice.protocol]), choice.channels, choice.us);
 }
 
 }  // namespace

@@ -18,12 +18,6 @@ namespace plancast {
 namespace {
 
 constexpr double kPicosecond = ToSeconds(1);
-constexpr std::array<const char*, kNumStreams> kStreams = {
-    "compute",   "model_comm", "grad_comm",    "send_next", "recv_prev",
-    "send_prev", "recv_next",  "replica_comm", "copy_out",  "copy_in"};
-constexpr std::array<const char*, kNumPurposes> kPurposes = {
-    "forward", "backward", "recompute", "tp",        "dp",   "pp",
-    "cp",      "ep",       "offload",   "optimizer", "other"};
 
 // The parts in the order of plancast.forecast.PARTS.
 using Parts = std::array<double, 13>;
@@ -69,8 +63,8 @@ py::list Slices(const Forecast& forecast, size_t begin, size_t end) {
     const Slice& slice = forecast.result.slices[i];
     const Block& block = forecast.timeline_graph->blocks[slice.block];
     out.append(py::make_tuple(
-        forecast.result.classes[slice.device_class].name, kStreams[static_cast<int>(slice.stream)],
-        kPurposes[static_cast<int>(slice.purpose)], block.label[slice.task], slice.layer,
+        forecast.result.classes[slice.device_class].name, std::string(kStreamNames[slice.stream]),
+        std::string(kPurposeNames[slice.purpose]), block.label[slice.task], slice.layer,
         slice.micro_batch, slice.chunk, ToSeconds(slice.start_ps), ToSeconds(slice.end_ps)));
   }
   return out;

@@ -33,14 +33,10 @@ absl::Status Unknown(const char* what, const std::string& name) {
 }
 
 KernelFamily FamilyOf(const std::string& name) {
-  static const std::map<std::string, KernelFamily> kFamilies = {
-      {"gemm", KernelFamily::kGemm},
-      {"attention", KernelFamily::kAttention},
-      {"memory", KernelFamily::kMemory},
-      {"convolution", KernelFamily::kConvolution}};
-  const auto found = kFamilies.find(name);
-  if (found == kFamilies.end()) ThrowStatus(Unknown("kernel family", name));
-  return found->second;
+  const auto family = kKernelFamilyNames.Find(name);
+  // Optimizers are memory kernels to the models: they have no coefficients of their own.
+  if (!family || *family == KernelFamily::kOptimizer) ThrowStatus(Unknown("kernel family", name));
+  return *family;
 }
 
 DeviceType DeviceOf(const std::string& name, const Figures& figures) {

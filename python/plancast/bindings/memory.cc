@@ -1,8 +1,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <array>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,8 +17,9 @@ namespace py = ::pybind11;
 namespace plancast {
 namespace {
 
-constexpr std::array<const char*, kNumMemoryKinds> kKinds = {"parameters", "gradients", "optimizer",
-                                                             "activations", "workspace"};
+std::string NameOf(int kind) {
+  return std::string(kMemoryKindNames[static_cast<MemoryKind>(kind)]);
+}
 
 py::list Rows(const Forecast& forecast) {
   py::list out;
@@ -27,7 +28,8 @@ py::list Rows(const Forecast& forecast) {
     py::dict fields;
     fields["device_class"] = entry.name;
     fields["ranks"] = entry.devices;
-    for (int kind = 0; kind < kNumMemoryKinds; ++kind) fields[kKinds[kind]] = memory.bytes[kind];
+    for (int kind = 0; kind < kNumMemoryKinds; ++kind)
+      fields[py::str(NameOf(kind))] = memory.bytes[kind];
     fields["allocated"] = memory.allocated;
     fields["rounding"] = memory.rounding;
     fields["fragmentation"] = memory.fragmentation;
@@ -52,7 +54,7 @@ py::dict Reasons(const Forecast& forecast, int index) {
   }
   py::list tensors;
   for (const LiveTensor& tensor : reasons.tensors) {
-    tensors.append(py::make_tuple(tensor.name, kKinds[static_cast<int>(tensor.kind)],
+    tensors.append(py::make_tuple(tensor.name, std::string(kMemoryKindNames[tensor.kind]),
                                   tensor.bytes_each, tensor.copies,
                                   py::tuple(py::cast(tensor.micro_batches))));
   }
@@ -125,7 +127,8 @@ py::dict Timeline(const Forecast& forecast, int index, int64_t max_points, bool 
   py::dict out;
   out["issued"] = std::move(issued);
   out["time_s"] = std::move(seconds);
-  for (int kind = 0; kind < kNumMemoryKinds; ++kind) out[kKinds[kind]] = std::move(bytes[kind]);
+  for (int kind = 0; kind < kNumMemoryKinds; ++kind)
+    out[py::str(NameOf(kind))] = std::move(bytes[kind]);
   out["peak"] = timeline.peak;
   return out;
 }

@@ -103,8 +103,6 @@ std::vector<std::tuple<std::string, std::string, int64_t>> Sources(const RecordS
 
 py::dict Price(const PyKernel& kernel, const PyMachine& machine, const PySession& session,
                bool roofline) {
-  constexpr const char* kKnowledge[] = {"measured", "interpolated", "calibrated", "analytic",
-                                        "extrapolated"};
   const KernelSpec spec = ValueOrThrow(SpecOf(KeyFrom(kernel, {})));
   const auto cost = Unlocked([&]() -> absl::StatusOr<KernelCost> {
     const DeviceType& device = machine.machine.device();
@@ -117,7 +115,7 @@ py::dict Price(const PyKernel& kernel, const PyMachine& machine, const PySession
   });
   py::dict out;
   out["seconds"] = cost.seconds_alone;
-  out["knowledge"] = kKnowledge[static_cast<int>(cost.provenance.knowledge)];
+  out["knowledge"] = std::string(kKnowledgeNames[cost.provenance.knowledge]);
   out["source"] = cost.provenance.source;
   out["shared_sigma"] = cost.factor_sigma;
   out["sigma"] = cost.sigma;

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
-#include "strategy/plan_names.h"
 #include "strategy/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/tree_check.h"

@@ -11,7 +11,7 @@ namespace {
 constexpr auto kAllReduce = ProgramKind::kAllReduce;
 constexpr int64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
-NcclChoice ChoiceOf(const NcclTuner& tuner, NcclAlgorithm algorithm, NcclProtocol protocol,
+NcclChoice ChoiceOf(const NcclTuner& tuner, NcclAlgorithm algorithm, Protocol protocol,
                     int64_t bytes) {
   NcclChoice choice = {algorithm, protocol, 0, 0, 0};
   tuner.SizeLaunch(bytes, &choice);
@@ -19,14 +19,14 @@ NcclChoice ChoiceOf(const NcclTuner& tuner, NcclAlgorithm algorithm, NcclProtoco
 }
 
 TEST(ChunkSizesTest, QueuesHoldWhatNcclAllocates) {
-  EXPECT_EQ(NcclBufferBytes(NcclProtocol::kSimple), 4 * kMiB);
-  EXPECT_EQ(NcclBufferBytes(NcclProtocol::kLl), 512 * kKiB);
-  EXPECT_EQ(NcclBufferBytes(NcclProtocol::kLl128), 4'915'200);
-  EXPECT_EQ(NcclStepBytes(NcclProtocol::kSimple), 512 * kKiB);
-  EXPECT_EQ(NcclStepBytes(NcclProtocol::kLl), 32 * kKiB);
-  EXPECT_EQ(NcclStepBytes(NcclProtocol::kLl128), 576'000);
-  EXPECT_DOUBLE_EQ(NcclWireFactor(NcclProtocol::kLl), 2);
-  EXPECT_DOUBLE_EQ(NcclWireFactor(NcclProtocol::kLl128), 16 / 15.0);
+  EXPECT_EQ(NcclBufferBytes(Protocol::kSimple), 4 * kMiB);
+  EXPECT_EQ(NcclBufferBytes(Protocol::kLl), 512 * kKiB);
+  EXPECT_EQ(NcclBufferBytes(Protocol::kLl128), 4'915'200);
+  EXPECT_EQ(NcclStepBytes(Protocol::kSimple), 512 * kKiB);
+  EXPECT_EQ(NcclStepBytes(Protocol::kLl), 32 * kKiB);
+  EXPECT_EQ(NcclStepBytes(Protocol::kLl128), 576'000);
+  EXPECT_DOUBLE_EQ(NcclWireFactor(Protocol::kLl), 2);
+  EXPECT_DOUBLE_EQ(NcclWireFactor(Protocol::kLl128), 16 / 15.0);
 }
 
 TEST(ChunkSizesTest, PartsCoverTheBufferOnce) {
@@ -67,7 +67,7 @@ TEST(ChunkSizesTest, SmallMessagesUseFewChannels) {
 
 TEST(ChunkSizesTest, RingsShareTheLastTurnAmongRanks) {
   const NcclTuner tuner = *NcclTuner::Create(DgxA100(1));
-  const NcclChoice ring = ChoiceOf(tuner, NcclAlgorithm::kRing, NcclProtocol::kSimple, 1 << 30);
+  const NcclChoice ring = ChoiceOf(tuner, NcclAlgorithm::kRing, Protocol::kSimple, 1 << 30);
   // Of 40 MiB a turn takes 8 chunks of 2 MiB; the rest of 8 MiB 1 MiB for each rank.
   const NcclChunking chunking = ChunkingOf(tuner, kAllReduce, ring, 40 * kMiB);
   EXPECT_EQ(chunking.chunk_bytes, 2 * kMiB);
@@ -81,7 +81,7 @@ TEST(ChunkSizesTest, RingsShareTheLastTurnAmongRanks) {
 TEST(ChunkSizesTest, TreesCutLl128FinerOnDeepTrees) {
   const NcclTuner tuner = *NcclTuner::Create(DgxH100(4));
   const auto chunk = [&](int64_t bytes) {
-    const NcclChoice tree = ChoiceOf(tuner, NcclAlgorithm::kTree, NcclProtocol::kLl128, bytes * 16);
+    const NcclChoice tree = ChoiceOf(tuner, NcclAlgorithm::kTree, Protocol::kLl128, bytes * 16);
     return ChunkingOf(tuner, kAllReduce, tree, bytes).chunk_bytes;
   };
   // 1 + 2 + 0.8 levels: 30 chunks under way, or 7.6 small ones.
@@ -93,8 +93,7 @@ TEST(ChunkSizesTest, TreesCutLl128FinerOnDeepTrees) {
 TEST(ChunkSizesTest, SwitchesTakeSmallerChunksOfSmallMessages) {
   const NcclTuner one = *NcclTuner::Create(DgxH100(1)), four = *NcclTuner::Create(DgxH100(4));
   const auto nvls = [&](int64_t bytes) {
-    const NcclChoice choice =
-        ChoiceOf(one, NcclAlgorithm::kNvls, NcclProtocol::kSimple, bytes * 16);
+    const NcclChoice choice = ChoiceOf(one, NcclAlgorithm::kNvls, Protocol::kSimple, bytes * 16);
     return ChunkingOf(one, kAllReduce, choice, bytes).chunk_bytes;
   };
   EXPECT_EQ(nvls(64 * kMiB), 128 * kKiB);
@@ -103,7 +102,7 @@ TEST(ChunkSizesTest, SwitchesTakeSmallerChunksOfSmallMessages) {
   EXPECT_EQ(nvls(256 * kKiB), 16 * kKiB);
   const auto tree = [&](const NcclTuner& tuner, int64_t bytes) {
     const NcclChoice choice =
-        ChoiceOf(tuner, NcclAlgorithm::kNvlsTree, NcclProtocol::kSimple, bytes * 16);
+        ChoiceOf(tuner, NcclAlgorithm::kNvlsTree, Protocol::kSimple, bytes * 16);
     return ChunkingOf(tuner, kAllReduce, choice, bytes).chunk_bytes;
   };
   EXPECT_EQ(tree(four, 64 * kMiB), 64 * kKiB);

@@ -29,8 +29,8 @@ class TunerOracleTest : public testing::Test {
   std::vector<NcclOracle> oracles_;
 };
 
-std::string PairName(NcclAlgorithm algorithm, NcclProtocol protocol) {
-  return absl::StrCat(NcclAlgorithmName(algorithm), "/", NcclProtocolName(protocol));
+std::string PairName(NcclAlgorithm algorithm, Protocol protocol) {
+  return absl::StrCat(kNcclAlgorithmNames[algorithm], "/", kProtocolNames[protocol]);
 }
 
 TEST_F(TunerOracleTest, TablesAreTheLibrarysOwn) {
@@ -43,16 +43,16 @@ TEST_F(TunerOracleTest, TablesAreTheLibrarysOwn) {
          {ProgramKind::kAllReduce, ProgramKind::kAllGather, ProgramKind::kReduceScatter,
           ProgramKind::kBroadcast, ProgramKind::kReduce}) {
       for (int a = 0; a < kNumNcclAlgorithms; ++a) {
-        for (int p = 0; p < kNumNcclProtocols; ++p) {
+        for (int p = 0; p < kNumProtocols; ++p) {
           const auto algorithm = static_cast<NcclAlgorithm>(a);
-          const auto protocol = static_cast<NcclProtocol>(p);
+          const auto protocol = static_cast<Protocol>(p);
           const std::string pair = PairName(algorithm, protocol);
           const NcclCost ours = tuner->Cost(kind, algorithm, protocol);
           const auto theirs = std::find_if(
               oracle.cells.begin(), oracle.cells.end(),
               [&](const auto& cell) { return cell.kind == kind && cell.pair == pair; });
           const std::string place =
-              absl::StrCat(oracle.name, " ", ProgramKindName(kind), " ", pair);
+              absl::StrCat(oracle.name, " ", kProgramKindNames[kind], " ", pair);
           ASSERT_EQ(ours.bandwidth > 0, theirs != oracle.cells.end()) << place;
           if (theirs == oracle.cells.end()) continue;
           EXPECT_LE(RelativeError(ours.latency_us, theirs->latency_us), kTolerance)
@@ -78,12 +78,12 @@ TEST_F(TunerOracleTest, TimesAndChoicesAreTheLibrarysOwn) {
     ASSERT_TRUE(tuner.ok()) << oracle.name << ": " << tuner.status();
     for (const NcclOracle::Time& row : oracle.times) {
       const std::string place =
-          absl::StrCat(oracle.name, " ", ProgramKindName(row.kind), " of ", row.bytes);
+          absl::StrCat(oracle.name, " ", kProgramKindNames[row.kind], " of ", row.bytes);
       size_t available = 0;
       for (int a = 0; a < kNumNcclAlgorithms; ++a) {
-        for (int p = 0; p < kNumNcclProtocols; ++p) {
+        for (int p = 0; p < kNumProtocols; ++p) {
           const auto algorithm = static_cast<NcclAlgorithm>(a);
-          const auto protocol = static_cast<NcclProtocol>(p);
+          const auto protocol = static_cast<Protocol>(p);
           const auto ours = tuner->Time(row.kind, algorithm, protocol, row.bytes);
           if (!ours) continue;
           ++available;

@@ -42,13 +42,13 @@ TEST(PointToPointTest, NodesFollowTheTriangleNumbers) {
 TEST(PointToPointTest, MessagesAreCutByTheirSize) {
   const NcclCommunicator node = DgxH100(1);
   NcclMessage small = CutMessage(node, 8 * kKiB, false, 8);
-  EXPECT_EQ(small.protocol, NcclProtocol::kLl);
+  EXPECT_EQ(small.protocol, Protocol::kLl);
   EXPECT_EQ(small.channels, 1);
   EXPECT_EQ(small.part_bytes, 8 * kKiB);
   EXPECT_EQ(small.chunk_bytes, 32 * kKiB);
   // 32 channels for 8 peers: 4 each, more where parts exceed 16 MiB.
   const NcclMessage large = CutMessage(node, 32 * kMiB, false, 8);
-  EXPECT_EQ(large.protocol, NcclProtocol::kSimple);
+  EXPECT_EQ(large.protocol, Protocol::kSimple);
   EXPECT_EQ(large.channels, 4);
   EXPECT_EQ(large.chunk_bytes, 512 * kKiB);
   EXPECT_EQ(CutMessage(node, 128 * kMiB, false, 8).channels, 8);
@@ -57,7 +57,7 @@ TEST(PointToPointTest, MessagesAreCutByTheirSize) {
 
 TEST(PointToPointTest, TheNetworkTakesSmallerChunks) {
   const NcclCommunicator nodes = DgxH100(2);
-  EXPECT_EQ(CutMessage(nodes, 64 * kKiB, true, 16).protocol, NcclProtocol::kSimple);
+  EXPECT_EQ(CutMessage(nodes, 64 * kKiB, true, 16).protocol, Protocol::kSimple);
   EXPECT_EQ(CutMessage(nodes, 64 * kKiB, true, 16).chunk_bytes, 32 * kKiB);
   EXPECT_EQ(CutMessage(nodes, 512 * kKiB, true, 16).chunk_bytes, 64 * kKiB);
   EXPECT_EQ(CutMessage(nodes, 2 * kMiB, true, 16).chunk_bytes, 128 * kKiB);

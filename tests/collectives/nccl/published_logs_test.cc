@@ -41,7 +41,7 @@ TEST(PublishedLogsTest, H100OfThreeHosts) {
     const std::optional<NcclChoice> choice = tuner.Choose(ProgramKind::kAllReduce, bytes);
     ASSERT_TRUE(choice.has_value());
     EXPECT_EQ(choice->algorithm, NcclAlgorithm::kTree);
-    EXPECT_EQ(choice->protocol, NcclProtocol::kLl);
+    EXPECT_EQ(choice->protocol, Protocol::kLl);
     EXPECT_NEAR(choice->us, us, 1e-4);
   }
 }
@@ -52,7 +52,7 @@ TEST(PublishedLogsTest, H800OfTwoHosts) {
   ASSERT_OK_AND_ASSIGN(const NcclCommunicator old, Search(machine, NcclVersion::k2_27));
   ASSERT_OK_AND_ASSIGN(const NcclTuner tuner, NcclTuner::Create(old));
   const NcclCost cost =
-      tuner.Cost(ProgramKind::kAllReduce, NcclAlgorithm::kTree, NcclProtocol::kSimple);
+      tuner.Cost(ProgramKind::kAllReduce, NcclAlgorithm::kTree, Protocol::kSimple);
   EXPECT_NEAR(cost.bandwidth, 68.8, 0.05);
 
   ASSERT_OK_AND_ASSIGN(const NcclCommunicator found, Search(machine, NcclVersion::k2_30));

@@ -17,9 +17,9 @@ constexpr auto kRing = NcclAlgorithm::kRing;
 constexpr auto kNvls = NcclAlgorithm::kNvls;
 constexpr auto kNvlsTree = NcclAlgorithm::kNvlsTree;
 constexpr auto kPat = NcclAlgorithm::kPat;
-constexpr auto kLl = NcclProtocol::kLl;
-constexpr auto kLl128 = NcclProtocol::kLl128;
-constexpr auto kSimple = NcclProtocol::kSimple;
+constexpr auto kLl = Protocol::kLl;
+constexpr auto kLl128 = Protocol::kLl128;
+constexpr auto kSimple = Protocol::kSimple;
 constexpr auto kAllReduce = ProgramKind::kAllReduce;
 constexpr auto kAllGather = ProgramKind::kAllGather;
 

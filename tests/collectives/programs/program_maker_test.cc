@@ -114,10 +114,10 @@ TEST(ProgramMakerTest, EveryProgramDoesWhatItsKindSays) {
             EXPECT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument);
             continue;
           }
-          ++made[absl::StrCat(algorithm, " ", ProgramKindName(kind))];
+          ++made[absl::StrCat(algorithm, " ", kProgramKindNames[kind])];
           EXPECT_OK(CheckChunkProgram(*program))
-              << algorithm << " " << ProgramKindName(kind) << " over " << absl::StrJoin(levels, "x")
-              << " with " << channels << " channels";
+              << algorithm << " " << kProgramKindNames[kind] << " over "
+              << absl::StrJoin(levels, "x") << " with " << channels << " channels";
         }
       }
     }

@@ -88,7 +88,7 @@ TEST(ScheduleSearch, AgreesWithTryingEverything) {
         const SearchResult result = *FindSchedule(graph, problem, steps, rounds, 1'000'000);
         const bool exists = Exists(graph, problem, start, steps, rounds);
         ASSERT_EQ(result.answer, exists ? Answer::kFound : Answer::kNone)
-            << ProgramKindName(kind) << " on graph " << i << ": " << steps << " " << rounds;
+            << kProgramKindNames[kind] << " on graph " << i << ": " << steps << " " << rounds;
         ++(exists ? found : none);
       }
     }

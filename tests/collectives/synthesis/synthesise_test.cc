@@ -98,7 +98,7 @@ TEST(Synthesise, GatherScatterAndAllToAllOfDgx1) {
         {ProgramKind::kGather, 3, 7, 6},
         {ProgramKind::kScatter, 3, 7, 6},
         {ProgramKind::kBroadcast, 3, 5, 12}}) {
-    SCOPED_TRACE(ProgramKindName(kind));
+    SCOPED_TRACE(kProgramKindNames[kind]);
     const Synthesis found = Asked(dgx1, kind, steps, rounds, chunks);
     ASSERT_EQ(found.answer, Answer::kFound);
     EXPECT_OK(CheckChunkProgram(found.program));

@@ -275,7 +275,7 @@ TEST(ExecuteChunksTest, FoldedEqualsFlat) {
           programs.back().places[r] = *network.SwitchesOf((r - request.ranks()) * gpus);
         }
       }
-      absl::StrAppend(&text, request.algorithm, " ", ProgramKindName(request.kind), " over ",
+      absl::StrAppend(&text, request.algorithm, " ", kProgramKindNames[request.kind], " over ",
                       absl::StrJoin(request.levels, "x"), " ", bytes, " bytes ", request.channels,
                       " channels; ");
     }

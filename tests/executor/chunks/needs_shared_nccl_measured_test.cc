@@ -75,10 +75,10 @@ TEST(NeedsSharedNcclMeasuredTest, ChunksAreNearerThanTheTuner) {
       tuner_middle.push_back(tuner_errors.back());
       chunk_middle.push_back(chunk_errors.back());
     }
-    std::cout << row[3] << " hosts, " << bytes << " bytes, " << NcclAlgorithmName(choice->algorithm)
-              << "/" << NcclProtocolName(choice->protocol) << ": measured " << measured
-              << " us, NCCL's tuner " << choice->us / measured << ", chunks " << us / measured
-              << "\n";
+    std::cout << row[3] << " hosts, " << bytes << " bytes, "
+              << kNcclAlgorithmNames[choice->algorithm] << "/" << kProtocolNames[choice->protocol]
+              << ": measured " << measured << " us, NCCL's tuner " << choice->us / measured
+              << ", chunks " << us / measured << "\n";
   }
   ASSERT_GT(chunk_errors.size(), 20u);
   std::cout << "median error: tuner " << Median(tuner_errors) << ", chunks " << Median(chunk_errors)

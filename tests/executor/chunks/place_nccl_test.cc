@@ -36,9 +36,9 @@ TEST(PlaceNcclTest, ChunksTakeWhatNcclExpectsAndTheFilling) {
         ASSERT_OK(outcome.status());
         const double us = static_cast<double>(outcome->finish_ps) * 1e-6;
         const NcclCost cost = tuner.Cost(kind, choice->algorithm, choice->protocol);
-        std::cout << preset << " " << ProgramKindName(kind) << " " << bytes << " "
-                  << NcclAlgorithmName(choice->algorithm) << "/"
-                  << NcclProtocolName(choice->protocol) << " x" << choice->channels << ": NCCL "
+        std::cout << preset << " " << kProgramKindNames[kind] << " " << bytes << " "
+                  << kNcclAlgorithmNames[choice->algorithm] << "/"
+                  << kProtocolNames[choice->protocol] << " x" << choice->channels << ": NCCL "
                   << choice->us << ", chunks " << us << ", classes " << outcome->classes
                   << ", messages " << outcome->messages << "\n";
         EXPECT_GE(us, static_cast<double>(bytes) / cost.bandwidth / 1e3 * 0.99);

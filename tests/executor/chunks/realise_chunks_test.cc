@@ -62,7 +62,7 @@ TEST(RealiseChunksTest, BothFidelitiesAgreeWithoutContention) {
               ++compared[closed->algorithm];
               worst = std::max(worst, std::abs(b / a - 1));
               EXPECT_NEAR(b / a, 1, 0.05)
-                  << preset << " " << CollectiveKindName(kind) << " over " << members.size()
+                  << preset << " " << kCollectiveKindNames[kind] << " over " << members.size()
                   << " by " << closed->algorithm << " " << closed->protocol << ", " << bytes
                   << " bytes" << (nominal ? ", nominal: " : ": ") << a * 1e-6 << " and " << b * 1e-6
                   << " us";

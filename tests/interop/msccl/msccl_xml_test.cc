@@ -158,7 +158,7 @@ TEST(MscclXml, ProgramsOfOursAreWrittenAndCheck) {
         if (!program.ok() || program->helpers > 0) continue;
         made.program = *std::move(program);
         SCOPED_TRACE(
-            absl::StrCat(algorithm, " ", ProgramKindName(request.kind), " of ", request.ranks()));
+            absl::StrCat(algorithm, " ", kProgramKindNames[request.kind], " of ", request.ranks()));
         ASSERT_OK_AND_ASSIGN(const std::string text, WriteMscclAlgorithm(made));
         ASSERT_OK_AND_ASSIGN(const MscclAlgorithm read, ReadMscclAlgorithm(text, "ours"));
         EXPECT_OK(CheckMscclAlgorithm(read, "ours"));
@@ -177,7 +177,7 @@ TEST(MscclXml, SynthesisedProgramsAreWrittenAndCheck) {
        {ProgramKind::kAllGather, ProgramKind::kReduceScatter, ProgramKind::kAllReduce,
         ProgramKind::kAllToAll, ProgramKind::kBroadcast, ProgramKind::kReduce, ProgramKind::kGather,
         ProgramKind::kScatter}) {
-    SCOPED_TRACE(ProgramKindName(kind));
+    SCOPED_TRACE(kProgramKindNames[kind]);
     SynthesisRequest request;
     request.kind = kind;
     request.steps = kind == ProgramKind::kAllReduce ? 4 : 2;
