@@ -4,29 +4,17 @@
 #include <limits>
 
 #include "base/floor_log2.h"
+#include "collectives/nccl/tuner_pair.h"
 
 namespace plancast {
 namespace {
 
-struct Context {
-  const NcclCommunicator& comm;
-  const NcclTunerTables::Generation& generation;
-  const NcclGraph& graph;
-  ProgramKind kind;
-  NcclAlgorithm algorithm;
-  Protocol protocol;
-  double per_node;  // ranks of a node, on average
-  int nodes_index;  // one, two, more
+bool IsLatest(const NcclPair& c) { return c.comm.version == NcclVersion::k2_30; }
 
-  bool all_reduce() const { return kind == ProgramKind::kAllReduce; }
-  bool gathers() const {
-    return kind == ProgramKind::kAllGather || kind == ProgramKind::kReduceScatter;
-  }
-  bool simple() const { return protocol == Protocol::kSimple; }
-  bool latest() const { return comm.version == NcclVersion::k2_30; }
-};
+// Ranks of a node, on average.
+double PerNode(const NcclPair& c) { return static_cast<double>(c.comm.ranks) / c.comm.nodes; }
 
-bool DoesKind(const Context& c) {
+bool DoesKind(const NcclPair& c) {
   switch (c.algorithm) {
     case NcclAlgorithm::kRing:
       return true;
@@ -41,7 +29,7 @@ bool DoesKind(const Context& c) {
 }
 
 // Latencies and bandwidths aside: whether NCCL enables the pair here.
-bool Enabled(const Context& c) {
+bool Enabled(const NcclPair& c) {
   const NcclCommunicator& comm = c.comm;
   if (c.graph.num_channels == 0 || !DoesKind(c)) return false;
   const bool tree_or_ring =
@@ -77,64 +65,52 @@ bool Enabled(const Context& c) {
 }
 
 // What switches of a node reduce and multicast, in GB/s of a channel.
-double NvlsChannel(const Context& c) {
+double NvlsChannel(const NcclPair& c) {
   const NcclGraph& graph = c.graph;
   const bool tree = c.algorithm == NcclAlgorithm::kNvlsTree;
   const bool two_nodes = c.comm.nodes <= 2;
-  if (!c.latest()) {
+  if (!IsLatest(c)) {
     if (tree) return std::min(graph.bw_intra, two_nodes ? graph.bw_inter : graph.bw_inter / 2);
     if (c.all_reduce()) return std::min(graph.bw_intra, graph.bw_inter);
-    return std::min(graph.bw_intra * (c.per_node - 1) / c.per_node, 0.9 * graph.bw_inter);
+    return std::min(graph.bw_intra * (PerNode(c) - 1) / PerNode(c), 0.9 * graph.bw_inter);
   }
-  double intra = graph.bw_intra * c.generation.nvls_efficiency;
+  double intra = graph.bw_intra * c.generation().nvls_efficiency;
   if (graph.num_channels >= 2) intra *= (graph.num_channels - 1.0) / graph.num_channels;
-  intra *= c.all_reduce() ? 2 : (c.per_node - 1) / c.per_node;
+  intra *= c.all_reduce() ? 2 : (PerNode(c) - 1) / PerNode(c);
   const double inter = graph.bw_inter * (two_nodes && tree ? 2 : 1);
   const double most =
-      tree ? c.generation.nvls_tree[c.nodes_index] : std::numeric_limits<double>::infinity();
+      tree ? c.generation().nvls_tree[c.nodes_index()] : std::numeric_limits<double>::infinity();
   return std::min({intra, inter, most});
 }
 
-double CollNetDirect(const Context& c, double bus) {
+double CollNetDirect(const NcclPair& c, double bus) {
   if (c.gathers()) {
-    return c.per_node * std::min(c.graph.bw_intra, 0.9 * c.graph.bw_inter);
+    return PerNode(c) * std::min(c.graph.bw_intra, 0.9 * c.graph.bw_inter);
   }
-  double factor = c.per_node / c.graph.num_channels;
+  double factor = PerNode(c) / c.graph.num_channels;
   factor -= (factor - 1) / 2;
   bus /= factor;
   return c.comm.min_compute_capability >= 90 ? bus * 0.85 : bus;
 }
 
-double LowLatencyMax(const Context& c, const NcclTunerTables& tables) {
-  if (c.comm.nodes == 1) return c.generation.ll_max[0];
+double LowLatencyMax(const NcclPair& c) {
+  if (c.comm.nodes == 1) return c.generation().ll_max[0];
   // Over the network it is the processor that counts, not the GPU: the older row
   // for Intel, the next for AMD and for unlike hosts.
   const bool amd = c.comm.cpu_arch == CpuArch::kX86 &&
                    (c.comm.cpu_vendor == CpuVendor::kAmd || c.comm.cpu_vendor == CpuVendor::kMixed);
-  return tables.generations[amd ? 1 : 0].ll_max[c.nodes_index];
+  return c.tables.generations[amd ? 1 : 0].ll_max[c.nodes_index()];
 }
 
-double TreeBandwidth(const Context& c, double bus, double ll_max) {
-  const NcclTunerTables::Generation& g = c.generation;
-  const int channels = c.graph.num_channels;
-  bus = std::min(bus * 0.92, channels * g.tree[c.nodes_index]);
-  if (c.protocol == Protocol::kLl) bus = std::min(bus / 3.8, ll_max);
-  if (c.protocol == Protocol::kLl128) {
-    bus = std::min(bus * (c.comm.nodes == 1 ? 7.0 / 9 : 120.0 / 128),
-                   channels * g.tree_ll128[c.nodes_index]);
-  }
-  return c.graph.pattern == NcclPattern::kTree ? bus * 0.85 : bus;
-}
-
-double RingBandwidth(const Context& c, double bus, double ll_max) {
+double RingBandwidth(const NcclPair& c, double bus, double ll_max) {
   if (c.protocol == Protocol::kLl) return std::min(ll_max, bus * 0.5);
   if (c.protocol == Protocol::kLl128) {
-    return std::min(bus * 0.92, c.graph.num_channels * c.generation.ring_ll128[c.nodes_index]);
+    return std::min(bus * 0.92, c.graph.num_channels * c.generation().ring_ll128[c.nodes_index()]);
   }
   return bus;
 }
 
-double Bandwidth(const Context& c, const NcclTunerTables& tables) {
+double Bandwidth(const NcclPair& c) {
   const NcclCommunicator& comm = c.comm;
   const bool collnet =
       c.algorithm == NcclAlgorithm::kCollNetDirect || c.algorithm == NcclAlgorithm::kCollNetChain;
@@ -143,16 +119,17 @@ double Bandwidth(const Context& c, const NcclTunerTables& tables) {
   const double ring_ratio = static_cast<double>(comm.ranks) / RingSteps(c.kind, comm.ranks);
   switch (c.algorithm) {
     case NcclAlgorithm::kRing:
-      return RingBandwidth(c, bus, LowLatencyMax(c, tables)) * ring_ratio;
+      return RingBandwidth(c, bus, LowLatencyMax(c)) * ring_ratio;
     case NcclAlgorithm::kTree:
-      return TreeBandwidth(c, bus, LowLatencyMax(c, tables)) * 0.5;
+      bus = NcclTreeBandwidth(c, bus, LowLatencyMax(c));
+      return (c.graph.pattern == NcclPattern::kTree ? bus * 0.85 : bus) * 0.5;
     case NcclAlgorithm::kPat:
       return bus * 0.75;
     case NcclAlgorithm::kNvls:
     case NcclAlgorithm::kNvlsTree:
       bus = c.graph.num_channels * NvlsChannel(c);
       if (c.gathers()) return bus;
-      return bus * (c.latest() ? ring_ratio : 5.0 / 6);
+      return bus * (IsLatest(c) ? ring_ratio : 5.0 / 6);
     case NcclAlgorithm::kCollNetDirect:
       bus = CollNetDirect(c, bus);
       return c.gathers() ? bus : bus * 0.5;
@@ -163,40 +140,25 @@ double Bandwidth(const Context& c, const NcclTunerTables& tables) {
 }
 
 // The proxy that hands each step of a ring to the network, µs.
-double NetworkOverhead(const Context& c) {
+double NetworkOverhead(const NcclPair& c) {
   if (c.comm.nodes == 1) return 0;
   const bool amd = c.comm.cpu_arch == CpuArch::kX86 && c.comm.cpu_vendor == CpuVendor::kAmd;
   return (amd ? 2.0 : 1.0) * (c.simple() ? 3 : 1);
 }
 
-double Latency(const Context& c, const NcclTunerTables& tables) {
+double Latency(const NcclPair& c) {
   const NcclCommunicator& comm = c.comm;
-  const int p = static_cast<int>(c.protocol);
-  const auto of = [&](NcclAlgorithm algorithm) -> const NcclTunerTables::Latency& {
-    return tables.latency[static_cast<int>(algorithm)];
-  };
-  const auto intra_hardware =
-      c.graph.type_intra == PathType::kNvl ? NcclTunerTables::kNvlink : NcclTunerTables::kPci;
-  const auto hardware = comm.nodes == 1 ? intra_hardware : NcclTunerTables::kNet;
-  const double base = of(c.algorithm).base[p];
-  double intra = of(c.algorithm).hardware[intra_hardware][p];
+  const double base = c.BaseLatency();
+  const double intra = c.Latency(c.algorithm, c.InsideNode());
   const double inter =
-      of(c.per_node == 1 ? NcclAlgorithm::kTree : c.algorithm).hardware[NcclTunerTables::kNet][p] +
+      c.Latency(PerNode(c) == 1 ? NcclAlgorithm::kTree : c.algorithm, NcclTunerTables::kNet) +
       c.graph.latency_inter * (c.simple() ? 2 : 1);  // Simple flushes what it received
   const int others = comm.ranks / comm.nodes - 1;
   const int levels = FloorLog2(comm.nodes);
   switch (c.algorithm) {
-    case NcclAlgorithm::kRing: {
-      const int steps = RingSteps(c.kind, comm.ranks);
-      if (!c.all_reduce() && !c.gathers()) {
-        if (c.graph.same_channels) return base + of(NcclAlgorithm::kRing).hardware[hardware][p];
-        const NcclAlgorithm as = c.simple() ? NcclAlgorithm::kTree : NcclAlgorithm::kRing;
-        return base + steps * of(as).hardware[hardware][p];
-      }
-      intra = std::max(intra, NetworkOverhead(c));
-      const int crossings = (c.all_reduce() ? 2 : 1) * (comm.nodes - 1);
-      return base + (steps - crossings) * intra + crossings * inter;
-    }
+    case NcclAlgorithm::kRing:
+      return NcclRingLatency(c, std::max(intra, NetworkOverhead(c)), inter,
+                             (c.all_reduce() ? 2 : 1) * (comm.nodes - 1));
     case NcclAlgorithm::kTree:
       return base + 2 * (others * intra + levels * inter);
     case NcclAlgorithm::kCollNetDirect:
@@ -250,16 +212,10 @@ NcclCost NcclCostOf(const NcclCommunicator& communicator, const NcclTunerTables&
   if (communicator.version == NcclVersion::k2_17) {
     return NcclCostOf217(communicator, tables, kind, algorithm, protocol);
   }
-  const Context context = {communicator,
-                           tables.Of(communicator.min_compute_capability),
-                           NcclGraphOf(communicator, algorithm),
-                           kind,
-                           algorithm,
-                           protocol,
-                           static_cast<double>(communicator.ranks) / communicator.nodes,
-                           std::min(communicator.nodes, 3) - 1};
-  if (!Enabled(context)) return {};
-  return {Latency(context, tables), Bandwidth(context, tables)};
+  const NcclPair pair = {communicator, tables,    NcclGraphOf(communicator, algorithm),
+                         kind,         algorithm, protocol};
+  if (!Enabled(pair)) return {};
+  return {Latency(pair), Bandwidth(pair)};
 }
 
 }  // namespace plancast

@@ -2,26 +2,12 @@
 
 #include "base/floor_log2.h"
 #include "collectives/nccl/tuner_costs.h"
+#include "collectives/nccl/tuner_pair.h"
 
 namespace plancast {
 namespace {
 
-struct Context {
-  const NcclCommunicator& comm;
-  const NcclTunerTables& tables;
-  const NcclGraph& graph;
-  ProgramKind kind;
-  NcclAlgorithm algorithm;
-  Protocol protocol;
-
-  bool all_reduce() const { return kind == ProgramKind::kAllReduce; }
-  bool gathers() const {
-    return kind == ProgramKind::kAllGather || kind == ProgramKind::kReduceScatter;
-  }
-  bool simple() const { return protocol == Protocol::kSimple; }
-};
-
-bool Enabled(const Context& c) {
+bool Enabled(const NcclPair& c) {
   const NcclCommunicator& comm = c.comm;
   if (c.graph.num_channels == 0) return false;
   switch (c.algorithm) {
@@ -53,10 +39,10 @@ bool Enabled(const Context& c) {
          (capability == 70 || capability == 80 || capability == 90);
 }
 
-double Bandwidth(const Context& c) {
+double Bandwidth(const NcclPair& c) {
   const NcclCommunicator& comm = c.comm;
-  const NcclTunerTables::Generation& g = c.tables.Of(comm.min_compute_capability);
-  const int index = std::min(comm.nodes, 3) - 1;
+  const NcclTunerTables::Generation& g = c.generation();
+  const int index = c.nodes_index();
   const int channels = c.graph.num_channels;
   const bool amd = comm.cpu_arch == CpuArch::kX86 && comm.cpu_vendor == CpuVendor::kAmd;
   const double ll_max =
@@ -77,13 +63,7 @@ double Bandwidth(const Context& c) {
       return bus * comm.ranks / RingSteps(c.kind, comm.ranks);
     }
     case NcclAlgorithm::kTree:
-      bus = std::min(bus * 0.92, channels * g.tree[index]);
-      if (c.protocol == Protocol::kLl) bus = std::min(bus / 3.8, ll_max);
-      if (c.protocol == Protocol::kLl128) {
-        bus = std::min(bus * (comm.nodes == 1 ? 7.0 / 9 : 120.0 / 128),
-                       channels * g.tree_ll128[index]);
-      }
-      return bus * 0.5;
+      return NcclTreeBandwidth(c, bus, ll_max) * 0.5;
     case NcclAlgorithm::kCollNetDirect: {
       double factor = static_cast<double>(comm.ranks) / comm.nodes / channels;
       factor -= (factor - 1) / 2;
@@ -96,34 +76,20 @@ double Bandwidth(const Context& c) {
   }
 }
 
-double Latency(const Context& c) {
+double Latency(const NcclPair& c) {
   const NcclCommunicator& comm = c.comm;
-  const int p = static_cast<int>(c.protocol);
-  const auto of = [&](NcclAlgorithm algorithm) -> const NcclTunerTables::Latency& {
-    return c.tables.latency[static_cast<int>(algorithm)];
-  };
-  const auto intra_hardware =
-      c.graph.type_intra == PathType::kNvl ? NcclTunerTables::kNvlink : NcclTunerTables::kPci;
-  const auto hardware = comm.nodes == 1 ? intra_hardware : NcclTunerTables::kNet;
-  const double base = of(c.algorithm).base[p];
-  double intra = of(c.algorithm).hardware[intra_hardware][p];
+  const double base = c.BaseLatency();
+  double intra = c.Latency(c.algorithm, c.InsideNode());
   if (comm.nodes > 1 && c.protocol == Protocol::kLl) intra *= 1.8;
   // The network's own latency replaces the table's.
-  const double inter = c.graph.latency_inter != 0
-                           ? c.graph.latency_inter
-                           : of(c.algorithm).hardware[NcclTunerTables::kNet][p];
+  const double inter = c.graph.latency_inter != 0 ? c.graph.latency_inter
+                                                  : c.Latency(c.algorithm, NcclTunerTables::kNet);
   const int others = comm.ranks / comm.nodes - 1;
   switch (c.algorithm) {
     case NcclAlgorithm::kRing: {
-      const int steps = RingSteps(c.kind, comm.ranks);
-      if (!c.all_reduce() && !c.gathers()) {
-        if (c.graph.same_channels) return base + of(NcclAlgorithm::kRing).hardware[hardware][p];
-        const NcclAlgorithm as = c.simple() ? NcclAlgorithm::kTree : NcclAlgorithm::kRing;
-        return base + steps * of(as).hardware[hardware][p];
-      }
       int crossings = 0;
       if (comm.nodes > 1) crossings = c.all_reduce() ? 2 * comm.nodes : comm.nodes - 1;
-      return base + (steps - crossings) * intra + crossings * inter;
+      return NcclRingLatency(c, intra, inter, crossings);
     }
     case NcclAlgorithm::kTree:
       return base + 2 * (others * intra + FloorLog2(comm.nodes) * inter);
@@ -140,10 +106,10 @@ double Latency(const Context& c) {
 
 NcclCost NcclCostOf217(const NcclCommunicator& communicator, const NcclTunerTables& tables,
                        ProgramKind kind, NcclAlgorithm algorithm, Protocol protocol) {
-  const Context context = {communicator, tables,    NcclGraphOf(communicator, algorithm),
-                           kind,         algorithm, protocol};
-  if (!Enabled(context)) return {};
-  return {Latency(context), Bandwidth(context)};
+  const NcclPair pair = {communicator, tables,    NcclGraphOf(communicator, algorithm),
+                         kind,         algorithm, protocol};
+  if (!Enabled(pair)) return {};
+  return {Latency(pair), Bandwidth(pair)};
 }
 
 }  // namespace plancast

@@ -264,29 +264,11 @@ class Lowering {
     return meeting;
   }
 
-  // Members as a pattern, from their differences.
   GroupPattern PatternOf(const std::vector<int64_t>& ranks) const {
     std::vector<int64_t> members;
     for (int64_t rank : ranks) members.push_back(devices_[rank]);
     std::sort(members.begin(), members.end());
-    GroupPattern pattern;
-    pattern.base = members[0];
-    size_t covered = 1;
-    while (covered < members.size()) {
-      const int64_t stride = members[covered] - members[0];
-      size_t extent = 1;
-      while (extent * covered < members.size() &&
-             members[extent * covered] - members[0] == stride * static_cast<int64_t>(extent)) {
-        ++extent;
-      }
-      pattern.dims.push_back({static_cast<int64_t>(extent), stride});
-      covered *= extent;
-    }
-    if (pattern.Members() != members) {
-      pattern.dims.clear();
-      pattern.devices = members;
-    }
-    return pattern;
+    return GroupPattern::Of(members);
   }
 
   int32_t ResourceOf(int link_class, int64_t instance, int direction) {
