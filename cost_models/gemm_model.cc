@@ -12,7 +12,9 @@ namespace {
 
 // The main loop runs over blocks of this many k.
 constexpr int64_t kKBlock = 32;
-// Kernels much longer than this feel the power limit.
+// Kernels much longer than this run at lower clocks. A round figure, assumed on 2026-11-21
+// without a source: only `sustained_loss` is fitted, to each GPU's rows and with this value, so
+// another one needs `plancast calibrate`.
 constexpr double kSustainedSeconds = 1e-3;
 // Products of more waves gain nothing from splitting k.
 constexpr int64_t kFullWaves = 4;

@@ -212,8 +212,8 @@ struct SoftwareProfile {
   DType SecondStateType() const { return types.second_state_dtype.value_or(types.state_dtype); }
 
   // The profile as it holds for a model in `dtype` under `schedule`: fields that depend on
-  // either (`fusions_16bit`, `bf16_gradients_in_fp32`, `interleaved_p2p_overlaps`) and
-  // `precision` carried out, `compute` types replaced.
+  // either (`fusions_16bit`, `bf16_gradients_in_fp32`, `fp16_overflow_check`,
+  // `interleaved_p2p_overlaps`) and `precision` carried out, `compute` types replaced.
   SoftwareProfile For(DType dtype, Schedule schedule) const;
 
   // Name and structural fields as text: profiles with equal keys compile plans

@@ -14,7 +14,7 @@ namespace plancast {
 enum class Reduction : uint8_t { kSum, kMax };
 
 // How one tensor dim is cut over one mesh axis.
-enum class ShardPattern : uint8_t { kBlock, kMirrored, kPadded };
+enum class ShardPattern : uint8_t { kBlock, kMirrored };
 
 // How many neighbouring elements a block holds besides its own, as far as there
 // are any: what windows and other index maps read across its borders.
