@@ -46,15 +46,15 @@ std::string StepsKey(const BoundBody& body, const CompileRequest& request,
   return absl::StrCat(key, text);
 }
 
-// Gathers and scatters of sequence parallelism run beside their products.
+// Gathers and scatters of sequence parallelism run alongside their products.
 bool OverlapsProducts(const PlanOptions& options) {
   return options.overlap.count(Overlap::kTp) > 0 && options.tp > 1 && options.sp;
 }
 
 // Everything that the passes over one body depend on. Sizes of the data- and
 // pipeline-parallel axes are left out where the body's shards do not change
-// with them, so that plans share bodies. What is on a device may still hang on the size of
-// the first (CompiledBody::hangs_on_data_ranks): that is seen when it is made. `any_dp`:
+// with them, so that plans share bodies. What is on a device may still depend on the size of
+// the first (CompiledBody::depends_on_data_ranks): that is seen when it is made. `any_dp`:
 // OnlyBatchIsDataParallel.
 std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request,
                     bool any_dp, const std::string& text) {
@@ -177,9 +177,9 @@ class BodyCompilation {
     RETURN_IF_ERROR(CompileAll());
     const int64_t tied = TiedElements();
     const int first_tied = bound_.graph.tied.empty() ? -1 : bound_.graph.tied[0].first_segment;
-    const bool hangs = std::any_of(compiled_.begin(), compiled_.end(),
-                                   [](const auto& body) { return body->hangs_on_data_ranks; });
-    return PlanBodies{std::move(bound_), std::move(compiled_), tied, first_tied, hangs};
+    const bool depends = std::any_of(compiled_.begin(), compiled_.end(),
+                                     [](const auto& body) { return body->depends_on_data_ranks; });
+    return PlanBodies{std::move(bound_), std::move(compiled_), tied, first_tied, depends};
   }
 
  private:
@@ -267,7 +267,7 @@ class BodyCompilation {
           ModelGraph::PathOf(bound_.graph.segments[s]), "|", keys_[b]);
       const auto make = [&] { return CompileBody(b, s, ports[s], out); };
       ASSIGN_OR_RETURN(auto body, session_.Memo<CompiledBody>(key, make));
-      if (any_dp_ && body->hangs_on_data_ranks) {  // the first's who asked: others have their own
+      if (any_dp_ && body->depends_on_data_ranks) {  // the first's who asked: others have their own
         ASSIGN_OR_RETURN(body, session_.Memo<CompiledBody>(
                                    absl::StrCat("of ", request_.options->dp, "|", key), make));
       }
@@ -314,7 +314,7 @@ class BodyCompilation {
     compiled.held_shared_bytes = held.shared;
     MeasurePorts(context, &compiled);
     compiled.is_layer = bound_.graph.segments[segment].in_list();
-    compiled.hangs_on_data_ranks =
+    compiled.depends_on_data_ranks =
         request_.options->dp > 1 &&
         HangsOnDataRanks(bound_, bound_.bodies[b], compiled.plan, compiled.blocks);
     for (BlockTemplate* block : {&compiled.blocks.forward, &compiled.blocks.backward}) {
@@ -427,11 +427,11 @@ absl::StatusOr<std::shared_ptr<const PlanBodies>> CompileBodies(const CompileReq
     CompileRequest of_two = request;
     of_two.options = &options;
     const auto bodies = CompileBodies(of_two, session, observer);
-    if (bodies.ok() && !(*bodies)->hangs_on_data_ranks) return *bodies;
+    if (bodies.ok() && !(*bodies)->depends_on_data_ranks) return *bodies;
   }
   if (plain && request.options->dp > 1) {
     ASSIGN_OR_RETURN(auto bodies, session.Memo<PlanBodies>(PlanKey(request, true), make));
-    if (!bodies->hangs_on_data_ranks) return bodies;
+    if (!bodies->depends_on_data_ranks) return bodies;
   }
   return session.Memo<PlanBodies>(PlanKey(request, false), make);
 }

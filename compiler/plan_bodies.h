@@ -26,7 +26,7 @@ struct PlanBodies {
   // ProgramInputs: see there.
   int64_t tied_elements = 0;
   int first_tied_segment = -1;
-  bool hangs_on_data_ranks = false;  // CompiledBody: of any of the bodies
+  bool depends_on_data_ranks = false;  // CompiledBody: of any of the bodies
   // Of the bodies, for plans that put them side by side.
   std::shared_ptr<PortVariants> variants = std::make_shared<PortVariants>();
 };

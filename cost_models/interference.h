@@ -57,14 +57,14 @@ CollectiveFootprint FootprintAcross(const Machine& machine, int64_t members, int
 // alone, 0 to 1: how far it is bound by memory.
 double MemoryBoundness(const DeviceType& device, const KernelCost& kernel);
 
-// Time of a kernel beside a collective over its time alone, at least 1. Of what
+// Time of a kernel alongside a collective over its time alone, at least 1. Of what
 // is bound by computing, the share on SMs that the collective holds waits for
 // the others; what is bound by memory waits where both together ask for more
 // than memory sustains.
 double KernelSlowdown(const DeviceType& device, const KernelCost& kernel,
                       const CollectiveFootprint& collective);
 
-// Time of a collective beside a kernel over its time alone, at least 1. It keeps
+// Time of a collective alongside a kernel over its time alone, at least 1. It keeps
 // its SMs, so it loses only where memory is short.
 double CollectiveSlowdown(const DeviceType& device, const KernelCost& kernel,
                           const CollectiveFootprint& collective);

@@ -58,7 +58,7 @@ struct ClassMemory {
   int64_t nccl = 0;                     // buffers of communicators
   int64_t context = 0;                  // driver context, kernels, library workspaces
   int64_t device = 0;                   // reserved, nccl and context
-  int64_t host = 0;                     // beside that, in the memory of its host
+  int64_t host = 0;                     // in addition, in the memory of its host
 };
 
 struct SimulateOptions {
@@ -111,7 +111,7 @@ struct Counters {
 };
 
 // The error structure of a forecast: seconds of the critical compute path that
-// hang on each shared latent factor, and its one-sigma relative error.
+// depend on each shared latent factor, and its one-sigma relative error.
 struct FactorShare {
   double seconds = 0;
   double sigma = 0;

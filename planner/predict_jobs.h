@@ -28,7 +28,7 @@ struct JobForecast {
   double arrival_s = 0;
   double alone_s = 0;             // its iteration with the machine to itself
   std::vector<std::string> with;  // jobs whose links it may share
-  Forecast forecast;              // beside the others; times from the arrival on
+  Forecast forecast;              // alongside the others; times from the arrival on
 };
 
 // As many devices as a placement names, in hosts of their own: what a job's memory and plan

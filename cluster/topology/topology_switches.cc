@@ -58,7 +58,7 @@ void TopologyBuilder::FlattenSwitches() {
     // Not again, however it looks.
     nodes_[top].pci_device |= 0xffff;
     if (TwoLevelGeneration(nodes_[top].pci_device, 0, version_) != 0) nodes_[top].pci_device = 0;
-    top = static_cast<size_t>(-1);  // anew: what hangs below may be two levels as well
+    top = static_cast<size_t>(-1);  // anew: what is below may be two levels as well
   }
 }
 

@@ -22,7 +22,7 @@ int64_t TrafficPerByte(ProgramKind kind, int ranks) {
   return Gathers(kind) ? ranks : 1;
 }
 
-// Halves a chunk down to `least` while fewer than `depth` would be under way.
+// Halves a chunk down to `least` while fewer than `depth` would be in flight.
 int64_t Halve(int64_t chunk, int64_t bytes, double depth, int64_t least) {
   while (static_cast<double>(bytes / chunk) < depth && chunk > least) chunk /= 2;
   return chunk;

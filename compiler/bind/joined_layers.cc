@@ -150,7 +150,7 @@ class LayerJoiner {
 
   const int64_t layers_;
   BoundModel& bound_;
-  std::vector<StageRun> waiting_, runs_;    // of the stage under way
+  std::vector<StageRun> waiting_, runs_;    // of the current stage
   std::map<std::vector<int>, int> joined_;  // bound bodies by those that they join
 };
 

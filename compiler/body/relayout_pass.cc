@@ -304,7 +304,7 @@ class LayoutWalk {
   }
 
   // Weight-gradient steps wait until the relayouts of the input gradient are
-  // issued, so that these run beside them.
+  // issued, so that these run alongside them.
   absl::Status Backward(const std::vector<Layout>& in_ports, const std::vector<Layout>& out_ports) {
     list_ = &plan_.backward;
     for (size_t i = 0; i < body_.out_ports.size(); ++i) {

@@ -23,7 +23,7 @@ struct LowerContext {
   const SoftwareProfile* profile = nullptr;
   DType dtype = DType::kBf16;
   const RoutedLoad* load = nullptr;  // null: all alike
-  // Gathers and scatters of tensor parallelism run in parts beside their products.
+  // Gathers and scatters of tensor parallelism run in parts alongside their products.
   bool products_take_parts = false;
 
   const Body& body() const { return graph->bodies[bound->body]; }

@@ -5,13 +5,13 @@
 
 namespace plancast {
 
-// `overlap=tp`: products beside their own collective, as Transformer Engine's user
+// `overlap=tp`: products alongside their own collective, as Transformer Engine's user
 // buffers do under sequence parallelism. An all-gather of tensor parallelism and the
 // forward or input-gradient product that reads it first become `pieces`: a product
 // begins with the rows that are there and goes on with each part that comes. A
 // forward product and the reduce-scatter of its result: each part leaves once it is
 // made. Work and bytes stay what they are; weight gradients are not cut, for they
-// run beside whole collectives already. `gathers`: whether gathers are cut.
+// run alongside whole collectives already. `gathers`: whether gathers are cut.
 BlockTemplate OverlapProducts(BlockTemplate block, int pieces, bool gathers = true);
 
 }  // namespace plancast

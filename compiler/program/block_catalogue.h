@@ -27,7 +27,7 @@ struct BlockKey {
     kPartialSum,
     kTied,
     kOptimizer,
-    kCopyOutBeside,  // layers with copies to and from the host beside them
+    kCopyOutBeside,  // layers with copies to and from the host alongside them
     kCopyInBeside,
     kCopyOut,
     kCopyIn,

@@ -22,7 +22,7 @@ struct CompiledBody {
   bool is_layer = false;  // one of a list of modules
   // Data-parallel ranks exchange something inside of it, or keep more or less of a tensor
   // where there are more of them: it is of no use to plans with another number.
-  bool hangs_on_data_ranks = false;
+  bool depends_on_data_ranks = false;
   // That this is a variant of, which shares tensors with its neighbours; null: of none.
   const CompiledBody* original = nullptr;
 };

@@ -25,25 +25,25 @@ struct KeptTensor {
 std::vector<KeptTensor> KeptTensors(const Block& forward, int64_t least_bytes);
 int64_t TotalBytes(const std::vector<KeptTensor>& tensors);
 
-// The out-port that says of the copies beside a layer that they are over, where `block` is
+// The out-port that says of the copies alongside a layer that they are over, where `block` is
 // the layer's without them: in line with the in-port, behind those of the block.
 int CopiesPort(const Block& block);
 
-// The forward block of a layer beside the copies of what the layer before keeps, which
+// The forward block of a layer alongside the copies of what the layer before keeps, which
 // begin with the layer; both are over before the next. One in-port and one out-port more,
-// last: the copies beside the layer before, and these, are over. Of its ports the first
+// last: the copies alongside the layer before, and these, are over. Of its ports the first
 // `data_ports` bring the layer's inputs. Collectives of data parallelism wait for nothing
 // of this.
 BlockTemplate WithCopiesOut(const BlockTemplate& forward, const std::vector<KeptTensor>& before,
                             int data_ports);
 
-// The backward block of a layer. `below`: what is copied in beside it, for the layer that
+// The backward block of a layer. `below`: what is copied in alongside it, for the layer that
 // runs next; an out-port more says that it is there. `waits`: an in-port more says that
 // this layer's own tensors are there.
 BlockTemplate WithCopiesIn(const BlockTemplate& backward, const std::vector<KeptTensor>& below,
                            bool waits, int data_ports);
 
-// The copies by themselves, where no layer runs beside them; no ports.
+// The copies by themselves, where no layer runs alongside them; no ports.
 BlockTemplate CopiesOut(const std::vector<KeptTensor>& tensors);
 BlockTemplate CopiesIn(const std::vector<KeptTensor>& tensors);
 

@@ -17,7 +17,7 @@ namespace plancast {
 class OffloadFlow {
  public:
   // Layers of a run that run as one block. `beside`: the bound body whose kept tensors are
-  // copied beside each of them, out in forward passes and in in backward ones; -1: none.
+  // copied alongside each of them, out in forward passes and in in backward ones; -1: none.
   struct Part {
     const StageRun* run = nullptr;
     int64_t layer_begin = 0, count = 0;

@@ -12,7 +12,7 @@ namespace plancast {
 
 // What one copy of a body does for sharded data parallelism beside its own tasks.
 //
-// Blocks hand gathers under way on through ports behind those of their own: port i of
+// Blocks hand gathers in flight on through ports behind those of their own: port i of
 // `ports` is the (i+1)-th gather that compute will wait for. A block whose unit had to
 // be gathered waits for the first and shifts the rest; a gather that it begins becomes
 // the last. The last port of a block that may gather says when its compute may begin.

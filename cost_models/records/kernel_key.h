@@ -11,8 +11,8 @@ namespace plancast {
 
 // What a measured kernel is known by. Equal keys are the same kernel; anything
 // else is another one, a new version of the library too.
-//   op       `gemm`, `convolution`, `attention`: their time does not hang on the
-//            rule; else family and rule, `memory/rms_norm`, `optimizer/adam`
+//   op       `gemm`, `convolution`, `attention`: their time does not depend on
+//            the rule; else family and rule, `memory/rms_norm`, `optimizer/adam`
 //   shape    sizes by name in a fixed order, `batch=1 m=4096 n=1024 k=512`
 //   dtype    `bf16`; of attention and memory the type that activations are kept in
 //   layout   which pass and how operands lie: `forward`, `wgrad+fp32`,

@@ -52,7 +52,7 @@ struct RecordSummary {
   int64_t kernels = 0, samples = 0;
 };
 
-// A file of measured kernels (SQLite). Thread-safe, and safe beside other
+// A file of measured kernels (SQLite). Thread-safe, and safe alongside other
 // processes: any number read while one writes; writers wait for each other.
 //
 // - Every sample is kept; the best of a key is its answer.

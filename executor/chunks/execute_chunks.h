@@ -41,7 +41,7 @@ struct ChunkOutcome {
 };
 
 // Runs chunk programs, one or several at a time, over the links of a network: every
-// transfer shares the links it crosses max-min with all others under way. Integer
+// transfer shares the links it crosses max-min with all others in flight. Integer
 // picoseconds; neither folding nor jumping changes a digit.
 //
 // Errors: see LowerPrograms and SimulateChunks.

@@ -161,7 +161,7 @@ absl::StatusOr<PlacedProgram> PlaceCollective(const Machine& machine, const Grou
   const double rate = priced->closed.rate_cap;  // of the buffer
   p.buffer_bytes_per_s = rate * kBelow;
   if (priced->node != nullptr) {
-    // What is copied beside the transfer loads the port as well; in a mesh the links
+    // What is copied alongside the transfer loads the port as well; in a mesh the links
     // to the other members are the limit before that.
     const double own = priced->node->local_share / static_cast<double>(shape.members);
     const double beside = traffic.port > 0 ? 1 + own / traffic.port : 1;

@@ -35,7 +35,7 @@ struct ChunkSimulationResult {
 // Runs a graph, picosecond by picosecond. A block does its steps in order, a piece
 // of a message at a time: a receiving step waits for the piece to arrive, a sending
 // one for a free place in the queue to the receiver and then for its transfer,
-// which shares the links max-min with all others under way. What a step received
+// which shares the links max-min with all others in flight. What a step received
 // leaves the queue when the step is done with it.
 //
 // FailedPrecondition where blocks wait for each other for ever, as they do when a

@@ -15,7 +15,7 @@ namespace {
 // Less than that is less than the footprints are known by.
 constexpr double kLeastCommSlowdown = 1.01;
 
-// Whether a kernel may run beside task `t`: of the streams that feed kernels, the
+// Whether a kernel may run alongside task `t`: of the streams that feed kernels, the
 // next kernel must not wait for it.
 bool RunsBesideKernels(const ExecutionGraph& graph, const Block& block, int32_t t) {
   if (block.kind[t] != TaskKind::kComm || block.stream[t] == StreamKind::kCompute) return false;
@@ -30,7 +30,7 @@ bool RunsBesideKernels(const ExecutionGraph& graph, const Block& block, int32_t 
   return false;
 }
 
-// How often each use runs beside kernels, over all programs.
+// How often each use runs alongside kernels, over all programs.
 std::vector<int64_t> CountUses(const ExecutionGraph& graph, const CommUses& uses) {
   std::vector<std::vector<int32_t>> beside(graph.blocks.size());  // tasks
   for (size_t b = 0; b < graph.blocks.size(); ++b) {

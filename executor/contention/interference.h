@@ -12,15 +12,15 @@
 
 namespace plancast {
 
-// What the plan's communications take of a device while they run beside kernels,
+// What the plan's communications take of a device while they run alongside kernels,
 // on average over their time alone. Those that the next kernel of their block
-// waits for run beside none and do not count. Depends on the graph and the
+// waits for run alongside none and do not count. Depends on the graph and the
 // machine only, not on how the graph is folded. Errors: a group that cannot be
 // realised.
 absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, const CommUses& uses,
                                                   const Machine& machine, CommPricer& comms);
 
-// Fills `prices.slowdown_q20` with what each kernel loses beside such a
+// Fills `prices.slowdown_q20` with what each kernel loses alongside such a
 // communication on this GPU.
 void PriceInterference(const DeviceType& device, const CollectiveFootprint& footprint,
                        KernelPrices& prices);
@@ -28,13 +28,13 @@ void PriceInterference(const DeviceType& device, const CollectiveFootprint& foot
 // The time that all kernels of all programs take alone, each program once; seconds.
 double KernelSeconds(const ExecutionGraph& graph, const KernelPrices& prices);
 
-// The time that such a communication takes beside a kernel of the plan over its
+// The time that such a communication takes alongside a kernel of the plan over its
 // time alone, on average over KernelSeconds(); at least 1.
 double MeanCommSlowdown(const ExecutionGraph& graph, const DeviceType& device,
                         const CollectiveFootprint& footprint, const KernelPrices& prices);
 
 // Both ways, as `runtime` says: fills `prices.slowdown_q20` if by the GPU's data,
-// and returns the time of a communication beside kernels over its time alone; by
+// and returns the time of a communication alongside kernels over its time alone; by
 // data, less than 1 % is none.
 // Errors: as MeanFootprint().
 absl::StatusOr<double> PriceBothWays(const ExecutionGraph& graph, const CommUses& uses,

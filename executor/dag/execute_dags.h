@@ -35,7 +35,7 @@ struct DagResult {
 };
 
 // Runs the tasks of every rank on the machine. A rank has one host thread and one
-// stream of kernels, which take up what is free by index; beside them every group
+// stream of kernels, which take up what is free by index; alongside them every group
 // has a stream of collectives, which start in order once all members have come,
 // and every message starts when both ends have. Communications are realised as in
 // Execute and share links as fluids. Deterministic.

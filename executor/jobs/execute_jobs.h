@@ -14,7 +14,7 @@
 
 namespace plancast {
 
-// What becomes of a job beside others.
+// What becomes of a job alongside others.
 struct JobResult {
   std::string name;
   int64_t arrival_ps = 0;

@@ -24,8 +24,8 @@ CommUses Placed(CommUses uses, const std::vector<int64_t>& devices) {
   return uses;
 }
 
-// What the kernels of a job take, beside its own communications too, and what
-// these take beside them.
+// What the kernels of a job take, alongside its own communications too, and what
+// these take alongside them.
 struct JobPrices {
   KernelPrices kernels;
   double comm_slowdown = 1;

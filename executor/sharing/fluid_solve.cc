@@ -49,7 +49,7 @@ void Fluid::Solve() {
 
 // From the changed resources over their users to the resources that hold those,
 // and so on. Only one that binds leads further; one with a single user is reached
-// with it if it may rise beside others. Users of a resource that binds no more get
+// with it if it may rise alongside others. Users of a resource that binds no more get
 // their rates alone or are reached from others.
 void Fluid::Reach() {
   ++solution_;

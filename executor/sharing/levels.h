@@ -50,7 +50,7 @@ class Levels {
   int32_t Start(int32_t kind, int64_t work_bytes) {
     return Start(kind, Fluid::Fresh(work_bytes, now_));
   }
-  // What is under way already.
+  // What is in flight already.
   int32_t Start(int32_t kind, const Fluid::Progress& progress);
   // An activity goes on as one of another kind that loads the same resources.
   void ChangeKind(int32_t id, int32_t kind);

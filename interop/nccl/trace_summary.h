@@ -32,7 +32,7 @@ struct NcclChannelSummary {
   int64_t operations = 0, steps = 0;
   int64_t bytes = -1;   // -1: not said
   int64_t step_ps = 0;  // of all steps, which overlap
-  int64_t busy_ps = 0;  // while at least one step was under way
+  int64_t busy_ps = 0;  // while at least one step was in flight
 };
 
 // How long steps were in a state, summed; `share` of all states in this direction.

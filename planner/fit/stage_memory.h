@@ -69,7 +69,7 @@ class StageMemory {
   std::vector<Known*> blocks_;                 // likewise
   std::deque<Known> own_;                      // of blocks of one plan alone
   // What plans have in common, and what is known of it: bodies, and blocks outside of
-  // them by what these hang on.
+  // them by what these depend on.
   absl::flat_hash_set<std::shared_ptr<const PlanBodies>> bodies_;
   absl::flat_hash_map<std::string, std::unique_ptr<SharedBlocks>> shared_;
   absl::flat_hash_map<const BlockTemplate*, Known*> of_block_;

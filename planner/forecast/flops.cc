@@ -10,7 +10,7 @@ namespace plancast {
 namespace {
 
 // The tokens that visit experts, as a share of the experts' places: a model's work
-// does not hang on how many there are.
+// does not depend on how many there are.
 double FilledSlots(const ModelGraph& graph) {
   const auto size = [&](absl::string_view dim) {
     const absl::StatusOr<int> index = graph.FindDim(dim);

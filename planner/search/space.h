@@ -49,7 +49,7 @@ struct SearchSpace {
   std::vector<std::pair<std::string, std::vector<std::string>>> others;
 };
 
-// What the defaults of a space hang on, and what is left out of any.
+// What the defaults of a space depend on, and what is left out of any.
 struct SearchBounds {
   int64_t gpus_per_domain = 1;
   FrameworkLimits limits = {};

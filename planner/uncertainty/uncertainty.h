@@ -49,7 +49,7 @@ struct Uncertainty {
   const MeasuredSoftware* RunsOf(absl::string_view profile) const;
 
   // Adds to the error structure of a forecast what measured runs tell: the factor
-  // `software/NAME`, on which all of the time hangs, and the plan's own error.
+  // `software/NAME`, on which all of the time depends, and the plan's own error.
   void AddTo(const SoftwareProfile& profile, SimResult* result) const;
 };
 

@@ -62,7 +62,7 @@ BothWaysCase BesideAShortKernel() {
   return out;
 }
 
-// The kernels take 1.25 s each, since gradients are under way, and between them is
+// The kernels take 1.25 s each, since gradients are in flight, and between them is
 // a second in which 10 GB of model parallelism run without a kernel. Gradients:
 // 6.25 GB at half rate, 10, 6.25 again by 3.5 s; the other 17.5 take 1.75 s.
 BothWaysCase AGapBetweenKernels() {
@@ -78,7 +78,7 @@ BothWaysCase AGapBetweenKernels() {
 }
 
 // The kernel is slow in the delay of 1 s and ends with it, so the transfer of 10 GB
-// never runs beside it.
+// never runs alongside it.
 BothWaysCase OverWithTheDelay() {
   GraphBuilder b = Pair("block");
   b.Kernel(0.8);
@@ -105,7 +105,7 @@ BothWaysCase TheDelayIsNotSlowed() {
 
 // 100 and 200 GB on a link of 100 GB/s that either could fill: 50 GB/s each until
 // 2 s, whatever slows them to 80. Then the larger has 100 GB left, of which it
-// moves 40 beside the kernel and 60 in 0.6 s after it.
+// moves 40 alongside the kernel and 60 in 0.6 s after it.
 BothWaysCase ALinkBindsBeforeTheCap() {
   GraphBuilder b = Pair("block");
   b.Kernel(2.5);
@@ -120,7 +120,7 @@ BothWaysCase ALinkBindsBeforeTheCap() {
 
 // The host launches one thing a second: the communication at 1 s, the kernel at 2
 // and its second half at 3, when it ends. So the transfer moves 10 GB alone, 5
-// beside the kernel and the last 5 in half a second.
+// alongside the kernel and the last 5 in half a second.
 BothWaysCase AKernelThatWaitsForItsLaunch() {
   GraphBuilder b = Pair("block");
   AddGradients(b, 20 * kGB);
@@ -198,7 +198,7 @@ BothWaysCase AStraggler() {
   return out;
 }
 
-// A message of 20 GB from stage 0 to stage 1 beside a kernel on each; none where it
+// A message of 20 GB from stage 0 to stage 1 alongside a kernel on each; none where it
 // takes no time.
 BothWaysCase Message(const std::string& name, double sender, double receiver, double arrives) {
   GraphBuilder b({{"pp", 2}});
@@ -222,7 +222,7 @@ BothWaysCase Message(const std::string& name, double sender, double receiver, do
 }
 
 // Two all-reduces over the interface of 10 GB/s that two devices of a host share,
-// one of them beside a kernel of 1 s, which holds it down to 4 GB/s: the other gets
+// one of them alongside a kernel of 1 s, which holds it down to 4 GB/s: the other gets
 // the 6 that it leaves. Both have 5 GB left then, and halve the link.
 BothWaysCase OthersTakeWhatACapLeaves() {
   GraphBuilder b({{"dp", 2}, {"tp", 2}});

@@ -30,7 +30,7 @@ TEST(BothWays, KernelsAndCommunicationsAreSlowOnlyWhileTheyOverlap) {
   }
 }
 
-// 40 GB over interfaces of 10 GB/s, gradients of a kernel, beside one of 1 s.
+// 40 GB over interfaces of 10 GB/s, gradients of a kernel, alongside one of 1 s.
 TEST(BothWays, ExecutionTakesTheProfilesFigureOrTheGpus) {
   const Machine machine = *Machine::Create(UnitMachine(2, 2));
   GraphBuilder b({{"dp", 2}, {"tp", 2}});

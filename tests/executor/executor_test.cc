@@ -87,7 +87,7 @@ TEST(ExecutorTest, CudaGraphsTakeLaunchesOffSmallKernels) {
   runtime.cuda_graphs = true;
   const auto graphs = Execute(b.Build(), machine, UnitCost(), runtime);
   ASSERT_TRUE(graphs.ok()) << graphs.status();
-  // A graph for each micro-batch of 40 us; the second is launched beside the first.
+  // A graph for each micro-batch of 40 us; the second is launched alongside the first.
   EXPECT_EQ(graphs->makespan_ps, 25'000'000 + 80'000'000);
   EXPECT_EQ(graphs->classes[0].breakdown.launch, 25'000'000);
 }

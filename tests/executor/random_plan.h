@@ -19,7 +19,7 @@ struct RandomPlan {
   Machine::Spec machine;
   HostParams host;
   bool made_up_comms = false;  // prices of the test instead of collectives::Realise
-  // Slow-down of kernels beside communications and of these beside kernels; 0.1 is
+  // Slow-down of kernels alongside communications and of these alongside kernels; 0.1 is
   // 10 % longer. Often none, sometimes tiny.
   double interference = 0, comm_interference = 0;
 };

@@ -177,9 +177,9 @@ class Stepper {
     }
   }
 
-  // Kernels take longer while a communication of their rank is under way. What is
-  // left of one is rounded to whole picoseconds when one begins beside none, and
-  // when all that were under way end at once.
+  // Kernels take longer while a communication of their rank is in flight. What is
+  // left of one is rounded to whole picoseconds when one begins alongside none, and
+  // when all that were in flight end at once.
   void TimeKernels() {
     std::vector<std::set<size_t>> in_flight(kernels_.size());
     for (size_t m = 0; m < meetings_.size(); ++m) {

@@ -60,7 +60,7 @@ TEST_F(PredictJobsTest, JobsOnOneInterfaceSlowEachOtherDown) {
   EXPECT_THAT(jobs[0].with, ElementsAre("b"));
 }
 
-// Alone, the job on the first hosts folds in closed form, beside the other device
+// Alone, the job on the first hosts folds in closed form, alongside the other device
 // by device: if they never meet, that is the same to the last digit.
 TEST_F(PredictJobsTest, JobsThatComeLaterDoNotMatter) {
   ASSERT_OK_AND_ASSIGN(const std::vector<JobForecast> jobs,

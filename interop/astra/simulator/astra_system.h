@@ -15,7 +15,7 @@ struct AstraAlgorithm {
   enum class Kind : uint8_t { kRing, kDirect, kHalvingDoubling, kDoubleBinaryTree, kCustom };
   Kind kind = Kind::kRing;
   bool one = false;  // `oneRing` etc.: a single ring of all NPUs takes the place of the dimensions
-  int window = 0;    // of kDirect: messages under way at once; 0: to all others
+  int window = 0;    // of kDirect: messages in flight at once; 0: to all others
 };
 
 // ASTRA-sim's system layer, named as in its json.

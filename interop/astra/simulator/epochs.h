@@ -9,7 +9,7 @@
 namespace plancast::astra {
 
 // What came of a collective that all ranks began at one time, while nothing else
-// was under way, and that ended for all of them at one time: the same will come of
+// was in flight, and that ended for all of them at one time: the same will come of
 // it again. Times count from the beginning.
 struct Epoch {
   struct Last {

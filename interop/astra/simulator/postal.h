@@ -30,7 +30,7 @@ struct Box {
   int64_t tag = 0;
   bool of_trace = false;
 
-  // Nothing is under way, and whoever comes next may open it anew.
+  // No message is in flight: the next one may open it again.
   bool over() const { return sent == arrived && arrived == posted && holders == 0; }
 };
 

@@ -40,7 +40,7 @@ void Simulation::NoteEnd(const Chunk& chunk) {
 }
 
 // At the end of a time: have all ranks just begun one collective, and is nothing
-// else under way?
+// else in flight?
 void Simulation::LookForReplay() {
   if (epochs_.time != events_.now() || static_cast<int64_t>(epochs_.begun.size()) != npus_) return;
   epochs_.time = -1;

@@ -39,7 +39,7 @@ Simulation::Simulation(const AstraWorkload& workload, const AstraNetwork& networ
       memo_(memo) {
   for (const AstraProgram& program : workload.programs) {
     for (const AstraNode& node : program.nodes) {
-      // On the processor a collective may run beside another one.
+      // On the processor a collective may run alongside another one.
       if (node.kind == AstraNodeKind::kCollective && node.on_cpu) memo_ = false;
       has_messages_ =
           has_messages_ || node.kind == AstraNodeKind::kSend || node.kind == AstraNodeKind::kRecv;

@@ -64,7 +64,7 @@ class Simulation {
     std::vector<int32_t> deps_left;
     Ready ready[kSlots];
     bool taken[kSlots] = {};
-    int64_t in_flight = 0, left = 0;
+    int64_t in_flight = 0, left = 0;  // nodes
     int64_t finish_ns = -1, compute_ns = 0;
 
     Turns turns;

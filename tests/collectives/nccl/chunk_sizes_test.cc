@@ -84,7 +84,7 @@ TEST(ChunkSizesTest, TreesCutLl128FinerOnDeepTrees) {
     const NcclChoice tree = ChoiceOf(tuner, NcclAlgorithm::kTree, Protocol::kLl128, bytes * 16);
     return ChunkingOf(tuner, kAllReduce, tree, bytes).chunk_bytes;
   };
-  // 1 + 2 + 0.8 levels: 30 chunks under way, or 7.6 small ones.
+  // 1 + 2 + 0.8 levels: 30 chunks in flight, or 7.6 small ones.
   EXPECT_EQ(chunk(64 * kKiB), 576'000 / 32 / 1920 * 1920);
   EXPECT_EQ(chunk(16 * kMiB), 288'000);
   EXPECT_EQ(chunk(int64_t{1} << 30), 576'000);

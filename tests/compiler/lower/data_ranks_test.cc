@@ -37,7 +37,7 @@ TEST(DataRanksTest, PlansOfOneSessionAreThoseOfFreshOnesWhateverTheRanks) {
   }
 }
 
-// Bodies that do not hang on the number of ranks are shared by all above one.
+// Bodies that do not depend on the number of ranks are shared by all above one.
 TEST(DataRanksTest, LayersOfTransformersAreShared) {
   Session session;
   PlanUnderTest two = PlanUnderTest::Of(SmallGpt());

@@ -1,4 +1,4 @@
-// Products beside their own collective.
+// Products alongside their own collective.
 
 #include "compiler/lower/overlap_products.h"
 

@@ -156,7 +156,7 @@ TEST(OffloadActivationsTest, TwoLayersOfTensorsAreOnTheDevice) {
   for (const int64_t offloaded : {2, 4, 6, 8, 10}) {
     PlanUnderTest plan = Plan(12);
     plan.options().offload_layers = offloaded;
-    // Of the others, all; and of those under way into the first of them, none.
+    // Of the others, all; and of those in flight into the first of them, none.
     PlanUnderTest shorter = Plan(12 - offloaded, {});
     const int64_t most = MostActivations(std::move(plan));
     const int64_t others = MostActivations(std::move(shorter));
@@ -165,7 +165,7 @@ TEST(OffloadActivationsTest, TwoLayersOfTensorsAreOnTheDevice) {
   }
 }
 
-TEST(OffloadActivationsTest, TheHostHoldsWhatIsUnderWay) {
+TEST(OffloadActivationsTest, TheHostHoldsWhatIsInFlight) {
   const int64_t kept = KeptBytes();
   const std::vector<ClassMemory> one = ReplayMemory(
       [] {
@@ -250,9 +250,9 @@ double SecondsBehindOutPort(const ExecutionGraph& graph, const std::string& bloc
   return seconds;
 }
 
-// Copies of k layers beside the layer after each: hidden if they take no longer, else
+// Copies of k layers alongside the layer after each: hidden if they take no longer, else
 // the difference is exposed, k times in each direction. Copies in begin when the
-// gradient is there, beside the last weight gradient of the layer before.
+// gradient is there, alongside the last weight gradient of the layer before.
 TEST(OffloadActivationsTest, WhatIsLongerThanALayerIsExposed) {
   PlanUnderTest plain = Plan(6, {});
   const ExecutionGraph graph = Compiled(plain);

@@ -89,7 +89,7 @@ TEST(ChunkNetworkTest, DomainsTurnWhereEveryDeviceHasItsLinks) {
 }
 
 TEST(ChunkNetworkTest, WiresTakeTheFewestHops) {
-  // 0 to 1 directly, and over switch 3; 2 hangs at the switch alone.
+  // 0 to 1 directly, and over switch 3; 2 is attached to the switch alone.
   const auto network = ChunkNetwork::OfWires(
       3, 4,
       {{0, 1, 10, 5}, {0, 3, 10, 1}, {3, 1, 10, 1}, {3, 2, 10, 2}, {0, 1, 20, 3}, {1, 0, 10, 5}});

@@ -23,7 +23,7 @@ CollectiveFootprint MeanOf(const ExecutionGraph& graph) {
   return *MeanFootprint(graph, uses, machine, comms);
 }
 
-// A kernel, a gradient all-reduce of it, and a kernel beside that.
+// A kernel, a gradient all-reduce of it, and a kernel alongside that.
 ExecutionGraph GradientsBesideAKernel() {
   GraphBuilder b({{"dp", 2}, {"tp", 2}});
   b.Block("B").Kernel(1.0);

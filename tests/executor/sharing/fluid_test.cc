@@ -188,7 +188,7 @@ TEST(FluidTest, MaxMinLooksAtNoPriority) {
 }
 
 // An activity goes on in another Fluid where it was: 50 of 100 bytes after 1 s
-// beside another, the rest alone.
+// alongside another, the rest alone.
 TEST(FluidTest, AnActivityMovesToAnotherFluid) {
   Fluid from, to;
   for (Fluid* fluid : {&from, &to}) {

@@ -77,7 +77,7 @@ TEST_F(LevelsTest, WhatCrossesTheBorderIsHandedUp) {
   EXPECT_EQ(levels_.NextCompletion(), 4 * kSecond);
   EXPECT_THAT(levels_.AdvanceTo(4 * kSecond), ElementsAre(local));
   EXPECT_EQ(levels_.RateQ16(across), int64_t{60} << 16);
-  // What starts meanwhile joins them; 30 bytes at 50 beside 50.
+  // What starts meanwhile joins them; 30 bytes at 50 alongside 50.
   const int late = levels_.Start(inside_[0], 30);
   EXPECT_EQ(LevelOf(late), Level::kCluster);
   EXPECT_EQ(levels_.NextCompletion(), 4'600'000'000'000);
@@ -253,7 +253,7 @@ TEST_F(LevelsTest, AnActivityGoesOnAsOneOfAnotherKind) {
 }
 
 // 30 of 100 bytes are done when the other takes half the link.
-TEST_F(LevelsTest, WhatIsUnderWayStartsWithWhatIsLeft) {
+TEST_F(LevelsTest, WhatIsInFlightStartsWithWhatIsLeft) {
   Fluid::Progress progress = Fluid::Fresh(100, 0);
   progress.rate_q16 = int64_t{100} << 16;
   levels_.AdvanceTo(300'000'000'000);

@@ -197,7 +197,7 @@ TYPED_TEST(SharingLawsTest, EndsDependOnNoOrderOfCalls) {
   }
 }
 
-// One activity with coefficient m*c does as m with coefficient c, beside others.
+// One activity with coefficient m*c does as m with coefficient c, alongside others.
 TYPED_TEST(SharingLawsTest, FoldedEqualsFlat) {
   const auto first = static_cast<uint32_t>(TestSeed(1));
   for (uint32_t seed = first; seed < first + kSeeds && !this->HasFailure(); ++seed) {

@@ -70,7 +70,7 @@ absl::StatusOr<FitVerdict> Exact(Job job, const Machine& machine, const ShortFor
   return FitVerdict{forecast.fits, forecast.peak_memory_bytes};
 }
 
-// Every knob that memory hangs on; some plans are refused.
+// Every knob that memory depends on; some plans are refused.
 std::string Draw(std::mt19937& random, bool experts) {
   const auto pick = [&](std::vector<std::string> words) { return words[random() % words.size()]; };
   const int tp = 1 << random() % 3, pp = 1 << random() % 3;

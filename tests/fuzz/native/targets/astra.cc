@@ -33,7 +33,7 @@ absl::Status Workload(absl::string_view bytes) {
   return ReadTextWorkload(bytes, "workload").status();
 }
 
-// As rank 0 beside a rank 1 that receives what it sends and sends what it receives.
+// As rank 0 alongside a rank 1 that receives what it sends and sends what it receives.
 absl::Status Run(const EtFile& file) {
   const absl::StatusOr<ChakraTrace> trace = ChakraTraceFrom(file, "trace");
   if (!trace.ok()) return trace.status();
