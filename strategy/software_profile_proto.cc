@@ -248,7 +248,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
     const std::optional<Overlap> overlap = kOverlapNames.Find(name);
     if (!overlap.has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "default_overlap has `", name, "`; it may have `grad`, `param`, `tp`, `cp`, `ep`."));
+          "default_overlap has `", name, "`; it may have ", JoinQuoted(kOverlapNames), "."));
     }
     profile.data_parallel.overlap.insert(*overlap);
   }

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "planner/search/space.h"
+#include "strategy/plan_options.h"
 #include "strategy/short_form.h"
 
 // The text form of a search space.
@@ -100,7 +101,7 @@ absl::Status ParseZero(absl::string_view text, std::vector<int64_t>& out) {
 absl::Status ParseRecompute(absl::string_view text, std::vector<std::string>& out) {
   for (const std::string& value : Alternatives(text)) {
     if (value == "*") {
-      out = {"none", "selective", "full"};
+      out = std::vector<std::string>(kRecomputeNames.begin(), kRecomputeNames.end());
       return absl::OkStatus();
     }
     if (!ParseShortForm(absl::StrCat("recompute=", value)).ok()) {
