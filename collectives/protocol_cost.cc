@@ -22,8 +22,8 @@ absl::StatusOr<int> IndexOf(absl::string_view what, absl::string_view name,
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return static_cast<int>(i);
   }
-  return absl::InvalidArgumentError(absl::StrCat("no ", what, " `", name, "`; there are ",
-                                                 JoinQuoted(names), ".", DidYouMean(name, names)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("no ", what, " `", name, "`.", Offer(name, names)));
 }
 
 absl::StatusOr<ProtocolCost> CostFromProto(const proto::ProtocolCost& proto) {

@@ -40,8 +40,8 @@ absl::Status CheckPolicy(const CollectivePolicy& policy, CollectiveKind kind, in
   const auto check = [](absl::string_view what, absl::string_view name,
                         const auto& names) -> absl::Status {
     if (name.empty() || names.Find(name).has_value()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no ", what, " `", name, "`; there are ", JoinQuoted(names), ".", DidYouMean(name, names)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("no ", what, " `", name, "`.", Offer(name, names)));
   };
   RETURN_IF_ERROR(check("algorithm", policy.algorithm, kAlgorithmNames));
   return check("protocol", policy.protocol, kProtocolNames);

@@ -58,9 +58,7 @@ std::string UnknownField(absl::string_view what, absl::string_view place, absl::
   if (type == nullptr) return text;
   std::vector<std::string> names;
   for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->name());
-  const std::string suggestion = DidYouMean(name, names);
-  if (!suggestion.empty()) return text + suggestion;
-  return absl::StrCat(text, " The fields there are ", JoinQuoted(names), ".");
+  return text + Offer(name, names);
 }
 
 std::string UnfitValue(absl::string_view what, absl::string_view place, absl::string_view value,
@@ -74,10 +72,7 @@ std::string UnfitValue(absl::string_view what, absl::string_view place, absl::st
   for (int i = 0; i < field.enum_type()->value_count(); ++i) {
     names.push_back(field.enum_type()->value(i)->name());
   }
-  const std::string suggestion = DidYouMean(value, names);
-  return absl::StrCat(
-      text, ".",
-      suggestion.empty() ? absl::StrCat(" It can be ", JoinQuoted(names), ".") : suggestion);
+  return absl::StrCat(text, ".", Offer(value, names));
 }
 
 std::string InvalidSyntax(absl::string_view what, absl::string_view format,

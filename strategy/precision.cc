@@ -21,9 +21,10 @@ absl::StatusOr<DType> StateType(absl::string_view option, const std::string& wor
     known.push_back(DTypeName(type));
     if (known.back() == word) return type;
   }
-  return absl::InvalidArgumentError(absl::StrCat("`", option, "` is `", word, "`; it may be ",
-                                                 option == "master" ? "`on`, `off`, " : "",
-                                                 JoinQuoted(known), ".", DidYouMean(word, known)));
+  std::vector<std::string> words = known;
+  if (option == "master") words.insert(words.begin(), {"on", "off"});
+  return absl::InvalidArgumentError(
+      absl::StrCat("`", option, "` cannot be `", word, "`.", Offer(word, words)));
 }
 
 absl::Status TakeMaster(const std::string& word, Precision* precision) {
@@ -84,9 +85,8 @@ absl::StatusOr<Precision> ParsePrecision(const std::map<std::string, std::string
     } else {
       std::vector<std::string> known = {"master", "state_dtype"};
       for (const auto& [name, unused] : types) known.push_back(name);
-      return absl::InvalidArgumentError(absl::StrCat("no type of `", option, "`; there are ",
-                                                     JoinQuoted(known), ".",
-                                                     DidYouMean(option, known)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("no type of `", option, "`.", Offer(option, known)));
     }
   }
   return precision;

@@ -80,9 +80,8 @@ absl::StatusOr<const RecomputeSet*> FindRecomputeSet(absl::string_view word) {
     if (set.word == word) return &set;
     words.push_back(set.word);
   }
-  return absl::InvalidArgumentError(absl::StrCat("no set of ops `", word,
-                                                 "` to recompute; there are ", JoinQuoted(words),
-                                                 ".", DidYouMean(word, words)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("no set of ops `", word, "` to recompute.", Offer(word, words)));
 }
 
 }  // namespace plancast

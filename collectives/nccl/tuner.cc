@@ -26,8 +26,8 @@ absl::StatusOr<Enum> Parse(absl::string_view what, absl::string_view name,
   for (const absl::string_view known : names) {
     if (absl::EqualsIgnoreCase(known, name)) return *names.Find(known);
   }
-  return absl::InvalidArgumentError(absl::StrCat("NCCL has no ", what, " `", name, "`; there are ",
-                                                 JoinQuoted(names), ".", DidYouMean(name, names)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("NCCL has no ", what, " `", name, "`.", Offer(name, names)));
 }
 
 bool Forecasts(ProgramKind kind) {

@@ -93,9 +93,8 @@ absl::StatusOr<ProgramMaker> MakerOf(const ProgramRequest& request) {
     if (algorithm.name == request.algorithm) return algorithm.make(request);
   }
   const std::vector<absl::string_view> names = ProgramAlgorithms();
-  return absl::InvalidArgumentError(absl::StrCat("no algorithm `", request.algorithm,
-                                                 "`; there are ", JoinQuoted(names), ".",
-                                                 DidYouMean(request.algorithm, names)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("no algorithm `", request.algorithm, "`.", Offer(request.algorithm, names)));
 }
 
 absl::StatusOr<ChunkProgram> MakeProgram(const ProgramRequest& request) {

@@ -34,8 +34,7 @@ bool Matches(absl::string_view pattern, absl::string_view text) {
 template <typename Names>
 absl::Status Unknown(absl::string_view what, const WhatIfChange& change, const Names& names) {
   return absl::NotFoundError(absl::StrCat("`", change.DebugString(), "`: no ", what, " `",
-                                          change.name, "`; there are ", JoinQuoted(names), ".",
-                                          DidYouMean(change.name, names)));
+                                          change.name, "`.", Offer(change.name, names)));
 }
 
 // Multiplies the bandwidth of a link class; others stay as they are.

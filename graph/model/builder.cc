@@ -47,8 +47,7 @@ absl::StatusOr<int> ModuleBuilder::FindTensor(absl::string_view name) const {
     if (body_.tensors[t].name == name) return static_cast<int>(t);
     names.push_back(body_.tensors[t].name);
   }
-  return Error(absl::StrCat("no tensor `", name, "`; there are ", JoinQuoted(names), ".",
-                            DidYouMean(name, names)));
+  return Error(absl::StrCat("no tensor `", name, "`.", Offer(name, names)));
 }
 
 absl::StatusOr<int> ModuleBuilder::FindDim(absl::string_view name) const {

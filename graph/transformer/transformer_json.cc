@@ -18,8 +18,8 @@ absl::StatusOr<Enum> Find(const EnumNames<Enum, n>& names, const std::string& na
                           absl::string_view field) {
   if (name.empty()) return static_cast<Enum>(0);
   if (const auto found = names.Find(name)) return *found;
-  return absl::InvalidArgumentError(absl::StrCat("no ", field, " `", name, "`; there are ",
-                                                 JoinQuoted(names), ".", DidYouMean(name, names)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("no ", field, " `", name, "`.", Offer(name, names)));
 }
 
 void ReadLatent(const proto::TransformerConfig& p, LatentAttention* latent) {

@@ -28,8 +28,8 @@ auto Meaning(const XmlElement& element, const char* attribute, const Table& tabl
     if (spelling == word) return value;
     words.push_back(spelling);
   }
-  return element.Error("`", attribute, "` is `", word.substr(0, 40), "`; there are ",
-                       JoinQuoted(words), ".", DidYouMean(word.substr(0, 40), words));
+  return element.Error("`", attribute, "` cannot be `", word.substr(0, 40), "`.",
+                       Offer(word.substr(0, 40), words));
 }
 
 absl::Status ReadStep(const XmlElement& element, int32_t number, ChunkStep& step,
@@ -178,9 +178,8 @@ absl::Status ReadAlgo(const XmlElement& algo, MscclAlgorithm& out) {
   ASSIGN_OR_RETURN(program.protocol, algo.Text("proto"));
   if (std::find(kMscclProtocols.begin(), kMscclProtocols.end(), program.protocol) ==
       kMscclProtocols.end()) {
-    return algo.Error("`proto` is `", program.protocol.substr(0, 40), "`; there are ",
-                      JoinQuoted(kMscclProtocols), ".",
-                      DidYouMean(program.protocol.substr(0, 40), kMscclProtocols));
+    return algo.Error("`proto` cannot be `", program.protocol.substr(0, 40), "`.",
+                      Offer(program.protocol.substr(0, 40), kMscclProtocols));
   }
   ASSIGN_OR_RETURN(program.channels, algo.Integer("nchannels", 1, kMscclChunks));
   ASSIGN_OR_RETURN(program.chunks, algo.Integer("nchunksperloop", 1, kMscclChunks));

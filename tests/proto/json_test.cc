@@ -35,7 +35,7 @@ TEST(ParseJsonTest, NamesTheUnknownFieldAndTheNearest) {
 
 TEST(ParseJsonTest, ListsTheFieldsWhenNoneIsNear) {
   EXPECT_EQ(ErrorOf(R"({"stages": [{"qqq": 1}]})"),
-            "`a.json` has no field `qqq` in `stages[0]`. The fields there are `layers`, `kind`, "
+            "`a.json` has no field `qqq` in `stages[0]`. There are `layers`, `kind`, "
             "`peak_tflops`, `last`.");
 }
 
@@ -56,7 +56,7 @@ TEST(ParseJsonTest, SuggestsOrListsEnumValues) {
   EXPECT_EQ(ErrorOf(R"({"stages": [{"kind": "TREEE"}]})"),
             "`a.json`: `stages[0].kind` cannot be `TREEE`. Did you mean `TREE`?");
   EXPECT_EQ(ErrorOf(R"({"stages": [{"kind": "x"}]})"),
-            "`a.json`: `stages[0].kind` cannot be `x`. It can be `RING`, `TREE`.");
+            "`a.json`: `stages[0].kind` cannot be `x`. There are `RING`, `TREE`.");
 }
 
 TEST(ParseJsonTest, ShowsWhereTheSyntaxBreaks) {

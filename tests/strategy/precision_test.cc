@@ -44,7 +44,7 @@ TEST(PrecisionTest, OneTypeIsForBothMomentsAndMasterMayBeASwitch) {
 TEST(PrecisionTest, ErrorsListWhatItMayBe) {
   const auto code = absl::StatusCode::kInvalidArgument;
   EXPECT_THAT(ParsePrecision({{"grad_dtype", "bf15"}}),
-              StatusIs(code, HasSubstr("`grad_dtype` is `bf15`; it may be `fp32`, `bf16`")));
+              StatusIs(code, HasSubstr("`grad_dtype` cannot be `bf15`. Did you mean `bf16`?")));
   EXPECT_THAT(ParsePrecision({{"grad_dtype", "bf15"}}),
               StatusIs(code, HasSubstr("Did you mean `bf16`?")));
   EXPECT_THAT(ParsePrecision({{"master", "maybe"}}), StatusIs(code, HasSubstr("`on`, `off`")));

@@ -59,9 +59,10 @@ TEST(RecomputeSetTest, SetsHaveTheOpsOfTheirModule) {
 }
 
 TEST(RecomputeSetTest, AnUnknownWordListsTheKnown) {
-  EXPECT_THAT(FindRecomputeSet("core_atn"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("no set of ops `core_atn` to recompute; there are `core_attn`")));
+  EXPECT_THAT(
+      FindRecomputeSet("core_atn"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("no set of ops `core_atn` to recompute. Did you mean `core_attn`?")));
   EXPECT_THAT(FindRecomputeSet("core_atn"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Did you mean `core_attn`?")));
 }

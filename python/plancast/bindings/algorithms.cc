@@ -33,9 +33,8 @@ namespace {
 
 ProgramKind KindOf(const std::string& op) {
   if (const auto kind = kProgramKindNames.Find(op)) return *kind;
-  ThrowStatus(absl::InvalidArgumentError(absl::StrCat("no collective `", op, "`; there are ",
-                                                      JoinQuoted(kProgramKindNames), ".",
-                                                      DidYouMean(op, kProgramKindNames))));
+  ThrowStatus(absl::InvalidArgumentError(
+      absl::StrCat("no collective `", op, "`.", Offer(op, kProgramKindNames))));
 }
 
 MscclAlgorithm Make(const std::string& op, const std::string& algorithm,

@@ -57,8 +57,8 @@ ProgramRequest Along(const std::string& op, const std::string& algorithm, size_t
     known = true;
   }
   if (!known) {
-    ThrowStatus(absl::InvalidArgumentError(absl::StrCat(
-        "no collective `", op, "`; there are ", JoinQuoted(names), ".", DidYouMean(op, names))));
+    ThrowStatus(
+        absl::InvalidArgumentError(absl::StrCat("no collective `", op, "`.", Offer(op, names))));
   }
   request.algorithm = algorithm;
   request.levels = {static_cast<int32_t>(ranks)};

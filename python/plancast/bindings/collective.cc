@@ -32,8 +32,8 @@ CollectiveKind KindOf(const std::string& name) {
     if (kCollectiveKindNames[kind] == name) return kind;
     names.push_back(kCollectiveKindNames[kind]);
   }
-  ThrowStatus(absl::InvalidArgumentError(absl::StrCat(
-      "no collective `", name, "`; there are ", JoinQuoted(names), ".", DidYouMean(name, names))));
+  ThrowStatus(
+      absl::InvalidArgumentError(absl::StrCat("no collective `", name, "`.", Offer(name, names))));
 }
 
 py::tuple ChoiceOf(const NcclChoice& choice) {

@@ -133,7 +133,7 @@ TEST(WhatIfTest, ErrorsSayWhatThereIs) {
   };
   EXPECT_THAT(change("nik=2x"), HasSubstr("Did you mean `nic`?"));
   EXPECT_THAT(change("op:atn=2x"),
-              HasSubstr("no op `atn`; there are `attn`, `mlp`. Did you mean `attn`?"));
+              HasSubstr("no op `atn`. Did you mean `attn`? There are `attn`, `mlp`."));
   EXPECT_THAT(change("kernel:gem=2x"), HasSubstr("Did you mean `gemm`?"));
   EXPECT_THAT(change("purpose:ddp=2x"), HasSubstr("Did you mean `dp`?"));
   EXPECT_THAT(change("collective:allreduce=2x"), HasSubstr("Did you mean `all_reduce`?"));

@@ -168,10 +168,9 @@ TEST(TransformerConfigTest, JsonMistakesGetTheNearest) {
     return ParseTransformerConfig(json, "my.json");
   };
   EXPECT_THAT(parse("{\"layrs\": 2}"), StatusIs(code, HasSubstr("`layers`")));
-  EXPECT_THAT(
-      parse("{\"mlp\": \"swigul\"}"),
-      StatusIs(code, HasSubstr("my.json: no mlp `swigul`; there are `gelu`, `swiglu`, "
-                               "`relu`, `geglu`, `swiglu_clamped`. Did you mean `swiglu`?")));
+  EXPECT_THAT(parse("{\"mlp\": \"swigul\"}"),
+              StatusIs(code, HasSubstr("my.json: no mlp `swigul`. Did you mean `swiglu`? There are "
+                                       "`gelu`, `swiglu`, `relu`, `geglu`, `swiglu_clamped`.")));
   EXPECT_THAT(parse("{\"layers\": \"many\"}"), StatusIs(code, HasSubstr("my.json")));
   EXPECT_THAT(parse("{"), StatusIs(code, HasSubstr("my.json")));
   EXPECT_THAT(parse("{}"), StatusIs(code, HasSubstr("my.json: the model has no `layers`")));

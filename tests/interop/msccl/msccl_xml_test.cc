@@ -253,7 +253,7 @@ TEST(MscclXml, ACorruptedFileIsRefusedByPlace) {
   const Corruption corruptions[] = {
       {"s=\"1\" type=\"r\"", "s=\"2\" type=\"r\"",
        "line 5: gpu 0, thread block 0, step 1: `s` is 2"},
-      {"type=\"r\"", "type=\"x\"", "step 1: `type` is `x`; there are `s`"},
+      {"type=\"r\"", "type=\"x\"", "step 1: `type` cannot be `x`. There are `s`"},
       {"srcbuf=\"i\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"0\"",
        "srcbuf=\"s\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"0\"",
        "gpu 0, thread block 0, step 0 (line 4): the source is chunk 0 of buffer `s`, which has 0"},
