@@ -21,7 +21,7 @@ absl::StatusOr<DType> StateType(absl::string_view option, const std::string& wor
     known.push_back(DTypeName(type));
     if (known.back() == word) return type;
   }
-  std::vector<std::string> words = known;
+  std::vector<absl::string_view> words = known;
   if (option == "master") words.insert(words.begin(), {"on", "off"});
   return absl::InvalidArgumentError(
       absl::StrCat("`", option, "` cannot be `", word, "`.", Offer(word, words)));
