@@ -63,11 +63,6 @@ absl::StatusOr<int> DeviceMesh::FindAxis(absl::string_view name) const {
                                           DidYouMean(name, names)));
 }
 
-absl::string_view DeviceMesh::root(int index) const {
-  const absl::string_view name = axes_[index].name;
-  return name.substr(0, name.find('.'));
-}
-
 void DeviceMesh::AddView(absl::string_view view, std::vector<int> axes) {
   views_.emplace_back(view, std::move(axes));
 }

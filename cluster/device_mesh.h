@@ -49,7 +49,12 @@ class DeviceMesh {
     return size;
   }
   // The axis' name before the dot: `tp` of `tp.1`.
-  absl::string_view root(int index) const;
+  absl::string_view root(int index) const {
+    const absl::string_view name = axes_[index].name;
+    size_t end = 0;
+    while (end < name.size() && name[end] != '.') ++end;
+    return name.substr(0, end);
+  }
   int64_t stride(int index) const { return strides_[index]; }
   int64_t num_devices() const { return num_devices_; }
 
