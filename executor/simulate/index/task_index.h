@@ -10,7 +10,8 @@
 
 namespace plancast {
 
-// A task of a program: of which instance, in which of its layers.
+// A task of a program: of which instance, in which of its layers (of the
+// Instance::layer_count that run one after another, each Block::layers of the model).
 struct TaskRef {
   int32_t instance = -1, layer = 0, task = 0;
 
