@@ -26,11 +26,15 @@ TEST(ParseJsonTest, ReadsBothSpellingsOfAName) {
 }
 
 TEST(ParseJsonTest, NamesTheUnknownFieldAndTheNearest) {
-  EXPECT_EQ(ErrorOf(R"({"nmae": "x"})"), "`a.json` has no field `nmae`. Did you mean `name`?");
+  EXPECT_EQ(ErrorOf(R"({"nmae": "x"})"),
+            "`a.json` has no field `nmae`. Did you mean `name`? There are `name`, `stages`, "
+            "`by_name`.");
   EXPECT_EQ(ErrorOf(R"({"stages": [{}, {"layer": 1}]})"),
-            "`a.json` has no field `layer` in `stages[1]`. Did you mean `layers`?");
+            "`a.json` has no field `layer` in `stages[1]`. Did you mean `layers`? There are "
+            "`layers`, `kind`, `peak_tflops`, `last`.");
   EXPECT_EQ(ErrorOf(R"({"by_name": {"x": {"lasst": true}}})"),
-            "`a.json` has no field `lasst` in `by_name[0].value`. Did you mean `last`?");
+            "`a.json` has no field `lasst` in `by_name[0].value`. Did you mean `last`? There are "
+            "`layers`, `kind`, `peak_tflops`, `last`.");
 }
 
 TEST(ParseJsonTest, ListsTheFieldsWhenNoneIsNear) {
@@ -54,7 +58,8 @@ TEST(ParseJsonTest, SaysWhatAValueHasToBe) {
 
 TEST(ParseJsonTest, SuggestsOrListsEnumValues) {
   EXPECT_EQ(ErrorOf(R"({"stages": [{"kind": "TREEE"}]})"),
-            "`a.json`: `stages[0].kind` cannot be `TREEE`. Did you mean `TREE`?");
+            "`a.json`: `stages[0].kind` cannot be `TREEE`. Did you mean `TREE`? There are `RING`, "
+            "`TREE`.");
   EXPECT_EQ(ErrorOf(R"({"stages": [{"kind": "x"}]})"),
             "`a.json`: `stages[0].kind` cannot be `x`. There are `RING`, `TREE`.");
 }

@@ -21,7 +21,9 @@ TEST(ParseTextProtoTest, RoundTrips) {
 
 TEST(ParseTextProtoTest, NamesLineAndNearestField) {
   EXPECT_THAT(ParseTextProto<Sample>("name: 'x'\nstages {\n  layer: 3\n}", "a.textproto"),
-              StatusIs(kInvalid, "`a.textproto:3:8` has no field `layer`. Did you mean `layers`?"));
+              StatusIs(kInvalid,
+                       "`a.textproto:3:8` has no field `layer`. Did you mean `layers`? There are "
+                       "`layers`, `kind`, `peak_tflops`, `last`."));
 }
 
 TEST(ParseTextProtoTest, NamesLineOfOtherErrors) {

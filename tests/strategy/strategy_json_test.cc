@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
                               "`nodes[\"head\"].split.tp` must be a list of dims"},
                       Mistake{R"({"nodes": {"head": {"split": {"tp": [4]}}}})", "must be a string"},
                       Mistake{R"({"nodes": {"head": {"recompute": "some"}}})",
-                              "no recompute mode `some`. There are `none`"},
+                              "no recompute mode `some`; there are `none`"},
                       Mistake{R"({"nodes": {"head": {"bucket": "-4"}}})",
                               "`-4` is not a size in bytes"}),
     [](const ::testing::TestParamInfo<Mistake>& info) { return std::to_string(info.index); });

@@ -177,7 +177,7 @@ TEST(BuilderTest, ErrorsNameThePlace) {
   EXPECT_THAT(message(layer.Call("fc3", "linaer", {"a", "w1"}, {"b"})),
               HasSubstr("module `layer`, op `fc3`: no op rule `linaer`"));
   EXPECT_THAT(message(layer.Call("fc3", "linear", {"a", "w9"}, {"b"})),
-              HasSubstr("no tensor `w9`. Did you mean `w1`? There are `x`, `w1`, `w2`"));
+              HasSubstr("no tensor `w9`. Did you mean `w1`? Like it are `w2`."));
   EXPECT_THAT(message(layer.Call("fc3", "linear", {"a"}, {"b"})),
               HasSubstr("`linear` takes 2 tensors and gives 1; the call has 1 and 1."));
   EXPECT_THAT(message(layer.Call("fc3", "linear", {"w1", "w1"}, {"b"})),

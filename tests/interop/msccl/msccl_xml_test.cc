@@ -279,7 +279,7 @@ TEST(MscclXml, ACorruptedFileIsRefusedByPlace) {
       {"i_chunks=\"1\"", "i_chunks=\"2\"", "gpu 0: `i_chunks` is 2"},
       {"o_chunks=\"2\"", "o_chunks=\"-2\"", "gpu 0: `o_chunks` is -2"},
       {"coll=\"allgather\"", "coll=\"allgathr\"", "Did you mean `allgather`?"},
-      {"proto=\"Simple\"", "proto=\"LL64\"", "`proto` is `LL64`"},
+      {"proto=\"Simple\"", "proto=\"LL64\"", "`proto` cannot be `LL64`"},
       {"inplace=\"0\"", "", "<algo> has no attribute `inplace`"},
       {"cnt=\"1\"", "cnt=\"one\"", "`cnt` is `one`, not an integer"},
       {"send=\"-1\" recv=\"-1\"", "send=\"1\" recv=\"-1\"",
