@@ -21,10 +21,9 @@ absl::StatusOr<DType> StateType(absl::string_view option, const std::string& wor
     known.push_back(DTypeName(type));
     if (known.back() == word) return type;
   }
-  std::vector<absl::string_view> words = known;
-  if (option == "master") words.insert(words.begin(), {"on", "off"});
+  if (option == "master") known.insert(known.begin(), {"on", "off"});
   return absl::InvalidArgumentError(
-      absl::StrCat("`", option, "` cannot be `", word, "`.", Offer(word, words)));
+      absl::StrCat("`", option, "` cannot be `", word, "`.", Offer(word, known)));
 }
 
 absl::Status TakeMaster(const std::string& word, Precision* precision) {

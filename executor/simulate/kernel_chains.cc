@@ -7,8 +7,6 @@
 namespace plancast {
 namespace {
 
-constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
-
 // Whether a task waits for nothing but the one before it in its stream.
 bool Follows(const Block& block, const BlockIndex& index, int32_t task) {
   return block.kind[task] == TaskKind::kKernel &&

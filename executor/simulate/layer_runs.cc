@@ -5,8 +5,6 @@
 namespace plancast {
 namespace {
 
-constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
-
 bool Has(const TaskIndex::Refs& refs, const TaskRef& ref) {
   return std::find(refs.begin(), refs.end(), ref) != refs.end();
 }

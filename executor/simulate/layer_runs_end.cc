@@ -1,15 +1,8 @@
 // Layer runs go on, end, are disturbed, or come apart.
 
-#include <algorithm>
-
 #include "executor/simulate/layer_runs.h"
 
 namespace plancast {
-namespace {
-
-constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
-
-}  // namespace
 
 void LayerRuns::Schedule(int32_t entity) {
   const LayerRun& run = streams_.run(entity);
@@ -40,9 +33,7 @@ void LayerRuns::Leave(int32_t cursor_id) {
   cursor.last_end = events_.now();
   cursor.layer = run.first_layer + run.layers;
   cursor.rank = 0;
-  if (cursor.layer == in_.index.InstanceOf(in_.ProgramOf(entity), run.instance).layer_count) {
-    streams_.EnterInstance(cursor_id, cursor.position + 1);
-  }
+  streams_.LeaveIfOver(cursor_id);
   streams_.Wake(entity, MaskOf(stream));
   streams_.WakeWaiting(entity, stream);
 }
@@ -103,15 +94,13 @@ void LayerRuns::Keep(int32_t entity, int32_t layers) {
 
 void LayerRuns::End(int32_t entity) {
   LayerRun& run = streams_.run(entity);
-  const int32_t layers = in_.index.InstanceOf(in_.ProgramOf(entity), run.instance).layer_count;
   Keep(entity, run.layers);
   run.active = false;
   outcomes_.Release(run.outcome);
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     const int32_t cursor_id = CursorOf(entity, __builtin_ctz(rest));
-    StreamCursor& cursor = streams_.cursor(cursor_id);
-    cursor.state = StreamCursor::kIdle;
-    if (cursor.layer == layers) streams_.EnterInstance(cursor_id, cursor.position + 1);
+    streams_.cursor(cursor_id).state = StreamCursor::kIdle;
+    streams_.LeaveIfOver(cursor_id);
   }
   streams_.Wake(entity, run.streams);
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {

@@ -9,7 +9,7 @@ namespace plancast {
 namespace {
 
 constexpr int32_t kFewestTasks = 3;  // of a block that is worth it
-constexpr StreamMask kKernels = MaskOf(static_cast<int>(StreamKind::kCompute));
+constexpr StreamMask kKernels = MaskOf(kCompute);
 
 }  // namespace
 

@@ -9,11 +9,6 @@
 #include "executor/simulate/deadlock.h"
 
 namespace plancast {
-namespace {
-
-constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
-
-}  // namespace
 
 Simulator::Simulator(const SimInput& in, SimTrace memory)
     : in_(in),

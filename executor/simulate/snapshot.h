@@ -2,7 +2,6 @@
 #define PLANCAST_EXECUTOR_SIMULATE_SNAPSHOT_H_
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "base/int128.h"

@@ -23,7 +23,7 @@ SteadyState::SteadyState(const SimInput& in, Streams& streams, HostClock& hosts,
 }
 
 bool SteadyState::LookNow() {
-  next_look_ = streams_.cursor(kKernels).instance + periods_.Of(in_.ProgramOf(0));
+  next_look_ = FirstKernels().instance + periods_.Of(in_.ProgramOf(0));
   Snapshot now = Take();
   const int64_t period = now.now() - last_.now();
   const bool steady = IsLater(now, last_);

@@ -27,18 +27,17 @@ class SteadyState {
   // To be called after each point in time. True if periods were left out: it is later now,
   // and all goes on from there.
   bool Look() {
-    return next_look_ != StreamCursor::kDone && streams_.cursor(kKernels).instance >= next_look_ &&
-           LookNow();
+    return next_look_ != StreamCursor::kDone && FirstKernels().instance >= next_look_ && LookNow();
   }
 
  private:
-  static constexpr int32_t kKernels = static_cast<int32_t>(StreamKind::kCompute);  // of entity 0
-
   // Instances of an entity that streams are at, of those that go on.
   struct Front {
     int32_t first = 0, last = 0;
   };
 
+  // The cursor of the first entity's kernels, by which looks are timed.
+  const StreamCursor& FirstKernels() const { return streams_.cursor(CursorOf(0, kCompute)); }
   bool LookNow();
   Snapshot Take() const;
   void DescribeHost(int32_t entity, int32_t first, Snapshot& snapshot) const;

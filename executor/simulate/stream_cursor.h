@@ -35,6 +35,9 @@ struct StreamCursor {
   int64_t place() const { return TaskIndex::Place(instance, layer, rank); }
 };
 
+// The stream of kernels.
+inline constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
+
 inline int32_t CursorOf(int32_t entity, int stream) { return entity * kNumStreams + stream; }
 inline int32_t EntityOf(int32_t cursor) { return cursor / kNumStreams; }
 inline int StreamOf(int32_t cursor) { return cursor % kNumStreams; }

@@ -77,9 +77,11 @@ class Streams {
   }
   // `tasks` more tasks of a stream are over, the last at `end`.
   void Advance(int32_t cursor, int32_t tasks, int64_t end);
-  void EnterInstance(int32_t cursor, int32_t position);
+  // A stream is through with layers of an instance: to the next one, if these were the last.
+  void LeaveIfOver(int32_t cursor);
 
  private:
+  void EnterInstance(int32_t cursor, int32_t position);
   void WakeThoseThatWait(int32_t entity, int stream);
 
   struct Entity {
@@ -137,7 +139,14 @@ inline void Streams::Advance(int32_t cursor, int32_t tasks, int64_t end) {
   own.rank += tasks;
   if (own.rank < in_.index.block(instance.block).Count(StreamOf(cursor))) return;
   own.rank = 0;
-  if (++own.layer == instance.layer_count) EnterInstance(cursor, own.position + 1);
+  ++own.layer;
+  LeaveIfOver(cursor);
+}
+
+inline void Streams::LeaveIfOver(int32_t cursor) {
+  const StreamCursor& own = cursors_[cursor];
+  if (own.layer < in_.index.InstanceOf(ProgramAt(cursor), own.instance).layer_count) return;
+  EnterInstance(cursor, own.position + 1);
 }
 
 inline Streams::OpenLayer Streams::Open(int32_t entity, const StreamCursor& at) {

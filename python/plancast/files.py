@@ -133,6 +133,11 @@ def is_folder(path: str | Path) -> bool:
     return os.path.isdir(path)
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether there is such a regular file, likewise."""
+    return os.path.isfile(path)
+
+
 def is_there(path: str | Path) -> bool:
     """Whether there is such a file or folder, likewise."""
     return os.path.exists(path)

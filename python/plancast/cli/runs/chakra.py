@@ -70,7 +70,7 @@ def _groups_file(options: argparse.Namespace) -> str | None:
     from plancast import files
 
     own = f"{options.what}.groups.json"
-    return own if files.is_there(own) else None
+    return own if files.is_file(own) else None
 
 
 def _groups(options: argparse.Namespace) -> tuple[str, str] | None:
