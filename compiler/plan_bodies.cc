@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/key_text.h"
+#include "base/memo_key.h"
 #include "base/status_macros.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/body/differentiate.h"
@@ -112,7 +112,7 @@ std::vector<Layout> MadeOutPorts(const Body& body, const DifferentiatedBody& ste
   return layouts;
 }
 
-// Whether the modules of a segment write what they read: the copies of a repeated
+// Whether the modules of a segment write what they read: the repeats of a
 // body, and of the bodies of one list.
 bool HandsOnAsItReads(const std::vector<Segment>& segments, size_t s) {
   const auto same_list = [&](size_t other) {
@@ -401,7 +401,7 @@ std::string PlanKey(const CompileRequest& request, bool any_ranks) {
   std::string key =
       absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
                    request.profile->StructureKey(), "|", any_ranks, OverlapsProducts(options), "|",
-                   KeyText(BodyOptions(options, any_ranks)), KeyText(ShardCuts(options)));
+                   MemoKey(BodyOptions(options, any_ranks)), MemoKey(ShardCuts(options)));
   if (!request.tree->nodes().empty() || !request.tree->loads().empty()) {
     absl::StrAppend(&key, "|", request.tree->ToJson());
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/enum_names.h"
-#include "base/key_text.h"
+#include "base/memo_key.h"
 
 namespace plancast {
 

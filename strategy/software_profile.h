@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "base/key_text.h"
+#include "base/memo_key.h"
 #include "cluster/link_sharing.h"
 #include "graph/dtype.h"
 #include "graph/execution/memory_overhead.h"
@@ -42,10 +42,11 @@ struct SoftwareProfile {
   struct ExtraTensor {
     std::string name, like;
     double element_bytes = 0;
-    int64_t min_samples = 0;
-    bool shared = false, early = false, each_sample = false, gathered = false;
-    PLANCAST_KEY_FIELDS(ExtraTensor, name, like, element_bytes, min_samples, shared, early,
-                        each_sample, gathered)
+    std::string transposes;
+    bool shared = false, early = false, gathered = false;
+    std::vector<std::string> over;
+    PLANCAST_KEY_FIELDS(ExtraTensor, name, like, element_bytes, transposes, shared, early, gathered,
+                        over)
   };
   struct OpMemory {
     std::vector<ExtraTensor> saved, forward, backward, persistent;
@@ -216,7 +217,7 @@ struct SoftwareProfile {
   // `interleaved_p2p_overlaps`) and `precision` carried out, `compute` types replaced.
   SoftwareProfile For(DType dtype, Schedule schedule) const;
 
-  // Name and structural fields as text: profiles with equal keys compile plans
+  // Name and structural fields: profiles with equal keys compile plans
   // alike (memo key). Of what `For` has settled, and nobody changes, it is kept, so no later
   // field may be changed then.
   std::string StructureKey() const;

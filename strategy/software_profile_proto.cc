@@ -144,14 +144,20 @@ absl::StatusOr<std::vector<SoftwareProfile::ExtraTensor>> TensorsFromProto(
     const google::protobuf::RepeatedPtrField<proto::ExtraTensor>& tensors) {
   std::vector<SoftwareProfile::ExtraTensor> read;
   for (const proto::ExtraTensor& t : tensors) {
-    const bool sized = t.element_bytes() >= 0 && t.element_bytes() <= 64 && t.min_samples() >= 0;
+    const bool sized = t.element_bytes() >= 0 && t.element_bytes() <= 64;
     if (t.name().empty() || t.like().empty() || !sized) {
       return absl::InvalidArgumentError(absl::StrCat(
           "op_memory has a tensor `", t.name(), "` like `", t.like(), "` with ", t.element_bytes(),
           " bytes an element; it must have a name, a tensor of the rule, and 0 to 64 bytes."));
     }
-    read.push_back({t.name(), t.like(), t.element_bytes(), t.min_samples(), t.shared(), t.early(),
-                    t.each_sample(), t.gathered()});
+    read.push_back({t.name(),
+                    t.like(),
+                    t.element_bytes(),
+                    t.transposes(),
+                    t.shared(),
+                    t.early(),
+                    t.gathered(),
+                    {t.over().begin(), t.over().end()}});
   }
   return read;
 }

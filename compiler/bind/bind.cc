@@ -228,7 +228,7 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& 
   }
   std::vector<std::vector<StageRun>> stages(layout.size());
   size_t stage = 0;
-  int64_t left = layout[0], before = 0;  // copies of the list in earlier segments
+  int64_t left = layout[0], before = 0;  // layers of the list in earlier segments
   for (size_t i = 0; i < graph.segments.size(); ++i) {
     const Segment& segment = graph.segments[i];
     const int index = static_cast<int>(i), body = BoundBodyOf(graph, index);

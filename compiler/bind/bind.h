@@ -16,16 +16,16 @@
 
 namespace plancast {
 
-// A run of `count` equal copies of one bound body inside a virtual stage.
+// A bound body run `count` times in a row inside a virtual stage.
 struct StageRun {
   int segment = 0;
   int bound_body = 0;       // into BoundModel::bodies
-  int64_t layer_begin = 0;  // counted over the copies of the list
+  int64_t layer_begin = 0;  // counted over the list
   int64_t count = 1;
 };
 
 // The model laid onto a mesh: micro-batch bound, every op with its split, every
-// copy of every body on a virtual stage.
+// repeat of every body on a virtual stage.
 struct BoundModel {
   ModelGraph graph;
   DeviceMesh mesh;                // axes outermost first, sub-axes cut
@@ -47,7 +47,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
 // the same body.
 int BoundBodyOf(const ModelGraph& graph, int segment);
 
-// The copies of the segments, dealt to the virtual stages of options.layout. Modules in lists (all,
+// The repeats of the segments, dealt to the virtual stages of options.layout. Modules in lists (all,
 // if there is no list) are the layers that `layout` counts; the others stay with the layer before
 // them, or with the first. Errors: a layout that does not cover the layers.
 absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& graph,

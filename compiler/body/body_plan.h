@@ -31,7 +31,7 @@ struct BoundBody {
   int body = 0;                     // into ModelGraph::bodies
   std::vector<FactorSplit> splits;  // per op
   std::vector<OpReplay> replays;    // per op
-  int layers = 1;                   // of lists that one copy runs (joined_layers.h)
+  int layers = 1;                   // of lists that one repeat runs (joined_layers.h)
 };
 
 // A tensor of the body, the gradient of one, or a value inside an op that its

@@ -159,7 +159,7 @@ class BodyWalk {
   }
 
   // A tensor as the backward phase reads it for op `reader`: inside a group of ops that
-  // run again, the copy made again, and outside where the group gives up its results.
+  // run again, the result made again, and outside where the group gives up its results.
   TensorRef Activation(int t, int reader) const {
     const int p = producer_[t];
     const bool again = MadeAgain(t) && (replays_[p].discards || Group(p) == Group(reader));

@@ -17,7 +17,7 @@ namespace plancast {
 using ElementsByAxes = std::map<std::vector<int>, int64_t>;
 void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum);
 
-// What one copy of a body owns and owes on one device, in elements.
+// What one repeat of a body owns and owes on one device, in elements.
 struct BodyState {
   int64_t parameters = 0;
   // Of these, what the matrices of products have that may run in 8 or 4 bits.

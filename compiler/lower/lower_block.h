@@ -49,7 +49,7 @@ class BlockBuilder {
   // The block takes a live tensor over at its beginning, or hands one on.
   void Take(uint16_t tensor, int64_t bytes) { out_.block.takes.push_back({tensor, bytes}); }
   void Give(uint16_t tensor, int64_t bytes) { out_.block.gives.push_back({tensor, bytes}); }
-  // A copy of the block keeps so many bytes more in the memory of the host.
+  // A repeat of the block keeps so many bytes more in the memory of the host.
   void KeepOnHost(int64_t bytes) { out_.block.host_bytes += bytes; }
   void MarkRendezvous(int task) { out_.block.rendezvous_task = task; }
   void MarkHostSync(int task) { out_.block.flags[task] |= Block::kHostSync; }

@@ -30,7 +30,15 @@ bool IsGathered(const LowerContext& context, const OpRule& rule) {
   return std::any_of(axes.begin(), axes.end(), [&](int a) { return context.mesh->size(a) > 1; });
 }
 
-// On one device; 0 where the tensor is not of the rule or the micro-batch too small.
+// Of the op's factors, the one that runs over a dim of the model; -1: none does.
+int FactorOver(const LowerContext& context, const OpNode& node, absl::string_view name) {
+  const auto dim = context.graph->FindDim(name);
+  if (!dim.ok()) return -1;
+  const auto found = std::find(node.factor_dims.begin(), node.factor_dims.end(), *dim);
+  return found == node.factor_dims.end() ? -1 : static_cast<int>(found - node.factor_dims.begin());
+}
+
+// On one device; 0 where the tensor is not of the rule, or a view of another one.
 int64_t BytesOf(const LowerContext& context, int op, const ExtraTensor& extra) {
   const OpNode& node = context.body().ops[op];
   const OpRule& rule = *node.rule;
@@ -38,17 +46,13 @@ int64_t BytesOf(const LowerContext& context, int op, const ExtraTensor& extra) {
   if (!like.ok() || (extra.gathered && !IsGathered(context, rule))) return 0;
   const std::vector<int64_t> extents =
       LocalExtents(*context.graph, *context.mesh, node, context.bound->splits[op], rule);
-  const auto batch = context.graph->FindDim("batch");
+  const int moved = extra.transposes.empty() ? -1 : FactorOver(context, node, extra.transposes);
+  if (moved >= 0 && extents[moved] == 1) return 0;
   double elements = 1;
-  for (int f : rule.tensors()[*like].factors) {
-    const bool samples = batch.ok() && node.factor_dims[f] == *batch;
-    if (samples && extents[f] < extra.min_samples) return 0;
-    elements *= static_cast<double>(extents[f]);
-  }
-  if (extra.each_sample && batch.ok()) {
-    const auto& dims = node.factor_dims;
-    const auto samples = std::find(dims.begin(), dims.end(), *batch);
-    if (samples != dims.end()) elements *= static_cast<double>(extents[samples - dims.begin()]);
+  for (int f : rule.tensors()[*like].factors) elements *= static_cast<double>(extents[f]);
+  for (const std::string& dim : extra.over) {
+    const int f = FactorOver(context, node, dim);
+    if (f >= 0) elements *= static_cast<double>(extents[f]);
   }
   const double each =
       extra.element_bytes > 0 ? extra.element_bytes : context.Bytes(rule.tensors()[*like].dtype);

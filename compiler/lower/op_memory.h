@@ -42,7 +42,7 @@ void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffer
 std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& plan,
                                 std::vector<int> saved);
 
-// Bytes that a stage holds throughout the iteration for each copy of the body, and once
+// Bytes that a stage holds throughout the iteration for each repeat of the body, and once
 // for all of them.
 HeldMemory HeldBy(const LowerContext& context);
 

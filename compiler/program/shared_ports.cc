@@ -53,7 +53,7 @@ CompiledBody Variant(const CompiledBody& body, Ports borrowed, Ports lent) {
   return variant;
 }
 
-// A run with what its first, its last and its other copies share.
+// A run with what its first, its last and its other repeats share.
 class RunWriter {
  public:
   RunWriter(PortVariants* variants, std::vector<SharedBody>* bodies, std::vector<StageRun>* runs)

@@ -28,13 +28,13 @@ class StageContents {
     }
   }
   const CompiledBody& BodyOf(const StageRun& run) const { return *(*in_.bodies)[run.bound_body]; }
-  // Of one copy of the run's body. A tied parameter whose two users share the
+  // Of one repeat of the run's body. A tied parameter whose two users share the
   // stage is counted with the later one only.
   int64_t Parameters(const StageRun& run) const;
   int64_t ReducedOverData(const StageRun& run) const;
   int64_t TotalParameters() const;
   // What software holds beside state throughout the iteration: workspaces of libraries,
-  // CompiledBody::held_bytes of each copy, held_shared_bytes of each body.
+  // CompiledBody::held_bytes of each repeat, held_shared_bytes of each body.
   int64_t HeldBytes() const;
   // Of TotalParameters, those in matrices of products (BodyState).
   int64_t ProductParameters() const;

@@ -10,7 +10,7 @@
 
 namespace plancast {
 
-// What one copy of a body does for sharded data parallelism beside its own tasks.
+// What one repeat of a body does for sharded data parallelism beside its own tasks.
 //
 // Blocks hand gathers in flight on through ports behind those of their own: port i of
 // `ports` is the (i+1)-th gather that compute will wait for. A block whose unit had to
@@ -21,15 +21,15 @@ struct ShardedStep {
   bool backward = false;
   int ports = 0;
   bool tells_begin = false;
-  const ShardUnit* gather = nullptr;  // begins to be gathered with this copy
-  const ShardUnit* own = nullptr;     // was gathered for this copy; null: is there, or has nothing
-  const ShardUnit* frees = nullptr;   // gathered parameters given up when the copy is over
+  const ShardUnit* gather = nullptr;  // begins to be gathered with this repeat
+  const ShardUnit* own = nullptr;     // was gathered for this repeat; null: is there, or has nothing
+  const ShardUnit* frees = nullptr;   // gathered parameters given up when the repeat is over
   bool keeps_part = false;            // of `frees`, from the forward to the backward pass
 
   // Backward: gradients.
-  const ShardUnit* reduce = nullptr;          // reduced when the copy is over
+  const ShardUnit* reduce = nullptr;          // reduced when the repeat is over
   int64_t reduced_gradients = 0;              // elements of gradients that are given up by it
-  const ShardUnit* reduced_before = nullptr;  // whose reduction the copy before began
+  const ShardUnit* reduced_before = nullptr;  // whose reduction the repeat before began
   bool ends_reductions = false;               // the last of the pass: waited for and given up
   bool accumulates = false;                   // onto gradients of micro-batches before
   bool makes_shards = false;                  // reduced gradients are allocated

@@ -116,16 +116,16 @@ class ShardedPasses::Maker {
                                          [&] { return GatherAhead(unit, backward_, style_); }));
   }
 
-  const ShardUnit* ReducedBefore(size_t t, int64_t copy) const {
-    if (copy > 0 && turns_[t].reduces) return &turns_[t].unit->sizes;
+  const ShardUnit* ReducedBefore(size_t t, int64_t repeat) const {
+    if (repeat > 0 && turns_[t].reduces) return &turns_[t].unit->sizes;
     while (t > 0) {
       if (turns_[--t].reduces) return &turns_[t].unit->sizes;
     }
     return nullptr;
   }
 
-  // What copy `copy` of turn `t` does, in the order of the pass.
-  ShardedStep StepOf(size_t t, int64_t copy) const {
+  // What repeat `repeat` of turn `t` does, in the order of the pass.
+  ShardedStep StepOf(size_t t, int64_t repeat) const {
     const Turn& turn = turns_[t];
     ShardedStep step;
     step.unit = &turn.unit->sizes;
@@ -135,15 +135,15 @@ class ShardedPasses::Maker {
     step.keeps_part = style_.secondary && !turn.unit->stays;
     if (turn.needs) {
       step.own = &turn.unit->sizes;
-      step.gather = Needed(turn.base + copy + ports_);
-    } else if (t == 0 && copy == 0 && ports_ > 0) {
+      step.gather = Needed(turn.base + repeat + ports_);
+    } else if (t == 0 && repeat == 0 && ports_ > 0) {
       step.gather = Needed(ports_ - 1);
     }
     if (turn.frees) step.frees = &turn.unit->sizes;
     if (!backward_) return step;
     step.accumulates = !options_.sync_each && !first_;
     if (!syncs_) return step;
-    step.reduced_before = ReducedBefore(t, copy);
+    step.reduced_before = ReducedBefore(t, repeat);
     if (turn.reduces) {
       step.reduce = &turn.unit->sizes;
       step.reduced_gradients = turn.unit->gradients;
@@ -151,18 +151,18 @@ class ShardedPasses::Maker {
       step.makes_shards =
           shards_are_new && !in_.profile->update.zero_grad && !style_.gradients_on_host;
     }
-    step.ends_reductions = t + 1 == turns_.size() && copy + 1 == turn.run->count;
+    step.ends_reductions = t + 1 == turns_.size() && repeat + 1 == turn.run->count;
     return step;
   }
 
   void Append(size_t t, Pass* pass) {
     const StageRun& run = *turns_[t].run;
-    // Copies differ at the beginning of a run and towards its end.
+    // Repeats differ at the beginning of a run and towards its end.
     std::vector<int64_t> ends;
     if (run.count > 1) ends.push_back(1);
-    for (int64_t copy = std::max<int64_t>(2, run.count - std::max(ports_, 1)); copy < run.count;
-         ++copy) {
-      ends.push_back(copy);
+    for (int64_t repeat = std::max<int64_t>(2, run.count - std::max(ports_, 1)); repeat < run.count;
+         ++repeat) {
+      ends.push_back(repeat);
     }
     ends.push_back(run.count);
     int64_t begin = 0;

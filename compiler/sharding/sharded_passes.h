@@ -15,10 +15,10 @@
 namespace plancast {
 
 // The passes of a stage's chunks under zero=2 and zero=3: which sharded block each
-// copy of a run is, and what is gathered ahead of the pass.
+// repeat of a run is, and what is gathered ahead of the pass.
 class ShardedPasses {
  public:
-  // Equal copies of one run, in the order of the pass.
+  // Equal repeats of one run, in the order of the pass.
   struct Piece {
     int32_t block = 0;
     int64_t layer_begin = 0, count = 1;

@@ -40,7 +40,7 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
       if (!joins || rest == nullptr) {
         units_.push_back(std::make_unique<Unit>());
         units_.back()->sizes.name = joins ? "root" : NameOf(body);
-        units_.back()->copies = run.count;
+        units_.back()->repeats = run.count;
         if (joins) rest = units_.back().get();
       }
       Unit& unit = joins ? *rest : *units_.back();
@@ -72,14 +72,14 @@ int64_t ShardedStage::GradientBytes(const ShardTypes& types) const {
   int64_t total = 0;
   for (const std::unique_ptr<Unit>& unit : units_) {
     if (unit->sizes.elements() == 0) continue;
-    total += KeptGradientBytes(unit->sizes, types) * unit->copies;
+    total += KeptGradientBytes(unit->sizes, types) * unit->repeats;
   }
   return total;
 }
 
 int64_t ShardedStage::ShardElements() const {
   int64_t total = 0;
-  for (const std::unique_ptr<Unit>& unit : units_) total += unit->sizes.shard() * unit->copies;
+  for (const std::unique_ptr<Unit>& unit : units_) total += unit->sizes.shard() * unit->repeats;
   return total;
 }
 

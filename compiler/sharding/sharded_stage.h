@@ -11,21 +11,21 @@
 
 namespace plancast {
 
-// The units of sharded data parallelism that a stage holds: a copy of a module of a
+// The units of sharded data parallelism that a stage holds: each module of a
 // list is one; modules outside of lists are units of their own, or one together (the
 // root). Units that are used again soon stay gathered from forward to backward.
 class ShardedStage {
  public:
   struct Unit {
     ShardUnit sizes;
-    int64_t copies = 1;     // of the body, each a unit
+    int64_t repeats = 1;    // of the body, each a unit
     bool stays = false;     // gathered until its backward pass is over
     int64_t gradients = 0;  // elements of them before they are reduced
   };
 
   ShardedStage(const ProgramInputs& inputs, const StageContents& contents);
 
-  // Of one copy of run `run` of a chunk; null: nothing to shard.
+  // Of one repeat of run `run` of a chunk; null: nothing to shard.
   const Unit* UnitOf(int32_t chunk, size_t run) const { return of_run_[chunk][run]; }
   // What the stage keeps of parameters, in elements.
   int64_t ShardElements() const;

@@ -55,17 +55,17 @@ std::vector<int64_t> CountUses(const ExecutionGraph& graph, const CommUses& uses
 
 // What every kernel takes alone over all programs, seconds.
 std::vector<double> SecondsOfKernels(const ExecutionGraph& graph, const KernelPrices& prices) {
-  std::vector<int64_t> copies(graph.blocks.size());
+  std::vector<int64_t> repeats(graph.blocks.size());
   for (const Program& program : graph.programs) {
     for (const Instance& instance : program.instances) {
-      copies[instance.block] += instance.layer_count;
+      repeats[instance.block] += instance.layer_count;
     }
   }
   std::vector<int64_t> counts(graph.kernels.size());
   for (size_t b = 0; b < graph.blocks.size(); ++b) {
     const Block& block = graph.blocks[b];
     for (int32_t t = 0; t < block.size(); ++t) {
-      if (block.kind[t] == TaskKind::kKernel) counts[block.spec[t]] += copies[b];
+      if (block.kind[t] == TaskKind::kKernel) counts[block.spec[t]] += repeats[b];
     }
   }
   std::vector<double> seconds;

@@ -110,7 +110,7 @@ bool Transfers::Join(int32_t entity, int stream, const Streams::OpenLayer& layer
 }
 
 // Orders the members that have come, the last of them `last`, by cursor: so in what order they
-// came at one time shows nowhere, else steady states would not be known again.
+// came at one time shows nowhere, else steady states would not be recognised.
 int32_t Transfers::SortMembers(int32_t last) {
   if (next_member_[last] < 0) return last;
   arrived_.clear();

@@ -250,10 +250,10 @@ absl::StatusOr<ChangedPlan> ChangePlan(const std::vector<WhatIfChange>& changes,
 
 std::vector<std::string> OpsByTime(const ExecutionGraph& graph,
                                    const std::vector<double>& seconds_of) {
-  std::vector<int64_t> copies(graph.blocks.size());
+  std::vector<int64_t> repeats(graph.blocks.size());
   for (const Program& program : graph.programs) {
     for (const Instance& instance : program.instances) {
-      copies[instance.block] += instance.layer_count;
+      repeats[instance.block] += instance.layer_count;
     }
   }
   std::map<std::string, double> seconds;
@@ -261,7 +261,7 @@ std::vector<std::string> OpsByTime(const ExecutionGraph& graph,
     const Block& block = graph.blocks[b];
     for (int32_t t = 0; t < block.size(); ++t) {
       if (block.kind[t] == TaskKind::kComm) continue;
-      seconds[HeadOf(block.label[t])] += static_cast<double>(copies[b]) * seconds_of[block.spec[t]];
+      seconds[HeadOf(block.label[t])] += static_cast<double>(repeats[b]) * seconds_of[block.spec[t]];
     }
   }
   std::vector<std::pair<double, std::string>> order;

@@ -139,9 +139,9 @@ struct Block {
   std::vector<PortMemory> takes, gives;
   // The task that meets other programs (Instance::rendezvous), or -1.
   int32_t rendezvous_task = -1;
-  // What a copy of it adds to what is kept in the memory of the host, or takes from it.
+  // What a repeat of it adds to what is kept in the memory of the host, or takes from it.
   int64_t host_bytes = 0;
-  int32_t layers = 1;  // of the model, that one copy runs
+  int32_t layers = 1;  // of the model, that one repeat runs
 
   static constexpr uint8_t kHostSync = 1;
   int32_t size() const { return static_cast<int32_t>(kind.size()); }
@@ -160,7 +160,7 @@ struct Join {
 };
 
 // A block run once for each of `layer_count` consecutive layers (of Block::layers each): out-ports
-// of one copy are the in-ports of the next.
+// of one repeat are the in-ports of the next.
 struct Instance {
   int32_t block = 0;
   int32_t layer_begin = 0, layer_count = 1;
@@ -171,9 +171,9 @@ struct Instance {
   int32_t join_begin = 0, join_end = 0;  // into Program::joins
 };
 
-// The first of the layers that a copy of an instance runs.
-inline int32_t LayerOf(const Block& block, const Instance& instance, int32_t copy) {
-  return instance.layer_begin + copy * block.layers;
+// The first of the layers that a repeat of an instance runs.
+inline int32_t LayerOf(const Block& block, const Instance& instance, int32_t repeat) {
+  return instance.layer_begin + repeat * block.layers;
 }
 
 // What all ranks with the same pipeline coordinate run, in issue order.

@@ -75,7 +75,7 @@ class ModelBuilder {
   absl::Status AddDim(absl::string_view name, int64_t size);
   // A builder over the dims added so far.
   ModuleBuilder Module(absl::string_view name) const { return ModuleBuilder(name, graph_.dims); }
-  // `repeat` copies of the module at `path`, after what is there.
+  // The module at `path`, `repeat` times, after what is there.
   absl::Status Append(absl::string_view path, const ModuleBuilder& module, int64_t repeat = 1);
   // One parameter with two homes, by path and name.
   absl::Status Tie(absl::string_view first_path, absl::string_view first,

@@ -58,7 +58,7 @@ struct Body {
   std::vector<int> in_ports, out_ports;
 };
 
-// `repeat` copies of a body in sequence; hash-consed: equal bodies share an
+// A body `repeat` times in sequence; hash-consed: equal bodies share an
 // index. `path` is the module's name in the tree: `embedding`, `layers`,
 // `head`; ops are addressed as `layers.*.attn.qkv` or `head.logits`.
 struct Segment {
@@ -67,7 +67,7 @@ struct Segment {
   int64_t repeat = 1;
   bool list = false;  // one of a list of equal modules, even if the list has one
 
-  // Addressed as `layers.*`, dealt to pipeline stages copy by copy.
+  // Addressed as `layers.*`, dealt to pipeline stages one by one.
   bool in_list() const { return list || repeat > 1; }
 };
 
@@ -91,7 +91,7 @@ struct ModelGraph {
   int64_t layers = 0, hidden = 0, heads = 0, head_dim = 0, seq = 0, vocab = 0;
 
   absl::StatusOr<int> FindDim(absl::string_view name) const;
-  // What pipeline layouts count: copies of the modules in lists, or all modules
+  // What pipeline layouts count: the modules in lists, or all modules
   // if there is no list.
   bool HasLists() const;
   int64_t LayerCount() const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/key_text.h"
+#include "base/memo_key.h"
 #include "compiler/stage_program.h"
 #include "executor/memory/allocator_replay.h"
 #include "executor/memory/communicators.h"
@@ -34,7 +34,7 @@ std::string SharedKey(PlanOptions options) {
   options.overlap.clear();
   options.bucket_bytes = usual.bucket_bytes;
   options.layout.clear();
-  return KeyText(options);
+  return MemoKey(options);
 }
 
 // As many micro-batches as there are, or so many: without stages, with 1F1B, and with

@@ -26,9 +26,9 @@ double ModelFlopsPerSample(const ModelGraph& unbound) {
   const ModelGraph graph = unbound.WithBatch(1);
   const double filled = FilledSlots(graph);
   const absl::StatusOr<int> slots = graph.FindDim("slots");
-  std::vector<double> copies(graph.bodies.size());
+  std::vector<double> repeats(graph.bodies.size());
   for (const Segment& segment : graph.segments) {
-    copies[segment.body] += static_cast<double>(segment.repeat);
+    repeats[segment.body] += static_cast<double>(segment.repeat);
   }
   double flops = 0;
   for (size_t b = 0; b < graph.bodies.size(); ++b) {
@@ -37,7 +37,7 @@ double ModelFlopsPerSample(const ModelGraph& unbound) {
                                  static_cast<int>(op.rule->statements().size()));
       const bool routed = slots.ok() && std::find(op.factor_dims.begin(), op.factor_dims.end(),
                                                   *slots) != op.factor_dims.end();
-      const double times = routed ? filled * copies[b] : copies[b];
+      const double times = routed ? filled * repeats[b] : repeats[b];
       for (const Contraction& c : work.contractions) {
         flops += 2.0 * static_cast<double>(c.batch) * static_cast<double>(c.m) *
                  static_cast<double>(c.n) * static_cast<double>(c.k) * times;

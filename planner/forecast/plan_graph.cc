@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/key_text.h"
+#include "base/memo_key.h"
 #include "base/status_macros.h"
 #include "strategy/tree_check.h"
 
@@ -165,7 +165,7 @@ absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine,
     return plan;
   }
   const std::string key =
-      absl::StrCat("execution|", KeyText(plan.chosen.options), "|", DTypeName(job.dtype), "|",
+      absl::StrCat("execution|", MemoKey(plan.chosen.options), "|", DTypeName(job.dtype), "|",
                    job.profile.StructureKey(), "|", job.strategy.ToJson(), "|", plan.graph_key);
   ASSIGN_OR_RETURN(plan.execution,
                    session.Memo<ExecutionGraph>(key, [&] { return Compile(request, session); }));

@@ -19,7 +19,7 @@ def rank_file(prefix: Path, rank: int) -> Path:
 
 def groups_file(prefix: Path) -> Path:
     """The file of the groups of ranks."""
-    return prefix.with_name(f"{prefix.name}.groups.json")
+    return Path(f"{prefix}.groups.json")
 
 
 def _members(prefix: Path) -> list[tuple[int, Path]]:

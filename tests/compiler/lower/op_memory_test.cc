@@ -105,7 +105,7 @@ TEST(OpMemoryTest, WhatIsGivenUpEarlyIsNotThereWithTheResult) {
   const auto most = [](bool early) {
     PlanUnderTest plan = Llama();
     auto& backward = plan.profile().tensors.op_memory["cross_entropy"].backward;
-    backward.push_back({"second", "x", 4, 0, false, early});
+    backward.push_back({"second", "x", 4, "", false, early});
     backward.push_back({"first", "x", 4});
     const auto graph = plan.Compile();
     EXPECT_OK(graph.status());
@@ -139,7 +139,7 @@ TEST(OpMemoryTest, WhatIsKeptOfAGatherIsThereWithTensorParallelismAlone) {
     plan.profile().kernels.whole_rules = {"cross_entropy"};
     if (keeps) {
       plan.profile().tensors.op_memory["cross_entropy"].saved.push_back(
-          {"list", "x", 0, 0, false, false, false, true});
+          {"list", "x", 0, "", false, false, true});
     }
     const auto graph = plan.Compile();
     EXPECT_OK(graph.status());
@@ -155,7 +155,7 @@ TEST(OpMemoryTest, TablesAreLookedUpForEachSample) {
     plain.MicroBatches(samples, 1);
     changed.MicroBatches(samples, 1);
     changed.profile().tensors.op_memory["rotary"].saved.push_back(
-        {"cos", "cos_table", 2, 0, false, false, true});
+        {"cos", "cos_table", 2, "", false, false, false, {"batch"}});
     const auto a = plain.Compile(), b = changed.Compile();
     EXPECT_TRUE(a.ok() && b.ok()) << b.status();
     return a.ok() && b.ok() ? ChangeOf(*b, "layer.F").net - ChangeOf(*a, "layer.F").net : 0;
@@ -165,8 +165,8 @@ TEST(OpMemoryTest, TablesAreLookedUpForEachSample) {
   EXPECT_EQ(kept(3), 3 * 2 * kTokens * kHead);
 }
 
-TEST(OpMemoryTest, TensorsOfLargerMicroBatchesOnly) {
-  const auto edit = [](OpMemory* m) { m->saved.push_back({"o by sample", "o", 0, 2}); };
+TEST(OpMemoryTest, ATransposeOfOneSampleIsAView) {
+  const auto edit = [](OpMemory* m) { m->saved.push_back({"o by sample", "o", 0, "batch"}); };
   EXPECT_EQ(Difference("attention", edit).forward.net, 0);
   PlanUnderTest plain = Llama(), changed = Llama();
   plain.MicroBatches(2, 1);

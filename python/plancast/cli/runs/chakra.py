@@ -68,8 +68,9 @@ def _groups_file(options: argparse.Namespace) -> str | None:
     if options.comm_groups is not None:
         return str(options.comm_groups)
     from plancast import files
+    from plancast.communication import chakra
 
-    own = f"{options.what}.groups.json"
+    own = str(chakra.groups_file(Path(options.what)))
     return own if files.is_file(own) else None
 
 

@@ -1,4 +1,4 @@
-#include "base/key_text.h"
+#include "base/memo_key.h"
 
 #include <cstdint>
 #include <map>
@@ -30,13 +30,13 @@ struct Outer {
   PLANCAST_KEY_FIELDS(Outer, name, colour, flag, words, numbers, parts)
 };
 
-TEST(KeyTextTest, EveryFieldCounts) {
-  const std::string plain = KeyText(Outer());
+TEST(MemoKeyTest, EveryFieldCounts) {
+  const std::string plain = MemoKey(Outer());
   std::set<std::string> keys = {plain};
   const auto with = [&](auto change) {
     Outer value;
     change(value);
-    EXPECT_TRUE(keys.insert(KeyText(value)).second);
+    EXPECT_TRUE(keys.insert(MemoKey(value)).second);
   };
   with([](Outer& o) { o.name = "a"; });
   with([](Outer& o) { o.colour = Colour::kBlue; });
@@ -48,14 +48,14 @@ TEST(KeyTextTest, EveryFieldCounts) {
   with([](Outer& o) { o.parts["x"]; });
   with([](Outer& o) { o.parts["x"].size = 0.1 + 1e-17 + 1e-16; });
   with([](Outer& o) { o.parts["x"].count = 0; });
-  EXPECT_EQ(KeyText(Outer()), plain);
+  EXPECT_EQ(MemoKey(Outer()), plain);
 }
 
-TEST(KeyTextTest, TextsDoNotRunIntoEachOther) {
+TEST(MemoKeyTest, TextsDoNotRunIntoEachOther) {
   Outer first, second;
   first.words = {"a 1:b"};
   second.words = {"a", "b"};
-  EXPECT_NE(KeyText(first), KeyText(second));
+  EXPECT_NE(MemoKey(first), MemoKey(second));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-#ifndef PLANCAST_BASE_KEY_TEXT_H_
-#define PLANCAST_BASE_KEY_TEXT_H_
+#ifndef PLANCAST_BASE_MEMO_KEY_H_
+#define PLANCAST_BASE_MEMO_KEY_H_
 
 #include <cstring>
 #include <map>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-// Inside of a struct: lists all of its fields for KeyText, in their order. One that is
+// Inside of a struct: lists all of its fields for MemoKey, in their order. One that is
 // missing does not compile, so no key can leave it out.
 #define PLANCAST_KEY_FIELDS(Type, ...)       \
   friend auto KeyFields(const Type& value) { \
@@ -83,7 +83,7 @@ void AppendKey(const std::map<K, V>& values, std::string* key) {
 }
 
 template <typename T>
-std::string KeyText(const T& value) {
+std::string MemoKey(const T& value) {
   std::string key;
   AppendKey(value, &key);
   return key;
@@ -91,4 +91,4 @@ std::string KeyText(const T& value) {
 
 }  // namespace plancast
 
-#endif  // PLANCAST_BASE_KEY_TEXT_H_
+#endif  // PLANCAST_BASE_MEMO_KEY_H_
