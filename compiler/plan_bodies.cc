@@ -112,22 +112,24 @@ std::vector<Layout> MadeOutPorts(const Body& body, const DifferentiatedBody& ste
   return layouts;
 }
 
-// Whether the modules of a segment write what they read: the repeats of a
-// body, and of the bodies of one list.
-bool HandsOnAsItReads(const std::vector<Segment>& segments, size_t s) {
-  const auto same_list = [&](size_t other) {
-    return segments[s].in_list() && segments[other].in_list() &&
-           segments[other].path == segments[s].path;
-  };
-  return segments[s].repeat > 1 || (s > 0 && same_list(s - 1)) ||
-         (s + 1 < segments.size() && same_list(s + 1));
+// Segments whose modules write what they read: the repeats of a body, and the bodies of one
+// zone.
+std::vector<bool> HandOnAsTheyRead(const BoundModel& bound) {
+  std::vector<bool> hand_on(bound.places.size(), false);
+  for (size_t s = 0; s < hand_on.size(); ++s) {
+    const int zone = bound.places[s].zone;
+    if (bound.graph.segments[s].repeat > 1) hand_on[s] = true;
+    if (zone < static_cast<int>(s)) hand_on[s] = hand_on[zone] = true;
+  }
+  return hand_on;
 }
 
 // Layouts in which tensors cross from segment to segment: as the first reader wants them,
 // which may come after modules that only hand them on; whole if nobody reads them.
 std::vector<std::vector<Layout>> PortLayouts(
     const BoundModel& bound,
-    const std::vector<std::shared_ptr<const DifferentiatedBody>>& differentiated) {
+    const std::vector<std::shared_ptr<const DifferentiatedBody>>& differentiated,
+    const std::vector<bool>& hand_on) {
   const std::vector<Segment>& segments = bound.graph.segments;
   std::vector<std::vector<Layout>> in_ports(segments.size() + 1);
   const Body& last = bound.graph.bodies[segments.back().body];
@@ -144,7 +146,11 @@ std::vector<std::vector<Layout>> PortLayouts(
     }
   }
   for (size_t s = 1; s < segments.size(); ++s) {
-    if (HandsOnAsItReads(segments, s - 1)) in_ports[s] = in_ports[s - 1];
+    if (const int zone = bound.places[s].zone; zone < static_cast<int>(s)) {
+      in_ports[s] = in_ports[zone];
+    } else if (hand_on[s - 1]) {
+      in_ports[s] = in_ports[s - 1];
+    }
   }
   return in_ports;
 }
@@ -249,7 +255,8 @@ class BodyCompilation {
   }
 
   absl::Status CompileAll() {
-    const std::vector<std::vector<Layout>> ports = PortLayouts(bound_, differentiated_);
+    const std::vector<bool> hand_on = HandOnAsTheyRead(bound_);
+    const std::vector<std::vector<Layout>> ports = PortLayouts(bound_, differentiated_, hand_on);
     const size_t segments = bound_.graph.segments.size();
     std::vector<int> segment_of(bound_.bodies.size());
     for (const std::vector<StageRun>& runs : bound_.stages) {
@@ -261,7 +268,7 @@ class BodyCompilation {
     for (size_t b = 0; b < bound_.bodies.size(); ++b) {
       const int s = segment_of[b];
       const std::vector<Layout>& out =
-          HandsOnAsItReads(bound_.graph.segments, s) ? ports[s] : ports[s + 1];
+          hand_on[s] ? ports[s] : ports[s + 1];
       const std::string key = absl::StrCat(
           "blocks|", LayoutsKey(ports[s], bound_.mesh), "|", LayoutsKey(out, bound_.mesh), "|",
           ModelGraph::PathOf(bound_.graph.segments[s]), "|", keys_[b]);
@@ -316,7 +323,7 @@ class BodyCompilation {
     compiled.is_layer = bound_.graph.segments[segment].in_list();
     compiled.depends_on_data_ranks =
         request_.options->dp > 1 &&
-        HangsOnDataRanks(bound_, bound_.bodies[b], compiled.plan, compiled.blocks);
+        DependsOnDataRanks(bound_, bound_.bodies[b], compiled.plan, compiled.blocks);
     for (BlockTemplate* block : {&compiled.blocks.forward, &compiled.blocks.backward}) {
       block->block.layers = bound_.bodies[b].layers;
     }

@@ -21,6 +21,18 @@ bool StaticsPass(const CompileRequest& request, const ProgramInputs& inputs) {
   return true;
 }
 
+// Hand-overs between layers that have the same layouts on both sides run nothing.
+void DropIdleRuns(const PlanBodies& bodies, std::vector<std::vector<StageRun>>* stages) {
+  const auto idle = [&](const StageRun& run) {
+    const BodyPlan& plan = bodies.bodies[run.bound_body]->plan;
+    return plan.forward.empty() && plan.backward.empty() &&
+           IsHandOver(bodies.bound.graph, bodies.bound.graph.segments[run.segment]);
+  };
+  for (std::vector<StageRun>& runs : *stages) {
+    runs.erase(std::remove_if(runs.begin(), runs.end(), idle), runs.end());
+  }
+}
+
 }  // namespace
 
 ProgramInputs ProgramPlan::inputs() const {
@@ -62,9 +74,10 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   if (request.options->regroups_layers()) {
     plan.stages = plan.bodies->bound.stages;
   } else {
-    ASSIGN_OR_RETURN(plan.stages, DealLayers(plan.bodies->bound.graph, *request.options));
+    ASSIGN_OR_RETURN(plan.stages, DealLayers(plan.bodies->bound, *request.options));
   }
   plan.compiled = plan.bodies->bodies;
+  DropIdleRuns(*plan.bodies, &plan.stages);
   // What is on its way to the host and back is a module's own.
   if (request.options->offload.count(Offload::kActivations) == 0) {
     SharePorts(plan.bodies->variants.get(), &plan.stages, &plan.compiled);

@@ -181,7 +181,12 @@ absl::StatusOr<StrategyTree> ReadTree(const Struct& object) {
     ASSIGN_OR_RETURN(const Struct* said,
                      Object(value, absl::StrCat("nodes[\"", path, "\"]"),
                             "{\"split\": {\"tp\": [\"heads\"]}, \"recompute\": \"full\"}"));
+    const size_t before = tree.nodes().size();
     ASSIGN_OR_RETURN(Directives * node, tree.Node(path));
+    if (tree.nodes().size() == before) {
+      return absl::InvalidArgumentError(absl::StrCat("`nodes` has `", path, "` twice, written in ",
+                                                     "two ways. Say all of it at one of them."));
+    }
     RETURN_IF_ERROR(ReadNode(*said, path, *node));
   }
   return tree;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -17,78 +17,24 @@
 namespace plancast {
 namespace {
 
-using Components = std::vector<absl::string_view>;
-
-Components Split(absl::string_view path) {
-  if (path.empty()) return {};
-  return absl::StrSplit(path, '.');
-}
-
-absl::Status CheckPath(absl::string_view path) {
-  for (absl::string_view component : Split(path)) {
-    if (component == "*") continue;
-    if (component.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("`", path, "` has an empty component. Write paths as in `layers.*.attn`."));
-    }
-    if (std::all_of(component.begin(), component.end(), absl::ascii_isdigit)) {
-      return absl::UnimplementedError(
-          absl::StrCat("not supported yet: directives for one layer (`", path,
-                       "`). Write `*` for the layer index: they hold for all layers."));
-    }
-    for (char c : component) {
-      if (absl::ascii_isalnum(c) || c == '_') continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "`", path, "` has `", std::string(1, c),
-          "` in a component. Components are names or `*`, joined by dots: `layers.*.attn`."));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Whether `pattern` is `path` or an ancestor of it.
-bool Covers(const Components& pattern, const Components& path) {
-  if (pattern.size() > path.size()) return false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != "*" && pattern[i] != path[i]) return false;
-  }
-  return true;
-}
-
 // A node that holds for the op asked about.
 struct Candidate {
   const std::string* path;
   const Directives* node;
   int length = 0;
   int stars = 0;
+  int slices = 0;
 
-  // Longer paths first, then fewer stars.
-  std::pair<int, int> rank() const { return {-length, stars}; }
+  // Longer paths first, then fewer stars, then fewer slices.
+  std::tuple<int, int, int> rank() const { return {-length, stars, slices}; }
 };
-
-// Most specific first. The root comes from `root`, not from `nodes`.
-std::vector<Candidate> Candidates(const std::map<std::string, Directives>& nodes,
-                                  const std::pair<const std::string, Directives>& root,
-                                  absl::string_view op) {
-  std::vector<Candidate> found = {{&root.first, &root.second, 0, 0}};
-  const Components path = Split(op);
-  for (const auto& [pattern, node] : nodes) {
-    const Components components = Split(pattern);
-    if (pattern.empty() || !Covers(components, path)) continue;
-    found.push_back({&pattern, &node, static_cast<int>(components.size()),
-                     static_cast<int>(std::count(components.begin(), components.end(), "*"))});
-  }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.rank() < b.rank(); });
-  return found;
-}
 
 // What a node says about one thing, as text; nothing if it is silent.
 using Says = std::function<std::optional<std::string>(const Directives&)>;
 
 // The most specific of `candidates` that says something, nullptr if none does.
 absl::StatusOr<const Candidate*> Decide(const std::vector<Candidate>& candidates,
-                                        absl::string_view op, absl::string_view what,
+                                        const std::string& op, absl::string_view what,
                                         const Says& says) {
   const Candidate* decided = nullptr;
   for (const Candidate& candidate : candidates) {
@@ -135,6 +81,14 @@ std::string NodeText(const Directives& node) {
 
 std::string SourceText(absl::string_view source) {
   return source.empty() ? "root" : absl::StrCat("`", source, "`");
+}
+
+std::string TextOf(const ModulePath& path) {
+  std::string text = absl::StrJoin(path.parts, ".");
+  if (path.list < 0 || path.index < 0) return text;
+  std::vector<std::string> parts(path.parts.begin(), path.parts.end());
+  parts[path.list] = absl::StrCat(path.index);
+  return absl::StrJoin(parts, ".");
 }
 
 }  // namespace
@@ -217,14 +171,46 @@ absl::Status Directives::SetRecompute(absl::string_view mode) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Directives*> StrategyTree::Node(absl::string_view path) {
-  RETURN_IF_ERROR(CheckPath(path));
-  return &nodes_[std::string(path)];
+bool Resolved::SaysAs(const Resolved& other) const {
+  const auto same_split = [](const ResolvedSplit& a, const ResolvedSplit& b) {
+    // What nodes say goes before what the root does.
+    return a.directive.axis == b.directive.axis && a.directive.dims == b.directive.dims &&
+           a.source.empty() == b.source.empty();
+  };
+  return std::equal(splits.begin(), splits.end(), other.splits.begin(), other.splits.end(),
+                    same_split) &&
+         recompute == other.recompute && recompute_ops == other.recompute_ops &&
+         home == other.home && bucket_bytes == other.bucket_bytes;
 }
 
-absl::StatusOr<Resolved> StrategyTree::Resolve(absl::string_view path) const {
-  const std::pair<const std::string, Directives> root("", Root());
-  const std::vector<Candidate> candidates = Candidates(nodes_, root, path);
+absl::StatusOr<Directives*> StrategyTree::Node(absl::string_view path) {
+  ASSIGN_OR_RETURN(NodePath parsed, NodePath::Parse(path));
+  std::string canonical = parsed.DebugString();
+  paths_[canonical] = std::move(parsed);
+  return &nodes_[std::move(canonical)];
+}
+
+std::vector<const NodePath*> StrategyTree::NodesOfLayers(const ModulePath& path) const {
+  std::vector<const NodePath*> found;
+  for (const auto& [text, node] : paths_) {
+    if (node.TellsLayersApart(path)) found.push_back(&node);
+  }
+  return found;
+}
+
+absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
+  const std::string root_path;
+  const Directives root = Root();
+  std::vector<Candidate> candidates = {{&root_path, &root, 0, 0, 0}};
+  for (const auto& [text, node] : nodes_) {
+    const NodePath& at = paths_.at(text);
+    if (text.empty() || !at.Covers(module)) continue;
+    candidates.push_back({&text, &node, at.length(), at.stars(), at.slices()});
+  }
+  // Most specific first.
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.rank() < b.rank(); });
+  const std::string path = TextOf(module);
   Resolved resolved;
 
   std::vector<std::string> axes;
@@ -265,8 +251,10 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(absl::string_view path) const {
   return resolved;
 }
 
-absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path) const {
-  ASSIGN_OR_RETURN(const Resolved resolved, Resolve(path));
+absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path, int64_t layers) const {
+  ModulePath module = ModulePath::Of(path);
+  module.count = layers;
+  ASSIGN_OR_RETURN(const Resolved resolved, Resolve(module));
   std::vector<std::pair<std::string, std::string>> lines;
   for (const ResolvedSplit& split : resolved.splits) {
     const std::optional<int64_t> size = AxisSize(plan_, split.directive.axis);
@@ -289,6 +277,15 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path) const 
   std::string text;
   for (const auto& [what, source] : lines) {
     absl::StrAppendFormat(&text, "%-*s   from %s\n", static_cast<int>(width), what, source);
+  }
+  for (const auto& [node, at] : paths_) {
+    if (!at.CoversSomeLayers(module)) continue;
+    if (module.index < 0) {
+      absl::StrAppend(&text, "some layers are told otherwise by `", node, "`\n");
+    } else if (module.count == 0 && at.CountsFromEnd(module.list)) {
+      absl::StrAppend(&text, "`", node, "` counts from the end of the list: whether it holds ",
+                      "here depends on the number of layers\n");
+    }
   }
   return text;
 }

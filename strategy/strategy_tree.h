@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "strategy/choose_plan.h"
+#include "strategy/node_path.h"
 #include "strategy/plan_options.h"
 #include "strategy/short_form.h"
 
@@ -63,14 +64,16 @@ struct Resolved {
   std::string home_source;
   std::optional<int64_t> bucket_bytes;  // absent: the software profile's
   std::string bucket_source;
+
+  // Whether ops are told the same, whoever says it.
+  bool SaysAs(const Resolved& other) const;
 };
 
 // The strategy: a tree that mirrors the module tree. Nodes are addressed by
-// dotted paths with `*` for any one component (`layers.*.attn`, the repeated
-// index; `layers.*.mlp.fc1`). A node holds for itself and everything below.
-// Two nodes that match one op and decide the same thing: the longer path
-// (more components) wins, then the one with fewer stars; two equally specific
-// nodes that differ are a conflict, an error that names both.
+// dotted paths (NodePath): `layers.*.attn`, `layers[0:8].mlp.fc1`, `layers.3`. A node holds
+// for itself and everything below. Two nodes that match one op and decide the same thing: the
+// longer path (more components) wins, then the one with fewer stars, then the one with fewer
+// slices; two equally specific nodes that differ are a conflict, an error that names both.
 class StrategyTree {
  public:
   StrategyTree() = default;
@@ -91,6 +94,10 @@ class StrategyTree {
   absl::StatusOr<Directives*> Node(absl::string_view path);
   // What was said node by node, beyond the plan.
   const std::map<std::string, Directives>& nodes() const { return nodes_; }
+  // Where the node of `nodes()` is.
+  const NodePath& PathOf(const std::string& node) const { return paths_.at(node); }
+  // Nodes that tell apart layers of the list at `path`, whose last part is their index.
+  std::vector<const NodePath*> NodesOfLayers(const ModulePath& path) const;
   // Expected loads of routed dims: `experts`, the share of the tokens that each gets,
   // against any common unit. All alike where nothing is said.
   const std::map<std::string, std::vector<double>>& loads() const { return loads_; }
@@ -104,11 +111,14 @@ class StrategyTree {
   // node `` says otherwise.
   Directives Root() const;
 
-  // What holds for the op at `path` (components as in the model graph, the
-  // layer index written `*`: `layers.*.attn.qkv`).
-  absl::StatusOr<Resolved> Resolve(absl::string_view path) const;
-  // One line a directive: `split tp: heads | ffn | vocab   from root (tp=8)`.
-  absl::StatusOr<std::string> Explain(absl::string_view path) const;
+  // What holds for the op at `path`: what nodes say of some layers holds where it has an index.
+  absl::StatusOr<Resolved> Resolve(const ModulePath& path) const;
+  absl::StatusOr<Resolved> Resolve(absl::string_view path) const {
+    return Resolve(ModulePath::Of(path));
+  }
+  // One line a directive: `split tp: heads | ffn | vocab   from root (tp=8)`. `layers`: of the
+  // list that the path goes through, needed where nodes count from its end; 0: not known.
+  absl::StatusOr<std::string> Explain(absl::string_view path, int64_t layers = 0) const;
 
   // One line a node, stable.
   std::string DebugString() const;
@@ -117,7 +127,8 @@ class StrategyTree {
 
  private:
   ShortForm plan_;
-  std::map<std::string, Directives> nodes_;
+  std::map<std::string, Directives> nodes_;  // by canonical path
+  std::map<std::string, NodePath> paths_;
   std::map<std::string, std::vector<double>> loads_;
 };
 

@@ -27,38 +27,69 @@ absl::Status CheckAxis(absl::string_view axis, absl::Span<const SizedAxis> mesh)
                                                  DidYouMean(axis, names)));
 }
 
-bool Matches(absl::string_view pattern, absl::string_view component) {
-  return pattern == "*" || pattern == component;
-}
-
 // Every path that a node could have: the ops' own and their ancestors'.
-std::set<std::string> Modules(absl::Span<const std::string> ops) {
-  std::set<std::string> modules;
-  for (const std::string& op : ops) {
-    for (size_t dot = op.find('.'); dot != std::string::npos; dot = op.find('.', dot + 1)) {
-      modules.insert(op.substr(0, dot));
+struct Modules {
+  std::set<std::string> paths;
+  std::vector<ListOfLayers> lists;
+
+  int64_t LayersOf(const ModulePath& module) const {
+    if (module.list < 0) return 0;
+    const std::string list = absl::StrJoin(module.parts.begin(), module.parts.begin() + module.list, ".");
+    for (const ListOfLayers& known : lists) {
+      if (known.path == list) return known.layers;
     }
-    modules.insert(op);
+    return 0;
+  }
+};
+
+Modules ModulesOf(const ModelPaths& model) {
+  Modules modules;
+  modules.lists = model.lists;
+  for (const std::string& op : model.ops) {
+    for (size_t dot = op.find('.'); dot != std::string::npos; dot = op.find('.', dot + 1)) {
+      modules.paths.insert(op.substr(0, dot));
+    }
+    modules.paths.insert(op);
   }
   return modules;
 }
 
-absl::Status CheckPath(absl::string_view path, const std::set<std::string>& modules) {
-  const std::vector<absl::string_view> pattern = absl::StrSplit(path, '.');
+// Layers that a node says and the list at `module` does not have.
+absl::Status CheckLayers(const NodePath& node, const ModulePath& module, int64_t layers) {
+  const std::string list = absl::StrJoin(module.parts.begin(), module.parts.begin() + module.list, ".");
+  if (const auto missing = node.MissingLayer(module.list, layers)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", list, "` has no layer ", *missing, ": it has ", layers, ", 0 to ",
+                     layers - 1, ", or -", layers, " to -1 from the end."));
+  }
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    if (node.HoldsLayer(module.list, layer, layers)) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("no layer of `", list, "` is in it. A slice [a:b] is the layers from a to b - 1."));
+}
+
+absl::Status CheckPath(const NodePath& node, absl::string_view path, const Modules& modules) {
   std::vector<std::string> as_deep;
-  for (const std::string& module : modules) {
-    const std::vector<absl::string_view> parts = absl::StrSplit(module, '.');
-    if (parts.size() != pattern.size()) continue;
-    if (std::equal(pattern.begin(), pattern.end(), parts.begin(), Matches)) {
+  absl::Status layers = absl::OkStatus();
+  for (const std::string& text : modules.paths) {
+    ModulePath module = ModulePath::Of(text);
+    module.count = modules.LayersOf(module);
+    if (static_cast<int>(module.parts.size()) != node.length()) continue;
+    as_deep.push_back(text);
+    if (module.count > 0 && node.CoversSomeLayers(module)) {
+      layers = CheckLayers(node, module, module.count);
+      if (layers.ok()) return layers;
+    } else if (node.Covers(module)) {
       return absl::OkStatus();
     }
-    as_deep.push_back(module);
   }
+  RETURN_IF_ERROR(layers) << "`" << path << "`";
   std::string suggestion = DidYouMean(path, as_deep);
-  if (suggestion.empty()) suggestion = DidYouMean(path, modules);
+  if (suggestion.empty()) suggestion = DidYouMean(path, modules.paths);
   if (suggestion.empty()) {
     std::vector<std::string> top;
-    for (const std::string& module : modules) {
+    for (const std::string& module : modules.paths) {
       if (std::count(module.begin(), module.end(), '.') <= 2) top.push_back(module);
     }
     suggestion = absl::StrCat(" There are ", JoinQuoted(top), ".");
@@ -119,13 +150,13 @@ absl::StatusOr<std::string> HomeAxis(absl::string_view home) {
 }
 
 absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mesh,
-                       absl::Span<const std::string> ops) {
+                       const ModelPaths& model) {
   if (tree.nodes().empty()) return absl::OkStatus();
-  const std::set<std::string> modules = Modules(ops);
+  const Modules modules = ModulesOf(model);
   for (const auto& [path, node] : tree.nodes()) {
     const std::string place = path.empty() ? "the root" : absl::StrCat("`", path, "`");
-    if (!path.empty() && !ops.empty()) {
-      RETURN_IF_ERROR(CheckPath(path, modules));
+    if (!path.empty() && !model.ops.empty()) {
+      RETURN_IF_ERROR(CheckPath(tree.PathOf(path), path, modules));
     }
     for (const SplitDirective& split : node.split) {
       RETURN_IF_ERROR(CheckSplit(split, mesh)) << place;

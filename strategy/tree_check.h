@@ -14,13 +14,25 @@ namespace plancast {
 // A mesh axis and its size.
 using SizedAxis = std::pair<std::string, int64_t>;
 
+// A list of modules of a model: `layers`, 80 of them.
+struct ListOfLayers {
+  std::string path;
+  int64_t layers = 0;
+};
+
+// Where the ops of a model are, as ModulePath has them: `layers.*.attn.qkv`.
+struct ModelPaths {
+  std::vector<std::string> ops;
+  std::vector<ListOfLayers> lists;
+};
+
 // OK if all that nodes say takes effect; else an error that begins with the node:
-// - every node holds for one of `ops` at least (paths as in StrategyTree::Resolve; an
-//   empty `ops` checks no paths) and names axes of the mesh only;
+// - every node holds for one op of the model at least (without ops no paths are checked), has
+//   no layers that the model lacks, and names axes of the mesh only;
 // - `pp` splits nothing;
 // - `home` and `bucket` are those of the plan, which has one of each for all parameters.
 absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mesh,
-                       absl::Span<const std::string> ops);
+                       const ModelPaths& model);
 
 // The axis of a home layout: "dp" of `shard(dp)`, "" of `replicate`.
 absl::StatusOr<std::string> HomeAxis(absl::string_view home);

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "compiler/bind/joined_layers.h"
+#include "compiler/bind/layer_zones.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/bind/recompute.h"
 #include "graph/split/halo_inference.h"
@@ -131,13 +132,6 @@ absl::StatusOr<bool> ApplySplit(const ModelGraph& graph, const OpNode& op, const
   return false;
 }
 
-// Runs of one list that follow one another.
-bool GoesOn(const ModelGraph& graph, size_t segment) {
-  return segment > 0 && graph.segments[segment].in_list() &&
-         graph.segments[segment - 1].in_list() &&
-         graph.segments[segment].path == graph.segments[segment - 1].path;
-}
-
 // The layers of a pipeline stage that run again, told one by one in the order of its
 // chunks: the first N (full:N), or every Nth from the Nth on (every:N), as torchtitan
 // counts them.
@@ -201,17 +195,9 @@ void RecomputeSomeLayers(const PlanOptions& options, BoundModel* bound) {
 
 }  // namespace
 
-int BoundBodyOf(const ModelGraph& graph, int segment) {
-  const Segment& own = graph.segments[segment];
-  int first = segment;
-  for (int i = segment; GoesOn(graph, i); --i) {
-    if (graph.segments[i - 1].body == own.body) first = i - 1;
-  }
-  return first;
-}
-
-absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& graph,
+absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const BoundModel& bound,
                                                               const PlanOptions& options) {
+  const ModelGraph& graph = bound.graph;
   std::vector<int64_t> layout = options.layout;
   const bool lists = graph.HasLists();
   const int64_t layers = graph.LayerCount();
@@ -228,20 +214,19 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& 
   }
   std::vector<std::vector<StageRun>> stages(layout.size());
   size_t stage = 0;
-  int64_t left = layout[0], before = 0;  // layers of the list in earlier segments
+  int64_t left = layout[0];
   for (size_t i = 0; i < graph.segments.size(); ++i) {
     const Segment& segment = graph.segments[i];
-    const int index = static_cast<int>(i), body = BoundBodyOf(graph, index);
+    const int index = static_cast<int>(i), body = bound.places[i].alike;
     if (i > last_layers) stage = layout.size() - 1;
     if (!segment.in_list() && lists) {
       stages[stage].push_back({index, body, 0, 1});
       continue;
     }
-    before = GoesOn(graph, i) ? before + graph.segments[i - 1].repeat : 0;
     for (int64_t begin = 0; begin < segment.repeat;) {
       while (left == 0 && stage + 1 < layout.size()) left = layout[++stage];
       const int64_t count = std::min(left, segment.repeat - begin);
-      stages[stage].push_back({index, body, before + begin, count});
+      stages[stage].push_back({index, body, bound.places[i].first_layer + begin, count});
       begin += count;
       left -= count;
     }
@@ -316,7 +301,11 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
                                 const PlanOptions& options,
                                 const std::set<std::string>& whole_rules) {
   BoundModel bound;
-  bound.graph = graph.WithBatch(options.micro_batch * options.dp, options.dp);
+  ASSIGN_OR_RETURN(
+      ZonedModel zoned,
+      CutIntoZones(graph.WithBatch(options.micro_batch * options.dp, options.dp), tree));
+  bound.graph = std::move(zoned.graph);
+  bound.places = std::move(zoned.places);
   ASSIGN_OR_RETURN(bound.mesh, MeshOf(graph, tree, options));
 
   // Where no node below the root says anything, all ops are told the same.
@@ -327,19 +316,19 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   if (selective.empty()) selective = {"core_attn"};
   for (size_t i = 0; i < bound.graph.segments.size(); ++i) {
     const Segment& segment = bound.graph.segments[i];
-    const int first = BoundBodyOf(bound.graph, static_cast<int>(i));
-    if (first < static_cast<int>(i)) {
-      bound.bodies.push_back(bound.bodies[first]);
+    const ZonedModel::Place& place = bound.places[i];
+    if (place.alike < static_cast<int>(i)) {
+      bound.bodies.push_back(bound.bodies[place.alike]);
       continue;
     }
     BoundBody body;
     body.body = segment.body;
     std::vector<Resolved> directives;
-    const std::string prefix = ModelGraph::PathOf(segment);
     for (const OpNode& op : bound.graph.bodies[segment.body].ops) {
-      const std::string path = absl::StrCat(prefix, ".", op.name);
+      std::string path;
+      const ModulePath module = PathOf(segment, op, place.first_layer, place.layers, &path);
       if (!alike || !resolved.has_value()) {
-        ASSIGN_OR_RETURN(resolved, tree.Resolve(path));
+        ASSIGN_OR_RETURN(resolved, tree.Resolve(module));
       }
       ASSIGN_OR_RETURN(FactorSplit split, SplitOp(bound.graph, op, path, *resolved, bound.mesh,
                                                   whole_rules.count(op.rule->name()) > 0));
@@ -351,13 +340,31 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
     bound.bodies.push_back(std::move(body));
   }
   ASSIGN_OR_RETURN(bound.load, LoadOf(bound.graph, tree, bound.bodies, bound.mesh));
-  ASSIGN_OR_RETURN(bound.stages, DealLayers(bound.graph, options));
+  ASSIGN_OR_RETURN(bound.stages, DealLayers(bound, options));
 
   if (options.recompute == Recompute::kFull && options.recomputes_some_layers()) {
     RecomputeSomeLayers(options, &bound);
   }
   if (options.recompute_joined > 1) JoinLayers(options.recompute_joined, &bound);
   return bound;
+}
+
+bool OnlyBatchIsDataParallel(const BoundModel& bound) {
+  const auto dp = bound.mesh.FindAxis("dp");
+  const auto batch = bound.graph.FindDim("batch");
+  if (!dp.ok() || !batch.ok()) return false;
+  if (bound.mesh.size(*dp) == 1) return true;
+  for (const BoundBody& body : bound.bodies) {
+    const std::vector<OpNode>& ops = bound.graph.bodies[body.body].ops;
+    for (size_t o = 0; o < ops.size(); ++o) {
+      for (size_t f = 0; f < ops[o].factor_dims.size(); ++f) {
+        const std::vector<int>& axes = body.splits[o].axes[f];
+        const bool cut = std::find(axes.begin(), axes.end(), *dp) != axes.end();
+        if (cut != (ops[o].factor_dims[f] == *batch)) return false;
+      }
+    }
+  }
+  return true;
 }
 
 std::string BoundModel::DebugString() const {
@@ -379,7 +386,7 @@ std::string BoundModel::DebugString() const {
     absl::StrAppend(&out, "\n");
   }
   for (size_t i = 0; i < graph.segments.size(); ++i) {
-    if (BoundBodyOf(graph, static_cast<int>(i)) < static_cast<int>(i)) continue;
+    if (places[i].alike < static_cast<int>(i)) continue;
     const Body& body = graph.bodies[bodies[i].body];
     for (size_t o = 0; o < body.ops.size(); ++o) {
       const OpNode& op = body.ops[o];

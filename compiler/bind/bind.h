@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "cluster/device_mesh.h"
+#include "compiler/bind/layer_zones.h"
 #include "compiler/bind/routed_load.h"
 #include "compiler/body/body_plan.h"
 #include "graph/model/model_graph.h"
@@ -27,7 +28,8 @@ struct StageRun {
 // The model laid onto a mesh: micro-batch bound, every op with its split, every
 // repeat of every body on a virtual stage.
 struct BoundModel {
-  ModelGraph graph;
+  ModelGraph graph;                  // its lists cut into zones (layer_zones.h)
+  std::vector<ZonedModel::Place> places;  // per segment
   DeviceMesh mesh;                // axes outermost first, sub-axes cut
   std::vector<BoundBody> bodies;  // one a segment, then variants
   RoutedLoad load;
@@ -42,15 +44,14 @@ struct BoundModel {
 absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tree,
                                 const PlanOptions& options,
                                 const std::set<std::string>& whole_rules = {});
-
-// The bound body that a segment runs as: that of the first segment of its list with
-// the same body.
-int BoundBodyOf(const ModelGraph& graph, int segment);
+// Every op with a batch is cut over `dp` at its batch, and nothing else is: what ops read
+// and make does not change with the number of data-parallel ranks.
+bool OnlyBatchIsDataParallel(const BoundModel& bound);
 
 // The repeats of the segments, dealt to the virtual stages of options.layout. Modules in lists (all,
 // if there is no list) are the layers that `layout` counts; the others stay with the layer before
 // them, or with the first. Errors: a layout that does not cover the layers.
-absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const ModelGraph& graph,
+absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const BoundModel& bound,
                                                               const PlanOptions& options);
 
 // The factor split of one op under resolved directives (exposed for tests).

@@ -29,25 +29,7 @@ bool RunsWholeBatch(const OpNode& op, const FactorSplit& split, int batch, int a
 
 }  // namespace
 
-bool OnlyBatchIsDataParallel(const BoundModel& bound) {
-  const auto dp = bound.mesh.FindAxis("dp");
-  const auto batch = bound.graph.FindDim("batch");
-  if (!dp.ok() || !batch.ok()) return false;
-  if (bound.mesh.size(*dp) == 1) return true;
-  for (const BoundBody& body : bound.bodies) {
-    const std::vector<OpNode>& ops = bound.graph.bodies[body.body].ops;
-    for (size_t o = 0; o < ops.size(); ++o) {
-      for (size_t f = 0; f < ops[o].factor_dims.size(); ++f) {
-        const std::vector<int>& axes = body.splits[o].axes[f];
-        const bool cut = std::find(axes.begin(), axes.end(), *dp) != axes.end();
-        if (cut != (ops[o].factor_dims[f] == *batch)) return false;
-      }
-    }
-  }
-  return true;
-}
-
-bool HangsOnDataRanks(const BoundModel& bound, const BoundBody& body, const BodyPlan& plan,
+bool DependsOnDataRanks(const BoundModel& bound, const BoundBody& body, const BodyPlan& plan,
                       const BodyBlocks& blocks) {
   const auto dp = bound.mesh.FindAxis("dp");
   const auto batch = bound.graph.FindDim("batch");

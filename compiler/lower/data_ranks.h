@@ -7,15 +7,11 @@
 
 namespace plancast {
 
-// Every op with a batch is cut over `dp` at its batch, and nothing else is: what ops read
-// and make does not change with the number of data-parallel ranks.
-bool OnlyBatchIsDataParallel(const BoundModel& bound);
-
 // Whether a body, planned and lowered, is another one where there are more data-parallel
 // ranks and as many samples on each: these exchange something inside of it, keep more or
 // less of a tensor (a port that is whole on all of them grows with their number), or run
 // more or less of an op.
-bool HangsOnDataRanks(const BoundModel& bound, const BoundBody& body, const BodyPlan& plan,
+bool DependsOnDataRanks(const BoundModel& bound, const BoundBody& body, const BodyPlan& plan,
                       const BodyBlocks& blocks);
 
 }  // namespace plancast

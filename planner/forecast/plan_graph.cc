@@ -73,12 +73,16 @@ absl::Status CheckSizes(const PlanGraph& plan, Session& session) {
                    "bytes. Take a smaller mb or a smaller batch."));
 }
 
-// As StrategyTree::Resolve and the compiler write them.
-std::vector<std::string> OpPaths(const ModelGraph& graph) {
-  std::vector<std::string> paths;
+ModelPaths PathsOf(const ModelGraph& graph) {
+  ModelPaths paths;
   for (const Segment& segment : graph.segments) {
     const std::string prefix = absl::StrCat(ModelGraph::PathOf(segment), ".");
-    for (const OpNode& op : graph.bodies[segment.body].ops) paths.push_back(prefix + op.name);
+    for (const OpNode& op : graph.bodies[segment.body].ops) paths.ops.push_back(prefix + op.name);
+    if (!segment.in_list()) continue;
+    if (paths.lists.empty() || paths.lists.back().path != segment.path) {
+      paths.lists.push_back({segment.path, 0});
+    }
+    paths.lists.back().layers += segment.repeat;
   }
   return paths;
 }
@@ -149,7 +153,7 @@ absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Ses
       mesh.emplace_back("ep", options.ep);
       mesh.emplace_back("etp", options.expert_tp());
     }
-    RETURN_IF_ERROR(CheckTree(job.strategy, mesh, OpPaths(*plan.graph)));
+    RETURN_IF_ERROR(CheckTree(job.strategy, mesh, PathsOf(*plan.graph)));
   }
   return plan;
 }

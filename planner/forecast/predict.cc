@@ -29,7 +29,8 @@ void FillMemory(const std::vector<ClassMemory>& memory, const Machine& machine,
 // The plan, or what it is changed to, and what random iterations of it take.
 absl::Status Simulated(const ExecutionGraph& graph, const Machine& machine,
                        const KernelCostModel& kernels, const RuntimeParams& runtime,
-                       const PredictOptions& options, Forecast* forecast) {
+                       const std::vector<ClassMemory>& memory, const PredictOptions& options,
+                       Forecast* forecast) {
   SimulateOptions simulate;
   simulate.timeline = options.timeline;
   simulate.shortcuts = options.shortcuts;
@@ -42,7 +43,10 @@ absl::Status Simulated(const ExecutionGraph& graph, const Machine& machine,
                                                             options.randomness, simulate));
     return absl::OkStatus();
   };
-  if (options.what_if.empty()) return run(graph, machine, runtime, simulate);
+  if (options.what_if.empty()) {
+    simulate.memory = &memory;
+    return run(graph, machine, runtime, simulate);
+  }
   ASSIGN_OR_RETURN(const ChangedPlan changed,
                    ChangePlan(options.what_if, graph, machine, runtime, simulate));
   ASSIGN_OR_RETURN(const std::vector<std::string> slower,
@@ -65,8 +69,8 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine, const P
   FillMemory(memory, machine, &forecast);
   RETURN_IF_ERROR(CheckHostMemory(*plan.execution, machine, memory));
   if (forecast.fits || !options.memory_only_if_unfit) {
-    RETURN_IF_ERROR(
-        Simulated(*plan.execution, machine, pricing.kernels(), runtime, options, &forecast));
+    RETURN_IF_ERROR(Simulated(*plan.execution, machine, pricing.kernels(), runtime, memory, options,
+                              &forecast));
     if (options.timeline) forecast.timeline_graph = plan.execution;
     if (options.keep_memory_graph) {
       forecast.memory_graph = plan.execution;

@@ -30,8 +30,8 @@ _USUAL_PLANS = {
 class Strategy:
     """A strategy tree that mirrors the model's module tree.
 
-    The root holds the plan-wide choices of the short form; nodes, addressed by
-    dotted paths with `*` for any one component, say what differs below them.
+    The root holds the plan-wide choices of the short form; nodes say what differs below them.
+    They are addressed by dotted paths: `layers.*.attn`, `layers[0:8].mlp`, `layers[-1]`.
     The tree is the one object that is edited in place.
 
     >>> tree = Strategy.parse("dp=2,tp=4,mb=1")
@@ -205,8 +205,18 @@ class Strategy:
         """Raises InputError for a key of the language that is not simulated yet."""
         self._core.check_supported()
 
-    def __getitem__(self, path: str) -> Node:
+    def at(self, path: str) -> Node:
+        """The node at a dotted path; `tree[path]` is the same.
+
+        A component is a name, `*`, or layers of a list, counted and sliced as in Python.
+
+        >>> Strategy.parse("tp=4").at("layers[0:8].attn").split(tp="heads")
+        <Node layers[0:8].attn>
+        """
         return Node(self, arguments.word(path, "path"))
+
+    def __getitem__(self, path: str) -> Node:
+        return self.at(path)
 
     def pipeline(
         self,
@@ -256,9 +266,19 @@ class Strategy:
         self._core.load(arguments.word(dim, "dim"), [float(share) for share in shares])
         return self
 
-    def explain(self, path: str) -> str:
-        """Which node decided what for the op or module at `path`, one line a directive."""
-        return self._core.explain(path)
+    def explain(self, path: str, *, layers: int = 0) -> str:
+        """Which node decided what for the op or module at `path`, one line a directive.
+
+        Args:
+          path: `layers.*.attn.qkv`, or of one layer, `layers.3.attn.qkv`.
+          layers: how many the list has; nodes that count from its end (`layers[-1]`) need it.
+
+        >>> tree = Strategy.parse("tp=4")
+        >>> _ = tree["layers[0:8]"].recompute("full")
+        >>> print(tree.explain("layers.3.mlp.fc1").splitlines()[2])
+        recompute: full                                            from `layers[0:8]`
+        """
+        return self._core.explain(path, layers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Strategy.from_dict, (self.to_dict(),), self._launch
@@ -351,9 +371,9 @@ class Node:
         self._tree._core.bucket(self._path, size)
         return self
 
-    def explain(self) -> str:
-        """Which node decided what here."""
-        return self._tree.explain(self._path)
+    def explain(self, *, layers: int = 0) -> str:
+        """Which node decided what here; `layers` as in `Strategy.explain`."""
+        return self._tree.explain(self._path, layers=layers)
 
     def __repr__(self) -> str:
         return f"<Node {self._path}>"

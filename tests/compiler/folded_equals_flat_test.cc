@@ -51,6 +51,28 @@ void DrawOffload(Dice& dice, PlanUnderTest& plan) {
   plan.profile().tensors.offload_least_bytes = dice.Of<int64_t>({0, 0, 512});
 }
 
+// A node for some layers: cut otherwise, or run again or not.
+void DrawNode(Dice& dice, const std::string& path, PlanUnderTest& plan) {
+  const std::string node = path + dice.Of<std::string>({"", ".attn", ".mlp"});
+  if (dice.Maybe(3)) {
+    (*plan.tree().Node(node))->recompute =
+        dice.Of<Recompute>({Recompute::kNone, Recompute::kSelective, Recompute::kFull});
+  } else {
+    plan.Split(node, "tp", dice.Of<std::vector<std::string>>({{}, {"seq"}, {"heads", "seq"}}));
+  }
+}
+
+void DrawLayers(Dice& dice, PlanUnderTest& plan) {
+  const int64_t some = 1 + dice.Below(plan.graph().LayerCount());
+  if (!dice.Maybe(3)) {
+    DrawNode(dice,
+             dice.Of<std::string>({"layers[::2]", absl::StrCat("layers[", some - 1, ":]"),
+                                   absl::StrCat("layers[0:", some, "]")}),
+             plan);
+  }
+  if (dice.Maybe(2)) DrawNode(dice, dice.Of<std::string>({"layers.0", "layers[-1]"}), plan);
+}
+
 PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   const int64_t pp = dice.Of<int64_t>({1, 1, 2, 3}), vpp = pp > 1 && dice.Maybe(3) ? 2 : 1;
   TransformerConfig config;
@@ -159,6 +181,7 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   }
   if (dice.Maybe(4)) options.order = {"dp", "tp", "cp", "ep", "pp"};
   if (dice.Maybe(4)) options.order = {"pp", "tp", "cp", "ep", "dp"};
+  if (dice.Maybe(2)) DrawLayers(dice, plan);
   return plan;
 }
 
@@ -174,7 +197,7 @@ std::string Text(PlanUnderTest& plan) {
       " recompute ", static_cast<int>(o.recompute), ":", absl::StrJoin(o.recompute_ops, "+"),
       o.recompute_layers, "/", o.recompute_every, "/", o.recompute_joined, " overlaps ",
       o.overlap.size(), " bucket ", o.bucket_bytes, " order ", absl::StrJoin(o.order, "-"),
-      " blocking ", p.pipeline.p2p_blocking, " sync ", p.pipeline.p2p_host_sync, " scatter ",
+      " nodes ", plan.tree().ToJson(), " blocking ", p.pipeline.p2p_blocking, " sync ", p.pipeline.p2p_host_sync, " scatter ",
       p.pipeline.p2p_scatter_gather, " clip ", p.update.grad_clip, " tied ",
       plan.graph().tied.size());
 }

@@ -108,9 +108,48 @@ TEST(StrategyTreeTest, RefusesMalformedPaths) {
   EXPECT_THAT(tree.Node(".attn"), StatusIs(code, HasSubstr("empty component")));
   EXPECT_THAT(tree.Node("layers.at tn"), StatusIs(code, HasSubstr("has ` ` in a component")));
   EXPECT_THAT(tree.Node("layers.*attn"), StatusIs(code, HasSubstr("has `*` in a component")));
-  EXPECT_THAT(tree.Node("layers.3.attn"),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       HasSubstr("not supported yet: directives for one layer")));
+  EXPECT_THAT(tree.Node("layers[0:8"), StatusIs(code, HasSubstr("bracket is not closed")));
+}
+
+TEST(StrategyTreeTest, WhatIsSaidOfSomeLayersGoesBeforeAllOfThem) {
+  StrategyTree tree = Tree("tp=4");
+  (*tree.Node("layers.*.mlp"))->SetSplit({"tp", {"all"}});
+  (*tree.Node("layers[2:6].mlp"))->SetSplit({"tp", {"some"}});
+  (*tree.Node("layers[3].mlp"))->SetSplit({"tp", {"one"}});
+  const auto at = [&](absl::string_view path) {
+    return tree.Resolve(path)->splits.back().directive.dims[0];
+  };
+  EXPECT_EQ(at("layers.0.mlp.fc1"), "all");
+  EXPECT_EQ(at("layers.2.mlp.fc1"), "some");
+  EXPECT_EQ(at("layers.3.mlp.fc1"), "one");
+  EXPECT_EQ(at("layers.*.mlp.fc1"), "all");
+  EXPECT_THAT(tree.Explain("layers.*.mlp.fc1"),
+              IsOkAndHolds(HasSubstr("some layers are told otherwise by `layers[2:6].mlp`\n")));
+}
+
+TEST(StrategyTreeTest, TwoSlicesThatDisagreeNameEachOther) {
+  StrategyTree tree;
+  (*tree.Node("layers[0:4]"))->recompute = Recompute::kFull;
+  (*tree.Node("layers[2:6]"))->recompute = Recompute::kNone;
+  EXPECT_OK(tree.Resolve("layers.1.mlp.fc1"));
+  EXPECT_THAT(tree.Resolve("layers.3.mlp.fc1"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("`layers[0:4]` and `layers[2:6]` are equally specific and "
+                                 "disagree about the recompute of `layers.3.mlp.fc1`")));
+}
+
+TEST(StrategyTreeTest, LayersFromTheEndNeedTheLengthOfTheList) {
+  StrategyTree tree;
+  (*tree.Node("layers[-1]"))->recompute = Recompute::kFull;
+  EXPECT_THAT(tree.Explain("layers.7.mlp", 8), IsOkAndHolds(HasSubstr("from `layers[-1]`")));
+  EXPECT_THAT(tree.Explain("layers.7.mlp", 9), IsOkAndHolds(HasSubstr("recompute: none")));
+  EXPECT_THAT(tree.Explain("layers.7.mlp"), IsOkAndHolds(HasSubstr("counts from the end")));
+}
+
+TEST(StrategyTreeTest, OneNodeUnderTwoTextsIsOne) {
+  StrategyTree tree;
+  EXPECT_EQ(*tree.Node("layers[3].mlp"), *tree.Node("layers.3.mlp"));
+  EXPECT_EQ(tree.nodes().size(), 1);
 }
 
 TEST(StrategyTreeTest, ExplainSaysWhichNodeDecidedWhat) {

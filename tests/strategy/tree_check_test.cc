@@ -14,8 +14,8 @@ namespace {
 using ::testing::HasSubstr;
 
 const std::vector<SizedAxis> kMesh = {{"pp", 4}, {"dp", 4}, {"tp", 8}};
-const std::vector<std::string> kOps = {"embedding.tokens", "layers.*.attn.qkv", "layers.*.mlp.fc1",
-                                       "head.logits"};
+const ModelPaths kModel = {
+    {"embedding.tokens", "layers.*.attn.qkv", "layers.*.mlp.fc1", "head.logits"}, {{"layers", 8}}};
 
 TEST(TreeCheckTest, NodesThatHoldForSomethingPass) {
   StrategyTree tree = StrategyTree::FromShortForm(*ParseShortForm("zero=1,bucket=25MB"));
@@ -27,30 +27,46 @@ TEST(TreeCheckTest, NodesThatHoldForSomethingPass) {
     node->home = "shard(dp)";
     node->bucket_bytes = 25'000'000;
   }
-  EXPECT_OK(CheckTree(tree, kMesh, kOps));
+  EXPECT_OK(CheckTree(tree, kMesh, kModel));
 }
 
 TEST(TreeCheckTest, ATypoInAPathGetsTheNearest) {
   StrategyTree tree;
   ASSERT_OK(tree.Node("layers.*.atn"));
-  EXPECT_THAT(CheckTree(tree, kMesh, kOps),
+  EXPECT_THAT(CheckTree(tree, kMesh, kModel),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("nothing in the model is at `layers.*.atn`. Did you mean "
                                  "`layers.*.attn`?")));
   EXPECT_OK(CheckTree(tree, kMesh, {}));
 }
 
+TEST(TreeCheckTest, LayersThatTheModelLacksAreNamed) {
+  const auto refused = [](const char* path) {
+    StrategyTree tree;
+    EXPECT_OK(tree.Node(path));
+    return std::string(CheckTree(tree, kMesh, kModel).message());
+  };
+  EXPECT_EQ(refused("layers[2:6].attn"), "");
+  EXPECT_EQ(refused("layers[-8]"), "");
+  EXPECT_EQ(refused("layers.8"),
+            "`layers.8`: `layers` has no layer 8: it has 8, 0 to 7, or -8 to -1 from the end.");
+  EXPECT_THAT(refused("layers[4:9].attn"), HasSubstr("`layers` has no layer 9"));
+  EXPECT_THAT(refused("layers[4:4].attn"), HasSubstr("no layer of `layers` is in it"));
+  EXPECT_THAT(refused("layers.3.atn"), HasSubstr("nothing in the model is at `layers.3.atn`"));
+  EXPECT_THAT(refused("head[0]"), HasSubstr("nothing in the model is at"));
+}
+
 TEST(TreeCheckTest, APathFarFromAllGetsTheList) {
   StrategyTree tree;
   ASSERT_OK(tree.Node("convolutions"));
-  EXPECT_THAT(CheckTree(tree, kMesh, kOps),
+  EXPECT_THAT(CheckTree(tree, kMesh, kModel),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("There are `embedding`")));
 }
 
 TEST(TreeCheckTest, AnUnknownAxisGetsTheMeshAndTheNearest) {
   StrategyTree tree;
   (*tree.Node("head"))->SetSplit({"tpp", {"vocab"}});
-  EXPECT_THAT(CheckTree(tree, kMesh, kOps),
+  EXPECT_THAT(CheckTree(tree, kMesh, kModel),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("`head`: no mesh axis `tpp`; the mesh has `pp` (4), `dp` (4), "
                                  "`tp` (8). Did you mean `tp`?")));
@@ -66,7 +82,7 @@ TEST(TreeCheckTest, HomesAreReplicateOrAShard) {
   }
   StrategyTree tree;
   (*tree.Node(""))->home = "shard(xx)";
-  EXPECT_THAT(CheckTree(tree, kMesh, kOps),
+  EXPECT_THAT(CheckTree(tree, kMesh, kModel),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the root: no mesh axis")));
 }
 
@@ -74,7 +90,7 @@ TEST(TreeCheckTest, HomesAreReplicateOrAShard) {
 std::string Refused(const std::string& plan, const std::function<void(Directives&)>& say) {
   StrategyTree tree = StrategyTree::FromShortForm(*ParseShortForm(plan));
   say(**tree.Node("layers"));
-  return std::string(CheckTree(tree, kMesh, kOps).message());
+  return std::string(CheckTree(tree, kMesh, kModel).message());
 }
 
 TEST(TreeCheckTest, AHomeIsThePlansOrIsRefused) {

@@ -84,10 +84,10 @@ void BindStrategy(py::module_& m) {
           py::arg("dim"), py::arg("shares"))
       .def(
           "explain",
-          [](const PyStrategy& self, const std::string& path) {
-            return ValueOrThrow(self.tree.Explain(path));
+          [](const PyStrategy& self, const std::string& path, int64_t layers) {
+            return ValueOrThrow(self.tree.Explain(path, layers));
           },
-          py::arg("path"));
+          py::arg("path"), py::arg("layers"));
 }
 
 }  // namespace plancast

@@ -1,0 +1,189 @@
+#include "compiler/bind/layer_zones.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace plancast {
+namespace {
+
+// Segments [begin, end) are one list, `layers` long.
+struct ListRange {
+  size_t begin = 0, end = 0;
+  int64_t layers = 0;
+};
+
+ListRange ListAt(const ModelGraph& graph, size_t segment) {
+  ListRange list{segment, segment, 0};
+  const auto goes_on = [&](const Segment& s) {
+    return s.in_list() && s.path == graph.segments[segment].path;
+  };
+  while (list.end < graph.segments.size() && goes_on(graph.segments[list.end])) {
+    list.layers += graph.segments[list.end++].repeat;
+  }
+  return list;
+}
+
+class ZoneCutter {
+ public:
+  ZoneCutter(const ModelGraph& graph, const StrategyTree& tree) : graph_(graph), tree_(tree) {
+    out_.graph = graph;
+    out_.graph.segments.clear();
+  }
+
+  absl::StatusOr<ZonedModel> Run() && {
+    for (size_t s = 0; s < graph_.segments.size();) {
+      if (!graph_.segments[s].in_list()) {
+        Append(graph_.segments[s], s);
+        ++s;
+        continue;
+      }
+      const ListRange list = ListAt(graph_, s);
+      RETURN_IF_ERROR(CutList(list));
+      s = list.end;
+    }
+    for (TiedParameter& tie : out_.graph.tied) {
+      tie.first_segment = first_of_[tie.first_segment];
+      tie.second_segment = first_of_[tie.second_segment];
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // What every op of a list is told, body by body.
+  using Told = std::vector<Resolved>;
+
+  absl::StatusOr<Told> ToldAt(const ListRange& list, int64_t layer) const {
+    Told told;
+    for (size_t s = list.begin; s < list.end; ++s) {
+      for (const OpNode& op : graph_.bodies[graph_.segments[s].body].ops) {
+        std::string text;
+        ASSIGN_OR_RETURN(told.emplace_back(), tree_.Resolve(PathOf(graph_.segments[s], op, layer,
+                                                                   list.layers, &text)));
+      }
+    }
+    return told;
+  }
+
+  // Per layer, the zone that it is in.
+  absl::StatusOr<std::vector<int>> ZonesOf(const ListRange& list) {
+    std::vector<int> zones(list.layers, 0);
+    const std::string path = absl::StrCat(graph_.segments[list.begin].path, ".*");
+    const ModulePath module = ModulePath::Of(path);
+    const std::vector<const NodePath*> nodes = tree_.NodesOfLayers(module);
+    if (nodes.empty()) return zones;
+    std::map<std::vector<bool>, int> known;  // by the nodes that hold
+    std::vector<Told> told;                  // per zone
+    for (int64_t layer = 0; layer < list.layers; ++layer) {
+      std::vector<bool> hold;
+      for (const NodePath* node : nodes) {
+        hold.push_back(node->HoldsLayer(module.list, layer, list.layers));
+      }
+      const auto [zone, inserted] = known.try_emplace(std::move(hold), 0);
+      if (inserted) {
+        ASSIGN_OR_RETURN(Told now, ToldAt(list, layer));
+        const auto alike = std::find_if(told.begin(), told.end(), [&](const Told& other) {
+          return std::equal(now.begin(), now.end(), other.begin(), other.end(),
+                            [](const Resolved& a, const Resolved& b) { return a.SaysAs(b); });
+        });
+        zone->second = static_cast<int>(alike - told.begin());
+        if (alike == told.end()) told.push_back(std::move(now));
+      }
+      zones[layer] = zone->second;
+    }
+    return zones;
+  }
+
+  absl::Status CutList(const ListRange& list) {
+    ASSIGN_OR_RETURN(const std::vector<int> zones, ZonesOf(list));
+    std::map<int, int> in_zone;                  // the first segment of a zone
+    std::map<std::pair<int, int>, int> alike;    // and of one with a body
+    int64_t first = 0;  // layer of the segment
+    for (size_t s = list.begin; s < list.end; ++s) {
+      Segment piece = graph_.segments[s];
+      const int64_t end = first + piece.repeat;
+      for (int64_t layer = first; layer < end;) {
+        int64_t next = layer + 1;
+        while (next < end && zones[next] == zones[layer]) ++next;
+        if (layer > 0 && zones[layer - 1] != zones[layer]) HandOver();
+        piece.repeat = next - layer;
+        piece.list = true;
+        ZonedModel::Place& place =
+            Append(piece.repeat == graph_.segments[s].repeat ? graph_.segments[s] : piece, s);
+        const int number = place.zone;
+        place.zone = in_zone.try_emplace(zones[layer], number).first->second;
+        place.alike = alike.try_emplace({zones[layer], piece.body}, number).first->second;
+        place.first_layer = layer;
+        place.layers = list.layers;
+        layer = next;
+      }
+      first = end;
+    }
+    return absl::OkStatus();
+  }
+
+  // A piece of segment `from`, in a zone of its own until more is known.
+  ZonedModel::Place& Append(const Segment& segment, size_t from) {
+    const int number = static_cast<int>(out_.graph.segments.size());
+    if (first_of_.size() == from) first_of_.push_back(number);
+    out_.graph.segments.push_back(segment);
+    return out_.places.emplace_back(ZonedModel::Place{number, number, 0, segment.repeat});
+  }
+
+  // A module that hands on what the last one gives.
+  void HandOver() {
+    const Segment& last = out_.graph.segments.back();
+    const Body& giver = out_.graph.bodies[last.body];
+    Segment segment;
+    segment.path = last.path;
+    const auto [known, inserted] = hand_overs_.try_emplace(last.body, 0);
+    if (inserted) {
+      Body body;
+      body.name = "relayout";
+      for (const int port : giver.out_ports) {
+        body.tensors.push_back(giver.tensors[port]);
+        body.tensors.back().kind = TensorInfo::Kind::kActivation;
+        body.in_ports.push_back(static_cast<int>(body.tensors.size()) - 1);
+      }
+      body.out_ports = body.in_ports;
+      known->second = static_cast<int>(out_.graph.bodies.size());
+      out_.graph.bodies.push_back(std::move(body));
+    }
+    segment.body = known->second;
+    Append(segment, graph_.segments.size());
+  }
+
+  const ModelGraph& graph_;
+  const StrategyTree& tree_;
+  ZonedModel out_;
+  std::vector<int> first_of_;  // per segment of the graph, its first piece
+  std::map<int, int> hand_overs_;  // bodies of them, by the body before
+};
+
+}  // namespace
+
+bool IsHandOver(const ModelGraph& graph, const Segment& segment) {
+  return graph.bodies[segment.body].ops.empty();
+}
+
+ModulePath PathOf(const Segment& segment, const OpNode& op, int64_t layer, int64_t layers,
+                  std::string* text) {
+  *text = absl::StrCat(ModelGraph::PathOf(segment), ".", op.name);
+  ModulePath path = ModulePath::Of(*text);
+  path.list = -1;
+  if (!segment.in_list()) return path;
+  path.list = static_cast<int>(std::count(segment.path.begin(), segment.path.end(), '.')) + 1;
+  path.index = layer;
+  path.count = layers;
+  return path;
+}
+
+absl::StatusOr<ZonedModel> CutIntoZones(const ModelGraph& graph, const StrategyTree& tree) {
+  return ZoneCutter(graph, tree).Run();
+}
+
+}  // namespace plancast
