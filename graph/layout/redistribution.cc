@@ -9,30 +9,8 @@ namespace {
 // taken as none, which the largest meshes come close to.
 constexpr int64_t kMaxCoordinates = 1 << 16;
 
-struct DimCut {
-  int64_t parts = 1;
-  std::vector<int> axes;
-  ShardPattern pattern = ShardPattern::kBlock;
-  Halo halo;
-};
-
-std::vector<DimCut> CutsOf(const DeviceMesh& mesh, const Layout& layout, size_t num_dims) {
-  std::vector<DimCut> cuts(num_dims);
-  for (int a = 0; a < mesh.num_axes(); ++a) {
-    const Placement& p = layout.placements[a];
-    if (!p.is_shard()) continue;
-    cuts[p.dim].parts *= mesh.size(a);
-    cuts[p.dim].axes.push_back(a);
-    cuts[p.dim].pattern = p.pattern;
-    cuts[p.dim].halo = p.halo;
-  }
-  return cuts;
-}
-
 IndexSet PartOf(const DeviceMesh& mesh, const DimCut& cut, int64_t extent, int64_t device) {
-  int64_t part = 0;
-  for (int a : cut.axes) part = part * mesh.size(a) + mesh.Coordinate(device, a);
-  return Widened(ShardIndices(extent, cut.parts, part, cut.pattern), cut.halo, extent);
+  return cut.Indices(extent, cut.PartOf(mesh, device));
 }
 
 bool SameCut(const DimCut& a, const DimCut& b) {
@@ -50,6 +28,29 @@ size_t NestedPrefix(const DimCut& a, const DimCut& b, int64_t extent) {
 }
 
 }  // namespace
+
+int64_t DimCut::PartOf(const DeviceMesh& mesh, int64_t device) const {
+  int64_t part = 0;
+  for (int a : axes) part = part * mesh.size(a) + mesh.Coordinate(device, a);
+  return part;
+}
+
+IndexSet DimCut::Indices(int64_t extent, int64_t part) const {
+  return Widened(ShardIndices(extent, parts, part, pattern), halo, extent);
+}
+
+std::vector<DimCut> CutsOf(const DeviceMesh& mesh, const Layout& layout, size_t num_dims) {
+  std::vector<DimCut> cuts(num_dims);
+  for (int a = 0; a < mesh.num_axes(); ++a) {
+    const Placement& p = layout.placements[a];
+    if (!p.is_shard()) continue;
+    cuts[p.dim].parts *= mesh.size(a);
+    cuts[p.dim].axes.push_back(a);
+    cuts[p.dim].pattern = p.pattern;
+    cuts[p.dim].halo = p.halo;
+  }
+  return cuts;
+}
 
 std::vector<IndexSet> LocalIndices(const DeviceMesh& mesh, absl::Span<const int64_t> shape,
                                    const Layout& layout, int64_t device) {

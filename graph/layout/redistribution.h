@@ -11,6 +11,19 @@
 
 namespace plancast {
 
+// How a layout cuts one dim: into `parts` over `axes`, outermost first.
+struct DimCut {
+  int64_t parts = 1;
+  std::vector<int> axes;
+  ShardPattern pattern = ShardPattern::kBlock;
+  Halo halo;
+
+  int64_t PartOf(const DeviceMesh& mesh, int64_t device) const;
+  // The indices of [0, extent) that part `part` holds.
+  IndexSet Indices(int64_t extent, int64_t part) const;
+};
+std::vector<DimCut> CutsOf(const DeviceMesh& mesh, const Layout& layout, size_t num_dims);
+
 // The indices of each dim of `shape` that a device holds under `layout`.
 std::vector<IndexSet> LocalIndices(const DeviceMesh& mesh, absl::Span<const int64_t> shape,
                                    const Layout& layout, int64_t device);

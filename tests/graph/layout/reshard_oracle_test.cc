@@ -1,0 +1,395 @@
+// Elements move between the devices of two meshes as programs say: every device gets exactly
+// its part, nothing comes twice or in vain, and what is counted is what was moved.
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/layout/redistribution.h"
+#include "graph/layout/reshard.h"
+#include "gtest/gtest.h"
+#include "tests/graph/relayout_simulator.h"
+#include "tests/testing/seed.h"
+
+namespace plancast {
+namespace {
+
+using Indices = std::vector<int64_t>;
+
+std::string Context(const ReshardProblem& problem, const ReshardProgram* program = nullptr) {
+  const auto side = [](const ReshardSide& s) {
+    return absl::StrCat(s.mesh.DebugString(), " from ", s.first_device, " ",
+                        s.layout.DebugString(s.mesh));
+  };
+  return absl::StrCat("[", absl::StrJoin(problem.shape, ", "), "] ", side(problem.source), " -> ",
+                      side(problem.target), "\n", program ? program->DebugString() : "");
+}
+
+class ReshardSimulator {
+ public:
+  explicit ReshardSimulator(const ReshardProblem& problem) : problem_(problem) {
+    whole_ = Array<Field>::Empty(problem.shape);
+    for (size_t e = 0; e < whole_.values.size(); ++e) {
+      whole_.values[e] = Field::FromHash(Mix(e + 1));
+    }
+    Fill(problem.source, &sources_);
+    targets_.assign(problem.target.mesh.num_devices(), Array<Field>::Empty(problem.shape));
+    // What a device of both meshes has of its new part.
+    for (size_t t = 0; t < targets_.size(); ++t) {
+      const int64_t s = SourceDevice(static_cast<int64_t>(t));
+      if (s < 0) continue;
+      Visit(
+          LocalIndices(problem.source.mesh, problem.shape, problem.source.layout.WithoutHalos(), s),
+          [&](int64_t e) { Put(&targets_[t], e, whole_.values[e]); });
+      DropAllBut(problem.target, static_cast<int64_t>(t));
+    }
+    for (const Array<Field>& target : targets_) kept_.push_back(Count(target));
+  }
+
+  // "" or what is wrong.
+  std::string Run(const ReshardProgram& program) {
+    std::string wrong;
+    std::vector<std::vector<int64_t>> direct(targets_.size());  // elements that came in messages
+    int64_t elements = 0, messages = 0;
+    program.transfers.ForEach([&](const Transfer& t) {
+      ++messages;
+      elements += t.elements;
+      int64_t moved = 0;
+      Visit(program.transfers.Box(t.source, t.target), [&](int64_t e) {
+        ++moved;
+        if (!sources_[t.source].present[e]) wrong = "the sender does not hold an element";
+        if (targets_[t.target].present[e]) wrong = "an element comes twice";
+        Put(&targets_[t.target], e, sources_[t.source].values[e]);
+        direct[t.target].push_back(e);
+      });
+      if (moved != t.elements || moved == 0) wrong = "a message has another size";
+      if (SourceDevice(t.target) == t.source) wrong = "a device sends to itself";
+    });
+    if (elements != program.crossing() || messages != program.transfers.messages()) {
+      wrong = "the totals are others";
+    }
+    std::vector<ReshardTraffic> traffic(targets_.size());
+    for (size_t t = 0; t < targets_.size(); ++t) {
+      traffic[t].received = static_cast<int64_t>(direct[t].size());
+    }
+    for (const RelayoutStep& step : program.after) {
+      if (std::string text = PassOn(step, direct, &traffic); !text.empty()) wrong = text;
+    }
+    for (size_t t = 0; t < targets_.size(); ++t) {
+      const ReshardTraffic said = program.TargetTraffic(static_cast<int64_t>(t));
+      if (said.sent != traffic[t].sent || said.received != traffic[t].received) {
+        wrong = absl::StrCat("device ", t, " sends ", traffic[t].sent, ", receives ",
+                             traffic[t].received, "; said: ", said.sent, ", ", said.received);
+      }
+      // Exactly what it lacks.
+      if (traffic[t].received != Wanted(static_cast<int64_t>(t)) - kept_[t]) {
+        wrong = "a device does not receive what it lacks";
+      }
+    }
+    return wrong.empty() ? Check() : wrong;
+  }
+
+  int64_t Wanted(int64_t target) const {
+    int64_t elements = 1;
+    for (const IndexSet& set :
+         LocalIndices(problem_.target.mesh, problem_.shape, problem_.target.layout, target)) {
+      elements *= CountOf(set);
+    }
+    return elements;
+  }
+  int64_t Kept() const {
+    int64_t kept = 0;
+    for (const int64_t k : kept_) kept += k;
+    return kept;
+  }
+
+ private:
+  template <typename Visitor>
+  void Visit(const std::vector<IndexSet>& sets, const Visitor& visit) const {
+    ForEachIndex(problem_.shape, sets, [&](const Indices&, int64_t e) { visit(e); });
+  }
+  static void Put(Array<Field>* array, int64_t e, Field value) {
+    array->values[e] = value;
+    array->present[e] = true;
+  }
+  static int64_t Count(const Array<Field>& array) {
+    return std::count(array.present.begin(), array.present.end(), true);
+  }
+  int64_t SourceDevice(int64_t target) const {
+    const int64_t s = target + problem_.target.first_device - problem_.source.first_device;
+    return s >= 0 && s < problem_.source.mesh.num_devices() ? s : -1;
+  }
+  void Fill(const ReshardSide& side, std::vector<Array<Field>>* devices) const {
+    devices->assign(side.mesh.num_devices(), Array<Field>::Empty(problem_.shape));
+    for (size_t d = 0; d < devices->size(); ++d) {
+      Visit(LocalIndices(side.mesh, problem_.shape, side.layout, static_cast<int64_t>(d)),
+            [&](int64_t e) { Put(&(*devices)[d], e, whole_.values[e]); });
+    }
+  }
+  void DropAllBut(const ReshardSide& side, int64_t device) {
+    std::vector<bool> kept(whole_.values.size(), false);
+    Visit(LocalIndices(side.mesh, problem_.shape, side.layout, device),
+          [&](int64_t e) { kept[e] = targets_[device].present[e]; });
+    targets_[device].present = kept;
+  }
+
+  // What each device of a group received goes round the ring of the group.
+  std::string PassOn(const RelayoutStep& step, const std::vector<std::vector<int64_t>>& direct,
+                     std::vector<ReshardTraffic>* traffic) {
+    std::string wrong;
+    int64_t largest = 0, most = 0;
+    for (const std::vector<int>& group : GroupsAlong(problem_.target.mesh, step.axes)) {
+      for (size_t origin = 0; origin < group.size(); ++origin) {
+        const int64_t size = static_cast<int64_t>(direct[group[origin]].size());
+        for (size_t hop = 1; hop < group.size(); ++hop) {
+          const int from = group[(origin + hop - 1) % group.size()];
+          const int to = group[(origin + hop) % group.size()];
+          (*traffic)[from].sent += size;
+          (*traffic)[to].received += size;
+          for (const int64_t e : direct[group[origin]]) {
+            if (targets_[to].present[e]) wrong = "an element is gathered twice";
+            Put(&targets_[to], e, targets_[from].values[e]);
+          }
+        }
+      }
+      for (const int d : group) {
+        largest = std::max(largest, Wanted(d));
+        most = std::max(most, Wanted(d) - static_cast<int64_t>(direct[d].size()));
+      }
+    }
+    if (step.elements != largest || step.received != most) wrong = "the collective has other sizes";
+    return wrong;
+  }
+
+  std::string Check() const {
+    std::vector<Array<Field>> expected;
+    Fill(problem_.target, &expected);
+    for (size_t t = 0; t < targets_.size(); ++t) {
+      if (targets_[t].present != expected[t].present) return "a device has the wrong part";
+      for (size_t e = 0; e < whole_.values.size(); ++e) {
+        if (expected[t].present[e] && targets_[t].values[e] != whole_.values[e]) {
+          return "a value is wrong";
+        }
+      }
+    }
+    return "";
+  }
+
+  const ReshardProblem problem_;
+  Array<Field> whole_;
+  std::vector<Array<Field>> sources_, targets_;
+  std::vector<int64_t> kept_;
+};
+
+// Copies of a tile differ by at most the largest piece, and messages of one size by one.
+void CheckBalance(const PairTransfers& transfers) {
+  const Tiling& source = transfers.source();
+  for (int64_t tile = 0; tile < source.num_tiles(); ++tile) {
+    int64_t least = INT64_MAX, most = 0, largest = 0, smallest = INT64_MAX;
+    size_t fewest = SIZE_MAX, greatest = 0;
+    for (int64_t copy = 0; copy < source.copies; ++copy) {
+      int64_t load = 0;
+      const std::vector<Transfer> messages = transfers.From(source.DeviceOf(tile, copy));
+      for (const Transfer& t : messages) {
+        load += t.elements;
+        largest = std::max(largest, t.elements);
+        smallest = std::min(smallest, t.elements);
+      }
+      least = std::min(least, load);
+      most = std::max(most, load);
+      fewest = std::min(fewest, messages.size());
+      greatest = std::max(greatest, messages.size());
+    }
+    EXPECT_LE(most - least, largest);
+    if (largest == smallest) {
+      EXPECT_LE(greatest - fewest, 1u);
+    }
+  }
+}
+
+// The messages of a device are the same whichever way one asks, and its class has them.
+void CheckViews(const PairTransfers& transfers) {
+  std::map<std::pair<int64_t, int64_t>, int64_t> pairs;
+  transfers.ForEach([&](const Transfer& t) {
+    EXPECT_TRUE(pairs.emplace(std::make_pair(t.source, t.target), t.elements).second);
+  });
+  const auto check = [&](const std::vector<TransferClass>& classes, size_t devices, bool sends) {
+    size_t seen = 0, count = 0;
+    for (const TransferClass& c : classes) {
+      for (const int64_t device : c.devices) {
+        ++seen;
+        std::vector<int64_t> sizes;
+        for (const Transfer& t : sends ? transfers.From(device) : transfers.To(device)) {
+          EXPECT_EQ(sends ? t.source : t.target, device);
+          const auto it = pairs.find(std::make_pair(t.source, t.target));
+          ASSERT_TRUE(it != pairs.end());
+          EXPECT_EQ(it->second, t.elements);
+          sizes.push_back(t.elements);
+        }
+        std::sort(sizes.rbegin(), sizes.rend());
+        EXPECT_EQ(sizes, c.messages);
+        count += sizes.size();
+      }
+    }
+    EXPECT_EQ(seen, devices);
+    EXPECT_EQ(count, pairs.size());
+  };
+  check(transfers.Senders(), transfers.source().tile_of.size(), true);
+  check(transfers.Receivers(), transfers.target().tile_of.size(), false);
+}
+
+void CheckPrograms(const ReshardProblem& problem, const std::vector<ReshardProgram>& programs) {
+  // Some element is wanted by a device that lacks it: no fewer can cross.
+  int64_t direct = 0;
+  for (const ReshardProgram& program : programs) {
+    ReshardSimulator simulator(program.problem);
+    ASSERT_EQ(simulator.Run(program), "") << Context(problem, &program);
+    CheckBalance(program.transfers);
+    CheckViews(program.transfers);
+    ASSERT_EQ(program.transfers.kept(), simulator.Kept()) << Context(problem, &program);
+    int64_t wanted = 0, tiles = 0;  // by all devices; once a tile
+    const Tiling target =
+        Tiling::Of(program.problem.target.mesh, problem.shape, program.problem.target.layout);
+    for (int64_t tile = 0; tile < target.num_tiles(); ++tile) {
+      tiles += target.Elements(tile);
+      wanted += target.Elements(tile) * target.copies;
+    }
+    switch (program.strategy) {
+      case ReshardStrategy::kSendReceive:
+        direct = wanted - program.transfers.kept();
+        EXPECT_EQ(program.crossing(), direct);
+        break;
+      case ReshardStrategy::kScatterGather:
+        EXPECT_EQ(program.crossing() * program.problem.target.mesh.SizeOf(program.after[0].axes),
+                  direct);
+        break;
+      case ReshardStrategy::kBroadcast:
+        EXPECT_EQ(program.crossing(), tiles);
+        break;
+    }
+    if (testing::Test::HasFailure()) {
+      ADD_FAILURE() << Context(problem, &program);
+      return;
+    }
+  }
+}
+
+class RandomProblems {
+ public:
+  explicit RandomProblems(uint64_t seed) : random_(seed) {}
+
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % n); }
+
+  DeviceMesh Mesh() {
+    static const std::vector<std::vector<int64_t>> kSizes = {
+        {1},    {2},    {8},    {5},       {2, 3},    {4, 2},
+        {2, 4}, {3, 3}, {1, 6}, {2, 2, 2}, {3, 1, 2}, {2, 2, 3}};
+    std::vector<MeshAxis> axes;
+    for (const int64_t size : kSizes[Below(static_cast<int64_t>(kSizes.size()))]) {
+      axes.push_back({std::string(1, static_cast<char>('a' + axes.size())), size});
+    }
+    return *DeviceMesh::Create(axes);
+  }
+
+  Layout AnyLayout(const DeviceMesh& mesh, int dims, bool halos, bool partial) {
+    while (true) {
+      Layout layout;
+      for (int a = 0; a < mesh.num_axes(); ++a) {
+        const int dim = static_cast<int>(Below(dims));
+        Placement p = Placement::Shard(dim);
+        const int64_t kind = Below(8);
+        if (kind < 3) p = Placement::Replicate();
+        if (kind == 3) p = Placement::Shard(dim, ShardPattern::kMirrored);
+        if (kind == 4 && halos) p = Placement::Shard(dim, ShardPattern::kBlock, {1, 2});
+        if (kind > 5 && partial) p = Placement::Partial();
+        layout.placements.push_back(p);
+      }
+      if (layout.Verify(mesh, dims).ok()) return layout;
+    }
+  }
+
+  ReshardProblem Problem(bool apart) {
+    ReshardProblem problem;
+    const int dims = 1 + static_cast<int>(Below(3));
+    for (int d = 0; d < dims; ++d) {
+      const int64_t even = 12 * (1 + Below(2)), odd = 1 + Below(13);
+      problem.shape.push_back(Below(2) == 0 ? even : odd);
+    }
+    problem.source.mesh = Mesh();
+    problem.target.mesh = Mesh();
+    problem.source.layout = AnyLayout(problem.source.mesh, dims, true, false);
+    problem.target.layout = AnyLayout(problem.target.mesh, dims, true, false);
+    problem.source.first_device = Below(6);
+    problem.target.first_device =
+        apart ? problem.source.first_device + problem.source.mesh.num_devices() + Below(3)
+              : Below(12);
+    return problem;
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+TEST(ReshardOracleTest, EveryDeviceGetsItsPart) {
+  RandomProblems random(TestSeed(18));
+  size_t programs = 0;
+  for (int i = 0; i < 1500 && !HasFailure(); ++i) {
+    const ReshardProblem problem = random.Problem(/*apart=*/true);
+    const auto plans = PlanReshards(problem);
+    ASSERT_TRUE(plans.ok()) << plans.status() << Context(problem);
+    CheckPrograms(problem, *plans);
+    programs += plans->size();
+  }
+  std::cout << programs << " programs\n";
+}
+
+TEST(ReshardOracleTest, DevicesOfBothMeshesKeepWhatTheyHave) {
+  RandomProblems random(TestSeed(19));
+  int64_t kept = 0;
+  for (int i = 0; i < 800 && !HasFailure(); ++i) {
+    const ReshardProblem problem = random.Problem(/*apart=*/false);
+    const auto plans = PlanReshards(problem);
+    ASSERT_TRUE(plans.ok()) << plans.status() << Context(problem);
+    CheckPrograms(problem, *plans);
+    kept += plans->front().transfers.kept();
+  }
+  EXPECT_GT(kept, 0);
+}
+
+// Partial sums become whole, in copies or in shards, which then go back.
+TEST(ReshardOracleTest, GradientsAreReducedAndGoBack) {
+  RandomProblems random(TestSeed(20));
+  int reductions = 0;
+  for (int i = 0; i < 800 && !HasFailure(); ++i) {
+    const ReshardProblem forward = random.Problem(/*apart=*/true);
+    const DeviceMesh& mesh = forward.target.mesh;
+    const Layout gradient = random.AnyLayout(mesh, static_cast<int>(forward.shape.size()),
+                                             /*halos=*/false, /*partial=*/true);
+    const auto plans = PlanGradientReshards(forward, gradient);
+    ASSERT_TRUE(plans.ok()) << plans.status() << Context(forward);
+    for (const ReshardProgram& program : *plans) {
+      EXPECT_EQ(program.problem.target.layout, forward.source.layout.WithoutHalos());
+      EXPECT_FALSE(program.problem.source.layout.has_partial());
+      RelayoutSimulator simulator(mesh, forward.shape);
+      simulator.Place(gradient);
+      Layout at = gradient;
+      for (const RelayoutStep& step : program.before) {
+        ASSERT_EQ(simulator.Execute(at, step), "") << Context(forward, &program);
+        at = step.after;
+        ++reductions;
+      }
+      ASSERT_EQ(simulator.Check(program.problem.source.layout), "") << Context(forward, &program);
+    }
+    CheckPrograms({forward.shape, forward.target, forward.source}, *plans);
+  }
+  EXPECT_GT(reductions, 0);
+}
+
+}  // namespace
+}  // namespace plancast
