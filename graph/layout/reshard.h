@@ -15,15 +15,15 @@
 namespace plancast {
 
 // Three ways to bring a tensor of E elements from one mesh to another, where each tile of the
-// target is held by n devices (Zhuang et al. 2023, arXiv 2211.05322, section 3.1). Each device of
-// the target receives exactly its tile in all of them; what differs is how much of it crosses from
-// mesh to mesh, if shards divide evenly and the meshes share no device:
+// target is held by n devices (Zhuang et al. 2023, arXiv 2211.05322). Each device of the target
+// receives exactly its tile in all of them; what differs is how much crosses from mesh to mesh. If
+// shards divide evenly and the meshes share no device:
 //
 //  kSendReceive    n E: every device receives its tile from the source.
-//  kScatterGather  n E / g: a device receives 1 / g of its tile, then g devices that hold copies
-//                  of it gather the rest among themselves: Megatron-LM's scatter-gather (Narayanan
-//                  et al. 2021, section 4.1), Alpa's local all-gather. Gathering over the innermost
-//                  axes only keeps the gather inside a host; g = n is the global all-gather.
+//  kScatterGather  n E / g: a device receives 1 / g of its tile; then g devices with copies of the
+//                  tile gather the rest from one another: Megatron-LM's scatter-gather (Narayanan
+//                  et al. 2021, section 4.1). Over the innermost axes it is Alpa's local
+//                  all-gather, which stays inside a host; g = n is the global one.
 //  kBroadcast      E: one device of each tile receives a piece and passes it on, chunk by chunk
 //                  while it still comes, along a chain of the others.
 enum class ReshardStrategy : uint8_t { kSendReceive, kScatterGather, kBroadcast };

@@ -245,8 +245,7 @@ void CheckViews(const PairTransfers& transfers) {
 }
 
 void CheckPrograms(const ReshardProblem& problem, const std::vector<ReshardProgram>& programs) {
-  // Some element is wanted by a device that lacks it: no fewer can cross.
-  int64_t direct = 0;
+  int64_t direct = 0;  // what crosses if every device receives its tile from the source
   for (const ReshardProgram& program : programs) {
     ReshardSimulator simulator(program.problem);
     ASSERT_EQ(simulator.Run(program), "") << Context(problem, &program);
@@ -360,6 +359,34 @@ TEST(ReshardOracleTest, DevicesOfBothMeshesKeepWhatTheyHave) {
     kept += plans->front().transfers.kept();
   }
   EXPECT_GT(kept, 0);
+}
+
+// As stages of one mesh do today.
+TEST(ReshardOracleTest, EqualMeshesAndLayoutsSendToTheirOwnCoordinates) {
+  RandomProblems random(TestSeed(21));
+  for (int i = 0; i < 500 && !HasFailure(); ++i) {
+    ReshardProblem problem = random.Problem(/*apart=*/true);
+    problem.source.layout = problem.source.layout.WithoutHalos();
+    problem.target = problem.source;
+    problem.target.first_device += problem.source.mesh.num_devices();
+    const auto plans = PlanReshards(problem);
+    ASSERT_TRUE(plans.ok()) << plans.status() << Context(problem);
+    CheckPrograms(problem, *plans);
+    const ReshardSimulator simulator(problem);
+    for (int64_t device = 0; device < problem.source.mesh.num_devices(); ++device) {
+      const std::vector<Transfer> messages = plans->front().transfers.From(device);
+      const int64_t held = simulator.Wanted(device);
+      ASSERT_EQ(messages.size(), held > 0 ? 1u : 0u) << Context(problem);
+      if (held == 0) continue;
+      EXPECT_EQ(messages[0], (Transfer{device, device, held})) << Context(problem);
+    }
+    for (const ReshardProgram& program : *plans) {
+      if (program.strategy != ReshardStrategy::kScatterGather) continue;
+      // Every device has a slice to send, unless slices are fewer than devices.
+      if (program.transfers.messages() < problem.source.mesh.num_devices()) continue;
+      program.transfers.ForEach([](const Transfer& t) { EXPECT_EQ(t.source, t.target); });
+    }
+  }
 }
 
 // Partial sums become whole, in copies or in shards, which then go back.
