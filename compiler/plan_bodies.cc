@@ -35,6 +35,11 @@ std::string BodyText(const Body& body) {
                     ">", absl::StrJoin(op.outputs, ","), "@", absl::StrJoin(op.factor_dims, ","),
                     op.fusion, ";", op.recompute_group);
   }
+  const auto add_ports = [&](const std::vector<int>& ports, const std::vector<bool>& detached) {
+    absl::StrAppend(&text, "|", absl::StrJoin(ports, ","), "!", absl::StrJoin(detached, ""));
+  };
+  add_ports(body.in_ports, body.in_detached);
+  add_ports(body.out_ports, body.out_detached);
   return text;
 }
 
@@ -159,6 +164,9 @@ void MeasurePorts(const LowerContext& context, CompiledBody* compiled) {
   for (int value : compiled->plan.out_ports) {
     const Value& v = compiled->plan.values[value];
     compiled->out_port_bytes.push_back(static_cast<int64_t>(std::ceil(context.LocalBytes(v))));
+    const size_t port = compiled->grad_port_bytes.size();
+    compiled->grad_port_bytes.push_back(
+        compiled->plan.grad_in_ports[port] < 0 ? 0 : compiled->out_port_bytes.back());
     for (int axis : context.mesh->AxesOf("tp")) {
       compiled->out_ports_replicated &= v.layout.placements[axis].is_replicate();
     }
@@ -181,11 +189,10 @@ class BodyCompilation {
     }
     RETURN_IF_ERROR(DifferentiateAll());
     RETURN_IF_ERROR(CompileAll());
-    const int64_t tied = TiedElements();
-    const int first_tied = bound_.graph.tied.empty() ? -1 : bound_.graph.tied[0].first_segment;
+    std::vector<SharedParameter> shared = Shared();
     const bool depends = std::any_of(compiled_.begin(), compiled_.end(),
                                      [](const auto& body) { return body->depends_on_data_ranks; });
-    return PlanBodies{std::move(bound_), std::move(compiled_), tied, first_tied, depends};
+    return PlanBodies{std::move(bound_), std::move(compiled_), std::move(shared), depends};
   }
 
  private:
@@ -330,16 +337,17 @@ class BodyCompilation {
     return compiled;
   }
 
-  int64_t TiedElements() const {
-    int64_t total = 0;
-    for (const TiedParameter& tie : bound_.graph.tied) {
-      const Body& body = bound_.graph.bodies[bound_.graph.segments[tie.second_segment].body];
-      const TensorFacts facts = FactsOf(bound_.graph, body, {tie.second_tensor, -1, false, false});
-      const Layout& layout =
-          compiled_[tie.second_segment]->plan.parameter_layouts[tie.second_tensor];
-      total += static_cast<int64_t>(layout.LocalElements(bound_.mesh, facts.shape));
+  // With the elements that their last users have on a device.
+  std::vector<SharedParameter> Shared() const {
+    std::vector<SharedParameter> shared = SharedParametersOf(bound_.graph);
+    for (SharedParameter& parameter : shared) {
+      const SharedParameter::Use& last = parameter.uses.back();
+      const Body& body = bound_.graph.bodies[bound_.graph.segments[last.segment].body];
+      const TensorFacts facts = FactsOf(bound_.graph, body, {last.tensor, -1, false, false});
+      const Layout& layout = compiled_[last.segment]->plan.parameter_layouts[last.tensor];
+      parameter.elements = static_cast<int64_t>(layout.LocalElements(bound_.mesh, facts.shape));
     }
-    return total;
+    return shared;
   }
 
   const CompileRequest& request_;

@@ -23,9 +23,7 @@ struct PlanBodies {
   // parallel axes and the stages may be another plan's.
   BoundModel bound;
   std::vector<std::shared_ptr<const CompiledBody>> bodies;  // per bound body
-  // ProgramInputs: see there.
-  int64_t tied_elements = 0;
-  int first_tied_segment = -1;
+  std::vector<SharedParameter> shared;  // without their stages
   bool depends_on_data_ranks = false;  // CompiledBody: of any of the bodies
   // Of the bodies, for plans that put them side by side.
   std::shared_ptr<PortVariants> variants = std::make_shared<PortVariants>();

@@ -42,8 +42,7 @@ ProgramInputs ProgramPlan::inputs() const {
           request->profile,
           request->dtype,
           &compiled,
-          bodies->tied_elements,
-          bodies->first_tied_segment,
+          &shared,
           &bodies->bound.graph.segments};
 }
 
@@ -54,6 +53,11 @@ PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
 
 bool LikeTheStageBefore(const ProgramInputs& in, int64_t stage) {
   if (stage < 2 || stage + 1 >= in.options->pp) return false;
+  for (const SharedParameter& parameter : *in.shared) {
+    for (const SharedParameter::Use& use : parameter.uses) {
+      if (use.stage == stage || use.stage == stage - 1) return false;
+    }
+  }
   const auto same_run = [](const StageRun& a, const StageRun& b) {
     return a.bound_body == b.bound_body && a.count == b.count;
   };
@@ -76,6 +80,8 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   } else {
     ASSIGN_OR_RETURN(plan.stages, DealLayers(plan.bodies->bound, *request.options));
   }
+  plan.shared = plan.bodies->shared;
+  RETURN_IF_ERROR(PlaceSharedParameters(request.options->pp, &plan.shared, &plan.stages));
   plan.compiled = plan.bodies->bodies;
   DropIdleRuns(*plan.bodies, &plan.stages);
   // What is on its way to the host and back is a module's own.

@@ -23,6 +23,7 @@ struct ProgramPlan {
   std::shared_ptr<const PlanBodies> bodies;
   DeviceMesh mesh;
   std::vector<std::vector<StageRun>> stages;                  // per virtual stage
+  std::vector<SharedParameter> shared;                        // on these
   std::vector<std::shared_ptr<const CompiledBody>> compiled;  // per bound body of these
 
   ProgramInputs inputs() const;

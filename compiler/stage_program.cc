@@ -126,8 +126,9 @@ class StageWriter {
       };
       return a.crosses == b.crosses && (!a.crosses || (a.offset == b.offset && body(a) == body(b)));
     };
-    const auto same_run = [](const StageRun& a, const StageRun& b) {
-      return a.segment == b.segment && a.bound_body == b.bound_body && a.count == b.count;
+    const auto same_run = [&](const StageRun& a, const StageRun& b) {
+      return a.segment == b.segment && a.bound_body == b.bound_body && a.count == b.count &&
+             contents_.BorrowedBy(a) == contents_.BorrowedBy(b);
     };
     const auto same = [&](size_t c, size_t d) {
       const std::vector<StageRun>& a = contents_.Runs(static_cast<int32_t>(c));
@@ -175,8 +176,9 @@ class StageWriter {
   // block is made at the first transfer: blocks are numbered in order of use.
   struct Crossing {
     bool crosses = false;  // else the data stays on this stage, or there is none
-    int64_t border = 0;    // the virtual stage before the border
-    int64_t offset = 0;    // stages from sender to receiver
+    Phase phase = Phase::kForward;
+    int64_t border = 0;  // the virtual stage before the border
+    int64_t offset = 0;  // stages from sender to receiver
     StreamKind stream = StreamKind::kCompute;
     int64_t slots = 0;  // of the rendezvous, from micro-batch 0 on
     int32_t block = -1;
@@ -208,6 +210,8 @@ class StageWriter {
     crossing.crosses = std::min(from, to) >= 0 && std::max(from, to) < virtual_stages_ &&
                        StageOf(from) != StageOf(to);
     crossing.border = std::min(from, to);
+    crossing.phase = phase;
+    crossing.crosses = crossing.crosses && CrossesIn(phase, BodyBefore(crossing));
     crossing.offset = StageOf(to) - StageOf(from);
     crossing.stream = stream;
     const int64_t borders = phase == Phase::kForward ? 0 : virtual_stages_;
@@ -266,21 +270,8 @@ class StageWriter {
         &writer_.catalogue());
   }
 
-  PipelineTransfer TransferOver(const Crossing& crossing) const {
-    const CompiledBody& body = *(*in_.bodies)[(*in_.stages)[crossing.border].back().bound_body];
-    PipelineTransfer transfer;
-    transfer.port_bytes = body.out_port_bytes;
-    transfer.wire_bytes = transfer.buffer_bytes();
-    if (profile_.pipeline.p2p_scatter_gather && body.out_ports_replicated && options_.tp > 1) {
-      for (int axis : mesh_.AxesOf("tp")) {
-        if (mesh_.size(axis) > 1) transfer.gather_axes.push_back(axis);
-      }
-      transfer.wire_bytes = (transfer.buffer_bytes() + options_.tp - 1) / options_.tp;
-    }
-    transfer.pp_axis = pp_axis_;
-    transfer.peer_offset = static_cast<int>(crossing.offset);
-    transfer.host_sync = profile_.pipeline.p2p_host_sync && CanBlock(options_);
-    return transfer;
+  const CompiledBody& BodyBefore(const Crossing& crossing) const {
+    return *(*in_.bodies)[(*in_.stages)[crossing.border].back().bound_body];
   }
 
   // Different bodies may hand on the same.
@@ -290,7 +281,8 @@ class StageWriter {
     BlockCatalogue& catalogue = writer_.catalogue();
     int32_t number = catalogue.Find(key);
     if (number < 0) {
-      const PipelineTransfer transfer = TransferOver(crossing);
+      const PipelineTransfer transfer =
+          TransferOver(in_, BodyBefore(crossing), crossing.phase, crossing.offset);
       number = catalogue.NumberOfSharedText(TransferKey(transfer, crossing.stream), [&] {
         return sends ? SendBlock(transfer, crossing.stream)
                      : ReceiveBlock(mesh_, transfer, crossing.stream);

@@ -32,9 +32,11 @@ class Joiner {
     }
     if (first) {
       out_.in_ports = body.in_ports;
+      out_.in_detached = body.in_detached;
       renumber(out_.in_ports);
     }
     out_.out_ports = body.out_ports;
+    out_.out_detached = body.out_detached;
     renumber(out_.out_ports);
   }
 

@@ -112,7 +112,7 @@ struct BodyPlan {
   std::vector<Value> values;
   std::vector<PlanStep> forward, backward;
   std::vector<int> in_ports, out_ports;            // values
-  std::vector<int> grad_in_ports, grad_out_ports;  // d(out_ports), d(in_ports)
+  std::vector<int> grad_in_ports, grad_out_ports;  // d(out_ports), d(in_ports); -1: detached
   std::vector<int> saved;                          // values that live from forward to backward
   struct ParameterGrad {
     int tensor = 0;

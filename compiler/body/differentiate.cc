@@ -79,7 +79,9 @@ class BodyWalk {
 
   void FindWhatNeedsGradients() {
     needs_grad_.assign(body_.tensors.size(), false);
-    for (int t : body_.in_ports) needs_grad_[t] = true;
+    for (size_t p = 0; p < body_.in_ports.size(); ++p) {
+      needs_grad_[body_.in_ports[p]] = !body_.InDetached(p);
+    }
     for (size_t t = 0; t < body_.tensors.size(); ++t) {
       if (body_.tensors[t].kind == TensorInfo::Kind::kParameter) needs_grad_[t] = true;
     }
@@ -88,7 +90,9 @@ class BodyWalk {
       for (int t : op.outputs) needs_grad_[t] = any;
     }
     has_grad_.assign(body_.tensors.size(), false);
-    for (int t : body_.out_ports) has_grad_[t] = true;
+    for (size_t p = 0; p < body_.out_ports.size(); ++p) {
+      if (!body_.OutDetached(p)) has_grad_[body_.out_ports[p]] = true;
+    }
   }
 
   // Names of the op's inputs that want a gradient.

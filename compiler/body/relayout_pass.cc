@@ -309,6 +309,10 @@ class LayoutWalk {
     list_ = &plan_.backward;
     for (size_t i = 0; i < body_.out_ports.size(); ++i) {
       const TensorRef ref{body_.out_ports[i], -1, true, false};
+      if (body_.OutDetached(i)) {
+        plan_.grad_in_ports.push_back(-1);
+        continue;
+      }
       const int value = NewValue(ref, out_ports[i]);
       plan_.grad_in_ports.push_back(value);
       contributions_[ref.tensor].push_back(value);
@@ -338,6 +342,10 @@ class LayoutWalk {
     }
     for (size_t i = 0; i < body_.in_ports.size(); ++i) {
       const TensorRef ref{body_.in_ports[i], -1, true, false};
+      if (body_.InDetached(i)) {
+        plan_.grad_out_ports.push_back(-1);
+        continue;
+      }
       const bool made = !contributions_[ref.tensor].empty() || versions_.contains(ref);
       if (made) {
         ASSIGN_OR_RETURN(const int value, Get(ref, in_ports[i], Part::kBackward));

@@ -15,7 +15,8 @@ struct CompiledBody {
   BodyPlan plan;
   BodyBlocks blocks;
   BodyState state;
-  std::vector<int64_t> out_port_bytes;  // of one device, per out-port
+  std::vector<int64_t> out_port_bytes;   // of one device, per out-port
+  std::vector<int64_t> grad_port_bytes;  // likewise of their gradients; 0: detached
   bool out_ports_replicated = true;     // every tensor-parallel rank holds all of them
   // Throughout the iteration, each repeat and all together (op_memory.h).
   int64_t held_bytes = 0, held_shared_bytes = 0;

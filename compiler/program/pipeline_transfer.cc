@@ -1,6 +1,8 @@
 #include "compiler/program/pipeline_transfer.h"
 
+#include <algorithm>
 #include <numeric>
+
 namespace plancast {
 namespace {
 
@@ -19,6 +21,31 @@ int64_t PipelineTransfer::buffer_bytes() const {
   return std::accumulate(port_bytes.begin(), port_bytes.end(), int64_t{0});
 }
 
+bool CrossesIn(Phase phase, const CompiledBody& body) {
+  if (phase == Phase::kForward) return true;
+  return std::any_of(body.grad_port_bytes.begin(), body.grad_port_bytes.end(),
+                     [](int64_t bytes) { return bytes > 0; });
+}
+
+PipelineTransfer TransferOver(const ProgramInputs& inputs, const CompiledBody& body, Phase phase,
+                              int64_t offset) {
+  const PlanOptions& options = *inputs.options;
+  const SoftwareProfile& profile = *inputs.profile;
+  PipelineTransfer transfer;
+  transfer.port_bytes = phase == Phase::kForward ? body.out_port_bytes : body.grad_port_bytes;
+  transfer.wire_bytes = transfer.buffer_bytes();
+  if (profile.pipeline.p2p_scatter_gather && body.out_ports_replicated && options.tp > 1) {
+    for (int axis : inputs.mesh->AxesOf("tp")) {
+      if (inputs.mesh->size(axis) > 1) transfer.gather_axes.push_back(axis);
+    }
+    transfer.wire_bytes = (transfer.buffer_bytes() + options.tp - 1) / options.tp;
+  }
+  transfer.pp_axis = inputs.mesh->FindAxis("pp").value();
+  transfer.peer_offset = static_cast<int>(offset);
+  transfer.host_sync = profile.pipeline.p2p_host_sync && CanBlock(options);
+  return transfer;
+}
+
 bool CanBlock(const PlanOptions& options) {
   return options.vpp == 1 ||
          (options.micro_batches % options.pp == 0 && options.micro_batches > options.pp);
@@ -32,6 +59,7 @@ BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream) {
   const int task = builder.AddComm(Wire(transfer), stream, Purpose::kPp, "send", deps);
   builder.MarkRendezvous(task);
   for (int64_t bytes : transfer.port_bytes) {
+    if (bytes == 0) continue;
     const uint16_t tensor = builder.AddTensor(builder.name());
     builder.Take(tensor, bytes);
     builder.AddMemory(task, true, MemoryKind::kActivations, tensor, -bytes);
@@ -46,6 +74,7 @@ BlockTemplate ReceiveBlock(const DeviceMesh& mesh, const PipelineTransfer& trans
   builder.MarkRendezvous(task);
   if (transfer.host_sync) builder.MarkHostSync(task);
   for (int64_t bytes : transfer.port_bytes) {
+    if (bytes == 0) continue;
     const uint16_t tensor = builder.AddTensor(builder.name());
     builder.AddMemory(task, false, MemoryKind::kActivations, tensor, bytes);
     builder.Give(tensor, bytes);

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "compiler/lower/lower_block.h"
+#include "compiler/program/compiled_body.h"
+#include "compiler/program/program_inputs.h"
 #include "graph/execution/execution_graph.h"
 #include "strategy/plan_options.h"
 
@@ -13,7 +15,7 @@ namespace plancast {
 
 // The tensors that cross a stage border, as one device sends them.
 struct PipelineTransfer {
-  std::vector<int64_t> port_bytes;  // what the device holds of each
+  std::vector<int64_t> port_bytes;  // what the device holds of each; 0: does not cross
   int64_t wire_bytes = 0;           // what it sends; less if the receivers gather
   std::vector<int> gather_axes;     // empty: nothing to gather
   int pp_axis = 0;
@@ -26,6 +28,12 @@ struct PipelineTransfer {
   int ports() const { return static_cast<int>(port_bytes.size()); }
   int64_t buffer_bytes() const;
 };
+
+// Whether a border behind `body` has anything to hand on in a phase: forward, or gradients back.
+bool CrossesIn(Phase phase, const CompiledBody& body);
+// What crosses it, to the stage `offset` further on.
+PipelineTransfer TransferOver(const ProgramInputs& inputs, const CompiledBody& body, Phase phase,
+                              int64_t offset);
 
 // Whether stages can exchange batch n with their neighbours' batches n - 1 and n + 1 in
 // lockstep. That holds while every stage has all its warm-up passes; with no more

@@ -8,6 +8,7 @@
 #include "cluster/device_mesh.h"
 #include "compiler/bind/bind.h"
 #include "compiler/program/compiled_body.h"
+#include "compiler/program/shared_parameters.h"
 #include "graph/dtype.h"
 #include "graph/model/model_graph.h"
 #include "strategy/plan_options.h"
@@ -23,10 +24,7 @@ struct ProgramInputs {
   const SoftwareProfile* profile = nullptr;
   DType dtype = DType::kBf16;
   const std::vector<std::shared_ptr<const CompiledBody>>* bodies = nullptr;  // per bound body
-  // Elements on one device of parameters that a later segment shares with an
-  // earlier one: reduced between the two stages that hold them.
-  int64_t tied_elements = 0;
-  int first_tied_segment = -1;
+  const std::vector<SharedParameter>* shared = nullptr;  // placed on their stages
   const std::vector<Segment>* segments = nullptr;  // of the model
 };
 

@@ -9,16 +9,34 @@ int32_t StageContents::chunks() const {
   return static_cast<int32_t>((stages - stage_ + in_.options->pp - 1) / in_.options->pp);
 }
 
-int64_t StageContents::TiedHere(const StageRun& run) const {
-  return in_.options->pp == 1 && run.segment == in_.first_tied_segment ? in_.tied_elements : 0;
+StageContents::StageContents(const ProgramInputs& inputs, int64_t stage)
+    : in_(inputs), stage_(stage) {
+  for (const SharedParameter& parameter : *in_.shared) {
+    for (size_t u = 0; u < parameter.uses.size(); ++u) {
+      const SharedParameter::Use& use = parameter.uses[u];
+      if (use.stage != stage || !parameter.IsBorrowed(u)) continue;
+      borrowed_.push_back({use.segment, use.layer, parameter.elements});
+    }
+  }
+}
+
+int64_t StageContents::BorrowedBy(const StageRun& run) const {
+  int64_t elements = 0;
+  for (const Borrowed& borrowed : borrowed_) {
+    const int64_t layer = borrowed.layer - run.layer_begin;
+    const bool here = borrowed.segment == run.segment && layer >= 0 &&
+                      layer < BodyOf(run).blocks.forward.block.layers;
+    if (here) elements += borrowed.elements;
+  }
+  return elements;
 }
 
 int64_t StageContents::Parameters(const StageRun& run) const {
-  return BodyOf(run).state.parameters - TiedHere(run);
+  return BodyOf(run).state.parameters - BorrowedBy(run);
 }
 
 int64_t StageContents::ReducedOverData(const StageRun& run) const {
-  return std::max<int64_t>(0, BodyOf(run).state.reduced_over_data - TiedHere(run));
+  return std::max<int64_t>(0, BodyOf(run).state.reduced_over_data - BorrowedBy(run));
 }
 
 int64_t StageContents::TotalParameters() const {

@@ -13,7 +13,7 @@ namespace plancast {
 // What a stage holds, counted in elements on one device.
 class StageContents {
  public:
-  StageContents(const ProgramInputs& inputs, int64_t stage) : in_(inputs), stage_(stage) {}
+  StageContents(const ProgramInputs& inputs, int64_t stage);
 
   int32_t chunks() const;
   int64_t VirtualStage(int32_t chunk) const { return chunk * in_.options->pp + stage_; }
@@ -28,8 +28,7 @@ class StageContents {
     }
   }
   const CompiledBody& BodyOf(const StageRun& run) const { return *(*in_.bodies)[run.bound_body]; }
-  // Of one repeat of the run's body. A tied parameter whose two users share the
-  // stage is counted with the later one only.
+  // Of one repeat of the run's body, less those that it borrows.
   int64_t Parameters(const StageRun& run) const;
   int64_t ReducedOverData(const StageRun& run) const;
   int64_t TotalParameters() const;
@@ -44,12 +43,19 @@ class StageContents {
   // the batch of.
   ElementsByAxes ReducedOverOthers() const;
   ElementsByAxes ReducedOverBatch() const;
-  // Of the run's parameters those that its stage holds with a later user.
-  int64_t TiedHere(const StageRun& run) const;
+  // Of the parameters of one repeat those that its stage holds with a later user (SharedParameter).
+  int64_t BorrowedBy(const StageRun& run) const;
+  bool borrows() const { return !borrowed_.empty(); }
 
  private:
+  struct Borrowed {
+    int segment = 0;
+    int64_t layer = 0, elements = 0;
+  };
+
   const ProgramInputs& in_;
   const int64_t stage_;
+  std::vector<Borrowed> borrowed_;
 };
 
 }  // namespace plancast

@@ -21,6 +21,15 @@ namespace {
 
 constexpr int kMaxMessagesPerReduction = 64;
 
+// Of the rendezvous of the gradients that stages share: those after the first come behind all
+// transfers.
+int64_t SharedSlot(const std::vector<std::vector<StageRun>>& virtual_stages,
+                   const PlanOptions& options, size_t index) {
+  if (index == 0) return kTiedSlot;
+  const auto borders = static_cast<int64_t>(2 * virtual_stages.size());
+  return kTransferSlots + borders * options.micro_batches + static_cast<int64_t>(index) - 1;
+}
+
 int64_t Total(const ElementsByAxes& elements) {
   int64_t total = 0;
   for (const auto& [axes, count] : elements) total += count;
@@ -214,7 +223,7 @@ void GradientFlow::Finish() {
   for (int32_t instance : writer_.held_by()) joins.push_back({instance, -1, -1});
   for (int32_t instance : reductions_) joins.push_back({instance, -1, -1});
   ReduceOthers(&joins);
-  ReduceTied(&joins);
+  ReduceShared(&joins);
   // What no reduction has brought there.
   if (const int64_t left = LeftForHost(); left > 0) {
     CopyToHost(left, joins.back().from);
@@ -304,27 +313,33 @@ void GradientFlow::ReduceOthers(std::vector<Join>* joins) {
   }
 }
 
-// Tied parameters on the first and the last stage swap their gradients: both
-// directions at once, told from the first stage's side.
-void GradientFlow::ReduceTied(std::vector<Join>* joins) {
-  const bool holder = stage_ == 0 || stage_ == options_.pp - 1;
-  if (in_.tied_elements == 0 || options_.pp == 1 || !holder) return;
-  CommSpec comm;
-  comm.kind = CollectiveKind::kSendRecv;
-  comm.bytes = WholeBytes(
-      sharded_ == nullptr ? in_.tied_elements : CeilDiv(in_.tied_elements, options_.shard_ranks()),
-      WireBytes(profile_.types.reduce_dtype));
-  comm.axes = {mesh_.FindAxis("pp").value()};
-  comm.peer_offset = static_cast<int>(options_.pp - 1);
-  const int32_t block = writer_.BlockOf({BlockKey::kTied, comm.peer_offset}, [&] {
-    BlockBuilder builder("tied gradient");
-    builder.MarkRendezvous(
-        builder.AddComm(comm, StreamKind::kGradComm, Purpose::kDp, "tied gradient", {}));
-    return std::move(builder).Build();
-  });
-  const int32_t index = writer_.Append(block, Phase::kComm, 0, 0, *joins);
-  writer_.Meet(index, kTiedSlot);
-  joins->push_back({index, -1, -1});
+// Two stages with users of a parameter swap their gradients of it: both directions at once, told
+// from the first stage's side. More reduce them together.
+void GradientFlow::ReduceShared(std::vector<Join>* joins) {
+  const std::vector<SharedGradients> all = SharedGradientsOf(*in_.shared);
+  for (size_t s = 0; s < all.size(); ++s) {
+    const std::vector<int64_t>& stages = all[s].stages;
+    if (std::find(stages.begin(), stages.end(), stage_) == stages.end()) continue;
+    const int64_t elements = sharded_ == nullptr
+                                 ? all[s].elements
+                                 : CeilDiv(all[s].elements, options_.shard_ranks());
+    CommSpec comm;
+    comm.bytes = WholeBytes(elements, WireBytes(profile_.types.reduce_dtype));
+    comm.axes = {mesh_.FindAxis("pp").value()};
+    if (stages.size() == 2) {
+      comm.kind = CollectiveKind::kSendRecv;
+      comm.peer_offset = static_cast<int>(stages[1] - stages[0]);
+    }
+    const int32_t block = writer_.BlockOf({BlockKey::kTied, comm.peer_offset, elements}, [&] {
+      BlockBuilder builder("tied gradient");
+      builder.MarkRendezvous(
+          builder.AddComm(comm, StreamKind::kGradComm, Purpose::kDp, "tied gradient", {}));
+      return std::move(builder).Build();
+    });
+    const int32_t index = writer_.Append(block, Phase::kComm, 0, 0, *joins);
+    writer_.Meet(index, SharedSlot(*in_.stages, options_, s));
+    joins->push_back({index, -1, -1});
+  }
 }
 
 void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program) {

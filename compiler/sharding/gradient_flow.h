@@ -14,8 +14,8 @@
 
 namespace plancast {
 
-// Slots of the rendezvous (GraphAssembly::Join): the two of the gradients, then
-// those of the transfers between stages.
+// Slots of the rendezvous (GraphAssembly::Join): the two of the gradients, then those of the
+// transfers between stages, then further ones of gradients that stages share.
 inline constexpr int64_t kOptimizerSlot = 0, kTiedSlot = 1, kTransferSlots = 2;
 
 // Whether gradients of parameters that are whole on a device are made by backward passes
@@ -55,7 +55,7 @@ class GradientFlow {
   // Such a pass of a chunk is over, its last or (sync=each) one of several.
   void EndChunk(bool last);
 
-  // Remaining reductions, tied gradients, optimizer, gathers.
+  // Remaining reductions, gradients that stages share, optimizer, gathers.
   void Finish();
 
  private:
@@ -76,7 +76,7 @@ class GradientFlow {
                  const std::vector<Join>& joins);
   void GatherAhead();
   void ReduceOthers(std::vector<Join>* joins);
-  void ReduceTied(std::vector<Join>* joins);
+  void ReduceShared(std::vector<Join>* joins);
   void Update(const std::vector<Join>& joins);
 
   const ProgramInputs& in_;

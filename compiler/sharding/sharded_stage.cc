@@ -28,8 +28,8 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
   const PlanOptions& options = *inputs.options;
   const SoftwareProfile& profile = *inputs.profile;
   const int last_listed = LastListed(*inputs.segments);
-  const bool tied_here = options.pp == 1 && inputs.tied_elements > 0;
-  const bool root = last_listed >= 0 && (profile.data_parallel.root_unit || tied_here);
+  const bool root =
+      last_listed >= 0 && (profile.data_parallel.root_unit || contents.borrows());
   for (int32_t chunk = 0; chunk < contents.chunks(); ++chunk) {
     Unit* rest = nullptr;  // the root
     of_run_.emplace_back();
@@ -45,7 +45,7 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
       }
       Unit& unit = joins ? *rest : *units_.back();
       std::vector<BodyState::Parameter> parameters = body.state.each;
-      if (int64_t shared = contents.TiedHere(run); shared > 0) {
+      if (int64_t shared = contents.BorrowedBy(run); shared > 0) {
         // They are gathered with their other user.
         parameters.erase(std::remove_if(parameters.begin(), parameters.end(),
                                         [&](const BodyState::Parameter& p) {

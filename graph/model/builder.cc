@@ -11,24 +11,6 @@ namespace {
 
 absl::Status Error(absl::string_view message) { return absl::InvalidArgumentError(message); }
 
-bool SameTensor(const TensorInfo& a, const TensorInfo& b) {
-  return a.name == b.name && a.kind == b.kind && a.dtype == b.dtype && a.dims == b.dims;
-}
-
-bool SameOp(const OpNode& a, const OpNode& b) {
-  return a.name == b.name && a.inputs == b.inputs && a.outputs == b.outputs &&
-         a.factor_dims == b.factor_dims && a.fusion == b.fusion &&
-         a.recompute_group == b.recompute_group &&
-         (a.rule == b.rule || a.rule->DebugString() == b.rule->DebugString());
-}
-
-bool SameBody(const Body& a, const Body& b) {
-  return a.name == b.name && a.in_ports == b.in_ports && a.out_ports == b.out_ports &&
-         std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(),
-                    SameTensor) &&
-         std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(), SameOp);
-}
-
 }  // namespace
 
 ModuleBuilder::ModuleBuilder(absl::string_view name, const std::vector<ModelDim>& dims)

@@ -24,7 +24,26 @@ bool Contains(const std::vector<int>& list, int value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
+bool SameTensor(const TensorInfo& a, const TensorInfo& b) {
+  return a.name == b.name && a.kind == b.kind && a.dtype == b.dtype && a.dims == b.dims;
+}
+
+bool SameOp(const OpNode& a, const OpNode& b) {
+  return a.name == b.name && a.inputs == b.inputs && a.outputs == b.outputs &&
+         a.factor_dims == b.factor_dims && a.fusion == b.fusion &&
+         a.recompute_group == b.recompute_group &&
+         (a.rule == b.rule || a.rule->DebugString() == b.rule->DebugString());
+}
+
 }  // namespace
+
+bool SameBody(const Body& a, const Body& b) {
+  return a.name == b.name && a.in_ports == b.in_ports && a.out_ports == b.out_ports &&
+         a.in_detached == b.in_detached && a.out_detached == b.out_detached &&
+         std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(),
+                    SameTensor) &&
+         std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(), SameOp);
+}
 
 absl::StatusOr<int> ModelGraph::FindDim(absl::string_view dim_name) const {
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -51,7 +70,7 @@ int64_t ModelGraph::LayerCount() const {
   const bool lists = HasLists();
   int64_t count = 0;
   for (const Segment& segment : segments) {
-    if (segment.in_list() || !lists) count += segment.repeat;
+    if ((segment.in_list() || !lists) && !segment.continues) count += segment.repeat;
   }
   return count;
 }

@@ -56,7 +56,16 @@ struct Body {
   std::vector<TensorInfo> tensors;
   std::vector<OpNode> ops;
   std::vector<int> in_ports, out_ports;
+  // By port: no gradient comes back through it, of what is cut off inside of a module
+  // (cut_segments.h) where the rest reads a tensor without passing a gradient on. Empty: of none.
+  std::vector<bool> in_detached, out_detached;
+
+  bool InDetached(size_t port) const { return port < in_detached.size() && in_detached[port]; }
+  bool OutDetached(size_t port) const { return port < out_detached.size() && out_detached[port]; }
 };
+
+// Equal but for what is derived from them.
+bool SameBody(const Body& a, const Body& b);
 
 // A body `repeat` times in sequence; hash-consed: equal bodies share an
 // index. `path` is the module's name in the tree: `embedding`, `layers`,
@@ -66,16 +75,19 @@ struct Segment {
   int body = 0;
   int64_t repeat = 1;
   bool list = false;  // one of a list of equal modules, even if the list has one
+  // What follows of the module that the segment before begins (cut_segments.h): not another one.
+  bool continues = false;
 
   // Addressed as `layers.*`, dealt to pipeline stages one by one.
   bool in_list() const { return list || repeat > 1; }
 };
 
-// A parameter that two segments share (tied embeddings): one parameter, two
-// homes.
+// A parameter that two modules share (tied embeddings): one parameter, two homes. Of segments
+// that repeat, the repeats that are meant. Several may chain: what is tied to one is tied to all.
 struct TiedParameter {
   int first_segment = 0, first_tensor = 0;
   int second_segment = 0, second_tensor = 0;
+  int64_t first_repeat = 0, second_repeat = 0;
 };
 
 // A model: a chain of segments. Invariants (Verify): indices in range, every

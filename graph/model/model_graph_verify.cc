@@ -191,7 +191,8 @@ absl::Status CheckPorts(const ModelGraph& graph, const Segment& from, const Segm
   for (size_t i = 0; i < a.out_ports.size(); ++i) {
     const TensorInfo& out = a.tensors[a.out_ports[i]];
     const TensorInfo& in = b.tensors[b.in_ports[i]];
-    bool fits = out.dims.size() == in.dims.size() && out.dtype == in.dtype;
+    bool fits = out.dims.size() == in.dims.size() && out.dtype == in.dtype &&
+                a.OutDetached(i) == b.InDetached(i);
     for (size_t d = 0; fits && d < out.dims.size(); ++d) {
       fits = SameDim(graph, out.dims[d], in.dims[d]);
     }
@@ -215,6 +216,12 @@ absl::Status CheckTie(const ModelGraph& graph, const TiedParameter& tie) {
         body.tensors[ends[i].second].kind != TensorInfo::Kind::kParameter) {
       return Error(
           absl::StrCat("a tie names no parameter of `", graph.segments[ends[i].first].path, "`."));
+    }
+    const int64_t repeat = i == 0 ? tie.first_repeat : tie.second_repeat;
+    if (repeat < 0 || repeat >= graph.segments[ends[i].first].repeat) {
+      return Error(absl::StrCat("a tie names repeat ", repeat, " of `",
+                                graph.segments[ends[i].first].path, "`, which has ",
+                                graph.segments[ends[i].first].repeat, "."));
     }
     elements[i] = graph.Elements(body.tensors[ends[i].second]);
   }
@@ -241,9 +248,13 @@ absl::Status ModelGraph::Verify() const {
   names.clear();
   for (size_t i = 0; i < segments.size(); ++i) {
     const Segment& segment = segments[i];
-    // Runs of a list whose modules differ follow one another.
-    const bool goes_on = i > 0 && segment.in_list() && segments[i - 1].in_list() &&
-                         segments[i - 1].path == segment.path;
+    // Runs of a list whose modules differ follow one another, and so do pieces of a module.
+    const bool same_path = i > 0 && segments[i - 1].path == segment.path;
+    const bool goes_on =
+        same_path && (segment.continues || (segment.in_list() && segments[i - 1].in_list()));
+    if (segment.continues && (!same_path || segment.repeat > 1)) {
+      return Error(absl::StrCat("`", segment.path, "` continues no module."));
+    }
     if (segment.path.empty() || (!names.insert(segment.path).second && !goes_on)) {
       return Error(absl::StrCat("module paths must be unique; `", segment.path, "` is not."));
     }

@@ -1,0 +1,50 @@
+#ifndef PLANCAST_COMPILER_PROGRAM_SHARED_PARAMETERS_H_
+#define PLANCAST_COMPILER_PROGRAM_SHARED_PARAMETERS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/bind/bind.h"
+#include "graph/model/model_graph.h"
+
+namespace plancast {
+
+// A parameter with several users (tied embeddings). Each pipeline stage that has users holds it
+// once; the last of them there counts it, the others borrow it.
+struct SharedParameter {
+  struct Use {
+    int segment = 0;
+    int64_t repeat = 0;  // of the segment
+    int tensor = 0;      // of its body
+    int64_t layer = 0;   // as StageRun counts them
+    int64_t stage = -1;  // of the pipeline; -1: not placed yet
+  };
+  int64_t elements = 0;   // on one device
+  std::vector<Use> uses;  // in model order
+
+  // Whether a later user has the same stage.
+  bool IsBorrowed(size_t use) const;
+  // Those that have users, each once, ascending.
+  std::vector<int64_t> Stages() const;
+};
+
+// The parameters that `graph.tied` makes one; elements and stages are not filled in.
+std::vector<SharedParameter> SharedParametersOf(const ModelGraph& graph);
+
+// Finds the stages of all users, and splits runs so that all repeats of one borrow the same.
+// Errors: a parameter on three stages or more that are not equally far apart.
+absl::Status PlaceSharedParameters(int64_t pp, std::vector<SharedParameter>* shared,
+                                   std::vector<std::vector<StageRun>>* stages);
+
+// Gradients that stages sum among themselves: two swap theirs, more reduce them together. All
+// stages list them in one order.
+struct SharedGradients {
+  std::vector<int64_t> stages;  // ascending, two at least
+  int64_t elements = 0;
+};
+std::vector<SharedGradients> SharedGradientsOf(const std::vector<SharedParameter>& shared);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_PROGRAM_SHARED_PARAMETERS_H_
