@@ -292,6 +292,20 @@ absl::Status Chooser::ChooseLayout() {
     return Wrong("pp=", o_.pp, " times vpp=", o_.vpp, " is more than ", kMaxVirtualStages,
                  " virtual stages.");
   }
+  if (context_.stages.has_value()) {
+    const auto said = static_cast<int64_t>(context_.stages->size()) + 1;
+    if (said != stages) {
+      return Wrong("`stages` lists ", said, said == 1 ? " stage" : " stages", ", and pp*vpp = ",
+                   o_.pp, "*", o_.vpp, " is ", stages,
+                   ". List one for each virtual stage, in the order of the model.");
+    }
+    if (!form_.layout.empty()) {
+      return Wrong("layout=", PrintLayout(form_.layout),
+                   " and `stages` both say what stages hold. Leave one of them out.");
+    }
+    o_.cuts = *context_.stages;
+    return absl::OkStatus();
+  }
   if (!form_.layout.empty()) {
     const auto said = static_cast<int64_t>(form_.layout.size());
     const int64_t sum = std::accumulate(form_.layout.begin(), form_.layout.end(), int64_t{0});
@@ -312,6 +326,15 @@ absl::Status Chooser::ChooseLayout() {
     return absl::OkStatus();
   }
   o_.layout = DefaultLayout(layers, stages);
+  const bool idle = !o_.layout.empty() && ((o_.layout.front() == 0 && !context_.work_before) ||
+                                           (o_.layout.back() == 0 && !context_.work_after));
+  if ((o_.layout.empty() || idle) && context_.cut != nullptr) {
+    o_.layout.clear();
+    ASSIGN_OR_RETURN(o_.cuts, context_.cut(stages));
+    Note(stages, " virtual stages of ", layers,
+         layers == 1 ? " module" : " modules", ": cut inside of modules, by their FLOPs");
+    return absl::OkStatus();
+  }
   if (o_.layout.empty()) {
     return Wrong("pp*vpp = ", o_.pp, "*", o_.vpp, " virtual stages are more than the ", layers,
                  " layers of the model. pp*vpp can be ", layers, " at most, or ", layers + 2,
@@ -377,7 +400,7 @@ absl::Status Chooser::ChooseSharding() {
 }
 
 void Chooser::NoteWholeStages() {
-  if (o_.recompute_layers < 0) return;
+  if (o_.recompute_layers < 0 || o_.layout.empty()) return;
   int64_t largest = 0;
   for (int64_t stage = 0; stage < o_.pp; ++stage) {
     int64_t layers = 0;
@@ -442,7 +465,7 @@ void Chooser::Report() {
   chosen["attn"] = std::string(kAttentionNames[o_.attention]);
   chosen["overlap"] = OverlapText(o_.overlap);
   chosen["bucket"] = PrintByteSize(o_.bucket_bytes);
-  chosen["layout"] = PrintLayout(o_.layout);
+  if (!o_.layout.empty()) chosen["layout"] = PrintLayout(o_.layout);
   chosen["order"] = absl::StrJoin(o_.order, "-");
   chosen["profile"] = profile_.name;
   chosen["cuda_graphs"] = yes_no(profile_.host.cuda_graphs);

@@ -2,12 +2,14 @@
 #define PLANCAST_STRATEGY_CHOOSE_PLAN_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "graph/model/model_cut.h"
 #include "strategy/plan_options.h"
 #include "strategy/short_form.h"
 #include "strategy/software_profile.h"
@@ -24,6 +26,13 @@ struct PlanContext {
   int64_t experts = 0;     // 0: there are none
   int64_t expert_ffn = 0;  // width of one
   std::optional<int64_t> global_batch;
+  // Whether there is work before the first layer and after the last, for stages without layers.
+  bool work_before = true, work_after = true;
+  bool lists = true;  // layers are those of lists; else modules of any kind count as layers
+  // Where virtual stages begin that a tree lists by the nodes they hold; absent: it lists none.
+  std::optional<std::vector<ModelCut>> stages;
+  // Cuts a model in more virtual stages than it has layers; empty: that cannot be done.
+  std::function<absl::StatusOr<std::vector<ModelCut>>(int64_t stages)> cut;
 };
 
 // A settled plan. `chosen` has the value of everything that decides the

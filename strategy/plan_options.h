@@ -9,6 +9,7 @@
 
 #include "base/enum_names.h"
 #include "base/memo_key.h"
+#include "graph/model/model_cut.h"
 
 namespace plancast {
 
@@ -71,13 +72,16 @@ struct PlanOptions {
   // Layers of each virtual stage, in model order: pp * vpp entries; entry i
   // runs on stage i % pp as chunk i / pp.
   std::vector<int64_t> layout;
+  // In its place where stages are cut elsewhere than between layers: where each virtual stage but
+  // the first begins.
+  std::vector<ModelCut> cuts;
   // Fastest axis first: `tp-cp-ep-dp-pp`.
   std::vector<std::string> order = {"tp", "cp", "ep", "dp", "pp"};
 
   PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, hsdp, reshard,
                       reshard_ranks, prefetch, sync_each, micro_batch, micro_batches, schedule,
                       recompute, recompute_layers, recompute_every, recompute_joined, recompute_ops,
-                      offload, offload_layers, attention, overlap, bucket_bytes, layout, order)
+                      offload, offload_layers, attention, overlap, bucket_bytes, layout, cuts, order)
 };
 
 }  // namespace plancast

@@ -34,6 +34,7 @@ std::string SharedKey(PlanOptions options) {
   options.overlap.clear();
   options.bucket_bytes = usual.bucket_bytes;
   options.layout.clear();
+  options.cuts.clear();
   return MemoKey(options);
 }
 

@@ -20,7 +20,24 @@ double FilledSlots(const ModelGraph& graph) {
   return places > 0 ? static_cast<double>(graph.seq) * size("topk") / places : 1;
 }
 
+// Calls `use(FLOPs)` for each.
+template <typename Use>
+void ForEachProduct(const ModelGraph& graph, const OpNode& op, const Use& use) {
+  const OpWork work = WorkOf(*op.rule, FactorExtents(graph, op, *op.rule), 0,
+                             static_cast<int>(op.rule->statements().size()));
+  for (const Contraction& c : work.contractions) {
+    use(2.0 * static_cast<double>(c.batch) * static_cast<double>(c.m) * static_cast<double>(c.n) *
+        static_cast<double>(c.k));
+  }
+}
+
 }  // namespace
+
+double ForwardFlops(const ModelGraph& bound, const OpNode& op) {
+  double flops = 0;
+  ForEachProduct(bound, op, [&](double product) { flops += product; });
+  return flops;
+}
 
 double ModelFlopsPerSample(const ModelGraph& unbound) {
   const ModelGraph graph = unbound.WithBatch(1);
@@ -33,15 +50,10 @@ double ModelFlopsPerSample(const ModelGraph& unbound) {
   double flops = 0;
   for (size_t b = 0; b < graph.bodies.size(); ++b) {
     for (const OpNode& op : graph.bodies[b].ops) {
-      const OpWork work = WorkOf(*op.rule, FactorExtents(graph, op, *op.rule), 0,
-                                 static_cast<int>(op.rule->statements().size()));
       const bool routed = slots.ok() && std::find(op.factor_dims.begin(), op.factor_dims.end(),
                                                   *slots) != op.factor_dims.end();
       const double times = routed ? filled * repeats[b] : repeats[b];
-      for (const Contraction& c : work.contractions) {
-        flops += 2.0 * static_cast<double>(c.batch) * static_cast<double>(c.m) *
-                 static_cast<double>(c.n) * static_cast<double>(c.k) * times;
-      }
+      ForEachProduct(graph, op, [&](double product) { flops += product * times; });
     }
   }
   return 3 * flops;

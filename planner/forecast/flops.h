@@ -6,6 +6,9 @@
 
 namespace plancast {
 
+// Floating-point operations of the matrix products of one op forward, full attention squares.
+double ForwardFlops(const ModelGraph& bound, const OpNode& op);
+
 // Floating-point operations of the matrix products of one sample forward, full attention
 // squares, times three for forward and backward (no recomputation).
 double ModelFlopsPerSample(const ModelGraph& unbound);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/memo_key.h"
 #include "base/status_macros.h"
+#include "planner/forecast/balanced_cuts.h"
 #include "strategy/tree_check.h"
 
 namespace plancast {
@@ -115,6 +116,10 @@ PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
   context.vocab = graph.vocab;
   context.seq = graph.seq;
   context.global_batch = global_batch;
+  context.lists = graph.HasLists();
+  context.work_before = context.lists && !graph.segments.front().in_list();
+  context.work_after = context.lists && !graph.segments.back().in_list();
+  context.cut = [&graph](int64_t stages) { return BalancedCuts(graph, stages); };
   return context;
 }
 
