@@ -117,16 +117,21 @@ std::vector<Layout> MadeOutPorts(const Body& body, const DifferentiatedBody& ste
   return layouts;
 }
 
-// Segments whose modules write what they read: the repeats of a body, and the bodies of one
-// zone.
-std::vector<bool> HandOnAsTheyRead(const BoundModel& bound) {
-  std::vector<bool> hand_on(bound.places.size(), false);
-  for (size_t s = 0; s < hand_on.size(); ++s) {
-    const int zone = bound.places[s].zone;
-    if (bound.graph.segments[s].repeat > 1) hand_on[s] = true;
-    if (zone < static_cast<int>(s)) hand_on[s] = hand_on[zone] = true;
+// Where segments write what modules read: the repeats of a body, and the bodies of one zone. Per
+// segment the one that begins its module, as whose in-ports its out-ports are; -1: they need not
+// be.
+std::vector<int> HandOnAsTheyRead(const BoundModel& bound) {
+  const std::vector<Segment>& segments = bound.graph.segments;
+  std::vector<int> begins(segments.size(), 0), in_zone(segments.size(), 0);
+  for (size_t s = 0; s < segments.size(); ++s) {
+    begins[s] = segments[s].continues ? begins[s - 1] : static_cast<int>(s);
+    if (!segments[s].continues) in_zone[bound.places[s].zone] += segments[s].repeat > 1 ? 2 : 1;
   }
-  return hand_on;
+  for (size_t s = 0; s < segments.size(); ++s) {
+    const bool goes_on = s + 1 < segments.size() && segments[s + 1].continues;
+    if (goes_on || in_zone[bound.places[begins[s]].zone] < 2) begins[s] = -1;
+  }
+  return begins;
 }
 
 // Layouts in which tensors cross from segment to segment: as the first reader wants them,
@@ -134,7 +139,7 @@ std::vector<bool> HandOnAsTheyRead(const BoundModel& bound) {
 std::vector<std::vector<Layout>> PortLayouts(
     const BoundModel& bound,
     const std::vector<std::shared_ptr<const DifferentiatedBody>>& differentiated,
-    const std::vector<bool>& hand_on) {
+    const std::vector<int>& hand_on) {
   const std::vector<Segment>& segments = bound.graph.segments;
   std::vector<std::vector<Layout>> in_ports(segments.size() + 1);
   const Body& last = bound.graph.bodies[segments.back().body];
@@ -153,8 +158,8 @@ std::vector<std::vector<Layout>> PortLayouts(
   for (size_t s = 1; s < segments.size(); ++s) {
     if (const int zone = bound.places[s].zone; zone < static_cast<int>(s)) {
       in_ports[s] = in_ports[zone];
-    } else if (hand_on[s - 1]) {
-      in_ports[s] = in_ports[s - 1];
+    } else if (hand_on[s - 1] >= 0) {
+      in_ports[s] = in_ports[hand_on[s - 1]];
     }
   }
   return in_ports;
@@ -262,7 +267,7 @@ class BodyCompilation {
   }
 
   absl::Status CompileAll() {
-    const std::vector<bool> hand_on = HandOnAsTheyRead(bound_);
+    const std::vector<int> hand_on = HandOnAsTheyRead(bound_);
     const std::vector<std::vector<Layout>> ports = PortLayouts(bound_, differentiated_, hand_on);
     const size_t segments = bound_.graph.segments.size();
     std::vector<int> segment_of(bound_.bodies.size());
@@ -274,8 +279,7 @@ class BodyCompilation {
     }
     for (size_t b = 0; b < bound_.bodies.size(); ++b) {
       const int s = segment_of[b];
-      const std::vector<Layout>& out =
-          hand_on[s] ? ports[s] : ports[s + 1];
+      const std::vector<Layout>& out = hand_on[s] >= 0 ? ports[hand_on[s]] : ports[s + 1];
       const std::string key = absl::StrCat(
           "blocks|", LayoutsKey(ports[s], bound_.mesh), "|", LayoutsKey(out, bound_.mesh), "|",
           ModelGraph::PathOf(bound_.graph.segments[s]), "|", keys_[b]);

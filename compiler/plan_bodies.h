@@ -23,8 +23,8 @@ struct PlanBodies {
   // parallel axes and the stages may be another plan's.
   BoundModel bound;
   std::vector<std::shared_ptr<const CompiledBody>> bodies;  // per bound body
-  std::vector<SharedParameter> shared;  // without their stages
-  bool depends_on_data_ranks = false;  // CompiledBody: of any of the bodies
+  std::vector<SharedParameter> shared;                      // without their stages
+  bool depends_on_data_ranks = false;                       // CompiledBody: of any of the bodies
   // Of the bodies, for plans that put them side by side.
   std::shared_ptr<PortVariants> variants = std::make_shared<PortVariants>();
 };

@@ -295,8 +295,8 @@ absl::Status Chooser::ChooseLayout() {
   if (context_.stages.has_value()) {
     const auto said = static_cast<int64_t>(context_.stages->size()) + 1;
     if (said != stages) {
-      return Wrong("`stages` lists ", said, said == 1 ? " stage" : " stages", ", and pp*vpp = ",
-                   o_.pp, "*", o_.vpp, " is ", stages,
+      return Wrong("`stages` lists ", said, said == 1 ? " stage" : " stages",
+                   ", and pp*vpp = ", o_.pp, "*", o_.vpp, " is ", stages,
                    ". List one for each virtual stage, in the order of the model.");
     }
     if (!form_.layout.empty()) {
@@ -331,8 +331,8 @@ absl::Status Chooser::ChooseLayout() {
   if ((o_.layout.empty() || idle) && context_.cut != nullptr) {
     o_.layout.clear();
     ASSIGN_OR_RETURN(o_.cuts, context_.cut(stages));
-    Note(stages, " virtual stages of ", layers,
-         layers == 1 ? " module" : " modules", ": cut inside of modules, by their FLOPs");
+    Note(stages, " virtual stages of ", layers, layers == 1 ? " module" : " modules",
+         ": cut inside of modules, by their FLOPs");
     return absl::OkStatus();
   }
   if (o_.layout.empty()) {

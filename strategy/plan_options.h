@@ -81,7 +81,8 @@ struct PlanOptions {
   PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, hsdp, reshard,
                       reshard_ranks, prefetch, sync_each, micro_batch, micro_batches, schedule,
                       recompute, recompute_layers, recompute_every, recompute_joined, recompute_ops,
-                      offload, offload_layers, attention, overlap, bucket_bytes, layout, cuts, order)
+                      offload, offload_layers, attention, overlap, bucket_bytes, layout, cuts,
+                      order)
 };
 
 }  // namespace plancast

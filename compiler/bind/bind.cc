@@ -13,6 +13,7 @@
 #include "compiler/bind/layer_zones.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/bind/recompute.h"
+#include "graph/model/cut_segments.h"
 #include "graph/split/halo_inference.h"
 
 namespace plancast {
@@ -193,10 +194,26 @@ void RecomputeSomeLayers(const PlanOptions& options, BoundModel* bound) {
   }
 }
 
+// The segments between those that begin virtual stages.
+std::vector<std::vector<StageRun>> DealSegments(const BoundModel& bound) {
+  std::vector<std::vector<StageRun>> stages;
+  for (size_t i = 0; i < bound.graph.segments.size(); ++i) {
+    const int index = static_cast<int>(i);
+    if (stages.size() < bound.begins.size() && bound.begins[stages.size()] == index) {
+      stages.emplace_back();
+    }
+    const ZonedModel::Place& place = bound.places[i];
+    stages.back().push_back(
+        {index, place.alike, place.first_layer, bound.graph.segments[i].repeat});
+  }
+  return stages;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const BoundModel& bound,
                                                               const PlanOptions& options) {
+  if (!options.cuts.empty()) return DealSegments(bound);
   const ModelGraph& graph = bound.graph;
   std::vector<int64_t> layout = options.layout;
   const bool lists = graph.HasLists();
@@ -302,10 +319,12 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
                                 const std::set<std::string>& whole_rules) {
   BoundModel bound;
   ASSIGN_OR_RETURN(
-      ZonedModel zoned,
-      CutIntoZones(graph.WithBatch(options.micro_batch * options.dp, options.dp), tree));
+      const CutModel cut,
+      CutSegments(graph.WithBatch(options.micro_batch * options.dp, options.dp), options.cuts));
+  ASSIGN_OR_RETURN(ZonedModel zoned, CutIntoZones(cut.graph, tree));
   bound.graph = std::move(zoned.graph);
   bound.places = std::move(zoned.places);
+  for (int begin : cut.begins) bound.begins.push_back(zoned.firsts[begin]);
   ASSIGN_OR_RETURN(bound.mesh, MeshOf(graph, tree, options));
 
   // Where no node below the root says anything, all ops are told the same.
@@ -376,6 +395,11 @@ std::string BoundModel::DebugString() const {
       if (graph.segments[run.segment].in_list()) {
         absl::StrAppend(&out, "[", run.layer_begin, ":",
                         run.layer_begin + run.count * bodies[run.bound_body].layers, "]");
+      }
+      const auto next = static_cast<size_t>(run.segment) + 1;
+      if (graph.segments[run.segment].continues ||
+          (next < graph.segments.size() && graph.segments[next].continues)) {
+        absl::StrAppend(&out, " (", graph.bodies[graph.segments[run.segment].body].name, ")");
       }
       if (const int layers = bodies[run.bound_body].layers; layers > 1) {
         absl::StrAppend(&out, " by ", layers);

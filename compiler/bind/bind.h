@@ -28,9 +28,10 @@ struct StageRun {
 // The model laid onto a mesh: micro-batch bound, every op with its split, every
 // repeat of every body on a virtual stage.
 struct BoundModel {
-  ModelGraph graph;                  // its lists cut into zones (layer_zones.h)
+  ModelGraph graph;                       // its lists cut into zones (layer_zones.h)
   std::vector<ZonedModel::Place> places;  // per segment
-  DeviceMesh mesh;                // axes outermost first, sub-axes cut
+  std::vector<int> begins;  // the first segment of each virtual stage, where options say the cuts
+  DeviceMesh mesh;          // axes outermost first, sub-axes cut
   std::vector<BoundBody> bodies;  // one a segment, then variants
   RoutedLoad load;
   std::vector<std::vector<StageRun>> stages;  // per virtual stage, in forward order
@@ -48,9 +49,10 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
 // and make does not change with the number of data-parallel ranks.
 bool OnlyBatchIsDataParallel(const BoundModel& bound);
 
-// The repeats of the segments, dealt to the virtual stages of options.layout. Modules in lists (all,
-// if there is no list) are the layers that `layout` counts; the others stay with the layer before
-// them, or with the first. Errors: a layout that does not cover the layers.
+// The repeats of the segments, dealt to the virtual stages of options.layout. Modules in lists
+// (all, if there is no list) are the layers that `layout` counts; the others stay with the layer
+// before them, or with the first. With options.cuts, as `bound` was cut there. Errors: a layout
+// that does not cover the layers.
 absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const BoundModel& bound,
                                                               const PlanOptions& options);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,7 +24,8 @@ ListRange ListAt(const ModelGraph& graph, size_t segment) {
     return s.in_list() && s.path == graph.segments[segment].path;
   };
   while (list.end < graph.segments.size() && goes_on(graph.segments[list.end])) {
-    list.layers += graph.segments[list.end++].repeat;
+    if (!graph.segments[list.end].continues) list.layers += graph.segments[list.end].repeat;
+    ++list.end;
   }
   return list;
 }
@@ -47,8 +49,9 @@ class ZoneCutter {
       s = list.end;
     }
     for (TiedParameter& tie : out_.graph.tied) {
-      tie.first_segment = first_of_[tie.first_segment];
-      tie.second_segment = first_of_[tie.second_segment];
+      std::tie(tie.first_segment, tie.first_repeat) = HomeOf(tie.first_segment, tie.first_repeat);
+      std::tie(tie.second_segment, tie.second_repeat) =
+          HomeOf(tie.second_segment, tie.second_repeat);
     }
     return std::move(out_);
   }
@@ -62,8 +65,8 @@ class ZoneCutter {
     for (size_t s = list.begin; s < list.end; ++s) {
       for (const OpNode& op : graph_.bodies[graph_.segments[s].body].ops) {
         std::string text;
-        ASSIGN_OR_RETURN(told.emplace_back(), tree_.Resolve(PathOf(graph_.segments[s], op, layer,
-                                                                   list.layers, &text)));
+        ASSIGN_OR_RETURN(told.emplace_back(),
+                         tree_.Resolve(PathOf(graph_.segments[s], op, layer, list.layers, &text)));
       }
     }
     return told;
@@ -100,11 +103,18 @@ class ZoneCutter {
 
   absl::Status CutList(const ListRange& list) {
     ASSIGN_OR_RETURN(const std::vector<int> zones, ZonesOf(list));
-    std::map<int, int> in_zone;                  // the first segment of a zone
-    std::map<std::pair<int, int>, int> alike;    // and of one with a body
-    int64_t first = 0;  // layer of the segment
+    std::map<int, int> in_zone;                // the first segment of a zone
+    std::map<std::pair<int, int>, int> alike;  // and of one with a body
+    int64_t first = 0;                         // layer of the segment
     for (size_t s = list.begin; s < list.end; ++s) {
       Segment piece = graph_.segments[s];
+      if (piece.continues) {
+        ZonedModel::Place& place = Append(piece, s);
+        place.alike = alike.try_emplace({zones[first - 1], piece.body}, place.zone).first->second;
+        place.first_layer = first - 1;
+        place.layers = list.layers;
+        continue;
+      }
       const int64_t end = first + piece.repeat;
       for (int64_t layer = first; layer < end;) {
         int64_t next = layer + 1;
@@ -129,9 +139,20 @@ class ZoneCutter {
   // A piece of segment `from`, in a zone of its own until more is known.
   ZonedModel::Place& Append(const Segment& segment, size_t from) {
     const int number = static_cast<int>(out_.graph.segments.size());
-    if (first_of_.size() == from) first_of_.push_back(number);
+    if (out_.firsts.size() == from) out_.firsts.push_back(number);
     out_.graph.segments.push_back(segment);
     return out_.places.emplace_back(ZonedModel::Place{number, number, 0, segment.repeat});
+  }
+
+  // Where a repeat of a segment went.
+  std::pair<int, int64_t> HomeOf(int segment, int64_t repeat) const {
+    int piece = out_.firsts[segment];
+    while (repeat >= out_.graph.segments[piece].repeat) {
+      repeat -= out_.graph.segments[piece].repeat;
+      do ++piece;
+      while (IsHandOver(out_.graph, out_.graph.segments[piece]));
+    }
+    return {piece, repeat};
   }
 
   // A module that hands on what the last one gives.
@@ -160,7 +181,6 @@ class ZoneCutter {
   const ModelGraph& graph_;
   const StrategyTree& tree_;
   ZonedModel out_;
-  std::vector<int> first_of_;  // per segment of the graph, its first piece
   std::map<int, int> hand_overs_;  // bodies of them, by the body before
 };
 

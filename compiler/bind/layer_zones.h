@@ -17,7 +17,7 @@ namespace plancast {
 struct ZonedModel {
   // Where a segment is in its list; outside of lists it is all that there is.
   struct Place {
-    int zone = 0;             // the first segment of its zone
+    int zone = 0;             // the first segment of its zone; what continues a module: itself
     int alike = 0;            // the first in its zone that has its body
     int64_t first_layer = 0;  // index in the list
     int64_t layers = 1;       // of the list
@@ -25,6 +25,7 @@ struct ZonedModel {
 
   ModelGraph graph;
   std::vector<Place> places;  // per segment
+  std::vector<int> firsts;    // per segment of the graph as it was, its first piece
 };
 
 // A tree that tells no layers apart leaves the graph as it is.

@@ -17,7 +17,7 @@ struct CompiledBody {
   BodyState state;
   std::vector<int64_t> out_port_bytes;   // of one device, per out-port
   std::vector<int64_t> grad_port_bytes;  // likewise of their gradients; 0: detached
-  bool out_ports_replicated = true;     // every tensor-parallel rank holds all of them
+  bool out_ports_replicated = true;      // every tensor-parallel rank holds all of them
   // Throughout the iteration, each repeat and all together (op_memory.h).
   int64_t held_bytes = 0, held_shared_bytes = 0;
   bool is_layer = false;  // one of a list of modules

@@ -25,7 +25,7 @@ struct ProgramInputs {
   DType dtype = DType::kBf16;
   const std::vector<std::shared_ptr<const CompiledBody>>* bodies = nullptr;  // per bound body
   const std::vector<SharedParameter>* shared = nullptr;  // placed on their stages
-  const std::vector<Segment>* segments = nullptr;  // of the model
+  const std::vector<Segment>* segments = nullptr;        // of the model
 };
 
 }  // namespace plancast

@@ -320,9 +320,8 @@ void GradientFlow::ReduceShared(std::vector<Join>* joins) {
   for (size_t s = 0; s < all.size(); ++s) {
     const std::vector<int64_t>& stages = all[s].stages;
     if (std::find(stages.begin(), stages.end(), stage_) == stages.end()) continue;
-    const int64_t elements = sharded_ == nullptr
-                                 ? all[s].elements
-                                 : CeilDiv(all[s].elements, options_.shard_ranks());
+    const int64_t elements =
+        sharded_ == nullptr ? all[s].elements : CeilDiv(all[s].elements, options_.shard_ranks());
     CommSpec comm;
     comm.bytes = WholeBytes(elements, WireBytes(profile_.types.reduce_dtype));
     comm.axes = {mesh_.FindAxis("pp").value()};

@@ -28,8 +28,7 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
   const PlanOptions& options = *inputs.options;
   const SoftwareProfile& profile = *inputs.profile;
   const int last_listed = LastListed(*inputs.segments);
-  const bool root =
-      last_listed >= 0 && (profile.data_parallel.root_unit || contents.borrows());
+  const bool root = last_listed >= 0 && (profile.data_parallel.root_unit || contents.borrows());
   for (int32_t chunk = 0; chunk < contents.chunks(); ++chunk) {
     Unit* rest = nullptr;  // the root
     of_run_.emplace_back();

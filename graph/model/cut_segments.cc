@@ -189,11 +189,10 @@ class Cutter {
   absl::Status Check(absl::Span<const ModelCut> cuts) const {
     for (size_t c = 0; c < cuts.size(); ++c) {
       const ModelCut& cut = cuts[c];
-      const bool inside = cut.segment >= 0 &&
-                          cut.segment < static_cast<int>(graph_.segments.size()) &&
-                          cut.repeat >= 0 && cut.repeat < graph_.segments[cut.segment].repeat &&
-                          cut.op >= 0 && cut.op < std::max(1, OpsOf(cut.segment)) &&
-                          ModelCut{} < cut;
+      const bool inside =
+          cut.segment >= 0 && cut.segment < static_cast<int>(graph_.segments.size()) &&
+          cut.repeat >= 0 && cut.repeat < graph_.segments[cut.segment].repeat && cut.op >= 0 &&
+          cut.op < std::max(1, OpsOf(cut.segment)) && ModelCut{} < cut;
       if (inside && (c == 0 || cuts[c - 1] < cut)) continue;
       return absl::InvalidArgumentError(absl::StrCat(
           "a model cannot be cut before op ", cut.op, " of repeat ", cut.repeat, " of segment ",
@@ -278,8 +277,7 @@ class Cutter {
       for (size_t t = 0; t < body.tensors.size(); ++t) {
         const int here = (*p.number)[t];
         if (here == kNever || body.tensors[t].kind != TensorInfo::Kind::kParameter) continue;
-        const auto [to, tensor, repeat] =
-            NewPlaceOf(p.segment, static_cast<int>(t), p.repeat);
+        const auto [to, tensor, repeat] = NewPlaceOf(p.segment, static_cast<int>(t), p.repeat);
         if (to != p.to) out_.graph.tied.push_back({to, tensor, p.to, here, repeat, 0});
       }
     }

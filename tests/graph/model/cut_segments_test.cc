@@ -67,7 +67,9 @@ TEST(CutSegmentsTest, PortsAreTheTensorsThatAreAliveThere) {
   // data, layer 0, four pieces of layer 1, layer 2, head
   ASSERT_EQ(cut->graph.segments.size(), 8u);
   EXPECT_THAT(cut->begins, ElementsAre(0, 3, 4, 5));
-  const auto ins = [&](int s) { return Names(BodyOf(cut->graph, s), BodyOf(cut->graph, s).in_ports); };
+  const auto ins = [&](int s) {
+    return Names(BodyOf(cut->graph, s), BodyOf(cut->graph, s).in_ports);
+  };
   const auto outs = [&](int s) {
     return Names(BodyOf(cut->graph, s), BodyOf(cut->graph, s).out_ports);
   };
