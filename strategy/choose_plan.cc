@@ -1,7 +1,6 @@
 #include "strategy/choose_plan.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -15,8 +14,6 @@
 
 namespace plancast {
 namespace {
-
-constexpr int64_t kMaxVirtualStages = 100'000;
 
 // Of micro-batches through chunks of stages: programs take some 1.2 kB for each.
 constexpr int64_t kMostPasses = int64_t{1} << 18;
@@ -287,63 +284,8 @@ absl::Status Chooser::ChooseSchedule() {
 }
 
 absl::Status Chooser::ChooseLayout() {
-  const int64_t stages = o_.pp * o_.vpp, layers = context_.layers;
-  if (stages > kMaxVirtualStages) {
-    return Wrong("pp=", o_.pp, " times vpp=", o_.vpp, " is more than ", kMaxVirtualStages,
-                 " virtual stages.");
-  }
-  if (context_.stages.has_value()) {
-    const auto said = static_cast<int64_t>(context_.stages->size()) + 1;
-    if (said != stages) {
-      return Wrong("`stages` lists ", said, said == 1 ? " stage" : " stages",
-                   ", and pp*vpp = ", o_.pp, "*", o_.vpp, " is ", stages,
-                   ". List one for each virtual stage, in the order of the model.");
-    }
-    if (!form_.layout.empty()) {
-      return Wrong("layout=", PrintLayout(form_.layout),
-                   " and `stages` both say what stages hold. Leave one of them out.");
-    }
-    o_.cuts = *context_.stages;
-    return absl::OkStatus();
-  }
-  if (!form_.layout.empty()) {
-    const auto said = static_cast<int64_t>(form_.layout.size());
-    const int64_t sum = std::accumulate(form_.layout.begin(), form_.layout.end(), int64_t{0});
-    if (said != stages) {
-      return Wrong("layout=", PrintLayout(form_.layout), " lists ", said,
-                   " virtual stages, and pp*vpp = ", o_.pp, "*", o_.vpp, " is ", stages, ".");
-    }
-    if (sum != layers) {
-      return Wrong("layout=", PrintLayout(form_.layout), " has ", sum, " layers, and the model ",
-                   layers, ".");
-    }
-    for (int64_t i = 1; i + 1 < stages; ++i) {
-      if (form_.layout[i] > 0) continue;
-      return Wrong("layout=", PrintLayout(form_.layout), " leaves virtual stage ", i,
-                   " empty; only the first (embedding) and the last (loss) can be without layers.");
-    }
-    o_.layout = form_.layout;
-    return absl::OkStatus();
-  }
-  o_.layout = DefaultLayout(layers, stages);
-  const bool idle = !o_.layout.empty() && ((o_.layout.front() == 0 && !context_.work_before) ||
-                                           (o_.layout.back() == 0 && !context_.work_after));
-  if ((o_.layout.empty() || idle) && context_.cut != nullptr) {
-    o_.layout.clear();
-    ASSIGN_OR_RETURN(o_.cuts, context_.cut(stages));
-    Note(stages, " virtual stages of ", layers, layers == 1 ? " module" : " modules",
-         ": cut inside of modules, by their FLOPs");
-    return absl::OkStatus();
-  }
-  if (o_.layout.empty()) {
-    return Wrong("pp*vpp = ", o_.pp, "*", o_.vpp, " virtual stages are more than the ", layers,
-                 " layers of the model. pp*vpp can be ", layers, " at most, or ", layers + 2,
-                 " with the embedding and the loss on stages of their own.");
-  }
-  if (texts_ && layers % stages != 0) {
-    Note(layers, " layers on ", stages,
-         " virtual stages are uneven: layout=", PrintLayout(o_.layout));
-  }
+  ASSIGN_OR_RETURN(const std::string note, plancast::ChooseLayout(form_, context_, &o_));
+  if (!note.empty()) Note(note);
   return absl::OkStatus();
 }
 

@@ -56,6 +56,11 @@ absl::StatusOr<ChosenPlan> ChoosePlan(const ShortForm& form, const PlanContext& 
 absl::StatusOr<PlanOptions> ChooseOptions(const ShortForm& form, const PlanContext& context,
                                           const SoftwareProfile& profile);
 
+// Settles what virtual stages hold, `options->layout` or `cuts`, after pp and vpp. Gives a sentence
+// for people, or nothing. Errors: ChoosePlan's.
+absl::StatusOr<std::string> ChooseLayout(const ShortForm& form, const PlanContext& context,
+                                         PlanOptions* options);
+
 // Layers of each of `stages` virtual stages where the plan does not say: equal;
 // else, if layers + 2 divides, the first and last stage get one less; else the
 // surplus goes to the middle. Empty if there are fewer layers than stages (the

@@ -123,6 +123,17 @@ std::string Quote(absl::string_view text) {
   return quoted + "\"";
 }
 
+std::string StagesJson(const std::vector<StageNodes>& stages) {
+  if (stages.empty()) return "";
+  std::vector<std::string> lines;
+  for (const StageNodes& stage : stages) {
+    std::vector<std::string> nodes;
+    for (const std::string& node : stage.nodes) nodes.push_back(Quote(node));
+    lines.push_back(absl::StrCat("    {\"nodes\": [", absl::StrJoin(nodes, ", "), "]}"));
+  }
+  return absl::StrCat(",\n  \"stages\": [\n", absl::StrJoin(lines, ",\n"), "\n  ]");
+}
+
 std::string NodeJson(const Directives& node) {
   std::vector<std::string> fields;
   if (!node.split.empty()) {
@@ -162,8 +173,49 @@ absl::Status ReadLoads(const Value& value, StrategyTree& tree) {
   return absl::OkStatus();
 }
 
+// A path, or a list of them.
+absl::StatusOr<std::vector<std::string>> Paths(const Value& value, absl::string_view place) {
+  if (value.kind_case() == Value::kStringValue) {
+    return std::vector<std::string>{value.string_value()};
+  }
+  if (value.kind_case() != Value::kListValue) {
+    return Wrong(place, "a path or a list of paths, as in [\"embedding\", \"layers[0:8]\"]");
+  }
+  std::vector<std::string> paths;
+  for (const Value& element : value.list_value().values()) {
+    ASSIGN_OR_RETURN(std::string path, Text(element, place));
+    paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+absl::Status ReadStages(const Value& value, StrategyTree& tree) {
+  constexpr absl::string_view kExample = "[{\"nodes\": \"layers[0:8]\"}]";
+  if (value.kind_case() != Value::kListValue || value.list_value().values().empty()) {
+    return Wrong("stages", absl::StrCat("a list of stages, as in ", kExample));
+  }
+  std::vector<StageNodes> stages;
+  for (const Value& element : value.list_value().values()) {
+    const std::string place = absl::StrCat("stages[", stages.size(), "]");
+    ASSIGN_OR_RETURN(const Struct* stage, Object(element, place, "{\"nodes\": \"layers[0:8]\"}"));
+    for (absl::string_view key : {"devices", "mesh"}) {
+      if (stage->fields().count(std::string(key)) == 0) continue;
+      return absl::UnimplementedError(
+          absl::StrCat("not supported yet: `", place, ".", key,
+                       "`; all stages have the mesh that the plan says. Leave it out."));
+    }
+    RETURN_IF_ERROR(CheckKeys(*stage, absl::StrCat("in `", place, "`"), {"nodes"}));
+    const auto nodes = stage->fields().find("nodes");
+    if (nodes == stage->fields().end()) return Wrong(place, "an object with `nodes`");
+    ASSIGN_OR_RETURN(std::vector<std::string> paths,
+                     Paths(nodes->second, absl::StrCat(place, ".nodes")));
+    stages.push_back({std::move(paths)});
+  }
+  return tree.SetStages(std::move(stages));
+}
+
 absl::StatusOr<StrategyTree> ReadTree(const Struct& object) {
-  RETURN_IF_ERROR(CheckKeys(object, "in a strategy", {"plan", "nodes", "load"}));
+  RETURN_IF_ERROR(CheckKeys(object, "in a strategy", {"plan", "nodes", "load", "stages"}));
   ShortForm form;
   if (const auto plan = object.fields().find("plan"); plan != object.fields().end()) {
     ASSIGN_OR_RETURN(const std::string text, Text(plan->second, "plan"));
@@ -172,6 +224,9 @@ absl::StatusOr<StrategyTree> ReadTree(const Struct& object) {
   StrategyTree tree = StrategyTree::FromShortForm(form);
   if (const auto load = object.fields().find("load"); load != object.fields().end()) {
     RETURN_IF_ERROR(ReadLoads(load->second, tree));
+  }
+  if (const auto stages = object.fields().find("stages"); stages != object.fields().end()) {
+    RETURN_IF_ERROR(ReadStages(stages->second, tree));
   }
   const auto nodes = object.fields().find("nodes");
   if (nodes == object.fields().end()) return tree;
@@ -219,7 +274,7 @@ std::string StrategyTree::ToJson() const {
       "{\n  \"plan\": ", Quote(PrintShortForm(plan_)), ",\n  \"nodes\": {",
       nodes.empty() ? "" : absl::StrCat("\n", absl::StrJoin(nodes, ",\n"), "\n  "), "}",
       loads.empty() ? "" : absl::StrCat(",\n  \"load\": {", absl::StrJoin(loads, ", "), "}"),
-      "\n}\n");
+      StagesJson(stages_), "\n}\n");
 }
 
 }  // namespace plancast

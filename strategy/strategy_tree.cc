@@ -190,6 +190,32 @@ absl::StatusOr<Directives*> StrategyTree::Node(absl::string_view path) {
   return &nodes_[std::move(canonical)];
 }
 
+absl::Status StrategyTree::SetStages(std::vector<StageNodes> stages) {
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const std::string place = absl::StrCat("`stages[", s, "]`");
+    if (stages[s].nodes.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(place,
+                       " holds no nodes. Give each stage some of the model, or leave the "
+                       "stage out and lower pp."));
+    }
+    for (std::string& node : stages[s].nodes) {
+      ASSIGN_OR_RETURN(const NodePath path, NodePath::Parse(node), _ << place);
+      if (path.length() == 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(place, " has an empty path. Name a module, as in `layers[0:8]`."));
+      }
+      node = path.DebugString();
+    }
+  }
+  if (!stages.empty() && !plan_.layout.empty()) {
+    return absl::InvalidArgumentError(
+        "`layout` in the plan and `stages` both say what stages hold. Leave one of them out.");
+  }
+  stages_ = std::move(stages);
+  return absl::OkStatus();
+}
+
 std::vector<const NodePath*> StrategyTree::NodesOfLayers(const ModulePath& path) const {
   std::vector<const NodePath*> found;
   for (const auto& [text, node] : paths_) {
@@ -272,6 +298,14 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path, int64_
     lines.emplace_back(absl::StrCat("bucket: ", PrintByteSize(*resolved.bucket_bytes)),
                        SourceText(resolved.bucket_source));
   }
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    for (const std::string& node : stages_[s].nodes) {
+      ASSIGN_OR_RETURN(const NodePath at, NodePath::Parse(node));
+      if (!at.Covers(module)) continue;
+      lines.emplace_back(absl::StrCat("virtual stage: ", s),
+                         absl::StrCat("`stages[", s, "]`, `", node, "`"));
+    }
+  }
   size_t width = 0;
   for (const auto& line : lines) width = std::max(width, line.first.size());
   std::string text;
@@ -300,7 +334,8 @@ std::string StrategyTree::DebugString() const {
 }
 
 bool operator==(const StrategyTree& a, const StrategyTree& b) {
-  return a.plan_ == b.plan_ && a.loads_ == b.loads_ && a.DebugString() == b.DebugString();
+  return a.plan_ == b.plan_ && a.loads_ == b.loads_ && a.stages_ == b.stages_ &&
+         a.DebugString() == b.DebugString();
 }
 
 }  // namespace plancast

@@ -69,6 +69,13 @@ struct Resolved {
   bool SaysAs(const Resolved& other) const;
 };
 
+// What a virtual stage holds: nodes by their paths, as `NodePath` writes them.
+struct StageNodes {
+  std::vector<std::string> nodes;
+
+  friend bool operator==(const StageNodes& a, const StageNodes& b) { return a.nodes == b.nodes; }
+};
+
 // The strategy: a tree that mirrors the module tree. Nodes are addressed by
 // dotted paths (NodePath): `layers.*.attn`, `layers[0:8].mlp.fc1`, `layers.3`. A node holds
 // for itself and everything below. Two nodes that match one op and decide the same thing: the
@@ -83,7 +90,8 @@ class StrategyTree {
   // canonical tree of `plan`; `what` names the input in errors:
   // {"plan": "dp=2,tp=4", "nodes": {"layers.*.attn": {"split": {"tp": ["heads"]},
   //  "recompute": "selective:core_attn+moe_act", "home": "shard(dp)", "bucket": "25MB"}},
-  //  "load": {"experts": [1.5, 0.5]}}
+  //  "load": {"experts": [1.5, 0.5]},
+  //  "stages": [{"nodes": ["embedding", "layers[0:8]"]}, {"nodes": "layers[8:16]"}, ...]}
   static absl::StatusOr<StrategyTree> FromJson(absl::string_view json, absl::string_view what);
   // Canonical and complete: FromJson(t.ToJson()) is t.
   std::string ToJson() const;
@@ -104,6 +112,10 @@ class StrategyTree {
   void SetLoad(absl::string_view dim, std::vector<double> loads) {
     loads_[std::string(dim)] = std::move(loads);
   }
+  // What each virtual stage holds, in the order of the model; empty: by the plan's layout.
+  const std::vector<StageNodes>& stages() const { return stages_; }
+  // Errors: malformed paths, stages without nodes, a plan with a layout.
+  absl::Status SetStages(std::vector<StageNodes> stages);
   // The root with all that holds for the whole model: batch split over dp;
   // heads, ffn, vocab (and seq where nothing else, if sp) over tp; experts over ep and
   // their width over etp, in ops that work on slots and not on tokens; recompute,
@@ -130,6 +142,7 @@ class StrategyTree {
   std::map<std::string, Directives> nodes_;  // by canonical path
   std::map<std::string, NodePath> paths_;
   std::map<std::string, std::vector<double>> loads_;
+  std::vector<StageNodes> stages_;
 };
 
 }  // namespace plancast

@@ -34,7 +34,8 @@ struct Modules {
 
   int64_t LayersOf(const ModulePath& module) const {
     if (module.list < 0) return 0;
-    const std::string list = absl::StrJoin(module.parts.begin(), module.parts.begin() + module.list, ".");
+    const std::string list =
+        absl::StrJoin(module.parts.begin(), module.parts.begin() + module.list, ".");
     for (const ListOfLayers& known : lists) {
       if (known.path == list) return known.layers;
     }
@@ -56,17 +57,18 @@ Modules ModulesOf(const ModelPaths& model) {
 
 // Layers that a node says and the list at `module` does not have.
 absl::Status CheckLayers(const NodePath& node, const ModulePath& module, int64_t layers) {
-  const std::string list = absl::StrJoin(module.parts.begin(), module.parts.begin() + module.list, ".");
+  const std::string list =
+      absl::StrJoin(module.parts.begin(), module.parts.begin() + module.list, ".");
   if (const auto missing = node.MissingLayer(module.list, layers)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("`", list, "` has no layer ", *missing, ": it has ", layers, ", 0 to ",
-                     layers - 1, ", or -", layers, " to -1 from the end."));
+    return absl::InvalidArgumentError(absl::StrCat("`", list, "` has no layer ", *missing,
+                                                   ": it has ", layers, ", 0 to ", layers - 1,
+                                                   ", or -", layers, " to -1 from the end."));
   }
   for (int64_t layer = 0; layer < layers; ++layer) {
     if (node.HoldsLayer(module.list, layer, layers)) return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("no layer of `", list, "` is in it. A slice [a:b] is the layers from a to b - 1."));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no layer of `", list, "` is in it. A slice [a:b] is the layers from a to b - 1."));
 }
 
 absl::Status CheckPath(const NodePath& node, absl::string_view path, const Modules& modules) {
@@ -138,6 +140,10 @@ absl::Status CheckBucket(int64_t bytes, std::optional<int64_t> plan) {
 }
 
 }  // namespace
+
+absl::Status CheckNodePath(const NodePath& node, absl::string_view path, const ModelPaths& model) {
+  return CheckPath(node, path, ModulesOf(model));
+}
 
 absl::StatusOr<std::string> HomeAxis(absl::string_view home) {
   if (home == "replicate") return std::string();

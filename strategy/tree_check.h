@@ -34,6 +34,9 @@ struct ModelPaths {
 absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mesh,
                        const ModelPaths& model);
 
+// OK if the model has an op or a module at the path, and all the layers that it says.
+absl::Status CheckNodePath(const NodePath& node, absl::string_view path, const ModelPaths& model);
+
 // The axis of a home layout: "dp" of `shard(dp)`, "" of `replicate`.
 absl::StatusOr<std::string> HomeAxis(absl::string_view home);
 

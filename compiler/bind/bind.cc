@@ -15,6 +15,7 @@
 #include "compiler/bind/recompute.h"
 #include "graph/model/cut_segments.h"
 #include "graph/split/halo_inference.h"
+#include "strategy/nodes/op_path.h"
 
 namespace plancast {
 namespace {

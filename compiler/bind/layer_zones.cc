@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "strategy/nodes/op_path.h"
 
 namespace plancast {
 namespace {
@@ -188,18 +189,6 @@ class ZoneCutter {
 
 bool IsHandOver(const ModelGraph& graph, const Segment& segment) {
   return graph.bodies[segment.body].ops.empty();
-}
-
-ModulePath PathOf(const Segment& segment, const OpNode& op, int64_t layer, int64_t layers,
-                  std::string* text) {
-  *text = absl::StrCat(ModelGraph::PathOf(segment), ".", op.name);
-  ModulePath path = ModulePath::Of(*text);
-  path.list = -1;
-  if (!segment.in_list()) return path;
-  path.list = static_cast<int>(std::count(segment.path.begin(), segment.path.end(), '.')) + 1;
-  path.index = layer;
-  path.count = layers;
-  return path;
 }
 
 absl::StatusOr<ZonedModel> CutIntoZones(const ModelGraph& graph, const StrategyTree& tree) {

@@ -2,7 +2,6 @@
 #define PLANCAST_COMPILER_BIND_LAYER_ZONES_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,10 +32,6 @@ absl::StatusOr<ZonedModel> CutIntoZones(const ModelGraph& graph, const StrategyT
 
 // Whether nothing is computed there: tensors change their layout.
 bool IsHandOver(const ModelGraph& graph, const Segment& segment);
-
-// An op of layer `layer` of a segment's list, which has `layers`. Its parts are in `text`.
-ModulePath PathOf(const Segment& segment, const OpNode& op, int64_t layer, int64_t layers,
-                  std::string* text);
 
 }  // namespace plancast
 

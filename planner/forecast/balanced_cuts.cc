@@ -108,7 +108,7 @@ std::vector<size_t> FewestBytes(const Line& line, int64_t stages, double most) {
     size_t entered = 0;
     for (size_t p = 1; p < places; ++p) {
       for (; entered < p && line.Between(entered, p) > 0; ++entered) {
-        while (!window.empty() && bytes[window.back()] > bytes[entered]) window.pop_back();
+        while (!window.empty() && bytes[window.back()] >= bytes[entered]) window.pop_back();
         window.push_back(entered);
       }
       while (!window.empty() && line.Between(window.front(), p) > most) window.pop_front();

@@ -9,6 +9,8 @@
 #include "base/memo_key.h"
 #include "base/status_macros.h"
 #include "planner/forecast/balanced_cuts.h"
+#include "strategy/nodes/op_path.h"
+#include "strategy/nodes/stage_cuts.h"
 #include "strategy/tree_check.h"
 
 namespace plancast {
@@ -74,20 +76,6 @@ absl::Status CheckSizes(const PlanGraph& plan, Session& session) {
                    "bytes. Take a smaller mb or a smaller batch."));
 }
 
-ModelPaths PathsOf(const ModelGraph& graph) {
-  ModelPaths paths;
-  for (const Segment& segment : graph.segments) {
-    const std::string prefix = absl::StrCat(ModelGraph::PathOf(segment), ".");
-    for (const OpNode& op : graph.bodies[segment.body].ops) paths.ops.push_back(prefix + op.name);
-    if (!segment.in_list()) continue;
-    if (paths.lists.empty() || paths.lists.back().path != segment.path) {
-      paths.lists.push_back({segment.path, 0});
-    }
-    paths.lists.back().layers += segment.repeat;
-  }
-  return paths;
-}
-
 // The request keeps pointers to all of these.
 CompileRequest RequestFor(const Job& job, const PlanGraph& plan, const SoftwareProfile& profile) {
   CompileRequest request;
@@ -147,9 +135,16 @@ absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& form, Session
 absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Session& session) {
   const ShortForm& form = job.strategy.plan();
   ASSIGN_OR_RETURN(PlanGraph plan, DrawFor(job, form, session));
-  ASSIGN_OR_RETURN(plan.chosen, ChoosePlan(form, ContextOfJob(*plan.graph, job, machine),
-                                           job.profile.For(job.dtype, Schedule::kNone)));
+  PlanContext context = ContextOfJob(*plan.graph, job, machine);
+  if (!job.strategy.stages().empty()) {
+    ASSIGN_OR_RETURN(context.stages, StageCuts(*plan.graph, job.strategy.stages()));
+  }
+  ASSIGN_OR_RETURN(plan.chosen,
+                   ChoosePlan(form, context, job.profile.For(job.dtype, Schedule::kNone)));
   const PlanOptions& options = plan.chosen.options;
+  if (!options.cuts.empty()) {
+    plan.chosen.chosen["stages"] = StagesText(*plan.graph, options.cuts);
+  }
   RETURN_IF_ERROR(CheckSizes(plan, session));
   if (!job.strategy.nodes().empty()) {
     std::vector<SizedAxis> mesh = {

@@ -164,16 +164,24 @@ class Enumerator {
       return absl::StrCat("tp neither divides the ", context_.kv_heads,
                           " key-value heads nor is a multiple of them");
     }
-    if (context_.layers > 0 && pp > context_.layers) {
+    if (context_.layers > 0 && pp > context_.layers && !CutsModules(pp)) {
       return absl::StrCat("pp*vpp larger than the ", context_.layers, " layers");
     }
     if (batch_ % dp != 0) return absl::StrCat("dp*mb does not divide the batch of ", batch_);
     return "";
   }
 
+  // Whether the space names a number of stages for which modules that are no layers are cut.
+  bool CutsModules(int64_t pp) const {
+    if (context_.lists || context_.cut == nullptr || !space_.pp) return false;
+    const std::vector<int64_t> said = space_.pp->Singles();
+    return std::find(said.begin(), said.end(), pp) != said.end();
+  }
+
   absl::Status Leaves(int64_t tp, int64_t pp, int64_t dp, int64_t vpp, int64_t mb,
                       std::string reason) {
-    if (reason.empty() && context_.layers > 0 && pp * vpp > context_.layers) {
+    const bool cuts = vpp == 1 && CutsModules(pp);
+    if (reason.empty() && context_.layers > 0 && pp * vpp > context_.layers && !cuts) {
       reason = absl::StrCat("pp*vpp larger than the ", context_.layers, " layers");
     }
     if (reason.empty() && batch_ / dp % mb != 0) {

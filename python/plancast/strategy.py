@@ -266,6 +266,20 @@ class Strategy:
         self._core.load(arguments.word(dim, "dim"), [float(share) for share in shares])
         return self
 
+    def stages(self, nodes: Sequence[str | Sequence[str]]) -> Strategy:
+        """What each virtual stage holds, in the order of the model; gives the tree back.
+
+        Args:
+          nodes: of each stage a path as in `at`, or several; together they are all of the model.
+
+        >>> tree = Strategy.parse("pp=2").stages([["embedding", "layers[0:4]"], "layers[4:8]"])
+        >>> tree.to_dict()["stages"][1]
+        {'nodes': ['layers[4:8]']}
+        """
+        said = [{"nodes": held if isinstance(held, str) else list(held)} for held in nodes]
+        self._core = Strategy.from_dict({**self.to_dict(), "stages": said})._core
+        return self
+
     def explain(self, path: str, *, layers: int = 0) -> str:
         """Which node decided what for the op or module at `path`, one line a directive.
 

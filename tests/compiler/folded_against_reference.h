@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "collectives/realise.h"
+#include "graph/model/model_cut.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/executor/graph_builder.h"
@@ -30,6 +32,24 @@ class Dice {
  private:
   std::mt19937 random_;
 };
+
+// Places to cut a model, some of them inside of modules.
+inline std::vector<ModelCut> DrawCuts(Dice& dice, const ModelGraph& graph, int64_t count) {
+  std::vector<ModelCut> places;
+  for (size_t s = 0; s < graph.segments.size(); ++s) {
+    const Segment& segment = graph.segments[s];
+    for (int64_t repeat = 0; repeat < segment.repeat; ++repeat) {
+      for (size_t o = 0; o < graph.bodies[segment.body].ops.size(); ++o) {
+        places.push_back({static_cast<int>(s), repeat, static_cast<int>(o)});
+      }
+    }
+  }
+  std::set<ModelCut> cuts;
+  while (static_cast<int64_t>(cuts.size()) < count) {
+    cuts.insert(places[1 + dice.Below(static_cast<int64_t>(places.size()) - 1)]);
+  }
+  return {cuts.begin(), cuts.end()};
+}
 
 // Hosts of any number of devices, several to a NIC, some of them odd ones.
 inline Machine::Spec DrawMachine(Dice& dice, int64_t devices) {

@@ -206,14 +206,19 @@ class CompiledPlansTest : public testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Slices, CompiledPlansTest, testing::Range(0, kSlices));
 
-TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
-  const uint32_t first = 1 + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice;
-  const uint32_t last = first + kSeedsPerSlice - 1;
+// Of random plans by seeds, as they are or with stages that begin anywhere.
+void CompareFoldedWithFlat(uint32_t first, uint32_t last, bool cut) {
   std::cout << "seeds " << first << " to " << last << "\n";
   int64_t plans = 0, ranks = 0, classes = 0, split = 0, deadlocks = 0;
   for (uint32_t seed = first; seed <= last; ++seed) {
     Dice dice(seed);
     PlanUnderTest plan = DrawPlan(dice, dice.Of<int64_t>({1, 2, 3, 4}));
+    if (cut && plan.options().pp == 1) continue;
+    if (cut) {
+      plan.options().layout.clear();
+      plan.options().cuts =
+          DrawCuts(dice, plan.graph(), plan.options().pp * plan.options().vpp - 1);
+    }
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << Text(plan));
     const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
     ASSERT_TRUE(graph.ok()) << graph.status();
@@ -270,6 +275,16 @@ TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
   EXPECT_LT(classes, ranks);
   EXPECT_GT(split, 0);
   EXPECT_EQ(deadlocks, 0);  // a compiled plan never locks up
+}
+
+TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
+  const uint32_t first = 1 + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice;
+  CompareFoldedWithFlat(first, first + kSeedsPerSlice - 1, /*cut=*/false);
+}
+
+TEST_P(CompiledPlansTest, FoldedEqualsFlatWithStagesThatBeginAnywhere) {
+  const uint32_t first = 20'001 + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice;
+  CompareFoldedWithFlat(first, first + kSeedsPerSlice - 1, /*cut=*/true);
 }
 
 // Jumps over periods of the steady state change no digit.

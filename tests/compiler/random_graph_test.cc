@@ -23,6 +23,7 @@ namespace {
 constexpr int kSlices = 3;
 constexpr size_t kRulesPerGraph = 4;
 constexpr int kRounds = 12;  // each op is in as many graphs
+constexpr int kCutRounds = 6;
 
 // Ops that a training step can hold: whatever has a gradient.
 std::vector<std::string> TrainableRules() {
@@ -84,22 +85,24 @@ class RandomGraphTest : public testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Slices, RandomGraphTest, testing::Range(0, kSlices));
 
-TEST_P(RandomGraphTest, FoldedEqualsFlatBitForBit) {
+// Of random graphs, as they are or with stages that begin anywhere.
+void CompareFoldedWithFlat(int slice, int first_round, int rounds, bool cut) {
   std::vector<std::string> rules = TrainableRules();
   int plans = 0;
   size_t tasks = 0;
   std::map<std::string, int> used;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = first_round; round < first_round + rounds; ++round) {
     std::mt19937 order(static_cast<uint32_t>(TestSeed(100 + round)));
     std::shuffle(rules.begin(), rules.end(), order);
     for (size_t first = 0; first < rules.size(); first += kRulesPerGraph) {
-      if (static_cast<int>(first / kRulesPerGraph) % kSlices != GetParam()) continue;
+      if (static_cast<int>(first / kRulesPerGraph) % kSlices != slice) continue;
       const std::vector<std::string> chosen(
           rules.begin() + first, rules.begin() + std::min(rules.size(), first + kRulesPerGraph));
       SCOPED_TRACE(testing::Message() << "round " << round << ": " << absl::StrJoin(chosen, ", "));
       std::mt19937 random(order());
       Dice dice(static_cast<uint32_t>(random()));
-      const int64_t pp = dice.Of<int64_t>({1, 1, 2});
+      const int64_t pp =
+          dice.Of<int64_t>(cut ? std::vector<int64_t>{2, 3, 4} : std::vector<int64_t>{1, 1, 2});
       PlanUnderTest plan = PlanUnderTest::Of(RandomGraph(chosen, 2 * pp, random));
       plan.Dp(dice.Of<int64_t>({1, 2})).Tp(dice.Of<int64_t>({2, 4}));
       plan.Pp(pp, pp > 1 ? Schedule::k1f1b : Schedule::kNone).ByHand();
@@ -108,6 +111,10 @@ TEST_P(RandomGraphTest, FoldedEqualsFlatBitForBit) {
       if (dice.Maybe(2)) plan.options().overlap.insert(Overlap::kGrad);
       if (dice.Maybe(3)) plan.Zero1();
       CutByChance(dice, &plan);
+      if (cut) {
+        plan.options().layout.clear();
+        plan.options().cuts = DrawCuts(dice, plan.graph(), pp - 1);
+      }
       const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
       ASSERT_TRUE(graph.ok()) << graph.status() << "\n" << plan.graph().DebugString();
       ExpectBalancedMemory(*graph);
@@ -132,6 +139,14 @@ TEST_P(RandomGraphTest, FoldedEqualsFlatBitForBit) {
     }
   }
   std::cout << plans << " plans over graphs of " << used.size() << " ops, " << tasks << " tasks\n";
+}
+
+TEST_P(RandomGraphTest, FoldedEqualsFlatBitForBit) {
+  CompareFoldedWithFlat(GetParam(), 0, kRounds, /*cut=*/false);
+}
+
+TEST_P(RandomGraphTest, FoldedEqualsFlatWithStagesThatBeginAnywhere) {
+  CompareFoldedWithFlat(GetParam(), 50, kCutRounds, /*cut=*/true);
 }
 
 }  // namespace

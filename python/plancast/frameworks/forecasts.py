@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from plancast.errors import InputError
 from plancast.frameworks.formats import FRAMEWORKS, framework_name
 from plancast.frameworks.known import Known
 from plancast.frameworks.plan import Plan, canonical, default_layout, layout_of, layout_text, normal
@@ -34,6 +35,11 @@ def write_forecast(
     if tree is not None:
         Plan.of(tree, name)
     chosen = forecast.chosen
+    if "stages" in chosen:
+        raise InputError(
+            f"{name} deals whole layers to stages, and the stages of this plan are cut inside of "
+            f"modules ({chosen['stages']}). Take fewer stages."
+        )
     said = dict(_items(normal(forecast.strategy)))
     for key in ("dp", "mb", "accum"):
         said.setdefault(key, chosen[key])

@@ -45,7 +45,13 @@ class Plan:
     @classmethod
     def of(cls, strategy: Strategy, framework: str) -> Plan:
         """The keys that make a difference, of a strategy without nodes."""
-        nodes = strategy.to_dict().get("nodes", {})
+        tree = strategy.to_dict()
+        if "stages" in tree:
+            raise InputError(
+                f"{framework} deals whole layers to stages, and the plan lists its stages by the "
+                "nodes they hold. Say how many layers each has, with `layout` in the plan."
+            )
+        nodes = tree.get("nodes", {})
         if nodes:
             raise InputError(
                 f"{framework} has no settings for single modules, and the plan has some for "

@@ -88,7 +88,7 @@ class Bodies:
                     self._last[id(value)] = number
                     if value.kind == "parameter":
                         self._homes.setdefault(id(value), set()).add(number)
-        self._modules: dict[int, int] = {}  # by run: the module it became
+        self._modules: dict[int, tuple[int, int]] = {}  # by run: the module it became, its copy
         self._written: dict[int, list[tuple[Value, str]]] = {}
         self._ties: list[tuple[tuple[int, str], tuple[int, str]]] = []
         self._home: dict[int, tuple[int, str]] = {}
@@ -106,13 +106,13 @@ class Bodies:
                 body, out, signature = self._body(number, run, ports, last[1])
                 if (run.path, signature) == last[0]:
                     modules[-1]["repeat"] += 1
-                    self._note(number, run, len(modules) - 1)
+                    self._note(number, len(modules) - 1, modules[-1]["repeat"] - 1)
                     ports = out
                     continue
             body, out, signature = self._body(number, run, ports, [])
             body["path"] = self._path(run, number, paths)
             modules.append(body)
-            self._note(number, run, len(modules) - 1)
+            self._note(number, len(modules) - 1, 0)
             passed = [place < len(out) and out[place] is v for place, v in enumerate(ports)]
             last = ((run.path, signature), passed) if listed else None
             ports = out
@@ -163,18 +163,18 @@ class Bodies:
         self._written[number] = writer.parameters
         return writer.spec(out), out, (writer.signature(out), shared)
 
-    def _note(self, number: int, run: Run, module: int) -> None:
+    def _note(self, number: int, module: int, copy: int) -> None:
         """Ties of the parameters that a run shares with those before."""
-        self._modules[number] = module
+        self._modules[number] = (module, copy)
         for value, name in self._written[number]:
             first = self._home.setdefault(id(value), (number, name))
             if first[0] != number:
                 self._ties.append((first, (number, name)))
 
     def _tied(self, modules: list[dict[str, Any]]) -> list[Any]:
-        def find(end: tuple[int, str]) -> tuple[int, int]:
-            module = self._modules[end[0]]
+        def find(end: tuple[int, str]) -> tuple[int, int, int]:
+            module, copy = self._modules[end[0]]
             names = [tensor["name"] for tensor in modules[module]["tensors"]]
-            return module, names.index(end[1])
+            return module, names.index(end[1]), copy
 
         return [(find(first), find(second)) for first, second in self._ties]
