@@ -92,7 +92,9 @@ class PhaseLowering {
       NoteLives(s, end, first);
       s = end;
     }
-    if (builder_.size() == 0) CopyOut(out_ports);
+    if (builder_.size() == 0) {
+      CopyOut(out_ports, HandsOnOtherwise(buffers_, enters, stays, out_ports));
+    }
     const int last = std::max(builder_.size() - 1, 0);
     for (int value : out_ports) {
       const int ready = value < 0 ? BlockBuilder::kNone : ready_[value];
@@ -113,13 +115,14 @@ class PhaseLowering {
     bool enters = false;
   };
 
-  // A body that only renames model inputs still hands its neighbour a tensor.
-  void CopyOut(const std::vector<int>& out_ports) {
+  // A body that only renames model inputs still hands its neighbour a tensor; `all`: of what
+  // enters too.
+  void CopyOut(const std::vector<int>& out_ports, bool all) {
     for (int value : out_ports) {
-      if (value < 0 || ready_[value] != BlockBuilder::kNone) continue;
+      if (value < 0 || (ready_[value] != BlockBuilder::kNone && !all)) continue;
       const double bytes = LocalBytes(value);
       ready_[value] = builder_.AddKernel(MemoryKernel(context_, "copy", bytes, bytes),
-                                         Purpose::kForward, "copy", {});
+                                         Purpose::kForward, "copy", {ready_[value]});
     }
   }
 

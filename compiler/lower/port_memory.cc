@@ -54,4 +54,19 @@ void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<i
   }
 }
 
+bool HandsOnOtherwise(const Buffers& buffers, const std::vector<int>& enters,
+                      const std::vector<int>& stays, const std::vector<int>& out_ports) {
+  std::vector<int> owners(buffers.bytes.size(), 0);
+  const auto count = [&](const std::vector<int>& values, int sign) {
+    for (int value : values) {
+      if (value >= 0 && buffers.of_value[value] >= 0) owners[buffers.of_value[value]] += sign;
+    }
+  };
+  count(stays, 1);
+  count(enters, -1);
+  const bool any =
+      std::any_of(out_ports.begin(), out_ports.end(), [](int value) { return value >= 0; });
+  return any && std::any_of(owners.begin(), owners.end(), [](int n) { return n != 0; });
+}
+
 }  // namespace plancast

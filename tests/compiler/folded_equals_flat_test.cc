@@ -268,7 +268,7 @@ void CompareFoldedWithFlat(uint32_t first, uint32_t last, bool cut) {
     ranks += static_cast<int64_t>(reference.ranks.size());
     classes += static_cast<int64_t>((*folded)->sim().entities.size());
     split += (*folded)->sim().entities.size() > graph->programs.size();
-    if (HasFailure()) break;
+    if (testing::Test::HasFailure()) break;
   }
   std::cout << plans << " plans compared, " << ranks << " ranks in " << classes << " classes; "
             << split << " plans with split programs\n";

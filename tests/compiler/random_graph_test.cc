@@ -132,7 +132,7 @@ void CompareFoldedWithFlat(int slice, int first_round, int rounds, bool cut) {
       ASSERT_TRUE(folded.ok()) << folded.status();
       ExpectSame(**folded, reference,
                  RunReference(reference, slowed, LinkSharing::kMaxMin, SlowdownQ20(1.1)));
-      if (HasFailure()) return;
+      if (testing::Test::HasFailure()) return;
       ++plans;
       for (const ReferenceRank& rank : reference.ranks) tasks += rank.tasks.size();
       for (const std::string& rule : chosen) ++used[rule];
