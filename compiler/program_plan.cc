@@ -75,7 +75,7 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
     ASSIGN_OR_RETURN(plan.stages, DealLayers(plan.bodies->bound, *request.options));
   }
   plan.shared = plan.bodies->shared;
-  RETURN_IF_ERROR(PlaceSharedParameters(request.options->pp, &plan.shared, &plan.stages));
+  PlaceSharedParameters(request.options->pp, &plan.shared, &plan.stages);
   plan.compiled = plan.bodies->bodies;
   DropIdleRuns(*plan.bodies, &plan.stages);
   // What is on its way to the host and back is a module's own.

@@ -6,9 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "base/status_macros.h"
 
 namespace plancast {
 namespace {
@@ -44,15 +41,11 @@ int64_t VirtualStageOf(const SharedParameter::Use& use,
   return before;
 }
 
-absl::Status CheckDistances(const std::vector<int64_t>& stages) {
+bool EquallyFarApart(const std::vector<int64_t>& stages) {
   for (size_t i = 2; i < stages.size(); ++i) {
-    if (stages[i] - stages[i - 1] == stages[1] - stages[0]) continue;
-    return absl::UnimplementedError(absl::StrCat(
-        "not supported yet: a parameter that stages ", absl::StrJoin(stages, ", "),
-        " share, whose distances differ. Put its users on two stages, or on stages equally far "
-        "apart."));
+    if (stages[i] - stages[i - 1] != stages[1] - stages[0]) return false;
   }
-  return absl::OkStatus();
+  return true;
 }
 
 // By segment and layer: what is borrowed there.
@@ -70,6 +63,7 @@ std::map<std::pair<int, int64_t>, int64_t> Borrowed(const std::vector<SharedPara
 void SplitRuns(const std::vector<SharedParameter>& shared,
                std::vector<std::vector<StageRun>>* stages) {
   const std::map<std::pair<int, int64_t>, int64_t> borrowed = Borrowed(shared);
+  if (borrowed.empty()) return;
   const auto at = [&](int segment, int64_t layer) {
     const auto found = borrowed.find({segment, layer});
     return found == borrowed.end() ? 0 : found->second;
@@ -127,9 +121,9 @@ std::vector<SharedParameter> SharedParametersOf(const ModelGraph& graph) {
   return shared;
 }
 
-absl::Status PlaceSharedParameters(int64_t pp, std::vector<SharedParameter>* shared,
-                                   std::vector<std::vector<StageRun>>* stages) {
-  if (shared->empty()) return absl::OkStatus();
+void PlaceSharedParameters(int64_t pp, std::vector<SharedParameter>* shared,
+                           std::vector<std::vector<StageRun>>* stages) {
+  if (shared->empty()) return;
   const std::map<int, int64_t> first = FirstLayers(*stages);
   for (SharedParameter& parameter : *shared) {
     for (SharedParameter::Use& use : parameter.uses) {
@@ -137,10 +131,8 @@ absl::Status PlaceSharedParameters(int64_t pp, std::vector<SharedParameter>* sha
       use.layer = (known == first.end() ? 0 : known->second) + use.repeat;
       use.stage = VirtualStageOf(use, *stages) % pp;
     }
-    RETURN_IF_ERROR(CheckDistances(parameter.Stages()));
   }
   SplitRuns(*shared, stages);
-  return absl::OkStatus();
 }
 
 std::vector<SharedGradients> SharedGradientsOf(const std::vector<SharedParameter>& shared) {
@@ -150,7 +142,17 @@ std::vector<SharedGradients> SharedGradientsOf(const std::vector<SharedParameter
     if (stages.size() > 1) elements[std::move(stages)] += parameter.elements;
   }
   std::vector<SharedGradients> gradients;
-  for (const auto& [stages, count] : elements) gradients.push_back({stages, count});
+  for (const auto& [stages, count] : elements) {
+    if (EquallyFarApart(stages)) {
+      gradients.push_back({stages, count});
+      continue;
+    }
+    // The first has the sum after a swap with each of the others, and the last one too.
+    const size_t others = stages.size() - 1;
+    for (size_t i = 0; i < 2 * others - 1; ++i) {
+      gradients.push_back({{stages[0], stages[1 + i % others]}, count});
+    }
+  }
   return gradients;
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "compiler/bind/bind.h"
 #include "graph/model/model_graph.h"
 
@@ -33,12 +32,12 @@ struct SharedParameter {
 std::vector<SharedParameter> SharedParametersOf(const ModelGraph& graph);
 
 // Finds the stages of all users, and splits runs so that all repeats of one borrow the same.
-// Errors: a parameter on three stages or more that are not equally far apart.
-absl::Status PlaceSharedParameters(int64_t pp, std::vector<SharedParameter>* shared,
-                                   std::vector<std::vector<StageRun>>* stages);
+void PlaceSharedParameters(int64_t pp, std::vector<SharedParameter>* shared,
+                           std::vector<std::vector<StageRun>>* stages);
 
-// Gradients that stages sum among themselves: two swap theirs, more reduce them together. All
-// stages list them in one order.
+// Gradients that stages sum among themselves, one after the other: two swap theirs; more that are
+// equally far apart reduce them together, others in swaps of the first with each. All stages list
+// them in one order.
 struct SharedGradients {
   std::vector<int64_t> stages;  // ascending, two at least
   int64_t elements = 0;

@@ -312,6 +312,40 @@ TEST(ChoosePlanTest, RefusesWhatIsNotSimulated) {
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not supported yet: cp=2")));
 }
 
+TEST(ChooseLayoutTest, StagesThatATreeListsTakeThePlaceOfTheLayout) {
+  PlanOptions options;
+  options.pp = 2;
+  PlanContext context;
+  context.layers = 4;
+  context.stages = std::vector<ModelCut>{{1, 2, 3}};
+  EXPECT_OK(ChooseLayout(ShortForm(), context, &options));
+  EXPECT_THAT(options.layout, IsEmpty());
+  EXPECT_EQ(options.cuts, *context.stages);
+  options.vpp = 2;
+  EXPECT_THAT(ChooseLayout(ShortForm(), context, &options).status().message(),
+              HasSubstr("`stages` lists 2 stages, and pp*vpp = 2*2 is 4"));
+}
+
+TEST(ChooseLayoutTest, ModelsOfFewerModulesThanStagesAreCutInsideOfThem) {
+  PlanOptions options;
+  options.pp = 4;
+  PlanContext context;
+  context.layers = 2;
+  int asked = 0;
+  context.cut = [&](int64_t stages) -> absl::StatusOr<std::vector<ModelCut>> {
+    ++asked;
+    return std::vector<ModelCut>(stages - 1);
+  };
+  // With an embedding and a head there is a stage for each.
+  EXPECT_OK(ChooseLayout(ShortForm(), context, &options));
+  EXPECT_THAT(options.layout, ElementsAre(0, 1, 1, 0));
+  context.work_before = context.work_after = false;
+  EXPECT_OK(ChooseLayout(ShortForm(), context, &options));
+  EXPECT_EQ(asked, 1);
+  EXPECT_THAT(options.layout, IsEmpty());
+  EXPECT_EQ(options.cuts.size(), 3u);
+}
+
 TEST(DefaultLayoutTest, IsEvenThenOneLessAtTheEndsThenSurplusInTheMiddle) {
   EXPECT_THAT(DefaultLayout(8, 4), ElementsAre(2, 2, 2, 2));
   EXPECT_THAT(DefaultLayout(10, 4), ElementsAre(2, 3, 3, 2));

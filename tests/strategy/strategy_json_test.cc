@@ -80,6 +80,39 @@ INSTANTIATE_TEST_SUITE_P(
                               "`-4` is not a size in bytes"}),
     [](const ::testing::TestParamInfo<Mistake>& info) { return std::to_string(info.index); });
 
+TEST(StrategyJsonTest, StagesRoundTripWithCanonicalPaths) {
+  ASSERT_OK_AND_ASSIGN(
+      const StrategyTree tree,
+      StrategyTree::FromJson(
+          R"({"plan": "pp=2", "stages": [{"nodes": ["stem", "layers[:8]"]}, {"nodes": "head"}]})",
+          "tree.json"));
+  ASSERT_EQ(tree.stages().size(), 2u);
+  EXPECT_EQ(tree.stages()[0].nodes, (std::vector<std::string>{"stem", "layers[0:8]"}));
+  EXPECT_EQ(tree.stages()[1].nodes, std::vector<std::string>{"head"});
+  EXPECT_THAT(StrategyTree::FromJson(tree.ToJson(), "again"), IsOkAndHolds(tree));
+  EXPECT_FALSE(tree == StrategyTree::FromShortForm(tree.plan()));
+  ASSERT_OK_AND_ASSIGN(const std::string text, tree.Explain("layers.3.fc"));
+  EXPECT_THAT(text, HasSubstr("virtual stage: 0"));
+  EXPECT_THAT(text, HasSubstr("from `stages[0]`, `layers[0:8]`"));
+}
+
+TEST(StrategyJsonTest, StagesThatAreNoneAreErrors) {
+  const auto error = [](const std::string& plan, const std::string& stages) {
+    const std::string json = R"({"plan": ")" + plan + R"(", "stages": )" + stages + "}";
+    return std::string(StrategyTree::FromJson(json, "tree.json").status().message());
+  };
+  EXPECT_THAT(error("pp=2", R"([])"), HasSubstr("`stages` must be a list of stages"));
+  EXPECT_THAT(error("pp=2", R"([{"nodes": []}])"), HasSubstr("`stages[0]` holds no nodes"));
+  EXPECT_THAT(error("pp=2", R"([{"nodes": ["a..b"]}])"), HasSubstr("`stages[0]`: `a..b`"));
+  EXPECT_THAT(error("pp=2", R"([{"nodes": [3]}])"), HasSubstr("`stages[0].nodes` must be"));
+  EXPECT_THAT(error("pp=2", R"([{"node": "a"}])"), HasSubstr("Did you mean `nodes`?"));
+  EXPECT_THAT(error("pp=2", R"([{}])"), HasSubstr("`stages[0]` must be an object with `nodes`"));
+  EXPECT_THAT(error("pp=2", R"([{"nodes": "a", "mesh": {"dp": 2}}])"),
+              HasSubstr("not supported yet: `stages[0].mesh`"));
+  EXPECT_THAT(error("pp=2,layout=1+1", R"([{"nodes": "a"}])"),
+              HasSubstr("both say what stages hold"));
+}
+
 TEST(StrategyJsonTest, LoadsRoundTrip) {
   const char* json = R"({"plan": "ep=2", "load": {"experts": [1.5, 0.1]}})";
   ASSERT_OK_AND_ASSIGN(const StrategyTree tree, StrategyTree::FromJson(json, "tree.json"));
