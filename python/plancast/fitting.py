@@ -93,9 +93,10 @@ def _short_form(strategy: Strategy | str) -> str:
     if isinstance(strategy, str):
         return strategy
     arguments.instance(strategy, Strategy, "strategy", '"tp=8,pp=4,mb=1"')
-    if strategy.to_dict().get("nodes"):
+    tree = strategy.to_dict()
+    if tree.get("nodes") or "stages" in tree:
+        more = "lists its stages by nodes" if "stages" in tree else "has directives on single nodes"
         raise InputError(
-            f"`{strategy.short_form}` has directives on single nodes; "
-            "`predict` says whether such a plan fits."
+            f"`{strategy.short_form}` {more}; `predict` says whether such a plan fits."
         )
     return strategy.short_form

@@ -268,6 +268,31 @@ TEST(CutStagesTest, SeveralTiesMeetEachForItselfAndManyUsersReduceTogether) {
   EXPECT_THAT(programs, ElementsAre(ElementsAre(0, 1), ElementsAre(0, 3), ElementsAre(0, 1)));
 }
 
+// Layers that all use one weight, behind a module with one of its own.
+TEST(CutStagesTest, LayersOfAListMayShareOneParameter) {
+  ModelBuilder model = Empty("repeated");
+  ModuleBuilder first = model.Module("first");
+  ASSERT_OK(first.Input("x", DType::kCompute, Dims()));
+  Linear(first, "fc", "x");
+  ASSERT_OK(first.OutPort("fc.y"));
+  ModuleBuilder layer = model.Module("layer");
+  ASSERT_OK(layer.InPort("x", Dims()));
+  Linear(layer, "fc", "x");
+  ASSERT_OK(layer.OutPort("fc.y"));
+  ASSERT_OK(model.Append("first", first));
+  ASSERT_OK(model.Append("layers", layer, 4));
+  ModelGraph graph = *model.Build();
+  for (int64_t repeat : {1, 2, 3}) graph.tied.push_back({1, 1, 1, 1, 0, repeat});
+  ASSERT_OK(graph.Verify());
+  EXPECT_EQ(graph.ParameterCount(), 2 * kWeight);
+  PlanUnderTest alone = PlanUnderTest::Of(graph);
+  EXPECT_EQ(Parameters(Compiled(std::move(alone.MicroBatches(1, 2)))), 2 * kWeight * 2);
+  const ExecutionGraph two = Compiled(Cut(graph, 2, {{1, 2, 0}}));
+  EXPECT_EQ(Parameters(two), 3 * kWeight * 2);
+  ASSERT_EQ(TiedMeetings(two).size(), 1u);
+  EXPECT_EQ(TiedMeetings(two)[0].bytes, kWeight * 4);
+}
+
 TEST(CutStagesTest, AWeightThatBothSidesOfACutReadIsShared) {
   ModelBuilder model = Empty("twice");
   ModuleBuilder net = model.Module("net");

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status_matchers.h"
@@ -53,6 +54,26 @@ void Vary(std::mt19937_64& random, PlanUnderTest& plan) {
   profile.pipeline.p2p_scatter_gather = random() % 2 == 0;
   profile.update.zero_grad = random() % 2 == 0;
   profile.update.grad_clip = random() % 2 == 0;
+}
+
+TEST(GraphWorkspace, PlansMayBeCutAnywhere) {
+  Dice dice(static_cast<uint32_t>(TestSeed(20261124)));
+  Session session;
+  GraphWorkspace workspace;
+  for (int i = 0; i < 100; ++i) {
+    TransformerConfig config = SmallGpt();
+    config.layers = 4;
+    config.tied_embeddings = dice.Maybe(2);
+    PlanUnderTest plan = PlanUnderTest::Of(config);
+    plan.Pp(4).MicroBatches(1, 8);
+    if (!dice.Maybe(4)) {
+      plan.options().layout.clear();
+      plan.options().cuts = DrawCuts(dice, plan.graph(), 3);
+    }
+    ASSERT_OK(workspace.Compile(plan.Request(), session));
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile(session));
+    ASSERT_EQ(workspace.graph().DebugString(), graph.DebugString()) << "plan " << i;
+  }
 }
 
 TEST(GraphWorkspace, EveryPlanIsAsIfItWereTheFirst) {

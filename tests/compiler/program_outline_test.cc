@@ -12,6 +12,7 @@
 #include "compiler/stage_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status_matchers.h"
@@ -73,6 +74,11 @@ TEST(ProgramOutline, IssuesWhatTheProgramIssues) {
             chunks ? 2 : 1);
     plan.MicroBatches(1, static_cast<int64_t>(1 + random() % 12));
     Vary(random, plan);
+    if (pp > 1 && i % 3 == 0) {
+      Dice dice(static_cast<uint32_t>(random()));
+      plan.options().layout.clear();
+      plan.options().cuts = DrawCuts(dice, plan.graph(), pp * (chunks ? 2 : 1) - 1);
+    }
     const CompileRequest request = plan.Request();
     ASSERT_OK_AND_ASSIGN(const ProgramPlan programs, PlanPrograms(request, session, nullptr));
     const PipelineSchedule schedule = programs.Schedule(plan.options().micro_batches);

@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Mistake{"{", ""}, Mistake{"[]", ""}, Mistake{"", ""},
                       Mistake{R"({"plna": "tp=4"})",
                               "no key `plna` in a strategy; the keys are `plan`, "
-                              "`nodes`, `load`. Did you mean `plan`?"},
+                              "`nodes`, `load`, `stages`. Did you mean `plan`?"},
                       Mistake{R"({"plan": 4})", "`plan` must be a string."},
                       Mistake{R"({"plan": "tpp=4"})", "no strategy key `tpp`"},
                       Mistake{R"({"nodes": []})", "`nodes` must be an object, as in"},

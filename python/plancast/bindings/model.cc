@@ -81,8 +81,8 @@ ModelGraph GraphOf(const py::dict& spec) {
   using Place = std::vector<int>;  // module, tensor, and which copy of the module if not the first
   const auto copy_of = [](const Place& place) { return place.size() > 2 ? place[2] : 0; };
   for (const auto& [first, second] : spec["ties"].cast<std::vector<std::pair<Place, Place>>>()) {
-    graph.tied.push_back({first.at(0), first.at(1), second.at(0), second.at(1), copy_of(first),
-                          copy_of(second)});
+    graph.tied.push_back(
+        {first.at(0), first.at(1), second.at(0), second.at(1), copy_of(first), copy_of(second)});
   }
   const std::map<std::string, int64_t ModelGraph::*> facts = {{"hidden", &ModelGraph::hidden},
                                                               {"head_dim", &ModelGraph::head_dim},

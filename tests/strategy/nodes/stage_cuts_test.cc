@@ -22,16 +22,15 @@ ModelGraph Net() {
   EXPECT_OK(model.AddDim("seq", 4));
   EXPECT_OK(model.AddDim("hidden", 8));
   const std::vector<std::string> dims = {"batch", "seq", "hidden"};
-  const OpRulePtr same = std::make_shared<const OpRule>(
-      *OpRule::Parse("same(x) -> (y) { y[b,s,h] = x[b,s,h] }"));
+  const OpRulePtr same =
+      std::make_shared<const OpRule>(*OpRule::Parse("same(x) -> (y) { y[b,s,h] = x[b,s,h] }"));
   const auto module = [&](const std::string& name, const std::vector<std::string>& ops) {
     ModuleBuilder body = model.Module(name);
     EXPECT_OK(name == "stem" ? body.Input("x", DType::kCompute, dims) : body.InPort("x", dims));
     std::string last = "x";
     for (const std::string& op : ops) {
       if (op == "shape") {
-        EXPECT_OK(body.Call(op, same,
-                            {last}, {op + ".y"}, {}));
+        EXPECT_OK(body.Call(op, same, {last}, {op + ".y"}, {}));
       } else {
         EXPECT_OK(body.Parameter(op + ".w", {"hidden", "hidden"}));
         EXPECT_OK(body.Call(op, "linear", {last, op + ".w"}, {op + ".y"}));
@@ -69,15 +68,17 @@ TEST(StageCutsTest, NodesAreModulesLayersRangesAndOps) {
   EXPECT_THAT(CutsOf({{"stem", "layers", "head"}}), IsEmpty());
   EXPECT_THAT(CutsOf({{"stem", "layers[0:2]"}, {"layers[2:]", "head"}}),
               ElementsAre(ModelCut{1, 2, 0}));
-  EXPECT_THAT(CutsOf({{"stem.conv1"}, {"stem.conv2", "layers.0", "layers.1.a"},
+  EXPECT_THAT(CutsOf({{"stem.conv1"},
+                      {"stem.conv2", "layers.0", "layers.1.a"},
                       {"layers.1.b", "layers[2,3]", "head"}}),
               ElementsAre(ModelCut{0, 0, 1}, ModelCut{1, 1, 1}));
 }
 
 TEST(StageCutsTest, SaysWhatIsMissingDoubledOutOfOrderOrNothing) {
-  EXPECT_EQ(ErrorOf({{"stem", "layers[0:2]"}, {"layers[3:]", "head"}}),
-            "`stages`: no stage holds `layers.2.a` to `layers.2.b.fc`, 2 ops. Stages are all of the "
-            "model: add them to `stages[0]` or the next.");
+  EXPECT_EQ(
+      ErrorOf({{"stem", "layers[0:2]"}, {"layers[3:]", "head"}}),
+      "`stages`: no stage holds `layers.2.a` to `layers.2.b.fc`, 2 ops. Stages are all of the "
+      "model: add them to `stages[0]` or the next.");
   EXPECT_EQ(ErrorOf({{"stem", "layers[0:3]"}, {"layers[2:]", "head"}}),
             "`stages[1]`: `layers[2:]` has `layers.2.a`, which `layers[0:3]` of `stages[0]` has "
             "already. Every op is on one stage: leave it out of one.");
