@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from plancast.communication.workloads import TextWorkload
     from plancast.comparison import Comparison, compare
     from plancast.errors import InputError
+    from plancast.compiled import ExecutionGraph, execution_graph
     from plancast.fitting import Fit, fits
     from plancast.forecast import Forecast
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
@@ -67,6 +68,7 @@ __all__ = [
     "CollectiveTable",
     "Comparison",
     "Distribution",
+    "ExecutionGraph",
     "Fit",
     "Forecast",
     "InputError",
@@ -92,6 +94,7 @@ __all__ = [
     "WhatIf",
     "collective",
     "compare",
+    "execution_graph",
     "fits",
     "flows",
     "pareto_front",
@@ -117,6 +120,7 @@ _HOME = {
     "CollectiveTable": "communication.collective_table",
     "Comparison": "comparison",
     "Distribution": "randomness",
+    "ExecutionGraph": "compiled",
     "Fit": "fitting",
     "Forecast": "forecast",
     "InputError": "errors",
@@ -142,6 +146,7 @@ _HOME = {
     "WhatIf": "changes",
     "collective": "communication.collective_table",
     "compare": "comparison",
+    "execution_graph": "compiled",
     "fits": "fitting",
     "flows": "communication.flow_list",
     "pareto_front": "communication.synthesis",

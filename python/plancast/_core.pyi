@@ -380,6 +380,16 @@ def compile_passes(
     profile: str,
     precision: dict[str, str],
 ) -> list[tuple[str, str]]: ...
+def execution_graph(
+    model: Model,
+    machine: Machine,
+    strategy: Strategy,
+    *,
+    batch: int | None,
+    dtype: str,
+    profile: str,
+    precision: dict[str, str],
+) -> dict[str, Any]: ...
 def uncertainty() -> dict[str, float]: ...
 def profile_from_documentation(name: str) -> bool: ...
 def profile_dropout(name: str) -> bool: ...

@@ -39,6 +39,7 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindForecast(m);
   plancast::BindRecords(m);
   plancast::BindPredict(m);
+  plancast::BindExecutionGraph(m);
   plancast::BindJobs(m);
   plancast::BindKernels(m);
   plancast::BindAlgorithms(m);

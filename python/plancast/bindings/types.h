@@ -59,6 +59,7 @@ void BindForecast(pybind11::module_& m);
 // Adds what a forecast says of memory to its class.
 void BindMemory(pybind11::class_<Forecast, std::shared_ptr<Forecast>>& forecast);
 void BindPredict(pybind11::module_& m);
+void BindExecutionGraph(pybind11::module_& m);
 void BindJobs(pybind11::module_& m);
 void BindKernels(pybind11::module_& m);
 void BindNccl(pybind11::module_& m);

@@ -1,0 +1,152 @@
+"""What the compiler makes of a plan, as plain data: structure, no time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
+
+from plancast import _core, arguments, precision
+from plancast.checked import checked
+from plancast.machine import Machine
+from plancast.model import Model
+from plancast.planning import DEFAULT_PROFILE, check_nouns
+from plancast.question import core_of
+
+if TYPE_CHECKING:
+    from plancast.precision import Types
+    from plancast.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class Task:
+    """A kernel or a communication of one device.
+
+    `stream` is the queue it is issued on (`compute`, `model_comm`, `grad_comm`, ...),
+    `purpose` what it is for (`forward`, `recompute`, `tp`, ...). A kernel says what runs
+    (`gemm fp32 256x384x256 forward`). A communication has a `collective`, its bytes as
+    nccl-tests counts them (all_gather: what comes out, reduce_scatter: what goes in,
+    all_to_all: all that one rank sends) and the mesh axes that its group runs over,
+    outermost first; a `send_recv` joins a device with the one `peer_offset` further.
+    """
+
+    label: str
+    stream: str
+    purpose: str
+    kernel: str
+    collective: str
+    bytes: int
+    axes: tuple[str, ...]
+    peer_offset: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """Tasks of one module in one phase, in issue order: `layers.F`, `optimizer`."""
+
+    name: str
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A block that runs `repeats` times, for `layers` layers each from `first_layer` on.
+
+    `phase` is `F`, `B`, `W` (weight gradients alone), `opt` or `comm`.
+    """
+
+    block: Block
+    phase: str
+    micro_batch: int
+    first_layer: int
+    layers: int
+    repeats: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """What all devices at one place of the pipeline run, in issue order.
+
+    `bytes` are those of a device that live throughout: `parameters`, `gradients`, ...
+    """
+
+    name: str
+    where: Mapping[str, int]
+    bytes: Mapping[str, int]
+    instances: tuple[Instance, ...]
+
+
+@dataclass(frozen=True)
+class ExecutionGraph:
+    """The distributed execution graph of a plan; `axes` are those of its mesh, outermost first."""
+
+    axes: Mapping[str, int]
+    programs: tuple[Program, ...]
+
+    def groups(self, axes: Sequence[str], where: Mapping[str, int] | None = None) -> list[list[int]]:
+        """The groups of devices that differ only along `axes`, of those at `where` or of all."""
+        found: dict[tuple[int, ...], list[int]] = {}
+        for device, place in enumerate(self._places()):
+            if any(place[axis] != at for axis, at in (where or {}).items() if axis not in axes):
+                continue
+            key = tuple(at for axis, at in place.items() if axis not in axes)
+            found.setdefault(key, []).append(device)
+        return list(found.values())
+
+    def devices(self, where: Mapping[str, int]) -> list[int]:
+        """The devices that are at `where` of the mesh, such as those of a program."""
+        return [device for group in self.groups([], where) for device in group]
+
+    def _places(self) -> Iterator[dict[str, int]]:
+        for place in itertools.product(*(range(size) for size in self.axes.values())):
+            yield dict(zip(self.axes, place, strict=True))
+
+
+@checked
+def execution_graph(
+    model: Model,
+    machine: Machine,
+    strategy: Strategy | str,
+    *,
+    batch: int | None = None,
+    dtype: str = "bf16",
+    profile: str = DEFAULT_PROFILE,
+    **types: Unpack[Types],
+) -> ExecutionGraph:
+    """Compiles a plan; arguments as for `predict`. Nothing is timed.
+
+    >>> graph = execution_graph(
+    ...     Model.preset("llama3-8b"), Machine.preset("dgx-h100:1"), "tp=8,mb=1", batch=1)
+    >>> graph.axes
+    {'pp': 1, 'dp': 1, 'tp': 8}
+    >>> [(i.block.name, i.repeats) for i in graph.programs[0].instances if i.phase == "F"]
+    [('embedding.F', 1), ('layer.F', 32), ('head.F', 1)]
+    >>> layer = graph.programs[0].instances[1].block
+    >>> [(t.collective, t.bytes, graph.groups(t.axes)) for t in layer.tasks if t.collective][0]
+    ('all_reduce', 67108864, [[0, 1, 2, 3, 4, 5, 6, 7]])
+    """
+    check_nouns(model, machine, None)
+    made = _core.execution_graph(
+        model._core,
+        machine._core,
+        core_of(strategy),
+        batch=arguments.batch(batch),
+        dtype=arguments.dtype(dtype),
+        profile=arguments.word(profile, "profile"),
+        precision=precision.asked(types),
+    )
+    blocks = [
+        Block(block["name"], tuple(Task(*task[:6], tuple(task[6]), task[7]) for task in block["tasks"]))
+        for block in made["blocks"]
+    ]
+    programs = tuple(
+        Program(
+            program["name"],
+            program["where"],
+            program["bytes"],
+            tuple(Instance(blocks[at], *rest) for at, *rest in program["instances"]),
+        )
+        for program in made["programs"]
+    )
+    return ExecutionGraph(dict(made["axes"]), programs)
