@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from plancast.communication.traces import NcclTrace
     from plancast.communication.workloads import TextWorkload
     from plancast.comparison import Comparison, compare
-    from plancast.errors import InputError
     from plancast.compiled import ExecutionGraph, execution_graph
+    from plancast.errors import InputError
     from plancast.fitting import Fit, fits
     from plancast.forecast import Forecast
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from plancast import _core, arguments, precision
 from plancast.checked import checked
@@ -84,7 +84,9 @@ class ExecutionGraph:
     axes: Mapping[str, int]
     programs: tuple[Program, ...]
 
-    def groups(self, axes: Sequence[str], where: Mapping[str, int] | None = None) -> list[list[int]]:
+    def groups(
+        self, axes: Sequence[str], where: Mapping[str, int] | None = None
+    ) -> list[list[int]]:
         """The groups of devices that differ only along `axes`, of those at `where` or of all."""
         found: dict[tuple[int, ...], list[int]] = {}
         for device, place in enumerate(self._places()):
@@ -137,16 +139,17 @@ def execution_graph(
         precision=precision.asked(types),
     )
     blocks = [
-        Block(block["name"], tuple(Task(*task[:6], tuple(task[6]), task[7]) for task in block["tasks"]))
+        Block(block["name"], tuple(Task(**task) for task in block["tasks"]))
         for block in made["blocks"]
     ]
-    programs = tuple(
-        Program(
-            program["name"],
-            program["where"],
-            program["bytes"],
-            tuple(Instance(blocks[at], *rest) for at, *rest in program["instances"]),
-        )
-        for program in made["programs"]
+    return ExecutionGraph(
+        made["axes"], tuple(_program(program, blocks) for program in made["programs"])
     )
-    return ExecutionGraph(dict(made["axes"]), programs)
+
+
+def _program(made: dict[str, Any], blocks: list[Block]) -> Program:
+    instances = tuple(
+        Instance(**{**instance, "block": blocks[instance["block"]]})
+        for instance in made["instances"]
+    )
+    return Program(**{**made, "instances": instances})

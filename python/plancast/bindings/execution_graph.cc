@@ -3,12 +3,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <map>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "compiler/session.h"
 #include "planner/forecast/job.h"
@@ -21,70 +18,69 @@ namespace {
 
 namespace py = pybind11;
 
-// (label, stream, purpose, kernel or empty, collective or empty, bytes, axes, peer offset).
-using TaskRow = std::tuple<std::string, std::string, std::string, std::string, std::string, int64_t,
-                           std::vector<std::string>, int>;
-
-TaskRow RowOf(const ExecutionGraph& graph, const Block& block, int32_t task) {
-  const std::string stream(kStreamNames[block.stream[task]]);
-  const std::string purpose(kPurposeNames[block.purpose[task]]);
-  if (block.kind[task] == TaskKind::kKernel) {
-    return {block.label[task], stream, purpose, graph.kernels[block.spec[task]].DebugString(),
-            "",                0,      {},      0};
-  }
-  const CommSpec& comm = graph.comms[block.spec[task]];
-  std::vector<std::string> axes;
-  for (int axis : comm.axes) axes.push_back(graph.mesh.axis(axis).name);
-  return {block.label[task],
-          stream,
-          purpose,
-          "",
-          std::string(kCollectiveKindNames[comm.kind]),
-          comm.bytes,
-          std::move(axes),
-          comm.peer_offset};
+// The keys are the fields of the classes of plancast/compiled.py.
+py::dict TaskOf(const ExecutionGraph& graph, const Block& block, int32_t task) {
+  const bool is_kernel = block.kind[task] == TaskKind::kKernel;
+  const CommSpec comm = is_kernel ? CommSpec() : graph.comms[block.spec[task]];
+  py::tuple axes(comm.axes.size());
+  for (size_t i = 0; i < comm.axes.size(); ++i) axes[i] = graph.mesh.axis(comm.axes[i]).name;
+  py::dict out;
+  out["label"] = block.label[task];
+  out["stream"] = std::string(kStreamNames[block.stream[task]]);
+  out["purpose"] = std::string(kPurposeNames[block.purpose[task]]);
+  out["kernel"] = is_kernel ? graph.kernels[block.spec[task]].DebugString() : "";
+  out["collective"] = is_kernel ? "" : std::string(kCollectiveKindNames[comm.kind]);
+  out["bytes"] = comm.bytes;
+  out["axes"] = std::move(axes);
+  out["peer_offset"] = comm.peer_offset;
+  return out;
 }
 
 py::dict BlockOf(const ExecutionGraph& graph, const Block& block) {
   py::dict out;
+  py::list tasks;
+  for (int32_t t = 0; t < block.size(); ++t) tasks.append(TaskOf(graph, block, t));
   out["name"] = block.name;
-  std::vector<TaskRow> tasks;
-  for (int32_t t = 0; t < block.size(); ++t) tasks.push_back(RowOf(graph, block, t));
   out["tasks"] = std::move(tasks);
   return out;
 }
 
-py::dict ProgramOf(const ExecutionGraph& graph, const Program& program) {
+py::dict InstanceOf(const ExecutionGraph& graph, const Instance& instance) {
   py::dict out;
-  out["name"] = program.name;
-  std::map<std::string, int64_t> where, bytes;
+  out["block"] = instance.block;
+  out["phase"] = std::string(kPhaseNames[instance.phase]);
+  out["micro_batch"] = instance.micro_batch;
+  out["first_layer"] = instance.layer_begin;
+  out["layers"] = graph.blocks[instance.block].layers;
+  out["repeats"] = instance.layer_count;
+  return out;
+}
+
+py::dict ProgramOf(const ExecutionGraph& graph, const Program& program) {
+  py::dict out, where, bytes;
   for (const auto& [axis, coordinate] : program.where) {
-    where[std::string(graph.mesh.axis(axis).name)] = coordinate;
+    where[py::str(graph.mesh.axis(axis).name)] = coordinate;
   }
   for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
-    bytes[std::string(kMemoryKindNames[static_cast<MemoryKind>(kind)])] =
-        program.static_bytes[kind];
+    const std::string name(kMemoryKindNames[static_cast<MemoryKind>(kind)]);
+    bytes[py::str(name)] = program.static_bytes[kind];
   }
+  py::list instances;
+  for (const Instance& instance : program.instances) instances.append(InstanceOf(graph, instance));
+  out["name"] = program.name;
   out["where"] = std::move(where);
   out["bytes"] = std::move(bytes);
-  // (block, phase, micro-batch, first layer, layers of a repeat, repeats).
-  std::vector<std::tuple<int32_t, std::string, int32_t, int32_t, int32_t, int32_t>> instances;
-  for (const Instance& i : program.instances) {
-    instances.emplace_back(i.block, std::string(kPhaseNames[i.phase]), i.micro_batch,
-                           i.layer_begin, graph.blocks[i.block].layers, i.layer_count);
-  }
   out["instances"] = std::move(instances);
   return out;
 }
 
 py::dict GraphOf(const ExecutionGraph& graph) {
-  py::dict out;
-  std::vector<std::pair<std::string, int64_t>> axes;
-  for (const MeshAxis& axis : graph.mesh.axes()) axes.emplace_back(axis.name, axis.size);
-  out["axes"] = std::move(axes);
+  py::dict out, axes;
+  for (const MeshAxis& axis : graph.mesh.axes()) axes[py::str(axis.name)] = axis.size;
   py::list blocks, programs;
   for (const Block& block : graph.blocks) blocks.append(BlockOf(graph, block));
   for (const Program& program : graph.programs) programs.append(ProgramOf(graph, program));
+  out["axes"] = std::move(axes);
   out["blocks"] = std::move(blocks);
   out["programs"] = std::move(programs);
   return out;

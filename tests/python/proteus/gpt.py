@@ -76,7 +76,9 @@ def _embedding(module: ModuleBuilder) -> None:
     table = module.parameter("table", "vocab", "hidden")
     words = module.op("word_embeddings", "embedding", tokens, table)
     table = module.parameter("position_embeddings.weight", "positions", "hidden")
-    x = module.op("add", "add", words, module.op("position_embeddings", "embedding", positions, table))
+    x = module.op(
+        "add", "add", words, module.op("position_embeddings", "embedding", positions, table)
+    )
     module.output(module.op("dropout", "dropout_nd", x))
 
 

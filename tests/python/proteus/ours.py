@@ -1,199 +1,139 @@
-"""What our compiler makes of a case, in the same facts as those of the oracle.
-
-Ops are paired with Proteus's in order of creation: a product and the addition of its bias
-are one op there. Names of tensors and parameters follow from the pairs.
-"""
+"""What our compiler makes of a case, in the same facts as those of `theirs`."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import plancast as pc
-from oracle import Groups, Oracle, Shape, groups_of, shape_of
-from passes import Body, Layout, Op, Operand, bodies
-from plancast.builder import GraphBuilder
+from pairing import Copy, Pairing, base
+from plancast.compiled import Task
 from plancast.planning import compile_passes
+from relayout_text import Layout, Op, Operand, bodies
+from theirs import Fact, Facts, Groups, Shape, Theirs, groups_of, shape_of
 
-# Ours that compute nothing there, and the rules that stand for a type of op.
-VIEWS = ("flatten", "merge_last_dims", "split_heads")
-RULES = {
-    "Activation": ("gelu_nd",),
-    "AdaptivePool2d": ("global_avg_pool",),
-    "Add": ("add",),
-    "AttentionMask": ("attention_mask",),
-    "BatchNorm2d": ("batch_norm_local",),
-    "Concat": ("concat2", "concat3", "concat4", "stack"),
-    "Conv2d": ("conv2d",),
-    "CrossEntropy": ("binary_loss", "classification_loss", "cross_entropy"),
-    "Dropout": ("dropout_nd",),
-    "Embedding": ("embedding", "embedding_bag"),
-    "LayerNorm": ("layer_norm",),
-    "Linear": ("dense", "linear_bias_nd", "linear_nd", "qkv"),
-    "Matmul": ("context", "pairwise_products", "scores"),
-    "Pool2d": ("avg_pool2d", "max_pool2d"),
-    "ReLU": ("relu_nd",),
-    "SliceFW": ("pairs",),
-    "Softmax": ("softmax_nd",),
-}
-BIASES = (".bias", ".add_bias")  # ops that belong to the product before them
-# Dims of ours that are one dim of theirs.
-JOINED = {
+# Dims of ours that are one dim of theirs, by type of op.
+_JOINED = {
     "Linear": (("kv_heads", "qkv_of_head"), ("kv_heads", "head_dim")),
     "Matmul": (("batch", "kv_heads"),),
     "Concat": (("features", "embedding_dim"),),
 }
-MACHINE = "dgx-a100-80g:1x{devices}"
+_ELEMENT = 4  # bytes
 
 
 @dataclass(frozen=True)
-class Model:
-    """A model of the examples, built with ours."""
+class Gradient:
+    """Of a parameter, on the devices of `group`; reduced where they are several."""
 
-    builder: GraphBuilder
-    graph: dict[str, Any]
-    without: tuple[str, ...] = ()  # ops of theirs that have none here
-
-
-@dataclass
-class Copy:
-    """One run of a module: a layer, a block."""
-
-    path: str
-    number: int
-    spec: dict[str, Any]
-    ops: dict[str, str] = field(default_factory=dict)  # base name of an op: its name there
-
-    def name_of(self, op: str) -> str:
-        return self.ops[base(op)]
-
-
-def base(op: str) -> str:
-    """The op that a bias belongs to."""
-    for ending in BIASES:
-        op = op.removesuffix(ending)
-    return op
+    stage: int
+    devices: frozenset[int]  # of the stage
+    kind: str
+    group: frozenset[int]
+    parameter: str
+    bytes: int
+    depth: int
 
 
 class Ours:
     """A model under a strategy."""
 
-    def __init__(self, model: Model, strategy: str, oracle: Oracle, batch: int, devices: int) -> None:
-        self.model, self.oracle, self._batch = model, oracle, batch
-        core = pc.Model.from_graph(model.graph)
-        self.parameters = core.parameters
+    def __init__(
+        self,
+        graph: dict[str, Any],
+        strategy: str,
+        theirs: Theirs,
+        *,
+        without: tuple[str, ...],
+        batch: int,
+        devices: int,
+    ) -> None:
+        self.name: str = graph["name"]
+        pairs = [op for op in theirs.ops if op[0] not in without]
+        self.pairing = Pairing(graph, pairs)
+        self._types = dict(pairs)
+        model = pc.Model.from_graph(graph)
+        self.parameters = model.parameters
+        machine = pc.Machine.preset(f"dgx-a100-80g:1x{devices}")
         tree = pc.Strategy.from_yaml(strategy)
-        machine = pc.Machine.preset(MACHINE.format(devices=devices))
         options: dict[str, Any] = {"batch": batch, "dtype": "fp32", "profile": "eager"}
-        texts = compile_passes(core, machine, tree, **options)
-        self.graph = pc.execution_graph(core, machine, tree, **options)
-        self.bodies = bodies(texts["relayout"], texts["partition"])
-        self.schedule = texts["schedule"]
+        self.graph = pc.execution_graph(model, machine, tree, **options)
+        texts = compile_passes(model, machine, tree, **options)
+        self._bodies = bodies(texts["relayout"], texts["partition"])
+        self._schedule = texts["schedule"]
         self.micro_batches = 1 + max(
             i.micro_batch for program in self.graph.programs for i in program.instances
         )
-        self.sizes = dict(model.graph["dims"]) | {"batch": batch // self.micro_batches}
+        self.sizes = dict(graph["dims"]) | {"batch": batch // self.micro_batches}
 
-    # --- Names.
+    # --- Ops.
 
-    @cached_property
-    def copies(self) -> list[Copy]:
-        """Every run of a module in order, its ops paired with theirs."""
-        copies = [
-            Copy(spec["path"], number, spec)
-            for spec in self.model.graph["modules"]
-            for number in range(spec["repeat"])
-        ]
-        theirs = iter([op for op in self.oracle.ops if op[0] not in self.model.without])
-        for copy in copies:
-            for op, rule in self._computing(copy):
-                name, of_type = next(theirs)
-                assert rule in RULES[of_type], (copy.path, op, rule, name, of_type)
-                copy.ops[op] = name
-        assert next(theirs, None) is None, "ops of theirs without one of ours"
-        return copies
-
-    def _computing(self, copy: Copy) -> list[tuple[str, str]]:
-        """Names and rules of a module's ops that compute, in order of creation there."""
-        found: dict[str, str] = {}
-        for op in copy.spec["ops"]:
-            if op["rule"].name not in VIEWS:
-                found.setdefault(base(op["name"]), op["rule"].name)
-        # Residual blocks: the branch that only changes the shape is created last there.
-        late = [name for name in found if name.startswith("downsample")]
-        names = [name for name in found if name not in late]
-        if late:
-            at = names.index("add")
-            names[at:at] = late
-        return [(name, found[name]) for name in names]
-
-    def _tensors(self, copy: Copy) -> dict[str, str]:
-        """Names there of what a module's ops write, and of its parameters."""
-        found: dict[str, str] = {}
-        tensors = copy.spec["tensors"]
-        parameters: dict[str, list[str]] = {}
-        for op in copy.spec["ops"]:
-            reads = [tensors[at] for at in op["inputs"]]
-            for at in op["outputs"]:
-                if op["rule"].name in VIEWS:
-                    found[tensors[at]["name"]] = found.get(reads[0]["name"], "")
-                else:
-                    found[tensors[at]["name"]] = f"{copy.name_of(op['name'])}.out"
-            parameters.setdefault(base(op["name"]), []).extend(
-                one["name"] for one in reads if one["kind"] == "parameter"
-            )
-        for op, names in parameters.items():
-            for name, which in zip(names, ("weight", "bias"), strict=False):
-                found[name] = f"{copy.ops[op]}.{which}"
+    def compute(self, phase: str) -> Facts:
+        """As Theirs.compute."""
+        if phase == "recompute":
+            again = self._again()
+            return Counter({f: n for f, n in self.compute("forward").items() if f[0] in again})
+        backward = phase == "backward"
+        found: Facts = Counter()
+        for at, copy in enumerate(self.pairing.copies):
+            devices = frozenset(self.graph.devices(self._place(at)))
+            for op, name in copy.ops.items():
+                parts = [
+                    one
+                    for one in self._bodies[copy.path].ops
+                    if base(one.name) == op and (one.phase != "F") == backward
+                ]
+                of_type = self._types[name]
+                reads, writes = self._border(copy, parts, of_type, backward=backward)
+                if backward and of_type == "CrossEntropy":
+                    reads = ()
+                found[(name, reads, writes, devices)] += 1
         return found
 
-    @cached_property
-    def names(self) -> list[dict[str, str]]:
-        """Of each copy: names there of its tensors; what enters has its maker's name."""
-        found: list[dict[str, str]] = []
-        leaving: list[str] = []
-        for copy in self.copies:
-            names = {}
-            for at, made in zip(copy.spec["in_ports"], leaving, strict=False):
-                names[copy.spec["tensors"][at]["name"]] = made
-            names |= {name: there or names.get("x", "") for name, there in self._tensors(copy).items()}
-            found.append(names)
-            leaving = [names[copy.spec["tensors"][at]["name"]] for at in copy.spec["out_ports"]]
-        tied = {there: one for one, there in self._ties()}
-        return [{ours: tied.get(there, there) for ours, there in names.items()} for names in found]
-
-    def _ties(self) -> Iterator[tuple[str, str]]:
-        """Names there of parameters that are one: the first, the other."""
-        for (first, one), (second, other) in self.model.graph["ties"]:
-            modules = self.model.graph["modules"]
-            places = ((modules[first], one), (modules[second], other))
-            yield tuple(  # type: ignore[misc]
-                self._tensors(next(c for c in self.copies if c.spec is module))[
-                    module["tensors"][at]["name"]
+    def _border(
+        self, copy: Copy, parts: list[Op], of_type: str, *, backward: bool
+    ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+        """Shapes of what an op reads and writes; the addition of a bias brings the bias alone."""
+        sides: tuple[list[Shape], list[Shape]] = ([], [])
+        seen: set[str] = set()
+        for op in parts:
+            if backward:  # the gradient of a result, which several ops read
+                reads = [r for r in op.reads if r.name.startswith("d ") and r.name not in seen]
+                seen |= {one.name for one in reads}
+            else:  # with the names of data
+                names = copy.read_by(op.name)
+                reads = [
+                    Operand(*row) for row in zip(names, [r.layout for r in op.reads], strict=True)
                 ]
-                for module, at in places
-            )
+            for side, operands in zip(sides, (reads, op.writes), strict=True):
+                for one in operands:
+                    tensor = copy.tensor(one.name)
+                    if tensor is None:  # what only kernels know, such as a mask
+                        continue
+                    if op.name == base(op.name) or tensor["kind"] == "parameter":
+                        side.append(self._part(tensor["dims"], one.layout, of_type))
+        return tuple(sorted(sides[0])), tuple(sorted(sides[1]))
 
-    # --- Shapes and places.
-
-    def _part(self, dims: list[str], layout: Layout, of_type: str) -> Shape:
+    def _part(self, dims: list[str], layout: Layout, of_type: str = "") -> Shape:
+        """Shape of the part of a tensor that a device has."""
         sizes = [self.sizes[dim] for dim in dims]
         for axis, how in layout.items():
             if how.startswith("Shard("):
                 sizes[int(how[6:].rstrip(")"))] //= self.graph.axes[axis]
-        for first, second in JOINED.get(of_type, ()):
+        for first, second in _JOINED.get(of_type, ()):
             if first in dims and second in dims:
                 sizes[dims.index(first)] *= sizes[dims.index(second)]
                 sizes[dims.index(second)] = 1
         return shape_of(sizes)
 
-    def _program_of(self, at: int) -> dict[str, int]:
+    def _bytes(self, dims: list[str], layout: Layout) -> int:
+        return _ELEMENT * math.prod(self._part(dims, layout))
+
+    def _place(self, at: int) -> dict[str, int]:
         """Where the devices are that run a copy."""
-        copy = self.copies[at]
+        copy = self.pairing.copies[at]
         for program in self.graph.programs:
             for instance in program.instances:
                 first, count = instance.first_layer, instance.layers * instance.repeats
@@ -201,78 +141,18 @@ class Ours:
                     return dict(program.where)
         raise AssertionError(f"{copy.path} {copy.number} runs nowhere")
 
-    # --- Facts.
-
-    def compute(self, phase: str) -> Counter[tuple[Any, ...]]:
-        """As Oracle.compute."""
-        if phase == "recompute":
-            again = self._again()
-            return Counter({f: n for f, n in self.compute("forward").items() if f[0] in again})
-        types = dict(self.oracle.ops)
-        found: Counter[tuple[Any, ...]] = Counter()
-        for at, copy in enumerate(self.copies):
-            devices = frozenset(self.graph.devices(self._program_of(at)))
-            for op in copy.ops:
-                of_type = types[copy.ops[op]]
-                parts = [
-                    one
-                    for one in self.bodies[copy.path].ops
-                    if base(one.name) == op and (one.phase == "F") == (phase == "forward")
-                ]
-                reads, writes = self._border(copy, parts, of_type, backward=phase == "backward")
-                if phase == "backward" and of_type == "CrossEntropy":
-                    reads = ()
-                found[(copy.ops[op], reads, writes, devices)] += 1
-        return found
-
-    def _border(
-        self, copy: Copy, parts: list[Op], of_type: str, *, backward: bool
-    ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-        """Shapes of what an op reads and writes; the addition of a bias brings the bias alone."""
-        tensors = {tensor["name"]: tensor for tensor in copy.spec["tensors"]}
-        sides: tuple[list[Shape], list[Shape]] = ([], [])
-        seen: set[str] = set()
-        for op in parts:
-            reads = () if backward else self._named(copy, op)
-            if backward:  # the gradient of a result, which several ops read
-                reads = tuple(r for r in op.reads if r.name.startswith("d ") and r.name not in seen)
-                seen |= {one.name for one in reads}
-            for side, operands in zip(sides, (reads, op.writes), strict=True):
-                for one in operands:
-                    tensor = tensors.get(one.name.removeprefix("d "))
-                    if tensor is None:
-                        continue
-                    if op.name == base(op.name) or tensor["kind"] == "parameter":
-                        side.append(self._part(tensor["dims"], one.layout, of_type))
-        return tuple(sorted(sides[0])), tuple(sorted(sides[1]))
-
-    def _named(self, copy: Copy, op: Op) -> tuple[Operand, ...]:
-        """What a forward op reads, with the names of data."""
-        spec = next(one for one in copy.spec["ops"] if one["name"] == op.name)
-        names = [copy.spec["tensors"][at]["name"] for at in spec["inputs"]]
-        return tuple(Operand(name, one.layout) for name, one in zip(names, op.reads, strict=True))
-
     def _again(self) -> set[str]:
         """Names there of the ops that run again in backward."""
         found = set()
-        for at, label in self._tasks_of_copies("B"):
-            if label.endswith(".again"):
-                name = base(label.removesuffix(".again"))
-                if name in self.copies[at].ops:
-                    found.add(self.copies[at].ops[name])
+        for at, _, task in self._run("B"):
+            name = base(task.label.removesuffix(".again"))
+            if task.label.endswith(".again") and name in self.pairing.copies[at].ops:
+                found.add(self.pairing.copies[at].ops[name])
         return found
 
-    def _tasks_of_copies(self, phase: str) -> Iterator[tuple[int, str]]:
-        for at, task in self._run(phase):
-            yield at, task.label
-
-    def _run(self, phase: str) -> Iterator[tuple[int, Any]]:
-        """(copy, task) of one micro-batch's passes; with `_where`, those of one program."""
-        for at, _, task in self._run_with_place(phase):
-            yield at, task
-
-    def _run_with_place(self, phase: str) -> Iterator[tuple[int, dict[str, int], Any]]:
-        places = {(copy.path, copy.number): at for at, copy in enumerate(self.copies)}
+    def _run(self, phase: str) -> Iterator[tuple[int, dict[str, int], Task]]:
+        """(copy, place, task) of the passes of one micro-batch."""
+        places = {(copy.path, copy.number): at for at, copy in enumerate(self.pairing.copies)}
         for program in self.graph.programs:
             for instance in program.instances:
                 path, _, ending = instance.block.name.rpartition(".")
@@ -283,62 +163,62 @@ class Ours:
                     for task in instance.block.tasks:
                         yield at, dict(program.where), task
 
-    def collectives(self) -> Counter[tuple[Any, ...]]:
-        """As Oracle.collectives; a sum inside an op has the name of the op and of the sum."""
-        found: Counter[tuple[Any, ...]] = Counter()
-        for letter, phase in (("F", "forward"), ("B", "backward")):
-            for at, where, task in self._run_with_place(letter):
+    # --- Communication.
+
+    def collectives(self) -> Facts:
+        """As Theirs.collectives; a sum inside an op has the name of the op and of the sum."""
+        found = self._of_parameters()
+        for letter, name in (("F", "forward"), ("B", "backward")):
+            for at, where, task in self._run(letter):
                 if not task.collective or task.stream != "model_comm":
                     continue
                 label = task.label.partition(" ")[2]
-                of_phase = "recompute" if label.endswith("'") else phase
+                phase = "recompute" if label.endswith("'") else name
                 groups = groups_of(self.graph.groups(task.axes, where))
                 size = task.bytes
                 if task.collective == "all_to_all":
                     size //= math.prod(self.graph.axes[axis] for axis in task.axes)
-                tensor = self._tensor(at, label.rstrip("'"))
-                found[(of_phase, task.collective, groups, size, tensor)] += 1
-        return found + self._of_parameters()
-
-    def _tensor(self, at: int, label: str) -> str:
-        if "/" in label:
-            op, _, inner = label.partition("/")
-            return f"{self.copies[at].name_of(op)}/{inner}"
-        if label.startswith("d "):
-            return f"grad({self.names[at][label[2:]]})"
-        return self.names[at][label]
-
-    def _of_parameters(self) -> Counter[tuple[Any, ...]]:
-        """Gathers of parameters, and what stages exchange for a parameter that they share."""
-        found: Counter[tuple[Any, ...]] = Counter()
-        for program in self.graph.programs:
-            for instance in program.instances:
-                for task in instance.block.tasks * instance.repeats:
-                    if task.stream != "grad_comm" or instance.micro_batch != 0:
-                        continue
-                    if task.collective == "all_gather":
-                        phase = {"F": "forward", "B": "backward"}.get(instance.phase, "optimizer")
-                        if task.label.startswith("all_gather ") and phase == "optimizer":
-                            phase = "forward"  # ahead of the first pass
-                        unit = task.label.removeprefix("all_gather ")
-                        unit = "parameters" if unit == "param all_gather" else unit
-                        groups = groups_of(self.graph.groups(task.axes, program.where))
-                        # One fused collective is a row for each group there.
-                        if unit == "parameters":
-                            for group in groups:
-                                found[(phase, "all_gather", frozenset((group,)), task.bytes, unit)] += 1
-                        else:
-                            found[(phase, "all_gather", groups, task.bytes, unit)] += 1
-                    elif task.collective == "send_recv" and task.label == "tied gradient":
-                        if program is self.graph.programs[0]:
-                            pairs = groups_of(self.graph.groups(task.axes))
-                            tied = f"grad({next(self._ties())[0]})"
-                            found[("optimizer", "send_recv", pairs, task.bytes, tied)] += 1
+                found[(phase, task.collective, groups, size, self._tensor(at, label))] += 1
         return found
 
-    def messages(self) -> Counter[tuple[Any, ...]]:
-        """As Oracle.messages."""
-        found: Counter[tuple[Any, ...]] = Counter()
+    def _tensor(self, at: int, label: str) -> str:
+        name = label.rstrip("'")
+        if "/" in name:
+            op, _, inner = name.partition("/")
+            return f"{self.pairing.copies[at].ops[base(op)]}/{inner}"
+        there = self.pairing.names[at][name.removeprefix("d ")]
+        return f"grad({there})" if name.startswith("d ") else there
+
+    def _of_parameters(self) -> Facts:
+        """Gathers of parameters, and what stages exchange for a parameter that they share."""
+        found: Facts = Counter()
+        for program in self.graph.programs:
+            for phase, task in self._of_data_parallelism(program):
+                groups = groups_of(self.graph.groups(task.axes, program.where))
+                if task.label == "param all_gather":  # a row for each group there
+                    for group in groups:
+                        fact = ("all_gather", frozenset((group,)), task.bytes, "parameters")
+                        found[("optimizer", *fact)] += 1
+                elif task.collective == "all_gather":
+                    unit = task.label.removeprefix("all_gather ")
+                    name = "backward" if phase == "B" else "forward"
+                    found[(name, "all_gather", groups, task.bytes, unit)] += 1
+                elif task.label == "tied gradient" and program is self.graph.programs[0]:
+                    pairs = groups_of(self.graph.groups(task.axes))
+                    tied = f"grad({self.pairing.ties[0][0]})"
+                    found[("optimizer", task.collective, pairs, task.bytes, tied)] += 1
+        return found
+
+    def _of_data_parallelism(self, program: pc.compiled.Program) -> Iterator[tuple[str, Task]]:
+        """(phase, task) of gradients and parameters."""
+        for instance in program.instances:
+            for task in instance.block.tasks * instance.repeats:
+                if task.stream == "grad_comm":
+                    yield instance.phase, task
+
+    def messages(self) -> Facts:
+        """As Theirs.messages."""
+        found: Facts = Counter()
         for program in self.graph.programs:
             for instance in program.instances:
                 for task in instance.block.tasks:
@@ -346,93 +226,107 @@ class Ours:
                         continue
                     phase = "forward" if task.peer_offset > 0 else "backward"
                     there = {**program.where, "pp": program.where["pp"] + task.peer_offset}
-                    pairs = zip(
-                        self.graph.devices(program.where), self.graph.devices(there), strict=True
-                    )
-                    for pair in pairs:
+                    ends = (self.graph.devices(where) for where in (program.where, there))
+                    for pair in zip(*ends, strict=True):
                         found[(phase, *pair, task.bytes)] += 1
         return found
 
-    def reductions(self) -> Counter[tuple[Any, ...]]:
-        """As Oracle.reductions."""
-        return Counter(fact[:3] for fact in self.gradients())
+    # --- Gradients.
 
-    def gradients(self) -> list[tuple[str, frozenset[int], str, int, int]]:
-        """(kind, group, parameter, bytes, depth) of each reduction of a gradient."""
-        made = {t.collective for p in self.graph.programs for i in p.instances
-                for t in i.block.tasks if t.stream == "grad_comm"}
+    def gradients(self) -> Counter[Gradient]:
+        """The gradient of each parameter, once for each group that reduces it."""
+        made = {
+            task.collective for p in self.graph.programs for _, task in self._of_data_parallelism(p)
+        }
         kind = "reduce_scatter" if "reduce_scatter" in made else "all_reduce"
         depths = self._depths()
-        found: dict[tuple[str, frozenset[int], str], tuple[int, int]] = {}
-        for at, copy in enumerate(self.copies):
-            for name, where in self.bodies[copy.path].gradients.items():
-                axes = [axis for axis, how in where.items()
-                        if how.startswith("Partial") and self.graph.axes[axis] > 1]
-                if not axes:
-                    continue
-                dims = next(t["dims"] for t in copy.spec["tensors"] if t["name"] == name)
-                size = 4 * math.prod(self._part(dims, where, ""))
-                depth = depths[at, f"d {name}"]
-                for group in self.graph.groups(axes, self._program_of(at)):
-                    key = (kind, frozenset(group), self.names[at][name])
-                    found[key] = max(found.get(key, (0, 0)), (size, depth))
-        return [(*key, *value) for key, value in found.items()]
+        found: dict[tuple[int, frozenset[int], str], Gradient] = {}
+        for at, copy in enumerate(self.pairing.copies):
+            where = self._place(at)
+            devices = frozenset(self.graph.devices(where))
+            for name, layout in self._bodies[copy.path].gradients.items():
+                axes = [axis for axis, how in layout.items() if how.startswith("Partial")]
+                size = self._bytes((copy.tensor(name) or {})["dims"], layout)
+                there, depth = self.pairing.names[at][name], depths[at, f"d {name}"]
+                for members in self.graph.groups(axes, where):
+                    group = frozenset(members)
+                    one = Gradient(where["pp"], devices, kind, group, there, size, depth)
+                    before = found.get((one.stage, group, there))
+                    if before is None or before.depth < depth:  # of a tied one, the later
+                        found[one.stage, group, there] = one
+        return Counter(found.values())
+
+    def reduced_bytes(self) -> list[int]:
+        """Bytes of the compiled reductions of gradients, by any device of each stage."""
+        return [
+            sum(
+                task.bytes
+                for _, task in self._of_data_parallelism(program)
+                if task.collective in ("all_reduce", "reduce_scatter")
+            )
+            for program in self.graph.programs
+        ]
 
     def _depths(self) -> dict[tuple[int, str], int]:
         """Longest path of backward ops up to each gradient, by copy and name."""
         found: dict[tuple[int, str], int] = {}
         arriving: list[int] = []
-        for at in range(len(self.copies) - 1, -1, -1):
-            copy = self.copies[at]
-            names = [tensor["name"] for tensor in copy.spec["tensors"]]
-            for port, depth in zip(copy.spec["out_ports"], arriving, strict=False):
-                found[at, f"d {names[port]}"] = depth
-            for op in self.bodies[copy.path].ops:
+        for at, copy in reversed(list(enumerate(self.pairing.copies))):
+            names = [f"d {tensor['name']}" for tensor in copy.spec["tensors"]]
+            leaving = [(at, names[port]) for port in copy.spec["out_ports"]]
+            found.update(zip(leaving, arriving, strict=False))  # the last copy's leave for nowhere
+            for op in self._bodies[copy.path].ops:
                 if op.phase == "F":
                     continue
-                before = [found.get((at, one.name), 0) for one in op.reads]
-                depth = 1 + max(before, default=0)
+                depth = 1 + max((found.get((at, one.name), 0) for one in op.reads), default=0)
                 for one in op.writes:
                     found[at, one.name] = max(found.get((at, one.name), 0), depth)
-            arriving = [found.get((at, f"d {names[port]}"), 0) for port in copy.spec["in_ports"]]
+            arriving = [found.get((at, names[port]), 0) for port in copy.spec["in_ports"]]
         return found
 
-    def state(self) -> Counter[tuple[Any, ...]]:
-        """As Oracle.state."""
-        kinds = {"parameters": "parameter", "gradients": "gradient", "optimizer": "buffer"}
-        return Counter(
-            (kind, device, program.bytes[ours])
-            for program in self.graph.programs
-            for device in self.graph.devices(program.where)
-            for ours, kind in kinds.items()
-            if program.bytes[ours]
-        )
+    # --- State and schedule.
 
-    def parameter_layouts(self) -> Counter[tuple[Any, ...]]:
-        """As Oracle.parameter_layouts, without ZeRO's shards."""
-        found: dict[str, tuple[int, Groups]] = {}
-        stages: dict[str, list[Groups]] = {}
-        for at, copy in enumerate(self.copies):
-            for op in self.bodies[copy.path].ops:
+    def state(self) -> Facts:
+        """As Theirs.state; of a gradient that is reduced at once, the shard."""
+        found: Facts = Counter()
+        for program in self.graph.programs:
+            shards = sum(
+                task.bytes // math.prod(self.graph.axes[axis] for axis in task.axes)
+                for _, task in self._of_data_parallelism(program)
+                if task.collective == "reduce_scatter"
+            )
+            sizes = {
+                "parameter": program.bytes["parameters"],
+                "gradient": program.bytes["gradients"] or shards,
+                "buffer": program.bytes["optimizer"],
+            }
+            for device in self.graph.devices(program.where):
+                found.update((kind, device, size) for kind, size in sizes.items() if size)
+        return found
+
+    def layouts(self) -> Facts:
+        """As Theirs.layouts, but for ZeRO's shards."""
+        found: set[Fact] = set()
+        for at, copy in enumerate(self.pairing.copies):
+            for op in self._bodies[copy.path].ops:
                 for one in op.reads:
-                    tensor = next((t for t in copy.spec["tensors"] if t["name"] == one.name), None)
-                    if op.phase != "F" or tensor is None or tensor["kind"] != "parameter":
-                        continue
-                    name = self.names[at][one.name]
-                    cut = [axis for axis, how in one.layout.items() if how.startswith("Shard")]
-                    alike = [axis for axis in self.graph.axes if axis not in cut and axis != "pp"]
-                    groups = groups_of(self.graph.groups(alike, self._program_of(at)))
-                    stages.setdefault(name, []).append(groups)
-                    found[name] = (4 * math.prod(self._part(tensor["dims"], one.layout, "")), groups)
-        return Counter(
-            (name, size, groups)
-            for name, (size, _) in found.items()
-            for groups in set(stages[name])
-        )
+                    tensor = copy.tensor(one.name)
+                    if op.phase == "F" and tensor is not None and tensor["kind"] == "parameter":
+                        size = self._bytes(tensor["dims"], one.layout)
+                        name = self.pairing.names[at][one.name]
+                        found.add((name, size, self._alike(at, one.layout)))
+        return Counter(found)
 
-    def order(self) -> list[list[str]]:
-        """As Oracle.order."""
-        return [
-            [step.partition(".")[0] for step in line.split(": ")[1].split()]
-            for line in self.schedule.splitlines()
-        ]
+    def _alike(self, at: int, layout: Layout) -> Groups:
+        """Groups of devices that have the same part."""
+        cut = [axis for axis, how in layout.items() if how.startswith("Shard")]
+        axes = [axis for axis in self.graph.axes if axis not in cut and axis != "pp"]
+        return groups_of(self.graph.groups(axes, self._place(at)))
+
+    def order(self) -> Facts:
+        """As Theirs.order."""
+        lines = self._schedule.splitlines()
+        rows = [line.partition(": ")[2].split() for line in lines]
+        return Counter(
+            (stage, tuple(step.partition(".")[0] for step in row)) for stage, row in enumerate(rows)
+        )

@@ -15,6 +15,8 @@ from typing import Any
 VIEWS = ("Permute", "Reshape", "Split")
 Shape = tuple[int, ...]
 Groups = frozenset[frozenset[int]]
+Fact = tuple[Any, ...]
+Facts = Counter[Any]
 
 
 def shape_of(sizes: list[int] | Shape) -> Shape:
@@ -27,7 +29,7 @@ def groups_of(groups: list[list[int]]) -> Groups:
     return frozenset(frozenset(group) for group in groups)
 
 
-class Oracle:
+class Theirs:
     """One file."""
 
     def __init__(self, path: Path) -> None:
@@ -42,7 +44,9 @@ class Oracle:
     @cached_property
     def ops(self) -> list[tuple[str, str]]:
         """Name and type of each forward op that computes, in order of creation."""
-        rows = [row for name in self.stage_names("forward") for row in self._stages[name]["compute"]]
+        rows = [
+            row for name in self.stage_names("forward") for row in self._stages[name]["compute"]
+        ]
         return [(row["op"], row["type"]) for row in rows if row["type"] not in VIEWS]
 
     @cached_property
@@ -72,14 +76,14 @@ class Oracle:
         inner = self._viewed.get(inner, inner)
         return f"grad({inner})" if name.startswith("grad(") else inner
 
-    def compute(self, phase: str) -> Counter[tuple[Any, ...]]:
+    def compute(self, phase: str) -> Facts:
         """(op, shapes of the parts read, of those written, devices) of each op that computes.
 
         Of backward, only gradients count among what is read. `recompute` are the ops that
         run again.
         """
         computing = dict(self.ops)
-        found: Counter[tuple[Any, ...]] = Counter()
+        found: Facts = Counter()
         for name in self.stage_names("forward" if phase == "forward" else "backward"):
             stage = self._stages[name]
             for row in stage["compute"]:
@@ -101,9 +105,9 @@ class Oracle:
         ]
         return (row["op"], *shapes, frozenset(row.get("devices", stage["devices"])))
 
-    def collectives(self) -> Counter[tuple[Any, ...]]:
+    def collectives(self) -> Facts:
         """(phase, kind, groups, bytes, tensor) of each but the reductions of gradients."""
-        found: Counter[tuple[Any, ...]] = Counter()
+        found: Facts = Counter()
         for name, stage in self._stages.items():
             of_stage = name.rstrip("0123456789")
             for row in stage["collectives"]:
@@ -119,7 +123,7 @@ class Oracle:
                     found[(of_stage, row["kind"], groups, size, "parameters")] += 1
         return found
 
-    def messages(self) -> Counter[tuple[Any, ...]]:
+    def messages(self) -> Facts:
         """(phase, from, to, bytes) of each message of one micro-batch."""
         return Counter(
             (name.rstrip("0123456789"), *message)
@@ -128,46 +132,43 @@ class Oracle:
             for message in row["messages"]
         )
 
-    def buckets(self) -> dict[frozenset[int], list[tuple[str, int, list[str]]]]:
-        """By group: (kind, bytes, names of the gradients) of each bucket in order."""
-        found: dict[frozenset[int], list[tuple[str, int, list[str]]]] = {}
-        for name in self.stage_names("backward"):
+    def buckets(self) -> Facts:
+        """As buckets.in_buckets."""
+        found: Facts = Counter()
+        for stage, name in enumerate(self.stage_names("backward")):
+            made: Counter[tuple[str, frozenset[int]]] = Counter()
             for row in self._stages[name]["gradient_communication"]["buckets"]:
-                members = [self._member(member) for member in row["members"]]
-                found.setdefault(frozenset(row["group"]), []).append(
-                    (row["kind"], row["bytes"], members)
-                )
+                kind, group = row["kind"], frozenset(row["group"])
+                names = tuple(self._member(member) for member in row["members"])
+                found[(stage, group, made[kind, group], kind, row["bytes"], names)] += 1
+                made[kind, group] += 1
         return found
+
+    @property
+    def limits(self) -> list[int]:
+        """Limits of buckets, bytes: of the first, of the others."""
+        schedule = self.file["schedule"]
+        limit = int(schedule["bucket_MB"] * 10**6)
+        return [10**6, limit] if schedule["first_bucket_1MB"] else [limit]
 
     def _member(self, member: str | list[Any]) -> str:
         name = member if isinstance(member, str) else member[0]
         return self.tensor(name).removeprefix("grad(").removesuffix(")")
 
-    def reductions(self) -> Counter[tuple[Any, ...]]:
-        """(kind, group, parameter) of each reduction of a gradient."""
-        return Counter(
-            (kind, group, name)
-            for group, buckets in self.buckets().items()
-            for kind, _, members in buckets
-            for name in members
-        )
-
-    def state(self) -> Counter[tuple[Any, ...]]:
+    def state(self) -> Facts:
         """(what, device, bytes) of parameters, gradients and optimizer state."""
-        found: Counter[tuple[Any, ...]] = Counter()
-        places = {"forward": ("parameter",), "backward": ("gradient",), "optimizer": ("buffer",)}
-        for place, kinds in places.items():
+        found: Facts = Counter()
+        places = {"forward": "parameter", "backward": "gradient", "optimizer": "buffer"}
+        for place, kind in places.items():
             for name in self.stage_names(place):
                 for row in self._stages[name]["memory_by_kind"]:
-                    for kind in kinds:
-                        for device in row["devices"]:
-                            if row["bytes"].get(kind):
-                                found[(kind, device, row["bytes"][kind])] += 1
+                    if size := row["bytes"].get(kind):
+                        found.update((kind, device, size) for device in row["devices"])
         return found
 
-    def parameter_layouts(self) -> Counter[tuple[Any, ...]]:
+    def layouts(self) -> Facts:
         """(parameter, bytes of a part, groups of devices that hold the same part)."""
-        found: Counter[tuple[Any, ...]] = Counter()
+        found: Facts = Counter()
         for row in self.file["tensors"]:
             if row["kind"] != "parameter":
                 continue
@@ -176,10 +177,11 @@ class Oracle:
             found[(name, row["part_bytes"], groups_of(places))] += 1
         return found
 
-    def order(self) -> list[list[str]]:
-        """`F0`, `B0`, ... of each stage as its simulator dispatched them."""
+    def order(self) -> Facts:
+        """(stage, `F0`, `B0`, ...) as its simulator dispatched them, if its simulation ended."""
         stages = self.file["run_with_unit_costs"].get("order_by_stage", {})
-        return [stages[name] for name in sorted(stages) if name.startswith("stage")]
+        names = sorted(name for name in stages if name.startswith("stage"))
+        return Counter((at, tuple(stages[name])) for at, name in enumerate(names))
 
 
 def _batches_joined(shape: list[int], of_type: str) -> list[int]:
