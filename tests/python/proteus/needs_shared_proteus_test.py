@@ -17,8 +17,7 @@ import pytest
 from buckets import in_buckets
 from cases import CASES, WITHOUT, graph
 from differences import DIFFERENCES, of
-from ours import Gradient, Ours
-from plancast.zoo import catalogue
+from ours import Ours
 from theirs import Theirs
 
 SHARED = os.environ.get("PLANCAST_SHARED_DATA", "")
@@ -146,45 +145,3 @@ def test_reductions_are_as_compiled(name):
             if one.stage == stage and len(one.group) > 1:
                 owed[one.group] += one.bytes
         assert set(owed.values()) == ({wanted} if wanted else set())
-
-
-def test_a_bias_inside_the_product_needs_the_whole_sum():
-    """The zoo's AlexNet as it is: fc2's sum is all-reduced before its bias is added."""
-    tree = pc.Strategy.from_yaml(CASES["alexnet_owt4"].strategy).to_dict()
-    del tree["nodes"]["head.fc2.bias"]  # no op of its own
-    strategy = pc.Strategy.from_dict(tree)
-    whole = pc.Model.from_graph(catalogue.builder("alexnet").graph())
-    machine = pc.Machine.preset("dgx-a100-80g:1x4")
-    compiled = pc.execution_graph(whole, machine, strategy, batch=32, dtype="fp32", profile="eager")
-    made = [
-        (task.collective, task.label.partition(" ")[2], task.bytes)
-        for instance in compiled.programs[0].instances
-        for task in instance.block.tasks
-        if task.stream == "model_comm" and instance.phase == "F"
-    ]
-    assert made == [("all_gather", "dropout1.y", 1179648), ("all_reduce", "fc2/a", 524288)]
-
-
-def test_the_rule_of_buckets():
-    """More than the limit closes; the later made goes first; limits are shared by groups."""
-
-    def gradient(name: str, group: tuple[int, ...], size: int, depth: int) -> Gradient:
-        devices = frozenset(range(4))
-        return Gradient(0, devices, "all_reduce", frozenset(group), name, size, depth)
-
-    pair, other = (0, 2), (1, 3)
-    gradients = [
-        gradient("w", pair, 5, 1),
-        gradient("b", pair, 6, 1),
-        gradient("v", other, 11, 2),
-        gradient("u", pair, 20, 3),
-        gradient("alone", (1,), 50, 4),
-    ]
-    made = in_buckets(gradients, ["u", "v", "w", "b", "alone"], [10, 30])
-    assert made == Counter(
-        [
-            (0, frozenset(pair), 0, "all_reduce", 11, ("b", "w")),
-            (0, frozenset(other), 0, "all_reduce", 11, ("v",)),
-            (0, frozenset(pair), 1, "all_reduce", 20, ("u",)),
-        ]
-    )
