@@ -198,6 +198,18 @@ RealisedCollective ToFixedPoint(const Machine& machine, const LinkCosts& links,
   return result;
 }
 
+// The rate at which it flows alone on the idle machine.
+int64_t AloneRate(const Machine& machine, const RealisedCollective& collective) {
+  int64_t rate = collective.rate_cap_bytes_per_s;
+  for (const LinkLoad& load : collective.loads) {
+    const double capacity = machine.link_classes()[load.link_class].bytes_per_s;
+    const auto link_rate =
+        static_cast<int64_t>(capacity * kOneQ20 / static_cast<double>(load.coefficient_q20));
+    rate = std::min(rate, std::max<int64_t>(1, link_rate));
+  }
+  return rate;
+}
+
 }  // namespace
 
 GroupPattern GroupPattern::Of(absl::Span<const int64_t> members) {
@@ -266,15 +278,15 @@ absl::StatusOr<RealisedCollective> Realise(const Machine& machine, const GroupPa
   return realised;
 }
 
+RealisedCollective WithLinksOfItsOwn(const Machine& machine, RealisedCollective collective) {
+  collective.rate_cap_bytes_per_s = AloneRate(machine, collective);
+  collective.loads.clear();
+  return collective;
+}
+
 int64_t AloneTime(const Machine& machine, const RealisedCollective& collective) {
   if (collective.work_bytes == 0) return collective.delay_ps;
-  int64_t rate = collective.rate_cap_bytes_per_s;
-  for (const LinkLoad& load : collective.loads) {
-    const double capacity = machine.link_classes()[load.link_class].bytes_per_s;
-    const auto link_rate =
-        static_cast<int64_t>(capacity * kOneQ20 / static_cast<double>(load.coefficient_q20));
-    rate = std::min(rate, std::max<int64_t>(1, link_rate));
-  }
+  const int64_t rate = AloneRate(machine, collective);
   const absl::uint128 work =
       absl::uint128(collective.work_bytes) * absl::uint128(1'000'000'000'000) +
       absl::uint128(rate - 1);

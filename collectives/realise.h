@@ -75,6 +75,10 @@ absl::StatusOr<RealisedCollective> Realise(const Machine& machine, const GroupPa
                                            CollectiveKind kind, int64_t bytes,
                                            const CollectivePolicy& policy = {});
 
+// The same with its links to itself whoever else uses them: it takes what it takes alone,
+// and loads nothing.
+RealisedCollective WithLinksOfItsOwn(const Machine& machine, RealisedCollective collective);
+
 // The time of a realised collective alone on the idle machine, picoseconds.
 int64_t AloneTime(const Machine& machine, const RealisedCollective& collective);
 

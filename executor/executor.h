@@ -45,6 +45,8 @@ struct RuntimeParams {
   // How communications share links. By priority, those of model parallelism go
   // before messages of the pipeline, and these before gradients.
   LinkSharing link_sharing = LinkSharing::kMaxMin;
+  // Else every communication has its links to itself (a what-if).
+  bool shares_links = true;
   MemoryOverhead memory;  // what a device holds beyond live tensors
 };
 

@@ -101,17 +101,21 @@ absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Mac
 
 CommPricer::CommPricer(const ExecutionGraph& graph, const Machine& machine,
                        const RuntimeParams& runtime)
-    : CommPricer(graph, [&machine, &mesh = graph.mesh, slowdown = runtime.comm_scale,
-                         nominal = runtime.nominal_links, chunks = runtime.chunk_level](
-                            const GroupPattern& group, const CommSpec& comm) {
-        CollectivePolicy policy;
-        policy.algorithm = comm.policy;
-        if (IsBetweenKernels(mesh, comm)) policy.bandwidth_scale = 1.0 / slowdown;
-        policy.nominal = nominal;
-        policy.copies = comm.copies;
-        if (chunks) return RealiseByChunks(machine, group, comm.kind, comm.bytes, policy);
-        return Realise(machine, group, comm.kind, comm.bytes, policy);
-      }) {}
+    : CommPricer(graph,
+                 [&machine, &mesh = graph.mesh, slowdown = runtime.comm_scale,
+                  nominal = runtime.nominal_links, chunks = runtime.chunk_level,
+                  shares = runtime.shares_links](const GroupPattern& group, const CommSpec& comm)
+                     -> absl::StatusOr<RealisedCollective> {
+                   CollectivePolicy policy;
+                   policy.algorithm = comm.policy;
+                   if (IsBetweenKernels(mesh, comm)) policy.bandwidth_scale = 1.0 / slowdown;
+                   policy.nominal = nominal;
+                   policy.copies = comm.copies;
+                   ASSIGN_OR_RETURN(RealisedCollective realised,
+                                    (chunks ? RealiseByChunks : Realise)(machine, group, comm.kind,
+                                                                         comm.bytes, policy));
+                   return shares ? realised : WithLinksOfItsOwn(machine, std::move(realised));
+                 }) {}
 
 absl::StatusOr<int32_t> CommPricer::Price(int32_t comm, const GroupPattern& group) {
   key_.assign({comm, group.base});

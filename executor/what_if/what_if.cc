@@ -73,8 +73,9 @@ absl::Status ChangeLink(const WhatIfChange& change, const Machine& machine, Mach
     if (names.back() == change.name) found = c;
   }
   if (found < 0) {
-    names.insert(names.end(), {"compute", "communication", "launch", "op:...", "kernel:...",
-                               "purpose:...", "collective:...", "device:..."});
+    names.insert(names.end(),
+                 {"compute", "communication", "launch", "sharing", "interference", "op:...",
+                  "kernel:...", "purpose:...", "collective:...", "device:..."});
     return Unknown("link or other target", change, names);
   }
   if (change.instance < 0) {
@@ -239,9 +240,20 @@ absl::StatusOr<ChangedPlan> ChangePlan(const std::vector<WhatIfChange>& changes,
         plan.runtime.graph_launch_s *= change.time;
         plan.runtime.host_sync_s *= change.time;
         break;
+      case Target::kSharing:
+        plan.runtime.shares_links = false;
+        break;
+      case Target::kInterference:
+        plan.runtime.interference = plan.runtime.comm_interference = 0;
+        break;
       default:
         break;
     }
+  }
+  if (!plan.runtime.shares_links && !spec.link_overrides.empty()) {
+    return absl::InvalidArgumentError(
+        "`sharing=free`: communications with links of their own do not meet a single one that is "
+        "faster or slower. Change the whole class, such as `nic=2x`.");
   }
   ASSIGN_OR_RETURN(plan.machine, Machine::Create(std::move(spec)));
   RETURN_IF_ERROR(TaskChanger(changes, plan).Apply());
@@ -261,7 +273,8 @@ std::vector<std::string> OpsByTime(const ExecutionGraph& graph,
     const Block& block = graph.blocks[b];
     for (int32_t t = 0; t < block.size(); ++t) {
       if (block.kind[t] == TaskKind::kComm) continue;
-      seconds[HeadOf(block.label[t])] += static_cast<double>(repeats[b]) * seconds_of[block.spec[t]];
+      seconds[HeadOf(block.label[t])] +=
+          static_cast<double>(repeats[b]) * seconds_of[block.spec[t]];
     }
   }
   std::vector<std::pair<double, std::string>> order;

@@ -24,6 +24,8 @@ struct WhatIfChange {
     kCompute,        // all kernels
     kCommunication,  // all communications
     kLaunch,         // the host's launches and synchronisation
+    kSharing,        // each communication has its links to itself
+    kInterference,   // kernels and communications do not slow each other down
     kDevice,         // one device
   };
   Target target = Target::kLink;
@@ -37,9 +39,10 @@ struct WhatIfChange {
 
 // Comma-separated `TARGET=FACTOR`. TARGET: a link class (`nic`) or one link of it
 // (`nic:3`), `op:LABEL`, `kernel:FAMILY`, `purpose:PURPOSE`, `collective:KIND`,
-// `compute`, `communication`, `launch`, `device:NUMBER`. FACTOR: `2x` (twice as
-// fast), `80%` (runs at 80 % of its speed) or `free`. Links and devices cannot be
-// free. Names are looked up by ChangePlan().
+// `compute`, `communication`, `launch`, `sharing`, `interference`, `device:NUMBER`.
+// FACTOR: `2x` (twice as fast), `80%` (runs at 80 % of its speed) or `free`. Links and
+// devices cannot be free, `sharing` and `interference` can only be. Names are looked up
+// by ChangePlan().
 absl::StatusOr<std::vector<WhatIfChange>> ParseWhatIf(absl::string_view text);
 
 // What to execute instead. `options` holds the factors of kernels and
@@ -55,7 +58,7 @@ struct ChangedPlan {
 // same latency, and collectives choose their algorithms anew; one faster or slower
 // link of a class changes what they share, not how they are laid out. Errors:
 // names that the plan or the machine does not have, with a suggestion and the
-// list.
+// list; a single link that is changed where links are not shared.
 absl::StatusOr<ChangedPlan> ChangePlan(const std::vector<WhatIfChange>& changes,
                                        const ExecutionGraph& graph, const Machine& machine,
                                        const RuntimeParams& runtime,

@@ -31,7 +31,9 @@ constexpr Word kPrefixes[] = {{"op", Target::kOp},
                               {"device", Target::kDevice}};
 constexpr Word kAlone[] = {{"compute", Target::kCompute},
                            {"communication", Target::kCommunication},
-                           {"launch", Target::kLaunch}};
+                           {"launch", Target::kLaunch},
+                           {"sharing", Target::kSharing},
+                           {"interference", Target::kInterference}};
 
 // The factor on time.
 absl::StatusOr<double> ParseFactor(absl::string_view text, absl::string_view change) {
@@ -72,6 +74,12 @@ absl::StatusOr<WhatIfChange> ParseChange(absl::string_view text) {
   for (const Word& alone : kAlone) {
     if (head == alone.word && !rest.has_value()) {
       change.target = alone.target;
+      const bool all_or_nothing =
+          alone.target == Target::kSharing || alone.target == Target::kInterference;
+      if (all_or_nothing && change.time != 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("`", text, "`: it is there or not. Write `", head, "=free`."));
+      }
       return change;
     }
   }

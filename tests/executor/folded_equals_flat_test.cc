@@ -174,6 +174,39 @@ TEST_P(FoldedEqualsFlatTest, OnRandomPlansBitForBit) {
   EXPECT_GT(contended, 0);
 }
 
+// As in the what-if `sharing=free`.
+TEST_P(FoldedEqualsFlatTest, WithLinksOfTheirOwn) {
+  const auto [first, last] = SeedsOf(GetParam(), 20);
+  int plans = 0, faster = 0;
+  for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const RandomPlan plan = DrawPlan(seed);
+    const Machine machine = *Machine::Create(plan.machine);
+    const CommPricer::RealiseFn shared = MadeUpComm(machine, seed);
+    const CommPricer::RealiseFn own = [&](const GroupPattern& group, const CommSpec& comm) {
+      return absl::StatusOr<RealisedCollective>(WithLinksOfItsOwn(machine, *shared(group, comm)));
+    };
+    const auto times = [&](const CommPricer::RealiseFn& realise) {
+      return RunReference(LowerReference(plan.graph, machine, UnitCost(), realise), HostOf(plan),
+                          LinkSharing::kMaxMin, SlowdownQ20(1 + plan.comm_interference));
+    };
+    const ReferenceTimes alone = times(own);
+    if (alone.deadlock) continue;
+    ++plans;
+    faster += alone.makespan_ps < times(shared).makespan_ps;
+    const ReferenceLowering reference = LowerReference(plan.graph, machine, UnitCost(), own);
+    for (Form form : {Form::kFolded, Form::kFlat}) {
+      const auto s =
+          Simulation::Run(plan.graph, machine, own, form, plan.host, plan.interference,
+                          /*shortcuts=*/true, LinkSharing::kMaxMin, plan.comm_interference);
+      ASSERT_TRUE(s.ok()) << s.status();
+      ExpectSameTimes(**s, reference, alone);
+    }
+  }
+  EXPECT_GE(plans, 10);
+  EXPECT_GT(faster, 0);
+}
+
 // Gradients that wait for messages, and these for model-parallel collectives.
 TEST_P(FoldedEqualsFlatTest, UnderPriority) {
   const auto [first, last] = SeedsOf(GetParam(), 20);

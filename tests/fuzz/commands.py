@@ -115,6 +115,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[str,
         {
             "--machines": ("gemm.csv",), "--workers": ("1", "2", "2", "0"), "--report": _OUT,
             "--template": ("template.md",), "--uncalibrated": ("",), "--date": ("2026-01-01", "x"),
+            "--what-if": ("sharing=free", "nic=0x"),
             "--records": ("kernels.db",), "--library": ("torch",), "--json": ("",),
         },
     ),

@@ -43,6 +43,13 @@ def add_parser(commands: Any) -> None:
         help="also forecast with data sheets alone: nominal peaks and bandwidths",
     )
     parser.add_argument(
+        "--what-if",
+        metavar="CHANGES",
+        default="",
+        help="also forecast with changes, such as `sharing=free,interference=free`: what a part "
+        "of the simulation is worth (docs/what_if.md)",
+    )
+    parser.add_argument(
         "--fit-uncertainty",
         metavar="FILE.textproto",
         help="write how far the rows lie from their forecasts: "
@@ -72,6 +79,7 @@ def run(options: argparse.Namespace) -> int:
             workers=options.workers,
             progress=progress,
             uncalibrated=options.uncalibrated,
+            what_if=options.what_if,
             session=session,
         )
     if options.fit_uncertainty is not None:

@@ -108,13 +108,44 @@ TEST(WhatIfTest, LinksDevicesAndTheHost) {
             10 * kSecond);
 }
 
+// Two all-reduces, one of each tp rank, share the only interface of a host.
+TEST(WhatIfTest, LinksOfOnesOwn) {
+  const Machine narrow = *Machine::Create(UnitMachine(2, 2, /*gpus_per_nic=*/2));
+  const SimResult shared = Simulated("", {}, narrow), alone = Simulated("sharing=free", {}, narrow);
+  EXPECT_GT(shared.critical_path.exposed_dp, alone.critical_path.exposed_dp * 9 / 5);
+  EXPECT_EQ(shared.critical_path.exposed_tp, alone.critical_path.exposed_tp);
+  EXPECT_EQ(alone.critical_path.exposed_dp, Simulated("").critical_path.exposed_dp);
+  // Where nothing is shared nothing changes.
+  EXPECT_EQ(TimeOf("sharing=free"), TimeOf(""));
+}
+
+TEST(WhatIfTest, KernelsAndCommunicationsThatDoNotMeet) {
+  GraphBuilder b({{"dp", 2}, {"tp", 2}});
+  b.Block("step").Kernel(4);
+  b.Comm(CollectiveKind::kAllReduce, 10'000'000'000, {0}, {}, Purpose::kDp, StreamKind::kGradComm);
+  b.Program("all").Run("step", {}, 1);
+  const ExecutionGraph graph = b.Build();
+  const auto time = [&](const std::string& what_if, double interference) {
+    RuntimeParams runtime;
+    runtime.interference = runtime.comm_interference = interference;
+    std::vector<WhatIfChange> changes;
+    if (!what_if.empty()) changes = *ParseWhatIf(what_if);
+    const auto plan = ChangePlan(changes, graph, TwoHosts(), runtime);
+    return Execute(plan->graph, plan->machine, UnitCost(), plan->runtime, plan->options)
+        ->makespan_ps;
+  };
+  EXPECT_GT(time("", 0.5), time("", 0));
+  EXPECT_EQ(time("interference=free", 0.5), time("", 0));
+}
+
 TEST(WhatIfTest, TextGoesBothWays) {
-  const auto changes = ParseWhatIf(" nic=2x, nic:3=0.5x,op:attn=free ,device:7=80%,launch=4x");
+  const auto changes =
+      ParseWhatIf(" nic=2x, nic:3=0.5x,op:attn=free ,device:7=80%,launch=4x,sharing=free");
   ASSERT_TRUE(changes.ok()) << changes.status();
   std::vector<std::string> texts;
   for (const WhatIfChange& change : *changes) texts.push_back(change.DebugString());
-  EXPECT_THAT(texts,
-              ElementsAre("nic=2x", "nic:3=0.5x", "op:attn=free", "device:7=0.8x", "launch=4x"));
+  EXPECT_THAT(texts, ElementsAre("nic=2x", "nic:3=0.5x", "op:attn=free", "device:7=0.8x",
+                                 "launch=4x", "sharing=free"));
 }
 
 TEST(WhatIfTest, ErrorsSayWhatThereIs) {
@@ -127,6 +158,8 @@ TEST(WhatIfTest, ErrorsSayWhatThereIs) {
   EXPECT_THAT(parse("nic=free"), HasSubstr("a link cannot be free"));
   EXPECT_THAT(parse("op=2x"), HasSubstr("does not say which op"));
   EXPECT_THAT(parse("device:x=2x"), HasSubstr("is no number of a device"));
+  EXPECT_THAT(parse("sharing=2x"), HasSubstr("Write `sharing=free`"));
+  EXPECT_THAT(parse("interference=50%"), HasSubstr("Write `interference=free`"));
   const auto change = [](const std::string& text) {
     return std::string(
         ChangePlan(*ParseWhatIf(text), Chain(), TwoHosts(), RuntimeParams()).status().message());
@@ -138,6 +171,7 @@ TEST(WhatIfTest, ErrorsSayWhatThereIs) {
   EXPECT_THAT(change("purpose:ddp=2x"), HasSubstr("Did you mean `dp`?"));
   EXPECT_THAT(change("collective:allreduce=2x"), HasSubstr("Did you mean `all_reduce`?"));
   EXPECT_THAT(change("device:4=2x"), HasSubstr("the machine has 4 devices, counted from 0"));
+  EXPECT_THAT(change("sharing=free,nic:3=0.5x"), HasSubstr("Change the whole class"));
   EXPECT_THAT(change("nic:4=2x"), HasSubstr("the machine has 4 `nic`, counted from 0"));
 }
 

@@ -35,6 +35,7 @@ def score_tables(board: Scoreboard) -> list[ScoreTable]:
     tables = [
         _targets(board),
         _sources(board),
+        _changed(board),
         *_slices(board),
         _bias_by_source(board, "tp"),
         _bias_by_source(board, "pp"),
@@ -115,6 +116,29 @@ def _sources(board: Scoreboard) -> ScoreTable:
             *(["data sheet"] if nominal else []),
         ),
         rows,
+    )
+
+
+def _changed(board: Scoreboard) -> ScoreTable:
+    return ScoreTable(
+        "changed",
+        f"What if {board.what_if}",
+        "Mean error of the forecasts as they are, and with the changes; around the median of each "
+        "source likewise.",
+        ("source", "rows", "altered", "error", "changed", "bias", "around median", "changed"),
+        [
+            [
+                f"**{source}**" if source == "all rows" else source,
+                str(int(scores["rows"])),
+                str(int(scores["altered"])),
+                percent(scores["as_is"]),
+                percent(scores["mape"]),
+                change(scores["bias"]),
+                percent(scores["spread_as_is"]),
+                percent(scores["spread"]),
+            ]
+            for source, scores in sorted(board.changed.items(), key=lambda s: s[0] == "all rows")
+        ],
     )
 
 

@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from plancast.accuracy.validation.scoreboard import Scoreboard
 
 # Pages have all tables; a terminal those that people look at first.
-_SHOWN = ("sources", "groups", "layers", "intervals", "fits", "memory", "worst", "targets")
+_SHOWN = (
+    "sources",
+    "changed",
+    "groups",
+    "layers",
+    "intervals",
+    "fits",
+    "memory",
+    "worst",
+    "targets",
+)
 _MOST_ROWS = {"worst": 12}
 _LONGEST_REASON = 120
 

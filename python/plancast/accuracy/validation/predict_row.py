@@ -39,6 +39,8 @@ class RowResult:
     parameters: int = 0
     # The forecast without any calibration, if asked for.
     uncalibrated: float | None = None
+    # The forecast with the changes of a what-if, if asked for.
+    changed: float | None = None
     warnings: tuple[str, ...] = ()
     terms: ErrorTerms | None = None
 
@@ -86,11 +88,17 @@ class RowResult:
 
 
 def predict_row(
-    row: Row, machine: Machine | str, session: Session, *, uncalibrated: bool = False
+    row: Row,
+    machine: Machine | str,
+    session: Session,
+    *,
+    uncalibrated: bool = False,
+    what_if: str = "",
 ) -> RowResult:
     """The forecast of one row; a machine that is text is the reason why there is none.
 
-    With `uncalibrated` also what data sheets alone say of the same plan.
+    With `uncalibrated` also what data sheets alone say of the same plan, with `what_if`
+    what the simulation says with these changes.
     """
     try:
         if isinstance(machine, str):
@@ -107,6 +115,8 @@ def predict_row(
         return RowResult(row, measured=row.iter_time_s, unsupported=str(error))
     except InputError as error:
         return RowResult(row, measured=row.iter_time_s, unsupported=str(error))
+    # A change that cannot be made is no reason to leave a row out.
+    changed = _predict(job, candidate, machine, session, what_if=what_if) if what_if else None
     return RowResult(
         row,
         measured=measured,
@@ -121,6 +131,7 @@ def predict_row(
         devices=forecast.devices,
         parameters=job.model.parameters,
         uncalibrated=nominal.iteration_time if nominal else None,
+        changed=changed.iteration_time if changed else None,
         warnings=tuple(forecast.warnings),
         terms=terms_of(forecast, machine.gpu),
     )
@@ -178,6 +189,7 @@ def _predict(
     *,
     memory_first: bool = False,
     datasheet: bool = False,
+    what_if: str = "",
 ) -> Forecast:
     return predict(
         job.model,
@@ -189,6 +201,7 @@ def _predict(
         session=session,
         memory_first=memory_first,
         datasheet=datasheet,
+        what_if=what_if,
         **types_of(job.row),
     )
 

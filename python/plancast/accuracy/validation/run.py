@@ -25,6 +25,7 @@ def validate(
     workers: int | None = None,
     progress: Callable[[int, int], object] | None = None,
     uncalibrated: bool = False,
+    what_if: str = "",
     session: Session | None = None,
 ) -> Scoreboard:
     """Predicts the measured rows of CSV files and folders, and scores the forecasts.
@@ -35,6 +36,8 @@ def validate(
       workers: threads; one per core by default. The result does not depend on it.
       progress: called with rows done and rows in all.
       uncalibrated: also say what data sheets alone forecast.
+      what_if: also forecast with these changes, such as `sharing=free` (docs/what_if.md):
+        what a part of the simulation is worth.
       session: shared memo, with measured kernels if there are any; a fresh one by default.
     """
     begin = time.perf_counter()
@@ -50,7 +53,9 @@ def validate(
     order = sorted(range(len(rows)), key=lambda i: (rows[i].model, rows[i].machine))
     with ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1) as pool:
         futures = {
-            pool.submit(predict_row, rows[i], found[i], session, uncalibrated=uncalibrated): i
+            pool.submit(
+                predict_row, rows[i], found[i], session, uncalibrated=uncalibrated, what_if=what_if
+            ): i
             for i in order
         }
         try:
@@ -67,4 +72,5 @@ def validate(
         warnings=(*unknown_software(row.software for row in rows), *linear_series(rows)),
         layers=tuple(predict_layer(cells, session) for cells in layers),
         seconds=time.perf_counter() - begin,
+        what_if=what_if,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from plancast.accuracy.validation.ablation import ablation_scores
 from plancast.accuracy.validation.fitting_plans import oom_table
 from plancast.accuracy.validation.layers import LayerResult
 from plancast.accuracy.validation.leave_one_out import LeaveOneOut, leave_one_out
@@ -31,6 +32,7 @@ class Scoreboard:
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     layers: tuple[LayerResult, ...] = ()
+    what_if: str = ""  # the changes of RowResult.changed
 
     @cached_property
     def scored(self) -> list[RowResult]:
@@ -117,6 +119,20 @@ class Scoreboard:
         }
 
     @cached_property
+    def changed(self) -> dict[str, dict[str, float]]:
+        """Scores with the changes of `what_if`, by source and of `all rows`; empty without.
+
+        Fields as of ablation_scores: `altered` rows take another time, `as_is` is the mean
+        error of forecasts as they are.
+        """
+        if not self.what_if:
+            return {}
+        asked = [r for r in self.scored if r.changed is not None]
+        sources = _by(asked, lambda r: r.row.source)
+        scores = {source: ablation_scores([results]) for source, results in sources.items()}
+        return {**scores, "all rows": ablation_scores(sources.values())} if asked else {}
+
+    @cached_property
     def slices(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Scores by one property of the plans at a time."""
         return slices(self.scored)
@@ -158,6 +174,7 @@ class Scoreboard:
             "slices": self.slices,
             "intervals": self.intervals.to_dict() if self.intervals else None,
             "uncalibrated": self.uncalibrated,
+            **({"what_if": self.what_if, "changed": self.changed} if self.what_if else {}),
             "layers": [layer.to_dict() for layer in self.layers],
             "skipped": [{"path": s.path, "reason": s.reason} for s in self.skipped],
             "warnings": list(self.warnings),
