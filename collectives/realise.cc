@@ -178,7 +178,7 @@ RealisedCollective ToFixedPoint(const Machine& machine, const LinkCosts& links,
   const auto load = [&](const LinkClass* link, double value) {
     if (link == nullptr || value <= 0) return;
     const auto index = static_cast<int>(link - machine.link_classes().data());
-    result.loads.push_back({index, Coefficient(value)});
+    result.loads.push_back({index, Coefficient(value), -1});
   };
   load(links.port, best.port);  // in the order of the machine's classes
   load(links.uplink, best.uplink);
@@ -203,8 +203,9 @@ int64_t AloneRate(const Machine& machine, const RealisedCollective& collective) 
   int64_t rate = collective.rate_cap_bytes_per_s;
   for (const LinkLoad& load : collective.loads) {
     const double capacity = machine.link_classes()[load.link_class].bytes_per_s;
-    const auto link_rate =
-        static_cast<int64_t>(capacity * kOneQ20 / static_cast<double>(load.coefficient_q20));
+    const auto link_rate = static_cast<int64_t>(
+        capacity * kOneQ20 /
+        static_cast<double>(std::max(load.coefficient_q20, load.ReceivedQ20())));
     rate = std::min(rate, std::max<int64_t>(1, link_rate));
   }
   return rate;

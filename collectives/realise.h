@@ -48,6 +48,10 @@ struct CollectivePolicy {
 struct LinkLoad {
   int link_class = 0;
   int64_t coefficient_q20 = 0;
+  // Of a message one way, what links of receivers carry; below 0: as those of senders.
+  int64_t to_q20 = -1;
+
+  int64_t ReceivedQ20() const { return to_q20 < 0 ? coefficient_q20 : to_q20; }
 };
 
 // A collective realised on the machine: `delay` (latency, protocol, pipeline

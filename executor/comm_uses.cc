@@ -36,13 +36,74 @@ std::vector<GroupPattern::Dim> Canonical(std::vector<GroupPattern::Dim> dims) {
   return joined;
 }
 
+std::vector<int64_t> DevicesOf(const ExecutionGraph& graph, int32_t program) {
+  std::vector<int64_t> devices;
+  const Program& own = graph.programs[program];
+  const int64_t shift = graph.ShiftOf(own), most = graph.MeshOf(own).num_devices();
+  for (int64_t device = shift; device < shift + most; ++device) {
+    if (graph.Runs(own, device)) devices.push_back(device);
+  }
+  return devices;
+}
+
+// The devices that send to each other, directly or by others, in any of its ways.
+std::vector<std::vector<int64_t>> Components(const ExecutionGraph& graph, const CommUse& use) {
+  std::map<int64_t, int64_t> leader;
+  const auto find = [&](int64_t device) {
+    while (leader[device] != device) device = leader[device] = leader[leader[device]];
+    return device;
+  };
+  for (const int32_t program : use.programs) {
+    for (const int64_t device : DevicesOf(graph, program)) leader[device] = device;
+  }
+  const auto join = [&](int64_t a, int64_t b) {
+    a = find(a), b = find(b);
+    leader[std::max(a, b)] = std::min(a, b);
+  };
+  for (const Reshard::Way& way : graph.reshards[graph.comms[use.comm].reshard].ways) {
+    for (const Reshard::Flow& flow : way.flows) join(flow.from, flow.to);
+    if (way.gather.bytes == 0) continue;
+    const DeviceMesh& mesh = graph.MeshOf(way.gather);
+    const int64_t shift = graph.stage_meshes[way.gather.stage_mesh].shift;
+    for (const Reshard::Flow& flow : way.flows) {
+      for (const int axis : way.gather.axes) {
+        const int64_t place = flow.to - shift;
+        join(flow.to, flow.to - mesh.Coordinate(place, axis) * mesh.stride(axis));
+      }
+    }
+  }
+  std::map<int64_t, std::vector<int64_t>> members;
+  for (const auto& [device, unused] : leader) members[find(device)].push_back(device);
+  std::vector<std::vector<int64_t>> components;
+  for (auto& [unused, devices] : members) components.push_back(std::move(devices));
+  return components;
+}
+
+// Of programs with meshes of their own: all of their devices together, or those that send to
+// each other.
+GroupPattern GroupAcross(const ExecutionGraph& graph, const CommUse& use) {
+  std::vector<int64_t> devices;
+  if (graph.comms[use.comm].kind == CollectiveKind::kReshard) {
+    devices = Components(graph, use)[0];
+  } else {
+    for (const int32_t program : use.programs) {
+      const std::vector<int64_t> own = DevicesOf(graph, program);
+      devices.insert(devices.end(), own.begin(), own.end());
+    }
+    std::sort(devices.begin(), devices.end());
+  }
+  return GroupPattern::Of(devices);
+}
+
 absl::StatusOr<GroupPattern> GroupOf(const ExecutionGraph& graph, const CommUse& use) {
   GroupPattern group;
+  if (use.programs.size() > 1 && !graph.stage_meshes.empty()) return GroupAcross(graph, use);
+  const DeviceMesh& mesh = graph.MeshOf(graph.comms[use.comm]);
   std::vector<GroupPattern::Dim> dims;
   size_t places = 1;
   for (int axis : graph.comms[use.comm].axes) {
     if (CoordinateOf(graph.programs[use.programs[0]], axis) < 0) {
-      dims.push_back({graph.mesh.size(axis), graph.mesh.stride(axis)});
+      dims.push_back({mesh.size(axis), mesh.stride(axis)});
       continue;
     }
     std::vector<int64_t> at;
@@ -56,11 +117,11 @@ absl::StatusOr<GroupPattern> GroupOf(const ExecutionGraph& graph, const CommUse&
       if (at[i] - at[i - 1] != step) {
         return absl::UnimplementedError(absl::StrCat(
             "a rendezvous joins coordinates ", absl::StrJoin(at, ", "), " of mesh axis `",
-            graph.mesh.axis(axis).name, "`; they need equal distances."));
+            mesh.axis(axis).name, "`; they need equal distances."));
       }
     }
     places *= at.size();
-    dims.push_back({static_cast<int64_t>(at.size()), step * graph.mesh.stride(axis)});
+    dims.push_back({static_cast<int64_t>(at.size()), step * mesh.stride(axis)});
   }
   if (places != use.programs.size()) {
     return absl::UnimplementedError(absl::StrCat("a rendezvous joins ", use.programs.size(),
@@ -157,7 +218,8 @@ class Finder {
     key_.clear();
     key_.push_back(SpecOf(parties_[0]));
     int32_t source = -1;
-    if (graph_.comms[key_[0]].kind == CollectiveKind::kSendRecv) {
+    if (const CollectiveKind kind = graph_.comms[key_[0]].kind;
+        kind == CollectiveKind::kSendRecv || kind == CollectiveKind::kReshard) {
       if (const int sender = SenderOf(parties_); sender >= 0) {
         key_[0] = SpecOf(parties_[sender]);
         source = parties_[sender].program;
@@ -228,8 +290,10 @@ std::vector<std::vector<int32_t>> UsesByGroups(const ExecutionGraph& graph, cons
   std::map<std::tuple<std::vector<int>, std::vector<int32_t>, int32_t>, size_t> known;
   for (size_t u = 0; u < uses.uses.size(); ++u) {
     const CommUse& use = uses.uses[u];
-    const auto [found, fresh] =
-        known.try_emplace({graph.comms[use.comm].axes, use.programs, use.source}, sets.size());
+    // Groups of a reshard are its own.
+    std::vector<int> axes = graph.comms[use.comm].axes;
+    if (graph.comms[use.comm].reshard >= 0) axes = {-1, graph.comms[use.comm].reshard};
+    const auto [found, fresh] = known.try_emplace({axes, use.programs, use.source}, sets.size());
     if (fresh) sets.emplace_back();
     sets[found->second].push_back(static_cast<int32_t>(u));
   }
@@ -238,21 +302,40 @@ std::vector<std::vector<int32_t>> UsesByGroups(const ExecutionGraph& graph, cons
 
 int32_t ProgramOf(const ExecutionGraph& graph, int64_t device) {
   for (size_t p = graph.programs.size(); p-- > 0;) {
-    const auto& where = graph.programs[p].where;
-    const bool here = std::all_of(where.begin(), where.end(), [&](const auto& at) {
-      return graph.mesh.Coordinate(device, at.first) == at.second;
-    });
-    if (here) return static_cast<int32_t>(p);
+    if (graph.Runs(graph.programs[p], device)) return static_cast<int32_t>(p);
   }
   return 0;
 }
 
 int64_t FirstDevice(const ExecutionGraph& graph, int32_t program) {
-  int64_t device = 0;
-  for (const auto& [axis, coordinate] : graph.programs[program].where) {
-    device += coordinate * graph.mesh.stride(axis);
+  return graph.FirstDeviceOf(graph.programs[program]);
+}
+
+std::vector<GroupPattern> GroupsOf(const ExecutionGraph& graph, const CommUse& use) {
+  if (graph.comms[use.comm].kind == CollectiveKind::kReshard) {
+    std::vector<GroupPattern> groups;
+    for (const std::vector<int64_t>& devices : Components(graph, use)) {
+      groups.push_back(GroupPattern::Of(devices));
+    }
+    return groups;
   }
-  return device;
+  if (use.programs.size() > 1 && !graph.stage_meshes.empty()) return {use.group};
+  const DeviceMesh& mesh = graph.MeshOf(graph.comms[use.comm]);
+  const std::vector<int>& axes = graph.comms[use.comm].axes;
+  const int64_t shift = graph.ShiftOf(graph.programs[use.programs[0]]);
+  const int32_t lowest = ProgramOf(graph, use.group.base);
+  std::vector<GroupPattern> groups;
+  for (const int64_t device : DevicesOf(graph, lowest)) {
+    // The lowest member of each group.
+    const bool base = std::all_of(axes.begin(), axes.end(), [&](int axis) {
+      return mesh.Coordinate(device - shift, axis) ==
+             mesh.Coordinate(use.group.base - shift, axis);
+    });
+    if (!base) continue;
+    groups.push_back(use.group);
+    groups.back().base = device;
+  }
+  return groups;
 }
 
 absl::StatusOr<CommUses> FindCommUses(const ExecutionGraph& graph) { return Finder(graph).Find(); }

@@ -15,7 +15,7 @@ namespace plancast {
 struct CommUse {
   int32_t comm = 0;
   std::vector<int32_t> programs;  // ascending; several at a rendezvous
-  // The program that sends, of a kSendRecv one way or a copy to the host; kHost of a copy
+  // The program that sends, of a kSendRecv or kReshard one way or a copy to the host; kHost of a copy
   // from there; -1: data go both ways.
   int32_t source = -1;
   std::vector<StreamMask> streams;  // per program: those it runs in
@@ -43,6 +43,10 @@ absl::StatusOr<CommUses> FindCommUses(const ExecutionGraph& graph);
 // The uses in sets whose groups are the same sets of devices: equal axes,
 // programs and direction.
 std::vector<std::vector<int32_t>> UsesByGroups(const ExecutionGraph& graph, const CommUses& uses);
+
+// All groups of a use, device by device. Where programs have meshes of their own, groups of one
+// use may be of unlike sizes.
+std::vector<GroupPattern> GroupsOf(const ExecutionGraph& graph, const CommUse& use);
 
 // The program that a device of the mesh runs.
 int32_t ProgramOf(const ExecutionGraph& graph, int64_t device);

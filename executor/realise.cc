@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/picoseconds.h"
 #include "base/status_macros.h"
+#include "collectives/reshard.h"
 #include "executor/chunks/realise_chunks.h"
 
 namespace plancast {
@@ -17,7 +18,8 @@ namespace {
 // Whether two outcomes take the same time in any company.
 bool Same(const RealisedCollective& a, const RealisedCollective& b) {
   const auto same_load = [](const LinkLoad& x, const LinkLoad& y) {
-    return x.link_class == y.link_class && x.coefficient_q20 == y.coefficient_q20;
+    return x.link_class == y.link_class && x.coefficient_q20 == y.coefficient_q20 &&
+           x.to_q20 == y.to_q20;
   };
   return a.delay_ps == b.delay_ps && a.work_bytes == b.work_bytes &&
          a.rate_cap_bytes_per_s == b.rate_cap_bytes_per_s && a.sm_fraction == b.sm_fraction &&
@@ -31,9 +33,45 @@ bool Same(const RealisedCollective& a, const RealisedCollective& b) {
 // messages that take far longer than members differ.
 bool IsBetweenKernels(const DeviceMesh& mesh, const CommSpec& comm) {
   if (comm.kind == CollectiveKind::kAllToAll) return true;
-  if (comm.kind == CollectiveKind::kSendRecv || IsOnHost(comm.kind)) return false;
+  if (comm.kind == CollectiveKind::kSendRecv || comm.kind == CollectiveKind::kReshard ||
+      IsOnHost(comm.kind)) {
+    return false;
+  }
   return std::none_of(comm.axes.begin(), comm.axes.end(),
                       [&](int axis) { return mesh.root(axis) == "dp"; });
+}
+
+// Of the ways in which a tensor goes between two stages, the one that takes least alone, for the
+// devices of `group`.
+absl::StatusOr<RealisedCollective> CheapestWay(const ExecutionGraph& graph, const Machine& machine,
+                                               const GroupPattern& group, const CommSpec& comm,
+                                               const CollectivePolicy& policy) {
+  const std::vector<int64_t> members = group.Members();
+  RealisedCollective best;
+  bool first = true;
+  for (const Reshard::Way& way : graph.reshards[comm.reshard].ways) {
+    std::vector<DeviceFlow> flows;
+    for (const Reshard::Flow& flow : way.flows) {
+      if (!std::binary_search(members.begin(), members.end(), flow.to)) continue;
+      flows.push_back({flow.from, flow.to, flow.bytes});
+    }
+    ReceiversGather gather;
+    if (way.gather.bytes > 0 && !flows.empty()) {
+      const StageMesh& stage = graph.stage_meshes[way.gather.stage_mesh];
+      gather.bytes = way.gather.bytes;
+      gather.group.base = flows[0].to;
+      for (auto axis = way.gather.axes.rbegin(); axis != way.gather.axes.rend(); ++axis) {
+        const int64_t stride = stage.mesh.stride(*axis);
+        gather.group.base -= stage.mesh.Coordinate(flows[0].to - stage.shift, *axis) * stride;
+        gather.group.dims.push_back({stage.mesh.size(*axis), stride});
+      }
+    }
+    ASSIGN_OR_RETURN(RealisedCollective realised, RealiseReshard(machine, flows, gather, policy));
+    if (!first && AloneTime(machine, realised) >= AloneTime(machine, best)) continue;
+    best = std::move(realised);
+    first = false;
+  }
+  return best;
 }
 
 // It takes `time` times as long in any company: it waits and moves as much less.
@@ -102,18 +140,22 @@ absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Mac
 CommPricer::CommPricer(const ExecutionGraph& graph, const Machine& machine,
                        const RuntimeParams& runtime)
     : CommPricer(graph,
-                 [&machine, &mesh = graph.mesh, slowdown = runtime.comm_scale,
-                  nominal = runtime.nominal_links, chunks = runtime.chunk_level,
-                  shares = runtime.shares_links](const GroupPattern& group, const CommSpec& comm)
-                     -> absl::StatusOr<RealisedCollective> {
+                 [&machine, &graph, slowdown = runtime.comm_scale, nominal = runtime.nominal_links,
+                  chunks = runtime.chunk_level, shares = runtime.shares_links](
+                     const GroupPattern& group,
+                     const CommSpec& comm) -> absl::StatusOr<RealisedCollective> {
                    CollectivePolicy policy;
                    policy.algorithm = comm.policy;
-                   if (IsBetweenKernels(mesh, comm)) policy.bandwidth_scale = 1.0 / slowdown;
+                   if (IsBetweenKernels(graph.MeshOf(comm), comm)) {
+                     policy.bandwidth_scale = 1.0 / slowdown;
+                   }
                    policy.nominal = nominal;
                    policy.copies = comm.copies;
                    ASSIGN_OR_RETURN(RealisedCollective realised,
-                                    (chunks ? RealiseByChunks : Realise)(machine, group, comm.kind,
-                                                                         comm.bytes, policy));
+                                    comm.kind == CollectiveKind::kReshard
+                                        ? CheapestWay(graph, machine, group, comm, policy)
+                                        : (chunks ? RealiseByChunks : Realise)(
+                                              machine, group, comm.kind, comm.bytes, policy));
                    return shares ? realised : WithLinksOfItsOwn(machine, std::move(realised));
                  }) {}
 

@@ -9,9 +9,10 @@ namespace plancast {
 
 // Bytes of a collective follow nccl-tests: all_reduce = the buffer; all_gather
 // = total output; reduce_scatter = total input; all_to_all = total of one
-// rank; permute = send_recv = bytes one rank sends; broadcast = the buffer.
+// rank; permute = send_recv = bytes one rank sends; broadcast = the buffer; reshard = all that
+// goes from one stage to another, by messages between pairs.
 //
-// The last three concern a device and its host's memory. They run over no mesh axis:
+// Three concern a device and its host's memory. They run over no mesh axis:
 // a group is one device. copy_to_host = copy_to_device = the bytes copied;
 // host_update = bytes that an optimizer on the host reads and writes there.
 enum class CollectiveKind : uint8_t {
@@ -25,12 +26,15 @@ enum class CollectiveKind : uint8_t {
   kCopyToHost,
   kCopyToDevice,
   kHostUpdate,
+  kReshard,
 };
 inline constexpr auto kCollectiveKindNames = NamesOf<CollectiveKind>(
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute", "send_recv", "broadcast",
-    "copy_to_host", "copy_to_device", "host_update");
+    "copy_to_host", "copy_to_device", "host_update", "reshard");
 
-constexpr bool IsOnHost(CollectiveKind kind) { return kind >= CollectiveKind::kCopyToHost; }
+constexpr bool IsOnHost(CollectiveKind kind) {
+  return kind >= CollectiveKind::kCopyToHost && kind <= CollectiveKind::kHostUpdate;
+}
 
 }  // namespace plancast
 

@@ -73,6 +73,8 @@ DeviceOrbits::DeviceOrbits(const ExecutionGraph& graph, const Machine& machine, 
     }
   }
   const std::vector<int64_t> cuts = CutsOf(graph.mesh, machine, UsesHostMemory(graph));
+  // Nothing is known of what lies alike across stages with meshes of their own.
+  discrete = discrete || !graph.stage_meshes.empty();
   int64_t stride = 1;
   while (stride < devices) {
     int64_t next = 0;

@@ -196,9 +196,11 @@ class Classes {
   void AddLoad(int32_t node, int32_t link, int32_t label, const SimGraph::Group& group,
                std::map<int32_t, int64_t>& loads) {
     const int link_class = in_.links[link - first_link_].link_class;
+    const int32_t role = label % 4;
     int64_t coefficient = 0;
     for (const LinkLoad& load : realised_[group.realised].loads) {
-      if (load.link_class == link_class) coefficient = load.coefficient_q20;
+      if (load.link_class != link_class) continue;
+      coefficient = role == FoldGraph::kTo ? load.ReceivedQ20() : load.coefficient_q20;
     }
     if (coefficient == 0) return;
     int64_t crossing = 0;
@@ -208,7 +210,6 @@ class Classes {
     coefficient *= crossing;
     const int32_t resource = resource_of_colour_[colours_[link]];
     const LinkDirections directions = Directions(link_class);
-    const int32_t role = label % 4;
     if (role != FoldGraph::kTo || !directions.separate) {
       loads[resource] += coefficient * (role == FoldGraph::kBoth ? directions.both_ways : 1);
     }

@@ -83,8 +83,16 @@ class Refinement {
     FoldGraph::Grouping& grouping = out_.groupings.back();
     grouping.group_begin = static_cast<int32_t>(out_.groups.size());
     const CommUse& sample = input_.uses.uses[grouping.uses[0]];
-    const int32_t lowest = ProgramAt(sample.group.base);
     std::vector<bool> found(orbits_.size());
+    if (!graph_.stage_meshes.empty()) {
+      for (const GroupPattern& group : GroupsOf(graph_, sample)) {
+        const int32_t orbit = orbits_.OrbitOf(group.Members()[0]);
+        RETURN_IF_ERROR(AddGroup(orbit, group, sample.source, found));
+      }
+      grouping.group_end = static_cast<int32_t>(out_.groups.size());
+      return absl::OkStatus();
+    }
+    const int32_t lowest = ProgramAt(sample.group.base);
     for (int32_t orbit = 0; orbit < orbits_.size(); ++orbit) {
       if (program_of_[orbit] != lowest || found[orbit]) continue;
       GroupPattern group = sample.group;
@@ -114,7 +122,10 @@ class Refinement {
       found[member] = true;
       out_.edges.push_back({grouping, number, FoldGraph::kMember, member, count, 1});
     }
-    pattern.base %= period_;
+    if (graph_.comms[input_.uses.uses[out_.groupings.back().uses[0]].comm].reshard < 0 &&
+        pattern.devices.empty()) {
+      pattern.base %= period_;
+    }
     for (int32_t u : out_.groupings.back().uses) {
       ASSIGN_OR_RETURN(const int32_t realised,
                        input_.comms.Price(input_.uses.uses[u].comm, pattern));

@@ -8,8 +8,12 @@ std::vector<Communicator> CommunicatorsOf(const ExecutionGraph& graph,
                                           absl::Span<const int32_t> comms,
                                           const CommunicatorParams& params) {
   std::vector<const CommSpec*> specs;
-  for (int32_t comm : comms) specs.push_back(&graph.comms[comm]);
-  return CommunicatorsOf(graph.mesh, specs, params);
+  const DeviceMesh* mesh = &graph.mesh;
+  for (int32_t comm : comms) {
+    specs.push_back(&graph.comms[comm]);
+    if (graph.comms[comm].stage_mesh >= 0) mesh = &graph.MeshOf(graph.comms[comm]);
+  }
+  return CommunicatorsOf(*mesh, specs, params);
 }
 
 std::vector<Communicator> CommunicatorsOf(const DeviceMesh& mesh,
@@ -23,7 +27,7 @@ std::vector<Communicator> CommunicatorsOf(const DeviceMesh& mesh,
     if (known == communicators.end()) {
       Communicator added;
       added.axes = comm.axes;
-      added.size = mesh.SizeOf(comm.axes);
+      added.size = comm.kind == CollectiveKind::kReshard ? 2 : mesh.SizeOf(comm.axes);
       if (added.size == 1) continue;
       known = communicators.insert(communicators.end(), std::move(added));
     }

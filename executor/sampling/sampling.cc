@@ -96,9 +96,7 @@ absl::Status CheckSize(const ExecutionGraph& graph) {
   int64_t tasks = 0;
   const int64_t devices = graph.mesh.num_devices();
   for (size_t p = 0; p < graph.programs.size(); ++p) {
-    int64_t members = devices;
-    for (const auto& [axis, coordinate] : graph.programs[p].where) members /= graph.mesh.size(axis);
-    tasks += members * UnfoldedTasks(graph, static_cast<int>(p));
+    tasks += graph.DevicesOf(graph.programs[p]) * UnfoldedTasks(graph, static_cast<int>(p));
   }
   if (tasks <= kMostJitteredTasks) return absl::OkStatus();
   return absl::InvalidArgumentError(

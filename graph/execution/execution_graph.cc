@@ -14,6 +14,9 @@ constexpr auto kShortStreamNames =
                         "recv_next", "replica", "copy_out", "copy_in");
 
 std::string CommText(const CommSpec& comm, const DeviceMesh& mesh) {
+  if (comm.kind == CollectiveKind::kReshard) {
+    return absl::StrCat("reshard ", comm.bytes, " B by reshard ", comm.reshard);
+  }
   if (IsOnHost(comm.kind)) {
     return absl::StrCat(kCollectiveKindNames[comm.kind], " ", comm.bytes, " B");
   }
@@ -52,7 +55,8 @@ std::string BlockText(const ExecutionGraph& graph, const Block& block) {
                     kPurposeNames[block.purpose[t]], " `", block.label[t], "` ",
                     block.kind[t] == TaskKind::kKernel
                         ? graph.kernels[block.spec[t]].DebugString()
-                        : CommText(graph.comms[block.spec[t]], graph.mesh));
+                        : CommText(graph.comms[block.spec[t]],
+                                   graph.MeshOf(graph.comms[block.spec[t]])));
     for (int32_t d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
       absl::StrAppend(&text, d == block.dep_begin[t] ? " <- " : " ");
       block.deps[d] >= 0 ? absl::StrAppend(&text, block.deps[d])
@@ -110,8 +114,47 @@ double Skew::Busiest() const {
   return loads.empty() ? 1 : *std::max_element(loads.begin(), loads.end());
 }
 
+int64_t ExecutionGraph::DevicesOf(const Program& program) const {
+  const DeviceMesh& own = MeshOf(program);
+  int64_t devices = own.num_devices();
+  for (const auto& [axis, coordinate] : program.where) devices /= own.size(axis);
+  return devices;
+}
+
+int64_t ExecutionGraph::FirstDeviceOf(const Program& program) const {
+  int64_t device = ShiftOf(program);
+  for (const auto& [axis, coordinate] : program.where) {
+    device += coordinate * MeshOf(program).stride(axis);
+  }
+  return device;
+}
+
+bool ExecutionGraph::Runs(const Program& program, int64_t device) const {
+  const DeviceMesh& own = MeshOf(program);
+  const int64_t place = device - ShiftOf(program);
+  return place >= 0 && place < own.num_devices() &&
+         std::all_of(program.where.begin(), program.where.end(), [&](const auto& at) {
+           return own.Coordinate(place, at.first) == at.second;
+         });
+}
+
 std::string ExecutionGraph::DebugString() const {
   std::string text = absl::StrCat("mesh ", mesh.DebugString(), "\n");
+  for (const StageMesh& stage : stage_meshes) {
+    absl::StrAppend(&text, "stage mesh ", stage.mesh.DebugString(), " shift ", stage.shift, "\n");
+  }
+  for (size_t r = 0; r < reshards.size(); ++r) {
+    for (const Reshard::Way& way : reshards[r].ways) {
+      absl::StrAppend(&text, "reshard ", r, " by ", way.name, ":");
+      for (const Reshard::Flow& flow : way.flows) {
+        absl::StrAppend(&text, " ", flow.from, ">", flow.to, ":", flow.bytes);
+      }
+      if (way.gather.bytes > 0) {
+        absl::StrAppend(&text, " then ", CommText(way.gather, MeshOf(way.gather)));
+      }
+      absl::StrAppend(&text, "\n");
+    }
+  }
   if (!skew.empty()) absl::StrAppend(&text, "loads ", absl::StrJoin(skew.loads, " "), "\n");
   for (size_t b = 0; b < blocks.size(); ++b) {
     absl::StrAppend(&text, "block ", b, " ", BlockText(*this, blocks[b]));

@@ -68,7 +68,8 @@ inline constexpr int kNumMemoryKinds = kMemoryKindNames.size();
 
 // A communication among the members of a group: the devices that differ only
 // in the coordinates of `axes`. A kSendRecv joins a device with the one
-// `peer_offset` further along the single axis.
+// `peer_offset` further along the single axis. A kReshard joins the devices of two stages
+// that send to each other (Reshard); it has no axes.
 struct CommSpec {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int64_t bytes = 0;      // in the unit of CollectiveKind
@@ -78,14 +79,18 @@ struct CommSpec {
   // Of an all-to-all: how many copies of each row `bytes` holds, for receivers drawn
   // evenly, where the software sends one to a node and to a device. 1: all go.
   int copies = 1;
+  int stage_mesh = -1;  // into ExecutionGraph::stage_meshes, whose axes these are; -1: the plan's
+  int reshard = -1;     // of a kReshard: into ExecutionGraph::reshards
 
   friend bool operator==(const CommSpec& a, const CommSpec& b) {
     return a.kind == b.kind && a.bytes == b.bytes && a.axes == b.axes &&
-           a.peer_offset == b.peer_offset && a.policy == b.policy && a.copies == b.copies;
+           a.peer_offset == b.peer_offset && a.policy == b.policy && a.copies == b.copies &&
+           a.stage_mesh == b.stage_mesh && a.reshard == b.reshard;
   }
   template <typename H>
   friend H AbslHashValue(H h, const CommSpec& s) {
-    return H::combine(std::move(h), s.kind, s.bytes, s.axes, s.peer_offset, s.policy, s.copies);
+    return H::combine(std::move(h), s.kind, s.bytes, s.axes, s.peer_offset, s.policy, s.copies,
+                      s.stage_mesh, s.reshard);
   }
 };
 
@@ -180,6 +185,7 @@ inline int32_t LayerOf(const Block& block, const Instance& instance, int32_t rep
 struct Program {
   std::string name;                            // `stage 3`
   std::vector<std::pair<int, int64_t>> where;  // (mesh axis, coordinate): the program class
+  int32_t stage_mesh = -1;  // into ExecutionGraph::stage_meshes, of which `where` is; -1: the plan's
   std::vector<Instance> instances;
   std::vector<Join> joins;
   int64_t static_bytes[kNumMemoryKinds] = {};  // parameters, gradients, optimizer state
@@ -208,16 +214,59 @@ struct Skew {
   double Busiest() const;
 };
 
-// The distributed execution graph: structure, no time. Nothing in it grows
-// with ranks, and blocks do not grow with layers or micro-batches.
-struct ExecutionGraph {
+// The mesh of a program whose stage is not like the others: a plan with all stages alike would
+// have this mesh, and the program has a place in it. The devices there are those of the plan
+// whose numbers are `shift` higher.
+struct StageMesh {
   DeviceMesh mesh;
+  int64_t shift = 0;
+};
+
+// A tensor between two stages with unlike meshes: the ways in which it may go from one to
+// the other, of which the executor takes the cheapest. Devices are the plan's.
+struct Reshard {
+  struct Flow {
+    int64_t from = 0, to = 0, bytes = 0;
+  };
+  struct Way {
+    std::string name;  // `send`, `scatter_gather`
+    std::vector<Flow> flows;
+    // What receivers make of it afterwards among themselves; bytes 0: they have it all.
+    CommSpec gather;
+  };
+  std::vector<Way> ways;
+};
+
+// The distributed execution graph: structure, no time. Nothing in it grows
+// with ranks, and blocks do not grow with layers or micro-batches; but where stages have meshes
+// of their own (`stage_meshes`), reshards list what each device sends.
+struct ExecutionGraph {
+  DeviceMesh mesh;                  // with stage meshes: one axis of all devices
+  std::vector<StageMesh> stage_meshes;
+  std::vector<Reshard> reshards;
   Skew skew;                        // of the kernels that are routed
   std::vector<KernelSpec> kernels;  // distinct
   std::vector<CommSpec> comms;      // distinct
   std::vector<Block> blocks;
   std::vector<Program> programs;
   std::vector<Rendezvous> rendezvous;
+
+  // The mesh whose axes a program's place, a communication's group is said in.
+  const DeviceMesh& MeshOf(const Program& program) const {
+    return program.stage_mesh < 0 ? mesh : stage_meshes[program.stage_mesh].mesh;
+  }
+  const DeviceMesh& MeshOf(const CommSpec& comm) const {
+    return comm.stage_mesh < 0 ? mesh : stage_meshes[comm.stage_mesh].mesh;
+  }
+  // From numbers in that mesh to those of the plan's devices.
+  int64_t ShiftOf(const Program& program) const {
+    return program.stage_mesh < 0 ? 0 : stage_meshes[program.stage_mesh].shift;
+  }
+  // How many devices run a program, and the lowest of them.
+  int64_t DevicesOf(const Program& program) const;
+  int64_t FirstDeviceOf(const Program& program) const;
+  // Whether a device of the plan runs it.
+  bool Runs(const Program& program, int64_t device) const;
 
   absl::Status Verify() const;
   // Stable text of blocks and programs, for goldens.

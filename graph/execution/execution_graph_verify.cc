@@ -20,12 +20,22 @@ absl::Status VerifyComm(const ExecutionGraph& graph, const CommSpec& comm) {
     return Bad("is a ", kCollectiveKindNames[comm.kind], " over ", comm.axes.size(),
                " mesh axes; it concerns one device and takes none");
   }
-  if (comm.axes.empty() && !IsOnHost(comm.kind)) {
+  if (comm.stage_mesh < -1 || comm.stage_mesh >= static_cast<int>(graph.stage_meshes.size())) {
+    return Bad("names stage mesh ", comm.stage_mesh, " of ", graph.stage_meshes.size());
+  }
+  const bool reshards = comm.kind == CollectiveKind::kReshard;
+  const int most = reshards ? static_cast<int>(graph.reshards.size()) : 0;
+  if (reshards ? comm.reshard < 0 || comm.reshard >= most : comm.reshard != -1) {
+    return Bad("is a ", kCollectiveKindNames[comm.kind], " by reshard ", comm.reshard, " of ",
+               graph.reshards.size());
+  }
+  if (comm.axes.empty() && !IsOnHost(comm.kind) && !reshards) {
     return Bad("names no mesh axis; its group needs at least one");
   }
+  const DeviceMesh& mesh = graph.MeshOf(comm);
   for (size_t i = 0; i < comm.axes.size(); ++i) {
-    if (comm.axes[i] < 0 || comm.axes[i] >= graph.mesh.num_axes()) {
-      return Bad("names mesh axis ", comm.axes[i], "; the mesh has ", graph.mesh.num_axes());
+    if (comm.axes[i] < 0 || comm.axes[i] >= mesh.num_axes()) {
+      return Bad("names mesh axis ", comm.axes[i], "; the mesh has ", mesh.num_axes());
     }
     if (i > 0 && comm.axes[i] <= comm.axes[i - 1]) {
       return Bad("lists its mesh axes out of order; outermost comes first, each once");
@@ -158,10 +168,18 @@ absl::Status VerifyInstance(const ExecutionGraph& graph, const Program& program,
 absl::Status VerifyGroups(const ExecutionGraph& graph, const Program& program, const Block& block) {
   for (int32_t t = 0; t < block.size(); ++t) {
     if (block.kind[t] != TaskKind::kComm || t == block.rendezvous_task) continue;
-    for (int axis : graph.comms[block.spec[t]].axes) {
+    const CommSpec& comm = graph.comms[block.spec[t]];
+    if (comm.kind == CollectiveKind::kReshard) {
+      return Bad("task ", t, " of `", block.name, "` reshards; that needs a rendezvous");
+    }
+    if (comm.stage_mesh != program.stage_mesh && !IsOnHost(comm.kind)) {
+      return Bad("task ", t, " of `", block.name, "` talks over axes of stage mesh ",
+                 comm.stage_mesh, " and the program lies on ", program.stage_mesh);
+    }
+    for (int axis : comm.axes) {
       for (const auto& [fixed, coordinate] : program.where) {
         if (axis == fixed) {
-          return Bad("task ", t, " of `", block.name, "` talks over `", graph.mesh.axis(axis).name,
+          return Bad("task ", t, " of `", block.name, "` talks over `", graph.MeshOf(program).axis(axis).name,
                      "`, along which programs differ; that needs a rendezvous");
         }
       }
@@ -171,10 +189,15 @@ absl::Status VerifyGroups(const ExecutionGraph& graph, const Program& program, c
 }
 
 absl::Status VerifyProgram(const ExecutionGraph& graph, const Program& program) {
+  if (program.stage_mesh < -1 ||
+      program.stage_mesh >= static_cast<int>(graph.stage_meshes.size()) ||
+      (program.stage_mesh < 0 && !graph.stage_meshes.empty())) {
+    return Bad("lies on stage mesh ", program.stage_mesh, " of ", graph.stage_meshes.size());
+  }
+  const DeviceMesh& mesh = graph.MeshOf(program);
   for (size_t i = 0; i < program.where.size(); ++i) {
     const auto& [axis, coordinate] = program.where[i];
-    if (axis < 0 || axis >= graph.mesh.num_axes() || coordinate < 0 ||
-        coordinate >= graph.mesh.size(axis)) {
+    if (axis < 0 || axis >= mesh.num_axes() || coordinate < 0 || coordinate >= mesh.size(axis)) {
       return Bad("its place is coordinate ", coordinate, " of mesh axis ", axis,
                  ", which does not exist");
     }
@@ -193,6 +216,49 @@ absl::Status VerifyProgram(const ExecutionGraph& graph, const Program& program) 
   return absl::OkStatus();
 }
 
+// Every device runs exactly one program, each on a stage mesh.
+absl::Status VerifyStagePlaces(const ExecutionGraph& graph) {
+  std::vector<int32_t> program_of(graph.mesh.num_devices(), -1);
+  for (size_t p = 0; p < graph.programs.size(); ++p) {
+    const Program& program = graph.programs[p];
+    const DeviceMesh& mesh = graph.MeshOf(program);
+    for (int64_t place = 0; place < mesh.num_devices(); ++place) {
+      const int64_t device = place + graph.ShiftOf(program);
+      if (!graph.Runs(program, device)) continue;
+      if (device < 0 || device >= graph.mesh.num_devices()) {
+        return Bad("program `", program.name, "` is on device ", device, " of ",
+                   graph.mesh.num_devices());
+      }
+      if (program_of[device] >= 0) {
+        return Bad("programs `", graph.programs[program_of[device]].name, "` and `", program.name,
+                   "` claim the same devices");
+      }
+      program_of[device] = static_cast<int32_t>(p);
+    }
+  }
+  const auto idle = std::find(program_of.begin(), program_of.end(), -1);
+  if (idle == program_of.end()) return absl::OkStatus();
+  return Bad("device ", idle - program_of.begin(), " runs no program; each runs exactly one");
+}
+
+absl::Status VerifyReshard(const ExecutionGraph& graph, const Reshard& reshard) {
+  if (reshard.ways.empty()) return Bad("has no way to go");
+  for (const Reshard::Way& way : reshard.ways) {
+    for (const Reshard::Flow& flow : way.flows) {
+      const int64_t devices = graph.mesh.num_devices();
+      if (flow.from < 0 || flow.from >= devices || flow.to < 0 || flow.to >= devices ||
+          flow.bytes < 0) {
+        return Bad("sends ", flow.bytes, " bytes from device ", flow.from, " to ", flow.to, " of ",
+                   devices);
+      }
+    }
+    if (way.gather.bytes > 0) {
+      RETURN_IF_ERROR(VerifyComm(graph, way.gather)) << way.name;
+    }
+  }
+  return absl::OkStatus();
+}
+
 bool Disjoint(const Program& a, const Program& b) {
   for (const auto& [axis, coordinate] : a.where) {
     for (const auto& [other_axis, other] : b.where) {
@@ -204,6 +270,7 @@ bool Disjoint(const Program& a, const Program& b) {
 
 // Every device of the mesh runs exactly one program.
 absl::Status VerifyPlaces(const ExecutionGraph& graph) {
+  if (!graph.stage_meshes.empty()) return VerifyStagePlaces(graph);
   int64_t placed = 0;
   for (size_t p = 0; p < graph.programs.size(); ++p) {
     int64_t devices = graph.mesh.num_devices();
@@ -255,19 +322,25 @@ absl::Status VerifyRendezvous(const ExecutionGraph& graph, int32_t index) {
     const Block& block = graph.blocks[program.instances[at].block];
     const CommSpec& own = graph.comms[block.spec[block.rendezvous_task]];
     if (comm == nullptr) comm = &own;
-    if (own.kind != comm->kind || own.bytes != comm->bytes || own.axes != comm->axes) {
+    const bool same_axes = own.axes == comm->axes || own.stage_mesh != comm->stage_mesh;
+    if (own.kind != comm->kind || own.bytes != comm->bytes || !same_axes ||
+        own.reshard != comm->reshard) {
       return Bad("its parties disagree on what they communicate");
     }
     for (size_t j = 0; j < i; ++j) {
       if (parties[j].program == p) return Bad("program `", program.name, "` comes to it twice");
     }
+    if (!graph.stage_meshes.empty()) continue;
     if (!DifferOnlyAlong(comm->axes, graph.programs[parties[0].program], program)) {
       return Bad("programs `", graph.programs[parties[0].program].name, "` and `", program.name,
                  "` differ along mesh axes that it does not join");
     }
   }
-  if (comm->kind == CollectiveKind::kSendRecv && parties.size() != 2) {
-    return Bad("is a send_recv of ", parties.size(), " parties; it joins two");
+  const bool joins_two =
+      comm->kind == CollectiveKind::kSendRecv || comm->kind == CollectiveKind::kReshard;
+  if (joins_two && parties.size() != 2) {
+    return Bad("is a ", kCollectiveKindNames[comm->kind], " of ", parties.size(),
+               " parties; it joins two");
   }
   return absl::OkStatus();
 }
@@ -296,6 +369,9 @@ absl::Status ExecutionGraph::Verify() const {
   RETURN_IF_ERROR(VerifySkew(*this));
   for (size_t i = 0; i < comms.size(); ++i) {
     RETURN_IF_ERROR(VerifyComm(*this, comms[i])) << "communication " << i;
+  }
+  for (size_t i = 0; i < reshards.size(); ++i) {
+    RETURN_IF_ERROR(VerifyReshard(*this, reshards[i])) << "reshard " << i;
   }
   for (const Block& block : blocks) {
     RETURN_IF_ERROR(VerifyBlock(*this, block)) << "block `" << block.name << "`";

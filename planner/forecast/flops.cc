@@ -73,12 +73,16 @@ double HardwareFlops(const ExecutionGraph& graph) {
     }
     of_block.push_back(flops);
   }
-  double total = 0;
+  double total = 0, weighted = 0;
   for (const Program& program : graph.programs) {
+    double flops = 0;
     for (const Instance& instance : program.instances) {
-      total += of_block[instance.block] * instance.layer_count;
+      flops += of_block[instance.block] * instance.layer_count;
     }
+    total += flops;
+    weighted += flops * static_cast<double>(graph.DevicesOf(program));
   }
+  if (!graph.stage_meshes.empty()) return weighted;
   return total * static_cast<double>(graph.mesh.num_devices()) /
          static_cast<double>(graph.programs.size());
 }

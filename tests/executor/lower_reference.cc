@@ -44,9 +44,14 @@ class Lowering {
  private:
   int32_t ProgramOf(int64_t rank) const {
     for (size_t p = 0; p < graph_.programs.size(); ++p) {
-      bool here = true;
-      for (const auto& [axis, coordinate] : graph_.programs[p].where) {
-        here = here && graph_.mesh.Coordinate(rank, axis) == coordinate;
+      const Program& program = graph_.programs[p];
+      const DeviceMesh& mesh =
+          program.stage_mesh < 0 ? graph_.mesh : graph_.stage_meshes[program.stage_mesh].mesh;
+      const int64_t place =
+          program.stage_mesh < 0 ? rank : rank - graph_.stage_meshes[program.stage_mesh].shift;
+      bool here = place >= 0 && place < mesh.num_devices();
+      for (const auto& [axis, coordinate] : program.where) {
+        here = here && mesh.Coordinate(place, axis) == coordinate;
       }
       if (here) return static_cast<int32_t>(p);
     }
@@ -174,14 +179,42 @@ class Lowering {
   }
 
   // Whether two ranks lie in one group of the communication.
-  bool SameGroup(const CommSpec& comm, int64_t a, int64_t b) const {
-    for (int axis = 0; axis < graph_.mesh.num_axes(); ++axis) {
+  bool SameGroup(const CommSpec& comm, int64_t a, int64_t b, bool across) const {
+    if (comm.kind == CollectiveKind::kReshard) return Reached(comm.reshard, a).count(b) > 0;
+    if (across && comm.stage_mesh >= 0) return true;
+    const StageMesh* own = comm.stage_mesh < 0 ? nullptr : &graph_.stage_meshes[comm.stage_mesh];
+    const DeviceMesh& mesh = own == nullptr ? graph_.mesh : own->mesh;
+    if (own != nullptr) a -= own->shift, b -= own->shift;
+    for (int axis = 0; axis < mesh.num_axes(); ++axis) {
       const bool joined = std::find(comm.axes.begin(), comm.axes.end(), axis) != comm.axes.end();
-      if (!joined && graph_.mesh.Coordinate(a, axis) != graph_.mesh.Coordinate(b, axis)) {
+      if (!joined && mesh.Coordinate(a, axis) != mesh.Coordinate(b, axis)) {
         return false;
       }
     }
     return true;
+  }
+
+  // The ranks that `rank` sends to or gets from, and these, and so on.
+  std::set<int64_t> Reached(int reshard, int64_t rank) const {
+    std::set<int64_t> reached = {rank};
+    for (size_t before = 0; before != reached.size();) {
+      before = reached.size();
+      for (const Reshard::Way& way : graph_.reshards[reshard].ways) {
+        for (const Reshard::Flow& flow : way.flows) {
+          if (reached.count(flow.from) > 0) reached.insert(flow.to);
+          if (reached.count(flow.to) > 0) reached.insert(flow.from);
+        }
+        if (way.gather.bytes == 0) continue;
+        for (const Reshard::Flow& a : way.flows) {
+          for (const Reshard::Flow& b : way.flows) {
+            if (reached.count(a.to) > 0 && SameGroup(way.gather, a.to, b.to, false)) {
+              reached.insert(b.to);
+            }
+          }
+        }
+      }
+    }
+    return reached;
   }
 
   int32_t MeetingOf(int64_t rank, int32_t program, int32_t i, int32_t layer, int32_t t) {
@@ -202,7 +235,7 @@ class Lowering {
         const Block& theirs =
             graph_.blocks[graph_.programs[party.program].instances[party.instance].block];
         const StreamKind stream = theirs.stream[theirs.rendezvous_task];
-        if (comm->kind == CollectiveKind::kSendRecv &&
+        if ((comm->kind == CollectiveKind::kSendRecv || comm->kind == CollectiveKind::kReshard) &&
             (stream == StreamKind::kSendNext || stream == StreamKind::kSendPrev)) {
           source = party.program;
         }
@@ -216,7 +249,8 @@ class Lowering {
     }
     std::vector<int64_t> members;
     for (int64_t other = 0; other < graph_.mesh.num_devices(); ++other) {
-      if (programs.count(out_.ranks[other].program) > 0 && SameGroup(*comm, rank, other)) {
+      if (programs.count(out_.ranks[other].program) > 0 &&
+          SameGroup(*comm, rank, other, programs.size() > 1)) {
         members.push_back(other);
       }
     }
@@ -247,17 +281,19 @@ class Lowering {
     std::map<int32_t, int64_t> loads;
     for (const LinkLoad& load : meeting.realised.loads) {
       const bool duplex = machine_.link_classes()[load.link_class].duplex;
-      std::set<std::pair<int64_t, int>> crossed;  // (instance, direction)
+      std::set<std::tuple<int64_t, int, bool>> crossed;  // (instance, direction, of receivers)
       for (int64_t rank : members) {
         const int64_t instance = machine_.LinkInstance(load.link_class, devices_[rank]);
         const bool sends = source < 0 || out_.ranks[rank].program == source;
         const bool receives = source < 0 || out_.ranks[rank].program != source;
-        if (sends) crossed.insert({instance, 0});
-        if (receives) crossed.insert({instance, 1});
+        if (sends) crossed.insert({instance, 0, false});
+        if (receives) crossed.insert({instance, 1, source >= 0});
       }
-      for (const auto& [instance, direction] : crossed) {
-        loads[ResourceOf(load.link_class, instance, duplex ? direction : 0)] +=
-            load.coefficient_q20;
+      for (const auto& [instance, direction, receivers] : crossed) {
+        const int64_t coefficient =
+            receivers && load.to_q20 >= 0 ? load.to_q20 : load.coefficient_q20;
+        if (coefficient == 0) continue;
+        loads[ResourceOf(load.link_class, instance, duplex ? direction : 0)] += coefficient;
       }
     }
     meeting.loads.assign(loads.begin(), loads.end());
