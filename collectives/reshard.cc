@@ -46,7 +46,7 @@ class PairPrices {
 
 absl::StatusOr<RealisedCollective> RealiseReshard(const Machine& machine,
                                                   absl::Span<const DeviceFlow> flows,
-                                                  const ReceiversGather& gather,
+                                                  const AmongReceivers& after,
                                                   const CollectivePolicy& policy) {
   RealisedCollective result;
   result.rate_cap_bytes_per_s = 1;
@@ -91,11 +91,13 @@ absl::StatusOr<RealisedCollective> RealiseReshard(const Machine& machine,
     int64_t& coefficient = received ? load.to_q20 : load.coefficient_q20;
     coefficient = std::max(coefficient, static_cast<int64_t>(std::ceil(carried - 1e-6)));
   }
-  if (gather.bytes > 0) {
-    ASSIGN_OR_RETURN(
-        const RealisedCollective after,
-        Realise(machine, gather.group, CollectiveKind::kAllGather, gather.bytes, policy));
-    result.delay_ps += AloneTime(machine, after);
+  if (after.bytes > 0) {
+    ASSIGN_OR_RETURN(const RealisedCollective among,
+                     Realise(machine, after.group, after.kind, after.bytes, policy));
+    const int64_t time = AloneTime(machine, among);
+    const bool beside = after.kind == CollectiveKind::kBroadcast;
+    result.delay_ps +=
+        beside ? std::max<int64_t>(0, time - AloneTime(machine, result)) : time;
   }
   return result;
 }

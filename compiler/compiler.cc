@@ -10,12 +10,14 @@
 #include "compiler/program/schedule.h"
 #include "compiler/program_plan.h"
 #include "compiler/stage_program.h"
+#include "compiler/unlike_stages.h"
 
 namespace plancast {
 
 absl::StatusOr<ExecutionGraph> Compile(const CompileRequest& request, Session& session,
                                        const PassObserver& observer) {
   const PlanOptions& options = *request.options;
+  if (!options.stages.empty()) return CompileUnlikeStages(request, session, observer);
   ASSIGN_OR_RETURN(const ProgramPlan plan, PlanPrograms(request, session, observer));
   const PipelineSchedule schedule = plan.Schedule(options.micro_batches);
   if (observer) {

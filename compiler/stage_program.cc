@@ -276,13 +276,20 @@ class StageWriter {
 
   // Different bodies may hand on the same.
   int32_t TransferBlock(const Crossing& crossing, bool sends) {
-    const BlockKey key{BlockKey::kCrossing, (*in_.stages)[crossing.border].back().bound_body,
+    // Borders between unlike meshes are all their own.
+    const int64_t what = in_.borders != nullptr
+                             ? crossing.border
+                             : (*in_.stages)[crossing.border].back().bound_body;
+    const BlockKey key{BlockKey::kCrossing, what,
                        crossing.offset * kNumStreams + static_cast<int>(crossing.stream)};
     BlockCatalogue& catalogue = writer_.catalogue();
     int32_t number = catalogue.Find(key);
     if (number < 0) {
       const PipelineTransfer transfer =
-          TransferOver(in_, BodyBefore(crossing), crossing.phase, crossing.offset);
+          in_.borders == nullptr
+              ? TransferOver(in_, BodyBefore(crossing), crossing.phase, crossing.offset)
+              : TransferOverBorder(in_, (*in_.borders)[crossing.border], crossing.phase,
+                                   StageOf(crossing.border) == stage_);
       number = catalogue.NumberOfSharedText(TransferKey(transfer, crossing.stream), [&] {
         return sends ? SendBlock(transfer, crossing.stream)
                      : ReceiveBlock(mesh_, transfer, crossing.stream);

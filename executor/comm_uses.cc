@@ -62,11 +62,11 @@ std::vector<std::vector<int64_t>> Components(const ExecutionGraph& graph, const 
   };
   for (const Reshard::Way& way : graph.reshards[graph.comms[use.comm].reshard].ways) {
     for (const Reshard::Flow& flow : way.flows) join(flow.from, flow.to);
-    if (way.gather.bytes == 0) continue;
-    const DeviceMesh& mesh = graph.MeshOf(way.gather);
-    const int64_t shift = graph.stage_meshes[way.gather.stage_mesh].shift;
+    if (way.after.bytes == 0) continue;
+    const DeviceMesh& mesh = graph.MeshOf(way.after);
+    const int64_t shift = graph.stage_meshes[way.after.stage_mesh].shift;
     for (const Reshard::Flow& flow : way.flows) {
-      for (const int axis : way.gather.axes) {
+      for (const int axis : way.after.axes) {
         const int64_t place = flow.to - shift;
         join(flow.to, flow.to - mesh.Coordinate(place, axis) * mesh.stride(axis));
       }

@@ -41,8 +41,17 @@ bool IsBetweenKernels(const DeviceMesh& mesh, const CommSpec& comm) {
                       [&](int axis) { return mesh.root(axis) == "dp"; });
 }
 
-// Of the ways in which a tensor goes between two stages, the one that takes least alone, for the
-// devices of `group`.
+// It takes `time` times as long in any company: it waits and moves as much less.
+void Shorten(double time, RealisedCollective& realised) {
+  const auto scaled = [time](int64_t value) {
+    return time == 1 ? value : static_cast<int64_t>(std::ceil(static_cast<double>(value) * time));
+  };
+  realised.delay_ps = scaled(realised.delay_ps);
+  realised.work_bytes = scaled(realised.work_bytes);
+}
+
+}  // namespace
+
 absl::StatusOr<RealisedCollective> CheapestWay(const ExecutionGraph& graph, const Machine& machine,
                                                const GroupPattern& group, const CommSpec& comm,
                                                const CollectivePolicy& policy) {
@@ -55,35 +64,25 @@ absl::StatusOr<RealisedCollective> CheapestWay(const ExecutionGraph& graph, cons
       if (!std::binary_search(members.begin(), members.end(), flow.to)) continue;
       flows.push_back({flow.from, flow.to, flow.bytes});
     }
-    ReceiversGather gather;
-    if (way.gather.bytes > 0 && !flows.empty()) {
-      const StageMesh& stage = graph.stage_meshes[way.gather.stage_mesh];
-      gather.bytes = way.gather.bytes;
-      gather.group.base = flows[0].to;
-      for (auto axis = way.gather.axes.rbegin(); axis != way.gather.axes.rend(); ++axis) {
+    AmongReceivers after;
+    if (way.after.bytes > 0 && !flows.empty()) {
+      const StageMesh& stage = graph.stage_meshes[way.after.stage_mesh];
+      after.kind = way.after.kind;
+      after.bytes = way.after.bytes;
+      after.group.base = flows[0].to;
+      for (auto axis = way.after.axes.rbegin(); axis != way.after.axes.rend(); ++axis) {
         const int64_t stride = stage.mesh.stride(*axis);
-        gather.group.base -= stage.mesh.Coordinate(flows[0].to - stage.shift, *axis) * stride;
-        gather.group.dims.push_back({stage.mesh.size(*axis), stride});
+        after.group.base -= stage.mesh.Coordinate(flows[0].to - stage.shift, *axis) * stride;
+        after.group.dims.push_back({stage.mesh.size(*axis), stride});
       }
     }
-    ASSIGN_OR_RETURN(RealisedCollective realised, RealiseReshard(machine, flows, gather, policy));
+    ASSIGN_OR_RETURN(RealisedCollective realised, RealiseReshard(machine, flows, after, policy));
     if (!first && AloneTime(machine, realised) >= AloneTime(machine, best)) continue;
     best = std::move(realised);
     first = false;
   }
   return best;
 }
-
-// It takes `time` times as long in any company: it waits and moves as much less.
-void Shorten(double time, RealisedCollective& realised) {
-  const auto scaled = [time](int64_t value) {
-    return time == 1 ? value : static_cast<int64_t>(std::ceil(static_cast<double>(value) * time));
-  };
-  realised.delay_ps = scaled(realised.delay_ps);
-  realised.work_bytes = scaled(realised.work_bytes);
-}
-
-}  // namespace
 
 int32_t KernelPrices::RowFor(double compute_scale, int64_t place) {
   const std::pair<double, int64_t> wanted(compute_scale, place);

@@ -44,6 +44,11 @@ struct KernelPrices {
 absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Machine& machine,
                                           const KernelCostModel& costs);
 
+// A kReshard among the devices of `group`: of its ways the one that takes least alone.
+absl::StatusOr<RealisedCollective> CheapestWay(const ExecutionGraph& graph, const Machine& machine,
+                                               const GroupPattern& group, const CommSpec& comm,
+                                               const CollectivePolicy& policy);
+
 // Realises communications, each pair of a communication and a group once. Equal
 // outcomes of one communication share a number.
 class CommPricer {

@@ -26,6 +26,17 @@ inline constexpr auto kAttentionNames = NamesOf<Attention>("flash", "unfused");
 enum class Overlap : uint8_t { kGrad, kParam, kTp, kCp, kEp };
 inline constexpr auto kOverlapNames = NamesOf<Overlap>("grad", "param", "tp", "cp", "ep");
 
+// A pipeline stage with devices and a mesh of its own.
+struct StageOptions {
+  int64_t dp = 1, tp = 1, cp = 1, ep = 1, etp = 0;  // as in PlanOptions
+  int64_t micro_batch = 1;
+  int64_t first_device = 0;  // its devices follow one another from here
+
+  PLANCAST_KEY_FIELDS(StageOptions, dp, tp, cp, ep, etp, micro_batch, first_device)
+
+  int64_t devices() const { return dp * tp * cp; }
+};
+
 // The directives of the tree's root that concern the whole plan, after
 // defaults were filled in and checked against model, machine and batch: what
 // the compiler needs. Nothing optional is left open.
@@ -77,12 +88,26 @@ struct PlanOptions {
   std::vector<ModelCut> cuts;
   // Fastest axis first: `tp-cp-ep-dp-pp`.
   std::vector<std::string> order = {"tp", "cp", "ep", "dp", "pp"};
+  // Of each pipeline stage, what it has of its own; empty: stages are alike. The fields above are
+  // those of the first stage then.
+  std::vector<StageOptions> stages;
+  // A plan whose stages are all as stage `stage` is.
+  PlanOptions OfStage(int64_t stage) const {
+    PlanOptions options = *this;
+    if (stages.empty()) return options;
+    const StageOptions& own = stages[stage];
+    options.dp = own.dp, options.tp = own.tp, options.cp = own.cp;
+    options.ep = own.ep, options.etp = own.etp;
+    options.micro_batch = own.micro_batch;
+    options.stages.clear();
+    return options;
+  }
 
   PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, hsdp, reshard,
                       reshard_ranks, prefetch, sync_each, micro_batch, micro_batches, schedule,
                       recompute, recompute_layers, recompute_every, recompute_joined, recompute_ops,
                       offload, offload_layers, attention, overlap, bucket_bytes, layout, cuts,
-                      order)
+                      order, stages)
 };
 
 }  // namespace plancast

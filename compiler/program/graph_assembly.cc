@@ -20,6 +20,9 @@ void GraphAssembly::Begin(const DeviceMesh& mesh, const Skew& skew) {
   graph_.skew = skew;
   ForgetBlocks();
   graph_.mesh = mesh;
+  graph_.stage_meshes.clear();
+  graph_.reshards.clear();
+  stage_mesh_ = -1;
   graph_.rendezvous.clear();
   for (Program& program : graph_.programs) spare_programs_.push_back(std::move(program));
   graph_.programs.clear();
@@ -56,7 +59,14 @@ Program GraphAssembly::TakeProgram() {
   return program;
 }
 
+void GraphAssembly::BeginStage(const DeviceMesh& mesh, int64_t shift) {
+  stage_mesh_ = static_cast<int>(graph_.stage_meshes.size());
+  graph_.stage_meshes.push_back({mesh, shift});
+  block_of_number_.clear();
+}
+
 void GraphAssembly::AddProgram(Program program) {
+  program.stage_mesh = stage_mesh_;
   graph_.programs.push_back(std::move(program));
   blocks_after_.push_back(static_cast<int32_t>(graph_.blocks.size()));
 }
@@ -80,7 +90,15 @@ void GraphAssembly::Add(const BlockTemplate& block) {
   for (const KernelSpec& k : block.kernels) {
     kernels_.push_back(InternIn(k, &kernel_ids_, &graph_.kernels));
   }
-  for (const CommSpec& c : block.comms) comms_.push_back(InternIn(c, &comm_ids_, &graph_.comms));
+  for (const CommSpec& c : block.comms) {
+    if (stage_mesh_ < 0 || c.kind == CollectiveKind::kReshard || IsOnHost(c.kind)) {
+      comms_.push_back(InternIn(c, &comm_ids_, &graph_.comms));
+      continue;
+    }
+    CommSpec own = c;
+    own.stage_mesh = stage_mesh_;
+    comms_.push_back(InternIn(own, &comm_ids_, &graph_.comms));
+  }
   graph_.blocks.emplace_back();
   plancast::Block& added = graph_.blocks.back();
   if (!spare_blocks_.empty()) {

@@ -21,6 +21,13 @@ class GraphAssembly {
   // Begins a graph that has the programs of the one before, block by block, as far
   // as they had come: `Keep` says so of one program after the other.
   void BeginAlike(const DeviceMesh& mesh, const Skew& skew = {});
+  // What follows lies on a mesh of its own, ExecutionGraph::stage_meshes' next, and numbers of
+  // blocks are those of another catalogue.
+  void BeginStage(const DeviceMesh& mesh, int64_t shift);
+  int AddReshard(Reshard reshard) {
+    graph_.reshards.push_back(std::move(reshard));
+    return static_cast<int>(graph_.reshards.size()) - 1;
+  }
   // How many programs the graph has, those to be kept included.
   int32_t programs() const { return static_cast<int32_t>(graph_.programs.size()); }
 
@@ -51,6 +58,7 @@ class GraphAssembly {
   void Add(const BlockTemplate& block);
 
   ExecutionGraph graph_;
+  int stage_mesh_ = -1;  // of what is added
   std::vector<Program> spare_programs_;
   std::vector<plancast::Block> spare_blocks_;
   std::vector<int32_t> block_of_number_;  // -1: not in the graph yet

@@ -10,6 +10,11 @@ CommSpec Wire(const PipelineTransfer& transfer) {
   CommSpec comm;
   comm.kind = CollectiveKind::kSendRecv;
   comm.bytes = transfer.wire_bytes;
+  if (transfer.reshard >= 0) {
+    comm.kind = CollectiveKind::kReshard;
+    comm.reshard = transfer.reshard;
+    return comm;
+  }
   comm.axes = {transfer.pp_axis};
   comm.peer_offset = transfer.peer_offset;
   return comm;
@@ -43,6 +48,17 @@ PipelineTransfer TransferOver(const ProgramInputs& inputs, const CompiledBody& b
   transfer.pp_axis = inputs.mesh->FindAxis("pp").value();
   transfer.peer_offset = static_cast<int>(offset);
   transfer.host_sync = profile.pipeline.p2p_host_sync && CanBlock(options);
+  return transfer;
+}
+
+PipelineTransfer TransferOverBorder(const ProgramInputs& inputs, const BorderCrossing& border,
+                                    Phase phase, bool before) {
+  const BorderCrossing::Way& way = border.Of(phase);
+  PipelineTransfer transfer;
+  transfer.port_bytes = before ? way.before_bytes : way.after_bytes;
+  transfer.wire_bytes = way.bytes;
+  transfer.reshard = way.reshard;
+  transfer.host_sync = inputs.profile->pipeline.p2p_host_sync && CanBlock(*inputs.options);
   return transfer;
 }
 
@@ -99,7 +115,7 @@ std::string TransferKey(const PipelineTransfer& t, StreamKind stream) {
   for (const int64_t bytes : t.port_bytes) add(bytes);
   add(-1);
   for (const int axis : t.gather_axes) add(axis);
-  for (const int64_t number : {t.wire_bytes, int64_t{t.peer_offset},
+  for (const int64_t number : {t.wire_bytes, int64_t{t.peer_offset}, int64_t{t.reshard},
                                2 * static_cast<int64_t>(stream) + (t.host_sync ? 1 : 0)}) {
     add(number);
   }

@@ -20,6 +20,7 @@ struct PipelineTransfer {
   std::vector<int> gather_axes;     // empty: nothing to gather
   int pp_axis = 0;
   int peer_offset = 0;  // stages from sender to receiver
+  int reshard = -1;     // into ExecutionGraph::reshards: between unlike meshes
   // The host waits for every batch of transfers. A batch is a send and the
   // next receive; waiting for the receive stands for both, since waiting for
   // the send before the receive is posted would deadlock a ring of stages.
@@ -34,6 +35,11 @@ bool CrossesIn(Phase phase, const CompiledBody& body);
 // What crosses it, to the stage `offset` further on.
 PipelineTransfer TransferOver(const ProgramInputs& inputs, const CompiledBody& body, Phase phase,
                               int64_t offset);
+
+// The same between stages with meshes of their own; `before`: as the stage before the border
+// holds it.
+PipelineTransfer TransferOverBorder(const ProgramInputs& inputs, const BorderCrossing& border,
+                                    Phase phase, bool before);
 
 // Whether stages can exchange batch n with their neighbours' batches n - 1 and n + 1 in
 // lockstep. That holds while every stage has all its warm-up passes; with no more

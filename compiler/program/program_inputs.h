@@ -16,6 +16,21 @@
 
 namespace plancast {
 
+// How tensors go over the border between two virtual stages on unlike meshes.
+struct BorderCrossing {
+  // In one phase: tensors forward, or their gradients back.
+  struct Way {
+    int reshard = -1;   // into ExecutionGraph::reshards
+    int64_t bytes = 0;  // that cross, all together
+    // Per tensor what a device of the stage before the border holds of it, and of the one
+    // after; 0: it does not cross.
+    std::vector<int64_t> before_bytes, after_bytes;
+  };
+  Way forward, backward;
+
+  const Way& Of(Phase phase) const { return phase == Phase::kForward ? forward : backward; }
+};
+
 // Everything that the programs of all stages are made from.
 struct ProgramInputs {
   const DeviceMesh* mesh = nullptr;
@@ -26,6 +41,8 @@ struct ProgramInputs {
   const std::vector<std::shared_ptr<const CompiledBody>>* bodies = nullptr;  // per bound body
   const std::vector<SharedParameter>* shared = nullptr;  // placed on their stages
   const std::vector<Segment>* segments = nullptr;        // of the model
+  // Per border between virtual stages, where stages have meshes of their own; else null.
+  const std::vector<BorderCrossing>* borders = nullptr;
 };
 
 }  // namespace plancast

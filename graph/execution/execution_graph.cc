@@ -149,8 +149,8 @@ std::string ExecutionGraph::DebugString() const {
       for (const Reshard::Flow& flow : way.flows) {
         absl::StrAppend(&text, " ", flow.from, ">", flow.to, ":", flow.bytes);
       }
-      if (way.gather.bytes > 0) {
-        absl::StrAppend(&text, " then ", CommText(way.gather, MeshOf(way.gather)));
+      if (way.after.bytes > 0) {
+        absl::StrAppend(&text, " then ", CommText(way.after, MeshOf(way.after)));
       }
       absl::StrAppend(&text, "\n");
     }

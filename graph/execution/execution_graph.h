@@ -229,10 +229,11 @@ struct Reshard {
     int64_t from = 0, to = 0, bytes = 0;
   };
   struct Way {
-    std::string name;  // `send`, `scatter_gather`
+    std::string name;  // `send_receive`, `scatter_gather.2`
     std::vector<Flow> flows;
-    // What receivers make of it afterwards among themselves; bytes 0: they have it all.
-    CommSpec gather;
+    // What receivers make of it among themselves: an all_gather afterwards, or a broadcast that
+    // goes on while they receive; bytes 0: they have it all.
+    CommSpec after;
   };
   std::vector<Way> ways;
 };

@@ -252,8 +252,8 @@ absl::Status VerifyReshard(const ExecutionGraph& graph, const Reshard& reshard) 
                    devices);
       }
     }
-    if (way.gather.bytes > 0) {
-      RETURN_IF_ERROR(VerifyComm(graph, way.gather)) << way.name;
+    if (way.after.bytes > 0) {
+      RETURN_IF_ERROR(VerifyComm(graph, way.after)) << way.name;
     }
   }
   return absl::OkStatus();

@@ -80,6 +80,14 @@ inline CommPricer::RealiseFn RealiseOn(const Machine& machine) {
   };
 }
 
+// The same where stages have meshes of their own.
+inline CommPricer::RealiseFn RealiseOn(const Machine& machine, const ExecutionGraph& graph) {
+  return [&machine, &graph](const GroupPattern& group, const CommSpec& comm) {
+    if (comm.kind == CollectiveKind::kReshard) return CheapestWay(graph, machine, group, comm, {});
+    return Realise(machine, group, comm.kind, comm.bytes);
+  };
+}
+
 // Every rank's tasks as the reference ran them are those of its class.
 inline void ExpectSame(const Simulation& s, const ReferenceLowering& reference,
                        const ReferenceTimes& times) {

@@ -204,10 +204,10 @@ class Lowering {
           if (reached.count(flow.from) > 0) reached.insert(flow.to);
           if (reached.count(flow.to) > 0) reached.insert(flow.from);
         }
-        if (way.gather.bytes == 0) continue;
+        if (way.after.bytes == 0) continue;
         for (const Reshard::Flow& a : way.flows) {
           for (const Reshard::Flow& b : way.flows) {
-            if (reached.count(a.to) > 0 && SameGroup(way.gather, a.to, b.to, false)) {
+            if (reached.count(a.to) > 0 && SameGroup(way.after, a.to, b.to, false)) {
               reached.insert(b.to);
             }
           }

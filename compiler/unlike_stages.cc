@@ -1,0 +1,184 @@
+#include "compiler/unlike_stages.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/memo_key.h"
+#include "base/status_macros.h"
+#include "compiler/program/block_catalogue.h"
+#include "compiler/program/graph_assembly.h"
+#include "compiler/program/schedule.h"
+#include "compiler/program/stage_reshard.h"
+#include "compiler/program_plan.h"
+#include "compiler/stage_program.h"
+
+namespace plancast {
+namespace {
+
+class UnlikeStages {
+ public:
+  UnlikeStages(const CompileRequest& request, Session& session, const PassObserver& observer)
+      : request_(request),
+        options_(*request.options),
+        session_(session),
+        observer_(observer) {}
+
+  absl::StatusOr<ExecutionGraph> Compile() {
+    for (int64_t stage = 0; stage < options_.pp; ++stage) RETURN_IF_ERROR(PlanStage(stage));
+    ASSIGN_OR_RETURN(const DeviceMesh devices, DeviceMesh::Create({{"device", NumDevices()}}));
+    assembly_.Begin(devices);
+    RETURN_IF_ERROR(PlanBorders());
+    const PipelineSchedule schedule = plans_[0]->Schedule(options_.micro_batches);
+    for (int64_t stage = 0; stage < options_.pp; ++stage) {
+      const ProgramPlan& plan = *plans_[of_stage_[stage]];
+      assembly_.BeginStage(plan.mesh, Shift(stage));
+      ProgramInputs inputs = plan.inputs();
+      inputs.borders = &borders_;
+      BlockCatalogue catalogue;
+      BuildStageProgram(inputs, stage, schedule.OfStage(stage), &catalogue, &assembly_);
+      if (request_.check && !request_.check(assembly_.graph(), static_cast<int32_t>(stage))) {
+        return absl::ResourceExhaustedError("a stage was refused");
+      }
+    }
+    ExecutionGraph graph = std::move(assembly_).Finish();
+    RETURN_IF_ERROR(graph.Verify());
+    if (observer_) observer_("lower", graph.DebugString());
+    return graph;
+  }
+
+ private:
+  int64_t NumDevices() const {
+    int64_t end = 0;
+    for (const StageOptions& stage : options_.stages) {
+      end = std::max(end, stage.first_device + stage.devices());
+    }
+    return end;
+  }
+
+  // From the numbers of the mesh, where stage s begins at s times its size.
+  int64_t Shift(int64_t stage) const {
+    const StageOptions& own = options_.stages[stage];
+    return own.first_device - stage * own.devices();
+  }
+
+  StagePlace PlaceOf(int64_t stage) const {
+    return {&plans_[of_stage_[stage]]->mesh, stage, static_cast<int>(stage),
+            options_.stages[stage].first_device};
+  }
+
+  // The plan in which all stages are like this one, shared by those that are alike.
+  absl::Status PlanStage(int64_t stage) {
+    PlanOptions options = options_.OfStage(stage);
+    for (size_t p = 0; p < plans_.size(); ++p) {
+      if (MemoKey(stage_options_[p]) != MemoKey(options)) continue;
+      of_stage_.push_back(static_cast<int>(p));
+      return absl::OkStatus();
+    }
+    stage_options_.push_back(std::move(options));
+    requests_.push_back(request_);
+    requests_.back().options = &stage_options_.back();
+    requests_.back().check = nullptr;
+    ASSIGN_OR_RETURN(ProgramPlan plan, PlanPrograms(requests_.back(), session_, observer_),
+                     _ << "stage " << stage);
+    for (const SharedParameter& parameter : plan.shared) {
+      if (parameter.Stages().size() < 2) continue;
+      return absl::UnimplementedError(
+          "not supported yet: parameters that two stages share (tied embeddings), where stages have "
+          "meshes of their own. Give their users one stage, or stages that are alike.");
+    }
+    if (!plan.bodies->bound.load.skew.empty()) {
+      return absl::UnimplementedError(
+          "not supported yet: unlike `load` of experts where stages have meshes of their own. "
+          "Leave `load` out.");
+    }
+    plans_.push_back(std::make_unique<ProgramPlan>(std::move(plan)));
+    of_stage_.push_back(static_cast<int>(plans_.size()) - 1);
+    return absl::OkStatus();
+  }
+
+  absl::Status PlanBorders() {
+    const int64_t virtual_stages = options_.pp * options_.vpp;
+    for (int64_t v = 0; v + 1 < virtual_stages; ++v) {
+      const int64_t before = v % options_.pp, after = (v + 1) % options_.pp;
+      BorderCrossing& border = borders_.emplace_back();
+      if (before == after) continue;
+      for (const bool backward : {false, true}) {
+        BorderCrossing::Way& way = backward ? border.backward : border.forward;
+        const std::vector<BorderTensor> tensors = TensorsAt(v, backward, &way);
+        if (tensors.empty()) continue;
+        const int64_t from = backward ? after : before, to = backward ? before : after;
+        ASSIGN_OR_RETURN(Reshard reshard,
+                         ReshardAtBorder(tensors, PlaceOf(from), PlaceOf(to), backward),
+                         _ << "stages " << before << " and " << after);
+        way.bytes = CrossingBytes(reshard);
+        way.reshard = assembly_.AddReshard(std::move(reshard));
+      }
+    }
+    borders_.emplace_back();  // behind the last
+    return absl::OkStatus();
+  }
+
+  // What crosses from virtual stage `v` to the next, or back, as the stages before and after
+  // hold it.
+  std::vector<BorderTensor> TensorsAt(int64_t v, bool backward, BorderCrossing::Way* way) const {
+    const ProgramPlan& before = *plans_[of_stage_[v % options_.pp]];
+    const ProgramPlan& after = *plans_[of_stage_[(v + 1) % options_.pp]];
+    const StageRun& last = before.stages[v].back();
+    const StageRun& first = after.stages[v + 1].front();
+    const CompiledBody& gives = *before.compiled[last.bound_body];
+    const CompiledBody& takes = *after.compiled[first.bound_body];
+    const BoundModel& bound = before.bodies->bound;
+    const ModelGraph& graph = bound.graph;
+    const CompiledBody* const plain = gives.original == nullptr ? &gives : gives.original;
+    const auto same = [&](const auto& other) { return other.get() == plain; };
+    const auto known = std::find_if(before.bodies->bodies.begin(), before.bodies->bodies.end(), same);
+    const Body& body =
+        graph.bodies[bound.bodies[known - before.bodies->bodies.begin()].body];
+    std::vector<BorderTensor> tensors;
+    for (size_t port = 0; port < gives.plan.out_ports.size(); ++port) {
+      const Value& given = gives.plan.values[gives.plan.out_ports[port]];
+      const Value& taken = takes.plan.values[takes.plan.in_ports[port]];
+      if (backward && gives.grad_port_bytes[port] == 0) {
+        way->before_bytes.push_back(0);
+        way->after_bytes.push_back(0);
+        continue;
+      }
+      BorderTensor& tensor = tensors.emplace_back();
+      tensor.shape = FactsOf(graph, body, given.ref).shape;
+      tensor.before = given.layout;
+      tensor.after = taken.layout;
+      const double held = given.layout.LocalElements(before.mesh, tensor.shape);
+      const auto bytes = static_cast<double>(gives.out_port_bytes[port]);
+      tensor.element_bytes = held > 0 ? bytes / held : 0;
+      way->before_bytes.push_back(gives.out_port_bytes[port]);
+      way->after_bytes.push_back(static_cast<int64_t>(
+          taken.layout.LocalElements(after.mesh, tensor.shape) * tensor.element_bytes));
+    }
+    return tensors;
+  }
+
+  const CompileRequest& request_;
+  const PlanOptions& options_;
+  Session& session_;
+  const PassObserver& observer_;
+  std::deque<PlanOptions> stage_options_;  // of each plan
+  std::deque<CompileRequest> requests_;
+  std::vector<std::unique_ptr<ProgramPlan>> plans_;
+  std::vector<int> of_stage_;  // the plan that a stage is written from
+  std::vector<BorderCrossing> borders_;
+  GraphAssembly assembly_;
+};
+
+}  // namespace
+
+absl::StatusOr<ExecutionGraph> CompileUnlikeStages(const CompileRequest& request, Session& session,
+                                                   const PassObserver& observer) {
+  return UnlikeStages(request, session, observer).Compile();
+}
+
+}  // namespace plancast

@@ -1,0 +1,249 @@
+#include "strategy/choose_stages.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+
+namespace plancast {
+namespace {
+
+constexpr int64_t kMostDevices = int64_t{1} << 24;
+
+template <typename... Parts>
+absl::Status Wrong(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+bool ReadNumber(absl::string_view text, int64_t* number) {
+  return absl::SimpleAtoi(absl::StripAsciiWhitespace(text), number) && *number >= 0 &&
+         *number < kMostDevices;
+}
+
+absl::Status SetAxis(absl::string_view axis, int64_t size, ShortForm* form) {
+  const std::vector<std::pair<std::string, std::optional<int64_t>*>> axes = {
+      {"dp", &form->dp},
+      {"tp", &form->tp},
+      {"cp", &form->cp},
+      {"ep", &form->ep},
+      {"etp", &form->etp}};
+  std::vector<std::string> names;
+  for (const auto& [name, value] : axes) {
+    names.push_back(name);
+    if (name != axis) continue;
+    if (size < 1) return Wrong("`mesh.", axis, "` is ", size, "; axes have 1 rank or more.");
+    *value = size;
+    return absl::OkStatus();
+  }
+  return Wrong("no mesh axis `", axis, "`; a stage has ", JoinQuoted(names), ".",
+               DidYouMean(axis, names));
+}
+
+class StageChooser {
+ public:
+  StageChooser(const ShortForm& form, const std::vector<StageMeshSpec>& specs,
+               const PlanContext& context, const FirstDeviceOfHost& first_device,
+               const SoftwareProfile& profile)
+      : form_(form),
+        specs_(specs),
+        context_(context),
+        first_device_(first_device),
+        profile_(profile) {}
+
+  absl::StatusOr<ChosenPlan> Choose() {
+    const int64_t vpp = form_.vpp.value_or(1), listed = static_cast<int64_t>(specs_.size());
+    pp_ = form_.pp.value_or(listed / std::max<int64_t>(vpp, 1));
+    if (pp_ < 1 || pp_ * vpp != listed) {
+      return Wrong("`stages` lists ", listed, " stages, and pp*vpp = ", pp_, "*", vpp, " is ",
+                   pp_ * vpp, ". List one for each virtual stage, in the order of the model.");
+    }
+    ChosenPlan plan;
+    std::vector<std::string> texts;
+    for (int64_t stage = 0; stage < pp_; ++stage) {
+      ASSIGN_OR_RETURN(ChosenPlan own, ChooseStage(stage), _ << "stages[" << stage << "]");
+      texts.push_back(TextOf(own.options));
+      if (stage == 0) {
+        plan = std::move(own);
+        plan.options.stages = {};
+        continue;
+      }
+      if (own.options.micro_batches != plan.options.micro_batches) {
+        return Wrong("stages[", stage, "] has ", own.options.micro_batches,
+                     " micro-batches, and stages[0] ", plan.options.micro_batches, ".");
+      }
+      for (std::string& note : own.notes) {
+        if (std::find(plan.notes.begin(), plan.notes.end(), note) == plan.notes.end()) {
+          plan.notes.push_back(std::move(note));
+        }
+      }
+    }
+    plan.options.stages = std::move(stages_);
+    RETURN_IF_ERROR(CheckDevices(plan.options.stages));
+    for (const char* axis : {"dp", "tp", "ep", "etp", "mb"}) plan.chosen.erase(axis);
+    plan.chosen["meshes"] = absl::StrJoin(texts, "; ");
+    return plan;
+  }
+
+ private:
+  absl::StatusOr<const StageMeshSpec*> SpecOf(int64_t stage) const {
+    const StageMeshSpec& first = specs_[stage];
+    for (size_t v = stage + pp_; v < specs_.size(); v += pp_) {
+      if (specs_[v].empty() || specs_[v] == first) continue;
+      return Wrong("is stages[", v, "] as well, its next chunk, which has another place. Say ",
+                   "`mesh`, `mb` and `devices` at the first of them alone.");
+    }
+    return &first;
+  }
+
+  absl::StatusOr<ChosenPlan> ChooseStage(int64_t stage) {
+    ASSIGN_OR_RETURN(const StageMeshSpec* spec, SpecOf(stage));
+    ShortForm form = form_;
+    form.pp = pp_;
+    if (!spec->mesh.empty()) form.dp = std::nullopt;
+    for (const auto& [axis, size] : spec->mesh) RETURN_IF_ERROR(SetAxis(axis, size, &form));
+    int64_t first = next_, devices = 0;
+    const int64_t rest = form.tp.value_or(1) * form.cp.value_or(1);
+    if (spec->devices.has_value()) {
+      ASSIGN_OR_RETURN(std::tie(first, devices), DevicesOf(*spec->devices));
+      if (!form.dp.has_value() && devices % rest == 0) form.dp = devices / rest;
+    }
+    const int64_t wanted = form.dp.value_or(1) * rest;
+    if (spec->devices.has_value() && wanted != devices) {
+      return Wrong("has ", devices, " devices (", spec->devices->DebugString(), "), and its mesh ",
+                   "of dp=", form.dp.value_or(1), ", tp=", form.tp.value_or(1),
+                   ", cp=", form.cp.value_or(1), " takes ", wanted, ".");
+    }
+    if (wanted > kMostDevices) return Wrong("has more than ", kMostDevices, " devices.");
+    form.dp = form.dp.value_or(1);
+    RETURN_IF_ERROR(SetMicroBatch(stage, *spec, &form));
+    PlanContext context = context_;
+    context.devices = wanted * pp_;
+    ASSIGN_OR_RETURN(ChosenPlan plan, ChoosePlan(form, context, profile_));
+    StageOptions own;
+    own.dp = plan.options.dp, own.tp = plan.options.tp, own.cp = plan.options.cp;
+    own.ep = plan.options.ep, own.etp = plan.options.etp;
+    own.micro_batch = plan.options.micro_batch;
+    own.first_device = first;
+    stages_.push_back(own);
+    next_ = first + wanted;
+    return plan;
+  }
+
+  absl::Status SetMicroBatch(int64_t stage, const StageMeshSpec& spec, ShortForm* form) {
+    if (spec.micro_batch.has_value()) form->mb = spec.micro_batch;
+    if (stage == 0) {
+      samples_ = form->mb.value_or(1) * *form->dp;
+      return absl::OkStatus();
+    }
+    if (spec.micro_batch.has_value() && *spec.micro_batch * *form->dp == samples_) {
+      return absl::OkStatus();
+    }
+    if (spec.micro_batch.has_value() || samples_ % *form->dp != 0) {
+      return Wrong("takes micro-batches of ", samples_, " samples, as stages[0] does (mb*dp), on ",
+                   *form->dp, " data-parallel ranks",
+                   spec.micro_batch.has_value() ? absl::StrCat(" with mb=", *spec.micro_batch) : "",
+                   ". mb*dp has to be the same on all stages.");
+    }
+    form->mb = samples_ / *form->dp;
+    return absl::OkStatus();
+  }
+
+  // The first of them, and how many.
+  absl::StatusOr<std::tuple<int64_t, int64_t>> DevicesOf(const DeviceRange& range) const {
+    if (!range.hosts) return std::make_tuple(range.first, range.last - range.first + 1);
+    ASSIGN_OR_RETURN(const int64_t first, first_device_(range.first));
+    ASSIGN_OR_RETURN(const int64_t end, first_device_(range.last + 1));
+    return std::make_tuple(first, end - first);
+  }
+
+  absl::Status CheckDevices(const std::vector<StageOptions>& stages) const {
+    std::vector<std::pair<int64_t, size_t>> order;
+    for (size_t s = 0; s < stages.size(); ++s) order.emplace_back(stages[s].first_device, s);
+    std::sort(order.begin(), order.end());
+    int64_t end = 0;
+    size_t before = 0;
+    for (const auto& [first, s] : order) {
+      if (first < end) {
+        return Wrong("stages[", std::min(before, s), "] and stages[", std::max(before, s),
+                     "] both have GPU ", first, ". Every device runs one stage.");
+      }
+      if (first > end) {
+        return Wrong("no stage has ", first - end == 1 ? "GPU " : "GPUs ", end,
+                     first - end == 1 ? "" : absl::StrCat(" to ", first - 1),
+                     ". Give all devices to stages, or take a smaller machine.");
+      }
+      end = first + stages[s].devices();
+      before = s;
+    }
+    if (end == context_.devices) return absl::OkStatus();
+    return Wrong("`stages` take ", end, " devices, and the machine has ", context_.devices,
+                 ". Give them all to stages, or take a machine of ", end, ".");
+  }
+
+  static std::string TextOf(const PlanOptions& o) {
+    return absl::StrCat("dp=", o.dp, ",tp=", o.tp, o.cp > 1 ? absl::StrCat(",cp=", o.cp) : "",
+                        o.ep > 1 ? absl::StrCat(",ep=", o.ep) : "", ",mb=", o.micro_batch);
+  }
+
+  const ShortForm& form_;
+  const std::vector<StageMeshSpec>& specs_;
+  const PlanContext& context_;
+  const FirstDeviceOfHost& first_device_;
+  const SoftwareProfile& profile_;
+  int64_t pp_ = 1, samples_ = 0;
+  int64_t next_ = 0;  // the device after the last stage's
+  std::vector<StageOptions> stages_;
+};
+
+}  // namespace
+
+absl::StatusOr<DeviceRange> DeviceRange::Parse(absl::string_view text) {
+  absl::string_view rest = absl::StripAsciiWhitespace(text);
+  DeviceRange range;
+  const auto wrong = [&] {
+    return Wrong("`", text, "` names no devices. Write `hosts 0-1`, `host 2`, `gpus 8-15` or ",
+                 "`gpu 3`.");
+  };
+  if (absl::ConsumePrefix(&rest, "host")) {
+    range.hosts = true;
+  } else if (!absl::ConsumePrefix(&rest, "gpu")) {
+    return wrong();
+  }
+  absl::ConsumePrefix(&rest, "s");
+  const std::vector<absl::string_view> ends = absl::StrSplit(rest, '-');
+  if (ends.size() > 2 || !ReadNumber(ends.front(), &range.first) ||
+      !ReadNumber(ends.back(), &range.last) || range.last < range.first) {
+    return wrong();
+  }
+  return range;
+}
+
+std::string DeviceRange::DebugString() const {
+  const bool one = first == last;
+  return absl::StrCat(hosts ? "host" : "gpu", one ? " " : "s ", first,
+                      one ? "" : absl::StrCat("-", last));
+}
+
+bool operator==(const StageMeshSpec& a, const StageMeshSpec& b) {
+  const auto text = [](const StageMeshSpec& s) {
+    return s.devices.has_value() ? s.devices->DebugString() : "";
+  };
+  return a.mesh == b.mesh && a.micro_batch == b.micro_batch && text(a) == text(b);
+}
+
+absl::StatusOr<ChosenPlan> ChooseStages(const ShortForm& form,
+                                        const std::vector<StageMeshSpec>& specs,
+                                        const PlanContext& context,
+                                        const FirstDeviceOfHost& first_device,
+                                        const SoftwareProfile& profile) {
+  return StageChooser(form, specs, context, first_device, profile).Choose();
+}
+
+}  // namespace plancast

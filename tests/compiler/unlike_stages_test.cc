@@ -1,0 +1,231 @@
+// Stages with meshes of their own: folded equals flat on random plans, stages that are alike
+// equal the regular plan, and what crosses borders is what the closed forms say.
+
+#include "compiler/unlike_stages.h"
+
+#include <cstdint>
+#include <iostream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "executor/executor.h"
+#include "executor/runtime.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/folded_against_reference.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSlices = 4;
+constexpr uint32_t kSeedsPerSlice = 60;
+constexpr int64_t kBatch = 12;  // samples of a micro-batch on all ranks of a stage
+
+TransformerConfig Tiny(int64_t layers) {
+  TransformerConfig config;
+  config.name = "tiny";
+  config.layers = layers;
+  config.hidden = 32;
+  config.heads = 4;
+  config.kv_heads = 4;
+  config.head_dim = 8;
+  config.ffn = 64;
+  config.vocab = 120;
+  config.seq = 16;
+  config.max_positions = 16;
+  return config;
+}
+
+// One stage after the other, on devices in this order.
+void Place(PlanOptions& options) {
+  int64_t first = 0;
+  for (StageOptions& stage : options.stages) {
+    stage.micro_batch = kBatch / stage.dp;
+    stage.first_device = first;
+    first += stage.devices();
+  }
+  options.dp = options.stages[0].dp;
+  options.tp = options.stages[0].tp;
+  options.micro_batch = options.stages[0].micro_batch;
+}
+
+std::string Text(const PlanOptions& options) {
+  std::string text;
+  for (const StageOptions& s : options.stages) {
+    absl::StrAppend(&text, " dp=", s.dp, ",tp=", s.tp, ",cp=", s.cp, "@", s.first_device);
+  }
+  return absl::StrCat(text, " vpp=", options.vpp, " zero=", options.zero, " sp=", options.sp);
+}
+
+PlanUnderTest DrawPlan(Dice& dice) {
+  const int64_t pp = dice.Of<int64_t>({2, 2, 3}), vpp = dice.Maybe(4) ? 2 : 1;
+  PlanUnderTest plan = PlanUnderTest::Of(Tiny(pp * vpp * dice.Of<int64_t>({1, 2})));
+  plan.Pp(pp, vpp > 1 ? Schedule::kInterleaved : Schedule::k1f1b, vpp);
+  PlanOptions& options = plan.options();
+  options.micro_batches = dice.Of<int64_t>({1, 2, 4, 6});
+  if (dice.Maybe(3)) plan.Sp();
+  options.zero = dice.Of<int>({0, 0, 1, 2, 3});
+  options.sync_each = options.zero >= 2;
+  for (int64_t stage = 0; stage < pp; ++stage) {
+    StageOptions own;
+    own.dp = dice.Of<int64_t>({1, 2, 3, 4});
+    own.tp = dice.Of<int64_t>({1, 2, 4});
+    options.stages.push_back(own);
+  }
+  Place(options);
+  if (dice.Maybe(2)) {  // stages need not follow one another on the machine
+    std::swap(options.stages[0].first_device, options.stages[1].first_device);
+    options.stages[0].first_device = options.stages[1].devices();
+    options.stages[1].first_device = 0;
+  }
+  SoftwareProfile& profile = plan.profile();
+  profile.update.grad_clip = dice.Maybe(2);
+  profile.pipeline.p2p_blocking = dice.Maybe(3);
+  plan.Recomputing(dice.Of<Recompute>({Recompute::kNone, Recompute::kFull}));
+  return plan;
+}
+
+class UnlikeStagesTest : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Slices, UnlikeStagesTest, testing::Range(0, kSlices));
+
+TEST_P(UnlikeStagesTest, FoldedEqualsFlatBitForBit) {
+  const uint32_t first = 1 + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice;
+  int64_t ranks = 0, classes = 0;
+  for (uint32_t seed = first; seed < first + kSeedsPerSlice && !HasFailure(); ++seed) {
+    Dice dice(seed);
+    PlanUnderTest plan = DrawPlan(dice);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << Text(plan.options()));
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, CompileWithTimes(plan));
+    ASSERT_OK_AND_ASSIGN(const Machine machine,
+                         Machine::Create(DrawMachine(dice, graph.mesh.num_devices())));
+    const CommPricer::RealiseFn realise = RealiseOn(machine, graph);
+    const ReferenceLowering reference = LowerReference(graph, machine, UnitCost(), realise);
+    const ReferenceTimes times = RunReference(reference, {1000, 2'000'000, 1'000'000});
+    HostParams host;
+    host.start_ps = 1000;
+    host.launch_ps = 2'000'000;
+    host.sync_ps = 1'000'000;
+    const auto folded = Simulation::Run(graph, machine, realise, Form::kFolded, host);
+    ASSERT_OK(folded.status());
+    ExpectSame(**folded, reference, times);
+    ranks += static_cast<int64_t>(reference.ranks.size());
+    classes += static_cast<int64_t>((*folded)->sim().entities.size());
+    const std::vector<ClassMemory> memory = ReplayMemory(graph, RuntimeParams());
+    for (size_t p = 0; p < graph.programs.size(); ++p) {
+      EXPECT_EQ(memory[p].allocated, ReferencePeak(graph, static_cast<int32_t>(p)));
+    }
+  }
+  std::cout << ranks << " ranks in " << classes << " classes\n";
+  EXPECT_LT(classes, ranks);
+}
+
+int64_t Makespan(const ExecutionGraph& graph, const Machine& machine) {
+  const auto run = Simulation::Run(graph, machine, RealiseOn(machine, graph));
+  EXPECT_OK(run.status());
+  return run.ok() ? (*run)->trace().makespan_ps : -1;
+}
+
+TEST(UnlikeStagesTest, StagesThatAreAlikeAreTheRegularPlan) {
+  for (const int64_t dp : {1, 2, 4}) {
+    for (const int64_t tp : {1, 2}) {
+      PlanUnderTest regular = PlanUnderTest::Of(Tiny(8)), own = PlanUnderTest::Of(Tiny(8));
+      for (PlanUnderTest* plan : {&regular, &own}) {
+        plan->Dp(dp).Tp(tp).Pp(4).MicroBatches(kBatch / dp, 8);
+      }
+      own.options().stages.assign(4, StageOptions{dp, tp});
+      Place(own.options());
+      ASSERT_OK_AND_ASSIGN(const ExecutionGraph a, CompileWithTimes(regular));
+      ASSERT_OK_AND_ASSIGN(const ExecutionGraph b, CompileWithTimes(own));
+      ASSERT_OK_AND_ASSIGN(const Machine machine, Machine::Create(UnitMachine(2, 16, 4)));
+      EXPECT_EQ(Makespan(a, machine), Makespan(b, machine)) << dp << "x" << tp;
+      for (size_t p = 0; p < 4; ++p) {
+        EXPECT_EQ(ReplayMemory(a, RuntimeParams())[p].allocated,
+                  ReplayMemory(b, RuntimeParams())[p].allocated);
+      }
+    }
+  }
+}
+
+// The stream of a micro-batch, bf16.
+constexpr int64_t kStream = 2 * kBatch * 16 * 32;
+
+int64_t Crossing(const Reshard::Way& way) {
+  int64_t bytes = 0;
+  for (const Reshard::Flow& flow : way.flows) bytes += flow.bytes;
+  return bytes;
+}
+
+// Four ranks of data parallelism send to two with two of tensor parallelism each: every copy
+// gets all of it, or each its half, which they gather.
+TEST(UnlikeStagesTest, WhatCrossesABorderIsTheClosedForm) {
+  PlanUnderTest plan = PlanUnderTest::Of(Tiny(4));
+  plan.Pp(2).MicroBatches(1, 2);
+  plan.options().stages = {StageOptions{4, 1}, StageOptions{2, 2}};
+  Place(plan.options());
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  ASSERT_EQ(graph.reshards.size(), 2);
+  const Reshard& forward = graph.reshards[0];
+  ASSERT_EQ(forward.ways.size(), 3);
+  EXPECT_EQ(forward.ways[0].name, "send_receive");
+  EXPECT_EQ(Crossing(forward.ways[0]), 2 * kStream);
+  EXPECT_EQ(Crossing(forward.ways[1]), kStream);
+  EXPECT_EQ(forward.ways[1].after.kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(forward.ways[1].after.bytes, kStream / 2);
+  EXPECT_EQ(Crossing(forward.ways[2]), kStream);
+  // The gradient is whole on both ranks of a pair: each sends a half of it.
+  EXPECT_EQ(Crossing(graph.reshards[1].ways[0]), kStream);
+}
+
+// The work of all devices is that of one.
+TEST(UnlikeStagesTest, FlopsAreConserved) {
+  const auto flops = [](const ExecutionGraph& graph) {
+    double sum = 0;
+    for (const Program& program : graph.programs) {
+      for (const Instance& instance : program.instances) {
+        const Block& block = graph.blocks[instance.block];
+        for (int32_t t = 0; t < block.size(); ++t) {
+          if (block.kind[t] != TaskKind::kKernel) continue;
+          const KernelSpec& kernel = graph.kernels[block.spec[t]];
+          if (kernel.family != KernelFamily::kGemm) continue;
+          sum += kernel.flops * instance.layer_count *
+                 static_cast<double>(graph.DevicesOf(program));
+        }
+      }
+    }
+    return sum;
+  };
+  PlanUnderTest one = PlanUnderTest::Of(Tiny(4));
+  one.MicroBatches(kBatch, 3);
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph whole, one.Compile());
+  PlanUnderTest plan = PlanUnderTest::Of(Tiny(4));
+  plan.Pp(2).MicroBatches(1, 3);
+  plan.options().stages = {StageOptions{3, 2}, StageOptions{1, 4}};
+  Place(plan.options());
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  EXPECT_NEAR(flops(graph) / flops(whole), 1, 1e-9);
+}
+
+TEST(UnlikeStagesTest, WhatCannotBeSaidYetIsRefused) {
+  TransformerConfig tied = Tiny(4);
+  tied.tied_embeddings = true;
+  PlanUnderTest plan = PlanUnderTest::Of(tied);
+  plan.Pp(2).MicroBatches(1, 2);
+  plan.options().stages = {StageOptions{2, 1}, StageOptions{1, 2}};
+  Place(plan.options());
+  EXPECT_THAT(plan.Compile(), StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("tied")));
+  PlanUnderTest order = PlanUnderTest::Of(Tiny(4));
+  order.Pp(2).MicroBatches(1, 2);
+  order.options().order = {"pp", "tp", "cp", "ep", "dp"};
+  order.options().stages = {StageOptions{2, 1}, StageOptions{1, 2}};
+  Place(order.options());
+  EXPECT_THAT(order.Compile(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("order")));
+}
+
+}  // namespace
+}  // namespace plancast
