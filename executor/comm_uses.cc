@@ -79,25 +79,41 @@ std::vector<std::vector<int64_t>> Components(const ExecutionGraph& graph, const 
   return components;
 }
 
-// Of programs with meshes of their own: all of their devices together, or those that send to
-// each other.
-GroupPattern GroupAcross(const ExecutionGraph& graph, const CommUse& use) {
-  std::vector<int64_t> devices;
-  if (graph.comms[use.comm].kind == CollectiveKind::kReshard) {
-    devices = Components(graph, use)[0];
-  } else {
-    for (const int32_t program : use.programs) {
-      const std::vector<int64_t> own = DevicesOf(graph, program);
-      devices.insert(devices.end(), own.begin(), own.end());
+// Groups across programs with meshes of their own: those that send to each other; where meshes
+// are equal, those with equal coordinates along the axes that the communication does not run
+// over; else all devices together.
+std::vector<std::vector<int64_t>> GroupsAcross(const ExecutionGraph& graph, const CommUse& use) {
+  const CommSpec& comm = graph.comms[use.comm];
+  if (comm.kind == CollectiveKind::kReshard) return Components(graph, use);
+  const DeviceMesh& mesh = graph.MeshOf(graph.programs[use.programs[0]]);
+  const bool alike = std::all_of(use.programs.begin(), use.programs.end(), [&](int32_t program) {
+    return graph.MeshOf(graph.programs[program]) == mesh;
+  });
+  std::map<std::vector<int64_t>, std::vector<int64_t>> members;  // by coordinates
+  for (const int32_t program : use.programs) {
+    const int64_t shift = graph.ShiftOf(graph.programs[program]);
+    for (const int64_t device : DevicesOf(graph, program)) {
+      std::vector<int64_t> key;
+      for (int axis = 0; alike && axis < mesh.num_axes(); ++axis) {
+        const bool joined = std::find(comm.axes.begin(), comm.axes.end(), axis) != comm.axes.end();
+        if (!joined) key.push_back(mesh.Coordinate(device - shift, axis));
+      }
+      members[key].push_back(device);
     }
-    std::sort(devices.begin(), devices.end());
   }
-  return GroupPattern::Of(devices);
+  std::vector<std::vector<int64_t>> groups;
+  for (auto& [unused, devices] : members) {
+    std::sort(devices.begin(), devices.end());
+    groups.push_back(std::move(devices));
+  }
+  return groups;
 }
 
 absl::StatusOr<GroupPattern> GroupOf(const ExecutionGraph& graph, const CommUse& use) {
   GroupPattern group;
-  if (use.programs.size() > 1 && !graph.stage_meshes.empty()) return GroupAcross(graph, use);
+  if (use.programs.size() > 1 && !graph.stage_meshes.empty()) {
+    return GroupPattern::Of(GroupsAcross(graph, use)[0]);
+  }
   const DeviceMesh& mesh = graph.MeshOf(graph.comms[use.comm]);
   std::vector<GroupPattern::Dim> dims;
   size_t places = 1;
@@ -312,14 +328,13 @@ int64_t FirstDevice(const ExecutionGraph& graph, int32_t program) {
 }
 
 std::vector<GroupPattern> GroupsOf(const ExecutionGraph& graph, const CommUse& use) {
-  if (graph.comms[use.comm].kind == CollectiveKind::kReshard) {
+  if (use.programs.size() > 1 && !graph.stage_meshes.empty()) {
     std::vector<GroupPattern> groups;
-    for (const std::vector<int64_t>& devices : Components(graph, use)) {
+    for (const std::vector<int64_t>& devices : GroupsAcross(graph, use)) {
       groups.push_back(GroupPattern::Of(devices));
     }
     return groups;
   }
-  if (use.programs.size() > 1 && !graph.stage_meshes.empty()) return {use.group};
   const DeviceMesh& mesh = graph.MeshOf(graph.comms[use.comm]);
   const std::vector<int>& axes = graph.comms[use.comm].axes;
   const int64_t shift = graph.ShiftOf(graph.programs[use.programs[0]]);

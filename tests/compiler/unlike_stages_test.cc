@@ -143,7 +143,12 @@ TEST(UnlikeStagesTest, StagesThatAreAlikeAreTheRegularPlan) {
       ASSERT_OK_AND_ASSIGN(const ExecutionGraph a, CompileWithTimes(regular));
       ASSERT_OK_AND_ASSIGN(const ExecutionGraph b, CompileWithTimes(own));
       ASSERT_OK_AND_ASSIGN(const Machine machine, Machine::Create(UnitMachine(2, 16, 4)));
-      EXPECT_EQ(Makespan(a, machine), Makespan(b, machine)) << dp << "x" << tp;
+      // Where receivers hold copies they may gather instead, if that is faster.
+      const int64_t usual = Makespan(a, machine), chosen = Makespan(b, machine);
+      EXPECT_LE(chosen, usual) << dp << "x" << tp;
+      if (tp == 1) {
+        EXPECT_EQ(chosen, usual);
+      }
       for (size_t p = 0; p < 4; ++p) {
         EXPECT_EQ(ReplayMemory(a, RuntimeParams())[p].allocated,
                   ReplayMemory(b, RuntimeParams())[p].allocated);

@@ -181,7 +181,22 @@ class Lowering {
   // Whether two ranks lie in one group of the communication.
   bool SameGroup(const CommSpec& comm, int64_t a, int64_t b, bool across) const {
     if (comm.kind == CollectiveKind::kReshard) return Reached(comm.reshard, a).count(b) > 0;
-    if (across && comm.stage_mesh >= 0) return true;
+    if (across && comm.stage_mesh >= 0) {
+      // Stages of one shape have groups of their own for each place, others one for all.
+      const auto& meshes = graph_.stage_meshes;
+      for (const StageMesh& mesh : meshes) {
+        if (!(mesh.mesh == meshes[0].mesh)) return true;
+      }
+      const DeviceMesh& mesh = meshes[0].mesh;
+      const int64_t shift_a = meshes[graph_.programs[out_.ranks[a].program].stage_mesh].shift;
+      const int64_t shift_b = meshes[graph_.programs[out_.ranks[b].program].stage_mesh].shift;
+      for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+        const bool joined = std::find(comm.axes.begin(), comm.axes.end(), axis) != comm.axes.end();
+        const int64_t at_a = mesh.Coordinate(a - shift_a, axis);
+        if (!joined && at_a != mesh.Coordinate(b - shift_b, axis)) return false;
+      }
+      return true;
+    }
     const StageMesh* own = comm.stage_mesh < 0 ? nullptr : &graph_.stage_meshes[comm.stage_mesh];
     const DeviceMesh& mesh = own == nullptr ? graph_.mesh : own->mesh;
     if (own != nullptr) a -= own->shift, b -= own->shift;
