@@ -296,6 +296,11 @@ class RankWriter {
 
 absl::StatusOr<PlanTraces> PlanTraces::Create(const ExecutionGraph& graph,
                                               std::vector<double> kernel_seconds) {
+  if (!graph.stage_meshes.empty()) {
+    return absl::UnimplementedError(
+        "not supported yet: traces of plans whose stages have meshes of their own. Give the plan "
+        "stages that are alike.");
+  }
   if (graph.mesh.num_devices() > kMostRanks) {
     return absl::InvalidArgumentError(absl::StrCat("the plan has ", graph.mesh.num_devices(),
                                                    " ranks; traces are written of at most ",
