@@ -80,7 +80,14 @@ class UnlikeStages {
       return absl::OkStatus();
     }
     stage_options_.push_back(std::move(options));
+    // The root of the tree says what the stage's own axes do.
+    trees_.push_back(*request_.tree);
+    ShortForm& plan_of_stage = trees_.back().plan();
+    const PlanOptions& own = stage_options_.back();
+    plan_of_stage.dp = own.dp, plan_of_stage.tp = own.tp, plan_of_stage.cp = own.cp;
+    plan_of_stage.ep = own.ep, plan_of_stage.etp = own.expert_tp();
     requests_.push_back(request_);
+    requests_.back().tree = &trees_.back();
     requests_.back().options = &stage_options_.back();
     requests_.back().check = nullptr;
     ASSIGN_OR_RETURN(ProgramPlan plan, PlanPrograms(requests_.back(), session_, observer_),
@@ -167,6 +174,7 @@ class UnlikeStages {
   Session& session_;
   const PassObserver& observer_;
   std::deque<PlanOptions> stage_options_;  // of each plan
+  std::deque<StrategyTree> trees_;
   std::deque<CompileRequest> requests_;
   std::vector<std::unique_ptr<ProgramPlan>> plans_;
   std::vector<int> of_stage_;  // the plan that a stage is written from

@@ -129,7 +129,19 @@ std::string StagesJson(const std::vector<StageNodes>& stages) {
   for (const StageNodes& stage : stages) {
     std::vector<std::string> nodes;
     for (const std::string& node : stage.nodes) nodes.push_back(Quote(node));
-    lines.push_back(absl::StrCat("    {\"nodes\": [", absl::StrJoin(nodes, ", "), "]}"));
+    std::string line = absl::StrCat("    {\"nodes\": [", absl::StrJoin(nodes, ", "), "]");
+    if (const auto& devices = stage.place.devices; devices.has_value()) {
+      absl::StrAppend(&line, ", \"devices\": ", Quote(devices->DebugString()));
+    }
+    if (!stage.place.mesh.empty()) {
+      std::vector<std::string> axes;
+      for (const auto& [axis, size] : stage.place.mesh) {
+        axes.push_back(absl::StrCat(Quote(axis), ": ", size));
+      }
+      absl::StrAppend(&line, ", \"mesh\": {", absl::StrJoin(axes, ", "), "}");
+    }
+    if (const auto mb = stage.place.micro_batch) absl::StrAppend(&line, ", \"mb\": ", *mb);
+    lines.push_back(line + "}");
   }
   return absl::StrCat(",\n  \"stages\": [\n", absl::StrJoin(lines, ",\n"), "\n  ]");
 }
@@ -189,6 +201,34 @@ absl::StatusOr<std::vector<std::string>> Paths(const Value& value, absl::string_
   return paths;
 }
 
+absl::StatusOr<int64_t> Count(const Value& value, absl::string_view place) {
+  const double number = value.kind_case() == Value::kNumberValue ? value.number_value() : -1;
+  if (number < 1 || number > 1e9 || number != static_cast<double>(static_cast<int64_t>(number))) {
+    return Wrong(place, "a whole number above 0");
+  }
+  return static_cast<int64_t>(number);
+}
+
+// `mesh`, `mb` and `devices` of a stage.
+absl::StatusOr<StageMeshSpec> ReadPlace(const Struct& stage, absl::string_view place) {
+  StageMeshSpec where;
+  for (const auto& [key, value] : stage.fields()) {
+    const std::string field = absl::StrCat(place, ".", key);
+    if (key == "devices") {
+      ASSIGN_OR_RETURN(const std::string text, Text(value, field));
+      ASSIGN_OR_RETURN(where.devices, DeviceRange::Parse(text), _ << "`" << field << "`");
+    } else if (key == "mb") {
+      ASSIGN_OR_RETURN(where.micro_batch, Count(value, field));
+    } else if (key == "mesh") {
+      ASSIGN_OR_RETURN(const Struct* axes, Object(value, field, "{\"dp\": 4, \"tp\": 4}"));
+      for (const auto& [axis, size] : axes->fields()) {
+        ASSIGN_OR_RETURN(where.mesh[axis], Count(size, absl::StrCat(field, ".", axis)));
+      }
+    }
+  }
+  return where;
+}
+
 absl::Status ReadStages(const Value& value, StrategyTree& tree) {
   constexpr absl::string_view kExample = "[{\"nodes\": \"layers[0:8]\"}]";
   if (value.kind_case() != Value::kListValue || value.list_value().values().empty()) {
@@ -198,18 +238,14 @@ absl::Status ReadStages(const Value& value, StrategyTree& tree) {
   for (const Value& element : value.list_value().values()) {
     const std::string place = absl::StrCat("stages[", stages.size(), "]");
     ASSIGN_OR_RETURN(const Struct* stage, Object(element, place, "{\"nodes\": \"layers[0:8]\"}"));
-    for (absl::string_view key : {"devices", "mesh"}) {
-      if (stage->fields().count(std::string(key)) == 0) continue;
-      return absl::UnimplementedError(
-          absl::StrCat("not supported yet: `", place, ".", key,
-                       "`; all stages have the mesh that the plan says. Leave it out."));
-    }
-    RETURN_IF_ERROR(CheckKeys(*stage, absl::StrCat("in `", place, "`"), {"nodes"}));
+    RETURN_IF_ERROR(
+        CheckKeys(*stage, absl::StrCat("in `", place, "`"), {"nodes", "devices", "mesh", "mb"}));
     const auto nodes = stage->fields().find("nodes");
     if (nodes == stage->fields().end()) return Wrong(place, "an object with `nodes`");
     ASSIGN_OR_RETURN(std::vector<std::string> paths,
                      Paths(nodes->second, absl::StrCat(place, ".nodes")));
-    stages.push_back({std::move(paths)});
+    ASSIGN_OR_RETURN(StageMeshSpec where, ReadPlace(*stage, place));
+    stages.push_back({std::move(paths), std::move(where)});
   }
   return tree.SetStages(std::move(stages));
 }

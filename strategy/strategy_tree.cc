@@ -224,6 +224,11 @@ std::vector<const NodePath*> StrategyTree::NodesOfLayers(const ModulePath& path)
   return found;
 }
 
+bool StrategyTree::HasStagePlaces() const {
+  return std::any_of(stages_.begin(), stages_.end(),
+                     [](const StageNodes& stage) { return !stage.place.empty(); });
+}
+
 absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
   const std::string root_path;
   const Directives root = Root();

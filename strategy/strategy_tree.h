@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "strategy/choose_plan.h"
+#include "strategy/choose_stages.h"
 #include "strategy/node_path.h"
 #include "strategy/plan_options.h"
 #include "strategy/short_form.h"
@@ -69,11 +70,15 @@ struct Resolved {
   bool SaysAs(const Resolved& other) const;
 };
 
-// What a virtual stage holds: nodes by their paths, as `NodePath` writes them.
+// What a virtual stage holds: nodes by their paths, as `NodePath` writes them; and where it
+// is, if not where the plan's mesh puts it.
 struct StageNodes {
   std::vector<std::string> nodes;
+  StageMeshSpec place;
 
-  friend bool operator==(const StageNodes& a, const StageNodes& b) { return a.nodes == b.nodes; }
+  friend bool operator==(const StageNodes& a, const StageNodes& b) {
+    return a.nodes == b.nodes && a.place == b.place;
+  }
 };
 
 // The strategy: a tree that mirrors the module tree. Nodes are addressed by
@@ -114,6 +119,8 @@ class StrategyTree {
   }
   // What each virtual stage holds, in the order of the model; empty: by the plan's layout.
   const std::vector<StageNodes>& stages() const { return stages_; }
+  // Whether stages have meshes or devices of their own.
+  bool HasStagePlaces() const;
   // Errors: malformed paths, stages without nodes, a plan with a layout.
   absl::Status SetStages(std::vector<StageNodes> stages);
   // The root with all that holds for the whole model: batch split over dp;

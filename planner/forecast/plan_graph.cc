@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,35 @@ CompileRequest RequestFor(const Job& job, const PlanGraph& plan, const SoftwareP
   return request;
 }
 
+// The plan as the model is drawn for it: the vocabulary is padded once for all stages.
+ShortForm WidestOf(const StrategyTree& strategy) {
+  ShortForm form = strategy.plan();
+  for (const StageNodes& stage : strategy.stages()) {
+    const auto tp = stage.place.mesh.find("tp");
+    if (tp != stage.place.mesh.end()) {
+      form.tp = std::lcm(std::max<int64_t>(1, form.tp.value_or(1)), tp->second);
+    }
+    const auto ep = stage.place.mesh.find("ep");
+    if (ep != stage.place.mesh.end()) form.ep = std::max(form.ep.value_or(1), ep->second);
+  }
+  return form;
+}
+
+absl::StatusOr<ChosenPlan> ChooseFor(const Job& job, const Machine& machine,
+                                     const PlanContext& context) {
+  const SoftwareProfile profile = job.profile.For(job.dtype, Schedule::kNone);
+  if (!job.strategy.HasStagePlaces()) return ChoosePlan(job.strategy.plan(), context, profile);
+  std::vector<StageMeshSpec> places;
+  for (const StageNodes& stage : job.strategy.stages()) places.push_back(stage.place);
+  const auto first_device = [&machine](int64_t host) -> absl::StatusOr<int64_t> {
+    if (host <= machine.spec().hosts) return host * machine.spec().gpus_per_host;
+    return absl::InvalidArgumentError(absl::StrCat("there is no host ", host - 1, "; `",
+                                                   machine.spec().name, "` has ",
+                                                   machine.spec().hosts, ", from 0 on."));
+  };
+  return ChooseStages(job.strategy.plan(), places, context, first_device, profile);
+}
+
 }  // namespace
 
 PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
@@ -133,14 +163,12 @@ absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& form, Session
 }
 
 absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Session& session) {
-  const ShortForm& form = job.strategy.plan();
-  ASSIGN_OR_RETURN(PlanGraph plan, DrawFor(job, form, session));
+  ASSIGN_OR_RETURN(PlanGraph plan, DrawFor(job, WidestOf(job.strategy), session));
   PlanContext context = ContextOfJob(*plan.graph, job, machine);
   if (!job.strategy.stages().empty()) {
     ASSIGN_OR_RETURN(context.stages, StageCuts(*plan.graph, job.strategy.stages()));
   }
-  ASSIGN_OR_RETURN(plan.chosen,
-                   ChoosePlan(form, context, job.profile.For(job.dtype, Schedule::kNone)));
+  ASSIGN_OR_RETURN(plan.chosen, ChooseFor(job, machine, context));
   const PlanOptions& options = plan.chosen.options;
   if (!options.cuts.empty()) {
     plan.chosen.chosen["stages"] = StagesText(*plan.graph, options.cuts);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -266,17 +266,30 @@ class Strategy:
         self._core.load(arguments.word(dim, "dim"), [float(share) for share in shares])
         return self
 
-    def stages(self, nodes: Sequence[str | Sequence[str]]) -> Strategy:
+    def stages(self, nodes: Sequence[str | Sequence[str] | Mapping[str, Any]]) -> Strategy:
         """What each virtual stage holds, in the order of the model; gives the tree back.
 
         Args:
           nodes: of each stage a path as in `at`, or several; together they are all of the model.
+            A stage with a mesh of its own is a mapping: `nodes` as before, `mesh` (ranks of dp,
+            tp, cp, ep, etp), `devices` (`hosts 0-1`, `gpus 8-15`; after the stage before if not
+            said) and `mb`, samples of a micro-batch on one rank.
 
         >>> tree = Strategy.parse("pp=2").stages([["embedding", "layers[0:4]"], "layers[4:8]"])
         >>> tree.to_dict()["stages"][1]
         {'nodes': ['layers[4:8]']}
+        >>> tree = Strategy.parse("mb=1").stages([
+        ...     {"nodes": ["embedding", "layers[0:2]"], "mesh": {"dp": 4, "tp": 1}},
+        ...     {"nodes": ["layers[2:8]", "head"], "mesh": {"dp": 2, "tp": 8}}])
+        >>> tree.to_dict()["stages"][0]["mesh"]
+        {'dp': 4, 'tp': 1}
         """
-        said = [{"nodes": held if isinstance(held, str) else list(held)} for held in nodes]
+        said = [
+            dict(held)
+            if isinstance(held, Mapping)
+            else {"nodes": held if isinstance(held, str) else list(held)}
+            for held in nodes
+        ]
         self._core = Strategy.from_dict({**self.to_dict(), "stages": said})._core
         return self
 

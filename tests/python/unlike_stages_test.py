@@ -1,0 +1,93 @@
+"""Pipeline stages with meshes and devices of their own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import plancast as pc
+from plancast.errors import InputError
+
+MODEL = pc.Model.preset("llama2-7b", seq=2048)
+
+
+def predict(stages: list[dict[str, Any]], hosts: int, plan: str = "mb=1", **more: Any) -> pc.Forecast:
+    machine = pc.Machine.preset("dgx-a100-80g", hosts=hosts)
+    strategy = pc.Strategy.parse(plan).stages(stages)
+    return pc.predict(MODEL, machine, strategy, batch=64, **more)
+
+
+def halves(first: dict[str, Any], second: dict[str, Any], cut: int = 16) -> list[dict[str, Any]]:
+    return [
+        {"nodes": ["embedding", f"layers[0:{cut}]"], **first},
+        {"nodes": [f"layers[{cut}:32]", "head"], **second},
+    ]
+
+
+def test_stages_that_are_alike_take_what_the_regular_plan_takes() -> None:
+    mesh = {"mesh": {"dp": 8, "tp": 1}}
+    own = predict(halves(mesh, mesh), 2, "mb=1,recompute=full", profile="megatron-core")
+    machine = pc.Machine.preset("dgx-a100-80g", hosts=2)
+    regular = pc.predict(MODEL, machine, "dp=8,pp=2,mb=1,recompute=full", batch=64)
+    assert own.iteration_time == pytest.approx(regular.iteration_time, rel=1e-3)
+    assert own.peak_memory_bytes == regular.peak_memory_bytes
+
+
+def test_unlike_stages_have_their_own_shards() -> None:
+    stages = halves({"mesh": {"dp": 4, "tp": 2}}, {"mesh": {"dp": 2, "tp": 8}, "devices": "hosts 1-2"})
+    forecast = predict(stages, 3, "mb=1,sp,zero=1")
+    assert forecast.fits
+    assert forecast.chosen["meshes"] == "dp=4,tp=2,mb=1; dp=2,tp=8,mb=2"
+    first, second = forecast.memory.classes[0], forecast.memory.classes[-1]
+    assert first.parameters == pytest.approx(4 * second.parameters, rel=0.05)
+    assert sum(group.devices for group in forecast.memory.classes) == 24
+
+
+def test_a_slow_stage_gets_fewer_layers() -> None:
+    """One host of two in tensor parallelism beside two: with a third of the layers it is faster."""
+    one, two = {"mesh": {"dp": 1, "tp": 8}}, {"mesh": {"dp": 2, "tp": 8}}
+    even = predict(halves(one, two), 3, "mb=2,sp")
+    uneven = predict(halves(one, two, cut=11), 3, "mb=2,sp")
+    assert uneven.iteration_time < even.iteration_time
+
+
+def test_interleaved_stages_keep_their_meshes() -> None:
+    first, second = {"mesh": {"dp": 4, "tp": 2}}, {"mesh": {"dp": 1, "tp": 8}}
+    stages = [
+        {"nodes": ["embedding", "layers[0:8]"], **first},
+        {"nodes": "layers[8:16]", **second},
+        {"nodes": "layers[16:24]"},
+        {"nodes": ["layers[24:32]", "head"]},
+    ]
+    forecast = predict(stages, 2, "vpp=2,mb=1")
+    assert forecast.chosen["vpp"] == "2"
+    assert forecast.chosen["meshes"] == "dp=4,tp=2,mb=1; dp=1,tp=8,mb=4"
+
+
+def test_trees_with_places_come_back_from_json() -> None:
+    stages = halves({"devices": "host 0"}, {"mesh": {"tp": 8}, "mb": 8, "devices": "gpus 8-15"})
+    strategy = pc.Strategy.parse("tp=1,mb=1").stages(stages)
+    assert pc.Strategy.from_dict(json.loads(json.dumps(strategy.to_dict()))) == strategy
+    assert pc.Strategy.from_yaml(strategy.to_yaml()) == strategy
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        ({"mesh": {"tp": 8}, "devices": "hosts 0-1"}, r"both have GPU 0"),
+        ({"mesh": {"dp": 1, "tp": 8}, "devices": "host 2"}, r"no stage has GPUs 8 to 15"),
+        ({"mesh": {"dp": 1, "tp": 8}, "devices": "host 9"}, r"there is no host 9"),
+        ({"mesh": {"dp": 3, "tp": 2}}, r"stages\[1\].*8 samples"),
+        ({"mesh": {"tpp": 8}}, r"no mesh axis `tpp`.*Did you mean `tp`"),
+        ({"mesh": {"dp": 1, "tp": 5}}, r"stages\[1\]"),
+        ({"devices": "rack 1"}, r"stages\[1\].devices.*names no devices"),
+        ({"mesh": {"tp": 0}}, r"stages\[1\].mesh.tp.*above 0"),
+        ({"mesh": {"dp": 1, "tp": 8}, "mb": 3}, r"with mb=3"),
+        ({"mesch": {"tp": 8}}, r"no key `mesch`.*Did you mean `mesh`"),
+    ],
+)
+def test_what_is_wrong_is_named(second: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        predict(halves({"mesh": {"dp": 8, "tp": 1}}, second), 3)
