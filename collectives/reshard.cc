@@ -29,9 +29,9 @@ class PairPrices {
     if (found != known_.end()) return found->second.get();
     const std::array<int64_t, 2> pair = {std::min(flow.from, flow.to),
                                          std::max(flow.from, flow.to)};
-    ASSIGN_OR_RETURN(RealisedCollective realised,
-                     Realise(machine_, GroupPattern::Of(pair), CollectiveKind::kSendRecv,
-                             flow.bytes, policy_));
+    ASSIGN_OR_RETURN(
+        RealisedCollective realised,
+        Realise(machine_, GroupPattern::Of(pair), CollectiveKind::kSendRecv, flow.bytes, policy_));
     return known_.emplace(key, std::make_unique<RealisedCollective>(std::move(realised)))
         .first->second.get();
   }
@@ -96,8 +96,7 @@ absl::StatusOr<RealisedCollective> RealiseReshard(const Machine& machine,
                      Realise(machine, after.group, after.kind, after.bytes, policy));
     const int64_t time = AloneTime(machine, among);
     const bool beside = after.kind == CollectiveKind::kBroadcast;
-    result.delay_ps +=
-        beside ? std::max<int64_t>(0, time - AloneTime(machine, result)) : time;
+    result.delay_ps += beside ? std::max<int64_t>(0, time - AloneTime(machine, result)) : time;
   }
   return result;
 }

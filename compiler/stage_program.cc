@@ -277,9 +277,8 @@ class StageWriter {
   // Different bodies may hand on the same.
   int32_t TransferBlock(const Crossing& crossing, bool sends) {
     // Borders between unlike meshes are all their own.
-    const int64_t what = in_.borders != nullptr
-                             ? crossing.border
-                             : (*in_.stages)[crossing.border].back().bound_body;
+    const int64_t what =
+        in_.borders != nullptr ? crossing.border : (*in_.stages)[crossing.border].back().bound_body;
     const BlockKey key{BlockKey::kCrossing, what,
                        crossing.offset * kNumStreams + static_cast<int>(crossing.stream)};
     BlockCatalogue& catalogue = writer_.catalogue();

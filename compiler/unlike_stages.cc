@@ -23,10 +23,7 @@ namespace {
 class UnlikeStages {
  public:
   UnlikeStages(const CompileRequest& request, Session& session, const PassObserver& observer)
-      : request_(request),
-        options_(*request.options),
-        session_(session),
-        observer_(observer) {}
+      : request_(request), options_(*request.options), session_(session), observer_(observer) {}
 
   absl::StatusOr<ExecutionGraph> Compile() {
     for (int64_t stage = 0; stage < options_.pp; ++stage) RETURN_IF_ERROR(PlanStage(stage));
@@ -95,7 +92,8 @@ class UnlikeStages {
     for (const SharedParameter& parameter : plan.shared) {
       if (parameter.Stages().size() < 2) continue;
       return absl::UnimplementedError(
-          "not supported yet: parameters that two stages share (tied embeddings), where stages have "
+          "not supported yet: parameters that two stages share (tied embeddings), where stages "
+          "have "
           "meshes of their own. Give their users one stage, or stages that are alike.");
     }
     if (!plan.bodies->bound.load.skew.empty()) {
@@ -143,9 +141,9 @@ class UnlikeStages {
     const ModelGraph& graph = bound.graph;
     const CompiledBody* const plain = gives.original == nullptr ? &gives : gives.original;
     const auto same = [&](const auto& other) { return other.get() == plain; };
-    const auto known = std::find_if(before.bodies->bodies.begin(), before.bodies->bodies.end(), same);
-    const Body& body =
-        graph.bodies[bound.bodies[known - before.bodies->bodies.begin()].body];
+    const auto known =
+        std::find_if(before.bodies->bodies.begin(), before.bodies->bodies.end(), same);
+    const Body& body = graph.bodies[bound.bodies[known - before.bodies->bodies.begin()].body];
     std::vector<BorderTensor> tensors;
     for (size_t port = 0; port < gives.plan.out_ports.size(); ++port) {
       const Value& given = gives.plan.values[gives.plan.out_ports[port]];

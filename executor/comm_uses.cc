@@ -131,9 +131,9 @@ absl::StatusOr<GroupPattern> GroupOf(const ExecutionGraph& graph, const CommUse&
     const int64_t step = at.size() > 1 ? at[1] - at[0] : 1;
     for (size_t i = 1; i < at.size(); ++i) {
       if (at[i] - at[i - 1] != step) {
-        return absl::UnimplementedError(absl::StrCat(
-            "a rendezvous joins coordinates ", absl::StrJoin(at, ", "), " of mesh axis `",
-            mesh.axis(axis).name, "`; they need equal distances."));
+        return absl::UnimplementedError(
+            absl::StrCat("a rendezvous joins coordinates ", absl::StrJoin(at, ", "),
+                         " of mesh axis `", mesh.axis(axis).name, "`; they need equal distances."));
       }
     }
     places *= at.size();
@@ -343,8 +343,7 @@ std::vector<GroupPattern> GroupsOf(const ExecutionGraph& graph, const CommUse& u
   for (const int64_t device : DevicesOf(graph, lowest)) {
     // The lowest member of each group.
     const bool base = std::all_of(axes.begin(), axes.end(), [&](int axis) {
-      return mesh.Coordinate(device - shift, axis) ==
-             mesh.Coordinate(use.group.base - shift, axis);
+      return mesh.Coordinate(device - shift, axis) == mesh.Coordinate(use.group.base - shift, axis);
     });
     if (!base) continue;
     groups.push_back(use.group);

@@ -15,8 +15,8 @@ namespace plancast {
 struct CommUse {
   int32_t comm = 0;
   std::vector<int32_t> programs;  // ascending; several at a rendezvous
-  // The program that sends, of a kSendRecv or kReshard one way or a copy to the host; kHost of a copy
-  // from there; -1: data go both ways.
+  // The program that sends, of a kSendRecv or kReshard one way or a copy to the host; kHost of a
+  // copy from there; -1: data go both ways.
   int32_t source = -1;
   std::vector<StreamMask> streams;  // per program: those it runs in
   GroupPattern group;               // the group of the lowest device

@@ -76,9 +76,9 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   result.makespan_ps = trace.makespan_ps;
   if (!options.wanted || options.wanted(trace.makespan_ps)) {
     const SummaryRange all = WholeRange(input);
-    result = Summarise(input, trace,
-                       options.memory != nullptr ? *options.memory : ReplayMemory(graph, runtime),
-                       all);
+    result =
+        Summarise(input, trace,
+                  options.memory != nullptr ? *options.memory : ReplayMemory(graph, runtime), all);
     if (options.timeline) result.slices = SlicesOf(input, trace, all);
   }
   if (trace.times.capacity() > kMostTimesKept) trace = SimTrace();

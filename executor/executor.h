@@ -71,7 +71,7 @@ struct SimulateOptions {
   std::vector<double> kernel_time = {}, comm_time = {};
 
   // For callers that execute many graphs and know something of them already.
-  bool verified = false;  // graph.Verify() is known to be OK
+  bool verified = false;                             // graph.Verify() is known to be OK
   const std::vector<ClassMemory>* memory = nullptr;  // ReplayMemory of the same; null: not known
   // Asked once the makespan is known; false: the result holds nothing else.
   std::function<bool(int64_t makespan_ps)> wanted = nullptr;

@@ -28,12 +28,11 @@ bool ReadNumber(absl::string_view text, int64_t* number) {
 }
 
 absl::Status SetAxis(absl::string_view axis, int64_t size, ShortForm* form) {
-  const std::vector<std::pair<std::string, std::optional<int64_t>*>> axes = {
-      {"dp", &form->dp},
-      {"tp", &form->tp},
-      {"cp", &form->cp},
-      {"ep", &form->ep},
-      {"etp", &form->etp}};
+  const std::vector<std::pair<std::string, std::optional<int64_t>*>> axes = {{"dp", &form->dp},
+                                                                             {"tp", &form->tp},
+                                                                             {"cp", &form->cp},
+                                                                             {"ep", &form->ep},
+                                                                             {"etp", &form->etp}};
   std::vector<std::string> names;
   for (const auto& [name, value] : axes) {
     names.push_back(name);

@@ -42,8 +42,8 @@ struct StageMeshSpec {
 using FirstDeviceOfHost = std::function<absl::StatusOr<int64_t>(int64_t host)>;
 
 // Settles a plan whose pipeline stages have meshes of their own, one of `specs` for each virtual
-// stage; those of one stage must say the same, or nothing after the first. A micro-batch has as many
-// samples on every stage: `mb` of the plan is the first stage's. Errors, which name the stage:
+// stage; those of one stage must say the same, or nothing after the first. A micro-batch has as
+// many samples on every stage: `mb` of the plan is the first stage's. Errors, which name the stage:
 // ChoosePlan's for each of them; unknown axes; devices that two stages have, that none has, or
 // that the machine lacks; samples that do not divide.
 absl::StatusOr<ChosenPlan> ChooseStages(const ShortForm& form,

@@ -76,8 +76,8 @@ absl::Status NodePath::AddLayers(absl::string_view text, absl::string_view path)
   layers.kind = Component::Kind::kLayers;
   for (absl::string_view part : absl::StrSplit(text, ',')) {
     ASSIGN_OR_RETURN(const Slice slice, ParseSlice(absl::StripAsciiWhitespace(part), path));
-    const bool all = !slice.single && slice.begin.value_or(0) == 0 && !slice.end.has_value() &&
-                     slice.step == 1;
+    const bool all =
+        !slice.single && slice.begin.value_or(0) == 0 && !slice.end.has_value() && slice.step == 1;
     if (all) layers.kind = Component::Kind::kAny;
     layers.slices.push_back(slice);
     if (layers.slices.size() > kMostSlices) {
@@ -210,7 +210,9 @@ bool NodePath::CoversSomeLayers(const ModulePath& path) const {
 }
 
 bool NodePath::CountsFromEnd(int list) const {
-  const auto counts = [](const Slice& s) { return s.begin.value_or(0) < 0 || s.end.value_or(0) < 0; };
+  const auto counts = [](const Slice& s) {
+    return s.begin.value_or(0) < 0 || s.end.value_or(0) < 0;
+  };
   return TellsLayersApart(list) &&
          std::any_of(components_[list].slices.begin(), components_[list].slices.end(), counts);
 }

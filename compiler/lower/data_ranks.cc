@@ -30,7 +30,7 @@ bool RunsWholeBatch(const OpNode& op, const FactorSplit& split, int batch, int a
 }  // namespace
 
 bool DependsOnDataRanks(const BoundModel& bound, const BoundBody& body, const BodyPlan& plan,
-                      const BodyBlocks& blocks) {
+                        const BodyBlocks& blocks) {
   const auto dp = bound.mesh.FindAxis("dp");
   const auto batch = bound.graph.FindDim("batch");
   if (!dp.ok() || !batch.ok()) return true;

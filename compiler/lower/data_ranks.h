@@ -12,7 +12,7 @@ namespace plancast {
 // less of a tensor (a port that is whole on all of them grows with their number), or run
 // more or less of an op.
 bool DependsOnDataRanks(const BoundModel& bound, const BoundBody& body, const BodyPlan& plan,
-                      const BodyBlocks& blocks);
+                        const BodyBlocks& blocks);
 
 }  // namespace plancast
 

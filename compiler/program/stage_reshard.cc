@@ -58,8 +58,7 @@ class BorderPlanner {
       Reshard::Way& way = reshard.ways.emplace_back();
       way.name = name;
       for (const auto& [pair, bytes] : draft.flows) {
-        way.flows.push_back(
-            {pair.first, pair.second, static_cast<int64_t>(std::ceil(bytes))});
+        way.flows.push_back({pair.first, pair.second, static_cast<int64_t>(std::ceil(bytes))});
       }
       way.after = std::move(draft.after);
       way.after.bytes = static_cast<int64_t>(std::ceil(draft.after_bytes));

@@ -22,9 +22,9 @@ struct ShardedStep {
   int ports = 0;
   bool tells_begin = false;
   const ShardUnit* gather = nullptr;  // begins to be gathered with this repeat
-  const ShardUnit* own = nullptr;     // was gathered for this repeat; null: is there, or has nothing
-  const ShardUnit* frees = nullptr;   // gathered parameters given up when the repeat is over
-  bool keeps_part = false;            // of `frees`, from the forward to the backward pass
+  const ShardUnit* own = nullptr;    // was gathered for this repeat; null: is there, or has nothing
+  const ShardUnit* frees = nullptr;  // gathered parameters given up when the repeat is over
+  bool keeps_part = false;           // of `frees`, from the forward to the backward pass
 
   // Backward: gradients.
   const ShardUnit* reduce = nullptr;          // reduced when the repeat is over

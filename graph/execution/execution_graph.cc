@@ -51,12 +51,12 @@ std::string BlockText(const ExecutionGraph& graph, const Block& block) {
   if (block.rendezvous_task >= 0) absl::StrAppend(&text, " meets at ", block.rendezvous_task);
   absl::StrAppend(&text, "\n");
   for (int32_t t = 0; t < block.size(); ++t) {
-    absl::StrAppend(&text, "  ", t, " ", kShortStreamNames[block.stream[t]], " ",
-                    kPurposeNames[block.purpose[t]], " `", block.label[t], "` ",
-                    block.kind[t] == TaskKind::kKernel
-                        ? graph.kernels[block.spec[t]].DebugString()
-                        : CommText(graph.comms[block.spec[t]],
-                                   graph.MeshOf(graph.comms[block.spec[t]])));
+    absl::StrAppend(
+        &text, "  ", t, " ", kShortStreamNames[block.stream[t]], " ",
+        kPurposeNames[block.purpose[t]], " `", block.label[t], "` ",
+        block.kind[t] == TaskKind::kKernel
+            ? graph.kernels[block.spec[t]].DebugString()
+            : CommText(graph.comms[block.spec[t]], graph.MeshOf(graph.comms[block.spec[t]])));
     for (int32_t d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
       absl::StrAppend(&text, d == block.dep_begin[t] ? " <- " : " ");
       block.deps[d] >= 0 ? absl::StrAppend(&text, block.deps[d])
@@ -133,9 +133,8 @@ bool ExecutionGraph::Runs(const Program& program, int64_t device) const {
   const DeviceMesh& own = MeshOf(program);
   const int64_t place = device - ShiftOf(program);
   return place >= 0 && place < own.num_devices() &&
-         std::all_of(program.where.begin(), program.where.end(), [&](const auto& at) {
-           return own.Coordinate(place, at.first) == at.second;
-         });
+         std::all_of(program.where.begin(), program.where.end(),
+                     [&](const auto& at) { return own.Coordinate(place, at.first) == at.second; });
 }
 
 std::string ExecutionGraph::DebugString() const {

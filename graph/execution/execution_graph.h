@@ -185,7 +185,8 @@ inline int32_t LayerOf(const Block& block, const Instance& instance, int32_t rep
 struct Program {
   std::string name;                            // `stage 3`
   std::vector<std::pair<int, int64_t>> where;  // (mesh axis, coordinate): the program class
-  int32_t stage_mesh = -1;  // into ExecutionGraph::stage_meshes, of which `where` is; -1: the plan's
+  int32_t stage_mesh =
+      -1;  // into ExecutionGraph::stage_meshes, of which `where` is; -1: the plan's
   std::vector<Instance> instances;
   std::vector<Join> joins;
   int64_t static_bytes[kNumMemoryKinds] = {};  // parameters, gradients, optimizer state
@@ -242,7 +243,7 @@ struct Reshard {
 // with ranks, and blocks do not grow with layers or micro-batches; but where stages have meshes
 // of their own (`stage_meshes`), reshards list what each device sends.
 struct ExecutionGraph {
-  DeviceMesh mesh;                  // with stage meshes: one axis of all devices
+  DeviceMesh mesh;  // with stage meshes: one axis of all devices
   std::vector<StageMesh> stage_meshes;
   std::vector<Reshard> reshards;
   Skew skew;                        // of the kernels that are routed

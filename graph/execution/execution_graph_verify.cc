@@ -179,7 +179,8 @@ absl::Status VerifyGroups(const ExecutionGraph& graph, const Program& program, c
     for (int axis : comm.axes) {
       for (const auto& [fixed, coordinate] : program.where) {
         if (axis == fixed) {
-          return Bad("task ", t, " of `", block.name, "` talks over `", graph.MeshOf(program).axis(axis).name,
+          return Bad("task ", t, " of `", block.name, "` talks over `",
+                     graph.MeshOf(program).axis(axis).name,
                      "`, along which programs differ; that needs a rendezvous");
         }
       }

@@ -303,7 +303,7 @@ class Strategy:
         >>> tree = Strategy.parse("tp=4")
         >>> _ = tree["layers[0:8]"].recompute("full")
         >>> print(tree.explain("layers.3.mlp.fc1").splitlines()[2])
-        recompute: full                                            from `layers[0:8]`
+        recompute: full                                           from `layers[0:8]`
         """
         return self._core.explain(path, layers)
 

@@ -197,9 +197,9 @@ std::string Text(PlanUnderTest& plan) {
       " recompute ", static_cast<int>(o.recompute), ":", absl::StrJoin(o.recompute_ops, "+"),
       o.recompute_layers, "/", o.recompute_every, "/", o.recompute_joined, " overlaps ",
       o.overlap.size(), " bucket ", o.bucket_bytes, " order ", absl::StrJoin(o.order, "-"),
-      " nodes ", plan.tree().ToJson(), " blocking ", p.pipeline.p2p_blocking, " sync ", p.pipeline.p2p_host_sync, " scatter ",
-      p.pipeline.p2p_scatter_gather, " clip ", p.update.grad_clip, " tied ",
-      plan.graph().tied.size());
+      " nodes ", plan.tree().ToJson(), " blocking ", p.pipeline.p2p_blocking, " sync ",
+      p.pipeline.p2p_host_sync, " scatter ", p.pipeline.p2p_scatter_gather, " clip ",
+      p.update.grad_clip, " tied ", plan.graph().tied.size());
 }
 
 class CompiledPlansTest : public testing::TestWithParam<int> {};

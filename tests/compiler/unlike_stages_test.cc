@@ -198,8 +198,8 @@ TEST(UnlikeStagesTest, FlopsAreConserved) {
           if (block.kind[t] != TaskKind::kKernel) continue;
           const KernelSpec& kernel = graph.kernels[block.spec[t]];
           if (kernel.family != KernelFamily::kGemm) continue;
-          sum += kernel.flops * instance.layer_count *
-                 static_cast<double>(graph.DevicesOf(program));
+          sum +=
+              kernel.flops * instance.layer_count * static_cast<double>(graph.DevicesOf(program));
         }
       }
     }

@@ -51,19 +51,19 @@ TEST(NodePathTest, LayersAreCountedAndSlicedAsInPython) {
 }
 
 TEST(NodePathTest, PathsThatSayTheSameHaveOneText) {
-  for (const auto& [text, canonical] : std::vector<std::pair<std::string, std::string>>{
-           {"layers[3].attn", "layers.3.attn"},
-           {"layers.03", "layers.3"},
-           {"layers[:].mlp", "layers.*.mlp"},
-           {"layers[0:]", "layers.*"},
-           {"layers[0:8:1]", "layers[0:8]"},
-           {"layers[:8]", "layers[0:8]"},
-           {"layers[ 0 , 2:4 ]", "layers[0,2:4]"},
-           {"layers[-1].attn", "layers[-1].attn"},
-           {"layers[::2]", "layers[::2]"},
-           {"layers[8:]", "layers[8:]"},
-           {"", ""},
-           {"head.logits", "head.logits"}}) {
+  for (const auto& [text, canonical] :
+       std::vector<std::pair<std::string, std::string>>{{"layers[3].attn", "layers.3.attn"},
+                                                        {"layers.03", "layers.3"},
+                                                        {"layers[:].mlp", "layers.*.mlp"},
+                                                        {"layers[0:]", "layers.*"},
+                                                        {"layers[0:8:1]", "layers[0:8]"},
+                                                        {"layers[:8]", "layers[0:8]"},
+                                                        {"layers[ 0 , 2:4 ]", "layers[0,2:4]"},
+                                                        {"layers[-1].attn", "layers[-1].attn"},
+                                                        {"layers[::2]", "layers[::2]"},
+                                                        {"layers[8:]", "layers[8:]"},
+                                                        {"", ""},
+                                                        {"head.logits", "head.logits"}}) {
     EXPECT_EQ(At(text).DebugString(), canonical) << text;
     EXPECT_EQ(At(canonical).DebugString(), canonical);
   }

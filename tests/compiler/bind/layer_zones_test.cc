@@ -61,8 +61,7 @@ TEST(LayerZonesTest, LayersThatAreToldTheSameByTwoNodesAreOneZone) {
 TEST(LayerZonesTest, EveryOtherLayerIsTwoBodies) {
   PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
   plan.Tp(2).Split("layers[::2]", "tp", {});
-  ASSERT_OK_AND_ASSIGN(const BoundModel bound,
-                       Bind(plan.graph(), plan.tree(), plan.options()));
+  ASSERT_OK_AND_ASSIGN(const BoundModel bound, Bind(plan.graph(), plan.tree(), plan.options()));
   std::set<int> bodies;
   for (const StageRun& run : bound.stages[0]) {
     if (bound.graph.segments[run.segment].in_list()) bodies.insert(run.bound_body);
@@ -118,7 +117,8 @@ TEST(LayerZonesTest, ZonesWithOneLayoutHandOverNothing) {
   PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
   plan.Tp(4).MicroBatches(1, 1).Split("layers[4:].mlp", "tp", {});
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
-  for (const Block& block : graph.blocks) EXPECT_EQ(block.name.rfind("relayout", 0), std::string::npos);
+  for (const Block& block : graph.blocks)
+    EXPECT_EQ(block.name.rfind("relayout", 0), std::string::npos);
 }
 
 // Without tensor parallelism each layer has all of its weights.
