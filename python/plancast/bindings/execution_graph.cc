@@ -23,7 +23,8 @@ py::dict TaskOf(const ExecutionGraph& graph, const Block& block, int32_t task) {
   const bool is_kernel = block.kind[task] == TaskKind::kKernel;
   const CommSpec comm = is_kernel ? CommSpec() : graph.comms[block.spec[task]];
   py::tuple axes(comm.axes.size());
-  for (size_t i = 0; i < comm.axes.size(); ++i) axes[i] = graph.mesh.axis(comm.axes[i]).name;
+  for (size_t i = 0; i < comm.axes.size(); ++i)
+    axes[i] = graph.MeshOf(comm).axis(comm.axes[i]).name;
   py::dict out;
   out["label"] = block.label[task];
   out["stream"] = std::string(kStreamNames[block.stream[task]]);
@@ -59,7 +60,7 @@ py::dict InstanceOf(const ExecutionGraph& graph, const Instance& instance) {
 py::dict ProgramOf(const ExecutionGraph& graph, const Program& program) {
   py::dict out, where, bytes;
   for (const auto& [axis, coordinate] : program.where) {
-    where[py::str(graph.mesh.axis(axis).name)] = coordinate;
+    where[py::str(graph.MeshOf(program).axis(axis).name)] = coordinate;
   }
   for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
     const std::string name(kMemoryKindNames[static_cast<MemoryKind>(kind)]);
