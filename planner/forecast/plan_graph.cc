@@ -25,6 +25,7 @@ int64_t DimSize(const ModelGraph& graph, absl::string_view name) {
 
 PlanContext ContextOfJob(const ModelGraph& graph, const Job& job, const Machine& machine) {
   PlanContext context = ContextOf(graph, machine, job.global_batch);
+  context.node_zero = job.strategy.MostShardedBelow();
   // A tree that splits nodes by hand answers for its own sizes (Bind checks).
   for (const auto& [path, node] : job.strategy.nodes()) {
     if (path.empty() || node.split.empty()) continue;
@@ -133,7 +134,7 @@ absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& form, Session
 }
 
 absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Session& session) {
-  const ShortForm& form = job.strategy.plan();
+  const ShortForm form = job.strategy.PlanOfRoot();
   ASSIGN_OR_RETURN(PlanGraph plan, DrawFor(job, form, session));
   PlanContext context = ContextOfJob(*plan.graph, job, machine);
   if (!job.strategy.stages().empty()) {

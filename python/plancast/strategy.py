@@ -369,19 +369,36 @@ class Node:
         self._tree._core.recompute(self._path, arguments.word(mode, "recompute"))
         return self
 
-    def home(self, layout: str) -> Node:
-        """Home layout of the parameters' state: `replicate` or `shard(AXIS)`.
+    def home(
+        self,
+        layout: str | None = None,
+        *,
+        weights: str | None = None,
+        gradients: str | None = None,
+        state: str | None = None,
+        activations: str | None = None,
+    ) -> Node:
+        """Where tensors below live: parameters, gradients, optimizer state, kept activations.
 
-        Other ones than the plan's (`zero`) are refused when the strategy is used.
+        `replicate`, `shard(dp)`, `host` or `shard(dp)+host`; of activations `device` or `host`.
+        A layout alone is the state's. Sharded weights shard gradients and state as well,
+        sharded gradients the state (docs/strategy.md).
+
+        >>> tree = Strategy.parse("zero=1")
+        >>> tree["layers.*"].home(weights="shard(dp)") and tree.to_dict()["nodes"]
+        {'layers.*': {'home': {'weights': 'shard(dp)'}}}
         """
-        self._tree._core.home(self._path, arguments.word(layout, "home"))
+        if layout is not None and state is not None:
+            raise InputError(f"`{layout}` and `{state}` are both homes of the state; say one.")
+        state = layout if state is None else state
+        said = {"weights": weights, "gradients": gradients, "state": state}
+        said["activations"] = activations
+        homes = {k: arguments.word(v, k) for k, v in said.items() if v is not None}
+        self._tree._core.home(self._path, homes)
         return self
 
     def bucket(self, size: int) -> Node:
-        """Size of gradient buckets, bytes.
-
-        Other ones than the plan's (`bucket`) are refused when the strategy is used.
-        """
+        """Size of the buckets in which gradients of parameters below are reduced, bytes."""
         self._tree._core.bucket(self._path, size)
         return self
 

@@ -14,6 +14,7 @@
 #include "executor/runtime.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/folded_against_reference.h"
+#include "tests/compiler/random_homes.h"
 
 namespace plancast {
 namespace {
@@ -182,6 +183,7 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   if (dice.Maybe(4)) options.order = {"dp", "tp", "cp", "ep", "pp"};
   if (dice.Maybe(4)) options.order = {"pp", "tp", "cp", "ep", "dp"};
   if (dice.Maybe(2)) DrawLayers(dice, plan);
+  if (dice.Maybe(3)) DrawHomes([&](int64_t n) { return dice.Below(n); }, plan);
   return plan;
 }
 
@@ -197,9 +199,9 @@ std::string Text(PlanUnderTest& plan) {
       " recompute ", static_cast<int>(o.recompute), ":", absl::StrJoin(o.recompute_ops, "+"),
       o.recompute_layers, "/", o.recompute_every, "/", o.recompute_joined, " overlaps ",
       o.overlap.size(), " bucket ", o.bucket_bytes, " order ", absl::StrJoin(o.order, "-"),
-      " nodes ", plan.tree().ToJson(), " blocking ", p.pipeline.p2p_blocking, " sync ", p.pipeline.p2p_host_sync, " scatter ",
-      p.pipeline.p2p_scatter_gather, " clip ", p.update.grad_clip, " tied ",
-      plan.graph().tied.size());
+      " nodes ", plan.tree().ToJson(), " blocking ", p.pipeline.p2p_blocking, " sync ",
+      p.pipeline.p2p_host_sync, " scatter ", p.pipeline.p2p_scatter_gather, " clip ",
+      p.update.grad_clip, " tied ", plan.graph().tied.size());
 }
 
 class CompiledPlansTest : public testing::TestWithParam<int> {};

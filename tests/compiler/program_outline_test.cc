@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/random_homes.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status_matchers.h"
 
@@ -73,6 +74,9 @@ TEST(ProgramOutline, IssuesWhatTheProgramIssues) {
             chunks ? 2 : 1);
     plan.MicroBatches(1, static_cast<int64_t>(1 + random() % 12));
     Vary(random, plan);
+    if (i % 2 == 1) {
+      DrawHomes([&](uint64_t n) { return static_cast<int64_t>(random() % n); }, plan);
+    }
     const CompileRequest request = plan.Request();
     ASSERT_OK_AND_ASSIGN(const ProgramPlan programs, PlanPrograms(request, session, nullptr));
     const PipelineSchedule schedule = programs.Schedule(plan.options().micro_batches);
