@@ -36,8 +36,9 @@ void DropIdleRuns(const PlanBodies& bodies, std::vector<std::vector<StageRun>>* 
 }  // namespace
 
 ProgramInputs ProgramPlan::inputs() const {
-  return {&mesh,     &stages, request->options, request->profile, request->dtype,
-          &compiled, &shared, &bodies->bound.graph.segments, homes.get()};
+  return {&mesh,          &stages,   request->options, request->profile,
+          request->dtype, &compiled, &shared,          &bodies->bound.graph.segments,
+          homes.get()};
 }
 
 PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {

@@ -369,31 +369,18 @@ class Node:
         self._tree._core.recompute(self._path, arguments.word(mode, "recompute"))
         return self
 
-    def home(
-        self,
-        layout: str | None = None,
-        *,
-        weights: str | None = None,
-        gradients: str | None = None,
-        state: str | None = None,
-        activations: str | None = None,
-    ) -> Node:
-        """Where tensors below live: parameters, gradients, optimizer state, kept activations.
+    def home(self, layout: str | None = None, **kinds: str) -> Node:
+        """Where `weights`, `gradients`, optimizer `state` and kept `activations` below live.
 
-        `replicate`, `shard(dp)`, `host` or `shard(dp)+host`; of activations `device` or `host`.
-        A layout alone is the state's. Sharded weights shard gradients and state as well,
-        sharded gradients the state (docs/strategy.md).
+        `replicate`, `shard(dp)`, `host` or `shard(dp)+host`; of activations `device` or `host`. A
+        layout alone is the state's; docs/strategy.md says what follows for kinds that are not said.
 
         >>> tree = Strategy.parse("zero=1")
         >>> tree["layers.*"].home(weights="shard(dp)") and tree.to_dict()["nodes"]
         {'layers.*': {'home': {'weights': 'shard(dp)'}}}
         """
-        if layout is not None and state is not None:
-            raise InputError(f"`{layout}` and `{state}` are both homes of the state; say one.")
-        state = layout if state is None else state
-        said = {"weights": weights, "gradients": gradients, "state": state}
-        said["activations"] = activations
-        homes = {k: arguments.word(v, k) for k, v in said.items() if v is not None}
+        kinds = kinds if layout is None else {"state": layout, **kinds}
+        homes = {kind: arguments.word(home, kind) for kind, home in kinds.items()}
         self._tree._core.home(self._path, homes)
         return self
 
