@@ -392,11 +392,13 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks) {
   options.etp = options.expert_tp();
   options.vpp = usual.vpp;
   options.zero = usual.zero;  // whose cuts PlanKey has
+  options.node_zero = usual.node_zero;
   options.hsdp = usual.hsdp;
   options.reshard = usual.reshard;
   options.reshard_ranks = usual.reshard_ranks;
   options.prefetch = usual.prefetch;
   options.sync_each = usual.sync_each;
+  options.sync_whole_each = usual.sync_whole_each;
   options.micro_batches = usual.micro_batches;
   options.schedule = usual.schedule;
   options.offload = usual.offload;

@@ -37,7 +37,8 @@ void DropIdleRuns(const PlanBodies& bodies, std::vector<std::vector<StageRun>>* 
 
 ProgramInputs ProgramPlan::inputs() const {
   return {&mesh,          &stages,   request->options, request->profile,
-          request->dtype, &compiled, &shared,          &bodies->bound.graph.segments};
+          request->dtype, &compiled, &shared,          &bodies->bound.graph.segments,
+          homes.get()};
 }
 
 PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
@@ -52,8 +53,10 @@ bool LikeTheStageBefore(const ProgramInputs& in, int64_t stage) {
       if (use.stage == stage || use.stage == stage - 1) return false;
     }
   }
-  const auto same_run = [](const StageRun& a, const StageRun& b) {
-    return a.bound_body == b.bound_body && a.count == b.count;
+  const auto same_run = [&](const StageRun& a, const StageRun& b) {
+    // One body may have several homes.
+    return a.bound_body == b.bound_body && a.count == b.count &&
+           (in.homes == nullptr || a.segment == b.segment);
   };
   for (size_t v = stage; v < in.stages->size(); v += in.options->pp) {
     const std::vector<StageRun>&own = (*in.stages)[v], &before = (*in.stages)[v - 1];
@@ -78,8 +81,11 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   PlaceSharedParameters(request.options->pp, &plan.shared, &plan.stages);
   plan.compiled = plan.bodies->bodies;
   DropIdleRuns(*plan.bodies, &plan.stages);
+  ASSIGN_OR_RETURN(plan.homes, HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree,
+                                                *request.options, *request.profile, plan.compiled));
   // What is on its way to the host and back is a module's own.
-  if (request.options->offload.count(Offload::kActivations) == 0) {
+  if (request.options->offload.count(Offload::kActivations) == 0 &&
+      !(plan.homes != nullptr && plan.homes->OffloadsActivations())) {
     SharePorts(plan.bodies->variants.get(), &plan.stages, &plan.compiled);
   }
   if (request.check && !StaticsPass(request, plan.inputs())) {

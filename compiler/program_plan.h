@@ -25,6 +25,7 @@ struct ProgramPlan {
   std::vector<std::vector<StageRun>> stages;                  // per virtual stage
   std::vector<SharedParameter> shared;                        // on these
   std::vector<std::shared_ptr<const CompiledBody>> compiled;  // per bound body of these
+  std::shared_ptr<const HomePlan> homes;                      // null: no node says any
 
   ProgramInputs inputs() const;
   // With so many micro-batches.

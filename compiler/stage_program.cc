@@ -11,6 +11,7 @@
 #include "compiler/program/program_writer.h"
 #include "compiler/sharding/gradient_blocks.h"
 #include "compiler/sharding/gradient_flow.h"
+#include "compiler/sharding/layer_slices.h"
 #include "compiler/sharding/offload_flow.h"
 #include "compiler/sharding/sharded_passes.h"
 #include "compiler/sharding/sharded_stage.h"
@@ -33,9 +34,12 @@ class StageWriter {
         blocking_(TransfersBlock(options_, profile_)),
         contents_(in, stage),
         writer_(catalogue, assembly, program, joins),
-        sharded_(ShardsBodies(options_) ? std::make_unique<Sharded>(in, contents_, &writer_)
-                                        : nullptr),
+        sharded_(ShardsBodies(options_, contents_.MostSharded())
+                     ? std::make_unique<Sharded>(in, contents_, &writer_)
+                     : nullptr),
+        syncs_whole_each_(in.homes == nullptr ? options_.sync_each : options_.sync_whole_each),
         gradients_(in, stage, contents_, sharded_ ? &sharded_->stage : nullptr, &writer_),
+        slices_(&gradients_),
         offload_(in, contents_, &writer_),
         chunks_(MakeChunks()),
         body_blocks_(2 * in.bodies->size(), -1),
@@ -151,7 +155,7 @@ class StageWriter {
   // gradients are made, and where they fill buckets that passes before have begun.
   void AddTurn(Act act, const ScheduleStep& step, bool last) {
     const bool backward = step.phase == Phase::kBackward;
-    const bool fills = backward && sharded_ == nullptr && (last || options_.sync_each);
+    const bool fills = backward && gradients_.HasBuckets() && (last || syncs_whole_each_);
     const bool makes = backward && !has_gradients_[step.chunk];
     size_t alike = alike_[step.chunk];
     for (const bool bit : {backward, last, step.micro_batch == 0, makes}) {
@@ -263,11 +267,11 @@ class StageWriter {
   // Likewise of its backward pass with what that does to gradients.
   int32_t BackwardBlock(const StageRun& run, bool first) {
     const int32_t plain = BodyBlock(run, Phase::kBackward);
-    if (!MakesFreshGradients(options_, profile_)) return plain;
-    return WithGradients(
-        plain,
-        {first, contents_.Parameters(run), profile_.types.grad_dtype, StorageType(in_.dtype)},
-        &writer_.catalogue());
+    if (!profile_.update.fresh_gradients) return plain;
+    return WithGradients(plain,
+                         {first, contents_.Parameters(run), profile_.types.grad_dtype,
+                          StorageType(in_.dtype), nullptr},
+                         &writer_.catalogue());
   }
 
   const CompiledBody& BodyBefore(const Crossing& crossing) const {
@@ -357,7 +361,7 @@ class StageWriter {
       const int32_t block = writer_.program().instances[behind.from].block;
       behind.from_port = static_cast<int16_t>(writer_.BlockAt(block).out_ports.size() - 1);
     }
-    const int waits = behind.from >= 0 && options_.zero == 3 ? 1 : 0;
+    const int waits = behind.from >= 0 && sharded_->stage.gathers() ? 1 : 0;
     std::vector<Join> joins;
     for (const int32_t block : pass.ahead) {
       const int32_t gather = writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk,
@@ -367,17 +371,24 @@ class StageWriter {
     if (waits > 0) joins.push_back(behind);
     int32_t reduced = -1;
     bool begins = true;
+    const bool fills =
+        step.phase == Phase::kBackward && gradients_.HasBuckets() && (last || syncs_whole_each_);
     if (step.phase == Phase::kBackward) offload_.BeginBackward(step);
     for (const ShardedPasses::Piece& piece : pass.pieces) {
       for (const OffloadFlow::Part& part :
            offload_.Cut(step.chunk, step.phase, *piece.run, piece.layer_begin, piece.count)) {
         const int32_t block = offload_.BlockOf(part, step.phase, piece.number);
         if (!begins) joins = offload_.JoinsOf();
-        feeder =
-            writer_.AppendCompute(block, step.phase, step, part.layer_begin, part.count, feeder,
-                                  joins, begins ? pass.own_ports : ProgramWriter::kAllPorts);
+        for (const LayerSlices::Slice& slice : slices_.Of(part, step.phase, fills)) {
+          joins.insert(joins.end(), slice.joins.begin(), slice.joins.end());
+          feeder =
+              writer_.AppendCompute(block, step.phase, step, slice.layer_begin, slice.count, feeder,
+                                    joins, begins ? pass.own_ports : ProgramWriter::kAllPorts);
+          if (fills) gradients_.NoteBackward(*part.run, slice.count);
+          joins.clear();
+          begins = false;
+        }
         offload_.Note(part, piece.number, feeder);
-        begins = false;
       }
       if (piece.reduces) reduced = feeder;
     }
@@ -386,29 +397,21 @@ class StageWriter {
       gradients_.NoteReductions(reduced);
       writer_.HoldCompute(reduced);
     }
+    if (fills) gradients_.EndChunk(last);
     return feeder;
   }
 
   int32_t Forward(const ScheduleStep& step, int32_t feeder) {
-    if (sharded_ && options_.zero == 3) return RunSharded(step, feeder, /*last=*/false);
-    std::vector<GradientFlow::GatheredPiece> gathered;
+    if (sharded_ && sharded_->stage.gathers()) return RunSharded(step, feeder, /*last=*/false);
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kForward)) {
-      const StageRun& run = *part.run;
-      const int32_t plain = BodyBlock(run, Phase::kForward);
+      const int32_t plain = BodyBlock(*part.run, Phase::kForward);
       const int32_t block = offload_.BlockOf(part, Phase::kForward, plain);
-      // The first pass after an overlapped parameter gather: piece by piece.
-      if (part.layer_begin == run.layer_begin) gathered = gradients_.TakeGathered(run);
-      const int64_t end = part.layer_begin + part.count;
-      for (int64_t at = part.layer_begin, next; at < end; at = next) {
-        std::vector<Join> joins;
-        if (at == part.layer_begin) joins = offload_.JoinsOf();
-        next = end;
-        for (const GradientFlow::GatheredPiece& piece : gathered) {
-          if (at < piece.layer_begin || at >= piece.layer_begin + piece.count) continue;
-          joins.push_back({piece.instance, -1, -1});
-          next = std::min(next, piece.layer_begin + piece.count);
-        }
-        feeder = writer_.AppendCompute(block, Phase::kForward, step, at, next - at, feeder, joins);
+      std::vector<Join> joins = offload_.JoinsOf();
+      for (const LayerSlices::Slice& slice : slices_.Of(part, Phase::kForward, false)) {
+        joins.insert(joins.end(), slice.joins.begin(), slice.joins.end());
+        feeder = writer_.AppendCompute(block, Phase::kForward, step, slice.layer_begin, slice.count,
+                                       feeder, joins);
+        joins.clear();
       }
       offload_.Note(part, plain, feeder);
     }
@@ -417,23 +420,20 @@ class StageWriter {
   }
 
   int32_t Backward(const ScheduleStep& step, int32_t feeder, bool last) {
-    if (sharded_) return RunSharded(step, feeder, last);
-    const bool reduces = last || options_.sync_each;
     const bool first = !has_gradients_[step.chunk];
     has_gradients_[step.chunk] = true;
+    if (sharded_) return RunSharded(step, feeder, last);
+    const bool reduces = last || syncs_whole_each_;
     offload_.BeginBackward(step);
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
-      const StageRun& run = *part.run;
-      const int32_t plain = BackwardBlock(run, first);
+      const int32_t plain = BackwardBlock(*part.run, first);
       const int32_t block = offload_.BlockOf(part, Phase::kBackward, plain);
-      const int64_t piece = gradients_.LayersPerPiece(run, reduces);
-      for (int64_t end = part.count; end > 0; end -= std::min(piece, end)) {
-        const int64_t count = std::min(piece, end);
-        const std::vector<Join> joins =
-            end == part.count ? offload_.JoinsOf() : std::vector<Join>();
-        feeder = writer_.AppendCompute(block, Phase::kBackward, step,
-                                       part.layer_begin + end - count, count, feeder, joins);
-        if (reduces) gradients_.NoteBackward(run, count);
+      std::vector<Join> joins = offload_.JoinsOf();
+      for (const LayerSlices::Slice& slice : slices_.Of(part, Phase::kBackward, reduces)) {
+        feeder = writer_.AppendCompute(block, Phase::kBackward, step, slice.layer_begin,
+                                       slice.count, feeder, joins);
+        joins.clear();
+        if (reduces) gradients_.NoteBackward(*part.run, slice.count);
       }
       offload_.Note(part, plain, feeder);
     }
@@ -452,7 +452,9 @@ class StageWriter {
   StageContents contents_;
   ProgramWriter writer_;
   std::unique_ptr<Sharded> sharded_;  // null: bodies know nothing of data parallelism
+  const bool syncs_whole_each_;       // gradients in buckets, in each micro-batch
   GradientFlow gradients_;
+  LayerSlices slices_;
   OffloadFlow offload_;
   std::vector<Chunk> chunks_;
   std::vector<int32_t> body_blocks_;  // of bound body b: forward at 2 b, backward at 2 b + 1

@@ -299,17 +299,22 @@ absl::Status Chooser::CheckPasses() const {
 
 absl::Status Chooser::ChooseSharding() {
   o_.zero = static_cast<int>(form_.zero.value_or(0));
+  o_.node_zero = context_.node_zero;
+  const int most = o_.most_zero();
+  if (o_.zero == 0 && most > 0 && o_.dp * o_.cp == 1) {
+    Note("homes sharded over dp have no effect with dp=1");
+  }
   if (o_.zero > 0 && o_.dp * o_.cp == 1) Note("zero=", o_.zero, " has no effect with dp=1");
   if (form_.hsdp.has_value()) {
     if (o_.dp % *form_.hsdp != 0) {
       return Wrong("hsdp=", *form_.hsdp, " ranks of a shard group do not divide dp=", o_.dp,
                    ". Sizes that work: ", Divisors(o_.dp), ".");
     }
-    if (o_.zero == 0) Note("hsdp=", *form_.hsdp, " has no effect with zero=0");
-    if (o_.zero > 0 && *form_.hsdp < o_.dp) o_.hsdp = *form_.hsdp;
+    if (most == 0) Note("hsdp=", *form_.hsdp, " has no effect with zero=0");
+    if (most > 0 && *form_.hsdp < o_.dp) o_.hsdp = *form_.hsdp;
   }
   o_.reshard = o_.pp == 1 || profile_.data_parallel.pipelines_reshard;
-  if (form_.reshard.has_value() && o_.zero < 3) {
+  if (form_.reshard.has_value() && most < 3) {
     Note("reshard=", *form_.reshard, " has no effect with zero=", o_.zero);
   } else if (form_.reshard.has_value()) {
     o_.reshard = form_.reshard != "off";
@@ -323,12 +328,14 @@ absl::Status Chooser::ChooseSharding() {
     }
   }
   o_.prefetch = form_.prefetch.value_or(1);
-  if (form_.prefetch.has_value() && o_.zero < 3) {
+  if (form_.prefetch.has_value() && most < 3) {
     Note("prefetch=", o_.prefetch, " has no effect with zero=", o_.zero);
   }
   o_.sync_each = form_.sync.has_value()
                      ? form_.sync == "each"
-                     : o_.zero >= 2 && (o_.pp == 1 || profile_.data_parallel.pipelines_sync_each);
+                     : most >= 2 && (o_.pp == 1 || profile_.data_parallel.pipelines_sync_each);
+  const bool alone = o_.dp * o_.cp == 1;  // nothing is sharded
+  o_.sync_whole_each = form_.sync == "each" || (alone && o_.sync_each);
   if (form_.sync.has_value() && o_.micro_batches == 1) {
     Note("sync=", *form_.sync, " has no effect with one micro-batch");
   }
@@ -366,7 +373,7 @@ void Chooser::ChooseRest() {
   if (o_.overlap.count(Overlap::kTp) > 0 && o_.tp > 1 && !o_.sp) {
     Note("overlap=tp has no effect without sp: it cuts gathers and scatters of the sequence");
   }
-  if (o_.overlap.count(Overlap::kParam) > 0 && o_.zero == 0) {
+  if (o_.overlap.count(Overlap::kParam) > 0 && o_.most_zero() == 0) {
     if (!form_.overlap.empty()) Note("overlap=param has no effect with zero=0");
     o_.overlap.erase(Overlap::kParam);
   }
@@ -388,11 +395,11 @@ void Chooser::Report() {
   chosen["zero"] = absl::StrCat(o_.zero);
   chosen["mb"] = absl::StrCat(o_.micro_batch);
   chosen["accum"] = absl::StrCat(o_.micro_batches);
-  if (o_.zero > 0) {
+  if (o_.most_zero() > 0) {
     chosen["hsdp"] = absl::StrCat(o_.hsdp == 0 ? o_.dp : o_.hsdp);
     chosen["sync"] = o_.sync_each ? "each" : "last";
   }
-  if (o_.zero == 3) {
+  if (o_.most_zero() == 3) {
     chosen["reshard"] =
         o_.reshard_ranks > 0 ? absl::StrCat(o_.reshard_ranks) : (o_.reshard ? "on" : "off");
     chosen["prefetch"] = absl::StrCat(o_.prefetch);

@@ -26,6 +26,7 @@ struct PlanContext {
   int64_t experts = 0;     // 0: there are none
   int64_t expert_ffn = 0;  // width of one
   std::optional<int64_t> global_batch;
+  int node_zero = 0;  // StrategyTree::MostShardedBelow
   // Whether there is work before the first layer and after the last, for stages without layers.
   bool work_before = true, work_after = true;
   bool lists = true;  // layers are those of lists; else modules of any kind count as layers

@@ -14,9 +14,9 @@ namespace {
 // layer by layer.
 absl::Status CheckJoinedLayers(const PlanOptions& o) {
   const std::string words = absl::StrCat("recompute=uniform:", o.recompute_joined);
-  if (o.zero >= 2 && o.dp * o.cp > 1) {
+  if (o.most_zero() >= 2 && o.dp * o.cp > 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat(words, " recomputes layers together, and zero=", o.zero,
+        absl::StrCat(words, " recomputes layers together, and zero=", o.most_zero(),
                      " shards them one by one. Use recompute=full or every:N, or zero=1."));
   }
   if (o.offload.count(Offload::kActivations) > 0) {

@@ -1,6 +1,7 @@
 #ifndef PLANCAST_STRATEGY_PLAN_OPTIONS_H_
 #define PLANCAST_STRATEGY_PLAN_OPTIONS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -52,7 +53,9 @@ struct PlanOptions {
   // Sharded data parallelism: what is sharded (1: optimizer state, 2: and gradients,
   // 3: and parameters), over how many ranks of dp (times cp); the rest of dp are
   // replicas of the shard group. 0: all of dp.
-  int zero = 0;
+  // Nodes of the tree may say otherwise (homes.h): `node_zero` is the most that one shards.
+  int zero = 0, node_zero = 0;
+  int most_zero() const { return std::max(zero, node_zero); }
   int64_t hsdp = 0;
   int64_t shard_ranks() const { return (hsdp == 0 ? dp : hsdp) * cp; }
   int64_t replicas() const { return hsdp == 0 ? 1 : dp / hsdp; }
@@ -62,7 +65,8 @@ struct PlanOptions {
   int64_t reshard_ranks = 0;
   int64_t prefetch = 1;  // units whose parameters are gathered ahead
   // Gradients are reduced in every micro-batch; else they are kept and reduced in the last.
-  bool sync_each = false;
+  // Those that are sharded, and those that are whole afterwards.
+  bool sync_each = false, sync_whole_each = false;
   int64_t micro_batch = 1;
   int64_t micro_batches = 1;  // per data-parallel rank and iteration
   Schedule schedule = Schedule::kNone;
@@ -103,11 +107,11 @@ struct PlanOptions {
     return options;
   }
 
-  PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, hsdp, reshard,
-                      reshard_ranks, prefetch, sync_each, micro_batch, micro_batches, schedule,
-                      recompute, recompute_layers, recompute_every, recompute_joined, recompute_ops,
-                      offload, offload_layers, attention, overlap, bucket_bytes, layout, cuts,
-                      order, stages)
+  PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, node_zero, hsdp, reshard,
+                      reshard_ranks, prefetch, sync_each, sync_whole_each, micro_batch,
+                      micro_batches, schedule, recompute, recompute_layers, recompute_every,
+                      recompute_joined, recompute_ops, offload, offload_layers, attention, overlap,
+                      bucket_bytes, layout, cuts, order, stages)
 };
 
 }  // namespace plancast

@@ -88,6 +88,23 @@ absl::Status ReadSplit(const Value& value, absl::string_view place, Directives& 
   return absl::OkStatus();
 }
 
+// A text is the home of the state.
+absl::Status ReadHome(const Value& value, absl::string_view place, Directives& node) {
+  const auto read = [&](HomeKind kind, const Value& said, absl::string_view where) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::string text, Text(said, where));
+    ASSIGN_OR_RETURN(node.home[kind], ParseHome(kind, text), _ << "`" << where << "`");
+    return absl::OkStatus();
+  };
+  if (value.kind_case() == Value::kStringValue) return read(HomeKind::kState, value, place);
+  ASSIGN_OR_RETURN(const Struct* kinds, Object(value, place, "{\"weights\": \"shard(dp)\"}"));
+  RETURN_IF_ERROR(CheckKeys(*kinds, absl::StrCat("in `", place, "`"), kHomeKindNames));
+  for (const auto& [kind, said] : kinds->fields()) {
+    RETURN_IF_ERROR(read(*kHomeKindNames.Find(kind), said, absl::StrCat(place, ".", kind)));
+  }
+  RETURN_IF_ERROR(node.home.Check()) << "`" << place << "`";
+  return absl::OkStatus();
+}
+
 absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& node) {
   const std::string place = absl::StrCat("nodes[\"", path, "\"]");
   RETURN_IF_ERROR(
@@ -98,10 +115,12 @@ absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& 
       RETURN_IF_ERROR(ReadSplit(value, field, node));
       continue;
     }
-    ASSIGN_OR_RETURN(const std::string text, Text(value, field));
     if (key == "home") {
-      node.home = text;
-    } else if (key == "recompute") {
+      RETURN_IF_ERROR(ReadHome(value, field, node));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::string text, Text(value, field));
+    if (key == "recompute") {
       RETURN_IF_ERROR(node.SetRecompute(text)) << "`" << field << "`";
     } else {
       ASSIGN_OR_RETURN(node.bucket_bytes, ParseByteSize(text), _ << "`" << field << "`");
@@ -146,6 +165,18 @@ std::string StagesJson(const std::vector<StageNodes>& stages) {
   return absl::StrCat(",\n  \"stages\": [\n", absl::StrJoin(lines, ",\n"), "\n  ]");
 }
 
+std::string HomeJson(const HomeDirective& home) {
+  std::vector<std::string> kinds;
+  for (const HomeKind kind : kHomeKindNames.Values()) {
+    if (!home[kind].has_value()) continue;
+    const std::string said = Quote(PrintHome(kind, *home[kind]));
+    kinds.push_back(absl::StrCat(Quote(kHomeKindNames[kind]), ": ", said));
+  }
+  const std::optional<Home>& state = home[HomeKind::kState];
+  if (kinds.size() == 1 && state.has_value()) return Quote(PrintHome(HomeKind::kState, *state));
+  return absl::StrCat("{", absl::StrJoin(kinds, ", "), "}");
+}
+
 std::string NodeJson(const Directives& node) {
   std::vector<std::string> fields;
   if (!node.split.empty()) {
@@ -161,7 +192,7 @@ std::string NodeJson(const Directives& node) {
     fields.push_back(absl::StrCat("\"recompute\": ",
                                   Quote(PrintRecompute(*node.recompute, node.recompute_ops))));
   }
-  if (node.home.has_value()) fields.push_back(absl::StrCat("\"home\": ", Quote(*node.home)));
+  if (!node.home.empty()) fields.push_back(absl::StrCat("\"home\": ", HomeJson(node.home)));
   if (node.bucket_bytes.has_value()) {
     fields.push_back(absl::StrCat("\"bucket\": ", Quote(PrintByteSize(*node.bucket_bytes))));
   }

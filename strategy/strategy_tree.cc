@@ -68,15 +68,76 @@ std::optional<std::string> BucketText(const Directives& node) {
   return PrintByteSize(*node.bucket_bytes);
 }
 
+// `shard(dp)`, the state's alone, or `weights shard(dp), state host`.
+std::string HomeText(const HomeDirective& home) {
+  std::vector<std::string> said;
+  for (const HomeKind kind : kHomeKindNames.Values()) {
+    if (!home[kind].has_value()) continue;
+    said.push_back(absl::StrCat(kHomeKindNames[kind], " ", PrintHome(kind, *home[kind])));
+  }
+  const std::optional<Home>& state = home[HomeKind::kState];
+  if (said.size() == 1 && state.has_value()) return PrintHome(HomeKind::kState, *state);
+  return absl::StrJoin(said, ", ");
+}
+
+// What the plan's zero and offload say.
+HomeDirective HomesOfPlan(const ShortForm& plan) {
+  HomeDirective home;
+  const int64_t zero = plan.zero.value_or(0);
+  const auto offloads = [&](Offload what) {
+    const auto& words = plan.offload;
+    return std::find(words.begin(), words.end(), kOffloadNames[what]) != words.end();
+  };
+  const auto say = [&](HomeKind kind, bool sharded, bool on_host) {
+    if (sharded || on_host) home[kind] = Home{sharded ? "dp" : "", on_host};
+  };
+  const bool update_on_host = offloads(Offload::kOptimizer);
+  say(HomeKind::kState, zero >= 1, update_on_host);
+  say(HomeKind::kGradients, zero >= 2, zero >= 2 && update_on_host);
+  say(HomeKind::kWeights, zero >= 3, offloads(Offload::kParameters));
+  say(HomeKind::kActivations, false, offloads(Offload::kActivations));
+  return home;
+}
+
 std::string NodeText(const Directives& node) {
   std::vector<std::string> parts;
   for (const SplitDirective& split : node.split) {
     parts.push_back(absl::StrCat("split ", split.axis, ": ", DimsText(split)));
   }
   if (const auto text = RecomputeText(node)) parts.push_back(absl::StrCat("recompute: ", *text));
-  if (node.home.has_value()) parts.push_back(absl::StrCat("home: ", *node.home));
+  if (!node.home.empty()) parts.push_back(absl::StrCat("home: ", HomeText(node.home)));
   if (const auto text = BucketText(node)) parts.push_back(absl::StrCat("bucket: ", *text));
   return absl::StrCat("{ ", absl::StrJoin(parts, "; "), " }");
+}
+
+// The homes of an op: over which axis, and whether on the host, each decided by itself.
+absl::Status ResolveHomes(const std::vector<Candidate>& candidates, const std::string& op,
+                          Resolved* resolved) {
+  for (const HomeKind kind : kHomeKindNames.Values()) {
+    const std::string what = absl::StrCat("home of ", kHomeKindNames[kind]);
+    Home& home = resolved->homes[kind];
+    ASSIGN_OR_RETURN(
+        const Candidate* axis,
+        Decide(candidates, op, what, [&](const Directives& node) -> std::optional<std::string> {
+          const std::optional<std::string> axis = node.home.AxisOf(kind);
+          if (!axis.has_value()) return std::nullopt;
+          return PrintHome(kind, {*axis, false});
+        }));
+    ASSIGN_OR_RETURN(
+        const Candidate* place,
+        Decide(candidates, op, what, [&](const Directives& node) -> std::optional<std::string> {
+          const std::optional<bool> on_host = node.home.OnHost(kind);
+          if (!on_host.has_value()) return std::nullopt;
+          return *on_host ? "host" : "device";
+        }));
+    if (axis != nullptr) home.axis = *axis->node->home.AxisOf(kind);
+    if (place != nullptr) home.on_host = *place->node->home.OnHost(kind);
+    const bool nearer = axis != nullptr && (place == nullptr || axis->rank() < place->rank());
+    const Candidate* const source = nearer ? axis : place;
+    if (source != nullptr) resolved->home_sources[static_cast<int>(kind)] = *source->path;
+  }
+  SettlePlaces(&resolved->homes);
+  return absl::OkStatus();
 }
 
 std::string SourceText(absl::string_view source) {
@@ -94,7 +155,7 @@ std::string TextOf(const ModulePath& path) {
 }  // namespace
 
 bool Directives::empty() const {
-  return split.empty() && !home.has_value() && !recompute.has_value() && !bucket_bytes.has_value();
+  return split.empty() && home.empty() && !recompute.has_value() && !bucket_bytes.has_value();
 }
 
 const SplitDirective* Directives::FindSplit(absl::string_view axis) const {
@@ -134,7 +195,7 @@ Directives StrategyTree::Root() const {
   if (plan_.sp || etp != tp) over_tp.push_back("slots");
   if (plan_.ep.value_or(1) > 1) root.SetSplit({"ep", {"!seq", "experts"}});
   if (etp != tp && etp > 1) root.SetSplit({"etp", {"expert_ffn"}});
-  if (plan_.zero.value_or(0) >= 1) root.home = "shard(dp)";
+  root.home = HomesOfPlan(plan_);
   if (plan_.recompute.has_value()) {
     const bool layers = plan_.recompute == "every" || plan_.recompute == "uniform";
     root.recompute = layers ? Recompute::kFull : kRecomputeNames.Find(*plan_.recompute);
@@ -145,13 +206,49 @@ Directives StrategyTree::Root() const {
   const auto said = nodes_.find("");
   if (said == nodes_.end()) return root;
   for (const SplitDirective& split : said->second.split) root.SetSplit(split);
-  if (said->second.home.has_value()) root.home = said->second.home;
+  if (!said->second.home.empty()) root.home = Merged(root.home, said->second.home);
   if (said->second.recompute.has_value()) {
     root.recompute = said->second.recompute;
     root.recompute_ops = said->second.recompute_ops;
   }
   if (said->second.bucket_bytes.has_value()) root.bucket_bytes = said->second.bucket_bytes;
   return root;
+}
+
+ShortForm StrategyTree::PlanOfRoot() const {
+  const auto said = nodes_.find("");
+  if (said == nodes_.end()) return plan_;
+  ShortForm plan = plan_;
+  if (said->second.bucket_bytes.has_value()) plan.bucket_bytes = said->second.bucket_bytes;
+  if (said->second.home.empty()) return plan;
+  const HomeDirective home = Root().home;
+  TensorHomes homes;
+  for (const HomeKind kind : kHomeKindNames.Values()) homes[kind] = home[kind].value_or(Home());
+  plan.zero = homes.zero();
+  plan.offload.clear();
+  const auto offload = [&](HomeKind kind, Offload what) {
+    if (homes[kind].on_host) plan.offload.emplace_back(kOffloadNames[what]);
+  };
+  offload(HomeKind::kState, Offload::kOptimizer);
+  offload(HomeKind::kWeights, Offload::kParameters);
+  offload(HomeKind::kActivations, Offload::kActivations);
+  if (!homes[HomeKind::kActivations].on_host) plan.offload_layers.reset();
+  return plan;
+}
+
+int StrategyTree::MostShardedBelow() const {
+  int most = 0;
+  for (const auto& [path, node] : nodes_) {
+    if (path.empty()) continue;
+    const auto shards = [&home = node.home](HomeKind kind) {
+      return !home.AxisOf(kind).value_or("").empty();
+    };
+    most = std::max(most, shards(HomeKind::kWeights)     ? 3
+                          : shards(HomeKind::kGradients) ? 2
+                          : shards(HomeKind::kState)     ? 1
+                                                         : 0);
+  }
+  return most;
 }
 
 absl::Status Directives::SetRecompute(absl::string_view mode) {
@@ -177,10 +274,15 @@ bool Resolved::SaysAs(const Resolved& other) const {
     return a.directive.axis == b.directive.axis && a.directive.dims == b.directive.dims &&
            a.source.empty() == b.source.empty();
   };
+  // How many layers the plan offloads is its own affair.
+  const auto from_plan = [](const Resolved& resolved) {
+    return resolved.home_sources[static_cast<int>(HomeKind::kActivations)].empty();
+  };
   return std::equal(splits.begin(), splits.end(), other.splits.begin(), other.splits.end(),
                     same_split) &&
          recompute == other.recompute && recompute_ops == other.recompute_ops &&
-         home == other.home && bucket_bytes == other.bucket_bytes;
+         homes == other.homes && bucket_bytes == other.bucket_bytes &&
+         from_plan(*this) == from_plan(other);
 }
 
 absl::StatusOr<Directives*> StrategyTree::Node(absl::string_view path) {
@@ -268,12 +370,7 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
     resolved.recompute_ops = recompute->node->recompute_ops;
     resolved.recompute_source = *recompute->path;
   }
-  ASSIGN_OR_RETURN(const Candidate* home,
-                   Decide(candidates, path, "home", [](const Directives& d) { return d.home; }));
-  if (home != nullptr) {
-    resolved.home = *home->node->home;
-    resolved.home_source = *home->path;
-  }
+  RETURN_IF_ERROR(ResolveHomes(candidates, path, &resolved));
   ASSIGN_OR_RETURN(const Candidate* bucket, Decide(candidates, path, "bucket", BucketText));
   if (bucket != nullptr) {
     resolved.bucket_bytes = bucket->node->bucket_bytes;
@@ -298,7 +395,11 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path, int64_
   lines.emplace_back(
       absl::StrCat("recompute: ", PrintRecompute(resolved.recompute, resolved.recompute_ops)),
       SourceText(resolved.recompute_source));
-  lines.emplace_back(absl::StrCat("home: ", resolved.home), SourceText(resolved.home_source));
+  for (const HomeKind kind : kHomeKindNames.Values()) {
+    lines.emplace_back(
+        absl::StrCat("home ", kHomeKindNames[kind], ": ", PrintHome(kind, resolved.homes[kind])),
+        SourceText(resolved.home_sources[static_cast<int>(kind)]));
+  }
   if (resolved.bucket_bytes.has_value()) {
     lines.emplace_back(absl::StrCat("bucket: ", PrintByteSize(*resolved.bucket_bytes)),
                        SourceText(resolved.bucket_source));

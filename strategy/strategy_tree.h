@@ -1,6 +1,7 @@
 #ifndef PLANCAST_STRATEGY_STRATEGY_TREE_H_
 #define PLANCAST_STRATEGY_STRATEGY_TREE_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "strategy/choose_plan.h"
 #include "strategy/choose_stages.h"
 #include "strategy/node_path.h"
+#include "strategy/nodes/homes.h"
 #include "strategy/plan_options.h"
 #include "strategy/short_form.h"
 
@@ -34,7 +36,7 @@ struct SplitDirective {
 struct Directives {
   // place
   std::vector<SplitDirective> split;  // at most one per axis
-  std::optional<std::string> home;    // of the parameters' state: `replicate`, `shard(AXIS)`
+  HomeDirective home;
   // time
   std::optional<Recompute> recompute;
   std::vector<std::string> recompute_ops;  // of `selective`: sets of ops; empty: the plan's
@@ -61,8 +63,8 @@ struct Resolved {
   Recompute recompute = Recompute::kNone;
   std::vector<std::string> recompute_ops;
   std::string recompute_source;
-  std::string home = "replicate";
-  std::string home_source;
+  TensorHomes homes;
+  std::array<std::string, kNumHomeKinds> home_sources;
   std::optional<int64_t> bucket_bytes;  // absent: the software profile's
   std::string bucket_source;
 
@@ -94,7 +96,8 @@ class StrategyTree {
   // Tree in JSON (YAML is converted by the Python face), on top of the
   // canonical tree of `plan`; `what` names the input in errors:
   // {"plan": "dp=2,tp=4", "nodes": {"layers.*.attn": {"split": {"tp": ["heads"]},
-  //  "recompute": "selective:core_attn+moe_act", "home": "shard(dp)", "bucket": "25MB"}},
+  //  "recompute": "selective:core_attn+moe_act", "home": {"weights": "shard(dp)"},
+  //  "bucket": "25MB"}},
   //  "load": {"experts": [1.5, 0.5]},
   //  "stages": [{"nodes": ["embedding", "layers[0:8]"]}, {"nodes": "layers[8:16]"}, ...]}
   static absl::StatusOr<StrategyTree> FromJson(absl::string_view json, absl::string_view what);
@@ -126,9 +129,12 @@ class StrategyTree {
   // The root with all that holds for the whole model: batch split over dp;
   // heads, ffn, vocab (and seq where nothing else, if sp) over tp; experts over ep and
   // their width over etp, in ops that work on slots and not on tokens; recompute,
-  // bucket and home (`shard(dp)` from zero=1 on) of the plan; each unless the
-  // node `` says otherwise.
+  // bucket and homes (zero, offload) of the plan; each unless the node `` says otherwise.
   Directives Root() const;
+  // The plan with what the node `` says of homes and buckets as its own.
+  ShortForm PlanOfRoot() const;
+  // The most that a node below the root shards, as `zero` counts.
+  int MostShardedBelow() const;
 
   // What holds for the op at `path`: what nodes say of some layers holds where it has an index.
   absl::StatusOr<Resolved> Resolve(const ModulePath& path) const;

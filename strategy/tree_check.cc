@@ -7,10 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
-#include "strategy/byte_size.h"
 
 namespace plancast {
 namespace {
@@ -110,49 +108,26 @@ absl::Status CheckSplit(const SplitDirective& split, absl::Span<const SizedAxis>
       "layers a stage has with `layout` in the plan."));
 }
 
-// All parameters of a plan have one home; a node may say which, and no other.
-absl::Status CheckHome(absl::string_view home, bool shards, absl::Span<const SizedAxis> mesh) {
-  ASSIGN_OR_RETURN(const std::string axis, HomeAxis(home));
-  if (!axis.empty()) {
+// The ranks of other axes than dp (and cp, which `dp` stands for as well) have no copies of
+// a weight to share out: these axes cut the weights themselves, or work on the same gradients.
+absl::Status CheckHome(const HomeDirective& home, absl::Span<const SizedAxis> mesh) {
+  for (const HomeKind kind : kHomeKindNames.Values()) {
+    if (!home[kind].has_value() || !home[kind]->sharded()) continue;
+    const std::string& axis = home[kind]->axis;
     RETURN_IF_ERROR(CheckAxis(axis, mesh));
+    if (axis == "dp") continue;
+    return absl::UnimplementedError(absl::StrCat(
+        "not supported yet: `", kHomeKindNames[kind], ": ", PrintHome(kind, *home[kind]),
+        "`; copies are sharded over `dp` (with the ranks of `cp`), and `", axis,
+        "` cuts weights by `split`. Write `shard(dp)`."));
   }
-  if (!axis.empty() && axis != "dp") {
-    return absl::UnimplementedError(
-        absl::StrCat("not supported yet: `home: ", home,
-                     "`; parameters' state is sharded over `dp` alone. Leave `home` out, and write "
-                     "`zero=1` in the plan for `shard(dp)`."));
-  }
-  if (axis.empty() != shards) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(
-      "not supported yet: `home: ", home, "` where the plan has ",
-      shards ? "`shard(dp)`, by its `zero`" : "`replicate`",
-      ": all parameters have one home. Leave `home` out, and ",
-      shards ? "`zero` too if nothing is to be sharded." : "write `zero=1` in the plan."));
-}
-
-absl::Status CheckBucket(int64_t bytes, std::optional<int64_t> plan) {
-  if (plan == bytes) return absl::OkStatus();
-  const std::string size = PrintByteSize(bytes);
-  return absl::UnimplementedError(
-      absl::StrCat("not supported yet: `bucket: ", size,
-                   "` of a node; all gradients have buckets of one size. Write `bucket=", size,
-                   "` in the plan instead."));
+  return home.Check();
 }
 
 }  // namespace
 
 absl::Status CheckNodePath(const NodePath& node, absl::string_view path, const ModelPaths& model) {
   return CheckPath(node, path, ModulesOf(model));
-}
-
-absl::StatusOr<std::string> HomeAxis(absl::string_view home) {
-  if (home == "replicate") return std::string();
-  absl::string_view axis = home;
-  if (absl::ConsumePrefix(&axis, "shard(") && absl::ConsumeSuffix(&axis, ")") && !axis.empty()) {
-    return std::string(axis);
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "`", home, "` is not a home layout. Write `replicate`, or `shard(dp)` for an axis `dp`."));
 }
 
 absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mesh,
@@ -167,12 +142,7 @@ absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mes
     for (const SplitDirective& split : node.split) {
       RETURN_IF_ERROR(CheckSplit(split, mesh)) << place;
     }
-    if (node.home.has_value()) {
-      RETURN_IF_ERROR(CheckHome(*node.home, tree.plan().zero.value_or(0) >= 1, mesh)) << place;
-    }
-    if (node.bucket_bytes.has_value()) {
-      RETURN_IF_ERROR(CheckBucket(*node.bucket_bytes, tree.plan().bucket_bytes)) << place;
-    }
+    RETURN_IF_ERROR(CheckHome(node.home, mesh)) << place;
   }
   return absl::OkStatus();
 }

@@ -30,15 +30,12 @@ struct ModelPaths {
 // - every node holds for one op of the model at least (without ops no paths are checked), has
 //   no layers that the model lacks, and names axes of the mesh only;
 // - `pp` splits nothing;
-// - `home` and `bucket` are those of the plan, which has one of each for all parameters.
+// - homes shard over `dp` and do not contradict each other.
 absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mesh,
                        const ModelPaths& model);
 
 // OK if the model has an op or a module at the path, and all the layers that it says.
 absl::Status CheckNodePath(const NodePath& node, absl::string_view path, const ModelPaths& model);
-
-// The axis of a home layout: "dp" of `shard(dp)`, "" of `replicate`.
-absl::StatusOr<std::string> HomeAxis(absl::string_view home);
 
 }  // namespace plancast
 

@@ -210,6 +210,17 @@ std::vector<std::vector<StageRun>> DealSegments(const BoundModel& bound) {
   return stages;
 }
 
+OpHomes HomesOfOp(const Resolved& resolved) {
+  OpHomes op;
+  op.homes = resolved.homes;
+  op.sources = resolved.home_sources;
+  if (!resolved.bucket_source.empty()) {
+    op.bucket_bytes = resolved.bucket_bytes;
+    op.bucket_source = resolved.bucket_source;
+  }
+  return op;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const BoundModel& bound,
@@ -331,6 +342,10 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   // Where no node below the root says anything, all ops are told the same.
   const bool alike = std::all_of(tree.nodes().begin(), tree.nodes().end(),
                                  [](const auto& node) { return node.first.empty(); });
+  const bool homes = std::any_of(tree.nodes().begin(), tree.nodes().end(), [](const auto& node) {
+    return !node.first.empty() &&
+           (!node.second.home.empty() || node.second.bucket_bytes.has_value());
+  });
   std::optional<Resolved> resolved;
   std::vector<std::string> selective = options.recompute_ops;
   if (selective.empty()) selective = {"core_attn"};
@@ -353,6 +368,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
       ASSIGN_OR_RETURN(FactorSplit split, SplitOp(bound.graph, op, path, *resolved, bound.mesh,
                                                   whole_rules.count(op.rule->name()) > 0));
       body.splits.push_back(std::move(split));
+      if (homes) body.homes.push_back(HomesOfOp(*resolved));
       directives.push_back(*resolved);
     }
     ASSIGN_OR_RETURN(body.replays, ReplaysOf(bound.graph.bodies[segment.body], segment.in_list(),

@@ -129,9 +129,9 @@ std::vector<int64_t> ShardCuts(const PlanOptions& options) {
   const auto add = [&](int64_t ranks) {
     if (ranks > 1 && ranks < options.dp) cuts.push_back(ranks);
   };
-  if (options.zero >= 1) add(options.hsdp);
+  if (options.most_zero() >= 1) add(options.hsdp);
   // Of the ranks of a shard group those of cp are innermost.
-  if (options.zero == 3 && options.reshard_ranks > options.cp) {
+  if (options.most_zero() == 3 && options.reshard_ranks > options.cp) {
     add(options.reshard_ranks / options.cp);
   }
   return cuts;

@@ -1,7 +1,9 @@
 #ifndef PLANCAST_COMPILER_BODY_BODY_PLAN_H_
 #define PLANCAST_COMPILER_BODY_BODY_PLAN_H_
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "graph/model/model_graph.h"
 #include "graph/rule/op_rule.h"
 #include "graph/split/op_split.h"
+#include "strategy/nodes/homes.h"
 #include "strategy/plan_options.h"
 
 namespace plancast {
@@ -26,11 +29,23 @@ struct OpReplay {
   std::string DebugString() const;  // `-`, `2`, `2!` (discards), `2!101` (keeps)
 };
 
+// What nodes of the tree say of the homes of an op's tensors.
+struct OpHomes {
+  TensorHomes homes;
+  std::array<std::string, kNumHomeKinds> sources;  // paths of nodes; empty: the plan decides
+  std::optional<int64_t> bucket_bytes;             // absent: the plan's
+  std::string bucket_source;
+
+  const std::string& SourceOf(HomeKind kind) const { return sources[static_cast<int>(kind)]; }
+  bool FromNode(HomeKind kind) const { return !SourceOf(kind).empty(); }
+};
+
 // One body bound to a plan: how each op is cut and what of it runs again.
 struct BoundBody {
   int body = 0;                     // into ModelGraph::bodies
   std::vector<FactorSplit> splits;  // per op
   std::vector<OpReplay> replays;    // per op
+  std::vector<OpHomes> homes;       // per op; empty: no node says any
   int layers = 1;                   // of lists that one repeat runs (joined_layers.h)
 };
 

@@ -93,8 +93,10 @@ void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum
 }
 
 BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
-                         const BodyPlan& plan, const SoftwareProfile& profile) {
+                         const BodyPlan& plan, const SoftwareProfile& profile,
+                         const std::vector<bool>* only) {
   BodyState state;
+  const auto left_out = [only](int tensor) { return only != nullptr && !(*only)[tensor]; };
   auto local = [&](int tensor, const Layout& layout) {
     const TensorFacts facts = FactsOf(graph, body, {tensor, -1, false, false});
     return static_cast<int64_t>(layout.LocalElements(mesh, facts.shape));
@@ -103,8 +105,8 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
   const std::vector<int> row_dims = RowDims(body);
   std::vector<int> place(body.tensors.size(), -1);  // of a tensor in state.each
   for (size_t t = 0; t < body.tensors.size(); ++t) {
-    if (body.tensors[t].kind == TensorInfo::Kind::kParameter) {
-      const int tensor = static_cast<int>(t);
+    const int tensor = static_cast<int>(t);
+    if (body.tensors[t].kind == TensorInfo::Kind::kParameter && !left_out(tensor)) {
       const TensorFacts facts = FactsOf(graph, body, {tensor, -1, false, false});
       const std::vector<int64_t> shape = plan.parameter_layouts[t].LocalShape(mesh, facts.shape);
       BodyState::Parameter parameter;
@@ -120,7 +122,7 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
   const std::vector<int> all_data = DataAxes(mesh), experts_data = mesh.AxesOf("edp");
   std::set<int> counted;
   for (const BodyPlan::ParameterGrad& grad : plan.parameter_grads) {
-    if (!counted.insert(grad.tensor).second) continue;
+    if (left_out(grad.tensor) || !counted.insert(grad.tensor).second) continue;
     std::vector<int> data, others;
     for (int a = 0; a < mesh.num_axes(); ++a) {
       if (!grad.layout.placements[a].is_partial() || mesh.size(a) == 1) continue;

@@ -43,8 +43,10 @@ struct BodyState {
 
   std::string DebugString(const DeviceMesh& mesh) const;
 };
+// `only`: of these tensors of the body.
 BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
-                         const BodyPlan& plan, const SoftwareProfile& profile);
+                         const BodyPlan& plan, const SoftwareProfile& profile,
+                         const std::vector<bool>* only = nullptr);
 
 }  // namespace plancast
 

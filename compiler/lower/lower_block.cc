@@ -348,7 +348,8 @@ class PhaseLowering {
     const Value& v = plan_.values[value];
     const TensorFacts facts = FactsOf(*context_.graph, context_.body(), v.ref);
     builder_.AddGradient(ready_[value],
-                         static_cast<int64_t>(v.layout.LocalElements(*context_.mesh, facts.shape)));
+                         static_cast<int64_t>(v.layout.LocalElements(*context_.mesh, facts.shape)),
+                         v.ref.tensor);
   }
 
   // A step that moves nothing passes its newest input on.

@@ -17,10 +17,12 @@ struct BlockTemplate {
   Block block;
   std::vector<KernelSpec> kernels;
   std::vector<CommSpec> comms;
-  // Which tasks make gradients of parameters, and of how many elements.
+  // Which tasks make gradients of parameters, of how many elements, and of which tensor of
+  // the body.
   struct Gradient {
     int task = 0;
     int64_t elements = 0;
+    int tensor = -1;
   };
   std::vector<Gradient> gradients;
   // What products of weight gradients read of each element of the sum that they add to and
@@ -53,7 +55,9 @@ class BlockBuilder {
   void KeepOnHost(int64_t bytes) { out_.block.host_bytes += bytes; }
   void MarkRendezvous(int task) { out_.block.rendezvous_task = task; }
   void MarkHostSync(int task) { out_.block.flags[task] |= Block::kHostSync; }
-  void AddGradient(int task, int64_t elements) { out_.gradients.push_back({task, elements}); }
+  void AddGradient(int task, int64_t elements, int tensor) {
+    out_.gradients.push_back({task, elements, tensor});
+  }
   void ReadSums(double element_bytes) { out_.sum_read_bytes = element_bytes; }
   void AddOutPort(int ready) { out_.block.out_ports.push_back(ready); }
   int size() const { return out_.block.size(); }

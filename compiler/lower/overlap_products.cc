@@ -145,7 +145,7 @@ class Cutter {
     }
     out_.ReadSums(in_.sum_read_bytes);
     for (const BlockTemplate::Gradient& g : in_.gradients) {
-      out_.AddGradient(cuts_[g.task].first, g.elements);
+      out_.AddGradient(cuts_[g.task].first, g.elements, g.tensor);
     }
     for (const PortMemory& take : block_.takes) out_.Take(take.tensor, take.bytes);
     for (const PortMemory& give : block_.gives) out_.Give(give.tensor, give.bytes);

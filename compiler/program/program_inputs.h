@@ -8,6 +8,7 @@
 #include "cluster/device_mesh.h"
 #include "compiler/bind/bind.h"
 #include "compiler/program/compiled_body.h"
+#include "compiler/program/home_plan.h"
 #include "compiler/program/shared_parameters.h"
 #include "graph/dtype.h"
 #include "graph/model/model_graph.h"
@@ -41,6 +42,7 @@ struct ProgramInputs {
   const std::vector<std::shared_ptr<const CompiledBody>>* bodies = nullptr;  // per bound body
   const std::vector<SharedParameter>* shared = nullptr;  // placed on their stages
   const std::vector<Segment>* segments = nullptr;        // of the model
+  const HomePlan* homes = nullptr;                       // null: no node says any
   // Per border between virtual stages, where stages have meshes of their own; else null.
   const std::vector<BorderCrossing>* borders = nullptr;
 };

@@ -10,7 +10,7 @@ int32_t StageContents::chunks() const {
 }
 
 StageContents::StageContents(const ProgramInputs& inputs, int64_t stage)
-    : in_(inputs), stage_(stage) {
+    : in_(inputs), stage_(stage), plan_homes_(HomesOfPlan(*inputs.options)) {
   for (const SharedParameter& parameter : *in_.shared) {
     for (size_t u = 0; u < parameter.uses.size(); ++u) {
       const SharedParameter::Use& use = parameter.uses[u];
@@ -35,8 +35,12 @@ int64_t StageContents::Parameters(const StageRun& run) const {
   return BodyOf(run).state.parameters - BorrowedBy(run);
 }
 
-int64_t StageContents::ReducedOverData(const StageRun& run) const {
-  return std::max<int64_t>(0, BodyOf(run).state.reduced_over_data - BorrowedBy(run));
+int64_t StageContents::Parameters(const StageRun& run, const HomePart& part) const {
+  return part.state->parameters - BorrowedBy(run);
+}
+
+int64_t StageContents::ReducedOverData(const StageRun& run, const HomePart& part) const {
+  return std::max<int64_t>(0, part.state->reduced_over_data - BorrowedBy(run));
 }
 
 int64_t StageContents::TotalParameters() const {
@@ -67,27 +71,21 @@ int64_t StageContents::ProductParameters() const {
   return total;
 }
 
-ElementsByAxes StageContents::CutParameters() const {
-  ElementsByAxes totals;
-  ForEachRun(
-      [&](const StageRun& run) { AddTimes(BodyOf(run).state.cut_parameters, run.count, &totals); });
-  return totals;
+bool StageContents::ReducesOverBatch() const {
+  bool reduces = false;
+  ForEachRun([&](const StageRun& run) {
+    reduces = reduces || !BodyOf(run).state.reduced_over_batch.empty();
+  });
+  return reduces;
 }
 
-ElementsByAxes StageContents::ReducedOverOthers() const {
-  ElementsByAxes totals;
+int StageContents::MostSharded() const {
+  if (in_.homes == nullptr) return plan_homes_.zero;
+  int most = 0;
   ForEachRun([&](const StageRun& run) {
-    AddTimes(BodyOf(run).state.reduced_over_others, run.count, &totals);
+    ForEachPart(run, [&](const HomePart& part) { most = std::max(most, part.homes.zero); });
   });
-  return totals;
-}
-
-ElementsByAxes StageContents::ReducedOverBatch() const {
-  ElementsByAxes totals;
-  ForEachRun([&](const StageRun& run) {
-    AddTimes(BodyOf(run).state.reduced_over_batch, run.count, &totals);
-  });
-  return totals;
+  return most;
 }
 
 }  // namespace plancast

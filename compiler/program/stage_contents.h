@@ -28,21 +28,36 @@ class StageContents {
     }
   }
   const CompiledBody& BodyOf(const StageRun& run) const { return *(*in_.bodies)[run.bound_body]; }
+  // Calls `use(part)` for the parameters of one repeat of the run's body by their homes; those
+  // of a body with a tied parameter have one.
+  template <typename Use>
+  void ForEachPart(const StageRun& run, Use use) const {
+    const BodyState& state = BodyOf(run).state;
+    if (in_.homes == nullptr) {
+      use(HomePart{plan_homes_, &state, nullptr});
+    } else {
+      in_.homes->ForEachPart(run.segment, state, use);
+    }
+  }
+  // Per tensor of the run's body: its gradients are not sharded; null: all are, or none.
+  const std::vector<bool>* WholeGradients(const StageRun& run) const {
+    return in_.homes == nullptr ? nullptr : in_.homes->WholeGradients(run.segment);
+  }
+  // The most that any parameter of the stage has sharded (ParameterHomes::zero).
+  int MostSharded() const;
   // Of one repeat of the run's body, less those that it borrows.
   int64_t Parameters(const StageRun& run) const;
-  int64_t ReducedOverData(const StageRun& run) const;
+  // Of one part.
+  int64_t Parameters(const StageRun& run, const HomePart& part) const;
+  int64_t ReducedOverData(const StageRun& run, const HomePart& part) const;
   int64_t TotalParameters() const;
   // What software holds beside state throughout the iteration: workspaces of libraries,
   // CompiledBody::held_bytes of each repeat, held_shared_bytes of each body.
   int64_t HeldBytes() const;
   // Of TotalParameters, those in matrices of products (BodyState).
   int64_t ProductParameters() const;
-  // Of weights that a data-parallel axis cuts, summed over the stage.
-  ElementsByAxes CutParameters() const;
-  // Gradients partial over other axes, summed over the stage, and those that other axes cut
-  // the batch of.
-  ElementsByAxes ReducedOverOthers() const;
-  ElementsByAxes ReducedOverBatch() const;
+  // Whether other axes cut the batch of any gradient (BodyState::reduced_over_batch).
+  bool ReducesOverBatch() const;
   // Of the parameters of one repeat those that its stage holds with a later user (SharedParameter).
   int64_t BorrowedBy(const StageRun& run) const;
   bool borrows() const { return !borrowed_.empty(); }
@@ -55,6 +70,7 @@ class StageContents {
 
   const ProgramInputs& in_;
   const int64_t stage_;
+  const ParameterHomes plan_homes_;
   std::vector<Borrowed> borrowed_;
 };
 

@@ -1,7 +1,9 @@
 #include "compiler/sharding/gradient_blocks.h"
 
 #include <algorithm>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/sharding/synchronise.h"
 
 namespace plancast {
@@ -38,10 +40,16 @@ uint16_t AddTensor(const char* name, Block* block) {
   return static_cast<uint16_t>(block->tensors.size() - 1);
 }
 
+bool LeftOut(const BlockTemplate::Gradient& gradient, const std::vector<bool>* whole) {
+  return whole != nullptr && !(*whole)[gradient.tensor];
+}
+
 // Calls `use(gradient, elements)` for each gradient with the elements that it makes anew.
 template <typename Use>
-void ForEachFresh(const BlockTemplate& backward, int64_t parameters, Use use) {
+void ForEachFresh(const BlockTemplate& backward, int64_t parameters, const std::vector<bool>* whole,
+                  Use use) {
   for (const BlockTemplate::Gradient& gradient : backward.gradients) {
+    if (LeftOut(gradient, whole)) continue;
     const int64_t elements = std::min(gradient.elements, parameters);
     if (elements == 0) continue;
     parameters -= elements;
@@ -51,22 +59,24 @@ void ForEachFresh(const BlockTemplate& backward, int64_t parameters, Use use) {
 
 }  // namespace
 
-int64_t FreshGradientBytes(const BlockTemplate& backward, int64_t parameters,
-                           double element_bytes) {
+int64_t FreshGradientBytes(const BlockTemplate& backward, int64_t parameters, double element_bytes,
+                           const std::vector<bool>* whole) {
   int64_t total = 0;
-  ForEachFresh(backward, parameters, [&](const BlockTemplate::Gradient&, int64_t elements) {
+  ForEachFresh(backward, parameters, whole, [&](const BlockTemplate::Gradient&, int64_t elements) {
     total += WholeBytes(elements, element_bytes);
   });
   return total;
 }
 
 BlockTemplate WithFreshGradients(const BlockTemplate& backward, int64_t parameters,
-                                 double element_bytes) {
+                                 double element_bytes, const std::vector<bool>* whole) {
   BlockTemplate fresh = backward;
   const uint16_t tensor = AddTensor(kFreshGradients, &fresh.block);
-  ForEachFresh(backward, parameters, [&](const BlockTemplate::Gradient& g, int64_t elements) {
-    AddEvent(g.task, /*after=*/false, tensor, WholeBytes(elements, element_bytes), &fresh.block);
-  });
+  ForEachFresh(backward, parameters, whole,
+               [&](const BlockTemplate::Gradient& g, int64_t elements) {
+                 AddEvent(g.task, /*after=*/false, tensor, WholeBytes(elements, element_bytes),
+                          &fresh.block);
+               });
   SortMemory(&fresh.block);
   return fresh;
 }
@@ -79,22 +89,30 @@ bool AddsGradients(const BlockTemplate& backward) {
 }
 
 int32_t WithGradients(int32_t plain, const GradientPass& pass, BlockCatalogue* catalogue) {
+  const auto number = [&](BlockKey::Kind kind, int64_t parameters, const auto& make) {
+    if (pass.whole == nullptr) return catalogue->Number({kind, plain, parameters}, make);
+    std::string key = absl::StrCat("gradients|", static_cast<int>(kind), "|", plain, "|");
+    for (const bool whole : *pass.whole) key += whole ? '1' : '0';
+    return catalogue->NumberOfText(key, make);
+  };
   if (pass.first) {
-    return catalogue->Number({BlockKey::kFreshGradients, plain, pass.parameters}, [&] {
-      return WithFreshGradients((*catalogue)[plain], pass.parameters, ElementBytes(pass.sum));
+    return number(BlockKey::kFreshGradients, pass.parameters, [&] {
+      return WithFreshGradients((*catalogue)[plain], pass.parameters, ElementBytes(pass.sum),
+                                pass.whole);
     });
   }
   if (!AddsGradients((*catalogue)[plain])) return plain;
-  return catalogue->Number({BlockKey::kAddedGradients, plain}, [&] {
-    return WithAddedGradients((*catalogue)[plain], ElementBytes(pass.made));
+  return number(BlockKey::kAddedGradients, 0, [&] {
+    return WithAddedGradients((*catalogue)[plain], ElementBytes(pass.made), pass.whole);
   });
 }
 
-BlockTemplate WithAddedGradients(const BlockTemplate& backward, double made_bytes) {
+BlockTemplate WithAddedGradients(const BlockTemplate& backward, double made_bytes,
+                                 const std::vector<bool>* whole) {
   BlockTemplate added = backward;
   const uint16_t tensor = AddTensor("gradients of a micro-batch", &added.block);
   for (const BlockTemplate::Gradient& g : backward.gradients) {
-    const int by = AddedBy(backward, g.task);
+    const int by = LeftOut(g, whole) ? -1 : AddedBy(backward, g.task);
     if (by < 0) continue;
     const int64_t bytes = WholeBytes(g.elements, made_bytes);
     AddEvent(g.task, /*after=*/false, tensor, bytes, &added.block);

@@ -50,11 +50,20 @@ std::string MessagesKey(absl::string_view what, int64_t elements, int messages,
   return key;
 }
 
+// Likewise of the optimizer's step.
+std::string UpdateKey(const ShardedUpdate& update, const std::vector<int>& axes) {
+  std::string key = absl::StrCat("optimizer|", absl::StrJoin(axes, ","), "|", update.copied_back,
+                                 "|", update.freed_gradients, "|", update.freed_shards);
+  for (const ShardedUpdate::Share& share : update.shares) {
+    absl::StrAppend(&key, "|", share.elements, share.rests_as_master ? " master" : "",
+                    share.on_host ? " host" : "");
+  }
+  return key;
+}
+
 }  // namespace
 
-bool MakesFreshGradients(const PlanOptions& options, const SoftwareProfile& profile) {
-  return profile.update.fresh_gradients && !ShardsBodies(options);
-}
+int64_t GradientFlow::Bucket::due() const { return elements + Total(cut) + Total(batch); }
 
 GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
                            const StageContents& contents, const ShardedStage* sharded,
@@ -68,19 +77,32 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
       sharded_(sharded),
       writer_(*writer),
       parameters_(contents.TotalParameters()),
-      reduces_(options_.dp * options_.cp > 1 || !contents.ReducedOverBatch().empty()),
-      shares_(reduces_ && options_.zero >= 1 && options_.shard_ranks() > 1),
-      gathers_(shares_ && options_.zero <= 2),
+      reduces_(options_.dp * options_.cp > 1 || contents.ReducesOverBatch()),
+      shares_(reduces_ && options_.shard_ranks() > 1),
       overlap_grad_(options_.overlap.count(Overlap::kGrad) > 0),
       overlap_param_(options_.overlap.count(Overlap::kParam) > 0),
-      host_updates_(options_.offload.count(Offload::kOptimizer) > 0) {
+      groups_(StateGroupsOf(inputs, contents, sharded)),
+      has_buckets_(std::any_of(
+          groups_.begin(), groups_.end(),
+          [sharded](const StateGroup& group) { return !InBodies(group.homes, sharded); })),
+      host_updates_(std::any_of(groups_.begin(), groups_.end(), [](const StateGroup& group) {
+        return group.homes.state_on_host;
+      })) {
   FillStaticBytes(in_, stage_, &writer_.program());
 }
 
 void GradientFlow::Begin() {
-  if (gathers_ && overlap_param_) GatherAhead();
-  if (!profile_.update.zero_grad || (host_updates_ && sharded_ != nullptr)) return;
-  const int64_t elements = sharded_ == nullptr ? parameters_ : Kept();
+  if (overlap_param_) GatherAhead();
+  if (!profile_.update.zero_grad) return;
+  int64_t elements = 0;
+  bool any = false;
+  for (const StateGroup& group : groups_) {
+    const bool shards = InBodies(group.homes, sharded_);
+    if (shards && group.homes.state_on_host) continue;
+    elements += shards ? group.kept : group.parameters;
+    any = true;
+  }
+  if (!any) return;
   writer_.Append(writer_.BlockOf({BlockKey::kZeroGradients, elements},
                                  [&] { return ZeroGradients(profile_, elements); }),
                  Phase::kOptimizer, 0, 0);
@@ -94,22 +116,57 @@ std::vector<GradientFlow::GatheredPiece> GradientFlow::TakeGathered(const StageR
   return pieces;
 }
 
+bool GradientFlow::HasBuckets(const StageRun& run) const {
+  bool has = false;
+  ForEachBucketed(run, [&](const HomePart&) { has = true; });
+  return has;
+}
+
 int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool reduces) const {
-  const bool flows = reduces_ || host_updates_;
-  if (!reduces || !flows || !overlap_grad_ || sharded_ != nullptr) return run.count;
-  const BodyState& state = contents_.BodyOf(run).state;
-  const int64_t own = Total(state.cut_gradients) + Total(state.reduced_over_batch);
-  return LayersPerBucket(
-      reduces_ ? contents_.ReducedOverData(run) + own : contents_.Parameters(run), run.count);
+  if (!reduces || !overlap_grad_ || !(reduces_ || host_updates_)) return run.count;
+  int64_t layers = run.count;
+  ForEachBucketed(run, [&](const HomePart& part) {
+    const BodyState& state = *part.state;
+    const int64_t own = Total(state.cut_gradients) + Total(state.reduced_over_batch);
+    const int64_t each =
+        reduces_ ? contents_.ReducedOverData(run, part) + own : contents_.Parameters(run, part);
+    layers = std::min(layers, LayersPerBucket(part.homes.bucket_bytes, each, run.count));
+  });
+  return layers;
+}
+
+GradientFlow::Bucket& GradientFlow::BucketOf(const ParameterHomes& homes) {
+  const auto known = std::find_if(pending_.begin(), pending_.end(),
+                                  [&](const Bucket& bucket) { return bucket.Takes(homes); });
+  if (known != pending_.end()) return *known;
+  pending_.push_back({homes.zero >= 1, homes.state_on_host, homes.bucket_bytes});
+  return pending_.back();
+}
+
+void GradientFlow::EndBucketsBefore(const StageRun& run) {
+  if (in_.homes == nullptr || !overlap_grad_ || contents_.Parameters(run) == 0) return;
+  for (Bucket& bucket : pending_) {
+    bool goes_on = bucket.due() == 0;
+    ForEachBucketed(run,
+                    [&](const HomePart& part) { goes_on = goes_on || bucket.Takes(part.homes); });
+    if (!goes_on) Reduce(&bucket, /*whole=*/false, bucket.made_by);
+  }
 }
 
 void GradientFlow::NoteBackward(const StageRun& run, int64_t count) {
-  pending_ += (reduces_ ? contents_.ReducedOverData(run) : contents_.Parameters(run)) * count;
-  const ElementsByAxes& cut = contents_.BodyOf(run).state.cut_gradients;
-  if (!cut.empty()) AddTimes(cut, count, &pending_cut_);
-  AddTimes(contents_.BodyOf(run).state.reduced_over_batch, count, &pending_batch_);
-  const int64_t due = pending_ + Total(pending_cut_) + Total(pending_batch_);
-  if (overlap_grad_ && due >= BucketElements()) ReducePending(/*whole=*/false);
+  EndBucketsBefore(run);
+  ForEachBucketed(run, [&](const HomePart& part) {
+    Bucket& bucket = BucketOf(part.homes);
+    bucket.elements +=
+        (reduces_ ? contents_.ReducedOverData(run, part) : contents_.Parameters(run, part)) * count;
+    const ElementsByAxes& cut = part.state->cut_gradients;
+    if (!cut.empty()) AddTimes(cut, count, &bucket.cut);
+    AddTimes(part.state->reduced_over_batch, count, &bucket.batch);
+    bucket.made_by = writer_.last_compute();
+    if (overlap_grad_ && bucket.due() >= BucketElements(bucket.bytes)) {
+      Reduce(&bucket, /*whole=*/false, writer_.last_compute());
+    }
+  });
 }
 
 void GradientFlow::EndChunk(bool last) {
@@ -118,61 +175,76 @@ void GradientFlow::EndChunk(bool last) {
   if (!last && !reductions_.empty()) writer_.HoldCompute(reductions_.back());
 }
 
-int64_t GradientFlow::BucketElements() const {
-  return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(options_.bucket_bytes) /
-                                                   WireBytes(profile_.types.reduce_dtype)));
+int64_t GradientFlow::BucketElements(int64_t bytes) const {
+  return std::max<int64_t>(
+      1, static_cast<int64_t>(static_cast<double>(bytes) / WireBytes(profile_.types.reduce_dtype)));
 }
 
-int64_t GradientFlow::LayersPerBucket(int64_t elements_per_layer, int64_t layers) const {
+int64_t GradientFlow::LayersPerBucket(int64_t bytes, int64_t elements_per_layer,
+                                      int64_t layers) const {
   if (elements_per_layer <= 0) return layers;
-  return std::clamp<int64_t>(BucketElements() / elements_per_layer, 1, layers);
+  return std::clamp<int64_t>(BucketElements(bytes) / elements_per_layer, 1, layers);
 }
 
-int GradientFlow::MessagesFor(int64_t elements) const {
+int GradientFlow::MessagesFor(int64_t bytes, int64_t elements) const {
   return static_cast<int>(
-      std::clamp<int64_t>(elements / BucketElements(), 1, kMaxMessagesPerReduction));
+      std::clamp<int64_t>(elements / BucketElements(bytes), 1, kMaxMessagesPerReduction));
 }
 
-// Reduces what is due, behind the newest compute instance.
 void GradientFlow::ReducePending(bool whole) {
+  for (Bucket& bucket : pending_) Reduce(&bucket, whole, writer_.last_compute());
+}
+
+void GradientFlow::Reduce(Bucket* bucket, bool whole, int32_t behind) {
+  const int64_t elements = std::exchange(bucket->elements, 0);
+  const ElementsByAxes cut = std::exchange(bucket->cut, {});
+  const ElementsByAxes over_batch = std::exchange(bucket->batch, {});
   if (!reduces_) {
-    if (host_updates_) CopyToHost(std::exchange(pending_, 0), writer_.last_compute());
+    if (bucket->on_host) CopyToHost(elements, behind);
     return;
   }
-  if (pending_ == 0 && pending_cut_.empty() && pending_batch_.empty()) return;
-  const int64_t elements = std::exchange(pending_, 0);
-  const ElementsByAxes cut = std::exchange(pending_cut_, {});
-  const int messages = whole ? 1 : MessagesFor(elements);
+  if (elements == 0 && cut.empty() && over_batch.empty()) return;
+  const int messages = whole ? 1 : MessagesFor(bucket->bytes, elements);
   std::vector<OwnReduction> batch;
-  for (const auto& [axes, count] : std::exchange(pending_batch_, {})) {
-    batch.push_back({axes, count, whole ? 1 : MessagesFor(count)});
+  for (const auto& [axes, count] : over_batch) {
+    batch.push_back({axes, count, whole ? 1 : MessagesFor(bucket->bytes, count)});
   }
   const auto make = [&] {
-    return GradientReduction(mesh_, options_, profile_, elements, messages, cut, batch);
+    return GradientReduction(mesh_, options_, profile_, bucket->sharded, elements, messages, cut,
+                             batch);
   };
-  const int32_t block = cut.empty() && batch.empty()
-                            ? writer_.BlockOf({BlockKey::kReduction, elements, messages}, make)
-                            : writer_.BlockOf(writer_.catalogue().NumberOfText(
-                                  MessagesKey("reduction", elements, messages, cut, batch), make));
-  reductions_.push_back(
-      writer_.Append(block, Phase::kComm, 0, 0, {{writer_.last_compute(), -1, -1}}));
-  if (!host_updates_) return;
+  const bool plain = cut.empty() && batch.empty() && in_.homes == nullptr;
+  const int32_t block = plain ? writer_.BlockOf({BlockKey::kReduction, elements, messages}, make)
+                              : writer_.BlockOf(writer_.catalogue().NumberOfText(
+                                    MessagesKey(bucket->sharded ? "sharded reduction" : "reduction",
+                                                elements, messages, cut, batch),
+                                    make));
+  reductions_.push_back(writer_.Append(block, Phase::kComm, 0, 0, {{behind, -1, -1}}));
+  if (!bucket->on_host) return;
   int64_t reduced = elements + (cut.empty() ? 0 : Total(cut));
   for (const OwnReduction& own : batch) reduced += own.elements;
-  CopyToHost(KeptElements(mesh_, options_, reduced, cut), reductions_.back());
+  CopyToHost(KeptElements(mesh_, options_, bucket->sharded, reduced, cut), reductions_.back());
 }
 
 int64_t GradientFlow::LeftForHost() const {
-  if (!host_updates_ || sharded_ != nullptr || !reduces_) return 0;
-  int64_t reduced = 0;
-  ElementsByAxes cut;
-  contents_.ForEachRun([&](const StageRun& run) {
-    reduced +=
-        (contents_.ReducedOverData(run) + Total(contents_.BodyOf(run).state.reduced_over_batch)) *
-        run.count;
-    AddTimes(contents_.BodyOf(run).state.cut_gradients, run.count, &cut);
-  });
-  return Kept() - KeptElements(mesh_, options_, reduced + (cut.empty() ? 0 : Total(cut)), cut);
+  if (!reduces_) return 0;
+  int64_t left = 0;
+  for (const StateGroup& group : groups_) {
+    if (!group.homes.state_on_host || InBodies(group.homes, sharded_)) continue;
+    int64_t reduced = 0;
+    ElementsByAxes cut;
+    contents_.ForEachRun([&](const StageRun& run) {
+      contents_.ForEachPart(run, [&](const HomePart& part) {
+        if (!group.Takes(part.homes)) return;
+        reduced += (contents_.ReducedOverData(run, part) + Total(part.state->reduced_over_batch)) *
+                   run.count;
+        AddTimes(part.state->cut_gradients, run.count, &cut);
+      });
+    });
+    left += group.kept - KeptElements(mesh_, options_, group.homes.zero >= 1,
+                                      reduced + (cut.empty() ? 0 : Total(cut)), cut);
+  }
+  return left;
 }
 
 void GradientFlow::CopyToHost(int64_t elements, int32_t behind) {
@@ -203,18 +275,41 @@ int32_t GradientFlow::Gather(int64_t elements, const ElementsByAxes& cut, int me
 // each piece of layers waits for its own.
 void GradientFlow::GatherAhead() {
   contents_.ForEachRun([&](const StageRun& run) {
-    const int64_t per_layer = contents_.Parameters(run);
+    int64_t per_layer = 0, piece = run.count, bytes = 0;
+    ElementsByAxes each;
+    contents_.ForEachPart(run, [&](const HomePart& part) {
+      const int64_t elements = contents_.Parameters(run, part);
+      if (!Gathers(part.homes) || elements == 0) return;
+      bytes = bytes == 0 ? part.homes.bucket_bytes : std::min(bytes, part.homes.bucket_bytes);
+      per_layer += elements;
+      AddTimes(part.state->cut_parameters, 1, &each);
+    });
     if (per_layer == 0) return;
-    const int64_t piece = LayersPerBucket(per_layer, run.count);
+    piece = LayersPerBucket(bytes, per_layer, run.count);
     std::vector<GatheredPiece>& pieces = gathered_[{run.segment, run.layer_begin}];
     for (int64_t begin = 0; begin < run.count; begin += piece) {
       const int64_t count = std::min(piece, run.count - begin);
       ElementsByAxes cut;
-      AddTimes(contents_.BodyOf(run).state.cut_parameters, count, &cut);
-      pieces.push_back({Gather(per_layer * count, cut, MessagesFor(per_layer * count), {}),
-                        run.layer_begin + begin, count});
+      AddTimes(each, count, &cut);
+      const int messages = MessagesFor(bytes, per_layer * count);
+      pieces.push_back(
+          {Gather(per_layer * count, cut, messages, {}), run.layer_begin + begin, count});
     }
   });
+}
+
+// All at the end, behind the update.
+void GradientFlow::GatherUpdated(int32_t update) {
+  int64_t elements = 0;
+  ElementsByAxes cut;
+  bool any = false;
+  for (const StateGroup& group : groups_) {
+    if (!Gathers(group.homes)) continue;
+    elements += group.parameters;
+    AddTimes(group.cut, 1, &cut);
+    any = true;
+  }
+  if (any) Gather(elements, cut, 1, {{update, -1, -1}});
 }
 
 void GradientFlow::Finish() {
@@ -233,27 +328,31 @@ void GradientFlow::Finish() {
 }
 
 int64_t GradientFlow::Kept() const {
-  if (!shares_) return parameters_;
-  if (sharded_ != nullptr) return sharded_->ShardElements();
-  return KeptElements(mesh_, options_, parameters_, contents_.CutParameters());
+  int64_t kept = 0;
+  for (const StateGroup& group : groups_) kept += group.kept;
+  return kept;
 }
 
 int64_t GradientFlow::FreshBytes() const {
-  if (!MakesFreshGradients(options_, profile_)) return 0;
+  if (!profile_.update.fresh_gradients) return 0;
   int64_t bytes = 0;
   contents_.ForEachRun([&](const StageRun& run) {
     const BlockTemplate& backward = contents_.BodyOf(run).blocks.backward;
-    bytes += FreshGradientBytes(backward, contents_.Parameters(run),
-                                ElementBytes(profile_.types.grad_dtype)) *
-             run.count;
+    bytes +=
+        FreshGradientBytes(backward, WholeParameters(contents_, run, sharded_),
+                           ElementBytes(profile_.types.grad_dtype), contents_.WholeGradients(run)) *
+        run.count;
   });
   return bytes;
 }
 
 void GradientFlow::Update(const std::vector<Join>& joins) {
   const int64_t elements = Kept();
+  // All stages sum the norm over the same ranks.
+  const int most = in_.homes == nullptr ? options_.zero : in_.homes->MostSharded();
+  const bool shares = shares_ && most >= 1;
   const std::vector<int> shared =
-      shares_ ? ShardAxesOf(mesh_, options_, DataAxes(mesh_)).shard : std::vector<int>();
+      shares ? ShardAxesOf(mesh_, options_, DataAxes(mesh_)).shard : std::vector<int>();
   std::vector<int> axes;
   for (int a = 0; a < mesh_.num_axes(); ++a) {
     const Purpose root = PurposeOfAxes(mesh_, {a});
@@ -262,55 +361,79 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
     if (mesh_.size(a) > 1 && (!data || shard)) axes.push_back(a);
   }
   ShardedUpdate sharded;
+  int64_t copied_back = 0;
+  for (const StateGroup& group : groups_) {
+    const bool rests = InBodies(group.homes, sharded_) && group.homes.zero == 3 &&
+                       RestsAsMaster(profile_, in_.dtype);
+    sharded.shares.push_back({group.kept, rests, group.homes.state_on_host});
+    if (group.homes.state_on_host && !group.homes.weights_on_host) copied_back += group.kept;
+  }
   sharded.freed_gradients = FreshBytes();
-  if (sharded_ != nullptr) {
-    sharded.rests_as_master = RestsAsMaster(options_, profile_, in_.dtype);
-    if (!profile_.update.zero_grad && !host_updates_) {
-      sharded.freed_gradients = sharded_->GradientBytes(ShardTypesOf(in_, contents_));
-      if (profile_.data_parallel.shard_cut != ShardCut::kParameter)
-        sharded.pool = MemoryPool::kReduce;
+  if (sharded_ != nullptr && !profile_.update.zero_grad) {
+    sharded.freed_shards = sharded_->GradientBytes(ShardTypesOf(in_, contents_));
+    if (profile_.data_parallel.shard_cut != ShardCut::kParameter) {
+      sharded.pool = MemoryPool::kReduce;
     }
   }
-  sharded.on_host = host_updates_;
-  if (host_updates_ && options_.offload.count(Offload::kParameters) == 0) {
-    sharded.copied_back = WholeBytes(elements, ShardTypesOf(in_, contents_).at_rest);
+  if (copied_back > 0) {
+    sharded.copied_back = WholeBytes(copied_back, ShardTypesOf(in_, contents_).at_rest);
   }
-  const int32_t block = writer_.BlockOf(
-      {BlockKey::kOptimizer, elements, sharded.freed_gradients},
-      [&] { return OptimizerStep(profile_, in_.dtype, elements, axes, options_.pp > 1, sharded); });
+  const auto make = [&] {
+    return OptimizerStep(profile_, in_.dtype, elements, axes, options_.pp > 1, sharded);
+  };
+  const int64_t freed = sharded.freed_gradients + sharded.freed_shards;
+  const int32_t block =
+      in_.homes == nullptr
+          ? writer_.BlockOf({BlockKey::kOptimizer, elements, freed}, make)
+          : writer_.BlockOf(writer_.catalogue().NumberOfText(UpdateKey(sharded, axes), make));
   const int32_t update = writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
   if (writer_.BlockAt(block).rendezvous_task >= 0) writer_.Meet(update, kOptimizerSlot);
-  if (gathers_ && !overlap_param_) {
-    Gather(parameters_, contents_.CutParameters(), 1, {{update, -1, -1}});
-  }
+  if (!overlap_param_) GatherUpdated(update);
 }
 
 // Gradients that are partial over other axes than the data-parallel ones.
 void GradientFlow::ReduceOthers(std::vector<Join>* joins) {
   const std::vector<Join> before = *joins;
-  ElementsByAxes totals = contents_.ReducedOverOthers();
-  if (sharded_ != nullptr) {
-    // Blocks of layers reduce over the data-parallel axes alone.
-    const std::vector<int> data = DataAxes(mesh_);
-    for (const auto& [axes, elements] : contents_.ReducedOverBatch()) {
-      std::vector<int> others;
-      std::set_difference(axes.begin(), axes.end(), data.begin(), data.end(),
-                          std::back_inserter(others));
-      totals[others] += elements;
-    }
-  }
-  for (const auto& total : totals) {
-    const std::vector<int>& axes = total.first;
-    // Of sharded gradients their shards are summed.
-    const bool shards = sharded_ != nullptr && PurposeOfAxes(mesh_, axes) != Purpose::kDp;
-    const int64_t elements = shards ? CeilDiv(total.second, options_.shard_ranks()) : total.second;
-    int64_t mask = 0;
-    for (int axis : axes) mask |= int64_t{1} << axis;
-    const int32_t block = writer_.BlockOf({BlockKey::kPartialSum, mask, elements}, [&] {
-      return PartialGradientSum(mesh_, profile_, axes, elements);
+  const std::vector<int> data = DataAxes(mesh_);
+  ElementsByAxes whole, sharded;
+  contents_.ForEachRun([&](const StageRun& run) {
+    contents_.ForEachPart(run, [&](const HomePart& part) {
+      const bool in_bodies = InBodies(part.homes, sharded_);
+      AddTimes(part.state->reduced_over_others, run.count, in_bodies ? &sharded : &whole);
+      if (!in_bodies) return;
+      // Blocks of layers reduce over the data-parallel axes alone.
+      for (const auto& [axes, elements] : part.state->reduced_over_batch) {
+        std::vector<int> others;
+        std::set_difference(axes.begin(), axes.end(), data.begin(), data.end(),
+                            std::back_inserter(others));
+        sharded[others] += elements * run.count;
+      }
     });
-    joins->push_back({writer_.Append(block, Phase::kComm, 0, 0, before), -1, -1});
+  });
+  for (const auto& [axes, elements] : whole) SumPartial(axes, elements, before, joins);
+  for (const auto& [axes, elements] : sharded) {
+    // Of sharded gradients their shards are summed.
+    const bool shards = PurposeOfAxes(mesh_, axes) != Purpose::kDp;
+    SumPartial(axes, shards ? CeilDiv(elements, options_.shard_ranks()) : elements, before, joins);
   }
+}
+
+void GradientFlow::SumPartial(const std::vector<int>& axes, int64_t elements,
+                              const std::vector<Join>& joins, std::vector<Join>* done) {
+  int64_t mask = 0;
+  for (int axis : axes) mask |= int64_t{1} << axis;
+  const int32_t block = writer_.BlockOf({BlockKey::kPartialSum, mask, elements}, [&] {
+    return PartialGradientSum(mesh_, profile_, axes, elements);
+  });
+  done->push_back({writer_.Append(block, Phase::kComm, 0, 0, joins), -1, -1});
+}
+
+// Users of a parameter have one home (HomePlan).
+bool GradientFlow::SharesGradients(const std::vector<int64_t>& stages) const {
+  if (in_.homes == nullptr || sharded_ == nullptr) return sharded_ != nullptr;
+  return std::all_of(in_.shared->begin(), in_.shared->end(), [&](const SharedParameter& shared) {
+    return shared.Stages() != stages || in_.homes->ZeroOf(shared.uses[0].segment) >= 2;
+  });
 }
 
 // Two stages with users of a parameter swap their gradients of it: both directions at once, told
@@ -320,8 +443,9 @@ void GradientFlow::ReduceShared(std::vector<Join>* joins) {
   for (size_t s = 0; s < all.size(); ++s) {
     const std::vector<int64_t>& stages = all[s].stages;
     if (std::find(stages.begin(), stages.end(), stage_) == stages.end()) continue;
-    const int64_t elements =
-        sharded_ == nullptr ? all[s].elements : CeilDiv(all[s].elements, options_.shard_ranks());
+    const int64_t elements = SharesGradients(stages)
+                                 ? CeilDiv(all[s].elements, options_.shard_ranks())
+                                 : all[s].elements;
     CommSpec comm;
     comm.bytes = WholeBytes(elements, WireBytes(profile_.types.reduce_dtype));
     comm.axes = {mesh_.FindAxis("pp").value()};
@@ -339,49 +463,6 @@ void GradientFlow::ReduceShared(std::vector<Join>* joins) {
     writer_.Meet(index, SharedSlot(*in_.stages, options_, s));
     joins->push_back({index, -1, -1});
   }
-}
-
-void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program) {
-  const StageContents contents(inputs, stage);
-  const PlanOptions& options = *inputs.options;
-  const SoftwareProfile& profile = *inputs.profile;
-  const int64_t parameters = contents.TotalParameters();
-  int64_t kept = KeptElements(*inputs.mesh, options, parameters, contents.CutParameters());
-  StateBytes bytes;
-  if (ShardsBodies(options)) {
-    const ShardedStage sharded(inputs, contents);
-    kept = sharded.ShardElements();
-    bytes = StateOf(profile, inputs.dtype, options.zero == 3 ? kept : parameters, kept,
-                    contents.ProductParameters() / (options.zero == 3 ? options.shard_ranks() : 1));
-    bytes.gradients =
-        profile.update.zero_grad
-            ? static_cast<double>(sharded.GradientBytes(ShardTypesOf(inputs, contents)))
-            : 0;
-    if (RestsAsMaster(options, profile, inputs.dtype)) {
-      // The master's shard, counted with the optimizer elsewhere, is the parameter.
-      bytes.parameters = static_cast<double>(StoredBytes(*profile.MasterType(inputs.dtype), kept));
-      bytes.optimizer -= bytes.parameters;
-    }
-  } else {
-    bytes = StateOf(profile, inputs.dtype, parameters, kept, contents.ProductParameters());
-    if (MakesFreshGradients(options, profile)) bytes.gradients = 0;
-  }
-  // What lives on the host: state and the gradients that it is updated with, in fp32, and
-  // parameters.
-  double host = 0;
-  if (options.offload.count(Offload::kOptimizer) > 0) {
-    host += std::exchange(bytes.optimizer, 0) + 4 * static_cast<double>(kept);
-    if (options.zero >= 2) bytes.gradients = 0;
-  }
-  if (options.offload.count(Offload::kParameters) > 0) host += std::exchange(bytes.parameters, 0);
-  program->host_bytes = static_cast<int64_t>(host);
-  auto set = [program](MemoryKind kind, double value) {
-    program->static_bytes[static_cast<int>(kind)] = static_cast<int64_t>(value);
-  };
-  set(MemoryKind::kParameters, bytes.parameters);
-  set(MemoryKind::kGradients, bytes.gradients);
-  set(MemoryKind::kOptimizer, bytes.optimizer);
-  program->static_bytes[static_cast<int>(MemoryKind::kWorkspace)] = contents.HeldBytes();
 }
 
 }  // namespace plancast

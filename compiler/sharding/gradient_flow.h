@@ -11,6 +11,7 @@
 #include "compiler/program/program_writer.h"
 #include "compiler/program/stage_contents.h"
 #include "compiler/sharding/sharded_stage.h"
+#include "compiler/sharding/stage_state.h"
 
 namespace plancast {
 
@@ -18,17 +19,11 @@ namespace plancast {
 // transfers between stages, then further ones of gradients that stages share.
 inline constexpr int64_t kOptimizerSlot = 0, kTiedSlot = 1, kTransferSlots = 2;
 
-// Whether gradients of parameters that are whole on a device are made by backward passes
-// and given up by the optimizer (SoftwareProfile::fresh_gradients).
-bool MakesFreshGradients(const PlanOptions& options, const SoftwareProfile& profile);
-
-// Parameters, gradients and optimizer state that a device of `stage` holds.
-void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program);
-
 // Gradients and parameters of one stage on their way over the data-parallel
 // axes: buckets reduced behind the backward pass or all at its end, parameters
 // of a sharded optimizer gathered before the first forward pass or at the end,
-// then the optimizer step.
+// then the optimizer step. A bucket holds gradients of neighbours with equal homes and sizes
+// of buckets.
 class GradientFlow {
  public:
   // Layers of a run whose parameters one gather instance brings.
@@ -45,6 +40,9 @@ class GradientFlow {
   // The pieces of a run that its first forward pass waits for; empty after.
   std::vector<GatheredPiece> TakeGathered(const StageRun& run);
 
+  // Whether any gradients of a run, or of the stage, are not reduced in its bodies.
+  bool HasBuckets(const StageRun& run) const;
+  bool HasBuckets() const { return has_buckets_; }
   // How many layers of the run a backward pass that reduces gradients does between
   // two reductions; all of them if reductions do not overlap.
   int64_t LayersPerPiece(const StageRun& run, bool reduces) const;
@@ -59,14 +57,47 @@ class GradientFlow {
   void Finish();
 
  private:
+  // Gradients whose reduction is due.
+  struct Bucket {
+    bool sharded = false;  // each rank needs the sum of its shard alone
+    bool on_host = false;  // which goes to an optimizer there
+    int64_t bytes = 0;     // of a full one
+    int64_t elements = 0;
+    ElementsByAxes cut = {};    // beside those: of weights that a data-parallel axis cuts,
+    ElementsByAxes batch = {};  // and BodyState::reduced_over_batch
+    int32_t made_by = -1;       // the newest compute instance
+
+    bool Takes(const ParameterHomes& homes) const {
+      return sharded == (homes.zero >= 1) && on_host == homes.state_on_host &&
+             bytes == homes.bucket_bytes;
+    }
+    int64_t due() const;
+  };
+
+  // Calls `use(part)` for parameters of the run whose gradients are reduced in buckets.
+  template <typename Use>
+  void ForEachBucketed(const StageRun& run, Use use) const {
+    contents_.ForEachPart(run, [&](const HomePart& part) {
+      if (!InBodies(part.homes, sharded_)) use(part);
+    });
+  }
+  // Whether updated parameters have to be gathered in the end.
+  bool Gathers(const ParameterHomes& homes) const {
+    return shares_ && (homes.zero == 1 || homes.zero == 2);
+  }
   // Of how many parameters the device keeps the state.
   int64_t Kept() const;
   // Of gradients that backward passes have made.
   int64_t FreshBytes() const;
-  int64_t BucketElements() const;
-  int64_t LayersPerBucket(int64_t elements_per_layer, int64_t layers) const;
-  int MessagesFor(int64_t elements) const;
+  int64_t BucketElements(int64_t bytes) const;
+  int64_t LayersPerBucket(int64_t bytes, int64_t elements_per_layer, int64_t layers) const;
+  int MessagesFor(int64_t bytes, int64_t elements) const;
+  // Reduces what is due, behind the newest compute instance.
   void ReducePending(bool whole);
+  void Reduce(Bucket* bucket, bool whole, int32_t behind);
+  // Buckets end where neighbours have others.
+  void EndBucketsBefore(const StageRun& run);
+  Bucket& BucketOf(const ParameterHomes& homes);
   // Copies so many gradients to an optimizer on the host, behind an instance.
   void CopyToHost(int64_t elements, int32_t behind);
   // Those that no reduction brings there.
@@ -75,8 +106,14 @@ class GradientFlow {
   int32_t Gather(int64_t elements, const ElementsByAxes& cut, int messages,
                  const std::vector<Join>& joins);
   void GatherAhead();
+  void GatherUpdated(int32_t update);
+  // A partial sum of so many gradients over `axes`.
+  void SumPartial(const std::vector<int>& axes, int64_t elements, const std::vector<Join>& joins,
+                  std::vector<Join>* done);
   void ReduceOthers(std::vector<Join>* joins);
   void ReduceShared(std::vector<Join>* joins);
+  // Whether each rank needs its shard alone of gradients that these stages share.
+  bool SharesGradients(const std::vector<int64_t>& stages) const;
   void Update(const std::vector<Join>& joins);
 
   const ProgramInputs& in_;
@@ -88,11 +125,11 @@ class GradientFlow {
   const ShardedStage* const sharded_;  // null: bodies know nothing of data parallelism
   ProgramWriter& writer_;
   const int64_t parameters_;
-  const bool reduces_, shares_, gathers_, overlap_grad_, overlap_param_;
-  const bool host_updates_;       // the optimizer lives on the host
-  int64_t pending_ = 0;           // elements whose reduction is due
-  ElementsByAxes pending_cut_;    // and those of weights that a data-parallel axis cuts
-  ElementsByAxes pending_batch_;  // and BodyState::reduced_over_batch
+  const bool reduces_, shares_, overlap_grad_, overlap_param_;
+  const std::vector<StateGroup> groups_;
+  const bool has_buckets_;
+  const bool host_updates_;      // some of the optimizer lives on the host
+  std::vector<Bucket> pending_;  // in the order in which they began
   std::vector<int32_t> reductions_;
   std::map<std::pair<int, int64_t>, std::vector<GatheredPiece>> gathered_;
 };

@@ -72,7 +72,7 @@ int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder) {
     if ((block.flags[t] & Block::kHostSync) != 0) builder->MarkHostSync(task);
   }
   for (const BlockTemplate::Gradient& g : in.gradients) {
-    builder->AddGradient(first + g.task, g.elements);
+    builder->AddGradient(first + g.task, g.elements, g.tensor);
   }
   for (const std::string& tensor : block.tensors) builder->AddTensor(tensor);
   for (const MemoryEvent& e : block.memory) {

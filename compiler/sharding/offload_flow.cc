@@ -32,7 +32,8 @@ OffloadFlow::OffloadFlow(const ProgramInputs& inputs, const StageContents& conte
     : in_(inputs),
       contents_(contents),
       writer_(*writer),
-      active_(inputs.options->offload.count(Offload::kActivations) > 0) {
+      plan_offloads_(inputs.options->offload.count(Offload::kActivations) > 0),
+      active_(plan_offloads_ || (inputs.homes != nullptr && inputs.homes->OffloadsActivations())) {
   const int32_t chunks = contents.chunks();
   forward_.resize(chunks);
   backward_.resize(chunks);
@@ -40,6 +41,10 @@ OffloadFlow::OffloadFlow(const ProgramInputs& inputs, const StageContents& conte
   tensors_.resize(inputs.bodies->size());
   int64_t budget = inputs.options->offload_layers;
   for (int32_t chunk = 0; chunk < chunks; ++chunk) MakeParts(chunk, &budget);
+}
+
+std::optional<bool> OffloadFlow::OnHost(const StageRun& run) const {
+  return in_.homes == nullptr ? std::nullopt : in_.homes->ActivationsOnHost(run.segment);
 }
 
 void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {
@@ -54,13 +59,19 @@ void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {
   int64_t repeated = 0;
   for (const StageRun& run : runs) {
     for (int64_t i = 0; i < run.count; ++i) layers.push_back({&run, run.layer_begin + i});
-    if (contents_.BodyOf(run).is_layer) repeated += run.count;
+    if (contents_.BodyOf(run).is_layer && !OnHost(run).has_value()) repeated += run.count;
   }
   // Unless told, all but the last, whose tensors would come straight back.
   int64_t left = *budget < 0 ? repeated - 1 : *budget;
   for (Layer& layer : layers) {
-    if (!contents_.BodyOf(*layer.run).is_layer || left <= 0) continue;
-    --left;
+    if (!contents_.BodyOf(*layer.run).is_layer) continue;
+    if (const std::optional<bool> on_host = OnHost(*layer.run); on_host.has_value()) {
+      if (!*on_host) continue;
+    } else if (!plan_offloads_ || left <= 0) {
+      continue;
+    } else {
+      --left;
+    }
     std::vector<KeptTensor>& tensors = tensors_[layer.run->bound_body];
     if (tensors.empty()) {
       tensors = KeptTensors(contents_.BodyOf(*layer.run).blocks.forward.block,

@@ -2,6 +2,7 @@
 #define PLANCAST_COMPILER_SHARDING_OFFLOAD_FLOW_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "compiler/program/block_catalogue.h"
@@ -49,6 +50,8 @@ class OffloadFlow {
 
  private:
   const std::vector<KeptTensor>& TensorsOf(int bound_body) const { return tensors_[bound_body]; }
+  // What nodes say of the layers of a run.
+  std::optional<bool> OnHost(const StageRun& run) const;
   void MakeParts(int32_t chunk, int64_t* budget);
   // Of the last layer of the chunk, if that is offloaded; -1.
   int LastBody(int32_t chunk) const { return last_body_[chunk]; }
@@ -56,7 +59,7 @@ class OffloadFlow {
   const ProgramInputs& in_;
   const StageContents& contents_;
   ProgramWriter& writer_;
-  const bool active_;
+  const bool plan_offloads_, active_;
   std::vector<std::vector<KeptTensor>> tensors_;  // per bound body
   std::vector<std::vector<Part>> forward_, backward_;
   std::vector<int> last_body_;

@@ -35,6 +35,34 @@ int UpdateOnHost(const SoftwareProfile& profile, double elements, double other_b
                           {ready});
 }
 
+// Adam reads gradient, two moments and the weight,
+// writes the moments and the weight, and the low-precision copy where there is a master.
+struct Traffic {
+  double gradients = 0;  // one reading of them
+  double reads = 0, writes = 0;
+};
+
+Traffic TrafficOf(const SoftwareProfile& profile, DType dtype, double gradient_bytes,
+                  const ShardedUpdate::Share& share) {
+  const double state =
+      ElementBytes(profile.types.state_dtype) + ElementBytes(profile.SecondStateType());
+  const double low = ElementBytes(profile.ParamType(dtype));
+  const std::optional<DType> master = profile.MasterType(dtype);
+  const double weight = master.has_value() ? ElementBytes(*master) : low;
+  const double halves = master == DType::kInt16 ? low : 0;  // with it, the master weight
+  const double copied = master.has_value() && !share.rests_as_master ? low : 0;
+  const double n = static_cast<double>(share.elements);
+  const double gradients = n * gradient_bytes;
+  if (!profile.update.foreach_optimizer) {
+    return {gradients, gradients + n * (state + weight + halves), n * (state + weight + copied)};
+  }
+  // Weight decay and update of the weight; the first moment's and the second's; the
+  // root of the second and what it is divided by, in tensors of their own.
+  const double second = ElementBytes(profile.SecondStateType()), first = state - second;
+  return {gradients, 2 * gradients + n * (2 * weight + 2 * first + 6 * second + halves),
+          n * (2 * weight + first + 5 * second + copied)};
+}
+
 }  // namespace
 
 BlockTemplate GradientsToHost(int64_t bytes) {
@@ -51,20 +79,21 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
                             const ShardedUpdate& sharded) {
   BlockBuilder builder("optimizer");
   const double n = static_cast<double>(elements);
-  double grad_bytes = n * ElementBytes(profile.types.grad_dtype);
+  double grad_each = ElementBytes(profile.types.grad_dtype);
   const Purpose purpose = Purpose::kOptimizer;
   int ready = BlockBuilder::kNone;
   const DType main_grad = profile.types.main_grad_dtype.value_or(profile.types.grad_dtype);
   const bool copies = main_grad != profile.types.grad_dtype;
   const uint16_t copy = copies ? builder.AddTensor("main gradients") : 0;
   if (copies) {
-    const double main_bytes = n * ElementBytes(main_grad);
-    ready =
-        builder.AddKernel(StateKernel(KernelFamily::kMemory, "main_grads", grad_bytes, main_bytes),
-                          purpose, "main_grads", {ready});
+    const double main_each = ElementBytes(main_grad);
+    ready = builder.AddKernel(
+        StateKernel(KernelFamily::kMemory, "main_grads", n * grad_each, n * main_each), purpose,
+        "main_grads", {ready});
     builder.AddMemory(ready, false, MemoryKind::kWorkspace, copy, StoredBytes(main_grad, elements));
-    grad_bytes = main_bytes;
+    grad_each = main_each;
   }
+  const double grad_bytes = n * grad_each;
   if (profile.update.fp16_overflow_check && dtype == DType::kFp16) {
     ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "overflow_check", grad_bytes, 0),
                               purpose, "overflow_check", {ready});
@@ -82,39 +111,46 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
     if (joins_programs) builder.MarkRendezvous(ready);
     builder.MarkHostSync(ready);
   }
-  if (profile.update.grad_clip && !sharded.on_host) {
+  Traffic here, there;
+  int64_t on_host = 0;
+  bool updates_here = false, updates_there = false;
+  const auto add = [&](const ShardedUpdate::Share& share) {
+    const Traffic traffic = TrafficOf(profile, dtype, grad_each, share);
+    Traffic& sum = share.on_host ? there : here;
+    sum.gradients += traffic.gradients;
+    sum.reads += traffic.reads;
+    sum.writes += traffic.writes;
+    if (share.on_host) on_host += share.elements;
+    (share.on_host ? updates_there : updates_here) = true;
+  };
+  for (const ShardedUpdate::Share& share : sharded.shares) add(share);
+  if (sharded.shares.empty()) add({elements, false, false});
+  const int agreed = ready;
+  if (profile.update.grad_clip && updates_here) {
+    ready = builder.AddKernel(
+        StateKernel(KernelFamily::kMemory, "grad_clip", here.gradients, here.gradients), purpose,
+        "grad_clip", {ready});
+  }
+  if (updates_here) {
     ready =
-        builder.AddKernel(StateKernel(KernelFamily::kMemory, "grad_clip", grad_bytes, grad_bytes),
-                          purpose, "grad_clip", {ready});
+        builder.AddKernel(StateKernel(KernelFamily::kOptimizer, "adam", here.reads, here.writes),
+                          purpose, "adam", {ready});
   }
-  // Adam reads gradient, two moments and the weight, writes the moments and the
-  // weight, and the low-precision copy where there is a master.
-  const double state =
-      ElementBytes(profile.types.state_dtype) + ElementBytes(profile.SecondStateType());
-  const double low = ElementBytes(profile.ParamType(dtype));
-  const std::optional<DType> master = profile.MasterType(dtype);
-  const double weight = master.has_value() ? ElementBytes(*master) : low;
-  const double halves = master == DType::kInt16 ? low : 0;  // with it, the master weight
-  const double copied = master.has_value() && !sharded.rests_as_master ? low : 0;
-  double reads = grad_bytes + n * (state + weight + halves);
-  double writes = n * (state + weight + copied);
-  if (profile.update.foreach_optimizer) {
-    // Weight decay and update of the weight; the first moment's and the second's; the
-    // root of the second and what it is divided by, in tensors of their own.
-    const double second = ElementBytes(profile.SecondStateType()), first = state - second;
-    reads = 2 * grad_bytes + n * (2 * weight + 2 * first + 6 * second + halves);
-    writes = n * (2 * weight + first + 5 * second + copied);
+  if (updates_there) {
+    const int there_too = UpdateOnHost(profile, static_cast<double>(on_host),
+                                       there.reads - there.gradients + there.writes,
+                                       sharded.copied_back, agreed, &builder);
+    if (!updates_here) ready = there_too;
   }
-  if (sharded.on_host) {
-    ready =
-        UpdateOnHost(profile, n, reads - grad_bytes + writes, sharded.copied_back, ready, &builder);
-  } else {
-    ready = builder.AddKernel(StateKernel(KernelFamily::kOptimizer, "adam", reads, writes), purpose,
-                              "adam", {ready});
-  }
-  if (sharded.freed_gradients > 0) {
-    builder.AddMemory(ready, true, MemoryKind::kGradients, builder.AddTensor("gradients"),
-                      -sharded.freed_gradients, /*early=*/false, sharded.pool);
+  if (sharded.freed_gradients > 0 || sharded.freed_shards > 0) {
+    const uint16_t gradients = builder.AddTensor("gradients");
+    const auto free = [&](int64_t bytes, MemoryPool pool) {
+      if (bytes == 0) return;
+      builder.AddMemory(ready, true, MemoryKind::kGradients, gradients, -bytes, /*early=*/false,
+                        pool);
+    };
+    free(sharded.freed_gradients, MemoryPool::kCompute);
+    free(sharded.freed_shards, sharded.pool);
   }
   if (copies) {
     builder.AddMemory(ready, true, MemoryKind::kWorkspace, copy, -StoredBytes(main_grad, elements));

@@ -16,13 +16,18 @@ namespace plancast {
 // check, clipping, update. A copy of the gradients in the optimizer's own type, where
 // that is not theirs, lives through it.
 struct ShardedUpdate {
-  bool rests_as_master = false;            // there is no copy in the model's type to be written
+  // Elements that are updated in one way.
+  struct Share {
+    int64_t elements = 0;
+    bool rests_as_master = false;  // there is no copy in the model's type to be written
+    // The processors of the host clip and update, in fp32, behind what the device updates.
+    bool on_host = false;
+  };
+  std::vector<Share> shares;               // of all elements; empty: one, on the device
+  int64_t copied_back = 0;                 // bytes of parameters, after the update on the host
   int64_t freed_gradients = 0;             // bytes of gradients that are given up at the end
-  MemoryPool pool = MemoryPool::kCompute;  // which they are of
-  // The processors of the host clip and update, in fp32; then so many bytes of
-  // parameters are copied back.
-  bool on_host = false;
-  int64_t copied_back = 0;
+  int64_t freed_shards = 0;                // and of their shards
+  MemoryPool pool = MemoryPool::kCompute;  // which these are of
 };
 BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
                             const std::vector<int>& norm_axes, bool joins_programs,

@@ -30,8 +30,9 @@ class ShardTasks {
   // Returns the task that ends the gather. The shard is cast before where it rests in
   // another type.
   int Gather(const ShardUnit& unit, bool secondary, std::vector<int> deps, bool casts = true) {
-    const bool from_host = style_.parameters_on_host && !secondary;
-    const int64_t shard_bytes = WholeBytes(unit.shard(), types_.at_rest);
+    const int64_t on_host = secondary ? 0 : unit.host_weights();
+    const bool from_host = on_host > 0;
+    const int64_t shard_bytes = WholeBytes(on_host, types_.at_rest);
     const int copied = out_.size();
     if (from_host) deps = {Copy(CollectiveKind::kCopyToDevice, shard_bytes, unit.name, deps)};
     const bool other = types_.at_rest != types_.gathered && !secondary;
@@ -115,8 +116,8 @@ class ShardTasks {
     for (const ShardUnit::Part& part : unit.parts) {
       ready = Sum(unit, part, copy);
     }
-    if (style_.gradients_on_host) {
-      Copy(CollectiveKind::kCopyToHost, WholeBytes(unit.shard(), types_.reduced),
+    if (const int64_t on_host = unit.host_gradients(); on_host > 0) {
+      Copy(CollectiveKind::kCopyToHost, WholeBytes(on_host, types_.reduced),
            absl::StrCat("d ", unit.name), {ready});
     }
     if (makes_shards) {
@@ -257,9 +258,29 @@ class Sharder {
                    -tasks_.GatheredBytes(*step_.own), /*early=*/false, tasks_.GatherPool());
   }
 
+  bool IsWhole(const BlockTemplate::Gradient& gradient) const {
+    return step_.whole != nullptr && (*step_.whole)[gradient.tensor];
+  }
+  // Whether `t` adds up a gradient that is none of the unit's.
+  bool AddsWhole(int t) const {
+    if (step_.whole == nullptr) return false;
+    const auto begin = block_.deps.begin() + block_.dep_begin[t];
+    const auto end = block_.deps.begin() + block_.dep_begin[t + 1];
+    return std::any_of(in_.gradients.begin(), in_.gradients.end(), [&](const auto& gradient) {
+      return IsWhole(gradient) && std::find(begin, end, gradient.task) != end;
+    });
+  }
+  // Whether it makes one.
+  bool MakesWhole(int t) const {
+    return step_.whole != nullptr &&
+           std::any_of(in_.gradients.begin(), in_.gradients.end(), [&](const auto& gradient) {
+             return IsWhole(gradient) && gradient.task == t;
+           });
+  }
+
   bool Dropped(int t) const {
     return step_.backward && !step_.accumulates && block_.kind[t] == TaskKind::kKernel &&
-           in_.kernels[block_.spec[t]].label == "grad_accumulate";
+           in_.kernels[block_.spec[t]].label == "grad_accumulate" && !AddsWhole(t);
   }
 
   void Emit(int t) {
@@ -281,7 +302,9 @@ class Sharder {
                                 block_.label[t], deps);
     } else {
       KernelSpec kernel = in_.kernels[block_.spec[t]];
-      if (step_.backward && !step_.accumulates) MakeAnew(in_.sum_read_bytes, &kernel);
+      if (step_.backward && !step_.accumulates && !MakesWhole(t)) {
+        MakeAnew(in_.sum_read_bytes, &kernel);
+      }
       new_of_[t] = out_.AddKernel(kernel, block_.purpose[t], block_.label[t], deps);
     }
     if ((block_.flags[t] & Block::kHostSync) != 0) out_.MarkHostSync(new_of_[t]);
@@ -303,6 +326,7 @@ class Sharder {
     if (in_.gradients.empty() || !step_.backward || step_.accumulates) return;
     const uint16_t tensor = tasks_.Gradients(*step_.unit);
     for (const BlockTemplate::Gradient& g : in_.gradients) {
+      if (IsWhole(g)) continue;
       out_.AddMemory(event_of_[g.task], false, MemoryKind::kGradients, tensor,
                      WholeBytes(g.elements, style_.whole_gradient));
     }
@@ -331,7 +355,9 @@ class Sharder {
     if (waits_for_reduction_) reduction_ = PortOf(step_.ports);
     if (step_.reduce != nullptr) {
       std::vector<int> deps = {last, reduction_};
-      for (const BlockTemplate::Gradient& g : in_.gradients) deps.push_back(new_of_[g.task]);
+      for (const BlockTemplate::Gradient& g : in_.gradients) {
+        if (!IsWhole(g)) deps.push_back(new_of_[g.task]);
+      }
       GiveUpReduced(step_.reduced_before, last);
       reduction_ = tasks_.Reduce(*step_.reduce, step_.reduced_gradients, deps, step_.makes_shards);
       if (step_.ends_reductions) GiveUpReduced(step_.reduce, reduction_);

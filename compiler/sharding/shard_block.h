@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "compiler/lower/lower_block.h"
 #include "compiler/sharding/shard_plan.h"
@@ -10,7 +11,9 @@
 
 namespace plancast {
 
-// What one repeat of a body does for sharded data parallelism beside its own tasks.
+// What one repeat of a body does for sharded data parallelism beside its own tasks. Of shards
+// that live in host memory, weights are copied in before they are gathered, gradients out once
+// they are reduced.
 //
 // Blocks hand gathers in flight on through ports behind those of their own: port i of
 // `ports` is the (i+1)-th gather that compute will wait for. A block whose unit had to
@@ -33,6 +36,8 @@ struct ShardedStep {
   bool ends_reductions = false;               // the last of the pass: waited for and given up
   bool accumulates = false;                   // onto gradients of micro-batches before
   bool makes_shards = false;                  // reduced gradients are allocated
+  // Per tensor of the body: its gradients are none of the unit's; null: all are.
+  const std::vector<bool>* whole = nullptr;
 };
 
 // How the framework does it.
@@ -41,9 +46,6 @@ struct ShardStyle {
   ShardCut cut = ShardCut::kParameter;
   bool secondary = false;     // backward passes gather what forward passes kept a part of
   double whole_gradient = 0;  // bytes of an element of gradients before they are reduced
-  // Shards live in host memory: parameters are copied in before they are gathered,
-  // gradients out once they are reduced.
-  bool parameters_on_host = false, gradients_on_host = false;
 };
 
 // The block with what `step` says.

@@ -20,13 +20,20 @@ int64_t Sum(const std::vector<ShardUnit::Part>& parts, const Of& of) {
 }  // namespace
 
 void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut cut,
+                    const ParameterHomes& homes,
                     const std::vector<BodyState::Parameter>& parameters) {
   const std::vector<int> data = DataAxes(mesh);
   for (const BodyState::Parameter& p : parameters) {
     const ShardAxes axes = ShardAxesOf(mesh, options, p.cut ? p.copies : data);
-    auto part = std::find_if(parts.begin(), parts.end(),
-                             [&](const Part& known) { return known.axes == axes; });
-    if (part == parts.end()) part = parts.insert(parts.end(), {axes, 0, 0});
+    auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& known) {
+      return known.axes == axes && known.zero == homes.zero &&
+             known.weights_on_host == homes.weights_on_host &&
+             known.state_on_host == homes.state_on_host;
+    });
+    if (part == parts.end()) {
+      part = parts.insert(parts.end(),
+                          {axes, homes.zero, homes.weights_on_host, homes.state_on_host, 0, 0});
+    }
     part->elements += p.elements;
     if (cut == ShardCut::kUnit) {
       part->padded = CeilDiv(part->elements, axes.shards) * axes.shards;
@@ -47,6 +54,12 @@ int64_t ShardUnit::padded() const {
 int64_t ShardUnit::shard() const {
   return Sum(parts, [](const Part& part) { return part.shard(); });
 }
+int64_t ShardUnit::host_weights() const {
+  return Sum(parts, [](const Part& part) { return part.weights_on_host ? part.shard() : 0; });
+}
+int64_t ShardUnit::host_gradients() const {
+  return Sum(parts, [](const Part& part) { return part.state_on_host ? part.shard() : 0; });
+}
 int64_t ShardUnit::secondary() const {
   return Sum(parts, [](const Part& part) { return CeilDiv(part.padded, part.axes.secondaries); });
 }
@@ -56,17 +69,16 @@ bool ShardUnit::gathers(bool secondary) const {
   });
 }
 
-bool RestsAsMaster(const PlanOptions& options, const SoftwareProfile& profile, DType dtype) {
-  return ShardsBodies(options) && options.zero == 3 && profile.data_parallel.sharded_master &&
-         profile.MasterType(dtype).has_value();
+bool RestsAsMaster(const SoftwareProfile& profile, DType dtype) {
+  return profile.data_parallel.sharded_master && profile.MasterType(dtype).has_value();
 }
 
-bool ShardsBodies(const PlanOptions& options) {
-  return options.zero >= 2 && options.dp * options.cp > 1;
+bool ShardsBodies(const PlanOptions& options, int zero) {
+  return zero >= 2 && options.dp * options.cp > 1;
 }
 
 int64_t KeptGradientBytes(const ShardUnit& unit, const ShardTypes& types) {
-  return WholeBytes(unit.shard(), types.kept);
+  return WholeBytes(unit.shard() - unit.host_gradients(), types.kept);
 }
 
 ShardTypes ShardTypesOf(const ProgramInputs& in, const StageContents& contents) {
@@ -78,9 +90,8 @@ ShardTypes ShardTypesOf(const ProgramInputs& in, const StageContents& contents) 
   types.gathered = each(ParameterBytes(profile.ParamType(in.dtype), in.dtype, all, products));
   types.wire = each(ParameterWireBytes(profile.GatherType(in.dtype), in.dtype, all, products));
   types.gradient = ElementBytes(StorageType(in.dtype));
-  types.at_rest = profile.data_parallel.sharded_master && profile.MasterType(in.dtype).has_value()
-                      ? ElementBytes(*profile.MasterType(in.dtype))
-                      : types.gathered;
+  types.at_rest = RestsAsMaster(profile, in.dtype) ? ElementBytes(*profile.MasterType(in.dtype))
+                                                   : types.gathered;
   types.reduced = ElementBytes(profile.types.reduce_dtype);
   types.reduced_wire = WireBytes(profile.types.reduce_dtype);
   types.kept = ElementBytes(profile.types.grad_dtype);

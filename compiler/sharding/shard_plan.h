@@ -21,6 +21,8 @@ namespace plancast {
 struct ShardUnit {
   struct Part {
     ShardAxes axes;
+    int zero = 0;  // what is sharded of them (ParameterHomes)
+    bool weights_on_host = false, state_on_host = false;
     int64_t elements = 0;  // of the parameters
     int64_t padded = 0;    // what is gathered: a multiple of axes.shards
 
@@ -29,13 +31,15 @@ struct ShardUnit {
   std::string name;
   std::vector<Part> parts;
 
-  // Adds the parameters of a body, rounded up as `cut` says.
+  // Adds parameters of a body, rounded up as `cut` says.
   void Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut cut,
-           const std::vector<BodyState::Parameter>& parameters);
+           const ParameterHomes& homes, const std::vector<BodyState::Parameter>& parameters);
 
   int64_t elements() const;
   int64_t padded() const;
-  int64_t shard() const;      // what a rank keeps
+  int64_t shard() const;         // what a rank keeps
+  int64_t host_weights() const;  // of that, on the host: of the weights, and of the gradients
+  int64_t host_gradients() const;
   int64_t secondary() const;  // and what it keeps from forward to backward
   // Whether anything has to be gathered, after the forward pass if `secondary`.
   bool gathers(bool secondary = false) const;
@@ -51,15 +55,15 @@ struct ShardTypes {
   double reduced_wire = 0;
   double kept = 0;  // of a gradient's shard
 };
-// Of the shard of a unit's gradients.
+// Of the shard of a unit's gradients, on the device.
 int64_t KeptGradientBytes(const ShardUnit& unit, const ShardTypes& types);
 // Of a stage; 8- and 4-bit parameters on average.
 ShardTypes ShardTypesOf(const ProgramInputs& inputs, const StageContents& contents);
 
-// Whether parameters at rest are the shard of the fp32 master.
-bool RestsAsMaster(const PlanOptions& options, const SoftwareProfile& profile, DType dtype);
-// Whether bodies have to be sharded: gradients, or parameters too.
-bool ShardsBodies(const PlanOptions& options);
+// Whether sharded parameters at rest are the shard of the fp32 master.
+bool RestsAsMaster(const SoftwareProfile& profile, DType dtype);
+// Whether bodies have to be sharded where so much is: gradients, or parameters too.
+bool ShardsBodies(const PlanOptions& options, int zero);
 
 }  // namespace plancast
 

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/sharding/gradient_blocks.h"
+#include "compiler/sharding/stage_state.h"
 
 namespace plancast {
 namespace {
@@ -12,7 +14,8 @@ namespace {
 std::string KeyOf(const ShardUnit* unit) {
   return unit == nullptr ? "-"
                          : absl::StrCat(unit->name, ":", unit->elements(), ":", unit->padded(), ":",
-                                        unit->parts.size());
+                                        unit->parts.size(), ":", unit->host_weights(), ":",
+                                        unit->host_gradients());
 }
 
 }  // namespace
@@ -22,8 +25,6 @@ ShardedPasses::ShardedPasses(const ProgramInputs& inputs, const StageContents& c
     : in_(inputs), contents_(contents), writer_(*writer), stage_(stage) {
   style_.types = ShardTypesOf(inputs, contents);
   style_.cut = in_.profile->data_parallel.shard_cut;
-  style_.parameters_on_host = in_.options->offload.count(Offload::kParameters) > 0;
-  style_.gradients_on_host = in_.options->offload.count(Offload::kOptimizer) > 0;
   style_.secondary = in_.options->reshard_ranks > 1;
   const bool accumulates = !in_.options->sync_each && in_.options->micro_batches > 1;
   style_.whole_gradient = accumulates ? style_.types.reduced : style_.types.gradient;
@@ -38,6 +39,7 @@ class ShardedPasses::Maker {
       : in_(in),
         options_(*in.options),
         contents_(contents),
+        stage_(stage),
         style_(style),
         writer_(writer),
         backward_(backward),
@@ -82,7 +84,7 @@ class ShardedPasses::Maker {
     turn.begins = std::none_of(turns_.begin(), turns_.begin() + static_cast<int64_t>(t), same);
     turn.ends = std::none_of(turns_.begin() + static_cast<int64_t>(t) + 1, turns_.end(), same);
     const ShardedStage::Unit& unit = *turn.unit;
-    const bool gathered = options_.zero == 3 && unit.sizes.gathers();
+    const bool gathered = unit.weights.gathers();
     // Pipelines keep what stays through all micro-batches, and so do those who keep
     // whole gradients (FSDP1 under no_sync).
     const bool through =
@@ -104,7 +106,7 @@ class ShardedPasses::Maker {
   const ShardUnit* Needed(int64_t index) const {
     for (const Turn& turn : turns_) {
       if (turn.needs && index >= turn.base && index < turn.base + turn.run->count) {
-        return &turn.unit->sizes;
+        return &turn.unit->weights;
       }
     }
     return nullptr;
@@ -131,15 +133,16 @@ class ShardedPasses::Maker {
     step.unit = &turn.unit->sizes;
     step.backward = backward_;
     step.ports = ports_;
-    step.tells_begin = options_.zero == 3;
+    step.tells_begin = stage_.gathers();
+    step.whole = contents_.WholeGradients(*turn.run);
     step.keeps_part = style_.secondary && !turn.unit->stays;
     if (turn.needs) {
-      step.own = &turn.unit->sizes;
+      step.own = &turn.unit->weights;
       step.gather = Needed(turn.base + repeat + ports_);
     } else if (t == 0 && repeat == 0 && ports_ > 0) {
       step.gather = Needed(ports_ - 1);
     }
-    if (turn.frees) step.frees = &turn.unit->sizes;
+    if (turn.frees) step.frees = &turn.unit->weights;
     if (!backward_) return step;
     step.accumulates = !options_.sync_each && !first_;
     if (!syncs_) return step;
@@ -148,8 +151,9 @@ class ShardedPasses::Maker {
       step.reduce = &turn.unit->sizes;
       step.reduced_gradients = turn.unit->gradients;
       const bool shards_are_new = options_.sync_each ? first_ : last_;
-      step.makes_shards =
-          shards_are_new && !in_.profile->update.zero_grad && !style_.gradients_on_host;
+      const ShardUnit& reduced = turn.unit->sizes;
+      step.makes_shards = shards_are_new && !in_.profile->update.zero_grad &&
+                          reduced.host_gradients() < reduced.shard();
     }
     step.ends_reductions = t + 1 == turns_.size() && repeat + 1 == turn.run->count;
     return step;
@@ -183,19 +187,36 @@ class ShardedPasses::Maker {
     }
   }
 
-  int32_t NumberOf(const StageRun& run, const ShardedStep& s) {
+  // The body's own block; backward, with what happens to gradients that are not sharded.
+  const BlockTemplate& OwnBlock(const StageRun& run) {
     const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
-    const std::string key = absl::StrCat(
+    if (!backward_) return blocks.forward;
+    const std::vector<bool>* const whole = contents_.WholeGradients(run);
+    if (whole == nullptr || !in_.profile->update.fresh_gradients) return blocks.backward;
+    BlockCatalogue& catalogue = writer_.catalogue();
+    const int32_t plain =
+        catalogue.Number({BlockKey::kBackward, run.bound_body},
+                         [&]() -> const BlockTemplate& { return blocks.backward; });
+    return catalogue[WithGradients(plain,
+                                   {first_, WholeParameters(contents_, run, &stage_),
+                                    in_.profile->types.grad_dtype, StorageType(in_.dtype), whole},
+                                   &catalogue)];
+  }
+
+  int32_t NumberOf(const StageRun& run, const ShardedStep& s) {
+    std::string key = absl::StrCat(
         "sharded|", run.bound_body, "|", backward_, s.keeps_part, s.ends_reductions, s.accumulates,
         s.makes_shards, "|", s.ports, "|", KeyOf(s.gather), "|", KeyOf(s.own), "|", KeyOf(s.frees),
         "|", KeyOf(s.reduce), "|", KeyOf(s.reduced_before), "|", s.reduced_gradients);
-    return writer_.catalogue().NumberOfText(
-        key, [&] { return ShardBlock(backward_ ? blocks.backward : blocks.forward, s, style_); });
+    if (s.whole != nullptr) absl::StrAppend(&key, "|", run.segment, "|", first_);
+    const BlockTemplate& own = OwnBlock(run);  // before the catalogue looks for this one
+    return writer_.catalogue().NumberOfText(key, [&] { return ShardBlock(own, s, style_); });
   }
 
   const ProgramInputs& in_;
   const PlanOptions& options_;
   const StageContents& contents_;
+  const ShardedStage& stage_;
   const ShardStyle& style_;
   ProgramWriter& writer_;
   const bool backward_, first_, last_, syncs_;

@@ -20,6 +20,20 @@ std::string NameOf(const CompiledBody& body) {
   return name.substr(0, name.rfind('.'));
 }
 
+// Without those that are gathered with their other user, so many elements.
+std::vector<BodyState::Parameter> Untied(std::vector<BodyState::Parameter> parameters,
+                                         int64_t shared) {
+  if (shared == 0) return parameters;
+  parameters.erase(std::remove_if(parameters.begin(), parameters.end(),
+                                  [&](const BodyState::Parameter& p) {
+                                    if (p.elements == 0 || p.elements > shared) return false;
+                                    shared -= p.elements;
+                                    return true;
+                                  }),
+                   parameters.end());
+  return parameters;
+}
+
 }  // namespace
 
 bool Reshards(const PlanOptions& options) { return options.reshard && options.reshard_ranks != 1; }
@@ -39,29 +53,29 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
       if (!joins || rest == nullptr) {
         units_.push_back(std::make_unique<Unit>());
         units_.back()->sizes.name = joins ? "root" : NameOf(body);
+        units_.back()->weights.name = units_.back()->sizes.name;
         units_.back()->repeats = run.count;
         if (joins) rest = units_.back().get();
       }
       Unit& unit = joins ? *rest : *units_.back();
-      std::vector<BodyState::Parameter> parameters = body.state.each;
-      if (int64_t shared = contents.BorrowedBy(run); shared > 0) {
-        // They are gathered with their other user.
-        parameters.erase(std::remove_if(parameters.begin(), parameters.end(),
-                                        [&](const BodyState::Parameter& p) {
-                                          if (p.elements == 0 || p.elements > shared) return false;
-                                          shared -= p.elements;
-                                          return true;
-                                        }),
-                         parameters.end());
-      }
-      unit.sizes.Add(*inputs.mesh, options, profile.data_parallel.shard_cut, parameters);
+      const std::vector<bool>* const whole = contents.WholeGradients(run);
+      contents.ForEachPart(run, [&](const HomePart& part) {
+        gathers_ = gathers_ || part.homes.zero == 3;
+        if (part.homes.zero < 2) return;
+        const std::vector<BodyState::Parameter> parameters =
+            Untied(part.state->each, contents.BorrowedBy(run));
+        const ShardCut cut = profile.data_parallel.shard_cut;
+        unit.sizes.Add(*inputs.mesh, options, cut, part.homes, parameters);
+        if (part.homes.zero < 3) return;
+        unit.weights.Add(*inputs.mesh, options, cut, part.homes, parameters);
+      });
       for (const BlockTemplate::Gradient& g : body.blocks.backward.gradients) {
-        unit.gradients += g.elements;
+        if (whole == nullptr || !(*whole)[g.tensor]) unit.gradients += g.elements;
       }
       unit.stays =
           unit.stays || joins || !Reshards(options) ||
           (profile.data_parallel.keeps_last_unit && outside && run.segment > last_listed) ||
-          (options.reshard_ranks > 0 && !unit.sizes.gathers(true));
+          (options.reshard_ranks > 0 && !unit.weights.gathers(true));
       of_run_.back().push_back(&unit);
     }
   }
@@ -76,9 +90,15 @@ int64_t ShardedStage::GradientBytes(const ShardTypes& types) const {
   return total;
 }
 
-int64_t ShardedStage::ShardElements() const {
+int64_t ShardedStage::ShardElements(const ParameterHomes& homes) const {
   int64_t total = 0;
-  for (const std::unique_ptr<Unit>& unit : units_) total += unit->sizes.shard() * unit->repeats;
+  for (const std::unique_ptr<Unit>& unit : units_) {
+    for (const ShardUnit::Part& part : unit->sizes.parts) {
+      const bool has = part.zero == homes.zero && part.weights_on_host == homes.weights_on_host &&
+                       part.state_on_host == homes.state_on_host;
+      if (has) total += part.shard() * unit->repeats;
+    }
+  }
   return total;
 }
 

@@ -17,24 +17,28 @@ namespace plancast {
 class ShardedStage {
  public:
   struct Unit {
-    ShardUnit sizes;
+    ShardUnit sizes;        // of what has sharded gradients
+    ShardUnit weights;      // of these what is gathered
     int64_t repeats = 1;    // of the body, each a unit
     bool stays = false;     // gathered until its backward pass is over
-    int64_t gradients = 0;  // elements of them before they are reduced
+    int64_t gradients = 0;  // elements of sharded ones before they are reduced
   };
 
   ShardedStage(const ProgramInputs& inputs, const StageContents& contents);
 
   // Of one repeat of run `run` of a chunk; null: nothing to shard.
   const Unit* UnitOf(int32_t chunk, size_t run) const { return of_run_[chunk][run]; }
-  // What the stage keeps of parameters, in elements.
-  int64_t ShardElements() const;
-  // Of all shards of gradients.
+  // Whether any weights of the stage are sharded, and so may have to be gathered.
+  bool gathers() const { return gathers_; }
+  // What the stage keeps of parameters with these homes, in elements; of any bucket.
+  int64_t ShardElements(const ParameterHomes& homes) const;
+  // Of all shards of gradients that are on the device.
   int64_t GradientBytes(const ShardTypes& types) const;
 
  private:
   std::vector<std::vector<const Unit*>> of_run_;  // per chunk and run
   std::vector<std::unique_ptr<Unit>> units_;
+  bool gathers_ = false;
 };
 
 // Whether gathered parameters are given up after the forward pass.

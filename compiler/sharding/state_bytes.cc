@@ -17,9 +17,9 @@ double MixedBytes(double product_bytes, DType type, DType dtype, int64_t paramet
 
 }  // namespace
 
-int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t parameters,
-                     const ElementsByAxes& cut) {
-  if (options.zero < 1) return parameters;
+int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, bool sharded,
+                     int64_t parameters, const ElementsByAxes& cut) {
+  if (!sharded) return parameters;
   int64_t kept = 0;
   for (const auto& [axes, elements] : cut) {
     kept += CeilDiv(elements, ShardAxesOf(mesh, options, axes).shards);

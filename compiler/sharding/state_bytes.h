@@ -25,10 +25,10 @@ double ParameterBytes(DType type, DType dtype, int64_t parameters, int64_t produ
 double ParameterWireBytes(DType type, DType dtype, int64_t parameters, int64_t products);
 // Bytes of the optimizer's state of `kept` parameters: master copy and moments.
 double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept);
-// That number: its share of `parameters`, where the optimizer is sharded; those that
+// That number: its share of `parameters`, where the optimizer is `sharded`; those that
 // are `cut`, which are among them, are shared by fewer.
-int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, int64_t parameters,
-                     const ElementsByAxes& cut = {});
+int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, bool sharded,
+                     int64_t parameters, const ElementsByAxes& cut = {});
 
 }  // namespace plancast
 

@@ -36,17 +36,16 @@ int64_t WholeBytes(int64_t elements, double element_bytes, int messages) {
 }
 
 BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
-                                const SoftwareProfile& profile, int64_t elements, int messages,
-                                const ElementsByAxes& cut, const std::vector<OwnReduction>& batch) {
-  const bool scatters = options.zero >= 1;
-  const CollectiveKind kind =
-      scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+                                const SoftwareProfile& profile, bool sharded, int64_t elements,
+                                int messages, const ElementsByAxes& cut,
+                                const std::vector<OwnReduction>& batch) {
+  const CollectiveKind kind = sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   const double bytes = WireBytes(profile.types.reduce_dtype);
   BlockBuilder builder(absl::StrCat("grad ", kCollectiveKindNames[kind]));
   // `beside`: of the axes those that nothing is sharded over.
   const auto add = [&](const std::vector<int>& axes, int64_t count, int times,
                        const std::vector<int>& beside = {}) {
-    if (!scatters) {
+    if (!sharded) {
       AddMessages(kind, StreamKind::kGradComm, axes, count, bytes, times, BlockBuilder::kNone,
                   &builder);
       return;

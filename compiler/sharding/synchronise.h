@@ -23,13 +23,13 @@ struct OwnReduction {
 };
 
 // Reduces `elements` of gradients over the data-parallel axes as `messages`
-// equal messages: all-reduce, or under a sharded optimizer reduce-scatter in the shard
+// equal messages: all-reduce, or if the optimizer is `sharded` reduce-scatter in the shard
 // group and all-reduce of the shards over its replicas. What is `cut` is reduced over its own
 // axes; of `batch`, whose weights are not cut, axes beside the data-parallel ones are
 // replicas.
 BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
-                                const SoftwareProfile& profile, int64_t elements, int messages,
-                                const ElementsByAxes& cut = {},
+                                const SoftwareProfile& profile, bool sharded, int64_t elements,
+                                int messages, const ElementsByAxes& cut = {},
                                 const std::vector<OwnReduction>& batch = {});
 // Gathers `elements` updated parameters of a sharded optimizer, and those that are
 // `cut` over their own axes.

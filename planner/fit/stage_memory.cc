@@ -22,6 +22,7 @@ std::string SharedKey(PlanOptions options) {
   options.reshard = usual.reshard;
   options.prefetch = usual.prefetch;
   options.sync_each = usual.sync_each;
+  options.sync_whole_each = usual.sync_whole_each;
   options.micro_batch = usual.micro_batch;
   options.micro_batches = usual.micro_batches;
   options.recompute = usual.recompute;

@@ -26,6 +26,7 @@ int64_t DimSize(const ModelGraph& graph, absl::string_view name) {
 
 PlanContext ContextOfJob(const ModelGraph& graph, const Job& job, const Machine& machine) {
   PlanContext context = ContextOf(graph, machine, job.global_batch);
+  context.node_zero = job.strategy.MostShardedBelow();
   // A tree that splits nodes by hand answers for its own sizes (Bind checks).
   for (const auto& [path, node] : job.strategy.nodes()) {
     if (path.empty() || node.split.empty()) continue;
@@ -91,7 +92,7 @@ CompileRequest RequestFor(const Job& job, const PlanGraph& plan, const SoftwareP
 
 // The plan as the model is drawn for it: the vocabulary is padded once for all stages.
 ShortForm WidestOf(const StrategyTree& strategy) {
-  ShortForm form = strategy.plan();
+  ShortForm form = strategy.PlanOfRoot();
   for (const StageNodes& stage : strategy.stages()) {
     const auto tp = stage.place.mesh.find("tp");
     if (tp != stage.place.mesh.end()) {
@@ -106,7 +107,7 @@ ShortForm WidestOf(const StrategyTree& strategy) {
 absl::StatusOr<ChosenPlan> ChooseFor(const Job& job, const Machine& machine,
                                      const PlanContext& context) {
   const SoftwareProfile profile = job.profile.For(job.dtype, Schedule::kNone);
-  if (!job.strategy.HasStagePlaces()) return ChoosePlan(job.strategy.plan(), context, profile);
+  if (!job.strategy.HasStagePlaces()) return ChoosePlan(job.strategy.PlanOfRoot(), context, profile);
   std::vector<StageMeshSpec> places;
   for (const StageNodes& stage : job.strategy.stages()) places.push_back(stage.place);
   const auto first_device = [&machine](int64_t host) -> absl::StatusOr<int64_t> {
@@ -115,7 +116,7 @@ absl::StatusOr<ChosenPlan> ChooseFor(const Job& job, const Machine& machine,
                                                    machine.spec().name, "` has ",
                                                    machine.spec().hosts, ", from 0 on."));
   };
-  return ChooseStages(job.strategy.plan(), places, context, first_device, profile);
+  return ChooseStages(job.strategy.PlanOfRoot(), places, context, first_device, profile);
 }
 
 }  // namespace

@@ -382,19 +382,23 @@ class Node:
         self._tree._core.recompute(self._path, arguments.word(mode, "recompute"))
         return self
 
-    def home(self, layout: str) -> Node:
-        """Home layout of the parameters' state: `replicate` or `shard(AXIS)`.
+    def home(self, layout: str | None = None, **kinds: str) -> Node:
+        """Where `weights`, `gradients`, optimizer `state` and kept `activations` below live.
 
-        Other ones than the plan's (`zero`) are refused when the strategy is used.
+        `replicate`, `shard(dp)`, `host` or `shard(dp)+host`; of activations `device` or `host`. A
+        layout alone is the state's; docs/strategy.md says what follows for kinds that are not said.
+
+        >>> tree = Strategy.parse("zero=1")
+        >>> tree["layers.*"].home(weights="shard(dp)") and tree.to_dict()["nodes"]
+        {'layers.*': {'home': {'weights': 'shard(dp)'}}}
         """
-        self._tree._core.home(self._path, arguments.word(layout, "home"))
+        kinds = kinds if layout is None else {"state": layout, **kinds}
+        homes = {kind: arguments.word(home, kind) for kind, home in kinds.items()}
+        self._tree._core.home(self._path, homes)
         return self
 
     def bucket(self, size: int) -> Node:
-        """Size of gradient buckets, bytes.
-
-        Other ones than the plan's (`bucket`) are refused when the strategy is used.
-        """
+        """Size of the buckets in which gradients of parameters below are reduced, bytes."""
         self._tree._core.bucket(self._path, size)
         return self
 

@@ -1,5 +1,6 @@
 #include "tests/compiler/plan_under_test.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -117,6 +118,25 @@ PlanUnderTest& PlanUnderTest::Split(absl::string_view path, absl::string_view ax
   return *this;
 }
 
+PlanUnderTest& PlanUnderTest::Home(absl::string_view path, HomeKind kind, absl::string_view home) {
+  absl::StatusOr<Directives*> node = tree_.Node(path);
+  PLANCAST_CHECK_OK(node);
+  const absl::StatusOr<plancast::Home> parsed = ParseHome(kind, home);
+  PLANCAST_CHECK_OK(parsed);
+  (*node)->home[kind] = *parsed;
+  return *this;
+}
+
+PlanUnderTest& PlanUnderTest::Shard(absl::string_view path, int zero) {
+  const auto home = [&](HomeKind kind, int from) {
+    Home(path, kind, zero >= from ? "shard(dp)" : "replicate");
+  };
+  home(HomeKind::kWeights, 3);
+  home(HomeKind::kGradients, 2);
+  home(HomeKind::kState, 1);
+  return *this;
+}
+
 PlanUnderTest& PlanUnderTest::ByHand() { return Split("", "dp", {}).Split("", "tp", {}); }
 
 PlanUnderTest& PlanUnderTest::Dp(int64_t size) {
@@ -198,6 +218,15 @@ absl::StatusOr<ExecutionGraph> PlanUnderTest::Compile(const PassObserver& observ
 }
 
 CompileRequest PlanUnderTest::Request() {
+  const auto says_homes = [](const auto& node) { return !node.second.home.empty(); };
+  if (std::any_of(tree_.nodes().begin(), tree_.nodes().end(), says_homes)) {
+    tree_.plan().zero = options_.zero;
+    tree_.plan().offload.clear();
+    for (const Offload what : options_.offload) {
+      tree_.plan().offload.emplace_back(kOffloadNames[what]);
+    }
+    options_.node_zero = tree_.MostShardedBelow();
+  }
   CompileRequest request;
   request.graph = &graph();
   request.tree = &tree_;

@@ -59,6 +59,10 @@ class PlanUnderTest {
   // What a node of the tree splits; `` is the root.
   PlanUnderTest& Split(absl::string_view path, absl::string_view axis,
                        std::vector<std::string> dims);
+  // Where tensors below a node live; the plan's own homes are those of the options.
+  PlanUnderTest& Home(absl::string_view path, HomeKind kind, absl::string_view home);
+  // Of weights, gradients and state, so much is sharded as `zero` counts.
+  PlanUnderTest& Shard(absl::string_view path, int zero);
   // Takes back the canonical splits of the root: everything is replicated
   // unless Split says otherwise.
   PlanUnderTest& ByHand();

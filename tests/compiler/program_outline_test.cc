@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/random_homes.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status_matchers.h"
 
@@ -78,6 +79,9 @@ TEST(ProgramOutline, IssuesWhatTheProgramIssues) {
       Dice dice(static_cast<uint32_t>(random()));
       plan.options().layout.clear();
       plan.options().cuts = DrawCuts(dice, plan.graph(), pp * (chunks ? 2 : 1) - 1);
+    }
+    if (i % 2 == 1) {
+      DrawHomes([&](uint64_t n) { return static_cast<int64_t>(random() % n); }, plan);
     }
     const CompileRequest request = plan.Request();
     ASSERT_OK_AND_ASSIGN(const ProgramPlan programs, PlanPrograms(request, session, nullptr));

@@ -42,7 +42,8 @@ TEST(StrategyTreeTest, PlanWideDirectivesHoldEverywhere) {
   const StrategyTree tree = Tree("zero=1,recompute=selective,bucket=25MB");
   ASSERT_OK_AND_ASSIGN(const Resolved resolved, tree.Resolve("layers.*.mlp.fc1"));
   EXPECT_EQ(resolved.recompute, Recompute::kSelective);
-  EXPECT_EQ(resolved.home, "shard(dp)");
+  EXPECT_EQ(resolved.homes[HomeKind::kState], (Home{"dp", false}));
+  EXPECT_EQ(resolved.homes.zero(), 1);
   EXPECT_EQ(resolved.bucket_bytes, 25'000'000);
 }
 
@@ -156,11 +157,14 @@ TEST(StrategyTreeTest, ExplainSaysWhichNodeDecidedWhat) {
   StrategyTree tree = Tree("dp=2,tp=8,recompute=selective,bucket=25MB,zero=1");
   (*tree.Node("layers.*.attn"))->SetSplit({"tp", {"heads"}});
   EXPECT_THAT(tree.Explain("layers.*.attn.qkv"),
-              IsOkAndHolds("split dp: batch        from root (dp=2)\n"
-                           "split tp: heads        from `layers.*.attn` (tp=8)\n"
-                           "recompute: selective   from root\n"
-                           "home: shard(dp)        from root\n"
-                           "bucket: 25MB           from root\n"));
+              IsOkAndHolds("split dp: batch             from root (dp=2)\n"
+                           "split tp: heads             from `layers.*.attn` (tp=8)\n"
+                           "recompute: selective        from root\n"
+                           "home weights: replicate     from root\n"
+                           "home gradients: replicate   from root\n"
+                           "home state: shard(dp)       from root\n"
+                           "home activations: device    from root\n"
+                           "bucket: 25MB                from root\n"));
 }
 
 TEST(StrategyTreeTest, DebugStringHasOneLineANode) {

@@ -24,7 +24,7 @@ TEST(TreeCheckTest, NodesThatHoldForSomethingPass) {
     ASSERT_OK_AND_ASSIGN(Directives * node, tree.Node(path));
     node->SetSplit({"tp", {"heads"}});
     node->SetSplit({"pp", {}});
-    node->home = "shard(dp)";
+    node->home[HomeKind::kState] = Home{"dp", false};
     node->bucket_bytes = 25'000'000;
   }
   EXPECT_OK(CheckTree(tree, kMesh, kModel));
@@ -72,20 +72,6 @@ TEST(TreeCheckTest, AnUnknownAxisGetsTheMeshAndTheNearest) {
                                  "`tp` (8). Did you mean `tp`?")));
 }
 
-TEST(TreeCheckTest, HomesAreReplicateOrAShard) {
-  EXPECT_THAT(HomeAxis("replicate"), IsOkAndHolds(""));
-  EXPECT_THAT(HomeAxis("shard(dp)"), IsOkAndHolds("dp"));
-  for (const char* home : {"shard", "shard()", "sharded(dp)", "shard(dp"}) {
-    EXPECT_THAT(HomeAxis(home),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not a home layout")))
-        << home;
-  }
-  StrategyTree tree;
-  (*tree.Node(""))->home = "shard(xx)";
-  EXPECT_THAT(CheckTree(tree, kMesh, kModel),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the root: no mesh axis")));
-}
-
 // The error of a plan whose `layers` say something.
 std::string Refused(const std::string& plan, const std::function<void(Directives&)>& say) {
   StrategyTree tree = StrategyTree::FromShortForm(*ParseShortForm(plan));
@@ -93,31 +79,32 @@ std::string Refused(const std::string& plan, const std::function<void(Directives
   return std::string(CheckTree(tree, kMesh, kModel).message());
 }
 
-TEST(TreeCheckTest, AHomeIsThePlansOrIsRefused) {
-  const auto home = [](const char* layout) {
-    return [layout](Directives& node) { node.home = layout; };
-  };
-  EXPECT_EQ(Refused("", home("replicate")), "");
-  for (const char* plan : {"zero=1", "zero=2", "zero=3"}) {
-    EXPECT_EQ(Refused(plan, home("shard(dp)")), "");
-    EXPECT_THAT(Refused(plan, home("replicate")),
-                HasSubstr("`layers`: not supported yet: `home: replicate` where the plan has "
-                          "`shard(dp)`, by its `zero`: all parameters have one home."));
-  }
-  EXPECT_THAT(Refused("", home("shard(dp)")), HasSubstr("write `zero=1` in the plan."));
-  EXPECT_THAT(Refused("zero=1", home("shard(tp)")),
-              HasSubstr("`layers`: not supported yet: `home: shard(tp)`; parameters' state is "
-                        "sharded over `dp` alone."));
+std::function<void(Directives&)> Says(HomeKind kind, const char* home) {
+  return [=](Directives& node) { node.home[kind] = *ParseHome(kind, home); };
 }
 
-TEST(TreeCheckTest, ABucketIsThePlansOrIsRefused) {
-  const auto bucket = [](Directives& node) { node.bucket_bytes = 32 << 20; };
-  EXPECT_EQ(Refused("bucket=32MiB", bucket), "");
-  for (const char* plan : {"", "bucket=25MB"}) {
-    EXPECT_THAT(Refused(plan, bucket),
-                HasSubstr("`layers`: not supported yet: `bucket: 32MiB` of a node; all gradients "
-                          "have buckets of one size. Write `bucket=32MiB` in the plan instead."));
+TEST(TreeCheckTest, HomesShardOverDataParallelRanks) {
+  for (const HomeKind kind : {HomeKind::kWeights, HomeKind::kGradients, HomeKind::kState}) {
+    EXPECT_EQ(Refused("", Says(kind, "shard(dp)")), "");
+    EXPECT_EQ(Refused("zero=3", Says(kind, "replicate")), "");
   }
+  EXPECT_THAT(Refused("", Says(HomeKind::kState, "shard(xx)")),
+              HasSubstr("`layers`: no mesh axis `xx`; the mesh has `pp` (4), `dp` (4), `tp` (8)."));
+  EXPECT_THAT(
+      Refused("zero=1", Says(HomeKind::kWeights, "shard(tp)")),
+      HasSubstr("`layers`: not supported yet: `weights: shard(tp)`; copies are sharded over "
+                "`dp` (with the ranks of `cp`), and `tp` cuts weights by `split`. Write "
+                "`shard(dp)`."));
+}
+
+TEST(TreeCheckTest, HomesThatContradictEachOtherAreRefused) {
+  const auto both = [](Directives& node) {
+    Says(HomeKind::kWeights, "shard(dp)")(node);
+    Says(HomeKind::kGradients, "replicate")(node);
+  };
+  EXPECT_THAT(Refused("", both),
+              HasSubstr("`layers`: `weights: shard(dp)` and `gradients: replicate` contradict each "
+                        "other: a device updates the shard that it keeps"));
 }
 
 TEST(TreeCheckTest, APipelineAxisSplitsNoDim) {

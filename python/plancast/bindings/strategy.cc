@@ -1,13 +1,16 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/suggest.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
+#include "strategy/nodes/homes.h"
 #include "strategy/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/tree_check.h"
@@ -31,6 +34,24 @@ void SetBucket(PyStrategy& self, const std::string& path, int64_t bytes) {
         absl::StrCat("a bucket of ", bytes, " bytes holds nothing. Give a positive size.")));
   }
   NodeOf(self, path).bucket_bytes = bytes;
+}
+
+// `homes`: layouts by kind.
+void SetHomes(PyStrategy& self, const std::string& path,
+              const std::map<std::string, std::string>& homes) {
+  Directives& node = NodeOf(self, path);
+  HomeDirective said = node.home;
+  for (const auto& [name, layout] : homes) {
+    const std::optional<HomeKind> kind = kHomeKindNames.Find(name);
+    if (!kind.has_value()) {
+      ThrowStatus(absl::InvalidArgumentError(
+          absl::StrCat("nothing called `", name, "` has a home; there are ",
+                       JoinQuoted(kHomeKindNames), ".", DidYouMean(name, kHomeKindNames))));
+    }
+    said[*kind] = ValueOrThrow(ParseHome(*kind, layout));
+  }
+  ThrowIfError(said.Check());
+  node.home = said;
 }
 
 }  // namespace
@@ -68,13 +89,7 @@ void BindStrategy(py::module_& m) {
           },
           py::arg("path"), py::arg("axis"), py::arg("dims"))
       .def("recompute", &SetRecompute, py::arg("path"), py::arg("mode"))
-      .def(
-          "home",
-          [](PyStrategy& self, const std::string& path, const std::string& layout) {
-            ThrowIfError(HomeAxis(layout).status());
-            NodeOf(self, path).home = layout;
-          },
-          py::arg("path"), py::arg("layout"))
+      .def("home", &SetHomes, py::arg("path"), py::arg("homes"))
       .def("bucket", &SetBucket, py::arg("path"), py::arg("size"))
       .def(
           "load",

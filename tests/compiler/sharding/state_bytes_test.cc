@@ -20,7 +20,8 @@ PlanOptions Options(int64_t dp, int zero = 0) {
 DeviceMesh Mesh() { return *DeviceMesh::Create({{"pp", 2}, {"dp", 4}, {"cp", 1}, {"tp", 2}}); }
 
 StateBytes State(const PlanOptions& options, DType dtype, int64_t parameters) {
-  return StateOf(PlainProfile(), dtype, parameters, KeptElements(Mesh(), options, parameters));
+  return StateOf(PlainProfile(), dtype, parameters,
+                 KeptElements(Mesh(), options, options.zero >= 1, parameters));
 }
 
 TEST(StateTest, MixedPrecisionTakesEighteenBytesAParameter) {
@@ -46,7 +47,7 @@ TEST(StateTest, ZeroOneShardsTheOptimizerPadded) {
 // gradients with it, for `n` parameters.
 double BytesAParameter(const SoftwareProfile& profile, DType dtype, int64_t d, int64_t n) {
   const PlanOptions options = Options(d, d > 1 ? 1 : 0);
-  const int64_t kept = KeptElements(Mesh(), options, n);
+  const int64_t kept = KeptElements(Mesh(), options, options.zero >= 1, n);
   const StateBytes state = StateOf(profile, dtype, n, kept);
   int64_t workspace = 0, most = 0;
   const BlockTemplate step = OptimizerStep(profile, dtype, kept, {}, false);
@@ -128,8 +129,9 @@ TEST(StateTest, Fp32ParametersAreTheirOwnMaster) {
 
 // Of weights that axis 1 cuts there is one copy for each coordinate of the others.
 TEST(StateTest, CutWeightsAreShardedOverTheirCopies) {
-  EXPECT_EQ(KeptElements(Mesh(), Options(8, 1), 1000, {{{}, 300}, {{1}, 200}}), 300 + 50 + 63);
-  EXPECT_EQ(KeptElements(Mesh(), Options(8), 1000, {{{}, 300}, {{1}, 200}}), 1000);
+  EXPECT_EQ(KeptElements(Mesh(), Options(8, 1), true, 1000, {{{}, 300}, {{1}, 200}}),
+            300 + 50 + 63);
+  EXPECT_EQ(KeptElements(Mesh(), Options(8), false, 1000, {{{}, 300}, {{1}, 200}}), 1000);
 }
 
 }  // namespace

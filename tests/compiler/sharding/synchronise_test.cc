@@ -19,7 +19,7 @@ PlanOptions Options(int64_t dp, int zero = 0) {
 DeviceMesh Mesh() { return *DeviceMesh::Create({{"pp", 2}, {"dp", 4}, {"cp", 1}, {"tp", 2}}); }
 
 TEST(GradientReductionTest, SharesItsBytesAmongMessages) {
-  const BlockTemplate block = GradientReduction(Mesh(), Options(4), PlainProfile(), 1001, 4);
+  const BlockTemplate block = GradientReduction(Mesh(), Options(4), PlainProfile(), false, 1001, 4);
   ASSERT_EQ(block.comms.size(), 1u);
   EXPECT_EQ(block.block.size(), 4);
   EXPECT_EQ(block.comms[0].kind, CollectiveKind::kAllReduce);
@@ -29,8 +29,8 @@ TEST(GradientReductionTest, SharesItsBytesAmongMessages) {
 }
 
 TEST(GradientReductionTest, CutWeightsAreReducedOverTheirCopies) {
-  const BlockTemplate block =
-      GradientReduction(Mesh(), Options(4), PlainProfile(), 1000, 1, {{{}, 300}, {{3}, 200}});
+  const BlockTemplate block = GradientReduction(Mesh(), Options(4), PlainProfile(), false, 1000, 1,
+                                                {{{}, 300}, {{3}, 200}});
   ASSERT_EQ(block.block.size(), 2);
   EXPECT_THAT(block.comms[1].axes, ElementsAre(3));
   EXPECT_EQ(block.comms[1].bytes, 4 * 200);
@@ -38,14 +38,14 @@ TEST(GradientReductionTest, CutWeightsAreReducedOverTheirCopies) {
 
 TEST(GradientReductionTest, AxesThatCutTheBatchByHandAreReducedOverToo) {
   const BlockTemplate plain =
-      GradientReduction(Mesh(), Options(4), PlainProfile(), 0, 1, {}, {{{1, 3}, 1000, 4}});
+      GradientReduction(Mesh(), Options(4), PlainProfile(), false, 0, 1, {}, {{{1, 3}, 1000, 4}});
   ASSERT_EQ(plain.block.size(), 4);
   EXPECT_THAT(plain.comms[0].axes, ElementsAre(1, 3));
   EXPECT_EQ(plain.comms[0].bytes, 1000);
   EXPECT_EQ(plain.block.stream[0], StreamKind::kGradComm);
   // Nothing is sharded over them: shards are summed.
   const BlockTemplate sharded =
-      GradientReduction(Mesh(), Options(4, 1), PlainProfile(), 0, 1, {}, {{{1, 3}, 1000, 1}});
+      GradientReduction(Mesh(), Options(4, 1), PlainProfile(), true, 0, 1, {}, {{{1, 3}, 1000, 1}});
   ASSERT_EQ(sharded.block.size(), 2);
   EXPECT_THAT(sharded.comms[0].axes, ElementsAre(1));
   EXPECT_EQ(sharded.comms[0].kind, CollectiveKind::kReduceScatter);
@@ -55,7 +55,8 @@ TEST(GradientReductionTest, AxesThatCutTheBatchByHandAreReducedOverToo) {
 }
 
 TEST(GradientReductionTest, ZeroOneScatters) {
-  const BlockTemplate block = GradientReduction(Mesh(), Options(4, 1), PlainProfile(), 1000, 1);
+  const BlockTemplate block =
+      GradientReduction(Mesh(), Options(4, 1), PlainProfile(), true, 1000, 1);
   EXPECT_EQ(block.comms[0].kind, CollectiveKind::kReduceScatter);
 }
 

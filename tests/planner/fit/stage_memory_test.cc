@@ -1,11 +1,14 @@
 #include "planner/fit/stage_memory.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "planner/forecast/model_source.h"
 #include "planner/forecast/plan_graph.h"
+#include "planner/forecast/predict.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
@@ -29,8 +32,8 @@ class StageMemoryTest : public testing::Test {
 
   // Of all stages of a plan, placed and not.
   std::vector<int64_t> DeviceBytes(const std::string& text, StageMemory* memory) {
-    const ShortForm form = *ParseShortForm(text);
-    job_.strategy = StrategyTree::FromShortForm(form);
+    job_.strategy = text[0] == '{' ? *StrategyTree::FromJson(text, "a tree")
+                                   : StrategyTree::FromShortForm(*ParseShortForm(text));
     const Machine machine = *MachineFromPreset("dgx-a100-80g:1");
     const PlanGraph plan = *SettlePlan(job_, machine, session_);
     const PlanOptions& options = plan.chosen.options;
@@ -74,6 +77,35 @@ TEST_F(StageMemoryTest, WhatIsForgottenIsWorkedOutAgain) {
       EXPECT_EQ(DeviceBytes(plan, &keeps), bytes) << plan;
       EXPECT_EQ(DeviceBytes(plan, &forgets), bytes) << plan;
     }
+  }
+}
+
+// Without a time as with one, byte for byte.
+TEST_F(StageMemoryTest, HomesOfNodesTakeWhatTheForecastSays) {
+  StageMemory memory(Overhead());
+  const auto tree = [](const std::string& plan, const std::string& nodes) {
+    return absl::StrCat("{\"plan\": \"", plan, "\", \"nodes\": {", nodes, "}}");
+  };
+  const std::string fsdp = R"j("layers.*": {"home": {"weights": "shard(dp)"}})j";
+  const std::string whole = R"j("head": {"home": {"state": "replicate"}})j";
+  const std::string some = R"j("layers[0:3]": {"home": {"gradients": "shard(dp)"}},
+      "layers.*.mlp": {"home": "shard(dp)+host"})j";
+  const std::string host = R"j("layers[::2]": {"home": {"activations": "host", "state": "host"}})j";
+  const std::string buckets =
+      R"j("layers[4:]": {"bucket": "1MB"}, "embedding": {"bucket": "4MB"})j";
+  for (const std::string& text :
+       {tree("mb=1", fsdp), tree("mb=1,tp=2,zero=3", whole), tree("mb=1,pp=2", some),
+        tree("mb=1,pp=2,zero=1", fsdp), tree("mb=2", host), tree("mb=1,overlap=grad", buckets),
+        tree("mb=1,pp=2,overlap=grad+param", some + ", " + buckets)}) {
+    const std::vector<int64_t> bytes = DeviceBytes(text, &memory);
+    Session session;
+    PredictOptions options;
+    ASSERT_OK_AND_ASSIGN(const Forecast forecast,
+                         Predict(job_, *MachineFromPreset("dgx-a100-80g:1"),
+                                 *DefaultKernelCostModel(), session, options));
+    int64_t most = 0;
+    for (size_t i = 0; i < bytes.size(); i += 2) most = std::max(most, bytes[i]);
+    EXPECT_EQ(most, forecast.peak_memory_bytes) << text;
   }
 }
 

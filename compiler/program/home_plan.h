@@ -1,0 +1,100 @@
+#ifndef PLANCAST_COMPILER_PROGRAM_HOME_PLAN_H_
+#define PLANCAST_COMPILER_PROGRAM_HOME_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/bind/bind.h"
+#include "compiler/lower/body_state.h"
+#include "compiler/program/compiled_body.h"
+#include "strategy/plan_options.h"
+#include "strategy/software_profile.h"
+#include "strategy/strategy_tree.h"
+
+namespace plancast {
+
+// Where the tensors of a parameter live, and in which buckets its gradients are reduced while
+// they are not sharded. `zero` as in the plan: 1 the state is sharded, 2 and the gradients,
+// 3 and the weights.
+struct ParameterHomes {
+  int zero = 0;
+  bool weights_on_host = false, state_on_host = false;
+  int64_t bucket_bytes = 0;
+
+  friend bool operator==(const ParameterHomes& a, const ParameterHomes& b) {
+    return a.zero == b.zero && a.weights_on_host == b.weights_on_host &&
+           a.state_on_host == b.state_on_host && a.bucket_bytes == b.bucket_bytes;
+  }
+};
+// Where no node says otherwise.
+ParameterHomes HomesOfPlan(const PlanOptions& options);
+
+// The parameters of a body with equal homes.
+struct HomePart {
+  ParameterHomes homes;
+  const BodyState* state = nullptr;            // of these alone
+  const std::vector<bool>* tensors = nullptr;  // of the body, which they are; null: all are
+
+  bool Has(int tensor) const { return tensors == nullptr || (*tensors)[tensor]; }
+};
+
+// The homes of a plan whose nodes say some of them, by segment.
+class HomePlan {
+ public:
+  // Null where no node says any. `bodies`: per bound body.
+  // Errors: a node that no parameter's home comes from; parameters of one tensor, of tied
+  // modules, or activations of one layer that are told to live in two places.
+  static absl::StatusOr<std::shared_ptr<const HomePlan>> Create(
+      const BoundModel& bound, const DeviceMesh& mesh, const StrategyTree& tree,
+      const PlanOptions& options, const SoftwareProfile& profile,
+      const std::vector<std::shared_ptr<const CompiledBody>>& bodies);
+
+  // Calls `use(part)` for all parameters of a segment's body, whose state is `state`.
+  template <typename Use>
+  void ForEachPart(int segment, const BodyState& state, Use use) const {
+    const std::vector<Part>& parts = segments_[segment].parts;
+    for (const Part& part : parts) {
+      if (parts.size() == 1) {
+        use(HomePart{part.homes, &state, nullptr});
+      } else {
+        use(HomePart{part.homes, &part.state, &part.tensors});
+      }
+    }
+  }
+  // The most that any parameter has sharded.
+  int MostSharded() const;
+  // Whether kept tensors of a segment's layers live on the host; absent: as the plan says.
+  std::optional<bool> ActivationsOnHost(int segment) const {
+    return segments_[segment].activations_on_host;
+  }
+  bool OffloadsActivations() const;
+  // Of a segment whose parameters have one home (ParameterHomes).
+  int ZeroOf(int segment) const { return segments_[segment].parts[0].homes.zero; }
+  // Per tensor of a segment's body: its gradients are not sharded; null: all are.
+  const std::vector<bool>* WholeGradients(int segment) const {
+    const OfSegment& homes = segments_[segment];
+    return homes.any_whole ? &homes.whole_gradients : nullptr;
+  }
+
+ private:
+  friend class HomePlanMaker;
+  struct Part {
+    ParameterHomes homes;
+    BodyState state;
+    std::vector<bool> tensors;
+  };
+  struct OfSegment {
+    std::vector<Part> parts;
+    std::vector<bool> whole_gradients;  // per tensor
+    bool any_whole = false;
+    std::optional<bool> activations_on_host;
+  };
+  std::vector<OfSegment> segments_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_PROGRAM_HOME_PLAN_H_

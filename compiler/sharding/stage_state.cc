@@ -1,0 +1,106 @@
+#include "compiler/sharding/stage_state.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "compiler/sharding/shard_plan.h"
+#include "compiler/sharding/state_bytes.h"
+
+namespace plancast {
+
+bool InBodies(const ParameterHomes& homes, const ShardedStage* sharded) {
+  return sharded != nullptr && homes.zero >= 2;
+}
+
+int64_t WholeParameters(const StageContents& contents, const StageRun& run,
+                        const ShardedStage* sharded) {
+  int64_t parameters = 0;
+  contents.ForEachPart(run, [&](const HomePart& part) {
+    if (!InBodies(part.homes, sharded)) parameters += contents.Parameters(run, part);
+  });
+  return parameters;
+}
+
+std::vector<StateGroup> StateGroupsOf(const ProgramInputs& inputs, const StageContents& contents,
+                                      const ShardedStage* sharded) {
+  std::vector<StateGroup> groups;
+  contents.ForEachRun([&](const StageRun& run) {
+    contents.ForEachPart(run, [&](const HomePart& part) {
+      ParameterHomes homes = part.homes;
+      homes.bucket_bytes = 0;
+      auto group = std::find_if(groups.begin(), groups.end(),
+                                [&](const StateGroup& known) { return known.homes == homes; });
+      if (group == groups.end()) group = groups.insert(groups.end(), {homes, 0, 0, {}, 0});
+      const int64_t parameters = contents.Parameters(run, part);
+      group->parameters += parameters * run.count;
+      group->products += std::min(part.state->product_parameters, parameters) * run.count;
+      AddTimes(part.state->cut_parameters, run.count, &group->cut);
+    });
+  });
+  // Bodies without parameters have no say.
+  const auto empty = [](const StateGroup& group) { return group.parameters == 0; };
+  if (!std::all_of(groups.begin(), groups.end(), empty)) {
+    groups.erase(std::remove_if(groups.begin(), groups.end(), empty), groups.end());
+  }
+  for (StateGroup& group : groups) {
+    group.kept = InBodies(group.homes, sharded)
+                     ? sharded->ShardElements(group.homes)
+                     : KeptElements(*inputs.mesh, *inputs.options, group.homes.zero >= 1,
+                                    group.parameters, group.cut);
+  }
+  return groups;
+}
+
+void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program) {
+  const StageContents contents(inputs, stage);
+  const PlanOptions& options = *inputs.options;
+  const SoftwareProfile& profile = *inputs.profile;
+  std::optional<ShardedStage> sharded;
+  if (ShardsBodies(options, contents.MostSharded())) sharded.emplace(inputs, contents);
+  const ShardedStage* const bodies = sharded.has_value() ? &*sharded : nullptr;
+  StateBytes total;
+  double host = 0;
+  for (const StateGroup& group : StateGroupsOf(inputs, contents, bodies)) {
+    const ParameterHomes& homes = group.homes;
+    StateBytes bytes;
+    if (InBodies(homes, bodies)) {
+      const bool shards = homes.zero == 3;
+      bytes = StateOf(profile, inputs.dtype, shards ? group.kept : group.parameters, group.kept,
+                      group.products / (shards ? options.shard_ranks() : 1));
+      bytes.gradients = 0;  // below
+      if (shards && RestsAsMaster(profile, inputs.dtype)) {
+        // The master's shard, counted with the optimizer elsewhere, is the parameter.
+        bytes.parameters =
+            static_cast<double>(StoredBytes(*profile.MasterType(inputs.dtype), group.kept));
+        bytes.optimizer -= bytes.parameters;
+      }
+    } else {
+      bytes = StateOf(profile, inputs.dtype, group.parameters, group.kept, group.products);
+      if (profile.update.fresh_gradients) bytes.gradients = 0;
+    }
+    // What lives on the host: state and the gradients that it is updated with, in fp32, and
+    // parameters.
+    if (homes.state_on_host) {
+      host += std::exchange(bytes.optimizer, 0) + 4 * static_cast<double>(group.kept);
+      if (homes.zero >= 2) bytes.gradients = 0;
+    }
+    if (homes.weights_on_host) host += std::exchange(bytes.parameters, 0);
+    total.parameters += bytes.parameters;
+    total.gradients += bytes.gradients;
+    total.optimizer += bytes.optimizer;
+  }
+  if (bodies != nullptr && profile.update.zero_grad) {
+    total.gradients += static_cast<double>(bodies->GradientBytes(ShardTypesOf(inputs, contents)));
+  }
+  program->host_bytes = static_cast<int64_t>(host);
+  auto set = [program](MemoryKind kind, double value) {
+    program->static_bytes[static_cast<int>(kind)] = static_cast<int64_t>(value);
+  };
+  set(MemoryKind::kParameters, total.parameters);
+  set(MemoryKind::kGradients, total.gradients);
+  set(MemoryKind::kOptimizer, total.optimizer);
+  program->static_bytes[static_cast<int>(MemoryKind::kWorkspace)] = contents.HeldBytes();
+}
+
+}  // namespace plancast

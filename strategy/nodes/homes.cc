@@ -1,0 +1,143 @@
+#include "strategy/nodes/homes.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace plancast {
+namespace {
+
+// From what is sharded last to what is sharded first.
+constexpr HomeKind kSharded[] = {HomeKind::kWeights, HomeKind::kGradients, HomeKind::kState};
+
+std::string Said(HomeKind kind, const Home& home) {
+  return absl::StrCat("`", kHomeKindNames[kind], ": ", PrintHome(kind, home), "`");
+}
+
+}  // namespace
+
+absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
+  const bool activations = kind == HomeKind::kActivations;
+  if (absl::StartsWith(text, "device(")) {
+    return absl::UnimplementedError(
+        absl::StrCat("not supported yet: a home on another device (`", text, "`). Write `",
+                     activations ? "device` or `host`." : "shard(dp)` or `host`."));
+  }
+  Home home;
+  absl::string_view rest = text;
+  if (activations) {
+    if (text == "device") return home;
+    home.on_host = true;
+    if (text == "host") return home;
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "` is no home of activations; there are `device` and `host`."));
+  }
+  if (text == "replicate") return home;
+  home.on_host = text == "host" || absl::ConsumeSuffix(&rest, "+host");
+  if (text == "host") return home;
+  if (absl::ConsumePrefix(&rest, "shard(") && absl::ConsumeSuffix(&rest, ")") && !rest.empty()) {
+    home.axis = std::string(rest);
+    return home;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("`", text, "` is not a home layout. Write `replicate`, `shard(dp)` for an axis ",
+                   "`dp`, `host`, or `shard(dp)+host`."));
+}
+
+std::string PrintHome(HomeKind kind, const Home& home) {
+  if (kind == HomeKind::kActivations) return home.on_host ? "host" : "device";
+  if (!home.sharded()) return home.on_host ? "host" : "replicate";
+  return absl::StrCat("shard(", home.axis, ")", home.on_host ? "+host" : "");
+}
+
+bool HomeDirective::empty() const {
+  return std::none_of(of.begin(), of.end(), [](const auto& home) { return home.has_value(); });
+}
+
+std::optional<std::string> HomeDirective::AxisOf(HomeKind kind) const {
+  const std::optional<Home>& said = (*this)[kind];
+  if (said.has_value() || kind == HomeKind::kActivations) {
+    return said.has_value() ? std::optional<std::string>(said->axis) : std::nullopt;
+  }
+  // What the sharded ones above it ask for, then what the whole ones below do.
+  for (const HomeKind other : kSharded) {
+    const std::optional<Home>& home = (*this)[other];
+    if (!home.has_value()) continue;
+    if (other < kind && home->sharded()) return home->axis;
+    if (other > kind && !home->sharded()) return std::string();
+  }
+  return std::nullopt;
+}
+
+std::optional<bool> HomeDirective::OnHost(HomeKind kind) const {
+  const std::optional<Home>& said = (*this)[kind];
+  if (!said.has_value()) return std::nullopt;
+  return said->on_host;
+}
+
+absl::Status HomeDirective::Check() const {
+  for (const HomeKind above : kSharded) {
+    for (const HomeKind below : kSharded) {
+      const std::optional<Home>&a = (*this)[above], &b = (*this)[below];
+      if (above >= below || !a.has_value() || !b.has_value()) continue;
+      if (!a->sharded() || a->axis == b->axis) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          Said(above, *a), " and ", Said(below, *b), " contradict each other: a device updates ",
+          "the shard that it keeps, and needs no more of gradients and state. Write `",
+          kHomeKindNames[below], ": shard(", a->axis, ")`, or leave it out, and it follows."));
+    }
+  }
+  const std::optional<Home>&gradients = (*this)[HomeKind::kGradients],
+        &state = (*this)[HomeKind::kState], &weights = (*this)[HomeKind::kWeights];
+  if (weights.has_value() && weights->on_host && !weights->sharded()) {
+    return absl::UnimplementedError(
+        "not supported yet: `weights: host`, whole weights in the memory of the host. Write "
+        "`weights: shard(dp)+host`.");
+  }
+  if (gradients.has_value() && gradients->on_host) {
+    if (!gradients->sharded()) {
+      return absl::UnimplementedError(
+          "not supported yet: `gradients: host`, whole gradients in the memory of the host. Write "
+          "`state: host`: gradients are copied to where the update is.");
+    }
+    if (!state.has_value() || !state->on_host) {
+      return absl::InvalidArgumentError(
+          "`gradients: shard(dp)+host` without the state on the host: gradients are where the "
+          "update is. Write `state: shard(dp)+host`, and gradients follow.");
+    }
+  }
+  return absl::OkStatus();
+}
+
+HomeDirective Merged(const HomeDirective& base, const HomeDirective& over) {
+  HomeDirective merged;
+  for (int k = 0; k < kNumHomeKinds; ++k) {
+    const auto kind = static_cast<HomeKind>(k);
+    const std::optional<std::string> axis = over.AxisOf(kind);
+    if (over[kind].has_value()) {
+      merged[kind] = over[kind];
+    } else if (axis.has_value()) {
+      merged[kind] = Home{*axis, base.OnHost(kind).value_or(false)};
+    } else {
+      merged[kind] = base[kind];
+    }
+  }
+  return merged;
+}
+
+int TensorHomes::zero() const {
+  int level = 0;
+  for (const HomeKind kind : kSharded) level += (*this)[kind].sharded() ? 1 : 0;
+  return level;
+}
+
+void SettlePlaces(TensorHomes* homes) {
+  Home& weights = (*homes)[HomeKind::kWeights];
+  weights.on_host = weights.on_host && weights.sharded();
+  Home& gradients = (*homes)[HomeKind::kGradients];
+  gradients.on_host = gradients.sharded() && (*homes)[HomeKind::kState].on_host;
+}
+
+}  // namespace plancast

@@ -1,0 +1,77 @@
+#ifndef PLANCAST_TESTS_COMPILER_RANDOM_HOMES_H_
+#define PLANCAST_TESTS_COMPILER_RANDOM_HOMES_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/compiler/plan_under_test.h"
+
+namespace plancast {
+
+// Whether anything at `path` or below reads a parameter.
+inline bool HasParameters(const ModelGraph& graph, const std::string& path) {
+  for (const Segment& segment : graph.segments) {
+    const Body& body = graph.bodies[segment.body];
+    for (const OpNode& op : body.ops) {
+      const std::string at = absl::StrCat(ModelGraph::PathOf(segment), ".", op.name);
+      if (at != path && at.rfind(path + ".", 0) != 0) continue;
+      for (const int t : op.inputs) {
+        if (body.tensors[t].kind == TensorInfo::Kind::kParameter) return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Homes of random nodes: modules, layers, parts of layers. `below(n)` draws from 0 to n - 1.
+template <typename Below>
+void DrawHomes(const Below& below, PlanUnderTest& plan) {
+  const ModelGraph& graph = plan.graph();
+  plan.options().recompute_joined = 1;
+  plan.options().sync_whole_each = below(3) == 0;
+  std::vector<std::string> paths;
+  for (const Segment& segment : graph.segments) {
+    // Users of a tied weight have one home.
+    if (!segment.in_list() && !graph.tied.empty()) continue;
+    const std::string path = ModelGraph::PathOf(segment);
+    if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
+  }
+  for (std::string path : paths) {
+    if (below(3) == 0) continue;
+    const bool list = path.size() > 2 && path.substr(path.size() - 2) == ".*";
+    const std::string part = absl::StrCat(path, below(2) == 0 ? ".mlp" : ".attn");
+    if (list && below(4) == 0 && HasParameters(graph, part)) {
+      path = part;
+    } else if (!HasParameters(graph, path)) {
+      continue;
+    }
+    std::string node = path;
+    if (list && below(2) == 0) {
+      const int64_t layers = graph.LayerCount();
+      const int64_t some = below(layers);
+      const std::string index =
+          below(2) == 0 ? absl::StrCat("[", some, ":]") : absl::StrCat("[:", some + 1, "]");
+      node.replace(path.find(".*"), 2, index);
+    }
+    const int zero = static_cast<int>(below(4));
+    plan.Shard(node, zero);
+    if (zero < 2 && below(2) == 0) {
+      const std::vector<int64_t> bytes = {1, 5000, int64_t{1} << 24};
+      (*plan.tree().Node(node))->bucket_bytes = bytes[below(3)];
+    }
+    if (below(3) == 0) {
+      plan.Home(node, HomeKind::kState, zero >= 1 ? "shard(dp)+host" : "host");
+    }
+    if (zero == 3 && below(3) == 0) plan.Home(node, HomeKind::kWeights, "shard(dp)+host");
+    if (list && path.back() == '*' && below(3) == 0) {
+      plan.Home(node, HomeKind::kActivations, below(3) == 0 ? "device" : "host");
+    }
+  }
+}
+
+}  // namespace plancast
+
+#endif  // PLANCAST_TESTS_COMPILER_RANDOM_HOMES_H_

@@ -1,0 +1,152 @@
+#include "strategy/nodes/homes.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "strategy/strategy_tree.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+
+HomeDirective Said(std::initializer_list<std::pair<HomeKind, const char*>> homes) {
+  HomeDirective directive;
+  for (const auto& [kind, home] : homes) directive[kind] = *ParseHome(kind, home);
+  return directive;
+}
+
+constexpr auto kW = HomeKind::kWeights;
+constexpr auto kG = HomeKind::kGradients;
+constexpr auto kS = HomeKind::kState;
+constexpr auto kA = HomeKind::kActivations;
+
+TEST(HomesTest, WordsRoundTrip) {
+  for (const HomeKind kind : {kW, kG, kS}) {
+    for (const char* home : {"replicate", "shard(dp)", "host", "shard(dp)+host"}) {
+      ASSERT_OK_AND_ASSIGN(const Home parsed, ParseHome(kind, home));
+      EXPECT_EQ(PrintHome(kind, parsed), home);
+    }
+  }
+  for (const char* home : {"device", "host"}) {
+    ASSERT_OK_AND_ASSIGN(const Home parsed, ParseHome(kA, home));
+    EXPECT_EQ(PrintHome(kA, parsed), home);
+  }
+}
+
+TEST(HomesTest, OtherWordsAreRefused) {
+  for (const char* home : {"", "shard", "shard()", "sharded(dp)", "shard(dp", "device", "host+host",
+                           "replicate+host", "shard(dp)+"}) {
+    EXPECT_THAT(ParseHome(kS, home),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not a home layout")))
+        << home;
+  }
+  EXPECT_THAT(ParseHome(kA, "shard(dp)"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("`device` and `host`")));
+  EXPECT_THAT(ParseHome(kW, "device(3)"),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("a home on another device")));
+}
+
+TEST(HomesTest, ShardingFollowsFromTheStateToTheWeights) {
+  const HomeDirective weights = Said({{kW, "shard(dp)"}});
+  EXPECT_EQ(weights.AxisOf(kG), "dp");
+  EXPECT_EQ(weights.AxisOf(kS), "dp");
+  const HomeDirective gradients = Said({{kG, "shard(dp)"}});
+  EXPECT_EQ(gradients.AxisOf(kW), std::nullopt);
+  EXPECT_EQ(gradients.AxisOf(kS), "dp");
+  const HomeDirective whole = Said({{kS, "replicate"}});
+  EXPECT_EQ(whole.AxisOf(kW), "");
+  EXPECT_EQ(whole.AxisOf(kG), "");
+  EXPECT_EQ(Said({{kG, "replicate"}}).AxisOf(kS), std::nullopt);
+  EXPECT_EQ(weights.AxisOf(kA), std::nullopt);
+}
+
+TEST(HomesTest, ContradictionsAreRefused) {
+  EXPECT_OK(Said({{kW, "shard(dp)"}, {kG, "shard(dp)"}, {kS, "shard(dp)+host"}}).Check());
+  EXPECT_OK(Said({{kW, "replicate"}, {kG, "replicate"}, {kS, "shard(dp)"}}).Check());
+  EXPECT_THAT(Said({{kW, "shard(dp)"}, {kG, "replicate"}}).Check().message(),
+              HasSubstr("Write `gradients: shard(dp)`, or leave it out, and it follows."));
+  EXPECT_FALSE(Said({{kW, "shard(dp)"}, {kS, "replicate"}}).Check().ok());
+  EXPECT_FALSE(Said({{kG, "shard(dp)"}, {kS, "host"}}).Check().ok());
+  EXPECT_THAT(Said({{kW, "host"}}).Check(),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("`weights: shard(dp)+host`")));
+  EXPECT_THAT(Said({{kG, "host"}}).Check(),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("Write `state: host`")));
+  EXPECT_THAT(Said({{kG, "shard(dp)+host"}}).Check().message(),
+              HasSubstr("gradients are where the update is"));
+}
+
+StrategyTree Tree(const char* plan) { return StrategyTree::FromShortForm(*ParseShortForm(plan)); }
+
+TEST(HomesTest, ThePlansZeroAndOffloadAreHomesOfTheRoot) {
+  const auto explained = [](const char* plan) {
+    const std::string text = *Tree(plan).Explain("layers.*.mlp.fc1");
+    return text.substr(text.find("home weights"));
+  };
+  EXPECT_THAT(explained("zero=3"), HasSubstr("home weights: shard(dp)       "));
+  EXPECT_THAT(explained("zero=3"), HasSubstr("home gradients: shard(dp)       "));
+  EXPECT_THAT(explained("zero=2"), HasSubstr("home weights: replicate "));
+  EXPECT_THAT(explained("zero=2,offload=optimizer"), HasSubstr("home gradients: shard(dp)+host"));
+  EXPECT_THAT(explained("zero=3,offload=param"), HasSubstr("home weights: shard(dp)+host"));
+  EXPECT_THAT(explained("offload=optimizer+activations"), HasSubstr("home state: host "));
+  EXPECT_THAT(explained("offload=activations"), HasSubstr("home activations: host "));
+}
+
+TEST(HomesTest, NodesDecideKindByKind) {
+  StrategyTree tree = Tree("zero=3,offload=optimizer");
+  (*tree.Node("layers.*"))->home = Said({{kG, "replicate"}});
+  (*tree.Node("layers.*.mlp"))->home = Said({{kA, "host"}, {kS, "shard(dp)"}});
+  ASSERT_OK_AND_ASSIGN(const Resolved fc1, tree.Resolve("layers.*.mlp.fc1"));
+  EXPECT_EQ(fc1.homes.zero(), 1);
+  EXPECT_FALSE(fc1.homes[kS].on_host);
+  EXPECT_TRUE(fc1.homes[kA].on_host);
+  EXPECT_EQ(fc1.home_sources[static_cast<int>(kW)], "layers.*");
+  EXPECT_EQ(fc1.home_sources[static_cast<int>(kS)], "layers.*.mlp");
+  ASSERT_OK_AND_ASSIGN(const Resolved head, tree.Resolve("head.logits"));
+  EXPECT_EQ(head.homes.zero(), 3);
+  EXPECT_TRUE(head.homes[kG].on_host);  // with the update
+}
+
+TEST(HomesTest, TheRootsHomesArePlans) {
+  StrategyTree tree = Tree("zero=1,offload=activations:3");
+  (*tree.Node(""))->home = Said({{kW, "shard(dp)+host"}, {kA, "device"}});
+  const ShortForm plan = tree.PlanOfRoot();
+  EXPECT_EQ(plan.zero, 3);
+  EXPECT_EQ(plan.offload, std::vector<std::string>{"param"});
+  EXPECT_FALSE(plan.offload_layers.has_value());
+  (*tree.Node(""))->home = Said({{kS, "replicate"}});
+  EXPECT_EQ(tree.PlanOfRoot().zero, 0);
+  (*tree.Node("head"))->home = Said({{kG, "shard(dp)"}});
+  EXPECT_EQ(tree.MostShardedBelow(), 2);
+}
+
+TEST(HomesTest, TreesPrintWhatWasSaid) {
+  const char* json = R"json({
+  "plan": "dp=2",
+  "nodes": {
+    "head": {"home": "shard(dp)+host"},
+    "layers[0:2]": {"home": {"weights": "shard(dp)", "activations": "host"}}
+  }
+}
+)json";
+  ASSERT_OK_AND_ASSIGN(const StrategyTree tree, StrategyTree::FromJson(json, "tree.json"));
+  EXPECT_EQ(tree.ToJson(), json);
+  EXPECT_THAT(tree.DebugString(), HasSubstr("head { home: shard(dp)+host }\n"));
+  EXPECT_THAT(tree.DebugString(),
+              HasSubstr("layers[0:2] { home: weights shard(dp), activations host }\n"));
+  EXPECT_THAT(StrategyTree::FromJson(R"({"nodes": {"head": {"home": {"buffers": "host"}}}})", "t")
+                  .status()
+                  .message(),
+              HasSubstr("the keys are `weights`, `gradients`, `state`, `activations`"));
+  EXPECT_THAT(
+      StrategyTree::FromJson(
+          R"j({"nodes": {"head": {"home": {"weights": "shard(dp)", "state": "host"}}}})j", "t")
+          .status()
+          .message(),
+      HasSubstr("contradict each other"));
+}
+
+}  // namespace
+}  // namespace plancast
