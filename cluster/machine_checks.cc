@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -110,6 +112,30 @@ absl::Status CheckOverrides(const Machine::Spec& spec, int64_t count) {
   return absl::OkStatus();
 }
 
+// Whether kernels take equally long on both.
+bool SameRates(const DeviceType& a, const DeviceType& b) {
+  const auto rates = [](const DeviceType& d) {
+    return std::make_tuple(d.sms, d.memory_bytes_per_s, d.l2_bytes, d.fp32_flops, d.tf32_flops,
+                           d.fp16_flops, d.bf16_flops, d.fp8_flops, d.fp4_flops, d.boost_mhz);
+  };
+  return rates(a) == rates(b);
+}
+
+// What is known of kernels goes by the name of the device.
+absl::Status CheckDeviceNames(const Machine::Spec& spec) {
+  for (size_t a = 0; a < spec.sections.size(); ++a) {
+    const DeviceType& one = spec.sections[a].device;
+    for (size_t b = a + 1; b < spec.sections.size(); ++b) {
+      const DeviceType& other = spec.sections[b].device;
+      if (one.name != other.name || SameRates(one, other)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("sections ", a, " and ", b, " have unlike GPUs of one name, `", one.name,
+                       "`. Give one another name: `gpu: {name: ..., like: ", one.name, ", ...}`."));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Sections are one network: each reaches the others over interfaces of its own.
 absl::Status CheckSections(const Machine::Spec& spec) {
   int64_t devices = 0;
@@ -133,6 +159,7 @@ absl::Status CheckSections(const Machine::Spec& spec) {
   }
   RETURN_IF_ERROR(
       CheckCount("sections", static_cast<int64_t>(spec.sections.size()), 2, kMaxSections));
+  RETURN_IF_ERROR(CheckDeviceNames(spec));
   RETURN_IF_ERROR(
       CheckFigure("between_gbit_per_s", spec.between_bytes_per_s, 1.25e8, kMaxRate, true));
   RETURN_IF_ERROR(
