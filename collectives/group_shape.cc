@@ -197,7 +197,6 @@ GroupShape ShapeAmongEquals(const Machine& machine, const GroupPattern& group, b
   if (spine >= 0 && (shape.nodes > 1 || leaves)) {
     FillPods(machine, spine, group, std::move(all), shape);
   }
-  shape.nodes_per_pod = static_cast<double>(shape.nodes) / static_cast<double>(shape.pods);
   return shape;
 }
 
@@ -222,6 +221,8 @@ SectionShapes ShapesOverSections(const Machine& machine, const std::vector<int64
     all.pods += at.shape.pods;
   }
   for (SectionShape& at : shapes) {
+    at.shape.nodes_elsewhere = all.nodes - at.shape.nodes;
+    at.shape.pods_elsewhere = all.pods - at.shape.pods;
     at.shape.members = all.members;
     at.shape.nodes = all.nodes;
     at.shape.pods = all.pods;

@@ -30,9 +30,15 @@ struct GroupShape {
   // Members hand on to the rail of the receiver inside their node where NVLink
   // joins them.
   double rail_change = 0, exchange_rail_change = 0;
-  double nodes_per_pod = 1;
-  // Sections of a mixed machine with members, and the members of one.
+  // Sections of a mixed machine with members, and the members of one; and of the nodes and
+  // pods those in other sections.
   int64_t sections = 1, per_section = 1;
+  int64_t nodes_elsewhere = 0, pods_elsewhere = 0;
+  // Nodes of one pod.
+  double nodes_per_pod() const {
+    return static_cast<double>(nodes - nodes_elsewhere) /
+           static_cast<double>(pods - pods_elsewhere);
+  }
 };
 
 // How a group lies in one section of a machine: `members`, `nodes`, `pods` and `sections`

@@ -72,7 +72,7 @@ std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kin
   }
   if (shape.rail_change > 0) {
     traffic.spine_hops = 1;
-    traffic.spine = shape.nodes_per_pod / shape.pod_uplinks;
+    traffic.spine = shape.nodes_per_pod() / shape.pod_uplinks;
   }
   return traffic;
 }

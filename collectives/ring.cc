@@ -41,7 +41,7 @@ std::optional<Traffic> RingTraffic(const GroupShape& shape, CollectiveKind kind)
   }
   if (shape.rail_change > 0) {
     traffic.spine_hops = traffic.network_hops;
-    traffic.spine = flow * shape.nodes_per_pod / shape.pod_uplinks;
+    traffic.spine = flow * shape.nodes_per_pod() / shape.pod_uplinks;
   }
   return traffic;
 }

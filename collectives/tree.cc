@@ -36,7 +36,7 @@ std::optional<Traffic> TreeTraffic(const GroupShape& shape, CollectiveKind kind)
     // A tree over the nodes has one edge less than nodes, each used both ways.
     traffic.spine_hops = traffic.network_hops;
     traffic.spine =
-        2.0 * (shape.nodes - 1) / shape.nodes * shape.nodes_per_pod / shape.pod_uplinks;
+        2.0 * (shape.nodes - 1) / shape.nodes * shape.nodes_per_pod() / shape.pod_uplinks;
   }
   return traffic;
 }

@@ -1,7 +1,6 @@
 #include "executor/contention/interference.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -55,27 +54,12 @@ std::vector<int64_t> CountUses(const ExecutionGraph& graph, const CommUses& uses
   return counts;
 }
 
-// Whether devices of the section run a program.
-bool RunsIn(const ExecutionGraph& graph, int32_t program, const Machine& machine, int section) {
-  if (!machine.mixed()) return true;
-  const int64_t begin = machine.FirstDevice(section);
-  const int64_t end = begin + machine.section(section).num_devices();
-  return FirstDeviceIn(graph.mesh, graph.programs[program], begin, end) >= 0;
-}
-
-// Programs whose kernels count, and the kind of devices that they are priced on.
-struct KernelsOn {
-  int kind = 0;
-  std::vector<bool> programs = {};  // empty: all
-};
-
-// What every kernel takes alone over the programs, seconds.
+// What every kernel takes alone over all programs on one kind of device, seconds.
 std::vector<double> SecondsOfKernels(const ExecutionGraph& graph, const KernelPrices& prices,
-                                     const KernelsOn& on) {
+                                     int kind) {
   std::vector<int64_t> repeats(graph.blocks.size());
-  for (size_t p = 0; p < graph.programs.size(); ++p) {
-    if (!on.programs.empty() && !on.programs[p]) continue;
-    for (const Instance& instance : graph.programs[p].instances) {
+  for (const Program& program : graph.programs) {
+    for (const Instance& instance : program.instances) {
       repeats[instance.block] += instance.layer_count;
     }
   }
@@ -89,20 +73,18 @@ std::vector<double> SecondsOfKernels(const ExecutionGraph& graph, const KernelPr
   std::vector<double> seconds;
   for (size_t k = 0; k < counts.size(); ++k) {
     seconds.push_back(static_cast<double>(counts[k]) *
-                      prices.Cost(on.kind, static_cast<int32_t>(k)).seconds_alone);
+                      prices.Cost(kind, static_cast<int32_t>(k)).seconds_alone);
   }
   return seconds;
 }
 
-// The group of a use around the first device of the section that takes part; nothing if
-// none does.
-std::optional<GroupPattern> GroupIn(const ExecutionGraph& graph, const CommUse& use,
-                                    const Machine& machine, int section) {
+// The group of a use around the first device of the section that takes part; if none does,
+// its first.
+GroupPattern GroupIn(const ExecutionGraph& graph, const CommUse& use, const Machine& machine,
+                     int section) {
   GroupPattern group = use.group;
-  if (!machine.mixed()) {
-    if (use.programs.size() == 1) group.base = 0;  // as folding asks
-    return group;
-  }
+  if (use.programs.size() == 1) group.base = 0;  // as folding asks
+  if (!machine.mixed()) return group;
   const int64_t begin = machine.FirstDevice(section);
   const int64_t end = begin + machine.section(section).num_devices();
   int64_t device = -1;
@@ -110,28 +92,15 @@ std::optional<GroupPattern> GroupIn(const ExecutionGraph& graph, const CommUse& 
     const int64_t first = FirstDeviceIn(graph.mesh, graph.programs[program], begin, end);
     if (device < 0 || (first >= 0 && first < device)) device = first;
   }
-  if (device < 0) return std::nullopt;
+  group.base = use.group.base;
+  if (device < 0) return group;
   group.base = device;
   for (const int axis : graph.comms[use.comm].axes) {
-    group.base += (graph.mesh.Coordinate(use.group.base, axis) -
-                   graph.mesh.Coordinate(device, axis)) *
-                  graph.mesh.stride(axis);
+    group.base +=
+        (graph.mesh.Coordinate(use.group.base, axis) - graph.mesh.Coordinate(device, axis)) *
+        graph.mesh.stride(axis);
   }
   return group;
-}
-
-double MeanCommSlowdownOn(const ExecutionGraph& graph, const DeviceType& device,
-                          const CollectiveFootprint& footprint, const KernelPrices& prices,
-                          const KernelsOn& on) {
-  const std::vector<double> seconds = SecondsOfKernels(graph, prices, on);
-  double lost = 0, all = 0;
-  for (size_t k = 0; k < seconds.size(); ++k) {
-    if (seconds[k] == 0) continue;
-    const KernelCost& kernel = prices.Cost(on.kind, static_cast<int32_t>(k));
-    lost += seconds[k] * (CollectiveSlowdown(device, kernel, footprint) - 1);
-    all += seconds[k];
-  }
-  return all == 0 ? 1 : 1 + lost / all;
 }
 
 }  // namespace
@@ -145,15 +114,14 @@ absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, c
   double seconds = 0;
   for (size_t u = 0; u < counts.size(); ++u) {
     if (counts[u] == 0) continue;
-    const std::optional<GroupPattern> group = GroupIn(graph, uses.uses[u], machine, section);
-    if (!group.has_value()) continue;
-    ASSIGN_OR_RETURN(const SectionShapes shapes, ShapesOf(machine, *group));
+    const GroupPattern group = GroupIn(graph, uses.uses[u], machine, section);
+    ASSIGN_OR_RETURN(const SectionShapes shapes, ShapesOf(machine, group));
     if (shapes[0].shape.members == 1) continue;
     const auto here = std::find_if(shapes.begin(), shapes.end(), [section](const SectionShape& at) {
       return at.section == section;
     });
-    const GroupShape& shape = here->shape;
-    ASSIGN_OR_RETURN(const int32_t realised, comms.Price(uses.uses[u].comm, *group));
+    const GroupShape& shape = here == shapes.end() ? shapes[0].shape : here->shape;
+    ASSIGN_OR_RETURN(const int32_t realised, comms.Price(uses.uses[u].comm, group));
     const double weight = static_cast<double>(counts[u]) *
                           static_cast<double>(AloneTime(machine, comms.realised()[realised]));
     const CollectiveFootprint one = shape.nodes == 1
@@ -178,13 +146,22 @@ void PriceInterference(const DeviceType& device, const CollectiveFootprint& foot
 
 double KernelSeconds(const ExecutionGraph& graph, const KernelPrices& prices) {
   double seconds = 0;
-  for (const double of_kernel : SecondsOfKernels(graph, prices, {})) seconds += of_kernel;
+  for (const double of_kernel : SecondsOfKernels(graph, prices, 0)) seconds += of_kernel;
   return seconds;
 }
 
 double MeanCommSlowdown(const ExecutionGraph& graph, const DeviceType& device,
-                        const CollectiveFootprint& footprint, const KernelPrices& prices) {
-  return MeanCommSlowdownOn(graph, device, footprint, prices, {});
+                        const CollectiveFootprint& footprint, const KernelPrices& prices,
+                        int kind) {
+  const std::vector<double> seconds = SecondsOfKernels(graph, prices, kind);
+  double lost = 0, all = 0;
+  for (size_t k = 0; k < seconds.size(); ++k) {
+    if (seconds[k] == 0) continue;
+    const KernelCost& kernel = prices.Cost(kind, static_cast<int32_t>(k));
+    lost += seconds[k] * (CollectiveSlowdown(device, kernel, footprint) - 1);
+    all += seconds[k];
+  }
+  return all == 0 ? 1 : 1 + lost / all;
 }
 
 absl::StatusOr<std::vector<double>> PriceBothWays(const ExecutionGraph& graph, const CommUses& uses,
@@ -203,12 +180,7 @@ absl::StatusOr<std::vector<double>> PriceBothWays(const ExecutionGraph& graph, c
       slowdowns.push_back(1 + *runtime.comm_interference);
       continue;
     }
-    KernelsOn on;
-    on.kind = s;
-    for (size_t p = 0; p < graph.programs.size() && machine.mixed(); ++p) {
-      on.programs.push_back(RunsIn(graph, static_cast<int32_t>(p), machine, s));
-    }
-    const double slowdown = MeanCommSlowdownOn(graph, device, beside, prices, on);
+    const double slowdown = MeanCommSlowdown(graph, device, beside, prices, s);
     slowdowns.push_back(slowdown < kLeastCommSlowdown ? 1 : slowdown);
   }
   return slowdowns;

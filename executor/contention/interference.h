@@ -17,8 +17,8 @@ namespace plancast {
 // What the plan's communications take of a device while they run alongside kernels,
 // on average over their time alone. Those that the next kernel of their block
 // waits for run alongside none and do not count. Depends on the graph and the
-// machine only, not on how the graph is folded. Of the devices of a section: those
-// communications that run there, as they lie around the first device that runs them.
+// machine only, not on how the graph is folded. Of the devices of a section, with the
+// groups as they lie there where they have members there.
 // Errors: a group that cannot be realised.
 absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, const CommUses& uses,
                                                   const Machine& machine, CommPricer& comms,
@@ -33,9 +33,11 @@ void PriceInterference(const DeviceType& device, const CollectiveFootprint& foot
 double KernelSeconds(const ExecutionGraph& graph, const KernelPrices& prices);
 
 // The time that such a communication takes alongside a kernel of the plan over its
-// time alone, on average over KernelSeconds(); at least 1.
+// time alone, on average over KernelSeconds(); at least 1. `kind`: of `prices`, which the
+// device is.
 double MeanCommSlowdown(const ExecutionGraph& graph, const DeviceType& device,
-                        const CollectiveFootprint& footprint, const KernelPrices& prices);
+                        const CollectiveFootprint& footprint, const KernelPrices& prices,
+                        int kind = 0);
 
 // Both ways, as `runtime` says: fills `prices.slowdown_q20` if by the GPU's data,
 // and returns the time of a communication alongside kernels over its time alone, per

@@ -49,7 +49,7 @@ class Drawing {
     constexpr int64_t kPerHost[] = {1, 2, 2, 3, 4, 4, 6, 8};
     const int64_t per_host = kPerHost[In(0, 7)];
     Machine::Spec spec = UnitMachine(std::max<int64_t>(1, about / per_host), per_host);
-    spec.device.boost_mhz = static_cast<double>(In(1, 4)) * 500;
+    spec.device.boost_mhz = 500 << In(0, 3);  // so that products are exact
     spec.nics_per_host = In(1, per_host);
     spec.nic_bytes_per_s = static_cast<double>(In(1, 4)) * 1e9;
     spec.intra_bytes_per_s = static_cast<double>(In(1, 4)) * 3e10;
