@@ -63,6 +63,7 @@ struct Links {
   double device = 0;       // of a device inside its node, GB/s
   double nic = 0;          // of an interface, GB/s
   double nic_latency = 0;  // µs
+  double nic_bytes_per_s = 0;
   bool nvlink = true, nvswitch = false;
 
   explicit Links(const Machine& machine) {
@@ -73,7 +74,8 @@ struct Links {
     device = spec.intra_bytes_per_s * 1e-9;
     const int index = machine.FindLinkClass(LinkKind::kNic);
     if (index < 0) return;  // several interfaces of a device are one link
-    nic = machine.link_classes()[index].bytes_per_s * 1e-9;
+    nic_bytes_per_s = machine.link_classes()[index].bytes_per_s;
+    nic = nic_bytes_per_s * 1e-9;
     nic_latency = machine.link_classes()[index].latency_s * 1e6;
   }
 
@@ -83,6 +85,7 @@ struct Links {
     most_capability = std::max(most_capability, other.most_capability);
     device = std::min(device, other.device);
     nic = std::min(nic, other.nic);
+    nic_bytes_per_s = std::min(nic_bytes_per_s, other.nic_bytes_per_s);
     nic_latency = std::max(nic_latency, other.nic_latency);
     nvlink = nvlink && other.nvlink;
     nvswitch = nvswitch && other.nvswitch;
@@ -231,7 +234,9 @@ const GroupTuners* TunersOf(const Links& links, const GroupShape& shape) {
     auto time = NcclTuner::Create(CommunicatorOf(links, shape, NcclVersion::k2_30));
     PLANCAST_CHECK_OK(choice);
     PLANCAST_CHECK_OK(time);
-    auto tuners = std::make_unique<GroupTuners>(GroupTuners{*std::move(choice), *std::move(time)});
+    const double wire = static_cast<double>(shape.nics) * links.nic_bytes_per_s;
+    auto tuners =
+        std::make_unique<GroupTuners>(GroupTuners{*std::move(choice), *std::move(time), wire});
     it = remembered.emplace(key, std::move(tuners)).first;
   }
   return it->second.get();

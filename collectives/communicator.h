@@ -24,6 +24,7 @@ NcclCommunicator CommunicatorOf(const Machine& machine, const SectionShapes& sha
 // brought nearer to what is measured.
 struct GroupTuners {
   NcclTuner choice, time;
+  double wire_bytes_per_s = 0;  // of the interfaces next to a node's members, the narrowest
 };
 
 // Remembered per thread; valid until the next call of the thread. Nothing for groups

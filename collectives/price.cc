@@ -200,8 +200,7 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
     double efficiency = network->efficiency;
     if (forecast) {
       // The rings of a group are all that its interfaces carry.
-      const double wire = static_cast<double>(shape.nics) * links.nic->bytes_per_s;
-      efficiency = std::min(1.0, forecast->channels_bytes_per_s / wire);
+      efficiency = std::min(1.0, forecast->channels_bytes_per_s / tuners->wire_bytes_per_s);
     }
     add(traffic.nic * Crowding(links, shape, traffic.algorithm) / efficiency, *links.nic,
         priced.nic);

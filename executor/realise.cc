@@ -86,8 +86,15 @@ absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Mac
                                             "`. Add a roofline to the end of the chain."));
   };
   for (int kind = 0; kind < machine.num_sections(); ++kind) {
-    for (const KernelSpec& kernel : graph.kernels) {
-      ASSIGN_OR_RETURN(prices.costs.emplace_back(), price(kernel, kind));
+    int first = 0;
+    while (machine.section(first).device().name != machine.section(kind).device().name) ++first;
+    prices.first_alike.push_back(first);
+    for (size_t k = 0; k < graph.kernels.size(); ++k) {
+      if (first < kind) {
+        prices.costs.push_back(KernelCost(prices.Cost(first, static_cast<int32_t>(k))));
+        continue;
+      }
+      ASSIGN_OR_RETURN(prices.costs.emplace_back(), price(graph.kernels[k], kind));
     }
   }
   for (const double load : graph.skew.loads) {

