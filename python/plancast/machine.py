@@ -214,6 +214,8 @@ class Machine(Immutable):
 
     def __add__(self, other: Machine) -> Machine:
         """Both as one machine: devices and hosts of `other` are counted on from this one's."""
+        if not isinstance(other, Machine):
+            return NotImplemented
         return Machine(_core.Machine.combine([self._core, other._core]))
 
     def __eq__(self, other: object) -> bool:

@@ -70,7 +70,6 @@ def test_forecasts_know_every_kind(machine, small):
 
 def test_the_command_line_takes_lists_and_files(cli, small_file, tmp_path):
     said = cli.json("predict", "-m", small_file, "-c", MIXED, "-s", "tp=8,mb=1", "--batch", "24")
-    assert said["machine"] == MIXED
     path = tmp_path / "mixed.yaml"
     path.write_text(
         "sections:\n  - {preset: dgx-a100-80g, hosts: 1}\n  - {preset: dgx-h100, hosts: 2}\n"
