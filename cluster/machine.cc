@@ -180,8 +180,7 @@ int64_t Machine::NumLinkInstances(int link_class) const {
 std::pair<int64_t, int64_t> Machine::BlockOf(int link_class, int64_t device) const {
   const LinkClass& link = link_classes_[link_class];
   const int64_t first = FirstDevice(link.section);
-  const int64_t begin =
-      first + (device - first) / link.devices_per_block * link.devices_per_block;
+  const int64_t begin = first + (device - first) / link.devices_per_block * link.devices_per_block;
   return {begin,
           std::min(begin + link.devices_per_block, first + section(link.section).num_devices())};
 }

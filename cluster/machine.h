@@ -199,8 +199,8 @@ class Machine {
   // The innermost level that holds both devices.
   Level CommonLevel(int64_t a, int64_t b) const;
 
-  // Of machines that are not mixed. The share of a device's links inside its host that lead to the other
-  // members of a group of `members` there: 1 behind a switch, less in a mesh.
+  // Of machines that are not mixed. The share of a device's links inside its host that lead to the
+  // other members of a group of `members` there: 1 behind a switch, less in a mesh.
   double MeshShare(int64_t members) const;
 
   // 1.0 unless overridden.

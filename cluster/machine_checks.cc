@@ -145,14 +145,16 @@ absl::Status CheckSections(const Machine::Spec& spec) {
     if (!section.sections.empty() || !section.device_overrides.empty() ||
         !section.link_overrides.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(where, " has sections or overrides of its own. List sections, and what "
-                              "differs in them, for the whole machine."));
+          absl::StrCat(where,
+                       " has sections or overrides of its own. List sections, and what "
+                       "differs in them, for the whole machine."));
     }
     RETURN_IF_ERROR(CheckMachineSpec(section)) << where;
     if (section.nics_per_host < 1 || section.nic_bytes_per_s <= 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(where, " has no network interfaces and so no way to the other sections. "
-                              "Give `nics_per_host` and `nic_gbit_per_s`."));
+          absl::StrCat(where,
+                       " has no network interfaces and so no way to the other sections. "
+                       "Give `nics_per_host` and `nic_gbit_per_s`."));
     }
     devices += section.hosts * section.gpus_per_host;
     RETURN_IF_ERROR(CheckCount("devices", devices, 1, kMaxDevices));

@@ -318,8 +318,7 @@ namespace {
 bool SpellOutGpus(google::protobuf::Struct* machine) {
   bool any = false;
   auto& fields = *machine->mutable_fields();
-  if (const auto gpu = fields.find("gpu");
-      gpu != fields.end() && gpu->second.has_string_value()) {
+  if (const auto gpu = fields.find("gpu"); gpu != fields.end() && gpu->second.has_string_value()) {
     const std::string name = gpu->second.string_value();
     google::protobuf::Value like;
     like.set_string_value(name);

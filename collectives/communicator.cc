@@ -60,9 +60,9 @@ int CapabilityOf(absl::string_view link) {
 // What a machine's own figures say, without NCCL.
 struct Links {
   int capability = 80, most_capability = 80;  // of the oldest and the newest devices
-  double device = 0;       // of a device inside its node, GB/s
-  double nic = 0;          // of an interface, GB/s
-  double nic_latency = 0;  // µs
+  double device = 0;                          // of a device inside its node, GB/s
+  double nic = 0;                             // of an interface, GB/s
+  double nic_latency = 0;                     // µs
   double nic_bytes_per_s = 0;
   bool nvlink = true, nvswitch = false;
 
@@ -224,9 +224,10 @@ NcclCommunicator CommunicatorOf(const Links& links, const GroupShape& shape, Ncc
 const GroupTuners* TunersOf(const Links& links, const GroupShape& shape) {
   if (shape.members < 2) return nullptr;
   thread_local absl::flat_hash_map<Key, std::unique_ptr<GroupTuners>> remembered;
-  const Key key = {links.nic_latency, links.capability, links.most_capability, links.device,
-                   links.nic,         links.nvlink,     links.nvswitch,        shape.nodes,
-                   shape.members,     shape.per_node,   shape.nics};
+  const Key key = {links.nic_latency, links.capability, links.most_capability,
+                   links.device,      links.nic,        links.nvlink,
+                   links.nvswitch,    shape.nodes,      shape.members,
+                   shape.per_node,    shape.nics};
   auto it = remembered.find(key);
   if (it == remembered.end()) {
     if (remembered.size() >= 4096) remembered.clear();

@@ -236,24 +236,22 @@ SectionShapes ShapesOverSections(const Machine& machine, const std::vector<int64
 absl::StatusOr<SectionShapes> ShapesOf(const Machine& machine, const GroupPattern& group) {
   if (absl::Status status = CheckInside(machine, group); !status.ok()) return status;
   if (!machine.mixed()) return SectionShapes{{0, ShapeAmongEquals(machine, group, false)}};
-  const int section =
-      machine.SectionOf(group.devices.empty() ? group.base : group.devices.front());
+  const int section = machine.SectionOf(group.devices.empty() ? group.base : group.devices.front());
   if (section != machine.SectionOf(LastOf(group))) {
     return ShapesOverSections(machine, group.Members());
   }
   GroupPattern here = group;
   here.base -= machine.FirstDevice(section);
   for (int64_t& device : here.devices) device -= machine.FirstDevice(section);
-  return SectionShapes{
-      {section, ShapeAmongEquals(machine.section(section), here, false)}};
+  return SectionShapes{{section, ShapeAmongEquals(machine.section(section), here, false)}};
 }
 
 absl::StatusOr<GroupShape> ShapeOf(const Machine& machine, const GroupPattern& group) {
   ASSIGN_OR_RETURN(const SectionShapes shapes, ShapesOf(machine, group));
   if (shapes.size() == 1) return shapes[0].shape;
-  return absl::UnimplementedError(
-      absl::StrCat("the group has members in ", shapes.size(), " sections of `",
-                   machine.spec().name, "`. Take one within a section."));
+  return absl::UnimplementedError(absl::StrCat("the group has members in ", shapes.size(),
+                                               " sections of `", machine.spec().name,
+                                               "`. Take one within a section."));
 }
 
 }  // namespace plancast

@@ -30,7 +30,7 @@ struct LinkCosts {
   int IndexOf(const LinkClass* link) const;
 
   const Machine& all;
-  const Machine& machine;  // the section
+  const Machine& machine;                 // the section
   const ProtocolCosts::ForLink& node;     // inside a node
   const ProtocolCosts::ForLink& network;  // between nodes
   const LinkClass* port = nullptr;

@@ -224,8 +224,8 @@ RealisedCollective ToFixedPoint(const Sides& sides, const PricedGroup& best, int
     load(links.spine, priced.spine);
     load(links.between, priced.between);
     if (const int sms = links.machine.device().sms; sms > 0) {
-      result.sm_fraction = std::max(
-          result.sm_fraction, std::min(1.0, static_cast<double>(result.channels) / sms));
+      result.sm_fraction =
+          std::max(result.sm_fraction, std::min(1.0, static_cast<double>(result.channels) / sms));
     }
   }
   const Side& side = sides[best.slowest];

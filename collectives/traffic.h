@@ -15,11 +15,11 @@ namespace plancast {
 // network interfaces.
 struct Traffic {
   Algorithm algorithm = Algorithm::kRing;
-  double port = 0;    // each member's link inside its host or domain
-  double uplink = 0;  // each PCIe switch with members
-  double bridge = 0;  // each host bridge
-  double nic = 0;     // each network interface next to a member
-  double spine = 0;   // each uplink that serves a member
+  double port = 0;     // each member's link inside its host or domain
+  double uplink = 0;   // each PCIe switch with members
+  double bridge = 0;   // each host bridge
+  double nic = 0;      // each network interface next to a member
+  double spine = 0;    // each uplink that serves a member
   double between = 0;  // the links of each section with members to the others
   // The largest flow through one network interface, where it exceeds the average
   // `nic`: it bounds the rate.

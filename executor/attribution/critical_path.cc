@@ -168,11 +168,10 @@ class Walk {
     const bool is_comm = block.kind[ref.task] == TaskKind::kComm;
     const int64_t whole = causes_.EndOf(entity_, ref) - causes_.StartOf(entity_, ref);
     const int64_t tail = is_comm ? 0 : causes_.LaunchTail(entity_, ref);
-    const int32_t spec =
-        is_comm ? in_.sim.groups[in_.GroupOf(entity_, ref)].realised
-                : in_.prices.FirstAlike(in_.sim.entities[entity_].kind) *
-                          static_cast<int32_t>(in_.prices.num_kernels) +
-                      block.spec[ref.task];
+    const int32_t spec = is_comm ? in_.sim.groups[in_.GroupOf(entity_, ref)].realised
+                                 : in_.prices.FirstAlike(in_.sim.entities[entity_].kind) *
+                                           static_cast<int32_t>(in_.prices.num_kernels) +
+                                       block.spec[ref.task];
     if (stretch == nullptr) {
       (is_comm ? comm_ps_ : kernel_ps_)[spec] += (whole - tail) * times;
     } else {

@@ -44,8 +44,9 @@ double MeanCommSlowdown(const ExecutionGraph& graph, const DeviceType& device,
 // section of the machine; by data, less than 1 % is none.
 // Errors: as MeanFootprint().
 absl::StatusOr<std::vector<double>> PriceBothWays(const ExecutionGraph& graph, const CommUses& uses,
-                                     const Machine& machine, const RuntimeParams& runtime,
-                                     CommPricer& comms, KernelPrices& prices);
+                                                  const Machine& machine,
+                                                  const RuntimeParams& runtime, CommPricer& comms,
+                                                  KernelPrices& prices);
 
 }  // namespace plancast
 

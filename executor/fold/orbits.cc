@@ -144,8 +144,7 @@ void DeviceOrbits::AddDigit(const ExecutionGraph& graph, const Machine& machine,
   // Only the outermost digit may hold several blocks of the machine; the values
   // of others lie alike.
   const bool outermost = stride * size == mesh.num_devices();
-  std::vector<std::vector<int64_t>> places =
-      SectionsOf(machine, mesh.num_devices(), stride, size);
+  std::vector<std::vector<int64_t>> places = SectionsOf(machine, mesh.num_devices(), stride, size);
   if (!apart && outermost) AddPlaces(machine, stride, size, host_memory, &places);
 
   Classes digit;

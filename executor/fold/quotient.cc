@@ -102,9 +102,9 @@ class Classes {
       const Row& row = rows[{program, colour}];
       entity_of_colour_[colour] = static_cast<int32_t>(sim_.entities.size());
       const FoldGraph::Device& device = in_.devices[row.device];
-      sim_.entities.push_back(
-          {program, prices_.RowFor({device.compute_scale, device.place, device.kind}), row.devices,
-           representative, device.place, device.kind});
+      sim_.entities.push_back({program,
+                               prices_.RowFor({device.compute_scale, device.place, device.kind}),
+                               row.devices, representative, device.place, device.kind});
     }
   }
 

@@ -45,10 +45,9 @@ class Refinement {
     for (int32_t orbit = 0; orbit < orbits_.size(); ++orbit) {
       const int64_t device = orbits_.Representative(orbit);
       program_of_[orbit] = ProgramOf(graph_, device);
-      out_.devices.push_back({program_of_[orbit], machine_.ComputeScale(device),
-                              orbits_.Count(orbit), device,
-                              graph_.skew.PlaceOf(graph_.mesh, device),
-                              machine_.SectionOf(device)});
+      out_.devices.push_back(
+          {program_of_[orbit], machine_.ComputeScale(device), orbits_.Count(orbit), device,
+           graph_.skew.PlaceOf(graph_.mesh, device), machine_.SectionOf(device)});
     }
   }
 

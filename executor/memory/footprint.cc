@@ -19,8 +19,8 @@ bool NearCapacity(const MemoryOverhead& overhead, int64_t capacity_bytes, const 
                   int64_t segments, int64_t room) {
   constexpr int64_t kLargeBlocks = 4;
   const int64_t flat = FlatFragmentation(overhead.allocator, segments);
-  return capacity_bytes > 0 && overhead.allocator.block_bytes > 0 && flat > 0 &&
-         segments <= room && segments + std::max(flat, kLargeBlocks * peak.largest) > room;
+  return capacity_bytes > 0 && overhead.allocator.block_bytes > 0 && flat > 0 && segments <= room &&
+         segments + std::max(flat, kLargeBlocks * peak.largest) > room;
 }
 
 void AddUp(ClassMemory* memory) {

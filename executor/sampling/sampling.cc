@@ -131,7 +131,8 @@ absl::StatusOr<std::vector<int64_t>> Jittered(const ExecutionGraph& graph, const
   std::vector<int32_t> slow_rows;  // per entity, as a straggler
   for (const SimGraph::Entity& entity : alike.entities) {
     const double scale = machine.ComputeScale(entity.representative);
-    slow_rows.push_back(prices.RowFor({scale * randomness.straggler_speed, entity.place, entity.kind}));
+    slow_rows.push_back(
+        prices.RowFor({scale * randomness.straggler_speed, entity.place, entity.kind}));
   }
   const std::vector<HostParams> hosts(graph.programs.size(), HostParamsOf(runtime));
   const auto sample = [&](int64_t number) -> absl::StatusOr<int64_t> {

@@ -18,7 +18,8 @@ class Bounds {
       : in_(in), comm_ps_(in.uses.uses.size()) {
     for (size_t g = 0; g < alone_ps.size(); ++g) {
       double& longest = comm_ps_[in.sim.groups[g].use];
-      longest = std::max(longest, static_cast<double>(alone_ps[g]) * Share(in.CommSlowdownOf(in.sim.groups[g])));
+      longest = std::max(
+          longest, static_cast<double>(alone_ps[g]) * Share(in.CommSlowdownOf(in.sim.groups[g])));
     }
   }
 

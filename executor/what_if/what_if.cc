@@ -73,8 +73,8 @@ void SpeedUpInSection(int link_class, double speed, const Machine& machine, Mach
   if (!machine.mixed()) {
     SpeedUp(link_class, speed, machine, spec);
   } else if (link.kind != LinkKind::kBetween) {
-    SpeedUp(link_class - machine.FirstLinkClass(link.section), speed,
-            machine.section(link.section), spec.sections[link.section]);
+    SpeedUp(link_class - machine.FirstLinkClass(link.section), speed, machine.section(link.section),
+            spec.sections[link.section]);
   } else if (link.section == 0) {  // one figure for all sections
     spec.between_bytes_per_s *= speed;
   }
@@ -97,8 +97,7 @@ absl::Status ChangeLink(const WhatIfChange& change, const Machine& machine, Mach
   const int64_t count = NumLinksNamed(machine, change.name);
   if (change.instance >= count) {
     return absl::InvalidArgumentError(absl::StrCat("`", change.DebugString(), "`: the machine has ",
-                                                   count, " `", change.name,
-                                                   "`, counted from 0."));
+                                                   count, " `", change.name, "`, counted from 0."));
   }
   const LinkPlace at = FindLink(machine, change.name, change.instance);
   for (Machine::LinkOverride& known : spec.link_overrides) {
@@ -276,7 +275,8 @@ std::vector<std::string> OpsByTime(const ExecutionGraph& graph,
     const Block& block = graph.blocks[b];
     for (int32_t t = 0; t < block.size(); ++t) {
       if (block.kind[t] == TaskKind::kComm) continue;
-      seconds[HeadOf(block.label[t])] += static_cast<double>(repeats[b]) * seconds_of[block.spec[t]];
+      seconds[HeadOf(block.label[t])] +=
+          static_cast<double>(repeats[b]) * seconds_of[block.spec[t]];
     }
   }
   std::vector<std::pair<double, std::string>> order;

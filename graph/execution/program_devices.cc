@@ -24,8 +24,7 @@ int64_t FirstDeviceIn(const DeviceMesh& mesh, const Program& program, int64_t be
   return device < end ? device : -1;
 }
 
-int64_t CapacityOf(const MemoryOverhead& overhead, const DeviceMesh& mesh,
-                   const Program& program) {
+int64_t CapacityOf(const MemoryOverhead& overhead, const DeviceMesh& mesh, const Program& program) {
   if (overhead.capacities.empty()) return overhead.capacity_bytes;
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const MemoryOverhead::Capacity& at : overhead.capacities) {

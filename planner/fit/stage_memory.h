@@ -34,9 +34,7 @@ class StageMemory {
   // The plan that follows is about; it must outlive its use.
   void Begin(const ProgramPlan& plan);
   // Whether devices of both stages have as much memory.
-  bool CapacityAsBefore(int64_t stage) const {
-    return CapacityAt(stage) == CapacityAt(stage - 1);
-  }
+  bool CapacityAsBefore(int64_t stage) const { return CapacityAt(stage) == CapacityAt(stage - 1); }
   // What a device of the stage takes, before blocks are placed.
   Footprint Of(int64_t stage);
   // Whether as much is in flight on the stage as on the one before.

@@ -78,8 +78,8 @@ bool LessFull(const ClassMemory& a, const ClassMemory& b) {
 
 void FillPeak(const Machine& machine, const ClassMemory& fullest, Forecast* forecast) {
   forecast->peak_memory_bytes = fullest.device;
-  forecast->memory_capacity_bytes = machine.mixed() ? static_cast<double>(fullest.capacity)
-                                                    : machine.device().capacity_bytes();
+  forecast->memory_capacity_bytes =
+      machine.mixed() ? static_cast<double>(fullest.capacity) : machine.device().capacity_bytes();
 }
 
 void FillTime(const Machine& machine, int64_t makespan_ps, Forecast* forecast) {
@@ -95,8 +95,7 @@ void FillTime(const Machine& machine, int64_t makespan_ps, Forecast* forecast) {
   const auto usd = [](const DeviceType& device) { return device.usd_per_hour; };
   const auto watts = [](const DeviceType& device) { return device.tdp_watts; };
   forecast->usd_per_iteration = priced ? device_hours * MeanOverDevices(machine, usd) : 0;
-  forecast->kwh_per_iteration =
-      powered ? device_hours * MeanOverDevices(machine, watts) / 1000 : 0;
+  forecast->kwh_per_iteration = powered ? device_hours * MeanOverDevices(machine, watts) / 1000 : 0;
 }
 
 void FillInterval(const SoftwareProfile& profile, Forecast* forecast) {

@@ -22,8 +22,7 @@ absl::Status CheckSection(const Machine::Spec& spec, const std::vector<int64_t>&
   return absl::FailedPreconditionError(absl::StrFormat(
       "the GPUs of host %d keep %.1f GiB in its memory, and a `%s` host has %.0f. Offload less, "
       "spread the plan over more hosts, or give `host_memory_gb` in a machine file.",
-      fullest - of_host.begin(), static_cast<double>(*fullest) / kGiB, spec.name,
-      capacity / kGiB));
+      fullest - of_host.begin(), static_cast<double>(*fullest) / kGiB, spec.name, capacity / kGiB));
 }
 
 }  // namespace

@@ -26,8 +26,7 @@ MemoryOverhead OverheadOn(const SoftwareProfile& profile, const Machine& machine
     overhead.capacity_bytes = static_cast<int64_t>(section.device().capacity_bytes());
     if (!machine.mixed()) break;
     const int64_t begin = machine.FirstDevice(s);
-    overhead.capacities.push_back(
-        {begin, begin + section.num_devices(), overhead.capacity_bytes});
+    overhead.capacities.push_back({begin, begin + section.num_devices(), overhead.capacity_bytes});
   }
   return overhead;
 }

@@ -131,7 +131,8 @@ TEST(MixedGroupTest, AGroupOverBothGoesAtThePaceOfTheSlower) {
   const int64_t slow = AloneTime(a100, Realised(a100, group, kind, bytes));
   const int64_t fast = AloneTime(h100, Realised(h100, group, kind, bytes));
   EXPECT_GT(both, fast * 18 / 10);
-  EXPECT_NEAR(static_cast<double>(both), static_cast<double>(slow), 0.05 * static_cast<double>(slow));
+  EXPECT_NEAR(static_cast<double>(both), static_cast<double>(slow),
+              0.05 * static_cast<double>(slow));
   // At least 2 (n - 1) / n of the bytes cross the interface of every A100.
   EXPECT_GE(static_cast<double>(both) * 1e-12, 2.0 * 3 / 4 * static_cast<double>(bytes) / 25e9);
 }

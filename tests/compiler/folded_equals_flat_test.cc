@@ -297,8 +297,8 @@ TEST_P(CompiledPlansTest, OnMixedMachines) {
     for (double interference : {0.0, 0.3}) {
       ReferenceHost slowed{0, host.launch_ps, host.sync_ps};
       slowed.slowdown_q20 = SlowdownQ20(1 + interference);
-      const ReferenceTimes times = RunReference(reference, slowed, LinkSharing::kMaxMin,
-                                                SlowdownQ20(1 + interference / 2));
+      const ReferenceTimes times =
+          RunReference(reference, slowed, LinkSharing::kMaxMin, SlowdownQ20(1 + interference / 2));
       for (Form form : {Form::kFolded, Form::kFlat}) {
         const auto s = Simulation::Run(*graph, *machine, realise, form, host, interference,
                                        /*shortcuts=*/true, LinkSharing::kMaxMin, interference / 2);

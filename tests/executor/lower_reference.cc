@@ -100,7 +100,8 @@ class Lowering {
             if (kernel.routed && !graph_.skew.axes.empty()) {
               kernel = UnderLoad(kernel, LoadOf(rank));
             }
-            const double seconds = costs_.Estimate(kernel, machine_.DeviceOf(devices_[rank]))->seconds_alone;
+            const double seconds =
+                costs_.Estimate(kernel, machine_.DeviceOf(devices_[rank]))->seconds_alone;
             const double ps = seconds / machine_.ComputeScale(devices_[rank]) * 1e12;
             task.duration_ps = static_cast<int64_t>(std::ceil(ps - ps * 2.3e-16));
             task.launches = kernel.launches;

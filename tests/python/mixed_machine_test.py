@@ -94,7 +94,17 @@ def test_collectives_over_both_go_at_the_pace_of_the_slower(machine):
     [
         (("import", "nccl", MIXED), "A topology as NCCL sees it"),
         (
-            ("collective", "-c", MIXED, "--op", "all_reduce", "--bytes", "1M", "--fidelity", "chunks"),
+            (
+                "collective",
+                "-c",
+                MIXED,
+                "--op",
+                "all_reduce",
+                "--bytes",
+                "1M",
+                "--fidelity",
+                "chunks",
+            ),
             "A collective chunk by chunk",
         ),
     ],

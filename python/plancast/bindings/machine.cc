@@ -37,8 +37,7 @@ void BindMachine(py::module_& m) {
           py::arg("parts"))
       .def("to_json", [](const PyMachine& self) { return MachineToJson(self.machine); })
       .def_property_readonly("name", [](const PyMachine& self) { return self.machine.spec().name; })
-      .def_property_readonly("gpu",
-                             [](const PyMachine& self) { return DeviceNames(self.machine); })
+      .def_property_readonly("gpu", [](const PyMachine& self) { return DeviceNames(self.machine); })
       .def_property_readonly("sections",
                              [](const PyMachine& self) {
                                std::vector<PyMachine> sections;

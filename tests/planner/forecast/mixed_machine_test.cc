@@ -75,9 +75,9 @@ std::string Digits(const Forecast& f) {
 }
 
 const char* const kStrategies[] = {
-    "tp=8",           "tp=8,pp=2,sp",       "tp=4,pp=2,vpp=2,zero=1,overlap=grad+param",
-    "pp=4,mb=2",      "tp=1,zero=3,hsdp=8", "tp=2,pp=2,recompute=full",
-    "tp=1,zero=2",    "tp=8,pp=4"};
+    "tp=8",        "tp=8,pp=2,sp",       "tp=4,pp=2,vpp=2,zero=1,overlap=grad+param",
+    "pp=4,mb=2",   "tp=1,zero=3,hsdp=8", "tp=2,pp=2,recompute=full",
+    "tp=1,zero=2", "tp=8,pp=4"};
 
 // Sections that differ in nothing that a plan uses are one.
 TEST_F(MixedMachineForecastTest, EqualHalvesTakeWhatTheWholeTakes) {
@@ -184,9 +184,9 @@ TEST_F(MixedMachineForecastTest, FitsWhereEachStageFitsItsOwnDevices) {
     Job job = job_;
     job.strategy = StrategyTree::FromShortForm(*ParseShortForm("tp=1,pp=2"));
     GraphWorkspace workspace;
-    ASSERT_OK_AND_ASSIGN(const Forecast one,
-                         PredictOneOfMany(job, here, *costs_, session_,
-                                          [](const Forecast&) { return true; }, &workspace));
+    ASSERT_OK_AND_ASSIGN(const Forecast one, PredictOneOfMany(
+                                                 job, here, *costs_, session_,
+                                                 [](const Forecast&) { return true; }, &workspace));
     const Forecast alone = Of("tp=1,pp=2", here);
     EXPECT_EQ(one.fits, alone.fits);
     if (!one.fits) continue;
