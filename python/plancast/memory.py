@@ -208,6 +208,11 @@ class PeakMemory(Immutable, tuple[ClassMemory, ...]):
         left = zip(self._source.memory_capacities, self, strict=True)
         return max(left, key=lambda pair: pair[1].device - pair[0])[1]
 
+    def share(self, memory: ClassMemory) -> float:
+        """What a device class of these uses of what its devices offer."""
+        capacity: int = self._source.memory_capacities[self.index(memory)]
+        return memory.device / capacity if capacity else 0.0
+
     def explain(self, device_class: str | None = None) -> PeakReasons:
         """What is alive at the peak of a device class, by default the fullest."""
         index = self._index(device_class)
