@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "cluster/machine_checks.h"
+#include "cluster/named_links.h"
 
 namespace plancast {
 namespace {
@@ -97,12 +98,18 @@ absl::StatusOr<LinkKind> IntraLinkKind(absl::string_view intra_link) {
 
 absl::StatusOr<Machine> Machine::Create(Spec spec) {
   if (absl::Status status = CheckMachineSpec(spec); !status.ok()) return status;
+  if (!spec.sections.empty()) return CreateMixed(std::move(spec));
   Machine machine(std::move(spec));
+  machine.num_devices_ = machine.spec_.hosts * machine.spec_.gpus_per_host;
+  machine.gpus_per_domain_ = machine.spec_.gpus_per_host * machine.spec_.hosts_per_domain;
+  machine.AddLinkClasses();
   if (absl::Status status = machine.Verify(); !status.ok()) return status;
   return machine;
 }
 
-Machine::Machine(Spec spec) : spec_(std::move(spec)) {
+Machine::Machine(Spec spec) : spec_(std::move(spec)) {}
+
+void Machine::AddLinkClasses() {
   const LinkKind intra = *IntraLinkKind(spec_.intra_link);
   if (spec_.c2c_bytes_per_s > 0) {
     link_classes_.push_back(
@@ -149,6 +156,11 @@ int Machine::FindLinkClass(LinkKind kind) const {
 
 int64_t Machine::LinkInstance(int link_class, int64_t device) const {
   const LinkClass& link = link_classes_[link_class];
+  if (mixed()) {
+    if (link.kind == LinkKind::kBetween) return 0;
+    const Section& at = sections_[link.section];
+    return at.machine->LinkInstance(link_class - at.link_class, device - at.device);
+  }
   const int64_t local = device % spec_.gpus_per_host;
   return device / link.devices_per_block * link.instances_per_block +
          local * link.instances_per_block / spec_.gpus_per_host;
@@ -156,11 +168,46 @@ int64_t Machine::LinkInstance(int link_class, int64_t device) const {
 
 int64_t Machine::NumLinkInstances(int link_class) const {
   const LinkClass& link = link_classes_[link_class];
+  if (mixed()) {
+    if (link.kind == LinkKind::kBetween) return 1;
+    const Section& at = sections_[link.section];
+    return at.machine->NumLinkInstances(link_class - at.link_class);
+  }
   const int64_t blocks = (num_devices() + link.devices_per_block - 1) / link.devices_per_block;
   return blocks * link.instances_per_block;
 }
 
+std::pair<int64_t, int64_t> Machine::BlockOf(int link_class, int64_t device) const {
+  const LinkClass& link = link_classes_[link_class];
+  const int64_t first = FirstDevice(link.section);
+  const int64_t begin = first + (device - first) / link.devices_per_block * link.devices_per_block;
+  return {begin,
+          std::min(begin + link.devices_per_block, first + section(link.section).num_devices())};
+}
+
+int Machine::SectionOf(int64_t device) const {
+  int section = num_sections() - 1;
+  while (section > 0 && device < sections_[section].device) --section;
+  return section;
+}
+
+int64_t Machine::HostOf(int64_t device) const {
+  if (!mixed()) return device / spec_.gpus_per_host;
+  const Section& at = sections_[SectionOf(device)];
+  return at.host + at.machine->HostOf(device - at.device);
+}
+
+int64_t Machine::DomainOf(int64_t device) const {
+  if (!mixed()) return device / gpus_per_domain_;
+  const Section& at = sections_[SectionOf(device)];
+  return at.domain + at.machine->DomainOf(device - at.device);
+}
+
 int64_t Machine::PodOf(int64_t device) const {
+  if (mixed()) {
+    const Section& at = sections_[SectionOf(device)];
+    return at.pod + at.machine->PodOf(device - at.device);
+  }
   return spec_.hosts_per_pod > 0 ? HostOf(device) / spec_.hosts_per_pod : 0;
 }
 
@@ -169,6 +216,11 @@ Level Machine::CommonLevel(int64_t a, int64_t b) const {
   if (HostOf(a) == HostOf(b)) return Level::kHost;
   if (DomainOf(a) == DomainOf(b)) return Level::kDomain;
   return PodOf(a) == PodOf(b) ? Level::kPod : Level::kCluster;
+}
+
+const DeviceType& Machine::device() const {
+  PLANCAST_CHECK(!mixed()) << "`" << spec_.name << "` has several types of devices";
+  return spec_.device;
 }
 
 double Machine::MeshShare(int64_t members) const {
@@ -215,11 +267,25 @@ absl::Status Machine::Verify() const {
 }
 
 std::string Machine::DebugString() const {
-  std::string text =
-      absl::StrFormat("%s: %d x %d %s, %s\n", spec_.name.empty() ? "machine" : spec_.name,
-                      spec_.hosts, spec_.gpus_per_host, spec_.device.name, spec_.topology);
+  std::string text;
+  if (mixed()) {
+    absl::StrAppendFormat(&text, "%s: %d hosts, %d devices\n",
+                          spec_.name.empty() ? "machine" : spec_.name, spec_.hosts, num_devices_);
+  } else {
+    absl::StrAppendFormat(&text, "%s: %d x %d %s, %s\n",
+                          spec_.name.empty() ? "machine" : spec_.name, spec_.hosts,
+                          spec_.gpus_per_host, spec_.device.name, spec_.topology);
+  }
   for (size_t i = 0; i < link_classes_.size(); ++i) {
     const LinkClass& link = link_classes_[i];
+    if (mixed() && (i == 0 || link.section != link_classes_[i - 1].section)) {
+      const Section& at = sections_[link.section];
+      const Spec& spec = at.machine->spec();
+      absl::StrAppendFormat(&text, " hosts %d-%d, devices %d-%d: %d x %d %s, %s\n", at.host,
+                            at.host + spec.hosts - 1, at.device,
+                            at.device + at.machine->num_devices() - 1, spec.hosts,
+                            spec.gpus_per_host, spec.device.name, spec.topology);
+    }
     absl::StrAppendFormat(&text, "  %s: %d x %g GB/s, %g us, reaches %s\n", link.name,
                           NumLinkInstances(static_cast<int>(i)), link.bytes_per_s / 1e9,
                           link.latency_s * 1e6, kLevelNames[link.reaches]);
@@ -230,7 +296,8 @@ std::string Machine::DebugString() const {
   }
   for (const LinkOverride& o : spec_.link_overrides) {
     absl::StrAppendFormat(&text, "  %s %d has %g of the capacity\n",
-                          link_classes_[o.link_class].name, o.instance, o.capacity_scale);
+                          link_classes_[o.link_class].name,
+                          LinkNumber(*this, o.link_class, o.instance), o.capacity_scale);
   }
   return text;
 }

@@ -2,7 +2,9 @@
 #define PLANCAST_CLUSTER_MACHINE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -48,14 +50,15 @@ enum class LinkKind : uint8_t {
   kC2c,         // between a device and its host's chip, in place of PCIe
   kHostUplink,  // from a PCIe switch below several devices to their host's memory
   kHostMemory,  // that memory: reads and writes share it
+  kBetween,     // from a section of a mixed machine to its other sections
 };
 // As classes of links are called.
 inline constexpr auto kLinkKindNames =
     NamesOf<LinkKind>("nvlink", "xgmi", "pcie", "pcie-switch", "host-bridge", "nic", "spine", "c2c",
-                      "host-uplink", "host-memory");
+                      "host-uplink", "host-memory", "between");
 
-// All links of one sort. Every device uses exactly one instance of each class,
-// `Machine::LinkInstance`. Both directions have the capacity; a half-duplex
+// All links of one sort. Every device of the class's section uses exactly one instance
+// of it, `Machine::LinkInstance`. Both directions have the capacity; a half-duplex
 // link shares it. Nothing here depends on message size.
 //
 // Devices are cut into consecutive blocks (a host, a pod). A block has
@@ -74,13 +77,20 @@ struct LinkClass {
   bool duplex = true;
   int64_t devices_per_block = 1;
   int64_t instances_per_block = 1;
+  int section = 0;  // whose devices it serves
 };
 
-// A homogeneous cluster: `hosts` hosts of `gpus_per_host` devices; device id =
+// A cluster of equal hosts: `hosts` hosts of `gpus_per_host` devices; device id =
 // host * gpus_per_host + local index. A domain is the set of devices joined by
 // NVLink (one host, or several for NVL72); a pod is the set of hosts below one
 // leaf stage of the fabric. Overrides name single devices or links that differ
 // (a straggler, a slow link); they are initial colours for folding.
+//
+// A mixed cluster is a list of sections, each a cluster of equal hosts. Hosts,
+// devices, domains and pods are counted on from one section to the next; each has
+// link classes of its own, those of the first section first. Traffic between
+// sections crosses the interfaces, the spines and the `between` of both. What
+// holds for one section is asked of section(i), a machine by itself.
 class Machine {
  public:
   struct DeviceOverride {
@@ -134,14 +144,34 @@ class Machine {
     std::string source;
     std::vector<DeviceOverride> device_overrides;
     std::vector<LinkOverride> link_overrides;
+
+    // Of a mixed cluster, at least two, without overrides or sections of their own. Of
+    // the fields above only the name, the source and the overrides say anything then;
+    // Create fills in `hosts`, and `gpus_per_host` (0: not all alike).
+    std::vector<Spec> sections;
+    // All links of a section to the others, per direction; 0: its interfaces and spine
+    // are the only limit.
+    double between_bytes_per_s = 0;
+    double between_latency_s = 0;
   };
 
   static absl::StatusOr<Machine> Create(Spec spec);
 
   const Spec& spec() const { return spec_; }
-  const DeviceType& device() const { return spec_.device; }
-  int64_t num_devices() const { return spec_.hosts * spec_.gpus_per_host; }
-  int64_t gpus_per_domain() const { return spec_.gpus_per_host * spec_.hosts_per_domain; }
+  // Of machines that are not mixed.
+  const DeviceType& device() const;
+  int64_t num_devices() const { return num_devices_; }
+  // Of a mixed machine: of its smallest domains.
+  int64_t gpus_per_domain() const { return gpus_per_domain_; }
+
+  bool mixed() const { return !sections_.empty(); }
+  int num_sections() const { return mixed() ? static_cast<int>(sections_.size()) : 1; }
+  // A machine by itself, which counts all from 0; this one if it is not mixed.
+  const Machine& section(int index) const { return mixed() ? *sections_[index].machine : *this; }
+  int SectionOf(int64_t device) const;
+  int64_t FirstDevice(int section) const { return mixed() ? sections_[section].device : 0; }
+  int FirstLinkClass(int section) const { return mixed() ? sections_[section].link_class : 0; }
+  const DeviceType& DeviceOf(int64_t device) const { return section(SectionOf(device)).device(); }
 
   // Innermost links first. A message between devices of one domain crosses
   // the links that reach kHost or kDomain; between domains also the NICs;
@@ -149,22 +179,28 @@ class Machine {
   // and the host bridge are crossed between switches, and by network traffic of
   // hosts with fewer interfaces than switches.
   const std::vector<LinkClass>& link_classes() const { return link_classes_; }
-  // -1 if the machine has no such class.
+  // -1 if the machine has no such class. Of a mixed machine: that of its first section.
   int FindLinkClass(LinkKind kind) const;
-  // The class that joins the devices of a host (NVLink, xGMI or PCIe), or -1.
+  // The class that joins the devices of a host (NVLink, xGMI or PCIe), or -1. Of machines
+  // that are not mixed.
   int intra_class() const { return intra_class_; }
+  bool Serves(int link_class, int64_t device) const {
+    return !mixed() || link_classes_[link_class].section == SectionOf(device);
+  }
   // The instance of class `link_class` that serves `device`.
   int64_t LinkInstance(int link_class, int64_t device) const;
   int64_t NumLinkInstances(int link_class) const;
+  // [begin, end) of the devices of the block (LinkClass) that holds `device`.
+  std::pair<int64_t, int64_t> BlockOf(int link_class, int64_t device) const;
 
-  int64_t HostOf(int64_t device) const { return device / spec_.gpus_per_host; }
-  int64_t DomainOf(int64_t device) const { return device / gpus_per_domain(); }
+  int64_t HostOf(int64_t device) const;
+  int64_t DomainOf(int64_t device) const;
   int64_t PodOf(int64_t device) const;
   // The innermost level that holds both devices.
   Level CommonLevel(int64_t a, int64_t b) const;
 
-  // The share of a device's links inside its host that lead to the other
-  // members of a group of `members` there: 1 behind a switch, less in a mesh.
+  // Of machines that are not mixed. The share of a device's links inside its host that lead to the
+  // other members of a group of `members` there: 1 behind a switch, less in a mesh.
   double MeshShare(int64_t members) const;
 
   // 1.0 unless overridden.
@@ -176,11 +212,23 @@ class Machine {
   std::string DebugString() const;
 
  private:
+  // The first of each in a section.
+  struct Section {
+    std::shared_ptr<const Machine> machine;
+    int64_t device = 0, host = 0, domain = 0, pod = 0;
+    int link_class = 0;
+  };
+
   explicit Machine(Spec spec);
+  static absl::StatusOr<Machine> CreateMixed(Spec spec);
+  void AddLinkClasses();
+  void AddSection(std::shared_ptr<const Machine> machine);
 
   Spec spec_;
+  int64_t num_devices_ = 0, gpus_per_domain_ = 0;
   std::vector<LinkClass> link_classes_;
   int intra_class_ = -1;
+  std::vector<Section> sections_;  // of a mixed machine
 };
 
 // `kNvlink` for `nvlink3`, `kXgmi` for `xgmi`, `kPcie` for `pcie4`, else an
@@ -188,7 +236,8 @@ class Machine {
 absl::StatusOr<LinkKind> IntraLinkKind(absl::string_view intra_link);
 
 // `dgx-h100:16`, `dgx-h100:2x4`: a shipped preset on that many hosts (of that
-// many GPUs). Errors list the presets and suggest.
+// many GPUs); `dgx-a100-80g:2+dgx-h100:4`: two of them as one (CombineMachines).
+// Errors list the presets and suggest.
 absl::StatusOr<Machine> MachineFromPreset(absl::string_view text);
 // Names of all shipped presets, sorted.
 std::vector<std::string> MachinePresetNames();

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -15,6 +17,7 @@ namespace {
 constexpr int64_t kMaxHosts = 1'000'000;
 constexpr int64_t kMaxGpusPerHost = 1'024;
 constexpr int64_t kMaxDevices = 16'777'216;
+constexpr int64_t kMaxSections = 64;
 constexpr double kMaxRate = 1e18;    // bytes/s; FLOP/s get a thousand times that
 constexpr double kMaxSeconds = 1.0;  // of latency
 
@@ -83,9 +86,8 @@ absl::Status CheckDevice(const DeviceType& d) {
   return CheckFigure("gpu.usd_per_hour", d.usd_per_hour, 1, 1e6, true);
 }
 
-absl::Status CheckOverrides(const Machine::Spec& spec) {
+absl::Status CheckOverrides(const Machine::Spec& spec, int64_t count) {
   std::set<int64_t> devices;
-  const int64_t count = spec.hosts * spec.gpus_per_host;
   for (const Machine::DeviceOverride& o : spec.device_overrides) {
     if (o.device < 0 || o.device >= count) {
       return absl::InvalidArgumentError(absl::StrCat("a device override names device ", o.device,
@@ -110,9 +112,72 @@ absl::Status CheckOverrides(const Machine::Spec& spec) {
   return absl::OkStatus();
 }
 
+// Whether kernels take equally long on both.
+bool SameRates(const DeviceType& a, const DeviceType& b) {
+  const auto rates = [](const DeviceType& d) {
+    return std::make_tuple(d.sms, d.memory_bytes_per_s, d.l2_bytes, d.fp32_flops, d.tf32_flops,
+                           d.fp16_flops, d.bf16_flops, d.fp8_flops, d.fp4_flops, d.boost_mhz);
+  };
+  return rates(a) == rates(b);
+}
+
+// What is known of kernels goes by the name of the device.
+absl::Status CheckDeviceNames(const Machine::Spec& spec) {
+  for (size_t a = 0; a < spec.sections.size(); ++a) {
+    const DeviceType& one = spec.sections[a].device;
+    for (size_t b = a + 1; b < spec.sections.size(); ++b) {
+      const DeviceType& other = spec.sections[b].device;
+      if (one.name != other.name || SameRates(one, other)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("sections ", a, " and ", b, " have unlike GPUs of one name, `", one.name,
+                       "`. Give one another name: `gpu: {name: ..., like: ", one.name, ", ...}`."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Sections are one network: each reaches the others over interfaces of its own.
+absl::Status CheckSections(const Machine::Spec& spec) {
+  int64_t devices = 0;
+  for (size_t s = 0; s < spec.sections.size(); ++s) {
+    const Machine::Spec& section = spec.sections[s];
+    const std::string where = absl::StrCat("section ", s, " (`", section.name, "`)");
+    if (!section.sections.empty() || !section.device_overrides.empty() ||
+        !section.link_overrides.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where,
+                       " has sections or overrides of its own. List sections, and what "
+                       "differs in them, for the whole machine."));
+    }
+    RETURN_IF_ERROR(CheckMachineSpec(section)) << where;
+    if (section.nics_per_host < 1 || section.nic_bytes_per_s <= 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where,
+                       " has no network interfaces and so no way to the other sections. "
+                       "Give `nics_per_host` and `nic_gbit_per_s`."));
+    }
+    devices += section.hosts * section.gpus_per_host;
+    RETURN_IF_ERROR(CheckCount("devices", devices, 1, kMaxDevices));
+  }
+  RETURN_IF_ERROR(
+      CheckCount("sections", static_cast<int64_t>(spec.sections.size()), 2, kMaxSections));
+  RETURN_IF_ERROR(CheckDeviceNames(spec));
+  RETURN_IF_ERROR(
+      CheckFigure("between_gbit_per_s", spec.between_bytes_per_s, 1.25e8, kMaxRate, true));
+  RETURN_IF_ERROR(
+      CheckFigure("between_latency_us", spec.between_latency_s, 1e-6, kMaxSeconds, true));
+  if (spec.between_latency_s > 0 && spec.between_bytes_per_s == 0) {
+    return absl::InvalidArgumentError(
+        "`between_latency_us` is of links between sections, and there are none but the interfaces. "
+        "Give `between_gbit_per_s` too, or `nic_latency_us` in the sections.");
+  }
+  return CheckOverrides(spec, devices);
+}
+
 }  // namespace
 
 absl::Status CheckMachineSpec(const Machine::Spec& spec) {
+  if (!spec.sections.empty()) return CheckSections(spec);
   RETURN_IF_ERROR(CheckCount("hosts", spec.hosts, 1, kMaxHosts));
   RETURN_IF_ERROR(CheckCount("gpus_per_host", spec.gpus_per_host, 1, kMaxGpusPerHost));
   RETURN_IF_ERROR(
@@ -158,7 +223,7 @@ absl::Status CheckMachineSpec(const Machine::Spec& spec) {
                      "a multiple of the second."));
   }
   RETURN_IF_ERROR(CheckFigure("oversubscription", spec.oversubscription, 1, 1e6, false));
-  return CheckOverrides(spec);
+  return CheckOverrides(spec, spec.hosts * spec.gpus_per_host);
 }
 
 }  // namespace plancast

@@ -10,6 +10,7 @@
 #include "cluster/catalogue.h"
 #include "cluster/machine.h"
 #include "cluster/machine_proto.h"
+#include "cluster/mixed_machine.h"
 
 namespace plancast {
 namespace {
@@ -18,7 +19,7 @@ absl::Status Malformed(absl::string_view text) {
   return absl::InvalidArgumentError(
       absl::StrCat("`", text,
                    "` is no machine. Write PRESET:HOSTS or PRESET:HOSTSxGPUS_PER_HOST, for example "
-                   "`dgx-h100:16` or `dgx-h100:2x4`."));
+                   "`dgx-h100:16` or `dgx-h100:2x4`, or several joined by `+`."));
 }
 
 // A whole number, however long; the bounds are Machine::Create's.
@@ -42,9 +43,7 @@ void UsePartOfHost(int64_t gpus, Machine::Spec& spec, double mesh_share) {
   spec.gpus_per_host = gpus;
 }
 
-}  // namespace
-
-absl::StatusOr<Machine> MachineFromPreset(absl::string_view text) {
+absl::StatusOr<Machine> OnePreset(absl::string_view text) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
   if (parts.size() > 2 || parts[0].empty()) return Malformed(text);
   ASSIGN_OR_RETURN(proto::Machine proto, FindMachinePreset(parts[0], text.substr(parts[0].size())));
@@ -70,6 +69,19 @@ absl::StatusOr<Machine> MachineFromPreset(absl::string_view text) {
   }
   UsePartOfHost(gpus, spec, machine.MeshShare(gpus));
   return Machine::Create(std::move(spec));
+}
+
+}  // namespace
+
+absl::StatusOr<Machine> MachineFromPreset(absl::string_view text) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '+');
+  if (parts.size() == 1) return OnePreset(text);
+  std::vector<Machine> machines;
+  for (const absl::string_view part : parts) {
+    ASSIGN_OR_RETURN(Machine machine, OnePreset(part), _ << "`" << text << "`");
+    machines.push_back(std::move(machine));
+  }
+  return CombineMachines(machines);
 }
 
 }  // namespace plancast

@@ -10,6 +10,8 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "cluster/catalogue.h"
+#include "cluster/mixed_machine.h"
+#include "cluster/named_links.h"
 #include "proto/json.h"
 
 namespace plancast {
@@ -103,17 +105,22 @@ absl::Status FillOverrides(const proto::Machine& proto, Machine::Spec& spec) {
   Machine::Spec bare = spec;
   bare.device_overrides.clear();
   ASSIGN_OR_RETURN(const Machine machine, Machine::Create(std::move(bare)));
-  std::vector<std::string> names;
-  for (const LinkClass& link : machine.link_classes()) names.push_back(link.name);
+  const std::vector<std::string> names = LinkNames(machine);
   for (const proto::LinkOverride& o : proto.link_overrides()) {
-    const auto it = std::find(names.begin(), names.end(), o.link());
-    if (it == names.end()) {
+    const int64_t count = NumLinksNamed(machine, o.link());
+    if (count == 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("`link_overrides` names link `", o.link(), "`; the machine's links are ",
                        JoinQuoted(names), ".", DidYouMean(o.link(), names)));
     }
-    spec.link_overrides.push_back({static_cast<int>(it - names.begin()), o.instance(),
-                                   o.has_capacity_scale() ? o.capacity_scale() : 1.0});
+    if (o.instance() < 0 || o.instance() >= count) {
+      return absl::InvalidArgumentError(absl::StrCat("a link override names `", o.link(), "` ",
+                                                     o.instance(), "; the machine has ", count,
+                                                     " of them, counted from 0."));
+    }
+    const LinkPlace at = FindLink(machine, o.link(), o.instance());
+    spec.link_overrides.push_back(
+        {at.link_class, at.instance, o.has_capacity_scale() ? o.capacity_scale() : 1.0});
   }
   return absl::OkStatus();
 }
@@ -151,9 +158,53 @@ void FillHostLinks(const proto::Machine& proto, const proto::LinkType* intra, Ma
                                               : link.host_memory_gb_per_s());
 }
 
+// Of a mixed cluster: what is said of all of it.
+absl::StatusOr<Machine> MixedFromProto(const proto::Machine& proto) {
+  proto::Machine rest = proto;
+  rest.clear_name();
+  rest.clear_source();
+  rest.clear_device_overrides();
+  rest.clear_link_overrides();
+  rest.clear_sections();
+  rest.clear_between_gbit_per_s();
+  rest.clear_between_latency_us();
+  if (rest.ByteSizeLong() > 0) {
+    return absl::InvalidArgumentError(
+        "a machine with `sections` has no hosts of its own: beside them stand only `name`, "
+        "`between_gbit_per_s`, `between_latency_us`, `device_overrides`, `link_overrides` and "
+        "`source`. Move the other fields into the sections.");
+  }
+  std::vector<Machine> sections;
+  for (int s = 0; s < proto.sections_size(); ++s) {
+    ASSIGN_OR_RETURN(Machine section, MachineFromProto(proto.sections(s)), _ << "section " << s);
+    sections.push_back(std::move(section));
+  }
+  Machine::Spec spec;
+  spec.name = proto.name();
+  spec.source = proto.source();
+  spec.between_bytes_per_s = kGbit * proto.between_gbit_per_s();
+  spec.between_latency_s = kMicro * proto.between_latency_us();
+  ASSIGN_OR_RETURN(Machine machine, CombineMachines(sections, spec));
+  if (proto.device_overrides().empty() && proto.link_overrides().empty()) return machine;
+  spec = machine.spec();
+  // Links are found on the machine as it is without what differs.
+  const std::vector<Machine::DeviceOverride> devices = std::exchange(spec.device_overrides, {});
+  const std::vector<Machine::LinkOverride> links = std::exchange(spec.link_overrides, {});
+  RETURN_IF_ERROR(FillOverrides(proto, spec));
+  spec.device_overrides.insert(spec.device_overrides.begin(), devices.begin(), devices.end());
+  spec.link_overrides.insert(spec.link_overrides.begin(), links.begin(), links.end());
+  return Machine::Create(std::move(spec));
+}
+
 }  // namespace
 
 absl::StatusOr<Machine> MachineFromProto(const proto::Machine& given) {
+  if (!given.sections().empty()) return MixedFromProto(given);
+  if (given.has_between_gbit_per_s() || given.has_between_latency_us()) {
+    return absl::InvalidArgumentError(
+        "`between_gbit_per_s` and `between_latency_us` are of links between `sections`, and the "
+        "machine has none. List them, or leave these out.");
+  }
   ASSIGN_OR_RETURN(const proto::Machine proto, Complete(given));
   Machine::Spec spec;
   spec.name = proto.name();
@@ -189,7 +240,43 @@ absl::StatusOr<Machine> MachineFromProto(const proto::Machine& given) {
   return Machine::Create(std::move(spec));
 }
 
+namespace {
+
+void OverridesToProto(const Machine& machine, proto::Machine* proto) {
+  const Machine::Spec& spec = machine.spec();
+  for (const Machine::DeviceOverride& o : spec.device_overrides) {
+    proto::DeviceOverride* override = proto->add_device_overrides();
+    override->set_device(o.device);
+    override->set_compute_scale(o.compute_scale);
+  }
+  for (const Machine::LinkOverride& o : spec.link_overrides) {
+    proto::LinkOverride* override = proto->add_link_overrides();
+    override->set_link(machine.link_classes()[o.link_class].name);
+    override->set_instance(LinkNumber(machine, o.link_class, o.instance));
+    override->set_capacity_scale(o.capacity_scale);
+  }
+}
+
+proto::Machine MixedToProto(const Machine& machine) {
+  const Machine::Spec& spec = machine.spec();
+  proto::Machine proto;
+  proto.set_name(spec.name);
+  for (int s = 0; s < machine.num_sections(); ++s) {
+    *proto.add_sections() = MachineToProto(machine.section(s));
+  }
+  if (spec.between_bytes_per_s > 0) {
+    proto.set_between_gbit_per_s(InUnits(spec.between_bytes_per_s, kGbit));
+    proto.set_between_latency_us(InUnits(spec.between_latency_s, kMicro));
+  }
+  OverridesToProto(machine, &proto);
+  proto.set_source(spec.source);
+  return proto;
+}
+
+}  // namespace
+
 proto::Machine MachineToProto(const Machine& machine) {
+  if (machine.mixed()) return MixedToProto(machine);
   const Machine::Spec& spec = machine.spec();
   proto::Machine proto;
   proto.set_name(spec.name);
@@ -220,35 +307,41 @@ proto::Machine MachineToProto(const Machine& machine) {
   proto.set_hosts_per_pod(spec.hosts_per_pod);
   proto.set_oversubscription(spec.oversubscription);
   proto.set_rail_optimized(spec.rail_optimized);
-  for (const Machine::DeviceOverride& o : spec.device_overrides) {
-    proto::DeviceOverride* override = proto.add_device_overrides();
-    override->set_device(o.device);
-    override->set_compute_scale(o.compute_scale);
-  }
-  for (const Machine::LinkOverride& o : spec.link_overrides) {
-    proto::LinkOverride* override = proto.add_link_overrides();
-    override->set_link(machine.link_classes()[o.link_class].name);
-    override->set_instance(o.instance);
-    override->set_capacity_scale(o.capacity_scale);
-  }
+  OverridesToProto(machine, &proto);
   proto.set_source(spec.source);
   return proto;
 }
 
+namespace {
+
+// `gpu: NAME` is short for `gpu: {like: NAME}`, in sections too. False if there is none.
+bool SpellOutGpus(google::protobuf::Struct* machine) {
+  bool any = false;
+  auto& fields = *machine->mutable_fields();
+  if (const auto gpu = fields.find("gpu"); gpu != fields.end() && gpu->second.has_string_value()) {
+    const std::string name = gpu->second.string_value();
+    google::protobuf::Value like;
+    like.set_string_value(name);
+    (*gpu->second.mutable_struct_value()->mutable_fields())["like"] = like;
+    any = true;
+  }
+  const auto sections = fields.find("sections");
+  if (sections == fields.end() || !sections->second.has_list_value()) return any;
+  for (google::protobuf::Value& section :
+       *sections->second.mutable_list_value()->mutable_values()) {
+    if (section.has_struct_value()) any = SpellOutGpus(section.mutable_struct_value()) || any;
+  }
+  return any;
+}
+
+}  // namespace
+
 absl::StatusOr<Machine> MachineFromJson(absl::string_view json, absl::string_view what) {
   std::string text(json);
-  // `gpu: NAME` is short for `gpu: {like: NAME}`. Where the text is no JSON
-  // object, the parser below tells.
+  // Where the text is no JSON object, the parser below tells.
   auto fields = ParseJson<google::protobuf::Struct>(json, what);
-  if (fields.ok()) {
-    auto gpu = fields->mutable_fields()->find("gpu");
-    if (gpu != fields->fields().end() && gpu->second.has_string_value()) {
-      const std::string name = gpu->second.string_value();
-      google::protobuf::Value like;
-      like.set_string_value(name);
-      (*gpu->second.mutable_struct_value()->mutable_fields())["like"] = like;
-      ASSIGN_OR_RETURN(text, ToJson(*fields), _ << what);
-    }
+  if (fields.ok() && SpellOutGpus(&*fields)) {
+    ASSIGN_OR_RETURN(text, ToJson(*fields), _ << what);
   }
   ASSIGN_OR_RETURN(const proto::Machine proto, ParseJson<proto::Machine>(text, what));
   ASSIGN_OR_RETURN(Machine machine, MachineFromProto(proto), _ << what);
@@ -257,7 +350,7 @@ absl::StatusOr<Machine> MachineFromJson(absl::string_view json, absl::string_vie
 
 std::string MachineToJson(const Machine& machine) {
   absl::StatusOr<std::string> json = ToJson(MachineToProto(machine), JsonStyle::kIndented);
-  PLANCAST_CHECK_OK(json.status());  // a machine's message has no message of its own type
+  PLANCAST_CHECK_OK(json.status());  // sections hold no sections
   return *std::move(json);
 }
 

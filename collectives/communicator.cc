@@ -59,24 +59,55 @@ int CapabilityOf(absl::string_view link) {
 
 // What a machine's own figures say, without NCCL.
 struct Links {
-  int capability = 80;
-  double device = 0;       // of a device inside its node, GB/s
-  double nic = 0;          // of an interface, GB/s
-  double nic_latency = 0;  // µs
+  int capability = 80, most_capability = 80;  // of the oldest and the newest devices
+  double device = 0;                          // of a device inside its node, GB/s
+  double nic = 0;                             // of an interface, GB/s
+  double nic_latency = 0;                     // µs
+  double nic_bytes_per_s = 0;
   bool nvlink = true, nvswitch = false;
 
   explicit Links(const Machine& machine) {
     const Machine::Spec& spec = machine.spec();
-    capability = CapabilityOf(spec.intra_link);
+    capability = most_capability = CapabilityOf(spec.intra_link);
     nvlink = !absl::StartsWith(spec.intra_link, "pcie");
     nvswitch = spec.topology == "nvswitch" || spec.topology == "nvl72";
     device = spec.intra_bytes_per_s * 1e-9;
     const int index = machine.FindLinkClass(LinkKind::kNic);
     if (index < 0) return;  // several interfaces of a device are one link
-    nic = machine.link_classes()[index].bytes_per_s * 1e-9;
+    nic_bytes_per_s = machine.link_classes()[index].bytes_per_s;
+    nic = nic_bytes_per_s * 1e-9;
     nic_latency = machine.link_classes()[index].latency_s * 1e6;
   }
+
+  // Down to what the other hosts of a communicator can do as well.
+  void Take(const Links& other) {
+    capability = std::min(capability, other.capability);
+    most_capability = std::max(most_capability, other.most_capability);
+    device = std::min(device, other.device);
+    nic = std::min(nic, other.nic);
+    nic_bytes_per_s = std::min(nic_bytes_per_s, other.nic_bytes_per_s);
+    nic_latency = std::max(nic_latency, other.nic_latency);
+    nvlink = nvlink && other.nvlink;
+    nvswitch = nvswitch && other.nvswitch;
+  }
+
+  static Links Of(const Machine& machine, const SectionShapes& shapes) {
+    Links links(machine.section(shapes[0].section));
+    for (const SectionShape& at : shapes) links.Take(Links(machine.section(at.section)));
+    return links;
+  }
 };
+
+// The nodes of all sections as if they were alike: NCCL counts the ranks of the fullest
+// and opens the channels of the narrowest.
+GroupShape AsAlike(const SectionShapes& shapes) {
+  GroupShape all = shapes[0].shape;
+  for (const SectionShape& at : shapes) {
+    all.per_node = std::max(all.per_node, at.shape.per_node);
+    all.nics = std::min(all.nics, at.shape.nics);
+  }
+  return all;
+}
 
 // The same as a release plans with.
 struct Rates {
@@ -146,20 +177,18 @@ void FillNetwork(const Rates& rates, const GroupShape& shape, NcclCommunicator& 
   nvls.bw_inter = Raise(rates.inter, nvls.bw_intra, 2 * nvls.bw_intra, nic);
 }
 
-using Key = std::tuple<double, int, double, double, bool, bool, int64_t, int64_t, int64_t, int64_t>;
+using Key =
+    std::tuple<double, int, int, double, double, bool, bool, int64_t, int64_t, int64_t, int64_t>;
 
-}  // namespace
-
-NcclCommunicator CommunicatorOf(const Machine& machine, const GroupShape& shape,
-                                NcclVersion version) {
-  const Links links(machine);
+NcclCommunicator CommunicatorOf(const Links& links, const GroupShape& shape, NcclVersion version) {
   const Rates rates = RatesOf(links, version);
   NcclCommunicator comm;
   comm.version = version;
   comm.nodes = static_cast<int>(shape.nodes);
   comm.ranks = static_cast<int>(shape.members);
   comm.max_local_ranks = static_cast<int>(shape.per_node);
-  comm.min_compute_capability = comm.max_compute_capability = rates.capability;
+  comm.min_compute_capability = links.capability;
+  comm.max_compute_capability = links.most_capability;
   comm.has_nvswitch = links.nvswitch;
   comm.all_nvlink = links.nvlink;
   const int least = version == NcclVersion::k2_30 ? 2 : 3;
@@ -192,23 +221,46 @@ NcclCommunicator CommunicatorOf(const Machine& machine, const GroupShape& shape,
   return comm;
 }
 
-const GroupTuners* TunersOf(const Machine& machine, const GroupShape& shape) {
+const GroupTuners* TunersOf(const Links& links, const GroupShape& shape) {
   if (shape.members < 2) return nullptr;
   thread_local absl::flat_hash_map<Key, std::unique_ptr<GroupTuners>> remembered;
-  const Links links(machine);
-  const Key key = {links.nic_latency, links.capability, links.device,  links.nic,      links.nvlink,
-                   links.nvswitch,    shape.nodes,      shape.members, shape.per_node, shape.nics};
+  const Key key = {links.nic_latency, links.capability, links.most_capability,
+                   links.device,      links.nic,        links.nvlink,
+                   links.nvswitch,    shape.nodes,      shape.members,
+                   shape.per_node,    shape.nics};
   auto it = remembered.find(key);
   if (it == remembered.end()) {
     if (remembered.size() >= 4096) remembered.clear();
-    auto choice = NcclTuner::Create(CommunicatorOf(machine, shape, NcclVersion::k2_27));
-    auto time = NcclTuner::Create(CommunicatorOf(machine, shape, NcclVersion::k2_30));
+    auto choice = NcclTuner::Create(CommunicatorOf(links, shape, NcclVersion::k2_27));
+    auto time = NcclTuner::Create(CommunicatorOf(links, shape, NcclVersion::k2_30));
     PLANCAST_CHECK_OK(choice);
     PLANCAST_CHECK_OK(time);
-    auto tuners = std::make_unique<GroupTuners>(GroupTuners{*std::move(choice), *std::move(time)});
+    const double wire = static_cast<double>(shape.nics) * links.nic_bytes_per_s;
+    auto tuners =
+        std::make_unique<GroupTuners>(GroupTuners{*std::move(choice), *std::move(time), wire});
     it = remembered.emplace(key, std::move(tuners)).first;
   }
   return it->second.get();
+}
+
+}  // namespace
+
+NcclCommunicator CommunicatorOf(const Machine& machine, const GroupShape& shape,
+                                NcclVersion version) {
+  return CommunicatorOf(Links(machine), shape, version);
+}
+
+NcclCommunicator CommunicatorOf(const Machine& machine, const SectionShapes& shapes,
+                                NcclVersion version) {
+  return CommunicatorOf(Links::Of(machine, shapes), AsAlike(shapes), version);
+}
+
+const GroupTuners* TunersOf(const Machine& machine, const GroupShape& shape) {
+  return TunersOf(Links(machine), shape);
+}
+
+const GroupTuners* TunersOf(const Machine& machine, const SectionShapes& shapes) {
+  return TunersOf(Links::Of(machine, shapes), AsAlike(shapes));
 }
 
 }  // namespace plancast

@@ -12,8 +12,11 @@ namespace plancast {
 // whose devices hang alike at one switch, and whose interfaces each have a device
 // next to them, rings and trees follow from the link rates alone (src/graph/search.cc).
 // Meshes count as switches of the same rate. Other hosts are searched in
-// collectives/nccl/search.h.
+// collectives/nccl/search.h. Of unlike hosts NCCL takes what all can do: the lowest
+// rates, the fewest channels.
 NcclCommunicator CommunicatorOf(const Machine& machine, const GroupShape& shape,
+                                NcclVersion version = NcclVersion::k2_27);
+NcclCommunicator CommunicatorOf(const Machine& machine, const SectionShapes& shapes,
                                 NcclVersion version = NcclVersion::k2_27);
 
 // Forecasts for a group: `choice` by the release that most logs are of, 2.27,
@@ -21,11 +24,13 @@ NcclCommunicator CommunicatorOf(const Machine& machine, const GroupShape& shape,
 // brought nearer to what is measured.
 struct GroupTuners {
   NcclTuner choice, time;
+  double wire_bytes_per_s = 0;  // of the interfaces next to a node's members, the narrowest
 };
 
 // Remembered per thread; valid until the next call of the thread. Nothing for groups
 // of one.
 const GroupTuners* TunersOf(const Machine& machine, const GroupShape& shape);
+const GroupTuners* TunersOf(const Machine& machine, const SectionShapes& shapes);
 
 }  // namespace plancast
 

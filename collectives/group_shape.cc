@@ -9,14 +9,22 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/status_macros.h"
 
 namespace plancast {
 namespace {
 
 using Devices = absl::InlinedVector<int64_t, 16>;
 
-absl::Status CheckInside(const Machine& machine, const GroupPattern& group) {
+// The highest member.
+int64_t LastOf(const GroupPattern& group) {
+  if (!group.devices.empty()) return group.devices.back();
   int64_t last = group.base;
+  for (const GroupPattern::Dim& dim : group.dims) last += (dim.extent - 1) * dim.stride;
+  return last;
+}
+
+absl::Status CheckInside(const Machine& machine, const GroupPattern& group) {
   for (const GroupPattern::Dim& dim : group.dims) {
     if (dim.extent < 1 || dim.stride < 1 || dim.extent > machine.num_devices()) {
       return absl::InvalidArgumentError(
@@ -24,9 +32,8 @@ absl::Status CheckInside(const Machine& machine, const GroupPattern& group) {
                        " apart; both have to be positive and within the machine's ",
                        machine.num_devices(), " devices."));
     }
-    last += (dim.extent - 1) * dim.stride;
   }
-  if (!group.devices.empty()) last = group.devices.back();
+  const int64_t last = LastOf(group);
   if (group.base < 0 || last >= machine.num_devices()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a group covers devices ", group.base, " to ", last, "; the machine has ",
@@ -167,12 +174,11 @@ void FillPods(const Machine& machine, int spine, const GroupPattern& group,
   if (machine.spec().hosts_per_domain > 1) shape.pod_uplinks = std::min(rails, shape.per_pod);
 }
 
-}  // namespace
-
-absl::StatusOr<GroupShape> ShapeOf(const Machine& machine, const GroupPattern& group) {
-  if (absl::Status status = CheckInside(machine, group); !status.ok()) return status;
+// On a machine of equal hosts. `leaves`: there are members elsewhere too.
+GroupShape ShapeAmongEquals(const Machine& machine, const GroupPattern& group, bool leaves) {
   GroupShape shape;
   shape.members = group.size();
+  shape.per_section = shape.members;
   const int64_t node_size = machine.gpus_per_domain();
   std::vector<int64_t> all;  // only of groups that lie unevenly
 
@@ -188,9 +194,64 @@ absl::StatusOr<GroupShape> ShapeOf(const Machine& machine, const GroupPattern& g
 
   shape.per_pod = shape.members;
   const int spine = machine.FindLinkClass(LinkKind::kSpine);
-  if (spine < 0 || shape.nodes == 1) return shape;
-  FillPods(machine, spine, group, std::move(all), shape);
+  if (spine >= 0 && (shape.nodes > 1 || leaves)) {
+    FillPods(machine, spine, group, std::move(all), shape);
+  }
   return shape;
+}
+
+// The members, which ascend, section by section.
+SectionShapes ShapesOverSections(const Machine& machine, const std::vector<int64_t>& members) {
+  SectionShapes shapes;
+  for (size_t begin = 0, end = 0; begin < members.size(); begin = end) {
+    const int section = machine.SectionOf(members[begin]);
+    std::vector<int64_t> here;
+    while (end < members.size() && machine.SectionOf(members[end]) == section) {
+      here.push_back(members[end++] - machine.FirstDevice(section));
+    }
+    const bool leaves = here.size() < members.size();
+    shapes.push_back(
+        {section, ShapeAmongEquals(machine.section(section), GroupPattern::Of(here), leaves)});
+  }
+  GroupShape all;
+  all.members = all.nodes = all.pods = 0;
+  for (const SectionShape& at : shapes) {
+    all.members += at.shape.members;
+    all.nodes += at.shape.nodes;
+    all.pods += at.shape.pods;
+  }
+  for (SectionShape& at : shapes) {
+    at.shape.nodes_elsewhere = all.nodes - at.shape.nodes;
+    at.shape.pods_elsewhere = all.pods - at.shape.pods;
+    at.shape.members = all.members;
+    at.shape.nodes = all.nodes;
+    at.shape.pods = all.pods;
+    at.shape.sections = static_cast<int64_t>(shapes.size());
+  }
+  return shapes;
+}
+
+}  // namespace
+
+absl::StatusOr<SectionShapes> ShapesOf(const Machine& machine, const GroupPattern& group) {
+  if (absl::Status status = CheckInside(machine, group); !status.ok()) return status;
+  if (!machine.mixed()) return SectionShapes{{0, ShapeAmongEquals(machine, group, false)}};
+  const int section = machine.SectionOf(group.devices.empty() ? group.base : group.devices.front());
+  if (section != machine.SectionOf(LastOf(group))) {
+    return ShapesOverSections(machine, group.Members());
+  }
+  GroupPattern here = group;
+  here.base -= machine.FirstDevice(section);
+  for (int64_t& device : here.devices) device -= machine.FirstDevice(section);
+  return SectionShapes{{section, ShapeAmongEquals(machine.section(section), here, false)}};
+}
+
+absl::StatusOr<GroupShape> ShapeOf(const Machine& machine, const GroupPattern& group) {
+  ASSIGN_OR_RETURN(const SectionShapes shapes, ShapesOf(machine, group));
+  if (shapes.size() == 1) return shapes[0].shape;
+  return absl::UnimplementedError(absl::StrCat("the group has members in ", shapes.size(),
+                                               " sections of `", machine.spec().name,
+                                               "`. Take one within a section."));
 }
 
 }  // namespace plancast

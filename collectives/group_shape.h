@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "cluster/machine.h"
 #include "collectives/realise.h"
@@ -29,13 +30,32 @@ struct GroupShape {
   // Members hand on to the rail of the receiver inside their node where NVLink
   // joins them.
   double rail_change = 0, exchange_rail_change = 0;
+  // Sections of a mixed machine with members, and the members of one; and of the nodes and
+  // pods those in other sections.
+  int64_t sections = 1, per_section = 1;
+  int64_t nodes_elsewhere = 0, pods_elsewhere = 0;
   // Nodes of one pod.
-  double nodes_per_pod() const { return static_cast<double>(nodes) / static_cast<double>(pods); }
+  double nodes_per_pod() const {
+    return static_cast<double>(nodes - nodes_elsewhere) /
+           static_cast<double>(pods - pods_elsewhere);
+  }
 };
 
-// Fails where the group leaves the machine or a dimension is not positive.
-// Takes time in the members of one node for groups that lie evenly, in all
-// members for others.
+// How a group lies in one section of a machine: `members`, `nodes`, `pods` and `sections`
+// count the whole group, the rest is of the members there.
+struct SectionShape {
+  int section = 0;
+  GroupShape shape;
+};
+// One of a machine that is not mixed.
+using SectionShapes = absl::InlinedVector<SectionShape, 1>;
+
+// In every section with members, ascending. Fails where the group leaves the machine or a
+// dimension is not positive. Takes time in the members of one node for groups that lie
+// evenly, in all members for others, and for those in several sections.
+absl::StatusOr<SectionShapes> ShapesOf(const Machine& machine, const GroupPattern& group);
+
+// Of a group in one section; fails for others too.
 absl::StatusOr<GroupShape> ShapeOf(const Machine& machine, const GroupPattern& group);
 
 }  // namespace plancast

@@ -28,8 +28,9 @@ absl::Status NoLink(const Machine& machine, CollectiveKind kind) {
 
 }  // namespace
 
-absl::StatusOr<RealisedCollective> RealiseOnHost(const Machine& machine, CollectiveKind kind,
-                                                 int64_t bytes, bool nominal) {
+absl::StatusOr<RealisedCollective> RealiseOnHost(const Machine& all, CollectiveKind kind,
+                                                 int64_t bytes, bool nominal, int section) {
+  const Machine& machine = all.section(section);
   const Machine::Spec& spec = machine.spec();
   const int memory = machine.FindLinkClass(LinkKind::kHostMemory);
   RealisedCollective realised;
@@ -40,7 +41,8 @@ absl::StatusOr<RealisedCollective> RealiseOnHost(const Machine& machine, Collect
     if (link_class < 0) return;
     const LinkClass& link = machine.link_classes()[link_class];
     rate = std::min(rate, link.bytes_per_s * share);
-    realised.loads.push_back({link_class, static_cast<int64_t>(std::ceil(kOneQ20 / share))});
+    realised.loads.push_back({all.FirstLinkClass(section) + link_class,
+                              static_cast<int64_t>(std::ceil(kOneQ20 / share))});
   };
   if (kind == CollectiveKind::kHostUpdate) {
     if (memory < 0) return NoLink(machine, kind);

@@ -39,6 +39,7 @@ void SendCopiesOnce(const GroupShape& shape, int copies, Traffic* pairwise) {
   };
   pairwise->nic *= share(shape.nodes);
   pairwise->spine *= share(shape.nodes);
+  pairwise->between *= share(shape.nodes);
   // What comes from other nodes is handed on inside.
   const double k = static_cast<double>(shape.per_node);
   pairwise->port = shape.per_node > 1 ? share(shape.members) * (k - 1) / k : 0;
@@ -76,8 +77,10 @@ std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kin
   return traffic;
 }
 
-std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape,
-                                 CollectiveKind kind) {
+namespace {
+
+// But for links between sections.
+std::optional<Traffic> OverPods(Algorithm algorithm, const GroupShape& shape, CollectiveKind kind) {
   switch (algorithm) {
     case Algorithm::kRing:
       return RingTraffic(shape, kind);
@@ -93,6 +96,24 @@ std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape,
       return DirectTraffic(shape, kind);
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape,
+                                 CollectiveKind kind) {
+  std::optional<Traffic> traffic = OverPods(algorithm, shape, kind);
+  if (!traffic || shape.sections == 1) return traffic;
+  // Sections are joined as pods with one uplink each are.
+  GroupShape sections = shape;
+  sections.pods = shape.sections;
+  sections.pod_uplinks = 1;
+  sections.per_pod = shape.per_section;
+  sections.rail_change = sections.exchange_rail_change = 0;
+  const std::optional<Traffic> over = OverPods(algorithm, sections, kind);
+  traffic->between = over->spine;
+  traffic->between_hops = over->spine_hops;
+  return traffic;
 }
 
 }  // namespace plancast

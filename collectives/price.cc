@@ -13,6 +13,13 @@ const LinkClass* ClassOf(const Machine& machine, int index) {
   return index < 0 ? nullptr : &machine.link_classes()[index];
 }
 
+// From a section to the others.
+const LinkClass* BetweenOf(const Machine& all, int section) {
+  if (all.spec().between_bytes_per_s <= 0) return nullptr;
+  const size_t own = all.section(section).link_classes().size();
+  return &all.link_classes()[all.FirstLinkClass(section) + own];
+}
+
 // Where the rings of all groups leave a host by the same few interfaces, each
 // group's share of its interfaces counts as that of all the host's.
 double Crowding(const LinkCosts& links, const GroupShape& shape, Algorithm algorithm) {
@@ -102,15 +109,23 @@ std::optional<NcclAlgorithm> NcclAlgorithmOf(Algorithm algorithm) {
   }
 }
 
-LinkCosts::LinkCosts(const Machine& machine, const ProtocolCosts& costs)
-    : machine(machine),
+LinkCosts::LinkCosts(const Machine& all, const ProtocolCosts& costs, int section)
+    : all(all),
+      machine(all.section(section)),
       node(costs.Of(machine.spec().intra_link)),
       network(costs.Of(machine.spec().fabric)),
       port(ClassOf(machine, machine.intra_class())),
       uplink(ClassOf(machine, machine.FindLinkClass(LinkKind::kPcieSwitch))),
       bridge(ClassOf(machine, machine.FindLinkClass(LinkKind::kHostBridge))),
       nic(ClassOf(machine, machine.FindLinkClass(LinkKind::kNic))),
-      spine(ClassOf(machine, machine.FindLinkClass(LinkKind::kSpine))) {}
+      spine(ClassOf(machine, machine.FindLinkClass(LinkKind::kSpine))),
+      between(BetweenOf(all, section)),
+      first_link_class_(all.FirstLinkClass(section)) {}
+
+int LinkCosts::IndexOf(const LinkClass* link) const {
+  if (link == between) return static_cast<int>(link - all.link_classes().data());
+  return first_link_class_ + static_cast<int>(link - machine.link_classes().data());
+}
 
 std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& shape,
                                    const Traffic& traffic, Protocol protocol, CollectiveKind kind,
@@ -147,7 +162,8 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
   double hops = 0;                                          // seconds
   double slowest = 1 / std::numeric_limits<double>::max();  // seconds per byte
   const auto add = [&](double load, const LinkClass& link, double& total) {
-    const bool outside = link.kind == LinkKind::kNic || link.kind == LinkKind::kSpine;
+    const bool outside = link.kind == LinkKind::kNic || link.kind == LinkKind::kSpine ||
+                         link.kind == LinkKind::kBetween;
     total = outside ? load : load / bandwidth_scale;
     slowest = std::max(slowest, total / link.bytes_per_s);
   };
@@ -184,8 +200,7 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
     double efficiency = network->efficiency;
     if (forecast) {
       // The rings of a group are all that its interfaces carry.
-      const double wire = static_cast<double>(shape.nics) * links.nic->bytes_per_s;
-      efficiency = std::min(1.0, forecast->channels_bytes_per_s / wire);
+      efficiency = std::min(1.0, forecast->channels_bytes_per_s / tuners->wire_bytes_per_s);
     }
     add(traffic.nic * Crowding(links, shape, traffic.algorithm) / efficiency, *links.nic,
         priced.nic);
@@ -194,14 +209,19 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
       hops += traffic.spine_hops * links.spine->latency_s;
       add(traffic.spine / efficiency, *links.spine, priced.spine);
     }
+    if (traffic.between > 0 && links.between != nullptr) {
+      hops += traffic.between_hops * links.between->latency_s;
+      add(traffic.between / efficiency, *links.between, priced.between);
+    }
   }
   if (forecast) {
     slowest = std::max(slowest, 1 / forecast->bytes_per_s);
-    const double between_pods = traffic.spine > 0 && links.spine != nullptr
-                                    ? traffic.spine_hops * links.spine->latency_s
-                                    : 0;
+    double beyond = traffic.spine > 0 && links.spine != nullptr
+                        ? traffic.spine_hops * links.spine->latency_s
+                        : 0;
+    if (links.between != nullptr) beyond += traffic.between_hops * links.between->latency_s;
     priced.rate_cap = 1 / slowest;
-    priced.delay_s = forecast->latency_s + forecast->fill_s + between_pods;
+    priced.delay_s = forecast->latency_s + forecast->fill_s + beyond;
     return priced;
   }
   priced.rate_cap = 1 / slowest;

@@ -18,16 +18,19 @@ struct PricedTraffic {
   const ProtocolCost* cost = nullptr;  // of the slowest level that it crosses
   double delay_s = 0;
   // Load per byte on each class of link that it uses, overheads included.
-  double port = 0, uplink = 0, bridge = 0, nic = 0, spine = 0;
+  double port = 0, uplink = 0, bridge = 0, nic = 0, spine = 0, between = 0;
   double rate_cap = 0;  // bytes/s, the links' own limits included
   double seconds(int64_t bytes) const { return delay_s + bytes / rate_cap; }
 };
 
-// What links and protocols cost on one machine, looked up once per call.
+// What links and protocols cost in one section of a machine, looked up once per call.
 struct LinkCosts {
-  LinkCosts(const Machine& machine, const ProtocolCosts& costs);
+  LinkCosts(const Machine& all, const ProtocolCosts& costs, int section = 0);
+  // Index of one of the links below among the classes of the whole machine.
+  int IndexOf(const LinkClass* link) const;
 
-  const Machine& machine;
+  const Machine& all;
+  const Machine& machine;                 // the section
   const ProtocolCosts::ForLink& node;     // inside a node
   const ProtocolCosts::ForLink& network;  // between nodes
   const LinkClass* port = nullptr;
@@ -35,6 +38,10 @@ struct LinkCosts {
   const LinkClass* bridge = nullptr;
   const LinkClass* nic = nullptr;
   const LinkClass* spine = nullptr;
+  const LinkClass* between = nullptr;  // to other sections
+
+ private:
+  const int first_link_class_;
 };
 
 // Nothing for permute, which is no collective of its own, and on the host (IsOnHost).

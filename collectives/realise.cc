@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/numeric/int128.h"
@@ -53,6 +54,33 @@ bool MayUse(const Machine& machine, Algorithm algorithm) {
   return machine.spec().topology == "nvswitch" || machine.spec().topology == "nvl72";
 }
 
+// A group with members in one section of the machine, mostly all of them.
+struct Side {
+  Side(const Machine& machine, const ProtocolCosts& costs, const SectionShape& at)
+      : links(machine, costs, at.section), shape(at.shape) {}
+  LinkCosts links;
+  GroupShape shape;
+};
+using Sides = absl::InlinedVector<Side, 1>;
+
+// What one algorithm and protocol take on every side. They wait for each other, so that
+// all go at the pace of the slowest.
+struct PricedGroup {
+  absl::InlinedVector<PricedTraffic, 1> sides;
+  size_t slowest = 0;
+  double delay_s = 0, rate_cap = 0;
+  double seconds(int64_t bytes) const { return delay_s + bytes / rate_cap; }
+
+  void Add(const PricedTraffic& priced, int64_t bytes) {
+    if (!sides.empty() && priced.seconds(bytes) > sides[slowest].seconds(bytes)) {
+      slowest = sides.size();
+    }
+    delay_s = std::max(delay_s, priced.delay_s);
+    rate_cap = sides.empty() ? priced.rate_cap : std::min(rate_cap, priced.rate_cap);
+    sides.push_back(priced);
+  }
+};
+
 absl::Status NothingFits(const Machine& machine, const GroupShape& shape, CollectiveKind kind,
                          const CollectivePolicy& policy) {
   std::string asked =
@@ -67,13 +95,11 @@ absl::Status NothingFits(const Machine& machine, const GroupShape& shape, Collec
 // Prices the candidates of one collective.
 class Candidates {
  public:
-  Candidates(const LinkCosts& links, const GroupShape& shape, CollectiveKind kind, int64_t bytes,
+  Candidates(const Sides& sides, const GroupTuners* tuners, CollectiveKind kind, int64_t bytes,
              const CollectivePolicy& policy)
-      : links_(links), shape_(shape), kind_(kind), bytes_(bytes), policy_(policy) {
-    if (!policy.nominal) tuners_ = TunersOf(links.machine, shape);
-  }
+      : sides_(sides), kind_(kind), bytes_(bytes), policy_(policy), tuners_(tuners) {}
 
-  std::optional<PricedTraffic> Best() const {
+  std::optional<PricedGroup> Best() const {
     if (NcclDecides()) {
       if (auto chosen = ChosenByNccl()) return chosen;
     }
@@ -92,26 +118,40 @@ class Candidates {
  private:
   bool Allowed(Algorithm algorithm) const {
     return (policy_.algorithm.empty() || policy_.algorithm == kAlgorithmNames[algorithm]) &&
-           MayUse(links_.machine, algorithm);
+           std::all_of(sides_.begin(), sides_.end(), [algorithm](const Side& side) {
+             return MayUse(side.links.machine, algorithm);
+           });
   }
   bool Allowed(Protocol protocol) const {
     return policy_.protocol.empty() || policy_.protocol == kProtocolNames[protocol];
   }
-  std::optional<PricedTraffic> PriceOf(const Traffic& traffic, Protocol protocol) const {
-    return Price(links_, shape_, traffic, protocol, kind_, bytes_, policy_.bandwidth_scale,
-                 tuners_);
+  // Nothing where it does not run on some side.
+  std::optional<PricedGroup> PriceOf(Algorithm algorithm, Protocol protocol) const {
+    PricedGroup group;
+    for (const Side& side : sides_) {
+      std::optional<Traffic> traffic = TrafficOf(algorithm, side.shape, kind_);
+      if (!traffic) return std::nullopt;
+      if (algorithm == Algorithm::kPairwise) SendCopiesOnce(side.shape, policy_.copies, &*traffic);
+      const auto priced = Price(side.links, side.shape, *traffic, protocol, kind_, bytes_,
+                                policy_.bandwidth_scale, tuners_);
+      if (!priced) return std::nullopt;
+      group.Add(*priced, bytes_);
+    }
+    return group;
   }
 
   // Its tuner is followed where all links that the group crosses are such as it counts on: it
   // knows more of PCIe hosts than our rule for its graphs, inside them and from one to another.
   bool NcclDecides() const {
-    const bool unlike = (shape_.nodes > 1 && links_.network.picks_cheapest) ||
-                        (shape_.per_node > 1 && links_.node.picks_cheapest);
+    const bool unlike = std::any_of(sides_.begin(), sides_.end(), [](const Side& side) {
+      return (side.shape.nodes > 1 && side.links.network.picks_cheapest) ||
+             (side.shape.per_node > 1 && side.links.node.picks_cheapest);
+    });
     return tuners_ != nullptr && !unlike && NcclKindOf(kind_).has_value();
   }
 
   // What NCCL expects to be fastest of what our forms know, whatever it then takes.
-  std::optional<PricedTraffic> ChosenByNccl() const {
+  std::optional<PricedGroup> ChosenByNccl() const {
     struct Candidate {
       double expected;
       Algorithm algorithm;
@@ -132,69 +172,70 @@ class Candidates {
       const auto first = std::min_element(
           candidates.begin(), candidates.end(),
           [](const Candidate& a, const Candidate& b) { return a.expected < b.expected; });
-      if (const auto traffic = TrafficOf(first->algorithm, shape_, kind_)) {
-        if (auto priced = PriceOf(*traffic, first->protocol)) return priced;
-      }
+      if (auto priced = PriceOf(first->algorithm, first->protocol)) return priced;
       candidates.erase(first);
     }
     return std::nullopt;
   }
 
-  std::optional<PricedTraffic> Cheapest() const {
-    std::optional<PricedTraffic> best;
+  std::optional<PricedGroup> Cheapest() const {
+    std::optional<PricedGroup> best;
     for (const Algorithm algorithm : kAlgorithmNames.Values()) {
       if (!Allowed(algorithm)) continue;
-      std::optional<Traffic> traffic = TrafficOf(algorithm, shape_, kind_);
-      if (!traffic) continue;
-      if (algorithm == Algorithm::kPairwise) SendCopiesOnce(shape_, policy_.copies, &*traffic);
       for (const Protocol protocol : kProtocolNames.Values()) {
         if (!Allowed(protocol)) continue;
-        const auto priced = PriceOf(*traffic, protocol);
+        auto priced = PriceOf(algorithm, protocol);
         if (!priced || (best && priced->seconds(bytes_) >= best->seconds(bytes_))) continue;
-        best = priced;
+        best = std::move(priced);
       }
     }
     return best;
   }
 
-  const LinkCosts& links_;
-  const GroupShape& shape_;
+  const Sides& sides_;
   const CollectiveKind kind_;
   const int64_t bytes_;
   const CollectivePolicy& policy_;
-  const GroupTuners* tuners_ = nullptr;
+  const GroupTuners* const tuners_;
 };
 
-RealisedCollective ToFixedPoint(const Machine& machine, const LinkCosts& links,
-                                const PricedTraffic& best, bool networked, int64_t bytes) {
+RealisedCollective ToFixedPoint(const Sides& sides, const PricedGroup& best, int64_t bytes) {
+  const PricedTraffic& slowest = best.sides[best.slowest];
   RealisedCollective result;
-  result.algorithm = std::string(kAlgorithmNames[best.traffic.algorithm]);
-  result.protocol = std::string(kProtocolNames[best.protocol]);
+  result.algorithm = std::string(kAlgorithmNames[slowest.traffic.algorithm]);
+  result.protocol = std::string(kProtocolNames[slowest.protocol]);
   result.delay_ps = ToPicoseconds(best.delay_s);
   result.work_bytes = bytes;
   result.rate_cap_bytes_per_s =
       std::max<int64_t>(1, static_cast<int64_t>(std::min(best.rate_cap, 9e18)));
-  result.loads.reserve(5);
-  const auto load = [&](const LinkClass* link, double value) {
-    if (link == nullptr || value <= 0) return;
-    const auto index = static_cast<int>(link - machine.link_classes().data());
-    result.loads.push_back({index, Coefficient(value), -1});
-  };
-  load(links.port, best.port);  // in the order of the machine's classes
-  load(links.uplink, best.uplink);
-  load(links.bridge, best.bridge);
-  load(links.nic, best.nic);
-  load(links.spine, best.spine);
-  result.channels = best.cost->channels;
-  if (machine.device().sms > 0) {
-    result.sm_fraction = std::min(1.0, static_cast<double>(result.channels) / machine.device().sms);
+  result.loads.reserve(5 * sides.size());
+  result.channels = slowest.cost->channels;
+  for (size_t s = 0; s < sides.size(); ++s) {
+    const LinkCosts& links = sides[s].links;
+    const PricedTraffic& priced = best.sides[s];
+    const auto load = [&](const LinkClass* link, double value) {
+      if (link == nullptr || value <= 0) return;
+      result.loads.push_back({links.IndexOf(link), Coefficient(value), -1});
+    };
+    load(links.port, priced.port);  // in the order of the machine's classes
+    load(links.uplink, priced.uplink);
+    load(links.bridge, priced.bridge);
+    load(links.nic, priced.nic);
+    load(links.spine, priced.spine);
+    load(links.between, priced.between);
+    if (const int sms = links.machine.device().sms; sms > 0) {
+      result.sm_fraction =
+          std::max(result.sm_fraction, std::min(1.0, static_cast<double>(result.channels) / sms));
+    }
   }
-  const std::string& link = networked ? machine.spec().fabric : machine.spec().intra_link;
+  const Side& side = sides[best.slowest];
+  const Machine::Spec& spec = side.links.machine.spec();
+  const std::string& link = side.shape.nodes > 1 ? spec.fabric : spec.intra_link;
   result.provenance.knowledge =
-      best.cost->link == link ? Knowledge::kCalibrated : Knowledge::kExtrapolated;
-  result.provenance.source = best.cost->source;
+      slowest.cost->link == link ? Knowledge::kCalibrated : Knowledge::kExtrapolated;
+  result.provenance.source = slowest.cost->source;
   result.factor = absl::StrCat(link, "/", result.algorithm);
-  result.factor_sigma = best.cost->sigma;
+  result.factor_sigma = slowest.cost->sigma;
   return result;
 }
 
@@ -260,22 +301,27 @@ absl::StatusOr<RealisedCollective> Realise(const Machine& machine, const GroupPa
                                            CollectiveKind kind, int64_t bytes,
                                            const CollectivePolicy& policy) {
   if (absl::Status status = CheckPolicy(policy, kind, bytes); !status.ok()) return status;
-  ASSIGN_OR_RETURN(const GroupShape shape, ShapeOf(machine, group));
-  if (IsOnHost(kind) && bytes > 0) return RealiseOnHost(machine, kind, bytes, policy.nominal);
-  if (shape.members == 1 || bytes == 0) {
+  ASSIGN_OR_RETURN(const SectionShapes shapes, ShapesOf(machine, group));
+  if (IsOnHost(kind) && bytes > 0) {
+    return RealiseOnHost(machine, kind, bytes, policy.nominal, shapes[0].section);
+  }
+  if (shapes[0].shape.members == 1 || bytes == 0) {
     RealisedCollective nothing;
     nothing.rate_cap_bytes_per_s = 1;
     nothing.provenance.source = "nothing to do";
     return nothing;
   }
 
-  const LinkCosts links(machine,
-                        policy.nominal ? ProtocolCosts::Nominal() : ProtocolCosts::Shipped());
-  const Candidates candidates(links, shape, kind, bytes, policy);
-  const std::optional<PricedTraffic> best = candidates.Best();
-  if (!best) return NothingFits(machine, shape, kind, policy);
-  RealisedCollective realised = ToFixedPoint(machine, links, *best, shape.nodes > 1, bytes);
-  if (const int channels = candidates.Channels(*best); channels > 0) realised.channels = channels;
+  const ProtocolCosts& costs = policy.nominal ? ProtocolCosts::Nominal() : ProtocolCosts::Shipped();
+  Sides sides;
+  for (const SectionShape& at : shapes) sides.emplace_back(machine, costs, at);
+  const Candidates candidates(sides, policy.nominal ? nullptr : TunersOf(machine, shapes), kind,
+                              bytes, policy);
+  const std::optional<PricedGroup> best = candidates.Best();
+  if (!best) return NothingFits(machine, shapes[0].shape, kind, policy);
+  RealisedCollective realised = ToFixedPoint(sides, *best, bytes);
+  const int channels = candidates.Channels(best->sides[best->slowest]);
+  if (channels > 0) realised.channels = channels;
   return realised;
 }
 

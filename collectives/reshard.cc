@@ -22,9 +22,10 @@ class PairPrices {
 
   absl::StatusOr<const RealisedCollective*> Of(const DeviceFlow& flow) {
     const int64_t per_host = machine_.spec().gpus_per_host;
-    const std::array<int64_t, 4> key = {
-        flow.bytes, static_cast<int64_t>(machine_.CommonLevel(flow.from, flow.to)),
-        flow.from % per_host, flow.to % per_host};
+    std::array<int64_t, 4> key = {flow.bytes,
+                                  static_cast<int64_t>(machine_.CommonLevel(flow.from, flow.to)),
+                                  flow.from % per_host, flow.to % per_host};
+    if (machine_.mixed()) key = {flow.bytes, -1, flow.from, flow.to};
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second.get();
     const std::array<int64_t, 2> pair = {std::min(flow.from, flow.to),
@@ -77,8 +78,12 @@ absl::StatusOr<RealisedCollective> RealiseReshard(const Machine& machine,
     }
     for (const LinkLoad& load : pair->loads) {
       const double carried = share * static_cast<double>(load.coefficient_q20);
-      loads[{load.link_class, machine.LinkInstance(load.link_class, flow.from), false}] += carried;
-      loads[{load.link_class, machine.LinkInstance(load.link_class, flow.to), true}] += carried;
+      for (const bool received : {false, true}) {
+        const int64_t device = received ? flow.to : flow.from;
+        if (!machine.Serves(load.link_class, device)) continue;
+        loads[{load.link_class, machine.LinkInstance(load.link_class, device), received}] +=
+            carried;
+      }
     }
   }
   result.rate_cap_bytes_per_s = std::max<int64_t>(1, static_cast<int64_t>(std::min(cap, 9e18)));

@@ -15,17 +15,19 @@ namespace plancast {
 // network interfaces.
 struct Traffic {
   Algorithm algorithm = Algorithm::kRing;
-  double port = 0;    // each member's link inside its host or domain
-  double uplink = 0;  // each PCIe switch with members
-  double bridge = 0;  // each host bridge
-  double nic = 0;     // each network interface next to a member
-  double spine = 0;   // each uplink that serves a member
+  double port = 0;     // each member's link inside its host or domain
+  double uplink = 0;   // each PCIe switch with members
+  double bridge = 0;   // each host bridge
+  double nic = 0;      // each network interface next to a member
+  double spine = 0;    // each uplink that serves a member
+  double between = 0;  // the links of each section with members to the others
   // The largest flow through one network interface, where it exceeds the average
   // `nic`: it bounds the rate.
   double nic_flow = 0;
   double node_hops = 0;     // inside nodes
   double network_hops = 0;  // between nodes
   double spine_hops = 0;    // of those, the ones between pods or rails
+  double between_hops = 0;  // and those between sections
 };
 
 // Each returns nothing where the algorithm does not do `kind` over such a group.

@@ -53,20 +53,20 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   ASSIGN_OR_RETURN(
       index, TaskIndex::Create(graph, std::vector<bool>(graph.programs.size(), runtime.cuda_graphs),
                                std::move(index)));
-  ASSIGN_OR_RETURN(const double comm_slowdown,
+  ASSIGN_OR_RETURN(const std::vector<double> comm_slowdown,
                    PriceBothWays(graph, uses, machine, runtime, comms, prices));
-  const SimInput input{graph,
-                       uses,
-                       sim,
-                       index,
-                       prices,
-                       comms.realised(),
-                       std::vector<HostParams>(graph.programs.size(), HostParamsOf(runtime)),
-                       SlowdownQ20(runtime),
-                       options.shortcuts,
-                       /*jitter=*/nullptr,
-                       runtime.link_sharing,
-                       SlowdownQ20(comm_slowdown)};
+  SimInput input{graph,
+                 uses,
+                 sim,
+                 index,
+                 prices,
+                 comms.realised(),
+                 std::vector<HostParams>(graph.programs.size(), HostParamsOf(runtime)),
+                 SlowdownQ20(runtime),
+                 options.shortcuts,
+                 /*jitter=*/nullptr,
+                 runtime.link_sharing};
+  input.comm_slowdown_of_kind_q20 = SlowdownsQ20(comm_slowdown);
   if (options.timeline) {
     RETURN_IF_ERROR(CheckTimeline(input));
   }

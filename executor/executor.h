@@ -61,6 +61,8 @@ struct ClassMemory {
   int64_t context = 0;                  // driver context, kernels, library workspaces
   int64_t device = 0;                   // reserved, nccl and context
   int64_t host = 0;                     // in addition, in the memory of its host
+  // What the device offers, the smallest that runs the program; 0: not known.
+  int64_t capacity = 0;
 };
 
 struct SimulateOptions {

@@ -84,55 +84,68 @@ absl::StatusOr<RealisedCollective> CheapestWay(const ExecutionGraph& graph, cons
   return best;
 }
 
-int32_t KernelPrices::RowFor(double compute_scale, int64_t place) {
-  const std::pair<double, int64_t> wanted(compute_scale, place);
+int32_t KernelPrices::RowFor(const Row& wanted) {
   for (size_t row = 0; row < rows.size(); ++row) {
     if (rows[row] == wanted) return static_cast<int32_t>(row);
   }
   rows.push_back(wanted);
-  for (size_t k = 0; k < costs.size(); ++k) {
-    const double alone = seconds_at.empty() ? costs[k].seconds_alone : seconds_at[place][k];
-    duration_ps.push_back(CeilToPicoseconds(alone / compute_scale));
+  const size_t first = wanted.kind * num_kernels;
+  for (size_t k = first; k < first + num_kernels; ++k) {
+    const double alone = seconds_at.empty() ? costs[k].seconds_alone : seconds_at[wanted.place][k];
+    duration_ps.push_back(CeilToPicoseconds(alone / wanted.compute_scale));
   }
   return static_cast<int32_t>(rows.size()) - 1;
 }
 
 void KernelPrices::Scale(absl::Span<const double> kernel_time) {
   if (kernel_time.empty()) return;
-  PLANCAST_CHECK(kernel_time.size() == costs.size());
-  for (size_t k = 0; k < costs.size(); ++k) costs[k].seconds_alone *= kernel_time[k];
+  PLANCAST_CHECK(kernel_time.size() == num_kernels);
+  for (size_t k = 0; k < costs.size(); ++k) costs[k].seconds_alone *= kernel_time[k % num_kernels];
   for (std::vector<double>& seconds : seconds_at) {
-    for (size_t k = 0; k < costs.size(); ++k) seconds[k] *= kernel_time[k];
+    for (size_t k = 0; k < costs.size(); ++k) seconds[k] *= kernel_time[k % num_kernels];
   }
-  const std::vector<std::pair<double, int64_t>> known = std::exchange(rows, {});
+  const std::vector<Row> known = std::exchange(rows, {});
   duration_ps.clear();
-  for (const auto& [speed, place] : known) RowFor(speed, place);
+  for (const Row& row : known) RowFor(row);
 }
 
 absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Machine& machine,
                                           const KernelCostModel& costs) {
   KernelPrices prices;
-  prices.costs.reserve(graph.kernels.size());
-  const auto price = [&](const KernelSpec& kernel) -> absl::StatusOr<KernelCost> {
-    std::optional<KernelCost> cost = costs.Estimate(kernel, machine.device());
+  prices.num_kernels = graph.kernels.size();
+  prices.costs.reserve(graph.kernels.size() * machine.num_sections());
+  const auto price = [&](const KernelSpec& kernel, int kind) -> absl::StatusOr<KernelCost> {
+    const DeviceType& device = machine.section(kind).device();
+    std::optional<KernelCost> cost = costs.Estimate(kernel, device);
     if (cost.has_value()) return *std::move(cost);
     return absl::NotFoundError(absl::StrCat("no cost model prices `", kernel.DebugString(),
-                                            "` on `", machine.device().name,
+                                            "` on `", device.name,
                                             "`. Add a roofline to the end of the chain."));
   };
-  for (const KernelSpec& kernel : graph.kernels) {
-    ASSIGN_OR_RETURN(prices.costs.emplace_back(), price(kernel));
+  for (int kind = 0; kind < machine.num_sections(); ++kind) {
+    int first = 0;
+    while (machine.section(first).device().name != machine.section(kind).device().name) ++first;
+    prices.first_alike.push_back(first);
+    for (size_t k = 0; k < graph.kernels.size(); ++k) {
+      if (first < kind) {
+        prices.costs.push_back(KernelCost(prices.Cost(first, static_cast<int32_t>(k))));
+        continue;
+      }
+      ASSIGN_OR_RETURN(prices.costs.emplace_back(), price(graph.kernels[k], kind));
+    }
   }
   for (const double load : graph.skew.loads) {
     std::vector<double>& seconds = prices.seconds_at.emplace_back();
-    for (size_t k = 0; k < graph.kernels.size(); ++k) {
-      seconds.push_back(prices.costs[k].seconds_alone);
-      if (!graph.kernels[k].routed) continue;
-      ASSIGN_OR_RETURN(const KernelCost cost, price(UnderLoad(graph.kernels[k], load)));
+    for (size_t at = 0; at < prices.costs.size(); ++at) {
+      seconds.push_back(prices.costs[at].seconds_alone);
+      const KernelSpec& kernel = graph.kernels[at % prices.num_kernels];
+      if (!kernel.routed) continue;
+      ASSIGN_OR_RETURN(const KernelCost cost,
+                       price(UnderLoad(kernel, load), static_cast<int>(at / prices.num_kernels)));
       seconds.back() = cost.seconds_alone;
     }
   }
-  prices.RowFor(1.0);
+  prices.RowFor({});
   return prices;
 }
 

@@ -19,23 +19,43 @@
 
 namespace plancast {
 
-// What every distinct kernel takes alone.
+// What every distinct kernel takes alone, on every kind of device: the sections of a
+// mixed machine, else one.
 struct KernelPrices {
-  std::vector<KernelCost> costs;  // like ExecutionGraph::kernels, nominal device
-  // Where loads are skewed: seconds alone of every kernel, per place (Skew::PlaceOf).
+  // Devices that kernels take equally long on.
+  struct Row {
+    double compute_scale = 1;
+    int64_t place = 0;  // Skew::PlaceOf
+    int kind = 0;
+    friend bool operator==(const Row& a, const Row& b) {
+      return a.compute_scale == b.compute_scale && a.place == b.place && a.kind == b.kind;
+    }
+  };
+
+  size_t num_kernels = 0;  // of ExecutionGraph::kernels
+  // At nominal speed: kind * num_kernels + kernel.
+  std::vector<KernelCost> costs;
+  // Per kind, the first of the same type of device: what is not known of a kernel is
+  // not known of both. Empty: each is its own.
+  std::vector<int> first_alike;
+  // Where loads are skewed: seconds alone, like `costs`, per place (Skew::PlaceOf).
   std::vector<std::vector<double>> seconds_at;
-  // Picoseconds, rounded up, per speed of device and place: row * kernels + kernel.
+  // Picoseconds, rounded up: row * num_kernels + kernel.
   std::vector<int64_t> duration_ps;
-  std::vector<std::pair<double, int64_t>> rows;  // (speed, place); row 0 is nominal
-  // Per kernel, the time that it takes while its device communicates, against
+  std::vector<Row> rows;  // row 0 is nominal
+  // Like `costs`, the time that a kernel takes while its device communicates, against
   // alone: fixed point, 2^-20, at least 1. Empty: SimInput::slowdown_q20 for all.
   std::vector<int64_t> slowdown_q20;
 
   int64_t Duration(int32_t row, int32_t kernel) const {
-    return duration_ps[static_cast<size_t>(row) * costs.size() + kernel];
+    return duration_ps[static_cast<size_t>(row) * num_kernels + kernel];
   }
-  // The row of devices at this speed and place, added if new.
-  int32_t RowFor(double compute_scale, int64_t place = 0);
+  const KernelCost& Cost(int kind, int32_t kernel) const {
+    return costs[kind * num_kernels + kernel];
+  }
+  int FirstAlike(int kind) const { return first_alike.empty() ? kind : first_alike[kind]; }
+  // The row of such devices, added if new.
+  int32_t RowFor(const Row& row);
   // Multiplies what each kernel takes; empty: nothing.
   void Scale(absl::Span<const double> kernel_time);
 };

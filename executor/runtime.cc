@@ -20,6 +20,12 @@ int64_t SlowdownQ20(double slowdown) {
   return std::llround(std::min(slowdown, 1e3) * static_cast<double>(int64_t{1} << 20));
 }
 
+std::vector<int64_t> SlowdownsQ20(const std::vector<double>& slowdowns) {
+  std::vector<int64_t> fixed;
+  for (const double slowdown : slowdowns) fixed.push_back(SlowdownQ20(slowdown));
+  return fixed;
+}
+
 int64_t SlowdownQ20(const RuntimeParams& runtime) {
   return SlowdownQ20(1 + runtime.interference.value_or(0));
 }

@@ -22,10 +22,11 @@ namespace plancast {
 struct SimGraph {
   struct Entity {
     int32_t program = 0;
-    int32_t price_row = 0;  // speed and place of its devices, see KernelPrices
+    int32_t price_row = 0;  // speed, place and kind of its devices, see KernelPrices
     int64_t devices = 1;
     int64_t representative = 0;  // the lowest device
     int64_t place = 0;           // Skew::PlaceOf
+    int kind = 0;                // section of the machine
   };
   struct Group {
     int32_t use = 0;

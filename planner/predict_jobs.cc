@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/picoseconds.h"
 #include "base/status_macros.h"
+#include "cluster/mixed_machine.h"
 #include "executor/jobs/execute_jobs.h"
 #include "executor/jobs/placement.h"
 #include "planner/forecast/describe.h"
@@ -21,6 +22,7 @@ namespace {
 
 // A machine of as many devices, for what depends on their number and kind only.
 absl::StatusOr<Machine> OfSize(const Machine& machine, int64_t devices) {
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A forecast of several jobs"));
   Machine::Spec spec = machine.spec();
   int64_t per_host = std::min(devices, spec.gpus_per_host);
   while (devices % per_host != 0) --per_host;
@@ -54,6 +56,7 @@ absl::Status CheckNames(absl::Span<const JobRequest> requests) {
 }  // namespace
 
 absl::StatusOr<Machine> JobMachine(const Machine& machine, absl::string_view placement) {
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A forecast of several jobs"));
   ASSIGN_OR_RETURN(const std::vector<int64_t> devices, ParsePlacement(placement, machine));
   return OfSize(machine, static_cast<int64_t>(devices.size()));
 }
@@ -61,6 +64,7 @@ absl::StatusOr<Machine> JobMachine(const Machine& machine, absl::string_view pla
 absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest> requests,
                                                      const Machine& machine, const Pricing& pricing,
                                                      Session& session) {
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A forecast of several jobs"));
   RETURN_IF_ERROR(CheckNames(requests));
   std::vector<JobForecast> forecasts;
   std::vector<std::shared_ptr<const ExecutionGraph>> graphs;

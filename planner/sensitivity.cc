@@ -8,6 +8,7 @@
 
 #include "base/picoseconds.h"
 #include "base/status_macros.h"
+#include "cluster/named_links.h"
 #include "executor/executor.h"
 #include "planner/forecast/plan_graph.h"
 #include "planner/forecast/run_parameters.h"
@@ -25,8 +26,11 @@ std::vector<WhatIfChange> Candidates(const ExecutionGraph& graph, const Machine&
   const auto add = [&](Target target, std::string name, double time) {
     changes.push_back({target, std::move(name), -1, time});
   };
-  for (const LinkClass& link : machine.link_classes()) {
-    if (link.reaches != Level::kDevice) add(Target::kLink, link.name, 0.5);
+  for (const std::string& name : LinkNames(machine)) {
+    const int link_class = LinkClassesNamed(machine, name)[0];
+    if (machine.link_classes()[link_class].reaches != Level::kDevice) {
+      add(Target::kLink, name, 0.5);
+    }
   }
   std::set<std::string> families, purposes, kinds;
   for (const Block& block : graph.blocks) {
@@ -49,8 +53,13 @@ std::vector<WhatIfChange> Candidates(const ExecutionGraph& graph, const Machine&
   add(Target::kLaunch, "", 0);
   std::vector<double> seconds;
   for (const KernelSpec& kernel : graph.kernels) {
-    const std::optional<KernelCost> cost = pricing.kernels().Estimate(kernel, machine.device());
-    seconds.push_back(cost.has_value() ? cost->seconds_alone : 0);
+    double sum = 0;  // over the kinds of devices
+    for (int s = 0; s < machine.num_sections(); ++s) {
+      const std::optional<KernelCost> cost =
+          pricing.kernels().Estimate(kernel, machine.section(s).device());
+      if (cost.has_value()) sum += cost->seconds_alone;
+    }
+    seconds.push_back(sum);
   }
   std::vector<std::string> ops = OpsByTime(graph, seconds);
   ops.resize(std::min(ops.size(), kMostOps));

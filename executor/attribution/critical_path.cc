@@ -21,7 +21,7 @@ class Walk {
         causes_(in, trace),
         begin_(begin),
         end_(end),
-        kernel_ps_(in.graph.kernels.size()),
+        kernel_ps_(in.prices.costs.size()),
         comm_ps_(in.realised.size()) {}
 
   void Run() {
@@ -168,8 +168,10 @@ class Walk {
     const bool is_comm = block.kind[ref.task] == TaskKind::kComm;
     const int64_t whole = causes_.EndOf(entity_, ref) - causes_.StartOf(entity_, ref);
     const int64_t tail = is_comm ? 0 : causes_.LaunchTail(entity_, ref);
-    const int32_t spec =
-        is_comm ? in_.sim.groups[in_.GroupOf(entity_, ref)].realised : block.spec[ref.task];
+    const int32_t spec = is_comm ? in_.sim.groups[in_.GroupOf(entity_, ref)].realised
+                                 : in_.prices.FirstAlike(in_.sim.entities[entity_].kind) *
+                                           static_cast<int32_t>(in_.prices.num_kernels) +
+                                       block.spec[ref.task];
     if (stretch == nullptr) {
       (is_comm ? comm_ps_ : kernel_ps_)[spec] += (whole - tail) * times;
     } else {
@@ -188,7 +190,7 @@ class Walk {
   Breakdown path_;
   // By outcome and the task where the path leaves a layer.
   std::map<std::pair<int32_t, int32_t>, Stretch> stretches_;
-  std::vector<int64_t> kernel_ps_;  // per kernel
+  std::vector<int64_t> kernel_ps_;  // like KernelPrices::costs
   std::vector<int64_t> comm_ps_;    // per realised collective
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "cluster/mixed_machine.h"
 #include "collectives/nccl/chunk_sizes.h"
 #include "collectives/nccl/connect.h"
 #include "collectives/nccl/tuner_tables.h"
@@ -72,6 +73,7 @@ absl::StatusOr<ProgramMaker> MakeAlong(const NcclSearchResult& search, ProgramKi
 
 absl::StatusOr<PlacedProgram> PlaceNccl(const Machine& machine, const NcclSearchResult& search,
                                         ProgramKind kind, const NcclChoice& choice, int64_t bytes) {
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A collective along NCCL's channels"));
   const NcclCommunicator& comm = search.communicator;
   if (comm.ranks > machine.num_devices()) {
     return absl::InvalidArgumentError(absl::StrCat("NCCL's channels join ", comm.ranks,

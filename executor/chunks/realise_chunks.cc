@@ -9,6 +9,7 @@
 
 #include "base/picoseconds.h"
 #include "base/status_macros.h"
+#include "cluster/mixed_machine.h"
 #include "collectives/group_shape.h"
 #include "collectives/price.h"
 #include "collectives/programs/check/connections.h"
@@ -136,6 +137,7 @@ std::optional<Priced> PriceAgain(const LinkCosts& links, const GroupShape& shape
 absl::StatusOr<PlacedProgram> PlaceCollective(const Machine& machine, const GroupPattern& group,
                                               CollectiveKind kind, int64_t bytes,
                                               const CollectivePolicy& policy) {
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A collective chunk by chunk"));
   ASSIGN_OR_RETURN(const RealisedCollective realised, Realise(machine, group, kind, bytes, policy));
   ASSIGN_OR_RETURN(const GroupShape shape, ShapeOf(machine, group));
   if (shape.members == 1 || bytes == 0 || shape.members > kMaxChunkRanks) return NoProgram();

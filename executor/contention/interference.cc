@@ -8,6 +8,7 @@
 #include "collectives/group_shape.h"
 #include "collectives/realise.h"
 #include "executor/runtime.h"
+#include "graph/execution/program_devices.h"
 
 namespace plancast {
 namespace {
@@ -53,8 +54,9 @@ std::vector<int64_t> CountUses(const ExecutionGraph& graph, const CommUses& uses
   return counts;
 }
 
-// What every kernel takes alone over all programs, seconds.
-std::vector<double> SecondsOfKernels(const ExecutionGraph& graph, const KernelPrices& prices) {
+// What every kernel takes alone over all programs on one kind of device, seconds.
+std::vector<double> SecondsOfKernels(const ExecutionGraph& graph, const KernelPrices& prices,
+                                     int kind) {
   std::vector<int64_t> repeats(graph.blocks.size());
   for (const Program& program : graph.programs) {
     for (const Instance& instance : program.instances) {
@@ -70,30 +72,61 @@ std::vector<double> SecondsOfKernels(const ExecutionGraph& graph, const KernelPr
   }
   std::vector<double> seconds;
   for (size_t k = 0; k < counts.size(); ++k) {
-    seconds.push_back(static_cast<double>(counts[k]) * prices.costs[k].seconds_alone);
+    seconds.push_back(static_cast<double>(counts[k]) *
+                      prices.Cost(kind, static_cast<int32_t>(k)).seconds_alone);
   }
   return seconds;
+}
+
+// The group of a use around the first device of the section that takes part; if none does,
+// its first.
+GroupPattern GroupIn(const ExecutionGraph& graph, const CommUse& use, const Machine& machine,
+                     int section) {
+  GroupPattern group = use.group;
+  if (use.programs.size() == 1) group.base = 0;  // as folding asks
+  if (!machine.mixed()) return group;
+  const int64_t begin = machine.FirstDevice(section);
+  const int64_t end = begin + machine.section(section).num_devices();
+  int64_t device = -1;
+  for (const int32_t program : use.programs) {
+    const int64_t first = FirstDeviceIn(graph.mesh, graph.programs[program], begin, end);
+    if (device < 0 || (first >= 0 && first < device)) device = first;
+  }
+  group.base = use.group.base;
+  if (device < 0) return group;
+  group.base = device;
+  for (const int axis : graph.comms[use.comm].axes) {
+    group.base +=
+        (graph.mesh.Coordinate(use.group.base, axis) - graph.mesh.Coordinate(device, axis)) *
+        graph.mesh.stride(axis);
+  }
+  return group;
 }
 
 }  // namespace
 
 absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, const CommUses& uses,
-                                                  const Machine& machine, CommPricer& comms) {
+                                                  const Machine& machine, CommPricer& comms,
+                                                  int section) {
   const std::vector<int64_t> counts = CountUses(graph, uses);
+  const Machine& hosts = machine.section(section);
   CollectiveFootprint sum;
   double seconds = 0;
   for (size_t u = 0; u < counts.size(); ++u) {
     if (counts[u] == 0) continue;
-    GroupPattern group = uses.uses[u].group;
-    if (uses.uses[u].programs.size() == 1) group.base = 0;  // as folding asks
-    ASSIGN_OR_RETURN(const GroupShape shape, ShapeOf(machine, group));
-    if (shape.members == 1) continue;
+    const GroupPattern group = GroupIn(graph, uses.uses[u], machine, section);
+    ASSIGN_OR_RETURN(const SectionShapes shapes, ShapesOf(machine, group));
+    if (shapes[0].shape.members == 1) continue;
+    const auto here = std::find_if(shapes.begin(), shapes.end(), [section](const SectionShape& at) {
+      return at.section == section;
+    });
+    const GroupShape& shape = here == shapes.end() ? shapes[0].shape : here->shape;
     ASSIGN_OR_RETURN(const int32_t realised, comms.Price(uses.uses[u].comm, group));
     const double weight = static_cast<double>(counts[u]) *
                           static_cast<double>(AloneTime(machine, comms.realised()[realised]));
     const CollectiveFootprint one = shape.nodes == 1
-                                        ? FootprintInside(machine)
-                                        : FootprintAcross(machine, shape.per_node, shape.nics);
+                                        ? FootprintInside(hosts)
+                                        : FootprintAcross(hosts, shape.per_node, shape.nics);
     sum.sm_fraction += weight * one.sm_fraction;
     sum.memory_bytes_per_s += weight * one.memory_bytes_per_s;
     seconds += weight;
@@ -103,42 +136,54 @@ absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, c
 }
 
 void PriceInterference(const DeviceType& device, const CollectiveFootprint& footprint,
-                       KernelPrices& prices) {
-  prices.slowdown_q20.clear();
-  for (const KernelCost& kernel : prices.costs) {
+                       KernelPrices& prices, int kind) {
+  prices.slowdown_q20.resize(kind * prices.num_kernels);
+  for (size_t k = 0; k < prices.num_kernels; ++k) {
+    const KernelCost& kernel = prices.Cost(kind, static_cast<int32_t>(k));
     prices.slowdown_q20.push_back(SlowdownQ20(KernelSlowdown(device, kernel, footprint)));
   }
 }
 
 double KernelSeconds(const ExecutionGraph& graph, const KernelPrices& prices) {
   double seconds = 0;
-  for (const double of_kernel : SecondsOfKernels(graph, prices)) seconds += of_kernel;
+  for (const double of_kernel : SecondsOfKernels(graph, prices, 0)) seconds += of_kernel;
   return seconds;
 }
 
 double MeanCommSlowdown(const ExecutionGraph& graph, const DeviceType& device,
-                        const CollectiveFootprint& footprint, const KernelPrices& prices) {
-  const std::vector<double> seconds = SecondsOfKernels(graph, prices);
+                        const CollectiveFootprint& footprint, const KernelPrices& prices,
+                        int kind) {
+  const std::vector<double> seconds = SecondsOfKernels(graph, prices, kind);
   double lost = 0, all = 0;
   for (size_t k = 0; k < seconds.size(); ++k) {
     if (seconds[k] == 0) continue;
-    lost += seconds[k] * (CollectiveSlowdown(device, prices.costs[k], footprint) - 1);
+    const KernelCost& kernel = prices.Cost(kind, static_cast<int32_t>(k));
+    lost += seconds[k] * (CollectiveSlowdown(device, kernel, footprint) - 1);
     all += seconds[k];
   }
   return all == 0 ? 1 : 1 + lost / all;
 }
 
-absl::StatusOr<double> PriceBothWays(const ExecutionGraph& graph, const CommUses& uses,
-                                     const Machine& machine, const RuntimeParams& runtime,
-                                     CommPricer& comms, KernelPrices& prices) {
-  CollectiveFootprint beside;
-  if (!runtime.interference.has_value() || !runtime.comm_interference.has_value()) {
-    ASSIGN_OR_RETURN(beside, MeanFootprint(graph, uses, machine, comms));
+absl::StatusOr<std::vector<double>> PriceBothWays(const ExecutionGraph& graph, const CommUses& uses,
+                                                  const Machine& machine,
+                                                  const RuntimeParams& runtime, CommPricer& comms,
+                                                  KernelPrices& prices) {
+  std::vector<double> slowdowns;
+  for (int s = 0; s < machine.num_sections(); ++s) {
+    const DeviceType& device = machine.section(s).device();
+    CollectiveFootprint beside;
+    if (!runtime.interference.has_value() || !runtime.comm_interference.has_value()) {
+      ASSIGN_OR_RETURN(beside, MeanFootprint(graph, uses, machine, comms, s));
+    }
+    if (!runtime.interference.has_value()) PriceInterference(device, beside, prices, s);
+    if (runtime.comm_interference.has_value()) {
+      slowdowns.push_back(1 + *runtime.comm_interference);
+      continue;
+    }
+    const double slowdown = MeanCommSlowdown(graph, device, beside, prices, s);
+    slowdowns.push_back(slowdown < kLeastCommSlowdown ? 1 : slowdown);
   }
-  if (!runtime.interference.has_value()) PriceInterference(machine.device(), beside, prices);
-  if (runtime.comm_interference.has_value()) return 1 + *runtime.comm_interference;
-  const double slowdown = MeanCommSlowdown(graph, machine.device(), beside, prices);
-  return slowdown < kLeastCommSlowdown ? 1 : slowdown;
+  return slowdowns;
 }
 
 }  // namespace plancast

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "cluster/mixed_machine.h"
 #include "executor/dag/comm_prices.h"
 
 namespace plancast {
@@ -346,6 +347,7 @@ class Run {
 }  // namespace
 
 absl::StatusOr<DagResult> ExecuteDags(const DagJob& job, const Machine& machine) {
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A run of traces"));
   RETURN_IF_ERROR(job.Verify());
   if (static_cast<int64_t>(job.dag_of.size()) > machine.num_devices()) {
     return absl::InvalidArgumentError(absl::StrCat("the job has ", job.dag_of.size(),

@@ -18,11 +18,28 @@ bool IsForHostMemory(const LinkClass& link);
 // In all below, `host_memory`: whether links for the host's memory count.
 
 // The numbers of consecutive devices that the machine's levels and links hold:
-// hosts, domains, pods, shared links.
+// hosts, domains, pods, shared links. Of a mixed machine also where sections begin.
 std::vector<int64_t> BlocksOf(const Machine& machine, bool host_memory = true);
 
-// Groups shifted by this many devices lie alike on the machine.
+// Groups shifted by this many devices lie alike on a machine of equal hosts.
 int64_t PeriodOf(const Machine& machine, bool host_memory = true);
+
+// The same for any machine: inside the section of a group.
+class Periods {
+ public:
+  explicit Periods(const Machine& machine, bool host_memory = true);
+
+  // The lowest base of a group that lies like this one, of devices from `base` to `last`.
+  int64_t FirstLike(int64_t base, int64_t last) const;
+
+ private:
+  const Machine& machine_;
+  std::vector<int64_t> of_section_;
+};
+
+// Whether the hosts, domains, pods and shared links of every section lie as they would
+// without the sections before it: all that precedes is a whole number of each.
+bool SectionsAreAligned(const Machine& machine, bool host_memory = true);
 
 // Whether every link serves a whole number of devices of a host.
 bool LinksServeWholeDevices(const Machine& machine, bool host_memory = true);

@@ -37,7 +37,7 @@ absl::Status CheckFits(const ExecutionGraph& graph, const Machine& machine) {
 absl::StatusOr<SimGraph> Fold(const FoldInput& input) {
   RETURN_IF_ERROR(CheckFits(input.graph, input.machine));
   const bool regular = input.graph.stage_meshes.empty() && SameAxes(input.graph);
-  if (input.machine.uniform() && input.graph.skew.empty() && regular) {
+  if (input.machine.uniform() && !input.machine.mixed() && input.graph.skew.empty() && regular) {
     const std::optional<MixedRadix> radix =
         MixedRadix::Split(input.graph.mesh, input.machine, UsesHostMemory(input.graph));
     if (radix.has_value()) return FoldInClosedForm(input, *radix);

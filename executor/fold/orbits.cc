@@ -32,27 +32,64 @@ bool WorkDiffersAlong(const ExecutionGraph& graph, int axis) {
 }
 
 // What of the machine holds the devices [value * stride, (value + 1) * stride)
-// beside those of other values: hosts, pods, shared links.
-std::vector<std::vector<int64_t>> PlacesOf(const Machine& machine, int64_t stride, int64_t size,
-                                           bool host_memory) {
-  std::vector<std::vector<int64_t>> places(size);
+// beside those of other values: hosts, pods, shared links. Appends it to `places`.
+void AddPlaces(const Machine& machine, int64_t stride, int64_t size, bool host_memory,
+               std::vector<std::vector<int64_t>>* places) {
+  std::vector<int64_t> values;  // in one section
   const auto add = [&](const auto& place_of) {
     std::vector<int64_t> place, distinct;
-    for (int64_t value = 0; value < size; ++value) place.push_back(place_of(value * stride));
+    for (const int64_t value : values) place.push_back(place_of(value * stride));
     distinct = place;
     std::sort(distinct.begin(), distinct.end());
     // Where each value has a place to itself, places change with the values.
     if (std::adjacent_find(distinct.begin(), distinct.end()) == distinct.end()) return;
-    for (int64_t value = 0; value < size; ++value) places[value].push_back(place[value]);
+    for (size_t i = 0; i < values.size(); ++i) (*places)[values[i]].push_back(place[i]);
   };
-  add([&](int64_t device) { return machine.HostOf(device); });
-  add([&](int64_t device) { return machine.DomainOf(device); });
-  add([&](int64_t device) { return machine.PodOf(device); });
-  for (int link = 0; link < static_cast<int>(machine.link_classes().size()); ++link) {
-    if (!host_memory && IsForHostMemory(machine.link_classes()[link])) continue;
-    add([&](int64_t device) { return machine.LinkInstance(link, device); });
+  for (int64_t begin = 0; begin < size; begin = values.back() + 1) {
+    const int section = machine.SectionOf(begin * stride);
+    values.clear();
+    for (int64_t v = begin; v < size && machine.SectionOf(v * stride) == section; ++v) {
+      values.push_back(v);
+    }
+    add([&](int64_t device) { return machine.HostOf(device); });
+    add([&](int64_t device) { return machine.DomainOf(device); });
+    add([&](int64_t device) { return machine.PodOf(device); });
+    for (int link = 0; link < static_cast<int>(machine.link_classes().size()); ++link) {
+      const LinkClass& links = machine.link_classes()[link];
+      if (links.section != section || (!host_memory && IsForHostMemory(links))) continue;
+      add([&](int64_t device) { return machine.LinkInstance(link, device); });
+    }
   }
-  return places;
+}
+
+// In which sections the devices of every value of a digit lie: for each section, whether
+// it begins below, in or above the value, in the block of the digit where it begins.
+std::vector<std::vector<int64_t>> SectionsOf(const Machine& machine, int64_t devices,
+                                             int64_t stride, int64_t size) {
+  std::vector<std::vector<int64_t>> sections(size);
+  for (int s = 1; s < machine.num_sections() && machine.FirstDevice(s) < devices; ++s) {
+    const int64_t at = machine.FirstDevice(s) % (stride * size);
+    for (int64_t value = 0; value < size; ++value) {
+      sections[value].push_back(at <= value * stride ? 0 : at < (value + 1) * stride ? 1 : 2);
+    }
+  }
+  return sections;
+}
+
+int64_t MostGpusPerHost(const Machine& machine) {
+  int64_t most = 0;
+  for (int s = 0; s < machine.num_sections(); ++s) {
+    most = std::max(most, machine.section(s).spec().gpus_per_host);
+  }
+  return most;
+}
+
+// Whether sections begin inside blocks of so many devices.
+bool SectionsCut(const Machine& machine, int64_t block) {
+  for (int s = 1; s < machine.num_sections(); ++s) {
+    if (machine.FirstDevice(s) % block != 0) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -63,10 +100,11 @@ DeviceOrbits::DeviceOrbits(const ExecutionGraph& graph, const Machine& machine, 
     if (slow.device < devices) special_.push_back(slow.device);
   }
   for (const Machine::LinkOverride& slow : machine.spec().link_overrides) {
-    const int64_t block = machine.link_classes()[slow.link_class].devices_per_block;
-    const int64_t first =
-        slow.instance / machine.link_classes()[slow.link_class].instances_per_block * block;
-    for (int64_t device = first; device < std::min(first + block, devices); ++device) {
+    const LinkClass& link = machine.link_classes()[slow.link_class];
+    const int64_t block = slow.instance / link.instances_per_block;
+    const auto [first, end] = machine.BlockOf(
+        slow.link_class, machine.FirstDevice(link.section) + block * link.devices_per_block);
+    for (int64_t device = first; device < std::min(end, devices); ++device) {
       if (machine.LinkInstance(slow.link_class, device) == slow.instance) {
         special_.push_back(device);
       }
@@ -103,13 +141,13 @@ void DeviceOrbits::AddDigit(const ExecutionGraph& graph, const Machine& machine,
   }
   const bool apart =
       discrete || work_differs || axes > 1 ||
-      (stride < machine.spec().gpus_per_host && !LinksServeWholeDevices(machine, host_memory));
+      (stride < MostGpusPerHost(machine) && !LinksServeWholeDevices(machine, host_memory)) ||
+      (SectionsCut(machine, stride * size) && !SectionsAreAligned(machine, host_memory));
   // Only the outermost digit may hold several blocks of the machine; the values
   // of others lie alike.
   const bool outermost = stride * size == mesh.num_devices();
-  const std::vector<std::vector<int64_t>> places =
-      !apart && outermost ? PlacesOf(machine, stride, size, host_memory)
-                          : std::vector<std::vector<int64_t>>(size);
+  std::vector<std::vector<int64_t>> places = SectionsOf(machine, mesh.num_devices(), stride, size);
+  if (!apart && outermost) AddPlaces(machine, stride, size, host_memory, &places);
 
   Classes digit;
   digit.stride = stride;

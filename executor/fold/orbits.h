@@ -20,6 +20,7 @@ namespace plancast {
 //     dp=128 tp=8, device 17 slow        dp: {2} {others}   tp: {1} {others}
 //                                         4 orbits for 1,024 devices
 //
+// Values whose devices lie in other sections of a mixed machine are told apart as well.
 // Levels that cut across an axis leave an outermost digit whose values are
 // exchanged only inside a host, pod or link, or not at all.
 class DeviceOrbits {

@@ -63,7 +63,7 @@ class Classes {
     for (size_t d = 0; d < in_.devices.size(); ++d) {
       const FoldGraph::Device& device = in_.devices[d];
       colours[d] = colour({0, static_cast<double>(device.program), device.compute_scale,
-                           static_cast<double>(device.place)});
+                           static_cast<double>(device.place), static_cast<double>(device.kind)});
     }
     for (size_t l = 0; l < in_.links.size(); ++l) {
       colours[first_link_ + l] =
@@ -102,8 +102,9 @@ class Classes {
       const Row& row = rows[{program, colour}];
       entity_of_colour_[colour] = static_cast<int32_t>(sim_.entities.size());
       const FoldGraph::Device& device = in_.devices[row.device];
-      sim_.entities.push_back({program, prices_.RowFor(device.compute_scale, device.place),
-                               row.devices, representative, device.place});
+      sim_.entities.push_back({program,
+                               prices_.RowFor({device.compute_scale, device.place, device.kind}),
+                               row.devices, representative, device.place, device.kind});
     }
   }
 

@@ -23,6 +23,7 @@ struct FoldGraph {
     int64_t count = 1;
     int64_t representative = 0;  // lowest, on the machine
     int64_t place = 0;           // Skew::PlaceOf
+    int kind = 0;                // section of the machine
   };
   struct Link {
     int link_class = 0;
@@ -55,8 +56,8 @@ struct FoldGraph {
   int32_t num_uses = 0;
 };
 
-// Cuts it into the coarsest equitable partition that starts from programs, speeds
-// of devices and links, and outcomes of realisation; `discrete`: into single
+// Cuts it into the coarsest equitable partition that starts from programs, kinds and
+// speeds of devices, speeds of links, and outcomes of realisation; `discrete`: into single
 // nodes. `prices` takes up the speeds.
 SimGraph Quotient(const FoldGraph& graph, const Machine& machine,
                   const std::vector<RealisedCollective>& realised, KernelPrices& prices,

@@ -22,7 +22,7 @@ class Refinement {
         machine_(input.machine),
         orbits_(input.graph, input.machine, discrete),
         host_memory_(UsesHostMemory(input.graph)),
-        period_(PeriodOf(input.machine, host_memory_)) {}
+        periods_(input.machine, host_memory_) {}
 
   absl::StatusOr<FoldGraph> Draw() && {
     out_.num_uses = static_cast<int32_t>(input_.uses.uses.size());
@@ -45,9 +45,9 @@ class Refinement {
     for (int32_t orbit = 0; orbit < orbits_.size(); ++orbit) {
       const int64_t device = orbits_.Representative(orbit);
       program_of_[orbit] = ProgramOf(graph_, device);
-      out_.devices.push_back({program_of_[orbit], machine_.ComputeScale(device),
-                              orbits_.Count(orbit), device,
-                              graph_.skew.PlaceOf(graph_.mesh, device)});
+      out_.devices.push_back(
+          {program_of_[orbit], machine_.ComputeScale(device), orbits_.Count(orbit), device,
+           graph_.skew.PlaceOf(graph_.mesh, device), machine_.SectionOf(device)});
     }
   }
 
@@ -61,11 +61,11 @@ class Refinement {
       for (int32_t orbit = 0; orbit < orbits_.size(); ++orbit) {
         if (link_of_[link_class][orbit] >= 0) continue;
         const int64_t device = orbits_.Representative(orbit);
+        if (!machine_.Serves(link_class, device)) continue;
         const int64_t instance = machine_.LinkInstance(link_class, device);
-        const int64_t first = device / link.devices_per_block * link.devices_per_block;
+        const auto [first, end] = machine_.BlockOf(link_class, device);
         int64_t behind = 0;
-        for (int64_t other = first;
-             other < std::min(first + link.devices_per_block, graph_.mesh.num_devices()); ++other) {
+        for (int64_t other = first; other < std::min(end, graph_.mesh.num_devices()); ++other) {
           if (machine_.LinkInstance(link_class, other) != instance) continue;
           const int32_t other_orbit = orbits_.OrbitOf(other);
           link_of_[link_class][other_orbit] = static_cast<int32_t>(out_.links.size());
@@ -124,7 +124,7 @@ class Refinement {
     }
     if (graph_.comms[input_.uses.uses[out_.groupings.back().uses[0]].comm].reshard < 0 &&
         pattern.devices.empty()) {
-      pattern.base %= period_;
+      pattern.base = periods_.FirstLike(pattern.base, devices.back());
     }
     for (int32_t u : out_.groupings.back().uses) {
       ASSIGN_OR_RETURN(const int32_t realised,
@@ -150,6 +150,7 @@ class Refinement {
       if (!loaded[link_class]) continue;
       if (source >= 0) out_.one_way[link_class] = true;
       for (int64_t device : members) {
+        if (!machine_.Serves(link_class, device)) continue;
         const int32_t orbit = orbits_.OrbitOf(device);
         const FoldGraph::Role role = source < 0                     ? FoldGraph::kBoth
                                      : program_of_[orbit] == source ? FoldGraph::kFrom
@@ -177,7 +178,7 @@ class Refinement {
   const Machine& machine_;
   const DeviceOrbits orbits_;
   const bool host_memory_;
-  const int64_t period_;
+  const Periods periods_;
   FoldGraph out_;
   std::vector<int32_t> program_of_;            // per orbit of devices
   std::vector<std::vector<int32_t>> link_of_;  // per link class, per orbit of devices

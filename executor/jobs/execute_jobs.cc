@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "cluster/mixed_machine.h"
 #include "executor/jobs/joint_simulation.h"
 #include "executor/jobs/placement.h"
 
@@ -14,6 +15,7 @@ namespace plancast {
 absl::StatusOr<SimResult> ExecutePlaced(const PlacedJob& job, const Machine& machine,
                                         const KernelCostModel& costs,
                                         const SimulateOptions& options) {
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A run of placed jobs"));
   RETURN_IF_ERROR(CheckPlacements({job}, machine));
   if (const std::optional<Machine> renumbered = Renumbered(machine, job.devices)) {
     ASSIGN_OR_RETURN(SimResult result,
@@ -36,6 +38,7 @@ absl::StatusOr<SimResult> ExecutePlaced(const PlacedJob& job, const Machine& mac
 absl::StatusOr<JobsResult> ExecuteJobs(absl::Span<const PlacedJob> jobs, const Machine& machine,
                                        const KernelCostModel& costs,
                                        const SimulateOptions& options) {
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A run of placed jobs"));
   RETURN_IF_ERROR(CheckPlacements(jobs, machine));
   JobsResult together;
   for (const PlacedJob& job : jobs) {

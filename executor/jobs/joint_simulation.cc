@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "cluster/mixed_machine.h"
 #include "executor/contention/interference.h"
 #include "executor/fold/quotient.h"
 #include "executor/jobs/joint_fold.h"
@@ -36,9 +37,10 @@ absl::StatusOr<JobPrices> PriceJob(const PlacedJob& job, const Machine& machine,
                                    CommPricer& comms) {
   JobPrices prices;
   ASSIGN_OR_RETURN(prices.kernels, PriceKernels(*job.graph, machine, costs));
-  ASSIGN_OR_RETURN(prices.comm_slowdown,
+  ASSIGN_OR_RETURN(const std::vector<double> slowdowns,
                    PriceBothWays(*job.graph, Placed(uses, job.devices), machine, job.runtime, comms,
                                  prices.kernels));
+  prices.comm_slowdown = slowdowns[0];
   if (job.runtime.interference.has_value()) {
     prices.kernels.slowdown_q20.assign(prices.kernels.costs.size(), SlowdownQ20(job.runtime));
   }
@@ -60,6 +62,7 @@ double WeightedMean(const std::vector<double>& values, const std::vector<double>
 absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
     absl::Span<const PlacedJob* const> jobs, const Machine& machine, const KernelCostModel& costs,
     const Options& options) {
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A run of placed jobs"));
   std::unique_ptr<JointSimulation> joint(new JointSimulation(jobs));
   std::vector<CommUses> uses;
   std::vector<CommPricer> pricers;
@@ -100,7 +103,8 @@ absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
     host.start_ps += jobs[j]->arrival_ps;
     hosts.resize(hosts.size() + jobs[j]->graph->programs.size(), host);
   }
-  prices.RowFor(1.0);
+  prices.num_kernels = prices.costs.size();
+  prices.RowFor({});
   {
     ASSIGN_OR_RETURN(JointFold drawn, DrawJointly({jobs, uses, merged, machine, pricers}));
     joint->realised_ = std::move(drawn.realised);

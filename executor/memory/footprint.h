@@ -25,9 +25,12 @@ struct Footprint {
   void Place(const AllocatorReplay& placed);
 };
 
-// `nccl`: bytes of communicators.
+// `nccl`: bytes of communicators. On devices with MemoryOverhead::capacity_bytes, or that
+// many.
 Footprint FootprintOf(const Program& program, const Peak& peak, int64_t nccl,
                       const MemoryOverhead& overhead);
+Footprint FootprintOf(const Program& program, const Peak& peak, int64_t nccl,
+                      const MemoryOverhead& overhead, int64_t capacity_bytes);
 
 }  // namespace plancast
 

@@ -5,6 +5,7 @@
 #include "executor/memory/allocator_replay.h"
 #include "executor/memory/communicators.h"
 #include "executor/memory/footprint.h"
+#include "graph/execution/program_devices.h"
 
 namespace plancast {
 namespace {
@@ -56,7 +57,9 @@ int64_t HostBytes(const ExecutionGraph& graph, const Program& program) {
 ClassMemory Held(const ExecutionGraph& graph, int32_t program, const Peak& peak,
                  const std::vector<BlockProfile>& profiles, const MemoryOverhead& overhead) {
   const int64_t nccl = BufferBytes(graph, program, profiles, overhead.communicators);
-  Footprint footprint = FootprintOf(graph.programs[program], peak, nccl, overhead);
+  const Program& own = graph.programs[program];
+  Footprint footprint =
+      FootprintOf(own, peak, nccl, overhead, CapacityOf(overhead, graph.mesh, own));
   if (footprint.near_capacity) {
     footprint.Place(ReplayAllocator(graph, program, overhead.allocator, footprint.room));
   }

@@ -121,7 +121,7 @@ absl::StatusOr<std::vector<int64_t>> Jittered(const ExecutionGraph& graph, const
   RETURN_IF_ERROR(CheckFits(graph, machine));
   ASSIGN_OR_RETURN(const SimGraph alike,
                    FoldByRefinement({graph, uses, machine, comms, prices}, /*discrete=*/true));
-  ASSIGN_OR_RETURN(const double comm_slowdown,
+  ASSIGN_OR_RETURN(const std::vector<double> comm_slowdown,
                    PriceBothWays(graph, uses, machine, runtime, comms, prices));
   ASSIGN_OR_RETURN(
       const TaskIndex index,
@@ -129,7 +129,8 @@ absl::StatusOr<std::vector<int64_t>> Jittered(const ExecutionGraph& graph, const
   std::vector<int32_t> slow_rows;  // per entity, as a straggler
   for (const SimGraph::Entity& entity : alike.entities) {
     const double scale = machine.ComputeScale(entity.representative);
-    slow_rows.push_back(prices.RowFor(scale * randomness.straggler_speed, entity.place));
+    slow_rows.push_back(
+        prices.RowFor({scale * randomness.straggler_speed, entity.place, entity.kind}));
   }
   const std::vector<HostParams> hosts(graph.programs.size(), HostParamsOf(runtime));
   const auto sample = [&](int64_t number) -> absl::StatusOr<int64_t> {
@@ -151,7 +152,7 @@ absl::StatusOr<std::vector<int64_t>> Jittered(const ExecutionGraph& graph, const
                    options.shortcuts};
     input.jitter = &jitter;
     input.link_sharing = runtime.link_sharing;
-    input.comm_slowdown_q20 = SlowdownQ20(comm_slowdown);
+    input.comm_slowdown_of_kind_q20 = SlowdownsQ20(comm_slowdown);
     ASSIGN_OR_RETURN(const SimTrace trace, Simulate(input));
     return trace.makespan_ps;
   };

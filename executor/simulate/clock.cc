@@ -18,17 +18,19 @@ class Bounds {
       : in_(in), comm_ps_(in.uses.uses.size()) {
     for (size_t g = 0; g < alone_ps.size(); ++g) {
       double& longest = comm_ps_[in.sim.groups[g].use];
-      longest = std::max(longest, static_cast<double>(alone_ps[g]) * Share(in.comm_slowdown_q20));
+      longest = std::max(
+          longest, static_cast<double>(alone_ps[g]) * Share(in.CommSlowdownOf(in.sim.groups[g])));
     }
   }
 
-  // Of the longest instance of a program on devices of a price row, task after task.
-  double Longest(int32_t program, int32_t row) const {
+  // Of the longest instance of an entity, task after task.
+  double Longest(int32_t entity) const {
+    const int32_t program = in_.ProgramOf(entity);
     std::vector<double> layer_ps(in_.graph.blocks.size(), -1);
     double longest = 0;
     for (const Instance& instance : in_.graph.programs[program].instances) {
       double& layer = layer_ps[instance.block];
-      if (layer < 0) layer = OfLayer(program, row, instance);
+      if (layer < 0) layer = OfLayer(entity, instance);
       longest = std::max(longest, layer * instance.layer_count);
     }
     return in_.jitter == nullptr ? longest : longest * kMostJitter;
@@ -51,13 +53,14 @@ class Bounds {
   }
 
  private:
-  double OfLayer(int32_t program, int32_t row, const Instance& instance) const {
+  double OfLayer(int32_t entity, const Instance& instance) const {
+    const int32_t program = in_.ProgramOf(entity), row = in_.sim.entities[entity].price_row;
     const Block& block = in_.graph.blocks[instance.block];
     double sum = 0;
     for (int32_t t = 0; t < block.size(); ++t) {
       if (block.kind[t] == TaskKind::kKernel) {
         sum += static_cast<double>(in_.prices.Duration(row, block.spec[t])) *
-               Share(in_.SlowdownOf(block.spec[t]));
+               Share(in_.SlowdownOf(entity, block.spec[t]));
       } else {
         sum += comm_ps_[t == block.rendezvous_task ? in_.uses.of_rendezvous[instance.rendezvous]
                                                    : in_.uses.OfComm(program, block.spec[t])];
@@ -81,13 +84,13 @@ absl::Status ClockError() {
 absl::Status CheckClock(const SimInput& in, const std::vector<int64_t>& alone_ps) {
   const Bounds bounds(in, alone_ps);
   std::vector<std::pair<int32_t, int32_t>> seen;  // program, price row; entities ascend by program
-  for (const SimGraph::Entity& entity : in.sim.entities) {
+  for (int32_t e = 0; e < static_cast<int32_t>(in.sim.entities.size()); ++e) {
+    const SimGraph::Entity& entity = in.sim.entities[e];
     const std::pair<int32_t, int32_t> kind(entity.program, entity.price_row);
     if (!seen.empty() && seen.back().first != entity.program) seen.clear();
     if (std::find(seen.begin(), seen.end(), kind) != seen.end()) continue;
     seen.push_back(kind);
-    const double most =
-        std::max(bounds.Longest(entity.program, entity.price_row), bounds.OfHost(entity.program));
+    const double most = std::max(bounds.Longest(e), bounds.OfHost(entity.program));
     if (!(most <= static_cast<double>(kLongestPs))) return ClockError();
   }
   return absl::OkStatus();

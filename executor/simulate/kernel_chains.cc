@@ -143,7 +143,8 @@ void KernelChains::FindTimes(int32_t cursor, const Streams::OpenLayer& layer,
       layer.start[task] = start;
       left = in_.DurationOf(entity, {at.instance, at.layer, task});
     }
-    chain.end = start + TimeOfWork(left, chain.slow, in_.SlowdownOf(layer.block->spec[task]));
+    chain.end =
+        start + TimeOfWork(left, chain.slow, in_.SlowdownOf(entity, layer.block->spec[task]));
     if (hosted) {
       if (clock.zero + launch_ps * with >= chain.end) hosts_.NoteWait();
       chain.end = std::max(chain.end, clock.zero + launch_ps * with);
@@ -183,7 +184,7 @@ void KernelChains::SetSlow(int32_t entity, bool slow) {
     // What is left is rounded whenever that changes.
     if (chain.since < events_.now()) {
       chain.left = WorkAfter(chain.left, events_.now() - chain.since, chain.slow,
-                             in_.SlowdownOf(layer.block->spec[order[rank]]));
+                             in_.SlowdownOf(entity, layer.block->spec[order[rank]]));
       chain.since = events_.now();
     }
     chain.slow = slow;

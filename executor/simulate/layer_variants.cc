@@ -46,7 +46,7 @@ void LayerVariants::Ask(int32_t entity, int32_t block_index, Answer& answer) {
     variant.groups.push_back(-1);
     if (block.kind[t] == TaskKind::kKernel) {
       task.alone = in_.prices.Duration(row, block.spec[t]);
-      task.slowdown_q20 = in_.SlowdownOf(block.spec[t]);
+      task.slowdown_q20 = in_.SlowdownOf(entity, block.spec[t]);
       continue;
     }
     const int32_t g = in_.sim.GroupOf(in_.uses.OfComm(program, block.spec[t]), entity);

@@ -1,6 +1,7 @@
 #ifndef PLANCAST_EXECUTOR_SIMULATE_SIMULATE_H_
 #define PLANCAST_EXECUTOR_SIMULATE_SIMULATE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -38,13 +39,25 @@ struct SimInput {
   // The time that the transfer of a communication takes while a kernel runs on any
   // device of any of its members, against alone: fixed point, 2^-20, at least 1.
   int64_t comm_slowdown_q20 = int64_t{1} << 20;
+  // Instead, per kind of device: that of the slowest member. Empty: the same for all.
+  std::vector<int64_t> comm_slowdown_of_kind_q20 = {};
 
   int32_t ProgramOf(int32_t entity) const { return sim.entities[entity].program; }
   const Block& BlockAt(int32_t entity, int32_t instance) const {
     return graph.blocks[index.InstanceOf(ProgramOf(entity), instance).block];
   }
-  int64_t SlowdownOf(int32_t kernel) const {
-    return prices.slowdown_q20.empty() ? slowdown_q20 : prices.slowdown_q20[kernel];
+  int64_t SlowdownOf(int32_t entity, int32_t kernel) const {
+    return prices.slowdown_q20.empty()
+               ? slowdown_q20
+               : prices.slowdown_q20[sim.entities[entity].kind * prices.num_kernels + kernel];
+  }
+  int64_t CommSlowdownOf(const SimGraph::Group& group) const {
+    if (comm_slowdown_of_kind_q20.empty()) return comm_slowdown_q20;
+    int64_t slowest = 0;
+    for (const int32_t member : sim.MembersOf(group)) {
+      slowest = std::max(slowest, comm_slowdown_of_kind_q20[sim.entities[member].kind]);
+    }
+    return slowest;
   }
   const HostParams& HostOf(int32_t entity) const { return hosts[ProgramOf(entity)]; }
   // The time that a kernel of an entity takes alone.

@@ -46,7 +46,7 @@ Transfers::Transfers(const SimInput& in, Streams& streams, KernelChains& kernels
   }
   // Alongside kernels.
   for (size_t g = 0; g < sim.groups.size() && overlap_.slows_transfers(); ++g) {
-    add_kind(sim.groups[g], in.comm_slowdown_q20);
+    add_kind(sim.groups[g], in.CommSlowdownOf(sim.groups[g]));
   }
   int32_t meetings = static_cast<int32_t>(sim.groups.size()) * kNumStreams;
   for (int32_t use : in.uses.of_rendezvous) {

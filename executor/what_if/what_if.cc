@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "cluster/named_links.h"
 
 namespace plancast {
 namespace {
@@ -37,7 +38,8 @@ absl::Status Unknown(absl::string_view what, const WhatIfChange& change, const N
                                           change.name, "`.", Offer(change.name, names)));
 }
 
-// Multiplies the bandwidth of a link class; others stay as they are.
+// Multiplies the bandwidth of a link class of a machine of equal hosts; others stay as
+// they are.
 void SpeedUp(int link_class, double speed, const Machine& machine, Machine::Spec& spec) {
   const LinkClass& link = machine.link_classes()[link_class];
   // An uplink with more than all interfaces below it can send is never full.
@@ -65,34 +67,46 @@ void SpeedUp(int link_class, double speed, const Machine& machine, Machine::Spec
   }
 }
 
-absl::Status ChangeLink(const WhatIfChange& change, const Machine& machine, Machine::Spec& spec) {
-  std::vector<std::string> names;
-  int found = -1;
-  for (int c = 0; c < static_cast<int>(machine.link_classes().size()); ++c) {
-    names.push_back(machine.link_classes()[c].name);
-    if (names.back() == change.name) found = c;
+// The same on any machine.
+void SpeedUpInSection(int link_class, double speed, const Machine& machine, Machine::Spec& spec) {
+  const LinkClass& link = machine.link_classes()[link_class];
+  if (!machine.mixed()) {
+    SpeedUp(link_class, speed, machine, spec);
+  } else if (link.kind != LinkKind::kBetween) {
+    SpeedUp(link_class - machine.FirstLinkClass(link.section), speed, machine.section(link.section),
+            spec.sections[link.section]);
+  } else if (link.section == 0) {  // one figure for all sections
+    spec.between_bytes_per_s *= speed;
   }
-  if (found < 0) {
+}
+
+absl::Status ChangeLink(const WhatIfChange& change, const Machine& machine, Machine::Spec& spec) {
+  const std::vector<int> classes = LinkClassesNamed(machine, change.name);
+  if (classes.empty()) {
+    std::vector<std::string> names = LinkNames(machine);
     names.insert(names.end(),
                  {"compute", "communication", "launch", "sharing", "interference", "op:...",
                   "kernel:...", "purpose:...", "collective:...", "device:..."});
     return Unknown("link or other target", change, names);
   }
   if (change.instance < 0) {
-    SpeedUp(found, 1 / change.time, machine, spec);
+    for (const int link_class : classes) {
+      SpeedUpInSection(link_class, 1 / change.time, machine, spec);
+    }
     return absl::OkStatus();
   }
-  if (change.instance >= machine.NumLinkInstances(found)) {
+  const int64_t count = NumLinksNamed(machine, change.name);
+  if (change.instance >= count) {
     return absl::InvalidArgumentError(absl::StrCat("`", change.DebugString(), "`: the machine has ",
-                                                   machine.NumLinkInstances(found), " `",
-                                                   change.name, "`, counted from 0."));
+                                                   count, " `", change.name, "`, counted from 0."));
   }
+  const LinkPlace at = FindLink(machine, change.name, change.instance);
   for (Machine::LinkOverride& known : spec.link_overrides) {
-    if (known.link_class != found || known.instance != change.instance) continue;
+    if (known.link_class != at.link_class || known.instance != at.instance) continue;
     known.capacity_scale /= change.time;
     return absl::OkStatus();
   }
-  spec.link_overrides.push_back({found, change.instance, 1 / change.time});
+  spec.link_overrides.push_back({at.link_class, at.instance, 1 / change.time});
   return absl::OkStatus();
 }
 

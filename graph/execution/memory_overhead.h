@@ -2,6 +2,7 @@
 #define PLANCAST_GRAPH_EXECUTION_MEMORY_OVERHEAD_H_
 
 #include <cstdint>
+#include <vector>
 
 namespace plancast {
 
@@ -46,6 +47,12 @@ struct MemoryOverhead {
   // What the device offers (Device::usable_bytes). Where a program comes near it, blocks
   // are placed one by one instead of counting `fragmentation`. 0: not known.
   int64_t capacity_bytes = 0;
+  // On a machine with several types of devices: what those of [begin, end) offer instead.
+  // Ascending; empty: all are alike.
+  struct Capacity {
+    int64_t begin = 0, end = 0, bytes = 0;
+  };
+  std::vector<Capacity> capacities;
 };
 
 }  // namespace plancast

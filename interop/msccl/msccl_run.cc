@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "cluster/mixed_machine.h"
 #include "cluster/topology/host_shapes.h"
 #include "collectives/nccl/chunk_sizes.h"
 #include "collectives/nccl/tuner_tables.h"
@@ -80,6 +81,7 @@ absl::Status FindBusiest(const ChunkProgram& program, const ChunkNetwork& networ
 
 absl::StatusOr<ChunkParameters> MscclParameters(const Machine& machine,
                                                 const std::string& protocol) {
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A run of an algorithm"));
   const auto found = kProtocolNames.Find(protocol);
   if (!found) {
     return absl::InvalidArgumentError(

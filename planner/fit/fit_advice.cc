@@ -10,7 +10,9 @@
 #include "base/status_macros.h"
 #include "executor/memory/reasons.h"
 #include "executor/memory/replay.h"
+#include "graph/execution/program_devices.h"
 #include "planner/fit/fits.h"
+#include "planner/forecast/describe.h"
 #include "planner/forecast/plan_graph.h"
 #include "planner/forecast/predict.h"
 
@@ -213,6 +215,22 @@ std::vector<Fitting> FittingChanges(const Job& job, const Machine& machine, cons
   return fitting;
 }
 
+// The device with least memory of those that run a program.
+const DeviceType& DeviceOf(const Machine& machine, const PlanGraph& plan, size_t program) {
+  const ExecutionGraph& graph = *plan.execution;
+  const DeviceType* least = nullptr;
+  for (int s = 0; s < machine.num_sections(); ++s) {
+    const Machine& section = machine.section(s);
+    const int64_t begin = machine.FirstDevice(s);
+    const bool here = FirstDeviceIn(graph.mesh, graph.programs[program], begin,
+                                    begin + section.num_devices()) >= 0;
+    if (!here || (least != nullptr && least->capacity_bytes() <= section.device().capacity_bytes()))
+      continue;
+    least = &section.device();
+  }
+  return *least;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> FitAdvice(const Job& job, const Machine& machine,
@@ -220,9 +238,8 @@ absl::StatusOr<std::string> FitAdvice(const Job& job, const Machine& machine,
   ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
   const RuntimeParams runtime = pricing.Runtime(job.profile, machine);
   const std::vector<ClassMemory> memory = ReplayMemory(*plan.execution, runtime);
-  const auto worst = std::max_element(
-      memory.begin(), memory.end(),
-      [](const ClassMemory& a, const ClassMemory& b) { return a.device < b.device; });
+  const auto worst = std::max_element(memory.begin(), memory.end(), LessFull);
+  const DeviceType& device = DeviceOf(machine, plan, static_cast<size_t>(worst - memory.begin()));
   auto part = [&](MemoryKind kind) {
     return GiB(static_cast<double>(worst->bytes[static_cast<int>(kind)]));
   };
@@ -232,8 +249,7 @@ absl::StatusOr<std::string> FitAdvice(const Job& job, const Machine& machine,
       part(MemoryKind::kGradients), ", optimizer ", part(MemoryKind::kOptimizer), ", activations ",
       part(MemoryKind::kActivations),
       LargestPart(*plan.execution, static_cast<int32_t>(worst - memory.begin()), *worst), ") and ",
-      Article(machine.device().name), " ", machine.device().name, " has ",
-      GiB(machine.device().capacity_bytes()), ".");
+      Article(device.name), " ", device.name, " has ", GiB(device.capacity_bytes()), ".");
   std::vector<std::string> fitting;
   for (const Fitting& change : FittingChanges(job, machine, plan, pricing, session)) {
     fitting.push_back(absl::StrCat(change.words, " (", GiB(static_cast<double>(change.bytes)),

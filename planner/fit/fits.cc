@@ -1,5 +1,6 @@
 #include "planner/fit/fits.h"
 
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,6 @@ FitCheck::FitCheck(Job job, const Machine& machine, Session& session)
     : job_(std::move(job)),
       machine_(machine),
       session_(session),
-      capacity_bytes_(static_cast<int64_t>(machine.device().capacity_bytes())),
       memory_(OverheadOn(job_.profile, machine)) {}
 
 const SoftwareProfile& FitCheck::ProfileFor(Schedule schedule) {
@@ -55,18 +55,20 @@ absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan) {
 
 FitVerdict FitCheck::FullestStage(const ProgramPlan& programs) {
   FitVerdict verdict;
-  verdict.capacity_bytes = capacity_bytes_;
-  const auto note = [&](int64_t bytes, int32_t stage) {
-    if (bytes < verdict.device_bytes) return;
-    if (bytes == verdict.device_bytes && stage >= verdict.stage) return;
-    verdict.device_bytes = bytes;
+  int64_t most = std::numeric_limits<int64_t>::min();  // beyond what the device has
+  const auto note = [&](const ClassMemory& memory, int32_t stage) {
+    const int64_t over = memory.device - memory.capacity;
+    if (over < most || (over == most && stage >= verdict.stage)) return;
+    most = over;
+    verdict.device_bytes = memory.device;
+    verdict.capacity_bytes = memory.capacity;
     verdict.stage = stage;
   };
   const ProgramInputs inputs = programs.inputs();
   std::vector<std::pair<int32_t, Footprint>> to_place;
   bool less_may_take_more = false;
   for (int32_t stage = 0; stage < inputs.options->pp; ++stage) {
-    if (LikeTheStageBefore(inputs, stage) &&
+    if (LikeTheStageBefore(inputs, stage) && memory_.CapacityAsBefore(stage) &&
         (!less_may_take_more || memory_.InFlightAsBefore(stage))) {
       continue;
     }
@@ -75,13 +77,13 @@ FitVerdict FitCheck::FullestStage(const ProgramPlan& programs) {
     if (footprint.near_capacity) {
       to_place.emplace_back(stage, footprint);
     } else {
-      note(footprint.memory.device, stage);
+      note(footprint.memory, stage);
     }
   }
   for (auto& [stage, footprint] : to_place) {
-    if (footprint.most_placed < verdict.device_bytes) continue;
+    if (footprint.most_placed - footprint.memory.capacity < most) continue;
     memory_.Place(stage, &footprint);
-    note(footprint.memory.device, stage);
+    note(footprint.memory, stage);
   }
   verdict.fits = verdict.device_bytes <= verdict.capacity_bytes;
   return verdict;

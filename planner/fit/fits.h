@@ -16,7 +16,8 @@
 namespace plancast {
 
 // Whether a plan fits, and what its fullest device takes of device memory: Forecast's
-// `fits` and `peak_memory_bytes`, byte for byte.
+// `fits`, `peak_memory_bytes` and `memory_capacity_bytes`, byte for byte. The fullest is
+// the one with least left.
 struct FitVerdict {
   bool fits = false;
   int64_t device_bytes = 0;
@@ -45,7 +46,6 @@ class FitCheck {
   Job job_;
   const Machine& machine_;
   Session& session_;
-  const int64_t capacity_bytes_;
   std::map<Schedule, SoftwareProfile> settled_;
   StageMemory memory_;
 };

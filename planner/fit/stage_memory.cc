@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/memo_key.h"
 #include "compiler/stage_program.h"
 #include "executor/memory/allocator_replay.h"
 #include "executor/memory/communicators.h"
+#include "graph/execution/program_devices.h"
 
 namespace plancast {
 namespace {
@@ -64,6 +66,15 @@ int64_t UntilPeriodic(const PlanOptions& options) { return AtMost(options, 3, op
 // many again have begun.
 int64_t UntilPlaced(const PlanOptions& options) {
   return AtMost(options, 5, 2 * options.pp + 3, 7);
+}
+
+// The program of a stage, by where it runs alone.
+Program StageOf(const DeviceMesh& mesh, int64_t stage) {
+  const absl::StatusOr<int> pp = mesh.FindAxis("pp");
+  PLANCAST_CHECK_OK(pp);
+  Program program;
+  program.where = {{*pp, stage}};
+  return program;
 }
 
 }  // namespace
@@ -140,7 +151,12 @@ const PipelineSchedule& StageMemory::Periodic() {
 Footprint StageMemory::Of(int64_t stage) {
   Outline(stage, Periodic());
   const Peak peak = FindPeak(outline_, profiles_, &parts_);
-  return FootprintOf(outline_.written, peak, BufferBytes(), overhead_);
+  return FootprintOf(outline_.written, peak, BufferBytes(), overhead_, CapacityAt(stage));
+}
+
+int64_t StageMemory::CapacityAt(int64_t stage) const {
+  if (overhead_.capacities.empty()) return overhead_.capacity_bytes;
+  return CapacityOf(overhead_, plan_->mesh, StageOf(plan_->mesh, stage));
 }
 
 void StageMemory::Place(int64_t stage, Footprint* footprint) {

@@ -33,6 +33,8 @@ class StageMemory {
 
   // The plan that follows is about; it must outlive its use.
   void Begin(const ProgramPlan& plan);
+  // Whether devices of both stages have as much memory.
+  bool CapacityAsBefore(int64_t stage) const { return CapacityAt(stage) == CapacityAt(stage - 1); }
   // What a device of the stage takes, before blocks are placed.
   Footprint Of(int64_t stage);
   // Whether as much is in flight on the stage as on the one before.
@@ -50,6 +52,7 @@ class StageMemory {
   };
 
   const PipelineSchedule& Periodic();
+  int64_t CapacityAt(int64_t stage) const;
   void Outline(int64_t stage, const PipelineSchedule& schedule);
   // Of the blocks in the catalogue that are not known yet.
   void KnowNew();

@@ -1,5 +1,6 @@
 #include "planner/forecast/describe.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,14 +19,26 @@ namespace {
 
 // Which unit multiplies matrices of `dtype`, with a note where it is another's:
 // MFU is a share of that unit's peak.
-MatmulUnit UnitFor(const Machine& machine, DType dtype, std::vector<std::string>* notes) {
-  const MatmulUnit unit = MatmulUnitFor(machine.device(), dtype);
+MatmulUnit UnitFor(const DeviceType& device, DType dtype, std::vector<std::string>* notes) {
+  const MatmulUnit unit = MatmulUnitFor(device, dtype);
   if (unit.runs != dtype) {
-    notes->push_back(absl::StrCat(machine.device().name, " has no ", DTypeName(dtype),
+    notes->push_back(absl::StrCat(device.name, " has no ", DTypeName(dtype),
                                   " units: matrix products run as ", DTypeName(unit.runs),
                                   ", and MFU is a share of that peak"));
   }
   return unit;
+}
+
+// Mean over the devices of what `of` says of one; exact where all say the same.
+template <typename Of>
+double MeanOverDevices(const Machine& machine, const Of& of) {
+  const double first = of(machine.section(0).device());
+  double beyond_first = 0;
+  for (int s = 1; s < machine.num_sections(); ++s) {
+    const Machine& section = machine.section(s);
+    beyond_first += static_cast<double>(section.num_devices()) * (of(section.device()) - first);
+  }
+  return first + beyond_first / static_cast<double>(machine.num_devices());
 }
 
 }  // namespace
@@ -49,16 +62,40 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
   forecast->model_flops = *model_flops * static_cast<double>(forecast->global_batch);
   forecast->hardware_flops = HardwareFlops(*plan.execution);
   forecast->flops_formula = "model_full";
-  forecast->peak_flops_per_gpu = UnitFor(machine, job.dtype, &forecast->notes).peak_flops;
+  std::vector<std::string> known;  // types of devices, of each one note
+  forecast->peak_flops_per_gpu = MeanOverDevices(machine, [&](const DeviceType& device) {
+    const bool fresh = std::find(known.begin(), known.end(), device.name) == known.end();
+    known.push_back(device.name);
+    std::vector<std::string> none;
+    return UnitFor(device, job.dtype, fresh ? &forecast->notes : &none).peak_flops;
+  });
   return absl::OkStatus();
+}
+
+bool LessFull(const ClassMemory& a, const ClassMemory& b) {
+  return a.device - a.capacity < b.device - b.capacity;
+}
+
+void FillPeak(const Machine& machine, const ClassMemory& fullest, Forecast* forecast) {
+  forecast->peak_memory_bytes = fullest.device;
+  forecast->memory_capacity_bytes =
+      machine.mixed() ? static_cast<double>(fullest.capacity) : machine.device().capacity_bytes();
 }
 
 void FillTime(const Machine& machine, int64_t makespan_ps, Forecast* forecast) {
   forecast->iteration_time_s = ToSeconds(makespan_ps);
   const double device_hours =
       static_cast<double>(machine.num_devices()) * forecast->iteration_time_s / 3600;
-  forecast->usd_per_iteration = device_hours * machine.device().usd_per_hour;
-  forecast->kwh_per_iteration = device_hours * machine.device().tdp_watts / 1000;
+  // A sum with an unknown part is unknown.
+  bool priced = true, powered = true;
+  for (int s = 0; s < machine.num_sections(); ++s) {
+    priced = priced && machine.section(s).device().usd_per_hour > 0;
+    powered = powered && machine.section(s).device().tdp_watts > 0;
+  }
+  const auto usd = [](const DeviceType& device) { return device.usd_per_hour; };
+  const auto watts = [](const DeviceType& device) { return device.tdp_watts; };
+  forecast->usd_per_iteration = priced ? device_hours * MeanOverDevices(machine, usd) : 0;
+  forecast->kwh_per_iteration = powered ? device_hours * MeanOverDevices(machine, watts) / 1000 : 0;
 }
 
 void FillInterval(const SoftwareProfile& profile, Forecast* forecast) {

@@ -19,6 +19,11 @@ namespace plancast {
 absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& plan,
                       Session& session, Forecast* forecast);
 
+// Whether the devices of the second have less left of their memory.
+bool LessFull(const ClassMemory& a, const ClassMemory& b);
+// What the fullest device takes, and what it has.
+void FillPeak(const Machine& machine, const ClassMemory& fullest, Forecast* forecast);
+
 // Time, money and energy of an iteration.
 void FillTime(const Machine& machine, int64_t makespan_ps, Forecast* forecast);
 

@@ -107,14 +107,22 @@ ShortForm WidestOf(const StrategyTree& strategy) {
 absl::StatusOr<ChosenPlan> ChooseFor(const Job& job, const Machine& machine,
                                      const PlanContext& context) {
   const SoftwareProfile profile = job.profile.For(job.dtype, Schedule::kNone);
-  if (!job.strategy.HasStagePlaces()) return ChoosePlan(job.strategy.PlanOfRoot(), context, profile);
+  if (!job.strategy.HasStagePlaces())
+    return ChoosePlan(job.strategy.PlanOfRoot(), context, profile);
   std::vector<StageMeshSpec> places;
   for (const StageNodes& stage : job.strategy.stages()) places.push_back(stage.place);
   const auto first_device = [&machine](int64_t host) -> absl::StatusOr<int64_t> {
-    if (host <= machine.spec().hosts) return host * machine.spec().gpus_per_host;
+    int64_t before = 0;
+    for (int s = 0; s < machine.num_sections(); ++s) {
+      const Machine::Spec& section = machine.section(s).spec();
+      if (host <= before + section.hosts) {
+        return machine.FirstDevice(s) + (host - before) * section.gpus_per_host;
+      }
+      before += section.hosts;
+    }
     return absl::InvalidArgumentError(absl::StrCat("there is no host ", host - 1, "; `",
-                                                   machine.spec().name, "` has ",
-                                                   machine.spec().hosts, ", from 0 on."));
+                                                   machine.spec().name, "` has ", before,
+                                                   ", from 0 on."));
   };
   return ChooseStages(job.strategy.PlanOfRoot(), places, context, first_device, profile);
 }

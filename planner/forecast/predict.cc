@@ -18,10 +18,8 @@ namespace {
 
 void FillMemory(const std::vector<ClassMemory>& memory, const Machine& machine,
                 Forecast* forecast) {
-  forecast->memory_capacity_bytes = machine.device().capacity_bytes();
-  for (const ClassMemory& m : memory) {
-    forecast->peak_memory_bytes = std::max(forecast->peak_memory_bytes, m.device);
-  }
+  const auto fullest = std::max_element(memory.begin(), memory.end(), LessFull);
+  if (fullest != memory.end()) FillPeak(machine, *fullest, forecast);
   forecast->fits =
       static_cast<double>(forecast->peak_memory_bytes) <= forecast->memory_capacity_bytes;
 }

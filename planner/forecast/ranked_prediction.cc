@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "executor/executor.h"
 #include "executor/memory/block_profile.h"
 #include "executor/memory/replay.h"
+#include "graph/execution/program_devices.h"
 #include "planner/forecast/describe.h"
 #include "planner/forecast/host_memory.h"
 #include "planner/forecast/plan_graph.h"
@@ -19,12 +21,15 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
                                           const WantsForecast& wants, GraphWorkspace* workspace) {
   const RuntimeParams runtime = pricing.Runtime(job.profile, machine);
   std::vector<BlockProfile> profiles;
-  int64_t most = 0;
+  ClassMemory fullest;
+  fullest.capacity = std::numeric_limits<int64_t>::max();
   const auto fits = [&](const ExecutionGraph& made, int32_t program) {
     ProfileNewBlocks(made, runtime.memory.allocator, &profiles);
-    const int64_t bytes = DeviceBytes(made, program, profiles, runtime.memory);
-    most = std::max(most, bytes);
-    return static_cast<double>(bytes) <= machine.device().capacity_bytes();
+    ClassMemory memory;
+    memory.device = DeviceBytes(made, program, profiles, runtime.memory);
+    memory.capacity = CapacityOf(runtime.memory, made.mesh, made.programs[program]);
+    if (LessFull(fullest, memory)) fullest = memory;
+    return memory.device <= memory.capacity;
   };
   const absl::StatusOr<PlanGraph> plan = DrawAndCompileInto(job, machine, session, fits, workspace);
   if (absl::IsResourceExhausted(plan.status())) return Forecast();
@@ -45,8 +50,7 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
     const std::vector<ClassMemory> memory = ReplayMemory(*plan->execution, runtime);
     if (!CheckHostMemory(*plan->execution, machine, memory).ok()) return Forecast();
   }
-  forecast.memory_capacity_bytes = machine.device().capacity_bytes();
-  forecast.peak_memory_bytes = most;
+  FillPeak(machine, fullest, &forecast);
   forecast.fits = true;  // each program was looked at while it was compiled
   if (!wanted) return forecast;
   RETURN_IF_ERROR(Describe(job, machine, *plan, session, &forecast));

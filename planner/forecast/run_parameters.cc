@@ -21,7 +21,13 @@ RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
 
 MemoryOverhead OverheadOn(const SoftwareProfile& profile, const Machine& machine) {
   MemoryOverhead overhead = profile.memory;
-  overhead.capacity_bytes = static_cast<int64_t>(machine.device().capacity_bytes());
+  for (int s = 0; s < machine.num_sections(); ++s) {
+    const Machine& section = machine.section(s);
+    overhead.capacity_bytes = static_cast<int64_t>(section.device().capacity_bytes());
+    if (!machine.mixed()) break;
+    const int64_t begin = machine.FirstDevice(s);
+    overhead.capacities.push_back({begin, begin + section.num_devices(), overhead.capacity_bytes});
+  }
   return overhead;
 }
 

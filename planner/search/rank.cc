@@ -174,8 +174,7 @@ bool ParallelFor(int64_t count, int threads, const std::function<void(int64_t, i
   return !stop;
 }
 
-absl::Status CheckObjective(const Machine& machine, Objective objective) {
-  const DeviceType& device = machine.device();
+absl::Status CheckObjective(const DeviceType& device, Objective objective) {
   if (objective == Objective::kCost && device.usd_per_hour <= 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("the price of a ", device.name,
@@ -209,7 +208,9 @@ absl::StatusOr<Objective> ParseObjective(absl::string_view name) {
 absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine, const Pricing& pricing,
                                 Session& session, const RankOptions& options) {
   const Clock::time_point begin = Clock::now();
-  RETURN_IF_ERROR(CheckObjective(machine, options.objective));
+  for (int s = 0; s < machine.num_sections(); ++s) {
+    RETURN_IF_ERROR(CheckObjective(machine.section(s).device(), options.objective));
+  }
   ASSIGN_OR_RETURN(const ModelGraph graph, job.model->Draw({}));
   const PlanContext context = ContextOf(graph, machine, job.global_batch);
   const SearchBounds bounds{machine.gpus_per_domain(), job.profile.limits, job.profile.name};

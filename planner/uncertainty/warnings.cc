@@ -1,6 +1,8 @@
 #include "planner/uncertainty/warnings.h"
 
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -62,10 +64,19 @@ void AddReach(const MeasuredSoftware& runs, const PlanOptions& plan, int64_t seq
     warnings->push_back(absl::StrCat("beyond the measured runs of `", runs.profile,
                                      "`: ", absl::StrJoin(beyond, ", ")));
   }
-  const DeviceType& device = machine.device();
-  if (runs.devices.count(device.name) == 0 && runs.devices.count(device.like) == 0) {
+  std::set<std::string> said;
+  for (int s = 0; s < machine.num_sections(); ++s) {
+    const DeviceType& device = machine.section(s).device();
+    if (runs.devices.count(device.name) > 0 || runs.devices.count(device.like) > 0 ||
+        !said.insert(device.name).second) {
+      continue;
+    }
     warnings->push_back(absl::StrCat("no measured run of `", runs.profile, "` is on ", device.name,
                                      "; there are on ", absl::StrJoin(runs.devices, ", ")));
+  }
+  if (machine.mixed()) {
+    warnings->push_back(absl::StrCat("no measured run of `", runs.profile,
+                                     "` is on several kinds of hosts at once"));
   }
 }
 
@@ -73,6 +84,12 @@ void AddReach(const MeasuredSoftware& runs, const PlanOptions& plan, int64_t seq
 // say it.
 void AddTopology(const Machine& machine, const SimResult& result,
                  std::vector<std::string>* warnings) {
+  if (machine.mixed()) {
+    for (int s = 0; s < machine.num_sections(); ++s) {
+      AddTopology(machine.section(s), result, warnings);
+    }
+    return;
+  }
   const std::string& topology = machine.spec().topology;
   const bool bridge = topology == "host-bridge";
   if (!bridge && topology != "pcie-switch") return;

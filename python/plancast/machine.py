@@ -19,6 +19,13 @@ class Machine(Immutable):
     >>> machine = Machine.preset("dgx-h100", hosts=2)
     >>> machine.devices, machine.gpus_per_host
     (16, 8)
+
+    Machines are put together with `+`: the hosts of the first, then those of the second, as
+    one network.
+
+    >>> mixed = Machine.preset("dgx-a100-80g", hosts=2) + Machine.preset("dgx-h100", hosts=4)
+    >>> mixed.name, mixed.devices, mixed.gpu
+    ('dgx-a100-80g:2+dgx-h100:4', 48, 'A100-SXM-80GB+H100-SXM-80GB')
     """
 
     __slots__ = ("_core",)
@@ -32,8 +39,10 @@ class Machine(Immutable):
     ) -> Machine:
         """A shipped machine: `dgx-h100`, or with sizes, `dgx-h100:16` or `dgx-h100:2x4`.
 
+        `dgx-a100-80g:2+dgx-h100:4` is one machine of both.
+
         Args:
-          name: one of `Machine.presets()`.
+          name: one of `Machine.presets()`, or several with sizes joined by `+`.
           hosts: number of hosts; 1 unless the name says it.
           gpus_per_host: GPUs of each host that take part; all by default.
         """
@@ -162,7 +171,7 @@ class Machine(Immutable):
 
     @property
     def gpu(self) -> str:
-        """Name of the accelerator, e.g. `H100-SXM-80GB`."""
+        """Name of the accelerator, e.g. `H100-SXM-80GB`; several joined by `+`."""
         return self._core.gpu
 
     @property
@@ -177,18 +186,37 @@ class Machine(Immutable):
 
     @property
     def gpus_per_host(self) -> int:
-        """Accelerators of one host."""
+        """Accelerators of one host; 0 if hosts have different numbers of them."""
         return self._core.gpus_per_host
 
     @property
     def gpus_per_domain(self) -> int:
-        """Accelerators joined by one NVLink domain."""
+        """Accelerators joined by one NVLink domain, the smallest."""
         return self._core.gpus_per_domain
 
     @property
     def memory_bytes(self) -> float:
-        """Memory of one accelerator, bytes."""
+        """Memory of one accelerator, the smallest, bytes."""
         return self._core.memory_bytes
+
+    @property
+    def sections(self) -> list[Machine]:
+        """The parts of a mixed machine with equal hosts, in order; else the machine alone."""
+        return [Machine(core) for core in self._core.sections]
+
+    def describe(self) -> str:
+        """Hosts, accelerators and links as text, section by section.
+
+        >>> print(Machine.preset("dgx-h100:2").describe().splitlines()[0])
+        dgx-h100: 2 x 8 H100-SXM-80GB, nvswitch
+        """
+        return self._core.describe()
+
+    def __add__(self, other: Machine) -> Machine:
+        """Both as one machine: devices and hosts of `other` are counted on from this one's."""
+        if not isinstance(other, Machine):
+            return NotImplemented
+        return Machine(_core.Machine.combine([self._core, other._core]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Machine) and self._core.to_json() == other._core.to_json()
@@ -200,7 +228,8 @@ class Machine(Immutable):
         return Machine.from_dict, (self.to_dict(),)
 
     def __repr__(self) -> str:
-        return f"<Machine {self.name}: {self.hosts} x {self.gpus_per_host} {self.gpu}>"
+        hosts = " + ".join(f"{s.hosts} x {s.gpus_per_host} {s.gpu}" for s in self.sections)
+        return f"<Machine {self.name}: {hosts}>"
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.hosts}x{self.gpus_per_host}"
+        return "+".join(f"{s.name}:{s.hosts}x{s.gpus_per_host}" for s in self.sections)

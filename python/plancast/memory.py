@@ -202,10 +202,16 @@ class PeakMemory(Immutable, tuple[ClassMemory, ...]):
 
     @property
     def fullest(self) -> ClassMemory:
-        """The device class that uses most."""
+        """The device class with least memory left."""
         if not self:
             raise InputError("this forecast has no device classes: its plan was not simulated.")
-        return max(self, key=lambda entry: entry.device)
+        left = zip(self._source.memory_capacities, self, strict=True)
+        return max(left, key=lambda pair: pair[1].device - pair[0])[1]
+
+    def share(self, memory: ClassMemory) -> float:
+        """What a device class of these uses of what its devices offer."""
+        capacity: int = self._source.memory_capacities[self.index(memory)]
+        return memory.device / capacity if capacity else 0.0
 
     def explain(self, device_class: str | None = None) -> PeakReasons:
         """What is alive at the peak of a device class, by default the fullest."""
@@ -255,7 +261,7 @@ class PeakMemory(Immutable, tuple[ClassMemory, ...]):
 
     def _room(self, memory: ClassMemory) -> int:
         beside = memory.device - memory.allocated
-        return max(0, int(self._source.memory_capacity_bytes) - beside)
+        return max(0, self._source.memory_capacities[self.index(memory)] - beside)
 
     def _index(self, device_class: str | None) -> int:
         fullest = self.fullest

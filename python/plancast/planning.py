@@ -256,7 +256,7 @@ def _asked(model: Model, machine: Machine, dtype: str, cuda_graphs: bool) -> dic
         "dtype": dtype,
         "cuda_graphs": cuda_graphs,
         "model": model,
-        "gpus_per_host": machine.gpus_per_host,
+        "gpus_per_host": machine.gpus_per_host or None,
     }
 
 

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/random_homes.h"
+#include "tests/executor/mixed_machine.h"
 
 namespace plancast {
 namespace {
@@ -287,6 +288,47 @@ TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
 TEST_P(CompiledPlansTest, FoldedEqualsFlatWithStagesThatBeginAnywhere) {
   const uint32_t first = 20'001 + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice;
   CompareFoldedWithFlat(first, first + kSeedsPerSlice - 1, /*cut=*/true);
+}
+
+// Devices of several kinds: stages, replicas and shards of one plan on unlike hosts.
+TEST_P(CompiledPlansTest, OnMixedMachines) {
+  constexpr uint32_t kPlans = 30;
+  const uint32_t first = 20'001 + static_cast<uint32_t>(GetParam()) * kPlans;
+  std::cout << "seeds " << first << " to " << first + kPlans - 1 << "\n";
+  int64_t plans = 0, ranks = 0, classes = 0;
+  for (uint32_t seed = first; seed < first + kPlans && !HasFailure(); ++seed) {
+    Dice dice(seed);
+    PlanUnderTest plan = DrawPlan(dice, dice.Of<int64_t>({1, 2, 3, 8}));
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << Text(plan));
+    const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    if (graph->mesh.num_devices() < 2) continue;
+    const absl::StatusOr<Machine> machine =
+        Machine::Create(DrawMixedMachine(seed, graph->mesh.num_devices()));
+    ASSERT_TRUE(machine.ok()) << machine.status();
+    const CommPricer::RealiseFn realise = RealiseOn(*machine);
+    const ReferenceLowering reference = LowerReference(*graph, *machine, UnitCost(), realise);
+    HostParams host;
+    host.launch_ps = 200'000;
+    host.sync_ps = 1'000'000;
+    for (double interference : {0.0, 0.3}) {
+      ReferenceHost slowed{0, host.launch_ps, host.sync_ps};
+      slowed.slowdown_q20 = SlowdownQ20(1 + interference);
+      const ReferenceTimes times =
+          RunReference(reference, slowed, LinkSharing::kMaxMin, SlowdownQ20(1 + interference / 2));
+      for (Form form : {Form::kFolded, Form::kFlat}) {
+        const auto s = Simulation::Run(*graph, *machine, realise, form, host, interference,
+                                       /*shortcuts=*/true, LinkSharing::kMaxMin, interference / 2);
+        ASSERT_TRUE(s.ok()) << s.status();
+        ExpectSame(**s, reference, times);
+        if (form == Form::kFolded) classes += static_cast<int64_t>((*s)->sim().entities.size());
+      }
+      ranks += static_cast<int64_t>(reference.ranks.size());
+    }
+    ++plans;
+  }
+  std::cout << plans << " plans compared, " << ranks << " ranks in " << classes << " classes\n";
+  EXPECT_LT(classes, ranks);
 }
 
 // Jumps over periods of the steady state change no digit.

@@ -16,6 +16,7 @@
 #include "tests/executor/expect_same.h"
 #include "tests/executor/graph_builder.h"
 #include "tests/executor/lower_reference.h"
+#include "tests/executor/mixed_machine.h"
 #include "tests/executor/random_plan.h"
 #include "tests/executor/simulation.h"
 
@@ -205,6 +206,55 @@ TEST_P(FoldedEqualsFlatTest, WithLinksOfTheirOwn) {
   }
   EXPECT_GE(plans, 10);
   EXPECT_GT(faster, 0);
+}
+
+// Devices of several kinds: whatever a section cuts.
+TEST_P(FoldedEqualsFlatTest, OnMixedMachines) {
+  const auto [first, last] = SeedsOf(GetParam(), 100);
+  int64_t plans = 0, ranks = 0, entities = 0, spanning = 0;
+  for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const RandomPlan plan = DrawPlan(300'000 + seed);
+    const absl::StatusOr<Machine> made =
+        Machine::Create(DrawMixedMachine(seed, plan.graph.mesh.num_devices()));
+    ASSERT_TRUE(made.ok()) << made.status();
+    const Machine& machine = *made;
+    const CommPricer::RealiseFn realise =
+        plan.made_up_comms ? MadeUpComm(machine, seed)
+                           : [&machine](const GroupPattern& group, const CommSpec& comm) {
+                               return Realise(machine, group, comm.kind, comm.bytes);
+                             };
+    const ReferenceLowering reference = LowerReference(plan.graph, machine, UnitCost(), realise);
+    const ReferenceTimes times = RunReference(reference, HostOf(plan), LinkSharing::kMaxMin,
+                                              SlowdownQ20(1 + plan.comm_interference));
+    for (Form form : {Form::kFolded, Form::kFlat}) {
+      SCOPED_TRACE(form == Form::kFolded ? "folded" : "flat");
+      const auto s =
+          Simulation::Run(plan.graph, machine, realise, form, plan.host, plan.interference,
+                          /*shortcuts=*/true, LinkSharing::kMaxMin, plan.comm_interference);
+      ASSERT_EQ(s.ok(), !times.deadlock) << s.status();
+      if (!s.ok()) continue;
+      ExpectSameTasks(plan.graph, **s, reference);
+      ExpectSameTimes(**s, reference, times);
+      ExpectWholeBreakdowns(**s);
+      if (form != Form::kFolded) continue;
+      ++plans;
+      ranks += static_cast<int64_t>(reference.ranks.size());
+      entities += static_cast<int64_t>((*s)->sim().entities.size());
+      for (const SimGraph::Group& group : (*s)->sim().groups) {
+        std::set<int> kinds;
+        for (const int32_t member : (*s)->sim().MembersOf(group)) {
+          kinds.insert((*s)->sim().entities[member].kind);
+        }
+        spanning += kinds.size() > 1;
+      }
+    }
+  }
+  std::cout << plans << " plans compared, " << ranks << " ranks in " << entities << " classes; "
+            << spanning << " classes of groups over several sections\n";
+  EXPECT_GE(plans, 80);
+  EXPECT_LT(entities, ranks);
+  EXPECT_GT(spanning, 0);
 }
 
 // Gradients that wait for messages, and these for model-parallel collectives.

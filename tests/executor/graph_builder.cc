@@ -48,9 +48,11 @@ Machine::Spec UnitMachine(int64_t hosts, int64_t gpus_per_host, int64_t gpus_per
   return spec;
 }
 
-std::optional<KernelCost> UnitCost::Estimate(const KernelSpec& kernel, const DeviceType&) const {
+std::optional<KernelCost> UnitCost::Estimate(const KernelSpec& kernel,
+                                             const DeviceType& device) const {
   KernelCost cost;
   cost.seconds_alone = kernel.flops;
+  if (device.boost_mhz > 0) cost.seconds_alone *= 1000 / device.boost_mhz;
   cost.factor = "unit/kernel";
   cost.factor_sigma = 0.1;
   return cost;

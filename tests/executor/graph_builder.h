@@ -19,7 +19,8 @@ Machine::Spec UnitMachine(int64_t hosts, int64_t gpus_per_host, int64_t gpus_per
 // A kernel that takes `flops` seconds: what its FLOPs say.
 class UnitCost : public KernelCostModel {
  public:
-  std::optional<KernelCost> Estimate(const KernelSpec& kernel, const DeviceType&) const override;
+  std::optional<KernelCost> Estimate(const KernelSpec& kernel,
+                                     const DeviceType& device) const override;
 };
 
 // Writes execution graphs by hand.

@@ -105,7 +105,8 @@ class Lowering {
             if (kernel.routed && !graph_.skew.axes.empty()) {
               kernel = UnderLoad(kernel, LoadOf(rank));
             }
-            const double seconds = costs_.Estimate(kernel, machine_.device())->seconds_alone;
+            const double seconds =
+                costs_.Estimate(kernel, machine_.DeviceOf(devices_[rank]))->seconds_alone;
             const double ps = seconds / machine_.ComputeScale(devices_[rank]) * 1e12;
             task.duration_ps = static_cast<int64_t>(std::ceil(ps - ps * 2.3e-16));
             task.launches = kernel.launches;
@@ -298,6 +299,8 @@ class Lowering {
       const bool duplex = machine_.link_classes()[load.link_class].duplex;
       std::set<std::tuple<int64_t, int, bool>> crossed;  // (instance, direction, of receivers)
       for (int64_t rank : members) {
+        // Links of other sections than the rank's.
+        if (!machine_.Serves(load.link_class, devices_[rank])) continue;
         const int64_t instance = machine_.LinkInstance(load.link_class, devices_[rank]);
         const bool sends = source < 0 || out_.ranks[rank].program == source;
         const bool receives = source < 0 || out_.ranks[rank].program != source;

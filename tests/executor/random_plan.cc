@@ -378,17 +378,21 @@ CommPricer::RealiseFn MadeUpComm(const Machine& machine, uint32_t seed) {
     if (group.size() == 1 && !IsOnHost(comm.kind)) return realised;
     // The shape: how many members, hosts and pods.
     std::set<int64_t> hosts, pods;
+    std::set<int> sections;
     for (int64_t device : group.Members()) {
+      sections.insert(machine.SectionOf(device));
       hosts.insert(machine.HostOf(device));
       pods.insert(machine.PodOf(device));
     }
-    std::seed_seq shape{seed,
-                        static_cast<uint32_t>(group.size()),
-                        static_cast<uint32_t>(hosts.size()),
-                        static_cast<uint32_t>(pods.size()),
-                        static_cast<uint32_t>(comm.kind),
-                        static_cast<uint32_t>(comm.bytes)};
-    std::mt19937 random(shape);
+    std::vector<uint32_t> shape{seed,
+                                static_cast<uint32_t>(group.size()),
+                                static_cast<uint32_t>(hosts.size()),
+                                static_cast<uint32_t>(pods.size()),
+                                static_cast<uint32_t>(comm.kind),
+                                static_cast<uint32_t>(comm.bytes)};
+    if (machine.mixed()) shape.insert(shape.end(), sections.begin(), sections.end());
+    std::seed_seq seeds(shape.begin(), shape.end());
+    std::mt19937 random(seeds);
     const auto in = [&](int64_t low, int64_t high) {
       return std::uniform_int_distribution<int64_t>(low, high)(random);
     };
@@ -400,6 +404,8 @@ CommPricer::RealiseFn MadeUpComm(const Machine& machine, uint32_t seed) {
       const LinkKind kind = machine.link_classes()[l].kind;
       if (kind == LinkKind::kNic && hosts.size() == 1) continue;
       if (kind == LinkKind::kSpine && pods.size() == 1) continue;
+      if (sections.count(machine.link_classes()[l].section) == 0) continue;
+      if (kind == LinkKind::kBetween && sections.size() == 1) continue;
       const bool of_host = kind == LinkKind::kHostUplink || kind == LinkKind::kHostMemory;
       if (of_host && !IsOnHost(comm.kind)) continue;
       if (in(0, 3) > 0) realised.loads.push_back({l, in(1 << 18, 3 << 20)});

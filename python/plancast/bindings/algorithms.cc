@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/picoseconds.h"
 #include "base/suggest.h"
+#include "cluster/mixed_machine.h"
 #include "collectives/programs/check/check.h"
 #include "collectives/programs/program_maker.h"
 #include "collectives/synthesis/synthesise.h"
@@ -103,6 +104,7 @@ int64_t AlphaPs(double alpha) {
 
 py::dict RunOnMachine(const MscclAlgorithm& self, const PyMachine& machine, int64_t bytes,
                       std::optional<double> alpha, bool timeline) {
+  ThrowIfError(CheckNotMixed(machine.machine, "A run of an algorithm"));
   ChunkParameters parameters;
   if (alpha) parameters.node_hop_ps = parameters.network_hop_ps = AlphaPs(*alpha);
   return DictOf(Unlocked([&]() -> absl::StatusOr<MscclRun> {

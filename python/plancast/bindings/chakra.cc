@@ -13,6 +13,7 @@
 
 #include "base/picoseconds.h"
 #include "base/status_macros.h"
+#include "cluster/mixed_machine.h"
 #include "executor/dag/execute_dags.h"
 #include "executor/realise.h"
 #include "interop/astra/comm_groups_file.h"
@@ -67,6 +68,7 @@ absl::StatusOr<PyTraceRun> RunOn(const PyTraces& traces, const Machine& machine,
   if (text.has_value()) {
     ASSIGN_OR_RETURN(groups, ReadCommGroups(text->first, text->second));
   }
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A run of traces"));
   RETURN_IF_ERROR(VerifyTraces(traces.Pointers(), groups));
   ASSIGN_OR_RETURN(const DagJob job, DagJobFrom(traces.Pointers(), groups, machine.device()));
   ASSIGN_OR_RETURN(DagResult result, ExecuteDags(job, machine));
@@ -86,6 +88,7 @@ PyPlanTraces TracesOfPlan(const PyModel& model, const PyMachine& machine,
   job.strategy = strategy.tree;
   auto made = [&]() -> absl::StatusOr<PyPlanTraces> {
     py::gil_scoped_release release;
+    RETURN_IF_ERROR(CheckNotMixed(machine.machine, "A trace for every rank of a plan"));
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
     ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine.machine, *session.session));
     ASSIGN_OR_RETURN(const KernelPrices prices,

@@ -71,15 +71,16 @@ void BindCollective(py::module_& m) {
       "nccl_choices",
       [](const PyMachine& machine, const std::string& kind, const std::vector<int64_t>& devices,
          const std::vector<int64_t>& sizes, const std::string& version, bool nvls) {
-        const GroupShape shape = ValueOrThrow(ShapeOf(machine.machine, GroupPattern::Of(devices)));
+        const SectionShapes shapes =
+            ValueOrThrow(ShapesOf(machine.machine, GroupPattern::Of(devices)));
         const auto nccl_kind = NcclKindOf(KindOf(kind));
         py::list rows;
-        if (!nccl_kind || shape.members < 2) {
+        if (!nccl_kind || shapes[0].shape.members < 2) {
           for (size_t i = 0; i < sizes.size(); ++i) rows.append(py::none());
           return rows;
         }
         const NcclTuner tuner = ValueOrThrow(NcclTuner::Create(
-            CommunicatorOf(machine.machine, shape, ValueOrThrow(ParseNcclVersion(version)))));
+            CommunicatorOf(machine.machine, shapes, ValueOrThrow(ParseNcclVersion(version)))));
         NcclConstraints constraints;
         constraints.nvls = nvls;
         for (const int64_t bytes : sizes) {

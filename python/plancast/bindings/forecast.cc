@@ -143,6 +143,18 @@ void BindForecast(py::module_& m) {
       .def_readonly("flops_formula", &Forecast::flops_formula)
       .def_readonly("peak_memory_bytes", &Forecast::peak_memory_bytes)
       .def_readonly("memory_capacity_bytes", &Forecast::memory_capacity_bytes)
+      .def_property_readonly(
+          "memory_capacities",
+          [](const Forecast& self) {
+            std::vector<int64_t> capacities;
+            for (const DeviceClassResult& entry : self.result.classes) {
+              // Jobs on part of a machine do not know theirs.
+              capacities.push_back(entry.memory.capacity > 0
+                                       ? entry.memory.capacity
+                                       : static_cast<int64_t>(self.memory_capacity_bytes));
+            }
+            return capacities;
+          })
       .def_readonly("fits", &Forecast::fits)
       .def_readonly("chosen", &Forecast::chosen)
       .def_readonly("notes", &Forecast::notes)

@@ -73,7 +73,9 @@ py::dict PlacedBlocks(const Forecast& forecast, int index, bool limited) {
   const DeviceClassResult& entry = forecast.result.classes.at(index);
   const ExecutionGraph& graph = *forecast.memory_graph;
   const MemoryOverhead& overhead = forecast.memory_overhead;
-  const int64_t room = overhead.capacity_bytes - entry.memory.nccl - entry.memory.context;
+  const int64_t capacity_bytes =
+      overhead.capacities.empty() ? overhead.capacity_bytes : entry.memory.capacity;
+  const int64_t room = capacity_bytes - entry.memory.nccl - entry.memory.context;
   AllocatorReplay replay;
   {
     py::gil_scoped_release release;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cluster/mixed_machine.h"
 #include "cluster/topology/machine_topology.h"
 #include "cluster/topology/nccl_version.h"
 #include "cluster/topology/skeleton.h"
@@ -58,6 +59,7 @@ void BindNccl(py::module_& m) {
       .def_static(
           "of_machine",
           [](const PyMachine& machine) {
+            ThrowIfError(CheckNotMixed(machine.machine, "A topology as NCCL sees it"));
             MachineTopology topology = TopologyOf(machine.machine);
             return PyTopology{std::move(topology.system), machine.machine.spec().name,
                               topology.hosts, std::move(topology.assumptions)};

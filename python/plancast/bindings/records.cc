@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/mixed_machine.h"
 #include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/records/record_store.h"
 #include "cost_models/roofline_model.h"
@@ -103,6 +104,7 @@ std::vector<std::tuple<std::string, std::string, int64_t>> Sources(const RecordS
 
 py::dict Price(const PyKernel& kernel, const PyMachine& machine, const PySession& session,
                bool roofline) {
+  ThrowIfError(CheckNotMixed(machine.machine, "The price of a kernel"));
   const KernelSpec spec = ValueOrThrow(SpecOf(KeyFrom(kernel, {})));
   const auto cost = Unlocked([&]() -> absl::StatusOr<KernelCost> {
     const DeviceType& device = machine.machine.device();

@@ -28,6 +28,8 @@ class SessionCosts {
   absl::StatusOr<std::shared_ptr<const KernelCostModel>> For(const Machine& machine) const;
 
  private:
+  absl::StatusOr<std::shared_ptr<const KernelCostModel>> ForDevice(const DeviceType& device) const;
+
   struct Loaded {
     int64_t generation = -1;
     std::shared_ptr<const KernelCostModel> model;

@@ -51,7 +51,7 @@ def open_strategy(
         )
     known: dict[str, Any] = {"model": model}
     if machine is not None:
-        known |= {"gpus": machine.devices, "gpus_per_host": machine.gpus_per_host}
+        known |= {"gpus": machine.devices, "gpus_per_host": machine.gpus_per_host or None}
     framework = getattr(options, "framework", None)
     strategy = Strategy.open(text, framework=framework, **known)
     launch = strategy.launch

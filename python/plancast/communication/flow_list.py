@@ -156,6 +156,11 @@ def _levels(machine: Machine | None, gpus: int | Sequence[int] | None) -> list[i
             f"flows of {total} ranks on `{machine.name}`, which has {machine.devices} devices. "
             "Use more hosts, or fewer ranks."
         )
+    if len({section.gpus_per_domain for section in machine.sections}) > 1 and total > inner:
+        raise InputError(
+            f"flows of {total} ranks on hosts of unlike sizes (`{machine.name}`). Take a machine "
+            "of equal ones."
+        )
     if len(levels) == 1 and total > inner:
         if total % inner:
             raise InputError(

@@ -132,7 +132,7 @@ def memory_table(forecast: Forecast) -> FittedTable:
     for index, entry in enumerate(entries):
         if index not in shown:
             continue
-        share = entry.device / forecast.memory_capacity if forecast.memory_capacity else 0.0
+        share = forecast.memory.share(entry)
         sizes = (
             entry.parameters,
             entry.gradients,

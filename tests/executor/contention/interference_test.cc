@@ -70,6 +70,7 @@ TEST(MeanFootprint, WeighsCollectivesByTime) {
 KernelPrices MemoryAndCompute() {
   KernelPrices prices;
   prices.costs.resize(2);
+  prices.num_kernels = 2;
   prices.costs[0].seconds_alone = 1;
   prices.costs[0].hbm_bytes = 1e15;
   prices.costs[1].seconds_alone = 3;
@@ -118,9 +119,12 @@ TEST(PriceBothWays, TakesWhatIsSetAndFindsTheRest) {
       if (comms_by_data) runtime.comm_interference = std::nullopt;
       KernelPrices prices = MemoryAndCompute();
       prices.costs.resize(graph.kernels.size());
+      prices.num_kernels = prices.costs.size();
       CommPricer comms(graph, machine, runtime);
-      ASSERT_OK_AND_ASSIGN(const double slowdown,
+      ASSERT_OK_AND_ASSIGN(const std::vector<double> slowdowns,
                            PriceBothWays(graph, uses, machine, runtime, comms, prices));
+      ASSERT_EQ(slowdowns.size(), 1);
+      const double slowdown = slowdowns[0];
       EXPECT_EQ(prices.slowdown_q20.empty(), !kernels_by_data);
       if (!comms_by_data) {
         EXPECT_EQ(slowdown, 1.25);

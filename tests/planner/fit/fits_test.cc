@@ -67,7 +67,8 @@ absl::StatusOr<FitVerdict> Exact(Job job, const Machine& machine, const ShortFor
   options.memory_only_if_unfit = true;
   static const auto& costs = *new std::shared_ptr<const KernelCostModel>(DefaultKernelCostModel());
   ASSIGN_OR_RETURN(const Forecast forecast, Predict(job, machine, *costs, session, options));
-  return FitVerdict{forecast.fits, forecast.peak_memory_bytes};
+  return FitVerdict{forecast.fits, forecast.peak_memory_bytes,
+                    static_cast<int64_t>(forecast.memory_capacity_bytes)};
 }
 
 // Every knob that memory depends on; some plans are refused.
@@ -111,6 +112,7 @@ void ExpectAsForecast(FitCheck& check, const Case& c, const Machine& machine, co
   if (!verdict.ok()) return;
   EXPECT_EQ(verdict->device_bytes, exact->device_bytes) << text;
   EXPECT_EQ(verdict->fits, exact->fits) << text;
+  EXPECT_EQ(verdict->capacity_bytes, exact->capacity_bytes) << text;
   ++*compared;
 }
 
@@ -166,6 +168,35 @@ TEST(FitsTest, SoDoTheyNearTheCapacity) {
     ExpectAsForecast(near, c, *tight, plan, session, &compared);
   });
   EXPECT_GT(compared, 100);
+}
+
+// Sections with unlike memories, near what the plan takes: another stage may be the fullest.
+TEST(FitsTest, SoDoTheyOnMixedMachines) {
+  int compared = 0, fit = 0;
+  std::mt19937 random(TestSeed(11));
+  ForRandomPlans(30, 177, [&](Case& c, FitCheck& check, const ShortForm& plan, Session& session) {
+    const auto verdict = check.Verdict(plan);
+    if (!verdict.ok()) return;
+    Machine::Spec mixed;
+    mixed.name = "mixed";
+    for (int s = 0; s < 2; ++s) {
+      Machine::Spec& section = mixed.sections.emplace_back(c.machine.spec());
+      section.hosts = 1;
+      section.device.name = absl::StrCat("gpu ", s);
+      const double share = 0.8 + 0.01 * static_cast<double>(random() % 30);
+      section.device.memory_bytes = share * static_cast<double>(verdict->device_bytes);
+      section.device.usable_bytes = 0;
+    }
+    const absl::StatusOr<Machine> machine = Machine::Create(mixed);
+    ASSERT_OK(machine.status());
+    FitCheck near(c.job, *machine, session);
+    ExpectAsForecast(near, c, *machine, plan, session, &compared);
+    const auto there = near.Verdict(plan);
+    fit += there.ok() && there->fits;
+  });
+  EXPECT_GT(compared, 60);
+  EXPECT_GT(fit, 5);
+  EXPECT_LT(fit, compared - 5);
 }
 
 TEST(FitsTest, HostsThatAreTooSmallForWhatIsOffloadedAreNamedInTheSameWords) {

@@ -59,7 +59,7 @@ def _run(options: argparse.Namespace) -> int:
             options.target,
             model=model,
             gpus=machine.devices,
-            gpus_per_host=machine.gpus_per_host,
+            gpus_per_host=machine.gpus_per_host or None,
             seq=model.seq,
             profile=profile,
             **run,
