@@ -81,6 +81,7 @@ void GradientFlow::Begin() {
   if (gathers_ && overlap_param_) GatherAhead();
   if (!profile_.update.zero_grad || (host_updates_ && sharded_ != nullptr)) return;
   const int64_t elements = sharded_ == nullptr ? parameters_ : Kept();
+  if (elements == 0 && contents_.TotalFrozen().elements > 0) return;
   writer_.Append(writer_.BlockOf({BlockKey::kZeroGradients, elements},
                                  [&] { return ZeroGradients(profile_, elements); }),
                  Phase::kOptimizer, 0, 0);
@@ -280,7 +281,7 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
       [&] { return OptimizerStep(profile_, in_.dtype, elements, axes, options_.pp > 1, sharded); });
   const int32_t update = writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
   if (writer_.BlockAt(block).rendezvous_task >= 0) writer_.Meet(update, kOptimizerSlot);
-  if (gathers_ && !overlap_param_) {
+  if (gathers_ && !overlap_param_ && (parameters_ > 0 || contents_.TotalFrozen().elements == 0)) {
     Gather(parameters_, contents_.CutParameters(), 1, {{update, -1, -1}});
   }
 }
@@ -346,6 +347,8 @@ void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* progra
   const PlanOptions& options = *inputs.options;
   const SoftwareProfile& profile = *inputs.profile;
   const int64_t parameters = contents.TotalParameters();
+  const FrozenParameters frozen = contents.TotalFrozen();
+  double fixed = FrozenBytes(profile, inputs.dtype, frozen);
   int64_t kept = KeptElements(*inputs.mesh, options, parameters, contents.CutParameters());
   StateBytes bytes;
   if (ShardsBodies(options)) {
@@ -362,10 +365,14 @@ void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* progra
       bytes.parameters = static_cast<double>(StoredBytes(*profile.MasterType(inputs.dtype), kept));
       bytes.optimizer -= bytes.parameters;
     }
+    if (options.zero == 3 && frozen.elements > 0) {
+      fixed *= static_cast<double>(sharded.FrozenShards()) / static_cast<double>(frozen.elements);
+    }
   } else {
     bytes = StateOf(profile, inputs.dtype, parameters, kept, contents.ProductParameters());
     if (MakesFreshGradients(options, profile)) bytes.gradients = 0;
   }
+  bytes.parameters += fixed;
   // What lives on the host: state and the gradients that it is updated with, in fp32, and
   // parameters.
   double host = 0;

@@ -29,9 +29,9 @@ struct ShardUnit {
   std::string name;
   std::vector<Part> parts;
 
-  // Adds the parameters of a body, rounded up as `cut` says.
+  // Adds the parameters of a body, rounded up as `cut` says; of `trained` those that are.
   void Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut cut,
-           const std::vector<BodyState::Parameter>& parameters);
+           const std::vector<BodyState::Parameter>& parameters, bool trained = false);
 
   int64_t elements() const;
   int64_t padded() const;

@@ -47,6 +47,7 @@ class ShardedPasses::Maker {
     const std::vector<StageRun>& runs = contents.Runs(chunk);
     for (size_t i = 0; i < runs.size(); ++i) {
       const size_t r = backward ? runs.size() - 1 - i : i;
+      if (backward && !contents.HasBackward(runs[r])) continue;
       turns_.push_back({&runs[r], stage.UnitOf(chunk, r)});
     }
     for (size_t t = 0; t < turns_.size(); ++t) Settle(t);
@@ -91,7 +92,7 @@ class ShardedPasses::Maker {
     if (backward_) {
       turn.needs = gathered && !unit.stays;
       turn.frees = gathered && turn.ends && (!through || last_);
-      turn.reduces = turn.ends && syncs_ && unit.sizes.elements() > 0;
+      turn.reduces = turn.ends && syncs_ && unit.trained.elements() > 0;
     } else {
       turn.needs = gathered && turn.begins && (!through || first_);
       turn.frees = gathered && !unit.stays;
@@ -117,9 +118,9 @@ class ShardedPasses::Maker {
   }
 
   const ShardUnit* ReducedBefore(size_t t, int64_t repeat) const {
-    if (repeat > 0 && turns_[t].reduces) return &turns_[t].unit->sizes;
+    if (repeat > 0 && turns_[t].reduces) return &turns_[t].unit->trained;
     while (t > 0) {
-      if (turns_[--t].reduces) return &turns_[t].unit->sizes;
+      if (turns_[--t].reduces) return &turns_[t].unit->trained;
     }
     return nullptr;
   }
@@ -132,7 +133,7 @@ class ShardedPasses::Maker {
     step.backward = backward_;
     step.ports = ports_;
     step.tells_begin = options_.zero == 3;
-    step.keeps_part = style_.secondary && !turn.unit->stays;
+    step.keeps_part = style_.secondary && !turn.unit->stays && turn.unit->backward;
     if (turn.needs) {
       step.own = &turn.unit->sizes;
       step.gather = Needed(turn.base + repeat + ports_);
@@ -145,7 +146,7 @@ class ShardedPasses::Maker {
     if (!syncs_) return step;
     step.reduced_before = ReducedBefore(t, repeat);
     if (turn.reduces) {
-      step.reduce = &turn.unit->sizes;
+      step.reduce = &turn.unit->trained;
       step.reduced_gradients = turn.unit->gradients;
       const bool shards_are_new = options_.sync_each ? first_ : last_;
       step.makes_shards =

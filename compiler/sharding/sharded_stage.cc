@@ -39,12 +39,13 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
       if (!joins || rest == nullptr) {
         units_.push_back(std::make_unique<Unit>());
         units_.back()->sizes.name = joins ? "root" : NameOf(body);
+        units_.back()->trained.name = units_.back()->sizes.name;
         units_.back()->repeats = run.count;
         if (joins) rest = units_.back().get();
       }
       Unit& unit = joins ? *rest : *units_.back();
       std::vector<BodyState::Parameter> parameters = body.state.each;
-      if (int64_t shared = contents.BorrowedBy(run); shared > 0) {
+      if (int64_t shared = contents.BorrowedBy(run) + contents.FrozenBorrowedBy(run); shared > 0) {
         // They are gathered with their other user.
         parameters.erase(std::remove_if(parameters.begin(), parameters.end(),
                                         [&](const BodyState::Parameter& p) {
@@ -55,6 +56,7 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
                          parameters.end());
       }
       unit.sizes.Add(*inputs.mesh, options, profile.data_parallel.shard_cut, parameters);
+      unit.trained.Add(*inputs.mesh, options, profile.data_parallel.shard_cut, parameters, true);
       for (const BlockTemplate::Gradient& g : body.blocks.backward.gradients) {
         unit.gradients += g.elements;
       }
@@ -62,23 +64,34 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
           unit.stays || joins || !Reshards(options) ||
           (profile.data_parallel.keeps_last_unit && outside && run.segment > last_listed) ||
           (options.reshard_ranks > 0 && !unit.sizes.gathers(true));
+      unit.backward = unit.backward || contents.HasBackward(run);
       of_run_.back().push_back(&unit);
     }
   }
+  // What has no backward pass is not needed after the forward pass.
+  for (const std::unique_ptr<Unit>& unit : units_) unit->stays = unit->stays && unit->backward;
 }
 
 int64_t ShardedStage::GradientBytes(const ShardTypes& types) const {
   int64_t total = 0;
   for (const std::unique_ptr<Unit>& unit : units_) {
-    if (unit->sizes.elements() == 0) continue;
-    total += KeptGradientBytes(unit->sizes, types) * unit->repeats;
+    if (unit->trained.elements() == 0) continue;
+    total += KeptGradientBytes(unit->trained, types) * unit->repeats;
   }
   return total;
 }
 
 int64_t ShardedStage::ShardElements() const {
   int64_t total = 0;
-  for (const std::unique_ptr<Unit>& unit : units_) total += unit->sizes.shard() * unit->repeats;
+  for (const std::unique_ptr<Unit>& unit : units_) total += unit->trained.shard() * unit->repeats;
+  return total;
+}
+
+int64_t ShardedStage::FrozenShards() const {
+  int64_t total = 0;
+  for (const std::unique_ptr<Unit>& unit : units_) {
+    total += (unit->sizes.shard() - unit->trained.shard()) * unit->repeats;
+  }
   return total;
 }
 

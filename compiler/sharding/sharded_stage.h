@@ -18,17 +18,20 @@ class ShardedStage {
  public:
   struct Unit {
     ShardUnit sizes;
+    ShardUnit trained;      // those of its parameters that are
     int64_t repeats = 1;    // of the body, each a unit
     bool stays = false;     // gathered until its backward pass is over
     int64_t gradients = 0;  // elements of them before they are reduced
+    bool backward = false;  // some module of it has a backward pass
   };
 
   ShardedStage(const ProgramInputs& inputs, const StageContents& contents);
 
   // Of one repeat of run `run` of a chunk; null: nothing to shard.
   const Unit* UnitOf(int32_t chunk, size_t run) const { return of_run_[chunk][run]; }
-  // What the stage keeps of parameters, in elements.
+  // What the stage keeps of trained parameters, and of frozen ones, in elements.
   int64_t ShardElements() const;
+  int64_t FrozenShards() const;
   // Of all shards of gradients.
   int64_t GradientBytes(const ShardTypes& types) const;
 

@@ -49,6 +49,12 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
   forecast->model_flops = *model_flops * static_cast<double>(forecast->global_batch);
   forecast->hardware_flops = HardwareFlops(*plan.execution);
   forecast->flops_formula = "model_full";
+  if (job.strategy.fine_tunes()) {
+    forecast->flops_formula = "model_full_less_frozen";
+    forecast->notes.push_back(absl::StrCat(plan.graph->TrainedParameterCount(), " of ",
+                                           plan.graph->ParameterCount(),
+                                           " parameters are trained"));
+  }
   forecast->peak_flops_per_gpu = UnitFor(machine, job.dtype, &forecast->notes).peak_flops;
   return absl::OkStatus();
 }

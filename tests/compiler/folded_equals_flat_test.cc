@@ -13,6 +13,7 @@
 #include "executor/executor.h"
 #include "executor/runtime.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/draw_training.h"
 #include "tests/compiler/folded_against_reference.h"
 
 namespace plancast {
@@ -182,6 +183,7 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   if (dice.Maybe(4)) options.order = {"dp", "tp", "cp", "ep", "pp"};
   if (dice.Maybe(4)) options.order = {"pp", "tp", "cp", "ep", "dp"};
   if (dice.Maybe(2)) DrawLayers(dice, plan);
+  if (dice.Maybe(3)) DrawTraining(dice, plan);
   return plan;
 }
 

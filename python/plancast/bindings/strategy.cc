@@ -33,6 +33,13 @@ void SetBucket(PyStrategy& self, const std::string& path, int64_t bytes) {
   NodeOf(self, path).bucket_bytes = bytes;
 }
 
+void SetLora(PyStrategy& self, const std::string& path, int64_t rank,
+             const std::vector<std::string>& on, double dropout, const std::string& base) {
+  LoraDirective lora{rank, on, dropout, base};
+  ThrowIfError(lora.Check());
+  NodeOf(self, path).lora = std::move(lora);
+}
+
 }  // namespace
 
 void BindStrategy(py::module_& m) {
@@ -76,6 +83,14 @@ void BindStrategy(py::module_& m) {
           },
           py::arg("path"), py::arg("layout"))
       .def("bucket", &SetBucket, py::arg("path"), py::arg("size"))
+      .def(
+          "train",
+          [](PyStrategy& self, const std::string& path, bool trains) {
+            NodeOf(self, path).train = trains;
+          },
+          py::arg("path"), py::arg("trains"))
+      .def("lora", &SetLora, py::arg("path"), py::arg("rank"), py::arg("on"), py::arg("dropout"),
+           py::arg("base"))
       .def(
           "load",
           [](PyStrategy& self, const std::string& dim, const std::vector<double>& shares) {
