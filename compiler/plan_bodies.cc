@@ -28,7 +28,8 @@ std::string BodyText(const Body& body) {
   std::string text;
   for (const TensorInfo& t : body.tensors) {
     absl::StrAppend(&text, "|", t.name, static_cast<int>(t.kind), static_cast<int>(t.dtype), ":",
-                    absl::StrJoin(t.dims, ","));
+                    absl::StrJoin(t.dims, ","), t.frozen ? "frozen" : "",
+                    t.at_rest == AtRest::kNf4 ? " nf4" : "");
   }
   for (const OpNode& op : body.ops) {
     absl::StrAppend(&text, "|", op.name, "/", op.rule->DebugString(), absl::StrJoin(op.inputs, ","),
@@ -347,6 +348,7 @@ class BodyCompilation {
     for (SharedParameter& parameter : shared) {
       const SharedParameter::Use& last = parameter.uses.back();
       const Body& body = bound_.graph.bodies[bound_.graph.segments[last.segment].body];
+      parameter.frozen = body.tensors[last.tensor].frozen;
       const TensorFacts facts = FactsOf(bound_.graph, body, {last.tensor, -1, false, false});
       const Layout& layout = compiled_[last.segment]->plan.parameter_layouts[last.tensor];
       parameter.elements = static_cast<int64_t>(layout.LocalElements(bound_.mesh, facts.shape));

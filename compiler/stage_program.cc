@@ -128,7 +128,8 @@ class StageWriter {
       const auto body = [&](const Crossing& c) {
         return (*in_.stages)[c.border].back().bound_body;
       };
-      return a.crosses == b.crosses && (!a.crosses || (a.offset == b.offset && body(a) == body(b)));
+      return a.crosses == b.crosses && a.silent == b.silent &&
+             (!a.crosses || (a.offset == b.offset && body(a) == body(b)));
     };
     const auto same_run = [&](const StageRun& a, const StageRun& b) {
       return a.segment == b.segment && a.bound_body == b.bound_body && a.count == b.count &&
@@ -180,6 +181,7 @@ class StageWriter {
   // block is made at the first transfer: blocks are numbered in order of use.
   struct Crossing {
     bool crosses = false;  // else the data stays on this stage, or there is none
+    bool silent = false;   // between stages, and there is none: no gradient
     Phase phase = Phase::kForward;
     int64_t border = 0;  // the virtual stage before the border
     int64_t offset = 0;  // stages from sender to receiver
@@ -215,7 +217,8 @@ class StageWriter {
                        StageOf(from) != StageOf(to);
     crossing.border = std::min(from, to);
     crossing.phase = phase;
-    crossing.crosses = crossing.crosses && CrossesIn(phase, BodyBefore(crossing));
+    crossing.silent = crossing.crosses && !CrossesIn(phase, BodyBefore(crossing));
+    crossing.crosses = crossing.crosses && !crossing.silent;
     crossing.offset = StageOf(to) - StageOf(from);
     crossing.stream = stream;
     const int64_t borders = phase == Phase::kForward ? 0 : virtual_stages_;
@@ -335,6 +338,7 @@ class StageWriter {
     Chunk& chunk = chunks_[step.chunk];
     const int phase = static_cast<int>(step.phase);
     if (chunk.receive[phase].crosses) return Receive(chunk.receive[phase], step);
+    if (chunk.receive[phase].silent) return -1;
     const bool first =
         step.phase == Phase::kForward ? chunk.v == 0 : chunk.v + 1 == virtual_stages_;
     return first ? -1 : local_[phase][step.micro_batch];
@@ -345,7 +349,7 @@ class StageWriter {
     Crossing& send = chunks_[step.chunk].send[static_cast<int>(step.phase)];
     if (send.crosses) {
       Send(send, step, feeder);
-    } else {
+    } else if (!send.silent) {
       local_[static_cast<int>(step.phase)][step.micro_batch] = feeder;
     }
   }
@@ -426,6 +430,7 @@ class StageWriter {
     const bool reduces = last || syncs_whole_each_;
     offload_.BeginBackward(step);
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
+      if (!contents_.HasBackward(*part.run)) continue;
       const int32_t plain = BackwardBlock(*part.run, first);
       const int32_t block = offload_.BlockOf(part, Phase::kBackward, plain);
       std::vector<Join> joins = offload_.JoinsOf();

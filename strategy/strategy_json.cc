@@ -1,6 +1,7 @@
 #include <google/protobuf/struct.pb.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -51,19 +52,24 @@ absl::Status CheckKeys(const Struct& object, absl::string_view place, const Word
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> Dims(const Value& value, absl::string_view place) {
+absl::StatusOr<std::vector<std::string>> Texts(const Value& value, absl::string_view place,
+                                               absl::string_view right) {
   if (value.kind_case() == Value::kStringValue) {
     return std::vector<std::string>{value.string_value()};
   }
   if (value.kind_case() != Value::kListValue) {
-    return Wrong(place, "a list of dims, as in [\"heads\", \"ffn\"]");
+    return Wrong(place, right);
   }
-  std::vector<std::string> dims;
+  std::vector<std::string> texts;
   for (const Value& element : value.list_value().values()) {
-    ASSIGN_OR_RETURN(std::string dim, Text(element, place));
-    dims.push_back(std::move(dim));
+    ASSIGN_OR_RETURN(std::string text, Text(element, place));
+    texts.push_back(std::move(text));
   }
-  return dims;
+  return texts;
+}
+
+absl::StatusOr<std::vector<std::string>> Dims(const Value& value, absl::string_view place) {
+  return Texts(value, place, "a list of dims, as in [\"heads\", \"ffn\"]");
 }
 
 // A JSON object has no order: slowest axis of the default mesh first, others
@@ -105,14 +111,57 @@ absl::Status ReadHome(const Value& value, absl::string_view place, Directives& n
   return absl::OkStatus();
 }
 
+absl::StatusOr<double> Number(const Value& value, absl::string_view place) {
+  if (value.kind_case() != Value::kNumberValue) return Wrong(place, "a number");
+  return value.number_value();
+}
+
+absl::StatusOr<LoraDirective> ReadLora(const Value& value, absl::string_view place) {
+  ASSIGN_OR_RETURN(const Struct* object,
+                   Object(value, place, "{\"rank\": 16, \"on\": [\"qkv\", \"proj\"]}"));
+  RETURN_IF_ERROR(
+      CheckKeys(*object, absl::StrCat("in `", place, "`"), {"rank", "on", "dropout", "base"}));
+  LoraDirective lora;
+  for (const auto& [key, said] : object->fields()) {
+    const std::string field = absl::StrCat(place, ".", key);
+    if (key == "on") {
+      ASSIGN_OR_RETURN(lora.on, Texts(said, field, "a list of ops, as in [\"qkv\", \"proj\"]"));
+      continue;
+    }
+    if (key == "base") {
+      ASSIGN_OR_RETURN(lora.base, Text(said, field));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const double number, Number(said, field));
+    if (key == "dropout") {
+      lora.dropout = number + 0.0;  // -0 is 0
+    } else if (number != std::floor(number) || std::abs(number) > 1e9) {
+      return Wrong(field, "a whole number");
+    } else {
+      lora.rank = static_cast<int64_t>(number);
+    }
+  }
+  RETURN_IF_ERROR(lora.Check()) << "`" << place << "`";
+  return lora;
+}
+
 absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& node) {
   const std::string place = absl::StrCat("nodes[\"", path, "\"]");
-  RETURN_IF_ERROR(
-      CheckKeys(object, absl::StrCat("in ", place), {"split", "recompute", "home", "bucket"}));
+  RETURN_IF_ERROR(CheckKeys(object, absl::StrCat("in ", place),
+                            {"split", "recompute", "home", "bucket", "train", "lora"}));
   for (const auto& [key, value] : object.fields()) {
     const std::string field = absl::StrCat(place, ".", key);
     if (key == "split") {
       RETURN_IF_ERROR(ReadSplit(value, field, node));
+      continue;
+    }
+    if (key == "train") {
+      if (value.kind_case() != Value::kBoolValue) return Wrong(field, "true or false");
+      node.train = value.bool_value();
+      continue;
+    }
+    if (key == "lora") {
+      ASSIGN_OR_RETURN(node.lora, ReadLora(value, field));
       continue;
     }
     if (key == "home") {
@@ -195,6 +244,22 @@ std::string NodeJson(const Directives& node) {
   if (!node.home.empty()) fields.push_back(absl::StrCat("\"home\": ", HomeJson(node.home)));
   if (node.bucket_bytes.has_value()) {
     fields.push_back(absl::StrCat("\"bucket\": ", Quote(PrintByteSize(*node.bucket_bytes))));
+  }
+  if (node.train.has_value()) {
+    fields.push_back(absl::StrCat("\"train\": ", *node.train ? "true" : "false"));
+  }
+  if (node.lora.has_value()) {
+    std::vector<std::string> on;
+    for (const std::string& op : node.lora->on) on.push_back(Quote(op));
+    std::string lora = absl::StrCat("\"lora\": {\"rank\": ", node.lora->rank, ", \"on\": [",
+                                    absl::StrJoin(on, ", "), "]");
+    if (node.lora->dropout > 0) {
+      absl::StrAppendFormat(&lora, ", \"dropout\": %.17g", node.lora->dropout);
+    }
+    if (!node.lora->base.empty()) {
+      absl::StrAppend(&lora, ", \"base\": ", Quote(node.lora->base));
+    }
+    fields.push_back(lora + "}");
   }
   return absl::StrCat("{", absl::StrJoin(fields, ", "), "}");
 }

@@ -99,6 +99,16 @@ HomeDirective HomesOfPlan(const ShortForm& plan) {
   return home;
 }
 
+std::optional<std::string> TrainText(const Directives& node) {
+  if (!node.train.has_value()) return std::nullopt;
+  return *node.train ? "true" : "false";
+}
+
+std::optional<std::string> LoraText(const Directives& node) {
+  if (!node.lora.has_value()) return std::nullopt;
+  return node.lora->DebugString();
+}
+
 std::string NodeText(const Directives& node) {
   std::vector<std::string> parts;
   for (const SplitDirective& split : node.split) {
@@ -107,6 +117,8 @@ std::string NodeText(const Directives& node) {
   if (const auto text = RecomputeText(node)) parts.push_back(absl::StrCat("recompute: ", *text));
   if (!node.home.empty()) parts.push_back(absl::StrCat("home: ", HomeText(node.home)));
   if (const auto text = BucketText(node)) parts.push_back(absl::StrCat("bucket: ", *text));
+  if (const auto text = TrainText(node)) parts.push_back(absl::StrCat("train: ", *text));
+  if (const auto text = LoraText(node)) parts.push_back(absl::StrCat("lora: ", *text));
   return absl::StrCat("{ ", absl::StrJoin(parts, "; "), " }");
 }
 
@@ -155,7 +167,8 @@ std::string TextOf(const ModulePath& path) {
 }  // namespace
 
 bool Directives::empty() const {
-  return split.empty() && home.empty() && !recompute.has_value() && !bucket_bytes.has_value();
+  return split.empty() && home.empty() && !recompute.has_value() && !bucket_bytes.has_value() &&
+         !train.has_value() && !lora.has_value();
 }
 
 const SplitDirective* Directives::FindSplit(absl::string_view axis) const {
@@ -212,6 +225,8 @@ Directives StrategyTree::Root() const {
     root.recompute_ops = said->second.recompute_ops;
   }
   if (said->second.bucket_bytes.has_value()) root.bucket_bytes = said->second.bucket_bytes;
+  root.train = said->second.train;
+  root.lora = said->second.lora;
   return root;
 }
 
@@ -249,6 +264,17 @@ int StrategyTree::MostShardedBelow() const {
                                                          : 0);
   }
   return most;
+}
+
+bool StrategyTree::has_lora() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& node) { return node.second.lora.has_value(); });
+}
+
+bool StrategyTree::fine_tunes() const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+    return node.second.lora.has_value() || node.second.train.has_value();
+  });
 }
 
 absl::Status Directives::SetRecompute(absl::string_view mode) {
@@ -376,6 +402,15 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
     resolved.bucket_bytes = bucket->node->bucket_bytes;
     resolved.bucket_source = *bucket->path;
   }
+  if (!fine_tunes()) return resolved;
+  ASSIGN_OR_RETURN(const Candidate* train, Decide(candidates, path, "training", TrainText));
+  resolved.train = train == nullptr ? !has_lora() : *train->node->train;
+  if (train != nullptr) resolved.train_source = *train->path;
+  ASSIGN_OR_RETURN(const Candidate* lora, Decide(candidates, path, "adapters", LoraText));
+  if (lora != nullptr) {
+    resolved.lora = lora->node->lora;
+    resolved.lora_source = *lora->path;
+  }
   return resolved;
 }
 
@@ -411,6 +446,14 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path, int64_
       lines.emplace_back(absl::StrCat("virtual stage: ", s),
                          absl::StrCat("`stages[", s, "]`, `", node, "`"));
     }
+  }
+  if (fine_tunes()) {
+    lines.emplace_back(resolved.train ? "train: true" : "train: false",
+                       SourceText(resolved.train_source));
+  }
+  if (resolved.lora.has_value()) {
+    lines.emplace_back(absl::StrCat("lora: ", resolved.lora->DebugString()),
+                       SourceText(resolved.lora_source));
   }
   size_t width = 0;
   for (const auto& line : lines) width = std::max(width, line.first.size());

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "strategy/choose_plan.h"
 #include "strategy/choose_stages.h"
+#include "strategy/finetune/lora_directive.h"
 #include "strategy/node_path.h"
 #include "strategy/nodes/homes.h"
 #include "strategy/plan_options.h"
@@ -42,6 +43,8 @@ struct Directives {
   std::vector<std::string> recompute_ops;  // of `selective`: sets of ops; empty: the plan's
   // rewrite
   std::optional<int64_t> bucket_bytes;
+  std::optional<bool> train;          // of parameters
+  std::optional<LoraDirective> lora;  // adapters beside the products below
 
   bool empty() const;
   // The directive for `axis`, or nullptr.
@@ -67,6 +70,10 @@ struct Resolved {
   std::array<std::string, kNumHomeKinds> home_sources;
   std::optional<int64_t> bucket_bytes;  // absent: the software profile's
   std::string bucket_source;
+  bool train = true;
+  std::string train_source;
+  std::optional<LoraDirective> lora;
+  std::string lora_source;
 
   // Whether ops are told the same, whoever says it.
   bool SaysAs(const Resolved& other) const;
@@ -104,6 +111,13 @@ class StrategyTree {
   // Canonical and complete: FromJson(t.ToJson()) is t.
   std::string ToJson() const;
 
+  // The tree with another plan and the same nodes.
+  StrategyTree WithPlan(const ShortForm& plan) const {
+    StrategyTree tree = *this;
+    tree.plan_ = plan;
+    return tree;
+  }
+
   ShortForm& plan() { return plan_; }
   const ShortForm& plan() const { return plan_; }
   // The node at `path` (`` is the root), made if absent. Errors: malformed path.
@@ -136,6 +150,10 @@ class StrategyTree {
   // The most that a node below the root shards, as `zero` counts.
   int MostShardedBelow() const;
 
+  // Whether some node has adapters: what no node says of is not trained then.
+  bool has_lora() const;
+  // Whether not all parameters of the model are trained, or adapters are added.
+  bool fine_tunes() const;
   // What holds for the op at `path`: what nodes say of some layers holds where it has an index.
   absl::StatusOr<Resolved> Resolve(const ModulePath& path) const;
   absl::StatusOr<Resolved> Resolve(absl::string_view path) const {

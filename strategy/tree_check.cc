@@ -143,6 +143,14 @@ absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mes
       RETURN_IF_ERROR(CheckSplit(split, mesh)) << place;
     }
     RETURN_IF_ERROR(CheckHome(node.home, mesh)) << place;
+    const bool stored = !node.home.empty() || node.bucket_bytes.has_value();
+    if (!path.empty() && stored && tree.fine_tunes()) {
+      return absl::UnimplementedError(absl::StrCat("not supported yet: ", place, " says `",
+                                                   node.home.empty() ? "bucket" : "home",
+                                                   "` in a tree that has `train` or `lora`; all "
+                                                   "parameters have the plan's. Say it by `zero`, "
+                                                   "`offload` and `bucket` in the plan."));
+    }
   }
   return absl::OkStatus();
 }

@@ -14,6 +14,7 @@
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/bind/recompute.h"
 #include "graph/model/cut_segments.h"
+#include "graph/model/trained.h"
 #include "graph/split/halo_inference.h"
 #include "strategy/nodes/op_path.h"
 
@@ -331,8 +332,12 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
                                 const std::set<std::string>& whole_rules) {
   BoundModel bound;
   ASSIGN_OR_RETURN(
-      const CutModel cut,
+      CutModel cut,
       CutSegments(graph.WithBatch(options.micro_batch * options.dp, options.dp), options.cuts));
+  if (!options.cuts.empty()) {  // pieces of modules that are not trained have no gradients either
+    const std::vector<int> pieces = DetachFrozen(&cut.graph);
+    for (int& begin : cut.begins) begin = pieces[begin];
+  }
   ASSIGN_OR_RETURN(ZonedModel zoned, CutIntoZones(cut.graph, tree));
   bound.graph = std::move(zoned.graph);
   bound.places = std::move(zoned.places);

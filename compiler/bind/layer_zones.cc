@@ -172,6 +172,7 @@ class ZoneCutter {
         body.in_ports.push_back(static_cast<int>(body.tensors.size()) - 1);
       }
       body.out_ports = body.in_ports;
+      body.in_detached = body.out_detached = giver.out_detached;
       known->second = static_cast<int>(out_.graph.bodies.size());
       out_.graph.bodies.push_back(std::move(body));
     }

@@ -76,6 +76,13 @@ std::string DifferentiatedBody::DebugString(const ModelGraph& graph, const Body&
   return out;
 }
 
+bool BodyPlan::ends_backward() const {
+  const auto none = [](int value) { return value < 0; };
+  return backward.empty() && !grad_in_ports.empty() &&
+         std::all_of(grad_in_ports.begin(), grad_in_ports.end(), none) &&
+         std::all_of(grad_out_ports.begin(), grad_out_ports.end(), none);
+}
+
 std::string BodyPlan::DebugString(const ModelGraph& graph, const Body& body,
                                   const DeviceMesh& mesh) const {
   auto show = [&](int value) {

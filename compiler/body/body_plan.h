@@ -126,15 +126,20 @@ struct PlanStep {
 struct BodyPlan {
   std::vector<Value> values;
   std::vector<PlanStep> forward, backward;
-  std::vector<int> in_ports, out_ports;            // values
-  std::vector<int> grad_in_ports, grad_out_ports;  // d(out_ports), d(in_ports); -1: detached
-  std::vector<int> saved;                          // values that live from forward to backward
+  std::vector<int> in_ports, out_ports;  // values
+  // d(out_ports), d(in_ports); -1: detached, has no gradient.
+  std::vector<int> grad_in_ports, grad_out_ports;
+  std::vector<int> saved;  // values that live from forward to backward
   struct ParameterGrad {
     int tensor = 0;
     Layout layout;  // of the gradient as accumulated, maybe Partial
   };
   std::vector<ParameterGrad> parameter_grads;
   std::vector<Layout> parameter_layouts;  // per tensor of the body (parameters only)
+
+  // Nothing of the body is trained, and no gradient goes through: its layers have no
+  // backward pass.
+  bool ends_backward() const;
 
   std::string DebugString(const ModelGraph& graph, const Body& body, const DeviceMesh& mesh) const;
 };

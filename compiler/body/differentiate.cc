@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "graph/model/trained.h"
 #include "graph/split/op_split.h"
 #include "graph/split/rule_part.h"
 
@@ -78,35 +79,33 @@ class BodyWalk {
   }
 
   void FindWhatNeedsGradients() {
-    needs_grad_.assign(body_.tensors.size(), false);
-    for (size_t p = 0; p < body_.in_ports.size(); ++p) {
-      needs_grad_[body_.in_ports[p]] = !body_.InDetached(p);
-    }
-    for (size_t t = 0; t < body_.tensors.size(); ++t) {
-      if (body_.tensors[t].kind == TensorInfo::Kind::kParameter) needs_grad_[t] = true;
-    }
-    for (const OpNode& op : body_.ops) {
-      const bool any = !Wrt(op, /*parameters=*/true).empty() || !Wrt(op, false).empty();
-      for (int t : op.outputs) needs_grad_[t] = any;
-    }
+    trains_in_part_ = TrainsInPart(body_);
+    needs_grad_ = HasGradients(body_);
     has_grad_.assign(body_.tensors.size(), false);
     for (size_t p = 0; p < body_.out_ports.size(); ++p) {
       if (!body_.OutDetached(p)) has_grad_[body_.out_ports[p]] = true;
     }
   }
 
-  // Names of the op's inputs that want a gradient.
+  // Names of the op's inputs that want a gradient. A kernel that fuses several statements
+  // makes those of all its activations where it makes one.
   std::vector<std::string> Wrt(const OpNode& op, bool parameters) const {
     std::vector<std::string> names;
+    bool any = false;
     const std::vector<std::string> differentiable = DifferentiableInputs(*op.rule);
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       const std::string& name = op.rule->tensors()[op.rule->inputs()[i]].name;
       const bool is_parameter = body_.tensors[op.inputs[i]].kind == TensorInfo::Kind::kParameter;
-      if (is_parameter != parameters || !needs_grad_[op.inputs[i]]) continue;
+      const bool needed = needs_grad_[op.inputs[i]];
+      const bool beside = trains_in_part_ && !op.rule->fused().empty() &&
+                          body_.tensors[op.inputs[i]].kind == TensorInfo::Kind::kActivation;
+      if (is_parameter != parameters || !(needed || beside)) continue;
       if (std::find(differentiable.begin(), differentiable.end(), name) != differentiable.end()) {
         names.push_back(name);
+        any = any || needed;
       }
     }
+    if (!any) names.clear();
     return names;
   }
 
@@ -192,7 +191,7 @@ class BodyWalk {
       for (const TensorRef& ref : step.rebuilt_from) NoteSaved(ref);
       result_.backward.push_back(std::move(step));
     }
-    for (int o = 0; o < ops && policy_.keeps_unread; ++o) {
+    for (int o = 0; o < ops && policy_.keeps_unread && !backward_.empty(); ++o) {
       for (size_t i = 0; i < body_.ops[o].outputs.size(); ++i) {
         if (replays_[o].Keeps(i)) NoteSaved({body_.ops[o].outputs[i], -1, false, false});
       }
@@ -358,6 +357,7 @@ class BodyWalk {
   Session& session_;
   std::vector<int> producer_;   // op that writes a tensor, or -1
   std::vector<int> fused_run_;  // which run of fused ops an op is in, or -1
+  bool trains_in_part_ = false;
   std::vector<bool> needs_grad_, has_grad_;
   std::vector<OpStep> backward_;  // without what runs again
   absl::flat_hash_set<int> replayed_;

@@ -82,6 +82,20 @@ std::vector<bool> CutsBatch(const ModelGraph& graph, const DeviceMesh& mesh, con
   return cuts;
 }
 
+// Notes where a weight that no gradient tells of has copies, if a data-parallel axis cuts it.
+void NoteCopies(const DeviceMesh& mesh, const Layout& weight, BodyState::Parameter* parameter) {
+  const std::vector<int> data = DataAxes(mesh), experts_data = mesh.AxesOf("edp");
+  parameter->cut =
+      std::any_of(data.begin(), data.end(), [&](int a) { return weight.placements[a].is_shard(); });
+  if (!parameter->cut) return;
+  const auto whole = [&](int a) { return mesh.size(a) > 1 && !weight.placements[a].is_shard(); };
+  const bool expert =
+      !experts_data.empty() && std::all_of(experts_data.begin(), experts_data.end(), whole);
+  for (int a : expert ? experts_data : data) {
+    if (whole(a)) parameter->copies.push_back(a);
+  }
+}
+
 bool AllCut(const std::vector<int>& axes, const std::vector<bool>& cuts) {
   return std::all_of(axes.begin(), axes.end(), [&](int a) { return cuts[a]; });
 }
@@ -113,8 +127,14 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
       const int dims = row_dims[t];
       for (int d = 0; d < dims; ++d) parameter.rows *= shape[d];
       parameter.elements = local(tensor, plan.parameter_layouts[t]);
-      state.parameters += parameter.elements;
-      if (matrices[t]) state.product_parameters += parameter.elements;
+      parameter.frozen = body.tensors[t].frozen;
+      if (parameter.frozen) NoteCopies(mesh, plan.parameter_layouts[t], &parameter);
+      (parameter.frozen ? state.frozen.elements : state.parameters) += parameter.elements;
+      if (body.tensors[t].at_rest == AtRest::kNf4) {
+        state.frozen.nf4 += parameter.elements;
+      } else if (matrices[t]) {
+        (parameter.frozen ? state.frozen.products : state.product_parameters) += parameter.elements;
+      }
       place[t] = static_cast<int>(state.each.size());
       state.each.push_back(std::move(parameter));
     }
@@ -162,7 +182,9 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
 
 std::string BodyState::DebugString(const DeviceMesh& mesh) const {
   std::string out =
-      absl::StrCat("parameters ", parameters, ", gradients reduced over data ", reduced_over_data);
+      absl::StrCat("parameters ", parameters,
+                   frozen.elements > 0 ? absl::StrCat(" and ", frozen.elements, " frozen") : "",
+                   ", gradients reduced over data ", reduced_over_data);
   const auto over = [&](const std::vector<int>& axes) {
     return absl::StrJoin(axes, "*",
                          [&](std::string* s, int a) { absl::StrAppend(s, mesh.axis(a).name); });

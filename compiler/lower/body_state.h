@@ -17,9 +17,15 @@ namespace plancast {
 using ElementsByAxes = std::map<std::vector<int>, int64_t>;
 void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum);
 
+// Parameters that are not trained: all, those of them in matrices of products that may be
+// kept in 8 or 4 bits as trained ones are, and those that rest in NF4.
+struct FrozenParameters {
+  int64_t elements = 0, products = 0, nf4 = 0;
+};
+
 // What one repeat of a body owns and owes on one device, in elements.
 struct BodyState {
-  int64_t parameters = 0;
+  int64_t parameters = 0;  // that are trained
   // Of these, what the matrices of products have that may run in 8 or 4 bits.
   int64_t product_parameters = 0;
   // Gradients to be reduced over the data-parallel axes, and those that are
@@ -32,12 +38,14 @@ struct BodyState {
   // Of weights that a data-parallel axis cuts (experts): the parameters, which are
   // among `parameters`, and gradients, by the axes that the weight has copies on.
   ElementsByAxes cut_parameters, cut_gradients;
+  FrozenParameters frozen;
   // Each parameter: its rows (as the matrix or vector that frameworks have) and elements,
   // and the axes that it has copies on if they are not the data-parallel ones.
   struct Parameter {
     int64_t rows = 1, elements = 0;
     bool cut = false;
     std::vector<int> copies;
+    bool frozen = false;
   };
   std::vector<Parameter> each;
 

@@ -13,6 +13,7 @@
 #include "compiler/lower/op_memory.h"
 #include "compiler/lower/port_memory.h"
 #include "compiler/lower/quantized.h"
+#include "compiler/lower/rebuilt_weights.h"
 #include "compiler/lower/sum_fusion.h"
 
 namespace plancast {
@@ -60,6 +61,7 @@ class PhaseLowering {
         path_(path),
         in_ports_(in_ports),
         builder_(name, static_cast<int>(in_ports.size())),
+        rebuilt_(context, plan, path_, &builder_),
         ready_(plan.values.size(), BlockBuilder::kNone),
         last_task_(steps.size(), BlockBuilder::kNone),
         tasks_(steps.size()),
@@ -328,6 +330,7 @@ class PhaseLowering {
                                   ? absl::StrCat(context_.body().ops[steps_[begin].op.op].fusion,
                                                  Suffix(steps_[begin].part))
                                   : steps_[begin].op.rule->name();
+    deps.push_back(rebuilt_.Before(&steps_[begin], &steps_[begin] + (end - begin), deps));
     const int before = builder_.size();
     int ready = AddKernels(parts, extra, label, steps_[begin], deps, BlockBuilder::kNone);
     double accumulated = 0;
@@ -340,6 +343,7 @@ class PhaseLowering {
         }
       }
     }
+    rebuilt_.GiveUp(builder_.size() - 1);
     if (accumulated > 0) AddGradientAccumulation(steps_[begin], accumulated, ready);
   }
 
@@ -450,6 +454,7 @@ class PhaseLowering {
   const std::string& path_;
   const std::vector<int>& in_ports_;
   BlockBuilder builder_;
+  RebuiltWeights rebuilt_;
   std::vector<int> ready_;             // per value: task, ~in-port, or kNone
   std::vector<int> last_task_;         // per step
   std::vector<StepTasks> tasks_;       // per step

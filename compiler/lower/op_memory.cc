@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler/body/partition.h"
+#include "graph/model/trained.h"
 
 namespace plancast {
 namespace {
@@ -21,6 +22,19 @@ const OpMemory* MemoryOf(const LowerContext& context, int op) {
   auto found = known.find(dot == std::string::npos ? node.name : node.name.substr(dot + 1));
   if (found == known.end()) found = known.find(node.rule->name());
   return found == known.end() ? nullptr : &found->second;
+}
+
+// Per op: a gradient comes to its results; else autograd keeps nothing for it. Of bodies that are
+// trained in whole: all of them.
+std::vector<bool> OpsWithGradients(const Body& body) {
+  std::vector<bool> ops(body.ops.size(), true);
+  if (!TrainsInPart(body)) return ops;
+  const std::vector<bool> has = HasGradients(body);
+  for (size_t o = 0; o < ops.size(); ++o) {
+    ops[o] = std::any_of(body.ops[o].outputs.begin(), body.ops[o].outputs.end(),
+                         [&](int t) { return has[t]; });
+  }
+  return ops;
 }
 
 // Whether ops of the rule read what has been gathered over tensor parallelism.
@@ -118,12 +132,15 @@ void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps
     }
     gradients[op].last = std::max(gradients[op].last, tasks[s].last);
   }
+  const std::vector<bool> keeps = OpsWithGradients(context.body());
   Events events(context, path, builder);
   for (int op = 0; op < ops; ++op) {
     const OpMemory* memory = MemoryOf(context, op);
     if (memory == nullptr) continue;
     const bool again = static_cast<bool>(context.bound->replays[op]);
-    if (forward[op].last >= 0) {
+    if (forward[op].last >= 0 && !keeps[op]) {
+      events.Add(op, memory->forward, MemoryKind::kWorkspace, forward[op].first, forward[op].last);
+    } else if (forward[op].last >= 0) {
       const int until = !backward && again ? forward[op].last : backward ? gradients[op].last : -1;
       events.Add(op, memory->saved, MemoryKind::kActivations, forward[op].first, until);
       events.Add(op, memory->forward, MemoryKind::kWorkspace, forward[op].first, forward[op].last);
@@ -160,9 +177,10 @@ void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffer
 std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& plan,
                                 std::vector<int> saved) {
   if (context.profile->tensors.op_memory.empty()) return saved;
+  const std::vector<bool> keeps = OpsWithGradients(context.body());
   for (const PlanStep& step : plan.forward) {
     if (step.kind != PlanStep::Kind::kOp || step.part != Part::kForward) continue;
-    const OpMemory* memory = MemoryOf(context, step.op.op);
+    const OpMemory* memory = keeps[step.op.op] ? MemoryOf(context, step.op.op) : nullptr;
     if (memory == nullptr || memory->pinned_inputs.empty()) continue;
     const OpRule& rule = *step.op.rule;
     for (size_t i = 0; i < step.inputs.size() && i < rule.inputs().size(); ++i) {

@@ -138,7 +138,7 @@ std::vector<SharedGradients> SharedGradientsOf(const std::vector<SharedParameter
   std::map<std::vector<int64_t>, int64_t> elements;
   for (const SharedParameter& parameter : shared) {
     std::vector<int64_t> stages = parameter.Stages();
-    if (stages.size() > 1) elements[std::move(stages)] += parameter.elements;
+    if (stages.size() > 1 && !parameter.frozen) elements[std::move(stages)] += parameter.elements;
   }
   std::vector<SharedGradients> gradients;
   for (const auto& [stages, count] : elements) {

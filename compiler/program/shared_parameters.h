@@ -20,6 +20,7 @@ struct SharedParameter {
     int64_t stage = -1;  // of the pipeline; -1: not placed yet
   };
   int64_t elements = 0;   // on one device
+  bool frozen = false;    // not trained: it has no gradients
   std::vector<Use> uses;  // in model order
 
   // Whether a later user has the same stage.

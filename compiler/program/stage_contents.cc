@@ -15,16 +15,16 @@ StageContents::StageContents(const ProgramInputs& inputs, int64_t stage)
     for (size_t u = 0; u < parameter.uses.size(); ++u) {
       const SharedParameter::Use& use = parameter.uses[u];
       if (use.stage != stage || !parameter.IsBorrowed(u)) continue;
-      borrowed_.push_back({use.segment, use.layer, parameter.elements});
+      borrowed_.push_back({use.segment, use.layer, parameter.elements, parameter.frozen});
     }
   }
 }
 
-int64_t StageContents::BorrowedBy(const StageRun& run) const {
+int64_t StageContents::Borrows(const StageRun& run, bool frozen) const {
   int64_t elements = 0;
   for (const Borrowed& borrowed : borrowed_) {
     const int64_t layer = borrowed.layer - run.layer_begin;
-    const bool here = borrowed.segment == run.segment && layer >= 0 &&
+    const bool here = borrowed.frozen == frozen && borrowed.segment == run.segment && layer >= 0 &&
                       layer < BodyOf(run).blocks.forward.block.layers;
     if (here) elements += borrowed.elements;
   }
@@ -46,6 +46,18 @@ int64_t StageContents::ReducedOverData(const StageRun& run, const HomePart& part
 int64_t StageContents::TotalParameters() const {
   int64_t total = 0;
   ForEachRun([&](const StageRun& run) { total += Parameters(run) * run.count; });
+  return total;
+}
+
+FrozenParameters StageContents::TotalFrozen() const {
+  FrozenParameters total;
+  ForEachRun([&](const StageRun& run) {
+    const FrozenParameters& frozen = BodyOf(run).state.frozen;
+    const int64_t own = frozen.elements - FrozenBorrowedBy(run);
+    total.elements += own * run.count;
+    total.products += std::min(frozen.products, own) * run.count;
+    total.nf4 += frozen.nf4 * run.count;
+  });
   return total;
 }
 

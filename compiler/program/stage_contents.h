@@ -45,12 +45,14 @@ class StageContents {
   }
   // The most that any parameter of the stage has sharded (ParameterHomes::zero).
   int MostSharded() const;
-  // Of one repeat of the run's body, less those that it borrows.
+  // Trained ones of one repeat of the run's body, less those that it borrows.
   int64_t Parameters(const StageRun& run) const;
   // Of one part.
   int64_t Parameters(const StageRun& run, const HomePart& part) const;
   int64_t ReducedOverData(const StageRun& run, const HomePart& part) const;
   int64_t TotalParameters() const;
+  // The same of parameters that are not trained.
+  FrozenParameters TotalFrozen() const;
   // What software holds beside state throughout the iteration: workspaces of libraries,
   // CompiledBody::held_bytes of each repeat, held_shared_bytes of each body.
   int64_t HeldBytes() const;
@@ -58,15 +60,22 @@ class StageContents {
   int64_t ProductParameters() const;
   // Whether other axes cut the batch of any gradient (BodyState::reduced_over_batch).
   bool ReducesOverBatch() const;
-  // Of the parameters of one repeat those that its stage holds with a later user (SharedParameter).
-  int64_t BorrowedBy(const StageRun& run) const;
+  // Of the parameters of one repeat, trained or frozen, those that its stage holds with a later
+  // user (SharedParameter).
+  int64_t BorrowedBy(const StageRun& run) const { return Borrows(run, /*frozen=*/false); }
+  int64_t FrozenBorrowedBy(const StageRun& run) const { return Borrows(run, /*frozen=*/true); }
   bool borrows() const { return !borrowed_.empty(); }
+  // The run's layers have backward passes.
+  bool HasBackward(const StageRun& run) const { return !BodyOf(run).plan.ends_backward(); }
 
  private:
   struct Borrowed {
     int segment = 0;
     int64_t layer = 0, elements = 0;
+    bool frozen = false;
   };
+
+  int64_t Borrows(const StageRun& run, bool frozen) const;
 
   const ProgramInputs& in_;
   const int64_t stage_;

@@ -103,6 +103,7 @@ void GradientFlow::Begin() {
     any = true;
   }
   if (!any) return;
+  if (elements == 0 && contents_.TotalFrozen().elements > 0) return;
   writer_.Append(writer_.BlockOf({BlockKey::kZeroGradients, elements},
                                  [&] { return ZeroGradients(profile_, elements); }),
                  Phase::kOptimizer, 0, 0);
@@ -388,7 +389,8 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
           : writer_.BlockOf(writer_.catalogue().NumberOfText(UpdateKey(sharded, axes), make));
   const int32_t update = writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
   if (writer_.BlockAt(block).rendezvous_task >= 0) writer_.Meet(update, kOptimizerSlot);
-  if (!overlap_param_) GatherUpdated(update);
+  const bool trains = contents_.TotalParameters() > 0 || contents_.TotalFrozen().elements == 0;
+  if (!overlap_param_ && trains) GatherUpdated(update);
 }
 
 // Gradients that are partial over other axes than the data-parallel ones.

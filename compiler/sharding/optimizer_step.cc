@@ -63,6 +63,19 @@ Traffic TrafficOf(const SoftwareProfile& profile, DType dtype, double gradient_b
           n * (2 * weight + first + 5 * second + copied)};
 }
 
+// The sum of squares of all ranks' gradients; a program that joins others waits for them.
+int AddNorm(const std::vector<int>& axes, bool joins_programs, int ready, BlockBuilder* builder) {
+  CommSpec comm;
+  comm.kind = CollectiveKind::kAllReduce;
+  comm.axes = axes;
+  comm.bytes = 4;
+  ready = builder->AddComm(comm, StreamKind::kModelComm, Purpose::kOptimizer,
+                           "all_reduce grad_norm", {ready});
+  if (joins_programs) builder->MarkRendezvous(ready);
+  builder->MarkHostSync(ready);
+  return ready;
+}
+
 }  // namespace
 
 BlockTemplate GradientsToHost(int64_t bytes) {
@@ -78,6 +91,10 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
                             const std::vector<int>& norm_axes, bool joins_programs,
                             const ShardedUpdate& sharded) {
   BlockBuilder builder("optimizer");
+  if (elements == 0 && joins_programs && !norm_axes.empty()) {
+    AddNorm(norm_axes, joins_programs, BlockBuilder::kNone, &builder);
+    return std::move(builder).Build();
+  }
   const double n = static_cast<double>(elements);
   double grad_each = ElementBytes(profile.types.grad_dtype);
   const Purpose purpose = Purpose::kOptimizer;
@@ -103,13 +120,7 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
                               purpose, "grad_norm", {ready});
   }
   if ((profile.update.grad_clip || joins_programs) && !norm_axes.empty()) {
-    CommSpec comm;
-    comm.kind = CollectiveKind::kAllReduce;
-    comm.axes = norm_axes;
-    comm.bytes = 4;
-    ready = builder.AddComm(comm, StreamKind::kModelComm, purpose, "all_reduce grad_norm", {ready});
-    if (joins_programs) builder.MarkRendezvous(ready);
-    builder.MarkHostSync(ready);
+    ready = AddNorm(norm_axes, joins_programs, ready, &builder);
   }
   Traffic here, there;
   int64_t on_host = 0;

@@ -21,9 +21,10 @@ int64_t Sum(const std::vector<ShardUnit::Part>& parts, const Of& of) {
 
 void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut cut,
                     const ParameterHomes& homes,
-                    const std::vector<BodyState::Parameter>& parameters) {
+                    const std::vector<BodyState::Parameter>& parameters, bool trained) {
   const std::vector<int> data = DataAxes(mesh);
   for (const BodyState::Parameter& p : parameters) {
+    if (trained && p.frozen) continue;
     const ShardAxes axes = ShardAxesOf(mesh, options, p.cut ? p.copies : data);
     auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& known) {
       return known.axes == axes && known.zero == homes.zero &&
@@ -83,15 +84,25 @@ int64_t KeptGradientBytes(const ShardUnit& unit, const ShardTypes& types) {
 
 ShardTypes ShardTypesOf(const ProgramInputs& in, const StageContents& contents) {
   const SoftwareProfile& profile = *in.profile;
-  const int64_t all = std::max<int64_t>(contents.TotalParameters(), 1);
+  const FrozenParameters fixed_parameters = contents.TotalFrozen();
+  const int64_t frozen = fixed_parameters.elements;
+  const int64_t all = std::max<int64_t>(contents.TotalParameters() + frozen, 1);
+  const int64_t trained = all - frozen;
   const auto each = [&](double bytes) { return bytes / static_cast<double>(all); };
   const int64_t products = contents.ProductParameters();
+  const double fixed = FrozenBytes(profile, in.dtype, fixed_parameters);
+  const double fixed_wire = FrozenWireBytes(profile, in.dtype, fixed_parameters);
   ShardTypes types;
-  types.gathered = each(ParameterBytes(profile.ParamType(in.dtype), in.dtype, all, products));
-  types.wire = each(ParameterWireBytes(profile.GatherType(in.dtype), in.dtype, all, products));
+  types.gathered =
+      each(ParameterBytes(profile.ParamType(in.dtype), in.dtype, trained, products) + fixed);
+  types.wire = each(ParameterWireBytes(profile.GatherType(in.dtype), in.dtype, trained, products) +
+                    fixed_wire);
   types.gradient = ElementBytes(StorageType(in.dtype));
-  types.at_rest = RestsAsMaster(profile, in.dtype) ? ElementBytes(*profile.MasterType(in.dtype))
-                                                   : types.gathered;
+  types.at_rest = types.gathered;
+  if (RestsAsMaster(profile, in.dtype)) {
+    const double master = ElementBytes(*profile.MasterType(in.dtype));
+    types.at_rest = frozen == 0 ? master : each(static_cast<double>(trained) * master + fixed);
+  }
   types.reduced = ElementBytes(profile.types.reduce_dtype);
   types.reduced_wire = WireBytes(profile.types.reduce_dtype);
   types.kept = ElementBytes(profile.types.grad_dtype);

@@ -31,9 +31,10 @@ struct ShardUnit {
   std::string name;
   std::vector<Part> parts;
 
-  // Adds parameters of a body, rounded up as `cut` says.
+  // Adds the parameters of a body, rounded up as `cut` says; of `trained` those that are.
   void Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut cut,
-           const ParameterHomes& homes, const std::vector<BodyState::Parameter>& parameters);
+           const ParameterHomes& homes, const std::vector<BodyState::Parameter>& parameters,
+           bool trained = false);
 
   int64_t elements() const;
   int64_t padded() const;

@@ -49,6 +49,7 @@ class ShardedPasses::Maker {
     const std::vector<StageRun>& runs = contents.Runs(chunk);
     for (size_t i = 0; i < runs.size(); ++i) {
       const size_t r = backward ? runs.size() - 1 - i : i;
+      if (backward && !contents.HasBackward(runs[r])) continue;
       turns_.push_back({&runs[r], stage.UnitOf(chunk, r)});
     }
     for (size_t t = 0; t < turns_.size(); ++t) Settle(t);
@@ -93,7 +94,7 @@ class ShardedPasses::Maker {
     if (backward_) {
       turn.needs = gathered && !unit.stays;
       turn.frees = gathered && turn.ends && (!through || last_);
-      turn.reduces = turn.ends && syncs_ && unit.sizes.elements() > 0;
+      turn.reduces = turn.ends && syncs_ && unit.trained.elements() > 0;
     } else {
       turn.needs = gathered && turn.begins && (!through || first_);
       turn.frees = gathered && !unit.stays;
@@ -119,9 +120,9 @@ class ShardedPasses::Maker {
   }
 
   const ShardUnit* ReducedBefore(size_t t, int64_t repeat) const {
-    if (repeat > 0 && turns_[t].reduces) return &turns_[t].unit->sizes;
+    if (repeat > 0 && turns_[t].reduces) return &turns_[t].unit->trained;
     while (t > 0) {
-      if (turns_[--t].reduces) return &turns_[t].unit->sizes;
+      if (turns_[--t].reduces) return &turns_[t].unit->trained;
     }
     return nullptr;
   }
@@ -135,7 +136,7 @@ class ShardedPasses::Maker {
     step.ports = ports_;
     step.tells_begin = stage_.gathers();
     step.whole = contents_.WholeGradients(*turn.run);
-    step.keeps_part = style_.secondary && !turn.unit->stays;
+    step.keeps_part = style_.secondary && !turn.unit->stays && turn.unit->backward;
     if (turn.needs) {
       step.own = &turn.unit->weights;
       step.gather = Needed(turn.base + repeat + ports_);
@@ -148,10 +149,10 @@ class ShardedPasses::Maker {
     if (!syncs_) return step;
     step.reduced_before = ReducedBefore(t, repeat);
     if (turn.reduces) {
-      step.reduce = &turn.unit->sizes;
+      step.reduce = &turn.unit->trained;
       step.reduced_gradients = turn.unit->gradients;
       const bool shards_are_new = options_.sync_each ? first_ : last_;
-      const ShardUnit& reduced = turn.unit->sizes;
+      const ShardUnit& reduced = turn.unit->trained;
       step.makes_shards = shards_are_new && !in_.profile->update.zero_grad &&
                           reduced.host_gradients() < reduced.shard();
     }

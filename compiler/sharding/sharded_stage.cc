@@ -54,6 +54,7 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
         units_.push_back(std::make_unique<Unit>());
         units_.back()->sizes.name = joins ? "root" : NameOf(body);
         units_.back()->weights.name = units_.back()->sizes.name;
+        units_.back()->trained.name = units_.back()->sizes.name;
         units_.back()->repeats = run.count;
         if (joins) rest = units_.back().get();
       }
@@ -63,9 +64,10 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
         gathers_ = gathers_ || part.homes.zero == 3;
         if (part.homes.zero < 2) return;
         const std::vector<BodyState::Parameter> parameters =
-            Untied(part.state->each, contents.BorrowedBy(run));
+            Untied(part.state->each, contents.BorrowedBy(run) + contents.FrozenBorrowedBy(run));
         const ShardCut cut = profile.data_parallel.shard_cut;
         unit.sizes.Add(*inputs.mesh, options, cut, part.homes, parameters);
+        unit.trained.Add(*inputs.mesh, options, cut, part.homes, parameters, /*trained=*/true);
         if (part.homes.zero < 3) return;
         unit.weights.Add(*inputs.mesh, options, cut, part.homes, parameters);
       });
@@ -76,16 +78,19 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
           unit.stays || joins || !Reshards(options) ||
           (profile.data_parallel.keeps_last_unit && outside && run.segment > last_listed) ||
           (options.reshard_ranks > 0 && !unit.weights.gathers(true));
+      unit.backward = unit.backward || contents.HasBackward(run);
       of_run_.back().push_back(&unit);
     }
   }
+  // What has no backward pass is not needed after the forward pass.
+  for (const std::unique_ptr<Unit>& unit : units_) unit->stays = unit->stays && unit->backward;
 }
 
 int64_t ShardedStage::GradientBytes(const ShardTypes& types) const {
   int64_t total = 0;
   for (const std::unique_ptr<Unit>& unit : units_) {
-    if (unit->sizes.elements() == 0) continue;
-    total += KeptGradientBytes(unit->sizes, types) * unit->repeats;
+    if (unit->trained.elements() == 0) continue;
+    total += KeptGradientBytes(unit->trained, types) * unit->repeats;
   }
   return total;
 }
@@ -93,11 +98,19 @@ int64_t ShardedStage::GradientBytes(const ShardTypes& types) const {
 int64_t ShardedStage::ShardElements(const ParameterHomes& homes) const {
   int64_t total = 0;
   for (const std::unique_ptr<Unit>& unit : units_) {
-    for (const ShardUnit::Part& part : unit->sizes.parts) {
+    for (const ShardUnit::Part& part : unit->trained.parts) {
       const bool has = part.zero == homes.zero && part.weights_on_host == homes.weights_on_host &&
                        part.state_on_host == homes.state_on_host;
       if (has) total += part.shard() * unit->repeats;
     }
+  }
+  return total;
+}
+
+int64_t ShardedStage::FrozenShards() const {
+  int64_t total = 0;
+  for (const std::unique_ptr<Unit>& unit : units_) {
+    total += (unit->sizes.shard() - unit->trained.shard()) * unit->repeats;
   }
   return total;
 }

@@ -17,11 +17,13 @@ namespace plancast {
 class ShardedStage {
  public:
   struct Unit {
-    ShardUnit sizes;        // of what has sharded gradients
+    ShardUnit sizes;        // of what has sharded gradients, or would have if it were trained
     ShardUnit weights;      // of these what is gathered
+    ShardUnit trained;      // of these what is trained
     int64_t repeats = 1;    // of the body, each a unit
     bool stays = false;     // gathered until its backward pass is over
     int64_t gradients = 0;  // elements of sharded ones before they are reduced
+    bool backward = false;  // some module of it has a backward pass
   };
 
   ShardedStage(const ProgramInputs& inputs, const StageContents& contents);
@@ -30,8 +32,10 @@ class ShardedStage {
   const Unit* UnitOf(int32_t chunk, size_t run) const { return of_run_[chunk][run]; }
   // Whether any weights of the stage are sharded, and so may have to be gathered.
   bool gathers() const { return gathers_; }
-  // What the stage keeps of parameters with these homes, in elements; of any bucket.
+  // What the stage keeps of trained parameters with these homes, in elements, of any bucket; and
+  // of frozen ones.
   int64_t ShardElements(const ParameterHomes& homes) const;
+  int64_t FrozenShards() const;
   // Of all shards of gradients that are on the device.
   int64_t GradientBytes(const ShardTypes& types) const;
 

@@ -93,6 +93,13 @@ void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* progra
   if (bodies != nullptr && profile.update.zero_grad) {
     total.gradients += static_cast<double>(bodies->GradientBytes(ShardTypesOf(inputs, contents)));
   }
+  if (const FrozenParameters frozen = contents.TotalFrozen(); frozen.elements > 0) {
+    double fixed = FrozenBytes(profile, inputs.dtype, frozen);
+    if (bodies != nullptr && bodies->gathers()) {
+      fixed *= static_cast<double>(bodies->FrozenShards()) / static_cast<double>(frozen.elements);
+    }
+    (options.offload.count(Offload::kParameters) > 0 ? host : total.parameters) += fixed;
+  }
   program->host_bytes = static_cast<int64_t>(host);
   auto set = [program](MemoryKind kind, double value) {
     program->static_bytes[static_cast<int>(kind)] = static_cast<int64_t>(value);

@@ -1,9 +1,11 @@
 #include "compiler/sharding/state_bytes.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/int128.h"
 #include "compiler/sharding/shard_axes.h"
+#include "graph/model/nf4.h"
 
 namespace plancast {
 namespace {
@@ -34,6 +36,21 @@ double ParameterBytes(DType type, DType dtype, int64_t parameters, int64_t produ
 
 double ParameterWireBytes(DType type, DType dtype, int64_t parameters, int64_t products) {
   return MixedBytes(WireBytes(type), type, dtype, parameters, products);
+}
+
+double FrozenBytes(const SoftwareProfile& profile, DType dtype, const FrozenParameters& frozen) {
+  const DType type = profile.ParamType(dtype), own = StorageType(dtype);
+  return ParameterBytes(ElementBytes(type) < ElementBytes(own) ? type : own, dtype,
+                        frozen.elements - frozen.nf4, frozen.products) +
+         kNf4ElementBytes * static_cast<double>(frozen.nf4);
+}
+
+double FrozenWireBytes(const SoftwareProfile& profile, DType dtype,
+                       const FrozenParameters& frozen) {
+  return std::min(FrozenBytes(profile, dtype, frozen),
+                  ParameterWireBytes(profile.GatherType(dtype), dtype, frozen.elements - frozen.nf4,
+                                     frozen.products) +
+                      kNf4ElementBytes * static_cast<double>(frozen.nf4));
 }
 
 double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept) {

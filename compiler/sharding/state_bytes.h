@@ -23,6 +23,10 @@ StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t paramete
 // `products` alone.
 double ParameterBytes(DType type, DType dtype, int64_t parameters, int64_t products);
 double ParameterWireBytes(DType type, DType dtype, int64_t parameters, int64_t products);
+// Bytes of parameters that are not trained: in the model's type, without a copy in another, or
+// in fewer bits where ParamType has them; on the wire in fewer where GatherType has.
+double FrozenBytes(const SoftwareProfile& profile, DType dtype, const FrozenParameters& frozen);
+double FrozenWireBytes(const SoftwareProfile& profile, DType dtype, const FrozenParameters& frozen);
 // Bytes of the optimizer's state of `kept` parameters: master copy and moments.
 double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept);
 // That number: its share of `parameters`, where the optimizer is `sharded`; those that

@@ -79,18 +79,34 @@ std::string ModelGraph::PathOf(const Segment& segment) {
   return segment.in_list() ? absl::StrCat(segment.path, ".*") : segment.path;
 }
 
-int64_t ModelGraph::ParameterCount() const {
+namespace {
+
+// Elements of the parameters that `counts` names, tied ones once.
+template <typename Counts>
+int64_t CountParameters(const ModelGraph& graph, Counts counts) {
   int64_t count = 0;
-  for (const Segment& segment : segments) {
-    for (const TensorInfo& tensor : bodies[segment.body].tensors) {
-      if (tensor.kind == TensorInfo::Kind::kParameter) count += segment.repeat * Elements(tensor);
+  for (const Segment& segment : graph.segments) {
+    for (const TensorInfo& tensor : graph.bodies[segment.body].tensors) {
+      if (tensor.kind != TensorInfo::Kind::kParameter || !counts(tensor)) continue;
+      count += segment.repeat * graph.Elements(tensor);
     }
   }
-  for (const TiedParameter& tie : tied) {
-    const Body& body = bodies[segments[tie.second_segment].body];
-    count -= Elements(body.tensors[tie.second_tensor]);
+  for (const TiedParameter& tie : graph.tied) {
+    const Body& body = graph.bodies[graph.segments[tie.second_segment].body];
+    const TensorInfo& tensor = body.tensors[tie.second_tensor];
+    if (counts(tensor)) count -= graph.Elements(tensor);
   }
   return count;
+}
+
+}  // namespace
+
+int64_t ModelGraph::ParameterCount() const {
+  return CountParameters(*this, [](const TensorInfo&) { return true; });
+}
+
+int64_t ModelGraph::TrainedParameterCount() const {
+  return CountParameters(*this, [](const TensorInfo& tensor) { return !tensor.frozen; });
 }
 
 int64_t ModelGraph::ActiveParameterCount() const {
@@ -147,7 +163,10 @@ std::string ModelGraph::DebugString() const {
     for (const TensorInfo& tensor : body.tensors) {
       if (tensor.kind == TensorInfo::Kind::kActivation) continue;
       absl::StrAppend(&text, "  ",
-                      tensor.kind == TensorInfo::Kind::kParameter ? "param " : "input ",
+                      tensor.kind == TensorInfo::Kind::kInput ? "input "
+                      : tensor.at_rest == AtRest::kNf4        ? "frozen nf4 "
+                      : tensor.frozen                         ? "frozen "
+                                                              : "param ",
                       print_tensor(tensor), "\n");
     }
     auto port = [&](std::string* out, int t) { out->append(print_tensor(body.tensors[t])); };

@@ -27,12 +27,18 @@ struct ModelDim {
   }
 };
 
+// How a frozen parameter is kept between uses: as it is used, or in 4-bit NormalFloat, from
+// which it is rebuilt before each product that reads it (bitsandbytes, QLoRA).
+enum class AtRest : uint8_t { kAsUsed, kNf4 };
+
 struct TensorInfo {
   enum class Kind : uint8_t { kActivation, kParameter, kInput };
   std::string name;
   Kind kind = Kind::kActivation;
   DType dtype = DType::kCompute;
   std::vector<int> dims;  // indices into ModelGraph::dims
+  bool frozen = false;    // a parameter that is not trained: no gradient, no state
+  AtRest at_rest = AtRest::kAsUsed;
 };
 
 struct OpNode {
@@ -57,7 +63,8 @@ struct Body {
   std::vector<OpNode> ops;
   std::vector<int> in_ports, out_ports;
   // By port: no gradient comes back through it, of what is cut off inside of a module
-  // (cut_segments.h) where the rest reads a tensor without passing a gradient on. Empty: of none.
+  // (cut_segments.h) where the rest reads a tensor without passing a gradient on, and where nothing
+  // before is trained (trained.h). Empty: of none.
   std::vector<bool> in_detached, out_detached;
 
   bool InDetached(size_t port) const { return port < in_detached.size() && in_detached[port]; }
@@ -114,6 +121,8 @@ struct ModelGraph {
   // Those that one token meets: of `experts` equal ones, `topk`. An op works on
   // experts if one of its factors runs over their `slots`.
   int64_t ActiveParameterCount() const;
+  // Of ParameterCount, those that are trained.
+  int64_t TrainedParameterCount() const;
   // Elements of one tensor; `batch` must be bound for activations.
   int64_t Elements(const TensorInfo& tensor) const;
   // A copy with these sizes: `batch` is `micro_batch`, `replicas` as it says, and

@@ -79,7 +79,7 @@ class Changes {
     ShortForm form = job_.strategy.plan();
     edit(form);
     Change change{std::move(words), job_};
-    change.job.strategy = StrategyTree::FromShortForm(form);
+    change.job.strategy = job_.strategy.WithPlan(form);
     changes_.push_back(std::move(change));
   }
 

@@ -33,7 +33,7 @@ const SoftwareProfile& FitCheck::ProfileFor(Schedule schedule) {
 }
 
 absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan) {
-  job_.strategy = StrategyTree::FromShortForm(plan);
+  job_.strategy.plan() = plan;
   ASSIGN_OR_RETURN(const PlanGraph drawn, DrawFor(job_, plan, session_));
   ASSIGN_OR_RETURN(const PlanOptions options,
                    ChooseOptions(plan, ContextOf(*drawn.graph, machine_, job_.global_batch),

@@ -55,7 +55,7 @@ absl::StatusOr<std::optional<NearestPlan>> FindNearestPlan(const Job& job, const
   }
   if (!nearest.has_value()) return nearest;
   Job with_plan = job;
-  with_plan.strategy = StrategyTree::FromShortForm(*form);
+  with_plan.strategy = job.strategy.WithPlan(*form);
   ASSIGN_OR_RETURN(nearest->advice, FitAdvice(with_plan, machine, pricing, session));
   return nearest;
 }

@@ -62,6 +62,12 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
   forecast->model_flops = *model_flops * static_cast<double>(forecast->global_batch);
   forecast->hardware_flops = HardwareFlops(*plan.execution);
   forecast->flops_formula = "model_full";
+  if (job.strategy.fine_tunes()) {
+    forecast->flops_formula = "model_full_less_frozen";
+    forecast->notes.push_back(absl::StrCat(plan.graph->TrainedParameterCount(), " of ",
+                                           plan.graph->ParameterCount(),
+                                           " parameters are trained"));
+  }
   std::vector<std::string> known;  // types of devices, of each one note
   forecast->peak_flops_per_gpu = MeanOverDevices(machine, [&](const DeviceType& device) {
     const bool fresh = std::find(known.begin(), known.end(), device.name) == known.end();

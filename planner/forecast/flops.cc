@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/body/partition.h"
+#include "graph/model/trained.h"
 #include "graph/split/op_split.h"
 
 namespace plancast {
@@ -31,6 +32,18 @@ void ForEachProduct(const ModelGraph& graph, const OpNode& op, const Use& use) {
   }
 }
 
+// Of the two backward products of each product of an op, how many are not done: both where no
+// gradient comes, that of the weights where these are frozen.
+double ProductsLeftOut(const Body& body, const OpNode& op, const std::vector<bool>& gradients) {
+  if (std::none_of(op.outputs.begin(), op.outputs.end(), [&](int t) { return gradients[t]; })) {
+    return 2;
+  }
+  return std::any_of(op.inputs.begin(), op.inputs.end(),
+                     [&](int t) { return body.tensors[t].frozen; })
+             ? 1
+             : 0;
+}
+
 }  // namespace
 
 double ForwardFlops(const ModelGraph& bound, const OpNode& op) {
@@ -47,16 +60,23 @@ double ModelFlopsPerSample(const ModelGraph& unbound) {
   for (const Segment& segment : graph.segments) {
     repeats[segment.body] += static_cast<double>(segment.repeat);
   }
-  double flops = 0;
+  double flops = 0, untrained = 0;
   for (size_t b = 0; b < graph.bodies.size(); ++b) {
+    const std::vector<bool> gradients =
+        TrainsInPart(graph.bodies[b]) ? HasGradients(graph.bodies[b]) : std::vector<bool>();
     for (const OpNode& op : graph.bodies[b].ops) {
+      const double left_out =
+          gradients.empty() ? 0 : ProductsLeftOut(graph.bodies[b], op, gradients);
       const bool routed = slots.ok() && std::find(op.factor_dims.begin(), op.factor_dims.end(),
                                                   *slots) != op.factor_dims.end();
       const double times = routed ? filled * repeats[b] : repeats[b];
-      ForEachProduct(graph, op, [&](double product) { flops += product * times; });
+      ForEachProduct(graph, op, [&](double product) {
+        flops += product * times;
+        untrained += left_out * product * times;
+      });
     }
   }
-  return 3 * flops;
+  return 3 * flops - untrained;
 }
 
 double HardwareFlops(const ExecutionGraph& graph) {

@@ -10,7 +10,8 @@ namespace plancast {
 double ForwardFlops(const ModelGraph& bound, const OpNode& op);
 
 // Floating-point operations of the matrix products of one sample forward, full attention
-// squares, times three for forward and backward (no recomputation).
+// squares, times three for forward and backward (no recomputation). Of products with frozen
+// weights times two, of those that no gradient comes to times one.
 double ModelFlopsPerSample(const ModelGraph& unbound);
 
 // Those of an iteration that the plan really executes, on all devices.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/memo_key.h"
 #include "base/status_macros.h"
+#include "compiler/finetune/fine_tune.h"
 #include "planner/forecast/balanced_cuts.h"
 #include "strategy/nodes/op_path.h"
 #include "strategy/nodes/stage_cuts.h"
@@ -168,6 +169,11 @@ absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& form, Session
                    choices.experts_weigh_activations, "|", choices.experts_sorted_over);
   ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(plan.graph_key,
                                                         [&] { return job.model->Draw(choices); }));
+  if (!job.strategy.fine_tunes()) return plan;
+  plan.graph_key += "|tuned" + FineTuneKey(job.strategy);
+  ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(plan.graph_key, [&] {
+    return FineTuned(*plan.graph, job.strategy);
+  }));
   return plan;
 }
 

@@ -67,7 +67,7 @@ class Evaluator {
 
   // `describe`: with the whole forecast.
   Outcome Evaluate(const ShortForm& plan, bool describe) {
-    job_.strategy = StrategyTree::FromShortForm(plan);
+    job_.strategy.plan() = plan;
     absl::StatusOr<Forecast> forecast = PredictOrSayWhy(describe);
     Outcome outcome;
     if (!forecast.ok()) {

@@ -186,6 +186,7 @@ def _strict_loader() -> Any:
     import yaml
 
     merge = "tag:yaml.org,2002:merge"
+    true_or_false, text = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:str"
 
     class Loader(yaml.SafeLoader):
         def __init__(self, text: str) -> None:
@@ -200,6 +201,9 @@ def _strict_loader() -> Any:
             node = super().compose_mapping_node(anchor)
             seen = set()
             for key, _ in node.value:
+                # Names of keys are names: `on:` is no `true:`.
+                if key.tag == true_or_false and key.value.lower() not in ("true", "false"):
+                    key.tag = text
                 name = key.value if isinstance(key, yaml.ScalarNode) else None
                 if name in seen and key.tag != merge:
                     raise yaml.constructor.ConstructorError(

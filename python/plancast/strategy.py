@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from plancast import _core, arguments, documents, files
 from plancast.checked import checked
 from plancast.errors import InputError
+from plancast.strategy_node import Node
 
 if TYPE_CHECKING:
     from plancast.frameworks.formats import Source
@@ -293,6 +294,22 @@ class Strategy:
         self._core = Strategy.from_dict({**self.to_dict(), "stages": said})._core
         return self
 
+    def train(self, trains: bool = True) -> Strategy:
+        """Whether parameters are trained where no node says otherwise; gives the tree back."""
+        self[""].train(trains)
+        return self
+
+    def lora(
+        self, *, rank: int, on: str | Sequence[str], dropout: float = 0.0, base: str | None = None
+    ) -> Strategy:
+        """Adapters all over the model, as `Node.lora` has them below a node; gives the tree back.
+
+        >>> Strategy.parse("dp=8").lora(rank=16, on=["qkv"]).to_dict()["nodes"]
+        {'': {'lora': {'rank': 16, 'on': ['qkv']}}}
+        """
+        self[""].lora(rank=rank, on=on, dropout=dropout, base=base)
+        return self
+
     def explain(self, path: str, *, layers: int = 0) -> str:
         """Which node decided what for the op or module at `path`, one line a directive.
 
@@ -327,87 +344,3 @@ class Strategy:
     def __repr__(self) -> str:
         nodes = len(self.to_dict().get("nodes", {}))
         return f"<Strategy {self.short_form}{f' and {nodes} nodes' if nodes else ''}>"
-
-
-@checked
-class Node:
-    """One node of a strategy tree; made when something is said at it. Calls chain."""
-
-    __slots__ = ("_path", "_tree")
-
-    def __init__(self, tree: Strategy, path: str) -> None:
-        self._tree = tree
-        self._path = path
-
-    @property
-    def path(self) -> str:
-        """The dotted path, `layers.*.attn`."""
-        return self._path
-
-    def split(self, **axes: str | list[str] | tuple[str, ...] | None) -> Node:
-        """Which dims each mesh axis cuts here: `split(tp="heads")`.
-
-        A dim may also be said first: `split(heads="tp")` means the same. A
-        list gives choices in order, the first that an op has is cut; None or
-        an empty list: the axis cuts nothing here. A factor of an op's own
-        rule is written after a dot, `split(tp=".k")`.
-
-        >>> tree = Strategy.parse("tp=4")
-        >>> tree["layers.*.mlp"].split(tp=["ffn"]) and tree.to_dict()["nodes"]
-        {'layers.*.mlp': {'split': {'tp': ['ffn']}}}
-        """
-        for name, value in axes.items():
-            choices = [value] if isinstance(value, str) else value
-            if not isinstance(choices, list | tuple | None):
-                raise InputError(f"`{name}` is cut by `{value!r}`; name a dim, or list several.")
-            values = [arguments.word(choice, name) for choice in choices or ()]
-            if name not in _AXES and len(values) == 1 and values[0] in _AXES:
-                name, values = values[0], [name]
-            if name not in _AXES:
-                wrong = [name, *values]
-                hints = filter(None, (arguments.near(word, _AXES) for word in wrong))
-                raise InputError(
-                    f"no mesh axis among {arguments.listed(wrong)}; the axes are "
-                    f"{arguments.listed(_AXES)}.{next(hints, '')}"
-                )
-            self._tree._core.split(self._path, name, values)
-        return self
-
-    def recompute(self, mode: str) -> Node:
-        """What backward recomputes below: `none`, `full`, or sets of ops.
-
-        `selective` is what the software profile says, `selective:WORD+WORD` the sets of
-        `plancast.recompute_sets()`.
-        """
-        self._tree._core.recompute(self._path, arguments.word(mode, "recompute"))
-        return self
-
-    def home(self, layout: str | None = None, **kinds: str) -> Node:
-        """Where `weights`, `gradients`, optimizer `state` and kept `activations` below live.
-
-        `replicate`, `shard(dp)`, `host` or `shard(dp)+host`; of activations `device` or `host`. A
-        layout alone is the state's; docs/strategy.md says what follows for kinds that are not said.
-
-        >>> tree = Strategy.parse("zero=1")
-        >>> tree["layers.*"].home(weights="shard(dp)") and tree.to_dict()["nodes"]
-        {'layers.*': {'home': {'weights': 'shard(dp)'}}}
-        """
-        kinds = kinds if layout is None else {"state": layout, **kinds}
-        homes = {kind: arguments.word(home, kind) for kind, home in kinds.items()}
-        self._tree._core.home(self._path, homes)
-        return self
-
-    def bucket(self, size: int) -> Node:
-        """Size of the buckets in which gradients of parameters below are reduced, bytes."""
-        self._tree._core.bucket(self._path, size)
-        return self
-
-    def explain(self, *, layers: int = 0) -> str:
-        """Which node decided what here; `layers` as in `Strategy.explain`."""
-        return self._tree.explain(self._path, layers=layers)
-
-    def __repr__(self) -> str:
-        return f"<Node {self._path}>"
-
-
-_AXES = ("dp", "tp", "pp", "cp", "ep", "etp")

@@ -13,6 +13,7 @@
 #include "executor/executor.h"
 #include "executor/runtime.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/draw_training.h"
 #include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/random_homes.h"
 #include "tests/executor/mixed_machine.h"
@@ -184,7 +185,11 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   if (dice.Maybe(4)) options.order = {"dp", "tp", "cp", "ep", "pp"};
   if (dice.Maybe(4)) options.order = {"pp", "tp", "cp", "ep", "dp"};
   if (dice.Maybe(2)) DrawLayers(dice, plan);
-  if (dice.Maybe(3)) DrawHomes([&](int64_t n) { return dice.Below(n); }, plan);
+  if (dice.Maybe(3)) {
+    DrawTraining(dice, plan);
+  } else if (dice.Maybe(3)) {
+    DrawHomes([&](int64_t n) { return dice.Below(n); }, plan);
+  }
   return plan;
 }
 

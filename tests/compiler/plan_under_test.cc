@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "compiler/finetune/fine_tune.h"
 #include "graph/collective_kind.h"
 #include "graph/transformer/transformer.h"
 
@@ -193,6 +194,25 @@ PlanUnderTest& PlanUnderTest::Type(DType dtype) {
   return *this;
 }
 
+PlanUnderTest& PlanUnderTest::Train(absl::string_view path, bool trains) {
+  absl::StatusOr<Directives*> node = tree_.Node(path);
+  PLANCAST_CHECK_OK(node);
+  (*node)->train = trains;
+  return *this;
+}
+PlanUnderTest& PlanUnderTest::Lora(absl::string_view path, int64_t rank,
+                                   std::vector<std::string> on, std::string base) {
+  absl::StatusOr<Directives*> node = tree_.Node(path);
+  PLANCAST_CHECK_OK(node);
+  (*node)->lora = LoraDirective{rank, std::move(on), 0, std::move(base)};
+  return *this;
+}
+PlanUnderTest& PlanUnderTest::FineTune() {
+  absl::StatusOr<ModelGraph> tuned = FineTuned(graph(), tree_);
+  PLANCAST_CHECK_OK(tuned);
+  graph_ = *std::move(tuned);
+  return *this;
+}
 PlanUnderTest& PlanUnderTest::Recomputing(Recompute recompute, int64_t layers) {
   options_.recompute = recompute;
   options_.recompute_layers = layers;

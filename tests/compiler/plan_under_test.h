@@ -77,6 +77,12 @@ class PlanUnderTest {
   PlanUnderTest& Zero1();
   PlanUnderTest& MicroBatches(int64_t size, int64_t count);
   PlanUnderTest& Type(DType dtype);
+  // What a node trains, and the adapters that it has; FineTune, after all of them, makes the
+  // model so.
+  PlanUnderTest& Train(absl::string_view path, bool trains);
+  PlanUnderTest& Lora(absl::string_view path, int64_t rank, std::vector<std::string> on,
+                      std::string base = "");
+  PlanUnderTest& FineTune();
   PlanUnderTest& Recomputing(Recompute recompute, int64_t layers = -1);
 
   PlanOptions& options() { return options_; }

@@ -77,7 +77,19 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{R"({"nodes": {"head": {"recompute": "some"}}})",
                               "no recompute mode `some`; there are `none`"},
                       Mistake{R"({"nodes": {"head": {"bucket": "-4"}}})",
-                              "`-4` is not a size in bytes"}),
+                              "`-4` is not a size in bytes"},
+                      Mistake{R"({"nodes": {"": {"train": "no"}}})",
+                              "`nodes[\"\"].train` must be true or false."},
+                      Mistake{R"({"nodes": {"": {"lora": 16}}})", "must be an object, as in"},
+                      Mistake{R"({"nodes": {"": {"lora": {"rank": 16}}}})", "names no ops"},
+                      Mistake{R"({"nodes": {"": {"lora": {"rank": 0, "on": ["qkv"]}}}})",
+                              "has rank 0. Give a rank of 1 or more"},
+                      Mistake{R"({"nodes": {"": {"lora": {"rank": 1.5, "on": "qkv"}}}})",
+                              "must be a whole number"},
+                      Mistake{R"({"nodes": {"": {"lora": {"rank": 4, "on": "qkv", "alpha": 8}}}})",
+                              "the keys are `rank`, `on`, `dropout`, `base`"},
+                      Mistake{R"({"nodes": {"": {"lora": {"rank": 4, "on": "q", "base": "fp8"}}}})",
+                              "has base `fp8`; a frozen base is `nf4`"}),
     [](const ::testing::TestParamInfo<Mistake>& info) { return std::to_string(info.index); });
 
 TEST(StrategyJsonTest, StagesRoundTripWithCanonicalPaths) {
@@ -111,6 +123,16 @@ TEST(StrategyJsonTest, StagesThatAreNoneAreErrors) {
               HasSubstr("not supported yet: `stages[0].mesh`"));
   EXPECT_THAT(error("pp=2,layout=1+1", R"([{"nodes": "a"}])"),
               HasSubstr("both say what stages hold"));
+}
+
+TEST(StrategyJsonTest, TrainingRoundTrips) {
+  const char* json = R"({"plan": "dp=8", "nodes": {
+      "": {"lora": {"rank": 16, "on": ["qkv", "mlp.fc1"], "dropout": 0.05, "base": "nf4"}},
+      "head": {"train": true}}})";
+  ASSERT_OK_AND_ASSIGN(const StrategyTree tree, StrategyTree::FromJson(json, "tree.json"));
+  EXPECT_THAT(StrategyTree::FromJson(tree.ToJson(), "again"), IsOkAndHolds(tree));
+  EXPECT_EQ(tree.nodes().at("").lora, (LoraDirective{16, {"qkv", "mlp.fc1"}, 0.05, "nf4"}));
+  EXPECT_FALSE(tree == StrategyTree::FromShortForm(tree.plan()));
 }
 
 TEST(StrategyJsonTest, LoadsRoundTrip) {

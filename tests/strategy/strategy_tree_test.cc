@@ -187,5 +187,35 @@ TEST(StrategyTreeTest, OneSplitPerAxisAndNode) {
   EXPECT_FALSE(node.empty());
 }
 
+TEST(StrategyTreeTest, AdaptersLeaveTheRestFrozen) {
+  StrategyTree tree = StrategyTree::FromShortForm(*ParseShortForm("dp=2"));
+  EXPECT_FALSE(tree.fine_tunes());
+  ASSERT_OK_AND_ASSIGN(Directives * layers, tree.Node("layers.*"));
+  layers->lora = LoraDirective{16, {"qkv"}, 0, ""};
+  ASSERT_OK_AND_ASSIGN(Directives * head, tree.Node("head"));
+  head->train = true;
+  EXPECT_TRUE(tree.fine_tunes());
+  ASSERT_OK_AND_ASSIGN(const Resolved qkv, tree.Resolve("layers.*.attn.qkv"));
+  EXPECT_FALSE(qkv.train);
+  EXPECT_EQ(qkv.lora->rank, 16);
+  ASSERT_OK_AND_ASSIGN(const Resolved embedding, tree.Resolve("embedding.tokens"));
+  EXPECT_FALSE(embedding.train || embedding.lora.has_value());
+  ASSERT_OK_AND_ASSIGN(const Resolved logits, tree.Resolve("head.logits"));
+  EXPECT_TRUE(logits.train);
+  ASSERT_OK_AND_ASSIGN(const std::string text, tree.Explain("layers.3.attn.qkv"));
+  EXPECT_THAT(text, HasSubstr("train: false"));
+  EXPECT_THAT(text, HasSubstr("lora: rank=16 on qkv"));
+}
+
+TEST(StrategyTreeTest, TheNearestNodeSaysWhatIsTrained) {
+  StrategyTree tree;
+  (*tree.Node(""))->train = false;
+  (*tree.Node("layers[4:8]"))->train = true;
+  (*tree.Node("layers.*.attn.norm"))->train = false;
+  EXPECT_FALSE(tree.Resolve("layers.3.mlp.fc1")->train);
+  EXPECT_TRUE(tree.Resolve("layers.4.mlp.fc1")->train);
+  EXPECT_FALSE(tree.Resolve("layers.4.attn.norm")->train);
+}
+
 }  // namespace
 }  // namespace plancast

@@ -54,6 +54,13 @@ void SetHomes(PyStrategy& self, const std::string& path,
   node.home = said;
 }
 
+void SetLora(PyStrategy& self, const std::string& path, int64_t rank,
+             const std::vector<std::string>& on, double dropout, const std::string& base) {
+  LoraDirective lora{rank, on, dropout, base};
+  ThrowIfError(lora.Check());
+  NodeOf(self, path).lora = std::move(lora);
+}
+
 }  // namespace
 
 void BindStrategy(py::module_& m) {
@@ -91,6 +98,14 @@ void BindStrategy(py::module_& m) {
       .def("recompute", &SetRecompute, py::arg("path"), py::arg("mode"))
       .def("home", &SetHomes, py::arg("path"), py::arg("homes"))
       .def("bucket", &SetBucket, py::arg("path"), py::arg("size"))
+      .def(
+          "train",
+          [](PyStrategy& self, const std::string& path, bool trains) {
+            NodeOf(self, path).train = trains;
+          },
+          py::arg("path"), py::arg("trains"))
+      .def("lora", &SetLora, py::arg("path"), py::arg("rank"), py::arg("on"), py::arg("dropout"),
+           py::arg("base"))
       .def(
           "load",
           [](PyStrategy& self, const std::string& dim, const std::vector<double>& shares) {

@@ -52,6 +52,13 @@ class Plan:
                 "nodes they hold. Say how many layers each has, with `layout` in the plan."
             )
         nodes = tree.get("nodes", {})
+        tuned = {word for said in nodes.values() for word in said} & {"train", "lora"}
+        if tuned:
+            raise InputError(
+                f"{framework} has no settings for `{'` and `'.join(sorted(tuned))}` in its file: "
+                "which parameters are trained is said in the training script. Write the plan "
+                "without its nodes."
+            )
         if nodes:
             raise InputError(
                 f"{framework} has no settings for single modules, and the plan has some for "

@@ -62,7 +62,7 @@ struct Case {
 // Peak memory as Predict's, of the whole graph.
 absl::StatusOr<FitVerdict> Exact(Job job, const Machine& machine, const ShortForm& plan,
                                  Session& session) {
-  job.strategy = StrategyTree::FromShortForm(plan);
+  job.strategy.plan() = plan;
   PredictOptions options;
   options.memory_only_if_unfit = true;
   static const auto& costs = *new std::shared_ptr<const KernelCostModel>(DefaultKernelCostModel());
@@ -148,6 +148,22 @@ TEST(FitsTest, VerdictsOfRandomPlansEqualTheForecasts) {
     ExpectAsForecast(check, c, c.machine, plan, s, &compared);
   });
   EXPECT_GT(compared, 200);
+}
+
+// With frozen layers, adapters and a base in 4 bits.
+TEST(FitsTest, SoDoThoseOfPlansThatTrainAPart) {
+  const char* const kNodes[] = {
+      R"({"embedding": {"train": false}, "layers[0:7]": {"train": false}})",
+      R"({"": {"lora": {"rank": 16, "on": ["qkv", "proj", "fc1", "fc2"]}}})",
+      R"({"layers.*": {"lora": {"rank": 8, "on": ["qkv"], "dropout": 0.1, "base": "nf4"}}})"};
+  int compared = 0, n = 0;
+  ForRandomPlans(30, 5, [&](Case& c, FitCheck&, const ShortForm& plan, Session& session) {
+    const std::string tree = absl::StrCat(R"({"nodes": )", kNodes[n++ % 3], "}");
+    ASSERT_OK_AND_ASSIGN(c.job.strategy, StrategyTree::FromJson(tree, "tree"));
+    FitCheck check(c.job, c.machine, session);
+    ExpectAsForecast(check, c, c.machine, plan, session, &compared);
+  });
+  EXPECT_GT(compared, 70);
 }
 
 // Where the device has hardly more than the plan takes, places of blocks decide, of this
