@@ -238,8 +238,7 @@ class StageWriter {
     for (size_t c = 0; c < chunks_.size(); ++c) {
       runs = std::max(runs, contents_.Runs(static_cast<int32_t>(c)).size());
     }
-    // A pass is its runs, a receive and a send.
-    writer_.program().instances.reserve(schedule.size() * (runs + 2));
+    writer_.program().instances.reserve(schedule.size() * (runs + 2));  // receive, runs, send
     writer_.program().joins.reserve(schedule.size() * (runs + 3));
   }
 
@@ -283,7 +282,6 @@ class StageWriter {
 
   // Different bodies may hand on the same.
   int32_t TransferBlock(const Crossing& crossing, bool sends) {
-    // Borders between unlike meshes are all their own.
     const int64_t what =
         in_.borders != nullptr ? crossing.border : (*in_.stages)[crossing.border].back().bound_body;
     const BlockKey key{BlockKey::kCrossing, what,
@@ -339,9 +337,8 @@ class StageWriter {
     const int phase = static_cast<int>(step.phase);
     if (chunk.receive[phase].crosses) return Receive(chunk.receive[phase], step);
     if (chunk.receive[phase].silent) return -1;
-    const bool first =
-        step.phase == Phase::kForward ? chunk.v == 0 : chunk.v + 1 == virtual_stages_;
-    return first ? -1 : local_[phase][step.micro_batch];
+    const int64_t end = step.phase == Phase::kForward ? 0 : virtual_stages_ - 1;
+    return chunk.v == end ? -1 : local_[phase][step.micro_batch];
   }
 
   // Hands a step's result, ready with instance `feeder`, on.

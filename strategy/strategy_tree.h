@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "strategy/choose_plan.h"
-#include "strategy/choose_stages.h"
+#include "strategy/nodes/choose_stages.h"
 #include "strategy/finetune/lora_directive.h"
 #include "strategy/node_path.h"
 #include "strategy/nodes/homes.h"

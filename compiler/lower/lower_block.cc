@@ -455,11 +455,10 @@ class PhaseLowering {
   const std::vector<int>& in_ports_;
   BlockBuilder builder_;
   RebuiltWeights rebuilt_;
-  std::vector<int> ready_;             // per value: task, ~in-port, or kNone
-  std::vector<int> last_task_;         // per step
-  std::vector<StepTasks> tasks_;       // per step
-  std::vector<int> made_in_group_;     // per value
-  std::vector<bool> comes_quantized_;  // per value: gathered in 8 or 4 bits
+  std::vector<int> ready_, last_task_;  // per value: task, ~in-port, or kNone; per step
+  std::vector<StepTasks> tasks_;        // per step
+  std::vector<int> made_in_group_;      // per value
+  std::vector<bool> comes_quantized_;   // per value: gathered in 8 or 4 bits
   std::set<std::pair<int, int>> read_in_group_;
   std::vector<Life> lives_;   // per buffer
   std::vector<int> tensors_;  // per buffer: its number in the block, or -1
@@ -475,8 +474,8 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
   DropBuffers(context, plan, buffers, &kept_bytes);
   const std::vector<int> saved = WithHeldInputs(context, plan, plan.saved);
   std::vector<int> before_backward = saved;
-  before_backward.insert(before_backward.end(), plan.grad_in_ports.begin(),
-                         plan.grad_in_ports.end());
+  const std::vector<int>& given = plan.grad_in_ports;
+  before_backward.insert(before_backward.end(), given.begin(), given.end());
   // Several saved versions may share a buffer: kept once.
   auto once = [&buffers](std::vector<int> saved, const std::vector<int>& ports) {
     std::set<int> seen;

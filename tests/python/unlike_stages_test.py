@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 import plancast as pc
+import pytest
 from plancast.errors import InputError
 
 MODEL = pc.Model.preset("llama2-7b", seq=2048)
 
 
-def predict(stages: list[dict[str, Any]], hosts: int, plan: str = "mb=1", **more: Any) -> pc.Forecast:
+def predict(
+    stages: list[dict[str, Any]], hosts: int, plan: str = "mb=1", **more: Any
+) -> pc.Forecast:
     machine = pc.Machine.preset("dgx-a100-80g", hosts=hosts)
     strategy = pc.Strategy.parse(plan).stages(stages)
     return pc.predict(MODEL, machine, strategy, batch=64, **more)
@@ -36,7 +37,9 @@ def test_stages_that_are_alike_take_what_the_regular_plan_takes() -> None:
 
 
 def test_unlike_stages_have_their_own_shards() -> None:
-    stages = halves({"mesh": {"dp": 4, "tp": 2}}, {"mesh": {"dp": 2, "tp": 8}, "devices": "hosts 1-2"})
+    stages = halves(
+        {"mesh": {"dp": 4, "tp": 2}}, {"mesh": {"dp": 2, "tp": 8}, "devices": "hosts 1-2"}
+    )
     forecast = predict(stages, 3, "mb=1,sp,zero=1")
     assert forecast.fits
     assert forecast.chosen["meshes"] == "dp=4,tp=2,mb=1; dp=2,tp=8,mb=2"

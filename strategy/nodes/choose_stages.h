@@ -1,5 +1,5 @@
-#ifndef PLANCAST_STRATEGY_CHOOSE_STAGES_H_
-#define PLANCAST_STRATEGY_CHOOSE_STAGES_H_
+#ifndef PLANCAST_STRATEGY_NODES_CHOOSE_STAGES_H_
+#define PLANCAST_STRATEGY_NODES_CHOOSE_STAGES_H_
 
 #include <cstdint>
 #include <functional>
@@ -54,4 +54,4 @@ absl::StatusOr<ChosenPlan> ChooseStages(const ShortForm& form,
 
 }  // namespace plancast
 
-#endif  // PLANCAST_STRATEGY_CHOOSE_STAGES_H_
+#endif  // PLANCAST_STRATEGY_NODES_CHOOSE_STAGES_H_

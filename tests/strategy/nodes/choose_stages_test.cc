@@ -1,4 +1,4 @@
-#include "strategy/choose_stages.h"
+#include "strategy/nodes/choose_stages.h"
 
 #include <gtest/gtest.h>
 
