@@ -89,7 +89,7 @@ GroupPattern GroupIn(const ExecutionGraph& graph, const CommUse& use, const Mach
   const int64_t end = begin + machine.section(section).num_devices();
   int64_t device = -1;
   for (const int32_t program : use.programs) {
-    const int64_t first = FirstDeviceIn(graph.mesh, graph.programs[program], begin, end);
+    const int64_t first = FirstDeviceIn(graph, graph.programs[program], begin, end);
     if (device < 0 || (first >= 0 && first < device)) device = first;
   }
   group.base = use.group.base;

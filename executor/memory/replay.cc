@@ -58,8 +58,7 @@ ClassMemory Held(const ExecutionGraph& graph, int32_t program, const Peak& peak,
                  const std::vector<BlockProfile>& profiles, const MemoryOverhead& overhead) {
   const int64_t nccl = BufferBytes(graph, program, profiles, overhead.communicators);
   const Program& own = graph.programs[program];
-  Footprint footprint =
-      FootprintOf(own, peak, nccl, overhead, CapacityOf(overhead, graph.mesh, own));
+  Footprint footprint = FootprintOf(own, peak, nccl, overhead, CapacityOf(overhead, graph, own));
   if (footprint.near_capacity) {
     footprint.Place(ReplayAllocator(graph, program, overhead.allocator, footprint.room));
   }

@@ -13,8 +13,14 @@ namespace plancast {
 // coordinates that tell programs apart, not in devices.
 int64_t FirstDeviceIn(const DeviceMesh& mesh, const Program& program, int64_t begin, int64_t end);
 
+// The same of a graph, whose stages may have meshes of their own.
+int64_t FirstDeviceIn(const ExecutionGraph& graph, const Program& program, int64_t begin,
+                      int64_t end);
+
 // The least that any device that runs the program has (MemoryOverhead::capacities).
 int64_t CapacityOf(const MemoryOverhead& overhead, const DeviceMesh& mesh, const Program& program);
+int64_t CapacityOf(const MemoryOverhead& overhead, const ExecutionGraph& graph,
+                   const Program& program);
 
 }  // namespace plancast
 

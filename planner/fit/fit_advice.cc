@@ -222,8 +222,8 @@ const DeviceType& DeviceOf(const Machine& machine, const PlanGraph& plan, size_t
   for (int s = 0; s < machine.num_sections(); ++s) {
     const Machine& section = machine.section(s);
     const int64_t begin = machine.FirstDevice(s);
-    const bool here = FirstDeviceIn(graph.mesh, graph.programs[program], begin,
-                                    begin + section.num_devices()) >= 0;
+    const bool here =
+        FirstDeviceIn(graph, graph.programs[program], begin, begin + section.num_devices()) >= 0;
     if (!here || (least != nullptr && least->capacity_bytes() <= section.device().capacity_bytes()))
       continue;
     least = &section.device();

@@ -27,7 +27,7 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
     ProfileNewBlocks(made, runtime.memory.allocator, &profiles);
     ClassMemory memory;
     memory.device = DeviceBytes(made, program, profiles, runtime.memory);
-    memory.capacity = CapacityOf(runtime.memory, made.mesh, made.programs[program]);
+    memory.capacity = CapacityOf(runtime.memory, made, made.programs[program]);
     if (LessFull(fullest, memory)) fullest = memory;
     return memory.device <= memory.capacity;
   };
