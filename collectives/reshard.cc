@@ -21,11 +21,12 @@ class PairPrices {
       : machine_(machine), policy_(policy) {}
 
   absl::StatusOr<const RealisedCollective*> Of(const DeviceFlow& flow) {
-    const int64_t per_host = machine_.spec().gpus_per_host;
-    std::array<int64_t, 4> key = {flow.bytes,
-                                  static_cast<int64_t>(machine_.CommonLevel(flow.from, flow.to)),
-                                  flow.from % per_host, flow.to % per_host};
-    if (machine_.mixed()) key = {flow.bytes, -1, flow.from, flow.to};
+    std::array<int64_t, 4> key = {flow.bytes, -1, flow.from, flow.to};
+    if (!machine_.mixed()) {
+      const int64_t per_host = machine_.spec().gpus_per_host;
+      key = {flow.bytes, static_cast<int64_t>(machine_.CommonLevel(flow.from, flow.to)),
+             flow.from % per_host, flow.to % per_host};
+    }
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second.get();
     const std::array<int64_t, 2> pair = {std::min(flow.from, flow.to),

@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -112,20 +113,21 @@ absl::StatusOr<ChosenPlan> ChooseFor(const Job& job, const Machine& machine,
     return ChoosePlan(job.strategy.PlanOfRoot(), context, profile);
   std::vector<StageMeshSpec> places;
   for (const StageNodes& stage : job.strategy.stages()) places.push_back(stage.place);
-  const auto first_device = [&machine](int64_t host) -> absl::StatusOr<int64_t> {
+  using Range = std::pair<int64_t, int64_t>;
+  const auto host_devices = [&machine](int64_t host) -> absl::StatusOr<Range> {
     int64_t before = 0;
     for (int s = 0; s < machine.num_sections(); ++s) {
       const Machine::Spec& section = machine.section(s).spec();
-      if (host <= before + section.hosts) {
-        return machine.FirstDevice(s) + (host - before) * section.gpus_per_host;
+      if (host < before + section.hosts) {
+        const int64_t first = machine.FirstDevice(s) + (host - before) * section.gpus_per_host;
+        return Range(first, first + section.gpus_per_host);
       }
       before += section.hosts;
     }
-    return absl::InvalidArgumentError(absl::StrCat("there is no host ", host - 1, "; `",
-                                                   machine.spec().name, "` has ", before,
-                                                   ", from 0 on."));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is no host ", host, "; `", machine.spec().name, "` has ", before, ", from 0 on."));
   };
-  return ChooseStages(job.strategy.PlanOfRoot(), places, context, first_device, profile);
+  return ChooseStages(job.strategy.PlanOfRoot(), places, context, host_devices, profile);
 }
 
 }  // namespace
@@ -147,7 +149,10 @@ PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
   context.lists = graph.HasLists();
   context.work_before = context.lists && !graph.segments.front().in_list();
   context.work_after = context.lists && !graph.segments.back().in_list();
-  context.cut = [&graph](int64_t stages) { return BalancedCuts(graph, stages); };
+  // Layers of transformers are cut where `stages` says so, and else nowhere.
+  if (graph.hidden == 0) {
+    context.cut = [&graph](int64_t stages) { return BalancedCuts(graph, stages); };
+  }
   return context;
 }
 

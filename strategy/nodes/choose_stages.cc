@@ -48,12 +48,12 @@ absl::Status SetAxis(absl::string_view axis, int64_t size, ShortForm* form) {
 class StageChooser {
  public:
   StageChooser(const ShortForm& form, const std::vector<StageMeshSpec>& specs,
-               const PlanContext& context, const FirstDeviceOfHost& first_device,
+               const PlanContext& context, const DevicesOfHost& host_devices,
                const SoftwareProfile& profile)
       : form_(form),
         specs_(specs),
         context_(context),
-        first_device_(first_device),
+        host_devices_(host_devices),
         profile_(profile) {}
 
   absl::StatusOr<ChosenPlan> Choose() {
@@ -157,9 +157,9 @@ class StageChooser {
   // The first of them, and how many.
   absl::StatusOr<std::tuple<int64_t, int64_t>> DevicesOf(const DeviceRange& range) const {
     if (!range.hosts) return std::make_tuple(range.first, range.last - range.first + 1);
-    ASSIGN_OR_RETURN(const int64_t first, first_device_(range.first));
-    ASSIGN_OR_RETURN(const int64_t end, first_device_(range.last + 1));
-    return std::make_tuple(first, end - first);
+    ASSIGN_OR_RETURN(const auto first, host_devices_(range.first));
+    ASSIGN_OR_RETURN(const auto last, host_devices_(range.last));
+    return std::make_tuple(first.first, last.second - first.first);
   }
 
   absl::Status CheckDevices(const std::vector<StageOptions>& stages) const {
@@ -194,7 +194,7 @@ class StageChooser {
   const ShortForm& form_;
   const std::vector<StageMeshSpec>& specs_;
   const PlanContext& context_;
-  const FirstDeviceOfHost& first_device_;
+  const DevicesOfHost& host_devices_;
   const SoftwareProfile& profile_;
   int64_t pp_ = 1, samples_ = 0;
   int64_t next_ = 0;  // the device after the last stage's
@@ -240,9 +240,9 @@ bool operator==(const StageMeshSpec& a, const StageMeshSpec& b) {
 absl::StatusOr<ChosenPlan> ChooseStages(const ShortForm& form,
                                         const std::vector<StageMeshSpec>& specs,
                                         const PlanContext& context,
-                                        const FirstDeviceOfHost& first_device,
+                                        const DevicesOfHost& host_devices,
                                         const SoftwareProfile& profile) {
-  return StageChooser(form, specs, context, first_device, profile).Choose();
+  return StageChooser(form, specs, context, host_devices, profile).Choose();
 }
 
 }  // namespace plancast

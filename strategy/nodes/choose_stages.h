@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,9 +38,8 @@ struct StageMeshSpec {
   friend bool operator==(const StageMeshSpec& a, const StageMeshSpec& b);
 };
 
-// The number of the first device of a host, and of the device after the last for the number of
-// hosts. Errors: hosts that are not there.
-using FirstDeviceOfHost = std::function<absl::StatusOr<int64_t>(int64_t host)>;
+// The first device of a host, and the one after its last. Errors: a host that is not there.
+using DevicesOfHost = std::function<absl::StatusOr<std::pair<int64_t, int64_t>>(int64_t host)>;
 
 // Settles a plan whose pipeline stages have meshes of their own, one of `specs` for each virtual
 // stage; those of one stage must say the same, or nothing after the first. A micro-batch has as
@@ -49,7 +49,7 @@ using FirstDeviceOfHost = std::function<absl::StatusOr<int64_t>(int64_t host)>;
 absl::StatusOr<ChosenPlan> ChooseStages(const ShortForm& form,
                                         const std::vector<StageMeshSpec>& specs,
                                         const PlanContext& context,
-                                        const FirstDeviceOfHost& first_device,
+                                        const DevicesOfHost& host_devices,
                                         const SoftwareProfile& profile);
 
 }  // namespace plancast

@@ -33,7 +33,7 @@ def test_stages_that_are_alike_take_what_the_regular_plan_takes() -> None:
     machine = pc.Machine.preset("dgx-a100-80g", hosts=2)
     regular = pc.predict(MODEL, machine, "dp=8,pp=2,mb=1,recompute=full", batch=64)
     assert own.iteration_time == pytest.approx(regular.iteration_time, rel=1e-3)
-    assert own.peak_memory_bytes == regular.peak_memory_bytes
+    assert own.peak_memory == regular.peak_memory
 
 
 def test_unlike_stages_have_their_own_shards() -> None:
@@ -43,9 +43,9 @@ def test_unlike_stages_have_their_own_shards() -> None:
     forecast = predict(stages, 3, "mb=1,sp,zero=1")
     assert forecast.fits
     assert forecast.chosen["meshes"] == "dp=4,tp=2,mb=1; dp=2,tp=8,mb=2"
-    first, second = forecast.memory.classes[0], forecast.memory.classes[-1]
+    first, second = forecast.memory[0], forecast.memory[-1]
     assert first.parameters == pytest.approx(4 * second.parameters, rel=0.05)
-    assert sum(group.devices for group in forecast.memory.classes) == 24
+    assert sum(group.ranks for group in forecast.memory) == 24
 
 
 def test_a_slow_stage_gets_fewer_layers() -> None:

@@ -119,8 +119,10 @@ TEST(StrategyJsonTest, StagesThatAreNoneAreErrors) {
   EXPECT_THAT(error("pp=2", R"([{"nodes": [3]}])"), HasSubstr("`stages[0].nodes` must be"));
   EXPECT_THAT(error("pp=2", R"([{"node": "a"}])"), HasSubstr("Did you mean `nodes`?"));
   EXPECT_THAT(error("pp=2", R"([{}])"), HasSubstr("`stages[0]` must be an object with `nodes`"));
-  EXPECT_THAT(error("pp=2", R"([{"nodes": "a", "mesh": {"dp": 2}}])"),
-              HasSubstr("not supported yet: `stages[0].mesh`"));
+  EXPECT_THAT(error("pp=2", R"([{"nodes": "a", "mesh": {"dp": 0}}])"),
+              HasSubstr("`stages[0].mesh.dp` must be a whole number above 0"));
+  EXPECT_THAT(error("pp=2", R"([{"nodes": "a", "devices": "racks 1"}])"),
+              HasSubstr("`racks 1` names no devices"));
   EXPECT_THAT(error("pp=2,layout=1+1", R"([{"nodes": "a"}])"),
               HasSubstr("both say what stages hold"));
 }

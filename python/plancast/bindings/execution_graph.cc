@@ -97,6 +97,11 @@ py::dict CompileGraph(const PyModel& model, const PyMachine& machine, const PySt
     Session session;
     return DrawAndCompile(job, machine.machine, session);
   }());
+  if (!plan.execution->stage_meshes.empty()) {
+    ThrowStatus(absl::UnimplementedError(
+        "not supported yet: execution graphs of plans whose stages have meshes of their own. "
+        "`plancast compile` prints them."));
+  }
   return GraphOf(*plan.execution);
 }
 

@@ -13,9 +13,9 @@ namespace {
 using ::testing::HasSubstr;
 
 // Hosts of eight.
-absl::StatusOr<int64_t> EightEach(int64_t host) {
-  if (host > 6) return absl::InvalidArgumentError("there are 6 hosts");
-  return host * 8;
+absl::StatusOr<std::pair<int64_t, int64_t>> EightEach(int64_t host) {
+  if (host > 5) return absl::InvalidArgumentError("there are 6 hosts");
+  return std::make_pair(host * 8, host * 8 + 8);
 }
 
 StageMeshSpec Stage(std::map<std::string, int64_t> mesh, const std::string& devices = "") {
