@@ -83,10 +83,19 @@ std::vector<double> SecondsOfKernels(const ExecutionGraph& graph, const KernelPr
 GroupPattern GroupIn(const ExecutionGraph& graph, const CommUse& use, const Machine& machine,
                      int section) {
   GroupPattern group = use.group;
-  if (use.programs.size() == 1) group.base = 0;  // as folding asks
+  const bool regular = graph.stage_meshes.empty();
+  if (use.programs.size() == 1 && regular) group.base = 0;  // as folding asks
   if (!machine.mixed()) return group;
   const int64_t begin = machine.FirstDevice(section);
   const int64_t end = begin + machine.section(section).num_devices();
+  if (!regular) {
+    for (const GroupPattern& one : GroupsOf(graph, use)) {
+      const std::vector<int64_t> members = one.Members();
+      const auto first = std::lower_bound(members.begin(), members.end(), begin);
+      if (first != members.end() && *first < end) return one;
+    }
+    return group;
+  }
   int64_t device = -1;
   for (const int32_t program : use.programs) {
     const int64_t first = FirstDeviceIn(graph, graph.programs[program], begin, end);

@@ -33,7 +33,9 @@ def test_stages_that_are_alike_take_what_the_regular_plan_takes() -> None:
     machine = pc.Machine.preset("dgx-a100-80g", hosts=2)
     regular = pc.predict(MODEL, machine, "dp=8,pp=2,mb=1,recompute=full", batch=64)
     assert own.iteration_time == pytest.approx(regular.iteration_time, rel=1e-3)
-    assert own.peak_memory == regular.peak_memory
+    # Buffers of the norm's communicator are those of another group; all else is the same.
+    for a, b in zip(own.memory, regular.memory, strict=True):
+        assert a.reserved == b.reserved
 
 
 def test_unlike_stages_have_their_own_shards() -> None:
