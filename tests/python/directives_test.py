@@ -1,0 +1,77 @@
+"""Every directive of the strategy tree changes the forecast, the memory or the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plancast as pc
+import pytest
+
+DENSE = pc.Model.preset("llama2-7b", seq=1024)
+EXPERTS = pc.Model.preset("mixtral-8x7b", seq=1024)
+PLAN = "dp=4,tp=2,mb=1"
+
+# What is said, in a tree whose plan is `PLAN` or the one given.
+DIRECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
+    "split of all layers": (PLAN, {"nodes": {"layers": {"split": {"tp": []}}}}),
+    "split of one layer": (PLAN, {"nodes": {"layers.3": {"split": {"tp": []}}}}),
+    "split of the last layers": (PLAN, {"nodes": {"layers[-4:]": {"split": {"tp": ["seq"]}}}}),
+    "split of every other layer": (PLAN, {"nodes": {"layers[::2].mlp": {"split": {"tp": []}}}}),
+    "split of an op": (PLAN, {"nodes": {"head.logits": {"split": {"tp": []}}}}),
+    "recompute": (PLAN, {"nodes": {"layers": {"recompute": "full"}}}),
+    "recompute of some layers": (PLAN, {"nodes": {"layers[0:8]": {"recompute": "full"}}}),
+    "recompute of sets": (PLAN, {"nodes": {"layers": {"recompute": "selective:mlp"}}}),
+    "home": (PLAN, {"nodes": {"layers": {"home": "shard(dp)"}}}),
+    "home of weights": (PLAN, {"nodes": {"layers": {"home": {"weights": "shard(dp)"}}}}),
+    "home of gradients": (PLAN, {"nodes": {"layers": {"home": {"gradients": "shard(dp)"}}}}),
+    "home of state": (PLAN, {"nodes": {"layers[0:9]": {"home": {"state": "shard(dp)"}}}}),
+    "home on the host": (PLAN, {"nodes": {"layers": {"home": {"state": "host"}}}}),
+    "home of activations": (PLAN, {"nodes": {"layers": {"home": {"activations": "host"}}}}),
+    "bucket": (PLAN + ",overlap=grad", {"nodes": {"layers": {"bucket": "900MB"}}}),
+    "train": (PLAN, {"nodes": {"layers[0:16]": {"train": False}}}),
+    "train of an op": (PLAN, {"nodes": {"layers.*.mlp": {"train": False}}}),
+    "lora": (PLAN, {"nodes": {"layers": {"lora": {"rank": 8, "on": ["qkv"]}}}}),
+    "stages": (
+        "dp=4,pp=2,mb=1",
+        {"stages": [{"nodes": ["embedding", "layers[0:9]"]}, {"nodes": ["layers[9:32]", "head"]}]},
+    ),
+    "stages inside of a layer": (
+        "dp=4,pp=2,mb=1",
+        {
+            "stages": [
+                {"nodes": ["embedding", "layers[0:16]", "layers.16.attn"]},
+                {"nodes": ["layers.16.mlp", "layers[17:32]", "head"]},
+            ]
+        },
+    ),
+}
+HALVES = [["embedding", "layers[0:16]"], ["layers[16:32]", "head"]]
+MESHES = {
+    "mesh": [{"mesh": {"dp": 4, "tp": 1}}, {"mesh": {"dp": 2, "tp": 2}}],
+    "mb": [{"mesh": {"dp": 4, "tp": 1}, "mb": 2}, {"mesh": {"dp": 2, "tp": 2}, "mb": 4}],
+}
+
+
+def figures(tree: dict[str, Any], model: pc.Model = DENSE, batch: int = 32) -> tuple[Any, ...]:
+    machine = pc.Machine.preset("dgx-h100", hosts=1)
+    forecast = pc.predict(model, machine, pc.Strategy.from_dict(tree), batch=batch)
+    return forecast.iteration_time, tuple(forecast.memory)
+
+
+@pytest.mark.parametrize("name", DIRECTIVES)
+def test_a_directive_changes_something(name: str) -> None:
+    plan, said = DIRECTIVES[name]
+    assert figures({"plan": plan, **said}) != figures({"plan": plan})
+
+
+@pytest.mark.parametrize("name", ["mesh", "mb"])
+def test_the_place_of_a_stage_changes_something(name: str) -> None:
+    regular = figures({"plan": "dp=4,pp=2,mb=1", "stages": [{"nodes": n} for n in HALVES]})
+    places = [{"nodes": n, **place} for n, place in zip(HALVES, MESHES[name], strict=True)]
+    assert figures({"plan": "dp=4,mb=1", "stages": places}) != regular
+
+
+def test_loads_change_something() -> None:
+    tree = {"plan": "dp=8,ep=8,mb=1"}
+    even = figures(tree, EXPERTS)
+    assert figures({**tree, "load": {"experts": [4, 1, 1, 1, 1, 1, 1, 1]}}, EXPERTS) != even
