@@ -327,6 +327,17 @@ int64_t FirstDevice(const ExecutionGraph& graph, int32_t program) {
   return graph.FirstDeviceOf(graph.programs[program]);
 }
 
+GroupPattern GroupAround(const ExecutionGraph& graph, const CommUse& use, int64_t device) {
+  GroupPattern group = use.group;
+  group.base = device;
+  for (const int axis : graph.comms[use.comm].axes) {
+    group.base +=
+        (graph.mesh.Coordinate(use.group.base, axis) - graph.mesh.Coordinate(device, axis)) *
+        graph.mesh.stride(axis);
+  }
+  return group;
+}
+
 std::vector<GroupPattern> GroupsOf(const ExecutionGraph& graph, const CommUse& use) {
   if (use.programs.size() > 1 && !graph.stage_meshes.empty()) {
     std::vector<GroupPattern> groups;

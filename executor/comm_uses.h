@@ -44,6 +44,9 @@ absl::StatusOr<CommUses> FindCommUses(const ExecutionGraph& graph);
 // programs and direction.
 std::vector<std::vector<int32_t>> UsesByGroups(const ExecutionGraph& graph, const CommUses& uses);
 
+// The group of a use that holds this device, where programs share one mesh.
+GroupPattern GroupAround(const ExecutionGraph& graph, const CommUse& use, int64_t device);
+
 // All groups of a use, device by device. Where programs have meshes of their own, groups of one
 // use may be of unlike sizes.
 std::vector<GroupPattern> GroupsOf(const ExecutionGraph& graph, const CommUse& use);

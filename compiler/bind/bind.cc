@@ -338,7 +338,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
     const std::vector<int> pieces = DetachFrozen(&cut.graph);
     for (int& begin : cut.begins) begin = pieces[begin];
   }
-  ASSIGN_OR_RETURN(ZonedModel zoned, CutIntoZones(cut.graph, tree));
+  ASSIGN_OR_RETURN(ZonedModel zoned, CutIntoZones(std::move(cut.graph), tree));
   bound.graph = std::move(zoned.graph);
   bound.places = std::move(zoned.places);
   for (int begin : cut.begins) bound.begins.push_back(zoned.firsts[begin]);
@@ -418,9 +418,7 @@ std::string BoundModel::DebugString() const {
         absl::StrAppend(&out, "[", run.layer_begin, ":",
                         run.layer_begin + run.count * bodies[run.bound_body].layers, "]");
       }
-      const auto next = static_cast<size_t>(run.segment) + 1;
-      if (graph.segments[run.segment].continues ||
-          (next < graph.segments.size() && graph.segments[next].continues)) {
+      if (IsPiece(graph, run.segment)) {
         absl::StrAppend(&out, " (", graph.bodies[graph.segments[run.segment].body].name, ")");
       }
       if (const int layers = bodies[run.bound_body].layers; layers > 1) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "graph/model/cut_segments.h"
 
 namespace plancast {
 namespace {
@@ -96,7 +97,8 @@ class LayerJoiner {
     for (std::vector<StageRun>& stage : bound_.stages) {
       runs_.clear();
       for (const StageRun& run : stage) {
-        if (!bound_.graph.segments[run.segment].in_list() || IsPiece(run.segment)) {
+        // What is cut off inside of a layer is a module by itself.
+        if (!bound_.graph.segments[run.segment].in_list() || IsPiece(bound_.graph, run.segment)) {
           Flush();
           runs_.push_back(run);
           continue;
@@ -112,13 +114,6 @@ class LayerJoiner {
   }
 
  private:
-  // What is cut off inside of a layer is a module by itself.
-  bool IsPiece(int segment) const {
-    const std::vector<Segment>& segments = bound_.graph.segments;
-    const auto next = static_cast<size_t>(segment) + 1;
-    return segments[segment].continues || (next < segments.size() && segments[next].continues);
-  }
-
   // What waits becomes one module more.
   void Flush() {
     if (waiting_.empty()) return;

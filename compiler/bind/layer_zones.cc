@@ -19,13 +19,13 @@ struct ListRange {
   int64_t layers = 0;
 };
 
-ListRange ListAt(const ModelGraph& graph, size_t segment) {
+ListRange ListAt(const std::vector<Segment>& segments, size_t segment) {
   ListRange list{segment, segment, 0};
   const auto goes_on = [&](const Segment& s) {
-    return s.in_list() && s.path == graph.segments[segment].path;
+    return s.in_list() && s.path == segments[segment].path;
   };
-  while (list.end < graph.segments.size() && goes_on(graph.segments[list.end])) {
-    if (!graph.segments[list.end].continues) list.layers += graph.segments[list.end].repeat;
+  while (list.end < segments.size() && goes_on(segments[list.end])) {
+    if (!segments[list.end].continues) list.layers += segments[list.end].repeat;
     ++list.end;
   }
   return list;
@@ -33,19 +33,19 @@ ListRange ListAt(const ModelGraph& graph, size_t segment) {
 
 class ZoneCutter {
  public:
-  ZoneCutter(const ModelGraph& graph, const StrategyTree& tree) : graph_(graph), tree_(tree) {
-    out_.graph = graph;
-    out_.graph.segments.clear();
+  ZoneCutter(ModelGraph graph, const StrategyTree& tree)
+      : segments_(std::exchange(graph.segments, {})), tree_(tree) {
+    out_.graph = std::move(graph);
   }
 
   absl::StatusOr<ZonedModel> Run() && {
-    for (size_t s = 0; s < graph_.segments.size();) {
-      if (!graph_.segments[s].in_list()) {
-        Append(graph_.segments[s], s);
+    for (size_t s = 0; s < segments_.size();) {
+      if (!segments_[s].in_list()) {
+        Append(segments_[s], s);
         ++s;
         continue;
       }
-      const ListRange list = ListAt(graph_, s);
+      const ListRange list = ListAt(segments_, s);
       RETURN_IF_ERROR(CutList(list));
       s = list.end;
     }
@@ -64,10 +64,10 @@ class ZoneCutter {
   absl::StatusOr<Told> ToldAt(const ListRange& list, int64_t layer) const {
     Told told;
     for (size_t s = list.begin; s < list.end; ++s) {
-      for (const OpNode& op : graph_.bodies[graph_.segments[s].body].ops) {
+      for (const OpNode& op : out_.graph.bodies[segments_[s].body].ops) {
         std::string text;
         ASSIGN_OR_RETURN(told.emplace_back(),
-                         tree_.Resolve(PathOf(graph_.segments[s], op, layer, list.layers, &text)));
+                         tree_.Resolve(PathOf(segments_[s], op, layer, list.layers, &text)));
       }
     }
     return told;
@@ -76,7 +76,7 @@ class ZoneCutter {
   // Per layer, the zone that it is in.
   absl::StatusOr<std::vector<int>> ZonesOf(const ListRange& list) {
     std::vector<int> zones(list.layers, 0);
-    const std::string path = absl::StrCat(graph_.segments[list.begin].path, ".*");
+    const std::string path = absl::StrCat(segments_[list.begin].path, ".*");
     const ModulePath module = ModulePath::Of(path);
     const std::vector<const NodePath*> nodes = tree_.NodesOfLayers(module);
     if (nodes.empty()) return zones;
@@ -108,7 +108,7 @@ class ZoneCutter {
     std::map<std::pair<int, int>, int> alike;  // and of one with a body
     int64_t first = 0;                         // layer of the segment
     for (size_t s = list.begin; s < list.end; ++s) {
-      Segment piece = graph_.segments[s];
+      Segment piece = segments_[s];
       if (piece.continues) {
         ZonedModel::Place& place = Append(piece, s);
         place.alike = alike.try_emplace({zones[first - 1], piece.body}, place.zone).first->second;
@@ -124,7 +124,7 @@ class ZoneCutter {
         piece.repeat = next - layer;
         piece.list = true;
         ZonedModel::Place& place =
-            Append(piece.repeat == graph_.segments[s].repeat ? graph_.segments[s] : piece, s);
+            Append(piece.repeat == segments_[s].repeat ? segments_[s] : piece, s);
         const int number = place.zone;
         place.zone = in_zone.try_emplace(zones[layer], number).first->second;
         place.alike = alike.try_emplace({zones[layer], piece.body}, number).first->second;
@@ -177,10 +177,10 @@ class ZoneCutter {
       out_.graph.bodies.push_back(std::move(body));
     }
     segment.body = known->second;
-    Append(segment, graph_.segments.size());
+    Append(segment, segments_.size());
   }
 
-  const ModelGraph& graph_;
+  const std::vector<Segment> segments_;  // before they are cut
   const StrategyTree& tree_;
   ZonedModel out_;
   std::map<int, int> hand_overs_;  // bodies of them, by the body before
@@ -192,8 +192,8 @@ bool IsHandOver(const ModelGraph& graph, const Segment& segment) {
   return graph.bodies[segment.body].ops.empty();
 }
 
-absl::StatusOr<ZonedModel> CutIntoZones(const ModelGraph& graph, const StrategyTree& tree) {
-  return ZoneCutter(graph, tree).Run();
+absl::StatusOr<ZonedModel> CutIntoZones(ModelGraph graph, const StrategyTree& tree) {
+  return ZoneCutter(std::move(graph), tree).Run();
 }
 
 }  // namespace plancast

@@ -28,7 +28,7 @@ struct ZonedModel {
 };
 
 // A tree that tells no layers apart leaves the graph as it is.
-absl::StatusOr<ZonedModel> CutIntoZones(const ModelGraph& graph, const StrategyTree& tree);
+absl::StatusOr<ZonedModel> CutIntoZones(ModelGraph graph, const StrategyTree& tree);
 
 // Whether nothing is computed there: tensors change their layout.
 bool IsHandOver(const ModelGraph& graph, const Segment& segment);

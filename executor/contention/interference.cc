@@ -101,15 +101,7 @@ GroupPattern GroupIn(const ExecutionGraph& graph, const CommUse& use, const Mach
     const int64_t first = FirstDeviceIn(graph, graph.programs[program], begin, end);
     if (device < 0 || (first >= 0 && first < device)) device = first;
   }
-  group.base = use.group.base;
-  if (device < 0) return group;
-  group.base = device;
-  for (const int axis : graph.comms[use.comm].axes) {
-    group.base +=
-        (graph.mesh.Coordinate(use.group.base, axis) - graph.mesh.Coordinate(device, axis)) *
-        graph.mesh.stride(axis);
-  }
-  return group;
+  return device < 0 ? use.group : GroupAround(graph, use, device);
 }
 
 }  // namespace

@@ -95,13 +95,7 @@ class Refinement {
     const int32_t lowest = ProgramAt(sample.group.base);
     for (int32_t orbit = 0; orbit < orbits_.size(); ++orbit) {
       if (program_of_[orbit] != lowest || found[orbit]) continue;
-      GroupPattern group = sample.group;
-      group.base = orbits_.Representative(orbit);
-      for (int axis : graph_.comms[sample.comm].axes) {
-        group.base += (graph_.mesh.Coordinate(sample.group.base, axis) -
-                       graph_.mesh.Coordinate(group.base, axis)) *
-                      graph_.mesh.stride(axis);
-      }
+      const GroupPattern group = GroupAround(graph_, sample, orbits_.Representative(orbit));
       RETURN_IF_ERROR(AddGroup(orbit, group, sample.source, found));
     }
     grouping.group_end = static_cast<int32_t>(out_.groups.size());

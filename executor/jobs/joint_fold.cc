@@ -60,19 +60,9 @@ class Drawer {
     FoldGraph::Grouping grouping;
     grouping.group_begin = static_cast<int32_t>(out_.graph.groups.size());
     out_.graph.groupings.push_back(grouping);
-    const std::vector<int>& axes = graph().comms[sample.comm].axes;
-    const int32_t lowest = program_of_[sample.group.base];
     std::map<GroupKey, std::vector<int32_t>> known;  // lie on the machine -> outcomes
-    for (size_t d = 0; d < program_of_.size(); ++d) {
-      // The lowest member of each group.
-      const auto device = static_cast<int64_t>(d);
-      const bool base =
-          program_of_[d] == lowest && std::all_of(axes.begin(), axes.end(), [&](int axis) {
-            return graph().mesh.Coordinate(device, axis) ==
-                   graph().mesh.Coordinate(sample.group.base, axis);
-          });
-      if (!base) continue;
-      RETURN_IF_ERROR(DrawGroup(uses, sample, device, known));
+    for (const GroupPattern& group : GroupsOf(graph(), sample)) {
+      RETURN_IF_ERROR(DrawGroup(uses, sample, group.base, known));
     }
     out_.graph.groupings.back().group_end = static_cast<int32_t>(out_.graph.groups.size());
     for (int32_t& use : uses) use += in_.merged.offsets[job_].use;

@@ -296,6 +296,12 @@ absl::StatusOr<CutModel> CutSegments(const ModelGraph& graph, absl::Span<const M
   return Cutter(graph).Run(cuts);
 }
 
+bool IsPiece(const ModelGraph& graph, int segment) {
+  const size_t next = static_cast<size_t>(segment) + 1;
+  return graph.segments[segment].continues ||
+         (next < graph.segments.size() && graph.segments[next].continues);
+}
+
 std::vector<int> LiveTensors(const Body& body, int op) {
   if (op == 0) return body.in_ports;
   std::vector<int> live;

@@ -25,6 +25,9 @@ struct CutModel {
 // Errors: cuts that do not ascend, are not inside of the model, or leave a part without ops.
 absl::StatusOr<CutModel> CutSegments(const ModelGraph& graph, absl::Span<const ModelCut> cuts);
 
+// Whether a segment is a part of a module that is cut.
+bool IsPiece(const ModelGraph& graph, int segment);
+
 // The activations of a body that cross from before op `op` to the rest, as tensors in ascending
 // order; with op 0 those that enter it.
 std::vector<int> LiveTensors(const Body& body, int op);
