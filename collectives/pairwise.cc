@@ -4,8 +4,34 @@
 #include "collectives/traffic.h"
 
 namespace plancast {
+namespace {
+
+// Every member sends its part to one of them, the root, or gets it from there: what is at the
+// root's links bounds the rate.
+Traffic RootedTraffic(const GroupShape& shape) {
+  const double n = shape.members, k = shape.per_node;
+  Traffic traffic;
+  traffic.algorithm = Algorithm::kPairwise;
+  traffic.node_hops = k - 1;
+  traffic.network_hops = n - k;
+  traffic.port = (k - 1) / n;
+  if (shape.switches > 1) traffic.bridge = traffic.uplink = (k - k / shape.switches) / n;
+  if (shape.nics_above_switches) traffic.uplink += (n - k) / n;
+  traffic.nic_flow = (n - k) / n;
+  traffic.nic = traffic.nic_flow / shape.nics;
+  if (shape.pods > 1) {
+    traffic.spine_hops = 1;
+    traffic.spine = (n - shape.per_pod) / n / shape.pod_uplinks;
+  }
+  return traffic;
+}
+
+}  // namespace
 
 std::optional<Traffic> PairwiseTraffic(const GroupShape& shape, CollectiveKind kind) {
+  if (kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter) {
+    return RootedTraffic(shape);
+  }
   if (kind != CollectiveKind::kAllToAll) return std::nullopt;
   const double n = shape.members, k = shape.per_node;
   Traffic traffic;

@@ -82,6 +82,12 @@ std::optional<ProgramKind> ProgramKindOf(CollectiveKind kind) {
       return ProgramKind::kAllToAll;
     case CollectiveKind::kBroadcast:
       return ProgramKind::kBroadcast;
+    case CollectiveKind::kReduce:
+      return ProgramKind::kReduce;
+    case CollectiveKind::kGather:
+      return ProgramKind::kGather;
+    case CollectiveKind::kScatter:
+      return ProgramKind::kScatter;
     case CollectiveKind::kSendRecv:
       return ProgramKind::kSendRecv;
     default:
@@ -90,7 +96,9 @@ std::optional<ProgramKind> ProgramKindOf(CollectiveKind kind) {
 }
 
 std::optional<ProgramKind> NcclKindOf(CollectiveKind kind) {
-  if (kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kSendRecv) return std::nullopt;
+  if (PricedAs(kind) == CollectiveKind::kAllToAll || kind == CollectiveKind::kSendRecv) {
+    return std::nullopt;
+  }
   return ProgramKindOf(kind);
 }
 

@@ -21,7 +21,7 @@ inline constexpr auto kAlgorithmNames =
     NamesOf<Algorithm>("ring", "tree", "nvls", "nvls-tree", "pairwise", "direct");
 inline constexpr int kNumAlgorithms = kAlgorithmNames.size();
 // Those that run on links.
-inline constexpr int kNumCollectiveKinds = static_cast<int>(CollectiveKind::kBroadcast) + 1;
+inline constexpr int kNumCollectiveKinds = static_cast<int>(CollectiveKind::kScatter) + 1;
 
 // See proto/collective_cost.proto; seconds.
 struct ProtocolCost {
@@ -33,6 +33,19 @@ struct ProtocolCost {
   std::string link;       // the link it was fitted on
   std::string source;
 };
+
+// The kind whose measured costs one without any has: the same messages, all to or from a root.
+constexpr CollectiveKind PricedAs(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kReduce:
+      return CollectiveKind::kBroadcast;
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+      return CollectiveKind::kAllToAll;
+    default:
+      return kind;
+  }
+}
 
 // The entries of collectives/data, found by link, algorithm, protocol and kind.
 class ProtocolCosts {
@@ -50,7 +63,8 @@ class ProtocolCosts {
     bool picks_cheapest = false;
     // nullptr: the algorithm does not run there.
     const ProtocolCost* Find(Algorithm algorithm, Protocol protocol, CollectiveKind kind) const {
-      return entry[static_cast<int>(algorithm)][static_cast<int>(protocol)][static_cast<int>(kind)];
+      return entry[static_cast<int>(algorithm)][static_cast<int>(protocol)]
+                  [static_cast<int>(PricedAs(kind))];
     }
     std::array<std::array<std::array<const ProtocolCost*, kNumCollectiveKinds>, kNumProtocols>,
                kNumAlgorithms>

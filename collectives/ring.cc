@@ -15,6 +15,7 @@ std::optional<Traffic> RingTraffic(const GroupShape& shape, CollectiveKind kind)
     case CollectiveKind::kReduceScatter:
       break;
     case CollectiveKind::kBroadcast:  // the whole buffer, pipelined
+    case CollectiveKind::kReduce:
       flow = 1;
       break;
     default:

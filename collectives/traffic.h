@@ -40,7 +40,7 @@ std::optional<Traffic> TreeTraffic(const GroupShape& shape, CollectiveKind kind)
 std::optional<Traffic> NvlsTraffic(const GroupShape& shape, CollectiveKind kind);
 // The same in each node, a double binary tree over the nodes.
 std::optional<Traffic> NvlsTreeTraffic(const GroupShape& shape, CollectiveKind kind);
-// Every member sends to every other.
+// Every member sends to every other (all_to_all), or one to all or all to one (scatter, gather).
 std::optional<Traffic> PairwiseTraffic(const GroupShape& shape, CollectiveKind kind);
 // Of `copies` of each row, for members drawn evenly, one goes to each node that wants
 // any, and there one to each member (DeepEP, HybridEP): of d nodes or members as many

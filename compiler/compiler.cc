@@ -2,10 +2,12 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/program/block_catalogue.h"
+#include "compiler/places.h"
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program/schedule.h"
 #include "compiler/program_plan.h"
@@ -17,6 +19,10 @@ namespace plancast {
 absl::StatusOr<ExecutionGraph> Compile(const CompileRequest& request, Session& session,
                                        const PassObserver& observer) {
   const PlanOptions& options = *request.options;
+  if (request.tree->HasOn()) {
+    ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(request));
+    return CompilePlaces(request, places, session, observer);
+  }
   if (!options.stages.empty()) return CompileUnlikeStages(request, session, observer);
   ASSIGN_OR_RETURN(const ProgramPlan plan, PlanPrograms(request, session, observer));
   const PipelineSchedule schedule = plan.Schedule(options.micro_batches);

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compiler/body/place.h"
 #include "compiler/session.h"
 #include "graph/dtype.h"
 #include "graph/execution/execution_graph.h"
@@ -26,6 +27,9 @@ struct CompileRequest {
   const PlanOptions* options = nullptr;
   const SoftwareProfile* profile = nullptr;
   DType dtype = DType::kBf16;
+  // What is compiled is what runs there, where nodes are on some ranks (PlacesOf). Compile takes
+  // all places by itself.
+  Place place;
   // Two requests of equal keys give equal graphs; empty: not known (the session
   // then shares single bodies only).
   std::string graph_key;

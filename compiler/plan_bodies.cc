@@ -13,6 +13,7 @@
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/body/differentiate.h"
 #include "compiler/body/partition.h"
+#include "compiler/body/placed_plan.h"
 #include "compiler/body/relayout_pass.h"
 #include "compiler/lower/body_state.h"
 #include "compiler/lower/data_ranks.h"
@@ -88,6 +89,9 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
     for (const std::vector<int>& axes : body.splits[o].axes) {
       absl::StrAppend(&key, "/", absl::StrJoin(axes, ","));
     }
+    for (const auto& [axis, coordinate] : body.OnOf(static_cast<int>(o))) {
+      absl::StrAppend(&key, "@", axis, ":", coordinate);
+    }
   }
   return absl::StrCat(key, text);
 }
@@ -112,7 +116,7 @@ std::vector<Layout> MadeOutPorts(const Body& body, const DifferentiatedBody& ste
       }
     }
     for (Placement& placement : layouts.back().placements) {
-      if (placement.is_partial()) placement = Placement::Replicate();
+      if (placement.is_partial() || placement.is_on()) placement = Placement::Replicate();
     }
   }
   return layouts;
@@ -148,7 +152,17 @@ std::vector<std::vector<Layout>> PortLayouts(
   for (size_t s = segments.size(); s-- > 0;) {
     const Body& body = bound.graph.bodies[segments[s].body];
     const std::vector<std::optional<Layout>> wanted = WantedInPorts(body, *differentiated[s]);
+    std::vector<Layout> made;  // by the module before
     for (size_t i = 0; i < wanted.size(); ++i) {
+      if (wanted[i].has_value() && wanted[i]->has_on()) {
+        // Read on some ranks only: it comes as it is made.
+        if (made.empty()) {
+          made = MadeOutPorts(bound.graph.bodies[segments[s - 1].body], *differentiated[s - 1],
+                              bound.mesh);
+        }
+        in_ports[s].push_back(made[i].WithoutHalos());
+        continue;
+      }
       const auto out = std::find(body.out_ports.begin(), body.out_ports.end(), body.in_ports[i]);
       in_ports[s].push_back(wanted[i].has_value() ? *wanted[i]
                             : out != body.out_ports.end()
@@ -283,7 +297,8 @@ class BodyCompilation {
       const std::vector<Layout>& out = hand_on[s] >= 0 ? ports[hand_on[s]] : ports[s + 1];
       const std::string key = absl::StrCat(
           "blocks|", LayoutsKey(ports[s], bound_.mesh), "|", LayoutsKey(out, bound_.mesh), "|",
-          ModelGraph::PathOf(bound_.graph.segments[s]), "|", keys_[b]);
+          ModelGraph::PathOf(bound_.graph.segments[s]), "|", keys_[b],
+          bound_.bodies[b].on.empty() ? "" : absl::StrCat("|at ", request_.place.DebugString()));
       const auto make = [&] { return CompileBody(b, s, ports[s], out); };
       ASSIGN_OR_RETURN(auto body, session_.Memo<CompiledBody>(key, make));
       if (any_dp_ && body->depends_on_data_ranks) {  // the first's who asked: others have their own
@@ -309,6 +324,10 @@ class BodyCompilation {
     ASSIGN_OR_RETURN(compiled.plan,
                      InsertRelayouts(bound_.graph, bound_.mesh, bound_.bodies[b],
                                      *differentiated_[b], in_ports, out_ports, *request_.profile));
+    if (!bound_.bodies[b].on.empty()) {
+      JoinRooted(bound_.bodies[b], &compiled.plan);
+      compiled.plan = PlanAt(std::move(compiled.plan), bound_.bodies[b], request_.place);
+    }
     LowerContext context{&bound_.graph,
                          &bound_.mesh,
                          &bound_.bodies[b],
@@ -328,7 +347,7 @@ class BodyCompilation {
       compiled.blocks.backward =
           OverlapProducts(std::move(compiled.blocks.backward), pieces, gathers);
     }
-    const HeldMemory held = HeldBy(context);
+    const HeldMemory held = HeldBy(context, compiled.plan.place);
     compiled.held_bytes = held.each;
     compiled.held_shared_bytes = held.shared;
     MeasurePorts(context, &compiled);
@@ -424,7 +443,8 @@ std::string PlanKey(const CompileRequest& request, bool any_ranks) {
   std::string key =
       absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
                    request.profile->StructureKey(), "|", any_ranks, OverlapsProducts(options), "|",
-                   MemoKey(BodyOptions(options, any_ranks)), MemoKey(ShardCuts(options)));
+                   MemoKey(BodyOptions(options, any_ranks)), MemoKey(ShardCuts(options)), "|",
+                   request.place.DebugString());
   if (!request.tree->nodes().empty() || !request.tree->loads().empty()) {
     absl::StrAppend(&key, "|", request.tree->ToJson());
   }

@@ -38,7 +38,7 @@ void DropIdleRuns(const PlanBodies& bodies, std::vector<std::vector<StageRun>>* 
 ProgramInputs ProgramPlan::inputs() const {
   return {&mesh,          &stages,   request->options, request->profile,
           request->dtype, &compiled, &shared,          &bodies->bound.graph.segments,
-          homes.get()};
+          homes.get(),    nullptr,   &request->place};
 }
 
 PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {

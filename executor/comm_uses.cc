@@ -200,13 +200,19 @@ class Finder {
         if (use < 0) {
           CommUse fresh;
           fresh.comm = block.spec[t];
-          fresh.programs = {program};
+          fresh.programs = graph_.JoinedBy(graph_.comms[fresh.comm], program);
           if (const CollectiveKind kind = graph_.comms[fresh.comm].kind; IsOnHost(kind)) {
             fresh.source = kind == CollectiveKind::kCopyToDevice ? CommUse::kHost : program;
           }
-          ASSIGN_OR_RETURN(use, Add(std::move(fresh)));
+          ASSIGN_OR_RETURN(const int32_t added, Add(std::move(fresh)));
+          for (const int32_t joined : result_.uses[added].programs) {
+            result_.of_comm[static_cast<size_t>(joined) * result_.num_comms + block.spec[t]] =
+                added;
+          }
         }
-        result_.uses[use].streams[0] |= MaskOf(block.stream[t]);
+        CommUse& known = result_.uses[use];
+        const auto at = std::find(known.programs.begin(), known.programs.end(), program);
+        known.streams[at - known.programs.begin()] |= MaskOf(block.stream[t]);
       }
     }
     return absl::OkStatus();

@@ -94,6 +94,23 @@ absl::Status ReadSplit(const Value& value, absl::string_view place, Directives& 
   return absl::OkStatus();
 }
 
+// Ranks of axes: a number or a part.
+absl::Status ReadOn(const Value& value, absl::string_view place, Directives& node) {
+  ASSIGN_OR_RETURN(const Struct* axes, Object(value, place, "{\"dp\": 0} or {\"dp\": \"1/2\"}"));
+  for (const auto& [axis, said] : axes->fields()) {
+    const std::string field = absl::StrCat(place, ".", axis);
+    std::string text;
+    if (said.kind_case() == Value::kNumberValue) {
+      text = absl::StrCat(said.number_value());
+    } else {
+      ASSIGN_OR_RETURN(text, Text(said, field));
+    }
+    ASSIGN_OR_RETURN(OnDirective on, ParseOn(axis, text), _ << "`" << field << "`");
+    node.SetOn(std::move(on));
+  }
+  return absl::OkStatus();
+}
+
 // A text is the home of the state.
 absl::Status ReadHome(const Value& value, absl::string_view place, Directives& node) {
   const auto read = [&](HomeKind kind, const Value& said, absl::string_view where) -> absl::Status {
@@ -148,11 +165,15 @@ absl::StatusOr<LoraDirective> ReadLora(const Value& value, absl::string_view pla
 absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& node) {
   const std::string place = absl::StrCat("nodes[\"", path, "\"]");
   RETURN_IF_ERROR(CheckKeys(object, absl::StrCat("in ", place),
-                            {"split", "recompute", "home", "bucket", "train", "lora"}));
+                            {"split", "on", "recompute", "home", "bucket", "train", "lora"}));
   for (const auto& [key, value] : object.fields()) {
     const std::string field = absl::StrCat(place, ".", key);
     if (key == "split") {
       RETURN_IF_ERROR(ReadSplit(value, field, node));
+      continue;
+    }
+    if (key == "on") {
+      RETURN_IF_ERROR(ReadOn(value, field, node));
       continue;
     }
     if (key == "train") {
@@ -236,6 +257,14 @@ std::string NodeJson(const Directives& node) {
       splits.push_back(absl::StrCat(Quote(split.axis), ": [", absl::StrJoin(dims, ", "), "]"));
     }
     fields.push_back(absl::StrCat("\"split\": {", absl::StrJoin(splits, ", "), "}"));
+  }
+  if (!node.on.empty()) {
+    std::vector<std::string> axes;
+    for (const OnDirective& on : node.on) {
+      const std::string ranks = on.parts == 0 ? PrintOn(on) : Quote(PrintOn(on));
+      axes.push_back(absl::StrCat(Quote(on.axis), ": ", ranks));
+    }
+    fields.push_back(absl::StrCat("\"on\": {", absl::StrJoin(axes, ", "), "}"));
   }
   if (node.recompute.has_value()) {
     fields.push_back(absl::StrCat("\"recompute\": ",

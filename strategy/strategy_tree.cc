@@ -109,10 +109,19 @@ std::optional<std::string> LoraText(const Directives& node) {
   return node.lora->DebugString();
 }
 
+std::optional<std::string> OnText(const Directives& node, absl::string_view axis) {
+  const OnDirective* on = node.FindOn(axis);
+  if (on == nullptr) return std::nullopt;
+  return PrintOn(*on);
+}
+
 std::string NodeText(const Directives& node) {
   std::vector<std::string> parts;
   for (const SplitDirective& split : node.split) {
     parts.push_back(absl::StrCat("split ", split.axis, ": ", DimsText(split)));
+  }
+  for (const OnDirective& on : node.on) {
+    parts.push_back(absl::StrCat("on ", on.axis, ": ", PrintOn(on)));
   }
   if (const auto text = RecomputeText(node)) parts.push_back(absl::StrCat("recompute: ", *text));
   if (!node.home.empty()) parts.push_back(absl::StrCat("home: ", HomeText(node.home)));
@@ -167,7 +176,7 @@ std::string TextOf(const ModulePath& path) {
 }  // namespace
 
 bool Directives::empty() const {
-  return split.empty() && home.empty() && !recompute.has_value() && !bucket_bytes.has_value() &&
+  return split.empty() && on.empty() && home.empty() && !recompute.has_value() && !bucket_bytes.has_value() &&
          !train.has_value() && !lora.has_value();
 }
 
@@ -186,6 +195,22 @@ void Directives::SetSplit(SplitDirective directive) {
     }
   }
   split.push_back(std::move(directive));
+}
+
+const OnDirective* Directives::FindOn(absl::string_view axis) const {
+  const auto said = std::find_if(on.begin(), on.end(), [&](const auto& o) { return o.axis == axis; });
+  return said == on.end() ? nullptr : &*said;
+}
+
+void Directives::SetOn(OnDirective directive) {
+  const auto after = std::lower_bound(
+      on.begin(), on.end(), directive.axis,
+      [](const OnDirective& said, const std::string& axis) { return said.axis < axis; });
+  if (after != on.end() && after->axis == directive.axis) {
+    *after = std::move(directive);
+  } else {
+    on.insert(after, std::move(directive));
+  }
 }
 
 StrategyTree StrategyTree::FromShortForm(const ShortForm& form) {
@@ -306,7 +331,7 @@ bool Resolved::SaysAs(const Resolved& other) const {
   };
   return std::equal(splits.begin(), splits.end(), other.splits.begin(), other.splits.end(),
                     same_split) &&
-         recompute == other.recompute && recompute_ops == other.recompute_ops &&
+         on == other.on && recompute == other.recompute && recompute_ops == other.recompute_ops &&
          homes == other.homes && bucket_bytes == other.bucket_bytes &&
          from_plan(*this) == from_plan(other);
 }
@@ -352,6 +377,11 @@ std::vector<const NodePath*> StrategyTree::NodesOfLayers(const ModulePath& path)
   return found;
 }
 
+bool StrategyTree::HasOn() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& node) { return !node.second.on.empty(); });
+}
+
 bool StrategyTree::HasStagePlaces() const {
   return std::any_of(stages_.begin(), stages_.end(),
                      [](const StageNodes& stage) { return !stage.place.empty(); });
@@ -387,6 +417,17 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
                               return DimsText(*split);
                             }));
     resolved.splits.push_back({*decided->node->FindSplit(axis), *decided->path});
+  }
+
+  std::set<std::string> placed;
+  for (const Candidate& candidate : candidates) {
+    for (const OnDirective& on : candidate.node->on) placed.insert(on.axis);
+  }
+  for (const std::string& axis : placed) {
+    ASSIGN_OR_RETURN(const Candidate* decided,
+                     Decide(candidates, path, absl::StrCat("the ranks of `", axis, "`"),
+                            [&](const Directives& node) { return OnText(node, axis); }));
+    resolved.on.push_back({*decided->node->FindOn(axis), *decided->path});
   }
 
   ASSIGN_OR_RETURN(const Candidate* recompute,
@@ -426,6 +467,10 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path, int64_
         absl::StrCat(
             SourceText(split.source),
             size.has_value() ? absl::StrCat(" (", split.directive.axis, "=", *size, ")") : ""));
+  }
+  for (const ResolvedOn& on : resolved.on) {
+    lines.emplace_back(absl::StrCat("on ", on.directive.axis, ": ", PrintOn(on.directive)),
+                       SourceText(on.source));
   }
   lines.emplace_back(
       absl::StrCat("recompute: ", PrintRecompute(resolved.recompute, resolved.recompute_ops)),

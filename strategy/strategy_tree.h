@@ -17,6 +17,7 @@
 #include "strategy/node_path.h"
 #include "strategy/nodes/choose_stages.h"
 #include "strategy/nodes/homes.h"
+#include "strategy/nodes/on.h"
 #include "strategy/plan_options.h"
 #include "strategy/short_form.h"
 
@@ -37,6 +38,7 @@ struct SplitDirective {
 struct Directives {
   // place
   std::vector<SplitDirective> split;  // at most one per axis
+  std::vector<OnDirective> on;        // likewise, by axis
   HomeDirective home;
   // time
   std::optional<Recompute> recompute;
@@ -51,6 +53,8 @@ struct Directives {
   const SplitDirective* FindSplit(absl::string_view axis) const;
   // Says it, in place of what the node said about this axis before.
   void SetSplit(SplitDirective directive);
+  const OnDirective* FindOn(absl::string_view axis) const;
+  void SetOn(OnDirective directive);
   // `none`, `selective`, `selective:WORD+WORD` or `full`. Errors: other modes, unknown
   // words.
   absl::Status SetRecompute(absl::string_view mode);
@@ -61,8 +65,17 @@ struct ResolvedSplit {
   SplitDirective directive;
   std::string source;  // path of the deciding node, `` for the root
 };
+struct ResolvedOn {
+  OnDirective directive;
+  std::string source;
+
+  friend bool operator==(const ResolvedOn& a, const ResolvedOn& b) {
+    return a.directive == b.directive;
+  }
+};
 struct Resolved {
   std::vector<ResolvedSplit> splits;  // in the order of first mention, root first
+  std::vector<ResolvedOn> on;         // by axis; of an axis that is not here all ranks
   Recompute recompute = Recompute::kNone;
   std::vector<std::string> recompute_ops;
   std::string recompute_source;
@@ -103,7 +116,7 @@ class StrategyTree {
   // Tree in JSON (YAML is converted by the Python face), on top of the
   // canonical tree of `plan`; `what` names the input in errors:
   // {"plan": "dp=2,tp=4", "nodes": {"layers.*.attn": {"split": {"tp": ["heads"]},
-  //  "recompute": "selective:core_attn+moe_act", "home": {"weights": "shard(dp)"},
+  //  "recompute": "selective:core_attn+moe_act", "home": {"weights": "shard(dp)"}, "on": {"dp": 0},
   //  "bucket": "25MB"}},
   //  "load": {"experts": [1.5, 0.5]},
   //  "stages": [{"nodes": ["embedding", "layers[0:8]"]}, {"nodes": "layers[8:16]"}, ...]}
@@ -136,6 +149,8 @@ class StrategyTree {
   }
   // What each virtual stage holds, in the order of the model; empty: by the plan's layout.
   const std::vector<StageNodes>& stages() const { return stages_; }
+  // Whether some node is on some ranks of an axis only.
+  bool HasOn() const;
   // Whether stages have meshes or devices of their own.
   bool HasStagePlaces() const;
   // Errors: malformed paths, stages without nodes, a plan with a layout.

@@ -108,6 +108,37 @@ absl::Status CheckSplit(const SplitDirective& split, absl::Span<const SizedAxis>
       "layers a stage has with `layout` in the plan."));
 }
 
+// Ops are on ranks of the axes that their tensors are laid out over.
+absl::Status CheckOn(const Directives& node, absl::Span<const SizedAxis> mesh, bool root) {
+  for (const OnDirective& on : node.on) {
+    RETURN_IF_ERROR(CheckAxis(on.axis, mesh));
+    if (root) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("says `on` of the whole model, which would leave devices idle. Take fewer "
+                       "devices, or name the node that has some of them."));
+    }
+    if (on.axis == "pp") {
+      return absl::InvalidArgumentError(
+          "`on` names ranks of `pp`: what a stage holds is said by `stages`. Name ranks of `dp`, "
+          "`cp` or `tp`.");
+    }
+    if (on.axis != "dp" && on.axis != "cp" && on.axis != "tp") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "`on` names ranks of `", on.axis, "`, a view of others. Name ranks of `dp`, `cp` or "
+          "`tp`."));
+    }
+    const auto size = std::find_if(mesh.begin(), mesh.end(),
+                                   [&](const SizedAxis& axis) { return axis.first == on.axis; });
+    RETURN_IF_ERROR(RanksOf(on, size->second).status());
+    const SplitDirective* split = node.FindSplit(on.axis);
+    if (split == nullptr || split->dims.empty() || RanksOf(on, size->second)->count > 1) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("splits over `", on.axis, "` what is on one rank of it. Leave `split` or `on` "
+                     "out, or give it several ranks (`on: {", on.axis, ": 0/2}`)."));
+  }
+  return absl::OkStatus();
+}
+
 // The ranks of other axes than dp (and cp, which `dp` stands for as well) have no copies of
 // a weight to share out: these axes cut the weights themselves, or work on the same gradients.
 absl::Status CheckHome(const HomeDirective& home, absl::Span<const SizedAxis> mesh) {
@@ -142,6 +173,7 @@ absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mes
     for (const SplitDirective& split : node.split) {
       RETURN_IF_ERROR(CheckSplit(split, mesh)) << place;
     }
+    RETURN_IF_ERROR(CheckOn(node, mesh, path.empty())) << place;
     RETURN_IF_ERROR(CheckHome(node.home, mesh)) << place;
     const bool stored = !node.home.empty() || node.bucket_bytes.has_value();
     if (!path.empty() && stored && tree.fine_tunes()) {

@@ -211,6 +211,31 @@ std::vector<std::vector<StageRun>> DealSegments(const BoundModel& bound) {
   return stages;
 }
 
+// The coordinates of the ranks that run an op. Sub-axes are those that nodes ask for (MeshOf), so
+// that the ranks of a part are all of the inner ones.
+absl::StatusOr<OnRanksOf> RanksOfOp(const Resolved& resolved, const std::string& path,
+                                    const DeviceMesh& mesh) {
+  OnRanksOf ranks;
+  for (const ResolvedOn& on : resolved.on) {
+    const std::vector<int> axes = mesh.AxesOf(on.directive.axis);
+    ASSIGN_OR_RETURN(const plancast::OnRanks run, RanksOf(on.directive, mesh.SizeOf(axes)),
+                     _ << "`" << path << "`");
+    int64_t inner = mesh.SizeOf(axes), rest = run.first;
+    for (const int axis : axes) {
+      if (inner == run.count) break;
+      inner /= mesh.size(axis);
+      if (mesh.size(axis) > 1) ranks.emplace_back(axis, static_cast<int32_t>(rest / inner));
+      rest %= inner;
+    }
+    if (inner == run.count) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", path, "` is on ", run.count, " ranks of `", on.directive.axis,
+        "`, which other nodes or `ep`, `hsdp` cut otherwise (", mesh.DebugString(),
+        "). Take parts that nest in these."));
+  }
+  return ranks;
+}
+
 OpHomes HomesOfOp(const Resolved& resolved) {
   OpHomes op;
   op.homes = resolved.homes;
@@ -273,7 +298,7 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const BoundModel& 
 
 absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
                                     const std::string& path, const Resolved& resolved,
-                                    const DeviceMesh& mesh, bool whole) {
+                                    const DeviceMesh& mesh, bool whole, const OnRanksOf& on) {
   FactorSplit split = FactorSplit::None(*op.rule);
   // What nodes say goes before what the root does, and the expert mesh before the
   // axes that it is cut out of: they get what it leaves.
@@ -307,7 +332,9 @@ absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
     }
     const bool view = IsView(r.directive.axis);
     const auto gone = [&](int a) {
-      return taken[a] != nullptr && (view || IsView(taken[a]->directive.axis));
+      const bool placed = std::any_of(on.begin(), on.end(), [a](const auto& r) { return r.first == a; });
+      return placed ||
+             (taken[a] != nullptr && (view || IsView(taken[a]->directive.axis)));
     };
     axes.erase(std::remove_if(axes.begin(), axes.end(), gone), axes.end());
     if (mesh.SizeOf(axes) == 1) continue;
@@ -370,12 +397,19 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
       if (!alike || !resolved.has_value()) {
         ASSIGN_OR_RETURN(resolved, tree.Resolve(module));
       }
-      ASSIGN_OR_RETURN(FactorSplit split, SplitOp(bound.graph, op, path, *resolved, bound.mesh,
-                                                  whole_rules.count(op.rule->name()) > 0));
+      ASSIGN_OR_RETURN(OnRanksOf on, RanksOfOp(*resolved, path, bound.mesh));
+      ASSIGN_OR_RETURN(FactorSplit split,
+                       SplitOp(bound.graph, op, path, *resolved, bound.mesh,
+                               whole_rules.count(op.rule->name()) > 0, on));
       body.splits.push_back(std::move(split));
+      if (!on.empty() || !body.on.empty()) {
+        body.on.resize(body.splits.size());
+        body.on.back() = std::move(on);
+      }
       if (homes) body.homes.push_back(HomesOfOp(*resolved));
       directives.push_back(*resolved);
     }
+    if (!body.on.empty()) body.on.resize(body.splits.size());
     ASSIGN_OR_RETURN(body.replays, ReplaysOf(bound.graph.bodies[segment.body], segment.in_list(),
                                              directives, body.splits, bound.mesh, selective));
     bound.bodies.push_back(std::move(body));
@@ -388,6 +422,29 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   }
   if (options.recompute_joined > 1) JoinLayers(options.recompute_joined, &bound);
   return bound;
+}
+
+std::vector<Place> PlacesOf(const BoundModel& bound) {
+  std::vector<bool> named(bound.mesh.num_axes(), false);
+  for (const BoundBody& body : bound.bodies) {
+    for (const OnRanksOf& on : body.on) {
+      for (const auto& [axis, coordinate] : on) named[axis] = true;
+    }
+  }
+  std::vector<Place> places(1);
+  for (int a = 0; a < bound.mesh.num_axes(); ++a) {
+    if (!named[a]) continue;
+    std::vector<Place> finer;
+    for (Place& place : places) {
+      place.at.resize(bound.mesh.num_axes(), -1);
+      for (int32_t c = 0; c < bound.mesh.size(a); ++c) {
+        finer.push_back(place);
+        finer.back().at[a] = c;
+      }
+    }
+    places = std::move(finer);
+  }
+  return places;
 }
 
 bool OnlyBatchIsDataParallel(const BoundModel& bound) {

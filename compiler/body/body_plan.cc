@@ -7,6 +7,11 @@
 
 namespace plancast {
 
+const OnRanksOf& BoundBody::OnOf(int op) const {
+  static const OnRanksOf& all = *new OnRanksOf();
+  return on.empty() ? all : on[op];
+}
+
 std::string OpReplay::DebugString() const {
   std::string text = group < 0 ? "-" : absl::StrCat(group);
   if (discards) text += '!';

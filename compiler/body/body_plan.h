@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/body/place.h"
 #include "graph/layout/layout.h"
 #include "graph/layout/relayout.h"
 #include "graph/model/model_graph.h"
@@ -46,7 +47,11 @@ struct BoundBody {
   std::vector<FactorSplit> splits;  // per op
   std::vector<OpReplay> replays;    // per op
   std::vector<OpHomes> homes;       // per op; empty: no node says any
-  int layers = 1;                   // of lists that one repeat runs (joined_layers.h)
+  // Per op the ranks that run it, none: all of them; empty: all run all.
+  std::vector<OnRanksOf> on;
+  int layers = 1;  // of lists that one repeat runs (joined_layers.h)
+
+  const OnRanksOf& OnOf(int op) const;
 };
 
 // A tensor of the body, the gradient of one, or a value inside an op that its
@@ -117,7 +122,9 @@ struct PlanStep {
   std::vector<int> inputs;       // values; -1: needs none (model inputs, rebuilt, seeds)
   std::vector<int> extra_reads;  // values a fused kernel reads to rebuild others
   std::vector<int> outputs;      // of an op: its outputs, then its side outputs
-  Relayout relayout;             // kRelayout: inputs[0] -> outputs[0]
+  // kRelayout: inputs[0] -> outputs[0]; of several values that go together the first's, with one
+  // step for all.
+  Relayout relayout;
   Part part = Part::kForward;
   int after = -1;  // step that must be over too (no overlap of wgrad and tp), or -1
 };
@@ -136,6 +143,7 @@ struct BodyPlan {
   };
   std::vector<ParameterGrad> parameter_grads;
   std::vector<Layout> parameter_layouts;  // per tensor of the body (parameters only)
+  Place place;                            // that it is the plan of; empty: of all devices
 
   // Nothing of the body is trained, and no gradient goes through: its layers have no
   // backward pass.

@@ -59,6 +59,11 @@ absl::StatusOr<DifferentiatedBody> PartitionBody(const ModelGraph& graph, const 
                        PartitionOp(*step.rule, SplitFor(*step.rule, op, bound.splits[step.op]),
                                    mesh, FactorExtents(graph, op, *step.rule)),
                        _ << "`" << op.name << "`");
+      for (const auto& [axis, coordinate] : bound.OnOf(step.op)) {
+        for (Layout& layout : step.partition.tensors) {
+          layout.placements[axis] = Placement::On(coordinate);
+        }
+      }
     }
   }
   return body;

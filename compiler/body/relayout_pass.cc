@@ -386,8 +386,10 @@ std::vector<std::optional<Layout>> WantedInPorts(const Body& body,
   for (int port : body.in_ports) {
     std::optional<Layout> wanted;
     for (const OpStep& step : steps.forward) {
-      for (size_t i = 0; i < step.inputs.size() && !wanted.has_value(); ++i) {
-        if (step.inputs[i] == TensorRef{port, -1, false, false}) {
+      for (size_t i = 0; i < step.inputs.size(); ++i) {
+        if (wanted.has_value() && !wanted->has_on()) break;
+        if (step.inputs[i] == TensorRef{port, -1, false, false} &&
+            !(wanted.has_value() && InputLayout(step, i).has_on())) {
           wanted = InputLayout(step, i).WithoutHalos();
         }
       }

@@ -13,7 +13,8 @@
 namespace plancast {
 
 // The layouts in which the first readers of a body want its in-ports, less halos,
-// which each body exchanges itself; none for a port that it does not read.
+// which each body exchanges itself; none for a port that it does not read. Readers on some ranks
+// count where there are no others: a body hands on to all.
 std::vector<std::optional<Layout>> WantedInPorts(const Body& body, const DifferentiatedBody& steps);
 
 // Joins producers and readers: where their layouts differ a relayout step is

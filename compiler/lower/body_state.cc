@@ -85,10 +85,12 @@ std::vector<bool> CutsBatch(const ModelGraph& graph, const DeviceMesh& mesh, con
 // Notes where a weight that no gradient tells of has copies, if a data-parallel axis cuts it.
 void NoteCopies(const DeviceMesh& mesh, const Layout& weight, BodyState::Parameter* parameter) {
   const std::vector<int> data = DataAxes(mesh), experts_data = mesh.AxesOf("edp");
-  parameter->cut =
-      std::any_of(data.begin(), data.end(), [&](int a) { return weight.placements[a].is_shard(); });
+  const auto single = [&](int a) {  // each rank has its own, or one alone has it
+    return weight.placements[a].is_shard() || weight.placements[a].is_on();
+  };
+  parameter->cut = std::any_of(data.begin(), data.end(), single);
   if (!parameter->cut) return;
-  const auto whole = [&](int a) { return mesh.size(a) > 1 && !weight.placements[a].is_shard(); };
+  const auto whole = [&](int a) { return mesh.size(a) > 1 && !single(a); };
   const bool expert =
       !experts_data.empty() && std::all_of(experts_data.begin(), experts_data.end(), whole);
   for (int a : expert ? experts_data : data) {
@@ -110,7 +112,9 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
                          const BodyPlan& plan, const SoftwareProfile& profile,
                          const std::vector<bool>* only) {
   BodyState state;
-  const auto left_out = [only](int tensor) { return only != nullptr && !(*only)[tensor]; };
+  const auto left_out = [&](int tensor) {
+    return (only != nullptr && !(*only)[tensor]) || !plan.place.Holds(plan.parameter_layouts[tensor]);
+  };
   auto local = [&](int tensor, const Layout& layout) {
     const TensorFacts facts = FactsOf(graph, body, {tensor, -1, false, false});
     return static_cast<int64_t>(layout.LocalElements(mesh, facts.shape));
@@ -152,8 +156,9 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
     // A weight that some data-parallel axis cuts is reduced over the rest by
     // itself: the common buckets run over all of them.
     const Layout& weight = plan.parameter_layouts[grad.tensor];
-    const bool cut = std::any_of(all_data.begin(), all_data.end(),
-                                 [&](int a) { return weight.placements[a].is_shard(); });
+    const bool cut = std::any_of(all_data.begin(), all_data.end(), [&](int a) {
+      return weight.placements[a].is_shard() || weight.placements[a].is_on();
+    });
     if (cut) {
       std::vector<int> both = data;
       both.insert(both.end(), others.begin(), others.end());

@@ -53,7 +53,9 @@ int RenamedInput(const PlanStep& step, size_t i) {
 
 bool InPlace(const LowerContext& context, const PlanStep& step) {
   for (const RelayoutStep& r : step.relayout.steps) {
-    if (r.is_collective && r.kind != CollectiveKind::kAllReduce) return false;
+    const bool stays = r.kind == CollectiveKind::kAllReduce || r.kind == CollectiveKind::kReduce ||
+                       r.kind == CollectiveKind::kBroadcast;
+    if (r.is_collective && !stays) return false;
   }
   const int axes = context.mesh->num_axes();
   for (int a = 0; a < axes; ++a) {
@@ -150,6 +152,7 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan,
     const Value& value = plan.values[v];
     const TensorFacts facts = FactsOf(*context.graph, context.body(), value.ref);
     if (facts.kind != TensorInfo::Kind::kActivation || buffers.in_registers[v]) continue;
+    if (!plan.place.Holds(value.layout)) continue;
     const int root = find(static_cast<int>(v));
     if (buffer_of_root[root] < 0) {
       buffer_of_root[root] = static_cast<int>(buffers.bytes.size());

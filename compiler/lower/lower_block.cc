@@ -162,8 +162,9 @@ class PhaseLowering {
                                  [](const RelayoutStep& r) {
                                    return r.is_collective && r.kind == CollectiveKind::kAllGather;
                                  });
-    ready_[to] = AddRelayout(context_, plan_, step, quantized ? gathered_share_ : 1, DepsOf(step),
-                             &builder_);
+    const int ready = AddRelayout(context_, plan_, step, quantized ? gathered_share_ : 1,
+                                  DepsOf(step), &builder_);
+    for (const int value : step.outputs) ready_[value] = ready;
   }
 
   // A step with reductions inside: kernel, collective, kernel, ...

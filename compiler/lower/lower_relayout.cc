@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/body/partition.h"
@@ -42,6 +43,20 @@ int ReducedProducts(const LowerContext& context, const BodyPlan& plan, int value
   return 1;
 }
 
+// Gathers or scatters of several roots: the bytes that the busiest of them receives or sends.
+int64_t JoinedBytes(const LowerContext& context, const BodyPlan& plan, const PlanStep& step) {
+  const int axis = step.relayout.steps[0].axes[0];
+  std::map<int32_t, double> bytes;  // by root
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    const Value &from = plan.values[step.inputs[i]], &to = plan.values[step.outputs[i]];
+    const Value& whole = from.layout.placements[axis].is_on() ? from : to;
+    bytes[whole.layout.placements[axis].at] += context.LocalBytes(whole);
+  }
+  double most = 0;
+  for (const auto& [root, own] : bytes) most = std::max(most, own);
+  return static_cast<int64_t>(std::ceil(most));
+}
+
 }  // namespace
 
 int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanStep& step,
@@ -52,6 +67,18 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
   const double busiest = std::max(context.Busiest(from.ref, step.relayout.source),
                                   context.Busiest(from.ref, step.relayout.target));
   const double element = context.Bytes(facts.dtype);
+  if (step.inputs.size() > 1) {
+    const RelayoutStep& r = step.relayout.steps[0];
+    CommSpec comm;
+    comm.kind = r.kind;
+    comm.axes = r.axes;
+    comm.bytes = JoinedBytes(context, plan, step);
+    return builder->AddComm(comm, StreamKind::kModelComm,
+                            PurposeOfRelayout(*context.mesh, r.kind, r.axes),
+                            absl::StrCat(kCollectiveKindNames[r.kind], " ", facts.name, " and ",
+                                         step.inputs.size() - 1, " more"),
+                            deps);
+  }
   int ready = deps.empty() ? BlockBuilder::kNone : deps[0];
   Layout before = step.relayout.source;
   for (const RelayoutStep& r : step.relayout.steps) {

@@ -16,6 +16,7 @@ namespace plancast {
 // `reduces_each_product` the gradients of an input that several products read are
 // all-reduced one by one and summed behind. Returns the task that
 // the result is ready behind, or kNone.
+// Of several values that go together (PlanStep) it is one exchange of what the busiest root has.
 int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanStep& step,
                 double quantized_share, std::vector<int> deps, BlockBuilder* builder);
 

@@ -191,12 +191,12 @@ std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& pla
   return saved;
 }
 
-HeldMemory HeldBy(const LowerContext& context) {
+HeldMemory HeldBy(const LowerContext& context, const Place& place) {
   HeldMemory held;
   std::set<absl::string_view> met;  // the ops of joined layers have one name
   for (size_t op = 0; op < context.body().ops.size(); ++op) {
     const OpMemory* memory = MemoryOf(context, static_cast<int>(op));
-    if (memory == nullptr) continue;
+    if (memory == nullptr || !place.Runs(context.bound->OnOf(static_cast<int>(op)))) continue;
     const bool again = !met.insert(context.body().ops[op].name).second;
     for (const ExtraTensor& extra : memory->persistent) {
       if (extra.shared && again) continue;

@@ -44,7 +44,7 @@ std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& pla
 
 // Bytes that a stage holds throughout the iteration for each repeat of the body, and once
 // for all of them.
-HeldMemory HeldBy(const LowerContext& context);
+HeldMemory HeldBy(const LowerContext& context, const Place& place);
 
 // `d layers.*.fc1.y`: a tensor of the body at `path`, or a gradient, with its module.
 std::string NameIn(const std::string& path, absl::string_view name);

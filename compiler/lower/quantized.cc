@@ -44,9 +44,11 @@ Readers ReadersOf(const LowerContext& context, const BodyPlan& plan,
   }
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (step->kind == PlanStep::Kind::kRelayout) {
-      const int from = step->inputs[0], to = step->outputs[0];
-      readers.products[from] = readers.products[from] || readers.products[to];
-      readers.others[from] = readers.others[from] || readers.others[to];
+      for (size_t i = 0; i < step->inputs.size(); ++i) {
+        const int from = step->inputs[i], to = step->outputs[i];
+        readers.products[from] = readers.products[from] || readers.products[to];
+        readers.others[from] = readers.others[from] || readers.others[to];
+      }
       continue;
     }
     std::vector<bool>& how = IsQuantizedProduct(context, *step) ? readers.products : readers.others;

@@ -23,6 +23,7 @@ void GraphAssembly::Begin(const DeviceMesh& mesh, const Skew& skew) {
   graph_.stage_meshes.clear();
   graph_.reshards.clear();
   stage_mesh_ = -1;
+  place_ = 0, places_ = 1;
   graph_.rendezvous.clear();
   for (Program& program : graph_.programs) spare_programs_.push_back(std::move(program));
   graph_.programs.clear();
@@ -62,6 +63,12 @@ Program GraphAssembly::TakeProgram() {
 void GraphAssembly::BeginStage(const DeviceMesh& mesh, int64_t shift) {
   stage_mesh_ = static_cast<int>(graph_.stage_meshes.size());
   graph_.stage_meshes.push_back({mesh, shift});
+  block_of_number_.clear();
+}
+
+void GraphAssembly::BeginPlace(int64_t place, int64_t places) {
+  place_ = place;
+  places_ = places;
   block_of_number_.clear();
 }
 
@@ -112,6 +119,7 @@ void GraphAssembly::Add(const BlockTemplate& block) {
 }
 
 int32_t GraphAssembly::Join(int64_t slot, int32_t program, int32_t instance) {
+  if (slot > 0) slot = 1 + (slot - 1) * places_ + place_;
   if (slot >= static_cast<int64_t>(rendezvous_of_slot_.size())) {
     rendezvous_of_slot_.resize(slot + 1, -1);
   }

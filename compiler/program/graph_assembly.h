@@ -24,6 +24,9 @@ class GraphAssembly {
   // What follows lies on a mesh of its own, ExecutionGraph::stage_meshes' next, and numbers of
   // blocks are those of another catalogue.
   void BeginStage(const DeviceMesh& mesh, int64_t shift);
+  // What follows is what runs at one of so many places: its numbers of blocks are those of another
+  // catalogue, and it meets programs of the same place only, but in slot 0.
+  void BeginPlace(int64_t place, int64_t places);
   int AddReshard(Reshard reshard) {
     graph_.reshards.push_back(std::move(reshard));
     return static_cast<int>(graph_.reshards.size()) - 1;
@@ -59,6 +62,7 @@ class GraphAssembly {
 
   ExecutionGraph graph_;
   int stage_mesh_ = -1;  // of what is added
+  int64_t place_ = 0, places_ = 1;
   std::vector<Program> spare_programs_;
   std::vector<plancast::Block> spare_blocks_;
   std::vector<int32_t> block_of_number_;  // -1: not in the graph yet

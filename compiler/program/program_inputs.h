@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cluster/device_mesh.h"
+#include "compiler/body/place.h"
 #include "compiler/bind/bind.h"
 #include "compiler/program/compiled_body.h"
 #include "compiler/program/home_plan.h"
@@ -45,6 +46,7 @@ struct ProgramInputs {
   const HomePlan* homes = nullptr;                       // null: no node says any
   // Per border between virtual stages, where stages have meshes of their own; else null.
   const std::vector<BorderCrossing>* borders = nullptr;
+  const Place* place = nullptr;  // that programs are of; null or empty: nodes are everywhere
 };
 
 }  // namespace plancast

@@ -9,7 +9,7 @@
 namespace plancast {
 namespace {
 
-using Place = std::tuple<int, int64_t, int>;  // segment, repeat, tensor: in model order
+using LayerPlace = std::tuple<int, int64_t, int>;  // segment, repeat, tensor: in model order
 
 // Where the layers of each segment begin, as runs count them.
 std::map<int, int64_t> FirstLayers(const std::vector<std::vector<StageRun>>& stages) {
@@ -98,19 +98,19 @@ std::vector<int64_t> SharedParameter::Stages() const {
 }
 
 std::vector<SharedParameter> SharedParametersOf(const ModelGraph& graph) {
-  std::vector<std::set<Place>> groups;
+  std::vector<std::set<LayerPlace>> groups;
   for (const TiedParameter& tie : graph.tied) {
-    std::set<Place> joined = {{tie.first_segment, tie.first_repeat, tie.first_tensor},
+    std::set<LayerPlace> joined = {{tie.first_segment, tie.first_repeat, tie.first_tensor},
                               {tie.second_segment, tie.second_repeat, tie.second_tensor}};
-    for (std::set<Place>& group : groups) {
+    for (std::set<LayerPlace>& group : groups) {
       const bool same = std::any_of(joined.begin(), joined.end(),
-                                    [&](const Place& place) { return group.count(place) > 0; });
+                                    [&](const LayerPlace& place) { return group.count(place) > 0; });
       if (same) joined.merge(std::exchange(group, {}));
     }
     groups.push_back(std::move(joined));
   }
   std::vector<SharedParameter> shared;
-  for (const std::set<Place>& group : groups) {
+  for (const std::set<LayerPlace>& group : groups) {
     if (group.size() < 2) continue;
     shared.emplace_back();
     for (const auto& [segment, repeat, tensor] : group) {

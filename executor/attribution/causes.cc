@@ -60,14 +60,8 @@ Cause Causes::Of(int32_t entity, const TaskRef& ref) const {
   if (OfOwnLayer(entity, ref, &cause)) return cause;
   const int64_t start = StartOf(entity, ref);
   if (Arrival(entity, ref, &cause) >= start) return cause;
-  const Block& block = in_.BlockAt(entity, ref.instance);
-  const bool meets = ref.task == block.rendezvous_task;
   for (int32_t peer : in_.sim.MembersOf(in_.sim.groups[in_.GroupOf(entity, ref)])) {
-    const TaskRef theirs =
-        meets ? in_.index.AtRendezvous(
-                    in_.index.InstanceOf(in_.ProgramOf(entity), ref.instance).rendezvous,
-                    in_.ProgramOf(peer))
-              : ref;
+    const TaskRef theirs = counterparts_.Of(entity, ref, peer);
     Cause own;
     if (peer == entity || Arrival(peer, theirs, &own) < start) continue;
     return {Cause::kPeer, peer, theirs};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "executor/simulate/counterparts.h"
 #include "executor/simulate/simulate.h"
 
 namespace plancast {
@@ -24,7 +25,8 @@ struct Cause {
 // Answers from times alone, so that traces hold none.
 class Causes {
  public:
-  Causes(const SimInput& input, const SimTrace& trace) : in_(input), trace_(trace) {}
+  Causes(const SimInput& input, const SimTrace& trace)
+      : in_(input), trace_(trace), counterparts_(input) {}
 
   int64_t StartOf(int32_t entity, const TaskRef& ref) const { return trace_.StartOf(entity, ref); }
   int64_t EndOf(int32_t entity, const TaskRef& ref) const {
@@ -46,6 +48,7 @@ class Causes {
 
   const SimInput& in_;
   const SimTrace& trace_;
+  mutable Counterparts counterparts_;
 };
 
 // Times and causes of all tasks of an entity in issue order. Causes as numbers in

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "executor/simulate/counterparts.h"
 
 namespace plancast {
 namespace {
@@ -57,14 +58,10 @@ class Search {
 
   // The cursor of a member that has not come to the communication `ref`.
   int32_t MissingPeer(int entity, const TaskRef& ref) const {
-    const int32_t program = in_.ProgramOf(entity);
-    const bool meets = ref.task == in_.BlockAt(entity, ref.instance).rendezvous_task;
+    Counterparts counterparts(in_);
     for (int32_t peer : in_.sim.MembersOf(in_.sim.groups[in_.GroupOf(entity, ref)])) {
       const int32_t their_program = in_.ProgramOf(peer);
-      const TaskRef theirs =
-          meets ? in_.index.AtRendezvous(in_.index.InstanceOf(program, ref.instance).rendezvous,
-                                         their_program)
-                : ref;
+      const TaskRef theirs = counterparts.Of(entity, ref, peer);
       const int32_t cursor = CursorOf(peer, in_.index.StreamOf(their_program, theirs));
       if (peer == entity ||
           (cursors_[cursor].state == StreamCursor::kMeeting &&

@@ -129,6 +129,28 @@ int64_t ExecutionGraph::FirstDeviceOf(const Program& program) const {
   return device;
 }
 
+std::vector<int32_t> ExecutionGraph::JoinedBy(const CommSpec& comm, int32_t program) const {
+  const auto over = [&](int axis) {
+    return std::find(comm.axes.begin(), comm.axes.end(), axis) != comm.axes.end();
+  };
+  const auto& where = programs[program].where;
+  const auto leaves = [&](const auto& fixed) { return over(fixed.first); };
+  if (std::none_of(where.begin(), where.end(), leaves)) return {program};
+  std::vector<int32_t> joined;
+  for (size_t p = 0; p < programs.size(); ++p) {
+    const auto& other = programs[p].where;
+    const bool beside = std::equal(where.begin(), where.end(), other.begin(), other.end(),
+                                   [&](const auto& a, const auto& b) {
+                                     return a.first == b.first &&
+                                            (a.second == b.second || over(a.first));
+                                   });
+    if (beside && programs[p].stage_mesh == programs[program].stage_mesh) {
+      joined.push_back(static_cast<int32_t>(p));
+    }
+  }
+  return joined;
+}
+
 bool ExecutionGraph::Runs(const Program& program, int64_t device) const {
   const DeviceMesh& own = MeshOf(program);
   const int64_t place = device - ShiftOf(program);

@@ -216,6 +216,9 @@ struct ExecutionGraph {
   // How many devices run a program, and the lowest of them.
   int64_t DevicesOf(const Program& program) const;
   int64_t FirstDeviceOf(const Program& program) const;
+  // The programs, ascending, whose devices a communication inside of one joins: those that differ
+  // from it along its axes alone. They come to it in one order (Verify).
+  std::vector<int32_t> JoinedBy(const CommSpec& comm, int32_t program) const;
   // Whether a device of the plan runs it.
   bool Runs(const Program& program, int64_t device) const;
 

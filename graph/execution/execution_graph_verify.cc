@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -164,8 +166,10 @@ absl::Status VerifyInstance(const ExecutionGraph& graph, const Program& program,
   return absl::OkStatus();
 }
 
-// No communication without a rendezvous may leave its program.
-absl::Status VerifyGroups(const ExecutionGraph& graph, const Program& program, const Block& block) {
+// No communication without a rendezvous may leave its program's mesh. `leaves`: set if one leaves
+// the program.
+absl::Status VerifyGroups(const ExecutionGraph& graph, const Program& program, const Block& block,
+                          bool* leaves) {
   for (int32_t t = 0; t < block.size(); ++t) {
     if (block.kind[t] != TaskKind::kComm || t == block.rendezvous_task) continue;
     const CommSpec& comm = graph.comms[block.spec[t]];
@@ -176,20 +180,53 @@ absl::Status VerifyGroups(const ExecutionGraph& graph, const Program& program, c
       return Bad("task ", t, " of `", block.name, "` talks over axes of stage mesh ",
                  comm.stage_mesh, " and the program lies on ", program.stage_mesh);
     }
-    for (int axis : comm.axes) {
-      for (const auto& [fixed, coordinate] : program.where) {
-        if (axis == fixed) {
-          return Bad("task ", t, " of `", block.name, "` talks over `",
-                     graph.MeshOf(program).axis(axis).name,
-                     "`, along which programs differ; that needs a rendezvous");
-        }
-      }
+    for (const auto& [fixed, coordinate] : program.where) {
+      *leaves |= std::find(comm.axes.begin(), comm.axes.end(), fixed) != comm.axes.end();
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status VerifyProgram(const ExecutionGraph& graph, const Program& program) {
+// Programs that differ along the axes of a communication meet for it without a rendezvous: as often
+// in each stream.
+absl::Status VerifyMeetings(const ExecutionGraph& graph) {
+  std::map<std::tuple<int32_t, int32_t, StreamKind>, int64_t> times;  // program, comm, stream
+  for (size_t p = 0; p < graph.programs.size(); ++p) {
+    const Program& program = graph.programs[p];
+    const auto crosses = [&](int axis) {
+      return std::any_of(program.where.begin(), program.where.end(),
+                         [axis](const auto& fixed) { return fixed.first == axis; });
+    };
+    std::vector<int> leaves(graph.comms.size(), -1);
+    std::vector<int64_t> repeats(graph.blocks.size());
+    for (const Instance& i : program.instances) repeats[i.block] += i.layer_count;
+    for (size_t b = 0; b < graph.blocks.size(); ++b) {
+      const Block& block = graph.blocks[b];
+      for (int32_t t = 0; repeats[b] > 0 && t < block.size(); ++t) {
+        if (block.kind[t] != TaskKind::kComm || t == block.rendezvous_task) continue;
+        int& leaves_here = leaves[block.spec[t]];
+        const std::vector<int>& axes = graph.comms[block.spec[t]].axes;
+        if (leaves_here < 0) leaves_here = std::any_of(axes.begin(), axes.end(), crosses) ? 1 : 0;
+        if (leaves_here == 0) continue;
+        times[{static_cast<int32_t>(p), block.spec[t], block.stream[t]}] += repeats[b];
+      }
+    }
+  }
+  for (const auto& [at, count] : times) {
+    const auto& [program, comm, stream] = at;
+    for (const int32_t joined : graph.JoinedBy(graph.comms[comm], program)) {
+      const auto theirs = times.find({joined, comm, stream});
+      const int64_t their_count = theirs == times.end() ? 0 : theirs->second;
+      if (their_count == count) continue;
+      return Bad("program `", graph.programs[program].name, "` comes ", count, " times to a ",
+                 kCollectiveKindNames[graph.comms[comm].kind], " that `",
+                 graph.programs[joined].name, "` comes to ", their_count, " times");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyProgram(const ExecutionGraph& graph, const Program& program, bool* leaves) {
   if (program.stage_mesh < -1 ||
       program.stage_mesh >= static_cast<int>(graph.stage_meshes.size()) ||
       (program.stage_mesh < 0 && !graph.stage_meshes.empty())) {
@@ -212,7 +249,7 @@ absl::Status VerifyProgram(const ExecutionGraph& graph, const Program& program) 
     const int32_t block = program.instances[i].block;
     if (seen[block]) continue;
     seen[block] = true;
-    RETURN_IF_ERROR(VerifyGroups(graph, program, graph.blocks[block]));
+    RETURN_IF_ERROR(VerifyGroups(graph, program, graph.blocks[block], leaves));
   }
   return absl::OkStatus();
 }
@@ -378,10 +415,12 @@ absl::Status ExecutionGraph::Verify() const {
     RETURN_IF_ERROR(VerifyBlock(*this, block)) << "block `" << block.name << "`";
   }
   if (programs.empty()) return Bad("the execution graph has no program; it needs at least one");
+  bool leaves = false;
   for (const Program& program : programs) {
-    RETURN_IF_ERROR(VerifyProgram(*this, program)) << "program `" << program.name << "`";
+    RETURN_IF_ERROR(VerifyProgram(*this, program, &leaves)) << "program `" << program.name << "`";
   }
   RETURN_IF_ERROR(VerifyPlaces(*this));
+  if (leaves) RETURN_IF_ERROR(VerifyMeetings(*this));
   size_t meetings = 0, parties = 0;
   for (const Program& program : programs) {
     for (const Instance& instance : program.instances) meetings += instance.rendezvous >= 0;

@@ -15,6 +15,8 @@ std::string PlacementString(const Placement& p) {
       return "Replicate";
     case Placement::Kind::kPartial:
       return p.reduction == Reduction::kSum ? "Partial(sum)" : "Partial(max)";
+    case Placement::Kind::kOn:
+      return absl::StrCat("On(", p.at, ")");
     case Placement::Kind::kShard:
       break;
   }
@@ -50,6 +52,18 @@ bool Layout::has_partial() const {
 bool Layout::has_halo() const {
   return std::any_of(placements.begin(), placements.end(),
                      [](const Placement& p) { return !p.halo.empty(); });
+}
+
+bool Layout::has_on() const {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_on(); });
+}
+
+bool Layout::IsOn(const DeviceMesh& mesh, int64_t device) const {
+  for (int a = 0; a < mesh.num_axes(); ++a) {
+    if (placements[a].is_on() && mesh.Coordinate(device, a) != placements[a].at) return false;
+  }
+  return true;
 }
 
 Layout Layout::WithoutHalos() const {
@@ -108,6 +122,11 @@ absl::Status Layout::Verify(const DeviceMesh& mesh, int num_dims) const {
   }
   for (int a = 0; a < mesh.num_axes(); ++a) {
     const Placement& p = placements[a];
+    if (p.is_on() && (p.at < 0 || p.at >= mesh.size(a))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a tensor is on coordinate ", p.at, " of axis `", mesh.axis(a).name,
+                       "`, which has ", mesh.size(a), "."));
+    }
     if (!p.is_shard()) continue;
     if (p.dim < 0 || p.dim >= num_dims) {
       return absl::InvalidArgumentError(absl::StrCat("axis `", mesh.axis(a).name, "` shards dim ",

@@ -26,29 +26,35 @@ struct Halo {
 };
 
 // What a tensor does along one mesh axis: every coordinate holds all of it,
-// its own part of dim `dim`, or a partial value that still has to be reduced.
+// its own part of dim `dim`, a partial value that still has to be reduced, or coordinate
+// `at` alone holds it.
 struct Placement {
-  enum class Kind : uint8_t { kReplicate, kShard, kPartial };
+  enum class Kind : uint8_t { kReplicate, kShard, kPartial, kOn };
   Kind kind = Kind::kReplicate;
   int8_t dim = -1;
   ShardPattern pattern = ShardPattern::kBlock;
   Reduction reduction = Reduction::kSum;
-  Halo halo;  // of a block; one dim has one halo, on all axes that cut it
+  Halo halo;        // of a block; one dim has one halo, on all axes that cut it
+  int32_t at = -1;  // of kOn
 
   static Placement Replicate() { return {}; }
   static Placement Shard(int dim, ShardPattern pattern = ShardPattern::kBlock, Halo halo = {}) {
-    return {Kind::kShard, static_cast<int8_t>(dim), pattern, Reduction::kSum, halo};
+    return {Kind::kShard, static_cast<int8_t>(dim), pattern, Reduction::kSum, halo, -1};
   }
   static Placement Partial(Reduction reduction = Reduction::kSum) {
-    return {Kind::kPartial, -1, ShardPattern::kBlock, reduction, {}};
+    return {Kind::kPartial, -1, ShardPattern::kBlock, reduction, {}, -1};
+  }
+  static Placement On(int64_t at) {
+    return {Kind::kOn, -1, ShardPattern::kBlock, Reduction::kSum, {}, static_cast<int32_t>(at)};
   }
   bool is_replicate() const { return kind == Kind::kReplicate; }
   bool is_shard() const { return kind == Kind::kShard; }
   bool is_partial() const { return kind == Kind::kPartial; }
+  bool is_on() const { return kind == Kind::kOn; }
 
   friend bool operator==(const Placement& a, const Placement& b) {
     return a.kind == b.kind && a.dim == b.dim && a.pattern == b.pattern &&
-           a.reduction == b.reduction && a.halo == b.halo;
+           a.reduction == b.reduction && a.halo == b.halo && a.at == b.at;
   }
   friend bool operator!=(const Placement& a, const Placement& b) { return !(a == b); }
 };
@@ -62,7 +68,10 @@ struct Layout {
 
   bool has_partial() const;
   bool has_halo() const;
+  // Whether the device at `device` of the mesh holds something of it.
+  bool IsOn(const DeviceMesh& mesh, int64_t device) const;
   Layout WithoutHalos() const;
+  bool has_on() const;
   Halo HaloOf(int dim) const;
   // Product of the sizes of the axes that shard `dim` (-1: any dim).
   int64_t ShardCount(const DeviceMesh& mesh, int dim = -1) const;

@@ -54,8 +54,12 @@ std::vector<DimCut> CutsOf(const DeviceMesh& mesh, const Layout& layout, size_t 
 
 std::vector<IndexSet> LocalIndices(const DeviceMesh& mesh, absl::Span<const int64_t> shape,
                                    const Layout& layout, int64_t device) {
-  const std::vector<DimCut> cuts = CutsOf(mesh, layout, shape.size());
   std::vector<IndexSet> sets;
+  if (!layout.IsOn(mesh, device)) {
+    sets.resize(shape.size());
+    return sets;
+  }
+  const std::vector<DimCut> cuts = CutsOf(mesh, layout, shape.size());
   for (size_t d = 0; d < shape.size(); ++d) {
     sets.push_back(PartOf(mesh, cuts[d], shape[d], device));
   }

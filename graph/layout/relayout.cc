@@ -50,6 +50,7 @@ class LayoutTable {
       key.push_back(
           static_cast<char>(static_cast<int>(p.pattern) * 2 + static_cast<int>(p.reduction)));
       if (!p.halo.empty()) absl::StrAppend(&key, "h", p.halo.before, "+", p.halo.after, ";");
+      if (p.is_on()) absl::StrAppend(&key, "@", p.at, ";");
     }
     auto [it, added] = index_.emplace(std::move(key), static_cast<int>(entries_.size()));
     if (added) entries_.push_back({layout, 0, -1, {}, false});

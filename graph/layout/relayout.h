@@ -21,7 +21,7 @@ struct RelayoutStep {
   Reduction reduction = Reduction::kSum;
   std::vector<int> axes;  // mesh axes it runs over, outermost first
   int64_t elements = 0;   // in the unit of CollectiveKind, times element size = bytes
-  int64_t received = 0;   // elements the busiest device receives at least
+  int64_t received = 0;   // elements the busiest device receives at least, or sends from a root
   Layout after;
 };
 
@@ -38,7 +38,8 @@ struct Relayout {
 // The steps that carry a tensor of `shape` from `source` to `target`, moving
 // the fewest bytes; adjacent sub-axes or axes with the same need share one
 // collective. Examples on one axis: Shard->Replicate all_gather,
-// Partial->Replicate all_reduce, Partial->Shard reduce_scatter,
+// Partial->Replicate all_reduce, Partial->Shard reduce_scatter, Shard->On gather,
+// On->Shard scatter, On->Replicate broadcast, Partial->On reduce, On->On a permute,
 // Shard(a)->Shard(b) all_to_all, Replicate->Shard a local slice, Shard->Shard
 // with a halo an exchange with the neighbours (a permute of what the busiest
 // device receives).

@@ -63,6 +63,7 @@ std::vector<RelayoutStep> RelayoutMoves::From(const Layout& layout,
   AddGathers(layout, axes, &steps);
   AddReductions(layout, axes, &steps);
   AddAllToAlls(layout, axes, &steps);
+  AddRooted(layout, axes, &steps);
   AddExchange(layout, axes, &steps);
   return steps;
 }
@@ -201,18 +202,55 @@ void RelayoutMoves::AddAllToAlls(const Layout& layout, const std::vector<int>& a
   }
 }
 
+void RelayoutMoves::AddRooted(const Layout& layout, const std::vector<int>& axes,
+                              std::vector<RelayoutStep>* steps) const {
+  const int64_t elements = LocalElements(layout);
+  for (int axis : axes) {
+    const Placement &now = layout.placements[axis], &wanted = target_.placements[axis];
+    const int64_t others = mesh_.size(axis) - 1;
+    const auto add = [&](CollectiveKind kind, int64_t whole, int64_t moved, Placement to) {
+      steps->push_back(Collective(kind, {axis}, whole, moved, With(layout, {axis}, to)));
+    };
+    if (now.is_on()) {
+      add(CollectiveKind::kBroadcast, elements, elements, Placement::Replicate());
+      if (wanted.is_on()) add(CollectiveKind::kPermute, elements, elements, wanted);
+      if (wanted.is_partial() && wanted.reduction == Reduction::kSum) {
+        steps->push_back(Local({axis}, With(layout, {axis}, wanted)));
+      }
+      if (wanted.is_shard() && CanCut(layout, {axis}, wanted)) {
+        const Layout after = With(layout, {axis}, wanted);
+        add(CollectiveKind::kScatter, elements, std::min(elements, others * LocalElements(after)),
+            wanted);
+      }
+      continue;
+    }
+    if (!wanted.is_on()) continue;
+    if (now.is_replicate()) steps->push_back(Local({axis}, With(layout, {axis}, wanted)));
+    if (now.is_partial()) {
+      add(CollectiveKind::kReduce, elements, elements, wanted);
+      steps->back().reduction = now.reduction;
+    }
+    if (now.is_shard() && now.halo.empty() && AreInnermost(layout, {axis}, now.dim)) {
+      const int64_t whole = LocalElements(With(layout, {axis}, wanted));
+      add(CollectiveKind::kGather, whole, std::min(whole, others * elements), wanted);
+    }
+  }
+}
+
 void RelayoutMoves::AddExchange(const Layout& layout, const std::vector<int>& axes,
                                 std::vector<RelayoutStep>* steps) const {
-  // Partial axes stay. What shall become partial either stays too or is
-  // gathered on the way.
+  // Partial axes stay, and those that one coordinate holds. What shall become partial either
+  // stays too or is gathered on the way, and so is what shall be on one coordinate.
   Layout after = layout, gathered;
   for (int a : axes) {
-    const bool fixed = layout.placements[a].is_partial() || target_.placements[a].is_partial();
-    if (!fixed) after.placements[a] = target_.placements[a];
+    const Placement &from = layout.placements[a], &to = target_.placements[a];
+    const bool fixed = from.is_partial() || to.is_partial() || from.is_on() || to.is_on();
+    if (!fixed) after.placements[a] = to;
   }
   gathered = after;
   for (int a : axes) {
-    if (target_.placements[a].is_partial() && layout.placements[a].is_shard()) {
+    const Placement& to = target_.placements[a];
+    if ((to.is_partial() || to.is_on()) && layout.placements[a].is_shard()) {
       gathered.placements[a] = Placement::Replicate();
     }
   }

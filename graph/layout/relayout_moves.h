@@ -32,6 +32,9 @@ class RelayoutMoves {
                  std::vector<RelayoutStep>* steps) const;
   void AddAllToAlls(const Layout& layout, const std::vector<int>& axes,
                     std::vector<RelayoutStep>* steps) const;
+  // From and to one coordinate.
+  void AddRooted(const Layout& layout, const std::vector<int>& axes,
+                 std::vector<RelayoutStep>* steps) const;
   void AddExchange(const Layout& layout, const std::vector<int>& axes,
                    std::vector<RelayoutStep>* steps) const;
   void AddExchangeTo(const Layout& layout, const Layout& after,

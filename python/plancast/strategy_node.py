@@ -67,6 +67,20 @@ class Node:
         self._tree._core.recompute(self._path, arguments.word(mode, "recompute"))
         return self
 
+    def on(self, **axes: int | str) -> Node:
+        """Which ranks of an axis run the ops below; others have nothing of them.
+
+        Args:
+          axes: by axis (dp, cp, tp) a rank, or a part of the ranks: `"1/2"` is the second half.
+
+        >>> from plancast.strategy import Strategy
+        >>> tree = Strategy.parse("dp=4")
+        >>> tree["wide"].on(dp=0) and tree["deep"].on(dp="1/2") and tree.to_dict()["nodes"]
+        {'deep': {'on': {'dp': '1/2'}}, 'wide': {'on': {'dp': 0}}}
+        """
+        self._tree._core.on(self._path, {axis: str(ranks) for axis, ranks in axes.items()})
+        return self
+
     def home(self, layout: str | None = None, **kinds: str) -> Node:
         """Where `weights`, `gradients`, optimizer `state` and kept `activations` below live.
 

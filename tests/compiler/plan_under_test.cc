@@ -119,6 +119,16 @@ PlanUnderTest& PlanUnderTest::Split(absl::string_view path, absl::string_view ax
   return *this;
 }
 
+PlanUnderTest& PlanUnderTest::On(absl::string_view path, absl::string_view axis,
+                                 absl::string_view ranks) {
+  absl::StatusOr<Directives*> node = tree_.Node(path);
+  PLANCAST_CHECK_OK(node);
+  const absl::StatusOr<OnDirective> parsed = ParseOn(axis, ranks);
+  PLANCAST_CHECK_OK(parsed);
+  (*node)->SetOn(*parsed);
+  return *this;
+}
+
 PlanUnderTest& PlanUnderTest::Home(absl::string_view path, HomeKind kind, absl::string_view home) {
   absl::StatusOr<Directives*> node = tree_.Node(path);
   PLANCAST_CHECK_OK(node);

@@ -59,6 +59,8 @@ class PlanUnderTest {
   // What a node of the tree splits; `` is the root.
   PlanUnderTest& Split(absl::string_view path, absl::string_view axis,
                        std::vector<std::string> dims);
+  // The ranks of an axis that run what is below a node: `1`, `0/2`.
+  PlanUnderTest& On(absl::string_view path, absl::string_view axis, absl::string_view ranks);
   // Where tensors below a node live; the plan's own homes are those of the options.
   PlanUnderTest& Home(absl::string_view path, HomeKind kind, absl::string_view home);
   // Of weights, gradients and state, so much is sharded as `zero` counts.

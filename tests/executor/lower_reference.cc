@@ -233,6 +233,23 @@ class Lowering {
     return reached;
   }
 
+  // The programs that lie like `program` but for the axes of the communication.
+  std::set<int32_t> Joined(int32_t program, const CommSpec& comm) const {
+    std::set<int32_t> joined;
+    const auto& where = graph_.programs[program].where;
+    for (size_t p = 0; p < graph_.programs.size(); ++p) {
+      bool like = comm.stage_mesh < 0 || static_cast<int32_t>(p) == program;
+      for (const auto& [axis, coordinate] : where) {
+        if (std::count(comm.axes.begin(), comm.axes.end(), axis) > 0) continue;
+        for (const auto& [other_axis, other] : graph_.programs[p].where) {
+          if (other_axis == axis && other != coordinate) like = false;
+        }
+      }
+      if (like) joined.insert(static_cast<int32_t>(p));
+    }
+    return joined;
+  }
+
   int32_t MeetingOf(int64_t rank, int32_t program, int32_t i, int32_t layer, int32_t t) {
     const Instance& instance = graph_.programs[program].instances[i];
     const Block& block = graph_.blocks[instance.block];
@@ -260,6 +277,10 @@ class Lowering {
         }
       }
       key = {-1, instance.rendezvous, 0, 0};
+    } else if (programs = Joined(program, *comm); programs.size() > 1) {
+      // One after the other in each stream, whatever else the programs run.
+      const int64_t number = come_[{rank, spec, block.stream[t]}]++;
+      key = {-2, spec, static_cast<int64_t>(block.stream[t]), number};
     } else {
       key = {program, i, layer, t};
     }
@@ -346,6 +367,7 @@ class Lowering {
   Links& links_;
   ReferenceLowering out_;
   std::map<std::vector<int64_t>, int32_t> meetings_;
+  std::map<std::tuple<int64_t, int32_t, StreamKind>, int64_t> come_;  // rank, comm, stream
   std::vector<std::vector<int64_t>> use_of_meeting_;    // programs, source, spec
   std::map<std::vector<int64_t>, int32_t> priorities_;  // per use, over all its streams
 };

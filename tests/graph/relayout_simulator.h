@@ -62,7 +62,8 @@ class RelayoutSimulator {
   // "" or what is wrong with the step.
   std::string Execute(const Layout& before, const RelayoutStep& step) {
     if (!step.is_collective) return ExecuteLocal(before, step);
-    if (step.kind == CollectiveKind::kAllReduce || step.kind == CollectiveKind::kReduceScatter) {
+    if (step.kind == CollectiveKind::kAllReduce || step.kind == CollectiveKind::kReduceScatter ||
+        step.kind == CollectiveKind::kReduce) {
       for (const std::vector<int>& group : GroupsAlong(mesh_, step.axes)) {
         std::vector<Array<Field>*> arrays;
         for (int d : group) arrays.push_back(&devices_[d]);

@@ -11,6 +11,7 @@
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "strategy/nodes/homes.h"
+#include "strategy/nodes/on.h"
 #include "strategy/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/tree_check.h"
@@ -34,6 +35,12 @@ void SetBucket(PyStrategy& self, const std::string& path, int64_t bytes) {
         absl::StrCat("a bucket of ", bytes, " bytes holds nothing. Give a positive size.")));
   }
   NodeOf(self, path).bucket_bytes = bytes;
+}
+
+// `ranks`: by axis, `3` or `1/2`.
+void SetOn(PyStrategy& self, const std::string& path,
+           const std::map<std::string, std::string>& ranks) {
+  for (const auto& [axis, text] : ranks) NodeOf(self, path).SetOn(ValueOrThrow(ParseOn(axis, text)));
 }
 
 // `homes`: layouts by kind.
@@ -96,6 +103,7 @@ void BindStrategy(py::module_& m) {
           },
           py::arg("path"), py::arg("axis"), py::arg("dims"))
       .def("recompute", &SetRecompute, py::arg("path"), py::arg("mode"))
+      .def("on", &SetOn, py::arg("path"), py::arg("ranks"))
       .def("home", &SetHomes, py::arg("path"), py::arg("homes"))
       .def("bucket", &SetBucket, py::arg("path"), py::arg("size"))
       .def(

@@ -32,6 +32,20 @@ TEST(RelayoutTest, OneAxis) {
   EXPECT_EQ(Plan({{kR, kS0}}, {{kR, kS0}}), "");
 }
 
+TEST(RelayoutTest, OneCoordinateHoldsAll) {
+  const Placement on0 = Placement::On(0), on2 = Placement::On(2);
+  EXPECT_EQ(Plan({{kR, kS0}}, {{kR, on2}}), "gather(tp) 2048");
+  EXPECT_EQ(Plan({{kR, on2}}, {{kR, kS0}}), "scatter(tp) 2048");
+  EXPECT_EQ(Plan({{kR, on2}}, {{kR, kR}}), "broadcast(tp) 2048");
+  EXPECT_EQ(Plan({{kR, kP}}, {{kR, on2}}), "reduce(tp) 2048");
+  EXPECT_EQ(Plan({{kR, on0}}, {{kR, on2}}), "permute(tp) 2048");
+  EXPECT_EQ(Plan({{kR, kR}}, {{kR, on2}}), "local(tp)");
+  EXPECT_EQ(Plan({{kR, on2}}, {{kR, kP}}), "local(tp)");
+  EXPECT_EQ(Plan({{kS0, kS1}}, {{kS0, on2}}), "gather(tp) 1024");
+  EXPECT_THAT(Plan({{kR, Placement::On(4)}}, {{kR, kR}}),
+              HasSubstr("on coordinate 4 of axis `tp`, which has 4"));
+}
+
 TEST(RelayoutTest, WorksOnTheShardOfOtherAxes) {
   EXPECT_EQ(Plan({{kS0, kP}}, {{kS0, kR}}), "all_reduce(tp) 1024");
   EXPECT_EQ(Plan({{kS0, kS1}}, {{kS0, kR}}), "all_gather(tp) 1024");

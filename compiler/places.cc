@@ -1,0 +1,72 @@
+#include "compiler/places.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/bind/bind.h"
+#include "compiler/program/block_catalogue.h"
+#include "compiler/program/graph_assembly.h"
+#include "compiler/program/schedule.h"
+#include "compiler/program_plan.h"
+#include "compiler/stage_program.h"
+
+namespace plancast {
+namespace {
+
+// Of all stages together; each is written by itself.
+constexpr size_t kMostPrograms = 4096;
+
+}  // namespace
+
+absl::StatusOr<std::vector<Place>> PlacesOf(const CompileRequest& request) {
+  if (!request.tree->HasOn()) return std::vector<Place>(1);
+  ASSIGN_OR_RETURN(const BoundModel bound, Bind(*request.graph, *request.tree, *request.options,
+                                                request.profile->kernels.whole_rules));
+  std::vector<Place> places = PlacesOf(bound);
+  if (places.size() * static_cast<size_t>(request.options->pp) > kMostPrograms) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "nodes name single ranks of axes with ", places.size(), " places in ", request.options->pp,
+        " stages, more than ", kMostPrograms,
+        " programs. Name parts of the ranks instead (`on: {dp: 0/2}`)."));
+  }
+  return places;
+}
+
+absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
+                                             const std::vector<Place>& places, Session& session,
+                                             const PassObserver& observer) {
+  if (!request.options->stages.empty()) {
+    return absl::InvalidArgumentError(
+        "`on` names ranks of axes that all stages have, and here stages have meshes of their own. "
+        "Give what runs beside other nodes a stage of its own devices, or leave `mesh` and "
+        "`devices` out of `stages`.");
+  }
+  GraphAssembly assembly;
+  for (size_t p = 0; p < places.size(); ++p) {
+    CompileRequest here = request;
+    here.place = places[p];
+    here.check = nullptr;
+    ASSIGN_OR_RETURN(const ProgramPlan plan, PlanPrograms(here, session, observer));
+    if (p == 0) assembly.Begin(plan.mesh, plan.bodies->bound.load.skew);
+    assembly.BeginPlace(static_cast<int64_t>(p), static_cast<int64_t>(places.size()));
+    const PipelineSchedule schedule = plan.Schedule(request.options->micro_batches);
+    BlockCatalogue catalogue;
+    for (int64_t stage = 0; stage < request.options->pp; ++stage) {
+      BuildStageProgram(plan.inputs(), stage, schedule.OfStage(stage), &catalogue, &assembly);
+      const int32_t program = assembly.programs() - 1;
+      if (request.check && !request.check(assembly.graph(), program)) {
+        return absl::ResourceExhaustedError("a stage was refused");
+      }
+    }
+  }
+  ExecutionGraph graph = std::move(assembly).Finish();
+  RETURN_IF_ERROR(graph.Verify());
+  if (observer) observer("lower", graph.DebugString());
+  return graph;
+}
+
+}  // namespace plancast

@@ -1,0 +1,242 @@
+// Nodes on some ranks of an axis: what runs and lies where, what crosses, and that folding knows
+// of it all.
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "executor/executor.h"
+#include "executor/runtime.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/folded_against_reference.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+constexpr int64_t kBatch = 4, kSeq = 16, kHidden = 64, kFfn = 256, kBf16 = 2;
+constexpr int64_t kStream = kBf16 * kBatch * kSeq * kHidden;
+
+std::string Moved(absl::string_view kind, absl::string_view axes, int64_t bytes) {
+  return absl::StrCat(kind, "(", axes, ") ", bytes);
+}
+
+// x = stem(x); y = wide(x) + deep(x); loss-like last op.
+PlanUnderTest TwoBranches() {
+  PlanUnderTest plan({{"seq", kSeq}, {"hidden", kHidden}, {"ffn", kFfn}});
+  plan.MicroBatches(kBatch, 1).ByHand();
+  BodyWriter& stem = plan.Segment("stem");
+  const int x = stem.InPort("x", {"batch", "seq", "hidden"});
+  stem.OutPort(stem.Op1("act", "gelu", {x}));
+  BodyWriter& body = plan.Segment("body");
+  const int in = body.InPort("x", {"batch", "seq", "hidden"});
+  const int wide = body.Op1("wide", "linear", {in}, {{"n", "ffn"}});
+  const int deep = body.Op1("deep", "linear", {in}, {{"n", "ffn"}});
+  body.Op("sum", "add", {wide, deep});
+  return plan;
+}
+
+int64_t Parameters(const Program& program) {
+  return program.static_bytes[static_cast<int>(MemoryKind::kParameters)];
+}
+
+std::vector<std::string> Labels(const ExecutionGraph& graph, const Program& program) {
+  std::vector<std::string> labels;
+  for (const Instance& instance : program.instances) {
+    const Block& block = graph.blocks[instance.block];
+    for (int32_t t = 0; t < block.size(); ++t) {
+      if (block.kind[t] == TaskKind::kKernel) labels.push_back(block.label[t]);
+    }
+  }
+  return labels;
+}
+
+TEST(PlacesTest, BranchesSideBySideRunOnTheirRanksAlone) {
+  PlanUnderTest plan = TwoBranches();
+  plan.Dp(2).Split("", "dp", {"batch"}).On("body.wide", "dp", "0").On("body.deep", "dp", "1");
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  ASSERT_EQ(graph.programs.size(), 2u);
+  EXPECT_EQ(graph.programs[0].name, "stage 0 dp=0");
+  const std::vector<std::string> first = Labels(graph, graph.programs[0]);
+  const std::vector<std::string> second = Labels(graph, graph.programs[1]);
+  EXPECT_THAT(first, Contains("wide"));
+  EXPECT_THAT(first, Contains("wide.wgrad"));
+  EXPECT_THAT(first, ::testing::Not(Contains("deep")));
+  EXPECT_THAT(second, Contains("deep"));
+  EXPECT_THAT(second, ::testing::Not(Contains("wide.bwd")));
+  // Each weight is on one device alone, so nobody reduces its gradient.
+  EXPECT_EQ(Parameters(graph.programs[0]), Parameters(graph.programs[1]));
+  EXPECT_EQ(Parameters(graph.programs[0]), kBf16 * kFfn * kHidden);
+  const Moves moves = MovesOf(graph);
+  EXPECT_THAT(moves.gradients, IsEmpty());
+  // Samples of all ranks are gathered at each; results go back to whose samples they are in one
+  // exchange of two roots, and gradients the other way.
+  const int64_t whole = 2 * kStream, wide = whole / kHidden * kFfn;
+  EXPECT_THAT(MovesOf(graph).forward,
+              UnorderedElementsAre(Moved("all_to_all", "dp", whole),
+                                   Moved("all_to_all", "dp", whole),
+                                   Moved("all_to_all", "dp", wide),
+                                   Moved("all_to_all", "dp", wide)));
+}
+
+TEST(PlacesTest, AModuleOnOneTensorRankBroadcasts) {
+  const int64_t tokens = 2 * 512 * 1024 * kBf16;
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+  plan.Tp(2).MicroBatches(2, 1).On("layers.*.mlp", "tp", "0");
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  ASSERT_EQ(graph.programs.size(), 2u);
+  // The residual stream is on all ranks: what the module makes, and its gradient, is sent to them.
+  EXPECT_THAT(MovesOf(graph).forward, Contains(Moved("broadcast", "tp", tokens)));
+  const int64_t feed_forward = 8 * (2 * 1024 * 4096 + 4096 + 1024) * kBf16;
+  EXPECT_EQ(Parameters(graph.programs[0]) - Parameters(graph.programs[1]), feed_forward);
+}
+
+TEST(PlacesTest, ParametersAreOnTheirRanksOnce) {
+  PlanUnderTest everywhere = PlanUnderTest::Of(SmallGpt());
+  everywhere.Tp(2).Dp(2).MicroBatches(2, 1);
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph all, everywhere.Compile());
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+  plan.Tp(2).Dp(2).MicroBatches(2, 1);
+  for (const auto& [layer, rank] : {std::pair{0, "0"}, std::pair{1, "1"}}) {
+    plan.On(absl::StrCat("layers[", layer, "::2].mlp"), "dp", rank);
+  }
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  ASSERT_EQ(graph.programs.size(), 2u);
+  int64_t placed = 0;
+  for (const Program& program : graph.programs) {
+    placed += Parameters(program) * graph.DevicesOf(program);
+  }
+  const int64_t feed_forward = 8 * (2 * 1024 * 4096 + 4096 + 1024) * kBf16;
+  // Two replicas of which one alone has each feed-forward layer (the bias of its second product is
+  // on both tensor ranks).
+  EXPECT_EQ(placed, Parameters(all.programs[0]) * 4 - feed_forward - 8 * 1024 * kBf16);
+}
+
+TEST(PlacesTest, AllRanksOfAnAxisOfOneAreAll) {
+  PlanUnderTest everywhere = PlanUnderTest::Of(SmallGpt()), plan = PlanUnderTest::Of(SmallGpt());
+  everywhere.Tp(2).MicroBatches(2, 2);
+  plan.Tp(2).MicroBatches(2, 2).On("layers.*.mlp", "dp", "0").On("layers.*.attn", "tp", "0/1");
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph a, everywhere.Compile());
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph b, plan.Compile());
+  EXPECT_EQ(a.DebugString(), b.DebugString());
+}
+
+TEST(PlacesTest, RanksThatAreNotThereAreRefused) {
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+  plan.Tp(2).MicroBatches(2, 1).On("layers.*.mlp", "tp", "2");
+  EXPECT_THAT(plan.Compile().status().message(),
+              HasSubstr("`on: {tp: 2}`: `tp` has 2 ranks here, 0 to 1"));
+  PlanUnderTest parts = PlanUnderTest::Of(SmallGpt());
+  parts.Dp(4).MicroBatches(2, 1).On("layers.*.mlp", "dp", "0/3");
+  EXPECT_THAT(parts.Compile().status().message(), HasSubstr("do not divide into 3 equal parts"));
+}
+
+// ---- random plans ----
+
+PlanUnderTest DrawPlan(Dice& dice) {
+  const int64_t pp = dice.Of<int64_t>({1, 1, 2});
+  TransformerConfig config;
+  config.name = "tiny";
+  config.layers = 2 * pp;
+  config.hidden = 32;
+  config.heads = 4;
+  config.ffn = 64;
+  config.vocab = 120;
+  config.seq = 16;
+  config.max_positions = 16;
+  config.tied_embeddings = dice.Maybe(3);
+  config.parallel_residual = dice.Maybe(3);
+  PlanUnderTest plan = PlanUnderTest::Of(config, dice.Maybe(2), dice.Maybe(2));
+  plan.Dp(dice.Of<int64_t>({1, 2, 3})).Tp(dice.Of<int64_t>({1, 2, 4}));
+  std::vector<std::string> over_tp = {"heads", "ffn", "vocab"};
+  if (dice.Maybe(3)) over_tp.emplace_back("seq");
+  plan.Split("", "tp", over_tp);
+  plan.Pp(pp, pp == 1 ? Schedule::kNone : dice.Of<Schedule>({Schedule::k1f1b, Schedule::kGpipe}));
+  plan.MicroBatches(1 + dice.Below(2), 1 + dice.Below(4));
+  plan.Recomputing(dice.Of<Recompute>({Recompute::kNone, Recompute::kSelective, Recompute::kFull}));
+  SoftwareProfile& profile = plan.profile();
+  profile.update.grad_clip = dice.Maybe(2);
+  profile.update.zero_grad = dice.Maybe(2);
+  profile.kernels.wgrad_overlaps_tp = !dice.Maybe(3);
+  profile.kernels.fuse_wgrad_accumulation = !dice.Maybe(3);
+  profile.pipeline.p2p_blocking = dice.Maybe(3);
+  PlanOptions& options = plan.options();
+  options.bucket_bytes = dice.Of<int64_t>({1, 20'000, int64_t{1} << 40});
+  if (dice.Maybe(2)) options.overlap.insert(Overlap::kGrad);
+  if (dice.Maybe(2)) plan.Zero1();
+  if (dice.Maybe(4)) {
+    options.zero = dice.Of<int>({2, 3});
+    options.sync_each = dice.Maybe(2);
+  }
+  const int64_t nodes = 1 + dice.Below(4);
+  for (int64_t n = 0; n < nodes; ++n) {
+    const std::string axis = dice.Of<std::string>({"dp", "tp"});
+    const int64_t size = axis == "dp" ? options.dp : options.tp;
+    plan.On(dice.Of<std::string>({"layers.*.mlp", "layers.*.attn", "layers[0].mlp", "layers[::2]",
+                                  "layers[-1].attn.core_attn", "embedding", "head",
+                                  "layers.*.mlp.fc1"}),
+            axis, absl::StrCat(dice.Below(size)));
+  }
+  return plan;
+}
+
+class RandomPlacesTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Slices, RandomPlacesTest, testing::Range(0, 4));
+
+TEST_P(RandomPlacesTest, FoldedEqualsFlatBitForBit) {
+  constexpr uint32_t kPlans = 60;
+  const uint32_t first = 1 + static_cast<uint32_t>(GetParam()) * kPlans;
+  std::cout << "seeds " << first << " to " << first + kPlans - 1 << "\n";
+  int64_t placed = 0;
+  for (uint32_t seed = first; seed < first + kPlans && !HasFailure(); ++seed) {
+    Dice dice(seed);
+    PlanUnderTest plan = DrawPlan(dice);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << plan.tree().ToJson() << " zero "
+                                    << plan.options().zero << " dp " << plan.options().dp << " tp "
+                                    << plan.options().tp << " pp " << plan.options().pp);
+    const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    placed += graph->programs.size() > static_cast<size_t>(plan.options().pp);
+    const absl::StatusOr<Machine> machine =
+        Machine::Create(DrawMachine(dice, graph->mesh.num_devices()));
+    ASSERT_TRUE(machine.ok()) << machine.status();
+    const CommPricer::RealiseFn realise = RealiseOn(*machine);
+    const ReferenceLowering reference = LowerReference(*graph, *machine, UnitCost(), realise);
+    HostParams host;
+    host.start_ps = 1000;
+    host.launch_ps = 200'000;
+    host.sync_ps = 1'000'000;
+    for (const double interference : {0.0, 0.3}) {
+      ReferenceHost slowed{1000, host.launch_ps, host.sync_ps};
+      slowed.slowdown_q20 = SlowdownQ20(1 + interference);
+      const ReferenceTimes times =
+          RunReference(reference, slowed, LinkSharing::kMaxMin, SlowdownQ20(1 + interference / 2));
+      ASSERT_FALSE(times.deadlock);
+      for (const bool shortcuts : {true, false}) {
+        const auto s = Simulation::Run(*graph, *machine, realise, Form::kFolded, host, interference,
+                                       shortcuts, LinkSharing::kMaxMin, interference / 2);
+        ASSERT_TRUE(s.ok()) << s.status();
+        ExpectSame(**s, reference, times);
+      }
+    }
+    const std::vector<ClassMemory> memory = ReplayMemory(*graph, RuntimeParams());
+    for (size_t p = 0; p < graph->programs.size(); ++p) {
+      EXPECT_EQ(memory[p].allocated, ReferencePeak(*graph, static_cast<int32_t>(p)));
+    }
+  }
+  std::cout << placed << " plans with several places\n";
+  EXPECT_GT(placed, 20);
+}
+
+}  // namespace
+}  // namespace plancast
