@@ -310,7 +310,7 @@ void GradientFlow::GatherUpdated(int32_t update) {
     AddTimes(group.cut, 1, &cut);
     any = true;
   }
-  if (any) Gather(elements, cut, 1, {{update, -1, -1}});
+  if (any && (elements > 0 || !cut.empty())) Gather(elements, cut, 1, {{update, -1, -1}});
 }
 
 void GradientFlow::Finish() {
@@ -359,7 +359,9 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
     const Purpose root = PurposeOfAxes(mesh_, {a});
     const bool data = root == Purpose::kDp || root == Purpose::kCp;
     const bool shard = std::find(shared.begin(), shared.end(), a) != shared.end();
-    if (mesh_.size(a) > 1 && (!data || shard)) axes.push_back(a);
+    // Ranks with nodes of their own have gradients that others lack.
+    const bool placed = in_.place != nullptr && !in_.place->empty() && in_.place->at[a] >= 0;
+    if (mesh_.size(a) > 1 && (!data || shard || placed)) axes.push_back(a);
   }
   ShardedUpdate sharded;
   int64_t copied_back = 0;

@@ -97,7 +97,7 @@ TEST(PlacesTest, AModuleOnOneTensorRankBroadcasts) {
   ASSERT_EQ(graph.programs.size(), 2u);
   // The residual stream is on all ranks: what the module makes, and its gradient, is sent to them.
   EXPECT_THAT(MovesOf(graph).forward, Contains(Moved("broadcast", "tp", tokens)));
-  const int64_t feed_forward = 8 * (2 * 1024 * 4096 + 4096 + 1024) * kBf16;
+  const int64_t feed_forward = 8 * (2 * 1024 * 4096 + 4096 + 1024 + 2 * 1024) * kBf16;
   EXPECT_EQ(Parameters(graph.programs[0]) - Parameters(graph.programs[1]), feed_forward);
 }
 
@@ -116,10 +116,10 @@ TEST(PlacesTest, ParametersAreOnTheirRanksOnce) {
   for (const Program& program : graph.programs) {
     placed += Parameters(program) * graph.DevicesOf(program);
   }
-  const int64_t feed_forward = 8 * (2 * 1024 * 4096 + 4096 + 1024) * kBf16;
-  // Two replicas of which one alone has each feed-forward layer (the bias of its second product is
-  // on both tensor ranks).
-  EXPECT_EQ(placed, Parameters(all.programs[0]) * 4 - feed_forward - 8 * 1024 * kBf16);
+  // Two replicas, of which one alone has each feed-forward layer; both tensor ranks have its norm
+  // and the bias of its second product.
+  const int64_t feed_forward = 8 * (2 * 1024 * 4096 + 4096 + 2 * (1024 + 2 * 1024)) * kBf16;
+  EXPECT_EQ(placed, Parameters(all.programs[0]) * 4 - feed_forward);
 }
 
 TEST(PlacesTest, AllRanksOfAnAxisOfOneAreAll) {
