@@ -209,7 +209,7 @@ class BodyCompilation {
     }
     RETURN_IF_ERROR(DifferentiateAll());
     RETURN_IF_ERROR(CompileAll());
-    std::vector<SharedParameter> shared = Shared();
+    ASSIGN_OR_RETURN(std::vector<SharedParameter> shared, Shared());
     const bool depends = std::any_of(compiled_.begin(), compiled_.end(),
                                      [](const auto& body) { return body->depends_on_data_ranks; });
     return PlanBodies{std::move(bound_), std::move(compiled_), std::move(shared), depends};
@@ -362,7 +362,7 @@ class BodyCompilation {
   }
 
   // With the elements that their last users have on a device.
-  std::vector<SharedParameter> Shared() const {
+  absl::StatusOr<std::vector<SharedParameter>> Shared() const {
     std::vector<SharedParameter> shared = SharedParametersOf(bound_.graph);
     for (SharedParameter& parameter : shared) {
       const SharedParameter::Use& last = parameter.uses.back();
@@ -370,7 +370,25 @@ class BodyCompilation {
       parameter.frozen = body.tensors[last.tensor].frozen;
       const TensorFacts facts = FactsOf(bound_.graph, body, {last.tensor, -1, false, false});
       const Layout& layout = compiled_[last.segment]->plan.parameter_layouts[last.tensor];
-      parameter.elements = static_cast<int64_t>(layout.LocalElements(bound_.mesh, facts.shape));
+      for (const SharedParameter::Use& use : parameter.uses) {
+        const Layout& other = compiled_[use.segment]->plan.parameter_layouts[use.tensor];
+        const auto apart = [](const Placement& a, const Placement& b) {
+          return (a.is_on() || b.is_on()) && a != b;
+        };
+        const bool same =
+            std::equal(layout.placements.begin(), layout.placements.end(),
+                       other.placements.begin(),
+                       [&](const Placement& a, const Placement& b) { return !apart(a, b); });
+        if (same) continue;
+        return absl::InvalidArgumentError(absl::StrCat(
+            "`", ModelGraph::PathOf(bound_.graph.segments[use.segment]), "` and `",
+            ModelGraph::PathOf(bound_.graph.segments[last.segment]),
+            "` share a parameter (tied embeddings), and `on` puts them on different ranks. Name "
+            "the same ranks at both."));
+      }
+      const bool here = compiled_[last.segment]->plan.place.Holds(layout);
+      parameter.elements =
+          here ? static_cast<int64_t>(layout.LocalElements(bound_.mesh, facts.shape)) : 0;
     }
     return shared;
   }

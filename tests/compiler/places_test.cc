@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "executor/executor.h"
 #include "executor/runtime.h"
@@ -194,7 +195,7 @@ class RandomPlacesTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Slices, RandomPlacesTest, testing::Range(0, 4));
 
 TEST_P(RandomPlacesTest, FoldedEqualsFlatBitForBit) {
-  constexpr uint32_t kPlans = 60;
+  constexpr uint32_t kPlans = 400;
   const uint32_t first = 1 + static_cast<uint32_t>(GetParam()) * kPlans;
   std::cout << "seeds " << first << " to " << first + kPlans - 1 << "\n";
   int64_t placed = 0;
@@ -205,6 +206,7 @@ TEST_P(RandomPlacesTest, FoldedEqualsFlatBitForBit) {
                                     << plan.options().zero << " dp " << plan.options().dp << " tp "
                                     << plan.options().tp << " pp " << plan.options().pp);
     const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
+    if (absl::StrContains(graph.status().message(), "share a parameter")) continue;
     ASSERT_TRUE(graph.ok()) << graph.status();
     placed += graph->programs.size() > static_cast<size_t>(plan.options().pp);
     const absl::StatusOr<Machine> machine =
@@ -235,7 +237,7 @@ TEST_P(RandomPlacesTest, FoldedEqualsFlatBitForBit) {
     }
   }
   std::cout << placed << " plans with several places\n";
-  EXPECT_GT(placed, 20);
+  EXPECT_GT(placed, 50);
 }
 
 }  // namespace
