@@ -41,7 +41,9 @@ absl::Status FillCollective(const ChakraTrace::Node& node, int64_t members, DagT
       task.collective = CollectiveKind::kAllReduce;
       return absl::OkStatus();
     case chakra::ALL_GATHER:
-      task.collective = CollectiveKind::kAllGather;
+    case chakra::GATHER:
+      task.collective = node.collective == chakra::GATHER ? CollectiveKind::kGather
+                                                          : CollectiveKind::kAllGather;
       if (__builtin_mul_overflow(node.bytes, members, &task.bytes)) {
         return Bad(node, "gathers too many bytes");
       }
@@ -54,8 +56,13 @@ absl::Status FillCollective(const ChakraTrace::Node& node, int64_t members, DagT
       task.collective = CollectiveKind::kAllToAll;
       return absl::OkStatus();
     case chakra::BROADCAST:
-    case chakra::REDUCE:
       task.collective = CollectiveKind::kBroadcast;
+      return absl::OkStatus();
+    case chakra::REDUCE:
+      task.collective = CollectiveKind::kReduce;
+      return absl::OkStatus();
+    case chakra::SCATTER:
+      task.collective = CollectiveKind::kScatter;
       return absl::OkStatus();
     case chakra::BARRIER:
       task.collective = CollectiveKind::kAllReduce;

@@ -226,6 +226,16 @@ class RankWriter {
       case CollectiveKind::kBroadcast:
         type = chakra::BROADCAST;
         break;
+      case CollectiveKind::kReduce:
+        type = chakra::REDUCE;
+        break;
+      case CollectiveKind::kGather:
+        type = chakra::GATHER;
+        bytes /= static_cast<int64_t>(members.size());
+        break;
+      case CollectiveKind::kScatter:
+        type = chakra::SCATTER;
+        break;
       default:
         break;
     }
