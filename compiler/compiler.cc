@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/program/block_catalogue.h"
 #include "compiler/places.h"
@@ -27,11 +26,7 @@ absl::StatusOr<ExecutionGraph> Compile(const CompileRequest& request, Session& s
   ASSIGN_OR_RETURN(const ProgramPlan plan, PlanPrograms(request, session, observer));
   const PipelineSchedule schedule = plan.Schedule(options.micro_batches);
   if (observer) {
-    std::string out;
-    for (int64_t s = 0; s < options.pp; ++s) {
-      absl::StrAppend(&out, "stage ", s, ": ", ScheduleString(schedule.OfStage(s)), "\n");
-    }
-    observer("schedule", out);
+    observer("schedule", schedule.DebugString());
   }
   GraphAssembly assembly;
   BlockCatalogue catalogue;

@@ -50,10 +50,13 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
     CompileRequest here = request;
     here.place = places[p];
     here.check = nullptr;
-    ASSIGN_OR_RETURN(const ProgramPlan plan, PlanPrograms(here, session, observer));
+    // Dumps of bodies show all places.
+    ASSIGN_OR_RETURN(const ProgramPlan plan,
+                     PlanPrograms(here, session, p == 0 ? observer : PassObserver()));
     if (p == 0) assembly.Begin(plan.mesh, plan.bodies->bound.load.skew);
     assembly.BeginPlace(static_cast<int64_t>(p), static_cast<int64_t>(places.size()));
     const PipelineSchedule schedule = plan.Schedule(request.options->micro_batches);
+    if (p == 0 && observer) observer("schedule", schedule.DebugString());
     BlockCatalogue catalogue;
     for (int64_t stage = 0; stage < request.options->pp; ++stage) {
       BuildStageProgram(plan.inputs(), stage, schedule.OfStage(stage), &catalogue, &assembly);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -308,7 +309,9 @@ class BodyCompilation {
       compiled_.push_back(std::move(body));
     }
     ReportBodies("relayout", [&](size_t b) {
-      return compiled_[b]->plan.DebugString(bound_.graph, BodyOf(b), bound_.mesh);
+      const auto whole = whole_plans_.find(b);
+      const BodyPlan& plan = whole == whole_plans_.end() ? compiled_[b]->plan : whole->second;
+      return plan.DebugString(bound_.graph, BodyOf(b), bound_.mesh);
     });
     ReportBodies("synchronise", [&](size_t b) {
       return absl::StrCat("body ", BodyOf(b).name, ": ",
@@ -326,6 +329,7 @@ class BodyCompilation {
                                      *differentiated_[b], in_ports, out_ports, *request_.profile));
     if (!bound_.bodies[b].on.empty()) {
       JoinRooted(bound_.bodies[b], &compiled.plan);
+      if (observer_) whole_plans_[b] = compiled.plan;
       compiled.plan = PlanAt(std::move(compiled.plan), bound_.bodies[b], request_.place);
     }
     LowerContext context{&bound_.graph,
@@ -402,6 +406,7 @@ class BodyCompilation {
   std::vector<std::string> keys_;
   std::vector<std::shared_ptr<const DifferentiatedBody>> differentiated_;
   std::vector<std::shared_ptr<const CompiledBody>> compiled_;
+  std::map<size_t, BodyPlan> whole_plans_;  // to be seen: of all places
 };
 
 // Whether no op has two factors that run over the batch: the first alone is cut.

@@ -124,8 +124,12 @@ std::string BodyPlan::DebugString(const ModelGraph& graph, const Body& body,
       } else {
         std::string text = step.relayout.DebugString(mesh);
         std::replace(text.begin(), text.end(), '\n', ' ');
-        absl::StrAppend(&out, "relayout ", show(step.inputs[0]), " -> ", show(step.outputs[0]),
-                        " by ", text, "\n");
+        if (step.inputs.size() > 1) text = "all_to_all with the others";
+        for (size_t i = 0; i < step.inputs.size(); ++i) {
+          absl::StrAppend(&out, i == 0 ? "" : absl::StrCat("  ", PartName(step.part), " "),
+                          "relayout ", show(step.inputs[i]), " -> ", show(step.outputs[i]), " by ",
+                          text, "\n");
+        }
       }
     }
   }

@@ -79,6 +79,14 @@ Steps StageSchedule(Schedule schedule, int64_t stages, int64_t stage, int64_t mi
   return PipelineSchedule(schedule, stages, micro_batches, chunks).OfStage(stage);
 }
 
+std::string PipelineSchedule::DebugString() const {
+  std::string text;
+  for (int64_t s = 0; s < stages_; ++s) {
+    absl::StrAppend(&text, "stage ", s, ": ", ScheduleString(OfStage(s)), "\n");
+  }
+  return text;
+}
+
 std::string ScheduleString(const Steps& steps) {
   std::string out;
   for (const ScheduleStep& step : steps) {

@@ -39,6 +39,8 @@ class PipelineSchedule {
   std::vector<ScheduleStep> OfStage(int64_t stage) const;
   // Whether two stages have the same.
   bool Same(int64_t stage, int64_t other) const;
+  // A line for each stage, for dumps: `stage 0: F0.0 F1.0 B0.0`.
+  std::string DebugString() const;
 
  private:
   int64_t WarmUp(int64_t stage) const;

@@ -19,7 +19,6 @@ class Case:
     strategy: str
     batch: int
     devices: int = 4
-    missing: str = ""  # what the tree cannot say yet
 
 
 def one_weird_trick(plan: str, dropout: str) -> str:
@@ -47,12 +46,12 @@ TABLES = """
 plan: dp=4,mb=64
 nodes:
   embedding.table0: {on: {dp: 0}}
-  embedding.table1: {on: {dp: 1}}
-  embedding.table2: {on: {dp: 2}}
-  embedding.table3: {on: {dp: 3}}
-  embedding.table4: {on: {dp: 0}}
-  embedding.table5: {on: {dp: 1}}
-  embedding.table6: {on: {dp: 2}}
+  embedding.table1: {on: {dp: 0}}
+  embedding.table2: {on: {dp: 1}}
+  embedding.table3: {on: {dp: 1}}
+  embedding.table4: {on: {dp: 2}}
+  embedding.table5: {on: {dp: 2}}
+  embedding.table6: {on: {dp: 3}}
   embedding.table7: {on: {dp: 3}}
 """
 

@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import plancast as pc
 import pytest
 from buckets import in_buckets
 from cases import CASES, WITHOUT, graph
@@ -38,20 +37,6 @@ CHECKS = (
     "layouts",
     "order",
 )
-
-
-def _cases() -> list[Any]:
-    return [
-        pytest.param(
-            name,
-            marks=pytest.mark.xfail(
-                strict=True, raises=pc.InputError, reason=f"not in the tree yet: {case.missing}"
-            )
-            if case.missing
-            else (),
-        )
-        for name, case in CASES.items()
-    ]
 
 
 @cache
@@ -97,7 +82,7 @@ def test_every_file_is_a_case():
     assert {path.stem for path in ORACLES.glob("*.json")} == set(CASES)
 
 
-@pytest.mark.parametrize("name", _cases())
+@pytest.mark.parametrize("name", CASES)
 def test_the_model_is_the_same(name):
     """Ops in the same order, which pairing them checks, and the same parameters."""
     plan, counts = ours(name), theirs(name).counts
@@ -110,7 +95,7 @@ def test_the_model_is_the_same(name):
 
 
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("name", _cases())
+@pytest.mark.parametrize("name", CASES)
 def test_the_graph_is_the_same(name, check):
     """Multisets of facts; `buckets` are those that Proteus's rule makes of our gradients."""
     made, wanted = taken_over(name, check), facts_of(theirs(name), check)
@@ -120,7 +105,7 @@ def test_the_graph_is_the_same(name, check):
     assert not wanted - made, "theirs alone"
 
 
-@pytest.mark.parametrize("name", _cases())
+@pytest.mark.parametrize("name", CASES)
 def test_every_difference_is_needed(name):
     """Without any that is named for the case, the two sides differ."""
     for check in CHECKS:
@@ -135,7 +120,7 @@ def test_every_difference_is_of_a_case():
             assert any(one.applies(name, check) for name in CASES), one.reason
 
 
-@pytest.mark.parametrize("name", _cases())
+@pytest.mark.parametrize("name", CASES)
 def test_reductions_are_as_compiled(name):
     """The gradients above are what the compiled collectives of each stage carry, byte for byte."""
     plan = ours(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ class Ours:
         backward = phase == "backward"
         found: Facts = Counter()
         for at, copy in enumerate(self.pairing.copies):
-            devices = frozenset(self.graph.devices(self._place(at)))
+            stage = self._place(at)
             for op, name in copy.ops.items():
                 parts = [
                     one
@@ -89,6 +90,8 @@ class Ours:
                 reads, writes = self._border(copy, parts, of_type, backward=backward)
                 if backward and of_type == "CrossEntropy":
                     reads = ()
+                ranks = {axis: int(how[3:-1]) for one in parts for axis, how in one.on().items()}
+                devices = frozenset(self.graph.devices(stage | ranks))
                 found[(name, reads, writes, devices)] += 1
         return found
 
@@ -132,13 +135,13 @@ class Ours:
         return _ELEMENT * math.prod(self._part(dims, layout))
 
     def _place(self, at: int) -> dict[str, int]:
-        """Where the devices are that run a copy."""
+        """The stage that runs a copy."""
         copy = self.pairing.copies[at]
         for program in self.graph.programs:
             for instance in program.instances:
                 first, count = instance.first_layer, instance.layers * instance.repeats
                 if instance.block.name == f"{copy.path}.F" and first <= copy.number < first + count:
-                    return dict(program.where)
+                    return {"pp": program.where["pp"]}
         raise AssertionError(f"{copy.path} {copy.number} runs nowhere")
 
     def _again(self) -> set[str]:
@@ -161,7 +164,11 @@ class Ours:
                 for repeat in range(instance.repeats):
                     at = places[path, instance.first_layer + repeat]
                     for task in instance.block.tasks:
-                        yield at, dict(program.where), task
+                        # What goes on over axes along which programs differ is met for by all.
+                        crossed = [axis for axis in task.axes if axis in program.where]
+                        if all(program.where[axis] == 0 for axis in crossed):
+                            where = {k: v for k, v in program.where.items() if k not in crossed}
+                            yield at, where, task
 
     # --- Communication.
 
@@ -178,8 +185,16 @@ class Ours:
                 size = task.bytes
                 if task.collective == "all_to_all":
                     size //= math.prod(self.graph.axes[axis] for axis in task.axes)
-                found[(phase, task.collective, groups, size, self._tensor(at, label))] += 1
+                for tensor in self._moved(at, letter, label):
+                    found[(phase, task.collective, groups, size, tensor)] += 1
         return found
+
+    def _moved(self, at: int, letter: str, label: str) -> list[str]:
+        """The tensors of a collective, several where they go in one exchange."""
+        if not re.search(r" and \d+ more$", label):
+            return [self._tensor(at, label)]
+        joined = self._bodies[self.pairing.copies[at].path].joined[letter]
+        return [self._tensor(at, name) for name in joined]
 
     def _tensor(self, at: int, label: str) -> str:
         name = label.rstrip("'")
@@ -265,6 +280,7 @@ class Ours:
                 if task.collective in ("all_reduce", "reduce_scatter")
             )
             for program in self.graph.programs
+            if all(place == 0 for axis, place in program.where.items() if axis != "pp")
         ]
 
     def _depths(self) -> dict[tuple[int, str], int]:
@@ -320,8 +336,9 @@ class Ours:
     def _alike(self, at: int, layout: Layout) -> Groups:
         """Groups of devices that have the same part."""
         cut = [axis for axis, how in layout.items() if how.startswith("Shard")]
-        axes = [axis for axis in self.graph.axes if axis not in cut and axis != "pp"]
-        return groups_of(self.graph.groups(axes, self._place(at)))
+        on = {axis: int(how[3:-1]) for axis, how in layout.items() if how.startswith("On")}
+        axes = [axis for axis in self.graph.axes if axis not in (*cut, *on, "pp")]
+        return groups_of(self.graph.groups(axes, self._place(at) | on))
 
     def order(self) -> Facts:
         """As Theirs.order."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 Layout = dict[str, str]  # by mesh axis: `Shard(0)`, `Partial(sum)`
 
 _OP = re.compile(r"  ([FBW]) (\S+): \S+?\((.*)\) -> (.*)")
-_MOVED = re.compile(r"  ([FBW]) relayout (.*?)\[([^\]]*)\] -> .*")
+_MOVED = re.compile(r"  ([FBW]) relayout (.*?)\[[^\]]*\] -> .*")
 _SUM = re.compile(r"  ([FBW]) sum\(")
 _GRADIENT = re.compile(r"  gradient of (.*) \[(.*)\]")
 _OPERAND = re.compile(r"([^,\[\]]+)\[([^\]]*)\]|-")
@@ -32,6 +32,11 @@ class Op:
     reads: tuple[Operand, ...]
     writes: tuple[Operand, ...]
 
+    def on(self) -> Layout:
+        """The ranks that run it, by axis, where not all do."""
+        of = [one.layout for one in (*self.writes, *self.reads)]
+        return {axis: how for one in of for axis, how in one.items() if how.startswith("On(")}
+
 
 @dataclass
 class Body:
@@ -39,6 +44,8 @@ class Body:
 
     ops: list[Op] = field(default_factory=list)
     gradients: dict[str, Layout] = field(default_factory=dict)
+    # Tensors that go in one exchange, F forward and B backward.
+    joined: dict[str, list[str]] = field(default_factory=dict)
 
 
 def layout(text: str) -> Layout:
@@ -73,6 +80,8 @@ def bodies(relayout: str, partition: str) -> dict[str, Body]:
                     Operand("", wanted[i]) if not one.name else one for i, one in enumerate(read)
                 )
             body.ops.append(Op(phase, name, read, _operands(writes)))
+        elif (match := _MOVED.fullmatch(line)) and line.endswith("with the others"):
+            body.joined.setdefault("F" if match[1] == "F" else "B", []).append(match[2])
         elif match := _GRADIENT.fullmatch(line):
             body.gradients[match[1]] = layout(match[2])
     return found
