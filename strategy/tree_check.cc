@@ -101,9 +101,9 @@ absl::Status CheckPath(const NodePath& node, absl::string_view path, const Modul
 // Stages hold layers: what a pipeline axis cuts is no dim of an op.
 absl::Status CheckSplit(const SplitDirective& split, absl::Span<const SizedAxis> mesh) {
   RETURN_IF_ERROR(CheckAxis(split.axis, mesh));
-  if (split.axis != "pp" || split.dims.empty()) return absl::OkStatus();
+  if (split.axis != "pp" || split.cuts_nothing()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "`pp` splits no dim (`", absl::StrJoin(split.dims, "`, `"),
+      "`pp` splits no dim (`", absl::StrJoin(split.Entries(), "`, `"),
       "`): it deals whole layers to stages. Leave `pp` out of `split`, and say how many "
       "layers a stage has with `layout` in the plan."));
 }

@@ -56,11 +56,6 @@ bool OnlyBatchIsDataParallel(const BoundModel& bound);
 absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const BoundModel& bound,
                                                               const PlanOptions& options);
 
-// The factor split of one op under resolved directives (exposed for tests).
-absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
-                                    const std::string& path, const Resolved& resolved,
-                                    const DeviceMesh& mesh, bool whole = false);
-
 }  // namespace plancast
 
 #endif  // PLANCAST_COMPILER_BIND_BIND_H_

@@ -23,7 +23,7 @@ std::string SplitOf(const StrategyTree& tree, const std::string& path, const std
   for (const ResolvedSplit& split : resolved->splits) {
     if (split.directive.axis != axis) continue;
     std::string text;
-    for (const std::string& dim : split.directive.dims) text += dim + " ";
+    for (const std::string& dim : split.directive.levels[0].dims) text += dim + " ";
     return text + "<- " + (split.source.empty() ? "root" : split.source);
   }
   return "nothing";
@@ -118,7 +118,7 @@ TEST(StrategyTreeTest, WhatIsSaidOfSomeLayersGoesBeforeAllOfThem) {
   (*tree.Node("layers[2:6].mlp"))->SetSplit({"tp", {"some"}});
   (*tree.Node("layers[3].mlp"))->SetSplit({"tp", {"one"}});
   const auto at = [&](absl::string_view path) {
-    return tree.Resolve(path)->splits.back().directive.dims[0];
+    return tree.Resolve(path)->splits.back().directive.levels[0].dims[0];
   };
   EXPECT_EQ(at("layers.0.mlp.fc1"), "all");
   EXPECT_EQ(at("layers.2.mlp.fc1"), "some");
@@ -182,7 +182,7 @@ TEST(StrategyTreeTest, OneSplitPerAxisAndNode) {
   node.SetSplit({"tp", {"ffn"}});
   node.SetSplit({"tp", {"heads"}});
   ASSERT_EQ(node.split.size(), 1u);
-  EXPECT_THAT(node.FindSplit("tp")->dims, ElementsAre("heads"));
+  EXPECT_THAT(node.FindSplit("tp")->levels[0].dims, ElementsAre("heads"));
   EXPECT_EQ(node.FindSplit("dp"), nullptr);
   EXPECT_FALSE(node.empty());
 }
