@@ -103,6 +103,7 @@ absl::StatusOr<bool> SplitHeads(const ModelGraph& graph, const OpNode& op, const
     return parts;
   };
   int64_t over_keys = taken(outer), over_queries = taken(inner);
+  const int64_t before = over_keys * over_queries;
   for (const int axis : cut.axes) {
     const bool of_keys = kv_heads % (over_keys * mesh.size(axis)) == 0;
     (of_keys ? over_keys : over_queries) *= mesh.size(axis);
