@@ -176,6 +176,28 @@ TEST(StrategyTreeTest, DebugStringHasOneLineANode) {
             "head { recompute: full }\n");
 }
 
+TEST(StrategyTreeTest, ExplainSaysEachLevelAndItsNode) {
+  StrategyTree tree = Tree("tp=8");
+  ASSERT_OK_AND_ASSIGN(SplitDirective split,
+                       SplitDirective::Parse("tp", {"heads|ffn", "seq/2", "/2"}));
+  (*tree.Node("layers[0:4]"))->SetSplit(split);
+  ASSERT_OK_AND_ASSIGN(const std::string text, tree.Explain("layers.3.attn.qkv", 8));
+  EXPECT_THAT(text, HasSubstr("split tp /2: heads | ffn    from `layers[0:4]` (tp=8)\n"
+                              "split tp /2: seq            from `layers[0:4]` (tp=8)\n"
+                              "split tp /2: -              from `layers[0:4]` (tp=8)\n"));
+  EXPECT_THAT(tree.Explain("layers.4.attn.qkv", 8), IsOkAndHolds(HasSubstr("from root (tp=8)")));
+}
+
+TEST(StrategyTreeTest, NodesThatDisagreeAboutLevelsAreNamed) {
+  StrategyTree tree = Tree("tp=8");
+  (*tree.Node("layers.*.attn"))->SetSplit(*SplitDirective::Parse("tp", {"heads/4", "seq/2"}));
+  (*tree.Node("*.*.attn"))->SetSplit({"tp", {}});
+  (*tree.Node("layers[0:4].attn"))->SetSplit(*SplitDirective::Parse("tp", {"heads/2", "seq/4"}));
+  (*tree.Node("layers[2:6].attn"))->SetSplit(*SplitDirective::Parse("tp", {"heads/4", "seq/2"}));
+  EXPECT_THAT(std::string(tree.Resolve("layers.2.attn.qkv").status().message()),
+              HasSubstr("`heads/2, seq/4` and `heads/4, seq/2`"));
+}
+
 TEST(StrategyTreeTest, OneSplitPerAxisAndNode) {
   Directives node;
   EXPECT_TRUE(node.empty());
