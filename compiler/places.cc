@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/bind/bind.h"
+#include "compiler/bind/op_places.h"
 #include "compiler/program/block_catalogue.h"
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program/schedule.h"
@@ -26,7 +27,7 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const CompileRequest& request) {
   if (!request.tree->HasOn()) return std::vector<Place>(1);
   ASSIGN_OR_RETURN(const BoundModel bound, Bind(*request.graph, *request.tree, *request.options,
                                                 request.profile->kernels.whole_rules));
-  std::vector<Place> places = PlacesOf(bound);
+  std::vector<Place> places = PlacesOf(bound.bodies, bound.mesh);
   if (places.size() * static_cast<size_t>(request.options->pp) > kMostPrograms) {
     return absl::InvalidArgumentError(absl::StrCat(
         "nodes name single ranks of axes with ", places.size(), " places in ", request.options->pp,

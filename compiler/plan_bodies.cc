@@ -344,12 +344,11 @@ class BodyCompilation {
     compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name,
                                 ModelGraph::PathOf(bound_.graph.segments[segment]));
     if (OverlapsProducts(*request_.options)) {
-      const int pieces = static_cast<int>(request_.options->tp);
       const bool gathers = GathersInParts(context);
       compiled.blocks.forward =
-          OverlapProducts(std::move(compiled.blocks.forward), pieces, gathers);
+          OverlapProducts(std::move(compiled.blocks.forward), bound_.mesh, gathers);
       compiled.blocks.backward =
-          OverlapProducts(std::move(compiled.blocks.backward), pieces, gathers);
+          OverlapProducts(std::move(compiled.blocks.backward), bound_.mesh, gathers);
     }
     const HeldMemory held = HeldBy(context, compiled.plan.place);
     compiled.held_bytes = held.each;

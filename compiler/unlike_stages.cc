@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/memo_key.h"
 #include "base/status_macros.h"
@@ -16,9 +18,41 @@
 #include "compiler/program/stage_reshard.h"
 #include "compiler/program_plan.h"
 #include "compiler/stage_program.h"
+#include "strategy/node_path.h"
+#include "strategy/nodes/op_path.h"
+#include "strategy/plan_names.h"
 
 namespace plancast {
 namespace {
+
+// Whether a node has ops on a stage, where the tree says what each holds.
+bool HoldsOnStage(const NodePath& node, const StrategyTree& tree, const ModelPaths& model,
+                  int64_t stage, int64_t pp) {
+  if (tree.stages().empty() || node.length() == 0) return true;
+  std::vector<NodePath> held;
+  for (size_t v = stage; v < tree.stages().size(); v += pp) {
+    for (const std::string& text : tree.stages()[v].nodes) {
+      const absl::StatusOr<NodePath> path = NodePath::Parse(text);
+      if (path.ok()) held.push_back(*path);
+    }
+  }
+  for (const std::string& op : model.ops) {
+    ModulePath path = ModulePath::Of(op);
+    for (const ListOfLayers& list : model.lists) {
+      if (path.index < 0 && absl::StartsWith(op, list.path + ".*.")) path.count = list.layers;
+    }
+    const bool each = path.list >= 0 && path.count > 0;
+    for (int64_t layer = 0; layer < (each ? path.count : 1); ++layer) {
+      if (each) path.index = layer;
+      if (node.Covers(path) && std::any_of(held.begin(), held.end(), [&](const NodePath& other) {
+            return other.Covers(path);
+          })) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
 
 class UnlikeStages {
  public:
@@ -83,6 +117,7 @@ class UnlikeStages {
     const PlanOptions& own = stage_options_.back();
     plan_of_stage.dp = own.dp, plan_of_stage.tp = own.tp, plan_of_stage.cp = own.cp;
     plan_of_stage.ep = own.ep, plan_of_stage.etp = own.expert_tp();
+    RETURN_IF_ERROR(SettleLevels(own, &trees_.back()));
     requests_.push_back(request_);
     requests_.back().tree = &trees_.back();
     requests_.back().options = &stage_options_.back();
@@ -103,6 +138,32 @@ class UnlikeStages {
     }
     plans_.push_back(std::make_unique<ProgramPlan>(std::move(plan)));
     of_stage_.push_back(static_cast<int>(plans_.size()) - 1);
+    return absl::OkStatus();
+  }
+
+  // Levels are those of the mesh where their node has ops. The plan of a stage has the ops of all
+  // others too: there, levels that its mesh lacks are left out.
+  absl::Status SettleLevels(const PlanOptions& own, StrategyTree* tree) const {
+    const ModelPaths model = PathsOf(*request_.graph);
+    for (const auto& [text, node] : request_.tree->nodes()) {
+      for (const SplitDirective& split : node.split) {
+        const std::optional<int64_t> ranks = AxisSize(tree->plan(), split.axis);
+        if (!split.is_hierarchy() || !ranks.has_value()) continue;
+        const absl::Status fits = split.Sizes(*ranks).status();
+        if (fits.ok()) continue;
+        for (int64_t stage = 0; stage < options_.pp; ++stage) {
+          if (MemoKey(options_.OfStage(stage)) != MemoKey(own)) continue;
+          if (!HoldsOnStage(request_.tree->PathOf(text), *request_.tree, model, stage,
+                            options_.pp)) {
+            continue;
+          }
+          RETURN_IF_ERROR(fits) << "stage " << stage << ": "
+                                << (text.empty() ? "the root" : absl::StrCat("`", text, "`"));
+        }
+        ASSIGN_OR_RETURN(Directives * here, tree->Node(text));
+        here->split.erase(std::find(here->split.begin(), here->split.end(), split));
+      }
+    }
     return absl::OkStatus();
   }
 

@@ -83,9 +83,10 @@ absl::Status ReadSplit(const Value& value, absl::string_view place, Directives& 
   ASSIGN_OR_RETURN(const Struct* axes, Object(value, place, "{\"tp\": [\"heads\"]}"));
   std::vector<SplitDirective> splits;
   for (const auto& [axis, dims_value] : axes->fields()) {
-    ASSIGN_OR_RETURN(std::vector<std::string> dims,
-                     Dims(dims_value, absl::StrCat(place, ".", axis)));
-    splits.push_back({axis, std::move(dims)});
+    const std::string field = absl::StrCat(place, ".", axis);
+    ASSIGN_OR_RETURN(const std::vector<std::string> dims, Dims(dims_value, field));
+    ASSIGN_OR_RETURN(splits.emplace_back(), SplitDirective::Parse(axis, dims),
+                     _ << "`" << field << "`");
   }
   std::sort(splits.begin(), splits.end(), [](const SplitDirective& a, const SplitDirective& b) {
     return std::make_pair(AxisRank(a.axis), a.axis) < std::make_pair(AxisRank(b.axis), b.axis);
@@ -253,7 +254,7 @@ std::string NodeJson(const Directives& node) {
     std::vector<std::string> splits;
     for (const SplitDirective& split : node.split) {
       std::vector<std::string> dims;
-      for (const std::string& dim : split.dims) dims.push_back(Quote(dim));
+      for (const std::string& dim : split.Entries()) dims.push_back(Quote(dim));
       splits.push_back(absl::StrCat(Quote(split.axis), ": [", absl::StrJoin(dims, ", "), "]"));
     }
     fields.push_back(absl::StrCat("\"split\": {", absl::StrJoin(splits, ", "), "}"));

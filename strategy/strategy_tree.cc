@@ -54,10 +54,6 @@ absl::StatusOr<const Candidate*> Decide(const std::vector<Candidate>& candidates
   return decided;
 }
 
-std::string DimsText(const SplitDirective& split) {
-  return split.dims.empty() ? "-" : absl::StrJoin(split.dims, " | ");
-}
-
 std::optional<std::string> RecomputeText(const Directives& node) {
   if (!node.recompute.has_value()) return std::nullopt;
   return PrintRecompute(*node.recompute, node.recompute_ops);
@@ -118,7 +114,7 @@ std::optional<std::string> OnText(const Directives& node, absl::string_view axis
 std::string NodeText(const Directives& node) {
   std::vector<std::string> parts;
   for (const SplitDirective& split : node.split) {
-    parts.push_back(absl::StrCat("split ", split.axis, ": ", DimsText(split)));
+    parts.push_back(absl::StrCat("split ", split.axis, ": ", split.DebugString()));
   }
   for (const OnDirective& on : node.on) {
     parts.push_back(absl::StrCat("on ", on.axis, ": ", PrintOn(on)));
@@ -226,7 +222,7 @@ Directives StrategyTree::Root() const {
   // none of them (norms, dropouts, residuals) is cut along the sequence or not.
   const int64_t tp = plan_.tp.value_or(1), etp = plan_.etp.value_or(tp);
   root.SetSplit({"tp", {"heads", "ffn", "shared_ffn", "expert_ffn", "vocab"}});
-  std::vector<std::string>& over_tp = root.split.back().dims;
+  std::vector<std::string>& over_tp = root.split.back().levels[0].dims;
   if (plan_.sp) over_tp.push_back("seq");
   if (etp != tp) over_tp.erase(std::find(over_tp.begin(), over_tp.end(), "expert_ffn"));
   // The slots of experts are what is left of the sequence.
@@ -322,8 +318,7 @@ absl::Status Directives::SetRecompute(absl::string_view mode) {
 bool Resolved::SaysAs(const Resolved& other) const {
   const auto same_split = [](const ResolvedSplit& a, const ResolvedSplit& b) {
     // What nodes say goes before what the root does.
-    return a.directive.axis == b.directive.axis && a.directive.dims == b.directive.dims &&
-           a.source.empty() == b.source.empty();
+    return a.directive == b.directive && a.source.empty() == b.source.empty();
   };
   // How many layers the plan offloads is its own affair.
   const auto from_plan = [](const Resolved& resolved) {
@@ -414,7 +409,7 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
                             [&](const Directives& node) -> std::optional<std::string> {
                               const SplitDirective* split = node.FindSplit(axis);
                               if (split == nullptr) return std::nullopt;
-                              return DimsText(*split);
+                              return split->DebugString();
                             }));
     resolved.splits.push_back({*decided->node->FindSplit(axis), *decided->path});
   }
@@ -462,11 +457,20 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path, int64_
   std::vector<std::pair<std::string, std::string>> lines;
   for (const ResolvedSplit& split : resolved.splits) {
     const std::optional<int64_t> size = AxisSize(plan_, split.directive.axis);
-    lines.emplace_back(
-        absl::StrCat("split ", split.directive.axis, ": ", DimsText(split.directive)),
-        absl::StrCat(
-            SourceText(split.source),
-            size.has_value() ? absl::StrCat(" (", split.directive.axis, "=", *size, ")") : ""));
+    const std::string& axis = split.directive.axis;
+    const std::string source =
+        absl::StrCat(SourceText(split.source),
+                     size.has_value() ? absl::StrCat(" (", axis, "=", *size, ")") : "");
+    const auto parts = split.directive.Sizes(size.value_or(1));
+    for (size_t i = 0; i < split.directive.levels.size(); ++i) {
+      const SplitLevel& level = split.directive.levels[i];
+      const int64_t ranks = parts.ok() ? (*parts)[i] : level.parts;
+      const std::string part =
+          split.directive.is_hierarchy() && ranks > 0 ? absl::StrCat(axis, " /", ranks) : axis;
+      lines.emplace_back(
+          absl::StrCat("split ", part, ": ", SplitDirective(axis, level.dims).DebugString()),
+          source);
+    }
   }
   for (const ResolvedOn& on : resolved.on) {
     lines.emplace_back(absl::StrCat("on ", on.directive.axis, ": ", PrintOn(on.directive)),

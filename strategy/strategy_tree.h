@@ -18,21 +18,11 @@
 #include "strategy/nodes/choose_stages.h"
 #include "strategy/nodes/homes.h"
 #include "strategy/nodes/on.h"
+#include "strategy/nodes/split_directive.h"
 #include "strategy/plan_options.h"
 #include "strategy/short_form.h"
 
 namespace plancast {
-
-// What a mesh axis does to the ops below a node: it cuts the first of these
-// dims that the op has. A dim is a model dim (`ffn`, `seq`, `vocab`,
-// `kv_heads`), a compound one (`heads` = kv_heads x heads_per_kv: the axis is
-// spread over both, outer first), or a factor name of the op's rule after a
-// dot (`.k`). `!seq` ends the search where the op has that dim: such an op is not cut
-// by what follows. An empty list: the axis cuts nothing here.
-struct SplitDirective {
-  std::string axis;
-  std::vector<std::string> dims;
-};
 
 // What one node says; what it does not say it inherits.
 struct Directives {
@@ -174,7 +164,8 @@ class StrategyTree {
   absl::StatusOr<Resolved> Resolve(absl::string_view path) const {
     return Resolve(ModulePath::Of(path));
   }
-  // One line a directive: `split tp: heads | ffn | vocab   from root (tp=8)`. `layers`: of the
+  // One line a directive: `split tp: heads | ffn | vocab   from root (tp=8)`, or one a level of a
+  // hierarchy, outermost first: `split tp /4: heads | ffn`. `layers`: of the
   // list that the path goes through, needed where nodes count from its end; 0: not known.
   absl::StatusOr<std::string> Explain(absl::string_view path, int64_t layers = 0) const;
 

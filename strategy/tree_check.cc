@@ -101,9 +101,9 @@ absl::Status CheckPath(const NodePath& node, absl::string_view path, const Modul
 // Stages hold layers: what a pipeline axis cuts is no dim of an op.
 absl::Status CheckSplit(const SplitDirective& split, absl::Span<const SizedAxis> mesh) {
   RETURN_IF_ERROR(CheckAxis(split.axis, mesh));
-  if (split.axis != "pp" || split.dims.empty()) return absl::OkStatus();
+  if (split.axis != "pp" || split.cuts_nothing()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "`pp` splits no dim (`", absl::StrJoin(split.dims, "`, `"),
+      "`pp` splits no dim (`", absl::StrJoin(split.Entries(), "`, `"),
       "`): it deals whole layers to stages. Leave `pp` out of `split`, and say how many "
       "layers a stage has with `layout` in the plan."));
 }
@@ -131,7 +131,7 @@ absl::Status CheckOn(const Directives& node, absl::Span<const SizedAxis> mesh, b
                                    [&](const SizedAxis& axis) { return axis.first == on.axis; });
     RETURN_IF_ERROR(RanksOf(on, size->second).status());
     const SplitDirective* split = node.FindSplit(on.axis);
-    if (split == nullptr || split->dims.empty() || RanksOf(on, size->second)->count > 1) continue;
+    if (split == nullptr || split->cuts_nothing() || RanksOf(on, size->second)->count > 1) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("splits over `", on.axis, "` what is on one rank of it. Leave `split` or `on` "
                      "out, or give it several ranks (`on: {", on.axis, ": 0/2}`)."));

@@ -56,16 +56,6 @@ bool OnlyBatchIsDataParallel(const BoundModel& bound);
 absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const BoundModel& bound,
                                                               const PlanOptions& options);
 
-// The places of a plan, in which what runs differs: one for each coordinate along the axes that
-// nodes name ranks of. One, empty, where no node does.
-std::vector<Place> PlacesOf(const BoundModel& bound);
-
-// The factor split of one op under resolved directives, on the ranks `on` (exposed for tests).
-absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,
-                                    const std::string& path, const Resolved& resolved,
-                                    const DeviceMesh& mesh, bool whole = false,
-                                    const OnRanksOf& on = {});
-
 }  // namespace plancast
 
 #endif  // PLANCAST_COMPILER_BIND_BIND_H_

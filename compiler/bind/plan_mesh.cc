@@ -1,7 +1,6 @@
 #include "compiler/bind/plan_mesh.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -9,12 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/bind/axis_cuts.h"
 
 namespace plancast {
 namespace {
-
-// Per axis: places to cut it at, as numbers of consecutive ranks that stay together.
-using Cuts = std::map<std::string, std::vector<int64_t>>;
 
 absl::StatusOr<DeviceMesh> PlainMesh(const PlanOptions& options) {
   std::vector<MeshAxis> axes;
@@ -30,34 +27,86 @@ absl::StatusOr<DeviceMesh> PlainMesh(const PlanOptions& options) {
   return DeviceMesh::Create(std::move(axes));
 }
 
-// Where some op spreads an axis over both head dims and the outer one is too small.
-void AddHeadCuts(const ModelGraph& graph, const StrategyTree& tree, const DeviceMesh& mesh,
-                 Cuts* cuts) {
+// What nodes say of splits, and who they are.
+struct SaidSplit {
+  std::string node;
+  const SplitDirective* split;
+};
+
+std::vector<SaidSplit> SaidSplits(const StrategyTree& tree, const Directives& root) {
+  std::vector<SaidSplit> said;
+  const auto add = [&](const std::string& node, const Directives& directives) {
+    for (const SplitDirective& split : directives.split) said.push_back({node, &split});
+  };
+  add("the root", root);
+  for (const auto& [path, node] : tree.nodes()) {
+    if (!path.empty()) add(absl::StrCat("`", path, "`"), node);
+  }
+  return said;
+}
+
+// Each level of a hierarchy is sub-axes of its own.
+absl::Status AddLevelCuts(const SaidSplit& said, const DeviceMesh& mesh, AxisCuts* cuts) {
+  const SplitDirective& split = *said.split;
+  if (!split.is_hierarchy()) return absl::OkStatus();
+  if (split.axis == "pp" || IsExpertView(split.axis)) {
+    return absl::UnimplementedError(absl::StrCat(
+        said.node, ": not supported yet: levels of `", split.axis, "` (`", split.DebugString(),
+        "`). Levels are parts of `dp` and `tp`; give `", split.axis, "` dims alone."));
+  }
+  const auto axis = mesh.FindAxis(split.axis);
+  if (!axis.ok() && split.axis != "cp") return absl::OkStatus();  // reported by SplitOp
+  const int64_t ranks = axis.ok() ? mesh.size(*axis) : 1;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, split.Sizes(ranks), _ << said.node);
+  int64_t inside = 1;
+  for (size_t i = sizes.size(); i-- > 1;) {
+    inside *= sizes[i];
+    if (inside > 1 && inside < ranks) {
+      cuts->Add(split.axis, inside, absl::StrCat("`", split.DebugString(), "` of ", said.node));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The ranks that run a node are all of an inner part of the axis.
+absl::Status AddPartCuts(const std::string& node, const std::vector<OnDirective>& on,
+                         const DeviceMesh& mesh, AxisCuts* cuts) {
+  for (const OnDirective& said : on) {
+    const auto axis = mesh.FindAxis(said.axis);
+    if (!axis.ok()) continue;  // of one rank, or reported by CheckTree
+    ASSIGN_OR_RETURN(const OnRanks ranks, RanksOf(said, mesh.size(*axis)), _ << node);
+    if (ranks.count == 1 || ranks.count == mesh.size(*axis)) continue;
+    cuts->Add(said.axis, ranks.count, absl::StrCat("`on` of ", node));
+  }
+  return absl::OkStatus();
+}
+
+// Where some op spreads a level over both head dims and the outer one is too small.
+absl::Status AddHeadCuts(const ModelGraph& graph, const SaidSplit& said, const DeviceMesh& mesh,
+                         AxisCuts* cuts) {
   auto kv = graph.FindDim(kHeadDims[0]);
   auto per_kv = graph.FindDim(kHeadDims[1]);
-  if (!kv.ok() || !per_kv.ok()) return;
-  const int64_t kv_heads = graph.dims[*kv].size;
-  std::vector<SplitDirective> splits = tree.Root().split;
-  for (const auto& [path, node] : tree.nodes()) {
-    splits.insert(splits.end(), node.split.begin(), node.split.end());
+  const auto axis = mesh.FindAxis(said.split->axis);
+  // An axis that is not there is reported by SplitOp.
+  if (!kv.ok() || !per_kv.ok() || !axis.ok()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, said.split->Sizes(mesh.size(*axis)));
+  int64_t kv_heads = graph.dims[*kv].size, inside = mesh.size(*axis);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    inside /= sizes[i];
+    const std::vector<std::string>& dims = said.split->levels[i].dims;
+    if (std::find(dims.begin(), dims.end(), kCompoundHeads) == dims.end()) continue;
+    const int64_t over_keys = std::gcd(kv_heads, sizes[i]), inner = sizes[i] / over_keys;
+    kv_heads /= over_keys;
+    // What does not divide is reported by SplitOp.
+    if (inner == 1 || graph.dims[*per_kv].size % inner != 0) continue;
+    cuts->Add(said.split->axis, inside * inner, "fewer key/value heads than ranks");
   }
-  for (const SplitDirective& split : splits) {
-    if (std::find(split.dims.begin(), split.dims.end(), kCompoundHeads) == split.dims.end()) {
-      continue;
-    }
-    const auto axis = mesh.FindAxis(split.axis);
-    if (!axis.ok()) continue;  // reported by SplitOp
-    const int64_t size = mesh.size(*axis);
-    if (kv_heads % size == 0) continue;
-    const int64_t inner = size / std::gcd(kv_heads, size);
-    if (graph.dims[*per_kv].size % inner != 0) continue;  // reported by SplitOp
-    (*cuts)[split.axis].push_back(inner);
-  }
+  return absl::OkStatus();
 }
 
 constexpr absl::string_view kExpertOrder[] = {"tp", "cp", "dp"};  // innermost first
 
-void AddExpertCuts(const PlanOptions& options, const DeviceMesh& mesh, Cuts* cuts) {
+void AddExpertCuts(const PlanOptions& options, const DeviceMesh& mesh, AxisCuts* cuts) {
   if (!options.has_expert_mesh()) return;
   int64_t base = 1;
   for (absl::string_view name : kExpertOrder) {
@@ -65,41 +114,11 @@ void AddExpertCuts(const PlanOptions& options, const DeviceMesh& mesh, Cuts* cut
     if (!axis.ok()) continue;
     for (const int64_t end : {options.expert_tp(), options.expert_tp() * options.ep}) {
       if (end > base && end < base * mesh.size(*axis)) {
-        (*cuts)[std::string(name)].push_back(end / base);
+        cuts->Add(name, end / base, "`ep` and `etp`");
       }
     }
     base *= mesh.size(*axis);
   }
-}
-
-void AddShardCuts(const PlanOptions& options, Cuts* cuts) {
-  for (const int64_t end : ShardCuts(options)) (*cuts)["dp"].push_back(end);
-}
-
-absl::StatusOr<DeviceMesh> Cut(DeviceMesh mesh, const Cuts& cuts) {
-  for (const auto& [name, places] : cuts) {
-    ASSIGN_OR_RETURN(const int axis, mesh.FindAxis(name));
-    std::vector<int64_t> ends = places;
-    ends.push_back(mesh.size(axis));
-    std::sort(ends.begin(), ends.end());
-    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-    std::vector<int64_t> sizes;
-    int64_t before = 1;
-    for (const int64_t end : ends) {
-      if (end % before != 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("axis `", name, "` of size ", mesh.size(axis), " is cut into parts of ",
-                         before, " ranks and into parts of ", end,
-                         ", and neither divides the other. Use sizes that do."));
-      }
-      sizes.insert(sizes.begin(), end / before);
-      before = end;
-    }
-    // Key heads that share no divisor with the axis leave its outer part empty.
-    if (sizes.size() == 1) sizes.insert(sizes.begin(), 1);
-    ASSIGN_OR_RETURN(mesh, mesh.Subdivide(axis, sizes));
-  }
-  return mesh;
 }
 
 void AddExpertViews(const PlanOptions& options, DeviceMesh* mesh) {
@@ -140,14 +159,23 @@ std::vector<int64_t> ShardCuts(const PlanOptions& options) {
 absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& tree,
                                   const PlanOptions& options) {
   ASSIGN_OR_RETURN(DeviceMesh mesh, PlainMesh(options));
-  Cuts cuts;
-  AddHeadCuts(graph, tree, mesh, &cuts);
+  AxisCuts cuts;
+  const Directives root = tree.Root();
+  for (const SaidSplit& said : SaidSplits(tree, root)) {
+    RETURN_IF_ERROR(AddLevelCuts(said, mesh, &cuts));
+    RETURN_IF_ERROR(AddHeadCuts(graph, said, mesh, &cuts));
+  }
+  for (const auto& [path, node] : tree.nodes()) {
+    RETURN_IF_ERROR(AddPartCuts(absl::StrCat("`", path, "`"), node.on, mesh, &cuts));
+  }
   AddExpertCuts(options, mesh, &cuts);
-  AddShardCuts(options, &cuts);
-  ASSIGN_OR_RETURN(mesh, Cut(std::move(mesh), cuts));
+  for (const int64_t ranks : ShardCuts(options)) cuts.Add("dp", ranks, "`hsdp` and `reshard`");
+  ASSIGN_OR_RETURN(mesh, cuts.Cut(std::move(mesh)));
   AddExpertViews(options, &mesh);
   return mesh;
 }
+
+bool IsExpertView(absl::string_view axis) { return axis == "ep" || axis == "etp" || axis == "edp"; }
 
 bool IsDataAxis(const DeviceMesh& mesh, int axis) {
   const absl::string_view root = mesh.root(axis);

@@ -13,7 +13,9 @@
 namespace plancast {
 
 // The mesh of a plan: its axes outermost first, each cut into as many sub-axes as
-// the splits need, which is the common refinement of all views of the devices:
+// the splits need, which is the common refinement of all views of the devices (AxisCuts):
+// - each level of a hierarchy that some node says (`heads/4, seq/2`) is sub-axes of its own;
+// - the part of the ranks that a node is on (`on: {dp: 0/2}`) is all of the inner sub-axes;
 // - where key heads are fewer than tp, the axis is spread over them and the query
 //   heads of each;
 // - the expert mesh. The ranks of a stage, tp innermost and dp outermost, are also
@@ -22,7 +24,7 @@ namespace plancast {
 //   and then the inner part of dp;
 // - sharded data parallelism: the ranks of a shard group are the inner part of dp, and
 //   those that keep parameters after the forward pass the inner part of that.
-// Errors: cuts of one axis that do not nest.
+// Errors: cuts of one axis that do not nest, levels whose product is not its size.
 absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& tree,
                                   const PlanOptions& options);
 
@@ -30,6 +32,8 @@ absl::StatusOr<DeviceMesh> MeshOf(const ModelGraph& graph, const StrategyTree& t
 // together.
 std::vector<int64_t> ShardCuts(const PlanOptions& options);
 
+// Whether this names an axis of the expert mesh.
+bool IsExpertView(absl::string_view axis);
 // Whether the ranks along a mesh axis work on other data: it is one of dp or cp.
 bool IsDataAxis(const DeviceMesh& mesh, int axis);
 // These axes, those of one rank left out.

@@ -13,15 +13,16 @@ namespace {
 struct Cut {
   bool cut = false;
   int partner = -1;  // of a collective: its product; of a product: the gather before it
+  int pieces = 0;
   int first = 0, last = 0;
 };
 
 class Cutter {
  public:
-  Cutter(BlockTemplate in, int pieces, bool gathers)
+  Cutter(BlockTemplate in, const DeviceMesh& mesh, bool gathers)
       : in_(std::move(in)),
         block_(in_.block),
-        pieces_(pieces),
+        mesh_(mesh),
         gathers_(gathers),
         cuts_(block_.size()) {}
 
@@ -41,10 +42,13 @@ class Cutter {
     return block_.kind[t] == TaskKind::kComm && block_.stream[t] == StreamKind::kModelComm &&
            block_.purpose[t] == Purpose::kTp;
   }
-  bool IsProduct(int t) const {
+  // One for each rank of a collective.
+  int Pieces(int t) const { return static_cast<int>(mesh_.SizeOf(in_.comms[block_.spec[t]].axes)); }
+  // That can be cut into so many.
+  bool IsProduct(int t, int pieces) const {
     if (t < 0 || block_.kind[t] != TaskKind::kKernel) return false;
     const KernelSpec& kernel = in_.kernels[block_.spec[t]];
-    return kernel.family == KernelFamily::kGemm && kernel.batch == 1 && kernel.m >= pieces_ &&
+    return kernel.family == KernelFamily::kGemm && kernel.batch == 1 && kernel.m >= pieces &&
            block_.purpose[t] != Purpose::kRecompute;
   }
   bool DependsOn(int t, int on) const {
@@ -53,12 +57,15 @@ class Cutter {
   }
 
   void PairGather(int gather) {
+    const int pieces = Pieces(gather);
+    if (pieces < 2) return;
     for (int t = gather + 1; t < block_.size(); ++t) {
       if (!DependsOn(t, gather)) continue;
-      if (!IsProduct(t) || in_.kernels[block_.spec[t]].pass == GemmPass::kWgrad) return;
+      if (!IsProduct(t, pieces) || in_.kernels[block_.spec[t]].pass == GemmPass::kWgrad) return;
       if (cuts_[t].partner >= 0) return;
-      cuts_[gather] = {true, t};
+      cuts_[gather] = {true, t, pieces};
       cuts_[t].cut = true;
+      cuts_[t].pieces = pieces;
       cuts_[t].partner = gather;
       return;
     }
@@ -67,9 +74,15 @@ class Cutter {
   void PairScatter(int scatter) {
     if (block_.dep_begin[scatter + 1] - block_.dep_begin[scatter] != 1) return;
     const int product = block_.deps[block_.dep_begin[scatter]];
-    if (!IsProduct(product) || in_.kernels[block_.spec[product]].pass != GemmPass::kForward) return;
-    cuts_[scatter] = {true, product};
+    if (product < 0) return;
+    // A product that goes on with the parts of a gather sends as many.
+    const int pieces = cuts_[product].cut ? cuts_[product].pieces : Pieces(scatter);
+    if (pieces < 2 || !IsProduct(product, pieces) ||
+        in_.kernels[block_.spec[product]].pass != GemmPass::kForward)
+      return;
+    cuts_[scatter] = {true, product, pieces};
     cuts_[product].cut = true;
+    cuts_[product].pieces = pieces;
   }
 
   // Dependencies of old task `t` but `without`, as new tasks.
@@ -95,7 +108,8 @@ class Cutter {
   void EmitCollective(int t) {
     const CommSpec& whole = in_.comms[block_.spec[t]];
     const bool gather = whole.kind == CollectiveKind::kAllGather;
-    const int parts = gather ? std::max(pieces_ - 1, 1) : pieces_;  // own rows are there
+    const int pieces = cuts_[t].pieces;
+    const int parts = gather ? std::max(pieces - 1, 1) : pieces;  // own rows are there
     for (int i = 0; i < parts; ++i) {
       std::vector<int> deps = Deps(t, gather ? BlockBuilder::kNone : cuts_[t].partner);
       if (!gather) deps.push_back(cuts_[cuts_[t].partner].first + i);
@@ -106,9 +120,10 @@ class Cutter {
   void EmitProduct(int t) {
     const KernelSpec& whole = in_.kernels[block_.spec[t]];
     const int gather = cuts_[t].partner;  // or -1
-    for (int i = 0; i < pieces_; ++i) {
+    const int pieces = cuts_[t].pieces;
+    for (int i = 0; i < pieces; ++i) {
       KernelSpec kernel = whole;
-      kernel.m = Share(whole.m, i, pieces_);
+      kernel.m = Share(whole.m, i, pieces);
       const double share = static_cast<double>(kernel.m) / static_cast<double>(whole.m);
       kernel.flops *= share;
       kernel.read_bytes *= share;
@@ -157,7 +172,7 @@ class Cutter {
 
   BlockTemplate in_;
   const Block& block_;
-  const int pieces_;
+  const DeviceMesh& mesh_;
   const bool gathers_;
   std::vector<Cut> cuts_;  // per task of the old block
   BlockBuilder out_{in_.block.name, in_.block.num_in_ports};
@@ -165,9 +180,8 @@ class Cutter {
 
 }  // namespace
 
-BlockTemplate OverlapProducts(BlockTemplate block, int pieces, bool gathers) {
-  if (pieces < 2) return block;
-  return Cutter(std::move(block), pieces, gathers).Run();
+BlockTemplate OverlapProducts(BlockTemplate block, const DeviceMesh& mesh, bool gathers) {
+  return Cutter(std::move(block), mesh, gathers).Run();
 }
 
 }  // namespace plancast

@@ -31,7 +31,7 @@ PlanContext ContextOfJob(const ModelGraph& graph, const Job& job, const Machine&
   context.node_zero = job.strategy.MostShardedBelow();
   // A tree that splits nodes by hand answers for its own sizes (Bind checks).
   for (const auto& [path, node] : job.strategy.nodes()) {
-    if (path.empty() || node.split.empty()) continue;
+    if (path.empty() ? node.FindSplit("tp") == nullptr : node.split.empty()) continue;
     context.heads = context.kv_heads = context.ffn = context.expert_ffn = 0;
   }
   return context;

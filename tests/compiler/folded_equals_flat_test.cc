@@ -24,6 +24,8 @@ namespace {
 // In slices, each with seeds of its own, so that shards share them.
 constexpr int kSlices = 12;
 constexpr uint32_t kSeedsPerSlice = 50;
+// The reference looks at every meeting at every event.
+constexpr size_t kMostMeetings = 10'000;
 
 // zero=1 to 3 in any form; what ep cuts may not nest with what hsdp cuts.
 void DrawSharding(Dice& dice, PlanUnderTest& plan) {
@@ -74,6 +76,45 @@ void DrawLayers(Dice& dice, PlanUnderTest& plan) {
              plan);
   }
   if (dice.Maybe(2)) DrawNode(dice, dice.Of<std::string>({"layers.0", "layers[-1]"}), plan);
+}
+
+// Cuts tp, and dp where nothing else does, in a hierarchy: what `over_tp` names and the sequence,
+// in some order, for the model and for some layers of it.
+void DrawHierarchies(Dice& dice, PlanUnderTest& plan) {
+  PlanOptions& o = plan.options();
+  const bool whole = !o.has_expert_mesh() && o.hsdp == 0 && o.reshard_ranks == 0 &&
+                     !plan.graph().FindDim("experts").ok();
+  const auto& nodes = plan.tree().nodes();
+  const bool alone = std::all_of(nodes.begin(), nodes.end(), [](const auto& node) {
+    return node.first.empty() || node.second.split.empty();
+  });
+  if (whole && alone && o.pp * o.tp <= 4) plan.Tp(2 * o.tp);
+  if (o.tp == 1) return;
+  std::vector<std::string> dims, others;  // nodes below the root name dims of the model alone
+  for (const std::string& dim : plan.tree().nodes().at("").FindSplit("tp")->levels[0].dims) {
+    if (dim == "heads" || plan.graph().FindDim(dim).ok()) dims.push_back(dim);
+    if (dim != "heads" && dim != "seq" && plan.graph().FindDim(dim).ok()) others.push_back(dim);
+  }
+  others.emplace_back("seq");
+  const std::string over_tp = absl::StrJoin(dims, "|");
+  const auto levels = [&] {
+    const int64_t inner = dice.Of<int64_t>({1, 2, o.tp / 2});
+    const int64_t outer = o.tp / inner;
+    // There are four heads.
+    const std::string first = absl::StrCat(outer > 4 ? "seq" : over_tp, "/", outer);
+    const std::string second = dice.Of<std::string>({"seq", absl::StrJoin(others, "|"), ""});
+    return std::vector<std::string>{first, absl::StrCat(second, "/", inner)};
+  };
+  plan.Split("", "tp", levels());
+  if (alone && dice.Maybe(2)) {
+    std::vector<std::string> turned = levels();
+    std::swap(turned[0], turned[1]);
+    plan.Split(dice.Of<std::string>({"layers.*.mlp", "layers[1:]", "layers[::2].attn"}), "tp",
+               turned);
+  }
+  if (whole && o.dp * o.tp * o.pp <= 8 && o.zero != 1 && dice.Maybe(2)) {
+    plan.Dp(4).Split("", "dp", {"batch/2", "seq/2"});
+  }
 }
 
 PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
@@ -214,8 +255,10 @@ class CompiledPlansTest : public testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Slices, CompiledPlansTest, testing::Range(0, kSlices));
 
-// Of random plans by seeds, as they are or with stages that begin anywhere.
-void CompareFoldedWithFlat(uint32_t first, uint32_t last, bool cut) {
+// Of random plans by seeds: as they are, with stages that begin anywhere, or with hierarchies.
+enum class Kind { kAsDrawn, kCut, kHierarchies };
+void CompareFoldedWithFlat(uint32_t first, uint32_t last, Kind kind) {
+  const bool cut = kind == Kind::kCut;
   std::cout << "seeds " << first << " to " << last << "\n";
   int64_t plans = 0, ranks = 0, classes = 0, split = 0, deadlocks = 0;
   for (uint32_t seed = first; seed <= last; ++seed) {
@@ -227,6 +270,7 @@ void CompareFoldedWithFlat(uint32_t first, uint32_t last, bool cut) {
       plan.options().cuts =
           DrawCuts(dice, plan.graph(), plan.options().pp * plan.options().vpp - 1);
     }
+    if (kind == Kind::kHierarchies) DrawHierarchies(dice, plan);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << Text(plan));
     const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
     ASSERT_TRUE(graph.ok()) << graph.status();
@@ -235,6 +279,7 @@ void CompareFoldedWithFlat(uint32_t first, uint32_t last, bool cut) {
     ASSERT_TRUE(machine.ok()) << machine.status();
     const CommPricer::RealiseFn realise = RealiseOn(*machine);
     const ReferenceLowering reference = LowerReference(*graph, *machine, UnitCost(), realise);
+    if (kind == Kind::kHierarchies && reference.meetings.size() > kMostMeetings) continue;
     const ReferenceTimes times = RunReference(reference, {1000, 2'000'000, 1'000'000});
     HostParams host;
     host.start_ps = 1000;
@@ -287,12 +332,18 @@ void CompareFoldedWithFlat(uint32_t first, uint32_t last, bool cut) {
 
 TEST_P(CompiledPlansTest, FoldedEqualsFlatBitForBit) {
   const uint32_t first = 1 + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice;
-  CompareFoldedWithFlat(first, first + kSeedsPerSlice - 1, /*cut=*/false);
+  CompareFoldedWithFlat(first, first + kSeedsPerSlice - 1, Kind::kAsDrawn);
 }
 
 TEST_P(CompiledPlansTest, FoldedEqualsFlatWithStagesThatBeginAnywhere) {
   const uint32_t first = 20'001 + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice;
-  CompareFoldedWithFlat(first, first + kSeedsPerSlice - 1, /*cut=*/true);
+  CompareFoldedWithFlat(first, first + kSeedsPerSlice - 1, Kind::kCut);
+}
+
+TEST_P(CompiledPlansTest, FoldedEqualsFlatWhereAxesAreCutInHierarchies) {
+  constexpr uint32_t kPlans = 25;
+  const uint32_t first = 30'001 + static_cast<uint32_t>(GetParam()) * kPlans;
+  CompareFoldedWithFlat(first, first + kPlans - 1, Kind::kHierarchies);
 }
 
 // Devices of several kinds: stages, replicas and shards of one plan on unlike hosts.
@@ -339,7 +390,6 @@ TEST_P(CompiledPlansTest, OnMixedMachines) {
 // Jumps over periods of the steady state change no digit.
 TEST_P(CompiledPlansTest, ManyMicroBatches) {
   constexpr uint32_t kPlans = 10;
-  constexpr size_t kMostMeetings = 10'000;
   const uint32_t first = 10'001 + static_cast<uint32_t>(GetParam()) * kPlans;
   int64_t jumped = 0, periods = 0;
   for (uint32_t seed = first; seed < first + kPlans && !HasFailure(); ++seed) {
@@ -380,7 +430,6 @@ TEST_P(CompiledPlansTest, ManyMicroBatches) {
       }
       ReferenceHost slowed{0, host.launch_ps, host.sync_ps};
       slowed.slowdown_q20 = SlowdownQ20(1 + interference);
-      // The reference looks at every meeting at every event.
       if (seed % 4 == 0 && reference.meetings.size() <= kMostMeetings) {
         ExpectSame(**with, reference,
                    RunReference(reference, slowed, LinkSharing::kMaxMin,

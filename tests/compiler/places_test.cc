@@ -123,6 +123,21 @@ TEST(PlacesTest, ParametersAreOnTheirRanksOnce) {
   EXPECT_EQ(placed, Parameters(all.programs[0]) * 4 - feed_forward);
 }
 
+// Half of the ranks cut the samples of all among themselves, and sum gradients over these alone.
+TEST(PlacesTest, PartsOfTheRanksShareTheWork) {
+  PlanUnderTest plan = TwoBranches();
+  plan.Dp(4).Split("", "dp", {"batch"}).On("body.wide", "dp", "0/2").On("body.deep", "dp", "1/2");
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  ASSERT_EQ(graph.programs.size(), 2u);
+  EXPECT_EQ(graph.DevicesOf(graph.programs[0]), 2);
+  const std::vector<KernelSpec> products = KernelsLabelled(graph, "body.F", "wide");
+  ASSERT_EQ(products.size(), 1u);
+  EXPECT_EQ(products[0].flops, 2.0 * 2 * kBatch * kSeq * kHidden * kFfn);
+  EXPECT_THAT(MovesOf(graph).gradients,
+              ElementsAre(AllReduce("dp.1", 4 * kFfn * kHidden),
+                          AllReduce("dp.1", 4 * kFfn * kHidden)));
+}
+
 TEST(PlacesTest, AllRanksOfAnAxisOfOneAreAll) {
   PlanUnderTest everywhere = PlanUnderTest::Of(SmallGpt()), plan = PlanUnderTest::Of(SmallGpt());
   everywhere.Tp(2).MicroBatches(2, 2);
@@ -186,7 +201,9 @@ PlanUnderTest DrawPlan(Dice& dice) {
     plan.On(dice.Of<std::string>({"layers.*.mlp", "layers.*.attn", "layers[0].mlp", "layers[::2]",
                                   "layers[-1].attn.core_attn", "embedding", "head",
                                   "layers.*.mlp.fc1"}),
-            axis, absl::StrCat(dice.Below(size)));
+            axis,
+            size % 2 == 0 && dice.Maybe(2) ? absl::StrCat(dice.Below(2), "/2")
+                                           : absl::StrCat(dice.Below(size)));
   }
   return plan;
 }

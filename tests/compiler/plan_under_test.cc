@@ -112,10 +112,12 @@ BodyWriter& PlanUnderTest::Segment(absl::string_view path, int64_t repeat) {
 }
 
 PlanUnderTest& PlanUnderTest::Split(absl::string_view path, absl::string_view axis,
-                                    std::vector<std::string> dims) {
+                                    const std::vector<std::string>& dims) {
   absl::StatusOr<Directives*> node = tree_.Node(path);
   PLANCAST_CHECK_OK(node);
-  (*node)->SetSplit({std::string(axis), std::move(dims)});
+  const absl::StatusOr<SplitDirective> split = SplitDirective::Parse(axis, dims);
+  PLANCAST_CHECK_OK(split);
+  (*node)->SetSplit(*split);
   return *this;
 }
 

@@ -56,9 +56,10 @@ class PlanUnderTest {
   // Begins a segment; ops are written into it.
   BodyWriter& Segment(absl::string_view path, int64_t repeat = 1);
 
-  // What a node of the tree splits; `` is the root.
+  // What a node of the tree splits; `` is the root. `dims`: as a strategy lists them, dims or
+  // levels.
   PlanUnderTest& Split(absl::string_view path, absl::string_view axis,
-                       std::vector<std::string> dims);
+                       const std::vector<std::string>& dims);
   // The ranks of an axis that run what is below a node: `1`, `0/2`.
   PlanUnderTest& On(absl::string_view path, absl::string_view axis, absl::string_view ranks);
   // Where tensors below a node live; the plan's own homes are those of the options.

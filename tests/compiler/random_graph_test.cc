@@ -53,7 +53,7 @@ void CutByChance(Dice& dice, PlanUnderTest* plan) {
       for (const auto& [axis, size] : {std::pair("dp", options.dp), std::pair("tp", options.tp)}) {
         const auto factor =
             static_cast<size_t>(dice.Below(static_cast<int64_t>(extents.size()) + 1));
-        bool cut = factor < extents.size();
+        bool cut = factor < extents.size() && op.rule->may_cut(static_cast<int>(factor));
         // Tied factors are cut together.
         for (size_t f = 0; f < extents.size() && cut; ++f) {
           cut = op.rule->ties()[f] != op.rule->ties()[factor] || extents[f] % size == 0;

@@ -94,12 +94,19 @@ class UnlikeStagesTest : public testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Slices, UnlikeStagesTest, testing::Range(0, kSlices));
 
-TEST_P(UnlikeStagesTest, FoldedEqualsFlatBitForBit) {
-  const uint32_t first = 1 + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice;
+// `levels`: tp is cut over heads and columns as far as each stage's ranks go, and inside of them
+// in halves of the sequence.
+void CompareFoldedWithFlat(uint32_t first, uint32_t count, bool levels) {
   int64_t ranks = 0, classes = 0;
-  for (uint32_t seed = first; seed < first + kSeedsPerSlice && !HasFailure(); ++seed) {
+  for (uint32_t seed = first; seed < first + count && !testing::Test::HasFailure(); ++seed) {
     Dice dice(seed);
     PlanUnderTest plan = DrawPlan(dice);
+    if (levels) {
+      for (StageOptions& stage : plan.options().stages) stage.tp = dice.Of<int64_t>({2, 4, 8});
+      Place(plan.options());
+      plan.Split("", "tp", {"heads|ffn|vocab", "seq/2"});
+      if (dice.Maybe(2)) plan.Split("layers.*.mlp", "tp", {"seq/2", "ffn"});
+    }
     SCOPED_TRACE(testing::Message() << "seed " << seed << Text(plan.options()));
     ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, CompileWithTimes(plan));
     ASSERT_OK_AND_ASSIGN(const Machine machine,
@@ -123,6 +130,17 @@ TEST_P(UnlikeStagesTest, FoldedEqualsFlatBitForBit) {
   }
   std::cout << ranks << " ranks in " << classes << " classes\n";
   EXPECT_LT(classes, ranks);
+}
+
+TEST_P(UnlikeStagesTest, FoldedEqualsFlatBitForBit) {
+  CompareFoldedWithFlat(1 + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice, kSeedsPerSlice,
+                        /*levels=*/false);
+}
+
+TEST_P(UnlikeStagesTest, FoldedEqualsFlatWhereAxesAreCutInHierarchies) {
+  constexpr uint32_t kPlans = 15;
+  CompareFoldedWithFlat(40'001 + static_cast<uint32_t>(GetParam()) * kPlans, kPlans,
+                        /*levels=*/true);
 }
 
 int64_t Makespan(const ExecutionGraph& graph, const Machine& machine) {

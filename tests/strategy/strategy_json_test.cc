@@ -45,6 +45,26 @@ TEST(StrategyJsonTest, OneDimNeedsNoList) {
             *StrategyTree::FromJson(R"({"nodes": {"head": {"split": {"tp": ["vocab"]}}}})", "b"));
 }
 
+TEST(StrategyJsonTest, LevelsAreReadAndPrinted) {
+  constexpr char kLevels[] = R"json({
+  "plan": "tp=8",
+  "nodes": {
+    "layers.*": {"split": {"dp": ["batch"], "tp": ["heads|ffn/4", "seq"]}},
+    "layers.0": {"split": {"tp": ["heads/2", "/4"]}}
+  }
+}
+)json";
+  ASSERT_OK_AND_ASSIGN(const StrategyTree tree, StrategyTree::FromJson(kLevels, "tree.json"));
+  EXPECT_EQ(tree.ToJson(), kLevels);
+  EXPECT_THAT(StrategyTree::FromJson(tree.ToJson(), "again"), IsOkAndHolds(tree));
+  EXPECT_THAT(tree.DebugString(), HasSubstr("layers.* { split dp: batch; split tp: heads|ffn/4, "
+                                            "seq }"));
+  // Dims that are written as one entry are as if written one by one.
+  EXPECT_EQ(
+      *StrategyTree::FromJson(R"({"nodes": {"head": {"split": {"tp": "ffn | seq"}}}})", "a"),
+      *StrategyTree::FromJson(R"({"nodes": {"head": {"split": {"tp": ["ffn", "seq"]}}}})", "b"));
+}
+
 struct Mistake {
   const char* json;
   const char* message;
@@ -67,6 +87,13 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{R"({"plan": 4})", "`plan` must be a string."},
                       Mistake{R"({"plan": "tpp=4"})", "no strategy key `tpp`"},
                       Mistake{R"({"nodes": []})", "`nodes` must be an object, as in"},
+                      Mistake{R"({"nodes": {"head": {"split": {"tp": ["vocab/"]}}}})",
+                              "`nodes[\"head\"].split.tp`: `vocab/` has no number of ranks"},
+                      Mistake{R"({"nodes": {"head": {"split": {"tp": ["vocab/0"]}}}})",
+                              "`vocab/0` has no number of ranks behind its slash. Write `vocab/4`"},
+                      Mistake{R"({"nodes": {"head": {"split": {"tp": ["a/2", "b", "c"]}}}})",
+                              "`b` and `c` are levels of `tp` without a number"},
+                      Mistake{R"({"nodes": {"head": {"split": {"tp": [""]}}}})", "an empty dim"},
                       Mistake{R"({"nodes": {"head": 1}})", "`nodes[\"head\"]` must be an object"},
                       Mistake{R"({"nodes": {"a..b": {}}})", "`a..b` has an empty component"},
                       Mistake{R"({"nodes": {"head": {"splt": {}}}})", "Did you mean `split`?"},

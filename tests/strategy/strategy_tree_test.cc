@@ -23,7 +23,7 @@ std::string SplitOf(const StrategyTree& tree, const std::string& path, const std
   for (const ResolvedSplit& split : resolved->splits) {
     if (split.directive.axis != axis) continue;
     std::string text;
-    for (const std::string& dim : split.directive.dims) text += dim + " ";
+    for (const std::string& dim : split.directive.levels[0].dims) text += dim + " ";
     return text + "<- " + (split.source.empty() ? "root" : split.source);
   }
   return "nothing";
@@ -118,7 +118,7 @@ TEST(StrategyTreeTest, WhatIsSaidOfSomeLayersGoesBeforeAllOfThem) {
   (*tree.Node("layers[2:6].mlp"))->SetSplit({"tp", {"some"}});
   (*tree.Node("layers[3].mlp"))->SetSplit({"tp", {"one"}});
   const auto at = [&](absl::string_view path) {
-    return tree.Resolve(path)->splits.back().directive.dims[0];
+    return tree.Resolve(path)->splits.back().directive.levels[0].dims[0];
   };
   EXPECT_EQ(at("layers.0.mlp.fc1"), "all");
   EXPECT_EQ(at("layers.2.mlp.fc1"), "some");
@@ -176,13 +176,35 @@ TEST(StrategyTreeTest, DebugStringHasOneLineANode) {
             "head { recompute: full }\n");
 }
 
+TEST(StrategyTreeTest, ExplainSaysEachLevelAndItsNode) {
+  StrategyTree tree = Tree("tp=8");
+  ASSERT_OK_AND_ASSIGN(SplitDirective split,
+                       SplitDirective::Parse("tp", {"heads|ffn", "seq/2", "/2"}));
+  (*tree.Node("layers[0:4]"))->SetSplit(split);
+  ASSERT_OK_AND_ASSIGN(const std::string text, tree.Explain("layers.3.attn.qkv", 8));
+  EXPECT_THAT(text, HasSubstr("split tp /2: heads | ffn    from `layers[0:4]` (tp=8)\n"
+                              "split tp /2: seq            from `layers[0:4]` (tp=8)\n"
+                              "split tp /2: -              from `layers[0:4]` (tp=8)\n"));
+  EXPECT_THAT(tree.Explain("layers.4.attn.qkv", 8), IsOkAndHolds(HasSubstr("from root (tp=8)")));
+}
+
+TEST(StrategyTreeTest, NodesThatDisagreeAboutLevelsAreNamed) {
+  StrategyTree tree = Tree("tp=8");
+  (*tree.Node("layers.*.attn"))->SetSplit(*SplitDirective::Parse("tp", {"heads/4", "seq/2"}));
+  (*tree.Node("*.*.attn"))->SetSplit({"tp", {}});
+  (*tree.Node("layers[0:4].attn"))->SetSplit(*SplitDirective::Parse("tp", {"heads/2", "seq/4"}));
+  (*tree.Node("layers[2:6].attn"))->SetSplit(*SplitDirective::Parse("tp", {"heads/4", "seq/2"}));
+  EXPECT_THAT(std::string(tree.Resolve("layers.2.attn.qkv").status().message()),
+              HasSubstr("`heads/2, seq/4` and `heads/4, seq/2`"));
+}
+
 TEST(StrategyTreeTest, OneSplitPerAxisAndNode) {
   Directives node;
   EXPECT_TRUE(node.empty());
   node.SetSplit({"tp", {"ffn"}});
   node.SetSplit({"tp", {"heads"}});
   ASSERT_EQ(node.split.size(), 1u);
-  EXPECT_THAT(node.FindSplit("tp")->dims, ElementsAre("heads"));
+  EXPECT_THAT(node.FindSplit("tp")->levels[0].dims, ElementsAre("heads"));
   EXPECT_EQ(node.FindSplit("dp"), nullptr);
   EXPECT_FALSE(node.empty());
 }

@@ -99,7 +99,8 @@ void BindStrategy(py::module_& m) {
           "split",
           [](PyStrategy& self, const std::string& path, const std::string& axis,
              const std::vector<std::string>& dims) {
-            NodeOf(self, path).SetSplit({axis, dims});
+            SplitDirective split = ValueOrThrow(SplitDirective::Parse(axis, dims));
+            NodeOf(self, path).SetSplit(std::move(split));
           },
           py::arg("path"), py::arg("axis"), py::arg("dims"))
       .def("recompute", &SetRecompute, py::arg("path"), py::arg("mode"))

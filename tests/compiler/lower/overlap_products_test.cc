@@ -28,6 +28,7 @@ BlockTemplate Small(GemmPass pass) {
   other.label = "other";
   other.read_bytes = 8;
   CommSpec gather, scatter;
+  gather.axes = scatter.axes = {0};
   gather.kind = CollectiveKind::kAllGather;
   gather.bytes = 90;
   scatter.kind = CollectiveKind::kReduceScatter;
@@ -46,12 +47,17 @@ BlockTemplate Small(GemmPass pass) {
   return std::move(builder).Build();
 }
 
+// Over so many ranks.
+BlockTemplate Overlapped(GemmPass pass, int64_t ranks) {
+  return OverlapProducts(Small(pass), *DeviceMesh::Create({{"tp", ranks}}));
+}
+
 std::vector<int> DepsOf(const Block& block, int t) {
   return {block.deps.begin() + block.dep_begin[t], block.deps.begin() + block.dep_begin[t + 1]};
 }
 
 TEST(OverlapProductsTest, AProductGoesOnWithEachPartThatComes) {
-  const BlockTemplate out = OverlapProducts(Small(GemmPass::kForward), 3);
+  const BlockTemplate out = Overlapped(GemmPass::kForward, 3);
   const Block& block = out.block;
   EXPECT_THAT(block.label, ElementsAre("gather", "gather", "p", "p", "p", "o", "q", "q", "q",
                                        "scatter", "scatter", "scatter"));
@@ -70,7 +76,7 @@ TEST(OverlapProductsTest, AProductGoesOnWithEachPartThatComes) {
 
 TEST(OverlapProductsTest, WorkAndBytesStayWhatTheyAre) {
   for (const int pieces : {2, 3, 4, 7}) {
-    const BlockTemplate out = OverlapProducts(Small(GemmPass::kForward), pieces);
+    const BlockTemplate out = Overlapped(GemmPass::kForward, pieces);
     std::map<std::string, int64_t> rows, bytes;
     double flops = 0;
     for (int t = 0; t < out.block.size(); ++t) {
@@ -90,8 +96,8 @@ TEST(OverlapProductsTest, WorkAndBytesStayWhatTheyAre) {
 }
 
 TEST(OverlapProductsTest, WeightGradientsAndOnePieceStayWhole) {
-  EXPECT_EQ(OverlapProducts(Small(GemmPass::kWgrad), 4).block.size(), 5);
-  EXPECT_EQ(OverlapProducts(Small(GemmPass::kForward), 1).block.size(), 5);
+  EXPECT_EQ(Overlapped(GemmPass::kWgrad, 4).block.size(), 5);
+  EXPECT_EQ(Overlapped(GemmPass::kForward, 1).block.size(), 5);
 }
 
 TEST(OverlapProductsTest, PlansAskForIt) {
