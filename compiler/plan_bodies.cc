@@ -382,12 +382,15 @@ class BodyCompilation {
             std::equal(layout.placements.begin(), layout.placements.end(),
                        other.placements.begin(),
                        [&](const Placement& a, const Placement& b) { return !apart(a, b); });
-        if (same) continue;
+        const auto data_axis = [&](int a) { return layout.placements[a].is_on(); };
+        const std::vector<int> data = DataAxes(bound_.mesh);
+        if (same && std::none_of(data.begin(), data.end(), data_axis)) continue;
         return absl::InvalidArgumentError(absl::StrCat(
             "`", ModelGraph::PathOf(bound_.graph.segments[use.segment]), "` and `",
             ModelGraph::PathOf(bound_.graph.segments[last.segment]),
-            "` share a parameter (tied embeddings), and `on` puts them on different ranks. Name "
-            "the same ranks at both."));
+            "` share a parameter (tied embeddings), and `on` puts ",
+            same ? "it on some data-parallel ranks. Leave `on` out at both, or name ranks of `tp`."
+                 : "them on different ranks. Name the same ranks at both."));
       }
       const bool here = compiled_[last.segment]->plan.place.Holds(layout);
       parameter.elements =

@@ -168,6 +168,10 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
         others.clear();
       }
       state.cut_parameters[data] += elements;
+      const bool placed = std::any_of(all_data.begin(), all_data.end(),
+                                      [&](int a) { return weight.placements[a].is_on(); });
+      if (placed) state.placed_parameters += elements;
+      if (placed && !data.empty()) state.placed_gradients += elements;
       state.each[place[grad.tensor]].cut = true;
       state.each[place[grad.tensor]].copies = data;
       if (!data.empty()) state.cut_gradients[data] += elements;

@@ -38,6 +38,9 @@ struct BodyState {
   // Of weights that a data-parallel axis cuts (experts): the parameters, which are
   // among `parameters`, and gradients, by the axes that the weight has copies on.
   ElementsByAxes cut_parameters, cut_gradients;
+  // Of both, what some data-parallel ranks alone have (nodes on them). Others know nothing of it:
+  // it does not count where ranks agree on messages.
+  int64_t placed_parameters = 0, placed_gradients = 0;
   FrozenParameters frozen;
   // Each parameter: its rows (as the matrix or vector that frameworks have) and elements,
   // and the axes that it has copies on if they are not the data-parallel ones.

@@ -63,7 +63,7 @@ std::string UpdateKey(const ShardedUpdate& update, const std::vector<int>& axes)
 
 }  // namespace
 
-int64_t GradientFlow::Bucket::due() const { return elements + Total(cut) + Total(batch); }
+int64_t GradientFlow::Bucket::due() const { return elements + Total(cut) - placed + Total(batch); }
 
 GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
                            const StageContents& contents, const ShardedStage* sharded,
@@ -128,7 +128,8 @@ int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool reduces) const {
   int64_t layers = run.count;
   ForEachBucketed(run, [&](const HomePart& part) {
     const BodyState& state = *part.state;
-    const int64_t own = Total(state.cut_gradients) + Total(state.reduced_over_batch);
+    const int64_t own =
+        Total(state.cut_gradients) - state.placed_gradients + Total(state.reduced_over_batch);
     const int64_t each =
         reduces_ ? contents_.ReducedOverData(run, part) + own : contents_.Parameters(run, part);
     layers = std::min(layers, LayersPerBucket(part.homes.bucket_bytes, each, run.count));
@@ -145,7 +146,9 @@ GradientFlow::Bucket& GradientFlow::BucketOf(const ParameterHomes& homes) {
 }
 
 void GradientFlow::EndBucketsBefore(const StageRun& run) {
-  if (in_.homes == nullptr || !overlap_grad_ || contents_.Parameters(run) == 0) return;
+  const int64_t common =
+      contents_.Parameters(run) - contents_.BodyOf(run).state.placed_parameters;
+  if (in_.homes == nullptr || !overlap_grad_ || common <= 0) return;
   for (Bucket& bucket : pending_) {
     bool goes_on = bucket.due() == 0;
     ForEachBucketed(run,
@@ -162,6 +165,7 @@ void GradientFlow::NoteBackward(const StageRun& run, int64_t count) {
         (reduces_ ? contents_.ReducedOverData(run, part) : contents_.Parameters(run, part)) * count;
     const ElementsByAxes& cut = part.state->cut_gradients;
     if (!cut.empty()) AddTimes(cut, count, &bucket.cut);
+    bucket.placed += part.state->placed_gradients * count;
     AddTimes(part.state->reduced_over_batch, count, &bucket.batch);
     bucket.made_by = writer_.last_compute();
     if (overlap_grad_ && bucket.due() >= BucketElements(bucket.bytes)) {
@@ -199,6 +203,7 @@ void GradientFlow::ReducePending(bool whole) {
 void GradientFlow::Reduce(Bucket* bucket, bool whole, int32_t behind) {
   const int64_t elements = std::exchange(bucket->elements, 0);
   const ElementsByAxes cut = std::exchange(bucket->cut, {});
+  bucket->placed = 0;
   const ElementsByAxes over_batch = std::exchange(bucket->batch, {});
   if (!reduces_) {
     if (bucket->on_host) CopyToHost(elements, behind);
@@ -276,23 +281,25 @@ int32_t GradientFlow::Gather(int64_t elements, const ElementsByAxes& cut, int me
 // each piece of layers waits for its own.
 void GradientFlow::GatherAhead() {
   contents_.ForEachRun([&](const StageRun& run) {
-    int64_t per_layer = 0, piece = run.count, bytes = 0;
+    int64_t per_layer = 0, placed = 0, piece = run.count, bytes = 0;
     ElementsByAxes each;
     contents_.ForEachPart(run, [&](const HomePart& part) {
       const int64_t elements = contents_.Parameters(run, part);
       if (!Gathers(part.homes) || elements == 0) return;
       bytes = bytes == 0 ? part.homes.bucket_bytes : std::min(bytes, part.homes.bucket_bytes);
       per_layer += elements;
+      placed += part.state->placed_parameters;
       AddTimes(part.state->cut_parameters, 1, &each);
     });
     if (per_layer == 0) return;
-    piece = LayersPerBucket(bytes, per_layer, run.count);
+    const int64_t common = per_layer > placed ? per_layer - placed : per_layer;
+    piece = LayersPerBucket(bytes, common, run.count);
     std::vector<GatheredPiece>& pieces = gathered_[{run.segment, run.layer_begin}];
     for (int64_t begin = 0; begin < run.count; begin += piece) {
       const int64_t count = std::min(piece, run.count - begin);
       ElementsByAxes cut;
       AddTimes(each, count, &cut);
-      const int messages = MessagesFor(bytes, per_layer * count);
+      const int messages = MessagesFor(bytes, common * count);
       pieces.push_back(
           {Gather(per_layer * count, cut, messages, {}), run.layer_begin + begin, count});
     }

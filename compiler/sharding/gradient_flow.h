@@ -65,6 +65,7 @@ class GradientFlow {
     int64_t elements = 0;
     ElementsByAxes cut = {};    // beside those: of weights that a data-parallel axis cuts,
     ElementsByAxes batch = {};  // and BodyState::reduced_over_batch
+    int64_t placed = 0;         // of `cut`: BodyState::placed_gradients
     int32_t made_by = -1;       // the newest compute instance
 
     bool Takes(const ParameterHomes& homes) const {

@@ -212,7 +212,7 @@ class RandomPlacesTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Slices, RandomPlacesTest, testing::Range(0, 4));
 
 TEST_P(RandomPlacesTest, FoldedEqualsFlatBitForBit) {
-  constexpr uint32_t kPlans = 400;
+  constexpr uint32_t kPlans = 150;
   const uint32_t first = 1 + static_cast<uint32_t>(GetParam()) * kPlans;
   std::cout << "seeds " << first << " to " << first + kPlans - 1 << "\n";
   int64_t placed = 0;
