@@ -301,8 +301,12 @@ absl::Status Chooser::ChooseSharding() {
   o_.zero = static_cast<int>(form_.zero.value_or(0));
   o_.node_zero = context_.node_zero;
   const int most = o_.most_zero();
-  if (o_.zero == 0 && most > 0 && o_.dp * o_.cp == 1) {
+  const auto& home_axes = context_.home_axes;
+  if (o_.zero == 0 && home_axes.count("dp") > 0 && o_.dp * o_.cp == 1) {
     Note("homes sharded over dp have no effect with dp=1");
+  }
+  if (home_axes.count("tp") > 0 && o_.tp == 1) {
+    Note("homes sharded over tp have no effect with tp=1");
   }
   if (o_.zero > 0 && o_.dp * o_.cp == 1) Note("zero=", o_.zero, " has no effect with dp=1");
   if (form_.hsdp.has_value()) {

@@ -11,13 +11,14 @@
 
 namespace plancast {
 
-// Whether anything at `path` or below reads a parameter.
-inline bool HasParameters(const ModelGraph& graph, const std::string& path) {
+// Whether anything at `path` or below reads a parameter; `norm`: an op of that name.
+inline bool HasParameters(const ModelGraph& graph, const std::string& path, bool norm = false) {
   for (const Segment& segment : graph.segments) {
     const Body& body = graph.bodies[segment.body];
     for (const OpNode& op : body.ops) {
       const std::string at = absl::StrCat(ModelGraph::PathOf(segment), ".", op.name);
       if (at != path && at.rfind(path + ".", 0) != 0) continue;
+      if (norm && op.name != "norm" && op.name.find(".norm") == std::string::npos) continue;
       for (const int t : op.inputs) {
         if (body.tensors[t].kind == TensorInfo::Kind::kParameter) return true;
       }
@@ -58,14 +59,28 @@ void DrawHomes(const Below& below, PlanUnderTest& plan) {
     }
     const int zero = static_cast<int>(below(4));
     plan.Shard(node, zero);
+    if (below(8) == 0) {
+      if (below(2) == 0) plan.Home(node, HomeKind::kWeights, "host");
+      plan.Home(node, HomeKind::kGradients, "host").Home(node, HomeKind::kState, "host");
+      if (zero == 3) plan.Home(node, HomeKind::kWeights, "host");
+      continue;
+    }
+    // Weights of norms have copies on all ranks of tp.
+    std::string shard = "shard(dp)";
+    if (plan.options().tp > 1 && zero > 0 && HasParameters(graph, path, /*norm=*/true)) {
+      shard = std::vector<std::string>{"shard(dp)", "shard(tp)", "shard(dp,tp)"}[below(3)];
+      plan.Home(node, HomeKind::kState, shard);
+      if (zero > 1) plan.Home(node, HomeKind::kGradients, shard);
+      if (zero > 2) plan.Home(node, HomeKind::kWeights, shard);
+    }
     if (zero < 2 && below(2) == 0) {
       const std::vector<int64_t> bytes = {1, 5000, int64_t{1} << 24};
       (*plan.tree().Node(node))->bucket_bytes = bytes[below(3)];
     }
     if (below(3) == 0) {
-      plan.Home(node, HomeKind::kState, zero >= 1 ? "shard(dp)+host" : "host");
+      plan.Home(node, HomeKind::kState, zero >= 1 ? shard + "+host" : "host");
     }
-    if (zero == 3 && below(3) == 0) plan.Home(node, HomeKind::kWeights, "shard(dp)+host");
+    if (zero == 3 && below(3) == 0) plan.Home(node, HomeKind::kWeights, shard + "+host");
     if (list && path.back() == '*' && below(3) == 0) {
       plan.Home(node, HomeKind::kActivations, below(3) == 0 ? "device" : "host");
     }
