@@ -197,7 +197,8 @@ class HomePlanMaker {
         part = result.parts.end() - 1;
       }
       part->tensors[t] = true;
-      if (homes.zero < 2) result.whole_gradients[t] = result.any_whole = true;
+      if (homes.zero >= 2 || body.tensors[t].frozen) continue;
+      result.whole_gradients[t] = result.any_whole = true;
     }
     if (result.parts.empty()) result.parts.emplace_back();  // nothing has a home
     for (HomePlan::Part& part : result.parts) {

@@ -11,20 +11,33 @@
 
 namespace plancast {
 
-// Whether anything at `path` or below reads a parameter; `norm`: an op of that name.
-inline bool HasParameters(const ModelGraph& graph, const std::string& path, bool norm = false) {
+// What is below a path in every run of layers that it is in.
+struct Below {
+  bool parameters = false;
+  bool trained = true;  // some in each run
+  bool norms = false;   // with parameters
+};
+inline Below BelowOf(const ModelGraph& graph, const std::string& path) {
+  Below below;
   for (const Segment& segment : graph.segments) {
     const Body& body = graph.bodies[segment.body];
+    bool parameters = false, trained = false;
     for (const OpNode& op : body.ops) {
       const std::string at = absl::StrCat(ModelGraph::PathOf(segment), ".", op.name);
       if (at != path && at.rfind(path + ".", 0) != 0) continue;
-      if (norm && op.name != "norm" && op.name.find(".norm") == std::string::npos) continue;
+      const bool norm = op.name == "norm" || op.name.find(".norm") != std::string::npos;
       for (const int t : op.inputs) {
-        if (body.tensors[t].kind == TensorInfo::Kind::kParameter) return true;
+        if (body.tensors[t].kind != TensorInfo::Kind::kParameter) continue;
+        parameters = true;
+        trained = trained || !body.tensors[t].frozen;
+        below.norms = below.norms || norm;
       }
     }
+    below.parameters = below.parameters || parameters;
+    below.trained = below.trained && (trained || !parameters);
   }
-  return false;
+  below.trained = below.trained && below.parameters;
+  return below;
 }
 
 // Homes of random nodes: modules, layers, parts of layers. `below(n)` draws from 0 to n - 1.
@@ -44,9 +57,9 @@ void DrawHomes(const Below& below, PlanUnderTest& plan) {
     if (below(3) == 0) continue;
     const bool list = path.size() > 2 && path.substr(path.size() - 2) == ".*";
     const std::string part = absl::StrCat(path, below(2) == 0 ? ".mlp" : ".attn");
-    if (list && below(4) == 0 && HasParameters(graph, part)) {
+    if (list && below(4) == 0 && BelowOf(graph, part).parameters) {
       path = part;
-    } else if (!HasParameters(graph, path)) {
+    } else if (!BelowOf(graph, path).parameters) {
       continue;
     }
     std::string node = path;
@@ -56,6 +69,12 @@ void DrawHomes(const Below& below, PlanUnderTest& plan) {
       const std::string index =
           below(2) == 0 ? absl::StrCat("[", some, ":]") : absl::StrCat("[:", some + 1, "]");
       node.replace(path.find(".*"), 2, index);
+    }
+    const Below has = BelowOf(graph, path);
+    if (!has.trained) {
+      const std::vector<std::string> homes = {"replicate", "shard(dp)", "shard(dp)+host", "host"};
+      plan.Home(node, HomeKind::kWeights, homes[below(4)]);
+      continue;
     }
     const int zero = static_cast<int>(below(4));
     plan.Shard(node, zero);
@@ -67,7 +86,7 @@ void DrawHomes(const Below& below, PlanUnderTest& plan) {
     }
     // Weights of norms have copies on all ranks of tp.
     std::string shard = "shard(dp)";
-    if (plan.options().tp > 1 && zero > 0 && HasParameters(graph, path, /*norm=*/true)) {
+    if (plan.options().tp > 1 && zero > 0 && has.norms) {
       shard = std::vector<std::string>{"shard(dp)", "shard(tp)", "shard(dp,tp)"}[below(3)];
       plan.Home(node, HomeKind::kState, shard);
       if (zero > 1) plan.Home(node, HomeKind::kGradients, shard);
