@@ -259,13 +259,22 @@ class HomePlanMaker {
                        "to the host together: say it at `",
                        ModelGraph::PathOf(bound_.graph.segments[segment]), "`."));
     }
-    if (result.value_or(false) && !bound_.graph.segments[segment].in_list()) {
-      return absl::UnimplementedError(absl::StrCat(
-          "not supported yet: `activations: host` at `", bound_.graph.segments[segment].path,
-          "`, which is no layer: what modules outside of lists keep stays on the device. Say it ",
-          "at layers alone."));
+    if (result.value_or(false) && (bound_.graph.segments[segment].in_list() || Keeps(segment))) {
+      for (const OpHomes& op : said) keeping_.insert(op.SourceOf(HomeKind::kActivations));
     }
     return result;
+  }
+
+  // Whether the segment's forward pass leaves anything to its backward pass.
+  bool Keeps(int segment) const {
+    const Block& block = bodies_[bound_.places[segment].alike]->blocks.forward.block;
+    std::vector<int64_t> kept(block.tensors.size());
+    for (const PortMemory& take : block.takes) kept[take.tensor] += take.bytes;
+    for (const PortMemory& give : block.gives) kept[give.tensor] -= give.bytes;
+    for (const MemoryEvent& event : block.memory) {
+      if (event.kind == MemoryKind::kActivations) kept[event.tensor] += event.delta;
+    }
+    return std::any_of(kept.begin(), kept.end(), [](int64_t bytes) { return bytes > 0; });
   }
 
   // Whether data-parallel ranks have copies of a parameter: not where they cut it.
@@ -351,6 +360,13 @@ class HomePlanMaker {
               "the ranks of `", axis, "` already, and leaves no copies. Leave it out."));
         }
       }
+      const std::optional<Home>& activations = node.home[HomeKind::kActivations];
+      if (activations.has_value() && activations->on_host && keeping_.count(path) == 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "`", path,
+            "`: `activations: host` has no effect: nothing below is kept for a backward ",
+            "pass. Leave it out."));
+      }
       const auto known = reach_.find(path);
       if (!node.bucket_bytes.has_value() || (known != reach_.end() && known->second.buckets)) {
         continue;
@@ -374,6 +390,7 @@ class HomePlanMaker {
     std::set<std::string> shared;
   };
   std::map<std::string, Reach> reach_;  // by node
+  std::set<std::string> keeping_;       // nodes whose activations go to the host
 };
 
 absl::StatusOr<std::shared_ptr<const HomePlan>> HomePlan::Create(

@@ -12,13 +12,13 @@
 namespace plancast {
 
 // What is below a path in every run of layers that it is in.
-struct Below {
+struct BelowPath {
   bool parameters = false;
   bool trained = true;  // some in each run
   bool norms = false;   // with parameters
 };
-inline Below BelowOf(const ModelGraph& graph, const std::string& path) {
-  Below below;
+inline BelowPath BelowOf(const ModelGraph& graph, const std::string& path) {
+  BelowPath below;
   for (const Segment& segment : graph.segments) {
     const Body& body = graph.bodies[segment.body];
     bool parameters = false, trained = false;
@@ -70,7 +70,7 @@ void DrawHomes(const Below& below, PlanUnderTest& plan) {
           below(2) == 0 ? absl::StrCat("[", some, ":]") : absl::StrCat("[:", some + 1, "]");
       node.replace(path.find(".*"), 2, index);
     }
-    const Below has = BelowOf(graph, path);
+    const BelowPath has = BelowOf(graph, path);
     if (!has.trained) {
       const std::vector<std::string> homes = {"replicate", "shard(dp)", "shard(dp)+host", "host"};
       plan.Home(node, HomeKind::kWeights, homes[below(4)]);
@@ -100,7 +100,7 @@ void DrawHomes(const Below& below, PlanUnderTest& plan) {
       plan.Home(node, HomeKind::kState, zero >= 1 ? shard + "+host" : "host");
     }
     if (zero == 3 && below(3) == 0) plan.Home(node, HomeKind::kWeights, shard + "+host");
-    if (list && path.back() == '*' && below(3) == 0) {
+    if ((path == "head" || (list && path.back() == '*')) && below(3) == 0) {
       plan.Home(node, HomeKind::kActivations, below(3) == 0 ? "device" : "host");
     }
   }
