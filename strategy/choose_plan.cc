@@ -305,8 +305,11 @@ absl::Status Chooser::ChooseSharding() {
   if (o_.zero == 0 && home_axes.count("dp") > 0 && o_.dp * o_.cp == 1) {
     Note("homes sharded over dp have no effect with dp=1");
   }
-  if (home_axes.count("tp") > 0 && o_.tp == 1) {
-    Note("homes sharded over tp have no effect with tp=1");
+  const std::pair<const char*, int64_t> others[] = {
+      {"tp", o_.tp}, {"cp", o_.cp}, {"ep", o_.ep}, {"etp", o_.expert_tp()}};
+  for (const auto& [axis, size] : others) {
+    if (home_axes.count(axis) == 0 || size > 1) continue;
+    Note("homes sharded over ", axis, " have no effect with ", axis, "=1");
   }
   if (o_.zero > 0 && o_.dp * o_.cp == 1) Note("zero=", o_.zero, " has no effect with dp=1");
   if (form_.hsdp.has_value()) {
