@@ -225,6 +225,7 @@ class Sharder {
         event_of_(block_.size(), 0) {}
 
   BlockTemplate Run() {
+    if (waits_for_reduction_) reduction_ = PortOf(step_.ports);
     Before();
     for (int t = 0; t < block_.size(); ++t) Emit(t);
     CopyMemory();
@@ -367,7 +368,6 @@ class Sharder {
   }
 
   void Reductions(int last) {
-    if (waits_for_reduction_) reduction_ = PortOf(step_.ports);
     if (step_.reduce != nullptr) {
       std::vector<int> deps = {last, reduction_};
       for (const BlockTemplate::Gradient& g : in_.gradients) {
