@@ -90,7 +90,7 @@ int64_t ShardUnit::host_gradients() const {
 }
 int64_t ShardUnit::whole_on_host() const {
   return Sum(parts, [](const Part& part) {
-    return part.homes.weights_on_host && part.whole() ? part.padded : 0;
+    return part.homes.weights_on_host && part.is_fetched() ? part.padded : 0;
   });
 }
 int64_t ShardUnit::secondary() const {
@@ -98,7 +98,7 @@ int64_t ShardUnit::secondary() const {
 }
 bool ShardUnit::gathers(bool secondary) const {
   return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
-    const bool fetched = !secondary && part.homes.weights_on_host && part.homes.over.has_value();
+    const bool fetched = !secondary && part.homes.weights_on_host && part.is_fetched();
     return (fetched || (secondary ? part.axes.secondaries : part.axes.shards) > 1) &&
            part.padded > 0;
   });

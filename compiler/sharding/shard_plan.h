@@ -27,7 +27,8 @@ struct ShardUnit {
     int64_t to_reduce = 0;  // of their gradients, what a rank sends
 
     int64_t shard() const { return padded / axes.shards; }
-    bool whole() const { return axes.shard.empty(); }
+    // Cut over no axis because its home says so: it comes from the host, and from nowhere else.
+    bool is_fetched() const { return homes.over.has_value() && axes.shard.empty(); }
   };
   std::string name;
   std::vector<Part> parts;
