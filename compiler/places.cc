@@ -13,6 +13,7 @@
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program/schedule.h"
 #include "compiler/program_plan.h"
+#include "compiler/sharding/state_bytes.h"
 #include "compiler/stage_program.h"
 
 namespace plancast {
@@ -45,6 +46,16 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
         "`on` names ranks of axes that all stages have, and here stages have meshes of their own. "
         "Give what runs beside other nodes a stage of its own devices, or leave `mesh` and "
         "`devices` out of `stages`.");
+  }
+  // One figure stands for the types of all parameters of a stage, and places have unlike ones.
+  const auto wire = [&](int64_t products) {
+    return ParameterWireBytes(request.profile->GatherType(request.dtype), request.dtype, 2, products);
+  };
+  const PlanOptions& options = *request.options;
+  if (options.shard_ranks() > 1 && options.most_zero() >= 1 && wire(0) != wire(2)) {
+    return absl::UnimplementedError(
+        "not supported yet: parameters that are gathered in 8 or 4 bits where nodes are on some "
+        "ranks (`on`). Gather them in 16 bits (`--gather-dtype bf16`), or leave `zero` out.");
   }
   GraphAssembly assembly;
   for (size_t p = 0; p < places.size(); ++p) {

@@ -34,7 +34,7 @@ class StageWriter {
         blocking_(TransfersBlock(options_, profile_)),
         contents_(in, stage),
         writer_(catalogue, assembly, program, joins),
-        sharded_(ShardsBodies(options_, contents_.MostSharded())
+        sharded_(ShardsBodies(options_, contents_)
                      ? std::make_unique<Sharded>(in, contents_, &writer_)
                      : nullptr),
         syncs_whole_each_(in.homes == nullptr ? options_.sync_each : options_.sync_whole_each),

@@ -301,8 +301,15 @@ absl::Status Chooser::ChooseSharding() {
   o_.zero = static_cast<int>(form_.zero.value_or(0));
   o_.node_zero = context_.node_zero;
   const int most = o_.most_zero();
-  if (o_.zero == 0 && most > 0 && o_.dp * o_.cp == 1) {
+  const auto& home_axes = context_.home_axes;
+  if (o_.zero == 0 && home_axes.count("dp") > 0 && o_.dp * o_.cp == 1) {
     Note("homes sharded over dp have no effect with dp=1");
+  }
+  const std::pair<const char*, int64_t> others[] = {
+      {"tp", o_.tp}, {"cp", o_.cp}, {"ep", o_.ep}, {"etp", o_.expert_tp()}};
+  for (const auto& [axis, size] : others) {
+    if (home_axes.count(axis) == 0 || size > 1) continue;
+    Note("homes sharded over ", axis, " have no effect with ", axis, "=1");
   }
   if (o_.zero > 0 && o_.dp * o_.cp == 1) Note("zero=", o_.zero, " has no effect with dp=1");
   if (form_.hsdp.has_value()) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ struct PlanContext {
   int64_t experts = 0;     // 0: there are none
   int64_t expert_ffn = 0;  // width of one
   std::optional<int64_t> global_batch;
-  int node_zero = 0;  // StrategyTree::MostShardedBelow
+  int node_zero = 0;                // StrategyTree::MostShardedBelow
+  std::set<std::string> home_axes;  // over which nodes shard
   // Whether there is work before the first layer and after the last, for stages without layers.
   bool work_before = true, work_after = true;
   bool lists = true;  // layers are those of lists; else modules of any kind count as layers

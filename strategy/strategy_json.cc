@@ -121,6 +121,11 @@ absl::Status ReadHome(const Value& value, absl::string_view place, Directives& n
   };
   if (value.kind_case() == Value::kStringValue) return read(HomeKind::kState, value, place);
   ASSIGN_OR_RETURN(const Struct* kinds, Object(value, place, "{\"weights\": \"shard(dp)\"}"));
+  if (kinds->fields().count("buffers") > 0) {
+    return absl::UnimplementedError(absl::StrCat(
+        "not supported yet: a home of `buffers` in `", place, "`: tables and running statistics ",
+        "stay on the device. Leave it out; the keys are ", JoinQuoted(kHomeKindNames), "."));
+  }
   RETURN_IF_ERROR(CheckKeys(*kinds, absl::StrCat("in `", place, "`"), kHomeKindNames));
   for (const auto& [kind, said] : kinds->fields()) {
     RETURN_IF_ERROR(read(*kHomeKindNames.Find(kind), said, absl::StrCat(place, ".", kind)));

@@ -149,6 +149,10 @@ absl::Status ResolveHomes(const std::vector<Candidate>& candidates, const std::s
         }));
     if (axis != nullptr) home.axis = *axis->node->home.AxisOf(kind);
     if (place != nullptr) home.on_host = *place->node->home.OnHost(kind);
+    // What is sharded to the host and then left whole by a nearer node is on the device.
+    const bool shards = kind <= HomeKind::kGradients && place != nullptr &&
+                        !place->node->home.AxisOf(kind).value_or("").empty();
+    if (shards && !home.sharded()) home.on_host = false;
     const bool nearer = axis != nullptr && (place == nullptr || axis->rank() < place->rank());
     const Candidate* const source = nearer ? axis : place;
     if (source != nullptr) resolved->home_sources[static_cast<int>(kind)] = *source->path;
@@ -276,8 +280,10 @@ int StrategyTree::MostShardedBelow() const {
   int most = 0;
   for (const auto& [path, node] : nodes_) {
     if (path.empty()) continue;
+    // What is whole on the host goes there and back unit by unit, as shards do.
     const auto shards = [&home = node.home](HomeKind kind) {
-      return !home.AxisOf(kind).value_or("").empty();
+      return !home.AxisOf(kind).value_or("").empty() ||
+             (kind <= HomeKind::kGradients && home.OnHost(kind).value_or(false));
     };
     most = std::max(most, shards(HomeKind::kWeights)     ? 3
                           : shards(HomeKind::kGradients) ? 2

@@ -139,18 +139,31 @@ absl::Status CheckOn(const Directives& node, absl::Span<const SizedAxis> mesh, b
   return absl::OkStatus();
 }
 
-// The ranks of other axes than dp (and cp, which `dp` stands for as well) have no copies of
-// a weight to share out: these axes cut the weights themselves, or work on the same gradients.
-absl::Status CheckHome(const HomeDirective& home, absl::Span<const SizedAxis> mesh) {
+// Copies of a weight are shared out over axes that work with it; what they have no copies of is
+// seen where layouts are known (HomePlan).
+absl::Status CheckHome(const HomeDirective& home, bool root, absl::Span<const SizedAxis> mesh) {
   for (const HomeKind kind : kHomeKindNames.Values()) {
-    if (!home[kind].has_value() || !home[kind]->sharded()) continue;
-    const std::string& axis = home[kind]->axis;
-    RETURN_IF_ERROR(CheckAxis(axis, mesh));
-    if (axis == "dp") continue;
-    return absl::UnimplementedError(absl::StrCat(
-        "not supported yet: `", kHomeKindNames[kind], ": ", PrintHome(kind, *home[kind]),
-        "`; copies are sharded over `dp` (with the ranks of `cp`), and `", axis,
-        "` cuts weights by `split`. Write `shard(dp)`."));
+    if (!home[kind].has_value()) continue;
+    const std::string said =
+        absl::StrCat("`", kHomeKindNames[kind], ": ", PrintHome(kind, *home[kind]), "`");
+    for (const std::string& axis : home[kind]->axes()) {
+      RETURN_IF_ERROR(CheckAxis(axis, mesh));
+      if (axis != "pp") continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(said,
+                       ": `pp` deals whole layers to stages, so no two have copies of one "
+                       "weight to share out. Write `shard(dp)`."));
+    }
+    // What the plan's `zero` and `offload` say is the root's.
+    const bool whole_on_host =
+        kind <= HomeKind::kGradients && home[kind]->on_host && !home[kind]->sharded();
+    const bool over_others = home[kind]->sharded() && home[kind]->axis != "dp";
+    if (root && (whole_on_host || over_others)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(said,
+                       " at the root, whose homes are `zero` and `offload` of the plan: these "
+                       "shard over `dp`. Say it at `*`, which is every module."));
+    }
   }
   return home.Check();
 }
@@ -174,15 +187,7 @@ absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mes
       RETURN_IF_ERROR(CheckSplit(split, mesh)) << place;
     }
     RETURN_IF_ERROR(CheckOn(node, mesh, path.empty())) << place;
-    RETURN_IF_ERROR(CheckHome(node.home, mesh)) << place;
-    const bool stored = !node.home.empty() || node.bucket_bytes.has_value();
-    if (!path.empty() && stored && tree.fine_tunes()) {
-      return absl::UnimplementedError(absl::StrCat("not supported yet: ", place, " says `",
-                                                   node.home.empty() ? "bucket" : "home",
-                                                   "` in a tree that has `train` or `lora`; all "
-                                                   "parameters have the plan's. Say it by `zero`, "
-                                                   "`offload` and `bucket` in the plan."));
-    }
+    RETURN_IF_ERROR(CheckHome(node.home, path.empty(), mesh)) << place;
   }
   return absl::OkStatus();
 }

@@ -30,7 +30,7 @@ struct ModelPaths {
 // - every node holds for one op of the model at least (without ops no paths are checked), has
 //   no layers that the model lacks, and names axes of the mesh only;
 // - `pp` splits nothing;
-// - homes shard over `dp` and do not contradict each other.
+// - homes do not shard over `pp`, at the root over `dp` alone, and do not contradict each other.
 absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mesh,
                        const ModelPaths& model);
 

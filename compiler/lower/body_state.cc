@@ -1,6 +1,7 @@
 #include "compiler/lower/body_state.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -98,19 +99,57 @@ void NoteCopies(const DeviceMesh& mesh, const Layout& weight, BodyState::Paramet
   }
 }
 
+bool Has(const std::vector<int>& axes, int axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+// Of a parameter that is whole on `copies`, under a home over `over`. What is not trained is
+// gathered with its neighbours: as if its gradient were made on every data-parallel rank.
+CopyAxes OwnCopies(const DeviceMesh& mesh, const std::vector<int>& copies,
+                   const std::vector<int>& over, const Layout* gradient) {
+  CopyAxes own;
+  for (int a : copies) {
+    const bool summed =
+        gradient == nullptr ? IsDataAxis(mesh, a) : gradient->placements[a].is_partial();
+    if (summed) {
+      own.summed.push_back(a);
+    } else if (Has(over, a)) {
+      own.alike.push_back(a);
+    }
+  }
+  return own;
+}
+
 bool AllCut(const std::vector<int>& axes, const std::vector<bool>& cuts) {
   return std::all_of(axes.begin(), axes.end(), [&](int a) { return cuts[a]; });
 }
 
 }  // namespace
 
+std::vector<int> CopiesOf(const DeviceMesh& mesh, const Layout& weight) {
+  std::vector<int> copies;
+  for (int a = 0; a < mesh.num_axes(); ++a) {
+    const bool stages = mesh.root(a) == "pp";
+    const Placement& placement = weight.placements[a];
+    const bool whole = !placement.is_shard() && !placement.is_on();
+    if (mesh.size(a) > 1 && !stages && whole) copies.push_back(a);
+  }
+  return copies;
+}
+
 void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum) {
   for (const auto& [axes, count] : elements) (*sum)[axes] += count * times;
 }
 
+int64_t Total(const ElementsByAxes& elements) {
+  int64_t total = 0;
+  for (const auto& [axes, count] : elements) total += count;
+  return total;
+}
+
 BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
                          const BodyPlan& plan, const SoftwareProfile& profile,
-                         const std::vector<bool>* only) {
+                         const std::vector<bool>* only, const std::vector<int>* over) {
   BodyState state;
   const auto left_out = [&](int tensor) {
     return (only != nullptr && !(*only)[tensor]) || !plan.place.Holds(plan.parameter_layouts[tensor]);
@@ -133,6 +172,10 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
       parameter.elements = local(tensor, plan.parameter_layouts[t]);
       parameter.frozen = body.tensors[t].frozen;
       if (parameter.frozen) NoteCopies(mesh, plan.parameter_layouts[t], &parameter);
+      if (over != nullptr) {
+        parameter.own =
+            OwnCopies(mesh, CopiesOf(mesh, plan.parameter_layouts[t]), *over, /*gradient=*/nullptr);
+      }
       (parameter.frozen ? state.frozen.elements : state.parameters) += parameter.elements;
       if (body.tensors[t].at_rest == AtRest::kNf4) {
         state.frozen.nf4 += parameter.elements;
@@ -156,6 +199,12 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
     // A weight that some data-parallel axis cuts is reduced over the rest by
     // itself: the common buckets run over all of them.
     const Layout& weight = plan.parameter_layouts[grad.tensor];
+    if (over != nullptr) {
+      CopyAxes own = OwnCopies(mesh, CopiesOf(mesh, weight), *over, &grad.layout);
+      state.own[own] += elements;
+      state.each[place[grad.tensor]].own = std::move(own);
+      continue;
+    }
     const bool cut = std::any_of(all_data.begin(), all_data.end(), [&](int a) {
       return weight.placements[a].is_shard() || weight.placements[a].is_on();
     });

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cluster/device_mesh.h"
@@ -16,6 +18,21 @@ namespace plancast {
 // Elements by mesh axes.
 using ElementsByAxes = std::map<std::vector<int>, int64_t>;
 void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum);
+int64_t Total(const ElementsByAxes& elements);
+
+// The mesh axes of a stage that a parameter is whole on, those of one rank left out.
+std::vector<int> CopiesOf(const DeviceMesh& mesh, const Layout& weight);
+
+// Where a parameter has copies, as a home over axes of its own shares them out.
+struct CopyAxes {
+  std::vector<int> summed;  // its gradient is partial over these
+  std::vector<int> alike;   // the same on all ranks, of the home's axes
+
+  friend bool operator<(const CopyAxes& a, const CopyAxes& b) {
+    return std::tie(a.summed, a.alike) < std::tie(b.summed, b.alike);
+  }
+};
+using ElementsByCopies = std::map<CopyAxes, int64_t>;
 
 // Parameters that are not trained: all, those of them in matrices of products that may be
 // kept in 8 or 4 bits as trained ones are, and those that rest in NF4.
@@ -41,6 +58,9 @@ struct BodyState {
   // Of both, what some data-parallel ranks alone have (nodes on them). Others know nothing of it:
   // it does not count where ranks agree on messages.
   int64_t placed_parameters = 0, placed_gradients = 0;
+  // Instead of all of these, of parameters whose home shards over axes of its own: those that
+  // are trained, which are `parameters`.
+  ElementsByCopies own;
   FrozenParameters frozen;
   // Each parameter: its rows (as the matrix or vector that frameworks have) and elements,
   // and the axes that it has copies on if they are not the data-parallel ones.
@@ -49,15 +69,17 @@ struct BodyState {
     bool cut = false;
     std::vector<int> copies;
     bool frozen = false;
+    std::optional<CopyAxes> own = std::nullopt;
   };
   std::vector<Parameter> each;
 
   std::string DebugString(const DeviceMesh& mesh) const;
 };
-// `only`: of these tensors of the body.
+// `only`: of these tensors of the body. `over`: their home shards them over these axes.
 BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const Body& body,
                          const BodyPlan& plan, const SoftwareProfile& profile,
-                         const std::vector<bool>* only = nullptr);
+                         const std::vector<bool>* only = nullptr,
+                         const std::vector<int>* over = nullptr);
 
 }  // namespace plancast
 

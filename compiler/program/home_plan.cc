@@ -1,12 +1,16 @@
 #include "compiler/program/home_plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "compiler/bind/plan_mesh.h"
 #include "strategy/nodes/op_path.h"
 
 namespace plancast {
@@ -15,31 +19,87 @@ namespace {
 bool Offloads(const PlanOptions& options, Offload what) { return options.offload.count(what) > 0; }
 
 // What holds for an op, the plan's word where no node has one.
-ParameterHomes HomesOfOp(const OpHomes& op, const PlanOptions& options) {
+struct OpWord {
+  TensorHomes homes;
+  int64_t bucket_bytes = 0;
+};
+OpWord WordOn(const OpHomes& op, const PlanOptions& options) {
   const ParameterHomes plan = HomesOfPlan(options);
-  TensorHomes homes = op.homes;
+  OpWord word{op.homes, op.bucket_bytes.value_or(plan.bucket_bytes)};
   const auto from_plan = [&](HomeKind kind, bool sharded, bool on_host) {
     if (op.FromNode(kind)) return;
-    homes[kind] = Home{sharded ? "dp" : "", on_host};
+    word.homes[kind] = Home{sharded ? "dp" : "", on_host};
   };
   from_plan(HomeKind::kWeights, plan.zero >= 3, plan.weights_on_host);
-  from_plan(HomeKind::kGradients, plan.zero >= 2, false);
+  from_plan(HomeKind::kGradients, plan.zero >= 2, plan.zero >= 2 && plan.state_on_host);
   from_plan(HomeKind::kState, plan.zero >= 1, plan.state_on_host);
-  ParameterHomes result;
-  result.zero = homes.zero();
-  result.weights_on_host = homes[HomeKind::kWeights].on_host;
-  result.state_on_host = homes[HomeKind::kState].on_host;
-  result.bucket_bytes = op.bucket_bytes.value_or(plan.bucket_bytes);
-  return result;
+  SettlePlaces(&word.homes);
+  return word;
 }
 
-std::string Words(const ParameterHomes& homes) {
-  const auto home = [](bool sharded, bool on_host) {
-    return PrintHome(HomeKind::kState, Home{sharded ? "dp" : "", on_host});
+constexpr HomeKind kStored[] = {HomeKind::kWeights, HomeKind::kGradients, HomeKind::kState};
+
+bool SameHomes(const OpWord& a, const OpWord& b) {
+  return a.bucket_bytes == b.bucket_bytes &&
+         std::all_of(std::begin(kStored), std::end(kStored),
+                     [&](HomeKind kind) { return a.homes[kind] == b.homes[kind]; });
+}
+
+std::string Words(const OpWord& word) {
+  return absl::StrJoin(kStored, ", ", [&](std::string* out, HomeKind kind) {
+    absl::StrAppend(out, kHomeKindNames[kind], " ", PrintHome(kind, word.homes[kind]));
+  });
+}
+
+bool IsWholeOnHost(const Home& home) { return home.on_host && !home.sharded(); }
+
+// Nodes that each say some of an op's homes may not agree: who keeps a shard updates that shard,
+// where it is.
+absl::Status CheckAgree(const std::string& op, const OpHomes& said, const OpWord& word) {
+  const auto from = [&](HomeKind kind) {
+    return said.FromNode(kind) ? absl::StrCat("from `", said.SourceOf(kind), "`") : "from the plan";
   };
-  return absl::StrCat("weights ", home(homes.zero >= 3, homes.weights_on_host), ", gradients ",
-                      home(homes.zero >= 2, false), ", state ",
-                      home(homes.zero >= 1, homes.state_on_host));
+  for (const HomeKind above : kStored) {
+    for (const HomeKind below : kStored) {
+      const Home &a = word.homes[above], &b = word.homes[below];
+      if (above >= below) continue;
+      const bool apart = a.sharded() && a.axis != b.axis;
+      if (!apart && (!IsWholeOnHost(a) || IsWholeOnHost(b))) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "`", op, "`: `", kHomeKindNames[above], ": ", PrintHome(above, a), "` (", from(above),
+          ") and `", kHomeKindNames[below], ": ", PrintHome(below, b), "` (", from(below),
+          ") contradict each other: what is kept is updated where it is kept. Say both in one ",
+          "node, or `", kHomeKindNames[above], "` alone, and the others follow."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Over these axes a home called `name` shards what has copies on them: of dp the ranks of a shard
+// group, which are those of cp too.
+std::vector<int> AxesCalled(const DeviceMesh& mesh, const PlanOptions& options,
+                            const std::string& name) {
+  std::vector<int> axes;
+  int64_t ranks = 1;
+  const int64_t group = options.hsdp == 0 ? options.dp : options.hsdp;
+  if (name != "dp") {
+    for (const int a : mesh.AxesOf(name)) {
+      if (mesh.size(a) > 1) axes.push_back(a);
+    }
+    return axes;
+  }
+  for (int a = mesh.num_axes() - 1; a >= 0; --a) {
+    if (mesh.size(a) == 1 || !IsDataAxis(mesh, a)) continue;
+    if (mesh.root(a) == "dp" && (ranks *= mesh.size(a)) > group) continue;
+    axes.insert(axes.begin(), a);
+  }
+  return axes;
+}
+
+std::vector<int> Both(const std::vector<int>& a, const std::vector<int>& b) {
+  std::vector<int> both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
 }
 
 }  // namespace
@@ -49,12 +109,16 @@ ParameterHomes HomesOfPlan(const PlanOptions& options) {
           Offloads(options, Offload::kOptimizer), options.bucket_bytes};
 }
 
-int HomePlan::MostSharded() const {
-  int most = 0;
-  for (const OfSegment& segment : segments_) {
-    for (const Part& part : segment.parts) most = std::max(most, part.homes.zero);
-  }
-  return most;
+bool HomePlan::ShardsOverData(const DeviceMesh& mesh) const {
+  const auto over_data = [&](const ParameterHomes& homes) {
+    if (homes.zero == 0 || !homes.over.has_value()) return homes.zero > 0;
+    return std::any_of(homes.over->begin(), homes.over->end(),
+                       [&](int axis) { return IsDataAxis(mesh, axis); });
+  };
+  return std::any_of(segments_.begin(), segments_.end(), [&](const OfSegment& segment) {
+    return std::any_of(segment.parts.begin(), segment.parts.end(),
+                       [&](const Part& part) { return over_data(part.homes); });
+  });
 }
 
 bool HomePlan::OffloadsActivations() const {
@@ -105,14 +169,17 @@ class HomePlanMaker {
     HomePlan::OfSegment result;
     ASSIGN_OR_RETURN(result.activations_on_host, Activations(segment, said));
     std::vector<int> reader(body.tensors.size(), -1);  // the first op that reads a parameter
+    const std::vector<Layout>& layouts = bodies_[bound_body]->plan.parameter_layouts;
     for (size_t o = 0; o < body.ops.size(); ++o) {
       for (const int t : body.ops[o].inputs) {
         if (body.tensors[t].kind != TensorInfo::Kind::kParameter) continue;
-        NoteReach(segment, body.ops[o], said[o], HasCopies(*bodies_[bound_body], body, t));
+        const OpWord own = WordOn(said[o], options_);
+        RETURN_IF_ERROR(CheckAgree(PathOf(segment, body.ops[o]), said[o], own));
+        NoteReach(segment, body.ops[o], own, body.tensors[t].frozen, layouts[t],
+                  HasCopies(*bodies_[bound_body], body, t));
         if (reader[t] < 0) reader[t] = static_cast<int>(o);
-        const ParameterHomes first = HomesOfOp(said[reader[t]], options_);
-        const ParameterHomes own = HomesOfOp(said[o], options_);
-        if (first == own) continue;
+        const OpWord first = WordOn(said[reader[t]], options_);
+        if (SameHomes(first, own)) continue;
         return absl::InvalidArgumentError(absl::StrCat(
             "`", PathOf(segment, body.ops[reader[t]]), "` and `", PathOf(segment, body.ops[o]),
             "` read one parameter, `", body.tensors[t].name, "`, and give it two homes: ",
@@ -122,7 +189,7 @@ class HomePlanMaker {
     result.whole_gradients.assign(reader.size(), false);
     for (size_t t = 0; t < reader.size(); ++t) {
       if (reader[t] < 0) continue;
-      const ParameterHomes homes = HomesOfOp(said[reader[t]], options_);
+      const ParameterHomes homes = Settled(WordOn(said[reader[t]], options_), layouts[t]);
       auto part = std::find_if(result.parts.begin(), result.parts.end(),
                                [&](const HomePlan::Part& known) { return known.homes == homes; });
       if (part == result.parts.end()) {
@@ -130,16 +197,48 @@ class HomePlanMaker {
         part = result.parts.end() - 1;
       }
       part->tensors[t] = true;
-      if (homes.zero < 2) result.whole_gradients[t] = result.any_whole = true;
+      if (homes.zero >= 2 || body.tensors[t].frozen) continue;
+      result.whole_gradients[t] = result.any_whole = true;
     }
     if (result.parts.empty()) result.parts.emplace_back();  // nothing has a home
-    if (result.parts.size() > 1) {
-      for (HomePlan::Part& part : result.parts) {
-        part.state = SummariseState(bound_.graph, mesh_, body, bodies_[bound_body]->plan, profile_,
-                                    &part.tensors);
-      }
+    for (HomePlan::Part& part : result.parts) {
+      if (result.parts.size() == 1 && !part.homes.over.has_value()) break;  // the body's own
+      part.state = SummariseState(bound_.graph, mesh_, body, bodies_[bound_body]->plan, profile_,
+                                  &part.tensors, part.homes.over ? &*part.homes.over : nullptr);
     }
     return result;
+  }
+
+  // Of a parameter that is laid out as `weight`.
+  ParameterHomes Settled(const OpWord& word, const Layout& weight) const {
+    const Home &weights = word.homes[HomeKind::kWeights], &state = word.homes[HomeKind::kState];
+    ParameterHomes homes{word.homes.zero(), weights.on_host, state.on_host, word.bucket_bytes};
+    const auto goes_whole = [&](int zero) {
+      homes.zero = zero;
+      homes.over.emplace();
+    };
+    if (IsWholeOnHost(weights)) {
+      goes_whole(3);
+    } else if (IsWholeOnHost(word.homes[HomeKind::kGradients])) {
+      goes_whole(2);
+    }
+    if (!state.sharded() || state.axis == "dp") return homes;
+    std::vector<int> over;
+    for (const std::string& name : state.axes()) {
+      const std::vector<int> axes = AxesCalled(mesh_, options_, name);
+      over.insert(over.end(), axes.begin(), axes.end());
+    }
+    std::sort(over.begin(), over.end());
+    over.erase(std::unique(over.begin(), over.end()), over.end());
+    const std::vector<int> copies = CopiesOf(mesh_, weight);
+    over = Both(over, copies);
+    if (over.empty()) {  // cut by all of them
+      goes_whole(weights.on_host ? 3 : 0);
+      if (homes.zero == 0) homes.over.reset();
+    } else if (over != Both(AxesCalled(mesh_, options_, "dp"), copies)) {
+      homes.over = std::move(over);
+    }
+    return homes;
   }
 
   // Of a layer all or none.
@@ -160,13 +259,22 @@ class HomePlanMaker {
                        "to the host together: say it at `",
                        ModelGraph::PathOf(bound_.graph.segments[segment]), "`."));
     }
-    if (result.value_or(false) && !bound_.graph.segments[segment].in_list()) {
-      return absl::UnimplementedError(absl::StrCat(
-          "not supported yet: `activations: host` at `", bound_.graph.segments[segment].path,
-          "`, which is no layer: what modules outside of lists keep stays on the device. Say it ",
-          "at layers alone."));
+    if (result.value_or(false) && (bound_.graph.segments[segment].in_list() || Keeps(segment))) {
+      for (const OpHomes& op : said) keeping_.insert(op.SourceOf(HomeKind::kActivations));
     }
     return result;
+  }
+
+  // Whether the segment's forward pass leaves anything to its backward pass.
+  bool Keeps(int segment) const {
+    const Block& block = bodies_[bound_.places[segment].alike]->blocks.forward.block;
+    std::vector<int64_t> kept(block.tensors.size());
+    for (const PortMemory& take : block.takes) kept[take.tensor] += take.bytes;
+    for (const PortMemory& give : block.gives) kept[give.tensor] -= give.bytes;
+    for (const MemoryEvent& event : block.memory) {
+      if (event.kind == MemoryKind::kActivations) kept[event.tensor] += event.delta;
+    }
+    return std::any_of(kept.begin(), kept.end(), [](int64_t bytes) { return bytes > 0; });
   }
 
   // Whether data-parallel ranks have copies of a parameter: not where they cut it.
@@ -180,17 +288,29 @@ class HomePlanMaker {
   }
 
   // Which nodes say something of a parameter that `op` reads.
-  void NoteReach(int segment, const OpNode& op, const OpHomes& homes, bool has_copies) {
+  void NoteReach(int segment, const OpNode& op, const OpWord& word, bool frozen,
+                 const Layout& weight, bool has_copies) {
     const ZonedModel::Place& place = bound_.places[segment];
     std::string text;
     const ModulePath path = plancast::PathOf(bound_.graph.segments[segment], op, place.first_layer,
                                              place.layers, &text);
+    const std::vector<int> copies = CopiesOf(mesh_, weight);
     for (const auto& [node, said] : tree_.nodes()) {
       if (!tree_.PathOf(node).CoversSomeLayers(path) && !tree_.PathOf(node).Covers(path)) continue;
-      with_parameters_.insert(node);
-      if (has_copies) with_copies_.insert(node);
+      Reach& reach = reach_[node];
+      reach.trained = reach.trained || !frozen;
+      for (const std::optional<Home>& home : said.home.of) {
+        if (!home.has_value()) continue;
+        for (const std::string& axis : home->axes()) {
+          const std::vector<int> axes = AxesCalled(mesh_, options_, axis);
+          const bool shares =
+              axis == "dp" ? has_copies : axes.empty() || !Both(axes, copies).empty();
+          if (shares) reach.shared.insert(axis);
+        }
+      }
       // Sharded gradients are reduced module by module.
-      if (HomesOfOp(homes, options_).zero < 2) with_buckets_.insert(node);
+      const ParameterHomes homes = Settled(word, weight);
+      reach.buckets = reach.buckets || (!frozen && homes.zero < 2);
     }
   }
 
@@ -199,12 +319,19 @@ class HomePlanMaker {
     for (const TiedParameter& tie : bound_.graph.tied) {
       const auto& first = plan.segments_[tie.first_segment].parts;
       const auto& second = plan.segments_[tie.second_segment].parts;
-      if (first.size() == 1 && second.size() == 1 && first[0].homes == second[0].homes) continue;
+      if (first.size() == 1 && second.size() == 1 && first[0].homes == second[0].homes) {
+        if (!first[0].homes.over.has_value()) continue;
+        return absl::UnimplementedError(absl::StrCat(
+            "not supported yet: `", bound_.graph.segments[tie.first_segment].path, "` and `",
+            bound_.graph.segments[tie.second_segment].path,
+            "` share a weight whose home is over other axes than `dp`, or whole on the host. ",
+            "Write `shard(dp)` or `shard(dp)+host` for both."));
+      }
       return absl::InvalidArgumentError(
           absl::StrCat("`", bound_.graph.segments[tie.first_segment].path, "` and `",
                        bound_.graph.segments[tie.second_segment].path,
-                       "` share a weight, and nodes give it two homes (", Words(first[0].homes),
-                       "; ", Words(second[0].homes), "). Say one home for all of both modules."));
+                       "` share a weight, and nodes give it two homes. Say one home for all of ",
+                       "both modules."));
     }
     return absl::OkStatus();
   }
@@ -216,16 +343,34 @@ class HomePlanMaker {
         if (!node.home[kind].has_value()) continue;
         const std::string said = absl::StrCat("`", path, "`: `", kHomeKindNames[kind], ": ",
                                               PrintHome(kind, *node.home[kind]), "` ");
-        if (with_parameters_.count(path) == 0) {
+        const auto known = reach_.find(path);
+        if (known == reach_.end()) {
           return absl::InvalidArgumentError(absl::StrCat(
               said, "is the home of nothing: there are no parameters below. Leave it out."));
         }
-        if (!node.home[kind]->sharded() || with_copies_.count(path) > 0) continue;
-        return absl::InvalidArgumentError(absl::StrCat(
-            said, "shares out nothing: `split` cuts all weights below over the ranks of `dp` ",
-            "already, and leaves no copies. Leave it out."));
+        if (kind != HomeKind::kWeights && !known->second.trained) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(said, "is the home of nothing: what is frozen has no gradients and no ",
+                           "state, and nothing below is trained. Leave it out."));
+        }
+        for (const std::string& axis : node.home[kind]->axes()) {
+          if (known->second.shared.count(axis) > 0) continue;
+          return absl::InvalidArgumentError(absl::StrCat(
+              said, "shares out nothing over `", axis, "`: `split` cuts all weights below over ",
+              "the ranks of `", axis, "` already, and leaves no copies. Leave it out."));
+        }
       }
-      if (!node.bucket_bytes.has_value() || with_buckets_.count(path) > 0) continue;
+      const std::optional<Home>& activations = node.home[HomeKind::kActivations];
+      if (activations.has_value() && activations->on_host && keeping_.count(path) == 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "`", path,
+            "`: `activations: host` has no effect: nothing below is kept for a backward ",
+            "pass. Leave it out."));
+      }
+      const auto known = reach_.find(path);
+      if (!node.bucket_bytes.has_value() || (known != reach_.end() && known->second.buckets)) {
+        continue;
+      }
       return absl::InvalidArgumentError(absl::StrCat(
           "`", path, "`: `bucket` has no effect: below are no gradients that are reduced in ",
           "buckets. Sharded ones are reduced module by module; leave it out."));
@@ -239,7 +384,13 @@ class HomePlanMaker {
   const PlanOptions& options_;
   const SoftwareProfile& profile_;
   const std::vector<std::shared_ptr<const CompiledBody>>& bodies_;
-  std::set<std::string> with_parameters_, with_copies_, with_buckets_;  // nodes
+  // Of the parameters below a node; `shared`: of the axes that its homes name.
+  struct Reach {
+    bool trained = false, buckets = false;
+    std::set<std::string> shared;
+  };
+  std::map<std::string, Reach> reach_;  // by node
+  std::set<std::string> keeping_;       // nodes whose activations go to the host
 };
 
 absl::StatusOr<std::shared_ptr<const HomePlan>> HomePlan::Create(

@@ -19,14 +19,20 @@ namespace plancast {
 // Where the tensors of a parameter live, and in which buckets its gradients are reduced while
 // they are not sharded. `zero` as in the plan: 1 the state is sharded, 2 and the gradients,
 // 3 and the weights.
+//
+// Sharded over the data-parallel axes, as the plan has it (ShardAxesOf), or `over` mesh axes of
+// its own. Over none means whole on the host, and then `zero` is what goes between device and
+// host unit by unit: 2 gradients, 3 and weights.
 struct ParameterHomes {
   int zero = 0;
   bool weights_on_host = false, state_on_host = false;
   int64_t bucket_bytes = 0;
+  std::optional<std::vector<int>> over = std::nullopt;
 
   friend bool operator==(const ParameterHomes& a, const ParameterHomes& b) {
     return a.zero == b.zero && a.weights_on_host == b.weights_on_host &&
-           a.state_on_host == b.state_on_host && a.bucket_bytes == b.bucket_bytes;
+           a.state_on_host == b.state_on_host && a.bucket_bytes == b.bucket_bytes &&
+           a.over == b.over;
   }
 };
 // Where no node says otherwise.
@@ -45,8 +51,11 @@ struct HomePart {
 class HomePlan {
  public:
   // Null where no node says any. `bodies`: per bound body.
-  // Errors: a node that no parameter's home comes from; parameters of one tensor, of tied
-  // modules, or activations of one layer that are told to live in two places.
+  // An axis that cuts a parameter already does not shard it; a parameter that none is left for
+  // is whole.
+  // Errors: a node that no parameter's home comes from; axes that shard nothing below a node;
+  // parameters of one tensor, of tied modules, or activations of one layer that are told to live
+  // in two places.
   static absl::StatusOr<std::shared_ptr<const HomePlan>> Create(
       const BoundModel& bound, const DeviceMesh& mesh, const StrategyTree& tree,
       const PlanOptions& options, const SoftwareProfile& profile,
@@ -57,15 +66,13 @@ class HomePlan {
   void ForEachPart(int segment, const BodyState& state, Use use) const {
     const std::vector<Part>& parts = segments_[segment].parts;
     for (const Part& part : parts) {
-      if (parts.size() == 1) {
-        use(HomePart{part.homes, &state, nullptr});
-      } else {
-        use(HomePart{part.homes, &part.state, &part.tensors});
-      }
+      const bool all = parts.size() == 1;
+      const bool own = !all || part.homes.over.has_value();
+      use(HomePart{part.homes, own ? &part.state : &state, all ? nullptr : &part.tensors});
     }
   }
-  // The most that any parameter has sharded.
-  int MostSharded() const;
+  // Whether any parameter has anything sharded over data-parallel axes.
+  bool ShardsOverData(const DeviceMesh& mesh) const;
   // Whether kept tensors of a segment's layers live on the host; absent: as the plan says.
   std::optional<bool> ActivationsOnHost(int segment) const {
     return segments_[segment].activations_on_host;

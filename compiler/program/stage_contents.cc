@@ -52,13 +52,18 @@ int64_t StageContents::TotalParameters() const {
 FrozenParameters StageContents::TotalFrozen() const {
   FrozenParameters total;
   ForEachRun([&](const StageRun& run) {
-    const FrozenParameters& frozen = BodyOf(run).state.frozen;
-    const int64_t own = frozen.elements - FrozenBorrowedBy(run);
-    total.elements += own * run.count;
-    total.products += std::min(frozen.products, own) * run.count;
-    total.nf4 += frozen.nf4 * run.count;
+    AddFrozen(run, HomePart{plan_homes_, &BodyOf(run).state, nullptr}, &total);
   });
   return total;
+}
+
+void StageContents::AddFrozen(const StageRun& run, const HomePart& part,
+                              FrozenParameters* total) const {
+  const FrozenParameters& frozen = part.state->frozen;
+  const int64_t own = frozen.elements - FrozenBorrowedBy(run);
+  total->elements += own * run.count;
+  total->products += std::min(frozen.products, own) * run.count;
+  total->nf4 += frozen.nf4 * run.count;
 }
 
 int64_t StageContents::HeldBytes() const {
@@ -89,15 +94,6 @@ bool StageContents::ReducesOverBatch() const {
     reduces = reduces || !BodyOf(run).state.reduced_over_batch.empty();
   });
   return reduces;
-}
-
-int StageContents::MostSharded() const {
-  if (in_.homes == nullptr) return plan_homes_.zero;
-  int most = 0;
-  ForEachRun([&](const StageRun& run) {
-    ForEachPart(run, [&](const HomePart& part) { most = std::max(most, part.homes.zero); });
-  });
-  return most;
 }
 
 }  // namespace plancast

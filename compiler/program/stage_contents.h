@@ -43,8 +43,14 @@ class StageContents {
   const std::vector<bool>* WholeGradients(const StageRun& run) const {
     return in_.homes == nullptr ? nullptr : in_.homes->WholeGradients(run.segment);
   }
-  // The most that any parameter of the stage has sharded (ParameterHomes::zero).
-  int MostSharded() const;
+  // Calls `use(homes)` for those of the stage's parameters, which may come again.
+  template <typename Use>
+  void ForEachHome(Use use) const {
+    if (in_.homes == nullptr) return use(plan_homes_);
+    ForEachRun([&](const StageRun& run) {
+      ForEachPart(run, [&](const HomePart& part) { use(part.homes); });
+    });
+  }
   // Trained ones of one repeat of the run's body, less those that it borrows.
   int64_t Parameters(const StageRun& run) const;
   // Of one part.
@@ -53,6 +59,8 @@ class StageContents {
   int64_t TotalParameters() const;
   // The same of parameters that are not trained.
   FrozenParameters TotalFrozen() const;
+  // Adds those of a part, in all repeats of the run.
+  void AddFrozen(const StageRun& run, const HomePart& part, FrozenParameters* total) const;
   // What software holds beside state throughout the iteration: workspaces of libraries,
   // CompiledBody::held_bytes of each repeat, held_shared_bytes of each body.
   int64_t HeldBytes() const;

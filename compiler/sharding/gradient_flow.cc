@@ -30,27 +30,23 @@ int64_t SharedSlot(const std::vector<std::vector<StageRun>>& virtual_stages,
   return kTransferSlots + borders * options.micro_batches + static_cast<int64_t>(index) - 1;
 }
 
-int64_t Total(const ElementsByAxes& elements) {
+// Of a state's own reductions, those that move anything.
+int64_t Summed(const ElementsByCopies& own) {
   int64_t total = 0;
-  for (const auto& [axes, count] : elements) total += count;
+  for (const auto& [copies, elements] : own) total += copies.summed.empty() ? 0 : elements;
   return total;
 }
 
-// All that a block of messages depends on, but the plan.
-std::string MessagesKey(absl::string_view what, int64_t elements, int messages,
-                        const ElementsByAxes& cut, const std::vector<OwnReduction>& batch = {}) {
-  std::string key = absl::StrCat(what, "|", elements, "|", messages);
-  for (const auto& [axes, count] : cut) {
-    absl::StrAppend(&key, "|", absl::StrJoin(axes, ","), ":", count);
-  }
-  for (const OwnReduction& own : batch) {
-    absl::StrAppend(&key, "|batch ", absl::StrJoin(own.axes, ","), ":", own.elements, "/",
-                    own.messages);
-  }
-  return key;
+bool AnySummed(const StageContents& contents) {
+  bool any = false;
+  contents.ForEachRun([&](const StageRun& run) {
+    contents.ForEachPart(run,
+                         [&](const HomePart& part) { any = any || Summed(part.state->own) > 0; });
+  });
+  return any;
 }
 
-// Likewise of the optimizer's step.
+// All that the optimizer's step depends on, but the plan.
 std::string UpdateKey(const ShardedUpdate& update, const std::vector<int>& axes) {
   std::string key = absl::StrCat("optimizer|", absl::StrJoin(axes, ","), "|", update.copied_back,
                                  "|", update.freed_gradients, "|", update.freed_shards);
@@ -63,7 +59,9 @@ std::string UpdateKey(const ShardedUpdate& update, const std::vector<int>& axes)
 
 }  // namespace
 
-int64_t GradientFlow::Bucket::due() const { return elements + Total(cut) - placed + Total(batch); }
+int64_t GradientFlow::Bucket::due() const {
+  return elements + Total(cut) - placed + Total(batch) + Summed(own);
+}
 
 GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
                            const StageContents& contents, const ShardedStage* sharded,
@@ -77,8 +75,8 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
       sharded_(sharded),
       writer_(*writer),
       parameters_(contents.TotalParameters()),
-      reduces_(options_.dp * options_.cp > 1 || contents.ReducesOverBatch()),
-      shares_(reduces_ && options_.shard_ranks() > 1),
+      reduces_(options_.dp * options_.cp > 1 || contents.ReducesOverBatch() || AnySummed(contents)),
+      shares_(options_.shard_ranks() > 1),
       overlap_grad_(options_.overlap.count(Overlap::kGrad) > 0),
       overlap_param_(options_.overlap.count(Overlap::kParam) > 0),
       groups_(StateGroupsOf(inputs, contents, sharded)),
@@ -109,14 +107,6 @@ void GradientFlow::Begin() {
                  Phase::kOptimizer, 0, 0);
 }
 
-std::vector<GradientFlow::GatheredPiece> GradientFlow::TakeGathered(const StageRun& run) {
-  auto it = gathered_.find({run.segment, run.layer_begin});
-  if (it == gathered_.end()) return {};
-  std::vector<GatheredPiece> pieces = std::move(it->second);
-  gathered_.erase(it);
-  return pieces;
-}
-
 bool GradientFlow::HasBuckets(const StageRun& run) const {
   bool has = false;
   ForEachBucketed(run, [&](const HomePart&) { has = true; });
@@ -129,7 +119,8 @@ int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool reduces) const {
   ForEachBucketed(run, [&](const HomePart& part) {
     const BodyState& state = *part.state;
     const int64_t own =
-        Total(state.cut_gradients) - state.placed_gradients + Total(state.reduced_over_batch);
+        Total(state.cut_gradients) - state.placed_gradients +
+        Total(state.reduced_over_batch) + Summed(state.own);
     const int64_t each =
         reduces_ ? contents_.ReducedOverData(run, part) + own : contents_.Parameters(run, part);
     layers = std::min(layers, LayersPerBucket(part.homes.bucket_bytes, each, run.count));
@@ -142,6 +133,7 @@ GradientFlow::Bucket& GradientFlow::BucketOf(const ParameterHomes& homes) {
                                   [&](const Bucket& bucket) { return bucket.Takes(homes); });
   if (known != pending_.end()) return *known;
   pending_.push_back({homes.zero >= 1, homes.state_on_host, homes.bucket_bytes});
+  pending_.back().over = homes.over;
   return pending_.back();
 }
 
@@ -167,6 +159,9 @@ void GradientFlow::NoteBackward(const StageRun& run, int64_t count) {
     if (!cut.empty()) AddTimes(cut, count, &bucket.cut);
     bucket.placed += part.state->placed_gradients * count;
     AddTimes(part.state->reduced_over_batch, count, &bucket.batch);
+    for (const auto& [copies, elements] : part.state->own) {
+      if (reduces_ && !copies.summed.empty()) bucket.own[copies] += elements * count;
+    }
     bucket.made_by = writer_.last_compute();
     if (overlap_grad_ && bucket.due() >= BucketElements(bucket.bytes)) {
       Reduce(&bucket, /*whole=*/false, writer_.last_compute());
@@ -205,15 +200,22 @@ void GradientFlow::Reduce(Bucket* bucket, bool whole, int32_t behind) {
   const ElementsByAxes cut = std::exchange(bucket->cut, {});
   bucket->placed = 0;
   const ElementsByAxes over_batch = std::exchange(bucket->batch, {});
+  const ElementsByCopies over_own = std::exchange(bucket->own, {});
   if (!reduces_) {
     if (bucket->on_host) CopyToHost(elements, behind);
     return;
   }
-  if (elements == 0 && cut.empty() && over_batch.empty()) return;
+  if (elements == 0 && cut.empty() && over_batch.empty() && over_own.empty()) return;
   const int messages = whole ? 1 : MessagesFor(bucket->bytes, elements);
   std::vector<OwnReduction> batch;
   for (const auto& [axes, count] : over_batch) {
     batch.push_back({axes, count, whole ? 1 : MessagesFor(bucket->bytes, count)});
+  }
+  for (const auto& [copies, count] : over_own) {
+    batch.push_back({{},
+                     count,
+                     whole ? 1 : MessagesFor(bucket->bytes, count),
+                     ShardAxesOver(mesh_, options_, *bucket->over, copies)});
   }
   const auto make = [&] {
     return GradientReduction(mesh_, options_, profile_, bucket->sharded, elements, messages, cut,
@@ -227,6 +229,10 @@ void GradientFlow::Reduce(Bucket* bucket, bool whole, int32_t behind) {
                                     make));
   reductions_.push_back(writer_.Append(block, Phase::kComm, 0, 0, {{behind, -1, -1}}));
   if (!bucket->on_host) return;
+  if (bucket->over.has_value()) {
+    CopyToHost(KeptElementsOver(mesh_, options_, *bucket->over, over_own), reductions_.back());
+    return;
+  }
   int64_t reduced = elements + (cut.empty() ? 0 : Total(cut));
   for (const OwnReduction& own : batch) reduced += own.elements;
   CopyToHost(KeptElements(mesh_, options_, bucket->sharded, reduced, cut), reductions_.back());
@@ -237,6 +243,14 @@ int64_t GradientFlow::LeftForHost() const {
   int64_t left = 0;
   for (const StateGroup& group : groups_) {
     if (!group.homes.state_on_host || InBodies(group.homes, sharded_)) continue;
+    if (group.homes.over.has_value()) {
+      ElementsByCopies alike = group.own;
+      for (auto it = alike.begin(); it != alike.end();) {
+        it = it->first.summed.empty() ? std::next(it) : alike.erase(it);
+      }
+      left += KeptElementsOver(mesh_, options_, *group.homes.over, alike);
+      continue;
+    }
     int64_t reduced = 0;
     ElementsByAxes cut;
     contents_.ForEachRun([&](const StageRun& run) {
@@ -259,65 +273,6 @@ void GradientFlow::CopyToHost(int64_t elements, int32_t behind) {
   const int32_t block =
       writer_.BlockOf({BlockKey::kGradientsToHost, bytes}, [&] { return GradientsToHost(bytes); });
   reductions_.push_back(writer_.Append(block, Phase::kComm, 0, 0, {{behind, -1, -1}}));
-}
-
-int32_t GradientFlow::Gather(int64_t elements, const ElementsByAxes& cut, int messages,
-                             const std::vector<Join>& joins) {
-  const int64_t all = std::max<int64_t>(parameters_, 1);
-  const double element_bytes = ParameterWireBytes(profile_.GatherType(in_.dtype), in_.dtype, all,
-                                                  contents_.ProductParameters()) /
-                               static_cast<double>(all);
-  const int64_t common = elements - (cut.empty() ? 0 : Total(cut));
-  const auto make = [&] {
-    return ParameterGather(mesh_, options_, common, element_bytes, messages, cut);
-  };
-  const int32_t block = cut.empty() ? writer_.BlockOf({BlockKey::kGather, elements, messages}, make)
-                                    : writer_.BlockOf(writer_.catalogue().NumberOfText(
-                                          MessagesKey("gather", elements, messages, cut), make));
-  return writer_.Append(block, Phase::kComm, 0, 0, joins);
-}
-
-// Gathers at the start of the iteration, hidden behind the first forward pass;
-// each piece of layers waits for its own.
-void GradientFlow::GatherAhead() {
-  contents_.ForEachRun([&](const StageRun& run) {
-    int64_t per_layer = 0, placed = 0, piece = run.count, bytes = 0;
-    ElementsByAxes each;
-    contents_.ForEachPart(run, [&](const HomePart& part) {
-      const int64_t elements = contents_.Parameters(run, part);
-      if (!Gathers(part.homes) || elements == 0) return;
-      bytes = bytes == 0 ? part.homes.bucket_bytes : std::min(bytes, part.homes.bucket_bytes);
-      per_layer += elements;
-      placed += part.state->placed_parameters;
-      AddTimes(part.state->cut_parameters, 1, &each);
-    });
-    if (per_layer == 0) return;
-    const int64_t common = per_layer > placed ? per_layer - placed : per_layer;
-    piece = LayersPerBucket(bytes, common, run.count);
-    std::vector<GatheredPiece>& pieces = gathered_[{run.segment, run.layer_begin}];
-    for (int64_t begin = 0; begin < run.count; begin += piece) {
-      const int64_t count = std::min(piece, run.count - begin);
-      ElementsByAxes cut;
-      AddTimes(each, count, &cut);
-      const int messages = MessagesFor(bytes, common * count);
-      pieces.push_back(
-          {Gather(per_layer * count, cut, messages, {}), run.layer_begin + begin, count});
-    }
-  });
-}
-
-// All at the end, behind the update.
-void GradientFlow::GatherUpdated(int32_t update) {
-  int64_t elements = 0;
-  ElementsByAxes cut;
-  bool any = false;
-  for (const StateGroup& group : groups_) {
-    if (!Gathers(group.homes)) continue;
-    elements += group.parameters;
-    AddTimes(group.cut, 1, &cut);
-    any = true;
-  }
-  if (any && (elements > 0 || !cut.empty())) Gather(elements, cut, 1, {{update, -1, -1}});
 }
 
 void GradientFlow::Finish() {
@@ -357,10 +312,11 @@ int64_t GradientFlow::FreshBytes() const {
 void GradientFlow::Update(const std::vector<Join>& joins) {
   const int64_t elements = Kept();
   // All stages sum the norm over the same ranks.
-  const int most = in_.homes == nullptr ? options_.zero : in_.homes->MostSharded();
-  const bool shares = shares_ && most >= 1;
-  const std::vector<int> shared =
-      shares ? ShardAxesOf(mesh_, options_, DataAxes(mesh_)).shard : std::vector<int>();
+  const bool over_data =
+      in_.homes == nullptr ? options_.zero >= 1 : in_.homes->ShardsOverData(mesh_);
+  const std::vector<int> shared = over_data && shares_
+                                      ? ShardAxesOf(mesh_, options_, DataAxes(mesh_)).shard
+                                      : std::vector<int>();
   std::vector<int> axes;
   for (int a = 0; a < mesh_.num_axes(); ++a) {
     const Purpose root = PurposeOfAxes(mesh_, {a});
@@ -386,7 +342,7 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
     }
   }
   if (copied_back > 0) {
-    sharded.copied_back = WholeBytes(copied_back, ShardTypesOf(in_, contents_).at_rest);
+    sharded.copied_back = WholeBytes(copied_back, ShardTypesOf(in_, contents_).updated);
   }
   const auto make = [&] {
     return OptimizerStep(profile_, in_.dtype, elements, axes, options_.pp > 1, sharded);

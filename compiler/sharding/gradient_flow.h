@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -66,11 +67,13 @@ class GradientFlow {
     ElementsByAxes cut = {};    // beside those: of weights that a data-parallel axis cuts,
     ElementsByAxes batch = {};  // and BodyState::reduced_over_batch
     int64_t placed = 0;         // of `cut`: BodyState::placed_gradients
-    int32_t made_by = -1;       // the newest compute instance
+    std::optional<std::vector<int>> over = std::nullopt;  // ParameterHomes
+    ElementsByCopies own = {};                            // BodyState::own that are to be summed
+    int32_t made_by = -1;                                 // the newest compute instance
 
     bool Takes(const ParameterHomes& homes) const {
       return sharded == (homes.zero >= 1) && on_host == homes.state_on_host &&
-             bytes == homes.bucket_bytes;
+             bytes == homes.bucket_bytes && over == homes.over;
     }
     int64_t due() const;
   };
@@ -84,7 +87,7 @@ class GradientFlow {
   }
   // Whether updated parameters have to be gathered in the end.
   bool Gathers(const ParameterHomes& homes) const {
-    return shares_ && (homes.zero == 1 || homes.zero == 2);
+    return (shares_ || homes.over.has_value()) && (homes.zero == 1 || homes.zero == 2);
   }
   // Of how many parameters the device keeps the state.
   int64_t Kept() const;
@@ -103,9 +106,19 @@ class GradientFlow {
   void CopyToHost(int64_t elements, int32_t behind);
   // Those that no reduction brings there.
   int64_t LeftForHost() const;
-  // `cut` is among the elements.
-  int32_t Gather(int64_t elements, const ElementsByAxes& cut, int messages,
-                 const std::vector<Join>& joins);
+  // What is gathered of updated parameters: `cut`, which are among the elements, and others over
+  // axes that their home says.
+  struct Gathering {
+    int64_t elements = 0;
+    ElementsByAxes cut, own;
+
+    void Add(int64_t count, const ElementsByAxes& of_cut, int64_t times = 1);
+    bool empty() const { return elements == 0 && own.empty(); }
+  };
+  // Adds the parameters of so many copies of a state.
+  void AddOwn(const std::optional<std::vector<int>>& over, const ElementsByCopies& own,
+              int64_t times, Gathering* gathering) const;
+  int32_t Gather(const Gathering& what, int messages, const std::vector<Join>& joins);
   void GatherAhead();
   void GatherUpdated(int32_t update);
   // A partial sum of so many gradients over `axes`.

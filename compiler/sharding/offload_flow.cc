@@ -64,10 +64,9 @@ void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {
   // Unless told, all but the last, whose tensors would come straight back.
   int64_t left = *budget < 0 ? repeated - 1 : *budget;
   for (Layer& layer : layers) {
-    if (!contents_.BodyOf(*layer.run).is_layer) continue;
     if (const std::optional<bool> on_host = OnHost(*layer.run); on_host.has_value()) {
       if (!*on_host) continue;
-    } else if (!plan_offloads_ || left <= 0) {
+    } else if (!contents_.BodyOf(*layer.run).is_layer || !plan_offloads_ || left <= 0) {
       continue;
     } else {
       --left;

@@ -28,6 +28,37 @@ ShardAxes ShardAxesOf(const DeviceMesh& mesh, const PlanOptions& options,
   }
   result.shards = mesh.SizeOf(result.shard);
   result.secondaries = mesh.SizeOf(result.secondary);
+  result.summed = result.shard;
+  return result;
+}
+
+ShardAxes ShardAxesOver(const DeviceMesh& mesh, const PlanOptions& options,
+                        const std::vector<int>& over, const CopyAxes& copies) {
+  const auto has = [](const std::vector<int>& axes, int axis) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  };
+  ShardAxes result;
+  int64_t data = 1;
+  for (int a = mesh.num_axes() - 1; a >= 0; --a) {
+    const bool summed = has(copies.summed, a), of_data = IsDataAxis(mesh, a);
+    if (of_data) data *= mesh.size(a);
+    if (!summed && !has(copies.alike, a)) continue;
+    if (!has(over, a)) {
+      result.replica.push_back(a);
+      continue;
+    }
+    result.shard.push_back(a);
+    if (summed) result.summed.push_back(a);
+    // The ranks of a tensor are nearer than those of data.
+    const bool near = !of_data || data <= options.reshard_ranks;
+    if (options.reshard_ranks > 0 && near) result.secondary.push_back(a);
+  }
+  for (std::vector<int>* axes :
+       {&result.shard, &result.replica, &result.secondary, &result.summed}) {
+    std::reverse(axes->begin(), axes->end());
+  }
+  result.shards = mesh.SizeOf(result.shard);
+  result.secondaries = mesh.SizeOf(result.secondary);
   return result;
 }
 

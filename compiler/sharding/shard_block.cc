@@ -32,11 +32,14 @@ class ShardTasks {
   int Gather(const ShardUnit& unit, bool secondary, std::vector<int> deps, bool casts = true) {
     const int64_t on_host = secondary ? 0 : unit.host_weights();
     const bool from_host = on_host > 0;
-    const int64_t shard_bytes = WholeBytes(on_host, types_.at_rest);
     const int copied = out_.size();
-    if (from_host) deps = {Copy(CollectiveKind::kCopyToDevice, shard_bytes, unit.name, deps)};
+    if (from_host) {
+      const int64_t bytes = WholeBytes(on_host, types_.at_rest);
+      deps = {Copy(CollectiveKind::kCopyToDevice, bytes, unit.name, deps)};
+    }
     const bool other = types_.at_rest != types_.gathered && !secondary;
-    if (casts && (other || Quantizes())) {
+    const bool cast = casts && (other || Quantizes());
+    if (cast) {
       const auto shard = static_cast<double>(secondary ? unit.secondary() : unit.shard());
       const double from = secondary ? types_.gathered : types_.at_rest;
       deps = {out_.AddKernel(CopyKernel("cast_shard", shard * from, shard * types_.wire), purpose_,
@@ -54,13 +57,23 @@ class ShardTasks {
       ready = out_.AddComm(comm, StreamKind::kGradComm, Purpose::kDp,
                            absl::StrCat("all_gather ", unit.name), deps);
     }
-    if (out_.size() == first) return deps.empty() ? BlockBuilder::kNone : deps.back();
-    out_.AddMemory(first, false, MemoryKind::kParameters, Gathered(unit), GatheredBytes(unit),
+    const bool gathers = out_.size() > first;
+    // What is whole on the host comes to where it is used.
+    const int64_t fetched = secondary || cast ? 0 : unit.whole_on_host();
+    if (!gathers) {
+      if (secondary || unit.whole_on_host() == 0) {
+        return deps.empty() ? BlockBuilder::kNone : deps.back();
+      }
+      ready = deps.back();
+    }
+    out_.AddMemory(gathers && fetched == 0 ? first : copied, false, MemoryKind::kParameters,
+                   Gathered(unit), GatheredBytes(unit),
                    /*early=*/false, GatherPool());
-    if (from_host) {
+    if (const int64_t shards = on_host - fetched; shards > 0) {
+      const int64_t bytes = WholeBytes(shards, types_.at_rest);
       const uint16_t shard = Tensor(absl::StrCat(unit.name, " shard"));
-      out_.AddMemory(copied, false, MemoryKind::kParameters, shard, shard_bytes);
-      out_.AddMemory(ready, true, MemoryKind::kParameters, shard, -shard_bytes);
+      out_.AddMemory(copied, false, MemoryKind::kParameters, shard, bytes);
+      out_.AddMemory(ready, true, MemoryKind::kParameters, shard, -bytes);
     }
     return ready;
   }
@@ -114,7 +127,9 @@ class ShardTasks {
     }
     int ready = copy;
     for (const ShardUnit::Part& part : unit.parts) {
-      ready = Sum(unit, part, copy);
+      const int summed = Sum(unit, part, copy);
+      const bool nothing = summed == copy && part.homes.over.has_value();
+      if (!nothing) ready = summed;
     }
     if (const int64_t on_host = unit.host_gradients(); on_host > 0) {
       Copy(CollectiveKind::kCopyToHost, WholeBytes(on_host, types_.reduced),
@@ -169,11 +184,11 @@ class ShardTasks {
 
   int Sum(const ShardUnit& unit, const ShardUnit::Part& part, int after) {
     int ready = after;
-    if (!part.axes.shard.empty()) {
+    if (!part.axes.summed.empty()) {
       CommSpec comm;
       comm.kind = CollectiveKind::kReduceScatter;
-      comm.axes = part.axes.shard;
-      comm.bytes = WholeBytes(part.padded, types_.reduced_wire);
+      comm.axes = part.axes.summed;
+      comm.bytes = WholeBytes(part.to_reduce, types_.reduced_wire);
       ready = out_.AddComm(comm, StreamKind::kGradComm, Purpose::kDp,
                            absl::StrCat("reduce_scatter d ", unit.name), {ready});
     }
@@ -210,6 +225,7 @@ class Sharder {
         event_of_(block_.size(), 0) {}
 
   BlockTemplate Run() {
+    if (waits_for_reduction_) reduction_ = PortOf(step_.ports);
     Before();
     for (int t = 0; t < block_.size(); ++t) Emit(t);
     CopyMemory();
@@ -352,7 +368,6 @@ class Sharder {
   }
 
   void Reductions(int last) {
-    if (waits_for_reduction_) reduction_ = PortOf(step_.ports);
     if (step_.reduce != nullptr) {
       std::vector<int> deps = {last, reduction_};
       for (const BlockTemplate::Gradient& g : in_.gradients) {

@@ -17,24 +17,50 @@ int64_t Sum(const std::vector<ShardUnit::Part>& parts, const Of& of) {
                          [&](int64_t sum, const ShardUnit::Part& part) { return sum + of(part); });
 }
 
+// The parameters that bytes of an element are taken of.
+struct Counted {
+  int64_t trained = 0, products = 0;
+  FrozenParameters frozen;
+  bool some = false;  // not all of the stage
+};
+
+// All of a stage. Where some of it is frozen and nodes say homes, those whose weights are sharded:
+// others in other types do not travel with them.
+Counted CountedIn(const ProgramInputs& in, const StageContents& contents) {
+  const Counted all{contents.TotalParameters(), contents.ProductParameters(),
+                    contents.TotalFrozen(), /*some=*/false};
+  if (in.homes == nullptr || all.frozen.elements == 0) return all;
+  Counted sharded;
+  contents.ForEachRun([&](const StageRun& run) {
+    contents.ForEachPart(run, [&](const HomePart& part) {
+      if (part.homes.zero < 3) return;
+      const int64_t trained = contents.Parameters(run, part);
+      sharded.trained += trained * run.count;
+      sharded.products += std::min(part.state->product_parameters, trained) * run.count;
+      contents.AddFrozen(run, part, &sharded.frozen);
+    });
+  });
+  const int64_t elements = sharded.trained + sharded.frozen.elements;
+  sharded.some = elements < all.trained + all.frozen.elements;
+  return elements > 0 ? sharded : all;
+}
+
 }  // namespace
 
 void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut cut,
                     const ParameterHomes& homes,
                     const std::vector<BodyState::Parameter>& parameters, bool trained) {
   const std::vector<int> data = DataAxes(mesh);
+  ParameterHomes unbucketed = homes;
+  unbucketed.bucket_bytes = 0;
   for (const BodyState::Parameter& p : parameters) {
     if (trained && p.frozen) continue;
-    const ShardAxes axes = ShardAxesOf(mesh, options, p.cut ? p.copies : data);
+    const ShardAxes axes = p.own.has_value() ? ShardAxesOver(mesh, options, *homes.over, *p.own)
+                                             : ShardAxesOf(mesh, options, p.cut ? p.copies : data);
     auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& known) {
-      return known.axes == axes && known.zero == homes.zero &&
-             known.weights_on_host == homes.weights_on_host &&
-             known.state_on_host == homes.state_on_host;
+      return known.axes == axes && known.homes == unbucketed;
     });
-    if (part == parts.end()) {
-      part = parts.insert(parts.end(),
-                          {axes, homes.zero, homes.weights_on_host, homes.state_on_host, 0, 0});
-    }
+    if (part == parts.end()) part = parts.insert(parts.end(), {axes, unbucketed});
     part->elements += p.elements;
     if (cut == ShardCut::kUnit) {
       part->padded = CeilDiv(part->elements, axes.shards) * axes.shards;
@@ -43,6 +69,7 @@ void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut
     } else {
       part->padded += CeilDiv(p.elements, axes.shards) * axes.shards;
     }
+    part->to_reduce = part->padded / axes.sliced(mesh);
   }
 }
 
@@ -56,17 +83,24 @@ int64_t ShardUnit::shard() const {
   return Sum(parts, [](const Part& part) { return part.shard(); });
 }
 int64_t ShardUnit::host_weights() const {
-  return Sum(parts, [](const Part& part) { return part.weights_on_host ? part.shard() : 0; });
+  return Sum(parts, [](const Part& part) { return part.homes.weights_on_host ? part.shard() : 0; });
 }
 int64_t ShardUnit::host_gradients() const {
-  return Sum(parts, [](const Part& part) { return part.state_on_host ? part.shard() : 0; });
+  return Sum(parts, [](const Part& part) { return part.homes.state_on_host ? part.shard() : 0; });
+}
+int64_t ShardUnit::whole_on_host() const {
+  return Sum(parts, [](const Part& part) {
+    return part.homes.weights_on_host && part.is_fetched() ? part.padded : 0;
+  });
 }
 int64_t ShardUnit::secondary() const {
   return Sum(parts, [](const Part& part) { return CeilDiv(part.padded, part.axes.secondaries); });
 }
 bool ShardUnit::gathers(bool secondary) const {
   return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
-    return (secondary ? part.axes.secondaries : part.axes.shards) > 1 && part.padded > 0;
+    const bool fetched = !secondary && part.homes.weights_on_host && part.is_fetched();
+    return (fetched || (secondary ? part.axes.secondaries : part.axes.shards) > 1) &&
+           part.padded > 0;
   });
 }
 
@@ -74,8 +108,15 @@ bool RestsAsMaster(const SoftwareProfile& profile, DType dtype) {
   return profile.data_parallel.sharded_master && profile.MasterType(dtype).has_value();
 }
 
-bool ShardsBodies(const PlanOptions& options, int zero) {
-  return zero >= 2 && options.dp * options.cp > 1;
+bool ShardsBodies(const PlanOptions& options, const ParameterHomes& homes) {
+  return homes.zero >= 2 && (homes.over.has_value() || options.dp * options.cp > 1);
+}
+
+bool ShardsBodies(const PlanOptions& options, const StageContents& contents) {
+  bool shards = false;
+  contents.ForEachHome(
+      [&](const ParameterHomes& homes) { shards = shards || ShardsBodies(options, homes); });
+  return shards;
 }
 
 int64_t KeptGradientBytes(const ShardUnit& unit, const ShardTypes& types) {
@@ -84,14 +125,13 @@ int64_t KeptGradientBytes(const ShardUnit& unit, const ShardTypes& types) {
 
 ShardTypes ShardTypesOf(const ProgramInputs& in, const StageContents& contents) {
   const SoftwareProfile& profile = *in.profile;
-  const FrozenParameters fixed_parameters = contents.TotalFrozen();
-  const int64_t frozen = fixed_parameters.elements;
-  const int64_t all = std::max<int64_t>(contents.TotalParameters() + frozen, 1);
-  const int64_t trained = all - frozen;
+  const Counted counted = CountedIn(in, contents);
+  const int64_t frozen = counted.frozen.elements, trained = counted.trained;
+  const int64_t all = std::max<int64_t>(trained + frozen, 1);
   const auto each = [&](double bytes) { return bytes / static_cast<double>(all); };
-  const int64_t products = contents.ProductParameters();
-  const double fixed = FrozenBytes(profile, in.dtype, fixed_parameters);
-  const double fixed_wire = FrozenWireBytes(profile, in.dtype, fixed_parameters);
+  const int64_t products = counted.products;
+  const double fixed = FrozenBytes(profile, in.dtype, counted.frozen);
+  const double fixed_wire = FrozenWireBytes(profile, in.dtype, counted.frozen);
   ShardTypes types;
   types.gathered =
       each(ParameterBytes(profile.ParamType(in.dtype), in.dtype, trained, products) + fixed);
@@ -103,6 +143,8 @@ ShardTypes ShardTypesOf(const ProgramInputs& in, const StageContents& contents) 
     const double master = ElementBytes(*profile.MasterType(in.dtype));
     types.at_rest = frozen == 0 ? master : each(static_cast<double>(trained) * master + fixed);
   }
+  types.updated =
+      counted.some ? ElementBytes(StorageType(profile.ParamType(in.dtype))) : types.at_rest;
   types.reduced = ElementBytes(profile.types.reduce_dtype);
   types.reduced_wire = WireBytes(profile.types.reduce_dtype);
   types.kept = ElementBytes(profile.types.grad_dtype);

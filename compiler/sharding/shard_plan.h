@@ -21,12 +21,14 @@ namespace plancast {
 struct ShardUnit {
   struct Part {
     ShardAxes axes;
-    int zero = 0;  // what is sharded of them (ParameterHomes)
-    bool weights_on_host = false, state_on_host = false;
-    int64_t elements = 0;  // of the parameters
-    int64_t padded = 0;    // what is gathered: a multiple of axes.shards
+    ParameterHomes homes;   // of any bucket
+    int64_t elements = 0;   // of the parameters
+    int64_t padded = 0;     // what is gathered: a multiple of axes.shards
+    int64_t to_reduce = 0;  // of their gradients, what a rank sends
 
     int64_t shard() const { return padded / axes.shards; }
+    // Cut over no axis because its home says so: it comes from the host, and from nowhere else.
+    bool is_fetched() const { return homes.over.has_value() && axes.shard.empty(); }
   };
   std::string name;
   std::vector<Part> parts;
@@ -41,14 +43,16 @@ struct ShardUnit {
   int64_t shard() const;         // what a rank keeps
   int64_t host_weights() const;  // of that, on the host: of the weights, and of the gradients
   int64_t host_gradients() const;
-  int64_t secondary() const;  // and what it keeps from forward to backward
-  // Whether anything has to be gathered, after the forward pass if `secondary`.
+  int64_t whole_on_host() const;  // of the weights, what is not cut
+  int64_t secondary() const;      // and what it keeps from forward to backward
+  // Whether anything has to be gathered or fetched, after the forward pass if `secondary`.
   bool gathers(bool secondary = false) const;
 };
 
 // Bytes of an element, by what it is.
 struct ShardTypes {
   double at_rest = 0;   // of a parameter's shard between steps
+  double updated = 0;   // of a trained one, as an update on the host sends it
   double wire = 0;      // of a parameter while it is gathered
   double gathered = 0;  // and after
   double gradient = 0;  // as the backward pass makes it
@@ -63,8 +67,11 @@ ShardTypes ShardTypesOf(const ProgramInputs& inputs, const StageContents& conten
 
 // Whether sharded parameters at rest are the shard of the fp32 master.
 bool RestsAsMaster(const SoftwareProfile& profile, DType dtype);
-// Whether bodies have to be sharded where so much is: gradients, or parameters too.
-bool ShardsBodies(const PlanOptions& options, int zero);
+// Whether bodies have to be sharded for parameters with such homes: gradients, or parameters
+// too, that several ranks share or that go to the host.
+bool ShardsBodies(const PlanOptions& options, const ParameterHomes& homes);
+// For any of a stage.
+bool ShardsBodies(const PlanOptions& options, const StageContents& contents);
 
 }  // namespace plancast
 

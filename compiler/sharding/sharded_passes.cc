@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/sharding/gradient_blocks.h"
 #include "compiler/sharding/stage_state.h"
 
@@ -12,10 +13,17 @@ namespace plancast {
 namespace {
 
 std::string KeyOf(const ShardUnit* unit) {
-  return unit == nullptr ? "-"
-                         : absl::StrCat(unit->name, ":", unit->elements(), ":", unit->padded(), ":",
-                                        unit->parts.size(), ":", unit->host_weights(), ":",
-                                        unit->host_gradients());
+  if (unit == nullptr) return "-";
+  std::string key =
+      absl::StrCat(unit->name, ":", unit->elements(), ":", unit->padded(), ":", unit->parts.size(),
+                   ":", unit->host_weights(), ":", unit->host_gradients());
+  for (const ShardUnit::Part& part : unit->parts) {
+    if (!part.homes.over.has_value()) continue;
+    absl::StrAppend(&key, ":", absl::StrJoin(part.axes.shard, ","), "/",
+                    absl::StrJoin(part.axes.summed, ","), "+",
+                    absl::StrJoin(part.axes.replica, ","), "=", part.padded);
+  }
+  return key;
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ std::vector<BodyState::Parameter> Untied(std::vector<BodyState::Parameter> param
 
 bool Reshards(const PlanOptions& options) { return options.reshard && options.reshard_ranks != 1; }
 
-ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& contents) {
+ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& contents)
+    : in_(inputs) {
   const PlanOptions& options = *inputs.options;
   const SoftwareProfile& profile = *inputs.profile;
   const int last_listed = LastListed(*inputs.segments);
@@ -62,7 +63,7 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
       const std::vector<bool>* const whole = contents.WholeGradients(run);
       contents.ForEachPart(run, [&](const HomePart& part) {
         gathers_ = gathers_ || part.homes.zero == 3;
-        if (part.homes.zero < 2) return;
+        if (!Takes(part.homes)) return;
         const std::vector<BodyState::Parameter> parameters =
             Untied(part.state->each, contents.BorrowedBy(run) + contents.FrozenBorrowedBy(run));
         const ShardCut cut = profile.data_parallel.shard_cut;
@@ -96,23 +97,12 @@ int64_t ShardedStage::GradientBytes(const ShardTypes& types) const {
 }
 
 int64_t ShardedStage::ShardElements(const ParameterHomes& homes) const {
-  int64_t total = 0;
-  for (const std::unique_ptr<Unit>& unit : units_) {
-    for (const ShardUnit::Part& part : unit->trained.parts) {
-      const bool has = part.zero == homes.zero && part.weights_on_host == homes.weights_on_host &&
-                       part.state_on_host == homes.state_on_host;
-      if (has) total += part.shard() * unit->repeats;
-    }
-  }
-  return total;
+  return Shards(homes, [](const Unit& unit) -> const ShardUnit& { return unit.trained; });
 }
 
-int64_t ShardedStage::FrozenShards() const {
-  int64_t total = 0;
-  for (const std::unique_ptr<Unit>& unit : units_) {
-    total += (unit->sizes.shard() - unit->trained.shard()) * unit->repeats;
-  }
-  return total;
+int64_t ShardedStage::FrozenShards(const ParameterHomes& homes) const {
+  return Shards(homes, [](const Unit& unit) -> const ShardUnit& { return unit.sizes; }) -
+         ShardElements(homes);
 }
 
 }  // namespace plancast

@@ -32,16 +32,31 @@ class ShardedStage {
   const Unit* UnitOf(int32_t chunk, size_t run) const { return of_run_[chunk][run]; }
   // Whether any weights of the stage are sharded, and so may have to be gathered.
   bool gathers() const { return gathers_; }
+  // Whether gradients of parameters with these homes are reduced in the blocks of bodies.
+  bool Takes(const ParameterHomes& homes) const { return ShardsBodies(*in_.options, homes); }
   // What the stage keeps of trained parameters with these homes, in elements, of any bucket; and
   // of frozen ones.
   int64_t ShardElements(const ParameterHomes& homes) const;
-  int64_t FrozenShards() const;
+  int64_t FrozenShards(const ParameterHomes& homes) const;
   // Of all shards of gradients that are on the device.
   int64_t GradientBytes(const ShardTypes& types) const;
 
  private:
+  template <typename Of>
+  int64_t Shards(ParameterHomes homes, const Of& of) const {
+    homes.bucket_bytes = 0;
+    int64_t total = 0;
+    for (const std::unique_ptr<Unit>& unit : units_) {
+      for (const ShardUnit::Part& part : of(*unit).parts) {
+        if (part.homes == homes) total += part.shard() * unit->repeats;
+      }
+    }
+    return total;
+  }
+
   std::vector<std::vector<const Unit*>> of_run_;  // per chunk and run
   std::vector<std::unique_ptr<Unit>> units_;
+  const ProgramInputs& in_;
   bool gathers_ = false;
 };
 

@@ -8,9 +8,36 @@
 #include "compiler/sharding/state_bytes.h"
 
 namespace plancast {
+namespace {
+
+// Parameters of a stage that are not trained, by their homes.
+struct FrozenGroup {
+  ParameterHomes homes;  // of any bucket
+  FrozenParameters frozen;
+};
+
+std::vector<FrozenGroup> FrozenGroupsOf(const StageContents& contents) {
+  std::vector<FrozenGroup> groups;
+  contents.ForEachRun([&](const StageRun& run) {
+    contents.ForEachPart(run, [&](const HomePart& part) {
+      if (part.state->frozen.elements == 0) return;
+      ParameterHomes homes = part.homes;
+      homes.bucket_bytes = 0;
+      auto group = std::find_if(groups.begin(), groups.end(),
+                                [&](const FrozenGroup& known) { return known.homes == homes; });
+      if (group == groups.end()) group = groups.insert(groups.end(), {homes, {}});
+      contents.AddFrozen(run, part, &group->frozen);
+    });
+  });
+  const auto empty = [](const FrozenGroup& group) { return group.frozen.elements == 0; };
+  groups.erase(std::remove_if(groups.begin(), groups.end(), empty), groups.end());
+  return groups;
+}
+
+}  // namespace
 
 bool InBodies(const ParameterHomes& homes, const ShardedStage* sharded) {
-  return sharded != nullptr && homes.zero >= 2;
+  return sharded != nullptr && sharded->Takes(homes);
 }
 
 int64_t WholeParameters(const StageContents& contents, const StageRun& run,
@@ -31,11 +58,14 @@ std::vector<StateGroup> StateGroupsOf(const ProgramInputs& inputs, const StageCo
       homes.bucket_bytes = 0;
       auto group = std::find_if(groups.begin(), groups.end(),
                                 [&](const StateGroup& known) { return known.homes == homes; });
-      if (group == groups.end()) group = groups.insert(groups.end(), {homes, 0, 0, {}, 0});
+      if (group == groups.end()) group = groups.insert(groups.end(), {homes});
       const int64_t parameters = contents.Parameters(run, part);
       group->parameters += parameters * run.count;
       group->products += std::min(part.state->product_parameters, parameters) * run.count;
       AddTimes(part.state->cut_parameters, run.count, &group->cut);
+      for (const auto& [copies, elements] : part.state->own) {
+        group->own[copies] += elements * run.count;
+      }
     });
   });
   // Bodies without parameters have no say.
@@ -44,8 +74,10 @@ std::vector<StateGroup> StateGroupsOf(const ProgramInputs& inputs, const StageCo
     groups.erase(std::remove_if(groups.begin(), groups.end(), empty), groups.end());
   }
   for (StateGroup& group : groups) {
-    group.kept = InBodies(group.homes, sharded)
-                     ? sharded->ShardElements(group.homes)
+    const std::optional<std::vector<int>>& over = group.homes.over;
+    group.kept = InBodies(group.homes, sharded) ? sharded->ShardElements(group.homes)
+                 : over.has_value()
+                     ? KeptElementsOver(*inputs.mesh, *inputs.options, *over, group.own)
                      : KeptElements(*inputs.mesh, *inputs.options, group.homes.zero >= 1,
                                     group.parameters, group.cut);
   }
@@ -57,7 +89,7 @@ void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* progra
   const PlanOptions& options = *inputs.options;
   const SoftwareProfile& profile = *inputs.profile;
   std::optional<ShardedStage> sharded;
-  if (ShardsBodies(options, contents.MostSharded())) sharded.emplace(inputs, contents);
+  if (ShardsBodies(options, contents)) sharded.emplace(inputs, contents);
   const ShardedStage* const bodies = sharded.has_value() ? &*sharded : nullptr;
   StateBytes total;
   double host = 0;
@@ -66,8 +98,11 @@ void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* progra
     StateBytes bytes;
     if (InBodies(homes, bodies)) {
       const bool shards = homes.zero == 3;
+      const int64_t ranks = homes.over.has_value() ? std::max<int64_t>(group.parameters, 1) /
+                                                         std::max<int64_t>(group.kept, 1)
+                                                   : options.shard_ranks();
       bytes = StateOf(profile, inputs.dtype, shards ? group.kept : group.parameters, group.kept,
-                      group.products / (shards ? options.shard_ranks() : 1));
+                      group.products / (shards ? ranks : 1));
       bytes.gradients = 0;  // below
       if (shards && RestsAsMaster(profile, inputs.dtype)) {
         // The master's shard, counted with the optimizer elsewhere, is the parameter.
@@ -93,12 +128,13 @@ void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* progra
   if (bodies != nullptr && profile.update.zero_grad) {
     total.gradients += static_cast<double>(bodies->GradientBytes(ShardTypesOf(inputs, contents)));
   }
-  if (const FrozenParameters frozen = contents.TotalFrozen(); frozen.elements > 0) {
-    double fixed = FrozenBytes(profile, inputs.dtype, frozen);
-    if (bodies != nullptr && bodies->gathers()) {
-      fixed *= static_cast<double>(bodies->FrozenShards()) / static_cast<double>(frozen.elements);
+  for (const FrozenGroup& group : FrozenGroupsOf(contents)) {
+    double fixed = FrozenBytes(profile, inputs.dtype, group.frozen);
+    if (InBodies(group.homes, bodies) && group.homes.zero == 3) {
+      fixed *= static_cast<double>(bodies->FrozenShards(group.homes)) /
+               static_cast<double>(group.frozen.elements);
     }
-    (options.offload.count(Offload::kParameters) > 0 ? host : total.parameters) += fixed;
+    (group.homes.weights_on_host ? host : total.parameters) += fixed;
   }
   program->host_bytes = static_cast<int64_t>(host);
   auto set = [program](MemoryKind kind, double value) {

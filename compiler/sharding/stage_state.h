@@ -15,9 +15,10 @@ namespace plancast {
 struct StateGroup {
   ParameterHomes homes;  // of any bucket
   int64_t parameters = 0;
-  int64_t products = 0;  // StageContents::ProductParameters
-  ElementsByAxes cut;    // BodyState::cut_parameters
-  int64_t kept = 0;      // of how many the device keeps the optimizer's state
+  int64_t products = 0;       // StageContents::ProductParameters
+  ElementsByAxes cut = {};    // BodyState::cut_parameters
+  ElementsByCopies own = {};  // BodyState::own
+  int64_t kept = 0;           // of how many the device keeps the optimizer's state
 
   // Whether parameters with these homes, of any bucket, are among them.
   bool Takes(ParameterHomes other) const {

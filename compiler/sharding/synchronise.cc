@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/int128.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/sharding/shard_axes.h"
@@ -35,6 +37,23 @@ int64_t WholeBytes(int64_t elements, double element_bytes, int messages) {
   return static_cast<int64_t>(std::ceil(static_cast<double>(elements) * element_bytes / messages));
 }
 
+std::string MessagesKey(absl::string_view what, int64_t elements, int messages,
+                        const ElementsByAxes& cut, const std::vector<OwnReduction>& batch) {
+  std::string key = absl::StrCat(what, "|", elements, "|", messages);
+  for (const auto& [axes, count] : cut) {
+    absl::StrAppend(&key, "|", absl::StrJoin(axes, ","), ":", count);
+  }
+  for (const OwnReduction& own : batch) {
+    absl::StrAppend(&key, "|batch ", absl::StrJoin(own.axes, ","), ":", own.elements, "/",
+                    own.messages);
+    if (!own.parts.has_value()) continue;
+    absl::StrAppend(&key, " over ", absl::StrJoin(own.parts->shard, ","), "+",
+                    absl::StrJoin(own.parts->summed, ","), "+",
+                    absl::StrJoin(own.parts->replica, ","));
+  }
+  return key;
+}
+
 BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& options,
                                 const SoftwareProfile& profile, bool sharded, int64_t elements,
                                 int messages, const ElementsByAxes& cut,
@@ -43,6 +62,13 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
   const double bytes = WireBytes(profile.types.reduce_dtype);
   BlockBuilder builder(absl::StrCat("grad ", kCollectiveKindNames[kind]));
   // `beside`: of the axes those that nothing is sharded over.
+  const auto share_out = [&](const ShardAxes& parts, int64_t count, int times) {
+    const int after =
+        AddMessages(kind, StreamKind::kGradComm, parts.summed, CeilDiv(count, parts.sliced(mesh)),
+                    bytes, times, BlockBuilder::kNone, &builder);
+    AddMessages(CollectiveKind::kAllReduce, StreamKind::kReplicaComm, parts.replica,
+                CeilDiv(count, parts.shards), bytes, times, after, &builder);
+  };
   const auto add = [&](const std::vector<int>& axes, int64_t count, int times,
                        const std::vector<int>& beside = {}) {
     if (!sharded) {
@@ -56,15 +82,16 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
     ShardAxes parts = ShardAxesOf(mesh, options, copies);
     parts.replica.insert(parts.replica.end(), beside.begin(), beside.end());
     std::sort(parts.replica.begin(), parts.replica.end());
-    const int after = AddMessages(kind, StreamKind::kGradComm, parts.shard, count, bytes, times,
-                                  BlockBuilder::kNone, &builder);
-    AddMessages(CollectiveKind::kAllReduce, StreamKind::kReplicaComm, parts.replica,
-                CeilDiv(count, parts.shards), bytes, times, after, &builder);
+    share_out(parts, count, times);
   };
   const std::vector<int> all = DataAxes(mesh);
   if (elements > 0 || (cut.empty() && batch.empty())) add(all, elements, messages);
   for (const auto& [axes, count] : cut) add(axes, count, 1);
   for (const OwnReduction& own : batch) {
+    if (own.parts.has_value()) {
+      share_out(*own.parts, own.elements, own.messages);
+      continue;
+    }
     std::vector<int> beside;
     std::set_difference(own.axes.begin(), own.axes.end(), all.begin(), all.end(),
                         std::back_inserter(beside));
@@ -74,15 +101,20 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
 }
 
 BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,
-                              double element_bytes, int messages, const ElementsByAxes& cut) {
+                              double element_bytes, int messages, const ElementsByAxes& cut,
+                              const ElementsByAxes& own) {
   BlockBuilder builder("param all_gather");
   const auto add = [&](const std::vector<int>& axes, int64_t count, int times) {
     AddMessages(CollectiveKind::kAllGather, StreamKind::kGradComm,
                 ShardAxesOf(mesh, options, axes).shard, count, element_bytes, times,
                 BlockBuilder::kNone, &builder);
   };
-  if (elements > 0 || cut.empty()) add(DataAxes(mesh), elements, messages);
+  if (elements > 0 || (cut.empty() && own.empty())) add(DataAxes(mesh), elements, messages);
   for (const auto& [axes, count] : cut) add(axes, count, 1);
+  for (const auto& [axes, count] : own) {
+    AddMessages(CollectiveKind::kAllGather, StreamKind::kGradComm, axes, count, element_bytes, 1,
+                BlockBuilder::kNone, &builder);
+  }
   return std::move(builder).Build();
 }
 

@@ -2,11 +2,15 @@
 #define PLANCAST_COMPILER_SHARDING_SYNCHRONISE_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "cluster/device_mesh.h"
 #include "compiler/lower/body_state.h"
 #include "compiler/lower/lower_block.h"
+#include "compiler/sharding/shard_axes.h"
 #include "strategy/plan_options.h"
 #include "strategy/software_profile.h"
 
@@ -15,12 +19,18 @@ namespace plancast {
 // Of so many elements, or of one of their equal messages, rounded up.
 int64_t WholeBytes(int64_t elements, double element_bytes, int messages = 1);
 
-// Gradients that are reduced over axes of their own, in equal messages.
+// Gradients that are reduced over axes of their own, in equal messages. `parts`: as their home
+// over other axes than the data-parallel ones shares them out.
 struct OwnReduction {
   std::vector<int> axes;
   int64_t elements = 0;
   int messages = 1;
+  std::optional<ShardAxes> parts = std::nullopt;
 };
+
+// All that a block of messages depends on, but the plan.
+std::string MessagesKey(absl::string_view what, int64_t elements, int messages,
+                        const ElementsByAxes& cut, const std::vector<OwnReduction>& batch = {});
 
 // Reduces `elements` of gradients over the data-parallel axes as `messages`
 // equal messages: all-reduce, or if the optimizer is `sharded` reduce-scatter in the shard
@@ -32,9 +42,10 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
                                 int messages, const ElementsByAxes& cut = {},
                                 const std::vector<OwnReduction>& batch = {});
 // Gathers `elements` updated parameters of a sharded optimizer, and those that are
-// `cut` over their own axes.
+// `cut` over their own axes; of `own`, over exactly these.
 BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,
-                              double element_bytes, int messages, const ElementsByAxes& cut = {});
+                              double element_bytes, int messages, const ElementsByAxes& cut = {},
+                              const ElementsByAxes& own = {});
 // Sums gradients that are partial over `axes` (one message).
 BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& profile,
                                  const std::vector<int>& axes, int64_t elements);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,9 +28,22 @@ int64_t DimSize(const ModelGraph& graph, absl::string_view name) {
   return 0;
 }
 
+// The mesh axes over which nodes shard anything.
+std::set<std::string> HomeAxesBelow(const StrategyTree& tree) {
+  std::set<std::string> axes;
+  for (const auto& [path, node] : tree.nodes()) {
+    for (const std::optional<Home>& home : node.home.of) {
+      if (path.empty() || !home.has_value()) continue;
+      for (std::string& axis : home->axes()) axes.insert(std::move(axis));
+    }
+  }
+  return axes;
+}
+
 PlanContext ContextOfJob(const ModelGraph& graph, const Job& job, const Machine& machine) {
   PlanContext context = ContextOf(graph, machine, job.global_batch);
   context.node_zero = job.strategy.MostShardedBelow();
+  context.home_axes = HomeAxesBelow(job.strategy);
   // A tree that splits nodes by hand answers for its own sizes (Bind checks).
   for (const auto& [path, node] : job.strategy.nodes()) {
     if (path.empty() ? node.FindSplit("tp") == nullptr : node.split.empty()) continue;

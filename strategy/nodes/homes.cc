@@ -1,10 +1,15 @@
 #include "strategy/nodes/homes.h"
 
 #include <algorithm>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 
 namespace plancast {
 namespace {
@@ -14,6 +19,29 @@ constexpr HomeKind kSharded[] = {HomeKind::kWeights, HomeKind::kGradients, HomeK
 
 std::string Said(HomeKind kind, const Home& home) {
   return absl::StrCat("`", kHomeKindNames[kind], ": ", PrintHome(kind, home), "`");
+}
+
+// The axes between the brackets of `shard(...)`, one way to write each set.
+absl::StatusOr<std::string> ParseAxes(absl::string_view text, absl::string_view axes) {
+  std::vector<std::string> names = absl::StrSplit(axes, ',');
+  for (std::string& name : names) name = std::string(absl::StripAsciiWhitespace(name));
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end() && !twice->empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "` names `", *twice, "` twice. Name each axis once."));
+  }
+  if (names.front().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text,
+                     "` lacks the name of an axis. Write `shard(dp)`, or `shard(dp,tp)` "
+                     "for both."));
+  }
+  return absl::StrJoin(names, ",");
+}
+
+bool IsWholeOnHost(const std::optional<Home>& home) {
+  return home.has_value() && home->on_host && !home->sharded();
 }
 
 }  // namespace
@@ -31,6 +59,11 @@ absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
     if (text == "device") return home;
     home.on_host = true;
     if (text == "host") return home;
+    if (absl::StartsWith(text, "shard(")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "`", text, "` is no home of activations: they are kept as `split` cuts them. Write ",
+          "`split: {tp: [seq]}` or `sp` to keep less on each rank, or `activations: host`."));
+    }
     return absl::InvalidArgumentError(
         absl::StrCat("`", text, "` is no home of activations; there are `device` and `host`."));
   }
@@ -38,12 +71,17 @@ absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
   home.on_host = text == "host" || absl::ConsumeSuffix(&rest, "+host");
   if (text == "host") return home;
   if (absl::ConsumePrefix(&rest, "shard(") && absl::ConsumeSuffix(&rest, ")") && !rest.empty()) {
-    home.axis = std::string(rest);
+    ASSIGN_OR_RETURN(home.axis, ParseAxes(text, rest));
     return home;
   }
   return absl::InvalidArgumentError(
       absl::StrCat("`", text, "` is not a home layout. Write `replicate`, `shard(dp)` for an axis ",
                    "`dp`, `host`, or `shard(dp)+host`."));
+}
+
+std::vector<std::string> Home::axes() const {
+  if (!sharded()) return {};
+  return absl::StrSplit(axis, ',');
 }
 
 std::string PrintHome(HomeKind kind, const Home& home) {
@@ -65,7 +103,7 @@ std::optional<std::string> HomeDirective::AxisOf(HomeKind kind) const {
   for (const HomeKind other : kSharded) {
     const std::optional<Home>& home = (*this)[other];
     if (!home.has_value()) continue;
-    if (other < kind && home->sharded()) return home->axis;
+    if (other < kind && (home->sharded() || IsWholeOnHost(home))) return home->axis;
     if (other > kind && !home->sharded()) return std::string();
   }
   return std::nullopt;
@@ -73,8 +111,12 @@ std::optional<std::string> HomeDirective::AxisOf(HomeKind kind) const {
 
 std::optional<bool> HomeDirective::OnHost(HomeKind kind) const {
   const std::optional<Home>& said = (*this)[kind];
-  if (!said.has_value()) return std::nullopt;
-  return said->on_host;
+  if (said.has_value()) return said->on_host;
+  if (kind == HomeKind::kActivations) return std::nullopt;
+  for (const HomeKind other : kSharded) {
+    if (other < kind && IsWholeOnHost((*this)[other])) return true;
+  }
+  return std::nullopt;
 }
 
 absl::Status HomeDirective::Check() const {
@@ -82,6 +124,12 @@ absl::Status HomeDirective::Check() const {
     for (const HomeKind below : kSharded) {
       const std::optional<Home>&a = (*this)[above], &b = (*this)[below];
       if (above >= below || !a.has_value() || !b.has_value()) continue;
+      if (IsWholeOnHost(a) && !IsWholeOnHost(b)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            Said(above, *a), " and ", Said(below, *b), " contradict each other: the host updates ",
+            "what it keeps. Write `", kHomeKindNames[below], ": host`, or leave it out, and it ",
+            "follows; or `", kHomeKindNames[above], ": shard(dp)+host`, which shares it out."));
+      }
       if (!a->sharded() || a->axis == b->axis) continue;
       return absl::InvalidArgumentError(absl::StrCat(
           Said(above, *a), " and ", Said(below, *b), " contradict each other: a device updates ",
@@ -90,23 +138,13 @@ absl::Status HomeDirective::Check() const {
     }
   }
   const std::optional<Home>&gradients = (*this)[HomeKind::kGradients],
-        &state = (*this)[HomeKind::kState], &weights = (*this)[HomeKind::kWeights];
-  if (weights.has_value() && weights->on_host && !weights->sharded()) {
-    return absl::UnimplementedError(
-        "not supported yet: `weights: host`, whole weights in the memory of the host. Write "
-        "`weights: shard(dp)+host`.");
-  }
-  if (gradients.has_value() && gradients->on_host) {
-    if (!gradients->sharded()) {
-      return absl::UnimplementedError(
-          "not supported yet: `gradients: host`, whole gradients in the memory of the host. Write "
-          "`state: host`: gradients are copied to where the update is.");
-    }
-    if (!state.has_value() || !state->on_host) {
-      return absl::InvalidArgumentError(
-          "`gradients: shard(dp)+host` without the state on the host: gradients are where the "
-          "update is. Write `state: shard(dp)+host`, and gradients follow.");
-    }
+        &state = (*this)[HomeKind::kState];
+  if (gradients.has_value() && gradients->on_host && gradients->sharded() &&
+      (!state.has_value() || !state->on_host)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Said(HomeKind::kGradients, *gradients),
+        " without the state on the host: gradients are where the update is. Write `state: shard(",
+        gradients->axis, ")+host`, and gradients follow."));
   }
   return absl::OkStatus();
 }
@@ -119,7 +157,8 @@ HomeDirective Merged(const HomeDirective& base, const HomeDirective& over) {
     if (over[kind].has_value()) {
       merged[kind] = over[kind];
     } else if (axis.has_value()) {
-      merged[kind] = Home{*axis, base.OnHost(kind).value_or(false)};
+      const bool follows = over.OnHost(kind).value_or(false);
+      merged[kind] = Home{*axis, follows || base.OnHost(kind).value_or(false)};
     } else {
       merged[kind] = base[kind];
     }
@@ -134,10 +173,8 @@ int TensorHomes::zero() const {
 }
 
 void SettlePlaces(TensorHomes* homes) {
-  Home& weights = (*homes)[HomeKind::kWeights];
-  weights.on_host = weights.on_host && weights.sharded();
   Home& gradients = (*homes)[HomeKind::kGradients];
-  gradients.on_host = gradients.sharded() && (*homes)[HomeKind::kState].on_host;
+  if (gradients.sharded()) gradients.on_host = (*homes)[HomeKind::kState].on_host;
 }
 
 }  // namespace plancast

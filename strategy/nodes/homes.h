@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -20,19 +21,21 @@ inline constexpr auto kHomeKindNames =
 inline constexpr int kNumHomeKinds = 4;
 
 // Where tensors of one kind live: whole on every device that works with them, or cut over
-// the ranks of a mesh axis; on the device, or in the memory of its host, from where they
+// the ranks of mesh axes; on the device, or in the memory of its host, from where they
 // are fetched.
 struct Home {
-  std::string axis;  // empty: whole
+  std::string axis;  // `dp`; several in the order of their names, `dp,tp`; empty: whole
   bool on_host = false;
 
   bool sharded() const { return !axis.empty(); }
+  std::vector<std::string> axes() const;
   friend bool operator==(const Home& a, const Home& b) {
     return a.axis == b.axis && a.on_host == b.on_host;
   }
 };
 
-// `replicate`, `shard(AXIS)`, `host`, `shard(AXIS)+host`; of activations `device`, `host`.
+// `replicate`, `shard(AXIS)`, `shard(AXIS,AXIS)`, `host`, `shard(AXIS)+host`; of activations
+// `device`, `host`.
 // Errors: other words; kUnimplemented for other devices (`device(3)`).
 absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text);
 std::string PrintHome(HomeKind kind, const Home& home);
@@ -42,7 +45,8 @@ std::string PrintHome(HomeKind kind, const Home& home);
 // Sharding goes from the state to the weights: who keeps a shard of the weights updates
 // that shard alone, so it needs no more of gradients and state. A kind that is not said
 // follows: sharded weights shard gradients and state, sharded gradients the state; a whole
-// state leaves gradients and weights whole, whole gradients the weights.
+// state leaves gradients and weights whole, whole gradients the weights. Likewise the host
+// updates what is whole there: weights bring gradients and state there, gradients the state.
 struct HomeDirective {
   std::array<std::optional<Home>, kNumHomeKinds> of;
 
@@ -69,7 +73,7 @@ struct TensorHomes {
   int zero() const;
   friend bool operator==(const TensorHomes& a, const TensorHomes& b) { return a.of == b.of; }
 };
-// Gradients that are sharded are where the update is; whole weights are on the device.
+// Gradients that are sharded are where the update is.
 void SettlePlaces(TensorHomes* homes);
 
 }  // namespace plancast

@@ -228,7 +228,8 @@ PlanUnderTest DrawPlan(Dice& dice, int64_t micro_batches) {
   if (dice.Maybe(2)) DrawLayers(dice, plan);
   if (dice.Maybe(3)) {
     DrawTraining(dice, plan);
-  } else if (dice.Maybe(3)) {
+  }
+  if (dice.Maybe(3)) {
     DrawHomes([&](int64_t n) { return dice.Below(n); }, plan);
   }
   return plan;

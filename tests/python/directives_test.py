@@ -27,6 +27,25 @@ DIRECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
     "home of state": (PLAN, {"nodes": {"layers[0:9]": {"home": {"state": "shard(dp)"}}}}),
     "home on the host": (PLAN, {"nodes": {"layers": {"home": {"state": "host"}}}}),
     "home of activations": (PLAN, {"nodes": {"layers": {"home": {"activations": "host"}}}}),
+    "home of activations of the head": (
+        PLAN,
+        {"nodes": {"head": {"home": {"activations": "host"}}}},
+    ),
+    "home over tp": (PLAN, {"nodes": {"layers": {"home": {"weights": "shard(tp)"}}}}),
+    "home over both": (PLAN, {"nodes": {"layers": {"home": {"state": "shard(dp,tp)"}}}}),
+    "home of shards on the host": (
+        PLAN,
+        {"nodes": {"layers": {"home": {"weights": "shard(dp)+host"}}}},
+    ),
+    "home of gradients over tp": (
+        PLAN,
+        {"nodes": {"layers": {"home": {"gradients": "shard(tp)"}}}},
+    ),
+    "home of weights on the host": (PLAN, {"nodes": {"layers": {"home": {"weights": "host"}}}}),
+    "home of gradients on the host": (
+        PLAN,
+        {"nodes": {"layers": {"home": {"gradients": "host"}}}},
+    ),
     "bucket": (PLAN + ",overlap=grad", {"nodes": {"layers": {"bucket": "900MB"}}}),
     "train": (PLAN, {"nodes": {"layers[0:16]": {"train": False}}}),
     "train of an op": (PLAN, {"nodes": {"layers.*.mlp": {"train": False}}}),
@@ -62,6 +81,25 @@ def figures(tree: dict[str, Any], model: pc.Model = DENSE, batch: int = 32) -> t
 def test_a_directive_changes_something(name: str) -> None:
     plan, said = DIRECTIVES[name]
     assert figures({"plan": plan, **said}) != figures({"plan": plan})
+
+
+LORA = {"lora": {"rank": 8, "on": ["qkv"]}}
+BESIDE_LORA: dict[str, dict[str, Any]] = {
+    "frozen weights sharded": {"head": {"home": {"weights": "shard(dp)"}}},
+    "frozen weights sharded over tp": {"layers.*.mlp": {"home": {"weights": "shard(tp)"}}},
+    "frozen weights on the host": {"layers[0:8]": {"home": {"weights": "host"}}},
+    "adapters sharded": {"layers.*.attn.qkv.lora_b": {"home": {"weights": "shard(dp)"}}},
+    "state of adapters on the host": {"layers.*.attn.qkv": {"home": "host"}},
+    "activations": {"layers": {"home": {"activations": "host"}}},
+    "bucket": {"layers": {"bucket": "1MB"}},
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_LORA)
+def test_a_home_beside_adapters_changes_something(name: str) -> None:
+    plan = PLAN + ",overlap=grad"
+    without = figures({"plan": plan, "nodes": {"": LORA}})
+    assert figures({"plan": plan, "nodes": {"": LORA, **BESIDE_LORA[name]}}) != without
 
 
 @pytest.mark.parametrize("name", ["mesh", "mb"])

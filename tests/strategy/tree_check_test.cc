@@ -83,18 +83,31 @@ std::function<void(Directives&)> Says(HomeKind kind, const char* home) {
   return [=](Directives& node) { node.home[kind] = *ParseHome(kind, home); };
 }
 
-TEST(TreeCheckTest, HomesShardOverDataParallelRanks) {
+TEST(TreeCheckTest, HomesShardOverAxesOfAStage) {
   for (const HomeKind kind : {HomeKind::kWeights, HomeKind::kGradients, HomeKind::kState}) {
-    EXPECT_EQ(Refused("", Says(kind, "shard(dp)")), "");
+    for (const char* home : {"shard(dp)", "shard(tp)", "shard(dp,tp)", "host"}) {
+      EXPECT_EQ(Refused("", Says(kind, home)), "");
+    }
     EXPECT_EQ(Refused("zero=3", Says(kind, "replicate")), "");
   }
-  EXPECT_THAT(Refused("", Says(HomeKind::kState, "shard(xx)")),
+  EXPECT_THAT(Refused("", Says(HomeKind::kState, "shard(dp,xx)")),
               HasSubstr("`layers`: no mesh axis `xx`; the mesh has `pp` (4), `dp` (4), `tp` (8)."));
-  EXPECT_THAT(
-      Refused("zero=1", Says(HomeKind::kWeights, "shard(tp)")),
-      HasSubstr("`layers`: not supported yet: `weights: shard(tp)`; copies are sharded over "
-                "`dp` (with the ranks of `cp`), and `tp` cuts weights by `split`. Write "
-                "`shard(dp)`."));
+  EXPECT_THAT(Refused("", Says(HomeKind::kWeights, "shard(pp)")),
+              HasSubstr("`layers`: `weights: shard(pp)`: `pp` deals whole layers to stages"));
+}
+
+TEST(TreeCheckTest, TheRootsHomesAreThoseOfZeroAndOffload) {
+  const auto of_root = [](HomeKind kind, const char* home) {
+    StrategyTree tree;
+    Says(kind, home)(**tree.Node(""));
+    return std::string(CheckTree(tree, kMesh, kModel).message());
+  };
+  EXPECT_EQ(of_root(HomeKind::kWeights, "shard(dp)+host"), "");
+  EXPECT_EQ(of_root(HomeKind::kState, "host"), "");
+  EXPECT_THAT(of_root(HomeKind::kState, "shard(tp)"),
+              HasSubstr("the root: `state: shard(tp)` at the root, whose homes are `zero` and "
+                        "`offload` of the plan: these shard over `dp`. Say it at `*`"));
+  EXPECT_THAT(of_root(HomeKind::kWeights, "host"), HasSubstr("Say it at `*`"));
 }
 
 TEST(TreeCheckTest, HomesThatContradictEachOtherAreRefused) {

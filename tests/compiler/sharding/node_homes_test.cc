@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/program_plan.h"
+#include "compiler/sharding/offload_blocks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
@@ -306,6 +307,22 @@ TEST(NodeHomesTest, ActivationsOfSomeLayersGoToTheHost) {
   EXPECT_DOUBLE_EQ(out("layers[0:2]", true), 3 * one);
 }
 
+// Of the head the loss reads what was kept at once: it goes out and comes straight back.
+TEST(NodeHomesTest, SoDoThoseOfModulesOutsideOfLists) {
+  PlanUnderTest plan = Small(1), plain = Small(1);
+  for (PlanUnderTest* p : {&plain, &plan}) p->profile().tensors.offload_least_bytes = 0;
+  plan.Home("head", HomeKind::kActivations, "host");
+  const ExecutionGraph graph = Compiled(plan);
+  int64_t kept = 0;
+  for (const KeptTensor& tensor : KeptTensors(BlockNamed(Compiled(plain), "head.F"), 0)) {
+    kept += tensor.bytes;
+  }
+  EXPECT_GT(kept, 0);
+  auto moved = Moved(graph);
+  EXPECT_EQ(moved[CollectiveKind::kCopyToHost], kept);
+  EXPECT_EQ(moved[CollectiveKind::kCopyToDevice], kept);
+}
+
 // --- Every home takes effect.
 
 TEST(NodeHomesTest, EachHomeThatIsSaidChangesThePlan) {
@@ -335,9 +352,9 @@ TEST(NodeHomesTest, WhatCannotBeIsRefused) {
   PlanUnderTest act = Small(4);
   act.Home("layers.*.mlp", HomeKind::kActivations, "host");
   EXPECT_THAT(Refused(act), HasSubstr("goes to the host together: say it at `layers.*`."));
-  PlanUnderTest head = Small(4);
-  head.Home("head", HomeKind::kActivations, "host");
-  EXPECT_THAT(Refused(head), HasSubstr("is no layer"));
+  PlanUnderTest nothing = Small(4);
+  nothing.Home("embedding", HomeKind::kActivations, "host");
+  EXPECT_THAT(Refused(nothing), HasSubstr("`embedding`: `activations: host` has no effect"));
   PlanUnderTest none = Small(4);
   none.Home("layers.*.attn.core", HomeKind::kWeights, "shard(dp)");
   EXPECT_THAT(Refused(none), HasSubstr("`layers.*.attn.core`: `weights: shard(dp)` is the home of "

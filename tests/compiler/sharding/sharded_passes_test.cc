@@ -300,6 +300,8 @@ TEST(ShardedMemoryTest, NothingIsLeftOver) {
     plan.profile().kernels.fuse_wgrad_accumulation = one_of({0, 1}) != 0;
     if (i % 2 == 1) {
       plan.profile().update.fresh_gradients = one_of({0, 1}) != 0;
+      plan.Tp(one_of({1, 2, 2}));
+      if (one_of({0, 1}) != 0) plan.Sp();
       DrawHomes([&](uint64_t n) { return static_cast<int64_t>(random() % n); }, plan);
     }
     SCOPED_TRACE(testing::Message() << i << " zero " << o.zero << " pp " << pp << " vpp " << vpp

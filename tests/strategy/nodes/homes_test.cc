@@ -25,7 +25,8 @@ constexpr auto kA = HomeKind::kActivations;
 
 TEST(HomesTest, WordsRoundTrip) {
   for (const HomeKind kind : {kW, kG, kS}) {
-    for (const char* home : {"replicate", "shard(dp)", "host", "shard(dp)+host"}) {
+    for (const char* home : {"replicate", "shard(dp)", "host", "shard(dp)+host", "shard(tp)",
+                             "shard(dp,tp)", "shard(dp,tp)+host"}) {
       ASSERT_OK_AND_ASSIGN(const Home parsed, ParseHome(kind, home));
       EXPECT_EQ(PrintHome(kind, parsed), home);
     }
@@ -36,6 +37,14 @@ TEST(HomesTest, WordsRoundTrip) {
   }
 }
 
+TEST(HomesTest, AxesComeInAnyOrder) {
+  EXPECT_EQ(PrintHome(kW, *ParseHome(kW, "shard(tp, dp)")), "shard(dp,tp)");
+  EXPECT_EQ(ParseHome(kW, "shard(tp,dp)"), ParseHome(kW, "shard(dp,tp)"));
+  EXPECT_THAT(ParseHome(kW, "shard(dp,tp)")->axes(), testing::ElementsAre("dp", "tp"));
+  EXPECT_THAT(ParseHome(kW, "shard(dp,dp)").status().message(), HasSubstr("names `dp` twice"));
+  EXPECT_THAT(ParseHome(kW, "shard(dp,)").status().message(), HasSubstr("lacks the name"));
+}
+
 TEST(HomesTest, OtherWordsAreRefused) {
   for (const char* home : {"", "shard", "shard()", "sharded(dp)", "shard(dp", "device", "host+host",
                            "replicate+host", "shard(dp)+"}) {
@@ -44,6 +53,8 @@ TEST(HomesTest, OtherWordsAreRefused) {
         << home;
   }
   EXPECT_THAT(ParseHome(kA, "shard(dp)"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("kept as `split` cuts them")));
+  EXPECT_THAT(ParseHome(kA, "disk"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("`device` and `host`")));
   EXPECT_THAT(ParseHome(kW, "device(3)"),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("a home on another device")));
@@ -70,12 +81,26 @@ TEST(HomesTest, ContradictionsAreRefused) {
               HasSubstr("Write `gradients: shard(dp)`, or leave it out, and it follows."));
   EXPECT_FALSE(Said({{kW, "shard(dp)"}, {kS, "replicate"}}).Check().ok());
   EXPECT_FALSE(Said({{kG, "shard(dp)"}, {kS, "host"}}).Check().ok());
-  EXPECT_THAT(Said({{kW, "host"}}).Check(),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("`weights: shard(dp)+host`")));
-  EXPECT_THAT(Said({{kG, "host"}}).Check(),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("Write `state: host`")));
+  EXPECT_OK(Said({{kW, "host"}, {kG, "host"}, {kS, "host"}}).Check());
+  EXPECT_THAT(Said({{kW, "host"}, {kS, "replicate"}}).Check().message(),
+              HasSubstr("the host updates what it keeps. Write `state: host`, or leave it out"));
+  EXPECT_FALSE(Said({{kG, "host"}, {kS, "shard(dp)+host"}}).Check().ok());
+  EXPECT_FALSE(Said({{kW, "shard(dp,tp)"}, {kS, "shard(dp)"}}).Check().ok());
   EXPECT_THAT(Said({{kG, "shard(dp)+host"}}).Check().message(),
               HasSubstr("gradients are where the update is"));
+}
+
+TEST(HomesTest, WhatIsWholeOnTheHostIsUpdatedThere) {
+  const HomeDirective weights = Said({{kW, "host"}});
+  for (const HomeKind kind : {kG, kS}) {
+    EXPECT_EQ(weights.AxisOf(kind), "");
+    EXPECT_EQ(weights.OnHost(kind), true);
+  }
+  EXPECT_EQ(weights.OnHost(kA), std::nullopt);
+  const HomeDirective gradients = Said({{kG, "host"}});
+  EXPECT_EQ(gradients.OnHost(kS), true);
+  EXPECT_EQ(gradients.OnHost(kW), std::nullopt);
+  EXPECT_EQ(Said({{kS, "host"}}).OnHost(kG), std::nullopt);
 }
 
 StrategyTree Tree(const char* plan) { return StrategyTree::FromShortForm(*ParseShortForm(plan)); }
@@ -109,6 +134,25 @@ TEST(HomesTest, NodesDecideKindByKind) {
   EXPECT_TRUE(head.homes[kG].on_host);  // with the update
 }
 
+TEST(HomesTest, ANearerNodeTakesBackFromTheHost) {
+  StrategyTree tree = Tree("zero=3,offload=param");
+  (*tree.Node("layers.*"))->home = Said({{kW, "host"}});
+  (*tree.Node("layers.*.mlp"))->home =
+      Said({{kW, "replicate"}, {kG, "replicate"}, {kS, "replicate"}});
+  (*tree.Node("head"))->home = Said({{kS, "replicate"}});
+  ASSERT_OK_AND_ASSIGN(const Resolved qkv, tree.Resolve("layers.*.attn.qkv"));
+  for (const HomeKind kind : {kW, kG, kS}) {
+    EXPECT_EQ(PrintHome(kind, qkv.homes[kind]), "host") << kHomeKindNames[kind];
+  }
+  for (const char* op : {"layers.*.mlp.fc1", "head.logits"}) {
+    ASSERT_OK_AND_ASSIGN(const Resolved resolved, tree.Resolve(op));
+    for (const HomeKind kind : {kW, kG, kS}) {
+      EXPECT_EQ(PrintHome(kind, resolved.homes[kind]), "replicate") << op << kHomeKindNames[kind];
+    }
+  }
+  EXPECT_EQ(tree.MostShardedBelow(), 3);
+}
+
 TEST(HomesTest, TheRootsHomesArePlans) {
   StrategyTree tree = Tree("zero=1,offload=activations:3");
   (*tree.Node(""))->home = Said({{kW, "shard(dp)+host"}, {kA, "device"}});
@@ -139,7 +183,8 @@ TEST(HomesTest, TreesPrintWhatWasSaid) {
   EXPECT_THAT(StrategyTree::FromJson(R"({"nodes": {"head": {"home": {"buffers": "host"}}}})", "t")
                   .status()
                   .message(),
-              HasSubstr("the keys are `weights`, `gradients`, `state`, `activations`"));
+              HasSubstr("stay on the device. Leave it out; the keys are `weights`, `gradients`, "
+                        "`state`, `activations`"));
   EXPECT_THAT(
       StrategyTree::FromJson(
           R"j({"nodes": {"head": {"home": {"weights": "shard(dp)", "state": "host"}}}})j", "t")
