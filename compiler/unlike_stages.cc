@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,11 +13,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/memo_key.h"
 #include "base/status_macros.h"
+#include "compiler/bind/plan_mesh.h"
 #include "compiler/program/block_catalogue.h"
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program/schedule.h"
 #include "compiler/program/stage_reshard.h"
 #include "compiler/program_plan.h"
+#include "compiler/sharding/shard_axes.h"
+#include "compiler/sharding/shard_plan.h"
+#include "compiler/sharding/synchronise.h"
 #include "compiler/stage_program.h"
 #include "strategy/node_path.h"
 #include "strategy/nodes/op_path.h"
@@ -64,12 +69,14 @@ class UnlikeStages {
     ASSIGN_OR_RETURN(const DeviceMesh devices, DeviceMesh::Create({{"device", NumDevices()}}));
     assembly_.Begin(devices);
     RETURN_IF_ERROR(PlanBorders());
+    RETURN_IF_ERROR(PlanShared());
     const PipelineSchedule schedule = plans_[0]->Schedule(options_.micro_batches);
     for (int64_t stage = 0; stage < options_.pp; ++stage) {
       const ProgramPlan& plan = *plans_[of_stage_[stage]];
       assembly_.BeginStage(plan.mesh, Shift(stage));
       ProgramInputs inputs = plan.inputs();
       inputs.borders = &borders_;
+      inputs.shared_crossings = &shared_crossings_;
       BlockCatalogue catalogue;
       BuildStageProgram(inputs, stage, schedule.OfStage(stage), &catalogue, &assembly_);
       if (request_.check && !request_.check(assembly_.graph(), static_cast<int32_t>(stage))) {
@@ -124,13 +131,6 @@ class UnlikeStages {
     requests_.back().check = nullptr;
     ASSIGN_OR_RETURN(ProgramPlan plan, PlanPrograms(requests_.back(), session_, observer_),
                      _ << "stage " << stage);
-    for (const SharedParameter& parameter : plan.shared) {
-      if (parameter.Stages().size() < 2) continue;
-      return absl::UnimplementedError(
-          "not supported yet: parameters that two stages share (tied embeddings), where stages "
-          "have "
-          "meshes of their own. Give their users one stage, or stages that are alike.");
-    }
     if (!plan.bodies->bound.load.skew.empty()) {
       return absl::UnimplementedError(
           "not supported yet: unlike `load` of experts where stages have meshes of their own. "
@@ -228,6 +228,75 @@ class UnlikeStages {
     return tensors;
   }
 
+  // Parameters by the stages that share them: the first stage sums the gradients, of two stages
+  // both do. The last of the others swaps with it, the others send theirs before and get the sum
+  // afterwards.
+  absl::Status PlanShared() {
+    std::map<std::vector<int64_t>, std::vector<size_t>> by_stages;
+    const std::vector<SharedParameter>& shared = plans_[0]->shared;
+    for (size_t p = 0; p < shared.size(); ++p) {
+      std::vector<int64_t> stages = shared[p].Stages();
+      if (stages.size() > 1 && !shared[p].frozen) by_stages[std::move(stages)].push_back(p);
+    }
+    int turn = 0;
+    for (const auto& [stages, parameters] : by_stages) {
+      const int64_t owner = stages.front(), last = stages.back();
+      for (size_t i = 1; i + 1 < stages.size(); ++i) {
+        RETURN_IF_ERROR(CrossShared(parameters, stages[i], owner, turn++));
+      }
+      RETURN_IF_ERROR(CrossShared(parameters, owner, last, turn));
+      RETURN_IF_ERROR(CrossShared(parameters, last, owner, turn++));
+      for (size_t i = 1; i + 1 < stages.size(); ++i) {
+        RETURN_IF_ERROR(CrossShared(parameters, owner, stages[i], turn++));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CrossShared(const std::vector<size_t>& parameters, int64_t from, int64_t to,
+                           int turn) {
+    std::vector<BorderTensor> tensors;
+    for (const size_t p : parameters) {
+      tensors.push_back({ShapeOfShared(p), WireBytes(request_.profile->types.reduce_dtype),
+                         GradientOfShared(p, from), GradientOfShared(p, to)});
+    }
+    ASSIGN_OR_RETURN(Reshard reshard,
+                     ReshardAtBorder(tensors, PlaceOf(from), PlaceOf(to), /*backward=*/false),
+                     _ << "stages " << from << " and " << to);
+    SharedCrossing& crossing = shared_crossings_.emplace_back();
+    crossing.from = from, crossing.to = to, crossing.turn = turn;
+    crossing.bytes = CrossingBytes(reshard);
+    crossing.reshard = assembly_.AddReshard(std::move(reshard));
+    return absl::OkStatus();
+  }
+
+  std::vector<int64_t> ShapeOfShared(size_t parameter) const {
+    const SharedParameter::Use& use = plans_[0]->shared[parameter].uses.front();
+    const ModelGraph& graph = plans_[0]->bodies->bound.graph;
+    const Body& body = graph.bodies[graph.segments[use.segment].body];
+    return FactsOf(graph, body, {use.tensor, -1, false, false}).shape;
+  }
+
+  // How a stage holds the reduced gradient: as its last user reads the parameter, and where
+  // ranks keep shards of gradients, these.
+  Layout GradientOfShared(size_t parameter, int64_t stage) const {
+    const ProgramPlan& plan = *plans_[of_stage_[stage]];
+    const SharedParameter& shared = plan.shared[parameter];
+    const auto of_stage = [&](const SharedParameter::Use& use) { return use.stage == stage; };
+    const auto use = std::find_if(shared.uses.rbegin(), shared.uses.rend(), of_stage);
+    Layout layout =
+        plan.bodies->bodies[use->segment]->plan.parameter_layouts[use->tensor].WithoutHalos();
+    const PlanOptions& options = *plan.request->options;
+    if (!ShardsBodies(options, plan.homes ? plan.homes->ZeroOf(use->segment) : options.zero)) {
+      return layout;
+    }
+    for (const int axis : ShardAxesOf(plan.mesh, options, DataAxes(plan.mesh)).shard) {
+      Placement& placement = layout.placements[axis];
+      if (placement.is_replicate()) placement = Placement::Shard(0);
+    }
+    return layout;
+  }
+
   const CompileRequest& request_;
   const PlanOptions& options_;
   Session& session_;
@@ -238,6 +307,7 @@ class UnlikeStages {
   std::vector<std::unique_ptr<ProgramPlan>> plans_;
   std::vector<int> of_stage_;  // the plan that a stage is written from
   std::vector<BorderCrossing> borders_;
+  std::vector<SharedCrossing> shared_crossings_;
   GraphAssembly assembly_;
 };
 

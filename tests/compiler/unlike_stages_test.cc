@@ -26,8 +26,9 @@ constexpr int kSlices = 4;
 constexpr uint32_t kSeedsPerSlice = 60;
 constexpr int64_t kBatch = 12;  // samples of a micro-batch on all ranks of a stage
 
-TransformerConfig Tiny(int64_t layers) {
+TransformerConfig Tiny(int64_t layers, bool tied = false) {
   TransformerConfig config;
+  config.tied_embeddings = tied;
   config.name = "tiny";
   config.layers = layers;
   config.hidden = 32;
@@ -64,7 +65,8 @@ std::string Text(const PlanOptions& options) {
 
 PlanUnderTest DrawPlan(Dice& dice) {
   const int64_t pp = dice.Of<int64_t>({2, 2, 3}), vpp = dice.Maybe(4) ? 2 : 1;
-  PlanUnderTest plan = PlanUnderTest::Of(Tiny(pp * vpp * dice.Of<int64_t>({1, 2})));
+  const int64_t layers = pp * vpp * dice.Of<int64_t>({1, 2});
+  PlanUnderTest plan = PlanUnderTest::Of(Tiny(layers, /*tied=*/dice.Maybe(2)));
   plan.Pp(pp, vpp > 1 ? Schedule::kInterleaved : Schedule::k1f1b, vpp);
   PlanOptions& options = plan.options();
   options.micro_batches = dice.Of<int64_t>({1, 2, 4, 6});
@@ -152,24 +154,27 @@ int64_t Makespan(const ExecutionGraph& graph, const Machine& machine) {
 TEST(UnlikeStagesTest, StagesThatAreAlikeAreTheRegularPlan) {
   for (const int64_t dp : {1, 2, 4}) {
     for (const int64_t tp : {1, 2}) {
-      PlanUnderTest regular = PlanUnderTest::Of(Tiny(8)), own = PlanUnderTest::Of(Tiny(8));
-      for (PlanUnderTest* plan : {&regular, &own}) {
-        plan->Dp(dp).Tp(tp).Pp(4).MicroBatches(kBatch / dp, 8);
-      }
-      own.options().stages.assign(4, StageOptions{dp, tp});
-      Place(own.options());
-      ASSERT_OK_AND_ASSIGN(const ExecutionGraph a, CompileWithTimes(regular));
-      ASSERT_OK_AND_ASSIGN(const ExecutionGraph b, CompileWithTimes(own));
-      ASSERT_OK_AND_ASSIGN(const Machine machine, Machine::Create(UnitMachine(2, 16, 4)));
-      // Where receivers hold copies they may gather instead, if that is faster.
-      const int64_t usual = Makespan(a, machine), chosen = Makespan(b, machine);
-      EXPECT_LE(chosen, usual) << dp << "x" << tp;
-      if (tp == 1) {
-        EXPECT_EQ(chosen, usual);
-      }
-      for (size_t p = 0; p < 4; ++p) {
-        EXPECT_EQ(ReplayMemory(a, RuntimeParams())[p].allocated,
-                  ReplayMemory(b, RuntimeParams())[p].allocated);
+      for (const bool tied : {false, true}) {
+        PlanUnderTest regular = PlanUnderTest::Of(Tiny(8, tied));
+        PlanUnderTest own = PlanUnderTest::Of(Tiny(8, tied));
+        for (PlanUnderTest* plan : {&regular, &own}) {
+          plan->Dp(dp).Tp(tp).Pp(4).MicroBatches(kBatch / dp, 8);
+        }
+        own.options().stages.assign(4, StageOptions{dp, tp});
+        Place(own.options());
+        ASSERT_OK_AND_ASSIGN(const ExecutionGraph a, CompileWithTimes(regular));
+        ASSERT_OK_AND_ASSIGN(const ExecutionGraph b, CompileWithTimes(own));
+        ASSERT_OK_AND_ASSIGN(const Machine machine, Machine::Create(UnitMachine(2, 16, 4)));
+        // Where receivers hold copies they may gather instead, if that is faster.
+        const int64_t usual = Makespan(a, machine), chosen = Makespan(b, machine);
+        EXPECT_LE(chosen, usual) << dp << "x" << tp << (tied ? " tied" : "");
+        if (tp == 1 && (!tied || dp == 1)) {
+          EXPECT_EQ(chosen, usual);
+        }
+        for (size_t p = 0; p < 4; ++p) {
+          EXPECT_EQ(ReplayMemory(a, RuntimeParams())[p].allocated,
+                    ReplayMemory(b, RuntimeParams())[p].allocated);
+        }
       }
     }
   }
@@ -205,6 +210,47 @@ TEST(UnlikeStagesTest, WhatCrossesABorderIsTheClosedForm) {
   EXPECT_EQ(Crossing(graph.reshards[1].ways[0]), kStream);
 }
 
+// Gradients in fp32 of a table that the first and the last stage use.
+constexpr int64_t kTable = 4 * 120 * 32;
+
+// Both directions of the swap of a tied table's gradient, between four copies of it and two
+// copies of its halves.
+TEST(UnlikeStagesTest, TiedGradientsCrossBothWaysInTheClosedForm) {
+  PlanUnderTest plan = PlanUnderTest::Of(Tiny(4, /*tied=*/true));
+  plan.Pp(2).MicroBatches(1, 2);
+  plan.options().stages = {StageOptions{4, 1}, StageOptions{2, 2}};
+  Place(plan.options());
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  ASSERT_EQ(graph.reshards.size(), 4);
+  const Reshard &onward = graph.reshards[2], &back = graph.reshards[3];
+  EXPECT_EQ(onward.ways[0].name, "send_receive");
+  EXPECT_EQ(Crossing(onward.ways[0]), 2 * kTable);
+  EXPECT_EQ(Crossing(back.ways[0]), 4 * kTable);
+  for (const Reshard* reshard : {&onward, &back}) {
+    EXPECT_EQ(Crossing(reshard->ways.back()), kTable) << reshard->ways.back().name;
+    for (const Reshard::Flow& flow : reshard->ways[0].flows) {
+      EXPECT_EQ(flow.from < 4, reshard == &onward);
+      EXPECT_EQ(flow.to < 4, reshard == &back);
+    }
+  }
+}
+
+// Ranks that keep shards of gradients send and receive those alone: each element once.
+TEST(UnlikeStagesTest, OfShardedGradientsShardsCross) {
+  PlanUnderTest plan = PlanUnderTest::Of(Tiny(4, /*tied=*/true));
+  plan.Pp(2).MicroBatches(1, 2);
+  plan.options().zero = 2;
+  plan.options().sync_each = true;
+  plan.options().stages = {StageOptions{4, 1}, StageOptions{3, 2}};
+  Place(plan.options());
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  ASSERT_EQ(graph.reshards.size(), 4);
+  for (const Reshard* reshard : {&graph.reshards[2], &graph.reshards[3]}) {
+    ASSERT_EQ(reshard->ways.size(), 1);
+    EXPECT_EQ(Crossing(reshard->ways[0]), kTable);
+  }
+}
+
 // The work of all devices is that of one.
 TEST(UnlikeStagesTest, FlopsAreConserved) {
   const auto flops = [](const ExecutionGraph& graph) {
@@ -235,13 +281,6 @@ TEST(UnlikeStagesTest, FlopsAreConserved) {
 }
 
 TEST(UnlikeStagesTest, WhatCannotBeSaidYetIsRefused) {
-  TransformerConfig tied = Tiny(4);
-  tied.tied_embeddings = true;
-  PlanUnderTest plan = PlanUnderTest::Of(tied);
-  plan.Pp(2).MicroBatches(1, 2);
-  plan.options().stages = {StageOptions{2, 1}, StageOptions{1, 2}};
-  Place(plan.options());
-  EXPECT_THAT(plan.Compile(), StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("tied")));
   PlanUnderTest order = PlanUnderTest::Of(Tiny(4));
   order.Pp(2).MicroBatches(1, 2);
   order.options().order = {"pp", "tp", "cp", "ep", "dp"};
