@@ -65,7 +65,8 @@ class UnlikeStages {
       : request_(request), options_(*request.options), session_(session), observer_(observer) {}
 
   absl::StatusOr<ExecutionGraph> Compile() {
-    for (int64_t stage = 0; stage < options_.pp; ++stage) RETURN_IF_ERROR(PlanStage(stage));
+    GroupStages();
+    for (const PlanOptions& own : stage_options_) RETURN_IF_ERROR(PlanStages(own));
     ASSIGN_OR_RETURN(const DeviceMesh devices, DeviceMesh::Create({{"device", NumDevices()}}));
     assembly_.Begin(devices);
     RETURN_IF_ERROR(PlanBorders());
@@ -109,35 +110,40 @@ class UnlikeStages {
             options_.stages[stage].first_device};
   }
 
-  // The plan in which all stages are like this one, shared by those that are alike.
-  absl::Status PlanStage(int64_t stage) {
-    PlanOptions options = options_.OfStage(stage);
-    for (size_t p = 0; p < plans_.size(); ++p) {
-      if (MemoKey(stage_options_[p]) != MemoKey(options)) continue;
+  // Stages that are alike are written from one plan, in which all stages are as they are.
+  void GroupStages() {
+    for (int64_t stage = 0; stage < options_.pp; ++stage) {
+      const PlanOptions options = options_.OfStage(stage);
+      size_t p = 0;
+      while (p < keys_.size() && keys_[p] != MemoKey(options)) ++p;
+      if (p == keys_.size()) {
+        keys_.push_back(MemoKey(options));
+        stage_options_.push_back(options);
+      }
       of_stage_.push_back(static_cast<int>(p));
-      return absl::OkStatus();
+      stage_options_[p].own_stages.push_back(stage);
     }
-    stage_options_.push_back(std::move(options));
+  }
+
+  absl::Status PlanStages(const PlanOptions& own) {
     // The root of the tree says what the stage's own axes do.
     trees_.push_back(*request_.tree);
     ShortForm& plan_of_stage = trees_.back().plan();
-    const PlanOptions& own = stage_options_.back();
     plan_of_stage.dp = own.dp, plan_of_stage.tp = own.tp, plan_of_stage.cp = own.cp;
     plan_of_stage.ep = own.ep, plan_of_stage.etp = own.expert_tp();
     RETURN_IF_ERROR(SettleLevels(own, &trees_.back()));
     requests_.push_back(request_);
     requests_.back().tree = &trees_.back();
-    requests_.back().options = &stage_options_.back();
+    requests_.back().options = &own;
     requests_.back().check = nullptr;
     ASSIGN_OR_RETURN(ProgramPlan plan, PlanPrograms(requests_.back(), session_, observer_),
-                     _ << "stage " << stage);
+                     _ << "stage " << own.own_stages.front());
     if (!plan.bodies->bound.load.skew.empty()) {
       return absl::UnimplementedError(
           "not supported yet: unlike `load` of experts where stages have meshes of their own. "
           "Leave `load` out.");
     }
     plans_.push_back(std::make_unique<ProgramPlan>(std::move(plan)));
-    of_stage_.push_back(static_cast<int>(plans_.size()) - 1);
     return absl::OkStatus();
   }
 
@@ -151,8 +157,7 @@ class UnlikeStages {
         if (!split.is_hierarchy() || !ranks.has_value()) continue;
         const absl::Status fits = split.Sizes(*ranks).status();
         if (fits.ok()) continue;
-        for (int64_t stage = 0; stage < options_.pp; ++stage) {
-          if (MemoKey(options_.OfStage(stage)) != MemoKey(own)) continue;
+        for (const int64_t stage : own.own_stages) {
           if (!HoldsOnStage(request_.tree->PathOf(text), *request_.tree, model, stage,
                             options_.pp)) {
             continue;
@@ -301,6 +306,7 @@ class UnlikeStages {
   const PlanOptions& options_;
   Session& session_;
   const PassObserver& observer_;
+  std::vector<std::string> keys_;          // of the stages of each plan
   std::deque<PlanOptions> stage_options_;  // of each plan
   std::deque<StrategyTree> trees_;
   std::deque<CompileRequest> requests_;

@@ -95,6 +95,13 @@ struct PlanOptions {
   // Of each pipeline stage, what it has of its own; empty: stages are alike. The fields above are
   // those of the first stage then.
   std::vector<StageOptions> stages;
+  // Of such a plan the stages that are written from it: what others hold need not fit this mesh.
+  // Empty: all.
+  std::vector<int64_t> own_stages;
+  bool Writes(int64_t virtual_stage) const {
+    return own_stages.empty() ||
+           std::count(own_stages.begin(), own_stages.end(), virtual_stage % pp) > 0;
+  }
   // A plan whose stages are all as stage `stage` is.
   PlanOptions OfStage(int64_t stage) const {
     PlanOptions options = *this;
@@ -111,7 +118,7 @@ struct PlanOptions {
                       reshard_ranks, prefetch, sync_each, sync_whole_each, micro_batch,
                       micro_batches, schedule, recompute, recompute_layers, recompute_every,
                       recompute_joined, recompute_ops, offload, offload_layers, attention, overlap,
-                      bucket_bytes, layout, cuts, order, stages)
+                      bucket_bytes, layout, cuts, order, stages, own_stages)
 };
 
 }  // namespace plancast

@@ -133,7 +133,7 @@ class HomePlanMaker {
       if (homes.zero < 2) result.whole_gradients[t] = result.any_whole = true;
     }
     if (result.parts.empty()) result.parts.emplace_back();  // nothing has a home
-    if (result.parts.size() > 1) {
+    if (result.parts.size() > 1 && bound_.Holds(bound_body)) {
       for (HomePlan::Part& part : result.parts) {
         part.state = SummariseState(bound_.graph, mesh_, body, bodies_[bound_body]->plan, profile_,
                                     &part.tensors);

@@ -122,7 +122,7 @@ class StageChooser {
     if (wanted > kMostDevices) return Wrong("has more than ", kMostDevices, " devices.");
     form.dp = form.dp.value_or(1);
     RETURN_IF_ERROR(SetMicroBatch(stage, *spec, &form));
-    PlanContext context = context_;
+    PlanContext context = ContextOf(stage);
     context.devices = wanted * pp_;
     ASSIGN_OR_RETURN(ChosenPlan plan, ChoosePlan(form, context, profile_));
     StageOptions own;
@@ -133,6 +133,23 @@ class StageChooser {
     stages_.push_back(own);
     next_ = first + wanted;
     return plan;
+  }
+
+  // Sizes of what other stages hold need not divide here.
+  PlanContext ContextOf(int64_t stage) const {
+    PlanContext context = context_;
+    const auto has = [&](const char* dim) {
+      bool found = context_.stage_dims.empty();
+      for (size_t v = stage; v < context_.stage_dims.size(); v += pp_) {
+        found = found || context_.stage_dims[v].count(dim) > 0;
+      }
+      return found;
+    };
+    if (context.kv_heads > 0 && !has("kv_heads")) context.heads = context.kv_heads = 0;
+    if (!has("ffn")) context.ffn = 0;
+    if (!has("expert_ffn")) context.expert_ffn = 0;
+    if (!has("seq")) context.seq = 0;
+    return context;
   }
 
   absl::Status SetMicroBatch(int64_t stage, const StageMeshSpec& spec, ShortForm* form) {
