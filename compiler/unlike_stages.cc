@@ -84,6 +84,7 @@ class UnlikeStages {
         return absl::ResourceExhaustedError("a stage was refused");
       }
     }
+    for (const IdleDevices& idle : options_.idle) RETURN_IF_ERROR(AddIdle(idle));
     ExecutionGraph graph = std::move(assembly_).Finish();
     RETURN_IF_ERROR(graph.Verify());
     if (observer_) observer_("lower", graph.DebugString());
@@ -96,7 +97,20 @@ class UnlikeStages {
     for (const StageOptions& stage : options_.stages) {
       end = std::max(end, stage.first_device + stage.devices());
     }
+    for (const IdleDevices& idle : options_.idle) {
+      end = std::max(end, idle.first_device + idle.devices);
+    }
     return end;
+  }
+
+  // Devices without a stage run a program with nothing in it.
+  absl::Status AddIdle(const IdleDevices& idle) {
+    ASSIGN_OR_RETURN(const DeviceMesh mesh, DeviceMesh::Create({{"idle", idle.devices}}));
+    assembly_.BeginStage(mesh, idle.first_device);
+    Program program = assembly_.TakeProgram();
+    program.name = "idle";
+    assembly_.AddProgram(std::move(program));
+    return absl::OkStatus();
   }
 
   // From the numbers of the mesh, where stage s begins at s times its size.

@@ -152,7 +152,8 @@ absl::StatusOr<ChosenPlan> ChooseFor(const Job& job, const Machine& machine,
     return absl::InvalidArgumentError(absl::StrCat(
         "there is no host ", host, "; `", machine.spec().name, "` has ", before, ", from 0 on."));
   };
-  return ChooseStages(job.strategy.PlanOfRoot(), places, context, host_devices, profile);
+  return ChooseStages(job.strategy.PlanOfRoot(), places, context, host_devices, profile,
+                      job.strategy.idle());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,7 @@
 namespace plancast {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int kSlices = 4;
@@ -84,6 +86,15 @@ PlanUnderTest DrawPlan(Dice& dice) {
     std::swap(options.stages[0].first_device, options.stages[1].first_device);
     options.stages[0].first_device = options.stages[1].devices();
     options.stages[1].first_device = 0;
+  }
+  if (dice.Maybe(3)) {  // before, between or behind the stages
+    const int64_t devices = 1 + dice.Below(3);
+    const StageOptions& at = options.stages[dice.Below(pp)];
+    const int64_t first = at.first_device + (dice.Maybe(2) ? at.devices() : 0);
+    for (StageOptions& stage : options.stages) {
+      if (stage.first_device >= first) stage.first_device += devices;
+    }
+    options.idle.push_back({first, devices});
   }
   SoftwareProfile& profile = plan.profile();
   profile.update.grad_clip = dice.Maybe(2);
@@ -178,6 +189,44 @@ TEST(UnlikeStagesTest, StagesThatAreAlikeAreTheRegularPlan) {
       }
     }
   }
+}
+
+// Idle devices make nothing faster or slower, wherever they are numbered.
+TEST(UnlikeStagesTest, IdleDevicesDoNothing) {
+  const auto planned = [](int64_t idle) {
+    PlanUnderTest plan = PlanUnderTest::Of(Tiny(4));
+    plan.Pp(2).MicroBatches(1, 4);
+    plan.options().stages = {StageOptions{2, 1}, StageOptions{2, 2}};
+    Place(plan.options());
+    if (idle == 0) return plan;
+    plan.options().stages[1].first_device += idle;
+    plan.options().idle.push_back({2, idle});
+    return plan;
+  };
+  PlanUnderTest without = planned(0), with = planned(2);
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph a, CompileWithTimes(without));
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph b, CompileWithTimes(with));
+  ASSERT_OK_AND_ASSIGN(const Machine machine, Machine::Create(UnitMachine(1, 8, 8)));
+  EXPECT_EQ(Makespan(a, machine), Makespan(b, machine));
+  ASSERT_EQ(b.programs.size(), 3);
+  EXPECT_EQ(b.programs[2].name, "idle");
+  EXPECT_EQ(b.DevicesOf(b.programs[2]), 2);
+  EXPECT_EQ(ReplayMemory(b, RuntimeParams())[2].allocated, 0);
+}
+
+// Heads that the first stage cannot share out are no matter of its own.
+TEST(UnlikeStagesTest, WhatOtherStagesHoldNeedNotDivide) {
+  PlanUnderTest plan = PlanUnderTest::Of(Tiny(4));
+  plan.Pp(2).MicroBatches(1, 2);
+  plan.options().cuts = {{1, 0, 0}};  // before the layers, which have four heads
+  plan.options().stages = {StageOptions{1, 8}, StageOptions{2, 2}};
+  Place(plan.options());
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  EXPECT_EQ(graph.programs.size(), 2);
+  std::swap(plan.options().stages[0], plan.options().stages[1]);
+  Place(plan.options());
+  EXPECT_THAT(plan.Compile(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                       AllOf(HasSubstr("stage 1"), HasSubstr("heads"))));
 }
 
 // The stream of a micro-batch, bf16.
