@@ -127,9 +127,9 @@ def test_idle_devices_are_counted_as_idle() -> None:
     # Work is shared out over all sixteen.
     per_gpu = forecast.model_flops_per_s_per_gpu
     assert forecast.mfu == pytest.approx(per_gpu / 989.4e12, rel=1e-2)
-    with pytest.raises(InputError, match="no stage has GPUs 2 to 7.*say `idle: gpus 2-7`"):
+    with pytest.raises(InputError, match=r"no stage has GPUs 2 to 7.*say `idle: gpus 2-7`"):
         pc.predict(LLAVA, machine, beside(vision=vision, language=language), batch=64)
-    with pytest.raises(InputError, match="`idle` and stages.0. both have GPU 1"):
+    with pytest.raises(InputError, match=r"`idle` and stages\[0\] both have GPU 1"):
         wrong = beside(vision=vision, language=language, idle="gpus 1-7")
         pc.predict(LLAVA, machine, wrong, batch=64)
     with pytest.raises(InputError, match="`idle` needs `stages` with `mesh` or `devices`"):
@@ -161,7 +161,11 @@ def test_a_stage_binds_only_what_it_holds() -> None:
             "plan": "mb=8",
             "nodes": {"small": {"split": {"tp": ["few"]}}, "large": {"split": {"tp": ["ffn"]}}},
             "stages": [
-                {"nodes": ["data", "small"], "devices": f"gpus 0-{first - 1}", "mesh": {"tp": first}},
+                {
+                    "nodes": ["data", "small"],
+                    "devices": f"gpus 0-{first - 1}",
+                    "mesh": {"tp": first},
+                },
                 {"nodes": "large", "devices": f"gpus 8-{7 + second}", "mesh": {"tp": second}},
             ],
             "idle": [f"gpus {first}-7"] if first < 8 else [f"gpus {8 + second}-15"],
