@@ -68,7 +68,7 @@ class UnlikeStages {
     GroupStages();
     for (const PlanOptions& own : stage_options_) RETURN_IF_ERROR(PlanStages(own));
     ASSIGN_OR_RETURN(const DeviceMesh devices, DeviceMesh::Create({{"device", NumDevices()}}));
-    assembly_.Begin(devices);
+    assembly_.Begin(devices, LoadOfDevices());
     RETURN_IF_ERROR(PlanBorders());
     RETURN_IF_ERROR(PlanShared());
     const PipelineSchedule schedule = plans_[0]->Schedule(options_.micro_batches);
@@ -113,6 +113,23 @@ class UnlikeStages {
     return absl::OkStatus();
   }
 
+  // Where stages have unlike loads of experts, by device of the plan.
+  Skew LoadOfDevices() const {
+    Skew all;
+    for (int64_t stage = 0; stage < options_.pp; ++stage) {
+      const ProgramPlan& plan = *plans_[of_stage_[stage]];
+      const Skew& own = plan.bodies->bound.load.skew;
+      if (own.empty()) continue;
+      all.axes = {0};
+      all.loads.resize(NumDevices(), 1);
+      const int64_t first = options_.stages[stage].first_device;
+      for (int64_t d = first; d < first + options_.stages[stage].devices(); ++d) {
+        all.loads[d] = own.loads[own.PlaceOf(plan.mesh, d - Shift(stage))];
+      }
+    }
+    return all;
+  }
+
   // From the numbers of the mesh, where stage s begins at s times its size.
   int64_t Shift(int64_t stage) const {
     const StageOptions& own = options_.stages[stage];
@@ -152,11 +169,6 @@ class UnlikeStages {
     requests_.back().check = nullptr;
     ASSIGN_OR_RETURN(ProgramPlan plan, PlanPrograms(requests_.back(), session_, observer_),
                      _ << "stage " << own.own_stages.front());
-    if (!plan.bodies->bound.load.skew.empty()) {
-      return absl::UnimplementedError(
-          "not supported yet: unlike `load` of experts where stages have meshes of their own. "
-          "Leave `load` out.");
-    }
     plans_.push_back(std::make_unique<ProgramPlan>(std::move(plan)));
     return absl::OkStatus();
   }

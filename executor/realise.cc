@@ -134,7 +134,13 @@ absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Mac
       ASSIGN_OR_RETURN(prices.costs.emplace_back(), price(graph.kernels[k], kind));
     }
   }
-  for (const double load : graph.skew.loads) {
+  for (size_t place = 0; place < graph.skew.loads.size(); ++place) {
+    const double load = graph.skew.loads[place];
+    const auto first = std::find(graph.skew.loads.begin(), graph.skew.loads.end(), load);
+    if (const size_t known = first - graph.skew.loads.begin(); known < place) {
+      prices.seconds_at.push_back(std::vector<double>(prices.seconds_at[known]));
+      continue;
+    }
     std::vector<double>& seconds = prices.seconds_at.emplace_back();
     for (size_t at = 0; at < prices.costs.size(); ++at) {
       seconds.push_back(prices.costs[at].seconds_alone);

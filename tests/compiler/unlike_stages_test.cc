@@ -22,6 +22,8 @@ namespace plancast {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int kSlices = 4;
@@ -60,7 +62,8 @@ void Place(PlanOptions& options) {
 std::string Text(const PlanOptions& options) {
   std::string text;
   for (const StageOptions& s : options.stages) {
-    absl::StrAppend(&text, " dp=", s.dp, ",tp=", s.tp, ",cp=", s.cp, "@", s.first_device);
+    absl::StrAppend(&text, " dp=", s.dp, ",tp=", s.tp, ",cp=", s.cp, ",ep=", s.ep, "@",
+                    s.first_device);
   }
   return absl::StrCat(text, " vpp=", options.vpp, " zero=", options.zero, " sp=", options.sp);
 }
@@ -68,7 +71,20 @@ std::string Text(const PlanOptions& options) {
 PlanUnderTest DrawPlan(Dice& dice) {
   const int64_t pp = dice.Of<int64_t>({2, 2, 3}), vpp = dice.Maybe(4) ? 2 : 1;
   const int64_t layers = pp * vpp * dice.Of<int64_t>({1, 2});
-  PlanUnderTest plan = PlanUnderTest::Of(Tiny(layers, /*tied=*/dice.Maybe(2)));
+  TransformerConfig config = Tiny(layers, /*tied=*/dice.Maybe(2));
+  const bool routed = dice.Maybe(3);
+  if (routed) {
+    config.experts.count = 12;
+    config.experts.topk = 3;
+    config.experts.ffn = 24;
+  }
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  if (routed && dice.Maybe(2)) {
+    // Shares of 64, so that products with them are exact.
+    std::vector<double> loads(12, 1);
+    for (int i = 12; i < 64; ++i) ++loads[dice.Below(12)];
+    plan.tree().SetLoad("experts", loads);
+  }
   plan.Pp(pp, vpp > 1 ? Schedule::kInterleaved : Schedule::k1f1b, vpp);
   PlanOptions& options = plan.options();
   options.micro_batches = dice.Of<int64_t>({1, 2, 4, 6});
@@ -79,6 +95,7 @@ PlanUnderTest DrawPlan(Dice& dice) {
     StageOptions own;
     own.dp = dice.Of<int64_t>({1, 2, 3, 4});
     own.tp = dice.Of<int64_t>({1, 2, 4});
+    if (routed && dice.Maybe(2)) own.ep = own.dp;
     options.stages.push_back(own);
   }
   Place(options);
@@ -212,6 +229,24 @@ TEST(UnlikeStagesTest, IdleDevicesDoNothing) {
   EXPECT_EQ(b.programs[2].name, "idle");
   EXPECT_EQ(b.DevicesOf(b.programs[2]), 2);
   EXPECT_EQ(ReplayMemory(b, RuntimeParams())[2].allocated, 0);
+}
+
+// Each stage has the loads of its own parts: of 12 experts on dp=2 and on dp=4.
+TEST(UnlikeStagesTest, LoadsAreByDevice) {
+  TransformerConfig config = Tiny(4);
+  config.experts.count = 12;
+  config.experts.topk = 3;
+  config.experts.ffn = 24;
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  plan.tree().SetLoad("experts", {4, 4, 4, 2, 2, 2, 1, 1, 1, 1, 1, 1});
+  plan.Pp(2).MicroBatches(1, 2);
+  StageOptions two{2, 1}, four{4, 1};
+  two.ep = 2, four.ep = 4;
+  plan.options().stages = {two, four};
+  Place(plan.options());
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  EXPECT_THAT(graph.skew.loads, ElementsAre(DoubleEq(1.5), DoubleEq(0.5), DoubleEq(2), DoubleEq(1),
+                                            DoubleEq(0.5), DoubleEq(0.5)));
 }
 
 // Heads that the first stage cannot share out are no matter of its own.
