@@ -4,6 +4,7 @@
 #include "compiler/unlike_stages.h"
 
 #include <cstdint>
+#include <deque>
 #include <iostream>
 #include <numeric>
 #include <string>
@@ -12,6 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/executor.h"
+#include "executor/jobs/joint_simulation.h"
+#include "executor/jobs/placement.h"
 #include "executor/runtime.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -205,6 +208,60 @@ TEST(UnlikeStagesTest, StagesThatAreAlikeAreTheRegularPlan) {
         }
       }
     }
+  }
+}
+
+// Two such plans on devices of one machine, in any order.
+TEST(UnlikeStagesTest, JobsTogetherAreTheReferenceBitForBit) {
+  for (uint32_t seed = 1000; seed < 1040 && !HasFailure(); ++seed) {
+    Dice dice(seed);
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::deque<ExecutionGraph> graphs;
+    std::vector<PlacedJob> placed;
+    int64_t devices = 0;
+    while (graphs.size() < 2) {
+      PlanUnderTest plan = DrawPlan(dice);
+      ASSERT_OK_AND_ASSIGN(graphs.emplace_back(), CompileWithTimes(plan));
+      if (!graphs.back().skew.empty()) graphs.pop_back();  // not several jobs
+    }
+    for (const ExecutionGraph& graph : graphs) devices += graph.mesh.num_devices();
+    ASSERT_OK_AND_ASSIGN(const Machine machine, Machine::Create(DrawMachine(dice, devices)));
+    std::vector<int64_t> order(devices);
+    std::iota(order.begin(), order.end(), 0);
+    for (int64_t i = devices; dice.Maybe(2) && i > 1; --i) {
+      std::swap(order[i - 1], order[dice.Below(i)]);
+    }
+    std::vector<ReferenceJob> reference_jobs;
+    std::vector<ReferenceHost> hosts;
+    std::vector<const PlacedJob*> jobs;
+    for (const ExecutionGraph& graph : graphs) {
+      PlacedJob& job = placed.emplace_back();
+      job.name = absl::StrCat("job ", placed.size());
+      job.graph = &graph;
+      job.devices.assign(order.end() - graph.mesh.num_devices(), order.end());
+      order.resize(order.size() - job.devices.size());
+    }
+    const auto realise_of = [&machine](const PlacedJob& job) -> CommPricer::RealiseFn {
+      return [&machine, &job](const GroupPattern& group, const CommSpec& comm) {
+        if (comm.kind != CollectiveKind::kReshard) {
+          return Realise(machine, group, comm.kind, comm.bytes);
+        }
+        return CheapestWay(*job.graph, machine, group, comm, {}, &job.devices);
+      };
+    };
+    for (const PlacedJob& job : placed) {
+      jobs.push_back(&job);
+      reference_jobs.push_back({job.graph, job.devices, realise_of(job)});
+      hosts.resize(hosts.size() + job.devices.size());
+    }
+    ASSERT_OK(CheckPlacements(placed, machine));
+    const UnitCost costs;
+    const ReferenceTimes times = RunReference(LowerReference(reference_jobs, machine, costs), hosts,
+                                              LinkSharing::kMaxMin, int64_t{1} << 20);
+    JointSimulation::Options how;
+    how.realise = realise_of;
+    ASSERT_OK_AND_ASSIGN(const auto joint, JointSimulation::Run(jobs, machine, costs, how));
+    EXPECT_EQ(joint->trace().makespan_ps, times.makespan_ps);
   }
 }
 
