@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -269,6 +270,13 @@ absl::StatusOr<DeviceRange> DeviceRange::Parse(absl::string_view text) {
   }
   absl::ConsumePrefix(&rest, "s");
   const std::vector<absl::string_view> ends = absl::StrSplit(rest, '-');
+  if (absl::StrContains(rest, ',')) {
+    return absl::UnimplementedError(
+        absl::StrCat("not supported yet: `", text,
+                     "`, devices that do not follow one another. Give a stage one "
+                     "range, as in `gpus 0-3`; ranks of `tp` are neighbours in it, those of `dp` "
+                     "further apart."));
+  }
   if (ends.size() > 2 || !ReadNumber(ends.front(), &range.first) ||
       !ReadNumber(ends.back(), &range.last) || range.last < range.first) {
     return wrong();

@@ -88,6 +88,7 @@ def test_trees_with_places_come_back_from_json() -> None:
         ({"mesh": {"tpp": 8}}, r"no mesh axis `tpp`.*Did you mean `tp`"),
         ({"mesh": {"dp": 1, "tp": 5}}, r"stages\[1\]"),
         ({"devices": "rack 1"}, r"stages\[1\].devices.*names no devices"),
+        ({"devices": "gpus 8,10,12,14"}, r"stages\[1\].devices.*do not follow one another.*range"),
         ({"mesh": {"tp": 0}}, r"stages\[1\].mesh.tp.*above 0"),
         ({"mesh": {"dp": 1, "tp": 8}, "mb": 3}, r"with mb=3"),
         ({"mesch": {"tp": 8}}, r"no key `mesch`.*Did you mean `mesh`"),
