@@ -230,18 +230,20 @@ class BodyCompilation {
   void ReportBodies(absl::string_view pass, Dump&& dump) {
     Report(pass, [&] {
       std::string out;
-      for (size_t b = 0; b < bound_.bodies.size(); ++b) absl::StrAppend(&out, dump(b));
+      for (size_t b = 0; b < bound_.bodies.size(); ++b) {
+        if (bound_.Holds(b)) absl::StrAppend(&out, dump(b));
+      }
       return out;
     });
   }
 
   absl::Status DifferentiateAll() {
     for (size_t b = 0; b < bound_.bodies.size(); ++b) {
-      ASSIGN_OR_RETURN(auto body,
-                       session_.Memo<DifferentiatedBody>(absl::StrCat("partition|", keys_[b]), [&] {
-                         return DifferentiateAndPartition(b);
-                       }));
-      differentiated_.push_back(std::move(body));
+      auto body = session_.Memo<DifferentiatedBody>(absl::StrCat("partition|", keys_[b]),
+                                                    [&] { return DifferentiateAndPartition(b); });
+      if (!body.ok() && bound_.Holds(b)) return body.status();
+      differentiated_.push_back(body.ok() ? *std::move(body)
+                                          : std::make_shared<const DifferentiatedBody>());
     }
     ReportBodies("differentiate", [&](size_t b) {
       return differentiated_[b]->DebugString(bound_.graph, BodyOf(b));
@@ -294,6 +296,10 @@ class BodyCompilation {
       segment_of[b] = static_cast<int>(b);
     }
     for (size_t b = 0; b < bound_.bodies.size(); ++b) {
+      if (!bound_.Holds(b)) {
+        compiled_.push_back(std::make_shared<const CompiledBody>());
+        continue;
+      }
       const int s = segment_of[b];
       const std::vector<Layout>& out = hand_on[s] >= 0 ? ports[hand_on[s]] : ports[s + 1];
       const std::string key = absl::StrCat(
@@ -364,16 +370,21 @@ class BodyCompilation {
     return compiled;
   }
 
-  // With the elements that their last users have on a device.
+  // With the elements that their last users have on a device, of users that the plan's stages hold.
   absl::StatusOr<std::vector<SharedParameter>> Shared() const {
     std::vector<SharedParameter> shared = SharedParametersOf(bound_.graph);
     for (SharedParameter& parameter : shared) {
-      const SharedParameter::Use& last = parameter.uses.back();
+      const auto held = std::find_if(parameter.uses.rbegin(), parameter.uses.rend(),
+                                     [&](const auto& use) { return bound_.Holds(use.segment); });
+      const bool holds = held != parameter.uses.rend();
+      const SharedParameter::Use& last = holds ? *held : parameter.uses.back();
       const Body& body = bound_.graph.bodies[bound_.graph.segments[last.segment].body];
       parameter.frozen = body.tensors[last.tensor].frozen;
+      if (!holds) continue;
       const TensorFacts facts = FactsOf(bound_.graph, body, {last.tensor, -1, false, false});
       const Layout& layout = compiled_[last.segment]->plan.parameter_layouts[last.tensor];
       for (const SharedParameter::Use& use : parameter.uses) {
+        if (!bound_.Holds(use.segment)) continue;
         const Layout& other = compiled_[use.segment]->plan.parameter_layouts[use.tensor];
         const auto apart = [](const Placement& a, const Placement& b) {
           return (a.is_on() || b.is_on()) && a != b;
@@ -453,8 +464,9 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks) {
   options.bucket_bytes = usual.bucket_bytes;
   options.overlap.clear();
   if (any_ranks) options.dp = 2;
-  // Which layers of each stage run again, and which together, depends on the layout.
-  if (!options.regroups_layers()) {
+  // Which layers of each stage run again, and which together, depends on the layout, and so does
+  // what some stages hold.
+  if (!options.regroups_layers() && options.own_stages.empty()) {
     options.layout.clear();
     if (any_ranks) options.pp = usual.pp;
   }

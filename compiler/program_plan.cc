@@ -79,6 +79,9 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   }
   plan.shared = plan.bodies->shared;
   PlaceSharedParameters(request.options->pp, &plan.shared, &plan.stages);
+  for (size_t v = 0; v < plan.stages.size(); ++v) {
+    if (!request.options->Writes(static_cast<int64_t>(v))) plan.stages[v].clear();
+  }
   plan.compiled = plan.bodies->bodies;
   DropIdleRuns(*plan.bodies, &plan.stages);
   ASSIGN_OR_RETURN(plan.homes, HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree,

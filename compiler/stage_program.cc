@@ -229,7 +229,7 @@ class StageWriter {
                        StageOf(from) != StageOf(to);
     crossing.border = std::min(from, to);
     crossing.phase = phase;
-    crossing.silent = crossing.crosses && !CrossesIn(phase, BodyBefore(crossing));
+    crossing.silent = crossing.crosses && !CrossesIn(in_, phase, crossing.border);
     crossing.crosses = crossing.crosses && !crossing.silent;
     crossing.offset = StageOf(to) - StageOf(from);
     crossing.stream = stream;

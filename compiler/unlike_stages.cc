@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,11 +13,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/memo_key.h"
 #include "base/status_macros.h"
+#include "compiler/bind/plan_mesh.h"
 #include "compiler/program/block_catalogue.h"
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program/schedule.h"
 #include "compiler/program/stage_reshard.h"
 #include "compiler/program_plan.h"
+#include "compiler/sharding/shard_axes.h"
+#include "compiler/sharding/shard_plan.h"
+#include "compiler/sharding/synchronise.h"
 #include "compiler/stage_program.h"
 #include "strategy/node_path.h"
 #include "strategy/nodes/op_path.h"
@@ -60,22 +65,26 @@ class UnlikeStages {
       : request_(request), options_(*request.options), session_(session), observer_(observer) {}
 
   absl::StatusOr<ExecutionGraph> Compile() {
-    for (int64_t stage = 0; stage < options_.pp; ++stage) RETURN_IF_ERROR(PlanStage(stage));
+    GroupStages();
+    for (const PlanOptions& own : stage_options_) RETURN_IF_ERROR(PlanStages(own));
     ASSIGN_OR_RETURN(const DeviceMesh devices, DeviceMesh::Create({{"device", NumDevices()}}));
-    assembly_.Begin(devices);
+    assembly_.Begin(devices, LoadOfDevices());
     RETURN_IF_ERROR(PlanBorders());
+    RETURN_IF_ERROR(PlanShared());
     const PipelineSchedule schedule = plans_[0]->Schedule(options_.micro_batches);
     for (int64_t stage = 0; stage < options_.pp; ++stage) {
       const ProgramPlan& plan = *plans_[of_stage_[stage]];
       assembly_.BeginStage(plan.mesh, Shift(stage));
       ProgramInputs inputs = plan.inputs();
       inputs.borders = &borders_;
+      inputs.shared_crossings = &shared_crossings_;
       BlockCatalogue catalogue;
       BuildStageProgram(inputs, stage, schedule.OfStage(stage), &catalogue, &assembly_);
       if (request_.check && !request_.check(assembly_.graph(), static_cast<int32_t>(stage))) {
         return absl::ResourceExhaustedError("a stage was refused");
       }
     }
+    for (const IdleDevices& idle : options_.idle) RETURN_IF_ERROR(AddIdle(idle));
     ExecutionGraph graph = std::move(assembly_).Finish();
     RETURN_IF_ERROR(graph.Verify());
     if (observer_) observer_("lower", graph.DebugString());
@@ -88,7 +97,37 @@ class UnlikeStages {
     for (const StageOptions& stage : options_.stages) {
       end = std::max(end, stage.first_device + stage.devices());
     }
+    for (const IdleDevices& idle : options_.idle) {
+      end = std::max(end, idle.first_device + idle.devices);
+    }
     return end;
+  }
+
+  // Devices without a stage run a program with nothing in it.
+  absl::Status AddIdle(const IdleDevices& idle) {
+    ASSIGN_OR_RETURN(const DeviceMesh mesh, DeviceMesh::Create({{"idle", idle.devices}}));
+    assembly_.BeginStage(mesh, idle.first_device);
+    Program program = assembly_.TakeProgram();
+    program.name = "idle";
+    assembly_.AddProgram(std::move(program));
+    return absl::OkStatus();
+  }
+
+  // Where stages have unlike loads of experts, by device of the plan.
+  Skew LoadOfDevices() const {
+    Skew all;
+    for (int64_t stage = 0; stage < options_.pp; ++stage) {
+      const ProgramPlan& plan = *plans_[of_stage_[stage]];
+      const Skew& own = plan.bodies->bound.load.skew;
+      if (own.empty()) continue;
+      all.axes = {0};
+      all.loads.resize(NumDevices(), 1);
+      const int64_t first = options_.stages[stage].first_device;
+      for (int64_t d = first; d < first + options_.stages[stage].devices(); ++d) {
+        all.loads[d] = own.loads[own.PlaceOf(plan.mesh, d - Shift(stage))];
+      }
+    }
+    return all;
   }
 
   // From the numbers of the mesh, where stage s begins at s times its size.
@@ -102,42 +141,35 @@ class UnlikeStages {
             options_.stages[stage].first_device};
   }
 
-  // The plan in which all stages are like this one, shared by those that are alike.
-  absl::Status PlanStage(int64_t stage) {
-    PlanOptions options = options_.OfStage(stage);
-    for (size_t p = 0; p < plans_.size(); ++p) {
-      if (MemoKey(stage_options_[p]) != MemoKey(options)) continue;
+  // Stages that are alike are written from one plan, in which all stages are as they are.
+  void GroupStages() {
+    for (int64_t stage = 0; stage < options_.pp; ++stage) {
+      const PlanOptions options = options_.OfStage(stage);
+      size_t p = 0;
+      while (p < keys_.size() && keys_[p] != MemoKey(options)) ++p;
+      if (p == keys_.size()) {
+        keys_.push_back(MemoKey(options));
+        stage_options_.push_back(options);
+      }
       of_stage_.push_back(static_cast<int>(p));
-      return absl::OkStatus();
+      stage_options_[p].own_stages.push_back(stage);
     }
-    stage_options_.push_back(std::move(options));
+  }
+
+  absl::Status PlanStages(const PlanOptions& own) {
     // The root of the tree says what the stage's own axes do.
     trees_.push_back(*request_.tree);
     ShortForm& plan_of_stage = trees_.back().plan();
-    const PlanOptions& own = stage_options_.back();
     plan_of_stage.dp = own.dp, plan_of_stage.tp = own.tp, plan_of_stage.cp = own.cp;
     plan_of_stage.ep = own.ep, plan_of_stage.etp = own.expert_tp();
     RETURN_IF_ERROR(SettleLevels(own, &trees_.back()));
     requests_.push_back(request_);
     requests_.back().tree = &trees_.back();
-    requests_.back().options = &stage_options_.back();
+    requests_.back().options = &own;
     requests_.back().check = nullptr;
     ASSIGN_OR_RETURN(ProgramPlan plan, PlanPrograms(requests_.back(), session_, observer_),
-                     _ << "stage " << stage);
-    for (const SharedParameter& parameter : plan.shared) {
-      if (parameter.Stages().size() < 2) continue;
-      return absl::UnimplementedError(
-          "not supported yet: parameters that two stages share (tied embeddings), where stages "
-          "have "
-          "meshes of their own. Give their users one stage, or stages that are alike.");
-    }
-    if (!plan.bodies->bound.load.skew.empty()) {
-      return absl::UnimplementedError(
-          "not supported yet: unlike `load` of experts where stages have meshes of their own. "
-          "Leave `load` out.");
-    }
+                     _ << "stage " << own.own_stages.front());
     plans_.push_back(std::make_unique<ProgramPlan>(std::move(plan)));
-    of_stage_.push_back(static_cast<int>(plans_.size()) - 1);
     return absl::OkStatus();
   }
 
@@ -151,8 +183,7 @@ class UnlikeStages {
         if (!split.is_hierarchy() || !ranks.has_value()) continue;
         const absl::Status fits = split.Sizes(*ranks).status();
         if (fits.ok()) continue;
-        for (int64_t stage = 0; stage < options_.pp; ++stage) {
-          if (MemoKey(options_.OfStage(stage)) != MemoKey(own)) continue;
+        for (const int64_t stage : own.own_stages) {
           if (!HoldsOnStage(request_.tree->PathOf(text), *request_.tree, model, stage,
                             options_.pp)) {
             continue;
@@ -228,16 +259,87 @@ class UnlikeStages {
     return tensors;
   }
 
+  // Parameters by the stages that share them: the first stage sums the gradients, of two stages
+  // both do. The last of the others swaps with it, the others send theirs before and get the sum
+  // afterwards.
+  absl::Status PlanShared() {
+    std::map<std::vector<int64_t>, std::vector<size_t>> by_stages;
+    const std::vector<SharedParameter>& shared = plans_[0]->shared;
+    for (size_t p = 0; p < shared.size(); ++p) {
+      std::vector<int64_t> stages = shared[p].Stages();
+      if (stages.size() > 1 && !shared[p].frozen) by_stages[std::move(stages)].push_back(p);
+    }
+    int turn = 0;
+    for (const auto& [stages, parameters] : by_stages) {
+      const int64_t owner = stages.front(), last = stages.back();
+      for (size_t i = 1; i + 1 < stages.size(); ++i) {
+        RETURN_IF_ERROR(CrossShared(parameters, stages[i], owner, turn++));
+      }
+      RETURN_IF_ERROR(CrossShared(parameters, owner, last, turn));
+      RETURN_IF_ERROR(CrossShared(parameters, last, owner, turn++));
+      for (size_t i = 1; i + 1 < stages.size(); ++i) {
+        RETURN_IF_ERROR(CrossShared(parameters, owner, stages[i], turn++));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CrossShared(const std::vector<size_t>& parameters, int64_t from, int64_t to,
+                           int turn) {
+    std::vector<BorderTensor> tensors;
+    for (const size_t p : parameters) {
+      tensors.push_back({ShapeOfShared(p), WireBytes(request_.profile->types.reduce_dtype),
+                         GradientOfShared(p, from), GradientOfShared(p, to)});
+    }
+    ASSIGN_OR_RETURN(Reshard reshard,
+                     ReshardAtBorder(tensors, PlaceOf(from), PlaceOf(to), /*backward=*/false),
+                     _ << "stages " << from << " and " << to);
+    SharedCrossing& crossing = shared_crossings_.emplace_back();
+    crossing.from = from, crossing.to = to, crossing.turn = turn;
+    crossing.bytes = CrossingBytes(reshard);
+    crossing.reshard = assembly_.AddReshard(std::move(reshard));
+    return absl::OkStatus();
+  }
+
+  std::vector<int64_t> ShapeOfShared(size_t parameter) const {
+    const SharedParameter::Use& use = plans_[0]->shared[parameter].uses.front();
+    const ModelGraph& graph = plans_[0]->bodies->bound.graph;
+    const Body& body = graph.bodies[graph.segments[use.segment].body];
+    return FactsOf(graph, body, {use.tensor, -1, false, false}).shape;
+  }
+
+  // How a stage holds the reduced gradient: as its last user reads the parameter, and where
+  // ranks keep shards of gradients, these.
+  Layout GradientOfShared(size_t parameter, int64_t stage) const {
+    const ProgramPlan& plan = *plans_[of_stage_[stage]];
+    const SharedParameter& shared = plan.shared[parameter];
+    const auto of_stage = [&](const SharedParameter::Use& use) { return use.stage == stage; };
+    const auto use = std::find_if(shared.uses.rbegin(), shared.uses.rend(), of_stage);
+    Layout layout =
+        plan.bodies->bodies[use->segment]->plan.parameter_layouts[use->tensor].WithoutHalos();
+    const PlanOptions& options = *plan.request->options;
+    if (!ShardsBodies(options, plan.homes ? plan.homes->ZeroOf(use->segment) : options.zero)) {
+      return layout;
+    }
+    for (const int axis : ShardAxesOf(plan.mesh, options, DataAxes(plan.mesh)).shard) {
+      Placement& placement = layout.placements[axis];
+      if (placement.is_replicate()) placement = Placement::Shard(0);
+    }
+    return layout;
+  }
+
   const CompileRequest& request_;
   const PlanOptions& options_;
   Session& session_;
   const PassObserver& observer_;
+  std::vector<std::string> keys_;          // of the stages of each plan
   std::deque<PlanOptions> stage_options_;  // of each plan
   std::deque<StrategyTree> trees_;
   std::deque<CompileRequest> requests_;
   std::vector<std::unique_ptr<ProgramPlan>> plans_;
   std::vector<int> of_stage_;  // the plan that a stage is written from
   std::vector<BorderCrossing> borders_;
+  std::vector<SharedCrossing> shared_crossings_;
   GraphAssembly assembly_;
 };
 

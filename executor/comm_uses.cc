@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -46,16 +47,22 @@ std::vector<int64_t> DevicesOf(const ExecutionGraph& graph, int32_t program) {
   return devices;
 }
 
-// The devices that send to each other, directly or by others, in any of its ways.
+// The devices that send to each other, directly or by others, in any of its ways; those with the
+// lowest first.
 std::vector<std::vector<int64_t>> Components(const ExecutionGraph& graph, const CommUse& use) {
-  std::map<int64_t, int64_t> leader;
+  std::vector<int64_t> devices;
+  for (const int32_t program : use.programs) {
+    const std::vector<int64_t> own = DevicesOf(graph, program);
+    devices.insert(devices.end(), own.begin(), own.end());
+  }
+  std::sort(devices.begin(), devices.end());
+  // By device: one with a lower number, or itself.
+  std::vector<int64_t> leader(graph.mesh.num_devices());
+  std::iota(leader.begin(), leader.end(), 0);
   const auto find = [&](int64_t device) {
     while (leader[device] != device) device = leader[device] = leader[leader[device]];
     return device;
   };
-  for (const int32_t program : use.programs) {
-    for (const int64_t device : DevicesOf(graph, program)) leader[device] = device;
-  }
   const auto join = [&](int64_t a, int64_t b) {
     a = find(a), b = find(b);
     leader[std::max(a, b)] = std::min(a, b);
@@ -72,10 +79,16 @@ std::vector<std::vector<int64_t>> Components(const ExecutionGraph& graph, const 
       }
     }
   }
-  std::map<int64_t, std::vector<int64_t>> members;
-  for (const auto& [device, unused] : leader) members[find(device)].push_back(device);
   std::vector<std::vector<int64_t>> components;
-  for (auto& [unused, devices] : members) components.push_back(std::move(devices));
+  std::vector<int32_t> component_of(leader.size(), -1);
+  for (const int64_t device : devices) {
+    int32_t& component = component_of[find(device)];
+    if (component < 0) {
+      component = static_cast<int32_t>(components.size());
+      components.emplace_back();
+    }
+    components[component].push_back(device);
+  }
   return components;
 }
 

@@ -50,30 +50,48 @@ void Shorten(double time, RealisedCollective& realised) {
   realised.work_bytes = scaled(realised.work_bytes);
 }
 
+// Those that get from one another what `after` brings to a device.
+GroupPattern GroupAmongReceivers(const ExecutionGraph& graph, const CommSpec& after,
+                                 int64_t device) {
+  const StageMesh& stage = graph.stage_meshes[after.stage_mesh];
+  GroupPattern group;
+  group.base = device;
+  for (auto axis = after.axes.rbegin(); axis != after.axes.rend(); ++axis) {
+    const int64_t stride = stage.mesh.stride(*axis);
+    group.base -= stage.mesh.Coordinate(device - stage.shift, *axis) * stride;
+    group.dims.push_back({stage.mesh.size(*axis), stride});
+  }
+  return group;
+}
+
 }  // namespace
 
 absl::StatusOr<RealisedCollective> CheapestWay(const ExecutionGraph& graph, const Machine& machine,
                                                const GroupPattern& group, const CommSpec& comm,
-                                               const CollectivePolicy& policy) {
+                                               const CollectivePolicy& policy,
+                                               const std::vector<int64_t>* placed) {
   const std::vector<int64_t> members = group.Members();
+  const auto at = [placed](int64_t device) { return placed ? (*placed)[device] : device; };
   RealisedCollective best;
   bool first = true;
   for (const Reshard::Way& way : graph.reshards[comm.reshard].ways) {
     std::vector<DeviceFlow> flows;
+    int64_t receiver = -1;
     for (const Reshard::Flow& flow : way.flows) {
-      if (!std::binary_search(members.begin(), members.end(), flow.to)) continue;
-      flows.push_back({flow.from, flow.to, flow.bytes});
+      if (!std::binary_search(members.begin(), members.end(), at(flow.to))) continue;
+      if (receiver < 0) receiver = flow.to;
+      flows.push_back({at(flow.from), at(flow.to), flow.bytes});
     }
     AmongReceivers after;
     if (way.after.bytes > 0 && !flows.empty()) {
-      const StageMesh& stage = graph.stage_meshes[way.after.stage_mesh];
       after.kind = way.after.kind;
       after.bytes = way.after.bytes;
-      after.group.base = flows[0].to;
-      for (auto axis = way.after.axes.rbegin(); axis != way.after.axes.rend(); ++axis) {
-        const int64_t stride = stage.mesh.stride(*axis);
-        after.group.base -= stage.mesh.Coordinate(flows[0].to - stage.shift, *axis) * stride;
-        after.group.dims.push_back({stage.mesh.size(*axis), stride});
+      after.group = GroupAmongReceivers(graph, way.after, receiver);
+      if (placed != nullptr) {
+        std::vector<int64_t> devices = after.group.Members();
+        for (int64_t& device : devices) device = at(device);
+        std::sort(devices.begin(), devices.end());
+        after.group = GroupPattern::Of(devices);
       }
     }
     ASSIGN_OR_RETURN(RealisedCollective realised, RealiseReshard(machine, flows, after, policy));
@@ -134,7 +152,13 @@ absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Mac
       ASSIGN_OR_RETURN(prices.costs.emplace_back(), price(graph.kernels[k], kind));
     }
   }
-  for (const double load : graph.skew.loads) {
+  for (size_t place = 0; place < graph.skew.loads.size(); ++place) {
+    const double load = graph.skew.loads[place];
+    const auto first = std::find(graph.skew.loads.begin(), graph.skew.loads.end(), load);
+    if (const size_t known = first - graph.skew.loads.begin(); known < place) {
+      prices.seconds_at.push_back(std::vector<double>(prices.seconds_at[known]));
+      continue;
+    }
     std::vector<double>& seconds = prices.seconds_at.emplace_back();
     for (size_t at = 0; at < prices.costs.size(); ++at) {
       seconds.push_back(prices.costs[at].seconds_alone);
@@ -150,26 +174,27 @@ absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Mac
 }
 
 CommPricer::CommPricer(const ExecutionGraph& graph, const Machine& machine,
-                       const RuntimeParams& runtime)
-    : CommPricer(graph,
-                 [&machine, &graph, slowdown = runtime.comm_scale, nominal = runtime.nominal_links,
-                  chunks = runtime.chunk_level, shares = runtime.shares_links](
-                     const GroupPattern& group,
-                     const CommSpec& comm) -> absl::StatusOr<RealisedCollective> {
-                   CollectivePolicy policy;
-                   policy.algorithm = comm.policy;
-                   if (IsBetweenKernels(graph.MeshOf(comm), comm)) {
-                     policy.bandwidth_scale = 1.0 / slowdown;
-                   }
-                   policy.nominal = nominal;
-                   policy.copies = comm.copies;
-                   ASSIGN_OR_RETURN(RealisedCollective realised,
-                                    comm.kind == CollectiveKind::kReshard
-                                        ? CheapestWay(graph, machine, group, comm, policy)
-                                        : (chunks ? RealiseByChunks : Realise)(
-                                              machine, group, comm.kind, comm.bytes, policy));
-                   return shares ? realised : WithLinksOfItsOwn(machine, std::move(realised));
-                 }) {}
+                       const RuntimeParams& runtime, const std::vector<int64_t>* placed)
+    : CommPricer(
+          graph,
+          [&machine, &graph, placed, slowdown = runtime.comm_scale, nominal = runtime.nominal_links,
+           chunks = runtime.chunk_level, shares = runtime.shares_links](
+              const GroupPattern& group,
+              const CommSpec& comm) -> absl::StatusOr<RealisedCollective> {
+            CollectivePolicy policy;
+            policy.algorithm = comm.policy;
+            if (IsBetweenKernels(graph.MeshOf(comm), comm)) {
+              policy.bandwidth_scale = 1.0 / slowdown;
+            }
+            policy.nominal = nominal;
+            policy.copies = comm.copies;
+            ASSIGN_OR_RETURN(RealisedCollective realised,
+                             comm.kind == CollectiveKind::kReshard
+                                 ? CheapestWay(graph, machine, group, comm, policy, placed)
+                                 : (chunks ? RealiseByChunks : Realise)(machine, group, comm.kind,
+                                                                        comm.bytes, policy));
+            return shares ? realised : WithLinksOfItsOwn(machine, std::move(realised));
+          }) {}
 
 absl::StatusOr<int32_t> CommPricer::Price(int32_t comm, const GroupPattern& group) {
   key_.assign({comm, group.base});

@@ -64,10 +64,12 @@ struct KernelPrices {
 absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Machine& machine,
                                           const KernelCostModel& costs);
 
-// A kReshard among the devices of `group`: of its ways the one that takes least alone.
+// A kReshard among the devices of `group`: of its ways the one that takes least alone. `placed`:
+// the machine's devices on which the plan's are; null: those of the same numbers.
 absl::StatusOr<RealisedCollective> CheapestWay(const ExecutionGraph& graph, const Machine& machine,
                                                const GroupPattern& group, const CommSpec& comm,
-                                               const CollectivePolicy& policy);
+                                               const CollectivePolicy& policy,
+                                               const std::vector<int64_t>* placed = nullptr);
 
 // Realises communications, each pair of a communication and a group once. Equal
 // outcomes of one communication share a number.
@@ -79,7 +81,8 @@ class CommPricer {
   CommPricer(const ExecutionGraph& graph, RealiseFn realise)
       : graph_(graph), realise_(std::move(realise)) {}
   // Through Realise, or RealiseByChunks.
-  CommPricer(const ExecutionGraph& graph, const Machine& machine, const RuntimeParams& runtime);
+  CommPricer(const ExecutionGraph& graph, const Machine& machine, const RuntimeParams& runtime,
+             const std::vector<int64_t>* placed = nullptr);
 
   // Multiplies what each communication takes; empty: nothing. Before any is priced.
   void Scale(std::vector<double> comm_time) { comm_time_ = std::move(comm_time); }

@@ -34,6 +34,8 @@ struct PlanContext {
   bool lists = true;  // layers are those of lists; else modules of any kind count as layers
   // Where virtual stages begin that a tree lists by the nodes they hold; absent: it lists none.
   std::optional<std::vector<ModelCut>> stages;
+  // Per virtual stage, the dims that ops there have; empty: all of the model's.
+  std::vector<std::set<std::string>> stage_dims;
   // Cuts a model in more virtual stages than it has layers; empty: that cannot be done.
   std::function<absl::StatusOr<std::vector<ModelCut>>(int64_t stages)> cut;
 };

@@ -38,6 +38,13 @@ struct StageOptions {
   int64_t devices() const { return dp * tp * cp; }
 };
 
+// Devices of the machine that no stage has.
+struct IdleDevices {
+  int64_t first_device = 0, devices = 0;
+
+  PLANCAST_KEY_FIELDS(IdleDevices, first_device, devices)
+};
+
 // The directives of the tree's root that concern the whole plan, after
 // defaults were filled in and checked against model, machine and batch: what
 // the compiler needs. Nothing optional is left open.
@@ -95,6 +102,14 @@ struct PlanOptions {
   // Of each pipeline stage, what it has of its own; empty: stages are alike. The fields above are
   // those of the first stage then.
   std::vector<StageOptions> stages;
+  std::vector<IdleDevices> idle;  // beside those
+  // Of such a plan the stages that are written from it: what others hold need not fit this mesh.
+  // Empty: all.
+  std::vector<int64_t> own_stages;
+  bool Writes(int64_t virtual_stage) const {
+    return own_stages.empty() ||
+           std::count(own_stages.begin(), own_stages.end(), virtual_stage % pp) > 0;
+  }
   // A plan whose stages are all as stage `stage` is.
   PlanOptions OfStage(int64_t stage) const {
     PlanOptions options = *this;
@@ -104,6 +119,7 @@ struct PlanOptions {
     options.ep = own.ep, options.etp = own.etp;
     options.micro_batch = own.micro_batch;
     options.stages.clear();
+    options.idle.clear();
     return options;
   }
 
@@ -111,7 +127,7 @@ struct PlanOptions {
                       reshard_ranks, prefetch, sync_each, sync_whole_each, micro_batch,
                       micro_batches, schedule, recompute, recompute_layers, recompute_every,
                       recompute_joined, recompute_ops, offload, offload_layers, attention, overlap,
-                      bucket_bytes, layout, cuts, order, stages)
+                      bucket_bytes, layout, cuts, order, stages, idle, own_stages)
 };
 
 }  // namespace plancast

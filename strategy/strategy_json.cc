@@ -332,6 +332,14 @@ absl::StatusOr<std::vector<std::string>> Paths(const Value& value, absl::string_
   return paths;
 }
 
+std::string IdleJson(const std::vector<DeviceRange>& idle) {
+  if (idle.empty()) return "";
+  std::vector<std::string> ranges;
+  for (const DeviceRange& range : idle) ranges.push_back(Quote(range.DebugString()));
+  return absl::StrCat(",\n  \"idle\": ", idle.size() == 1 ? "" : "[", absl::StrJoin(ranges, ", "),
+                      idle.size() == 1 ? "" : "]");
+}
+
 absl::StatusOr<int64_t> Count(const Value& value, absl::string_view place) {
   const double number = value.kind_case() == Value::kNumberValue ? value.number_value() : -1;
   if (number < 1 || number > 1e9 || number != static_cast<double>(static_cast<int64_t>(number))) {
@@ -381,8 +389,25 @@ absl::Status ReadStages(const Value& value, StrategyTree& tree) {
   return tree.SetStages(std::move(stages));
 }
 
+absl::Status ReadIdle(const Value& value, StrategyTree& tree) {
+  std::vector<DeviceRange> idle;
+  const auto add = [&](const Value& text, absl::string_view place) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::string devices, Text(text, place));
+    ASSIGN_OR_RETURN(idle.emplace_back(), DeviceRange::Parse(devices), _ << "`" << place << "`");
+    return absl::OkStatus();
+  };
+  if (value.kind_case() != Value::kListValue) {
+    RETURN_IF_ERROR(add(value, "idle"));
+  } else {
+    for (const Value& text : value.list_value().values()) {
+      RETURN_IF_ERROR(add(text, absl::StrCat("idle[", idle.size(), "]")));
+    }
+  }
+  return tree.SetIdle(std::move(idle));
+}
+
 absl::StatusOr<StrategyTree> ReadTree(const Struct& object) {
-  RETURN_IF_ERROR(CheckKeys(object, "in a strategy", {"plan", "nodes", "load", "stages"}));
+  RETURN_IF_ERROR(CheckKeys(object, "in a strategy", {"plan", "nodes", "load", "stages", "idle"}));
   ShortForm form;
   if (const auto plan = object.fields().find("plan"); plan != object.fields().end()) {
     ASSIGN_OR_RETURN(const std::string text, Text(plan->second, "plan"));
@@ -394,6 +419,9 @@ absl::StatusOr<StrategyTree> ReadTree(const Struct& object) {
   }
   if (const auto stages = object.fields().find("stages"); stages != object.fields().end()) {
     RETURN_IF_ERROR(ReadStages(stages->second, tree));
+  }
+  if (const auto idle = object.fields().find("idle"); idle != object.fields().end()) {
+    RETURN_IF_ERROR(ReadIdle(idle->second, tree));
   }
   const auto nodes = object.fields().find("nodes");
   if (nodes == object.fields().end()) return tree;
@@ -441,7 +469,7 @@ std::string StrategyTree::ToJson() const {
       "{\n  \"plan\": ", Quote(PrintShortForm(plan_)), ",\n  \"nodes\": {",
       nodes.empty() ? "" : absl::StrCat("\n", absl::StrJoin(nodes, ",\n"), "\n  "), "}",
       loads.empty() ? "" : absl::StrCat(",\n  \"load\": {", absl::StrJoin(loads, ", "), "}"),
-      StagesJson(stages_), "\n}\n");
+      StagesJson(stages_), IdleJson(idle_), "\n}\n");
 }
 
 }  // namespace plancast

@@ -383,6 +383,15 @@ bool StrategyTree::HasOn() const {
                      [](const auto& node) { return !node.second.on.empty(); });
 }
 
+absl::Status StrategyTree::SetIdle(std::vector<DeviceRange> idle) {
+  if (!idle.empty() && !HasStagePlaces()) {
+    return absl::InvalidArgumentError(
+        "`idle` needs `stages` with `mesh` or `devices`. Say those, or take a smaller machine.");
+  }
+  idle_ = std::move(idle);
+  return absl::OkStatus();
+}
+
 bool StrategyTree::HasStagePlaces() const {
   return std::any_of(stages_.begin(), stages_.end(),
                      [](const StageNodes& stage) { return !stage.place.empty(); });
@@ -539,7 +548,7 @@ std::string StrategyTree::DebugString() const {
 
 bool operator==(const StrategyTree& a, const StrategyTree& b) {
   return a.plan_ == b.plan_ && a.loads_ == b.loads_ && a.stages_ == b.stages_ &&
-         a.DebugString() == b.DebugString();
+         a.idle_ == b.idle_ && a.DebugString() == b.DebugString();
 }
 
 }  // namespace plancast

@@ -109,7 +109,8 @@ class StrategyTree {
   //  "recompute": "selective:core_attn+moe_act", "home": {"weights": "shard(dp)"}, "on": {"dp": 0},
   //  "bucket": "25MB"}},
   //  "load": {"experts": [1.5, 0.5]},
-  //  "stages": [{"nodes": ["embedding", "layers[0:8]"]}, {"nodes": "layers[8:16]"}, ...]}
+  //  "stages": [{"nodes": ["embedding", "layers[0:8]"]}, {"nodes": "layers[8:16]"}, ...],
+  //  "idle": "gpus 2-7"}
   static absl::StatusOr<StrategyTree> FromJson(absl::string_view json, absl::string_view what);
   // Canonical and complete: FromJson(t.ToJson()) is t.
   std::string ToJson() const;
@@ -145,6 +146,10 @@ class StrategyTree {
   bool HasStagePlaces() const;
   // Errors: malformed paths, stages without nodes, a plan with a layout.
   absl::Status SetStages(std::vector<StageNodes> stages);
+  // Devices that have no stage, which a tree says where not all of the machine's have one. Errors:
+  // stages that have no devices of their own.
+  const std::vector<DeviceRange>& idle() const { return idle_; }
+  absl::Status SetIdle(std::vector<DeviceRange> idle);
   // The root with all that holds for the whole model: batch split over dp;
   // heads, ffn, vocab (and seq where nothing else, if sp) over tp; experts over ep and
   // their width over etp, in ops that work on slots and not on tokens; recompute,
@@ -180,6 +185,7 @@ class StrategyTree {
   std::map<std::string, NodePath> paths_;
   std::map<std::string, std::vector<double>> loads_;
   std::vector<StageNodes> stages_;
+  std::vector<DeviceRange> idle_;
 };
 
 }  // namespace plancast

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -96,6 +97,26 @@ std::vector<std::vector<StageRun>> DealSegments(const BoundModel& bound) {
   return stages;
 }
 
+// BoundModel::held, of the segments' bodies and of variants that there are.
+absl::StatusOr<std::vector<bool>> HeldBodies(const BoundModel& bound, const PlanOptions& options) {
+  std::vector<bool> held;
+  if (options.own_stages.empty()) return held;
+  const size_t segments = bound.graph.segments.size();
+  std::vector<std::vector<StageRun>> dealt = bound.stages;
+  if (dealt.empty()) {
+    ASSIGN_OR_RETURN(dealt, DealLayers(bound, options));
+  }
+  held.resize(std::max(segments, bound.bodies.size()));
+  for (size_t v = 0; v < dealt.size(); ++v) {
+    if (!options.Writes(static_cast<int64_t>(v))) continue;
+    for (const StageRun& run : dealt[v]) {
+      held[run.bound_body] = held[bound.places[run.segment].alike] = true;
+    }
+  }
+  for (size_t s = 0; s < segments; ++s) held[s] = held[bound.places[s].alike];
+  return held;
+}
+
 OpHomes HomesOfOp(const Resolved& resolved) {
   OpHomes op;
   op.homes = resolved.homes;
@@ -105,6 +126,21 @@ OpHomes HomesOfOp(const Resolved& resolved) {
     op.bucket_source = resolved.bucket_source;
   }
   return op;
+}
+
+// The split of an op that another mesh runs: axes of this one that it cannot be cut over are left
+// out. There it may take all of them.
+FactorSplit WhatDivides(const ModelGraph& graph, const OpNode& op, const std::string& path,
+                        Resolved resolved, const DeviceMesh& mesh, SplitUse* use) {
+  std::vector<ResolvedSplit> works;
+  for (const ResolvedSplit& split : std::exchange(resolved.splits, {})) {
+    for (size_t i = 0; i < split.directive.levels.size(); ++i) use->Note(split, i, op, true);
+    resolved.splits = {split};
+    if (SplitOp(graph, op, path, resolved, mesh).ok()) works.push_back(split);
+  }
+  resolved.splits = std::move(works);
+  const auto together = SplitOp(graph, op, path, resolved, mesh);
+  return together.ok() ? *together : FactorSplit::None(*op.rule);
 }
 
 }  // namespace
@@ -173,6 +209,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   for (int begin : cut.begins) bound.begins.push_back(zoned.firsts[begin]);
   ASSIGN_OR_RETURN(bound.mesh, MeshOf(graph, tree, options));
 
+  ASSIGN_OR_RETURN(bound.held, HeldBodies(bound, options));
   // Where no node below the root says anything, all ops are told the same.
   const bool alike = std::all_of(tree.nodes().begin(), tree.nodes().end(),
                                  [](const auto& node) { return node.first.empty(); });
@@ -204,11 +241,13 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
         ASSIGN_OR_RETURN(resolved, tree.Resolve(module));
       }
       ASSIGN_OR_RETURN(OnRanksOf on, RanksOfOp(*resolved, path, bound.mesh));
-      ASSIGN_OR_RETURN(
-          FactorSplit split,
+      absl::StatusOr<FactorSplit> split =
           SplitOp(bound.graph, op, path, *resolved, bound.mesh,
-                  whole_rules.count(op.rule->name()) > 0, by_hand ? &use : nullptr, on));
-      body.splits.push_back(std::move(split));
+                  whole_rules.count(op.rule->name()) > 0, by_hand ? &use : nullptr, on);
+      if (!split.ok() && bound.Holds(i)) return split.status();
+      body.splits.push_back(split.ok()
+                                ? *std::move(split)
+                                : WhatDivides(bound.graph, op, path, *resolved, bound.mesh, &use));
       if (!on.empty() || !body.on.empty()) {
         body.on.resize(body.splits.size());
         body.on.back() = std::move(on);
@@ -229,6 +268,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
     RecomputeSomeLayers(options, &bound);
   }
   if (options.recompute_joined > 1) JoinLayers(options.recompute_joined, &bound);
+  ASSIGN_OR_RETURN(bound.held, HeldBodies(bound, options));
   return bound;
 }
 

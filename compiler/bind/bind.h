@@ -35,6 +35,10 @@ struct BoundModel {
   std::vector<BoundBody> bodies;  // one a segment, then variants
   RoutedLoad load;
   std::vector<std::vector<StageRun>> stages;  // per virtual stage, in forward order
+  // Per body: it is on a stage that the plan writes (PlanOptions::own_stages). Of others only what
+  // divides is cut, to say in which layout they would read. Empty: all are.
+  std::vector<bool> held;
+  bool Holds(size_t body) const { return held.empty() || held[body]; }
 
   std::string DebugString() const;
 };

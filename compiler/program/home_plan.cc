@@ -202,6 +202,7 @@ class HomePlanMaker {
     }
     if (result.parts.empty()) result.parts.emplace_back();  // nothing has a home
     for (HomePlan::Part& part : result.parts) {
+      if (!bound_.Holds(bound_body)) break;
       if (result.parts.size() == 1 && !part.homes.over.has_value()) break;  // the body's own
       part.state = SummariseState(bound_.graph, mesh_, body, bodies_[bound_body]->plan, profile_,
                                   &part.tensors, part.homes.over ? &*part.homes.over : nullptr);

@@ -26,8 +26,10 @@ int64_t PipelineTransfer::buffer_bytes() const {
   return std::accumulate(port_bytes.begin(), port_bytes.end(), int64_t{0});
 }
 
-bool CrossesIn(Phase phase, const CompiledBody& body) {
+bool CrossesIn(const ProgramInputs& inputs, Phase phase, int64_t border) {
+  if (inputs.borders != nullptr) return (*inputs.borders)[border].Of(phase).reshard >= 0;
   if (phase == Phase::kForward) return true;
+  const CompiledBody& body = *(*inputs.bodies)[(*inputs.stages)[border].back().bound_body];
   return std::any_of(body.grad_port_bytes.begin(), body.grad_port_bytes.end(),
                      [](int64_t bytes) { return bytes > 0; });
 }

@@ -30,8 +30,9 @@ struct PipelineTransfer {
   int64_t buffer_bytes() const;
 };
 
-// Whether a border behind `body` has anything to hand on in a phase: forward, or gradients back.
-bool CrossesIn(Phase phase, const CompiledBody& body);
+// Whether the border behind a virtual stage has anything to hand on in a phase: forward, or
+// gradients back.
+bool CrossesIn(const ProgramInputs& inputs, Phase phase, int64_t border);
 // What crosses it, to the stage `offset` further on.
 PipelineTransfer TransferOver(const ProgramInputs& inputs, const CompiledBody& body, Phase phase,
                               int64_t offset);

@@ -33,6 +33,14 @@ struct BorderCrossing {
   const Way& Of(Phase phase) const { return phase == Phase::kForward ? forward : backward; }
 };
 
+// How gradients of parameters that stages on unlike meshes share go from one stage to another.
+struct SharedCrossing {
+  int64_t from = 0, to = 0;  // stages
+  int turn = 0;              // crossings of one turn go at once, behind those before
+  int reshard = -1;          // into ExecutionGraph::reshards
+  int64_t bytes = 0;         // that cross, all together
+};
+
 // Everything that the programs of all stages are made from.
 struct ProgramInputs {
   const DeviceMesh* mesh = nullptr;
@@ -47,6 +55,8 @@ struct ProgramInputs {
   // Per border between virtual stages, where stages have meshes of their own; else null.
   const std::vector<BorderCrossing>* borders = nullptr;
   const Place* place = nullptr;  // that programs are of; null or empty: nodes are everywhere
+  // Like `borders`, of gradients that stages share.
+  const std::vector<SharedCrossing>* shared_crossings = nullptr;
 };
 
 }  // namespace plancast

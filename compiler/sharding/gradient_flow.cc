@@ -406,6 +406,7 @@ bool GradientFlow::SharesGradients(const std::vector<int64_t>& stages) const {
 // Two stages with users of a parameter swap their gradients of it: both directions at once, told
 // from the first stage's side. More reduce them together.
 void GradientFlow::ReduceShared(std::vector<Join>* joins) {
+  if (in_.shared_crossings != nullptr) return ReduceSharedAcrossMeshes(joins);
   const std::vector<SharedGradients> all = SharedGradientsOf(*in_.shared);
   for (size_t s = 0; s < all.size(); ++s) {
     const std::vector<int64_t>& stages = all[s].stages;
@@ -427,6 +428,23 @@ void GradientFlow::ReduceShared(std::vector<Join>* joins) {
       return std::move(builder).Build();
     });
     const int32_t index = writer_.Append(block, Phase::kComm, 0, 0, *joins);
+    writer_.Meet(index, SharedSlot(*in_.stages, options_, s));
+    joins->push_back({index, -1, -1});
+  }
+}
+
+// The two directions of a swap are messages of their own there.
+void GradientFlow::ReduceSharedAcrossMeshes(std::vector<Join>* joins) {
+  std::vector<Join> before;
+  int turn = -1;
+  for (size_t s = 0; s < in_.shared_crossings->size(); ++s) {
+    const SharedCrossing& crossing = (*in_.shared_crossings)[s];
+    if (crossing.from != stage_ && crossing.to != stage_) continue;
+    if (std::exchange(turn, crossing.turn) != crossing.turn) before = *joins;
+    const int32_t block = writer_.BlockOf({BlockKey::kTied, crossing.reshard, crossing.from}, [&] {
+      return SharedGradientCrossing(crossing, /*sends=*/crossing.from == stage_);
+    });
+    const int32_t index = writer_.Append(block, Phase::kComm, 0, 0, before);
     writer_.Meet(index, SharedSlot(*in_.stages, options_, s));
     joins->push_back({index, -1, -1});
   }

@@ -126,6 +126,7 @@ class GradientFlow {
                   std::vector<Join>* done);
   void ReduceOthers(std::vector<Join>* joins);
   void ReduceShared(std::vector<Join>* joins);
+  void ReduceSharedAcrossMeshes(std::vector<Join>* joins);
   // Whether each rank needs its shard alone of gradients that these stages share.
   bool SharesGradients(const std::vector<int64_t>& stages) const;
   void Update(const std::vector<Join>& joins);

@@ -130,4 +130,17 @@ BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& 
   return std::move(builder).Build();
 }
 
+BlockTemplate SharedGradientCrossing(const SharedCrossing& crossing, bool sends) {
+  CommSpec comm;
+  comm.kind = CollectiveKind::kReshard;
+  comm.bytes = crossing.bytes;
+  comm.reshard = crossing.reshard;
+  const bool onward = crossing.from < crossing.to;
+  const StreamKind stream = sends ? (onward ? StreamKind::kSendNext : StreamKind::kSendPrev)
+                                  : (onward ? StreamKind::kRecvPrev : StreamKind::kRecvNext);
+  BlockBuilder builder("tied gradient");
+  builder.MarkRendezvous(builder.AddComm(comm, stream, Purpose::kDp, "tied gradient", {}));
+  return std::move(builder).Build();
+}
+
 }  // namespace plancast

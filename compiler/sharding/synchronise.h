@@ -10,6 +10,7 @@
 #include "cluster/device_mesh.h"
 #include "compiler/lower/body_state.h"
 #include "compiler/lower/lower_block.h"
+#include "compiler/program/program_inputs.h"
 #include "compiler/sharding/shard_axes.h"
 #include "strategy/plan_options.h"
 #include "strategy/software_profile.h"
@@ -49,6 +50,8 @@ BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options
 // Sums gradients that are partial over `axes` (one message).
 BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& profile,
                                  const std::vector<int>& axes, int64_t elements);
+// One way of the swap of gradients that stages on unlike meshes share.
+BlockTemplate SharedGradientCrossing(const SharedCrossing& crossing, bool sends);
 
 }  // namespace plancast
 

@@ -62,7 +62,7 @@ class Drawer {
     out_.graph.groupings.push_back(grouping);
     std::map<GroupKey, std::vector<int32_t>> known;  // lie on the machine -> outcomes
     for (const GroupPattern& group : GroupsOf(graph(), sample)) {
-      RETURN_IF_ERROR(DrawGroup(uses, sample, group.base, known));
+      RETURN_IF_ERROR(DrawGroup(uses, sample, group, known));
     }
     out_.graph.groupings.back().group_end = static_cast<int32_t>(out_.graph.groups.size());
     for (int32_t& use : uses) use += in_.merged.offsets[job_].use;
@@ -73,10 +73,9 @@ class Drawer {
   // A group shifted to the first period of the machine.
   using GroupKey = std::vector<int64_t>;
 
-  absl::Status DrawGroup(const std::vector<int32_t>& uses, const CommUse& sample, int64_t base,
+  absl::Status DrawGroup(const std::vector<int32_t>& uses, const CommUse& sample,
+                         const GroupPattern& pattern,
                          std::map<GroupKey, std::vector<int32_t>>& known) {
-    GroupPattern pattern = sample.group;
-    pattern.base = base;
     const std::vector<int64_t> members = pattern.Members();
     const auto grouping = static_cast<int32_t>(out_.graph.groupings.size()) - 1;
     const auto number = static_cast<int32_t>(out_.graph.groups.size());
@@ -87,7 +86,9 @@ class Drawer {
       key.push_back(job().devices[member]);
     }
     std::sort(key.begin(), key.end());
-    const int64_t shift = key[0] / period_ * period_;
+    // What a reshard sends depends on which devices these are.
+    const bool reshards = graph().comms[sample.comm].reshard >= 0;
+    const int64_t shift = reshards ? 0 : key[0] / period_ * period_;
     for (int64_t& device : key) device -= shift;
     const auto [found, fresh] = known.try_emplace(std::move(key));
     if (fresh) {

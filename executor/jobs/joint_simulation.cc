@@ -78,7 +78,7 @@ absl::StatusOr<std::unique_ptr<JointSimulation>> JointSimulation::Run(
     if (options.realise) {
       pricers.emplace_back(*job->graph, options.realise(*job));
     } else {
-      pricers.emplace_back(*job->graph, machine, job->runtime);
+      pricers.emplace_back(*job->graph, machine, job->runtime, &job->devices);
     }
   }
   joint->merged_ = Merge(jobs, uses);

@@ -21,7 +21,10 @@ JobOffsets EndOf(const MergedJobs& merged) {
 void AppendGraph(const PlacedJob& job, const JobOffsets& at, ExecutionGraph& to) {
   const ExecutionGraph& from = *job.graph;
   to.kernels.insert(to.kernels.end(), from.kernels.begin(), from.kernels.end());
-  to.comms.insert(to.comms.end(), from.comms.begin(), from.comms.end());
+  for (CommSpec comm : from.comms) {  // whose groups and prices are the job's own
+    comm.stage_mesh = -1;
+    to.comms.push_back(std::move(comm));
+  }
   for (Block block : from.blocks) {
     for (int32_t t = 0; t < block.size(); ++t) {
       block.spec[t] += block.kind[t] == TaskKind::kComm ? at.comm : at.kernel;
@@ -31,6 +34,7 @@ void AppendGraph(const PlacedJob& job, const JobOffsets& at, ExecutionGraph& to)
   for (Program program : from.programs) {
     program.name = absl::StrCat(job.name, "/", program.name);
     program.where.clear();
+    program.stage_mesh = -1;
     for (Instance& instance : program.instances) {
       instance.block += at.block;
       if (instance.rendezvous >= 0) instance.rendezvous += at.rendezvous;

@@ -127,12 +127,6 @@ absl::StatusOr<std::vector<int64_t>> ParsePlacement(absl::string_view text,
 absl::Status CheckPlacements(absl::Span<const PlacedJob> jobs, const Machine& machine) {
   std::map<int64_t, const PlacedJob*> taken;
   for (const PlacedJob& job : jobs) {
-    if (!job.graph->stage_meshes.empty()) {
-      return absl::UnimplementedError(
-          absl::StrCat("not supported yet: job `", job.name,
-                       "` beside others, since its stages have meshes of "
-                       "their own. Give it stages that are alike, or forecast it alone."));
-    }
     const int64_t wanted = job.graph->mesh.num_devices();
     if (static_cast<int64_t>(job.devices.size()) != wanted) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,23 @@ bool Sends(StreamKind stream) {
   return stream == StreamKind::kSendNext || stream == StreamKind::kSendPrev;
 }
 
+// The messages of a reshard: every device is sent what it lacks.
+const std::vector<Reshard::Flow>& MessagesOf(const ExecutionGraph& graph, const CommSpec& comm) {
+  return graph.reshards[comm.reshard].ways[0].flows;
+}
+
+// The most nodes that a task of a rank becomes.
+uint64_t MostNodesOfATask(const ExecutionGraph& graph) {
+  uint64_t most = 2;  // a send and a receive
+  for (const Reshard& reshard : graph.reshards) {
+    std::map<int64_t, uint64_t> of_device;
+    for (const Reshard::Flow& flow : reshard.ways[0].flows) {
+      most = std::max({most, ++of_device[flow.from], ++of_device[flow.to]});
+    }
+  }
+  return most;
+}
+
 int64_t TasksOf(const ExecutionGraph& graph, const Program& program) {
   int64_t tasks = 0;
   for (const Instance& instance : program.instances) {
@@ -47,7 +65,8 @@ class RankWriter {
       : traces_(traces),
         graph_(*traces.graph_),
         rank_(rank),
-        program_(graph_.programs[ProgramOf(graph_, rank)]) {}
+        program_(graph_.programs[ProgramOf(graph_, rank)]),
+        nodes_of_a_task_(MostNodesOfATask(graph_)) {}
 
   EtFile Write() && {
     file_.metadata.set_version("0.0.4");
@@ -135,7 +154,7 @@ class RankWriter {
   chakra::Node& Add(int64_t slot, chakra::NodeType type, absl::string_view name, const Ids& deps) {
     file_.nodes.emplace_back();
     chakra::Node& node = file_.nodes.back();
-    node.set_id(static_cast<uint64_t>(2 * slot) + nodes_of_[slot].size());
+    node.set_id(nodes_of_a_task_ * static_cast<uint64_t>(slot) + nodes_of_[slot].size());
     node.set_name(std::string(name));
     node.set_type(type);
     for (const uint64_t dep : deps) node.add_data_deps(dep);
@@ -154,8 +173,14 @@ class RankWriter {
     if (t == block.rendezvous_task && comm.kind == CollectiveKind::kSendRecv) {
       return WriteMeeting(instance.rendezvous, comm, block.stream[t], slot, name, deps);
     }
+    if (comm.kind == CollectiveKind::kReshard) {
+      return WriteReshard(instance.rendezvous, comm, slot, name, deps);
+    }
+    const bool meets = t == block.rendezvous_task;
     const std::vector<int64_t> members =
-        Members(comm, t == block.rendezvous_task ? instance.rendezvous : -1);
+        meets && !graph_.stage_meshes.empty()
+            ? MembersAcross(block.spec[t], graph_.rendezvous[instance.rendezvous])
+            : Members(comm, meets ? instance.rendezvous : -1);
     if (members.size() < 2) return WriteNothing(slot, name, deps);
     if (comm.kind == CollectiveKind::kPermute || comm.kind == CollectiveKind::kSendRecv) {
       return WritePermute(comm, members, slot, name, deps);
@@ -181,14 +206,15 @@ class RankWriter {
   // Devices that differ from this one along the axes only, ascending; at a
   // rendezvous those whose programs meet there.
   std::vector<int64_t> Members(const CommSpec& comm, int32_t rendezvous) const {
+    const DeviceMesh& mesh = graph_.MeshOf(comm);
+    const int64_t shift = graph_.ShiftOf(program_);
     std::vector<int64_t> members = {rank_};
     for (const int axis : comm.axes) {
       std::vector<int64_t> more;
       for (const int64_t member : members) {
-        const int64_t base =
-            member - graph_.mesh.Coordinate(member, axis) * graph_.mesh.stride(axis);
-        for (int64_t c = 0; c < graph_.mesh.size(axis); ++c) {
-          more.push_back(base + c * graph_.mesh.stride(axis));
+        const int64_t base = member - mesh.Coordinate(member - shift, axis) * mesh.stride(axis);
+        for (int64_t c = 0; c < mesh.size(axis); ++c) {
+          more.push_back(base + c * mesh.stride(axis));
         }
       }
       members = std::move(more);
@@ -206,6 +232,30 @@ class RankWriter {
                                  }),
                   members.end());
     return members;
+  }
+
+  // The same between programs with meshes of their own.
+  std::vector<int64_t> MembersAcross(int32_t comm, const Rendezvous& rendezvous) const {
+    CommUse use;
+    use.comm = comm;
+    for (const Rendezvous::Party& party : rendezvous.parties) use.programs.push_back(party.program);
+    std::sort(use.programs.begin(), use.programs.end());
+    for (const GroupPattern& group : GroupsOf(graph_, use)) {
+      std::vector<int64_t> members = group.Members();
+      if (std::binary_search(members.begin(), members.end(), rank_)) return members;
+    }
+    return {rank_};
+  }
+
+  void WriteReshard(int32_t rendezvous, const CommSpec& comm, int64_t slot, absl::string_view name,
+                    const Ids& deps) {
+    for (const bool send : {false, true}) {  // as in WriteMeeting
+      for (const Reshard::Flow& flow : MessagesOf(graph_, comm)) {
+        if (flow.from == flow.to || (send ? flow.from : flow.to) != rank_) continue;
+        WriteMessage(send, send ? flow.to : flow.from, rendezvous, flow.bytes, slot, name, deps);
+      }
+    }
+    if (nodes_of_[slot].empty()) WriteNothing(slot, name, deps);
   }
 
   void WriteCollective(const CommSpec& comm, const std::vector<int64_t>& members, int64_t slot,
@@ -296,6 +346,7 @@ class RankWriter {
   const ExecutionGraph& graph_;
   int64_t rank_;
   const Program& program_;
+  const uint64_t nodes_of_a_task_;
   EtFile file_;
   std::vector<int64_t> first_slot_;  // by instance
   std::vector<Ids> nodes_of_;        // by slot: a task of a layer of an instance
@@ -306,11 +357,6 @@ class RankWriter {
 
 absl::StatusOr<PlanTraces> PlanTraces::Create(const ExecutionGraph& graph,
                                               std::vector<double> kernel_seconds) {
-  if (!graph.stage_meshes.empty()) {
-    return absl::UnimplementedError(
-        "not supported yet: traces of plans whose stages have meshes of their own. Give the plan "
-        "stages that are alike.");
-  }
   if (graph.mesh.num_devices() > kMostRanks) {
     return absl::InvalidArgumentError(absl::StrCat("the plan has ", graph.mesh.num_devices(),
                                                    " ranks; traces are written of at most ",

@@ -19,7 +19,8 @@ namespace plancast {
 // collectives on all members of a group, equal sizes and tags of sends and receives.
 // Kernels take whole microseconds, whose rounding does not add up: the k-th kernel
 // ends within one of the sum. Streams become dependencies on the task before.
-// A message of a group (Permute) is a send and a receive.
+// A message of a group (Permute) is a send and a receive, a reshard one for each pair that has
+// something for each other (`send_receive`). Idle devices have empty traces.
 class PlanTraces {
  public:
   // `kernel_seconds` like graph.kernels. The graph must be verified and outlive

@@ -107,6 +107,30 @@ CompileRequest RequestFor(const Job& job, const PlanGraph& plan, const SoftwareP
   return request;
 }
 
+// PlanContext::stage_dims of a model that is cut there. Of a list of layers that several stages
+// hold, each has all.
+std::vector<std::set<std::string>> DimsOfStages(const ModelGraph& graph,
+                                                const std::vector<ModelCut>& cuts) {
+  std::vector<std::set<std::string>> dims(cuts.size() + 1);
+  const auto stage_of = [&](const ModelCut& at) {
+    return std::upper_bound(cuts.begin(), cuts.end(), at) - cuts.begin();
+  };
+  for (size_t s = 0; s < graph.segments.size(); ++s) {
+    const Segment& segment = graph.segments[s];
+    const std::vector<OpNode>& ops = graph.bodies[segment.body].ops;
+    for (size_t o = 0; o < ops.size(); ++o) {
+      const int index = static_cast<int>(s), op = static_cast<int>(o);
+      const auto last = stage_of({index, segment.repeat - 1, op});
+      for (auto stage = stage_of({index, 0, op}); stage <= last; ++stage) {
+        for (const int dim : ops[o].factor_dims) {
+          if (dim >= 0) dims[stage].insert(graph.dims[dim].name);
+        }
+      }
+    }
+  }
+  return dims;
+}
+
 // The plan as the model is drawn for it: the vocabulary is padded once for all stages.
 ShortForm WidestOf(const StrategyTree& strategy) {
   ShortForm form = strategy.PlanOfRoot();
@@ -142,7 +166,8 @@ absl::StatusOr<ChosenPlan> ChooseFor(const Job& job, const Machine& machine,
     return absl::InvalidArgumentError(absl::StrCat(
         "there is no host ", host, "; `", machine.spec().name, "` has ", before, ", from 0 on."));
   };
-  return ChooseStages(job.strategy.PlanOfRoot(), places, context, host_devices, profile);
+  return ChooseStages(job.strategy.PlanOfRoot(), places, context, host_devices, profile,
+                      job.strategy.idle());
 }
 
 }  // namespace
@@ -202,6 +227,9 @@ absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Ses
   PlanContext context = ContextOfJob(*plan.graph, job, machine);
   if (!job.strategy.stages().empty()) {
     ASSIGN_OR_RETURN(context.stages, StageCuts(*plan.graph, job.strategy.stages()));
+    if (job.strategy.HasStagePlaces()) {
+      context.stage_dims = DimsOfStages(*plan.graph, *context.stages);
+    }
   }
   ASSIGN_OR_RETURN(plan.chosen, ChooseFor(job, machine, context));
   const PlanOptions& options = plan.chosen.options;

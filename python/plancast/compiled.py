@@ -28,7 +28,9 @@ class Task:
     (`gemm fp32 256x384x256 forward`). A communication has a `collective`, its bytes as
     nccl-tests counts them (all_gather: what comes out, reduce_scatter: what goes in,
     all_to_all: all that one rank sends) and the mesh axes that its group runs over,
-    outermost first; a `send_recv` joins a device with the one `peer_offset` further.
+    outermost first; a `send_recv` joins a device with the one `peer_offset` further. A
+    `reshard` joins two stages on unlike meshes; `reshard` is its number in
+    `ExecutionGraph.reshards`, -1 of all else, and `bytes` are all that cross.
     """
 
     label: str
@@ -39,6 +41,7 @@ class Task:
     bytes: int
     axes: tuple[str, ...]
     peer_offset: int
+    reshard: int = -1
 
 
 @dataclass(frozen=True)
@@ -68,26 +71,47 @@ class Instance:
 class Program:
     """What all devices at one place of the pipeline run, in issue order.
 
-    `bytes` are those of a device that live throughout: `parameters`, `gradients`, ...
+    `bytes` are those of a device that live throughout: `parameters`, `gradients`, ... `where` is
+    in a mesh of `axes`, the graph's unless stages have meshes of their own; numbers of its devices
+    are `shift` higher than those in the mesh.
     """
 
     name: str
     where: Mapping[str, int]
     bytes: Mapping[str, int]
     instances: tuple[Instance, ...]
+    axes: Mapping[str, int]
+    shift: int = 0
 
 
 @dataclass(frozen=True)
 class ExecutionGraph:
-    """The distributed execution graph of a plan; `axes` are those of its mesh, outermost first."""
+    """The distributed execution graph of a plan; `axes` are those of its mesh, outermost first.
+
+    Where stages have meshes of their own, that is one axis of all devices, and programs have
+    axes; `reshards` are the ways in which tensors may go between them, by name: of each the
+    messages as (from, to, bytes), of which a machine takes the fastest.
+    """
 
     axes: Mapping[str, int]
     programs: tuple[Program, ...]
+    reshards: tuple[Mapping[str, tuple[tuple[int, int, int], ...]], ...] = ()
 
     def groups(
-        self, axes: Sequence[str], where: Mapping[str, int] | None = None
+        self,
+        axes: Sequence[str],
+        where: Mapping[str, int] | None = None,
+        *,
+        program: Program | None = None,
     ) -> list[list[int]]:
-        """The groups of devices that differ only along `axes`, of those at `where` or of all."""
+        """The groups of devices that differ only along `axes`, of those at `where` or of all.
+
+        With `program` the axes are those of its mesh, and the devices those that run it.
+        """
+        if program is not None:
+            own = ExecutionGraph(program.axes, ())
+            groups = own.groups(axes, where or program.where)
+            return [[device + program.shift for device in group] for group in groups]
         found: dict[tuple[int, ...], list[int]] = {}
         for device, place in enumerate(self._places()):
             if any(place[axis] != at for axis, at in (where or {}).items() if axis not in axes):
@@ -143,7 +167,9 @@ def execution_graph(
         for block in made["blocks"]
     ]
     return ExecutionGraph(
-        made["axes"], tuple(_program(program, blocks) for program in made["programs"])
+        made["axes"],
+        tuple(_program(program, blocks) for program in made["programs"]),
+        tuple(made["reshards"]),
     )
 
 

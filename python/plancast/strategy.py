@@ -267,7 +267,12 @@ class Strategy:
         self._core.load(arguments.word(dim, "dim"), [float(share) for share in shares])
         return self
 
-    def stages(self, nodes: Sequence[str | Sequence[str] | Mapping[str, Any]]) -> Strategy:
+    def stages(
+        self,
+        nodes: Sequence[str | Sequence[str] | Mapping[str, Any]],
+        *,
+        idle: str | Sequence[str] = (),
+    ) -> Strategy:
         """What each virtual stage holds, in the order of the model; gives the tree back.
 
         Args:
@@ -275,6 +280,8 @@ class Strategy:
             A stage with a mesh of its own is a mapping: `nodes` as before, `mesh` (ranks of dp,
             tp, cp, ep, etp), `devices` (`hosts 0-1`, `gpus 8-15`; after the stage before if not
             said) and `mb`, samples of a micro-batch on one rank.
+          idle: devices of the machine that have no stage (`gpus 2-7`, or several such texts);
+            all others have one.
 
         >>> tree = Strategy.parse("pp=2").stages([["embedding", "layers[0:4]"], "layers[4:8]"])
         >>> tree.to_dict()["stages"][1]
@@ -291,7 +298,11 @@ class Strategy:
             else {"nodes": held if isinstance(held, str) else list(held)}
             for held in nodes
         ]
-        self._core = Strategy.from_dict({**self.to_dict(), "stages": said})._core
+        tree = {**self.to_dict(), "stages": said}
+        tree.pop("idle", None)
+        if idle:
+            tree["idle"] = idle if isinstance(idle, str) else list(idle)
+        self._core = Strategy.from_dict(tree)._core
         return self
 
     def train(self, trains: bool = True) -> Strategy:

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -49,12 +50,13 @@ class StageChooser {
  public:
   StageChooser(const ShortForm& form, const std::vector<StageMeshSpec>& specs,
                const PlanContext& context, const DevicesOfHost& host_devices,
-               const SoftwareProfile& profile)
+               const SoftwareProfile& profile, const std::vector<DeviceRange>& idle)
       : form_(form),
         specs_(specs),
         context_(context),
         host_devices_(host_devices),
-        profile_(profile) {}
+        profile_(profile),
+        idle_(idle) {}
 
   absl::StatusOr<ChosenPlan> Choose() {
     const int64_t vpp = form_.vpp.value_or(1), listed = static_cast<int64_t>(specs_.size());
@@ -84,7 +86,8 @@ class StageChooser {
       }
     }
     plan.options.stages = std::move(stages_);
-    RETURN_IF_ERROR(CheckDevices(plan.options.stages));
+    RETURN_IF_ERROR(SetIdle(&plan));
+    RETURN_IF_ERROR(CheckDevices(plan.options));
     for (const char* axis : {"dp", "tp", "ep", "etp", "mb"}) plan.chosen.erase(axis);
     plan.chosen["meshes"] = absl::StrJoin(texts, "; ");
     return plan;
@@ -122,7 +125,7 @@ class StageChooser {
     if (wanted > kMostDevices) return Wrong("has more than ", kMostDevices, " devices.");
     form.dp = form.dp.value_or(1);
     RETURN_IF_ERROR(SetMicroBatch(stage, *spec, &form));
-    PlanContext context = context_;
+    PlanContext context = ContextOf(stage);
     context.devices = wanted * pp_;
     ASSIGN_OR_RETURN(ChosenPlan plan, ChoosePlan(form, context, profile_));
     StageOptions own;
@@ -133,6 +136,23 @@ class StageChooser {
     stages_.push_back(own);
     next_ = first + wanted;
     return plan;
+  }
+
+  // Sizes of what other stages hold need not divide here.
+  PlanContext ContextOf(int64_t stage) const {
+    PlanContext context = context_;
+    const auto has = [&](const char* dim) {
+      bool found = context_.stage_dims.empty();
+      for (size_t v = stage; v < context_.stage_dims.size(); v += pp_) {
+        found = found || context_.stage_dims[v].count(dim) > 0;
+      }
+      return found;
+    };
+    if (context.kv_heads > 0 && !has("kv_heads")) context.heads = context.kv_heads = 0;
+    if (!has("ffn")) context.ffn = 0;
+    if (!has("expert_ffn")) context.expert_ffn = 0;
+    if (!has("seq")) context.seq = 0;
+    return context;
   }
 
   absl::Status SetMicroBatch(int64_t stage, const StageMeshSpec& spec, ShortForm* form) {
@@ -162,28 +182,60 @@ class StageChooser {
     return std::make_tuple(first.first, last.second - first.first);
   }
 
-  absl::Status CheckDevices(const std::vector<StageOptions>& stages) const {
-    std::vector<std::pair<int64_t, size_t>> order;
-    for (size_t s = 0; s < stages.size(); ++s) order.emplace_back(stages[s].first_device, s);
+  absl::Status SetIdle(ChosenPlan* plan) const {
+    int64_t idle = 0;
+    for (const DeviceRange& range : idle_) {
+      ASSIGN_OR_RETURN(const auto devices, DevicesOf(range), _ << "`idle`");
+      plan->options.idle.push_back({std::get<0>(devices), std::get<1>(devices)});
+      idle += std::get<1>(devices);
+    }
+    if (idle == 0) return absl::OkStatus();
+    plan->chosen["idle"] = absl::StrJoin(
+        idle_, ", ", [](std::string* out, const DeviceRange& r) { out->append(r.DebugString()); });
+    plan->notes.push_back(absl::StrCat(idle, " of ", context_.devices, " devices are idle (",
+                                       plan->chosen["idle"], ")"));
+    return absl::OkStatus();
+  }
+
+  // Each device runs one stage, or is idle.
+  absl::Status CheckDevices(const PlanOptions& options) const {
+    std::vector<std::tuple<int64_t, int64_t, std::string>> order;  // first, devices, whose
+    for (size_t s = 0; s < options.stages.size(); ++s) {
+      order.emplace_back(options.stages[s].first_device, options.stages[s].devices(),
+                         absl::StrCat("stages[", s, "]"));
+    }
+    for (const IdleDevices& idle : options.idle) {
+      order.emplace_back(idle.first_device, idle.devices, "`idle`");
+    }
     std::sort(order.begin(), order.end());
     int64_t end = 0;
-    size_t before = 0;
-    for (const auto& [first, s] : order) {
+    std::string before;
+    for (const auto& [first, devices, who] : order) {
       if (first < end) {
-        return Wrong("stages[", std::min(before, s), "] and stages[", std::max(before, s),
-                     "] both have GPU ", first, ". Every device runs one stage.");
+        return Wrong(std::min(before, who), " and ", std::max(before, who), " both have GPU ",
+                     first, ". Every device runs one stage.");
       }
-      if (first > end) {
-        return Wrong("no stage has ", first - end == 1 ? "GPU " : "GPUs ", end,
-                     first - end == 1 ? "" : absl::StrCat(" to ", first - 1),
-                     ". Give all devices to stages, or take a smaller machine.");
-      }
-      end = first + stages[s].devices();
-      before = s;
+      if (first > end) return NoStageHas(end, first);
+      end = first + devices;
+      before = who;
     }
     if (end == context_.devices) return absl::OkStatus();
+    const DeviceRange left{false, end, context_.devices - 1};
     return Wrong("`stages` take ", end, " devices, and the machine has ", context_.devices,
-                 ". Give them all to stages, or take a machine of ", end, ".");
+                 ". Take a machine of ", end, ", or ",
+                 end > context_.devices
+                     ? "fewer ranks."
+                     : absl::StrCat("give them all to stages, or say `idle: ", left.DebugString(),
+                                    "` beside `stages`."));
+  }
+
+  static absl::Status NoStageHas(int64_t begin, int64_t end) {
+    const DeviceRange gap{false, begin, end - 1};
+    const bool one = end - begin == 1;
+    return Wrong(
+        "no stage has ", one ? "GPU " : "GPUs ", begin, one ? "" : absl::StrCat(" to ", end - 1),
+        ". Give all devices to stages, take a smaller machine, or say `idle: ", gap.DebugString(),
+        "` beside `stages`.");
   }
 
   static std::string TextOf(const PlanOptions& o) {
@@ -196,6 +248,7 @@ class StageChooser {
   const PlanContext& context_;
   const DevicesOfHost& host_devices_;
   const SoftwareProfile& profile_;
+  const std::vector<DeviceRange>& idle_;
   int64_t pp_ = 1, samples_ = 0;
   int64_t next_ = 0;  // the device after the last stage's
   std::vector<StageOptions> stages_;
@@ -217,6 +270,13 @@ absl::StatusOr<DeviceRange> DeviceRange::Parse(absl::string_view text) {
   }
   absl::ConsumePrefix(&rest, "s");
   const std::vector<absl::string_view> ends = absl::StrSplit(rest, '-');
+  if (absl::StrContains(rest, ',')) {
+    return absl::UnimplementedError(
+        absl::StrCat("not supported yet: `", text,
+                     "`, devices that do not follow one another. Give a stage one "
+                     "range, as in `gpus 0-3`; ranks of `tp` are neighbours in it, those of `dp` "
+                     "further apart."));
+  }
   if (ends.size() > 2 || !ReadNumber(ends.front(), &range.first) ||
       !ReadNumber(ends.back(), &range.last) || range.last < range.first) {
     return wrong();
@@ -241,8 +301,9 @@ absl::StatusOr<ChosenPlan> ChooseStages(const ShortForm& form,
                                         const std::vector<StageMeshSpec>& specs,
                                         const PlanContext& context,
                                         const DevicesOfHost& host_devices,
-                                        const SoftwareProfile& profile) {
-  return StageChooser(form, specs, context, host_devices, profile).Choose();
+                                        const SoftwareProfile& profile,
+                                        const std::vector<DeviceRange>& idle) {
+  return StageChooser(form, specs, context, host_devices, profile, idle).Choose();
 }
 
 }  // namespace plancast

@@ -26,6 +26,9 @@ struct DeviceRange {
   // `hosts 0-1`, `host 2`, `gpus 8-15`, `gpu 3`.
   static absl::StatusOr<DeviceRange> Parse(absl::string_view text);
   std::string DebugString() const;
+  friend bool operator==(const DeviceRange& a, const DeviceRange& b) {
+    return a.hosts == b.hosts && a.first == b.first && a.last == b.last;
+  }
 };
 
 // What a stage says of its place.
@@ -44,13 +47,14 @@ using DevicesOfHost = std::function<absl::StatusOr<std::pair<int64_t, int64_t>>(
 // Settles a plan whose pipeline stages have meshes of their own, one of `specs` for each virtual
 // stage; those of one stage must say the same, or nothing after the first. A micro-batch has as
 // many samples on every stage: `mb` of the plan is the first stage's. Errors, which name the stage:
-// ChoosePlan's for each of them; unknown axes; devices that two stages have, that none has, or
-// that the machine lacks; samples that do not divide.
+// ChoosePlan's for each of them; unknown axes; devices that two stages have, that no stage has and
+// that are not among the `idle` either, or that the machine lacks; samples that do not divide.
 absl::StatusOr<ChosenPlan> ChooseStages(const ShortForm& form,
                                         const std::vector<StageMeshSpec>& specs,
                                         const PlanContext& context,
                                         const DevicesOfHost& host_devices,
-                                        const SoftwareProfile& profile);
+                                        const SoftwareProfile& profile,
+                                        const std::vector<DeviceRange>& idle = {});
 
 }  // namespace plancast
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -305,6 +306,41 @@ TEST(CutStagesTest, AWeightThatBothSidesOfACutReadIsShared) {
   const ExecutionGraph graph = Compiled(Cut(*model.Build(), 2, {{0, 0, 1}}));
   ASSERT_EQ(TiedMeetings(graph).size(), 1u);
   EXPECT_THAT(TiedMeetings(graph)[0].programs, ElementsAre(0, 1));
+}
+
+// The first of three stages sums: it gets the second's gradient, swaps with the third, and gives
+// the second the sum.
+TEST(CutStagesTest, ThreeStagesOnUnlikeMeshesSumAtTheFirst) {
+  PlanUnderTest plan = Cut(Chain(3, {{0, 1}, {1, 2}}), 3, {{1, 0, 0}, {2, 0, 0}});
+  PlanOptions& options = plan.options();
+  options.stages = {StageOptions{2}, StageOptions{4}, StageOptions{1}};
+  int64_t first = 0;
+  for (StageOptions& stage : options.stages) {
+    stage.micro_batch = 4 / stage.dp;
+    stage.first_device = first;
+    first += stage.devices();
+  }
+  options.dp = 2, options.micro_batch = 2;
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, CompileWithTimes(plan));
+  ASSERT_EQ(graph.reshards.size(), 4u + 4u);  // two borders, both ways
+  const auto crossing = [&](size_t r) {
+    const std::vector<Reshard::Flow>& flows = graph.reshards[4 + r].ways[0].flows;
+    int64_t bytes = 0;
+    for (const Reshard::Flow& flow : flows) bytes += flow.bytes;
+    const auto stage = [](int64_t device) { return device < 2 ? 0 : device < 6 ? 1 : 2; };
+    return std::make_tuple(stage(flows[0].from), stage(flows[0].to), bytes / (4 * kWeight));
+  };
+  EXPECT_EQ(crossing(0), std::make_tuple(1, 0, 2));
+  EXPECT_EQ(crossing(1), std::make_tuple(0, 2, 1));
+  EXPECT_EQ(crossing(2), std::make_tuple(2, 0, 2));
+  EXPECT_EQ(crossing(3), std::make_tuple(0, 1, 4));
+  ASSERT_OK_AND_ASSIGN(const Machine machine, Machine::Create(UnitMachine(1, 8, 8)));
+  const CommPricer::RealiseFn realise = RealiseOn(machine, graph);
+  const ReferenceLowering reference = LowerReference(graph, machine, UnitCost(), realise);
+  const ReferenceTimes times = RunReference(reference, ReferenceHost());
+  const auto folded = Simulation::Run(graph, machine, realise);
+  ASSERT_OK(folded.status());
+  ExpectSame(**folded, reference, times);
 }
 
 // A stage that gets a tensor which needs no gradient has none to send back.

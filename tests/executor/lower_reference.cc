@@ -185,8 +185,9 @@ class Lowering {
     if (across && comm.stage_mesh >= 0) {
       // Stages of one shape have groups of their own for each place, others one for all.
       const auto& meshes = graph_.stage_meshes;
-      for (const StageMesh& mesh : meshes) {
-        if (!(mesh.mesh == meshes[0].mesh)) return true;
+      for (const Program& program : graph_.programs) {
+        const bool idle = program.instances.empty();
+        if (!idle && !(meshes[program.stage_mesh].mesh == meshes[0].mesh)) return true;
       }
       const DeviceMesh& mesh = meshes[0].mesh;
       const int64_t shift_a = meshes[graph_.programs[out_.ranks[a].program].stage_mesh].shift;

@@ -194,3 +194,26 @@ def test_errors(cli, micro, tmp_path):
     (tmp_path / "bad.0.et").write_bytes(b"\xff\xff\xff\xff\xff\xff")
     with pytest.raises(InputError, match="byte 0: no message begins here"):
         chakra.read(tmp_path / "bad")
+
+
+def test_stages_with_meshes_of_their_own_send_messages(cli, tmp_path):
+    """Between pairs of ranks; two devices are idle."""
+    tree = {
+        "plan": "mb=2",
+        "stages": [
+            {"nodes": ["embedding", "layers[0:8]"], "devices": "gpus 0-1", "mesh": {"tp": 1}},
+            {"nodes": ["layers[8:32]", "head"], "devices": "gpus 4-7", "mesh": {"tp": 4}},
+        ],
+        "idle": "gpus 2-3",
+    }
+    (tmp_path / "tree.json").write_text(json.dumps(tree))
+    plan = ["-m", "llama3-8b", "-c", "dgx-h100:1", "-s", str(tmp_path / "tree.json"), "--batch",
+            "8", "--seq", "1024"]  # fmt: skip
+    prefix = str(tmp_path / "plan")
+    cli.json("export", "chakra", *plan, "-o", prefix)
+    ours = cli.json("run", prefix, "-c", "dgx-h100:1")
+    assert [rank["kernels_s"] > 0 for rank in ours["ranks"]] == [True] * 2 + [False] * 2 + [
+        True
+    ] * 4
+    forecast = cli.json("predict", *plan)
+    assert 0.5 < ours["time_s"] / forecast["iteration_time_s"] < 1.05

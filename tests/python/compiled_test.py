@@ -46,3 +46,28 @@ def test_groups():
 def test_what_cannot_be_compiled_says_why(small):
     with pytest.raises(pc.InputError, match="dp"):
         pc.execution_graph(small, MACHINE, "dp=3,tp=2", batch=6)
+
+
+def test_stages_with_meshes_of_their_own(small):
+    """Two ranks of data parallelism, an idle device, and two of tensor parallelism."""
+    strategy = pc.Strategy.parse("mb=1").stages(
+        [
+            {"nodes": ["embedding", "layers[0:2]"], "devices": "gpus 0-1", "mesh": {"tp": 1}},
+            {"nodes": ["layers[2:4]", "head"], "devices": "gpus 3-4", "mesh": {"dp": 1, "tp": 2}},
+        ],
+        idle=["gpu 2", "gpus 5-7"],
+    )
+    graph = pc.execution_graph(small, MACHINE, strategy, batch=8)
+    assert [p.name for p in graph.programs] == ["stage 0", "stage 1", "idle", "idle"]
+    assert graph.groups(["dp"], program=graph.programs[0]) == [[0, 1]]
+    assert graph.groups(["tp"], program=graph.programs[1]) == [[3, 4]]
+    assert graph.groups(["idle"], program=graph.programs[3]) == [[5, 6, 7]]
+    sends = [
+        task
+        for instance in graph.programs[0].instances
+        for task in instance.block.tasks
+        if task.collective == "reshard" and task.stream == "send_next"
+    ]
+    flows = graph.reshards[sends[0].reshard]["send_receive"]
+    assert {(source, target) for source, target, _ in flows} == {(0, 3), (0, 4), (1, 3), (1, 4)}
+    assert sum(size for _, _, size in flows) == sends[0].bytes

@@ -71,6 +71,9 @@ MESHES = {
 }
 
 
+IDLE = [{"mesh": {"dp": 4, "tp": 1}}, {"mesh": {"dp": 2, "tp": 1}}]
+
+
 def figures(tree: dict[str, Any], model: pc.Model = DENSE, batch: int = 32) -> tuple[Any, ...]:
     machine = pc.Machine.preset("dgx-h100", hosts=1)
     forecast = pc.predict(model, machine, pc.Strategy.from_dict(tree), batch=batch)
@@ -113,3 +116,16 @@ def test_loads_change_something() -> None:
     tree = {"plan": "dp=8,ep=8,mb=1"}
     even = figures(tree, EXPERTS)
     assert figures({**tree, "load": {"experts": [4, 1, 1, 1, 1, 1, 1, 1]}}, EXPERTS) != even
+
+
+def test_idle_devices_are_among_those_of_the_forecast() -> None:
+    """Behind the stages, or in front of them."""
+
+    def planned(first: str, idle: str) -> tuple[Any, ...]:
+        stages = [{"nodes": held, **place} for held, place in zip(HALVES, IDLE, strict=True)]
+        stages[0]["devices"] = first
+        return figures({"plan": "mb=1", "stages": stages, "idle": idle})
+
+    behind, before = planned("gpus 0-3", "gpus 6-7"), planned("gpus 2-5", "gpus 0-1")
+    assert [group.ranks for group in behind[1]] == [4, 2, 2]
+    assert behind == before

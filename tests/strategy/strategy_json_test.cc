@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Mistake{"{", ""}, Mistake{"[]", ""}, Mistake{"", ""},
                       Mistake{R"({"plna": "tp=4"})",
                               "no key `plna` in a strategy; the keys are `plan`, "
-                              "`nodes`, `load`, `stages`. Did you mean `plan`?"},
+                              "`nodes`, `load`, `stages`, `idle`. Did you mean `plan`?"},
                       Mistake{R"({"plan": 4})", "`plan` must be a string."},
                       Mistake{R"({"plan": "tpp=4"})", "no strategy key `tpp`"},
                       Mistake{R"({"nodes": []})", "`nodes` must be an object, as in"},
@@ -174,6 +174,23 @@ TEST(StrategyJsonTest, LoadsRoundTrip) {
                             R"({"load": {"experts": 2}})"}) {
     EXPECT_FALSE(StrategyTree::FromJson(wrong, "tree.json").ok()) << wrong;
   }
+}
+
+// One range is a text, several are a list; only stages with places leave devices out.
+TEST(StrategyJsonTest, IdleDevicesComeBack) {
+  const auto read = [](const std::string& more) {
+    return StrategyTree::FromJson(
+        R"({"stages": [{"nodes": "a", "mesh": {"dp": 2}}, {"nodes": "b"}], "idle": )" + more + "}",
+        "tree.json");
+  };
+  for (const char* idle : {R"("gpus 2-7")", R"(["gpu 2", "hosts 1-3"])"}) {
+    ASSERT_OK_AND_ASSIGN(const StrategyTree tree, read(idle));
+    EXPECT_THAT(tree.ToJson(), HasSubstr(std::string("\"idle\": ") + idle));
+    ASSERT_OK_AND_ASSIGN(const StrategyTree again, StrategyTree::FromJson(tree.ToJson(), "again"));
+    EXPECT_EQ(again, tree);
+  }
+  EXPECT_THAT(read("[3]").status().message(), HasSubstr("`idle[0]`"));
+  EXPECT_THAT(read(R"("rack 2")").status().message(), HasSubstr("`idle`: `rack 2` names no"));
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ py::dict TaskOf(const ExecutionGraph& graph, const Block& block, int32_t task) {
   out["bytes"] = comm.bytes;
   out["axes"] = std::move(axes);
   out["peer_offset"] = comm.peer_offset;
+  out["reshard"] = is_kernel ? -1 : comm.reshard;
   return out;
 }
 
@@ -57,6 +58,25 @@ py::dict InstanceOf(const ExecutionGraph& graph, const Instance& instance) {
   return out;
 }
 
+py::dict AxesOf(const DeviceMesh& mesh) {
+  py::dict axes;
+  for (const MeshAxis& axis : mesh.axes()) axes[py::str(axis.name)] = axis.size;
+  return axes;
+}
+
+// Per way what goes from device to device.
+py::dict ReshardOf(const Reshard& reshard) {
+  py::dict ways;
+  for (const Reshard::Way& way : reshard.ways) {
+    py::tuple flows(way.flows.size());
+    for (size_t f = 0; f < way.flows.size(); ++f) {
+      flows[f] = py::make_tuple(way.flows[f].from, way.flows[f].to, way.flows[f].bytes);
+    }
+    ways[py::str(way.name)] = std::move(flows);
+  }
+  return ways;
+}
+
 py::dict ProgramOf(const ExecutionGraph& graph, const Program& program) {
   py::dict out, where, bytes;
   for (const auto& [axis, coordinate] : program.where) {
@@ -69,6 +89,8 @@ py::dict ProgramOf(const ExecutionGraph& graph, const Program& program) {
   py::list instances;
   for (const Instance& instance : program.instances) instances.append(InstanceOf(graph, instance));
   out["name"] = program.name;
+  out["axes"] = AxesOf(graph.MeshOf(program));
+  out["shift"] = graph.ShiftOf(program);
   out["where"] = std::move(where);
   out["bytes"] = std::move(bytes);
   out["instances"] = std::move(instances);
@@ -76,12 +98,13 @@ py::dict ProgramOf(const ExecutionGraph& graph, const Program& program) {
 }
 
 py::dict GraphOf(const ExecutionGraph& graph) {
-  py::dict out, axes;
-  for (const MeshAxis& axis : graph.mesh.axes()) axes[py::str(axis.name)] = axis.size;
-  py::list blocks, programs;
+  py::dict out;
+  py::list blocks, programs, reshards;
+  for (const Reshard& reshard : graph.reshards) reshards.append(ReshardOf(reshard));
   for (const Block& block : graph.blocks) blocks.append(BlockOf(graph, block));
   for (const Program& program : graph.programs) programs.append(ProgramOf(graph, program));
-  out["axes"] = std::move(axes);
+  out["axes"] = AxesOf(graph.mesh);
+  out["reshards"] = std::move(reshards);
   out["blocks"] = std::move(blocks);
   out["programs"] = std::move(programs);
   return out;
@@ -97,11 +120,6 @@ py::dict CompileGraph(const PyModel& model, const PyMachine& machine, const PySt
     Session session;
     return DrawAndCompile(job, machine.machine, session);
   }());
-  if (!plan.execution->stage_meshes.empty()) {
-    ThrowStatus(absl::UnimplementedError(
-        "not supported yet: execution graphs of plans whose stages have meshes of their own. "
-        "`plancast compile` prints them."));
-  }
   return GraphOf(*plan.execution);
 }
 

@@ -19,6 +19,7 @@ _MODULES = {
     "dlrm": "dlrm",
     "efficientnet": "efficientnet",
     "inception_v3": "inception",
+    "llava": "llava",
     "ncf": "ncf",
     "resnet": "resnet",
     "t5": "t5",

@@ -8,9 +8,9 @@ from plancast.zoo.images import ImageModule
 from plancast.zoo.sequences import SequenceModule, add_heads, check_heads
 
 # Positions of the image become a sequence of patches; a copy, since channels come first.
-_PATCHES = "patches(x) -> (y) { y[b,s,h] = x[b,h,i,j] where s == size(j) * i + j }"
+PATCHES = "patches(x) -> (y) { y[b,s,h] = x[b,h,i,j] where s == size(j) * i + j }"
 # A learned vector in front of every sequence.
-_CLASS_TOKEN = """
+CLASS_TOKEN = """
 class_token(x, param token) -> (y) {
   first[b,s,h] = token[u,h] where s == u
   rest[b,s,h] = x[b,j,h] where s == j + size(u)
@@ -78,9 +78,9 @@ def _embedding(builder: GraphBuilder, image: int, patch: int) -> None:
         pad=0,
         bias=True,
     )
-    x = layers.op("sequence", _PATCHES, x, dims={"s": "patches", "h": "hidden"})
+    x = layers.op("sequence", PATCHES, x, dims={"s": "patches", "h": "hidden"})
     token = layers.module.parameter("class_token", "one", "hidden")
-    x = layers.op("prepend", _CLASS_TOKEN, x, token, dims={"s": "seq"})
+    x = layers.op("prepend", CLASS_TOKEN, x, token, dims={"s": "seq"})
     positions = layers.module.parameter("positions", "seq", "hidden")
     x = layers.op("add_positions", "position_embedding", x, positions)
     layers.output(x)

@@ -37,6 +37,7 @@ def test_a_wrong_name_is_answered_with_the_nearest():
         ("inception-v3", {"image": 32}, "does not fit an image"),
         ("vgg19", {"image": 256}, "multiple of 7"),
         ("vit-b-16", {"image": 225}, "not made of patches of 16"),
+        ("llava-1.5-7b", {"seq": 576}, "no place for text behind the 576 patches"),
     ],
 )
 def test_what_cannot_be_chosen_is_said(name, chosen, answer):

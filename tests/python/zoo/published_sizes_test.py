@@ -83,6 +83,18 @@ def test_parameters_are_those_of_hugging_face(name):
     assert pc.Model.preset(name).parameters == T5[name]
 
 
+def test_parameters_of_llava_are_those_of_hugging_face_less_what_is_not_read():
+    """llava-hf/llava-1.5-7b-hf: 7,063,427,072, with 64 tokens more in two tables, the encoder's
+    last layer and the norm behind it. The other one by Llama's 8,030,261,248 and hand."""
+    layer = 4 * (1024**2 + 1024) + 2 * 1024 * 4096 + 4096 + 1024 + 4 * 1024
+    unread = layer + 2 * 1024
+    assert pc.Model.preset("llava-1.5-7b").parameters == 7_063_427_072 - 2 * 64 * 4096 - unread
+    patches = 14 * 14 * 3 * 1024 + 1024 + 577 * 1024 + 2 * 1024
+    projector = 1024 * 4096 + 4096 + 4096**2 + 4096
+    beside = patches + 23 * layer + projector
+    assert pc.Model.preset("llava-llama3-8b").parameters == 8_030_261_248 + beside
+
+
 def test_multiplications_of_t5_by_hand():
     """Projections, attention over its own side and over the encoder, feed-forward, logits."""
     model = pc.Model.preset("t5-small", seq=512, target_seq=114)

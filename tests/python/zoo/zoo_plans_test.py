@@ -19,6 +19,11 @@ SMALL = {
     },
     "efficientnet": {"image": 64, "width": 0.5, "depth": 0.5},
     "inception_v3": {"image": 299},
+    "llava": {
+        "seq": 32, "image": 56, "patch": 14, "vision_layers": 2, "vision_hidden": 32,
+        "vision_heads": 2, "vision_ffn": 64, "layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2,
+        "ffn": 128, "vocab": 512,
+    },
     "ncf": {"users": 64, "items": 32, "factors": 8, "layers": [32, 16, 8]},
     "resnet": {"blocks": [2, 1, 2, 1], "image": 64, "groups": 4, "group_width": 16, "squeeze": 16},
     "t5": {
