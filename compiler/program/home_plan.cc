@@ -168,6 +168,11 @@ class HomePlanMaker {
     const std::vector<OpHomes>& said = bound_.bodies[bound_body].homes;
     HomePlan::OfSegment result;
     ASSIGN_OR_RETURN(result.activations_on_host, Activations(segment, said));
+    if (!bound_.Holds(bound_body)) {  // of another stage, whose layouts are not known here
+      result.whole_gradients.assign(body.tensors.size(), false);
+      result.parts.emplace_back();
+      return result;
+    }
     std::vector<int> reader(body.tensors.size(), -1);  // the first op that reads a parameter
     const std::vector<Layout>& layouts = bodies_[bound_body]->plan.parameter_layouts;
     for (size_t o = 0; o < body.ops.size(); ++o) {
@@ -202,7 +207,6 @@ class HomePlanMaker {
     }
     if (result.parts.empty()) result.parts.emplace_back();  // nothing has a home
     for (HomePlan::Part& part : result.parts) {
-      if (!bound_.Holds(bound_body)) break;
       if (result.parts.size() == 1 && !part.homes.over.has_value()) break;  // the body's own
       part.state = SummariseState(bound_.graph, mesh_, body, bodies_[bound_body]->plan, profile_,
                                   &part.tensors, part.homes.over ? &*part.homes.over : nullptr);

@@ -154,7 +154,11 @@ class Accounts {
 
   // Where a wait belongs that ends with a task that started on this.
   int64_t& Idle(const Cause& cause) {
-    const bool alike = cause.kind == Cause::kPeer && in_.ProgramOf(cause.entity) == program_;
+    if (cause.kind != Cause::kPeer) return sum_.bubble;
+    // Programs of one stage meet without a rendezvous.
+    const Block& theirs = in_.BlockAt(cause.entity, cause.ref.instance);
+    const bool alike = in_.ProgramOf(cause.entity) == program_ ||
+                       cause.ref.task != theirs.rendezvous_task;
     return alike ? sum_.straggler : sum_.bubble;
   }
 

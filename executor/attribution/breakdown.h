@@ -9,7 +9,8 @@ namespace plancast {
 // Where the time of an entity goes: its compute stream, cut at every begin and
 // end of a task. A gap counts for what the next task waited for: a
 // communication while it runs; while the communication itself waits for a peer, a
-// straggler if that runs the same program, else a bubble; the host's launch. After the last task:
+// straggler if that runs the same program, or what other ranks of its stage have, else a bubble;
+// the host's launch. After the last task:
 // communications of the device that still run, then bubble. The sum is the makespan.
 Breakdown BreakdownOf(const SimInput& input, const SimTrace& trace, int32_t entity);
 
