@@ -318,9 +318,8 @@ class UnlikeStages {
     Layout layout =
         plan.bodies->bodies[use->segment]->plan.parameter_layouts[use->tensor].WithoutHalos();
     const PlanOptions& options = *plan.request->options;
-    if (!ShardsBodies(options, plan.homes ? plan.homes->ZeroOf(use->segment) : options.zero)) {
-      return layout;
-    }
+    const int zero = plan.homes ? plan.homes->ZeroOf(use->segment) : options.zero;
+    if (zero < 2 || options.dp * options.cp == 1) return layout;
     for (const int axis : ShardAxesOf(plan.mesh, options, DataAxes(plan.mesh)).shard) {
       Placement& placement = layout.placements[axis];
       if (placement.is_replicate()) placement = Placement::Shard(0);

@@ -13,6 +13,8 @@ PLAN = "dp=4,tp=2,mb=1"
 
 # What is said, in a tree whose plan is `PLAN` or the one given.
 DIRECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
+    "on": (PLAN, {"nodes": {"layers.*.mlp": {"on": {"tp": 1}}}}),
+    "on a part of the ranks": (PLAN, {"nodes": {"layers[0:4]": {"on": {"dp": "1/2"}}}}),
     "split of all layers": (PLAN, {"nodes": {"layers": {"split": {"tp": []}}}}),
     "split of one layer": (PLAN, {"nodes": {"layers.3": {"split": {"tp": []}}}}),
     "split of the last layers": (PLAN, {"nodes": {"layers[-4:]": {"split": {"tp": ["seq"]}}}}),
