@@ -123,9 +123,10 @@ absl::Status CheckOn(const Directives& node, absl::Span<const SizedAxis> mesh, b
           "`cp` or `tp`.");
     }
     if (on.axis != "dp" && on.axis != "cp" && on.axis != "tp") {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "`on` names ranks of `", on.axis, "`, a view of others. Name ranks of `dp`, `cp` or "
-          "`tp`."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("`on` names ranks of `", on.axis,
+                       "`, a view of others. Name ranks of `dp`, `cp` or "
+                       "`tp`."));
     }
     const auto size = std::find_if(mesh.begin(), mesh.end(),
                                    [&](const SizedAxis& axis) { return axis.first == on.axis; });
@@ -133,8 +134,10 @@ absl::Status CheckOn(const Directives& node, absl::Span<const SizedAxis> mesh, b
     const SplitDirective* split = node.FindSplit(on.axis);
     if (split == nullptr || split->cuts_nothing() || RanksOf(on, size->second)->count > 1) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("splits over `", on.axis, "` what is on one rank of it. Leave `split` or `on` "
-                     "out, or give it several ranks (`on: {", on.axis, ": 0/2}`)."));
+        absl::StrCat("splits over `", on.axis,
+                     "` what is on one rank of it. Leave `split` or `on` "
+                     "out, or give it several ranks (`on: {",
+                     on.axis, ": 0/2}`)."));
   }
   return absl::OkStatus();
 }

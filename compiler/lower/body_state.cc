@@ -152,7 +152,8 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
                          const std::vector<bool>* only, const std::vector<int>* over) {
   BodyState state;
   const auto left_out = [&](int tensor) {
-    return (only != nullptr && !(*only)[tensor]) || !plan.place.Holds(plan.parameter_layouts[tensor]);
+    return (only != nullptr && !(*only)[tensor]) ||
+           !plan.place.Holds(plan.parameter_layouts[tensor]);
   };
   auto local = [&](int tensor, const Layout& layout) {
     const TensorFacts facts = FactsOf(graph, body, {tensor, -1, false, false});

@@ -118,9 +118,8 @@ int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool reduces) const {
   int64_t layers = run.count;
   ForEachBucketed(run, [&](const HomePart& part) {
     const BodyState& state = *part.state;
-    const int64_t own =
-        Total(state.cut_gradients) - state.placed_gradients +
-        Total(state.reduced_over_batch) + Summed(state.own);
+    const int64_t own = Total(state.cut_gradients) - state.placed_gradients +
+                        Total(state.reduced_over_batch) + Summed(state.own);
     const int64_t each =
         reduces_ ? contents_.ReducedOverData(run, part) + own : contents_.Parameters(run, part);
     layers = std::min(layers, LayersPerBucket(part.homes.bucket_bytes, each, run.count));
@@ -138,8 +137,7 @@ GradientFlow::Bucket& GradientFlow::BucketOf(const ParameterHomes& homes) {
 }
 
 void GradientFlow::EndBucketsBefore(const StageRun& run) {
-  const int64_t common =
-      contents_.Parameters(run) - contents_.BodyOf(run).state.placed_parameters;
+  const int64_t common = contents_.Parameters(run) - contents_.BodyOf(run).state.placed_parameters;
   if (in_.homes == nullptr || !overlap_grad_ || common <= 0) return;
   for (Bucket& bucket : pending_) {
     bool goes_on = bucket.due() == 0;
