@@ -61,7 +61,7 @@ Cause Causes::Of(int32_t entity, const TaskRef& ref) const {
   const int64_t start = StartOf(entity, ref);
   if (Arrival(entity, ref, &cause) >= start) return cause;
   for (int32_t peer : in_.sim.MembersOf(in_.sim.groups[in_.GroupOf(entity, ref)])) {
-    const TaskRef theirs = counterparts_.Of(entity, ref, peer);
+    const TaskRef theirs = counterparts_.Of(in_.ProgramOf(entity), ref, in_.ProgramOf(peer));
     Cause own;
     if (peer == entity || Arrival(peer, theirs, &own) < start) continue;
     return {Cause::kPeer, peer, theirs};

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/simulate/counterparts.h"
+#include "executor/simulate/index/counterparts.h"
 #include "executor/simulate/simulate.h"
 
 namespace plancast {
@@ -26,7 +26,7 @@ struct Cause {
 class Causes {
  public:
   Causes(const SimInput& input, const SimTrace& trace)
-      : in_(input), trace_(trace), counterparts_(input) {}
+      : in_(input), trace_(trace), counterparts_(input.graph, input.uses, input.index) {}
 
   int64_t StartOf(int32_t entity, const TaskRef& ref) const { return trace_.StartOf(entity, ref); }
   int64_t EndOf(int32_t entity, const TaskRef& ref) const {

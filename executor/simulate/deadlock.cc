@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "executor/simulate/counterparts.h"
+#include "executor/simulate/index/counterparts.h"
 
 namespace plancast {
 namespace {
@@ -58,10 +58,10 @@ class Search {
 
   // The cursor of a member that has not come to the communication `ref`.
   int32_t MissingPeer(int entity, const TaskRef& ref) const {
-    Counterparts counterparts(in_);
+    Counterparts counterparts(in_.graph, in_.uses, in_.index);
     for (int32_t peer : in_.sim.MembersOf(in_.sim.groups[in_.GroupOf(entity, ref)])) {
       const int32_t their_program = in_.ProgramOf(peer);
-      const TaskRef theirs = counterparts.Of(entity, ref, peer);
+      const TaskRef theirs = counterparts.Of(in_.ProgramOf(entity), ref, their_program);
       const int32_t cursor = CursorOf(peer, in_.index.StreamOf(their_program, theirs));
       if (peer == entity ||
           (cursors_[cursor].state == StreamCursor::kMeeting &&

@@ -1,12 +1,14 @@
-#ifndef PLANCAST_EXECUTOR_SIMULATE_COUNTERPARTS_H_
-#define PLANCAST_EXECUTOR_SIMULATE_COUNTERPARTS_H_
+#ifndef PLANCAST_EXECUTOR_SIMULATE_INDEX_COUNTERPARTS_H_
+#define PLANCAST_EXECUTOR_SIMULATE_INDEX_COUNTERPARTS_H_
 
 #include <cstdint>
 #include <map>
 #include <tuple>
 #include <vector>
 
-#include "executor/simulate/simulate.h"
+#include "executor/comm_uses.h"
+#include "executor/simulate/index/task_index.h"
+#include "graph/execution/execution_graph.h"
 
 namespace plancast {
 
@@ -14,10 +16,11 @@ namespace plancast {
 // rendezvous do so in the order of their streams: the n-th of one meets the n-th of the others.
 class Counterparts {
  public:
-  explicit Counterparts(const SimInput& input) : in_(input) {}
+  Counterparts(const ExecutionGraph& graph, const CommUses& uses, const TaskIndex& index)
+      : graph_(graph), uses_(uses), index_(index) {}
 
-  // The task with which `peer` comes to what `entity` comes to with `ref`.
-  TaskRef Of(int32_t entity, const TaskRef& ref, int32_t peer);
+  // The task with which a device of `theirs` comes to what one of `program` comes to with `ref`.
+  TaskRef Of(int32_t program, const TaskRef& ref, int32_t theirs);
 
  private:
   // Of one communication in one stream of a program: how many come before each instance, and in
@@ -30,10 +33,12 @@ class Counterparts {
   bool Matches(int32_t program, const Block& block, int32_t task, int32_t use,
                StreamKind stream) const;
 
-  const SimInput& in_;
+  const ExecutionGraph& graph_;
+  const CommUses& uses_;
+  const TaskIndex& index_;
   std::map<std::tuple<int32_t, int32_t, StreamKind>, Counts> counts_;
 };
 
 }  // namespace plancast
 
-#endif  // PLANCAST_EXECUTOR_SIMULATE_COUNTERPARTS_H_
+#endif  // PLANCAST_EXECUTOR_SIMULATE_INDEX_COUNTERPARTS_H_
