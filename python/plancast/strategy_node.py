@@ -34,7 +34,10 @@ class Node:
         A dim may also be said first: `split(heads="tp")` means the same. A
         list gives choices in order, the first that an op has is cut; None or
         an empty list: the axis cuts nothing here. A factor of an op's own
-        rule is written after a dot, `split(tp=".k")`.
+        rule is written after a dot, `split(tp=".k")`. Entries with a number
+        are levels of the axis, outermost first: `split(tp=["heads|ffn/4", "seq/2"])`
+        cuts eight ranks over heads or columns by four, and inside of these over
+        the sequence by two; one may leave its number out.
 
         >>> from plancast.strategy import Strategy
         >>> tree = Strategy.parse("tp=4")

@@ -19,6 +19,22 @@ DIRECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
     "split of one layer": (PLAN, {"nodes": {"layers.3": {"split": {"tp": []}}}}),
     "split of the last layers": (PLAN, {"nodes": {"layers[-4:]": {"split": {"tp": ["seq"]}}}}),
     "split of every other layer": (PLAN, {"nodes": {"layers[::2].mlp": {"split": {"tp": []}}}}),
+    "levels of a split": (
+        "dp=2,tp=4,mb=1",
+        {"nodes": {"layers": {"split": {"tp": ["heads|ffn/2", "seq/2"]}}}},
+    ),
+    "order of levels": (
+        "dp=2,tp=4,mb=1",
+        {"nodes": {"": {"split": {"tp": ["seq/2", "heads|ffn|vocab"]}}}},
+    ),
+    "a level that cuts nothing": (
+        "dp=2,tp=4,mb=1",
+        {"nodes": {"layers[0:9]": {"split": {"tp": ["heads|ffn/2", "/2"]}}}},
+    ),
+    "levels of data parallelism": (
+        PLAN,
+        {"nodes": {"layers.*.mlp": {"split": {"dp": ["batch/2", "seq/2"]}}}},
+    ),
     "split of an op": (PLAN, {"nodes": {"head.logits": {"split": {"tp": []}}}}),
     "recompute": (PLAN, {"nodes": {"layers": {"recompute": "full"}}}),
     "recompute of some layers": (PLAN, {"nodes": {"layers[0:8]": {"recompute": "full"}}}),
