@@ -110,11 +110,12 @@ absl::StatusOr<bool> SplitHeads(const ModelGraph& graph, const OpNode& op, const
     if (of_keys || inner >= 0) split->axes[of_keys ? outer : inner].push_back(axis);
   }
   if (per_kv % over_queries == 0) return true;
-  return absl::InvalidArgumentError(
-      absl::StrCat("`", path, "` cannot shard dim `heads` (", kv_heads * per_kv, " in ", kv_heads,
-                   " key/value groups) over ", cut.DebugString(), " of size ",
-                   mesh.SizeOf(cut.axes), ". Sizes that work: ", Divisors(kv_heads), " and ",
-                   kv_heads, " times a divisor of ", per_kv, "."));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "`", path, "` cannot shard dim `heads` (", kv_heads * per_kv, " in ", kv_heads,
+      " key/value groups) over ", cut.DebugString(), " of size ", mesh.SizeOf(cut.axes),
+      before > 1 ? absl::StrCat(", inside of ", before, " parts further out") : "",
+      ". Sizes that work: ", Divisors(kv_heads), " and ", kv_heads, " times a divisor of ", per_kv,
+      "."));
 }
 
 // Whether the op takes it.
