@@ -39,9 +39,9 @@ TransformerConfig Draw(uint32_t seed) {
   return config;
 }
 
-// Cuts factors of every op over dp and tp by chance. Returns into how many parts
-// each op is cut, by its path.
-std::map<std::string, int64_t> CutByChance(std::mt19937& random, PlanUnderTest* plan) {
+// Cuts factors of every op over dp and tp by chance, tp in two levels if `levels`. Returns into how
+// many parts each op is cut, by its path.
+std::map<std::string, int64_t> CutByChance(std::mt19937& random, bool levels, PlanUnderTest* plan) {
   std::map<std::string, int64_t> parts;
   const ModelGraph& graph = plan->graph();
   for (const Segment& segment : graph.segments) {
@@ -54,14 +54,21 @@ std::map<std::string, int64_t> CutByChance(std::mt19937& random, PlanUnderTest* 
       }
       parts[path] = 1;
       for (const auto& [axis, size] : {std::pair("dp", kDp), std::pair("tp", kTp)}) {
-        const size_t factor = random() % (extents.size() + 1);
-        const bool cut = factor < extents.size() && extents[factor] % size == 0;
-        plan->Split(path, axis,
-                    cut ? std::vector<std::string>{"." + op.rule->factors()[factor]}
-                        : std::vector<std::string>());
-        if (!cut) continue;
-        extents[factor] /= size;
-        parts[path] *= size;
+        std::vector<std::string> entries;
+        const bool two = levels && size == kTp;
+        const int64_t ranks = two ? size / 2 : size;
+        for (int level = 0; level < (two ? 2 : 1); ++level) {
+          const size_t factor = random() % (extents.size() + 1);
+          const bool cut = factor < extents.size() && extents[factor] % ranks == 0;
+          const std::string number = two ? absl::StrCat("/", ranks) : "";
+          if (cut || two) {
+            entries.push_back((cut ? "." + op.rule->factors()[factor] : "") + number);
+          }
+          if (!cut) continue;
+          extents[factor] /= ranks;
+          parts[path] *= ranks;
+        }
+        plan->Split(path, axis, entries);
       }
     }
   }
@@ -93,7 +100,7 @@ void ExpectBalanced(const ExecutionGraph& graph) {
   EXPECT_EQ(live, 0);
 }
 
-TEST(RandomSplitTest, AnyLegalSplitOfAnyOpCompilesAndConservesWork) {
+void CheckRandomPlans(bool levels) {
   std::cout << "seeds " << kFirstSeed << " to " << kLastSeed << "\n";
   int64_t checked = 0;
   for (uint32_t seed = kFirstSeed; seed <= kLastSeed; ++seed) {
@@ -103,7 +110,7 @@ TEST(RandomSplitTest, AnyLegalSplitOfAnyOpCompilesAndConservesWork) {
     PlanUnderTest plan = PlanUnderTest::Of(Draw(seed), flash, seed % 3 == 0);
     plan.Dp(kDp).Tp(kTp).MicroBatches(kTp, 1);
     plan.ByHand();
-    const std::map<std::string, int64_t> parts = CutByChance(random, &plan);
+    const std::map<std::string, int64_t> parts = CutByChance(random, levels, &plan);
     const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
     ASSERT_TRUE(graph.ok()) << graph.status();
     ExpectBalanced(*graph);
@@ -130,11 +137,17 @@ TEST(RandomSplitTest, AnyLegalSplitOfAnyOpCompilesAndConservesWork) {
         ++checked;
       }
     }
-    if (HasFailure()) break;
+    if (testing::Test::HasFailure()) break;
   }
   std::cout << checked << " products checked\n";
   EXPECT_GT(checked, 500);
 }
+
+TEST(RandomSplitTest, AnyLegalSplitOfAnyOpCompilesAndConservesWork) {
+  CheckRandomPlans(/*levels=*/false);
+}
+
+TEST(RandomSplitTest, SoDoesAnyHierarchy) { CheckRandomPlans(/*levels=*/true); }
 
 }  // namespace
 }  // namespace plancast
