@@ -171,7 +171,7 @@ TEST_P(UnlikeStagesTest, FoldedEqualsFlatBitForBit) {
 }
 
 TEST_P(UnlikeStagesTest, FoldedEqualsFlatWhereAxesAreCutInHierarchies) {
-  constexpr uint32_t kPlans = 15;
+  constexpr uint32_t kPlans = 8;
   CompareFoldedWithFlat(40'001 + static_cast<uint32_t>(GetParam()) * kPlans, kPlans,
                         /*levels=*/true);
 }
