@@ -318,9 +318,13 @@ class UnlikeStages {
     Layout layout =
         plan.bodies->bodies[use->segment]->plan.parameter_layouts[use->tensor].WithoutHalos();
     const PlanOptions& options = *plan.request->options;
-    const int zero = plan.homes ? plan.homes->ZeroOf(use->segment) : options.zero;
-    if (zero < 2 || options.dp * options.cp == 1) return layout;
-    for (const int axis : ShardAxesOf(plan.mesh, options, DataAxes(plan.mesh)).shard) {
+    const ParameterHomes homes =
+        plan.homes ? plan.homes->HomesOf(use->segment) : HomesOfPlan(options);
+    if (!ShardsBodies(options, homes)) return layout;
+    const std::vector<int> shard = homes.over.has_value()
+                                       ? *homes.over
+                                       : ShardAxesOf(plan.mesh, options, DataAxes(plan.mesh)).shard;
+    for (const int axis : shard) {
       Placement& placement = layout.placements[axis];
       if (placement.is_replicate()) placement = Placement::Shard(0);
     }

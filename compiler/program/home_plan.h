@@ -79,7 +79,8 @@ class HomePlan {
   }
   bool OffloadsActivations() const;
   // Of a segment whose parameters have one home (ParameterHomes).
-  int ZeroOf(int segment) const { return segments_[segment].parts[0].homes.zero; }
+  const ParameterHomes& HomesOf(int segment) const { return segments_[segment].parts[0].homes; }
+  int ZeroOf(int segment) const { return HomesOf(segment).zero; }
   // Per tensor of a segment's body: its gradients are not sharded; null: all are.
   const std::vector<bool>* WholeGradients(int segment) const {
     const OfSegment& homes = segments_[segment];

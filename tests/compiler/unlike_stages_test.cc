@@ -71,11 +71,11 @@ std::string Text(const PlanOptions& options) {
   return absl::StrCat(text, " vpp=", options.vpp, " zero=", options.zero, " sp=", options.sp);
 }
 
-PlanUnderTest DrawPlan(Dice& dice) {
+PlanUnderTest DrawPlan(Dice& dice, bool dense = false) {
   const int64_t pp = dice.Of<int64_t>({2, 2, 3}), vpp = dice.Maybe(4) ? 2 : 1;
   const int64_t layers = pp * vpp * dice.Of<int64_t>({1, 2});
   TransformerConfig config = Tiny(layers, /*tied=*/dice.Maybe(2));
-  const bool routed = dice.Maybe(3);
+  const bool routed = !dense && dice.Maybe(3);
   if (routed) {
     config.experts.count = 12;
     config.experts.topk = 3;
@@ -133,9 +133,10 @@ void CompareFoldedWithFlat(uint32_t first, uint32_t count, bool levels) {
   int64_t ranks = 0, classes = 0;
   for (uint32_t seed = first; seed < first + count && !testing::Test::HasFailure(); ++seed) {
     Dice dice(seed);
-    PlanUnderTest plan = DrawPlan(dice);
+    PlanUnderTest plan = DrawPlan(dice, /*dense=*/levels);
     if (levels) {
       for (StageOptions& stage : plan.options().stages) stage.tp = dice.Of<int64_t>({2, 4, 8});
+      plan.options().idle.clear();
       Place(plan.options());
       plan.Split("", "tp", {"heads|ffn|vocab", "seq/2"});
       if (dice.Maybe(2)) plan.Split("layers.*.mlp", "tp", {"seq/2", "ffn"});
