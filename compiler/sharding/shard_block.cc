@@ -333,6 +333,7 @@ class Sharder {
   }
 
   void After() {
+    if (waits_for_reduction_) reduction_ = PortOf(step_.ports);
     if (out_.size() == 0) return;
     const int last = std::max(last_, 0);
     if (step_.own != nullptr && tasks_.CopiesOut() && !step_.backward) GiveUpBuffer(last);
@@ -352,7 +353,6 @@ class Sharder {
   }
 
   void Reductions(int last) {
-    if (waits_for_reduction_) reduction_ = PortOf(step_.ports);
     if (step_.reduce != nullptr) {
       std::vector<int> deps = {last, reduction_};
       for (const BlockTemplate::Gradient& g : in_.gradients) {

@@ -52,7 +52,10 @@ class ShardedPasses::Maker {
       if (backward && !contents.HasBackward(runs[r])) continue;
       turns_.push_back({&runs[r], stage.UnitOf(chunk, r)});
     }
-    for (size_t t = 0; t < turns_.size(); ++t) Settle(t);
+    for (size_t t = 0; t < turns_.size(); ++t) {
+      Settle(t);
+      if (HasTasks(*turns_[t].run)) last_turn_ = t;
+    }
     ports_ = static_cast<int>(std::min(options_.prefetch, needs_));
   }
 
@@ -78,6 +81,11 @@ class ShardedPasses::Maker {
     bool frees = false, reduces = false;
     int64_t base = 0;  // units gathered for runs before
   };
+
+  bool HasTasks(const StageRun& run) const {
+    const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
+    return (backward_ ? blocks.backward : blocks.forward).block.size() > 0;
+  }
 
   void Settle(size_t t) {
     Turn& turn = turns_[t];
@@ -156,7 +164,7 @@ class ShardedPasses::Maker {
       step.makes_shards = shards_are_new && !in_.profile->update.zero_grad &&
                           reduced.host_gradients() < reduced.shard();
     }
-    step.ends_reductions = t + 1 == turns_.size() && repeat + 1 == turn.run->count;
+    step.ends_reductions = t == last_turn_ && repeat + 1 == turn.run->count;
     return step;
   }
 
@@ -223,6 +231,7 @@ class ShardedPasses::Maker {
   const bool backward_, first_, last_, syncs_;
   std::vector<Turn> turns_;
   int64_t needs_ = 0;
+  size_t last_turn_ = 0;  // with tasks: behind it modules only hand on
   int ports_ = 0;
 };
 
