@@ -123,7 +123,7 @@ class UnlikeStages {
     requests_.back().options = &stage_options_.back();
     requests_.back().check = nullptr;
     ASSIGN_OR_RETURN(ProgramPlan plan, PlanPrograms(requests_.back(), session_, observer_),
-                     _ << "stage " << stage);
+                     _ << "stages[" << stage << "]");
     for (const SharedParameter& parameter : plan.shared) {
       if (parameter.Stages().size() < 2) continue;
       return absl::UnimplementedError(

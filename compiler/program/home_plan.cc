@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "strategy/byte_size.h"
 #include "strategy/nodes/op_path.h"
 
 namespace plancast {
@@ -39,7 +40,8 @@ std::string Words(const ParameterHomes& homes) {
   };
   return absl::StrCat("weights ", home(homes.zero >= 3, homes.weights_on_host), ", gradients ",
                       home(homes.zero >= 2, false), ", state ",
-                      home(homes.zero >= 1, homes.state_on_host));
+                      home(homes.zero >= 1, homes.state_on_host), ", bucket ",
+                      PrintByteSize(homes.bucket_bytes));
 }
 
 }  // namespace
