@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/sharding/gradient_blocks.h"
 #include "compiler/sharding/stage_state.h"
@@ -16,6 +17,15 @@ std::string KeyOf(const ShardUnit* unit) {
                          : absl::StrCat(unit->name, ":", unit->elements(), ":", unit->padded(), ":",
                                         unit->parts.size(), ":", unit->host_weights(), ":",
                                         unit->host_gradients());
+}
+
+// Bytes of elements are means over a stage, and stages share blocks.
+std::string KeyOf(const ShardTypes& types) {
+  std::string key;
+  for (const double bytes : {types.at_rest, types.wire, types.gathered}) {
+    absl::StrAppend(&key, absl::bit_cast<uint64_t>(bytes), ",");
+  }
+  return key;
 }
 
 }  // namespace
@@ -122,9 +132,9 @@ class ShardedPasses::Maker {
   }
 
   int32_t Ahead(const ShardUnit& unit) {
-    return writer_.BlockOf(
-        writer_.catalogue().NumberOfText(absl::StrCat("ahead|", backward_, "|", KeyOf(&unit)),
-                                         [&] { return GatherAhead(unit, backward_, style_); }));
+    return writer_.BlockOf(writer_.catalogue().NumberOfText(
+        absl::StrCat("ahead|", backward_, "|", KeyOf(&unit), "|", KeyOf(style_.types)),
+        [&] { return GatherAhead(unit, backward_, style_); }));
   }
 
   const ShardUnit* ReducedBefore(size_t t, int64_t repeat) const {
@@ -213,10 +223,11 @@ class ShardedPasses::Maker {
   }
 
   int32_t NumberOf(const StageRun& run, const ShardedStep& s) {
-    std::string key = absl::StrCat(
-        "sharded|", run.bound_body, "|", backward_, s.keeps_part, s.ends_reductions, s.accumulates,
-        s.makes_shards, "|", s.ports, "|", KeyOf(s.gather), "|", KeyOf(s.own), "|", KeyOf(s.frees),
-        "|", KeyOf(s.reduce), "|", KeyOf(s.reduced_before), "|", s.reduced_gradients);
+    std::string key =
+        absl::StrCat("sharded|", run.bound_body, "|", backward_, s.keeps_part, s.ends_reductions,
+                     s.accumulates, s.makes_shards, "|", s.ports, "|", KeyOf(s.gather), "|",
+                     KeyOf(s.own), "|", KeyOf(s.frees), "|", KeyOf(s.reduce), "|",
+                     KeyOf(s.reduced_before), "|", s.reduced_gradients, "|", KeyOf(style_.types));
     if (s.whole != nullptr) absl::StrAppend(&key, "|", run.segment, "|", first_);
     const BlockTemplate& own = OwnBlock(run);  // before the catalogue looks for this one
     return writer_.catalogue().NumberOfText(key, [&] { return ShardBlock(own, s, style_); });

@@ -25,20 +25,6 @@ constexpr size_t kRulesPerGraph = 4;
 constexpr int kRounds = 12;  // each op is in as many graphs
 constexpr int kCutRounds = 6;
 
-// Ops that a training step can hold: whatever has a gradient.
-std::vector<std::string> TrainableRules() {
-  std::vector<std::string> names;
-  for (const std::string& name : RuleNames()) {
-    const OpRule& rule = **FindRule(name);
-    const std::vector<std::string> inputs = DifferentiableInputs(rule);
-    const bool all = std::all_of(inputs.begin(), inputs.end(), [&](const std::string& input) {
-      return Differentiate(rule, {input}).ok();
-    });
-    if (!inputs.empty() && all) names.push_back(name);
-  }
-  return names;
-}
-
 // Cuts factors of every op over dp and tp by chance.
 void CutByChance(Dice& dice, PlanUnderTest* plan) {
   const ModelGraph& graph = plan->graph();
