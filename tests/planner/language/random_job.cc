@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "compiler/finetune/adapter.h"
 #include "tests/compiler/folded_against_reference.h"
@@ -24,7 +25,8 @@ using Texts = std::vector<std::string>;
 
 class Drawing {
  public:
-  explicit Drawing(uint32_t seed) : dice_(seed), seed_(seed) {}
+  Drawing(uint32_t seed, int64_t micro_batches)
+      : dice_(seed), seed_(seed), micro_batches_(micro_batches) {}
 
   RandomJob Draw() {
     out_.job.profile = PlainProfile();
@@ -34,6 +36,7 @@ class Drawing {
     DrawModel();
     DrawStages();
     DrawPlan();
+    if (!out_.rules.empty() && dice_.Maybe(2)) Split("");
     for (int64_t nodes = dice_.Of<int64_t>({0, 0, 1, 1, 2, 3}); nodes > 0; --nodes) DrawNode();
     DrawLoad();
     DrawMachineAndHost();
@@ -56,7 +59,7 @@ class Drawing {
     vpp_ = pp_ > 1 && dice_.Maybe(4) ? 2 : 1;
     own_ = pp_ > 1 && dice_.Maybe(2);
     if (!own_) {
-      dp_ = {dice_.Of<int64_t>({1, 2, 2, 3})};
+      dp_ = {dice_.Of<int64_t>({1, 2, 2, 3, 4, 6})};
       tp_ = {pp_ > 1 ? dice_.Of<int64_t>({1, 2}) : dice_.Of<int64_t>({1, 2, 4})};
       micro_batch_ = dice_.Of<int64_t>({1, 1, 2});
       out_.samples = micro_batch_ * dp_[0];
@@ -76,13 +79,13 @@ class Drawing {
 
   void DrawModel() {
     layers_ = std::max<int64_t>(2, pp_ * vpp_ * dice_.Of<int64_t>({1, 1, 2}));
-    out_.any_graph = dice_.Maybe(4);
-    if (out_.any_graph) {
+    if (dice_.Maybe(4)) {
+      // One op after the other, seed by seed, beside others.
+      const Texts& all = TrainableRules();
+      out_.rules = {all[seed_ % all.size()]};
+      for (int64_t more = dice_.Below(3); more > 0; --more) out_.rules.push_back(dice_.Of(all));
       std::mt19937 random(seed_);
-      Texts rules = TrainableRules();
-      std::shuffle(rules.begin(), rules.end(), random);
-      rules.resize(1 + dice_.Below(3));
-      graph_ = RandomGraph(rules, layers_, random);
+      graph_ = RandomGraph(out_.rules, layers_, random);
       out_.job.model = *GraphSource(graph_);
       return;
     }
@@ -161,6 +164,7 @@ class Drawing {
       place.mesh = {{"dp", dp_[stage]}, {"tp", tp_[stage]}};
       const int64_t devices = dp_[stage] * tp_[stage];
       if (said) place.devices = DeviceRange{false, first, first + devices - 1};
+      if (routed_ && dice_.Maybe(3)) place.mesh["ep"] = dice_.Of<int64_t>({1, devices});
       if (dice_.Maybe(4)) place.micro_batch = out_.samples / dp_[stage];
       first += devices;
     }
@@ -175,8 +179,9 @@ class Drawing {
     }
     if (vpp_ > 1) form.vpp = vpp_;
     form.mb = micro_batch_;
-    out_.job.global_batch = out_.samples * dice_.Of<int64_t>({1, 2, 2, 3, 4});
-    form.sp = !out_.any_graph && dice_.Maybe(3);
+    out_.job.global_batch =
+        out_.samples * (micro_batches_ > 0 ? micro_batches_ : dice_.Of<int64_t>({1, 2, 2, 3, 4}));
+    form.sp = out_.rules.empty() && dice_.Maybe(3);
     if (routed_) {
       if (dice_.Maybe(2)) form.ep = dice_.Of<int64_t>({2, 3, 4, 6});
       if (dice_.Maybe(3)) form.etp = 1;
@@ -266,7 +271,7 @@ class Drawing {
       path += dice_.Of<std::string>({".*", ".*", "[::2]", "[1:]", "[:1]", "[-1]", ".0",
                                      absl::StrCat("[", layers_ / 2, ":]")});
     }
-    if (out_.any_graph || !dice_.Maybe(2)) return path;
+    if (!out_.rules.empty() || !dice_.Maybe(2)) return path;
     const std::string& op = graph_.bodies[segment.body].ops[0].name;
     if (segment.in_list()) return path + dice_.Of<std::string>({".attn", ".mlp"});
     return dice_.Maybe(2) ? absl::StrCat(path, ".", op) : path;
@@ -275,7 +280,7 @@ class Drawing {
   // Of graphs of any ops, factors that divide on all stages, op by op.
   void Split(const std::string& path) {
     out_.cuts_by_hand = true;
-    if (out_.any_graph) return SplitAnyOps();
+    if (!out_.rules.empty()) return SplitAnyOps();
     const std::string axis = dice_.Maybe(4) ? "dp" : "tp";
     Node(path).SetSplit(
         {axis, axis == "dp"
@@ -370,7 +375,7 @@ class Drawing {
 
   // Shares of 64, so that products with them are exact.
   void DrawLoad() {
-    if (!routed_ || own_ || !dice_.Maybe(3)) return;
+    if (!routed_ || !dice_.Maybe(own_ ? 20 : 3)) return;
     std::vector<double> loads(12, 1);
     for (int i = 12; i < 64; ++i) ++loads[dice_.Below(12)];
     tree().SetLoad("experts", loads);
@@ -388,6 +393,7 @@ class Drawing {
 
   Dice dice_;
   const uint32_t seed_;
+  const int64_t micro_batches_;
   RandomJob out_;
   ModelGraph graph_;
   int64_t pp_ = 1, vpp_ = 1, layers_ = 2, micro_batch_ = 1;
@@ -401,14 +407,17 @@ class Drawing {
 std::string RandomJob::DebugString() const {
   const SoftwareProfile& p = job.profile;
   return absl::StrCat(job.strategy.ToJson(), " batch ", *job.global_batch, " on ", devices,
-                      any_graph ? " any" : "", " cut ", static_cast<int>(p.data_parallel.shard_cut),
-                      p.data_parallel.root_unit, p.data_parallel.keeps_last_unit, " blocking ",
-                      p.pipeline.p2p_blocking, " sync ", p.pipeline.p2p_host_sync, " scatter ",
+                      absl::StrCat(" ", absl::StrJoin(rules, "+")), " cut ",
+                      static_cast<int>(p.data_parallel.shard_cut), p.data_parallel.root_unit,
+                      p.data_parallel.keeps_last_unit, " blocking ", p.pipeline.p2p_blocking,
+                      " sync ", p.pipeline.p2p_host_sync, " scatter ",
                       p.pipeline.p2p_scatter_gather, " clip ", p.update.grad_clip,
                       p.update.zero_grad, p.update.fresh_gradients, " interference ", interference,
                       "/", comm_interference, " launch ", host.launch_ps);
 }
 
-RandomJob DrawJob(uint32_t seed) { return Drawing(seed).Draw(); }
+RandomJob DrawJob(uint32_t seed, int64_t micro_batches) {
+  return Drawing(seed, micro_batches).Draw();
+}
 
 }  // namespace plancast

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cluster/machine.h"
 #include "executor/simulate/simulate.h"
@@ -24,13 +25,14 @@ struct RandomJob {
   // Slow-down of kernels alongside communications and of these alongside kernels.
   double interference = 0, comm_interference = 0;
 
-  bool any_graph = false;     // of any ops
-  bool cuts_by_hand = false;  // nodes split
+  std::vector<std::string> rules;  // of a graph of any ops
+  bool cuts_by_hand = false;       // nodes split
   // On one line.
   std::string DebugString() const;
 };
 
-RandomJob DrawJob(uint32_t seed);
+// `micro_batches`: so many on each rank; 0: a few.
+RandomJob DrawJob(uint32_t seed, int64_t micro_batches = 0);
 
 }  // namespace plancast
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iostream>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,10 @@
 #include "gtest/gtest.h"
 #include "planner/forecast/plan_graph.h"
 #include "tests/compiler/folded_against_reference.h"
+#include "tests/executor/expect_same.h"
 #include "tests/executor/memory/event_replay.h"
 #include "tests/planner/language/random_job.h"
+#include "tests/testing/seed.h"
 
 namespace plancast {
 namespace {
@@ -64,7 +67,7 @@ double FlopsOfProducts(const ExecutionGraph& graph, bool masked) {
 }
 
 // In graphs of any ops the canonical splits may cut sequences as well.
-bool CountsMasks(const RandomJob& random) { return !random.cuts_by_hand && !random.any_graph; }
+bool CountsMasks(const RandomJob& random) { return !random.cuts_by_hand && random.rules.empty(); }
 
 // The same job on one device; what is trained stays.
 absl::StatusOr<double> FlopsOfTheModel(const RandomJob& random) {
@@ -130,8 +133,27 @@ void ExpectNoByteLost(const ExecutionGraph& graph) {
   }
 }
 
+// Kernels of a few microseconds, so that they and transfers hide each other.
+ExecutionGraph WithTimes(ExecutionGraph graph) {
+  for (size_t k = 0; k < graph.kernels.size(); ++k) {
+    graph.kernels[k].flops = 1e-6 * static_cast<double>(1 + (k * 7919) % 97) / 4;
+  }
+  return graph;
+}
+
+ReferenceTimes TimesOf(const RandomJob& random, const ReferenceLowering& reference) {
+  ReferenceHost host{random.host.start_ps, random.host.launch_ps, random.host.sync_ps};
+  host.slowdown_q20 = SlowdownQ20(1 + random.interference);
+  return RunReference(reference, host, LinkSharing::kMaxMin,
+                      SlowdownQ20(1 + random.comm_interference));
+}
+
 class WholeLanguageTest : public testing::TestWithParam<int> {
  protected:
+  static uint32_t FirstSeed() {
+    return static_cast<uint32_t>(TestSeed(1)) + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice;
+  }
+
   void Compare(uint32_t seed) {
     const RandomJob random = DrawJob(seed);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << random.DebugString());
@@ -144,19 +166,15 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
       EXPECT_TRUE(code == absl::StatusCode::kInvalidArgument ||
                   code == absl::StatusCode::kNotFound || code == absl::StatusCode::kUnimplemented)
           << plan.status();
-      ++refused_[std::string(plan.status().message().substr(0, 60))];
       return;
     }
-    ExecutionGraph graph = *plan->execution;
+    const ExecutionGraph& graph = *plan->execution;
     const absl::Status verified = graph.Verify();
     ASSERT_TRUE(verified.ok()) << verified;
     ExpectBalancedMemory(graph);
     ExpectNoByteLost(graph);
     ExpectAllWork(random, graph);
-    for (size_t k = 0; k < graph.kernels.size(); ++k) {
-      graph.kernels[k].flops = 1e-6 * static_cast<double>(1 + (k * 7919) % 97) / 4;
-    }
-    Simulate(seed, random, graph);
+    Simulate(seed, random, WithTimes(graph));
     const std::vector<ClassMemory> memory = ReplayMemory(graph, RuntimeParams());
     for (size_t p = 0; p < graph.programs.size(); ++p) {
       EXPECT_EQ(memory[p].allocated, ReferencePeak(graph, static_cast<int32_t>(p)));
@@ -178,10 +196,7 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
     ASSERT_TRUE(machine.ok()) << machine.status();
     const CommPricer::RealiseFn realise = RealiseOn(*machine, graph);
     const ReferenceLowering reference = LowerReference(graph, *machine, UnitCost(), realise);
-    ReferenceHost host{random.host.start_ps, random.host.launch_ps, random.host.sync_ps};
-    host.slowdown_q20 = SlowdownQ20(1 + random.interference);
-    const ReferenceTimes times = RunReference(reference, host, LinkSharing::kMaxMin,
-                                              SlowdownQ20(1 + random.comm_interference));
+    const ReferenceTimes times = TimesOf(random, reference);
     const auto run = [&](Form form, bool shortcuts) {
       return Simulation::Run(graph, *machine, realise, form, random.host, random.interference,
                              shortcuts, LinkSharing::kMaxMin, random.comm_interference);
@@ -202,32 +217,70 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
     }
     ranks_ += static_cast<int64_t>(reference.ranks.size());
     classes_ += static_cast<int64_t>((*folded)->sim().entities.size());
+    rules_.insert(random.rules.begin(), random.rules.end());
     own_meshes_ += !graph.stage_meshes.empty();
     mixed_ += machine->mixed();
   }
 
   int64_t plans_ = 0, ranks_ = 0, classes_ = 0, exact_ = 0, own_meshes_ = 0, mixed_ = 0;
-  std::map<std::string, int> refused_;
+  std::set<std::string> rules_;  // of ops
 };
 
 INSTANTIATE_TEST_SUITE_P(Slices, WholeLanguageTest, testing::Range(0, kSlices));
 
 TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
-  uint32_t seed = static_cast<uint32_t>(GetParam()) * kSeedsPerSlice;
+  uint32_t seed = FirstSeed();
   std::cout << "seeds from " << seed << "\n";
   int64_t drawn = 0;
   for (; plans_ < kPlansPerSlice && !HasFailure(); ++seed, ++drawn) Compare(seed);
   std::cout << plans_ << " of " << drawn << " plans compared, " << ranks_ << " ranks in "
             << classes_ << " classes; " << own_meshes_ << " with stages of their own, " << mixed_
-            << " on mixed machines, " << exact_ << " that do no work twice\n";
-  if (getenv("SHOW_REFUSED") != nullptr) {
-    for (const auto& [words, count] : refused_) std::cout << count << " " << words << "\n";
-  }
+            << " on mixed machines, " << exact_ << " that do no work twice, " << rules_.size()
+            << " ops\n";
   EXPECT_LT(classes_, ranks_);
   EXPECT_GT(own_meshes_, kPlansPerSlice / 10);
   EXPECT_GT(mixed_, kPlansPerSlice / 10);
   EXPECT_GT(exact_, kPlansPerSlice / 10);
   EXPECT_LT(drawn, 4 * kPlansPerSlice);
+  EXPECT_GT(rules_.size(), 100);  // of 200 and more
+}
+
+// Jumps over periods of the steady state change no digit.
+TEST_P(WholeLanguageTest, ManyMicroBatches) {
+  constexpr int kPlans = 12;
+  constexpr size_t kMostMeetings = 4'000;
+  int64_t plans = 0, jumped = 0;
+  for (auto seed = FirstSeed(); plans < kPlans && !HasFailure(); ++seed) {
+    const RandomJob random = DrawJob(seed, 12 + 12 * static_cast<int64_t>(seed % 3));
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << random.DebugString());
+    const absl::StatusOr<Machine> shape = Machine::Create(UnitMachine(1, random.devices));
+    ASSERT_TRUE(shape.ok()) << shape.status();
+    Session session;
+    const absl::StatusOr<PlanGraph> plan = DrawAndCompile(random.job, *shape, session);
+    if (!plan.ok()) continue;
+    const ExecutionGraph graph = WithTimes(*plan->execution);
+    const absl::StatusOr<Machine> machine = Machine::Create(random.machine);
+    ASSERT_TRUE(machine.ok()) << machine.status();
+    const CommPricer::RealiseFn realise = RealiseOn(*machine, graph);
+    const auto run = [&](bool shortcuts) {
+      return Simulation::Run(graph, *machine, realise, Form::kFolded, random.host,
+                             random.interference, shortcuts, LinkSharing::kMaxMin,
+                             random.comm_interference);
+    };
+    const auto with = run(true), without = run(false);
+    ASSERT_TRUE(with.ok()) << with.status();
+    jumped += (*with)->trace().periods > 0;
+    EXPECT_EQ((*without)->trace().periods, 0);
+    ExpectSameTraces(**with, **without);
+    ExpectSameAttribution(**with, **without);
+    ++plans;
+    // The reference looks at every meeting at every event.
+    const ReferenceLowering reference = LowerReference(graph, *machine, UnitCost(), realise);
+    if (seed % 4 != 0 || reference.meetings.size() > kMostMeetings) continue;
+    ExpectSame(**with, reference, TimesOf(random, reference));
+  }
+  std::cout << jumped << " of " << plans << " simulations jumped\n";
+  EXPECT_GT(jumped, 0);
 }
 
 }  // namespace
