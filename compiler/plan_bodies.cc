@@ -21,6 +21,7 @@
 #include "compiler/lower/op_memory.h"
 #include "compiler/lower/overlap_products.h"
 #include "compiler/lower/quantized.h"
+#include "compiler/shared_layouts.h"
 
 namespace plancast {
 namespace {
@@ -368,60 +369,19 @@ class BodyCompilation {
   absl::StatusOr<std::vector<SharedParameter>> Shared() const {
     std::vector<SharedParameter> shared = SharedParametersOf(bound_.graph);
     for (SharedParameter& parameter : shared) {
+      RETURN_IF_ERROR(CheckKeptAlike(bound_, compiled_, parameter));
       const SharedParameter::Use& last = parameter.uses.back();
-      for (const SharedParameter::Use& use : parameter.uses) {
-        RETURN_IF_ERROR(CheckKeptAlike(use, last));
-      }
-      parameter.frozen = TensorOf(last).frozen;
-      const TensorFacts facts =
-          FactsOf(bound_.graph, bound_.graph.bodies[bound_.graph.segments[last.segment].body],
-                  {last.tensor, -1, false, false});
-      const bool here = compiled_[last.segment]->plan.place.Holds(LayoutOf(last));
+      const Body& body = bound_.graph.bodies[bound_.graph.segments[last.segment].body];
+      parameter.frozen = body.tensors[last.tensor].frozen;
+      const TensorFacts facts = FactsOf(bound_.graph, body, {last.tensor, -1, false, false});
+      const BodyPlan& plan = compiled_[last.segment]->plan;
+      const Layout& layout = plan.parameter_layouts[last.tensor];
       parameter.elements =
-          here ? static_cast<int64_t>(LayoutOf(last).LocalElements(bound_.mesh, facts.shape)) : 0;
+          plan.place.Holds(layout)
+              ? static_cast<int64_t>(layout.LocalElements(bound_.mesh, facts.shape))
+              : 0;
     }
     return shared;
-  }
-
-  const TensorInfo& TensorOf(const SharedParameter::Use& use) const {
-    return bound_.graph.bodies[bound_.graph.segments[use.segment].body].tensors[use.tensor];
-  }
-  const Layout& LayoutOf(const SharedParameter::Use& use) const {
-    return compiled_[use.segment]->plan.parameter_layouts[use.tensor];
-  }
-
-  // One parameter is kept in one layout.
-  absl::Status CheckKeptAlike(const SharedParameter::Use& a, const SharedParameter::Use& b) const {
-    const auto apart = [](const Placement& x, const Placement& y) {
-      return (x.is_on() || y.is_on()) && x != y;
-    };
-    const std::vector<Placement>&of_a = LayoutOf(a).placements, &of_b = LayoutOf(b).placements;
-    for (size_t axis = 0; axis < of_a.size(); ++axis) {
-      if (!apart(of_a[axis], of_b[axis])) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "`", ModelGraph::PathOf(bound_.graph.segments[a.segment]), "` and `",
-          ModelGraph::PathOf(bound_.graph.segments[b.segment]),
-          "` share a parameter (tied embeddings), and `on` puts them on different ranks. Name "
-          "the same ranks at both."));
-    }
-    const auto cut = [&](const SharedParameter::Use& use, int axis) {
-      const Placement& placement = LayoutOf(use).placements[axis];
-      return placement.is_shard()
-                 ? absl::StrCat("`", bound_.graph.dims[TensorOf(use).dims[placement.dim]].name, "`")
-                 : std::string("nothing");
-    };
-    const auto name = [&](const SharedParameter::Use& use) {
-      return absl::StrCat("`", bound_.graph.segments[use.segment].path, ".", TensorOf(use).name,
-                          "`");
-    };
-    for (int axis = 0; axis < bound_.mesh.num_axes(); ++axis) {
-      if (bound_.mesh.size(axis) == 1 || cut(a, axis) == cut(b, axis)) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(name(a), " and ", name(b), " are one parameter, and `",
-                       bound_.mesh.root(axis), "` cuts ", cut(a, axis), " of the one and ",
-                       cut(b, axis), " of the other. Say the same `split` at both."));
-    }
-    return absl::OkStatus();
   }
 
   const CompileRequest& request_;

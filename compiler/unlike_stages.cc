@@ -183,6 +183,9 @@ class UnlikeStages {
                          _ << "stages " << before << " and " << after);
         way.bytes = CrossingBytes(reshard);
         way.reshard = assembly_.AddReshard(std::move(reshard));
+        if (request_.on_border) {
+          request_.on_border({way.reshard, tensors, PlaceOf(from), PlaceOf(to), backward});
+        }
       }
     }
     borders_.emplace_back();  // behind the last

@@ -257,5 +257,12 @@ TEST_P(RandomPlacesTest, FoldedEqualsFlatBitForBit) {
   EXPECT_GT(placed, 50);
 }
 
+TEST(PlacesTest, RanksWithoutAnOpAreRefused) {
+  PlanUnderTest plan = TwoBranches();
+  plan.Dp(2).Split("", "dp", {"batch"}).On("stem", "dp", "0").On("body", "dp", "0");
+  EXPECT_THAT(plan.Compile(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                       HasSubstr("all ops of stage 0 dp=1 are on other ranks")));
+}
+
 }  // namespace
 }  // namespace plancast

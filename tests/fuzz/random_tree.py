@@ -234,7 +234,7 @@ class Drawing:
 
 
 def split(d: Drawing) -> dict[str, list[str]]:
-    """Any axis over any dims of the model, or factors of the op's rule."""
+    """Any axis over any dims of the model, or factors of the op's rule, or in a hierarchy."""
     known = (*d.outline.dims, "heads", "seq", "hidden", "batch", ".k", ".n", ".b", ".s", ".f")
 
     def dims() -> list[str]:
@@ -242,11 +242,18 @@ def split(d: Drawing) -> dict[str, list[str]]:
             return []
         if d.odd():
             return [d.of("headz", "!", ".", "")]
-        found = [d.of(*known) for _ in range(d.of(1, 1, 2))]
-        return list(dict.fromkeys(found))
+        found = list(dict.fromkeys(d.of(*known) for _ in range(d.of(1, 1, 2))))
+        if d.maybe(5):  # one of them says how many ranks it has
+            at = d.rng.randrange(len(found))
+            found[at] += f"/{d.of(1, 2, 2, 4)}"
+        return found
 
     axes = ["tp"] if d.maybe(2) else [d.of(*AXES) for _ in range(d.of(1, 2))]
     return {axis: dims() for axis in axes}
+
+
+def on(d: Drawing) -> dict[str, Any]:
+    return {d.of("dp", "tp", *(AXES if d.odd() else ())): d.of(0, 1, "0/2", "1/2", "1/3", "3")}
 
 
 def recompute(d: Drawing) -> str:
@@ -303,7 +310,7 @@ def lora(d: Drawing) -> dict[str, Any] | None:
 # What a node says, and what the plan's keys say.
 NODE: dict[str, Callable[[Drawing], Any]] = {
     "split": split, "recompute": recompute, "home": home, "bucket": bucket, "train": train,
-    "lora": lora,
+    "lora": lora, "on": on,
 }  # fmt: skip
 
 

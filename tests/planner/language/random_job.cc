@@ -258,9 +258,10 @@ class Drawing {
   // A node of the tree, and what it says: one of these.
   void DrawNode() {
     using Directive = void (Drawing::*)(const std::string& path);
-    constexpr std::array<Directive, 7> kDirectives = {
-        &Drawing::Split, &Drawing::Split, &Drawing::Recomputation, &Drawing::Homes,
-        &Drawing::Homes, &Drawing::Train, &Drawing::Lora};
+    constexpr std::array<Directive, 10> kDirectives = {
+        &Drawing::Split, &Drawing::Split,         &Drawing::Levels, &Drawing::On,
+        &Drawing::On,    &Drawing::Recomputation, &Drawing::Homes,  &Drawing::Homes,
+        &Drawing::Train, &Drawing::Lora};
     (this->*kDirectives[dice_.Below(kDirectives.size())])(Path());
   }
 
@@ -288,6 +289,29 @@ class Drawing {
                    : dice_.Of<Texts>({{}, {"seq"}, {"heads", "seq"}, {"ffn"}, {"hidden"}})});
   }
 
+  // Hierarchies of the model's axes, of all of it or below a node.
+  void Levels(const std::string& path) {
+    const std::string where = dice_.Maybe(2) ? "" : path;
+    const std::string axis = dice_.Maybe(4) ? "dp" : "tp";
+    const Texts entries = axis == "dp" ? dice_.Of<Texts>({{"batch/2", "seq/2"}, {"batch", "/1"}})
+                                       : dice_.Of<Texts>({{"heads|ffn|vocab", "seq/2"},
+                                                          {"heads|ffn/2", "seq"},
+                                                          {"seq/2", "heads|ffn|vocab"},
+                                                          {"heads|ffn|vocab", "/2"}});
+    out_.cuts_by_hand = true;
+    const absl::StatusOr<SplitDirective> split = SplitDirective::Parse(axis, entries);
+    PLANCAST_CHECK_OK(split);
+    Node(where).SetSplit(*split);
+  }
+
+  // On some ranks of an axis.
+  void On(const std::string& path) {
+    const absl::StatusOr<OnDirective> on = ParseOn(dice_.Of<std::string>({"dp", "tp"}),
+                                                   dice_.Of<std::string>({"0", "1", "0/2", "1/2"}));
+    PLANCAST_CHECK_OK(on);
+    Node(path).SetOn(*on);
+  }
+
   void SplitAnyOps() {
     const int64_t dp =
         std::accumulate(dp_.begin(), dp_.end(), int64_t{1}, std::lcm<int64_t, int64_t>);
@@ -312,7 +336,7 @@ class Drawing {
                    std::vector<int64_t>& extents) {
     const size_t factors = extents.size();
     const auto factor = static_cast<size_t>(dice_.Below(static_cast<int64_t>(factors) + 1));
-    bool cut = factor < factors;
+    bool cut = factor < factors && op.rule->may_cut(static_cast<int>(factor));
     // Tied factors are cut together.
     for (size_t f = 0; f < factors && cut; ++f) {
       cut = op.rule->ties()[f] != op.rule->ties()[factor] || extents[f] % size == 0;
