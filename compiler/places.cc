@@ -41,10 +41,10 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const CompileRequest& request) {
                                                 request.profile->kernels.whole_rules));
   std::vector<Place> places = PlacesOf(bound.bodies, bound.mesh);
   if (places.size() * static_cast<size_t>(request.options->pp) > kMostPrograms) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "nodes name single ranks of axes with ", places.size(), " places in ", request.options->pp,
-        " stages, more than ", kMostPrograms,
-        " programs. Name parts of the ranks instead (`on: {dp: 0/2}`)."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("nodes name single ranks of axes with ", places.size(), " places in ",
+                     request.options->pp, " stages, more than ", kMostPrograms,
+                     " programs. Name parts of the ranks instead (`on: {dp: 0/2}`)."));
   }
   return places;
 }

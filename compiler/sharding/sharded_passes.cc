@@ -92,6 +92,18 @@ class ShardedPasses::Maker {
     int64_t base = 0;  // units gathered for runs before
   };
 
+  // The last turn of a unit, with tasks if there is one: what only hands on does nothing.
+  size_t LastOf(const ShardedStage::Unit* unit) const {
+    size_t last = 0;
+    bool works = false;
+    for (size_t t = 0; t < turns_.size(); ++t) {
+      if (turns_[t].unit != unit || (works && !HasTasks(*turns_[t].run))) continue;
+      last = t;
+      works = HasTasks(*turns_[t].run);
+    }
+    return last;
+  }
+
   bool HasTasks(const StageRun& run) const {
     const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
     return (backward_ ? blocks.backward : blocks.forward).block.size() > 0;
@@ -101,7 +113,7 @@ class ShardedPasses::Maker {
     Turn& turn = turns_[t];
     const auto same = [&](const Turn& other) { return other.unit == turn.unit; };
     turn.begins = std::none_of(turns_.begin(), turns_.begin() + static_cast<int64_t>(t), same);
-    turn.ends = std::none_of(turns_.begin() + static_cast<int64_t>(t) + 1, turns_.end(), same);
+    turn.ends = t == LastOf(turn.unit);
     const ShardedStage::Unit& unit = *turn.unit;
     const bool gathered = unit.weights.gathers();
     // Pipelines keep what stays through all micro-batches, and so do those who keep
