@@ -19,6 +19,8 @@
 
 namespace plancast {
 
+struct CrossedBorder;  // compiler/program/stage_reshard.h
+
 // What is compiled: a model graph (any micro-batch size; bound here), a
 // strategy whose plan-wide choices are settled, and how the framework runs.
 struct CompileRequest {
@@ -38,6 +40,8 @@ struct CompileRequest {
   // compilation with kResourceExhausted: a plan that does not fit is not worth
   // the rest of it.
   std::function<bool(const ExecutionGraph& graph, int32_t program)> check;
+  // Told of each reshard between stages with meshes of their own, if there is someone to tell.
+  std::function<void(const CrossedBorder& border)> on_border;
 };
 
 // Called after each pass with its name (`bind`, `differentiate`, `partition`,

@@ -22,6 +22,18 @@ namespace {
 // Of all stages together; each is written by itself.
 constexpr size_t kMostPrograms = 4096;
 
+// Every rank has something to do.
+absl::Status CheckWorks(const ExecutionGraph& graph, const Program& program) {
+  for (const Instance& instance : program.instances) {
+    if (instance.phase == Phase::kForward && graph.blocks[instance.block].size() > 0) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "`on` leaves devices idle: all ops of ", program.name, " are on other ranks. Take fewer ",
+      "ranks, or name nodes that have some of the ops."));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Place>> PlacesOf(const CompileRequest& request) {
@@ -30,10 +42,10 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const CompileRequest& request) {
                                                 request.profile->kernels.whole_rules));
   std::vector<Place> places = PlacesOf(bound.bodies, bound.mesh);
   if (places.size() * static_cast<size_t>(request.options->pp) > kMostPrograms) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "nodes name single ranks of axes with ", places.size(), " places in ", request.options->pp,
-        " stages, more than ", kMostPrograms,
-        " programs. Name parts of the ranks instead (`on: {dp: 0/2}`)."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("nodes name single ranks of axes with ", places.size(), " places in ",
+                     request.options->pp, " stages, more than ", kMostPrograms,
+                     " programs. Name parts of the ranks instead (`on: {dp: 0/2}`)."));
   }
   return places;
 }
@@ -73,6 +85,7 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
     for (int64_t stage = 0; stage < request.options->pp; ++stage) {
       BuildStageProgram(plan.inputs(), stage, schedule.OfStage(stage), &catalogue, &assembly);
       const int32_t program = assembly.programs() - 1;
+      RETURN_IF_ERROR(CheckWorks(assembly.graph(), assembly.graph().programs[program]));
       if (request.check && !request.check(assembly.graph(), program)) {
         return absl::ResourceExhaustedError("a stage was refused");
       }

@@ -21,6 +21,7 @@
 #include "compiler/lower/op_memory.h"
 #include "compiler/lower/overlap_products.h"
 #include "compiler/lower/quantized.h"
+#include "compiler/shared_layouts.h"
 
 namespace plancast {
 namespace {
@@ -374,6 +375,7 @@ class BodyCompilation {
   absl::StatusOr<std::vector<SharedParameter>> Shared() const {
     std::vector<SharedParameter> shared = SharedParametersOf(bound_.graph);
     for (SharedParameter& parameter : shared) {
+      RETURN_IF_ERROR(CheckKeptAlike(bound_, compiled_, parameter));
       const auto held = std::find_if(parameter.uses.rbegin(), parameter.uses.rend(),
                                      [&](const auto& use) { return bound_.Holds(use.segment); });
       const bool holds = held != parameter.uses.rend();
@@ -382,30 +384,12 @@ class BodyCompilation {
       parameter.frozen = body.tensors[last.tensor].frozen;
       if (!holds) continue;
       const TensorFacts facts = FactsOf(bound_.graph, body, {last.tensor, -1, false, false});
-      const Layout& layout = compiled_[last.segment]->plan.parameter_layouts[last.tensor];
-      for (const SharedParameter::Use& use : parameter.uses) {
-        if (!bound_.Holds(use.segment)) continue;
-        const Layout& other = compiled_[use.segment]->plan.parameter_layouts[use.tensor];
-        const auto apart = [](const Placement& a, const Placement& b) {
-          return (a.is_on() || b.is_on()) && a != b;
-        };
-        const bool same =
-            std::equal(layout.placements.begin(), layout.placements.end(),
-                       other.placements.begin(),
-                       [&](const Placement& a, const Placement& b) { return !apart(a, b); });
-        const auto data_axis = [&](int a) { return layout.placements[a].is_on(); };
-        const std::vector<int> data = DataAxes(bound_.mesh);
-        if (same && std::none_of(data.begin(), data.end(), data_axis)) continue;
-        return absl::InvalidArgumentError(absl::StrCat(
-            "`", ModelGraph::PathOf(bound_.graph.segments[use.segment]), "` and `",
-            ModelGraph::PathOf(bound_.graph.segments[last.segment]),
-            "` share a parameter (tied embeddings), and `on` puts ",
-            same ? "it on some data-parallel ranks. Leave `on` out at both, or name ranks of `tp`."
-                 : "them on different ranks. Name the same ranks at both."));
-      }
-      const bool here = compiled_[last.segment]->plan.place.Holds(layout);
+      const BodyPlan& plan = compiled_[last.segment]->plan;
+      const Layout& layout = plan.parameter_layouts[last.tensor];
       parameter.elements =
-          here ? static_cast<int64_t>(layout.LocalElements(bound_.mesh, facts.shape)) : 0;
+          plan.place.Holds(layout)
+              ? static_cast<int64_t>(layout.LocalElements(bound_.mesh, facts.shape))
+              : 0;
     }
     return shared;
   }

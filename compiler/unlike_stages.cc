@@ -168,7 +168,7 @@ class UnlikeStages {
     requests_.back().options = &own;
     requests_.back().check = nullptr;
     ASSIGN_OR_RETURN(ProgramPlan plan, PlanPrograms(requests_.back(), session_, observer_),
-                     _ << "stage " << own.own_stages.front());
+                     _ << "stages[" << own.own_stages.front() << "]");
     plans_.push_back(std::make_unique<ProgramPlan>(std::move(plan)));
     return absl::OkStatus();
   }
@@ -214,6 +214,9 @@ class UnlikeStages {
                          _ << "stages " << before << " and " << after);
         way.bytes = CrossingBytes(reshard);
         way.reshard = assembly_.AddReshard(std::move(reshard));
+        if (request_.on_border) {
+          request_.on_border({way.reshard, tensors, PlaceOf(from), PlaceOf(to), backward});
+        }
       }
     }
     borders_.emplace_back();  // behind the last

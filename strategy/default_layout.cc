@@ -79,16 +79,19 @@ absl::StatusOr<std::string> ChooseLayout(const ShortForm& form, const PlanContex
     return std::string();
   }
   o.layout = DefaultLayout(layers, stages);
-  if ((o.layout.empty() || LeavesIdle(o.layout, context)) && context.cut != nullptr) {
-    o.layout.clear();
+  if (!o.layout.empty() && LeavesIdle(o.layout, context)) o.layout.clear();
+  if (o.layout.empty() && context.cut != nullptr) {
     ASSIGN_OR_RETURN(o.cuts, context.cut(stages));
     return absl::StrCat(stages, " virtual stages of ", layers, layers == 1 ? " module" : " modules",
                         ": cut inside of modules, by their FLOPs");
   }
   if (o.layout.empty()) {
     return Wrong("pp*vpp = ", o.pp, "*", o.vpp, " virtual stages are more than the ", layers,
-                 " layers of the model. pp*vpp can be ", layers, " at most, or ", layers + 2,
-                 " with the embedding and the loss on stages of their own.");
+                 " layers of the model. pp*vpp can be ", layers, " at most",
+                 context.work_before && context.work_after
+                     ? absl::StrCat(", or ", layers + 2,
+                                    " with the embedding and the loss on stages of their own.")
+                     : ".");
   }
   if (layers % stages == 0) return std::string();
   return absl::StrCat(layers, " layers on ", stages,

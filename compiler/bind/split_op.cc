@@ -55,7 +55,10 @@ absl::Status NoDim(const ModelGraph& graph, const std::string& path, absl::strin
 absl::Status CheckDim(const ModelGraph& graph, const OpNode& op, const std::string& path,
                       absl::string_view dim) {
   if (KnowsDim(graph, op, dim)) return absl::OkStatus();
-  if (absl::StartsWith(dim, ".")) return op.rule->FindFactor(dim.substr(1)).status();
+  if (absl::StartsWith(dim, ".")) {
+    const absl::Status none = op.rule->FindFactor(dim.substr(1)).status();
+    return absl::Status(none.code(), absl::StrCat("`", path, "`: ", none.message()));
+  }
   return NoDim(graph, absl::StrCat("`", path, "`"), dim);
 }
 

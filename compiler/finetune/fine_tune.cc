@@ -142,7 +142,7 @@ class FineTuner {
       told.rank = resolved.lora->rank;
     }
     if (AdapterOf(*op.rule).ok()) {
-      takes_adapters_.insert(op.name);
+      takes_adapters_[resolved.lora_source].insert(op.name);
       const bool layer_of_list = segment.in_list() || !out_.HasLists();
       if (resolved.lora->base == "nf4" && layer_of_list) told.at_rest = AtRest::kNf4;
     }
@@ -224,10 +224,17 @@ class FineTuner {
     for (const auto& [said, used] : named_) {
       if (used) continue;
       const auto& [source, on] = said;
+      const std::string lora =
+          absl::StrCat("`lora` of ", source.empty() ? "the root" : absl::StrCat("`", source, "`"));
+      const auto takes = takes_adapters_.find(source);
+      if (takes == takes_adapters_.end()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            lora, " has no effect: no op below can have adapters, but for those that nodes with ",
+            "longer paths decide. Say it where products with weights are, or leave it out."));
+      }
       return absl::InvalidArgumentError(
-          absl::StrCat("`lora` of ", source.empty() ? "the root" : absl::StrCat("`", source, "`"),
-                       " names no op with `", on, "`; adapters can stand beside ",
-                       JoinQuoted(takes_adapters_), ".", DidYouMean(on, takes_adapters_)));
+          absl::StrCat(lora, " names no op with `", on, "`; adapters can stand beside ",
+                       JoinQuoted(takes->second), ".", DidYouMean(on, takes->second)));
     }
     return absl::OkStatus();
   }
@@ -250,7 +257,7 @@ class FineTuner {
   ModelGraph out_;
   std::map<std::pair<int, std::vector<Told>>, int> variants_;
   std::map<std::pair<std::string, std::string>, bool> named_;  // by node and word: some op
-  std::set<std::string> takes_adapters_;                       // names of ops
+  std::map<std::string, std::set<std::string>> takes_adapters_;  // by node: names of ops
 };
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/bind/plan_mesh.h"
+#include "strategy/byte_size.h"
 #include "strategy/nodes/op_path.h"
 
 namespace plancast {
@@ -46,9 +46,11 @@ bool SameHomes(const OpWord& a, const OpWord& b) {
 }
 
 std::string Words(const OpWord& word) {
-  return absl::StrJoin(kStored, ", ", [&](std::string* out, HomeKind kind) {
-    absl::StrAppend(out, kHomeKindNames[kind], " ", PrintHome(kind, word.homes[kind]));
-  });
+  std::string words;
+  for (const HomeKind kind : kStored) {
+    absl::StrAppend(&words, kHomeKindNames[kind], " ", PrintHome(kind, word.homes[kind]), ", ");
+  }
+  return absl::StrCat(words, "bucket ", PrintByteSize(word.bucket_bytes));
 }
 
 bool IsWholeOnHost(const Home& home) { return home.on_host && !home.sharded(); }

@@ -27,6 +27,14 @@ struct StagePlace {
   int64_t first_device = 0;
 };
 
+// What a reshard of a graph in the making moves.
+struct CrossedBorder {
+  int reshard = 0;  // into ExecutionGraph::reshards
+  absl::Span<const BorderTensor> tensors;
+  StagePlace from, to;
+  bool backward = false;
+};
+
 // The ways in which the tensors at a border go from `from` to `to`, together
 // (graph/layout/reshard.h): those that all of them may take. `backward`: gradients, from the
 // stage after to the stage before. Errors: a pipeline axis that is not the outermost.

@@ -299,10 +299,12 @@ int64_t GradientFlow::FreshBytes() const {
   int64_t bytes = 0;
   contents_.ForEachRun([&](const StageRun& run) {
     const BlockTemplate& backward = contents_.BodyOf(run).blocks.backward;
-    bytes +=
-        FreshGradientBytes(backward, WholeParameters(contents_, run, sharded_),
-                           ElementBytes(profile_.types.grad_dtype), contents_.WholeGradients(run)) *
-        run.count;
+    // Where one rank has all, none are sharded, whatever nodes say.
+    const std::vector<bool>* const whole =
+        sharded_ == nullptr ? nullptr : contents_.WholeGradients(run);
+    bytes += FreshGradientBytes(backward, WholeParameters(contents_, run, sharded_),
+                                ElementBytes(profile_.types.grad_dtype), whole) *
+             run.count;
   });
   return bytes;
 }

@@ -341,14 +341,18 @@ class Sharder {
   void AllocateGradients() {
     if (in_.gradients.empty() || !step_.backward || step_.accumulates) return;
     const uint16_t tensor = tasks_.Gradients(*step_.unit);
+    int64_t elements = 0;  // so far: they are rounded together, as they are given up
     for (const BlockTemplate::Gradient& g : in_.gradients) {
       if (IsWhole(g)) continue;
+      const int64_t before = WholeBytes(elements, style_.whole_gradient);
+      elements += g.elements;
       out_.AddMemory(event_of_[g.task], false, MemoryKind::kGradients, tensor,
-                     WholeBytes(g.elements, style_.whole_gradient));
+                     WholeBytes(elements, style_.whole_gradient) - before);
     }
   }
 
   void After() {
+    if (waits_for_reduction_) reduction_ = PortOf(step_.ports);
     if (out_.size() == 0) return;
     const int last = std::max(last_, 0);
     if (step_.own != nullptr && tasks_.CopiesOut() && !step_.backward) GiveUpBuffer(last);

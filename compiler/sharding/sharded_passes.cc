@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/sharding/gradient_blocks.h"
@@ -22,6 +23,15 @@ std::string KeyOf(const ShardUnit* unit) {
     absl::StrAppend(&key, ":", absl::StrJoin(part.axes.shard, ","), "/",
                     absl::StrJoin(part.axes.summed, ","), "+",
                     absl::StrJoin(part.axes.replica, ","), "=", part.padded);
+  }
+  return key;
+}
+
+// Bytes of elements are means over a stage, and stages share blocks.
+std::string KeyOf(const ShardTypes& types) {
+  std::string key;
+  for (const double bytes : {types.at_rest, types.wire, types.gathered}) {
+    absl::StrAppend(&key, absl::bit_cast<uint64_t>(bytes), ",");
   }
   return key;
 }
@@ -60,7 +70,10 @@ class ShardedPasses::Maker {
       if (backward && !contents.HasBackward(runs[r])) continue;
       turns_.push_back({&runs[r], stage.UnitOf(chunk, r)});
     }
-    for (size_t t = 0; t < turns_.size(); ++t) Settle(t);
+    for (size_t t = 0; t < turns_.size(); ++t) {
+      Settle(t);
+      if (HasTasks(*turns_[t].run)) last_turn_ = t;
+    }
     ports_ = static_cast<int>(std::min(options_.prefetch, needs_));
   }
 
@@ -87,11 +100,28 @@ class ShardedPasses::Maker {
     int64_t base = 0;  // units gathered for runs before
   };
 
+  // The last turn of a unit, with tasks if there is one: what only hands on does nothing.
+  size_t LastOf(const ShardedStage::Unit* unit) const {
+    size_t last = 0;
+    bool works = false;
+    for (size_t t = 0; t < turns_.size(); ++t) {
+      if (turns_[t].unit != unit || (works && !HasTasks(*turns_[t].run))) continue;
+      last = t;
+      works = HasTasks(*turns_[t].run);
+    }
+    return last;
+  }
+
+  bool HasTasks(const StageRun& run) const {
+    const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
+    return (backward_ ? blocks.backward : blocks.forward).block.size() > 0;
+  }
+
   void Settle(size_t t) {
     Turn& turn = turns_[t];
     const auto same = [&](const Turn& other) { return other.unit == turn.unit; };
     turn.begins = std::none_of(turns_.begin(), turns_.begin() + static_cast<int64_t>(t), same);
-    turn.ends = std::none_of(turns_.begin() + static_cast<int64_t>(t) + 1, turns_.end(), same);
+    turn.ends = t == LastOf(turn.unit);
     const ShardedStage::Unit& unit = *turn.unit;
     const bool gathered = unit.weights.gathers();
     // Pipelines keep what stays through all micro-batches, and so do those who keep
@@ -122,9 +152,9 @@ class ShardedPasses::Maker {
   }
 
   int32_t Ahead(const ShardUnit& unit) {
-    return writer_.BlockOf(
-        writer_.catalogue().NumberOfText(absl::StrCat("ahead|", backward_, "|", KeyOf(&unit)),
-                                         [&] { return GatherAhead(unit, backward_, style_); }));
+    return writer_.BlockOf(writer_.catalogue().NumberOfText(
+        absl::StrCat("ahead|", backward_, "|", KeyOf(&unit), "|", KeyOf(style_.types)),
+        [&] { return GatherAhead(unit, backward_, style_); }));
   }
 
   const ShardUnit* ReducedBefore(size_t t, int64_t repeat) const {
@@ -164,7 +194,7 @@ class ShardedPasses::Maker {
       step.makes_shards = shards_are_new && !in_.profile->update.zero_grad &&
                           reduced.host_gradients() < reduced.shard();
     }
-    step.ends_reductions = t + 1 == turns_.size() && repeat + 1 == turn.run->count;
+    step.ends_reductions = t == last_turn_ && repeat + 1 == turn.run->count;
     return step;
   }
 
@@ -213,10 +243,11 @@ class ShardedPasses::Maker {
   }
 
   int32_t NumberOf(const StageRun& run, const ShardedStep& s) {
-    std::string key = absl::StrCat(
-        "sharded|", run.bound_body, "|", backward_, s.keeps_part, s.ends_reductions, s.accumulates,
-        s.makes_shards, "|", s.ports, "|", KeyOf(s.gather), "|", KeyOf(s.own), "|", KeyOf(s.frees),
-        "|", KeyOf(s.reduce), "|", KeyOf(s.reduced_before), "|", s.reduced_gradients);
+    std::string key =
+        absl::StrCat("sharded|", run.bound_body, "|", backward_, s.keeps_part, s.ends_reductions,
+                     s.accumulates, s.makes_shards, "|", s.ports, "|", KeyOf(s.gather), "|",
+                     KeyOf(s.own), "|", KeyOf(s.frees), "|", KeyOf(s.reduce), "|",
+                     KeyOf(s.reduced_before), "|", s.reduced_gradients, "|", KeyOf(style_.types));
     if (s.whole != nullptr) absl::StrAppend(&key, "|", run.segment, "|", first_);
     const BlockTemplate& own = OwnBlock(run);  // before the catalogue looks for this one
     return writer_.catalogue().NumberOfText(key, [&] { return ShardBlock(own, s, style_); });
@@ -231,6 +262,7 @@ class ShardedPasses::Maker {
   const bool backward_, first_, last_, syncs_;
   std::vector<Turn> turns_;
   int64_t needs_ = 0;
+  size_t last_turn_ = 0;  // with tasks: behind it modules only hand on
   int ports_ = 0;
 };
 

@@ -201,10 +201,10 @@ void LayerRuns::Dissolve(int32_t entity) {
     streams_.WakeWaiting(entity, __builtin_ctz(rest));
     streams_.WakeInTime(entity, __builtin_ctz(rest), Events::kNever);
   }
-  // If no communication lasts on, what is left of kernels is rounded even if others
-  // begin at once.
+  // If no communication lasts on, of the run or of others, what is left of kernels is rounded
+  // even if others begin at once.
   const int32_t comms_now = overlap_.of(entity).comms;
-  if (comms > 0 && comms == comms_now && run.OthersCeaseAt(events_.now())) {
+  if (comms == comms_now && !run.OthersLastThrough(events_.now())) {
     kernels_.SetSlow(entity, false);
   }
   kernels_.SetSlow(entity, comms_now > 0);

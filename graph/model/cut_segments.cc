@@ -88,6 +88,8 @@ struct Piece {
 Piece PieceOf(const Body& body, const std::vector<Life>& lives, int begin, int end) {
   const int ops = static_cast<int>(body.ops.size());
   const auto ports = [&](int at, std::vector<int>* list, std::vector<bool>* detached) {
+    list->clear();
+    detached->clear();
     for (size_t t = 0; t < lives.size(); ++t) {
       if (!lives[t].IsLiveAt(at)) continue;
       list->push_back(static_cast<int>(t));
@@ -102,14 +104,8 @@ Piece PieceOf(const Body& body, const std::vector<Life>& lives, int begin, int e
   out.in_detached = body.in_detached;
   out.out_ports = body.out_ports;
   out.out_detached = body.out_detached;
-  if (begin > 0) {
-    out.in_ports.clear();
-    ports(begin, &out.in_ports, &out.in_detached);
-  }
-  if (end < ops) {
-    out.out_ports.clear();
-    ports(end, &out.out_ports, &out.out_detached);
-  }
+  if (begin > 0) ports(begin, &out.in_ports, &out.in_detached);
+  if (end < ops) ports(end, &out.out_ports, &out.out_detached);
   out.ops.assign(body.ops.begin() + begin, body.ops.begin() + end);
 
   std::vector<bool> here(body.tensors.size(), false);

@@ -190,7 +190,7 @@ PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
   context.work_before = context.lists && !graph.segments.front().in_list();
   context.work_after = context.lists && !graph.segments.back().in_list();
   // Layers of transformers are cut where `stages` says so, and else nowhere.
-  if (graph.hidden == 0) {
+  if (graph.hidden == 0 || !context.lists) {
     context.cut = [&graph](int64_t stages) { return BalancedCuts(graph, stages); };
   }
   return context;

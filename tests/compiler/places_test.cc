@@ -83,11 +83,10 @@ TEST(PlacesTest, BranchesSideBySideRunOnTheirRanksAlone) {
   // Samples of all ranks are gathered at each; results go back to whose samples they are in one
   // exchange of two roots, and gradients the other way.
   const int64_t whole = 2 * kStream, wide = whole / kHidden * kFfn;
-  EXPECT_THAT(MovesOf(graph).forward,
-              UnorderedElementsAre(Moved("all_to_all", "dp", whole),
-                                   Moved("all_to_all", "dp", whole),
-                                   Moved("all_to_all", "dp", wide),
-                                   Moved("all_to_all", "dp", wide)));
+  EXPECT_THAT(
+      MovesOf(graph).forward,
+      UnorderedElementsAre(Moved("all_to_all", "dp", whole), Moved("all_to_all", "dp", whole),
+                           Moved("all_to_all", "dp", wide), Moved("all_to_all", "dp", wide)));
 }
 
 TEST(PlacesTest, AModuleOnOneTensorRankBroadcasts) {
@@ -133,9 +132,8 @@ TEST(PlacesTest, PartsOfTheRanksShareTheWork) {
   const std::vector<KernelSpec> products = KernelsLabelled(graph, "body.F", "wide");
   ASSERT_EQ(products.size(), 1u);
   EXPECT_EQ(products[0].flops, 2.0 * 2 * kBatch * kSeq * kHidden * kFfn);
-  EXPECT_THAT(MovesOf(graph).gradients,
-              ElementsAre(AllReduce("dp.1", 4 * kFfn * kHidden),
-                          AllReduce("dp.1", 4 * kFfn * kHidden)));
+  EXPECT_THAT(MovesOf(graph).gradients, ElementsAre(AllReduce("dp.1", 4 * kFfn * kHidden),
+                                                    AllReduce("dp.1", 4 * kFfn * kHidden)));
 }
 
 TEST(PlacesTest, AllRanksOfAnAxisOfOneAreAll) {
@@ -255,6 +253,35 @@ TEST_P(RandomPlacesTest, FoldedEqualsFlatBitForBit) {
   }
   std::cout << placed << " plans with several places\n";
   EXPECT_GT(placed, 50);
+}
+
+TEST(PlacesTest, RanksWithoutAnOpAreRefused) {
+  PlanUnderTest plan = TwoBranches();
+  plan.Dp(2).Split("", "dp", {"batch"}).On("stem", "dp", "0").On("body", "dp", "0");
+  EXPECT_THAT(plan.Compile(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                       HasSubstr("all ops of stage 0 dp=1 are on other ranks")));
+}
+
+// Of a unit of several modules, of which the one that runs last backward is on other ranks.
+TEST(PlacesTest, UnitsAreReducedAndGivenUpWhereTheirLastModuleHasNoTask) {
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+  plan.Tp(2).Dp(2).MicroBatches(1, 2).On("embedding", "tp", "0");
+  plan.options().zero = 3;
+  plan.options().sync_each = true;
+  plan.profile().data_parallel.shard_cut = ShardCut::kUnit;
+  plan.profile().data_parallel.root_unit = true;
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  ASSERT_EQ(graph.programs.size(), 2u);
+  for (const Program& program : graph.programs) {
+    int64_t left[kNumMemoryKinds] = {};
+    for (const Instance& instance : program.instances) {
+      for (const MemoryEvent& event : graph.blocks[instance.block].memory) {
+        left[static_cast<int>(event.kind)] += event.delta * instance.layer_count;
+      }
+    }
+    EXPECT_EQ(left[static_cast<int>(MemoryKind::kParameters)], 0) << program.name;
+    EXPECT_EQ(left[static_cast<int>(MemoryKind::kGradients)], 0) << program.name;
+  }
 }
 
 }  // namespace

@@ -196,6 +196,22 @@ class Drawing {
 
 }  // namespace
 
+const std::vector<std::string>& TrainableRules() {
+  static const auto* const trainable = [] {
+    auto* names = new std::vector<std::string>;
+    for (const std::string& name : RuleNames()) {
+      const OpRule& rule = **FindRule(name);
+      const std::vector<std::string> inputs = DifferentiableInputs(rule);
+      const bool all = std::all_of(inputs.begin(), inputs.end(), [&](const std::string& input) {
+        return Differentiate(rule, {input}).ok();
+      });
+      if (!inputs.empty() && all) names->push_back(name);
+    }
+    return names;
+  }();
+  return *trainable;
+}
+
 ModelGraph RandomGraph(const std::vector<std::string>& rules, int64_t layers,
                        std::mt19937& random) {
   ModelGraph graph;

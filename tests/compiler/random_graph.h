@@ -10,6 +10,9 @@
 
 namespace plancast {
 
+// Names of the ops that a training step can hold: whatever has a gradient.
+const std::vector<std::string>& TrainableRules();
+
 // A model whose layers run the ops `rules` one after another on a stream [batch, seq,
 // hidden]. What an op reads is a tensor that an op before it made, where one has its
 // dims, or else some function of the stream, which is opaque; its result goes back

@@ -1,16 +1,13 @@
-// Random plans over random graphs of all shipped ops: any split compiles, memory
-// comes back, and folded equals every rank lowered by itself, bit for bit.
+// Random plans over random graphs of all shipped ops: any split compiles, and memory comes back.
 
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "executor/runtime.h"
 #include "graph/rule/op_rule.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/folded_against_reference.h"
@@ -20,24 +17,9 @@
 namespace plancast {
 namespace {
 
-constexpr int kSlices = 3;
 constexpr size_t kRulesPerGraph = 4;
 constexpr int kRounds = 12;  // each op is in as many graphs
 constexpr int kCutRounds = 6;
-
-// Ops that a training step can hold: whatever has a gradient.
-std::vector<std::string> TrainableRules() {
-  std::vector<std::string> names;
-  for (const std::string& name : RuleNames()) {
-    const OpRule& rule = **FindRule(name);
-    const std::vector<std::string> inputs = DifferentiableInputs(rule);
-    const bool all = std::all_of(inputs.begin(), inputs.end(), [&](const std::string& input) {
-      return Differentiate(rule, {input}).ok();
-    });
-    if (!inputs.empty() && all) names.push_back(name);
-  }
-  return names;
-}
 
 // Cuts factors of every op over dp and tp by chance.
 void CutByChance(Dice& dice, PlanUnderTest* plan) {
@@ -81,21 +63,14 @@ void ExpectBalancedMemory(const ExecutionGraph& graph) {
   }
 }
 
-class RandomGraphTest : public testing::TestWithParam<int> {};
-
-INSTANTIATE_TEST_SUITE_P(Slices, RandomGraphTest, testing::Range(0, kSlices));
-
 // Of random graphs, as they are or with stages that begin anywhere.
-void CompareFoldedWithFlat(int slice, int first_round, int rounds, bool cut) {
+void CompileAll(int first_round, int rounds, bool cut) {
   std::vector<std::string> rules = TrainableRules();
   int plans = 0;
-  size_t tasks = 0;
-  std::map<std::string, int> used;
   for (int round = first_round; round < first_round + rounds; ++round) {
     std::mt19937 order(static_cast<uint32_t>(TestSeed(100 + round)));
     std::shuffle(rules.begin(), rules.end(), order);
     for (size_t first = 0; first < rules.size(); first += kRulesPerGraph) {
-      if (static_cast<int>(first / kRulesPerGraph) % kSlices != slice) continue;
       const std::vector<std::string> chosen(
           rules.begin() + first, rules.begin() + std::min(rules.size(), first + kRulesPerGraph));
       SCOPED_TRACE(testing::Message() << "round " << round << ": " << absl::StrJoin(chosen, ", "));
@@ -108,45 +83,25 @@ void CompareFoldedWithFlat(int slice, int first_round, int rounds, bool cut) {
       plan.Pp(pp, pp > 1 ? Schedule::k1f1b : Schedule::kNone).ByHand();
       plan.MicroBatches(4, dice.Of<int64_t>({1, 2}));
       plan.Recomputing(dice.Of<Recompute>({Recompute::kNone, Recompute::kFull}));
-      if (dice.Maybe(2)) plan.options().overlap.insert(Overlap::kGrad);
-      if (dice.Maybe(3)) plan.Zero1();
       CutByChance(dice, &plan);
       if (cut) {
         plan.options().layout.clear();
         plan.options().cuts = DrawCuts(dice, plan.graph(), pp - 1);
       }
-      const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
+      const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
       ASSERT_TRUE(graph.ok()) << graph.status() << "\n" << plan.graph().DebugString();
       ExpectBalancedMemory(*graph);
-      const absl::StatusOr<Machine> machine =
-          Machine::Create(DrawMachine(dice, graph->mesh.num_devices()));
-      ASSERT_TRUE(machine.ok()) << machine.status();
-      const CommPricer::RealiseFn realise = RealiseOn(*machine);
-      const ReferenceLowering reference = LowerReference(*graph, *machine, UnitCost(), realise);
-      ReferenceHost slowed{1000, 0, 0};
-      slowed.slowdown_q20 = SlowdownQ20(1.2);
-      HostParams host;
-      host.start_ps = 1000;
-      const auto folded = Simulation::Run(*graph, *machine, realise, Form::kFolded, host, 0.2, true,
-                                          LinkSharing::kMaxMin, 0.1);
-      ASSERT_TRUE(folded.ok()) << folded.status();
-      ExpectSame(**folded, reference,
-                 RunReference(reference, slowed, LinkSharing::kMaxMin, SlowdownQ20(1.1)));
       if (testing::Test::HasFailure()) return;
       ++plans;
-      for (const ReferenceRank& rank : reference.ranks) tasks += rank.tasks.size();
-      for (const std::string& rule : chosen) ++used[rule];
     }
   }
-  std::cout << plans << " plans over graphs of " << used.size() << " ops, " << tasks << " tasks\n";
+  std::cout << plans << " plans over graphs of " << rules.size() << " ops\n";
 }
 
-TEST_P(RandomGraphTest, FoldedEqualsFlatBitForBit) {
-  CompareFoldedWithFlat(GetParam(), 0, kRounds, /*cut=*/false);
-}
+TEST(RandomGraphTest, AnySplitCompiles) { CompileAll(0, kRounds, /*cut=*/false); }
 
-TEST_P(RandomGraphTest, FoldedEqualsFlatWithStagesThatBeginAnywhere) {
-  CompareFoldedWithFlat(GetParam(), 50, kCutRounds, /*cut=*/true);
+TEST(RandomGraphTest, SoItDoesWithStagesThatBeginAnywhere) {
+  CompileAll(50, kCutRounds, /*cut=*/true);
 }
 
 }  // namespace

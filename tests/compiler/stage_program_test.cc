@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::Each;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 TransformerConfig Small() {
@@ -161,6 +162,21 @@ TEST(StageProgramTest, TiedEmbeddingsOnOneStageAreOneParameter) {
   EXPECT_EQ(Compiled(apart).programs[0].static_bytes[kind] -
                 Compiled(tied).programs[0].static_bytes[kind],
             2 * config.vocab * config.hidden);
+}
+
+// On one stage or on two: whoever borrows a weight has it as its last user does.
+TEST(StageProgramTest, TiedEmbeddingsAreCutAlike) {
+  TransformerConfig config = Small();
+  config.tied_embeddings = true;
+  for (const int64_t pp : {1, 4}) {
+    PlanUnderTest plan = PlanUnderTest::Of(config);
+    plan.Tp(2).Split("head", "tp", {"seq"});
+    plan.Pp(pp, pp > 1 ? Schedule::k1f1b : Schedule::kNone);
+    EXPECT_THAT(plan.Compile(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("`embedding.tokens.w` and `head.logits.w` are one parameter, "
+                                   "and `tp` cuts `vocab` of the one and nothing of the other.")));
+  }
 }
 
 TEST(StageProgramTest, TheNormOfGradientsIsMetByAllStages) {

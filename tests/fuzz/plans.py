@@ -136,7 +136,7 @@ def _numbers(value: Any, at: str = "") -> Iterator[tuple[str, float]]:
         yield at, value
 
 
-def _figures(forecast: pc.Forecast) -> dict[str, Any]:
+def figures_of(forecast: pc.Forecast) -> dict[str, Any]:
     """Every figure of a forecast but those that say how it was made."""
     figures = forecast.to_dict()
     figures.pop("simulate_s")
@@ -145,19 +145,19 @@ def _figures(forecast: pc.Forecast) -> dict[str, Any]:
     return figures
 
 
-def _apart(a: Any, b: Any, at: str = "") -> str:
+def apart(a: Any, b: Any, at: str = "") -> str:
     """The first place where two documents differ, or nothing."""
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
-        return next((word for key in a if (word := _apart(a[key], b[key], f"{at}.{key}"))), "")
+        return next((word for key in a if (word := apart(a[key], b[key], f"{at}.{key}"))), "")
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
         pairs = enumerate(zip(a, b, strict=True))
-        return next((word for i, (x, y) in pairs if (word := _apart(x, y, f"{at}[{i}]"))), "")
+        return next((word for i, (x, y) in pairs if (word := apart(x, y, f"{at}[{i}]"))), "")
     if isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, rel_tol=ROUGHLY):
         return ""
-    return "" if a == b else f"{at} is {a!r} with shortcuts and {b!r} without"
+    return "" if a == b else f"{at} is {a!r}, and {b!r} otherwise"
 
 
-def _senseless(forecast: pc.Forecast, figures: dict[str, Any]) -> str:
+def senseless(forecast: pc.Forecast, figures: dict[str, Any]) -> str:
     """A figure that cannot be, or nothing."""
     for at, value in _numbers(figures):
         if not math.isfinite(value) or value < 0:
@@ -210,16 +210,16 @@ def fault_of(plan: Plan, slices: int = MOST_SLICES) -> str | None:
         forecast = ask()
     except pc.InputError as error:
         return None if str(error).strip() else "a refusal without words"
-    figures = _figures(forecast)
-    if word := _senseless(forecast, figures):
+    figures = figures_of(forecast)
+    if word := senseless(forecast, figures):
         return word
     tasks = figures["tasks"] / forecast.devices * figures["device_classes"]
     if tasks > MOST_TASKS:
         return ""
     timeline = tasks <= slices
     without = ask(shortcuts=False, timeline=timeline)
-    if word := _apart(figures, _figures(without)):
-        return word
+    if word := apart(figures, figures_of(without)):
+        return f"with shortcuts {word}"
     if not timeline:
         return ""
     with_timeline = ask(timeline=True)

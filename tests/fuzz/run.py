@@ -24,7 +24,7 @@ from pathlib import Path
 from tests.fuzz.commands import COMMANDS
 from tests.fuzz.targets import WRITERS
 
-TARGETS = sorted(WRITERS) + sorted(COMMANDS)
+TARGETS = [*sorted(WRITERS), *sorted(COMMANDS), "trees"]
 # A case waits for something, such as a pipe, where it has had no CPU for so long.
 WALL_SECONDS = 900
 _PER_PROCESS = 2000

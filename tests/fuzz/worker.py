@@ -31,9 +31,11 @@ def prepare() -> None:
 
 def attempt(target: str, seed: int, folder: Path) -> bool:
     """Runs one case; whether its input was not refused."""
-    from tests.fuzz import commands, targets
+    from tests.fuzz import commands, targets, trees
 
     rng = random.Random(f"{target} {seed}")
+    if target == "trees":
+        return trees.attempt(rng, folder / "files")
     if target in commands.COMMANDS:
         return commands.attempt(rng, target, folder / "files")
     name, write = targets.WRITERS[target]

@@ -344,6 +344,9 @@ TEST(ChooseLayoutTest, ModelsOfFewerModulesThanStagesAreCutInsideOfThem) {
   EXPECT_EQ(asked, 1);
   EXPECT_THAT(options.layout, IsEmpty());
   EXPECT_EQ(options.cuts.size(), 3u);
+  context.cut = nullptr;
+  EXPECT_THAT(ChooseLayout(ShortForm(), context, &options).status().message(),
+              HasSubstr("more than the 2 layers of the model. pp*vpp can be 2 at most."));
 }
 
 TEST(DefaultLayoutTest, IsEvenThenOneLessAtTheEndsThenSurplusInTheMiddle) {

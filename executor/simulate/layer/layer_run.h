@@ -28,12 +28,14 @@ struct LayerRun {
                : static_cast<int32_t>(std::min<int64_t>((now - begin) / period, layers - 1));
   }
   int64_t end() const { return begin + (layers - 1) * period + outcome->end; }
-  // Whether others cease to communicate alongside it at a time.
-  bool OthersCeaseAt(int64_t time) const {
-    for (size_t i = 1; i < conditions.toggles.size(); i += 2) {
-      if (conditions.toggles[i] == time - begin) return true;
+  // Whether others communicate alongside it both before and after a time.
+  bool OthersLastThrough(int64_t time) const {
+    bool before = false;
+    for (const int64_t toggle : conditions.toggles) {
+      if (toggle == time - begin && before) return false;  // they cease
+      if (toggle < time - begin) before = !before;
     }
-    return false;
+    return before;
   }
 };
 

@@ -142,6 +142,15 @@ TEST(FineTuneTest, WhatIsWrongIsSaid) {
   };
   EXPECT_THAT(with([](PlanUnderTest& p) { p.Lora("", 4, {"q_proj"}); }),
               HasSubstr("names no op with `q_proj`; adapters can stand beside `attn.proj`"));
+  EXPECT_THAT(with([](PlanUnderTest& p) { p.Lora("layers.*.attn", 4, {"fc1"}); }),
+              HasSubstr("can stand beside `attn.proj`, `attn.qkv`."));
+  EXPECT_THAT(with([](PlanUnderTest& p) { p.Lora("embedding.tokens", 4, {"fc1"}); }),
+              HasSubstr("`lora` of `embedding.tokens` has no effect"));
+  EXPECT_THAT(with([](PlanUnderTest& p) {
+                p.Lora("layers.*.attn.qkv", 4, {"qkv"}).Lora("layers.*.attn.proj", 4, {"proj"});
+                p.Lora("layers.*.attn", 8, {"qkv"});
+              }),
+              HasSubstr("`lora` of `layers.*.attn` has no effect"));
   EXPECT_THAT(with([](PlanUnderTest& p) { p.Lora("", 4, {"core"}); }),
               HasSubstr("is no product of one activation with weights"));
   EXPECT_THAT(with([](PlanUnderTest& p) { p.Train("", false); }),

@@ -137,6 +137,32 @@ TEST(FrozenPlansTest, SoItDoesInPipelines) {
   }
 }
 
+// A module that hands on one tensor with a gradient and one without has no task backward.
+TEST(FrozenPlansTest, ModulesThatOnlyHandOnMayHaveNothingToDoBackward) {
+  for (const int zero : {0, 2}) {
+    PlanUnderTest plan({{"seq", 16}, {"hidden", 64}});
+    BodyWriter& both = plan.Segment("both");
+    const int x = both.Input("x", DType::kCompute, {"batch", "seq", "hidden"});
+    const int y = both.Op1("act", "relu", {x}, {{"f", "hidden"}});
+    both.OutPort(both.Op1("frozen", "linear", {y}));
+    both.OutPort(both.Op1("trained", "linear", {y}));
+    BodyWriter& between = plan.Segment("between");
+    const int frozen = between.InPort("frozen", {"batch", "seq", "hidden"});
+    const int trained = between.InPort("trained", {"batch", "seq", "hidden"});
+    between.OutPort(between.Op1("fc", "linear", {frozen}));
+    between.OutPort(trained);
+    BodyWriter& sum = plan.Segment("sum");
+    const int a = sum.InPort("a", {"batch", "seq", "hidden"});
+    const int b = sum.InPort("b", {"batch", "seq", "hidden"});
+    sum.OutPort(sum.Op1("add", "residual_add", {a, b}));
+    plan.Train("both.frozen", false).Train("between", false).FineTune().Dp(4);
+    plan.options().zero = zero;
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+    EXPECT_EQ(BlockNamed(graph, "between.B").size(), 0);
+    EXPECT_THAT(ProductFlops(graph, "both.B"), ElementsAre(2.0 * 16 * 64 * 64));
+  }
+}
+
 TEST(FrozenPlansTest, ZeroShardsStateOfWhatIsTrainedAndStageThreeAllParameters) {
   for (const int zero : {1, 2, 3}) {
     SCOPED_TRACE(zero);

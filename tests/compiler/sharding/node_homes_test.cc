@@ -376,6 +376,9 @@ TEST(NodeHomesTest, WhatCannotBeIsRefused) {
   PlanUnderTest embedding = PlanUnderTest::Of(tied);
   embedding.Dp(4).Shard("embedding", 3);
   EXPECT_THAT(Refused(embedding), HasSubstr("share a weight, and nodes give it two homes"));
+  PlanUnderTest buckets = PlanUnderTest::Of(tied);
+  (*buckets.Dp(4).tree().Node("embedding"))->bucket_bytes = 1000;
+  EXPECT_THAT(Refused(buckets), HasSubstr("bucket 1KB; "));
 }
 
 }  // namespace

@@ -344,6 +344,32 @@ TEST(ShardedMemoryTest, AtMostOneMoreUnitThanThePrefetchIsGathered) {
   }
 }
 
+// The data's own module has no backward tasks: what the one before it reduced from is given up
+// there, and whoever waits for that reduction waits behind it.
+TEST(ShardedMemoryTest, NothingIsLeftOverWhereTheFirstModuleHasNoGradients) {
+  for (const ShardCut cut : {ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows}) {
+    for (const int zero : {2, 3}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(cut) << " zero " << zero);
+      PlanUnderTest plan({{"seq", 16}, {"hidden", 64}});
+      BodyWriter& data = plan.Segment("data");
+      const int x = data.Input("x", DType::kCompute, {"batch", "seq", "hidden"});
+      data.OutPort(data.Op1("load", "relu", {x}, {{"f", "hidden"}}));
+      BodyWriter& body = plan.Segment("body");
+      body.OutPort(body.Op1("fc", "linear", {body.InPort("x", {"batch", "seq", "hidden"})}));
+      plan.Dp(4).MicroBatches(1, 2);
+      plan.options().zero = zero;
+      plan.options().sync_each = true;
+      plan.profile().data_parallel.shard_cut = cut;
+      const ExecutionGraph graph = Compiled(plan);
+      EXPECT_EQ(BlockNamed(graph, "data.B").size(), 0);
+      const KindBytes end = ReplayEvents(graph, 0).back().live;
+      for (const int kind : {kParameters, kGradients}) {
+        EXPECT_EQ(end.of[kind], graph.programs[0].static_bytes[kind]) << kind;
+      }
+    }
+  }
+}
+
 // A layer of one product, by hand: h^2 parameters, and A bytes of activations that each
 // layer keeps for its weight gradient.
 TEST(ShardedMemoryTest, ThePeakOfProductsIsTheSumByHand) {

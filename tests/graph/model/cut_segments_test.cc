@@ -151,6 +151,21 @@ TEST(CutSegmentsTest, NoGradientComesBackWhereTheRestPassesNoneOn) {
   EXPECT_THAT(BodyOf(cut->graph, 2).out_detached, IsEmpty());
 }
 
+// What is said of the ports of a body holds for those of its pieces that are the body's own.
+TEST(CutSegmentsTest, PiecesInTheMiddleHaveTheirOwnPorts) {
+  ModelGraph graph = Net();
+  graph.bodies[graph.segments[1].body].in_detached = {true};
+  graph.bodies[graph.segments[1].body].out_detached = {true};
+  const auto cut = CutSegments(graph, {{1, 0, 1}, {1, 0, 2}});
+  ASSERT_OK(cut);
+  EXPECT_THAT(BodyOf(cut->graph, 1).in_detached, ElementsAre(true));
+  EXPECT_THAT(BodyOf(cut->graph, 1).out_detached, IsEmpty());
+  EXPECT_THAT(BodyOf(cut->graph, 2).in_detached, IsEmpty());
+  EXPECT_THAT(BodyOf(cut->graph, 2).out_detached, IsEmpty());
+  EXPECT_THAT(BodyOf(cut->graph, 3).in_detached, IsEmpty());
+  EXPECT_THAT(BodyOf(cut->graph, 3).out_detached, ElementsAre(true));
+}
+
 TEST(CutSegmentsTest, RefusesPlacesThatAreNoneAndCutsOutOfOrder) {
   const ModelGraph graph = Net();
   EXPECT_THAT(CutSegments(graph, {{1, 3, 0}}).status().message(), HasSubstr("not inside"));

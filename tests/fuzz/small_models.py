@@ -1,0 +1,90 @@
+"""Small models written by hand, each for something that presets lack or have in large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import plancast as pc
+from plancast.builder import GraphBuilder
+from plancast.zoo.images import ImageModule
+
+_SIZES: dict[str, Any] = {
+    "layers": 4, "hidden": 64, "heads": 4, "kv_heads": 2, "ffn": 192, "vocab": 480, "seq": 48,
+}  # fmt: skip
+_EXPERTS = {"experts": 4, "topk": 2, "moe_ffn": 96}
+_TRANSFORMERS: dict[str, dict[str, Any]] = {
+    "tiny-gpt": {"tied_embeddings": True},
+    "tiny-llama": {"norm": "rmsnorm", "mlp": "swiglu", "position": "rope"},
+    "tiny-parallel": {"parallel_residual": True, "layers": 6},
+    "tiny-windows": {"window": 8, "window_pattern": "wwf", "layers": 7, "attention_sinks": True},
+    "tiny-experts": {**_EXPERTS, "shared_experts": 1, "dense_layers": 1, "mlp": "swiglu"},
+    "tiny-every-other": {**_EXPERTS, "moe_every": 2, "router_score": "sigmoid", "mlp": "swiglu"},
+}
+
+
+def _unet() -> pc.Model:
+    """Skip connections inside of one module."""
+    builder = GraphBuilder("unet", classes=12)
+    net = ImageModule(builder, "net")
+    x = net.image(32)
+    skips = []
+    for level in range(3):
+        x = net.conv_norm_relu(f"down{level}", x, 8 << level, 3)
+        skips.append(x)
+        x = net.conv_norm_relu(f"step{level}", x, 8 << level, 3)
+    for level in reversed(range(3)):
+        x = net.conv_norm_relu(f"up{level}", x, 8 << level, 3)
+        x = net.op(f"join{level}", "add", x, skips[level])
+    net.classes(net.op("pool", "global_avg_pool", x))
+    return pc.Model.from_graph(builder.graph())
+
+
+def _two_lists() -> pc.Model:
+    """Two lists of layers, a weight that the first and the last module share, no loss."""
+    net = GraphBuilder("two-lists", seq=24, hidden=48, ffn=96, vocab=96)
+    start = net.module("start")
+    x = start.data("ids", "batch", "seq", dtype="int64")
+    table = start.parameter("table", "vocab", "hidden")
+    start.output(start.op("tokens", "embedding", x, table))
+    for path, repeat in (("first", 3), ("second.layers", 4)):
+        layer = net.module(path, repeat=repeat, in_list=True)
+        x = layer.input("x", "batch", "seq", "hidden")
+        y = layer.op("norm", "rms_norm", x, layer.parameter("gamma", "hidden"))
+        y = layer.op("fc1", "linear", y, layer.parameter("w1", "ffn", "hidden"))
+        y = layer.op("act", "gelu", y)
+        y = layer.op("fc2", "linear", y, layer.parameter("w2", "hidden", "ffn"))
+        layer.output(layer.op("residual", "residual_add", y, x))
+    end = net.module("end")
+    x = end.input("x", "batch", "seq", "hidden")
+    end.output(end.op("logits", "linear", x, end.parameter("w", "vocab", "hidden")))
+    net.tie("start.table", "end.w")
+    return pc.Model.from_graph(net.graph())
+
+
+def _wide_and_deep() -> pc.Model:
+    """Two branches over one input in one module that is no list."""
+    net = GraphBuilder("wide-and-deep", seq=12, features=64, hidden=96, classes=24)
+    body = net.module("body")
+    x = body.input("x", "batch", "seq", "features")
+    wide = body.op("wide.fc", "linear", x, body.parameter("wide.w", "classes", "features"))
+    y = body.op("deep.fc1", "linear", x, body.parameter("deep.w1", "hidden", "features"))
+    y = body.op("deep.act", "gelu", y)
+    y = body.op("deep.fc2", "linear", y, body.parameter("deep.w2", "classes", "hidden"))
+    body.output(body.op("sum", "residual_add", wide, y))
+    return pc.Model.from_graph(net.graph())
+
+
+_BUILT: dict[str, Callable[[], pc.Model]] = {
+    "small-unet": _unet,
+    "small-two-lists": _two_lists,
+    "small-wide-and-deep": _wide_and_deep,
+}
+ALL = (*_TRANSFORMERS, *_BUILT)
+
+
+def build(name: str) -> pc.Model:
+    """One of `ALL`."""
+    if name in _BUILT:
+        return _BUILT[name]()
+    return pc.Model.from_config(name=name, **{**_SIZES, **_TRANSFORMERS[name]})
