@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
@@ -161,10 +160,6 @@ absl::Status ResolveHomes(const std::vector<Candidate>& candidates, const std::s
   return absl::OkStatus();
 }
 
-std::string SourceText(absl::string_view source) {
-  return source.empty() ? "root" : absl::StrCat("`", source, "`");
-}
-
 std::string TextOf(const ModulePath& path) {
   std::string text = absl::StrJoin(path.parts, ".");
   if (path.list < 0 || path.index < 0) return text;
@@ -176,8 +171,8 @@ std::string TextOf(const ModulePath& path) {
 }  // namespace
 
 bool Directives::empty() const {
-  return split.empty() && on.empty() && home.empty() && !recompute.has_value() && !bucket_bytes.has_value() &&
-         !train.has_value() && !lora.has_value();
+  return split.empty() && on.empty() && home.empty() && !recompute.has_value() &&
+         !bucket_bytes.has_value() && !train.has_value() && !lora.has_value();
 }
 
 const SplitDirective* Directives::FindSplit(absl::string_view axis) const {
@@ -198,7 +193,8 @@ void Directives::SetSplit(SplitDirective directive) {
 }
 
 const OnDirective* Directives::FindOn(absl::string_view axis) const {
-  const auto said = std::find_if(on.begin(), on.end(), [&](const auto& o) { return o.axis == axis; });
+  const auto said =
+      std::find_if(on.begin(), on.end(), [&](const auto& o) { return o.axis == axis; });
   return said == on.end() ? nullptr : &*said;
 }
 
@@ -463,78 +459,6 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
     resolved.lora_source = *lora->path;
   }
   return resolved;
-}
-
-absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path, int64_t layers) const {
-  ModulePath module = ModulePath::Of(path);
-  module.count = layers;
-  ASSIGN_OR_RETURN(const Resolved resolved, Resolve(module));
-  std::vector<std::pair<std::string, std::string>> lines;
-  for (const ResolvedSplit& split : resolved.splits) {
-    const std::optional<int64_t> size = AxisSize(plan_, split.directive.axis);
-    const std::string& axis = split.directive.axis;
-    const std::string source =
-        absl::StrCat(SourceText(split.source),
-                     size.has_value() ? absl::StrCat(" (", axis, "=", *size, ")") : "");
-    const auto parts = split.directive.Sizes(size.value_or(1));
-    for (size_t i = 0; i < split.directive.levels.size(); ++i) {
-      const SplitLevel& level = split.directive.levels[i];
-      const int64_t ranks = parts.ok() ? (*parts)[i] : level.parts;
-      const std::string part =
-          split.directive.is_hierarchy() && ranks > 0 ? absl::StrCat(axis, " /", ranks) : axis;
-      lines.emplace_back(
-          absl::StrCat("split ", part, ": ", SplitDirective(axis, level.dims).DebugString()),
-          source);
-    }
-  }
-  for (const ResolvedOn& on : resolved.on) {
-    lines.emplace_back(absl::StrCat("on ", on.directive.axis, ": ", PrintOn(on.directive)),
-                       SourceText(on.source));
-  }
-  lines.emplace_back(
-      absl::StrCat("recompute: ", PrintRecompute(resolved.recompute, resolved.recompute_ops)),
-      SourceText(resolved.recompute_source));
-  for (const HomeKind kind : kHomeKindNames.Values()) {
-    lines.emplace_back(
-        absl::StrCat("home ", kHomeKindNames[kind], ": ", PrintHome(kind, resolved.homes[kind])),
-        SourceText(resolved.home_sources[static_cast<int>(kind)]));
-  }
-  if (resolved.bucket_bytes.has_value()) {
-    lines.emplace_back(absl::StrCat("bucket: ", PrintByteSize(*resolved.bucket_bytes)),
-                       SourceText(resolved.bucket_source));
-  }
-  for (size_t s = 0; s < stages_.size(); ++s) {
-    for (const std::string& node : stages_[s].nodes) {
-      ASSIGN_OR_RETURN(const NodePath at, NodePath::Parse(node));
-      if (!at.Covers(module)) continue;
-      lines.emplace_back(absl::StrCat("virtual stage: ", s),
-                         absl::StrCat("`stages[", s, "]`, `", node, "`"));
-    }
-  }
-  if (fine_tunes()) {
-    lines.emplace_back(resolved.train ? "train: true" : "train: false",
-                       SourceText(resolved.train_source));
-  }
-  if (resolved.lora.has_value()) {
-    lines.emplace_back(absl::StrCat("lora: ", resolved.lora->DebugString()),
-                       SourceText(resolved.lora_source));
-  }
-  size_t width = 0;
-  for (const auto& line : lines) width = std::max(width, line.first.size());
-  std::string text;
-  for (const auto& [what, source] : lines) {
-    absl::StrAppendFormat(&text, "%-*s   from %s\n", static_cast<int>(width), what, source);
-  }
-  for (const auto& [node, at] : paths_) {
-    if (!at.CoversSomeLayers(module)) continue;
-    if (module.index < 0) {
-      absl::StrAppend(&text, "some layers are told otherwise by `", node, "`\n");
-    } else if (module.count == 0 && at.CountsFromEnd(module.list)) {
-      absl::StrAppend(&text, "`", node, "` counts from the end of the list: whether it holds ",
-                      "here depends on the number of layers\n");
-    }
-  }
-  return text;
 }
 
 std::string StrategyTree::DebugString() const {
