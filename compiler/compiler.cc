@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/status_macros.h"
-#include "compiler/program/block_catalogue.h"
 #include "compiler/places.h"
+#include "compiler/program/block_catalogue.h"
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program/schedule.h"
 #include "compiler/program_plan.h"

@@ -61,7 +61,8 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
   }
   // One figure stands for the types of all parameters of a stage, and places have unlike ones.
   const auto wire = [&](int64_t products) {
-    return ParameterWireBytes(request.profile->GatherType(request.dtype), request.dtype, 2, products);
+    return ParameterWireBytes(request.profile->GatherType(request.dtype), request.dtype, 2,
+                              products);
   };
   const PlanOptions& options = *request.options;
   if (options.shard_ranks() > 1 && options.most_zero() >= 1 && wire(0) != wire(2)) {

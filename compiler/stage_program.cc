@@ -46,7 +46,7 @@ class StageWriter {
         has_gradients_(contents_.chunks(), false) {}
 
   void Write(const std::vector<ScheduleStep>& schedule) {
-    SayWhere();
+    SayWhere(in_, stage_, &writer_.program());
     Reserve(schedule);
     gradients_.Begin();
     const std::vector<size_t> last_backward = Prepare(schedule);
@@ -92,19 +92,6 @@ class StageWriter {
   }
 
  private:
-  // The stage, and the place of what is on some ranks.
-  void SayWhere() {
-    Program& program = writer_.program();
-    program.name = absl::StrCat("stage ", stage_);
-    program.where = {{pp_axis_, stage_}};
-    const std::vector<int32_t> at = in_.place == nullptr ? std::vector<int32_t>() : in_.place->at;
-    for (size_t a = 0; a < at.size(); ++a) {
-      if (at[a] < 0) continue;
-      program.where.emplace_back(static_cast<int>(a), at[a]);
-      absl::StrAppend(&program.name, " ", mesh_.axis(static_cast<int>(a)).name, "=", at[a]);
-    }
-  }
-
   static constexpr size_t kMaxBatch = 2;
   // What a step does, all in turn or together with another step.
   enum class Act : uint8_t { kFetch, kRun, kPassOn, kAll };

@@ -143,7 +143,8 @@ class LayerJoiner {
       bodies.push_back(&bound_.graph.bodies[parts.back()->body]);
       out.splits.insert(out.splits.end(), parts.back()->splits.begin(), parts.back()->splits.end());
     }
-    if (std::any_of(parts.begin(), parts.end(), [](const BoundBody* p) { return !p->on.empty(); })) {
+    if (std::any_of(parts.begin(), parts.end(),
+                    [](const BoundBody* p) { return !p->on.empty(); })) {
       for (const BoundBody* part : parts) {
         for (size_t op = 0; op < part->splits.size(); ++op) {
           out.on.push_back(part->OnOf(static_cast<int>(op)));

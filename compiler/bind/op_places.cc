@@ -22,10 +22,10 @@ absl::StatusOr<OnRanksOf> RanksOfOp(const Resolved& resolved, const std::string&
       rest %= inner;
     }
     if (inner == run.count) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "`", path, "` is on ", run.count, " ranks of `", on.directive.axis,
-        "`, which other nodes or `ep`, `hsdp` cut otherwise (", mesh.DebugString(),
-        "). Take parts that nest in these."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", path, "` is on ", run.count, " ranks of `", on.directive.axis,
+                     "`, which other nodes or `ep`, `hsdp` cut otherwise (", mesh.DebugString(),
+                     "). Take parts that nest in these."));
   }
   return ranks;
 }

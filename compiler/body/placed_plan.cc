@@ -28,8 +28,7 @@ Relayout RelayoutAt(Relayout relayout, const Place& place) {
   std::vector<RelayoutStep> steps;
   for (RelayoutStep& step : relayout.steps) {
     const Layout after = step.after;
-    const bool here =
-        place.HoldsBeside(before, step.axes) && place.HoldsBeside(after, step.axes);
+    const bool here = place.HoldsBeside(before, step.axes) && place.HoldsBeside(after, step.axes);
     if (!step.is_collective || here) steps.push_back(std::move(step));
     before = after;
   }
@@ -46,8 +45,7 @@ bool Exchanges(const PlanStep& step) {
 const RelayoutStep* RootedStep(const PlanStep& step) {
   if (step.kind != PlanStep::Kind::kRelayout || step.relayout.steps.size() != 1) return nullptr;
   const RelayoutStep& only = step.relayout.steps[0];
-  const bool rooted =
-      only.kind == CollectiveKind::kGather || only.kind == CollectiveKind::kScatter;
+  const bool rooted = only.kind == CollectiveKind::kGather || only.kind == CollectiveKind::kScatter;
   return only.is_collective && rooted ? &only : nullptr;
 }
 
@@ -84,7 +82,8 @@ void JoinIn(const BoundBody& bound, size_t values, std::vector<PlanStep>* list) 
       const RelayoutStep* const next = dropped[t] ? nullptr : RootedStep(steps[t]);
       if (next == nullptr) {
         // Ops of single ranks may be overtaken.
-        const bool alone = steps[t].kind == PlanStep::Kind::kOp && !bound.OnOf(steps[t].op.op).empty();
+        const bool alone =
+            steps[t].kind == PlanStep::Kind::kOp && !bound.OnOf(steps[t].op.op).empty();
         if (!alone && !dropped[t]) break;
         continue;
       }
@@ -127,7 +126,8 @@ BodyPlan PlanAt(BodyPlan plan, const BoundBody& bound, const Place& place) {
         dropped[s] = !held(step.outputs[0]);
       } else {
         step.relayout = RelayoutAt(std::move(step.relayout), place);
-        dropped[s] = !Exchanges(step) && std::none_of(step.outputs.begin(), step.outputs.end(), held);
+        dropped[s] =
+            !Exchanges(step) && std::none_of(step.outputs.begin(), step.outputs.end(), held);
       }
     }
     DropSteps(dropped, steps);

@@ -256,7 +256,7 @@ class FineTuner {
   const StrategyTree& tree_;
   ModelGraph out_;
   std::map<std::pair<int, std::vector<Told>>, int> variants_;
-  std::map<std::pair<std::string, std::string>, bool> named_;  // by node and word: some op
+  std::map<std::pair<std::string, std::string>, bool> named_;    // by node and word: some op
   std::map<std::string, std::set<std::string>> takes_adapters_;  // by node: names of ops
 };
 

@@ -117,6 +117,15 @@ std::vector<bool> RegisterValues(const BodyPlan& plan, const LaunchGroups& group
 
 }  // namespace
 
+bool OnlyRenamed(const OpRule& rule, int tensor) {
+  for (const Statement& statement : rule.statements()) {
+    if (IsRenaming(rule, statement)) continue;
+    const std::vector<int> read = TensorsOf(statement.value);
+    if (std::find(read.begin(), read.end(), tensor) != read.end()) return false;
+  }
+  return true;
+}
+
 LaunchGroups GroupLaunches(const LowerContext& context, const BodyPlan& plan) {
   return {GroupList(context, plan.forward), GroupList(context, plan.backward)};
 }

@@ -23,6 +23,9 @@ struct Buffers {
   std::vector<int> root;
 };
 
+// Whether the rule does nothing with an input but give it another name.
+bool OnlyRenamed(const OpRule& rule, int tensor);
+
 // `fused`: per step list (forward, backward), the id of the launch group of
 // each step; values produced and used in one group only, and not kept, live in
 // registers.

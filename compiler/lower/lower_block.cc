@@ -32,16 +32,6 @@ absl::string_view Suffix(Part part) {
   }
 }
 
-// Whether the rule does nothing with an input but give it another name.
-bool OnlyRenamed(const OpRule& rule, int tensor) {
-  for (const Statement& statement : rule.statements()) {
-    if (IsRenaming(rule, statement)) continue;
-    const std::vector<int> read = TensorsOf(statement.value);
-    if (std::find(read.begin(), read.end(), tensor) != read.end()) return false;
-  }
-  return true;
-}
-
 // Lowers one list of plan steps (one phase) to a block.
 class PhaseLowering {
  public:

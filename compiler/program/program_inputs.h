@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "cluster/device_mesh.h"
-#include "compiler/body/place.h"
 #include "compiler/bind/bind.h"
+#include "compiler/body/place.h"
 #include "compiler/program/compiled_body.h"
 #include "compiler/program/home_plan.h"
 #include "compiler/program/shared_parameters.h"
 #include "graph/dtype.h"
+#include "graph/execution/execution_graph.h"
 #include "graph/model/model_graph.h"
 #include "strategy/plan_options.h"
 #include "strategy/software_profile.h"
@@ -58,6 +59,10 @@ struct ProgramInputs {
   // Like `borders`, of gradients that stages share.
   const std::vector<SharedCrossing>* shared_crossings = nullptr;
 };
+
+// Names the program of a stage and says where it runs: the stage, and the place of what is on
+// some ranks.
+void SayWhere(const ProgramInputs& inputs, int64_t stage, Program* program);
 
 }  // namespace plancast
 

@@ -101,10 +101,11 @@ std::vector<SharedParameter> SharedParametersOf(const ModelGraph& graph) {
   std::vector<std::set<LayerPlace>> groups;
   for (const TiedParameter& tie : graph.tied) {
     std::set<LayerPlace> joined = {{tie.first_segment, tie.first_repeat, tie.first_tensor},
-                              {tie.second_segment, tie.second_repeat, tie.second_tensor}};
+                                   {tie.second_segment, tie.second_repeat, tie.second_tensor}};
     for (std::set<LayerPlace>& group : groups) {
-      const bool same = std::any_of(joined.begin(), joined.end(),
-                                    [&](const LayerPlace& place) { return group.count(place) > 0; });
+      const bool same = std::any_of(joined.begin(), joined.end(), [&](const LayerPlace& place) {
+        return group.count(place) > 0;
+      });
       if (same) joined.merge(std::exchange(group, {}));
     }
     groups.push_back(std::move(joined));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace plancast {
 
 int32_t StageContents::chunks() const {
@@ -94,6 +96,19 @@ bool StageContents::ReducesOverBatch() const {
     reduces = reduces || !BodyOf(run).state.reduced_over_batch.empty();
   });
   return reduces;
+}
+
+void SayWhere(const ProgramInputs& inputs, int64_t stage, Program* program) {
+  const DeviceMesh& mesh = *inputs.mesh;
+  program->name = absl::StrCat("stage ", stage);
+  program->where = {{mesh.FindAxis("pp").value(), stage}};
+  if (inputs.place == nullptr || inputs.place->empty()) return;
+  const std::vector<int32_t>& at = inputs.place->at;
+  for (int a = 0; a < mesh.num_axes(); ++a) {
+    if (at[a] < 0) continue;
+    program->where.emplace_back(a, at[a]);
+    absl::StrAppend(&program->name, " ", mesh.axis(a).name, "=", at[a]);
+  }
 }
 
 }  // namespace plancast

@@ -157,8 +157,8 @@ class Accounts {
     if (cause.kind != Cause::kPeer) return sum_.bubble;
     // Programs of one stage meet without a rendezvous.
     const Block& theirs = in_.BlockAt(cause.entity, cause.ref.instance);
-    const bool alike = in_.ProgramOf(cause.entity) == program_ ||
-                       cause.ref.task != theirs.rendezvous_task;
+    const bool alike =
+        in_.ProgramOf(cause.entity) == program_ || cause.ref.task != theirs.rendezvous_task;
     return alike ? sum_.straggler : sum_.bubble;
   }
 

@@ -139,11 +139,10 @@ std::vector<int32_t> ExecutionGraph::JoinedBy(const CommSpec& comm, int32_t prog
   std::vector<int32_t> joined;
   for (size_t p = 0; p < programs.size(); ++p) {
     const auto& other = programs[p].where;
-    const bool beside = std::equal(where.begin(), where.end(), other.begin(), other.end(),
-                                   [&](const auto& a, const auto& b) {
-                                     return a.first == b.first &&
-                                            (a.second == b.second || over(a.first));
-                                   });
+    const bool beside = std::equal(
+        where.begin(), where.end(), other.begin(), other.end(), [&](const auto& a, const auto& b) {
+          return a.first == b.first && (a.second == b.second || over(a.first));
+        });
     if (beside && programs[p].stage_mesh == programs[program].stage_mesh) {
       joined.push_back(static_cast<int32_t>(p));
     }

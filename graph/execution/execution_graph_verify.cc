@@ -218,9 +218,9 @@ absl::Status VerifyMeetings(const ExecutionGraph& graph) {
       const auto theirs = times.find({joined, comm, stream});
       const int64_t their_count = theirs == times.end() ? 0 : theirs->second;
       if (their_count == count) continue;
-      return Bad("program `", graph.programs[program].name, "` comes ", count, " times to a ",
-                 kCollectiveKindNames[graph.comms[comm].kind], " that `",
-                 graph.programs[joined].name, "` comes to ", their_count, " times");
+      return Bad("program `", graph.programs[program].name, "` comes ", count,
+                 " times to the same ", kCollectiveKindNames[graph.comms[comm].kind], " as `",
+                 graph.programs[joined].name, "`, which comes ", their_count, " times");
     }
   }
   return absl::OkStatus();

@@ -123,9 +123,9 @@ absl::Status Layout::Verify(const DeviceMesh& mesh, int num_dims) const {
   for (int a = 0; a < mesh.num_axes(); ++a) {
     const Placement& p = placements[a];
     if (p.is_on() && (p.at < 0 || p.at >= mesh.size(a))) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a tensor is on coordinate ", p.at, " of axis `", mesh.axis(a).name,
-                       "`, which has ", mesh.size(a), "."));
+      return absl::InvalidArgumentError(absl::StrCat("a tensor is on coordinate ", p.at,
+                                                     " of axis `", mesh.axis(a).name,
+                                                     "`, which has ", mesh.size(a), "."));
     }
     if (!p.is_shard()) continue;
     if (p.dim < 0 || p.dim >= num_dims) {

@@ -42,8 +42,8 @@ absl::Status FillCollective(const ChakraTrace::Node& node, int64_t members, DagT
       return absl::OkStatus();
     case chakra::ALL_GATHER:
     case chakra::GATHER:
-      task.collective = node.collective == chakra::GATHER ? CollectiveKind::kGather
-                                                          : CollectiveKind::kAllGather;
+      task.collective =
+          node.collective == chakra::GATHER ? CollectiveKind::kGather : CollectiveKind::kAllGather;
       if (__builtin_mul_overflow(node.bytes, members, &task.bytes)) {
         return Bad(node, "gathers too many bytes");
       }

@@ -369,7 +369,7 @@ class Lowering {
   ReferenceLowering out_;
   std::map<std::vector<int64_t>, int32_t> meetings_;
   std::map<std::tuple<int64_t, int32_t, StreamKind>, int64_t> come_;  // rank, comm, stream
-  std::vector<std::vector<int64_t>> use_of_meeting_;    // programs, source, spec
+  std::vector<std::vector<int64_t>> use_of_meeting_;                  // programs, source, spec
   std::map<std::vector<int64_t>, int32_t> priorities_;  // per use, over all its streams
 };
 

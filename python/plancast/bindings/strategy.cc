@@ -40,7 +40,8 @@ void SetBucket(PyStrategy& self, const std::string& path, int64_t bytes) {
 // `ranks`: by axis, `3` or `1/2`.
 void SetOn(PyStrategy& self, const std::string& path,
            const std::map<std::string, std::string>& ranks) {
-  for (const auto& [axis, text] : ranks) NodeOf(self, path).SetOn(ValueOrThrow(ParseOn(axis, text)));
+  for (const auto& [axis, text] : ranks)
+    NodeOf(self, path).SetOn(ValueOrThrow(ParseOn(axis, text)));
 }
 
 // `homes`: layouts by kind.

@@ -126,7 +126,9 @@ TEST(ExecutionGraphTest, WhatIsWrongIsNamed) {
 
   graph = Example();
   graph.comms[0].axes = {0};
-  EXPECT_THAT(Complaint(graph), HasSubstr("talks over `pp`"));
+  graph.programs[0].instances[0].layer_count = 2;
+  EXPECT_THAT(Complaint(graph), HasSubstr("`stage 0` comes 2 times to the same all_reduce as "
+                                          "`stage 1`, which comes 3 times"));
 
   graph = Example();
   graph.programs[1].where[0].second = 0;

@@ -19,7 +19,8 @@ TEST(OnTest, RanksAndPartsAreReadAndWritten) {
     EXPECT_EQ(PrintOn(on), text);
   }
   for (const char* text : {"", "x", "-1", "1/", "/2", "1/0", "1.5", "0/2/2"}) {
-    EXPECT_THAT(ParseOn("dp", text).status().message(), HasSubstr("names no ranks of `dp`")) << text;
+    EXPECT_THAT(ParseOn("dp", text).status().message(), HasSubstr("names no ranks of `dp`"))
+        << text;
   }
   EXPECT_THAT(ParseOn("dp", "2/2").status().message(), HasSubstr("of 2 parts there are 0 to 1"));
 }
