@@ -14,6 +14,8 @@ namespace {
 
 // Tags of messages inside a group; those of rendezvous are their numbers.
 constexpr int64_t kGroupTags = int64_t{1} << 30;
+// Of those between programs, which meet one after the other.
+constexpr int64_t kCrossingTags = kGroupTags + kGroupTags / 2;
 
 void SetInt(chakra::Node& node, const char* name, int64_t value) {
   chakra::AttributeProto* attr = node.add_attr();
@@ -183,7 +185,7 @@ class RankWriter {
             : Members(comm, meets ? instance.rendezvous : -1);
     if (members.size() < 2) return WriteNothing(slot, name, deps);
     if (comm.kind == CollectiveKind::kPermute || comm.kind == CollectiveKind::kSendRecv) {
-      return WritePermute(comm, members, slot, name, deps);
+      return WritePermute(block.spec[t], members, slot, name, deps);
     }
     WriteCollective(comm, members, slot, name, deps);
   }
@@ -331,13 +333,17 @@ class RankWriter {
     }
   }
 
-  void WritePermute(const CommSpec& comm, const std::vector<int64_t>& members, int64_t slot,
+  void WritePermute(int32_t spec, const std::vector<int64_t>& members, int64_t slot,
                     absl::string_view name, const Ids& deps) {
+    const CommSpec& comm = graph_.comms[spec];
     const auto n = static_cast<int64_t>(members.size());
     const int64_t place = std::find(members.begin(), members.end(), rank_) - members.begin();
     const int64_t offset = ((comm.peer_offset == 0 ? 1 : comm.peer_offset) % n + n) % n;
     if (offset == 0) return WriteNothing(slot, name, deps);
-    const int64_t tag = kGroupTags + slot;
+    const bool crosses = graph_.JoinedBy(comm, ProgramOf(graph_, rank_)).size() > 1;
+    const auto kinds = static_cast<int64_t>(graph_.comms.size());
+    const int64_t tag =
+        crosses ? kCrossingTags + permutes_[spec]++ * kinds + spec : kGroupTags + slot;
     WriteMessage(false, members[(place + n - offset) % n], tag, comm.bytes, slot, name, deps);
     WriteMessage(true, members[(place + offset) % n], tag, comm.bytes, slot, name, deps);
   }
@@ -351,6 +357,7 @@ class RankWriter {
   std::vector<int64_t> first_slot_;  // by instance
   std::vector<Ids> nodes_of_;        // by slot: a task of a layer of an instance
   Ids last_in_[kNumStreams];
+  std::map<int32_t, int64_t> permutes_;  // between programs so far, by communication
   double kernel_us_ = 0;
   int64_t written_us_ = 0;
 };
