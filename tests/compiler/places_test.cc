@@ -259,7 +259,7 @@ TEST(PlacesTest, RanksWithoutAnOpAreRefused) {
   PlanUnderTest plan = TwoBranches();
   plan.Dp(2).Split("", "dp", {"batch"}).On("stem", "dp", "0").On("body", "dp", "0");
   EXPECT_THAT(plan.Compile(), StatusIs(absl::StatusCode::kInvalidArgument,
-                                       HasSubstr("all ops of stage 0 dp=1 are on other ranks")));
+                                       HasSubstr("those with dp=1 have no op of stage 0")));
 }
 
 // Of a unit of several modules, of which the one that runs last backward is on other ranks.
