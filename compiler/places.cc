@@ -22,7 +22,7 @@ namespace {
 // Of all stages together; each is written by itself.
 constexpr size_t kMostPrograms = 4096;
 
-// Whoever is at a place has something to do in each stage.
+// Whoever is at a place has some task in each stage, be it to receive what others make.
 absl::Status CheckWorks(const ProgramPlan& plan, const Place& place) {
   const auto pp = static_cast<size_t>(plan.request->options->pp);
   std::vector<bool> works(pp, false);
