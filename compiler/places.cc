@@ -22,16 +22,28 @@ namespace {
 // Of all stages together; each is written by itself.
 constexpr size_t kMostPrograms = 4096;
 
-// Every rank has something to do.
-absl::Status CheckWorks(const ExecutionGraph& graph, const Program& program) {
-  for (const Instance& instance : program.instances) {
-    if (instance.phase == Phase::kForward && graph.blocks[instance.block].size() > 0) {
-      return absl::OkStatus();
+// Whoever is at a place has some task in each stage, be it to receive what others make.
+absl::Status CheckWorks(const ProgramPlan& plan, const Place& place) {
+  const auto pp = static_cast<size_t>(plan.request->options->pp);
+  std::vector<bool> works(pp, false);
+  for (size_t v = 0; v < plan.stages.size(); ++v) {
+    for (const StageRun& run : plan.stages[v]) {
+      if (plan.compiled[run.bound_body]->blocks.forward.block.size() > 0) works[v % pp] = true;
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "`on` leaves devices idle: all ops of ", program.name, " are on other ranks. Take fewer ",
-      "ranks, or name nodes that have some of the ops."));
+  for (size_t stage = 0; stage < pp; ++stage) {
+    if (works[stage]) continue;
+    std::string where;
+    for (size_t axis = 0; axis < place.at.size(); ++axis) {
+      if (place.at[axis] < 0) continue;
+      absl::StrAppend(&where, where.empty() ? "" : " ", plan.mesh.axis(static_cast<int>(axis)).name,
+                      "=", place.at[axis]);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("`on` leaves devices idle: those with ", where, " have no op of stage ", stage,
+                     ". Take fewer ranks, or name nodes that have some of its ops."));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -78,6 +90,7 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
     // Dumps of bodies show all places.
     ASSIGN_OR_RETURN(const ProgramPlan plan,
                      PlanPrograms(here, session, p == 0 ? observer : PassObserver()));
+    RETURN_IF_ERROR(CheckWorks(plan, places[p]));
     if (p == 0) assembly.Begin(plan.mesh, plan.bodies->bound.load.skew);
     assembly.BeginPlace(static_cast<int64_t>(p), static_cast<int64_t>(places.size()));
     const PipelineSchedule schedule = plan.Schedule(request.options->micro_batches);
@@ -86,7 +99,6 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
     for (int64_t stage = 0; stage < request.options->pp; ++stage) {
       BuildStageProgram(plan.inputs(), stage, schedule.OfStage(stage), &catalogue, &assembly);
       const int32_t program = assembly.programs() - 1;
-      RETURN_IF_ERROR(CheckWorks(assembly.graph(), assembly.graph().programs[program]));
       if (request.check && !request.check(assembly.graph(), program)) {
         return absl::ResourceExhaustedError("a stage was refused");
       }

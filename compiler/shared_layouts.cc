@@ -68,8 +68,11 @@ absl::Status CheckKeptAlike(const BoundModel& bound,
   const SharedParameter::Use* first = nullptr;  // others are on stages with meshes of their own
   for (const SharedParameter::Use& use : parameter.uses) {
     if (!bound.Holds(use.segment)) continue;
-    if (first == nullptr) first = &use;
-    RETURN_IF_ERROR(users.CheckAlike(*first, use));
+    if (first != nullptr) {
+      RETURN_IF_ERROR(users.CheckAlike(*first, use));
+    } else {
+      first = &use;
+    }
   }
   return absl::OkStatus();
 }

@@ -87,8 +87,7 @@ class PhaseLowering {
     if (builder_.size() == 0) {
       CopyOut(out_ports, HandsOnOtherwise(buffers_, enters, stays, out_ports));
     }
-    // What has no gradient is ready at the end: of a block that only hands on, when it begins.
-    const int last = builder_.size() > 0 ? builder_.size() - 1 : ~0;
+    const int last = builder_.size() > 0 ? builder_.size() - 1 : ~0;  // ~0: only hands on
     for (int value : out_ports) {
       const int ready = value < 0 ? BlockBuilder::kNone : ready_[value];
       builder_.AddOutPort(ready == BlockBuilder::kNone ? last : ready);
