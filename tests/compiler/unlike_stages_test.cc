@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <iostream>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "executor/executor.h"
 #include "executor/jobs/joint_simulation.h"
 #include "executor/jobs/placement.h"
@@ -27,6 +29,8 @@ using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr int kSlices = 4;
+constexpr uint32_t kSeedsPerSlice = 60;
 constexpr int64_t kBatch = 12;  // samples of a micro-batch on all ranks of a stage
 
 TransformerConfig Tiny(int64_t layers, bool tied = false) {
@@ -56,6 +60,121 @@ void Place(PlanOptions& options) {
   options.dp = options.stages[0].dp;
   options.tp = options.stages[0].tp;
   options.micro_batch = options.stages[0].micro_batch;
+}
+
+std::string Text(const PlanOptions& options) {
+  std::string text;
+  for (const StageOptions& s : options.stages) {
+    absl::StrAppend(&text, " dp=", s.dp, ",tp=", s.tp, ",cp=", s.cp, ",ep=", s.ep, "@",
+                    s.first_device);
+  }
+  return absl::StrCat(text, " vpp=", options.vpp, " zero=", options.zero, " sp=", options.sp);
+}
+
+PlanUnderTest DrawPlan(Dice& dice, bool dense = false) {
+  const int64_t pp = dice.Of<int64_t>({2, 2, 3}), vpp = dice.Maybe(4) ? 2 : 1;
+  const int64_t layers = pp * vpp * dice.Of<int64_t>({1, 2});
+  TransformerConfig config = Tiny(layers, /*tied=*/dice.Maybe(2));
+  const bool routed = !dense && dice.Maybe(3);
+  if (routed) {
+    config.experts.count = 12;
+    config.experts.topk = 3;
+    config.experts.ffn = 24;
+  }
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  if (routed && dice.Maybe(2)) {
+    // Shares of 64, so that products with them are exact.
+    std::vector<double> loads(12, 1);
+    for (int i = 12; i < 64; ++i) ++loads[dice.Below(12)];
+    plan.tree().SetLoad("experts", loads);
+  }
+  plan.Pp(pp, vpp > 1 ? Schedule::kInterleaved : Schedule::k1f1b, vpp);
+  PlanOptions& options = plan.options();
+  options.micro_batches = dice.Of<int64_t>({1, 2, 4, 6});
+  if (dice.Maybe(3)) plan.Sp();
+  options.zero = dice.Of<int>({0, 0, 1, 2, 3});
+  options.sync_each = options.zero >= 2;
+  for (int64_t stage = 0; stage < pp; ++stage) {
+    StageOptions own;
+    own.dp = dice.Of<int64_t>({1, 2, 3, 4});
+    own.tp = dice.Of<int64_t>({1, 2, 4});
+    if (routed && dice.Maybe(2)) own.ep = own.dp;
+    options.stages.push_back(own);
+  }
+  Place(options);
+  if (dice.Maybe(2)) {  // stages need not follow one another on the machine
+    std::swap(options.stages[0].first_device, options.stages[1].first_device);
+    options.stages[0].first_device = options.stages[1].devices();
+    options.stages[1].first_device = 0;
+  }
+  if (dice.Maybe(3)) {  // before, between or behind the stages
+    const int64_t devices = 1 + dice.Below(3);
+    const StageOptions& at = options.stages[dice.Below(pp)];
+    const int64_t first = at.first_device + (dice.Maybe(2) ? at.devices() : 0);
+    for (StageOptions& stage : options.stages) {
+      if (stage.first_device >= first) stage.first_device += devices;
+    }
+    options.idle.push_back({first, devices});
+  }
+  SoftwareProfile& profile = plan.profile();
+  profile.update.grad_clip = dice.Maybe(2);
+  profile.pipeline.p2p_blocking = dice.Maybe(3);
+  plan.Recomputing(dice.Of<Recompute>({Recompute::kNone, Recompute::kFull}));
+  return plan;
+}
+
+class UnlikeStagesTest : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Slices, UnlikeStagesTest, testing::Range(0, kSlices));
+
+// `levels`: tp is cut over heads and columns as far as each stage's ranks go, and inside of them
+// in halves of the sequence.
+void CompareFoldedWithFlat(uint32_t first, uint32_t count, bool levels) {
+  int64_t ranks = 0, classes = 0;
+  for (uint32_t seed = first; seed < first + count && !testing::Test::HasFailure(); ++seed) {
+    Dice dice(seed);
+    PlanUnderTest plan = DrawPlan(dice, /*dense=*/levels);
+    if (levels) {
+      for (StageOptions& stage : plan.options().stages) stage.tp = dice.Of<int64_t>({2, 4, 8});
+      plan.options().idle.clear();
+      Place(plan.options());
+      plan.Split("", "tp", {"heads|ffn|vocab", "seq/2"});
+      if (dice.Maybe(2)) plan.Split("layers.*.mlp", "tp", {"seq/2", "ffn"});
+    }
+    SCOPED_TRACE(testing::Message() << "seed " << seed << Text(plan.options()));
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, CompileWithTimes(plan));
+    ASSERT_OK_AND_ASSIGN(const Machine machine,
+                         Machine::Create(DrawMachine(dice, graph.mesh.num_devices())));
+    const CommPricer::RealiseFn realise = RealiseOn(machine, graph);
+    const ReferenceLowering reference = LowerReference(graph, machine, UnitCost(), realise);
+    const ReferenceTimes times = RunReference(reference, {1000, 2'000'000, 1'000'000});
+    HostParams host;
+    host.start_ps = 1000;
+    host.launch_ps = 2'000'000;
+    host.sync_ps = 1'000'000;
+    const auto folded = Simulation::Run(graph, machine, realise, Form::kFolded, host);
+    ASSERT_OK(folded.status());
+    ExpectSame(**folded, reference, times);
+    ranks += static_cast<int64_t>(reference.ranks.size());
+    classes += static_cast<int64_t>((*folded)->sim().entities.size());
+    const std::vector<ClassMemory> memory = ReplayMemory(graph, RuntimeParams());
+    for (size_t p = 0; p < graph.programs.size(); ++p) {
+      EXPECT_EQ(memory[p].allocated, ReferencePeak(graph, static_cast<int32_t>(p)));
+    }
+  }
+  std::cout << ranks << " ranks in " << classes << " classes\n";
+  EXPECT_LT(classes, ranks);
+}
+
+TEST_P(UnlikeStagesTest, FoldedEqualsFlatBitForBit) {
+  CompareFoldedWithFlat(1 + static_cast<uint32_t>(GetParam()) * kSeedsPerSlice, kSeedsPerSlice,
+                        /*levels=*/false);
+}
+
+TEST_P(UnlikeStagesTest, FoldedEqualsFlatWhereAxesAreCutInHierarchies) {
+  constexpr uint32_t kPlans = 8;
+  CompareFoldedWithFlat(40'001 + static_cast<uint32_t>(GetParam()) * kPlans, kPlans,
+                        /*levels=*/true);
 }
 
 int64_t Makespan(const ExecutionGraph& graph, const Machine& machine) {

@@ -175,7 +175,7 @@ def test_a_stage_binds_only_what_it_holds() -> None:
         return pc.predict(made, machine, pc.Strategy.from_dict(tree), batch=64)
 
     assert forecast(4, 8).fits
-    with pytest.raises(InputError, match=r"stage 0.*`few` \(12\).*not divisible by 8"):
+    with pytest.raises(InputError, match=r"stages\[0\].*`few` \(12\).*not divisible by 8"):
         forecast(8, 4)
 
 
