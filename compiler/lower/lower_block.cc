@@ -87,6 +87,12 @@ class PhaseLowering {
     if (builder_.size() == 0) {
       CopyOut(out_ports, HandsOnOtherwise(buffers_, enters, stays, out_ports));
     }
+    // What a rank that runs nothing of the module is handed is given up by a task of no bytes.
+    if (builder_.size() == 0 && !plan_.place.empty() && EndsHere(buffers_, enters, stays)) {
+      const bool backward = &steps_ == &plan_.backward;
+      builder_.AddKernel(MemoryKernel(context_, "release", 0, 0),
+                         backward ? Purpose::kBackward : Purpose::kForward, "release", {});
+    }
     const int last = builder_.size() > 0 ? builder_.size() - 1 : ~0;  // ~0: only hands on
     for (int value : out_ports) {
       const int ready = value < 0 ? BlockBuilder::kNone : ready_[value];

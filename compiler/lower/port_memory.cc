@@ -69,4 +69,14 @@ bool HandsOnOtherwise(const Buffers& buffers, const std::vector<int>& enters,
   return any && std::any_of(owners.begin(), owners.end(), [](int n) { return n != 0; });
 }
 
+bool EndsHere(const Buffers& buffers, const std::vector<int>& enters,
+              const std::vector<int>& stays) {
+  return std::any_of(enters.begin(), enters.end(), [&](int value) {
+    if (value < 0 || buffers.of_value[value] < 0) return false;
+    return std::none_of(stays.begin(), stays.end(), [&](int other) {
+      return other >= 0 && buffers.of_value[other] == buffers.of_value[value];
+    });
+  });
+}
+
 }  // namespace plancast

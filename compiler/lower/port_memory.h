@@ -26,6 +26,11 @@ void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<i
 bool HandsOnOtherwise(const Buffers& buffers, const std::vector<int>& enters,
                       const std::vector<int>& stays, const std::vector<int>& out_ports);
 
+// Whether something enters a block without tasks that it neither keeps nor hands on: on ranks that
+// run nothing of a module.
+bool EndsHere(const Buffers& buffers, const std::vector<int>& enters,
+              const std::vector<int>& stays);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_COMPILER_LOWER_PORT_MEMORY_H_

@@ -53,6 +53,18 @@ std::string Words(const OpWord& word) {
   return absl::StrCat(words, "bucket ", PrintByteSize(word.bucket_bytes));
 }
 
+// The same of homes over dp, as they are settled.
+std::string Words(const ParameterHomes& homes) {
+  const auto home = [](HomeKind kind, bool sharded, bool on_host) {
+    return absl::StrCat(kHomeKindNames[kind], " ",
+                        PrintHome(kind, Home{sharded ? "dp" : "", on_host}), ", ");
+  };
+  return absl::StrCat(home(HomeKind::kWeights, homes.zero >= 3, homes.weights_on_host),
+                      home(HomeKind::kGradients, homes.zero >= 2, false),
+                      home(HomeKind::kState, homes.zero >= 1, homes.state_on_host), "bucket ",
+                      PrintByteSize(homes.bucket_bytes));
+}
+
 bool IsWholeOnHost(const Home& home) { return home.on_host && !home.sharded(); }
 
 // Nodes that each say some of an op's homes may not agree: who keeps a shard updates that shard,
@@ -337,8 +349,8 @@ class HomePlanMaker {
       return absl::InvalidArgumentError(
           absl::StrCat("`", bound_.graph.segments[tie.first_segment].path, "` and `",
                        bound_.graph.segments[tie.second_segment].path,
-                       "` share a weight, and nodes give it two homes. Say one home for all of ",
-                       "both modules."));
+                       "` share a weight, and nodes give it two homes (", Words(first[0].homes),
+                       "; ", Words(second[0].homes), "). Say one home for all of both modules."));
     }
     return absl::OkStatus();
   }

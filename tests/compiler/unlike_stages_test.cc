@@ -319,7 +319,7 @@ TEST(UnlikeStagesTest, WhatOtherStagesHoldNeedNotDivide) {
   std::swap(plan.options().stages[0], plan.options().stages[1]);
   Place(plan.options());
   EXPECT_THAT(plan.Compile(), StatusIs(absl::StatusCode::kInvalidArgument,
-                                       AllOf(HasSubstr("stage 1"), HasSubstr("heads"))));
+                                       AllOf(HasSubstr("stages[1]"), HasSubstr("heads"))));
 }
 
 // The stream of a micro-batch, bf16.

@@ -30,18 +30,14 @@ constexpr int kSlices = 10;
 constexpr int kPlansPerSlice = 510;  // that are compared; 5,000 and more in all slices
 constexpr uint32_t kSeedsPerSlice = 100'000;
 
-// What is alive never falls below what lives throughout, and is that again in the end; but for
-// gradients of activations that a module is handed which has no task on a rank (`on`): nothing
-// gives them up there.
-void ExpectBalancedMemory(const ExecutionGraph& graph, bool on_some_ranks) {
-  constexpr int kActivations = static_cast<int>(MemoryKind::kActivations);
+// What is alive never falls below what lives throughout, and is that again in the end.
+void ExpectBalancedMemory(const ExecutionGraph& graph) {
   for (size_t p = 0; p < graph.programs.size(); ++p) {
     const std::vector<ReplayedEvent> events = ReplayEvents(graph, static_cast<int32_t>(p));
     for (int kind = 0; kind < kNumMemoryKinds && !events.empty(); ++kind) {
       const int64_t at_rest = graph.programs[p].static_bytes[kind];
       EXPECT_GE(at_rest, 0);
       for (const ReplayedEvent& event : events) ASSERT_GE(event.live.of[kind], at_rest) << kind;
-      if (on_some_ranks && kind == kActivations) continue;
       EXPECT_EQ(events.back().live.of[kind], at_rest) << kind << " on stage " << p;
     }
   }
@@ -177,7 +173,7 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
     const ExecutionGraph& graph = *plan->execution;
     const absl::Status verified = graph.Verify();
     ASSERT_TRUE(verified.ok()) << verified;
-    ExpectBalancedMemory(graph, random.job.strategy.HasOn());
+    ExpectBalancedMemory(graph);
     ExpectNoByteLost(graph);
     ExpectAllWork(random, graph);
     Simulate(seed, random, WithTimes(graph));
