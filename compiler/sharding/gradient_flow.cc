@@ -86,7 +86,7 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
       host_updates_(std::any_of(groups_.begin(), groups_.end(), [](const StateGroup& group) {
         return group.homes.state_on_host;
       })) {
-  FillStaticBytes(in_, stage_, &writer_.program());
+  FillStaticBytes(in_, contents_, sharded_, &writer_.program());
 }
 
 void GradientFlow::Begin() {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "base/int128.h"
 
@@ -53,14 +54,28 @@ void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut
   const std::vector<int> data = DataAxes(mesh);
   ParameterHomes unbucketed = homes;
   unbucketed.bucket_bytes = 0;
+  const auto part_on = [&](const ShardAxes& axes) {
+    const auto known = std::find_if(parts.begin(), parts.end(), [&](const Part& other) {
+      return other.axes == axes && other.homes == unbucketed;
+    });
+    const auto at = static_cast<size_t>(known - parts.begin());
+    if (at == parts.size()) parts.push_back({axes, unbucketed});
+    return at;
+  };
+  std::optional<size_t> common;  // the part of what is on all data-parallel ranks
   for (const BodyState::Parameter& p : parameters) {
     if (trained && p.frozen) continue;
-    const ShardAxes axes = p.own.has_value() ? ShardAxesOver(mesh, options, *homes.over, *p.own)
-                                             : ShardAxesOf(mesh, options, p.cut ? p.copies : data);
-    auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& known) {
-      return known.axes == axes && known.homes == unbucketed;
-    });
-    if (part == parts.end()) part = parts.insert(parts.end(), {axes, unbucketed});
+    size_t at = 0;
+    if (p.own.has_value()) {
+      at = part_on(ShardAxesOver(mesh, options, *homes.over, *p.own));
+    } else if (p.cut) {
+      at = part_on(ShardAxesOf(mesh, options, p.copies));
+    } else {
+      if (!common.has_value()) common = part_on(ShardAxesOf(mesh, options, data));
+      at = *common;
+    }
+    Part* const part = &parts[at];
+    const ShardAxes& axes = part->axes;
     part->elements += p.elements;
     if (cut == ShardCut::kUnit) {
       part->padded = CeilDiv(part->elements, axes.shards) * axes.shards;

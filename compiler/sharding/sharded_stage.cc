@@ -64,13 +64,30 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
       contents.ForEachPart(run, [&](const HomePart& part) {
         gathers_ = gathers_ || part.homes.zero == 3;
         if (!Takes(part.homes)) return;
-        const std::vector<BodyState::Parameter> parameters =
-            Untied(part.state->each, contents.BorrowedBy(run) + contents.FrozenBorrowedBy(run));
-        const ShardCut cut = profile.data_parallel.shard_cut;
-        unit.sizes.Add(*inputs.mesh, options, cut, part.homes, parameters);
-        unit.trained.Add(*inputs.mesh, options, cut, part.homes, parameters, /*trained=*/true);
-        if (part.homes.zero < 3) return;
-        unit.weights.Add(*inputs.mesh, options, cut, part.homes, parameters);
+        const int64_t borrowed = contents.BorrowedBy(run) + contents.FrozenBorrowedBy(run);
+        std::vector<BodyState::Parameter> untied;
+        if (borrowed > 0) untied = Untied(part.state->each, borrowed);
+        const auto& parameters = borrowed > 0 ? untied : part.state->each;
+        const auto add = [&](ShardUnit* to, bool trained) {
+          to->Add(*inputs.mesh, options, profile.data_parallel.shard_cut, part.homes, parameters,
+                  trained);
+        };
+        add(&unit.sizes, false);
+        // Mostly the three are one.
+        unit.all_trained = unit.all_trained &&
+                           std::none_of(parameters.begin(), parameters.end(),
+                                        [](const BodyState::Parameter& p) { return p.frozen; });
+        unit.all_gathered = unit.all_gathered && part.homes.zero == 3;
+        if (unit.all_trained) {
+          unit.trained = unit.sizes;
+        } else {
+          add(&unit.trained, true);
+        }
+        if (unit.all_gathered) {
+          unit.weights = unit.sizes;
+        } else if (part.homes.zero == 3) {
+          add(&unit.weights, false);
+        }
       });
       for (const BlockTemplate::Gradient& g : body.blocks.backward.gradients) {
         if (whole == nullptr || !(*whole)[g.tensor]) unit.gradients += g.elements;

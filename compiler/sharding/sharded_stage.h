@@ -24,6 +24,7 @@ class ShardedStage {
     bool stays = false;     // gathered until its backward pass is over
     int64_t gradients = 0;  // elements of sharded ones before they are reduced
     bool backward = false;  // some module of it has a backward pass
+    bool all_trained = true, all_gathered = true;  // sizes are those of trained, of weights
   };
 
   ShardedStage(const ProgramInputs& inputs, const StageContents& contents);

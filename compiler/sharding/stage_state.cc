@@ -86,11 +86,15 @@ std::vector<StateGroup> StateGroupsOf(const ProgramInputs& inputs, const StageCo
 
 void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program) {
   const StageContents contents(inputs, stage);
+  std::optional<ShardedStage> sharded;
+  if (ShardsBodies(*inputs.options, contents)) sharded.emplace(inputs, contents);
+  FillStaticBytes(inputs, contents, sharded.has_value() ? &*sharded : nullptr, program);
+}
+
+void FillStaticBytes(const ProgramInputs& inputs, const StageContents& contents,
+                     const ShardedStage* bodies, Program* program) {
   const PlanOptions& options = *inputs.options;
   const SoftwareProfile& profile = *inputs.profile;
-  std::optional<ShardedStage> sharded;
-  if (ShardsBodies(options, contents)) sharded.emplace(inputs, contents);
-  const ShardedStage* const bodies = sharded.has_value() ? &*sharded : nullptr;
   StateBytes total;
   double host = 0;
   for (const StateGroup& group : StateGroupsOf(inputs, contents, bodies)) {

@@ -38,6 +38,9 @@ int64_t WholeParameters(const StageContents& contents, const StageRun& run,
 
 // Parameters, gradients and optimizer state that a device of `stage` holds.
 void FillStaticBytes(const ProgramInputs& inputs, int64_t stage, Program* program);
+// Where what the stage shards in its bodies is known; null: nothing.
+void FillStaticBytes(const ProgramInputs& inputs, const StageContents& contents,
+                     const ShardedStage* bodies, Program* program);
 
 }  // namespace plancast
 
