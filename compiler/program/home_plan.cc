@@ -11,8 +11,8 @@
 #include "base/status_macros.h"
 #include "compiler/bind/op_places.h"
 #include "compiler/bind/plan_mesh.h"
+#include "compiler/program/home_ranks.h"
 #include "strategy/byte_size.h"
-#include "strategy/nodes/on.h"
 #include "strategy/nodes/op_path.h"
 
 namespace plancast {
@@ -55,11 +55,15 @@ std::string Words(const OpWord& word) {
   return absl::StrCat(words, "bucket ", PrintByteSize(word.bucket_bytes));
 }
 
-// The same of homes over dp, as they are settled.
-std::string Words(const ParameterHomes& homes) {
-  const auto home = [](HomeKind kind, bool sharded, bool on_host) {
-    return absl::StrCat(kHomeKindNames[kind], " ",
-                        PrintHome(kind, Home{sharded ? "dp" : "", on_host}), ", ");
+// The same of homes over dp or on a rank, as they are settled.
+std::string Words(const DeviceMesh& mesh, const ParameterHomes& homes) {
+  const auto home = [&](HomeKind kind, bool sharded, bool on_host) {
+    Home said{sharded ? "dp" : "", on_host};
+    if (sharded && homes.over.has_value() && homes.over->rooted()) {
+      const auto& [axis, rank] = homes.over->root.back();
+      said = {mesh.axis(axis).name, false, rank};
+    }
+    return absl::StrCat(kHomeKindNames[kind], " ", PrintHome(kind, said), ", ");
   };
   return absl::StrCat(home(HomeKind::kWeights, homes.zero >= 3, homes.weights_on_host),
                       home(HomeKind::kGradients, homes.zero >= 2, false),
@@ -198,8 +202,8 @@ class HomePlanMaker {
         if (body.tensors[t].kind != TensorInfo::Kind::kParameter) continue;
         const OpWord own = WordOn(said[o], options_);
         RETURN_IF_ERROR(CheckAgree(PathOf(segment, body.ops[o]), said[o], own));
-        RETURN_IF_ERROR(
-            CheckRank(PathOf(segment, body.ops[o]), said[o], own, body.tensors[t], layouts[t]));
+        RETURN_IF_ERROR(CheckHomeRank({mesh_, options_, place_}, PathOf(segment, body.ops[o]),
+                                      said[o], own.homes, body.tensors[t], layouts[t]));
         NoteReach(segment, body.ops[o], own, body.tensors[t].frozen, layouts[t],
                   HasCopies(*bodies_[bound_body], body, t));
         if (reader[t] < 0) reader[t] = static_cast<int>(o);
@@ -233,45 +237,6 @@ class HomePlanMaker {
                          &part.tensors, part.homes.over ? &part.homes.over->axes : nullptr);
     }
     return result;
-  }
-
-  // One rank can keep a parameter of which all ranks have copies.
-  absl::Status CheckRank(const std::string& op, const OpHomes& said, const OpWord& word,
-                         const TensorInfo& tensor, const Layout& weight) const {
-    const Home& state = word.homes[HomeKind::kState];
-    if (!state.rank.has_value()) return absl::OkStatus();
-    RETURN_IF_ERROR(
-        RanksOf({state.axis, *state.rank}, mesh_.SizeOf(mesh_.AxesOf(state.axis))).status())
-        << "`" << op << "`";
-    std::vector<int> axes;
-    for (const auto& [axis, rank] : RanksOfHome(state, mesh_)) axes.push_back(axis);
-    if (axes.empty() || (tensor.frozen && word.homes.zero() < 3)) return absl::OkStatus();
-    const HomeKind kind = word.homes.zero() == 3   ? HomeKind::kWeights
-                          : word.homes.zero() == 2 ? HomeKind::kGradients
-                                                   : HomeKind::kState;
-    const std::string what = absl::StrCat("`", op, "`: `", kHomeKindNames[kind], ": ",
-                                          PrintHome(kind, {state.axis, false, state.rank}),
-                                          "` (from `", said.SourceOf(kind), "`)");
-    if (Both(axes, CopiesOf(mesh_, weight)) != axes) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          what, " is on one rank, and `", tensor.name, "` is not whole on all ranks of `",
-          state.axis, "`: these cut it, or a node is on some of them. Name another axis, or leave ",
-          "the node's `home` out."));
-    }
-    if (state.on_host || word.homes[HomeKind::kWeights].on_host) {
-      return absl::UnimplementedError(
-          absl::StrCat("not supported yet: ", what, " with a part on the host (`offload`). Write `",
-                       "shard(dp)` there, or say all of the node's homes."));
-    }
-    if (word.homes.zero() == 3 && options_.reshard_ranks > 0) {
-      return absl::UnimplementedError(
-          absl::StrCat("not supported yet: ", what, " where reshard=", options_.reshard_ranks,
-                       " keeps parts of gathered weights. Leave `reshard` out."));
-    }
-    if (!place_.empty()) return absl::OkStatus();
-    return absl::UnimplementedError(absl::StrCat(
-        "not supported yet: ", what, " in plans that are ranked. Forecast them one by one, or ",
-        "write `shard(", state.axis, ")`."));
   }
 
   // Of a parameter that is laid out as `weight`.
@@ -426,11 +391,11 @@ class HomePlanMaker {
             "the host. "
             "Write `shard(dp)` or `shard(dp)+host` for both."));
       }
-      return absl::InvalidArgumentError(
-          absl::StrCat("`", bound_.graph.segments[tie.first_segment].path, "` and `",
-                       bound_.graph.segments[tie.second_segment].path,
-                       "` share a weight, and nodes give it two homes (", Words(first[0].homes),
-                       "; ", Words(second[0].homes), "). Say one home for all of both modules."));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "`", bound_.graph.segments[tie.first_segment].path, "` and `",
+          bound_.graph.segments[tie.second_segment].path,
+          "` share a weight, and nodes give it two homes (", Words(mesh_, first[0].homes), "; ",
+          Words(mesh_, second[0].homes), "). Say one home for all of both modules."));
     }
     return absl::OkStatus();
   }
