@@ -18,7 +18,7 @@ namespace plancast {
 absl::StatusOr<ExecutionGraph> Compile(const CompileRequest& request, Session& session,
                                        const PassObserver& observer) {
   const PlanOptions& options = *request.options;
-  if (request.tree->HasOn()) {
+  if (request.tree->NamesRanks()) {
     ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(request));
     return CompilePlaces(request, places, session, observer);
   }

@@ -49,15 +49,15 @@ absl::Status CheckWorks(const ProgramPlan& plan, const Place& place) {
 }  // namespace
 
 absl::StatusOr<std::vector<Place>> PlacesOf(const CompileRequest& request) {
-  if (!request.tree->HasOn()) return std::vector<Place>(1);
+  if (!request.tree->NamesRanks()) return std::vector<Place>(1);
   ASSIGN_OR_RETURN(const BoundModel bound, Bind(*request.graph, *request.tree, *request.options,
                                                 request.profile->kernels.whole_rules));
   std::vector<Place> places = PlacesOf(bound.bodies, bound.mesh);
   if (places.size() * static_cast<size_t>(request.options->pp) > kMostPrograms) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("nodes name single ranks of axes with ", places.size(), " places in ",
-                     request.options->pp, " stages, more than ", kMostPrograms,
-                     " programs. Name parts of the ranks instead (`on: {dp: 0/2}`)."));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "nodes name single ranks of axes with ", places.size(), " places in ", request.options->pp,
+        " stages, more than ", kMostPrograms,
+        " programs. Name parts of the ranks instead (`on: {dp: 0/2}`), and of homes `shard(dp)`."));
   }
   return places;
 }
@@ -69,7 +69,7 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
     return absl::InvalidArgumentError(
         "`on` names ranks of axes that all stages have, and here stages have meshes of their own. "
         "Give what runs beside other nodes a stage of its own devices, or leave `mesh` and "
-        "`devices` out of `stages`.");
+        "`devices` out of `stages`. A home on one rank may be `shard(dp)`.");
   }
   // One figure stands for the types of all parameters of a stage, and places have unlike ones.
   const auto wire = [&](int64_t products) {

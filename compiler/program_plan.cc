@@ -84,8 +84,9 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   }
   plan.compiled = plan.bodies->bodies;
   DropIdleRuns(*plan.bodies, &plan.stages);
-  ASSIGN_OR_RETURN(plan.homes, HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree,
-                                                *request.options, *request.profile, plan.compiled));
+  ASSIGN_OR_RETURN(plan.homes,
+                   HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree, *request.options,
+                                    *request.profile, plan.compiled, request.place));
   // What is on its way to the host and back is a module's own.
   if (request.options->offload.count(Offload::kActivations) == 0 &&
       !(plan.homes != nullptr && plan.homes->OffloadsActivations())) {

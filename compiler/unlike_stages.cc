@@ -325,7 +325,7 @@ class UnlikeStages {
         plan.homes ? plan.homes->HomesOf(use->segment) : HomesOfPlan(options);
     if (!ShardsBodies(options, homes)) return layout;
     const std::vector<int> shard = homes.over.has_value()
-                                       ? *homes.over
+                                       ? homes.over->axes
                                        : ShardAxesOf(plan.mesh, options, DataAxes(plan.mesh)).shard;
     for (const int axis : shard) {
       Placement& placement = layout.placements[axis];

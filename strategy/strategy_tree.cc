@@ -135,9 +135,9 @@ absl::Status ResolveHomes(const std::vector<Candidate>& candidates, const std::s
     ASSIGN_OR_RETURN(
         const Candidate* axis,
         Decide(candidates, op, what, [&](const Directives& node) -> std::optional<std::string> {
-          const std::optional<std::string> axis = node.home.AxisOf(kind);
-          if (!axis.has_value()) return std::nullopt;
-          return PrintHome(kind, {*axis, false});
+          const std::optional<Home> sharing = node.home.SharingOf(kind);
+          if (!sharing.has_value()) return std::nullopt;
+          return PrintHome(kind, *sharing);
         }));
     ASSIGN_OR_RETURN(
         const Candidate* place,
@@ -146,7 +146,7 @@ absl::Status ResolveHomes(const std::vector<Candidate>& candidates, const std::s
           if (!on_host.has_value()) return std::nullopt;
           return *on_host ? "host" : "device";
         }));
-    if (axis != nullptr) home.axis = *axis->node->home.AxisOf(kind);
+    if (axis != nullptr) home = *axis->node->home.SharingOf(kind);
     if (place != nullptr) home.on_host = *place->node->home.OnHost(kind);
     // What is sharded to the host and then left whole by a nearer node is on the device.
     const bool shards = kind <= HomeKind::kGradients && place != nullptr &&
@@ -374,9 +374,14 @@ std::vector<const NodePath*> StrategyTree::NodesOfLayers(const ModulePath& path)
   return found;
 }
 
-bool StrategyTree::HasOn() const {
-  return std::any_of(nodes_.begin(), nodes_.end(),
-                     [](const auto& node) { return !node.second.on.empty(); });
+bool StrategyTree::NamesRanks() const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+    const auto& homes = node.second.home.of;
+    return !node.second.on.empty() ||
+           std::any_of(homes.begin(), homes.end(), [](const std::optional<Home>& home) {
+             return home.has_value() && home->rank.has_value();
+           });
+  });
 }
 
 absl::Status StrategyTree::SetIdle(std::vector<DeviceRange> idle) {

@@ -140,8 +140,8 @@ class StrategyTree {
   }
   // What each virtual stage holds, in the order of the model; empty: by the plan's layout.
   const std::vector<StageNodes>& stages() const { return stages_; }
-  // Whether some node is on some ranks of an axis only.
-  bool HasOn() const;
+  // Whether some node, or a home that one says, is on some ranks of an axis only.
+  bool NamesRanks() const;
   // Whether stages have meshes or devices of their own.
   bool HasStagePlaces() const;
   // Errors: malformed paths, stages without nodes, a plan with a layout.

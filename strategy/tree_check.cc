@@ -142,6 +142,19 @@ absl::Status CheckOn(const Directives& node, absl::Span<const SizedAxis> mesh, b
   return absl::OkStatus();
 }
 
+// Homes are on ranks of the axes that split work.
+absl::Status CheckRank(const OnDirective& rank, absl::Span<const SizedAxis> mesh) {
+  if (rank.axis != "dp" && rank.axis != "cp" && rank.axis != "tp") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", rank.axis, "` is a view of other axes. Name a rank of `dp`, `cp` or `tp`."));
+  }
+  const auto size = std::find_if(mesh.begin(), mesh.end(),
+                                 [&](const SizedAxis& axis) { return axis.first == rank.axis; });
+  if (rank.part < size->second) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("`", rank.axis, "` has ", size->second,
+                                                 " ranks here, 0 to ", size->second - 1, "."));
+}
+
 // Copies of a weight are shared out over axes that work with it; what they have no copies of is
 // seen where layouts are known (HomePlan).
 absl::Status CheckHome(const HomeDirective& home, bool root, absl::Span<const SizedAxis> mesh) {
@@ -157,10 +170,13 @@ absl::Status CheckHome(const HomeDirective& home, bool root, absl::Span<const Si
                        ": `pp` deals whole layers to stages, so no two have copies of one "
                        "weight to share out. Write `shard(dp)`."));
     }
+    if (home[kind]->rank.has_value()) {
+      RETURN_IF_ERROR(CheckRank({home[kind]->axis, *home[kind]->rank, 0}, mesh)) << said;
+    }
     // What the plan's `zero` and `offload` say is the root's.
     const bool whole_on_host =
         kind <= HomeKind::kGradients && home[kind]->on_host && !home[kind]->sharded();
-    const bool over_others = home[kind]->sharded() && home[kind]->axis != "dp";
+    const bool over_others = home[kind]->sharded() && !home[kind]->SharedAs({"dp"});
     if (root && (whole_on_host || over_others)) {
       return absl::InvalidArgumentError(
           absl::StrCat(said,

@@ -30,11 +30,28 @@ absl::StatusOr<OnRanksOf> RanksOfOp(const Resolved& resolved, const std::string&
   return ranks;
 }
 
+OnRanksOf RanksOfHome(const Home& home, const DeviceMesh& mesh) {
+  OnRanksOf ranks;
+  if (!home.rank.has_value()) return ranks;
+  const std::vector<int> axes = mesh.AxesOf(home.axis);
+  int64_t inner = mesh.SizeOf(axes);
+  for (const int axis : axes) {
+    inner /= mesh.size(axis);
+    if (mesh.size(axis) == 1) continue;
+    ranks.emplace_back(axis, static_cast<int32_t>(*home.rank / inner % mesh.size(axis)));
+  }
+  return ranks;
+}
+
 std::vector<Place> PlacesOf(const std::vector<BoundBody>& bodies, const DeviceMesh& mesh) {
   std::vector<bool> named(mesh.num_axes(), false);
+  const auto note = [&](const OnRanksOf& on) {
+    for (const auto& [axis, coordinate] : on) named[axis] = true;
+  };
   for (const BoundBody& body : bodies) {
-    for (const OnRanksOf& on : body.on) {
-      for (const auto& [axis, coordinate] : on) named[axis] = true;
+    for (const OnRanksOf& on : body.on) note(on);
+    for (const OpHomes& op : body.homes) {
+      if (op.FromNode(HomeKind::kState)) note(RanksOfHome(op.homes[HomeKind::kState], mesh));
     }
   }
   std::vector<Place> places(1);

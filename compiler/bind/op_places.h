@@ -18,8 +18,11 @@ namespace plancast {
 absl::StatusOr<OnRanksOf> RanksOfOp(const Resolved& resolved, const std::string& path,
                                     const DeviceMesh& mesh);
 
-// The places of a plan, in which what runs differs: one for each coordinate along the axes that
-// nodes name ranks of. One, empty, where no node does.
+// The coordinates of the rank that a home is on, none along axes of one rank; none for other homes.
+OnRanksOf RanksOfHome(const Home& home, const DeviceMesh& mesh);
+
+// The places of a plan, in which what runs or is kept differs: one for each coordinate along the
+// axes that nodes and their homes name ranks of. One, empty, where none does.
 std::vector<Place> PlacesOf(const std::vector<BoundBody>& bodies, const DeviceMesh& mesh);
 
 }  // namespace plancast

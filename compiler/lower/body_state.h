@@ -10,6 +10,7 @@
 
 #include "cluster/device_mesh.h"
 #include "compiler/body/body_plan.h"
+#include "compiler/body/place.h"
 #include "graph/model/model_graph.h"
 #include "strategy/software_profile.h"
 
@@ -22,6 +23,21 @@ int64_t Total(const ElementsByAxes& elements);
 
 // The mesh axes of a stage that a parameter is whole on, those of one rank left out.
 std::vector<int> CopiesOf(const DeviceMesh& mesh, const Layout& weight);
+
+// The axes that a home is over: each rank keeps a part, or one rank all.
+struct HomeAxes {
+  std::vector<int> axes;
+  OnRanksOf root;    // which, along `axes`; none: parts
+  bool here = true;  // whether the devices of the program keep anything
+
+  bool rooted() const { return !root.empty(); }
+  friend bool operator==(const HomeAxes& a, const HomeAxes& b) {
+    return a.axes == b.axes && a.root == b.root && a.here == b.here;
+  }
+  friend bool operator<(const HomeAxes& a, const HomeAxes& b) {
+    return std::tie(a.axes, a.root) < std::tie(b.axes, b.root);
+  }
+};
 
 // Where a parameter has copies, as a home over axes of its own shares them out.
 struct CopyAxes {

@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/bind/op_places.h"
 #include "compiler/bind/plan_mesh.h"
+#include "compiler/program/home_ranks.h"
 #include "strategy/byte_size.h"
 #include "strategy/nodes/op_path.h"
 
@@ -53,11 +55,15 @@ std::string Words(const OpWord& word) {
   return absl::StrCat(words, "bucket ", PrintByteSize(word.bucket_bytes));
 }
 
-// The same of homes over dp, as they are settled.
-std::string Words(const ParameterHomes& homes) {
-  const auto home = [](HomeKind kind, bool sharded, bool on_host) {
-    return absl::StrCat(kHomeKindNames[kind], " ",
-                        PrintHome(kind, Home{sharded ? "dp" : "", on_host}), ", ");
+// The same of homes over dp or on a rank, as they are settled.
+std::string Words(const DeviceMesh& mesh, const ParameterHomes& homes) {
+  const auto home = [&](HomeKind kind, bool sharded, bool on_host) {
+    Home said{sharded ? "dp" : "", on_host};
+    if (sharded && homes.over.has_value() && homes.over->rooted()) {
+      const auto& [axis, rank] = homes.over->root.back();
+      said = {mesh.axis(axis).name, false, rank};
+    }
+    return absl::StrCat(kHomeKindNames[kind], " ", PrintHome(kind, said), ", ");
   };
   return absl::StrCat(home(HomeKind::kWeights, homes.zero >= 3, homes.weights_on_host),
                       home(HomeKind::kGradients, homes.zero >= 2, false),
@@ -77,7 +83,7 @@ absl::Status CheckAgree(const std::string& op, const OpHomes& said, const OpWord
     for (const HomeKind below : kStored) {
       const Home &a = word.homes[above], &b = word.homes[below];
       if (above >= below) continue;
-      const bool apart = a.sharded() && a.axis != b.axis;
+      const bool apart = a.sharded() && !a.SharedAs(b);
       if (!apart && (!IsWholeOnHost(a) || IsWholeOnHost(b))) continue;
       return absl::InvalidArgumentError(absl::StrCat(
           "`", op, "`: `", kHomeKindNames[above], ": ", PrintHome(above, a), "` (", from(above),
@@ -126,7 +132,7 @@ ParameterHomes HomesOfPlan(const PlanOptions& options) {
 bool HomePlan::ShardsOverData(const DeviceMesh& mesh) const {
   const auto over_data = [&](const ParameterHomes& homes) {
     if (homes.zero == 0 || !homes.over.has_value()) return homes.zero > 0;
-    return std::any_of(homes.over->begin(), homes.over->end(),
+    return std::any_of(homes.over->axes.begin(), homes.over->axes.end(),
                        [&](int axis) { return IsDataAxis(mesh, axis); });
   };
   return std::any_of(segments_.begin(), segments_.end(), [&](const OfSegment& segment) {
@@ -145,13 +151,14 @@ class HomePlanMaker {
  public:
   HomePlanMaker(const BoundModel& bound, const DeviceMesh& mesh, const StrategyTree& tree,
                 const PlanOptions& options, const SoftwareProfile& profile,
-                const std::vector<std::shared_ptr<const CompiledBody>>& bodies)
+                const std::vector<std::shared_ptr<const CompiledBody>>& bodies, const Place& place)
       : bound_(bound),
         mesh_(mesh),
         tree_(tree),
         options_(options),
         profile_(profile),
-        bodies_(bodies) {}
+        bodies_(bodies),
+        place_(place) {}
 
   absl::StatusOr<std::shared_ptr<const HomePlan>> Make() {
     if (options_.recompute_joined > 1) {
@@ -164,6 +171,7 @@ class HomePlanMaker {
       ASSIGN_OR_RETURN(plan.segments_.emplace_back(), OfSegment(static_cast<int>(s)));
     }
     RETURN_IF_ERROR(CheckTied(plan));
+    RETURN_IF_ERROR(CheckFreed(plan));
     RETURN_IF_ERROR(CheckReach());
     return std::make_shared<const HomePlan>(std::move(plan));
   }
@@ -194,6 +202,8 @@ class HomePlanMaker {
         if (body.tensors[t].kind != TensorInfo::Kind::kParameter) continue;
         const OpWord own = WordOn(said[o], options_);
         RETURN_IF_ERROR(CheckAgree(PathOf(segment, body.ops[o]), said[o], own));
+        RETURN_IF_ERROR(CheckHomeRank({mesh_, options_, place_}, PathOf(segment, body.ops[o]),
+                                      said[o], own.homes, body.tensors[t], layouts[t]));
         NoteReach(segment, body.ops[o], own, body.tensors[t].frozen, layouts[t],
                   HasCopies(*bodies_[bound_body], body, t));
         if (reader[t] < 0) reader[t] = static_cast<int>(o);
@@ -222,8 +232,9 @@ class HomePlanMaker {
     if (result.parts.empty()) result.parts.emplace_back();  // nothing has a home
     for (HomePlan::Part& part : result.parts) {
       if (result.parts.size() == 1 && !part.homes.over.has_value()) break;  // the body's own
-      part.state = SummariseState(bound_.graph, mesh_, body, bodies_[bound_body]->plan, profile_,
-                                  &part.tensors, part.homes.over ? &*part.homes.over : nullptr);
+      part.state =
+          SummariseState(bound_.graph, mesh_, body, bodies_[bound_body]->plan, profile_,
+                         &part.tensors, part.homes.over ? &part.homes.over->axes : nullptr);
     }
     return result;
   }
@@ -241,6 +252,18 @@ class HomePlanMaker {
     } else if (IsWholeOnHost(word.homes[HomeKind::kGradients])) {
       goes_whole(2);
     }
+    const OnRanksOf root = RanksOfHome(state, mesh_);
+    if (!root.empty()) {
+      homes.over.emplace();
+      for (const auto& [axis, rank] : root) homes.over->axes.push_back(axis);
+      homes.over->root = root;
+      homes.over->here = place_.Runs(root);
+      return homes;
+    }
+    if (state.rank.has_value()) {  // of one
+      homes.zero = 0;
+      return homes;
+    }
     if (!state.sharded() || state.axis == "dp") return homes;
     std::vector<int> over;
     for (const std::string& name : state.axes()) {
@@ -255,7 +278,7 @@ class HomePlanMaker {
       goes_whole(weights.on_host ? 3 : 0);
       if (homes.zero == 0) homes.over.reset();
     } else if (over != Both(AxesCalled(mesh_, options_, "dp"), copies)) {
-      homes.over = std::move(over);
+      homes.over = HomeAxes{std::move(over), {}, true};
     }
     return homes;
   }
@@ -333,6 +356,27 @@ class HomePlanMaker {
     }
   }
 
+  // Gradients are given up behind the update, or behind weights that come after it: a rank that
+  // updates nothing, and gets its weights in the next iteration, knows no such time.
+  absl::Status CheckFreed(const HomePlan& plan) const {
+    const bool sums_norm = profile_.update.grad_clip || options_.pp > 1;
+    const bool in_next = options_.overlap.count(Overlap::kParam) > 0;
+    bool elsewhere = false, here = false;
+    for (size_t s = 0; s < plan.segments_.size(); ++s) {
+      const int body = bound_.places[s].alike;
+      if (!bound_.Holds(body)) continue;
+      plan.ForEachPart(static_cast<int>(s), bodies_[body]->state, [&](const HomePart& part) {
+        if (part.state->parameters > 0) (part.homes.elsewhere() ? elsewhere : here) = true;
+      });
+    }
+    if (here || !elsewhere || !profile_.update.fresh_gradients || sums_norm || !in_next) {
+      return absl::OkStatus();
+    }
+    return absl::UnimplementedError(
+        "not supported yet: overlap=param where a rank has nothing to update, for all homes are on "
+        "others. Leave `overlap=param` out, or give each rank the state of some nodes.");
+  }
+
   // Both users of a tied weight keep it in one place.
   absl::Status CheckTied(const HomePlan& plan) const {
     for (const TiedParameter& tie : bound_.graph.tied) {
@@ -343,14 +387,15 @@ class HomePlanMaker {
         return absl::UnimplementedError(absl::StrCat(
             "not supported yet: `", bound_.graph.segments[tie.first_segment].path, "` and `",
             bound_.graph.segments[tie.second_segment].path,
-            "` share a weight whose home is over other axes than `dp`, or whole on the host. ",
+            "` share a weight whose home is over other axes than `dp`, on one rank, or whole on ",
+            "the host. "
             "Write `shard(dp)` or `shard(dp)+host` for both."));
       }
-      return absl::InvalidArgumentError(
-          absl::StrCat("`", bound_.graph.segments[tie.first_segment].path, "` and `",
-                       bound_.graph.segments[tie.second_segment].path,
-                       "` share a weight, and nodes give it two homes (", Words(first[0].homes),
-                       "; ", Words(second[0].homes), "). Say one home for all of both modules."));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "`", bound_.graph.segments[tie.first_segment].path, "` and `",
+          bound_.graph.segments[tie.second_segment].path,
+          "` share a weight, and nodes give it two homes (", Words(mesh_, first[0].homes), "; ",
+          Words(mesh_, second[0].homes), "). Say one home for all of both modules."));
     }
     return absl::OkStatus();
   }
@@ -403,6 +448,7 @@ class HomePlanMaker {
   const PlanOptions& options_;
   const SoftwareProfile& profile_;
   const std::vector<std::shared_ptr<const CompiledBody>>& bodies_;
+  const Place& place_;
   // Of the parameters below a node; `shared`: of the axes that its homes name.
   struct Reach {
     bool trained = false, buckets = false;
@@ -415,11 +461,11 @@ class HomePlanMaker {
 absl::StatusOr<std::shared_ptr<const HomePlan>> HomePlan::Create(
     const BoundModel& bound, const DeviceMesh& mesh, const StrategyTree& tree,
     const PlanOptions& options, const SoftwareProfile& profile,
-    const std::vector<std::shared_ptr<const CompiledBody>>& bodies) {
+    const std::vector<std::shared_ptr<const CompiledBody>>& bodies, const Place& place) {
   const bool said = std::any_of(bound.bodies.begin(), bound.bodies.end(),
                                 [](const BoundBody& body) { return !body.homes.empty(); });
   if (!said) return std::shared_ptr<const HomePlan>();
-  return HomePlanMaker(bound, mesh, tree, options, profile, bodies).Make();
+  return HomePlanMaker(bound, mesh, tree, options, profile, bodies, place).Make();
 }
 
 }  // namespace plancast

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/bind/bind.h"
+#include "compiler/body/place.h"
 #include "compiler/lower/body_state.h"
 #include "compiler/program/compiled_body.h"
 #include "strategy/plan_options.h"
@@ -21,14 +22,16 @@ namespace plancast {
 // 3 and the weights.
 //
 // Sharded over the data-parallel axes, as the plan has it (ShardAxesOf), or `over` mesh axes of
-// its own. Over none means whole on the host, and then `zero` is what goes between device and
-// host unit by unit: 2 gradients, 3 and weights.
+// its own, where one rank may keep all. Over none means whole on the host, and then `zero` is what
+// goes between device and host unit by unit: 2 gradients, 3 and weights.
 struct ParameterHomes {
   int zero = 0;
   bool weights_on_host = false, state_on_host = false;
   int64_t bucket_bytes = 0;
-  std::optional<std::vector<int>> over = std::nullopt;
+  std::optional<HomeAxes> over = std::nullopt;
 
+  // Whether other devices than those of the program keep what is shared out.
+  bool elsewhere() const { return over.has_value() && !over->here; }
   friend bool operator==(const ParameterHomes& a, const ParameterHomes& b) {
     return a.zero == b.zero && a.weights_on_host == b.weights_on_host &&
            a.state_on_host == b.state_on_host && a.bucket_bytes == b.bucket_bytes &&
@@ -50,7 +53,7 @@ struct HomePart {
 // The homes of a plan whose nodes say some of them, by segment.
 class HomePlan {
  public:
-  // Null where no node says any. `bodies`: per bound body.
+  // Null where no node says any. `bodies`: per bound body. `place`: of the program.
   // An axis that cuts a parameter already does not shard it; a parameter that none is left for
   // is whole.
   // Errors: a node that no parameter's home comes from; axes that shard nothing below a node;
@@ -59,7 +62,7 @@ class HomePlan {
   static absl::StatusOr<std::shared_ptr<const HomePlan>> Create(
       const BoundModel& bound, const DeviceMesh& mesh, const StrategyTree& tree,
       const PlanOptions& options, const SoftwareProfile& profile,
-      const std::vector<std::shared_ptr<const CompiledBody>>& bodies);
+      const std::vector<std::shared_ptr<const CompiledBody>>& bodies, const Place& place);
 
   // Calls `use(part)` for all parameters of a segment's body, whose state is `state`.
   template <typename Use>

@@ -49,7 +49,8 @@ bool AnySummed(const StageContents& contents) {
 // All that the optimizer's step depends on, but the plan.
 std::string UpdateKey(const ShardedUpdate& update, const std::vector<int>& axes) {
   std::string key = absl::StrCat("optimizer|", absl::StrJoin(axes, ","), "|", update.copied_back,
-                                 "|", update.freed_gradients, "|", update.freed_shards);
+                                 "|", update.freed_gradients, "|", update.freed_shards,
+                                 update.elsewhere ? "|elsewhere" : "");
   for (const ShardedUpdate::Share& share : update.shares) {
     absl::StrAppend(&key, "|", share.elements, share.rests_as_master ? " master" : "",
                     share.on_host ? " host" : "");
@@ -96,7 +97,7 @@ void GradientFlow::Begin() {
   bool any = false;
   for (const StateGroup& group : groups_) {
     const bool shards = InBodies(group.homes, sharded_);
-    if (shards && group.homes.state_on_host) continue;
+    if (shards && (group.homes.state_on_host || group.homes.elsewhere())) continue;
     elements += shards ? group.kept : group.parameters;
     any = true;
   }
@@ -210,11 +211,11 @@ void GradientFlow::Reduce(Bucket* bucket, bool whole, int32_t behind) {
     batch.push_back({axes, count, whole ? 1 : MessagesFor(bucket->bytes, count)});
   }
   for (const auto& [copies, count] : over_own) {
-    batch.push_back({{},
-                     count,
-                     whole ? 1 : MessagesFor(bucket->bytes, count),
-                     ShardAxesOver(mesh_, options_, *bucket->over, copies)});
+    const ShardAxes axes = ShardAxesOver(mesh_, options_, *bucket->over, copies);
+    if (axes.summed.empty() && !axes.here) continue;  // summed where it is kept
+    batch.push_back({{}, count, whole ? 1 : MessagesFor(bucket->bytes, count), axes});
   }
+  if (batch.empty() && !over_own.empty()) return;
   const auto make = [&] {
     return GradientReduction(mesh_, options_, profile_, bucket->sharded, elements, messages, cut,
                              batch);
@@ -328,7 +329,10 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
   }
   ShardedUpdate sharded;
   int64_t copied_back = 0;
+  sharded.elsewhere = !groups_.empty();
   for (const StateGroup& group : groups_) {
+    if (group.homes.elsewhere()) continue;
+    sharded.elsewhere = false;
     const bool rests = InBodies(group.homes, sharded_) && group.homes.zero == 3 &&
                        RestsAsMaster(profile_, in_.dtype);
     sharded.shares.push_back({group.kept, rests, group.homes.state_on_host});
@@ -348,14 +352,20 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
     return OptimizerStep(profile_, in_.dtype, elements, axes, options_.pp > 1, sharded);
   };
   const int64_t freed = sharded.freed_gradients + sharded.freed_shards;
+  const bool trains = contents_.TotalParameters() > 0 || contents_.TotalFrozen().elements == 0;
+  const bool gathers = !overlap_param_ && trains;
+  if (sharded.elsewhere && !StepHasNorm(profile_, axes, options_.pp > 1)) {
+    // Nothing to be done here but to wait for who updates.
+    if (gathers) GatherUpdated(joins, freed);
+    return;
+  }
   const int32_t block =
       in_.homes == nullptr
           ? writer_.BlockOf({BlockKey::kOptimizer, elements, freed}, make)
           : writer_.BlockOf(writer_.catalogue().NumberOfText(UpdateKey(sharded, axes), make));
   const int32_t update = writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
   if (writer_.BlockAt(block).rendezvous_task >= 0) writer_.Meet(update, kOptimizerSlot);
-  const bool trains = contents_.TotalParameters() > 0 || contents_.TotalFrozen().elements == 0;
-  if (!overlap_param_ && trains) GatherUpdated(update);
+  if (gathers) GatherUpdated({{update, -1, -1}}, /*freed=*/0);
 }
 
 // Gradients that are partial over other axes than the data-parallel ones.

@@ -13,6 +13,7 @@
 #include "compiler/program/stage_contents.h"
 #include "compiler/sharding/sharded_stage.h"
 #include "compiler/sharding/stage_state.h"
+#include "compiler/sharding/synchronise.h"
 
 namespace plancast {
 
@@ -67,9 +68,9 @@ class GradientFlow {
     ElementsByAxes cut = {};    // beside those: of weights that a data-parallel axis cuts,
     ElementsByAxes batch = {};  // and BodyState::reduced_over_batch
     int64_t placed = 0;         // of `cut`: BodyState::placed_gradients
-    std::optional<std::vector<int>> over = std::nullopt;  // ParameterHomes
-    ElementsByCopies own = {};                            // BodyState::own that are to be summed
-    int32_t made_by = -1;                                 // the newest compute instance
+    std::optional<HomeAxes> over = std::nullopt;  // ParameterHomes
+    ElementsByCopies own = {};                    // BodyState::own that are to be summed
+    int32_t made_by = -1;                         // the newest compute instance
 
     bool Takes(const ParameterHomes& homes) const {
       return sharded == (homes.zero >= 1) && on_host == homes.state_on_host &&
@@ -110,17 +111,21 @@ class GradientFlow {
   // axes that their home says.
   struct Gathering {
     int64_t elements = 0;
-    ElementsByAxes cut, own;
+    ElementsByAxes cut;
+    ElementsByHome own;
 
+    void AddOwn(const ElementsByHome& elements, int64_t times);
+    int64_t Own() const;
     void Add(int64_t count, const ElementsByAxes& of_cut, int64_t times = 1);
     bool empty() const { return elements == 0 && own.empty(); }
   };
-  // Adds the parameters of so many copies of a state.
-  void AddOwn(const std::optional<std::vector<int>>& over, const ElementsByCopies& own,
-              int64_t times, Gathering* gathering) const;
-  int32_t Gather(const Gathering& what, int messages, const std::vector<Join>& joins);
+  // Adds the parameters of a state.
+  void AddOwn(const HomeAxes& over, const ElementsByCopies& own, Gathering* gathering) const;
+  // `freed`: bytes of gradients that are given up behind it.
+  int32_t Gather(const Gathering& what, int messages, const std::vector<Join>& joins,
+                 int64_t freed = 0);
   void GatherAhead();
-  void GatherUpdated(int32_t update);
+  void GatherUpdated(const std::vector<Join>& joins, int64_t freed);
   // A partial sum of so many gradients over `axes`.
   void SumPartial(const std::vector<int>& axes, int64_t elements, const std::vector<Join>& joins,
                   std::vector<Join>* done);

@@ -87,12 +87,30 @@ BlockTemplate GradientsToHost(int64_t bytes) {
   return std::move(builder).Build();
 }
 
+bool StepHasNorm(const SoftwareProfile& profile, const std::vector<int>& norm_axes,
+                 bool joins_programs) {
+  return (profile.update.grad_clip || joins_programs) && !norm_axes.empty();
+}
+
 BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
                             const std::vector<int>& norm_axes, bool joins_programs,
                             const ShardedUpdate& sharded) {
   BlockBuilder builder("optimizer");
-  if (elements == 0 && joins_programs && !norm_axes.empty()) {
-    AddNorm(norm_axes, joins_programs, BlockBuilder::kNone, &builder);
+  const auto free = [&](int task) {
+    if (sharded.freed_gradients == 0 && sharded.freed_shards == 0) return;
+    const uint16_t gradients = builder.AddTensor("gradients");
+    const auto give_up = [&](int64_t bytes, MemoryPool pool) {
+      if (bytes == 0) return;
+      builder.AddMemory(task, true, MemoryKind::kGradients, gradients, -bytes, /*early=*/false,
+                        pool);
+    };
+    give_up(sharded.freed_gradients, MemoryPool::kCompute);
+    give_up(sharded.freed_shards, sharded.pool);
+  };
+  const bool sums_alone = elements == 0 && joins_programs && !norm_axes.empty();
+  if (sums_alone || sharded.elsewhere) {
+    const int norm = AddNorm(norm_axes, joins_programs, BlockBuilder::kNone, &builder);
+    if (sharded.elsewhere) free(norm);
     return std::move(builder).Build();
   }
   const double n = static_cast<double>(elements);
@@ -119,7 +137,7 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
     ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "grad_norm", grad_bytes, 0),
                               purpose, "grad_norm", {ready});
   }
-  if ((profile.update.grad_clip || joins_programs) && !norm_axes.empty()) {
+  if (StepHasNorm(profile, norm_axes, joins_programs)) {
     ready = AddNorm(norm_axes, joins_programs, ready, &builder);
   }
   Traffic here, there;
@@ -153,16 +171,7 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
                                        sharded.copied_back, agreed, &builder);
     if (!updates_here) ready = there_too;
   }
-  if (sharded.freed_gradients > 0 || sharded.freed_shards > 0) {
-    const uint16_t gradients = builder.AddTensor("gradients");
-    const auto free = [&](int64_t bytes, MemoryPool pool) {
-      if (bytes == 0) return;
-      builder.AddMemory(ready, true, MemoryKind::kGradients, gradients, -bytes, /*early=*/false,
-                        pool);
-    };
-    free(sharded.freed_gradients, MemoryPool::kCompute);
-    free(sharded.freed_shards, sharded.pool);
-  }
+  free(ready);
   if (copies) {
     builder.AddMemory(ready, true, MemoryKind::kWorkspace, copy, -StoredBytes(main_grad, elements));
   }

@@ -24,6 +24,7 @@ struct ShardedUpdate {
     bool on_host = false;
   };
   std::vector<Share> shares;               // of all elements; empty: one, on the device
+  bool elsewhere = false;                  // or other devices update all of them
   int64_t copied_back = 0;                 // bytes of parameters, after the update on the host
   int64_t freed_gradients = 0;             // bytes of gradients that are given up at the end
   int64_t freed_shards = 0;                // and of their shards
@@ -32,6 +33,9 @@ struct ShardedUpdate {
 BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
                             const std::vector<int>& norm_axes, bool joins_programs,
                             const ShardedUpdate& sharded = {});
+// Whether ranks sum the norm of gradients in it.
+bool StepHasNorm(const SoftwareProfile& profile, const std::vector<int>& norm_axes,
+                 bool joins_programs);
 // Copies gradients to an optimizer on the host.
 BlockTemplate GradientsToHost(int64_t bytes);
 // Its beginning: gradients set to zero.

@@ -32,8 +32,8 @@ ShardAxes ShardAxesOf(const DeviceMesh& mesh, const PlanOptions& options,
   return result;
 }
 
-ShardAxes ShardAxesOver(const DeviceMesh& mesh, const PlanOptions& options,
-                        const std::vector<int>& over, const CopyAxes& copies) {
+ShardAxes ShardAxesOver(const DeviceMesh& mesh, const PlanOptions& options, const HomeAxes& over,
+                        const CopyAxes& copies) {
   const auto has = [](const std::vector<int>& axes, int axis) {
     return std::find(axes.begin(), axes.end(), axis) != axes.end();
   };
@@ -43,7 +43,7 @@ ShardAxes ShardAxesOver(const DeviceMesh& mesh, const PlanOptions& options,
     const bool summed = has(copies.summed, a), of_data = IsDataAxis(mesh, a);
     if (of_data) data *= mesh.size(a);
     if (!summed && !has(copies.alike, a)) continue;
-    if (!has(over, a)) {
+    if (!has(over.axes, a)) {
       result.replica.push_back(a);
       continue;
     }
@@ -57,7 +57,10 @@ ShardAxes ShardAxesOver(const DeviceMesh& mesh, const PlanOptions& options,
        {&result.shard, &result.replica, &result.secondary, &result.summed}) {
     std::reverse(axes->begin(), axes->end());
   }
-  result.shards = mesh.SizeOf(result.shard);
+  result.rooted = over.rooted();
+  result.here = over.here;
+  if (result.rooted) result.secondary.clear();
+  result.shards = result.rooted ? 1 : mesh.SizeOf(result.shard);
   result.secondaries = mesh.SizeOf(result.secondary);
   return result;
 }

@@ -38,7 +38,8 @@ class ShardTasks {
       deps = {Copy(CollectiveKind::kCopyToDevice, bytes, unit.name, deps)};
     }
     const bool other = types_.at_rest != types_.gathered && !secondary;
-    const bool cast = casts && (other || Quantizes());
+    const bool keeps = secondary || unit.shard() > 0 || unit.padded() == 0;
+    const bool cast = casts && keeps && (other || Quantizes());
     if (cast) {
       const auto shard = static_cast<double>(secondary ? unit.secondary() : unit.shard());
       const double from = secondary ? types_.gathered : types_.at_rest;
@@ -51,11 +52,11 @@ class ShardTasks {
       const std::vector<int>& axes = secondary ? part.axes.secondary : part.axes.shard;
       if (axes.empty() || part.padded == 0) continue;
       CommSpec comm;
-      comm.kind = CollectiveKind::kAllGather;
+      comm.kind = secondary ? CollectiveKind::kAllGather : part.axes.gathers();
       comm.axes = axes;
       comm.bytes = WholeBytes(part.padded, types_.wire);
       ready = out_.AddComm(comm, StreamKind::kGradComm, Purpose::kDp,
-                           absl::StrCat("all_gather ", unit.name), deps);
+                           absl::StrCat(kCollectiveKindNames[comm.kind], " ", unit.name), deps);
     }
     const bool gathers = out_.size() > first;
     // What is whole on the host comes to where it is used.
@@ -66,9 +67,11 @@ class ShardTasks {
       }
       ready = deps.back();
     }
-    out_.AddMemory(gathers && fetched == 0 ? first : copied, false, MemoryKind::kParameters,
-                   Gathered(unit), GatheredBytes(unit),
-                   /*early=*/false, GatherPool());
+    if (GatheredBytes(unit) > 0 || unit.kept_whole() == 0) {
+      out_.AddMemory(gathers && fetched == 0 ? first : copied, false, MemoryKind::kParameters,
+                     Gathered(unit), GatheredBytes(unit),
+                     /*early=*/false, GatherPool());
+    }
     if (const int64_t shards = on_host - fetched; shards > 0) {
       const int64_t bytes = WholeBytes(shards, types_.at_rest);
       const uint16_t shard = Tensor(absl::StrCat(unit.name, " shard"));
@@ -78,9 +81,11 @@ class ShardTasks {
     return ready;
   }
 
-  // What a gather allocates.
+  // What a gather allocates: nothing for what this rank keeps whole, unless it is used in another
+  // type or in a copy.
   int64_t GatheredBytes(const ShardUnit& unit) const {
-    return WholeBytes(unit.padded(), types_.gathered);
+    const bool as_it_is = types_.at_rest == types_.gathered && !CopiesOut() && !Quantizes();
+    return WholeBytes(unit.padded() - (as_it_is ? unit.kept_whole() : 0), types_.gathered);
   }
   // What it is copied into, where parameters are cut by rows.
   bool CopiesOut() const { return style_.cut == ShardCut::kRows; }
@@ -186,13 +191,14 @@ class ShardTasks {
     int ready = after;
     if (!part.axes.summed.empty()) {
       CommSpec comm;
-      comm.kind = CollectiveKind::kReduceScatter;
+      comm.kind = part.axes.sums();
       comm.axes = part.axes.summed;
       comm.bytes = WholeBytes(part.to_reduce, types_.reduced_wire);
-      ready = out_.AddComm(comm, StreamKind::kGradComm, Purpose::kDp,
-                           absl::StrCat("reduce_scatter d ", unit.name), {ready});
+      ready =
+          out_.AddComm(comm, StreamKind::kGradComm, Purpose::kDp,
+                       absl::StrCat(kCollectiveKindNames[comm.kind], " d ", unit.name), {ready});
     }
-    if (!part.axes.replica.empty()) {
+    if (part.axes.SumsReplicas()) {
       CommSpec comm;
       comm.kind = CollectiveKind::kAllReduce;
       comm.axes = part.axes.replica;
@@ -358,9 +364,11 @@ class Sharder {
     if (step_.own != nullptr && tasks_.CopiesOut() && !step_.backward) GiveUpBuffer(last);
     if (step_.frees != nullptr) {
       const int64_t gathered = tasks_.GatheredBytes(*step_.frees);
-      const uint16_t tensor = tasks_.Gathered(*step_.frees);
-      out_.AddMemory(last, true, MemoryKind::kParameters, tensor, -gathered, /*early=*/false,
-                     tasks_.CopiesOut() ? MemoryPool::kCompute : tasks_.GatherPool());
+      if (gathered > 0 || step_.frees->kept_whole() == 0) {
+        out_.AddMemory(last, true, MemoryKind::kParameters, tasks_.Gathered(*step_.frees),
+                       -gathered, /*early=*/false,
+                       tasks_.CopiesOut() ? MemoryPool::kCompute : tasks_.GatherPool());
+      }
       if (step_.keeps_part) {
         const int64_t part = WholeBytes(step_.frees->secondary(), style_.types.gathered);
         out_.AddMemory(last, step_.backward, MemoryKind::kParameters,

@@ -97,6 +97,9 @@ int64_t ShardUnit::padded() const {
 int64_t ShardUnit::shard() const {
   return Sum(parts, [](const Part& part) { return part.shard(); });
 }
+int64_t ShardUnit::kept_whole() const {
+  return Sum(parts, [](const Part& part) { return part.axes.rooted ? part.shard() : 0; });
+}
 int64_t ShardUnit::host_weights() const {
   return Sum(parts, [](const Part& part) { return part.homes.weights_on_host ? part.shard() : 0; });
 }
@@ -114,8 +117,9 @@ int64_t ShardUnit::secondary() const {
 bool ShardUnit::gathers(bool secondary) const {
   return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
     const bool fetched = !secondary && part.homes.weights_on_host && part.is_fetched();
-    return (fetched || (secondary ? part.axes.secondaries : part.axes.shards) > 1) &&
-           part.padded > 0;
+    const bool comes =
+        secondary ? part.axes.secondaries > 1 : part.axes.shards > 1 || part.axes.rooted;
+    return (fetched || comes) && part.padded > 0;
   });
 }
 

@@ -26,7 +26,7 @@ struct ShardUnit {
     int64_t padded = 0;     // what is gathered: a multiple of axes.shards
     int64_t to_reduce = 0;  // of their gradients, what a rank sends
 
-    int64_t shard() const { return padded / axes.shards; }
+    int64_t shard() const { return axes.Kept(padded); }
     // Cut over no axis because its home says so: it comes from the host, and from nowhere else.
     bool is_fetched() const { return homes.over.has_value() && axes.shard.empty(); }
   };
@@ -41,6 +41,7 @@ struct ShardUnit {
   int64_t elements() const;
   int64_t padded() const;
   int64_t shard() const;         // what a rank keeps
+  int64_t kept_whole() const;    // of that, what it alone keeps
   int64_t host_weights() const;  // of that, on the host: of the weights, and of the gradients
   int64_t host_gradients() const;
   int64_t whole_on_host() const;  // of the weights, what is not cut

@@ -22,7 +22,10 @@ std::string KeyOf(const ShardUnit* unit) {
     if (!part.homes.over.has_value()) continue;
     absl::StrAppend(&key, ":", absl::StrJoin(part.axes.shard, ","), "/",
                     absl::StrJoin(part.axes.summed, ","), "+",
-                    absl::StrJoin(part.axes.replica, ","), "=", part.padded);
+                    absl::StrJoin(part.axes.replica, ","), "=", part.padded,
+                    !part.axes.rooted ? ""
+                    : part.axes.here  ? " here"
+                                      : " there");
   }
   return key;
 }

@@ -74,7 +74,7 @@ std::vector<StateGroup> StateGroupsOf(const ProgramInputs& inputs, const StageCo
     groups.erase(std::remove_if(groups.begin(), groups.end(), empty), groups.end());
   }
   for (StateGroup& group : groups) {
-    const std::optional<std::vector<int>>& over = group.homes.over;
+    const std::optional<HomeAxes>& over = group.homes.over;
     group.kept = InBodies(group.homes, sharded) ? sharded->ShardElements(group.homes)
                  : over.has_value()
                      ? KeptElementsOver(*inputs.mesh, *inputs.options, *over, group.own)
@@ -105,8 +105,9 @@ void FillStaticBytes(const ProgramInputs& inputs, const StageContents& contents,
       const int64_t ranks = homes.over.has_value() ? std::max<int64_t>(group.parameters, 1) /
                                                          std::max<int64_t>(group.kept, 1)
                                                    : options.shard_ranks();
+      const int64_t products = group.products / (shards ? ranks : 1);
       bytes = StateOf(profile, inputs.dtype, shards ? group.kept : group.parameters, group.kept,
-                      group.products / (shards ? ranks : 1));
+                      shards && homes.elsewhere() ? 0 : products);
       bytes.gradients = 0;  // below
       if (shards && RestsAsMaster(profile, inputs.dtype)) {
         // The master's shard, counted with the optimizer elsewhere, is the parameter.

@@ -30,11 +30,11 @@ int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, bool sh
   return kept + CeilDiv(parameters, options.shard_ranks());
 }
 
-int64_t KeptElementsOver(const DeviceMesh& mesh, const PlanOptions& options,
-                         const std::vector<int>& over, const ElementsByCopies& own) {
+int64_t KeptElementsOver(const DeviceMesh& mesh, const PlanOptions& options, const HomeAxes& over,
+                         const ElementsByCopies& own) {
   int64_t kept = 0;
   for (const auto& [copies, elements] : own) {
-    kept += CeilDiv(elements, ShardAxesOver(mesh, options, over, copies).shards);
+    kept += ShardAxesOver(mesh, options, over, copies).Kept(elements);
   }
   return kept;
 }

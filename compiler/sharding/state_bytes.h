@@ -34,8 +34,8 @@ double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept)
 int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, bool sharded,
                      int64_t parameters, const ElementsByAxes& cut = {});
 // Of parameters whose home shards them over axes of its own.
-int64_t KeptElementsOver(const DeviceMesh& mesh, const PlanOptions& options,
-                         const std::vector<int>& over, const ElementsByCopies& own);
+int64_t KeptElementsOver(const DeviceMesh& mesh, const PlanOptions& options, const HomeAxes& over,
+                         const ElementsByCopies& own);
 
 }  // namespace plancast
 

@@ -24,8 +24,10 @@ int AddMessages(CollectiveKind kind, StreamKind stream, const std::vector<int>& 
   comm.kind = kind;
   comm.axes = axes;
   comm.bytes = WholeBytes(elements, element_bytes, times);
+  const std::string label =
+      kind == CollectiveKind::kBroadcast ? "param broadcast" : builder->name();
   for (int i = 0; i < times; ++i) {
-    const int last = builder->AddComm(comm, stream, Purpose::kDp, builder->name(), {after});
+    const int last = builder->AddComm(comm, stream, Purpose::kDp, label, {after});
     if (i + 1 == times) after = last;
   }
   return after;
@@ -49,7 +51,10 @@ std::string MessagesKey(absl::string_view what, int64_t elements, int messages,
     if (!own.parts.has_value()) continue;
     absl::StrAppend(&key, " over ", absl::StrJoin(own.parts->shard, ","), "+",
                     absl::StrJoin(own.parts->summed, ","), "+",
-                    absl::StrJoin(own.parts->replica, ","));
+                    absl::StrJoin(own.parts->replica, ","),
+                    !own.parts->rooted ? ""
+                    : own.parts->here  ? " here"
+                                       : " there");
   }
   return key;
 }
@@ -58,7 +63,10 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
                                 const SoftwareProfile& profile, bool sharded, int64_t elements,
                                 int messages, const ElementsByAxes& cut,
                                 const std::vector<OwnReduction>& batch) {
-  const CollectiveKind kind = sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+  CollectiveKind kind = sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+  for (const OwnReduction& own : batch) {
+    if (own.parts.has_value()) kind = own.parts->sums();
+  }
   const double bytes = WireBytes(profile.types.reduce_dtype);
   BlockBuilder builder(absl::StrCat("grad ", kCollectiveKindNames[kind]));
   // `beside`: of the axes those that nothing is sharded over.
@@ -66,6 +74,7 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
     const int after =
         AddMessages(kind, StreamKind::kGradComm, parts.summed, CeilDiv(count, parts.sliced(mesh)),
                     bytes, times, BlockBuilder::kNone, &builder);
+    if (!parts.here) return;
     AddMessages(CollectiveKind::kAllReduce, StreamKind::kReplicaComm, parts.replica,
                 CeilDiv(count, parts.shards), bytes, times, after, &builder);
   };
@@ -102,7 +111,7 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
 
 BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,
                               double element_bytes, int messages, const ElementsByAxes& cut,
-                              const ElementsByAxes& own) {
+                              const ElementsByHome& own) {
   BlockBuilder builder("param all_gather");
   const auto add = [&](const std::vector<int>& axes, int64_t count, int times) {
     AddMessages(CollectiveKind::kAllGather, StreamKind::kGradComm,
@@ -111,9 +120,10 @@ BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options
   };
   if (elements > 0 || (cut.empty() && own.empty())) add(DataAxes(mesh), elements, messages);
   for (const auto& [axes, count] : cut) add(axes, count, 1);
-  for (const auto& [axes, count] : own) {
-    AddMessages(CollectiveKind::kAllGather, StreamKind::kGradComm, axes, count, element_bytes, 1,
-                BlockBuilder::kNone, &builder);
+  for (const auto& [home, count] : own) {
+    AddMessages(home.rooted() ? CollectiveKind::kBroadcast : CollectiveKind::kAllGather,
+                StreamKind::kGradComm, home.axes, count, element_bytes, 1, BlockBuilder::kNone,
+                &builder);
   }
   return std::move(builder).Build();
 }

@@ -43,10 +43,11 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
                                 int messages, const ElementsByAxes& cut = {},
                                 const std::vector<OwnReduction>& batch = {});
 // Gathers `elements` updated parameters of a sharded optimizer, and those that are
-// `cut` over their own axes; of `own`, over exactly these.
+// `cut` over their own axes; of `own`, over exactly these, or from one rank of them.
+using ElementsByHome = std::map<HomeAxes, int64_t>;
 BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,
                               double element_bytes, int messages, const ElementsByAxes& cut = {},
-                              const ElementsByAxes& own = {});
+                              const ElementsByHome& own = {});
 // Sums gradients that are partial over `axes` (one message).
 BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& profile,
                                  const std::vector<int>& axes, int64_t elements);

@@ -5,23 +5,49 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/sharding/gradient_flow.h"
 #include "compiler/sharding/shard_axes.h"
 #include "compiler/sharding/state_bytes.h"
 #include "compiler/sharding/synchronise.h"
 
 namespace plancast {
+namespace {
+
+// Behind all that a block does.
+void GiveUpGradients(int64_t bytes, Block* block) {
+  MemoryEvent event;
+  event.task = block->size() - 1;
+  event.after = true;
+  event.kind = MemoryKind::kGradients;
+  event.tensor = static_cast<uint16_t>(block->tensors.size());
+  event.delta = -bytes;
+  block->tensors.emplace_back("gradients");
+  block->memory.push_back(event);
+}
+
+}  // namespace
 
 void GradientFlow::Gathering::Add(int64_t count, const ElementsByAxes& of_cut, int64_t times) {
   elements += count * times;
   AddTimes(of_cut, times, &cut);
 }
 
-void GradientFlow::AddOwn(const std::optional<std::vector<int>>& over, const ElementsByCopies& own,
-                          int64_t times, Gathering* gathering) const {
+void GradientFlow::Gathering::AddOwn(const ElementsByHome& elements, int64_t times) {
+  for (const auto& [home, count] : elements) own[home] += count * times;
+}
+
+int64_t GradientFlow::Gathering::Own() const {
+  int64_t total = 0;
+  for (const auto& [home, count] : own) total += count;
+  return total;
+}
+
+void GradientFlow::AddOwn(const HomeAxes& over, const ElementsByCopies& own,
+                          Gathering* gathering) const {
   for (const auto& [copies, elements] : own) {
-    const ShardAxes axes = ShardAxesOver(mesh_, options_, *over, copies);
-    if (!axes.shard.empty()) gathering->own[axes.shard] += elements * times;
+    const ShardAxes axes = ShardAxesOver(mesh_, options_, over, copies);
+    if (!axes.shard.empty()) gathering->own[{axes.shard, over.root, over.here}] += elements;
   }
 }
 
@@ -33,20 +59,27 @@ std::vector<GradientFlow::GatheredPiece> GradientFlow::TakeGathered(const StageR
   return pieces;
 }
 
-int32_t GradientFlow::Gather(const Gathering& what, int messages, const std::vector<Join>& joins) {
+int32_t GradientFlow::Gather(const Gathering& what, int messages, const std::vector<Join>& joins,
+                             int64_t freed) {
   const int64_t all = std::max<int64_t>(parameters_, 1);
   const double element_bytes = ParameterWireBytes(profile_.GatherType(in_.dtype), in_.dtype, all,
                                                   contents_.ProductParameters()) /
                                static_cast<double>(all);
   const int64_t common = what.elements - (what.cut.empty() ? 0 : Total(what.cut));
   const auto make = [&] {
-    return ParameterGather(mesh_, options_, common, element_bytes, messages, what.cut, what.own);
+    BlockTemplate gather =
+        ParameterGather(mesh_, options_, common, element_bytes, messages, what.cut, what.own);
+    if (freed > 0) GiveUpGradients(freed, &gather.block);
+    return gather;
   };
   const bool plain = what.cut.empty() && what.own.empty();
   std::string key;
   if (!plain) {
-    key = absl::StrCat(MessagesKey("gather", what.elements, messages, what.cut), "|",
-                       MessagesKey("own", 0, 0, what.own));
+    key = absl::StrCat(MessagesKey("gather", what.elements, messages, what.cut), "|own|", freed);
+    for (const auto& [home, count] : what.own) {
+      absl::StrAppend(&key, "|", absl::StrJoin(home.axes, ","), ":", count);
+      for (const auto& [axis, rank] : home.root) absl::StrAppend(&key, " on ", axis, "=", rank);
+    }
   }
   const int32_t block = plain ? writer_.BlockOf({BlockKey::kGather, what.elements, messages}, make)
                               : writer_.BlockOf(writer_.catalogue().NumberOfText(key, make));
@@ -64,7 +97,7 @@ void GradientFlow::GatherAhead() {
       if (!Gathers(part.homes) || elements == 0) return;
       bytes = bytes == 0 ? part.homes.bucket_bytes : std::min(bytes, part.homes.bucket_bytes);
       if (part.homes.over.has_value()) {
-        AddOwn(part.homes.over, part.state->own, 1, &each);
+        AddOwn(*part.homes.over, part.state->own, &each);
       } else {
         each.Add(elements, part.state->cut_parameters);
         placed += part.state->placed_parameters;
@@ -72,7 +105,7 @@ void GradientFlow::GatherAhead() {
     });
     if (each.empty()) return;
     // What some ranks alone have says nothing where all agree on messages.
-    const int64_t all = each.elements + Total(each.own);
+    const int64_t all = each.elements + each.Own();
     const int64_t per_layer = all > placed ? all - placed : all;
     piece = LayersPerBucket(bytes, per_layer, run.count);
     std::vector<GatheredPiece>& pieces = gathered_[{run.segment, run.layer_begin}];
@@ -80,7 +113,7 @@ void GradientFlow::GatherAhead() {
       const int64_t count = std::min(piece, run.count - begin);
       Gathering what;
       what.Add(each.elements, each.cut, count);
-      AddTimes(each.own, count, &what.own);
+      what.AddOwn(each.own, count);
       const int messages = MessagesFor(bytes, per_layer * count);
       pieces.push_back({Gather(what, messages, {}), run.layer_begin + begin, count});
     }
@@ -88,17 +121,17 @@ void GradientFlow::GatherAhead() {
 }
 
 // All at the end, behind the update.
-void GradientFlow::GatherUpdated(int32_t update) {
+void GradientFlow::GatherUpdated(const std::vector<Join>& joins, int64_t freed) {
   Gathering all;
   for (const StateGroup& group : groups_) {
     if (!Gathers(group.homes)) continue;
     if (group.homes.over.has_value()) {
-      AddOwn(group.homes.over, group.own, 1, &all);
+      AddOwn(*group.homes.over, group.own, &all);
     } else {
       all.Add(group.parameters, group.cut);
     }
   }
-  if (!all.empty()) Gather(all, 1, {{update, -1, -1}});
+  if (!all.empty()) Gather(all, 1, joins, freed);
 }
 
 }  // namespace plancast

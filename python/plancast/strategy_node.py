@@ -87,9 +87,9 @@ class Node:
     def home(self, layout: str | None = None, **kinds: str) -> Node:
         """Where `weights`, `gradients`, optimizer `state` and kept `activations` below live.
 
-        `replicate`, `shard(dp)`, `shard(dp,tp)`, `host` or `shard(dp)+host`; of activations
-        `device` or `host`. A layout alone is the state's; docs/strategy.md says what follows for
-        kinds that are not said.
+        `replicate`, `shard(dp)`, `shard(dp,tp)`, `on(dp=3)` (rank 3 keeps all), `host` or
+        `shard(dp)+host`; of activations `device` or `host`. A layout alone is the state's;
+        docs/strategy.md says what follows for kinds that are not said.
 
         >>> from plancast.strategy import Strategy
         >>> tree = Strategy.parse("zero=1")

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -40,6 +41,22 @@ absl::StatusOr<std::string> ParseAxes(absl::string_view text, absl::string_view 
   return absl::StrJoin(names, ",");
 }
 
+// `dp=3`, after `on(`.
+absl::StatusOr<Home> ParseRank(absl::string_view text, absl::string_view said) {
+  if (absl::StrContains(said, ',')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "` names several axes. A home is on a rank of one: `on(dp=3)`."));
+  }
+  const std::vector<absl::string_view> parts = absl::StrSplit(said, '=');
+  int64_t rank = -1;
+  if (parts.size() != 2 || absl::StripAsciiWhitespace(parts[0]).empty() ||
+      !absl::SimpleAtoi(parts[1], &rank) || rank < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", text, "` does not say a rank of an axis. Write `on(dp=3)` for rank 3 of `dp`."));
+  }
+  return Home{std::string(absl::StripAsciiWhitespace(parts[0])), false, rank};
+}
+
 bool IsWholeOnHost(const std::optional<Home>& home) {
   return home.has_value() && home->on_host && !home->sharded();
 }
@@ -48,10 +65,10 @@ bool IsWholeOnHost(const std::optional<Home>& home) {
 
 absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
   const bool activations = kind == HomeKind::kActivations;
-  if (absl::StartsWith(text, "device(")) {
-    return absl::UnimplementedError(
-        absl::StrCat("not supported yet: a home on another device (`", text, "`). Write `",
-                     activations ? "device` or `host`." : "shard(dp)` or `host`."));
+  if (!activations && absl::StartsWith(text, "device(")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "` does not say of which axis the rank is. Write `on(dp=3)` for ",
+                     "rank 3 of `dp`."));
   }
   Home home;
   absl::string_view rest = text;
@@ -59,6 +76,11 @@ absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
     if (text == "device") return home;
     home.on_host = true;
     if (text == "host") return home;
+    if (absl::StartsWith(text, "on(") || absl::StartsWith(text, "device(")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "`", text, "` is no home of activations: they wait where they are made. Write ",
+          "`on: {dp: 3}` to run the node on rank 3 of `dp`, or `activations: host`."));
+    }
     if (absl::StartsWith(text, "shard(")) {
       return absl::InvalidArgumentError(absl::StrCat(
           "`", text, "` is no home of activations: they are kept as `split` cuts them. Write ",
@@ -70,13 +92,19 @@ absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
   if (text == "replicate") return home;
   home.on_host = text == "host" || absl::ConsumeSuffix(&rest, "+host");
   if (text == "host") return home;
+  if (absl::ConsumePrefix(&rest, "on(") && absl::ConsumeSuffix(&rest, ")")) {
+    if (!home.on_host) return ParseRank(text, rest);
+    return absl::UnimplementedError(
+        absl::StrCat("not supported yet: a home on the host of one rank (`", text, "`). Write `on(",
+                     rest, ")` or `shard(dp)+host`."));
+  }
   if (absl::ConsumePrefix(&rest, "shard(") && absl::ConsumeSuffix(&rest, ")") && !rest.empty()) {
     ASSIGN_OR_RETURN(home.axis, ParseAxes(text, rest));
     return home;
   }
   return absl::InvalidArgumentError(
       absl::StrCat("`", text, "` is not a home layout. Write `replicate`, `shard(dp)` for an axis ",
-                   "`dp`, `host`, or `shard(dp)+host`."));
+                   "`dp`, `on(dp=3)` for its rank 3, `host`, or `shard(dp)+host`."));
 }
 
 std::vector<std::string> Home::axes() const {
@@ -87,6 +115,7 @@ std::vector<std::string> Home::axes() const {
 std::string PrintHome(HomeKind kind, const Home& home) {
   if (kind == HomeKind::kActivations) return home.on_host ? "host" : "device";
   if (!home.sharded()) return home.on_host ? "host" : "replicate";
+  if (home.rank.has_value()) return absl::StrCat("on(", home.axis, "=", *home.rank, ")");
   return absl::StrCat("shard(", home.axis, ")", home.on_host ? "+host" : "");
 }
 
@@ -94,19 +123,25 @@ bool HomeDirective::empty() const {
   return std::none_of(of.begin(), of.end(), [](const auto& home) { return home.has_value(); });
 }
 
-std::optional<std::string> HomeDirective::AxisOf(HomeKind kind) const {
+std::optional<Home> HomeDirective::SharingOf(HomeKind kind) const {
   const std::optional<Home>& said = (*this)[kind];
+  const auto shared = [](const Home& home) { return Home{home.axis, false, home.rank}; };
   if (said.has_value() || kind == HomeKind::kActivations) {
-    return said.has_value() ? std::optional<std::string>(said->axis) : std::nullopt;
+    return said.has_value() ? std::optional<Home>(shared(*said)) : std::nullopt;
   }
   // What the sharded ones above it ask for, then what the whole ones below do.
   for (const HomeKind other : kSharded) {
     const std::optional<Home>& home = (*this)[other];
     if (!home.has_value()) continue;
-    if (other < kind && (home->sharded() || IsWholeOnHost(home))) return home->axis;
-    if (other > kind && !home->sharded()) return std::string();
+    if (other < kind && (home->sharded() || IsWholeOnHost(home))) return shared(*home);
+    if (other > kind && !home->sharded()) return Home();
   }
   return std::nullopt;
+}
+
+std::optional<std::string> HomeDirective::AxisOf(HomeKind kind) const {
+  const std::optional<Home> sharing = SharingOf(kind);
+  return sharing.has_value() ? std::optional<std::string>(sharing->axis) : std::nullopt;
 }
 
 std::optional<bool> HomeDirective::OnHost(HomeKind kind) const {
@@ -130,11 +165,11 @@ absl::Status HomeDirective::Check() const {
             "what it keeps. Write `", kHomeKindNames[below], ": host`, or leave it out, and it ",
             "follows; or `", kHomeKindNames[above], ": shard(dp)+host`, which shares it out."));
       }
-      if (!a->sharded() || a->axis == b->axis) continue;
+      if (!a->sharded() || a->SharedAs(*b)) continue;
       return absl::InvalidArgumentError(absl::StrCat(
           Said(above, *a), " and ", Said(below, *b), " contradict each other: a device updates ",
-          "the shard that it keeps, and needs no more of gradients and state. Write `",
-          kHomeKindNames[below], ": shard(", a->axis, ")`, or leave it out, and it follows."));
+          "the shard that it keeps, and needs no more of gradients and state. Write ",
+          Said(below, {a->axis, false, a->rank}), ", or leave it out, and it follows."));
     }
   }
   const std::optional<Home>&gradients = (*this)[HomeKind::kGradients],
@@ -153,12 +188,13 @@ HomeDirective Merged(const HomeDirective& base, const HomeDirective& over) {
   HomeDirective merged;
   for (int k = 0; k < kNumHomeKinds; ++k) {
     const auto kind = static_cast<HomeKind>(k);
-    const std::optional<std::string> axis = over.AxisOf(kind);
+    const std::optional<Home> sharing = over.SharingOf(kind);
     if (over[kind].has_value()) {
       merged[kind] = over[kind];
-    } else if (axis.has_value()) {
+    } else if (sharing.has_value()) {
       const bool follows = over.OnHost(kind).value_or(false);
-      merged[kind] = Home{*axis, follows || base.OnHost(kind).value_or(false)};
+      merged[kind] = sharing;
+      merged[kind]->on_host = follows || base.OnHost(kind).value_or(false);
     } else {
       merged[kind] = base[kind];
     }

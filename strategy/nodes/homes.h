@@ -20,23 +20,25 @@ inline constexpr auto kHomeKindNames =
     NamesOf<HomeKind>("weights", "gradients", "state", "activations");
 inline constexpr int kNumHomeKinds = 4;
 
-// Where tensors of one kind live: whole on every device that works with them, or cut over
-// the ranks of mesh axes; on the device, or in the memory of its host, from where they
-// are fetched.
+// Where tensors of one kind live: whole on every device that works with them, or shared out
+// over the ranks of mesh axes, a part to each or all to one; on the device, or in the memory of
+// its host, from where they are fetched.
 struct Home {
   std::string axis;  // `dp`; several in the order of their names, `dp,tp`; empty: whole
   bool on_host = false;
+  std::optional<int64_t> rank = std::nullopt;  // of the axis, which keeps all
 
   bool sharded() const { return !axis.empty(); }
   std::vector<std::string> axes() const;
+  bool SharedAs(const Home& other) const { return axis == other.axis && rank == other.rank; }
   friend bool operator==(const Home& a, const Home& b) {
-    return a.axis == b.axis && a.on_host == b.on_host;
+    return a.SharedAs(b) && a.on_host == b.on_host;
   }
 };
 
-// `replicate`, `shard(AXIS)`, `shard(AXIS,AXIS)`, `host`, `shard(AXIS)+host`; of activations
-// `device`, `host`.
-// Errors: other words; kUnimplemented for other devices (`device(3)`).
+// `replicate`, `shard(AXIS)`, `shard(AXIS,AXIS)`, `on(AXIS=RANK)`, `host`, `shard(AXIS)+host`; of
+// activations `device`, `host`.
+// Errors: other words; kUnimplemented for `on(AXIS=RANK)+host`.
 absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text);
 std::string PrintHome(HomeKind kind, const Home& home);
 
@@ -53,8 +55,10 @@ struct HomeDirective {
   std::optional<Home>& operator[](HomeKind kind) { return of[static_cast<int>(kind)]; }
   const std::optional<Home>& operator[](HomeKind kind) const { return of[static_cast<int>(kind)]; }
   bool empty() const;
-  // The axis that the node shards a kind over, "" for whole, absent if it does not say;
-  // what follows from other kinds included.
+  // How the node shares a kind out, of any place; absent if it does not say; what follows from
+  // other kinds included.
+  std::optional<Home> SharingOf(HomeKind kind) const;
+  // Over which axis, "" for whole.
   std::optional<std::string> AxisOf(HomeKind kind) const;
   std::optional<bool> OnHost(HomeKind kind) const;
   // Errors: homes that contradict each other.

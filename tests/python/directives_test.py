@@ -55,6 +55,12 @@ DIRECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
         PLAN,
         {"nodes": {"layers": {"home": {"weights": "shard(dp)+host"}}}},
     ),
+    "home of state on a rank": (PLAN, {"nodes": {"layers": {"home": "on(dp=3)"}}}),
+    "home of gradients on a rank": (
+        PLAN,
+        {"nodes": {"layers": {"home": {"gradients": "on(dp=1)"}}}},
+    ),
+    "home of weights on a rank": (PLAN, {"nodes": {"layers": {"home": {"weights": "on(dp=0)"}}}}),
     "home of gradients over tp": (
         PLAN,
         {"nodes": {"layers": {"home": {"gradients": "shard(tp)"}}}},
@@ -109,6 +115,8 @@ BESIDE_LORA: dict[str, dict[str, Any]] = {
     "frozen weights sharded": {"head": {"home": {"weights": "shard(dp)"}}},
     "frozen weights sharded over tp": {"layers.*.mlp": {"home": {"weights": "shard(tp)"}}},
     "frozen weights on the host": {"layers[0:8]": {"home": {"weights": "host"}}},
+    "frozen weights on a rank": {"head": {"home": {"weights": "on(dp=2)"}}},
+    "state of adapters on a rank": {"layers.*.attn.qkv.lora_b": {"home": "on(dp=1)"}},
     "adapters sharded": {"layers.*.attn.qkv.lora_b": {"home": {"weights": "shard(dp)"}}},
     "state of adapters on the host": {"layers.*.attn.qkv": {"home": "host"}},
     "activations": {"layers": {"home": {"activations": "host"}}},

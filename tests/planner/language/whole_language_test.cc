@@ -220,7 +220,7 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
     ranks_ += static_cast<int64_t>(reference.ranks.size());
     classes_ += static_cast<int64_t>((*folded)->sim().entities.size());
     rules_.insert(random.rules.begin(), random.rules.end());
-    on_some_ranks_ += random.job.strategy.HasOn();
+    on_some_ranks_ += random.job.strategy.NamesRanks();
     own_meshes_ += !graph.stage_meshes.empty();
     mixed_ += machine->mixed();
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "strategy/strategy_tree.h"
+#include "strategy/tree_check.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
@@ -23,10 +24,12 @@ constexpr auto kG = HomeKind::kGradients;
 constexpr auto kS = HomeKind::kState;
 constexpr auto kA = HomeKind::kActivations;
 
+StrategyTree Tree(const char* plan) { return StrategyTree::FromShortForm(*ParseShortForm(plan)); }
+
 TEST(HomesTest, WordsRoundTrip) {
   for (const HomeKind kind : {kW, kG, kS}) {
     for (const char* home : {"replicate", "shard(dp)", "host", "shard(dp)+host", "shard(tp)",
-                             "shard(dp,tp)", "shard(dp,tp)+host"}) {
+                             "shard(dp,tp)", "shard(dp,tp)+host", "on(dp=0)", "on(tp=12)"}) {
       ASSERT_OK_AND_ASSIGN(const Home parsed, ParseHome(kind, home));
       EXPECT_EQ(PrintHome(kind, parsed), home);
     }
@@ -56,8 +59,18 @@ TEST(HomesTest, OtherWordsAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("kept as `split` cuts them")));
   EXPECT_THAT(ParseHome(kA, "disk"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("`device` and `host`")));
-  EXPECT_THAT(ParseHome(kW, "device(3)"),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("a home on another device")));
+  EXPECT_THAT(ParseHome(kW, "device(3)"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                   HasSubstr("Write `on(dp=3)` for rank 3")));
+  for (const char* home : {"on(dp)", "on(=1)", "on(dp=x)", "on(dp=-1)", "on(dp=1=2)", "on()"}) {
+    EXPECT_THAT(ParseHome(kS, home).status().message(), HasSubstr("does not say a rank")) << home;
+  }
+  EXPECT_THAT(ParseHome(kS, "on(dp=1,tp=0)").status().message(), HasSubstr("a rank of one"));
+  EXPECT_THAT(ParseHome(kS, "on(dp=1)+host"),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("the host of one rank")));
+  for (const char* home : {"on(dp=1)", "device(1)"}) {
+    EXPECT_THAT(ParseHome(kA, home).status().message(),
+                HasSubstr("`on: {dp: 3}` to run the node on rank 3"));
+  }
 }
 
 TEST(HomesTest, ShardingFollowsFromTheStateToTheWeights) {
@@ -72,6 +85,34 @@ TEST(HomesTest, ShardingFollowsFromTheStateToTheWeights) {
   EXPECT_EQ(whole.AxisOf(kG), "");
   EXPECT_EQ(Said({{kG, "replicate"}}).AxisOf(kS), std::nullopt);
   EXPECT_EQ(weights.AxisOf(kA), std::nullopt);
+}
+
+TEST(HomesTest, OneRankKeepsWhatFollows) {
+  const HomeDirective weights = Said({{kW, "on(dp=1)"}});
+  for (const HomeKind kind : {kG, kS}) {
+    EXPECT_EQ(PrintHome(kind, *weights.SharingOf(kind)), "on(dp=1)");
+  }
+  EXPECT_EQ(Said({{kS, "on(dp=1)"}}).SharingOf(kG), std::nullopt);
+  EXPECT_OK(Said({{kG, "on(dp=1)"}, {kS, "on(dp=1)"}}).Check());
+  EXPECT_THAT(Said({{kG, "on(dp=1)"}, {kS, "on(dp=0)"}}).Check().message(),
+              HasSubstr("Write `state: on(dp=1)`, or leave it out"));
+  EXPECT_FALSE(Said({{kW, "on(dp=1)"}, {kG, "shard(dp)"}}).Check().ok());
+  EXPECT_FALSE(Said({{kW, "shard(dp)"}, {kS, "on(dp=1)"}}).Check().ok());
+}
+
+TEST(HomesTest, ARankIsOneThatTheMeshHas) {
+  const auto refused = [](const char* node, const char* home) {
+    StrategyTree tree = Tree("dp=2,tp=2");
+    (*tree.Node(node))->home = Said({{kS, home}});
+    return std::string(
+        CheckTree(tree, {{"pp", 2}, {"dp", 2}, {"ep", 2}, {"tp", 2}}, ModelPaths()).message());
+  };
+  EXPECT_EQ(refused("head", "on(dp=1)"), "");
+  EXPECT_THAT(refused("head", "on(dp=2)"), HasSubstr("`dp` has 2 ranks here, 0 to 1"));
+  EXPECT_THAT(refused("head", "on(pp=1)"), HasSubstr("`pp` deals whole layers to stages"));
+  EXPECT_THAT(refused("head", "on(ep=1)"), HasSubstr("a view of other axes"));
+  EXPECT_THAT(refused("head", "on(cp=0)"), HasSubstr("no mesh axis `cp`"));
+  EXPECT_THAT(refused("", "on(dp=1)"), HasSubstr("Say it at `*`"));
 }
 
 TEST(HomesTest, ContradictionsAreRefused) {
@@ -102,8 +143,6 @@ TEST(HomesTest, WhatIsWholeOnTheHostIsUpdatedThere) {
   EXPECT_EQ(gradients.OnHost(kW), std::nullopt);
   EXPECT_EQ(Said({{kS, "host"}}).OnHost(kG), std::nullopt);
 }
-
-StrategyTree Tree(const char* plan) { return StrategyTree::FromShortForm(*ParseShortForm(plan)); }
 
 TEST(HomesTest, ThePlansZeroAndOffloadAreHomesOfTheRoot) {
   const auto explained = [](const char* plan) {
@@ -170,6 +209,7 @@ TEST(HomesTest, TreesPrintWhatWasSaid) {
   const char* json = R"json({
   "plan": "dp=2",
   "nodes": {
+    "embedding": {"home": "on(dp=1)"},
     "head": {"home": "shard(dp)+host"},
     "layers[0:2]": {"home": {"weights": "shard(dp)", "activations": "host"}}
   }
