@@ -16,8 +16,9 @@ namespace {
 std::string KeyOf(const ShardUnit* unit) {
   if (unit == nullptr) return "-";
   std::string key =
-      absl::StrCat(unit->name, ":", unit->elements(), ":", unit->padded(), ":", unit->parts.size(),
-                   ":", unit->host_weights(), ":", unit->host_gradients());
+      absl::StrCat(unit->name, ":", unit->elements(), ":", unit->padded(), ":", unit->parts.size());
+  const int64_t weights = unit->host_weights(), gradients = unit->host_gradients();
+  if (weights > 0 || gradients > 0) absl::StrAppend(&key, " host ", weights, ",", gradients);
   for (const ShardUnit::Part& part : unit->parts) {
     if (!part.homes.over.has_value()) continue;
     absl::StrAppend(&key, ":", absl::StrJoin(part.axes.shard, ","), "/",
@@ -45,6 +46,7 @@ ShardedPasses::ShardedPasses(const ProgramInputs& inputs, const StageContents& c
                              const ShardedStage& stage, ProgramWriter* writer)
     : in_(inputs), contents_(contents), writer_(*writer), stage_(stage) {
   style_.types = ShardTypesOf(inputs, contents);
+  types_ = KeyOf(style_.types);
   style_.cut = in_.profile->data_parallel.shard_cut;
   style_.secondary = in_.options->reshard_ranks > 1;
   const bool accumulates = !in_.options->sync_each && in_.options->micro_batches > 1;
@@ -55,13 +57,14 @@ ShardedPasses::ShardedPasses(const ProgramInputs& inputs, const StageContents& c
 class ShardedPasses::Maker {
  public:
   Maker(const ProgramInputs& in, const StageContents& contents, const ShardedStage& stage,
-        const ShardStyle& style, ProgramWriter& writer, int32_t chunk, bool backward, bool first,
-        bool last)
+        const ShardStyle& style, const std::string& types, ProgramWriter& writer, int32_t chunk,
+        bool backward, bool first, bool last)
       : in_(in),
         options_(*in.options),
         contents_(contents),
         stage_(stage),
         style_(style),
+        types_(types),
         writer_(writer),
         backward_(backward),
         first_(first),
@@ -156,7 +159,7 @@ class ShardedPasses::Maker {
 
   int32_t Ahead(const ShardUnit& unit) {
     return writer_.BlockOf(writer_.catalogue().NumberOfText(
-        absl::StrCat("ahead|", backward_, "|", KeyOf(&unit), "|", KeyOf(style_.types)),
+        absl::StrCat("ahead|", backward_, "|", KeyOf(&unit), "|", types_),
         [&] { return GatherAhead(unit, backward_, style_); }));
   }
 
@@ -246,11 +249,10 @@ class ShardedPasses::Maker {
   }
 
   int32_t NumberOf(const StageRun& run, const ShardedStep& s) {
-    std::string key =
-        absl::StrCat("sharded|", run.bound_body, "|", backward_, s.keeps_part, s.ends_reductions,
-                     s.accumulates, s.makes_shards, "|", s.ports, "|", KeyOf(s.gather), "|",
-                     KeyOf(s.own), "|", KeyOf(s.frees), "|", KeyOf(s.reduce), "|",
-                     KeyOf(s.reduced_before), "|", s.reduced_gradients, "|", KeyOf(style_.types));
+    std::string key = absl::StrCat(
+        "sharded|", run.bound_body, "|", backward_, s.keeps_part, s.ends_reductions, s.accumulates,
+        s.makes_shards, "|", s.ports, "|", KeyOf(s.gather), "|", KeyOf(s.own), "|", KeyOf(s.frees),
+        "|", KeyOf(s.reduce), "|", KeyOf(s.reduced_before), "|", s.reduced_gradients, "|", types_);
     if (s.whole != nullptr) absl::StrAppend(&key, "|", run.segment, "|", first_);
     const BlockTemplate& own = OwnBlock(run);  // before the catalogue looks for this one
     return writer_.catalogue().NumberOfText(key, [&] { return ShardBlock(own, s, style_); });
@@ -261,6 +263,7 @@ class ShardedPasses::Maker {
   const StageContents& contents_;
   const ShardedStage& stage_;
   const ShardStyle& style_;
+  const std::string& types_;
   ProgramWriter& writer_;
   const bool backward_, first_, last_, syncs_;
   std::vector<Turn> turns_;
@@ -274,7 +277,7 @@ const ShardedPasses::Pass& ShardedPasses::Of(int32_t chunk, Phase phase, bool fi
   const auto [it, inserted] = passes_.try_emplace({chunk, backward, first, last});
   if (inserted) {
     it->second =
-        Maker(in_, contents_, stage_, style_, writer_, chunk, backward, first, last).Make();
+        Maker(in_, contents_, stage_, style_, types_, writer_, chunk, backward, first, last).Make();
   }
   return it->second;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -46,6 +47,7 @@ class ShardedPasses {
   ProgramWriter& writer_;
   const ShardedStage& stage_;
   ShardStyle style_;
+  std::string types_;                                             // of style_, in keys
   std::map<std::tuple<int32_t, bool, bool, bool>, Pass> passes_;  // backward, first, last
 };
 
