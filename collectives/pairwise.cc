@@ -6,15 +6,22 @@
 namespace plancast {
 namespace {
 
-// Every member sends its part to one of them, the root, or gets it from there: what is at the
-// root's links bounds the rate.
-Traffic RootedTraffic(const GroupShape& shape) {
+// What each member sends to or gets from the others, by the hops and through its own port.
+Traffic WithEachOther(const GroupShape& shape) {
   const double n = shape.members, k = shape.per_node;
   Traffic traffic;
   traffic.algorithm = Algorithm::kPairwise;
   traffic.node_hops = k - 1;
   traffic.network_hops = n - k;
   traffic.port = (k - 1) / n;
+  return traffic;
+}
+
+// Every member sends its part to one of them, the root, or gets it from there: what is at the
+// root's links bounds the rate.
+Traffic RootedTraffic(const GroupShape& shape) {
+  const double n = shape.members, k = shape.per_node;
+  Traffic traffic = WithEachOther(shape);
   if (shape.switches > 1) traffic.bridge = traffic.uplink = (k - k / shape.switches) / n;
   if (shape.nics_above_switches) traffic.uplink += (n - k) / n;
   traffic.nic_flow = (n - k) / n;
@@ -34,11 +41,7 @@ std::optional<Traffic> PairwiseTraffic(const GroupShape& shape, CollectiveKind k
   }
   if (kind != CollectiveKind::kAllToAll) return std::nullopt;
   const double n = shape.members, k = shape.per_node;
-  Traffic traffic;
-  traffic.algorithm = Algorithm::kPairwise;
-  traffic.node_hops = k - 1;
-  traffic.network_hops = n - k;
-  traffic.port = (k - 1) / n;
+  Traffic traffic = WithEachOther(shape);
   if (shape.switches > 1) {
     // What the members of a host send to other switches of theirs.
     const double near = k / shape.switches;

@@ -15,6 +15,11 @@
 
 namespace plancast {
 
+absl::Status CompileRequest::Check(const ExecutionGraph& graph, int32_t program) const {
+  if (!check || check(graph, program)) return absl::OkStatus();
+  return absl::ResourceExhaustedError("a stage was refused");
+}
+
 absl::StatusOr<ExecutionGraph> Compile(const CompileRequest& request, Session& session,
                                        const PassObserver& observer) {
   const PlanOptions& options = *request.options;
@@ -34,9 +39,7 @@ absl::StatusOr<ExecutionGraph> Compile(const CompileRequest& request, Session& s
   const ProgramInputs inputs = plan.inputs();
   for (int64_t stage = 0; stage < options.pp; ++stage) {
     BuildStageProgram(inputs, stage, schedule.OfStage(stage), &catalogue, &assembly);
-    if (request.check && !request.check(assembly.graph(), static_cast<int32_t>(stage))) {
-      return absl::ResourceExhaustedError("a stage was refused");
-    }
+    RETURN_IF_ERROR(request.Check(assembly.graph(), static_cast<int32_t>(stage)));
   }
   ExecutionGraph graph = std::move(assembly).Finish();
   if (observer) observer("lower", graph.DebugString());

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler/body/place.h"
@@ -40,6 +41,8 @@ struct CompileRequest {
   // compilation with kResourceExhausted: a plan that does not fit is not worth
   // the rest of it.
   std::function<bool(const ExecutionGraph& graph, int32_t program)> check;
+  // Errors: kResourceExhausted if `check` refuses a program.
+  absl::Status Check(const ExecutionGraph& graph, int32_t program) const;
   // Told of each reshard between stages with meshes of their own, if there is someone to tell.
   std::function<void(const CrossedBorder& border)> on_border;
 };

@@ -90,9 +90,7 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
       drafts_.push_back(draft_);
       like_before_.push_back(like_before);
     }
-    if (request.check && !request.check(assembly_.graph(), index)) {
-      return absl::ResourceExhaustedError("a stage was refused");
-    }
+    RETURN_IF_ERROR(request.Check(assembly_.graph(), index));
   }
   return absl::OkStatus();
 }

@@ -98,10 +98,7 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
     BlockCatalogue catalogue;
     for (int64_t stage = 0; stage < request.options->pp; ++stage) {
       BuildStageProgram(plan.inputs(), stage, schedule.OfStage(stage), &catalogue, &assembly);
-      const int32_t program = assembly.programs() - 1;
-      if (request.check && !request.check(assembly.graph(), program)) {
-        return absl::ResourceExhaustedError("a stage was refused");
-      }
+      RETURN_IF_ERROR(request.Check(assembly.graph(), assembly.programs() - 1));
     }
   }
   ExecutionGraph graph = std::move(assembly).Finish();

@@ -9,16 +9,16 @@
 namespace plancast {
 namespace {
 
-// Whether every stage passes the request's check with what it always holds.
-bool StaticsPass(const CompileRequest& request, const ProgramInputs& inputs) {
+// That every stage passes the request's check with what it always holds.
+absl::Status CheckStatics(const CompileRequest& request, const ProgramInputs& inputs) {
   ExecutionGraph graph;
   graph.mesh = *inputs.mesh;
   for (int64_t stage = 0; stage < request.options->pp; ++stage) {
     graph.programs.emplace_back();
     FillStaticBytes(inputs, stage, &graph.programs.back());
-    if (!request.check(graph, static_cast<int32_t>(stage))) return false;
+    RETURN_IF_ERROR(request.Check(graph, static_cast<int32_t>(stage)));
   }
-  return true;
+  return absl::OkStatus();
 }
 
 // Hand-overs between layers that have the same layouts on both sides run nothing.
@@ -92,8 +92,8 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
       !(plan.homes != nullptr && plan.homes->OffloadsActivations())) {
     SharePorts(plan.bodies->variants.get(), &plan.stages, &plan.compiled);
   }
-  if (request.check && !StaticsPass(request, plan.inputs())) {
-    return absl::ResourceExhaustedError("a stage was refused");
+  if (request.check) {
+    RETURN_IF_ERROR(CheckStatics(request, plan.inputs()));
   }
   return plan;
 }

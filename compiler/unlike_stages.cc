@@ -80,9 +80,7 @@ class UnlikeStages {
       inputs.shared_crossings = &shared_crossings_;
       BlockCatalogue catalogue;
       BuildStageProgram(inputs, stage, schedule.OfStage(stage), &catalogue, &assembly_);
-      if (request_.check && !request_.check(assembly_.graph(), static_cast<int32_t>(stage))) {
-        return absl::ResourceExhaustedError("a stage was refused");
-      }
+      RETURN_IF_ERROR(request_.Check(assembly_.graph(), static_cast<int32_t>(stage)));
     }
     for (const IdleDevices& idle : options_.idle) RETURN_IF_ERROR(AddIdle(idle));
     ExecutionGraph graph = std::move(assembly_).Finish();

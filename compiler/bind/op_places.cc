@@ -6,22 +6,39 @@
 #include "base/status_macros.h"
 
 namespace plancast {
+namespace {
+
+// The coordinates of `ranks` along the sub-axes of an axis, and how many ranks of it have these:
+// `ranks.count` where the axis is cut there.
+struct Coordinates {
+  OnRanksOf of;
+  int64_t ranks = 1;
+};
+Coordinates CoordinatesOf(const OnRanks& ranks, const std::string& axis, const DeviceMesh& mesh) {
+  const std::vector<int> axes = mesh.AxesOf(axis);
+  Coordinates result{{}, mesh.SizeOf(axes)};
+  int64_t rest = ranks.first;
+  for (const int a : axes) {
+    if (result.ranks == ranks.count) break;
+    result.ranks /= mesh.size(a);
+    if (mesh.size(a) > 1) result.of.emplace_back(a, static_cast<int32_t>(rest / result.ranks));
+    rest %= result.ranks;
+  }
+  return result;
+}
+
+}  // namespace
 
 absl::StatusOr<OnRanksOf> RanksOfOp(const Resolved& resolved, const std::string& path,
                                     const DeviceMesh& mesh) {
   OnRanksOf ranks;
   for (const ResolvedOn& on : resolved.on) {
-    const std::vector<int> axes = mesh.AxesOf(on.directive.axis);
-    ASSIGN_OR_RETURN(const OnRanks run, RanksOf(on.directive, mesh.SizeOf(axes)),
+    ASSIGN_OR_RETURN(const OnRanks run,
+                     RanksOf(on.directive, mesh.SizeOf(mesh.AxesOf(on.directive.axis))),
                      _ << "`" << path << "`");
-    int64_t inner = mesh.SizeOf(axes), rest = run.first;
-    for (const int axis : axes) {
-      if (inner == run.count) break;
-      inner /= mesh.size(axis);
-      if (mesh.size(axis) > 1) ranks.emplace_back(axis, static_cast<int32_t>(rest / inner));
-      rest %= inner;
-    }
-    if (inner == run.count) continue;
+    const Coordinates at = CoordinatesOf(run, on.directive.axis, mesh);
+    ranks.insert(ranks.end(), at.of.begin(), at.of.end());
+    if (at.ranks == run.count) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("`", path, "` is on ", run.count, " ranks of `", on.directive.axis,
                      "`, which other nodes or `ep`, `hsdp` cut otherwise (", mesh.DebugString(),
@@ -31,16 +48,8 @@ absl::StatusOr<OnRanksOf> RanksOfOp(const Resolved& resolved, const std::string&
 }
 
 OnRanksOf RanksOfHome(const Home& home, const DeviceMesh& mesh) {
-  OnRanksOf ranks;
-  if (!home.rank.has_value()) return ranks;
-  const std::vector<int> axes = mesh.AxesOf(home.axis);
-  int64_t inner = mesh.SizeOf(axes);
-  for (const int axis : axes) {
-    inner /= mesh.size(axis);
-    if (mesh.size(axis) == 1) continue;
-    ranks.emplace_back(axis, static_cast<int32_t>(*home.rank / inner % mesh.size(axis)));
-  }
-  return ranks;
+  if (!home.rank.has_value()) return {};
+  return CoordinatesOf({*home.rank, 1}, home.axis, mesh).of;
 }
 
 std::vector<Place> PlacesOf(const std::vector<BoundBody>& bodies, const DeviceMesh& mesh) {

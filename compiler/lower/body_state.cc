@@ -86,9 +86,7 @@ std::vector<bool> CutsBatch(const ModelGraph& graph, const DeviceMesh& mesh, con
 // Notes where a weight that no gradient tells of has copies, if a data-parallel axis cuts it.
 void NoteCopies(const DeviceMesh& mesh, const Layout& weight, BodyState::Parameter* parameter) {
   const std::vector<int> data = DataAxes(mesh), experts_data = mesh.AxesOf("edp");
-  const auto single = [&](int a) {  // each rank has its own, or one alone has it
-    return weight.placements[a].is_shard() || weight.placements[a].is_on();
-  };
+  const auto single = [&](int a) { return weight.placements[a].has_no_copies(); };
   parameter->cut = std::any_of(data.begin(), data.end(), single);
   if (!parameter->cut) return;
   const auto whole = [&](int a) { return mesh.size(a) > 1 && !single(a); };
@@ -130,9 +128,7 @@ std::vector<int> CopiesOf(const DeviceMesh& mesh, const Layout& weight) {
   std::vector<int> copies;
   for (int a = 0; a < mesh.num_axes(); ++a) {
     const bool stages = mesh.root(a) == "pp";
-    const Placement& placement = weight.placements[a];
-    const bool whole = !placement.is_shard() && !placement.is_on();
-    if (mesh.size(a) > 1 && !stages && whole) copies.push_back(a);
+    if (mesh.size(a) > 1 && !stages && !weight.placements[a].has_no_copies()) copies.push_back(a);
   }
   return copies;
 }
@@ -206,9 +202,8 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
       state.each[place[grad.tensor]].own = std::move(own);
       continue;
     }
-    const bool cut = std::any_of(all_data.begin(), all_data.end(), [&](int a) {
-      return weight.placements[a].is_shard() || weight.placements[a].is_on();
-    });
+    const bool cut = std::any_of(all_data.begin(), all_data.end(),
+                                 [&](int a) { return weight.placements[a].has_no_copies(); });
     if (cut) {
       std::vector<int> both = data;
       both.insert(both.end(), others.begin(), others.end());

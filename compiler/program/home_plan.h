@@ -30,6 +30,12 @@ struct ParameterHomes {
   int64_t bucket_bytes = 0;
   std::optional<HomeAxes> over = std::nullopt;
 
+  // The same where the bucket does not matter.
+  ParameterHomes OfAnyBucket() const {
+    ParameterHomes homes = *this;
+    homes.bucket_bytes = 0;
+    return homes;
+  }
   // Whether other devices than those of the program keep what is shared out.
   bool elsewhere() const { return over.has_value() && !over->here; }
   friend bool operator==(const ParameterHomes& a, const ParameterHomes& b) {

@@ -2,9 +2,19 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/bind/plan_mesh.h"
 
 namespace plancast {
+
+std::string ShardAxes::KeyText() const {
+  return absl::StrCat(absl::StrJoin(shard, ","), "/", absl::StrJoin(summed, ","), "+",
+                      absl::StrJoin(replica, ","),
+                      !rooted ? ""
+                      : here  ? " here"
+                              : " there");
+}
 
 ShardAxes ShardAxesOf(const DeviceMesh& mesh, const PlanOptions& options,
                       const std::vector<int>& copies) {

@@ -2,6 +2,7 @@
 #define PLANCAST_COMPILER_SHARDING_SHARD_AXES_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/int128.h"
@@ -34,6 +35,7 @@ struct ShardAxes {
   }
   // Whether sums over the ranks of `shard` are summed over others: only who keeps some has them.
   bool SumsReplicas() const { return here && !replica.empty(); }
+  std::string KeyText() const;
   int64_t sliced(const DeviceMesh& mesh) const { return rooted ? 1 : shards / mesh.SizeOf(summed); }
   friend bool operator==(const ShardAxes& a, const ShardAxes& b) {
     return a.shard == b.shard && a.replica == b.replica && a.secondary == b.secondary &&

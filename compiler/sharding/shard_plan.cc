@@ -52,14 +52,13 @@ void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut
                     const ParameterHomes& homes,
                     const std::vector<BodyState::Parameter>& parameters, bool trained) {
   const std::vector<int> data = DataAxes(mesh);
-  ParameterHomes unbucketed = homes;
-  unbucketed.bucket_bytes = 0;
+  const ParameterHomes of_any_bucket = homes.OfAnyBucket();
   const auto part_on = [&](const ShardAxes& axes) {
     const auto known = std::find_if(parts.begin(), parts.end(), [&](const Part& other) {
-      return other.axes == axes && other.homes == unbucketed;
+      return other.axes == axes && other.homes == of_any_bucket;
     });
     const auto at = static_cast<size_t>(known - parts.begin());
-    if (at == parts.size()) parts.push_back({axes, unbucketed});
+    if (at == parts.size()) parts.push_back({axes, of_any_bucket});
     return at;
   };
   std::optional<size_t> common;  // the part of what is on all data-parallel ranks

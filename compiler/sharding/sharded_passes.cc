@@ -6,7 +6,6 @@
 
 #include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "compiler/sharding/gradient_blocks.h"
 #include "compiler/sharding/stage_state.h"
 
@@ -21,12 +20,7 @@ std::string KeyOf(const ShardUnit* unit) {
   if (weights > 0 || gradients > 0) absl::StrAppend(&key, " host ", weights, ",", gradients);
   for (const ShardUnit::Part& part : unit->parts) {
     if (!part.homes.over.has_value()) continue;
-    absl::StrAppend(&key, ":", absl::StrJoin(part.axes.shard, ","), "/",
-                    absl::StrJoin(part.axes.summed, ","), "+",
-                    absl::StrJoin(part.axes.replica, ","), "=", part.padded,
-                    !part.axes.rooted ? ""
-                    : part.axes.here  ? " here"
-                                      : " there");
+    absl::StrAppend(&key, ":", part.axes.KeyText(), "=", part.padded);
   }
   return key;
 }

@@ -44,8 +44,8 @@ class ShardedStage {
 
  private:
   template <typename Of>
-  int64_t Shards(ParameterHomes homes, const Of& of) const {
-    homes.bucket_bytes = 0;
+  int64_t Shards(const ParameterHomes& with, const Of& of) const {
+    const ParameterHomes homes = with.OfAnyBucket();
     int64_t total = 0;
     for (const std::unique_ptr<Unit>& unit : units_) {
       for (const ShardUnit::Part& part : of(*unit).parts) {

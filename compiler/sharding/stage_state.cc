@@ -13,20 +13,24 @@ namespace {
 // Parameters of a stage that are not trained, by their homes.
 struct FrozenGroup {
   ParameterHomes homes;  // of any bucket
-  FrozenParameters frozen;
+  FrozenParameters frozen = {};
 };
+
+// Of `groups` the one with these homes, which is new if there is none.
+template <typename Group>
+Group& GroupWith(const ParameterHomes& with, std::vector<Group>* groups) {
+  const ParameterHomes homes = with.OfAnyBucket();
+  const auto known = std::find_if(groups->begin(), groups->end(),
+                                  [&](const Group& group) { return group.homes == homes; });
+  return known != groups->end() ? *known : *groups->insert(known, Group{homes});
+}
 
 std::vector<FrozenGroup> FrozenGroupsOf(const StageContents& contents) {
   std::vector<FrozenGroup> groups;
   contents.ForEachRun([&](const StageRun& run) {
     contents.ForEachPart(run, [&](const HomePart& part) {
       if (part.state->frozen.elements == 0) return;
-      ParameterHomes homes = part.homes;
-      homes.bucket_bytes = 0;
-      auto group = std::find_if(groups.begin(), groups.end(),
-                                [&](const FrozenGroup& known) { return known.homes == homes; });
-      if (group == groups.end()) group = groups.insert(groups.end(), {homes, {}});
-      contents.AddFrozen(run, part, &group->frozen);
+      contents.AddFrozen(run, part, &GroupWith(part.homes, &groups).frozen);
     });
   });
   const auto empty = [](const FrozenGroup& group) { return group.frozen.elements == 0; };
@@ -54,17 +58,13 @@ std::vector<StateGroup> StateGroupsOf(const ProgramInputs& inputs, const StageCo
   std::vector<StateGroup> groups;
   contents.ForEachRun([&](const StageRun& run) {
     contents.ForEachPart(run, [&](const HomePart& part) {
-      ParameterHomes homes = part.homes;
-      homes.bucket_bytes = 0;
-      auto group = std::find_if(groups.begin(), groups.end(),
-                                [&](const StateGroup& known) { return known.homes == homes; });
-      if (group == groups.end()) group = groups.insert(groups.end(), {homes});
+      StateGroup& group = GroupWith(part.homes, &groups);
       const int64_t parameters = contents.Parameters(run, part);
-      group->parameters += parameters * run.count;
-      group->products += std::min(part.state->product_parameters, parameters) * run.count;
-      AddTimes(part.state->cut_parameters, run.count, &group->cut);
+      group.parameters += parameters * run.count;
+      group.products += std::min(part.state->product_parameters, parameters) * run.count;
+      AddTimes(part.state->cut_parameters, run.count, &group.cut);
       for (const auto& [copies, elements] : part.state->own) {
-        group->own[copies] += elements * run.count;
+        group.own[copies] += elements * run.count;
       }
     });
   });

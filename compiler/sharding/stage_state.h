@@ -21,10 +21,7 @@ struct StateGroup {
   int64_t kept = 0;           // of how many the device keeps the optimizer's state
 
   // Whether parameters with these homes, of any bucket, are among them.
-  bool Takes(ParameterHomes other) const {
-    other.bucket_bytes = homes.bucket_bytes;
-    return homes == other;
-  }
+  bool Takes(const ParameterHomes& other) const { return homes == other.OfAnyBucket(); }
 };
 // In the order of the stage. `sharded`: null where no body of the stage is sharded.
 std::vector<StateGroup> StateGroupsOf(const ProgramInputs& inputs, const StageContents& contents,

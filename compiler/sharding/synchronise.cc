@@ -48,13 +48,7 @@ std::string MessagesKey(absl::string_view what, int64_t elements, int messages,
   for (const OwnReduction& own : batch) {
     absl::StrAppend(&key, "|batch ", absl::StrJoin(own.axes, ","), ":", own.elements, "/",
                     own.messages);
-    if (!own.parts.has_value()) continue;
-    absl::StrAppend(&key, " over ", absl::StrJoin(own.parts->shard, ","), "+",
-                    absl::StrJoin(own.parts->summed, ","), "+",
-                    absl::StrJoin(own.parts->replica, ","),
-                    !own.parts->rooted ? ""
-                    : own.parts->here  ? " here"
-                                       : " there");
+    if (own.parts.has_value()) absl::StrAppend(&key, " over ", own.parts->KeyText());
   }
   return key;
 }
