@@ -9,9 +9,8 @@
 #include "gmock/gmock.h"
 #include "graph/model/nf4.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/sharding/home_plans.h"
 #include "tests/compiler/small_model.h"
-#include "tests/testing/status_matchers.h"
 
 namespace plancast {
 namespace {
@@ -40,35 +39,11 @@ PlanUnderTest Tuned(int64_t dp, const std::string& base = "") {
   return plan;
 }
 
-ExecutionGraph Compiled(PlanUnderTest& plan) {
-  absl::StatusOr<ExecutionGraph> graph = plan.Compile();
-  EXPECT_OK(graph.status());
-  return graph.ok() ? *graph : ExecutionGraph();
-}
-
 std::string Text(PlanUnderTest& plan) {
   const ExecutionGraph graph = Compiled(plan);
   std::string text = graph.DebugString();
   for (const Program& program : graph.programs) text += std::to_string(program.host_bytes) + ";";
   return text;
-}
-
-double Static(const ExecutionGraph& graph, MemoryKind kind) {
-  return static_cast<double>(graph.programs[0].static_bytes[static_cast<int>(kind)]);
-}
-
-std::map<CollectiveKind, double> Moved(const ExecutionGraph& graph) {
-  std::map<CollectiveKind, double> moved;
-  for (const Instance& instance : graph.programs[0].instances) {
-    const Block& block = graph.blocks[instance.block];
-    for (int32_t t = 0; t < block.size(); ++t) {
-      if (block.kind[t] != TaskKind::kComm) continue;
-      const CommSpec& comm = graph.comms[block.spec[t]];
-      moved[comm.kind] +=
-          static_cast<double>(comm.bytes) * static_cast<double>(instance.layer_count);
-    }
-  }
-  return moved;
 }
 
 const std::vector<std::string> kModules = {"embedding", "layers.*", "head"};
@@ -132,12 +107,12 @@ TEST(FrozenHomesTest, FrozenShardsAreGatheredAndNeverReduced) {
   EXPECT_EQ(Static(graph, MemoryKind::kParameters), 2 * ((all - kAdapters) / 4 + kAdapters));
   EXPECT_EQ(Static(graph, MemoryKind::kGradients), Static(before, MemoryKind::kGradients));
   EXPECT_EQ(Static(graph, MemoryKind::kOptimizer), Static(before, MemoryKind::kOptimizer));
-  EXPECT_EQ(Moved(graph)[kScatter], 0);
-  EXPECT_EQ(Moved(graph)[kReduce], 4 * kAdapters);
+  EXPECT_EQ(MovedByKind(graph)[kScatter], 0);
+  EXPECT_EQ(MovedByKind(graph)[kReduce], 4 * kAdapters);
   // Twice in each micro-batch, but the embedding, which no gradient reaches.
   const double embedding = 1024 * 64 + 16 * 64;
-  EXPECT_LE(Moved(graph)[kGather], 2 * 2 * 2 * (all - kAdapters));
-  EXPECT_GE(Moved(graph)[kGather], 2 * 2 * (2 * (all - kAdapters) - embedding));
+  EXPECT_LE(MovedByKind(graph)[kGather], 2 * 2 * 2 * (all - kAdapters));
+  EXPECT_GE(MovedByKind(graph)[kGather], 2 * 2 * (2 * (all - kAdapters) - embedding));
 }
 
 TEST(FrozenHomesTest, AdaptersAloneAreSharded) {
@@ -152,7 +127,7 @@ TEST(FrozenHomesTest, AdaptersAloneAreSharded) {
     const auto spared = [&](MemoryKind kind) { return Static(before, kind) - Static(graph, kind); };
     EXPECT_EQ(spared(MemoryKind::kParameters), 2 * kAdapters * 3 / 4);
     EXPECT_EQ(spared(MemoryKind::kOptimizer), 12 * kAdapters * 3 / 4);
-    auto moved = Moved(graph);
+    auto moved = MovedByKind(graph);
     EXPECT_EQ(moved[kGather], 2 * 2 * 2 * kAdapters);  // 16 bits, whatever the base rests in
     EXPECT_EQ(moved[kScatter], 2 * 4 * kAdapters);
   }
@@ -163,10 +138,10 @@ TEST(FrozenHomesTest, AdaptersInheritTheHomesOfTheirProduct) {
   product.Home("layers.*.attn.qkv", HomeKind::kState, "shard(dp)");
   adapters.Home("layers.*.attn.qkv.lora_a", HomeKind::kState, "shard(dp)");
   adapters.Home("layers.*.attn.qkv.lora_b", HomeKind::kState, "shard(dp)");
-  auto moved = Moved(Compiled(product));
+  auto moved = MovedByKind(Compiled(product));
   EXPECT_EQ(moved[kScatter], 4 * 6 * kRank * (64 + 3 * 64));  // in the last micro-batch
   // Of the frozen product nothing is left to say.
-  EXPECT_EQ(Moved(Compiled(adapters)), moved);
+  EXPECT_EQ(MovedByKind(Compiled(adapters)), moved);
 }
 
 // QLoRA with the base in the host's memory: one device fetches its layers in 4 bits.
@@ -187,7 +162,7 @@ TEST(FrozenHomesTest, AFrozenBaseIsFetchedFromTheHost) {
       const double layer = 12 * 64 * 64;  // without norms
       const double matrices = *base == 0 ? 2 * 6 * layer : kNf4ElementBytes * 6 * layer;
       EXPECT_NEAR(host * static_cast<double>(dp), matrices, 0.1 * matrices);
-      auto moved = Moved(graph);
+      auto moved = MovedByKind(graph);
       // Twice in each of two micro-batches; the first layer's backward pass needs its own, too.
       EXPECT_NEAR(moved[kIn], 2 * 2 * host, 1e-3 * host);
       EXPECT_EQ(moved[kOut], 0);

@@ -1,19 +1,15 @@
 // Homes on one rank of an axis: what all ranks sum is reduced to it, what they need is broadcast
 // from it, and it alone keeps and updates anything.
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/sharding/home_plans.h"
 #include "tests/compiler/small_model.h"
-#include "tests/testing/status_matchers.h"
 
 namespace plancast {
 namespace {
@@ -22,7 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr HomeKind kKinds[] = {HomeKind::kWeights, HomeKind::kGradients, HomeKind::kState};
 constexpr MemoryKind kStored[] = {MemoryKind::kParameters, MemoryKind::kGradients,
                                   MemoryKind::kOptimizer};
 
@@ -31,47 +26,6 @@ PlanUnderTest Small(int64_t dp, int64_t tp = 1, int64_t layers = 6) {
   plan.Dp(dp).Tp(tp).MicroBatches(1, 1);
   plan.options().sync_each = true;
   return plan;
-}
-
-// Of weights, gradients and state so many, as `zero` counts.
-PlanUnderTest& Homes(PlanUnderTest& plan, const char* node, const char* home, int zero) {
-  for (const HomeKind kind : kKinds) {
-    plan.Home(node, kind, static_cast<int>(kind) + zero >= 3 ? home : "replicate");
-  }
-  return plan;
-}
-
-ExecutionGraph Compiled(PlanUnderTest& plan) {
-  absl::StatusOr<ExecutionGraph> graph = plan.Compile();
-  EXPECT_OK(graph.status());
-  return graph.ok() ? *graph : ExecutionGraph();
-}
-
-std::string Refused(PlanUnderTest& plan) { return std::string(plan.Compile().status().message()); }
-
-double Static(const ExecutionGraph& graph, MemoryKind kind, size_t program = 0) {
-  return static_cast<double>(graph.programs[program].static_bytes[static_cast<int>(kind)]);
-}
-
-template <typename Use>
-void ForEachTask(const ExecutionGraph& graph, size_t program, Use use) {
-  for (const Instance& instance : graph.programs[program].instances) {
-    const Block& block = graph.blocks[instance.block];
-    for (int32_t t = 0; t < block.size(); ++t) use(block, t, instance.layer_count);
-  }
-}
-
-// Bytes of buffers that a device moves for gradients and weights: `reduce(dp)`.
-std::map<std::string, double> Moved(const ExecutionGraph& graph, size_t program) {
-  std::map<std::string, double> moved;
-  ForEachTask(graph, program, [&](const Block& block, int32_t t, int64_t times) {
-    if (block.kind[t] != TaskKind::kComm || block.stream[t] == StreamKind::kModelComm) return;
-    const CommSpec& comm = graph.comms[block.spec[t]];
-    const std::string text = CommText(graph, comm);
-    moved[text.substr(0, text.find(' '))] +=
-        static_cast<double>(comm.bytes) * static_cast<double>(times);
-  });
-  return moved;
 }
 
 // What the update runs.
@@ -122,7 +76,7 @@ TEST(HomesOnRanksTest, GradientsAreReducedToTheRankAndWeightsBroadcastFromIt) {
         const ExecutionGraph graph = Compiled(Homes(plan, "layers.*", "on(dp=1)", zero));
         ASSERT_EQ(graph.programs.size(), 3u);
         for (size_t p = 0; p < 3; ++p) {
-          auto moved = Moved(graph, p);
+          auto moved = MovedByAxes(graph, p);
           EXPECT_EQ(moved["reduce(dp)"], 4 * layers);
           EXPECT_EQ(moved["broadcast(dp)"], 2 * layers * (zero == 3 ? 2 : 1));
           EXPECT_EQ(moved["all_reduce(dp)"], 4 * others);
@@ -178,7 +132,7 @@ TEST(HomesOnRanksTest, LayersDealtToRanksKeepWhatTheirShardsWould) {
       EXPECT_EQ(Static(a, kind, 0), Static(b, kind)) << static_cast<int>(kind);
       EXPECT_EQ(Static(a, kind, 1), Static(b, kind)) << static_cast<int>(kind);
     }
-    auto moved = Moved(a, 0), parts = Moved(b, 0);
+    auto moved = MovedByAxes(a, 0), parts = MovedByAxes(b, 0);
     EXPECT_EQ(moved["reduce(dp)"], parts["reduce_scatter(dp)"]);
     EXPECT_EQ(moved["broadcast(dp)"], parts["all_gather(dp)"]);
   }
@@ -221,7 +175,7 @@ TEST(HomesOnRanksTest, GradientsThatAreAlikeAreNotReducedAndReplicasSumWhereThey
     const ExecutionGraph graph = Compiled(plan);
     ASSERT_EQ(graph.programs.size(), 2u);
     for (size_t p = 0; p < 2; ++p) {
-      auto moved = Moved(graph, p);
+      auto moved = MovedByAxes(graph, p);
       EXPECT_EQ(moved["reduce(tp)"], 0);
       EXPECT_EQ(moved["broadcast(tp)"], 2 * all * (zero == 3 ? 2 : 1));
       EXPECT_EQ(moved["all_reduce(dp)"], p == 1 ? 4 * all : 0);
@@ -230,7 +184,7 @@ TEST(HomesOnRanksTest, GradientsThatAreAlikeAreNotReducedAndReplicasSumWhereThey
     PlanUnderTest cut = Small(1, 2);
     cut.Split("*", "tp", {"seq"});
     const ExecutionGraph summed = Compiled(Homes(cut, "*", "on(tp=1)", zero));
-    EXPECT_EQ(Moved(summed, 0)["reduce(tp)"], 4 * all);
+    EXPECT_EQ(MovedByAxes(summed, 0)["reduce(tp)"], 4 * all);
   }
 }
 

@@ -4,14 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/sharding/home_plans.h"
 #include "tests/compiler/small_model.h"
-#include "tests/testing/status_matchers.h"
 
 namespace plancast {
 namespace {
@@ -23,7 +20,6 @@ constexpr auto kScatter = CollectiveKind::kReduceScatter;
 constexpr auto kReduce = CollectiveKind::kAllReduce;
 constexpr auto kOut = CollectiveKind::kCopyToHost;
 constexpr auto kIn = CollectiveKind::kCopyToDevice;
-constexpr HomeKind kKinds[] = {HomeKind::kWeights, HomeKind::kGradients, HomeKind::kState};
 
 PlanUnderTest Small(int64_t dp, int64_t tp) {
   PlanUnderTest plan = PlanUnderTest::Of(SmallModel());
@@ -32,49 +28,10 @@ PlanUnderTest Small(int64_t dp, int64_t tp) {
   return plan;
 }
 
-// Of weights, gradients and state so many, as `zero` counts.
-PlanUnderTest& Over(PlanUnderTest& plan, const char* node, const char* home, int zero) {
-  for (const HomeKind kind : kKinds) {
-    plan.Home(node, kind, static_cast<int>(kind) + zero >= 3 ? home : "replicate");
-  }
-  return plan;
-}
-
-ExecutionGraph Compiled(PlanUnderTest& plan) {
-  absl::StatusOr<ExecutionGraph> graph = plan.Compile();
-  EXPECT_OK(graph.status());
-  return graph.ok() ? *graph : ExecutionGraph();
-}
-
-std::string Refused(PlanUnderTest& plan) { return std::string(plan.Compile().status().message()); }
-
-double Static(const ExecutionGraph& graph, MemoryKind kind) {
-  return static_cast<double>(graph.programs[0].static_bytes[static_cast<int>(kind)]);
-}
-
-// Bytes of buffers that a device moves for gradients and weights, by collective and axes:
-// `all_gather(dp*tp)`. Those of activations over tp are left out.
-std::map<std::string, double> Moved(const ExecutionGraph& graph) {
-  std::map<std::string, double> moved;
-  for (const Instance& instance : graph.programs[0].instances) {
-    const Block& block = graph.blocks[instance.block];
-    for (int32_t t = 0; t < block.size(); ++t) {
-      if (block.kind[t] != TaskKind::kComm) continue;
-      const CommSpec& comm = graph.comms[block.spec[t]];
-      const bool partial = block.label[t] == "partial grad all_reduce";
-      if (block.stream[t] == StreamKind::kModelComm && !partial) continue;
-      const std::string text = CommText(graph, comm);
-      moved[text.substr(0, text.find(' '))] +=
-          static_cast<double>(comm.bytes) * static_cast<double>(instance.layer_count);
-    }
-  }
-  return moved;
-}
-
 // The same without the axes.
 std::map<CollectiveKind, double> MovedInAll(const ExecutionGraph& graph) {
   std::map<CollectiveKind, double> moved;
-  for (const auto& [text, bytes] : Moved(graph)) {
+  for (const auto& [text, bytes] : MovedByAxes(graph)) {
     moved[*kCollectiveKindNames.Find(text.substr(0, text.find('(')))] += bytes;
   }
   return moved;
@@ -110,9 +67,9 @@ TEST(HomesOverAxesTest, NormsAreShardedOverTheRanksOfTheirTensors) {
   for (const int zero : {1, 2, 3}) {
     SCOPED_TRACE(zero);
     PlanUnderTest plan = Small(1, 2);
-    Over(plan.Sp(), "layers.*", "shard(tp)", zero);
+    Homes(plan.Sp(), "layers.*", "shard(tp)", zero);
     const ExecutionGraph graph = Compiled(plan);
-    auto moved = Moved(graph), moved_before = Moved(before);
+    auto moved = MovedByAxes(graph), moved_before = MovedByAxes(before);
     // Partial gradients are reduce-scattered, and no more summed whole at the end.
     EXPECT_EQ(moved["reduce_scatter(tp)"], 4 * parts.whole);
     EXPECT_EQ(moved_before["all_reduce(tp)"] - moved["all_reduce(tp)"], 4 * parts.whole);
@@ -128,20 +85,20 @@ TEST(HomesOverAxesTest, GradientsThatAreAlikeAreNotExchanged) {
   for (const int zero : {1, 2, 3}) {
     SCOPED_TRACE(zero);
     PlanUnderTest one = Small(1, 2);  // without sp each rank has the whole gradient
-    Over(one, "layers.*", "shard(tp)", zero);
-    auto moved = Moved(Compiled(one));
+    Homes(one, "layers.*", "shard(tp)", zero);
+    auto moved = MovedByAxes(Compiled(one));
     EXPECT_EQ(moved["reduce_scatter(tp)"] + moved["all_reduce(tp)"], 0);
     EXPECT_EQ(moved["all_gather(tp)"], 2 * parts.whole * (zero == 3 ? 2 : 1));
     // With replicas each sums its part of them; what tp cuts is reduced as in any plan.
     PlanUnderTest plain = Small(2, 2), two = Small(2, 2);
-    Over(two, "layers.*", "shard(tp)", zero);
-    moved = Moved(Compiled(two));
-    EXPECT_EQ(Moved(Compiled(plain))["all_reduce(dp)"] - moved["all_reduce(dp)"],
+    Homes(two, "layers.*", "shard(tp)", zero);
+    moved = MovedByAxes(Compiled(two));
+    EXPECT_EQ(MovedByAxes(Compiled(plain))["all_reduce(dp)"] - moved["all_reduce(dp)"],
               4 * parts.whole / 2);
     // Or all ranks of both axes have a part, and dp sums it.
     PlanUnderTest both = Small(2, 2);
-    Over(both, "layers.*", "shard(dp,tp)", zero);
-    moved = Moved(Compiled(both));
+    Homes(both, "layers.*", "shard(dp,tp)", zero);
+    moved = MovedByAxes(Compiled(both));
     EXPECT_EQ(moved["reduce_scatter(dp)"], 4 * (parts.cut + parts.whole / 2));
     EXPECT_EQ(moved["all_gather(dp*tp)"], 2 * parts.whole * (zero == 3 ? 2 : 1));
     EXPECT_EQ(moved["all_gather(dp)"], 2 * parts.cut * (zero == 3 ? 2 : 1));
@@ -159,7 +116,7 @@ TEST(HomesOverAxesTest, WhatIsShardedOverBothAxesIsAsOverOneOfAllRanks) {
         const bool batch = std::string(dim) == "batch";
         two.Split("*", "tp", {dim}).MicroBatches(batch ? 2 : 1, 1);
         one.Shard("*", zero);
-        Over(two, "*", "shard(dp,tp)", zero);
+        Homes(two, "*", "shard(dp,tp)", zero);
         for (PlanUnderTest* plan : {&one, &two}) {
           plan->options().bucket_bytes = 100'000;
           plan->profile().data_parallel.shard_cut = ShardCut::kUnit;
@@ -181,8 +138,8 @@ TEST(HomesOverAxesTest, WhatIsShardedOverBothAxesIsAsOverOneOfAllRanks) {
 TEST(HomesOverAxesTest, HybridShardsAreSummedOverTheirReplicas) {
   PlanUnderTest plan = Small(4, 2);
   plan.Split("*", "tp", {"batch"}).MicroBatches(2, 1).options().hsdp = 2;
-  Over(plan, "*", "shard(dp,tp)", 3);
-  auto moved = Moved(Compiled(plan));
+  Homes(plan, "*", "shard(dp,tp)", 3);
+  auto moved = MovedByAxes(Compiled(plan));
   const double scattered = moved["reduce_scatter(dp.1*tp)"];
   EXPECT_GT(scattered, 0);
   EXPECT_EQ(moved["all_reduce(dp.0)"], scattered / 4);
@@ -196,9 +153,9 @@ TEST(HomesOverAxesTest, AnAxisThatCutsAWeightCutsItNoFurther) {
     both.Shard(node, 3);
   }
   // A fused product with nothing uncut beside it says `dp` alone; all of a layer may say both.
-  Over(both, "layers.*", "shard(dp,tp)", 3);
+  Homes(both, "layers.*", "shard(dp,tp)", 3);
   dp.Shard("layers.*", 3);
-  auto of_dp = Moved(Compiled(dp)), of_both = Moved(Compiled(both));
+  auto of_dp = MovedByAxes(Compiled(dp)), of_both = MovedByAxes(Compiled(both));
   const Parts parts = LayersOver(2);
   EXPECT_EQ(of_dp["all_gather(dp)"], 2 * 2 * (parts.cut + parts.whole));
   EXPECT_EQ(of_both["all_gather(dp)"], 2 * 2 * parts.cut);

@@ -4,16 +4,14 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "compiler/program_plan.h"
 #include "compiler/sharding/offload_blocks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/sharding/home_plans.h"
 #include "tests/compiler/small_model.h"
-#include "tests/testing/status_matchers.h"
 
 namespace plancast {
 namespace {
@@ -33,14 +31,6 @@ PlanUnderTest Small(int64_t dp, int64_t micro_batches = 1) {
   plan.options().sync_each = true;
   return plan;
 }
-
-ExecutionGraph Compiled(PlanUnderTest& plan) {
-  absl::StatusOr<ExecutionGraph> graph = plan.Compile();
-  EXPECT_OK(graph.status());
-  return graph.ok() ? *graph : ExecutionGraph();
-}
-
-std::string Refused(PlanUnderTest& plan) { return std::string(plan.Compile().status().message()); }
 
 // The texts after all passes.
 std::map<std::string, std::string> Dumps(PlanUnderTest& plan) {
@@ -68,21 +58,6 @@ Psi PsiOf() {
   };
   const double six = all(6), three = all(3);
   return {2 * (six - three), six - 2 * (six - three)};
-}
-
-// Bytes of data parallelism by collective: as they are, a buffer each.
-std::map<CollectiveKind, double> Moved(const ExecutionGraph& graph) {
-  std::map<CollectiveKind, double> moved;
-  for (const Instance& instance : graph.programs[0].instances) {
-    const Block& block = graph.blocks[instance.block];
-    for (int32_t t = 0; t < block.size(); ++t) {
-      if (block.kind[t] != TaskKind::kComm) continue;
-      const CommSpec& comm = graph.comms[block.spec[t]];
-      moved[comm.kind] +=
-          static_cast<double>(comm.bytes) * static_cast<double>(instance.layer_count);
-    }
-  }
-  return moved;
 }
 
 std::vector<std::string> Modules(PlanUnderTest& plan) {
@@ -176,7 +151,7 @@ TEST(NodeHomesTest, SomeModulesAreSharded) {
       PlanUnderTest plan = Small(n);
       plan.Shard("layers.*", zero);
       const ExecutionGraph graph = Compiled(plan);
-      auto moved = Moved(graph);
+      auto moved = MovedByKind(graph);
       EXPECT_DOUBLE_EQ(moved[kGather], 2 * psi.layers * (zero == 3 ? 2 : 1));
       EXPECT_DOUBLE_EQ(moved[kScatter], 4 * psi.layers);
       EXPECT_DOUBLE_EQ(moved[kReduce], 4 * psi.rest);
@@ -198,7 +173,7 @@ TEST(NodeHomesTest, SomeModulesAreNot) {
   PlanUnderTest plan = Small(4);
   plan.options().zero = 3;
   plan.Home("layers.*", HomeKind::kState, "replicate");  // weights and gradients follow
-  auto moved = Moved(Compiled(plan));
+  auto moved = MovedByKind(Compiled(plan));
   EXPECT_DOUBLE_EQ(moved[kGather], 2 * 2 * psi.rest);
   EXPECT_DOUBLE_EQ(moved[kScatter], 4 * psi.rest);
   EXPECT_DOUBLE_EQ(moved[kReduce], 4 * psi.layers);
@@ -211,7 +186,7 @@ TEST(NodeHomesTest, UnitsHaveUnlikeSizes) {
   PlanUnderTest plan = Small(4);
   plan.Shard("layers[0:2]", 3).Shard("layers.2.mlp", 3);
   const ExecutionGraph graph = Compiled(plan);
-  auto moved = Moved(graph);
+  auto moved = MovedByKind(graph);
   const double own = static_cast<double>(graph.programs[0].static_bytes[kParameters]);
   const double sharded = (2 * (psi.layers + psi.rest) - own) / (2 * 3.0 / 4);
   EXPECT_GE(sharded, 2 * layer + mlp);
@@ -225,11 +200,11 @@ TEST(NodeHomesTest, GradientsInBucketsWaitForTheLastMicroBatch) {
   const Psi psi = PsiOf();
   PlanUnderTest plan = Small(4, 3);
   plan.Shard("layers.*", 2);
-  auto moved = Moved(Compiled(plan));
+  auto moved = MovedByKind(Compiled(plan));
   EXPECT_DOUBLE_EQ(moved[kScatter], 3 * 4 * psi.layers);
   EXPECT_DOUBLE_EQ(moved[kReduce], 4 * psi.rest);
   plan.options().sync_whole_each = true;
-  moved = Moved(Compiled(plan));
+  moved = MovedByKind(Compiled(plan));
   EXPECT_DOUBLE_EQ(moved[kReduce], 3 * 4 * psi.rest);
 }
 
@@ -270,7 +245,7 @@ TEST(NodeHomesTest, StateOfSomeModulesIsOnTheHost) {
   const Program& program = graph.programs[0];
   EXPECT_EQ(program.static_bytes[kOptimizer], 12 * psi.rest / 4);
   EXPECT_EQ(program.host_bytes, (12 + 4) * psi.layers / 4);
-  auto moved = Moved(graph);
+  auto moved = MovedByKind(graph);
   EXPECT_DOUBLE_EQ(moved[CollectiveKind::kCopyToHost], 4 * psi.layers / 4);
   EXPECT_DOUBLE_EQ(moved[CollectiveKind::kCopyToDevice], 2 * psi.layers / 4);
   // Both update.
@@ -286,7 +261,7 @@ TEST(NodeHomesTest, WeightsOfSomeLayersRestOnTheHost) {
   const ExecutionGraph graph = Compiled(plan);
   EXPECT_EQ(graph.programs[0].host_bytes, 2 * (psi.layers / 2) / 4);
   EXPECT_EQ(graph.programs[0].static_bytes[kParameters], 2 * (psi.layers / 2 + psi.rest) / 4);
-  EXPECT_DOUBLE_EQ(Moved(graph)[CollectiveKind::kCopyToDevice], 2 * 2 * (psi.layers / 2) / 4);
+  EXPECT_DOUBLE_EQ(MovedByKind(graph)[CollectiveKind::kCopyToDevice], 2 * 2 * (psi.layers / 2) / 4);
 }
 
 TEST(NodeHomesTest, ActivationsOfSomeLayersGoToTheHost) {
@@ -297,7 +272,7 @@ TEST(NodeHomesTest, ActivationsOfSomeLayersGoToTheHost) {
     if (!node.empty()) {
       plan.Home(node, HomeKind::kActivations, plan_offloads ? "device" : "host");
     }
-    return Moved(Compiled(plan))[CollectiveKind::kCopyToHost];
+    return MovedByKind(Compiled(plan))[CollectiveKind::kCopyToHost];
   };
   const double one = out("layers.0", false);
   EXPECT_GT(one, 0);
@@ -318,7 +293,7 @@ TEST(NodeHomesTest, SoDoThoseOfModulesOutsideOfLists) {
     kept += tensor.bytes;
   }
   EXPECT_GT(kept, 0);
-  auto moved = Moved(graph);
+  auto moved = MovedByKind(graph);
   EXPECT_EQ(moved[CollectiveKind::kCopyToHost], kept);
   EXPECT_EQ(moved[CollectiveKind::kCopyToDevice], kept);
 }
