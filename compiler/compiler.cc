@@ -36,11 +36,7 @@ absl::StatusOr<ExecutionGraph> Compile(const CompileRequest& request, Session& s
   GraphAssembly assembly;
   BlockCatalogue catalogue;
   assembly.Begin(plan.mesh, plan.bodies->bound.load.skew);
-  const ProgramInputs inputs = plan.inputs();
-  for (int64_t stage = 0; stage < options.pp; ++stage) {
-    BuildStageProgram(inputs, stage, schedule.OfStage(stage), &catalogue, &assembly);
-    RETURN_IF_ERROR(request.Check(assembly.graph(), static_cast<int32_t>(stage)));
-  }
+  RETURN_IF_ERROR(plan.WriteAll(schedule, &catalogue, &assembly));
   ExecutionGraph graph = std::move(assembly).Finish();
   if (observer) observer("lower", graph.DebugString());
   return graph;

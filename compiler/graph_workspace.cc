@@ -45,6 +45,13 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
   const Order order{options.schedule, options.pp, options.vpp, options.micro_batches,
                     TransfersBlock(options, *request.profile)};
   catalogue_.Clear();
+  if (plan.parking != nullptr) {
+    drafts_.clear();
+    like_before_.clear();
+    order_ = {};
+    assembly_.Begin(plan.mesh, plan.bodies->bound.load.skew);
+    return plan.WriteAll(plan.Schedule(options.micro_batches), &catalogue_, &assembly_);
+  }
   if (order == order_) {
     assembly_.BeginAlike(plan.mesh, plan.bodies->bound.load.skew);
   } else {

@@ -1,10 +1,12 @@
 #include "compiler/program_plan.h"
-#include "compiler/sharding/gradient_flow.h"
 
 #include <algorithm>
 
 #include "base/status_macros.h"
 #include "compiler/bind/plan_mesh.h"
+#include "compiler/parking/parking_plan.h"
+#include "compiler/sharding/stage_state.h"
+#include "compiler/stage_program.h"
 
 namespace plancast {
 namespace {
@@ -36,14 +38,23 @@ void DropIdleRuns(const PlanBodies& bodies, std::vector<std::vector<StageRun>>* 
 }  // namespace
 
 ProgramInputs ProgramPlan::inputs() const {
-  return {&mesh,          &stages,   request->options, request->profile,
-          request->dtype, &compiled, &shared,          &bodies->bound.graph.segments,
-          homes.get(),    nullptr,   &request->place};
+  return {&mesh,          &stages,       request->options, request->profile,
+          request->dtype, &compiled,     &shared,          &bodies->bound.graph.segments,
+          homes.get(),    parking.get(), nullptr,          &request->place};
 }
 
 PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
   const PlanOptions& options = *request->options;
   return PipelineSchedule(options.schedule, options.pp, micro_batches, options.vpp);
+}
+
+absl::Status ProgramPlan::WriteAll(const PipelineSchedule& schedule, BlockCatalogue* catalogue,
+                                   GraphAssembly* assembly) const {
+  for (int64_t stage = 0; stage < request->options->pp; ++stage) {
+    BuildStageProgram(inputs(), stage, schedule.OfStage(stage), catalogue, assembly);
+    RETURN_IF_ERROR(request->Check(assembly->graph(), assembly->programs() - 1));
+  }
+  return absl::OkStatus();
 }
 
 bool LikeTheStageBefore(const ProgramInputs& in, int64_t stage) {
@@ -87,11 +98,14 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   ASSIGN_OR_RETURN(plan.homes,
                    HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree, *request.options,
                                     *request.profile, plan.compiled, request.place));
-  // What is on its way to the host and back is a module's own.
-  if (request.options->offload.count(Offload::kActivations) == 0 &&
-      !(plan.homes != nullptr && plan.homes->OffloadsActivations())) {
+  // What is on its way to the host, or another stage, and back is a module's own.
+  const bool leave = plan.homes != nullptr &&
+                     (plan.homes->OffloadsActivations() || plan.homes->ParksActivations());
+  if (request.options->offload.count(Offload::kActivations) == 0 && !leave) {
     SharePorts(plan.bodies->variants.get(), &plan.stages, &plan.compiled);
   }
+  ASSIGN_OR_RETURN(plan.parking, ParkingPlan::Create(
+                                     plan.inputs(), plan.Schedule(request.options->micro_batches)));
   if (request.check) {
     RETURN_IF_ERROR(CheckStatics(request, plan.inputs()));
   }

@@ -9,7 +9,9 @@
 #include "compiler/bind/bind.h"
 #include "compiler/compiler.h"
 #include "compiler/plan_bodies.h"
+#include "compiler/program/block_catalogue.h"
 #include "compiler/program/compiled_body.h"
+#include "compiler/program/graph_assembly.h"
 #include "compiler/program/program_inputs.h"
 #include "compiler/program/schedule.h"
 #include "compiler/session.h"
@@ -26,10 +28,14 @@ struct ProgramPlan {
   std::vector<SharedParameter> shared;                        // on these
   std::vector<std::shared_ptr<const CompiledBody>> compiled;  // per bound body of these
   std::shared_ptr<const HomePlan> homes;                      // null: no node says any
+  std::shared_ptr<const ParkingPlan> parking;                 // ProgramInputs
 
   ProgramInputs inputs() const;
   // With so many micro-batches.
   PipelineSchedule Schedule(int64_t micro_batches) const;
+  // Appends the programs of all stages. Errors: a program that the request's check refuses.
+  absl::Status WriteAll(const PipelineSchedule& schedule, BlockCatalogue* catalogue,
+                        GraphAssembly* assembly) const;
 };
 
 // Whether the program of `stage` is that of the stage before but for where it is: in

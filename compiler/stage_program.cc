@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "compiler/parking/parking_flow.h"
 #include "compiler/program/pipeline_transfer.h"
 #include "compiler/program/program_writer.h"
 #include "compiler/sharding/gradient_blocks.h"
@@ -41,6 +42,9 @@ class StageWriter {
         gradients_(in, stage, contents_, sharded_ ? &sharded_->stage : nullptr, &writer_),
         slices_(&gradients_),
         offload_(in, contents_, &writer_),
+        parking_(in.parking == nullptr
+                     ? nullptr
+                     : std::make_unique<ParkingFlow>(in, stage, FirstParkingSlot(), &writer_)),
         chunks_(MakeChunks()),
         body_blocks_(2 * in.bodies->size(), -1),
         has_gradients_(contents_.chunks(), false) {}
@@ -56,13 +60,16 @@ class StageWriter {
       for (size_t i = begin; i < end; ++i) feeders[i - begin] = Fetch(schedule[i]);
       for (size_t i = begin; i < end; ++i) {
         int32_t& feeder = feeders[i - begin];
+        if (parking_) parking_->BeforeStep(static_cast<int64_t>(i));
         feeder = schedule[i].phase == Phase::kForward
                      ? Forward(schedule[i], feeder)
                      : Backward(schedule[i], feeder, last_backward[schedule[i].chunk] == i);
+        if (parking_) parking_->AfterStep(static_cast<int64_t>(i), feeder);
       }
       for (size_t i = begin; i < end; ++i) PassOn(schedule[i], feeders[i - begin]);
       begin = end;
     }
+    if (parking_) parking_->Finish();
     gradients_.Finish();
   }
 
@@ -302,6 +309,12 @@ class StageWriter {
     return writer_.BlockOf(number);
   }
 
+  // Behind those of all transfers and of shared gradients.
+  int64_t FirstParkingSlot() const {
+    return kTransferSlots + 2 * virtual_stages_ * options_.micro_batches +
+           static_cast<int64_t>(in_.shared->size());
+  }
+
   int64_t StageOf(int64_t v) const { return (v + options_.pp) % options_.pp; }
 
   void Send(Crossing& crossing, const ScheduleStep& step, int32_t feeder) {
@@ -457,6 +470,7 @@ class StageWriter {
   GradientFlow gradients_;
   LayerSlices slices_;
   OffloadFlow offload_;
+  std::unique_ptr<ParkingFlow> parking_;  // null: no stage keeps another's activations
   std::vector<Chunk> chunks_;
   std::vector<int32_t> body_blocks_;  // of bound body b: forward at 2 b, backward at 2 b + 1
   std::vector<bool> has_gradients_;   // per chunk: it has run backward

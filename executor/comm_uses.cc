@@ -165,10 +165,6 @@ absl::StatusOr<GroupPattern> GroupOf(const ExecutionGraph& graph, const CommUse&
   return group;
 }
 
-bool Sends(StreamKind stream) {
-  return stream == StreamKind::kSendNext || stream == StreamKind::kSendPrev;
-}
-
 class Finder {
  public:
   explicit Finder(const ExecutionGraph& graph) : graph_(graph) {}

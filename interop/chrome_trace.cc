@@ -17,10 +17,11 @@ namespace plancast {
 namespace {
 
 // Titles of tracks, for people.
-constexpr auto kTitles = NamesOf<StreamKind>(
-    "compute", "tensor-parallel comm", "data-parallel comm", "send to next stage",
-    "recv from previous stage", "send to previous stage", "recv from next stage",
-    "sum over replicas", "copy to host", "copy from host");
+constexpr auto kTitles =
+    NamesOf<StreamKind>("compute", "tensor-parallel comm", "data-parallel comm",
+                        "send to next stage", "recv from previous stage", "send to previous stage",
+                        "recv from next stage", "sum over replicas", "copy to host",
+                        "copy from host", "copy to another stage", "copy from another stage");
 // Colour names of the format, one a purpose.
 constexpr auto kColours = NamesOf<Purpose>(
     "thread_state_running", "thread_state_iowait", "thread_state_uninterruptible", "rail_animation",
@@ -88,14 +89,29 @@ class Builder {
   // Both ends of a message run in the same interval; sends and receives of one
   // interval and micro-batch are matched in the order of the stages.
   void Flows() {
-    using Key = std::tuple<int64_t, int64_t, int32_t, bool>;  // start, end, micro-batch, forward
+    enum class Way : uint8_t { kNext, kPrevious, kPeer };
+    using Key = std::tuple<int64_t, int64_t, int32_t, Way>;  // start, end, micro-batch
     std::map<Key, std::pair<std::vector<int32_t>, std::vector<int32_t>>> ends;
     for (size_t i = 0; i < result_.slices.size(); ++i) {
       const Slice& s = result_.slices[i];
-      const bool to_next = s.stream == StreamKind::kSendNext || s.stream == StreamKind::kRecvPrev;
-      const bool send = s.stream == StreamKind::kSendNext || s.stream == StreamKind::kSendPrev;
-      if (!send && s.stream != StreamKind::kRecvPrev && s.stream != StreamKind::kRecvNext) continue;
-      auto& pair = ends[{s.start_ps, s.end_ps, s.micro_batch, to_next}];
+      Way way = Way::kNext;
+      switch (s.stream) {
+        case StreamKind::kSendNext:
+        case StreamKind::kRecvPrev:
+          break;
+        case StreamKind::kSendPrev:
+        case StreamKind::kRecvNext:
+          way = Way::kPrevious;
+          break;
+        case StreamKind::kPeerOut:
+        case StreamKind::kPeerIn:
+          way = Way::kPeer;
+          break;
+        default:
+          continue;
+      }
+      const bool send = Sends(s.stream);
+      auto& pair = ends[{s.start_ps, s.end_ps, s.micro_batch, way}];
       (send ? pair.first : pair.second).push_back(static_cast<int32_t>(i));
     }
     for (const auto& [key, pair] : ends) {

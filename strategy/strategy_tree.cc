@@ -379,7 +379,7 @@ bool StrategyTree::NamesRanks() const {
     const auto& homes = node.second.home.of;
     return !node.second.on.empty() ||
            std::any_of(homes.begin(), homes.end(), [](const std::optional<Home>& home) {
-             return home.has_value() && home->rank.has_value();
+             return home.has_value() && home->rank.has_value() && home->axis != "pp";
            });
   });
 }

@@ -142,9 +142,10 @@ absl::Status CheckOn(const Directives& node, absl::Span<const SizedAxis> mesh, b
   return absl::OkStatus();
 }
 
-// Homes are on ranks of the axes that split work.
+// Homes are on ranks of the axes that split work, those of activations on stages.
 absl::Status CheckRank(const OnDirective& rank, absl::Span<const SizedAxis> mesh) {
-  if (rank.axis != "dp" && rank.axis != "cp" && rank.axis != "tp") {
+  const bool splits = rank.axis == "dp" || rank.axis == "cp" || rank.axis == "tp";
+  if (!splits && rank.axis != "pp") {
     return absl::InvalidArgumentError(absl::StrCat(
         "`", rank.axis, "` is a view of other axes. Name a rank of `dp`, `cp` or `tp`."));
   }
@@ -164,7 +165,7 @@ absl::Status CheckHome(const HomeDirective& home, bool root, absl::Span<const Si
         absl::StrCat("`", kHomeKindNames[kind], ": ", PrintHome(kind, *home[kind]), "`");
     for (const std::string& axis : home[kind]->axes()) {
       RETURN_IF_ERROR(CheckAxis(axis, mesh));
-      if (axis != "pp") continue;
+      if (axis != "pp" || kind == HomeKind::kActivations) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(said,
                        ": `pp` deals whole layers to stages, so no two have copies of one "

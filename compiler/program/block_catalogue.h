@@ -31,6 +31,7 @@ struct BlockKey {
     kCopyInBeside,
     kCopyOut,
     kCopyIn,
+    kPark,  // what waits for its backward pass on another stage's devices
     kGradientsToHost,
     kFreshGradients,  // backward blocks that make gradients, or add to them
     kAddedGradients

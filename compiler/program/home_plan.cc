@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "compiler/bind/op_places.h"
 #include "compiler/bind/plan_mesh.h"
+#include "compiler/lower/kept_tensors.h"
 #include "compiler/program/home_ranks.h"
 #include "strategy/byte_size.h"
 #include "strategy/nodes/op_path.h"
@@ -143,7 +144,13 @@ bool HomePlan::ShardsOverData(const DeviceMesh& mesh) const {
 
 bool HomePlan::OffloadsActivations() const {
   return std::any_of(segments_.begin(), segments_.end(), [](const OfSegment& segment) {
-    return segment.activations_on_host.value_or(false);
+    return segment.activations.has_value() && segment.activations->on_host;
+  });
+}
+
+bool HomePlan::ParksActivations() const {
+  return std::any_of(segments_.begin(), segments_.end(), [](const OfSegment& segment) {
+    return segment.activations.has_value() && segment.activations->rank.has_value();
   });
 }
 
@@ -189,7 +196,7 @@ class HomePlanMaker {
     const int bound_body = bound_.places[segment].alike;
     const std::vector<OpHomes>& said = bound_.bodies[bound_body].homes;
     HomePlan::OfSegment result;
-    ASSIGN_OR_RETURN(result.activations_on_host, Activations(segment, said));
+    ASSIGN_OR_RETURN(result.activations, Activations(segment, said));
     if (!bound_.Holds(bound_body)) {  // of another stage, whose layouts are not known here
       result.whole_gradients.assign(body.tensors.size(), false);
       result.parts.emplace_back();
@@ -284,39 +291,33 @@ class HomePlanMaker {
   }
 
   // Of a layer all or none.
-  absl::StatusOr<std::optional<bool>> Activations(int segment, const std::vector<OpHomes>& said) {
+  absl::StatusOr<std::optional<Home>> Activations(int segment, const std::vector<OpHomes>& said) {
     const Body& body = BodyOf(segment);
-    std::optional<bool> result;
+    std::optional<Home> result;
     for (size_t o = 0; o < said.size(); ++o) {
-      std::optional<bool> own;
-      if (said[o].FromNode(HomeKind::kActivations)) {
-        own = said[o].homes[HomeKind::kActivations].on_host;
-      }
+      std::optional<Home> own;
+      if (said[o].FromNode(HomeKind::kActivations)) own = said[o].homes[HomeKind::kActivations];
       if (o == 0) result = own;
       if (own == result) continue;
-      return absl::UnimplementedError(
-          absl::StrCat("not supported yet: `", PathOf(segment, body.ops[0]), "` and `",
-                       PathOf(segment, body.ops[o]),
-                       "` with activations in two places. What a layer keeps goes ",
-                       "to the host together: say it at `",
-                       ModelGraph::PathOf(bound_.graph.segments[segment]), "`."));
+      return absl::UnimplementedError(absl::StrCat(
+          "not supported yet: `", PathOf(segment, body.ops[0]), "` and `",
+          PathOf(segment, body.ops[o]),
+          "` with activations in two places. What a layer keeps goes ", "together: say it at `",
+          ModelGraph::PathOf(bound_.graph.segments[segment]), "`."));
     }
-    if (result.value_or(false) && (bound_.graph.segments[segment].in_list() || Keeps(segment))) {
-      for (const OpHomes& op : said) keeping_.insert(op.SourceOf(HomeKind::kActivations));
+    const bool leaves = result.has_value() && (result->on_host || result->rank.has_value());
+    if (leaves && (bound_.graph.segments[segment].in_list() || Keeps(segment))) {
+      ForEachNodeOver(segment, body.ops[0], [&](const std::string& node, const Directives& words) {
+        if (words.home[HomeKind::kActivations] == result) keeping_.insert(node);
+      });
     }
     return result;
   }
 
   // Whether the segment's forward pass leaves anything to its backward pass.
   bool Keeps(int segment) const {
-    const Block& block = bodies_[bound_.places[segment].alike]->blocks.forward.block;
-    std::vector<int64_t> kept(block.tensors.size());
-    for (const PortMemory& take : block.takes) kept[take.tensor] += take.bytes;
-    for (const PortMemory& give : block.gives) kept[give.tensor] -= give.bytes;
-    for (const MemoryEvent& event : block.memory) {
-      if (event.kind == MemoryKind::kActivations) kept[event.tensor] += event.delta;
-    }
-    return std::any_of(kept.begin(), kept.end(), [](int64_t bytes) { return bytes > 0; });
+    const CompiledBody& body = *bodies_[bound_.places[segment].alike];
+    return !KeptTensors(body.blocks.forward.block, 0).empty();
   }
 
   // Whether data-parallel ranks have copies of a parameter: not where they cut it.
@@ -329,16 +330,25 @@ class HomePlanMaker {
     return !parameter.cut || !parameter.copies.empty();
   }
 
-  // Which nodes say something of a parameter that `op` reads.
-  void NoteReach(int segment, const OpNode& op, const OpWord& word, bool frozen,
-                 const Layout& weight, bool has_copies) {
+  // Calls `use(node, directives)` for the nodes of the tree that `op` is below. Bodies are shared
+  // by layers of which several nodes say the same.
+  template <typename Use>
+  void ForEachNodeOver(int segment, const OpNode& op, Use use) const {
     const ZonedModel::Place& place = bound_.places[segment];
     std::string text;
     const ModulePath path = plancast::PathOf(bound_.graph.segments[segment], op, place.first_layer,
                                              place.layers, &text);
-    const std::vector<int> copies = CopiesOf(mesh_, weight);
     for (const auto& [node, said] : tree_.nodes()) {
-      if (!tree_.PathOf(node).CoversSomeLayers(path) && !tree_.PathOf(node).Covers(path)) continue;
+      const NodePath& over = tree_.PathOf(node);
+      if (over.CoversSomeLayers(path) || over.Covers(path)) use(node, said);
+    }
+  }
+
+  // Which nodes say something of a parameter that `op` reads.
+  void NoteReach(int segment, const OpNode& op, const OpWord& word, bool frozen,
+                 const Layout& weight, bool has_copies) {
+    const std::vector<int> copies = CopiesOf(mesh_, weight);
+    ForEachNodeOver(segment, op, [&](const std::string& node, const Directives& said) {
       Reach& reach = reach_[node];
       reach.trained = reach.trained || !frozen;
       for (const std::optional<Home>& home : said.home.of) {
@@ -353,7 +363,7 @@ class HomePlanMaker {
       // Sharded gradients are reduced module by module.
       const ParameterHomes homes = Settled(word, weight);
       reach.buckets = reach.buckets || (!frozen && homes.zero < 2);
-    }
+    });
   }
 
   // Gradients are given up behind the update, or behind weights that come after it: a rank that
@@ -425,11 +435,12 @@ class HomePlanMaker {
         }
       }
       const std::optional<Home>& activations = node.home[HomeKind::kActivations];
-      if (activations.has_value() && activations->on_host && keeping_.count(path) == 0) {
+      const bool leave =
+          activations.has_value() && (activations->on_host || activations->rank.has_value());
+      if (leave && keeping_.count(path) == 0) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "`", path,
-            "`: `activations: host` has no effect: nothing below is kept for a backward ",
-            "pass. Leave it out."));
+            "`", path, "`: `activations: ", PrintHome(HomeKind::kActivations, *activations),
+            "` has no effect: nothing below is kept for a backward pass. Leave it out."));
       }
       const auto known = reach_.find(path);
       if (!node.bucket_bytes.has_value() || (known != reach_.end() && known->second.buckets)) {
@@ -455,7 +466,7 @@ class HomePlanMaker {
     std::set<std::string> shared;
   };
   std::map<std::string, Reach> reach_;  // by node
-  std::set<std::string> keeping_;       // nodes whose activations go to the host
+  std::set<std::string> keeping_;       // nodes whose activations leave their devices
 };
 
 absl::StatusOr<std::shared_ptr<const HomePlan>> HomePlan::Create(

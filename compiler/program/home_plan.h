@@ -82,11 +82,13 @@ class HomePlan {
   }
   // Whether any parameter has anything sharded over data-parallel axes.
   bool ShardsOverData(const DeviceMesh& mesh) const;
-  // Whether kept tensors of a segment's layers live on the host; absent: as the plan says.
-  std::optional<bool> ActivationsOnHost(int segment) const {
-    return segments_[segment].activations_on_host;
+  // Where kept tensors of a segment's layers wait; absent: as the plan says.
+  const std::optional<Home>& ActivationsOf(int segment) const {
+    return segments_[segment].activations;
   }
+  // Whether those of any segment leave their devices: to the host, or to another stage.
   bool OffloadsActivations() const;
+  bool ParksActivations() const;
   // Of a segment whose parameters have one home (ParameterHomes).
   const ParameterHomes& HomesOf(int segment) const { return segments_[segment].parts[0].homes; }
   int ZeroOf(int segment) const { return HomesOf(segment).zero; }
@@ -107,7 +109,7 @@ class HomePlan {
     std::vector<Part> parts;
     std::vector<bool> whole_gradients;  // per tensor
     bool any_whole = false;
-    std::optional<bool> activations_on_host;
+    std::optional<Home> activations;
   };
   std::vector<OfSegment> segments_;
 };

@@ -19,6 +19,8 @@
 
 namespace plancast {
 
+class ParkingPlan;
+
 // How tensors go over the border between two virtual stages on unlike meshes.
 struct BorderCrossing {
   // In one phase: tensors forward, or their gradients back.
@@ -53,6 +55,7 @@ struct ProgramInputs {
   const std::vector<SharedParameter>* shared = nullptr;  // placed on their stages
   const std::vector<Segment>* segments = nullptr;        // of the model
   const HomePlan* homes = nullptr;                       // null: no node says any
+  const ParkingPlan* parking = nullptr;  // null: no stage keeps another's activations
   // Per border between virtual stages, where stages have meshes of their own; else null.
   const std::vector<BorderCrossing>* borders = nullptr;
   const Place* place = nullptr;  // that programs are of; null or empty: nodes are everywhere

@@ -15,6 +15,7 @@ class StageContents {
  public:
   StageContents(const ProgramInputs& inputs, int64_t stage);
 
+  int64_t stage() const { return stage_; }
   int32_t chunks() const;
   int64_t VirtualStage(int32_t chunk) const { return chunk * in_.options->pp + stage_; }
   const std::vector<StageRun>& Runs(int32_t chunk) const {

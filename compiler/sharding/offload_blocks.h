@@ -1,10 +1,9 @@
 #ifndef PLANCAST_COMPILER_SHARDING_OFFLOAD_BLOCKS_H_
 #define PLANCAST_COMPILER_SHARDING_OFFLOAD_BLOCKS_H_
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
+#include "compiler/lower/kept_tensors.h"
 #include "compiler/lower/lower_block.h"
 
 namespace plancast {
@@ -14,16 +13,6 @@ namespace plancast {
 // copied out while the next layer runs, and given up at its end, which waits for the
 // copies (two layers' tensors are on the device at once); in the backward pass they are
 // copied in while the layer behind runs.
-
-// A tensor that a layer keeps from its forward to its backward pass.
-struct KeptTensor {
-  std::string name;
-  int64_t bytes = 0;
-};
-
-// What the forward block of a layer keeps, of at least `least_bytes` each.
-std::vector<KeptTensor> KeptTensors(const Block& forward, int64_t least_bytes);
-int64_t TotalBytes(const std::vector<KeptTensor>& tensors);
 
 // The out-port that says of the copies alongside a layer that they are over, where `block` is
 // the layer's without them: in line with the in-port, behind those of the block.

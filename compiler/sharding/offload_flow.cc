@@ -44,7 +44,9 @@ OffloadFlow::OffloadFlow(const ProgramInputs& inputs, const StageContents& conte
 }
 
 std::optional<bool> OffloadFlow::OnHost(const StageRun& run) const {
-  return in_.homes == nullptr ? std::nullopt : in_.homes->ActivationsOnHost(run.segment);
+  if (in_.homes == nullptr) return std::nullopt;
+  const std::optional<Home>& said = in_.homes->ActivationsOf(run.segment);
+  return said.has_value() ? std::optional<bool>(said->on_host) : std::nullopt;
 }
 
 void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {

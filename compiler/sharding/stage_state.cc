@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/parking/parking_plan.h"
 #include "compiler/sharding/shard_plan.h"
 #include "compiler/sharding/state_bytes.h"
 
@@ -149,6 +150,10 @@ void FillStaticBytes(const ProgramInputs& inputs, const StageContents& contents,
   set(MemoryKind::kGradients, total.gradients);
   set(MemoryKind::kOptimizer, total.optimizer);
   program->static_bytes[static_cast<int>(MemoryKind::kWorkspace)] = contents.HeldBytes();
+  if (inputs.parking != nullptr) {
+    program->static_bytes[static_cast<int>(MemoryKind::kActivations)] =
+        inputs.parking->HostedBytes(contents.stage());
+  }
 }
 
 }  // namespace plancast

@@ -29,12 +29,19 @@ enum class StreamKind : uint8_t {
   kReplicaComm,  // sums over the replicas of sharded data parallelism
   kCopyOut,      // device memory to host memory
   kCopyIn,
+  kPeerOut,  // to devices of another stage that keep activations for this one, and back
+  kPeerIn,
 };
 // As Python sees them.
 inline constexpr auto kStreamNames =
     NamesOf<StreamKind>("compute", "model_comm", "grad_comm", "send_next", "recv_prev", "send_prev",
-                        "recv_next", "replica_comm", "copy_out", "copy_in");
+                        "recv_next", "replica_comm", "copy_out", "copy_in", "peer_out", "peer_in");
 inline constexpr int kNumStreams = kStreamNames.size();
+// Of the two programs of a transfer, the one whose stream this is gives.
+constexpr bool Sends(StreamKind stream) {
+  return stream == StreamKind::kSendNext || stream == StreamKind::kSendPrev ||
+         stream == StreamKind::kPeerOut;
+}
 using StreamMask = uint16_t;  // a set of them: bit 1 << stream
 static_assert(kNumStreams <= 16);
 constexpr StreamMask MaskOf(int stream) { return static_cast<StreamMask>(1u << stream); }
@@ -50,7 +57,7 @@ enum class Purpose : uint8_t {
   kPp,
   kCp,
   kEp,
-  kOffload,  // copies between the device and its host's memory
+  kOffload,  // copies between the device and its host's memory, or another device's
   kOptimizer,
   kOther,
 };

@@ -29,10 +29,6 @@ void SetOnGpu(chakra::Node& node) {
   attr->set_bool_val(false);
 }
 
-bool Sends(StreamKind stream) {
-  return stream == StreamKind::kSendNext || stream == StreamKind::kSendPrev;
-}
-
 // The messages of a reshard: every device is sent what it lacks.
 const std::vector<Reshard::Flow>& MessagesOf(const ExecutionGraph& graph, const CommSpec& comm) {
   return graph.reshards[comm.reshard].ways[0].flows;

@@ -25,7 +25,7 @@ WORDS = {
     "exposed_pp": "exposed pipeline messages",
     "exposed_cp": "exposed context-parallel communication",
     "exposed_ep": "exposed expert-parallel communication",
-    "exposed_offload": "exposed copies to and from the host",
+    "exposed_offload": "exposed offload copies",
     "bubble": "pipeline bubble",
     "straggler": "waiting for slower peers",
     "launch": "waiting for the host",

@@ -65,21 +65,26 @@ bool IsWholeOnHost(const std::optional<Home>& home) {
 
 absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
   const bool activations = kind == HomeKind::kActivations;
-  if (!activations && absl::StartsWith(text, "device(")) {
+  if (absl::StartsWith(text, "device(")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("`", text, "` does not say of which axis the rank is. Write `on(dp=3)` for ",
-                     "rank 3 of `dp`."));
+        absl::StrCat("`", text, "` does not say of which axis the rank is. Write ",
+                     activations ? "`on(pp=3)` for stage 3." : "`on(dp=3)` for rank 3 of `dp`."));
   }
   Home home;
   absl::string_view rest = text;
   if (activations) {
     if (text == "device") return home;
-    home.on_host = true;
-    if (text == "host") return home;
-    if (absl::StartsWith(text, "on(") || absl::StartsWith(text, "device(")) {
+    if (text == "host") {
+      home.on_host = true;
+      return home;
+    }
+    if (absl::ConsumePrefix(&rest, "on(") && absl::ConsumeSuffix(&rest, ")")) {
+      ASSIGN_OR_RETURN(home, ParseRank(text, rest));
+      if (home.axis == "pp") return home;
       return absl::InvalidArgumentError(absl::StrCat(
-          "`", text, "` is no home of activations: they wait where they are made. Write ",
-          "`on: {dp: 3}` to run the node on rank 3 of `dp`, or `activations: host`."));
+          "`", text, "` is no home of activations: they wait where they are made, on the host, or ",
+          "on another stage. Write `on: {", home.axis, ": ", *home.rank, "}` to run the node on ",
+          "rank ", *home.rank, " of `", home.axis, "`, or `activations: on(pp=1)` for stage 1."));
     }
     if (absl::StartsWith(text, "shard(")) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -87,7 +92,9 @@ absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
           "`split: {tp: [seq]}` or `sp` to keep less on each rank, or `activations: host`."));
     }
     return absl::InvalidArgumentError(
-        absl::StrCat("`", text, "` is no home of activations; there are `device` and `host`."));
+        absl::StrCat("`", text,
+                     "` is no home of activations; there are `device`, `host`, and "
+                     "`on(pp=3)` for stage 3."));
   }
   if (text == "replicate") return home;
   home.on_host = text == "host" || absl::ConsumeSuffix(&rest, "+host");
@@ -113,7 +120,7 @@ std::vector<std::string> Home::axes() const {
 }
 
 std::string PrintHome(HomeKind kind, const Home& home) {
-  if (kind == HomeKind::kActivations) return home.on_host ? "host" : "device";
+  if (kind == HomeKind::kActivations && !home.sharded()) return home.on_host ? "host" : "device";
   if (!home.sharded()) return home.on_host ? "host" : "replicate";
   if (home.rank.has_value()) return absl::StrCat("on(", home.axis, "=", *home.rank, ")");
   return absl::StrCat("shard(", home.axis, ")", home.on_host ? "+host" : "");

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "collectives/realise.h"
+#include "executor/runtime.h"
 #include "graph/model/model_cut.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
@@ -100,6 +101,32 @@ inline void ExpectSame(const Simulation& s, const ReferenceLowering& reference,
     EXPECT_EQ(s.unfolded(static_cast<int>(e)).end, times.end[entity.representative]);
   }
   EXPECT_EQ(devices, static_cast<int64_t>(reference.ranks.size()));
+}
+
+// On a machine that is drawn, with shortcuts and without, with interference and without.
+inline void ExpectFoldedEqualsFlat(Dice& dice, const ExecutionGraph& graph) {
+  const absl::StatusOr<Machine> machine =
+      Machine::Create(DrawMachine(dice, graph.mesh.num_devices()));
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  const CommPricer::RealiseFn realise = RealiseOn(*machine);
+  const ReferenceLowering reference = LowerReference(graph, *machine, UnitCost(), realise);
+  HostParams host;
+  host.start_ps = 1000;
+  host.launch_ps = 200'000;
+  host.sync_ps = 1'000'000;
+  for (const double interference : {0.0, 0.3}) {
+    ReferenceHost slowed{1000, host.launch_ps, host.sync_ps};
+    slowed.slowdown_q20 = SlowdownQ20(1 + interference);
+    const ReferenceTimes times =
+        RunReference(reference, slowed, LinkSharing::kMaxMin, SlowdownQ20(1 + interference / 2));
+    ASSERT_FALSE(times.deadlock);
+    for (const bool shortcuts : {true, false}) {
+      const auto s = Simulation::Run(graph, *machine, realise, Form::kFolded, host, interference,
+                                     shortcuts, LinkSharing::kMaxMin, interference / 2);
+      ASSERT_TRUE(s.ok()) << s.status();
+      ExpectSame(**s, reference, times);
+    }
+  }
 }
 
 }  // namespace plancast

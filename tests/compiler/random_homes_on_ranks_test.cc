@@ -128,28 +128,7 @@ TEST_P(RandomHomesOnRanksTest, FoldedEqualsFlatBitForBit) {
     if (IsRefusedHome(graph.status())) continue;
     ASSERT_TRUE(graph.ok()) << graph.status();
     placed += graph->programs.size() > static_cast<size_t>(plan.options().pp);
-    const absl::StatusOr<Machine> machine =
-        Machine::Create(DrawMachine(dice, graph->mesh.num_devices()));
-    ASSERT_TRUE(machine.ok()) << machine.status();
-    const CommPricer::RealiseFn realise = RealiseOn(*machine);
-    const ReferenceLowering reference = LowerReference(*graph, *machine, UnitCost(), realise);
-    HostParams host;
-    host.start_ps = 1000;
-    host.launch_ps = 200'000;
-    host.sync_ps = 1'000'000;
-    for (const double interference : {0.0, 0.3}) {
-      ReferenceHost slowed{1000, host.launch_ps, host.sync_ps};
-      slowed.slowdown_q20 = SlowdownQ20(1 + interference);
-      const ReferenceTimes times =
-          RunReference(reference, slowed, LinkSharing::kMaxMin, SlowdownQ20(1 + interference / 2));
-      ASSERT_FALSE(times.deadlock);
-      for (const bool shortcuts : {true, false}) {
-        const auto s = Simulation::Run(*graph, *machine, realise, Form::kFolded, host, interference,
-                                       shortcuts, LinkSharing::kMaxMin, interference / 2);
-        ASSERT_TRUE(s.ok()) << s.status();
-        ExpectSame(**s, reference, times);
-      }
-    }
+    ExpectFoldedEqualsFlat(dice, *graph);
     const std::vector<ClassMemory> memory = ReplayMemory(*graph, RuntimeParams());
     for (size_t p = 0; p < graph->programs.size(); ++p) {
       EXPECT_EQ(memory[p].allocated, ReferencePeak(*graph, static_cast<int32_t>(p)));

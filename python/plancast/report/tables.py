@@ -24,7 +24,7 @@ PART_LABELS = {
     "exposed_pp": ("exposed pipeline messages", "magenta"),
     "exposed_cp": ("exposed context-parallel comm", "cyan"),
     "exposed_ep": ("exposed expert-parallel comm", "cyan"),
-    "exposed_offload": ("exposed copies to and from the host", "magenta"),
+    "exposed_offload": ("exposed offload copies", "magenta"),
     "bubble": ("pipeline bubble", "red"),
     "straggler": ("waiting for slower peers", "red"),
     "launch": ("waiting for the host", "bright_black"),

@@ -326,7 +326,7 @@ TEST(NodeHomesTest, EachHomeThatIsSaidChangesThePlan) {
 TEST(NodeHomesTest, WhatCannotBeIsRefused) {
   PlanUnderTest act = Small(4);
   act.Home("layers.*.mlp", HomeKind::kActivations, "host");
-  EXPECT_THAT(Refused(act), HasSubstr("goes to the host together: say it at `layers.*`."));
+  EXPECT_THAT(Refused(act), HasSubstr("goes together: say it at `layers.*`."));
   PlanUnderTest nothing = Small(4);
   nothing.Home("embedding", HomeKind::kActivations, "host");
   EXPECT_THAT(Refused(nothing), HasSubstr("`embedding`: `activations: host` has no effect"));

@@ -373,7 +373,12 @@ class Drawing {
                                          : dice_.Maybe(3) ? "shard(dp)+host"
                                                           : "shard(dp)"));
     }
-    if (dice_.Maybe(4)) say(HomeKind::kActivations, dice_.Maybe(3) ? "device" : "host");
+    if (dice_.Maybe(4)) {
+      say(HomeKind::kActivations, pp_ > 1 && dice_.Maybe(2)
+                                      ? absl::StrCat("on(pp=", dice_.Below(pp_), ")")
+                                  : dice_.Maybe(3) ? "device"
+                                                   : "host");
+    }
   }
 
   void Train(const std::string& path) {

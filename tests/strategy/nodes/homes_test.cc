@@ -57,8 +57,8 @@ TEST(HomesTest, OtherWordsAreRefused) {
   }
   EXPECT_THAT(ParseHome(kA, "shard(dp)"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("kept as `split` cuts them")));
-  EXPECT_THAT(ParseHome(kA, "disk"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("`device` and `host`")));
+  EXPECT_THAT(ParseHome(kA, "disk"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              HasSubstr("`device`, `host`, and `on(pp=3)`")));
   EXPECT_THAT(ParseHome(kW, "device(3)"), StatusIs(absl::StatusCode::kInvalidArgument,
                                                    HasSubstr("Write `on(dp=3)` for rank 3")));
   for (const char* home : {"on(dp)", "on(=1)", "on(dp=x)", "on(dp=-1)", "on(dp=1=2)", "on()"}) {
@@ -67,10 +67,11 @@ TEST(HomesTest, OtherWordsAreRefused) {
   EXPECT_THAT(ParseHome(kS, "on(dp=1,tp=0)").status().message(), HasSubstr("a rank of one"));
   EXPECT_THAT(ParseHome(kS, "on(dp=1)+host"),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("the host of one rank")));
-  for (const char* home : {"on(dp=1)", "device(1)"}) {
-    EXPECT_THAT(ParseHome(kA, home).status().message(),
-                HasSubstr("`on: {dp: 3}` to run the node on rank 3"));
-  }
+  EXPECT_THAT(ParseHome(kA, "on(dp=1)").status().message(),
+              HasSubstr("`on: {dp: 1}` to run the node on rank 1"));
+  EXPECT_THAT(ParseHome(kA, "device(1)").status().message(),
+              HasSubstr("Write `on(pp=3)` for stage 3"));
+  EXPECT_THAT(ParseHome(kA, "on(pp=x)").status().message(), HasSubstr("does not say a rank"));
 }
 
 TEST(HomesTest, ShardingFollowsFromTheStateToTheWeights) {
@@ -113,6 +114,20 @@ TEST(HomesTest, ARankIsOneThatTheMeshHas) {
   EXPECT_THAT(refused("head", "on(ep=1)"), HasSubstr("a view of other axes"));
   EXPECT_THAT(refused("head", "on(cp=0)"), HasSubstr("no mesh axis `cp`"));
   EXPECT_THAT(refused("", "on(dp=1)"), HasSubstr("Say it at `*`"));
+}
+
+TEST(HomesTest, ActivationsMayWaitOnAnotherStage) {
+  const absl::StatusOr<Home> home = ParseHome(kA, "on(pp=1)");
+  ASSERT_OK(home.status());
+  EXPECT_EQ(PrintHome(kA, *home), "on(pp=1)");
+  const auto refused = [](const char* node, const char* words) {
+    StrategyTree tree = Tree("pp=2,tp=2");
+    (*tree.Node(node))->home = Said({{kA, words}});
+    return std::string(CheckTree(tree, {{"pp", 2}, {"dp", 1}, {"tp", 2}}, ModelPaths()).message());
+  };
+  EXPECT_EQ(refused("layers[0]", "on(pp=1)"), "");
+  EXPECT_THAT(refused("layers[0]", "on(pp=2)"), HasSubstr("`pp` has 2 ranks here, 0 to 1"));
+  EXPECT_THAT(refused("", "on(pp=1)"), HasSubstr("Say it at `*`"));
 }
 
 TEST(HomesTest, ContradictionsAreRefused) {
