@@ -98,10 +98,9 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   ASSIGN_OR_RETURN(plan.homes,
                    HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree, *request.options,
                                     *request.profile, plan.compiled, request.place));
-  // What is on its way to the host, or another stage, and back is a module's own.
-  const bool leave = plan.homes != nullptr &&
-                     (plan.homes->OffloadsActivations() || plan.homes->ParksActivations());
-  if (request.options->offload.count(Offload::kActivations) == 0 && !leave) {
+  // What leaves its device, and comes back, is a module's own.
+  if (request.options->offload.count(Offload::kActivations) == 0 &&
+      !(plan.homes != nullptr && plan.homes->MovesActivations())) {
     SharePorts(plan.bodies->variants.get(), &plan.stages, &plan.compiled);
   }
   ASSIGN_OR_RETURN(plan.parking, ParkingPlan::Create(

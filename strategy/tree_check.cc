@@ -165,11 +165,12 @@ absl::Status CheckHome(const HomeDirective& home, bool root, absl::Span<const Si
         absl::StrCat("`", kHomeKindNames[kind], ": ", PrintHome(kind, *home[kind]), "`");
     for (const std::string& axis : home[kind]->axes()) {
       RETURN_IF_ERROR(CheckAxis(axis, mesh));
-      if (axis != "pp" || kind == HomeKind::kActivations) continue;
+      const bool activations = kind == HomeKind::kActivations;
+      if (axis != "pp" || (activations && home[kind]->rank.has_value())) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat(said,
-                       ": `pp` deals whole layers to stages, so no two have copies of one "
-                       "weight to share out. Write `shard(dp)`."));
+          absl::StrCat(said, ": `pp` deals whole layers to stages, so no two have copies of one ",
+                       activations ? "tensor to share out. Write `on(pp=1)` for stage 1."
+                                   : "weight to share out. Write `shard(dp)`."));
     }
     if (home[kind]->rank.has_value()) {
       RETURN_IF_ERROR(CheckRank({home[kind]->axis, *home[kind]->rank, 0}, mesh)) << said;

@@ -490,7 +490,9 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
   BodyBlocks blocks;
   blocks.forward = forward.Run(plan.in_ports, once(saved, plan.out_ports), plan.out_ports);
   blocks.backward = backward.Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);
-  NotePorts(plan, buffers, kept_bytes, {saved, forward.tensors(), backward.tensors()}, &blocks);
+  const BufferTensors tensors{saved, forward.tensors(), backward.tensors()};
+  NotePorts(plan, buffers, kept_bytes, tensors, &blocks);
+  NoteCopies(*context.mesh, plan, buffers, kept_bytes, tensors, &blocks);
   return blocks;
 }
 

@@ -91,11 +91,20 @@ struct OutPortMemory {
   int64_t bytes = 0;
 };
 
+// A tensor that a body keeps from its forward to its backward pass, whole on ranks of several
+// coordinates along `axes`.
+struct KeptCopies {
+  std::string name;  // in both blocks; in joined layers several have one, in order
+  int64_t bytes = 0;
+  std::vector<int> axes;  // of the mesh, ascending
+};
+
 // The forward and the backward block of one body.
 struct BodyBlocks {
   BlockTemplate forward, backward;
   std::vector<InPortMemory> in_ports;
   std::vector<OutPortMemory> out_ports;
+  std::vector<KeptCopies> kept;
 };
 // `path`: the module's, as in `layers.*`, for names of tensors.
 BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name,

@@ -54,6 +54,27 @@ void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<i
   }
 }
 
+void NoteCopies(const DeviceMesh& mesh, const BodyPlan& plan, const Buffers& buffers,
+                const std::vector<int64_t>& kept_bytes, const BufferTensors& tensors,
+                BodyBlocks* blocks) {
+  std::vector<bool> known(buffers.bytes.size(), false);
+  for (const int value : tensors.saved) {
+    const int b = value < 0 ? -1 : buffers.of_value[value];
+    if (b < 0 || known[b]) continue;
+    known[b] = true;
+    if (kept_bytes[b] != buffers.bytes[b] || tensors.forward[b] < 0 || tensors.backward[b] < 0) {
+      continue;
+    }
+    KeptCopies kept{blocks->forward.block.tensors[tensors.forward[b]], buffers.bytes[b], {}};
+    for (int a = 0; a < mesh.num_axes(); ++a) {
+      const Placement& placement = plan.values[value].layout.placements[a];
+      const bool whole = !placement.has_no_copies() && !placement.is_partial();
+      if (mesh.size(a) > 1 && mesh.root(a) != "pp" && whole) kept.axes.push_back(a);
+    }
+    if (!kept.axes.empty()) blocks->kept.push_back(std::move(kept));
+  }
+}
+
 bool HandsOnOtherwise(const Buffers& buffers, const std::vector<int>& enters,
                       const std::vector<int>& stays, const std::vector<int>& out_ports) {
   std::vector<int> owners(buffers.bytes.size(), 0);

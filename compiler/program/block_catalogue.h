@@ -31,7 +31,8 @@ struct BlockKey {
     kCopyInBeside,
     kCopyOut,
     kCopyIn,
-    kPark,  // what waits for its backward pass on another stage's devices
+    kKeptParts,  // layers that keep parts of what they have in common with other ranks
+    kPark,       // what waits for its backward pass on another stage's devices
     kGradientsToHost,
     kFreshGradients,  // backward blocks that make gradients, or add to them
     kAddedGradients

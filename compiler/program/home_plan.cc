@@ -154,6 +154,12 @@ bool HomePlan::ParksActivations() const {
   });
 }
 
+bool HomePlan::MovesActivations() const {
+  return std::any_of(segments_.begin(), segments_.end(), [](const OfSegment& segment) {
+    return segment.activations.has_value() && !(*segment.activations == Home());
+  });
+}
+
 class HomePlanMaker {
  public:
   HomePlanMaker(const BoundModel& bound, const DeviceMesh& mesh, const StrategyTree& tree,
@@ -197,6 +203,9 @@ class HomePlanMaker {
     const std::vector<OpHomes>& said = bound_.bodies[bound_body].homes;
     HomePlan::OfSegment result;
     ASSIGN_OR_RETURN(result.activations, Activations(segment, said));
+    if (result.activations.has_value()) {
+      result.activations_over = ActivationsOver(*result.activations);
+    }
     if (!bound_.Holds(bound_body)) {  // of another stage, whose layouts are not known here
       result.whole_gradients.assign(body.tensors.size(), false);
       result.parts.emplace_back();
@@ -305,8 +314,8 @@ class HomePlanMaker {
           "` with activations in two places. What a layer keeps goes ", "together: say it at `",
           ModelGraph::PathOf(bound_.graph.segments[segment]), "`."));
     }
-    const bool leaves = result.has_value() && (result->on_host || result->rank.has_value());
-    if (leaves && (bound_.graph.segments[segment].in_list() || Keeps(segment))) {
+    if (!result.has_value() || *result == Home()) return result;
+    if (Keeps(segment, *result)) {
       ForEachNodeOver(segment, body.ops[0], [&](const std::string& node, const Directives& words) {
         if (words.home[HomeKind::kActivations] == result) keeping_.insert(node);
       });
@@ -314,10 +323,31 @@ class HomePlanMaker {
     return result;
   }
 
-  // Whether the segment's forward pass leaves anything to its backward pass.
-  bool Keeps(int segment) const {
-    const CompiledBody& body = *bodies_[bound_.places[segment].alike];
-    return !KeptTensors(body.blocks.forward.block, 0).empty();
+  // The axes over which activations with such a home are shared out.
+  std::vector<int> ActivationsOver(const Home& home) const {
+    std::vector<int> over;
+    if (home.rank.has_value()) return over;
+    for (const std::string& name : home.axes()) {
+      const std::vector<int> axes = AxesCalled(mesh_, options_, name);
+      over.insert(over.end(), axes.begin(), axes.end());
+    }
+    std::sort(over.begin(), over.end());
+    over.erase(std::unique(over.begin(), over.end()), over.end());
+    return over;
+  }
+
+  // Whether the segment's forward pass leaves anything to its backward pass that the home moves.
+  bool Keeps(int segment, const Home& home) const {
+    const int bound_body = bound_.places[segment].alike;
+    if (!bound_.Holds(bound_body)) return true;  // as its own stage sees
+    const BodyBlocks& blocks = bodies_[bound_body]->blocks;
+    if (!home.sharded() || home.rank.has_value()) {
+      return bound_.graph.segments[segment].in_list() ||
+             !KeptTensors(blocks.forward.block, 0).empty();
+    }
+    const std::vector<int> over = ActivationsOver(home);
+    return std::any_of(blocks.kept.begin(), blocks.kept.end(),
+                       [&](const KeptCopies& kept) { return !Both(kept.axes, over).empty(); });
   }
 
   // Whether data-parallel ranks have copies of a parameter: not where they cut it.
@@ -435,12 +465,15 @@ class HomePlanMaker {
         }
       }
       const std::optional<Home>& activations = node.home[HomeKind::kActivations];
-      const bool leave =
-          activations.has_value() && (activations->on_host || activations->rank.has_value());
-      if (leave && keeping_.count(path) == 0) {
+      const bool moves = activations.has_value() && !(*activations == Home());
+      if (moves && keeping_.count(path) == 0) {
         return absl::InvalidArgumentError(absl::StrCat(
             "`", path, "`: `activations: ", PrintHome(HomeKind::kActivations, *activations),
-            "` has no effect: nothing below is kept for a backward pass. Leave it out."));
+            "` has no effect: nothing below is kept for a backward pass",
+            activations->sharded() && !activations->rank.has_value()
+                ? " whole on several ranks of it"
+                : "",
+            ". Leave it out."));
       }
       const auto known = reach_.find(path);
       if (!node.bucket_bytes.has_value() || (known != reach_.end() && known->second.buckets)) {

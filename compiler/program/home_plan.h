@@ -86,9 +86,15 @@ class HomePlan {
   const std::optional<Home>& ActivationsOf(int segment) const {
     return segments_[segment].activations;
   }
-  // Whether those of any segment leave their devices: to the host, or to another stage.
+  // The mesh axes over which a segment's layers share out what they keep.
+  const std::vector<int>& ActivationsOver(int segment) const {
+    return segments_[segment].activations_over;
+  }
+  // Whether those of any segment leave their devices: to the host, or to another stage; or all
+  // but a part of them.
   bool OffloadsActivations() const;
   bool ParksActivations() const;
+  bool MovesActivations() const;
   // Of a segment whose parameters have one home (ParameterHomes).
   const ParameterHomes& HomesOf(int segment) const { return segments_[segment].parts[0].homes; }
   int ZeroOf(int segment) const { return HomesOf(segment).zero; }
@@ -110,6 +116,7 @@ class HomePlan {
     std::vector<bool> whole_gradients;  // per tensor
     bool any_whole = false;
     std::optional<Home> activations;
+    std::vector<int> activations_over;
   };
   std::vector<OfSegment> segments_;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/sharding/append_tasks.h"
 
 namespace plancast {
 namespace {
@@ -45,44 +46,6 @@ void FreeBehind(int last, const std::vector<KeptTensor>& tensors, BlockBuilder* 
   }
 }
 
-bool IsOfDataParallelism(StreamKind stream) {
-  return stream == StreamKind::kGradComm || stream == StreamKind::kReplicaComm ||
-         stream == StreamKind::kCopyOut || stream == StreamKind::kCopyIn;
-}
-
-// Appends the tasks and the memory of a block. What waits for no task of it waits for
-// in-port `gate` too, if that is not negative. Returns the number of its first task.
-int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder) {
-  const Block& block = in.block;
-  const int first = builder->size();
-  for (int t = 0; t < block.size(); ++t) {
-    std::vector<int> deps;
-    bool begins = !IsOfDataParallelism(block.stream[t]);
-    for (int d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
-      const int dep = block.deps[d];
-      begins = begins && (dep < 0 || IsOfDataParallelism(block.stream[dep]));
-      deps.push_back(dep < 0 ? dep : first + dep);
-    }
-    if (begins && gate >= 0) deps.push_back(~gate);
-    const int task =
-        block.kind[t] == TaskKind::kKernel
-            ? builder->AddKernel(in.kernels[block.spec[t]], block.purpose[t], block.label[t], deps)
-            : builder->AddComm(in.comms[block.spec[t]], block.stream[t], block.purpose[t],
-                               block.label[t], deps);
-    if ((block.flags[t] & Block::kHostSync) != 0) builder->MarkHostSync(task);
-  }
-  for (const BlockTemplate::Gradient& g : in.gradients) {
-    builder->AddGradient(first + g.task, g.elements, g.tensor);
-  }
-  for (const std::string& tensor : block.tensors) builder->AddTensor(tensor);
-  for (const MemoryEvent& e : block.memory) {
-    builder->AddMemory(first + e.task, e.after, e.kind, e.tensor, e.delta, e.early, e.pool);
-  }
-  for (const PortMemory& take : block.takes) builder->Take(take.tensor, take.bytes);
-  for (const PortMemory& give : block.gives) builder->Give(give.tensor, give.bytes);
-  return first;
-}
-
 // Out-ports, with that of the copies where the in-port of the next copy is.
 void AddOutPorts(const Block& block, int first, int copies, BlockBuilder* builder) {
   const auto ports = static_cast<int>(block.out_ports.size());
@@ -107,7 +70,7 @@ BlockTemplate WithCopiesOut(const BlockTemplate& forward, const std::vector<Kept
   const int ports = block.num_in_ports;
   BlockBuilder builder(block.name, ports + 1);
   const int copied = AddCopies(before, /*out=*/true, InPorts(data_ports), &builder);
-  const int first = AppendTasks(forward, /*gate=*/ports, &builder);
+  const int first = AppendTasks(forward, /*gate=*/~ports, &builder);
   FreeBehind(builder.size() - 1, before, &builder);
   AddOutPorts(block, first, copied, &builder);
   return std::move(builder).Build();
@@ -119,7 +82,7 @@ BlockTemplate WithCopiesIn(const BlockTemplate& backward, const std::vector<Kept
   const int ports = block.num_in_ports;
   BlockBuilder builder(block.name, ports + (waits ? 1 : 0));
   const int there = AddCopies(below, /*out=*/false, InPorts(data_ports), &builder);
-  const int first = AppendTasks(backward, waits ? ports : -1, &builder);
+  const int first = AppendTasks(backward, waits ? ~ports : BlockBuilder::kNone, &builder);
   AllocateBefore(0, below, &builder);
   AddOutPorts(block, first, there, &builder);
   return std::move(builder).Build();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/sharding/kept_parts.h"
+
 namespace plancast {
 namespace {
 
@@ -96,7 +98,20 @@ void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {
   }
 }
 
+int32_t OffloadFlow::InParts(const StageRun& run, Phase phase, int32_t plain) {
+  if (in_.homes == nullptr || in_.homes->ActivationsOver(run.segment).empty()) return plain;
+  const BodyBlocks& body = contents_.BodyOf(run).blocks;
+  const std::vector<KeptCopies> kept = KeptOver(body, in_.homes->ActivationsOver(run.segment));
+  if (kept.empty()) return plain;
+  BlockCatalogue& catalogue = writer_.catalogue();
+  return catalogue.Number({BlockKey::kKeptParts, plain, run.segment}, [&] {
+    return phase == Phase::kForward ? KeepingParts(catalogue[plain], kept, *in_.mesh)
+                                    : GatheringParts(catalogue[plain], kept, *in_.mesh);
+  });
+}
+
 int32_t OffloadFlow::BlockOf(const Part& part, Phase phase, int32_t plain) {
+  plain = InParts(*part.run, phase, plain);
   if (part.beside < 0 && !part.waits) return writer_.BlockOf(plain);
   const bool forward = phase == Phase::kForward;
   const BodyBlocks& body = contents_.BodyOf(*part.run).blocks;

@@ -13,8 +13,8 @@
 
 namespace plancast {
 
-// Activations of one stage on their way to host memory and back: which layers of a pass
-// run as which block. Without offloading every run is one part, as it is.
+// Activations of one stage on their way to host memory and back, or shared out over ranks: which
+// layers of a pass run as which block. Without homes of their own every run is one part, as it is.
 class OffloadFlow {
  public:
   // Layers of a run that run as one block. `beside`: the bound body whose kept tensors are
@@ -50,6 +50,8 @@ class OffloadFlow {
 
  private:
   const std::vector<KeptTensor>& TensorsOf(int bound_body) const { return tensors_[bound_body]; }
+  // The block of number `plain` with parts of what its layers keep, if a home shares that out.
+  int32_t InParts(const StageRun& run, Phase phase, int32_t plain);
   // What nodes say of the layers of a run.
   std::optional<bool> OnHost(const StageRun& run) const;
   void MakeParts(int32_t chunk, int64_t* budget);

@@ -22,8 +22,9 @@ inline constexpr int kNumHomeKinds = 4;
 
 // Where tensors of one kind live: whole on every device that works with them, or shared out
 // over the ranks of mesh axes, a part to each or all to one; on the device, or in the memory of
-// its host, from where they are fetched. Activations wait where they are made, on the host, or on
-// the devices of another pipeline stage, a rank of `pp`.
+// its host, from where they are fetched. Activations wait where they are made, shared out over
+// ranks that have the same, on the host, or on the devices of another pipeline stage, a rank of
+// `pp`.
 struct Home {
   std::string axis;  // `dp`; several in the order of their names, `dp,tp`; empty: whole
   bool on_host = false;
@@ -38,7 +39,7 @@ struct Home {
 };
 
 // `replicate`, `shard(AXIS)`, `shard(AXIS,AXIS)`, `on(AXIS=RANK)`, `host`, `shard(AXIS)+host`; of
-// activations `device`, `host`, `on(pp=STAGE)`.
+// activations `device`, `shard(AXIS)`, `shard(AXIS,AXIS)`, `host`, `on(pp=STAGE)`.
 // Errors: other words; kUnimplemented for `on(AXIS=RANK)+host`.
 absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text);
 std::string PrintHome(HomeKind kind, const Home& home);

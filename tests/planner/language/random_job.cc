@@ -376,8 +376,7 @@ class Drawing {
     if (dice_.Maybe(4)) {
       say(HomeKind::kActivations, pp_ > 1 && dice_.Maybe(2)
                                       ? absl::StrCat("on(pp=", dice_.Below(pp_), ")")
-                                  : dice_.Maybe(3) ? "device"
-                                                   : "host");
+                                      : dice_.Of<std::string>({"device", "host", "shard(tp)"}));
     }
   }
 

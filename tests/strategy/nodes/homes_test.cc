@@ -55,10 +55,8 @@ TEST(HomesTest, OtherWordsAreRefused) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not a home layout")))
         << home;
   }
-  EXPECT_THAT(ParseHome(kA, "shard(dp)"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("kept as `split` cuts them")));
-  EXPECT_THAT(ParseHome(kA, "disk"), StatusIs(absl::StatusCode::kInvalidArgument,
-                                              HasSubstr("`device`, `host`, and `on(pp=3)`")));
+  EXPECT_THAT(ParseHome(kA, "disk"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("`host`, and `on(pp=3)`")));
   EXPECT_THAT(ParseHome(kW, "device(3)"), StatusIs(absl::StatusCode::kInvalidArgument,
                                                    HasSubstr("Write `on(dp=3)` for rank 3")));
   for (const char* home : {"on(dp)", "on(=1)", "on(dp=x)", "on(dp=-1)", "on(dp=1=2)", "on()"}) {
@@ -116,6 +114,13 @@ TEST(HomesTest, ARankIsOneThatTheMeshHas) {
   EXPECT_THAT(refused("", "on(dp=1)"), HasSubstr("Say it at `*`"));
 }
 
+TEST(HomesTest, ActivationsMayBeSharedOut) {
+  const absl::StatusOr<Home> home = ParseHome(kA, "shard(tp, cp)");
+  ASSERT_OK(home.status());
+  EXPECT_EQ(PrintHome(kA, *home), "shard(cp,tp)");
+  EXPECT_FALSE(ParseHome(kA, "shard(tp)+host").ok());
+}
+
 TEST(HomesTest, ActivationsMayWaitOnAnotherStage) {
   const absl::StatusOr<Home> home = ParseHome(kA, "on(pp=1)");
   ASSERT_OK(home.status());
@@ -127,6 +132,7 @@ TEST(HomesTest, ActivationsMayWaitOnAnotherStage) {
   };
   EXPECT_EQ(refused("layers[0]", "on(pp=1)"), "");
   EXPECT_THAT(refused("layers[0]", "on(pp=2)"), HasSubstr("`pp` has 2 ranks here, 0 to 1"));
+  EXPECT_THAT(refused("layers[0]", "shard(pp)"), HasSubstr("`pp` deals whole layers to stages"));
   EXPECT_THAT(refused("", "on(pp=1)"), HasSubstr("Say it at `*`"));
 }
 

@@ -1,0 +1,15 @@
+#ifndef PLANCAST_COMPILER_SHARDING_APPEND_TASKS_H_
+#define PLANCAST_COMPILER_SHARDING_APPEND_TASKS_H_
+
+#include "compiler/lower/lower_block.h"
+
+namespace plancast {
+
+// Appends the tasks and the memory of a block to another that is written around it. What waits
+// for no task of it, data parallelism's communication aside, waits for `gate` too: a task, an
+// in-port as ~port, or BlockBuilder::kNone. Returns the number of its first task.
+int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_SHARDING_APPEND_TASKS_H_

@@ -1,0 +1,107 @@
+#include "compiler/sharding/kept_parts.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/sharding/append_tasks.h"
+
+namespace plancast {
+namespace {
+
+// Rounded up.
+int64_t PartOf(const KeptCopies& kept, const DeviceMesh& mesh) {
+  const int64_t ranks = mesh.SizeOf(kept.axes);
+  return (kept.bytes + ranks - 1) / ranks;
+}
+
+// Their numbers in a block.
+std::vector<uint16_t> TensorsIn(const Block& block, const std::vector<KeptCopies>& kept) {
+  std::map<std::string, size_t> next;  // where to look for another of the name
+  std::vector<uint16_t> numbers;
+  for (const KeptCopies& tensor : kept) {
+    size_t& at = next[tensor.name];
+    while (block.tensors[at] != tensor.name) ++at;
+    numbers.push_back(static_cast<uint16_t>(at++));
+  }
+  return numbers;
+}
+
+KernelSpec CopyOf(int64_t bytes) {
+  KernelSpec copy;
+  copy.family = KernelFamily::kMemory;
+  copy.label = "keep_part";
+  copy.read_bytes = copy.write_bytes = static_cast<double>(bytes);
+  return copy;
+}
+
+void AddOutPorts(const Block& block, int first, BlockBuilder* builder) {
+  for (const int port : block.out_ports) builder->AddOutPort(port < 0 ? port : first + port);
+}
+
+}  // namespace
+
+std::vector<KeptCopies> KeptOver(const BodyBlocks& body, const std::vector<int>& axes) {
+  std::vector<KeptCopies> over;
+  for (const KeptCopies& kept : body.kept) {
+    KeptCopies own = kept;
+    own.axes.clear();
+    std::set_intersection(kept.axes.begin(), kept.axes.end(), axes.begin(), axes.end(),
+                          std::back_inserter(own.axes));
+    if (!own.axes.empty()) over.push_back(std::move(own));
+  }
+  return over;
+}
+
+BlockTemplate KeepingParts(const BlockTemplate& forward, const std::vector<KeptCopies>& kept,
+                           const DeviceMesh& mesh) {
+  const Block& block = forward.block;
+  BlockBuilder builder(block.name, block.num_in_ports);
+  const int first = AppendTasks(forward, BlockBuilder::kNone, &builder);
+  const std::vector<uint16_t> tensors = TensorsIn(block, kept);
+  for (size_t k = 0; k < kept.size(); ++k) {
+    const int64_t part = PartOf(kept[k], mesh);
+    const int copy =
+        builder.AddKernel(CopyOf(part), Purpose::kForward, absl::StrCat("part of ", kept[k].name),
+                          {first + block.size() - 1});
+    builder.AddMemory(copy, /*after=*/false, MemoryKind::kActivations,
+                      builder.AddTensor(absl::StrCat(kept[k].name, " part")), part);
+    builder.AddMemory(copy, /*after=*/true, MemoryKind::kActivations, tensors[k], -kept[k].bytes);
+  }
+  AddOutPorts(block, first, &builder);
+  return std::move(builder).Build();
+}
+
+BlockTemplate GatheringParts(const BlockTemplate& backward, const std::vector<KeptCopies>& kept,
+                             const DeviceMesh& mesh) {
+  const Block& block = backward.block;
+  BlockBuilder builder(block.name, block.num_in_ports);
+  std::vector<int> ports;
+  for (int port = 0; port < block.num_in_ports; ++port) ports.push_back(~port);
+  int last = BlockBuilder::kNone;
+  for (const KeptCopies& whole : kept) {
+    CommSpec comm;
+    comm.kind = CollectiveKind::kAllGather;
+    comm.bytes = whole.bytes;
+    comm.axes = whole.axes;
+    last = builder.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(mesh, whole.axes),
+                           absl::StrCat("gather ", whole.name), ports);
+  }
+  const int first = AppendTasks(backward, last, &builder);
+  const std::vector<uint16_t> tensors = TensorsIn(block, kept);
+  for (size_t k = 0; k < kept.size(); ++k) {
+    const auto task = static_cast<int>(k);
+    builder.AddMemory(task, /*after=*/false, MemoryKind::kActivations, tensors[k], kept[k].bytes);
+    builder.AddMemory(task, /*after=*/true, MemoryKind::kActivations,
+                      builder.AddTensor(absl::StrCat(kept[k].name, " part")),
+                      -PartOf(kept[k], mesh));
+  }
+  AddOutPorts(block, first, &builder);
+  return std::move(builder).Build();
+}
+
+}  // namespace plancast

@@ -1,0 +1,120 @@
+// Activations shared out over ranks that have the same: what is kept, gathered and given up.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/lower/kept_tensors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/folded_against_reference.h"
+#include "tests/compiler/sharding/home_plans.h"
+#include "tests/compiler/small_model.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kLayers = 6;
+constexpr int64_t kInput = 2 * 16 * 64;  // of a layer: 16 positions of 64 in 16 bits
+
+PlanUnderTest Small(int64_t tp, Recompute recompute = Recompute::kFull) {
+  PlanUnderTest plan = PlanUnderTest::Of(SmallModel(kLayers));
+  plan.Tp(tp).MicroBatches(1, 2).Recomputing(recompute);
+  return plan;
+}
+
+PlanUnderTest& Sharing(PlanUnderTest& plan, const char* home = "shard(tp)") {
+  return plan.Home("layers.*", HomeKind::kActivations, home);
+}
+
+int64_t KeptByALayer(const ExecutionGraph& graph) {
+  for (const Instance& instance : graph.programs[0].instances) {
+    const Block& block = graph.blocks[instance.block];
+    if (block.name == "layer.F") return TotalBytes(KeptTensors(block, 0));
+  }
+  ADD_FAILURE() << "no layer";
+  return 0;
+}
+
+// Bytes of gathers of activations on a device.
+int64_t Gathered(const ExecutionGraph& graph) {
+  int64_t bytes = 0;
+  ForEachTask(graph, 0, [&](const Block& block, int32_t t, int64_t times) {
+    if (block.kind[t] != TaskKind::kComm || block.stream[t] != StreamKind::kModelComm) return;
+    const CommSpec& comm = graph.comms[block.spec[t]];
+    if (comm.kind == CollectiveKind::kAllGather) bytes += comm.bytes * times;
+  });
+  return bytes;
+}
+
+int64_t Left(const ExecutionGraph& graph, size_t program) {
+  int64_t left = 0;
+  for (const Instance& instance : graph.programs[program].instances) {
+    for (const MemoryEvent& event : graph.blocks[instance.block].memory) {
+      if (event.kind == MemoryKind::kActivations) left += event.delta * instance.layer_count;
+    }
+  }
+  return left;
+}
+
+// Under full recomputation a layer keeps its input, whole on all ranks of tp: 1/n of it with the
+// home, which is gathered once for each layer and micro-batch.
+TEST(KeptPartsTest, ARankKeepsItsPartAndGathersTheRest) {
+  for (const int64_t tp : {2, 4}) {
+    for (const int zero : {0, 1, 2, 3}) {
+      PlanUnderTest plain = Small(tp), plan = Small(tp);
+      for (PlanUnderTest* p : {&plain, &plan}) {
+        p->Dp(2).options().zero = zero;
+        p->options().sync_each = zero >= 2;
+      }
+      const ExecutionGraph before = Compiled(plain), after = Compiled(Sharing(plan));
+      EXPECT_OK(after.Verify());
+      EXPECT_EQ(KeptByALayer(before), kInput);
+      EXPECT_EQ(KeptByALayer(after), kInput / tp);
+      EXPECT_EQ(Gathered(after) - Gathered(before), 2 * kLayers * kInput) << tp << zero;
+      EXPECT_EQ(Left(after, 0), 0);
+      EXPECT_LT(ReferencePeak(after, 0), ReferencePeak(before, 0));
+    }
+  }
+}
+
+TEST(KeptPartsTest, WhatTpCutsStaysAsItIs) {
+  PlanUnderTest plain = Small(4, Recompute::kNone), plan = Small(4, Recompute::kNone);
+  const ExecutionGraph before = Compiled(plain), after = Compiled(Sharing(plan));
+  const int64_t saved = KeptByALayer(before) - KeptByALayer(after);
+  EXPECT_GT(saved, 0);
+  EXPECT_EQ(Gathered(after) - Gathered(before), 2 * kLayers * saved * 4 / 3);  // whole: 4/3 of it
+}
+
+TEST(KeptPartsTest, FoldedEqualsFlatAndPipelinesLeaveNothing) {
+  Dice dice(1);
+  for (const int64_t micro_batches : {1, 4, 9}) {
+    for (const Schedule schedule : {Schedule::k1f1b, Schedule::kGpipe}) {
+      PlanUnderTest plan = Small(2, dice.Maybe(2) ? Recompute::kFull : Recompute::kNone);
+      plan.Pp(3, schedule).MicroBatches(1, micro_batches).Dp(dice.Of<int64_t>({1, 2}));
+      plan.Home("layers[1:5]", HomeKind::kActivations, "shard(tp)");
+      if (dice.Maybe(2)) plan.Home("layers[5]", HomeKind::kActivations, "host");
+      const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
+      ASSERT_OK(graph.status());
+      ExpectFoldedEqualsFlat(dice, *graph);
+      for (size_t p = 0; p < graph->programs.size(); ++p) EXPECT_EQ(Left(*graph, p), 0);
+    }
+  }
+}
+
+TEST(KeptPartsTest, WhereNothingIsTheSameItIsRefused) {
+  PlanUnderTest sequence = Small(2);
+  EXPECT_THAT(Refused(Sharing(sequence.Sp())),
+              HasSubstr("`activations: shard(tp)` has no effect: nothing below is kept for a "
+                        "backward pass whole on several ranks of it"));
+  PlanUnderTest data = Small(2);
+  EXPECT_THAT(Refused(Sharing(data.Dp(2), "shard(dp)")), HasSubstr("has no effect"));
+  PlanUnderTest one = Small(1);
+  EXPECT_THAT(Refused(Sharing(one)), HasSubstr("has no effect"));
+}
+
+}  // namespace
+}  // namespace plancast
