@@ -88,8 +88,9 @@ class Node:
         """Where `weights`, `gradients`, optimizer `state` and kept `activations` below live.
 
         `replicate`, `shard(dp)`, `shard(dp,tp)`, `on(dp=3)` (rank 3 keeps all), `host` or
-        `shard(dp)+host`; of activations `device` or `host`. A layout alone is the state's;
-        docs/strategy.md says what follows for kinds that are not said.
+        `shard(dp)+host`; of activations `device`, `shard(tp)`, `host` or `on(pp=3)` (stage 3).
+        A layout alone is the state's; docs/strategy.md says what follows for kinds that are
+        not said.
 
         >>> from plancast.strategy import Strategy
         >>> tree = Strategy.parse("zero=1")

@@ -278,7 +278,7 @@ def home(d: Drawing) -> Any:
             if kind == "state" and host and not sharded:
                 said[kind] = "host"
     if d.maybe(4):
-        said["activations"] = d.of("device", "host")
+        said["activations"] = d.of("device", "host", "shard(tp)", "on(pp=1)", "on(pp=0)")
     if d.odd():
         said = {"weights": "shard(dp)", "gradients": "replicate"}
     return said or None

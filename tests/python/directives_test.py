@@ -49,6 +49,14 @@ DIRECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
         PLAN,
         {"nodes": {"head": {"home": {"activations": "host"}}}},
     ),
+    "home of activations in parts": (
+        PLAN,
+        {"nodes": {"layers": {"home": {"activations": "shard(tp)"}}}},
+    ),
+    "home of activations on a stage": (
+        "tp=2,pp=4,mb=1",
+        {"nodes": {"layers[0:8]": {"home": {"activations": "on(pp=3)"}}}},
+    ),
     "home over tp": (PLAN, {"nodes": {"layers": {"home": {"weights": "shard(tp)"}}}}),
     "home over both": (PLAN, {"nodes": {"layers": {"home": {"state": "shard(dp,tp)"}}}}),
     "home of shards on the host": (
