@@ -63,6 +63,11 @@ std::optional<std::string> BucketText(const Directives& node) {
   return PrintByteSize(*node.bucket_bytes);
 }
 
+std::optional<std::string> UnitText(const Directives& node) {
+  if (!node.unit_layers.has_value()) return std::nullopt;
+  return absl::StrCat(*node.unit_layers);
+}
+
 // `shard(dp)`, the state's alone, or `weights shard(dp), state host`.
 std::string HomeText(const HomeDirective& home) {
   std::vector<std::string> said;
@@ -73,25 +78,6 @@ std::string HomeText(const HomeDirective& home) {
   const std::optional<Home>& state = home[HomeKind::kState];
   if (said.size() == 1 && state.has_value()) return PrintHome(HomeKind::kState, *state);
   return absl::StrJoin(said, ", ");
-}
-
-// What the plan's zero and offload say.
-HomeDirective HomesOfPlan(const ShortForm& plan) {
-  HomeDirective home;
-  const int64_t zero = plan.zero.value_or(0);
-  const auto offloads = [&](Offload what) {
-    const auto& words = plan.offload;
-    return std::find(words.begin(), words.end(), kOffloadNames[what]) != words.end();
-  };
-  const auto say = [&](HomeKind kind, bool sharded, bool on_host) {
-    if (sharded || on_host) home[kind] = Home{sharded ? "dp" : "", on_host};
-  };
-  const bool update_on_host = offloads(Offload::kOptimizer);
-  say(HomeKind::kState, zero >= 1, update_on_host);
-  say(HomeKind::kGradients, zero >= 2, zero >= 2 && update_on_host);
-  say(HomeKind::kWeights, zero >= 3, offloads(Offload::kParameters));
-  say(HomeKind::kActivations, false, offloads(Offload::kActivations));
-  return home;
 }
 
 std::optional<std::string> TrainText(const Directives& node) {
@@ -121,6 +107,7 @@ std::string NodeText(const Directives& node) {
   if (const auto text = RecomputeText(node)) parts.push_back(absl::StrCat("recompute: ", *text));
   if (!node.home.empty()) parts.push_back(absl::StrCat("home: ", HomeText(node.home)));
   if (const auto text = BucketText(node)) parts.push_back(absl::StrCat("bucket: ", *text));
+  if (const auto text = UnitText(node)) parts.push_back(absl::StrCat("unit: ", *text));
   if (const auto text = TrainText(node)) parts.push_back(absl::StrCat("train: ", *text));
   if (const auto text = LoraText(node)) parts.push_back(absl::StrCat("lora: ", *text));
   return absl::StrCat("{ ", absl::StrJoin(parts, "; "), " }");
@@ -172,7 +159,8 @@ std::string TextOf(const ModulePath& path) {
 
 bool Directives::empty() const {
   return split.empty() && on.empty() && home.empty() && !recompute.has_value() &&
-         !bucket_bytes.has_value() && !train.has_value() && !lora.has_value();
+         !bucket_bytes.has_value() && !unit_layers.has_value() && !train.has_value() &&
+         !lora.has_value();
 }
 
 const SplitDirective* Directives::FindSplit(absl::string_view axis) const {
@@ -215,78 +203,10 @@ StrategyTree StrategyTree::FromShortForm(const ShortForm& form) {
   return tree;
 }
 
-Directives StrategyTree::Root() const {
-  Directives root;
-  root.SetSplit({"dp", {"batch"}});
-  // Column- and row-parallel linears, attention heads, the vocabulary; what has
-  // none of them (norms, dropouts, residuals) is cut along the sequence or not.
-  const int64_t tp = plan_.tp.value_or(1), etp = plan_.etp.value_or(tp);
-  root.SetSplit({"tp", {"heads", "ffn", "shared_ffn", "expert_ffn", "vocab"}});
-  std::vector<std::string>& over_tp = root.split.back().levels[0].dims;
-  if (plan_.sp) over_tp.push_back("seq");
-  if (etp != tp) over_tp.erase(std::find(over_tp.begin(), over_tp.end(), "expert_ffn"));
-  // The slots of experts are what is left of the sequence.
-  if (plan_.sp || etp != tp) over_tp.push_back("slots");
-  if (plan_.ep.value_or(1) > 1) root.SetSplit({"ep", {"!seq", "experts"}});
-  if (etp != tp && etp > 1) root.SetSplit({"etp", {"expert_ffn"}});
-  root.home = HomesOfPlan(plan_);
-  if (plan_.recompute.has_value()) {
-    const bool layers = plan_.recompute == "every" || plan_.recompute == "uniform";
-    root.recompute = layers ? Recompute::kFull : kRecomputeNames.Find(*plan_.recompute);
-    root.recompute_ops = plan_.recompute_ops;
-  }
-  root.bucket_bytes = plan_.bucket_bytes;
-
-  const auto said = nodes_.find("");
-  if (said == nodes_.end()) return root;
-  for (const SplitDirective& split : said->second.split) root.SetSplit(split);
-  if (!said->second.home.empty()) root.home = Merged(root.home, said->second.home);
-  if (said->second.recompute.has_value()) {
-    root.recompute = said->second.recompute;
-    root.recompute_ops = said->second.recompute_ops;
-  }
-  if (said->second.bucket_bytes.has_value()) root.bucket_bytes = said->second.bucket_bytes;
-  root.train = said->second.train;
-  root.lora = said->second.lora;
-  return root;
-}
-
-ShortForm StrategyTree::PlanOfRoot() const {
-  const auto said = nodes_.find("");
-  if (said == nodes_.end()) return plan_;
-  ShortForm plan = plan_;
-  if (said->second.bucket_bytes.has_value()) plan.bucket_bytes = said->second.bucket_bytes;
-  if (said->second.home.empty()) return plan;
-  const HomeDirective home = Root().home;
-  TensorHomes homes;
-  for (const HomeKind kind : kHomeKindNames.Values()) homes[kind] = home[kind].value_or(Home());
-  plan.zero = homes.zero();
-  plan.offload.clear();
-  const auto offload = [&](HomeKind kind, Offload what) {
-    if (homes[kind].on_host) plan.offload.emplace_back(kOffloadNames[what]);
-  };
-  offload(HomeKind::kState, Offload::kOptimizer);
-  offload(HomeKind::kWeights, Offload::kParameters);
-  offload(HomeKind::kActivations, Offload::kActivations);
-  if (!homes[HomeKind::kActivations].on_host) plan.offload_layers.reset();
-  return plan;
-}
-
-int StrategyTree::MostShardedBelow() const {
-  int most = 0;
-  for (const auto& [path, node] : nodes_) {
-    if (path.empty()) continue;
-    // What is whole on the host goes there and back unit by unit, as shards do.
-    const auto shards = [&home = node.home](HomeKind kind) {
-      return !home.AxisOf(kind).value_or("").empty() ||
-             (kind <= HomeKind::kGradients && home.OnHost(kind).value_or(false));
-    };
-    most = std::max(most, shards(HomeKind::kWeights)     ? 3
-                          : shards(HomeKind::kGradients) ? 2
-                          : shards(HomeKind::kState)     ? 1
-                                                         : 0);
-  }
-  return most;
+bool StrategyTree::SaysUnits() const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+    return !node.first.empty() && node.second.unit_layers.has_value();
+  });
 }
 
 bool StrategyTree::has_lora() const {
@@ -326,7 +246,10 @@ bool Resolved::SaysAs(const Resolved& other) const {
   const auto from_plan = [](const Resolved& resolved) {
     return resolved.home_sources[static_cast<int>(HomeKind::kActivations)].empty();
   };
-  return std::equal(splits.begin(), splits.end(), other.splits.begin(), other.splits.end(),
+  // Units begin anew where another node's word begins.
+  const bool same_unit = unit_layers == other.unit_layers && unit_source == other.unit_source;
+  return same_unit &&
+         std::equal(splits.begin(), splits.end(), other.splits.begin(), other.splits.end(),
                     same_split) &&
          on == other.on && recompute == other.recompute && recompute_ops == other.recompute_ops &&
          homes == other.homes && bucket_bytes == other.bucket_bytes &&
@@ -453,6 +376,11 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
   if (bucket != nullptr) {
     resolved.bucket_bytes = bucket->node->bucket_bytes;
     resolved.bucket_source = *bucket->path;
+  }
+  ASSIGN_OR_RETURN(const Candidate* unit, Decide(candidates, path, "unit", UnitText));
+  if (unit != nullptr) {
+    resolved.unit_layers = unit->node->unit_layers;
+    resolved.unit_source = *unit->path;
   }
   if (!fine_tunes()) return resolved;
   ASSIGN_OR_RETURN(const Candidate* train, Decide(candidates, path, "training", TrainText));

@@ -135,14 +135,14 @@ bool HomePlan::ShardsOverData(const DeviceMesh& mesh) const {
     return std::any_of(homes.over->axes.begin(), homes.over->axes.end(),
                        [&](int axis) { return IsDataAxis(mesh, axis); });
   };
-  return std::any_of(segments_.begin(), segments_.end(), [&](const OfSegment& segment) {
+  return std::any_of(segments_.begin(), segments_.end(), [&](const OfBody& segment) {
     return std::any_of(segment.parts.begin(), segment.parts.end(),
                        [&](const Part& part) { return over_data(part.homes); });
   });
 }
 
 bool HomePlan::OffloadsActivations() const {
-  return std::any_of(segments_.begin(), segments_.end(), [](const OfSegment& segment) {
+  return std::any_of(segments_.begin(), segments_.end(), [](const OfBody& segment) {
     return segment.activations_on_host.value_or(false);
   });
 }
@@ -161,15 +161,12 @@ class HomePlanMaker {
         place_(place) {}
 
   absl::StatusOr<std::shared_ptr<const HomePlan>> Make() {
-    if (options_.recompute_joined > 1) {
-      return absl::UnimplementedError(absl::StrCat(
-          "not supported yet: homes of nodes where recompute=uniform:", options_.recompute_joined,
-          " runs layers together. Use recompute=full or every:N."));
-    }
     HomePlan plan;
     for (size_t s = 0; s < bound_.graph.segments.size(); ++s) {
-      ASSIGN_OR_RETURN(plan.segments_.emplace_back(), OfSegment(static_cast<int>(s)));
+      const auto segment = static_cast<int>(s);
+      ASSIGN_OR_RETURN(plan.segments_.emplace_back(), OfBody(segment, bound_.places[s].alike));
     }
+    RETURN_IF_ERROR(JoinedBodies(&plan));
     RETURN_IF_ERROR(CheckTied(plan));
     RETURN_IF_ERROR(CheckFreed(plan));
     RETURN_IF_ERROR(CheckReach());
@@ -177,19 +174,37 @@ class HomePlanMaker {
   }
 
  private:
-  const Body& BodyOf(int segment) const {
-    return bound_.graph.bodies[bound_.graph.segments[segment].body];
-  }
   std::string PathOf(int segment, const OpNode& op) const {
     return absl::StrCat(ModelGraph::PathOf(bound_.graph.segments[segment]), ".", op.name);
   }
 
-  absl::StatusOr<HomePlan::OfSegment> OfSegment(int segment) {
-    const Body& body = BodyOf(segment);
-    const int bound_body = bound_.places[segment].alike;
+  const Body& BodyOf(int bound_body) const {
+    return bound_.graph.bodies[bound_.bodies[bound_body].body];
+  }
+
+  absl::Status JoinedBodies(HomePlan* plan) {
+    for (const std::vector<StageRun>& runs : bound_.stages) {
+      for (const StageRun& run : runs) {
+        if (run.joined < 0 || plan->joined_.count(run.joined) > 0) continue;
+        ASSIGN_OR_RETURN(HomePlan::OfBody homes, OfBody(run.segment, run.joined));
+        if (homes.activations_on_host.value_or(false)) {
+          return absl::UnimplementedError(absl::StrCat(
+              "not supported yet: `activations: host` of `",
+              ModelGraph::PathOf(bound_.graph.segments[run.segment]), "` where ",
+              bound_.bodies[run.joined].layers, " layers run together. Leave one of the two out."));
+        }
+        plan->joined_.emplace(run.joined, std::move(homes));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Of the segment's body, or of one that joins layers from there on.
+  absl::StatusOr<HomePlan::OfBody> OfBody(int segment, int bound_body) {
+    const Body& body = BodyOf(bound_body);
     const std::vector<OpHomes>& said = bound_.bodies[bound_body].homes;
-    HomePlan::OfSegment result;
-    ASSIGN_OR_RETURN(result.activations_on_host, Activations(segment, said));
+    HomePlan::OfBody result;
+    ASSIGN_OR_RETURN(result.activations_on_host, Activations(segment, body, said));
     if (!bound_.Holds(bound_body)) {  // of another stage, whose layouts are not known here
       result.whole_gradients.assign(body.tensors.size(), false);
       result.parts.emplace_back();
@@ -284,8 +299,8 @@ class HomePlanMaker {
   }
 
   // Of a layer all or none.
-  absl::StatusOr<std::optional<bool>> Activations(int segment, const std::vector<OpHomes>& said) {
-    const Body& body = BodyOf(segment);
+  absl::StatusOr<std::optional<bool>> Activations(int segment, const Body& body,
+                                                  const std::vector<OpHomes>& said) {
     std::optional<bool> result;
     for (size_t o = 0; o < said.size(); ++o) {
       std::optional<bool> own;
@@ -365,9 +380,11 @@ class HomePlanMaker {
     for (size_t s = 0; s < plan.segments_.size(); ++s) {
       const int body = bound_.places[s].alike;
       if (!bound_.Holds(body)) continue;
-      plan.ForEachPart(static_cast<int>(s), bodies_[body]->state, [&](const HomePart& part) {
-        if (part.state->parameters > 0) (part.homes.elsewhere() ? elsewhere : here) = true;
-      });
+      plan.ForEachPart({static_cast<int>(s), body}, bodies_[body]->state,
+                       [&](const HomePart& part) {
+                         if (part.state->parameters > 0)
+                           (part.homes.elsewhere() ? elsewhere : here) = true;
+                       });
     }
     if (here || !elsewhere || !profile_.update.fresh_gradients || sums_norm || !in_next) {
       return absl::OkStatus();

@@ -44,7 +44,7 @@ OffloadFlow::OffloadFlow(const ProgramInputs& inputs, const StageContents& conte
 }
 
 std::optional<bool> OffloadFlow::OnHost(const StageRun& run) const {
-  return in_.homes == nullptr ? std::nullopt : in_.homes->ActivationsOnHost(run.segment);
+  return in_.homes == nullptr ? std::nullopt : in_.homes->ActivationsOnHost(run);
 }
 
 void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {

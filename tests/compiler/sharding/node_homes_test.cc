@@ -339,9 +339,9 @@ TEST(NodeHomesTest, WhatCannotBeIsRefused) {
   (*bucket.tree().Node("layers.*"))->bucket_bytes = 1 << 20;
   EXPECT_THAT(Refused(bucket), HasSubstr("`layers.*`: `bucket` has no effect"));
   PlanUnderTest joined = Small(4);
-  joined.Recomputing(Recompute::kFull).Shard("layers.*", 1);
+  joined.Recomputing(Recompute::kFull).Home("layers.*", HomeKind::kActivations, "host");
   joined.options().recompute_joined = 2;
-  EXPECT_THAT(Refused(joined), HasSubstr("recompute=uniform:2"));
+  EXPECT_THAT(Refused(joined), HasSubstr("`activations: host` of `layers.*` where 2 layers run"));
   PlanUnderTest cut = Small(4);
   cut.Split("layers.*.mlp", "dp", {"ffn"}).Home("layers.*.mlp.fc1", HomeKind::kState, "shard(dp)");
   EXPECT_THAT(Refused(cut), HasSubstr("`split` cuts all weights below over the ranks of `dp` "

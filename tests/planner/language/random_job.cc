@@ -40,6 +40,7 @@ class Drawing {
     for (int64_t nodes = dice_.Of<int64_t>({0, 0, 1, 1, 2, 3}); nodes > 0; --nodes) DrawNode();
     DrawLoad();
     DrawMachineAndHost();
+    DrawUnits();
     return std::move(out_);
   }
 
@@ -374,6 +375,21 @@ class Drawing {
                                                           : "shard(dp)"));
     }
     if (dice_.Maybe(4)) say(HomeKind::kActivations, dice_.Maybe(3) ? "device" : "host");
+  }
+
+  // Several layers as one unit of sharding.
+  void DrawUnits() {
+    const bool shards = plan().zero.value_or(0) >= 2;
+    if (shards && plan().recompute == "uniform") plan().unit = plan().recompute_layers;
+    if (shards && dice_.Maybe(2)) plan().unit = dice_.Of<int64_t>({1, 2, 2, 3});
+    if (!dice_.Maybe(shards ? 3 : 12)) return;
+    for (const Segment& segment : graph_.segments) {
+      if (!segment.in_list()) continue;
+      const std::string layers =
+          dice_.Of<std::string>({".*", ".*", "[1:]", "[:2]", absl::StrCat("[", layers_ / 2, ":]")});
+      Node(segment.path + layers).unit_layers = dice_.Of<int64_t>({1, 2, 2, 3});
+      return;
+    }
   }
 
   void Train(const std::string& path) {
