@@ -229,6 +229,23 @@ TEST(ShardUnitsTest, LayersOfAUnitRunAgainOneByOne) {
   EXPECT_EQ(kept(BlockNamed(joined, "layer*3.F")), 3 * input);
 }
 
+// Layers that run again together keep their homes, by units or in buckets.
+TEST(ShardUnitsTest, HomesOfNodesAreThoseOfJoinedLayersToo) {
+  for (const int zero : {1, 3}) {
+    const int64_t unit = zero == 3 ? 2 : 1;
+    PlanUnderTest full = Sharded(unit, 6, 0), uniform = Sharded(unit, 6, 0);
+    for (PlanUnderTest* p : {&full, &uniform}) {
+      p->Recomputing(Recompute::kFull).Shard("layers[0:2]", zero).Shard("layers.*.mlp", zero);
+    }
+    uniform.options().recompute_joined = 2;
+    const ExecutionGraph one = Compiled(full), joined = Compiled(uniform);
+    EXPECT_EQ(MovedByKind(joined), MovedByKind(one)) << zero;
+    for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
+      EXPECT_EQ(joined.programs[0].static_bytes[kind], one.programs[0].static_bytes[kind]);
+    }
+  }
+}
+
 TEST(ShardUnitsTest, WithoutRanksThereIsNothingToJoin) {
   PlanUnderTest one = Sharded(1), two = Sharded(2);
   EXPECT_EQ(Compiled(two.Dp(1)).DebugString(), Compiled(one.Dp(1)).DebugString());

@@ -377,17 +377,23 @@ class Drawing {
     if (dice_.Maybe(4)) say(HomeKind::kActivations, dice_.Maybe(3) ? "device" : "host");
   }
 
-  // Several layers as one unit of sharding.
+  // Several layers as one unit of sharding, of the plan or of a node.
   void DrawUnits() {
     const bool shards = plan().zero.value_or(0) >= 2;
-    if (shards && plan().recompute == "uniform") plan().unit = plan().recompute_layers;
-    if (shards && dice_.Maybe(2)) plan().unit = dice_.Of<int64_t>({1, 2, 2, 3});
-    if (!dice_.Maybe(shards ? 3 : 12)) return;
+    if (shards && plan().recompute == "uniform") {
+      plan().unit = plan().recompute_layers;
+    } else if (shards) {
+      plan().unit = dice_.Of<int64_t>({1, 2, 2, 3});
+    }
+    if (!dice_.Maybe(4)) return;
     for (const Segment& segment : graph_.segments) {
       if (!segment.in_list()) continue;
-      const std::string layers =
-          dice_.Of<std::string>({".*", ".*", "[1:]", "[:2]", absl::StrCat("[", layers_ / 2, ":]")});
-      Node(segment.path + layers).unit_layers = dice_.Of<int64_t>({1, 2, 2, 3});
+      Directives& node = Node(segment.path + dice_.Of<std::string>({".*", ".*", "[1:]", "[:2]"}));
+      node.unit_layers = dice_.Of<int64_t>({1, 2, 2, 3});
+      if (shards) return;
+      node.home = {};
+      node.home[dice_.Maybe(2) ? HomeKind::kWeights : HomeKind::kGradients] =
+          *ParseHome(HomeKind::kWeights, dice_.Maybe(4) ? "host" : "shard(dp)");
       return;
     }
   }
