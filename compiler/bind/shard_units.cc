@@ -106,21 +106,23 @@ absl::Status ShardUnits::Check(const ModelGraph& graph) const {
   for (const auto& [path, node] : tree_.nodes()) {
     if (path.empty() || !node.unit_layers.has_value()) continue;
     const std::string said = absl::StrCat("`", path, "`: `unit: ", *node.unit_layers, "` ");
-    if (options_.recompute_joined > 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          said, "beside recompute=uniform:", options_.recompute_joined,
-          ", which runs layers of the whole plan together. Say unit=", options_.recompute_joined,
-          " in the plan, or use recompute=full."));
-    }
     const auto known = reach_.find(path);
     const Reach reach = known == reach_.end() ? Reach() : known->second;
-    if (reach.shards && (reach.neighbours || *node.unit_layers == 1)) continue;
+    if (!reach.shards || (!reach.neighbours && *node.unit_layers > 1)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          said, "has no effect: ",
+          !reach.layers
+              ? "it is said of no whole layers of a list. Say it of some, or leave it out."
+          : !reach.shards
+              ? kShardThem
+              : "no two neighbouring layers there are told the same. Name layers that follow one "
+                "another, or leave it out."));
+    }
+    if (options_.recompute_joined == 1) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        said, "has no effect: ",
-        !reach.layers ? "it is said of no whole layers of a list. Say it of some, or leave it out."
-        : !reach.shards ? kShardThem
-                        : "no two of its layers are neighbours. Name layers that follow one "
-                          "another, or leave it out."));
+        said, "beside recompute=uniform:", options_.recompute_joined,
+        ", which runs layers of the whole plan together. Say unit=", options_.recompute_joined,
+        " in the plan, or use recompute=full."));
   }
   for (const TiedParameter& tie : graph.tied) {
     for (const int s : {tie.first_segment, tie.second_segment}) {

@@ -146,6 +146,33 @@ TEST(ShardUnitsTest, UnitsAreUnlike) {
   EXPECT_THAT(forward, ElementsAre("layer*4.F 0", "layer*2.F 4", "layer*2.F 6"));
 }
 
+// Dense layers and those with experts are in one unit.
+TEST(ShardUnitsTest, LayersOfAUnitMayBeUnlike) {
+  TransformerConfig config = SmallModel();
+  config.experts.count = 4;
+  config.experts.topk = 2;
+  config.experts.ffn = 64;
+  config.experts.every = 2;
+  for (const int64_t unit : {2, 3, 4}) {
+    PlanUnderTest single = PlanUnderTest::Of(config), plan = PlanUnderTest::Of(config);
+    for (PlanUnderTest* p : {&single, &plan}) {
+      p->Dp(4).options().zero = 3;
+      p->options().sync_each = true;
+    }
+    plan.options().unit_layers = unit;
+    const ExecutionGraph one = Compiled(single), joined = Compiled(plan);
+    EXPECT_EQ(MovedByKind(joined), MovedByKind(one));
+    int64_t scatters = 0, before = 0;
+    ForEachTask(joined, 0, [&](const Block& block, int32_t t, int64_t count) {
+      scatters += block.label[t].find("reduce_scatter d") == 0 ? count : 0;
+    });
+    ForEachTask(one, 0, [&](const Block& block, int32_t t, int64_t count) {
+      before += block.label[t].find("reduce_scatter d") == 0 ? count : 0;
+    });
+    EXPECT_EQ(before - scatters, 6 - UnitsOf(6, unit));
+  }
+}
+
 // The layers after a node's begin a unit, and so do two nodes that say the same.
 TEST(ShardUnitsTest, UnitsBeginAnewWithAnotherWord) {
   PlanUnderTest plan = Sharded(2);
@@ -290,7 +317,8 @@ TEST(ShardUnitsTest, WhatHasNoEffectIsRefused) {
               HasSubstr("`layers[0:2]`: `unit: 2` has no effect: no weights or gradients"));
   for (const char* apart : {"layers.3", "layers[::2]"}) {
     PlanUnderTest plan = Sharded(1);
-    EXPECT_THAT(Refused(Unit(plan, apart, 2)), HasSubstr("no two of its layers are neighbours"));
+    EXPECT_THAT(Refused(Unit(plan, apart, 2)),
+                HasSubstr("no two neighbouring layers there are told the same"));
   }
 }
 
@@ -305,6 +333,17 @@ TEST(ShardUnitsTest, WhatCannotBeHadIsRefused) {
   PlanUnderTest uniform = Sharded(1);
   uniform.Recomputing(Recompute::kFull).options().recompute_joined = 2;
   EXPECT_THAT(Refused(Unit(uniform, "layers.*", 2)), HasSubstr("Say unit=2 in the plan"));
+  ModelGraph graph = PlanUnderTest::Of(SmallModel()).graph();
+  const std::vector<TensorInfo>& tensors = graph.bodies[graph.segments[1].body].tensors;
+  const auto weight = static_cast<int>(
+      std::find_if(tensors.begin(), tensors.end(),
+                   [](const TensorInfo& t) { return t.kind == TensorInfo::Kind::kParameter; }) -
+      tensors.begin());
+  graph.tied.push_back({1, weight, 1, weight, 0, 3});
+  PlanUnderTest tied = PlanUnderTest::Of(graph);
+  tied.Dp(4).options().zero = 3;
+  tied.options().unit_layers = 2;
+  EXPECT_THAT(Refused(tied), HasSubstr("layers of `layers` share parameters"));
 }
 
 }  // namespace
