@@ -241,7 +241,9 @@ class HomePlanMaker {
         part = result.parts.end() - 1;
       }
       part->tensors[t] = true;
-      if (homes.zero >= 2 || body.tensors[t].frozen) continue;
+      // One rank shards nothing over dp, whatever nodes say.
+      const bool shards = homes.over.has_value() || options_.dp * options_.cp > 1;
+      if ((homes.zero >= 2 && shards) || body.tensors[t].frozen) continue;
       result.whole_gradients[t] = result.any_whole = true;
     }
     if (result.parts.empty()) result.parts.emplace_back();  // nothing has a home

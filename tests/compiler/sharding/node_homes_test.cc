@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/sharding/home_plans.h"
 #include "tests/compiler/small_model.h"
+#include "tests/executor/memory/event_replay.h"
 
 namespace plancast {
 namespace {
@@ -319,6 +320,15 @@ TEST(NodeHomesTest, EachHomeThatIsSaidChangesThePlan) {
       }
     }
   }
+}
+
+// One rank shards nothing over dp: beside layers on the host its gradients are whole.
+TEST(NodeHomesTest, GradientsThatOneRankWouldShardAreGivenUp) {
+  PlanUnderTest plan = Small(1, 2);
+  Homes(plan, "layers.*", "host", 3).Home("embedding", HomeKind::kGradients, "shard(dp)");
+  const ExecutionGraph graph = Compiled(plan);
+  const std::vector<ReplayedEvent> events = ReplayEvents(graph, 0);
+  EXPECT_EQ(events.back().live.of[kGradients], graph.programs[0].static_bytes[kGradients]);
 }
 
 // --- Bad input.
