@@ -211,7 +211,7 @@ class BodyCompilation {
     const std::vector<int> hand_on = HandOnAsTheyRead(bound_);
     const std::vector<std::vector<Layout>> ports = PortLayouts(bound_, differentiated_, hand_on);
     const size_t segments = bound_.graph.segments.size();
-    std::vector<int> segment_of(bound_.bodies.size());
+    std::vector<int> segment_of(bound_.bodies.size(), -1);
     for (const std::vector<StageRun>& runs : bound_.stages) {
       for (const StageRun& run : runs) segment_of[run.bound_body] = run.segment;
     }
@@ -219,7 +219,7 @@ class BodyCompilation {
       segment_of[b] = static_cast<int>(b);
     }
     for (size_t b = 0; b < bound_.bodies.size(); ++b) {
-      if (!bound_.Holds(b)) {
+      if (!bound_.Holds(b) || segment_of[b] < 0) {  // as no stage runs variants that are joined
         compiled_.push_back(std::make_shared<const CompiledBody>());
         continue;
       }
@@ -349,12 +349,13 @@ bool IsPlain(const CompileRequest& request) {
 }
 
 // The options, less those that change no body. `any_ranks`: with any number of stages, and of
-// data-parallel ranks above one.
-PlanOptions BodyOptions(PlanOptions options, bool any_ranks) {
+// data-parallel ranks above one. `joins`: nodes or the plan join layers to units.
+PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
   const PlanOptions usual;
   options.etp = options.expert_tp();
   options.vpp = usual.vpp;
-  options.zero = usual.zero;  // whose cuts PlanKey has
+  // Which units are joined depends on what is sharded; the cuts of that are PlanKey's.
+  if (!joins) options.zero = usual.zero;
   options.node_zero = usual.node_zero;
   options.hsdp = usual.hsdp;
   options.reshard = usual.reshard;
@@ -372,7 +373,7 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks) {
   if (any_ranks) options.dp = 2;
   // Which layers of each stage run again, and which together, depends on the layout, and so does
   // what some stages hold.
-  if (!options.regroups_layers() && options.own_stages.empty()) {
+  if (!joins && !options.regroups_layers() && options.own_stages.empty()) {
     options.layout.clear();
     if (any_ranks) options.pp = usual.pp;
   }
@@ -383,11 +384,12 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks) {
 // whose key the request gives. `any_ranks`: BodyOptions.
 std::string PlanKey(const CompileRequest& request, bool any_ranks) {
   const PlanOptions& options = *request.options;
+  const bool joins = options.unit_layers > 1 || request.tree->SaysUnits();
   std::string key =
       absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
                    request.profile->StructureKey(), "|", any_ranks, OverlapsProducts(options), "|",
-                   MemoKey(BodyOptions(options, any_ranks)), MemoKey(ShardCuts(options)), "|",
-                   request.place.DebugString());
+                   MemoKey(BodyOptions(options, any_ranks, joins)), MemoKey(ShardCuts(options)),
+                   "|", request.place.DebugString());
   if (!request.tree->nodes().empty() || !request.tree->loads().empty()) {
     absl::StrAppend(&key, "|", request.tree->ToJson());
   }
@@ -406,7 +408,7 @@ absl::StatusOr<std::shared_ptr<const PlanBodies>> CompileBodies(const CompileReq
     return std::make_shared<const PlanBodies>(std::move(bodies));
   }
   const bool plain = IsPlain(request);
-  if (plain && request.options->dp == 1) {
+  if (plain && request.options->dp == 1 && request.options->unit_layers == 1) {
     // As those of two data-parallel ranks that have nothing to say to each other.
     PlanOptions options = *request.options;
     options.dp = 2;

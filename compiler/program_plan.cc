@@ -83,7 +83,7 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   plan.request = &request;
   ASSIGN_OR_RETURN(plan.bodies, CompileBodies(request, session, observer));
   ASSIGN_OR_RETURN(plan.mesh, MeshOf(*request.graph, *request.tree, *request.options));
-  if (request.options->regroups_layers()) {
+  if (request.options->regroups_layers() || request.tree->SaysUnits()) {
     plan.stages = plan.bodies->bound.stages;
   } else {
     ASSIGN_OR_RETURN(plan.stages, DealLayers(plan.bodies->bound, *request.options));

@@ -394,9 +394,9 @@ class StageWriter {
         if (!begins) joins = offload_.JoinsOf();
         for (const LayerSlices::Slice& slice : slices_.Of(part, step.phase, fills)) {
           joins.insert(joins.end(), slice.joins.begin(), slice.joins.end());
-          feeder =
-              writer_.AppendCompute(block, step.phase, step, slice.layer_begin, slice.count, feeder,
-                                    joins, begins ? pass.own_ports : ProgramWriter::kAllPorts);
+          feeder = writer_.AppendCompute(
+              block, step.phase, step, contents_.LayerAt(*part.run, slice.layer_begin), slice.count,
+              feeder, joins, begins ? pass.own_ports : ProgramWriter::kAllPorts);
           if (fills) gradients_.NoteBackward(*part.run, slice.count);
           joins.clear();
           begins = false;

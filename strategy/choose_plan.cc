@@ -83,6 +83,7 @@ class Chooser {
   absl::Status ChooseLayout();
   absl::Status CheckPasses() const;
   absl::Status ChooseSharding();
+  absl::Status ChooseUnit();
   void NoteWholeStages();
   void ChooseRest();
   void Report();
@@ -338,6 +339,7 @@ absl::Status Chooser::ChooseSharding() {
   if (form_.prefetch.has_value() && most < 3) {
     Note("prefetch=", o_.prefetch, " has no effect with zero=", o_.zero);
   }
+  RETURN_IF_ERROR(ChooseUnit());
   o_.sync_each = form_.sync.has_value()
                      ? form_.sync == "each"
                      : most >= 2 && (o_.pp == 1 || profile_.data_parallel.pipelines_sync_each);
@@ -351,6 +353,27 @@ absl::Status Chooser::ChooseSharding() {
   if (o_.offload.count(Offload::kParameters) > 0 && o_.zero < 3) {
     return Wrong("offload=param keeps shards of parameters in the host's memory, and zero=",
                  o_.zero, " does not shard them. Use zero=3, or leave `param` out.");
+  }
+  if (o_.unit_layers > 1 && o_.offload.count(Offload::kActivations) > 0) {
+    return absl::UnimplementedError(absl::StrCat(
+        "not supported yet: unit=", o_.unit_layers, " with offload=activations, ",
+        "which copies what single layers keep. Use unit=1, or leave the offload out."));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Chooser::ChooseUnit() {
+  o_.unit_layers = form_.unit.value_or(1);
+  if (!form_.unit.has_value()) return absl::OkStatus();
+  const bool shards = o_.most_zero() >= 2;
+  if (o_.unit_layers > 1 && !shards) {
+    return Wrong("unit=", o_.unit_layers, " joins layers whose weights or gradients are sharded, ",
+                 "and zero=", o_.zero,
+                 " shards neither. Use zero=2 or zero=3, or leave `unit` out.");
+  }
+  if (!shards || (o_.node_zero < 2 && o_.dp * o_.cp == 1)) {
+    Note("unit=", o_.unit_layers, " has no effect with ",
+         shards ? "dp=1" : absl::StrCat("zero=", o_.zero));
   }
   return absl::OkStatus();
 }
@@ -406,6 +429,7 @@ void Chooser::Report() {
     chosen["hsdp"] = absl::StrCat(o_.hsdp == 0 ? o_.dp : o_.hsdp);
     chosen["sync"] = o_.sync_each ? "each" : "last";
   }
+  if (o_.most_zero() >= 2) chosen["unit"] = absl::StrCat(o_.unit_layers);
   if (o_.most_zero() == 3) {
     chosen["reshard"] =
         o_.reshard_ranks > 0 ? absl::StrCat(o_.reshard_ranks) : (o_.reshard ? "on" : "off");

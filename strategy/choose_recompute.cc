@@ -10,14 +10,16 @@
 namespace plancast {
 namespace {
 
-// Layers that run again together are one module, which is neither sharded nor offloaded
-// layer by layer.
+// Layers that run again together are one module, which is sharded together or not at all, and not
+// offloaded layer by layer.
 absl::Status CheckJoinedLayers(const PlanOptions& o) {
   const std::string words = absl::StrCat("recompute=uniform:", o.recompute_joined);
-  if (o.most_zero() >= 2 && o.dp * o.cp > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(words, " recomputes layers together, and zero=", o.most_zero(),
-                     " shards them one by one. Use recompute=full or every:N, or zero=1."));
+  const bool shards = (o.zero >= 2 && o.dp * o.cp > 1) || o.node_zero >= 2;
+  if (shards && o.unit_layers != o.recompute_joined) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        words, " recomputes layers together, and zero=", o.most_zero(), " shards them ",
+        o.unit_layers == 1 ? "one by one" : absl::StrCat("by ", o.unit_layers),
+        ". Use unit=", o.recompute_joined, ", recompute=full or every:N, or zero=1."));
   }
   if (o.offload.count(Offload::kActivations) > 0) {
     return absl::InvalidArgumentError(

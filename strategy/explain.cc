@@ -59,6 +59,10 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path, int64_
     lines.emplace_back(absl::StrCat("bucket: ", PrintByteSize(*resolved.bucket_bytes)),
                        SourceText(resolved.bucket_source));
   }
+  if (resolved.unit_layers.has_value() && module.list >= 0) {
+    lines.emplace_back(absl::StrCat("unit: ", *resolved.unit_layers),
+                       SourceText(resolved.unit_source));
+  }
   for (size_t s = 0; s < stages_.size(); ++s) {
     for (const std::string& node : stages_[s].nodes) {
       ASSIGN_OR_RETURN(const NodePath at, NodePath::Parse(node));

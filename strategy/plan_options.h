@@ -71,6 +71,8 @@ struct PlanOptions {
   bool reshard = true;
   int64_t reshard_ranks = 0;
   int64_t prefetch = 1;  // units whose parameters are gathered ahead
+  // Neighbouring layers of a list that are one unit, where no node says otherwise (shard_units.h).
+  int64_t unit_layers = 1;
   // Gradients are reduced in every micro-batch; else they are kept and reduced in the last.
   // Those that are sharded, and those that are whole afterwards.
   bool sync_each = false, sync_whole_each = false;
@@ -85,7 +87,9 @@ struct PlanOptions {
   std::vector<std::string> recompute_ops;  // selective: which sets of ops; empty: the profile's
   bool recomputes_some_layers() const { return recompute_layers >= 0 || recompute_every > 0; }
   // Runs of layers are not those of the layout alone.
-  bool regroups_layers() const { return recomputes_some_layers() || recompute_joined > 1; }
+  bool regroups_layers() const {
+    return recomputes_some_layers() || recompute_joined > 1 || unit_layers > 1;
+  }
   std::set<Offload> offload;    // what lives in host memory
   int64_t offload_layers = -1;  // activations of the first N layers of a stage; -1: all
   Attention attention = Attention::kFlash;
@@ -124,7 +128,7 @@ struct PlanOptions {
   }
 
   PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, node_zero, hsdp, reshard,
-                      reshard_ranks, prefetch, sync_each, sync_whole_each, micro_batch,
+                      reshard_ranks, prefetch, unit_layers, sync_each, sync_whole_each, micro_batch,
                       micro_batches, schedule, recompute, recompute_layers, recompute_every,
                       recompute_joined, recompute_ops, offload, offload_layers, attention, overlap,
                       bucket_bytes, layout, cuts, order, stages, idle, own_stages)

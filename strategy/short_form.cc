@@ -282,6 +282,7 @@ const std::vector<Key>& Keys() {
       {"reshard", true, ParseReshard,
        [](const ShortForm& form) { return form.reshard.value_or(""); }},
       Count("prefetch", &ShortForm::prefetch, 0, 1000),
+      Count("unit", &ShortForm::unit),
       Choice("sync", &ShortForm::sync, {"each", "last"}),
       Count("mb", &ShortForm::mb),
       Count("accum", &ShortForm::accum),
@@ -368,9 +369,9 @@ absl::Status ParseItem(absl::string_view item, ShortForm& form) {
 
 auto Fields(const ShortForm& f) {
   return std::tie(f.dp, f.tp, f.pp, f.vpp, f.cp, f.ep, f.etp, f.zero, f.hsdp, f.mb, f.accum, f.sp,
-                  f.reshard, f.sync, f.prefetch, f.recompute, f.recompute_layers, f.recompute_ops,
-                  f.offload_layers, f.schedule, f.attn, f.vocab_parallel, f.overlap, f.offload,
-                  f.bucket_bytes, f.layout, f.order);
+                  f.reshard, f.sync, f.prefetch, f.unit, f.recompute, f.recompute_layers,
+                  f.recompute_ops, f.offload_layers, f.schedule, f.attn, f.vocab_parallel,
+                  f.overlap, f.offload, f.bucket_bytes, f.layout, f.order);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct ShortForm {
   bool sp = false;
   std::optional<std::string> reshard, sync;  // on | off | N; each | last
   std::optional<int64_t> prefetch;           // units gathered ahead
+  std::optional<int64_t> unit;               // layers that are one unit
   std::optional<std::string> recompute;      // none | selective | full | every | uniform
   std::optional<int64_t> recompute_layers;   // full:N, every:N, uniform:N
   std::vector<std::string> recompute_ops;    // selective:WORD+WORD, sorted

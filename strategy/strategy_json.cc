@@ -139,6 +139,14 @@ absl::StatusOr<double> Number(const Value& value, absl::string_view place) {
   return value.number_value();
 }
 
+absl::StatusOr<int64_t> Count(const Value& value, absl::string_view place) {
+  const double number = value.kind_case() == Value::kNumberValue ? value.number_value() : -1;
+  if (number < 1 || number > 1e9 || number != static_cast<double>(static_cast<int64_t>(number))) {
+    return Wrong(place, "a whole number above 0");
+  }
+  return static_cast<int64_t>(number);
+}
+
 absl::StatusOr<LoraDirective> ReadLora(const Value& value, absl::string_view place) {
   ASSIGN_OR_RETURN(const Struct* object,
                    Object(value, place, "{\"rank\": 16, \"on\": [\"qkv\", \"proj\"]}"));
@@ -170,8 +178,9 @@ absl::StatusOr<LoraDirective> ReadLora(const Value& value, absl::string_view pla
 
 absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& node) {
   const std::string place = absl::StrCat("nodes[\"", path, "\"]");
-  RETURN_IF_ERROR(CheckKeys(object, absl::StrCat("in ", place),
-                            {"split", "on", "recompute", "home", "bucket", "train", "lora"}));
+  RETURN_IF_ERROR(
+      CheckKeys(object, absl::StrCat("in ", place),
+                {"split", "on", "recompute", "home", "bucket", "unit", "train", "lora"}));
   for (const auto& [key, value] : object.fields()) {
     const std::string field = absl::StrCat(place, ".", key);
     if (key == "split") {
@@ -189,6 +198,10 @@ absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& 
     }
     if (key == "lora") {
       ASSIGN_OR_RETURN(node.lora, ReadLora(value, field));
+      continue;
+    }
+    if (key == "unit") {
+      ASSIGN_OR_RETURN(node.unit_layers, Count(value, field));
       continue;
     }
     if (key == "home") {
@@ -280,6 +293,9 @@ std::string NodeJson(const Directives& node) {
   if (node.bucket_bytes.has_value()) {
     fields.push_back(absl::StrCat("\"bucket\": ", Quote(PrintByteSize(*node.bucket_bytes))));
   }
+  if (node.unit_layers.has_value()) {
+    fields.push_back(absl::StrCat("\"unit\": ", *node.unit_layers));
+  }
   if (node.train.has_value()) {
     fields.push_back(absl::StrCat("\"train\": ", *node.train ? "true" : "false"));
   }
@@ -338,14 +354,6 @@ std::string IdleJson(const std::vector<DeviceRange>& idle) {
   for (const DeviceRange& range : idle) ranges.push_back(Quote(range.DebugString()));
   return absl::StrCat(",\n  \"idle\": ", idle.size() == 1 ? "" : "[", absl::StrJoin(ranges, ", "),
                       idle.size() == 1 ? "" : "]");
-}
-
-absl::StatusOr<int64_t> Count(const Value& value, absl::string_view place) {
-  const double number = value.kind_case() == Value::kNumberValue ? value.number_value() : -1;
-  if (number < 1 || number > 1e9 || number != static_cast<double>(static_cast<int64_t>(number))) {
-    return Wrong(place, "a whole number above 0");
-  }
-  return static_cast<int64_t>(number);
 }
 
 // `mesh`, `mb` and `devices` of a stage.

@@ -63,16 +63,9 @@ std::optional<std::string> BucketText(const Directives& node) {
   return PrintByteSize(*node.bucket_bytes);
 }
 
-// `shard(dp)`, the state's alone, or `weights shard(dp), state host`.
-std::string HomeText(const HomeDirective& home) {
-  std::vector<std::string> said;
-  for (const HomeKind kind : kHomeKindNames.Values()) {
-    if (!home[kind].has_value()) continue;
-    said.push_back(absl::StrCat(kHomeKindNames[kind], " ", PrintHome(kind, *home[kind])));
-  }
-  const std::optional<Home>& state = home[HomeKind::kState];
-  if (said.size() == 1 && state.has_value()) return PrintHome(HomeKind::kState, *state);
-  return absl::StrJoin(said, ", ");
+std::optional<std::string> UnitText(const Directives& node) {
+  if (!node.unit_layers.has_value()) return std::nullopt;
+  return absl::StrCat(*node.unit_layers);
 }
 
 // What the plan's zero and offload say.
@@ -119,8 +112,9 @@ std::string NodeText(const Directives& node) {
     parts.push_back(absl::StrCat("on ", on.axis, ": ", PrintOn(on)));
   }
   if (const auto text = RecomputeText(node)) parts.push_back(absl::StrCat("recompute: ", *text));
-  if (!node.home.empty()) parts.push_back(absl::StrCat("home: ", HomeText(node.home)));
+  if (!node.home.empty()) parts.push_back(absl::StrCat("home: ", node.home.DebugString()));
   if (const auto text = BucketText(node)) parts.push_back(absl::StrCat("bucket: ", *text));
+  if (const auto text = UnitText(node)) parts.push_back(absl::StrCat("unit: ", *text));
   if (const auto text = TrainText(node)) parts.push_back(absl::StrCat("train: ", *text));
   if (const auto text = LoraText(node)) parts.push_back(absl::StrCat("lora: ", *text));
   return absl::StrCat("{ ", absl::StrJoin(parts, "; "), " }");
@@ -172,7 +166,8 @@ std::string TextOf(const ModulePath& path) {
 
 bool Directives::empty() const {
   return split.empty() && on.empty() && home.empty() && !recompute.has_value() &&
-         !bucket_bytes.has_value() && !train.has_value() && !lora.has_value();
+         !bucket_bytes.has_value() && !unit_layers.has_value() && !train.has_value() &&
+         !lora.has_value();
 }
 
 const SplitDirective* Directives::FindSplit(absl::string_view axis) const {
@@ -236,6 +231,7 @@ Directives StrategyTree::Root() const {
     root.recompute_ops = plan_.recompute_ops;
   }
   root.bucket_bytes = plan_.bucket_bytes;
+  root.unit_layers = plan_.unit;
 
   const auto said = nodes_.find("");
   if (said == nodes_.end()) return root;
@@ -246,6 +242,7 @@ Directives StrategyTree::Root() const {
     root.recompute_ops = said->second.recompute_ops;
   }
   if (said->second.bucket_bytes.has_value()) root.bucket_bytes = said->second.bucket_bytes;
+  if (said->second.unit_layers.has_value()) root.unit_layers = said->second.unit_layers;
   root.train = said->second.train;
   root.lora = said->second.lora;
   return root;
@@ -256,6 +253,7 @@ ShortForm StrategyTree::PlanOfRoot() const {
   if (said == nodes_.end()) return plan_;
   ShortForm plan = plan_;
   if (said->second.bucket_bytes.has_value()) plan.bucket_bytes = said->second.bucket_bytes;
+  if (said->second.unit_layers.has_value()) plan.unit = said->second.unit_layers;
   if (said->second.home.empty()) return plan;
   const HomeDirective home = Root().home;
   TensorHomes homes;
@@ -287,6 +285,12 @@ int StrategyTree::MostShardedBelow() const {
                                                          : 0);
   }
   return most;
+}
+
+bool StrategyTree::SaysUnits() const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+    return !node.first.empty() && node.second.unit_layers.has_value();
+  });
 }
 
 bool StrategyTree::has_lora() const {
@@ -326,7 +330,10 @@ bool Resolved::SaysAs(const Resolved& other) const {
   const auto from_plan = [](const Resolved& resolved) {
     return resolved.home_sources[static_cast<int>(HomeKind::kActivations)].empty();
   };
-  return std::equal(splits.begin(), splits.end(), other.splits.begin(), other.splits.end(),
+  // Units begin anew where another node's word begins.
+  const bool same_unit = unit_layers == other.unit_layers && unit_source == other.unit_source;
+  return same_unit &&
+         std::equal(splits.begin(), splits.end(), other.splits.begin(), other.splits.end(),
                     same_split) &&
          on == other.on && recompute == other.recompute && recompute_ops == other.recompute_ops &&
          homes == other.homes && bucket_bytes == other.bucket_bytes &&
@@ -453,6 +460,11 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
   if (bucket != nullptr) {
     resolved.bucket_bytes = bucket->node->bucket_bytes;
     resolved.bucket_source = *bucket->path;
+  }
+  ASSIGN_OR_RETURN(const Candidate* unit, Decide(candidates, path, "unit", UnitText));
+  if (unit != nullptr) {
+    resolved.unit_layers = unit->node->unit_layers;
+    resolved.unit_source = *unit->path;
   }
   if (!fine_tunes()) return resolved;
   ASSIGN_OR_RETURN(const Candidate* train, Decide(candidates, path, "training", TrainText));

@@ -35,8 +35,9 @@ struct Directives {
   std::vector<std::string> recompute_ops;  // of `selective`: sets of ops; empty: the plan's
   // rewrite
   std::optional<int64_t> bucket_bytes;
-  std::optional<bool> train;          // of parameters
-  std::optional<LoraDirective> lora;  // adapters beside the products below
+  std::optional<int64_t> unit_layers;  // neighbouring layers that are one unit of sharding
+  std::optional<bool> train;           // of parameters
+  std::optional<LoraDirective> lora;   // adapters beside the products below
 
   bool empty() const;
   // The directive for `axis`, or nullptr.
@@ -73,6 +74,8 @@ struct Resolved {
   std::array<std::string, kNumHomeKinds> home_sources;
   std::optional<int64_t> bucket_bytes;  // absent: the software profile's
   std::string bucket_source;
+  std::optional<int64_t> unit_layers;  // absent: nothing is said
+  std::string unit_source;
   bool train = true;
   std::string train_source;
   std::optional<LoraDirective> lora;
@@ -107,7 +110,7 @@ class StrategyTree {
   // canonical tree of `plan`; `what` names the input in errors:
   // {"plan": "dp=2,tp=4", "nodes": {"layers.*.attn": {"split": {"tp": ["heads"]},
   //  "recompute": "selective:core_attn+moe_act", "home": {"weights": "shard(dp)"}, "on": {"dp": 0},
-  //  "bucket": "25MB"}},
+  //  "bucket": "25MB"}, "layers[0:8]": {"unit": 2}},
   //  "load": {"experts": [1.5, 0.5]},
   //  "stages": [{"nodes": ["embedding", "layers[0:8]"]}, {"nodes": "layers[8:16]"}, ...],
   //  "idle": "gpus 2-7"}
@@ -155,10 +158,12 @@ class StrategyTree {
   // their width over etp, in ops that work on slots and not on tokens; recompute,
   // bucket and homes (zero, offload) of the plan; each unless the node `` says otherwise.
   Directives Root() const;
-  // The plan with what the node `` says of homes and buckets as its own.
+  // The plan with what the node `` says of homes, buckets and units as its own.
   ShortForm PlanOfRoot() const;
   // The most that a node below the root shards, as `zero` counts.
   int MostShardedBelow() const;
+  // Whether a node below the root says how many layers are one unit of sharding.
+  bool SaysUnits() const;
 
   // Whether some node has adapters: what no node says of is not trained then.
   bool has_lora() const;

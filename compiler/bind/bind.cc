@@ -13,6 +13,7 @@
 #include "compiler/bind/op_places.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/bind/recompute.h"
+#include "compiler/bind/shard_units.h"
 #include "compiler/bind/split_op.h"
 #include "graph/model/cut_segments.h"
 #include "graph/model/trained.h"
@@ -222,6 +223,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
                                    [](const auto& node) { return !node.second.split.empty(); });
   RETURN_IF_ERROR(CheckRootDims(bound.graph, tree));
   SplitUse use;
+  ShardUnits units(tree, options, bound.mesh);
   std::vector<std::string> selective = options.recompute_ops;
   if (selective.empty()) selective = {"core_attn"};
   for (size_t i = 0; i < bound.graph.segments.size(); ++i) {
@@ -258,16 +260,25 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
     if (!body.on.empty()) body.on.resize(body.splits.size());
     ASSIGN_OR_RETURN(body.replays, ReplaysOf(bound.graph.bodies[segment.body], segment.in_list(),
                                              directives, body.splits, bound.mesh, selective));
+    ASSIGN_OR_RETURN(body.unit,
+                     units.Of(bound.graph, bound.places, static_cast<int>(i), directives));
     bound.bodies.push_back(std::move(body));
   }
   RETURN_IF_ERROR(use.Check(bound.graph, tree));
+  RETURN_IF_ERROR(units.Check(bound.graph));
   ASSIGN_OR_RETURN(bound.load, LoadOf(bound.graph, tree, bound.bodies, bound.mesh));
   ASSIGN_OR_RETURN(bound.stages, DealLayers(bound, options));
 
   if (options.recompute == Recompute::kFull && options.recomputes_some_layers()) {
     RecomputeSomeLayers(options, &bound);
   }
-  if (options.recompute_joined > 1) JoinLayers(options.recompute_joined, &bound);
+  const bool by_units = std::any_of(bound.bodies.begin(), bound.bodies.end(),
+                                    [](const BoundBody& body) { return body.unit > 1; });
+  if (options.recompute_joined > 1) {
+    JoinLayers(options.recompute_joined, &bound);
+  } else if (by_units) {
+    JoinUnits(&bound);
+  }
   ASSIGN_OR_RETURN(bound.held, HeldBodies(bound, options));
   return bound;
 }

@@ -23,6 +23,7 @@ struct StageRun {
   int bound_body = 0;       // into BoundModel::bodies
   int64_t layer_begin = 0;  // counted over the list
   int64_t count = 1;
+  int joined = -1;  // the bound body, if that joins layers: variants of it keep this
 };
 
 // The model laid onto a mesh: micro-batch bound, every op with its split, every

@@ -72,16 +72,16 @@ std::string NameOf(const std::vector<const Body*>& bodies) {
       bodies, "+", [](std::string* out, const Body* body) { absl::StrAppend(out, body->name); });
 }
 
-// What each body runs again, one after the other: what the layers as a whole run again is
-// one group, every other group stays what it was.
-std::vector<OpReplay> JoinReplays(const std::vector<const BoundBody*>& bodies) {
+// What each body runs again, one after the other; `at_once`: what the layers as a whole run again
+// is one group. Every other group stays what it was.
+std::vector<OpReplay> JoinReplays(const std::vector<const BoundBody*>& bodies, bool at_once) {
   std::vector<OpReplay> joined;
   int groups = 1;  // 0: whole layers
   for (const BoundBody* body : bodies) {
     int most = 0;
     for (OpReplay replay : body->replays) {
       most = std::max(most, replay.group + 1);
-      if (replay) replay.group = replay.whole ? 0 : groups + replay.group;
+      if (replay) replay.group = replay.whole && at_once ? 0 : groups + replay.group;
       joined.push_back(std::move(replay));
     }
     groups += most;
@@ -91,6 +91,7 @@ std::vector<OpReplay> JoinReplays(const std::vector<const BoundBody*>& bodies) {
 
 class LayerJoiner {
  public:
+  // `layers`: that run again together; 0: units of sharding.
   LayerJoiner(int64_t layers, BoundModel* bound) : layers_(layers), bound_(*bound) {}
 
   void Run() {
@@ -103,9 +104,11 @@ class LayerJoiner {
           runs_.push_back(run);
           continue;
         }
+        if (!waiting_.empty() && !GoOn(waiting_.back(), run)) Flush();
+        const int64_t most = layers_ > 0 ? layers_ : bound_.bodies[run.bound_body].unit;
         for (int64_t layer = 0; layer < run.count; ++layer) {
           waiting_.push_back({run.segment, run.bound_body, run.layer_begin + layer, 1});
-          if (static_cast<int64_t>(waiting_.size()) == layers_) Flush();
+          if (static_cast<int64_t>(waiting_.size()) == most) Flush();
         }
       }
       Flush();
@@ -114,6 +117,15 @@ class LayerJoiner {
   }
 
  private:
+  // Whether layers of two runs may be joined: units are of one list, and of one size.
+  bool GoOn(const StageRun& a, const StageRun& b) const {
+    const int64_t unit = bound_.bodies[a.bound_body].unit;
+    const bool one_list =
+        bound_.graph.segments[a.segment].path == bound_.graph.segments[b.segment].path;
+    if (layers_ > 0 && unit == 1) return true;
+    return one_list && unit == bound_.bodies[b.bound_body].unit;
+  }
+
   // What waits becomes one module more.
   void Flush() {
     if (waiting_.empty()) return;
@@ -125,7 +137,8 @@ class LayerJoiner {
     if (again) {
       ++runs_.back().count;
     } else {
-      runs_.push_back({first.segment, body, first.layer_begin, 1});
+      runs_.push_back(
+          {first.segment, body, first.layer_begin, 1, bound_.bodies[body].layers > 1 ? body : -1});
     }
   }
 
@@ -142,6 +155,7 @@ class LayerJoiner {
       parts.push_back(&bound_.bodies[number]);
       bodies.push_back(&bound_.graph.bodies[parts.back()->body]);
       out.splits.insert(out.splits.end(), parts.back()->splits.begin(), parts.back()->splits.end());
+      out.homes.insert(out.homes.end(), parts.back()->homes.begin(), parts.back()->homes.end());
     }
     if (std::any_of(parts.begin(), parts.end(),
                     [](const BoundBody* p) { return !p->on.empty(); })) {
@@ -152,7 +166,7 @@ class LayerJoiner {
       }
     }
     out.layers = static_cast<int>(numbers.size());
-    out.replays = JoinReplays(parts);
+    out.replays = JoinReplays(parts, /*at_once=*/layers_ > 0);
     out.body = static_cast<int>(bound_.graph.bodies.size());
     Body body = JoinBodies(bodies);
     bound_.graph.bodies.push_back(std::move(body));
@@ -175,5 +189,7 @@ Body JoinBodies(const std::vector<const Body*>& bodies) {
 }
 
 void JoinLayers(int64_t layers, BoundModel* bound) { LayerJoiner(layers, bound).Run(); }
+
+void JoinUnits(BoundModel* bound) { LayerJoiner(0, bound).Run(); }
 
 }  // namespace plancast

@@ -19,6 +19,11 @@ Body JoinBodies(const std::vector<const Body*>& bodies);
 // `--recompute-method uniform`. What is left at the end of a stage is joined likewise.
 void JoinLayers(int64_t layers, BoundModel* bound);
 
+// Makes every BoundBody::unit neighbouring layers of one list in a virtual stage one body, which
+// sharded data parallelism gathers and reduces together; each recomputes what it did. Units end
+// where layers with another unit begin.
+void JoinUnits(BoundModel* bound);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_COMPILER_BIND_JOINED_LAYERS_H_

@@ -49,7 +49,8 @@ struct BoundBody {
   std::vector<OpHomes> homes;       // per op; empty: no node says any
   // Per op the ranks that run it, none: all of them; empty: all run all.
   std::vector<OnRanksOf> on;
-  int layers = 1;  // of lists that one repeat runs (joined_layers.h)
+  int layers = 1;    // of lists that one repeat runs (joined_layers.h)
+  int64_t unit = 1;  // layers that are to be one unit of sharding (shard_units.h)
 
   const OnRanksOf& OnOf(int op) const;
 };

@@ -32,7 +32,7 @@ void ParkingPlan::AddParcels(const ProgramInputs& inputs, int64_t stage) {
   for (int32_t chunk = 0; chunk < contents.chunks(); ++chunk) {
     std::map<int64_t, Parcel> by_host;
     for (const StageRun& run : contents.Runs(chunk)) {
-      const std::optional<Home>& home = inputs.homes->ActivationsOf(run.segment);
+      const std::optional<Home>& home = inputs.homes->ActivationsOf(run);
       if (!home.has_value() || !home->rank.has_value() || *home->rank == stage) continue;
       if (!contents.HasBackward(run)) continue;
       Parcel& parcel = by_host[*home->rank];

@@ -136,26 +136,26 @@ bool HomePlan::ShardsOverData(const DeviceMesh& mesh) const {
     return std::any_of(homes.over->axes.begin(), homes.over->axes.end(),
                        [&](int axis) { return IsDataAxis(mesh, axis); });
   };
-  return std::any_of(segments_.begin(), segments_.end(), [&](const OfSegment& segment) {
+  return std::any_of(segments_.begin(), segments_.end(), [&](const OfBody& segment) {
     return std::any_of(segment.parts.begin(), segment.parts.end(),
                        [&](const Part& part) { return over_data(part.homes); });
   });
 }
 
 bool HomePlan::OffloadsActivations() const {
-  return std::any_of(segments_.begin(), segments_.end(), [](const OfSegment& segment) {
+  return std::any_of(segments_.begin(), segments_.end(), [](const OfBody& segment) {
     return segment.activations.has_value() && segment.activations->on_host;
   });
 }
 
 bool HomePlan::ParksActivations() const {
-  return std::any_of(segments_.begin(), segments_.end(), [](const OfSegment& segment) {
+  return std::any_of(segments_.begin(), segments_.end(), [](const OfBody& segment) {
     return segment.activations.has_value() && segment.activations->rank.has_value();
   });
 }
 
 bool HomePlan::MovesActivations() const {
-  return std::any_of(segments_.begin(), segments_.end(), [](const OfSegment& segment) {
+  return std::any_of(segments_.begin(), segments_.end(), [](const OfBody& segment) {
     return segment.activations.has_value() && !(*segment.activations == Home());
   });
 }
@@ -174,15 +174,12 @@ class HomePlanMaker {
         place_(place) {}
 
   absl::StatusOr<std::shared_ptr<const HomePlan>> Make() {
-    if (options_.recompute_joined > 1) {
-      return absl::UnimplementedError(absl::StrCat(
-          "not supported yet: homes of nodes where recompute=uniform:", options_.recompute_joined,
-          " runs layers together. Use recompute=full or every:N."));
-    }
     HomePlan plan;
     for (size_t s = 0; s < bound_.graph.segments.size(); ++s) {
-      ASSIGN_OR_RETURN(plan.segments_.emplace_back(), OfSegment(static_cast<int>(s)));
+      const auto segment = static_cast<int>(s);
+      ASSIGN_OR_RETURN(plan.segments_.emplace_back(), OfBody(segment, bound_.places[s].alike));
     }
+    RETURN_IF_ERROR(JoinedBodies(&plan));
     RETURN_IF_ERROR(CheckTied(plan));
     RETURN_IF_ERROR(CheckFreed(plan));
     RETURN_IF_ERROR(CheckReach());
@@ -190,19 +187,37 @@ class HomePlanMaker {
   }
 
  private:
-  const Body& BodyOf(int segment) const {
-    return bound_.graph.bodies[bound_.graph.segments[segment].body];
-  }
   std::string PathOf(int segment, const OpNode& op) const {
     return absl::StrCat(ModelGraph::PathOf(bound_.graph.segments[segment]), ".", op.name);
   }
 
-  absl::StatusOr<HomePlan::OfSegment> OfSegment(int segment) {
-    const Body& body = BodyOf(segment);
-    const int bound_body = bound_.places[segment].alike;
+  const Body& BodyOf(int bound_body) const {
+    return bound_.graph.bodies[bound_.bodies[bound_body].body];
+  }
+
+  absl::Status JoinedBodies(HomePlan* plan) {
+    for (const std::vector<StageRun>& runs : bound_.stages) {
+      for (const StageRun& run : runs) {
+        if (run.joined < 0 || plan->joined_.count(run.joined) > 0) continue;
+        ASSIGN_OR_RETURN(HomePlan::OfBody homes, OfBody(run.segment, run.joined));
+        if (homes.activations.has_value() && homes.activations->on_host) {
+          return absl::UnimplementedError(absl::StrCat(
+              "not supported yet: `activations: host` of `",
+              ModelGraph::PathOf(bound_.graph.segments[run.segment]), "` where ",
+              bound_.bodies[run.joined].layers, " layers run together. Leave one of the two out."));
+        }
+        plan->joined_.emplace(run.joined, std::move(homes));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Of the segment's body, or of one that joins layers from there on.
+  absl::StatusOr<HomePlan::OfBody> OfBody(int segment, int bound_body) {
+    const Body& body = BodyOf(bound_body);
     const std::vector<OpHomes>& said = bound_.bodies[bound_body].homes;
-    HomePlan::OfSegment result;
-    ASSIGN_OR_RETURN(result.activations, Activations(segment, said));
+    HomePlan::OfBody result;
+    ASSIGN_OR_RETURN(result.activations, Activations(segment, bound_body, said));
     if (result.activations.has_value()) {
       result.activations_over = ActivationsOver(*result.activations);
     }
@@ -242,7 +257,9 @@ class HomePlanMaker {
         part = result.parts.end() - 1;
       }
       part->tensors[t] = true;
-      if (homes.zero >= 2 || body.tensors[t].frozen) continue;
+      // One rank shards nothing over dp, whatever nodes say.
+      const bool shards = homes.over.has_value() || options_.dp * options_.cp > 1;
+      if ((homes.zero >= 2 && shards) || body.tensors[t].frozen) continue;
       result.whole_gradients[t] = result.any_whole = true;
     }
     if (result.parts.empty()) result.parts.emplace_back();  // nothing has a home
@@ -300,8 +317,9 @@ class HomePlanMaker {
   }
 
   // Of a layer all or none.
-  absl::StatusOr<std::optional<Home>> Activations(int segment, const std::vector<OpHomes>& said) {
-    const Body& body = BodyOf(segment);
+  absl::StatusOr<std::optional<Home>> Activations(int segment, int bound_body,
+                                                  const std::vector<OpHomes>& said) {
+    const Body& body = BodyOf(bound_body);
     std::optional<Home> result;
     for (size_t o = 0; o < said.size(); ++o) {
       std::optional<Home> own;
@@ -315,7 +333,7 @@ class HomePlanMaker {
           ModelGraph::PathOf(bound_.graph.segments[segment]), "`."));
     }
     if (!result.has_value() || *result == Home()) return result;
-    if (Keeps(segment, *result)) {
+    if (Keeps(segment, bound_body, *result)) {
       ForEachNodeOver(segment, body.ops[0], [&](const std::string& node, const Directives& words) {
         if (words.home[HomeKind::kActivations] == result) keeping_.insert(node);
       });
@@ -337,8 +355,7 @@ class HomePlanMaker {
   }
 
   // Whether the segment's forward pass leaves anything to its backward pass that the home moves.
-  bool Keeps(int segment, const Home& home) const {
-    const int bound_body = bound_.places[segment].alike;
+  bool Keeps(int segment, int bound_body, const Home& home) const {
     if (!bound_.Holds(bound_body)) return true;  // as its own stage sees
     const BodyBlocks& blocks = bodies_[bound_body]->blocks;
     if (!home.sharded() || home.rank.has_value()) {
@@ -405,9 +422,11 @@ class HomePlanMaker {
     for (size_t s = 0; s < plan.segments_.size(); ++s) {
       const int body = bound_.places[s].alike;
       if (!bound_.Holds(body)) continue;
-      plan.ForEachPart(static_cast<int>(s), bodies_[body]->state, [&](const HomePart& part) {
-        if (part.state->parameters > 0) (part.homes.elsewhere() ? elsewhere : here) = true;
-      });
+      plan.ForEachPart({static_cast<int>(s), body}, bodies_[body]->state,
+                       [&](const HomePart& part) {
+                         if (part.state->parameters > 0)
+                           (part.homes.elsewhere() ? elsewhere : here) = true;
+                       });
     }
     if (here || !elsewhere || !profile_.update.fresh_gradients || sums_norm || !in_next) {
       return absl::OkStatus();

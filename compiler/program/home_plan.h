@@ -2,6 +2,7 @@
 #define PLANCAST_COMPILER_PROGRAM_HOME_PLAN_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -56,7 +57,8 @@ struct HomePart {
   bool Has(int tensor) const { return tensors == nullptr || (*tensors)[tensor]; }
 };
 
-// The homes of a plan whose nodes say some of them, by segment.
+// The homes of a plan whose nodes say some of them, by segment; of layers that are joined, by the
+// body that joins them.
 class HomePlan {
  public:
   // Null where no node says any. `bodies`: per bound body. `place`: of the program.
@@ -70,10 +72,10 @@ class HomePlan {
       const PlanOptions& options, const SoftwareProfile& profile,
       const std::vector<std::shared_ptr<const CompiledBody>>& bodies, const Place& place);
 
-  // Calls `use(part)` for all parameters of a segment's body, whose state is `state`.
+  // Calls `use(part)` for all parameters of a run's body, whose state is `state`.
   template <typename Use>
-  void ForEachPart(int segment, const BodyState& state, Use use) const {
-    const std::vector<Part>& parts = segments_[segment].parts;
+  void ForEachPart(const StageRun& run, const BodyState& state, Use use) const {
+    const std::vector<Part>& parts = Of(run).parts;
     for (const Part& part : parts) {
       const bool all = parts.size() == 1;
       const bool own = !all || part.homes.over.has_value();
@@ -82,13 +84,13 @@ class HomePlan {
   }
   // Whether any parameter has anything sharded over data-parallel axes.
   bool ShardsOverData(const DeviceMesh& mesh) const;
-  // Where kept tensors of a segment's layers wait; absent: as the plan says.
-  const std::optional<Home>& ActivationsOf(int segment) const {
-    return segments_[segment].activations;
+  // Where kept tensors of a run's layers wait; absent: as the plan says.
+  const std::optional<Home>& ActivationsOf(const StageRun& run) const {
+    return Of(run).activations;
   }
-  // The mesh axes over which a segment's layers share out what they keep.
-  const std::vector<int>& ActivationsOver(int segment) const {
-    return segments_[segment].activations_over;
+  // The mesh axes over which a run's layers share out what they keep.
+  const std::vector<int>& ActivationsOver(const StageRun& run) const {
+    return Of(run).activations_over;
   }
   // Whether those of any segment leave their devices: to the host, or to another stage; or all
   // but a part of them.
@@ -98,9 +100,9 @@ class HomePlan {
   // Of a segment whose parameters have one home (ParameterHomes).
   const ParameterHomes& HomesOf(int segment) const { return segments_[segment].parts[0].homes; }
   int ZeroOf(int segment) const { return HomesOf(segment).zero; }
-  // Per tensor of a segment's body: its gradients are not sharded; null: all are.
-  const std::vector<bool>* WholeGradients(int segment) const {
-    const OfSegment& homes = segments_[segment];
+  // Per tensor of a run's body: its gradients are not sharded; null: all are.
+  const std::vector<bool>* WholeGradients(const StageRun& run) const {
+    const OfBody& homes = Of(run);
     return homes.any_whole ? &homes.whole_gradients : nullptr;
   }
 
@@ -111,14 +113,19 @@ class HomePlan {
     BodyState state;
     std::vector<bool> tensors;
   };
-  struct OfSegment {
+  struct OfBody {
     std::vector<Part> parts;
     std::vector<bool> whole_gradients;  // per tensor
     bool any_whole = false;
     std::optional<Home> activations;
     std::vector<int> activations_over;
   };
-  std::vector<OfSegment> segments_;
+  const OfBody& Of(const StageRun& run) const {
+    return run.joined < 0 ? segments_[run.segment] : joined_.at(run.joined);
+  }
+
+  std::vector<OfBody> segments_;
+  std::map<int, OfBody> joined_;  // by StageRun::joined
 };
 
 }  // namespace plancast

@@ -76,7 +76,7 @@ void SplitRuns(const std::vector<SharedParameter>& shared,
         if (at(run.segment, layer) == at(run.segment, layer - 1)) {
           ++split.back().count;
         } else {
-          split.push_back({run.segment, run.bound_body, layer, 1});
+          split.push_back({run.segment, run.bound_body, layer, 1, run.joined});
         }
       }
     }

@@ -73,8 +73,8 @@ class RunWriter {
 
  private:
   void Append(const StageRun& run, int64_t begin, int64_t count, Ports borrowed, Ports lent) {
-    runs_.push_back(
-        {run.segment, Number(run.bound_body, borrowed, lent), run.layer_begin + begin, count});
+    runs_.push_back({run.segment, Number(run.bound_body, borrowed, lent), run.layer_begin + begin,
+                     count, run.joined});
   }
 
   int Number(int body, Ports borrowed, Ports lent) {

@@ -29,6 +29,11 @@ class StageContents {
     }
   }
   const CompiledBody& BodyOf(const StageRun& run) const { return *(*in_.bodies)[run.bound_body]; }
+  // The first layer of a repeat of the run's body, which may join several: repeats are counted
+  // from StageRun::layer_begin on.
+  int64_t LayerAt(const StageRun& run, int64_t repeat) const {
+    return run.layer_begin + (repeat - run.layer_begin) * BodyOf(run).blocks.forward.block.layers;
+  }
   // Calls `use(part)` for the parameters of one repeat of the run's body by their homes; those
   // of a body with a tied parameter have one.
   template <typename Use>
@@ -37,12 +42,12 @@ class StageContents {
     if (in_.homes == nullptr) {
       use(HomePart{plan_homes_, &state, nullptr});
     } else {
-      in_.homes->ForEachPart(run.segment, state, use);
+      in_.homes->ForEachPart(run, state, use);
     }
   }
   // Per tensor of the run's body: its gradients are not sharded; null: all are, or none.
   const std::vector<bool>* WholeGradients(const StageRun& run) const {
-    return in_.homes == nullptr ? nullptr : in_.homes->WholeGradients(run.segment);
+    return in_.homes == nullptr ? nullptr : in_.homes->WholeGradients(run);
   }
   // Calls `use(homes)` for those of the stage's parameters, which may come again.
   template <typename Use>

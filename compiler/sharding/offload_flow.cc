@@ -47,7 +47,7 @@ OffloadFlow::OffloadFlow(const ProgramInputs& inputs, const StageContents& conte
 
 std::optional<bool> OffloadFlow::OnHost(const StageRun& run) const {
   if (in_.homes == nullptr) return std::nullopt;
-  const std::optional<Home>& said = in_.homes->ActivationsOf(run.segment);
+  const std::optional<Home>& said = in_.homes->ActivationsOf(run);
   return said.has_value() ? std::optional<bool>(said->on_host) : std::nullopt;
 }
 
@@ -99,15 +99,16 @@ void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {
 }
 
 int32_t OffloadFlow::InParts(const StageRun& run, Phase phase, int32_t plain) {
-  if (in_.homes == nullptr || in_.homes->ActivationsOver(run.segment).empty()) return plain;
+  if (in_.homes == nullptr || in_.homes->ActivationsOver(run).empty()) return plain;
   const BodyBlocks& body = contents_.BodyOf(run).blocks;
-  const std::vector<KeptCopies> kept = KeptOver(body, in_.homes->ActivationsOver(run.segment));
+  const std::vector<KeptCopies> kept = KeptOver(body, in_.homes->ActivationsOver(run));
   if (kept.empty()) return plain;
   BlockCatalogue& catalogue = writer_.catalogue();
-  return catalogue.Number({BlockKey::kKeptParts, plain, run.segment}, [&] {
-    return phase == Phase::kForward ? KeepingParts(catalogue[plain], kept, *in_.mesh)
-                                    : GatheringParts(catalogue[plain], kept, *in_.mesh);
-  });
+  return catalogue.Number(
+      {BlockKey::kKeptParts, plain, run.joined < 0 ? run.segment : -1 - run.joined}, [&] {
+        return phase == Phase::kForward ? KeepingParts(catalogue[plain], kept, *in_.mesh)
+                                        : GatheringParts(catalogue[plain], kept, *in_.mesh);
+      });
 }
 
 int32_t OffloadFlow::BlockOf(const Part& part, Phase phase, int32_t plain) {

@@ -90,6 +90,9 @@ class Changes {
     if (job_.strategy.plan().hsdp.has_value()) {
       Add("one shard group, without `hsdp`", [](ShortForm& f) { f.hsdp.reset(); });
     }
+    if (options_.unit_layers > 1 && job_.strategy.plan().unit.has_value()) {
+      Add("units of one layer, without `unit`", [](ShortForm& f) { f.unit.reset(); });
+    }
     if (options_.zero == 3 && !options_.reshard) {
       Add("reshard=on", [](ShortForm& f) { f.reshard = "on"; });
     }

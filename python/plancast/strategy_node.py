@@ -107,6 +107,21 @@ class Node:
         self._tree._core.bucket(self._path, size)
         return self
 
+    def unit(self, layers: int) -> Node:
+        """How many neighbouring layers below are one unit of sharding.
+
+        Args:
+          layers: of a list, that are gathered together before they run, and whose gradients are
+            reduced together.
+
+        >>> from plancast.strategy import Strategy
+        >>> tree = Strategy.parse("zero=3")
+        >>> tree["layers[0:8]"].unit(4) and tree.to_dict()["nodes"]
+        {'layers[0:8]': {'unit': 4}}
+        """
+        self._tree._core.unit(self._path, layers)
+        return self
+
     def train(self, trains: bool = True) -> Node:
         """Whether the parameters below are trained; others have no gradient and no state.
 

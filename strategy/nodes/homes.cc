@@ -160,6 +160,18 @@ std::optional<bool> HomeDirective::OnHost(HomeKind kind) const {
   return std::nullopt;
 }
 
+std::string HomeDirective::DebugString() const {
+  std::vector<std::string> said;
+  for (const HomeKind kind : kHomeKindNames.Values()) {
+    const std::optional<Home>& home = (*this)[kind];
+    if (!home.has_value()) continue;
+    said.push_back(absl::StrCat(kHomeKindNames[kind], " ", PrintHome(kind, *home)));
+  }
+  const std::optional<Home>& state = (*this)[HomeKind::kState];
+  if (said.size() == 1 && state.has_value()) return PrintHome(HomeKind::kState, *state);
+  return absl::StrJoin(said, ", ");
+}
+
 absl::Status HomeDirective::Check() const {
   for (const HomeKind above : kSharded) {
     for (const HomeKind below : kSharded) {

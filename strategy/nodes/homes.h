@@ -63,6 +63,8 @@ struct HomeDirective {
   // Over which axis, "" for whole.
   std::optional<std::string> AxisOf(HomeKind kind) const;
   std::optional<bool> OnHost(HomeKind kind) const;
+  // `shard(dp)`, the state's alone, or `weights shard(dp), state host`.
+  std::string DebugString() const;
   // Errors: homes that contradict each other.
   absl::Status Check() const;
 };

@@ -54,6 +54,7 @@ void Vary(std::mt19937_64& random, PlanUnderTest& plan) {
   profile.pipeline.p2p_scatter_gather = random() % 2 == 0;
   profile.update.zero_grad = random() % 2 == 0;
   profile.update.grad_clip = random() % 2 == 0;
+  if (o.zero >= 2) o.unit_layers = static_cast<int64_t>(1 + random() % 3);
 }
 
 TEST(GraphWorkspace, PlansMayBeCutAnywhere) {

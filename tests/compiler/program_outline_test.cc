@@ -80,6 +80,10 @@ TEST(ProgramOutline, IssuesWhatTheProgramIssues) {
       plan.options().layout.clear();
       plan.options().cuts = DrawCuts(dice, plan.graph(), pp * (chunks ? 2 : 1) - 1);
     }
+    if (i % 2 == 0 && plan.options().zero >= 2 &&
+        plan.options().offload.count(Offload::kActivations) == 0) {
+      plan.options().unit_layers = static_cast<int64_t>(1 + random() % 3);
+    }
     if (i % 2 == 1) {
       DrawHomes([&](uint64_t n) { return static_cast<int64_t>(random() % n); }, plan);
     }

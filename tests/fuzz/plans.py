@@ -98,6 +98,8 @@ def draw(seed: int) -> Plan:
             keys.append(f"hsdp={part(dp, dp)}")
         if zero == 3 and rng.random() < 0.3:
             keys.append(f"reshard={rng.choice(('on', 'off'))},prefetch={rng.choice((1, 2))}")
+        if zero > 1 and rng.random() < 0.2:
+            keys.append(f"unit={rng.choice((2, 3, 4))}")
         if rng.random() < 0.2:
             keys.append(f"sync={rng.choice(('each', 'last'))}")
     if rng.random() < 0.6:

@@ -288,6 +288,10 @@ def bucket(d: Drawing) -> str:
     return d.of("1MB", "25MB", "1GB", "3kB", "0B") if d.odd() else d.of("1MB", "25MB", "1GB")
 
 
+def unit(d: Drawing) -> int | None:
+    return d.of(1, 2, 2, 3, 8, 0 if d.odd() else 4) if d.maybe(2) else None
+
+
 def train(d: Drawing) -> bool | None:
     return d.of(True, False, False) if d.maybe(2) else None
 
@@ -310,7 +314,7 @@ def lora(d: Drawing) -> dict[str, Any] | None:
 # What a node says, and what the plan's keys say.
 NODE: dict[str, Callable[[Drawing], Any]] = {
     "split": split, "recompute": recompute, "home": home, "bucket": bucket, "train": train,
-    "lora": lora, "on": on,
+    "lora": lora, "on": on, "unit": unit,
 }  # fmt: skip
 
 
@@ -342,6 +346,7 @@ PLAN: dict[str, Callable[[Drawing], Any]] = {
     "hsdp": lambda d: d.of(*_parts(d.mesh["dp"])) if d.maybe(8) else None,
     "reshard": lambda d: d.of("on", "off", 2) if d.maybe(8) else None,
     "prefetch": lambda d: d.of(0, 1, 2) if d.maybe(8) else None,
+    "unit": lambda d: d.of(1, 2, 3, 4) if d.maybe(16) else None,
     "sync": lambda d: d.of("each", "last") if d.maybe(6) else None,
     "recompute": lambda d: (
         d.of("none", "selective", "full", "full:1", "every:2", "uniform:2", "selective:mlp")

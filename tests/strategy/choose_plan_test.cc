@@ -79,6 +79,33 @@ TEST(ChoosePlanTest, LayersThatRunAgainTogetherAreNeitherShardedNorOffloadedOneB
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("leave the offload out")));
 }
 
+TEST(ChoosePlanTest, LayersThatRunAgainTogetherMayBeOneUnit) {
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("tp=8,zero=3,recompute=uniform:3,unit=3"));
+  EXPECT_EQ(plan.options.recompute_joined, 3);
+  EXPECT_EQ(plan.options.unit_layers, 3);
+  EXPECT_THAT(Choose("tp=8,zero=3,recompute=uniform:3,unit=2").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("zero=3 shards them by 2. Use unit=3, ")));
+}
+
+TEST(ChoosePlanTest, UnitsOfSeveralLayersNeedWhatIsSharded) {
+  for (const char* text : {"tp=8,unit=2", "tp=8,zero=1,unit=2"}) {
+    EXPECT_THAT(Choose(text).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("Use zero=2 or zero=3, or leave `unit`")));
+  }
+  EXPECT_EQ(Choose("tp=8,zero=2,unit=2")->options.unit_layers, 2);
+  EXPECT_EQ(Choose("tp=8,zero=2,unit=2")->chosen.at("unit"), "2");
+  EXPECT_EQ(Choose("tp=8,zero=3")->chosen.at("unit"), "1");
+  EXPECT_THAT(Choose("tp=8,pp=8,zero=3,unit=2")->notes, Contains("unit=2 has no effect with dp=1"));
+  EXPECT_THAT(Choose("tp=8,unit=1")->notes, Contains("unit=1 has no effect with zero=0"));
+  EXPECT_THAT(Choose("tp=8,zero=3,unit=2,offload=activations").status(),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("unit=2 with offload")));
+  PlanContext context = Context();
+  context.node_zero = 3;
+  EXPECT_EQ(Choose("tp=8,unit=2", context)->options.unit_layers, 2);
+}
+
 TEST(ChoosePlanTest, ReportsTheValueOfEveryKey) {
   ASSERT_OK_AND_ASSIGN(SoftwareProfile profile, FindSoftwareProfile("megatron-2021"));
   PlanContext context = Context();

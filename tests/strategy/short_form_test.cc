@@ -80,14 +80,14 @@ INSTANTIATE_TEST_SUITE_P(
         "dp=8,tp=2,cp=4,ep=8,etp=1,sp", "dp=2,hsdp=2,zero=3", "dp=2,zero=2", "zero=0",
         "recompute=full:1", "recompute=every:2", "recompute=uniform:4",
         "recompute=selective:core_attn+moe_act", "zero=3,hsdp=4,reshard=off,prefetch=0,sync=last",
-        "zero=3,reshard=8", "reshard=on,sync=each", "offload=optimizer+activations:4",
-        "recompute=none", "schedule=gpipe", "schedule=breadth-first", "schedule=zbh1",
-        "schedule=zb1p", "schedule=zbv", "schedule=zbvhalf", "schedule=zbvmin", "schedule=dualpipe",
-        "schedule=dualpipev", "schedule=plans/mine.csv", "schedule=./table", "attn=flash",
-        "overlap=grad+param+tp+cp+ep", "overlap=tp", "bucket=1B", "bucket=25MiB", "bucket=1.5GB",
-        "vocab_parallel=redis", "vocab_parallel=interlaced", "offload=optimizer+param+activations",
-        "layout=80", "layout=7+8x9+7", "layout=1x8", "order=dp-tp-pp", "order=tp-cp-ep-dp-pp",
-        "dp=1000000000"));
+        "zero=3,reshard=8", "zero=3,prefetch=2,unit=4", "reshard=on,sync=each",
+        "offload=optimizer+activations:4", "recompute=none", "schedule=gpipe",
+        "schedule=breadth-first", "schedule=zbh1", "schedule=zb1p", "schedule=zbv",
+        "schedule=zbvhalf", "schedule=zbvmin", "schedule=dualpipe", "schedule=dualpipev",
+        "schedule=plans/mine.csv", "schedule=./table", "attn=flash", "overlap=grad+param+tp+cp+ep",
+        "overlap=tp", "bucket=1B", "bucket=25MiB", "bucket=1.5GB", "vocab_parallel=redis",
+        "vocab_parallel=interlaced", "offload=optimizer+param+activations", "layout=80",
+        "layout=7+8x9+7", "layout=1x8", "order=dp-tp-pp", "order=tp-cp-ep-dp-pp", "dp=1000000000"));
 
 struct Mistake {
   const char* text;
@@ -139,6 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "`flash`?"},
         Mistake{"overlap=grad+parm", "Did you mean `param`?"},
         Mistake{"overlap=none+grad", "`none` stands alone or not at all."},
+        Mistake{"unit=0", "`0` is not a whole number from 1 to "},
         Mistake{"bucket=lots", "Write a positive number and a unit"},
         Mistake{"bucket=2000TB", "the largest bucket"},
         Mistake{"layout=14x", "`` is not a whole number"},

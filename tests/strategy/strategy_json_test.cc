@@ -9,7 +9,9 @@
 namespace plancast {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kTree[] = R"json({
   "plan": "dp=2,tp=4",
@@ -43,6 +45,32 @@ TEST(StrategyJsonTest, APlanAloneIsATree) {
 TEST(StrategyJsonTest, OneDimNeedsNoList) {
   EXPECT_EQ(*StrategyTree::FromJson(R"({"nodes": {"head": {"split": {"tp": "vocab"}}}})", "a"),
             *StrategyTree::FromJson(R"({"nodes": {"head": {"split": {"tp": ["vocab"]}}}})", "b"));
+}
+
+TEST(StrategyJsonTest, UnitsAreReadAndPrinted) {
+  constexpr char kUnits[] = R"json({
+  "plan": "zero=3,unit=2",
+  "nodes": {
+    "layers[0:4]": {"unit": 4}
+  }
+}
+)json";
+  ASSERT_OK_AND_ASSIGN(const StrategyTree tree, StrategyTree::FromJson(kUnits, "tree.json"));
+  EXPECT_EQ(tree.ToJson(), kUnits);
+  EXPECT_THAT(StrategyTree::FromJson(tree.ToJson(), "again"), IsOkAndHolds(tree));
+  EXPECT_THAT(tree.DebugString(), HasSubstr("layers[0:4] { unit: 4 }\n"));
+  EXPECT_TRUE(tree.SaysUnits());
+  EXPECT_THAT(tree.Explain("layers.3.mlp", 8), IsOkAndHolds(HasSubstr("unit: 4")));
+  EXPECT_THAT(tree.Explain("layers.4.mlp", 8),
+              IsOkAndHolds(AllOf(HasSubstr("unit: 2"), HasSubstr("from root\n"))));
+  EXPECT_THAT(tree.Explain("head"), IsOkAndHolds(Not(HasSubstr("unit"))));
+}
+
+TEST(StrategyJsonTest, TheRootSaysUnitsAsThePlanDoes) {
+  ASSERT_OK_AND_ASSIGN(const StrategyTree tree,
+                       StrategyTree::FromJson(R"({"nodes": {"": {"unit": 3}}})", "tree"));
+  EXPECT_EQ(tree.PlanOfRoot().unit, 3);
+  EXPECT_FALSE(tree.SaysUnits());
 }
 
 TEST(StrategyJsonTest, LevelsAreReadAndPrinted) {
@@ -105,6 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
                               "no recompute mode `some`; there are `none`"},
                       Mistake{R"({"nodes": {"head": {"bucket": "-4"}}})",
                               "`-4` is not a size in bytes"},
+                      Mistake{R"({"nodes": {"head": {"unit": 0.5}}})",
+                              "`nodes[\"head\"].unit` must be a whole number above 0."},
                       Mistake{R"({"nodes": {"": {"train": "no"}}})",
                               "`nodes[\"\"].train` must be true or false."},
                       Mistake{R"({"nodes": {"": {"lora": 16}}})", "must be an object, as in"},

@@ -23,7 +23,7 @@ TEST(SupportedTest, WhatIsSimulatedPasses) {
         "order=tp-cp-ep-dp-pp",
         "schedule=gpipe", "schedule=1f1b", "recompute=selective", "recompute=every:2",
         "recompute=selective:core_attn", "overlap=none", "tp=4,etp=4", "ep=8", "tp=4,etp=2",
-        "zero=3,hsdp=8,reshard=off,prefetch=2,sync=each", "zero=2"}) {
+        "zero=3,hsdp=8,reshard=off,prefetch=2,unit=2,sync=each", "zero=2"}) {
     EXPECT_OK(Check(text)) << text;
   }
 }

@@ -37,6 +37,14 @@ void SetBucket(PyStrategy& self, const std::string& path, int64_t bytes) {
   NodeOf(self, path).bucket_bytes = bytes;
 }
 
+void SetUnit(PyStrategy& self, const std::string& path, int64_t layers) {
+  if (layers < 1) {
+    ThrowStatus(absl::InvalidArgumentError(
+        absl::StrCat("a unit of ", layers, " layers holds nothing. Give 1 or more.")));
+  }
+  NodeOf(self, path).unit_layers = layers;
+}
+
 // `ranks`: by axis, `3` or `1/2`.
 void SetOn(PyStrategy& self, const std::string& path,
            const std::map<std::string, std::string>& ranks) {
@@ -108,6 +116,7 @@ void BindStrategy(py::module_& m) {
       .def("on", &SetOn, py::arg("path"), py::arg("ranks"))
       .def("home", &SetHomes, py::arg("path"), py::arg("homes"))
       .def("bucket", &SetBucket, py::arg("path"), py::arg("size"))
+      .def("unit", &SetUnit, py::arg("path"), py::arg("layers"))
       .def(
           "train",
           [](PyStrategy& self, const std::string& path, bool trains) {

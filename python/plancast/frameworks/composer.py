@@ -229,6 +229,7 @@ def _write_sharding(plan: Plan) -> dict[str, Any]:
         plan.refuse(f"zero={zero}", "FSDP shards parameters.", "zero=3,reshard=off (or zero=0)")
     said: dict[str, Any] = {"strategy": "FULL_SHARD" if zero else "NO_SHARD"}
     reshard, prefetch = plan.take("reshard"), plan.take("prefetch")
+    plan.only("unit", (), "the model says which modules are wrapped.", "unit=1")
     if reshard not in (None, "on", "off"):
         plan.refuse(f"reshard={reshard}", "FSDP1 reshards to the whole group.", "reshard=on")
     if hsdp is not None:

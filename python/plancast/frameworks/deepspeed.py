@@ -271,6 +271,7 @@ def _write_sharding(plan: Plan, stage: int, wire: int, known: Known) -> dict[str
         if size_of(bucket) % wire:
             plan.refuse(f"bucket={bucket}", f"it counts elements of {wire} bytes.", "a multiple")
         said["bucket"] = size_of(bucket) // wire
+    plan.only("unit", (), "it gathers modules one by one.", "unit=1")
     prefetch = plan.take("prefetch")
     if prefetch == "0":
         said["prefetch"] = 0

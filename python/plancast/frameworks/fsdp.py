@@ -265,6 +265,7 @@ def _write_mesh(plan: Plan, known: Known) -> tuple[dict[str, Any], str]:
 
 def _write_sharding(plan: Plan, said: dict[str, Any]) -> dict[str, Any]:
     reshard, prefetch = plan.take("reshard"), plan.take("prefetch")
+    plan.only("unit", (), "it wraps the modules of a class one by one.", "unit=1")
     offload = plan.words("offload")
     if said["kind"] != "FSDP":
         if offload:

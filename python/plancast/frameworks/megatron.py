@@ -295,6 +295,7 @@ def _write_sharding(plan: Plan, said: dict[str, Any]) -> dict[str, Any]:
             plan.refuse("hsdp with reshard=off", "torch's FSDP2 has one group.", "reshard=on")
         found["instances"] = plan.replicas(ranks, int(hsdp))
     plan.only("prefetch", (), "units ahead are not a setting.", "prefetch=1")
+    plan.only("unit", (), "it wraps the modules of a class one by one.", "unit=1")
     plan.take_sync(default_sync(zero), zero)
     overlap = plan.words("overlap") or []
     if "cp" in overlap:

@@ -251,6 +251,7 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
         plan.refuse(f"reshard={reshard}", "it reshards to the whole group or not.", "reshard=on")
     said["reshard"] = {None: "default", "on": "always", "off": "never"}[reshard]
     plan.only("prefetch", (), "FSDP2 gathers one unit ahead.", "prefetch=1")
+    plan.only("unit", (), "each layer is wrapped by itself.", "unit=1")
     ep, etp = plan.number("ep"), plan.take("etp")
     if ep > 1:
         degree = int(etp) if etp is not None else tp

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/sharding/home_plans.h"
 #include "tests/compiler/small_model.h"
+#include "tests/executor/memory/event_replay.h"
 
 namespace plancast {
 namespace {
@@ -321,6 +322,15 @@ TEST(NodeHomesTest, EachHomeThatIsSaidChangesThePlan) {
   }
 }
 
+// One rank shards nothing over dp: beside layers on the host its gradients are whole.
+TEST(NodeHomesTest, GradientsThatOneRankWouldShardAreGivenUp) {
+  PlanUnderTest plan = Small(1, 2);
+  Homes(plan, "layers.*", "host", 3).Home("embedding", HomeKind::kGradients, "shard(dp)");
+  const ExecutionGraph graph = Compiled(plan);
+  const std::vector<ReplayedEvent> events = ReplayEvents(graph, 0);
+  EXPECT_EQ(events.back().live.of[kGradients], graph.programs[0].static_bytes[kGradients]);
+}
+
 // --- Bad input.
 
 TEST(NodeHomesTest, WhatCannotBeIsRefused) {
@@ -339,9 +349,9 @@ TEST(NodeHomesTest, WhatCannotBeIsRefused) {
   (*bucket.tree().Node("layers.*"))->bucket_bytes = 1 << 20;
   EXPECT_THAT(Refused(bucket), HasSubstr("`layers.*`: `bucket` has no effect"));
   PlanUnderTest joined = Small(4);
-  joined.Recomputing(Recompute::kFull).Shard("layers.*", 1);
+  joined.Recomputing(Recompute::kFull).Home("layers.*", HomeKind::kActivations, "host");
   joined.options().recompute_joined = 2;
-  EXPECT_THAT(Refused(joined), HasSubstr("recompute=uniform:2"));
+  EXPECT_THAT(Refused(joined), HasSubstr("`activations: host` of `layers.*` where 2 layers run"));
   PlanUnderTest cut = Small(4);
   cut.Split("layers.*.mlp", "dp", {"ffn"}).Home("layers.*.mlp.fc1", HomeKind::kState, "shard(dp)");
   EXPECT_THAT(Refused(cut), HasSubstr("`split` cuts all weights below over the ranks of `dp` "

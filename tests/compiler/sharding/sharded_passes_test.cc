@@ -298,17 +298,19 @@ TEST(ShardedMemoryTest, NothingIsLeftOver) {
     plan.profile().data_parallel.keeps_last_unit = one_of({0, 1}) != 0;
     plan.profile().update.zero_grad = one_of({0, 1}) != 0;
     plan.profile().kernels.fuse_wgrad_accumulation = one_of({0, 1}) != 0;
+    if (i % 2 == 0) o.unit_layers = one_of({1, 1, 2, 3});
     if (i % 2 == 1) {
       plan.profile().update.fresh_gradients = one_of({0, 1}) != 0;
       plan.Tp(one_of({1, 2, 2}));
       if (one_of({0, 1}) != 0) plan.Sp();
       DrawHomes([&](uint64_t n) { return static_cast<int64_t>(random() % n); }, plan);
     }
-    SCOPED_TRACE(testing::Message() << i << " zero " << o.zero << " pp " << pp << " vpp " << vpp
-                                    << " reshard " << o.reshard << o.reshard_ranks << " prefetch "
-                                    << o.prefetch << " sync " << o.sync_each << " cut "
-                                    << static_cast<int>(plan.profile().data_parallel.shard_cut)
-                                    << " tree " << plan.tree().ToJson());
+    SCOPED_TRACE(testing::Message()
+                 << i << " zero " << o.zero << " pp " << pp << " vpp " << vpp << " reshard "
+                 << o.reshard << o.reshard_ranks << " prefetch " << o.prefetch << " unit "
+                 << o.unit_layers << " sync " << o.sync_each << " cut "
+                 << static_cast<int>(plan.profile().data_parallel.shard_cut) << " tree "
+                 << plan.tree().ToJson());
     const ExecutionGraph graph = Compiled(plan);
     for (size_t p = 0; p < graph.programs.size(); ++p) {
       const std::vector<ReplayedEvent> events = ReplayEvents(graph, static_cast<int32_t>(p));

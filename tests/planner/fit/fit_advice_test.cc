@@ -69,6 +69,11 @@ TEST_F(FitAdviceTest, WhatItSaysFitsWhereItIsMade) {
   EXPECT_TRUE(changed.fits);
 }
 
+TEST_F(FitAdviceTest, SmallerUnitsMayFit) {
+  EXPECT_THAT(Advice("tp=1,zero=3,mb=1,unit=48"),
+              HasSubstr("units of one layer, without `unit` ("));
+}
+
 TEST_F(FitAdviceTest, TensorParallelismStaysInsideOfADomain) {
   EXPECT_THAT(Advice("tp=8,mb=1"),
               AllOf(HasSubstr("Smallest changes that fit: "), Not(HasSubstr("tp=16"))));

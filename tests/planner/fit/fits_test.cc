@@ -100,6 +100,7 @@ std::string Draw(std::mt19937& random, bool experts) {
   add(pick({"", ",overlap=grad", ",overlap=grad+param", ",overlap=none"}));
   add(pick({"", "", ",bucket=200MB"}));
   add(pick({"", "", ",attn=unfused"}));
+  if (zero > 1) add(pick({"", ",unit=2", ",unit=3"}));
   return plan;
 }
 

@@ -135,6 +135,13 @@ void ExpectNoByteLost(const ExecutionGraph& graph) {
   }
 }
 
+// Whether several layers are gathered or reduced together, and do not also run again together.
+bool HasUnits(const RandomJob& random, const ExecutionGraph& graph) {
+  return random.job.strategy.plan().recompute != "uniform" &&
+         std::any_of(graph.blocks.begin(), graph.blocks.end(),
+                     [](const Block& block) { return block.layers > 1; });
+}
+
 // Kernels of a few microseconds, so that they and transfers hide each other.
 ExecutionGraph WithTimes(ExecutionGraph graph) {
   for (size_t k = 0; k < graph.kernels.size(); ++k) {
@@ -223,10 +230,11 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
     on_some_ranks_ += random.job.strategy.NamesRanks();
     own_meshes_ += !graph.stage_meshes.empty();
     mixed_ += machine->mixed();
+    units_ += HasUnits(random, graph);
   }
 
   int64_t plans_ = 0, ranks_ = 0, classes_ = 0, exact_ = 0, own_meshes_ = 0, mixed_ = 0,
-          on_some_ranks_ = 0;
+          on_some_ranks_ = 0, units_ = 0;
   std::set<std::string> rules_;  // of ops
 };
 
@@ -240,11 +248,13 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
   std::cout << plans_ << " of " << drawn << " plans compared, " << ranks_ << " ranks in "
             << classes_ << " classes; " << own_meshes_ << " with stages of their own, " << mixed_
             << " on mixed machines, " << on_some_ranks_ << " with nodes on some ranks, " << exact_
-            << " that do no work twice, " << rules_.size() << " ops\n";
+            << " that do no work twice, " << units_ << " with units of several layers, "
+            << rules_.size() << " ops\n";
   EXPECT_LT(classes_, ranks_);
   EXPECT_GT(own_meshes_, kPlansPerSlice / 10);
   EXPECT_GT(mixed_, kPlansPerSlice / 10);
   EXPECT_GT(exact_, kPlansPerSlice / 10);
+  EXPECT_GT(units_, kPlansPerSlice / 100);
   EXPECT_LT(drawn, 4 * kPlansPerSlice);
   EXPECT_GT(rules_.size(), 100);  // of 200 and more
 }

@@ -74,6 +74,7 @@ def test_mistakes(document, words):
 @pytest.mark.parametrize(
     ("strategy", "words"),
     [("tp=2,zero=3,mb=1", "listed in code"), ("zero=3,reshard=4,mb=1", "Nearest: reshard=on"),
+     ("zero=3,unit=2,mb=1", "Nearest: unit=1"),
      ("zero=3,mb=1,accum=2", "with dp said"), ("dp=2,zero=3,sync=last,mb=1,accum=2", "sync=each"),
      ("zero=3,offload=optimizer+param,mb=1", "Nearest: offload=activations")],
 )  # fmt: skip

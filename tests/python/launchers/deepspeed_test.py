@@ -146,6 +146,7 @@ def test_mistakes(document, words):
         ("zero=3,recompute=selective,mb=1", "Nearest: recompute=full"),
         ("zero=3,sync=last,mb=1", "each micro-batch"),
         ("zero=3,prefetch=3,mb=1", "give the model"),
+        ("zero=3,unit=2,mb=1", "Nearest: unit=1"),
         ("tp=2,sp,mb=1", "not sequence-parallel"),
         ("zero=3,offload=activations,mb=1", "recompute=full,offload=activations"),
     ],

@@ -107,6 +107,7 @@ def test_mistakes(settings, words):
     [
         ("pp=2,zero=3,mb=1", "no pipeline"), ("dp=8,zero=2,mb=1", "Nearest: zero=3,reshard=off"),
         ("zero=3,prefetch=2,mb=1", "Nearest: prefetch=1"),
+        ("zero=3,unit=2,mb=1", "Nearest: unit=1"),
         ("zero=3,recompute=selective,mb=1", "recompute=full"),
         ("zero=3,bucket=25MB,mb=1", "without `bucket`"), ("zero=3,attn=flash,mb=1", "model's code"),
         ("zero=3,hsdp=4,mb=1", "with dp said"), ("zero=3,sync=each,mb=1,accum=2", "sync=last"),

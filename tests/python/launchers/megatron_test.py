@@ -146,6 +146,7 @@ def test_layout_strings(layout):
         ("mb=1,recompute=selective:op", "it has no `op`"),
         ("zero=3,reshard=off,pp=2,mb=1", "reshard=on, or zero=2"),
         ("zero=3,reshard=8,mb=1", "Nearest: reshard=on"),
+        ("zero=3,unit=2,mb=1", "Nearest: unit=1"),
         ("zero=1,mb=1,offload=param", "optimizer\\+activations:N"),
         ("zero=1,mb=1,overlap=param", "Nearest: overlap=grad\\+param"),
         ("mb=1,order=pp-tp-dp", "Nearest: tp-cp-ep-pp-dp"),

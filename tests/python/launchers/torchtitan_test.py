@@ -196,6 +196,7 @@ def test_gpus_settle_the_replicas_that_are_written():
         ("dp=8,zero=1,mb=1", "Nearest: zero=3,reshard=off"),
         ("dp=8,zero=3,reshard=4,mb=1", "Nearest: reshard=on"),
         ("dp=8,zero=3,prefetch=2,mb=1", "Nearest: prefetch=1"),
+        ("dp=8,zero=3,unit=2,mb=1", "Nearest: unit=1"),
         ("dp=8,zero=3,recompute=full:4,mb=1", "Nearest: recompute=full or every:N"),
         ("dp=8,zero=3,recompute=selective,mb=1", "Nearest: recompute=selective:op"),
         ("dp=8,zero=3,mb=1,attn=unfused", "Nearest: attn=flash"),
