@@ -1,5 +1,6 @@
 #include "compiler/places.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -46,6 +47,13 @@ absl::Status CheckWorks(const ProgramPlan& plan, const Place& place) {
   return absl::OkStatus();
 }
 
+// Whether a node keeps what adapters are beside in 4 bits.
+bool KeepsNf4(const StrategyTree& tree) {
+  return std::any_of(tree.nodes().begin(), tree.nodes().end(), [](const auto& node) {
+    return node.second.lora.has_value() && !node.second.lora->base.empty();
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Place>> PlacesOf(const CompileRequest& request) {
@@ -81,6 +89,21 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
     return absl::UnimplementedError(
         "not supported yet: parameters that are gathered in 8 or 4 bits where nodes are on some "
         "ranks (`on`). Gather them in 16 bits (`--gather-dtype bf16`), or leave `zero` out.");
+  }
+  const auto frozen_wire = [&](int64_t nf4) {
+    FrozenParameters frozen;
+    frozen.elements = 2, frozen.nf4 = nf4;
+    return FrozenWireBytes(*request.profile, request.dtype, frozen);
+  };
+  const bool unlike =
+      frozen_wire(0) != wire(0) || (KeepsNf4(*request.tree) && frozen_wire(2) != wire(0));
+  if (options.shard_ranks() > 1 && options.most_zero() == 3 && request.tree->fine_tunes() &&
+      unlike) {
+    return absl::UnimplementedError(
+        "not supported yet: frozen parameters that are gathered in another type than trained ones "
+        "(`base: nf4`, or 16 bits beside 32) where nodes are on some ranks (`on`). Leave `base` "
+        "out, "
+        "gather in 16 bits (`--gather-dtype bf16`), or write zero=2.");
   }
   GraphAssembly assembly;
   for (size_t p = 0; p < places.size(); ++p) {
