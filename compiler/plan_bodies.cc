@@ -364,6 +364,7 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks) {
   options.sync_whole_each = usual.sync_whole_each;
   options.micro_batches = usual.micro_batches;
   options.schedule = usual.schedule;
+  options.schedule_table.clear();
   options.offload = usual.offload;
   options.offload_layers = usual.offload_layers;
   options.attention = usual.attention;  // the model is drawn with it

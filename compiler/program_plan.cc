@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "compiler/bind/plan_mesh.h"
 
@@ -43,6 +44,12 @@ ProgramInputs ProgramPlan::inputs() const {
 
 PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
   const PlanOptions& options = *request->options;
+  if (options.schedule == plancast::Schedule::kTable) {
+    PLANCAST_CHECK_EQ(micro_batches, options.micro_batches) << "a table is one as a whole";
+    absl::StatusOr<ScheduleTable> table = ParseScheduleTable(options.schedule_table);
+    PLANCAST_CHECK_OK(table.status());
+    return PipelineSchedule(*std::move(table));
+  }
   return PipelineSchedule(options.schedule, options.pp, micro_batches, options.vpp);
 }
 

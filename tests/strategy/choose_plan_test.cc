@@ -154,6 +154,9 @@ TEST(ChoosePlanTest, ScheduleFollowsStages) {
   EXPECT_EQ(Choose("pp=8,vpp=2")->options.schedule, Schedule::kInterleaved);
   EXPECT_EQ(Choose("pp=8,schedule=gpipe")->options.schedule, Schedule::kGpipe);
   EXPECT_EQ(Choose("pp=8,schedule=interleaved")->options.schedule, Schedule::k1f1b);
+  EXPECT_EQ(Choose("pp=8,schedule=breadth-first")->options.schedule, Schedule::kGpipe);
+  EXPECT_EQ(Choose("pp=8,vpp=2,schedule=breadth-first")->options.schedule, Schedule::kBreadthFirst);
+  EXPECT_EQ(Choose("pp=8,schedule=eager-1f1b")->options.schedule, Schedule::kEager1f1b);
 }
 
 TEST(ChoosePlanTest, BatchMayBeLeftToAccumulation) {
@@ -261,6 +264,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"tp=1000000000,pp=1000000000", "does not divide the 96 devices"},
         Mistake{"tp=8,mb=3", "not divisible by dp*mb = 12*3. With dp=12, mb can be 1, 2, 4, 8."},
         Mistake{"tp=8,accum=3", "accum=3 contradicts the batch: 96 / (dp=12 * mb=1) is 8."},
+        Mistake{"tp=8,pp=2,schedule=F0 B0;F0 B0", "ends at position 2 without `F1.0`"},
+        Mistake{"pp=4,vpp=2,schedule=eager-1f1b", "Use schedule=interleaved, or leave vpp out."},
         Mistake{"pp=4,vpp=2,schedule=1f1b", "Use schedule=interleaved, or leave vpp out."},
         Mistake{"pp=96,vpp=2",
                 "more than the 96 layers of the model. pp*vpp can be 96 at most, or 98 with the "
