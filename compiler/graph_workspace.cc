@@ -31,7 +31,9 @@ bool SameProgram(const Program& a, const Program& b) {
 // Enough for the first and the last pass of a phase to differ, and where blocks are
 // sharded those between from both.
 int64_t DraftedMicroBatches(const PlanOptions& options) {
-  if (options.schedule == Schedule::kTable) return options.micro_batches;
+  if (options.schedule == Schedule::kTable || options.splits_backward()) {
+    return options.micro_batches;
+  }
   const bool shards =
       options.most_zero() >= 2 && (options.node_zero >= 2 || options.dp * options.cp > 1);
   return shards ? std::min<int64_t>(options.micro_batches, 3) : 2;

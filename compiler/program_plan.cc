@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "compiler/bind/plan_mesh.h"
@@ -32,6 +34,30 @@ void DropIdleRuns(const PlanBodies& bodies, std::vector<std::vector<StageRun>>* 
   for (std::vector<StageRun>& runs : *stages) {
     runs.erase(std::remove_if(runs.begin(), runs.end(), idle), runs.end());
   }
+}
+
+// What of CheckSplitBackward the plan alone does not show.
+absl::Status CheckSplits(const CompileRequest& request, const HomePlan* homes) {
+  if (!request.options->splits_backward()) return absl::OkStatus();
+  const auto not_yet = [](absl::string_view what, absl::string_view remedy) {
+    return absl::UnimplementedError(
+        absl::StrCat("not supported yet: ", what,
+                     " where gradients of weights are a pass of their own. ", remedy));
+  };
+  // Ranks with other ops would put other exchanges off.
+  if (request.tree->NamesRanks()) {
+    return not_yet("nodes on some ranks (`on`)", "Leave them out, or use schedule=1f1b.");
+  }
+  const SoftwareProfile::Types& types = request.profile->types;
+  const bool few_bits = ElementBytes(request.dtype) < ElementBytes(StorageType(request.dtype));
+  if (few_bits && (types.quantized_activations || types.quantized_gathers)) {
+    return not_yet("activations that are kept or gathered in 8 or 4 bits",
+                   "Use `--dtype bf16`, or schedule=1f1b.");
+  }
+  if (homes != nullptr && homes->OffloadsActivations()) {
+    return not_yet("activations with a home on the host", "Leave that home out.");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -94,6 +120,7 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   ASSIGN_OR_RETURN(plan.homes,
                    HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree, *request.options,
                                     *request.profile, plan.compiled, request.place));
+  RETURN_IF_ERROR(CheckSplits(request, plan.homes.get()));
   // What is on its way to the host and back is a module's own.
   if (request.options->offload.count(Offload::kActivations) == 0 &&
       !(plan.homes != nullptr && plan.homes->OffloadsActivations())) {

@@ -64,6 +64,7 @@ class Chooser {
     RETURN_IF_ERROR(CheckPasses());
     RETURN_IF_ERROR(ChooseSharding());
     RETURN_IF_ERROR(ChooseRecompute(form_, profile_, &o_));
+    RETURN_IF_ERROR(CheckSplitBackward(o_, profile_));
     NoteWholeStages();
     ChooseRest();
     if (texts_) Report();

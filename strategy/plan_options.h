@@ -76,6 +76,10 @@ struct PlanOptions {
   int64_t micro_batches = 1;  // per data-parallel rank and iteration
   Schedule schedule = Schedule::kNone;
   std::string schedule_table;  // of Schedule::kTable (schedule_table.h), checked
+  // Whether gradients of weights are a pass of their own.
+  bool splits_backward() const {
+    return SplitsBackward(schedule) || schedule_table.find('W') != std::string::npos;
+  }
   Recompute recompute = Recompute::kNone;
   int64_t recompute_layers = -1;  // full:N recomputes the first N layers of a stage; -1: all
   int64_t recompute_every =

@@ -219,7 +219,7 @@ absl::Status ParseSchedule(absl::string_view value, ShortForm& form) {
     all.erase(std::remove_if(all.begin(), all.end(),
                              [](const std::string& s) { return s == "none" || s == "table"; }),
               all.end());
-    return Join(all, {"zbh1", "zb1p", "zb2p", "zbv", "zbvhalf", "zbvmin", "dualpipe", "dualpipev"});
+    return Join(all, {"zbv", "zbvhalf", "zbvmin", "dualpipe", "dualpipev"});
   }());
   form.schedule = std::string(value);
   if (Contains(*names, value)) return absl::OkStatus();

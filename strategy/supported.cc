@@ -33,7 +33,7 @@ absl::Status CheckSupported(const ShortForm& form) {
     }
     return NotYet("schedule", *form.schedule,
                   "This version simulates `gpipe`, `1f1b`, `interleaved`, `eager-1f1b`, "
-                  "`breadth-first` and tables.");
+                  "`breadth-first`, `zbh1`, `zb1p`, `zb2p` and tables.");
   }
   for (const std::string& overlap : form.overlap) {
     if (overlap == "cp" || overlap == "ep") {

@@ -85,15 +85,18 @@ struct InPortMemory {
   int forward = -1;   // of the forward block, which takes it over
   int backward = -1;  // of the backward block, where that gives it up; else the forward one does
   int64_t bytes = 0;
+  bool until_weights = false;  // `backward` is of the block of weight gradients
 };
 struct OutPortMemory {
   int forward = -1;  // of the forward block, which counts it as kept and as passed on
   int64_t bytes = 0;
+  bool until_weights = false;  // it is kept until weight gradients are made
 };
 
-// The forward and the backward block of one body.
+// The forward and the backward block of one body. `weights`: what is left for a pass of its own
+// (SplitBackward), without tasks: nothing.
 struct BodyBlocks {
-  BlockTemplate forward, backward;
+  BlockTemplate forward, backward, weights;
   std::vector<InPortMemory> in_ports;
   std::vector<OutPortMemory> out_ports;
 };

@@ -1,6 +1,7 @@
 #include "compiler/schedule/pipeline_schedule.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,6 +45,25 @@ Steps WarmSteadyCool(const Steps& forward, const Steps& backward, int64_t warmup
   return steps;
 }
 
+// The steps with the W of each backward pass behind the one that is `put_off` passes later.
+Steps WithWeights(const Steps& steps, int64_t put_off) {
+  Steps with;
+  with.reserve(steps.size() * 3 / 2);
+  std::deque<ScheduleStep> due;
+  const auto make = [&] {
+    with.push_back({Phase::kWeight, due.front().micro_batch, due.front().chunk});
+    due.pop_front();
+  };
+  for (const ScheduleStep& step : steps) {
+    with.push_back(step);
+    if (step.phase != Phase::kBackward) continue;
+    due.push_back(step);
+    if (static_cast<int64_t>(due.size()) > put_off) make();
+  }
+  while (!due.empty()) make();
+  return with;
+}
+
 int64_t GroupsOf(Schedule schedule, int64_t stages, int64_t micro_batches, int64_t chunks) {
   const bool grouped = chunks > 1 && schedule == Schedule::kInterleaved;
   return grouped ? std::max<int64_t>(micro_batches / stages, 1) : 1;
@@ -74,6 +94,7 @@ int64_t PipelineSchedule::WarmUp(int64_t stage) const {
     return micro_batches_ * chunks_;
   }
   if (schedule_ == Schedule::kEager1f1b) return (stages_ - stage) * 2 - 1;
+  if (schedule_ == Schedule::kZb2p) return (stages_ - stage - 1) * 2;
   if (schedule_ == Schedule::kInterleaved && chunks_ > 1) {
     const int64_t largest = (micro_batches_ + groups_ - 1) / groups_;
     return (stages_ - stage - 1) * 2 + (chunks_ - 1) * largest;
@@ -83,11 +104,13 @@ int64_t PipelineSchedule::WarmUp(int64_t stage) const {
 
 Steps PipelineSchedule::OfStage(int64_t stage) const {
   if (schedule_ == Schedule::kTable) return table_.stages[stage];
-  return WarmSteadyCool(forward_, backward_, WarmUp(stage));
+  const Steps steps = WarmSteadyCool(forward_, backward_, WarmUp(stage));
+  return SplitsBackward(schedule_) ? WithWeights(steps, PutOff(stage)) : steps;
 }
 
 bool PipelineSchedule::Same(int64_t stage, int64_t other) const {
   if (schedule_ == Schedule::kTable) return table_.stages[stage] == table_.stages[other];
+  if (SplitsBackward(schedule_)) return OfStage(stage) == OfStage(other);
   // The last forward pass is followed by backward passes whether it warms up or not.
   const int64_t most = micro_batches_ * chunks_ - 1;
   return std::min(WarmUp(stage), most) == std::min(WarmUp(other), most);

@@ -23,7 +23,13 @@ namespace plancast {
 //    are spread over the groups: none is smaller than `stages`, and the largest
 //    takes the place of `stages` in the warm-up, or the pipeline would lock up;
 //  - breadth-first: all micro-batches forward through one chunk after another, then
-//    all back likewise (Lamy-Poirier 2023).
+//    all back likewise (Lamy-Poirier 2023);
+//  - zbh1, zb1p: as 1f1b, with the gradients of weights (W) of a micro-batch `stage`
+//    backward passes behind, so that all stages have as much in flight as the first
+//    (ZB-H1 of Qi et al. 2023, which their automatic rule finds, too, for passes of equal
+//    length and the memory of 1f1b);
+//  - zb2p: 2 (stages - stage - 1) forwards to warm up, W 2 `stage` passes behind: ZB-H2,
+//    likewise for twice the memory.
 class PipelineSchedule {
  public:
   PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches, int64_t chunks);
@@ -34,12 +40,14 @@ class PipelineSchedule {
   bool Same(int64_t stage, int64_t other) const;
   // Stages differ by how many forwards warm up, no stage has more than those before it: what one
   // does every stage before it does too.
-  bool WarmsUp() const { return schedule_ != Schedule::kTable; }
+  bool WarmsUp() const { return schedule_ != Schedule::kTable && !SplitsBackward(schedule_); }
   // A line for each stage, for dumps: `stage 0: F0.0 F1.0 B0.0`.
   std::string DebugString() const;
 
  private:
   int64_t WarmUp(int64_t stage) const;
+  // How many backward passes W comes behind its own.
+  int64_t PutOff(int64_t stage) const { return schedule_ == Schedule::kZb2p ? 2 * stage : stage; }
 
   const Schedule schedule_;
   const int64_t stages_, micro_batches_, chunks_;

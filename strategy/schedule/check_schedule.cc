@@ -13,7 +13,8 @@ namespace {
 
 using Steps = std::vector<ScheduleStep>;
 
-constexpr int kPhases = 2;
+constexpr int kPhases = 3;    // F, B, W
+constexpr int kCrossing = 2;  // of them, those that hand on to another stage
 
 template <typename... Parts>
 absl::Status Wrong(const Parts&... parts) {
@@ -42,8 +43,15 @@ class Positions {
   std::vector<int32_t> of_;  // -1: nowhere yet
 };
 
+bool ListsWeights(const ScheduleTable& table) {
+  return std::any_of(table.stages.begin(), table.stages.end(), [](const Steps& steps) {
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const ScheduleStep& step) { return step.phase == Phase::kWeight; });
+  });
+}
+
 absl::StatusOr<int64_t> CheckStage(const Steps& steps, int64_t stage, const ScheduleShape& shape,
-                                   Positions* positions) {
+                                   bool weights, Positions* positions) {
   int64_t in_flight = 0, most = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
     const ScheduleStep& step = steps[i];
@@ -62,16 +70,22 @@ absl::StatusOr<int64_t> CheckStage(const Steps& steps, int64_t stage, const Sche
     }
     position = static_cast<int32_t>(i);
     if (step.phase != Phase::kForward) {
-      const ScheduleStep forward{Phase::kForward, step.micro_batch, step.chunk};
-      if (positions->Of(stage, forward) < 0) {
-        return Wrong(At(stage, i, step), ": it goes back before it went forward. Put `",
-                     StepString(forward), "` before it.");
+      const bool back = step.phase == Phase::kBackward;
+      const ScheduleStep before{back ? Phase::kForward : Phase::kBackward, step.micro_batch,
+                                step.chunk};
+      if (positions->Of(stage, before) < 0) {
+        return Wrong(At(stage, i, step),
+                     back ? ": it goes back before it went forward. Put `"
+                          : ": gradients of weights are made before those of what came in. Put `",
+                     StepString(before), "` before it.");
       }
     }
-    in_flight += step.phase == Phase::kForward ? 1 : -1;
+    if (step.phase == Phase::kForward) ++in_flight;
+    if (step.phase == (weights ? Phase::kWeight : Phase::kBackward)) --in_flight;
     most = std::max(most, in_flight);
   }
-  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kWeight}) {
+    if (phase == Phase::kWeight && !weights) continue;
     for (int32_t chunk = 0; chunk < shape.chunks; ++chunk) {
       for (int32_t m = 0; m < shape.micro_batches; ++m) {
         const ScheduleStep step{phase, m, chunk};
@@ -79,7 +93,9 @@ absl::StatusOr<int64_t> CheckStage(const Steps& steps, int64_t stage, const Sche
         return Wrong("stage ", stage, " ends at position ", steps.size(), " without `",
                      StepString(step), "`. It has ", shape.micro_batches, " micro-batches through ",
                      shape.chunks, shape.chunks == 1 ? " chunk" : " chunks",
-                     ", each forward and back once.");
+                     weights ? ", each forward, back and its gradients of weights once; these are "
+                               "listed for all or for none."
+                             : ", each forward and back once.");
       }
     }
   }
@@ -94,6 +110,7 @@ class Run {
     for (int64_t s = 0; s < shape.stages; ++s) {
       for (size_t i = 0; i < table.stages[s].size(); ++i) {
         const ScheduleStep& step = table.stages[s][i];
+        if (step.phase == Phase::kWeight) continue;
         Stage& stage = stages_[s];
         if (Crosses(Before(VirtualOf(s, step), step.phase), VirtualOf(s, step))) {
           stage.takes[PhaseIndex(step)].push_back(i);
@@ -120,8 +137,8 @@ class Run {
   struct Stage {
     size_t next = 0;  // step
     // Per phase the steps that take from, or give to, another stage, and how many have.
-    std::array<std::vector<size_t>, kPhases> takes, gives;
-    std::array<size_t, kPhases> taken = {}, given = {};
+    std::array<std::vector<size_t>, kCrossing> takes, gives;
+    std::array<size_t, kCrossing> taken = {}, given = {};
   };
 
   static size_t PhaseIndex(const ScheduleStep& step) { return static_cast<size_t>(step.phase); }
@@ -154,7 +171,7 @@ class Run {
     bool moved = false;
     for (bool more = true; more;) {
       more = false;
-      for (size_t phase = 0; phase < kPhases; ++phase) more = Take(s, phase) || more;
+      for (size_t phase = 0; phase < kCrossing; ++phase) more = Take(s, phase) || more;
       more = Do(s) || more;
       moved = moved || more;
     }
@@ -178,6 +195,10 @@ class Run {
     Stage& stage = stages_[s];
     if (stage.next == table_.stages[s].size()) return false;
     const ScheduleStep& step = table_.stages[s][stage.next];
+    if (step.phase == Phase::kWeight) {
+      ++stage.next;
+      return true;
+    }
     const int64_t v = VirtualOf(s, step), before = Before(v, step.phase);
     const size_t phase = PhaseIndex(step);
     if (Crosses(before, v)) {
@@ -253,8 +274,10 @@ absl::StatusOr<std::vector<int64_t>> CheckSchedule(const ScheduleTable& table,
   }
   Positions positions(shape);
   std::vector<int64_t> in_flight;
+  const bool weights = ListsWeights(table);
   for (int64_t s = 0; s < shape.stages; ++s) {
-    ASSIGN_OR_RETURN(const int64_t most, CheckStage(table.stages[s], s, shape, &positions));
+    ASSIGN_OR_RETURN(const int64_t most,
+                     CheckStage(table.stages[s], s, shape, weights, &positions));
     in_flight.push_back(most);
   }
   RETURN_IF_ERROR(Run(table, shape, &positions).Finish());

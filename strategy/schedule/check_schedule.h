@@ -15,7 +15,8 @@ struct ScheduleShape {
 };
 
 // Checks that the stages can run a table together, and gives the most passes that each has in
-// flight (forward and not yet back, one for each micro-batch and chunk).
+// flight (forward and not yet all the way back, one for each micro-batch and chunk). A table that
+// lists any W lists one for each B.
 //
 // Virtual stage v runs on stage v % stages as chunk v / stages. A stage does one step after
 // another. Between stages there is one queue for each direction and phase: a stage hands results

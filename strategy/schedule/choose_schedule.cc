@@ -96,4 +96,36 @@ absl::Status ChooseSchedule(const ShortForm& form, PlanOptions* options,
   return Chooser(form, options, notes).Choose();
 }
 
+absl::Status CheckSplitBackward(const PlanOptions& options, const SoftwareProfile& profile) {
+  if (!options.splits_backward()) return absl::OkStatus();
+  const auto not_yet = [&](absl::string_view what, absl::string_view remedy) {
+    return absl::UnimplementedError(absl::StrCat(
+        "not supported yet: ", what, " with schedule=", kScheduleNames[options.schedule],
+        ", which makes gradients of weights in a pass of "
+        "their own. ",
+        remedy));
+  };
+  if (options.most_zero() >= 2) {
+    return not_yet(absl::StrCat("zero=", options.most_zero()), "Use zero=1, or schedule=1f1b.");
+  }
+  if (options.offload.count(Offload::kActivations) > 0) {
+    return not_yet("offload=activations", "Leave it out, or use schedule=1f1b.");
+  }
+  if (profile.update.fresh_gradients) {
+    return not_yet(absl::StrCat("the profile ", profile.name,
+                                ", whose gradients are made anew in every iteration,"),
+                   "Use `--profile megatron-core`, or schedule=1f1b.");
+  }
+  for (const auto& [op, memory] : profile.tensors.op_memory) {
+    if (memory.saved.empty() && memory.backward.empty() && memory.not_saved.empty() &&
+        memory.pinned_inputs.empty()) {
+      continue;
+    }
+    return not_yet(absl::StrCat("the profile ", profile.name, ", which says what `", op,
+                                "` keeps from pass to pass,"),
+                   "Use `--profile megatron-core`, or schedule=1f1b.");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace plancast

@@ -16,15 +16,25 @@ enum class Schedule : uint8_t {
   kInterleaved,
   kEager1f1b,
   kBreadthFirst,
+  kZbH1,
+  kZb1p,
+  kZb2p,
   kTable,
 };
-inline constexpr auto kScheduleNames = NamesOf<Schedule>("none", "gpipe", "1f1b", "interleaved",
-                                                         "eager-1f1b", "breadth-first", "table");
+inline constexpr auto kScheduleNames =
+    NamesOf<Schedule>("none", "gpipe", "1f1b", "interleaved", "eager-1f1b", "breadth-first", "zbh1",
+                      "zb1p", "zb2p", "table");
 
 // Whether a stage may have several chunks of layers under it.
 constexpr bool RunsChunks(Schedule schedule) {
   return schedule == Schedule::kInterleaved || schedule == Schedule::kBreadthFirst ||
          schedule == Schedule::kTable;
+}
+
+// Whether gradients of weights are a pass of their own, W, put off behind the one that makes
+// gradients of inputs, B. Of tables, those do that list any.
+constexpr bool SplitsBackward(Schedule schedule) {
+  return schedule == Schedule::kZbH1 || schedule == Schedule::kZb1p || schedule == Schedule::kZb2p;
 }
 
 // Whether compute can wait for transfers between stages, sends included, without a deadlock: so

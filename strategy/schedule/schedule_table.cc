@@ -15,7 +15,7 @@ namespace {
 constexpr int32_t kMostMicroBatches = 1 << 24, kMostChunks = 1 << 16;
 
 std::optional<Phase> PhaseOf(char letter) {
-  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kWeight}) {
     if (kPhaseNames[phase][0] == letter) return phase;
   }
   return std::nullopt;
@@ -68,7 +68,8 @@ absl::StatusOr<ScheduleTable> ParseScheduleTable(absl::string_view text) {
         return absl::InvalidArgumentError(absl::StrCat(
             "stage ", table.stages.size() - 1, ", position ", steps.size(), ": `", word,
             "` is no step. Write phase, micro-batch and chunk, all from 0, as in `F0.0` or "
-            "`B12.1`; phases are `F` (forward) and `B` (backward)."));
+            "`B12.1`; phases are `F` (forward), `B` (backward) and `W` (gradients of weights, "
+            "where B leaves them to it)."));
       }
       steps.push_back(*step);
     }

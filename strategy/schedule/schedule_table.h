@@ -11,8 +11,9 @@
 
 namespace plancast {
 
-// One turn of a stage: the forward or backward pass of one micro-batch through
-// one chunk (the stage's chunk-th virtual stage).
+// One turn of a stage: the forward pass (F), the backward pass (B) or the one that makes gradients
+// of weights (W), of one micro-batch through one chunk (the stage's chunk-th virtual stage).
+// Without W, those are part of B.
 struct ScheduleStep {
   Phase phase = Phase::kForward;
   int32_t micro_batch = 0;

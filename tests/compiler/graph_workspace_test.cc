@@ -91,12 +91,12 @@ TEST(GraphWorkspace, EveryPlanIsAsIfItWereTheFirst) {
         : vpp > 1 ? std::vector<Schedule>{Schedule::kInterleaved, Schedule::kBreadthFirst,
                                           Schedule::kTable}
                   : std::vector<Schedule>{Schedule::k1f1b, Schedule::kGpipe, Schedule::kEager1f1b,
-                                          Schedule::kTable};
+                                          Schedule::kZbH1, Schedule::kZb2p,  Schedule::kTable};
     const Schedule schedule = schedules[random() % schedules.size()];
     std::string table;
     if (schedule == Schedule::kTable) {
       std::mt19937 turns(static_cast<uint32_t>(random()));
-      table = PrintScheduleTable(RandomTable({pp, micro_batches, vpp}, turns));
+      table = PrintScheduleTable(RandomTable({pp, micro_batches, vpp}, turns, turns() % 2 == 0));
     }
     for (int i = 0; i < 12; ++i) {
       PlanUnderTest plan = Small();
@@ -108,6 +108,8 @@ TEST(GraphWorkspace, EveryPlanIsAsIfItWereTheFirst) {
         if (layout[from] > 1) --layout[from], ++layout[to];
       }
       Vary(random, plan);
+      // Refused before they are compiled.
+      if (plan.options().splits_backward()) plan.options().zero %= 2;
       CompileRequest request = plan.Request();
       // Some are refused on the way.
       const auto refused = static_cast<int32_t>(random() % (2 * pp));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -226,6 +227,22 @@ TEST(ChoosePlanTest, KeyValueHeadsMayBeFewerThanTp) {
   context.kv_heads = 2;
   ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("tp=8", context));
   EXPECT_THAT(plan.notes, Contains(HasSubstr("replicated 4 times")));
+}
+
+TEST(ChoosePlanTest, WhatCannotBePutOffYetIsRefused) {
+  EXPECT_TRUE(Choose("tp=8,pp=4,schedule=zb1p,zero=1")->options.splits_backward());
+  SoftwareProfile fresh, keeps;
+  fresh.update.fresh_gradients = true;
+  keeps.tensors.op_memory["linear"].saved.emplace_back();
+  for (const auto& [plan, profile, word] :
+       {std::make_tuple("tp=8,pp=4,schedule=zb1p,zero=2", SoftwareProfile(), "zero=2"),
+        std::make_tuple("tp=8,pp=4,schedule=zbh1,offload=activations", SoftwareProfile(),
+                        "offload=activations"),
+        std::make_tuple("tp=8,pp=4,schedule=zb2p", fresh, "made anew"),
+        std::make_tuple("tp=8,pp=4,schedule=zb2p", keeps, "`linear` keeps")}) {
+    EXPECT_THAT(Choose(plan, Context(), profile),
+                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr(word)));
+  }
 }
 
 TEST(ChoosePlanTest, UnknownFactsAreNotChecked) {

@@ -85,7 +85,8 @@ std::string Draw(std::mt19937& random, bool experts) {
     add(pp == 4 ? ",vpp=3" : ",vpp=2");
     add(pick({"", "", "", ",schedule=breadth-first"}));
   } else if (pp > 1) {
-    add(pick({"", "", "", ",schedule=gpipe", ",schedule=eager-1f1b", ",schedule=TABLE"}));
+    add(pick({"", "", "", ",schedule=gpipe", ",schedule=eager-1f1b", ",schedule=TABLE",
+              ",schedule=WEIGHTS", ",schedule=zb1p", ",schedule=zb2p"}));
     if (pp == 4) add(pick({"", "", ",layout=2+4+4+2", ",layout=1+4+4+3"}));
   }
   if (experts) add(pick({"", ",ep=2", ",ep=4", ",ep=2,etp=1"}));
@@ -106,7 +107,9 @@ std::string Draw(std::mt19937& random, bool experts) {
   add(pick({"", "", ",attn=unfused"}));
   // 64 samples on 16 devices.
   const ScheduleShape shape{pp, 64 / std::max(1, 16 / tp / pp * mb), 1};
-  return absl::StrReplaceAll(plan, {{"TABLE", PrintScheduleTable(RandomTable(shape, random))}});
+  return absl::StrReplaceAll(
+      plan, {{"TABLE", PrintScheduleTable(RandomTable(shape, random))},
+             {"WEIGHTS", PrintScheduleTable(RandomTable(shape, random, /*weights=*/true))}});
 }
 
 void ExpectAsForecast(FitCheck& check, const Case& c, const Machine& machine, const ShortForm& plan,

@@ -206,9 +206,12 @@ class Drawing {
   void DrawSchedule(ShortForm& form, int64_t micro_batches) {
     if (dice_.Maybe(2)) {
       std::mt19937 random(seed_);
-      form.schedule = PrintScheduleTable(RandomTable({pp_, micro_batches, vpp_}, random));
+      form.schedule =
+          PrintScheduleTable(RandomTable({pp_, micro_batches, vpp_}, random, dice_.Maybe(2)));
     } else {
-      form.schedule = vpp_ > 1 ? "breadth-first" : dice_.Of<std::string>({"gpipe", "eager-1f1b"});
+      form.schedule = vpp_ > 1
+                          ? "breadth-first"
+                          : dice_.Of<std::string>({"gpipe", "eager-1f1b", "zbh1", "zb1p", "zb2p"});
     }
   }
 

@@ -27,6 +27,12 @@ TEST(CheckScheduleTest, CountsWhatEachStageHasInFlight) {
   EXPECT_THAT(most, ElementsAre(2, 1));
 }
 
+TEST(CheckScheduleTest, WhatIsPutOffStaysInFlight) {
+  ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> most,
+                       Check("F0 F1 B0 W0 B1 W1;F0 B0 F1 B1 W0 W1", {2, 2, 1}));
+  EXPECT_THAT(most, ElementsAre(2, 2));
+}
+
 TEST(CheckScheduleTest, ChunksGoRoundTheStages) {
   ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> most,
                        Check("F0.0 F0.1 B0.1 B0.0;F0.0 F0.1 B0.1 B0.0", {2, 1, 2}));
@@ -52,6 +58,12 @@ TEST(CheckScheduleTest, FaultsAreNamedByStageAndPosition) {
            Fault{"F0 F1 B0 B1;B0 F0 F1 B1", two,
                  "stage 1, position 0 (`B0.0`): it goes back before it went forward. Put `F0.0`"},
            Fault{"F0 F1 B0;F0 B0 F1 B1", two, "stage 0 ends at position 3 without `B1.0`"},
+           Fault{"F0 F1 B0 W1 B1 W0;F0 B0 W0 F1 B1 W1", two,
+                 "stage 0, position 3 (`W1.0`): gradients of weights are made before those of what "
+                 "came in. Put `B1.0`"},
+           Fault{"F0 F1 B0 W0 B1;F0 B0 W0 F1 B1 W1", two,
+                 "stage 0 ends at position 5 without `W1.0`"},
+           Fault{"F0 F1 B0 B1;F0 B0 F1 B1 W1 W0", two, "stage 0 ends at position 4 without `W0.0`"},
            Fault{"F0 F1 B0 B1;F0 B0", two, "stage 1 ends at position 2 without `F1.0`"},
        }) {
     EXPECT_THAT(Check(fault.table, fault.shape),
@@ -87,7 +99,7 @@ TEST(CheckScheduleTest, WhatCanBeRunPasses) {
     const ScheduleShape shape{static_cast<int64_t>(1 + random() % 5),
                               static_cast<int64_t>(1 + random() % 6),
                               static_cast<int64_t>(1 + random() % 3)};
-    ScheduleTable table = RandomTable(shape, random);
+    ScheduleTable table = RandomTable(shape, random, /*weights=*/i % 2 == 0);
     ASSERT_OK(CheckSchedule(table, shape).status()) << PrintScheduleTable(table);
     std::vector<ScheduleStep>& steps = table.stages[random() % table.stages.size()];
     std::swap(steps[random() % steps.size()], steps[random() % steps.size()]);

@@ -33,7 +33,7 @@ class Stage {
 
 }  // namespace
 
-ScheduleTable RandomTable(const ScheduleShape& shape, std::mt19937& random) {
+ScheduleTable RandomTable(const ScheduleShape& shape, std::mt19937& random, bool weights) {
   const int64_t last = shape.stages * shape.chunks - 1;
   std::vector<Stage> stages(shape.stages);
   ScheduleTable table;
@@ -50,7 +50,11 @@ ScheduleTable RandomTable(const ScheduleShape& shape, std::mt19937& random) {
     const int64_t s = ready[random() % ready.size()];
     const ScheduleStep step = stages[s].Draw(random);
     table.stages[s].push_back(step);
+    if (step.phase == Phase::kWeight) continue;
     const bool forward = step.phase == Phase::kForward;
+    if (!forward && weights) {
+      stages[s].free.push_back({Phase::kWeight, step.micro_batch, step.chunk});
+    }
     const int64_t v = step.chunk * shape.stages + s;
     if (forward && v == last) {
       stages[s].free.push_back({Phase::kBackward, step.micro_batch, step.chunk});

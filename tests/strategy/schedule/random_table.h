@@ -10,7 +10,8 @@
 namespace plancast {
 
 // A table that stages can run: they take turns at random, and each does any step that is ready.
-ScheduleTable RandomTable(const ScheduleShape& shape, std::mt19937& random);
+// `weights`: with W.
+ScheduleTable RandomTable(const ScheduleShape& shape, std::mt19937& random, bool weights = false);
 
 }  // namespace plancast
 
