@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/int128.h"
 #include "base/status_macros.h"
 
 namespace plancast {
@@ -13,6 +14,7 @@ namespace {
 
 using Steps = std::vector<ScheduleStep>;
 
+constexpr int64_t kMostPasses = int64_t{1} << 20;
 constexpr int kPhases = 3;    // F, B, W
 constexpr int kCrossing = 2;  // of them, those that hand on to another stage
 
@@ -271,6 +273,13 @@ absl::StatusOr<std::vector<int64_t>> CheckSchedule(const ScheduleTable& table,
   if (listed != shape.stages) {
     return Wrong("the table lists ", listed, listed == 1 ? " stage" : " stages",
                  ", and the plan has pp=", shape.stages, ". List one row for each stage.");
+  }
+  const int128 passes = int128{shape.stages} * shape.micro_batches * shape.chunks;
+  if (passes > kMostPasses) {
+    return Wrong("the plan has ", shape.micro_batches, " micro-batches through ", shape.chunks,
+                 shape.chunks == 1 ? " chunk" : " chunks", " on ", shape.stages,
+                 " stages; stages times chunks times micro-batches of a table can be ", kMostPasses,
+                 " at most. Take a larger mb, more dp or a smaller batch.");
   }
   Positions positions(shape);
   std::vector<int64_t> in_flight;

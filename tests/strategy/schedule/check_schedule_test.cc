@@ -64,6 +64,8 @@ TEST(CheckScheduleTest, FaultsAreNamedByStageAndPosition) {
            Fault{"F0 F1 B0 W0 B1;F0 B0 W0 F1 B1 W1", two,
                  "stage 0 ends at position 5 without `W1.0`"},
            Fault{"F0 F1 B0 B1;F0 B0 F1 B1 W1 W0", two, "stage 0 ends at position 4 without `W0.0`"},
+           Fault{"F0 B0;F0 B0", {2, 1'000'000'000, 1}, "micro-batches of a table can be 1048576"},
+           Fault{"F0 B0;F0 B0", {2, 1, 1'000'000'000}, "micro-batches of a table can be 1048576"},
            Fault{"F0 F1 B0 B1;F0 B0", two, "stage 1 ends at position 2 without `F1.0`"},
        }) {
     EXPECT_THAT(Check(fault.table, fault.shape),
