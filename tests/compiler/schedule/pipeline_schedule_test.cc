@@ -18,9 +18,8 @@
 namespace plancast {
 namespace {
 
-// One chunk's pass takes this long; communication takes no time. Backward passes that leave the
-// gradients of weights to a pass of their own are shorter by that.
-constexpr int64_t kForward = 1, kBackward = 2, kWeight = 1;
+// One chunk's pass takes this long; communication takes no time.
+constexpr int64_t kForward = 1, kBackward = 2;
 
 using Steps = std::vector<ScheduleStep>;
 
