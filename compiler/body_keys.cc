@@ -54,7 +54,8 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
     }
   }
   absl::StrAppend(&key, request.options->ep, ",", request.options->expert_tp(), ",",
-                  OverlapsProducts(*request.options), ",");
+                  OverlapsProducts(*request.options), ",",
+                  request.options->splits_backward() ? "split," : "");
   absl::StrAppend(&key, absl::StrJoin(bound.load.skew.loads, "+"), ",");
   const int64_t dp = std::max<int64_t>(request.options->dp, 1);
   for (const ModelDim& dim : graph.dims) {

@@ -8,8 +8,8 @@
 #include "compiler/places.h"
 #include "compiler/program/block_catalogue.h"
 #include "compiler/program/graph_assembly.h"
-#include "compiler/program/schedule.h"
 #include "compiler/program_plan.h"
+#include "compiler/schedule/pipeline_schedule.h"
 #include "compiler/stage_program.h"
 #include "compiler/unlike_stages.h"
 

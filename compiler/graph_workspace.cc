@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "compiler/program/schedule.h"
 #include "compiler/program_plan.h"
+#include "compiler/schedule/pipeline_schedule.h"
 #include "compiler/sharding/shard_plan.h"
 #include "compiler/stage_program.h"
 
@@ -31,6 +31,9 @@ bool SameProgram(const Program& a, const Program& b) {
 // Enough for the first and the last pass of a phase to differ, and where blocks are
 // sharded those between from both.
 int64_t DraftedMicroBatches(const PlanOptions& options) {
+  if (options.schedule == Schedule::kTable || options.splits_backward()) {
+    return options.micro_batches;
+  }
   const bool shards =
       options.most_zero() >= 2 && (options.node_zero >= 2 || options.dp * options.cp > 1);
   return shards ? std::min<int64_t>(options.micro_batches, 3) : 2;
@@ -42,8 +45,9 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
   const PlanOptions& options = *request.options;
   ASSIGN_OR_RETURN(const ProgramPlan plan, PlanPrograms(request, session, /*observer=*/nullptr));
   const ProgramInputs inputs = plan.inputs();
-  const Order order{options.schedule, options.pp, options.vpp, options.micro_batches,
-                    TransfersBlock(options, *request.profile)};
+  const Order order{
+      options.schedule, options.schedule_table, options.pp,
+      options.vpp,      options.micro_batches,  TransfersBlock(options, *request.profile)};
   catalogue_.Clear();
   if (plan.parking != nullptr) {
     drafts_.clear();
@@ -72,7 +76,8 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
     const auto index = static_cast<int32_t>(stage);
     const bool like_before = LikeTheStageBefore(inputs, stage);
     // Two plans that agree on a stage agree on the next if that is like it in both.
-    const bool same = stage < assembly_.programs() && like_before && like_before_[stage];
+    const bool same = stage < assembly_.programs() && like_before && like_before_[stage] &&
+                      (few.WarmsUp() || few.Same(stage, stage - 1));
     if (!same) {
       draft_.instances.clear();
       draft_.joins.clear();

@@ -27,11 +27,12 @@ class GraphWorkspace {
   // What says in which order the stages do what, beyond what a draft shows.
   struct Order {
     Schedule schedule = Schedule::kNone;
+    std::string table;
     int64_t pp = 0, vpp = 0, micro_batches = 0;
     bool transfers_block = false;
 
     friend bool operator==(const Order& a, const Order& b) {
-      return a.schedule == b.schedule && a.pp == b.pp && a.vpp == b.vpp &&
+      return a.schedule == b.schedule && a.table == b.table && a.pp == b.pp && a.vpp == b.vpp &&
              a.micro_batches == b.micro_batches && a.transfers_block == b.transfers_block;
     }
   };

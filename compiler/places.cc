@@ -12,8 +12,8 @@
 #include "compiler/bind/op_places.h"
 #include "compiler/program/block_catalogue.h"
 #include "compiler/program/graph_assembly.h"
-#include "compiler/program/schedule.h"
 #include "compiler/program_plan.h"
+#include "compiler/schedule/pipeline_schedule.h"
 #include "compiler/sharding/state_bytes.h"
 #include "compiler/stage_program.h"
 

@@ -267,7 +267,8 @@ class BodyCompilation {
                          request_.profile,
                          request_.dtype,
                          bound_.load.empty() ? nullptr : &bound_.load,
-                         OverlapsProducts(*request_.options)};
+                         OverlapsProducts(*request_.options),
+                         request_.options->splits_backward()};
     compiled.state =
         SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan, *request_.profile);
     compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name,
@@ -276,8 +277,9 @@ class BodyCompilation {
       const bool gathers = GathersInParts(context);
       compiled.blocks.forward =
           OverlapProducts(std::move(compiled.blocks.forward), bound_.mesh, gathers);
-      compiled.blocks.backward =
-          OverlapProducts(std::move(compiled.blocks.backward), bound_.mesh, gathers);
+      for (BlockTemplate* back : {&compiled.blocks.backward, &compiled.blocks.weights}) {
+        *back = OverlapProducts(std::move(*back), bound_.mesh, gathers);
+      }
     }
     const HeldMemory held = HeldBy(context, compiled.plan.place);
     compiled.held_bytes = held.each;
@@ -287,7 +289,8 @@ class BodyCompilation {
     compiled.depends_on_data_ranks =
         request_.options->dp > 1 &&
         DependsOnDataRanks(bound_, bound_.bodies[b], compiled.plan, compiled.blocks);
-    for (BlockTemplate* block : {&compiled.blocks.forward, &compiled.blocks.backward}) {
+    BodyBlocks& blocks = compiled.blocks;
+    for (BlockTemplate* block : {&blocks.forward, &blocks.backward, &blocks.weights}) {
       block->block.layers = bound_.bodies[b].layers;
     }
     return compiled;
@@ -365,6 +368,7 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
   options.sync_whole_each = usual.sync_whole_each;
   options.micro_batches = usual.micro_batches;
   options.schedule = usual.schedule;
+  options.schedule_table.clear();
   options.offload = usual.offload;
   options.offload_layers = usual.offload_layers;
   options.attention = usual.attention;  // the model is drawn with it
@@ -385,11 +389,11 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
 std::string PlanKey(const CompileRequest& request, bool any_ranks) {
   const PlanOptions& options = *request.options;
   const bool joins = options.unit_layers > 1 || request.tree->SaysUnits();
-  std::string key =
-      absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
-                   request.profile->StructureKey(), "|", any_ranks, OverlapsProducts(options), "|",
-                   MemoKey(BodyOptions(options, any_ranks, joins)), MemoKey(ShardCuts(options)),
-                   "|", request.place.DebugString());
+  std::string key = absl::StrCat(
+      "bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
+      request.profile->StructureKey(), "|", any_ranks, OverlapsProducts(options),
+      options.splits_backward() ? "|split|" : "|", MemoKey(BodyOptions(options, any_ranks, joins)),
+      MemoKey(ShardCuts(options)), "|", request.place.DebugString());
   if (!request.tree->nodes().empty() || !request.tree->loads().empty()) {
     absl::StrAppend(&key, "|", request.tree->ToJson());
   }

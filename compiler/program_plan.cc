@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/parking/parking_plan.h"
@@ -35,6 +38,30 @@ void DropIdleRuns(const PlanBodies& bodies, std::vector<std::vector<StageRun>>* 
   }
 }
 
+// What of CheckSplitBackward the plan alone does not show.
+absl::Status CheckSplits(const CompileRequest& request, const HomePlan* homes) {
+  if (!request.options->splits_backward()) return absl::OkStatus();
+  const auto not_yet = [](absl::string_view what, absl::string_view remedy) {
+    return absl::UnimplementedError(
+        absl::StrCat("not supported yet: ", what,
+                     " where gradients of weights are a pass of their own. ", remedy));
+  };
+  // Ranks with other ops would put other exchanges off.
+  if (request.tree->NamesRanks()) {
+    return not_yet("nodes on some ranks (`on`)", "Leave them out, or use schedule=1f1b.");
+  }
+  const SoftwareProfile::Types& types = request.profile->types;
+  const bool few_bits = ElementBytes(request.dtype) < ElementBytes(StorageType(request.dtype));
+  if (few_bits && (types.quantized_activations || types.quantized_gathers)) {
+    return not_yet("activations that are kept or gathered in 8 or 4 bits",
+                   "Use `--dtype bf16`, or schedule=1f1b.");
+  }
+  if (homes != nullptr && homes->MovesActivations()) {
+    return not_yet("activations with a home of their own", "Leave that home out.");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 ProgramInputs ProgramPlan::inputs() const {
@@ -45,6 +72,12 @@ ProgramInputs ProgramPlan::inputs() const {
 
 PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
   const PlanOptions& options = *request->options;
+  if (options.schedule == plancast::Schedule::kTable) {
+    PLANCAST_CHECK_EQ(micro_batches, options.micro_batches) << "a table is one as a whole";
+    absl::StatusOr<ScheduleTable> table = ParseScheduleTable(options.schedule_table);
+    PLANCAST_CHECK_OK(table.status());
+    return PipelineSchedule(*std::move(table));
+  }
   return PipelineSchedule(options.schedule, options.pp, micro_batches, options.vpp);
 }
 
@@ -98,13 +131,17 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   ASSIGN_OR_RETURN(plan.homes,
                    HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree, *request.options,
                                     *request.profile, plan.compiled, request.place));
+  RETURN_IF_ERROR(CheckSplits(request, plan.homes.get()));
   // What leaves its device, and comes back, is a module's own.
   if (request.options->offload.count(Offload::kActivations) == 0 &&
       !(plan.homes != nullptr && plan.homes->MovesActivations())) {
     SharePorts(plan.bodies->variants.get(), &plan.stages, &plan.compiled);
   }
-  ASSIGN_OR_RETURN(plan.parking, ParkingPlan::Create(
-                                     plan.inputs(), plan.Schedule(request.options->micro_batches)));
+  if (plan.homes != nullptr && plan.homes->ParksActivations()) {
+    ASSIGN_OR_RETURN(
+        plan.parking,
+        ParkingPlan::Create(plan.inputs(), plan.Schedule(request.options->micro_batches)));
+  }
   if (request.check) {
     RETURN_IF_ERROR(CheckStatics(request, plan.inputs()));
   }

@@ -13,7 +13,7 @@
 #include "compiler/program/compiled_body.h"
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program/program_inputs.h"
-#include "compiler/program/schedule.h"
+#include "compiler/schedule/pipeline_schedule.h"
 #include "compiler/session.h"
 
 namespace plancast {

@@ -1,6 +1,7 @@
 #include "compiler/stage_program.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "compiler/sharding/offload_flow.h"
 #include "compiler/sharding/sharded_passes.h"
 #include "compiler/sharding/sharded_stage.h"
+#include "compiler/stage_crossings.h"
 
 namespace plancast {
 namespace {
@@ -44,16 +46,17 @@ class StageWriter {
         offload_(in, contents_, &writer_),
         parking_(in.parking == nullptr
                      ? nullptr
-                     : std::make_unique<ParkingFlow>(in, stage, FirstParkingSlot(), &writer_)),
-        chunks_(MakeChunks()),
-        body_blocks_(2 * in.bodies->size(), -1),
+                     : std::make_unique<ParkingFlow>(in, stage, FirstFreeSlot(in), &writer_)),
+        chunks_(CrossingsOf(in, contents_)),
+        makes_gradients_(options_.splits_backward() ? Phase::kWeight : Phase::kBackward),
+        body_blocks_(kPasses * in.bodies->size(), -1),
         has_gradients_(contents_.chunks(), false) {}
 
   void Write(const std::vector<ScheduleStep>& schedule) {
     SayWhere(in_, stage_, &writer_.program());
     Reserve(schedule);
     gradients_.Begin();
-    const std::vector<size_t> last_backward = Prepare(schedule);
+    const std::vector<size_t> last_pass = Prepare(schedule);
     for (size_t begin = 0; begin < schedule.size();) {
       const size_t end = begin + BatchSize(schedule, begin);
       int32_t feeders[kMaxBatch];
@@ -61,9 +64,7 @@ class StageWriter {
       for (size_t i = begin; i < end; ++i) {
         int32_t& feeder = feeders[i - begin];
         if (parking_) parking_->BeforeStep(static_cast<int64_t>(i));
-        feeder = schedule[i].phase == Phase::kForward
-                     ? Forward(schedule[i], feeder)
-                     : Backward(schedule[i], feeder, last_backward[schedule[i].chunk] == i);
+        feeder = Run(schedule[i], feeder, last_pass[schedule[i].chunk] == i);
         if (parking_) parking_->AfterStep(static_cast<int64_t>(i), feeder);
       }
       for (size_t i = begin; i < end; ++i) PassOn(schedule[i], feeders[i - begin]);
@@ -77,12 +78,11 @@ class StageWriter {
   void Outline(const std::vector<ScheduleStep>& schedule, ProgramOutline* outline) {
     outline_ = outline;
     FindAlike();
-    parts_.assign(kActs * 16 * chunks_.size(), -1);
+    parts_.assign(kActs * 8 * kPasses * chunks_.size(), -1);
     AddPart(0, [&] { gradients_.Begin(); });
-    const std::vector<size_t> last_backward = Prepare(schedule);
+    const std::vector<size_t> last_pass = Prepare(schedule);
     const auto act = [&](Act act, size_t i) {
-      AddTurn(act, schedule[i],
-              schedule[i].phase == Phase::kBackward && last_backward[schedule[i].chunk] == i);
+      AddTurn(act, schedule[i], last_pass[schedule[i].chunk] == i);
     };
     for (size_t begin = 0; begin < schedule.size();) {
       const size_t end = begin + BatchSize(schedule, begin);
@@ -100,20 +100,21 @@ class StageWriter {
 
  private:
   static constexpr size_t kMaxBatch = 2;
+  static constexpr size_t kPasses = 3;  // F, B, W
   // What a step does, all in turn or together with another step.
   enum class Act : uint8_t { kFetch, kRun, kPassOn, kAll };
   static constexpr int kActs = 4;
 
-  // Where the last backward pass of each chunk is.
+  // Where the last pass of each chunk is that makes gradients of weights.
   std::vector<size_t> Prepare(const std::vector<ScheduleStep>& schedule) {
-    std::vector<size_t> last_backward(chunks_.size());
+    std::vector<size_t> last_pass(chunks_.size());
     int32_t micro_batches = 0;
     for (size_t i = 0; i < schedule.size(); ++i) {
-      if (schedule[i].phase == Phase::kBackward) last_backward[schedule[i].chunk] = i;
+      if (schedule[i].phase == makes_gradients_) last_pass[schedule[i].chunk] = i;
       micro_batches = std::max(micro_batches, schedule[i].micro_batch + 1);
     }
     for (std::vector<int32_t>& local : local_) local.resize(micro_batches, -1);
-    return last_backward;
+    return last_pass;
   }
 
   // What `write` appends is a part that runs now.
@@ -144,7 +145,7 @@ class StageWriter {
     const auto same = [&](size_t c, size_t d) {
       const std::vector<StageRun>& a = contents_.Runs(static_cast<int32_t>(c));
       const std::vector<StageRun>& b = contents_.Runs(static_cast<int32_t>(d));
-      const Chunk &x = chunks_[c], &y = chunks_[d];
+      const ChunkCrossings &x = chunks_[c], &y = chunks_[d];
       return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_run) &&
              std::equal(x.receive, x.receive + 2, y.receive, same_transfer) &&
              std::equal(x.send, x.send + 2, y.send, same_transfer);
@@ -162,12 +163,11 @@ class StageWriter {
   // gradients are made, and where they fill buckets that passes before have begun.
   void AddTurn(Act act, const ScheduleStep& step, bool last) {
     const bool backward = step.phase == Phase::kBackward;
-    const bool fills = backward && gradients_.HasBuckets() && (last || syncs_whole_each_);
+    const bool fills =
+        step.phase == makes_gradients_ && gradients_.HasBuckets() && (last || syncs_whole_each_);
     const bool makes = backward && !has_gradients_[step.chunk];
-    size_t alike = alike_[step.chunk];
-    for (const bool bit : {backward, last, step.micro_batch == 0, makes}) {
-      alike = 2 * alike + (bit ? 1 : 0);
-    }
+    size_t alike = kPasses * alike_[step.chunk] + static_cast<size_t>(step.phase);
+    for (const bool bit : {last, step.micro_batch == 0, makes}) alike = 2 * alike + (bit ? 1 : 0);
     int32_t& known = parts_[alike * kActs + static_cast<size_t>(act)];
     const bool runs = act == Act::kRun || act == Act::kAll;
     if (known >= 0 && !fills) {
@@ -178,58 +178,9 @@ class StageWriter {
     known = AddPart(step.micro_batch, [&] {
       int32_t feeder = -1;
       if (act == Act::kFetch || act == Act::kAll) feeder = Fetch(step);
-      if (runs) feeder = backward ? Backward(step, feeder, last) : Forward(step, feeder);
+      if (runs) feeder = Run(step, feeder, last);
       if (act == Act::kPassOn || act == Act::kAll) PassOn(step, feeder);
     });
-  }
-
-  // The data that micro-batches of one chunk send or receive in one phase. Its
-  // block is made at the first transfer: blocks are numbered in order of use.
-  struct Crossing {
-    bool crosses = false;  // else the data stays on this stage, or there is none
-    bool silent = false;   // between stages, and there is none: no gradient
-    Phase phase = Phase::kForward;
-    int64_t border = 0;  // the virtual stage before the border
-    int64_t offset = 0;  // stages from sender to receiver
-    StreamKind stream = StreamKind::kCompute;
-    int64_t slots = 0;  // of the rendezvous, from micro-batch 0 on
-    int32_t block = -1;
-    int ports = 0;
-  };
-  struct Chunk {
-    int64_t v = 0;                 // its virtual stage
-    Crossing receive[2], send[2];  // by phase
-  };
-
-  std::vector<Chunk> MakeChunks() const {
-    std::vector<Chunk> chunks(contents_.chunks());
-    for (size_t c = 0; c < chunks.size(); ++c) {
-      const int64_t v = contents_.VirtualStage(static_cast<int32_t>(c));
-      const int forward = static_cast<int>(Phase::kForward);
-      const int backward = static_cast<int>(Phase::kBackward);
-      chunks[c].v = v;
-      chunks[c].receive[forward] = MakeCrossing(Phase::kForward, v - 1, v, StreamKind::kRecvPrev);
-      chunks[c].receive[backward] = MakeCrossing(Phase::kBackward, v + 1, v, StreamKind::kRecvNext);
-      chunks[c].send[forward] = MakeCrossing(Phase::kForward, v, v + 1, StreamKind::kSendNext);
-      chunks[c].send[backward] = MakeCrossing(Phase::kBackward, v, v - 1, StreamKind::kSendPrev);
-    }
-    return chunks;
-  }
-
-  // From virtual stage `from` to its neighbour `to`.
-  Crossing MakeCrossing(Phase phase, int64_t from, int64_t to, StreamKind stream) const {
-    Crossing crossing;
-    crossing.crosses = std::min(from, to) >= 0 && std::max(from, to) < virtual_stages_ &&
-                       StageOf(from) != StageOf(to);
-    crossing.border = std::min(from, to);
-    crossing.phase = phase;
-    crossing.silent = crossing.crosses && !CrossesIn(in_, phase, crossing.border);
-    crossing.crosses = crossing.crosses && !crossing.silent;
-    crossing.offset = StageOf(to) - StageOf(from);
-    crossing.stream = stream;
-    const int64_t borders = phase == Phase::kForward ? 0 : virtual_stages_;
-    crossing.slots = kTransferSlots + (borders + crossing.border) * options_.micro_batches;
-    return crossing;
   }
 
   struct Sharded {
@@ -261,13 +212,15 @@ class StageWriter {
 
   // The number of a body's own block in the catalogue.
   int32_t BodyBlock(const StageRun& run, Phase phase) {
-    const bool forward = phase == Phase::kForward;
-    int32_t& known = body_blocks_[2 * run.bound_body + (forward ? 0 : 1)];
+    const auto pass = static_cast<size_t>(phase);
+    int32_t& known = body_blocks_[kPasses * run.bound_body + pass];
     if (known < 0) {
       const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
-      known = writer_.catalogue().Number(
-          {forward ? BlockKey::kForward : BlockKey::kBackward, run.bound_body},
-          [&]() -> const BlockTemplate& { return forward ? blocks.forward : blocks.backward; });
+      const BlockTemplate* const own[] = {&blocks.forward, &blocks.backward, &blocks.weights};
+      constexpr BlockKey::Kind kKinds[] = {BlockKey::kForward, BlockKey::kBackward,
+                                           BlockKey::kWeights};
+      known = writer_.catalogue().Number({kKinds[pass], run.bound_body},
+                                         [&]() -> const BlockTemplate& { return *own[pass]; });
     }
     return known;
   }
@@ -299,7 +252,7 @@ class StageWriter {
           in_.borders == nullptr
               ? TransferOver(in_, BodyBefore(crossing), crossing.phase, crossing.offset)
               : TransferOverBorder(in_, (*in_.borders)[crossing.border], crossing.phase,
-                                   StageOf(crossing.border) == stage_);
+                                   crossing.border % options_.pp == stage_);
       number = catalogue.NumberOfSharedText(TransferKey(transfer, crossing.stream), [&] {
         return sends ? SendBlock(transfer, crossing.stream)
                      : ReceiveBlock(mesh_, transfer, crossing.stream);
@@ -308,14 +261,6 @@ class StageWriter {
     }
     return writer_.BlockOf(number);
   }
-
-  // Behind those of all transfers and of shared gradients.
-  int64_t FirstParkingSlot() const {
-    return kTransferSlots + 2 * virtual_stages_ * options_.micro_batches +
-           static_cast<int64_t>(in_.shared->size());
-  }
-
-  int64_t StageOf(int64_t v) const { return (v + options_.pp) % options_.pp; }
 
   void Send(Crossing& crossing, const ScheduleStep& step, int32_t feeder) {
     if (crossing.block < 0) {
@@ -345,7 +290,8 @@ class StageWriter {
   // The instance that brings a step its input: a receive, or the pass before it
   // where that ran on this stage; -1: none.
   int32_t Fetch(const ScheduleStep& step) {
-    Chunk& chunk = chunks_[step.chunk];
+    if (step.phase == Phase::kWeight) return -1;
+    ChunkCrossings& chunk = chunks_[step.chunk];
     const int phase = static_cast<int>(step.phase);
     if (chunk.receive[phase].crosses) return Receive(chunk.receive[phase], step);
     if (chunk.receive[phase].silent) return -1;
@@ -355,6 +301,7 @@ class StageWriter {
 
   // Hands a step's result, ready with instance `feeder`, on.
   void PassOn(const ScheduleStep& step, int32_t feeder) {
+    if (step.phase == Phase::kWeight) return;
     Crossing& send = chunks_[step.chunk].send[static_cast<int>(step.phase)];
     if (send.crosses) {
       Send(send, step, feeder);
@@ -414,6 +361,14 @@ class StageWriter {
     return feeder;
   }
 
+  // `last`: the chunk makes no gradients of weights after it.
+  int32_t Run(const ScheduleStep& step, int32_t feeder, bool last) {
+    if (step.phase == Phase::kForward) return Forward(step, feeder);
+    if (step.phase == Phase::kBackward) return Backward(step, feeder, last);
+    MakeWeightGradients(step, last);
+    return -1;
+  }
+
   int32_t Forward(const ScheduleStep& step, int32_t feeder) {
     if (sharded_ && sharded_->stage.gathers()) return RunSharded(step, feeder, /*last=*/false);
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kForward)) {
@@ -436,7 +391,8 @@ class StageWriter {
     const bool first = !has_gradients_[step.chunk];
     has_gradients_[step.chunk] = true;
     if (sharded_) return RunSharded(step, feeder, last);
-    const bool reduces = last || syncs_whole_each_;
+    const bool splits = makes_gradients_ == Phase::kWeight;
+    const bool reduces = !splits && (last || syncs_whole_each_);
     offload_.BeginBackward(step);
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
       if (!contents_.HasBackward(*part.run)) continue;
@@ -451,8 +407,31 @@ class StageWriter {
       }
       offload_.Note(part, plain, feeder);
     }
+    if (splits) went_back_[{step.chunk, step.micro_batch}] = writer_.last_compute();
     if (reduces) gradients_.EndChunk(last);
     return feeder;
+  }
+
+  // What the backward pass left; where modules left nothing, buckets take what that made.
+  void MakeWeightGradients(const ScheduleStep& step, bool last) {
+    const bool reduces = last || syncs_whole_each_;
+    const auto back = went_back_.extract({step.chunk, step.micro_batch});
+    std::vector<Join> joins;  // collectives of the backward pass may still be under way
+    if (!back.empty() && back.mapped() >= 0) joins.push_back({back.mapped(), -1, -1});
+    for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
+      if (!contents_.HasBackward(*part.run)) continue;
+      const bool left = contents_.BodyOf(*part.run).blocks.weights.block.size() > 0;
+      for (const LayerSlices::Slice& slice : slices_.Of(part, Phase::kBackward, reduces)) {
+        if (left) {
+          writer_.AppendCompute(writer_.BlockOf(BodyBlock(*part.run, Phase::kWeight)),
+                                Phase::kWeight, step, slice.layer_begin, slice.count, /*feeder=*/-1,
+                                joins);
+          joins.clear();
+        }
+        if (reduces) gradients_.NoteBackward(*part.run, slice.count);
+      }
+    }
+    if (reduces) gradients_.EndChunk(last);
   }
 
   const ProgramInputs& in_;
@@ -471,11 +450,14 @@ class StageWriter {
   LayerSlices slices_;
   OffloadFlow offload_;
   std::unique_ptr<ParkingFlow> parking_;  // null: no stage keeps another's activations
-  std::vector<Chunk> chunks_;
-  std::vector<int32_t> body_blocks_;  // of bound body b: forward at 2 b, backward at 2 b + 1
+  std::vector<ChunkCrossings> chunks_;
+  const Phase makes_gradients_;       // of weights: a pass of their own, or the backward one
+  std::vector<int32_t> body_blocks_;  // of each bound body, by pass
   std::vector<bool> has_gradients_;   // per chunk: it has run backward
   // Newest instance per phase and micro-batch where the next virtual stage is local.
   std::vector<int32_t> local_[2];
+  // By chunk and micro-batch, the last instance of a backward pass that leaves a W behind.
+  std::map<std::pair<int32_t, int32_t>, int32_t> went_back_;
   ProgramOutline* outline_ = nullptr;
   std::vector<size_t> alike_;   // FindAlike
   std::vector<int32_t> parts_;  // of the outline, by what makes turns alike; -1: none yet

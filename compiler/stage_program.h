@@ -7,7 +7,7 @@
 #include "compiler/program/block_catalogue.h"
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program/program_inputs.h"
-#include "compiler/program/schedule.h"
+#include "compiler/schedule/pipeline_schedule.h"
 #include "graph/execution/execution_graph.h"
 #include "graph/execution/program_outline.h"
 #include "strategy/plan_options.h"

@@ -11,6 +11,7 @@
 #include "strategy/byte_size.h"
 #include "strategy/choose_recompute.h"
 #include "strategy/plan_names.h"
+#include "strategy/schedule/choose_schedule.h"
 
 namespace plancast {
 namespace {
@@ -58,11 +59,12 @@ class Chooser {
     RETURN_IF_ERROR(CheckTensorParallel());
     RETURN_IF_ERROR(ChooseExpertParallel());
     RETURN_IF_ERROR(ChooseMicroBatches());
-    RETURN_IF_ERROR(ChooseSchedule());
+    RETURN_IF_ERROR(ChooseSchedule(form_, &o_, texts_ ? &plan_.notes : nullptr));
     RETURN_IF_ERROR(ChooseLayout());
     RETURN_IF_ERROR(CheckPasses());
     RETURN_IF_ERROR(ChooseSharding());
     RETURN_IF_ERROR(ChooseRecompute(form_, profile_, &o_));
+    RETURN_IF_ERROR(CheckSplitBackward(o_, profile_));
     NoteWholeStages();
     ChooseRest();
     if (texts_) Report();
@@ -79,7 +81,6 @@ class Chooser {
   absl::Status CheckTensorParallel();
   absl::Status ChooseExpertParallel();
   absl::Status ChooseMicroBatches();
-  absl::Status ChooseSchedule();
   absl::Status ChooseLayout();
   absl::Status CheckPasses() const;
   absl::Status ChooseSharding();
@@ -248,38 +249,6 @@ absl::Status Chooser::ChooseMicroBatches() {
     return Wrong("accum=", *form_.accum, " contradicts the batch: ", batch, " / (dp=", o_.dp,
                  " * mb=", o_.micro_batch, ") is ", o_.micro_batches,
                  ". Leave accum out to have it derived.");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Chooser::ChooseSchedule() {
-  o_.vpp = form_.vpp.value_or(1);
-  if (o_.pp == 1) {
-    if (o_.vpp > 1) Note("vpp=", o_.vpp, " has no effect with pp=1");
-    if (form_.schedule.has_value()) Note("schedule=", *form_.schedule, " has no effect with pp=1");
-    o_.vpp = 1;
-    o_.schedule = Schedule::kNone;
-    return absl::OkStatus();
-  }
-  o_.schedule = o_.vpp > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
-  if (form_.schedule.has_value()) {
-    const Schedule said = *kScheduleNames.Find(*form_.schedule);
-    if (said == Schedule::kInterleaved && o_.vpp == 1) {
-      Note("schedule=interleaved with vpp=1 is 1f1b");
-    } else if (said != Schedule::kInterleaved && o_.vpp > 1) {
-      return Wrong("schedule=", *form_.schedule,
-                   " runs one chunk of layers a stage, and vpp=", o_.vpp, " asks for ", o_.vpp,
-                   ". Use schedule=interleaved, or leave vpp out.");
-    } else {
-      o_.schedule = said;
-    }
-  }
-  if (o_.schedule == Schedule::kInterleaved && o_.micro_batches % o_.pp != 0) {
-    Note("the ", o_.micro_batches, " micro-batches are not a multiple of pp=", o_.pp,
-         ": the interleaved schedule has idle slots at the end");
-  }
-  if (o_.micro_batches < o_.pp) {
-    Note("fewer micro-batches (", o_.micro_batches, ") than pipeline stages (", o_.pp, ")");
   }
   return absl::OkStatus();
 }

@@ -11,6 +11,7 @@
 #include "base/enum_names.h"
 #include "base/memo_key.h"
 #include "graph/model/model_cut.h"
+#include "strategy/schedule/schedule.h"
 
 namespace plancast {
 
@@ -19,9 +20,6 @@ enum class Recompute : uint8_t { kNone, kSelective, kFull };
 inline constexpr auto kRecomputeNames = NamesOf<Recompute>("none", "selective", "full");
 enum class Offload : uint8_t { kOptimizer, kParameters, kActivations };
 inline constexpr auto kOffloadNames = NamesOf<Offload>("optimizer", "param", "activations");
-// kNone: there is no pipeline.
-enum class Schedule : uint8_t { kNone, kGpipe, k1f1b, kInterleaved };
-inline constexpr auto kScheduleNames = NamesOf<Schedule>("none", "gpipe", "1f1b", "interleaved");
 enum class Attention : uint8_t { kFlash, kUnfused };
 inline constexpr auto kAttentionNames = NamesOf<Attention>("flash", "unfused");
 enum class Overlap : uint8_t { kGrad, kParam, kTp, kCp, kEp };
@@ -79,6 +77,11 @@ struct PlanOptions {
   int64_t micro_batch = 1;
   int64_t micro_batches = 1;  // per data-parallel rank and iteration
   Schedule schedule = Schedule::kNone;
+  std::string schedule_table;  // of Schedule::kTable (schedule_table.h), checked
+  // Whether gradients of weights are a pass of their own.
+  bool splits_backward() const {
+    return SplitsBackward(schedule) || schedule_table.find('W') != std::string::npos;
+  }
   Recompute recompute = Recompute::kNone;
   int64_t recompute_layers = -1;  // full:N recomputes the first N layers of a stage; -1: all
   int64_t recompute_every =
@@ -129,9 +132,10 @@ struct PlanOptions {
 
   PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, node_zero, hsdp, reshard,
                       reshard_ranks, prefetch, unit_layers, sync_each, sync_whole_each, micro_batch,
-                      micro_batches, schedule, recompute, recompute_layers, recompute_every,
-                      recompute_joined, recompute_ops, offload, offload_layers, attention, overlap,
-                      bucket_bytes, layout, cuts, order, stages, idle, own_stages)
+                      micro_batches, schedule, schedule_table, recompute, recompute_layers,
+                      recompute_every, recompute_joined, recompute_ops, offload, offload_layers,
+                      attention, overlap, bucket_bytes, layout, cuts, order, stages, idle,
+                      own_stages)
 };
 
 }  // namespace plancast

@@ -15,6 +15,7 @@
 #include "base/suggest.h"
 #include "strategy/byte_size.h"
 #include "strategy/plan_options.h"
+#include "strategy/schedule/schedule_table.h"
 
 namespace plancast {
 namespace {
@@ -84,12 +85,10 @@ bool Contains(const Strings& words, absl::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-Key Choice(std::string name, std::optional<std::string> ShortForm::*field, Strings choices,
-           bool or_file = false) {
+Key Choice(std::string name, std::optional<std::string> ShortForm::*field, Strings choices) {
   return {std::move(name), true,
           [=](absl::string_view value, ShortForm& form) {
-            const bool file = or_file && value.find_first_of("./") != absl::string_view::npos;
-            if (!file && !Contains(choices, value)) return NotOneOf(value, choices);
+            if (!Contains(choices, value)) return NotOneOf(value, choices);
             form.*field = std::string(value);
             return absl::OkStatus();
           },
@@ -212,6 +211,27 @@ std::string PrintOffload(const ShortForm& form) {
   return form.offload_layers.has_value() ? absl::StrCat(text, ":", *form.offload_layers) : text;
 }
 
+// A name, a table (schedule_table.h), or the name of a file that has one.
+absl::Status ParseSchedule(absl::string_view value, ShortForm& form) {
+  static const auto* names = new Strings([] {
+    Strings all = AllOf(kScheduleNames);
+    // What stands for no word, and what Schedule does not have yet.
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [](const std::string& s) { return s == "none" || s == "table"; }),
+              all.end());
+    return Join(all, {"zbv", "zbvhalf", "zbvmin", "dualpipe", "dualpipev"});
+  }());
+  form.schedule = std::string(value);
+  if (Contains(*names, value)) return absl::OkStatus();
+  if (LooksLikeScheduleTable(value)) {
+    ASSIGN_OR_RETURN(const ScheduleTable table, ParseScheduleTable(value));
+    form.schedule = PrintScheduleTable(table);
+    return absl::OkStatus();
+  }
+  const bool file = value.find_first_of("./") != absl::string_view::npos;
+  return file ? absl::OkStatus() : NotOneOf(value, *names);
+}
+
 absl::Status ParseBucket(absl::string_view value, ShortForm& form) {
   ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize(value));
   if (bytes > kMaxBucketBytes) {
@@ -287,11 +307,8 @@ const std::vector<Key>& Keys() {
       Count("mb", &ShortForm::mb),
       Count("accum", &ShortForm::accum),
       {"recompute", true, ParseRecompute, PrintRecompute},
-      Choice("schedule", &ShortForm::schedule,
-             // Those of Schedule, and others that it does not have yet.
-             {"gpipe", "1f1b", "interleaved", "breadth-first", "zbh1", "zb1p", "zb2p", "zbv",
-              "zbvhalf", "zbvmin", "dualpipe", "dualpipev"},
-             /*or_file=*/true),
+      {"schedule", true, ParseSchedule,
+       [](const ShortForm& form) { return form.schedule.value_or(""); }},
       Choice("attn", &ShortForm::attn, AllOf(kAttentionNames)),
       Subset("overlap", &ShortForm::overlap, Join({"none"}, AllOf(kOverlapNames))),
       {"bucket", true, ParseBucket, PrintBucket},

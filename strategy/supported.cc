@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "strategy/plan_options.h"
+#include "strategy/schedule/schedule_table.h"
 #include "strategy/short_form.h"
 
 // What this version simulates of the strategy language. A key leaves this file
@@ -21,12 +22,18 @@ absl::Status CheckSupported(const ShortForm& form) {
   if (form.cp.value_or(1) > 1) {
     return NotYet("cp", absl::StrCat(*form.cp), "This version simulates cp=1.");
   }
-  if (form.schedule.has_value()) {
-    const auto schedule = kScheduleNames.Find(*form.schedule);
-    if (!schedule || *schedule == Schedule::kNone) {
-      return NotYet("schedule", *form.schedule,
-                    "This version simulates `gpipe`, `1f1b` and `interleaved`.");
+  if (form.schedule.has_value() && !LooksLikeScheduleTable(*form.schedule) &&
+      !kScheduleNames.Find(*form.schedule)) {
+    if (form.schedule->find_first_of("./") != std::string::npos) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "schedule=", *form.schedule,
+          " names a file, and nobody has read it. `Strategy.open`, `from_dict` and the command "
+          "line read it; here give the table itself, as in `F0.0 F1.0 B0.0 B1.0;F0.0 B0.0 F1.0 "
+          "B1.0`."));
     }
+    return NotYet("schedule", *form.schedule,
+                  "This version simulates `gpipe`, `1f1b`, `interleaved`, `eager-1f1b`, "
+                  "`breadth-first`, `zbh1`, `zb1p`, `zb2p` and tables.");
   }
   for (const std::string& overlap : form.overlap) {
     if (overlap == "cp" || overlap == "ep") {

@@ -130,8 +130,11 @@ LaunchGroups GroupLaunches(const LowerContext& context, const BodyPlan& plan) {
   return {GroupList(context, plan.forward), GroupList(context, plan.backward)};
 }
 
-Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan,
-                      const LaunchGroups& groups) {
+Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const LaunchGroups& groups,
+                      const std::vector<int>& read_later) {
+  const std::vector<int> root = RenamedRoots(plan);
+  std::vector<bool> stays(plan.values.size(), false);  // per root
+  for (const int value : read_later) stays[root[value]] = true;
   std::vector<int> parent(plan.values.size());
   std::iota(parent.begin(), parent.end(), 0);
   auto find = [&parent](int v) {
@@ -141,9 +144,11 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan,
   for (const std::vector<PlanStep>* steps : {&plan.forward, &plan.backward}) {
     for (const PlanStep& step : *steps) {
       if (step.kind == PlanStep::Kind::kAdd) {
-        parent[find(step.outputs[0])] = find(step.inputs[0]);  // accumulated in place
+        // Accumulated in place.
+        if (!stays[root[step.inputs[0]]]) parent[find(step.outputs[0])] = find(step.inputs[0]);
       } else if (step.kind == PlanStep::Kind::kRelayout) {
-        if (InPlace(context, step)) parent[find(step.outputs[0])] = find(step.inputs[0]);
+        if (InPlace(context, step) && !stays[root[step.inputs[0]]])
+          parent[find(step.outputs[0])] = find(step.inputs[0]);
       } else {
         for (size_t i = 0; i < step.outputs.size(); ++i) {
           const int source = RenamedInput(step, i);
@@ -153,7 +158,7 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan,
     }
   }
   Buffers buffers;
-  buffers.root = RenamedRoots(plan);
+  buffers.root = root;
   buffers.in_registers = RegisterValues(plan, groups, buffers.root);
   buffers.of_value.assign(plan.values.size(), -1);
   std::vector<int> buffer_of_root(plan.values.size(), -1);

@@ -33,8 +33,9 @@ struct LaunchGroups {
   std::vector<int> forward, backward;
 };
 LaunchGroups GroupLaunches(const LowerContext& context, const BodyPlan& plan);
-Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan,
-                      const LaunchGroups& groups);
+// `read_later`: values that outlive the pass that they are made in; no other is written over them.
+Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const LaunchGroups& groups,
+                      const std::vector<int>& read_later = {});
 
 }  // namespace plancast
 

@@ -34,7 +34,9 @@ bool DependsOnDataRanks(const BoundModel& bound, const BoundBody& body, const Bo
   const auto dp = bound.mesh.FindAxis("dp");
   const auto batch = bound.graph.FindDim("batch");
   if (!dp.ok() || !batch.ok()) return true;
-  if (TalksOver({*dp}, blocks.forward) || TalksOver({*dp}, blocks.backward)) return true;
+  for (const BlockTemplate* block : {&blocks.forward, &blocks.backward, &blocks.weights}) {
+    if (TalksOver({*dp}, *block)) return true;
+  }
   const Body& written = bound.graph.bodies[body.body];
   for (size_t o = 0; o < written.ops.size(); ++o) {
     if (RunsWholeBatch(written.ops[o], body.splits[o], *batch, *dp)) return true;

@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/body/partition.h"
+#include "compiler/body/split_backward.h"
+#include "compiler/lower/buffer_lives.h"
 #include "compiler/lower/buffers.h"
 #include "compiler/lower/lower_relayout.h"
 #include "compiler/lower/op_memory.h"
@@ -32,13 +34,21 @@ absl::string_view Suffix(Part part) {
   }
 }
 
+// One phase of a body: steps, each in a group that is launched together, and the values that
+// come in by ports.
+struct PassSteps {
+  const std::vector<PlanStep>& steps;
+  const std::vector<int>& groups;
+  const std::vector<int>& in_ports;
+  bool backward = false;
+};
+
 // Lowers one list of plan steps (one phase) to a block.
 class PhaseLowering {
  public:
   PhaseLowering(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
-                const std::vector<PlanStep>& steps, const std::vector<int>& groups,
-                const std::vector<int64_t>& kept_bytes, const std::string& name,
-                const std::string& path, const std::vector<int>& in_ports)
+                const PassSteps& pass, const std::vector<int64_t>& kept_bytes,
+                const std::string& name, const std::string& path)
       : context_(context),
         plan_(plan),
         buffers_(buffers),
@@ -46,21 +56,22 @@ class PhaseLowering {
         gathered_share_(GatheredShare(context)),
         sums_(SumFusionOf(context)),
         sum_read_bytes_(sums_ == SumFusion::kOwnType ? context.Bytes(DType::kCompute) : 0),
-        steps_(steps),
-        groups_(groups),
+        steps_(pass.steps),
+        groups_(pass.groups),
+        backward_(pass.backward),
         path_(path),
-        in_ports_(in_ports),
-        builder_(name, static_cast<int>(in_ports.size())),
+        in_ports_(pass.in_ports),
+        builder_(name, static_cast<int>(pass.in_ports.size())),
         rebuilt_(context, plan, path_, &builder_),
         ready_(plan.values.size(), BlockBuilder::kNone),
-        last_task_(steps.size(), BlockBuilder::kNone),
-        tasks_(steps.size()),
+        last_task_(pass.steps.size(), BlockBuilder::kNone),
+        tasks_(pass.steps.size()),
         made_in_group_(plan.values.size(), -1),
         comes_quantized_(plan.values.size(), false),
         lives_(buffers.bytes.size()),
         tensors_(buffers.bytes.size(), -1) {
-    for (size_t i = 0; i < in_ports.size(); ++i) {
-      if (in_ports[i] >= 0) ready_[in_ports[i]] = ~static_cast<int>(i);
+    for (size_t i = 0; i < in_ports_.size(); ++i) {
+      if (in_ports_[i] >= 0) ready_[in_ports_[i]] = ~static_cast<int>(i);
     }
   }
 
@@ -89,17 +100,19 @@ class PhaseLowering {
     }
     // What a rank that runs nothing of the module is handed is given up by a task of no bytes.
     if (builder_.size() == 0 && !plan_.place.empty() && EndsHere(buffers_, enters, stays)) {
-      const bool backward = &steps_ == &plan_.backward;
       builder_.AddKernel(MemoryKernel(context_, "release", 0, 0),
-                         backward ? Purpose::kBackward : Purpose::kForward, "release", {});
+                         backward_ ? Purpose::kBackward : Purpose::kForward, "release", {});
     }
     const int last = builder_.size() > 0 ? builder_.size() - 1 : ~0;  // ~0: only hands on
     for (int value : out_ports) {
       const int ready = value < 0 ? BlockBuilder::kNone : ready_[value];
       builder_.AddOutPort(ready == BlockBuilder::kNone ? last : ready);
     }
-    EmitMemory(enters, stays, out_ports);
-    AddOpMemory(context_, steps_, tasks_, &steps_ == &plan_.backward, path_, &builder_);
+    if (builder_.size() > 0) {
+      WriteLives({buffers_, kept_bytes_, backward_, path_}, {enters, stays, in_ports_, out_ports},
+                 &lives_, &tensors_, &builder_);
+    }
+    AddOpMemory(context_, steps_, tasks_, backward_, path_, &builder_);
     builder_.ReadSums(sum_read_bytes_);
     return std::move(builder_).Build();
   }
@@ -108,11 +121,6 @@ class PhaseLowering {
   const std::vector<int>& tensors() const { return tensors_; }
 
  private:
-  struct Life {
-    int first = std::numeric_limits<int>::max(), last = -1;
-    bool enters = false;
-  };
-
   // A body that only renames model inputs still hands its neighbour a tensor; `all`: of what
   // enters too.
   void CopyOut(const std::vector<int>& out_ports, bool all) {
@@ -376,65 +384,13 @@ class PhaseLowering {
       last_task_[s] = builder_.size() > 0 ? builder_.size() - 1 : BlockBuilder::kNone;
       auto touch = [&](int value) {
         if (value < 0 || buffers_.of_value[value] < 0) return;
-        Life& life = lives_[buffers_.of_value[value]];
+        BufferLife& life = lives_[buffers_.of_value[value]];
         life.first = std::min(life.first, first);
         life.last = std::max(life.last, last);
       };
       for (int value : steps_[s].inputs) touch(value);
       for (int value : steps_[s].extra_reads) touch(value);
       for (int value : steps_[s].outputs) touch(value);
-    }
-  }
-
-  void EmitMemory(const std::vector<int>& enters, const std::vector<int>& stays,
-                  const std::vector<int>& out_ports) {
-    if (builder_.size() == 0) return;
-    std::vector<int> kept(buffers_.bytes.size(), 0);
-    for (int value : enters) {
-      if (value >= 0 && buffers_.of_value[value] >= 0) {
-        lives_[buffers_.of_value[value]].enters = true;
-      }
-    }
-    for (int value : stays) {
-      if (value >= 0 && buffers_.of_value[value] >= 0) ++kept[buffers_.of_value[value]];
-    }
-    auto tensor = [&](size_t buffer) {
-      if (tensors_[buffer] < 0) {
-        tensors_[buffer] = builder_.AddTensor(NameIn(path_, buffers_.name[buffer]));
-      }
-      return static_cast<uint16_t>(tensors_[buffer]);
-    };
-    std::set<int> taken;
-    for (int value : in_ports_) {
-      const int buffer = value < 0 ? -1 : buffers_.of_value[value];
-      if (buffer < 0 || !taken.insert(buffer).second) continue;
-      builder_.Take(tensor(buffer), buffers_.bytes[buffer]);
-    }
-    for (int value : out_ports) {
-      const int buffer = value < 0 ? -1 : buffers_.of_value[value];
-      if (buffer >= 0) builder_.Give(tensor(buffer), buffers_.bytes[buffer]);
-    }
-    for (size_t b = 0; b < lives_.size(); ++b) {
-      const Life& life = lives_[b];
-      const int64_t bytes = buffers_.bytes[b];
-      const bool touched = life.last >= 0;
-      if (kept_bytes_[b] != bytes) {
-        const bool backward = &steps_ == &plan_.backward;
-        const QuantizedLife quantized{bytes, kept_bytes_[b], kept[b], life.enters, backward};
-        AddQuantized(quantized, touched ? life.first : 0, std::max(life.last, 0), tensor(b),
-                     &builder_);
-        continue;
-      }
-      // Kept for two owners (saved here and passed on): counted for both.
-      const int owners_before = life.enters ? 1 : 0;
-      for (int i = owners_before; i < std::max(kept[b], touched ? 1 : 0); ++i) {
-        builder_.AddMemory(touched ? life.first : 0, false, MemoryKind::kActivations, tensor(b),
-                           bytes);
-      }
-      if (kept[b] == 0 && (touched || life.enters)) {
-        builder_.AddMemory(std::max(life.last, 0), true, MemoryKind::kActivations, tensor(b),
-                           -bytes);
-      }
     }
   }
 
@@ -448,6 +404,7 @@ class PhaseLowering {
   Readers readers_;              // where anything is quantised
   const std::vector<PlanStep>& steps_;
   const std::vector<int>& groups_;
+  const bool backward_;
   const std::string& path_;
   const std::vector<int>& in_ports_;
   BlockBuilder builder_;
@@ -457,8 +414,8 @@ class PhaseLowering {
   std::vector<int> made_in_group_;      // per value
   std::vector<bool> comes_quantized_;   // per value: gathered in 8 or 4 bits
   std::set<std::pair<int, int>> read_in_group_;
-  std::vector<Life> lives_;   // per buffer
-  std::vector<int> tensors_;  // per buffer: its number in the block, or -1
+  std::vector<BufferLife> lives_;  // per buffer
+  std::vector<int> tensors_;       // per buffer: its number in the block, or -1
 };
 
 }  // namespace
@@ -466,7 +423,9 @@ class PhaseLowering {
 BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name,
                      const std::string& path) {
   const LaunchGroups groups = GroupLaunches(context, plan);
-  const Buffers buffers = AssignBuffers(context, plan, groups);
+  const BackwardHalves halves =
+      context.splits_backward ? SplitBackward(plan, groups.backward) : BackwardHalves();
+  const Buffers buffers = AssignBuffers(context, plan, groups, halves.reads);
   std::vector<int64_t> kept_bytes = KeptBytes(context, plan, buffers);
   DropBuffers(context, plan, buffers, &kept_bytes);
   const std::vector<int> saved = WithHeldInputs(context, plan, plan.saved);
@@ -483,14 +442,25 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
     kept.insert(kept.end(), ports.begin(), ports.end());
     return kept;
   };
-  PhaseLowering forward(context, plan, buffers, plan.forward, groups.forward, kept_bytes,
-                        name + ".F", path, plan.in_ports);
-  PhaseLowering backward(context, plan, buffers, plan.backward, groups.backward, kept_bytes,
-                         name + ".B", path, plan.grad_in_ports);
+  const auto lower = [&](const PassSteps& pass, const char* suffix) {
+    return PhaseLowering(context, plan, buffers, pass, kept_bytes, name + suffix, path);
+  };
+  const bool splits = !halves.weights.steps.empty();
+  const std::vector<int> none;
+  PhaseLowering forward = lower({plan.forward, groups.forward, plan.in_ports}, ".F");
+  PhaseLowering backward = lower(
+      {splits ? halves.inputs.steps : plan.backward,
+       splits ? halves.inputs.groups : groups.backward, plan.grad_in_ports, /*backward=*/true},
+      ".B");
+  PhaseLowering weights =
+      lower({halves.weights.steps, halves.weights.groups, none, /*backward=*/true}, ".W");
   BodyBlocks blocks;
   blocks.forward = forward.Run(plan.in_ports, once(saved, plan.out_ports), plan.out_ports);
-  blocks.backward = backward.Run(before_backward, plan.grad_out_ports, plan.grad_out_ports);
-  const BufferTensors tensors{saved, forward.tensors(), backward.tensors()};
+  blocks.backward =
+      backward.Run(before_backward, once(halves.reads, plan.grad_out_ports), plan.grad_out_ports);
+  if (splits) blocks.weights = weights.Run(once(halves.reads, {}), {}, {});
+  const BufferTensors tensors{saved, halves.reads, forward.tensors(), backward.tensors(),
+                              weights.tensors()};
   NotePorts(plan, buffers, kept_bytes, tensors, &blocks);
   NoteCopies(*context.mesh, plan, buffers, kept_bytes, tensors, &blocks);
   return blocks;

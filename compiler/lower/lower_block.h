@@ -85,10 +85,12 @@ struct InPortMemory {
   int forward = -1;   // of the forward block, which takes it over
   int backward = -1;  // of the backward block, where that gives it up; else the forward one does
   int64_t bytes = 0;
+  bool until_weights = false;  // `backward` is of the block of weight gradients
 };
 struct OutPortMemory {
   int forward = -1;  // of the forward block, which counts it as kept and as passed on
   int64_t bytes = 0;
+  bool until_weights = false;  // it is kept until weight gradients are made
 };
 
 // A tensor that a body keeps from its forward to its backward pass, whole on ranks of several
@@ -99,9 +101,10 @@ struct KeptCopies {
   std::vector<int> axes;  // of the mesh, ascending
 };
 
-// The forward and the backward block of one body.
+// The forward and the backward block of one body. `weights`: what is left for a pass of its own
+// (SplitBackward), without tasks: nothing.
 struct BodyBlocks {
-  BlockTemplate forward, backward;
+  BlockTemplate forward, backward, weights;
   std::vector<InPortMemory> in_ports;
   std::vector<OutPortMemory> out_ports;
   std::vector<KeptCopies> kept;

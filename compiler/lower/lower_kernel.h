@@ -25,6 +25,8 @@ struct LowerContext {
   const RoutedLoad* load = nullptr;  // null: all alike
   // Gathers and scatters of tensor parallelism run in parts alongside their products.
   bool products_take_parts = false;
+  // Gradients of weights are a pass of their own (SplitBackward).
+  bool splits_backward = false;
 
   const Body& body() const { return graph->bodies[bound->body]; }
   // Bytes of one element of a tensor declared with `type`.

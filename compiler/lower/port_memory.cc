@@ -21,11 +21,14 @@ bool IsAmong(const std::vector<PortMemory>& ports, int tensor) {
 void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<int64_t>& kept_bytes,
                const BufferTensors& tensors, BodyBlocks* blocks) {
   const size_t count = buffers.bytes.size();
-  std::vector<bool> saved(count, false);
+  std::vector<bool> saved(count, false), until_weights(count, false);
   std::vector<int> given(count, 0), taken(count, 0);
   const auto buffer_of = [&](int value) { return value < 0 ? -1 : buffers.of_value[value]; };
   for (int value : tensors.saved) {
     if (const int b = buffer_of(value); b >= 0) saved[b] = true;
+  }
+  for (int value : tensors.until_weights) {
+    if (const int b = buffer_of(value); b >= 0) until_weights[b] = true;
   }
   for (int value : plan.out_ports) {
     if (const int b = buffer_of(value); b >= 0) ++given[b];
@@ -40,9 +43,13 @@ void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<i
     const int b = buffer_of(value);
     if (!plain(b) || taken[b] != 1 || (!saved[b] && given[b] > 0)) continue;
     const int64_t bytes = buffers.bytes[b];
-    const int there = tensors.forward[b], back = saved[b] ? tensors.backward[b] : -1;
-    const bool freed = saved[b] ? Tells(backward, back, -bytes) : Tells(forward, there, -bytes);
-    if (freed && IsAmong(forward.takes, there)) port = {there, back, bytes};
+    const Block& last = until_weights[b] ? blocks->weights.block : backward;
+    const int there = tensors.forward[b];
+    const int back = !saved[b] ? -1 : (until_weights[b] ? tensors.weights : tensors.backward)[b];
+    const bool freed = saved[b] ? Tells(last, back, -bytes) : Tells(forward, there, -bytes);
+    if (freed && IsAmong(forward.takes, there)) {
+      port = {there, back, bytes, saved[b] && until_weights[b]};
+    }
   }
   for (int value : plan.out_ports) {
     OutPortMemory& port = blocks->out_ports.emplace_back();
@@ -50,7 +57,7 @@ void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<i
     if (!plain(b) || given[b] != 1 || !saved[b]) continue;
     const int there = tensors.forward[b];
     const bool twice = Tells(forward, there, buffers.bytes[b]);
-    if (twice && IsAmong(forward.gives, there)) port = {there, buffers.bytes[b]};
+    if (twice && IsAmong(forward.gives, there)) port = {there, buffers.bytes[b], until_weights[b]};
   }
 }
 

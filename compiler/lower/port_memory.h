@@ -10,11 +10,11 @@
 
 namespace plancast {
 
-// What the two blocks of a body call its buffers (-1: nothing), and the values that live
-// from one to the other.
+// What the blocks of a body call its buffers (-1: nothing), and the values that live from the
+// forward to the backward one, and from that to the one of weight gradients.
 struct BufferTensors {
-  const std::vector<int>& saved;
-  const std::vector<int>&forward, &backward;
+  const std::vector<int>&saved, &until_weights;
+  const std::vector<int>&forward, &backward, &weights;
 };
 
 // Fills in the memory of the ports. `kept_bytes`: of each buffer from forward to backward.

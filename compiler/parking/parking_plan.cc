@@ -96,9 +96,6 @@ absl::Status ParkingPlan::Check() const {
 
 absl::StatusOr<std::shared_ptr<const ParkingPlan>> ParkingPlan::Create(
     const ProgramInputs& inputs, const PipelineSchedule& schedule) {
-  if (inputs.homes == nullptr || !inputs.homes->ParksActivations()) {
-    return std::shared_ptr<const ParkingPlan>();
-  }
   RETURN_IF_ERROR(CheckSupported(inputs));
   const int64_t stages = inputs.options->pp;
   auto plan = std::make_shared<ParkingPlan>();

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/lower/kept_tensors.h"
 #include "compiler/program/program_inputs.h"
-#include "compiler/program/schedule.h"
+#include "compiler/schedule/pipeline_schedule.h"
 
 namespace plancast {
 
@@ -32,7 +32,7 @@ class ParkingPlan {
     int64_t out = 0, back = 0;
   };
 
-  // Null where no stage parks anything. `schedule`: of all micro-batches.
+  // Of a plan with homes on other stages. `schedule`: of all micro-batches.
   // Errors: kUnimplemented for a stage that hosts two others or parks what it hosts, for stages
   // with meshes of their own and nodes on some ranks; homes that park nothing.
   static absl::StatusOr<std::shared_ptr<const ParkingPlan>> Create(

@@ -20,6 +20,7 @@ struct BlockKey {
   enum Kind : uint8_t {
     kForward,
     kBackward,
+    kWeights,
     kCrossing,
     kZeroGradients,
     kReduction,

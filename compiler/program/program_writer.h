@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "compiler/program/block_catalogue.h"
 #include "compiler/program/graph_assembly.h"
-#include "compiler/program/schedule.h"
+#include "compiler/schedule/pipeline_schedule.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {

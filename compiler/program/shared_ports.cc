@@ -39,7 +39,9 @@ CompiledBody Variant(const CompiledBody& body, Ports borrowed, Ports lent) {
     const InPortMemory& port = body.blocks.in_ports[p];
     Drop(port.forward, &forward.takes);
     if (port.backward >= 0) {
-      Drop(port.backward, -port.bytes, &variant.blocks.backward.block);
+      BodyBlocks& blocks = variant.blocks;
+      Drop(port.backward, -port.bytes,
+           &(port.until_weights ? blocks.weights : blocks.backward).block);
     } else {
       Drop(port.forward, -port.bytes, &forward);
     }
@@ -110,7 +112,9 @@ Ports SharedPorts(const CompiledBody& first, const CompiledBody& second) {
   const std::vector<InPortMemory>& in = second.blocks.in_ports;
   Ports shared = 0;
   for (size_t p = 0; p < std::min({out.size(), in.size(), kMostPorts}); ++p) {
-    const bool both = out[p].forward >= 0 && in[p].forward >= 0 && out[p].bytes == in[p].bytes;
+    const bool both = out[p].forward >= 0 && in[p].forward >= 0 && out[p].bytes == in[p].bytes &&
+                      // Who lends must not give up before who borrows does.
+                      (out[p].until_weights || !in[p].until_weights);
     if (both) shared |= Ports{1} << p;
   }
   return shared;

@@ -15,7 +15,8 @@ struct Issued {
 };
 
 Issued IssuedOf(const Instance& instance, int32_t micro_batch) {
-  return {instance.block, instance.layer_count, micro_batch, instance.phase == Phase::kBackward};
+  const bool backward = instance.phase == Phase::kBackward || instance.phase == Phase::kWeight;
+  return {instance.block, instance.layer_count, micro_batch, backward};
 }
 
 // Instances until the first micro-batches have gone back: as many as are in flight before

@@ -137,8 +137,11 @@ class Changes {
         f.accum.reset();
       });
     }
-    if (options_.schedule == Schedule::kGpipe) {
+    if (options_.schedule == Schedule::kGpipe || options_.schedule == Schedule::kEager1f1b) {
       Add("schedule=1f1b", [](ShortForm& f) { f.schedule = "1f1b"; });
+    }
+    if (options_.schedule == Schedule::kBreadthFirst) {
+      Add("schedule=interleaved", [](ShortForm& f) { f.schedule = "interleaved"; });
     }
   }
 

@@ -69,7 +69,7 @@ FitVerdict FitCheck::FullestStage(const ProgramPlan& programs) {
   bool less_may_take_more = false;
   for (int32_t stage = 0; stage < inputs.options->pp; ++stage) {
     if (LikeTheStageBefore(inputs, stage) && memory_.CapacityAsBefore(stage) &&
-        (!less_may_take_more || memory_.InFlightAsBefore(stage))) {
+        ((!less_may_take_more && memory_.InFlightShrinks()) || memory_.InFlightAsBefore(stage))) {
       continue;
     }
     const Footprint footprint = memory_.Of(stage);

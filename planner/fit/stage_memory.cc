@@ -36,19 +36,27 @@ std::string SharedKey(PlanOptions options) {
   options.attention = usual.attention;
   options.overlap.clear();
   options.bucket_bytes = usual.bucket_bytes;
+  options.schedule_table.clear();
   options.layout.clear();
   options.cuts.clear();
   return MemoKey(options);
 }
 
-// As many micro-batches as there are, or so many: without stages, with 1F1B, and with
-// interleaved chunks as a multiple of the stages. Schedules that are not here need all.
+// Passes that warm up on the first stage of schedules that go forward and back in turn.
+int64_t WarmUp(const PlanOptions& options) {
+  return options.schedule == Schedule::kEager1f1b ? 2 * options.pp - 1 : options.pp - 1;
+}
+
+// As many micro-batches as there are, or so many: without stages, with one chunk forward and
+// back in turn, and with interleaved chunks as a multiple of the stages. Schedules that are not
+// here need all.
 int64_t AtMost(const PlanOptions& options, int64_t alone, int64_t one_by_one, int64_t rounds) {
   const int64_t all = options.micro_batches, pp = options.pp;
   switch (options.schedule) {
     case Schedule::kNone:
       return std::min(all, alone);
     case Schedule::k1f1b:
+    case Schedule::kEager1f1b:
       return std::min(all, one_by_one);
     case Schedule::kInterleaved:
       return all % pp == 0 ? std::min(all, rounds * pp) : all;
@@ -59,13 +67,15 @@ int64_t AtMost(const PlanOptions& options, int64_t alone, int64_t one_by_one, in
 
 // Micro-batches after which the memory of a stage repeats: it has its warm-up passes in
 // flight and has run one period more (schedule.h).
-int64_t UntilPeriodic(const PlanOptions& options) { return AtMost(options, 3, options.pp + 2, 3); }
+int64_t UntilPeriodic(const PlanOptions& options) {
+  return AtMost(options, 3, WarmUp(options) + 3, 3);
+}
 
 // Micro-batches with which a program begins as with all of them, as far as
 // ReplayAllocator goes: until the warm-up passes and three more have gone back, by when as
 // many again have begun.
 int64_t UntilPlaced(const PlanOptions& options) {
-  return AtMost(options, 5, 2 * options.pp + 3, 7);
+  return AtMost(options, 5, 2 * WarmUp(options) + 5, 7);
 }
 
 // The program of a stage, by where it runs alone.

@@ -39,6 +39,8 @@ class StageMemory {
   Footprint Of(int64_t stage);
   // Whether as much is in flight on the stage as on the one before.
   bool InFlightAsBefore(int64_t stage) { return Periodic().Same(stage, stage - 1); }
+  // Whether no stage has more in flight than those before it.
+  bool InFlightShrinks() { return Periodic().WarmsUp(); }
   // Places its blocks.
   void Place(int64_t stage, Footprint* footprint);
   // What a device of the stage keeps in the memory of its host, at most.

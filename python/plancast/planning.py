@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
-from plancast import _core, arguments, precision
+from plancast import _core, arguments, precision, schedule_file
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
@@ -165,7 +165,7 @@ def rank(
         machine._core,
         memo._core,
         batch=samples_per_step or 0,
-        space=arguments.word(space, "space"),
+        space=schedule_file.with_tables(arguments.word(space, "space")),
         objective=arguments.word(objective, "objective"),
         top=top or 0,
         dtype=arguments.dtype(dtype),

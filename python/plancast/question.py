@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from plancast import _core
+from plancast import _core, schedule_file
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class PlanQuestion:
 def core_of(strategy: Strategy | str) -> _core.Strategy:
     """The core of a strategy or of its short form."""
     if isinstance(strategy, str):
-        return _core.Strategy.parse(strategy)
+        return _core.Strategy.parse(schedule_file.with_tables(strategy))
     core = getattr(strategy, "_core", None)
     if isinstance(core, _core.Strategy):
         return core

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plancast import _core, arguments, documents, files
+from plancast import _core, arguments, documents, files, schedule_file
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.strategy_node import Node
@@ -55,16 +55,26 @@ class Strategy:
         >>> Strategy.parse("mb=1,tp=8,recompute=full").short_form
         'tp=8,mb=1,recompute=full'
         """
-        return cls(_core.Strategy.parse(arguments.word(text, "strategy")))
+        plan = schedule_file.with_tables(arguments.word(text, "strategy"))
+        return cls(_core.Strategy.parse(plan))
 
     @classmethod
-    def from_dict(cls, tree: dict[str, Any], *, what: str = "strategy") -> Strategy:
+    def from_dict(
+        cls, tree: dict[str, Any], *, what: str = "strategy", folder: str | Path = "."
+    ) -> Strategy:
         """A tree from `{"plan": SHORT_FORM, "nodes": {PATH: DIRECTIVES}}`.
+
+        Args:
+          tree: the tree.
+          what: names it in errors.
+          folder: where files that it names (`schedule=table.csv`) are.
 
         >>> tree = Strategy.from_dict({"plan": "tp=2", "nodes": {"head": {"split": {"tp": []}}}})
         >>> Strategy.from_dict(tree.to_dict()) == tree
         True
         """
+        if isinstance(plan := tree.get("plan"), str):
+            tree = {**tree, "plan": schedule_file.with_tables(plan, folder)}
         return cls(_core.Strategy.from_json(documents.to_json(tree, what), what))
 
     @classmethod
@@ -75,7 +85,8 @@ class Strategy:
     @classmethod
     def from_file(cls, path: str | Path) -> Strategy:
         """A tree from a YAML or JSON file."""
-        return cls.from_dict(files.read_mapping(path), what=f"`{path}`")
+        tree = files.read_mapping(path)
+        return cls.from_dict(tree, what=f"`{path}`", folder=Path(path).parent)
 
     @classmethod
     def open(cls, text: str, *, framework: str | None = None, **known: Any) -> Strategy:
@@ -234,7 +245,7 @@ class Strategy:
           axis: mesh axis of the stages; only `pp` is one.
           stages: number of stages.
           chunks: chunks of layers of each stage (`vpp`).
-          schedule: `gpipe`, `1f1b`, `interleaved`; chosen by `chunks` if absent.
+          schedule: a name, a table or its file (docs/schedules.md); by `chunks` if absent.
           layout: layers of each chunk, as in `14x7+16`; even if absent.
 
         >>> Strategy.parse("tp=8,mb=1").pipeline("pp", stages=4, chunks=2).short_form

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/plan_under_test.h"
+#include "tests/strategy/schedule/random_table.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status_matchers.h"
 
@@ -84,20 +86,31 @@ TEST(GraphWorkspace, EveryPlanIsAsIfItWereTheFirst) {
   for (int order = 0; order < 40; ++order) {
     const int64_t pp = int64_t{1} << random() % 4;
     const int64_t vpp = pp > 1 && pp < 8 && random() % 2 == 0 ? 2 : 1;
-    const Schedule schedule = pp == 1             ? Schedule::kNone
-                              : vpp > 1           ? Schedule::kInterleaved
-                              : random() % 2 == 0 ? Schedule::k1f1b
-                                                  : Schedule::kGpipe;
     const auto micro_batches = static_cast<int64_t>(1 + random() % 16);
+    const std::vector<Schedule> schedules =
+        pp == 1   ? std::vector<Schedule>{Schedule::kNone}
+        : vpp > 1 ? std::vector<Schedule>{Schedule::kInterleaved, Schedule::kBreadthFirst,
+                                          Schedule::kTable}
+                  : std::vector<Schedule>{Schedule::k1f1b, Schedule::kGpipe, Schedule::kEager1f1b,
+                                          Schedule::kZbH1, Schedule::kZb2p,  Schedule::kTable};
+    const Schedule schedule = schedules[random() % schedules.size()];
+    std::string table;
+    if (schedule == Schedule::kTable) {
+      std::mt19937 turns(static_cast<uint32_t>(random()));
+      table = PrintScheduleTable(RandomTable({pp, micro_batches, vpp}, turns, turns() % 2 == 0));
+    }
     for (int i = 0; i < 12; ++i) {
       PlanUnderTest plan = Small();
       plan.Pp(pp, schedule, vpp).MicroBatches(1 + random() % 2, micro_batches);
+      plan.options().schedule_table = table;
       std::vector<int64_t>& layout = plan.options().layout;
       if (layout.size() > 2 && random() % 3 == 0) {
         const size_t from = random() % layout.size(), to = random() % layout.size();
         if (layout[from] > 1) --layout[from], ++layout[to];
       }
       Vary(random, plan);
+      // Refused before they are compiled.
+      if (plan.options().splits_backward()) plan.options().zero %= 2;
       CompileRequest request = plan.Request();
       // Some are refused on the way.
       const auto refused = static_cast<int32_t>(random() % (2 * pp));

@@ -354,7 +354,19 @@ PLAN: dict[str, Callable[[Drawing], Any]] = {
         else None
     ),
     "schedule": lambda d: (
-        d.of("gpipe", "1f1b", "interleaved") if d.mesh["pp"] > 1 and d.maybe(5) else None
+        d.of(
+            "gpipe",
+            "1f1b",
+            "interleaved",
+            "eager-1f1b",
+            "breadth-first",
+            "zb1p",
+            "zb2p",
+            "F0 B0;F0 B0",
+            "F0 F1 B0 B1 W0 W1;F0 B0 W0 F1 B1 W1",
+        )
+        if d.mesh["pp"] > 1 and d.maybe(5)
+        else None
     ),
     "attn": lambda d: d.of("flash", "unfused") if d.maybe(6) else None,
     "overlap": lambda d: d.of("none", "grad", "param", "grad+param", "tp") if d.maybe(4) else None,

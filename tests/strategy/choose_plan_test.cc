@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -181,6 +182,9 @@ TEST(ChoosePlanTest, ScheduleFollowsStages) {
   EXPECT_EQ(Choose("pp=8,vpp=2")->options.schedule, Schedule::kInterleaved);
   EXPECT_EQ(Choose("pp=8,schedule=gpipe")->options.schedule, Schedule::kGpipe);
   EXPECT_EQ(Choose("pp=8,schedule=interleaved")->options.schedule, Schedule::k1f1b);
+  EXPECT_EQ(Choose("pp=8,schedule=breadth-first")->options.schedule, Schedule::kGpipe);
+  EXPECT_EQ(Choose("pp=8,vpp=2,schedule=breadth-first")->options.schedule, Schedule::kBreadthFirst);
+  EXPECT_EQ(Choose("pp=8,schedule=eager-1f1b")->options.schedule, Schedule::kEager1f1b);
 }
 
 TEST(ChoosePlanTest, BatchMayBeLeftToAccumulation) {
@@ -252,6 +256,22 @@ TEST(ChoosePlanTest, KeyValueHeadsMayBeFewerThanTp) {
   EXPECT_THAT(plan.notes, Contains(HasSubstr("replicated 4 times")));
 }
 
+TEST(ChoosePlanTest, WhatCannotBePutOffYetIsRefused) {
+  EXPECT_TRUE(Choose("tp=8,pp=4,schedule=zb1p,zero=1")->options.splits_backward());
+  SoftwareProfile fresh, keeps;
+  fresh.update.fresh_gradients = true;
+  keeps.tensors.op_memory["linear"].saved.emplace_back();
+  for (const auto& [plan, profile, word] :
+       {std::make_tuple("tp=8,pp=4,schedule=zb1p,zero=2", SoftwareProfile(), "zero=2"),
+        std::make_tuple("tp=8,pp=4,schedule=zbh1,offload=activations", SoftwareProfile(),
+                        "offload=activations"),
+        std::make_tuple("tp=8,pp=4,schedule=zb2p", fresh, "made anew"),
+        std::make_tuple("tp=8,pp=4,schedule=zb2p", keeps, "`linear` keeps")}) {
+    EXPECT_THAT(Choose(plan, Context(), profile),
+                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr(word)));
+  }
+}
+
 TEST(ChoosePlanTest, UnknownFactsAreNotChecked) {
   PlanContext context;
   context.devices = 12;
@@ -288,6 +308,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"tp=1000000000,pp=1000000000", "does not divide the 96 devices"},
         Mistake{"tp=8,mb=3", "not divisible by dp*mb = 12*3. With dp=12, mb can be 1, 2, 4, 8."},
         Mistake{"tp=8,accum=3", "accum=3 contradicts the batch: 96 / (dp=12 * mb=1) is 8."},
+        Mistake{"tp=8,pp=2,schedule=F0 B0;F0 B0", "ends at position 2 without `F1.0`"},
+        Mistake{"pp=4,vpp=2,schedule=eager-1f1b", "Use schedule=interleaved, or leave vpp out."},
         Mistake{"pp=4,vpp=2,schedule=1f1b", "Use schedule=interleaved, or leave vpp out."},
         Mistake{"pp=96,vpp=2",
                 "more than the 96 layers of the model. pp*vpp can be 96 at most, or 98 with the "

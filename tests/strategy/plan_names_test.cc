@@ -7,7 +7,7 @@ namespace {
 
 TEST(PlanNamesTest, SchedulesThatAreNotSimulatedHaveNoValue) {
   EXPECT_EQ(kScheduleNames.Find("1f1b"), Schedule::k1f1b);
-  EXPECT_EQ(kScheduleNames.Find("zb1p"), std::nullopt);
+  EXPECT_EQ(kScheduleNames.Find("zbv"), std::nullopt);
 }
 
 TEST(PlanNamesTest, WhatOffloadingMovesReadsAsInTheShortForm) {

@@ -84,10 +84,12 @@ INSTANTIATE_TEST_SUITE_P(
         "offload=optimizer+activations:4", "recompute=none", "schedule=gpipe",
         "schedule=breadth-first", "schedule=zbh1", "schedule=zb1p", "schedule=zbv",
         "schedule=zbvhalf", "schedule=zbvmin", "schedule=dualpipe", "schedule=dualpipev",
-        "schedule=plans/mine.csv", "schedule=./table", "attn=flash", "overlap=grad+param+tp+cp+ep",
-        "overlap=tp", "bucket=1B", "bucket=25MiB", "bucket=1.5GB", "vocab_parallel=redis",
-        "vocab_parallel=interlaced", "offload=optimizer+param+activations", "layout=80",
-        "layout=7+8x9+7", "layout=1x8", "order=dp-tp-pp", "order=tp-cp-ep-dp-pp", "dp=1000000000"));
+        "schedule=plans/mine.csv", "schedule=./table", "schedule=eager-1f1b",
+        "schedule=F0.0 F1.0 B0.0 B1.0;F0.0 B0.0 F1.0 B1.0,attn=flash", "attn=flash",
+        "overlap=grad+param+tp+cp+ep", "overlap=tp", "bucket=1B", "bucket=25MiB", "bucket=1.5GB",
+        "vocab_parallel=redis", "vocab_parallel=interlaced", "offload=optimizer+param+activations",
+        "layout=80", "layout=7+8x9+7", "layout=1x8", "order=dp-tp-pp", "order=tp-cp-ep-dp-pp",
+        "dp=1000000000"));
 
 struct Mistake {
   const char* text;
@@ -133,6 +135,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"offload=optimizer:2", "which only `activations` takes"},
         Mistake{"sync=first", "`first` is not one of `each`, `last`"},
         Mistake{"recompute=full:", "`recompute`: `` is not a whole number"},
+        Mistake{"schedule=F0 B0;F0 G0", "stage 1, position 1: `G0` is no step"},
+        Mistake{"schedule=table", "is not one of"}, Mistake{"schedule=none", "is not one of"},
         Mistake{"schedule=1fb1", "Did you mean `1f1b`?"},
         Mistake{"attn=flsh",
                 "`attn`: `flsh` is not one of `flash`, `unfused`. Did you mean "

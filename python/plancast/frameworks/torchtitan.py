@@ -270,7 +270,9 @@ def _write_stages(plan: Plan, pp: int, known: Known) -> dict[str, Any]:
     schedule = schedule or ("1f1b" if vpp is None else "interleaved")
     words = {ours: word for word, ours in torchtitan_pipeline.SCHEDULES.items()}
     if schedule not in words:
-        plan.refuse(f"schedule={schedule}", "PyTorch has no such schedule.", "schedule=zbv")
+        splits = schedule.startswith("zb") or "W" in schedule
+        nearest = "schedule=zbv" if splits else "schedule=1f1b"
+        plan.refuse(f"schedule={schedule}", "torchtitan has no name for it.", nearest)
     chunks = int(vpp) if vpp else 2 if schedule in ("zbv", "dualpipev") else 1
     if why := torchtitan_pipeline.check_chunks(schedule, chunks):
         plan.refuse(f"schedule={schedule}", f"{why}.", "another vpp")

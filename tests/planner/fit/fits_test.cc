@@ -2,6 +2,7 @@
 
 #include "planner/fit/fits.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -9,12 +10,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "gtest/gtest.h"
 #include "planner/forecast/forecast.h"
 #include "planner/forecast/model_source.h"
 #include "planner/forecast/predict.h"
 #include "planner/search/space.h"
+#include "tests/strategy/schedule/random_table.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status_matchers.h"
 
@@ -74,14 +77,16 @@ absl::StatusOr<FitVerdict> Exact(Job job, const Machine& machine, const ShortFor
 // Every knob that memory depends on; some plans are refused.
 std::string Draw(std::mt19937& random, bool experts) {
   const auto pick = [&](std::vector<std::string> words) { return words[random() % words.size()]; };
-  const int tp = 1 << random() % 3, pp = 1 << random() % 3;
-  std::string plan = absl::StrCat("tp=", tp, ",pp=", pp, ",mb=", 1 << random() % 3);
+  const int tp = 1 << random() % 3, pp = 1 << random() % 3, mb = 1 << random() % 3;
+  std::string plan = absl::StrCat("tp=", tp, ",pp=", pp, ",mb=", mb);
   const auto add = [&](const std::string& words) { absl::StrAppend(&plan, words); };
   if (tp > 1 && random() % 2 == 0) add(",sp");
   if (pp > 1 && random() % 3 == 0) {
     add(pp == 4 ? ",vpp=3" : ",vpp=2");
+    add(pick({"", "", "", ",schedule=breadth-first"}));
   } else if (pp > 1) {
-    add(pick({"", "", "", ",schedule=gpipe"}));
+    add(pick({"", "", "", ",schedule=gpipe", ",schedule=eager-1f1b", ",schedule=TABLE",
+              ",schedule=WEIGHTS", ",schedule=zb1p", ",schedule=zb2p"}));
     if (pp == 4) add(pick({"", "", ",layout=2+4+4+2", ",layout=1+4+4+3"}));
   }
   if (experts) add(pick({"", ",ep=2", ",ep=4", ",ep=2,etp=1"}));
@@ -101,7 +106,11 @@ std::string Draw(std::mt19937& random, bool experts) {
   add(pick({"", "", ",bucket=200MB"}));
   add(pick({"", "", ",attn=unfused"}));
   if (zero > 1) add(pick({"", ",unit=2", ",unit=3"}));
-  return plan;
+  // 64 samples on 16 devices.
+  const ScheduleShape shape{pp, 64 / std::max(1, 16 / tp / pp * mb), 1};
+  return absl::StrReplaceAll(
+      plan, {{"TABLE", PrintScheduleTable(RandomTable(shape, random))},
+             {"WEIGHTS", PrintScheduleTable(RandomTable(shape, random, /*weights=*/true))}});
 }
 
 void ExpectAsForecast(FitCheck& check, const Case& c, const Machine& machine, const ShortForm& plan,

@@ -16,6 +16,7 @@
 #include "tests/compiler/random_homes.h"
 #include "tests/executor/mixed_machine.h"
 #include "tests/planner/language/random_stages.h"
+#include "tests/strategy/schedule/random_table.h"
 
 namespace plancast {
 namespace {
@@ -180,14 +181,15 @@ class Drawing {
     }
     if (vpp_ > 1) form.vpp = vpp_;
     form.mb = micro_batch_;
-    out_.job.global_batch =
-        out_.samples * (micro_batches_ > 0 ? micro_batches_ : dice_.Of<int64_t>({1, 2, 2, 3, 4}));
+    const int64_t micro_batches =
+        micro_batches_ > 0 ? micro_batches_ : dice_.Of<int64_t>({1, 2, 2, 3, 4});
+    out_.job.global_batch = out_.samples * micro_batches;
     form.sp = out_.rules.empty() && dice_.Maybe(3);
     if (routed_) {
       if (dice_.Maybe(2)) form.ep = dice_.Of<int64_t>({2, 3, 4, 6});
       if (dice_.Maybe(3)) form.etp = 1;
     }
-    if (vpp_ == 1 && pp_ > 1 && dice_.Maybe(3)) form.schedule = "gpipe";
+    if (pp_ > 1 && dice_.Maybe(2)) DrawSchedule(form, micro_batches);
     DrawSharding(form);
     DrawRecompute(form);
     if (dice_.Maybe(3)) form.overlap = dice_.Of<Texts>({{"grad"}, {"grad", "param"}, {"tp"}});
@@ -199,6 +201,18 @@ class Drawing {
     if (!own_ && dice_.Maybe(6)) {
       form.order =
           dice_.Of<Texts>({{"dp", "tp", "cp", "ep", "pp"}, {"pp", "tp", "cp", "ep", "dp"}});
+    }
+  }
+
+  void DrawSchedule(ShortForm& form, int64_t micro_batches) {
+    if (dice_.Maybe(2)) {
+      std::mt19937 random(seed_);
+      form.schedule =
+          PrintScheduleTable(RandomTable({pp_, micro_batches, vpp_}, random, dice_.Maybe(2)));
+    } else {
+      form.schedule = vpp_ > 1
+                          ? "breadth-first"
+                          : dice_.Of<std::string>({"gpipe", "eager-1f1b", "zbh1", "zb1p", "zb2p"});
     }
   }
 

@@ -1,4 +1,4 @@
-#include "compiler/program/schedule.h"
+#include "compiler/schedule/pipeline_schedule.h"
 
 #include <algorithm>
 #include <map>
@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "strategy/schedule/check_schedule.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/executor/graph_builder.h"
 #include "tests/executor/simulation.h"
@@ -144,8 +145,11 @@ TEST(StageScheduleTest, WithoutAPipelineMicroBatchesFollowEachOther) {
 }
 
 TEST(StageScheduleTest, StagesWithAsManyInFlightHaveTheSame) {
-  for (const auto& [schedule, chunks] :
-       {std::make_pair(Schedule::kGpipe, 1), {Schedule::k1f1b, 1}, {Schedule::kInterleaved, 2}}) {
+  for (const auto& [schedule, chunks] : {std::make_pair(Schedule::kGpipe, 1),
+                                         {Schedule::k1f1b, 1},
+                                         {Schedule::kInterleaved, 2},
+                                         {Schedule::kEager1f1b, 1},
+                                         {Schedule::kBreadthFirst, 2}}) {
     for (const int64_t micro_batches : {1, 4, 8}) {
       const PipelineSchedule table(schedule, 4, micro_batches, chunks);
       for (int64_t a = 0; a < 4; ++a) {
@@ -183,6 +187,69 @@ TEST(StageScheduleTest, OneForwardOneBackwardHasTheSameBubbleAndLessInFlight) {
       for (int64_t s = 0; s < p; ++s) EXPECT_EQ(run.peak_in_flight[s], std::min(p - s, m));
       ExpectComplete(stages, m, 1);
       ExpectSameTransferOrder(stages, 1);
+    }
+  }
+}
+
+// Transfers have the time of a forward and a backward pass to arrive; for that, twice as much is
+// in flight.
+TEST(StageScheduleTest, EagerWarmsUpTwiceAsFar) {
+  EXPECT_EQ(ScheduleString(StageSchedule(Schedule::kEager1f1b, 2, 1, 3, 1)),
+            "F0.0 F1.0 B0.0 F2.0 B1.0 B2.0");
+  for (int64_t p = 1; p <= 16; ++p) {
+    for (int64_t m = 1; m <= 64; ++m) {
+      SCOPED_TRACE(testing::Message() << "p " << p << " m " << m);
+      const std::vector<Steps> stages = AllStages(Schedule::kEager1f1b, p, m);
+      const PipelineRun run = RunPipeline(stages, 1);
+      ASSERT_FALSE(run.deadlock);
+      EXPECT_GE(run.makespan, (m + p - 1) * (kForward + kBackward));
+      for (int64_t s = 0; s < p; ++s) EXPECT_EQ(run.peak_in_flight[s], std::min(2 * (p - s), m));
+      ExpectComplete(stages, m, 1);
+      ExpectSameTransferOrder(stages, 1);
+    }
+  }
+}
+
+// With as many micro-batches as stages or more, the bubble is that of the interleaved one; with
+// one chunk it would be GPipe.
+TEST(StageScheduleTest, BreadthFirstDividesTheBubbleByTheChunksAndKeepsAllInFlight) {
+  EXPECT_EQ(ScheduleString(StageSchedule(Schedule::kBreadthFirst, 2, 1, 2, 2)),
+            "F0.0 F1.0 F0.1 F1.1 B0.1 B1.1 B0.0 B1.0");
+  for (int64_t p = 2; p <= 16; ++p) {
+    for (int64_t v = 1; v <= 4; ++v) {
+      for (int64_t m = p; m <= 64; ++m) {
+        SCOPED_TRACE(testing::Message() << "p " << p << " m " << m << " v " << v);
+        const std::vector<Steps> stages = AllStages(Schedule::kBreadthFirst, p, m, v);
+        const PipelineRun run = RunPipeline(stages, v);
+        ASSERT_FALSE(run.deadlock);
+        EXPECT_EQ(run.makespan, (m * v + p - 1) * (kForward + kBackward));
+        EXPECT_EQ(run.peak_in_flight, std::vector<int64_t>(p, m * v));
+        ExpectComplete(stages, m, v);
+        ExpectSameTransferOrder(stages, v);
+      }
+    }
+  }
+}
+
+// What the check of tables says of every rule is what this file finds by itself.
+TEST(StageScheduleTest, EveryRulePassesTheCheckOfTables) {
+  for (const auto& [schedule, most_chunks] : {std::make_pair(Schedule::kGpipe, 1),
+                                              {Schedule::k1f1b, 1},
+                                              {Schedule::kEager1f1b, 1},
+                                              {Schedule::kInterleaved, 4},
+                                              {Schedule::kBreadthFirst, 4}}) {
+    for (int64_t p : {1, 2, 3, 5, 8, 16}) {
+      for (int64_t m : {1, 2, 3, 7, 8, 31, 64}) {
+        for (int64_t v = most_chunks > 1 ? 2 : 1; v <= most_chunks; ++v) {
+          if (v > 1 && p == 1) continue;
+          SCOPED_TRACE(testing::Message()
+                       << "p " << p << " m " << m << " v " << v << " " << kScheduleNames[schedule]);
+          const std::vector<Steps> stages = AllStages(schedule, p, m, v);
+          const auto most = CheckSchedule({stages}, {p, m, v});
+          ASSERT_TRUE(most.ok()) << most.status();
+          EXPECT_EQ(*most, RunPipeline(stages, v).peak_in_flight);
+        }
+      }
     }
   }
 }
@@ -264,6 +331,11 @@ TEST(CompiledScheduleTest, HasTheBubbleOfTheClosedForm) {
       const double expected = static_cast<double>((m + p - 1) * (kForward + kBackward));
       EXPECT_DOUBLE_EQ(CompiledMakespan(Schedule::kGpipe, p, m), expected);
       EXPECT_DOUBLE_EQ(CompiledMakespan(Schedule::k1f1b, p, m), expected);
+      for (const auto& [schedule, v] :
+           {std::make_pair(Schedule::kEager1f1b, 1), {Schedule::kBreadthFirst, 3}}) {
+        const PipelineRun run = RunPipeline(AllStages(schedule, p, m, v), v);
+        EXPECT_DOUBLE_EQ(CompiledMakespan(schedule, p, m, v), static_cast<double>(run.makespan));
+      }
     }
   }
 }

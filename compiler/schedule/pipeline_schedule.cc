@@ -1,6 +1,8 @@
-#include "compiler/program/schedule.h"
+#include "compiler/schedule/pipeline_schedule.h"
 
 #include <algorithm>
+#include <deque>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -43,6 +45,30 @@ Steps WarmSteadyCool(const Steps& forward, const Steps& backward, int64_t warmup
   return steps;
 }
 
+// The steps with the W of each backward pass behind the one that is `put_off` passes later.
+Steps WithWeights(const Steps& steps, int64_t put_off) {
+  Steps with;
+  with.reserve(steps.size() * 3 / 2);
+  std::deque<ScheduleStep> due;
+  const auto make = [&] {
+    with.push_back({Phase::kWeight, due.front().micro_batch, due.front().chunk});
+    due.pop_front();
+  };
+  for (const ScheduleStep& step : steps) {
+    with.push_back(step);
+    if (step.phase != Phase::kBackward) continue;
+    due.push_back(step);
+    if (static_cast<int64_t>(due.size()) > put_off) make();
+  }
+  while (!due.empty()) make();
+  return with;
+}
+
+int64_t GroupsOf(Schedule schedule, int64_t stages, int64_t micro_batches, int64_t chunks) {
+  const bool grouped = chunks > 1 && schedule == Schedule::kInterleaved;
+  return grouped ? std::max<int64_t>(micro_batches / stages, 1) : 1;
+}
+
 }  // namespace
 
 PipelineSchedule::PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches,
@@ -51,12 +77,24 @@ PipelineSchedule::PipelineSchedule(Schedule schedule, int64_t stages, int64_t mi
       stages_(stages),
       micro_batches_(micro_batches),
       chunks_(chunks),
-      groups_(chunks > 1 ? std::max<int64_t>(micro_batches / stages, 1) : 1),
+      groups_(GroupsOf(schedule, stages, micro_batches, chunks)),
       forward_(GroupedOrder(Phase::kForward, micro_batches, chunks, groups_)),
       backward_(GroupedOrder(Phase::kBackward, micro_batches, chunks, groups_)) {}
 
+PipelineSchedule::PipelineSchedule(ScheduleTable table)
+    : schedule_(Schedule::kTable),
+      stages_(static_cast<int64_t>(table.stages.size())),
+      micro_batches_(0),
+      chunks_(0),
+      groups_(0),
+      table_(std::move(table)) {}
+
 int64_t PipelineSchedule::WarmUp(int64_t stage) const {
-  if (schedule_ == Schedule::kGpipe) return micro_batches_ * chunks_;
+  if (schedule_ == Schedule::kGpipe || schedule_ == Schedule::kBreadthFirst) {
+    return micro_batches_ * chunks_;
+  }
+  if (schedule_ == Schedule::kEager1f1b) return (stages_ - stage) * 2 - 1;
+  if (schedule_ == Schedule::kZb2p) return (stages_ - stage - 1) * 2;
   if (schedule_ == Schedule::kInterleaved && chunks_ > 1) {
     const int64_t largest = (micro_batches_ + groups_ - 1) / groups_;
     return (stages_ - stage - 1) * 2 + (chunks_ - 1) * largest;
@@ -65,10 +103,14 @@ int64_t PipelineSchedule::WarmUp(int64_t stage) const {
 }
 
 Steps PipelineSchedule::OfStage(int64_t stage) const {
-  return WarmSteadyCool(forward_, backward_, WarmUp(stage));
+  if (schedule_ == Schedule::kTable) return table_.stages[stage];
+  const Steps steps = WarmSteadyCool(forward_, backward_, WarmUp(stage));
+  return SplitsBackward(schedule_) ? WithWeights(steps, PutOff(stage)) : steps;
 }
 
 bool PipelineSchedule::Same(int64_t stage, int64_t other) const {
+  if (schedule_ == Schedule::kTable) return table_.stages[stage] == table_.stages[other];
+  if (SplitsBackward(schedule_)) return OfStage(stage) == OfStage(other);
   // The last forward pass is followed by backward passes whether it warms up or not.
   const int64_t most = micro_batches_ * chunks_ - 1;
   return std::min(WarmUp(stage), most) == std::min(WarmUp(other), most);
@@ -85,15 +127,6 @@ std::string PipelineSchedule::DebugString() const {
     absl::StrAppend(&text, "stage ", s, ": ", ScheduleString(OfStage(s)), "\n");
   }
   return text;
-}
-
-std::string ScheduleString(const Steps& steps) {
-  std::string out;
-  for (const ScheduleStep& step : steps) {
-    absl::StrAppend(&out, out.empty() ? "" : " ", step.phase == Phase::kForward ? "F" : "B",
-                    step.micro_batch, ".", step.chunk);
-  }
-  return out;
 }
 
 }  // namespace plancast

@@ -1,0 +1,40 @@
+#ifndef PLANCAST_COMPILER_STAGE_CROSSINGS_H_
+#define PLANCAST_COMPILER_STAGE_CROSSINGS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/program/program_inputs.h"
+#include "compiler/program/stage_contents.h"
+#include "graph/execution/execution_graph.h"
+
+namespace plancast {
+
+// The data that micro-batches of one chunk send or receive in one phase. Its
+// block is made at the first transfer: blocks are numbered in order of use.
+struct Crossing {
+  bool crosses = false;  // else the data stays on this stage, or there is none
+  bool silent = false;   // between stages, and there is none: no gradient
+  Phase phase = Phase::kForward;
+  int64_t border = 0;  // the virtual stage before the border
+  int64_t offset = 0;  // stages from sender to receiver
+  StreamKind stream = StreamKind::kCompute;
+  int64_t slots = 0;  // of the rendezvous, from micro-batch 0 on
+  int32_t block = -1;
+  int ports = 0;
+};
+
+struct ChunkCrossings {
+  int64_t v = 0;                 // its virtual stage
+  Crossing receive[2], send[2];  // by phase
+};
+
+// Of each chunk of a stage.
+std::vector<ChunkCrossings> CrossingsOf(const ProgramInputs& inputs, const StageContents& contents);
+
+// The first slot of rendezvous behind those of all crossings and of shared gradients.
+int64_t FirstFreeSlot(const ProgramInputs& inputs);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_STAGE_CROSSINGS_H_

@@ -1,0 +1,131 @@
+#include "strategy/schedule/choose_schedule.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "strategy/schedule/check_schedule.h"
+#include "strategy/schedule/schedule.h"
+#include "strategy/schedule/schedule_table.h"
+
+namespace plancast {
+namespace {
+
+template <typename... Parts>
+absl::Status Wrong(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+class Chooser {
+ public:
+  Chooser(const ShortForm& form, PlanOptions* options, std::vector<std::string>* notes)
+      : form_(form), o_(*options), notes_(notes) {}
+
+  absl::Status Choose() {
+    o_.vpp = form_.vpp.value_or(1);
+    if (o_.pp == 1) {
+      WithoutPipeline();
+      return absl::OkStatus();
+    }
+    o_.schedule = o_.vpp > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
+    if (form_.schedule.has_value()) {
+      RETURN_IF_ERROR(LooksLikeScheduleTable(*form_.schedule) ? TakeTable() : TakeName());
+    }
+    if (o_.schedule == Schedule::kInterleaved && o_.micro_batches % o_.pp != 0) {
+      Note("the ", o_.micro_batches, " micro-batches are not a multiple of pp=", o_.pp,
+           ": the interleaved schedule has idle slots at the end");
+    }
+    if (o_.micro_batches < o_.pp) {
+      Note("fewer micro-batches (", o_.micro_batches, ") than pipeline stages (", o_.pp, ")");
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  template <typename... Parts>
+  void Note(const Parts&... parts) {
+    if (notes_ != nullptr) notes_->push_back(absl::StrCat(parts...));
+  }
+
+  void WithoutPipeline() {
+    if (o_.vpp > 1) Note("vpp=", o_.vpp, " has no effect with pp=1");
+    if (form_.schedule.has_value()) {
+      const bool table = LooksLikeScheduleTable(*form_.schedule);
+      Note(table ? "a table of the schedule" : absl::StrCat("schedule=", *form_.schedule),
+           " has no effect with pp=1");
+    }
+    o_.vpp = 1;
+    o_.schedule = Schedule::kNone;
+  }
+
+  absl::Status TakeName() {
+    const Schedule said = *kScheduleNames.Find(*form_.schedule);
+    if (o_.vpp == 1 && RunsChunks(said)) {
+      o_.schedule = said == Schedule::kBreadthFirst ? Schedule::kGpipe : Schedule::k1f1b;
+      Note("schedule=", kScheduleNames[said], " with vpp=1 is ", kScheduleNames[o_.schedule]);
+      return absl::OkStatus();
+    }
+    if (o_.vpp > 1 && !RunsChunks(said)) {
+      return Wrong("schedule=", *form_.schedule,
+                   " runs one chunk of layers a stage, and vpp=", o_.vpp, " asks for ", o_.vpp,
+                   ". Use schedule=interleaved, or leave vpp out.");
+    }
+    o_.schedule = said;
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeTable() {
+    o_.schedule = Schedule::kTable;
+    ASSIGN_OR_RETURN(const ScheduleTable table, ParseScheduleTable(*form_.schedule));
+    // As many micro-batches are what a table has steps for.
+    RETURN_IF_ERROR(CheckSchedule(table, {o_.pp, o_.micro_batches, o_.vpp}).status())
+        << "`schedule`";
+    o_.schedule_table = PrintScheduleTable(table);
+    return absl::OkStatus();
+  }
+
+  const ShortForm& form_;
+  PlanOptions& o_;
+  std::vector<std::string>* const notes_;
+};
+
+}  // namespace
+
+absl::Status ChooseSchedule(const ShortForm& form, PlanOptions* options,
+                            std::vector<std::string>* notes) {
+  return Chooser(form, options, notes).Choose();
+}
+
+absl::Status CheckSplitBackward(const PlanOptions& options, const SoftwareProfile& profile) {
+  if (!options.splits_backward()) return absl::OkStatus();
+  const auto not_yet = [&](absl::string_view what, absl::string_view remedy) {
+    return absl::UnimplementedError(absl::StrCat(
+        "not supported yet: ", what, " with schedule=", kScheduleNames[options.schedule],
+        ", which makes gradients of weights in a pass of "
+        "their own. ",
+        remedy));
+  };
+  if (options.most_zero() >= 2) {
+    return not_yet(absl::StrCat("zero=", options.most_zero()), "Use zero=1, or schedule=1f1b.");
+  }
+  if (options.offload.count(Offload::kActivations) > 0) {
+    return not_yet("offload=activations", "Leave it out, or use schedule=1f1b.");
+  }
+  if (profile.update.fresh_gradients) {
+    return not_yet(absl::StrCat("the profile ", profile.name,
+                                ", whose gradients are made anew in every iteration,"),
+                   "Use `--profile megatron-core`, or schedule=1f1b.");
+  }
+  for (const auto& [op, memory] : profile.tensors.op_memory) {
+    if (memory.saved.empty() && memory.backward.empty() && memory.not_saved.empty() &&
+        memory.pinned_inputs.empty()) {
+      continue;
+    }
+    return not_yet(absl::StrCat("the profile ", profile.name, ", which says what `", op,
+                                "` keeps from pass to pass,"),
+                   "Use `--profile megatron-core`, or schedule=1f1b.");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace plancast

@@ -1,0 +1,49 @@
+#ifndef PLANCAST_STRATEGY_SCHEDULE_SCHEDULE_H_
+#define PLANCAST_STRATEGY_SCHEDULE_SCHEDULE_H_
+
+#include <cstdint>
+
+#include "base/enum_names.h"
+
+namespace plancast {
+
+// Named as in the strategy language; docs/schedules.md has the rule and the source of each.
+// kNone: there is no pipeline. kTable: the plan lists the order itself.
+enum class Schedule : uint8_t {
+  kNone,
+  kGpipe,
+  k1f1b,
+  kInterleaved,
+  kEager1f1b,
+  kBreadthFirst,
+  kZbH1,
+  kZb1p,
+  kZb2p,
+  kTable,
+};
+inline constexpr auto kScheduleNames =
+    NamesOf<Schedule>("none", "gpipe", "1f1b", "interleaved", "eager-1f1b", "breadth-first", "zbh1",
+                      "zb1p", "zb2p", "table");
+
+// Whether a stage may have several chunks of layers under it.
+constexpr bool RunsChunks(Schedule schedule) {
+  return schedule == Schedule::kInterleaved || schedule == Schedule::kBreadthFirst ||
+         schedule == Schedule::kTable;
+}
+
+// Whether gradients of weights are a pass of their own, W, put off behind the one that makes
+// gradients of inputs, B. Of tables, those do that list any.
+constexpr bool SplitsBackward(Schedule schedule) {
+  return schedule == Schedule::kZbH1 || schedule == Schedule::kZb1p || schedule == Schedule::kZb2p;
+}
+
+// Whether compute can wait for transfers between stages, sends included, without a deadlock: so
+// do the schedules of Megatron-LM. Others run ahead of the stages that they send to.
+constexpr bool MayBlock(Schedule schedule) {
+  return schedule == Schedule::kNone || schedule == Schedule::kGpipe ||
+         schedule == Schedule::k1f1b || schedule == Schedule::kInterleaved;
+}
+
+}  // namespace plancast
+
+#endif  // PLANCAST_STRATEGY_SCHEDULE_SCHEDULE_H_

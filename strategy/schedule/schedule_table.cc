@@ -1,0 +1,91 @@
+#include "strategy/schedule/schedule_table.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace plancast {
+namespace {
+
+constexpr int32_t kMostMicroBatches = 1 << 24, kMostChunks = 1 << 16;
+
+std::optional<Phase> PhaseOf(char letter) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kWeight}) {
+    if (kPhaseNames[phase][0] == letter) return phase;
+  }
+  return std::nullopt;
+}
+
+std::optional<ScheduleStep> ParseStep(absl::string_view word) {
+  if (word.empty()) return std::nullopt;
+  const std::optional<Phase> phase = PhaseOf(word[0]);
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(word.substr(1), absl::MaxSplits('.', 1));
+  ScheduleStep step;
+  const auto number = [](absl::string_view text, int32_t most, int32_t* value) {
+    return !text.empty() && absl::ascii_isdigit(text[0]) && absl::SimpleAtoi(text, value) &&
+           *value < most;
+  };
+  if (!phase || !number(parts.first, kMostMicroBatches, &step.micro_batch)) return std::nullopt;
+  const bool says_chunk = parts.first.size() + 1 < word.size();
+  if (says_chunk && !number(parts.second, kMostChunks, &step.chunk)) return std::nullopt;
+  step.phase = *phase;
+  return step;
+}
+
+}  // namespace
+
+std::string StepString(const ScheduleStep& step) {
+  return absl::StrCat(kPhaseNames[step.phase], step.micro_batch, ".", step.chunk);
+}
+
+std::string ScheduleString(const std::vector<ScheduleStep>& steps) {
+  return absl::StrJoin(steps, " ", [](std::string* out, const ScheduleStep& step) {
+    absl::StrAppend(out, StepString(step));
+  });
+}
+
+std::string PrintScheduleTable(const ScheduleTable& table) {
+  return absl::StrJoin(table.stages, ";",
+                       [](std::string* out, const std::vector<ScheduleStep>& steps) {
+                         absl::StrAppend(out, ScheduleString(steps));
+                       });
+}
+
+absl::StatusOr<ScheduleTable> ParseScheduleTable(absl::string_view text) {
+  ScheduleTable table;
+  for (const absl::string_view row : absl::StrSplit(text, ';')) {
+    std::vector<ScheduleStep>& steps = table.stages.emplace_back();
+    for (const absl::string_view word :
+         absl::StrSplit(row, absl::ByAnyChar(" \t\n\r"), absl::SkipEmpty())) {
+      const std::optional<ScheduleStep> step = ParseStep(word);
+      if (!step.has_value()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "stage ", table.stages.size() - 1, ", position ", steps.size(), ": `", word,
+            "` is no step. Write phase, micro-batch and chunk, all from 0, as in `F0.0` or "
+            "`B12.1`; phases are `F` (forward), `B` (backward) and `W` (gradients of weights, "
+            "where B leaves them to it)."));
+      }
+      steps.push_back(*step);
+    }
+    if (steps.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("stage ", table.stages.size() - 1,
+                       " has no steps. Write a row of steps for each stage, with `;` between "
+                       "rows, as in `F0.0 F1.0 B0.0 B1.0;F0.0 B0.0 F1.0 B1.0`."));
+    }
+  }
+  return table;
+}
+
+bool LooksLikeScheduleTable(absl::string_view text) {
+  text = absl::StripLeadingAsciiWhitespace(text);
+  return ParseStep(text.substr(0, text.find_first_of(" ;\t\n\r"))).has_value();
+}
+
+}  // namespace plancast

@@ -1,0 +1,296 @@
+// Schedules with gradients of weights put off: bubbles and memory against the closed forms of
+// Qi et al. 2023, from the orders alone and through compiler and executor; what the two halves of
+// a backward pass do, against the whole.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "compiler/schedule/pipeline_schedule.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "strategy/schedule/check_schedule.h"
+#include "tests/compiler/plan_under_test.h"
+#include "tests/executor/graph_builder.h"
+#include "tests/executor/memory/event_replay.h"
+#include "tests/executor/simulation.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using Steps = std::vector<ScheduleStep>;
+
+struct Times {
+  int64_t forward = 1, backward = 1, weights = 1;
+  int64_t Of(Phase phase) const {
+    return phase == Phase::kForward ? forward : phase == Phase::kBackward ? backward : weights;
+  }
+  int64_t all() const { return forward + backward + weights; }
+};
+
+// One chunk a stage, transfers take no time: written from the definition alone.
+struct PipelineRun {
+  int64_t makespan = 0;
+  int64_t longest = 0;  // of a stage, from its first step to its last
+};
+
+PipelineRun RunPipeline(const std::vector<Steps>& stages, const Times& times) {
+  const auto p = static_cast<int64_t>(stages.size());
+  std::map<std::tuple<Phase, int64_t, int32_t>, int64_t> done;
+  std::vector<size_t> next(p, 0);
+  std::vector<int64_t> free_at(p, 0), began(p, -1);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int64_t s = 0; s < p; ++s) {
+      for (; next[s] < stages[s].size(); ++next[s]) {
+        const ScheduleStep& step = stages[s][next[s]];
+        const int32_t m = step.micro_batch;
+        std::tuple<Phase, int64_t, int32_t> need(Phase::kBackward, s, m);
+        if (step.phase == Phase::kForward) need = {Phase::kForward, s - 1, m};
+        if (step.phase == Phase::kBackward) {
+          need = s + 1 < p ? std::make_tuple(Phase::kBackward, s + 1, m)
+                           : std::make_tuple(Phase::kForward, s, m);
+        }
+        const auto found = done.find(need);
+        const bool nothing = step.phase == Phase::kForward && s == 0;
+        if (!nothing && found == done.end()) break;
+        const int64_t start = std::max(free_at[s], nothing ? 0 : found->second);
+        if (began[s] < 0) began[s] = start;
+        free_at[s] = start + times.Of(step.phase);
+        done[{step.phase, s, m}] = free_at[s];
+        moved = true;
+      }
+    }
+  }
+  PipelineRun run;
+  for (int64_t s = 0; s < p; ++s) {
+    EXPECT_EQ(next[s], stages[s].size());
+    run.makespan = std::max(run.makespan, free_at[s]);
+    run.longest = std::max(run.longest, free_at[s] - began[s]);
+  }
+  return run;
+}
+
+std::vector<Steps> AllStages(Schedule schedule, int64_t p, int64_t m) {
+  std::vector<Steps> stages;
+  for (int64_t s = 0; s < p; ++s) stages.push_back(StageSchedule(schedule, p, s, m, 1));
+  return stages;
+}
+
+// Of passes that are about equal: W no longer than F and B.
+constexpr Times kTimes[] = {{1, 1, 1}, {2, 3, 1}, {3, 3, 2}, {10, 12, 9}};
+
+TEST(ZeroBubbleTest, StepsOfASmallPipeline) {
+  EXPECT_EQ(ScheduleString(StageSchedule(Schedule::kZbH1, 3, 0, 4, 1)),
+            "F0.0 F1.0 F2.0 B0.0 W0.0 F3.0 B1.0 W1.0 B2.0 W2.0 B3.0 W3.0");
+  EXPECT_EQ(ScheduleString(StageSchedule(Schedule::kZbH1, 3, 2, 4, 1)),
+            "F0.0 B0.0 F1.0 B1.0 F2.0 B2.0 W0.0 F3.0 B3.0 W1.0 W2.0 W3.0");
+  EXPECT_EQ(ScheduleString(StageSchedule(Schedule::kZb2p, 2, 1, 3, 1)),
+            "F0.0 B0.0 F1.0 B1.0 F2.0 B2.0 W0.0 W1.0 W2.0");
+}
+
+// 1F1B's bubble is (p-1)(F+B+W); with the memory of 1F1B it is (p-1)(F+B-W), a third for passes of
+// equal length. A whole backward pass is B+W: (p-1)(F+B'-2W).
+TEST(ZeroBubbleTest, H1HasABubbleOfFAndBLessWWithTheMemoryOf1f1b) {
+  for (const Schedule schedule : {Schedule::kZbH1, Schedule::kZb1p}) {
+    for (int64_t p = 2; p <= 16; ++p) {
+      for (int64_t m = 1; m <= 64; ++m) {
+        SCOPED_TRACE(testing::Message() << "p " << p << " m " << m);
+        const std::vector<Steps> stages = AllStages(schedule, p, m);
+        ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> most, CheckSchedule({stages}, {p, m, 1}));
+        EXPECT_EQ(most, std::vector<int64_t>(p, std::min(p, m)));
+        for (const Times& t : kTimes) {
+          const int64_t bubble = RunPipeline(stages, t).makespan - m * t.all();
+          if (m >= p) EXPECT_EQ(bubble, (p - 1) * (t.forward + t.backward - t.weights));
+          EXPECT_LE(bubble, (p - 1) * t.all());
+        }
+      }
+    }
+  }
+}
+
+// The last stage begins (p-1) F late, whatever happens; a stage waits (p-1)(F+B-2W) in all, and
+// not at all for passes of equal length.
+TEST(ZeroBubbleTest, TwiceTheMemoryLeavesNoBubble) {
+  for (int64_t p = 2; p <= 16; ++p) {
+    for (int64_t m = 1; m <= 64; ++m) {
+      SCOPED_TRACE(testing::Message() << "p " << p << " m " << m);
+      const std::vector<Steps> stages = AllStages(Schedule::kZb2p, p, m);
+      ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> most, CheckSchedule({stages}, {p, m, 1}));
+      EXPECT_EQ(most, std::vector<int64_t>(p, std::min(2 * p - 1, m)));
+      if (m < 2 * p) continue;
+      for (const Times& t : kTimes) {
+        const PipelineRun run = RunPipeline(stages, t);
+        EXPECT_EQ(run.longest - m * t.all(), (p - 1) * (t.forward + t.backward - 2 * t.weights));
+      }
+      EXPECT_EQ(RunPipeline(stages, kTimes[0]).makespan - 3 * m, p - 1);
+    }
+  }
+}
+
+TEST(ZeroBubbleTest, StagesWithAsManyInFlightHaveTheSame) {
+  for (const Schedule schedule : {Schedule::kZbH1, Schedule::kZb2p}) {
+    for (const int64_t m : {1, 2, 4, 9}) {
+      const PipelineSchedule table(schedule, 4, m, 1);
+      for (int64_t a = 0; a < 4; ++a) {
+        for (int64_t b = 0; b < 4; ++b) {
+          EXPECT_EQ(table.Same(a, b), table.OfStage(a) == table.OfStage(b));
+        }
+      }
+    }
+  }
+}
+
+// ---- through compiler and executor ----
+
+absl::StatusOr<RealisedCollective> Free(const GroupPattern&, const CommSpec&) {
+  RealisedCollective free;
+  free.rate_cap_bytes_per_s = 1;
+  return free;
+}
+
+// A linear layer a stage: one product forward, one back, one for its weights, a second each.
+double CompiledMakespan(Schedule schedule, int64_t p, int64_t m) {
+  PlanUnderTest plan({{"hidden", 8}});
+  BodyWriter& body = plan.Segment("layers", p);
+  const int x = body.InPort("x", {"batch", "seq", "hidden"});
+  body.OutPort(body.Op1("fc", "linear", {x}, {{"n", "hidden"}}));
+  absl::StatusOr<ExecutionGraph> graph = plan.Pp(p, schedule).MicroBatches(1, m).Compile();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  for (KernelSpec& kernel : graph->kernels) kernel.flops = kernel.family == KernelFamily::kGemm;
+  const absl::StatusOr<Machine> machine = Machine::Create(UnitMachine(1, p));
+  EXPECT_TRUE(machine.ok()) << machine.status();
+  const auto simulation = Simulation::Run(*graph, *machine, Free);
+  EXPECT_TRUE(simulation.ok()) << simulation.status();
+  return simulation.ok() ? (*simulation)->makespan() : -1;
+}
+
+TEST(CompiledZeroBubbleTest, HasTheBubbleOfTheClosedForm) {
+  for (int64_t p : {2, 3, 4, 8}) {
+    for (int64_t m : {p, 2 * p, 3 * p + 1}) {
+      SCOPED_TRACE(testing::Message() << "p " << p << " m " << m);
+      // A backward pass sends its gradient before it makes those of its weights.
+      EXPECT_DOUBLE_EQ(CompiledMakespan(Schedule::k1f1b, p, m), 3 * m + 2 * (p - 1));
+      EXPECT_DOUBLE_EQ(CompiledMakespan(Schedule::kZbH1, p, m), 3 * m + p - 1);
+      if (m < 2 * p) continue;
+      EXPECT_DOUBLE_EQ(CompiledMakespan(Schedule::kZb2p, p, m), 3 * m + p - 1);
+    }
+  }
+}
+
+// ---- the two halves of a backward pass ----
+
+// What all devices of each stage do in an iteration: kernels and communications by all that they
+// are, with how often.
+std::map<std::string, int64_t> WorkOf(const ExecutionGraph& graph) {
+  std::map<std::string, int64_t> work;
+  for (size_t p = 0; p < graph.programs.size(); ++p) {
+    for (const Instance& instance : graph.programs[p].instances) {
+      const Block& block = graph.blocks[instance.block];
+      for (int32_t t = 0; t < block.size(); ++t) {
+        const std::string what =
+            block.kind[t] == TaskKind::kKernel
+                ? testing::PrintToString(std::make_tuple(graph.kernels[block.spec[t]].label,
+                                                         graph.kernels[block.spec[t]].flops,
+                                                         graph.kernels[block.spec[t]].read_bytes,
+                                                         graph.kernels[block.spec[t]].write_bytes))
+                : CommText(graph, graph.comms[block.spec[t]]);
+        work[testing::PrintToString(std::make_tuple(p, block.label[t], what))] +=
+            instance.layer_count;
+      }
+    }
+  }
+  return work;
+}
+
+PlanUnderTest Transformer(int variant) {
+  PlanUnderTest plan = PlanUnderTest::Of(variant % 2 == 0 ? SmallGpt() : SmallLlama());
+  plan.Dp(2).Tp(2);
+  if (variant % 3 == 1) plan.Sp();
+  if (variant % 3 == 2) plan.Zero1();
+  const Recompute recompute[] = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
+  plan.Recomputing(recompute[variant / 2 % 3]);
+  if (variant >= 6) plan.profile().kernels.fusions = {"bias_gelu", "bias_dropout_add", "norm"};
+  plan.profile().kernels.wgrad_overlaps_tp = variant % 4 != 3;
+  return plan;
+}
+
+TEST(SplitBackwardTest, TheHalvesDoTheWorkOfTheWhole) {
+  for (int variant = 0; variant < 12; ++variant) {
+    SCOPED_TRACE(variant);
+    PlanUnderTest whole = Transformer(variant), halves = Transformer(variant);
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph a,
+                         whole.Pp(4, Schedule::k1f1b).MicroBatches(2, 4).Compile());
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph b,
+                         halves.Pp(4, Schedule::kZbH1).MicroBatches(2, 4).Compile());
+    EXPECT_EQ(WorkOf(a), WorkOf(b));
+    bool any = false;
+    for (const Instance& instance : b.programs[1].instances) {
+      any = any || instance.phase == Phase::kWeight;
+    }
+    EXPECT_TRUE(any);
+  }
+}
+
+// Memory comes back to what it was, and is never less than with backward passes in one.
+TEST(SplitBackwardTest, WhatIsPutOffIsKeptAndGivenUp) {
+  for (int variant = 0; variant < 12; ++variant) {
+    SCOPED_TRACE(variant);
+    std::vector<int64_t> highest;
+    for (const Schedule schedule : {Schedule::k1f1b, Schedule::kZbH1}) {
+      PlanUnderTest plan = Transformer(variant);
+      ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph,
+                           plan.Pp(4, schedule).MicroBatches(2, 6).Compile());
+      for (int32_t p = 0; p < 4; ++p) {
+        const std::vector<ReplayedEvent> events = ReplayEvents(graph, p);
+        const int kind = static_cast<int>(MemoryKind::kActivations);
+        int64_t most = 0;
+        for (const ReplayedEvent& event : events) {
+          ASSERT_GE(event.live.of[kind], 0);
+          most = std::max(most, event.live.of[kind]);
+        }
+        EXPECT_EQ(events.back().live.of[kind], 0);
+        highest.push_back(most);
+      }
+    }
+    for (int p = 0; p < 4; ++p) EXPECT_GE(highest[4 + p], highest[p]) << "stage " << p;
+  }
+}
+
+// Between B and W of `fc1 -> relu -> fc2` there are what the two products read: x, the result of
+// relu, and the gradients of both results.
+TEST(SplitBackwardTest, BetweenBAndWThereIsWhatProductsRead) {
+  constexpr int64_t kHidden = 8, kFfn = 16, kTokens = 4;
+  PlanUnderTest plan({{"hidden", kHidden}, {"ffn", kFfn}, {"seq", kTokens}});
+  BodyWriter& body = plan.Segment("layers", 2);
+  int x = body.InPort("x", {"batch", "seq", "hidden"});
+  x = body.Op1("fc1", "linear", {x}, {{"n", "ffn"}});
+  x = body.Op1("act", "relu", {x});
+  body.OutPort(body.Op1("fc2", "linear", {x}, {{"n", "hidden"}}));
+  plan.Pp(2, Schedule::kTable).MicroBatches(1, 1);
+  plan.options().schedule_table = "F0.0 B0.0 W0.0;F0.0 B0.0 W0.0";
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  const Program& program = graph.programs[1];
+  int64_t live = 0;
+  bool met = false;
+  for (const Instance& instance : program.instances) {
+    if (instance.phase == Phase::kWeight) {
+      met = true;
+      EXPECT_EQ(live, 2 * kTokens * (2 * kHidden + 2 * kFfn));
+    }
+    for (const MemoryEvent& event : graph.blocks[instance.block].memory) {
+      if (event.kind == MemoryKind::kActivations) live += event.delta;
+    }
+    // What is passed on to the stage before goes with its transfer.
+  }
+  EXPECT_TRUE(met);
+  EXPECT_EQ(live, 0);
+}
+
+}  // namespace
+}  // namespace plancast
