@@ -98,8 +98,11 @@ class PhaseLowering {
     if (builder_.size() == 0) {
       CopyOut(out_ports, HandsOnOtherwise(buffers_, enters, stays, out_ports));
     }
-    // What a rank that runs nothing of the module is handed is given up by a task of no bytes.
-    if (builder_.size() == 0 && !plan_.place.empty() && EndsHere(buffers_, enters, stays)) {
+    // On a rank that runs nothing of the module a task of no bytes gives up what it is handed, or
+    // stands for what is handed on where nothing comes in: gradients that nobody needs.
+    const bool begins = in_ports_.empty() && !out_ports.empty();
+    if (builder_.size() == 0 && !plan_.place.empty() &&
+        (begins || EndsHere(buffers_, enters, stays))) {
       builder_.AddKernel(MemoryKernel(context_, "release", 0, 0),
                          backward_ ? Purpose::kBackward : Purpose::kForward, "release", {});
     }

@@ -152,6 +152,33 @@ TEST(PlacesTest, RanksThatAreNotThereAreRefused) {
   EXPECT_THAT(parts.Compile().status().message(), HasSubstr("do not divide into 3 equal parts"));
 }
 
+// Nothing below the head is trained, so its ranks hand no gradient on, and others have nothing to
+// do.
+TEST(PlacesTest, RanksBesideTheLastModuleEndTheirBackwardPass) {
+  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+  plan.Dp(2).MicroBatches(1, 2).On("head", "dp", "0");
+  plan.Train("embedding", false).Train("layers.*", false).FineTune();
+  const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  ASSERT_OK(graph.status());
+  EXPECT_OK(graph->Verify());
+  EXPECT_EQ(graph->programs.size(), 2);
+}
+
+// The mean width of a stage's parameters stands for all of them, and ranks have unlike ones.
+TEST(PlacesTest, FrozenWeightsInFourBitsAreNotGatheredBesideNodesOnSomeRanks) {
+  for (const int zero : {2, 3}) {
+    PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+    plan.Dp(2).MicroBatches(1, 2).On("layers.*.attn", "dp", "0");
+    plan.options().zero = zero;
+    plan.options().sync_each = true;
+    plan.Lora("", 4, {"fc1"}, "nf4").FineTune();
+    const std::string words(plan.Compile().status().message());
+    EXPECT_THAT(words, zero == 3 ? HasSubstr("frozen parameters that are gathered in another type")
+                                 : HasSubstr(""));
+    EXPECT_EQ(words.empty(), zero < 3) << words;
+  }
+}
+
 TEST(PlacesTest, RanksWithoutATaskAreRefused) {
   PlanUnderTest plan({{"seq", kSeq}, {"hidden", kHidden}});
   BodyWriter& net = plan.Segment("net");
