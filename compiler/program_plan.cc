@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "compiler/activations/parking_plan.h"
 #include "compiler/bind/plan_mesh.h"
-#include "compiler/parking/parking_plan.h"
 #include "compiler/sharding/stage_state.h"
 #include "compiler/stage_program.h"
 

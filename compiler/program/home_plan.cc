@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -11,10 +9,10 @@
 #include "base/status_macros.h"
 #include "compiler/bind/op_places.h"
 #include "compiler/bind/plan_mesh.h"
-#include "compiler/lower/kept_tensors.h"
 #include "compiler/program/home_ranks.h"
+#include "compiler/program/home_reach.h"
+#include "graph/execution/kept_tensors.h"
 #include "strategy/byte_size.h"
-#include "strategy/nodes/op_path.h"
 
 namespace plancast {
 namespace {
@@ -167,11 +165,11 @@ class HomePlanMaker {
                 const std::vector<std::shared_ptr<const CompiledBody>>& bodies, const Place& place)
       : bound_(bound),
         mesh_(mesh),
-        tree_(tree),
         options_(options),
         profile_(profile),
         bodies_(bodies),
-        place_(place) {}
+        place_(place),
+        reach_(bound, tree) {}
 
   absl::StatusOr<std::shared_ptr<const HomePlan>> Make() {
     HomePlan plan;
@@ -182,7 +180,7 @@ class HomePlanMaker {
     RETURN_IF_ERROR(JoinedBodies(&plan));
     RETURN_IF_ERROR(CheckTied(plan));
     RETURN_IF_ERROR(CheckFreed(plan));
-    RETURN_IF_ERROR(CheckReach());
+    RETURN_IF_ERROR(reach_.Check());
     return std::make_shared<const HomePlan>(std::move(plan));
   }
 
@@ -334,9 +332,7 @@ class HomePlanMaker {
     }
     if (!result.has_value() || *result == Home()) return result;
     if (Keeps(segment, bound_body, *result)) {
-      ForEachNodeOver(segment, body.ops[0], [&](const std::string& node, const Directives& words) {
-        if (words.home[HomeKind::kActivations] == result) keeping_.insert(node);
-      });
+      reach_.NoteActivations(segment, body.ops[0], *result);
     }
     return result;
   }
@@ -377,40 +373,17 @@ class HomePlanMaker {
     return !parameter.cut || !parameter.copies.empty();
   }
 
-  // Calls `use(node, directives)` for the nodes of the tree that `op` is below. Bodies are shared
-  // by layers of which several nodes say the same.
-  template <typename Use>
-  void ForEachNodeOver(int segment, const OpNode& op, Use use) const {
-    const ZonedModel::Place& place = bound_.places[segment];
-    std::string text;
-    const ModulePath path = plancast::PathOf(bound_.graph.segments[segment], op, place.first_layer,
-                                             place.layers, &text);
-    for (const auto& [node, said] : tree_.nodes()) {
-      const NodePath& over = tree_.PathOf(node);
-      if (over.CoversSomeLayers(path) || over.Covers(path)) use(node, said);
-    }
-  }
-
   // Which nodes say something of a parameter that `op` reads.
   void NoteReach(int segment, const OpNode& op, const OpWord& word, bool frozen,
                  const Layout& weight, bool has_copies) {
     const std::vector<int> copies = CopiesOf(mesh_, weight);
-    ForEachNodeOver(segment, op, [&](const std::string& node, const Directives& said) {
-      Reach& reach = reach_[node];
-      reach.trained = reach.trained || !frozen;
-      for (const std::optional<Home>& home : said.home.of) {
-        if (!home.has_value()) continue;
-        for (const std::string& axis : home->axes()) {
-          const std::vector<int> axes = AxesCalled(mesh_, options_, axis);
-          const bool shares =
-              axis == "dp" ? has_copies : axes.empty() || !Both(axes, copies).empty();
-          if (shares) reach.shared.insert(axis);
-        }
-      }
-      // Sharded gradients are reduced module by module.
-      const ParameterHomes homes = Settled(word, weight);
-      reach.buckets = reach.buckets || (!frozen && homes.zero < 2);
-    });
+    const auto shares_out = [&](const std::string& axis) {
+      const std::vector<int> axes = AxesCalled(mesh_, options_, axis);
+      return axis == "dp" ? has_copies : axes.empty() || !Both(axes, copies).empty();
+    };
+    // Sharded gradients are reduced module by module.
+    const bool in_buckets = !frozen && Settled(word, weight).zero < 2;
+    reach_.NoteParameter(segment, op, !frozen, in_buckets, shares_out);
   }
 
   // Gradients are given up behind the update, or behind weights that come after it: a rank that
@@ -459,66 +432,13 @@ class HomePlanMaker {
     return absl::OkStatus();
   }
 
-  absl::Status CheckReach() const {
-    for (const auto& [path, node] : tree_.nodes()) {
-      if (path.empty()) continue;  // as the plan's own
-      for (const HomeKind kind : {HomeKind::kWeights, HomeKind::kGradients, HomeKind::kState}) {
-        if (!node.home[kind].has_value()) continue;
-        const std::string said = absl::StrCat("`", path, "`: `", kHomeKindNames[kind], ": ",
-                                              PrintHome(kind, *node.home[kind]), "` ");
-        const auto known = reach_.find(path);
-        if (known == reach_.end()) {
-          return absl::InvalidArgumentError(absl::StrCat(
-              said, "is the home of nothing: there are no parameters below. Leave it out."));
-        }
-        if (kind != HomeKind::kWeights && !known->second.trained) {
-          return absl::InvalidArgumentError(
-              absl::StrCat(said, "is the home of nothing: what is frozen has no gradients and no ",
-                           "state, and nothing below is trained. Leave it out."));
-        }
-        for (const std::string& axis : node.home[kind]->axes()) {
-          if (known->second.shared.count(axis) > 0) continue;
-          return absl::InvalidArgumentError(absl::StrCat(
-              said, "shares out nothing over `", axis, "`: `split` cuts all weights below over ",
-              "the ranks of `", axis, "` already, and leaves no copies. Leave it out."));
-        }
-      }
-      const std::optional<Home>& activations = node.home[HomeKind::kActivations];
-      const bool moves = activations.has_value() && !(*activations == Home());
-      if (moves && keeping_.count(path) == 0) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "`", path, "`: `activations: ", PrintHome(HomeKind::kActivations, *activations),
-            "` has no effect: nothing below is kept for a backward pass",
-            activations->sharded() && !activations->rank.has_value()
-                ? " whole on several ranks of it"
-                : "",
-            ". Leave it out."));
-      }
-      const auto known = reach_.find(path);
-      if (!node.bucket_bytes.has_value() || (known != reach_.end() && known->second.buckets)) {
-        continue;
-      }
-      return absl::InvalidArgumentError(absl::StrCat(
-          "`", path, "`: `bucket` has no effect: below are no gradients that are reduced in ",
-          "buckets. Sharded ones are reduced module by module; leave it out."));
-    }
-    return absl::OkStatus();
-  }
-
   const BoundModel& bound_;
   const DeviceMesh& mesh_;
-  const StrategyTree& tree_;
   const PlanOptions& options_;
   const SoftwareProfile& profile_;
   const std::vector<std::shared_ptr<const CompiledBody>>& bodies_;
   const Place& place_;
-  // Of the parameters below a node; `shared`: of the axes that its homes name.
-  struct Reach {
-    bool trained = false, buckets = false;
-    std::set<std::string> shared;
-  };
-  std::map<std::string, Reach> reach_;  // by node
-  std::set<std::string> keeping_;       // nodes whose activations leave their devices
+  HomeReach reach_;
 };
 
 absl::StatusOr<std::shared_ptr<const HomePlan>> HomePlan::Create(

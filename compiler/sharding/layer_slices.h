@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/activations/offload_flow.h"
 #include "compiler/program/program_writer.h"
 #include "compiler/sharding/gradient_flow.h"
-#include "compiler/sharding/offload_flow.h"
 
 namespace plancast {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "compiler/parking/parking_plan.h"
+#include "compiler/activations/parking_plan.h"
 #include "compiler/sharding/shard_plan.h"
 #include "compiler/sharding/state_bytes.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "compiler/sharding/offload_blocks.h"
+#include "compiler/activations/offload_blocks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/forecast/flops.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/activations/offload_blocks.h"
 #include "compiler/program_plan.h"
-#include "compiler/sharding/offload_blocks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/sharding/home_plans.h"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/activations/offload_blocks.h"
 #include "compiler/graph_workspace.h"
-#include "compiler/sharding/offload_blocks.h"
 #include "executor/executor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

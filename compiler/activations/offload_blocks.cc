@@ -1,10 +1,10 @@
-#include "compiler/sharding/offload_blocks.h"
+#include "compiler/activations/offload_blocks.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/sharding/append_tasks.h"
+#include "compiler/activations/append_tasks.h"
 
 namespace plancast {
 namespace {

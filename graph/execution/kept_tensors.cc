@@ -1,4 +1,4 @@
-#include "compiler/lower/kept_tensors.h"
+#include "graph/execution/kept_tensors.h"
 
 namespace plancast {
 

@@ -1,4 +1,4 @@
-#include "compiler/sharding/kept_parts.h"
+#include "compiler/activations/kept_parts.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/sharding/append_tasks.h"
+#include "compiler/activations/append_tasks.h"
 
 namespace plancast {
 namespace {

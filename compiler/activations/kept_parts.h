@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COMPILER_SHARDING_KEPT_PARTS_H_
-#define PLANCAST_COMPILER_SHARDING_KEPT_PARTS_H_
+#ifndef PLANCAST_COMPILER_ACTIVATIONS_KEPT_PARTS_H_
+#define PLANCAST_COMPILER_ACTIVATIONS_KEPT_PARTS_H_
 
 #include <vector>
 
@@ -24,4 +24,4 @@ BlockTemplate GatheringParts(const BlockTemplate& backward, const std::vector<Ke
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_SHARDING_KEPT_PARTS_H_
+#endif  // PLANCAST_COMPILER_ACTIVATIONS_KEPT_PARTS_H_

@@ -1,10 +1,10 @@
-#ifndef PLANCAST_COMPILER_SHARDING_OFFLOAD_BLOCKS_H_
-#define PLANCAST_COMPILER_SHARDING_OFFLOAD_BLOCKS_H_
+#ifndef PLANCAST_COMPILER_ACTIVATIONS_OFFLOAD_BLOCKS_H_
+#define PLANCAST_COMPILER_ACTIVATIONS_OFFLOAD_BLOCKS_H_
 
 #include <vector>
 
-#include "compiler/lower/kept_tensors.h"
 #include "compiler/lower/lower_block.h"
+#include "graph/execution/kept_tensors.h"
 
 namespace plancast {
 
@@ -38,4 +38,4 @@ BlockTemplate CopiesIn(const std::vector<KeptTensor>& tensors);
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_SHARDING_OFFLOAD_BLOCKS_H_
+#endif  // PLANCAST_COMPILER_ACTIVATIONS_OFFLOAD_BLOCKS_H_

@@ -1,8 +1,8 @@
-#include "compiler/sharding/offload_flow.h"
+#include "compiler/activations/offload_flow.h"
 
 #include <algorithm>
 
-#include "compiler/sharding/kept_parts.h"
+#include "compiler/activations/kept_parts.h"
 
 namespace plancast {
 namespace {

@@ -1,4 +1,4 @@
-#include "compiler/parking/parking_flow.h"
+#include "compiler/activations/parking_flow.h"
 
 #include <algorithm>
 #include <cstdlib>

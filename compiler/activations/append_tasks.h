@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COMPILER_SHARDING_APPEND_TASKS_H_
-#define PLANCAST_COMPILER_SHARDING_APPEND_TASKS_H_
+#ifndef PLANCAST_COMPILER_ACTIVATIONS_APPEND_TASKS_H_
+#define PLANCAST_COMPILER_ACTIVATIONS_APPEND_TASKS_H_
 
 #include "compiler/lower/lower_block.h"
 
@@ -12,4 +12,4 @@ int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder);
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_SHARDING_APPEND_TASKS_H_
+#endif  // PLANCAST_COMPILER_ACTIVATIONS_APPEND_TASKS_H_

@@ -1,14 +1,14 @@
-#ifndef PLANCAST_COMPILER_PARKING_PARKING_PLAN_H_
-#define PLANCAST_COMPILER_PARKING_PARKING_PLAN_H_
+#ifndef PLANCAST_COMPILER_ACTIVATIONS_PARKING_PLAN_H_
+#define PLANCAST_COMPILER_ACTIVATIONS_PARKING_PLAN_H_
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/lower/kept_tensors.h"
 #include "compiler/program/program_inputs.h"
 #include "compiler/schedule/pipeline_schedule.h"
+#include "graph/execution/kept_tensors.h"
 
 namespace plancast {
 
@@ -58,4 +58,4 @@ class ParkingPlan {
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_PARKING_PARKING_PLAN_H_
+#endif  // PLANCAST_COMPILER_ACTIVATIONS_PARKING_PLAN_H_

@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COMPILER_LOWER_KEPT_TENSORS_H_
-#define PLANCAST_COMPILER_LOWER_KEPT_TENSORS_H_
+#ifndef PLANCAST_GRAPH_EXECUTION_KEPT_TENSORS_H_
+#define PLANCAST_GRAPH_EXECUTION_KEPT_TENSORS_H_
 
 #include <cstdint>
 #include <string>
@@ -21,4 +21,4 @@ int64_t TotalBytes(const std::vector<KeptTensor>& tensors);
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_LOWER_KEPT_TENSORS_H_
+#endif  // PLANCAST_GRAPH_EXECUTION_KEPT_TENSORS_H_

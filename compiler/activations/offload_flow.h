@@ -1,15 +1,15 @@
-#ifndef PLANCAST_COMPILER_SHARDING_OFFLOAD_FLOW_H_
-#define PLANCAST_COMPILER_SHARDING_OFFLOAD_FLOW_H_
+#ifndef PLANCAST_COMPILER_ACTIVATIONS_OFFLOAD_FLOW_H_
+#define PLANCAST_COMPILER_ACTIVATIONS_OFFLOAD_FLOW_H_
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "compiler/activations/offload_blocks.h"
 #include "compiler/program/block_catalogue.h"
 #include "compiler/program/program_inputs.h"
 #include "compiler/program/program_writer.h"
 #include "compiler/program/stage_contents.h"
-#include "compiler/sharding/offload_blocks.h"
 
 namespace plancast {
 
@@ -71,4 +71,4 @@ class OffloadFlow {
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_SHARDING_OFFLOAD_FLOW_H_
+#endif  // PLANCAST_COMPILER_ACTIVATIONS_OFFLOAD_FLOW_H_

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/lower/kept_tensors.h"
 #include "gmock/gmock.h"
+#include "graph/execution/kept_tensors.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/sharding/home_plans.h"

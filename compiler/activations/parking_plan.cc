@@ -1,4 +1,4 @@
-#include "compiler/parking/parking_plan.h"
+#include "compiler/activations/parking_plan.h"
 
 #include <algorithm>
 #include <map>

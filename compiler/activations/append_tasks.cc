@@ -1,4 +1,4 @@
-#include "compiler/sharding/append_tasks.h"
+#include "compiler/activations/append_tasks.h"
 
 #include <string>
 #include <vector>

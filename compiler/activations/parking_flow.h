@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COMPILER_PARKING_PARKING_FLOW_H_
-#define PLANCAST_COMPILER_PARKING_PARKING_FLOW_H_
+#ifndef PLANCAST_COMPILER_ACTIVATIONS_PARKING_FLOW_H_
+#define PLANCAST_COMPILER_ACTIVATIONS_PARKING_FLOW_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/parking/parking_plan.h"
+#include "compiler/activations/parking_plan.h"
 #include "compiler/program/program_inputs.h"
 #include "compiler/program/program_writer.h"
 
@@ -52,4 +52,4 @@ class ParkingFlow {
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_PARKING_PARKING_FLOW_H_
+#endif  // PLANCAST_COMPILER_ACTIVATIONS_PARKING_FLOW_H_
