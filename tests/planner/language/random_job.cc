@@ -377,6 +377,12 @@ class Drawing {
     const auto say = [&](HomeKind kind, const std::string& home) {
       Node(path).home[kind] = *ParseHome(kind, home);
     };
+    if (!own_ && dice_.Maybe(6)) {
+      const bool data = dice_.Maybe(2);
+      say(dice_.Of<HomeKind>({HomeKind::kWeights, HomeKind::kGradients, HomeKind::kState}),
+          absl::StrCat("on(", data ? "dp" : "tp", "=", dice_.Below(data ? dp_[0] : tp_[0]), ")"));
+      return;
+    }
     if (dice_.Maybe(2)) {
       say(HomeKind::kWeights, zero < 3         ? "replicate"
                               : dice_.Maybe(4) ? "shard(dp)+host"
