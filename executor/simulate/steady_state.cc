@@ -6,6 +6,12 @@
 #include "executor/simulate/clock.h"
 
 namespace plancast {
+namespace {
+
+// Of periods that round their times in turn.
+constexpr int32_t kLongestCycle = 4;
+
+}  // namespace
 
 SteadyState::SteadyState(const SimInput& in, Streams& streams, HostClock& hosts,
                          KernelChains& kernels, Transfers& transfers, LayerRuns& runs,
@@ -36,6 +42,12 @@ bool SteadyState::LookNow() {
     skipped = PeriodsAhead(now, fronts);
     if (skipped > 0) Skip(skipped, now, fronts);
     next_look_ = StreamCursor::kDone;
+    // Streams that are further apart may be within several periods, as one.
+    const int32_t spread = Spread(fronts);
+    if (skipped == 0 && spread > 1) Widen(spread);
+  } else if (!steady) {
+    const int32_t cycle = CycleOf(period);
+    if (cycle > 1) Widen(cycle);
   }
   hosts_.EndPeriod();
   last_ = std::move(now);
@@ -148,12 +160,42 @@ bool SteadyState::HostsKeepPace(const Snapshot& now) const {
   return true;
 }
 
+void SteadyState::Widen(int32_t periods) {
+  if (!periods_.Widen(periods)) return;
+  next_look_ = FirstKernels().instance + periods_.Of(in_.ProgramOf(0));
+  steady_ = false;
+  times_.clear();
+}
+
+int32_t SteadyState::CycleOf(int64_t period) {
+  times_.push_back(period);
+  const auto seen = static_cast<int32_t>(times_.size());
+  for (int32_t cycle = 2; cycle <= kLongestCycle && 2 * cycle <= seen; ++cycle) {
+    if (std::equal(times_.end() - cycle, times_.end(), times_.end() - 2 * cycle)) {
+      const bool even = std::equal(times_.end() - cycle + 1, times_.end(), times_.end() - cycle);
+      return even ? 1 : cycle;
+    }
+  }
+  return 1;
+}
+
+int32_t SteadyState::Spread(const std::vector<Front>& fronts) const {
+  int32_t most = 1;
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    const int32_t period = periods_.Of(in_.ProgramOf(e));
+    if (fronts[e].last > fronts[e].first) {
+      most = std::max(most, (fronts[e].last - fronts[e].first + period - 1) / period);
+    }
+  }
+  return most;
+}
+
 int32_t SteadyState::PeriodsAhead(const Snapshot& now, std::vector<Front>& fronts) const {
   int32_t most = StreamCursor::kDone;
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     most = std::min(most, PeriodsAhead(e, now, fronts[e]));
-    if (most < 1) return 0;
   }
+  if (most < 1) return 0;
   if (last_period_ > 0) {  // what is left goes beyond the clock by itself
     most =
         static_cast<int32_t>(std::min<int64_t>(most, (kLatestPs - events_.now()) / last_period_));

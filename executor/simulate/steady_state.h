@@ -48,6 +48,12 @@ class SteadyState {
   // How many periods go on until the programs change; 0: not even one, nor later.
   int32_t PeriodsAhead(const Snapshot& now, std::vector<Front>& fronts) const;
   int32_t PeriodsAhead(int32_t entity, const Snapshot& now, Front& front) const;
+  // Looks again, at so many periods as one.
+  void Widen(int32_t periods);
+  // After how many periods their times, this the last of them, come again; 1: after each, or never.
+  int32_t CycleOf(int64_t period);
+  // Within how many periods the streams of every entity are.
+  int32_t Spread(const std::vector<Front>& fronts) const;
   // Goes to the last period that is as before.
   void Skip(int32_t periods, const Snapshot& now, const std::vector<Front>& fronts);
   void MoveStreams(int32_t periods, const Snapshot& now);
@@ -62,11 +68,12 @@ class SteadyState {
   LayerRuns& runs_;
   Overlap& overlap_;
   Events& events_;
-  const Periods periods_;
+  Periods periods_;
   int32_t next_look_ = StreamCursor::kDone;  // at this instance of the first entity's kernels
   Snapshot last_;
-  bool steady_ = false;      // that was that of a period before
-  int64_t last_period_ = 0;  // then: the time in between
+  bool steady_ = false;         // that was that of a period before
+  int64_t last_period_ = 0;     // then: the time in between
+  std::vector<int64_t> times_;  // of periods that were not
 };
 
 }  // namespace plancast

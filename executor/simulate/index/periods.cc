@@ -34,6 +34,15 @@ bool Periods::Try(int32_t micro_batches) {
   return true;
 }
 
+bool Periods::Widen(int32_t periods) {
+  for (size_t p = 0; p < lengths_.size(); ++p) {
+    const auto size = static_cast<int64_t>(graph_.programs[p].instances.size());
+    if (int64_t{4} * lengths_[p] * periods > size) return false;
+  }
+  for (int32_t& length : lengths_) length *= periods;
+  return true;
+}
+
 bool Periods::Alike(int32_t program_index, int32_t index) const {
   const Program& program = graph_.programs[program_index];
   const int32_t length = lengths_[program_index];

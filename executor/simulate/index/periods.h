@@ -20,6 +20,8 @@ class Periods {
   // Whether an instance and the one a period later are alike: the same block after
   // the same others, and in a rendezvous with those a period after the peers.
   bool Alike(int32_t program, int32_t instance) const;
+  // Takes so many periods for one. False: no program has four of these.
+  bool Widen(int32_t periods);
 
  private:
   // Lengths of `micro_batches` at a time, if all programs repeat in their middles.
