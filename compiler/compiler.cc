@@ -10,7 +10,6 @@
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program_plan.h"
 #include "compiler/schedule/pipeline_schedule.h"
-#include "compiler/stage_program.h"
 #include "compiler/unlike_stages.h"
 
 namespace plancast {

@@ -15,7 +15,6 @@
 #include "compiler/program_plan.h"
 #include "compiler/schedule/pipeline_schedule.h"
 #include "compiler/sharding/state_bytes.h"
-#include "compiler/stage_program.h"
 
 namespace plancast {
 namespace {
@@ -102,14 +101,13 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
     return absl::UnimplementedError(
         "not supported yet: frozen parameters that are gathered in another type than trained ones "
         "(`base: nf4`, or 16 bits beside 32) where nodes are on some ranks (`on`). Leave `base` "
-        "out, "
-        "gather in 16 bits (`--gather-dtype bf16`), or write zero=2.");
+        "out, gather in 16 bits (`--gather-dtype bf16`), or write zero=2.");
   }
   GraphAssembly assembly;
   for (size_t p = 0; p < places.size(); ++p) {
     CompileRequest here = request;
     here.place = places[p];
-    here.check = nullptr;
+    here.check = nullptr;  // which counts programs, until they are written
     // Dumps of bodies show all places.
     ASSIGN_OR_RETURN(const ProgramPlan plan,
                      PlanPrograms(here, session, p == 0 ? observer : PassObserver()));
@@ -118,11 +116,9 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
     assembly.BeginPlace(static_cast<int64_t>(p), static_cast<int64_t>(places.size()));
     const PipelineSchedule schedule = plan.Schedule(request.options->micro_batches);
     if (p == 0 && observer) observer("schedule", schedule.DebugString());
+    here.check = request.check;
     BlockCatalogue catalogue;
-    for (int64_t stage = 0; stage < request.options->pp; ++stage) {
-      BuildStageProgram(plan.inputs(), stage, schedule.OfStage(stage), &catalogue, &assembly);
-      RETURN_IF_ERROR(request.Check(assembly.graph(), assembly.programs() - 1));
-    }
+    RETURN_IF_ERROR(plan.WriteAll(schedule, &catalogue, &assembly));
   }
   ExecutionGraph graph = std::move(assembly).Finish();
   RETURN_IF_ERROR(graph.Verify());

@@ -44,4 +44,20 @@ int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder) {
   return first;
 }
 
+std::vector<int> InPorts(int count) {
+  std::vector<int> ports;
+  for (int port = 0; port < count; ++port) ports.push_back(~port);
+  return ports;
+}
+
+void AddOutPorts(const Block& block, int first, BlockBuilder* builder, int more, int at) {
+  const auto ports = static_cast<int>(block.out_ports.size());
+  for (int i = 0; i <= ports; ++i) {
+    if (i == at && more != BlockBuilder::kNone) builder->AddOutPort(more);
+    if (i == ports) break;
+    const int port = block.out_ports[i];
+    builder->AddOutPort(port < 0 ? port : first + port);
+  }
+}
+
 }  // namespace plancast

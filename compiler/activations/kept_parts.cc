@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/activations/append_tasks.h"
+#include "compiler/lower/lower_kernel.h"
 
 namespace plancast {
 namespace {
@@ -29,18 +30,6 @@ std::vector<uint16_t> TensorsIn(const Block& block, const std::vector<KeptCopies
     numbers.push_back(static_cast<uint16_t>(at++));
   }
   return numbers;
-}
-
-KernelSpec CopyOf(int64_t bytes) {
-  KernelSpec copy;
-  copy.family = KernelFamily::kMemory;
-  copy.label = "keep_part";
-  copy.read_bytes = copy.write_bytes = static_cast<double>(bytes);
-  return copy;
-}
-
-void AddOutPorts(const Block& block, int first, BlockBuilder* builder) {
-  for (const int port : block.out_ports) builder->AddOutPort(port < 0 ? port : first + port);
 }
 
 }  // namespace
@@ -65,9 +54,10 @@ BlockTemplate KeepingParts(const BlockTemplate& forward, const std::vector<KeptC
   const std::vector<uint16_t> tensors = TensorsIn(block, kept);
   for (size_t k = 0; k < kept.size(); ++k) {
     const int64_t part = PartOf(kept[k], mesh);
+    const auto bytes = static_cast<double>(part);
     const int copy =
-        builder.AddKernel(CopyOf(part), Purpose::kForward, absl::StrCat("part of ", kept[k].name),
-                          {first + block.size() - 1});
+        builder.AddKernel(CopyKernel("keep_part", bytes, bytes), Purpose::kForward,
+                          absl::StrCat("part of ", kept[k].name), {first + block.size() - 1});
     builder.AddMemory(copy, /*after=*/false, MemoryKind::kActivations,
                       builder.AddTensor(absl::StrCat(kept[k].name, " part")), part);
     builder.AddMemory(copy, /*after=*/true, MemoryKind::kActivations, tensors[k], -kept[k].bytes);
@@ -80,8 +70,7 @@ BlockTemplate GatheringParts(const BlockTemplate& backward, const std::vector<Ke
                              const DeviceMesh& mesh) {
   const Block& block = backward.block;
   BlockBuilder builder(block.name, block.num_in_ports);
-  std::vector<int> ports;
-  for (int port = 0; port < block.num_in_ports; ++port) ports.push_back(~port);
+  const std::vector<int> ports = InPorts(block.num_in_ports);
   int last = BlockBuilder::kNone;
   for (const KeptCopies& whole : kept) {
     CommSpec comm;

@@ -9,12 +9,6 @@
 namespace plancast {
 namespace {
 
-std::vector<int> InPorts(int count) {
-  std::vector<int> ports;
-  for (int port = 0; port < count; ++port) ports.push_back(~port);
-  return ports;
-}
-
 // One copy for each tensor behind `deps`; the last.
 int AddCopies(const std::vector<KeptTensor>& tensors, bool out, const std::vector<int>& deps,
               BlockBuilder* builder) {
@@ -46,18 +40,6 @@ void FreeBehind(int last, const std::vector<KeptTensor>& tensors, BlockBuilder* 
   }
 }
 
-// Out-ports, with that of the copies where the in-port of the next copy is.
-void AddOutPorts(const Block& block, int first, int copies, BlockBuilder* builder) {
-  const auto ports = static_cast<int>(block.out_ports.size());
-  const int at = copies == BlockBuilder::kNone ? -1 : CopiesPort(block);
-  for (int i = 0; i <= ports; ++i) {
-    if (i == at) builder->AddOutPort(copies);
-    if (i == ports) break;
-    const int port = block.out_ports[i];
-    builder->AddOutPort(port < 0 ? port : first + port);
-  }
-}
-
 }  // namespace
 
 int CopiesPort(const Block& block) {
@@ -72,7 +54,7 @@ BlockTemplate WithCopiesOut(const BlockTemplate& forward, const std::vector<Kept
   const int copied = AddCopies(before, /*out=*/true, InPorts(data_ports), &builder);
   const int first = AppendTasks(forward, /*gate=*/~ports, &builder);
   FreeBehind(builder.size() - 1, before, &builder);
-  AddOutPorts(block, first, copied, &builder);
+  AddOutPorts(block, first, &builder, copied, CopiesPort(block));
   return std::move(builder).Build();
 }
 
@@ -84,7 +66,7 @@ BlockTemplate WithCopiesIn(const BlockTemplate& backward, const std::vector<Kept
   const int there = AddCopies(below, /*out=*/false, InPorts(data_ports), &builder);
   const int first = AppendTasks(backward, waits ? ~ports : BlockBuilder::kNone, &builder);
   AllocateBefore(0, below, &builder);
-  AddOutPorts(block, first, there, &builder);
+  AddOutPorts(block, first, &builder, there, CopiesPort(block));
   return std::move(builder).Build();
 }
 

@@ -130,6 +130,15 @@ struct PlanStep {
   int after = -1;  // step that must be over too (no overlap of wgrad and tp), or -1
 };
 
+// Calls `use(value)` for all that a step reads.
+template <typename Use>
+void ForEachRead(const PlanStep& step, Use use) {
+  for (const int value : step.inputs) {
+    if (value >= 0) use(value);
+  }
+  for (const int value : step.extra_reads) use(value);
+}
+
 // Result of relayout: everything that a device does for one body.
 struct BodyPlan {
   std::vector<Value> values;

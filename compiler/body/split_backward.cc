@@ -7,15 +7,6 @@
 namespace plancast {
 namespace {
 
-// Calls `use(value)` for all that a step reads.
-template <typename Use>
-void ForEachRead(const PlanStep& step, Use use) {
-  for (const int value : step.inputs) {
-    if (value >= 0) use(value);
-  }
-  for (const int value : step.extra_reads) use(value);
-}
-
 // Per step of the backward pass: an in-port's gradient depends on it, or it runs again.
 std::vector<bool> NeededNow(const BodyPlan& plan) {
   std::vector<bool> wanted(plan.values.size(), false);

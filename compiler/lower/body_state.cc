@@ -124,11 +124,11 @@ bool AllCut(const std::vector<int>& axes, const std::vector<bool>& cuts) {
 
 }  // namespace
 
-std::vector<int> CopiesOf(const DeviceMesh& mesh, const Layout& weight) {
+std::vector<int> CopiesOf(const DeviceMesh& mesh, const Layout& layout) {
   std::vector<int> copies;
   for (int a = 0; a < mesh.num_axes(); ++a) {
     const bool stages = mesh.root(a) == "pp";
-    if (mesh.size(a) > 1 && !stages && !weight.placements[a].has_no_copies()) copies.push_back(a);
+    if (mesh.size(a) > 1 && !stages && !layout.placements[a].has_no_copies()) copies.push_back(a);
   }
   return copies;
 }

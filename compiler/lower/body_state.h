@@ -21,8 +21,8 @@ using ElementsByAxes = std::map<std::vector<int>, int64_t>;
 void AddTimes(const ElementsByAxes& elements, int64_t times, ElementsByAxes* sum);
 int64_t Total(const ElementsByAxes& elements);
 
-// The mesh axes of a stage that a parameter is whole on, those of one rank left out.
-std::vector<int> CopiesOf(const DeviceMesh& mesh, const Layout& weight);
+// The mesh axes of a stage that a tensor is whole on, those of one rank left out.
+std::vector<int> CopiesOf(const DeviceMesh& mesh, const Layout& layout);
 
 // The axes that a home is over: each rank keeps a part, or one rank all.
 struct HomeAxes {

@@ -28,15 +28,6 @@ std::vector<int> GroupList(const LowerContext& context, const std::vector<PlanSt
   return groups;
 }
 
-// Calls `use(value)` for everything the step reads.
-template <typename Use>
-void ForEachRead(const PlanStep& step, Use use) {
-  for (int value : step.inputs) {
-    if (value >= 0) use(value);
-  }
-  for (int value : step.extra_reads) use(value);
-}
-
 // Finds the value that output `i` of an op step only renames, or -1.
 int RenamedInput(const PlanStep& step, size_t i) {
   const OpRule& rule = *step.op.rule;
@@ -147,8 +138,8 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const L
         // Accumulated in place.
         if (!stays[root[step.inputs[0]]]) parent[find(step.outputs[0])] = find(step.inputs[0]);
       } else if (step.kind == PlanStep::Kind::kRelayout) {
-        if (InPlace(context, step) && !stays[root[step.inputs[0]]])
-          parent[find(step.outputs[0])] = find(step.inputs[0]);
+        const bool over = InPlace(context, step) && !stays[root[step.inputs[0]]];
+        if (over) parent[find(step.outputs[0])] = find(step.inputs[0]);
       } else {
         for (size_t i = 0; i < step.outputs.size(); ++i) {
           const int source = RenamedInput(step, i);

@@ -465,7 +465,7 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
   const BufferTensors tensors{saved, halves.reads, forward.tensors(), backward.tensors(),
                               weights.tensors()};
   NotePorts(plan, buffers, kept_bytes, tensors, &blocks);
-  NoteCopies(*context.mesh, plan, buffers, kept_bytes, tensors, &blocks);
+  NoteKept(*context.mesh, plan, buffers, kept_bytes, tensors, &blocks);
   return blocks;
 }
 

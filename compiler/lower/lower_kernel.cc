@@ -486,11 +486,8 @@ Purpose PurposeOf(Part part) {
 
 KernelSpec MemoryKernel(const LowerContext& context, const std::string& label, double read_bytes,
                         double write_bytes) {
-  KernelSpec kernel;
-  kernel.label = label;
+  KernelSpec kernel = CopyKernel(label, read_bytes, write_bytes);
   kernel.dtype = context.dtype;
-  kernel.read_bytes = read_bytes;
-  kernel.write_bytes = write_bytes;
   return kernel;
 }
 

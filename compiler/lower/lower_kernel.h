@@ -67,7 +67,15 @@ std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector
 // Whose time a step of the part is.
 Purpose PurposeOf(Part part);
 
-// A pass over memory.
+// A pass over memory, also of what has no type of the model's.
+inline KernelSpec CopyKernel(const std::string& label, double read_bytes, double write_bytes) {
+  KernelSpec kernel;
+  kernel.family = KernelFamily::kMemory;
+  kernel.label = label;
+  kernel.read_bytes = read_bytes;
+  kernel.write_bytes = write_bytes;
+  return kernel;
+}
 KernelSpec MemoryKernel(const LowerContext& context, const std::string& label, double read_bytes,
                         double write_bytes);
 

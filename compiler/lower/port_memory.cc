@@ -1,6 +1,9 @@
 #include "compiler/lower/port_memory.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "compiler/lower/body_state.h"
 
 namespace plancast {
 namespace {
@@ -61,9 +64,9 @@ void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<i
   }
 }
 
-void NoteCopies(const DeviceMesh& mesh, const BodyPlan& plan, const Buffers& buffers,
-                const std::vector<int64_t>& kept_bytes, const BufferTensors& tensors,
-                BodyBlocks* blocks) {
+void NoteKept(const DeviceMesh& mesh, const BodyPlan& plan, const Buffers& buffers,
+              const std::vector<int64_t>& kept_bytes, const BufferTensors& tensors,
+              BodyBlocks* blocks) {
   std::vector<bool> known(buffers.bytes.size(), false);
   for (const int value : tensors.saved) {
     const int b = value < 0 ? -1 : buffers.of_value[value];
@@ -72,13 +75,10 @@ void NoteCopies(const DeviceMesh& mesh, const BodyPlan& plan, const Buffers& buf
     if (kept_bytes[b] != buffers.bytes[b] || tensors.forward[b] < 0 || tensors.backward[b] < 0) {
       continue;
     }
-    KeptCopies kept{blocks->forward.block.tensors[tensors.forward[b]], buffers.bytes[b], {}};
-    for (int a = 0; a < mesh.num_axes(); ++a) {
-      const Placement& placement = plan.values[value].layout.placements[a];
-      const bool whole = !placement.has_no_copies() && !placement.is_partial();
-      if (mesh.size(a) > 1 && mesh.root(a) != "pp" && whole) kept.axes.push_back(a);
-    }
-    if (!kept.axes.empty()) blocks->kept.push_back(std::move(kept));
+    std::vector<int> copies = CopiesOf(mesh, plan.values[value].layout);
+    if (copies.empty()) continue;
+    blocks->kept.push_back(
+        {blocks->forward.block.tensors[tensors.forward[b]], buffers.bytes[b], std::move(copies)});
   }
 }
 

@@ -22,9 +22,9 @@ void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<i
                const BufferTensors& tensors, BodyBlocks* blocks);
 
 // Fills in what is kept and has copies (BodyBlocks::kept), but not what is kept in another type.
-void NoteCopies(const DeviceMesh& mesh, const BodyPlan& plan, const Buffers& buffers,
-                const std::vector<int64_t>& kept_bytes, const BufferTensors& tensors,
-                BodyBlocks* blocks);
+void NoteKept(const DeviceMesh& mesh, const BodyPlan& plan, const Buffers& buffers,
+              const std::vector<int64_t>& kept_bytes, const BufferTensors& tensors,
+              BodyBlocks* blocks);
 
 // Whether a block without tasks hands on more or less than what enters it: the gradients of both
 // operands of a sum, a part of a tensor.

@@ -140,22 +140,23 @@ bool HomePlan::ShardsOverData(const DeviceMesh& mesh) const {
   });
 }
 
-bool HomePlan::OffloadsActivations() const {
-  return std::any_of(segments_.begin(), segments_.end(), [](const OfBody& segment) {
-    return segment.activations.has_value() && segment.activations->on_host;
+template <typename Is>
+bool HomePlan::AnyActivations(Is is) const {
+  return std::any_of(segments_.begin(), segments_.end(), [&](const OfBody& segment) {
+    return segment.activations.has_value() && is(*segment.activations);
   });
+}
+
+bool HomePlan::OffloadsActivations() const {
+  return AnyActivations([](const Home& home) { return home.on_host; });
 }
 
 bool HomePlan::ParksActivations() const {
-  return std::any_of(segments_.begin(), segments_.end(), [](const OfBody& segment) {
-    return segment.activations.has_value() && segment.activations->rank.has_value();
-  });
+  return AnyActivations([](const Home& home) { return home.rank.has_value(); });
 }
 
 bool HomePlan::MovesActivations() const {
-  return std::any_of(segments_.begin(), segments_.end(), [](const OfBody& segment) {
-    return segment.activations.has_value() && !(*segment.activations == Home());
-  });
+  return AnyActivations([](const Home& home) { return !(home == Home()); });
 }
 
 class HomePlanMaker {
@@ -217,7 +218,7 @@ class HomePlanMaker {
     HomePlan::OfBody result;
     ASSIGN_OR_RETURN(result.activations, Activations(segment, bound_body, said));
     if (result.activations.has_value()) {
-      result.activations_over = ActivationsOver(*result.activations);
+      result.activations_over = AxesOf(*result.activations);
     }
     if (!bound_.Holds(bound_body)) {  // of another stage, whose layouts are not known here
       result.whole_gradients.assign(body.tensors.size(), false);
@@ -270,6 +271,19 @@ class HomePlanMaker {
     return result;
   }
 
+  // The mesh axes that a home shares something out over, all to one rank left out.
+  std::vector<int> AxesOf(const Home& home) const {
+    std::vector<int> over;
+    if (home.rank.has_value()) return over;
+    for (const std::string& name : home.axes()) {
+      const std::vector<int> axes = AxesCalled(mesh_, options_, name);
+      over.insert(over.end(), axes.begin(), axes.end());
+    }
+    std::sort(over.begin(), over.end());
+    over.erase(std::unique(over.begin(), over.end()), over.end());
+    return over;
+  }
+
   // Of a parameter that is laid out as `weight`.
   ParameterHomes Settled(const OpWord& word, const Layout& weight) const {
     const Home &weights = word.homes[HomeKind::kWeights], &state = word.homes[HomeKind::kState];
@@ -296,15 +310,8 @@ class HomePlanMaker {
       return homes;
     }
     if (!state.sharded() || state.axis == "dp") return homes;
-    std::vector<int> over;
-    for (const std::string& name : state.axes()) {
-      const std::vector<int> axes = AxesCalled(mesh_, options_, name);
-      over.insert(over.end(), axes.begin(), axes.end());
-    }
-    std::sort(over.begin(), over.end());
-    over.erase(std::unique(over.begin(), over.end()), over.end());
     const std::vector<int> copies = CopiesOf(mesh_, weight);
-    over = Both(over, copies);
+    std::vector<int> over = Both(AxesOf(state), copies);
     if (over.empty()) {  // cut by all of them
       goes_whole(weights.on_host ? 3 : 0);
       if (homes.zero == 0) homes.over.reset();
@@ -337,19 +344,6 @@ class HomePlanMaker {
     return result;
   }
 
-  // The axes over which activations with such a home are shared out.
-  std::vector<int> ActivationsOver(const Home& home) const {
-    std::vector<int> over;
-    if (home.rank.has_value()) return over;
-    for (const std::string& name : home.axes()) {
-      const std::vector<int> axes = AxesCalled(mesh_, options_, name);
-      over.insert(over.end(), axes.begin(), axes.end());
-    }
-    std::sort(over.begin(), over.end());
-    over.erase(std::unique(over.begin(), over.end()), over.end());
-    return over;
-  }
-
   // Whether the segment's forward pass leaves anything to its backward pass that the home moves.
   bool Keeps(int segment, int bound_body, const Home& home) const {
     if (!bound_.Holds(bound_body)) return true;  // as its own stage sees
@@ -358,7 +352,7 @@ class HomePlanMaker {
       return bound_.graph.segments[segment].in_list() ||
              !KeptTensors(blocks.forward.block, 0).empty();
     }
-    const std::vector<int> over = ActivationsOver(home);
+    const std::vector<int> over = AxesOf(home);
     return std::any_of(blocks.kept.begin(), blocks.kept.end(),
                        [&](const KeptCopies& kept) { return !Both(kept.axes, over).empty(); });
   }

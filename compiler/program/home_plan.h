@@ -120,6 +120,9 @@ class HomePlan {
     std::optional<Home> activations;
     std::vector<int> activations_over;
   };
+  // Whether `is(home)` of the activations of any segment whose nodes say one.
+  template <typename Is>
+  bool AnyActivations(Is is) const;
   const OfBody& Of(const StageRun& run) const {
     return run.joined < 0 ? segments_[run.segment] : joined_.at(run.joined);
   }

@@ -6,20 +6,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/lower/lower_kernel.h"
 #include "compiler/lower/sum_fusion.h"
 #include "compiler/sharding/synchronise.h"
 
 namespace plancast {
 namespace {
-
-KernelSpec CopyKernel(const std::string& label, double reads, double writes) {
-  KernelSpec kernel;
-  kernel.family = KernelFamily::kMemory;
-  kernel.label = label;
-  kernel.read_bytes = reads;
-  kernel.write_bytes = writes;
-  return kernel;
-}
 
 // Emits what gathers and reductions are made of.
 class ShardTasks {

@@ -51,8 +51,8 @@ struct Placement {
   bool is_shard() const { return kind == Kind::kShard; }
   bool is_partial() const { return kind == Kind::kPartial; }
   bool is_on() const { return kind == Kind::kOn; }
-  // Whether no other coordinate has the same: each its own part, or one all.
-  bool has_no_copies() const { return is_shard() || is_on(); }
+  // Whether no other coordinate has the same: each its own part or summand, or one all.
+  bool has_no_copies() const { return is_shard() || is_partial() || is_on(); }
 
   friend bool operator==(const Placement& a, const Placement& b) {
     return a.kind == b.kind && a.dim == b.dim && a.pattern == b.pattern &&

@@ -103,6 +103,17 @@ inline void ExpectSame(const Simulation& s, const ReferenceLowering& reference,
   EXPECT_EQ(devices, static_cast<int64_t>(reference.ranks.size()));
 }
 
+// What an iteration allocates of a kind and does not give up.
+inline int64_t Left(const ExecutionGraph& graph, const Program& program, MemoryKind kind) {
+  int64_t left = 0;
+  for (const Instance& instance : program.instances) {
+    for (const MemoryEvent& event : graph.blocks[instance.block].memory) {
+      if (event.kind == kind) left += event.delta * instance.layer_count;
+    }
+  }
+  return left;
+}
+
 // On a machine that is drawn, with shortcuts and without, with interference and without.
 inline void ExpectFoldedEqualsFlat(Dice& dice, const ExecutionGraph& graph) {
   const absl::StatusOr<Machine> machine =

@@ -200,14 +200,8 @@ TEST(PlacesTest, UnitsAreReducedAndGivenUpWhereTheirLastModuleHasNoTask) {
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
   ASSERT_EQ(graph.programs.size(), 2u);
   for (const Program& program : graph.programs) {
-    int64_t left[kNumMemoryKinds] = {};
-    for (const Instance& instance : program.instances) {
-      for (const MemoryEvent& event : graph.blocks[instance.block].memory) {
-        left[static_cast<int>(event.kind)] += event.delta * instance.layer_count;
-      }
-    }
-    EXPECT_EQ(left[static_cast<int>(MemoryKind::kParameters)], 0) << program.name;
-    EXPECT_EQ(left[static_cast<int>(MemoryKind::kGradients)], 0) << program.name;
+    EXPECT_EQ(Left(graph, program, MemoryKind::kParameters), 0) << program.name;
+    EXPECT_EQ(Left(graph, program, MemoryKind::kGradients), 0) << program.name;
   }
 }
 

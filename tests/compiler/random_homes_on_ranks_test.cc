@@ -99,17 +99,6 @@ bool IsRefusedHome(const absl::Status& status) {
   return false;
 }
 
-// What an iteration allocates of a kind and does not give up.
-int64_t Left(const ExecutionGraph& graph, const Program& program, MemoryKind kind) {
-  int64_t left = 0;
-  for (const Instance& instance : program.instances) {
-    for (const MemoryEvent& event : graph.blocks[instance.block].memory) {
-      if (event.kind == kind) left += event.delta * instance.layer_count;
-    }
-  }
-  return left;
-}
-
 TEST_P(RandomHomesOnRanksTest, FoldedEqualsFlatBitForBit) {
   constexpr uint32_t kPlans = 400;
   const uint32_t first = 1 + static_cast<uint32_t>(GetParam()) * kPlans;

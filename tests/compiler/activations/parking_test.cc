@@ -16,6 +16,7 @@
 #include "graph/execution/kept_tensors.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/folded_against_reference.h"
+#include "tests/compiler/sharding/home_plans.h"
 #include "tests/compiler/small_model.h"
 #include "tests/testing/status_matchers.h"
 
@@ -37,15 +38,6 @@ PlanUnderTest& Park(PlanUnderTest& plan, const std::string& node, int64_t stage)
   return plan.Home(node, HomeKind::kActivations, absl::StrCat("on(pp=", stage, ")"));
 }
 
-ExecutionGraph Compiled(PlanUnderTest& plan) {
-  absl::StatusOr<ExecutionGraph> graph = plan.Compile();
-  EXPECT_OK(graph.status());
-  EXPECT_OK(graph->Verify());
-  return graph.ok() ? *graph : ExecutionGraph();
-}
-
-std::string Refused(PlanUnderTest& plan) { return std::string(plan.Compile().status().message()); }
-
 // Transfers of a program, by their stream: how many, and of how many bytes.
 struct Traffic {
   int64_t count = 0, bytes = 0;
@@ -55,17 +47,12 @@ struct Traffic {
 };
 std::map<StreamKind, Traffic> Parked(const ExecutionGraph& graph, size_t program) {
   std::map<StreamKind, Traffic> traffic;
-  for (const Instance& instance : graph.programs[program].instances) {
-    const Block& block = graph.blocks[instance.block];
-    for (int32_t t = 0; t < block.size(); ++t) {
-      if (block.stream[t] != StreamKind::kPeerOut && block.stream[t] != StreamKind::kPeerIn) {
-        continue;
-      }
-      Traffic& own = traffic[block.stream[t]];
-      own.count += instance.layer_count;
-      own.bytes += graph.comms[block.spec[t]].bytes * instance.layer_count;
-    }
-  }
+  ForEachTask(graph, program, [&](const Block& block, int32_t t, int64_t times) {
+    if (block.stream[t] != StreamKind::kPeerOut && block.stream[t] != StreamKind::kPeerIn) return;
+    Traffic& own = traffic[block.stream[t]];
+    own.count += times;
+    own.bytes += graph.comms[block.spec[t]].bytes * times;
+  });
   return traffic;
 }
 
@@ -267,13 +254,8 @@ TEST_P(RandomParkingTest, FoldedEqualsFlatBitForBit) {
     const std::vector<ClassMemory> memory = ReplayMemory(*graph, RuntimeParams());
     for (size_t p = 0; p < graph->programs.size(); ++p) {
       EXPECT_EQ(memory[p].allocated, ReferencePeak(*graph, static_cast<int32_t>(p)));
-      int64_t left = 0;
-      for (const Instance& instance : graph->programs[p].instances) {
-        for (const MemoryEvent& event : graph->blocks[instance.block].memory) {
-          if (event.kind == MemoryKind::kActivations) left += event.delta * instance.layer_count;
-        }
-      }
-      EXPECT_EQ(left, 0) << graph->programs[p].name;
+      EXPECT_EQ(Left(*graph, graph->programs[p], MemoryKind::kActivations), 0)
+          << graph->programs[p].name;
     }
   }
   std::cout << compared << " plans compared\n";

@@ -25,6 +25,9 @@ inline PlanUnderTest& Homes(PlanUnderTest& plan, const char* node, const char* h
 inline ExecutionGraph Compiled(PlanUnderTest& plan) {
   absl::StatusOr<ExecutionGraph> graph = plan.Compile();
   EXPECT_OK(graph.status());
+  if (graph.ok()) {
+    EXPECT_OK(graph->Verify());
+  }
   return graph.ok() ? *graph : ExecutionGraph();
 }
 
