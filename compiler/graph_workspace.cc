@@ -49,6 +49,7 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
       options.schedule, options.schedule_table, options.pp,
       options.vpp,      options.micro_batches,  TransfersBlock(options, *request.profile)};
   catalogue_.Clear();
+  assembly_.OverlapIterations(options.optimizer == StepTime::kPostValidated);
   if (plan.parking != nullptr) {
     drafts_.clear();
     like_before_.clear();

@@ -373,6 +373,7 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
   options.offload_layers = usual.offload_layers;
   options.attention = usual.attention;  // the model is drawn with it
   options.bucket_bytes = usual.bucket_bytes;
+  options.optimizer = usual.optimizer;
   options.overlap.clear();
   if (any_ranks) options.dp = 2;
   // Which layers of each stage run again, and which together, depends on the layout, and so does

@@ -38,6 +38,18 @@ void DropIdleRuns(const PlanBodies& bodies, std::vector<std::vector<StageRun>>* 
   }
 }
 
+// That iterations can overlap, where they do.
+absl::Status CheckPostValidated(const CompileRequest& request) {
+  if (request.options->optimizer != StepTime::kPostValidated) return absl::OkStatus();
+  const auto not_yet = [](absl::string_view what) {
+    return absl::UnimplementedError(absl::StrCat(
+        "not supported yet: ", what, " with optimizer=post-validated. Use optimizer=at-end."));
+  };
+  if (request.tree->NamesRanks()) return not_yet("nodes and homes on some ranks (`on`)");
+  if (request.tree->HasStagePlaces()) return not_yet("stages with meshes or devices of their own");
+  return absl::OkStatus();
+}
+
 // What of CheckSplitBackward the plan alone does not show.
 absl::Status CheckSplits(const CompileRequest& request, const HomePlan* homes) {
   if (!request.options->splits_backward()) return absl::OkStatus();
@@ -83,6 +95,7 @@ PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
 
 absl::Status ProgramPlan::WriteAll(const PipelineSchedule& schedule, BlockCatalogue* catalogue,
                                    GraphAssembly* assembly) const {
+  assembly->OverlapIterations(request->options->optimizer == StepTime::kPostValidated);
   for (int64_t stage = 0; stage < request->options->pp; ++stage) {
     BuildStageProgram(inputs(), stage, schedule.OfStage(stage), catalogue, assembly);
     RETURN_IF_ERROR(request->Check(assembly->graph(), assembly->programs() - 1));
@@ -132,6 +145,7 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
                    HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree, *request.options,
                                     *request.profile, plan.compiled, request.place));
   RETURN_IF_ERROR(CheckSplits(request, plan.homes.get()));
+  RETURN_IF_ERROR(CheckPostValidated(request));
   // What leaves its device, and comes back, is a module's own.
   if (request.options->offload.count(Offload::kActivations) == 0 &&
       !(plan.homes != nullptr && plan.homes->MovesActivations())) {

@@ -51,7 +51,8 @@ std::vector<ChunkCrossings> CrossingsOf(const ProgramInputs& in, const StageCont
 int64_t FirstFreeSlot(const ProgramInputs& inputs) {
   const auto borders = static_cast<int64_t>(2 * inputs.stages->size());
   return kTransferSlots + borders * inputs.options->micro_batches +
-         static_cast<int64_t>(inputs.shared->size());
+         static_cast<int64_t>(inputs.shared->size()) +
+         (inputs.options->optimizer == StepTime::kPostValidated ? inputs.options->pp : 0);
 }
 
 }  // namespace plancast

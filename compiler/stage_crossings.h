@@ -32,7 +32,7 @@ struct ChunkCrossings {
 // Of each chunk of a stage.
 std::vector<ChunkCrossings> CrossingsOf(const ProgramInputs& inputs, const StageContents& contents);
 
-// The first slot of rendezvous behind those of all crossings and of shared gradients.
+// The first slot of rendezvous behind those of all crossings, of shared gradients and their norm.
 int64_t FirstFreeSlot(const ProgramInputs& inputs);
 
 }  // namespace plancast

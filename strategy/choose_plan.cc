@@ -67,6 +67,7 @@ class Chooser {
     RETURN_IF_ERROR(CheckSplitBackward(o_, profile_));
     NoteWholeStages();
     ChooseRest();
+    RETURN_IF_ERROR(ChooseOptimizerStep());
     if (texts_) Report();
     return std::move(plan_);
   }
@@ -87,6 +88,7 @@ class Chooser {
   absl::Status ChooseUnit();
   void NoteWholeStages();
   void ChooseRest();
+  absl::Status ChooseOptimizerStep();
   void Report();
 
   const ShortForm& form_;
@@ -379,6 +381,23 @@ void Chooser::ChooseRest() {
   o_.bucket_bytes = form_.bucket_bytes.value_or(profile_.data_parallel.bucket_bytes);
 }
 
+absl::Status Chooser::ChooseOptimizerStep() {
+  if (!form_.optimizer.has_value()) return absl::OkStatus();
+  const StepTime said = *kStepTimeNames.Find(*form_.optimizer);
+  if (said == StepTime::kAtEnd) return absl::OkStatus();
+  if (o_.pp == 1) {
+    Note("optimizer=", *form_.optimizer, " has no effect without a pipeline");
+    return absl::OkStatus();
+  }
+  if (o_.overlap.count(Overlap::kParam) > 0) {
+    return absl::UnimplementedError(absl::StrCat(
+        "not supported yet: overlap=param with optimizer=", *form_.optimizer,
+        ", whose iterations follow each other stage by stage. Leave `param` out of `overlap`."));
+  }
+  o_.optimizer = said;
+  return absl::OkStatus();
+}
+
 void Chooser::Report() {
   const auto yes_no = [](bool value) { return value ? "1" : "0"; };
   auto& chosen = plan_.chosen;
@@ -414,6 +433,7 @@ void Chooser::Report() {
   chosen["attn"] = std::string(kAttentionNames[o_.attention]);
   chosen["overlap"] = OverlapText(o_.overlap);
   chosen["bucket"] = PrintByteSize(o_.bucket_bytes);
+  chosen["optimizer"] = std::string(kStepTimeNames[o_.optimizer]);
   if (!o_.layout.empty()) chosen["layout"] = PrintLayout(o_.layout);
   chosen["order"] = absl::StrJoin(o_.order, "-");
   chosen["profile"] = profile_.name;

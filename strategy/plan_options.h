@@ -24,6 +24,10 @@ enum class Attention : uint8_t { kFlash, kUnfused };
 inline constexpr auto kAttentionNames = NamesOf<Attention>("flash", "unfused");
 enum class Overlap : uint8_t { kGrad, kParam, kTp, kCp, kEp };
 inline constexpr auto kOverlapNames = NamesOf<Overlap>("grad", "param", "tp", "cp", "ep");
+// When weights are updated (docs/schedules.md): behind all gradients of the plan; or each stage
+// behind its own and those before it, while others still go back.
+enum class StepTime : uint8_t { kAtEnd, kPostValidated };
+inline constexpr auto kStepTimeNames = NamesOf<StepTime>("at-end", "post-validated");
 
 // A pipeline stage with devices and a mesh of its own.
 struct StageOptions {
@@ -98,6 +102,7 @@ struct PlanOptions {
   Attention attention = Attention::kFlash;
   std::set<Overlap> overlap;
   int64_t bucket_bytes = 25'000'000;
+  StepTime optimizer = StepTime::kAtEnd;
   // Layers of each virtual stage, in model order: pp * vpp entries; entry i
   // runs on stage i % pp as chunk i / pp.
   std::vector<int64_t> layout;
@@ -134,8 +139,8 @@ struct PlanOptions {
                       reshard_ranks, prefetch, unit_layers, sync_each, sync_whole_each, micro_batch,
                       micro_batches, schedule, schedule_table, recompute, recompute_layers,
                       recompute_every, recompute_joined, recompute_ops, offload, offload_layers,
-                      attention, overlap, bucket_bytes, layout, cuts, order, stages, idle,
-                      own_stages)
+                      attention, overlap, bucket_bytes, optimizer, layout, cuts, order, stages,
+                      idle, own_stages)
 };
 
 }  // namespace plancast

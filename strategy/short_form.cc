@@ -312,6 +312,7 @@ const std::vector<Key>& Keys() {
       Choice("attn", &ShortForm::attn, AllOf(kAttentionNames)),
       Subset("overlap", &ShortForm::overlap, Join({"none"}, AllOf(kOverlapNames))),
       {"bucket", true, ParseBucket, PrintBucket},
+      Choice("optimizer", &ShortForm::optimizer, AllOf(kStepTimeNames)),
       Choice("vocab_parallel", &ShortForm::vocab_parallel,
              {"redis", "vocab1", "vocab2", "interlaced"}),
       {"offload", true, ParseOffload, PrintOffload},
@@ -388,7 +389,7 @@ auto Fields(const ShortForm& f) {
   return std::tie(f.dp, f.tp, f.pp, f.vpp, f.cp, f.ep, f.etp, f.zero, f.hsdp, f.mb, f.accum, f.sp,
                   f.reshard, f.sync, f.prefetch, f.unit, f.recompute, f.recompute_layers,
                   f.recompute_ops, f.offload_layers, f.schedule, f.attn, f.vocab_parallel,
-                  f.overlap, f.offload, f.bucket_bytes, f.layout, f.order);
+                  f.overlap, f.offload, f.bucket_bytes, f.optimizer, f.layout, f.order);
 }
 
 }  // namespace

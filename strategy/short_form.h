@@ -31,8 +31,9 @@ struct ShortForm {
   std::vector<std::string> overlap, offload;
   std::optional<int64_t> offload_layers;  // activations:N
   std::optional<int64_t> bucket_bytes;
-  std::vector<int64_t> layout;     // layers of each virtual stage, in model order
-  std::vector<std::string> order;  // mesh axes, fastest first
+  std::optional<std::string> optimizer;  // at-end | post-validated
+  std::vector<int64_t> layout;           // layers of each virtual stage, in model order
+  std::vector<std::string> order;        // mesh axes, fastest first
 
   friend bool operator==(const ShortForm& a, const ShortForm& b);
 };

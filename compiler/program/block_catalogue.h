@@ -28,6 +28,7 @@ struct BlockKey {
     kPartialSum,
     kTied,
     kOptimizer,
+    kNorm,           // from stage to stage
     kCopyOutBeside,  // layers with copies to and from the host alongside them
     kCopyInBeside,
     kCopyOut,

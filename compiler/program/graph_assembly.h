@@ -31,6 +31,7 @@ class GraphAssembly {
     graph_.reshards.push_back(std::move(reshard));
     return static_cast<int>(graph_.reshards.size()) - 1;
   }
+  void OverlapIterations(bool overlap) { graph_.overlaps_iterations = overlap; }
   // How many programs the graph has, those to be kept included.
   int32_t programs() const { return static_cast<int32_t>(graph_.programs.size()); }
 

@@ -10,6 +10,7 @@
 #include "base/int128.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/sharding/gradient_blocks.h"
+#include "compiler/sharding/norm_chain.h"
 #include "compiler/sharding/optimizer_step.h"
 #include "compiler/sharding/shard_axes.h"
 #include "compiler/sharding/shard_plan.h"
@@ -92,6 +93,11 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
 
 void GradientFlow::Begin() {
   if (overlap_param_) GatherAhead();
+  // Where iterations overlap that is done before the next one's first pass is waited for.
+  if (options_.optimizer == StepTime::kAtEnd) ClearGradients();
+}
+
+void GradientFlow::ClearGradients() {
   if (!profile_.update.zero_grad) return;
   int64_t elements = 0;
   bool any = false;
@@ -287,6 +293,7 @@ void GradientFlow::Finish() {
     joins.push_back({reductions_.back(), -1, -1});
   }
   Update(joins);
+  if (options_.optimizer == StepTime::kPostValidated) ClearGradients();
 }
 
 int64_t GradientFlow::Kept() const {
@@ -318,14 +325,18 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
   const std::vector<int> shared = over_data && shares_
                                       ? ShardAxesOf(mesh_, options_, DataAxes(mesh_)).shard
                                       : std::vector<int>();
-  std::vector<int> axes;
+  GradientNorm norm;
+  const bool waits = options_.optimizer == StepTime::kAtEnd;
+  norm.joins_programs = options_.pp > 1 && waits;
+  norm.chained = !waits && ChecksGradients(profile_, in_.dtype);
   for (int a = 0; a < mesh_.num_axes(); ++a) {
     const Purpose root = PurposeOfAxes(mesh_, {a});
     const bool data = root == Purpose::kDp || root == Purpose::kCp;
     const bool shard = std::find(shared.begin(), shared.end(), a) != shared.end();
     // Ranks with nodes of their own have gradients that others lack.
     const bool placed = in_.place != nullptr && !in_.place->empty() && in_.place->at[a] >= 0;
-    if (mesh_.size(a) > 1 && (!data || shard || placed)) axes.push_back(a);
+    const bool alone = !waits && mesh_.root(a) == "pp";
+    if (mesh_.size(a) > 1 && (!data || shard || placed) && !alone) norm.axes.push_back(a);
   }
   ShardedUpdate sharded;
   int64_t copied_back = 0;
@@ -348,13 +359,11 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
   if (copied_back > 0) {
     sharded.copied_back = WholeBytes(copied_back, ShardTypesOf(in_, contents_).updated);
   }
-  const auto make = [&] {
-    return OptimizerStep(profile_, in_.dtype, elements, axes, options_.pp > 1, sharded);
-  };
+  const auto make = [&] { return OptimizerStep(profile_, in_.dtype, elements, norm, sharded); };
   const int64_t freed = sharded.freed_gradients + sharded.freed_shards;
   const bool trains = contents_.TotalParameters() > 0 || contents_.TotalFrozen().elements == 0;
   const bool gathers = !overlap_param_ && trains;
-  if (sharded.elsewhere && !StepHasNorm(profile_, axes, options_.pp > 1)) {
+  if (sharded.elsewhere && !StepHasNorm(profile_, norm)) {
     // Nothing to be done here but to wait for who updates.
     if (gathers) GatherUpdated(joins, freed);
     return;
@@ -362,8 +371,12 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
   const int32_t block =
       in_.homes == nullptr
           ? writer_.BlockOf({BlockKey::kOptimizer, elements, freed}, make)
-          : writer_.BlockOf(writer_.catalogue().NumberOfText(UpdateKey(sharded, axes), make));
-  const int32_t update = writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
+          : writer_.BlockOf(writer_.catalogue().NumberOfText(UpdateKey(sharded, norm.axes), make));
+  const int32_t update =
+      norm.chained
+          ? UpdateInChain(in_, stage_, block, joins,
+                          SharedSlot(*in_.stages, options_, in_.shared->size() + 1), &writer_)
+          : writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
   if (writer_.BlockAt(block).rendezvous_task >= 0) writer_.Meet(update, kOptimizerSlot);
   if (gathers) GatherUpdated({{update, -1, -1}}, /*freed=*/0);
 }

@@ -18,7 +18,7 @@
 namespace plancast {
 
 // Slots of the rendezvous (GraphAssembly::Join): the two of the gradients, then those of the
-// transfers between stages, then further ones of gradients that stages share.
+// transfers between stages, then further ones of gradients that stages share and of their norm.
 inline constexpr int64_t kOptimizerSlot = 0, kTiedSlot = 1, kTransferSlots = 2;
 
 // Gradients and parameters of one stage on their way over the data-parallel
@@ -135,6 +135,7 @@ class GradientFlow {
   // Whether each rank needs its shard alone of gradients that these stages share.
   bool SharesGradients(const std::vector<int64_t>& stages) const;
   void Update(const std::vector<Join>& joins);
+  void ClearGradients();
 
   const ProgramInputs& in_;
   const PlanOptions& options_;

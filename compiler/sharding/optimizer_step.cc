@@ -64,14 +64,14 @@ Traffic TrafficOf(const SoftwareProfile& profile, DType dtype, double gradient_b
 }
 
 // The sum of squares of all ranks' gradients; a program that joins others waits for them.
-int AddNorm(const std::vector<int>& axes, bool joins_programs, int ready, BlockBuilder* builder) {
+int AddNorm(const GradientNorm& norm, int ready, BlockBuilder* builder) {
   CommSpec comm;
   comm.kind = CollectiveKind::kAllReduce;
-  comm.axes = axes;
+  comm.axes = norm.axes;
   comm.bytes = 4;
   ready = builder->AddComm(comm, StreamKind::kModelComm, Purpose::kOptimizer,
                            "all_reduce grad_norm", {ready});
-  if (joins_programs) builder->MarkRendezvous(ready);
+  if (norm.joins_programs) builder->MarkRendezvous(ready);
   builder->MarkHostSync(ready);
   return ready;
 }
@@ -87,15 +87,17 @@ BlockTemplate GradientsToHost(int64_t bytes) {
   return std::move(builder).Build();
 }
 
-bool StepHasNorm(const SoftwareProfile& profile, const std::vector<int>& norm_axes,
-                 bool joins_programs) {
-  return (profile.update.grad_clip || joins_programs) && !norm_axes.empty();
+bool StepHasNorm(const SoftwareProfile& profile, const GradientNorm& norm) {
+  return (profile.update.grad_clip || norm.joins_programs) && !norm.axes.empty();
+}
+
+bool ChecksGradients(const SoftwareProfile& profile, DType dtype) {
+  return profile.update.grad_clip || (profile.update.fp16_overflow_check && dtype == DType::kFp16);
 }
 
 BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
-                            const std::vector<int>& norm_axes, bool joins_programs,
-                            const ShardedUpdate& sharded) {
-  BlockBuilder builder("optimizer");
+                            const GradientNorm& norm, const ShardedUpdate& sharded) {
+  BlockBuilder builder("optimizer", norm.chained ? 1 : 0);
   const auto free = [&](int task) {
     if (sharded.freed_gradients == 0 && sharded.freed_shards == 0) return;
     const uint16_t gradients = builder.AddTensor("gradients");
@@ -107,10 +109,10 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
     give_up(sharded.freed_gradients, MemoryPool::kCompute);
     give_up(sharded.freed_shards, sharded.pool);
   };
-  const bool sums_alone = elements == 0 && joins_programs && !norm_axes.empty();
+  const bool sums_alone = elements == 0 && norm.joins_programs && !norm.axes.empty();
   if (sums_alone || sharded.elsewhere) {
-    const int norm = AddNorm(norm_axes, joins_programs, BlockBuilder::kNone, &builder);
-    if (sharded.elsewhere) free(norm);
+    const int summed = AddNorm(norm, BlockBuilder::kNone, &builder);
+    if (sharded.elsewhere) free(summed);
     return std::move(builder).Build();
   }
   const double n = static_cast<double>(elements);
@@ -137,8 +139,10 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
     ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "grad_norm", grad_bytes, 0),
                               purpose, "grad_norm", {ready});
   }
-  if (StepHasNorm(profile, norm_axes, joins_programs)) {
-    ready = AddNorm(norm_axes, joins_programs, ready, &builder);
+  if (StepHasNorm(profile, norm)) ready = AddNorm(norm, ready, &builder);
+  if (norm.chained) {
+    builder.AddOutPort(ready);
+    ready = ~0;
   }
   Traffic here, there;
   int64_t on_host = 0;
@@ -155,7 +159,7 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
   for (const ShardedUpdate::Share& share : sharded.shares) add(share);
   if (sharded.shares.empty()) add({elements, false, false});
   const int agreed = ready;
-  if (profile.update.grad_clip && updates_here) {
+  if (profile.update.grad_clip && !norm.chained && updates_here) {
     ready = builder.AddKernel(
         StateKernel(KernelFamily::kMemory, "grad_clip", here.gradients, here.gradients), purpose,
         "grad_clip", {ready});

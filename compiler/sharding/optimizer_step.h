@@ -11,8 +11,17 @@
 
 namespace plancast {
 
-// The end of the iteration on one device: gradient norm and its all-reduce
-// over `norm_axes` (joined by all programs if `joins_programs`), overflow
+// The norm of the gradients, by which they are clipped.
+struct GradientNorm {
+  std::vector<int> axes;        // each device sums its own over these
+  bool joins_programs = false;  // all programs' together
+  // Or stage by stage (StepTime::kPostValidated): a stage that has its own, out-port 0, waits for
+  // what the stages before it found, in-port 0, and updates. What it does not do is clip: a norm
+  // that is too large for that is found later, and the update undone.
+  bool chained = false;
+};
+
+// The end of the iteration on one device: gradient norm, overflow
 // check, clipping, update. A copy of the gradients in the optimizer's own type, where
 // that is not theirs, lives through it.
 struct ShardedUpdate {
@@ -31,11 +40,11 @@ struct ShardedUpdate {
   MemoryPool pool = MemoryPool::kCompute;  // which these are of
 };
 BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
-                            const std::vector<int>& norm_axes, bool joins_programs,
-                            const ShardedUpdate& sharded = {});
+                            const GradientNorm& norm, const ShardedUpdate& sharded = {});
 // Whether ranks sum the norm of gradients in it.
-bool StepHasNorm(const SoftwareProfile& profile, const std::vector<int>& norm_axes,
-                 bool joins_programs);
+bool StepHasNorm(const SoftwareProfile& profile, const GradientNorm& norm);
+// Whether a step depends on all gradients of the plan: on their norm, or that none overflowed.
+bool ChecksGradients(const SoftwareProfile& profile, DType dtype);
 // Copies gradients to an optimizer on the host.
 BlockTemplate GradientsToHost(int64_t bytes);
 // Its beginning: gradients set to zero.

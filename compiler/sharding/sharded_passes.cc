@@ -130,8 +130,9 @@ class ShardedPasses::Maker {
         unit.stays && (options_.pp > 1 || (!options_.sync_each && !Reshards(options_) &&
                                            style_.cut != ShardCut::kRows));
     if (backward_) {
-      turn.needs = gathered && !unit.stays;
-      turn.frees = gathered && turn.ends && (!through || last_);
+      const bool works = gathered && unit.backward;
+      turn.needs = works && !unit.stays;
+      turn.frees = works && turn.ends && (!through || last_);
       turn.reduces = turn.ends && syncs_ && unit.trained.elements() > 0;
     } else {
       turn.needs = gathered && turn.begins && (!through || first_);

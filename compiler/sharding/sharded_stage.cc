@@ -96,11 +96,12 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
           unit.stays || joins || !Reshards(options) ||
           (profile.data_parallel.keeps_last_unit && outside && run.segment > last_listed) ||
           (options.reshard_ranks > 0 && !unit.weights.gathers(true));
-      unit.backward = unit.backward || contents.HasBackward(run);
+      unit.backward =
+          unit.backward || (contents.HasBackward(run) && body.blocks.backward.block.size() > 0);
       of_run_.back().push_back(&unit);
     }
   }
-  // What has no backward pass is not needed after the forward pass.
+  // What does nothing in the backward pass is not needed after the forward pass.
   for (const std::unique_ptr<Unit>& unit : units_) unit->stays = unit->stays && unit->backward;
 }
 

@@ -23,7 +23,7 @@ class ShardedStage {
     int64_t repeats = 1;    // of the body, each a unit
     bool stays = false;     // gathered until its backward pass is over
     int64_t gradients = 0;  // elements of sharded ones before they are reduced
-    bool backward = false;  // some module of it has a backward pass
+    bool backward = false;  // some module of it has anything to do in the backward pass
     bool all_trained = true, all_gathered = true;  // sizes are those of trained, of weights
   };
 

@@ -17,13 +17,14 @@ class Accounts {
         causes_(in, trace),
         program_(in.ProgramOf(entity)),
         entity_(entity),
-        makespan_(trace.makespan_ps) {}
+        begin_(trace.BeginOf(entity)),
+        end_(begin_ + trace.makespan_ps) {}
 
   Breakdown Settle() && {
     // What comes before the first launch is fixed work of the iteration.
     const int64_t start = in_.hosts[program_].start_ps;
     sum_.other += start;
-    int64_t at = start;
+    int64_t at = begin_ + start;
     const ProgramIndex& program = in_.index.program(program_);
     const int compute = static_cast<int>(StreamKind::kCompute);
     const auto begin = program.instances_of_streams.begin();
@@ -41,7 +42,8 @@ class Accounts {
       at = Walk(place, begin, at);
       Breakdown before = sum_;
       sum_ = Breakdown();
-      at = Walk(begin, end, at) + (trace_.periods - 1) * trace_.period_ps;
+      at = Walk(begin, end, at);
+      if (begin < end) at += (trace_.periods - 1) * trace_.period_ps;
       before.Add(sum_, trace_.periods);
       sum_ = before;
       place = place_of(repeat.first + repeat.length * trace_.periods);
@@ -198,14 +200,14 @@ class Accounts {
       Part(span.ref) += span.end - from;
       from = span.end;
     }
-    sum_.bubble += makespan_ - from;
+    sum_.bubble += end_ - from;
   }
 
   const SimInput& in_;
   const SimTrace& trace_;
   const Causes causes_;
   const int32_t program_, entity_;
-  const int64_t makespan_;
+  const int64_t begin_, end_;  // of the iteration
   Breakdown sum_;
   // Per outcome, what a layer adds, without the wait for its first task.
   struct Inner {

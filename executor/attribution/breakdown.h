@@ -6,7 +6,7 @@
 
 namespace plancast {
 
-// Where the time of an entity goes: its compute stream, cut at every begin and
+// Where the time of an entity's iteration goes: its compute stream, cut at every begin and
 // end of a task. A gap counts for what the next task waited for: a
 // communication while it runs; while the communication itself waits for a peer, a
 // straggler if that runs the same program, or what other ranks of its stage have, else a bubble;

@@ -29,10 +29,14 @@ class Walk {
       path_.other += trace_.makespan_ps;
       return;
     }
-    path_.other += trace_.makespan_ps - causes_.EndOf(entity_, task_);
+    const int64_t begin = trace_.BeginOf(entity_);
+    const bool overlaps = !trace_.begins.empty();
+    if (overlaps) floor_ps_ = begin + in_.HostOf(entity_).start_ps;
+    path_.other += trace_.makespan_ps - (causes_.EndOf(entity_, task_) - begin);
     while (true) {
       WalkCopies();
       Charge();
+      if (overlaps && causes_.StartOf(entity_, task_) <= floor_ps_) break;
       Cause cause = causes_.Of(entity_, task_);
       if (cause.kind == Cause::kPeer) {
         entity_ = cause.entity;
@@ -40,9 +44,9 @@ class Walk {
         cause = causes_.Of(entity_, task_);
       }
       if (cause.kind == Cause::kHost) {
-        path_.launch += causes_.StartOf(entity_, task_) - (cause.ref.instance < 0
-                                                               ? in_.HostOf(entity_).start_ps
-                                                               : causes_.EndOf(entity_, cause.ref));
+        const int64_t on = cause.ref.instance < 0 ? in_.HostOf(entity_).start_ps
+                                                  : causes_.EndOf(entity_, cause.ref);
+        path_.launch += causes_.StartOf(entity_, task_) - std::max(on, floor_ps_);
       }
       if (cause.ref.instance < 0) break;
       task_ = cause.ref;
@@ -78,14 +82,15 @@ class Walk {
     share.extrapolated |= extrapolated;
   }
 
-  // The task that ends last; of several, that of the first entity and stream.
+  // The task that ends last, counted from where its entity's iteration begins; of several, that of
+  // the first entity and stream.
   bool FindLast() {
     int64_t latest = -1;
     for (int32_t e = begin_; e < end_; ++e) {
       const int32_t p = in_.ProgramOf(e);
       const ProgramIndex& program = in_.index.program(p);
       for (int s = 0; s < kNumStreams; ++s) {
-        const int64_t end = trace_.stream_end[e * kNumStreams + s];
+        const int64_t end = trace_.stream_end[e * kNumStreams + s] - trace_.BeginOf(e);
         if (program.stream_begin[s] == program.stream_begin[s + 1] || end <= latest) continue;
         latest = end;
         entity_ = e;
@@ -111,6 +116,7 @@ class Walk {
     const int32_t at = trace_.PieceOf(entity_, task_.instance, task_.layer);
     if (trace_.pieces[at].outcome < 0) return;
     const Piece& piece = trace_.pieces[at];
+    if (piece.origin < floor_ps_) return;
     while (true) {
       const TaskRef left = task_;
       const Stretch& stretch = StretchOf(piece);
@@ -166,8 +172,9 @@ class Walk {
   void AddTask(const TaskRef& ref, const Block& block, int64_t times, Breakdown& sum,
                Stretch* stretch) {
     const bool is_comm = block.kind[ref.task] == TaskKind::kComm;
-    const int64_t whole = causes_.EndOf(entity_, ref) - causes_.StartOf(entity_, ref);
-    const int64_t tail = is_comm ? 0 : causes_.LaunchTail(entity_, ref);
+    const int64_t from = std::max(causes_.StartOf(entity_, ref), floor_ps_);
+    const int64_t whole = std::max<int64_t>(causes_.EndOf(entity_, ref) - from, 0);
+    const int64_t tail = is_comm ? 0 : std::min(causes_.LaunchTail(entity_, ref), whole);
     const int32_t spec = is_comm ? in_.sim.groups[in_.GroupOf(entity_, ref)].realised
                                  : in_.prices.FirstAlike(in_.sim.entities[entity_].kind) *
                                            static_cast<int32_t>(in_.prices.num_kernels) +
@@ -187,6 +194,7 @@ class Walk {
   const int32_t begin_, end_;
   int32_t entity_ = 0;
   TaskRef task_;
+  int64_t floor_ps_ = 0;  // where iterations overlap: what came before belongs to others
   Breakdown path_;
   // By outcome and the task where the path leaves a layer.
   std::map<std::pair<int32_t, int32_t>, Stretch> stretches_;

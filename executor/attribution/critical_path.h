@@ -10,7 +10,7 @@ namespace plancast {
 
 // Walks back from the last task to end through what each task last waited for,
 // across devices, and adds to `result`: the time by purpose, which sums to the
-// makespan, the seconds that depend on each latent factor, and how the kernels'
+// iteration's time, the seconds that depend on each latent factor, and how the kernels'
 // times are known. Of the entities [begin, end) alone, if they are given: one of
 // several jobs.
 void AttributeCriticalPath(const SimInput& input, const SimTrace& trace, SimResult& result,

@@ -31,7 +31,9 @@ struct SimTrace {
   std::vector<Piece> pieces;
   std::vector<int64_t> times;
   std::vector<int64_t> stream_end;  // per entity and stream: when it is over; 0 if it has no tasks
-  int64_t makespan_ps = 0;
+  int64_t makespan_ps = 0;          // how long an iteration takes
+  // Per entity, where iterations overlap: when its own begins. Empty: all at 0.
+  std::vector<int64_t> begins;
   // Periods of a steady state that were not simulated: instances from `first` on, so
   // many in each, which go on as the period before does.
   struct Repeat {
@@ -49,6 +51,7 @@ struct SimTrace {
     pieces.clear();
     times.clear();
     stream_end.clear();
+    begins.clear();
     makespan_ps = period_ps = 0;
     periods = 0;
   }
@@ -58,6 +61,7 @@ struct SimTrace {
     const auto begin = stream_end.begin() + int64_t{entity} * kNumStreams;
     return *std::max_element(begin, begin + kNumStreams);
   }
+  int64_t BeginOf(int32_t entity) const { return begins.empty() ? 0 : begins[entity]; }
   // The piece that holds a layer, or -1: it has not begun, or its block has no tasks.
   int32_t PieceOf(int32_t entity, int32_t instance, int32_t layer) const {
     return piece_of[layer_begin[instance_begin[entity] + instance] + layer];

@@ -208,6 +208,9 @@ struct ExecutionGraph {
   std::vector<Block> blocks;
   std::vector<Program> programs;
   std::vector<Rendezvous> rendezvous;
+  // A device begins the next iteration when it has ended this one, whatever others still do: what
+  // it does first waits for nothing that ends an iteration elsewhere.
+  bool overlaps_iterations = false;
 
   // The mesh whose axes a program's place, a communication's group is said in.
   const DeviceMesh& MeshOf(const Program& program) const {

@@ -404,7 +404,9 @@ ReferenceLowering LowerReference(const ExecutionGraph& graph, const Machine& mac
                                  const CommPricer::RealiseFn& realise) {
   ReferenceJob job{&graph, {}, realise};
   for (int64_t d = 0; d < graph.mesh.num_devices(); ++d) job.devices.push_back(d);
-  return LowerReference({job}, machine, costs);
+  ReferenceLowering lowering = LowerReference({job}, machine, costs);
+  lowering.overlaps_iterations = graph.overlaps_iterations;
+  return lowering;
 }
 
 int64_t ReferencePeak(const ExecutionGraph& graph, int32_t program) {

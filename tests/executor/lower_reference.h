@@ -46,6 +46,7 @@ struct ReferenceMeeting {
 };
 
 struct ReferenceLowering {
+  bool overlaps_iterations = false;  // of a graph by itself
   std::vector<ReferenceRank> ranks;
   std::vector<ReferenceMeeting> meetings;
   std::vector<int64_t> capacity;  // per resource, bytes a second

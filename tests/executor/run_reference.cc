@@ -51,10 +51,11 @@ class Stepper {
       }
       now_ = next;
     }
-    for (const auto& ends : times_.end) {
-      for (int64_t end : ends) {
+    for (size_t rank = 0; rank < in_.ranks.size(); ++rank) {
+      const int64_t begin = BeginOf(rank);
+      for (int64_t end : times_.end[rank]) {
         if (end == kNotYet) times_.deadlock = true;
-        times_.makespan_ps = std::max(times_.makespan_ps, end);
+        times_.makespan_ps = std::max(times_.makespan_ps, end - begin);
       }
     }
     for (const ReferenceHost& host : hosts_) {
@@ -83,6 +84,14 @@ class Stepper {
     int64_t left = 0, since = 0;  // picoseconds alone that were left then
     int64_t launched = 0;         // it ends no earlier
   };
+
+  // What the iteration of a rank is counted from: its first kernel, less what the host did before.
+  int64_t BeginOf(size_t rank) const {
+    if (!in_.overlaps_iterations) return 0;
+    const auto compute = queues_[rank].find(static_cast<int32_t>(StreamKind::kCompute));
+    if (compute == queues_[rank].end() || compute->second.tasks.empty()) return 0;
+    return times_.start[rank][compute->second.tasks[0]] - hosts_[rank].start_ps;
+  }
 
   // When the host launches a task, or kNotYet.
   std::pair<int64_t, int64_t> LaunchOf(int64_t rank, int32_t task) const {

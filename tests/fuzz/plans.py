@@ -102,6 +102,8 @@ def draw(seed: int) -> Plan:
             keys.append(f"unit={rng.choice((2, 3, 4))}")
         if rng.random() < 0.2:
             keys.append(f"sync={rng.choice(('each', 'last'))}")
+    if rng.random() < 0.1:
+        keys.append("optimizer=post-validated")
     if rng.random() < 0.6:
         keys.append(f"recompute={rng.choice(RECOMPUTE)}")
     if rng.random() < 0.2:

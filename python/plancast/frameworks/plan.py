@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # What a plan does where it does not say the key: saying it makes no difference.
 _DEFAULTS = {
     "tp": "1", "pp": "1", "vpp": "1", "cp": "1", "ep": "1", "zero": "0", "prefetch": "1",
-    "unit": "1", "recompute": "none", "accum": "1",
+    "unit": "1", "recompute": "none", "accum": "1", "optimizer": "at-end",
 }  # fmt: skip
 # Keys that have an effect only with more than one rank of an axis, or a stage of ZeRO.
 _NEEDS = {"sp": "tp", "vpp": "pp", "schedule": "pp", "layout": "pp"}

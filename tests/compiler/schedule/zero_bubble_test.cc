@@ -155,11 +155,14 @@ absl::StatusOr<RealisedCollective> Free(const GroupPattern&, const CommSpec&) {
 }
 
 // A linear layer a stage: one product forward, one back, one for its weights, a second each.
-double CompiledMakespan(Schedule schedule, int64_t p, int64_t m) {
+double CompiledMakespan(Schedule schedule, int64_t p, int64_t m,
+                        StepTime optimizer = StepTime::kAtEnd, bool clips = false) {
   PlanUnderTest plan({{"hidden", 8}});
   BodyWriter& body = plan.Segment("layers", p);
   const int x = body.InPort("x", {"batch", "seq", "hidden"});
   body.OutPort(body.Op1("fc", "linear", {x}, {{"n", "hidden"}}));
+  plan.options().optimizer = optimizer;
+  plan.profile().update.grad_clip = clips;
   absl::StatusOr<ExecutionGraph> graph = plan.Pp(p, schedule).MicroBatches(1, m).Compile();
   EXPECT_TRUE(graph.ok()) << graph.status();
   for (KernelSpec& kernel : graph->kernels) kernel.flops = kernel.family == KernelFamily::kGemm;
@@ -179,6 +182,28 @@ TEST(CompiledZeroBubbleTest, HasTheBubbleOfTheClosedForm) {
       EXPECT_DOUBLE_EQ(CompiledMakespan(Schedule::kZbH1, p, m), 3 * m + p - 1);
       if (m < 2 * p) continue;
       EXPECT_DOUBLE_EQ(CompiledMakespan(Schedule::kZb2p, p, m), 3 * m + p - 1);
+    }
+  }
+}
+
+// Iterations follow each other at the longest time of a stage from its first step to its last,
+// whatever else the stages wait for together; the norm, which goes from stage to stage, is there
+// in time.
+TEST(CompiledZeroBubbleTest, PostValidatedStepsLetIterationsOverlap) {
+  const Times seconds;
+  for (const bool clips : {false, true}) {
+    for (int64_t p : {2, 3, 4, 8}) {
+      for (int64_t m : {p, 2 * p, 3 * p + 1}) {
+        SCOPED_TRACE(testing::Message() << "p " << p << " m " << m);
+        for (const Schedule schedule : {Schedule::k1f1b, Schedule::kZbH1, Schedule::kZb2p}) {
+          const double iteration =
+              CompiledMakespan(schedule, p, m, StepTime::kPostValidated, clips);
+          EXPECT_LE(iteration, CompiledMakespan(schedule, p, m, StepTime::kAtEnd, clips));
+          if (schedule == Schedule::k1f1b) continue;
+          EXPECT_DOUBLE_EQ(iteration, RunPipeline(AllStages(schedule, p, m), seconds).longest);
+          if (schedule == Schedule::kZb2p && m >= 2 * p) EXPECT_DOUBLE_EQ(iteration, 3 * m);
+        }
+      }
     }
   }
 }

@@ -50,7 +50,7 @@ double BytesAParameter(const SoftwareProfile& profile, DType dtype, int64_t d, i
   const int64_t kept = KeptElements(Mesh(), options, options.zero >= 1, n);
   const StateBytes state = StateOf(profile, dtype, n, kept);
   int64_t workspace = 0, most = 0;
-  const BlockTemplate step = OptimizerStep(profile, dtype, kept, {}, false);
+  const BlockTemplate step = OptimizerStep(profile, dtype, kept, {});
   for (const MemoryEvent& event : step.block.memory) {
     workspace += event.delta;
     most = std::max(most, workspace);

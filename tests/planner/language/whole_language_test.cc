@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "executor/attribution/breakdown.h"
+#include "executor/attribution/critical_path.h"
 #include "executor/executor.h"
 #include "executor/runtime.h"
 #include "gtest/gtest.h"
@@ -219,6 +220,10 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
           BreakdownOf((*folded)->input(), (*folded)->trace(), static_cast<int32_t>(e)).total(),
           times.makespan_ps);
     }
+    SimResult path;
+    AttributeCriticalPath((*folded)->input(), (*folded)->trace(), path);
+    EXPECT_EQ(path.critical_path.total(), times.makespan_ps);
+    overlapping_ += graph.overlaps_iterations;
     if (seed % 4 == 0) {
       const auto without = run(seed % 8 == 0 ? Form::kFlat : Form::kFolded, false);
       ASSERT_TRUE(without.ok()) << without.status();
@@ -234,7 +239,7 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
   }
 
   int64_t plans_ = 0, ranks_ = 0, classes_ = 0, exact_ = 0, own_meshes_ = 0, mixed_ = 0,
-          on_some_ranks_ = 0, units_ = 0;
+          on_some_ranks_ = 0, units_ = 0, overlapping_ = 0;
   std::set<std::string> rules_;  // of ops
 };
 
@@ -249,12 +254,13 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
             << classes_ << " classes; " << own_meshes_ << " with stages of their own, " << mixed_
             << " on mixed machines, " << on_some_ranks_ << " with nodes on some ranks, " << exact_
             << " that do no work twice, " << units_ << " with units of several layers, "
-            << rules_.size() << " ops\n";
+            << overlapping_ << " whose iterations overlap, " << rules_.size() << " ops\n";
   EXPECT_LT(classes_, ranks_);
   EXPECT_GT(own_meshes_, kPlansPerSlice / 10);
   EXPECT_GT(mixed_, kPlansPerSlice / 10);
   EXPECT_GT(exact_, kPlansPerSlice / 10);
   EXPECT_GT(units_, kPlansPerSlice / 100);
+  EXPECT_GT(overlapping_, 0);
   EXPECT_LT(drawn, 4 * kPlansPerSlice);
   EXPECT_GT(rules_.size(), 100);  // of 200 and more
 }

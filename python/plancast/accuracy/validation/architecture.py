@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from plancast.accuracy.validation.rows import Row
+from plancast.accuracy.validation.software import unprinted_vocab
 from plancast.models import presets
 
 _DEFAULT_VOCAB = 51200
@@ -57,8 +58,9 @@ def fields_of(row: Row, chosen: dict[str, str]) -> dict[str, Any]:
     """
     vocab = row.vocab
     if vocab is None:
-        vocab = _DEFAULT_VOCAB
-        chosen["vocab"] = f"{vocab} (not printed)"
+        known = unprinted_vocab(row.software)
+        vocab = known or _DEFAULT_VOCAB
+        chosen["vocab"] = f"{vocab} (not printed{': as the software has' if known else ''})"
     heads = row.heads or 1
     hidden = row.hidden or 0
     fields: dict[str, Any] = {

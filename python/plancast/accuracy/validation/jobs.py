@@ -118,6 +118,8 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
                 parts.append(f"recompute={recompute}")
             if "overlap" not in keys and any(token in _NO_OVERLAP for token in row.assumptions):
                 parts.append("overlap=none")
+            if "optimizer" not in keys and "optimizer_post_validation" in row.assumptions:
+                parts.append("optimizer=post-validated")
             out.append(Candidate(Strategy.parse(",".join(parts)), size, recompute))
     return out
 

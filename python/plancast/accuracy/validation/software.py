@@ -54,6 +54,16 @@ def unstated_16bit(software: str) -> str | None:
     return _of(software, "unstated_16bit")
 
 
+def unprinted_vocab(software: str) -> int | None:
+    """Words that this software's models have where a row does not say.
+
+    >>> unprinted_vocab("Megatron-LM based")
+    32000
+    """
+    words = _of(software, "unprinted_vocab")
+    return None if words is None else int(words)
+
+
 def layout_of(software: str, layers: int, stages: int) -> str | None:
     """How this software deals layers to stages; None: as the forecast chooses.
 
