@@ -38,13 +38,15 @@ void DropIdleRuns(const PlanBodies& bodies, std::vector<std::vector<StageRun>>* 
   }
 }
 
-// That iterations can overlap, where they do.
-absl::Status CheckPostValidated(const CompileRequest& request) {
-  if (request.options->optimizer != StepTime::kPostValidated) return absl::OkStatus();
-  const auto not_yet = [](absl::string_view what) {
-    return absl::UnimplementedError(absl::StrCat(
-        "not supported yet: ", what, " with optimizer=post-validated. Use optimizer=at-end."));
+// What of the optimizer's step the plan alone does not show.
+absl::Status CheckStepTime(const CompileRequest& request, const HomePlan* homes) {
+  const StepTime time = request.options->optimizer;
+  if (time == StepTime::kAtEnd) return absl::OkStatus();
+  const auto not_yet = [&](absl::string_view what) {
+    return absl::UnimplementedError(absl::StrCat("not supported yet: ", what, " with optimizer=",
+                                                 kStepTimeNames[time], ". Use optimizer=at-end."));
   };
+  if (time == StepTime::kInBackward && homes != nullptr) return not_yet("nodes with homes");
   if (request.tree->NamesRanks()) return not_yet("nodes and homes on some ranks (`on`)");
   if (request.tree->HasStagePlaces()) return not_yet("stages with meshes or devices of their own");
   return absl::OkStatus();
@@ -145,7 +147,7 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
                    HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree, *request.options,
                                     *request.profile, plan.compiled, request.place));
   RETURN_IF_ERROR(CheckSplits(request, plan.homes.get()));
-  RETURN_IF_ERROR(CheckPostValidated(request));
+  RETURN_IF_ERROR(CheckStepTime(request, plan.homes.get()));
   // What leaves its device, and comes back, is a module's own.
   if (request.options->offload.count(Offload::kActivations) == 0 &&
       !(plan.homes != nullptr && plan.homes->MovesActivations())) {

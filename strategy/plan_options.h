@@ -24,10 +24,11 @@ enum class Attention : uint8_t { kFlash, kUnfused };
 inline constexpr auto kAttentionNames = NamesOf<Attention>("flash", "unfused");
 enum class Overlap : uint8_t { kGrad, kParam, kTp, kCp, kEp };
 inline constexpr auto kOverlapNames = NamesOf<Overlap>("grad", "param", "tp", "cp", "ep");
-// When weights are updated (docs/schedules.md): behind all gradients of the plan; or each stage
-// behind its own and those before it, while others still go back.
-enum class StepTime : uint8_t { kAtEnd, kPostValidated };
-inline constexpr auto kStepTimeNames = NamesOf<StepTime>("at-end", "post-validated");
+// When weights are updated (docs/schedules.md): behind all gradients of the plan; each stage
+// behind its own and those before it, while others still go back; or bucket by bucket during the
+// last backward pass.
+enum class StepTime : uint8_t { kAtEnd, kPostValidated, kInBackward };
+inline constexpr auto kStepTimeNames = NamesOf<StepTime>("at-end", "post-validated", "in-backward");
 
 // A pipeline stage with devices and a mesh of its own.
 struct StageOptions {

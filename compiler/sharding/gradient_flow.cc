@@ -22,15 +22,6 @@ namespace {
 
 constexpr int kMaxMessagesPerReduction = 64;
 
-// Of the rendezvous of the gradients that stages share: those after the first come behind all
-// transfers.
-int64_t SharedSlot(const std::vector<std::vector<StageRun>>& virtual_stages,
-                   const PlanOptions& options, size_t index) {
-  if (index == 0) return kTiedSlot;
-  const auto borders = static_cast<int64_t>(2 * virtual_stages.size());
-  return kTransferSlots + borders * options.micro_batches + static_cast<int64_t>(index) - 1;
-}
-
 // Of a state's own reductions, those that move anything.
 int64_t Summed(const ElementsByCopies& own) {
   int64_t total = 0;
@@ -47,19 +38,13 @@ bool AnySummed(const StageContents& contents) {
   return any;
 }
 
-// All that the optimizer's step depends on, but the plan.
-std::string UpdateKey(const ShardedUpdate& update, const std::vector<int>& axes) {
-  std::string key = absl::StrCat("optimizer|", absl::StrJoin(axes, ","), "|", update.copied_back,
-                                 "|", update.freed_gradients, "|", update.freed_shards,
-                                 update.elsewhere ? "|elsewhere" : "");
-  for (const ShardedUpdate::Share& share : update.shares) {
-    absl::StrAppend(&key, "|", share.elements, share.rests_as_master ? " master" : "",
-                    share.on_host ? " host" : "");
-  }
-  return key;
-}
-
 }  // namespace
+
+int64_t SharedSlot(const ProgramInputs& in, size_t index) {
+  if (index == 0) return kTiedSlot;
+  const auto borders = static_cast<int64_t>(2 * in.stages->size());
+  return kTransferSlots + borders * in.options->micro_batches + static_cast<int64_t>(index) - 1;
+}
 
 int64_t GradientFlow::Bucket::due() const {
   return elements + Total(cut) - placed + Total(batch) + Summed(own);
@@ -81,6 +66,7 @@ GradientFlow::GradientFlow(const ProgramInputs& inputs, int64_t stage,
       shares_(options_.shard_ranks() > 1),
       overlap_grad_(options_.overlap.count(Overlap::kGrad) > 0),
       overlap_param_(options_.overlap.count(Overlap::kParam) > 0),
+      updates_early_(options_.optimizer == StepTime::kInBackward),
       groups_(StateGroupsOf(inputs, contents, sharded)),
       has_buckets_(std::any_of(
           groups_.begin(), groups_.end(),
@@ -121,7 +107,9 @@ bool GradientFlow::HasBuckets(const StageRun& run) const {
 }
 
 int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool reduces) const {
-  if (!reduces || !overlap_grad_ || !(reduces_ || host_updates_)) return run.count;
+  if (!reduces || !GoesByBuckets() || !(reduces_ || host_updates_ || updates_early_)) {
+    return run.count;
+  }
   int64_t layers = run.count;
   ForEachBucketed(run, [&](const HomePart& part) {
     const BodyState& state = *part.state;
@@ -168,7 +156,7 @@ void GradientFlow::NoteBackward(const StageRun& run, int64_t count) {
       if (reduces_ && !copies.summed.empty()) bucket.own[copies] += elements * count;
     }
     bucket.made_by = writer_.last_compute();
-    if (overlap_grad_ && bucket.due() >= BucketElements(bucket.bytes)) {
+    if (GoesByBuckets() && bucket.due() >= BucketElements(bucket.bytes)) {
       Reduce(&bucket, /*whole=*/false, writer_.last_compute());
     }
   });
@@ -201,6 +189,7 @@ void GradientFlow::ReducePending(bool whole) {
 }
 
 void GradientFlow::Reduce(Bucket* bucket, bool whole, int32_t behind) {
+  UpdateEarly();
   const int64_t elements = std::exchange(bucket->elements, 0);
   const ElementsByAxes cut = std::exchange(bucket->cut, {});
   bucket->placed = 0;
@@ -208,6 +197,7 @@ void GradientFlow::Reduce(Bucket* bucket, bool whole, int32_t behind) {
   const ElementsByCopies over_own = std::exchange(bucket->own, {});
   if (!reduces_) {
     if (bucket->on_host) CopyToHost(elements, behind);
+    if (updates_early_) early_.push_back({elements, elements, behind});
     return;
   }
   if (elements == 0 && cut.empty() && over_batch.empty() && over_own.empty()) return;
@@ -233,6 +223,10 @@ void GradientFlow::Reduce(Bucket* bucket, bool whole, int32_t behind) {
                                                 elements, messages, cut, batch),
                                     make));
   reductions_.push_back(writer_.Append(block, Phase::kComm, 0, 0, {{behind, -1, -1}}));
+  if (updates_early_ && plain) {
+    early_.push_back(
+        {elements, KeptElements(mesh_, options_, bucket->sharded, elements), reductions_.back()});
+  }
   if (!bucket->on_host) return;
   if (bucket->over.has_value()) {
     CopyToHost(KeptElementsOver(mesh_, options_, *bucket->over, over_own), reductions_.back());
@@ -294,91 +288,6 @@ void GradientFlow::Finish() {
   }
   Update(joins);
   if (options_.optimizer == StepTime::kPostValidated) ClearGradients();
-}
-
-int64_t GradientFlow::Kept() const {
-  int64_t kept = 0;
-  for (const StateGroup& group : groups_) kept += group.kept;
-  return kept;
-}
-
-int64_t GradientFlow::FreshBytes() const {
-  if (!profile_.update.fresh_gradients) return 0;
-  int64_t bytes = 0;
-  contents_.ForEachRun([&](const StageRun& run) {
-    const BlockTemplate& backward = contents_.BodyOf(run).blocks.backward;
-    // Where one rank has all, none are sharded, whatever nodes say.
-    const std::vector<bool>* const whole =
-        sharded_ == nullptr ? nullptr : contents_.WholeGradients(run);
-    bytes += FreshGradientBytes(backward, WholeParameters(contents_, run, sharded_),
-                                ElementBytes(profile_.types.grad_dtype), whole) *
-             run.count;
-  });
-  return bytes;
-}
-
-void GradientFlow::Update(const std::vector<Join>& joins) {
-  const int64_t elements = Kept();
-  // All stages sum the norm over the same ranks.
-  const bool over_data =
-      in_.homes == nullptr ? options_.zero >= 1 : in_.homes->ShardsOverData(mesh_);
-  const std::vector<int> shared = over_data && shares_
-                                      ? ShardAxesOf(mesh_, options_, DataAxes(mesh_)).shard
-                                      : std::vector<int>();
-  GradientNorm norm;
-  const bool waits = options_.optimizer == StepTime::kAtEnd;
-  norm.joins_programs = options_.pp > 1 && waits;
-  norm.chained = !waits && ChecksGradients(profile_, in_.dtype);
-  for (int a = 0; a < mesh_.num_axes(); ++a) {
-    const Purpose root = PurposeOfAxes(mesh_, {a});
-    const bool data = root == Purpose::kDp || root == Purpose::kCp;
-    const bool shard = std::find(shared.begin(), shared.end(), a) != shared.end();
-    // Ranks with nodes of their own have gradients that others lack.
-    const bool placed = in_.place != nullptr && !in_.place->empty() && in_.place->at[a] >= 0;
-    const bool alone = !waits && mesh_.root(a) == "pp";
-    if (mesh_.size(a) > 1 && (!data || shard || placed) && !alone) norm.axes.push_back(a);
-  }
-  ShardedUpdate sharded;
-  int64_t copied_back = 0;
-  sharded.elsewhere = !groups_.empty();
-  for (const StateGroup& group : groups_) {
-    if (group.homes.elsewhere()) continue;
-    sharded.elsewhere = false;
-    const bool rests = InBodies(group.homes, sharded_) && group.homes.zero == 3 &&
-                       RestsAsMaster(profile_, in_.dtype);
-    sharded.shares.push_back({group.kept, rests, group.homes.state_on_host});
-    if (group.homes.state_on_host && !group.homes.weights_on_host) copied_back += group.kept;
-  }
-  sharded.freed_gradients = FreshBytes();
-  if (sharded_ != nullptr && !profile_.update.zero_grad) {
-    sharded.freed_shards = sharded_->GradientBytes(ShardTypesOf(in_, contents_));
-    if (profile_.data_parallel.shard_cut != ShardCut::kParameter) {
-      sharded.pool = MemoryPool::kReduce;
-    }
-  }
-  if (copied_back > 0) {
-    sharded.copied_back = WholeBytes(copied_back, ShardTypesOf(in_, contents_).updated);
-  }
-  const auto make = [&] { return OptimizerStep(profile_, in_.dtype, elements, norm, sharded); };
-  const int64_t freed = sharded.freed_gradients + sharded.freed_shards;
-  const bool trains = contents_.TotalParameters() > 0 || contents_.TotalFrozen().elements == 0;
-  const bool gathers = !overlap_param_ && trains;
-  if (sharded.elsewhere && !StepHasNorm(profile_, norm)) {
-    // Nothing to be done here but to wait for who updates.
-    if (gathers) GatherUpdated(joins, freed);
-    return;
-  }
-  const int32_t block =
-      in_.homes == nullptr
-          ? writer_.BlockOf({BlockKey::kOptimizer, elements, freed}, make)
-          : writer_.BlockOf(writer_.catalogue().NumberOfText(UpdateKey(sharded, norm.axes), make));
-  const int32_t update =
-      norm.chained
-          ? UpdateInChain(in_, stage_, block, joins,
-                          SharedSlot(*in_.stages, options_, in_.shared->size() + 1), &writer_)
-          : writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
-  if (writer_.BlockAt(block).rendezvous_task >= 0) writer_.Meet(update, kOptimizerSlot);
-  if (gathers) GatherUpdated({{update, -1, -1}}, /*freed=*/0);
 }
 
 // Gradients that are partial over other axes than the data-parallel ones.
@@ -451,7 +360,7 @@ void GradientFlow::ReduceShared(std::vector<Join>* joins) {
       return std::move(builder).Build();
     });
     const int32_t index = writer_.Append(block, Phase::kComm, 0, 0, *joins);
-    writer_.Meet(index, SharedSlot(*in_.stages, options_, s));
+    writer_.Meet(index, SharedSlot(in_, s));
     joins->push_back({index, -1, -1});
   }
 }
@@ -468,7 +377,7 @@ void GradientFlow::ReduceSharedAcrossMeshes(std::vector<Join>* joins) {
       return SharedGradientCrossing(crossing, /*sends=*/crossing.from == stage_);
     });
     const int32_t index = writer_.Append(block, Phase::kComm, 0, 0, before);
-    writer_.Meet(index, SharedSlot(*in_.stages, options_, s));
+    writer_.Meet(index, SharedSlot(in_, s));
     joins->push_back({index, -1, -1});
   }
 }

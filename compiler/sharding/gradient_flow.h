@@ -20,6 +20,9 @@ namespace plancast {
 // Slots of the rendezvous (GraphAssembly::Join): the two of the gradients, then those of the
 // transfers between stages, then further ones of gradients that stages share and of their norm.
 inline constexpr int64_t kOptimizerSlot = 0, kTiedSlot = 1, kTransferSlots = 2;
+// Of the gradients that stages share, the index-th; from one index behind the last of them, of
+// their norm on its way over the borders of stages.
+int64_t SharedSlot(const ProgramInputs& in, size_t index);
 
 // Gradients and parameters of one stage on their way over the data-parallel
 // axes: buckets reduced behind the backward pass or all at its end, parameters
@@ -134,6 +137,10 @@ class GradientFlow {
   void ReduceSharedAcrossMeshes(std::vector<Join>* joins);
   // Whether each rank needs its shard alone of gradients that these stages share.
   bool SharesGradients(const std::vector<int64_t>& stages) const;
+  // Whether gradients are reduced or updated bucket by bucket.
+  bool GoesByBuckets() const { return overlap_grad_ || (updates_early_ && !reduces_); }
+  // Updates buckets that are due for it (StepTime::kInBackward).
+  void UpdateEarly();
   void Update(const std::vector<Join>& joins);
   void ClearGradients();
 
@@ -146,12 +153,21 @@ class GradientFlow {
   const ShardedStage* const sharded_;  // null: bodies know nothing of data parallelism
   ProgramWriter& writer_;
   const int64_t parameters_;
-  const bool reduces_, shares_, overlap_grad_, overlap_param_;
+  const bool reduces_, shares_, overlap_grad_, overlap_param_, updates_early_;
   const std::vector<StateGroup> groups_;
   const bool has_buckets_;
   const bool host_updates_;      // some of the optimizer lives on the host
   std::vector<Bucket> pending_;  // in the order in which they began
   std::vector<int32_t> reductions_;
+  // A bucket whose parameters can be updated behind an instance: gradients that passes made, and
+  // parameters that are this device's to update.
+  struct EarlyUpdate {
+    int64_t made = 0, kept = 0;
+    int32_t behind = -1;
+  };
+  std::vector<EarlyUpdate> early_;
+  std::vector<Join> updates_;           // that are written
+  int64_t updated_ = 0, given_up_ = 0;  // by those before the last: parameters, bytes
   std::map<std::pair<int, int64_t>, std::vector<GatheredPiece>> gathered_;
 };
 

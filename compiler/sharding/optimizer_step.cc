@@ -88,7 +88,7 @@ BlockTemplate GradientsToHost(int64_t bytes) {
 }
 
 bool StepHasNorm(const SoftwareProfile& profile, const GradientNorm& norm) {
-  return (profile.update.grad_clip || norm.joins_programs) && !norm.axes.empty();
+  return (profile.update.grad_clip || norm.joins_programs) && !norm.axes.empty() && !norm.none;
 }
 
 bool ChecksGradients(const SoftwareProfile& profile, DType dtype) {
@@ -131,11 +131,12 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
     grad_each = main_each;
   }
   const double grad_bytes = n * grad_each;
-  if (profile.update.fp16_overflow_check && dtype == DType::kFp16) {
+  if (!norm.none && profile.update.fp16_overflow_check && dtype == DType::kFp16) {
     ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "overflow_check", grad_bytes, 0),
                               purpose, "overflow_check", {ready});
   }
-  if (profile.update.grad_clip) {
+  const bool finds_norm = profile.update.grad_clip && !norm.none;
+  if (finds_norm) {
     ready = builder.AddKernel(StateKernel(KernelFamily::kMemory, "grad_norm", grad_bytes, 0),
                               purpose, "grad_norm", {ready});
   }
@@ -159,7 +160,7 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
   for (const ShardedUpdate::Share& share : sharded.shares) add(share);
   if (sharded.shares.empty()) add({elements, false, false});
   const int agreed = ready;
-  if (profile.update.grad_clip && !norm.chained && updates_here) {
+  if (finds_norm && !norm.chained && updates_here) {
     ready = builder.AddKernel(
         StateKernel(KernelFamily::kMemory, "grad_clip", here.gradients, here.gradients), purpose,
         "grad_clip", {ready});

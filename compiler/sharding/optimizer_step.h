@@ -19,6 +19,8 @@ struct GradientNorm {
   // what the stages before it found, in-port 0, and updates. What it does not do is clip: a norm
   // that is too large for that is found later, and the update undone.
   bool chained = false;
+  // Or it is nobody's business: nothing is clipped or looked at.
+  bool none = false;
 };
 
 // The end of the iteration on one device: gradient norm, overflow

@@ -103,7 +103,7 @@ def draw(seed: int) -> Plan:
         if rng.random() < 0.2:
             keys.append(f"sync={rng.choice(('each', 'last'))}")
     if rng.random() < 0.1:
-        keys.append("optimizer=post-validated")
+        keys.append(f"optimizer={rng.choice(('post-validated', 'in-backward'))}")
     if rng.random() < 0.6:
         keys.append(f"recompute={rng.choice(RECOMPUTE)}")
     if rng.random() < 0.2:

@@ -348,7 +348,7 @@ PLAN: dict[str, Callable[[Drawing], Any]] = {
     "prefetch": lambda d: d.of(0, 1, 2) if d.maybe(8) else None,
     "unit": lambda d: d.of(1, 2, 3, 4) if d.maybe(16) else None,
     "sync": lambda d: d.of("each", "last") if d.maybe(6) else None,
-    "optimizer": lambda d: d.of("at-end", "post-validated") if d.maybe(12) else None,
+    "optimizer": lambda d: d.of("at-end", "post-validated", "in-backward") if d.maybe(12) else None,
     "recompute": lambda d: (
         d.of("none", "selective", "full", "full:1", "every:2", "uniform:2", "selective:mlp")
         if d.maybe(2)

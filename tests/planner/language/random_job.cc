@@ -222,7 +222,7 @@ class Drawing {
     if (form.zero == 3 && dice_.Maybe(3)) form.reshard = dice_.Of<std::string>({"on", "off", "2"});
     if (form.zero == 3 && dice_.Maybe(2)) form.prefetch = dice_.Of<int64_t>({0, 2, 5});
     if (dice_.Maybe(3)) form.sync = dice_.Of<std::string>({"each", "last"});
-    if (dice_.Maybe(6)) form.optimizer = dice_.Of<std::string>({"at-end", "post-validated"});
+    if (dice_.Maybe(6)) form.optimizer = dice_.Of<std::string>({"post-validated", "in-backward"});
   }
 
   void DrawRecompute(ShortForm& form) {
