@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -42,6 +43,50 @@ absl::Status CheckWorks(const ProgramPlan& plan, const Place& place) {
     return absl::InvalidArgumentError(
         absl::StrCat("`on` leaves devices idle: those with ", where, " have no op of stage ", stage,
                      ". Take fewer ranks, or name nodes that have some of its ops."));
+  }
+  return absl::OkStatus();
+}
+
+// What `program` meets `other` for in a stream, in order: numbers of communications, as often as
+// layers repeat them.
+std::vector<int32_t> MeetingsOf(const ExecutionGraph& graph, int32_t program, int32_t other,
+                                StreamKind stream) {
+  std::vector<int32_t> meetings;
+  std::vector<int> joined(graph.comms.size(), -1);
+  for (const Instance& instance : graph.programs[program].instances) {
+    const Block& block = graph.blocks[instance.block];
+    for (int32_t layer = 0; layer < instance.layer_count; ++layer) {
+      for (int32_t t = 0; t < block.size(); ++t) {
+        if (block.kind[t] != TaskKind::kComm || block.stream[t] != stream) continue;
+        int& known = joined[block.spec[t]];
+        if (known < 0) {
+          const std::vector<int32_t> all = graph.JoinedBy(graph.comms[block.spec[t]], program);
+          known = std::count(all.begin(), all.end(), other) > 0 ? 1 : 0;
+        }
+        if (known == 1) meetings.push_back(block.spec[t]);
+      }
+    }
+  }
+  return meetings;
+}
+
+// Units that one place lacks move the gathers ahead of others, and with them reductions between.
+absl::Status CheckOrder(const ExecutionGraph& graph, const PlanOptions& options) {
+  if (options.most_zero() < 3 || options.prefetch < 1) return absl::OkStatus();
+  const auto programs = static_cast<int32_t>(graph.programs.size());
+  for (int32_t a = 0; a < programs; ++a) {
+    for (int32_t b = a + 1; b < programs; ++b) {
+      if (MeetingsOf(graph, a, b, StreamKind::kGradComm) ==
+          MeetingsOf(graph, b, a, StreamKind::kGradComm)) {
+        continue;
+      }
+      return absl::UnimplementedError(absl::StrCat(
+          "not supported yet: prefetch=", options.prefetch, " with zero=3 where nodes are on some ",
+          "ranks (`on`) and others would gather ahead what these do not have: `",
+          graph.programs[a].name, "` and `", graph.programs[b].name,
+          "` would come to their gathers and reductions in two orders. Use prefetch=0, or "
+          "zero=2."));
+    }
   }
   return absl::OkStatus();
 }
@@ -122,6 +167,7 @@ absl::StatusOr<ExecutionGraph> CompilePlaces(const CompileRequest& request,
   }
   ExecutionGraph graph = std::move(assembly).Finish();
   RETURN_IF_ERROR(graph.Verify());
+  RETURN_IF_ERROR(CheckOrder(graph, options));
   if (observer) observer("lower", graph.DebugString());
   return graph;
 }
