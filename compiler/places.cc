@@ -29,7 +29,8 @@ absl::Status CheckWorks(const ProgramPlan& plan, const Place& place) {
   std::vector<bool> works(pp, false);
   for (size_t v = 0; v < plan.stages.size(); ++v) {
     for (const StageRun& run : plan.stages[v]) {
-      if (plan.compiled[run.bound_body]->blocks.forward.block.size() > 0) works[v % pp] = true;
+      if (plan.compiled[run.bound_body]->blocks.forward.block.size() > 0)
+        works[plan.placement.StageOf(static_cast<int64_t>(v))] = true;
     }
   }
   for (size_t stage = 0; stage < pp; ++stage) {

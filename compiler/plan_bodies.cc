@@ -22,6 +22,7 @@
 #include "compiler/lower/overlap_products.h"
 #include "compiler/lower/quantized.h"
 #include "compiler/shared_layouts.h"
+#include "strategy/schedule/stage_placement.h"
 
 namespace plancast {
 namespace {
@@ -355,8 +356,14 @@ bool IsPlain(const CompileRequest& request) {
 // data-parallel ranks above one. `joins`: nodes or the plan join layers to units.
 PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
   const PlanOptions usual;
+  // Which layers of a stage run again depends on where they are.
+  const bool placed = options.regroups_layers() && !PlacementOf(options).Loops();
   options.etp = options.expert_tp();
-  options.vpp = usual.vpp;
+  if (!placed) {
+    options.vpp = usual.vpp;
+    options.schedule = usual.schedule;
+    options.schedule_table.clear();
+  }
   // Which units are joined depends on what is sharded; the cuts of that are PlanKey's.
   if (!joins) options.zero = usual.zero;
   options.node_zero = usual.node_zero;
@@ -367,8 +374,6 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
   options.sync_each = usual.sync_each;
   options.sync_whole_each = usual.sync_whole_each;
   options.micro_batches = usual.micro_batches;
-  options.schedule = usual.schedule;
-  options.schedule_table.clear();
   options.offload = usual.offload;
   options.offload_layers = usual.offload_layers;
   options.attention = usual.attention;  // the model is drawn with it

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "compiler/activations/parking_plan.h"
 #include "compiler/bind/plan_mesh.h"
+#include "compiler/schedule/placed_schedules.h"
 #include "compiler/sharding/stage_state.h"
 #include "compiler/stage_program.h"
 
@@ -52,6 +53,37 @@ absl::Status CheckStepTime(const CompileRequest& request, const HomePlan* homes)
   return absl::OkStatus();
 }
 
+// What is not simulated where virtual stages are not placed in a loop, or twice.
+absl::Status CheckPlaced(const CompileRequest& request, const StagePlacement& placement,
+                         const HomePlan* homes) {
+  const PlanOptions& options = *request.options;
+  if (placement.Loops()) return absl::OkStatus();
+  const auto not_yet = [&](absl::string_view what, absl::string_view remedy) {
+    return absl::UnimplementedError(absl::StrCat(
+        "not supported yet: ", what, " with ",
+        options.schedule == Schedule::kTable
+            ? "a table that says a placement"
+            : absl::StrCat("schedule=", kScheduleNames[options.schedule]),
+        ", whose ", placement.copies() > 1 ? "stages hold two copies" : "layers turn back", ". ",
+        remedy));
+  };
+  if (!options.own_stages.empty()) {
+    return not_yet("stages with meshes of their own",
+                   "Use schedule=1f1b, or leave `mesh` and `devices` out of `stages`.");
+  }
+  if (request.tree->NamesRanks()) {
+    return not_yet("nodes on some ranks (`on`)", "Leave them out, or use schedule=1f1b.");
+  }
+  if (placement.copies() == 1) return absl::OkStatus();
+  if (homes != nullptr) {
+    return not_yet("nodes with homes of their own", "Leave them out, or use schedule=dualpipev.");
+  }
+  if (options.offload.count(Offload::kOptimizer) > 0) {
+    return not_yet("offload=optimizer", "Leave it out, or use schedule=dualpipev.");
+  }
+  return absl::OkStatus();
+}
+
 // What of CheckSplitBackward the plan alone does not show.
 absl::Status CheckSplits(const CompileRequest& request, const HomePlan* homes) {
   if (!request.options->splits_backward()) return absl::OkStatus();
@@ -79,9 +111,19 @@ absl::Status CheckSplits(const CompileRequest& request, const HomePlan* homes) {
 }  // namespace
 
 ProgramInputs ProgramPlan::inputs() const {
-  return {&mesh,          &stages,       request->options, request->profile,
-          request->dtype, &compiled,     &shared,          &bodies->bound.graph.segments,
-          homes.get(),    parking.get(), nullptr,          &request->place};
+  return {&mesh,
+          &stages,
+          &placement,
+          request->options,
+          request->profile,
+          request->dtype,
+          &compiled,
+          &shared,
+          &bodies->bound.graph.segments,
+          homes.get(),
+          parking.get(),
+          nullptr,
+          &request->place};
 }
 
 PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
@@ -91,6 +133,9 @@ PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
     absl::StatusOr<ScheduleTable> table = ParseScheduleTable(options.schedule_table);
     PLANCAST_CHECK_OK(table.status());
     return PipelineSchedule(*std::move(table));
+  }
+  if (!placement.Loops()) {
+    return PipelineSchedule(TableOfRule(options.schedule, placement, micro_batches));
   }
   return PipelineSchedule(options.schedule, options.pp, micro_batches, options.vpp);
 }
@@ -106,7 +151,7 @@ absl::Status ProgramPlan::WriteAll(const PipelineSchedule& schedule, BlockCatalo
 }
 
 bool LikeTheStageBefore(const ProgramInputs& in, int64_t stage) {
-  if (stage < 2 || stage + 1 >= in.options->pp) return false;
+  if (stage < 2 || stage + 1 >= in.options->pp || !in.placement->Loops()) return false;
   for (const SharedParameter& parameter : *in.shared) {
     for (const SharedParameter::Use& use : parameter.uses) {
       if (use.stage == stage || use.stage == stage - 1) return false;
@@ -137,15 +182,22 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
     ASSIGN_OR_RETURN(plan.stages, DealLayers(plan.bodies->bound, *request.options));
   }
   plan.shared = plan.bodies->shared;
-  PlaceSharedParameters(request.options->pp, &plan.shared, &plan.stages);
+  plan.placement = PlacementOf(*request.options);
+  for (int64_t v = plan.placement.depth(); v < plan.placement.virtual_stages(); ++v) {
+    plan.stages.push_back(plan.stages[plan.placement.PartOf(v)]);
+  }
+  PlaceSharedParameters(plan.placement, &plan.shared, &plan.stages);
   for (size_t v = 0; v < plan.stages.size(); ++v) {
-    if (!request.options->Writes(static_cast<int64_t>(v))) plan.stages[v].clear();
+    if (!request.options->Writes(plan.placement.StageOf(static_cast<int64_t>(v)))) {
+      plan.stages[v].clear();
+    }
   }
   plan.compiled = plan.bodies->bodies;
   DropIdleRuns(*plan.bodies, &plan.stages);
   ASSIGN_OR_RETURN(plan.homes,
                    HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree, *request.options,
                                     *request.profile, plan.compiled, request.place));
+  RETURN_IF_ERROR(CheckPlaced(request, plan.placement, plan.homes.get()));
   RETURN_IF_ERROR(CheckSplits(request, plan.homes.get()));
   RETURN_IF_ERROR(CheckStepTime(request, plan.homes.get()));
   // What leaves its device, and comes back, is a module's own.

@@ -15,6 +15,7 @@
 #include "compiler/program/program_inputs.h"
 #include "compiler/schedule/pipeline_schedule.h"
 #include "compiler/session.h"
+#include "strategy/schedule/stage_placement.h"
 
 namespace plancast {
 
@@ -24,6 +25,7 @@ struct ProgramPlan {
   const CompileRequest* request = nullptr;
   std::shared_ptr<const PlanBodies> bodies;
   DeviceMesh mesh;
+  StagePlacement placement;                                   // of virtual stages
   std::vector<std::vector<StageRun>> stages;                  // per virtual stage
   std::vector<SharedParameter> shared;                        // on these
   std::vector<std::shared_ptr<const CompiledBody>> compiled;  // per bound body of these

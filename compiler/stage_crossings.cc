@@ -8,21 +8,19 @@
 namespace plancast {
 namespace {
 
-// From virtual stage `from` to its neighbour `to`.
-Crossing MakeCrossing(const ProgramInputs& in, Phase phase, int64_t from, int64_t to,
-                      StreamKind stream) {
+// From virtual stage `from` to its neighbour `to`; -1: there is none.
+Crossing MakeCrossing(const ProgramInputs& in, Phase phase, int64_t from, int64_t to, bool sends) {
   const PlanOptions& options = *in.options;
+  const StagePlacement& placement = *in.placement;
   const auto virtual_stages = static_cast<int64_t>(in.stages->size());
-  const auto stage_of = [&](int64_t v) { return (v + options.pp) % options.pp; };
   Crossing crossing;
-  crossing.crosses = std::min(from, to) >= 0 && std::max(from, to) < virtual_stages &&
-                     stage_of(from) != stage_of(to);
-  crossing.border = std::min(from, to);
   crossing.phase = phase;
-  crossing.silent = crossing.crosses && !CrossesIn(in, phase, crossing.border);
-  crossing.crosses = crossing.crosses && !crossing.silent;
-  crossing.offset = stage_of(to) - stage_of(from);
-  crossing.stream = stream;
+  if (!placement.Crosses(from, to)) return crossing;
+  crossing.border = std::min(from, to);
+  crossing.silent = !CrossesIn(in, phase, crossing.border);
+  crossing.crosses = !crossing.silent;
+  crossing.offset = placement.StageOf(to) - placement.StageOf(from);
+  crossing.stream = PipelineStream(phase == Phase::kForward, placement.Onward(from, to), sends);
   const int64_t borders = phase == Phase::kForward ? 0 : virtual_stages;
   crossing.slots = kTransferSlots + (borders + crossing.border) * options.micro_batches;
   return crossing;
@@ -34,16 +32,13 @@ std::vector<ChunkCrossings> CrossingsOf(const ProgramInputs& in, const StageCont
   std::vector<ChunkCrossings> chunks(contents.chunks());
   for (size_t c = 0; c < chunks.size(); ++c) {
     const int64_t v = contents.VirtualStage(static_cast<int32_t>(c));
-    const auto of = [&](Phase phase, int64_t from, int64_t to, StreamKind stream) {
-      return MakeCrossing(in, phase, from, to, stream);
-    };
-    const int forward = static_cast<int>(Phase::kForward);
-    const int backward = static_cast<int>(Phase::kBackward);
     chunks[c].v = v;
-    chunks[c].receive[forward] = of(Phase::kForward, v - 1, v, StreamKind::kRecvPrev);
-    chunks[c].receive[backward] = of(Phase::kBackward, v + 1, v, StreamKind::kRecvNext);
-    chunks[c].send[forward] = of(Phase::kForward, v, v + 1, StreamKind::kSendNext);
-    chunks[c].send[backward] = of(Phase::kBackward, v, v - 1, StreamKind::kSendPrev);
+    for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+      const int64_t before = in.placement->Before(v, phase), after = in.placement->After(v, phase);
+      const auto p = static_cast<size_t>(phase);
+      chunks[c].receive[p] = MakeCrossing(in, phase, before, v, /*sends=*/false);
+      chunks[c].send[p] = MakeCrossing(in, phase, v, after, /*sends=*/true);
+    }
   }
   return chunks;
 }

@@ -32,7 +32,6 @@ class StageWriter {
         profile_(*in.profile),
         mesh_(*in.mesh),
         stage_(stage),
-        virtual_stages_(static_cast<int64_t>(in.stages->size())),
         pp_axis_(mesh_.FindAxis("pp").value()),
         blocking_(TransfersBlock(options_, profile_)),
         contents_(in, stage),
@@ -136,7 +135,7 @@ class StageWriter {
         return (*in_.stages)[c.border].back().bound_body;
       };
       return a.crosses == b.crosses && a.silent == b.silent &&
-             (!a.crosses || (a.offset == b.offset && body(a) == body(b)));
+             (!a.crosses || (a.offset == b.offset && a.stream == b.stream && body(a) == body(b)));
     };
     const auto same_run = [&](const StageRun& a, const StageRun& b) {
       return a.segment == b.segment && a.bound_body == b.bound_body && a.count == b.count &&
@@ -167,7 +166,7 @@ class StageWriter {
         step.phase == makes_gradients_ && gradients_.HasBuckets() && (last || syncs_whole_each_);
     const bool makes = backward && !has_gradients_[step.chunk];
     size_t alike = kPasses * alike_[step.chunk] + static_cast<size_t>(step.phase);
-    for (const bool bit : {last, step.micro_batch == 0, makes}) alike = 2 * alike + (bit ? 1 : 0);
+    for (const bool bit : {last, BeginsCopy(step), makes}) alike = 2 * alike + (bit ? 1 : 0);
     int32_t& known = parts_[alike * kActs + static_cast<size_t>(act)];
     const bool runs = act == Act::kRun || act == Act::kAll;
     if (known >= 0 && !fills) {
@@ -197,6 +196,11 @@ class StageWriter {
     }
     writer_.program().instances.reserve(schedule.size() * (runs + 2));  // receive, runs, send
     writer_.program().joins.reserve(schedule.size() * (runs + 3));
+  }
+
+  // The first micro-batch of its copy of the model.
+  bool BeginsCopy(const ScheduleStep& step) const {
+    return step.micro_batch < in_.placement->copies();
   }
 
   // Steps between two batches of transfers. Megatron's interleaved schedule
@@ -252,7 +256,7 @@ class StageWriter {
           in_.borders == nullptr
               ? TransferOver(in_, BodyBefore(crossing), crossing.phase, crossing.offset)
               : TransferOverBorder(in_, (*in_.borders)[crossing.border], crossing.phase,
-                                   crossing.border % options_.pp == stage_);
+                                   in_.placement->StageOf(crossing.border) == stage_);
       number = catalogue.NumberOfSharedText(TransferKey(transfer, crossing.stream), [&] {
         return sends ? SendBlock(transfer, crossing.stream)
                      : ReceiveBlock(mesh_, transfer, crossing.stream);
@@ -295,8 +299,8 @@ class StageWriter {
     const int phase = static_cast<int>(step.phase);
     if (chunk.receive[phase].crosses) return Receive(chunk.receive[phase], step);
     if (chunk.receive[phase].silent) return -1;
-    const int64_t end = step.phase == Phase::kForward ? 0 : virtual_stages_ - 1;
-    return chunk.v == end ? -1 : local_[phase][step.micro_batch];
+    const bool begins = in_.placement->Before(chunk.v, step.phase) < 0;
+    return begins ? -1 : local_[phase][step.micro_batch];
   }
 
   // Hands a step's result, ready with instance `feeder`, on.
@@ -313,7 +317,7 @@ class StageWriter {
   // A pass of blocks that gather their parameters, and reduce their gradients, themselves.
   int32_t RunSharded(const ScheduleStep& step, int32_t feeder, bool last) {
     const ShardedPasses::Pass& pass =
-        sharded_->passes.Of(step.chunk, step.phase, step.micro_batch == 0, last);
+        sharded_->passes.Of(step.chunk, step.phase, BeginsCopy(step), last);
     // Forward passes begin behind all compute; gathers of backward passes while the last
     // unit before them computes, unless nothing is prefetched.
     Join behind{writer_.last_compute(), -1, -1};
@@ -439,7 +443,6 @@ class StageWriter {
   const SoftwareProfile& profile_;
   const DeviceMesh& mesh_;
   const int64_t stage_;
-  const int64_t virtual_stages_;
   const int pp_axis_;
   const bool blocking_;  // compute waits for transfers, sends included
   StageContents contents_;

@@ -62,7 +62,11 @@ bool HoldsOnStage(const NodePath& node, const StrategyTree& tree, const ModelPat
 class UnlikeStages {
  public:
   UnlikeStages(const CompileRequest& request, Session& session, const PassObserver& observer)
-      : request_(request), options_(*request.options), session_(session), observer_(observer) {}
+      : request_(request),
+        options_(*request.options),
+        placement_(PlacementOf(options_)),
+        session_(session),
+        observer_(observer) {}
 
   absl::StatusOr<ExecutionGraph> Compile() {
     GroupStages();
@@ -197,9 +201,8 @@ class UnlikeStages {
   }
 
   absl::Status PlanBorders() {
-    const int64_t virtual_stages = options_.pp * options_.vpp;
-    for (int64_t v = 0; v + 1 < virtual_stages; ++v) {
-      const int64_t before = v % options_.pp, after = (v + 1) % options_.pp;
+    for (int64_t v = 0; v + 1 < placement_.virtual_stages(); ++v) {
+      const int64_t before = placement_.StageOf(v), after = placement_.StageOf(v + 1);
       BorderCrossing& border = borders_.emplace_back();
       if (before == after) continue;
       for (const bool backward : {false, true}) {
@@ -224,8 +227,8 @@ class UnlikeStages {
   // What crosses from virtual stage `v` to the next, or back, as the stages before and after
   // hold it.
   std::vector<BorderTensor> TensorsAt(int64_t v, bool backward, BorderCrossing::Way* way) const {
-    const ProgramPlan& before = *plans_[of_stage_[v % options_.pp]];
-    const ProgramPlan& after = *plans_[of_stage_[(v + 1) % options_.pp]];
+    const ProgramPlan& before = *plans_[of_stage_[placement_.StageOf(v)]];
+    const ProgramPlan& after = *plans_[of_stage_[placement_.StageOf(v + 1)]];
     const StageRun& last = before.stages[v].back();
     const StageRun& first = after.stages[v + 1].front();
     const CompiledBody& gives = *before.compiled[last.bound_body];
@@ -334,6 +337,7 @@ class UnlikeStages {
 
   const CompileRequest& request_;
   const PlanOptions& options_;
+  const StagePlacement placement_;
   Session& session_;
   const PassObserver& observer_;
   std::vector<std::string> keys_;          // of the stages of each plan

@@ -17,11 +17,12 @@ namespace plancast {
 namespace {
 
 // Titles of tracks, for people.
-constexpr auto kTitles =
-    NamesOf<StreamKind>("compute", "tensor-parallel comm", "data-parallel comm",
-                        "send to next stage", "recv from previous stage", "send to previous stage",
-                        "recv from next stage", "sum over replicas", "copy to host",
-                        "copy from host", "copy to another stage", "copy from another stage");
+constexpr auto kTitles = NamesOf<StreamKind>(
+    "compute", "tensor-parallel comm", "data-parallel comm", "send to next stage",
+    "recv from previous stage", "send to previous stage", "recv from next stage",
+    "sum over replicas", "copy to host", "copy from host", "copy to another stage",
+    "copy from another stage", "send forward to previous stage", "recv forward from next stage",
+    "send back to next stage", "recv back from previous stage");
 // Colour names of the format, one a purpose.
 constexpr auto kColours = NamesOf<Purpose>(
     "thread_state_running", "thread_state_iowait", "thread_state_uninterruptible", "rail_animation",
@@ -98,9 +99,13 @@ class Builder {
       switch (s.stream) {
         case StreamKind::kSendNext:
         case StreamKind::kRecvPrev:
+        case StreamKind::kBackwardToNext:
+        case StreamKind::kBackwardFromPrev:
           break;
         case StreamKind::kSendPrev:
         case StreamKind::kRecvNext:
+        case StreamKind::kForwardToPrev:
+        case StreamKind::kForwardFromNext:
           way = Way::kPrevious;
           break;
         case StreamKind::kPeerOut:

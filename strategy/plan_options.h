@@ -104,8 +104,8 @@ struct PlanOptions {
   std::set<Overlap> overlap;
   int64_t bucket_bytes = 25'000'000;
   StepTime optimizer = StepTime::kAtEnd;
-  // Layers of each virtual stage, in model order: pp * vpp entries; entry i
-  // runs on stage i % pp as chunk i / pp.
+  // Layers of each virtual stage, in model order: pp * vpp entries; where each runs is the
+  // schedule's (stage_placement.h).
   std::vector<int64_t> layout;
   // In its place where stages are cut elsewhere than between layers: where each virtual stage but
   // the first begins.
@@ -119,9 +119,8 @@ struct PlanOptions {
   // Of such a plan the stages that are written from it: what others hold need not fit this mesh.
   // Empty: all.
   std::vector<int64_t> own_stages;
-  bool Writes(int64_t virtual_stage) const {
-    return own_stages.empty() ||
-           std::count(own_stages.begin(), own_stages.end(), virtual_stage % pp) > 0;
+  bool Writes(int64_t stage) const {
+    return own_stages.empty() || std::count(own_stages.begin(), own_stages.end(), stage) > 0;
   }
   // A plan whose stages are all as stage `stage` is.
   PlanOptions OfStage(int64_t stage) const {

@@ -215,11 +215,11 @@ std::string PrintOffload(const ShortForm& form) {
 absl::Status ParseSchedule(absl::string_view value, ShortForm& form) {
   static const auto* names = new Strings([] {
     Strings all = AllOf(kScheduleNames);
-    // What stands for no word, and what Schedule does not have yet.
+    // What stands for no word.
     all.erase(std::remove_if(all.begin(), all.end(),
                              [](const std::string& s) { return s == "none" || s == "table"; }),
               all.end());
-    return Join(all, {"zbv", "zbvhalf", "zbvmin", "dualpipe", "dualpipev"});
+    return all;
   }());
   form.schedule = std::string(value);
   if (Contains(*names, value)) return absl::OkStatus();

@@ -24,16 +24,11 @@ absl::Status CheckSupported(const ShortForm& form) {
   }
   if (form.schedule.has_value() && !LooksLikeScheduleTable(*form.schedule) &&
       !kScheduleNames.Find(*form.schedule)) {
-    if (form.schedule->find_first_of("./") != std::string::npos) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "schedule=", *form.schedule,
-          " names a file, and nobody has read it. `Strategy.open`, `from_dict` and the command "
-          "line read it; here give the table itself, as in `F0.0 F1.0 B0.0 B1.0;F0.0 B0.0 F1.0 "
-          "B1.0`."));
-    }
-    return NotYet("schedule", *form.schedule,
-                  "This version simulates `gpipe`, `1f1b`, `interleaved`, `eager-1f1b`, "
-                  "`breadth-first`, `zbh1`, `zb1p`, `zb2p` and tables.");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "schedule=", *form.schedule,
+        " names a file, and nobody has read it. `Strategy.open`, `from_dict` and the command "
+        "line read it; here give the table itself, as in `F0.0 F1.0 B0.0 B1.0;F0.0 B0.0 F1.0 "
+        "B1.0`."));
   }
   for (const std::string& overlap : form.overlap) {
     if (overlap == "cp" || overlap == "ep") {

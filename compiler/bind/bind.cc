@@ -18,6 +18,7 @@
 #include "graph/model/cut_segments.h"
 #include "graph/model/trained.h"
 #include "strategy/nodes/op_path.h"
+#include "strategy/schedule/stage_placement.h"
 
 namespace plancast {
 namespace {
@@ -55,6 +56,7 @@ class ReplayedLayers {
 void RecomputeSomeLayers(const PlanOptions& options, BoundModel* bound) {
   std::vector<int> plain_of(bound->bodies.size(), -1);
   std::vector<ReplayedLayers> layers(options.pp, ReplayedLayers(options));
+  const StagePlacement placement = PlacementOf(options);
   for (size_t v = 0; v < bound->stages.size(); ++v) {
     std::vector<StageRun> split_runs;
     for (const StageRun& run : bound->stages[v]) {
@@ -63,7 +65,8 @@ void RecomputeSomeLayers(const PlanOptions& options, BoundModel* bound) {
         continue;
       }
       for (int64_t done = 0; done < run.count;) {
-        const auto [count, again] = layers[v % options.pp].Next(run.count - done);
+        const auto [count, again] =
+            layers[placement.StageOf(static_cast<int64_t>(v))].Next(run.count - done);
         int body = run.bound_body;
         if (!again) {
           int& plain = plain_of[run.bound_body];
@@ -108,8 +111,9 @@ absl::StatusOr<std::vector<bool>> HeldBodies(const BoundModel& bound, const Plan
     ASSIGN_OR_RETURN(dealt, DealLayers(bound, options));
   }
   held.resize(std::max(segments, bound.bodies.size()));
+  const StagePlacement placement = PlacementOf(options);
   for (size_t v = 0; v < dealt.size(); ++v) {
-    if (!options.Writes(static_cast<int64_t>(v))) continue;
+    if (!options.Writes(placement.StageOf(static_cast<int64_t>(v)))) continue;
     for (const StageRun& run : dealt[v]) {
       held[run.bound_body] = held[bound.places[run.segment].alike] = true;
     }

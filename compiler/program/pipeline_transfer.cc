@@ -20,6 +20,11 @@ CommSpec Wire(const PipelineTransfer& transfer) {
   return comm;
 }
 
+bool GoesForward(StreamKind stream) {
+  return stream == StreamKind::kSendNext || stream == StreamKind::kRecvPrev ||
+         stream == StreamKind::kForwardToPrev || stream == StreamKind::kForwardFromNext;
+}
+
 }  // namespace
 
 int64_t PipelineTransfer::buffer_bytes() const {
@@ -71,8 +76,7 @@ bool CanBlock(const PlanOptions& options) {
 }
 
 BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream) {
-  BlockBuilder builder(stream == StreamKind::kSendNext ? "send activation" : "send gradient",
-                       transfer.ports());
+  BlockBuilder builder(GoesForward(stream) ? "send activation" : "send gradient", transfer.ports());
   std::vector<int> deps;
   for (int port = 0; port < transfer.ports(); ++port) deps.push_back(~port);
   const int task = builder.AddComm(Wire(transfer), stream, Purpose::kPp, "send", deps);
@@ -88,7 +92,7 @@ BlockTemplate SendBlock(const PipelineTransfer& transfer, StreamKind stream) {
 
 BlockTemplate ReceiveBlock(const DeviceMesh& mesh, const PipelineTransfer& transfer,
                            StreamKind stream) {
-  BlockBuilder builder(stream == StreamKind::kRecvPrev ? "receive activation" : "receive gradient");
+  BlockBuilder builder(GoesForward(stream) ? "receive activation" : "receive gradient");
   int task = builder.AddComm(Wire(transfer), stream, Purpose::kPp, "receive", {});
   builder.MarkRendezvous(task);
   if (transfer.host_sync) builder.MarkHostSync(task);

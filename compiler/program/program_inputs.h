@@ -15,6 +15,7 @@
 #include "graph/execution/execution_graph.h"
 #include "graph/model/model_graph.h"
 #include "strategy/plan_options.h"
+#include "strategy/schedule/stage_placement.h"
 #include "strategy/software_profile.h"
 
 namespace plancast {
@@ -48,6 +49,7 @@ struct SharedCrossing {
 struct ProgramInputs {
   const DeviceMesh* mesh = nullptr;
   const std::vector<std::vector<StageRun>>* stages = nullptr;  // per virtual stage
+  const StagePlacement* placement = nullptr;                   // of these
   const PlanOptions* options = nullptr;
   const SoftwareProfile* profile = nullptr;
   DType dtype = DType::kBf16;

@@ -121,7 +121,7 @@ std::vector<SharedParameter> SharedParametersOf(const ModelGraph& graph) {
   return shared;
 }
 
-void PlaceSharedParameters(int64_t pp, std::vector<SharedParameter>* shared,
+void PlaceSharedParameters(const StagePlacement& placement, std::vector<SharedParameter>* shared,
                            std::vector<std::vector<StageRun>>* stages) {
   if (shared->empty()) return;
   const std::map<int, int64_t> first = FirstLayers(*stages);
@@ -129,14 +129,23 @@ void PlaceSharedParameters(int64_t pp, std::vector<SharedParameter>* shared,
     for (SharedParameter::Use& use : parameter.uses) {
       const auto known = first.find(use.segment);
       use.layer = (known == first.end() ? 0 : known->second) + use.repeat;
-      use.stage = VirtualStageOf(use, *stages) % pp;
+      use.part = VirtualStageOf(use, *stages);
+      use.stage = placement.StageOf(use.part);
+    }
+    const std::vector<SharedParameter::Use> of_one = parameter.uses;
+    for (int64_t copy = 1; copy < placement.copies(); ++copy) {
+      for (SharedParameter::Use use : of_one) {
+        use.stage = placement.StageOf(copy * placement.depth() + use.part);
+        parameter.uses.push_back(use);
+      }
     }
   }
   SplitRuns(*shared, stages);
 }
 
-std::vector<SharedGradients> SharedGradientsOf(const std::vector<SharedParameter>& shared) {
-  std::map<std::vector<int64_t>, int64_t> elements;
+std::vector<SharedGradients> SharedGradientsOf(const std::vector<SharedParameter>& shared,
+                                               ElementsByStages others) {
+  ElementsByStages elements = std::move(others);
   for (const SharedParameter& parameter : shared) {
     std::vector<int64_t> stages = parameter.Stages();
     if (stages.size() > 1 && !parameter.frozen) elements[std::move(stages)] += parameter.elements;
@@ -148,9 +157,9 @@ std::vector<SharedGradients> SharedGradientsOf(const std::vector<SharedParameter
       continue;
     }
     // The first has the sum after a swap with each of the others, and the last one too.
-    const size_t others = stages.size() - 1;
-    for (size_t i = 0; i < 2 * others - 1; ++i) {
-      gradients.push_back({{stages[0], stages[1 + i % others]}, count});
+    const size_t swaps = stages.size() - 1;
+    for (size_t i = 0; i < 2 * swaps - 1; ++i) {
+      gradients.push_back({{stages[0], stages[1 + i % swaps]}, count});
     }
   }
   return gradients;

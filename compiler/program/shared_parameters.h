@@ -2,10 +2,12 @@
 #define PLANCAST_COMPILER_PROGRAM_SHARED_PARAMETERS_H_
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "compiler/bind/bind.h"
 #include "graph/model/model_graph.h"
+#include "strategy/schedule/stage_placement.h"
 
 namespace plancast {
 
@@ -17,7 +19,8 @@ struct SharedParameter {
     int64_t repeat = 0;  // of the segment
     int tensor = 0;      // of its body
     int64_t layer = 0;   // as StageRun counts them
-    int64_t stage = -1;  // of the pipeline; -1: not placed yet
+    int64_t part = -1;   // virtual stage of its copy of the model; -1: not placed yet
+    int64_t stage = -1;  // of the pipeline, likewise
   };
   int64_t elements = 0;   // on one device
   bool frozen = false;    // not trained: it has no gradients
@@ -32,8 +35,9 @@ struct SharedParameter {
 // The parameters that `graph.tied` makes one; elements and stages are not filled in.
 std::vector<SharedParameter> SharedParametersOf(const ModelGraph& graph);
 
-// Finds the stages of all users, and splits runs so that all repeats of one borrow the same.
-void PlaceSharedParameters(int64_t pp, std::vector<SharedParameter>* shared,
+// Finds the stages of all users, in each copy of the model, and splits runs so that all repeats of
+// one borrow the same.
+void PlaceSharedParameters(const StagePlacement& placement, std::vector<SharedParameter>* shared,
                            std::vector<std::vector<StageRun>>* stages);
 
 // Gradients that stages sum among themselves, one after the other: two swap theirs; more that are
@@ -43,7 +47,10 @@ struct SharedGradients {
   std::vector<int64_t> stages;  // ascending, two at least
   int64_t elements = 0;
 };
-std::vector<SharedGradients> SharedGradientsOf(const std::vector<SharedParameter>& shared);
+using ElementsByStages = std::map<std::vector<int64_t>, int64_t>;  // stages ascending
+// Those of `shared`, with `others` beside them.
+std::vector<SharedGradients> SharedGradientsOf(const std::vector<SharedParameter>& shared,
+                                               ElementsByStages others = {});
 
 }  // namespace plancast
 

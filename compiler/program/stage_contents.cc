@@ -6,11 +6,6 @@
 
 namespace plancast {
 
-int32_t StageContents::chunks() const {
-  const int64_t stages = static_cast<int64_t>(in_.stages->size());
-  return static_cast<int32_t>((stages - stage_ + in_.options->pp - 1) / in_.options->pp);
-}
-
 StageContents::StageContents(const ProgramInputs& inputs, int64_t stage)
     : in_(inputs), stage_(stage), plan_homes_(HomesOfPlan(*inputs.options)) {
   for (const SharedParameter& parameter : *in_.shared) {
@@ -96,6 +91,32 @@ bool StageContents::ReducesOverBatch() const {
     reduces = reduces || !BodyOf(run).state.reduced_over_batch.empty();
   });
   return reduces;
+}
+
+ElementsByStages CopiedParameters(const ProgramInputs& inputs) {
+  ElementsByStages copied;
+  const StagePlacement& placement = *inputs.placement;
+  if (placement.copies() == 1) return copied;
+  for (int64_t part = 0; part < placement.depth(); ++part) {
+    int64_t elements = 0;
+    for (const StageRun& run : (*inputs.stages)[part]) {
+      elements += (*inputs.bodies)[run.bound_body]->state.parameters * run.count;
+    }
+    for (const SharedParameter& shared : *inputs.shared) {
+      const auto of_one = static_cast<std::ptrdiff_t>(shared.uses.size()) / placement.copies();
+      const int64_t uses =
+          std::count_if(shared.uses.begin(), shared.uses.begin() + of_one,
+                        [&](const SharedParameter::Use& use) { return use.part == part; });
+      if (!shared.frozen) elements -= uses * shared.elements;
+    }
+    std::vector<int64_t> stages;
+    for (int64_t copy = 0; copy < placement.copies(); ++copy) {
+      stages.push_back(placement.StageOf(copy * placement.depth() + part));
+    }
+    std::sort(stages.begin(), stages.end());
+    if (elements > 0) copied[std::move(stages)] += elements;
+  }
+  return copied;
 }
 
 void SayWhere(const ProgramInputs& inputs, int64_t stage, Program* program) {

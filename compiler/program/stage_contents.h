@@ -16,8 +16,8 @@ class StageContents {
   StageContents(const ProgramInputs& inputs, int64_t stage);
 
   int64_t stage() const { return stage_; }
-  int32_t chunks() const;
-  int64_t VirtualStage(int32_t chunk) const { return chunk * in_.options->pp + stage_; }
+  int32_t chunks() const { return static_cast<int32_t>(in_.placement->chunks()); }
+  int64_t VirtualStage(int32_t chunk) const { return in_.placement->At(stage_, chunk); }
   const std::vector<StageRun>& Runs(int32_t chunk) const {
     return (*in_.stages)[VirtualStage(chunk)];
   }
@@ -96,6 +96,9 @@ class StageContents {
   const ParameterHomes plan_homes_;
   std::vector<Borrowed> borrowed_;
 };
+
+// Of copies of the model: the trained elements that each set of stages holds, less shared ones.
+ElementsByStages CopiedParameters(const ProgramInputs& inputs);
 
 }  // namespace plancast
 

@@ -327,8 +327,9 @@ void GradientFlow::SumPartial(const std::vector<int>& axes, int64_t elements,
   done->push_back({writer_.Append(block, Phase::kComm, 0, 0, joins), -1, -1});
 }
 
-// Users of a parameter have one home (HomePlan).
+// Users of a parameter have one home (HomePlan). Copies of a model sum what they keep.
 bool GradientFlow::SharesGradients(const std::vector<int64_t>& stages) const {
+  if (in_.placement->copies() > 1) return options_.most_zero() >= 1;
   if (in_.homes == nullptr || sharded_ == nullptr) return sharded_ != nullptr;
   return std::all_of(in_.shared->begin(), in_.shared->end(), [&](const SharedParameter& shared) {
     return shared.Stages() != stages || in_.homes->ZeroOf(shared.uses[0].segment) >= 2;
@@ -339,7 +340,7 @@ bool GradientFlow::SharesGradients(const std::vector<int64_t>& stages) const {
 // from the first stage's side. More reduce them together.
 void GradientFlow::ReduceShared(std::vector<Join>* joins) {
   if (in_.shared_crossings != nullptr) return ReduceSharedAcrossMeshes(joins);
-  const std::vector<SharedGradients> all = SharedGradientsOf(*in_.shared);
+  const std::vector<SharedGradients> all = SharedGradientsOf(*in_.shared, CopiedParameters(in_));
   for (size_t s = 0; s < all.size(); ++s) {
     const std::vector<int64_t>& stages = all[s].stages;
     if (std::find(stages.begin(), stages.end(), stage_) == stages.end()) continue;

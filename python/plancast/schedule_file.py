@@ -1,7 +1,8 @@
 """Tables of pipeline schedules in files, as text of the strategy language.
 
 A file has a column for each of `stage`, `position`, `phase`, `micro_batch` and `chunk`, or a row of
-steps for each stage: `F0.0 F1.0 B0.0 B1.0` (phase, micro-batch, chunk; all numbers from 0).
+steps for each stage: `F0.0 F1.0 B0.0 B1.0` (phase, micro-batch, chunk; all numbers from 0). A line
+before them may say where virtual stages are, with a colon behind: `v:`, `0 1 1 0:`.
 """
 
 from __future__ import annotations
@@ -53,10 +54,13 @@ def _read(word: str, folder: str | Path) -> str:
         for number, line in enumerate(lines, 1)
         if line.strip() and not line.lstrip().startswith("#")
     ]
+    placement = rows.pop(0)[1] + " " if rows and rows[0][1].endswith(":") else ""
     if not rows:
         raise InputError(f"`{path}` has no rows. Write a row of steps for each stage.")
-    if "," in rows[0][1]:
-        return _of_columns(path, rows)
+    return placement + (_of_columns if "," in rows[0][1] else _of_rows)(path, rows)
+
+
+def _of_rows(path: Path, rows: list[tuple[int, str]]) -> str:
     for number, line in rows:
         if set(line) & set(",;|"):
             raise InputError(

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/int128.h"
 #include "base/status_macros.h"
+#include "strategy/schedule/stage_placement.h"
 
 namespace plancast {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 using Steps = std::vector<ScheduleStep>;
 
 constexpr int64_t kMostPasses = int64_t{1} << 20;
-constexpr int kPhases = 3;    // F, B, W
-constexpr int kCrossing = 2;  // of them, those that hand on to another stage
+constexpr int kPhases = 3;  // F, B, W
+constexpr int kQueues = 4;  // between stages: forward and back, to one further on or before
 
 template <typename... Parts>
 absl::Status Wrong(const Parts&... parts) {
@@ -30,18 +31,21 @@ std::string At(int64_t stage, size_t position, const ScheduleStep& step) {
 // Where each step of each stage is.
 class Positions {
  public:
-  explicit Positions(const ScheduleShape& shape)
-      : shape_(shape), of_(kPhases * shape.stages * shape.micro_batches * shape.chunks, -1) {}
+  Positions(const StagePlacement& placement, int64_t micro_batches)
+      : placement_(placement),
+        micro_batches_(micro_batches),
+        of_(kPhases * placement.virtual_stages() * micro_batches, -1) {}
 
   int32_t& Of(int64_t stage, const ScheduleStep& step) {
     const int64_t phase = static_cast<int64_t>(step.phase);
-    return of_[((phase * shape_.stages + stage) * shape_.chunks + step.chunk) *
-                   shape_.micro_batches +
+    return of_[(phase * placement_.virtual_stages() + placement_.At(stage, step.chunk)) *
+                   micro_batches_ +
                step.micro_batch];
   }
 
  private:
-  const ScheduleShape& shape_;
+  const StagePlacement& placement_;
+  const int64_t micro_batches_;
   std::vector<int32_t> of_;  // -1: nowhere yet
 };
 
@@ -52,19 +56,38 @@ bool ListsWeights(const ScheduleTable& table) {
   });
 }
 
-absl::StatusOr<int64_t> CheckStage(const Steps& steps, int64_t stage, const ScheduleShape& shape,
+// The copy of the model that a chunk is of.
+int64_t CopyOf(const StagePlacement& placement, int64_t stage, int32_t chunk) {
+  return placement.CopyOf(placement.At(stage, chunk));
+}
+
+// That a stage has such a step, by its numbers.
+absl::Status CheckNumbers(const std::string& at, const ScheduleStep& step, int64_t stage,
+                          const StagePlacement& placement, int64_t micro_batches) {
+  if (step.micro_batch >= micro_batches) {
+    return Wrong(at, ": there is no micro-batch ", step.micro_batch, "; the plan has ",
+                 micro_batches, ", counted from 0.");
+  }
+  if (step.chunk >= placement.chunks()) {
+    return Wrong(at, ": there is no chunk ", step.chunk, "; a stage has ", placement.chunks(),
+                 placement.copies() > 1 ? " (vpp times copies)" : " (vpp)", ", counted from 0.");
+  }
+  const int64_t copy = CopyOf(placement, stage, step.chunk);
+  if (step.micro_batch % placement.copies() != copy) {
+    return Wrong(at, ": chunk ", step.chunk, " is of copy ", copy,
+                 " of the model, and micro-batch ", step.micro_batch, " goes through copy ",
+                 step.micro_batch % placement.copies(), " (in turn). Take a chunk of that copy.");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> CheckStage(const Steps& steps, int64_t stage,
+                                   const StagePlacement& placement, int64_t micro_batches,
                                    bool weights, Positions* positions) {
   int64_t in_flight = 0, most = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
     const ScheduleStep& step = steps[i];
-    if (step.micro_batch >= shape.micro_batches) {
-      return Wrong(At(stage, i, step), ": there is no micro-batch ", step.micro_batch,
-                   "; the plan has ", shape.micro_batches, ", counted from 0.");
-    }
-    if (step.chunk >= shape.chunks) {
-      return Wrong(At(stage, i, step), ": there is no chunk ", step.chunk, "; a stage has ",
-                   shape.chunks, " (vpp), counted from 0.");
-    }
+    RETURN_IF_ERROR(CheckNumbers(At(stage, i, step), step, stage, placement, micro_batches));
     int32_t& position = positions->Of(stage, step);
     if (position >= 0) {
       return Wrong(At(stage, i, step), ": the step is at position ", position,
@@ -88,13 +111,15 @@ absl::StatusOr<int64_t> CheckStage(const Steps& steps, int64_t stage, const Sche
   }
   for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kWeight}) {
     if (phase == Phase::kWeight && !weights) continue;
-    for (int32_t chunk = 0; chunk < shape.chunks; ++chunk) {
-      for (int32_t m = 0; m < shape.micro_batches; ++m) {
+    for (int32_t chunk = 0; chunk < placement.chunks(); ++chunk) {
+      const auto first = static_cast<int32_t>(CopyOf(placement, stage, chunk));
+      for (int32_t m = first; m < micro_batches; m += static_cast<int32_t>(placement.copies())) {
         const ScheduleStep step{phase, m, chunk};
         if (positions->Of(stage, step) >= 0) continue;
         return Wrong("stage ", stage, " ends at position ", steps.size(), " without `",
-                     StepString(step), "`. It has ", shape.micro_batches, " micro-batches through ",
-                     shape.chunks, shape.chunks == 1 ? " chunk" : " chunks",
+                     StepString(step), "`. It has ", micro_batches, " micro-batches through ",
+                     placement.chunks() / placement.copies(),
+                     placement.chunks() == placement.copies() ? " chunk" : " chunks",
                      weights ? ", each forward, back and its gradients of weights once; these are "
                                "listed for all or for none."
                              : ", each forward and back once.");
@@ -107,19 +132,18 @@ absl::StatusOr<int64_t> CheckStage(const Steps& steps, int64_t stage, const Sche
 // All stages together, each as far as it gets.
 class Run {
  public:
-  Run(const ScheduleTable& table, const ScheduleShape& shape, Positions* positions)
-      : table_(table), shape_(shape), positions_(*positions), stages_(shape.stages) {
-    for (int64_t s = 0; s < shape.stages; ++s) {
+  Run(const ScheduleTable& table, const StagePlacement& placement, Positions* positions)
+      : table_(table), placement_(placement), positions_(*positions), stages_(placement.stages()) {
+    for (int64_t s = 0; s < placement.stages(); ++s) {
       for (size_t i = 0; i < table.stages[s].size(); ++i) {
         const ScheduleStep& step = table.stages[s][i];
         if (step.phase == Phase::kWeight) continue;
         Stage& stage = stages_[s];
-        if (Crosses(Before(VirtualOf(s, step), step.phase), VirtualOf(s, step))) {
-          stage.takes[PhaseIndex(step)].push_back(i);
-        }
-        if (Crosses(VirtualOf(s, step), After(VirtualOf(s, step), step.phase))) {
-          stage.gives[PhaseIndex(step)].push_back(i);
-        }
+        const int64_t v = VirtualOf(s, step);
+        const int64_t before = placement.Before(v, step.phase);
+        const int64_t after = placement.After(v, step.phase);
+        if (placement.Crosses(before, v)) stage.takes[Queue(step, before, v)].push_back(i);
+        if (placement.Crosses(v, after)) stage.gives[Queue(step, v, after)].push_back(i);
       }
     }
   }
@@ -127,9 +151,9 @@ class Run {
   absl::Status Finish() {
     for (bool moved = true; moved;) {
       moved = false;
-      for (int64_t s = 0; s < shape_.stages; ++s) moved = Move(s) || moved;
+      for (int64_t s = 0; s < placement_.stages(); ++s) moved = Move(s) || moved;
     }
-    for (int64_t s = 0; s < shape_.stages; ++s) {
+    for (int64_t s = 0; s < placement_.stages(); ++s) {
       if (stages_[s].next < table_.stages[s].size()) return Stuck(s);
     }
     return absl::OkStatus();
@@ -138,22 +162,21 @@ class Run {
  private:
   struct Stage {
     size_t next = 0;  // step
-    // Per phase the steps that take from, or give to, another stage, and how many have.
-    std::array<std::vector<size_t>, kCrossing> takes, gives;
-    std::array<size_t, kCrossing> taken = {}, given = {};
+    // Per queue the steps that take from, or give to, another stage, and how many have.
+    std::array<std::vector<size_t>, kQueues> takes, gives;
+    std::array<size_t, kQueues> taken = {}, given = {};
   };
 
-  static size_t PhaseIndex(const ScheduleStep& step) { return static_cast<size_t>(step.phase); }
   int64_t VirtualOf(int64_t stage, const ScheduleStep& step) const {
-    return step.chunk * shape_.stages + stage;
+    return placement_.At(stage, step.chunk);
   }
-  int64_t StageOf(int64_t v) const { return v % shape_.stages; }
-  int32_t ChunkOf(int64_t v) const { return static_cast<int32_t>(v / shape_.stages); }
-  static int64_t Before(int64_t v, Phase phase) { return phase == Phase::kForward ? v - 1 : v + 1; }
-  static int64_t After(int64_t v, Phase phase) { return phase == Phase::kForward ? v + 1 : v - 1; }
-  bool Exists(int64_t v) const { return v >= 0 && v < shape_.stages * shape_.chunks; }
-  bool Crosses(int64_t from, int64_t to) const {
-    return Exists(from) && Exists(to) && StageOf(from) != StageOf(to);
+  size_t Queue(const ScheduleStep& step, int64_t from, int64_t to) const {
+    return 2 * static_cast<size_t>(step.phase) + (placement_.Onward(from, to) ? 0 : 1);
+  }
+  // Of a step that takes from another stage.
+  size_t QueueOf(int64_t s, const ScheduleStep& step) const {
+    const int64_t v = VirtualOf(s, step);
+    return Queue(step, placement_.Before(v, step.phase), v);
   }
 
   // The step that makes what a step of stage `s` takes; its stage and position.
@@ -162,10 +185,10 @@ class Run {
     size_t position = 0;
   };
   Place Maker(int64_t s, const ScheduleStep& step) {
-    const int64_t v = Before(VirtualOf(s, step), step.phase);
-    const Place place{StageOf(v), 0};
-    const ScheduleStep maker{step.phase, step.micro_batch, ChunkOf(v)};
-    return {place.stage, static_cast<size_t>(positions_.Of(place.stage, maker))};
+    const int64_t v = placement_.Before(VirtualOf(s, step), step.phase);
+    const int64_t stage = placement_.StageOf(v);
+    const ScheduleStep maker{step.phase, step.micro_batch, placement_.ChunkOf(v)};
+    return {stage, static_cast<size_t>(positions_.Of(stage, maker))};
   }
 
   // Takes what has come, then does what is ready.
@@ -173,23 +196,23 @@ class Run {
     bool moved = false;
     for (bool more = true; more;) {
       more = false;
-      for (size_t phase = 0; phase < kCrossing; ++phase) more = Take(s, phase) || more;
+      for (size_t queue = 0; queue < kQueues; ++queue) more = Take(s, queue) || more;
       more = Do(s) || more;
       moved = moved || more;
     }
     return moved;
   }
 
-  bool Take(int64_t s, size_t phase) {
+  bool Take(int64_t s, size_t queue) {
     Stage& stage = stages_[s];
-    if (stage.taken[phase] == stage.takes[phase].size()) return false;
-    const size_t taker = stage.takes[phase][stage.taken[phase]];
+    if (stage.taken[queue] == stage.takes[queue].size()) return false;
+    const size_t taker = stage.takes[queue][stage.taken[queue]];
     const Place maker = Maker(s, table_.stages[s][taker]);
     Stage& giver = stages_[maker.stage];
     if (giver.next <= maker.position) return false;
-    if (giver.gives[phase][giver.given[phase]] != maker.position) return false;
-    ++giver.given[phase];
-    ++stage.taken[phase];
+    if (giver.gives[queue][giver.given[queue]] != maker.position) return false;
+    ++giver.given[queue];
+    ++stage.taken[queue];
     return true;
   }
 
@@ -201,14 +224,14 @@ class Run {
       ++stage.next;
       return true;
     }
-    const int64_t v = VirtualOf(s, step), before = Before(v, step.phase);
-    const size_t phase = PhaseIndex(step);
-    if (Crosses(before, v)) {
-      const std::vector<size_t>& takes = stage.takes[phase];
+    const int64_t v = VirtualOf(s, step), before = placement_.Before(v, step.phase);
+    if (placement_.Crosses(before, v)) {
+      const size_t queue = Queue(step, before, v);
+      const std::vector<size_t>& takes = stage.takes[queue];
       const bool there =
-          stage.taken[phase] == takes.size() || takes[stage.taken[phase]] > stage.next;
+          stage.taken[queue] == takes.size() || takes[stage.taken[queue]] > stage.next;
       if (!there) return false;
-    } else if (Exists(before) && stages_[s].next <= Maker(s, step).position) {
+    } else if (before >= 0 && stages_[s].next <= Maker(s, step).position) {
       return false;
     }
     ++stage.next;
@@ -226,9 +249,10 @@ class Run {
   // them, if there is one, is what holds all of them up.
   absl::Status Stuck(int64_t s) {
     int64_t at = s;
-    for (int64_t i = 0; i < shape_.stages; ++i) {
+    for (int64_t i = 0; i < placement_.stages(); ++i) {
       const Place maker = Maker(at, StepAt({at, stages_[at].next}));
       if (stages_[maker.stage].next > maker.position) return OutOfOrder(at, maker);
+      if (maker.stage == at) return BeforeItsInput(at, maker);
       at = maker.stage;
     }
     const Place here{s, stages_[s].next}, maker = Maker(s, StepAt(here));
@@ -240,19 +264,26 @@ class Run {
                  "` further back, or what holds stage ", maker.stage, " up.");
   }
 
+  // Of a stage that waits for itself.
+  absl::Status BeforeItsInput(int64_t s, const Place& maker) {
+    const Place here{s, stages_[s].next};
+    return Wrong("the stages wait for each other: ", At(here), " needs ", At(maker),
+                 ", which comes behind it. Put `", StepString(StepAt(here)), "` further back.");
+  }
+
   // Of a stage that waits for what is made already.
   absl::Status OutOfOrder(int64_t s, const Place& maker) {
     const Place here{s, stages_[s].next};
-    const size_t phase = PhaseIndex(StepAt(here));
+    const size_t queue = QueueOf(s, StepAt(here));
     const Stage &own = stages_[s], &other = stages_[maker.stage];
-    const Place first_given{maker.stage, other.gives[phase][other.given[phase]]};
+    const Place first_given{maker.stage, other.gives[queue][other.given[queue]]};
     if (first_given.position != maker.position) {
       return Wrong("the stages wait for each other: ", At(here), " needs ", At(maker),
                    ", which that stage hands on only behind ", At(first_given),
                    ". A stage hands results on in the order of its steps: list them there in the "
                    "order in which they are taken.");
     }
-    const Place first_taken{s, own.takes[phase][own.taken[phase]]};
+    const Place first_taken{s, own.takes[queue][own.taken[queue]]};
     return Wrong("the stages wait for each other: ", At(here), " comes behind ", At(first_taken),
                  " in what the stage takes, but its input comes first. Take inputs in the order in "
                  "which stage ",
@@ -260,7 +291,7 @@ class Run {
   }
 
   const ScheduleTable& table_;
-  const ScheduleShape& shape_;
+  const StagePlacement& placement_;
   Positions& positions_;
   std::vector<Stage> stages_;
 };
@@ -281,15 +312,22 @@ absl::StatusOr<std::vector<int64_t>> CheckSchedule(const ScheduleTable& table,
                  " stages; stages times chunks times micro-batches of a table can be ", kMostPasses,
                  " at most. Take a larger mb, more dp or a smaller batch.");
   }
-  Positions positions(shape);
+  ASSIGN_OR_RETURN(const StagePlacement placement,
+                   StagePlacement::Parse(table.placement, shape.stages, shape.chunks));
+  if (shape.micro_batches < placement.copies()) {
+    return Wrong("the placement has ", placement.copies(), " copies of the model, and the plan ",
+                 shape.micro_batches, shape.micro_batches == 1 ? " micro-batch" : " micro-batches",
+                 ". Take as many, for micro-batches go through copies in turn.");
+  }
+  Positions positions(placement, shape.micro_batches);
   std::vector<int64_t> in_flight;
   const bool weights = ListsWeights(table);
   for (int64_t s = 0; s < shape.stages; ++s) {
-    ASSIGN_OR_RETURN(const int64_t most,
-                     CheckStage(table.stages[s], s, shape, weights, &positions));
+    ASSIGN_OR_RETURN(const int64_t most, CheckStage(table.stages[s], s, placement,
+                                                    shape.micro_batches, weights, &positions));
     in_flight.push_back(most);
   }
-  RETURN_IF_ERROR(Run(table, shape, &positions).Finish());
+  RETURN_IF_ERROR(Run(table, placement, &positions).Finish());
   return in_flight;
 }
 

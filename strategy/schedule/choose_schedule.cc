@@ -60,6 +60,17 @@ class Chooser {
 
   absl::Status TakeName() {
     const Schedule said = *kScheduleNames.Find(*form_.schedule);
+    if (Turns(said)) return TakeTurning(said);
+    if (RunsBothWays(said) && o_.micro_batches < 2) {
+      return Wrong("schedule=", *form_.schedule, " sends half of the micro-batches each way, and ",
+                   "there is one. Take a smaller mb, less dp or a larger batch.");
+    }
+    if (RunsBothWays(said) && o_.pp % 2 != 0) {
+      return Wrong("schedule=", *form_.schedule,
+                   " sends micro-batches down the stages and up, and ",
+                   "pairs stages that hold the same layers: pp=", o_.pp,
+                   " is odd. Take an even pp, or schedule=dualpipev.");
+    }
     if (o_.vpp == 1 && RunsChunks(said)) {
       o_.schedule = said == Schedule::kBreadthFirst ? Schedule::kGpipe : Schedule::k1f1b;
       Note("schedule=", kScheduleNames[said], " with vpp=1 is ", kScheduleNames[o_.schedule]);
@@ -72,6 +83,18 @@ class Chooser {
     }
     o_.schedule = said;
     return absl::OkStatus();
+  }
+
+  // Layers that go down the stages and up again.
+  absl::Status TakeTurning(Schedule said) {
+    o_.vpp = form_.vpp.value_or(UsualChunks(said));
+    o_.schedule = said;
+    if (said == Schedule::kHanayo ? o_.vpp % 2 == 0 : o_.vpp == 2) return absl::OkStatus();
+    return Wrong("schedule=", *form_.schedule, " takes layers down the stages and up again",
+                 said == Schedule::kHanayo ? ", as often as vpp says, twice for each wave" : "",
+                 ": vpp=", o_.vpp, " is ", o_.vpp % 2 != 0 ? "odd" : "more than one V",
+                 said == Schedule::kHanayo ? ". Take an even vpp, or leave it out for one wave."
+                                           : ". Leave vpp out, or use schedule=hanayo.");
   }
 
   absl::Status TakeTable() {

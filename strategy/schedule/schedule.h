@@ -19,22 +19,47 @@ enum class Schedule : uint8_t {
   kZbH1,
   kZb1p,
   kZb2p,
+  kZbV,
+  kZbVHalf,
+  kZbVMin,
+  kDualPipe,
+  kDualPipeV,
+  kHanayo,
+  kChimera,
   kTable,
 };
-inline constexpr auto kScheduleNames =
-    NamesOf<Schedule>("none", "gpipe", "1f1b", "interleaved", "eager-1f1b", "breadth-first", "zbh1",
-                      "zb1p", "zb2p", "table");
+inline constexpr auto kScheduleNames = NamesOf<Schedule>(
+    "none", "gpipe", "1f1b", "interleaved", "eager-1f1b", "breadth-first", "zbh1", "zb1p", "zb2p",
+    "zbv", "zbvhalf", "zbvmin", "dualpipe", "dualpipev", "hanayo", "chimera", "table");
 
 // Whether a stage may have several chunks of layers under it.
 constexpr bool RunsChunks(Schedule schedule) {
   return schedule == Schedule::kInterleaved || schedule == Schedule::kBreadthFirst ||
-         schedule == Schedule::kTable;
+         schedule == Schedule::kHanayo || schedule == Schedule::kTable;
+}
+
+// Whether the layers of a model go down the stages and up again (stage_placement.h).
+constexpr bool Turns(Schedule schedule) {
+  return schedule == Schedule::kZbV || schedule == Schedule::kZbVHalf ||
+         schedule == Schedule::kZbVMin || schedule == Schedule::kDualPipeV ||
+         schedule == Schedule::kHanayo;
+}
+
+// Chunks of a stage where the plan says nothing.
+constexpr int64_t UsualChunks(Schedule schedule) { return Turns(schedule) ? 2 : 1; }
+
+// Whether stages hold two copies of the model's layers, one down the stages and one up.
+constexpr bool RunsBothWays(Schedule schedule) {
+  return schedule == Schedule::kDualPipe || schedule == Schedule::kChimera;
 }
 
 // Whether gradients of weights are a pass of their own, W, put off behind the one that makes
 // gradients of inputs, B. Of tables, those do that list any.
 constexpr bool SplitsBackward(Schedule schedule) {
-  return schedule == Schedule::kZbH1 || schedule == Schedule::kZb1p || schedule == Schedule::kZb2p;
+  return schedule == Schedule::kZbH1 || schedule == Schedule::kZb1p ||
+         schedule == Schedule::kZb2p || schedule == Schedule::kZbV ||
+         schedule == Schedule::kZbVHalf || schedule == Schedule::kZbVMin ||
+         schedule == Schedule::kDualPipe || schedule == Schedule::kDualPipeV;
 }
 
 // Whether compute can wait for transfers between stages, sends included, without a deadlock: so

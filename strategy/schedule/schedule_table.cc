@@ -38,6 +38,13 @@ std::optional<ScheduleStep> ParseStep(absl::string_view word) {
   return step;
 }
 
+constexpr char kBehindPlacement = ':';
+
+absl::string_view RowsOf(absl::string_view text) {
+  const size_t end = text.find(kBehindPlacement);
+  return end == absl::string_view::npos ? text : text.substr(end + 1);
+}
+
 }  // namespace
 
 std::string StepString(const ScheduleStep& step) {
@@ -51,15 +58,17 @@ std::string ScheduleString(const std::vector<ScheduleStep>& steps) {
 }
 
 std::string PrintScheduleTable(const ScheduleTable& table) {
-  return absl::StrJoin(table.stages, ";",
-                       [](std::string* out, const std::vector<ScheduleStep>& steps) {
-                         absl::StrAppend(out, ScheduleString(steps));
-                       });
+  return absl::StrCat(table.placement, table.placement.empty() ? "" : ": ",
+                      absl::StrJoin(table.stages, ";",
+                                    [](std::string* out, const std::vector<ScheduleStep>& steps) {
+                                      absl::StrAppend(out, ScheduleString(steps));
+                                    }));
 }
 
 absl::StatusOr<ScheduleTable> ParseScheduleTable(absl::string_view text) {
   ScheduleTable table;
-  for (const absl::string_view row : absl::StrSplit(text, ';')) {
+  table.placement = std::string(PlacementText(text));
+  for (const absl::string_view row : absl::StrSplit(RowsOf(text), ';')) {
     std::vector<ScheduleStep>& steps = table.stages.emplace_back();
     for (const absl::string_view word :
          absl::StrSplit(row, absl::ByAnyChar(" \t\n\r"), absl::SkipEmpty())) {
@@ -84,8 +93,15 @@ absl::StatusOr<ScheduleTable> ParseScheduleTable(absl::string_view text) {
 }
 
 bool LooksLikeScheduleTable(absl::string_view text) {
+  if (text.find(kBehindPlacement) != absl::string_view::npos) return true;
   text = absl::StripLeadingAsciiWhitespace(text);
   return ParseStep(text.substr(0, text.find_first_of(" ;\t\n\r"))).has_value();
+}
+
+absl::string_view PlacementText(absl::string_view text) {
+  const size_t end = text.find(kBehindPlacement);
+  if (end == absl::string_view::npos) return {};
+  return absl::StripAsciiWhitespace(text.substr(0, end));
 }
 
 }  // namespace plancast

@@ -27,9 +27,10 @@ struct ScheduleStep {
 // For every stage what it does, in order. Nothing says that it can be run (check_schedule.h).
 struct ScheduleTable {
   std::vector<std::vector<ScheduleStep>> stages;
+  std::string placement = {};  // of virtual stages (StagePlacement::Parse)
 
   friend bool operator==(const ScheduleTable& a, const ScheduleTable& b) {
-    return a.stages == b.stages;
+    return a.stages == b.stages && a.placement == b.placement;
   }
 };
 
@@ -39,13 +40,15 @@ std::string StepString(const ScheduleStep& step);
 std::string ScheduleString(const std::vector<ScheduleStep>& steps);
 
 // The text of a table in the strategy language: a row for each stage, with `;` between them,
-// `F0.0 F1.0 B0.0 B1.0;F0.0 B0.0 F1.0 B1.0`.
+// `F0.0 F1.0 B0.0 B1.0;F0.0 B0.0 F1.0 B1.0`; before them the placement, if there is one: `v: `.
 std::string PrintScheduleTable(const ScheduleTable& table);
 // Reads it; `F0` is chunk 0. Errors: words that are no steps, with stage and position (both from
 // 0); a row without steps.
 absl::StatusOr<ScheduleTable> ParseScheduleTable(absl::string_view text);
-// Whether a text is meant as one: its first word looks like a step.
+// Whether a text is meant as one: it says a placement, or its first word looks like a step.
 bool LooksLikeScheduleTable(absl::string_view text);
+// What it says of the placement; empty: nothing.
+absl::string_view PlacementText(absl::string_view text);
 
 }  // namespace plancast
 

@@ -270,8 +270,7 @@ class Lowering {
             graph_.blocks[graph_.programs[party.program].instances[party.instance].block];
         const StreamKind stream = theirs.stream[theirs.rendezvous_task];
         if ((comm->kind == CollectiveKind::kSendRecv || comm->kind == CollectiveKind::kReshard) &&
-            (stream == StreamKind::kSendNext || stream == StreamKind::kSendPrev ||
-             stream == StreamKind::kPeerOut)) {
+            Sends(stream)) {
           source = party.program;
         }
         if (party.program == (source < 0 ? *programs.begin() : source)) {

@@ -10,6 +10,7 @@ import plancast as pc
 import pytest
 
 TABLE = "F0.0 F1.0 B0.0 B1.0;F0.0 B0.0 F1.0 B1.0"
+V = "v: F0.0 F0.1 B0.1 B0.0;F0.0 F0.1 B0.1 B0.0"
 COLUMNS = "stage,position,phase,micro_batch,chunk"
 
 
@@ -76,6 +77,30 @@ def test_gradients_of_weights_may_come_later(small):
     assert apart.peak_memory > whole.peak_memory
     put_off = predict(small, "F0.0 F1.0 B0.0 B1.0 W0.0 W1.0;F0.0 B0.0 F1.0 B1.0 W0.0 W1.0")
     assert put_off.peak_memory >= predict(small, "1f1b").peak_memory
+
+
+@pytest.mark.parametrize("table", [rows(V[3:]), V[3:].replace(";", "\n")])
+def test_a_file_may_say_where_layers_are(tmp_path, table):
+    path = tmp_path / "table.csv"
+    path.write_text("# a V\nv:\n" + table)
+    assert pc.Strategy.parse(f"pp=2,vpp=2,mb=1,schedule={path}").short_form.endswith(V)
+
+
+def test_a_v_has_both_ends_of_the_model_on_one_stage():
+    """Without a bubble it is faster; its last stage has neither embedding nor head."""
+    large = pc.Model.preset("gpt3-6.7b")
+    plain, turned = (predict(large, name, batch=16, pp=4) for name in ("1f1b", "zbv"))
+    assert turned.iteration_time < 0.9 * plain.iteration_time
+    first, last = turned.memory[0], turned.memory[-1]
+    assert first["parameters"] > last["parameters"]
+    assert plain.memory[0]["parameters"] < first["parameters"]
+
+
+def test_two_copies_hold_parameters_twice():
+    large = pc.Model.preset("gpt3-6.7b")
+    plain, both = (predict(large, name, batch=16, pp=4) for name in ("1f1b", "dualpipe"))
+    parameters = [sum(c["parameters"] * c["ranks"] for c in f.memory) for f in (plain, both)]
+    assert parameters[1] == pytest.approx(2 * parameters[0], rel=0.01)
 
 
 def test_spaces_name_schedules(small, table_file):

@@ -5,9 +5,10 @@
 namespace plancast {
 namespace {
 
-TEST(PlanNamesTest, SchedulesThatAreNotSimulatedHaveNoValue) {
+TEST(PlanNamesTest, SchedulesAreFoundByName) {
   EXPECT_EQ(kScheduleNames.Find("1f1b"), Schedule::k1f1b);
-  EXPECT_EQ(kScheduleNames.Find("zbv"), std::nullopt);
+  EXPECT_EQ(kScheduleNames.Find("zbv"), Schedule::kZbV);
+  EXPECT_EQ(kScheduleNames.Find("zbw"), std::nullopt);
 }
 
 TEST(PlanNamesTest, WhatOffloadingMovesReadsAsInTheShortForm) {

@@ -84,6 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
         "offload=optimizer+activations:4", "recompute=none", "schedule=gpipe",
         "schedule=breadth-first", "schedule=zbh1", "schedule=zb1p", "schedule=zbv",
         "schedule=zbvhalf", "schedule=zbvmin", "schedule=dualpipe", "schedule=dualpipev",
+        "pp=4,vpp=4,schedule=hanayo", "schedule=chimera", "schedule=0 1 + 1 0: F0.0 B0.0;F0.0 B0.0",
         "schedule=plans/mine.csv", "schedule=./table", "schedule=eager-1f1b",
         "schedule=F0.0 F1.0 B0.0 B1.0;F0.0 B0.0 F1.0 B1.0,attn=flash", "attn=flash",
         "overlap=grad+param+tp+cp+ep", "overlap=tp", "bucket=1B", "bucket=25MiB", "bucket=1.5GB",

@@ -207,12 +207,18 @@ class Drawing {
   void DrawSchedule(ShortForm& form, int64_t micro_batches) {
     if (dice_.Maybe(2)) {
       std::mt19937 random(seed_);
-      form.schedule =
-          PrintScheduleTable(RandomTable({pp_, micro_batches, vpp_}, random, dice_.Maybe(2)));
+      const ScheduleShape shape{pp_, micro_batches, vpp_};
+      const std::string placement =
+          !own_ && dice_.Maybe(2) ? RandomPlacement(shape, random) : std::string();
+      form.schedule = PrintScheduleTable(RandomTable(shape, random, dice_.Maybe(2), placement));
+    } else if (vpp_ > 1) {
+      form.schedule = own_ ? "breadth-first"
+                           : dice_.Of<std::string>({"breadth-first", "zbv", "zbvhalf", "zbvmin",
+                                                    "dualpipev", "hanayo", "hanayo"});
+    } else if (!own_ && pp_ % 2 == 0 && micro_batches > 1 && dice_.Maybe(3)) {
+      form.schedule = dice_.Of<std::string>({"dualpipe", "chimera", "chimera"});
     } else {
-      form.schedule = vpp_ > 1
-                          ? "breadth-first"
-                          : dice_.Of<std::string>({"gpipe", "eager-1f1b", "zbh1", "zb1p", "zb2p"});
+      form.schedule = dice_.Of<std::string>({"gpipe", "eager-1f1b", "zbh1", "zb1p", "zb2p"});
     }
   }
 

@@ -113,7 +113,7 @@ void ExpectNoByteLost(const ExecutionGraph& graph) {
       const Program& program = graph.programs[party.program];
       const Block& block = graph.blocks[program.instances[party.instance].block];
       const StreamKind stream = block.stream[block.rendezvous_task];
-      const bool sends = stream == StreamKind::kSendNext || stream == StreamKind::kSendPrev;
+      const bool sends = Sends(stream);
       int64_t room = 0;
       for (const MemoryEvent& event : block.memory) room += std::max<int64_t>(event.delta, 0);
       for (const Reshard::Way& way : reshard.ways) {

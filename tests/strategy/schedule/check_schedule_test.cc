@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/strategy/schedule/random_table.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status_matchers.h"
@@ -83,6 +84,53 @@ TEST(CheckScheduleTest, StagesThatWaitForEachOtherAreNamed) {
                                  "position 1 (`F1.0`)")));
 }
 
+// Down two stages and up again: the second passes its results to itself.
+TEST(CheckScheduleTest, ChunksAreWhereThePlacementPutsThem) {
+  for (const char* placement : {"v", "0 1 1 0"}) {
+    ASSERT_OK_AND_ASSIGN(
+        const std::vector<int64_t> most,
+        Check(absl::StrCat(placement, ": F0.0 F0.1 B0.1 B0.0;F0.0 F0.1 B0.1 B0.0"), {2, 1, 2}));
+    EXPECT_THAT(most, ElementsAre(2, 2));
+  }
+  // Forward passes come back in one queue, gradients in another.
+  EXPECT_OK(Check("v: F0.0 F1.0 F1.1 F0.1 B0.1 B1.1 B0.0 B1.0;"
+                  "F0.0 F1.0 F1.1 F0.1 B0.1 B0.0 B1.1 B1.0",
+                  {2, 2, 2})
+                .status());
+}
+
+TEST(CheckScheduleTest, CopiesTakeTurns) {
+  ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> most,
+                       Check("both-ways: F0.0 F1.1 B1.1 B0.0;F1.1 F0.0 B0.0 B1.1", {2, 2, 1}));
+  EXPECT_THAT(most, ElementsAre(2, 2));
+}
+
+TEST(CheckScheduleTest, FaultsOfPlacementsAreNamed) {
+  const ScheduleShape v{2, 1, 2}, copies{2, 2, 1};
+  for (const Fault& fault : {
+           Fault{"0 1 1: F0.0;F0.0", v, "lists 3 virtual stages, and pp*vpp is 2*2"},
+           Fault{"0 1 1 1: F0.0;F0.0", v, "gives stage 0 1 chunk, and 2 are its part of the 4"},
+           Fault{"0 1 1 2: F0.0;F0.0", v, "virtual stage 3 is placed on stage 2, and there are 2"},
+           Fault{"zigzag: F0.0;F0.0", v, "`zigzag` is no placement. Write `loop`, `v` or"},
+           Fault{"both-ways: F0.0;F0.0", v, "`both-ways` places one chunk of each copy"},
+           Fault{"both-ways: F0.0;F0.0", {2, 1, 1}, "has 2 copies of the model, and the plan 1"},
+           Fault{"0 1 + 0 1: F0.0;F0.0", copies, "puts virtual stage 0 of two copies on stage 0"},
+           Fault{"both-ways: F0.0 F0.1 B0.1 B0.0;F1.1 F0.0 B0.0 B1.1", copies,
+                 "stage 0, position 1 (`F0.1`): chunk 1 is of copy 1 of the model, and micro-batch "
+                 "0 goes through copy 0"},
+           Fault{"v: F0.1 F0.0 B0.1 B0.0;F0.0 F0.1 B0.1 B0.0", v,
+                 "stage 0, position 0 (`F0.1`) needs stage 1, position 1 (`F0.1`)"},
+           Fault{"v: F0.0 F0.1 B0.1 B0.0;F0.1 F0.0 B0.1 B0.0", v,
+                 "stage 1, position 0 (`F0.1`) needs stage 1, position 1 (`F0.0`), which comes "
+                 "behind "
+                 "it. Put `F0.1` further back"},
+       }) {
+    EXPECT_THAT(Check(fault.table, fault.shape),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(fault.message)))
+        << fault.table;
+  }
+}
+
 TEST(CheckScheduleTest, ResultsAreTakenInTheOrderInWhichTheyAreHandedOn) {
   EXPECT_THAT(Check("F0 F1 B0 B1;F1 F0 B0 B1", {2, 2, 1}),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -101,7 +149,9 @@ TEST(CheckScheduleTest, WhatCanBeRunPasses) {
     const ScheduleShape shape{static_cast<int64_t>(1 + random() % 5),
                               static_cast<int64_t>(1 + random() % 6),
                               static_cast<int64_t>(1 + random() % 3)};
-    ScheduleTable table = RandomTable(shape, random, /*weights=*/i % 2 == 0);
+    const std::string placement =
+        shape.stages > 1 && i % 3 > 0 ? RandomPlacement(shape, random) : "";
+    ScheduleTable table = RandomTable(shape, random, /*weights=*/i % 2 == 0, placement);
     ASSERT_OK(CheckSchedule(table, shape).status()) << PrintScheduleTable(table);
     std::vector<ScheduleStep>& steps = table.stages[random() % table.stages.size()];
     std::swap(steps[random() % steps.size()], steps[random() % steps.size()]);

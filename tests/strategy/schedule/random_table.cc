@@ -1,30 +1,44 @@
 #include "tests/strategy/schedule/random_table.h"
 
+#include <algorithm>
 #include <deque>
-#include <set>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "strategy/schedule/stage_placement.h"
 
 namespace plancast {
 namespace {
 
+// Forward and back, to a later stage and to one before.
+constexpr size_t kQueues = 4;
+
 // What a stage may do next. Results of one stage are taken by the next in the order in which
-// they were made; a stage does as it likes between phases, and with what it makes itself.
+// they were made; a stage does as it likes between queues, and with what it makes itself.
 class Stage {
  public:
-  std::deque<ScheduleStep> come[2];  // by phase: from another stage, in order
-  std::vector<ScheduleStep> free;    // that wait for nothing
+  std::deque<ScheduleStep> come[kQueues];  // from other stages, in order
+  std::vector<ScheduleStep> free;          // that wait for nothing
 
-  bool Idle() const { return come[0].empty() && come[1].empty() && free.empty(); }
+  bool Idle() const {
+    return free.empty() &&
+           std::all_of(come, come + kQueues, [](const auto& q) { return q.empty(); });
+  }
   ScheduleStep Draw(std::mt19937& random) {
-    const size_t queues[] = {come[0].empty() ? 0u : 1u, come[1].empty() ? 0u : 1u};
-    size_t pick = random() % (free.size() + queues[0] + queues[1]);
+    std::vector<std::deque<ScheduleStep>*> queues;
+    for (std::deque<ScheduleStep>& queue : come) {
+      if (!queue.empty()) queues.push_back(&queue);
+    }
+    const size_t pick = random() % (free.size() + queues.size());
     if (pick < free.size()) {
       const ScheduleStep step = free[pick];
       free.erase(free.begin() + static_cast<std::ptrdiff_t>(pick));
       return step;
     }
-    std::deque<ScheduleStep>& queue = come[pick == free.size() && queues[0] > 0 ? 0 : 1];
+    std::deque<ScheduleStep>& queue = *queues[pick - free.size()];
     const ScheduleStep step = queue.front();
     queue.pop_front();
     return step;
@@ -33,13 +47,17 @@ class Stage {
 
 }  // namespace
 
-ScheduleTable RandomTable(const ScheduleShape& shape, std::mt19937& random, bool weights) {
-  const int64_t last = shape.stages * shape.chunks - 1;
+ScheduleTable RandomTable(const ScheduleShape& shape, std::mt19937& random, bool weights,
+                          const std::string& placement) {
+  const auto placed = StagePlacement::Parse(placement, shape.stages, shape.chunks);
+  PLANCAST_CHECK_OK(placed.status());
   std::vector<Stage> stages(shape.stages);
   ScheduleTable table;
   table.stages.resize(shape.stages);
+  table.placement = placement;
   for (int32_t m = 0; m < shape.micro_batches; ++m) {
-    stages[0].free.push_back({Phase::kForward, m, 0});
+    const int64_t v = m % placed->copies() * placed->depth();
+    stages[placed->StageOf(v)].free.push_back({Phase::kForward, m, placed->ChunkOf(v)});
   }
   for (;;) {
     std::vector<int64_t> ready;
@@ -55,20 +73,37 @@ ScheduleTable RandomTable(const ScheduleShape& shape, std::mt19937& random, bool
     if (!forward && weights) {
       stages[s].free.push_back({Phase::kWeight, step.micro_batch, step.chunk});
     }
-    const int64_t v = step.chunk * shape.stages + s;
-    if (forward && v == last) {
-      stages[s].free.push_back({Phase::kBackward, step.micro_batch, step.chunk});
+    const int64_t v = placed->At(s, step.chunk), to = placed->After(v, step.phase);
+    if (to < 0) {
+      if (forward) stages[s].free.push_back({Phase::kBackward, step.micro_batch, step.chunk});
+      continue;
     }
-    const int64_t to = forward ? v + 1 : v - 1;
-    if (to < 0 || to > last) continue;
-    const ScheduleStep next{step.phase, step.micro_batch, static_cast<int32_t>(to / shape.stages)};
-    const int64_t there = to % shape.stages;
+    const ScheduleStep next{step.phase, step.micro_batch, placed->ChunkOf(to)};
+    const int64_t there = placed->StageOf(to);
     if (there == s) {
       stages[s].free.push_back(next);
     } else {
-      stages[there].come[forward ? 0 : 1].push_back(next);
+      const size_t queue = (forward ? 0 : 2) + (placed->Onward(v, to) ? 0 : 1);
+      stages[there].come[queue].push_back(next);
     }
   }
+}
+
+std::string RandomPlacement(const ScheduleShape& shape, std::mt19937& random) {
+  const auto lists = [&] {
+    std::vector<int64_t> stages;
+    for (int64_t v = 0; v < shape.stages * shape.chunks; ++v) stages.push_back(v % shape.stages);
+    std::shuffle(stages.begin(), stages.end(), random);
+    return stages;
+  };
+  std::vector<int64_t> first = lists();
+  if (shape.chunks > 1 || shape.micro_batches < 2 || random() % 2 == 0)
+    return absl::StrJoin(first, " ");
+  // Another copy, each part elsewhere.
+  std::vector<int64_t> second;
+  const int64_t on = 1 + static_cast<int64_t>(random() % (shape.stages - 1));
+  for (const int64_t stage : first) second.push_back((stage + on) % shape.stages);
+  return absl::StrCat(absl::StrJoin(first, " "), " + ", absl::StrJoin(second, " "));
 }
 
 }  // namespace plancast

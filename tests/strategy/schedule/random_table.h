@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <random>
+#include <string>
 
 #include "strategy/schedule/check_schedule.h"
 #include "strategy/schedule/schedule_table.h"
@@ -10,8 +11,11 @@
 namespace plancast {
 
 // A table that stages can run: they take turns at random, and each does any step that is ready.
-// `weights`: with W.
-ScheduleTable RandomTable(const ScheduleShape& shape, std::mt19937& random, bool weights = false);
+// `weights`: with W. `placement`: of virtual stages (StagePlacement::Parse).
+ScheduleTable RandomTable(const ScheduleShape& shape, std::mt19937& random, bool weights = false,
+                          const std::string& placement = "");
+// Any stage for any virtual stage, but as many for each; two copies now and then.
+std::string RandomPlacement(const ScheduleShape& shape, std::mt19937& random);
 
 }  // namespace plancast
 
