@@ -34,17 +34,17 @@ class Accounts {
                                   begin);
     };
     int32_t place = program.stream_begin[compute];
-    if (!trace_.repeats.empty()) {
+    for (const SimTrace::Jump& jump : trace_.jumps) {
       // All further periods are like the first.
-      const SimTrace::Repeat& repeat = trace_.repeats[entity_];
+      const SimTrace::Repeat& repeat = jump.repeats[entity_];
       const int32_t begin = place_of(repeat.first), end = place_of(repeat.first + repeat.length);
       at = Walk(place, begin, at);
       Breakdown before = sum_;
       sum_ = Breakdown();
-      at = Walk(begin, end, at) + (trace_.periods - 1) * trace_.period_ps;
-      before.Add(sum_, trace_.periods);
+      at = Walk(begin, end, at) + (jump.periods - 1) * jump.period_ps;
+      before.Add(sum_, jump.periods);
       sum_ = before;
-      place = place_of(repeat.first + repeat.length * trace_.periods);
+      place = place_of(repeat.first + repeat.length * jump.periods);
     }
     at = Walk(place, program.stream_begin[compute + 1], at);
     Tail(at);

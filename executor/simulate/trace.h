@@ -37,20 +37,29 @@ struct SimTrace {
   struct Repeat {
     int32_t first = 0, length = 0;
   };
-  std::vector<Repeat> repeats;  // per entity, if there are any
-  int32_t periods = 0;
-  int64_t period_ps = 0;
+  struct Jump {
+    int32_t periods = 0;
+    int64_t period_ps = 0;
+    std::vector<Repeat> repeats;  // per entity
+  };
+  std::vector<Jump> jumps;  // one after another
 
   void Clear() {
-    repeats.clear();
+    jumps.clear();
     instance_begin.clear();
     layer_begin.clear();
     piece_of.clear();
     pieces.clear();
     times.clear();
     stream_end.clear();
-    makespan_ps = period_ps = 0;
-    periods = 0;
+    makespan_ps = 0;
+  }
+
+  // Left out in all.
+  int32_t Periods() const {
+    int32_t periods = 0;
+    for (const Jump& jump : jumps) periods += jump.periods;
+    return periods;
   }
 
   // When the last task of an entity ends; 0 if it has none.
