@@ -30,6 +30,7 @@ struct SimTrace {
   std::vector<int32_t> piece_of;        // per layer: its piece, or -1
   std::vector<Piece> pieces;
   std::vector<int64_t> times;
+  std::vector<int64_t> stepped_tasks;  // per entity: of layers whose tasks ran one by one
   std::vector<int64_t> stream_end;  // per entity and stream: when it is over; 0 if it has no tasks
   int64_t makespan_ps = 0;
   // Periods of a steady state that were not simulated: instances from `first` on, so
@@ -51,6 +52,7 @@ struct SimTrace {
     piece_of.clear();
     pieces.clear();
     times.clear();
+    stepped_tasks.clear();
     stream_end.clear();
     makespan_ps = 0;
   }
