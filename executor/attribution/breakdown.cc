@@ -11,10 +11,12 @@ namespace {
 
 class Accounts {
  public:
-  Accounts(const SimInput& in, const SimTrace& trace, int32_t entity)
+  Accounts(const SimInput& in, const SimTrace& trace, const Causes& causes, OutcomeSums& sums,
+           int32_t entity)
       : in_(in),
         trace_(trace),
-        causes_(in, trace),
+        causes_(causes),
+        of_outcomes_(sums),
         program_(in.ProgramOf(entity)),
         entity_(entity),
         begin_(trace.BeginOf(entity)),
@@ -35,18 +37,18 @@ class Accounts {
                                   begin);
     };
     int32_t place = program.stream_begin[compute];
-    if (!trace_.repeats.empty()) {
+    for (const SimTrace::Jump& jump : trace_.jumps) {
       // All further periods are like the first.
-      const SimTrace::Repeat& repeat = trace_.repeats[entity_];
+      const SimTrace::Repeat& repeat = jump.repeats[entity_];
       const int32_t begin = place_of(repeat.first), end = place_of(repeat.first + repeat.length);
       at = Walk(place, begin, at);
       Breakdown before = sum_;
       sum_ = Breakdown();
       at = Walk(begin, end, at);
-      if (begin < end) at += (trace_.periods - 1) * trace_.period_ps;
-      before.Add(sum_, trace_.periods);
+      if (begin < end) at += (jump.periods - 1) * jump.period_ps;
+      before.Add(sum_, jump.periods);
       sum_ = before;
-      place = place_of(repeat.first + repeat.length * trace_.periods);
+      place = place_of(repeat.first + repeat.length * jump.periods);
     }
     at = Walk(place, program.stream_begin[compute + 1], at);
     Tail(at);
@@ -88,22 +90,17 @@ class Accounts {
     const int32_t first = index.order[index.order_begin[compute]], last = index.Last(compute);
     if (piece.outcome >= 0) {
       // What comes after the first task is the same in all layers.
-      if (piece.outcome >= static_cast<int32_t>(inner_.size())) inner_.resize(piece.outcome + 1);
-      Inner& inner = inner_[piece.outcome];
-      if (inner.known) {
-        ref.task = first;
-        if (origin + times[first] > at) Wait(at, ref);
-        sum_.Add(inner.sum);
-        return origin + times[index.size + last];
-      }
-      inner.known = true;
       ref.task = first;
       if (origin + times[first] > at) Wait(at, ref);
-      const Breakdown before = sum_;
-      sum_ = Breakdown();
-      Tasks(block, index, ref, origin, times, tails, origin + times[first]);
-      inner_[piece.outcome].sum = sum_;
-      sum_.Add(before);
+      if (const Breakdown* known = of_outcomes_.Find(piece.outcome)) {
+        sum_.Add(*known);
+      } else {
+        const Breakdown before = sum_;
+        sum_ = Breakdown();
+        Tasks(block, index, ref, origin, times, tails, origin + times[first]);
+        of_outcomes_.Add(piece.outcome, sum_);
+        sum_.Add(before);
+      }
       return origin + times[index.size + last];
     }
     Tasks(block, index, ref, origin, times, tails, at);
@@ -205,16 +202,11 @@ class Accounts {
 
   const SimInput& in_;
   const SimTrace& trace_;
-  const Causes causes_;
+  const Causes& causes_;
+  OutcomeSums& of_outcomes_;
   const int32_t program_, entity_;
   const int64_t begin_, end_;  // of the iteration
   Breakdown sum_;
-  // Per outcome, what a layer adds, without the wait for its first task.
-  struct Inner {
-    bool known = false;
-    Breakdown sum;
-  };
-  std::vector<Inner> inner_;
 };
 
 }  // namespace
@@ -247,7 +239,18 @@ int64_t& PartFor(Breakdown& breakdown, Purpose purpose, bool is_comm) {
 }
 
 Breakdown BreakdownOf(const SimInput& input, const SimTrace& trace, int32_t entity) {
-  return Accounts(input, trace, entity).Settle();
+  return Breakdowns(input, trace).Of(entity);
+}
+
+void OutcomeSums::Add(int32_t outcome, const Breakdown& sum) {
+  const auto size = static_cast<int32_t>(at_.size());
+  if (outcome >= size) at_.resize(std::max(outcome + 1, 2 * size), -1);
+  at_[outcome] = static_cast<int32_t>(sums_.size());
+  sums_.push_back(sum);
+}
+
+Breakdown Breakdowns::Of(int32_t entity) {
+  return Accounts(input_, trace_, causes_, sums_, entity).Settle();
 }
 
 void Breakdown::Add(const Breakdown& other, int64_t times) {

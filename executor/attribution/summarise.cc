@@ -11,22 +11,6 @@
 namespace plancast {
 namespace {
 
-// Tasks that were run one by one.
-int64_t SteppedTasks(const SimInput& in, const SimTrace& trace, int32_t entity) {
-  const std::vector<Instance>& instances = in.graph.programs[in.ProgramOf(entity)].instances;
-  int64_t tasks = 0;
-  for (size_t i = 0; i < instances.size(); ++i) {
-    const Block& block = in.graph.blocks[instances[i].block];
-    if (block.size() == 0) continue;  // it left no piece
-    for (int32_t layer = 0; layer < instances[i].layer_count;) {
-      const Piece& piece = trace.pieces[trace.PieceOf(entity, static_cast<int32_t>(i), layer)];
-      layer += piece.layers;
-      if (piece.outcome < 0 && piece.origin == 0) tasks += block.size();
-    }
-  }
-  return tasks;
-}
-
 void AppendSlices(const SimInput& in, const SimTrace& trace, int32_t entity, int stream, int32_t at,
                   std::vector<Slice>& slices) {
   const Instance& instance = in.index.InstanceOf(in.ProgramOf(entity), at);
@@ -81,6 +65,7 @@ SimResult Summarise(const SimInput& in, const SimTrace& trace,
   SimResult result;
   result.makespan_ps = trace.makespan_ps;
   const ExecutionGraph& graph = in.graph;
+  Breakdowns breakdowns(in, trace);
   std::vector<int> classes_of(graph.programs.size());
   for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
     ++classes_of[in.sim.entities[e].program];
@@ -95,7 +80,7 @@ SimResult Summarise(const SimInput& in, const SimTrace& trace,
     row.program = entity.program - range.program_begin;
     row.devices = entity.devices;
     row.representative = entity.representative;
-    row.breakdown = BreakdownOf(in, trace, e);
+    row.breakdown = breakdowns.Of(e);
     row.memory = memory[row.program];
     row.finish_ps = trace.FinishOf(e);
     result.classes.push_back(std::move(row));
@@ -107,7 +92,7 @@ SimResult Summarise(const SimInput& in, const SimTrace& trace,
     result.counters.instances += static_cast<int64_t>(graph.programs[p].instances.size());
   }
   for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
-    result.counters.materialised_tasks += SteppedTasks(in, trace, e);
+    result.counters.materialised_tasks += trace.stepped_tasks[e];
   }
   AttributeCriticalPath(in, trace, result, range.entity_begin, range.entity_end);
   return result;

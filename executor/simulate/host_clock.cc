@@ -5,7 +5,7 @@
 namespace plancast {
 
 HostClock::HostClock(const SimInput& in, const Streams& streams, const Events& events)
-    : in_(in), streams_(streams), events_(events) {
+    : in_(in), streams_(streams), events_(events), last_wait_ps_(in.graph.programs.size(), 0) {
   for (size_t p = 0; p < in.graph.programs.size(); ++p) {
     matters_.push_back(in.hosts[p].Costs() || in.index.program(static_cast<int32_t>(p)).syncs);
   }
@@ -43,17 +43,16 @@ bool HostClock::FindCondition(int32_t entity, const TaskRef& layer, const BlockI
   return true;
 }
 
-bool HostClock::KeepsPace(int32_t program, int32_t period, int64_t period_ps) const {
+bool HostClock::KeepsPace(int32_t program, int32_t first, int32_t period, int64_t period_ps,
+                          int64_t since_ps) const {
   const HostParams& host = in_.hosts[program];
-  const int32_t middle = static_cast<int32_t>(in_.graph.programs[program].instances.size()) / 2;
-  const int32_t first = middle - period / 2;
   const int64_t launches = in_.index.LaunchesBefore(program, {first + period, 0, 0}) -
                            in_.index.LaunchesBefore(program, {first, 0, 0});
   const std::vector<int32_t>& graphs = in_.index.program(program).graphs;
   const int64_t own = graphs.empty() ? 0 : graphs[first + period] - graphs[first];
   const int64_t launching = launches * host.launch_ps + own * host.graph_launch_ps;
-  // Further ahead each time, so it must not have mattered in the two that were alike.
-  return launching == period_ps || (launching < period_ps && periods_until_free_ == 0);
+  // Further ahead each time, so it must not have mattered in any that was alike.
+  return launching == period_ps || (launching < period_ps && last_wait_ps_[program] < since_ps);
 }
 
 }  // namespace plancast

@@ -31,19 +31,21 @@ class HostClock {
   bool FindCondition(int32_t entity, const TaskRef& layer, const BlockIndex& index,
                      const LayerCosts& costs, int64_t* host) const;
 
-  // A task has waited for its launch.
-  void NoteWait() { periods_until_free_ = 2; }
-  void EndPeriod() { periods_until_free_ -= periods_until_free_ > 0 ? 1 : 0; }
-  // Whether the host of a program whose period has so many instances, and takes so long, is
-  // as far ahead after each as before, or that matters not.
-  bool KeepsPace(int32_t program, int32_t period, int64_t period_ps) const;
+  // A task of a program has waited for its launch.
+  void NoteWait(int32_t program) { last_wait_ps_[program] = events_.now(); }
+  // Whether the host of a program is as far ahead after each period as before, or that matters
+  // not: the period begins with an instance, has so many and takes so long, and is that of a
+  // steady state since `since_ps`.
+  bool KeepsPace(int32_t program, int32_t first, int32_t period, int64_t period_ps,
+                 int64_t since_ps) const;
 
  private:
   const SimInput& in_;
   const Streams& streams_;
   const Events& events_;
-  std::vector<bool> matters_;   // per program
-  int periods_until_free_ = 2;  // until in two no task has waited for its launch
+  std::vector<bool> matters_;  // per program
+  // Per program, when it was last found that a task waits for its launch.
+  std::vector<int64_t> last_wait_ps_;
 };
 
 }  // namespace plancast

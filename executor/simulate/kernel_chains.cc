@@ -137,7 +137,7 @@ void KernelChains::FindTimes(int32_t cursor, const Streams::OpenLayer& layer,
       start = chain.end;
       if (hosted) {
         const int64_t launched = clock.zero + launch_ps * index.FirstLaunch(task);
-        if (launched >= start) hosts_.NoteWait();
+        if (launched >= start) hosts_.NoteWait(program);
         start = std::max(start, launched);
       }
       layer.start[task] = start;
@@ -146,7 +146,7 @@ void KernelChains::FindTimes(int32_t cursor, const Streams::OpenLayer& layer,
     chain.end =
         start + TimeOfWork(left, chain.slow, in_.SlowdownOf(entity, layer.block->spec[task]));
     if (hosted) {
-      if (clock.zero + launch_ps * with >= chain.end) hosts_.NoteWait();
+      if (clock.zero + launch_ps * with >= chain.end) hosts_.NoteWait(program);
       chain.end = std::max(chain.end, clock.zero + launch_ps * with);
     }
     layer.end[task] = chain.end;

@@ -44,7 +44,7 @@ bool LayerRuns::Start(int32_t entity, const StreamCursor& at) {
   const LayerCosts& costs = variants_[variant].costs;
   if (!hosts_.FindCondition(entity, layer, index, costs, &run.conditions.host)) return false;
   if (costs.hosted && run.conditions.host > -costs.launch_ps * index.launches.back()) {
-    hosts_.NoteWait();
+    hosts_.NoteWait(program);
   }
   if (!OutrunRivals(entity, instance.block)) return false;
   run.instance = at.instance;

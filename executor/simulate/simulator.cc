@@ -143,7 +143,7 @@ bool Simulator::RunLayer(int32_t entity, int stream, TaskRef* blocker) {
     if (hosts_.Matters(program)) {
       if (!hosts_.Find(entity, cursor, task, *layer.index, &clock, blocker)) return false;
       const int64_t launched = clock.zero + host.launch_ps * layer.index->FirstLaunch(task);
-      if (launched >= ready) hosts_.NoteWait();
+      if (launched >= ready) hosts_.NoteWait(program);
       ready = std::max(ready, launched);
     }
     if (ready > events_.now()) {

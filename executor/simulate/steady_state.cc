@@ -11,6 +11,16 @@ namespace {
 // Of periods that round their times in turn.
 constexpr int32_t kLongestCycle = 4;
 
+// Points of a period to look at, and instances between two of them at least.
+constexpr int32_t kMostPhases = 8;
+constexpr int32_t kInstancesPerPhase = 16;
+
+// A period is looked for anew so many times, or after so many instances, and after twice as many
+// whenever so many looks at one saw no steady state.
+constexpr int32_t kMostSearches = 64;
+constexpr int32_t kInstancesPerSearch = 16;
+constexpr int32_t kMostLooks = 24;
+
 }  // namespace
 
 SteadyState::SteadyState(const SimInput& in, Streams& streams, HostClock& hosts,
@@ -25,33 +35,106 @@ SteadyState::SteadyState(const SimInput& in, Streams& streams, HostClock& hosts,
       overlap_(overlap),
       events_(events),
       periods_(in.graph) {
-  if (runs_.enabled() && periods_.Of(in_.ProgramOf(0)) > 0) next_look_ = 0;
+  if (!runs_.enabled() || streams_.num_entities() == 0) return;
+  in_middle_ = periods_.found();
+  if (in_middle_) {
+    StartLooking(0);
+    return;
+  }
+  const size_t size = in_.graph.programs[in_.ProgramOf(0)].instances.size();
+  search_after_ = std::max(kInstancesPerSearch, static_cast<int32_t>(size / kMostSearches));
+  next_look_ = 0;
+}
+
+void SteadyState::StartLooking(int32_t instance) {
+  const int32_t period = periods_.Of(in_.ProgramOf(0));
+  phases_.clear();
+  phases_.resize(std::clamp(period / kInstancesPerPhase, 1, kMostPhases));
+  const auto phases = static_cast<int32_t>(phases_.size());
+  for (int32_t i = 0; i < phases; ++i) phases_[i].next = instance + i * period / phases;
+  phase_ = 0;
+  next_look_ = instance;
+  looks_ = 0;
+  since_.clear();
+  times_.clear();
+}
+
+void SteadyState::StopLooking() {
+  next_look_ = StreamCursor::kDone;
+  if (in_middle_) return;
+  periods_.Forget();
+  next_look_ = FirstKernels().instance + search_after_;
+}
+
+void SteadyState::FindPeriod() {
+  std::vector<int32_t> instances(in_.graph.programs.size(), StreamCursor::kDone);
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    int32_t& instance = instances[in_.ProgramOf(e)];
+    instance = std::min(instance, streams_.cursor(CursorOf(e, kCompute)).instance);
+  }
+  if (std::find(instances.begin(), instances.end(), StreamCursor::kDone) == instances.end() &&
+      periods_.FindFrom(instances)) {
+    StartLooking(FirstKernels().instance);
+  } else {
+    StopLooking();
+  }
 }
 
 bool SteadyState::LookNow() {
-  next_look_ = FirstKernels().instance + periods_.Of(in_.ProgramOf(0));
-  Snapshot now = Take();
-  const int64_t period = now.now() - last_.now();
-  const bool steady = IsLater(now, last_);
-  const bool again = steady && steady_ && period == last_period_;
-  if (steady) last_period_ = period;
-  steady_ = steady;
-  int32_t skipped = 0;
-  if (again && HostsKeepPace(now)) {
-    std::vector<Front> fronts(streams_.num_entities());
-    skipped = PeriodsAhead(now, fronts);
-    if (skipped > 0) Skip(skipped, now, fronts);
+  if (FirstKernels().done()) {
     next_look_ = StreamCursor::kDone;
-    // Streams that are further apart may be within several periods, as one.
-    const int32_t spread = Spread(fronts);
-    if (skipped == 0 && spread > 1) Widen(spread);
-  } else if (!steady) {
-    const int32_t cycle = CycleOf(period);
-    if (cycle > 1) Widen(cycle);
+    return false;
   }
-  hosts_.EndPeriod();
-  last_ = std::move(now);
-  return skipped > 0;
+  if (!periods_.found()) FindPeriod();
+  if (!periods_.found()) return false;
+  const int32_t program = in_.ProgramOf(0);
+  Phase& phase = phases_[phase_];
+  phase.next = FirstKernels().instance + periods_.Of(program);
+  const bool first = phase_ == 0;
+  phase_ = (phase_ + 1) % phases_.size();
+  next_look_ = phases_[phase_].next;
+  const Snapshot before = std::exchange(phase.last, Take());
+  const Snapshot& now = phase.last;
+  const int64_t period_ps = now.now() - before.now();
+  if (IsLater(now, before)) {
+    if (!since_.empty() && period_ps == period_ps_) return GoOn(now, before);
+    period_ps_ = period_ps;
+    since_ps_ = before.now();
+    since_ = FrontsOf(now, before);
+    return false;
+  }
+  since_.clear();
+  const int32_t cycle = first ? CycleOf(period_ps) : 1;
+  if (cycle > 1) Widen(cycle, now);
+  const bool vain = ++looks_ > kMostLooks;
+  if (!in_middle_ && (vain || !periods_.Alike(program, FirstKernels().instance))) {
+    if (vain) search_after_ *= 2;
+    StopLooking();
+  }
+  return false;
+}
+
+bool SteadyState::GoOn(const Snapshot& now, const Snapshot& before) {
+  std::vector<Front> fronts = FrontsOf(now, before);
+  const bool past = IsPast(fronts);
+  if (!past && now.now() - since_ps_ < 2 * period_ps_) return false;
+  if (!HostsKeepPace(now, before, fronts)) {
+    since_ps_ = before.now();
+    since_ = std::move(fronts);
+    return false;
+  }
+  const int32_t periods = past ? PeriodsAhead(fronts) : 0;
+  if (periods > 0) {
+    Skip(periods, now, before, fronts);
+    StopLooking();
+    return true;
+  }
+  // Streams that are further apart may be within several periods, as one.
+  const int32_t spread = Spread(fronts);
+  if (spread > 1 && Widen(spread, now)) return false;
+  search_after_ *= 2;
+  StopLooking();
+  return false;
 }
 
 Snapshot SteadyState::Take() const {
@@ -146,25 +229,65 @@ bool SteadyState::IsLater(const Snapshot& now, const Snapshot& before) const {
   return true;
 }
 
-bool SteadyState::HostsKeepPace(const Snapshot& now) const {
+bool SteadyState::HostsKeepPace(const Snapshot& now, const Snapshot& before,
+                                const std::vector<Front>& fronts) const {
   std::vector<bool> waits(in_.graph.programs.size());  // in every period
   for (size_t i = 0; i < now.syncs().size(); ++i) {
-    if (now.syncs()[i].task == last_.syncs()[i].task) continue;
+    if (now.syncs()[i].task == before.syncs()[i].task) continue;
     waits[in_.ProgramOf(now.syncs()[i].entity)] = true;
   }
-  for (size_t p = 0; p < in_.graph.programs.size(); ++p) {
-    const auto program = static_cast<int32_t>(p);
-    if (!hosts_.Matters(program) || waits[p]) continue;
-    if (!hosts_.KeepsPace(program, periods_.Of(program), last_period_)) return false;
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    const int32_t program = in_.ProgramOf(e);
+    if (fronts[e].first == StreamCursor::kDone) return false;
+    if (!hosts_.Matters(program) || waits[program]) continue;
+    const int32_t period = periods_.Of(program);
+    if (!hosts_.KeepsPace(program, fronts[e].first - period, period, period_ps_, since_ps_)) {
+      return false;
+    }
   }
   return true;
 }
 
-void SteadyState::Widen(int32_t periods) {
-  if (!periods_.Widen(periods)) return;
-  next_look_ = FirstKernels().instance + periods_.Of(in_.ProgramOf(0));
-  steady_ = false;
-  times_.clear();
+std::vector<SteadyState::Front> SteadyState::FrontsOf(const Snapshot& now,
+                                                      const Snapshot& before) const {
+  std::vector<Front> fronts(streams_.num_entities(), {StreamCursor::kDone, 0, 0});
+  // Streams that go on are those a period ago, shifted.
+  for (size_t i = 0; i < now.places().size(); ++i) {
+    const auto [entity, instance] = now.places()[i];
+    if (instance == before.places()[i].instance) continue;
+    Front& front = fronts[entity];
+    front.first = std::min(front.first, instance);
+    front.last = std::max(front.last, instance);
+  }
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    Front& front = fronts[e];
+    front.begun = front.first - 1;
+    for (int32_t c = CursorOf(e, 0); c < CursorOf(e + 1, 0); ++c) {
+      const StreamCursor& cursor = streams_.cursor(c);
+      if (cursor.instance > front.last) continue;
+      const bool begun = cursor.layer > 0 || cursor.rank > 0 || !cursor.waits();
+      front.begun = std::max(front.begun, cursor.instance - (begun ? 0 : 1));
+    }
+  }
+  return fronts;
+}
+
+bool SteadyState::IsPast(const std::vector<Front>& fronts) const {
+  for (size_t e = 0; e < fronts.size(); ++e) {
+    if (fronts[e].first <= since_[e].begun) return false;
+  }
+  return true;
+}
+
+bool SteadyState::Widen(int32_t periods, Snapshot now) {
+  if (!periods_.Widen(periods)) return false;
+  StartLooking(FirstKernels().instance);
+  // This was the first look.
+  phases_[0].last = std::move(now);
+  phases_[0].next += periods_.Of(in_.ProgramOf(0));
+  phase_ = 1 % phases_.size();
+  next_look_ = phases_[phase_].next;
+  return true;
 }
 
 int32_t SteadyState::CycleOf(int64_t period) {
@@ -183,36 +306,28 @@ int32_t SteadyState::Spread(const std::vector<Front>& fronts) const {
   int32_t most = 1;
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     const int32_t period = periods_.Of(in_.ProgramOf(e));
-    if (fronts[e].last > fronts[e].first) {
-      most = std::max(most, (fronts[e].last - fronts[e].first + period - 1) / period);
+    if (fronts[e].begun > fronts[e].first) {
+      most = std::max(most, (fronts[e].begun - fronts[e].first) / period + 1);
     }
   }
   return most;
 }
 
-int32_t SteadyState::PeriodsAhead(const Snapshot& now, std::vector<Front>& fronts) const {
+int32_t SteadyState::PeriodsAhead(const std::vector<Front>& fronts) const {
   int32_t most = StreamCursor::kDone;
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
-    most = std::min(most, PeriodsAhead(e, now, fronts[e]));
+    most = std::min(most, PeriodsAhead(e, fronts[e]));
   }
   if (most < 1) return 0;
-  if (last_period_ > 0) {  // what is left goes beyond the clock by itself
-    most =
-        static_cast<int32_t>(std::min<int64_t>(most, (kLatestPs - events_.now()) / last_period_));
+  // What is left goes beyond the clock by itself.
+  if (period_ps_ > 0) {
+    most = static_cast<int32_t>(std::min<int64_t>(most, (kLatestPs - events_.now()) / period_ps_));
   }
   return most;
 }
 
-int32_t SteadyState::PeriodsAhead(int32_t e, const Snapshot& now, Front& front) const {
+int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) const {
   const int32_t program = in_.ProgramOf(e), period = periods_.Of(program);
-  // Streams that go on are those a period ago, shifted.
-  front = {StreamCursor::kDone, 0};
-  for (size_t i = 0; i < now.places().size(); ++i) {
-    const auto [entity, instance] = now.places()[i];
-    if (entity != e || instance == last_.places()[i].instance) continue;
-    front.first = std::min(front.first, instance);
-    front.last = std::max(front.last, instance);
-  }
   if (front.first == StreamCursor::kDone || front.last - front.first > period) return 0;
   // What has gone ahead of the others did not do the same in every period.
   const ProgramIndex& index = in_.index.program(program);
@@ -235,26 +350,26 @@ int32_t SteadyState::PeriodsAhead(int32_t e, const Snapshot& now, Front& front) 
   return most;
 }
 
-void SteadyState::Skip(int32_t periods, const Snapshot& now, const std::vector<Front>& fronts) {
-  SimTrace& trace = streams_.trace();
-  trace.periods = periods;
-  trace.period_ps = last_period_;
+void SteadyState::Skip(int32_t periods, const Snapshot& now, const Snapshot& before,
+                       const std::vector<Front>& fronts) {
+  SimTrace::Jump jump{periods, period_ps_, {}};
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     RepeatPieces(e, fronts[e], periods);
-    trace.repeats.push_back({fronts[e].first, periods_.Of(in_.ProgramOf(e))});
+    jump.repeats.push_back({fronts[e].first, periods_.Of(in_.ProgramOf(e))});
   }
-  MoveStreams(periods, now);
-  const int64_t way = periods * last_period_;
+  streams_.trace().jumps.push_back(std::move(jump));
+  MoveStreams(periods, now, before);
+  const int64_t way = periods * period_ps_;
   events_.Shift(way);
   transfers_.ShiftSharing(way);
 }
 
-void SteadyState::MoveStreams(int32_t periods, const Snapshot& now) {
-  const int64_t way = periods * last_period_;
+void SteadyState::MoveStreams(int32_t periods, const Snapshot& now, const Snapshot& before) {
+  const int64_t way = periods * period_ps_;
   // In the order of Take().
   size_t place = 0;
   const auto later = [&](int32_t& instance, int32_t entity) {
-    const bool goes_on = now.places()[place].instance != last_.places()[place].instance;
+    const bool goes_on = now.places()[place].instance != before.places()[place].instance;
     ++place;
     if (goes_on) instance += periods * periods_.Of(in_.ProgramOf(entity));
     return goes_on;
@@ -270,7 +385,7 @@ void SteadyState::MoveStreams(int32_t periods, const Snapshot& now) {
     for (int stream = 0; stream < kNumStreams; ++stream) {
       const int32_t c = CursorOf(e, stream);
       StreamCursor& cursor = streams_.cursor(c);
-      const int32_t before = cursor.instance;
+      const int32_t from = cursor.instance;
       if (later(cursor.instance, e)) {
         cursor.last_end += way;
         const ProgramIndex& index = in_.index.program(in_.ProgramOf(e));
@@ -285,7 +400,7 @@ void SteadyState::MoveStreams(int32_t periods, const Snapshot& now) {
       }
       // What it meets is known by where it was.
       if (cursor.state == StreamCursor::kMeeting) {
-        transfers_.MoveMeeting(e, before, cursor.instance);
+        transfers_.MoveMeeting(e, from, cursor.instance);
       }
       kernels_.Shift(c, way);
       transfers_.Shift(c, way);
@@ -323,11 +438,11 @@ void SteadyState::RepeatPieces(int32_t e, const Front& front, int32_t periods) {
   };
   // From the last, for the first may come to where the last was.
   for (int32_t i = front.last; i >= front.first; --i) {
-    add(i, i + periods * period, periods * last_period_, /*whole=*/false);
+    add(i, i + periods * period, periods * period_ps_, /*whole=*/false);
   }
   for (int32_t i = front.first; i < front.first + periods * period; ++i) {
     const int32_t later = (i - front.first) / period + 1;
-    add(i - later * period, i, later * last_period_, /*whole=*/true);
+    add(i - later * period, i, later * period_ps_, /*whole=*/true);
   }
 }
 

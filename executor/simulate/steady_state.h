@@ -17,8 +17,9 @@
 
 namespace plancast {
 
-// Leaves out periods of a steady state: if all that goes on is what went on a period ago and
-// two, but for the time and the micro-batch, then so it goes until the programs change.
+// Leaves out periods of a steady state: if all that goes on is what went on a period ago, but
+// for the time and the micro-batch, then so it goes until the programs change. What is left out
+// is filled with pieces of instances that have begun since, and so repeat as a whole.
 class SteadyState {
  public:
   SteadyState(const SimInput& in, Streams& streams, HostClock& hosts, KernelChains& kernels,
@@ -31,32 +32,51 @@ class SteadyState {
   }
 
  private:
-  // Instances of an entity that streams are at, of those that go on.
+  // Instances of an entity that streams are at, of those that go on; the last that has begun.
   struct Front {
-    int32_t first = 0, last = 0;
+    int32_t first = 0, last = 0, begun = 0;
+  };
+  // One of the points of a period at which it looks.
+  struct Phase {
+    int32_t next = 0;  // at this instance of the first entity's kernels
+    Snapshot last;
   };
 
   // The cursor of the first entity's kernels, by which looks are timed.
   const StreamCursor& FirstKernels() const { return streams_.cursor(CursorOf(0, kCompute)); }
   bool LookNow();
+  // Looks for a period from what programs are at on.
+  void FindPeriod();
+  // Begins to look, from an instance of the first entity's kernels on.
+  void StartLooking(int32_t instance);
+  // There is no more to be seen in these periods; elsewhere there may be.
+  void StopLooking();
+  // What to do in a steady state. True if periods were left out.
+  bool GoOn(const Snapshot& now, const Snapshot& before);
   Snapshot Take() const;
   void DescribeHost(int32_t entity, int32_t first, Snapshot& snapshot) const;
   bool DescribeSyncs(int32_t entity, int32_t instance, Snapshot& snapshot) const;
   bool IsLater(const Snapshot& now, const Snapshot& before) const;
   // Whether hosts are as far ahead after a period as before, or that matters not.
-  bool HostsKeepPace(const Snapshot& now) const;
+  bool HostsKeepPace(const Snapshot& now, const Snapshot& before,
+                     const std::vector<Front>& fronts) const;
+  std::vector<Front> FrontsOf(const Snapshot& now, const Snapshot& before) const;
+  // Whether all that streams are at has begun since it is steady.
+  bool IsPast(const std::vector<Front>& fronts) const;
   // How many periods go on until the programs change; 0: not even one, nor later.
-  int32_t PeriodsAhead(const Snapshot& now, std::vector<Front>& fronts) const;
-  int32_t PeriodsAhead(int32_t entity, const Snapshot& now, Front& front) const;
-  // Looks again, at so many periods as one.
-  void Widen(int32_t periods);
+  int32_t PeriodsAhead(const std::vector<Front>& fronts) const;
+  int32_t PeriodsAhead(int32_t entity, const Front& front) const;
+  // Looks again, at so many periods as one, of which this is the first look. False: they are too
+  // few.
+  bool Widen(int32_t periods, Snapshot now);
   // After how many periods their times, this the last of them, come again; 1: after each, or never.
   int32_t CycleOf(int64_t period);
   // Within how many periods the streams of every entity are.
   int32_t Spread(const std::vector<Front>& fronts) const;
   // Goes to the last period that is as before.
-  void Skip(int32_t periods, const Snapshot& now, const std::vector<Front>& fronts);
-  void MoveStreams(int32_t periods, const Snapshot& now);
+  void Skip(int32_t periods, const Snapshot& now, const Snapshot& before,
+            const std::vector<Front>& fronts);
+  void MoveStreams(int32_t periods, const Snapshot& now, const Snapshot& before);
   // Pieces of the trace of the periods left out.
   void RepeatPieces(int32_t entity, const Front& front, int32_t periods);
 
@@ -69,10 +89,17 @@ class SteadyState {
   Overlap& overlap_;
   Events& events_;
   Periods periods_;
-  int32_t next_look_ = StreamCursor::kDone;  // at this instance of the first entity's kernels
-  Snapshot last_;
-  bool steady_ = false;         // that was that of a period before
-  int64_t last_period_ = 0;     // then: the time in between
+  bool in_middle_ = false;  // the period is that of the programs' middles
+  std::vector<Phase> phases_;
+  size_t phase_ = 0;                         // the next
+  int32_t next_look_ = StreamCursor::kDone;  // its instance, or that to find a period from
+  int32_t looks_ = 0;                        // at these periods
+  int32_t search_after_ = 0;                 // so many instances, for others
+  // Of the steady state, if there is one: its period, since when it is, and where streams were a
+  // period later.
+  int64_t period_ps_ = 0;
+  int64_t since_ps_ = 0;
+  std::vector<Front> since_;
   std::vector<int64_t> times_;  // of periods that were not
 };
 

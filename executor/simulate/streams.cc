@@ -20,6 +20,7 @@ Streams::Streams(const SimInput& in, SimTrace memory, Events& events)
     for (int s = 0; s < kNumStreams; ++s) EnterInstance(CursorOf(static_cast<int32_t>(e), s), 0);
   }
   trace_.piece_of.assign(layers, -1);
+  trace_.stepped_tasks.assign(entities, 0);
   entities_.resize(entities);
   waiting_.resize(cursors);
   earliest_wait_.resize(cursors, Events::kNever);

@@ -161,6 +161,7 @@ inline Streams::OpenLayer Streams::Open(int32_t entity, const StreamCursor& at) 
     fresh.start = static_cast<int64_t>(trace_.times.size()) + ports;
     trace_.times.resize(fresh.start + 2 * size, kUnknown);
     piece = trace_.Add(entity, at.instance, fresh);
+    trace_.stepped_tasks[entity] += size;
   }
   int64_t* const start = trace_.times.data() + trace_.pieces[piece].start;
   return {&block, &in_.index.block(instance.block), start, start + size,

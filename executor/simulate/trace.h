@@ -30,6 +30,7 @@ struct SimTrace {
   std::vector<int32_t> piece_of;        // per layer: its piece, or -1
   std::vector<Piece> pieces;
   std::vector<int64_t> times;
+  std::vector<int64_t> stepped_tasks;  // per entity: of layers whose tasks ran one by one
   std::vector<int64_t> stream_end;  // per entity and stream: when it is over; 0 if it has no tasks
   int64_t makespan_ps = 0;          // how long an iteration takes
   // Per entity, where iterations overlap: when its own begins. Empty: all at 0.
@@ -39,21 +40,31 @@ struct SimTrace {
   struct Repeat {
     int32_t first = 0, length = 0;
   };
-  std::vector<Repeat> repeats;  // per entity, if there are any
-  int32_t periods = 0;
-  int64_t period_ps = 0;
+  struct Jump {
+    int32_t periods = 0;
+    int64_t period_ps = 0;
+    std::vector<Repeat> repeats;  // per entity
+  };
+  std::vector<Jump> jumps;  // one after another
 
   void Clear() {
-    repeats.clear();
+    jumps.clear();
     instance_begin.clear();
     layer_begin.clear();
     piece_of.clear();
     pieces.clear();
     times.clear();
+    stepped_tasks.clear();
     stream_end.clear();
     begins.clear();
-    makespan_ps = period_ps = 0;
-    periods = 0;
+    makespan_ps = 0;
+  }
+
+  // Left out in all.
+  int32_t Periods() const {
+    int32_t periods = 0;
+    for (const Jump& jump : jumps) periods += jump.periods;
+    return periods;
   }
 
   // When the last task of an entity ends; 0 if it has none.

@@ -3,6 +3,20 @@
 #include <algorithm>
 
 namespace plancast {
+namespace {
+
+// Of one micro-batch: instances of the longest period, and periods that make a while.
+constexpr int32_t kLongest = 32;
+constexpr int32_t kWhile = 8;
+
+// Whether two do the same, for whichever micro-batch.
+bool DoTheSame(const Instance& a, const Instance& b) {
+  return a.block == b.block && a.layer_count == b.layer_count && a.layer_begin == b.layer_begin &&
+         a.chunk == b.chunk && a.phase == b.phase && (a.rendezvous < 0) == (b.rendezvous < 0) &&
+         a.join_end - a.join_begin == b.join_end - b.join_begin;
+}
+
+}  // namespace
 
 Periods::Periods(const ExecutionGraph& graph) : graph_(graph) {
   const auto stages = static_cast<int32_t>(graph.programs.size());
@@ -43,17 +57,45 @@ bool Periods::Widen(int32_t periods) {
   return true;
 }
 
+bool Periods::FindFrom(const std::vector<int32_t>& instances) {
+  lengths_.clear();
+  const auto programs = static_cast<int32_t>(instances.size());
+  for (int32_t p = 0; p < programs; ++p) {
+    lengths_.push_back(NextAlike(p, instances[p]));
+    if (lengths_.back() == 0) break;
+  }
+  bool found = programs > 0 && lengths_.back() > 0;
+  // The ends of a while first: there it is likelier to be over.
+  for (int32_t p = 0; found && p < programs; ++p) {
+    found = Alike(p, instances[p] + kWhile * lengths_[p]);
+  }
+  for (int32_t p = 0; found && p < programs; ++p) {
+    for (int32_t i = 0; found && i < kWhile * lengths_[p]; ++i) found = Alike(p, instances[p] + i);
+  }
+  if (!found) lengths_.clear();
+  return found;
+}
+
+int32_t Periods::NextAlike(int32_t program, int32_t instance) const {
+  const std::vector<Instance>& all = graph_.programs[program].instances;
+  const int64_t end =
+      std::min<int64_t>(static_cast<int64_t>(all.size()), int64_t{instance} + kLongest + 1);
+  for (int32_t next = instance + 1; next < end; ++next) {
+    if (all[next].micro_batch == all[instance].micro_batch + 1 &&
+        DoTheSame(all[instance], all[next])) {
+      return next - instance;
+    }
+  }
+  return 0;
+}
+
 bool Periods::Alike(int32_t program_index, int32_t index) const {
   const Program& program = graph_.programs[program_index];
   const int32_t length = lengths_[program_index];
   if (index < 0 || index + length >= static_cast<int32_t>(program.instances.size())) return false;
   const Instance& a = program.instances[index];
   const Instance& b = program.instances[index + length];
-  if (a.block != b.block || a.layer_count != b.layer_count || a.layer_begin != b.layer_begin ||
-      a.chunk != b.chunk || a.phase != b.phase || (a.rendezvous < 0) != (b.rendezvous < 0) ||
-      a.join_end - a.join_begin != b.join_end - b.join_begin) {
-    return false;
-  }
+  if (!DoTheSame(a, b)) return false;
   for (int32_t j = 0; j < a.join_end - a.join_begin; ++j) {
     const Join& x = program.joins[a.join_begin + j];
     const Join& y = program.joins[b.join_begin + j];

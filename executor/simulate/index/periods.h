@@ -15,17 +15,24 @@ class Periods {
  public:
   explicit Periods(const ExecutionGraph& graph);
 
+  bool found() const { return !lengths_.empty(); }
   // Instances of a program in a period; 0: there is none.
-  int32_t Of(int32_t program) const { return lengths_.empty() ? 0 : lengths_[program]; }
+  int32_t Of(int32_t program) const { return found() ? lengths_[program] : 0; }
   // Whether an instance and the one a period later are alike: the same block after
   // the same others, and in a rendezvous with those a period after the peers.
   bool Alike(int32_t program, int32_t instance) const;
   // Takes so many periods for one. False: no program has four of these.
   bool Widen(int32_t periods);
+  // Looks for a period of one micro-batch that repeats from these instances on, one of each
+  // program, for a while: schedules go over all micro-batches of a chunk before the next.
+  bool FindFrom(const std::vector<int32_t>& instances);
+  void Forget() { lengths_.clear(); }
 
  private:
   // Lengths of `micro_batches` at a time, if all programs repeat in their middles.
   bool Try(int32_t micro_batches);
+  // After how many instances a program does the same for the next micro-batch; 0: not soon.
+  int32_t NextAlike(int32_t program, int32_t instance) const;
 
   const ExecutionGraph& graph_;
   std::vector<int32_t> lengths_;

@@ -28,8 +28,8 @@ void ExpectJump(const ExecutionGraph& graph, int32_t periods, int devices = 2,
                 Form form = Form::kFolded, const HostParams& host = {}) {
   const auto jumps = Go(graph, true, devices, form, host);
   const auto walks = Go(graph, false, devices, form, host);
-  EXPECT_GE(jumps->trace().periods, periods);
-  EXPECT_EQ(walks->trace().periods, 0);
+  EXPECT_GE(jumps->trace().Periods(), periods);
+  EXPECT_EQ(walks->trace().Periods(), 0);
   ExpectSameTraces(*jumps, *walks);
   ExpectSameAttribution(*jumps, *walks);
 }
@@ -165,7 +165,7 @@ TEST(JumpTest, ChangesNothingOfRandomLongPlans) {
     ASSERT_EQ(with.status(), without.status());
     if (!with.ok()) continue;
     ++plans;
-    jumped += (*with)->trace().periods > 0;
+    jumped += (*with)->trace().Periods() > 0;
     ExpectSameTraces(**with, **without);
     ExpectSameAttribution(**with, **without);
   }

@@ -67,16 +67,15 @@ TEST_F(TraceTest, AnEntityEndsWithTheLastOfItsStreams) {
 TEST_F(TraceTest, ClearLeavesNothing) {
   trace_.Add(0, 0, {});
   trace_.times = {1};
-  trace_.repeats.push_back({3, 2});
-  trace_.periods = 4;
-  trace_.makespan_ps = trace_.period_ps = 5;
+  trace_.jumps = {{4, 5, {{3, 2}}}, {2, 3, {{20, 1}}}};
+  trace_.makespan_ps = 5;
+  EXPECT_EQ(trace_.Periods(), 6);
   trace_.Clear();
   EXPECT_TRUE(trace_.instance_begin.empty() && trace_.layer_begin.empty() &&
               trace_.piece_of.empty() && trace_.pieces.empty() && trace_.times.empty() &&
-              trace_.stream_end.empty() && trace_.repeats.empty());
+              trace_.stream_end.empty() && trace_.jumps.empty());
   EXPECT_EQ(trace_.makespan_ps, 0);
-  EXPECT_EQ(trace_.periods, 0);
-  EXPECT_EQ(trace_.period_ps, 0);
+  EXPECT_EQ(trace_.Periods(), 0);
 }
 
 }  // namespace

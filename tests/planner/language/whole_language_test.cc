@@ -289,8 +289,8 @@ TEST_P(WholeLanguageTest, ManyMicroBatches) {
     };
     const auto with = run(true), without = run(false);
     ASSERT_TRUE(with.ok()) << with.status();
-    jumped += (*with)->trace().periods > 0;
-    EXPECT_EQ((*without)->trace().periods, 0);
+    jumped += (*with)->trace().Periods() > 0;
+    EXPECT_EQ((*without)->trace().Periods(), 0);
     ExpectSameTraces(**with, **without);
     ExpectSameAttribution(**with, **without);
     ++plans;
