@@ -70,6 +70,7 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
       absl::StrAppend(&key, "@", axis, ":", coordinate);
     }
   }
+  for (const PieceRun& run : body.pieces) absl::StrAppend(&key, ";", run.DebugString());
   return absl::StrCat(key, text);
 }
 

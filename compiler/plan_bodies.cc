@@ -11,6 +11,7 @@
 #include "base/memo_key.h"
 #include "base/status_macros.h"
 #include "compiler/bind/plan_mesh.h"
+#include "compiler/body/body_pieces.h"
 #include "compiler/body/differentiate.h"
 #include "compiler/body/partition.h"
 #include "compiler/body/placed_plan.h"
@@ -229,7 +230,8 @@ class BodyCompilation {
       const std::string key = absl::StrCat(
           "blocks|", LayoutsKey(ports[s], bound_.mesh), "|", LayoutsKey(out, bound_.mesh), "|",
           ModelGraph::PathOf(bound_.graph.segments[s]), "|", keys_[b],
-          bound_.bodies[b].on.empty() ? "" : absl::StrCat("|at ", request_.place.DebugString()));
+          bound_.bodies[b].on.empty() ? "" : absl::StrCat("|at ", request_.place.DebugString()),
+          bound_.bodies[b].pieces.empty() || !bound_.EndsModel(s) ? "" : "|ends");
       const auto make = [&] { return CompileBody(b, s, ports[s], out); };
       ASSIGN_OR_RETURN(auto body, session_.Memo<CompiledBody>(key, make));
       if (any_dp_ && body->depends_on_data_ranks) {  // the first's who asked: others have their own
@@ -272,8 +274,18 @@ class BodyCompilation {
                          request_.options->splits_backward()};
     compiled.state =
         SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan, *request_.profile);
-    compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name,
-                                ModelGraph::PathOf(bound_.graph.segments[segment]));
+    const std::string path = ModelGraph::PathOf(bound_.graph.segments[segment]);
+    if (bound_.bodies[b].pieces.empty()) {
+      compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name, path);
+    } else {
+      ASSIGN_OR_RETURN(const BodyInPieces cut,
+                       RunInPieces(bound_.graph, bound_.mesh, bound_.bodies[b], compiled.plan,
+                                   bound_.EndsModel(segment)));
+      LowerContext of_pieces = context;
+      of_pieces.graph = &cut.graph;
+      of_pieces.bound = &cut.bound;
+      compiled.blocks = LowerBody(of_pieces, cut.plan, BodyOf(b).name, path);
+    }
     if (OverlapsProducts(*request_.options)) {
       const bool gathers = GathersInParts(context);
       compiled.blocks.forward =

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "strategy/plan_names.h"
-#include "strategy/recompute_set.h"
+#include "strategy/recompute/recompute_set.h"
 
 namespace plancast {
 namespace {

@@ -50,6 +50,10 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path, int64_
   lines.emplace_back(
       absl::StrCat("recompute: ", PrintRecompute(resolved.recompute, resolved.recompute_ops)),
       SourceText(resolved.recompute_source));
+  for (auto said = resolved.pieces.rbegin(); said != resolved.pieces.rend(); ++said) {
+    lines.emplace_back(absl::StrCat("micro_batches: ", said->directive.DebugString()),
+                       SourceText(said->source));
+  }
   for (const HomeKind kind : kHomeKindNames.Values()) {
     lines.emplace_back(
         absl::StrCat("home ", kHomeKindNames[kind], ": ", PrintHome(kind, resolved.homes[kind])),

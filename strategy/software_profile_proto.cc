@@ -10,7 +10,7 @@
 #include "base/suggest.h"
 #include "proto/software_profile.pb.h"
 #include "proto/text_proto.h"
-#include "strategy/recompute_set.h"
+#include "strategy/recompute/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/software_profile.h"
 #include "strategy/software_profiles.h"

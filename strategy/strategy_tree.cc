@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "strategy/byte_size.h"
 #include "strategy/plan_names.h"
-#include "strategy/recompute_set.h"
+#include "strategy/recompute/recompute_set.h"
 
 namespace plancast {
 namespace {
@@ -68,23 +68,9 @@ std::optional<std::string> UnitText(const Directives& node) {
   return absl::StrCat(*node.unit_layers);
 }
 
-// What the plan's zero and offload say.
-HomeDirective HomesOfPlan(const ShortForm& plan) {
-  HomeDirective home;
-  const int64_t zero = plan.zero.value_or(0);
-  const auto offloads = [&](Offload what) {
-    const auto& words = plan.offload;
-    return std::find(words.begin(), words.end(), kOffloadNames[what]) != words.end();
-  };
-  const auto say = [&](HomeKind kind, bool sharded, bool on_host) {
-    if (sharded || on_host) home[kind] = Home{sharded ? "dp" : "", on_host};
-  };
-  const bool update_on_host = offloads(Offload::kOptimizer);
-  say(HomeKind::kState, zero >= 1, update_on_host);
-  say(HomeKind::kGradients, zero >= 2, zero >= 2 && update_on_host);
-  say(HomeKind::kWeights, zero >= 3, offloads(Offload::kParameters));
-  say(HomeKind::kActivations, false, offloads(Offload::kActivations));
-  return home;
+std::optional<std::string> PiecesText(const Directives& node) {
+  if (node.pieces.empty()) return std::nullopt;
+  return node.pieces.DebugString();
 }
 
 std::optional<std::string> TrainText(const Directives& node) {
@@ -112,12 +98,32 @@ std::string NodeText(const Directives& node) {
     parts.push_back(absl::StrCat("on ", on.axis, ": ", PrintOn(on)));
   }
   if (const auto text = RecomputeText(node)) parts.push_back(absl::StrCat("recompute: ", *text));
+  if (const auto text = PiecesText(node)) {
+    parts.push_back(absl::StrCat("micro_batches: ", *text));
+  }
   if (!node.home.empty()) parts.push_back(absl::StrCat("home: ", node.home.DebugString()));
   if (const auto text = BucketText(node)) parts.push_back(absl::StrCat("bucket: ", *text));
   if (const auto text = UnitText(node)) parts.push_back(absl::StrCat("unit: ", *text));
   if (const auto text = TrainText(node)) parts.push_back(absl::StrCat("train: ", *text));
   if (const auto text = LoraText(node)) parts.push_back(absl::StrCat("lora: ", *text));
   return absl::StrCat("{ ", absl::StrJoin(parts, "; "), " }");
+}
+
+// The pieces of an op: nodes of one depth decide together, those of others cut what these leave.
+absl::Status ResolvePieces(const std::vector<Candidate>& candidates, const std::string& op,
+                           Resolved* resolved) {
+  for (auto begin = candidates.begin(); begin != candidates.end() && begin->length > 0;) {
+    const auto end = std::find_if(begin, candidates.end(), [&](const Candidate& candidate) {
+      return candidate.length != begin->length;
+    });
+    const std::vector<Candidate> as_deep(begin, end);
+    ASSIGN_OR_RETURN(const Candidate* pieces, Decide(as_deep, op, "micro_batches", PiecesText));
+    if (pieces != nullptr) {
+      resolved->pieces.push_back({pieces->node->pieces, pieces->length, *pieces->path});
+    }
+    begin = end;
+  }
+  return absl::OkStatus();
 }
 
 // The homes of an op: over which axis, and whether on the host, each decided by itself.
@@ -167,7 +173,7 @@ std::string TextOf(const ModulePath& path) {
 bool Directives::empty() const {
   return split.empty() && on.empty() && home.empty() && !recompute.has_value() &&
          !bucket_bytes.has_value() && !unit_layers.has_value() && !train.has_value() &&
-         !lora.has_value();
+         !lora.has_value() && pieces.empty();
 }
 
 const SplitDirective* Directives::FindSplit(absl::string_view axis) const {
@@ -208,66 +214,6 @@ StrategyTree StrategyTree::FromShortForm(const ShortForm& form) {
   StrategyTree tree;
   tree.plan_ = form;
   return tree;
-}
-
-Directives StrategyTree::Root() const {
-  Directives root;
-  root.SetSplit({"dp", {"batch"}});
-  // Column- and row-parallel linears, attention heads, the vocabulary; what has
-  // none of them (norms, dropouts, residuals) is cut along the sequence or not.
-  const int64_t tp = plan_.tp.value_or(1), etp = plan_.etp.value_or(tp);
-  root.SetSplit({"tp", {"heads", "ffn", "shared_ffn", "expert_ffn", "vocab"}});
-  std::vector<std::string>& over_tp = root.split.back().levels[0].dims;
-  if (plan_.sp) over_tp.push_back("seq");
-  if (etp != tp) over_tp.erase(std::find(over_tp.begin(), over_tp.end(), "expert_ffn"));
-  // The slots of experts are what is left of the sequence.
-  if (plan_.sp || etp != tp) over_tp.push_back("slots");
-  if (plan_.ep.value_or(1) > 1) root.SetSplit({"ep", {"!seq", "experts"}});
-  if (etp != tp && etp > 1) root.SetSplit({"etp", {"expert_ffn"}});
-  root.home = HomesOfPlan(plan_);
-  if (plan_.recompute.has_value()) {
-    const bool layers = plan_.recompute == "every" || plan_.recompute == "uniform";
-    root.recompute = layers ? Recompute::kFull : kRecomputeNames.Find(*plan_.recompute);
-    root.recompute_ops = plan_.recompute_ops;
-  }
-  root.bucket_bytes = plan_.bucket_bytes;
-  root.unit_layers = plan_.unit;
-
-  const auto said = nodes_.find("");
-  if (said == nodes_.end()) return root;
-  for (const SplitDirective& split : said->second.split) root.SetSplit(split);
-  if (!said->second.home.empty()) root.home = Merged(root.home, said->second.home);
-  if (said->second.recompute.has_value()) {
-    root.recompute = said->second.recompute;
-    root.recompute_ops = said->second.recompute_ops;
-  }
-  if (said->second.bucket_bytes.has_value()) root.bucket_bytes = said->second.bucket_bytes;
-  if (said->second.unit_layers.has_value()) root.unit_layers = said->second.unit_layers;
-  root.train = said->second.train;
-  root.lora = said->second.lora;
-  return root;
-}
-
-ShortForm StrategyTree::PlanOfRoot() const {
-  const auto said = nodes_.find("");
-  if (said == nodes_.end()) return plan_;
-  ShortForm plan = plan_;
-  if (said->second.bucket_bytes.has_value()) plan.bucket_bytes = said->second.bucket_bytes;
-  if (said->second.unit_layers.has_value()) plan.unit = said->second.unit_layers;
-  if (said->second.home.empty()) return plan;
-  const HomeDirective home = Root().home;
-  TensorHomes homes;
-  for (const HomeKind kind : kHomeKindNames.Values()) homes[kind] = home[kind].value_or(Home());
-  plan.zero = homes.zero();
-  plan.offload.clear();
-  const auto offload = [&](HomeKind kind, Offload what) {
-    if (homes[kind].on_host) plan.offload.emplace_back(kOffloadNames[what]);
-  };
-  offload(HomeKind::kState, Offload::kOptimizer);
-  offload(HomeKind::kWeights, Offload::kParameters);
-  offload(HomeKind::kActivations, Offload::kActivations);
-  if (!homes[HomeKind::kActivations].on_host) plan.offload_layers.reset();
-  return plan;
 }
 
 int StrategyTree::MostShardedBelow() const {
@@ -336,7 +282,7 @@ bool Resolved::SaysAs(const Resolved& other) const {
          std::equal(splits.begin(), splits.end(), other.splits.begin(), other.splits.end(),
                     same_split) &&
          on == other.on && recompute == other.recompute && recompute_ops == other.recompute_ops &&
-         homes == other.homes && bucket_bytes == other.bucket_bytes &&
+         pieces == other.pieces && homes == other.homes && bucket_bytes == other.bucket_bytes &&
          from_plan(*this) == from_plan(other);
 }
 
@@ -455,6 +401,7 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
     resolved.recompute_ops = recompute->node->recompute_ops;
     resolved.recompute_source = *recompute->path;
   }
+  RETURN_IF_ERROR(ResolvePieces(candidates, path, &resolved));
   RETURN_IF_ERROR(ResolveHomes(candidates, path, &resolved));
   ASSIGN_OR_RETURN(const Candidate* bucket, Decide(candidates, path, "bucket", BucketText));
   if (bucket != nullptr) {

@@ -18,6 +18,7 @@
 #include "strategy/nodes/choose_stages.h"
 #include "strategy/nodes/homes.h"
 #include "strategy/nodes/on.h"
+#include "strategy/nodes/pieces.h"
 #include "strategy/nodes/split_directive.h"
 #include "strategy/plan_options.h"
 #include "strategy/short_form.h"
@@ -33,6 +34,7 @@ struct Directives {
   // time
   std::optional<Recompute> recompute;
   std::vector<std::string> recompute_ops;  // of `selective`: sets of ops; empty: the plan's
+  PiecesDirective pieces;
   // rewrite
   std::optional<int64_t> bucket_bytes;
   std::optional<int64_t> unit_layers;  // neighbouring layers that are one unit of sharding
@@ -64,12 +66,23 @@ struct ResolvedOn {
     return a.directive == b.directive;
   }
 };
+// Pieces that an op runs in, by the node that says so.
+struct ResolvedPieces {
+  PiecesDirective directive;
+  int depth = 0;  // parts of the node's path
+  std::string source;
+
+  friend bool operator==(const ResolvedPieces& a, const ResolvedPieces& b) {
+    return a.directive == b.directive && a.depth == b.depth;
+  }
+};
 struct Resolved {
   std::vector<ResolvedSplit> splits;  // in the order of first mention, root first
   std::vector<ResolvedOn> on;         // by axis; of an axis that is not here all ranks
   Recompute recompute = Recompute::kNone;
   std::vector<std::string> recompute_ops;
   std::string recompute_source;
+  std::vector<ResolvedPieces> pieces;  // one a depth, below the root; the deepest first
   TensorHomes homes;
   std::array<std::string, kNumHomeKinds> home_sources;
   std::optional<int64_t> bucket_bytes;  // absent: the software profile's
@@ -110,7 +123,8 @@ class StrategyTree {
   // canonical tree of `plan`; `what` names the input in errors:
   // {"plan": "dp=2,tp=4", "nodes": {"layers.*.attn": {"split": {"tp": ["heads"]},
   //  "recompute": "selective:core_attn+moe_act", "home": {"weights": "shard(dp)"}, "on": {"dp": 0},
-  //  "bucket": "25MB"}, "layers[0:8]": {"unit": 2}},
+  //  "bucket": "25MB"}, "layers[0:8]": {"unit": 2},
+  //  "head": {"micro_batches": 8, "max_ongoing": 1}},
   //  "load": {"experts": [1.5, 0.5]},
   //  "stages": [{"nodes": ["embedding", "layers[0:8]"]}, {"nodes": "layers[8:16]"}, ...],
   //  "idle": "gpus 2-7"}
@@ -158,7 +172,7 @@ class StrategyTree {
   // their width over etp, in ops that work on slots and not on tokens; recompute,
   // bucket and homes (zero, offload) of the plan; each unless the node `` says otherwise.
   Directives Root() const;
-  // The plan with what the node `` says of homes, buckets and units as its own.
+  // The plan with what the node `` says of homes, buckets, units and micro-batches as its own.
   ShortForm PlanOfRoot() const;
   // The most that a node below the root shards, as `zero` counts.
   int MostShardedBelow() const;

@@ -189,6 +189,21 @@ absl::Status CheckHome(const HomeDirective& home, bool root, absl::Span<const Si
   return home.Check();
 }
 
+// Micro-batches of the root are those of the plan.
+absl::Status CheckRootPieces(const PiecesDirective& pieces, const ShortForm& plan) {
+  if (!pieces.max_ongoing.empty()) {
+    return absl::UnimplementedError(
+        "not supported yet: `max_ongoing` at the root. Say `schedule` in the plan: gpipe, 1f1b, or "
+        "a table.");
+  }
+  if (pieces.micro_batches == 0 ||
+      pieces.micro_batches == plan.accum.value_or(pieces.micro_batches))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("says `micro_batches: ", pieces.micro_batches,
+                                                 "` and the plan accum=", *plan.accum,
+                                                 ". Leave one of the two out."));
+}
+
 }  // namespace
 
 absl::Status CheckNodePath(const NodePath& node, absl::string_view path, const ModelPaths& model) {
@@ -209,6 +224,8 @@ absl::Status CheckTree(const StrategyTree& tree, absl::Span<const SizedAxis> mes
     }
     RETURN_IF_ERROR(CheckOn(node, mesh, path.empty())) << place;
     RETURN_IF_ERROR(CheckHome(node.home, path.empty(), mesh)) << place;
+    RETURN_IF_ERROR(path.empty() ? CheckRootPieces(node.pieces, tree.plan()) : node.pieces.Check())
+        << place;
   }
   return absl::OkStatus();
 }

@@ -33,8 +33,9 @@ int AppendTasks(const BlockTemplate& in, int gate, BlockBuilder* builder) {
     if ((block.flags[t] & Block::kHostSync) != 0) builder->MarkHostSync(task);
   }
   for (const BlockTemplate::Gradient& g : in.gradients) {
-    builder->AddGradient(first + g.task, g.elements, g.tensor);
+    builder->AddGradient(first + g.task, g.elements, g.tensor, g.further);
   }
+  for (const int task : in.further) builder->MarkFurther(first + task);
   for (const std::string& tensor : block.tensors) builder->AddTensor(tensor);
   for (const MemoryEvent& e : block.memory) {
     builder->AddMemory(first + e.task, e.after, e.kind, e.tensor, e.delta, e.early, e.pool);

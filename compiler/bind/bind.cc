@@ -11,6 +11,7 @@
 #include "compiler/bind/joined_layers.h"
 #include "compiler/bind/layer_zones.h"
 #include "compiler/bind/op_places.h"
+#include "compiler/bind/piece_runs.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/bind/recompute.h"
 #include "compiler/bind/shard_units.h"
@@ -266,6 +267,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
                                              directives, body.splits, bound.mesh, selective));
     ASSIGN_OR_RETURN(body.unit,
                      units.Of(bound.graph, bound.places, static_cast<int>(i), directives));
+    ASSIGN_OR_RETURN(body.pieces, PieceRunsOf(bound.graph, segment, directives));
     bound.bodies.push_back(std::move(body));
   }
   RETURN_IF_ERROR(use.Check(bound.graph, tree));

@@ -40,6 +40,11 @@ struct BoundModel {
   // divides is cut, to say in which layout they would read. Empty: all are.
   std::vector<bool> held;
   bool Holds(size_t body) const { return held.empty() || held[body]; }
+  // Whether nobody reads what leaves a segment.
+  bool EndsModel(int segment) const {
+    return segment + 1 == static_cast<int>(graph.segments.size()) &&
+           graph.segments[segment].repeat == 1;
+  }
 
   std::string DebugString() const;
 };

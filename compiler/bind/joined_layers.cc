@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/bind/piece_runs.h"
 #include "graph/model/cut_segments.h"
 
 namespace plancast {
@@ -157,6 +158,16 @@ class LayerJoiner {
       out.splits.insert(out.splits.end(), parts.back()->splits.begin(), parts.back()->splits.end());
       out.homes.insert(out.homes.end(), parts.back()->homes.begin(), parts.back()->homes.end());
     }
+    int ops = 0;
+    for (const BoundBody* part : parts) {
+      for (PieceRun run : part->pieces) {
+        run.begin += ops;
+        run.end += ops;
+        out.pieces.push_back(std::move(run));
+      }
+      ops += static_cast<int>(part->splits.size());
+    }
+    SortPieces(&out.pieces);
     if (std::any_of(parts.begin(), parts.end(),
                     [](const BoundBody* p) { return !p->on.empty(); })) {
       for (const BoundBody* part : parts) {

@@ -6,7 +6,7 @@
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "graph/split/rule_part.h"
-#include "strategy/recompute_set.h"
+#include "strategy/recompute/recompute_set.h"
 
 namespace plancast {
 namespace {

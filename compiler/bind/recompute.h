@@ -14,7 +14,7 @@ namespace plancast {
 
 // What the backward phase runs again of a body whose ops have these directives and
 // splits. `selective`: the words that plain `selective` stands for
-// (strategy/recompute_set.h). Sets of ops are for layers (segments in lists), and so is
+// (strategy/recompute/recompute_set.h). Sets of ops are for layers (segments in lists), and so is
 // what the root says.
 // Errors: words that are no set of ops.
 absl::StatusOr<std::vector<OpReplay>> ReplaysOf(const Body& body, bool in_list,

@@ -12,6 +12,11 @@ const OnRanksOf& BoundBody::OnOf(int op) const {
   return on.empty() ? all : on[op];
 }
 
+std::string PieceRun::DebugString() const {
+  return absl::StrCat(source, " [", begin, ",", end, ") in ", pieces,
+                      turns() ? absl::StrCat(", ", max_ongoing, " at once") : "");
+}
+
 std::string OpReplay::DebugString() const {
   std::string text = group < 0 ? "-" : absl::StrCat(group);
   if (discards) text += '!';

@@ -41,6 +41,20 @@ struct OpHomes {
   bool FromNode(HomeKind kind) const { return !SourceOf(kind).empty(); }
 };
 
+// Ops [begin, end) of a body that run in smaller pieces than what is around them, and the node
+// that says so.
+struct PieceRun {
+  int begin = 0, end = 0;
+  int64_t pieces = 1;       // for each piece of what is around
+  int64_t max_ongoing = 0;  // that have gone forward and not yet back; 0: all
+  int depth = 0;            // parts of the node's path
+  std::string source;       // the node
+
+  // Pieces go back before others go forward.
+  bool turns() const { return max_ongoing > 0 && max_ongoing < pieces; }
+  std::string DebugString() const;  // `layers.*.mlp [4,9) in 4, 1 at once`
+};
+
 // One body bound to a plan: how each op is cut and what of it runs again.
 struct BoundBody {
   int body = 0;                     // into ModelGraph::bodies
@@ -49,8 +63,9 @@ struct BoundBody {
   std::vector<OpHomes> homes;       // per op; empty: no node says any
   // Per op the ranks that run it, none: all of them; empty: all run all.
   std::vector<OnRanksOf> on;
-  int layers = 1;    // of lists that one repeat runs (joined_layers.h)
-  int64_t unit = 1;  // layers that are to be one unit of sharding (shard_units.h)
+  int layers = 1;                // of lists that one repeat runs (joined_layers.h)
+  int64_t unit = 1;              // layers that are to be one unit of sharding (shard_units.h)
+  std::vector<PieceRun> pieces;  // those around others first
 
   const OnRanksOf& OnOf(int op) const;
 };
@@ -113,6 +128,7 @@ struct DifferentiatedBody {
 struct Value {
   TensorRef ref;
   Layout layout;
+  int part_of = -1;  // the value that this is a piece of, in its memory; -1: it is whole
 };
 
 // A step with its values: an op, a relayout, or the sum of two gradients.
@@ -128,6 +144,10 @@ struct PlanStep {
   Relayout relayout;
   Part part = Part::kForward;
   int after = -1;  // step that must be over too (no overlap of wgrad and tp), or -1
+  // Of ops in pieces (body_pieces.h): which piece, a number of its own; -1: none. `further`: pieces
+  // before it made gradients of the same weights. `turns`: its gradients wait for nothing.
+  int piece = -1;
+  bool further = false, turns = false;
 };
 
 // Calls `use(value)` for all that a step reads.
@@ -154,6 +174,7 @@ struct BodyPlan {
   std::vector<ParameterGrad> parameter_grads;
   std::vector<Layout> parameter_layouts;  // per tensor of the body (parameters only)
   Place place;                            // that it is the plan of; empty: of all devices
+  bool puts_off = false;                  // ops of the forward pass run in the backward pass
 
   // Nothing of the body is trained, and no gradient goes through: its layers have no
   // backward pass.

@@ -18,7 +18,7 @@ std::vector<bool> NeededNow(const BodyPlan& plan) {
     const PlanStep& step = plan.backward[s];
     const bool makes = std::any_of(step.outputs.begin(), step.outputs.end(),
                                    [&](int value) { return value >= 0 && wanted[value]; });
-    if (!makes && step.part != Part::kRecompute) continue;
+    if (!makes && step.part != Part::kRecompute && !step.turns) continue;
     now[s] = true;
     ForEachRead(step, [&](int value) { wanted[value] = true; });
   }

@@ -20,7 +20,7 @@ std::vector<int> GroupList(const LowerContext& context, const std::vector<PlanSt
   for (size_t s = 0; s < steps.size(); ++s) {
     const std::string label = label_of(steps[s]);
     const bool joins = s > 0 && !label.empty() && label == label_of(steps[s - 1]) &&
-                       steps[s].part == steps[s - 1].part &&
+                       steps[s].part == steps[s - 1].part && steps[s].piece == steps[s - 1].piece &&
                        steps[s].op.partition.reductions.empty() &&
                        steps[s - 1].op.partition.reductions.empty();
     groups[s] = joins ? group : ++group;
@@ -60,6 +60,9 @@ bool InPlace(const LowerContext& context, const PlanStep& step) {
 std::vector<int> RenamedRoots(const BodyPlan& plan) {
   std::vector<int> root(plan.values.size());
   std::iota(root.begin(), root.end(), 0);
+  for (size_t v = 0; v < root.size(); ++v) {  // of pieces the whole, which comes first
+    if (plan.values[v].part_of >= 0) root[v] = root[plan.values[v].part_of];
+  }
   for (const std::vector<PlanStep>* steps : {&plan.forward, &plan.backward}) {
     for (const PlanStep& step : *steps) {
       if (step.kind != PlanStep::Kind::kOp) continue;
@@ -132,6 +135,10 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const L
     while (parent[v] != v) v = parent[v] = parent[parent[v]];
     return v;
   };
+  for (size_t v = 0; v < parent.size(); ++v) {
+    if (plan.values[v].part_of >= 0)
+      parent[find(static_cast<int>(v))] = find(plan.values[v].part_of);
+  }
   for (const std::vector<PlanStep>* steps : {&plan.forward, &plan.backward}) {
     for (const PlanStep& step : *steps) {
       if (step.kind == PlanStep::Kind::kAdd) {

@@ -101,14 +101,15 @@ class PhaseLowering {
     // On a rank that runs nothing of the module a task of no bytes gives up what it is handed, or
     // stands for what is handed on where nothing comes in: gradients that nobody needs.
     const bool begins = in_ports_.empty() && !out_ports.empty();
-    if (builder_.size() == 0 && !plan_.place.empty() &&
-        (begins || EndsHere(buffers_, enters, stays))) {
+    const bool hands_on = plan_.puts_off && !backward_;  // keeps what it is handed for later
+    if (builder_.size() == 0 &&
+        (hands_on || (!plan_.place.empty() && (begins || EndsHere(buffers_, enters, stays))))) {
       builder_.AddKernel(MemoryKernel(context_, "release", 0, 0),
                          backward_ ? Purpose::kBackward : Purpose::kForward, "release", {});
     }
     const int last = builder_.size() > 0 ? builder_.size() - 1 : ~0;  // ~0: only hands on
     for (int value : out_ports) {
-      const int ready = value < 0 ? BlockBuilder::kNone : ready_[value];
+      const int ready = value < 0 ? BlockBuilder::kNone : ReadyAt(value);
       builder_.AddOutPort(ready == BlockBuilder::kNone ? last : ready);
     }
     if (builder_.size() > 0) {
@@ -137,10 +138,7 @@ class PhaseLowering {
 
   std::vector<int> DepsOf(const PlanStep& step) const {
     std::vector<int> deps;
-    for (int value : step.inputs) {
-      if (value >= 0) deps.push_back(ready_[value]);
-    }
-    for (int value : step.extra_reads) deps.push_back(ready_[value]);
+    ForEachRead(step, [&](int value) { deps.push_back(ReadyAt(value)); });
     if (step.after >= 0) deps.push_back(last_task_[step.after]);
     // Frameworks replay a module when its gradient has come.
     if (step.part == Part::kRecompute) {
@@ -149,13 +147,24 @@ class PhaseLowering {
     return deps;
   }
 
+  // What a piece is of may be there when it is not made by itself.
+  int ReadyAt(int value) const {
+    while (ready_[value] == BlockBuilder::kNone && plan_.values[value].part_of >= 0) {
+      value = plan_.values[value].part_of;
+    }
+    return ready_[value];
+  }
+  void SetReady(int value, int task) {
+    for (; value >= 0; value = plan_.values[value].part_of) ready_[value] = task;
+  }
+
   double LocalBytes(int value) const { return context_.LocalBytes(plan_.values[value]); }
 
   void LowerAdd(const PlanStep& step) {
     const double bytes = LocalBytes(step.outputs[0]);
-    ready_[step.outputs[0]] =
-        builder_.AddKernel(MemoryKernel(context_, "grad_add", 2 * bytes, bytes),
-                           PurposeOf(step.part), "grad_add", DepsOf(step));
+    SetReady(step.outputs[0],
+             builder_.AddKernel(MemoryKernel(context_, "grad_add", 2 * bytes, bytes),
+                                PurposeOf(step.part), "grad_add", DepsOf(step)));
   }
 
   void LowerRelayout(const PlanStep& step) {
@@ -171,7 +180,7 @@ class PhaseLowering {
                                  });
     const int ready = AddRelayout(context_, plan_, step, quantized ? gathered_share_ : 1,
                                   DepsOf(step), &builder_);
-    for (const int value : step.outputs) ready_[value] = ready;
+    for (const int value : step.outputs) SetReady(value, ready);
   }
 
   // A step with reductions inside: kernel, collective, kernel, ...
@@ -209,8 +218,8 @@ class PhaseLowering {
       }
     }
     for (int value : step.outputs) {
-      ready_[value] = ready;
-      NoteGradient(value);
+      SetReady(value, ready);
+      NoteGradient(step, value);
     }
   }
 
@@ -283,7 +292,9 @@ class PhaseLowering {
                         : step.op.side_outputs[i - rule.outputs().size()].tensor;
       const bool priced = sums_ == SumFusion::kFp32 && AccumulatesInKernel(step, value);
       part.writes[t] = !buffers_.in_registers[value] && !priced;
-      if (buffers_.root[value] == value) made_in_group_[value] = group;
+      const int root = buffers_.root[value], whole = plan_.values[value].part_of;
+      const bool renames = whole < 0 ? root != value : root != buffers_.root[whole];
+      if (!renames) made_in_group_[root] = group;
     }
     return part;
   }
@@ -344,8 +355,8 @@ class PhaseLowering {
     double accumulated = 0;
     for (size_t s = begin; s < end; ++s) {
       for (int value : steps_[s].outputs) {
-        ready_[value] = builder_.size() > before ? ready : LatestOf(deps);
-        NoteGradient(value);
+        SetReady(value, builder_.size() > before ? ready : LatestOf(deps));
+        NoteGradient(steps_[s], value);
         if (IsParameterGrad(value) && !AccumulatesInKernel(steps_[s], value)) {
           accumulated += LocalBytes(value) / context_.Bytes(DType::kCompute);
         }
@@ -355,13 +366,13 @@ class PhaseLowering {
     if (accumulated > 0) AddGradientAccumulation(steps_[begin], accumulated, ready);
   }
 
-  void NoteGradient(int value) {
+  void NoteGradient(const PlanStep& step, int value) {
     if (!IsParameterGrad(value) || ready_[value] < 0) return;
     const Value& v = plan_.values[value];
     const TensorFacts facts = FactsOf(*context_.graph, context_.body(), v.ref);
     builder_.AddGradient(ready_[value],
                          static_cast<int64_t>(v.layout.LocalElements(*context_.mesh, facts.shape)),
-                         v.ref.tensor);
+                         v.ref.tensor, step.further);
   }
 
   // A step that moves nothing passes its newest input on.
@@ -380,6 +391,9 @@ class PhaseLowering {
   }
 
   void NoteLives(size_t begin, size_t end, int first) {
+    for (int task = first; steps_[begin].further && task < builder_.size(); ++task) {
+      builder_.MarkFurther(task);
+    }
     const int last = std::max(builder_.size() - 1, 0);
     first = std::min(first, last);
     for (size_t s = begin; s < end; ++s) {

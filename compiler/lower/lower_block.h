@@ -23,11 +23,13 @@ struct BlockTemplate {
     int task = 0;
     int64_t elements = 0;
     int tensor = -1;
+    bool further = false;  // it adds to what pieces before it made
   };
   std::vector<Gradient> gradients;
   // What products of weight gradients read of each element of the sum that they add to and
   // write (SumFusion::kOwnType), bytes.
   double sum_read_bytes = 0;
+  std::vector<int> further;  // tasks, ascending, that add to gradients of pieces before them
 };
 
 // Appends tasks to a block template.
@@ -55,9 +57,10 @@ class BlockBuilder {
   void KeepOnHost(int64_t bytes) { out_.block.host_bytes += bytes; }
   void MarkRendezvous(int task) { out_.block.rendezvous_task = task; }
   void MarkHostSync(int task) { out_.block.flags[task] |= Block::kHostSync; }
-  void AddGradient(int task, int64_t elements, int tensor) {
-    out_.gradients.push_back({task, elements, tensor});
+  void AddGradient(int task, int64_t elements, int tensor, bool further = false) {
+    out_.gradients.push_back({task, elements, tensor, further});
   }
+  void MarkFurther(int task) { out_.further.push_back(task); }
   void ReadSums(double element_bytes) { out_.sum_read_bytes = element_bytes; }
   void AddOutPort(int ready) { out_.block.out_ports.push_back(ready); }
   int size() const { return out_.block.size(); }

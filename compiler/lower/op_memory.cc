@@ -117,11 +117,15 @@ void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps
                  BlockBuilder* builder) {
   if (context.profile->tensors.op_memory.empty() || builder->size() == 0) return;
   const int ops = static_cast<int>(context.body().ops.size());
-  std::vector<StepTasks> forward(ops), gradients(ops);  // of each op
-  std::vector<int> input_gradient(ops, -1);             // its step
+  int pieces = 1;
+  for (const PlanStep& step : steps) pieces = std::max(pieces, step.piece + 2);
+  // Of each op, piece by piece.
+  const size_t count = static_cast<size_t>(ops) * pieces;
+  std::vector<StepTasks> forward(count), gradients(count);
+  std::vector<int> input_gradient(count, -1);  // its step
   for (size_t s = 0; s < steps.size(); ++s) {
     if (steps[s].kind != PlanStep::Kind::kOp || tasks[s].last < 0) continue;
-    const int op = steps[s].op.op;
+    const int op = steps[s].op.op * pieces + steps[s].piece + 1;
     const Part part = steps[s].part;
     if (part == Part::kForward || part == Part::kRecompute) {
       forward[op] = tasks[s];
@@ -134,21 +138,23 @@ void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps
   }
   const std::vector<bool> keeps = OpsWithGradients(context.body());
   Events events(context, path, builder);
-  for (int op = 0; op < ops; ++op) {
+  for (int i = 0; i < static_cast<int>(count); ++i) {
+    const int op = i / pieces;
     const OpMemory* memory = MemoryOf(context, op);
     if (memory == nullptr) continue;
     const bool again = static_cast<bool>(context.bound->replays[op]);
-    if (forward[op].last >= 0 && !keeps[op]) {
-      events.Add(op, memory->forward, MemoryKind::kWorkspace, forward[op].first, forward[op].last);
-    } else if (forward[op].last >= 0) {
-      const int until = !backward && again ? forward[op].last : backward ? gradients[op].last : -1;
-      events.Add(op, memory->saved, MemoryKind::kActivations, forward[op].first, until);
-      events.Add(op, memory->forward, MemoryKind::kWorkspace, forward[op].first, forward[op].last);
-    } else if (backward && !again && gradients[op].last >= 0) {
-      events.Add(op, memory->saved, MemoryKind::kActivations, -1, gradients[op].last);
+    const StepTasks &ahead = forward[i], &back = gradients[i];
+    if (ahead.last >= 0 && !keeps[op]) {
+      events.Add(op, memory->forward, MemoryKind::kWorkspace, ahead.first, ahead.last);
+    } else if (ahead.last >= 0) {
+      const int until = !backward && again ? ahead.last : backward ? back.last : -1;
+      events.Add(op, memory->saved, MemoryKind::kActivations, ahead.first, until);
+      events.Add(op, memory->forward, MemoryKind::kWorkspace, ahead.first, ahead.last);
+    } else if (backward && !again && back.last >= 0) {
+      events.Add(op, memory->saved, MemoryKind::kActivations, -1, back.last);
     }
-    if (input_gradient[op] >= 0) {
-      const StepTasks& step = tasks[input_gradient[op]];
+    if (input_gradient[i] >= 0) {
+      const StepTasks& step = tasks[input_gradient[i]];
       events.Add(op, memory->backward, MemoryKind::kWorkspace, step.first, step.last);
     }
   }

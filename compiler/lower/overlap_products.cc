@@ -160,7 +160,10 @@ class Cutter {
     }
     out_.ReadSums(in_.sum_read_bytes);
     for (const BlockTemplate::Gradient& g : in_.gradients) {
-      out_.AddGradient(cuts_[g.task].first, g.elements, g.tensor);
+      out_.AddGradient(cuts_[g.task].first, g.elements, g.tensor, g.further);
+    }
+    for (const int task : in_.further) {
+      for (int t = cuts_[task].first; t <= cuts_[task].last; ++t) out_.MarkFurther(t);
     }
     for (const PortMemory& take : block_.takes) out_.Take(take.tensor, take.bytes);
     for (const PortMemory& give : block_.gives) out_.Give(give.tensor, give.bytes);

@@ -42,20 +42,22 @@ Readers ReadersOf(const LowerContext& context, const BodyPlan& plan,
       if (value >= 0) readers.others[value] = true;
     }
   }
+  // Who reads a piece reads the whole.
+  const auto note = [&plan](std::vector<bool>* how, int value) {
+    for (; value >= 0; value = plan.values[value].part_of) (*how)[value] = true;
+  };
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (step->kind == PlanStep::Kind::kRelayout) {
       for (size_t i = 0; i < step->inputs.size(); ++i) {
         const int from = step->inputs[i], to = step->outputs[i];
-        readers.products[from] = readers.products[from] || readers.products[to];
-        readers.others[from] = readers.others[from] || readers.others[to];
+        if (readers.products[to]) note(&readers.products, from);
+        if (readers.others[to]) note(&readers.others, from);
       }
       continue;
     }
     std::vector<bool>& how = IsQuantizedProduct(context, *step) ? readers.products : readers.others;
-    for (int value : step->inputs) {
-      if (value >= 0) how[value] = true;
-    }
-    for (int value : step->extra_reads) readers.others[value] = true;
+    for (int value : step->inputs) note(&how, value);
+    for (int value : step->extra_reads) note(&readers.others, value);
   }
   return readers;
 }

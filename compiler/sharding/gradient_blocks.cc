@@ -49,7 +49,7 @@ template <typename Use>
 void ForEachFresh(const BlockTemplate& backward, int64_t parameters, const std::vector<bool>* whole,
                   Use use) {
   for (const BlockTemplate::Gradient& gradient : backward.gradients) {
-    if (LeftOut(gradient, whole)) continue;
+    if (LeftOut(gradient, whole) || gradient.further) continue;
     const int64_t elements = std::min(gradient.elements, parameters);
     if (elements == 0) continue;
     parameters -= elements;

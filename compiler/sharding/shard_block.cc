@@ -294,7 +294,11 @@ class Sharder {
 
   bool Dropped(int t) const {
     return step_.backward && !step_.accumulates && block_.kind[t] == TaskKind::kKernel &&
-           in_.kernels[block_.spec[t]].label == "grad_accumulate" && !AddsWhole(t);
+           in_.kernels[block_.spec[t]].label == "grad_accumulate" && !AddsWhole(t) && !IsFurther(t);
+  }
+  // Whether it adds to gradients of pieces before.
+  bool IsFurther(int t) const {
+    return std::binary_search(in_.further.begin(), in_.further.end(), t);
   }
 
   void Emit(int t) {
@@ -316,7 +320,7 @@ class Sharder {
                                 block_.label[t], deps);
     } else {
       KernelSpec kernel = in_.kernels[block_.spec[t]];
-      if (step_.backward && !step_.accumulates && !MakesWhole(t)) {
+      if (step_.backward && !step_.accumulates && !MakesWhole(t) && !IsFurther(t)) {
         MakeAnew(in_.sum_read_bytes, &kernel);
       }
       new_of_[t] = out_.AddKernel(kernel, block_.purpose[t], block_.label[t], deps);
@@ -341,7 +345,7 @@ class Sharder {
     const uint16_t tensor = tasks_.Gradients(*step_.unit);
     int64_t elements = 0;  // so far: they are rounded together, as they are given up
     for (const BlockTemplate::Gradient& g : in_.gradients) {
-      if (IsWhole(g)) continue;
+      if (IsWhole(g) || g.further) continue;
       const int64_t before = WholeBytes(elements, style_.whole_gradient);
       elements += g.elements;
       out_.AddMemory(event_of_[g.task], false, MemoryKind::kGradients, tensor,

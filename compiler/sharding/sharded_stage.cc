@@ -90,7 +90,7 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
         }
       });
       for (const BlockTemplate::Gradient& g : body.blocks.backward.gradients) {
-        if (whole == nullptr || !(*whole)[g.tensor]) unit.gradients += g.elements;
+        if (!g.further && (whole == nullptr || !(*whole)[g.tensor])) unit.gradients += g.elements;
       }
       unit.stays =
           unit.stays || joins || !Reshards(options) ||

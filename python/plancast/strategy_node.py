@@ -122,6 +122,23 @@ class Node:
         self._tree._core.unit(self._path, layers)
         return self
 
+    def micro_batches(self, count: int, *, max_ongoing: int | None = None) -> Node:
+        """Runs what is below in so many pieces of a micro-batch (or of a piece around it).
+
+        Args:
+          count: pieces; of the samples of a device, or of the sequence where these are fewer.
+          max_ongoing: pieces that have gone forward and not yet back; with less than all, which
+            only the end of the model can have, the others' results are never there at once.
+
+        >>> from plancast.strategy import Strategy
+        >>> tree = Strategy.parse("tp=8")
+        >>> tree["head"].micro_batches(8, max_ongoing=1) and tree.to_dict()["nodes"]
+        {'head': {'micro_batches': 8, 'max_ongoing': 1}}
+        """
+        most = [] if max_ongoing is None else [max_ongoing]
+        self._tree._core.micro_batches(self._path, count, most)
+        return self
+
     def train(self, trains: bool = True) -> Node:
         """Whether the parameters below are trained; others have no gradient and no state.
 

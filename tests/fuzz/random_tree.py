@@ -311,10 +311,19 @@ def lora(d: Drawing) -> dict[str, Any] | None:
     return said
 
 
+def micro_batches(d: Drawing) -> int | None:
+    return d.of(1, 2, 2, 4, 3 if d.odd() else 8) if d.maybe(6) else None
+
+
+def max_ongoing(d: Drawing) -> int | list[int] | None:
+    return d.of(1, 2, [2, 1] if d.odd() else 1) if d.maybe(12) or d.odd() else None
+
+
 # What a node says, and what the plan's keys say.
 NODE: dict[str, Callable[[Drawing], Any]] = {
     "split": split, "recompute": recompute, "home": home, "bucket": bucket, "train": train,
     "lora": lora, "on": on, "unit": unit,
+    "micro_batches": micro_batches, "max_ongoing": max_ongoing,
 }  # fmt: skip
 
 

@@ -81,6 +81,11 @@ DIRECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
     "bucket": (PLAN + ",overlap=grad", {"nodes": {"layers": {"bucket": "900MB"}}}),
     "unit": (PLAN + ",zero=3", {"nodes": {"layers": {"unit": 2}}}),
     "unit of some layers": (PLAN + ",zero=2", {"nodes": {"layers[0:8]": {"unit": 8}}}),
+    "pieces": (PLAN, {"nodes": {"layers.*.mlp": {"micro_batches": 2}}}),
+    "pieces of the head": (
+        PLAN,
+        {"nodes": {"head": {"micro_batches": 8, "max_ongoing": 1}}},
+    ),
     "train": (PLAN, {"nodes": {"layers[0:16]": {"train": False}}}),
     "train of an op": (PLAN, {"nodes": {"layers.*.mlp": {"train": False}}}),
     "lora": (PLAN, {"nodes": {"layers": {"lora": {"rank": 8, "on": ["qkv"]}}}}),

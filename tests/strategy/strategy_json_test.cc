@@ -73,6 +73,32 @@ TEST(StrategyJsonTest, TheRootSaysUnitsAsThePlanDoes) {
   EXPECT_FALSE(tree.SaysUnits());
 }
 
+TEST(StrategyJsonTest, PiecesAreReadAndPrinted) {
+  constexpr char kPieces[] = R"json({
+  "plan": "tp=8",
+  "nodes": {
+    "": {"micro_batches": 16, "max_ongoing": [2, 1]},
+    "head": {"micro_batches": 8, "max_ongoing": 1},
+    "layers.*": {"micro_batches": 2},
+    "layers.*.mlp": {"micro_batches": 4},
+    "layers.3.mlp": {"micro_batches": 1}
+  }
+}
+)json";
+  ASSERT_OK_AND_ASSIGN(const StrategyTree tree, StrategyTree::FromJson(kPieces, "tree.json"));
+  EXPECT_EQ(tree.ToJson(), kPieces);
+  EXPECT_THAT(StrategyTree::FromJson(tree.ToJson(), "again"), IsOkAndHolds(tree));
+  EXPECT_EQ(tree.PlanOfRoot().accum, 16);
+  EXPECT_THAT(tree.Explain("head.loss"), IsOkAndHolds(HasSubstr("micro_batches: 8, 1 at once")));
+  // Pieces of pieces: of nodes as deep as each other the most specific one decides.
+  ASSERT_OK_AND_ASSIGN(const Resolved mlp, tree.Resolve("layers.*.mlp.fc1"));
+  ASSERT_EQ(mlp.pieces.size(), 2);
+  EXPECT_EQ(mlp.pieces[0].directive.micro_batches, 4);
+  EXPECT_EQ(mlp.pieces[1].directive.micro_batches, 2);
+  ASSERT_OK_AND_ASSIGN(const Resolved third, tree.Resolve("layers.3.mlp.fc1"));
+  EXPECT_EQ(third.pieces[0].directive.micro_batches, 1);
+}
+
 TEST(StrategyJsonTest, LevelsAreReadAndPrinted) {
   constexpr char kLevels[] = R"json({
   "plan": "tp=8",

@@ -12,7 +12,7 @@
 #include "python/plancast/bindings/types.h"
 #include "strategy/nodes/homes.h"
 #include "strategy/nodes/on.h"
-#include "strategy/recompute_set.h"
+#include "strategy/recompute/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/tree_check.h"
 
@@ -43,6 +43,14 @@ void SetUnit(PyStrategy& self, const std::string& path, int64_t layers) {
         absl::StrCat("a unit of ", layers, " layers holds nothing. Give 1 or more.")));
   }
   NodeOf(self, path).unit_layers = layers;
+}
+
+// `max_ongoing`: empty, one number, or one for each stage.
+void SetPieces(PyStrategy& self, const std::string& path, int64_t count,
+               const std::vector<int64_t>& max_ongoing) {
+  const PiecesDirective pieces{count, max_ongoing};
+  ThrowIfError(pieces.Check());
+  NodeOf(self, path).pieces = pieces;
 }
 
 // `ranks`: by axis, `3` or `1/2`.
@@ -116,6 +124,7 @@ void BindStrategy(py::module_& m) {
       .def("on", &SetOn, py::arg("path"), py::arg("ranks"))
       .def("home", &SetHomes, py::arg("path"), py::arg("homes"))
       .def("bucket", &SetBucket, py::arg("path"), py::arg("size"))
+      .def("micro_batches", &SetPieces, py::arg("path"), py::arg("count"), py::arg("max_ongoing"))
       .def("unit", &SetUnit, py::arg("path"), py::arg("layers"))
       .def(
           "train",

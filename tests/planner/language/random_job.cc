@@ -15,6 +15,7 @@
 #include "tests/compiler/random_graph.h"
 #include "tests/compiler/random_homes.h"
 #include "tests/executor/mixed_machine.h"
+#include "tests/planner/language/random_pieces.h"
 #include "tests/planner/language/random_stages.h"
 #include "tests/strategy/schedule/random_table.h"
 
@@ -42,6 +43,7 @@ class Drawing {
     DrawLoad();
     DrawMachineAndHost();
     DrawUnits();
+    if (dice_.Maybe(3)) DrawPieces(dice_, graph_, &tree());
     return std::move(out_);
   }
 

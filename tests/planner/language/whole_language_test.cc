@@ -143,6 +143,12 @@ bool HasUnits(const RandomJob& random, const ExecutionGraph& graph) {
                      [](const Block& block) { return block.layers > 1; });
 }
 
+bool HasPieces(const RandomJob& random) {
+  const auto& nodes = random.job.strategy.nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const auto& node) { return !node.second.pieces.empty(); });
+}
+
 // Kernels of a few microseconds, so that they and transfers hide each other.
 ExecutionGraph WithTimes(ExecutionGraph graph) {
   for (size_t k = 0; k < graph.kernels.size(); ++k) {
@@ -236,10 +242,11 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
     own_meshes_ += !graph.stage_meshes.empty();
     mixed_ += machine->mixed();
     units_ += HasUnits(random, graph);
+    pieces_ += HasPieces(random);
   }
 
   int64_t plans_ = 0, ranks_ = 0, classes_ = 0, exact_ = 0, own_meshes_ = 0, mixed_ = 0,
-          on_some_ranks_ = 0, units_ = 0, overlapping_ = 0;
+          on_some_ranks_ = 0, units_ = 0, overlapping_ = 0, pieces_ = 0;
   std::set<std::string> rules_;  // of ops
 };
 
@@ -254,13 +261,15 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
             << classes_ << " classes; " << own_meshes_ << " with stages of their own, " << mixed_
             << " on mixed machines, " << on_some_ranks_ << " with nodes on some ranks, " << exact_
             << " that do no work twice, " << units_ << " with units of several layers, "
-            << overlapping_ << " whose iterations overlap, " << rules_.size() << " ops\n";
+            << overlapping_ << " whose iterations overlap, " << pieces_ << " with nodes in pieces, "
+            << rules_.size() << " ops\n";
   EXPECT_LT(classes_, ranks_);
   EXPECT_GT(own_meshes_, kPlansPerSlice / 10);
   EXPECT_GT(mixed_, kPlansPerSlice / 10);
   EXPECT_GT(exact_, kPlansPerSlice / 10);
   EXPECT_GT(units_, kPlansPerSlice / 100);
   EXPECT_GT(overlapping_, 0);
+  EXPECT_GT(pieces_, kPlansPerSlice / 10);
   EXPECT_LT(drawn, 4 * kPlansPerSlice);
   EXPECT_GT(rules_.size(), 100);  // of 200 and more
 }

@@ -1,4 +1,4 @@
-#include "strategy/recompute_set.h"
+#include "strategy/recompute/recompute_set.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 #include "base/suggest.h"
 #include "proto/recompute_set.pb.h"
 #include "proto/text_proto.h"
-#include "strategy/recompute_set_files.h"
+#include "strategy/recompute/recompute_set_files.h"
 
 namespace plancast {
 namespace {

@@ -1,4 +1,4 @@
-#include "strategy/recompute_set.h"
+#include "strategy/recompute/recompute_set.h"
 
 #include <set>
 #include <string>

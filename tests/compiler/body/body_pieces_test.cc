@@ -1,0 +1,156 @@
+// Nodes in pieces: closed forms of kernels, communication and memory.
+
+#include "compiler/body/body_pieces.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "executor/executor.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/plan_under_test.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+constexpr int64_t kSeq = 512, kVocab = 4096, kSamples = 8;
+
+PlanUnderTest Plan() {
+  PlanUnderTest plan = PlanUnderTest::Of(SmallLlama());
+  plan.MicroBatches(kSamples, 2);
+  return plan;
+}
+
+PlanUnderTest InPieces(const std::string& path, int64_t pieces, std::vector<int64_t> ongoing = {}) {
+  PlanUnderTest plan = Plan();
+  (*plan.tree().Node(path))->pieces = {pieces, std::move(ongoing)};
+  return plan;
+}
+
+ExecutionGraph Compiled(PlanUnderTest plan) {
+  auto graph = plan.Compile();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return ExecutionGraph();
+  EXPECT_OK(graph->Verify());
+  return *std::move(graph);
+}
+
+double Flops(const ExecutionGraph& graph) {
+  double sum = 0;
+  for (const Instance& instance : graph.programs[0].instances) {
+    const Block& block = graph.blocks[instance.block];
+    for (int t = 0; t < block.size(); ++t) {
+      if (block.kind[t] != TaskKind::kKernel) continue;
+      const KernelSpec& kernel = graph.kernels[block.spec[t]];
+      if (kernel.family != KernelFamily::kMemory) sum += kernel.flops * instance.layer_count;
+    }
+  }
+  return sum;
+}
+
+int64_t Peak(const ExecutionGraph& graph) {
+  return ReplayMemory(graph, RuntimeParams())[0].allocated;
+}
+
+TEST(PiecesTest, OnePieceIsTheSameGraph) {
+  const std::string whole = Compiled(Plan()).DebugString();
+  EXPECT_EQ(Compiled(InPieces("head", 1)).DebugString(), whole);
+  EXPECT_EQ(Compiled(InPieces("layers.*.mlp", 1, {1})).DebugString(), whole);
+}
+
+TEST(PiecesTest, TheHeadRunsPieceByPiece) {
+  const ExecutionGraph graph = Compiled(InPieces("head.logits", 4));
+  const std::vector<KernelSpec> forward = KernelsLabelled(graph, "head.F", "logits");
+  ASSERT_EQ(forward.size(), 4);
+  for (const KernelSpec& kernel : forward) EXPECT_EQ(kernel.m, kSamples / 4 * kSeq);
+  const std::vector<KernelSpec> weights = KernelsLabelled(graph, "head.B", "logits.wgrad");
+  ASSERT_EQ(weights.size(), 4);
+  for (const KernelSpec& kernel : weights) EXPECT_EQ(kernel.k, kSamples / 4 * kSeq);
+  EXPECT_EQ(Flops(graph), Flops(Compiled(Plan())));
+}
+
+TEST(PiecesTest, MorePiecesThanSamplesCutTheSequence) {
+  const ExecutionGraph graph = Compiled(InPieces("head", 16));
+  for (const KernelSpec& kernel : KernelsLabelled(graph, "head.F", "logits")) {
+    EXPECT_EQ(kernel.m, kSamples * kSeq / 16);
+  }
+  EXPECT_EQ(Flops(graph), Flops(Compiled(Plan())));
+}
+
+TEST(PiecesTest, PiecesTakeTurnsAtTheEnd) {
+  const ExecutionGraph graph = Compiled(InPieces("head", 4, {1}));
+  const Block& block = BlockNamed(graph, "head.B");
+  std::string order;
+  for (int t = 0; t < block.size(); ++t) {
+    if (block.label[t] == "logits") order += "F";
+    if (block.label[t] == "logits.bwd") order += "B";
+  }
+  EXPECT_EQ(order, "FBFBFBFB");
+  EXPECT_TRUE(KernelsLabelled(graph, "head.F", "logits").empty());
+  EXPECT_EQ(Flops(graph), Flops(Compiled(Plan())));
+}
+
+TEST(PiecesTest, TwoAtOnce) {
+  const ExecutionGraph graph = Compiled(InPieces("head", 4, {2}));
+  const Block& block = BlockNamed(graph, "head.B");
+  std::string order;
+  for (int t = 0; t < block.size(); ++t) {
+    if (block.label[t] == "logits") order += "F";
+    if (block.label[t] == "logits.bwd") order += "B";
+  }
+  EXPECT_EQ(order, "FFBFBFBB");
+}
+
+// Logits and their gradient, in 16 bits, are there for one piece in place of all.
+TEST(PiecesTest, OnlyLogitsOfOnePieceAreThere) {
+  const int64_t whole = Peak(Compiled(Plan()));
+  const int64_t logits = kSamples * kSeq * kVocab * 2;
+  for (const int64_t pieces : {2, 4, 8, 32}) {
+    const int64_t turns = Peak(Compiled(InPieces("head", pieces, {1})));
+    EXPECT_LT(turns, whole - logits * (pieces - 1) / pieces);
+  }
+  EXPECT_EQ(Peak(Compiled(InPieces("head", 4, {4}))), Peak(Compiled(InPieces("head", 4))));
+}
+
+TEST(PiecesTest, CollectivesAreCutWithTheRest) {
+  PlanUnderTest plan = InPieces("layers.*.mlp", 2);
+  const Moves moves = plan.Tp(2).Traffic();
+  const int64_t stream = kSamples * kSeq * 1024 * 2;
+  const auto halves =
+      std::count(moves.forward.begin(), moves.forward.end(), AllReduce("tp", stream / 2));
+  EXPECT_EQ(halves, 2);
+}
+
+TEST(PiecesTest, PiecesOfPieces) {
+  PlanUnderTest plan = InPieces("layers.*", 2);
+  (*plan.tree().Node("layers.*.mlp"))->pieces = {2, {}};
+  const ExecutionGraph graph = Compiled(std::move(plan));
+  const std::vector<KernelSpec> wide = KernelsLabelled(graph, "layer.F", "mlp.fc1");
+  EXPECT_EQ(wide.size(), 4);
+  for (const KernelSpec& kernel : wide) EXPECT_EQ(kernel.m, kSamples / 4 * kSeq);
+  EXPECT_EQ(Flops(graph), Flops(Compiled(Plan())));
+}
+
+TEST(PiecesTest, RefusesInWords) {
+  const auto status = [](PlanUnderTest plan) {
+    return std::string(plan.Compile().status().message());
+  };
+  EXPECT_EQ(
+      status(InPieces("layers.*.mlp", 3)),
+      "`layers.*.mlp`: `micro_batches: 3`: does not divide what a device has of a micro-batch "
+      "there, 8 samples and 512 positions of the sequence. Give a number that divides one of "
+      "them.");
+  EXPECT_EQ(status(InPieces("layers.*.mlp", 2, {1})),
+            "`layers.*.mlp`: `micro_batches: 2`: `max_ongoing`: pieces go back before others go "
+            "forward only at the end of the model, and what is behind reads this node's result. "
+            "Leave `max_ongoing` out (all pieces go forward, then all back), or name the head with "
+            "the loss.");
+  EXPECT_EQ(status(InPieces("layers.*.attn", 16)),
+            "`layers.*.attn`: `micro_batches: 16`: cuts `seq`, and `attn.core` reads beyond its "
+            "part. Name nodes without `attn.core`, or take mb a multiple of the pieces.");
+}
+
+}  // namespace
+}  // namespace plancast
