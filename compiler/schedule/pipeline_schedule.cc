@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/varuna_order.h"
 
 namespace plancast {
 namespace {
@@ -65,12 +64,8 @@ Steps WithWeights(const Steps& steps, int64_t put_off) {
   return with;
 }
 
-bool RunsGroups(Schedule schedule) {
-  return schedule == Schedule::kInterleaved || schedule == Schedule::kSearch;
-}
-
 int64_t GroupsOf(Schedule schedule, int64_t stages, int64_t micro_batches, int64_t chunks) {
-  const bool grouped = chunks > 1 && RunsGroups(schedule);
+  const bool grouped = chunks > 1 && schedule == Schedule::kInterleaved;
   return grouped ? std::max<int64_t>(micro_batches / stages, 1) : 1;
 }
 
@@ -79,18 +74,15 @@ int64_t GroupsOf(Schedule schedule, int64_t stages, int64_t micro_batches, int64
 PipelineSchedule::PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches,
                                    int64_t chunks)
     : schedule_(schedule),
-      listed_(schedule == Schedule::kVaruna),
       stages_(stages),
       micro_batches_(micro_batches),
       chunks_(chunks),
       groups_(GroupsOf(schedule, stages, micro_batches, chunks)),
       forward_(GroupedOrder(Phase::kForward, micro_batches, chunks, groups_)),
-      backward_(GroupedOrder(Phase::kBackward, micro_batches, chunks, groups_)),
-      table_(listed_ ? OrderByVarunasRule(stages, micro_batches) : ScheduleTable()) {}
+      backward_(GroupedOrder(Phase::kBackward, micro_batches, chunks, groups_)) {}
 
 PipelineSchedule::PipelineSchedule(ScheduleTable table)
     : schedule_(Schedule::kTable),
-      listed_(true),
       stages_(static_cast<int64_t>(table.stages.size())),
       micro_batches_(0),
       chunks_(0),
@@ -103,7 +95,7 @@ int64_t PipelineSchedule::WarmUp(int64_t stage) const {
   }
   if (schedule_ == Schedule::kEager1f1b) return (stages_ - stage) * 2 - 1;
   if (schedule_ == Schedule::kZb2p) return (stages_ - stage - 1) * 2;
-  if (RunsGroups(schedule_) && chunks_ > 1) {
+  if (schedule_ == Schedule::kInterleaved && chunks_ > 1) {
     const int64_t largest = (micro_batches_ + groups_ - 1) / groups_;
     return (stages_ - stage - 1) * 2 + (chunks_ - 1) * largest;
   }
@@ -111,13 +103,13 @@ int64_t PipelineSchedule::WarmUp(int64_t stage) const {
 }
 
 Steps PipelineSchedule::OfStage(int64_t stage) const {
-  if (listed_) return table_.stages[stage];
+  if (schedule_ == Schedule::kTable) return table_.stages[stage];
   const Steps steps = WarmSteadyCool(forward_, backward_, WarmUp(stage));
   return SplitsBackward(schedule_) ? WithWeights(steps, PutOff(stage)) : steps;
 }
 
 bool PipelineSchedule::Same(int64_t stage, int64_t other) const {
-  if (listed_) return table_.stages[stage] == table_.stages[other];
+  if (schedule_ == Schedule::kTable) return table_.stages[stage] == table_.stages[other];
   if (SplitsBackward(schedule_)) return OfStage(stage) == OfStage(other);
   // The last forward pass is followed by backward passes whether it warms up or not.
   const int64_t most = micro_batches_ * chunks_ - 1;

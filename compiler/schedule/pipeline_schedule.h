@@ -29,9 +29,8 @@ namespace plancast {
 //    (ZB-H1 of Qi et al. 2023, which their automatic rule finds, too, for passes of equal
 //    length and the memory of 1f1b);
 //  - zb2p: 2 (stages - stage - 1) forwards to warm up, W 2 `stage` passes behind: ZB-H2,
-//    likewise for twice the memory;
-//  - varuna, search: follow from what passes take. Here of equal ones: varuna with F and R as
-//    long as each other and B twice as long (varuna_order.h), search as 1f1b, or interleaved.
+//    likewise for twice the memory.
+// Those that follow from times (FollowsTimes) have no rule here: plans list what was found.
 class PipelineSchedule {
  public:
   PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches, int64_t chunks);
@@ -42,7 +41,7 @@ class PipelineSchedule {
   bool Same(int64_t stage, int64_t other) const;
   // Stages differ by how many forwards warm up, no stage has more than those before it: what one
   // does every stage before it does too.
-  bool WarmsUp() const { return !listed_ && !SplitsBackward(schedule_); }
+  bool WarmsUp() const { return schedule_ != Schedule::kTable && !SplitsBackward(schedule_); }
   // A line for each stage, for dumps: `stage 0: F0.0 F1.0 B0.0`.
   std::string DebugString() const;
 
@@ -52,12 +51,11 @@ class PipelineSchedule {
   int64_t PutOff(int64_t stage) const { return schedule_ == Schedule::kZb2p ? 2 * stage : stage; }
 
   const Schedule schedule_;
-  const bool listed_;  // in `table_`
   const int64_t stages_, micro_batches_, chunks_;
   const int64_t groups_;  // of micro-batches
   // All passes of one phase: stages differ only in how the two interleave.
   std::vector<ScheduleStep> forward_, backward_;
-  const ScheduleTable table_;  // in place of these
+  const ScheduleTable table_;  // of kTable, in place of these
 };
 
 // One chunk a stage: so many forwards, then one forward and one backward in turn.

@@ -157,13 +157,4 @@ ScheduleTable OrderByVarunasRule(int64_t micro_batches, const PipelineTimes& tim
   return table;
 }
 
-ScheduleTable OrderByVarunasRule(int64_t stages, int64_t micro_batches) {
-  PassTime pass;
-  pass.forward = pass.recompute = 1;
-  pass.whole = 2;
-  PipelineTimes times = PipelineTimes::Equal(stages, 1, pass);
-  times.passes.back().recompute = 0;
-  return OrderByVarunasRule(micro_batches, times);
-}
-
 }  // namespace plancast

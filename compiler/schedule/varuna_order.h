@@ -20,10 +20,6 @@ namespace plancast {
 // into a stage, no more.
 ScheduleTable OrderByVarunasRule(int64_t micro_batches, const PipelineTimes& times);
 
-// Of stages that are alike and transfers that take no time, with F and R as long as each other and
-// B twice as long.
-ScheduleTable OrderByVarunasRule(int64_t stages, int64_t micro_batches);
-
 }  // namespace plancast
 
 #endif  // PLANCAST_COMPILER_SCHEDULE_VARUNA_ORDER_H_
