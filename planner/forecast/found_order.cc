@@ -54,7 +54,9 @@ class Finder {
     few.schedule = Schedule::kTable;
     few.schedule_table =
         PrintScheduleTable(MeasuredTable(few.pp, few.vpp, few.micro_batches, splits));
-    if (splits) RETURN_IF_ERROR(CheckSplitBackward(few, profile_));
+    if (splits) {
+      RETURN_IF_ERROR(CheckSplitBackward(few, profile_));
+    }
     ASSIGN_OR_RETURN(const std::shared_ptr<const ExecutionGraph> graph, compile_(few));
     return MeasurePasses(*graph, few.pp, few.vpp, few.micro_batches, machine_, pricing_,
                          pricing_.Runtime(profile_, machine_));
