@@ -31,8 +31,8 @@ bool SameProgram(const Program& a, const Program& b) {
 // Enough for the first and the last pass of a phase to differ, and where blocks are
 // sharded those between from both.
 int64_t DraftedMicroBatches(const PlanOptions& options) {
-  if (options.schedule == Schedule::kTable || options.splits_backward() ||
-      Turns(options.schedule) || RunsBothWays(options.schedule)) {
+  if (!options.schedule_table.empty() || options.splits_backward() || Turns(options.schedule) ||
+      RunsBothWays(options.schedule)) {
     return options.micro_batches;
   }
   const bool shards =

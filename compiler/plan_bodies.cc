@@ -386,6 +386,7 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
   options.sync_each = usual.sync_each;
   options.sync_whole_each = usual.sync_whole_each;
   options.micro_batches = usual.micro_batches;
+  options.search_memory = usual.search_memory;
   options.offload = usual.offload;
   options.offload_layers = usual.offload_layers;
   options.attention = usual.attention;  // the model is drawn with it

@@ -128,12 +128,13 @@ ProgramInputs ProgramPlan::inputs() const {
 
 PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
   const PlanOptions& options = *request->options;
-  if (options.schedule == plancast::Schedule::kTable) {
+  if (!options.schedule_table.empty()) {
     PLANCAST_CHECK_EQ(micro_batches, options.micro_batches) << "a table is one as a whole";
     absl::StatusOr<ScheduleTable> table = ParseScheduleTable(options.schedule_table);
     PLANCAST_CHECK_OK(table.status());
     return PipelineSchedule(*std::move(table));
   }
+  PLANCAST_CHECK(!FollowsTimes(options.schedule)) << "no order was found yet";
   if (!placement.Loops()) {
     return PipelineSchedule(TableOfRule(options.schedule, placement, micro_batches));
   }

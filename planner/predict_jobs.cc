@@ -78,7 +78,8 @@ absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest
     job.runtime = RuntimeOf(request.job.profile);
     ASSIGN_OR_RETURN(const Machine size, OfSize(machine, static_cast<int64_t>(job.devices.size())),
                      _ << where);
-    ASSIGN_OR_RETURN(PlanGraph plan, DrawAndCompile(request.job, size, session), _ << where);
+    ASSIGN_OR_RETURN(PlanGraph plan, DrawAndCompile(request.job, size, session, &pricing),
+                     _ << where);
     job.graph = graphs.emplace_back(std::move(plan.execution)).get();
     if (job.graph->overlaps_iterations) {
       return absl::UnimplementedError(absl::StrCat(

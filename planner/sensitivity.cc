@@ -72,7 +72,7 @@ std::vector<WhatIfChange> Candidates(const ExecutionGraph& graph, const Machine&
 absl::StatusOr<SensitivityTable> Sensitivities(const Job& job, const Machine& machine,
                                                const Pricing& pricing, Session& session,
                                                std::vector<WhatIfChange> candidates) {
-  ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
+  ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session, &pricing));
   const RuntimeParams runtime = RuntimeOf(job.profile);
   if (candidates.empty()) candidates = Candidates(*plan.execution, machine, pricing);
   SensitivityTable table;

@@ -82,7 +82,12 @@ struct PlanOptions {
   int64_t micro_batch = 1;
   int64_t micro_batches = 1;  // per data-parallel rank and iteration
   Schedule schedule = Schedule::kNone;
-  std::string schedule_table;  // of Schedule::kTable (schedule_table.h), checked
+  // Of Schedule::kTable (schedule_table.h), checked; of a schedule that follows from times the
+  // order that was found, once it is.
+  std::string schedule_table;
+  // What a search may keep on a stage: so many times the activations of as many micro-batches as
+  // there are stages, which is what 1f1b keeps on the first. 0: what its devices have.
+  double search_memory = 0;
   // Whether gradients of weights are a pass of their own.
   bool splits_backward() const {
     return SplitsBackward(schedule) || schedule_table.find('W') != std::string::npos;
@@ -137,10 +142,10 @@ struct PlanOptions {
 
   PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, node_zero, hsdp, reshard,
                       reshard_ranks, prefetch, unit_layers, sync_each, sync_whole_each, micro_batch,
-                      micro_batches, schedule, schedule_table, recompute, recompute_layers,
-                      recompute_every, recompute_joined, recompute_ops, offload, offload_layers,
-                      attention, overlap, bucket_bytes, optimizer, layout, cuts, order, stages,
-                      idle, own_stages)
+                      micro_batches, schedule, schedule_table, search_memory, recompute,
+                      recompute_layers, recompute_every, recompute_joined, recompute_ops, offload,
+                      offload_layers, attention, overlap, bucket_bytes, optimizer, layout, cuts,
+                      order, stages, idle, own_stages)
 };
 
 }  // namespace plancast

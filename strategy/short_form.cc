@@ -16,6 +16,7 @@
 #include "strategy/byte_size.h"
 #include "strategy/plan_options.h"
 #include "strategy/schedule/schedule_table.h"
+#include "strategy/schedule/schedule_word.h"
 
 namespace plancast {
 namespace {
@@ -223,6 +224,13 @@ absl::Status ParseSchedule(absl::string_view value, ShortForm& form) {
   }());
   form.schedule = std::string(value);
   if (Contains(*names, value)) return absl::OkStatus();
+  if (absl::StartsWith(value, "search:")) {
+    if (ReadScheduleWord(value).has_value()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", value,
+                     "` says how much a search may keep, in times of what 1f1b keeps "
+                     "on the first stage, from 0.01 on, as in `search:1` or `search:1.5`."));
+  }
   if (LooksLikeScheduleTable(value)) {
     ASSIGN_OR_RETURN(const ScheduleTable table, ParseScheduleTable(value));
     form.schedule = PrintScheduleTable(table);

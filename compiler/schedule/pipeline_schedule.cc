@@ -116,6 +116,16 @@ bool PipelineSchedule::Same(int64_t stage, int64_t other) const {
   return std::min(WarmUp(stage), most) == std::min(WarmUp(other), most);
 }
 
+ScheduleTable WarmedUp(int64_t micro_batches, const std::vector<int64_t>& warm_ups) {
+  const Steps forward = GroupedOrder(Phase::kForward, micro_batches, 1, 1);
+  const Steps backward = GroupedOrder(Phase::kBackward, micro_batches, 1, 1);
+  ScheduleTable table;
+  for (const int64_t warm_up : warm_ups) {
+    table.stages.push_back(WarmSteadyCool(forward, backward, warm_up));
+  }
+  return table;
+}
+
 Steps StageSchedule(Schedule schedule, int64_t stages, int64_t stage, int64_t micro_batches,
                     int64_t chunks) {
   return PipelineSchedule(schedule, stages, micro_batches, chunks).OfStage(stage);

@@ -30,6 +30,7 @@ namespace plancast {
 //    length and the memory of 1f1b);
 //  - zb2p: 2 (stages - stage - 1) forwards to warm up, W 2 `stage` passes behind: ZB-H2,
 //    likewise for twice the memory.
+// Those that follow from times (FollowsTimes) have no rule here: plans list what was found.
 class PipelineSchedule {
  public:
   PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches, int64_t chunks);
@@ -56,6 +57,9 @@ class PipelineSchedule {
   std::vector<ScheduleStep> forward_, backward_;
   const ScheduleTable table_;  // of kTable, in place of these
 };
+
+// One chunk a stage: so many forwards, then one forward and one backward in turn.
+ScheduleTable WarmedUp(int64_t micro_batches, const std::vector<int64_t>& warm_ups);
 
 std::vector<ScheduleStep> StageSchedule(Schedule schedule, int64_t stages, int64_t stage,
                                         int64_t micro_batches, int64_t chunks);

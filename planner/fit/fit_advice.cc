@@ -201,7 +201,7 @@ std::vector<Fitting> FittingChanges(const Job& job, const Machine& machine, cons
   for (Change& change : Changes(job, plan.chosen.options, machine.gpus_per_domain()).Take()) {
     if (!job.strategy.nodes().empty()) break;  // a tree answers for its own choices
     const absl::StatusOr<FitVerdict> verdict =
-        FitCheck(change.job, machine, session).Verdict(change.job.strategy.plan());
+        FitCheck(change.job, machine, session, &pricing).Verdict(change.job.strategy.plan());
     if (!verdict.ok() || !verdict->fits) continue;
     replayed.emplace_back(verdict->device_bytes, std::move(change));
   }
@@ -241,7 +241,7 @@ const DeviceType& DeviceOf(const Machine& machine, const PlanGraph& plan, size_t
 
 absl::StatusOr<std::string> FitAdvice(const Job& job, const Machine& machine,
                                       const Pricing& pricing, Session& session) {
-  ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
+  ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session, &pricing));
   const RuntimeParams runtime = pricing.Runtime(job.profile, machine);
   const std::vector<ClassMemory> memory = ReplayMemory(*plan.execution, runtime);
   const auto worst = std::max_element(memory.begin(), memory.end(), LessFull);

@@ -20,10 +20,11 @@ bool LessMayTakeMore(const Footprint& footprint) {
 
 }  // namespace
 
-FitCheck::FitCheck(Job job, const Machine& machine, Session& session)
+FitCheck::FitCheck(Job job, const Machine& machine, Session& session, const Pricing* pricing)
     : job_(std::move(job)),
       machine_(machine),
       session_(session),
+      pricing_(pricing),
       memory_(OverheadOn(job_.profile, machine)) {}
 
 const SoftwareProfile& FitCheck::ProfileFor(Schedule schedule) {
@@ -34,10 +35,12 @@ const SoftwareProfile& FitCheck::ProfileFor(Schedule schedule) {
 
 absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan) {
   job_.strategy.plan() = plan;
-  ASSIGN_OR_RETURN(const PlanGraph drawn, DrawFor(job_, plan, session_));
-  ASSIGN_OR_RETURN(const PlanOptions options,
+  ASSIGN_OR_RETURN(PlanGraph drawn, DrawFor(job_, plan, session_));
+  ASSIGN_OR_RETURN(drawn.chosen.options,
                    ChooseOptions(plan, ContextOf(*drawn.graph, machine_, job_.global_batch),
                                  ProfileFor(Schedule::kNone)));
+  RETURN_IF_ERROR(OrderPasses(job_, machine_, pricing_, session_, &drawn));
+  const PlanOptions& options = drawn.chosen.options;
   CompileRequest request;
   request.graph = drawn.graph.get();
   request.tree = &job_.strategy;

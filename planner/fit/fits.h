@@ -10,6 +10,7 @@
 #include "planner/fit/stage_memory.h"
 #include "planner/forecast/job.h"
 #include "planner/forecast/plan_graph.h"
+#include "planner/forecast/pricing.h"
 #include "strategy/short_form.h"
 #include "strategy/software_profile.h"
 
@@ -31,8 +32,9 @@ struct FitVerdict {
 // where that decides. For one thread.
 class FitCheck {
  public:
-  // `job`: all but its strategy. `machine` and `session` must outlive this.
-  FitCheck(Job job, const Machine& machine, Session& session);
+  // `job`: all but its strategy. `machine`, `session` and `pricing` must outlive this. `pricing`:
+  // OrderPasses.
+  FitCheck(Job job, const Machine& machine, Session& session, const Pricing* pricing = nullptr);
 
   // Errors: Predict's.
   absl::StatusOr<FitVerdict> Verdict(const ShortForm& plan);
@@ -46,6 +48,7 @@ class FitCheck {
   Job job_;
   const Machine& machine_;
   Session& session_;
+  const Pricing* const pricing_;
   std::map<Schedule, SoftwareProfile> settled_;
   StageMemory memory_;
 };

@@ -45,7 +45,7 @@ absl::StatusOr<std::optional<NearestPlan>> FindNearestPlan(const Job& job, const
   std::optional<NearestPlan> nearest;
   const ShortForm* form = nullptr;
   const std::vector<ShortForm> looked_at = plans.size() > kFew ? Frugal(plans) : plans;
-  FitCheck check(job, machine, session);
+  FitCheck check(job, machine, session, &pricing);
   for (const ShortForm& plan : looked_at) {
     const absl::StatusOr<FitVerdict> verdict = check.Verdict(plan);
     if (!verdict.ok() || verdict->fits) continue;

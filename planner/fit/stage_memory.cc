@@ -37,6 +37,7 @@ std::string SharedKey(PlanOptions options) {
   options.overlap.clear();
   options.bucket_bytes = usual.bucket_bytes;
   options.schedule_table.clear();
+  options.search_memory = usual.search_memory;
   options.layout.clear();
   options.cuts.clear();
   return MemoKey(options);

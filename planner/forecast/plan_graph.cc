@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "compiler/finetune/fine_tune.h"
 #include "planner/forecast/balanced_cuts.h"
+#include "planner/forecast/found_order.h"
 #include "strategy/nodes/op_path.h"
 #include "strategy/nodes/stage_cuts.h"
 #include "strategy/tree_check.h"
@@ -81,7 +82,7 @@ absl::Status CheckSizes(const PlanGraph& plan, Session& session) {
   const double micro_batches = static_cast<double>(options.micro_batches);
   const double kept =
       options.schedule == Schedule::kGpipe || options.schedule == Schedule::kBreadthFirst ||
-              options.schedule == Schedule::kTable
+              options.schedule == Schedule::kTable || FollowsTimes(options.schedule)
           ? micro_batches
           : std::min(micro_batches, 2.0 * static_cast<double>(options.pp * options.vpp));
   const double micro_batch = static_cast<double>(options.micro_batch);
@@ -130,6 +131,18 @@ std::vector<std::set<std::string>> DimsOfStages(const ModelGraph& graph,
     }
   }
   return dims;
+}
+
+// A settled plan, once for all that are alike.
+absl::StatusOr<std::shared_ptr<const ExecutionGraph>> Compiled(const Job& job,
+                                                               const PlanGraph& plan,
+                                                               const SoftwareProfile& profile,
+                                                               Session& session) {
+  const std::string key =
+      absl::StrCat("execution|", MemoKey(plan.chosen.options), "|", DTypeName(job.dtype), "|",
+                   job.profile.StructureKey(), "|", job.strategy.ToJson(), "|", plan.graph_key);
+  return session.Memo<ExecutionGraph>(
+      key, [&] { return Compile(RequestFor(job, plan, profile), session); });
 }
 
 // The plan as the model is drawn for it: the vocabulary is padded once for all stages.
@@ -250,28 +263,49 @@ absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Ses
   return plan;
 }
 
+absl::Status OrderPasses(const Job& job, const Machine& machine, const Pricing* pricing,
+                         Session& session, PlanGraph* plan) {
+  PlanOptions& options = plan->chosen.options;
+  if (!FollowsTimes(options.schedule)) return absl::OkStatus();
+  if (pricing == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the order of schedule=", kScheduleNames[options.schedule],
+        " follows from what passes take, and nothing is priced here. List it as a table, as "
+        "`find_schedule` of the Python package gives it, or name another schedule."));
+  }
+  const SoftwareProfile profile = job.profile.For(job.dtype, options.schedule);
+  const auto compile =
+      [&](const PlanOptions& few) -> absl::StatusOr<std::shared_ptr<const ExecutionGraph>> {
+    PlanGraph measured = *plan;
+    measured.chosen.options = few;
+    return Compiled(job, measured, profile, session);
+  };
+  ASSIGN_OR_RETURN(FoundOrder found, FindOrder(options, profile, machine, *pricing, compile));
+  options.schedule_table = std::move(found.schedule_table);
+  plan->chosen.notes.push_back(std::move(found.note));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine, Session& session,
-                                         const PassObserver& observer) {
+                                         const Pricing* pricing, const PassObserver& observer) {
   ASSIGN_OR_RETURN(PlanGraph plan, SettlePlan(job, machine, session));
+  RETURN_IF_ERROR(OrderPasses(job, machine, pricing, session, &plan));
   const SoftwareProfile profile = job.profile.For(job.dtype, plan.chosen.options.schedule);
-  const CompileRequest request = RequestFor(job, plan, profile);
   if (observer) {  // the passes must run to be seen
-    ASSIGN_OR_RETURN(ExecutionGraph execution, Compile(request, session, observer));
+    ASSIGN_OR_RETURN(ExecutionGraph execution,
+                     Compile(RequestFor(job, plan, profile), session, observer));
     plan.execution = std::make_shared<const ExecutionGraph>(std::move(execution));
     return plan;
   }
-  const std::string key =
-      absl::StrCat("execution|", MemoKey(plan.chosen.options), "|", DTypeName(job.dtype), "|",
-                   job.profile.StructureKey(), "|", job.strategy.ToJson(), "|", plan.graph_key);
-  ASSIGN_OR_RETURN(plan.execution,
-                   session.Memo<ExecutionGraph>(key, [&] { return Compile(request, session); }));
+  ASSIGN_OR_RETURN(plan.execution, Compiled(job, plan, profile, session));
   return plan;
 }
 
 absl::StatusOr<PlanGraph> DrawAndCompileInto(const Job& job, const Machine& machine,
-                                             Session& session, const ProgramCheck& check,
-                                             GraphWorkspace* workspace) {
+                                             const Pricing& pricing, Session& session,
+                                             const ProgramCheck& check, GraphWorkspace* workspace) {
   ASSIGN_OR_RETURN(PlanGraph plan, SettlePlan(job, machine, session));
+  RETURN_IF_ERROR(OrderPasses(job, machine, &pricing, session, &plan));
   const SoftwareProfile profile = job.profile.For(job.dtype, plan.chosen.options.schedule);
   CompileRequest request = RequestFor(job, plan, profile);
   request.check = check;

@@ -15,6 +15,7 @@
 #include "graph/execution/execution_graph.h"
 #include "graph/model/model_graph.h"
 #include "planner/forecast/job.h"
+#include "planner/forecast/pricing.h"
 #include "strategy/choose_plan.h"
 #include "strategy/short_form.h"
 
@@ -39,10 +40,17 @@ absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& plan, Session
 // Draws the model and settles the plan: all but PlanGraph::execution.
 absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Session& session);
 
-// Draws the model, settles the plan and compiles it. Graphs are memoised in
-// `session`: only the machine's shape counts, so pricing a plan on another
-// machine of the same size compiles nothing.
+// Of a settled plan whose schedule follows from what passes take, the order of these, by `pricing`
+// (found_order.h): its options list it, its notes say what it is. Others stay as they are. Errors:
+// such a schedule without prices (nullptr); FindOrder's.
+absl::Status OrderPasses(const Job& job, const Machine& machine, const Pricing* pricing,
+                         Session& session, PlanGraph* plan);
+
+// Draws the model, settles the plan, orders its passes and compiles it. Graphs are memoised in
+// `session`: but for plans whose schedule follows from times only the machine's shape counts, so
+// pricing a plan on another machine of the same size compiles nothing.
 absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine, Session& session,
+                                         const Pricing* pricing = nullptr,
                                          const PassObserver& observer = nullptr);
 
 // The same for one plan of many: `session` keeps what plans share, and the
@@ -50,8 +58,8 @@ absl::StatusOr<PlanGraph> DrawAndCompile(const Job& job, const Machine& machine,
 // stop the compilation (CompileRequest; the status is kResourceExhausted).
 using ProgramCheck = std::function<bool(const ExecutionGraph& graph, int32_t program)>;
 absl::StatusOr<PlanGraph> DrawAndCompileInto(const Job& job, const Machine& machine,
-                                             Session& session, const ProgramCheck& check,
-                                             GraphWorkspace* workspace);
+                                             const Pricing& pricing, Session& session,
+                                             const ProgramCheck& check, GraphWorkspace* workspace);
 
 }  // namespace plancast
 

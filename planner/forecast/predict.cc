@@ -60,7 +60,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine, const P
   const auto begin = std::chrono::steady_clock::now();
   RuntimeParams runtime = pricing.Runtime(job.profile, machine);
   runtime.chunk_level = options.chunk_level;
-  ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session));
+  ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session, &pricing));
   Forecast forecast;
   RETURN_IF_ERROR(Describe(job, machine, plan, session, &forecast));
   const std::vector<ClassMemory> memory = ReplayMemory(*plan.execution, runtime);

@@ -31,7 +31,8 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
     if (LessFull(fullest, memory)) fullest = memory;
     return memory.device <= memory.capacity;
   };
-  const absl::StatusOr<PlanGraph> plan = DrawAndCompileInto(job, machine, session, fits, workspace);
+  const absl::StatusOr<PlanGraph> plan =
+      DrawAndCompileInto(job, machine, pricing, session, fits, workspace);
   if (absl::IsResourceExhausted(plan.status())) return Forecast();
   RETURN_IF_ERROR(plan.status());
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from plancast.errors import InputError
     from plancast.fitting import Fit, fits
     from plancast.forecast import Forecast
+    from plancast.found_schedule import FoundSchedule, find_schedule
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.launch_config import LaunchConfig
     from plancast.machine import Machine
@@ -71,6 +72,7 @@ __all__ = [
     "ExecutionGraph",
     "Fit",
     "Forecast",
+    "FoundSchedule",
     "InputError",
     "JobForecast",
     "Kernel",
@@ -95,6 +97,7 @@ __all__ = [
     "collective",
     "compare",
     "execution_graph",
+    "find_schedule",
     "fits",
     "flows",
     "pareto_front",
@@ -123,6 +126,7 @@ _HOME = {
     "ExecutionGraph": "compiled",
     "Fit": "fitting",
     "Forecast": "forecast",
+    "FoundSchedule": "found_schedule",
     "InputError": "errors",
     "JobForecast": "jobs",
     "LaunchConfig": "launch_config",
@@ -147,6 +151,7 @@ _HOME = {
     "collective": "communication.collective_table",
     "compare": "comparison",
     "execution_graph": "compiled",
+    "find_schedule": "found_schedule",
     "fits": "fitting",
     "flows": "communication.flow_list",
     "pareto_front": "communication.synthesis",

@@ -49,6 +49,17 @@ class NcclTopology:
     def graphs_xml(self, count: int, version: str, collnet: bool) -> str: ...
     def machine(self, count: int, fabric: str) -> tuple[Machine, list[str]]: ...
 
+def find_schedule(
+    *,
+    stages: int,
+    chunks: int,
+    micro_batches: int,
+    forward: list[int],
+    backward: list[int],
+    weights: list[int],
+    transfer: list[int],
+    memory: list[int],
+) -> tuple[str, int, list[int], str, str]: ...
 def collective_times(
     machine: Machine,
     kind: str,

@@ -7,6 +7,7 @@
 #include "strategy/schedule/check_schedule.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/schedule/schedule_table.h"
+#include "strategy/schedule/schedule_word.h"
 
 namespace plancast {
 namespace {
@@ -59,7 +60,9 @@ class Chooser {
   }
 
   absl::Status TakeName() {
-    const Schedule said = *kScheduleNames.Find(*form_.schedule);
+    const ScheduleWord word = *ReadScheduleWord(*form_.schedule);
+    const Schedule said = word.schedule;
+    o_.search_memory = word.search_memory;
     if (Turns(said)) return TakeTurning(said);
     if (RunsBothWays(said) && o_.micro_batches < 2) {
       return Wrong("schedule=", *form_.schedule, " sends half of the micro-batches each way, and ",
@@ -71,7 +74,7 @@ class Chooser {
                    "pairs stages that hold the same layers: pp=", o_.pp,
                    " is odd. Take an even pp, or schedule=dualpipev.");
     }
-    if (o_.vpp == 1 && RunsChunks(said)) {
+    if (o_.vpp == 1 && RunsChunks(said) && !FollowsTimes(said)) {
       o_.schedule = said == Schedule::kBreadthFirst ? Schedule::kGpipe : Schedule::k1f1b;
       Note("schedule=", kScheduleNames[said], " with vpp=1 is ", kScheduleNames[o_.schedule]);
       return absl::OkStatus();

@@ -8,7 +8,8 @@
 namespace plancast {
 
 // Named as in the strategy language; docs/schedules.md has the rule and the source of each.
-// kNone: there is no pipeline. kTable: the plan lists the order itself.
+// kNone: there is no pipeline. kTable: the plan lists the order itself. kVaruna, kSearch: the order
+// follows from what the passes take.
 enum class Schedule : uint8_t {
   kNone,
   kGpipe,
@@ -26,16 +27,20 @@ enum class Schedule : uint8_t {
   kDualPipeV,
   kHanayo,
   kChimera,
+  kVaruna,
+  kSearch,
   kTable,
 };
-inline constexpr auto kScheduleNames = NamesOf<Schedule>(
-    "none", "gpipe", "1f1b", "interleaved", "eager-1f1b", "breadth-first", "zbh1", "zb1p", "zb2p",
-    "zbv", "zbvhalf", "zbvmin", "dualpipe", "dualpipev", "hanayo", "chimera", "table");
+inline constexpr auto kScheduleNames =
+    NamesOf<Schedule>("none", "gpipe", "1f1b", "interleaved", "eager-1f1b", "breadth-first", "zbh1",
+                      "zb1p", "zb2p", "zbv", "zbvhalf", "zbvmin", "dualpipe", "dualpipev", "hanayo",
+                      "chimera", "varuna", "search", "table");
 
 // Whether a stage may have several chunks of layers under it.
 constexpr bool RunsChunks(Schedule schedule) {
   return schedule == Schedule::kInterleaved || schedule == Schedule::kBreadthFirst ||
-         schedule == Schedule::kHanayo || schedule == Schedule::kTable;
+         schedule == Schedule::kHanayo || schedule == Schedule::kSearch ||
+         schedule == Schedule::kTable;
 }
 
 // Whether the layers of a model go down the stages and up again (stage_placement.h).
@@ -60,6 +65,11 @@ constexpr bool SplitsBackward(Schedule schedule) {
          schedule == Schedule::kZb2p || schedule == Schedule::kZbV ||
          schedule == Schedule::kZbVHalf || schedule == Schedule::kZbVMin ||
          schedule == Schedule::kDualPipe || schedule == Schedule::kDualPipeV;
+}
+
+// Whether the order follows from what the passes take: it is found for a plan on a machine.
+constexpr bool FollowsTimes(Schedule schedule) {
+  return schedule == Schedule::kVaruna || schedule == Schedule::kSearch;
 }
 
 // Whether compute can wait for transfers between stages, sends included, without a deadlock: so

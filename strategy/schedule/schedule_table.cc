@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -93,6 +94,7 @@ absl::StatusOr<ScheduleTable> ParseScheduleTable(absl::string_view text) {
 }
 
 bool LooksLikeScheduleTable(absl::string_view text) {
+  if (absl::StartsWith(text, "search:")) return false;  // schedule_word.h
   if (text.find(kBehindPlacement) != absl::string_view::npos) return true;
   text = absl::StripLeadingAsciiWhitespace(text);
   return ParseStep(text.substr(0, text.find_first_of(" ;\t\n\r"))).has_value();

@@ -76,7 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
         "dp=1,tp=8,mb=4,recompute=full,attn=unfused",
         "dp=64,zero=3,mb=8,recompute=full,attn=flash,overlap=grad+param,accum=4",
         "dp=32,recompute=full,attn=unfused", "dp=8,tp=8,pp=35,zero=1,mb=1,schedule=1f1b",
-        "dp=1,pp=8,mb=6,recompute=none,schedule=zb2p", "dp=4,pp=2,vpp=5,schedule=interleaved",
+        "dp=1,pp=8,mb=6,recompute=none,schedule=zb2p", "pp=8,schedule=varuna",
+        "pp=8,vpp=2,schedule=search:1.5", "dp=4,pp=2,vpp=5,schedule=interleaved",
         "dp=8,tp=2,cp=4,ep=8,etp=1,sp", "dp=2,hsdp=2,zero=3", "dp=2,zero=2", "zero=0",
         "recompute=full:1", "recompute=every:2", "recompute=uniform:4",
         "recompute=selective:core_attn+moe_act", "zero=3,hsdp=4,reshard=off,prefetch=0,sync=last",
@@ -139,6 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"schedule=F0 B0;F0 G0", "stage 1, position 1: `G0` is no step"},
         Mistake{"schedule=table", "is not one of"}, Mistake{"schedule=none", "is not one of"},
         Mistake{"schedule=1fb1", "Did you mean `1f1b`?"},
+        Mistake{"schedule=search:0", "says how much a search may keep"},
+        Mistake{"schedule=search:all", "as in `search:1` or `search:1.5`"},
         Mistake{"attn=flsh",
                 "`attn`: `flsh` is not one of `flash`, `unfused`. Did you mean "
                 "`flash`?"},

@@ -90,7 +90,9 @@ PyPlanTraces TracesOfPlan(const PyModel& model, const PyMachine& machine,
     py::gil_scoped_release release;
     RETURN_IF_ERROR(CheckNotMixed(machine.machine, "A trace for every rank of a plan"));
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
-    ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine.machine, *session.session));
+    const Pricing pricing(*costs);
+    ASSIGN_OR_RETURN(const PlanGraph plan,
+                     DrawAndCompile(job, machine.machine, *session.session, &pricing));
     ASSIGN_OR_RETURN(const KernelPrices prices,
                      PriceKernels(*plan.execution, machine.machine, *costs));
     std::vector<double> seconds;

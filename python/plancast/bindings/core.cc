@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/suggest.h"
+#include "python/plancast/bindings/schedules.h"
 #include "python/plancast/bindings/types.h"
 
 namespace {
@@ -38,6 +39,7 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindStrategy(m);
   plancast::BindForecast(m);
   plancast::BindRecords(m);
+  plancast::BindSchedules(m);
   plancast::BindPredict(m);
   plancast::BindExecutionGraph(m);
   plancast::BindJobs(m);

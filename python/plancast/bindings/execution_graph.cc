@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "compiler/session.h"
 #include "planner/forecast/job.h"
 #include "planner/forecast/plan_graph.h"
@@ -115,10 +116,12 @@ py::dict CompileGraph(const PyModel& model, const PyMachine& machine, const PySt
                       const std::string& profile, const PyPrecision& precision) {
   Job job = MakeJob(model, batch, dtype, profile, precision);
   job.strategy = strategy.tree;
-  const PlanGraph plan = ValueOrThrow([&] {
+  const PlanGraph plan = ValueOrThrow([&]() -> absl::StatusOr<PlanGraph> {
     py::gil_scoped_release release;
     Session session;
-    return DrawAndCompile(job, machine.machine, session);
+    ASSIGN_OR_RETURN(const auto costs, SessionCosts().For(machine.machine));
+    const Pricing pricing(*costs);
+    return DrawAndCompile(job, machine.machine, session, &pricing);
   }());
   return GraphOf(*plan.execution);
 }

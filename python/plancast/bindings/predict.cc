@@ -138,10 +138,12 @@ py::list FitsAll(const PyModel& model, const PyMachine& machine, const PySession
                  Batch batch, const std::vector<std::string>& plans, const std::string& dtype,
                  const std::string& profile, const PyPrecision& precision) {
   std::vector<absl::StatusOr<FitVerdict>> verdicts;
+  const auto costs = ValueOrThrow(session.costs->For(machine.machine));
+  const Pricing pricing(*costs);
   Job job = MakeJob(model, batch, dtype, profile, precision);
   {
     py::gil_scoped_release release;
-    FitCheck check(std::move(job), machine.machine, *session.session);
+    FitCheck check(std::move(job), machine.machine, *session.session, &pricing);
     for (const std::string& plan : plans) {
       const absl::StatusOr<ShortForm> form = ParseShortForm(plan);
       verdicts.push_back(form.ok() ? check.Verdict(*form) : form.status());
@@ -165,10 +167,12 @@ std::vector<std::pair<std::string, std::string>> CompilePasses(
   Job job = MakeJob(model, batch, dtype, profile, precision);
   job.strategy = strategy.tree;
   std::vector<std::pair<std::string, std::string>> passes;
-  absl::Status status = [&] {
+  absl::Status status = [&]() -> absl::Status {
     py::gil_scoped_release release;
     Session session;
-    return DrawAndCompile(job, machine.machine, session,
+    ASSIGN_OR_RETURN(const auto costs, SessionCosts().For(machine.machine));
+    const Pricing pricing(*costs);
+    return DrawAndCompile(job, machine.machine, session, &pricing,
                           [&](absl::string_view pass, const std::string& dump) {
                             passes.emplace_back(std::string(pass), dump);
                           })

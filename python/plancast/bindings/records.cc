@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "cluster/mixed_machine.h"
 #include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/records/record_store.h"
@@ -131,8 +132,11 @@ std::vector<PyKernel> PlanKernels(const PyModel& model, const PyMachine& machine
                                   const std::string& profile) {
   Job job = MakeJob(model, batch, dtype, profile);
   job.strategy = strategy.tree;
-  const PlanGraph plan =
-      Unlocked([&] { return DrawAndCompile(job, machine.machine, *session.session); });
+  const PlanGraph plan = Unlocked([&]() -> absl::StatusOr<PlanGraph> {
+    ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
+    const Pricing pricing(*costs);
+    return DrawAndCompile(job, machine.machine, *session.session, &pricing);
+  });
   std::vector<PyKernel> kernels;
   std::set<PyKernel> seen;
   for (const KernelSpec& spec : plan.execution->kernels) {

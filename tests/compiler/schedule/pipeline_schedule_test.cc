@@ -1,13 +1,12 @@
 #include "compiler/schedule/pipeline_schedule.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "compiler/schedule/schedule_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "strategy/schedule/check_schedule.h"
@@ -23,8 +22,7 @@ constexpr int64_t kForward = 1, kBackward = 2;
 
 using Steps = std::vector<ScheduleStep>;
 
-// What a pipeline does, and when: written from the definition of the schedules
-// alone, without the executor.
+// What a pipeline does, and when, without the executor.
 struct PipelineRun {
   bool deadlock = false;
   int64_t makespan = 0;
@@ -32,47 +30,15 @@ struct PipelineRun {
 };
 
 PipelineRun RunPipeline(const std::vector<Steps>& stages, int64_t chunks) {
-  const int64_t p = static_cast<int64_t>(stages.size()), last = p * chunks - 1;
-  // (is it forward, virtual stage, micro-batch) -> when it was over.
-  std::map<std::tuple<bool, int64_t, int64_t>, int64_t> done;
-  std::vector<size_t> next(p, 0);
-  std::vector<int64_t> free_at(p, 0), in_flight(p, 0);
-  PipelineRun run;
-  run.peak_in_flight.assign(p, 0);
-  size_t left = 0;
-  for (const Steps& steps : stages) left += steps.size();
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int64_t s = 0; s < p; ++s) {
-      while (next[s] < stages[s].size()) {
-        const ScheduleStep& step = stages[s][next[s]];
-        const bool forward = step.phase == Phase::kForward;
-        const int64_t v = step.chunk * p + s, m = step.micro_batch;
-        std::vector<std::tuple<bool, int64_t, int64_t>> needs;
-        if (forward && v > 0) needs.emplace_back(true, v - 1, m);
-        if (!forward) needs.emplace_back(true, v, m);
-        if (!forward && v < last) needs.emplace_back(false, v + 1, m);
-        int64_t start = free_at[s];
-        bool ready = true;
-        for (const auto& need : needs) {
-          const auto found = done.find(need);
-          ready &= found != done.end();
-          if (ready) start = std::max(start, found->second);
-        }
-        if (!ready) break;
-        free_at[s] = start + (forward ? kForward : kBackward);
-        done[{forward, v, m}] = free_at[s];
-        in_flight[s] += forward ? 1 : -1;
-        run.peak_in_flight[s] = std::max(run.peak_in_flight[s], in_flight[s]);
-        run.makespan = std::max(run.makespan, free_at[s]);
-        ++next[s];
-        --left;
-        moved = true;
-      }
-    }
-  }
-  run.deadlock = left > 0;
-  return run;
+  const auto p = static_cast<int64_t>(stages.size());
+  const int64_t micro_batches = static_cast<int64_t>(stages[0].size()) / (2 * chunks);
+  PassTime pass;
+  pass.forward = kForward;
+  pass.whole = kBackward;
+  absl::StatusOr<ScheduleRun> run =
+      RunSchedule({stages}, micro_batches, PipelineTimes::Equal(p, chunks, pass));
+  if (!run.ok()) return {true, 0, {}};
+  return {false, run->makespan, std::move(run->most_kept)};
 }
 
 std::vector<Steps> AllStages(Schedule schedule, int64_t p, int64_t m, int64_t v = 1) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/schedule/pipeline_schedule.h"
+#include "compiler/schedule/schedule_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "strategy/schedule/check_schedule.h"
@@ -27,53 +28,18 @@ using Steps = std::vector<ScheduleStep>;
 
 struct Times {
   int64_t forward = 1, backward = 1, weights = 1;
-  int64_t Of(Phase phase) const {
-    return phase == Phase::kForward ? forward : phase == Phase::kBackward ? backward : weights;
-  }
   int64_t all() const { return forward + backward + weights; }
 };
 
-// One chunk a stage, transfers take no time: written from the definition alone.
-struct PipelineRun {
-  int64_t makespan = 0;
-  int64_t longest = 0;  // of a stage, from its first step to its last
-};
-
-PipelineRun RunPipeline(const std::vector<Steps>& stages, const Times& times) {
-  const auto p = static_cast<int64_t>(stages.size());
-  std::map<std::tuple<Phase, int64_t, int32_t>, int64_t> done;
-  std::vector<size_t> next(p, 0);
-  std::vector<int64_t> free_at(p, 0), began(p, -1);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int64_t s = 0; s < p; ++s) {
-      for (; next[s] < stages[s].size(); ++next[s]) {
-        const ScheduleStep& step = stages[s][next[s]];
-        const int32_t m = step.micro_batch;
-        std::tuple<Phase, int64_t, int32_t> need(Phase::kBackward, s, m);
-        if (step.phase == Phase::kForward) need = {Phase::kForward, s - 1, m};
-        if (step.phase == Phase::kBackward) {
-          need = s + 1 < p ? std::make_tuple(Phase::kBackward, s + 1, m)
-                           : std::make_tuple(Phase::kForward, s, m);
-        }
-        const auto found = done.find(need);
-        const bool nothing = step.phase == Phase::kForward && s == 0;
-        if (!nothing && found == done.end()) break;
-        const int64_t start = std::max(free_at[s], nothing ? 0 : found->second);
-        if (began[s] < 0) began[s] = start;
-        free_at[s] = start + times.Of(step.phase);
-        done[{step.phase, s, m}] = free_at[s];
-        moved = true;
-      }
-    }
-  }
-  PipelineRun run;
-  for (int64_t s = 0; s < p; ++s) {
-    EXPECT_EQ(next[s], stages[s].size());
-    run.makespan = std::max(run.makespan, free_at[s]);
-    run.longest = std::max(run.longest, free_at[s] - began[s]);
-  }
-  return run;
+// One chunk a stage, transfers take no time.
+ScheduleRun RunPipeline(const std::vector<Steps>& stages, int64_t micro_batches,
+                        const Times& times) {
+  PassTime pass;
+  pass.forward = times.forward, pass.backward = times.backward, pass.weights = times.weights;
+  const absl::StatusOr<ScheduleRun> run = RunSchedule(
+      {stages}, micro_batches, PipelineTimes::Equal(static_cast<int64_t>(stages.size()), 1, pass));
+  EXPECT_TRUE(run.ok()) << run.status();
+  return *run;
 }
 
 std::vector<Steps> AllStages(Schedule schedule, int64_t p, int64_t m) {
@@ -105,7 +71,7 @@ TEST(ZeroBubbleTest, H1HasABubbleOfFAndBLessWWithTheMemoryOf1f1b) {
         ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> most, CheckSchedule({stages}, {p, m, 1}));
         EXPECT_EQ(most, std::vector<int64_t>(p, std::min(p, m)));
         for (const Times& t : kTimes) {
-          const int64_t bubble = RunPipeline(stages, t).makespan - m * t.all();
+          const int64_t bubble = RunPipeline(stages, m, t).makespan - m * t.all();
           if (m >= p) EXPECT_EQ(bubble, (p - 1) * (t.forward + t.backward - t.weights));
           EXPECT_LE(bubble, (p - 1) * t.all());
         }
@@ -125,10 +91,11 @@ TEST(ZeroBubbleTest, TwiceTheMemoryLeavesNoBubble) {
       EXPECT_EQ(most, std::vector<int64_t>(p, std::min(2 * p - 1, m)));
       if (m < 2 * p) continue;
       for (const Times& t : kTimes) {
-        const PipelineRun run = RunPipeline(stages, t);
-        EXPECT_EQ(run.longest - m * t.all(), (p - 1) * (t.forward + t.backward - 2 * t.weights));
+        const ScheduleRun run = RunPipeline(stages, m, t);
+        EXPECT_EQ(run.longest_stage - m * t.all(),
+                  (p - 1) * (t.forward + t.backward - 2 * t.weights));
       }
-      EXPECT_EQ(RunPipeline(stages, kTimes[0]).makespan - 3 * m, p - 1);
+      EXPECT_EQ(RunPipeline(stages, m, kTimes[0]).makespan - 3 * m, p - 1);
     }
   }
 }

@@ -39,7 +39,8 @@ class PlanGraphTest : public ::testing::Test {
                     const PassObserver& observer = nullptr) {
     const absl::StatusOr<Machine> made = MachineFromPreset(machine);
     EXPECT_TRUE(made.ok()) << made.status();
-    absl::StatusOr<PlanGraph> plan = DrawAndCompile(job_, *made, session_, observer);
+    absl::StatusOr<PlanGraph> plan =
+        DrawAndCompile(job_, *made, session_, /*pricing=*/nullptr, observer);
     EXPECT_TRUE(plan.ok()) << plan.status();
     return plan.ok() ? *plan : PlanGraph();
   }

@@ -1,0 +1,58 @@
+#include "python/plancast/bindings/schedules.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "compiler/schedule/find_schedule.h"
+#include "compiler/schedule/schedule_run.h"
+#include "python/plancast/bindings/status.h"
+#include "strategy/schedule/schedule_table.h"
+
+namespace plancast {
+namespace {
+
+namespace py = pybind11;
+
+// (table, makespan, most that each stage keeps, what it was made from, the best named one).
+using PyFound = std::tuple<std::string, int64_t, std::vector<int64_t>, std::string, std::string>;
+
+// Lists of times have an entry for each virtual stage, `transfer` and `memory` for each stage;
+// without `weights` nothing is put off.
+PyFound FindScheduleOf(int64_t stages, int64_t chunks, int64_t micro_batches,
+                       const std::vector<int64_t>& forward, const std::vector<int64_t>& backward,
+                       const std::vector<int64_t>& weights, const std::vector<int64_t>& transfer,
+                       const std::vector<int64_t>& memory) {
+  PipelineTimes times = PipelineTimes::Equal(stages, chunks, PassTime());
+  for (size_t v = 0; v < times.passes.size(); ++v) {
+    PassTime& pass = times.passes[v];
+    pass.forward = forward[v];
+    pass.backward = backward[v];
+    pass.weights = weights.empty() ? 0 : weights[v];
+  }
+  times.transfer = transfer;
+  SearchOptions options;
+  options.memory = memory;
+  options.may_split = !weights.empty();
+  FoundSchedule found = ValueOrThrow([&] {
+    py::gil_scoped_release release;
+    return FindSchedule(micro_batches, times, options);
+  }());
+  return {PrintScheduleTable(found.table), found.run.makespan, std::move(found.run.most_kept),
+          std::move(found.from), std::move(found.best_named)};
+}
+
+}  // namespace
+
+void BindSchedules(py::module_& m) {
+  m.def("find_schedule", &FindScheduleOf, py::kw_only(), py::arg("stages"), py::arg("chunks"),
+        py::arg("micro_batches"), py::arg("forward"), py::arg("backward"), py::arg("weights"),
+        py::arg("transfer"), py::arg("memory"));
+}
+
+}  // namespace plancast
