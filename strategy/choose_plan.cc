@@ -12,6 +12,7 @@
 #include "strategy/choose_recompute.h"
 #include "strategy/plan_names.h"
 #include "strategy/schedule/choose_schedule.h"
+#include "strategy/schedule/choose_step_time.h"
 
 namespace plancast {
 namespace {
@@ -67,7 +68,7 @@ class Chooser {
     RETURN_IF_ERROR(CheckSplitBackward(o_, profile_));
     NoteWholeStages();
     ChooseRest();
-    RETURN_IF_ERROR(ChooseOptimizerStep());
+    RETURN_IF_ERROR(ChooseStepTime(form_, profile_, &o_, texts_ ? &plan_.notes : nullptr));
     if (texts_) Report();
     return std::move(plan_);
   }
@@ -88,8 +89,6 @@ class Chooser {
   absl::Status ChooseUnit();
   void NoteWholeStages();
   void ChooseRest();
-  absl::Status ChooseOptimizerStep();
-  absl::Status ChooseStepInBackward();
   void Report();
 
   const ShortForm& form_;
@@ -380,53 +379,6 @@ void Chooser::ChooseRest() {
     o_.overlap.erase(Overlap::kParam);
   }
   o_.bucket_bytes = form_.bucket_bytes.value_or(profile_.data_parallel.bucket_bytes);
-}
-
-absl::Status Chooser::ChooseStepInBackward() {
-  if (o_.micro_batches > 1) {
-    return Wrong(
-        "optimizer=in-backward updates weights as soon as one backward pass has made their ",
-        "gradients, and the plan adds those of ", o_.micro_batches,
-        " micro-batches. Use optimizer=at-end, or a larger mb.");
-  }
-  const auto not_yet = [](absl::string_view what, absl::string_view remedy) {
-    return absl::UnimplementedError(
-        absl::StrCat("not supported yet: ", what, " with optimizer=in-backward. ", remedy));
-  };
-  if (o_.most_zero() >= 2) {
-    return not_yet(absl::StrCat("zero=", o_.most_zero()), "Use zero=1, or optimizer=at-end.");
-  }
-  if (o_.offload.count(Offload::kOptimizer) > 0) {
-    return not_yet("offload=optimizer", "Leave it out, or use optimizer=at-end.");
-  }
-  if (o_.dp * o_.cp > 1 && o_.overlap.count(Overlap::kGrad) == 0) {
-    return Wrong("optimizer=in-backward updates buckets of gradients that are reduced during the ",
-                 "backward pass, and the plan reduces them behind it. Add overlap=grad, or use ",
-                 "optimizer=at-end.");
-  }
-  if (profile_.update.grad_clip) {
-    Note("optimizer=in-backward clips no gradients: their norm comes too late");
-  }
-  o_.optimizer = StepTime::kInBackward;
-  return absl::OkStatus();
-}
-
-absl::Status Chooser::ChooseOptimizerStep() {
-  if (!form_.optimizer.has_value()) return absl::OkStatus();
-  const StepTime said = *kStepTimeNames.Find(*form_.optimizer);
-  if (said == StepTime::kAtEnd) return absl::OkStatus();
-  if (said == StepTime::kInBackward) return ChooseStepInBackward();
-  if (o_.pp == 1) {
-    Note("optimizer=", *form_.optimizer, " has no effect without a pipeline");
-    return absl::OkStatus();
-  }
-  if (o_.overlap.count(Overlap::kParam) > 0) {
-    return absl::UnimplementedError(absl::StrCat(
-        "not supported yet: overlap=param with optimizer=", *form_.optimizer,
-        ", whose iterations follow each other stage by stage. Leave `param` out of `overlap`."));
-  }
-  o_.optimizer = said;
-  return absl::OkStatus();
 }
 
 void Chooser::Report() {

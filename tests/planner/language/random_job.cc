@@ -51,11 +51,7 @@ class Drawing {
   StrategyTree& tree() { return out_.job.strategy; }
   ShortForm& plan() { return out_.job.strategy.plan(); }
   SoftwareProfile& profile() { return out_.job.profile; }
-  Directives& Node(const std::string& path) {
-    const absl::StatusOr<Directives*> node = tree().Node(path);
-    PLANCAST_CHECK_OK(node);
-    return **node;
-  }
+  Directives& Node(const std::string& path) { return *tree().Node(path).value(); }
 
   // The devices of all stages, and how each has them.
   void DrawMesh() {
