@@ -53,9 +53,19 @@ absl::Status CheckStepTime(const CompileRequest& request, const HomePlan* homes)
   return absl::OkStatus();
 }
 
+// Whether several chunks of one stage use it.
+bool UsedByChunks(const SharedParameter& parameter) {
+  for (const SharedParameter::Use& a : parameter.uses) {
+    for (const SharedParameter::Use& b : parameter.uses) {
+      if (a.stage == b.stage && a.part != b.part) return true;
+    }
+  }
+  return false;
+}
+
 // What is not simulated where virtual stages are not placed in a loop, or twice.
 absl::Status CheckPlaced(const CompileRequest& request, const StagePlacement& placement,
-                         const HomePlan* homes) {
+                         const std::vector<SharedParameter>& shared, const HomePlan* homes) {
   const PlanOptions& options = *request.options;
   if (placement.Loops()) return absl::OkStatus();
   const auto not_yet = [&](absl::string_view what, absl::string_view remedy) {
@@ -73,6 +83,13 @@ absl::Status CheckPlaced(const CompileRequest& request, const StagePlacement& pl
   }
   if (request.tree->NamesRanks()) {
     return not_yet("nodes on some ranks (`on`)", "Leave them out, or use schedule=1f1b.");
+  }
+  // Its gradient would be reduced behind one chunk, and made again by the other.
+  const bool split = std::any_of(shared.begin(), shared.end(), UsedByChunks);
+  if (options.most_zero() >= 2 && split) {
+    return not_yet(absl::StrCat("zero=", options.most_zero(),
+                                " where chunks of one stage share a parameter (tied embeddings)"),
+                   "Use zero=1, or schedule=1f1b.");
   }
   if (placement.copies() == 1) return absl::OkStatus();
   if (homes != nullptr) {
@@ -198,7 +215,7 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   ASSIGN_OR_RETURN(plan.homes,
                    HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree, *request.options,
                                     *request.profile, plan.compiled, request.place));
-  RETURN_IF_ERROR(CheckPlaced(request, plan.placement, plan.homes.get()));
+  RETURN_IF_ERROR(CheckPlaced(request, plan.placement, plan.shared, plan.homes.get()));
   RETURN_IF_ERROR(CheckSplits(request, plan.homes.get()));
   RETURN_IF_ERROR(CheckStepTime(request, plan.homes.get()));
   // What leaves its device, and comes back, is a module's own.

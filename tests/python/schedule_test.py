@@ -92,14 +92,14 @@ def test_a_v_has_both_ends_of_the_model_on_one_stage():
     plain, turned = (predict(large, name, batch=16, pp=4) for name in ("1f1b", "zbv"))
     assert turned.iteration_time < 0.9 * plain.iteration_time
     first, last = turned.memory[0], turned.memory[-1]
-    assert first["parameters"] > last["parameters"]
-    assert plain.memory[0]["parameters"] < first["parameters"]
+    assert first.parameters > last.parameters
+    assert plain.memory[0].parameters < first.parameters
 
 
 def test_two_copies_hold_parameters_twice():
-    large = pc.Model.preset("gpt3-6.7b")
+    large = pc.Model.preset("llama3-8b")
     plain, both = (predict(large, name, batch=16, pp=4) for name in ("1f1b", "dualpipe"))
-    parameters = [sum(c["parameters"] * c["ranks"] for c in f.memory) for f in (plain, both)]
+    parameters = [sum(c.parameters * c.ranks for c in f.memory) for f in (plain, both)]
     assert parameters[1] == pytest.approx(2 * parameters[0], rel=0.01)
 
 

@@ -206,13 +206,11 @@ class Drawing {
     if (dice_.Maybe(2)) {
       std::mt19937 random(seed_);
       const ScheduleShape shape{pp_, micro_batches, vpp_};
-      const std::string placement =
-          !own_ && dice_.Maybe(2) ? RandomPlacement(shape, random) : std::string();
+      const std::string placement = !own_ && dice_.Maybe(2) ? RandomPlacement(shape, random) : "";
       form.schedule = PrintScheduleTable(RandomTable(shape, random, dice_.Maybe(2), placement));
     } else if (vpp_ > 1) {
-      form.schedule = own_ ? "breadth-first"
-                           : dice_.Of<std::string>({"breadth-first", "zbv", "zbvhalf", "zbvmin",
-                                                    "dualpipev", "hanayo", "hanayo"});
+      const Texts all = {"breadth-first", "zbv", "zbvhalf", "zbvmin", "dualpipev", "hanayo"};
+      form.schedule = own_ ? all[0] : dice_.Of(all);
     } else if (!own_ && pp_ % 2 == 0 && micro_batches > 1 && dice_.Maybe(3)) {
       form.schedule = dice_.Of<std::string>({"dualpipe", "chimera", "chimera"});
     } else {
