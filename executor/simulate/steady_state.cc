@@ -338,8 +338,10 @@ int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) const {
     const auto next = std::lower_bound(begin + index.stream_begin[stream], end, front.first);
     if (at > front.last && next != end && *next < std::min(at, front.first + period)) return 0;
   }
-  int32_t end = front.first - period;
-  while (periods_.Alike(program, end)) ++end;
+  int32_t alike = front.first - period;
+  while (periods_.Alike(program, alike)) ++alike;
+  // Up to here instances are as those a period before, and no stream is to be further.
+  const int32_t end = alike + period - 1;
   int32_t most = (end - front.last) / period;
   // What others wait for must not be over on the way.
   for (int32_t c = CursorOf(e, 0); c < CursorOf(e + 1, 0); ++c) {

@@ -7,7 +7,7 @@ namespace {
 
 // Of one micro-batch: instances of the longest period, and periods that make a while.
 constexpr int32_t kLongest = 32;
-constexpr int32_t kWhile = 8;
+constexpr int32_t kWhile = 16;
 
 // Whether two do the same, for whichever micro-batch.
 bool DoTheSame(const Instance& a, const Instance& b) {

@@ -218,19 +218,19 @@ TEST(PeriodsTest, OneAfterAnotherIsFoundFromWithin) {
   b.Block("norm").Kernel(1);
   b.Block("B", 1).Kernel(2, {~0});
   b.Program("all");
-  for (int m = 0; m < 20; ++m) b.Run("F", {}, 1, m);
-  for (int m = 0; m < 20; ++m) b.Run("norm", {}, 1, m).Run("B", {}, 1, m);
+  for (int m = 0; m < 40; ++m) b.Run("F", {}, 1, m);
+  for (int m = 0; m < 40; ++m) b.Run("norm", {}, 1, m).Run("B", {}, 1, m);
   const ExecutionGraph graph = b.Build();
   Periods periods(graph);
   EXPECT_FALSE(periods.found());
   EXPECT_TRUE(periods.FindFrom({4}));
   EXPECT_EQ(periods.Of(0), 1);
-  EXPECT_TRUE(periods.Alike(0, 18));
-  EXPECT_FALSE(periods.Alike(0, 19));
-  // Eight of them do not make a while.
-  EXPECT_FALSE(periods.FindFrom({12}));
+  EXPECT_TRUE(periods.Alike(0, 38));
+  EXPECT_FALSE(periods.Alike(0, 39));
+  // Sixteen of them do not make a while.
+  EXPECT_FALSE(periods.FindFrom({24}));
   EXPECT_FALSE(periods.found());
-  EXPECT_TRUE(periods.FindFrom({25}));
+  EXPECT_TRUE(periods.FindFrom({45}));
   EXPECT_EQ(periods.Of(0), 2);
   EXPECT_TRUE(periods.FindFrom({4}));
   periods.Forget();
