@@ -7,6 +7,12 @@
 namespace plancast {
 namespace {
 
+// A value and what it is a piece of: who reads or makes one has to do with the other.
+template <typename Use>
+void ForEachWhole(const BodyPlan& plan, int value, Use use) {
+  for (; value >= 0; value = plan.values[value].part_of) use(value);
+}
+
 // Per step of the backward pass: an in-port's gradient depends on it, or it runs again.
 std::vector<bool> NeededNow(const BodyPlan& plan) {
   std::vector<bool> wanted(plan.values.size(), false);
@@ -16,11 +22,15 @@ std::vector<bool> NeededNow(const BodyPlan& plan) {
   std::vector<bool> now(plan.backward.size(), false);
   for (size_t s = plan.backward.size(); s-- > 0;) {
     const PlanStep& step = plan.backward[s];
-    const bool makes = std::any_of(step.outputs.begin(), step.outputs.end(),
-                                   [&](int value) { return value >= 0 && wanted[value]; });
+    bool makes = false;
+    for (const int output : step.outputs) {
+      ForEachWhole(plan, output, [&](int value) { makes = makes || wanted[value]; });
+    }
     if (!makes && step.part != Part::kRecompute && !step.turns) continue;
     now[s] = true;
-    ForEachRead(step, [&](int value) { wanted[value] = true; });
+    ForEachRead(step, [&](int read) {
+      ForEachWhole(plan, read, [&](int value) { wanted[value] = true; });
+    });
   }
   return now;
 }
@@ -52,8 +62,8 @@ BackwardHalves SplitBackward(const BodyPlan& plan, const std::vector<int>& group
     ForEachRead(step, [&](int value) {
       if (!made_later[value] && reads.insert(value).second) halves.reads.push_back(value);
     });
-    for (const int value : step.outputs) {
-      if (value >= 0) made_later[value] = true;
+    for (const int output : step.outputs) {
+      ForEachWhole(plan, output, [&](int value) { made_later[value] = true; });
     }
   }
   return halves;

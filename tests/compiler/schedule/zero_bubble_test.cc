@@ -167,7 +167,8 @@ TEST(CompiledZeroBubbleTest, PostValidatedStepsLetIterationsOverlap) {
               CompiledMakespan(schedule, p, m, StepTime::kPostValidated, clips);
           EXPECT_LE(iteration, CompiledMakespan(schedule, p, m, StepTime::kAtEnd, clips));
           if (schedule == Schedule::k1f1b) continue;
-          EXPECT_DOUBLE_EQ(iteration, RunPipeline(AllStages(schedule, p, m), seconds).longest);
+          EXPECT_DOUBLE_EQ(iteration,
+                           RunPipeline(AllStages(schedule, p, m), m, seconds).longest_stage);
           if (schedule == Schedule::kZb2p && m >= 2 * p) EXPECT_DOUBLE_EQ(iteration, 3 * m);
         }
       }
