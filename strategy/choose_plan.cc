@@ -256,6 +256,9 @@ absl::Status Chooser::ChooseMicroBatches() {
 }
 
 absl::Status Chooser::ChooseLayout() {
+  if (form_.vocab_parallel.has_value() && o_.pp == 1) {
+    Note("vocab_parallel=", *form_.vocab_parallel, " has no effect with pp=1");
+  }
   ASSIGN_OR_RETURN(const std::string note, plancast::ChooseLayout(form_, context_, &o_));
   if (!note.empty()) Note(note);
   return absl::OkStatus();
