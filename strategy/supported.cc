@@ -36,11 +36,6 @@ absl::Status CheckSupported(const ShortForm& form) {
       return NotYet("overlap", overlap, "This version simulates `grad`, `param` and `tp`.");
     }
   }
-  if (form.vocab_parallel.has_value() && form.vocab_parallel != "redis") {
-    return NotYet("vocab_parallel", *form.vocab_parallel,
-                  "Use vocab_parallel=redis, or leave it out: the vocabulary is split over tp on "
-                  "the first and last stage.");
-  }
   return absl::OkStatus();
 }
 
