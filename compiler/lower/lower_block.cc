@@ -258,7 +258,7 @@ class PhaseLowering {
     }
     comm.bytes = static_cast<int64_t>(std::ceil(bytes));
     if (context_.sums_outside && LeavesOutside(comm)) {
-      builder_.CorrectLater(IntermediateBytes(rule, extents));
+      builder_.CorrectLater(context_.LargestIntermediate(rule, extents));
       comm.axes = context_.Inside(comm.axes);
       if (comm.axes.empty()) return deps.empty() ? BlockBuilder::kNone : deps.back();
     }
@@ -273,18 +273,6 @@ class PhaseLowering {
     comm.axes = {context_.outside};
     builder_.LeaveOutside(comm);
     return true;
-  }
-
-  // Of the largest tensor that the op makes for itself.
-  double IntermediateBytes(const OpRule& rule, const std::vector<int64_t>& extents) const {
-    double most = 0;
-    for (const RuleTensor& tensor : rule.tensors()) {
-      if (tensor.role != RuleTensor::Role::kIntermediate) continue;
-      double bytes = context_.Bytes(tensor.dtype);
-      for (const int f : tensor.factors) bytes *= static_cast<double>(extents[f]);
-      most = std::max(most, bytes);
-    }
-    return most;
   }
 
   KernelPart Whole(const PlanStep& step, int group) {

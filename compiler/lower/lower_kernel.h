@@ -49,6 +49,17 @@ struct LowerContext {
     return value.layout.LocalElements(*mesh, facts.shape) * Bytes(facts.dtype) *
            Busiest(value.ref, value.layout);
   }
+  // Bytes of the largest tensor that an op of such factors makes for itself.
+  double LargestIntermediate(const OpRule& rule, const std::vector<int64_t>& extents) const {
+    double most = 0;
+    for (const RuleTensor& tensor : rule.tensors()) {
+      if (tensor.role != RuleTensor::Role::kIntermediate) continue;
+      double bytes = Bytes(tensor.dtype);
+      for (const int f : tensor.factors) bytes *= static_cast<double>(extents[f]);
+      most = std::max(most, bytes);
+    }
+    return most;
+  }
   // How much more of it the busiest device has than the mean.
   double Busiest(const TensorRef& ref, const Layout& layout) const {
     const bool routed =
