@@ -45,7 +45,8 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
   std::string key =
       absl::StrCat("body|", DTypeName(request.dtype), "|", request.profile->StructureKey(), "|");
   for (const MeshAxis& axis : bound.mesh.axes()) {
-    const bool shared = axis.name == "pp" || (axis.name == "dp" && any_dp);
+    const bool cuts = axis.name == "pp" && request.options->spreads_vocabulary();
+    const bool shared = (axis.name == "pp" && !cuts) || (axis.name == "dp" && any_dp);
     absl::StrAppend(&key, axis.name, "=");
     if (shared) {
       absl::StrAppend(&key, axis.size > 1 ? "many," : "1,");
@@ -53,9 +54,11 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
       absl::StrAppend(&key, axis.size, ",");
     }
   }
-  absl::StrAppend(&key, request.options->ep, ",", request.options->expert_tp(), ",",
-                  OverlapsProducts(*request.options), ",",
-                  request.options->splits_backward() ? "split," : "");
+  absl::StrAppend(
+      &key, request.options->ep, ",", request.options->expert_tp(), ",",
+      OverlapsProducts(*request.options), ",", request.options->splits_backward() ? "split," : "",
+      request.options->spreads_vocabulary() ? kVocabParallelNames[request.options->vocab_parallel]
+                                            : "");
   absl::StrAppend(&key, absl::StrJoin(bound.load.skew.loads, "+"), ",");
   const int64_t dp = std::max<int64_t>(request.options->dp, 1);
   for (const ModelDim& dim : graph.dims) {

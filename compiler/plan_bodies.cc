@@ -272,6 +272,7 @@ class BodyCompilation {
                          bound_.load.empty() ? nullptr : &bound_.load,
                          OverlapsProducts(*request_.options),
                          request_.options->splits_backward()};
+    LeaveSumsOut(segment, &context);
     compiled.state =
         SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan, *request_.profile);
     const std::string path = ModelGraph::PathOf(bound_.graph.segments[segment]);
@@ -307,6 +308,16 @@ class BodyCompilation {
       block->block.layers = bound_.bodies[b].layers;
     }
     return compiled;
+  }
+
+  // Of a vocabulary that is spread over the stages: these sum what each has made of its part.
+  void LeaveSumsOut(int segment, LowerContext* context) const {
+    const PlanOptions& options = *request_.options;
+    if (!options.spreads_vocabulary() || !bound_.IsSpread(segment)) return;
+    context->outside = bound_.mesh.FindAxis("pp").value();
+    if (segment < bound_.begins[2]) return;
+    context->sums_outside = options.vocab_parallel != VocabParallel::kInterlaced;
+    context->splits_backward = options.splits_output();
   }
 
   // With the elements that their last users have on a device, of users that the plan's stages hold.
@@ -359,9 +370,9 @@ bool BatchIsCutWhole(const ModelGraph& graph) {
 // Without a word on single nodes, `dp` cuts the batch and nothing else, and `pp` cuts
 // nothing: shards do not change with the number of their ranks.
 bool IsPlain(const CompileRequest& request) {
-  return request.tree->nodes().empty() && request.tree->loads().empty() &&
-         !request.options->has_expert_mesh() && ShardCuts(*request.options).empty() &&
-         BatchIsCutWhole(*request.graph);
+  return !request.options->spreads_vocabulary() && request.tree->nodes().empty() &&
+         request.tree->loads().empty() && !request.options->has_expert_mesh() &&
+         ShardCuts(*request.options).empty() && BatchIsCutWhole(*request.graph);
 }
 
 // The options, less those that change no body. `any_ranks`: with any number of stages, and of

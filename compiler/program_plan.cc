@@ -9,6 +9,7 @@
 #include "compiler/activations/parking_plan.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/schedule/placed_schedules.h"
+#include "compiler/schedule/vocabulary_schedule.h"
 #include "compiler/sharding/stage_state.h"
 #include "compiler/stage_program.h"
 
@@ -101,6 +102,28 @@ absl::Status CheckPlaced(const CompileRequest& request, const StagePlacement& pl
   return absl::OkStatus();
 }
 
+// What of ChooseVocabulary the plan alone does not show.
+absl::Status CheckVocabulary(const CompileRequest& request) {
+  if (!request.options->spreads_vocabulary()) return absl::OkStatus();
+  const auto not_yet = [&](absl::string_view what) {
+    return absl::UnimplementedError(
+        absl::StrCat("not supported yet: ", what,
+                     " with vocab_parallel=", kVocabParallelNames[request.options->vocab_parallel],
+                     ". Leave them out, or use vocab_parallel=redis."));
+  };
+  const StrategyTree& tree = *request.tree;
+  if (tree.NamesRanks()) return not_yet("nodes and homes on some ranks (`on`)");
+  if (tree.HasStagePlaces()) return not_yet("stages with meshes or devices of their own");
+  if (tree.fine_tunes()) return not_yet("weights that are not trained (`train`, `lora`)");
+  const bool below = std::any_of(tree.nodes().begin(), tree.nodes().end(),
+                                 [](const auto& node) { return !node.first.empty(); });
+  if (below) return not_yet("nodes below the root");
+  if (request.profile->update.fresh_gradients) {
+    return not_yet("gradients made anew in every iteration, as the profile has,");
+  }
+  return absl::OkStatus();
+}
+
 // What of CheckSplitBackward the plan alone does not show.
 absl::Status CheckSplits(const CompileRequest& request, const HomePlan* homes) {
   if (!request.options->splits_backward()) return absl::OkStatus();
@@ -151,6 +174,9 @@ PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
     PLANCAST_CHECK_OK(table.status());
     return PipelineSchedule(*std::move(table));
   }
+  if (options.spreads_vocabulary()) {
+    return PipelineSchedule(VocabularySchedule(options.vocab_parallel, options.pp, micro_batches));
+  }
   PLANCAST_CHECK(!FollowsTimes(options.schedule)) << "no order was found yet";
   if (!placement.Loops()) {
     return PipelineSchedule(TableOfRule(options.schedule, placement, micro_batches));
@@ -190,6 +216,7 @@ bool LikeTheStageBefore(const ProgramInputs& in, int64_t stage) {
 
 absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session& session,
                                          const PassObserver& observer) {
+  RETURN_IF_ERROR(CheckVocabulary(request));
   ProgramPlan plan;
   plan.request = &request;
   ASSIGN_OR_RETURN(plan.bodies, CompileBodies(request, session, observer));

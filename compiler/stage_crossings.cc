@@ -15,6 +15,8 @@ Crossing MakeCrossing(const ProgramInputs& in, Phase phase, int64_t from, int64_
   const auto virtual_stages = static_cast<int64_t>(in.stages->size());
   Crossing crossing;
   crossing.phase = phase;
+  // Chunks that all stages have a part of are handed on by others (SpreadVocabulary).
+  if (options.spreads_vocabulary() && std::max(from, to) >= options.pp) return crossing;
   if (!placement.Crosses(from, to)) return crossing;
   crossing.border = std::min(from, to);
   crossing.silent = !CrossesIn(in, phase, crossing.border);
@@ -41,6 +43,35 @@ std::vector<ChunkCrossings> CrossingsOf(const ProgramInputs& in, const StageCont
     }
   }
   return chunks;
+}
+
+std::vector<size_t> AlikeChunks(const ProgramInputs& in, const StageContents& contents,
+                                const std::vector<ChunkCrossings>& chunks, bool apart) {
+  const auto same_transfer = [&](const Crossing& a, const Crossing& b) {
+    const auto body = [&](const Crossing& c) { return (*in.stages)[c.border].back().bound_body; };
+    return a.crosses == b.crosses && a.silent == b.silent &&
+           (!a.crosses || (a.offset == b.offset && a.stream == b.stream && body(a) == body(b)));
+  };
+  const auto same_run = [&](const StageRun& a, const StageRun& b) {
+    return a.segment == b.segment && a.bound_body == b.bound_body && a.count == b.count &&
+           contents.BorrowedBy(a) == contents.BorrowedBy(b);
+  };
+  const auto same = [&](size_t c, size_t d) {
+    const std::vector<StageRun>& a = contents.Runs(static_cast<int32_t>(c));
+    const std::vector<StageRun>& b = contents.Runs(static_cast<int32_t>(d));
+    const ChunkCrossings &x = chunks[c], &y = chunks[d];
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_run) &&
+           std::equal(x.receive, x.receive + 2, y.receive, same_transfer) &&
+           std::equal(x.send, x.send + 2, y.send, same_transfer);
+  };
+  std::vector<size_t> alike(chunks.size());
+  for (size_t c = 0; c < chunks.size(); ++c) {
+    alike[c] = c;
+    for (size_t d = 0; d < c && alike[c] == c && !apart; ++d) {
+      if (alike[d] == d && same(c, d)) alike[c] = d;
+    }
+  }
+  return alike;
 }
 
 int64_t FirstFreeSlot(const ProgramInputs& inputs) {

@@ -32,6 +32,11 @@ struct ChunkCrossings {
 // Of each chunk of a stage.
 std::vector<ChunkCrossings> CrossingsOf(const ProgramInputs& inputs, const StageContents& contents);
 
+// For each chunk the first that does the same: equal layers between equal transfers. `apart`: no
+// other does.
+std::vector<size_t> AlikeChunks(const ProgramInputs& inputs, const StageContents& contents,
+                                const std::vector<ChunkCrossings>& chunks, bool apart);
+
 // The first slot of rendezvous behind those of all crossings, of shared gradients and their norm.
 int64_t FirstFreeSlot(const ProgramInputs& inputs);
 

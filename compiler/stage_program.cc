@@ -12,11 +12,13 @@
 #include "compiler/activations/parking_flow.h"
 #include "compiler/program/pipeline_transfer.h"
 #include "compiler/program/program_writer.h"
+#include "compiler/schedule/vocabulary_schedule.h"
 #include "compiler/sharding/gradient_blocks.h"
 #include "compiler/sharding/gradient_flow.h"
 #include "compiler/sharding/layer_slices.h"
 #include "compiler/sharding/sharded_passes.h"
 #include "compiler/sharding/sharded_stage.h"
+#include "compiler/spread_flow.h"
 #include "compiler/stage_crossings.h"
 
 namespace plancast {
@@ -46,8 +48,10 @@ class StageWriter {
         parking_(in.parking == nullptr
                      ? nullptr
                      : std::make_unique<ParkingFlow>(in, stage, FirstFreeSlot(in), &writer_)),
+        spread_(options_.spreads_vocabulary()
+                    ? std::make_unique<SpreadFlow>(in, stage, contents_, &writer_)
+                    : nullptr),
         chunks_(CrossingsOf(in, contents_)),
-        makes_gradients_(options_.splits_backward() ? Phase::kWeight : Phase::kBackward),
         body_blocks_(kPasses * in.bodies->size(), -1),
         has_gradients_(contents_.chunks(), false) {}
 
@@ -76,7 +80,7 @@ class StageWriter {
   // Of a writer without joins.
   void Outline(const std::vector<ScheduleStep>& schedule, ProgramOutline* outline) {
     outline_ = outline;
-    FindAlike();
+    alike_ = AlikeChunks(in_, contents_, chunks_, offload_.active());
     parts_.assign(kActs * 8 * kPasses * chunks_.size(), -1);
     AddPart(0, [&] { gradients_.Begin(); });
     const std::vector<size_t> last_pass = Prepare(schedule);
@@ -104,12 +108,19 @@ class StageWriter {
   enum class Act : uint8_t { kFetch, kRun, kPassOn, kAll };
   static constexpr int kActs = 4;
 
+  // The pass of a chunk that makes gradients of weights: one of their own, or the backward one.
+  Phase MakesGradients(int32_t chunk) const {
+    const bool splits =
+        options_.splits_backward() || (options_.splits_output() && chunk == kOutputChunk);
+    return splits ? Phase::kWeight : Phase::kBackward;
+  }
+
   // Where the last pass of each chunk is that makes gradients of weights.
   std::vector<size_t> Prepare(const std::vector<ScheduleStep>& schedule) {
     std::vector<size_t> last_pass(chunks_.size());
     int32_t micro_batches = 0;
     for (size_t i = 0; i < schedule.size(); ++i) {
-      if (schedule[i].phase == makes_gradients_) last_pass[schedule[i].chunk] = i;
+      if (schedule[i].phase == MakesGradients(schedule[i].chunk)) last_pass[schedule[i].chunk] = i;
       micro_batches = std::max(micro_batches, schedule[i].micro_batch + 1);
     }
     for (std::vector<int32_t>& local : local_) local.resize(micro_batches, -1);
@@ -128,42 +139,12 @@ class StageWriter {
     return part;
   }
 
-  // For each chunk the first that does the same: equal layers between equal transfers.
-  void FindAlike() {
-    const auto same_transfer = [&](const Crossing& a, const Crossing& b) {
-      const auto body = [&](const Crossing& c) {
-        return (*in_.stages)[c.border].back().bound_body;
-      };
-      return a.crosses == b.crosses && a.silent == b.silent &&
-             (!a.crosses || (a.offset == b.offset && a.stream == b.stream && body(a) == body(b)));
-    };
-    const auto same_run = [&](const StageRun& a, const StageRun& b) {
-      return a.segment == b.segment && a.bound_body == b.bound_body && a.count == b.count &&
-             contents_.BorrowedBy(a) == contents_.BorrowedBy(b);
-    };
-    const auto same = [&](size_t c, size_t d) {
-      const std::vector<StageRun>& a = contents_.Runs(static_cast<int32_t>(c));
-      const std::vector<StageRun>& b = contents_.Runs(static_cast<int32_t>(d));
-      const ChunkCrossings &x = chunks_[c], &y = chunks_[d];
-      return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_run) &&
-             std::equal(x.receive, x.receive + 2, y.receive, same_transfer) &&
-             std::equal(x.send, x.send + 2, y.send, same_transfer);
-    };
-    alike_.resize(chunks_.size());
-    for (size_t c = 0; c < chunks_.size(); ++c) {
-      alike_[c] = c;
-      for (size_t d = 0; d < c && alike_[c] == c && !offload_.active(); ++d) {
-        if (alike_[d] == d && same(c, d)) alike_[c] = d;
-      }
-    }
-  }
-
   // Passes of chunks that are alike are so but in the first and the last micro-batch, where
   // gradients are made, and where they fill buckets that passes before have begun.
   void AddTurn(Act act, const ScheduleStep& step, bool last) {
     const bool backward = step.phase == Phase::kBackward;
-    const bool fills =
-        step.phase == makes_gradients_ && gradients_.HasBuckets() && (last || syncs_whole_each_);
+    const bool fills = step.phase == MakesGradients(step.chunk) && gradients_.HasBuckets() &&
+                       (last || syncs_whole_each_);
     const bool makes = backward && !has_gradients_[step.chunk];
     size_t alike = kPasses * alike_[step.chunk] + static_cast<size_t>(step.phase);
     for (const bool bit : {last, BeginsCopy(step), makes}) alike = 2 * alike + (bit ? 1 : 0);
@@ -211,7 +192,12 @@ class StageWriter {
     const bool pair = blocking_ && options_.vpp > 1 && i + 1 < schedule.size() &&
                       schedule[i].phase == Phase::kForward &&
                       schedule[i + 1].phase == Phase::kBackward;
-    return pair ? kMaxBatch : 1;
+    // Of two micro-batches at one visit results are summed behind the second (VocabularySchedule).
+    const bool visit = options_.vocab_parallel == VocabParallel::kVocab1 &&
+                       i + 1 < schedule.size() && schedule[i].chunk == kOutputChunk &&
+                       schedule[i].phase == Phase::kBackward &&
+                       schedule[i + 1].chunk == kOutputChunk;
+    return pair || visit ? kMaxBatch : 1;
   }
 
   // The number of a body's own block in the catalogue.
@@ -295,6 +281,7 @@ class StageWriter {
   // where that ran on this stage; -1: none.
   int32_t Fetch(const ScheduleStep& step) {
     if (step.phase == Phase::kWeight) return -1;
+    if (spread_ && spread_->Brings(step)) return spread_->Fetch(step);
     ChunkCrossings& chunk = chunks_[step.chunk];
     const int phase = static_cast<int>(step.phase);
     if (chunk.receive[phase].crosses) return Receive(chunk.receive[phase], step);
@@ -306,6 +293,7 @@ class StageWriter {
   // Hands a step's result, ready with instance `feeder`, on.
   void PassOn(const ScheduleStep& step, int32_t feeder) {
     if (step.phase == Phase::kWeight) return;
+    if (spread_) spread_->PassOn(step, feeder);
     Crossing& send = chunks_[step.chunk].send[static_cast<int>(step.phase)];
     if (send.crosses) {
       Send(send, step, feeder);
@@ -367,6 +355,7 @@ class StageWriter {
 
   // `last`: the chunk makes no gradients of weights after it.
   int32_t Run(const ScheduleStep& step, int32_t feeder, bool last) {
+    if (spread_) spread_->BeforeRun(step);
     if (step.phase == Phase::kForward) return Forward(step, feeder);
     if (step.phase == Phase::kBackward) return Backward(step, feeder, last);
     MakeWeightGradients(step, last);
@@ -395,7 +384,7 @@ class StageWriter {
     const bool first = !has_gradients_[step.chunk];
     has_gradients_[step.chunk] = true;
     if (sharded_) return RunSharded(step, feeder, last);
-    const bool splits = makes_gradients_ == Phase::kWeight;
+    const bool splits = MakesGradients(step.chunk) == Phase::kWeight;
     const bool reduces = !splits && (last || syncs_whole_each_);
     offload_.BeginBackward(step);
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
@@ -453,8 +442,8 @@ class StageWriter {
   LayerSlices slices_;
   OffloadFlow offload_;
   std::unique_ptr<ParkingFlow> parking_;  // null: no stage keeps another's activations
+  std::unique_ptr<SpreadFlow> spread_;    // null: only the ends have the vocabulary
   std::vector<ChunkCrossings> chunks_;
-  const Phase makes_gradients_;       // of weights: a pass of their own, or the backward one
   std::vector<int32_t> body_blocks_;  // of each bound body, by pass
   std::vector<bool> has_gradients_;   // per chunk: it has run backward
   // Newest instance per phase and micro-batch where the next virtual stage is local.
@@ -462,7 +451,7 @@ class StageWriter {
   // By chunk and micro-batch, the last instance of a backward pass that leaves a W behind.
   std::map<std::pair<int32_t, int32_t>, int32_t> went_back_;
   ProgramOutline* outline_ = nullptr;
-  std::vector<size_t> alike_;   // FindAlike
+  std::vector<size_t> alike_;   // AlikeChunks
   std::vector<int32_t> parts_;  // of the outline, by what makes turns alike; -1: none yet
 };
 

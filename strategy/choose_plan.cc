@@ -13,6 +13,7 @@
 #include "strategy/plan_names.h"
 #include "strategy/schedule/choose_schedule.h"
 #include "strategy/schedule/choose_step_time.h"
+#include "strategy/schedule/choose_vocabulary.h"
 
 namespace plancast {
 namespace {
@@ -69,6 +70,7 @@ class Chooser {
     NoteWholeStages();
     ChooseRest();
     RETURN_IF_ERROR(ChooseStepTime(form_, profile_, &o_, texts_ ? &plan_.notes : nullptr));
+    RETURN_IF_ERROR(ChooseVocabulary(form_, context_.vocab, &o_, texts_ ? &plan_.notes : nullptr));
     if (texts_) Report();
     return std::move(plan_);
   }
@@ -416,6 +418,9 @@ void Chooser::Report() {
   chosen["attn"] = std::string(kAttentionNames[o_.attention]);
   chosen["overlap"] = OverlapText(o_.overlap);
   chosen["bucket"] = PrintByteSize(o_.bucket_bytes);
+  if (o_.spreads_vocabulary()) {
+    chosen["vocab_parallel"] = std::string(kVocabParallelNames[o_.vocab_parallel]);
+  }
   chosen["optimizer"] = std::string(kStepTimeNames[o_.optimizer]);
   if (!o_.layout.empty()) chosen["layout"] = PrintLayout(o_.layout);
   chosen["order"] = absl::StrJoin(o_.order, "-");

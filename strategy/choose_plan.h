@@ -36,6 +36,9 @@ struct PlanContext {
   std::optional<std::vector<ModelCut>> stages;
   // Per virtual stage, the dims that ops there have; empty: all of the model's.
   std::vector<std::set<std::string>> stage_dims;
+  // Layers of each of so many virtual stages that have work as equal as can be, the embedding and
+  // the head included (BalancedLayers); none: more stages than that have work.
+  std::function<std::vector<int64_t>(int64_t stages)> deal;
   // Cuts a model in more virtual stages than it has layers; empty: that cannot be done.
   std::function<absl::StatusOr<std::vector<ModelCut>>(int64_t stages)> cut;
 };

@@ -52,6 +52,27 @@ absl::Status CheckStages(const std::vector<ModelCut>& cuts, const ShortForm& for
                " and `stages` both say what stages hold. Leave one of them out.");
 }
 
+// Whether vocab_parallel=redis decides what stages hold. Errors: it cannot.
+absl::StatusOr<bool> DealsByWork(const ShortForm& form, const PlanContext& context,
+                                 const PlanOptions& o) {
+  if (form.vocab_parallel != "redis" || o.pp == 1) return false;
+  if (context.vocab == 0 || context.deal == nullptr) {
+    return Wrong(
+        "vocab_parallel=redis gives stages layers by the work of the vocabulary's, and the model "
+        "has no vocabulary. Leave it out.");
+  }
+  if (!form.layout.empty() || context.stages.has_value()) {
+    return Wrong("vocab_parallel=redis and ",
+                 form.layout.empty() ? "`stages`"
+                                     : absl::StrCat("layout=", PrintLayout(form.layout)),
+                 " both say what stages hold. Leave one of them out.");
+  }
+  if (o.vpp == 1) return true;
+  return absl::UnimplementedError(
+      absl::StrCat("not supported yet: vocab_parallel=redis with vpp=", o.vpp,
+                   ". Use vpp=1, or give a layout."));
+}
+
 // Whether a stage would have nothing to do.
 bool LeavesIdle(const std::vector<int64_t>& layout, const PlanContext& context) {
   return (layout.front() == 0 && !context.work_before) ||
@@ -68,6 +89,7 @@ absl::StatusOr<std::string> ChooseLayout(const ShortForm& form, const PlanContex
     return Wrong("pp=", o.pp, " times vpp=", o.vpp, " is more than ", kMaxVirtualStages,
                  " virtual stages.");
   }
+  ASSIGN_OR_RETURN(const bool by_work, DealsByWork(form, context, o));
   if (context.stages.has_value()) {
     RETURN_IF_ERROR(CheckStages(*context.stages, form, o));
     o.cuts = *context.stages;
@@ -78,7 +100,7 @@ absl::StatusOr<std::string> ChooseLayout(const ShortForm& form, const PlanContex
     o.layout = form.layout;
     return std::string();
   }
-  o.layout = DefaultLayout(layers, stages);
+  o.layout = by_work ? context.deal(stages) : DefaultLayout(layers, stages);
   if (!o.layout.empty() && LeavesIdle(o.layout, context)) o.layout.clear();
   if (o.layout.empty() && context.cut != nullptr) {
     ASSIGN_OR_RETURN(o.cuts, context.cut(stages));
@@ -93,7 +115,7 @@ absl::StatusOr<std::string> ChooseLayout(const ShortForm& form, const PlanContex
                                     " with the embedding and the loss on stages of their own.")
                      : ".");
   }
-  if (layers % stages == 0) return std::string();
+  if (layers % stages == 0 || by_work) return std::string();
   return absl::StrCat(layers, " layers on ", stages,
                       " virtual stages are uneven: layout=", PrintLayout(o.layout));
 }

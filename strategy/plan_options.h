@@ -30,6 +30,13 @@ inline constexpr auto kOverlapNames = NamesOf<Overlap>("grad", "param", "tp", "c
 enum class StepTime : uint8_t { kAtEnd, kPostValidated, kInBackward };
 inline constexpr auto kStepTimeNames = NamesOf<StepTime>("at-end", "post-validated", "in-backward");
 
+// Who holds the embedding's table and the output layer with the loss (docs/schedules.md): the first
+// and the last stage; or all stages a part of the vocabulary each, and these work on a micro-batch
+// together, at once, or in passes of their own between which results are summed beside other work.
+enum class VocabParallel : uint8_t { kEnds, kInterlaced, kVocab1, kVocab2 };
+inline constexpr auto kVocabParallelNames =
+    NamesOf<VocabParallel>("ends", "interlaced", "vocab1", "vocab2");
+
 // A pipeline stage with devices and a mesh of its own.
 struct StageOptions {
   int64_t dp = 1, tp = 1, cp = 1, ep = 1, etp = 0;  // as in PlanOptions
@@ -92,6 +99,10 @@ struct PlanOptions {
   bool splits_backward() const {
     return SplitsBackward(schedule) || schedule_table.find('W') != std::string::npos;
   }
+  VocabParallel vocab_parallel = VocabParallel::kEnds;
+  bool spreads_vocabulary() const { return vocab_parallel != VocabParallel::kEnds; }
+  // Of the output layer, gradients of weights are a pass of their own.
+  bool splits_output() const { return vocab_parallel == VocabParallel::kVocab2; }
   Recompute recompute = Recompute::kNone;
   int64_t recompute_layers = -1;  // full:N recomputes the first N layers of a stage; -1: all
   int64_t recompute_every =
@@ -142,10 +153,10 @@ struct PlanOptions {
 
   PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, node_zero, hsdp, reshard,
                       reshard_ranks, prefetch, unit_layers, sync_each, sync_whole_each, micro_batch,
-                      micro_batches, schedule, schedule_table, search_memory, recompute,
-                      recompute_layers, recompute_every, recompute_joined, recompute_ops, offload,
-                      offload_layers, attention, overlap, bucket_bytes, optimizer, layout, cuts,
-                      order, stages, idle, own_stages)
+                      micro_batches, schedule, schedule_table, search_memory, vocab_parallel,
+                      recompute, recompute_layers, recompute_every, recompute_joined, recompute_ops,
+                      offload, offload_layers, attention, overlap, bucket_bytes, optimizer, layout,
+                      cuts, order, stages, idle, own_stages)
 };
 
 }  // namespace plancast

@@ -36,10 +36,6 @@ absl::Status CheckSupported(const ShortForm& form) {
       return NotYet("overlap", overlap, "This version simulates `grad`, `param` and `tp`.");
     }
   }
-  if (form.vocab_parallel.has_value()) {
-    return NotYet("vocab_parallel", *form.vocab_parallel,
-                  "Leave it out: the vocabulary is split over tp on the first and last stage.");
-  }
   return absl::OkStatus();
 }
 

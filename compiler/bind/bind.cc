@@ -16,6 +16,7 @@
 #include "compiler/bind/recompute.h"
 #include "compiler/bind/shard_units.h"
 #include "compiler/bind/split_op.h"
+#include "compiler/bind/vocabulary.h"
 #include "graph/model/cut_segments.h"
 #include "graph/model/trained.h"
 #include "strategy/nodes/op_path.h"
@@ -100,6 +101,21 @@ std::vector<std::vector<StageRun>> DealSegments(const BoundModel& bound) {
         {index, place.alike, place.first_layer, bound.graph.segments[i].repeat});
   }
   return stages;
+}
+
+// Where all stages hold parts of the input and the output layer.
+void SpreadVocabulary(const BoundModel& bound, std::vector<std::vector<StageRun>>* stages) {
+  std::vector<StageRun> input, output;
+  for (std::vector<StageRun>& runs : *stages) {
+    const auto spread = [&](const StageRun& run) { return bound.IsSpread(run.segment); };
+    for (const StageRun& run : runs) {
+      if (spread(run)) (run.segment < bound.begins[1] ? input : output).push_back(run);
+    }
+    runs.erase(std::remove_if(runs.begin(), runs.end(), spread), runs.end());
+  }
+  const size_t pp = stages->size();
+  stages->insert(stages->end(), pp, output);
+  stages->insert(stages->end(), pp, input);
 }
 
 // BoundModel::held, of the segments' bodies and of variants that there are.
@@ -188,6 +204,7 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const BoundModel& 
       left -= count;
     }
   }
+  if (options.spreads_vocabulary()) SpreadVocabulary(bound, &stages);
   for (size_t v = 0; v < stages.size(); ++v) {
     if (!stages[v].empty()) continue;
     return absl::InvalidArgumentError(
@@ -202,9 +219,13 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
                                 const PlanOptions& options,
                                 const std::set<std::string>& whole_rules) {
   BoundModel bound;
+  std::vector<ModelCut> cuts = options.cuts;
+  if (options.spreads_vocabulary()) {
+    ASSIGN_OR_RETURN(cuts, VocabularyCuts(graph));
+  }
   ASSIGN_OR_RETURN(
       CutModel cut,
-      CutSegments(graph.WithBatch(options.micro_batch * options.dp, options.dp), options.cuts));
+      CutSegments(graph.WithBatch(options.micro_batch * options.dp, options.dp), cuts));
   if (!options.cuts.empty()) {  // pieces of modules that are not trained have no gradients either
     const std::vector<int> pieces = DetachFrozen(&cut.graph);
     for (int& begin : cut.begins) begin = pieces[begin];
@@ -247,10 +268,17 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
       if (!alike || !resolved.has_value()) {
         ASSIGN_OR_RETURN(resolved, tree.Resolve(module));
       }
+      const bool spread = options.spreads_vocabulary() && bound.IsSpread(static_cast<int>(i));
+      Resolved with_vocabulary;
+      if (spread) {
+        with_vocabulary = *resolved;
+        with_vocabulary.splits.push_back(VocabularySplit());
+      }
+      const Resolved& told = spread ? with_vocabulary : *resolved;
       ASSIGN_OR_RETURN(OnRanksOf on, RanksOfOp(*resolved, path, bound.mesh));
       absl::StatusOr<FactorSplit> split =
-          SplitOp(bound.graph, op, path, *resolved, bound.mesh,
-                  whole_rules.count(op.rule->name()) > 0, by_hand ? &use : nullptr, on);
+          SplitOp(bound.graph, op, path, told, bound.mesh, whole_rules.count(op.rule->name()) > 0,
+                  by_hand ? &use : nullptr, on);
       if (!split.ok() && bound.Holds(i)) return split.status();
       body.splits.push_back(split.ok()
                                 ? *std::move(split)

@@ -31,8 +31,10 @@ struct StageRun {
 struct BoundModel {
   ModelGraph graph;                       // its lists cut into zones (layer_zones.h)
   std::vector<ZonedModel::Place> places;  // per segment
-  std::vector<int> begins;  // the first segment of each virtual stage, where options say the cuts
-  DeviceMesh mesh;          // axes outermost first, sub-axes cut
+  // The first segment of each virtual stage, where options say the cuts; where the vocabulary is
+  // spread over the stages, of the input layer, what is between, and the output layer.
+  std::vector<int> begins;
+  DeviceMesh mesh;                // axes outermost first, sub-axes cut
   std::vector<BoundBody> bodies;  // one a segment, then variants
   RoutedLoad load;
   std::vector<std::vector<StageRun>> stages;  // per virtual stage, in forward order
@@ -45,6 +47,8 @@ struct BoundModel {
     return segment + 1 == static_cast<int>(graph.segments.size()) &&
            graph.segments[segment].repeat == 1;
   }
+  // Of a model whose vocabulary is spread: the segment is of the input or the output layer.
+  bool IsSpread(int segment) const { return segment < begins[1] || segment >= begins[2]; }
 
   std::string DebugString() const;
 };
@@ -61,8 +65,9 @@ bool OnlyBatchIsDataParallel(const BoundModel& bound);
 
 // The repeats of the segments, dealt to the virtual stages of options.layout. Modules in lists
 // (all, if there is no list) are the layers that `layout` counts; the others stay with the layer
-// before them, or with the first. With options.cuts, as `bound` was cut there. Errors: a layout
-// that does not cover the layers.
+// before them, or with the first. With options.cuts, as `bound` was cut there. Where the vocabulary
+// is spread each stage has the output layer as its second and the input layer as its third chunk.
+// Errors: a layout that does not cover the layers, or leaves a stage empty.
 absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const BoundModel& bound,
                                                               const PlanOptions& options);
 

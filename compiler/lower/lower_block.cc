@@ -257,9 +257,22 @@ class PhaseLowering {
       bytes *= 2 * static_cast<double>(context_.mesh->SizeOf(reduction.axes));
     }
     comm.bytes = static_cast<int64_t>(std::ceil(bytes));
-    return builder_.AddComm(
-        comm, StreamKind::kModelComm, PurposeOfAxes(*context_.mesh, reduction.axes),
-        absl::StrCat(kCollectiveKindNames[comm.kind], " ", op.name, "/", names), deps);
+    if (context_.sums_outside && LeavesOutside(comm)) {
+      builder_.CorrectLater(context_.LargestIntermediate(rule, extents));
+      comm.axes = context_.Inside(comm.axes);
+      if (comm.axes.empty()) return deps.empty() ? BlockBuilder::kNone : deps.back();
+    }
+    return builder_.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(*context_.mesh, comm.axes),
+                            absl::StrCat(kCollectiveKindNames[comm.kind], " ", op.name, "/", names),
+                            deps);
+  }
+
+  // Whether others do a part of it, who are told so.
+  bool LeavesOutside(CommSpec comm) {
+    if (context_.Inside(comm.axes) == comm.axes) return false;
+    comm.axes = {context_.outside};
+    builder_.LeaveOutside(comm);
+    return true;
   }
 
   KernelPart Whole(const PlanStep& step, int group) {

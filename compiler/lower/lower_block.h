@@ -1,6 +1,7 @@
 #ifndef PLANCAST_COMPILER_LOWER_LOWER_BLOCK_H_
 #define PLANCAST_COMPILER_LOWER_LOWER_BLOCK_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ struct BlockTemplate {
     bool further = false;  // it adds to what pieces before it made
   };
   std::vector<Gradient> gradients;
+  // Sums over LowerContext::outside that the block leaves to others, in the order of its tasks.
+  std::vector<CommSpec> outside;
+  // What of the block's results must be corrected when they are made, bytes.
+  double corrected_bytes = 0;
   // What products of weight gradients read of each element of the sum that they add to and
   // write (SumFusion::kOwnType), bytes.
   double sum_read_bytes = 0;
@@ -61,6 +66,8 @@ class BlockBuilder {
     out_.gradients.push_back({task, elements, tensor, further});
   }
   void MarkFurther(int task) { out_.further.push_back(task); }
+  void LeaveOutside(const CommSpec& comm) { out_.outside.push_back(comm); }
+  void CorrectLater(double bytes) { out_.corrected_bytes = std::max(out_.corrected_bytes, bytes); }
   void ReadSums(double element_bytes) { out_.sum_read_bytes = element_bytes; }
   void AddOutPort(int ready) { out_.block.out_ports.push_back(ready); }
   int size() const { return out_.block.size(); }

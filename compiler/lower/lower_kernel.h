@@ -1,6 +1,7 @@
 #ifndef PLANCAST_COMPILER_LOWER_LOWER_KERNEL_H_
 #define PLANCAST_COMPILER_LOWER_LOWER_KERNEL_H_
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,15 @@ struct LowerContext {
   bool products_take_parts = false;
   // Gradients of weights are a pass of their own (SplitBackward).
   bool splits_backward = false;
+  // The axis of which the body's results are summed by others (BlockTemplate::outside); -1: none.
+  // `sums_outside`: so are sums inside of ops, which go on with those of their own part.
+  int outside = -1;
+  bool sums_outside = false;
+  // The others of these.
+  std::vector<int> Inside(std::vector<int> axes) const {
+    axes.erase(std::remove(axes.begin(), axes.end(), outside), axes.end());
+    return axes;
+  }
 
   const Body& body() const { return graph->bodies[bound->body]; }
   // Bytes of one element of a tensor declared with `type`.
@@ -38,6 +48,17 @@ struct LowerContext {
     const TensorFacts facts = FactsOf(*graph, body(), value.ref);
     return value.layout.LocalElements(*mesh, facts.shape) * Bytes(facts.dtype) *
            Busiest(value.ref, value.layout);
+  }
+  // Bytes of the largest tensor that an op of such factors makes for itself.
+  double LargestIntermediate(const OpRule& rule, const std::vector<int64_t>& extents) const {
+    double most = 0;
+    for (const RuleTensor& tensor : rule.tensors()) {
+      if (tensor.role != RuleTensor::Role::kIntermediate) continue;
+      double bytes = Bytes(tensor.dtype);
+      for (const int f : tensor.factors) bytes *= static_cast<double>(extents[f]);
+      most = std::max(most, bytes);
+    }
+    return most;
   }
   // How much more of it the busiest device has than the mean.
   double Busiest(const TensorRef& ref, const Layout& layout) const {

@@ -85,7 +85,8 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
     const Layout source = before;
     before = r.after;
     if (!r.is_collective) continue;
-    const Purpose purpose = PurposeOfRelayout(*context.mesh, r.kind, r.axes);
+    const std::vector<int> axes = context.Inside(r.axes);
+    const Purpose purpose = PurposeOfRelayout(*context.mesh, r.kind, axes);
     const bool gathers = r.kind == CollectiveKind::kAllGather;
     const bool scatters = r.kind == CollectiveKind::kReduceScatter;
     const bool apart =
@@ -97,13 +98,19 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
     const double share = gathers ? quantized_share : 1;
     CommSpec comm;
     comm.kind = r.kind;
-    comm.axes = r.axes;
+    comm.axes = axes;
     const double bytes = r.elements * busiest * element * share;
     comm.bytes = static_cast<int64_t>(std::ceil(bytes));
     if (r.kind == CollectiveKind::kAllToAll && from.ref.op < 0 &&
         context.profile->experts.dispatch_sends_once) {
       comm.copies =
           CopiesIn(*context.graph, context.body(), context.body().tensors[from.ref.tensor]);
+    }
+    if (axes.size() < r.axes.size()) {
+      CommSpec left = comm;
+      left.axes = {context.outside};
+      builder->LeaveOutside(left);
+      if (axes.empty()) continue;
     }
     const auto add = [&](const char* what, double read, double write) {
       ready = builder->AddKernel(MemoryKernel(context, what, read, write), PurposeOf(step.part),

@@ -184,7 +184,12 @@ class Cutter {
 }  // namespace
 
 BlockTemplate OverlapProducts(BlockTemplate block, const DeviceMesh& mesh, bool gathers) {
-  return Cutter(std::move(block), mesh, gathers).Run();
+  std::vector<CommSpec> outside = block.outside;
+  const double corrected_bytes = block.corrected_bytes;
+  BlockTemplate cut = Cutter(std::move(block), mesh, gathers).Run();
+  cut.outside = std::move(outside);
+  cut.corrected_bytes = corrected_bytes;
+  return cut;
 }
 
 }  // namespace plancast

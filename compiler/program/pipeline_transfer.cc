@@ -70,7 +70,7 @@ PipelineTransfer TransferOverBorder(const ProgramInputs& inputs, const BorderCro
 }
 
 bool CanBlock(const PlanOptions& options) {
-  if (!MayBlock(options.schedule)) return false;
+  if (!MayBlock(options.schedule) || options.spreads_vocabulary()) return false;
   return options.vpp == 1 ||
          (options.micro_batches % options.pp == 0 && options.micro_batches > options.pp);
 }

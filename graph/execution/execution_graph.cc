@@ -12,7 +12,7 @@ namespace {
 constexpr auto kShortStreamNames =
     NamesOf<StreamKind>("compute", "model", "grad", "send_next", "recv_prev", "send_prev",
                         "recv_next", "replica", "copy_out", "copy_in", "peer_out", "peer_in",
-                        "f_to_prev", "f_from_next", "b_to_next", "b_from_prev");
+                        "f_to_prev", "f_from_next", "b_to_next", "b_from_prev", "all_stages");
 
 std::string CommText(const CommSpec& comm, const DeviceMesh& mesh) {
   if (comm.kind == CollectiveKind::kReshard) {

@@ -26,12 +26,13 @@ enum class StreamKind : uint8_t {
   kForwardFromNext,
   kBackwardToNext,
   kBackwardFromPrev,
+  kAllStages,  // collectives of all stages that no compute of this step waits for
 };
 // As Python sees them.
 inline constexpr auto kStreamNames = NamesOf<StreamKind>(
     "compute", "model_comm", "grad_comm", "send_next", "recv_prev", "send_prev", "recv_next",
     "replica_comm", "copy_out", "copy_in", "peer_out", "peer_in", "forward_to_prev",
-    "forward_from_next", "backward_to_next", "backward_from_prev");
+    "forward_from_next", "backward_to_next", "backward_from_prev", "all_stages");
 inline constexpr int kNumStreams = kStreamNames.size();
 // Of the two programs of a transfer, the one whose stream this is gives.
 constexpr bool Sends(StreamKind stream) {
@@ -47,8 +48,8 @@ constexpr StreamKind PipelineStream(bool forward, bool onward, bool sends) {
   if (onward) return sends ? StreamKind::kSendPrev : StreamKind::kRecvNext;
   return sends ? StreamKind::kBackwardToNext : StreamKind::kBackwardFromPrev;
 }
-using StreamMask = uint16_t;  // a set of them: bit 1 << stream
-static_assert(kNumStreams <= 16);
+using StreamMask = uint32_t;  // a set of them: bit 1 << stream
+static_assert(kNumStreams <= 32);
 constexpr StreamMask MaskOf(int stream) { return static_cast<StreamMask>(1u << stream); }
 constexpr StreamMask MaskOf(StreamKind stream) { return MaskOf(static_cast<int>(stream)); }
 

@@ -21,6 +21,14 @@ double FilledSlots(const ModelGraph& graph) {
   return places > 0 ? static_cast<double>(graph.seq) * size("topk") / places : 1;
 }
 
+// What share of an op's places have work.
+double FilledShare(const ModelGraph& graph, const OpNode& op) {
+  const absl::StatusOr<int> slots = graph.FindDim("slots");
+  const bool routed = slots.ok() && std::find(op.factor_dims.begin(), op.factor_dims.end(),
+                                              *slots) != op.factor_dims.end();
+  return routed ? FilledSlots(graph) : 1;
+}
+
 // Calls `use(FLOPs)` for each.
 template <typename Use>
 void ForEachProduct(const ModelGraph& graph, const OpNode& op, const Use& use) {
@@ -52,10 +60,14 @@ double ForwardFlops(const ModelGraph& bound, const OpNode& op) {
   return flops;
 }
 
+double ForwardFlops(const ModelGraph& bound, const Body& body) {
+  double flops = 0;
+  for (const OpNode& op : body.ops) flops += ForwardFlops(bound, op) * FilledShare(bound, op);
+  return flops;
+}
+
 double ModelFlopsPerSample(const ModelGraph& unbound) {
   const ModelGraph graph = unbound.WithBatch(1);
-  const double filled = FilledSlots(graph);
-  const absl::StatusOr<int> slots = graph.FindDim("slots");
   std::vector<double> repeats(graph.bodies.size());
   for (const Segment& segment : graph.segments) {
     repeats[segment.body] += static_cast<double>(segment.repeat);
@@ -67,9 +79,7 @@ double ModelFlopsPerSample(const ModelGraph& unbound) {
     for (const OpNode& op : graph.bodies[b].ops) {
       const double left_out =
           gradients.empty() ? 0 : ProductsLeftOut(graph.bodies[b], op, gradients);
-      const bool routed = slots.ok() && std::find(op.factor_dims.begin(), op.factor_dims.end(),
-                                                  *slots) != op.factor_dims.end();
-      const double times = routed ? filled * repeats[b] : repeats[b];
+      const double times = FilledShare(graph, op) * repeats[b];
       ForEachProduct(graph, op, [&](double product) {
         flops += product * times;
         untrained += left_out * product * times;

@@ -9,6 +9,9 @@ namespace plancast {
 // Floating-point operations of the matrix products of one op forward, full attention squares.
 double ForwardFlops(const ModelGraph& bound, const OpNode& op);
 
+// Those of a module, for routed ones as many as the tokens that visit experts need.
+double ForwardFlops(const ModelGraph& bound, const Body& body);
+
 // Floating-point operations of the matrix products of one sample forward, full attention
 // squares, times three for forward and backward (no recomputation). Of products with frozen
 // weights times two, of those that no gradient comes to times one.

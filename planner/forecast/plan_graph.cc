@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "compiler/finetune/fine_tune.h"
 #include "planner/forecast/balanced_cuts.h"
+#include "planner/forecast/balanced_layers.h"
 #include "planner/forecast/found_order.h"
 #include "strategy/nodes/op_path.h"
 #include "strategy/nodes/stage_cuts.h"
@@ -203,6 +204,7 @@ PlanContext ContextOf(const ModelGraph& graph, const Machine& machine,
   context.lists = graph.HasLists();
   context.work_before = context.lists && !graph.segments.front().in_list();
   context.work_after = context.lists && !graph.segments.back().in_list();
+  context.deal = [&graph](int64_t stages) { return BalancedLayers(graph, stages); };
   // Layers of transformers are cut where `stages` says so, and else nowhere.
   if (graph.hidden == 0 || !context.lists) {
     context.cut = [&graph](int64_t stages) { return BalancedCuts(graph, stages); };

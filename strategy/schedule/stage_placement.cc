@@ -121,6 +121,8 @@ StagePlacement PlacementOf(const PlanOptions& options) {
   }
   if (Turns(options.schedule)) return StagePlacement::Waves(options.pp, options.vpp);
   if (RunsBothWays(options.schedule)) return StagePlacement::BothWays(options.pp);
+  // Layers, the output and the input layer (VocabularySchedule).
+  if (options.spreads_vocabulary()) return StagePlacement::Loop(options.pp, 3);
   return StagePlacement::Loop(options.pp, options.vpp);
 }
 

@@ -361,6 +361,55 @@ TEST(ChoosePlanTest, RefusesWhatIsNotSimulated) {
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not supported yet: cp=2")));
 }
 
+TEST(ChooseLayoutTest, RedisDealsLayersByWork) {
+  PlanContext context;
+  context.layers = 8;
+  context.vocab = 1000;
+  context.deal = [](int64_t stages) {
+    return stages > 10 ? std::vector<int64_t>() : std::vector<int64_t>{4, 4, 0};
+  };
+  ASSERT_OK_AND_ASSIGN(const ShortForm form, ParseShortForm("vocab_parallel=redis"));
+  PlanOptions options;
+  options.pp = 3;
+  EXPECT_OK(ChooseLayout(form, context, &options));
+  EXPECT_THAT(options.layout, ElementsAre(4, 4, 0));
+  options.pp = 11;
+  EXPECT_THAT(ChooseLayout(form, context, &options).status().message(),
+              HasSubstr("more than the 8 layers of the model"));
+  options.pp = 3, options.vpp = 2;
+  EXPECT_THAT(ChooseLayout(form, context, &options),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("not supported yet: vocab_parallel=redis with vpp=2")));
+  options.vpp = 1;
+  ASSERT_OK_AND_ASSIGN(const ShortForm both, ParseShortForm("vocab_parallel=redis,layout=3+3+2"));
+  EXPECT_THAT(ChooseLayout(both, context, &options).status().message(),
+              HasSubstr("vocab_parallel=redis and layout=3x2+2 both say what stages hold"));
+  context.vocab = 0;
+  EXPECT_THAT(ChooseLayout(form, context, &options).status().message(),
+              HasSubstr("the model has no vocabulary"));
+}
+
+TEST(ChoosePlanTest, ASpreadVocabularyGoesWithPlain1f1b) {
+  PlanContext context = Context();
+  context.vocab = 1000;
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("tp=8,pp=4,vocab_parallel=vocab2", context));
+  EXPECT_EQ(plan.options.vocab_parallel, VocabParallel::kVocab2);
+  EXPECT_EQ(plan.chosen.at("vocab_parallel"), "vocab2");
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan one, Choose("tp=8,vocab_parallel=vocab2", context));
+  EXPECT_THAT(one.notes, Contains("vocab_parallel=vocab2 has no effect with pp=1"));
+  EXPECT_EQ(one.options.vocab_parallel, VocabParallel::kEnds);
+  for (const char* with : {"vpp=2", "schedule=zb1p", "schedule=gpipe", "zero=2", "sync=each",
+                           "offload=optimizer", "optimizer=post-validated"}) {
+    const std::string text = std::string("tp=8,pp=4,mb=1,vocab_parallel=vocab1,") + with;
+    EXPECT_THAT(Choose(text, context),
+                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("with vocab_parallel=vocab1")))
+        << text;
+  }
+  context.vocab = 0;
+  EXPECT_THAT(Choose("tp=8,pp=4,vocab_parallel=vocab1", context).status().message(),
+              HasSubstr("the model has none"));
+}
+
 TEST(ChooseLayoutTest, StagesThatATreeListsTakeThePlaceOfTheLayout) {
   PlanOptions options;
   options.pp = 2;

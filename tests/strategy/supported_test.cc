@@ -43,13 +43,16 @@ TEST(SupportedTest, WhatIsSimulatedPasses) {
         "ep=8",
         "tp=4,etp=2",
         "zero=3,hsdp=8,reshard=off,prefetch=2,unit=2,sync=each",
-        "zero=2"}) {
+        "zero=2",
+        "vocab_parallel=redis",
+        "vocab_parallel=vocab1",
+        "vocab_parallel=interlaced"}) {
     EXPECT_OK(Check(text)) << text;
   }
 }
 
 TEST(SupportedTest, WhatIsNotNamesTheKeyAndTheValue) {
-  for (const char* text : {"cp=2", "overlap=cp", "overlap=ep", "vocab_parallel=redis"}) {
+  for (const char* text : {"cp=2", "overlap=cp", "overlap=ep"}) {
     EXPECT_THAT(Check(text), StatusIs(absl::StatusCode::kUnimplemented,
                                       StartsWith(std::string("not supported yet: ") + text)))
         << text;

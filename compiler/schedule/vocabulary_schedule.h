@@ -1,0 +1,33 @@
+#ifndef PLANCAST_COMPILER_SCHEDULE_VOCABULARY_SCHEDULE_H_
+#define PLANCAST_COMPILER_SCHEDULE_VOCABULARY_SCHEDULE_H_
+
+#include <cstdint>
+
+#include "strategy/plan_options.h"
+#include "strategy/schedule/schedule_table.h"
+
+namespace plancast {
+
+// What the chunks of a stage are where all stages hold a part of the vocabulary.
+inline constexpr int32_t kLayersChunk = 0, kOutputChunk = 1, kInputChunk = 2;
+
+// The order in which `stages` stages work where the vocabulary is spread over them: one chunk of
+// layers each in the manner of 1f1b, and the output and the input layer, for which stages meet once
+// a micro-batch, all in one order (`micro_batches` visits and one more).
+//  - vocab1, vocab2 (Yeung et al. 2024): at visit v a stage does what is left of micro-batch v - 1
+//    (T: the backward pass of the output layer; vocab2: its gradients of weights), then the forward
+//    pass of v (S; vocab2: with gradients of inputs). What they sum is on its way beside the
+//    layers. So the last stage goes back one turn later than in 1f1b, with vocab1 two, and each
+//    stage has that many micro-batches more in flight. The order is that of a pipeline in step
+//    where a forward pass takes one, a backward pass two units of time, a sum half a unit, and
+//    visits none.
+//  - interlaced (nnScaler: Lin et al. 2024): in each turn a stage goes forward and back once, odd
+//    ones from the end forward first, so that all come to the output layer at once; 3/2 as many
+//    micro-batches in flight.
+// The input layer's results are summed a visit before the first stage wants them, and its
+// gradients handed out before the second visit that follows the first stage's backward pass.
+ScheduleTable VocabularySchedule(VocabParallel how, int64_t stages, int64_t micro_batches);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_SCHEDULE_VOCABULARY_SCHEDULE_H_
