@@ -62,15 +62,14 @@ absl::StatusOr<bool> DealsByWork(const ShortForm& form, const PlanContext& conte
         "has no vocabulary. Leave it out.");
   }
   if (!form.layout.empty() || context.stages.has_value()) {
-    return Wrong("vocab_parallel=redis and ",
-                 form.layout.empty() ? "`stages`"
-                                     : absl::StrCat("layout=", PrintLayout(form.layout)),
-                 " both say what stages hold. Leave one of them out.");
+    return Wrong(
+        "vocab_parallel=redis and ",
+        form.layout.empty() ? "`stages`" : absl::StrCat("layout=", PrintLayout(form.layout)),
+        " both say what stages hold. Leave one of them out.");
   }
   if (o.vpp == 1) return true;
-  return absl::UnimplementedError(
-      absl::StrCat("not supported yet: vocab_parallel=redis with vpp=", o.vpp,
-                   ". Use vpp=1, or give a layout."));
+  return absl::UnimplementedError(absl::StrCat("not supported yet: vocab_parallel=redis with vpp=",
+                                               o.vpp, ". Use vpp=1, or give a layout."));
 }
 
 // Whether a stage would have nothing to do.

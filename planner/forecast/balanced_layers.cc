@@ -135,10 +135,12 @@ std::vector<int64_t> BalancedLayers(const ModelGraph& graph, int64_t stages) {
                          return a.flops < b.flops;
                        }).first.flops;
   if (least == kImpossible) return {};
-  return Deal(line, stages, least * kSame, [](const Cost& a, const Cost& b) {
-           return std::make_pair(a.unevenness, a.parameters) <
-                  std::make_pair(b.unevenness, b.parameters);
-         }).second;
+  return Deal(line, stages, least * kSame,
+              [](const Cost& a, const Cost& b) {
+                return std::make_pair(a.unevenness, a.parameters) <
+                       std::make_pair(b.unevenness, b.parameters);
+              })
+      .second;
 }
 
 }  // namespace plancast
