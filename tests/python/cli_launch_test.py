@@ -113,10 +113,10 @@ def test_export_refuses_what_a_framework_cannot_run(cli, small_file):
 def test_plans_that_are_not_simulated_are_written_all_the_same(cli, small_file):
     code, out, err = cli(
         "export", "launch", "torchtitan", "-m", small_file, "-c", "dgx-h100:1", "-s",
-        "dp=4,pp=2,zero=3,schedule=dualpipev,mb=1,accum=8",
+        "dp=4,cp=2,zero=3,mb=1,accum=8",
     )  # fmt: skip
     assert code == 0, err
-    assert 'pipeline_parallel_schedule = "DualPipeV"' in out
+    assert "context_parallel_degree = 2" in out
 
 
 def test_broken_files_are_one_line(cli, small_file, tmp_path):
