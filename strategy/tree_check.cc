@@ -191,10 +191,15 @@ absl::Status CheckHome(const HomeDirective& home, bool root, absl::Span<const Si
 
 // Micro-batches of the root are those of the plan.
 absl::Status CheckRootPieces(const PiecesDirective& pieces, const ShortForm& plan) {
-  if (!pieces.max_ongoing.empty()) {
-    return absl::UnimplementedError(
-        "not supported yet: `max_ongoing` at the root. Say `schedule` in the plan: gpipe, 1f1b, or "
-        "a table.");
+  if (!pieces.max_ongoing.empty() && plan.schedule.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "says `max_ongoing`, which makes a schedule, and the plan schedule=", *plan.schedule,
+        ". Leave one of the two out."));
+  }
+  for (const int64_t most : pieces.max_ongoing) {
+    if (most >= 1 && most <= 1'000'000) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("says `max_ongoing` with ", most, ". Give numbers from 1 to a million."));
   }
   if (pieces.micro_batches == 0 ||
       pieces.micro_batches == plan.accum.value_or(pieces.micro_batches))

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "strategy/schedule/check_schedule.h"
+#include "strategy/schedule/ongoing.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/schedule/schedule_table.h"
 #include "strategy/schedule/schedule_word.h"
@@ -30,7 +31,11 @@ class Chooser {
     }
     o_.schedule = o_.vpp > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
     if (form_.schedule.has_value()) {
-      RETURN_IF_ERROR(LooksLikeScheduleTable(*form_.schedule) ? TakeTable() : TakeName());
+      const std::string& said = *form_.schedule;
+      const auto most = ReadOngoing(said);
+      RETURN_IF_ERROR(most.has_value()               ? TakeOngoing(*most)
+                      : LooksLikeScheduleTable(said) ? TakeTable()
+                                                     : TakeName());
     }
     if (o_.schedule == Schedule::kInterleaved && o_.micro_batches % o_.pp != 0) {
       Note("the ", o_.micro_batches, " micro-batches are not a multiple of pp=", o_.pp,
@@ -98,6 +103,30 @@ class Chooser {
                  ": vpp=", o_.vpp, " is ", o_.vpp % 2 != 0 ? "odd" : "more than one V",
                  said == Schedule::kHanayo ? ". Take an even vpp, or leave it out for one wave."
                                            : ". Leave vpp out, or use schedule=hanayo.");
+  }
+
+  // By what stages may have in flight: a rule with a name where it is that one's.
+  absl::Status TakeOngoing(const std::vector<int64_t>& most) {
+    if (o_.vpp > 1) {
+      return Wrong("schedule=", *form_.schedule, " counts micro-batches of stages with one chunk ",
+                   "of layers, and vpp=", o_.vpp, " asks for ", o_.vpp,
+                   ". Leave vpp out, or use schedule=interleaved.");
+    }
+    if (most.size() != 1 && static_cast<int64_t>(most.size()) != o_.pp) {
+      return Wrong("schedule=", *form_.schedule, " says it for ", most.size(),
+                   " stages, and the plan has ", o_.pp,
+                   ". Give one number a stage, or one for all.");
+    }
+    const auto bound = [&](int64_t s) { return most.size() == 1 ? most[0] : most[s]; };
+    bool one_by_one = true, all_at_once = true;
+    for (int64_t s = 0; s < o_.pp; ++s) {
+      one_by_one = one_by_one && bound(s) == o_.pp - s;
+      all_at_once = all_at_once && bound(s) >= o_.micro_batches;
+    }
+    o_.schedule = one_by_one ? Schedule::k1f1b : all_at_once ? Schedule::kGpipe : Schedule::kTable;
+    if (o_.schedule != Schedule::kTable) return absl::OkStatus();
+    o_.schedule_table = PrintScheduleTable(TableOfOngoing(most, o_.pp, o_.micro_batches));
+    return absl::OkStatus();
   }
 
   absl::Status TakeTable() {
