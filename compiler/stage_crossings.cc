@@ -75,9 +75,7 @@ std::vector<size_t> AlikeChunks(const ProgramInputs& in, const StageContents& co
 }
 
 int64_t FirstFreeSlot(const ProgramInputs& inputs) {
-  const auto borders = static_cast<int64_t>(2 * inputs.stages->size());
-  return kTransferSlots + borders * inputs.options->micro_batches +
-         static_cast<int64_t>(inputs.shared->size()) +
+  return NormSlots(inputs) +
          (inputs.options->optimizer == StepTime::kPostValidated ? inputs.options->pp : 0);
 }
 

@@ -46,6 +46,10 @@ int64_t SharedSlot(const ProgramInputs& in, size_t index) {
   return kTransferSlots + borders * in.options->micro_batches + static_cast<int64_t>(index) - 1;
 }
 
+int64_t NormSlots(const ProgramInputs& in) {
+  return SharedSlot(in, SharedGradientsOf(*in.shared, CopiedParameters(in)).size() + 1);
+}
+
 int64_t GradientFlow::Bucket::due() const {
   return elements + Total(cut) - placed + Total(batch) + Summed(own);
 }

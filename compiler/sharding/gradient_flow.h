@@ -20,9 +20,10 @@ namespace plancast {
 // Slots of the rendezvous (GraphAssembly::Join): the two of the gradients, then those of the
 // transfers between stages, then further ones of gradients that stages share and of their norm.
 inline constexpr int64_t kOptimizerSlot = 0, kTiedSlot = 1, kTransferSlots = 2;
-// Of the gradients that stages share, the index-th; from one index behind the last of them, of
-// their norm on its way over the borders of stages.
+// Of the gradients that stages share, the index-th; behind the last of them, those of their norm
+// on its way over the borders of stages.
 int64_t SharedSlot(const ProgramInputs& in, size_t index);
+int64_t NormSlots(const ProgramInputs& in);
 
 // Gradients and parameters of one stage on their way over the data-parallel
 // axes: buckets reduced behind the backward pass or all at its end, parameters

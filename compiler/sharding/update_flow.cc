@@ -135,12 +135,9 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
       in_.homes == nullptr
           ? writer_.BlockOf({BlockKey::kOptimizer, elements, freed}, make)
           : writer_.BlockOf(writer_.catalogue().NumberOfText(UpdateKey(sharded, norm.axes), make));
-  const int32_t update =
-      norm.chained
-          ? UpdateInChain(in_, stage_, block, joins,
-                          SharedSlot(in_, in_.shared->size() + CopiedParameters(in_).size() + 1),
-                          &writer_)
-          : writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
+  const int32_t update = norm.chained
+                             ? UpdateInChain(in_, stage_, block, joins, NormSlots(in_), &writer_)
+                             : writer_.Append(block, Phase::kOptimizer, 0, 0, joins);
   if (writer_.BlockAt(block).rendezvous_task >= 0) writer_.Meet(update, kOptimizerSlot);
   updates_.push_back({update, -1, -1});
   if (gathers) GatherUpdated(updates_, /*freed=*/0);
