@@ -11,8 +11,7 @@
 #include "gtest/gtest.h"
 #include "strategy/schedule/check_schedule.h"
 #include "tests/compiler/plan_under_test.h"
-#include "tests/executor/graph_builder.h"
-#include "tests/executor/simulation.h"
+#include "tests/compiler/schedule/compiled_makespan.h"
 
 namespace plancast {
 namespace {
@@ -263,12 +262,6 @@ TEST(StageScheduleTest, InterleavedWithGroupsOfUnequalSizeStaysInOrder) {
 
 // ---- the same through compiler and executor ----
 
-absl::StatusOr<RealisedCollective> Free(const GroupPattern&, const CommSpec&) {
-  RealisedCollective free;
-  free.rate_cap_bytes_per_s = 1;
-  return free;
-}
-
 // Makespan of a compiled plan of p * v equal layers, in seconds of unit cost.
 double CompiledMakespan(Schedule schedule, int64_t p, int64_t m, int64_t v = 1,
                         bool blocking = false) {
@@ -276,18 +269,11 @@ double CompiledMakespan(Schedule schedule, int64_t p, int64_t m, int64_t v = 1,
   plan.profile().pipeline.p2p_blocking = plan.profile().pipeline.p2p_host_sync = blocking;
   BodyWriter& body = plan.Segment("layers", p * v);
   body.OutPort(body.Op1("op", "gelu", {body.InPort("x", {"batch", "seq", "ffn"})}));
-  absl::StatusOr<ExecutionGraph> graph = plan.Pp(p, schedule, v).MicroBatches(1, m).Compile();
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  for (KernelSpec& kernel : graph->kernels) {
-    kernel.flops = kernel.family == KernelFamily::kOptimizer ? 0
-                   : kernel.pass == GemmPass::kForward       ? kForward
-                                                             : kBackward;
-  }
-  const absl::StatusOr<Machine> machine = Machine::Create(UnitMachine(1, p));
-  EXPECT_TRUE(machine.ok()) << machine.status();
-  const auto simulation = Simulation::Run(*graph, *machine, Free);
-  EXPECT_TRUE(simulation.ok()) << simulation.status();
-  return simulation.ok() ? (*simulation)->makespan() : -1;
+  return CompiledMakespan(plan.Pp(p, schedule, v).MicroBatches(1, m), p,
+                          [](const KernelSpec& kernel) -> double {
+                            if (kernel.family == KernelFamily::kOptimizer) return 0;
+                            return kernel.pass == GemmPass::kForward ? kForward : kBackward;
+                          });
 }
 
 TEST(CompiledScheduleTest, HasTheBubbleOfTheClosedForm) {

@@ -12,8 +12,7 @@
 #include "gtest/gtest.h"
 #include "strategy/schedule/check_schedule.h"
 #include "tests/compiler/plan_under_test.h"
-#include "tests/executor/graph_builder.h"
-#include "tests/executor/simulation.h"
+#include "tests/compiler/schedule/compiled_makespan.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
@@ -234,26 +233,10 @@ TEST(PlacedSchedulesTest, LargePipelinesAreDrawnAtOnce) {
 
 // ---- through compiler and executor ----
 
-absl::StatusOr<RealisedCollective> Free(const GroupPattern&, const CommSpec&) {
-  RealisedCollective free;
-  free.rate_cap_bytes_per_s = 1;
-  return free;
-}
-
-// A linear layer a chunk: one product forward, one back, one for its weights, a second each.
+// A linear layer a chunk: a pass of each phase takes a second.
 double CompiledMakespan(Schedule schedule, int64_t p, int64_t m, int64_t vpp) {
-  PlanUnderTest plan({{"hidden", 8}});
-  BodyWriter& body = plan.Segment("layers", p * vpp);
-  const int x = body.InPort("x", {"batch", "seq", "hidden"});
-  body.OutPort(body.Op1("fc", "linear", {x}, {{"n", "hidden"}}));
-  absl::StatusOr<ExecutionGraph> graph = plan.Pp(p, schedule, vpp).MicroBatches(1, m).Compile();
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  for (KernelSpec& kernel : graph->kernels) kernel.flops = kernel.family == KernelFamily::kGemm;
-  const absl::StatusOr<Machine> machine = Machine::Create(UnitMachine(1, p));
-  EXPECT_TRUE(machine.ok()) << machine.status();
-  const auto simulation = Simulation::Run(*graph, *machine, Free);
-  EXPECT_TRUE(simulation.ok()) << simulation.status();
-  return simulation.ok() ? (*simulation)->makespan() : -1;
+  PlanUnderTest plan = LinearLayers(p * vpp);
+  return CompiledMakespan(plan.Pp(p, schedule, vpp).MicroBatches(1, m), p, ProductSeconds);
 }
 
 TEST(CompiledPlacedSchedulesTest, HaveTheBubblesOfTheirTables) {

@@ -16,9 +16,9 @@
 #include "gtest/gtest.h"
 #include "strategy/schedule/check_schedule.h"
 #include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/schedule/compiled_makespan.h"
 #include "tests/executor/graph_builder.h"
 #include "tests/executor/memory/event_replay.h"
-#include "tests/executor/simulation.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
@@ -115,29 +115,13 @@ TEST(ZeroBubbleTest, StagesWithAsManyInFlightHaveTheSame) {
 
 // ---- through compiler and executor ----
 
-absl::StatusOr<RealisedCollective> Free(const GroupPattern&, const CommSpec&) {
-  RealisedCollective free;
-  free.rate_cap_bytes_per_s = 1;
-  return free;
-}
-
-// A linear layer a stage: one product forward, one back, one for its weights, a second each.
+// A linear layer a stage: a pass of each phase takes a second.
 double CompiledMakespan(Schedule schedule, int64_t p, int64_t m,
                         StepTime optimizer = StepTime::kAtEnd, bool clips = false) {
-  PlanUnderTest plan({{"hidden", 8}});
-  BodyWriter& body = plan.Segment("layers", p);
-  const int x = body.InPort("x", {"batch", "seq", "hidden"});
-  body.OutPort(body.Op1("fc", "linear", {x}, {{"n", "hidden"}}));
+  PlanUnderTest plan = LinearLayers(p);
   plan.options().optimizer = optimizer;
   plan.profile().update.grad_clip = clips;
-  absl::StatusOr<ExecutionGraph> graph = plan.Pp(p, schedule).MicroBatches(1, m).Compile();
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  for (KernelSpec& kernel : graph->kernels) kernel.flops = kernel.family == KernelFamily::kGemm;
-  const absl::StatusOr<Machine> machine = Machine::Create(UnitMachine(1, p));
-  EXPECT_TRUE(machine.ok()) << machine.status();
-  const auto simulation = Simulation::Run(*graph, *machine, Free);
-  EXPECT_TRUE(simulation.ok()) << simulation.status();
-  return simulation.ok() ? (*simulation)->makespan() : -1;
+  return CompiledMakespan(plan.Pp(p, schedule).MicroBatches(1, m), p, ProductSeconds);
 }
 
 TEST(CompiledZeroBubbleTest, HasTheBubbleOfTheClosedForm) {
