@@ -68,7 +68,6 @@ class PipelineClock {
   int64_t Do(int64_t stage, const ScheduleStep& step, int64_t from = 0);
 
   int64_t FreeAt(int64_t stage) const { return stages_[stage].free_at; }
-  int64_t Kept(int64_t stage) const { return stages_[stage].kept; }
   // What is kept while a step of a stage runs.
   int64_t KeptDuring(int64_t stage, const ScheduleStep& step) const;
   int64_t Takes(int64_t stage, const ScheduleStep& step) const;

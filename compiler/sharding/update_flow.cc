@@ -57,8 +57,9 @@ void GradientFlow::UpdateEarly() {
   for (EarlyUpdate& update : early_) {
     if (update.kept == 0) continue;
     ShardedUpdate sharded;
-    sharded.freed_gradients =
-        FreshBytes() == 0 ? 0 : WholeBytes(update.made, ElementBytes(profile_.types.grad_dtype));
+    if (profile_.update.fresh_gradients) {
+      sharded.freed_gradients = WholeBytes(update.made, ElementBytes(profile_.types.grad_dtype));
+    }
     GradientNorm norm;
     norm.none = true;
     const int32_t block = writer_.BlockOf(
