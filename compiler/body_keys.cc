@@ -74,6 +74,7 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
     }
   }
   for (const PieceRun& run : body.pieces) absl::StrAppend(&key, ";", run.DebugString());
+  for (const auto& [loop, source] : body.loops) absl::StrAppend(&key, ";", loop.DebugString());
   return absl::StrCat(key, text);
 }
 

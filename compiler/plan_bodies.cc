@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/body/body_pieces.h"
+#include "compiler/body/comm_loops.h"
 #include "compiler/body/differentiate.h"
 #include "compiler/body/partition.h"
 #include "compiler/body/placed_plan.h"
@@ -20,7 +21,7 @@
 #include "compiler/lower/body_state.h"
 #include "compiler/lower/data_ranks.h"
 #include "compiler/lower/op_memory.h"
-#include "compiler/lower/overlap_products.h"
+#include "compiler/lower/loop_tasks.h"
 #include "compiler/lower/quantized.h"
 #include "compiler/shared_layouts.h"
 #include "strategy/schedule/stage_placement.h"
@@ -259,6 +260,7 @@ class BodyCompilation {
     ASSIGN_OR_RETURN(compiled.plan,
                      InsertRelayouts(bound_.graph, bound_.mesh, bound_.bodies[b],
                                      *differentiated_[b], in_ports, out_ports, *request_.profile));
+    RETURN_IF_ERROR(LoopOverParts(bound_.graph, bound_.mesh, bound_.bodies[b], &compiled.plan));
     if (!bound_.bodies[b].on.empty()) {
       JoinRooted(bound_.bodies[b], &compiled.plan);
       if (observer_) whole_plans_[b] = compiled.plan;
@@ -286,6 +288,10 @@ class BodyCompilation {
       of_pieces.graph = &cut.graph;
       of_pieces.bound = &cut.bound;
       compiled.blocks = LowerBody(of_pieces, cut.plan, BodyOf(b).name, path);
+    }
+    for (BlockTemplate* block :
+         {&compiled.blocks.forward, &compiled.blocks.backward, &compiled.blocks.weights}) {
+      *block = RunLoops(std::move(*block), bound_.mesh);
     }
     if (OverlapsProducts(*request_.options)) {
       const bool gathers = GathersInParts(context);

@@ -54,6 +54,10 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path, int64_
     lines.emplace_back(absl::StrCat("micro_batches: ", said->directive.DebugString()),
                        SourceText(said->source));
   }
+  if (!resolved.loop.empty()) {
+    lines.emplace_back(absl::StrCat("communicate: ", resolved.loop.DebugString()),
+                       SourceText(resolved.loop_source));
+  }
   for (const HomeKind kind : kHomeKindNames.Values()) {
     lines.emplace_back(
         absl::StrCat("home ", kHomeKindNames[kind], ": ", PrintHome(kind, resolved.homes[kind])),

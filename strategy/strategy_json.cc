@@ -184,11 +184,38 @@ absl::Status ReadOngoing(const Value& value, const std::string& field, Directive
   return absl::OkStatus();
 }
 
+// By tensor the loop in which its parts come: a factor, or {"at": a factor}.
+absl::Status ReadCommunicate(const Value& value, const std::string& place, Directives& node) {
+  ASSIGN_OR_RETURN(const Struct* tensors, Object(value, place, "{\"k\": \"t\", \"v\": \"t\"}"));
+  for (const auto& [tensor, said] : tensors->fields()) {
+    const std::string field = absl::StrCat(place, ".", tensor);
+    const Value* at = &said;
+    if (said.kind_case() == Value::kStructValue) {
+      RETURN_IF_ERROR(CheckKeys(said.struct_value(), absl::StrCat("in `", field, "`"), {"at"}));
+      const auto found = said.struct_value().fields().find("at");
+      if (found == said.struct_value().fields().end()) return Wrong(field, "{\"at\": LOOP}");
+      at = &found->second;
+    }
+    ASSIGN_OR_RETURN(node.loop.communicate[tensor], Text(*at, field));
+  }
+  return absl::OkStatus();
+}
+
+// By loop the axes over which parts are handed on.
+absl::Status ReadRotate(const Value& value, const std::string& place, Directives& node) {
+  ASSIGN_OR_RETURN(const Struct* loops, Object(value, place, "{\"t\": \"cp\"}"));
+  for (const auto& [loop, said] : loops->fields()) {
+    ASSIGN_OR_RETURN(node.loop.rotate[loop], Texts(said, absl::StrCat(place, ".", loop),
+                                                   "an axis, or a list of them, as in [\"cp\"]"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& node) {
   const std::string place = absl::StrCat("nodes[\"", path, "\"]");
   RETURN_IF_ERROR(CheckKeys(object, absl::StrCat("in ", place),
                             {"split", "on", "recompute", "home", "bucket", "unit", "train", "lora",
-                             "micro_batches", "max_ongoing"}));
+                             "micro_batches", "max_ongoing", "communicate", "rotate"}));
   for (const auto& [key, value] : object.fields()) {
     const std::string field = absl::StrCat(place, ".", key);
     if (key == "split") {
@@ -220,6 +247,14 @@ absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& 
       RETURN_IF_ERROR(ReadOngoing(value, field, node));
       continue;
     }
+    if (key == "communicate") {
+      RETURN_IF_ERROR(ReadCommunicate(value, field, node));
+      continue;
+    }
+    if (key == "rotate") {
+      RETURN_IF_ERROR(ReadRotate(value, field, node));
+      continue;
+    }
     if (key == "home") {
       RETURN_IF_ERROR(ReadHome(value, field, node));
       continue;
@@ -231,6 +266,7 @@ absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& 
       ASSIGN_OR_RETURN(node.bucket_bytes, ParseByteSize(text), _ << "`" << field << "`");
     }
   }
+  RETURN_IF_ERROR(node.loop.Settle()) << place;
   return absl::OkStatus();
 }
 

@@ -62,6 +62,25 @@ std::string HomeJson(const HomeDirective& home) {
   return absl::StrCat("{", absl::StrJoin(kinds, ", "), "}");
 }
 
+// `communicate` and `rotate`.
+void AddLoop(const LoopDirective& loop, std::vector<std::string>* fields) {
+  std::vector<std::string> tensors, turns;
+  for (const auto& [tensor, at] : loop.communicate) {
+    tensors.push_back(absl::StrCat(Quote(tensor), ": ", Quote(at)));
+  }
+  for (const auto& [at, axes] : loop.rotate) {
+    std::vector<std::string> over;
+    for (const std::string& axis : axes) over.push_back(Quote(axis));
+    turns.push_back(absl::StrCat(Quote(at), ": [", absl::StrJoin(over, ", "), "]"));
+  }
+  if (!tensors.empty()) {
+    fields->push_back(absl::StrCat("\"communicate\": {", absl::StrJoin(tensors, ", "), "}"));
+  }
+  if (!turns.empty()) {
+    fields->push_back(absl::StrCat("\"rotate\": {", absl::StrJoin(turns, ", "), "}"));
+  }
+}
+
 std::string NodeJson(const Directives& node) {
   std::vector<std::string> fields;
   if (!node.split.empty()) {
@@ -93,6 +112,7 @@ std::string NodeJson(const Directives& node) {
     fields.push_back(
         absl::StrCat("\"max_ongoing\": ", most.size() > 1 ? absl::StrCat("[", list, "]") : list));
   }
+  AddLoop(node.loop, &fields);
   if (!node.home.empty()) fields.push_back(absl::StrCat("\"home\": ", HomeJson(node.home)));
   if (node.bucket_bytes.has_value()) {
     fields.push_back(absl::StrCat("\"bucket\": ", Quote(PrintByteSize(*node.bucket_bytes))));

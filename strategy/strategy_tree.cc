@@ -73,6 +73,11 @@ std::optional<std::string> PiecesText(const Directives& node) {
   return node.pieces.DebugString();
 }
 
+std::optional<std::string> LoopText(const Directives& node) {
+  if (node.loop.empty()) return std::nullopt;
+  return node.loop.DebugString();
+}
+
 std::optional<std::string> TrainText(const Directives& node) {
   if (!node.train.has_value()) return std::nullopt;
   return *node.train ? "true" : "false";
@@ -101,6 +106,7 @@ std::string NodeText(const Directives& node) {
   if (const auto text = PiecesText(node)) {
     parts.push_back(absl::StrCat("micro_batches: ", *text));
   }
+  if (const auto text = LoopText(node)) parts.push_back(absl::StrCat("communicate: ", *text));
   if (!node.home.empty()) parts.push_back(absl::StrCat("home: ", node.home.DebugString()));
   if (const auto text = BucketText(node)) parts.push_back(absl::StrCat("bucket: ", *text));
   if (const auto text = UnitText(node)) parts.push_back(absl::StrCat("unit: ", *text));
@@ -173,7 +179,7 @@ std::string TextOf(const ModulePath& path) {
 bool Directives::empty() const {
   return split.empty() && on.empty() && home.empty() && !recompute.has_value() &&
          !bucket_bytes.has_value() && !unit_layers.has_value() && !train.has_value() &&
-         !lora.has_value() && pieces.empty();
+         !lora.has_value() && pieces.empty() && loop.empty();
 }
 
 const SplitDirective* Directives::FindSplit(absl::string_view axis) const {
@@ -282,7 +288,7 @@ bool Resolved::SaysAs(const Resolved& other) const {
          std::equal(splits.begin(), splits.end(), other.splits.begin(), other.splits.end(),
                     same_split) &&
          on == other.on && recompute == other.recompute && recompute_ops == other.recompute_ops &&
-         pieces == other.pieces && homes == other.homes && bucket_bytes == other.bucket_bytes &&
+         pieces == other.pieces && loop == other.loop && homes == other.homes && bucket_bytes == other.bucket_bytes &&
          from_plan(*this) == from_plan(other);
 }
 
@@ -402,6 +408,11 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
     resolved.recompute_source = *recompute->path;
   }
   RETURN_IF_ERROR(ResolvePieces(candidates, path, &resolved));
+  ASSIGN_OR_RETURN(const Candidate* loop, Decide(candidates, path, "communicate", LoopText));
+  if (loop != nullptr) {
+    resolved.loop = loop->node->loop;
+    resolved.loop_source = *loop->path;
+  }
   RETURN_IF_ERROR(ResolveHomes(candidates, path, &resolved));
   ASSIGN_OR_RETURN(const Candidate* bucket, Decide(candidates, path, "bucket", BucketText));
   if (bucket != nullptr) {

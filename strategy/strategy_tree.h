@@ -17,6 +17,7 @@
 #include "strategy/node_path.h"
 #include "strategy/nodes/choose_stages.h"
 #include "strategy/nodes/homes.h"
+#include "strategy/nodes/loop_directive.h"
 #include "strategy/nodes/on.h"
 #include "strategy/nodes/pieces.h"
 #include "strategy/nodes/split_directive.h"
@@ -35,6 +36,7 @@ struct Directives {
   std::optional<Recompute> recompute;
   std::vector<std::string> recompute_ops;  // of `selective`: sets of ops; empty: the plan's
   PiecesDirective pieces;
+  LoopDirective loop;
   // rewrite
   std::optional<int64_t> bucket_bytes;
   std::optional<int64_t> unit_layers;  // neighbouring layers that are one unit of sharding
@@ -83,6 +85,8 @@ struct Resolved {
   std::vector<std::string> recompute_ops;
   std::string recompute_source;
   std::vector<ResolvedPieces> pieces;  // one a depth, below the root; the deepest first
+  LoopDirective loop;
+  std::string loop_source;
   TensorHomes homes;
   std::array<std::string, kNumHomeKinds> home_sources;
   std::optional<int64_t> bucket_bytes;  // absent: the software profile's

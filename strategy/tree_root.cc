@@ -67,6 +67,7 @@ Directives StrategyTree::Root() const {
   if (said->second.bucket_bytes.has_value()) root.bucket_bytes = said->second.bucket_bytes;
   if (said->second.unit_layers.has_value()) root.unit_layers = said->second.unit_layers;
   root.pieces = said->second.pieces;
+  root.loop = said->second.loop;
   root.train = said->second.train;
   root.lora = said->second.lora;
   return root;

@@ -291,6 +291,11 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
       directives.push_back(*resolved);
     }
     if (!body.on.empty()) body.on.resize(body.splits.size());
+    for (size_t o = 0; o < directives.size(); ++o) {
+      if (directives[o].loop.empty()) continue;
+      body.loops.resize(directives.size());
+      body.loops[o] = {directives[o].loop, directives[o].loop_source};
+    }
     ASSIGN_OR_RETURN(body.replays, ReplaysOf(bound.graph.bodies[segment.body], segment.in_list(),
                                              directives, body.splits, bound.mesh, selective));
     ASSIGN_OR_RETURN(body.unit,

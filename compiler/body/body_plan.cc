@@ -112,6 +112,11 @@ std::string BodyPlan::DebugString(const ModelGraph& graph, const Body& body,
       if (step.kind == PlanStep::Kind::kOp) {
         absl::StrAppend(&out, body.ops[step.op.op].name, ": ", step.op.rule->name(), "(",
                         show_all(step.inputs), ") -> ", show_all(step.outputs), "\n");
+        if (step.loop >= 0) {
+          const CommLoop& loop = loops[step.loop];
+          absl::StrAppend(&out, "      in ", loop.pieces, " parts of ",
+                          step.op.rule->factors()[loop.factor], loop.turns ? ", turning" : "", "\n");
+        }
         for (const InnerReduction& r : step.op.partition.reductions) {
           absl::StrAppend(
               &out, "      inside: ", CombinerName(r), " of ",
@@ -130,6 +135,7 @@ std::string BodyPlan::DebugString(const ModelGraph& graph, const Body& body,
         std::string text = step.relayout.DebugString(mesh);
         std::replace(text.begin(), text.end(), '\n', ' ');
         if (step.inputs.size() > 1) text = "all_to_all with the others";
+        if (step.loop >= 0) absl::StrAppend(&text, "in parts ");
         for (size_t i = 0; i < step.inputs.size(); ++i) {
           absl::StrAppend(&out, i == 0 ? "" : absl::StrCat("  ", PartName(step.part), " "),
                           "relayout ", show(step.inputs[i]), " -> ", show(step.outputs[i]), " by ",

@@ -14,6 +14,7 @@
 #include "graph/rule/op_rule.h"
 #include "graph/split/op_split.h"
 #include "strategy/nodes/homes.h"
+#include "strategy/nodes/loop_directive.h"
 #include "strategy/plan_options.h"
 
 namespace plancast {
@@ -66,6 +67,9 @@ struct BoundBody {
   int layers = 1;                // of lists that one repeat runs (joined_layers.h)
   int64_t unit = 1;              // layers that are to be one unit of sharding (shard_units.h)
   std::vector<PieceRun> pieces;  // those around others first
+
+  // Per op what is said of tensors that come in parts, and by which node; empty: nothing is.
+  std::vector<std::pair<LoopDirective, std::string>> loops;
 
   const OnRanksOf& OnOf(int op) const;
 };
@@ -148,6 +152,19 @@ struct PlanStep {
   // before it made gradients of the same weights. `turns`: its gradients wait for nothing.
   int piece = -1;
   bool further = false, turns = false;
+  int loop = -1;  // into BodyPlan::loops: the op that is the loop, or a relayout in parts beside it
+};
+
+// An op that takes in tensors part by part while it runs (comm_loops.h), in place of gathers before
+// it: a loop over a factor of its rule, of as many pieces as ranks hold a part each. In step i the
+// device works on part i; or, if the loop turns, on the part of the rank that is i before its own,
+// which its neighbour hands on.
+struct CommLoop {
+  int factor = 0;         // of the rule of the step
+  int64_t pieces = 1;
+  bool turns = false;
+  std::vector<int> axes;  // of the mesh, over which the parts are
+  ShardPattern pattern = ShardPattern::kBlock;  // of the parts
 };
 
 // Calls `use(value)` for all that a step reads.
@@ -163,6 +180,7 @@ void ForEachRead(const PlanStep& step, Use use) {
 struct BodyPlan {
   std::vector<Value> values;
   std::vector<PlanStep> forward, backward;
+  std::vector<CommLoop> loops;
   std::vector<int> in_ports, out_ports;  // values
   // d(out_ports), d(in_ports); -1: detached, has no gradient.
   std::vector<int> grad_in_ports, grad_out_ports;

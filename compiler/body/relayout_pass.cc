@@ -37,6 +37,7 @@ class LayoutWalk {
       : graph_(graph),
         body_(graph.bodies[bound.body]),
         mesh_(mesh),
+        bound_(bound),
         steps_(steps),
         profile_(profile) {}
 
@@ -263,8 +264,9 @@ class LayoutWalk {
   }
 
   int ChooseSaved(const TensorRef& ref, const std::vector<int>& known) const {
-    const Layout* wanted = FirstReader(ref);
-    if (!profile_.tensors.sp_saves_sharded) {
+    bool in_parts = false;
+    const Layout* wanted = FirstReader(ref, &in_parts);
+    if (!profile_.tensors.sp_saves_sharded && !in_parts) {
       for (int value : known) {
         if (wanted != nullptr && plan_.values[value].layout == *wanted) return value;
       }
@@ -294,10 +296,13 @@ class LayoutWalk {
     return false;
   }
 
-  const Layout* FirstReader(const TensorRef& ref) const {
+  // `in_parts`: it may take in what others have part by part.
+  const Layout* FirstReader(const TensorRef& ref, bool* in_parts) const {
     for (const OpStep& step : steps_.backward) {
       for (size_t i = 0; i < step.inputs.size(); ++i) {
-        if (step.inputs[i] == ref) return &InputLayout(step, i);
+        if (!(step.inputs[i] == ref)) continue;
+        *in_parts = !bound_.loops.empty() && !bound_.loops[step.op].first.empty();
+        return &InputLayout(step, i);
       }
     }
     return nullptr;
@@ -369,6 +374,7 @@ class LayoutWalk {
   const ModelGraph& graph_;
   const Body& body_;
   const DeviceMesh& mesh_;
+  const BoundBody& bound_;
   const DifferentiatedBody& steps_;
   const SoftwareProfile& profile_;
   BodyPlan plan_;

@@ -21,6 +21,7 @@ std::vector<int> GroupList(const LowerContext& context, const std::vector<PlanSt
     const std::string label = label_of(steps[s]);
     const bool joins = s > 0 && !label.empty() && label == label_of(steps[s - 1]) &&
                        steps[s].part == steps[s - 1].part && steps[s].piece == steps[s - 1].piece &&
+                       steps[s].loop < 0 && steps[s - 1].loop < 0 &&
                        steps[s].op.partition.reductions.empty() &&
                        steps[s - 1].op.partition.reductions.empty();
     groups[s] = joins ? group : ++group;
@@ -109,6 +110,21 @@ std::vector<bool> RegisterValues(const BodyPlan& plan, const LaunchGroups& group
   return in_registers;
 }
 
+// Per value, how much of it is there at once: of tensors that a loop takes in or gives away part by
+// part the part at hand and the one on its way.
+std::vector<double> SharesThere(const BodyPlan& plan) {
+  std::vector<double> shares(plan.values.size(), 1);
+  for (const std::vector<PlanStep>* steps : {&plan.forward, &plan.backward}) {
+    for (const PlanStep& step : *steps) {
+      if (step.loop < 0 || step.kind != PlanStep::Kind::kRelayout) continue;
+      const bool gather = step.relayout.steps[0].kind == CollectiveKind::kAllGather;
+      const double pieces = static_cast<double>(plan.loops[step.loop].pieces);
+      shares[gather ? step.outputs[0] : step.inputs[0]] = std::min(1.0, 2 / pieces);
+    }
+  }
+  return shares;
+}
+
 }  // namespace
 
 bool OnlyRenamed(const OpRule& rule, int tensor) {
@@ -160,6 +176,7 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const L
   buffers.in_registers = RegisterValues(plan, groups, buffers.root);
   buffers.of_value.assign(plan.values.size(), -1);
   std::vector<int> buffer_of_root(plan.values.size(), -1);
+  const std::vector<double> shares = SharesThere(plan);
   for (size_t v = 0; v < plan.values.size(); ++v) {
     const Value& value = plan.values[v];
     const TensorFacts facts = FactsOf(*context.graph, context.body(), value.ref);
@@ -173,7 +190,7 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const L
     }
     buffers.of_value[v] = buffer_of_root[root];
     int64_t& bytes = buffers.bytes[buffer_of_root[root]];
-    bytes = std::max(bytes, static_cast<int64_t>(std::ceil(context.LocalBytes(value))));
+    bytes = std::max(bytes, static_cast<int64_t>(std::ceil(context.LocalBytes(value) * shares[v])));
   }
   return buffers;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include "compiler/body/split_backward.h"
 #include "compiler/lower/buffer_lives.h"
 #include "compiler/lower/buffers.h"
+#include "compiler/lower/inner_reduction.h"
+#include "compiler/lower/loop_pieces.h"
 #include "compiler/lower/lower_relayout.h"
 #include "compiler/lower/op_memory.h"
 #include "compiler/lower/port_memory.h"
@@ -178,8 +181,10 @@ class PhaseLowering {
                                  [](const RelayoutStep& r) {
                                    return r.is_collective && r.kind == CollectiveKind::kAllGather;
                                  });
+    const int before = builder_.size();
     const int ready = AddRelayout(context_, plan_, step, quantized ? gathered_share_ : 1,
                                   DepsOf(step), &builder_);
+    if (step.loop >= 0) NoteLoop(step, before);
     for (const int value : step.outputs) SetReady(value, ready);
   }
 
@@ -223,47 +228,21 @@ class PhaseLowering {
     }
   }
 
-  // The factor that the recurrence of `tensor` runs along.
-  static int ScanFactorOf(const OpRule& rule, int tensor) {
-    for (const Statement& s : rule.statements()) {
-      if (s.target == tensor) return s.scan.factor;
-    }
-    return -1;
-  }
-
   int AddInnerReduction(const PlanStep& step, const InnerReduction& reduction,
                         const std::vector<int>& deps) {
     const OpRule& rule = *step.op.rule;
     const OpNode& op = context_.body().ops[step.op.op];
     const std::vector<int64_t> extents =
         LocalExtents(*context_.graph, *context_.mesh, op, context_.bound->splits[step.op.op], rule);
-    const bool scan = reduction.combiner == InnerReduction::Combiner::kScan;
-    double bytes = 0;
-    std::string names;
-    for (int t : reduction.tensors) {
-      double elements = 1;
-      for (int f : rule.tensors()[t].factors) {
-        if (!scan || f != ScanFactorOf(rule, t)) elements *= static_cast<double>(extents[f]);
-      }
-      bytes += elements * context_.Bytes(rule.tensors()[t].dtype);
-      absl::StrAppend(&names, names.empty() ? "" : "+", rule.tensors()[t].name);
-    }
-    CommSpec comm;
-    comm.kind = CollectiveKind::kAllReduce;
-    comm.axes = reduction.axes;
-    if (scan) {
-      // Every member learns decay and last state of all others.
-      comm.kind = CollectiveKind::kAllGather;
-      bytes *= 2 * static_cast<double>(context_.mesh->SizeOf(reduction.axes));
-    }
-    comm.bytes = static_cast<int64_t>(std::ceil(bytes));
+    InnerExchange exchange = ExchangeOf(context_, rule, extents, reduction);
+    CommSpec& comm = exchange.comm;
     if (context_.sums_outside && LeavesOutside(comm)) {
       builder_.CorrectLater(context_.LargestIntermediate(rule, extents));
       comm.axes = context_.Inside(comm.axes);
       if (comm.axes.empty()) return deps.empty() ? BlockBuilder::kNone : deps.back();
     }
     return builder_.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(*context_.mesh, comm.axes),
-                            absl::StrCat(kCollectiveKindNames[comm.kind], " ", op.name, "/", names),
+                            absl::StrCat(kCollectiveKindNames[comm.kind], " ", op.name, "/", exchange.names),
                             deps);
   }
 
@@ -345,6 +324,21 @@ class PhaseLowering {
     return ready;
   }
 
+  // Tasks from `first` on are of a loop over parts.
+  BlockTemplate::Loop& NoteLoop(const PlanStep& step, int first) {
+    const auto [known, inserted] = loops_.try_emplace({step.loop, step.piece}, loops_.size());
+    BlockTemplate::Loop& loop = builder_.LoopAt(known->second);
+    loop.pieces = plan_.loops[step.loop].pieces;
+    loop.turns = plan_.loops[step.loop].turns;
+    const bool op = step.kind == PlanStep::Kind::kOp;
+    const bool gather = !op && step.relayout.steps[0].kind == CollectiveKind::kAllGather;
+    std::vector<int>& tasks = op ? loop.op : gather ? loop.gathers : loop.scatters;
+    for (int task = first; task < builder_.size(); ++task) {
+      if (op || builder_.IsComm(task)) tasks.push_back(task);
+    }
+    return loop;
+  }
+
   // The fused ops of steps [begin, end) as one launch.
   void LowerLaunch(size_t begin, size_t end) {
     std::vector<KernelPart> parts;
@@ -365,6 +359,10 @@ class PhaseLowering {
     deps.push_back(rebuilt_.Before(&steps_[begin], &steps_[begin] + (end - begin), deps));
     const int before = builder_.size();
     int ready = AddKernels(parts, extra, label, steps_[begin], deps, BlockBuilder::kNone);
+    if (steps_[begin].loop >= 0) {
+      NoteLoop(steps_[begin], before).kernels =
+          PieceKernels(context_, plan_, steps_[begin], parts[0], extra, label);
+    }
     double accumulated = 0;
     for (size_t s = begin; s < end; ++s) {
       for (int value : steps_[s].outputs) {
@@ -444,6 +442,7 @@ class PhaseLowering {
   std::vector<int> made_in_group_;      // per value
   std::vector<bool> comes_quantized_;   // per value: gathered in 8 or 4 bits
   std::set<std::pair<int, int>> read_in_group_;
+  std::map<std::pair<int, int>, size_t> loops_;  // by loop of the plan and piece: of the block
   std::vector<BufferLife> lives_;  // per buffer
   std::vector<int> tensors_;       // per buffer: its number in the block, or -1
 };

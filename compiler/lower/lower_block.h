@@ -35,6 +35,16 @@ struct BlockTemplate {
   // write (SumFusion::kOwnType), bytes.
   double sum_read_bytes = 0;
   std::vector<int> further;  // tasks, ascending, that add to gradients of pieces before them
+  // Ops that run part by part beside what brings and takes their parts (comm_loops.h), as tasks
+  // that are still whole: RunLoops (loop_tasks.h) cuts them.
+  struct Loop {
+    int64_t pieces = 1;
+    bool turns = false;
+    std::vector<int> gathers, scatters;  // tasks
+    std::vector<int> op;                 // tasks, in order
+    std::vector<std::vector<KernelSpec>> kernels;  // of each part, in place of these
+  };
+  std::vector<Loop> loops;
 };
 
 // Appends tasks to a block template.
@@ -68,9 +78,14 @@ class BlockBuilder {
   void MarkFurther(int task) { out_.further.push_back(task); }
   void LeaveOutside(const CommSpec& comm) { out_.outside.push_back(comm); }
   void CorrectLater(double bytes) { out_.corrected_bytes = std::max(out_.corrected_bytes, bytes); }
+  BlockTemplate::Loop& LoopAt(size_t loop) {
+    if (out_.loops.size() <= loop) out_.loops.resize(loop + 1);
+    return out_.loops[loop];
+  }
   void ReadSums(double element_bytes) { out_.sum_read_bytes = element_bytes; }
   void AddOutPort(int ready) { out_.block.out_ports.push_back(ready); }
   int size() const { return out_.block.size(); }
+  bool IsComm(int task) const { return out_.block.kind[task] == TaskKind::kComm; }
   const std::string& name() const { return out_.block.name; }
 
   // Sorts the memory events and hands the block over.

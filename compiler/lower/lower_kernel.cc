@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler/body/partition.h"
 #include "compiler/lower/eager.h"
+#include "compiler/lower/loop_pieces.h"
 #include "compiler/lower/sum_fusion.h"
 #include "graph/split/op_split.h"
 
@@ -110,9 +111,9 @@ int64_t ExtentOf(const OpRule& rule, const std::vector<int64_t>& extents, absl::
 
 // Fused attention rules name their factors b, g (kv heads), r (query heads per
 // kv head), s, t (query and key positions), d and e (head sizes; f, where a head has
-// a rotated part beside d). `scores`: the first product.
+// a rotated part beside d). `scores`: the first product; `diagonal`: keys are those of the queries.
 void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents,
-                   const Contraction& scores, KernelSpec* kernel) {
+                   const Contraction& scores, bool diagonal, KernelSpec* kernel) {
   kernel->family = KernelFamily::kAttention;
   kernel->batch = ExtentOf(rule, extents, "b");
   kernel->kv_heads = ExtentOf(rule, extents, "g");
@@ -125,7 +126,7 @@ void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents,
   for (const Statement& statement : rule.statements()) {
     for (const Condition& c : statement.where) (c.is_map() ? window : kernel->causal) = true;
   }
-  kernel->causal &= !window;
+  kernel->causal &= !window && diagonal;
   if (kernel->causal) return;
   // As many keys as a query reads on average: a window, if a map says so.
   const double queries = static_cast<double>(kernel->batch * kernel->heads * kernel->q_len);
@@ -157,8 +158,12 @@ class KernelWork {
   void Add(const KernelPart& part) {
     const OpRule& rule = *part.step->rule;
     const OpNode& op = context_.body().ops[part.step->op];
-    const std::vector<int64_t> extents = LocalExtents(*context_.graph, *context_.mesh, op,
-                                                      context_.bound->splits[part.step->op], rule);
+    std::vector<int64_t> extents = LocalExtents(*context_.graph, *context_.mesh, op,
+                                                context_.bound->splits[part.step->op], rule);
+    if (part.loop != nullptr) {
+      int64_t& along = extents[part.loop->factor];
+      along = (along + part.loop->pieces - 1) / part.loop->pieces;
+    }
     if (part.step->part == Part::kBackward || part.step->part == Part::kWeightGrad) {
       base_.pass = PassOf(part.step->part);
     }
@@ -182,7 +187,8 @@ class KernelWork {
     if (product) {
       AddProducts(rule, work, extents);
     } else if (!work.contractions.empty()) {
-      FillAttention(rule, extents, work.contractions[0], &base_);
+      const bool diagonal = part.loop == nullptr || (part.loop->turns && part.piece == 0);
+      FillAttention(rule, extents, work.contractions[0], diagonal, &base_);
       base_.backward = base_.pass != GemmPass::kForward;
       base_.library = context_.profile->kernels.attention_kernel;
       for (const Contraction& c : work.contractions) base_.flops += c.flops;
@@ -210,6 +216,7 @@ class KernelWork {
                 int end) const {
     const OpRule& rule = *part.step->rule;
     const OpPartition& partition = part.step->partition;
+    if (part.loop != nullptr) return WorkOfPiece(context_, part, local, begin, end);
     if (partition.statements.empty()) return plancast::WorkOf(rule, local, begin, end);
     const OpNode& op = context_.body().ops[part.step->op];
     const FactorSplit split = SplitFor(rule, op, context_.bound->splits[part.step->op]);

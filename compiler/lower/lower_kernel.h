@@ -77,6 +77,8 @@ struct KernelPart {
   std::vector<bool> reads, writes;  // per rule tensor: moved to or from memory
   bool ends_only = false;           // of recurrences only the last states: nothing is written
   bool quantized = false;           // its activation or gradient comes in 8 or 4 bits
+  const CommLoop* loop = nullptr;   // it is part `piece` of this loop
+  int64_t piece = 0;
 };
 
 // The kernels that run `parts` as one launch group: a matrix product per

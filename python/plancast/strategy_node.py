@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from plancast import arguments
@@ -137,6 +137,29 @@ class Node:
         """
         most = [] if max_ongoing is None else [max_ongoing]
         self._tree._core.micro_batches(self._path, count, most)
+        return self
+
+    def communicate(
+        self, *, rotate: Mapping[str, str | Sequence[str]] | None = None, **tensors: str
+    ) -> Node:
+        """Tensors that ops below take in part by part, in a loop over a factor of theirs.
+
+        Args:
+          rotate: by loop the axes over which parts are handed from neighbour to neighbour; others
+            are sent to all by who holds them.
+          tensors: by tensor of the op's rule the loop; none: all that are gathered along one that
+            `rotate` names.
+
+        >>> from plancast.strategy import Strategy
+        >>> tree = Strategy.parse("tp=8")
+        >>> tree["product"].communicate(a="k", b="k", rotate={"k": "tp"}) and tree.to_dict()["nodes"]
+        {'product': {'communicate': {'a': 'k', 'b': 'k'}, 'rotate': {'k': ['tp']}}}
+        """
+        turns = {
+            loop: [arguments.word(axis, "rotate") for axis in ([axes] if isinstance(axes, str) else axes)]
+            for loop, axes in (rotate or {}).items()
+        }
+        self._tree._core.communicate(self._path, tensors, turns)
         return self
 
     def train(self, trains: bool = True) -> Node:

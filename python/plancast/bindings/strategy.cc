@@ -53,6 +53,14 @@ void SetPieces(PyStrategy& self, const std::string& path, int64_t count,
   NodeOf(self, path).pieces = pieces;
 }
 
+void SetLoop(PyStrategy& self, const std::string& path,
+             const std::map<std::string, std::string>& communicate,
+             const std::map<std::string, std::vector<std::string>>& rotate) {
+  LoopDirective loop{communicate, rotate};
+  ThrowIfError(loop.Settle());
+  NodeOf(self, path).loop = loop;
+}
+
 // `ranks`: by axis, `3` or `1/2`.
 void SetOn(PyStrategy& self, const std::string& path,
            const std::map<std::string, std::string>& ranks) {
@@ -124,6 +132,7 @@ void BindStrategy(py::module_& m) {
       .def("on", &SetOn, py::arg("path"), py::arg("ranks"))
       .def("home", &SetHomes, py::arg("path"), py::arg("homes"))
       .def("bucket", &SetBucket, py::arg("path"), py::arg("size"))
+      .def("communicate", &SetLoop, py::arg("path"), py::arg("communicate"), py::arg("rotate"))
       .def("micro_batches", &SetPieces, py::arg("path"), py::arg("count"), py::arg("max_ongoing"))
       .def("unit", &SetUnit, py::arg("path"), py::arg("layers"))
       .def(

@@ -1,4 +1,4 @@
-#include "compiler/lower/overlap_products.h"
+#include "compiler/lower/loop_tasks.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -14,26 +14,39 @@ struct Cut {
   bool cut = false;
   int partner = -1;  // of a collective: its product; of a product: the gather before it
   int pieces = 0;
+  int loop = -1;  // it is of this loop over parts
   int first = 0, last = 0;
 };
 
 class Cutter {
  public:
-  Cutter(BlockTemplate in, const DeviceMesh& mesh, bool gathers)
+  Cutter(BlockTemplate in, const DeviceMesh& mesh)
       : in_(std::move(in)),
         block_(in_.block),
         mesh_(mesh),
-        gathers_(gathers),
-        cuts_(block_.size()) {}
+        cuts_(block_.size()),
+        came_(in_.loops.size()) {
+    for (size_t l = 0; l < in_.loops.size(); ++l) {
+      const BlockTemplate::Loop& loop = in_.loops[l];
+      for (const std::vector<int>* tasks : {&loop.gathers, &loop.scatters, &loop.op}) {
+        for (const int t : *tasks) cuts_[t].loop = static_cast<int>(l);
+      }
+    }
+  }
 
-  BlockTemplate Run() {
+  // Finds products beside gathers and scatters of tensor parallelism.
+  void PairProducts(bool gathers) {
+    gathers_ = gathers;
     for (int t = 0; t < block_.size(); ++t) {
-      if (!IsCollective(t)) continue;
+      if (!IsCollective(t) || cuts_[t].loop >= 0) continue;
       const CollectiveKind kind = in_.comms[block_.spec[t]].kind;
       if (kind == CollectiveKind::kAllGather && gathers_) PairGather(t);
       if (kind == CollectiveKind::kReduceScatter) PairScatter(t);
     }
-    const bool any = std::any_of(cuts_.begin(), cuts_.end(), [](const Cut& c) { return c.cut; });
+  }
+
+  BlockTemplate Run() {
+    const bool any = std::any_of(cuts_.begin(), cuts_.end(), [](const Cut& c) { return c.cut || c.loop >= 0; });
     return any ? Emit() : std::move(in_);
   }
 
@@ -49,7 +62,7 @@ class Cutter {
     if (t < 0 || block_.kind[t] != TaskKind::kKernel) return false;
     const KernelSpec& kernel = in_.kernels[block_.spec[t]];
     return kernel.family == KernelFamily::kGemm && kernel.batch == 1 && kernel.m >= pieces &&
-           block_.purpose[t] != Purpose::kRecompute;
+           block_.purpose[t] != Purpose::kRecompute && cuts_[t].loop < 0;
   }
   bool DependsOn(int t, int on) const {
     const auto begin = block_.deps.begin() + block_.dep_begin[t];
@@ -139,10 +152,111 @@ class Cutter {
     }
   }
 
+  // What waits for any of `tasks` waits for its own now.
+  std::vector<int> DepsOfAll(const std::vector<int>& tasks, const std::vector<int>& without) const {
+    std::vector<int> deps;
+    for (const int t : tasks) {
+      for (int d = block_.dep_begin[t]; d < block_.dep_begin[t + 1]; ++d) {
+        const int dep = block_.deps[d];
+        const bool own = std::count(without.begin(), without.end(), dep) > 0 ||
+                         std::count(tasks.begin(), tasks.end(), dep) > 0;
+        if (!own) deps.push_back(dep < 0 ? dep : cuts_[dep].last);
+      }
+    }
+    return deps;
+  }
+
+  // The parts of a loop's tensors that go together in one step: by the axes that they go over, one
+  // message each.
+  std::vector<CommSpec> PartsOf(const std::vector<int>& tasks, const BlockTemplate::Loop& loop,
+                                int64_t step) const {
+    std::vector<CommSpec> parts;
+    for (const int t : tasks) {
+      CommSpec comm = in_.comms[block_.spec[t]];
+      comm.kind = loop.turns ? CollectiveKind::kPermute : CollectiveKind::kBroadcast;
+      comm.bytes = Share(comm.bytes, static_cast<int>(step), static_cast<int>(loop.pieces));
+      const auto same = std::find_if(parts.begin(), parts.end(), [&](const CommSpec& known) {
+        return known.axes == comm.axes;
+      });
+      if (same == parts.end()) {
+        parts.push_back(comm);
+      } else {
+        same->bytes += comm.bytes;
+      }
+    }
+    return parts;
+  }
+
+  int AddParts(const std::vector<int>& tasks, const BlockTemplate::Loop& loop, int64_t step,
+               std::vector<int> deps) {
+    const int t = tasks[0];
+    int last = BlockBuilder::kNone;
+    for (const CommSpec& comm : PartsOf(tasks, loop, step)) {
+      last = out_.AddComm(comm, block_.stream[t], block_.purpose[t], block_.label[t], deps);
+    }
+    return last;
+  }
+
+  // Parts leave as soon as the ones before them have come; where they turn, the device's own part
+  // is there.
+  void EmitGathers(const BlockTemplate::Loop& loop, std::vector<int>* came) {
+    const std::vector<int> deps = DepsOfAll(loop.gathers, {});
+    came->assign(loop.pieces, BlockBuilder::kNone);
+    for (int64_t i = loop.turns ? 1 : 0; i < loop.pieces; ++i) {
+      std::vector<int> after = deps;
+      if (loop.turns && i > 1) after = {(*came)[i - 1]};
+      (*came)[i] = AddParts(loop.gathers, loop, i, after);
+    }
+  }
+
+  void EmitLoop(const BlockTemplate::Loop& loop, const std::vector<int>& came) {
+    const int t = loop.op[0];
+    const std::vector<int> before = DepsOfAll(loop.gathers, {});
+    std::vector<int> deps = DepsOfAll(loop.op, loop.gathers);
+    deps.insert(deps.end(), before.begin(), before.end());
+    int sum = BlockBuilder::kNone;  // that has come
+    for (int64_t i = 0; i < loop.pieces; ++i) {
+      std::vector<int> after = deps;
+      after.push_back(came[i]);
+      int made = BlockBuilder::kNone;
+      for (const KernelSpec& kernel : loop.kernels[i]) {
+        made = out_.AddKernel(kernel, block_.purpose[t], block_.label[t], after);
+        after = {made};
+      }
+      if (loop.scatters.empty()) continue;
+      // The sums of parts travel the other way round to who holds them.
+      if (i > 0) {
+        KernelSpec add;
+        add.label = "part_add";
+        add.dtype = loop.kernels[i].back().dtype;
+        for (const CommSpec& comm : PartsOf(loop.scatters, loop, i)) {
+          add.read_bytes += 2 * static_cast<double>(comm.bytes);
+          add.write_bytes += static_cast<double>(comm.bytes);
+        }
+        made = out_.AddKernel(add, block_.purpose[t], block_.label[t], {made, sum});
+      }
+      if (i + 1 < loop.pieces) sum = AddParts(loop.scatters, loop, i, {made});
+    }
+  }
+
+  // A task of a loop: the last gather stands for all, as does the first task of the op.
+  void EmitOfLoop(int t) {
+    const BlockTemplate::Loop& loop = in_.loops[cuts_[t].loop];
+    if (!loop.gathers.empty() && t == loop.gathers.back()) {
+      EmitGathers(loop, &came_[cuts_[t].loop]);
+    } else if (!loop.op.empty() && t == loop.op[0]) {
+      EmitLoop(loop, came_[cuts_[t].loop]);
+    }
+  }
+
   BlockTemplate Emit() {
     for (int t = 0; t < block_.size(); ++t) {
       cuts_[t].first = out_.size();
-      if (cuts_[t].cut) {
+      if (cuts_[t].loop >= 0) {
+        EmitOfLoop(t);
+        // What is left of a task that another stands for begins and ends with that.
+        if (out_.size() == cuts_[t].first) cuts_[t].first = std::max(out_.size() - 1, 0);
+      } else if (cuts_[t].cut) {
         block_.kind[t] == TaskKind::kComm ? EmitCollective(t) : EmitProduct(t);
       } else if (block_.kind[t] == TaskKind::kComm) {
         AddComm(t, in_.comms[block_.spec[t]].bytes, Deps(t, BlockBuilder::kNone));
@@ -150,7 +264,7 @@ class Cutter {
         out_.AddKernel(in_.kernels[block_.spec[t]], block_.purpose[t], block_.label[t],
                        Deps(t, BlockBuilder::kNone));
       }
-      cuts_[t].last = out_.size() - 1;
+      cuts_[t].last = std::max(out_.size() - 1, 0);
       if ((block_.flags[t] & Block::kHostSync) != 0) out_.MarkHostSync(cuts_[t].last);
     }
     for (const std::string& tensor : block_.tensors) out_.AddTensor(tensor);
@@ -176,20 +290,33 @@ class Cutter {
   BlockTemplate in_;
   const Block& block_;
   const DeviceMesh& mesh_;
-  const bool gathers_;
-  std::vector<Cut> cuts_;  // per task of the old block
+  bool gathers_ = true;
+  std::vector<Cut> cuts_;               // per task of the old block
+  std::vector<std::vector<int>> came_;  // per loop, by step: the task that brings the part
   BlockBuilder out_{in_.block.name, in_.block.num_in_ports};
 };
+
+BlockTemplate Finished(BlockTemplate cut, std::vector<CommSpec> outside, double corrected_bytes) {
+  cut.outside = std::move(outside);
+  cut.corrected_bytes = corrected_bytes;
+  return cut;
+}
 
 }  // namespace
 
 BlockTemplate OverlapProducts(BlockTemplate block, const DeviceMesh& mesh, bool gathers) {
   std::vector<CommSpec> outside = block.outside;
   const double corrected_bytes = block.corrected_bytes;
-  BlockTemplate cut = Cutter(std::move(block), mesh, gathers).Run();
-  cut.outside = std::move(outside);
-  cut.corrected_bytes = corrected_bytes;
-  return cut;
+  Cutter cutter(std::move(block), mesh);
+  cutter.PairProducts(gathers);
+  return Finished(cutter.Run(), std::move(outside), corrected_bytes);
+}
+
+BlockTemplate RunLoops(BlockTemplate block, const DeviceMesh& mesh) {
+  if (block.loops.empty()) return block;
+  std::vector<CommSpec> outside = block.outside;
+  const double corrected_bytes = block.corrected_bytes;
+  return Finished(Cutter(std::move(block), mesh).Run(), std::move(outside), corrected_bytes);
 }
 
 }  // namespace plancast

@@ -1,6 +1,6 @@
 // Products alongside their own collective.
 
-#include "compiler/lower/overlap_products.h"
+#include "compiler/lower/loop_tasks.h"
 
 #include <map>
 #include <string>

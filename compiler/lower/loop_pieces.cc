@@ -1,0 +1,88 @@
+#include "compiler/lower/loop_pieces.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "compiler/body/partition.h"
+#include "graph/split/op_split.h"
+
+namespace plancast {
+namespace {
+
+// Bytes of the results to which every part of the loop adds.
+double SummedBytes(const LowerContext& context, const BodyPlan& plan, const PlanStep& step,
+                   int factor) {
+  const OpRule& rule = *step.op.rule;
+  double bytes = 0;
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    const int tensor = i < rule.outputs().size()
+                           ? rule.outputs()[i]
+                           : step.op.side_outputs[i - rule.outputs().size()].tensor;
+    const std::vector<int>& factors = rule.tensors()[tensor].factors;
+    if (std::find(factors.begin(), factors.end(), factor) != factors.end()) continue;
+    bytes += context.LocalBytes(plan.values[step.outputs[i]]);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+OpWork WorkOfPiece(const LowerContext& context, const KernelPart& part,
+                   const std::vector<int64_t>& local, int begin, int end) {
+  const OpRule& rule = *part.step->rule;
+  const CommLoop& loop = *part.loop;
+  const bool anywhere =
+      std::all_of(rule.statements().begin(), rule.statements().end(),
+                  [](const Statement& statement) { return statement.where.empty(); });
+  if (anywhere) return WorkOf(rule, local, begin, end);
+  const OpNode& op = context.body().ops[part.step->op];
+  const FactorSplit split = SplitFor(rule, op, context.bound->splits[part.step->op]);
+  const std::vector<int64_t> extents = FactorExtents(*context.graph, op, rule);
+  OpWork most;
+  double most_flops = -1;
+  for (int64_t rank = 0; rank < loop.pieces; ++rank) {
+    int64_t device = 0, left = rank;
+    for (auto axis = loop.axes.rbegin(); axis != loop.axes.rend(); ++axis) {
+      device += left % context.mesh->size(*axis) * context.mesh->stride(*axis);
+      left /= context.mesh->size(*axis);
+    }
+    std::vector<IndexSet> sets = DeviceIndices(split, *context.mesh, extents, device);
+    const int64_t at = loop.turns ? (rank + loop.pieces - part.piece) % loop.pieces : part.piece;
+    sets[loop.factor] = ShardIndices(extents[loop.factor], loop.pieces, at, loop.pattern);
+    OpWork work = WorkOf(rule, sets, begin, end);
+    double flops = 0;
+    for (const Contraction& c : work.contractions) flops += c.flops;
+    if (flops <= most_flops) continue;
+    most_flops = flops;
+    most = std::move(work);
+  }
+  return most;
+}
+
+std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context,
+                                                  const BodyPlan& plan, const PlanStep& step,
+                                                  KernelPart part, double extra_read_bytes,
+                                                  const std::string& label) {
+  const CommLoop& loop = plan.loops[step.loop];
+  const double summed = SummedBytes(context, plan, step, loop.factor);
+  part.loop = &loop;
+  std::vector<std::vector<KernelSpec>> pieces;
+  for (int64_t i = 0; i < loop.pieces; ++i) {
+    part.piece = i;
+    std::vector<KernelSpec> kernels = KernelsOf(context, {part}, extra_read_bytes, label);
+    extra_read_bytes = 0;
+    if (i > 0 && summed > 0 && !kernels.empty()) {
+      if (kernels.back().family == KernelFamily::kGemm) {
+        kernels.back().read_bytes += summed;
+      } else {
+        kernels.push_back(MemoryKernel(context, step.op.rule->name() + ".merge", 2 * summed,
+                                       summed));
+      }
+    }
+    pieces.push_back(std::move(kernels));
+  }
+  return pieces;
+}
+
+}  // namespace plancast

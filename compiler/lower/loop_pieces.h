@@ -1,0 +1,29 @@
+#ifndef PLANCAST_COMPILER_LOWER_LOOP_PIECES_H_
+#define PLANCAST_COMPILER_LOWER_LOOP_PIECES_H_
+
+#include <string>
+#include <vector>
+
+#include "compiler/body/body_plan.h"
+#include "compiler/lower/lower_kernel.h"
+#include "graph/kernel_spec.h"
+#include "graph/split/op_split.h"
+
+namespace plancast {
+
+// The kernels of each part of an op that is a loop over parts (comm_loops.h), as KernelsOf has
+// those of the whole; each but the first adds to what those before it made, where all make a
+// summand of one result: a product in its own sum, others in a pass over both.
+std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context,
+                                                  const BodyPlan& plan, const PlanStep& step,
+                                                  KernelPart part, double extra_read_bytes,
+                                                  const std::string& label);
+
+// The work of statements [begin, end) of the part of a loop that `part` is, on the device that has
+// the most to do in that step. `local`: factor sizes of a part.
+OpWork WorkOfPiece(const LowerContext& context, const KernelPart& part,
+                   const std::vector<int64_t>& local, int begin, int end);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_COMPILER_LOWER_LOOP_PIECES_H_

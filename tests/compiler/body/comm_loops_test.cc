@@ -1,0 +1,110 @@
+// Ops that take in tensors part by part: closed forms of kernels, messages and memory.
+
+#include "compiler/body/comm_loops.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "executor/executor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/plan_under_test.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr int64_t kSeq = 512, kHidden = 1024, kSamples = 2;
+
+// Every op is cut along the sequence; attention reads the keys and values of all.
+PlanUnderTest Gathering(int64_t ranks) {
+  PlanUnderTest plan = PlanUnderTest::Of(SmallLlama());
+  plan.ByHand().Tp(ranks).MicroBatches(kSamples, 1);
+  plan.Split("", "tp", {"seq"});
+  return plan;
+}
+
+PlanUnderTest Turning(int64_t ranks) {
+  PlanUnderTest plan = Gathering(ranks);
+  LoopDirective& loop = (*plan.tree().Node("layers.*.attn.core"))->loop;
+  loop.rotate["t"] = {"tp"};
+  EXPECT_OK(loop.Settle());
+  return plan;
+}
+
+ExecutionGraph Compiled(PlanUnderTest plan) {
+  auto graph = plan.Compile();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return ExecutionGraph();
+  EXPECT_OK(graph->Verify());
+  return *std::move(graph);
+}
+
+// Bytes of the communications of a block, by kind.
+std::map<CollectiveKind, std::vector<int64_t>> SentIn(const ExecutionGraph& graph,
+                                                      absl::string_view name) {
+  std::map<CollectiveKind, std::vector<int64_t>> sent;
+  const Block& block = BlockNamed(graph, name);
+  for (int t = 0; t < block.size(); ++t) {
+    if (block.kind[t] != TaskKind::kComm) continue;
+    const CommSpec& comm = graph.comms[block.spec[t]];
+    sent[comm.kind].push_back(comm.bytes);
+  }
+  return sent;
+}
+
+TEST(CommLoopsTest, ARingSendsWhatTheGatherReceives) {
+  for (const int64_t ranks : {2, 4, 8}) {
+    const ExecutionGraph graph = Compiled(Turning(ranks));
+    // Keys and values of a rank's own positions, of as many heads as queries, in 2 bytes.
+    const int64_t part = 2 * kSamples * kSeq / ranks * kHidden * 2;
+    auto forward = SentIn(graph, "layer.F");
+    EXPECT_EQ(forward[CollectiveKind::kPermute], std::vector<int64_t>(ranks - 1, part));
+    EXPECT_TRUE(forward[CollectiveKind::kAllGather].empty());
+    // Back they come again, and their gradients go along.
+    auto backward = SentIn(graph, "layer.B");
+    EXPECT_EQ(backward[CollectiveKind::kPermute], std::vector<int64_t>(2 * (ranks - 1), part));
+    EXPECT_TRUE(backward[CollectiveKind::kReduceScatter].empty());
+  }
+}
+
+TEST(CommLoopsTest, APartIsAsMuchWorkAsItsBusiestRankHas) {
+  const int64_t ranks = 4;
+  const ExecutionGraph graph = Compiled(Turning(ranks));
+  const auto kernels = KernelsLabelled(graph, "layer.F", "attn.core");
+  std::vector<KernelSpec> parts;
+  for (const KernelSpec& kernel : kernels) {
+    if (kernel.family == KernelFamily::kAttention) parts.push_back(kernel);
+  }
+  ASSERT_EQ(parts.size(), ranks);
+  ASSERT_EQ(kernels.size(), 2 * ranks - 1);  // results are put together
+  EXPECT_TRUE(parts[0].causal);
+  const double all = 4.0 * kSamples * (kSeq / ranks) * (kSeq / ranks) * kHidden;
+  EXPECT_NEAR(parts[0].flops, all / 2, all / 100);
+  for (int64_t i = 1; i < ranks; ++i) {
+    EXPECT_FALSE(parts[i].causal);
+    EXPECT_EQ(parts[i].q_len, kSeq / ranks);
+    EXPECT_EQ(parts[i].kv_len, kSeq / ranks);
+    EXPECT_EQ(parts[i].flops, all);
+  }
+}
+
+TEST(CommLoopsTest, PartsAreFewerThanTheWholeInMemory) {
+  RuntimeParams params;
+  const int64_t whole = ReplayMemory(Compiled(Gathering(8)), params)[0].allocated;
+  const int64_t parts = ReplayMemory(Compiled(Turning(8)), params)[0].allocated;
+  EXPECT_LT(parts, whole);
+}
+
+TEST(CommLoopsTest, OneRankHasNothingToTakeIn) {
+  PlanUnderTest plan = Turning(1);
+  EXPECT_THAT(plan.Compile().status().message(), HasSubstr("nothing that `attn.core` reads"));
+}
+
+}  // namespace
+}  // namespace plancast
