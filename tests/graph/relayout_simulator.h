@@ -22,6 +22,15 @@ class RelayoutSimulator {
     }
   }
 
+  // The tensor as it is in `devices`, laid out in some way.
+  RelayoutSimulator(const DeviceMesh& mesh, std::vector<Array<Field>> devices)
+      : mesh_(mesh),
+        shape_(devices[0].shape),
+        whole_(Array<Field>::Empty(shape_)),
+        devices_(std::move(devices)) {}
+
+  const std::vector<Array<Field>>& devices() const { return devices_; }
+
   // Scatters the tensor over the devices. Partial sums are random numbers that
   // add up to it; of partial maxima one copy is right and the others lower.
   void Place(const Layout& layout) {

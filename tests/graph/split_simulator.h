@@ -64,22 +64,32 @@ class SplitSimulator {
                      });
       }
     }
-    size_t next = 0;
-    for (int i = 0; i < static_cast<int>(rule_.statements().size()); ++i) {
-      for (int d = 0; d < mesh_.num_devices(); ++d) {
-        devices[d].Run(i, StatementIndices(partition, split_, mesh_, extents_, i, d));
-        if (!devices[d].error().empty()) return devices[d].error();
-      }
-      for (; next < partition.reductions.size() && partition.reductions[next].after == i; ++next) {
-        if (!Reduce(partition, partition.reductions[next], &devices)) return "uneven reduction";
-      }
-    }
-    if (next != partition.reductions.size()) return "a reduction comes too early";
+    const std::string wrong = Run(partition, std::vector<bool>(devices.size(), true), &devices);
+    if (!wrong.empty()) return wrong;
     for (int t : rule_.outputs()) {
       const std::string difference = CompareOutput(t, partition.tensors[t], whole[t], &devices);
       if (!difference.empty()) return difference;
     }
     return "";
+  }
+
+  // All statements, and the reductions between them, on devices that hold their inputs. `runs`:
+  // who takes part.
+  std::string Run(const OpPartition& partition, const std::vector<bool>& runs,
+                  std::vector<Evaluator<T>>* devices) {
+    size_t next = 0;
+    for (int i = 0; i < static_cast<int>(rule_.statements().size()); ++i) {
+      for (int d = 0; d < mesh_.num_devices(); ++d) {
+        if (!runs[d]) continue;
+        Evaluator<T>& device = (*devices)[d];
+        device.Run(i, StatementIndices(partition, split_, mesh_, extents_, i, d));
+        if (!device.error().empty()) return device.error();
+      }
+      for (; next < partition.reductions.size() && partition.reductions[next].after == i; ++next) {
+        if (!Reduce(partition, partition.reductions[next], devices)) return "uneven reduction";
+      }
+    }
+    return next == partition.reductions.size() ? "" : "a reduction comes too early";
   }
 
  private:
