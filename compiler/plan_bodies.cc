@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -136,6 +137,7 @@ class BodyCompilation {
     }
     RETURN_IF_ERROR(DifferentiateAll());
     RETURN_IF_ERROR(CompileAll());
+    RETURN_IF_ERROR(CheckLoops());
     ASSIGN_OR_RETURN(std::vector<SharedParameter> shared, Shared());
     const bool depends = std::any_of(compiled_.begin(), compiled_.end(),
                                      [](const auto& body) { return body->depends_on_data_ranks; });
@@ -314,6 +316,31 @@ class BodyCompilation {
       block->block.layers = bound_.bodies[b].layers;
     }
     return compiled;
+  }
+
+  // What nodes say of tensors that come in parts holds for some op.
+  absl::Status CheckLoops() const {
+    std::map<std::string, bool> holds;  // by node
+    std::map<std::string, std::string> said;
+    for (size_t b = 0; b < bound_.bodies.size(); ++b) {
+      const auto& loops = bound_.bodies[b].loops;
+      if (loops.empty() || !bound_.Holds(b)) continue;
+      const std::set<int> in_parts = OpsInParts(compiled_[b]->plan);
+      for (size_t o = 0; o < loops.size(); ++o) {
+        const auto& [loop, source] = loops[o];
+        if (loop.empty() || source.empty()) continue;
+        said[source] = loop.DebugString();
+        holds[source] = holds[source] || in_parts.count(static_cast<int>(o)) > 0;
+      }
+    }
+    for (const auto& [source, taken] : holds) {
+      if (taken) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "`", source, "`: `communicate: ", said[source],
+          "`: nothing that is read there is gathered so. Split what makes it along the loop's "
+          "factor (`explain` says how ops are split), or leave it out."));
+    }
+    return absl::OkStatus();
   }
 
   // Of a vocabulary that is spread over the stages: these sum what each has made of its part.

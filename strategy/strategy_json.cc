@@ -211,11 +211,20 @@ absl::Status ReadRotate(const Value& value, const std::string& place, Directives
   return absl::OkStatus();
 }
 
+// By loop how many pieces it is cut in.
+absl::Status ReadPieces(const Value& value, const std::string& place, Directives& node) {
+  ASSIGN_OR_RETURN(const Struct* loops, Object(value, place, "{\"s\": 4}"));
+  for (const auto& [loop, said] : loops->fields()) {
+    ASSIGN_OR_RETURN(node.loop.pieces[loop], Count(said, absl::StrCat(place, ".", loop)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& node) {
   const std::string place = absl::StrCat("nodes[\"", path, "\"]");
   RETURN_IF_ERROR(CheckKeys(object, absl::StrCat("in ", place),
                             {"split", "on", "recompute", "home", "bucket", "unit", "train", "lora",
-                             "micro_batches", "max_ongoing", "communicate", "rotate"}));
+                             "micro_batches", "max_ongoing", "communicate", "rotate", "pieces"}));
   for (const auto& [key, value] : object.fields()) {
     const std::string field = absl::StrCat(place, ".", key);
     if (key == "split") {
@@ -253,6 +262,10 @@ absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& 
     }
     if (key == "rotate") {
       RETURN_IF_ERROR(ReadRotate(value, field, node));
+      continue;
+    }
+    if (key == "pieces") {
+      RETURN_IF_ERROR(ReadPieces(value, field, node));
       continue;
     }
     if (key == "home") {

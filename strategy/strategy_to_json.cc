@@ -62,7 +62,7 @@ std::string HomeJson(const HomeDirective& home) {
   return absl::StrCat("{", absl::StrJoin(kinds, ", "), "}");
 }
 
-// `communicate` and `rotate`.
+// `communicate`, `rotate` and `pieces`.
 void AddLoop(const LoopDirective& loop, std::vector<std::string>* fields) {
   std::vector<std::string> tensors, turns;
   for (const auto& [tensor, at] : loop.communicate) {
@@ -75,6 +75,13 @@ void AddLoop(const LoopDirective& loop, std::vector<std::string>* fields) {
   }
   if (!tensors.empty()) {
     fields->push_back(absl::StrCat("\"communicate\": {", absl::StrJoin(tensors, ", "), "}"));
+  }
+  std::vector<std::string> pieces;
+  for (const auto& [at, count] : loop.pieces) {
+    pieces.push_back(absl::StrCat(Quote(at), ": ", count));
+  }
+  if (!pieces.empty()) {
+    fields->push_back(absl::StrCat("\"pieces\": {", absl::StrJoin(pieces, ", "), "}"));
   }
   if (!turns.empty()) {
     fields->push_back(absl::StrCat("\"rotate\": {", absl::StrJoin(turns, ", "), "}"));

@@ -152,7 +152,10 @@ struct PlanStep {
   // before it made gradients of the same weights. `turns`: its gradients wait for nothing.
   int piece = -1;
   bool further = false, turns = false;
-  int loop = -1;  // into BodyPlan::loops: the op that is the loop, or a relayout in parts beside it
+  // Into BodyPlan::loops: the op that is the loop, or a relayout in parts beside it, before the op
+  // (`into_loop`) or behind it.
+  int loop = -1;
+  bool into_loop = false;
 };
 
 // An op that takes in tensors part by part while it runs (comm_loops.h), in place of gathers before
@@ -163,6 +166,9 @@ struct CommLoop {
   int factor = 0;         // of the rule of the step
   int64_t pieces = 1;
   bool turns = false;
+  // Parts are of what each device has, in any number: collectives cut in as many, those of results
+  // too.
+  bool in_parts = false;
   std::vector<int> axes;  // of the mesh, over which the parts are
   ShardPattern pattern = ShardPattern::kBlock;  // of the parts
 };

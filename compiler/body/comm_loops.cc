@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/body/partition.h"
 #include "graph/split/op_split.h"
 
 namespace plancast {
@@ -40,7 +42,11 @@ class LoopFinder {
  public:
   LoopFinder(const ModelGraph& graph, const DeviceMesh& mesh, const BoundBody& bound,
              BodyPlan* plan)
-      : body_(graph.bodies[bound.body]), mesh_(mesh), bound_(bound), plan_(*plan) {
+      : graph_(graph),
+        body_(graph.bodies[bound.body]),
+        mesh_(mesh),
+        bound_(bound),
+        plan_(*plan) {
     readers_.assign(plan_.values.size(), 0);
     for (const std::vector<PlanStep>* steps : {&plan_.forward, &plan_.backward}) {
       for (const PlanStep& step : *steps) {
@@ -56,30 +62,19 @@ class LoopFinder {
   }
 
   absl::Status Run() {
-    std::vector<bool> found(body_.ops.size(), false);
     for (std::vector<PlanStep>* steps : {&plan_.forward, &plan_.backward}) {
       steps_ = steps;
       for (PlanStep& step : *steps) {
         if (step.kind != PlanStep::Kind::kOp || !Told(step.op.op)) continue;
-        ASSIGN_OR_RETURN(const bool loops, Loop(&step),
-                         _ << "`" << bound_.loops[step.op.op].second << "`: `"
-                           << body_.ops[step.op.op].name << "`");
-        found[step.op.op] = found[step.op.op] || loops;
+        RETURN_IF_ERROR(Loop(&step)) << "`" << bound_.loops[step.op.op].second << "`: `"
+                                     << body_.ops[step.op.op].name << "`";
       }
-    }
-    for (size_t o = 0; o < found.size(); ++o) {
-      if (found[o] || !Told(static_cast<int>(o)) || ByPlan(static_cast<int>(o))) continue;
-      const auto& [said, source] = bound_.loops[o];
-      return absl::InvalidArgumentError(absl::StrCat(
-          "`", source, "`: `communicate: ", said.DebugString(), "`: nothing that `",
-          body_.ops[o].name, "` reads is gathered there. Split what makes it along the loop's "
-          "factor, or leave it out."));
     }
     return absl::OkStatus();
   }
 
  private:
-  // A gather before the op, or a scatter behind it.
+  // A collective before the op or behind it.
   struct Beside {
     PlanStep* step = nullptr;
     const RelayoutStep* collective = nullptr;
@@ -88,8 +83,10 @@ class LoopFinder {
   };
 
   bool Told(int op) const { return !bound_.loops.empty() && !bound_.loops[op].first.empty(); }
-  // The plan says it of all ops, so that it holds where it can.
-  bool ByPlan(int op) const { return bound_.loops[op].second.empty(); }
+  // It is said of all tensors, so that it holds where it can.
+  bool WhereItCan(int op) const {
+    return bound_.loops[op].first.communicate.count(LoopDirective::kAll) > 0;
+  }
 
   // Whether parts of a tensor are said to come in the loop over this factor.
   static bool Fetches(const LoopDirective& said, const std::string& tensor,
@@ -143,9 +140,10 @@ class LoopFinder {
       const RuleTensor& tensor = rule.tensors()[rule.inputs()[i]];
       const int factor = tensor.factors[dim];
       if (!Fetches(said, tensor.name, rule.factors()[factor])) continue;
-      if (ByPlan(step.op.op) && !Turns(said, rule.factors()[factor], gather->axes)) continue;
+      const bool turns = Turns(said, rule.factors()[factor], gather->axes);
+      if (WhereItCan(step.op.op) && !said.rotate.empty() && !turns) continue;
       if (readers_[value] > 1) {
-        if (ByPlan(step.op.op)) continue;
+        if (WhereItCan(step.op.op)) continue;
         return absl::InvalidArgumentError(
             absl::StrCat(" cannot take `", tensor.name,
                          "` in part by part: others read all of it, or it is kept for the "
@@ -176,55 +174,120 @@ class LoopFinder {
     return scatters;
   }
 
-  // Whether the step became a loop.
-  absl::StatusOr<bool> Loop(PlanStep* step) {
+  // The collectives behind the op that are said to leave in as many parts as it runs in.
+  std::map<int, std::vector<Beside>> SendsOf(const PlanStep& step) const {
+    const LoopDirective& said = bound_.loops[step.op.op].first;
+    const OpRule& rule = *step.op.rule;
+    std::map<int, std::vector<Beside>> sends;
+    for (size_t i = 0; i < rule.outputs().size() && !said.pieces.empty(); ++i) {
+      const int value = step.outputs[i];
+      if (readers_[value] != 1) continue;
+      PlanStep* const reader = ReaderOf(value);
+      if (reader == nullptr || reader->loop >= 0) continue;
+      const RelayoutStep* send = nullptr;
+      for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce,
+                                        CollectiveKind::kAllToAll}) {
+        if (send == nullptr) send = OnlyCollective(*reader, kind);
+      }
+      if (send == nullptr) continue;
+      const RuleTensor& tensor = rule.tensors()[rule.outputs()[i]];
+      for (const int factor : tensor.factors) {
+        const std::string& name = rule.factors()[factor];
+        if (PiecesOf(said, name) == 0 || !Fetches(said, tensor.name, name)) continue;
+        sends[factor].push_back({reader, send, tensor.name});
+        break;
+      }
+    }
+    return sends;
+  }
+
+  // In how many parts of its own a device goes over the factor; 0: nothing is said.
+  static int64_t PiecesOf(const LoopDirective& said, const std::string& factor) {
+    for (const std::string& name : {factor, std::string(LoopDirective::kAll)}) {
+      const auto found = said.pieces.find(name);
+      if (found != said.pieces.end()) return found->second;
+    }
+    return 0;
+  }
+
+  absl::Status Loop(PlanStep* step) {
     const int op = step->op.op;
-    ASSIGN_OR_RETURN(const auto gathers, GathersOf(*step));
-    if (gathers.empty()) return false;
     const OpRule& rule = *step->op.rule;
-    if (gathers.size() > 1) {
-      if (ByPlan(op)) return false;
+    ASSIGN_OR_RETURN(auto besides, GathersOf(*step));
+    for (auto& [factor, sends] : SendsOf(*step)) {
+      std::vector<Beside>& all = besides[factor];
+      all.insert(all.end(), sends.begin(), sends.end());
+    }
+    if (besides.empty()) return absl::OkStatus();
+    if (besides.size() > 1) {
+      if (WhereItCan(op)) return absl::OkStatus();
       return absl::UnimplementedError(
           " would be a loop in a loop, which is not supported yet: name tensors of one factor in "
           "`communicate`.");
     }
-    const auto& [factor, beside] = *gathers.begin();
+    const auto& [factor, beside] = *besides.begin();
+    absl::StatusOr<CommLoop> loop = LoopOver(*step, factor, beside);
+    if (loop.ok()) {
+      absl::Status legal = CheckLoop(rule, factor, loop->pieces);
+      if (legal.ok() && !step->op.partition.reductions.empty()) {
+        legal = absl::InvalidArgumentError(" exchanges results in its midst");
+      }
+      if (!legal.ok()) {
+        loop = absl::Status(legal.code(),
+                            absl::StrCat(legal.message(), ", so it is no loop over `",
+                                         rule.factors()[factor], "`. Leave `communicate` out."));
+      }
+    }
+    if (!loop.ok()) return WhereItCan(op) ? absl::OkStatus() : loop.status();
+    step->loop = static_cast<int>(plan_.loops.size());
+    for (const Beside& each : beside) {
+      each.step->loop = step->loop;
+      each.step->into_loop = Contains(step->inputs, each.step->outputs[0]);
+    }
+    if (loop->turns) {
+      for (const Beside& scatter : ScattersOf(*step, factor, loop->pieces)) {
+        scatter.step->loop = step->loop;
+      }
+    }
+    plan_.loops.push_back(*std::move(loop));
+    return absl::OkStatus();
+  }
+
+  // Errors: parts that are not as many of each tensor, or pieces that do not divide.
+  absl::StatusOr<CommLoop> LoopOver(const PlanStep& step, int factor,
+                                    const std::vector<Beside>& beside) const {
+    const LoopDirective& said = bound_.loops[step.op.op].first;
+    const OpRule& rule = *step.op.rule;
+    const std::string& name = rule.factors()[factor];
     CommLoop loop;
     loop.factor = factor;
     loop.axes = beside[0].collective->axes;
+    loop.pieces = PiecesOf(said, name);
+    loop.in_parts = loop.pieces > 0;
+    if (loop.in_parts) {
+      const int64_t size =
+          LocalExtents(graph_, mesh_, body_.ops[step.op.op], bound_.splits[step.op.op],
+                       rule)[factor];
+      if (size % loop.pieces == 0) return loop;
+      return absl::InvalidArgumentError(
+          absl::StrCat(" has ", size, " of `", name, "` on a device, which do not divide into ",
+                       loop.pieces, " pieces. Give a divisor."));
+    }
     loop.pieces = mesh_.SizeOf(loop.axes);
     loop.pattern = beside[0].pattern;
-    const std::string& name = rule.factors()[factor];
     loop.turns = true;
     for (const Beside& gather : beside) {
       const int64_t parts = mesh_.SizeOf(gather.collective->axes);
-      loop.turns = loop.turns && Turns(bound_.loops[op].first, name, gather.collective->axes);
+      loop.turns = loop.turns && Turns(said, name, gather.collective->axes);
       if (parts == loop.pieces) continue;
-      if (ByPlan(op)) return false;
       return absl::InvalidArgumentError(absl::StrCat(
           " has ", loop.pieces, " parts of `", beside[0].tensor, "` and ", parts, " of `",
           gather.tensor, "` along `", name, "`. Cut both alike, or name one of them."));
     }
-    absl::Status legal = CheckLoop(rule, factor, loop.pieces);
-    if (legal.ok() && !step->op.partition.reductions.empty()) {
-      legal = absl::InvalidArgumentError(" exchanges results in its midst");
-    }
-    if (!legal.ok()) {
-      if (ByPlan(op)) return false;
-      return absl::Status(legal.code(), absl::StrCat(legal.message(), ", so it is no loop over `",
-                                                     name, "`. Leave `communicate` out."));
-    }
-    step->loop = static_cast<int>(plan_.loops.size());
-    for (const Beside& gather : beside) gather.step->loop = step->loop;
-    if (loop.turns) {
-      for (const Beside& scatter : ScattersOf(*step, factor, loop.pieces)) {
-        scatter.step->loop = step->loop;
-      }
-    }
-    plan_.loops.push_back(std::move(loop));
-    return true;
+    return loop;
   }
 
+  const ModelGraph& graph_;
   const Body& body_;
   const DeviceMesh& mesh_;
   const BoundBody& bound_;
@@ -258,6 +321,16 @@ absl::Status CheckLoop(const OpRule& rule, int factor, int64_t pieces) {
     }
   }
   return absl::OkStatus();
+}
+
+std::set<int> OpsInParts(const BodyPlan& plan) {
+  std::set<int> ops;
+  for (const std::vector<PlanStep>* steps : {&plan.forward, &plan.backward}) {
+    for (const PlanStep& step : *steps) {
+      if (step.loop >= 0 && step.kind == PlanStep::Kind::kOp) ops.insert(step.op.op);
+    }
+  }
+  return ops;
 }
 
 absl::Status LoopOverParts(const ModelGraph& graph, const DeviceMesh& mesh, const BoundBody& bound,

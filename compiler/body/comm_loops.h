@@ -1,6 +1,8 @@
 #ifndef PLANCAST_COMPILER_BODY_COMM_LOOPS_H_
 #define PLANCAST_COMPILER_BODY_COMM_LOOPS_H_
 
+#include <set>
+
 #include "absl/status/status.h"
 #include "cluster/device_mesh.h"
 #include "compiler/body/body_plan.h"
@@ -22,11 +24,14 @@ absl::Status CheckLoop(const OpRule& rule, int factor, int64_t pieces);
 // Ring attention, Cannon's algorithm and its kin, and loops with a broadcast in each step (SUMMA)
 // differ in the rule and in the axes alone. Steps keep their values and relayouts: what the plan
 // computes does not change, only when parts of it move (docs/loops.md).
-// Errors, which begin with the node: nothing there is gathered so; a reader that needs it whole; an
-// op that CheckLoop refuses; gathers of unlike numbers of parts in one loop. What is said at the
-// root of the plan of all ops (`*`) holds where it can.
+// Errors, which begin with the node: a reader that needs a tensor whole; an op that CheckLoop
+// refuses; gathers of unlike numbers of parts in one loop. What is said of all tensors (`*`) holds
+// where it can.
 absl::Status LoopOverParts(const ModelGraph& graph, const DeviceMesh& mesh, const BoundBody& bound,
                            BodyPlan* plan);
+
+// The ops of a body that run so.
+std::set<int> OpsInParts(const BodyPlan& plan);
 
 }  // namespace plancast
 

@@ -18,6 +18,11 @@ struct Cut {
   int first = 0, last = 0;
 };
 
+// The tasks with which a loop over parts is over: its last kernel, and what it sends.
+struct Done {
+  int made = BlockBuilder::kNone, sent = BlockBuilder::kNone;
+};
+
 class Cutter {
  public:
   Cutter(BlockTemplate in, const DeviceMesh& mesh)
@@ -25,7 +30,8 @@ class Cutter {
         block_(in_.block),
         mesh_(mesh),
         cuts_(block_.size()),
-        came_(in_.loops.size()) {
+        came_(in_.loops.size()),
+        done_(in_.loops.size()) {
     for (size_t l = 0; l < in_.loops.size(); ++l) {
       const BlockTemplate::Loop& loop = in_.loops[l];
       for (const std::vector<int>* tasks : {&loop.gathers, &loop.scatters, &loop.op}) {
@@ -173,10 +179,12 @@ class Cutter {
     std::vector<CommSpec> parts;
     for (const int t : tasks) {
       CommSpec comm = in_.comms[block_.spec[t]];
-      comm.kind = loop.turns ? CollectiveKind::kPermute : CollectiveKind::kBroadcast;
+      if (!loop.in_parts) {
+        comm.kind = loop.turns ? CollectiveKind::kPermute : CollectiveKind::kBroadcast;
+      }
       comm.bytes = Share(comm.bytes, static_cast<int>(step), static_cast<int>(loop.pieces));
       const auto same = std::find_if(parts.begin(), parts.end(), [&](const CommSpec& known) {
-        return known.axes == comm.axes;
+        return known.axes == comm.axes && known.kind == comm.kind;
       });
       if (same == parts.end()) {
         parts.push_back(comm);
@@ -209,21 +217,26 @@ class Cutter {
     }
   }
 
-  void EmitLoop(const BlockTemplate::Loop& loop, const std::vector<int>& came) {
+  void EmitLoop(const BlockTemplate::Loop& loop, const std::vector<int>& came, Done* done) {
     const int t = loop.op[0];
     const std::vector<int> before = DepsOfAll(loop.gathers, {});
     std::vector<int> deps = DepsOfAll(loop.op, loop.gathers);
     deps.insert(deps.end(), before.begin(), before.end());
-    int sum = BlockBuilder::kNone;  // that has come
+    int& sum = done->sent;  // that has come
     for (int64_t i = 0; i < loop.pieces; ++i) {
       std::vector<int> after = deps;
-      after.push_back(came[i]);
+      if (!came.empty()) after.push_back(came[i]);
       int made = BlockBuilder::kNone;
       for (const KernelSpec& kernel : loop.kernels[i]) {
         made = out_.AddKernel(kernel, block_.purpose[t], block_.label[t], after);
         after = {made};
       }
+      done->made = made;
       if (loop.scatters.empty()) continue;
+      if (loop.in_parts) {
+        sum = AddParts(loop.scatters, loop, i, {made});
+        continue;
+      }
       // The sums of parts travel the other way round to who holds them.
       if (i > 0) {
         KernelSpec add;
@@ -233,9 +246,9 @@ class Cutter {
           add.read_bytes += 2 * static_cast<double>(comm.bytes);
           add.write_bytes += static_cast<double>(comm.bytes);
         }
-        made = out_.AddKernel(add, block_.purpose[t], block_.label[t], {made, sum});
+        done->made = made = out_.AddKernel(add, block_.purpose[t], block_.label[t], {made, sum});
       }
-      if (i + 1 < loop.pieces) sum = AddParts(loop.scatters, loop, i, {made});
+      sum = i + 1 < loop.pieces ? AddParts(loop.scatters, loop, i, {made}) : made;
     }
   }
 
@@ -245,8 +258,19 @@ class Cutter {
     if (!loop.gathers.empty() && t == loop.gathers.back()) {
       EmitGathers(loop, &came_[cuts_[t].loop]);
     } else if (!loop.op.empty() && t == loop.op[0]) {
-      EmitLoop(loop, came_[cuts_[t].loop]);
+      EmitLoop(loop, came_[cuts_[t].loop], &done_[cuts_[t].loop]);
     }
+  }
+
+  // What waits for a task of a loop waits for this.
+  int LastOfLoop(int t) const {
+    const BlockTemplate::Loop& loop = in_.loops[cuts_[t].loop];
+    const Done& done = done_[cuts_[t].loop];
+    const bool scatter = std::count(loop.scatters.begin(), loop.scatters.end(), t) > 0;
+    const bool op = std::count(loop.op.begin(), loop.op.end(), t) > 0;
+    if (scatter && done.sent != BlockBuilder::kNone) return done.sent;
+    if (op && done.made != BlockBuilder::kNone) return done.made;
+    return std::max(out_.size() - 1, 0);
   }
 
   BlockTemplate Emit() {
@@ -255,7 +279,7 @@ class Cutter {
       if (cuts_[t].loop >= 0) {
         EmitOfLoop(t);
         // What is left of a task that another stands for begins and ends with that.
-        if (out_.size() == cuts_[t].first) cuts_[t].first = std::max(out_.size() - 1, 0);
+        if (out_.size() == cuts_[t].first) cuts_[t].first = LastOfLoop(t);
       } else if (cuts_[t].cut) {
         block_.kind[t] == TaskKind::kComm ? EmitCollective(t) : EmitProduct(t);
       } else if (block_.kind[t] == TaskKind::kComm) {
@@ -264,7 +288,7 @@ class Cutter {
         out_.AddKernel(in_.kernels[block_.spec[t]], block_.purpose[t], block_.label[t],
                        Deps(t, BlockBuilder::kNone));
       }
-      cuts_[t].last = std::max(out_.size() - 1, 0);
+      cuts_[t].last = cuts_[t].loop >= 0 ? LastOfLoop(t) : out_.size() - 1;
       if ((block_.flags[t] & Block::kHostSync) != 0) out_.MarkHostSync(cuts_[t].last);
     }
     for (const std::string& tensor : block_.tensors) out_.AddTensor(tensor);
@@ -293,6 +317,7 @@ class Cutter {
   bool gathers_ = true;
   std::vector<Cut> cuts_;               // per task of the old block
   std::vector<std::vector<int>> came_;  // per loop, by step: the task that brings the part
+  std::vector<Done> done_;              // per loop
   BlockBuilder out_{in_.block.name, in_.block.num_in_ports};
 };
 

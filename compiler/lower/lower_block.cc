@@ -330,9 +330,9 @@ class PhaseLowering {
     BlockTemplate::Loop& loop = builder_.LoopAt(known->second);
     loop.pieces = plan_.loops[step.loop].pieces;
     loop.turns = plan_.loops[step.loop].turns;
+    loop.in_parts = plan_.loops[step.loop].in_parts;
     const bool op = step.kind == PlanStep::Kind::kOp;
-    const bool gather = !op && step.relayout.steps[0].kind == CollectiveKind::kAllGather;
-    std::vector<int>& tasks = op ? loop.op : gather ? loop.gathers : loop.scatters;
+    std::vector<int>& tasks = op ? loop.op : step.into_loop ? loop.gathers : loop.scatters;
     for (int task = first; task < builder_.size(); ++task) {
       if (op || builder_.IsComm(task)) tasks.push_back(task);
     }

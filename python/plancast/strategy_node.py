@@ -140,15 +140,21 @@ class Node:
         return self
 
     def communicate(
-        self, *, rotate: Mapping[str, str | Sequence[str]] | None = None, **tensors: str
+        self,
+        *,
+        rotate: Mapping[str, str | Sequence[str]] | None = None,
+        pieces: Mapping[str, int] | None = None,
+        **tensors: str,
     ) -> Node:
         """Tensors that ops below take in part by part, in a loop over a factor of theirs.
 
         Args:
           rotate: by loop the axes over which parts are handed from neighbour to neighbour; others
             are sent to all by who holds them.
+          pieces: by loop the parts that each device cuts what it has into, in place of a part for
+            each rank; collectives of results leave in as many.
           tensors: by tensor of the op's rule the loop; none: all that are gathered along one that
-            `rotate` names.
+            `rotate` or `pieces` names.
 
         >>> from plancast.strategy import Strategy
         >>> tree = Strategy.parse("tp=8")
@@ -156,10 +162,10 @@ class Node:
         {'product': {'communicate': {'a': 'k', 'b': 'k'}, 'rotate': {'k': ['tp']}}}
         """
         turns = {
-            loop: [arguments.word(axis, "rotate") for axis in ([axes] if isinstance(axes, str) else axes)]
+            loop: [arguments.word(a, "rotate") for a in ([axes] if isinstance(axes, str) else axes)]
             for loop, axes in (rotate or {}).items()
         }
-        self._tree._core.communicate(self._path, tensors, turns)
+        self._tree._core.communicate(self._path, tensors, turns, dict(pieces or {}))
         return self
 
     def train(self, trains: bool = True) -> Node:

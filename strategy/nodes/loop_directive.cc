@@ -1,6 +1,7 @@
 #include "strategy/nodes/loop_directive.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -9,6 +10,7 @@
 namespace plancast {
 
 absl::Status LoopDirective::Settle() {
+  std::set<std::string> loops;
   for (const auto& [loop, axes] : rotate) {
     if (axes.empty()) {
       return absl::InvalidArgumentError(
@@ -22,22 +24,35 @@ absl::Status LoopDirective::Settle() {
           absl::StrCat("`rotate: {", loop, ": ", axis, "}`: parts are handed on over ",
                        JoinQuoted(known), ".", DidYouMean(axis, known)));
     }
+    loops.insert(loop);
+  }
+  for (const auto& [loop, count] : pieces) {
+    if (count < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("`pieces: {", loop, ": ", count,
+                                                     "}` are none. Give 1 or more."));
+    }
+    if (!loops.insert(loop).second) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "`", loop, "` turns, so that it has a part for each rank, and `pieces` says ", count,
+          ". Leave one of the two out."));
+    }
+  }
+  for (const std::string& loop : loops) {
     const bool fetched = std::any_of(communicate.begin(), communicate.end(),
-                                     [&l = loop](const auto& said) { return said.second == l; });
+                                     [&](const auto& said) { return said.second == loop; });
     if (fetched) continue;
     if (!communicate.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("`rotate: {", loop, ": ...}` turns a loop in which `communicate` fetches "
-                       "nothing. Say `communicate: {TENSOR: ", loop, "}`, or leave `communicate` "
+          absl::StrCat("`", loop, "` is turned or cut in pieces, and `communicate` fetches nothing "
+                       "in it. Say `communicate: {TENSOR: ", loop, "}`, or leave `communicate` "
                        "out."));
     }
-    if (rotate.size() > 1) {
+    if (loops.size() > 1) {
       return absl::InvalidArgumentError(
-          "`rotate` turns several loops: say in which of them what is fetched, as in "
+          "several loops are turned or cut in pieces: say what is fetched in which, as in "
           "`communicate: {x: k}`.");
     }
     communicate[kAll] = loop;
-    break;
   }
   return absl::OkStatus();
 }
@@ -52,6 +67,7 @@ std::string LoopDirective::DebugString() const {
   for (const auto& [loop, axes] : rotate) {
     parts.push_back(absl::StrCat(loop, " over ", absl::StrJoin(axes, ", ")));
   }
+  for (const auto& [loop, count] : pieces) parts.push_back(absl::StrCat(loop, " in ", count));
   return absl::StrJoin(parts, "; ");
 }
 

@@ -1,6 +1,7 @@
 #ifndef PLANCAST_STRATEGY_NODES_LOOP_DIRECTIVE_H_
 #define PLANCAST_STRATEGY_NODES_LOOP_DIRECTIVE_H_
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,17 +19,21 @@ struct LoopDirective {
   // By such a factor the mesh axes along which parts are handed from neighbour to neighbour; others
   // are sent by who holds them to all.
   std::map<std::string, std::vector<std::string>> rotate;
+  // By such a factor in how many parts each device does what it has of it, in place of a part for
+  // each rank: the collectives before and behind the op are cut in as many.
+  std::map<std::string, int64_t> pieces;
 
   static constexpr char kAll[] = "*";
 
-  bool empty() const { return communicate.empty() && rotate.empty(); }
-  // OK unless it turns a loop in which nothing is fetched, or names an axis that nothing is cut
-  // over. What is said to be turned and not what is fetched there is made to fetch all.
+  bool empty() const { return communicate.empty() && rotate.empty() && pieces.empty(); }
+  // OK unless it turns a loop, or cuts one in pieces, in which nothing is fetched, or names an axis
+  // that nothing is cut over. What is said to be turned or cut and not what is fetched there is
+  // made to fetch all.
   absl::Status Settle();
   std::string DebugString() const;  // `k, v at t; t over cp`
 
   friend bool operator==(const LoopDirective& a, const LoopDirective& b) {
-    return a.communicate == b.communicate && a.rotate == b.rotate;
+    return a.communicate == b.communicate && a.rotate == b.rotate && a.pieces == b.pieces;
   }
 };
 

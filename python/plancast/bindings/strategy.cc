@@ -55,8 +55,9 @@ void SetPieces(PyStrategy& self, const std::string& path, int64_t count,
 
 void SetLoop(PyStrategy& self, const std::string& path,
              const std::map<std::string, std::string>& communicate,
-             const std::map<std::string, std::vector<std::string>>& rotate) {
-  LoopDirective loop{communicate, rotate};
+             const std::map<std::string, std::vector<std::string>>& rotate,
+             const std::map<std::string, int64_t>& pieces) {
+  LoopDirective loop{communicate, rotate, pieces};
   ThrowIfError(loop.Settle());
   NodeOf(self, path).loop = loop;
 }
@@ -132,7 +133,8 @@ void BindStrategy(py::module_& m) {
       .def("on", &SetOn, py::arg("path"), py::arg("ranks"))
       .def("home", &SetHomes, py::arg("path"), py::arg("homes"))
       .def("bucket", &SetBucket, py::arg("path"), py::arg("size"))
-      .def("communicate", &SetLoop, py::arg("path"), py::arg("communicate"), py::arg("rotate"))
+      .def("communicate", &SetLoop, py::arg("path"), py::arg("communicate"), py::arg("rotate"),
+           py::arg("pieces"))
       .def("micro_batches", &SetPieces, py::arg("path"), py::arg("count"), py::arg("max_ongoing"))
       .def("unit", &SetUnit, py::arg("path"), py::arg("layers"))
       .def(

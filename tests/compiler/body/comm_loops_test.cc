@@ -101,9 +101,63 @@ TEST(CommLoopsTest, PartsAreFewerThanTheWholeInMemory) {
   EXPECT_LT(parts, whole);
 }
 
+// Without turning, who holds a part sends it to all.
+TEST(CommLoopsTest, PartsThatDoNotTurnAreSentToAll) {
+  PlanUnderTest plan = Gathering(4);
+  (*plan.tree().Node("layers.*.attn.core"))->loop.communicate = {{"k", "t"}, {"v", "t"}};
+  auto forward = SentIn(Compiled(std::move(plan)), "layer.F");
+  const int64_t part = 2 * kSamples * kSeq / 4 * kHidden * 2;
+  EXPECT_EQ(forward[CollectiveKind::kBroadcast], std::vector<int64_t>(4, part));
+}
+
+// A product and the all-reduce of its result: each part leaves once it is made.
+TEST(CommLoopsTest, ResultsLeaveInPieces) {
+  const auto plan = [](int64_t pieces) {
+    PlanUnderTest plan = PlanUnderTest::Of(SmallLlama());
+    plan.Tp(4).MicroBatches(kSamples, 1);
+    if (pieces > 0) {
+      (*plan.tree().Node("layers.*.mlp.fc2"))->loop = {{{"y", "s"}}, {}, {{"s", pieces}}};
+    }
+    return plan;
+  };
+  const auto whole = SentIn(Compiled(plan(0)), "layer.F")[CollectiveKind::kAllReduce];
+  const ExecutionGraph graph = Compiled(plan(8));
+  const auto parts = SentIn(graph, "layer.F")[CollectiveKind::kAllReduce];
+  ASSERT_EQ(whole.size(), 2);
+  ASSERT_EQ(parts.size(), 1 + 8);
+  EXPECT_EQ(parts[1], whole[1] / 8);
+  const auto kernels = KernelsLabelled(graph, "layer.F", "mlp.fc2");
+  ASSERT_EQ(kernels.size(), 8);
+  for (const KernelSpec& kernel : kernels) EXPECT_EQ(kernel.m, kSamples * kSeq / 8);
+  EXPECT_THAT(plan(7).Compile().status().message(), HasSubstr("do not divide into 7 pieces"));
+}
+
+TEST(CommLoopsTest, WhatIsReadWholeIsNotTakenInPartByPart) {
+  PlanUnderTest plan = Gathering(4);
+  (*plan.tree().Node("layers.*.attn.core"))->loop.communicate = {{"q", "s"}};
+  EXPECT_THAT(plan.Compile().status().message(), HasSubstr("nothing that is read there"));
+  plan = Gathering(4);
+  (*plan.tree().Node("layers.*.mlp"))->loop.communicate = {{"x", "s"}};
+  EXPECT_THAT(plan.Compile().status().message(), HasSubstr("nothing that is read there"));
+}
+
+TEST(CommLoopsTest, OpsThatNeedAllAtOnceAreNoLoops) {
+  const auto check = [](const char* rule, const char* factor) {
+    const OpRulePtr op = *FindRule(rule);
+    return std::string(CheckLoop(*op, *op->FindFactor(factor), 4).message());
+  };
+  EXPECT_EQ(check("attention", "t"), "");
+  EXPECT_EQ(check("linear", "k"), "");
+  EXPECT_EQ(check("linear", "s"), "");
+  EXPECT_THAT(check("softmax", "t"), HasSubstr("before it goes on"));
+  EXPECT_THAT(check("rms_norm", "h"), HasSubstr("before it goes on"));
+  EXPECT_THAT(check("gated_linear_attention", "s"), HasSubstr("scan of all parts"));
+  EXPECT_THAT(check("conv1d", "i"), HasSubstr("reads beyond"));
+}
+
 TEST(CommLoopsTest, OneRankHasNothingToTakeIn) {
   PlanUnderTest plan = Turning(1);
-  EXPECT_THAT(plan.Compile().status().message(), HasSubstr("nothing that `attn.core` reads"));
+  EXPECT_THAT(plan.Compile().status().message(), HasSubstr("nothing that is read there is gathered so"));
 }
 
 }  // namespace

@@ -140,6 +140,7 @@ std::string PlanOracle::Run(const std::vector<PlanStep>& steps, bool backward) {
   for (const PlanStep& step : steps) {
     std::string wrong = step.kind == PlanStep::Kind::kRelayout ? RunRelayout(step)
                         : step.kind == PlanStep::Kind::kAdd    ? RunAdd(step)
+                        : step.loop >= 0                       ? RunLoop(step)
                                                                : RunOp(step);
     for (const int value : step.outputs) {
       const bool total = !plan_.values[value].ref.grad;
@@ -225,6 +226,74 @@ std::string PlanOracle::RunOp(const PlanStep& step) {
                   [&](int64_t e) { kept[e] = array.present[e]; });
       array.present = std::move(kept);
       made.push_back(std::move(array));
+    }
+    values_[step.outputs[i]] = std::move(made);
+  }
+  return "";
+}
+
+std::string PlanOracle::RunLoop(const PlanStep& step) {
+  const OpRule& rule = *step.op.rule;
+  const CommLoop& loop = plan_.loops[step.loop];
+  const OpNode& op = graph_.bodies[bound_.body].ops[step.op.op];
+  const std::vector<int64_t> extents = FactorExtents(graph_, op, rule);
+  std::vector<MeshAxis> axes = mesh_.axes();
+  axes.push_back({"part", loop.pieces});
+  const auto steps = DeviceMesh::Create(axes);
+  FactorSplit split = SplitFor(rule, op, bound_.splits[step.op.op]);
+  split.axes[loop.factor].push_back(mesh_.num_axes());
+  if (split.patterns.empty()) split.patterns.resize(split.axes.size());
+  split.patterns[loop.factor] = loop.pattern;
+  const auto partition = PartitionOp(rule, split, *steps, extents);
+  if (!partition.ok()) return std::string(partition.status().message());
+  const auto pieces = static_cast<int>(loop.pieces);
+  std::vector<Evaluator<Field>> devices;
+  for (int d = 0; d < steps->num_devices(); ++d) devices.emplace_back(rule, extents);
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    const int tensor = rule.inputs()[i], value = step.inputs[i];
+    const Devices made = value < 0 ? Laid(undivided_.Of(step.op.inputs[i]),
+                                          step.op.partition.tensors[tensor])
+                                   : Devices();
+    const Devices* held = &made;
+    if (value >= 0) {
+      const auto found = Held(value);
+      if (!found.ok()) return std::string(found.status().message());
+      held = *found;
+    }
+    for (int d = 0; d < steps->num_devices(); ++d) {
+      const Array<Field>& whole = (*held)[d / pieces];
+      Array<Field>& part = devices[d].array(tensor);
+      std::string missing;
+      ForEachHeld(*steps, whole.shape, partition->tensors[tensor], d, [&](int64_t e) {
+        if (!whole.present[e]) missing = "a part is not there";
+        part.values[e] = UndividedBody::AsRead(step.op, i, whole.values[e]);
+        part.present[e] = true;
+      });
+      if (!missing.empty()) return missing;
+    }
+  }
+  SplitSimulator<Field> simulator(rule, *steps, split, extents);
+  const std::string wrong =
+      simulator.Run(*partition, std::vector<bool>(devices.size(), true), &devices);
+  if (!wrong.empty()) return wrong;
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    const int tensor = i < rule.outputs().size()
+                           ? rule.outputs()[i]
+                           : step.op.side_outputs[i - rule.outputs().size()].tensor;
+    const bool summed = partition->tensors[tensor].placements.back().is_partial();
+    Devices made;
+    for (int d = 0; d < mesh_.num_devices(); ++d) {
+      Array<Field> all = Array<Field>::Empty(devices[0].array(tensor).shape);
+      for (int s = d * pieces; s < (d + 1) * pieces; ++s) {
+        const Array<Field>& part = devices[s].array(tensor);
+        ForEachHeld(*steps, all.shape, partition->tensors[tensor], s, [&](int64_t e) {
+          if (!part.present[e]) return;
+          const bool adds = summed && all.present[e];
+          all.values[e] = adds ? all.values[e] + part.values[e] : part.values[e];
+          all.present[e] = true;
+        });
+      }
+      made.push_back(std::move(all));
     }
     values_[step.outputs[i]] = std::move(made);
   }

@@ -56,6 +56,9 @@ class PlanOracle {
 
   std::string Run(const std::vector<PlanStep>& steps, bool backward);
   std::string RunOp(const PlanStep& step);
+  // An op that is a loop over parts: what each device does in each step as if it were a device of
+  // its own, which holds that step's part of what came, and their results put together.
+  std::string RunLoop(const PlanStep& step);
   std::string RunRelayout(const PlanStep& step);
   std::string RunAdd(const PlanStep& step);
   // What of the step's split is true of a sum that is taken before its reduction.

@@ -38,7 +38,8 @@ TransformerConfig Small(std::mt19937_64& random) {
 TEST(PlanOracleTest, TransformersEqualOneDevice) {
   const uint64_t seed = TestSeed(3);
   std::mt19937_64 random(seed);
-  for (int i = 0; i < 24 && !HasFailure(); ++i) {
+  size_t loops = 0;
+  for (int i = 0; i < 48 && !HasFailure(); ++i) {
     PlanUnderTest plan = PlanUnderTest::Of(Small(random), random() % 2 == 0, random() % 2 == 0);
     plan.Dp(random() % 2 + 1).Tp(2).MicroBatches(2, 1);
     if (random() % 2) plan.Sp();
@@ -47,6 +48,13 @@ TEST(PlanOracleTest, TransformersEqualOneDevice) {
       const std::vector<std::vector<std::string>> splits = {
           {"seq"}, {"heads", "ffn"}, {}, {"hidden"}};
       if (random() % 3 == 0) plan.Split(path, "tp", splits[random() % splits.size()]);
+    }
+    if (random() % 2) {  // parts of keys and values, of rows of products
+      LoopDirective& loop = (*plan.tree().Node(""))->loop;
+      loop.communicate[LoopDirective::kAll] = LoopDirective::kAll;
+      const int how = static_cast<int>(random() % 4);
+      if (how > 1) loop.rotate[LoopDirective::kAll] = {"tp"};
+      if (how == 1) loop.pieces[LoopDirective::kAll] = 2;
     }
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", plan ", i, ": ", plan.tree().ToJson()));
     Session session;
@@ -58,8 +66,10 @@ TEST(PlanOracleTest, TransformersEqualOneDevice) {
                            seed + i)
                     .Check(),
                 "");
+      loops += (*compiled)->bodies[b]->plan.loops.size();
     }
   }
+  EXPECT_GT(loops, 8);
 }
 
 // A plan with one wrong step is found.
