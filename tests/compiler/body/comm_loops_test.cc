@@ -151,7 +151,7 @@ TEST(CommLoopsTest, OpsThatNeedAllAtOnceAreNoLoops) {
   EXPECT_EQ(check("linear", "s"), "");
   EXPECT_THAT(check("softmax", "t"), HasSubstr("before it goes on"));
   EXPECT_THAT(check("rms_norm", "h"), HasSubstr("before it goes on"));
-  EXPECT_THAT(check("gated_linear_attention", "s"), HasSubstr("scan of all parts"));
+  EXPECT_THAT(check("gated_linear_attention", "t"), HasSubstr("scan of all parts"));
   EXPECT_THAT(check("conv1d", "i"), HasSubstr("reads beyond"));
 }
 
