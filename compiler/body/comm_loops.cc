@@ -300,6 +300,12 @@ class LoopFinder {
 
 absl::Status CheckLoop(const OpRule& rule, int factor, int64_t pieces) {
   if (!rule.may_cut(factor)) return absl::InvalidArgumentError(" takes it as a whole");
+  for (const Statement& statement : rule.statements()) {
+    for (const Condition& condition : statement.where) {
+      if (!condition.is_map() || !condition.Mentions(factor)) continue;
+      return absl::InvalidArgumentError(" reads beyond its part");
+    }
+  }
   ASSIGN_OR_RETURN(const DeviceMesh parts, DeviceMesh::Create({{"parts", pieces}}));
   FactorSplit split = FactorSplit::None(rule);
   split.axes[factor] = {0};
