@@ -1,4 +1,4 @@
-#include "compiler/lower/data_ranks.h"
+#include "compiler/data_ranks.h"
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // Ops that take in tensors part by part: closed forms of kernels, messages and memory.
 
-#include "compiler/body/comm_loops.h"
+#include "compiler/loops/comm_loops.h"
 
 #include <cstdint>
 #include <map>

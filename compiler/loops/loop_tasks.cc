@@ -1,4 +1,4 @@
-#include "compiler/lower/loop_tasks.h"
+#include "compiler/loops/loop_tasks.h"
 
 #include <algorithm>
 #include <cstdint>

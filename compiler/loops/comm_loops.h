@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COMPILER_BODY_COMM_LOOPS_H_
-#define PLANCAST_COMPILER_BODY_COMM_LOOPS_H_
+#ifndef PLANCAST_COMPILER_LOOPS_COMM_LOOPS_H_
+#define PLANCAST_COMPILER_LOOPS_COMM_LOOPS_H_
 
 #include <set>
 
@@ -35,4 +35,4 @@ std::set<int> OpsInParts(const BodyPlan& plan);
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_BODY_COMM_LOOPS_H_
+#endif  // PLANCAST_COMPILER_LOOPS_COMM_LOOPS_H_

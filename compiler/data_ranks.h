@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COMPILER_LOWER_DATA_RANKS_H_
-#define PLANCAST_COMPILER_LOWER_DATA_RANKS_H_
+#ifndef PLANCAST_COMPILER_DATA_RANKS_H_
+#define PLANCAST_COMPILER_DATA_RANKS_H_
 
 #include "compiler/bind/bind.h"
 #include "compiler/body/body_plan.h"
@@ -16,4 +16,4 @@ bool DependsOnDataRanks(const BoundModel& bound, const BoundBody& body, const Bo
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_LOWER_DATA_RANKS_H_
+#endif  // PLANCAST_COMPILER_DATA_RANKS_H_

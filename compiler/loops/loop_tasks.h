@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COMPILER_LOWER_LOOP_TASKS_H_
-#define PLANCAST_COMPILER_LOWER_LOOP_TASKS_H_
+#ifndef PLANCAST_COMPILER_LOOPS_LOOP_TASKS_H_
+#define PLANCAST_COMPILER_LOOPS_LOOP_TASKS_H_
 
 #include "cluster/device_mesh.h"
 #include "compiler/lower/lower_block.h"
@@ -27,4 +27,4 @@ BlockTemplate OverlapProducts(BlockTemplate block, const DeviceMesh& mesh, bool 
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_LOWER_LOOP_TASKS_H_
+#endif  // PLANCAST_COMPILER_LOOPS_LOOP_TASKS_H_

@@ -1,6 +1,6 @@
 // Products alongside their own collective.
 
-#include "compiler/lower/loop_tasks.h"
+#include "compiler/loops/loop_tasks.h"
 
 #include <map>
 #include <string>

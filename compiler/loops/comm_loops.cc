@@ -1,4 +1,4 @@
-#include "compiler/body/comm_loops.h"
+#include "compiler/loops/comm_loops.h"
 
 #include <algorithm>
 #include <map>
