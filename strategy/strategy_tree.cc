@@ -288,8 +288,8 @@ bool Resolved::SaysAs(const Resolved& other) const {
          std::equal(splits.begin(), splits.end(), other.splits.begin(), other.splits.end(),
                     same_split) &&
          on == other.on && recompute == other.recompute && recompute_ops == other.recompute_ops &&
-         pieces == other.pieces && loop == other.loop && homes == other.homes && bucket_bytes == other.bucket_bytes &&
-         from_plan(*this) == from_plan(other);
+         pieces == other.pieces && loop == other.loop && homes == other.homes &&
+         bucket_bytes == other.bucket_bytes && from_plan(*this) == from_plan(other);
 }
 
 absl::StatusOr<Directives*> StrategyTree::Node(absl::string_view path) {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/activations/append_tasks.h"
-#include "compiler/lower/lower_kernel.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 
 namespace plancast {
 namespace {

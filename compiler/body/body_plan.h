@@ -163,13 +163,13 @@ struct PlanStep {
 // device works on part i; or, if the loop turns, on the part of the rank that is i before its own,
 // which its neighbour hands on.
 struct CommLoop {
-  int factor = 0;         // of the rule of the step
+  int factor = 0;  // of the rule of the step
   int64_t pieces = 1;
   bool turns = false;
   // Parts are of what each device has, in any number: collectives cut in as many, those of results
   // too.
   bool in_parts = false;
-  std::vector<int> axes;  // of the mesh, over which the parts are
+  std::vector<int> axes;                        // of the mesh, over which the parts are
   ShardPattern pattern = ShardPattern::kBlock;  // of the parts
 };
 

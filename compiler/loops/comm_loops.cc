@@ -42,11 +42,7 @@ class LoopFinder {
  public:
   LoopFinder(const ModelGraph& graph, const DeviceMesh& mesh, const BoundBody& bound,
              BodyPlan* plan)
-      : graph_(graph),
-        body_(graph.bodies[bound.body]),
-        mesh_(mesh),
-        bound_(bound),
-        plan_(*plan) {
+      : graph_(graph), body_(graph.bodies[bound.body]), mesh_(mesh), bound_(bound), plan_(*plan) {
     readers_.assign(plan_.values.size(), 0);
     for (const std::vector<PlanStep>* steps : {&plan_.forward, &plan_.backward}) {
       for (const PlanStep& step : *steps) {
@@ -149,8 +145,8 @@ class LoopFinder {
                          "` in part by part: others read all of it, or it is kept for the "
                          "backward pass as a whole. Leave it out."));
       }
-      gathers[factor].push_back({maker, gather, tensor.name,
-                                 maker->relayout.source.placements[gather->axes[0]].pattern});
+      gathers[factor].push_back(
+          {maker, gather, tensor.name, maker->relayout.source.placements[gather->axes[0]].pattern});
     }
     return gathers;
   }
@@ -265,13 +261,12 @@ class LoopFinder {
     loop.pieces = PiecesOf(said, name);
     loop.in_parts = loop.pieces > 0;
     if (loop.in_parts) {
-      const int64_t size =
-          LocalExtents(graph_, mesh_, body_.ops[step.op.op], bound_.splits[step.op.op],
-                       rule)[factor];
+      const int64_t size = LocalExtents(graph_, mesh_, body_.ops[step.op.op],
+                                        bound_.splits[step.op.op], rule)[factor];
       if (size % loop.pieces == 0) return loop;
-      return absl::InvalidArgumentError(
-          absl::StrCat(" has ", size, " of `", name, "` on a device, which do not divide into ",
-                       loop.pieces, " pieces. Give a divisor."));
+      return absl::InvalidArgumentError(absl::StrCat(" has ", size, " of `", name,
+                                                     "` on a device, which do not divide into ",
+                                                     loop.pieces, " pieces. Give a divisor."));
     }
     loop.pieces = mesh_.SizeOf(loop.axes);
     loop.pattern = beside[0].pattern;
@@ -309,8 +304,8 @@ absl::Status CheckLoop(const OpRule& rule, int factor, int64_t pieces) {
   ASSIGN_OR_RETURN(const DeviceMesh parts, DeviceMesh::Create({{"parts", pieces}}));
   FactorSplit split = FactorSplit::None(rule);
   split.axes[factor] = {0};
-  const auto cut = PartitionOp(rule, split, parts,
-                               std::vector<int64_t>(rule.factors().size(), pieces));
+  const auto cut =
+      PartitionOp(rule, split, parts, std::vector<int64_t>(rule.factors().size(), pieces));
   if (!cut.ok()) return absl::InvalidArgumentError(" cannot be cut along it");
   for (const InnerReduction& reduction : cut->reductions) {
     if (reduction.combiner == InnerReduction::Combiner::kOnlineSoftmax) continue;

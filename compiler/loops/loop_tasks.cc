@@ -52,7 +52,8 @@ class Cutter {
   }
 
   BlockTemplate Run() {
-    const bool any = std::any_of(cuts_.begin(), cuts_.end(), [](const Cut& c) { return c.cut || c.loop >= 0; });
+    const bool any =
+        std::any_of(cuts_.begin(), cuts_.end(), [](const Cut& c) { return c.cut || c.loop >= 0; });
     return any ? Emit() : std::move(in_);
   }
 

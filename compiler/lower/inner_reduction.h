@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/body/body_plan.h"
-#include "compiler/lower/lower_kernel.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 #include "graph/execution/execution_graph.h"
 #include "graph/split/op_split.h"
 

@@ -13,13 +13,13 @@
 #include "compiler/lower/buffer_lives.h"
 #include "compiler/lower/buffers.h"
 #include "compiler/lower/inner_reduction.h"
-#include "compiler/lower/loop_pieces.h"
+#include "compiler/lower/kernels/loop_pieces.h"
+#include "compiler/lower/kernels/sum_fusion.h"
 #include "compiler/lower/lower_relayout.h"
 #include "compiler/lower/op_memory.h"
 #include "compiler/lower/port_memory.h"
 #include "compiler/lower/quantized.h"
 #include "compiler/lower/rebuilt_weights.h"
-#include "compiler/lower/sum_fusion.h"
 
 namespace plancast {
 namespace {
@@ -241,9 +241,9 @@ class PhaseLowering {
       comm.axes = context_.Inside(comm.axes);
       if (comm.axes.empty()) return deps.empty() ? BlockBuilder::kNone : deps.back();
     }
-    return builder_.AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(*context_.mesh, comm.axes),
-                            absl::StrCat(kCollectiveKindNames[comm.kind], " ", op.name, "/", exchange.names),
-                            deps);
+    return builder_.AddComm(
+        comm, StreamKind::kModelComm, PurposeOfAxes(*context_.mesh, comm.axes),
+        absl::StrCat(kCollectiveKindNames[comm.kind], " ", op.name, "/", exchange.names), deps);
   }
 
   // Whether others do a part of it, who are told so.
@@ -443,8 +443,8 @@ class PhaseLowering {
   std::vector<bool> comes_quantized_;   // per value: gathered in 8 or 4 bits
   std::set<std::pair<int, int>> read_in_group_;
   std::map<std::pair<int, int>, size_t> loops_;  // by loop of the plan and piece: of the block
-  std::vector<BufferLife> lives_;  // per buffer
-  std::vector<int> tensors_;       // per buffer: its number in the block, or -1
+  std::vector<BufferLife> lives_;                // per buffer
+  std::vector<int> tensors_;                     // per buffer: its number in the block, or -1
 };
 
 }  // namespace

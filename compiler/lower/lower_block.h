@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/body/body_plan.h"
-#include "compiler/lower/lower_kernel.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {
@@ -40,8 +40,8 @@ struct BlockTemplate {
   struct Loop {
     int64_t pieces = 1;
     bool turns = false, in_parts = false;
-    std::vector<int> gathers, scatters;  // tasks
-    std::vector<int> op;                 // tasks, in order
+    std::vector<int> gathers, scatters;            // tasks
+    std::vector<int> op;                           // tasks, in order
     std::vector<std::vector<KernelSpec>> kernels;  // of each part, in place of these
   };
   std::vector<Loop> loops;

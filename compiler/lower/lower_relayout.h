@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "compiler/body/body_plan.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 #include "compiler/lower/lower_block.h"
-#include "compiler/lower/lower_kernel.h"
 
 namespace plancast {
 

@@ -8,8 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "compiler/body/body_plan.h"
 #include "compiler/lower/buffers.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 #include "compiler/lower/lower_block.h"
-#include "compiler/lower/lower_kernel.h"
 
 namespace plancast {
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/lower/lower_kernel.h"
-#include "compiler/lower/sum_fusion.h"
+#include "compiler/lower/kernels/lower_kernel.h"
+#include "compiler/lower/kernels/sum_fusion.h"
 #include "compiler/sharding/synchronise.h"
 
 namespace plancast {

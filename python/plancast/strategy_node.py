@@ -158,7 +158,8 @@ class Node:
 
         >>> from plancast.strategy import Strategy
         >>> tree = Strategy.parse("tp=8")
-        >>> tree["product"].communicate(a="k", b="k", rotate={"k": "tp"}) and tree.to_dict()["nodes"]
+        >>> node = tree["product"].communicate(a="k", b="k", rotate={"k": "tp"})
+        >>> tree.to_dict()["nodes"]
         {'product': {'communicate': {'a': 'k', 'b': 'k'}, 'rotate': {'k': ['tp']}}}
         """
         turns = {

@@ -14,8 +14,10 @@ absl::Status LoopDirective::Settle() {
   for (const auto& [loop, axes] : rotate) {
     if (axes.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("`rotate: {", loop, ": []}` names no axis. Name those over which parts are "
-                       "handed on, as in `rotate: {", loop, ": cp}`."));
+          absl::StrCat("`rotate: {", loop,
+                       ": []}` names no axis. Name those over which parts are "
+                       "handed on, as in `rotate: {",
+                       loop, ": cp}`."));
     }
     const std::vector<std::string> known = {"dp", "cp", "tp"};
     for (const std::string& axis : axes) {
@@ -28,8 +30,8 @@ absl::Status LoopDirective::Settle() {
   }
   for (const auto& [loop, count] : pieces) {
     if (count < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("`pieces: {", loop, ": ", count,
-                                                     "}` are none. Give 1 or more."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("`pieces: {", loop, ": ", count, "}` are none. Give 1 or more."));
     }
     if (!loops.insert(loop).second) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -43,8 +45,11 @@ absl::Status LoopDirective::Settle() {
     if (fetched) continue;
     if (!communicate.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("`", loop, "` is turned or cut in pieces, and `communicate` fetches nothing "
-                       "in it. Say `communicate: {TENSOR: ", loop, "}`, or leave `communicate` "
+          absl::StrCat("`", loop,
+                       "` is turned or cut in pieces, and `communicate` fetches nothing "
+                       "in it. Say `communicate: {TENSOR: ",
+                       loop,
+                       "}`, or leave `communicate` "
                        "out."));
     }
     if (loops.size() > 1) {

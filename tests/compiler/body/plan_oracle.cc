@@ -251,9 +251,9 @@ std::string PlanOracle::RunLoop(const PlanStep& step) {
   for (int d = 0; d < steps->num_devices(); ++d) devices.emplace_back(rule, extents);
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     const int tensor = rule.inputs()[i], value = step.inputs[i];
-    const Devices made = value < 0 ? Laid(undivided_.Of(step.op.inputs[i]),
-                                          step.op.partition.tensors[tensor])
-                                   : Devices();
+    const Devices made =
+        value < 0 ? Laid(undivided_.Of(step.op.inputs[i]), step.op.partition.tensors[tensor])
+                  : Devices();
     const Devices* held = &made;
     if (value >= 0) {
       const auto found = Held(value);

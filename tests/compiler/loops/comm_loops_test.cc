@@ -157,7 +157,8 @@ TEST(CommLoopsTest, OpsThatNeedAllAtOnceAreNoLoops) {
 
 TEST(CommLoopsTest, OneRankHasNothingToTakeIn) {
   PlanUnderTest plan = Turning(1);
-  EXPECT_THAT(plan.Compile().status().message(), HasSubstr("nothing that is read there is gathered so"));
+  EXPECT_THAT(plan.Compile().status().message(),
+              HasSubstr("nothing that is read there is gathered so"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COMPILER_LOWER_LOWER_KERNEL_H_
-#define PLANCAST_COMPILER_LOWER_LOWER_KERNEL_H_
+#ifndef PLANCAST_COMPILER_LOWER_KERNELS_LOWER_KERNEL_H_
+#define PLANCAST_COMPILER_LOWER_KERNELS_LOWER_KERNEL_H_
 
 #include <algorithm>
 #include <string>
@@ -104,4 +104,4 @@ KernelSpec MemoryKernel(const LowerContext& context, const std::string& label, d
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_LOWER_LOWER_KERNEL_H_
+#endif  // PLANCAST_COMPILER_LOWER_KERNELS_LOWER_KERNEL_H_

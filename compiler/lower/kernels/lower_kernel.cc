@@ -1,13 +1,14 @@
-#include "compiler/lower/lower_kernel.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/string_view.h"
 #include "compiler/body/partition.h"
-#include "compiler/lower/eager.h"
-#include "compiler/lower/loop_pieces.h"
-#include "compiler/lower/sum_fusion.h"
+#include "compiler/lower/kernels/eager.h"
+#include "compiler/lower/kernels/loop_pieces.h"
+#include "compiler/lower/kernels/merged_products.h"
+#include "compiler/lower/kernels/sum_fusion.h"
 #include "graph/split/op_split.h"
 
 namespace plancast {
@@ -22,83 +23,6 @@ GemmPass PassOf(Part part) {
     default:
       return GemmPass::kForward;
   }
-}
-
-// A matrix product with what tells whether two of them run as one.
-struct Product {
-  Contraction size;
-  int target = -1;
-  std::vector<int> operands;       // tensors
-  std::vector<int> reduced;        // factors
-  int64_t window = 0, stride = 1;  // of a convolution; window 0: none
-  bool grouped = false;            // one product for each of several weights
-};
-
-// The tensor that only adds `target` to others (the parts of an input gradient
-// that several weights contribute to), or `target` itself.
-int SummedInto(const OpRule& rule, int target) {
-  for (const Statement& statement : rule.statements()) {
-    if (statement.value.kind() != ExprKind::kSum) continue;
-    bool only_sums = true, has_target = false;
-    VisitExpr(statement.value, [&](const Expr& e) {
-      only_sums &= e.kind() == ExprKind::kSum ||
-                   (e.kind() == ExprKind::kElement &&
-                    rule.tensors()[e.tensor()].role == RuleTensor::Role::kIntermediate);
-      has_target |= e.kind() == ExprKind::kElement && e.tensor() == target;
-    });
-    if (only_sums && has_target) return statement.target;
-  }
-  return target;
-}
-
-// A product that reads windows is a convolution: a map that takes no merged dim
-// apart moves the window's factors along the one it is tied to.
-void NoteWindow(const Statement& statement, const std::vector<int64_t>& extents, Product* product) {
-  for (const Condition& c : statement.where) {
-    if (!c.is_map() || c.is_radix() || c.tied() < 0) continue;
-    product->window = std::max<int64_t>(product->window, 1);
-    for (const AffineTerm& term : c.terms) {
-      if (term.factor == c.tied()) {
-        product->stride = std::max(product->stride, term.Coefficient(extents));
-      } else if (term.factor >= 0) {
-        product->window *= extents[term.factor];
-      }
-    }
-  }
-}
-
-bool ShareOperand(const Product& a, const Product& b) {
-  for (int t : a.operands) {
-    if (std::find(b.operands.begin(), b.operands.end(), t) != b.operands.end()) return true;
-  }
-  return false;
-}
-
-// Products of one op run as one wider product where fused weights make them
-// so: those summed into one target follow each other along k (dgrad of q, k and
-// v); those of one operand over the same reduced factors lie side by side
-// (forward and wgrad of q, k and v, of gate and up).
-void MergeProduct(const Product& p, GemmPass pass, std::vector<Product>* merged) {
-  for (Product& m : *merged) {
-    if (m.size.batch != p.size.batch) continue;
-    if (m.target == p.target && m.size.m == p.size.m && m.size.n == p.size.n) {
-      m.size.k += p.size.k;
-    } else if (m.target != p.target && m.reduced == p.reduced && ShareOperand(m, p)) {
-      const bool rows = pass == GemmPass::kWgrad;  // the weight's rows differ, its columns not
-      if (rows && m.size.n == p.size.n) {
-        m.size.m += p.size.m;
-      } else if (!rows && m.size.m == p.size.m) {
-        m.size.n += p.size.n;
-      } else {
-        continue;
-      }
-    } else {
-      continue;
-    }
-    m.size.flops += p.size.flops;
-    return;
-  }
-  merged->push_back(p);
 }
 
 int64_t ExtentOf(const OpRule& rule, const std::vector<int64_t>& extents, absl::string_view name,

@@ -1,4 +1,4 @@
-#include "compiler/lower/sum_fusion.h"
+#include "compiler/lower/kernels/sum_fusion.h"
 
 #include <utility>
 #include <vector>

@@ -1,11 +1,11 @@
-#ifndef PLANCAST_COMPILER_LOWER_LOOP_PIECES_H_
-#define PLANCAST_COMPILER_LOWER_LOOP_PIECES_H_
+#ifndef PLANCAST_COMPILER_LOWER_KERNELS_LOOP_PIECES_H_
+#define PLANCAST_COMPILER_LOWER_KERNELS_LOOP_PIECES_H_
 
 #include <string>
 #include <vector>
 
 #include "compiler/body/body_plan.h"
-#include "compiler/lower/lower_kernel.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 #include "graph/kernel_spec.h"
 #include "graph/split/op_split.h"
 
@@ -14,9 +14,9 @@ namespace plancast {
 // The kernels of each part of an op that is a loop over parts (comm_loops.h), as KernelsOf has
 // those of the whole; each but the first adds to what those before it made, where all make a
 // summand of one result: a product in its own sum, others in a pass over both.
-std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context,
-                                                  const BodyPlan& plan, const PlanStep& step,
-                                                  KernelPart part, double extra_read_bytes,
+std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context, const BodyPlan& plan,
+                                                  const PlanStep& step, KernelPart part,
+                                                  double extra_read_bytes,
                                                   const std::string& label);
 
 // The work of statements [begin, end) of the part of a loop that `part` is, on the device that has
@@ -26,4 +26,4 @@ OpWork WorkOfPiece(const LowerContext& context, const KernelPart& part,
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_LOWER_LOOP_PIECES_H_
+#endif  // PLANCAST_COMPILER_LOWER_KERNELS_LOOP_PIECES_H_

@@ -1,4 +1,4 @@
-#include "compiler/lower/eager.h"
+#include "compiler/lower/kernels/eager.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-#ifndef PLANCAST_COMPILER_LOWER_EAGER_H_
-#define PLANCAST_COMPILER_LOWER_EAGER_H_
+#ifndef PLANCAST_COMPILER_LOWER_KERNELS_EAGER_H_
+#define PLANCAST_COMPILER_LOWER_KERNELS_EAGER_H_
 
 #include <cstdint>
 #include <functional>
@@ -27,4 +27,4 @@ EagerTraffic EagerTrafficOf(const OpRule& rule, const std::vector<int64_t>& exte
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_LOWER_EAGER_H_
+#endif  // PLANCAST_COMPILER_LOWER_KERNELS_EAGER_H_

@@ -1,9 +1,9 @@
-#ifndef PLANCAST_COMPILER_LOWER_SUM_FUSION_H_
-#define PLANCAST_COMPILER_LOWER_SUM_FUSION_H_
+#ifndef PLANCAST_COMPILER_LOWER_KERNELS_SUM_FUSION_H_
+#define PLANCAST_COMPILER_LOWER_KERNELS_SUM_FUSION_H_
 
 #include <cstdint>
 
-#include "compiler/lower/lower_kernel.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 #include "graph/kernel_spec.h"
 
 namespace plancast {
@@ -23,4 +23,4 @@ void MakeAnew(double element_bytes, KernelSpec* kernel);
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_LOWER_SUM_FUSION_H_
+#endif  // PLANCAST_COMPILER_LOWER_KERNELS_SUM_FUSION_H_

@@ -1,6 +1,6 @@
 // Sizes and traffic of the kernels that a transformer layer runs on one device.
 
-#include "compiler/lower/lower_kernel.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "compiler/lower/loop_pieces.h"
+#include "compiler/lower/kernels/loop_pieces.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -60,9 +60,9 @@ OpWork WorkOfPiece(const LowerContext& context, const KernelPart& part,
   return most;
 }
 
-std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context,
-                                                  const BodyPlan& plan, const PlanStep& step,
-                                                  KernelPart part, double extra_read_bytes,
+std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context, const BodyPlan& plan,
+                                                  const PlanStep& step, KernelPart part,
+                                                  double extra_read_bytes,
                                                   const std::string& label) {
   const CommLoop& loop = plan.loops[step.loop];
   const double summed = SummedBytes(context, plan, step, loop.factor);
@@ -76,8 +76,8 @@ std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context,
       if (kernels.back().family == KernelFamily::kGemm) {
         kernels.back().read_bytes += summed;
       } else {
-        kernels.push_back(MemoryKernel(context, step.op.rule->name() + ".merge", 2 * summed,
-                                       summed));
+        kernels.push_back(
+            MemoryKernel(context, step.op.rule->name() + ".merge", 2 * summed, summed));
       }
     }
     pieces.push_back(std::move(kernels));
