@@ -44,9 +44,10 @@ bool HasSpine(const Machine::Spec& spec) {
   return spec.hosts_per_pod > 0 || (spec.rail_optimized && spec.oversubscription > 1);
 }
 
-// What leaves a pod, one uplink per rail where rails have switches of their own.
-LinkClass Spine(const Machine::Spec& spec, const LinkClass& nics) {
-  const int64_t hosts = spec.hosts_per_pod > 0 ? spec.hosts_per_pod : spec.hosts;
+// What leaves a pod, one uplink per rail where rails have switches of their own: the share of
+// `pod_hosts` in it.
+LinkClass Spine(const Machine::Spec& spec, const LinkClass& nics, int64_t pod_hosts) {
+  const int64_t hosts = pod_hosts > 0 ? pod_hosts : spec.hosts;
   LinkClass link = nics;
   link.name = std::string(kLinkKindNames[LinkKind::kSpine]);
   link.kind = LinkKind::kSpine;
@@ -56,6 +57,17 @@ LinkClass Spine(const Machine::Spec& spec, const LinkClass& nics) {
   link.bytes_per_s = nics.bytes_per_s * nics.instances_per_block * hosts / spec.oversubscription /
                      link.instances_per_block;
   return link;
+}
+
+// The hosts of one domain that the machine has: whole segments.
+int64_t HostsOfDomain(const Machine::Spec& spec) {
+  int64_t segment = spec.segment;
+  if (segment == 0) {
+    if (spec.hosts <= spec.hosts_per_domain) return spec.hosts_per_domain;
+    segment = spec.hosts_per_domain;
+    while (spec.hosts % segment != 0) --segment;
+  }
+  return spec.hosts_per_domain / segment * segment;
 }
 
 // What lies between the links of devices and their host's memory, and that memory.
@@ -101,7 +113,7 @@ absl::StatusOr<Machine> Machine::Create(Spec spec) {
   if (!spec.sections.empty()) return CreateMixed(std::move(spec));
   Machine machine(std::move(spec));
   machine.num_devices_ = machine.spec_.hosts * machine.spec_.gpus_per_host;
-  machine.gpus_per_domain_ = machine.spec_.gpus_per_host * machine.spec_.hosts_per_domain;
+  machine.gpus_per_domain_ = machine.spec_.gpus_per_host * HostsOfDomain(machine.spec_);
   machine.AddLinkClasses();
   if (absl::Status status = machine.Verify(); !status.ok()) return status;
   return machine;
@@ -142,7 +154,7 @@ void Machine::AddLinkClasses() {
   if (spec_.nics_per_host > 0 && spec_.nic_bytes_per_s > 0) {
     const LinkClass nics = Nics(spec_);
     link_classes_.push_back(nics);
-    if (HasSpine(spec_)) link_classes_.push_back(Spine(spec_, nics));
+    if (HasSpine(spec_)) link_classes_.push_back(Spine(spec_, nics, hosts_per_pod()));
   }
   AddHostMemory(spec_, &link_classes_);
 }
@@ -208,7 +220,7 @@ int64_t Machine::PodOf(int64_t device) const {
     const Section& at = sections_[SectionOf(device)];
     return at.pod + at.machine->PodOf(device - at.device);
   }
-  return spec_.hosts_per_pod > 0 ? HostOf(device) / spec_.hosts_per_pod : 0;
+  return spec_.hosts_per_pod > 0 ? HostOf(device) / hosts_per_pod() : 0;
 }
 
 Level Machine::CommonLevel(int64_t a, int64_t b) const {

@@ -109,6 +109,10 @@ class Machine {
     int64_t hosts = 1;
     int64_t gpus_per_host = 8;
     int64_t hosts_per_domain = 1;
+    // Hosts of one domain that a job is placed on together, as by Slurm's --segment: a domain gives
+    // as many whole segments as it holds. 0: the largest divisor of `hosts` that a domain holds, as
+    // Megatron-Bridge asks for.
+    int64_t segment = 0;
     // `nvswitch`, `cube-mesh`, `nvl72`, `pcie-switch`, `host-bridge`
     std::string topology = "nvswitch";
     std::string intra_link = "nvlink3";
@@ -161,8 +165,15 @@ class Machine {
   // Of machines that are not mixed.
   const DeviceType& device() const;
   int64_t num_devices() const { return num_devices_; }
-  // Of a mixed machine: of its smallest domains.
+  // That belong to the machine: those of whole segments (Spec::segment). Of a mixed machine: of its
+  // smallest domains.
   int64_t gpus_per_domain() const { return gpus_per_domain_; }
+  // The same in hosts, and the hosts of a pod, whose domains all give as many (0: one pod). Of
+  // machines that are not mixed.
+  int64_t hosts_per_domain() const { return gpus_per_domain_ / spec_.gpus_per_host; }
+  int64_t hosts_per_pod() const {
+    return spec_.hosts_per_pod / spec_.hosts_per_domain * hosts_per_domain();
+  }
 
   bool mixed() const { return !sections_.empty(); }
   int num_sections() const { return mixed() ? static_cast<int>(sections_.size()) : 1; }

@@ -183,6 +183,12 @@ absl::Status CheckMachineSpec(const Machine::Spec& spec) {
   RETURN_IF_ERROR(
       CheckCount("hosts * gpus_per_host", spec.hosts * spec.gpus_per_host, 1, kMaxDevices));
   RETURN_IF_ERROR(CheckCount("hosts_per_domain", spec.hosts_per_domain, 1, kMaxHosts));
+  RETURN_IF_ERROR(CheckCount("segment", spec.segment, 0, kMaxHosts));
+  if (spec.segment > spec.hosts_per_domain) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`segment` is ", spec.segment, " hosts, and an NVLink domain has ",
+                     spec.hosts_per_domain, " (`hosts_per_domain`). Give at most as many."));
+  }
   RETURN_IF_ERROR(CheckDevice(spec.device));
   RETURN_IF_ERROR(CheckName("topology", spec.topology, kTopologies));
   RETURN_IF_ERROR(IntraLinkKind(spec.intra_link).status());

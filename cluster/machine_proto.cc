@@ -212,6 +212,7 @@ absl::StatusOr<Machine> MachineFromProto(const proto::Machine& given) {
   if (proto.has_hosts()) spec.hosts = proto.hosts();
   if (proto.has_gpus_per_host()) spec.gpus_per_host = proto.gpus_per_host();
   if (proto.has_hosts_per_domain()) spec.hosts_per_domain = proto.hosts_per_domain();
+  spec.segment = proto.segment();
   if (proto.has_topology()) spec.topology = proto.topology();
   if (proto.has_intra_link()) spec.intra_link = proto.intra_link();
   const proto::LinkType* intra = FindIntraLinkType(spec.intra_link);
@@ -284,6 +285,7 @@ proto::Machine MachineToProto(const Machine& machine) {
   proto.set_hosts(spec.hosts);
   proto.set_gpus_per_host(spec.gpus_per_host);
   proto.set_hosts_per_domain(spec.hosts_per_domain);
+  if (spec.segment > 0) proto.set_segment(spec.segment);
   proto.set_topology(spec.topology);
   proto.set_intra_link(spec.intra_link);
   proto.set_intra_gb_per_s(InUnits(spec.intra_bytes_per_s, kGB));

@@ -19,12 +19,13 @@ std::string HostText(const Machine& hosts) {
   text.clear_source();
   text.clear_device_overrides();
   text.clear_link_overrides();
+  text.set_segment(static_cast<int32_t>(hosts.hosts_per_domain()));
   return text.SerializeAsString();
 }
 
-// Whether hosts that follow these continue their domains and pods.
-bool EndsWhole(const Machine::Spec& hosts) {
-  return hosts.hosts % std::max<int64_t>({1, hosts.hosts_per_domain, hosts.hosts_per_pod}) == 0;
+// Whether hosts that follow `hosts` of a machine continue its domains and pods.
+bool EndsWhole(const Machine& machine, int64_t hosts) {
+  return hosts % std::max(machine.hosts_per_domain(), machine.hosts_per_pod()) == 0;
 }
 
 // The sections of all parts; those that continue others as one, if wished.
@@ -33,12 +34,14 @@ std::vector<Machine::Spec> SectionsOf(const std::vector<Machine>& parts, bool jo
   std::string last;
   for (const Machine& part : parts) {
     for (int s = 0; s < part.num_sections(); ++s) {
-      Machine::Spec section = part.section(s).spec();
+      const Machine& machine = part.section(s);
+      Machine::Spec section = machine.spec();
       section.device_overrides.clear();
       section.link_overrides.clear();
-      std::string text = HostText(part.section(s));
-      if (join && text == last && EndsWhole(sections.back())) {
+      std::string text = HostText(machine);
+      if (join && text == last && EndsWhole(machine, sections.back().hosts)) {
         sections.back().hosts += section.hosts;
+        if (section.hosts_per_domain > 1) sections.back().segment = machine.hosts_per_domain();
         continue;
       }
       last = std::move(text);

@@ -255,10 +255,9 @@ void HostWriter::AddHost(int host) {
 MachineTopology HostWriter::Write() {
   result_.system.name = "system";
   result_.system.Set("version", "1");
-  const int hosts = static_cast<int>(std::min(spec_.hosts, spec_.hosts_per_domain));
-  for (int host = 0; host < hosts; ++host) AddHost(host);
-  result_.hosts =
-      static_cast<int>((spec_.hosts + spec_.hosts_per_domain - 1) / spec_.hosts_per_domain);
+  const int64_t of_domain = machine_.hosts_per_domain();
+  for (int host = 0; host < std::min(spec_.hosts, of_domain); ++host) AddHost(host);
+  result_.hosts = static_cast<int>((spec_.hosts + of_domain - 1) / of_domain);
   return std::move(result_);
 }
 

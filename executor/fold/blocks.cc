@@ -30,7 +30,7 @@ std::vector<int64_t> BlocksOf(const Machine& machine, bool host_memory) {
   }
   const Machine::Spec& spec = machine.spec();
   std::vector<int64_t> blocks = {spec.gpus_per_host, machine.gpus_per_domain()};
-  if (spec.hosts_per_pod > 0) blocks.push_back(spec.hosts_per_pod * spec.gpus_per_host);
+  if (spec.hosts_per_pod > 0) blocks.push_back(machine.hosts_per_pod() * spec.gpus_per_host);
   for (const LinkClass& link : machine.link_classes()) {
     if (!host_memory && IsForHostMemory(link)) continue;
     blocks.push_back(link.devices_per_block);

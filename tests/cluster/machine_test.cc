@@ -1,6 +1,7 @@
 #include "cluster/machine.h"
 
 #include <limits>
+#include <map>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -189,6 +190,41 @@ TEST(MachineTest, FindsTheInnermostCommonLevel) {
   EXPECT_EQ(machine.CommonLevel(31, 32), Level::kCluster);
 }
 
+// A domain of 18 hosts gives as many whole segments as it holds.
+TEST(MachineTest, DomainsGiveWholeSegments) {
+  const auto hosts_of_domain = [](int64_t hosts, int64_t segment) {
+    Machine::Spec spec = TwoHosts();
+    spec.hosts = hosts;
+    spec.hosts_per_domain = 18;
+    spec.segment = segment;
+    return Made(spec).hosts_per_domain();
+  };
+  // The largest divisor that a domain holds, as long as one domain is not enough.
+  for (const auto& [hosts, taken] : std::map<int64_t, int64_t>{
+           {2, 18}, {18, 18}, {19, 18}, {20, 10}, {27, 18}, {36, 18}, {38, 18}, {64, 16}}) {
+    EXPECT_EQ(hosts_of_domain(hosts, 0), taken) << hosts;
+  }
+  EXPECT_EQ(hosts_of_domain(64, 18), 18);
+  EXPECT_EQ(hosts_of_domain(64, 8), 16);
+  EXPECT_EQ(hosts_of_domain(64, 1), 18);
+  EXPECT_EQ(hosts_of_domain(8, 4), 16);
+}
+
+TEST(MachineTest, PodsHaveTheSegmentsOfTheirDomains) {
+  Machine::Spec spec = TwoHosts();
+  spec.hosts = 64;
+  spec.hosts_per_domain = 18;
+  spec.hosts_per_pod = 36;
+  spec.oversubscription = 2;
+  const Machine machine = Made(spec);
+  EXPECT_EQ(machine.hosts_per_pod(), 32);
+  EXPECT_EQ(machine.CommonLevel(0, 16 * 8 - 1), Level::kDomain);
+  EXPECT_EQ(machine.CommonLevel(0, 16 * 8), Level::kPod);
+  EXPECT_EQ(machine.CommonLevel(0, 32 * 8), Level::kCluster);
+  const int spine = machine.FindLinkClass(LinkKind::kSpine);
+  EXPECT_EQ(machine.NumLinkInstances(spine), 2 * machine.link_classes()[spine].instances_per_block);
+}
+
 TEST(MachineTest, MeshLinksLeadToSinglePeers) {
   Machine::Spec spec = TwoHosts();
   EXPECT_EQ(Made(spec).MeshShare(2), 1.0);
@@ -275,6 +311,12 @@ INSTANTIATE_TEST_SUITE_P(
                   s.hosts_per_pod = 3;
                 },
                 "a pod holds whole domains"},
+        Mistake{"Segment",
+                [](S& s) {
+                  s.hosts_per_domain = 2;
+                  s.segment = 3;
+                },
+                "`segment` is 3 hosts, and an NVLink domain has 2"},
         Mistake{"Oversubscription", [](S& s) { s.oversubscription = 0; },
                 "`oversubscription` is 0"},
         Mistake{"UnknownDevice",

@@ -97,6 +97,9 @@ TEST(MixedMachineTest, EqualNeighboursAreOneSection) {
     {"preset": "dgx-h100", "hosts": 3, "hosts_per_pod": 2},
     {"preset": "dgx-h100", "hosts": 2, "hosts_per_pod": 2}]})");
   EXPECT_EQ(pods.num_sections(), 2);
+  // Nor is a domain that gives other segments; what they give stays as it is.
+  EXPECT_EQ(Made("gb200-nvl72:36+gb200-nvl72:20").num_sections(), 2);
+  EXPECT_EQ(Made("gb200-nvl72:36+gb200-nvl72:2").gpus_per_domain(), 72);
 }
 
 TEST(MixedMachineTest, OverridesOfThePartsMoveWithThem) {

@@ -40,7 +40,7 @@ class MachineBook:
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self._made: dict[str, Machine | str] = {}
+        self._made: dict[tuple[str, int | None], Machine | str] = {}
         self._figures: dict[str, Cells] = {}
         if path is not None:
             table = Table(path)
@@ -51,14 +51,22 @@ class MachineBook:
                     )
             self._figures = {cells.text("preset"): cells for cells in table.rows()}
 
-    def find(self, text: str) -> Machine | str:
-        """The machine `PRESET:HOSTS` or `PRESET:HOSTSxGPUS`, or why there is none."""
-        if text not in self._made:
+    def find(self, text: str, segment: int | None = None) -> Machine | str:
+        """The machine `PRESET:HOSTS` or `PRESET:HOSTSxGPUS`, or why there is none.
+
+        `segment`: hosts of an NVLink domain that the job was placed on together, where that is
+        known.
+        """
+        key = (text, segment)
+        if key not in self._made:
             try:
-                self._made[text] = self._make(text)
+                made = self._make(text)
+                if segment is not None:
+                    made = Machine.from_dict({**made.to_dict(), "segment": segment}, what=text)
+                self._made[key] = made
             except InputError as error:
-                self._made[text] = str(error)
-        return self._made[text]
+                self._made[key] = str(error)
+        return self._made[key]
 
     def _make(self, text: str) -> Machine:
         match = _SIZE.fullmatch(text)

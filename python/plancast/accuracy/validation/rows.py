@@ -63,6 +63,12 @@ class Row:
                 return value
         return None
 
+    @property
+    def segment(self) -> int | None:
+        """The hosts of an NVLink domain that the job was placed on together, where known."""
+        said = self.assumption("segment") or ""
+        return int(said) if said.isdecimal() else None
+
     def strategy_keys(self) -> dict[str, str]:
         """The strategy's keys as written; a switch has the value ``."""
         keys: dict[str, str] = {}

@@ -46,7 +46,7 @@ def validate(
     layers = [cells for read in files.values() for cells in read or ()]
     skipped = [other for other in others if files[other.path] is None]
     book = MachineBook(machines)
-    found = [book.find(row.machine) for row in rows]
+    found = [book.find(row.machine, row.segment) for row in rows]
     session = session or Session()
     results: list[RowResult | None] = [None] * len(rows)
     # Plans of one model share most of a session when they run side by side.
