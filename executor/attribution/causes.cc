@@ -7,6 +7,11 @@ namespace plancast {
 int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, Cause* cause) const {
   const int32_t program = in_.ProgramOf(entity);
   const HostParams& host = in_.hosts[program];
+  // Of two tasks that end at once.
+  const auto goes_first = [&](const TaskRef& a, const TaskRef& b) {
+    const int x = in_.index.StreamOf(program, a), y = in_.index.StreamOf(program, b);
+    return x != y ? x < y : in_.index.PlaceOf(program, a) > in_.index.PlaceOf(program, b);
+  };
   int64_t ready = host.start_ps;
   *cause = {Cause::kBeginning, entity, {}};
   const TaskRef before = in_.index.Predecessor(program, ref);
@@ -14,14 +19,15 @@ int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, Cause* cause) const 
     ready = EndOf(entity, before);
     *cause = {Cause::kTask, entity, before};
   }
-  TaskIndex::Refs waits;
-  in_.index.WaitsOf(program, ref, waits);
-  for (const TaskRef& wait : waits) {
+  const int64_t predecessor = ready;
+  in_.index.LookAtWaits(program, ref, [&](const TaskRef& wait) {
     const int64_t end = EndOf(entity, wait);
-    if (end <= ready) continue;
-    ready = end;
-    *cause = {Cause::kTask, entity, wait};
-  }
+    if (end > predecessor && (end > ready || (end == ready && goes_first(wait, cause->ref)))) {
+      ready = end;
+      *cause = {Cause::kTask, entity, wait};
+    }
+    return true;
+  });
   if (host.Costs() || in_.index.program(program).syncs) {
     const Launch launch = LaunchOf(host, in_.index, program, ref,
                                    [&](const TaskRef& sync) { return EndOf(entity, sync); });

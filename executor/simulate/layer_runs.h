@@ -37,7 +37,7 @@ class LayerRuns : public TransferListener {
   void End(int32_t entity);
   // Finds anew what was disturbed, once all is done that is to be done now. True if a run came
   // apart, so that there is more to do now.
-  bool Settle();
+  bool Settle() { return !disturbed_.empty() && SettleDisturbed(); }
 
   void OnCommsChange(int32_t entity) override;
   void OnLoad(int32_t group) override;
@@ -65,6 +65,7 @@ class LayerRuns : public TransferListener {
   TaskRef NextAfter(int32_t entity, const LayerRun& run, int stream) const;
 
   // Going on and ending, in layer_runs_end.cc.
+  bool SettleDisturbed();
   void Schedule(int32_t entity);
   // Layers of a run that are over.
   void Keep(int32_t entity, int32_t layers);

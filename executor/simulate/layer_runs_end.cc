@@ -123,7 +123,7 @@ void LayerRuns::OnCommsChange(int32_t entity) {
   disturbed_.push_back(entity);
 }
 
-bool LayerRuns::Settle() {
+bool LayerRuns::SettleDisturbed() {
   while (!disturbed_.empty()) {
     const int32_t entity = disturbed_.back();
     disturbed_.pop_back();

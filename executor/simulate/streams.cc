@@ -155,18 +155,15 @@ int64_t Streams::ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer
 }
 
 int64_t Streams::EndOfPort(int32_t entity, const TaskRef& layer, int32_t port, TaskRef* blocker) {
-  TaskIndex::Refs tasks;
-  in_.index.TasksOfPort(in_.ProgramOf(entity), layer.instance, layer.layer, port, tasks);
   int64_t latest = 0;
-  for (const TaskRef& ref : tasks) {
-    const int64_t end = EndOf(entity, ref);
-    if (end == kUnknown) {
-      *blocker = ref;
-      return kUnknown;
-    }
-    latest = std::max(latest, end);
-  }
-  return latest;
+  const bool over = in_.index.LookAtPort(in_.ProgramOf(entity), layer.instance, layer.layer, port,
+                                         [&](const TaskRef& ref) {
+                                           const int64_t end = EndOf(entity, ref);
+                                           if (end == kUnknown) *blocker = ref;
+                                           latest = std::max(latest, end);
+                                           return end != kUnknown;
+                                         });
+  return over ? latest : kUnknown;
 }
 
 }  // namespace plancast
