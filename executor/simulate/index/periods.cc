@@ -57,6 +57,10 @@ bool Periods::Widen(int32_t periods) {
   return true;
 }
 
+void Periods::Narrow(int32_t periods) {
+  for (int32_t& length : lengths_) length /= periods;
+}
+
 bool Periods::FindFrom(const std::vector<int32_t>& instances) {
   lengths_.clear();
   const auto programs = static_cast<int32_t>(instances.size());

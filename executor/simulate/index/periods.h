@@ -23,6 +23,8 @@ class Periods {
   bool Alike(int32_t program, int32_t instance) const;
   // Takes so many periods for one. False: no program has four of these.
   bool Widen(int32_t periods);
+  // Takes that back.
+  void Narrow(int32_t periods);
   // Looks for a period of one micro-batch that repeats from these instances on, one of each
   // program, for a while: schedules go over all micro-batches of a chunk before the next.
   bool FindFrom(const std::vector<int32_t>& instances);
