@@ -4,7 +4,7 @@
 
 namespace plancast {
 
-int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, Cause* cause) const {
+int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, int64_t start, Cause* cause) const {
   const int32_t program = in_.ProgramOf(entity);
   const HostParams& host = in_.hosts[program];
   // Of two tasks that end at once.
@@ -18,6 +18,7 @@ int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, Cause* cause) const 
   if (before.instance >= 0) {
     ready = EndOf(entity, before);
     *cause = {Cause::kTask, entity, before};
+    if (ready == start) return ready;
   }
   const int64_t predecessor = ready;
   in_.index.LookAtWaits(program, ref, [&](const TaskRef& wait) {
@@ -65,11 +66,11 @@ Cause Causes::Of(int32_t entity, const TaskRef& ref) const {
   Cause cause;
   if (OfOwnLayer(entity, ref, &cause)) return cause;
   const int64_t start = StartOf(entity, ref);
-  if (Arrival(entity, ref, &cause) >= start) return cause;
+  if (Arrival(entity, ref, start, &cause) >= start) return cause;
   for (int32_t peer : in_.sim.MembersOf(in_.sim.groups[in_.GroupOf(entity, ref)])) {
     const TaskRef theirs = counterparts_.Of(in_.ProgramOf(entity), ref, in_.ProgramOf(peer));
     Cause own;
-    if (peer == entity || Arrival(peer, theirs, &own) < start) continue;
+    if (peer == entity || Arrival(peer, theirs, start, &own) < start) continue;
     return {Cause::kPeer, peer, theirs};
   }
   return cause;

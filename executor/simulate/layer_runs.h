@@ -52,12 +52,14 @@ class LayerRuns : public TransferListener {
   bool OutrunRivals(int32_t entity, int32_t block);
   // What streams have begun of a layer that a run takes over.
   void TakeOver(int32_t entity, const StreamCursor& at, const BlockIndex& index);
-  // How many layers a run has; 0: not even one.
-  int32_t CountLayers(int32_t entity, int32_t left);
+  // How many layers a run has, of those left.
+  int32_t CountLayers(int32_t entity, int32_t left) const;
   // Whether the next layer finds and does the same.
   bool Repeats(int32_t entity, const LayerRun& run) const;
   // `before`: of conditions that were the same until now, or null.
   LayerOutcome* OutcomeOf(int32_t entity, const LayerOutcome* before);
+  // Sets whether it comes apart, and when its kernels end.
+  void FindTail(int32_t entity);
   // Whether no kernel comes after a run before all of it is over.
   bool EndsWhole(int32_t entity, const LayerRun& run) const;
   // Whether a stream may go on before the kernels of a run are over.

@@ -394,7 +394,6 @@ void SteadyState::MoveStreams(int32_t periods, const Snapshot& now, const Snapsh
   };
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     LayerRun& run = streams_.run(e);
-    run.refused = -1;
     overlap_.of(e).over_at += way;
     if (run.active) {
       later(run.instance, e);

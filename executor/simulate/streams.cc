@@ -71,7 +71,7 @@ void Streams::WakeThoseThatWait(int32_t entity, int stream) {
   Wake(entity, woken);
 }
 
-void Streams::WakeInTime(int32_t entity, int stream, int64_t until) {
+void Streams::TimeThoseThatWait(int32_t entity, int stream, int64_t until) {
   for (uint32_t rest = waiting_[CursorOf(entity, stream)]; rest != 0; rest &= rest - 1) {
     const int32_t other = CursorOf(entity, __builtin_ctz(rest));
     const StreamCursor& cursor = cursors_[other];

@@ -224,18 +224,29 @@ absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
   return index;
 }
 
+int32_t TaskIndex::InstanceBefore(int32_t program, int stream, int32_t instance) const {
+  // Most often one of the last.
+  constexpr int32_t kFew = 8;
+  const std::vector<Instance>& instances = graph_->programs[program].instances;
+  int32_t before = instance - 1;
+  for (const int32_t few = std::max(before - kFew, -1); before > few; --before) {
+    if ((blocks_[instances[before].block].streams >> stream & 1) != 0) return before;
+  }
+  const ProgramIndex& index = programs_[program];
+  const auto begin = index.instances_of_streams.begin() + index.stream_begin[stream];
+  const auto at = std::lower_bound(
+      begin, index.instances_of_streams.begin() + index.stream_begin[stream + 1], before + 1);
+  return at == begin ? -1 : *(at - 1);
+}
+
 TaskRef TaskIndex::Predecessor(int32_t program, const TaskRef& ref) const {
   const int stream = StreamOf(program, ref);
   const BlockIndex& block = BlockAt(program, ref.instance);
   const int32_t rank = block.rank[ref.task];
   if (rank > 0) return {ref.instance, ref.layer, block.order[block.order_begin[stream] + rank - 1]};
   if (ref.layer > 0) return {ref.instance, ref.layer - 1, block.Last(stream)};
-  const ProgramIndex& index = programs_[program];
-  const auto begin = index.instances_of_streams.begin() + index.stream_begin[stream];
-  const auto at = std::lower_bound(
-      begin, index.instances_of_streams.begin() + index.stream_begin[stream + 1], ref.instance);
-  if (at == begin) return {};
-  const int32_t before = *(at - 1);
+  const int32_t before = InstanceBefore(program, stream, ref.instance);
+  if (before < 0) return {};
   return {before, InstanceOf(program, before).layer_count - 1,
           BlockAt(program, before).Last(stream)};
 }

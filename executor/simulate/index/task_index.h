@@ -109,6 +109,9 @@ class TaskIndex {
   template <typename Look>
   bool LookAtPort(int32_t program, int32_t instance, int32_t layer, int32_t port,
                   const Look& look) const;
+  // The same for all that completes any in-port of a layer or gates its instance.
+  template <typename Look>
+  bool LookAtPorts(int32_t program, int32_t instance, int32_t layer, const Look& look) const;
   // The same for all that a task waits for beyond its predecessor; some are of its own stream, or
   // of one that another of them is of.
   template <typename Look>
@@ -141,6 +144,10 @@ class TaskIndex {
   TaskRef AtRendezvous(int32_t rendezvous, int32_t program) const;
 
  private:
+  // The last instance before that has tasks in a stream; -1: none.
+  int32_t InstanceBefore(int32_t program, int stream, int32_t instance) const;
+  template <typename Look>
+  bool LookAtJoin(int32_t program, const Join& join, const Look& look) const;
   template <typename Look>
   bool LookAtOut(int32_t program, int32_t instance, int32_t layer, int32_t port,
                  const Look& look) const;
@@ -159,17 +166,37 @@ bool TaskIndex::LookAtPort(int32_t program, int32_t instance, int32_t layer, int
   if (layer > 0) return gate || LookAtOut(program, instance, layer - 1, port, look);
   const int32_t to_port = gate ? -1 : port;
   for (int32_t j = at.join_begin; j < at.join_end; ++j) {
-    const Join& join = own.joins[j];
-    if (join.to_port != to_port) continue;
-    const Instance& from = own.instances[join.from];
-    if (join.from_port >= 0) {
-      if (!LookAtOut(program, join.from, from.layer_count - 1, join.from_port, look)) return false;
-      continue;
+    if (own.joins[j].to_port == to_port && !LookAtJoin(program, own.joins[j], look)) return false;
+  }
+  return true;
+}
+
+template <typename Look>
+bool TaskIndex::LookAtPorts(int32_t program, int32_t instance, int32_t layer,
+                            const Look& look) const {
+  const Program& own = graph_->programs[program];
+  const Instance& at = own.instances[instance];
+  if (layer > 0) {
+    for (int32_t port = 0; port < graph_->blocks[at.block].num_in_ports; ++port) {
+      if (!LookAtOut(program, instance, layer - 1, port, look)) return false;
     }
-    const BlockIndex& block = blocks_[from.block];
-    for (uint32_t rest = block.streams; rest != 0; rest &= rest - 1) {
-      if (!look({join.from, from.layer_count - 1, block.Last(__builtin_ctz(rest))})) return false;
-    }
+    return true;
+  }
+  for (int32_t j = at.join_begin; j < at.join_end; ++j) {
+    if (!LookAtJoin(program, own.joins[j], look)) return false;
+  }
+  return true;
+}
+
+template <typename Look>
+bool TaskIndex::LookAtJoin(int32_t program, const Join& join, const Look& look) const {
+  const Instance& from = graph_->programs[program].instances[join.from];
+  if (join.from_port >= 0) {
+    return LookAtOut(program, join.from, from.layer_count - 1, join.from_port, look);
+  }
+  const BlockIndex& block = blocks_[from.block];
+  for (uint32_t rest = block.streams; rest != 0; rest &= rest - 1) {
+    if (!look({join.from, from.layer_count - 1, block.Last(__builtin_ctz(rest))})) return false;
   }
   return true;
 }
