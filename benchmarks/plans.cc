@@ -80,11 +80,21 @@ NamedPlan Gpt3At32Stages(int64_t dp) {
               "megatron-2021", DType::kFp16);
 }
 
-NamedPlan Gpt530bInterleaved() {
-  const TransformerConfig config = Gpt("gpt-530b", 105, 20480, 128, 2048);
-  return Make(config.name, config, "dgx-a100-80g:35", "dp=1,tp=8,pp=35,vpp=3,mb=1,recompute=full",
-              280, "megatron-2021", DType::kFp16);
+NamedPlan Gpt3AtEightStages(const std::string& more, int64_t batch) {
+  const TransformerConfig config = Gpt("gpt3-175b", 96, 12288, 96, 2048);
+  return Make(config.name, config, "dgx-a100-80g:8",
+              absl::StrCat("tp=8,pp=8,mb=1,", more).c_str(), batch, "megatron-core",
+              DType::kBf16);
 }
+
+NamedPlan Gpt530b(int64_t vpp) {
+  const TransformerConfig config = Gpt("gpt-530b", 105, 20480, 128, 2048);
+  return Make(config.name, config, "dgx-a100-80g:35",
+              absl::StrCat("dp=1,tp=8,pp=35,vpp=", vpp, ",mb=1,recompute=full").c_str(), 280,
+              "megatron-2021", DType::kFp16);
+}
+
+NamedPlan Gpt530bInterleaved() { return Gpt530b(/*vpp=*/3); }
 
 NamedPlan Llama70bOnH100() {
   TransformerConfig config = Llama3(80, 8192, 64, 28672);

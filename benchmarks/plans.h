@@ -35,8 +35,12 @@ NamedPlan Gpt1500mOnA100();
 // GPT-3 175B on 128 * dp A100s (tp=4, pp=32), every one of 192 micro-batches and
 // full recompute: a row of vTrain's own measurements has dp=4.
 NamedPlan Gpt3At32Stages(int64_t dp);
-// MT-NLG 530B on 280 A100s (tp=8, pp=35, vpp=3, batch 280; Korthikanti et al.).
+// GPT-3 175B on 64 A100s (tp=8, pp=8) with more directives, as of a schedule.
+NamedPlan Gpt3AtEightStages(const std::string& more, int64_t batch);
+// MT-NLG 530B on 280 A100s (tp=8, pp=35, vpp=3, batch 280; Korthikanti et al.), and with other
+// numbers of chunks.
 NamedPlan Gpt530bInterleaved();
+NamedPlan Gpt530b(int64_t vpp);
 
 }  // namespace plancast
 

@@ -31,6 +31,7 @@ class StageWriter {
               GraphAssembly* assembly, Program* program, bool joins = true)
       : in_(in),
         options_(*in.options),
+        splits_backward_(options_.splits_backward()),
         profile_(*in.profile),
         mesh_(*in.mesh),
         stage_(stage),
@@ -110,8 +111,7 @@ class StageWriter {
 
   // The pass of a chunk that makes gradients of weights: one of their own, or the backward one.
   Phase MakesGradients(int32_t chunk) const {
-    const bool splits =
-        options_.splits_backward() || (options_.splits_output() && chunk == kOutputChunk);
+    const bool splits = splits_backward_ || (options_.splits_output() && chunk == kOutputChunk);
     return splits ? Phase::kWeight : Phase::kBackward;
   }
 
@@ -429,6 +429,7 @@ class StageWriter {
 
   const ProgramInputs& in_;
   const PlanOptions& options_;
+  const bool splits_backward_;
   const SoftwareProfile& profile_;
   const DeviceMesh& mesh_;
   const int64_t stage_;

@@ -253,14 +253,20 @@ Breakdown Breakdowns::Of(int32_t entity) {
   return Accounts(input_, trace_, causes_, sums_, entity).Settle();
 }
 
-void Breakdown::Add(const Breakdown& other, int64_t times) {
-  for (int64_t Breakdown::*part :
-       {&Breakdown::compute, &Breakdown::recompute, &Breakdown::exposed_tp, &Breakdown::exposed_dp,
-        &Breakdown::exposed_pp, &Breakdown::exposed_cp, &Breakdown::exposed_ep,
-        &Breakdown::exposed_offload, &Breakdown::bubble, &Breakdown::straggler, &Breakdown::launch,
-        &Breakdown::optimizer, &Breakdown::other}) {
-    this->*part += other.*part * times;
-  }
+void Breakdown::Add(const Breakdown& from, int64_t times) {
+  compute += from.compute * times;
+  recompute += from.recompute * times;
+  exposed_tp += from.exposed_tp * times;
+  exposed_dp += from.exposed_dp * times;
+  exposed_pp += from.exposed_pp * times;
+  exposed_cp += from.exposed_cp * times;
+  exposed_ep += from.exposed_ep * times;
+  exposed_offload += from.exposed_offload * times;
+  bubble += from.bubble * times;
+  straggler += from.straggler * times;
+  launch += from.launch * times;
+  optimizer += from.optimizer * times;
+  other += from.other * times;
 }
 
 int64_t Breakdown::total() const {

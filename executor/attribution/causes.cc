@@ -4,24 +4,31 @@
 
 namespace plancast {
 
-int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, Cause* cause) const {
+int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, int64_t start, Cause* cause) const {
   const int32_t program = in_.ProgramOf(entity);
   const HostParams& host = in_.hosts[program];
+  // Of two tasks that end at once.
+  const auto goes_first = [&](const TaskRef& a, const TaskRef& b) {
+    const int x = in_.index.StreamOf(program, a), y = in_.index.StreamOf(program, b);
+    return x != y ? x < y : in_.index.PlaceOf(program, a) > in_.index.PlaceOf(program, b);
+  };
   int64_t ready = host.start_ps;
   *cause = {Cause::kBeginning, entity, {}};
   const TaskRef before = in_.index.Predecessor(program, ref);
   if (before.instance >= 0) {
     ready = EndOf(entity, before);
     *cause = {Cause::kTask, entity, before};
+    if (ready == start) return ready;
   }
-  TaskIndex::Refs waits;
-  in_.index.WaitsOf(program, ref, waits);
-  for (const TaskRef& wait : waits) {
+  const int64_t predecessor = ready;
+  in_.index.LookAtWaits(program, ref, [&](const TaskRef& wait) {
     const int64_t end = EndOf(entity, wait);
-    if (end <= ready) continue;
-    ready = end;
-    *cause = {Cause::kTask, entity, wait};
-  }
+    if (end > predecessor && (end > ready || (end == ready && goes_first(wait, cause->ref)))) {
+      ready = end;
+      *cause = {Cause::kTask, entity, wait};
+    }
+    return true;
+  });
   if (host.Costs() || in_.index.program(program).syncs) {
     const Launch launch = LaunchOf(host, in_.index, program, ref,
                                    [&](const TaskRef& sync) { return EndOf(entity, sync); });
@@ -59,11 +66,11 @@ Cause Causes::Of(int32_t entity, const TaskRef& ref) const {
   Cause cause;
   if (OfOwnLayer(entity, ref, &cause)) return cause;
   const int64_t start = StartOf(entity, ref);
-  if (Arrival(entity, ref, &cause) >= start) return cause;
+  if (Arrival(entity, ref, start, &cause) >= start) return cause;
   for (int32_t peer : in_.sim.MembersOf(in_.sim.groups[in_.GroupOf(entity, ref)])) {
     const TaskRef theirs = counterparts_.Of(in_.ProgramOf(entity), ref, in_.ProgramOf(peer));
     Cause own;
-    if (peer == entity || Arrival(peer, theirs, &own) < start) continue;
+    if (peer == entity || Arrival(peer, theirs, start, &own) < start) continue;
     return {Cause::kPeer, peer, theirs};
   }
   return cause;

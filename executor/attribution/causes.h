@@ -43,8 +43,8 @@ class Causes {
  private:
   // Whether a task of the same layer, of those that go before all others, is it.
   bool OfOwnLayer(int32_t entity, const TaskRef& ref, Cause* cause) const;
-  // When a task could start for all that its entity knows, and on what.
-  int64_t Arrival(int32_t entity, const TaskRef& ref, Cause* cause) const;
+  // When a task that starts at `start` could have for all that its entity knows, and on what.
+  int64_t Arrival(int32_t entity, const TaskRef& ref, int64_t start, Cause* cause) const;
 
   const SimInput& in_;
   const SimTrace& trace_;

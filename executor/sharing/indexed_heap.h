@@ -51,8 +51,11 @@ class IndexedHeap {
     heap_.pop_back();
     if (last.id == id) return;
     heap_[place] = last;
-    place_[last.id] = place;
-    Set(last.id, last.key);
+    if (place > 0 && last.key < heap_[Parent(place)].key) {
+      Rise(place);
+    } else {
+      Sink(place);
+    }
   }
 
   // Like Set, but the heap is none until Order() is called: cheaper for many.
@@ -95,16 +98,20 @@ class IndexedHeap {
   }
 
   void Sink(int32_t place) {
-    const Entry entry = heap_[place];
+    Entry* const heap = heap_.data();
+    const Entry entry = heap[place];
+    const int32_t count = size();
     while (true) {
       const int32_t first = place * kArity + 1;
-      if (first >= size()) break;
+      if (first >= count) break;
       int32_t least = first;
-      for (int32_t child = first + 1; child < std::min(first + kArity, size()); ++child) {
-        if (heap_[child].key < heap_[least].key) least = child;
+      int64_t key = heap[first].key;
+      for (int32_t child = first + 1; child < std::min(first + kArity, count); ++child) {
+        least = heap[child].key < key ? child : least;
+        key = std::min(key, heap[child].key);
       }
-      if (heap_[least].key >= entry.key) break;
-      Move(place, heap_[least]);
+      if (key >= entry.key) break;
+      Move(place, heap[least]);
       place = least;
     }
     Move(place, entry);

@@ -153,22 +153,19 @@ void Levels::Forget(int32_t id) {
   --num_active_;
 }
 
-int64_t Levels::NextCompletion() {
+void Levels::TimeCompletions() {
   for (int32_t d : touched_) {
     domains_[d].touched = false;
     completions_.Set(d, domains_[d].fluid->NextCompletion());
   }
   touched_.clear();
   if (flat_ != nullptr) CheckAgainstFlat();
-  return completions_.least_key();
 }
 
-absl::Span<const int32_t> Levels::AdvanceTo(int64_t time_ps) {
-  NextCompletion();
+void Levels::EndUntil(int64_t time_ps) {
   PLANCAST_DCHECK(time_ps >= now_ && time_ps <= completions_.least_key());
   now_ = time_ps;
   if (flat_ != nullptr) flat_->AdvanceTo(time_ps);
-  completed_.clear();
   while (completions_.least_key() <= now_ && !completions_.empty()) {
     const int32_t domain = completions_.least();
     completions_.Set(domain, kNever);  // asked for again when needed
@@ -180,7 +177,6 @@ absl::Span<const int32_t> Levels::AdvanceTo(int64_t time_ps) {
     }
     At(domain);
   }
-  return completed_;
 }
 
 int64_t Levels::RateQ16(int32_t id) {

@@ -57,8 +57,19 @@ class Levels {
   void Remove(int32_t id) { Take(id); }
   // For what goes on elsewhere.
   Fluid::Progress Take(int32_t id);
-  int64_t NextCompletion();
-  absl::Span<const int32_t> AdvanceTo(int64_t time_ps);
+  int64_t NextCompletion() {
+    if (!touched_.empty() || flat_ != nullptr) TimeCompletions();
+    return completions_.least_key();
+  }
+  absl::Span<const int32_t> AdvanceTo(int64_t time_ps) {
+    completed_.clear();
+    if (NextCompletion() <= time_ps || flat_ != nullptr) {
+      EndUntil(time_ps);
+    } else {
+      now_ = time_ps;
+    }
+    return completed_;
+  }
   int64_t RateQ16(int32_t id);
   Fluid::Progress ProgressOf(int32_t id) const {
     return domains_[activities_[id].domain].fluid->ProgressOf(activities_[id].id);
@@ -89,6 +100,9 @@ class Levels {
   };
 
   void Settle();
+  // Asks domains that have changed when something ends in them.
+  void TimeCompletions();
+  void EndUntil(int64_t time_ps);
   // The Fluid of a domain, at now().
   Fluid& At(int32_t domain);
   void Build(int32_t domain);

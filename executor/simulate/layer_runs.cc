@@ -31,16 +31,11 @@ bool LayerRuns::Start(int32_t entity, const StreamCursor& at) {
   if (variant == LayerVariants::kNone) return false;
   const BlockIndex& index = in_.index.block(instance.block);
   LayerRun& run = streams_.run(entity);
-  if (events_.now() < in_.hosts[program].start_ps || run.refused == at.place() ||
-      !StreamsAreThere(entity, at, index)) {
+  if (events_.now() < in_.hosts[program].start_ps || !StreamsAreThere(entity, at, index)) {
     return false;
   }
   const TaskRef layer{at.instance, at.layer, 0};
-  TaskRef blocker;
-  const int32_t ports = in_.graph.blocks[instance.block].num_in_ports;
-  for (int32_t port = 0; port <= ports; ++port) {
-    if (streams_.EndOfPort(entity, layer, port, &blocker) == Streams::kUnknown) return false;
-  }
+  if (!streams_.HasPorts(entity, layer)) return false;
   const LayerCosts& costs = variants_[variant].costs;
   if (!hosts_.FindCondition(entity, layer, index, costs, &run.conditions.host)) return false;
   if (costs.hosted && run.conditions.host > -costs.launch_ps * index.launches.back()) {
@@ -61,18 +56,8 @@ bool LayerRuns::Start(int32_t entity, const StreamCursor& at) {
   run.outcome = OutcomeOf(entity, nullptr);
   run.period = run.outcome->end;
   const bool changes = run.conditions.toggles.size() > 1;
-  const int32_t layers =
-      CountLayers(entity, run.partial || changes ? 1 : instance.layer_count - at.layer);
-  if (layers == 0) {
-    if (run.conditions.ahead.empty()) {
-      outcomes_.Release(run.outcome);
-    } else {
-      Dissolve(entity);
-    }
-    run.refused = at.place();
-    return false;
-  }
-  run.layers = layers;
+  run.layers = CountLayers(entity, run.partial || changes ? 1 : instance.layer_count - at.layer);
+  FindTail(entity);
   run.active = true;
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     const int32_t cursor = CursorOf(entity, __builtin_ctz(rest));
@@ -129,18 +114,20 @@ void LayerRuns::TakeOver(int32_t entity, const StreamCursor& at, const BlockInde
   }
 }
 
-int32_t LayerRuns::CountLayers(int32_t entity, int32_t left) {
-  LayerRun& run = streams_.run(entity);
-  if (left > 1) {
-    if (run.outcome->repeats == LayerOutcome::kUnasked) {
-      run.outcome->repeats = Repeats(entity, run) ? LayerOutcome::kRepeats : LayerOutcome::kOnce;
-    }
-    if (run.outcome->repeats == LayerOutcome::kRepeats) {
-      run.layers = left;
-      return EndsWhole(entity, run) ? left : left - 1;
-    }
+int32_t LayerRuns::CountLayers(int32_t entity, int32_t left) const {
+  const LayerRun& run = streams_.run(entity);
+  if (left == 1) return 1;
+  if (run.outcome->repeats == LayerOutcome::kUnasked) {
+    run.outcome->repeats = Repeats(entity, run) ? LayerOutcome::kRepeats : LayerOutcome::kOnce;
   }
-  return EndsWhole(entity, run) ? 1 : 0;
+  return run.outcome->repeats == LayerOutcome::kRepeats ? left : 1;
+}
+
+void LayerRuns::FindTail(int32_t entity) {
+  LayerRun& run = streams_.run(entity);
+  const BlockIndex& index = in_.index.block(variants_[run.variant].block);
+  run.tails = !EndsWhole(entity, run);
+  run.kernels_end = run.outcome->times[index.size + index.Last(kCompute)];
 }
 
 bool LayerRuns::Repeats(int32_t entity, const LayerRun& run) const {

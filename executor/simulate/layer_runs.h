@@ -37,7 +37,7 @@ class LayerRuns : public TransferListener {
   void End(int32_t entity);
   // Finds anew what was disturbed, once all is done that is to be done now. True if a run came
   // apart, so that there is more to do now.
-  bool Settle();
+  bool Settle() { return !disturbed_.empty() && SettleDisturbed(); }
 
   void OnCommsChange(int32_t entity) override;
   void OnLoad(int32_t group) override;
@@ -52,12 +52,14 @@ class LayerRuns : public TransferListener {
   bool OutrunRivals(int32_t entity, int32_t block);
   // What streams have begun of a layer that a run takes over.
   void TakeOver(int32_t entity, const StreamCursor& at, const BlockIndex& index);
-  // How many layers a run has; 0: not even one.
-  int32_t CountLayers(int32_t entity, int32_t left);
+  // How many layers a run has, of those left.
+  int32_t CountLayers(int32_t entity, int32_t left) const;
   // Whether the next layer finds and does the same.
   bool Repeats(int32_t entity, const LayerRun& run) const;
   // `before`: of conditions that were the same until now, or null.
   LayerOutcome* OutcomeOf(int32_t entity, const LayerOutcome* before);
+  // Sets whether it comes apart, and when its kernels end.
+  void FindTail(int32_t entity);
   // Whether no kernel comes after a run before all of it is over.
   bool EndsWhole(int32_t entity, const LayerRun& run) const;
   // Whether a stream may go on before the kernels of a run are over.
@@ -65,6 +67,7 @@ class LayerRuns : public TransferListener {
   TaskRef NextAfter(int32_t entity, const LayerRun& run, int stream) const;
 
   // Going on and ending, in layer_runs_end.cc.
+  bool SettleDisturbed();
   void Schedule(int32_t entity);
   // Layers of a run that are over.
   void Keep(int32_t entity, int32_t layers);

@@ -9,13 +9,13 @@ void LayerRuns::Schedule(int32_t entity) {
   events_.Schedule(entity, Events::kRunEnd, run.end(), Events::kEnds);
   const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
   const int64_t* const end = run.outcome->times + index.size;
-  const int64_t last = run.end() - run.outcome->end;  // when the last layer begins
+  const int64_t last = run.begin + (run.layers - 1) * run.period;  // when the last layer begins
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
     streams_.WakeInTime(entity, stream, run.end());
     const int64_t over = end[index.Last(stream)];
     if (stream == kCompute) continue;
-    if (over == run.outcome->end || last + over < events_.now() || !MayLeave(entity, run, stream)) {
+    if (last + over >= run.end() || last + over < events_.now() || !MayLeave(entity, run, stream)) {
       events_.Cancel(entity, stream);
     } else {
       events_.Schedule(entity, stream, last + over, Events::kEnds);
@@ -94,6 +94,7 @@ void LayerRuns::Keep(int32_t entity, int32_t layers) {
 
 void LayerRuns::End(int32_t entity) {
   LayerRun& run = streams_.run(entity);
+  if (run.tails) return Dissolve(entity);
   Keep(entity, run.layers);
   run.active = false;
   outcomes_.Release(run.outcome);
@@ -123,7 +124,7 @@ void LayerRuns::OnCommsChange(int32_t entity) {
   disturbed_.push_back(entity);
 }
 
-bool LayerRuns::Settle() {
+bool LayerRuns::SettleDisturbed() {
   while (!disturbed_.empty()) {
     const int32_t entity = disturbed_.back();
     disturbed_.pop_back();
@@ -132,13 +133,12 @@ bool LayerRuns::Settle() {
     if (!run.active) continue;
     LayerOutcome* const before = run.outcome;
     run.outcome = OutcomeOf(entity, before);
-    if (EndsWhole(entity, run)) {
-      outcomes_.Release(before);
+    outcomes_.Release(before);
+    FindTail(entity);
+    if (run.end() > events_.now() || !run.tails) {
       Schedule(entity);
       continue;
     }
-    outcomes_.Release(run.outcome);
-    run.outcome = before;
     Dissolve(entity);
     return true;
   }
@@ -226,7 +226,9 @@ void LayerRuns::OnLoad(int32_t group) {
   if (!enabled_) return;
   for (const Fluid::Use& load : in_.sim.LoadsOf(in_.sim.groups[group])) {
     for (const int32_t cursor : transfers_.contention().CursorsOn(load.resource)) {
-      if (streams_.cursor(cursor).state == StreamCursor::kInLayerRun) {
+      // The stream may load it at other times alone.
+      if (streams_.cursor(cursor).state == StreamCursor::kInLayerRun &&
+          variants_.Loads(streams_.run(EntityOf(cursor)).variant, load.resource)) {
         Dissolve(EntityOf(cursor));
       }
     }

@@ -65,14 +65,17 @@ void LayerVariants::Ask(int32_t entity, int32_t block_index, Answer& answer) {
     if (!transfers_.contention().of_group[g]) continue;
     contended |= MaskOf(block.stream[t]);
     for (const Fluid::Use& load : in_.sim.LoadsOf(group)) {
+      variant.resources.push_back(load.resource);
       const auto cursors = transfers_.contention().CursorsOn(load.resource);
       rivals.insert(rivals.end(), cursors.begin(), cursors.end());
     }
   }
   // Streams of the layer that share links take them from each other.
   if ((contended & (contended - 1)) != 0) return;
-  std::sort(rivals.begin(), rivals.end());
-  rivals.erase(std::unique(rivals.begin(), rivals.end()), rivals.end());
+  for (std::vector<int32_t>* const all : {&rivals, &variant.resources}) {
+    std::sort(all->begin(), all->end());
+    all->erase(std::unique(all->begin(), all->end()), all->end());
+  }
   answer.rivals_begin = static_cast<int32_t>(rivals_.size());
   rivals_.insert(rivals_.end(), rivals.begin(), rivals.end());
   answer.rivals_end = static_cast<int32_t>(rivals_.size());

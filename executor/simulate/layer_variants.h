@@ -1,6 +1,7 @@
 #ifndef PLANCAST_EXECUTOR_SIMULATE_LAYER_VARIANTS_H_
 #define PLANCAST_EXECUTOR_SIMULATE_LAYER_VARIANTS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -21,7 +22,8 @@ class LayerVariants {
   struct Variant {
     std::vector<int64_t> key;
     LayerCosts costs;
-    std::vector<int32_t> groups;  // per task: of a communication
+    std::vector<int32_t> groups;     // per task: of a communication
+    std::vector<int32_t> resources;  // that it loads and others may load too, ascending
     int32_t block = 0;
   };
 
@@ -35,6 +37,11 @@ class LayerVariants {
     return answer.variant;
   }
   const Variant& operator[](int32_t variant) const { return variants_[variant]; }
+  // Whether one loads a resource that others may load too.
+  bool Loads(int32_t variant, int32_t resource) const {
+    const std::vector<int32_t>& own = variants_[variant].resources;
+    return std::binary_search(own.begin(), own.end(), resource);
+  }
   // Cursors that may load the links of a block, of which Of() was asked.
   absl::Span<const int32_t> RivalsOf(int32_t entity, int32_t block) const {
     const Answer& answer = answers_[static_cast<size_t>(entity) * in_.graph.blocks.size() + block];

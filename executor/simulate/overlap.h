@@ -53,6 +53,7 @@ class Overlap {
     own.doubted = true;
     doubted_.push_back(entity);
   }
+  bool doubts() const { return !doubted_.empty(); }
   // Calls `look(entity)` for all of which that was said.
   template <typename Look>
   void Settle(const Look& look) {

@@ -101,7 +101,7 @@ void Simulator::Handle(const Events::Event& event) {
 void Simulator::GoOn() {
   RunReadyStreams();
   while (runs_.Settle()) RunReadyStreams();
-  transfers_.SettleSpeeds();
+  if (overlap_.doubts()) transfers_.SettleSpeeds();
 }
 
 void Simulator::RunReadyStreams() {

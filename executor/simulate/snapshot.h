@@ -26,10 +26,19 @@ class Snapshot {
     int32_t entity = 0, instance = 0;
   };
 
-  Snapshot() = default;
-  explicit Snapshot(int64_t now) : now_(now) {}
-
-  void Exact(int64_t value) { exact_.push_back(value); }
+  // Of nothing so far, in the memory of what it was.
+  void Begin(int64_t now) {
+    now_ = now;
+    hash_ = 0;
+    exact_.clear();
+    places_.clear();
+    syncs_.clear();
+  }
+  void Exact(int64_t value) {
+    exact_.push_back(value);
+    hash_ = (hash_ ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15u;
+    hash_ ^= hash_ >> 32;
+  }
   void Wide(int128 value) {
     Exact(static_cast<int64_t>(value >> 64));
     Exact(static_cast<int64_t>(value));
@@ -39,12 +48,15 @@ class Snapshot {
   void Waited(const HostSync& sync) { syncs_.push_back(sync); }
 
   int64_t now() const { return now_; }
+  // Equal if all figures are.
+  uint64_t hash() const { return hash_; }
   const std::vector<int64_t>& exact() const { return exact_; }
   const std::vector<Place>& places() const { return places_; }
   const std::vector<HostSync>& syncs() const { return syncs_; }  // entity by entity
 
  private:
   int64_t now_ = 0;
+  uint64_t hash_ = 0;
   std::vector<int64_t> exact_;
   std::vector<Place> places_;
   std::vector<HostSync> syncs_;

@@ -8,18 +8,20 @@
 namespace plancast {
 namespace {
 
-// Of periods that round their times in turn.
-constexpr int32_t kLongestCycle = 4;
-
 // Points of a period to look at, and instances between two of them at least.
 constexpr int32_t kMostPhases = 8;
 constexpr int32_t kInstancesPerPhase = 16;
+
+// Snapshots to keep, and figures in them: times may come again only after many periods, whose
+// lengths are rounded.
+constexpr size_t kMostSights = 64;
+constexpr size_t kMostFigures = 1'000'000;
 
 // A period is looked for anew so many times, or after so many instances, and after twice as many
 // whenever so many looks at one saw no steady state.
 constexpr int32_t kMostSearches = 64;
 constexpr int32_t kInstancesPerSearch = 16;
-constexpr int32_t kMostLooks = 24;
+constexpr int32_t kMostLooks = 96;
 
 }  // namespace
 
@@ -48,15 +50,11 @@ SteadyState::SteadyState(const SimInput& in, Streams& streams, HostClock& hosts,
 
 void SteadyState::StartLooking(int32_t instance) {
   const int32_t period = periods_.Of(in_.ProgramOf(0));
-  phases_.clear();
-  phases_.resize(std::clamp(period / kInstancesPerPhase, 1, kMostPhases));
-  const auto phases = static_cast<int32_t>(phases_.size());
-  for (int32_t i = 0; i < phases; ++i) phases_[i].next = instance + i * period / phases;
-  phase_ = 0;
+  sights_.clear();
+  sights_per_period_ = std::clamp(period / kInstancesPerPhase, 1, kMostPhases);
   next_look_ = instance;
   looks_ = 0;
   since_.clear();
-  times_.clear();
 }
 
 void SteadyState::StopLooking() {
@@ -87,29 +85,65 @@ bool SteadyState::LookNow() {
   }
   if (!periods_.found()) FindPeriod();
   if (!periods_.found()) return false;
-  const int32_t program = in_.ProgramOf(0);
-  Phase& phase = phases_[phase_];
-  phase.next = FirstKernels().instance + periods_.Of(program);
-  const bool first = phase_ == 0;
-  phase_ = (phase_ + 1) % phases_.size();
-  next_look_ = phases_[phase_].next;
-  const Snapshot before = std::exchange(phase.last, Take());
-  const Snapshot& now = phase.last;
-  const int64_t period_ps = now.now() - before.now();
+  TakeSight();
+  const auto ago = static_cast<size_t>(sights_per_period_);
+  if (sights_.size() <= ago) return false;
+  const Snapshot& now = sights_.back().snapshot;
+  const Snapshot& before = sights_[sights_.size() - 1 - ago].snapshot;
   if (IsLater(now, before)) {
-    if (!since_.empty() && period_ps == period_ps_) return GoOn(now, before);
-    period_ps_ = period_ps;
-    since_ps_ = before.now();
-    since_ = FrontsOf(now, before);
+    if (!since_.empty() && now.now() - before.now() == period_ps_) return GoOn(now, before);
+    BeginSteady(now, before);
     return false;
   }
   since_.clear();
-  const int32_t cycle = first ? CycleOf(period_ps) : 1;
-  if (cycle > 1) Widen(cycle, now);
+  if (FindCycle(now)) return false;
   const bool vain = ++looks_ > kMostLooks;
-  if (!in_middle_ && (vain || !periods_.Alike(program, FirstKernels().instance))) {
+  if (!in_middle_ && (vain || !periods_.Alike(in_.ProgramOf(0), FirstKernels().instance))) {
     if (vain) search_after_ *= 2;
     StopLooking();
+  }
+  return false;
+}
+
+void SteadyState::TakeSight() {
+  Sight sight;
+  if (!sights_.empty()) {
+    const size_t figures = sights_.back().snapshot.exact().size() + 1;
+    const size_t most = std::min(kMostSights, kMostFigures / figures);
+    if (sights_.size() > std::max<size_t>(most, sights_per_period_)) {
+      sight = std::move(sights_.front());
+      sights_.pop_front();
+    }
+  }
+  sight.instance = FirstKernels().instance;
+  Take(sight.snapshot);
+  sights_.push_back(std::move(sight));
+  // A period after the next of those that were before, if there is one.
+  const int32_t period = periods_.Of(in_.ProgramOf(0));
+  const auto ago = static_cast<size_t>(sights_per_period_);
+  next_look_ = sights_.size() < ago ? sights_.back().instance + period / sights_per_period_
+                                    : sights_[sights_.size() - ago].instance + period;
+}
+
+void SteadyState::BeginSteady(const Snapshot& now, const Snapshot& before) {
+  period_ps_ = now.now() - before.now();
+  since_ps_ = before.now();
+  since_ = FrontsOf(now, before);
+}
+
+bool SteadyState::FindCycle(const Snapshot& now) {
+  const auto ago = static_cast<size_t>(sights_per_period_);
+  for (size_t n = 2; n * ago < sights_.size(); ++n) {
+    const Snapshot& before = sights_[sights_.size() - 1 - n * ago].snapshot;
+    if (before.hash() != now.hash()) continue;
+    const auto periods = static_cast<int32_t>(n);
+    if (!Widen(periods)) return false;
+    if (IsLater(now, before)) {
+      BeginSteady(now, before);
+      return true;
+    }
+    periods_.Narrow(periods);
+    sights_per_period_ /= periods;
   }
   return false;
 }
@@ -131,14 +165,17 @@ bool SteadyState::GoOn(const Snapshot& now, const Snapshot& before) {
   }
   // Streams that are further apart may be within several periods, as one.
   const int32_t spread = Spread(fronts);
-  if (spread > 1 && Widen(spread, now)) return false;
+  if (spread > 1 && Widen(spread)) {
+    since_.clear();
+    return false;
+  }
   search_after_ *= 2;
   StopLooking();
   return false;
 }
 
-Snapshot SteadyState::Take() const {
-  Snapshot snapshot(events_.now());
+void SteadyState::Take(Snapshot& snapshot) const {
+  snapshot.Begin(events_.now());
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     const Overlap::Entity& overlap = overlap_.of(e);
     snapshot.Exact(overlap.comms);
@@ -150,20 +187,17 @@ Snapshot SteadyState::Take() const {
     for (int slot = 0; slot < Events::kNumSlots; ++slot) {
       const bool set = events_.IsSet(e, slot);
       snapshot.Time(set ? events_.TimeOf(e, slot) : Snapshot::kNoTime);
-      snapshot.Exact(set ? events_.MomentOf(e, slot) : Events::kEnds);
+      if (set) snapshot.Exact(events_.MomentOf(e, slot));
     }
     int32_t first = StreamCursor::kDone;
     for (int32_t c = CursorOf(e, 0); c < CursorOf(e + 1, 0); ++c) {
       const StreamCursor& cursor = streams_.cursor(c);
       first = std::min(first, cursor.instance);
       snapshot.At(e, cursor.instance);
-      snapshot.Exact(cursor.layer);
-      snapshot.Exact(cursor.rank);
-      snapshot.Exact(cursor.state);
+      snapshot.Exact(TaskIndex::Place(cursor.state, cursor.layer, cursor.rank));
       if (cursor.state == StreamCursor::kBlocked) {
         snapshot.At(e, cursor.blocker.instance);
-        snapshot.Exact(cursor.blocker.layer);
-        snapshot.Exact(cursor.blocker.task);
+        snapshot.Exact(TaskIndex::Place(0, cursor.blocker.layer, cursor.blocker.task));
       }
       if (cursor.state == StreamCursor::kKernels) kernels_.Describe(c, snapshot);
       if (cursor.state == StreamCursor::kInFlight) transfers_.Describe(c, snapshot);
@@ -172,7 +206,6 @@ Snapshot SteadyState::Take() const {
       DescribeHost(e, first, snapshot);
     }
   }
-  return snapshot;
 }
 
 // What a host has waited for: the last task before an instance, and all since. They are over
@@ -279,27 +312,10 @@ bool SteadyState::IsPast(const std::vector<Front>& fronts) const {
   return true;
 }
 
-bool SteadyState::Widen(int32_t periods, Snapshot now) {
+bool SteadyState::Widen(int32_t periods) {
   if (!periods_.Widen(periods)) return false;
-  StartLooking(FirstKernels().instance);
-  // This was the first look.
-  phases_[0].last = std::move(now);
-  phases_[0].next += periods_.Of(in_.ProgramOf(0));
-  phase_ = 1 % phases_.size();
-  next_look_ = phases_[phase_].next;
+  sights_per_period_ *= periods;
   return true;
-}
-
-int32_t SteadyState::CycleOf(int64_t period) {
-  times_.push_back(period);
-  const auto seen = static_cast<int32_t>(times_.size());
-  for (int32_t cycle = 2; cycle <= kLongestCycle && 2 * cycle <= seen; ++cycle) {
-    if (std::equal(times_.end() - cycle, times_.end(), times_.end() - 2 * cycle)) {
-      const bool even = std::equal(times_.end() - cycle + 1, times_.end(), times_.end() - cycle);
-      return even ? 1 : cycle;
-    }
-  }
-  return 1;
 }
 
 int32_t SteadyState::Spread(const std::vector<Front>& fronts) const {
@@ -378,7 +394,6 @@ void SteadyState::MoveStreams(int32_t periods, const Snapshot& now, const Snapsh
   };
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     LayerRun& run = streams_.run(e);
-    run.refused = -1;
     overlap_.of(e).over_at += way;
     if (run.active) {
       later(run.instance, e);

@@ -2,6 +2,7 @@
 #define PLANCAST_EXECUTOR_SIMULATE_STEADY_STATE_H_
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "executor/simulate/events.h"
@@ -36,24 +37,30 @@ class SteadyState {
   struct Front {
     int32_t first = 0, last = 0, begun = 0;
   };
-  // One of the points of a period at which it looks.
-  struct Phase {
-    int32_t next = 0;  // at this instance of the first entity's kernels
-    Snapshot last;
+  // What it saw at one point.
+  struct Sight {
+    int32_t instance = 0;  // of the first entity's kernels
+    Snapshot snapshot;
   };
 
   // The cursor of the first entity's kernels, by which looks are timed.
   const StreamCursor& FirstKernels() const { return streams_.cursor(CursorOf(0, kCompute)); }
   bool LookNow();
+  // Takes a snapshot and sets when to look next.
+  void TakeSight();
   // Looks for a period from what programs are at on.
   void FindPeriod();
   // Begins to look, from an instance of the first entity's kernels on.
   void StartLooking(int32_t instance);
   // There is no more to be seen in these periods; elsewhere there may be.
   void StopLooking();
+  // From now on it is steady: all is as it was then.
+  void BeginSteady(const Snapshot& now, const Snapshot& before);
+  // Whether all is as it was several periods ago, which are one from now on.
+  bool FindCycle(const Snapshot& now);
   // What to do in a steady state. True if periods were left out.
   bool GoOn(const Snapshot& now, const Snapshot& before);
-  Snapshot Take() const;
+  void Take(Snapshot& snapshot) const;
   void DescribeHost(int32_t entity, int32_t first, Snapshot& snapshot) const;
   bool DescribeSyncs(int32_t entity, int32_t instance, Snapshot& snapshot) const;
   bool IsLater(const Snapshot& now, const Snapshot& before) const;
@@ -66,11 +73,8 @@ class SteadyState {
   // How many periods go on until the programs change; 0: not even one, nor later.
   int32_t PeriodsAhead(const std::vector<Front>& fronts) const;
   int32_t PeriodsAhead(int32_t entity, const Front& front) const;
-  // Looks again, at so many periods as one, of which this is the first look. False: they are too
-  // few.
-  bool Widen(int32_t periods, Snapshot now);
-  // After how many periods their times, this the last of them, come again; 1: after each, or never.
-  int32_t CycleOf(int64_t period);
+  // Takes so many periods for one. False: they are too few.
+  bool Widen(int32_t periods);
   // Within how many periods the streams of every entity are.
   int32_t Spread(const std::vector<Front>& fronts) const;
   // Goes to the last period that is as before.
@@ -90,9 +94,9 @@ class SteadyState {
   Events& events_;
   Periods periods_;
   bool in_middle_ = false;  // the period is that of the programs' middles
-  std::vector<Phase> phases_;
-  size_t phase_ = 0;                         // the next
-  int32_t next_look_ = StreamCursor::kDone;  // its instance, or that to find a period from
+  std::deque<Sight> sights_;                 // of these periods, the last at the end
+  int32_t sights_per_period_ = 1;
+  int32_t next_look_ = StreamCursor::kDone;  // at this instance, or to find a period from it
   int32_t looks_ = 0;                        // at these periods
   int32_t search_after_ = 0;                 // so many instances, for others
   // Of the steady state, if there is one: its period, since when it is, and where streams were a
@@ -100,7 +104,6 @@ class SteadyState {
   int64_t period_ps_ = 0;
   int64_t since_ps_ = 0;
   std::vector<Front> since_;
-  std::vector<int64_t> times_;  // of periods that were not
 };
 
 }  // namespace plancast

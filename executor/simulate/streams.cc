@@ -71,7 +71,7 @@ void Streams::WakeThoseThatWait(int32_t entity, int stream) {
   Wake(entity, woken);
 }
 
-void Streams::WakeInTime(int32_t entity, int stream, int64_t until) {
+void Streams::TimeThoseThatWait(int32_t entity, int stream, int64_t until) {
   for (uint32_t rest = waiting_[CursorOf(entity, stream)]; rest != 0; rest &= rest - 1) {
     const int32_t other = CursorOf(entity, __builtin_ctz(rest));
     const StreamCursor& cursor = cursors_[other];
@@ -155,18 +155,15 @@ int64_t Streams::ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer
 }
 
 int64_t Streams::EndOfPort(int32_t entity, const TaskRef& layer, int32_t port, TaskRef* blocker) {
-  TaskIndex::Refs tasks;
-  in_.index.TasksOfPort(in_.ProgramOf(entity), layer.instance, layer.layer, port, tasks);
   int64_t latest = 0;
-  for (const TaskRef& ref : tasks) {
-    const int64_t end = EndOf(entity, ref);
-    if (end == kUnknown) {
-      *blocker = ref;
-      return kUnknown;
-    }
-    latest = std::max(latest, end);
-  }
-  return latest;
+  const bool over = in_.index.LookAtPort(in_.ProgramOf(entity), layer.instance, layer.layer, port,
+                                         [&](const TaskRef& ref) {
+                                           const int64_t end = EndOf(entity, ref);
+                                           if (end == kUnknown) *blocker = ref;
+                                           latest = std::max(latest, end);
+                                           return end != kUnknown;
+                                         });
+  return over ? latest : kUnknown;
 }
 
 }  // namespace plancast

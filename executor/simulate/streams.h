@@ -50,7 +50,9 @@ class Streams {
     if (cursors_[cursor].place() > earliest_wait_[cursor]) WakeThoseThatWait(entity, stream);
   }
   // Has those wake that wait for what a stream is known to end before `until`.
-  void WakeInTime(int32_t entity, int stream, int64_t until);
+  void WakeInTime(int32_t entity, int stream, int64_t until) {
+    if (waiting_[CursorOf(entity, stream)] != 0) TimeThoseThatWait(entity, stream, until);
+  }
   // A stream waits for a task of its entity.
   void BlockOn(int32_t entity, int stream, const TaskRef& blocker);
   // Finds again which streams of an entity wait for which.
@@ -64,6 +66,12 @@ class Streams {
   // what is not, otherwise.
   int64_t ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer& layer, int32_t task,
                   TaskRef* blocker);
+  // Whether all that a layer waits for at its in-ports and the gate is over.
+  bool HasPorts(int32_t entity, const TaskRef& layer) const {
+    return in_.index.LookAtPorts(
+        in_.ProgramOf(entity), layer.instance, layer.layer,
+        [&](const TaskRef& ref) { return EndOf(entity, ref) != kUnknown; });
+  }
   // The end of what a task waits for at an in-port or the gate, likewise.
   int64_t EndOfPort(int32_t entity, const TaskRef& layer, int32_t port, TaskRef* blocker);
   // The task that a cursor is at.
@@ -83,6 +91,7 @@ class Streams {
  private:
   void EnterInstance(int32_t cursor, int32_t position);
   void WakeThoseThatWait(int32_t entity, int stream);
+  void TimeThoseThatWait(int32_t entity, int stream, int64_t until);
 
   struct Entity {
     bool listed = false;   // in work_
@@ -118,7 +127,7 @@ inline int32_t Streams::TaskAt(int32_t cursor) const {
 }
 
 inline int64_t Streams::ExpectedEnd(int32_t entity, const TaskRef& ref) const {
-  const int32_t size = in_.BlockAt(entity, ref.instance).size();
+  const int32_t size = in_.index.BlockAt(in_.ProgramOf(entity), ref.instance).size;
   const int32_t piece = trace_.PieceOf(entity, ref.instance, ref.layer);
   if (piece >= 0) {
     const int64_t end = trace_.TimeIn(trace_.pieces[piece], ref.layer, size, ref.task);

@@ -43,6 +43,7 @@ absl::Status Simulated(const ExecutionGraph& graph, const Machine& machine,
   };
   if (options.what_if.empty()) {
     simulate.memory = &memory;
+    simulate.verified = true;  // as the compiler wrote it
     return run(graph, machine, runtime, simulate);
   }
   ASSIGN_OR_RETURN(const ChangedPlan changed,

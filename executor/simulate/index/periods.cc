@@ -1,13 +1,17 @@
 #include "executor/simulate/index/periods.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace plancast {
 namespace {
 
-// Of one micro-batch: instances of the longest period, and periods that make a while.
-constexpr int32_t kLongest = 32;
-constexpr int32_t kWhile = 16;
+// Instances in which a period has to show, and how often; micro-batches of the longest; instances
+// that make a while.
+constexpr int32_t kWindow = 1024;
+constexpr int32_t kRepeats = 4;
+constexpr int32_t kMostMicroBatches = 64;
+constexpr int32_t kWhile = 48;
 
 // Whether two do the same, for whichever micro-batch.
 bool DoTheSame(const Instance& a, const Instance& b) {
@@ -57,36 +61,63 @@ bool Periods::Widen(int32_t periods) {
   return true;
 }
 
+void Periods::Narrow(int32_t periods) {
+  for (int32_t& length : lengths_) length /= periods;
+}
+
 bool Periods::FindFrom(const std::vector<int32_t>& instances) {
   lengths_.clear();
   const auto programs = static_cast<int32_t>(instances.size());
+  std::vector<Turn> turns;
+  int64_t all = 1;  // micro-batches after which all turn
   for (int32_t p = 0; p < programs; ++p) {
-    lengths_.push_back(NextAlike(p, instances[p]));
-    if (lengths_.back() == 0) break;
+    turns.push_back(TurnFrom(p, instances[p]));
+    if (turns.back().length == 0) return false;
+    all = std::lcm(all, int64_t{turns.back().micro_batches});
+    if (all > kMostMicroBatches) return false;
   }
-  bool found = programs > 0 && lengths_.back() > 0;
+  for (const Turn& turn : turns) {
+    lengths_.push_back(turn.length * static_cast<int32_t>(all / turn.micro_batches));
+  }
+  const auto end = [&](int32_t p) {
+    return instances[p] + std::max(kWhile, (kRepeats - 1) * lengths_[p]);
+  };
   // The ends of a while first: there it is likelier to be over.
+  bool found = programs > 0;
+  for (int32_t p = 0; found && p < programs; ++p) found = Alike(p, end(p));
   for (int32_t p = 0; found && p < programs; ++p) {
-    found = Alike(p, instances[p] + kWhile * lengths_[p]);
-  }
-  for (int32_t p = 0; found && p < programs; ++p) {
-    for (int32_t i = 0; found && i < kWhile * lengths_[p]; ++i) found = Alike(p, instances[p] + i);
+    for (int32_t i = instances[p]; found && i < end(p); ++i) found = Alike(p, i);
   }
   if (!found) lengths_.clear();
   return found;
 }
 
-int32_t Periods::NextAlike(int32_t program, int32_t instance) const {
+Periods::Turn Periods::TurnFrom(int32_t program, int32_t instance) {
   const std::vector<Instance>& all = graph_.programs[program].instances;
-  const int64_t end =
-      std::min<int64_t>(static_cast<int64_t>(all.size()), int64_t{instance} + kLongest + 1);
-  for (int32_t next = instance + 1; next < end; ++next) {
-    if (all[next].micro_batch == all[instance].micro_batch + 1 &&
-        DoTheSame(all[instance], all[next])) {
-      return next - instance;
-    }
+  const auto* const begin = all.data() + instance;
+  const auto count =
+      static_cast<int32_t>(std::min<int64_t>(kWindow, static_cast<int64_t>(all.size()) - instance));
+  // Whether two do the same, as long after those before them.
+  const auto alike = [&](int32_t a, int32_t b) {
+    return DoTheSame(begin[a], begin[b]) &&
+           (a == 0 || begin[a].micro_batch - begin[a - 1].micro_batch ==
+                          begin[b].micro_batch - begin[b - 1].micro_batch);
+  };
+  // Of each beginning of the window, the longest part that it both begins and ends with (Knuth,
+  // Morris and Pratt): what is before it is the shortest period.
+  Turn turn;
+  borders_.assign(count, 0);
+  for (int32_t i = 1; i < count; ++i) {
+    int32_t border = borders_[i - 1];
+    while (border > 0 && !alike(border, i)) border = borders_[border - 1];
+    borders_[i] = border + (alike(border, i) ? 1 : 0);
+    const int32_t length = i + 1 - borders_[i];
+    const int32_t later = begin[length < count ? length : 0].micro_batch - begin[0].micro_batch;
+    if (length * kRepeats <= i + 1 && later > 0) turn = {length, later};
+    // No shorter one will come.
+    if (length * kRepeats > kWindow) break;
   }
-  return 0;
+  return turn;
 }
 
 bool Periods::Alike(int32_t program_index, int32_t index) const {

@@ -23,19 +23,27 @@ class Periods {
   bool Alike(int32_t program, int32_t instance) const;
   // Takes so many periods for one. False: no program has four of these.
   bool Widen(int32_t periods);
-  // Looks for a period of one micro-batch that repeats from these instances on, one of each
-  // program, for a while: schedules go over all micro-batches of a chunk before the next.
+  // Takes that back.
+  void Narrow(int32_t periods);
+  // Looks for a period that repeats from these instances on, one of each program, for a while: as
+  // of schedules that go over all micro-batches of a chunk before the next, or of tables that turn
+  // after several.
   bool FindFrom(const std::vector<int32_t>& instances);
   void Forget() { lengths_.clear(); }
 
  private:
   // Lengths of `micro_batches` at a time, if all programs repeat in their middles.
   bool Try(int32_t micro_batches);
-  // After how many instances a program does the same for the next micro-batch; 0: not soon.
-  int32_t NextAlike(int32_t program, int32_t instance) const;
+  // After how many instances a program does the same for later micro-batches, longest from this
+  // one on, and how many micro-batches later; 0: not soon.
+  struct Turn {
+    int32_t length = 0, micro_batches = 0;
+  };
+  Turn TurnFrom(int32_t program, int32_t instance);
 
   const ExecutionGraph& graph_;
   std::vector<int32_t> lengths_;
+  std::vector<int32_t> borders_;  // while it looks for a turn
 };
 
 }  // namespace plancast

@@ -224,39 +224,19 @@ absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
   return index;
 }
 
-void TaskIndex::TasksOfPort(int32_t program, int32_t instance, int32_t layer, int32_t port,
-                            Refs& to) const {
-  const Instance& at = InstanceOf(program, instance);
-  const int32_t gate = graph_->blocks[at.block].num_in_ports;
-  if (layer > 0) {
-    if (port != gate) AppendOut(program, instance, layer - 1, port, to);
-    return;
+int32_t TaskIndex::InstanceBefore(int32_t program, int stream, int32_t instance) const {
+  // Most often one of the last.
+  constexpr int32_t kFew = 8;
+  const std::vector<Instance>& instances = graph_->programs[program].instances;
+  int32_t before = instance - 1;
+  for (const int32_t few = std::max(before - kFew, -1); before > few; --before) {
+    if ((blocks_[instances[before].block].streams >> stream & 1) != 0) return before;
   }
-  const std::vector<Join>& joins = graph_->programs[program].joins;
-  for (int32_t j = at.join_begin; j < at.join_end; ++j) {
-    const Join& join = joins[j];
-    if (join.to_port != (port == gate ? -1 : port)) continue;
-    const Instance& from = InstanceOf(program, join.from);
-    if (join.from_port >= 0) {
-      AppendOut(program, join.from, from.layer_count - 1, join.from_port, to);
-      continue;
-    }
-    const BlockIndex& block = blocks_[from.block];
-    for (uint32_t rest = block.streams; rest != 0; rest &= rest - 1) {
-      to.push_back({join.from, from.layer_count - 1, block.Last(__builtin_ctz(rest))});
-    }
-  }
-}
-
-void TaskIndex::AppendOut(int32_t program, int32_t instance, int32_t layer, int32_t port,
-                          Refs& to) const {
-  const std::vector<int32_t>& out = graph_->blocks[InstanceOf(program, instance).block].out_ports;
-  if (port >= static_cast<int32_t>(out.size())) return;
-  if (out[port] >= 0) {
-    to.push_back({instance, layer, out[port]});
-  } else {
-    TasksOfPort(program, instance, layer, ~out[port], to);
-  }
+  const ProgramIndex& index = programs_[program];
+  const auto begin = index.instances_of_streams.begin() + index.stream_begin[stream];
+  const auto at = std::lower_bound(
+      begin, index.instances_of_streams.begin() + index.stream_begin[stream + 1], before + 1);
+  return at == begin ? -1 : *(at - 1);
 }
 
 TaskRef TaskIndex::Predecessor(int32_t program, const TaskRef& ref) const {
@@ -265,29 +245,18 @@ TaskRef TaskIndex::Predecessor(int32_t program, const TaskRef& ref) const {
   const int32_t rank = block.rank[ref.task];
   if (rank > 0) return {ref.instance, ref.layer, block.order[block.order_begin[stream] + rank - 1]};
   if (ref.layer > 0) return {ref.instance, ref.layer - 1, block.Last(stream)};
-  const ProgramIndex& index = programs_[program];
-  const auto begin = index.instances_of_streams.begin() + index.stream_begin[stream];
-  const auto at = std::lower_bound(
-      begin, index.instances_of_streams.begin() + index.stream_begin[stream + 1], ref.instance);
-  if (at == begin) return {};
-  const int32_t before = *(at - 1);
+  const int32_t before = InstanceBefore(program, stream, ref.instance);
+  if (before < 0) return {};
   return {before, InstanceOf(program, before).layer_count - 1,
           BlockAt(program, before).Last(stream)};
 }
 
 void TaskIndex::WaitsOf(int32_t program, const TaskRef& ref, Refs& to) const {
-  const BlockIndex& block = BlockAt(program, ref.instance);
   const int own = StreamOf(program, ref);
-  for (int32_t d = block.dep_begin[ref.task]; d < block.dep_begin[ref.task + 1]; ++d) {
-    to.push_back({ref.instance, ref.layer, block.deps[d]});
-  }
-  for (int32_t p = block.port_begin[ref.task]; p < block.port_begin[ref.task + 1]; ++p) {
-    TasksOfPort(program, ref.instance, ref.layer, block.ports[p], to);
-  }
-  if (ref.layer == 0 && block.rank[ref.task] == 0) {
-    const int32_t gate = graph_->blocks[InstanceOf(program, ref.instance).block].num_in_ports;
-    TasksOfPort(program, ref.instance, 0, gate, to);
-  }
+  LookAtWaits(program, ref, [&to](const TaskRef& wait) {
+    to.push_back(wait);
+    return true;
+  });
   std::sort(to.begin(), to.end(), [&](const TaskRef& a, const TaskRef& b) {
     const int x = StreamOf(program, a), y = StreamOf(program, b);
     return x != y ? x < y : PlaceOf(program, a) > PlaceOf(program, b);
@@ -313,17 +282,6 @@ TaskRef TaskIndex::SyncBefore(int32_t program, const TaskRef& ref) const {
   if (before < 0) return {};
   return {before, InstanceOf(program, before).layer_count - 1,
           BlockAt(program, before).sync_before.back()};
-}
-
-int64_t TaskIndex::LaunchesBefore(int32_t program, const TaskRef& ref) const {
-  const BlockIndex& block = BlockAt(program, ref.instance);
-  return programs_[program].launches_before[ref.instance] +
-         int64_t{block.launches.back()} * ref.layer + block.launches[ref.task];
-}
-
-int32_t TaskIndex::LaunchesOf(int32_t program, const TaskRef& ref) const {
-  const BlockIndex& block = BlockAt(program, ref.instance);
-  return block.launches[ref.task + 1] - block.launches[ref.task];
 }
 
 TaskRef TaskIndex::AtRendezvous(int32_t rendezvous, int32_t program) const {

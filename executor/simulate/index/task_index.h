@@ -104,9 +104,25 @@ class TaskIndex {
     return int64_t{instance} << 38 | int64_t{layer} << 24 | rank;
   }
 
-  // The tasks that complete an in-port of a layer, of what gates its instance for
-  // port == num_in_ports. They are appended to `to`.
-  void TasksOfPort(int32_t program, int32_t instance, int32_t layer, int32_t port, Refs& to) const;
+  // Calls `look(TaskRef)` for the tasks that complete an in-port of a layer, or what gates its
+  // instance for port == num_in_ports, until it returns false. Whether it never did.
+  template <typename Look>
+  bool LookAtPort(int32_t program, int32_t instance, int32_t layer, int32_t port,
+                  const Look& look) const;
+  // The same for all that completes any in-port of a layer or gates its instance.
+  template <typename Look>
+  bool LookAtPorts(int32_t program, int32_t instance, int32_t layer, const Look& look) const;
+  // The same for all that a task waits for beyond its predecessor; some are of its own stream, or
+  // of one that another of them is of.
+  template <typename Look>
+  bool LookAtWaits(int32_t program, const TaskRef& ref, const Look& look) const;
+  // They are appended to `to`.
+  void TasksOfPort(int32_t program, int32_t instance, int32_t layer, int32_t port, Refs& to) const {
+    LookAtPort(program, instance, layer, port, [&to](const TaskRef& ref) {
+      to.push_back(ref);
+      return true;
+    });
+  }
   // The task before in the stream; instance -1: none.
   TaskRef Predecessor(int32_t program, const TaskRef& ref) const;
   // All that a task waits for, at most one task of each other stream, ascending by
@@ -115,18 +131,98 @@ class TaskIndex {
   // The task that the host waited for before it launches this; instance -1: none.
   TaskRef SyncBefore(int32_t program, const TaskRef& ref) const;
   // Launches up to this task, without its own, in issue order.
-  int64_t LaunchesBefore(int32_t program, const TaskRef& ref) const;
-  int32_t LaunchesOf(int32_t program, const TaskRef& ref) const;
+  int64_t LaunchesBefore(int32_t program, const TaskRef& ref) const {
+    const BlockIndex& block = BlockAt(program, ref.instance);
+    return programs_[program].launches_before[ref.instance] +
+           int64_t{block.launches.back()} * ref.layer + block.launches[ref.task];
+  }
+  int32_t LaunchesOf(int32_t program, const TaskRef& ref) const {
+    const BlockIndex& block = BlockAt(program, ref.instance);
+    return block.launches[ref.task + 1] - block.launches[ref.task];
+  }
   // The task with which a program comes to a rendezvous.
   TaskRef AtRendezvous(int32_t rendezvous, int32_t program) const;
 
  private:
-  void AppendOut(int32_t program, int32_t instance, int32_t layer, int32_t port, Refs& to) const;
+  // The last instance before that has tasks in a stream; -1: none.
+  int32_t InstanceBefore(int32_t program, int stream, int32_t instance) const;
+  template <typename Look>
+  bool LookAtJoin(int32_t program, const Join& join, const Look& look) const;
+  template <typename Look>
+  bool LookAtOut(int32_t program, int32_t instance, int32_t layer, int32_t port,
+                 const Look& look) const;
 
   const ExecutionGraph* graph_ = nullptr;
   std::vector<BlockIndex> blocks_;
   std::vector<ProgramIndex> programs_;
 };
+
+template <typename Look>
+bool TaskIndex::LookAtPort(int32_t program, int32_t instance, int32_t layer, int32_t port,
+                           const Look& look) const {
+  const Program& own = graph_->programs[program];
+  const Instance& at = own.instances[instance];
+  const bool gate = port == graph_->blocks[at.block].num_in_ports;
+  if (layer > 0) return gate || LookAtOut(program, instance, layer - 1, port, look);
+  const int32_t to_port = gate ? -1 : port;
+  for (int32_t j = at.join_begin; j < at.join_end; ++j) {
+    if (own.joins[j].to_port == to_port && !LookAtJoin(program, own.joins[j], look)) return false;
+  }
+  return true;
+}
+
+template <typename Look>
+bool TaskIndex::LookAtPorts(int32_t program, int32_t instance, int32_t layer,
+                            const Look& look) const {
+  const Program& own = graph_->programs[program];
+  const Instance& at = own.instances[instance];
+  if (layer > 0) {
+    for (int32_t port = 0; port < graph_->blocks[at.block].num_in_ports; ++port) {
+      if (!LookAtOut(program, instance, layer - 1, port, look)) return false;
+    }
+    return true;
+  }
+  for (int32_t j = at.join_begin; j < at.join_end; ++j) {
+    if (!LookAtJoin(program, own.joins[j], look)) return false;
+  }
+  return true;
+}
+
+template <typename Look>
+bool TaskIndex::LookAtJoin(int32_t program, const Join& join, const Look& look) const {
+  const Instance& from = graph_->programs[program].instances[join.from];
+  if (join.from_port >= 0) {
+    return LookAtOut(program, join.from, from.layer_count - 1, join.from_port, look);
+  }
+  const BlockIndex& block = blocks_[from.block];
+  for (uint32_t rest = block.streams; rest != 0; rest &= rest - 1) {
+    if (!look({join.from, from.layer_count - 1, block.Last(__builtin_ctz(rest))})) return false;
+  }
+  return true;
+}
+
+template <typename Look>
+bool TaskIndex::LookAtOut(int32_t program, int32_t instance, int32_t layer, int32_t port,
+                          const Look& look) const {
+  const std::vector<int32_t>& out = graph_->blocks[InstanceOf(program, instance).block].out_ports;
+  if (port >= static_cast<int32_t>(out.size())) return true;
+  return out[port] >= 0 ? look({instance, layer, out[port]})
+                        : LookAtPort(program, instance, layer, ~out[port], look);
+}
+
+template <typename Look>
+bool TaskIndex::LookAtWaits(int32_t program, const TaskRef& ref, const Look& look) const {
+  const BlockIndex& block = BlockAt(program, ref.instance);
+  for (int32_t d = block.dep_begin[ref.task]; d < block.dep_begin[ref.task + 1]; ++d) {
+    if (!look({ref.instance, ref.layer, block.deps[d]})) return false;
+  }
+  for (int32_t p = block.port_begin[ref.task]; p < block.port_begin[ref.task + 1]; ++p) {
+    if (!LookAtPort(program, ref.instance, ref.layer, block.ports[p], look)) return false;
+  }
+  if (ref.layer > 0 || block.rank[ref.task] > 0) return true;
+  const int32_t gate = graph_->blocks[InstanceOf(program, ref.instance).block].num_in_ports;
+  return LookAtPort(program, ref.instance, 0, gate, look);
+}
 
 }  // namespace plancast
 

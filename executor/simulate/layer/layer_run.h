@@ -15,7 +15,9 @@ struct LayerRun {
   int32_t instance = 0, first_layer = 0, layers = 0;
   bool partial = false;    // of a layer that streams have begun
   StreamMask streams = 0;  // that have not gone on yet
-  int64_t refused = -1;    // the place where a run last came to nothing
+  // Kernels come after it before all of it is over: with its own it comes apart.
+  bool tails = false;
+  int64_t kernels_end = 0;  // of the last layer, after its beginning
   int32_t variant = 0;     // of the block, in LayerVariants
   int64_t begin = 0, period = 0;
   LayerOutcome* outcome = nullptr;
@@ -27,7 +29,9 @@ struct LayerRun {
                ? 0
                : static_cast<int32_t>(std::min<int64_t>((now - begin) / period, layers - 1));
   }
-  int64_t end() const { return begin + (layers - 1) * period + outcome->end; }
+  int64_t end() const {
+    return begin + (layers - 1) * period + (tails ? kernels_end : outcome->end);
+  }
   // Whether others communicate alongside it both before and after a time.
   bool OthersLastThrough(int64_t time) const {
     bool before = false;

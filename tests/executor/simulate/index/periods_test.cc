@@ -218,23 +218,50 @@ TEST(PeriodsTest, OneAfterAnotherIsFoundFromWithin) {
   b.Block("norm").Kernel(1);
   b.Block("B", 1).Kernel(2, {~0});
   b.Program("all");
-  for (int m = 0; m < 40; ++m) b.Run("F", {}, 1, m);
-  for (int m = 0; m < 40; ++m) b.Run("norm", {}, 1, m).Run("B", {}, 1, m);
+  for (int m = 0; m < 80; ++m) b.Run("F", {}, 1, m);
+  for (int m = 0; m < 80; ++m) b.Run("norm", {}, 1, m).Run("B", {}, 1, m);
   const ExecutionGraph graph = b.Build();
   Periods periods(graph);
   EXPECT_FALSE(periods.found());
   EXPECT_TRUE(periods.FindFrom({4}));
   EXPECT_EQ(periods.Of(0), 1);
-  EXPECT_TRUE(periods.Alike(0, 38));
-  EXPECT_FALSE(periods.Alike(0, 39));
-  // Sixteen of them do not make a while.
-  EXPECT_FALSE(periods.FindFrom({24}));
+  EXPECT_TRUE(periods.Alike(0, 78));
+  EXPECT_FALSE(periods.Alike(0, 79));
+  // What is left of them does not make a while.
+  EXPECT_FALSE(periods.FindFrom({44}));
   EXPECT_FALSE(periods.found());
-  EXPECT_TRUE(periods.FindFrom({45}));
+  EXPECT_TRUE(periods.FindFrom({85}));
   EXPECT_EQ(periods.Of(0), 2);
   EXPECT_TRUE(periods.FindFrom({4}));
   periods.Forget();
   EXPECT_FALSE(periods.found());
+}
+
+// Tables turn after several steps of a rule; programs that do so after unlike numbers of
+// micro-batches have a period when all have.
+TEST(PeriodsTest, SeveralMicroBatchesMayBeOnePeriod) {
+  GraphBuilder b({{"pp", 2}});
+  b.Block("F", 1).Kernel(1, {~0}).OutPort(0);
+  b.Block("B", 1).Kernel(2, {~0});
+  b.Program("two", {{0, 0}});
+  for (int m = 0; m < 80; m += 2) {
+    b.Run("F", {}, 1, m).Run("F", {}, 1, m + 1).Run("B", {}, 1, m).Run("B", {}, 1, m + 1);
+  }
+  b.Program("three", {{0, 1}});
+  for (int m = 0; m < 81; m += 3) {
+    for (int i = 0; i < 3; ++i) b.Run("F", {}, 1, m + i);
+    for (int i = 0; i < 3; ++i) b.Run("B", {}, 1, m + i);
+  }
+  const ExecutionGraph graph = b.Build();
+  Periods periods(graph);
+  periods.Forget();
+  EXPECT_TRUE(periods.FindFrom({4, 6}));
+  EXPECT_EQ(periods.Of(0), 12);
+  EXPECT_EQ(periods.Of(1), 12);
+  EXPECT_TRUE(periods.Widen(2));
+  EXPECT_EQ(periods.Of(0), 24);
+  periods.Narrow(2);
+  EXPECT_EQ(periods.Of(0), 12);
 }
 
 }  // namespace
