@@ -14,6 +14,7 @@
 #include "strategy/schedule/choose_schedule.h"
 #include "strategy/schedule/choose_step_time.h"
 #include "strategy/schedule/choose_vocabulary.h"
+#include "strategy/schedule/plan_conflicts.h"
 
 namespace plancast {
 namespace {
@@ -66,11 +67,11 @@ class Chooser {
     RETURN_IF_ERROR(CheckPasses());
     RETURN_IF_ERROR(ChooseSharding());
     RETURN_IF_ERROR(ChooseRecompute(form_, profile_, &o_));
-    RETURN_IF_ERROR(CheckSplitBackward(o_, profile_));
     NoteWholeStages();
     ChooseRest();
     RETURN_IF_ERROR(ChooseStepTime(form_, profile_, &o_, texts_ ? &plan_.notes : nullptr));
     RETURN_IF_ERROR(ChooseVocabulary(form_, context_.vocab, &o_, texts_ ? &plan_.notes : nullptr));
+    RETURN_IF_ERROR(CheckConflicts(o_, profile_));
     if (texts_) Report();
     return std::move(plan_);
   }

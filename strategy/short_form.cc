@@ -219,7 +219,9 @@ absl::Status ParseSchedule(absl::string_view value, ShortForm& form) {
     Strings all = AllOf(kScheduleNames);
     // What stands for no word.
     all.erase(std::remove_if(all.begin(), all.end(),
-                             [](const std::string& s) { return s == "none" || s == "table"; }),
+                             [](const std::string& s) {
+                               return s == "none" || s == "table" || s == "ongoing";
+                             }),
               all.end());
     return all;
   }());

@@ -72,14 +72,14 @@ class Search {
 
   ScheduleTable Named(Schedule schedule, int64_t micro_batches) const {
     ScheduleTable table;
-    const PipelineSchedule rule(schedule, times_.stages, micro_batches, times_.chunks);
-    for (int64_t s = 0; s < times_.stages; ++s) table.stages.push_back(rule.OfStage(s));
+    const PipelineSchedule rule(schedule, times_.stages(), micro_batches, times_.chunks());
+    for (int64_t s = 0; s < times_.stages(); ++s) table.stages.push_back(rule.OfStage(s));
     return table;
   }
 
   // Those that leave gradients of weights in B.
   std::vector<Schedule> WholeNames() const {
-    if (times_.chunks > 1) return {Schedule::kInterleaved, Schedule::kBreadthFirst};
+    if (times_.chunks() > 1) return {Schedule::kInterleaved, Schedule::kBreadthFirst};
     return {Schedule::k1f1b, Schedule::kEager1f1b, Schedule::kGpipe};
   }
 
@@ -88,17 +88,17 @@ class Search {
       for (const Schedule name : WholeNames()) {
         Offer(Named(name, micro_batches_), std::string(kScheduleNames[name]));
       }
-      if (times_.chunks == 1) Offer(OrderByVarunasRule(micro_batches_, times_), "varuna");
+      if (times_.chunks() == 1) Offer(OrderByVarunasRule(micro_batches_, times_), "varuna");
     }
-    if (!options_.may_split || times_.chunks > 1) return;
+    if (!options_.may_split || times_.chunks() > 1) return;
     for (const Schedule name : {Schedule::kZbH1, Schedule::kZb1p, Schedule::kZb2p}) {
       Offer(Named(name, micro_batches_), std::string(kScheduleNames[name]));
     }
   }
 
   int64_t Few() const {
-    const int64_t p = times_.stages;
-    if (times_.chunks > 1 || p * micro_batches_ <= kMadeWhole) return micro_batches_;
+    const int64_t p = times_.stages();
+    if (times_.chunks() > 1 || p * micro_batches_ <= kMadeWhole) return micro_batches_;
     const int64_t few = std::max<int64_t>(6 * p, 2 * kPeriods);
     if (few + kPeriods >= micro_batches_) return micro_batches_;
     return few + (micro_batches_ - few) % kPeriods;
@@ -110,9 +110,9 @@ class Search {
     for (const Schedule name : WholeNames()) {
       whole.push_back({std::string(kScheduleNames[name]), Named(name, micro_batches), {}});
     }
-    if (times_.chunks > 1) return whole;
+    if (times_.chunks() > 1) return whole;
     std::vector<int64_t> twice;
-    for (int64_t s = 0; s < times_.stages; ++s) twice.push_back(2 * (times_.stages - s - 1));
+    for (int64_t s = 0; s < times_.stages(); ++s) twice.push_back(2 * (times_.stages() - s - 1));
     whole.push_back({"zb2p", WarmedUp(micro_batches, Allowed(twice)), {}});
     for (const bool waits : {true, false}) {
       whole.push_back(
@@ -147,7 +147,7 @@ class Search {
       }
       if (options_.may_leave_whole) add(whole.table, whole.from);
     }
-    if (times_.chunks > 1) return made;
+    if (times_.chunks() > 1) return made;
     for (const bool splits : {true, false}) {
       if (!(splits ? options_.may_split : options_.may_leave_whole)) continue;
       for (const bool waits : {false, true}) {
@@ -166,11 +166,11 @@ class Search {
   std::vector<TakingRule> Rules(int64_t micro_batches, bool waits, Overrun overrun,
                                 bool splits) const {
     std::vector<TakingRule> rules(3, {{}, waits, overrun, splits});
-    for (int64_t s = 0; s < times_.stages; ++s) {
-      const int64_t after = times_.stages - s;
+    for (int64_t s = 0; s < times_.stages(); ++s) {
+      const int64_t after = times_.stages() - s;
       rules[0].most_ahead.push_back(after);
       rules[1].most_ahead.push_back(2 * after - 1);
-      rules[2].most_ahead.push_back(std::min(micro_batches, 2 * times_.stages));
+      rules[2].most_ahead.push_back(std::min(micro_batches, 2 * times_.stages()));
     }
     return rules;
   }

@@ -34,6 +34,10 @@ std::optional<ScheduleTable> TakeWhatIsThere(int64_t micro_batches, const Pipeli
                                              const std::vector<int64_t>& memory,
                                              const TakingRule& rule);
 
+// The order of stages that may have `most` micro-batches in flight (schedule=ongoing), one number a
+// stage: as if a forward pass took one unit of time, a whole backward pass two, a transfer none.
+ScheduleTable TableOfOngoing(const std::vector<int64_t>& most, int64_t micro_batches);
+
 // Forward passes that each stage of one chunk can do before its first gradient comes, falling by
 // at least one from stage to stage. `waits`: only those that end by then.
 std::vector<int64_t> WarmUpsByTime(int64_t micro_batches, const PipelineTimes& times, bool waits);

@@ -27,7 +27,7 @@ class Stages {
   // `lists`: what each does, less forward passes that it does earlier; null: what comes, and no
   // transfer takes any time.
   Stages(int64_t micro_batches, const PipelineTimes& times, const Orders* lists)
-      : times_(times), stages_(times.stages) {
+      : times_(times), stages_(times.stages()) {
     if (lists != nullptr) {
       listed_ = true;
       for (size_t s = 0; s < lists->size(); ++s) stages_[s].list = (*lists)[s];
@@ -47,7 +47,7 @@ class Stages {
           stages_[event.stage].come[event.step.kind].push(event.step.micro_batch);
         }
       }
-      for (int64_t s = 0; s < times_.stages; ++s) Begin(now, s);
+      for (int64_t s = 0; s < times_.stages(); ++s) Begin(now, s);
     }
     Orders orders;
     for (Stage& stage : stages_) orders.push_back(std::move(stage.did));
@@ -75,7 +75,7 @@ class Stages {
     events_.push({time, ++number_, stage, step, done});
   }
   int64_t Transfer(int64_t from) const { return listed_ ? times_.transfer[from] : 0; }
-  bool IsLast(int64_t s) const { return s + 1 == times_.stages; }
+  bool IsLast(int64_t s) const { return s + 1 == times_.stages(); }
   int64_t Takes(int64_t s, Kind kind) const {
     const PassTime& pass = times_.passes[s];
     if (kind == kF) return pass.forward;

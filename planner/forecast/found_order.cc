@@ -14,7 +14,7 @@
 #include "compiler/schedule/varuna_order.h"
 #include "executor/executor.h"
 #include "planner/forecast/pass_times.h"
-#include "strategy/schedule/choose_schedule.h"
+#include "strategy/schedule/plan_conflicts.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/schedule/schedule_table.h"
 
@@ -55,7 +55,7 @@ class Finder {
     few.schedule_table =
         PrintScheduleTable(MeasuredTable(few.pp, few.vpp, few.micro_batches, splits));
     if (splits) {
-      RETURN_IF_ERROR(CheckSplitBackward(few, profile_));
+      RETURN_IF_ERROR(CheckConflicts(few, profile_));
     }
     ASSIGN_OR_RETURN(const std::shared_ptr<const ExecutionGraph> graph, compile_(few));
     return MeasurePasses(*graph, few.pp, few.vpp, few.micro_batches, machine_, pricing_,

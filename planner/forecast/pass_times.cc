@@ -43,7 +43,7 @@ class Measuring {
   // Devices of one class may be slower than others of their stage: the slowest counts.
   void TakeTimes(const SimResult& result) {
     std::vector<std::vector<Span>> spans(result.classes.size(),
-                                         std::vector<Span>(kPhases * measured_.times.chunks));
+                                         std::vector<Span>(kPhases * measured_.times.chunks()));
     std::vector<std::vector<Phase>> phases;
     for (const Program& program : graph_.programs) phases.push_back(PhasesOf(program));
     const auto each = [&](const auto& take) {
@@ -72,7 +72,7 @@ class Measuring {
     });
     for (size_t c = 0; c < spans.size(); ++c) {
       const int64_t stage = StageOf(graph_.programs[result.classes[c].program]);
-      for (int64_t chunk = 0; chunk < measured_.times.chunks; ++chunk) {
+      for (int64_t chunk = 0; chunk < measured_.times.chunks(); ++chunk) {
         TakeSpans(&spans[c][kPhases * chunk], chunk * stages_ + stage);
       }
     }
@@ -84,7 +84,7 @@ class Measuring {
       const int64_t stage = StageOf(program);
       const std::vector<PassMemory> kept = KeptBy(program);
       int64_t in_flight = 0;
-      for (int64_t chunk = 0; chunk < measured_.times.chunks; ++chunk) {
+      for (int64_t chunk = 0; chunk < measured_.times.chunks(); ++chunk) {
         PassMemory& all = measured_.times.memory[chunk * stages_ + stage];
         all.activations = std::max(all.activations, kept[chunk].activations);
         all.for_weights = std::max(all.for_weights, kept[chunk].for_weights);
@@ -133,7 +133,7 @@ class Measuring {
 
   // Per chunk, what forward passes leave, and what is left behind the backward one.
   std::vector<PassMemory> KeptBy(const Program& program) const {
-    std::vector<PassMemory> kept(measured_.times.chunks, PassMemory{0, 0});
+    std::vector<PassMemory> kept(measured_.times.chunks(), PassMemory{0, 0});
     bool back = false;
     for (const Instance& instance : program.instances) {
       back = back || instance.phase == Phase::kBackward;

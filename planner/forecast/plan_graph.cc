@@ -83,7 +83,8 @@ absl::Status CheckSizes(const PlanGraph& plan, Session& session) {
   const double micro_batches = static_cast<double>(options.micro_batches);
   const double kept =
       options.schedule == Schedule::kGpipe || options.schedule == Schedule::kBreadthFirst ||
-              options.schedule == Schedule::kTable || FollowsTimes(options.schedule)
+              options.schedule == Schedule::kTable || options.schedule == Schedule::kOngoing ||
+              FollowsTimes(options.schedule)
           ? micro_batches
           : std::min(micro_batches, 2.0 * static_cast<double>(options.pp * options.vpp));
   const double micro_batch = static_cast<double>(options.micro_batch);

@@ -123,9 +123,13 @@ class Chooser {
       one_by_one = one_by_one && bound(s) == o_.pp - s;
       all_at_once = all_at_once && bound(s) >= o_.micro_batches;
     }
-    o_.schedule = one_by_one ? Schedule::k1f1b : all_at_once ? Schedule::kGpipe : Schedule::kTable;
-    if (o_.schedule != Schedule::kTable) return absl::OkStatus();
-    o_.schedule_table = PrintScheduleTable(TableOfOngoing(most, o_.pp, o_.micro_batches));
+    o_.schedule = one_by_one    ? Schedule::k1f1b
+                  : all_at_once ? Schedule::kGpipe
+                                : Schedule::kOngoing;
+    if (o_.schedule != Schedule::kOngoing) return absl::OkStatus();
+    for (int64_t s = 0; s < o_.pp; ++s) {
+      o_.most_ongoing.push_back(std::min(bound(s), o_.micro_batches));
+    }
     return absl::OkStatus();
   }
 
@@ -149,38 +153,6 @@ class Chooser {
 absl::Status ChooseSchedule(const ShortForm& form, PlanOptions* options,
                             std::vector<std::string>* notes) {
   return Chooser(form, options, notes).Choose();
-}
-
-absl::Status CheckSplitBackward(const PlanOptions& options, const SoftwareProfile& profile) {
-  if (!options.splits_backward()) return absl::OkStatus();
-  const auto not_yet = [&](absl::string_view what, absl::string_view remedy) {
-    return absl::UnimplementedError(absl::StrCat(
-        "not supported yet: ", what, " with schedule=", kScheduleNames[options.schedule],
-        ", which makes gradients of weights in a pass of "
-        "their own. ",
-        remedy));
-  };
-  if (options.most_zero() >= 2) {
-    return not_yet(absl::StrCat("zero=", options.most_zero()), "Use zero=1, or schedule=1f1b.");
-  }
-  if (options.offload.count(Offload::kActivations) > 0) {
-    return not_yet("offload=activations", "Leave it out, or use schedule=1f1b.");
-  }
-  if (profile.update.fresh_gradients) {
-    return not_yet(absl::StrCat("the profile ", profile.name,
-                                ", whose gradients are made anew in every iteration,"),
-                   "Use `--profile megatron-core`, or schedule=1f1b.");
-  }
-  for (const auto& [op, memory] : profile.tensors.op_memory) {
-    if (memory.saved.empty() && memory.backward.empty() && memory.not_saved.empty() &&
-        memory.pinned_inputs.empty()) {
-      continue;
-    }
-    return not_yet(absl::StrCat("the profile ", profile.name, ", which says what `", op,
-                                "` keeps from pass to pass,"),
-                   "Use `--profile megatron-core`, or schedule=1f1b.");
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace plancast

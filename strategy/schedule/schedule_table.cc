@@ -1,5 +1,6 @@
 #include "strategy/schedule/schedule_table.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -47,6 +48,17 @@ absl::string_view RowsOf(absl::string_view text) {
 }
 
 }  // namespace
+
+bool ListsWeights(const ScheduleTable& table) {
+  const auto is_weight = [](const ScheduleStep& step) { return step.phase == Phase::kWeight; };
+  return std::any_of(table.stages.begin(), table.stages.end(), [&](const auto& steps) {
+    return std::any_of(steps.begin(), steps.end(), is_weight);
+  });
+}
+
+bool ListsWeights(absl::string_view text) {
+  return RowsOf(text).find(kPhaseNames[Phase::kWeight][0]) != absl::string_view::npos;
+}
 
 std::string StepString(const ScheduleStep& step) {
   return absl::StrCat(kPhaseNames[step.phase], step.micro_batch, ".", step.chunk);

@@ -53,13 +53,13 @@ std::vector<ScheduleTable> NamedTables(const PipelineTimes& times, int64_t micro
        {Schedule::kGpipe, Schedule::k1f1b, Schedule::kEager1f1b, Schedule::kZbH1, Schedule::kZb1p,
         Schedule::kZb2p, Schedule::kInterleaved, Schedule::kBreadthFirst}) {
     const bool chunks = RunsChunks(schedule);
-    if (chunks != (times.chunks > 1)) continue;
+    if (chunks != (times.chunks() > 1)) continue;
     ScheduleTable& table = tables.emplace_back();
-    for (int64_t s = 0; s < times.stages; ++s) {
-      table.stages.push_back(StageSchedule(schedule, times.stages, s, micro_batches, times.chunks));
+    for (int64_t s = 0; s < times.stages(); ++s) {
+      table.stages.push_back(StageSchedule(schedule, times.stages(), s, micro_batches, times.chunks()));
     }
   }
-  if (times.chunks == 1) tables.push_back(OrderByVarunasRule(micro_batches, times));
+  if (times.chunks() == 1) tables.push_back(OrderByVarunasRule(micro_batches, times));
   return tables;
 }
 
