@@ -7,6 +7,7 @@
 
 #include "compiler/schedule/schedule_run.h"
 #include "strategy/schedule/schedule_table.h"
+#include "strategy/schedule/stage_placement.h"
 
 namespace plancast {
 
@@ -42,9 +43,11 @@ ScheduleTable TableOfOngoing(const std::vector<int64_t>& most, int64_t micro_bat
 // at least one from stage to stage. `waits`: only those that end by then.
 std::vector<int64_t> WarmUpsByTime(int64_t micro_batches, const PipelineTimes& times, bool waits);
 
-// A table of one chunk for more micro-batches than it has: its steady state goes on for as long as
-// needed. std::nullopt: it has none, or none that fits the difference.
-std::optional<ScheduleTable> Prolonged(const ScheduleTable& table, int64_t micro_batches);
+// A table for more micro-batches than it has, with each phase of each chunk in their order: its
+// steady state goes on for as long as needed. std::nullopt: it has none that is looked for, or none
+// that fits the difference.
+std::optional<ScheduleTable> Prolonged(const ScheduleTable& table, const StagePlacement& placement,
+                                       int64_t micro_batches);
 
 }  // namespace plancast
 
