@@ -15,6 +15,7 @@
 #include "strategy/schedule/choose_step_time.h"
 #include "strategy/schedule/choose_vocabulary.h"
 #include "strategy/schedule/plan_conflicts.h"
+#include "strategy/schedule/schedule_word.h"
 
 namespace plancast {
 namespace {
@@ -415,7 +416,7 @@ void Chooser::Report() {
                             ? OffloadText(o_.offload)
                             : absl::StrCat(OffloadText(o_.offload), ":", o_.offload_layers);
   }
-  chosen["schedule"] = std::string(kScheduleNames[o_.schedule]);
+  chosen["schedule"] = PrintScheduleWord({o_.schedule, o_.search_memory, o_.most_ongoing});
   chosen["attn"] = std::string(kAttentionNames[o_.attention]);
   chosen["overlap"] = OverlapText(o_.overlap);
   chosen["bucket"] = PrintByteSize(o_.bucket_bytes);

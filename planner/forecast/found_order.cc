@@ -39,7 +39,8 @@ class Finder {
   absl::StatusOr<FoundOrder> ByVarunasRule() {
     RETURN_IF_ERROR(MeasureWhole());
     return FoundOrder{0,
-                      PrintScheduleTable(OrderByVarunasRule(options_.micro_batches, passes_.times)),
+                      PrintScheduleTable(OrderByVarunasRule(options_.micro_batches, passes_.times,
+                                                            options_.most_ongoing)),
                       absl::StrCat("order by Varuna's rule from ", Times(/*splits=*/false))};
   }
 
@@ -131,9 +132,9 @@ class Finder {
       for (int64_t chunk = 0; chunk < placement_.chunks(); ++chunk) {
         each += passes_.times.memory[placement_.At(s, chunk)].activations;
       }
-      memory.push_back(static_cast<int64_t>(options_.search_memory *
-                                            static_cast<double>(options_.pp * each) /
-                                            static_cast<double>(placement_.copies())));
+      memory.push_back(
+          static_cast<int64_t>(options_.search_memory * static_cast<double>(options_.pp * each) /
+                               static_cast<double>(placement_.copies())));
     }
     return memory;
   }

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "strategy/schedule/check_schedule.h"
-#include "strategy/schedule/ongoing.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/schedule/schedule_table.h"
 #include "strategy/schedule/schedule_word.h"
@@ -31,11 +30,7 @@ class Chooser {
     }
     o_.schedule = o_.vpp > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
     if (form_.schedule.has_value()) {
-      const std::string& said = *form_.schedule;
-      const auto most = ReadOngoing(said);
-      RETURN_IF_ERROR(most.has_value()               ? TakeOngoing(*most)
-                      : LooksLikeScheduleTable(said) ? TakeTable()
-                                                     : TakeName());
+      RETURN_IF_ERROR(LooksLikeScheduleTable(*form_.schedule) ? TakeTable() : TakeName());
     }
     if (o_.schedule == Schedule::kInterleaved && o_.micro_batches % o_.pp != 0) {
       Note("the ", o_.micro_batches, " micro-batches are not a multiple of pp=", o_.pp,
@@ -68,6 +63,7 @@ class Chooser {
     const ScheduleWord word = *ReadScheduleWord(*form_.schedule);
     const Schedule said = word.schedule;
     o_.search_memory = word.search_memory;
+    if (!word.most_ongoing.empty()) return TakeOngoing(word);
     if (Turns(said)) return TakeTurning(said);
     if (RunsBothWays(said) && o_.micro_batches < 2) {
       return Wrong("schedule=", *form_.schedule, " sends half of the micro-batches each way, and ",
@@ -106,7 +102,8 @@ class Chooser {
   }
 
   // By what stages may have in flight: a rule with a name where it is that one's.
-  absl::Status TakeOngoing(const std::vector<int64_t>& most) {
+  absl::Status TakeOngoing(const ScheduleWord& word) {
+    const std::vector<int64_t>& most = word.most_ongoing;
     if (o_.vpp > 1) {
       return Wrong("schedule=", *form_.schedule, " counts micro-batches of stages with one chunk ",
                    "of layers, and vpp=", o_.vpp, " asks for ", o_.vpp,
@@ -123,10 +120,11 @@ class Chooser {
       one_by_one = one_by_one && bound(s) == o_.pp - s;
       all_at_once = all_at_once && bound(s) >= o_.micro_batches;
     }
-    o_.schedule = one_by_one    ? Schedule::k1f1b
-                  : all_at_once ? Schedule::kGpipe
-                                : Schedule::kOngoing;
-    if (o_.schedule != Schedule::kOngoing) return absl::OkStatus();
+    o_.schedule = word.schedule;
+    if (word.schedule == Schedule::kOngoing && (one_by_one || all_at_once)) {
+      o_.schedule = one_by_one ? Schedule::k1f1b : Schedule::kGpipe;
+      return absl::OkStatus();
+    }
     for (int64_t s = 0; s < o_.pp; ++s) {
       o_.most_ongoing.push_back(std::min(bound(s), o_.micro_batches));
     }

@@ -24,10 +24,7 @@ struct Row {
 const std::vector<Row>& Table() {
   static const auto* table = new std::vector<Row>{
       // Blocks that gather parameters and reduce gradients themselves.
-      {Trait::kShardsGradients,
-       {Mode::kSplitBackward, Mode::kInBackward, Mode::kSpreadVocabulary},
-       "",
-       "Use zero=1"},
+      {Trait::kShardsGradients, {Mode::kInBackward, Mode::kSpreadVocabulary}, "", "Use zero=1"},
       {Trait::kOffloadsActivations,
        {Mode::kSplitBackward, Mode::kSpreadVocabulary},
        "offload=activations",
@@ -213,9 +210,9 @@ absl::Status CheckConflicts(const PlanOptions& options, const SoftwareProfile& p
     for (const Mode mode : row.refused_with) {
       if (modes.count(mode) == 0) continue;
       const ModeText text = TextOf(mode, options);
-      return absl::UnimplementedError(absl::StrCat("not supported yet: ",
-                                                   What(row, options, profile), " with ", text.with,
-                                                   ". ", row.remedy, ", or ", text.remedy, "."));
+      return absl::UnimplementedError(
+          absl::StrCat("not supported yet: ", What(row, options, profile), " with ", text.with,
+                       ". ", row.remedy, ", or ", text.remedy, "."));
     }
   }
   return absl::OkStatus();

@@ -8,7 +8,7 @@
 namespace plancast {
 
 // Named as in the strategy language; docs/schedules.md has the rule and the source of each.
-// kNone: there is no pipeline. kOngoing: the plan says how much stages have in flight (ongoing.h).
+// kNone: there is no pipeline. kOngoing: the plan says how much stages have in flight.
 // kTable: it lists the order itself. kVaruna, kSearch: the order follows from what the passes take.
 enum class Schedule : uint8_t {
   kNone,
@@ -71,6 +71,11 @@ constexpr bool SplitsBackward(Schedule schedule) {
 // Whether the order follows from what the passes take: it is found for a plan on a machine.
 constexpr bool FollowsTimes(Schedule schedule) {
   return schedule == Schedule::kVaruna || schedule == Schedule::kSearch;
+}
+
+// Whether a plan may say how many micro-batches of each stage may be forward and not yet back.
+constexpr bool BoundsOngoing(Schedule schedule) {
+  return schedule == Schedule::kOngoing || schedule == Schedule::kVaruna;
 }
 
 // Whether compute can wait for transfers between stages, sends included, without a deadlock: so

@@ -106,7 +106,9 @@ absl::StatusOr<ScheduleTable> ParseScheduleTable(absl::string_view text) {
 }
 
 bool LooksLikeScheduleTable(absl::string_view text) {
-  if (absl::StartsWith(text, "search:")) return false;  // schedule_word.h
+  for (const absl::string_view word : {"search:", "varuna:", "ongoing:"}) {  // schedule_word.h
+    if (absl::StartsWith(text, word)) return false;
+  }
   if (text.find(kBehindPlacement) != absl::string_view::npos) return true;
   text = absl::StripLeadingAsciiWhitespace(text);
   return ParseStep(text.substr(0, text.find_first_of(" ;\t\n\r"))).has_value();

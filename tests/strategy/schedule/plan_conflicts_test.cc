@@ -16,9 +16,9 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr PipelineMode kModes[] = {PipelineMode::kSplitBackward,   PipelineMode::kTurns,
-                                   PipelineMode::kTwoCopies,       PipelineMode::kPostValidated,
-                                   PipelineMode::kInBackward,      PipelineMode::kSpreadVocabulary};
+constexpr PipelineMode kModes[] = {PipelineMode::kSplitBackward, PipelineMode::kTurns,
+                                   PipelineMode::kTwoCopies,     PipelineMode::kPostValidated,
+                                   PipelineMode::kInBackward,    PipelineMode::kSpreadVocabulary};
 constexpr int kTraits = static_cast<int>(PlanTrait::kNodes) + 1;
 
 PlanOptions PlanOf(PipelineMode mode) {
@@ -145,10 +145,9 @@ TEST(PlanConflictsTest, PlansWithoutAModeAreNotAsked) {
 
 TEST(PlanConflictsTest, SaysWhatAndWhatToDo) {
   PlanOptions options = PlanOf(PipelineMode::kSplitBackward);
-  options.node_zero = 3;
-  EXPECT_EQ(std::string(CheckConflicts(options, SoftwareProfile()).message()),
-            "not supported yet: zero=3 with schedule=zbh1, which makes gradients of weights in a "
-            "pass of their own. Use zero=1, or use schedule=1f1b.");
+  EXPECT_EQ(std::string(CheckConflicts(options, SoftwareProfile(), {PlanTrait::kRanks}).message()),
+            "not supported yet: nodes on some ranks (`on`) with schedule=zbh1, which makes "
+            "gradients of weights in a pass of their own. Leave them out, or use schedule=1f1b.");
 }
 
 }  // namespace

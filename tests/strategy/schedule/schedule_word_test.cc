@@ -1,4 +1,4 @@
-#include "strategy/schedule/ongoing.h"
+#include "strategy/schedule/schedule_word.h"
 
 #include <string>
 
@@ -13,12 +13,18 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(OngoingTest, ReadsWhatItPrints) {
-  EXPECT_EQ(PrintOngoing({4, 3, 2, 1}), "ongoing:4-3-2-1");
-  EXPECT_THAT(*ReadOngoing("ongoing:4-3-2-1"), ElementsAre(4, 3, 2, 1));
-  EXPECT_THAT(*ReadOngoing("ongoing:8"), ElementsAre(8));
-  for (const char* text : {"ongoing:", "ongoing:0", "ongoing:2-", "ongoing:2000000", "1f1b"}) {
-    EXPECT_FALSE(ReadOngoing(text).has_value()) << text;
+TEST(ScheduleWordTest, ReadsWhatItPrints) {
+  for (const char* text :
+       {"1f1b", "search", "search:1.5", "varuna", "varuna:4", "ongoing:4-3-2-1", "ongoing:8"}) {
+    const auto word = ReadScheduleWord(text);
+    ASSERT_TRUE(word.has_value()) << text;
+    EXPECT_EQ(PrintScheduleWord(*word), text);
+  }
+  EXPECT_THAT(ReadScheduleWord("ongoing:4-3-2-1")->most_ongoing, ElementsAre(4, 3, 2, 1));
+  EXPECT_EQ(ReadScheduleWord("search:1.5")->search_memory, 1.5);
+  for (const char* text : {"ongoing", "ongoing:", "ongoing:0", "ongoing:2-", "ongoing:2000000",
+                           "1f1b:2", "search:", "search:0", "varuna:x", "nothing"}) {
+    EXPECT_FALSE(ReadScheduleWord(text).has_value()) << text;
   }
 }
 
@@ -30,7 +36,7 @@ absl::Status Choose(const std::string& schedule, PlanOptions* options) {
 }
 
 // Proteus says 1F1B and GPipe so.
-TEST(OngoingTest, OrdersWithANameHaveIt) {
+TEST(ScheduleWordTest, OrdersWithANameHaveIt) {
   PlanOptions options;
   options.pp = 4;
   options.micro_batches = 8;
@@ -44,9 +50,13 @@ TEST(OngoingTest, OrdersWithANameHaveIt) {
   options.most_ongoing.clear();
   EXPECT_OK(Choose("ongoing:2", &options));
   EXPECT_THAT(options.most_ongoing, ElementsAre(2, 2, 2, 2));
+  options.most_ongoing.clear();
+  EXPECT_OK(Choose("varuna:4-3-2-1", &options));
+  EXPECT_EQ(options.schedule, Schedule::kVaruna);
+  EXPECT_THAT(options.most_ongoing, ElementsAre(4, 3, 2, 1));
 }
 
-TEST(OngoingTest, RefusesOtherNumbersOfStagesAndChunks) {
+TEST(ScheduleWordTest, RefusesOtherNumbersOfStagesAndChunks) {
   PlanOptions options;
   options.pp = 4;
   options.micro_batches = 8;
