@@ -31,7 +31,8 @@ bool SameProgram(const Program& a, const Program& b) {
 // Enough for the first and the last pass of a phase to differ, and where blocks are
 // sharded those between from both.
 int64_t DraftedMicroBatches(const PlanOptions& options) {
-  if (!options.schedule_table.empty() || options.splits_backward() || Turns(options.schedule) ||
+  if (!options.schedule_table.empty() || !options.most_ongoing.empty() ||
+      options.splits_backward() || Turns(options.schedule) ||
       RunsBothWays(options.schedule) || options.spreads_vocabulary()) {
     return options.micro_batches;
   }
@@ -47,9 +48,9 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
   ASSIGN_OR_RETURN(const ProgramPlan plan, PlanPrograms(request, session, /*observer=*/nullptr));
   const ProgramInputs inputs = plan.inputs();
   const Order order{
-      options.schedule,      options.schedule_table, options.pp,
-      options.vpp,           options.micro_batches,  TransfersBlock(options, *request.profile),
-      options.vocab_parallel};
+      options.schedule,       options.schedule_table, options.most_ongoing,
+      options.pp,             options.vpp,            options.micro_batches,
+      TransfersBlock(options, *request.profile), options.vocab_parallel};
   catalogue_.Clear();
   assembly_.OverlapIterations(options.optimizer == StepTime::kPostValidated);
   if (plan.parking != nullptr) {

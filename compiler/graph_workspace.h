@@ -28,12 +28,14 @@ class GraphWorkspace {
   struct Order {
     Schedule schedule = Schedule::kNone;
     std::string table;
+    std::vector<int64_t> most_ongoing;
     int64_t pp = 0, vpp = 0, micro_batches = 0;
     bool transfers_block = false;
     VocabParallel vocab_parallel = VocabParallel::kEnds;
 
     friend bool operator==(const Order& a, const Order& b) {
-      return a.schedule == b.schedule && a.table == b.table && a.pp == b.pp && a.vpp == b.vpp &&
+      return a.schedule == b.schedule && a.table == b.table &&
+             a.most_ongoing == b.most_ongoing && a.pp == b.pp && a.vpp == b.vpp &&
              a.micro_batches == b.micro_batches && a.transfers_block == b.transfers_block &&
              a.vocab_parallel == b.vocab_parallel;
     }

@@ -419,6 +419,7 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
     options.vpp = usual.vpp;
     options.schedule = usual.schedule;
     options.schedule_table.clear();
+    options.most_ongoing.clear();
   }
   // Which units are joined depends on what is sharded; the cuts of that are PlanKey's.
   if (!joins) options.zero = usual.zero;

@@ -1,6 +1,7 @@
 #include "compiler/program_plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -8,10 +9,12 @@
 #include "base/status_macros.h"
 #include "compiler/activations/parking_plan.h"
 #include "compiler/bind/plan_mesh.h"
+#include "compiler/schedule/made_orders.h"
 #include "compiler/schedule/placed_schedules.h"
 #include "compiler/schedule/vocabulary_schedule.h"
 #include "compiler/sharding/stage_state.h"
 #include "compiler/stage_program.h"
+#include "strategy/schedule/plan_conflicts.h"
 
 namespace plancast {
 namespace {
@@ -40,20 +43,6 @@ void DropIdleRuns(const PlanBodies& bodies, std::vector<std::vector<StageRun>>* 
   }
 }
 
-// What of the optimizer's step the plan alone does not show.
-absl::Status CheckStepTime(const CompileRequest& request, const HomePlan* homes) {
-  const StepTime time = request.options->optimizer;
-  if (time == StepTime::kAtEnd) return absl::OkStatus();
-  const auto not_yet = [&](absl::string_view what) {
-    return absl::UnimplementedError(absl::StrCat("not supported yet: ", what, " with optimizer=",
-                                                 kStepTimeNames[time], ". Use optimizer=at-end."));
-  };
-  if (time == StepTime::kInBackward && homes != nullptr) return not_yet("nodes with homes");
-  if (request.tree->NamesRanks()) return not_yet("nodes and homes on some ranks (`on`)");
-  if (request.tree->HasStagePlaces()) return not_yet("stages with meshes or devices of their own");
-  return absl::OkStatus();
-}
-
 // Whether several chunks of one stage use it.
 bool UsedByChunks(const SharedParameter& parameter) {
   for (const SharedParameter::Use& a : parameter.uses) {
@@ -64,88 +53,33 @@ bool UsedByChunks(const SharedParameter& parameter) {
   return false;
 }
 
-// What is not simulated where virtual stages are not placed in a loop, or twice.
-absl::Status CheckPlaced(const CompileRequest& request, const StagePlacement& placement,
-                         const std::vector<SharedParameter>& shared, const HomePlan* homes) {
-  const PlanOptions& options = *request.options;
-  if (placement.Loops()) return absl::OkStatus();
-  const auto not_yet = [&](absl::string_view what, absl::string_view remedy) {
-    return absl::UnimplementedError(absl::StrCat(
-        "not supported yet: ", what, " with ",
-        options.schedule == Schedule::kTable
-            ? "a table that says a placement"
-            : absl::StrCat("schedule=", kScheduleNames[options.schedule]),
-        ", whose ", placement.copies() > 1 ? "stages hold two copies" : "layers turn back", ". ",
-        remedy));
-  };
-  if (!options.own_stages.empty()) {
-    return not_yet("stages with meshes of their own",
-                   "Use schedule=1f1b, or leave `mesh` and `devices` out of `stages`.");
-  }
-  if (request.tree->NamesRanks()) {
-    return not_yet("nodes on some ranks (`on`)", "Leave them out, or use schedule=1f1b.");
-  }
-  // Its gradient would be reduced behind one chunk, and made again by the other.
-  const bool split = std::any_of(shared.begin(), shared.end(), UsedByChunks);
-  if (options.most_zero() >= 2 && split) {
-    return not_yet(absl::StrCat("zero=", options.most_zero(),
-                                " where chunks of one stage share a parameter (tied embeddings)"),
-                   "Use zero=1, or schedule=1f1b.");
-  }
-  if (placement.copies() == 1) return absl::OkStatus();
-  if (homes != nullptr) {
-    return not_yet("nodes with homes of their own", "Leave them out, or use schedule=dualpipev.");
-  }
-  if (options.offload.count(Offload::kOptimizer) > 0) {
-    return not_yet("offload=optimizer", "Leave it out, or use schedule=dualpipev.");
-  }
-  return absl::OkStatus();
-}
-
-// What of ChooseVocabulary the plan alone does not show.
-absl::Status CheckVocabulary(const CompileRequest& request) {
-  if (!request.options->spreads_vocabulary()) return absl::OkStatus();
-  const auto not_yet = [&](absl::string_view what) {
-    return absl::UnimplementedError(
-        absl::StrCat("not supported yet: ", what,
-                     " with vocab_parallel=", kVocabParallelNames[request.options->vocab_parallel],
-                     ". Leave them out, or use vocab_parallel=redis."));
-  };
+// What of a plan its tree shows.
+std::set<PlanTrait> TraitsOf(const CompileRequest& request) {
   const StrategyTree& tree = *request.tree;
-  if (tree.NamesRanks()) return not_yet("nodes and homes on some ranks (`on`)");
-  if (tree.HasStagePlaces()) return not_yet("stages with meshes or devices of their own");
-  if (tree.fine_tunes()) return not_yet("weights that are not trained (`train`, `lora`)");
+  std::set<PlanTrait> traits;
+  if (tree.NamesRanks()) traits.insert(PlanTrait::kRanks);
+  if (tree.HasStagePlaces()) traits.insert(PlanTrait::kStagePlaces);
+  if (tree.fine_tunes()) traits.insert(PlanTrait::kUntrained);
   const bool below = std::any_of(tree.nodes().begin(), tree.nodes().end(),
                                  [](const auto& node) { return !node.first.empty(); });
-  if (below) return not_yet("nodes below the root");
-  if (request.profile->update.fresh_gradients) {
-    return not_yet("gradients made anew in every iteration, as the profile has,");
-  }
-  return absl::OkStatus();
-}
-
-// What of CheckSplitBackward the plan alone does not show.
-absl::Status CheckSplits(const CompileRequest& request, const HomePlan* homes) {
-  if (!request.options->splits_backward()) return absl::OkStatus();
-  const auto not_yet = [](absl::string_view what, absl::string_view remedy) {
-    return absl::UnimplementedError(
-        absl::StrCat("not supported yet: ", what,
-                     " where gradients of weights are a pass of their own. ", remedy));
-  };
-  // Ranks with other ops would put other exchanges off.
-  if (request.tree->NamesRanks()) {
-    return not_yet("nodes on some ranks (`on`)", "Leave them out, or use schedule=1f1b.");
-  }
+  if (below) traits.insert(PlanTrait::kNodes);
   const SoftwareProfile::Types& types = request.profile->types;
   const bool few_bits = ElementBytes(request.dtype) < ElementBytes(StorageType(request.dtype));
   if (few_bits && (types.quantized_activations || types.quantized_gathers)) {
-    return not_yet("activations that are kept or gathered in 8 or 4 bits",
-                   "Use `--dtype bf16`, or schedule=1f1b.");
+    traits.insert(PlanTrait::kFewBits);
   }
-  if (homes != nullptr && homes->MovesActivations()) {
-    return not_yet("activations with a home of their own", "Leave that home out.");
-  }
-  return absl::OkStatus();
+  return traits;
+}
+
+// What its bodies show.
+std::set<PlanTrait> TraitsOf(const PlanOptions& options,
+                             const std::vector<SharedParameter>& shared, const HomePlan* homes) {
+  std::set<PlanTrait> traits;
+  if (homes != nullptr) traits.insert(PlanTrait::kNodeHomes);
+  if (homes != nullptr && homes->MovesActivations()) traits.insert(PlanTrait::kMovesActivations);
+  const bool by_chunks = std::any_of(shared.begin(), shared.end(), UsedByChunks);
+  if (options.most_zero() >= 2 && by_chunks) traits.insert(PlanTrait::kSharedByChunks);
+  return traits;
 }
 
 }  // namespace
@@ -176,6 +110,9 @@ PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
   }
   if (options.spreads_vocabulary()) {
     return PipelineSchedule(VocabularySchedule(options.vocab_parallel, options.pp, micro_batches));
+  }
+  if (options.schedule == Schedule::kOngoing) {
+    return PipelineSchedule(TableOfOngoing(options.most_ongoing, micro_batches));
   }
   PLANCAST_CHECK(!FollowsTimes(options.schedule)) << "no order was found yet";
   if (!placement.Loops()) {
@@ -216,7 +153,7 @@ bool LikeTheStageBefore(const ProgramInputs& in, int64_t stage) {
 
 absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session& session,
                                          const PassObserver& observer) {
-  RETURN_IF_ERROR(CheckVocabulary(request));
+  RETURN_IF_ERROR(CheckConflicts(*request.options, *request.profile, TraitsOf(request)));
   ProgramPlan plan;
   plan.request = &request;
   ASSIGN_OR_RETURN(plan.bodies, CompileBodies(request, session, observer));
@@ -242,9 +179,8 @@ absl::StatusOr<ProgramPlan> PlanPrograms(const CompileRequest& request, Session&
   ASSIGN_OR_RETURN(plan.homes,
                    HomePlan::Create(plan.bodies->bound, plan.mesh, *request.tree, *request.options,
                                     *request.profile, plan.compiled, request.place));
-  RETURN_IF_ERROR(CheckPlaced(request, plan.placement, plan.shared, plan.homes.get()));
-  RETURN_IF_ERROR(CheckSplits(request, plan.homes.get()));
-  RETURN_IF_ERROR(CheckStepTime(request, plan.homes.get()));
+  RETURN_IF_ERROR(CheckConflicts(*request.options, *request.profile,
+                                 TraitsOf(*request.options, plan.shared, plan.homes.get())));
   // What leaves its device, and comes back, is a module's own.
   if (request.options->offload.count(Offload::kActivations) == 0 &&
       !(plan.homes != nullptr && plan.homes->MovesActivations())) {

@@ -60,7 +60,7 @@ class StageWriter {
     SayWhere(in_, stage_, &writer_.program());
     Reserve(schedule);
     gradients_.Begin();
-    const std::vector<size_t> last_pass = Prepare(schedule);
+    const LastPasses last_pass = Prepare(schedule);
     for (size_t begin = 0; begin < schedule.size();) {
       const size_t end = begin + BatchSize(schedule, begin);
       int32_t feeders[kMaxBatch];
@@ -68,7 +68,7 @@ class StageWriter {
       for (size_t i = begin; i < end; ++i) {
         int32_t& feeder = feeders[i - begin];
         if (parking_) parking_->BeforeStep(static_cast<int64_t>(i));
-        feeder = Run(schedule[i], feeder, last_pass[schedule[i].chunk] == i);
+        feeder = Run(schedule[i], feeder, last_pass.GoesBackAt(i));
         if (parking_) parking_->AfterStep(static_cast<int64_t>(i), feeder);
       }
       for (size_t i = begin; i < end; ++i) PassOn(schedule[i], feeders[i - begin]);
@@ -84,10 +84,8 @@ class StageWriter {
     alike_ = AlikeChunks(in_, contents_, chunks_, offload_.active());
     parts_.assign(kActs * 8 * kPasses * chunks_.size(), -1);
     AddPart(0, [&] { gradients_.Begin(); });
-    const std::vector<size_t> last_pass = Prepare(schedule);
-    const auto act = [&](Act act, size_t i) {
-      AddTurn(act, schedule[i], last_pass[schedule[i].chunk] == i);
-    };
+    const LastPasses last_pass = Prepare(schedule);
+    const auto act = [&](Act act, size_t i) { AddTurn(act, schedule[i], last_pass.GoesBackAt(i)); };
     for (size_t begin = 0; begin < schedule.size();) {
       const size_t end = begin + BatchSize(schedule, begin);
       if (end == begin + 1) {
@@ -115,16 +113,11 @@ class StageWriter {
     return splits ? Phase::kWeight : Phase::kBackward;
   }
 
-  // Where the last pass of each chunk is that makes gradients of weights.
-  std::vector<size_t> Prepare(const std::vector<ScheduleStep>& schedule) {
-    std::vector<size_t> last_pass(chunks_.size());
-    int32_t micro_batches = 0;
-    for (size_t i = 0; i < schedule.size(); ++i) {
-      if (schedule[i].phase == MakesGradients(schedule[i].chunk)) last_pass[schedule[i].chunk] = i;
-      micro_batches = std::max(micro_batches, schedule[i].micro_batch + 1);
-    }
-    for (std::vector<int32_t>& local : local_) local.resize(micro_batches, -1);
-    return last_pass;
+  LastPasses Prepare(const std::vector<ScheduleStep>& schedule) {
+    int32_t most = 0;
+    for (const ScheduleStep& step : schedule) most = std::max(most, step.micro_batch);
+    for (std::vector<int32_t>& local : local_) local.resize(most + 1, -1);
+    return {schedule, chunks_.size()};
   }
 
   // What `write` appends is a part that runs now.
@@ -313,8 +306,10 @@ class StageWriter {
       const int32_t block = writer_.program().instances[behind.from].block;
       behind.from_port = static_cast<int16_t>(writer_.BlockAt(block).out_ports.size() - 1);
     }
-    const int waits = behind.from >= 0 && sharded_->stage.gathers() ? 1 : 0;
+    const bool gathers = sharded_->stage.gathers() && step.phase != Phase::kWeight;
+    const int waits = behind.from >= 0 && gathers ? 1 : 0;
     std::vector<Join> joins;
+    if (step.phase == Phase::kWeight) joins = TakeWentBack(step);
     for (const int32_t block : pass.ahead) {
       const int32_t gather = writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk,
                                             absl::MakeConstSpan(&behind, waits));
@@ -323,15 +318,19 @@ class StageWriter {
     if (waits > 0) joins.push_back(behind);
     int32_t reduced = -1;
     bool begins = true;
+    const Phase makes = MakesGradients(step.chunk);
     const bool fills =
-        step.phase == Phase::kBackward && gradients_.HasBuckets() && (last || syncs_whole_each_);
+        step.phase == makes && gradients_.HasBuckets() && (last || syncs_whole_each_);
+    const Phase way = step.phase == Phase::kForward ? Phase::kForward : Phase::kBackward;
     if (step.phase == Phase::kBackward) offload_.BeginBackward(step);
     for (const ShardedPasses::Piece& piece : pass.pieces) {
       for (const OffloadFlow::Part& part :
-           offload_.Cut(step.chunk, step.phase, *piece.run, piece.layer_begin, piece.count)) {
-        const int32_t block = offload_.BlockOf(part, step.phase, piece.number);
+           offload_.Cut(step.chunk, way, *piece.run, piece.layer_begin, piece.count)) {
+        const int32_t block = step.phase == Phase::kWeight
+                                  ? writer_.BlockOf(piece.number)
+                                  : offload_.BlockOf(part, step.phase, piece.number);
         if (!begins) joins = offload_.JoinsOf();
-        for (const LayerSlices::Slice& slice : slices_.Of(part, step.phase, fills)) {
+        for (const LayerSlices::Slice& slice : slices_.Of(part, way, fills)) {
           joins.insert(joins.end(), slice.joins.begin(), slice.joins.end());
           feeder = writer_.AppendCompute(
               block, step.phase, step, contents_.LayerAt(*part.run, slice.layer_begin), slice.count,
@@ -340,9 +339,12 @@ class StageWriter {
           joins.clear();
           begins = false;
         }
-        offload_.Note(part, piece.number, feeder);
+        if (step.phase != Phase::kWeight) offload_.Note(part, piece.number, feeder);
       }
       if (piece.reduces) reduced = feeder;
+    }
+    if (step.phase == Phase::kBackward && makes == Phase::kWeight) {
+      went_back_[{step.chunk, step.micro_batch}] = writer_.last_compute();
     }
     if (step.phase == Phase::kForward) offload_.EndForward(step, feeder);
     if (reduced >= 0) {
@@ -358,7 +360,11 @@ class StageWriter {
     if (spread_) spread_->BeforeRun(step);
     if (step.phase == Phase::kForward) return Forward(step, feeder);
     if (step.phase == Phase::kBackward) return Backward(step, feeder, last);
-    MakeWeightGradients(step, last);
+    if (sharded_) {
+      RunSharded(step, /*feeder=*/-1, last);
+    } else {
+      MakeWeightGradients(step, last);
+    }
     return -1;
   }
 
@@ -405,12 +411,18 @@ class StageWriter {
     return feeder;
   }
 
+  // What W waits for: collectives of the backward pass may still be under way.
+  std::vector<Join> TakeWentBack(const ScheduleStep& step) {
+    const auto back = went_back_.extract({step.chunk, step.micro_batch});
+    std::vector<Join> joins;
+    if (!back.empty() && back.mapped() >= 0) joins.push_back({back.mapped(), -1, -1});
+    return joins;
+  }
+
   // What the backward pass left; where modules left nothing, buckets take what that made.
   void MakeWeightGradients(const ScheduleStep& step, bool last) {
     const bool reduces = last || syncs_whole_each_;
-    const auto back = went_back_.extract({step.chunk, step.micro_batch});
-    std::vector<Join> joins;  // collectives of the backward pass may still be under way
-    if (!back.empty() && back.mapped() >= 0) joins.push_back({back.mapped(), -1, -1});
+    std::vector<Join> joins = TakeWentBack(step);
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
       if (!contents_.HasBackward(*part.run)) continue;
       const bool left = contents_.BodyOf(*part.run).blocks.weights.block.size() > 0;

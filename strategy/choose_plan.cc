@@ -14,6 +14,8 @@
 #include "strategy/schedule/choose_schedule.h"
 #include "strategy/schedule/choose_step_time.h"
 #include "strategy/schedule/choose_vocabulary.h"
+#include "strategy/schedule/plan_conflicts.h"
+#include "strategy/schedule/schedule_word.h"
 
 namespace plancast {
 namespace {
@@ -66,11 +68,11 @@ class Chooser {
     RETURN_IF_ERROR(CheckPasses());
     RETURN_IF_ERROR(ChooseSharding());
     RETURN_IF_ERROR(ChooseRecompute(form_, profile_, &o_));
-    RETURN_IF_ERROR(CheckSplitBackward(o_, profile_));
     NoteWholeStages();
     ChooseRest();
     RETURN_IF_ERROR(ChooseStepTime(form_, profile_, &o_, texts_ ? &plan_.notes : nullptr));
     RETURN_IF_ERROR(ChooseVocabulary(form_, context_.vocab, &o_, texts_ ? &plan_.notes : nullptr));
+    RETURN_IF_ERROR(CheckConflicts(o_, profile_));
     if (texts_) Report();
     return std::move(plan_);
   }
@@ -414,7 +416,7 @@ void Chooser::Report() {
                             ? OffloadText(o_.offload)
                             : absl::StrCat(OffloadText(o_.offload), ":", o_.offload_layers);
   }
-  chosen["schedule"] = std::string(kScheduleNames[o_.schedule]);
+  chosen["schedule"] = PrintScheduleWord({o_.schedule, o_.search_memory, o_.most_ongoing});
   chosen["attn"] = std::string(kAttentionNames[o_.attention]);
   chosen["overlap"] = OverlapText(o_.overlap);
   chosen["bucket"] = PrintByteSize(o_.bucket_bytes);

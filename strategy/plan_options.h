@@ -12,6 +12,7 @@
 #include "base/memo_key.h"
 #include "graph/model/model_cut.h"
 #include "strategy/schedule/schedule.h"
+#include "strategy/schedule/schedule_table.h"
 
 namespace plancast {
 
@@ -92,13 +93,14 @@ struct PlanOptions {
   // Of Schedule::kTable (schedule_table.h), checked; of a schedule that follows from times the
   // order that was found, once it is.
   std::string schedule_table;
+  // Of each stage, how many micro-batches may be forward and not yet back, where the schedule's
+  // rule asks for it (BoundsOngoing); empty: any number.
+  std::vector<int64_t> most_ongoing;
   // What a search may keep on a stage: so many times the activations of as many micro-batches as
   // there are stages, which is what 1f1b keeps on the first. 0: what its devices have.
   double search_memory = 0;
   // Whether gradients of weights are a pass of their own.
-  bool splits_backward() const {
-    return SplitsBackward(schedule) || schedule_table.find('W') != std::string::npos;
-  }
+  bool splits_backward() const { return SplitsBackward(schedule) || ListsWeights(schedule_table); }
   VocabParallel vocab_parallel = VocabParallel::kEnds;
   bool spreads_vocabulary() const { return vocab_parallel != VocabParallel::kEnds; }
   // Of the output layer, gradients of weights are a pass of their own.
@@ -153,10 +155,10 @@ struct PlanOptions {
 
   PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, node_zero, hsdp, reshard,
                       reshard_ranks, prefetch, unit_layers, sync_each, sync_whole_each, micro_batch,
-                      micro_batches, schedule, schedule_table, search_memory, vocab_parallel,
-                      recompute, recompute_layers, recompute_every, recompute_joined, recompute_ops,
-                      offload, offload_layers, attention, overlap, bucket_bytes, optimizer, layout,
-                      cuts, order, stages, idle, own_stages)
+                      micro_batches, schedule, schedule_table, most_ongoing, search_memory,
+                      vocab_parallel, recompute, recompute_layers, recompute_every,
+                      recompute_joined, recompute_ops, offload, offload_layers, attention, overlap,
+                      bucket_bytes, optimizer, layout, cuts, order, stages, idle, own_stages)
 };
 
 }  // namespace plancast

@@ -15,7 +15,6 @@
 #include "base/suggest.h"
 #include "strategy/byte_size.h"
 #include "strategy/plan_options.h"
-#include "strategy/schedule/ongoing.h"
 #include "strategy/schedule/schedule_table.h"
 #include "strategy/schedule/schedule_word.h"
 
@@ -219,7 +218,9 @@ absl::Status ParseSchedule(absl::string_view value, ShortForm& form) {
     Strings all = AllOf(kScheduleNames);
     // What stands for no word.
     all.erase(std::remove_if(all.begin(), all.end(),
-                             [](const std::string& s) { return s == "none" || s == "table"; }),
+                             [](const std::string& s) {
+                               return s == "none" || s == "table" || s == "ongoing";
+                             }),
               all.end());
     return all;
   }());
@@ -232,11 +233,12 @@ absl::Status ParseSchedule(absl::string_view value, ShortForm& form) {
                      "` says how much a search may keep, in times of what 1f1b keeps "
                      "on the first stage, from 0.01 on, as in `search:1` or `search:1.5`."));
   }
-  if (absl::StartsWith(value, kOngoingPrefix)) {
-    if (ReadOngoing(value).has_value()) return absl::OkStatus();
+  for (const absl::string_view counts : {"ongoing", "varuna"}) {
+    if (!absl::StartsWith(value, absl::StrCat(counts, ":"))) continue;
+    if (ReadScheduleWord(value).has_value()) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("`", value, "` says how many micro-batches of each stage may be forward and ",
-                     "not yet back, as in `ongoing:4-3-2-1`, or one number for all."));
+                     "not yet back, as in `", counts, ":4-3-2-1`, or one number for all."));
   }
   if (LooksLikeScheduleTable(value)) {
     ASSIGN_OR_RETURN(const ScheduleTable table, ParseScheduleTable(value));

@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "strategy/plan_options.h"
-#include "strategy/schedule/ongoing.h"
 #include "strategy/schedule/schedule_table.h"
 #include "strategy/schedule/schedule_word.h"
 #include "strategy/short_form.h"
@@ -25,7 +24,7 @@ absl::Status CheckSupported(const ShortForm& form) {
     return NotYet("cp", absl::StrCat(*form.cp), "This version simulates cp=1.");
   }
   if (form.schedule.has_value() && !LooksLikeScheduleTable(*form.schedule) &&
-      !ReadOngoing(*form.schedule).has_value() && !ReadScheduleWord(*form.schedule).has_value()) {
+      !ReadScheduleWord(*form.schedule).has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "schedule=", *form.schedule,
         " names a file, and nobody has read it. `Strategy.open`, `from_dict` and the command "

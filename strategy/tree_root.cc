@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "strategy/plan_names.h"
-#include "strategy/schedule/ongoing.h"
+#include "strategy/schedule/schedule_word.h"
 #include "strategy/strategy_tree.h"
 
 // What holds for the whole model: the plan as directives of the root.
@@ -81,7 +81,7 @@ ShortForm StrategyTree::PlanOfRoot() const {
   if (said->second.unit_layers.has_value()) plan.unit = said->second.unit_layers;
   if (const int64_t count = said->second.pieces.micro_batches; count > 0) plan.accum = count;
   if (const auto& most = said->second.pieces.max_ongoing; !most.empty()) {
-    plan.schedule = PrintOngoing(most);
+    plan.schedule = PrintScheduleWord({Schedule::kOngoing, 0, most});
   }
   if (said->second.home.empty()) return plan;
   const HomeDirective home = Root().home;

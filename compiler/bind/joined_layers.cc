@@ -163,7 +163,15 @@ class LayerJoiner {
       for (PieceRun run : part->pieces) {
         run.begin += ops;
         run.end += ops;
-        out.pieces.push_back(std::move(run));
+        const auto before =
+            std::find_if(out.pieces.begin(), out.pieces.end(), [&](const PieceRun& other) {
+              return run.through_unit && other.source == run.source && other.end == run.begin;
+            });
+        if (before != out.pieces.end()) {
+          before->end = run.end;
+        } else {
+          out.pieces.push_back(std::move(run));
+        }
       }
       ops += static_cast<int>(part->splits.size());
     }

@@ -20,8 +20,9 @@ Body JoinBodies(const std::vector<const Body*>& bodies);
 void JoinLayers(int64_t layers, BoundModel* bound);
 
 // Makes every BoundBody::unit neighbouring layers of one list in a virtual stage one body, which
-// sharded data parallelism gathers and reduces together; each recomputes what it did. Units end
-// where layers with another unit begin.
+// sharded data parallelism gathers and reduces together, or each piece runs through
+// (PieceRun::through_unit); each recomputes what it did. Units end where layers with another unit
+// begin.
 void JoinUnits(BoundModel* bound);
 
 }  // namespace plancast

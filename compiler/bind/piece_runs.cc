@@ -21,6 +21,13 @@ std::string ModuleAt(const std::string& path, int parts) {
 
 }  // namespace
 
+bool GoesThroughUnit(const ResolvedPieces& said, const Resolved& told, const Segment& segment) {
+  const std::string path = ModelGraph::PathOf(segment);
+  return segment.in_list() && said.directive.micro_batches > 1 && !told.unit_source.empty() &&
+         said.source == told.unit_source &&
+         said.depth == 1 + std::count(path.begin(), path.end(), '.');
+}
+
 void SortPieces(std::vector<PieceRun>* runs) {
   std::stable_sort(runs->begin(), runs->end(),
                    [](const PieceRun& a, const PieceRun& b) { return a.depth < b.depth; });
@@ -41,7 +48,7 @@ absl::StatusOr<std::vector<PieceRun>> PieceRunsOf(const ModelGraph& graph, const
       if (inserted) {
         const std::vector<int64_t>& ongoing = said.directive.max_ongoing;
         runs.push_back({op, op, said.directive.micro_batches, ongoing.empty() ? 0 : ongoing[0],
-                        said.depth, said.source});
+                        said.depth, said.source, GoesThroughUnit(said, directives[o], segment)});
       }
       PieceRun& run = runs[known->second];
       if (run.end != op && !inserted) {

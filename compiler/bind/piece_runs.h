@@ -15,6 +15,10 @@ namespace plancast {
 absl::StatusOr<std::vector<PieceRun>> PieceRunsOf(const ModelGraph& graph, const Segment& segment,
                                                   const std::vector<Resolved>& directives);
 
+// Whether a node says pieces of whole layers, and how many of these are a unit
+// (PieceRun::through_unit).
+bool GoesThroughUnit(const ResolvedPieces& said, const Resolved& told, const Segment& segment);
+
 // Those around others first.
 void SortPieces(std::vector<PieceRun>* runs);
 

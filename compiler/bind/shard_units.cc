@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/bind/piece_runs.h"
 #include "graph/model/cut_segments.h"
 
 namespace plancast {
@@ -62,7 +63,11 @@ absl::StatusOr<int64_t> ShardUnits::Of(const ModelGraph& graph,
         "`", part, "`: `unit` counts whole layers, and this is a part of one. Say it at `",
         ModelGraph::PathOf(segment), "`."));
   }
-  bool shards = false, here = false, host = false;
+  // Pieces run through it.
+  const bool pieces = std::any_of(
+      told[0].pieces.begin(), told[0].pieces.end(),
+      [&](const ResolvedPieces& said) { return GoesThroughUnit(said, told[0], segment); });
+  bool shards = pieces, here = pieces, host = false;
   for (size_t o = 0; o < told.size(); ++o) {
     for (const int t : body.ops[o].inputs) {
       if (body.tensors[t].kind != TensorInfo::Kind::kParameter) continue;
@@ -94,7 +99,9 @@ absl::Status ShardUnits::Check(const ModelGraph& graph) const {
   if (!says()) return absl::OkStatus();
   constexpr char kShardThem[] =
       "no weights or gradients there are sharded or whole on the host, so nothing goes unit by "
-      "unit. Use zero=2 or zero=3, say `home: {weights: shard(dp)}`, or leave it out.";
+      "unit. Use zero=2 or zero=3, say `home: {weights: shard(dp)}`, or `micro_batches` beside it, "
+      "or "
+      "leave it out.";
   const auto plan = reach_.find("");
   if (options_.unit_layers > 1 && (plan == reach_.end() || !plan->second.shards)) {
     return absl::InvalidArgumentError(

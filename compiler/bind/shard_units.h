@@ -16,15 +16,17 @@
 
 namespace plancast {
 
-// How many neighbouring layers of a list are one unit of sharded data parallelism, as the plan
-// (PlanOptions::unit_layers) and nodes of the tree (`unit`) say it.
+// How many neighbouring layers of a list are one unit of sharded data parallelism, or one that
+// pieces run through, as the plan (PlanOptions::unit_layers) and nodes of the tree (`unit`) say
+// it.
 class ShardUnits {
  public:
   ShardUnits(const StrategyTree& tree, const PlanOptions& options, const DeviceMesh& mesh)
       : tree_(tree), options_(options), mesh_(mesh) {}
 
   // Of the layers of segment `s`, whose ops are told `told`; 1 where nothing of them goes unit by
-  // unit on this mesh. Errors: parts of a layer that are told otherwise than the rest.
+  // unit on this mesh, and they do not run in pieces. Errors: parts of a layer that are told
+  // otherwise than the rest.
   absl::StatusOr<int64_t> Of(const ModelGraph& graph, const std::vector<ZonedModel::Place>& places,
                              int s, const std::vector<Resolved>& told);
 

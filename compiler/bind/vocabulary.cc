@@ -24,8 +24,15 @@ absl::StatusOr<std::vector<ModelCut>> VocabularyCuts(const ModelGraph& graph) {
     return std::find(op.factor_dims.begin(), op.factor_dims.end(), *vocabulary) !=
            op.factor_dims.end();
   };
-  if (!graph.tied.empty()) return NotYet("a model whose layers share weights");
   const auto last = static_cast<int>(graph.segments.size()) - 1;
+  // A table of both is cut in the same parts.
+  for (const TiedParameter& tie : graph.tied) {
+    if (std::min(tie.first_segment, tie.second_segment) == 0 &&
+        std::max(tie.first_segment, tie.second_segment) == last) {
+      continue;
+    }
+    return NotYet("a model whose layers share weights");
+  }
   const auto ops_of = [&](int segment) -> const std::vector<OpNode>& {
     return graph.bodies[graph.segments[segment].body].ops;
   };

@@ -50,6 +50,9 @@ struct PieceRun {
   int64_t max_ongoing = 0;  // that have gone forward and not yet back; 0: all
   int depth = 0;            // parts of the node's path
   std::string source;       // the node
+  // All of a layer, at a node that also says how many layers are a unit: of these, each piece runs
+  // through all before the next.
+  bool through_unit = false;
 
   // Pieces go back before others go forward.
   bool turns() const { return max_ongoing > 0 && max_ongoing < pieces; }

@@ -23,21 +23,41 @@ std::map<int, int64_t> FirstLayers(const std::vector<std::vector<StageRun>>& sta
   return first;
 }
 
-// The virtual stage of a use: that of the run which has its layer, else (layers that were joined
-// to those of another segment) the last that begins before it.
-int64_t VirtualStageOf(const SharedParameter::Use& use,
-                       const std::vector<std::vector<StageRun>>& stages) {
+// The virtual stages of a use: those of the runs which have its layer (several where each has a
+// part of it; of one copy), else (layers that were joined to those of another segment) the last
+// that begins before it.
+std::vector<int64_t> VirtualStagesOf(const SharedParameter::Use& use, int64_t depth,
+                                     const std::vector<std::vector<StageRun>>& stages) {
+  std::vector<int64_t> have;
   int64_t before = 0;
-  for (size_t v = 0; v < stages.size(); ++v) {
+  for (int64_t v = 0; v < depth; ++v) {
     for (const StageRun& run : stages[v]) {
       if (run.segment == use.segment && use.layer >= run.layer_begin &&
           use.layer < run.layer_begin + run.count) {
-        return static_cast<int64_t>(v);
+        have.push_back(v);
       }
-      if (run.segment <= use.segment) before = static_cast<int64_t>(v);
+      if (run.segment <= use.segment) before = v;
     }
   }
-  return before;
+  return have.empty() ? std::vector<int64_t>{before} : have;
+}
+
+// Of a parameter that all stages have a part of: each its own, which no other knows of.
+void TakeApart(std::vector<SharedParameter>* shared, int64_t depth,
+               const std::vector<std::vector<StageRun>>& stages) {
+  std::vector<SharedParameter> all;
+  for (const SharedParameter& parameter : *shared) {
+    const size_t parts = VirtualStagesOf(parameter.uses[0], depth, stages).size();
+    for (size_t part = 0; part < parts; ++part) {
+      SharedParameter own = parameter;
+      for (SharedParameter::Use& use : own.uses) {
+        const std::vector<int64_t> have = VirtualStagesOf(use, depth, stages);
+        use.part = have[std::min(part, have.size() - 1)];
+      }
+      all.push_back(std::move(own));
+    }
+  }
+  *shared = std::move(all);
 }
 
 bool EquallyFarApart(const std::vector<int64_t>& stages) {
@@ -129,9 +149,11 @@ void PlaceSharedParameters(const StagePlacement& placement, std::vector<SharedPa
     for (SharedParameter::Use& use : parameter.uses) {
       const auto known = first.find(use.segment);
       use.layer = (known == first.end() ? 0 : known->second) + use.repeat;
-      use.part = VirtualStageOf(use, *stages);
-      use.stage = placement.StageOf(use.part);
     }
+  }
+  TakeApart(shared, placement.depth(), *stages);
+  for (SharedParameter& parameter : *shared) {
+    for (SharedParameter::Use& use : parameter.uses) use.stage = placement.StageOf(use.part);
     const std::vector<SharedParameter::Use> of_one = parameter.uses;
     for (int64_t copy = 1; copy < placement.copies(); ++copy) {
       for (SharedParameter::Use use : of_one) {

@@ -36,7 +36,8 @@ struct SharedParameter {
 std::vector<SharedParameter> SharedParametersOf(const ModelGraph& graph);
 
 // Finds the stages of all users, in each copy of the model, and splits runs so that all repeats of
-// one borrow the same.
+// one borrow the same. Where all stages have a part of a parameter (vocab_parallel), each part
+// becomes one by itself.
 void PlaceSharedParameters(const StagePlacement& placement, std::vector<SharedParameter>* shared,
                            std::vector<std::vector<StageRun>>* stages);
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,21 +21,27 @@ struct SearchOptions {
   // step to its last, as the zero-bubble authors count it (their stages update each by itself), or
   // the makespan.
   bool by_longest_stage = false;
+
+  // What of a run is to be small, the first thing first.
+  std::tuple<int64_t, int64_t, int64_t> CostOf(const ScheduleRun& run) const;
 };
 
 struct FoundSchedule {
   ScheduleTable table;
   ScheduleRun run;
   std::string from;        // what it is, or was made from: `zb2p`, `1f1b with W in bubbles`
-  std::string best_named;  // the best of the named ones that the memory allows; empty: none
+  // The best of the named ones that the memory allows, and its run; empty: none.
+  std::string best_named;
+  ScheduleRun best_named_run;
 };
 
-// The best of many orders by their times: all named ones that `options` allow, these with W put
-// where stages would wait, warm-ups that follow from the times (as in Qi et al. 2023, the automatic
+// The best of many orders by their times: all named ones that `options` allow and that have the
+// placement of `times`, these with W put where stages would wait, for stages in a loop warm-ups that follow from the times (as in Qi et al. 2023, the automatic
 // schedule), and orders in which stages take what is there (PutOffWeights, WarmUpsByTime,
 // TakeWhatIsThere). Of one chunk with many micro-batches, those that are not named are looked for
 // with fewer, and their steady state is prolonged. The same table for the same request, no worse
-// than the best named one. Errors: no order keeps as little as `memory` says.
+// than the best named one. Errors: no order keeps as little as `memory` says, or none has the
+// placement.
 absl::StatusOr<FoundSchedule> FindSchedule(int64_t micro_batches, const PipelineTimes& times,
                                            const SearchOptions& options = {});
 

@@ -31,8 +31,8 @@ class Writer {
  public:
   Writer(const PipelineTimes& times, int64_t micro_batches, const std::vector<int64_t>& memory,
          bool splits)
-      : clock(times, micro_batches, splits), memory_(memory), due_(times.stages) {
-    table.stages.resize(times.stages);
+      : clock(times, micro_batches, splits), memory_(memory), due_(times.stages()) {
+    table.stages.resize(times.stages());
   }
 
   bool Fits(int64_t stage, const ScheduleStep& step) const {
@@ -67,9 +67,9 @@ class Taking {
          const TakingRule& rule)
       : rule_(rule),
         micro_batches_(micro_batches),
-        stages_(times.stages),
+        stages_(times.stages()),
         writer_(times, micro_batches, memory, rule.splits_backward),
-        state_(times.stages) {}
+        state_(times.stages()) {}
 
   std::optional<ScheduleTable> Run() {
     for (int64_t s = 0; s < stages_; ++s) Wake(s, 0);
@@ -169,20 +169,23 @@ class Taking {
   std::priority_queue<Wakeup, std::vector<Wakeup>, std::greater<Wakeup>> wakes_;
 };
 
-// Where each backward pass of a row ends, and what there is of each phase up to there.
+// Where each backward pass of a row's first chunk ends, and how often there is each phase of each
+// chunk up to there.
 struct Row {
-  bool lists_weights = false;
   std::vector<size_t> behind;  // backward pass i
-  std::vector<std::array<int64_t, kPhases>> count;
+  std::vector<std::vector<int64_t>> count;
 };
 
-Row RowOf(const std::vector<ScheduleStep>& steps) {
+size_t KindOf(const ScheduleStep& step) {
+  return static_cast<size_t>(step.chunk) * kPhases + static_cast<size_t>(step.phase);
+}
+
+Row RowOf(const std::vector<ScheduleStep>& steps, int64_t chunks) {
   Row row;
-  std::array<int64_t, kPhases> count = {};
+  std::vector<int64_t> count(kPhases * chunks, 0);
   for (size_t i = 0; i < steps.size(); ++i) {
-    ++count[static_cast<size_t>(steps[i].phase)];
-    row.lists_weights = row.lists_weights || steps[i].phase == Phase::kWeight;
-    if (steps[i].phase != Phase::kBackward) continue;
+    ++count[KindOf(steps[i])];
+    if (steps[i].phase != Phase::kBackward || steps[i].chunk != 0) continue;
     row.behind.push_back(i + 1);
     row.count.push_back(count);
   }
@@ -190,18 +193,19 @@ Row RowOf(const std::vector<ScheduleStep>& steps) {
 }
 
 // Whether a row does the same between backward passes k, k + period and k + 2 period: one period's
-// passes of every phase that there is.
-bool Repeats(const std::vector<ScheduleStep>& steps, const Row& row, size_t k, int64_t period) {
+// passes of every phase that there is, through every chunk.
+bool Repeats(const std::vector<ScheduleStep>& steps, const Row& row, bool splits, size_t k,
+             int64_t period) {
   const size_t begin = row.behind[k], middle = row.behind[k + period],
                end = row.behind[k + 2 * period];
   if (middle - begin != end - middle) return false;
-  for (const size_t phase : {size_t{0}, size_t{2}}) {
-    const int64_t more = row.count[k + period][phase] - row.count[k][phase];
-    const bool any = phase == 0 || row.lists_weights;
+  for (size_t kind = 0; kind < row.count[k].size(); ++kind) {
+    const int64_t more = row.count[k + period][kind] - row.count[k][kind];
+    const bool any = static_cast<Phase>(kind % kPhases) != Phase::kWeight || splits;
     if (more != (any ? period : 0)) return false;
   }
   for (size_t i = begin; i < middle; ++i) {
-    if (steps[i].phase != steps[i + middle - begin].phase) return false;
+    if (KindOf(steps[i]) != KindOf(steps[i + middle - begin])) return false;
   }
   return true;
 }
@@ -212,11 +216,12 @@ std::optional<ScheduleTable> PutOffWeights(const ScheduleTable& whole, int64_t m
                                            const PipelineTimes& times,
                                            const std::vector<int64_t>& memory, Overrun overrun) {
   Writer writer(times, micro_batches, memory, /*splits=*/true);
+  writer.table.placement = whole.placement;
   const PipelineClock& clock = writer.clock;
-  std::vector<size_t> next(times.stages, 0);
+  std::vector<size_t> next(times.stages(), 0);
   for (bool moved = true; moved;) {
     moved = false;
-    for (int64_t s = 0; s < times.stages; ++s) {
+    for (int64_t s = 0; s < times.stages(); ++s) {
       const std::vector<ScheduleStep>& steps = whole.stages[s];
       for (; next[s] < steps.size(); ++next[s]) {
         const ScheduleStep& step = steps[next[s]];
@@ -234,7 +239,7 @@ std::optional<ScheduleTable> PutOffWeights(const ScheduleTable& whole, int64_t m
       }
     }
   }
-  for (int64_t s = 0; s < times.stages; ++s) {
+  for (int64_t s = 0; s < times.stages(); ++s) {
     if (next[s] < whole.stages[s].size()) return std::nullopt;
     while (writer.HasDue(s)) writer.DoDue(s);
   }
@@ -247,8 +252,18 @@ std::optional<ScheduleTable> TakeWhatIsThere(int64_t micro_batches, const Pipeli
   return Taking(micro_batches, times, memory, rule).Run();
 }
 
+ScheduleTable TableOfOngoing(const std::vector<int64_t>& most, int64_t micro_batches) {
+  PassTime pass;
+  pass.whole = 2;
+  TakingRule rule;
+  rule.most_ahead = most;
+  rule.splits_backward = false;
+  const auto stages = static_cast<int64_t>(most.size());
+  return *TakeWhatIsThere(micro_batches, PipelineTimes::Equal(stages, 1, pass), {}, rule);
+}
+
 std::vector<int64_t> WarmUpsByTime(int64_t micro_batches, const PipelineTimes& times, bool waits) {
-  const int64_t p = times.stages;
+  const int64_t p = times.stages();
   std::vector<int64_t> warm_ups(p, 0), first(p, 0);  // first: when the first F ends
   for (int64_t s = 0; s < p; ++s) {
     const int64_t before = s == 0 ? 0 : first[s - 1] + times.transfer[s - 1];
@@ -272,32 +287,45 @@ std::vector<int64_t> WarmUpsByTime(int64_t micro_batches, const PipelineTimes& t
   return warm_ups;
 }
 
-std::optional<ScheduleTable> Prolonged(const ScheduleTable& table, int64_t micro_batches) {
+std::optional<ScheduleTable> Prolonged(const ScheduleTable& table, const StagePlacement& placement,
+                                       int64_t micro_batches) {
+  const int64_t copies = placement.copies();
   std::vector<Row> rows;
-  for (const std::vector<ScheduleStep>& steps : table.stages) rows.push_back(RowOf(steps));
-  const auto has = static_cast<int64_t>(rows[0].behind.size());
-  for (int64_t period = 1; period <= kLongestPeriod; ++period) {
-    if ((micro_batches - has) % period != 0) continue;
+  for (const std::vector<ScheduleStep>& steps : table.stages) {
+    rows.push_back(RowOf(steps, placement.chunks()));
+  }
+  const bool splits = ListsWeights(table);
+  const auto steps_of_each = (splits ? 3 : 2) * placement.chunks() / copies;
+  const auto few = static_cast<int64_t>(table.stages[0].size()) / steps_of_each;
+  // Of each copy.
+  int64_t has = micro_batches;
+  for (const Row& row : rows) has = std::min(has, static_cast<int64_t>(row.behind.size()));
+  const int64_t longest = std::max(kLongestPeriod, placement.Loops() ? 0 : placement.stages());
+  for (int64_t period = 1; period <= longest; ++period) {
+    if ((micro_batches - few) % (period * copies) != 0) continue;
     for (int64_t k = 0; k + 2 * period < has; ++k) {
       bool all = true;
       for (size_t s = 0; s < rows.size() && all; ++s) {
-        all = Repeats(table.stages[s], rows[s], k, period);
+        all = Repeats(table.stages[s], rows[s], splits, k, period);
       }
       if (!all) continue;
       ScheduleTable longer;
+      longer.placement = table.placement;
       for (size_t s = 0; s < rows.size(); ++s) {
         const std::vector<ScheduleStep>& steps = table.stages[s];
         std::vector<ScheduleStep>& row = longer.stages.emplace_back();
-        std::array<int32_t, kPhases> next = {};
+        std::vector<int64_t> next(kPhases * placement.chunks(), 0);
         const auto add = [&](size_t from, size_t to) {
           for (size_t i = from; i < to; ++i) {
-            const Phase phase = steps[i].phase;
-            row.push_back({phase, next[static_cast<size_t>(phase)]++, 0});
+            const int32_t chunk = steps[i].chunk;
+            const int64_t copy = placement.CopyOf(placement.At(static_cast<int64_t>(s), chunk));
+            const int64_t micro_batch = next[KindOf(steps[i])]++ * copies + copy;
+            row.push_back({steps[i].phase, static_cast<int32_t>(micro_batch), chunk});
           }
         };
         const size_t begin = rows[s].behind[k], end = rows[s].behind[k + period];
         add(0, begin);
-        for (int64_t i = 0; i < (micro_batches - has) / period; ++i) add(begin, end);
+        for (int64_t i = 0; i < (micro_batches - few) / (period * copies); ++i) add(begin, end);
         add(begin, steps.size());
       }
       return longer;

@@ -7,6 +7,7 @@
 
 #include "compiler/schedule/schedule_run.h"
 #include "strategy/schedule/schedule_table.h"
+#include "strategy/schedule/stage_placement.h"
 
 namespace plancast {
 
@@ -34,13 +35,19 @@ std::optional<ScheduleTable> TakeWhatIsThere(int64_t micro_batches, const Pipeli
                                              const std::vector<int64_t>& memory,
                                              const TakingRule& rule);
 
+// The order of stages that may have `most` micro-batches in flight (schedule=ongoing), one number a
+// stage: as if a forward pass took one unit of time, a whole backward pass two, a transfer none.
+ScheduleTable TableOfOngoing(const std::vector<int64_t>& most, int64_t micro_batches);
+
 // Forward passes that each stage of one chunk can do before its first gradient comes, falling by
 // at least one from stage to stage. `waits`: only those that end by then.
 std::vector<int64_t> WarmUpsByTime(int64_t micro_batches, const PipelineTimes& times, bool waits);
 
-// A table of one chunk for more micro-batches than it has: its steady state goes on for as long as
-// needed. std::nullopt: it has none, or none that fits the difference.
-std::optional<ScheduleTable> Prolonged(const ScheduleTable& table, int64_t micro_batches);
+// A table for more micro-batches than it has, with each phase of each chunk in their order: its
+// steady state goes on for as long as needed. std::nullopt: it has none that is looked for, or none
+// that fits the difference.
+std::optional<ScheduleTable> Prolonged(const ScheduleTable& table, const StagePlacement& placement,
+                                       int64_t micro_batches);
 
 }  // namespace plancast
 

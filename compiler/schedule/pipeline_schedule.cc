@@ -116,6 +116,17 @@ bool PipelineSchedule::Same(int64_t stage, int64_t other) const {
   return std::min(WarmUp(stage), most) == std::min(WarmUp(other), most);
 }
 
+LastPasses::LastPasses(const std::vector<ScheduleStep>& steps, size_t chunks)
+    : goes_back_(steps.size(), false) {
+  std::vector<bool> later(chunks * (static_cast<size_t>(Phase::kWeight) + 1), false);
+  for (size_t i = steps.size(); i-- > 0;) {
+    if (steps[i].phase == Phase::kForward) continue;
+    const size_t kind = static_cast<size_t>(steps[i].phase) * chunks + steps[i].chunk;
+    goes_back_[i] = !later[kind];
+    later[kind] = true;
+  }
+}
+
 ScheduleTable WarmedUp(int64_t micro_batches, const std::vector<int64_t>& warm_ups) {
   const Steps forward = GroupedOrder(Phase::kForward, micro_batches, 1, 1);
   const Steps backward = GroupedOrder(Phase::kBackward, micro_batches, 1, 1);

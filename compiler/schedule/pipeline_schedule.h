@@ -1,6 +1,7 @@
 #ifndef PLANCAST_COMPILER_SCHEDULE_PIPELINE_SCHEDULE_H_
 #define PLANCAST_COMPILER_SCHEDULE_PIPELINE_SCHEDULE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -56,6 +57,17 @@ class PipelineSchedule {
   // All passes of one phase: stages differ only in how the two interleave.
   std::vector<ScheduleStep> forward_, backward_;
   const ScheduleTable table_;  // of kTable, in place of these
+};
+
+// The last passes of a stage, by chunk and phase.
+class LastPasses {
+ public:
+  LastPasses(const std::vector<ScheduleStep>& steps, size_t chunks);
+  // Whether step i is the last of its chunk and phase, and not a forward one.
+  bool GoesBackAt(size_t i) const { return goes_back_[i]; }
+
+ private:
+  std::vector<bool> goes_back_;
 };
 
 // One chunk a stage: so many forwards, then one forward and one backward in turn.

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "compiler/schedule/made_orders.h"
+#include "compiler/schedule/schedule_run.h"
 #include "compiler/schedule/unit_times.h"
 
 namespace plancast {
@@ -175,16 +178,28 @@ Orders GroupedSteps(const StagePlacement& placement, int64_t micro_batches) {
                   micro_batches);
 }
 
+// With W of each B, oldest first, where a stage would wait, or has `room` chunks in flight and is
+// to go forward.
+Orders WithWeights(Orders orders, const StagePlacement& placement, int64_t micro_batches,
+                   int64_t room) {
+  const std::vector<int64_t> most(placement.stages(), room);
+  std::optional<ScheduleTable> table =
+      PutOffWeights({std::move(orders)}, micro_batches,
+                    PipelineTimes::Equal(placement, PassTime()), most, Overrun::kNever);
+  PLANCAST_CHECK(table.has_value()) << "more in flight than there is room for";
+  return std::move(table->stages);
+}
+
 Orders OrdersOf(Schedule schedule, const StagePlacement& placement, int64_t micro_batches) {
   const int64_t p = placement.stages();
-  const auto with_weights = [&](const Orders& orders, int64_t room) {
-    return WithWeights(orders, placement, micro_batches, room);
+  const auto with_weights = [&](Orders orders, int64_t room) {
+    return WithWeights(std::move(orders), placement, micro_batches, room);
   };
   switch (schedule) {
     case Schedule::kZbV: {
       Orders orders;
       for (int64_t s = 0; s < p; ++s) orders.push_back(ZbVSteps(p, s, micro_batches));
-      return with_weights(orders, 2 * p);
+      return with_weights(std::move(orders), 2 * p);
     }
     case Schedule::kZbVHalf:
       return with_weights(BlockSteps(HalfBlock(p), p, micro_batches), HalfRoom(p));

@@ -7,37 +7,46 @@
 namespace plancast {
 namespace {
 
-bool ListsWeights(const ScheduleTable& table) {
-  const auto is_weight = [](const ScheduleStep& step) { return step.phase == Phase::kWeight; };
-  return std::any_of(table.stages.begin(), table.stages.end(), [&](const auto& steps) {
-    return std::any_of(steps.begin(), steps.end(), is_weight);
-  });
+int64_t HopOf(const PipelineTimes& times, int64_t from, int64_t to) {
+  const int64_t stages = times.stages();
+  const auto [near, far] =
+      std::minmax({times.placement.StageOf(from), times.placement.StageOf(to)});
+  if (near == far) return 0;
+  // Two stages in a loop are neighbours both ways.
+  const bool around = near == 0 && far == stages - 1 &&
+                      (stages > 2 || (times.placement.Loops() &&
+                                      times.placement.StageOf(from) == far));
+  if (around) return times.transfer[far];
+  if (far - near == 1) return times.transfer[near];
+  return *std::max_element(times.transfer.begin(), times.transfer.end());
 }
 
 }  // namespace
 
-PipelineTimes PipelineTimes::Equal(int64_t stages, int64_t chunks, const PassTime& pass,
+PipelineTimes PipelineTimes::Equal(const StagePlacement& placement, const PassTime& pass,
                                    int64_t transfer) {
   PipelineTimes times;
-  times.stages = stages;
-  times.chunks = chunks;
-  times.passes.assign(stages * chunks, pass);
-  times.memory.assign(stages * chunks, PassMemory());
-  times.transfer.assign(stages, transfer);
+  times.placement = placement;
+  times.passes.assign(placement.virtual_stages(), pass);
+  times.memory.assign(placement.virtual_stages(), PassMemory());
+  times.transfer.assign(placement.stages(), transfer);
   return times;
 }
 
 PipelineClock::PipelineClock(const PipelineTimes& times, int64_t micro_batches,
                              bool splits_backward)
     : times_(times),
+      placement_(times.placement),
       micro_batches_(micro_batches),
       splits_(splits_backward),
-      stages_(times.stages),
-      forward_(times.stages * times.chunks * micro_batches, -1),
-      backward_(forward_) {}
-
-int64_t PipelineClock::Hop(int64_t v) const {
-  return times_.stages == 1 ? 0 : times_.transfer[v % times_.stages];
+      hops_(placement_.virtual_stages(), 0),
+      stages_(times.stages()),
+      forward_(placement_.virtual_stages() * micro_batches, -1),
+      backward_(forward_) {
+  for (int64_t v = 0; v < placement_.virtual_stages(); ++v) {
+    const int64_t next = placement_.After(v, Phase::kForward);
+    if (next >= 0) hops_[v] = HopOf(times, v, next);
+  }
 }
 
 std::optional<int64_t> PipelineClock::Ready(int64_t stage, const ScheduleStep& step) const {
@@ -47,12 +56,15 @@ std::optional<int64_t> PipelineClock::Ready(int64_t stage, const ScheduleStep& s
     return end + hop;
   };
   switch (step.phase) {
-    case Phase::kForward:
-      return v == 0 ? 0 : after(EndOf(Phase::kForward, v - 1, m), Hop(v - 1));
+    case Phase::kForward: {
+      const int64_t before = placement_.Before(v, Phase::kForward);
+      return before < 0 ? 0 : after(EndOf(Phase::kForward, before, m), hops_[before]);
+    }
     case Phase::kBackward: {
       const std::optional<int64_t> forward = after(EndOf(Phase::kForward, v, m), 0);
-      if (!forward.has_value() || v + 1 == times_.stages * times_.chunks) return forward;
-      return after(EndOf(Phase::kBackward, v + 1, m), Hop(v));
+      const int64_t before = placement_.Before(v, Phase::kBackward);
+      if (!forward.has_value() || before < 0) return forward;
+      return after(EndOf(Phase::kBackward, before, m), hops_[v]);
     }
     default:
       return after(EndOf(Phase::kBackward, v, m), 0);
@@ -121,14 +133,14 @@ ScheduleRun PipelineClock::Result() const {
 absl::StatusOr<ScheduleRun> RunSchedule(const ScheduleTable& table, int64_t micro_batches,
                                         const PipelineTimes& times) {
   PipelineClock clock(times, micro_batches, ListsWeights(table));
-  std::vector<size_t> next(times.stages, 0);
+  std::vector<size_t> next(times.stages(), 0);
   int64_t left = 0;
   for (const std::vector<ScheduleStep>& steps : table.stages) {
     left += static_cast<int64_t>(steps.size());
   }
   for (int64_t before = left + 1; left > 0 && left < before;) {
     before = left;
-    for (int64_t s = 0; s < times.stages; ++s) {
+    for (int64_t s = 0; s < times.stages(); ++s) {
       const std::vector<ScheduleStep>& steps = table.stages[s];
       for (; next[s] < steps.size() && clock.Ready(s, steps[next[s]]).has_value(); ++next[s]) {
         clock.Do(s, steps[next[s]]);

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "strategy/schedule/schedule_table.h"
+#include "strategy/schedule/stage_placement.h"
 
 namespace plancast {
 
@@ -30,19 +31,27 @@ struct PassMemory {
   int64_t activations = 1, for_weights = 1;
 };
 
-// A pipeline as tables are timed on it: virtual stage v is chunk v / stages of stage v % stages.
+// A pipeline as tables are timed on it.
 struct PipelineTimes {
-  int64_t stages = 1, chunks = 1;
-  std::vector<PassTime> passes;    // per virtual stage
+  StagePlacement placement;        // that of the tables
+  std::vector<PassTime> passes;    // per virtual stage, of all copies
   std::vector<PassMemory> memory;  // likewise
-  // From stage s to the next (of the last, to the first), and as long back. Any number of transfers
-  // are on their way at once.
+  // From stage s to the next (of the last, to the first), and as long back; between stages that are
+  // no neighbours the longest of all. Any number of transfers are on their way at once.
   std::vector<int64_t> transfer;
   int64_t all_reduce = 0;  // behind the last step of all
 
+  int64_t stages() const { return placement.stages(); }
+  int64_t chunks() const { return placement.chunks(); }  // of a stage, of all copies
+
   // Every pass of every stage alike.
-  static PipelineTimes Equal(int64_t stages, int64_t chunks, const PassTime& pass,
+  static PipelineTimes Equal(const StagePlacement& placement, const PassTime& pass,
                              int64_t transfer = 0);
+  // Of stages in a loop.
+  static PipelineTimes Equal(int64_t stages, int64_t chunks, const PassTime& pass,
+                             int64_t transfer = 0) {
+    return Equal(StagePlacement::Loop(stages, chunks), pass, transfer);
+  }
 };
 
 // One table, run.
@@ -79,9 +88,8 @@ class PipelineClock {
   };
 
   int64_t VirtualOf(int64_t stage, const ScheduleStep& step) const {
-    return step.chunk * times_.stages + stage;
+    return placement_.At(stage, step.chunk);
   }
-  int64_t Hop(int64_t v) const;  // between virtual stages v and v + 1
   int64_t& EndOf(Phase phase, int64_t v, int64_t micro_batch) {
     return (phase == Phase::kForward ? forward_ : backward_)[v * micro_batches_ + micro_batch];
   }
@@ -90,8 +98,10 @@ class PipelineClock {
   }
 
   const PipelineTimes& times_;
+  const StagePlacement& placement_;
   const int64_t micro_batches_;
   const bool splits_;
+  std::vector<int64_t> hops_;  // from each virtual stage to the next
   std::vector<Stage> stages_;
   std::vector<int64_t> forward_, backward_;  // when each ended; -1: not yet
 };

@@ -25,12 +25,6 @@ std::vector<std::vector<ScheduleStep>> Repeated(const TimedSteps& block, int64_t
 // and no pass of the micro-batches before it, or of other groups `period` away, takes that time.
 TimedSteps PackedChains(const StagePlacement& placement, int64_t micro_batches, int64_t period);
 
-// The steps with W of each B, oldest first, where a stage would wait, or has `room` chunks in
-// flight and is to go forward.
-std::vector<std::vector<ScheduleStep>> WithWeights(
-    const std::vector<std::vector<ScheduleStep>>& steps, const StagePlacement& placement,
-    int64_t micro_batches, int64_t room);
-
 }  // namespace plancast
 
 #endif  // PLANCAST_COMPILER_SCHEDULE_UNIT_TIMES_H_

@@ -12,13 +12,10 @@
 namespace plancast {
 namespace {
 
-enum Kind : uint8_t { kB, kR, kF };  // what is done first comes first
+using Step = VarunaStep;
+using Kind = VarunaStep::Kind;
+constexpr Kind kB = VarunaStep::kBackward, kR = VarunaStep::kRecompute, kF = VarunaStep::kForward;
 constexpr int kKinds = 3;
-
-struct Step {
-  Kind kind = kF;
-  int32_t micro_batch = 0;
-};
 using Orders = std::vector<std::vector<Step>>;
 
 // Stages that take steps from queues, or one after another from a list, as they come.
@@ -26,8 +23,9 @@ class Stages {
  public:
   // `lists`: what each does, less forward passes that it does earlier; null: what comes, and no
   // transfer takes any time.
-  Stages(int64_t micro_batches, const PipelineTimes& times, const Orders* lists)
-      : times_(times), stages_(times.stages) {
+  Stages(int64_t micro_batches, const PipelineTimes& times, const std::vector<int64_t>& most,
+         const Orders* lists)
+      : times_(times), most_(most), stages_(times.stages()) {
     if (lists != nullptr) {
       listed_ = true;
       for (size_t s = 0; s < lists->size(); ++s) stages_[s].list = (*lists)[s];
@@ -47,7 +45,7 @@ class Stages {
           stages_[event.stage].come[event.step.kind].push(event.step.micro_batch);
         }
       }
-      for (int64_t s = 0; s < times_.stages; ++s) Begin(now, s);
+      for (int64_t s = 0; s < times_.stages(); ++s) Begin(now, s);
     }
     Orders orders;
     for (Stage& stage : stages_) orders.push_back(std::move(stage.did));
@@ -68,6 +66,7 @@ class Stages {
     bool busy = false;
     std::array<std::queue<int32_t>, kKinds> come;
     std::vector<Step> list, did;
+    int64_t in_flight = 0;    // forward, and not yet back
     size_t next_forward = 0;  // no place of `list` before it is a forward pass that is not done
   };
 
@@ -75,7 +74,7 @@ class Stages {
     events_.push({time, ++number_, stage, step, done});
   }
   int64_t Transfer(int64_t from) const { return listed_ ? times_.transfer[from] : 0; }
-  bool IsLast(int64_t s) const { return s + 1 == times_.stages; }
+  bool IsLast(int64_t s) const { return s + 1 == times_.stages(); }
   int64_t Takes(int64_t s, Kind kind) const {
     const PassTime& pass = times_.passes[s];
     if (kind == kF) return pass.forward;
@@ -99,11 +98,13 @@ class Stages {
   void Begin(int64_t now, int64_t s) {
     Stage& stage = stages_[s];
     if (stage.busy) return;
-    const std::optional<Kind> kind = listed_ ? Listed(&stage) : First(stage);
+    const bool full = !most_.empty() && stage.in_flight >= most_[s];
+    const std::optional<Kind> kind = listed_ ? Listed(&stage, full) : First(stage, full);
     if (!kind.has_value() || stage.come[*kind].empty()) return;
     const Step step{*kind, stage.come[*kind].front()};
     stage.come[*kind].pop();
     stage.did.push_back(step);
+    stage.in_flight += *kind == kF ? 1 : *kind == kB ? -1 : 0;
     stage.busy = true;
     const int64_t end = now + Takes(s, *kind);
     Add(end, s, step, true);
@@ -112,19 +113,19 @@ class Stages {
     }
   }
 
-  static std::optional<Kind> First(const Stage& stage) {
+  static std::optional<Kind> First(const Stage& stage, bool full) {
     for (const Kind kind : {kB, kR, kF}) {
-      if (!stage.come[kind].empty()) return kind;
+      if (!stage.come[kind].empty() && !(kind == kF && full)) return kind;
     }
     return std::nullopt;
   }
 
   // The next of the list; a forward pass goes before an R whose gradient has not come.
-  static std::optional<Kind> Listed(Stage* stage) {
+  static std::optional<Kind> Listed(Stage* stage, bool full) {
     const size_t at = stage->did.size();
     std::vector<Step>& list = stage->list;
     if (at == list.size()) return std::nullopt;
-    if (list[at].kind == kR && stage->come[kR].empty()) {
+    if (list[at].kind == kR && stage->come[kR].empty() && !full) {
       size_t& forward = stage->next_forward;
       forward = std::max(forward, at);
       while (forward < list.size() && list[forward].kind != kF) ++forward;
@@ -136,6 +137,7 @@ class Stages {
   }
 
   const PipelineTimes& times_;
+  const std::vector<int64_t>& most_;
   bool listed_ = false;
   std::vector<Stage> stages_;
   int64_t number_ = 0;
@@ -144,10 +146,16 @@ class Stages {
 
 }  // namespace
 
-ScheduleTable OrderByVarunasRule(int64_t micro_batches, const PipelineTimes& times) {
-  const Orders first = Stages(micro_batches, times, /*lists=*/nullptr).Run();
+Orders StepsByVarunasRule(int64_t micro_batches, const PipelineTimes& times,
+                          const std::vector<int64_t>& most) {
+  const Orders first = Stages(micro_batches, times, most, /*lists=*/nullptr).Run();
+  return Stages(micro_batches, times, most, &first).Run();
+}
+
+ScheduleTable OrderByVarunasRule(int64_t micro_batches, const PipelineTimes& times,
+                                 const std::vector<int64_t>& most) {
   ScheduleTable table;
-  for (const std::vector<Step>& steps : Stages(micro_batches, times, &first).Run()) {
+  for (const std::vector<Step>& steps : StepsByVarunasRule(micro_batches, times, most)) {
     std::vector<ScheduleStep>& row = table.stages.emplace_back();
     for (const Step& step : steps) {
       if (step.kind == kR) continue;

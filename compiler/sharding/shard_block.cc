@@ -355,7 +355,10 @@ class Sharder {
 
   void After() {
     if (waits_for_reduction_) reduction_ = PortOf(step_.ports);
-    if (out_.size() == 0) return;
+    if (out_.size() == 0) {
+      if (step_.reduce != nullptr) ReduceAlone();
+      return;
+    }
     const int last = std::max(last_, 0);
     if (step_.own != nullptr && tasks_.CopiesOut() && !step_.backward) GiveUpBuffer(last);
     if (step_.frees != nullptr) {
@@ -388,9 +391,17 @@ class Sharder {
       GiveUpReduced(step_.reduced_before, last);
     }
   }
-  void GiveUpReduced(const ShardUnit* unit, int task) {
+  // Where the body has nothing to do: its gradients were made before.
+  void ReduceAlone() {
+    const int first = out_.size();
+    reduction_ =
+        tasks_.Reduce(*step_.reduce, step_.reduced_gradients, {reduction_}, step_.makes_shards);
+    GiveUpReduced(step_.reduced_before, first, /*after=*/false);
+    if (step_.ends_reductions) GiveUpReduced(step_.reduce, reduction_);
+  }
+  void GiveUpReduced(const ShardUnit* unit, int task, bool after = true) {
     if (unit == nullptr) return;
-    out_.AddMemory(task, true, MemoryKind::kGradients, tasks_.Reduced(*unit),
+    out_.AddMemory(task, after, MemoryKind::kGradients, tasks_.Reduced(*unit),
                    -tasks_.ReducedBytes(*unit));
   }
 

@@ -52,7 +52,7 @@ class ShardedPasses::Maker {
  public:
   Maker(const ProgramInputs& in, const StageContents& contents, const ShardedStage& stage,
         const ShardStyle& style, const std::string& types, ProgramWriter& writer, int32_t chunk,
-        bool backward, bool first, bool last)
+        Phase phase, bool first, bool last)
       : in_(in),
         options_(*in.options),
         contents_(contents),
@@ -60,19 +60,20 @@ class ShardedPasses::Maker {
         style_(style),
         types_(types),
         writer_(writer),
-        backward_(backward),
+        backward_(phase != Phase::kForward),
+        weights_(phase == Phase::kWeight),
         first_(first),
         last_(last),
-        syncs_(options_.sync_each || last) {
+        reduces_((weights_ || !options_.splits_backward()) && (options_.sync_each || last)) {
     const std::vector<StageRun>& runs = contents.Runs(chunk);
     for (size_t i = 0; i < runs.size(); ++i) {
-      const size_t r = backward ? runs.size() - 1 - i : i;
-      if (backward && !contents.HasBackward(runs[r])) continue;
+      const size_t r = backward_ ? runs.size() - 1 - i : i;
+      if (backward_ && !contents.HasBackward(runs[r])) continue;
       turns_.push_back({&runs[r], stage.UnitOf(chunk, r)});
     }
     for (size_t t = 0; t < turns_.size(); ++t) {
       Settle(t);
-      if (HasTasks(*turns_[t].run)) last_turn_ = t;
+      if (HasTasks(*turns_[t].run) || (weights_ && turns_[t].reduces)) last_turn_ = t;
     }
     ports_ = static_cast<int>(std::min(options_.prefetch, needs_));
   }
@@ -83,10 +84,12 @@ class ShardedPasses::Maker {
     const int64_t ahead = at_once ? ports_ : std::max(ports_ - 1, 0);
     for (int64_t i = 0; i < ahead; ++i) pass.ahead.push_back(Ahead(*Needed(i)));
     if (!turns_.empty()) {
-      const BodyBlocks& blocks = contents_.BodyOf(*turns_[0].run).blocks;
-      pass.own_ports = (backward_ ? blocks.backward : blocks.forward).block.num_in_ports;
+      pass.own_ports = PlainBlock(*turns_[0].run).block.num_in_ports;
     }
-    for (size_t t = 0; t < turns_.size(); ++t) Append(t, &pass);
+    for (size_t t = 0; t < turns_.size(); ++t) {
+      const bool nothing = weights_ && !HasTasks(*turns_[t].run) && !turns_[t].reduces;
+      if (!nothing) Append(t, &pass);
+    }
     return pass;
   }
 
@@ -112,10 +115,11 @@ class ShardedPasses::Maker {
     return last;
   }
 
-  bool HasTasks(const StageRun& run) const {
+  const BlockTemplate& PlainBlock(const StageRun& run) const {
     const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
-    return (backward_ ? blocks.backward : blocks.forward).block.size() > 0;
+    return weights_ ? blocks.weights : backward_ ? blocks.backward : blocks.forward;
   }
+  bool HasTasks(const StageRun& run) const { return PlainBlock(run).block.size() > 0; }
 
   void Settle(size_t t) {
     Turn& turn = turns_[t];
@@ -130,10 +134,11 @@ class ShardedPasses::Maker {
         unit.stays && (options_.pp > 1 || (!options_.sync_each && !Reshards(options_) &&
                                            style_.cut != ShardCut::kRows));
     if (backward_) {
-      const bool works = gathered && unit.backward;
+      // What is put off reads no weights.
+      const bool works = gathered && unit.backward && !weights_;
       turn.needs = works && !unit.stays;
       turn.frees = works && turn.ends && (!through || last_);
-      turn.reduces = turn.ends && syncs_ && unit.trained.elements() > 0;
+      turn.reduces = turn.ends && reduces_ && unit.trained.elements() > 0;
     } else {
       turn.needs = gathered && turn.begins && (!through || first_);
       turn.frees = gathered && !unit.stays;
@@ -173,7 +178,7 @@ class ShardedPasses::Maker {
     step.unit = &turn.unit->sizes;
     step.backward = backward_;
     step.ports = ports_;
-    step.tells_begin = stage_.gathers();
+    step.tells_begin = stage_.gathers() && !weights_;
     step.whole = contents_.WholeGradients(*turn.run);
     step.keeps_part = style_.secondary && !turn.unit->stays && turn.unit->backward;
     if (turn.needs) {
@@ -185,7 +190,7 @@ class ShardedPasses::Maker {
     if (turn.frees) step.frees = &turn.unit->weights;
     if (!backward_) return step;
     step.accumulates = !options_.sync_each && !first_;
-    if (!syncs_) return step;
+    if (!reduces_) return step;
     step.reduced_before = ReducedBefore(t, repeat);
     if (turn.reduces) {
       step.reduce = &turn.unit->trained;
@@ -229,14 +234,13 @@ class ShardedPasses::Maker {
 
   // The body's own block; backward, with what happens to gradients that are not sharded.
   const BlockTemplate& OwnBlock(const StageRun& run) {
-    const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
-    if (!backward_) return blocks.forward;
+    const BlockTemplate& own = PlainBlock(run);
+    if (!backward_) return own;
     const std::vector<bool>* const whole = contents_.WholeGradients(run);
-    if (whole == nullptr || !in_.profile->update.fresh_gradients) return blocks.backward;
+    if (whole == nullptr || !in_.profile->update.fresh_gradients) return own;
     BlockCatalogue& catalogue = writer_.catalogue();
-    const int32_t plain =
-        catalogue.Number({BlockKey::kBackward, run.bound_body},
-                         [&]() -> const BlockTemplate& { return blocks.backward; });
+    const int32_t plain = catalogue.Number({BlockKey::kBackward, run.bound_body},
+                                           [&]() -> const BlockTemplate& { return own; });
     return catalogue[WithGradients(plain,
                                    {first_, WholeParameters(contents_, run, &stage_),
                                     in_.profile->types.grad_dtype, StorageType(in_.dtype), whole},
@@ -244,13 +248,22 @@ class ShardedPasses::Maker {
   }
 
   int32_t NumberOf(const StageRun& run, const ShardedStep& s) {
-    std::string key = absl::StrCat(
-        "sharded|", run.bound_body, "|", backward_, s.keeps_part, s.ends_reductions, s.accumulates,
-        s.makes_shards, "|", s.ports, "|", KeyOf(s.gather), "|", KeyOf(s.own), "|", KeyOf(s.frees),
-        "|", KeyOf(s.reduce), "|", KeyOf(s.reduced_before), "|", s.reduced_gradients, "|", types_);
+    std::string key =
+        absl::StrCat("sharded|", run.bound_body, "|", weights_ ? "W" : "", backward_, s.keeps_part,
+                     s.ends_reductions, s.accumulates, s.makes_shards, "|", s.ports, "|",
+                     KeyOf(s.gather), "|", KeyOf(s.own), "|", KeyOf(s.frees), "|", KeyOf(s.reduce),
+                     "|", KeyOf(s.reduced_before), "|", s.reduced_gradients, "|", types_);
     if (s.whole != nullptr) absl::StrAppend(&key, "|", run.segment, "|", first_);
     const BlockTemplate& own = OwnBlock(run);  // before the catalogue looks for this one
-    return writer_.catalogue().NumberOfText(key, [&] { return ShardBlock(own, s, style_); });
+    return writer_.catalogue().NumberOfText(key, [&] {
+      if (!weights_ || own.block.size() > 0) return ShardBlock(own, s, style_);
+      // All was made in the backward pass.
+      BlockTemplate nothing =
+          BlockBuilder(contents_.BodyOf(run).blocks.backward.block.name).Build();
+      nothing.block.layers = contents_.BodyOf(run).blocks.backward.block.layers;
+      nothing.block.name.back() = 'W';
+      return ShardBlock(nothing, s, style_);
+    });
   }
 
   const ProgramInputs& in_;
@@ -260,7 +273,8 @@ class ShardedPasses::Maker {
   const ShardStyle& style_;
   const std::string& types_;
   ProgramWriter& writer_;
-  const bool backward_, first_, last_, syncs_;
+  const bool backward_, weights_;  // a pass of that phase; those of weights go back, too
+  const bool first_, last_, reduces_;
   std::vector<Turn> turns_;
   int64_t needs_ = 0;
   size_t last_turn_ = 0;  // with tasks: behind it modules only hand on
@@ -268,11 +282,10 @@ class ShardedPasses::Maker {
 };
 
 const ShardedPasses::Pass& ShardedPasses::Of(int32_t chunk, Phase phase, bool first, bool last) {
-  const bool backward = phase == Phase::kBackward;
-  const auto [it, inserted] = passes_.try_emplace({chunk, backward, first, last});
+  const auto [it, inserted] = passes_.try_emplace({chunk, phase, first, last});
   if (inserted) {
     it->second =
-        Maker(in_, contents_, stage_, style_, types_, writer_, chunk, backward, first, last).Make();
+        Maker(in_, contents_, stage_, style_, types_, writer_, chunk, phase, first, last).Make();
   }
   return it->second;
 }

@@ -36,7 +36,8 @@ class ShardedPasses {
   ShardedPasses(const ProgramInputs& inputs, const StageContents& contents,
                 const ShardedStage& stage, ProgramWriter* writer);
 
-  // Of a chunk in the first and in the last of its micro-batches, or neither.
+  // Of a chunk in the first and in the last of its micro-batches, or neither. Gradients are reduced
+  // in the pass that makes those of weights.
   const Pass& Of(int32_t chunk, Phase phase, bool first, bool last);
 
  private:
@@ -47,8 +48,8 @@ class ShardedPasses {
   ProgramWriter& writer_;
   const ShardedStage& stage_;
   ShardStyle style_;
-  std::string types_;                                             // of style_, in keys
-  std::map<std::tuple<int32_t, bool, bool, bool>, Pass> passes_;  // backward, first, last
+  std::string types_;                                              // of style_, in keys
+  std::map<std::tuple<int32_t, Phase, bool, bool>, Pass> passes_;  // first, last
 };
 
 }  // namespace plancast

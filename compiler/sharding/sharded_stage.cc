@@ -89,8 +89,10 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
           add(&unit.weights, false);
         }
       });
-      for (const BlockTemplate::Gradient& g : body.blocks.backward.gradients) {
-        if (!g.further && (whole == nullptr || !(*whole)[g.tensor])) unit.gradients += g.elements;
+      for (const BlockTemplate* block : {&body.blocks.backward, &body.blocks.weights}) {
+        for (const BlockTemplate::Gradient& g : block->gradients) {
+          if (!g.further && (whole == nullptr || !(*whole)[g.tensor])) unit.gradients += g.elements;
+        }
       }
       unit.stays =
           unit.stays || joins || !Reshards(options) ||

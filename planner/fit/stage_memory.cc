@@ -8,6 +8,7 @@
 #include "executor/memory/allocator_replay.h"
 #include "executor/memory/communicators.h"
 #include "graph/execution/program_devices.h"
+#include "strategy/schedule/schedule_table.h"
 
 namespace plancast {
 namespace {
@@ -36,7 +37,8 @@ std::string SharedKey(PlanOptions options) {
   options.attention = usual.attention;
   options.overlap.clear();
   options.bucket_bytes = usual.bucket_bytes;
-  options.schedule_table.clear();
+  options.schedule_table = std::string(PlacementText(options.schedule_table));
+  options.most_ongoing.clear();
   options.search_memory = usual.search_memory;
   options.layout.clear();
   options.cuts.clear();

@@ -83,7 +83,8 @@ absl::Status CheckSizes(const PlanGraph& plan, Session& session) {
   const double micro_batches = static_cast<double>(options.micro_batches);
   const double kept =
       options.schedule == Schedule::kGpipe || options.schedule == Schedule::kBreadthFirst ||
-              options.schedule == Schedule::kTable || FollowsTimes(options.schedule)
+              options.schedule == Schedule::kTable || options.schedule == Schedule::kOngoing ||
+              FollowsTimes(options.schedule)
           ? micro_batches
           : std::min(micro_batches, 2.0 * static_cast<double>(options.pp * options.vpp));
   const double micro_batch = static_cast<double>(options.micro_batch);
@@ -267,7 +268,7 @@ absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Ses
 
 absl::Status OrderPasses(const Job& job, const Machine& machine, const Pricing* pricing,
                          Session& session, PlanGraph* plan) {
-  PlanOptions& options = plan->chosen.options;
+  const PlanOptions& options = plan->chosen.options;
   if (!FollowsTimes(options.schedule)) return absl::OkStatus();
   if (pricing == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -282,8 +283,19 @@ absl::Status OrderPasses(const Job& job, const Machine& machine, const Pricing* 
     measured.chosen.options = few;
     return Compiled(job, measured, profile, session);
   };
-  ASSIGN_OR_RETURN(FoundOrder found, FindOrder(options, profile, machine, *pricing, compile));
-  options.schedule_table = std::move(found.schedule_table);
+  std::vector<ChosenPlan> chosen = {plan->chosen};
+  // Layers that turn back have two chunks a stage, which need not be said (UsualChunks).
+  if (options.schedule == Schedule::kSearch && !job.strategy.PlanOfRoot().vpp.has_value()) {
+    Job turning = job;
+    turning.strategy.plan().vpp = 2;
+    absl::StatusOr<PlanGraph> other = SettlePlan(turning, machine, session);
+    if (other.ok()) chosen.push_back(std::move(other->chosen));
+  }
+  std::vector<PlanOptions> plans;
+  for (const ChosenPlan& one : chosen) plans.push_back(one.options);
+  ASSIGN_OR_RETURN(FoundOrder found, FindOrder(plans, profile, machine, *pricing, compile));
+  plan->chosen = std::move(chosen[found.plan]);
+  plan->chosen.options.schedule_table = std::move(found.schedule_table);
   plan->chosen.notes.push_back(std::move(found.note));
   return absl::OkStatus();
 }

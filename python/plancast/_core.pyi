@@ -53,6 +53,7 @@ def find_schedule(
     *,
     stages: int,
     chunks: int,
+    placement: str,
     micro_batches: int,
     forward: list[int],
     backward: list[int],

@@ -13,6 +13,7 @@ from plancast.errors import InputError
 _MOST_STAGES = 1 << 12
 _MOST_PASSES = 1 << 20  # of a table
 _TICKS = 1 << 30  # of the longest pass
+_PLACEMENTS = ("loop", "v", "both-ways")
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,13 @@ def find_schedule(
     transfer: float | Sequence[float] = 0.0,
     memory: int | Sequence[int] | None = None,
     chunks: int = 1,
+    placement: str = "loop",
 ) -> FoundSchedule:
     """The fastest order of passes that is found, no slower than the best named schedule.
 
     Times are in any one unit. A single number holds for all stages; a list has an entry for each
-    virtual stage, in the order of the model (virtual stage `v` is chunk `v // stages` of stage
-    `v % stages`).
+    virtual stage, in the order of the model (in a loop, virtual stage `v` is chunk `v // stages`
+    of stage `v % stages`).
 
     Args:
       stages: of the pipeline.
@@ -64,7 +66,10 @@ def find_schedule(
         sends to the first, where there are chunks).
       memory: micro-batches that a stage may have in flight, from their forward pass through a
         chunk to the end of its gradients of weights; a list has an entry for each stage. None: any.
-      chunks: of layers on each stage.
+      chunks: of layers on each stage; with two copies, of each.
+      placement: where virtual stages run, as tables say it: `loop`, `v` (down the stages and up
+        again; an even number of chunks) or `both-ways` (two copies, an even number of stages). The
+        named schedules are those of the placement.
 
     Raises:
       InputError: numbers that mean nothing, lists of another length, or a memory that no order
@@ -91,11 +96,21 @@ def find_schedule(
         "weight": [] if weight is None else _times(weight, "weight", v, each),
         "transfer": _times(transfer, "transfer", p, f"for each of the {p} stages"),
     }
+    if placement not in _PLACEMENTS:
+        raise InputError(f"`placement` is `{placement}`; say one of {', '.join(_PLACEMENTS)}.")
+    if placement == "v" and (v // p) % 2 != 0:
+        raise InputError(f"`v` takes layers down the stages and up again: chunks={v // p} is odd.")
+    if placement == "both-ways" and (v > p or p % 2 != 0 or m < 2):
+        raise InputError(
+            "`both-ways` has one chunk of each copy, an even number of stages and two micro-batches "
+            f"at least: chunks={v // p}, stages={p}, micro_batches={m}."
+        )
     unit = _unit([time for values in times.values() for time in values])
     ticks = {name: [round(time / unit) for time in values] for name, values in times.items()}
     table, makespan, kept, origin, best_named = _core.find_schedule(
         stages=p,
         chunks=v // p,
+        placement=placement,
         micro_batches=m,
         forward=ticks["forward"],
         backward=ticks["backward"],

@@ -49,13 +49,6 @@ class Positions {
   std::vector<int32_t> of_;  // -1: nowhere yet
 };
 
-bool ListsWeights(const ScheduleTable& table) {
-  return std::any_of(table.stages.begin(), table.stages.end(), [](const Steps& steps) {
-    return std::any_of(steps.begin(), steps.end(),
-                       [](const ScheduleStep& step) { return step.phase == Phase::kWeight; });
-  });
-}
-
 // The copy of the model that a chunk is of.
 int64_t CopyOf(const StagePlacement& placement, int64_t stage, int32_t chunk) {
   return placement.CopyOf(placement.At(stage, chunk));

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "strategy/schedule/check_schedule.h"
-#include "strategy/schedule/ongoing.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/schedule/schedule_table.h"
 #include "strategy/schedule/schedule_word.h"
@@ -31,11 +30,7 @@ class Chooser {
     }
     o_.schedule = o_.vpp > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
     if (form_.schedule.has_value()) {
-      const std::string& said = *form_.schedule;
-      const auto most = ReadOngoing(said);
-      RETURN_IF_ERROR(most.has_value()               ? TakeOngoing(*most)
-                      : LooksLikeScheduleTable(said) ? TakeTable()
-                                                     : TakeName());
+      RETURN_IF_ERROR(LooksLikeScheduleTable(*form_.schedule) ? TakeTable() : TakeName());
     }
     if (o_.schedule == Schedule::kInterleaved && o_.micro_batches % o_.pp != 0) {
       Note("the ", o_.micro_batches, " micro-batches are not a multiple of pp=", o_.pp,
@@ -68,6 +63,7 @@ class Chooser {
     const ScheduleWord word = *ReadScheduleWord(*form_.schedule);
     const Schedule said = word.schedule;
     o_.search_memory = word.search_memory;
+    if (!word.most_ongoing.empty()) return TakeOngoing(word);
     if (Turns(said)) return TakeTurning(said);
     if (RunsBothWays(said) && o_.micro_batches < 2) {
       return Wrong("schedule=", *form_.schedule, " sends half of the micro-batches each way, and ",
@@ -106,7 +102,8 @@ class Chooser {
   }
 
   // By what stages may have in flight: a rule with a name where it is that one's.
-  absl::Status TakeOngoing(const std::vector<int64_t>& most) {
+  absl::Status TakeOngoing(const ScheduleWord& word) {
+    const std::vector<int64_t>& most = word.most_ongoing;
     if (o_.vpp > 1) {
       return Wrong("schedule=", *form_.schedule, " counts micro-batches of stages with one chunk ",
                    "of layers, and vpp=", o_.vpp, " asks for ", o_.vpp,
@@ -123,9 +120,14 @@ class Chooser {
       one_by_one = one_by_one && bound(s) == o_.pp - s;
       all_at_once = all_at_once && bound(s) >= o_.micro_batches;
     }
-    o_.schedule = one_by_one ? Schedule::k1f1b : all_at_once ? Schedule::kGpipe : Schedule::kTable;
-    if (o_.schedule != Schedule::kTable) return absl::OkStatus();
-    o_.schedule_table = PrintScheduleTable(TableOfOngoing(most, o_.pp, o_.micro_batches));
+    o_.schedule = word.schedule;
+    if (word.schedule == Schedule::kOngoing && (one_by_one || all_at_once)) {
+      o_.schedule = one_by_one ? Schedule::k1f1b : Schedule::kGpipe;
+      return absl::OkStatus();
+    }
+    for (int64_t s = 0; s < o_.pp; ++s) {
+      o_.most_ongoing.push_back(std::min(bound(s), o_.micro_batches));
+    }
     return absl::OkStatus();
   }
 
@@ -149,38 +151,6 @@ class Chooser {
 absl::Status ChooseSchedule(const ShortForm& form, PlanOptions* options,
                             std::vector<std::string>* notes) {
   return Chooser(form, options, notes).Choose();
-}
-
-absl::Status CheckSplitBackward(const PlanOptions& options, const SoftwareProfile& profile) {
-  if (!options.splits_backward()) return absl::OkStatus();
-  const auto not_yet = [&](absl::string_view what, absl::string_view remedy) {
-    return absl::UnimplementedError(absl::StrCat(
-        "not supported yet: ", what, " with schedule=", kScheduleNames[options.schedule],
-        ", which makes gradients of weights in a pass of "
-        "their own. ",
-        remedy));
-  };
-  if (options.most_zero() >= 2) {
-    return not_yet(absl::StrCat("zero=", options.most_zero()), "Use zero=1, or schedule=1f1b.");
-  }
-  if (options.offload.count(Offload::kActivations) > 0) {
-    return not_yet("offload=activations", "Leave it out, or use schedule=1f1b.");
-  }
-  if (profile.update.fresh_gradients) {
-    return not_yet(absl::StrCat("the profile ", profile.name,
-                                ", whose gradients are made anew in every iteration,"),
-                   "Use `--profile megatron-core`, or schedule=1f1b.");
-  }
-  for (const auto& [op, memory] : profile.tensors.op_memory) {
-    if (memory.saved.empty() && memory.backward.empty() && memory.not_saved.empty() &&
-        memory.pinned_inputs.empty()) {
-      continue;
-    }
-    return not_yet(absl::StrCat("the profile ", profile.name, ", which says what `", op,
-                                "` keeps from pass to pass,"),
-                   "Use `--profile megatron-core`, or schedule=1f1b.");
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace plancast

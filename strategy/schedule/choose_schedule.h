@@ -7,7 +7,6 @@
 #include "absl/status/status.h"
 #include "strategy/plan_options.h"
 #include "strategy/short_form.h"
-#include "strategy/software_profile.h"
 
 namespace plancast {
 
@@ -15,10 +14,6 @@ namespace plancast {
 // `notes` (nullptr: wanted by nobody). Errors: schedules that contradict vpp; CheckSchedule's.
 absl::Status ChooseSchedule(const ShortForm& form, PlanOptions* options,
                             std::vector<std::string>* notes);
-
-// Refuses, in words, what is not simulated where gradients of weights are a pass of their own
-// (PlanOptions::splits_backward).
-absl::Status CheckSplitBackward(const PlanOptions& options, const SoftwareProfile& profile);
 
 }  // namespace plancast
 

@@ -14,16 +14,6 @@ absl::Status CheckInBackward(const PlanOptions& options) {
         "gradients, and the plan adds those of ", options.micro_batches,
         " micro-batches. Use optimizer=at-end, or a larger mb."));
   }
-  const auto not_yet = [](absl::string_view what, absl::string_view remedy) {
-    return absl::UnimplementedError(
-        absl::StrCat("not supported yet: ", what, " with optimizer=in-backward. ", remedy));
-  };
-  if (options.most_zero() >= 2) {
-    return not_yet(absl::StrCat("zero=", options.most_zero()), "Use zero=1, or optimizer=at-end.");
-  }
-  if (options.offload.count(Offload::kOptimizer) > 0) {
-    return not_yet("offload=optimizer", "Leave it out, or use optimizer=at-end.");
-  }
   if (options.dp * options.cp > 1 && options.overlap.count(Overlap::kGrad) == 0) {
     return absl::InvalidArgumentError(
         "optimizer=in-backward updates buckets of gradients that are reduced during the backward "
@@ -45,16 +35,9 @@ absl::Status ChooseStepTime(const ShortForm& form, const SoftwareProfile& profil
     const absl::Status checked = CheckInBackward(*options);
     if (!checked.ok()) return checked;
     if (profile.update.grad_clip) note(" clips no gradients: their norm comes too late");
-  } else if (said == StepTime::kPostValidated) {
-    if (options->pp == 1) {
-      note(" has no effect without a pipeline");
-      return absl::OkStatus();
-    }
-    if (options->overlap.count(Overlap::kParam) > 0) {
-      return absl::UnimplementedError(absl::StrCat(
-          "not supported yet: overlap=param with optimizer=", *form.optimizer,
-          ", whose iterations follow each other stage by stage. Leave `param` out of `overlap`."));
-    }
+  } else if (said == StepTime::kPostValidated && options->pp == 1) {
+    note(" has no effect without a pipeline");
+    return absl::OkStatus();
   }
   options->optimizer = said;
   return absl::OkStatus();

@@ -12,7 +12,7 @@
 namespace plancast {
 
 // Settles when weights are updated (`optimizer=`), after all else. Sentences for people are added
-// to `notes` (nullptr: wanted by nobody). Errors: what contradicts it, or is not simulated with it.
+// to `notes` (nullptr: wanted by nobody). Errors: what contradicts it.
 absl::Status ChooseStepTime(const ShortForm& form, const SoftwareProfile& profile,
                             PlanOptions* options, std::vector<std::string>* notes);
 

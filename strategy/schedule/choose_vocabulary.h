@@ -12,8 +12,8 @@
 namespace plancast {
 
 // Settles options->vocab_parallel, after all else, for a model with so large a vocabulary (0:
-// none); `redis` is ChooseLayout's. Errors: what a vocabulary that is spread over the stages does
-// not go with. Adds to `notes`, if that is not null, what has no effect.
+// none); `redis` is ChooseLayout's. Errors: a model without one. Adds to `notes`, if that is not
+// null, what has no effect.
 absl::Status ChooseVocabulary(const ShortForm& form, int64_t vocabulary, PlanOptions* options,
                               std::vector<std::string>* notes);
 

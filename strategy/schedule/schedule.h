@@ -8,8 +8,8 @@
 namespace plancast {
 
 // Named as in the strategy language; docs/schedules.md has the rule and the source of each.
-// kNone: there is no pipeline. kTable: the plan lists the order itself. kVaruna, kSearch: the order
-// follows from what the passes take.
+// kNone: there is no pipeline. kOngoing: the plan says how much stages have in flight.
+// kTable: it lists the order itself. kVaruna, kSearch: the order follows from what the passes take.
 enum class Schedule : uint8_t {
   kNone,
   kGpipe,
@@ -27,6 +27,7 @@ enum class Schedule : uint8_t {
   kDualPipeV,
   kHanayo,
   kChimera,
+  kOngoing,
   kVaruna,
   kSearch,
   kTable,
@@ -34,7 +35,7 @@ enum class Schedule : uint8_t {
 inline constexpr auto kScheduleNames =
     NamesOf<Schedule>("none", "gpipe", "1f1b", "interleaved", "eager-1f1b", "breadth-first", "zbh1",
                       "zb1p", "zb2p", "zbv", "zbvhalf", "zbvmin", "dualpipe", "dualpipev", "hanayo",
-                      "chimera", "varuna", "search", "table");
+                      "chimera", "ongoing", "varuna", "search", "table");
 
 // Whether a stage may have several chunks of layers under it.
 constexpr bool RunsChunks(Schedule schedule) {
@@ -70,6 +71,11 @@ constexpr bool SplitsBackward(Schedule schedule) {
 // Whether the order follows from what the passes take: it is found for a plan on a machine.
 constexpr bool FollowsTimes(Schedule schedule) {
   return schedule == Schedule::kVaruna || schedule == Schedule::kSearch;
+}
+
+// Whether a plan may say how many micro-batches of each stage may be forward and not yet back.
+constexpr bool BoundsOngoing(Schedule schedule) {
+  return schedule == Schedule::kOngoing || schedule == Schedule::kVaruna;
 }
 
 // Whether compute can wait for transfers between stages, sends included, without a deadlock: so

@@ -1,5 +1,6 @@
 #include "strategy/schedule/schedule_table.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -48,6 +49,17 @@ absl::string_view RowsOf(absl::string_view text) {
 
 }  // namespace
 
+bool ListsWeights(const ScheduleTable& table) {
+  const auto is_weight = [](const ScheduleStep& step) { return step.phase == Phase::kWeight; };
+  return std::any_of(table.stages.begin(), table.stages.end(), [&](const auto& steps) {
+    return std::any_of(steps.begin(), steps.end(), is_weight);
+  });
+}
+
+bool ListsWeights(absl::string_view text) {
+  return RowsOf(text).find(kPhaseNames[Phase::kWeight][0]) != absl::string_view::npos;
+}
+
 std::string StepString(const ScheduleStep& step) {
   return absl::StrCat(kPhaseNames[step.phase], step.micro_batch, ".", step.chunk);
 }
@@ -94,7 +106,9 @@ absl::StatusOr<ScheduleTable> ParseScheduleTable(absl::string_view text) {
 }
 
 bool LooksLikeScheduleTable(absl::string_view text) {
-  if (absl::StartsWith(text, "search:")) return false;  // schedule_word.h
+  for (const absl::string_view word : {"search:", "varuna:", "ongoing:"}) {  // schedule_word.h
+    if (absl::StartsWith(text, word)) return false;
+  }
   if (text.find(kBehindPlacement) != absl::string_view::npos) return true;
   text = absl::StripLeadingAsciiWhitespace(text);
   return ParseStep(text.substr(0, text.find_first_of(" ;\t\n\r"))).has_value();

@@ -34,6 +34,10 @@ struct ScheduleTable {
   }
 };
 
+// Whether gradients of weights are passes of their own (W); of a table, or of the text of one.
+bool ListsWeights(const ScheduleTable& table);
+bool ListsWeights(absl::string_view text);
+
 // `F0.0`: phase, micro-batch, chunk.
 std::string StepString(const ScheduleStep& step);
 // `F0.0 F1.0 B0.0 ...`

@@ -112,8 +112,20 @@ absl::StatusOr<StagePlacement> StagePlacement::Parse(absl::string_view text, int
   return StagePlacement(stages, copies, loops, std::move(stage));
 }
 
+std::string StagePlacement::Text() const {
+  if (loops_) return "";
+  if (copies_ == 1 && stage_ == Waves(stages_, chunks()).stage_) return "v";
+  if (copies_ == 2 && chunks() == 2 && stage_ == BothWays(stages_).stage_) return "both-ways";
+  std::string text;
+  for (int64_t v = 0; v < virtual_stages(); ++v) {
+    const bool next_copy = v > 0 && v % depth() == 0;
+    absl::StrAppend(&text, next_copy ? " + " : v > 0 ? " " : "", stage_[v]);
+  }
+  return text;
+}
+
 StagePlacement PlacementOf(const PlanOptions& options) {
-  if (options.schedule == Schedule::kTable) {
+  if (!options.schedule_table.empty()) {
     absl::StatusOr<StagePlacement> placement =
         StagePlacement::Parse(PlacementText(options.schedule_table), options.pp, options.vpp);
     PLANCAST_CHECK_OK(placement.status());

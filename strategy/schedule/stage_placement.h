@@ -33,6 +33,9 @@ class StagePlacement {
   static absl::StatusOr<StagePlacement> Parse(absl::string_view text, int64_t stages,
                                               int64_t chunks);
 
+  // As Parse reads it: a name where it has one, nothing for a loop.
+  std::string Text() const;
+
   int64_t stages() const { return stages_; }
   int64_t copies() const { return copies_; }
   // Of all copies: virtual stages, and chunks of a stage.

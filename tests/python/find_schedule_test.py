@@ -57,6 +57,16 @@ def test_chunks_run_in_a_pipeline_through_all_stages():
     assert found.time <= 4 * 2 * 3 + 3
 
 
+def test_layers_may_turn_back_or_be_there_twice():
+    times = {"forward": 1, "backward": 1, "weight": 1, "micro_batches": 12}
+    turning = pc.find_schedule(stages=4, chunks=2, placement="v", **times)
+    assert turning.table.startswith("v: ")
+    assert turning.time <= 12 * 2 * 3 + 3  # ZB-V's, from the first step of all
+    twice = pc.find_schedule(stages=4, placement="both-ways", **times)
+    assert twice.table.startswith("both-ways: ")
+    assert twice.best_named in ("dualpipe", "chimera")
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [({"forward": [1.0]}, "`forward` has 1 entries; give one for each of the 2 virtual stages"),
@@ -66,6 +76,9 @@ def test_chunks_run_in_a_pipeline_through_all_stages():
      ({"memory": [1]}, "`memory` has 1 entries"),
      ({"stages": 0}, "`stages` is `0`"),
      ({"micro_batches": 10**6}, "Take fewer micro-batches"),
+     ({"placement": "w"}, "say one of loop, v, both-ways"),
+     ({"placement": "v"}, "chunks=1 is odd"),
+     ({"placement": "both-ways", "chunks": 2}, "one chunk of each copy"),
      ({"forward": "long"}, "`forward`")],
 )  # fmt: skip
 def test_numbers_that_mean_nothing_are_refused_in_words(said, words):

@@ -79,6 +79,48 @@ TEST(PiecesTest, MorePiecesThanSamplesCutTheSequence) {
   EXPECT_EQ(Flops(graph), Flops(Compiled(Plan())));
 }
 
+// Whether a task needs another, through any others of its block.
+bool Needs(const Block& block, int32_t task, int32_t other) {
+  if (task == other) return true;
+  for (int32_t d = block.dep_begin[task]; d < block.dep_begin[task + 1]; ++d) {
+    if (block.deps[d] >= other && Needs(block, block.deps[d], other)) return true;
+  }
+  return false;
+}
+
+PlanUnderTest LayersInPieces(int64_t unit, int64_t pieces) {
+  PlanUnderTest plan = InPieces("layers.*", pieces);
+  if (unit > 1) (*plan.tree().Node("layers.*"))->unit_layers = unit;
+  return plan;
+}
+
+// Piece 0 through all layers of a unit, then piece 1.
+TEST(PiecesTest, EachPieceRunsThroughAUnitOfLayers) {
+  const ExecutionGraph graph = Compiled(LayersInPieces(2, 2));
+  const Block* unit = nullptr;
+  for (const Block& block : graph.blocks) {
+    if (block.layers == 2 && block.name.back() == 'F') unit = &block;
+  }
+  ASSERT_NE(unit, nullptr);
+  std::vector<int32_t> first, last;  // of each layer and piece, in their order
+  for (int32_t t = 0; t < unit->size(); ++t) {
+    if (unit->label[t] == "attn.qkv") first.push_back(t);
+    if (unit->label[t] == "mlp.down") last.push_back(t);
+  }
+  ASSERT_EQ(first.size(), 4);
+  ASSERT_EQ(last.size(), 4);
+  EXPECT_TRUE(Needs(*unit, first[1], last[0]));
+  EXPECT_FALSE(Needs(*unit, first[2], last[0]));
+  EXPECT_TRUE(Needs(*unit, first[3], last[2]));
+  EXPECT_EQ(Flops(graph), Flops(Compiled(Plan())));
+  // Between the layers of a unit only a piece is there, layer by layer all of it.
+  const auto again = [](PlanUnderTest plan) {
+    plan.options().recompute = Recompute::kFull;
+    return Peak(Compiled(std::move(plan)));
+  };
+  EXPECT_LE(again(LayersInPieces(2, 2)), again(LayersInPieces(1, 2)));
+}
+
 TEST(PiecesTest, PiecesTakeTurnsAtTheEnd) {
   const ExecutionGraph graph = Compiled(InPieces("head", 4, {1}));
   const Block& block = BlockNamed(graph, "head.B");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/schedule/pipeline_schedule.h"
+#include "compiler/schedule/placed_schedules.h"
 #include "compiler/schedule/schedule_run.h"
 #include "compiler/schedule/varuna_order.h"
 #include "gmock/gmock.h"
@@ -27,8 +28,8 @@ struct Dice {
   std::mt19937 random;
 };
 
-PipelineTimes RandomTimes(Dice& dice, int64_t stages, int64_t chunks) {
-  PipelineTimes times = PipelineTimes::Equal(stages, chunks, PassTime());
+PipelineTimes RandomTimes(Dice& dice, const StagePlacement& placement) {
+  PipelineTimes times = PipelineTimes::Equal(placement, PassTime());
   const bool alike = dice.Below(3) == 0;
   for (PassTime& pass : times.passes) {
     pass = times.passes.front();
@@ -49,29 +50,47 @@ PipelineTimes RandomTimes(Dice& dice, int64_t stages, int64_t chunks) {
 
 std::vector<ScheduleTable> NamedTables(const PipelineTimes& times, int64_t micro_batches) {
   std::vector<ScheduleTable> tables;
-  for (const Schedule schedule :
-       {Schedule::kGpipe, Schedule::k1f1b, Schedule::kEager1f1b, Schedule::kZbH1, Schedule::kZb1p,
-        Schedule::kZb2p, Schedule::kInterleaved, Schedule::kBreadthFirst}) {
-    const bool chunks = RunsChunks(schedule);
-    if (chunks != (times.chunks > 1)) continue;
+  const int64_t chunks = times.chunks() / times.placement.copies();
+  for (const Schedule schedule : kScheduleNames.Values()) {
+    if (schedule == Schedule::kNone || schedule == Schedule::kTable ||
+        schedule == Schedule::kOngoing || FollowsTimes(schedule)) {
+      continue;
+    }
+    const bool turns = times.placement.Text() == "v", twice = times.placement.copies() > 1;
+    if (Turns(schedule) != turns || RunsBothWays(schedule) != twice) continue;
+    if (RunsChunks(schedule) ? chunks == 1 : chunks != UsualChunks(schedule)) continue;
+    if (turns || twice) {
+      tables.push_back(TableOfRule(schedule, times.placement, micro_batches));
+      continue;
+    }
     ScheduleTable& table = tables.emplace_back();
-    for (int64_t s = 0; s < times.stages; ++s) {
-      table.stages.push_back(StageSchedule(schedule, times.stages, s, micro_batches, times.chunks));
+    for (int64_t s = 0; s < times.stages(); ++s) {
+      table.stages.push_back(StageSchedule(schedule, times.stages(), s, micro_batches, chunks));
     }
   }
-  if (times.chunks == 1) tables.push_back(OrderByVarunasRule(micro_batches, times));
+  if (times.chunks() == 1) tables.push_back(OrderByVarunasRule(micro_batches, times));
   return tables;
 }
 
 TEST(FindScheduleTest, IsNoWorseThanEveryNamedOneOnRandomTimes) {
-  int better = 0, fits = 0;
+  int better = 0, fits = 0, turning = 0, twice = 0;
   for (uint32_t seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Dice dice(seed);
-    const int64_t chunks = dice.Below(4) == 0 ? 2 + dice.Below(2) : 1;
-    const int64_t stages = 2 + dice.Below(7),
-                  micro_batches = 1 + dice.Below(dice.Below(6) ? 24 : 300);
-    const PipelineTimes times = RandomTimes(dice, stages, chunks);
+    int64_t chunks = dice.Below(4) == 0 ? 2 + dice.Below(2) : 1;
+    const int64_t stages = 2 + dice.Below(7);
+    const int64_t micro_batches = 1 + dice.Below(dice.Below(6) ? 24 : 300);
+    StagePlacement placement = StagePlacement::Loop(stages, chunks);
+    if (dice.Below(3) == 0) {
+      chunks = dice.Below(4) == 0 ? 4 : 2;
+      placement = StagePlacement::Waves(stages, chunks);
+      ++turning;
+    } else if (stages % 2 == 0 && micro_batches > 1 && dice.Below(3) == 0) {
+      chunks = 1;
+      placement = StagePlacement::BothWays(stages);
+      ++twice;
+    }
+    const PipelineTimes times = RandomTimes(dice, placement);
     SearchOptions options;
     if (dice.Below(2) == 0) {
       for (int64_t s = 0; s < stages; ++s) options.memory.push_back(12 + dice.Below(80));
@@ -110,7 +129,9 @@ TEST(FindScheduleTest, IsNoWorseThanEveryNamedOneOnRandomTimes) {
     ASSERT_OK_AND_ASSIGN(const FoundSchedule again, FindSchedule(micro_batches, times, options));
     EXPECT_EQ(again.table, found->table);
   }
-  std::cout << better << " of " << fits << " are better than every named one\n";
+  std::cout << better << " of " << fits << " are better than every named one; " << turning
+            << " turn back, " << twice << " have two copies\n";
+  EXPECT_GT(std::min(turning, twice), 20);
   EXPECT_GT(better, fits / 4);
 }
 
@@ -160,6 +181,28 @@ TEST(FindScheduleTest, ProlongsTheSteadyStateOfManyMicroBatches) {
   ASSERT_OK_AND_ASSIGN(const FoundSchedule found, FindSchedule(512, times, options));
   EXPECT_EQ(found.run.makespan, 7 * (10 + 1) + 512 * (14 + 18 + 12));
   for (const int64_t kept : found.run.most_kept) EXPECT_LE(kept, 16);
+}
+
+// Half a second a pass, as two chunks, without a bubble; with two copies as DualPipe's.
+TEST(FindScheduleTest, ProlongsLayersThatTurnBackAndCopies) {
+  PassTime pass;
+  pass.forward = 10, pass.backward = 12, pass.weights = 9;
+  for (const StagePlacement& placement :
+       {StagePlacement::Waves(8, 2), StagePlacement::BothWays(8)}) {
+    const int64_t passes = placement.chunks() / placement.copies() * 512;
+    const PipelineTimes times = PipelineTimes::Equal(placement, pass);
+    ASSERT_OK_AND_ASSIGN(const FoundSchedule found, FindSchedule(512, times));
+    ASSERT_OK(CheckSchedule(found.table, {8, 512, placement.chunks() / placement.copies()}));
+    EXPECT_LE(found.run.makespan, passes * (10 + 12 + 9) + 7 * 31);
+    EXPECT_EQ(found.table.placement, placement.Text());
+  }
+}
+
+TEST(FindScheduleTest, OtherPlacementsHaveNoNames) {
+  const StagePlacement other = *StagePlacement::Parse("1 0", 2, 1);
+  EXPECT_THAT(std::string(
+                  FindSchedule(4, PipelineTimes::Equal(other, PassTime())).status().message()),
+              testing::HasSubstr("`1 0`"));
 }
 
 TEST(FindScheduleTest, SaysThatNothingFits) {

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "compiler/schedule/schedule_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "strategy/schedule/check_schedule.h"
@@ -67,12 +68,18 @@ UnitRun RunBlocks(const std::vector<std::vector<Steps>>& blocks, const StagePlac
   return run;
 }
 
+// Passes of 1.
 UnitRun RunSteps(const ScheduleTable& table, const StagePlacement& placement) {
-  std::vector<std::vector<Steps>> blocks(table.stages.size());
-  for (size_t s = 0; s < blocks.size(); ++s) {
-    for (const ScheduleStep& step : table.stages[s]) blocks[s].push_back({step});
+  int32_t micro_batches = 0;
+  for (const ScheduleStep& step : table.stages[0]) {
+    micro_batches = std::max(micro_batches, step.micro_batch + 1);
   }
-  return RunBlocks(blocks, placement);
+  PassTime pass;
+  pass.whole = 1;
+  const absl::StatusOr<ScheduleRun> run =
+      RunSchedule(table, micro_batches, PipelineTimes::Equal(placement, pass));
+  EXPECT_TRUE(run.ok()) << run.status();
+  return run.ok() ? UnitRun{run->makespan, run->longest_stage} : UnitRun();
 }
 
 // A forward pass and a whole backward pass behind it of another chunk are one block.

@@ -44,6 +44,18 @@ PipelineTimes WithRecomputationBehindTheGradient(PipelineTimes times) {
   return times;
 }
 
+// Each R is followed by its B.
+void ExpectOneRecomputedAlive(const std::vector<std::vector<VarunaStep>>& stages) {
+  for (const std::vector<VarunaStep>& steps : stages) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].kind != VarunaStep::kRecompute) continue;
+      ASSERT_LT(i + 1, steps.size());
+      EXPECT_EQ(steps[i + 1].kind, VarunaStep::kBackward);
+      EXPECT_EQ(steps[i + 1].micro_batch, steps[i].micro_batch);
+    }
+  }
+}
+
 TEST(VarunaTest, TakesAsLongAsInItsSimulator) {
   for (const Figure& figure : kFigures) {
     SCOPED_TRACE(testing::Message() << figure.depth << "/" << figure.micro_batches);
@@ -92,9 +104,37 @@ TEST(VarunaTest, MakesALegalOrderOnAnyTimes) {
       pass.whole = 1 + below(40);
       pass.recompute = below(2) * below(20);
     }
-    const ScheduleTable table = OrderByVarunasRule(micro_batches, times);
-    ASSERT_OK(CheckSchedule(table, {stages, micro_batches, 1}).status());
-    EXPECT_EQ(table, OrderByVarunasRule(micro_batches, times));
+    std::vector<int64_t> most;  // in flight
+    for (int64_t s = 0; s < stages && seed % 2 == 0; ++s) most.push_back(1 + below(8));
+    const ScheduleTable table = OrderByVarunasRule(micro_batches, times, most);
+    ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> in_flight,
+                         CheckSchedule(table, {stages, micro_batches, 1}));
+    for (size_t s = 0; s < most.size(); ++s) EXPECT_LE(in_flight[s], most[s]);
+    EXPECT_EQ(table, OrderByVarunasRule(micro_batches, times, most));
+    ExpectOneRecomputedAlive(StepsByVarunasRule(micro_batches, times, most));
+  }
+}
+
+// What the paper bounds: recomputed activations are those of one micro-batch at a time. A bound of
+// what is in flight (VARUNA-1: as many as there are stages) is one more rule, with other figures
+// where the simulator goes further ahead.
+TEST(VarunaTest, InFlightCanBeBoundedByTheDepth) {
+  constexpr int64_t kBoundedMs[] = {2900, 4100, 4220, 15280, 34400};
+  size_t at = 0;
+  for (const Figure& figure : kFigures) {
+    SCOPED_TRACE(testing::Message() << figure.depth << "/" << figure.micro_batches);
+    PipelineTimes times = TimesOf(figure);
+    times.passes.back().recompute = 0;
+    const std::vector<int64_t> depth(figure.depth, figure.depth);
+    ExpectOneRecomputedAlive(StepsByVarunasRule(figure.micro_batches, times));
+    const ScheduleTable table = OrderByVarunasRule(figure.micro_batches, times, depth);
+    ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> most,
+                         CheckSchedule(table, {figure.depth, figure.micro_batches, 1}));
+    for (const int64_t own : most) EXPECT_LE(own, figure.depth);
+    ASSERT_OK_AND_ASSIGN(
+        const ScheduleRun run,
+        RunSchedule(table, figure.micro_batches, WithRecomputationBehindTheGradient(times)));
+    EXPECT_EQ(run.makespan, kBoundedMs[at++]);
   }
 }
 

@@ -204,8 +204,11 @@ TransformerConfig Model(int64_t layers, int64_t vocab) {
   return config;
 }
 
-PlanUnderTest Plan(VocabParallel how, int64_t layers, int64_t vocab, int64_t pp) {
-  PlanUnderTest plan = PlanUnderTest::Of(Model(layers, vocab));
+PlanUnderTest Plan(VocabParallel how, int64_t layers, int64_t vocab, int64_t pp,
+                   bool tied = false) {
+  TransformerConfig config = Model(layers, vocab);
+  config.tied_embeddings = tied;
+  PlanUnderTest plan = PlanUnderTest::Of(config);
   plan.Pp(pp);
   plan.options().vocab_parallel = how;
   plan.options().layout.assign(pp, layers / pp);
@@ -273,13 +276,36 @@ TEST(SpreadVocabularyTest, EachStageHasItsPartAndAllOfThemTheModel) {
   }
 }
 
+// Each stage has its part of the one table, and no gradients of it are summed with others.
+TEST(SpreadVocabularyTest, TiedEmbeddingsAreOnePartOfEachStage) {
+  constexpr int64_t kPp = 4, kVocab = 4096, kHidden = 128;
+  for (const VocabParallel how : kWays) {
+    SCOPED_TRACE(kVocabParallelNames[how]);
+    PlanUnderTest two = Plan(how, 8, kVocab, kPp), one = Plan(how, 8, kVocab, kPp, /*tied=*/true);
+    two.MicroBatches(1, 8);
+    one.MicroBatches(1, 8);
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph apart, two.Compile());
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph tied, one.Compile());
+    ASSERT_OK(tied.Verify());
+    EXPECT_DOUBLE_EQ(ProductFlops(tied), ProductFlops(apart));
+    const std::vector<int64_t> twice = Statics(apart, MemoryKind::kParameters);
+    const std::vector<int64_t> once = Statics(tied, MemoryKind::kParameters);
+    for (int64_t stage = 0; stage < kPp; ++stage) {
+      EXPECT_EQ(once[stage], twice[stage] - 2 * kVocab * kHidden / kPp);
+      EXPECT_EQ(tied.programs[stage].instances.size(), apart.programs[stage].instances.size());
+      EXPECT_EQ(Left(tied, tied.programs[stage], MemoryKind::kActivations), 0);
+    }
+  }
+}
+
 TEST(SpreadVocabularyTest, FoldedEqualsFlat) {
   for (uint32_t seed = 1; seed <= 120 && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Dice dice(seed);
     const int64_t pp = 2 + dice.Below(4), layers = pp * (1 + dice.Below(2));
     PlanUnderTest plan = Plan(dice.Of<VocabParallel>({kWays[0], kWays[1], kWays[2]}), layers,
-                              256 * (1 + dice.Below(4)) + dice.Below(2) * 7, pp);
+                              256 * (1 + dice.Below(4)) + dice.Below(2) * 7, pp,
+                              /*tied=*/dice.Maybe(3));
     plan.Tp(1 + dice.Below(2)).Dp(1 + dice.Below(2));
     if (plan.options().tp > 1 && dice.Maybe(2)) plan.Sp();
     if (plan.options().dp > 1 && dice.Maybe(2)) plan.Zero1();

@@ -33,9 +33,11 @@ class Drawing {
   RandomJob Draw() {
     out_.job.profile = PlainProfile();
     DrawMesh();
+    spreads_ = seed_ % 12 == 7 && pp_ > 1 && !own_ && vpp_ == 1;
     DrawProfile();
     if (dice_.Maybe(3)) plan().attn = "unfused";
     DrawModel();
+    if (spreads_) return DrawSpreadVocabulary();
     DrawStages();
     DrawPlan();
     if (!out_.rules.empty() && dice_.Maybe(2)) Split("");
@@ -79,7 +81,7 @@ class Drawing {
 
   void DrawModel() {
     layers_ = std::max<int64_t>(2, pp_ * vpp_ * dice_.Of<int64_t>({1, 1, 2}));
-    if (dice_.Maybe(4)) {
+    if (!spreads_ && dice_.Maybe(4)) {
       // One op after the other, seed by seed, beside others.
       const Texts& all = TrainableRules();
       out_.rules = {all[seed_ % all.size()]};
@@ -135,6 +137,28 @@ class Drawing {
       config.latent = {dice_.Of<int64_t>({0, 12}), 10, 8, 4, 6};
     }
     return config;
+  }
+
+  // All stages hold a part of the vocabulary, with what goes with that (plan_conflicts.h).
+  RandomJob DrawSpreadVocabulary() {
+    profile().update.fresh_gradients = false;
+    DrawPlan();
+    ShortForm& form = plan();
+    form.vocab_parallel = dice_.Of<std::string>({"vocab1", "vocab2", "interlaced"});
+    form.schedule.reset();
+    form.sync.reset();
+    form.optimizer.reset();
+    form.offload.clear();
+    form.offload_layers.reset();
+    if (form.zero.value_or(0) > 1) {
+      form.zero = 1;
+      form.reshard.reset();
+      form.prefetch.reset();
+    }
+    if (form.recompute == "uniform") form.recompute = "every";
+    DrawLoad();
+    DrawMachineAndHost();
+    return std::move(out_);
   }
 
   // What stages hold, and where they are.
@@ -470,9 +494,10 @@ class Drawing {
   RandomJob out_;
   ModelGraph graph_;
   int64_t pp_ = 1, vpp_ = 1, layers_ = 2, micro_batch_ = 1;
-  bool own_ = false;     // stages have meshes of their own
-  bool routed_ = false;  // there are experts
-  Sizes dp_, tp_;        // of each stage, or of all
+  bool own_ = false;      // stages have meshes of their own
+  bool routed_ = false;   // there are experts
+  bool spreads_ = false;  // the vocabulary, over the stages
+  Sizes dp_, tp_;         // of each stage, or of all
 };
 
 }  // namespace

@@ -29,6 +29,9 @@ TEST(StagePlacementTest, NamedOnesGoRoundUpAgainOrBothWays) {
   EXPECT_EQ(both.copies(), 2);
   EXPECT_EQ(both.After(1, Phase::kForward), -1);
   EXPECT_EQ(both.PartOf(3), 1);
+  EXPECT_EQ(both.Text(), "both-ways");
+  EXPECT_EQ(StagePlacement::Loop(3, 2).Text(), "");
+  EXPECT_EQ(StagePlacement::Waves(3, 2).Text(), "v");
   EXPECT_TRUE(StagePlacement::Loop(3, 2).Loops());
   EXPECT_FALSE(StagePlacement::Waves(3, 2).Loops());
 }
@@ -56,6 +59,9 @@ TEST(StagePlacementTest, EachChunkIsOneVirtualStage) {
     ASSERT_OK_AND_ASSIGN(const StagePlacement placement,
                          StagePlacement::Parse(text, shape.stages, shape.chunks));
     EXPECT_EQ(placement.chunks(), shape.chunks * placement.copies());
+    ASSERT_OK_AND_ASSIGN(const StagePlacement again,
+                         StagePlacement::Parse(placement.Text(), shape.stages, shape.chunks));
+    EXPECT_EQ(StagesOf(again), StagesOf(placement));
     for (int64_t v = 0; v < placement.virtual_stages(); ++v) {
       EXPECT_EQ(placement.At(placement.StageOf(v), placement.ChunkOf(v)), v);
       for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
