@@ -102,6 +102,8 @@ class LayoutWalk {
       relayout.steps.erase(relayout.steps.begin(),
                            relayout.steps.begin() + static_cast<std::ptrdiff_t>(apart));
       source = AddRelayout(source, std::move(first), part);
+      // A version of its own, which may be kept; of a gradient it may be a part of the sum.
+      if (!ref.grad) versions_[ref].push_back(source);
     }
     return AddRelayout(source, std::move(relayout), part);
   }
