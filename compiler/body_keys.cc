@@ -69,6 +69,9 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
     for (const std::vector<int>& axes : body.splits[o].axes) {
       absl::StrAppend(&key, "/", absl::StrJoin(axes, ","));
     }
+    for (const ShardPattern pattern : body.splits[o].patterns) {
+      absl::StrAppend(&key, pattern == ShardPattern::kMirrored ? "z" : "b");
+    }
     for (const auto& [axis, coordinate] : body.OnOf(static_cast<int>(o))) {
       absl::StrAppend(&key, "@", axis, ":", coordinate);
     }

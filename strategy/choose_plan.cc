@@ -9,6 +9,7 @@
 #include "base/int128.h"
 #include "base/status_macros.h"
 #include "strategy/byte_size.h"
+#include "strategy/choose_context_parallel.h"
 #include "strategy/choose_recompute.h"
 #include "strategy/plan_names.h"
 #include "strategy/schedule/choose_schedule.h"
@@ -61,6 +62,8 @@ class Chooser {
     RETURN_IF_ERROR(CheckSupported(form_));
     RETURN_IF_ERROR(ChooseMesh());
     RETURN_IF_ERROR(CheckTensorParallel());
+    RETURN_IF_ERROR(ChooseContextParallel(form_, context_, profile_, &o_,
+                                          texts_ ? &plan_.notes : nullptr));
     RETURN_IF_ERROR(ChooseExpertParallel());
     RETURN_IF_ERROR(ChooseMicroBatches());
     RETURN_IF_ERROR(ChooseSchedule(form_, &o_, texts_ ? &plan_.notes : nullptr));
@@ -113,7 +116,13 @@ absl::Status Chooser::ChooseMesh() {
   const int128 model_parallel = int128{o_.tp} * o_.pp * o_.cp;
   if (devices % model_parallel != 0) {
     const int64_t pipelines = devices % o_.tp == 0 ? devices / o_.tp : 0;
-    return Wrong("tp=", o_.tp, " times pp=", o_.pp, " does not divide the ", devices,
+    const std::string cp = o_.cp > 1 ? absl::StrCat(" times cp=", o_.cp) : "";
+    if (o_.cp > 1 && devices % (int128{o_.tp} * o_.pp) == 0) {
+      return Wrong("tp=", o_.tp, " times pp=", o_.pp, cp, " does not divide the ", devices,
+                   " devices of the machine. With tp=", o_.tp, " and pp=", o_.pp, ", cp can be ",
+                   Divisors(static_cast<int64_t>(devices / (int128{o_.tp} * o_.pp))), ".");
+    }
+    return Wrong("tp=", o_.tp, " times pp=", o_.pp, cp, " does not divide the ", devices,
                  " devices of the machine. ",
                  pipelines > 0
                      ? absl::StrCat("With tp=", o_.tp, ", pp can be ", Divisors(pipelines), ".")
@@ -122,8 +131,9 @@ absl::Status Chooser::ChooseMesh() {
   const auto derived = static_cast<int64_t>(devices / model_parallel);
   o_.dp = form_.dp.value_or(derived);
   if (o_.dp != derived) {
-    return Wrong("dp=", o_.dp, ", tp=", o_.tp, ", pp=", o_.pp, " do not multiply to the ", devices,
-                 " devices of the machine. With this tp and pp, dp is ", derived,
+    const std::string cp = o_.cp > 1 ? absl::StrCat(", cp=", o_.cp) : "";
+    return Wrong("dp=", o_.dp, ", tp=", o_.tp, ", pp=", o_.pp, cp, " do not multiply to the ",
+                 devices, " devices of the machine. With this tp and pp, dp is ", derived,
                  "; leave dp out to have it derived.");
   }
   if (form_.order.empty()) return absl::OkStatus();
@@ -397,6 +407,10 @@ void Chooser::Report() {
   }
   chosen["pp"] = absl::StrCat(o_.pp);
   chosen["vpp"] = absl::StrCat(o_.vpp);
+  if (o_.cp > 1) {
+    chosen["cp"] = absl::StrCat(o_.cp);
+    chosen["cp_type"] = ContextParallel{o_.cp_type, o_.cp_head_ranks}.DebugString();
+  }
   chosen["zero"] = absl::StrCat(o_.zero);
   chosen["mb"] = absl::StrCat(o_.micro_batch);
   chosen["accum"] = absl::StrCat(o_.micro_batches);

@@ -10,6 +10,13 @@ std::string FrameworkLimits::WhyNot(const ShortForm& plan, absl::string_view nam
   if (!tp && tp_ranks > 1) return lacks("tp");
   if (!pp && plan.pp.value_or(1) > 1) return lacks("pp");
   if (!ep && plan.ep.value_or(1) > 1) return lacks("ep");
+  const bool cuts_sequence = plan.cp.value_or(1) > 1;
+  if (!cp && cuts_sequence) return lacks("cp");
+  const std::string type = plan.cp_type.value_or("");
+  if (cuts_sequence && !type.empty() && !cp_types.empty() &&
+      cp_types.count(type.substr(0, type.find(':'))) == 0) {
+    return lacks("cp_type=", type);
+  }
   if (!zero.empty() && zero.count(stage) == 0) return lacks("zero=", stage);
   if (sp.has_value() && tp_ranks > 1 && plan.sp != *sp) {
     return lacks(*sp ? "tp without sp" : "sp");

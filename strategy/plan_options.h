@@ -11,6 +11,7 @@
 #include "base/enum_names.h"
 #include "base/memo_key.h"
 #include "graph/model/model_cut.h"
+#include "strategy/context_parallel.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/schedule/schedule_table.h"
 
@@ -61,6 +62,8 @@ struct IdleDevices {
 // the compiler needs. Nothing optional is left open.
 struct PlanOptions {
   int64_t dp = 1, tp = 1, pp = 1, vpp = 1, cp = 1;
+  CpType cp_type = CpType::kRingZigzag;
+  int64_t cp_head_ranks = 0;  // of CpType::kHybrid
   // Experts are cut over ep ranks, and each over etp; ep·etp divides dp·cp·tp. With
   // ep=1 and etp=tp they are laid out as all else.
   int64_t ep = 1, etp = 0;  // etp 0: tp
@@ -153,7 +156,7 @@ struct PlanOptions {
     return options;
   }
 
-  PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, ep, etp, sp, zero, node_zero, hsdp, reshard,
+  PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, cp_type, cp_head_ranks, ep, etp, sp, zero, node_zero, hsdp, reshard,
                       reshard_ranks, prefetch, unit_layers, sync_each, sync_whole_each, micro_batch,
                       micro_batches, schedule, schedule_table, most_ongoing, search_memory,
                       vocab_parallel, recompute, recompute_layers, recompute_every,

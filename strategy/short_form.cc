@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "strategy/byte_size.h"
+#include "strategy/context_parallel.h"
 #include "strategy/plan_options.h"
 #include "strategy/schedule/schedule_table.h"
 #include "strategy/schedule/schedule_word.h"
@@ -169,6 +170,12 @@ std::string PrintRecompute(const ShortForm& form) {
   return absl::StrCat(*form.recompute, ":", *form.recompute_layers);
 }
 
+absl::Status ParseCpType(absl::string_view value, ShortForm& form) {
+  ASSIGN_OR_RETURN(const ContextParallel said, ContextParallel::Parse(value));
+  form.cp_type = said.DebugString();
+  return absl::OkStatus();
+}
+
 absl::Status ParseReshard(absl::string_view value, ShortForm& form) {
   int64_t ranks;
   const bool words = value == "on" || value == "off";
@@ -312,6 +319,8 @@ const std::vector<Key>& Keys() {
       Count("pp", &ShortForm::pp),
       Count("vpp", &ShortForm::vpp),
       Count("cp", &ShortForm::cp),
+      {"cp_type", true, ParseCpType,
+       [](const ShortForm& form) { return form.cp_type.value_or(""); }},
       Count("ep", &ShortForm::ep),
       Count("etp", &ShortForm::etp),
       Count("zero", &ShortForm::zero, 0, 3),
@@ -403,7 +412,7 @@ absl::Status ParseItem(absl::string_view item, ShortForm& form) {
 }
 
 auto Fields(const ShortForm& f) {
-  return std::tie(f.dp, f.tp, f.pp, f.vpp, f.cp, f.ep, f.etp, f.zero, f.hsdp, f.mb, f.accum, f.sp,
+  return std::tie(f.dp, f.tp, f.pp, f.vpp, f.cp, f.cp_type, f.ep, f.etp, f.zero, f.hsdp, f.mb, f.accum, f.sp,
                   f.reshard, f.sync, f.prefetch, f.unit, f.recompute, f.recompute_layers,
                   f.recompute_ops, f.offload_layers, f.schedule, f.attn, f.vocab_parallel,
                   f.overlap, f.offload, f.bucket_bytes, f.optimizer, f.layout, f.order);

@@ -26,6 +26,7 @@ struct ShortForm {
   std::optional<std::string> recompute;      // none | selective | full | every | uniform
   std::optional<int64_t> recompute_layers;   // full:N, every:N, uniform:N
   std::vector<std::string> recompute_ops;    // selective:WORD+WORD, sorted
+  std::optional<std::string> cp_type;        // as ContextParallel writes it
   std::optional<std::string> schedule, attn, vocab_parallel;
   // In canonical order. `overlap=none` is {"none"}: said, unlike an empty list.
   std::vector<std::string> overlap, offload;

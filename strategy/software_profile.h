@@ -72,10 +72,11 @@ struct SoftwareProfile {
     bool wgrad_overlaps_tp = true;       // tp collective of dgrad hidden behind wgrad
     bool reduces_each_product = false;   // of separate_products: gradients of the input, over tp
     bool first_dim_collectives = false;  // over tp; copies put parts of other dims in order
+    int context_copies = 0;              // of what goes to and fro between heads and sequence
     PLANCAST_KEY_FIELDS(Kernels, fusions, fusions_16bit, eager, separate_products, whole_rules,
                         extra, attention, attention_kernel, vocab_pad_multiple, dropout, repeats_kv,
                         fuse_wgrad_accumulation, wgrad_overlaps_tp, reduces_each_product,
-                        first_dim_collectives)
+                        first_dim_collectives, context_copies)
   };
 
   // Types of storage and wire.
@@ -194,6 +195,9 @@ struct SoftwareProfile {
   Pipeline pipeline;
   Experts experts;
   Recomputation recompute;
+
+  // How attention works over cp ranks, where the strategy says nothing.
+  CpType context_parallel = CpType::kRingZigzag;
 
   // --- runtime (handed to the executor as RuntimeParams) ---
   Host host;

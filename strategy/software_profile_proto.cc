@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "proto/software_profile.pb.h"
 #include "proto/text_proto.h"
+#include "strategy/context_parallel.h"
 #include "strategy/recompute/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/software_profile.h"
@@ -191,6 +192,8 @@ absl::StatusOr<FrameworkLimits> LimitsFromProto(const proto::FrameworkLimits& p)
   limits.tp = !p.has_tp() || p.tp();
   limits.pp = !p.has_pp() || p.pp();
   limits.ep = !p.has_ep() || p.ep();
+  limits.cp = !p.has_cp() || p.cp();
+  limits.cp_types = {p.cp_type().begin(), p.cp_type().end()};
   if (p.has_sp()) limits.sp = p.sp();
   limits.unsharded_tp = !p.has_unsharded_tp() || p.unsharded_tp();
   return limits;
@@ -281,6 +284,16 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
     RETURN_IF_ERROR(FindRecomputeSet(word).status()) << "selective_recompute";
   }
   profile.types.unquantized.insert(p.unquantized().begin(), p.unquantized().end());
+  if (!p.context_parallel().empty()) {
+    ASSIGN_OR_RETURN(const ContextParallel cp, ContextParallel::Parse(p.context_parallel()),
+                     _ << "context_parallel");
+    profile.context_parallel = cp.type;
+  }
+  if (p.context_copies() < 0 || p.context_copies() > 100) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("context_copies is ", p.context_copies(), "; it must be 0 to 100."));
+  }
+  profile.kernels.context_copies = p.context_copies();
   profile.experts.weigh_activations = p.experts_weigh_activations();
   profile.experts.sort_tokens = p.experts_sort_tokens();
   profile.experts.dispatch_sends_once = p.dispatch_sends_once();

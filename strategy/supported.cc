@@ -20,9 +20,6 @@ absl::Status NotYet(absl::string_view key, absl::string_view value, absl::string
 }  // namespace
 
 absl::Status CheckSupported(const ShortForm& form) {
-  if (form.cp.value_or(1) > 1) {
-    return NotYet("cp", absl::StrCat(*form.cp), "This version simulates cp=1.");
-  }
   if (form.schedule.has_value() && !LooksLikeScheduleTable(*form.schedule) &&
       !ReadScheduleWord(*form.schedule).has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -32,8 +29,8 @@ absl::Status CheckSupported(const ShortForm& form) {
         "B1.0`."));
   }
   for (const std::string& overlap : form.overlap) {
-    if (overlap == "cp" || overlap == "ep") {
-      return NotYet("overlap", overlap, "This version simulates `grad`, `param` and `tp`.");
+    if (overlap == "ep") {
+      return NotYet("overlap", overlap, "This version simulates `grad`, `param`, `tp` and `cp`.");
     }
   }
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "strategy/context_parallel.h"
 #include "strategy/plan_names.h"
 #include "strategy/schedule/schedule_word.h"
 #include "strategy/strategy_tree.h"
@@ -31,6 +32,17 @@ HomeDirective HomesOfPlan(const ShortForm& plan) {
   return home;
 }
 
+// The sequence is cut everywhere, and attention takes keys and values in as they go round.
+void SayContextParallel(const ShortForm& plan, Directives* root) {
+  const auto said = ContextParallel::Parse(plan.cp_type.value_or(""));
+  const ContextParallel cp = said.ok() ? *said : ContextParallel();
+  const auto split = SplitDirective::Parse("cp", cp.Cuts());
+  if (split.ok()) root->SetSplit(*split);
+  if (!cp.turns()) return;
+  root->loop.communicate[LoopDirective::kAll] = "t";
+  root->loop.rotate["t"] = {"cp"};
+}
+
 }  // namespace
 
 Directives StrategyTree::Root() const {
@@ -45,6 +57,7 @@ Directives StrategyTree::Root() const {
   if (etp != tp) over_tp.erase(std::find(over_tp.begin(), over_tp.end(), "expert_ffn"));
   // The slots of experts are what is left of the sequence.
   if (plan_.sp || etp != tp) over_tp.push_back("slots");
+  if (plan_.cp.value_or(1) > 1) SayContextParallel(plan_, &root);
   if (plan_.ep.value_or(1) > 1) root.SetSplit({"ep", {"!seq", "experts"}});
   if (etp != tp && etp > 1) root.SetSplit({"etp", {"expert_ffn"}});
   root.home = HomesOfPlan(plan_);
@@ -67,7 +80,7 @@ Directives StrategyTree::Root() const {
   if (said->second.bucket_bytes.has_value()) root.bucket_bytes = said->second.bucket_bytes;
   if (said->second.unit_layers.has_value()) root.unit_layers = said->second.unit_layers;
   root.pieces = said->second.pieces;
-  root.loop = said->second.loop;
+  if (!said->second.loop.empty()) root.loop = said->second.loop;
   root.train = said->second.train;
   root.lora = said->second.lora;
   return root;

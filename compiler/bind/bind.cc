@@ -245,6 +245,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
            (!node.second.home.empty() || node.second.bucket_bytes.has_value());
   });
   std::optional<Resolved> resolved;
+  int resolved_for = -1;  // the body that it was made fit for, with cp
   const bool by_hand = std::any_of(tree.nodes().begin(), tree.nodes().end(),
                                    [](const auto& node) { return !node.second.split.empty(); });
   RETURN_IF_ERROR(CheckRootDims(bound.graph, tree));
@@ -265,8 +266,12 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
     for (const OpNode& op : bound.graph.bodies[segment.body].ops) {
       std::string path;
       const ModulePath module = PathOf(segment, op, place.first_layer, place.layers, &path);
-      if (!alike || !resolved.has_value()) {
+      if (!alike || !resolved.has_value() || (options.cp > 1 && resolved_for != segment.body)) {
         ASSIGN_OR_RETURN(resolved, tree.Resolve(module));
+      }
+      if (options.cp > 1) {
+        CutInBlocksWhereNeeded(bound.graph, bound.graph.bodies[segment.body], &resolved->splits);
+        resolved_for = segment.body;
       }
       const bool spread = options.spreads_vocabulary() && bound.IsSpread(static_cast<int>(i));
       Resolved with_vocabulary;
@@ -293,6 +298,15 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
     if (!body.on.empty()) body.on.resize(body.splits.size());
     for (size_t o = 0; o < directives.size(); ++o) {
       if (directives[o].loop.empty()) continue;
+      // What the plan says of all ops is of those that have such a loop.
+      const auto has = [&](const auto& said) {
+        return bound.graph.bodies[segment.body].ops[o].rule->FindFactor(said.first).ok();
+      };
+      const auto& turned = directives[o].loop.rotate;
+      if (directives[o].loop_source.empty() && !turned.empty() &&
+          std::none_of(turned.begin(), turned.end(), has)) {
+        continue;
+      }
       body.loops.resize(directives.size());
       body.loops[o] = {directives[o].loop, directives[o].loop_source};
     }

@@ -91,10 +91,16 @@ absl::Status AddHeadCuts(const ModelGraph& graph, const SaidSplit& said, const D
   if (!kv.ok() || !per_kv.ok() || !axis.ok()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, said.split->Sizes(mesh.size(*axis)));
   int64_t kv_heads = graph.dims[*kv].size, inside = mesh.size(*axis);
+  // Heads that are cut over tp as well are cut there first.
+  const auto tp = mesh.FindAxis("tp");
+  if (said.split->axis == "cp" && tp.ok()) kv_heads /= std::gcd(kv_heads, mesh.size(*tp));
   for (size_t i = 0; i < sizes.size(); ++i) {
     inside /= sizes[i];
     const std::vector<std::string>& dims = said.split->levels[i].dims;
-    if (std::find(dims.begin(), dims.end(), kCompoundHeads) == dims.end()) continue;
+    const bool cuts_heads = std::any_of(dims.begin(), dims.end(), [](absl::string_view dim) {
+      return dim.substr(dim.find(':') + 1) == kCompoundHeads;
+    });
+    if (!cuts_heads) continue;
     const int64_t over_keys = std::gcd(kv_heads, sizes[i]), inner = sizes[i] / over_keys;
     kv_heads /= over_keys;
     // What does not divide is reported by SplitOp.

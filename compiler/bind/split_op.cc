@@ -35,9 +35,37 @@ int FactorOfDim(const ModelGraph& graph, const OpNode& op, absl::string_view dim
   return -1;
 }
 
+// `kv_seq:heads`, heads of what has a kv_seq: takes the condition off.
+absl::string_view TakeCondition(absl::string_view* dim) {
+  const size_t colon = dim->find(':');
+  if (colon == absl::string_view::npos) return "";
+  const absl::string_view condition = dim->substr(0, colon);
+  dim->remove_prefix(colon + 1);
+  return condition;
+}
+
+// `zigzag(seq)`, a piece from each end: takes the pattern off.
+ShardPattern TakePattern(absl::string_view* dim) {
+  if (!absl::ConsumePrefix(dim, "zigzag(")) return ShardPattern::kBlock;
+  absl::ConsumeSuffix(dim, ")");
+  return ShardPattern::kMirrored;
+}
+
+// Whether pieces from both ends may be worked on alone: nothing runs along the factor, and no index
+// map reaches from one of its indices to others.
+bool MayBeMirrored(const OpRule& rule, int factor) {
+  const std::vector<int>& ties = rule.ties();
+  return std::count(ties.begin(), ties.end(), ties[factor]) == 1 &&
+         std::none_of(rule.statements().begin(), rule.statements().end(), [&](const Statement& s) {
+           return s.combine == Combine::kScan && s.scan.factor == factor;
+         });
+}
+
 // Whether a directive may name this dim for `op`.
 bool KnowsDim(const ModelGraph& graph, const OpNode& op, absl::string_view dim) {
   absl::ConsumePrefix(&dim, "!");
+  TakeCondition(&dim);
+  TakePattern(&dim);
   if (absl::StartsWith(dim, ".")) return op.rule->FindFactor(dim.substr(1)).ok();
   return dim == kCompoundHeads || std::any_of(graph.dims.begin(), graph.dims.end(),
                                               [&](const ModelDim& d) { return d.name == dim; });
@@ -77,7 +105,13 @@ struct Cut {
 };
 
 absl::Status CheckDivides(const std::string& path, absl::string_view name, const Cut& cut,
-                          int64_t extent, int64_t parts) {
+                          int64_t extent, int64_t parts, ShardPattern pattern) {
+  if (pattern == ShardPattern::kMirrored && parts > 1 && extent % (2 * parts) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", path, "` cannot cut dim `", name, "` (", extent, ") over ", cut.DebugString(), " in ",
+        2 * parts, " pieces, two for each of ", parts, " ranks: ", extent,
+        " is not divisible by ", 2 * parts, ". Use a multiple, or cp_type=ring, which takes one."));
+  }
   if (parts == 1 || extent % parts == 0 || MayBeUneven(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("`", path, "` cannot shard dim `", name, "` (", extent, ") over ",
@@ -96,14 +130,9 @@ absl::StatusOr<bool> SplitHeads(const ModelGraph& graph, const OpNode& op, const
   auto per_kv_dim = graph.FindDim(kHeadDims[1]);
   const int64_t per_kv = per_kv_dim.ok() ? graph.dims[*per_kv_dim].size : 1;
   // Outer sub-axes cut the key heads as long as these last, the rest the query heads. Levels
-  // further out have taken theirs.
+  // further out and other axes have taken theirs.
   const auto taken = [&](int factor) {
-    int64_t parts = 1;
-    if (factor < 0) return parts;
-    for (const int axis : split->axes[factor]) {
-      if (mesh.root(axis) == cut.split.axis) parts *= mesh.size(axis);
-    }
-    return parts;
+    return factor < 0 ? int64_t{1} : mesh.SizeOf(split->axes[factor]);
   };
   int64_t over_keys = taken(outer), over_queries = taken(inner);
   const int64_t before = over_keys * over_queries;
@@ -116,7 +145,7 @@ absl::StatusOr<bool> SplitHeads(const ModelGraph& graph, const OpNode& op, const
   return absl::InvalidArgumentError(absl::StrCat(
       "`", path, "` cannot shard dim `heads` (", kv_heads * per_kv, " in ", kv_heads,
       " key/value groups) over ", cut.DebugString(), " of size ", mesh.SizeOf(cut.axes),
-      before > 1 ? absl::StrCat(", inside of ", before, " parts further out") : "",
+      before > 1 ? absl::StrCat(", beside ", before, " parts over others") : "",
       ". Sizes that work: ", Divisors(kv_heads), " and ", kv_heads, " times a divisor of ", per_kv,
       "."));
 }
@@ -124,12 +153,15 @@ absl::StatusOr<bool> SplitHeads(const ModelGraph& graph, const OpNode& op, const
 // Whether the op takes it.
 absl::StatusOr<bool> ApplyCut(const ModelGraph& graph, const OpNode& op, const std::string& path,
                               const Cut& cut, const DeviceMesh& mesh, FactorSplit* split) {
-  for (const std::string& dim : cut.level.dims) {
+  for (absl::string_view dim : cut.level.dims) {
     RETURN_IF_ERROR(CheckDim(graph, op, path, dim));
     if (dim[0] == '!') {
-      if (FactorOfDim(graph, op, absl::string_view(dim).substr(1)) >= 0) return false;
+      if (FactorOfDim(graph, op, dim.substr(1)) >= 0) return false;
       continue;
     }
+    const absl::string_view condition = TakeCondition(&dim);
+    if (!condition.empty() && FactorOfDim(graph, op, condition) < 0) continue;
+    ShardPattern pattern = TakePattern(&dim);
     if (dim == kCompoundHeads) {
       ASSIGN_OR_RETURN(const bool done, SplitHeads(graph, op, path, cut, mesh, split));
       if (done) return true;
@@ -137,16 +169,24 @@ absl::StatusOr<bool> ApplyCut(const ModelGraph& graph, const OpNode& op, const s
     }
     int factor = -1;
     if (absl::StartsWith(dim, ".")) {
-      ASSIGN_OR_RETURN(factor, op.rule->FindFactor(absl::string_view(dim).substr(1)));
+      ASSIGN_OR_RETURN(factor, op.rule->FindFactor(dim.substr(1)));
     } else {
       factor = FactorOfDim(graph, op, dim);
     }
     if (factor < 0 || !op.rule->may_cut(factor)) continue;
     const int model_dim = op.factor_dims[factor];
     const int64_t extent = model_dim < 0 ? 1 : graph.dims[model_dim].size;
+    if (pattern == ShardPattern::kMirrored && !MayBeMirrored(*op.rule, factor)) {
+      pattern = ShardPattern::kBlock;
+    }
+    if (split->pattern(factor) == ShardPattern::kMirrored) pattern = ShardPattern::kMirrored;
     const int64_t parts = mesh.SizeOf(cut.axes) * mesh.SizeOf(split->axes[factor]);
-    RETURN_IF_ERROR(
-        CheckDivides(path, model_dim < 0 ? dim : graph.dims[model_dim].name, cut, extent, parts));
+    RETURN_IF_ERROR(CheckDivides(path, model_dim < 0 ? dim : graph.dims[model_dim].name, cut,
+                                 extent, parts, pattern));
+    if (pattern == ShardPattern::kMirrored) {
+      split->patterns.resize(split->axes.size());
+      split->patterns[factor] = pattern;
+    }
     split->axes[factor].insert(split->axes[factor].end(), cut.axes.begin(), cut.axes.end());
     return true;
   }
@@ -224,12 +264,33 @@ absl::Status CheckRootDims(const ModelGraph& graph, const StrategyTree& tree) {
     for (const SplitLevel& level : split.levels) {
       for (absl::string_view dim : level.dims) {
         absl::ConsumePrefix(&dim, "!");
+        TakeCondition(&dim);
+        TakePattern(&dim);
         if (absl::StartsWith(dim, ".") || known.count(std::string(dim)) > 0) continue;
         return NoDim(graph, "the root", dim);
       }
     }
   }
   return absl::OkStatus();
+}
+
+void CutInBlocksWhereNeeded(const ModelGraph& graph, const Body& body,
+                            std::vector<ResolvedSplit>* splits) {
+  const auto takes_blocks = [&](absl::string_view dim) {
+    return std::any_of(body.ops.begin(), body.ops.end(), [&](const OpNode& op) {
+      const int factor = FactorOfDim(graph, op, dim);
+      return factor >= 0 && op.rule->may_cut(factor) && !MayBeMirrored(*op.rule, factor);
+    });
+  };
+  for (ResolvedSplit& split : *splits) {
+    for (SplitLevel& level : split.directive.levels) {
+      for (std::string& said : level.dims) {
+        absl::string_view dim = said;
+        if (TakePattern(&dim) == ShardPattern::kBlock || !takes_blocks(dim)) continue;
+        said = std::string(dim);
+      }
+    }
+  }
 }
 
 absl::StatusOr<FactorSplit> SplitOp(const ModelGraph& graph, const OpNode& op,

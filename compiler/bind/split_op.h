@@ -38,6 +38,11 @@ class SplitUse {
 // other nodes are checked op by op.
 absl::Status CheckRootDims(const ModelGraph& graph, const StrategyTree& tree);
 
+// Of a body in which some op takes blocks of a dim that `zigzag` cuts, the directives without that:
+// its ops then agree, and the exchange stands at its ends.
+void CutInBlocksWhereNeeded(const ModelGraph& graph, const Body& body,
+                            std::vector<ResolvedSplit>* splits);
+
 // The factor split of one op under resolved directives. `whole`: what the plan as a whole says of
 // tp does not cut it. `use`: what it takes is noted there. `on`: the ranks that run it, whose axes
 // cut nothing.

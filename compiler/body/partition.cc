@@ -25,6 +25,10 @@ FactorSplit SplitFor(const OpRule& rule, const OpNode& op, const FactorSplit& sp
   for (size_t f = 0; f < map.size(); ++f) {
     if (map[f] >= 0) mapped.axes[f] = split.axes[map[f]];
   }
+  if (split.patterns.empty()) return mapped;
+  for (size_t f = 0; f < map.size(); ++f) {
+    mapped.patterns.push_back(map[f] < 0 ? ShardPattern::kBlock : split.patterns[map[f]]);
+  }
   return mapped;
 }
 

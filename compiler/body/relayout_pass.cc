@@ -90,18 +90,45 @@ class LayoutWalk {
 
   absl::StatusOr<int> Relay(int source, const Layout& layout, Part part) {
     const TensorRef ref = plan_.values[source].ref;
+    ASSIGN_OR_RETURN(
+        Relayout relayout,
+        PlanRelayout(mesh_, FactsOf(graph_, body_, ref).shape, plan_.values[source].layout, layout),
+        _ << FactsOf(graph_, body_, ref).name);
+    const size_t apart = bound_.loops.empty() ? 0 : BorderOfLoop(relayout);
+    if (apart > 0) {
+      Relayout first = relayout;
+      first.steps.resize(apart);
+      first.target = relayout.source = first.steps.back().after;
+      relayout.steps.erase(relayout.steps.begin(),
+                           relayout.steps.begin() + static_cast<std::ptrdiff_t>(apart));
+      source = AddRelayout(source, std::move(first), part);
+      // A version of its own, which may be kept; of a gradient it may be a part of the sum.
+      if (!ref.grad) versions_[ref].push_back(source);
+    }
+    return AddRelayout(source, std::move(relayout), part);
+  }
+
+  int AddRelayout(int source, Relayout relayout, Part part) {
     PlanStep step;
     step.kind = PlanStep::Kind::kRelayout;
     step.part = part;
-    ASSIGN_OR_RETURN(
-        step.relayout,
-        PlanRelayout(mesh_, FactsOf(graph_, body_, ref).shape, plan_.values[source].layout, layout),
-        _ << FactsOf(graph_, body_, ref).name);
     step.inputs = {source};
-    const int value = NewValue(ref, layout);
-    step.outputs = {value};
+    step.outputs = {NewValue(plan_.values[source].ref, relayout.target)};
+    step.relayout = std::move(relayout);
     list_->push_back(std::move(step));
-    return value;
+    return list_->back().outputs[0];
+  }
+
+  // Before which of several steps a relayout comes apart where ops may be loops: the last gathers,
+  // or the first scatters, as a loop takes over. 0: nowhere.
+  static size_t BorderOfLoop(const Relayout& relayout) {
+    const auto is = [](const RelayoutStep& step, CollectiveKind kind) {
+      return step.is_collective && step.kind == kind;
+    };
+    const std::vector<RelayoutStep>& steps = relayout.steps;
+    if (steps.size() < 2) return 0;
+    if (is(steps.back(), CollectiveKind::kAllGather)) return steps.size() - 1;
+    return is(steps[0], CollectiveKind::kReduceScatter) ? 1 : 0;
   }
 
   // The sum of all contributions to a gradient, in `layout`.
@@ -259,6 +286,10 @@ class LayoutWalk {
       const int value = ChooseSaved(ref, known);
       kept[ref] = {value};
       plan_.saved.push_back(value);
+      const int other = ReadAcrossContext(ref, known, value);
+      if (other < 0) continue;
+      kept[ref].push_back(other);
+      plan_.saved.push_back(other);
     }
     versions_ = std::move(kept);
   }
@@ -266,6 +297,8 @@ class LayoutWalk {
   int ChooseSaved(const TensorRef& ref, const std::vector<int>& known) const {
     bool in_parts = false;
     const Layout* wanted = FirstReader(ref, &in_parts);
+    in_parts = in_parts || (wanted != nullptr &&
+                            GathersOver("cp", plan_.values[known.front()].layout, *wanted));
     if (!profile_.tensors.sp_saves_sharded && !in_parts) {
       for (int value : known) {
         if (wanted != nullptr && plan_.values[value].layout == *wanted) return value;
@@ -286,6 +319,35 @@ class LayoutWalk {
       if (cost(value) < cost(best)) best = value;
     }
     return best;
+  }
+
+  // Whether it takes a gather over the axis.
+  bool GathersOver(absl::string_view axis, const Layout& kept, const Layout& wanted) const {
+    for (const int a : mesh_.AxesOf(axis)) {
+      if (kept.placements[a].is_shard() && wanted.placements[a].is_replicate()) return true;
+    }
+    return false;
+  }
+
+  // Attention keeps its results as heads are cut, beside those that the next op keeps as the
+  // sequence is. -1: `kept` serves all who read it.
+  int ReadAcrossContext(const TensorRef& ref, const std::vector<int>& known, int kept) const {
+    const std::vector<int> axes = mesh_.AxesOf("cp");
+    for (const OpStep& step : steps_.backward) {
+      for (size_t i = 0; i < step.inputs.size(); ++i) {
+        const Layout& wanted = InputLayout(step, i);
+        if (!(step.inputs[i] == ref) || wanted == plan_.values[kept].layout) continue;
+        for (const int value : known) {
+          const bool crosses = std::any_of(axes.begin(), axes.end(), [&](int a) {
+            const Placement& from = plan_.values[kept].layout.placements[a];
+            const Placement& to = wanted.placements[a];
+            return from.is_shard() && to.is_shard() && from.dim != to.dim;
+          });
+          if (crosses && plan_.values[value].layout == wanted) return value;
+        }
+      }
+    }
+    return -1;
   }
 
   static bool Crosses(const Layout& kept, const Layout& wanted) {

@@ -27,6 +27,18 @@ bool PartsLieApart(const DeviceMesh& mesh, const std::vector<int64_t>& shape, co
   return false;
 }
 
+// What moves over cp where experts are spread over it too is theirs only if it has experts.
+Purpose PurposeOfMoved(const LowerContext& context, const TensorRef& ref, CollectiveKind kind,
+                       const std::vector<int>& axes) {
+  const Purpose plain = PurposeOfAxes(*context.mesh, axes);
+  if (plain != Purpose::kCp || ref.op >= 0) return PurposeOfRelayout(*context.mesh, kind, axes);
+  const std::vector<int>& dims = context.body().tensors[ref.tensor].dims;
+  const bool experts = std::any_of(dims.begin(), dims.end(), [&](int dim) {
+    return context.graph->dims[dim].name == "experts";
+  });
+  return experts ? PurposeOfRelayout(*context.mesh, kind, axes) : plain;
+}
+
 // How many products make a gradient that is all-reduced product by product.
 int ReducedProducts(const LowerContext& context, const BodyPlan& plan, int value) {
   if (!context.profile->kernels.reduces_each_product) return 1;
@@ -86,7 +98,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
     before = r.after;
     if (!r.is_collective) continue;
     const std::vector<int> axes = context.Inside(r.axes);
-    const Purpose purpose = PurposeOfRelayout(*context.mesh, r.kind, axes);
+    const Purpose purpose = PurposeOfMoved(context, from.ref, r.kind, axes);
     const bool gathers = r.kind == CollectiveKind::kAllGather;
     const bool scatters = r.kind == CollectiveKind::kReduceScatter;
     const bool apart =
@@ -122,6 +134,10 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
       const double part = source.LocalElements(*context.mesh, facts.shape) * element;
       add("gather_cast", 2 * part, share * part);
     }
+    const int context_copies = r.kind == CollectiveKind::kAllToAll && purpose == Purpose::kCp
+                                   ? context.profile->kernels.context_copies
+                                   : 0;
+    for (int i = 0; i < context_copies / 2; ++i) add("copy_in", bytes, bytes);
     if (copies && scatters) add("copy_in", bytes, bytes);
     const int times = r.kind == CollectiveKind::kAllReduce && purpose == Purpose::kTp
                           ? ReducedProducts(context, plan, step.inputs[0])
@@ -133,6 +149,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
       if (i > 0) add("grad_add", 2 * bytes, bytes);
     }
     if (copies && gathers) add("copy_out", bytes, bytes);
+    for (int i = context_copies / 2; i < context_copies; ++i) add("copy_out", bytes, bytes);
   }
   return ready;
 }

@@ -41,6 +41,10 @@ absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan) {
                                  ProfileFor(Schedule::kNone)));
   RETURN_IF_ERROR(OrderPasses(job_, machine_, pricing_, session_, &drawn));
   const PlanOptions& options = drawn.chosen.options;
+  if (options.cp > 1) {
+    job_.strategy.plan().cp_type =
+        ContextParallel{options.cp_type, options.cp_head_ranks}.DebugString();
+  }
   CompileRequest request;
   request.graph = drawn.graph.get();
   request.tree = &job_.strategy;

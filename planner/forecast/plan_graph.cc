@@ -103,7 +103,7 @@ absl::Status CheckSizes(const PlanGraph& plan, Session& session) {
 CompileRequest RequestFor(const Job& job, const PlanGraph& plan, const SoftwareProfile& profile) {
   CompileRequest request;
   request.graph = plan.graph.get();
-  request.tree = &job.strategy;
+  request.tree = plan.tree == nullptr ? &job.strategy : plan.tree.get();
   request.options = &plan.chosen.options;
   request.profile = &profile;
   request.dtype = job.dtype;
@@ -250,6 +250,11 @@ absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Ses
   }
   ASSIGN_OR_RETURN(plan.chosen, ChooseFor(job, machine, context));
   const PlanOptions& options = plan.chosen.options;
+  if (options.cp > 1) {
+    StrategyTree tree = job.strategy;
+    tree.plan().cp_type = ContextParallel{options.cp_type, options.cp_head_ranks}.DebugString();
+    plan.tree = std::make_shared<const StrategyTree>(std::move(tree));
+  }
   if (!options.cuts.empty()) {
     plan.chosen.chosen["stages"] = StagesText(*plan.graph, options.cuts);
   }

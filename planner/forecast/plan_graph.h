@@ -26,6 +26,8 @@ struct PlanGraph {
   std::shared_ptr<const ModelGraph> graph;
   std::string graph_key;  // equal for equal graphs
   ChosenPlan chosen;
+  // The job's tree with what was chosen for it; null: as the job says it.
+  std::shared_ptr<const StrategyTree> tree;
   std::shared_ptr<const ExecutionGraph> execution;
 };
 

@@ -249,7 +249,7 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine, const Pr
   if (!finished) return absl::CancelledError("the ranking was stopped");
 
   RankResult result;
-  result.space = PrintSearchSpace(options.space, bounds, context.experts > 0);
+  result.space = PrintSearchSpace(options.space, bounds, context.experts > 0, context.seq);
   result.excluded = std::move(enumeration.excluded);
   std::vector<int64_t> best;
   for (int64_t i = 0; i < count; ++i) {

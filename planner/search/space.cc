@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "strategy/context_parallel.h"
 
 namespace plancast {
 namespace {
@@ -108,7 +109,14 @@ class Enumerator {
           }
           continue;
         }
-        RETURN_IF_ERROR(Grid(tp, pp));
+        const int64_t ranks = context_.devices / (tp * pp);
+        for (int64_t cp : Candidates(CpsOf(), Divisors(ranks))) {
+          if (ranks % cp == 0) {
+            RETURN_IF_ERROR(Grid(tp, pp, cp));
+          } else if (context_.devices % cp != 0) {
+            Exclude(absl::StrCat("tp*pp*cp does not divide the ", context_.devices, " GPUs"));
+          }
+        }
       }
     }
     return std::move(result_);
@@ -126,8 +134,13 @@ class Enumerator {
                      absl::StrJoin(divisors, "|"), "`, some of them, or take more hosts."));
   }
 
-  absl::Status Grid(int64_t tp, int64_t pp) {
-    const int64_t dp = context_.devices / (tp * pp);
+  NumberSet CpsOf() const {
+    const bool searched = context_.seq >= kLongSequence && bounds_.limits.cp;
+    return space_.cp.value_or(searched ? NumberSet{true, {}} : NumberSet{false, {{1, 1}}});
+  }
+
+  absl::Status Grid(int64_t tp, int64_t pp, int64_t cp) {
+    const int64_t dp = context_.devices / (tp * pp * cp);
     if (space_.dp && !space_.dp->Contains(dp)) return absl::OkStatus();
     const std::string reason = GridReason(tp, pp, dp);
     std::vector<int64_t> chunks = EvenChunks(context_.layers, pp);
@@ -141,7 +154,7 @@ class Enumerator {
     const std::vector<int64_t> sizes = Candidates(space_.mb.value_or(few), Divisors(batch_));
     for (int64_t vpp : chunks) {
       for (int64_t mb : sizes) {
-        RETURN_IF_ERROR(Leaves(tp, pp, dp, vpp, mb, reason));
+        RETURN_IF_ERROR(Leaves(tp, pp, cp, dp, vpp, mb, reason));
       }
     }
     return absl::OkStatus();
@@ -178,7 +191,7 @@ class Enumerator {
     return std::find(said.begin(), said.end(), pp) != said.end();
   }
 
-  absl::Status Leaves(int64_t tp, int64_t pp, int64_t dp, int64_t vpp, int64_t mb,
+  absl::Status Leaves(int64_t tp, int64_t pp, int64_t cp, int64_t dp, int64_t vpp, int64_t mb,
                       std::string reason) {
     const bool cuts = vpp == 1 && CutsModules(pp);
     if (reason.empty() && context_.layers > 0 && pp * vpp > context_.layers && !cuts) {
@@ -187,11 +200,12 @@ class Enumerator {
     if (reason.empty() && batch_ / dp % mb != 0) {
       reason = absl::StrCat("dp*mb does not divide the batch of ", batch_);
     }
-    const std::vector<int64_t> zeros = dp == 1 ? std::vector<int64_t>{0} : zeros_;
+    const std::vector<int64_t> zeros = dp * cp == 1 ? std::vector<int64_t>{0} : zeros_;
     const std::vector<bool> sps = tp == 1 ? std::vector<bool>{false} : sps_;
-    const std::vector<int64_t> eps = ExpertSizes(tp, dp);
-    const int64_t leaves =
-        recomputes_.size() * zeros.size() * sps.size() * eps.size() * other_texts_.size();
+    const std::vector<int64_t> eps = ExpertSizes(tp, dp * cp);
+    const std::vector<std::string> cps = ContextTexts(tp, cp);
+    const int64_t leaves = recomputes_.size() * zeros.size() * sps.size() * eps.size() *
+                           cps.size() * other_texts_.size();
     if (!reason.empty()) {
       Exclude(reason, leaves);
       return absl::OkStatus();
@@ -208,11 +222,35 @@ class Enumerator {
                                                 vpp > 1 ? absl::StrCat(",vpp=", vpp) : "",
                                                 zero > 0 ? absl::StrCat(",zero=", zero) : "",
                                                 ",mb=", mb, ",recompute=", recompute);
-          RETURN_IF_ERROR(WithExperts(text, eps));
+          for (const std::string& context : cps) {
+            RETURN_IF_ERROR(WithExperts(absl::StrCat(text, context), eps));
+          }
         }
       }
     }
     return absl::OkStatus();
+  }
+
+  // Ways in which cp ranks may share a sequence; types that cannot cut this one or its heads are
+  // none.
+  std::vector<std::string> ContextTexts(int64_t tp, int64_t cp) {
+    if (cp == 1) return {""};
+    std::vector<std::string> texts;
+    for (const std::string& type : CpTypesOf(space_)) {
+      const auto said = ContextParallel::Parse(type);
+      if (!said.ok()) continue;
+      const int64_t heads = said->HeadRanks(cp), pieces = said->mirrored() ? 2 * cp : cp;
+      const bool kv_works = context_.kv_heads % (tp * heads) == 0 || heads == 1 ||
+                            (tp * heads) % std::max<int64_t>(context_.kv_heads, 1) == 0;
+      if (context_.heads > 0 && (context_.heads % (tp * heads) != 0 || !kv_works)) {
+        Exclude(absl::StrCat("cp_type=", type, " cuts more heads than there are"));
+      } else if (context_.seq % pieces != 0) {
+        Exclude(absl::StrCat("cp does not divide the ", context_.seq, " tokens of a sequence"));
+      } else {
+        texts.push_back(absl::StrCat(",cp=", cp, ",cp_type=", type));
+      }
+    }
+    return texts;
   }
 
   // Into how many parts experts can be cut: they share the ranks of dp, and with `etp`
@@ -268,6 +306,11 @@ std::vector<int64_t> ZerosOf(const SearchSpace& space, const SearchBounds& bound
 
 std::vector<bool> SpsOf(const SearchSpace& space, const SearchBounds& bounds) {
   return space.sp.empty() ? std::vector<bool>{bounds.limits.sp.value_or(true)} : space.sp;
+}
+
+std::vector<std::string> CpTypesOf(const SearchSpace& space) {
+  if (!space.cp_types.empty()) return space.cp_types;
+  return {"ring_zigzag", "allgather", "ulysses"};
 }
 
 absl::StatusOr<Enumeration> EnumeratePlans(const SearchSpace& space, const PlanContext& context,

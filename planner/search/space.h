@@ -41,6 +41,9 @@ struct SearchSpace {
   std::optional<NumberSet> vpp;  // default `*`: chunks that cut the layers evenly
   std::optional<NumberSet> mb;   // default: 1|2|4|8; `*`: divisors of the batch
   std::optional<NumberSet> ep;   // default `*`: what divides the experts and their ranks
+  // Default: 1, and of sequences from kLongSequence tokens on `*`: what is left of the devices.
+  std::optional<NumberSet> cp;
+  std::vector<std::string> cp_types;  // default, with cp > 1: ring_zigzag, allgather, ulysses
   std::vector<std::string> recompute;  // default: none, selective, full
   std::vector<int64_t> zero;           // default: 0 to 3
   std::vector<bool> sp;                // default: with tp > 1 only true
@@ -48,6 +51,9 @@ struct SearchSpace {
   // `attn=flash|unfused`.
   std::vector<std::pair<std::string, std::vector<std::string>>> others;
 };
+
+// From how many tokens on a sequence is cut over cp where a space does not say.
+inline constexpr int64_t kLongSequence = 16'384;
 
 // What the defaults of a space depend on, and what is left out of any.
 struct SearchBounds {
@@ -63,16 +69,18 @@ struct SearchBounds {
 // Errors name the key, what it may be and the nearest known key.
 absl::StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text);
 // Canonical text with the defaults written out; `ep` of models with experts only.
-std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bounds, bool experts);
+std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bounds, bool experts,
+                             int64_t seq);
 
 // The values of these keys, defaults within the bounds where the space says none.
 std::vector<std::string> RecomputesOf(const SearchSpace& space, const SearchBounds& bounds);
 std::vector<int64_t> ZerosOf(const SearchSpace& space, const SearchBounds& bounds);
 std::vector<bool> SpsOf(const SearchSpace& space, const SearchBounds& bounds);
+std::vector<std::string> CpTypesOf(const SearchSpace& space);
 
 // The plans of a space that are worth a compilation, in a fixed order (tp, pp,
 // vpp, mb, recompute, zero, sp, ep, others: outermost first), and how many were
-// left out for which reason. dp is always written.
+// left out for which reason. dp is always written; cp and its type come after ep.
 struct Enumeration {
   std::vector<ShortForm> plans;
   std::map<std::string, int64_t> excluded;  // reason -> plans

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "planner/search/space.h"
+#include "strategy/context_parallel.h"
 #include "strategy/plan_options.h"
 #include "strategy/short_form.h"
 
@@ -22,7 +23,7 @@ namespace {
 constexpr absl::string_view kKeys[] = {
     "dp",       "tp",   "pp",      "vpp",    "mb",     "recompute", "zero",           "sp",
     "schedule", "attn", "overlap", "bucket", "layout", "order",     "vocab_parallel", "offload",
-    "cp",       "ep",   "etp",     "hsdp"};
+    "cp",       "cp_type", "ep",   "etp",     "hsdp"};
 constexpr int64_t kLargest = 1'000'000;
 
 absl::Status Bad(absl::string_view key, absl::string_view value, absl::string_view right) {
@@ -121,7 +122,8 @@ absl::Status ParseKey(absl::string_view key, absl::string_view value, SearchSpac
   };
   static constexpr Numeric kNumeric[] = {{"dp", &SearchSpace::dp}, {"tp", &SearchSpace::tp},
                                          {"pp", &SearchSpace::pp}, {"vpp", &SearchSpace::vpp},
-                                         {"mb", &SearchSpace::mb}, {"ep", &SearchSpace::ep}};
+                                         {"mb", &SearchSpace::mb}, {"ep", &SearchSpace::ep},
+                                         {"cp", &SearchSpace::cp}};
   for (const Numeric& numeric : kNumeric) {
     if (key != numeric.key) continue;
     ASSIGN_OR_RETURN(space.*numeric.field, ParseNumbers(key, value));
@@ -130,6 +132,13 @@ absl::Status ParseKey(absl::string_view key, absl::string_view value, SearchSpac
   if (key == "recompute") return ParseRecompute(value, space.recompute);
   if (key == "zero") return ParseZero(value, space.zero);
   if (key == "sp") return ParseSwitches(value, space.sp);
+  if (key == "cp_type") {
+    for (const std::string& type : Alternatives(value)) {
+      RETURN_IF_ERROR(ContextParallel::Parse(type).status()) << "space: `cp_type`";
+      space.cp_types.push_back(type);
+    }
+    return absl::OkStatus();
+  }
   space.others.emplace_back(std::string(key), Alternatives(value));
   for (const std::string& alternative : space.others.back().second) {
     RETURN_IF_ERROR(ParseShortForm(absl::StrCat(key, "=", alternative)).status()) << "space";
@@ -221,7 +230,8 @@ absl::StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text) {
   return space;
 }
 
-std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bounds, bool experts) {
+std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bounds, bool experts,
+                             int64_t seq) {
   std::vector<std::string> parts;
   if (space.dp) PrintNumbers("dp", space.dp, "", parts);
   PrintNumbers("tp", space.tp, NumberSet{false, {{1, bounds.most_tp()}}}.DebugString(), parts);
@@ -229,6 +239,11 @@ std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bound
   PrintNumbers("vpp", space.vpp, "*", parts);
   PrintNumbers("mb", space.mb, "1|2|4|8", parts);
   if (experts || space.ep) PrintNumbers("ep", space.ep, "*", parts);
+  const bool searches = seq >= kLongSequence && bounds.limits.cp;
+  if (space.cp || searches) {
+    PrintNumbers("cp", space.cp, "*", parts);
+    parts.push_back(absl::StrCat("cp_type=", absl::StrJoin(CpTypesOf(space), "|")));
+  }
   parts.push_back(absl::StrCat("recompute=", absl::StrJoin(RecomputesOf(space, bounds), "|")));
   parts.push_back(absl::StrCat("zero=", absl::StrJoin(ZerosOf(space, bounds), "|")));
   parts.push_back(absl::StrCat("sp=", absl::StrJoin(SpsOf(space, bounds), "|")));

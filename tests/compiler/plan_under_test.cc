@@ -164,6 +164,16 @@ PlanUnderTest& PlanUnderTest::Cp(int64_t size) {
   options_.cp = size;
   return *this;
 }
+PlanUnderTest& PlanUnderTest::Cp(int64_t size, absl::string_view type) {
+  const auto said = ContextParallel::Parse(type);
+  PLANCAST_CHECK_OK(said);
+  options_.cp = size;
+  options_.cp_type = said->type;
+  options_.cp_head_ranks = said->head_ranks;
+  tree_.plan().cp = size;
+  tree_.plan().cp_type = std::string(type);
+  return *this;
+}
 PlanUnderTest& PlanUnderTest::Pp(int64_t size, Schedule schedule, int64_t vpp) {
   options_.pp = size;
   options_.vpp = vpp;

@@ -72,6 +72,8 @@ class PlanUnderTest {
   PlanUnderTest& Dp(int64_t size);
   PlanUnderTest& Tp(int64_t size);
   PlanUnderTest& Cp(int64_t size);
+  // The same in a way that the tree says too, `ring_zigzag`.
+  PlanUnderTest& Cp(int64_t size, absl::string_view type);
   PlanUnderTest& Pp(int64_t size, Schedule schedule = Schedule::k1f1b, int64_t vpp = 1);
   PlanUnderTest& Sp();
   // After Tp. The tree says so too.

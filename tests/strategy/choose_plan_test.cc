@@ -356,8 +356,8 @@ TEST(ChoosePlanTest, ProfilesSayHowPipelinesShard) {
 }
 
 TEST(ChoosePlanTest, RefusesWhatIsNotSimulated) {
-  EXPECT_THAT(Choose("cp=2"),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not supported yet: cp=2")));
+  EXPECT_THAT(Choose("overlap=ep"),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not supported yet")));
 }
 
 TEST(ChooseLayoutTest, RedisDealsLayersByWork) {

@@ -39,9 +39,9 @@ TEST(ShortFormTest, PrintsKeysInTheOrderOfTheReference) {
       ParseShortForm("order=tp-cp-ep-dp-pp,layout=13+14x7+12,offload=param+optimizer,"
                      "vocab_parallel=vocab2,bucket=25MB,overlap=tp+grad,attn=flash,"
                      "schedule=interleaved,recompute=selective,accum=4,mb=2,hsdp=8,zero=3,etp=1,"
-                     "ep=8,cp=2,vpp=3,pp=4,sp,tp=8,dp=16"));
+                     "ep=8,cp_type=hybrid:2,cp=2,vpp=3,pp=4,sp,tp=8,dp=16"));
   EXPECT_EQ(PrintShortForm(form),
-            "dp=16,tp=8,sp,pp=4,vpp=3,cp=2,ep=8,etp=1,zero=3,hsdp=8,mb=2,accum=4,"
+            "dp=16,tp=8,sp,pp=4,vpp=3,cp=2,cp_type=hybrid:2,ep=8,etp=1,zero=3,hsdp=8,mb=2,accum=4,"
             "recompute=selective,schedule=interleaved,attn=flash,overlap=grad+tp,bucket=25MB,"
             "vocab_parallel=vocab2,offload=optimizer+param,layout=13+14x7+12,"
             "order=tp-cp-ep-dp-pp");

@@ -41,6 +41,7 @@ TEST(SupportedTest, WhatIsSimulatedPasses) {
         "overlap=none",
         "tp=4,etp=4",
         "ep=8",
+        "cp=2,cp_type=ulysses,overlap=cp",
         "tp=4,etp=2",
         "zero=3,hsdp=8,reshard=off,prefetch=2,unit=2,sync=each",
         "zero=2",
@@ -52,7 +53,7 @@ TEST(SupportedTest, WhatIsSimulatedPasses) {
 }
 
 TEST(SupportedTest, WhatIsNotNamesTheKeyAndTheValue) {
-  for (const char* text : {"cp=2", "overlap=cp", "overlap=ep"}) {
+  for (const char* text : {"overlap=ep"}) {
     EXPECT_THAT(Check(text), StatusIs(absl::StatusCode::kUnimplemented,
                                       StartsWith(std::string("not supported yet: ") + text)))
         << text;
@@ -63,11 +64,6 @@ TEST(SupportedTest, AFileOfAScheduleIsReadByOthers) {
   EXPECT_THAT(Check("schedule=mine.csv"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("schedule=mine.csv names a file, and nobody has read it")));
-}
-
-TEST(SupportedTest, TheFirstKeyIsNamed) {
-  EXPECT_THAT(Check("overlap=ep,cp=2"),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("cp=2. This version")));
 }
 
 }  // namespace

@@ -26,6 +26,30 @@ double SummedBytes(const LowerContext& context, const BodyPlan& plan, const Plan
   return bytes;
 }
 
+// The most work that a rank along `axes` has, of the first and the last: with `t <= s`, one of them
+// has it. `indices_of(rank, device)`.
+template <typename Indices>
+OpWork MostOf(const OpRule& rule, const DeviceMesh& mesh, const std::vector<int>& axes, int begin,
+              int end, const Indices& indices_of) {
+  OpWork most;
+  double most_points = -1;
+  const int64_t ranks = mesh.SizeOf(axes);
+  for (const int64_t rank : {ranks - 1, int64_t{0}}) {
+    int64_t device = 0, left = rank;
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+      device += left % mesh.size(*axis) * mesh.stride(*axis);
+      left /= mesh.size(*axis);
+    }
+    OpWork work = WorkOf(rule, indices_of(rank, device), begin, end);
+    double points = work.pointwise_ops;
+    for (const Contraction& c : work.contractions) points += c.flops;
+    if (points <= most_points) continue;
+    most_points = points;
+    most = std::move(work);
+  }
+  return most;
+}
+
 }  // namespace
 
 OpWork WorkOfPiece(const LowerContext& context, const KernelPart& part,
@@ -39,25 +63,35 @@ OpWork WorkOfPiece(const LowerContext& context, const KernelPart& part,
   const OpNode& op = context.body().ops[part.step->op];
   const FactorSplit split = SplitFor(rule, op, context.bound->splits[part.step->op]);
   const std::vector<int64_t> extents = FactorExtents(*context.graph, op, rule);
-  OpWork most;
-  double most_flops = -1;
-  for (int64_t rank = 0; rank < loop.pieces; ++rank) {
-    int64_t device = 0, left = rank;
-    for (auto axis = loop.axes.rbegin(); axis != loop.axes.rend(); ++axis) {
-      device += left % context.mesh->size(*axis) * context.mesh->stride(*axis);
-      left /= context.mesh->size(*axis);
-    }
+  return MostOf(rule, *context.mesh, loop.axes, begin, end, [&](int64_t rank, int64_t device) {
     std::vector<IndexSet> sets = DeviceIndices(split, *context.mesh, extents, device);
     const int64_t at = loop.turns ? (rank + loop.pieces - part.piece) % loop.pieces : part.piece;
     sets[loop.factor] = ShardIndices(extents[loop.factor], loop.pieces, at, loop.pattern);
-    OpWork work = WorkOf(rule, sets, begin, end);
-    double flops = 0;
-    for (const Contraction& c : work.contractions) flops += c.flops;
-    if (flops <= most_flops) continue;
-    most_flops = flops;
-    most = std::move(work);
+    return sets;
+  });
+}
+
+bool CutsConditions(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh) {
+  for (const Statement& statement : rule.statements()) {
+    for (const Condition& condition : statement.where) {
+      if (condition.is_map() || condition.is_promise()) continue;
+      for (const int factor : condition.Factors()) {
+        if (mesh.SizeOf(split.axes[factor]) > 1) return true;
+      }
+    }
   }
-  return most;
+  return false;
+}
+
+OpWork WorkOfBusiest(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh,
+                     const std::vector<int64_t>& extents, int begin, int end) {
+  std::vector<int> axes;
+  for (const std::vector<int>& cut : split.axes) axes.insert(axes.end(), cut.begin(), cut.end());
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  return MostOf(rule, mesh, axes, begin, end, [&](int64_t, int64_t device) {
+    return DeviceIndices(split, mesh, extents, device);
+  });
 }
 
 std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context, const BodyPlan& plan,

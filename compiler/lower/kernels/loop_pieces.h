@@ -1,12 +1,15 @@
 #ifndef PLANCAST_COMPILER_LOWER_KERNELS_LOOP_PIECES_H_
 #define PLANCAST_COMPILER_LOWER_KERNELS_LOOP_PIECES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "cluster/device_mesh.h"
 #include "compiler/body/body_plan.h"
 #include "compiler/lower/kernels/lower_kernel.h"
 #include "graph/kernel_spec.h"
+#include "graph/rule/op_rule.h"
 #include "graph/split/op_split.h"
 
 namespace plancast {
@@ -23,6 +26,13 @@ std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context, c
 // the most to do in that step. `local`: factor sizes of a part.
 OpWork WorkOfPiece(const LowerContext& context, const KernelPart& part,
                    const std::vector<int64_t>& local, int begin, int end);
+
+// Whether a condition on positions (`where t <= s`) makes unlike work of parts of a factor that the
+// split cuts.
+bool CutsConditions(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh);
+// The work of statements [begin, end) of such an op on the device that has the most to do.
+OpWork WorkOfBusiest(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh,
+                     const std::vector<int64_t>& extents, int begin, int end);
 
 }  // namespace plancast
 

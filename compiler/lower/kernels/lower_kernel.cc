@@ -111,7 +111,8 @@ class KernelWork {
     if (product) {
       AddProducts(rule, work, extents);
     } else if (!work.contractions.empty()) {
-      const bool diagonal = part.loop == nullptr || (part.loop->turns && part.piece == 0);
+      const bool diagonal = part.loop == nullptr ? !CutsConditionsOf(part)
+                                                 : part.loop->turns && part.piece == 0;
       FillAttention(rule, extents, work.contractions[0], diagonal, &base_);
       base_.backward = base_.pass != GemmPass::kForward;
       base_.library = context_.profile->kernels.attention_kernel;
@@ -141,11 +142,24 @@ class KernelWork {
     const OpRule& rule = *part.step->rule;
     const OpPartition& partition = part.step->partition;
     if (part.loop != nullptr) return WorkOfPiece(context_, part, local, begin, end);
-    if (partition.statements.empty()) return plancast::WorkOf(rule, local, begin, end);
+    const bool cuts = CutsConditionsOf(part);
+    if (partition.statements.empty() && !cuts) return plancast::WorkOf(rule, local, begin, end);
     const OpNode& op = context_.body().ops[part.step->op];
     const FactorSplit split = SplitFor(rule, op, context_.bound->splits[part.step->op]);
     const std::vector<int64_t> extents = FactorExtents(*context_.graph, op, rule);
+    if (partition.statements.empty()) {
+      return WorkOfBusiest(rule, split, *context_.mesh, extents, begin, end);
+    }
     return plancast::WorkOf(rule, {partition, split, *context_.mesh, extents}, begin, end);
+  }
+
+  bool CutsConditionsOf(const KernelPart& part) const {
+    const OpRule& rule = *part.step->rule;
+    const auto anywhere = [](const Statement& statement) { return statement.where.empty(); };
+    if (std::all_of(rule.statements().begin(), rule.statements().end(), anywhere)) return false;
+    const OpNode& op = context_.body().ops[part.step->op];
+    return CutsConditions(rule, SplitFor(rule, op, context_.bound->splits[part.step->op]),
+                          *context_.mesh);
   }
 
   bool Has(const std::string& fusion) const {

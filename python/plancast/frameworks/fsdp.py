@@ -233,6 +233,7 @@ def write(plan: Plan, known: Known) -> str:
 
 def _write_mesh(plan: Plan, known: Known) -> tuple[dict[str, Any], str]:
     tp, cp, dp = plan.number("tp"), plan.number("cp"), plan.take("dp")
+    plan.only("cp_type", ("ring_zigzag",), "it has torch's balanced ring.", "cp_type=ring_zigzag")
     mb, accum = plan.number("mb"), plan.take("accum")
     zero, hsdp = plan.number("zero", 0), plan.take("hsdp")
     ranks = int(dp) if dp else data_parallel(known.gpus, tp * cp, "the plan", strict=False)

@@ -7,7 +7,13 @@ from typing import Any
 
 from plancast import _core
 from plancast.errors import InputError
-from plancast.frameworks import megatron_model, megatron_stages, megatron_types, table
+from plancast.frameworks import (
+    megatron_context,
+    megatron_model,
+    megatron_stages,
+    megatron_types,
+    table,
+)
 from plancast.frameworks.contents import Contents
 from plancast.frameworks.known import Known, accumulation, data_parallel
 from plancast.frameworks.plan import Plan, default_sync, layout_of, short_form, size_of
@@ -84,6 +90,7 @@ def _mesh(
         "vpp": vpp,
         "layout": None if layout is None else "+".join(str(count) for count in layout),
         "cp": cp,
+        "cp_type": megatron_context.read(facts, what) if cp > 1 else None,
         "ep": facts["ep"],
         "etp": facts["etp"],
         "order": "tp-cp-ep-pp-dp" if facts["pp_before_dp"] else None,
@@ -102,8 +109,6 @@ def _tell(facts: table.Facts, vpp: int) -> None:
             f"{facts.key('dispatcher')} is {facts['dispatcher']}: tokens are not exchanged by one "
             "all-to-all, which is what is simulated."
         )
-    if facts["cp"] > 1 and facts["cp_comm"] not in ("p2p", ["p2p"]):
-        facts.cannot_say(f"{facts.key('cp_comm')}: keys and values are not exchanged in a ring.")
 
 
 def _sharding(
@@ -259,6 +264,7 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
         "pp": pp,
         **stages,
         "cp": cp if cp > 1 else None,
+        **megatron_context.write(plan, cp),
         "ep": experts if experts > 1 else None,
         "etp": int(etp) if etp else None,
         "dispatcher": "alltoall" if experts > 1 else None,

@@ -17,7 +17,7 @@ _DEFAULTS = {
     "unit": "1", "recompute": "none", "accum": "1", "optimizer": "at-end",
 }  # fmt: skip
 # Keys that have an effect only with more than one rank of an axis, or a stage of ZeRO.
-_NEEDS = {"sp": "tp", "vpp": "pp", "schedule": "pp", "layout": "pp"}
+_NEEDS = {"sp": "tp", "cp_type": "cp", "vpp": "pp", "schedule": "pp", "layout": "pp"}
 # Other words for the same.
 _SAME = {
     ("recompute", "selective:core_attn"): "selective",

@@ -97,6 +97,10 @@ def _mesh(facts: table.Facts, what: str, known: Known) -> dict[str, object]:
             )
     sharded = shard != 1 or cp > 1
     keys: dict[str, object] = {"dp": dp, "tp": tp, "pp": pp, "cp": cp}
+    if cp > 1 and facts["cp_balance"] in (None, "", "none", "None"):
+        keys["cp_type"] = "ring"
+    elif cp > 1 and facts["cp_balance"] != "headtail":
+        facts.cannot_say(f"{facts.key('cp_balance')}: read as `headtail`.")
     if tp > 1 and facts["sequence_parallel"]:
         keys["sp"] = ""
     if facts["ep"] > 1:
@@ -226,6 +230,7 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
     dp, tp, pp, cp = plan.take("dp"), plan.number("tp"), plan.number("pp"), plan.number("cp")
     if dp is None and known.gpus is not None:
         dp = str(data_parallel(known.gpus, tp * pp * cp, "the plan"))
+    plan.only("cp_type", ("ring_zigzag",), "it has a balanced ring.", "cp_type=ring_zigzag")
     zero, hsdp, sp = plan.number("zero", 0), plan.take("hsdp"), plan.take("sp")
     if tp > 1 and sp is None:
         plan.refuse(f"tp={tp}", "its tensor parallelism is sequence-parallel.", f"tp={tp},sp")

@@ -201,6 +201,7 @@ class Drawing {
       form.tp = tp_[0];
       form.pp = pp_;
     }
+    if (!own_ && out_.rules.empty() && dice_.Maybe(4)) DrawContextParallel(form);
     if (vpp_ > 1) form.vpp = vpp_;
     form.mb = micro_batch_;
     const int64_t micro_batches =
@@ -224,6 +225,14 @@ class Drawing {
       form.order =
           dice_.Of<Texts>({{"dp", "tp", "cp", "ep", "pp"}, {"pp", "tp", "cp", "ep", "dp"}});
     }
+  }
+
+  void DrawContextParallel(ShortForm& form) {
+    form.cp = dice_.Of<int64_t>({2, 2, 4});
+    out_.devices *= *form.cp;
+    if (dice_.Maybe(4)) return;
+    form.cp_type =
+        dice_.Of<std::string>({"ring", "ring_zigzag", "allgather", "ulysses", "hybrid:2"});
   }
 
   void DrawSchedule(ShortForm& form, int64_t micro_batches) {

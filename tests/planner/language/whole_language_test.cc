@@ -44,9 +44,8 @@ void ExpectBalancedMemory(const ExecutionGraph& graph) {
   }
 }
 
-// Of all devices in an iteration, but for what runs again. `masked`: with products under a causal
-// mask; a part of one that is cut along the sequence is counted as if it were the first part.
-double FlopsOfProducts(const ExecutionGraph& graph, bool masked) {
+// Of all devices in an iteration, but for what runs again.
+double FlopsOfProducts(const ExecutionGraph& graph) {
   double sum = 0;
   for (const Program& program : graph.programs) {
     const auto devices = static_cast<double>(graph.DevicesOf(program));
@@ -58,17 +57,12 @@ double FlopsOfProducts(const ExecutionGraph& graph, bool masked) {
         const bool product = kernel.family == KernelFamily::kGemm ||
                              kernel.family == KernelFamily::kAttention ||
                              kernel.family == KernelFamily::kConvolution;
-        const bool mask =
-            kernel.family == KernelFamily::kAttention || absl::StrContains(kernel.label, "causal");
-        if (product && (masked || !mask)) sum += kernel.flops * instance.layer_count * devices;
+        if (product) sum += kernel.flops * instance.layer_count * devices;
       }
     }
   }
   return sum;
 }
-
-// In graphs of any ops the canonical splits may cut sequences as well.
-bool CountsMasks(const RandomJob& random) { return !random.cuts_by_hand && random.rules.empty(); }
 
 // The same job on one device; what is trained stays.
 absl::StatusOr<double> FlopsOfTheModel(const RandomJob& random) {
@@ -88,7 +82,7 @@ absl::StatusOr<double> FlopsOfTheModel(const RandomJob& random) {
   Session session;
   const absl::StatusOr<PlanGraph> plan = DrawAndCompile(job, *one, session);
   if (!plan.ok()) return plan.status();
-  return FlopsOfProducts(*plan->execution, CountsMasks(random)) *
+  return FlopsOfProducts(*plan->execution) *
          static_cast<double>(*random.job.global_batch / random.samples);
 }
 
@@ -202,7 +196,7 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
   void ExpectAllWork(const RandomJob& random, const ExecutionGraph& graph) {
     const absl::StatusOr<double> model = FlopsOfTheModel(random);
     ASSERT_TRUE(model.ok()) << model.status();
-    const double sum = FlopsOfProducts(graph, CountsMasks(random));
+    const double sum = FlopsOfProducts(graph);
     EXPECT_GE(sum, *model * (1 - 1e-9));
     if (sum <= *model * (1 + 1e-9)) ++exact_;
   }

@@ -71,19 +71,28 @@ TEST(SearchSpaceTest, ReadsListsRangesAndStars) {
 }
 
 TEST(SearchSpaceTest, PrintsTheDefaultsAndReadsItsOwnText) {
-  EXPECT_EQ(PrintSearchSpace({}, {8}, false),
+  EXPECT_EQ(PrintSearchSpace({}, {8}, false, 2048),
             "tp=1..8,pp=*,vpp=*,mb=1|2|4|8,recompute=none|selective|full,zero=0|1|2|3,sp=1");
   const std::string text =
       "dp=4,tp=1|2,pp=2..8,vpp=*,mb=*,recompute=full,zero=1,sp=0|1,attn=flash|unfused";
-  EXPECT_EQ(PrintSearchSpace(Parse(text), {8}, false), text);
-  EXPECT_THAT(PrintSearchSpace({}, {8}, true), HasSubstr(",ep=*,"));
+  EXPECT_EQ(PrintSearchSpace(Parse(text), {8}, false, 2048), text);
+  EXPECT_THAT(PrintSearchSpace({}, {8}, true, 2048), HasSubstr(",ep=*,"));
   FrameworkLimits limits;
   limits.zero = {0, 3};
   limits.recompute = {"none", "full", "every"};
   limits.sp = false;
   EXPECT_THAT(
-      PrintSearchSpace({}, {4, limits}, false),
+      PrintSearchSpace({}, {4, limits}, false, 2048),
       testing::AllOf(HasSubstr("tp=1..4,"), HasSubstr("recompute=none|full,zero=0|3,sp=0")));
+}
+
+TEST(SearchSpaceTest, LongSequencesAreCutOverContextRanks) {
+  EXPECT_THAT(PrintSearchSpace({}, {8}, false, kLongSequence),
+              HasSubstr("cp=*,cp_type=ring_zigzag|allgather|ulysses,"));
+  FrameworkLimits without;
+  without.cp = false;
+  EXPECT_THAT(PrintSearchSpace({}, {8, without}, false, kLongSequence), Not(HasSubstr("cp")));
+  EXPECT_THAT(ErrorOf("cp_type=rings"), HasSubstr("Did you mean `ring`?"));
 }
 
 TEST(SearchSpaceTest, ErrorsNameTheKeyAndTheRemedy) {
@@ -115,6 +124,27 @@ TEST(EnumeratePlansTest, EveryPlanUsesAllDevicesAndDividesTheBatch) {
     EXPECT_LE(*plan.tp, 8);
     EXPECT_LE(*plan.pp * plan.vpp.value_or(1), 32);
   }
+}
+
+TEST(EnumeratePlansTest, ContextRanksTakeTheirDevicesFromDp) {
+  PlanContext context = Context(16, 64);
+  context.seq = 32'768;
+  context.heads = 32, context.kv_heads = 8;
+  std::map<std::string, int> types;
+  for (const ShortForm& plan : Plans("pp=1,vpp=1,mb=1,recompute=none,zero=0", context).plans) {
+    EXPECT_EQ(*plan.dp * *plan.tp * plan.cp.value_or(1), 16);
+    ++types[plan.cp_type.value_or("")];
+  }
+  EXPECT_GT(types[""], 0);
+  EXPECT_GT(types["ring_zigzag"], 3);
+  EXPECT_EQ(types["ring_zigzag"], types["allgather"]);
+  EXPECT_GT(types["ulysses"], 0);
+  context.seq = 4096;
+  for (const ShortForm& plan : Plans("pp=1", context).plans) EXPECT_FALSE(plan.cp.has_value());
+  EXPECT_THAT(Texts(Plans("tp=2,pp=1,vpp=1,cp=4,cp_type=ring|hybrid:2,mb=1,recompute=none,zero=0",
+                          context)),
+              ElementsAre("dp=2,tp=2,sp,pp=1,cp=4,cp_type=ring,mb=1,recompute=none",
+                          "dp=2,tp=2,sp,pp=1,cp=4,cp_type=hybrid:2,mb=1,recompute=none"));
 }
 
 TEST(EnumeratePlansTest, ListsEachPlanOnce) {

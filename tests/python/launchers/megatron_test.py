@@ -77,6 +77,12 @@ def test_published_examples(file, strategy, dtype, parameters):
         ("--use-tp-pp-dp-mapping --pipeline-model-parallel-size 2", "pp=2,order=tp-cp-ep-pp-dp"),
         ("--use-tp-pp-dp-mapping", ""),  # no effect on one stage
         ("--context-parallel-size 4", "cp=4"),
+        ("--context-parallel-size 4 --cp-comm-type p2p", "cp=4,cp_type=ring_zigzag"),
+        ("--context-parallel-size 4 --cp-comm-type a2a", "cp=4,cp_type=ulysses"),
+        ("--context-parallel-size 4 --cp-comm-type all_gather", "cp=4,cp_type=allgather"),
+        ("--context-parallel-size 8 --cp-comm-type a2a+p2p"
+         " --hierarchical-context-parallel-sizes 2 4", "cp=8,cp_type=hybrid:2"),
+        ("--cp-comm-type a2a", ""),  # no effect on one rank
         ("--tp-comm-overlap --sequence-parallel --tensor-model-parallel-size 2",
          "tp=2,sp,overlap=tp"),
     ],

@@ -16,6 +16,8 @@ from plancast.strategy import Strategy
 
 # Tokens that say aloud that nothing is overlapped.
 _NO_OVERLAP = ("overlap=none", "ddp=local_no_overlap", "grad_allreduce_overlap=none")
+# How ranks of context parallelism exchange, by the value of `cp_comm=` (Megatron's words).
+_CP_TYPES = {"p2p": "ring_zigzag", "all_gather": "allgather", "a2a": "ulysses"}
 _RECOMPUTES = ("none", "selective", "full")
 _LARGEST_MICRO_BATCH = 64
 # Samples that are no sequences (images, clicks) come in batches of any size; so many
@@ -98,6 +100,11 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
     layers = row.assumption("activation_offload_layers")
     if layers is not None and "offload" not in keys:
         keys["offload"] = f"activations:{layers}"
+    exchange = row.assumption("cp_comm")
+    if exchange is not None and "cp_type" not in keys:
+        if exchange not in _CP_TYPES:
+            raise UnsupportedError(f"`cp_comm={exchange}` is no exchange of cp ranks that is known")
+        keys["cp_type"] = _CP_TYPES[exchange]
     sizes: list[int | None] = [None]
     if "mb" not in keys:
         sizes = list(_micro_batches(row, keys))

@@ -1,0 +1,65 @@
+#include "strategy/choose_context_parallel.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "strategy/context_parallel.h"
+
+namespace plancast {
+namespace {
+
+template <typename... Parts>
+absl::Status Wrong(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+}  // namespace
+
+absl::Status ChooseContextParallel(const ShortForm& form, const PlanContext& context,
+                                   const SoftwareProfile& profile, PlanOptions* options,
+                                   std::vector<std::string>* notes) {
+  PlanOptions& o = *options;
+  const auto note = [&](const std::string& text) {
+    if (notes != nullptr) notes->push_back(text);
+  };
+  ContextParallel cp;
+  cp.type = profile.context_parallel;
+  if (form.cp_type.has_value()) {
+    ASSIGN_OR_RETURN(cp, ContextParallel::Parse(*form.cp_type));
+  }
+  if (o.cp == 1) {
+    if (form.cp_type.has_value()) note(absl::StrCat("cp_type=", *form.cp_type,
+                                                    " has no effect with cp=1"));
+    return absl::OkStatus();
+  }
+  const std::string said = absl::StrCat("cp=", o.cp);
+  if (context.seq == 0 && context.stage_dims.empty()) {
+    return Wrong(said, " cuts the sequence, and the model has none. Leave cp out.");
+  }
+  if (cp.type == CpType::kHybrid && o.cp % cp.head_ranks != 0) {
+    return Wrong("cp_type=", cp.DebugString(), " cuts heads over ", cp.head_ranks, " of the ",
+                 said, " ranks, which do not divide. Use a divisor of ", o.cp, ".");
+  }
+  // All heads over the whole axis, or over none of it.
+  if (cp.type == CpType::kHybrid && cp.head_ranks == o.cp) cp = {CpType::kUlysses, 0};
+  if (cp.type == CpType::kHybrid && cp.head_ranks == 1) cp = {CpType::kRingZigzag, 0};
+  const int64_t head_ranks = cp.HeadRanks(o.cp);
+  if (context.heads > 0 && context.heads % (o.tp * head_ranks) != 0) {
+    return Wrong("cp_type=", cp.DebugString(), " cuts the ", context.heads, " attention heads over ",
+                 head_ranks, " ranks of cp and ", o.tp, " of tp, which does not divide them. ",
+                 "Use cp_type=ring_zigzag or allgather, which leave heads whole, or a smaller cp.");
+  }
+  const int64_t pieces = (cp.mirrored() ? 2 : 1) * o.cp * (o.sp ? o.tp : 1);
+  if (context.seq > 0 && context.seq % pieces != 0) {
+    return Wrong(said, o.sp ? absl::StrCat(" with sp and tp=", o.tp) : "", " and cp_type=",
+                 cp.DebugString(), " cut the sequence of ", context.seq, " tokens in ", pieces,
+                 " pieces, which does not divide it. Use a multiple of ", pieces,
+                 cp.mirrored() ? ", or cp_type=ring, which takes half as many." : ".");
+  }
+  o.cp_type = cp.type;
+  o.cp_head_ranks = cp.head_ranks;
+  return absl::OkStatus();
+}
+
+}  // namespace plancast

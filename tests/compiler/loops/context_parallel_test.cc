@@ -1,0 +1,213 @@
+// cp over every type: closed forms of what ranks send, of their work and of what they keep; results
+// on symbols.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/plan_bodies.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/body/plan_oracle.h"
+#include "tests/compiler/plan_under_test.h"
+#include "tests/testing/seed.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kSeq = 512, kHidden = 1024, kSamples = 2, kHeads = 16, kKvHeads = 8;
+
+TransformerConfig Grouped() {
+  TransformerConfig config = SmallLlama();
+  config.kv_heads = kKvHeads;
+  return config;
+}
+
+PlanUnderTest Cut(int64_t cp, absl::string_view type, int64_t tp = 1) {
+  PlanUnderTest plan = PlanUnderTest::Of(Grouped());
+  plan.Tp(tp).MicroBatches(kSamples, 1);
+  if (tp > 1) plan.Sp();
+  if (cp > 1) plan.Cp(cp, type);
+  return plan;
+}
+
+ExecutionGraph Compiled(PlanUnderTest plan) {
+  auto graph = plan.Compile();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return ExecutionGraph();
+  EXPECT_OK(graph->Verify());
+  return *std::move(graph);
+}
+
+// Bytes that a rank receives in a block over cp, by the kind of what brings them.
+std::map<CollectiveKind, double> Received(const ExecutionGraph& graph, absl::string_view name) {
+  std::map<CollectiveKind, double> received;
+  const Block& block = BlockNamed(graph, name);
+  for (int t = 0; t < block.size(); ++t) {
+    if (block.kind[t] != TaskKind::kComm || block.purpose[t] != Purpose::kCp) continue;
+    const CommSpec& comm = graph.comms[block.spec[t]];
+    const double n = static_cast<double>(graph.mesh.SizeOf(comm.axes));
+    const bool all = comm.kind == CollectiveKind::kPermute;
+    received[comm.kind] += static_cast<double>(comm.bytes) * (all ? 1 : (n - 1) / n);
+  }
+  return received;
+}
+
+double Flops(const ExecutionGraph& graph, absl::string_view name) {
+  double flops = 0;
+  for (const KernelSpec& kernel : KernelsLabelled(graph, name, name.back() == 'F' ? "attn.core"
+                                                                                : "attn.core.bwd"))
+    flops += kernel.flops;
+  return flops;
+}
+
+constexpr const char* kTypes[] = {"ring", "ring_zigzag", "allgather", "ulysses", "hybrid:2"};
+
+TEST(ContextParallelTest, ReceivesWhatClosedFormsSay) {
+  for (const int64_t cp : {2, 4, 8}) {
+    const double n = static_cast<double>(cp);
+    const double positions = kSamples * kSeq / n, head = 64 * 2;
+    // Of a rank's own positions, bytes of queries (and results), and of keys with values.
+    const double q = positions * kHeads * head, kv = 2 * positions * kKvHeads * head;
+    for (const char* type : {"ring", "ring_zigzag"}) {
+      const ExecutionGraph graph = Compiled(Cut(cp, type));
+      EXPECT_EQ(Received(graph, "layer.F")[CollectiveKind::kPermute], (n - 1) * kv) << type;
+      EXPECT_EQ(Received(graph, "layer.F").size(), 1) << type;
+      // Keys and values again, and their gradients.
+      EXPECT_EQ(Received(graph, "layer.B")[CollectiveKind::kPermute], 2 * (n - 1) * kv) << type;
+      EXPECT_EQ(Received(graph, "layer.B").size(), 1) << type;
+    }
+    {
+      const ExecutionGraph graph = Compiled(Cut(cp, "allgather"));
+      EXPECT_EQ(Received(graph, "layer.F")[CollectiveKind::kAllGather], (n - 1) * kv);
+      EXPECT_EQ(Received(graph, "layer.B")[CollectiveKind::kAllGather], (n - 1) * kv);
+      EXPECT_EQ(Received(graph, "layer.B")[CollectiveKind::kReduceScatter], (n - 1) * kv);
+    }
+    {  // queries, keys, values and results, once each way
+      const ExecutionGraph graph = Compiled(Cut(cp, "ulysses"));
+      const double moved = (n - 1) / n * (2 * q + kv);
+      EXPECT_EQ(Received(graph, "layer.F")[CollectiveKind::kAllToAll], moved);
+      EXPECT_EQ(Received(graph, "layer.B")[CollectiveKind::kAllToAll], moved);
+      EXPECT_EQ(Received(graph, "layer.F").size(), 1);
+    }
+    if (cp == 2) continue;
+    {  // all-to-alls over pairs; half the heads of two ranks' positions go round
+      const ExecutionGraph graph = Compiled(Cut(cp, "hybrid:2"));
+      EXPECT_EQ(Received(graph, "layer.F")[CollectiveKind::kAllToAll], (2 * q + kv) / 2);
+      EXPECT_EQ(Received(graph, "layer.F")[CollectiveKind::kPermute], (n / 2 - 1) * kv);
+      EXPECT_EQ(Received(graph, "layer.B")[CollectiveKind::kPermute], 2 * (n / 2 - 1) * kv);
+    }
+  }
+}
+
+TEST(ContextParallelTest, RanksShareTheWorkOfCausalAttention) {
+  for (const int64_t tp : {1, 2}) {
+    for (const char* pass : {"layer.F", "layer.B"}) {
+      const double whole = Flops(Compiled(Cut(1, "", tp)), pass);
+      ASSERT_GT(whole, 0);
+      for (const int64_t cp : {2, 4, 8}) {
+        const double n = static_cast<double>(cp), tolerance = whole / n / kSeq * 2;
+        for (const char* type : {"ring_zigzag", "allgather", "ulysses", "hybrid:2"}) {
+          EXPECT_NEAR(Flops(Compiled(Cut(cp, type, tp)), pass), whole / n, tolerance)
+              << type << " " << cp;
+        }
+        // In every step but the first some rank has a whole square.
+        const double ring = whole / (n * n) * (2 * n - 1);
+        EXPECT_NEAR(Flops(Compiled(Cut(cp, "ring", tp)), pass), ring, ring / kSeq * n) << cp;
+      }
+    }
+  }
+}
+
+TEST(ContextParallelTest, OneRankIsThePlanWithout) {
+  const std::string without = Compiled(Cut(1, "")).DebugString();
+  for (const char* type : kTypes) {
+    PlanUnderTest plan = Cut(1, "");
+    plan.Cp(1, type);
+    EXPECT_EQ(Compiled(std::move(plan)).DebugString(), without) << type;
+  }
+}
+
+// The steps of a ring as Transformer Engine runs them: first the rank's own keys, of which half
+// count, then all queries with half the keys that come.
+TEST(ContextParallelTest, StepsOfABalancedRingAreHalves) {
+  const ExecutionGraph graph = Compiled(Cut(4, "ring_zigzag"));
+  std::vector<KernelSpec> steps;
+  for (const KernelSpec& kernel : KernelsLabelled(graph, "layer.F", "attn.core")) {
+    if (kernel.family == KernelFamily::kAttention) steps.push_back(kernel);
+  }
+  ASSERT_EQ(steps.size(), 4);
+  EXPECT_TRUE(steps[0].causal);
+  EXPECT_EQ(steps[0].kv_len, kSeq / 4);
+  for (int i = 1; i < 4; ++i) {
+    EXPECT_FALSE(steps[i].causal);
+    EXPECT_EQ(steps[i].q_len, kSeq / 4);
+    EXPECT_EQ(steps[i].kv_len, kSeq / 8);
+  }
+}
+
+TEST(ContextParallelTest, GradientsAreReducedOverContextRanksToo) {
+  PlanUnderTest plan = Cut(2, "ring_zigzag");
+  plan.Dp(2);
+  const Moves moves = plan.Traffic();
+  ASSERT_FALSE(moves.gradients.empty());
+  for (const std::string& move : moves.gradients) EXPECT_THAT(move, HasSubstr("dp*cp"));
+}
+
+TransformerConfig Tiny(std::mt19937_64& random) {
+  TransformerConfig config;
+  config.name = "tiny";
+  config.layers = 1;
+  config.hidden = 8;
+  config.heads = 4;
+  config.kv_heads = random() % 2 ? 4 : 2;
+  config.head_dim = 2;
+  config.ffn = 8;
+  config.vocab = 8;
+  config.seq = 16;
+  config.max_positions = 16;
+  config.mlp = random() % 2 ? Mlp::kGelu : Mlp::kSwiglu;
+  config.norm = random() % 2 ? Norm::kLayerNorm : Norm::kRmsNorm;
+  config.position = random() % 2 ? Position::kLearned : Position::kRope;
+  if (random() % 4 == 0) config.window = 3;
+  return config;
+}
+
+TEST(ContextParallelTest, BodiesEqualOneDevice) {
+  const uint64_t seed = TestSeed(7);
+  std::mt19937_64 random(seed);
+  std::map<std::string, size_t> loops;
+  for (int i = 0; i < 30 && !HasFailure(); ++i) {
+    const std::string type = kTypes[i % 5];
+    const int64_t cp = type == "hybrid:2" ? 4 : random() % 2 ? 2 : 4;
+    PlanUnderTest plan = PlanUnderTest::Of(Tiny(random), random() % 4 > 0, random() % 2 == 0);
+    const bool heads = type == "ulysses" || type == "hybrid:2";
+    plan.Dp(cp == 2 ? random() % 2 + 1 : 1).Tp(heads && cp == 4 ? 1 : random() % 2 + 1);
+    plan.Cp(cp, type).MicroBatches(1, 1);
+    if (plan.options().tp > 1 && random() % 2) plan.Sp();
+    if (random() % 3 == 0) plan.Recomputing(Recompute::kFull);
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ", plan ", i, ": ", plan.tree().ToJson()));
+    Session session;
+    const auto compiled = CompileBodies(plan.Request(), session, nullptr);
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    const BoundModel& bound = (*compiled)->bound;
+    for (size_t b = 0; b < bound.bodies.size() && !HasFailure(); ++b) {
+      const BodyPlan& body = (*compiled)->bodies[b]->plan;
+      EXPECT_EQ(PlanOracle(bound.graph, bound.mesh, bound.bodies[b], body, seed + i).Check(), "");
+      loops[type] += body.loops.size();
+    }
+  }
+  EXPECT_GT(loops["ring"], 0);
+  EXPECT_GT(loops["ring_zigzag"], 0);
+  EXPECT_GT(loops["hybrid:2"], 0);
+}
+
+}  // namespace
+}  // namespace plancast
