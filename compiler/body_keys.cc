@@ -78,6 +78,9 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
   }
   for (const PieceRun& run : body.pieces) absl::StrAppend(&key, ";", run.DebugString());
   for (const auto& [loop, source] : body.loops) absl::StrAppend(&key, ";", loop.DebugString());
+  for (const BoundRewrite& rewrite : body.rewrites) {
+    absl::StrAppend(&key, ";", rewrite.op, ":", rewrite.said.DebugString());
+  }
   return absl::StrCat(key, text);
 }
 

@@ -24,6 +24,7 @@
 #include "compiler/lower/body_state.h"
 #include "compiler/lower/op_memory.h"
 #include "compiler/lower/quantized.h"
+#include "compiler/rewrite/fuse_comms.h"
 #include "compiler/shared_layouts.h"
 #include "strategy/schedule/stage_placement.h"
 
@@ -263,6 +264,7 @@ class BodyCompilation {
                      InsertRelayouts(bound_.graph, bound_.mesh, bound_.bodies[b],
                                      *differentiated_[b], in_ports, out_ports, *request_.profile));
     RETURN_IF_ERROR(LoopOverParts(bound_.graph, bound_.mesh, bound_.bodies[b], &compiled.plan));
+    RETURN_IF_ERROR(FuseComms(bound_.graph, bound_.bodies[b], &compiled.plan));
     if (!bound_.bodies[b].on.empty()) {
       JoinRooted(bound_.bodies[b], &compiled.plan);
       if (observer_) whole_plans_[b] = compiled.plan;

@@ -58,6 +58,14 @@ absl::StatusOr<std::string> StrategyTree::Explain(absl::string_view path, int64_
     lines.emplace_back(absl::StrCat("communicate: ", resolved.loop.DebugString()),
                        SourceText(resolved.loop_source));
   }
+  if (!resolved.compute_at.empty()) {
+    lines.emplace_back(absl::StrCat("compute_at: ", resolved.compute_at),
+                       SourceText(resolved.compute_at_source));
+  }
+  if (!resolved.rewrites.empty()) {
+    lines.emplace_back(absl::StrCat("rewrite: ", plancast::DebugString(resolved.rewrites)),
+                       SourceText(resolved.rewrite_source));
+  }
   for (const HomeKind kind : kHomeKindNames.Values()) {
     lines.emplace_back(
         absl::StrCat("home ", kHomeKindNames[kind], ": ", PrintHome(kind, resolved.homes[kind])),

@@ -220,11 +220,22 @@ absl::Status ReadPieces(const Value& value, const std::string& place, Directives
   return absl::OkStatus();
 }
 
+absl::Status ReadRewrites(const Value& value, const std::string& place, Directives& node) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> said, Texts(value, place,
+                                                              "a rewrite, or a list of them, as in "
+                                                              "[\"split(all_reduce)\"]"));
+  for (const std::string& text : said) {
+    ASSIGN_OR_RETURN(node.rewrites.emplace_back(), ParseRewrite(text), _ << "`" << place << "`");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& node) {
   const std::string place = absl::StrCat("nodes[\"", path, "\"]");
-  RETURN_IF_ERROR(CheckKeys(object, absl::StrCat("in ", place),
-                            {"split", "on", "recompute", "home", "bucket", "unit", "train", "lora",
-                             "micro_batches", "max_ongoing", "communicate", "rotate", "pieces"}));
+  RETURN_IF_ERROR(CheckKeys(
+      object, absl::StrCat("in ", place),
+      {"split", "on", "recompute", "home", "bucket", "unit", "train", "lora", "micro_batches",
+       "max_ongoing", "communicate", "rotate", "pieces", "rewrite", "compute_at"}));
   for (const auto& [key, value] : object.fields()) {
     const std::string field = absl::StrCat(place, ".", key);
     if (key == "split") {
@@ -264,6 +275,10 @@ absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& 
       RETURN_IF_ERROR(ReadRotate(value, field, node));
       continue;
     }
+    if (key == "rewrite") {
+      RETURN_IF_ERROR(ReadRewrites(value, field, node));
+      continue;
+    }
     if (key == "pieces") {
       RETURN_IF_ERROR(ReadPieces(value, field, node));
       continue;
@@ -273,7 +288,9 @@ absl::Status ReadNode(const Struct& object, absl::string_view path, Directives& 
       continue;
     }
     ASSIGN_OR_RETURN(const std::string text, Text(value, field));
-    if (key == "recompute") {
+    if (key == "compute_at") {
+      node.compute_at = text;
+    } else if (key == "recompute") {
       RETURN_IF_ERROR(node.SetRecompute(text)) << "`" << field << "`";
     } else {
       ASSIGN_OR_RETURN(node.bucket_bytes, ParseByteSize(text), _ << "`" << field << "`");

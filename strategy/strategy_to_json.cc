@@ -120,6 +120,14 @@ std::string NodeJson(const Directives& node) {
         absl::StrCat("\"max_ongoing\": ", most.size() > 1 ? absl::StrCat("[", list, "]") : list));
   }
   AddLoop(node.loop, &fields);
+  if (!node.compute_at.empty()) {
+    fields.push_back(absl::StrCat("\"compute_at\": ", Quote(node.compute_at)));
+  }
+  if (!node.rewrites.empty()) {
+    std::vector<std::string> said;
+    for (const Rewrite& rewrite : node.rewrites) said.push_back(Quote(rewrite.DebugString()));
+    fields.push_back(absl::StrCat("\"rewrite\": [", absl::StrJoin(said, ", "), "]"));
+  }
   if (!node.home.empty()) fields.push_back(absl::StrCat("\"home\": ", HomeJson(node.home)));
   if (node.bucket_bytes.has_value()) {
     fields.push_back(absl::StrCat("\"bucket\": ", Quote(PrintByteSize(*node.bucket_bytes))));

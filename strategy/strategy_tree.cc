@@ -78,6 +78,16 @@ std::optional<std::string> LoopText(const Directives& node) {
   return node.loop.DebugString();
 }
 
+std::optional<std::string> RewriteText(const Directives& node) {
+  if (node.rewrites.empty()) return std::nullopt;
+  return DebugString(node.rewrites);
+}
+
+std::optional<std::string> ComputeText(const Directives& node) {
+  if (node.compute_at.empty()) return std::nullopt;
+  return node.compute_at;
+}
+
 std::optional<std::string> TrainText(const Directives& node) {
   if (!node.train.has_value()) return std::nullopt;
   return *node.train ? "true" : "false";
@@ -107,6 +117,8 @@ std::string NodeText(const Directives& node) {
     parts.push_back(absl::StrCat("micro_batches: ", *text));
   }
   if (const auto text = LoopText(node)) parts.push_back(absl::StrCat("communicate: ", *text));
+  if (const auto text = RewriteText(node)) parts.push_back(absl::StrCat("rewrite: ", *text));
+  if (const auto text = ComputeText(node)) parts.push_back(absl::StrCat("compute_at: ", *text));
   if (!node.home.empty()) parts.push_back(absl::StrCat("home: ", node.home.DebugString()));
   if (const auto text = BucketText(node)) parts.push_back(absl::StrCat("bucket: ", *text));
   if (const auto text = UnitText(node)) parts.push_back(absl::StrCat("unit: ", *text));
@@ -179,7 +191,8 @@ std::string TextOf(const ModulePath& path) {
 bool Directives::empty() const {
   return split.empty() && on.empty() && home.empty() && !recompute.has_value() &&
          !bucket_bytes.has_value() && !unit_layers.has_value() && !train.has_value() &&
-         !lora.has_value() && pieces.empty() && loop.empty();
+         !lora.has_value() && pieces.empty() && loop.empty() && rewrites.empty() &&
+         compute_at.empty();
 }
 
 const SplitDirective* Directives::FindSplit(absl::string_view axis) const {
@@ -250,6 +263,11 @@ bool StrategyTree::has_lora() const {
                      [](const auto& node) { return node.second.lora.has_value(); });
 }
 
+bool StrategyTree::JoinsOps() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& node) { return !node.second.compute_at.empty(); });
+}
+
 bool StrategyTree::fine_tunes() const {
   return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
     return node.second.lora.has_value() || node.second.train.has_value();
@@ -288,7 +306,8 @@ bool Resolved::SaysAs(const Resolved& other) const {
          std::equal(splits.begin(), splits.end(), other.splits.begin(), other.splits.end(),
                     same_split) &&
          on == other.on && recompute == other.recompute && recompute_ops == other.recompute_ops &&
-         pieces == other.pieces && loop == other.loop && homes == other.homes &&
+         pieces == other.pieces && loop == other.loop && rewrites == other.rewrites &&
+         compute_at == other.compute_at && homes == other.homes &&
          bucket_bytes == other.bucket_bytes && from_plan(*this) == from_plan(other);
 }
 
@@ -412,6 +431,16 @@ absl::StatusOr<Resolved> StrategyTree::Resolve(const ModulePath& module) const {
   if (loop != nullptr) {
     resolved.loop = loop->node->loop;
     resolved.loop_source = *loop->path;
+  }
+  ASSIGN_OR_RETURN(const Candidate* rewrite, Decide(candidates, path, "rewrite", RewriteText));
+  if (rewrite != nullptr) {
+    resolved.rewrites = rewrite->node->rewrites;
+    resolved.rewrite_source = *rewrite->path;
+  }
+  ASSIGN_OR_RETURN(const Candidate* at, Decide(candidates, path, "compute_at", ComputeText));
+  if (at != nullptr) {
+    resolved.compute_at = at->node->compute_at;
+    resolved.compute_at_source = *at->path;
   }
   RETURN_IF_ERROR(ResolveHomes(candidates, path, &resolved));
   ASSIGN_OR_RETURN(const Candidate* bucket, Decide(candidates, path, "bucket", BucketText));

@@ -20,6 +20,7 @@
 #include "strategy/nodes/loop_directive.h"
 #include "strategy/nodes/on.h"
 #include "strategy/nodes/pieces.h"
+#include "strategy/nodes/rewrite_directive.h"
 #include "strategy/nodes/split_directive.h"
 #include "strategy/plan_options.h"
 #include "strategy/short_form.h"
@@ -38,6 +39,8 @@ struct Directives {
   PiecesDirective pieces;
   LoopDirective loop;
   // rewrite
+  std::vector<Rewrite> rewrites;  // in this order
+  std::string compute_at;  // the op with which those below are one (rewrite/join_ops.h)
   std::optional<int64_t> bucket_bytes;
   std::optional<int64_t> unit_layers;  // neighbouring layers that are one unit of sharding
   std::optional<bool> train;           // of parameters
@@ -87,6 +90,9 @@ struct Resolved {
   std::vector<ResolvedPieces> pieces;  // one a depth, below the root; the deepest first
   LoopDirective loop;
   std::string loop_source;
+  std::vector<Rewrite> rewrites;
+  std::string rewrite_source;
+  std::string compute_at, compute_at_source;
   TensorHomes homes;
   std::array<std::string, kNumHomeKinds> home_sources;
   std::optional<int64_t> bucket_bytes;  // absent: the software profile's
@@ -185,6 +191,8 @@ class StrategyTree {
 
   // Whether some node has adapters: what no node says of is not trained then.
   bool has_lora() const;
+  // Whether some node says which ops are one.
+  bool JoinsOps() const;
   // Whether not all parameters of the model are trained, or adapters are added.
   bool fine_tunes() const;
   // What holds for the op at `path`: what nodes say of some layers holds where it has an index.

@@ -81,6 +81,8 @@ Directives StrategyTree::Root() const {
   if (said->second.unit_layers.has_value()) root.unit_layers = said->second.unit_layers;
   root.pieces = said->second.pieces;
   if (!said->second.loop.empty()) root.loop = said->second.loop;
+  root.rewrites = said->second.rewrites;
+  root.compute_at = said->second.compute_at;
   root.train = said->second.train;
   root.lora = said->second.lora;
   return root;

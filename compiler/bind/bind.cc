@@ -17,6 +17,7 @@
 #include "compiler/bind/shard_units.h"
 #include "compiler/bind/split_op.h"
 #include "compiler/bind/vocabulary.h"
+#include "compiler/rewrite/bind_rewrites.h"
 #include "graph/model/cut_segments.h"
 #include "graph/model/trained.h"
 #include "strategy/nodes/op_path.h"
@@ -309,6 +310,13 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
       }
       body.loops.resize(directives.size());
       body.loops[o] = {directives[o].loop, directives[o].loop_source};
+    }
+    std::vector<OpRewrites> rewrites;
+    for (const Resolved& told : directives) {
+      rewrites.push_back({told.rewrites, told.rewrite_source});
+    }
+    if (SaysRewrites(rewrites)) {
+      RETURN_IF_ERROR(BindRewrites(bound.graph, bound.mesh, rewrites, &body));
     }
     ASSIGN_OR_RETURN(body.replays, ReplaysOf(bound.graph.bodies[segment.body], segment.in_list(),
                                              directives, body.splits, bound.mesh, selective));

@@ -15,6 +15,7 @@
 #include "graph/split/op_split.h"
 #include "strategy/nodes/homes.h"
 #include "strategy/nodes/loop_directive.h"
+#include "strategy/nodes/rewrite_directive.h"
 #include "strategy/plan_options.h"
 
 namespace plancast {
@@ -59,6 +60,14 @@ struct PieceRun {
   std::string DebugString() const;  // `layers.*.mlp [4,9) in 4, 1 at once`
 };
 
+// A rewrite as it holds for an op of a body (bind/rewrites.h).
+struct BoundRewrite {
+  int op = 0;  // whose result is communicated
+  Rewrite said;
+  std::vector<int> ops;  // that it names, of the body
+  std::string source;    // the node
+};
+
 // One body bound to a plan: how each op is cut and what of it runs again.
 struct BoundBody {
   int body = 0;                     // into ModelGraph::bodies
@@ -73,6 +82,10 @@ struct BoundBody {
 
   // Per op what is said of tensors that come in parts, and by which node; empty: nothing is.
   std::vector<std::pair<LoopDirective, std::string>> loops;
+
+  std::vector<BoundRewrite> rewrites;
+  // Tensors of the body that are reduced in two steps: the layout between, of a part for each rank.
+  std::vector<std::pair<int, Layout>> in_two;
 
   const OnRanksOf& OnOf(int op) const;
 };
@@ -159,6 +172,9 @@ struct PlanStep {
   // (`into_loop`) or behind it.
   int loop = -1;
   bool into_loop = false;
+  // Steps of one number, which follow one another, are one kernel that computes on what comes and
+  // goes (rewrite/fuse_comms.h): collectives before it, ops, collectives behind it. -1: none.
+  int fused = -1;
 };
 
 // An op that takes in tensors part by part while it runs (comm_loops.h), in place of gathers before
@@ -169,6 +185,12 @@ struct CommLoop {
   int factor = 0;  // of the rule of the step
   int64_t pieces = 1;
   bool turns = false;
+  // If it turns, the axes over which: parts over others are sent to all by who holds them.
+  std::vector<int> turns_over;
+  // Parts of several tensors turn, each over axes of its own, so that a device does not hold the
+  // same part of both: it begins with the part of the sum of its coordinates, which comes from
+  // wherever it is (Cannon's skew). Some step finds its part at hand, none has to come for it.
+  bool skewed = false;
   // Parts are of what each device has, in any number: collectives cut in as many, those of results
   // too.
   bool in_parts = false;

@@ -89,6 +89,28 @@ class LayoutWalk {
   }
 
   absl::StatusOr<int> Relay(int source, const Layout& layout, Part part) {
+    if (const Layout* parts = Between(plan_.values[source], layout)) {
+      ASSIGN_OR_RETURN(source, RelayAtOnce(source, *parts, part));
+    }
+    return RelayAtOnce(source, layout, part);
+  }
+
+  // The parts that a sum is reduced to before they are gathered (BoundBody::in_two), or nullptr.
+  const Layout* Between(const Value& sum, const Layout& whole) const {
+    for (const auto& [tensor, parts] : bound_.in_two) {
+      if (!(sum.ref == TensorRef{tensor, -1, false, sum.ref.recomputed})) continue;
+      bool leads_there = parts != whole;
+      for (size_t a = 0; a < parts.placements.size(); ++a) {
+        const Placement &from = sum.layout.placements[a], &to = whole.placements[a];
+        leads_there &= from == to || (from.is_partial() && to.is_replicate());
+        leads_there &= from == parts.placements[a] || from.is_partial();
+      }
+      if (leads_there) return &parts;
+    }
+    return nullptr;
+  }
+
+  absl::StatusOr<int> RelayAtOnce(int source, const Layout& layout, Part part) {
     const TensorRef ref = plan_.values[source].ref;
     ASSIGN_OR_RETURN(
         Relayout relayout,

@@ -152,7 +152,7 @@ class LoopFinder {
   }
 
   // The sums over what is done to parts elsewhere, of which each device keeps its own part.
-  std::vector<Beside> ScattersOf(const PlanStep& step, int factor, int64_t pieces) const {
+  std::vector<Beside> ScattersOf(const PlanStep& step, const CommLoop& loop) const {
     const OpRule& rule = *step.op.rule;
     std::vector<Beside> scatters;
     for (size_t i = 0; i < rule.outputs().size(); ++i) {
@@ -161,10 +161,10 @@ class LoopFinder {
       PlanStep* const reader = ReaderOf(value);
       if (reader == nullptr || reader->loop >= 0) continue;
       const RelayoutStep* scatter = OnlyCollective(*reader, CollectiveKind::kReduceScatter);
-      if (scatter == nullptr || mesh_.SizeOf(scatter->axes) != pieces) continue;
+      if (scatter == nullptr || scatter->axes != loop.turns_over) continue;
       const RuleTensor& tensor = rule.tensors()[rule.outputs()[i]];
       const int dim = DimOver(reader->relayout.target, scatter->axes);
-      if (dim < 0 || tensor.factors[dim] != factor) continue;
+      if (dim < 0 || tensor.factors[dim] != loop.factor) continue;
       scatters.push_back({reader, scatter, tensor.name});
     }
     return scatters;
@@ -240,8 +240,8 @@ class LoopFinder {
       each.step->loop = step->loop;
       each.step->into_loop = Contains(step->inputs, each.step->outputs[0]);
     }
-    if (loop->turns) {
-      for (const Beside& scatter : ScattersOf(*step, factor, loop->pieces)) {
+    if (loop->turns && !loop->skewed) {
+      for (const Beside& scatter : ScattersOf(*step, *loop)) {
         scatter.step->loop = step->loop;
       }
     }
@@ -270,10 +270,17 @@ class LoopFinder {
     }
     loop.pieces = mesh_.SizeOf(loop.axes);
     loop.pattern = beside[0].pattern;
-    loop.turns = true;
     for (const Beside& gather : beside) {
-      const int64_t parts = mesh_.SizeOf(gather.collective->axes);
-      loop.turns = loop.turns && Turns(said, name, gather.collective->axes);
+      const std::vector<int>& axes = gather.collective->axes;
+      const int64_t parts = mesh_.SizeOf(axes);
+      if (Turns(said, name, axes)) {
+        loop.skewed = loop.skewed || (loop.turns && axes != loop.turns_over);
+        if (!loop.turns) loop.axes = axes;
+        loop.turns = true;
+        for (const int axis : axes) {
+          if (!Contains(loop.turns_over, axis)) loop.turns_over.push_back(axis);
+        }
+      }
       if (parts == loop.pieces) continue;
       return absl::InvalidArgumentError(absl::StrCat(
           " has ", loop.pieces, " parts of `", beside[0].tensor, "` and ", parts, " of `",

@@ -173,6 +173,18 @@ class Cutter {
     return deps;
   }
 
+  // Whether the parts go from neighbour to neighbour.
+  static bool Turns(const BlockTemplate::Loop& loop, const CommSpec& comm) {
+    return loop.turns && std::all_of(comm.axes.begin(), comm.axes.end(), [&](int axis) {
+             return std::count(loop.turns_over.begin(), loop.turns_over.end(), axis) > 0;
+           });
+  }
+  // Whether nothing comes for a step of the loop: where parts turn, the device has its own in the
+  // first step; in a loop that is skewed in another one, which stands last here.
+  static bool AtHand(const BlockTemplate::Loop& loop, const CommSpec& comm, int64_t step) {
+    return Turns(loop, comm) && step == (loop.skewed ? loop.pieces - 1 : 0);
+  }
+
   // The parts of a loop's tensors that go together in one step: by the axes that they go over, one
   // message each.
   std::vector<CommSpec> PartsOf(const std::vector<int>& tasks, const BlockTemplate::Loop& loop,
@@ -181,7 +193,7 @@ class Cutter {
     for (const int t : tasks) {
       CommSpec comm = in_.comms[block_.spec[t]];
       if (!loop.in_parts) {
-        comm.kind = loop.turns ? CollectiveKind::kPermute : CollectiveKind::kBroadcast;
+        comm.kind = Turns(loop, comm) ? CollectiveKind::kPermute : CollectiveKind::kBroadcast;
       }
       comm.bytes = Share(comm.bytes, static_cast<int>(step), static_cast<int>(loop.pieces));
       const auto same = std::find_if(parts.begin(), parts.end(), [&](const CommSpec& known) {
@@ -197,7 +209,7 @@ class Cutter {
   }
 
   int AddParts(const std::vector<int>& tasks, const BlockTemplate::Loop& loop, int64_t step,
-               std::vector<int> deps) {
+               const std::vector<int>& deps) {
     const int t = tasks[0];
     int last = BlockBuilder::kNone;
     for (const CommSpec& comm : PartsOf(tasks, loop, step)) {
@@ -206,15 +218,20 @@ class Cutter {
     return last;
   }
 
-  // Parts leave as soon as the ones before them have come; where they turn, the device's own part
-  // is there.
+  // Parts leave as soon as the ones before them have come.
   void EmitGathers(const BlockTemplate::Loop& loop, std::vector<int>* came) {
     const std::vector<int> deps = DepsOfAll(loop.gathers, {});
+    const int t = loop.gathers[0];
     came->assign(loop.pieces, BlockBuilder::kNone);
-    for (int64_t i = loop.turns ? 1 : 0; i < loop.pieces; ++i) {
-      std::vector<int> after = deps;
-      if (loop.turns && i > 1) after = {(*came)[i - 1]};
-      (*came)[i] = AddParts(loop.gathers, loop, i, after);
+    for (int64_t i = 0; i < loop.pieces; ++i) {
+      const int before = i > 0 ? (*came)[i - 1] : BlockBuilder::kNone;
+      for (const CommSpec& comm : PartsOf(loop.gathers, loop, i)) {
+        if (AtHand(loop, comm, i)) continue;
+        std::vector<int> after = deps;
+        if (Turns(loop, comm) && before != BlockBuilder::kNone) after = {before};
+        (*came)[i] =
+            out_.AddComm(comm, block_.stream[t], block_.purpose[t], block_.label[t], after);
+      }
     }
   }
 

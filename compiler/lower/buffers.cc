@@ -24,7 +24,10 @@ std::vector<int> GroupList(const LowerContext& context, const std::vector<PlanSt
                        steps[s].loop < 0 && steps[s - 1].loop < 0 &&
                        steps[s].op.partition.reductions.empty() &&
                        steps[s - 1].op.partition.reductions.empty();
-    groups[s] = joins ? group : ++group;
+    const bool fused = s > 0 && steps[s].fused >= 0 && steps[s].fused == steps[s - 1].fused &&
+                       steps[s].kind == PlanStep::Kind::kOp &&
+                       steps[s - 1].kind == PlanStep::Kind::kOp;
+    groups[s] = joins || fused ? group : ++group;
   }
   return groups;
 }

@@ -12,6 +12,7 @@
 #include "compiler/body/split_backward.h"
 #include "compiler/lower/buffer_lives.h"
 #include "compiler/lower/buffers.h"
+#include "compiler/lower/fused_comms.h"
 #include "compiler/lower/inner_reduction.h"
 #include "compiler/lower/kernels/loop_pieces.h"
 #include "compiler/lower/kernels/sum_fusion.h"
@@ -23,19 +24,6 @@
 
 namespace plancast {
 namespace {
-
-absl::string_view Suffix(Part part) {
-  switch (part) {
-    case Part::kBackward:
-      return ".bwd";
-    case Part::kWeightGrad:
-      return ".wgrad";
-    case Part::kRecompute:
-      return ".again";
-    default:
-      return "";
-  }
-}
 
 // One phase of a body: steps, each in a group that is launched together, and the values that
 // come in by ports.
@@ -141,7 +129,7 @@ class PhaseLowering {
 
   std::vector<int> DepsOf(const PlanStep& step) const {
     std::vector<int> deps;
-    ForEachRead(step, [&](int value) { deps.push_back(ReadyAt(value)); });
+    ForEachRead(step, [&](int value) { fused_.Wait(step, value, ReadyAt(value), &deps); });
     if (step.after >= 0) deps.push_back(last_task_[step.after]);
     // Frameworks replay a module when its gradient has come.
     if (step.part == Part::kRecompute) {
@@ -182,8 +170,10 @@ class PhaseLowering {
                                    return r.is_collective && r.kind == CollectiveKind::kAllGather;
                                  });
     const int before = builder_.size();
-    const int ready = AddRelayout(context_, plan_, step, quantized ? gathered_share_ : 1,
-                                  DepsOf(step), &builder_);
+    const std::vector<int> deps = DepsOf(step);
+    const int ready =
+        AddRelayout(context_, plan_, step, quantized ? gathered_share_ : 1, deps, &builder_);
+    fused_.Note(step, deps, ready);
     if (step.loop >= 0) NoteLoop(step, before);
     for (const int value : step.outputs) SetReady(value, ready);
   }
@@ -318,7 +308,7 @@ class PhaseLowering {
       kernel.routed = routed;
       ReadSum(sum_read_bytes_, &kernel);
       const std::string label =
-          absl::StrCat(context_.body().ops[step.op.op].name, Suffix(step.part));
+          absl::StrCat(context_.body().ops[step.op.op].name, PartSuffix(step.part));
       ready = builder_.AddKernel(kernel, PurposeOf(step.part), label, deps);
     }
     return ready;
@@ -330,7 +320,9 @@ class PhaseLowering {
     BlockTemplate::Loop& loop = builder_.LoopAt(known->second);
     loop.pieces = plan_.loops[step.loop].pieces;
     loop.turns = plan_.loops[step.loop].turns;
+    loop.turns_over = plan_.loops[step.loop].turns_over;
     loop.in_parts = plan_.loops[step.loop].in_parts;
+    loop.skewed = plan_.loops[step.loop].skewed;
     const bool op = step.kind == PlanStep::Kind::kOp;
     std::vector<int>& tasks = op ? loop.op : step.into_loop ? loop.gathers : loop.scatters;
     for (int task = first; task < builder_.size(); ++task) {
@@ -347,6 +339,9 @@ class PhaseLowering {
     const int group = groups_[begin];
     for (size_t s = begin; s < end; ++s) {
       for (int dep : DepsOf(steps_[s])) deps.push_back(dep);
+      for (int value : steps_[s].inputs) {
+        if (fused_.Hands(steps_[s], value)) FirstReadIn(group, value);  // not from memory
+      }
       parts.push_back(Whole(steps_[s], group));
       for (int value : steps_[s].extra_reads) {
         if (FirstReadIn(group, value)) extra += LocalBytes(value);
@@ -354,7 +349,7 @@ class PhaseLowering {
     }
     const std::string label = end - begin > 1
                                   ? absl::StrCat(context_.body().ops[steps_[begin].op.op].fusion,
-                                                 Suffix(steps_[begin].part))
+                                                 PartSuffix(steps_[begin].part))
                                   : steps_[begin].op.rule->name();
     deps.push_back(rebuilt_.Before(&steps_[begin], &steps_[begin] + (end - begin), deps));
     const int before = builder_.size();
@@ -373,6 +368,7 @@ class PhaseLowering {
         }
       }
     }
+    for (size_t s = begin; s < end; ++s) fused_.Note(steps_[s], deps, ready);
     rebuilt_.GiveUp(builder_.size() - 1);
     if (accumulated > 0) AddGradientAccumulation(steps_[begin], accumulated, ready);
   }
@@ -437,6 +433,7 @@ class PhaseLowering {
   const std::vector<int>& in_ports_;
   BlockBuilder builder_;
   RebuiltWeights rebuilt_;
+  FusedComms fused_;
   std::vector<int> ready_, last_task_;  // per value: task, ~in-port, or kNone; per step
   std::vector<StepTasks> tasks_;        // per step
   std::vector<int> made_in_group_;      // per value

@@ -39,7 +39,8 @@ struct BlockTemplate {
   // that are still whole: RunLoops (loop_tasks.h) cuts them.
   struct Loop {
     int64_t pieces = 1;
-    bool turns = false, in_parts = false;
+    bool turns = false, in_parts = false, skewed = false;
+    std::vector<int> turns_over;                   // CommLoop::turns_over
     std::vector<int> gathers, scatters;            // tasks
     std::vector<int> op;                           // tasks, in order
     std::vector<std::vector<KernelSpec>> kernels;  // of each part, in place of these

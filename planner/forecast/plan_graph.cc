@@ -13,6 +13,7 @@
 #include "base/memo_key.h"
 #include "base/status_macros.h"
 #include "compiler/finetune/fine_tune.h"
+#include "compiler/rewrite/join_ops.h"
 #include "planner/forecast/balanced_cuts.h"
 #include "planner/forecast/balanced_layers.h"
 #include "planner/forecast/found_order.h"
@@ -231,6 +232,12 @@ absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& form, Session
                    choices.experts_weigh_activations, "|", choices.experts_sorted_over);
   ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(plan.graph_key,
                                                         [&] { return job.model->Draw(choices); }));
+  if (job.strategy.JoinsOps()) {
+    plan.graph_key += "|joined" + JoinKey(job.strategy);
+    ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(plan.graph_key, [&] {
+      return JoinedOps(*plan.graph, job.strategy);
+    }));
+  }
   if (!job.strategy.fine_tunes()) return plan;
   plan.graph_key += "|tuned" + FineTuneKey(job.strategy);
   ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(plan.graph_key, [&] {

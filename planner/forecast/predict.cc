@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
@@ -12,6 +15,7 @@
 #include "planner/forecast/describe.h"
 #include "planner/forecast/host_memory.h"
 #include "planner/forecast/plan_graph.h"
+#include "planner/forecast/tuned_pieces.h"
 
 namespace plancast {
 namespace {
@@ -54,10 +58,30 @@ absl::Status Simulated(const ExecutionGraph& graph, const Machine& machine,
   return run(changed.graph, changed.machine, changed.runtime, changed.options);
 }
 
+// A plan whose nodes leave pieces open, with those that simulate fastest.
+absl::StatusOr<Forecast> PredictTuned(const Job& job, const Machine& machine,
+                                      const Pricing& pricing, Session& session,
+                                      const PredictOptions& options) {
+  constexpr int64_t kMostPieces = 256;
+  Job tuned = job;
+  std::map<std::string, std::string> chosen;
+  const auto time = [&](const StrategyTree& tree) -> absl::StatusOr<int64_t> {
+    tuned.strategy = tree;
+    ASSIGN_OR_RETURN(const Forecast forecast, Predict(tuned, machine, pricing, session));
+    return forecast.result.makespan_ps;
+  };
+  ASSIGN_OR_RETURN(StrategyTree tree, TunePieces(job.strategy, kMostPieces, time, &chosen));
+  tuned.strategy = std::move(tree);
+  ASSIGN_OR_RETURN(Forecast forecast, Predict(tuned, machine, pricing, session, options));
+  forecast.chosen.insert(chosen.begin(), chosen.end());
+  return forecast;
+}
+
 }  // namespace
 
 absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine, const Pricing& pricing,
                                  Session& session, const PredictOptions& options) {
+  if (LeavesPiecesOpen(job.strategy)) return PredictTuned(job, machine, pricing, session, options);
   const auto begin = std::chrono::steady_clock::now();
   RuntimeParams runtime = pricing.Runtime(job.profile, machine);
   runtime.chunk_level = options.chunk_level;

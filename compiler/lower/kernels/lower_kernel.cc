@@ -418,6 +418,19 @@ std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector
   return std::move(work).Finish();
 }
 
+absl::string_view PartSuffix(Part part) {
+  switch (part) {
+    case Part::kBackward:
+      return ".bwd";
+    case Part::kWeightGrad:
+      return ".wgrad";
+    case Part::kRecompute:
+      return ".again";
+    default:
+      return "";
+  }
+}
+
 Purpose PurposeOf(Part part) {
   switch (part) {
     case Part::kForward:

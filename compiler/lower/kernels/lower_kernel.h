@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "cluster/device_mesh.h"
 #include "compiler/bind/routed_load.h"
 #include "compiler/body/body_plan.h"
@@ -86,6 +87,9 @@ struct KernelPart {
 // besides the parts' own tensors. Empty if nothing is moved or computed.
 std::vector<KernelSpec> KernelsOf(const LowerContext& context, const std::vector<KernelPart>& parts,
                                   double extra_read_bytes, const std::string& label);
+
+// What is added to an op's name in the label of its kernels: ``, `.bwd`, ...
+absl::string_view PartSuffix(Part part);
 
 // Whose time a step of the part is.
 Purpose PurposeOf(Part part);
