@@ -82,9 +82,8 @@ NamedPlan Gpt3At32Stages(int64_t dp) {
 
 NamedPlan Gpt3AtEightStages(const std::string& more, int64_t batch) {
   const TransformerConfig config = Gpt("gpt3-175b", 96, 12288, 96, 2048);
-  return Make(config.name, config, "dgx-a100-80g:8",
-              absl::StrCat("tp=8,pp=8,mb=1,", more).c_str(), batch, "megatron-core",
-              DType::kBf16);
+  return Make(config.name, config, "dgx-a100-80g:8", absl::StrCat("tp=8,pp=8,mb=1,", more).c_str(),
+              batch, "megatron-core", DType::kBf16);
 }
 
 NamedPlan Gpt530b(int64_t vpp) {

@@ -54,14 +54,16 @@ void RunAll(int runs, const std::vector<std::string>& words) {
   const auto run = [&](const std::string& name, const auto& make) {
     if (wanted(name)) Run(make(), name, runs);
   };
-  const char* const kSchedules[] = {
-      "schedule=1f1b",      "schedule=gpipe",        "schedule=eager-1f1b",
-      "schedule=chimera",   "schedule=zbh1",         "schedule=zbvmin",
-      "schedule=hanayo",    "schedule=zb2p",         "schedule=search:2",
-      "schedule=dualpipev", "schedule=dualpipe",     "schedule=zbv",
-      "schedule=search",    "schedule=varuna",       "schedule=zbvhalf",
-      "vpp=3",              "vpp=3,recompute=full",  "vpp=3,schedule=breadth-first",
-      "recompute=full",     "schedule=gpipe,recompute=full"};
+  const char* const kSchedules[] = {"schedule=1f1b",        "schedule=gpipe",
+                                    "schedule=eager-1f1b",  "schedule=chimera",
+                                    "schedule=zbh1",        "schedule=zbvmin",
+                                    "schedule=hanayo",      "schedule=zb2p",
+                                    "schedule=search:2",    "schedule=dualpipev",
+                                    "schedule=dualpipe",    "schedule=zbv",
+                                    "schedule=search",      "schedule=varuna",
+                                    "schedule=zbvhalf",     "vpp=3",
+                                    "vpp=3,recompute=full", "vpp=3,schedule=breadth-first",
+                                    "recompute=full",       "schedule=gpipe,recompute=full"};
   for (const int batch : {64, 512}) {
     for (const char* const schedule : kSchedules) {
       run(absl::StrCat("gpt3 ", batch, " ", schedule),

@@ -93,8 +93,8 @@ class SteadyState {
   Overlap& overlap_;
   Events& events_;
   Periods periods_;
-  bool in_middle_ = false;  // the period is that of the programs' middles
-  std::deque<Sight> sights_;                 // of these periods, the last at the end
+  bool in_middle_ = false;    // the period is that of the programs' middles
+  std::deque<Sight> sights_;  // of these periods, the last at the end
   int32_t sights_per_period_ = 1;
   int32_t next_look_ = StreamCursor::kDone;  // at this instance, or to find a period from it
   int32_t looks_ = 0;                        // at these periods

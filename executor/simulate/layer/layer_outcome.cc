@@ -104,76 +104,10 @@ int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block&
   return now_;
 }
 
-void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCosts& costs,
-                     const LayerConditions& conditions, int64_t stop, int64_t* start,
-                     int64_t* end) {
-  bool foreign = false;
-  const int64_t* toggle = conditions.toggles.data();
-  const int64_t* const toggles_end = toggle + conditions.toggles.size();
-  for (; toggle != toggles_end && *toggle < now_; ++toggle) foreign = !foreign;
-  slow_ = foreign;
-  while (true) {
-    // What ends now goes before what begins now.
-    if (toggle != toggles_end && *toggle <= now_ && foreign) {
-      foreign = false;
-      ++toggle;
-    }
-    for (int i = 0; i < num_streams_; ++i) {
-      Stream& stream = streams_[i];
-      if (!stream.runs || stream.next > now_) continue;
-      end[stream.order[stream.rank++]] = now_;
-      stream.runs = false;
-      stream.next = kNever;
-      comms_ -= stream.is_comm && !stream.uses_no_sms ? 1 : 0;
-    }
-    if (now_ >= stop) return;
-    if (slow_ && !foreign && comms_ == 0) SlowKernel(costs, false);
-    if (toggle != toggles_end && *toggle <= now_ && !foreign) {
-      foreign = true;
-      ++toggle;
-    }
-    for (bool again = true; again;) {
-      again = false;
-      for (int i = 0; i < num_streams_; ++i) {
-        Stream& stream = streams_[i];
-        while (!stream.runs && stream.rank < stream.count &&
-               Begin(block, index, costs, conditions.host, start, end, stream)) {
-          again = true;
-        }
-      }
-    }
-    if (costs.interferes && slow_ != (foreign || comms_ > 0)) SlowKernel(costs, !slow_);
-    if (RunsKernel() && !timed_) TimeKernel(costs);
-    if (comms_ > 0) TimeComms(costs, RunsKernel());
-    int64_t next = toggle != toggles_end ? *toggle : kNever;
-    bool goes_on = false;
-    for (int i = 0; i < num_streams_; ++i) {
-      next = std::min(next, streams_[i].next);
-      goes_on = goes_on || streams_[i].next != kNever;
-    }
-    if (!goes_on && stop == kNever) return;
-    now_ = std::min(next, stop);
-  }
-}
+// What every step asks for is inlined.
 
-void LayerRunner::BeginAhead(const LayerCosts& costs, const LayerConditions::Ahead& ahead,
-                             int64_t* start, int64_t* end, Stream& stream) {
-  stream.rank = ahead.rank;
-  for (int32_t r = 0; r < ahead.rank; ++r) start[stream.order[r]] = end[stream.order[r]] = 0;
-  if (!ahead.runs) return;
-  const int32_t task = stream.order[ahead.rank];
-  start[task] = 0;
-  stream.runs = stream.is_comm = true;
-  stream.uses_no_sms = costs.tasks[task].uses_no_sms;
-  stream.slow = false;
-  stream.since = ahead.since;
-  stream.work_left = ahead.work_left;
-  stream.next = ahead.since + ActivityKinds::Duration(ahead.work_left, costs.tasks[task].rate_q16);
-  if (!stream.uses_no_sms) ++comms_;
-}
-
-bool LayerRunner::Begin(const Block& block, const BlockIndex& index, const LayerCosts& costs,
-                        int64_t host, int64_t* start, int64_t* end, Stream& stream) {
+inline bool LayerRunner::Begin(const Block& block, const BlockIndex& index, const LayerCosts& costs,
+                               int64_t host, int64_t* start, int64_t* end, Stream& stream) {
   const int32_t t = stream.order[stream.rank];
   for (int32_t d = index.dep_begin[t]; d < index.dep_begin[t + 1]; ++d) {
     if (end[index.deps[d]] == kUnknown) return false;
@@ -215,7 +149,7 @@ bool LayerRunner::Begin(const Block& block, const BlockIndex& index, const Layer
 }
 
 // Rounds what is left whenever that changes.
-void LayerRunner::SlowKernel(const LayerCosts& costs, bool slow) {
+inline void LayerRunner::SlowKernel(const LayerCosts& costs, bool slow) {
   slow_ = slow;
   if (!RunsKernel()) return;
   Stream& kernel = *compute_;
@@ -226,7 +160,7 @@ void LayerRunner::SlowKernel(const LayerCosts& costs, bool slow) {
   timed_ = false;
 }
 
-void LayerRunner::TimeKernel(const LayerCosts& costs) {
+inline void LayerRunner::TimeKernel(const LayerCosts& costs) {
   Stream& kernel = *compute_;
   timed_ = true;
   const int64_t slowdown = costs.tasks[kernel.order[kernel.rank]].slowdown_q20;
@@ -234,7 +168,7 @@ void LayerRunner::TimeKernel(const LayerCosts& costs) {
       std::max(kernel.since + TimeOfWork(kernel.left, kernel.slow, slowdown), kernel.launched);
 }
 
-void LayerRunner::TimeComms(const LayerCosts& costs, bool busy) {
+inline void LayerRunner::TimeComms(const LayerCosts& costs, bool busy) {
   for (int i = 0; i < num_streams_; ++i) {
     Stream& comm = streams_[i];
     if (!comm.runs || !comm.is_comm || comm.uses_no_sms || comm.slow == busy) continue;
@@ -250,6 +184,71 @@ void LayerRunner::TimeComms(const LayerCosts& costs, bool busy) {
     comm.next = comm.since +
                 ActivityKinds::Duration(comm.work_left, busy ? task.slow_rate_q16 : task.rate_q16);
   }
+}
+
+void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCosts& costs,
+                     const LayerConditions& conditions, int64_t stop, int64_t* start,
+                     int64_t* end) {
+  bool foreign = false;
+  const int64_t* toggle = conditions.toggles.data();
+  const int64_t* const toggles_end = toggle + conditions.toggles.size();
+  for (; toggle != toggles_end && *toggle < now_; ++toggle) foreign = !foreign;
+  slow_ = foreign;
+  while (true) {
+    // What ends now goes before what begins now.
+    if (toggle != toggles_end && *toggle <= now_ && foreign) {
+      foreign = false;
+      ++toggle;
+    }
+    for (int i = 0; i < num_streams_; ++i) {
+      Stream& stream = streams_[i];
+      if (!stream.runs || stream.next > now_) continue;
+      end[stream.order[stream.rank++]] = now_;
+      stream.runs = false;
+      stream.next = kNever;
+      comms_ -= stream.is_comm && !stream.uses_no_sms ? 1 : 0;
+    }
+    if (now_ >= stop) return;
+    if (slow_ && !foreign && comms_ == 0) SlowKernel(costs, false);
+    if (toggle != toggles_end && *toggle <= now_ && !foreign) {
+      foreign = true;
+      ++toggle;
+    }
+    for (bool again = true; again;) {
+      again = false;
+      for (int i = 0; i < num_streams_; ++i) {
+        Stream& stream = streams_[i];
+        while (!stream.runs && stream.rank < stream.count &&
+               Begin(block, index, costs, conditions.host, start, end, stream)) {
+          again = true;
+        }
+      }
+    }
+    if (costs.interferes && slow_ != (foreign || comms_ > 0)) SlowKernel(costs, !slow_);
+    if (RunsKernel() && !timed_) TimeKernel(costs);
+    if (comms_ > 0) TimeComms(costs, RunsKernel());
+    int64_t next = kNever;
+    for (int i = 0; i < num_streams_; ++i) next = std::min(next, streams_[i].next);
+    if (next == kNever && stop == kNever) return;
+    if (toggle != toggles_end) next = std::min(next, *toggle);
+    now_ = std::min(next, stop);
+  }
+}
+
+void LayerRunner::BeginAhead(const LayerCosts& costs, const LayerConditions::Ahead& ahead,
+                             int64_t* start, int64_t* end, Stream& stream) {
+  stream.rank = ahead.rank;
+  for (int32_t r = 0; r < ahead.rank; ++r) start[stream.order[r]] = end[stream.order[r]] = 0;
+  if (!ahead.runs) return;
+  const int32_t task = stream.order[ahead.rank];
+  start[task] = 0;
+  stream.runs = stream.is_comm = true;
+  stream.uses_no_sms = costs.tasks[task].uses_no_sms;
+  stream.slow = false;
+  stream.since = ahead.since;
+  stream.work_left = ahead.work_left;
+  stream.next = ahead.since + ActivityKinds::Duration(ahead.work_left, costs.tasks[task].rate_q16);
+  if (!stream.uses_no_sms) ++comms_;
 }
 
 }  // namespace plancast

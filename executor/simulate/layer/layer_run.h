@@ -18,7 +18,7 @@ struct LayerRun {
   // Kernels come after it before all of it is over: with its own it comes apart.
   bool tails = false;
   int64_t kernels_end = 0;  // of the last layer, after its beginning
-  int32_t variant = 0;     // of the block, in LayerVariants
+  int32_t variant = 0;      // of the block, in LayerVariants
   int64_t begin = 0, period = 0;
   LayerOutcome* outcome = nullptr;
   LayerConditions conditions;
