@@ -125,7 +125,8 @@ class Stages {
     const size_t at = stage->did.size();
     std::vector<Step>& list = stage->list;
     if (at == list.size()) return std::nullopt;
-    if (list[at].kind == kR && stage->come[kR].empty() && !full) {
+    const bool forward_waits = !stage->come[kF].empty() && !full;
+    if (list[at].kind == kR && stage->come[kR].empty() && forward_waits) {
       size_t& forward = stage->next_forward;
       forward = std::max(forward, at);
       while (forward < list.size() && list[forward].kind != kF) ++forward;

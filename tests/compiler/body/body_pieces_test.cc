@@ -105,7 +105,7 @@ TEST(PiecesTest, EachPieceRunsThroughAUnitOfLayers) {
   std::vector<int32_t> first, last;  // of each layer and piece, in their order
   for (int32_t t = 0; t < unit->size(); ++t) {
     if (unit->label[t] == "attn.qkv") first.push_back(t);
-    if (unit->label[t] == "mlp.down") last.push_back(t);
+    if (unit->label[t] == "mlp.fc2") last.push_back(t);
   }
   ASSERT_EQ(first.size(), 4);
   ASSERT_EQ(last.size(), 4);

@@ -185,20 +185,24 @@ std::map<std::string, int64_t> WorkOf(const ExecutionGraph& graph) {
   return work;
 }
 
+constexpr int kVariants = 24;
+
 PlanUnderTest Transformer(int variant) {
   PlanUnderTest plan = PlanUnderTest::Of(variant % 2 == 0 ? SmallGpt() : SmallLlama());
   plan.Dp(2).Tp(2);
   if (variant % 3 == 1) plan.Sp();
   if (variant % 3 == 2) plan.Zero1();
+  if (variant >= kVariants / 2) plan.options().zero = 2 + variant % 2;
   const Recompute recompute[] = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
   plan.Recomputing(recompute[variant / 2 % 3]);
-  if (variant >= 6) plan.profile().kernels.fusions = {"bias_gelu", "bias_dropout_add", "norm"};
+  if (variant % 12 >= 6) plan.profile().kernels.fusions = {"bias_gelu", "bias_dropout_add", "norm"};
   plan.profile().kernels.wgrad_overlaps_tp = variant % 4 != 3;
   return plan;
 }
 
+// Also of layers that are gathered and reduced unit by unit.
 TEST(SplitBackwardTest, TheHalvesDoTheWorkOfTheWhole) {
-  for (int variant = 0; variant < 12; ++variant) {
+  for (int variant = 0; variant < kVariants; ++variant) {
     SCOPED_TRACE(variant);
     PlanUnderTest whole = Transformer(variant), halves = Transformer(variant);
     ASSERT_OK_AND_ASSIGN(const ExecutionGraph a,
@@ -216,7 +220,7 @@ TEST(SplitBackwardTest, TheHalvesDoTheWorkOfTheWhole) {
 
 // Memory comes back to what it was, and is never less than with backward passes in one.
 TEST(SplitBackwardTest, WhatIsPutOffIsKeptAndGivenUp) {
-  for (int variant = 0; variant < 12; ++variant) {
+  for (int variant = 0; variant < kVariants; ++variant) {
     SCOPED_TRACE(variant);
     std::vector<int64_t> highest;
     for (const Schedule schedule : {Schedule::k1f1b, Schedule::kZbH1}) {
@@ -237,6 +241,26 @@ TEST(SplitBackwardTest, WhatIsPutOffIsKeptAndGivenUp) {
     }
     for (int p = 0; p < 4; ++p) EXPECT_GE(highest[4 + p], highest[p]) << "stage " << p;
   }
+}
+
+// W reads no weights: what B gathered is given up before, and gradients are reduced behind W.
+TEST(SplitBackwardTest, ShardedLayersAreGatheredForBAndReducedBehindW) {
+  PlanUnderTest plan = Transformer(13);  // zero=3
+  plan.Pp(2, Schedule::kTable).MicroBatches(1, 1);
+  plan.options().schedule_table = "F0.0 B0.0 W0.0;F0.0 B0.0 W0.0";
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  std::map<std::pair<Phase, CollectiveKind>, int64_t> count;
+  for (const Instance& instance : graph.programs[1].instances) {
+    const Block& block = graph.blocks[instance.block];
+    for (int32_t t = 0; t < block.size(); ++t) {
+      if (block.kind[t] != TaskKind::kComm || block.purpose[t] != Purpose::kDp) continue;
+      count[{instance.phase, graph.comms[block.spec[t]].kind}] += instance.layer_count;
+    }
+  }
+  EXPECT_GT((count[{Phase::kBackward, CollectiveKind::kAllGather}]), 0);
+  EXPECT_EQ((count[{Phase::kBackward, CollectiveKind::kReduceScatter}]), 0);
+  EXPECT_EQ((count[{Phase::kWeight, CollectiveKind::kAllGather}]), 0);
+  EXPECT_GT((count[{Phase::kWeight, CollectiveKind::kReduceScatter}]), 0);
 }
 
 // Between B and W of `fc1 -> relu -> fc2` there are what the two products read: x, the result of

@@ -70,10 +70,14 @@ TEST_F(FoundOrderTest, SearchIsAsFastAsTheBestNamedOne) {
         "tp=1,pp=4,mb=2,recompute=selective"}) {
     SCOPED_TRACE(plan);
     double best = 1e9;
-    for (const char* name : {"gpipe", "1f1b", "eager-1f1b", "zbh1", "zb2p", "varuna"}) {
-      ASSERT_OK_AND_ASSIGN(const Forecast named,
-                           Forecasted(absl::StrCat(plan, ",schedule=", name)));
-      best = std::min(best, named.iteration_time_s);
+    for (const char* name : {"gpipe", "1f1b", "eager-1f1b", "zbh1", "zb2p", "varuna", "zbv",
+                             "zbvhalf", "zbvmin", "dualpipev", "hanayo", "dualpipe", "chimera"}) {
+      const absl::StatusOr<Forecast> named = Forecasted(absl::StrCat(plan, ",schedule=", name));
+      if (!named.ok()) {  // of two chunks
+        EXPECT_THAT(std::string(named.status().message()), HasSubstr("more than the 8 layers"));
+        continue;
+      }
+      best = std::min(best, named->iteration_time_s);
     }
     ASSERT_OK_AND_ASSIGN(const Forecast found, Forecasted(plan + ",schedule=search"));
     // Tables are timed without what transfers and kernels take of each other.
@@ -121,7 +125,7 @@ TEST_F(FoundOrderTest, IsTheSameWhereverItIsAskedFor) {
 
 TEST_F(FoundOrderTest, WhereWeightsStayInTheBackwardPassTheOrderSaysSo) {
   ASSERT_OK_AND_ASSIGN(const Forecast found,
-                       Forecasted("tp=1,dp=2,pp=4,mb=1,zero=3,schedule=search"));
+                       Forecasted("tp=1,pp=4,mb=1,offload=activations,schedule=search"));
   EXPECT_THAT(found.notes, Contains(HasSubstr("keeps gradients of weights in B")));
 }
 

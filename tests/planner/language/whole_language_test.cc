@@ -190,6 +190,9 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
       EXPECT_EQ(memory[p].allocated, ReferencePeak(graph, static_cast<int32_t>(p)));
     }
     ++plans_;
+    const PlanOptions& options = plan->chosen.options;
+    spread_ += options.spreads_vocabulary();
+    apart_sharded_ += options.splits_backward() && options.most_zero() >= 2;
   }
 
   // Devices do at least the work of the model, and no more where the plan cuts all of it.
@@ -240,7 +243,8 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
   }
 
   int64_t plans_ = 0, ranks_ = 0, classes_ = 0, exact_ = 0, own_meshes_ = 0, mixed_ = 0,
-          on_some_ranks_ = 0, units_ = 0, overlapping_ = 0, pieces_ = 0;
+          on_some_ranks_ = 0, units_ = 0, overlapping_ = 0, pieces_ = 0, spread_ = 0,
+          apart_sharded_ = 0;
   std::set<std::string> rules_;  // of ops
 };
 
@@ -256,7 +260,8 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
             << " on mixed machines, " << on_some_ranks_ << " with nodes on some ranks, " << exact_
             << " that do no work twice, " << units_ << " with units of several layers, "
             << overlapping_ << " whose iterations overlap, " << pieces_ << " with nodes in pieces, "
-            << rules_.size() << " ops\n";
+            << spread_ << " with the vocabulary on all stages, " << apart_sharded_
+            << " with W beside zero 2 or 3, " << rules_.size() << " ops\n";
   EXPECT_LT(classes_, ranks_);
   EXPECT_GT(own_meshes_, kPlansPerSlice / 10);
   EXPECT_GT(mixed_, kPlansPerSlice / 10);
@@ -264,6 +269,8 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
   EXPECT_GT(units_, kPlansPerSlice / 100);
   EXPECT_GT(overlapping_, 0);
   EXPECT_GT(pieces_, kPlansPerSlice / 10);
+  EXPECT_GT(spread_, kPlansPerSlice / 100);
+  EXPECT_GT(apart_sharded_, kPlansPerSlice / 100);
   EXPECT_LT(drawn, 4 * kPlansPerSlice);
   EXPECT_GT(rules_.size(), 100);  // of 200 and more
 }
