@@ -9,9 +9,9 @@
 #include "base/int128.h"
 #include "base/status_macros.h"
 #include "strategy/byte_size.h"
-#include "strategy/choose_context_parallel.h"
-#include "strategy/choose_recompute.h"
+#include "strategy/context/choose_context_parallel.h"
 #include "strategy/plan_names.h"
+#include "strategy/recompute/choose_recompute.h"
 #include "strategy/schedule/choose_schedule.h"
 #include "strategy/schedule/choose_step_time.h"
 #include "strategy/schedule/choose_vocabulary.h"
@@ -62,8 +62,9 @@ class Chooser {
     RETURN_IF_ERROR(CheckSupported(form_));
     RETURN_IF_ERROR(ChooseMesh());
     RETURN_IF_ERROR(CheckTensorParallel());
-    RETURN_IF_ERROR(ChooseContextParallel(form_, context_, profile_, &o_,
-                                          texts_ ? &plan_.notes : nullptr));
+    const bool has_sequence = context_.seq > 0 || !context_.stage_dims.empty();
+    RETURN_IF_ERROR(ChooseContextParallel(form_, {context_.heads, context_.seq, has_sequence},
+                                          profile_, &o_, texts_ ? &plan_.notes : nullptr));
     RETURN_IF_ERROR(ChooseExpertParallel());
     RETURN_IF_ERROR(ChooseMicroBatches());
     RETURN_IF_ERROR(ChooseSchedule(form_, &o_, texts_ ? &plan_.notes : nullptr));

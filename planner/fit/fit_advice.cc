@@ -15,6 +15,7 @@
 #include "planner/forecast/describe.h"
 #include "planner/forecast/plan_graph.h"
 #include "planner/forecast/predict.h"
+#include "strategy/context/choose_context_parallel.h"
 
 namespace plancast {
 namespace {
@@ -61,9 +62,10 @@ struct Change {
 // simulate, or that do not apply, are refused when they are tried.
 class Changes {
  public:
-  // `domain`: GPUs in an NVLink domain, beyond which tp does not go (as in rankings).
-  Changes(const Job& job, const PlanOptions& options, int64_t domain)
-      : job_(job), options_(options), domain_(domain) {
+  // `domain`: GPUs in an NVLink domain, beyond which tp does not go (as in rankings). `seq`: tokens
+  // of a sequence, cut over cp if there are many.
+  Changes(const Job& job, const PlanOptions& options, int64_t domain, int64_t seq)
+      : job_(job), options_(options), domain_(domain), seq_(seq) {
     Sharding();
     Recomputation();
     HostMemory();
@@ -84,7 +86,7 @@ class Changes {
   }
 
   void Sharding() {
-    for (int64_t stage = options_.zero + 1; stage <= 3 && options_.dp > 1; ++stage) {
+    for (int64_t stage = options_.zero + 1; stage <= 3 && options_.dp * options_.cp > 1; ++stage) {
       Add(absl::StrCat("ZeRO stage ", stage, " over `dp`"), [&](ShortForm& f) { f.zero = stage; });
     }
     if (job_.strategy.plan().hsdp.has_value()) {
@@ -172,6 +174,14 @@ class Changes {
         if (f.dp.has_value()) f.dp = dp;
         f.accum.reset();
       });
+      if (seq_ >= kLongSequence) {
+        const int64_t cp = options_.cp * factor;
+        Add(absl::StrCat("cp=", cp), [&](ShortForm& f) {
+          f.cp = cp;
+          if (f.dp.has_value()) f.dp = dp;
+          f.accum.reset();
+        });
+      }
       if (tp > domain_) continue;
       Add(absl::StrCat("tp=", tp), [&](ShortForm& f) {
         f.tp = tp;
@@ -183,7 +193,7 @@ class Changes {
 
   const Job& job_;
   const PlanOptions& options_;
-  const int64_t domain_;
+  const int64_t domain_, seq_;
   std::vector<Change> changes_;
 };
 
@@ -198,7 +208,8 @@ struct Fitting {
 std::vector<Fitting> FittingChanges(const Job& job, const Machine& machine, const PlanGraph& plan,
                                     const Pricing& pricing, Session& session) {
   std::vector<std::pair<int64_t, Change>> replayed;
-  for (Change& change : Changes(job, plan.chosen.options, machine.gpus_per_domain()).Take()) {
+  for (Change& change : Changes(job, plan.chosen.options, machine.gpus_per_domain(),
+                                plan.graph->seq).Take()) {
     if (!job.strategy.nodes().empty()) break;  // a tree answers for its own choices
     const absl::StatusOr<FitVerdict> verdict =
         FitCheck(change.job, machine, session, &pricing).Verdict(change.job.strategy.plan());

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "planner/forecast/host_memory.h"
 #include "planner/forecast/run_parameters.h"
+#include "strategy/context_parallel.h"
 
 namespace plancast {
 namespace {

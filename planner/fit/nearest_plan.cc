@@ -1,6 +1,7 @@
 #include "planner/fit/nearest_plan.h"
 
 #include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -21,14 +22,15 @@ int Recomputes(const ShortForm& plan) {
 // One plan for each way to cut the model, what saves most memory first.
 std::vector<ShortForm> Frugal(const std::vector<ShortForm>& plans) {
   using Frugality = std::tuple<int64_t, int64_t, int>;
-  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t>,
+  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, std::string>,
            std::pair<Frugality, const ShortForm*>>
       best;
   for (const ShortForm& plan : plans) {
     const Frugality frugality(plan.zero.value_or(0), -plan.mb.value_or(1), Recomputes(plan));
     const auto [known, fresh] = best.try_emplace(
         std::make_tuple(plan.tp.value_or(1), plan.pp.value_or(1), plan.vpp.value_or(1),
-                        plan.ep.value_or(1), plan.etp.value_or(0)),
+                        plan.ep.value_or(1), plan.etp.value_or(0), plan.cp.value_or(1),
+                        plan.cp_type.value_or("")),
         frugality, &plan);
     if (!fresh && known->second.first < frugality) known->second = {frugality, &plan};
   }

@@ -17,6 +17,7 @@
 #include "planner/forecast/balanced_cuts.h"
 #include "planner/forecast/balanced_layers.h"
 #include "planner/forecast/found_order.h"
+#include "strategy/context_parallel.h"
 #include "strategy/nodes/op_path.h"
 #include "strategy/nodes/stage_cuts.h"
 #include "strategy/tree_check.h"

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "strategy/choose_plan.h"
+#include "strategy/context/choose_context_parallel.h"
 #include "strategy/framework_limits.h"
 #include "strategy/short_form.h"
 
@@ -51,9 +52,6 @@ struct SearchSpace {
   // `attn=flash|unfused`.
   std::vector<std::pair<std::string, std::vector<std::string>>> others;
 };
-
-// From how many tokens on a sequence is cut over cp where a space does not say.
-inline constexpr int64_t kLongSequence = 16'384;
 
 // What the defaults of a space depend on, and what is left out of any.
 struct SearchBounds {

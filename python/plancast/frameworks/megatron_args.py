@@ -228,6 +228,8 @@ def flags_of_namespace(values: Mapping[str, Any], table: Table) -> dict[str, Any
             row = by_dest.get(name)
             flag = row.keys[0] if row else "--" + str(name).lstrip("-").replace("_", "-")
             value = _plain(value)
+            if row is not None and row.kind == "list" and isinstance(value, list):
+                value = [str(part) for part in value]
             if value is False and f"--no-{flag[2:]}" in table.unsupported:
                 flag, value = f"--no-{flag[2:]}", True
             if row is not None and row.inverted and isinstance(value, bool):

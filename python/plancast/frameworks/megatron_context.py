@@ -40,12 +40,9 @@ def read(facts: table.Facts, what: str) -> str | None:
 
 def _head_ranks(facts: table.Facts, what: str) -> int:
     """Ranks among which a2a+p2p exchanges heads: the first of the two sizes."""
-    sizes = facts["cp_levels"]
-    words = sizes.split() if isinstance(sizes, str) else sizes or []
-    words = words if isinstance(words, list) else [words]
     try:
-        first, second = (int(word) for word in words)
-    except (TypeError, ValueError):
+        first, second = (int(word) for word in facts["cp_levels"] or ())
+    except ValueError:
         raise InputError(
             f"{what}: {facts.key('cp_comm')} is `{_HYBRID}`, which needs two numbers in "
             f"{facts.key('cp_levels')}: the ranks of the all-to-all and of the ring."
@@ -65,7 +62,7 @@ def write(plan: Plan, cp: int) -> dict[str, Any]:
         return {}
     kind, _, head_ranks = cp_type.partition(":")
     if kind == "hybrid":
-        return {"cp_comm": _HYBRID, "cp_levels": [int(head_ranks), cp // int(head_ranks)]}
+        return {"cp_comm": _HYBRID, "cp_levels": [head_ranks, str(cp // int(head_ranks))]}
     if kind not in _COMM_TYPES:
         why = "its ring gives each rank a piece of both halves of the sequence."
         plan.refuse(f"cp_type={cp_type}", why, "cp_type=ring_zigzag")

@@ -201,17 +201,19 @@ class Drawing {
       form.tp = tp_[0];
       form.pp = pp_;
     }
-    if (!own_ && out_.rules.empty() && dice_.Maybe(4)) DrawContextParallel(form);
+    if (!own_ && out_.rules.empty() && dice_.Maybe(4)) {
+      out_.devices *= *(form.cp = dice_.Of<int64_t>({2, 2, 4}));
+      const Texts all = {"ring", "ring_zigzag", "allgather", "ulysses", "hybrid:2"};
+      if (dice_.Below(4) > 0) form.cp_type = dice_.Of(all);
+    }
     if (vpp_ > 1) form.vpp = vpp_;
     form.mb = micro_batch_;
     const int64_t micro_batches =
         micro_batches_ > 0 ? micro_batches_ : dice_.Of<int64_t>({1, 2, 2, 3, 4});
     out_.job.global_batch = out_.samples * micro_batches;
     form.sp = out_.rules.empty() && dice_.Maybe(3);
-    if (routed_) {
-      if (dice_.Maybe(2)) form.ep = dice_.Of<int64_t>({2, 3, 4, 6});
-      if (dice_.Maybe(3)) form.etp = 1;
-    }
+    if (routed_ && dice_.Maybe(2)) form.ep = dice_.Of<int64_t>({2, 3, 4, 6});
+    if (routed_ && dice_.Maybe(3)) form.etp = 1;
     if (pp_ > 1 && dice_.Maybe(2)) DrawSchedule(form, micro_batches);
     DrawSharding(form);
     DrawRecompute(form);
@@ -225,14 +227,6 @@ class Drawing {
       form.order =
           dice_.Of<Texts>({{"dp", "tp", "cp", "ep", "pp"}, {"pp", "tp", "cp", "ep", "dp"}});
     }
-  }
-
-  void DrawContextParallel(ShortForm& form) {
-    form.cp = dice_.Of<int64_t>({2, 2, 4});
-    out_.devices *= *form.cp;
-    if (dice_.Maybe(4)) return;
-    form.cp_type =
-        dice_.Of<std::string>({"ring", "ring_zigzag", "allgather", "ulysses", "hybrid:2"});
   }
 
   void DrawSchedule(ShortForm& form, int64_t micro_batches) {

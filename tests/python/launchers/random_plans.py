@@ -190,7 +190,8 @@ def anything(rng: random.Random) -> Strategy:
     """A plan of the language, whether or not any framework runs it."""
     choices: dict[str, tuple[Any, ...]] = {
         "dp": (1, 2, 8), "tp": (1, 2, 8), "sp": ("",), "pp": (1, 2, 4), "vpp": (1, 2, 3),
-        "cp": (1, 2), "cp_type": ("ring", "ulysses", "hybrid:2"), "ep": (1, 8), "etp": (1, 2), "zero": (0, 1, 2, 3), "hsdp": (1, 2),
+        "cp": (1, 2), "cp_type": ("ring", "ulysses", "hybrid:2"), "ep": (1, 8), "etp": (1, 2),
+        "zero": (0, 1, 2, 3), "hsdp": (1, 2),
         "reshard": ("on", "off", 2), "prefetch": (0, 1, 2), "sync": ("each", "last"),
         "mb": (1, 2), "accum": (1, 8), "bucket": ("25MB", "100MiB"), "attn": ("flash", "unfused"),
         "recompute": ("none", "full", "selective", "full:2", "uniform:2", "every:2", "selective:op",

@@ -1,4 +1,4 @@
-#include "strategy/choose_context_parallel.h"
+#include "strategy/context/choose_context_parallel.h"
 
 #include <cstdint>
 
@@ -16,7 +16,7 @@ absl::Status Wrong(const Parts&... parts) {
 
 }  // namespace
 
-absl::Status ChooseContextParallel(const ShortForm& form, const PlanContext& context,
+absl::Status ChooseContextParallel(const ShortForm& form, const AttentionSizes& model,
                                    const SoftwareProfile& profile, PlanOptions* options,
                                    std::vector<std::string>* notes) {
   PlanOptions& o = *options;
@@ -34,7 +34,7 @@ absl::Status ChooseContextParallel(const ShortForm& form, const PlanContext& con
     return absl::OkStatus();
   }
   const std::string said = absl::StrCat("cp=", o.cp);
-  if (context.seq == 0 && context.stage_dims.empty()) {
+  if (!model.has_sequence) {
     return Wrong(said, " cuts the sequence, and the model has none. Leave cp out.");
   }
   if (cp.type == CpType::kHybrid && o.cp % cp.head_ranks != 0) {
@@ -45,15 +45,15 @@ absl::Status ChooseContextParallel(const ShortForm& form, const PlanContext& con
   if (cp.type == CpType::kHybrid && cp.head_ranks == o.cp) cp = {CpType::kUlysses, 0};
   if (cp.type == CpType::kHybrid && cp.head_ranks == 1) cp = {CpType::kRingZigzag, 0};
   const int64_t head_ranks = cp.HeadRanks(o.cp);
-  if (context.heads > 0 && context.heads % (o.tp * head_ranks) != 0) {
-    return Wrong("cp_type=", cp.DebugString(), " cuts the ", context.heads, " attention heads over ",
+  if (model.heads > 0 && model.heads % (o.tp * head_ranks) != 0) {
+    return Wrong("cp_type=", cp.DebugString(), " cuts the ", model.heads, " attention heads over ",
                  head_ranks, " ranks of cp and ", o.tp, " of tp, which does not divide them. ",
                  "Use cp_type=ring_zigzag or allgather, which leave heads whole, or a smaller cp.");
   }
   const int64_t pieces = (cp.mirrored() ? 2 : 1) * o.cp * (o.sp ? o.tp : 1);
-  if (context.seq > 0 && context.seq % pieces != 0) {
+  if (model.seq > 0 && model.seq % pieces != 0) {
     return Wrong(said, o.sp ? absl::StrCat(" with sp and tp=", o.tp) : "", " and cp_type=",
-                 cp.DebugString(), " cut the sequence of ", context.seq, " tokens in ", pieces,
+                 cp.DebugString(), " cut the sequence of ", model.seq, " tokens in ", pieces,
                  " pieces, which does not divide it. Use a multiple of ", pieces,
                  cp.mirrored() ? ", or cp_type=ring, which takes half as many." : ".");
   }

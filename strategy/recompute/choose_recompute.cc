@@ -1,4 +1,4 @@
-#include "strategy/choose_recompute.h"
+#include "strategy/recompute/choose_recompute.h"
 
 #include <vector>
 

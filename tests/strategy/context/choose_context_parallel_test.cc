@@ -1,9 +1,11 @@
-#include "strategy/choose_context_parallel.h"
+#include "strategy/context/choose_context_parallel.h"
 
+#include <cstdint>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "strategy/choose_plan.h"
 #include "strategy/context_parallel.h"
 #include "strategy/software_profile.h"
 #include "tests/testing/status_matchers.h"
