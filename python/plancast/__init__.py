@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         recompute_sets,
         why_framework_cannot_run,
     )
+    from plancast.product_grids import ProductGrid, product_grids
     from plancast.randomness import Distribution, Randomness
     from plancast.ranking import Ranking
     from plancast.records import Kernel, Records
@@ -82,6 +83,7 @@ __all__ = [
     "ModelBuilder",
     "NcclTrace",
     "ParetoFront",
+    "ProductGrid",
     "Randomness",
     "Ranking",
     "Records",
@@ -103,6 +105,7 @@ __all__ = [
     "pareto_front",
     "predict",
     "predict_jobs",
+    "product_grids",
     "profiles",
     "rank",
     "recompute_sets",
@@ -136,6 +139,7 @@ _HOME = {
     "ModelBuilder": "model",
     "ParetoFront": "communication.synthesis",
     "NcclTrace": "communication.traces",
+    "ProductGrid": "product_grids",
     "Randomness": "randomness",
     "Ranking": "ranking",
     "Records": "records",
@@ -157,6 +161,7 @@ _HOME = {
     "pareto_front": "communication.synthesis",
     "predict": "planning",
     "predict_jobs": "jobs",
+    "product_grids": "product_grids",
     "profiles": "planning",
     "rank": "planning",
     "recompute_sets": "planning",
