@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         recompute_sets,
         why_framework_cannot_run,
     )
-    from plancast.product_grids import ProductGrid, product_grids
+    from plancast.product_grid import product_grids
     from plancast.randomness import Distribution, Randomness
     from plancast.ranking import Ranking
     from plancast.records import Kernel, Records
@@ -83,7 +83,6 @@ __all__ = [
     "ModelBuilder",
     "NcclTrace",
     "ParetoFront",
-    "ProductGrid",
     "Randomness",
     "Ranking",
     "Records",
@@ -139,7 +138,6 @@ _HOME = {
     "ModelBuilder": "model",
     "ParetoFront": "communication.synthesis",
     "NcclTrace": "communication.traces",
-    "ProductGrid": "product_grids",
     "Randomness": "randomness",
     "Ranking": "ranking",
     "Records": "records",
@@ -161,7 +159,7 @@ _HOME = {
     "pareto_front": "communication.synthesis",
     "predict": "planning",
     "predict_jobs": "jobs",
-    "product_grids": "product_grids",
+    "product_grids": "product_grid",
     "profiles": "planning",
     "rank": "planning",
     "recompute_sets": "planning",

@@ -96,7 +96,13 @@ def _machine(nic_gbit_per_s: float, memory_gb_per_s: float) -> pc.Machine:
 def _times(model: pc.Model, strategy: pc.Strategy, machine: pc.Machine, **options) -> dict:
     """Seconds of each op by name, and of `all` from the end of the gradients on."""
     forecast = pc.predict(
-        model, machine, strategy, profile="megatron-core", cuda_graphs=True, timeline=True, **options
+        model,
+        machine,
+        strategy,
+        profile="megatron-core",
+        cuda_graphs=True,
+        timeline=True,
+        **options,
     )
     times: dict[str, float] = {}
     begin = end = 0.0
@@ -150,7 +156,7 @@ def test_fusing_wins_from_2_18_on(v100):
 
 
 def _product(pieces: int | str) -> tuple[pc.Model, pc.Strategy]:
-    """A product of 4h, its all-reduce, then bias, dropout and residual (CoCoNet's h, more tokens)."""
+    """A product of 4h, its all-reduce, then bias, dropout and residual (CoCoNet's h)."""
     model = pc.Model.program(
         "layer",
         dims={"b": 64, "s": 1024, "k": 12288, "h": 3072},
