@@ -252,8 +252,11 @@ class Model(Immutable):
           steps: statements over the dims, or calls of rules (`"w, m, v, p = adam(w0, m0, v0, g)"`).
 
         >>> product = Model.program(
-        ...     "product", dims={"i": 64, "j": 64, "k": 64}, given={"B": ["i", "k"], "C": ["k", "j"]},
-        ...     steps=["A[i,j] += B[i,k] * C[k,j]"])
+        ...     "product",
+        ...     dims={"i": 64, "j": 64, "k": 64},
+        ...     given={"B": ["i", "k"], "C": ["k", "j"]},
+        ...     steps=["A[i,j] += B[i,k] * C[k,j]"],
+        ... )
         >>> product.name, product.parameters
         ('product', 0)
         """

@@ -354,3 +354,25 @@ def test_strong_scaling_of_a_stencil():
         assert efficiency == sorted(efficiency, reverse=True)
     # A wide image has longer borders for as many points.
     assert all(a > b for a, b in zip(square[1:], wide[1:], strict=True))
+
+
+def test_trees_round_trip():
+    tree = _updating(*FUSED)
+    tree["step.w"].compute_at("update")
+    again = pc.Strategy.from_dict(tree.to_dict())
+    assert again.to_dict() == tree.to_dict()
+    assert tree.to_dict()["nodes"]["step.g"]["rewrite"] == list(FUSED)
+    assert "fuse(update with reduce_scatter, all_gather)" in tree.explain("step.g")
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "why"),
+    [
+        ("split(all_gather)", "it is said of `all_reduce`"),
+        ("reorder(all_gather, past: update)", "Say `split.all_reduce.` before it"),
+        ("fuse(nothing with all_reduce)", "no op `nothing`"),
+    ],
+)
+def test_mistakes_are_refused_in_words(rewrite, why):
+    with pytest.raises(pc.InputError, match=why):
+        pc.predict(_adam(1024), pc.Machine.open("dgx2-v100-32g:8"), _updating(rewrite))
