@@ -378,3 +378,33 @@ def test_flops_of_a_program_are_those_of_one_run():
     forecast = pc.predict(model, pc.Machine.open("dgx-h100:8"), tree)
     flops = forecast.model_flops_per_s_per_gpu * forecast.iteration_time * 64
     assert flops == pytest.approx(2 * 16384**3, rel=1e-6)
+
+
+def _layered() -> pc.Strategy:
+    """Four layers of 4 x 4 devices (2.5-D), each with its quarter of k of both operands."""
+    tree = pc.Strategy.parse("dp=16,tp=4,mb=1")
+    tree["product.B"].split(dp=["k/4", "i/4"], tp=[])
+    tree["product.C"].split(dp=["k/4", "/4"], tp=["j"])
+    tree["product.A"].split(dp=["k/4", "i/4"], tp=["j"])
+    tree["product.sum"].split(dp=["/4", "i/4"], tp=["j"]).on(dp="0/4")
+    return tree
+
+
+def _forecast(n: int, strategy: pc.Strategy) -> pc.Forecast:
+    model = pc.Model.program(
+        "product",
+        dims={"i": n, "j": n, "k": n},
+        given={"B": ["i", "k"], "C": ["k", "j"]},
+        steps=["A[i,j] += B[i,k] * C[k,j]", "sum[i,j] = A[i,j]"],
+    )
+    return pc.predict(model, _hosts(64), strategy, cuda_graphs=True)
+
+
+def test_layers_are_faster_where_they_fit():
+    flat = _square(8, "dp", "tp")
+    flat["product.sum"].split(dp=["i"], tp=["j"])
+    one, four = _forecast(16384, flat), _forecast(16384, _layered())
+    assert four.fits
+    assert four.iteration_time < one.iteration_time
+    assert _forecast(2**19, flat).fits
+    assert not _forecast(2**19, _layered()).fits
