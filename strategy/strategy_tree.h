@@ -40,7 +40,7 @@ struct Directives {
   LoopDirective loop;
   // rewrite
   std::vector<Rewrite> rewrites;  // in this order
-  std::string compute_at;  // the op with which those below are one (rewrite/join_ops.h)
+  std::string compute_at;         // the op with which those below are one (rewrite/join_ops.h)
   std::optional<int64_t> bucket_bytes;
   std::optional<int64_t> unit_layers;  // neighbouring layers that are one unit of sharding
   std::optional<bool> train;           // of parameters

@@ -115,7 +115,10 @@ std::string BodyPlan::DebugString(const ModelGraph& graph, const Body& body,
         if (step.loop >= 0) {
           const CommLoop& loop = loops[step.loop];
           absl::StrAppend(&out, "      in ", loop.pieces, " parts of ",
-                          step.op.rule->factors()[loop.factor], loop.skewed ? ", turning, skewed" : loop.turns ? ", turning" : "",
+                          step.op.rule->factors()[loop.factor],
+                          loop.skewed  ? ", turning, skewed"
+                          : loop.turns ? ", turning"
+                                       : "",
                           "\n");
         }
         for (const InnerReduction& r : step.op.partition.reductions) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/body/body_plan.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 
 namespace plancast {
 
@@ -35,6 +36,29 @@ class FusedComms {
     begins.insert(begins.end(), deps.begin(), deps.end());
     if (step.kind == PlanStep::Kind::kOp) last_kernel_[step.fused] = ready;
     last_kernel_.try_emplace(step.fused, ready);
+  }
+
+  // A reduce-scatter before the ops and an all-gather of as much behind them are an all-reduce
+  // that computes in its midst, with the algorithms and protocols of one: the other half of the
+  // step, or nullptr.
+  static const PlanStep* OtherHalf(const LowerContext& context, const BodyPlan& plan,
+                                   const std::vector<PlanStep>& steps, const PlanStep& step) {
+    const auto dtype = [&](const PlanStep& of) {
+      return FactsOf(*context.graph, context.body(), plan.values[of.inputs[0]].ref).dtype;
+    };
+    for (const PlanStep& other : steps) {
+      if (step.fused < 0 || other.fused != step.fused) continue;
+      if (other.kind != PlanStep::Kind::kRelayout) continue;
+      const RelayoutStep &a = step.relayout.steps[0], &b = other.relayout.steps[0];
+      const auto are = [&](CollectiveKind one, CollectiveKind two) {
+        return a.kind == one && b.kind == two;
+      };
+      const bool halves = are(CollectiveKind::kReduceScatter, CollectiveKind::kAllGather) ||
+                          are(CollectiveKind::kAllGather, CollectiveKind::kReduceScatter);
+      const bool alike = a.axes == b.axes && a.elements == b.elements;
+      if (halves && alike && dtype(step) == dtype(other)) return &other;
+    }
+    return nullptr;
   }
 
   // Whether the value comes to the step in registers.

@@ -171,8 +171,13 @@ class PhaseLowering {
                                  });
     const int before = builder_.size();
     const std::vector<int> deps = DepsOf(step);
-    const int ready =
-        AddRelayout(context_, plan_, step, quantized ? gathered_share_ : 1, deps, &builder_);
+    const double share = quantized ? gathered_share_ : 1;
+    PlanStep sent = step;
+    const PlanStep* const half = FusedComms::OtherHalf(context_, plan_, steps_, step);
+    if (half != nullptr) sent.relayout.steps[0].kind = CollectiveKind::kAllReduce;
+    const bool gone = half != nullptr && half < &step;  // with the half before the ops
+    const int ready = gone ? ready_[half->outputs[0]]
+                           : AddRelayout(context_, plan_, sent, share, deps, &builder_);
     fused_.Note(step, deps, ready);
     if (step.loop >= 0) NoteLoop(step, before);
     for (const int value : step.outputs) SetReady(value, ready);

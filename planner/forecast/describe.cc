@@ -59,7 +59,9 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
                    session.Memo<double>(absl::StrCat("flops|", plan.graph_key), [&] {
                      return absl::StatusOr<double>(ModelFlopsPerSample(*plan.graph));
                    }));
-  forecast->model_flops = *model_flops * static_cast<double>(forecast->global_batch);
+  forecast->model_flops =
+      *model_flops *
+      static_cast<double>(HasSamples(*plan.graph) ? forecast->global_batch : chosen.micro_batches);
   forecast->hardware_flops = HardwareFlops(*plan.execution);
   forecast->flops_formula = "model_full";
   if (job.strategy.fine_tunes()) {

@@ -72,10 +72,12 @@ double ModelFlopsPerSample(const ModelGraph& unbound) {
   for (const Segment& segment : graph.segments) {
     repeats[segment.body] += static_cast<double>(segment.repeat);
   }
+  const bool trains = graph.TrainedParameterCount() > 0;
   double flops = 0, untrained = 0;
   for (size_t b = 0; b < graph.bodies.size(); ++b) {
-    const std::vector<bool> gradients =
-        TrainsInPart(graph.bodies[b]) ? HasGradients(graph.bodies[b]) : std::vector<bool>();
+    const std::vector<bool> gradients = TrainsInPart(graph.bodies[b]) || !trains
+                                            ? HasGradients(graph.bodies[b])
+                                            : std::vector<bool>();
     for (const OpNode& op : graph.bodies[b].ops) {
       const double left_out =
           gradients.empty() ? 0 : ProductsLeftOut(graph.bodies[b], op, gradients);
@@ -87,6 +89,15 @@ double ModelFlopsPerSample(const ModelGraph& unbound) {
     }
   }
   return 3 * flops - untrained;
+}
+
+bool HasSamples(const ModelGraph& graph) {
+  const absl::StatusOr<int> batch = graph.FindDim("batch");
+  return batch.ok() && std::any_of(graph.bodies.begin(), graph.bodies.end(), [&](const Body& body) {
+           return std::any_of(body.tensors.begin(), body.tensors.end(), [&](const TensorInfo& t) {
+             return std::find(t.dims.begin(), t.dims.end(), *batch) != t.dims.end();
+           });
+         });
 }
 
 double HardwareFlops(const ExecutionGraph& graph) {

@@ -17,6 +17,9 @@ double ForwardFlops(const ModelGraph& bound, const Body& body);
 // weights times two, of those that no gradient comes to times one.
 double ModelFlopsPerSample(const ModelGraph& unbound);
 
+// Whether anything is as large as the batch; else a micro-batch is one run of a program.
+bool HasSamples(const ModelGraph& graph);
+
 // Those of an iteration that the plan really executes, on all devices.
 double HardwareFlops(const ExecutionGraph& graph);
 

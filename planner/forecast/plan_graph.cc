@@ -247,6 +247,22 @@ absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& form, Session
   return plan;
 }
 
+namespace {
+
+// The model before nodes join any ops of it; nullptr: they join none.
+absl::StatusOr<std::shared_ptr<const ModelGraph>> DrawnApart(const Job& job, Session& session) {
+  if (!job.strategy.JoinsOps()) return nullptr;
+  Job apart = job;
+  for (const auto& [path, said] : job.strategy.nodes()) {
+    ASSIGN_OR_RETURN(Directives * node, apart.strategy.Node(path));
+    node->compute_at.clear();
+  }
+  ASSIGN_OR_RETURN(const PlanGraph drawn, DrawFor(apart, WidestOf(apart.strategy), session));
+  return drawn.graph;
+}
+
+}  // namespace
+
 absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Session& session) {
   ASSIGN_OR_RETURN(PlanGraph plan, DrawFor(job, WidestOf(job.strategy), session));
   PlanContext context = ContextOfJob(*plan.graph, job, machine);
@@ -274,7 +290,9 @@ absl::StatusOr<PlanGraph> SettlePlan(const Job& job, const Machine& machine, Ses
       mesh.emplace_back("ep", options.ep);
       mesh.emplace_back("etp", options.expert_tp());
     }
-    RETURN_IF_ERROR(CheckTree(job.strategy, mesh, PathsOf(*plan.graph)));
+    // Nodes may name ops that are joined.
+    ASSIGN_OR_RETURN(const auto apart, DrawnApart(job, session));
+    RETURN_IF_ERROR(CheckTree(job.strategy, mesh, PathsOf(apart ? *apart : *plan.graph)));
   }
   return plan;
 }

@@ -86,6 +86,8 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine, const P
   RuntimeParams runtime = pricing.Runtime(job.profile, machine);
   runtime.chunk_level = options.chunk_level;
   ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session, &pricing));
+  // A program that trains nothing loads no data and logs nothing.
+  if (plan.graph->TrainedParameterCount() == 0) runtime.iteration_s = 0;
   Forecast forecast;
   RETURN_IF_ERROR(Describe(job, machine, plan, session, &forecast));
   const std::vector<ClassMemory> memory = ReplayMemory(*plan.execution, runtime);

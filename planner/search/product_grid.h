@@ -31,7 +31,7 @@ struct ProductGrid {
 
 struct ProductGridRequest {
   int64_t m = 1, n = 1, k = 1, ranks = 1;
-  std::optional<double> memory;  // elements that a rank may hold; absent: as many as it likes
+  std::optional<double> memory = {};  // elements that a rank may hold; absent: as many as it likes
   // Ranks that may be left idle: a number with few divisors has only long and thin grids.
   int64_t most_idle = 0;
 };

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         recompute_sets,
         why_framework_cannot_run,
     )
+    from plancast.product_grid import product_grids
     from plancast.randomness import Distribution, Randomness
     from plancast.ranking import Ranking
     from plancast.records import Kernel, Records
@@ -103,6 +104,7 @@ __all__ = [
     "pareto_front",
     "predict",
     "predict_jobs",
+    "product_grids",
     "profiles",
     "rank",
     "recompute_sets",
@@ -157,6 +159,7 @@ _HOME = {
     "pareto_front": "communication.synthesis",
     "predict": "planning",
     "predict_jobs": "jobs",
+    "product_grids": "product_grid",
     "profiles": "planning",
     "rank": "planning",
     "recompute_sets": "planning",

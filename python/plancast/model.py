@@ -134,8 +134,8 @@ class Model(Immutable):
 
     @classmethod
     def from_file(cls, path: str | Path, *, seq: int | None = None) -> Model:
-        """A Hugging Face `config.json`, sizes of a transformer in YAML or JSON, or a model in a
-        `.pt2` or `.onnx` file.
+        """A Hugging Face `config.json`, sizes of a transformer or a program in YAML or JSON, or a
+        model in a `.pt2` or `.onnx` file.
 
         Args:
           path: the file; its ending says which.
@@ -235,6 +235,35 @@ class Model(Immutable):
         return self._report
 
     @classmethod
+    def program(
+        cls,
+        name: str,
+        *,
+        dims: dict[str, int],
+        given: dict[str, list[str]],
+        steps: list[str],
+    ) -> Model:
+        """A computation that trains nothing: tensors that are given, and steps in index notation.
+
+        Args:
+          name: of the program and of its one module; nodes of a strategy are `NAME.STEP`.
+          dims: sizes by name.
+          given: dims of the tensors that are there at first; `"m:f32"` has a type of its own.
+          steps: statements over the dims, or calls of rules (`"w, m, v, p = adam(w0, m0, v0, g)"`).
+
+        >>> product = Model.program(
+        ...     "product",
+        ...     dims={"i": 64, "j": 64, "k": 64},
+        ...     given={"B": ["i", "k"], "C": ["k", "j"]},
+        ...     steps=["A[i,j] += B[i,k] * C[k,j]"],
+        ... )
+        >>> product.name, product.parameters
+        ('product', 0)
+        """
+        fields = {"name": name, "dims": dims, "given": given, "steps": steps}
+        return cls._from_fields(fields, f"program `{name}`")
+
+    @classmethod
     def builder(cls, name: str, **dims: int) -> ModelBuilder:
         """A builder for a model described op by op."""
         return ModelBuilder(name, **dims)
@@ -247,6 +276,10 @@ class Model(Immutable):
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any], what: str) -> Model:
+        if "steps" in fields:
+            from plancast import programs
+
+            return cls(programs.core_of(fields, what), dict(fields))
         text = documents.to_json({k: v for k, v in fields.items() if k != _BASE}, what)
         base = fields.get(_BASE)
         if base is not None and not arguments.number(base, _BASE) > 0:
@@ -265,7 +298,7 @@ class Model(Immutable):
 
     def with_seq(self, seq: int) -> Model:
         """The same transformer with sequences of `seq` tokens."""
-        if self._fields is None:
+        if self._fields is None or "steps" in self._fields:
             raise InputError(f"`{self.name}` was built by hand; build it with `seq={seq}`.")
         return self.from_config(**{**self._fields, "seq": seq})
 

@@ -169,6 +169,37 @@ class Node:
         self._tree._core.communicate(self._path, tensors, turns, dict(pieces or {}))
         return self
 
+    def compute_at(self, op: str) -> Node:
+        """Computes ops below where `op` reads them: they are one op, cut as `op` is.
+
+        Borders that a stencil reads are then computed again on each device, from a wider border of
+        what the first of the ops reads, and not communicated between the ops.
+
+        >>> from plancast.strategy import Strategy
+        >>> tree = Strategy.parse("tp=8")
+        >>> tree["blur.rows"].compute_at("columns") and tree.to_dict()["nodes"]
+        {'blur.rows': {'compute_at': 'columns'}}
+        """
+        self._tree._core.compute_at(self._path, arguments.word(op, "compute_at"))
+        return self
+
+    def rewrite(self, *rewrites: str) -> Node:
+        """Changes how what the op here makes is communicated, and not what is computed.
+
+        Args:
+          rewrites: in order, `split(all_reduce)`, `reorder(all_gather, past: OPS)`,
+            `fuse(OPS with COMMS)`, `overlap(OP, COMM, pieces: 8)` or `pieces: tuned`
+            (docs/rewrites.md).
+
+        >>> from plancast.strategy import Strategy
+        >>> tree = Strategy.parse("dp=8")
+        >>> node = tree["step.g"].rewrite("split(all_reduce)", "reorder(all_gather, past: update)")
+        >>> tree.to_dict()["nodes"]
+        {'step.g': {'rewrite': ['split(all_reduce)', 'reorder(all_gather, past: update)']}}
+        """
+        self._tree._core.rewrite(self._path, [arguments.word(r, "rewrite") for r in rewrites])
+        return self
+
     def train(self, trains: bool = True) -> Node:
         """Whether the parameters below are trained; others have no gradient and no state.
 

@@ -4,9 +4,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "graph/model/program.h"
 #include "planner/forecast/model_source.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
@@ -98,6 +100,18 @@ ModelGraph GraphOf(const py::dict& spec) {
   return graph;
 }
 
+PyModel OfProgram(
+    const std::string& name, const std::vector<std::pair<std::string, int64_t>>& dims,
+    const std::vector<std::tuple<std::string, std::vector<std::string>, std::string>>& given,
+    const std::vector<std::string>& steps) {
+  IndexProgram program{name, dims, {}, steps};
+  for (const auto& [tensor, tensor_dims, dtype] : given) {
+    program.given.push_back({tensor, tensor_dims});
+    if (!dtype.empty()) program.given.back().dtype = ValueOrThrow(ParseDType(dtype));
+  }
+  return PyModel::Create(ValueOrThrow(GraphSource(ValueOrThrow(BuildProgram(program)))));
+}
+
 }  // namespace
 
 PyModel PyModel::Create(std::shared_ptr<const ModelSource> source) {
@@ -120,6 +134,8 @@ void BindModel(py::module_& m) {
             return PyModel::Create(ValueOrThrow(GraphSource(GraphOf(spec))));
           },
           py::arg("spec"))
+      .def_static("program", &OfProgram, py::arg("name"), py::arg("dims"), py::arg("given"),
+                  py::arg("steps"))
       .def_property_readonly("name", [](const PyModel& self) { return self.source->name(); })
       .def_property_readonly("key", [](const PyModel& self) { return self.source->key(); })
       .def_property_readonly("parameters",

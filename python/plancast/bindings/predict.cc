@@ -17,6 +17,7 @@
 #include "planner/forecast/plan_graph.h"
 #include "planner/forecast/predict.h"
 #include "planner/forecast/pricing.h"
+#include "planner/search/product_grid.h"
 #include "planner/search/rank.h"
 #include "planner/uncertainty/uncertainty.h"
 #include "python/plancast/bindings/status.h"
@@ -269,6 +270,20 @@ void BindPredict(py::module_& m) {
         return ValueOrThrow(FindSoftwareProfile(name)).kernels.dropout;
       },
       py::arg("name"));
+  m.def(
+      "product_grids",
+      [](int64_t m, int64_t n, int64_t k, int64_t ranks, std::optional<double> memory,
+         int64_t most_idle) {
+        using Grid = std::tuple<int64_t, int64_t, int64_t, double, double, int64_t, double>;
+        std::vector<Grid> grids;
+        for (const ProductGrid& g :
+             ValueOrThrow(ProductGrids({m, n, k, ranks, memory, most_idle}))) {
+          grids.emplace_back(g.rows, g.columns, g.layers, g.surface, g.moved, g.steps, g.held);
+        }
+        return grids;
+      },
+      py::arg("m"), py::arg("n"), py::arg("k"), py::arg("ranks"), py::arg("memory"),
+      py::arg("most_idle"));
   m.def("profile_names", [] { return SoftwareProfileNames(); });
   // Why the framework of a profile cannot run a plan, or nothing: FrameworkLimits.
   m.def(

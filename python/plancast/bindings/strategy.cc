@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "python/plancast/bindings/types.h"
 #include "strategy/nodes/homes.h"
 #include "strategy/nodes/on.h"
+#include "strategy/nodes/rewrite_directive.h"
 #include "strategy/recompute/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/tree_check.h"
@@ -60,6 +62,16 @@ void SetLoop(PyStrategy& self, const std::string& path,
   LoopDirective loop{communicate, rotate, pieces};
   ThrowIfError(loop.Settle());
   NodeOf(self, path).loop = loop;
+}
+
+void SetComputeAt(PyStrategy& self, const std::string& path, const std::string& op) {
+  NodeOf(self, path).compute_at = op;
+}
+
+void SetRewrites(PyStrategy& self, const std::string& path, const std::vector<std::string>& said) {
+  std::vector<Rewrite> rewrites;
+  for (const std::string& text : said) rewrites.push_back(ValueOrThrow(ParseRewrite(text)));
+  NodeOf(self, path).rewrites = std::move(rewrites);
 }
 
 // `ranks`: by axis, `3` or `1/2`.
@@ -133,6 +145,8 @@ void BindStrategy(py::module_& m) {
       .def("on", &SetOn, py::arg("path"), py::arg("ranks"))
       .def("home", &SetHomes, py::arg("path"), py::arg("homes"))
       .def("bucket", &SetBucket, py::arg("path"), py::arg("size"))
+      .def("rewrite", &SetRewrites, py::arg("path"), py::arg("rewrites"))
+      .def("compute_at", &SetComputeAt, py::arg("path"), py::arg("op"))
       .def("communicate", &SetLoop, py::arg("path"), py::arg("communicate"), py::arg("rotate"),
            py::arg("pieces"))
       .def("micro_batches", &SetPieces, py::arg("path"), py::arg("count"), py::arg("max_ongoing"))

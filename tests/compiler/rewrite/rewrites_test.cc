@@ -148,8 +148,12 @@ TEST(RewritesTest, WhatIsSplitMovesTheSameBytes) {
   EXPECT_EQ(wire, 2.0 * 4 * elements * (ranks - 1) / ranks);
   for (const auto& rewrites : {kSplit, kReordered, kFused}) {
     EXPECT_EQ(Wire(of(rewrites), "step.F", ranks), wire);
+  }
+  for (const auto& rewrites : {kSplit, kReordered}) {
     EXPECT_THAT(Kinds(of(rewrites), "step.F"), ElementsAre("reduce_scatter", "all_gather"));
   }
+  // One kernel is one all-reduce, that computes in its midst.
+  EXPECT_THAT(Kinds(of(kFused), "step.F"), ElementsAre("all_reduce"));
   EXPECT_THAT(Kinds(of({}), "step.F"), ElementsAre("all_reduce"));
 }
 
@@ -198,8 +202,8 @@ TEST(RewritesTest, WhatIsFusedBeginsTogether) {
     const auto end = block.deps.begin() + block.dep_begin[task.at(name) + 1];
     return std::count(begin, end, task.at(on)) > 0;
   };
-  EXPECT_FALSE(waits("update", "reduce_scatter"));
-  EXPECT_FALSE(waits("all_gather", "update"));
+  EXPECT_FALSE(waits("update", "all_reduce"));
+  EXPECT_FALSE(waits("all_reduce", "update"));
   // Gradients come in registers.
   const ExecutionGraph apart = Compiled(Updating({kAdam, kWhole}, 1 << 20, 8, kReordered));
   EXPECT_EQ(Total(graph, "update").read_bytes, Total(apart, "update").read_bytes * 3 / 4);
