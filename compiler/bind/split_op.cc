@@ -109,8 +109,8 @@ absl::Status CheckDivides(const std::string& path, absl::string_view name, const
   if (pattern == ShardPattern::kMirrored && parts > 1 && extent % (2 * parts) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "`", path, "` cannot cut dim `", name, "` (", extent, ") over ", cut.DebugString(), " in ",
-        2 * parts, " pieces, two for each of ", parts, " ranks: ", extent,
-        " is not divisible by ", 2 * parts, ". Use a multiple, or cp_type=ring, which takes one."));
+        2 * parts, " pieces, two for each of ", parts, " ranks: ", extent, " is not divisible by ",
+        2 * parts, ". Use a multiple, or cp_type=ring, which takes one."));
   }
   if (parts == 1 || extent % parts == 0 || MayBeUneven(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(
