@@ -16,6 +16,7 @@
 #include "tests/compiler/random_homes.h"
 #include "tests/executor/mixed_machine.h"
 #include "tests/planner/language/random_pieces.h"
+#include "tests/planner/language/random_profile.h"
 #include "tests/planner/language/random_stages.h"
 #include "tests/strategy/schedule/random_table.h"
 
@@ -34,7 +35,7 @@ class Drawing {
     out_.job.profile = PlainProfile();
     DrawMesh();
     spreads_ = seed_ % 12 == 7 && pp_ > 1 && !own_ && vpp_ == 1;
-    DrawProfile();
+    DrawProfile(dice_, &profile());
     if (dice_.Maybe(3)) plan().attn = "unfused";
     DrawModel();
     if (spreads_) return DrawSpreadVocabulary();
@@ -266,38 +267,6 @@ class Drawing {
     }
     if (*form.recompute == "every" || *form.recompute == "uniform") form.recompute_layers = 2;
     if (*form.recompute == "full" && dice_.Maybe(3)) form.recompute_layers = 1;
-  }
-
-  void DrawProfile() {
-    SoftwareProfile& p = profile();
-    p.update.grad_clip = dice_.Maybe(2);
-    p.update.zero_grad = dice_.Maybe(2);
-    p.update.fresh_gradients = dice_.Maybe(4);
-    p.pipeline.p2p_blocking = dice_.Maybe(3);
-    p.pipeline.p2p_host_sync = dice_.Maybe(3);
-    p.pipeline.p2p_scatter_gather = dice_.Maybe(3);
-    p.data_parallel.pipelines_sync_each = dice_.Maybe(2);
-    p.data_parallel.pipelines_reshard = dice_.Maybe(2);
-    p.kernels.wgrad_overlaps_tp = !dice_.Maybe(3);
-    p.kernels.fuse_wgrad_accumulation = !dice_.Maybe(3);
-    p.kernels.dropout = dice_.Maybe(3);
-    if (dice_.Maybe(2)) p.kernels.fusions = {"bias_gelu", "bias_dropout_add"};
-    p.kernels.vocab_pad_multiple = 0;
-    p.tensors.sp_saves_sharded = !dice_.Maybe(3);
-    p.tensors.offload_least_bytes = dice_.Of<int64_t>({0, 512});
-    p.experts.weigh_activations = dice_.Maybe(3);
-    p.recompute.replays_only_needed = dice_.Maybe(2);
-    p.recompute.keeps_unread = dice_.Maybe(3);
-    p.types.grad_dtype = dice_.Of<DType>({DType::kFp32, DType::kFp32, DType::kBf16});
-    if (dice_.Maybe(3)) p.types.main_grad_dtype = DType::kFp32;
-    p.types.reduce_dtype = dice_.Of<DType>({DType::kFp32, DType::kBf16, DType::kInt4});
-    p.types.state_dtype = dice_.Of<DType>({DType::kFp32, DType::kInt8});
-    if (dice_.Maybe(4)) p.types.param_dtype = DType::kFp8;
-    p.data_parallel.shard_cut =
-        dice_.Of<ShardCut>({ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows});
-    p.data_parallel.sharded_master = dice_.Maybe(2);
-    p.data_parallel.root_unit = dice_.Maybe(2);
-    p.data_parallel.keeps_last_unit = dice_.Maybe(2);
   }
 
   // A node of the tree, and what it says: one of these.

@@ -1,0 +1,39 @@
+#include "tests/planner/language/random_profile.h"
+
+#include <cstdint>
+
+namespace plancast {
+
+void DrawProfile(Dice& dice, SoftwareProfile* profile) {
+  SoftwareProfile& p = *profile;
+  p.update.grad_clip = dice.Maybe(2);
+  p.update.zero_grad = dice.Maybe(2);
+  p.update.fresh_gradients = dice.Maybe(4);
+  p.pipeline.p2p_blocking = dice.Maybe(3);
+  p.pipeline.p2p_host_sync = dice.Maybe(3);
+  p.pipeline.p2p_scatter_gather = dice.Maybe(3);
+  p.data_parallel.pipelines_sync_each = dice.Maybe(2);
+  p.data_parallel.pipelines_reshard = dice.Maybe(2);
+  p.kernels.wgrad_overlaps_tp = !dice.Maybe(3);
+  p.kernels.fuse_wgrad_accumulation = !dice.Maybe(3);
+  p.kernels.dropout = dice.Maybe(3);
+  if (dice.Maybe(2)) p.kernels.fusions = {"bias_gelu", "bias_dropout_add"};
+  p.kernels.vocab_pad_multiple = 0;
+  p.tensors.sp_saves_sharded = !dice.Maybe(3);
+  p.tensors.offload_least_bytes = dice.Of<int64_t>({0, 512});
+  p.experts.weigh_activations = dice.Maybe(3);
+  p.recompute.replays_only_needed = dice.Maybe(2);
+  p.recompute.keeps_unread = dice.Maybe(3);
+  p.types.grad_dtype = dice.Of<DType>({DType::kFp32, DType::kFp32, DType::kBf16});
+  if (dice.Maybe(3)) p.types.main_grad_dtype = DType::kFp32;
+  p.types.reduce_dtype = dice.Of<DType>({DType::kFp32, DType::kBf16, DType::kInt4});
+  p.types.state_dtype = dice.Of<DType>({DType::kFp32, DType::kInt8});
+  if (dice.Maybe(4)) p.types.param_dtype = DType::kFp8;
+  p.data_parallel.shard_cut =
+      dice.Of<ShardCut>({ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows});
+  p.data_parallel.sharded_master = dice.Maybe(2);
+  p.data_parallel.root_unit = dice.Maybe(2);
+  p.data_parallel.keeps_last_unit = dice.Maybe(2);
+}
+
+}  // namespace plancast
