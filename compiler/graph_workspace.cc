@@ -32,8 +32,8 @@ bool SameProgram(const Program& a, const Program& b) {
 // sharded those between from both.
 int64_t DraftedMicroBatches(const PlanOptions& options) {
   if (!options.schedule_table.empty() || !options.most_ongoing.empty() ||
-      options.splits_backward() || Turns(options.schedule) ||
-      RunsBothWays(options.schedule) || options.spreads_vocabulary()) {
+      options.splits_backward() || Turns(options.schedule) || RunsBothWays(options.schedule) ||
+      options.spreads_vocabulary()) {
     return options.micro_batches;
   }
   const bool shards =
@@ -47,10 +47,14 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
   const PlanOptions& options = *request.options;
   ASSIGN_OR_RETURN(const ProgramPlan plan, PlanPrograms(request, session, /*observer=*/nullptr));
   const ProgramInputs inputs = plan.inputs();
-  const Order order{
-      options.schedule,       options.schedule_table, options.most_ongoing,
-      options.pp,             options.vpp,            options.micro_batches,
-      TransfersBlock(options, *request.profile), options.vocab_parallel};
+  const Order order{options.schedule,
+                    options.schedule_table,
+                    options.most_ongoing,
+                    options.pp,
+                    options.vpp,
+                    options.micro_batches,
+                    TransfersBlock(options, *request.profile),
+                    options.vocab_parallel};
   catalogue_.Clear();
   assembly_.OverlapIterations(options.optimizer == StepTime::kPostValidated);
   if (plan.parking != nullptr) {

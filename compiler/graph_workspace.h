@@ -34,10 +34,9 @@ class GraphWorkspace {
     VocabParallel vocab_parallel = VocabParallel::kEnds;
 
     friend bool operator==(const Order& a, const Order& b) {
-      return a.schedule == b.schedule && a.table == b.table &&
-             a.most_ongoing == b.most_ongoing && a.pp == b.pp && a.vpp == b.vpp &&
-             a.micro_batches == b.micro_batches && a.transfers_block == b.transfers_block &&
-             a.vocab_parallel == b.vocab_parallel;
+      return a.schedule == b.schedule && a.table == b.table && a.most_ongoing == b.most_ongoing &&
+             a.pp == b.pp && a.vpp == b.vpp && a.micro_batches == b.micro_batches &&
+             a.transfers_block == b.transfers_block && a.vocab_parallel == b.vocab_parallel;
     }
   };
 

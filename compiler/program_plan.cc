@@ -72,8 +72,8 @@ std::set<PlanTrait> TraitsOf(const CompileRequest& request) {
 }
 
 // What its bodies show.
-std::set<PlanTrait> TraitsOf(const PlanOptions& options,
-                             const std::vector<SharedParameter>& shared, const HomePlan* homes) {
+std::set<PlanTrait> TraitsOf(const PlanOptions& options, const std::vector<SharedParameter>& shared,
+                             const HomePlan* homes) {
   std::set<PlanTrait> traits;
   if (homes != nullptr) traits.insert(PlanTrait::kNodeHomes);
   if (homes != nullptr && homes->MovesActivations()) traits.insert(PlanTrait::kMovesActivations);

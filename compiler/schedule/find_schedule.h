@@ -29,19 +29,19 @@ struct SearchOptions {
 struct FoundSchedule {
   ScheduleTable table;
   ScheduleRun run;
-  std::string from;        // what it is, or was made from: `zb2p`, `1f1b with W in bubbles`
+  std::string from;  // what it is, or was made from: `zb2p`, `1f1b with W in bubbles`
   // The best of the named ones that the memory allows, and its run; empty: none.
   std::string best_named;
   ScheduleRun best_named_run;
 };
 
 // The best of many orders by their times: all named ones that `options` allow and that have the
-// placement of `times`, these with W put where stages would wait, for stages in a loop warm-ups that follow from the times (as in Qi et al. 2023, the automatic
-// schedule), and orders in which stages take what is there (PutOffWeights, WarmUpsByTime,
-// TakeWhatIsThere). Of one chunk with many micro-batches, those that are not named are looked for
-// with fewer, and their steady state is prolonged. The same table for the same request, no worse
-// than the best named one. Errors: no order keeps as little as `memory` says, or none has the
-// placement.
+// placement of `times`, these with W put where stages would wait, for stages in a loop warm-ups
+// that follow from the times (as in Qi et al. 2023, the automatic schedule), and orders in which
+// stages take what is there (PutOffWeights, WarmUpsByTime, TakeWhatIsThere). Of one chunk with many
+// micro-batches, those that are not named are looked for with fewer, and their steady state is
+// prolonged. The same table for the same request, no worse than the best named one. Errors: no
+// order keeps as little as `memory` says, or none has the placement.
 absl::StatusOr<FoundSchedule> FindSchedule(int64_t micro_batches, const PipelineTimes& times,
                                            const SearchOptions& options = {});
 

@@ -184,8 +184,8 @@ Orders WithWeights(Orders orders, const StagePlacement& placement, int64_t micro
                    int64_t room) {
   const std::vector<int64_t> most(placement.stages(), room);
   std::optional<ScheduleTable> table =
-      PutOffWeights({std::move(orders)}, micro_batches,
-                    PipelineTimes::Equal(placement, PassTime()), most, Overrun::kNever);
+      PutOffWeights({std::move(orders)}, micro_batches, PipelineTimes::Equal(placement, PassTime()),
+                    most, Overrun::kNever);
   PLANCAST_CHECK(table.has_value()) << "more in flight than there is room for";
   return std::move(table->stages);
 }

@@ -13,9 +13,9 @@ int64_t HopOf(const PipelineTimes& times, int64_t from, int64_t to) {
       std::minmax({times.placement.StageOf(from), times.placement.StageOf(to)});
   if (near == far) return 0;
   // Two stages in a loop are neighbours both ways.
-  const bool around = near == 0 && far == stages - 1 &&
-                      (stages > 2 || (times.placement.Loops() &&
-                                      times.placement.StageOf(from) == far));
+  const bool around =
+      near == 0 && far == stages - 1 &&
+      (stages > 2 || (times.placement.Loops() && times.placement.StageOf(from) == far));
   if (around) return times.transfer[far];
   if (far - near == 1) return times.transfer[near];
   return *std::max_element(times.transfer.begin(), times.transfer.end());

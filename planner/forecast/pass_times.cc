@@ -164,7 +164,9 @@ class Measuring {
     bool back = false;
     for (const Instance& instance : program.instances) {
       back = back || instance.phase == Phase::kBackward;
-      if (instance.micro_batch != micro_batch_[instance.chunk] || instance.phase == Phase::kOptimizer) continue;
+      if (instance.micro_batch != micro_batch_[instance.chunk] ||
+          instance.phase == Phase::kOptimizer)
+        continue;
       int64_t bytes = 0;
       for (const MemoryEvent& event : graph_.blocks[instance.block].memory) {
         if (event.kind == MemoryKind::kActivations) bytes += event.delta;

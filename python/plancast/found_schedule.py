@@ -102,8 +102,8 @@ def find_schedule(
         raise InputError(f"`v` takes layers down the stages and up again: chunks={v // p} is odd.")
     if placement == "both-ways" and (v > p or p % 2 != 0 or m < 2):
         raise InputError(
-            "`both-ways` has one chunk of each copy, an even number of stages and two micro-batches "
-            f"at least: chunks={v // p}, stages={p}, micro_batches={m}."
+            "`both-ways` has one chunk of each copy, an even number of stages and two "
+            f"micro-batches at least: chunks={v // p}, stages={p}, micro_batches={m}."
         )
     unit = _unit([time for values in times.values() for time in values])
     ticks = {name: [round(time / unit) for time in values] for name, values in times.items()}

@@ -200,9 +200,9 @@ TEST(FindScheduleTest, ProlongsLayersThatTurnBackAndCopies) {
 
 TEST(FindScheduleTest, OtherPlacementsHaveNoNames) {
   const StagePlacement other = *StagePlacement::Parse("1 0", 2, 1);
-  EXPECT_THAT(std::string(
-                  FindSchedule(4, PipelineTimes::Equal(other, PassTime())).status().message()),
-              testing::HasSubstr("`1 0`"));
+  EXPECT_THAT(
+      std::string(FindSchedule(4, PipelineTimes::Equal(other, PassTime())).status().message()),
+      testing::HasSubstr("`1 0`"));
 }
 
 TEST(FindScheduleTest, SaysThatNothingFits) {
