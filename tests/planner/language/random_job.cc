@@ -45,7 +45,7 @@ class Drawing {
     for (int64_t nodes = dice_.Of<int64_t>({0, 0, 1, 1, 2, 3}); nodes > 0; --nodes) DrawNode();
     DrawLoad();
     DrawMachineAndHost();
-    DrawUnits();
+    DrawUnits(dice_, graph_, &tree());
     if (dice_.Maybe(3)) DrawPieces(dice_, graph_, &tree());
     return std::move(out_);
   }
@@ -397,27 +397,6 @@ class Drawing {
       say(HomeKind::kActivations, pp_ > 1 && dice_.Maybe(2)
                                       ? absl::StrCat("on(pp=", dice_.Below(pp_), ")")
                                       : dice_.Of<std::string>({"device", "host", "shard(tp)"}));
-    }
-  }
-
-  // Several layers as one unit of sharding, of the plan or of a node.
-  void DrawUnits() {
-    const bool shards = plan().zero.value_or(0) >= 2;
-    if (shards && plan().recompute == "uniform") {
-      plan().unit = plan().recompute_layers;
-    } else if (shards) {
-      plan().unit = dice_.Of<int64_t>({1, 2, 2, 3});
-    }
-    if (!dice_.Maybe(4)) return;
-    for (const Segment& segment : graph_.segments) {
-      if (!segment.in_list()) continue;
-      Directives& node = Node(segment.path + dice_.Of<std::string>({".*", ".*", "[1:]", "[:2]"}));
-      node.unit_layers = dice_.Of<int64_t>({1, 2, 2, 3});
-      if (shards) return;
-      node.home = {};
-      node.home[dice_.Maybe(2) ? HomeKind::kWeights : HomeKind::kGradients] =
-          *ParseHome(HomeKind::kWeights, dice_.Maybe(4) ? "host" : "shard(dp)");
-      return;
     }
   }
 

@@ -18,6 +18,29 @@ void Say(Dice& dice, const std::string& path, bool ends, StrategyTree* tree) {
 
 }  // namespace
 
+void DrawUnits(Dice& dice, const ModelGraph& graph, StrategyTree* tree) {
+  ShortForm& plan = tree->plan();
+  const bool shards = plan.zero.value_or(0) >= 2;
+  if (shards && plan.recompute == "uniform") {
+    plan.unit = plan.recompute_layers;
+  } else if (shards) {
+    plan.unit = dice.Of<int64_t>({1, 2, 2, 3});
+  }
+  if (!dice.Maybe(4)) return;
+  for (const Segment& segment : graph.segments) {
+    if (!segment.in_list()) continue;
+    const auto said = tree->Node(segment.path + dice.Of<std::string>({".*", ".*", "[1:]", "[:2]"}));
+    PLANCAST_CHECK_OK(said);
+    Directives& node = **said;
+    node.unit_layers = dice.Of<int64_t>({1, 2, 2, 3});
+    if (shards) return;
+    node.home = {};
+    node.home[dice.Maybe(2) ? HomeKind::kWeights : HomeKind::kGradients] =
+        *ParseHome(HomeKind::kWeights, dice.Maybe(4) ? "host" : "shard(dp)");
+    return;
+  }
+}
+
 void DrawPieces(Dice& dice, const ModelGraph& graph, StrategyTree* tree) {
   for (size_t s = 0; s < graph.segments.size(); ++s) {
     const Segment& segment = graph.segments[s];

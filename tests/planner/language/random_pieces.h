@@ -11,6 +11,9 @@ namespace plancast {
 // some that go back at once.
 void DrawPieces(Dice& dice, const ModelGraph& graph, StrategyTree* tree);
 
+// Several layers as one unit of sharding, of the plan or of a node.
+void DrawUnits(Dice& dice, const ModelGraph& graph, StrategyTree* tree);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_TESTS_PLANNER_LANGUAGE_RANDOM_PIECES_H_
