@@ -131,8 +131,6 @@ bool LayerRuns::SettleDisturbed() {
     is_disturbed_[entity] = false;
     LayerRun& run = streams_.run(entity);
     if (!run.active) continue;
-    // What others do changes kernels alone.
-    if (run.layers == 1 && events_.now() - run.begin >= run.kernels_end) continue;
     LayerOutcome* const before = run.outcome;
     run.outcome = OutcomeOf(entity, before);
     outcomes_.Release(before);
