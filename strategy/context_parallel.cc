@@ -41,14 +41,15 @@ std::string ContextParallel::DebugString() const {
 
 std::vector<std::string> ContextParallel::Cuts() const {
   const std::string seq = mirrored() ? "zigzag(seq)" : "seq";
+  const std::string slots = mirrored() ? "zigzag(slots)" : "slots";  // of experts, as their tokens
   switch (type) {
     case CpType::kUlysses:
-      return {"kv_seq:heads", seq, "slots"};
+      return {"kv_seq:heads", seq, slots};
     case CpType::kHybrid:
-      return {absl::StrCat(seq, "|slots"),
-              absl::StrCat("kv_seq:heads|", seq, "|slots/", head_ranks)};
+      return {absl::StrCat(seq, "|", slots),
+              absl::StrCat("kv_seq:heads|", seq, "|", slots, "/", head_ranks)};
     default:
-      return {seq, "slots"};
+      return {seq, slots};
   }
 }
 

@@ -55,10 +55,13 @@ ShardPattern TakePattern(absl::string_view* dim) {
 // map reaches from one of its indices to others.
 bool MayBeMirrored(const OpRule& rule, int factor) {
   const std::vector<int>& ties = rule.ties();
-  return std::count(ties.begin(), ties.end(), ties[factor]) == 1 &&
-         std::none_of(rule.statements().begin(), rule.statements().end(), [&](const Statement& s) {
-           return s.combine == Combine::kScan && s.scan.factor == factor;
-         });
+  const bool tied = std::count(ties.begin(), ties.end(), ties[factor]) > 1;
+  return std::none_of(rule.statements().begin(), rule.statements().end(), [&](const Statement& s) {
+    if (s.combine == Combine::kScan && s.scan.factor == factor) return true;
+    return std::any_of(s.where.begin(), s.where.end(), [&](const Condition& c) {
+      return tied && c.is_map() && ties[c.left] == ties[factor];
+    });
+  });
 }
 
 // Whether a directive may name this dim for `op`.
@@ -106,7 +109,8 @@ struct Cut {
 
 absl::Status CheckDivides(const std::string& path, absl::string_view name, const Cut& cut,
                           int64_t extent, int64_t parts, ShardPattern pattern) {
-  if (pattern == ShardPattern::kMirrored && parts > 1 && extent % (2 * parts) != 0) {
+  if (pattern == ShardPattern::kMirrored && parts > 1 && extent % (2 * parts) != 0 &&
+      !MayBeUneven(name)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "`", path, "` cannot cut dim `", name, "` (", extent, ") over ", cut.DebugString(), " in ",
         2 * parts, " pieces, two for each of ", parts, " ranks: ", extent, " is not divisible by ",
@@ -277,10 +281,17 @@ absl::Status CheckRootDims(const ModelGraph& graph, const StrategyTree& tree) {
 void CutInBlocksWhereNeeded(const ModelGraph& graph, const Body& body,
                             std::vector<ResolvedSplit>* splits) {
   const auto takes_blocks = [&](absl::string_view dim) {
-    return std::any_of(body.ops.begin(), body.ops.end(), [&](const OpNode& op) {
+    bool blocks = false, masked = false;  // what a mask makes unlike work of is worth an exchange
+    for (const OpNode& op : body.ops) {
       const int factor = FactorOfDim(graph, op, dim);
-      return factor >= 0 && op.rule->may_cut(factor) && !MayBeMirrored(*op.rule, factor);
-    });
+      if (factor < 0 || !op.rule->may_cut(factor)) continue;
+      const bool mirrored = MayBeMirrored(*op.rule, factor);
+      blocks = blocks || !mirrored;
+      for (const Statement& s : op.rule->statements()) {
+        for (const Condition& c : s.where) masked |= mirrored && !c.is_promise() && c.Mentions(factor);
+      }
+    }
+    return blocks && !masked;
   };
   for (ResolvedSplit& split : *splits) {
     for (SplitLevel& level : split.directive.levels) {

@@ -131,6 +131,12 @@ void AlignTiedCuts(const OpRule& rule, FactorSplit* split) {
     std::sort(all.begin(), all.end());
     split->axes[f] = all;
   }
+  for (size_t f = 0; f < split->patterns.size(); ++f) {
+    if (split->patterns[f] != ShardPattern::kMirrored) continue;
+    for (size_t g = 0; g < axes.size(); ++g) {
+      if (rule.ties()[g] == rule.ties()[f]) split->patterns[g] = ShardPattern::kMirrored;
+    }
+  }
 }
 
 HaloPlan InferHalos(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh,

@@ -66,6 +66,16 @@ bool RunsAlong(const OpRule& rule, int factor) {
   });
 }
 
+// Whether index maps reach along the factor or those tied to it, not promises alone, which hold for
+// parts of any pattern.
+bool IsMapped(const OpRule& rule, int factor) {
+  return std::any_of(rule.statements().begin(), rule.statements().end(), [&](const Statement& s) {
+    return std::any_of(s.where.begin(), s.where.end(), [&](const Condition& c) {
+      return c.is_map() && rule.ties()[c.left] == rule.ties()[factor];
+    });
+  });
+}
+
 absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh,
                         const std::vector<int64_t>& extents) {
   PLANCAST_CHECK_EQ(split.axes.size(), rule.factors().size());
@@ -102,7 +112,7 @@ absl::Status CheckSplit(const OpRule& rule, const FactorSplit& split, const Devi
             absl::StrCat("op `", rule.name(), "`: a recurrence runs along factor `",
                          rule.factors()[f], "`, so it is cut into blocks, not mirrored."));
       }
-      for (size_t g = 0; g < split.axes.size(); ++g) {
+      for (size_t g = 0; g < split.axes.size() && IsMapped(rule, static_cast<int>(f)); ++g) {
         if (g == f || rule.ties()[g] != rule.ties()[f]) continue;
         return absl::InvalidArgumentError(
             absl::StrCat("op `", rule.name(), "`: factor `", rule.factors()[f], "` is tied to `",

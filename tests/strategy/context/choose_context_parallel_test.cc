@@ -47,7 +47,7 @@ TEST(ContextParallelTest, CutsAreThoseOfTheTree) {
   EXPECT_THAT((ContextParallel{CpType::kUlysses, 0}.Cuts()),
               ElementsAre("kv_seq:heads", "seq", "slots"));
   EXPECT_THAT((ContextParallel{CpType::kHybrid, 2}.Cuts()),
-              ElementsAre("zigzag(seq)|slots", "kv_seq:heads|zigzag(seq)|slots/2"));
+              ElementsAre("zigzag(seq)|zigzag(slots)", "kv_seq:heads|zigzag(seq)|zigzag(slots)/2"));
 }
 
 TEST(ChooseContextParallelTest, TheProfileSaysTheType) {
