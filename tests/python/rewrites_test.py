@@ -277,15 +277,8 @@ def _chain(height: int, width: int, groups: int, size: int) -> pc.Model:
 
 
 def _hosts(count: int, latency_us: float = 2.0) -> pc.Machine:
-    return pc.Machine.from_dict(
-        {
-            "preset": "dgx-h100",
-            "hosts": count,
-            "gpus_per_host": 1,
-            "nics_per_host": 1,
-            "nic_latency_us": latency_us,
-        }
-    )
+    one = "preset: dgx-h100\ngpus_per_host: 1\nnics_per_host: 1\n"
+    return pc.Machine.from_yaml(f"{one}hosts: {count}\nnic_latency_us: {latency_us}")
 
 
 def _joined(rows: int, columns: int, groups: int, size: int) -> pc.Strategy:
