@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import plancast as pc
@@ -52,8 +53,6 @@ def test_grids():
 
 
 def test_a_program_round_trips():
-    import pickle
-
     model = _adam(1024)
     assert str(pickle.loads(pickle.dumps(model))) == str(model)
     with pytest.raises(pc.InputError, match="no `stepz` in a program"):
@@ -256,8 +255,7 @@ def test_weak_scaling_has_the_order_of_the_measured_systems():
         assert rates["COSMA"][point] > rates["CTF"][point] > rates["ScaLAPACK"][point]
     for predicted, measured in zip(rates["COSMA"], WEAK["COSMA"], strict=True):
         assert predicted == pytest.approx(measured, rel=0.03)
-    # Square grids; those of 2, 8, 32 and 128 nodes are not explained by what they move: the
-    # measured ones have 0.68 to 0.74 of their neighbours' rate, these nearly all of it.
+    # What they move does not explain 2, 8, 32 and 128 nodes, 0.68 to 0.74 of their neighbours.
     for point in (0, 2, 4, 6, 8):
         assert rates["ScaLAPACK"][point] == pytest.approx(WEAK["ScaLAPACK"][point], rel=0.05)
 
@@ -291,7 +289,6 @@ def _joined(rows: int, columns: int, groups: int, size: int) -> pc.Strategy:
 
 @pytest.mark.parametrize(("rows", "columns", "width"), [(8, 1, 2**20), (4, 2, 2**21)])
 def test_computing_a_border_again_wins_where_a_message_takes_longer(rows, columns, width):
-    """Two exchanges of ten rows, or one of twenty and 200 rows computed twice."""
     apart, once = _chain(1024, width, 2, 10), _chain(1024, width, 1, 20)
     plans = _joined(rows, columns, 2, 10), _joined(rows, columns, 1, 20)
 
