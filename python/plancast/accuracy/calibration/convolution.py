@@ -31,8 +31,8 @@ def shape_of(rows: Rows) -> np.ndarray:
 
 
 def kernels_of(rows: Rows, gpu: Gpu, dtype: str) -> Kernels:
-    """The products that the convolutions are (compiler/lower/kernels/lower_kernel.cc), with the traffic of
-    the images."""
+    """The products that the convolutions are (compiler/lower/kernels/lower_kernel.cc), with the
+    traffic of the images."""
     forward, wgrad = rows["phase"] == "fwd", rows["phase"] == "bwd_weight"
     positions = rows["batch"] * rows["out_h"] * rows["out_w"]
     window = rows["kh"] * rows["kw"]
