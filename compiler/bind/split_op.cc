@@ -288,7 +288,8 @@ void CutInBlocksWhereNeeded(const ModelGraph& graph, const Body& body,
       const bool mirrored = MayBeMirrored(*op.rule, factor);
       blocks = blocks || !mirrored;
       for (const Statement& s : op.rule->statements()) {
-        for (const Condition& c : s.where) masked |= mirrored && !c.is_promise() && c.Mentions(factor);
+        for (const Condition& c : s.where)
+          masked |= mirrored && !c.is_promise() && c.Mentions(factor);
       }
     }
     return blocks && !masked;
