@@ -19,9 +19,8 @@ absl::StatusOr<ContextParallel> ContextParallel::Parse(absl::string_view text) {
   if (!type.has_value() || (number && type != CpType::kHybrid)) {
     const std::vector<std::string> known = {"ring", "ring_zigzag", "allgather", "ulysses",
                                             "hybrid:A"};
-    return absl::InvalidArgumentError(
-        absl::StrCat("`", text, "` is not one of ", JoinQuoted(known), ".",
-                     DidYouMean(text, known)));
+    return absl::InvalidArgumentError(absl::StrCat("`", text, "` is not one of ", JoinQuoted(known),
+                                                   ".", DidYouMean(text, known)));
   }
   said.type = *type;
   if (type != CpType::kHybrid) return said;

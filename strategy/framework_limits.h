@@ -19,8 +19,8 @@ struct FrameworkLimits {
   std::set<std::string> recompute;  // modes (`full` of `full:2`); empty: all
   bool tp = true, pp = true, ep = true, cp = true;
   std::set<std::string> cp_types;  // by name; empty: all
-  std::optional<bool> sp;    // with tp > 1: always or never; absent: either
-  bool unsharded_tp = true;  // tp with zero=0
+  std::optional<bool> sp;          // with tp > 1: always or never; absent: either
+  bool unsharded_tp = true;        // tp with zero=0
 
   // `framework NAME has no zero=1`: why it cannot run the plan, or empty if it can.
   std::string WhyNot(const ShortForm& plan, absl::string_view name) const;

@@ -154,12 +154,12 @@ struct PlanOptions {
     return options;
   }
 
-  PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, cp_type, cp_head_ranks, ep, etp, sp, zero, node_zero, hsdp, reshard,
-                      reshard_ranks, prefetch, unit_layers, sync_each, sync_whole_each, micro_batch,
-                      micro_batches, schedule, schedule_table, search_memory, vocab_parallel,
-                      recompute, recompute_layers, recompute_every, recompute_joined, recompute_ops,
-                      offload, offload_layers, attention, overlap, bucket_bytes, optimizer, layout,
-                      cuts, order, stages, idle, own_stages)
+  PLANCAST_KEY_FIELDS(PlanOptions, dp, tp, pp, vpp, cp, cp_type, cp_head_ranks, ep, etp, sp, zero,
+                      node_zero, hsdp, reshard, reshard_ranks, prefetch, unit_layers, sync_each,
+                      sync_whole_each, micro_batch, micro_batches, schedule, schedule_table,
+                      search_memory, vocab_parallel, recompute, recompute_layers, recompute_every,
+                      recompute_joined, recompute_ops, offload, offload_layers, attention, overlap,
+                      bucket_bytes, optimizer, layout, cuts, order, stages, idle, own_stages)
 };
 
 }  // namespace plancast

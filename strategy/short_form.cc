@@ -410,10 +410,11 @@ absl::Status ParseItem(absl::string_view item, ShortForm& form) {
 }
 
 auto Fields(const ShortForm& f) {
-  return std::tie(f.dp, f.tp, f.pp, f.vpp, f.cp, f.cp_type, f.ep, f.etp, f.zero, f.hsdp, f.mb, f.accum, f.sp,
-                  f.reshard, f.sync, f.prefetch, f.unit, f.recompute, f.recompute_layers,
-                  f.recompute_ops, f.offload_layers, f.schedule, f.attn, f.vocab_parallel,
-                  f.overlap, f.offload, f.bucket_bytes, f.optimizer, f.layout, f.order);
+  return std::tie(f.dp, f.tp, f.pp, f.vpp, f.cp, f.cp_type, f.ep, f.etp, f.zero, f.hsdp, f.mb,
+                  f.accum, f.sp, f.reshard, f.sync, f.prefetch, f.unit, f.recompute,
+                  f.recompute_layers, f.recompute_ops, f.offload_layers, f.schedule, f.attn,
+                  f.vocab_parallel, f.overlap, f.offload, f.bucket_bytes, f.optimizer, f.layout,
+                  f.order);
 }
 
 }  // namespace

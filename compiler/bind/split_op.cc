@@ -113,8 +113,8 @@ absl::Status CheckDivides(const std::string& path, absl::string_view name, const
       !MayBeUneven(name)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "`", path, "` cannot cut dim `", name, "` (", extent, ") over ", cut.DebugString(), " in ",
-        2 * parts, " pieces, two for each of ", parts, " ranks: ", extent,
-        " is not divisible by ", 2 * parts, ". Use a multiple, or cp_type=ring, which takes one."));
+        2 * parts, " pieces, two for each of ", parts, " ranks: ", extent, " is not divisible by ",
+        2 * parts, ". Use a multiple, or cp_type=ring, which takes one."));
   }
   if (parts == 1 || extent % parts == 0 || MayBeUneven(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -288,7 +288,8 @@ void CutInBlocksWhereNeeded(const ModelGraph& graph, const Body& body,
       const bool mirrored = MayBeMirrored(*op.rule, factor);
       blocks = blocks || !mirrored;
       for (const Statement& s : op.rule->statements()) {
-        for (const Condition& c : s.where) masked |= mirrored && !c.is_promise() && c.Mentions(factor);
+        for (const Condition& c : s.where)
+          masked |= mirrored && !c.is_promise() && c.Mentions(factor);
       }
     }
     return blocks && !masked;

@@ -39,7 +39,8 @@ class SplitUse {
 absl::Status CheckRootDims(const ModelGraph& graph, const StrategyTree& tree);
 
 // Of a body in which some op takes blocks of a dim that `zigzag` cuts, and none has a mask that is
-// balanced so, the directives without that: its ops then agree, and the exchange stands at its ends.
+// balanced so, the directives without that: its ops then agree, and the exchange stands at its
+// ends.
 void CutInBlocksWhereNeeded(const ModelGraph& graph, const Body& body,
                             std::vector<ResolvedSplit>* splits);
 

@@ -208,8 +208,8 @@ struct Fitting {
 std::vector<Fitting> FittingChanges(const Job& job, const Machine& machine, const PlanGraph& plan,
                                     const Pricing& pricing, Session& session) {
   std::vector<std::pair<int64_t, Change>> replayed;
-  for (Change& change : Changes(job, plan.chosen.options, machine.gpus_per_domain(),
-                                plan.graph->seq).Take()) {
+  for (Change& change :
+       Changes(job, plan.chosen.options, machine.gpus_per_domain(), plan.graph->seq).Take()) {
     if (!job.strategy.nodes().empty()) break;  // a tree answers for its own choices
     const absl::StatusOr<FitVerdict> verdict =
         FitCheck(change.job, machine, session, &pricing).Verdict(change.job.strategy.plan());

@@ -44,7 +44,7 @@ struct SearchSpace {
   std::optional<NumberSet> ep;   // default `*`: what divides the experts and their ranks
   // Default: 1, and of sequences from kLongSequence tokens on `*`: what is left of the devices.
   std::optional<NumberSet> cp;
-  std::vector<std::string> cp_types;  // default, with cp > 1: ring_zigzag, allgather, ulysses
+  std::vector<std::string> cp_types;   // default, with cp > 1: ring_zigzag, allgather, ulysses
   std::vector<std::string> recompute;  // default: none, selective, full
   std::vector<int64_t> zero;           // default: 0 to 3
   std::vector<bool> sp;                // default: with tp > 1 only true

@@ -21,9 +21,9 @@ namespace plancast {
 namespace {
 
 constexpr absl::string_view kKeys[] = {
-    "dp",       "tp",   "pp",      "vpp",    "mb",     "recompute", "zero",           "sp",
-    "schedule", "attn", "overlap", "bucket", "layout", "order",     "vocab_parallel", "offload",
-    "cp",       "cp_type", "ep",   "etp",     "hsdp"};
+    "dp",       "tp",      "pp",      "vpp",    "mb",     "recompute", "zero",           "sp",
+    "schedule", "attn",    "overlap", "bucket", "layout", "order",     "vocab_parallel", "offload",
+    "cp",       "cp_type", "ep",      "etp",    "hsdp"};
 constexpr int64_t kLargest = 1'000'000;
 
 absl::Status Bad(absl::string_view key, absl::string_view value, absl::string_view right) {

@@ -29,8 +29,8 @@ absl::Status ChooseContextParallel(const ShortForm& form, const AttentionSizes& 
     ASSIGN_OR_RETURN(cp, ContextParallel::Parse(*form.cp_type));
   }
   if (o.cp == 1) {
-    if (form.cp_type.has_value()) note(absl::StrCat("cp_type=", *form.cp_type,
-                                                    " has no effect with cp=1"));
+    if (form.cp_type.has_value())
+      note(absl::StrCat("cp_type=", *form.cp_type, " has no effect with cp=1"));
     return absl::OkStatus();
   }
   const std::string said = absl::StrCat("cp=", o.cp);
@@ -38,8 +38,8 @@ absl::Status ChooseContextParallel(const ShortForm& form, const AttentionSizes& 
     return Wrong(said, " cuts the sequence, and the model has none. Leave cp out.");
   }
   if (cp.type == CpType::kHybrid && o.cp % cp.head_ranks != 0) {
-    return Wrong("cp_type=", cp.DebugString(), " cuts heads over ", cp.head_ranks, " of the ",
-                 said, " ranks, which do not divide. Use a divisor of ", o.cp, ".");
+    return Wrong("cp_type=", cp.DebugString(), " cuts heads over ", cp.head_ranks, " of the ", said,
+                 " ranks, which do not divide. Use a divisor of ", o.cp, ".");
   }
   // All heads over the whole axis, or over none of it.
   if (cp.type == CpType::kHybrid && cp.head_ranks == o.cp) cp = {CpType::kUlysses, 0};
@@ -52,10 +52,10 @@ absl::Status ChooseContextParallel(const ShortForm& form, const AttentionSizes& 
   }
   const int64_t pieces = (cp.mirrored() ? 2 : 1) * o.cp * (o.sp ? o.tp : 1);
   if (model.seq > 0 && model.seq % pieces != 0) {
-    return Wrong(said, o.sp ? absl::StrCat(" with sp and tp=", o.tp) : "", " and cp_type=",
-                 cp.DebugString(), " cut the sequence of ", model.seq, " tokens in ", pieces,
-                 " pieces, which does not divide it. Use a multiple of ", pieces,
-                 cp.mirrored() ? ", or cp_type=ring, which takes half as many." : ".");
+    return Wrong(said, o.sp ? absl::StrCat(" with sp and tp=", o.tp) : "",
+                 " and cp_type=", cp.DebugString(), " cut the sequence of ", model.seq,
+                 " tokens in ", pieces, " pieces, which does not divide it. Use a multiple of ",
+                 pieces, cp.mirrored() ? ", or cp_type=ring, which takes half as many." : ".");
   }
   o.cp_type = cp.type;
   o.cp_head_ranks = cp.head_ranks;

@@ -111,8 +111,8 @@ class KernelWork {
     if (product) {
       AddProducts(rule, work, extents);
     } else if (!work.contractions.empty()) {
-      const bool diagonal = part.loop == nullptr ? !CutsConditionsOf(part)
-                                                 : part.loop->turns && part.piece == 0;
+      const bool diagonal =
+          part.loop == nullptr ? !CutsConditionsOf(part) : part.loop->turns && part.piece == 0;
       FillAttention(rule, extents, work.contractions[0], diagonal, &base_);
       base_.backward = base_.pass != GemmPass::kForward;
       base_.library = context_.profile->kernels.attention_kernel;

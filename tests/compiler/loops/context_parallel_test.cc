@@ -62,8 +62,8 @@ std::map<CollectiveKind, double> Received(const ExecutionGraph& graph, absl::str
 
 double Flops(const ExecutionGraph& graph, absl::string_view name) {
   double flops = 0;
-  for (const KernelSpec& kernel : KernelsLabelled(graph, name, name.back() == 'F' ? "attn.core"
-                                                                                : "attn.core.bwd"))
+  for (const KernelSpec& kernel :
+       KernelsLabelled(graph, name, name.back() == 'F' ? "attn.core" : "attn.core.bwd"))
     flops += kernel.flops;
   return flops;
 }
