@@ -164,9 +164,11 @@ class ShardSizes : public WorkSizes {
     if (shard_.device >= 0) {
       return DeviceIndices({axes, {}}, shard_.mesh, extents, shard_.device);
     }
+    // The last ones: what looks back (`w <= s`) finds most there.
     std::vector<IndexSet> parts;
     for (size_t f = 0; f < extents.size(); ++f) {
-      parts.push_back({{0, CeilDiv(extents[f], shard_.mesh.SizeOf(axes[f]))}});
+      parts.push_back(
+          {{extents[f] - CeilDiv(extents[f], shard_.mesh.SizeOf(axes[f])), extents[f]}});
     }
     return parts;
   }
@@ -199,7 +201,10 @@ class ShardSizes : public WorkSizes {
       walked = map->tied();
       more = CeilDiv(more, std::max<int64_t>(1, map->terms[0].number));
     }
-    (*sets)[walked].back().end += more;
+    IndexSet& set = (*sets)[walked];
+    const int64_t ahead = shard_.device < 0 ? std::min(more, set.front().begin) : 0;
+    set.front().begin -= ahead;
+    set.back().end += more - ahead;
   }
 
   const OpRule& rule_;
