@@ -124,6 +124,10 @@ class ShardSizes : public WorkSizes {
     const StatementCut& cut = shard_.partition.statements[statement];
     std::vector<IndexSet>& sets = *scratch;
     sets = Parts(shard_.split.axes, shard_.extents);
+    for (size_t f = 0; f < sets.size() && shard_.device < 0; ++f) {
+      if (!LooksBack(static_cast<int>(f))) continue;
+      sets[f] = {{shard_.extents[f] - CountOf(sets[f]), shard_.extents[f]}};
+    }
     for (size_t f = 0; f < sets.size(); ++f) {
       if (shard_.split.axes[f].empty() || JoinsOwner(s, cut, static_cast<int>(f))) continue;
       sets[f] = {{0, shard_.extents[f]}};
@@ -164,13 +168,26 @@ class ShardSizes : public WorkSizes {
     if (shard_.device >= 0) {
       return DeviceIndices({axes, {}}, shard_.mesh, extents, shard_.device);
     }
-    // The last ones: what looks back (`w <= s`) finds most there.
     std::vector<IndexSet> parts;
     for (size_t f = 0; f < extents.size(); ++f) {
-      parts.push_back(
-          {{extents[f] - CeilDiv(extents[f], shard_.mesh.SizeOf(axes[f])), extents[f]}});
+      parts.push_back({{0, CeilDiv(extents[f], shard_.mesh.SizeOf(axes[f]))}});
     }
     return parts;
+  }
+
+  // Whether more of what stands before a factor, or one tied to it, is allowed the further on it is
+  // (`s` of `w <= s`), so that the last part has most to do.
+  bool LooksBack(int factor) const {
+    const std::vector<int>& ties = rule_.ties();
+    for (const Statement& statement : rule_.statements()) {
+      for (const Condition& c : statement.where) {
+        if (c.is_map() || c.is_promise()) continue;
+        for (const AffineTerm& term : c.terms) {
+          if (term.factor >= 0 && term.number > 0 && ties[term.factor] == ties[factor]) return true;
+        }
+      }
+    }
+    return false;
   }
 
   bool JoinsOwner(const Statement& s, const StatementCut& cut, int factor) const {
