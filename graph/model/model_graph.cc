@@ -25,7 +25,8 @@ bool Contains(const std::vector<int>& list, int value) {
 }
 
 bool SameTensor(const TensorInfo& a, const TensorInfo& b) {
-  return a.name == b.name && a.kind == b.kind && a.dtype == b.dtype && a.dims == b.dims;
+  return a.name == b.name && a.kind == b.kind && a.dtype == b.dtype && a.dims == b.dims &&
+         a.frozen == b.frozen && a.at_rest == b.at_rest;
 }
 
 bool SameOp(const OpNode& a, const OpNode& b) {

@@ -1,5 +1,6 @@
 #include "graph/model/cut_segments.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -124,6 +125,30 @@ TEST(CutSegmentsTest, EqualPiecesShareABodyAndCutsBetweenLayersMakeNone) {
   const auto twice = CutSegments(graph, {{1, 0, 2}, {1, 2, 2}});
   ASSERT_OK(twice);
   EXPECT_EQ(twice->graph.bodies.size(), graph.bodies.size() + 2);
+}
+
+TEST(CutSegmentsTest, PiecesOfFrozenLayersAreNotThoseOfTrainedOnes) {
+  ModelGraph graph = Net();
+  Segment last = graph.segments[1];
+  graph.segments[1].repeat = 2;
+  last.repeat = 1;
+  last.body = static_cast<int>(graph.bodies.size());
+  graph.bodies.push_back(BodyOf(graph, 1));
+  for (TensorInfo& tensor : graph.bodies.back().tensors) {
+    tensor.frozen = tensor.kind == TensorInfo::Kind::kParameter;
+  }
+  graph.segments.insert(graph.segments.begin() + 2, last);
+  const auto cut = CutSegments(graph, {{1, 1, 2}, {2, 0, 2}});
+  ASSERT_OK(cut);
+  const auto frozen = [&](int segment) {
+    const std::vector<TensorInfo>& tensors = BodyOf(cut->graph, segment).tensors;
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [](const TensorInfo& tensor) { return tensor.frozen; });
+  };
+  // data, a layer, two pieces of the next, two of the frozen one, head.
+  ASSERT_EQ(cut->graph.segments.size(), 7);
+  EXPECT_FALSE(frozen(2));
+  EXPECT_TRUE(frozen(4));
 }
 
 // What is read behind the cut by ops that give no gradient back is detached there.
