@@ -269,9 +269,9 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
       const ModulePath module = PathOf(segment, op, place.first_layer, place.layers, &path);
       if (!alike || !resolved.has_value() || (options.cp > 1 && resolved_for != segment.body)) {
         ASSIGN_OR_RETURN(resolved, tree.Resolve(module));
-      }
-      if (options.cp > 1) {
-        CutInBlocksWhereNeeded(bound.graph, bound.graph.bodies[segment.body], &resolved->splits);
+        if (options.cp > 1) {
+          CutInBlocksWhereNeeded(bound.graph, bound.graph.bodies[segment.body], &resolved->splits);
+        }
         resolved_for = segment.body;
       }
       const bool spread = options.spreads_vocabulary() && bound.IsSpread(static_cast<int>(i));
