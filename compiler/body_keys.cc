@@ -39,6 +39,8 @@ bool OverlapsProducts(const PlanOptions& options) {
   return options.overlap.count(Overlap::kTp) > 0 && options.tp > 1 && options.sp;
 }
 
+bool DelaysExperts(const PlanOptions& options) { return options.overlap.count(Overlap::kEp) > 0; }
+
 std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request,
                     bool any_dp, const std::string& text) {
   const ModelGraph& graph = bound.graph;
@@ -54,11 +56,12 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
       absl::StrAppend(&key, axis.size, ",");
     }
   }
-  absl::StrAppend(
-      &key, request.options->ep, ",", request.options->expert_tp(), ",",
-      OverlapsProducts(*request.options), ",", request.options->splits_backward() ? "split," : "",
-      request.options->spreads_vocabulary() ? kVocabParallelNames[request.options->vocab_parallel]
-                                            : "");
+  absl::StrAppend(&key, request.options->ep, ",", request.options->expert_tp(), ",",
+                  OverlapsProducts(*request.options), DelaysExperts(*request.options), ",",
+                  request.options->splits_backward() ? "split," : "",
+                  request.options->spreads_vocabulary()
+                      ? kVocabParallelNames[request.options->vocab_parallel]
+                      : "");
   absl::StrAppend(&key, absl::StrJoin(bound.load.skew.loads, "+"), ",");
   const int64_t dp = std::max<int64_t>(request.options->dp, 1);
   for (const ModelDim& dim : graph.dims) {

@@ -32,6 +32,10 @@ std::string LayoutsKey(const std::vector<Layout>& layouts, const DeviceMesh& mes
 
 // Gathers and scatters of sequence parallelism run alongside their products.
 bool OverlapsProducts(const PlanOptions& options);
+// Gradients of experts' weights are made while tokens are under way (InsertRelayouts).
+// Megatron-Bridge's recipes set delay_wgrad_compute with overlap_moe_expert_parallel_comm
+// (training/comm_overlap.py, MoE A2A overlap).
+bool DelaysExperts(const PlanOptions& options);
 
 }  // namespace plancast
 

@@ -8,6 +8,7 @@
 #include "compiler/program_plan.h"
 #include "compiler/schedule/pipeline_schedule.h"
 #include "compiler/sharding/shard_plan.h"
+#include "compiler/stage_crossings.h"
 #include "compiler/stage_program.h"
 
 namespace plancast {
@@ -17,7 +18,8 @@ bool SameProgram(const Program& a, const Program& b) {
   const auto same_instance = [](const Instance& x, const Instance& y) {
     return x.block == y.block && x.layer_begin == y.layer_begin && x.layer_count == y.layer_count &&
            x.micro_batch == y.micro_batch && x.chunk == y.chunk && x.phase == y.phase &&
-           x.rendezvous == y.rendezvous && x.join_begin == y.join_begin && x.join_end == y.join_end;
+           x.forward == y.forward && x.rendezvous == y.rendezvous && x.join_begin == y.join_begin &&
+           x.join_end == y.join_end;
   };
   const auto same_join = [](const Join& x, const Join& y) {
     return x.from == y.from && x.from_port == y.from_port && x.to_port == y.to_port;
@@ -33,7 +35,7 @@ bool SameProgram(const Program& a, const Program& b) {
 int64_t DraftedMicroBatches(const PlanOptions& options) {
   if (!options.schedule_table.empty() || !options.most_ongoing.empty() ||
       options.splits_backward() || Turns(options.schedule) || RunsBothWays(options.schedule) ||
-      options.spreads_vocabulary()) {
+      options.spreads_vocabulary() || options.makes_pairs()) {
     return options.micro_batches;
   }
   const bool shards =
@@ -54,7 +56,8 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
                     options.vpp,
                     options.micro_batches,
                     TransfersBlock(options, *request.profile),
-                    options.vocab_parallel};
+                    options.vocab_parallel,
+                    options.makes_pairs()};
   catalogue_.Clear();
   assembly_.OverlapIterations(options.optimizer == StepTime::kPostValidated);
   if (plan.parking != nullptr) {

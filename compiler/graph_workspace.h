@@ -32,11 +32,13 @@ class GraphWorkspace {
     int64_t pp = 0, vpp = 0, micro_batches = 0;
     bool transfers_block = false;
     VocabParallel vocab_parallel = VocabParallel::kEnds;
+    bool pairs = false;
 
     friend bool operator==(const Order& a, const Order& b) {
       return a.schedule == b.schedule && a.table == b.table && a.most_ongoing == b.most_ongoing &&
              a.pp == b.pp && a.vpp == b.vpp && a.micro_batches == b.micro_batches &&
-             a.transfers_block == b.transfers_block && a.vocab_parallel == b.vocab_parallel;
+             a.transfers_block == b.transfers_block && a.vocab_parallel == b.vocab_parallel &&
+             a.pairs == b.pairs;
     }
   };
 

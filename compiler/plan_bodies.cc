@@ -260,9 +260,10 @@ class BodyCompilation {
                                            const std::vector<Layout>& in_ports,
                                            const std::vector<Layout>& out_ports) {
     CompiledBody compiled;
-    ASSIGN_OR_RETURN(compiled.plan,
-                     InsertRelayouts(bound_.graph, bound_.mesh, bound_.bodies[b],
-                                     *differentiated_[b], in_ports, out_ports, *request_.profile));
+    ASSIGN_OR_RETURN(
+        compiled.plan,
+        InsertRelayouts(bound_.graph, bound_.mesh, bound_.bodies[b], *differentiated_[b], in_ports,
+                        out_ports, *request_.profile, DelaysExperts(*request_.options)));
     RETURN_IF_ERROR(LoopOverParts(bound_.graph, bound_.mesh, bound_.bodies[b], &compiled.plan));
     RETURN_IF_ERROR(FuseComms(bound_.graph, bound_.bodies[b], &compiled.plan));
     if (!bound_.bodies[b].on.empty()) {
@@ -455,11 +456,12 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
 std::string PlanKey(const CompileRequest& request, bool any_ranks) {
   const PlanOptions& options = *request.options;
   const bool joins = options.unit_layers > 1 || request.tree->SaysUnits();
-  std::string key = absl::StrCat(
-      "bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
-      request.profile->StructureKey(), "|", any_ranks, OverlapsProducts(options),
-      options.splits_backward() ? "|split|" : "|", MemoKey(BodyOptions(options, any_ranks, joins)),
-      MemoKey(ShardCuts(options)), "|", request.place.DebugString());
+  std::string key =
+      absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
+                   request.profile->StructureKey(), "|", any_ranks, OverlapsProducts(options),
+                   DelaysExperts(options), options.splits_backward() ? "|split|" : "|",
+                   MemoKey(BodyOptions(options, any_ranks, joins)), MemoKey(ShardCuts(options)),
+                   "|", request.place.DebugString());
   if (!request.tree->nodes().empty() || !request.tree->loads().empty()) {
     absl::StrAppend(&key, "|", request.tree->ToJson());
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "compiler/activations/parking_plan.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/schedule/made_orders.h"
+#include "compiler/schedule/pair_steps.h"
 #include "compiler/schedule/placed_schedules.h"
 #include "compiler/schedule/vocabulary_schedule.h"
 #include "compiler/sharding/stage_state.h"
@@ -101,6 +103,15 @@ ProgramInputs ProgramPlan::inputs() const {
 }
 
 PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
+  PipelineSchedule order = Order(micro_batches);
+  const bool says_pairs = ListsPairs(request->options->schedule_table);
+  if (!request->options->makes_pairs() || says_pairs) return order;
+  ScheduleTable table;
+  for (int64_t s = 0; s < request->options->pp; ++s) table.stages.push_back(order.OfStage(s));
+  return PipelineSchedule(WithPairs(std::move(table), placement));
+}
+
+PipelineSchedule ProgramPlan::Order(int64_t micro_batches) const {
   const PlanOptions& options = *request->options;
   if (!options.schedule_table.empty()) {
     PLANCAST_CHECK_EQ(micro_batches, options.micro_batches) << "a table is one as a whole";
@@ -118,7 +129,8 @@ PipelineSchedule ProgramPlan::Schedule(int64_t micro_batches) const {
   if (!placement.Loops()) {
     return PipelineSchedule(TableOfRule(options.schedule, placement, micro_batches));
   }
-  return PipelineSchedule(options.schedule, options.pp, micro_batches, options.vpp);
+  const int64_t ahead = options.makes_pairs() ? 1 : 0;
+  return PipelineSchedule(options.schedule, options.pp, micro_batches, options.vpp, ahead);
 }
 
 absl::Status ProgramPlan::WriteAll(const PipelineSchedule& schedule, BlockCatalogue* catalogue,

@@ -33,11 +33,14 @@ struct ProgramPlan {
   std::shared_ptr<const ParkingPlan> parking;                 // ProgramInputs
 
   ProgramInputs inputs() const;
-  // With so many micro-batches.
+  // With so many micro-batches; with the pairs of overlap=ep.
   PipelineSchedule Schedule(int64_t micro_batches) const;
   // Appends the programs of all stages. Errors: a program that the request's check refuses.
   absl::Status WriteAll(const PipelineSchedule& schedule, BlockCatalogue* catalogue,
                         GraphAssembly* assembly) const;
+
+ private:
+  PipelineSchedule Order(int64_t micro_batches) const;
 };
 
 // Whether the program of `stage` is that of the stage before but for where it is: in

@@ -74,6 +74,58 @@ std::vector<size_t> AlikeChunks(const ProgramInputs& in, const StageContents& co
   return alike;
 }
 
+bool TransfersBlock(const PlanOptions& options, const SoftwareProfile& profile) {
+  return profile.pipeline.p2p_blocking && CanBlock(options) &&
+         (options.vpp == 1 || !profile.pipeline.interleaved_p2p_overlaps);
+}
+
+void StageTransfers::Send(Crossing* crossing, const ScheduleStep& step, int32_t feeder) {
+  if (crossing->block < 0) {
+    crossing->block = BlockOf(*crossing, /*sends=*/true);
+    crossing->ports = writer_.BlockAt(crossing->block).num_in_ports;
+  }
+  const int32_t index = writer_.AppendTransfer(crossing->block, step.micro_batch, step.chunk,
+                                               feeder, crossing->ports, step.phase);
+  Meet(index, *crossing, step);
+}
+
+int32_t StageTransfers::Receive(Crossing* crossing, const ScheduleStep& step) {
+  if (crossing->block < 0) crossing->block = BlockOf(*crossing, /*sends=*/false);
+  const Join behind_compute{writer_.last_compute(), -1, -1};
+  const bool waits = blocking_ && writer_.last_compute() >= 0;
+  const int32_t index = writer_.Append(crossing->block, Phase::kComm, step.micro_batch, step.chunk,
+                                       absl::MakeConstSpan(&behind_compute, waits ? 1 : 0));
+  Meet(index, *crossing, step);
+  return index;
+}
+
+void StageTransfers::Meet(int32_t index, const Crossing& crossing, const ScheduleStep& step) {
+  writer_.Meet(index, crossing.slots + step.micro_batch);
+  if (blocking_) writer_.HoldCompute(index);
+}
+
+// Different bodies may hand on the same.
+int32_t StageTransfers::BlockOf(const Crossing& crossing, bool sends) {
+  const int body = (*in_.stages)[crossing.border].back().bound_body;
+  const BlockKey key{BlockKey::kCrossing, in_.borders != nullptr ? crossing.border : int64_t{body},
+                     crossing.offset * kNumStreams + static_cast<int>(crossing.stream)};
+  BlockCatalogue& catalogue = writer_.catalogue();
+  int32_t number = catalogue.Find(key);
+  if (number < 0) {
+    const PipelineTransfer transfer =
+        in_.borders == nullptr
+            ? TransferOver(in_, *(*in_.bodies)[body], crossing.phase, crossing.offset)
+            : TransferOverBorder(in_, (*in_.borders)[crossing.border], crossing.phase,
+                                 in_.placement->StageOf(crossing.border) == stage_);
+    number = catalogue.NumberOfSharedText(TransferKey(transfer, crossing.stream), [&] {
+      return sends ? SendBlock(transfer, crossing.stream)
+                   : ReceiveBlock(*in_.mesh, transfer, crossing.stream);
+    });
+    catalogue.Know(key, number);
+  }
+  return writer_.BlockOf(number);
+}
+
 int64_t FirstFreeSlot(const ProgramInputs& inputs) {
   return NormSlots(inputs) +
          (inputs.options->optimizer == StepTime::kPostValidated ? inputs.options->pp : 0);

@@ -5,8 +5,11 @@
 #include <vector>
 
 #include "compiler/program/program_inputs.h"
+#include "compiler/program/program_writer.h"
 #include "compiler/program/stage_contents.h"
 #include "graph/execution/execution_graph.h"
+#include "strategy/plan_options.h"
+#include "strategy/software_profile.h"
 
 namespace plancast {
 
@@ -36,6 +39,30 @@ std::vector<ChunkCrossings> CrossingsOf(const ProgramInputs& inputs, const Stage
 // other does.
 std::vector<size_t> AlikeChunks(const ProgramInputs& inputs, const StageContents& contents,
                                 const std::vector<ChunkCrossings>& chunks, bool apart);
+
+// Whether compute waits for transfers between stages, sends included.
+bool TransfersBlock(const PlanOptions& options, const SoftwareProfile& profile);
+
+// Writes what a stage sends and receives. `blocking`: compute waits for transfers, sends included.
+class StageTransfers {
+ public:
+  StageTransfers(const ProgramInputs& inputs, int64_t stage, bool blocking, ProgramWriter* writer)
+      : in_(inputs), stage_(stage), blocking_(blocking), writer_(*writer) {}
+
+  // A step's result, ready with instance `feeder`.
+  void Send(Crossing* crossing, const ScheduleStep& step, int32_t feeder);
+  // A step's input; the instance that brings it.
+  int32_t Receive(Crossing* crossing, const ScheduleStep& step);
+
+ private:
+  int32_t BlockOf(const Crossing& crossing, bool sends);
+  void Meet(int32_t index, const Crossing& crossing, const ScheduleStep& step);
+
+  const ProgramInputs& in_;
+  const int64_t stage_;
+  const bool blocking_;
+  ProgramWriter& writer_;
+};
 
 // The first slot of rendezvous behind those of all crossings, of shared gradients and their norm.
 int64_t FirstFreeSlot(const ProgramInputs& inputs);

@@ -4,13 +4,15 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/check.h"
 #include "compiler/activations/offload_flow.h"
 #include "compiler/activations/parking_flow.h"
-#include "compiler/program/pipeline_transfer.h"
+#include "compiler/pair_run.h"
 #include "compiler/program/program_writer.h"
 #include "compiler/schedule/vocabulary_schedule.h"
 #include "compiler/sharding/gradient_blocks.h"
@@ -33,12 +35,11 @@ class StageWriter {
         options_(*in.options),
         splits_backward_(options_.splits_backward()),
         profile_(*in.profile),
-        mesh_(*in.mesh),
         stage_(stage),
-        pp_axis_(mesh_.FindAxis("pp").value()),
         blocking_(TransfersBlock(options_, profile_)),
         contents_(in, stage),
         writer_(catalogue, assembly, program, joins),
+        transfers_(in, stage, blocking_, &writer_),
         sharded_(ShardsBodies(options_, contents_)
                      ? std::make_unique<Sharded>(in, contents_, &writer_)
                      : nullptr),
@@ -65,7 +66,9 @@ class StageWriter {
       const size_t end = begin + BatchSize(schedule, begin);
       int32_t feeders[kMaxBatch];
       for (size_t i = begin; i < end; ++i) feeders[i - begin] = Fetch(schedule[i]);
-      for (size_t i = begin; i < end; ++i) {
+      const bool pairs = schedule[begin].pairs;
+      if (pairs) RunPair(&schedule[begin], last_pass.GoesBackAt(begin + 1), feeders);
+      for (size_t i = pairs ? end : begin; i < end; ++i) {
         int32_t& feeder = feeders[i - begin];
         if (parking_) parking_->BeforeStep(static_cast<int64_t>(i));
         feeder = Run(schedule[i], feeder, last_pass.GoesBackAt(i));
@@ -90,6 +93,8 @@ class StageWriter {
       const size_t end = begin + BatchSize(schedule, begin);
       if (end == begin + 1) {
         act(Act::kAll, begin);
+      } else if (schedule[begin].pairs) {
+        AddPairTurn(&schedule[begin], last_pass.GoesBackAt(begin + 1));
       } else {
         for (size_t i = begin; i < end; ++i) act(Act::kFetch, i);
         for (size_t i = begin; i < end; ++i) act(Act::kRun, i);
@@ -101,8 +106,7 @@ class StageWriter {
   }
 
  private:
-  static constexpr size_t kMaxBatch = 2;
-  static constexpr size_t kPasses = 3;  // F, B, W
+  static constexpr size_t kMaxBatch = 2, kPasses = 3;  // F, B, W
   // What a step does, all in turn or together with another step.
   enum class Act : uint8_t { kFetch, kRun, kPassOn, kAll };
   static constexpr int kActs = 4;
@@ -156,6 +160,28 @@ class StageWriter {
     });
   }
 
+  // Of the two steps of a pair, which begin at `pair`.
+  void AddPairTurn(const ScheduleStep* pair, bool last) {
+    const ScheduleStep &f = pair[0], &b = pair[1];
+    const bool makes = !has_gradients_[b.chunk];
+    const bool fills = MakesGradients(b.chunk) == Phase::kBackward && gradients_.HasBuckets() &&
+                       (last || syncs_whole_each_);
+    const PairKey key(alike_[f.chunk], alike_[b.chunk], f.micro_batch - b.micro_batch, last, makes,
+                      BeginsCopy(f), BeginsCopy(b));
+    const auto [known, is_new] = pair_parts_.try_emplace(key, -1);
+    if (!is_new && !fills) {
+      outline_->turns.push_back(
+          {known->second, b.micro_batch - outline_->parts[known->second].micro_batch});
+      return;
+    }
+    known->second = AddPart(b.micro_batch, [&] {
+      int32_t feeders[] = {Fetch(f), Fetch(b)};
+      RunPair(pair, last, feeders);
+      PassOn(f, feeders[0]);
+      PassOn(b, feeders[1]);
+    });
+  }
+
   struct Sharded {
     Sharded(const ProgramInputs& in, const StageContents& contents, ProgramWriter* writer)
         : stage(in, contents), passes(in, contents, stage, writer) {}
@@ -190,7 +216,7 @@ class StageWriter {
                        i + 1 < schedule.size() && schedule[i].chunk == kOutputChunk &&
                        schedule[i].phase == Phase::kBackward &&
                        schedule[i + 1].chunk == kOutputChunk;
-    return pair || visit ? kMaxBatch : 1;
+    return pair || visit || schedule[i].pairs ? kMaxBatch : 1;
   }
 
   // The number of a body's own block in the catalogue.
@@ -218,58 +244,6 @@ class StageWriter {
                          &writer_.catalogue());
   }
 
-  const CompiledBody& BodyBefore(const Crossing& crossing) const {
-    return *(*in_.bodies)[(*in_.stages)[crossing.border].back().bound_body];
-  }
-
-  // Different bodies may hand on the same.
-  int32_t TransferBlock(const Crossing& crossing, bool sends) {
-    const int64_t what =
-        in_.borders != nullptr ? crossing.border : (*in_.stages)[crossing.border].back().bound_body;
-    const BlockKey key{BlockKey::kCrossing, what,
-                       crossing.offset * kNumStreams + static_cast<int>(crossing.stream)};
-    BlockCatalogue& catalogue = writer_.catalogue();
-    int32_t number = catalogue.Find(key);
-    if (number < 0) {
-      const PipelineTransfer transfer =
-          in_.borders == nullptr
-              ? TransferOver(in_, BodyBefore(crossing), crossing.phase, crossing.offset)
-              : TransferOverBorder(in_, (*in_.borders)[crossing.border], crossing.phase,
-                                   in_.placement->StageOf(crossing.border) == stage_);
-      number = catalogue.NumberOfSharedText(TransferKey(transfer, crossing.stream), [&] {
-        return sends ? SendBlock(transfer, crossing.stream)
-                     : ReceiveBlock(mesh_, transfer, crossing.stream);
-      });
-      catalogue.Know(key, number);
-    }
-    return writer_.BlockOf(number);
-  }
-
-  void Send(Crossing& crossing, const ScheduleStep& step, int32_t feeder) {
-    if (crossing.block < 0) {
-      crossing.block = TransferBlock(crossing, /*sends=*/true);
-      crossing.ports = writer_.BlockAt(crossing.block).num_in_ports;
-    }
-    const int32_t index = writer_.AppendTransfer(crossing.block, step.micro_batch, step.chunk,
-                                                 feeder, crossing.ports);
-    Meet(index, crossing, step);
-  }
-
-  int32_t Receive(Crossing& crossing, const ScheduleStep& step) {
-    if (crossing.block < 0) crossing.block = TransferBlock(crossing, /*sends=*/false);
-    const Join behind_compute{writer_.last_compute(), -1, -1};
-    const bool waits = blocking_ && writer_.last_compute() >= 0;
-    const int32_t index = writer_.Append(crossing.block, Phase::kComm, step.micro_batch, step.chunk,
-                                         absl::MakeConstSpan(&behind_compute, waits ? 1 : 0));
-    Meet(index, crossing, step);
-    return index;
-  }
-
-  void Meet(int32_t index, const Crossing& crossing, const ScheduleStep& step) {
-    writer_.Meet(index, crossing.slots + step.micro_batch);
-    if (blocking_) writer_.HoldCompute(index);
-  }
-
   // The instance that brings a step its input: a receive, or the pass before it
   // where that ran on this stage; -1: none.
   int32_t Fetch(const ScheduleStep& step) {
@@ -277,7 +251,7 @@ class StageWriter {
     if (spread_ && spread_->Brings(step)) return spread_->Fetch(step);
     ChunkCrossings& chunk = chunks_[step.chunk];
     const int phase = static_cast<int>(step.phase);
-    if (chunk.receive[phase].crosses) return Receive(chunk.receive[phase], step);
+    if (chunk.receive[phase].crosses) return transfers_.Receive(&chunk.receive[phase], step);
     if (chunk.receive[phase].silent) return -1;
     const bool begins = in_.placement->Before(chunk.v, step.phase) < 0;
     return begins ? -1 : local_[phase][step.micro_batch];
@@ -289,7 +263,7 @@ class StageWriter {
     if (spread_) spread_->PassOn(step, feeder);
     Crossing& send = chunks_[step.chunk].send[static_cast<int>(step.phase)];
     if (send.crosses) {
-      Send(send, step, feeder);
+      transfers_.Send(&send, step, feeder);
     } else if (!send.silent) {
       local_[static_cast<int>(step.phase)][step.micro_batch] = feeder;
     }
@@ -411,6 +385,36 @@ class StageWriter {
     return feeder;
   }
 
+  std::vector<PassLayers> LayersOf(const ScheduleStep& step, bool reduces) {
+    const bool back = step.phase == Phase::kBackward;
+    const bool first = back && !has_gradients_[step.chunk];
+    std::vector<PassLayers> all;
+    for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, step.phase)) {
+      if (back && !contents_.HasBackward(*part.run)) continue;
+      const int32_t number =
+          back ? BackwardBlock(*part.run, first) : BodyBlock(*part.run, Phase::kForward);
+      for (const LayerSlices::Slice& slice : slices_.Of(part, step.phase, reduces)) {
+        all.push_back({part.run, number, slice.layer_begin, slice.count, slice.joins});
+      }
+    }
+    if (back) has_gradients_[step.chunk] = true;
+    return all;
+  }
+
+  // `last`: the chunk makes no gradients of weights after it.
+  void RunPair(const ScheduleStep* pair, bool last, int32_t* feeders) {
+    PLANCAST_CHECK(sharded_ == nullptr && !offload_.active()) << "plan_conflicts.h refuses them";
+    const ScheduleStep& back = pair[1];
+    const bool splits = MakesGradients(back.chunk) == Phase::kWeight;
+    const bool reduces = !splits && (last || syncs_whole_each_);
+    std::vector<PassLayers> forward = LayersOf(pair[0], /*reduces=*/false);
+    PairRun run(*in_.segments, contents_, &writer_, reduces ? &gradients_ : nullptr);
+    run.Run({&pair[0], std::move(forward), &feeders[0]},
+            {&pair[1], LayersOf(pair[1], reduces), &feeders[1]});
+    if (splits) went_back_[{back.chunk, back.micro_batch}] = run.went_back();
+    if (reduces) gradients_.EndChunk(last);
+  }
+
   // What W waits for: collectives of the backward pass may still be under way.
   std::vector<Join> TakeWentBack(const ScheduleStep& step) {
     const auto back = went_back_.extract({step.chunk, step.micro_batch});
@@ -443,12 +447,11 @@ class StageWriter {
   const PlanOptions& options_;
   const bool splits_backward_;
   const SoftwareProfile& profile_;
-  const DeviceMesh& mesh_;
   const int64_t stage_;
-  const int pp_axis_;
   const bool blocking_;  // compute waits for transfers, sends included
   StageContents contents_;
   ProgramWriter writer_;
+  StageTransfers transfers_;
   std::unique_ptr<Sharded> sharded_;  // null: bodies know nothing of data parallelism
   const bool syncs_whole_each_;       // gradients in buckets, in each micro-batch
   GradientFlow gradients_;
@@ -466,14 +469,11 @@ class StageWriter {
   ProgramOutline* outline_ = nullptr;
   std::vector<size_t> alike_;   // AlikeChunks
   std::vector<int32_t> parts_;  // of the outline, by what makes turns alike; -1: none yet
+  using PairKey = std::tuple<size_t, size_t, int32_t, bool, bool, bool, bool>;
+  std::map<PairKey, int32_t> pair_parts_;  // likewise
 };
 
 }  // namespace
-
-bool TransfersBlock(const PlanOptions& options, const SoftwareProfile& profile) {
-  return profile.pipeline.p2p_blocking && CanBlock(options) &&
-         (options.vpp == 1 || !profile.pipeline.interleaved_p2p_overlaps);
-}
 
 void BuildStageProgram(const ProgramInputs& inputs, int64_t stage,
                        const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,

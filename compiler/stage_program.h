@@ -10,13 +10,8 @@
 #include "compiler/schedule/pipeline_schedule.h"
 #include "graph/execution/execution_graph.h"
 #include "graph/execution/program_outline.h"
-#include "strategy/plan_options.h"
-#include "strategy/software_profile.h"
 
 namespace plancast {
-
-// Whether compute waits for transfers between stages, sends included.
-bool TransfersBlock(const PlanOptions& options, const SoftwareProfile& profile);
 
 // Writes the program of pipeline stage `stage`: its schedule with pipeline
 // communication, gradient reduction, optimizer, and static memory. It joins the

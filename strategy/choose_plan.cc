@@ -393,6 +393,12 @@ void Chooser::ChooseRest() {
     if (!form_.overlap.empty()) Note("overlap=param has no effect with zero=0");
     o_.overlap.erase(Overlap::kParam);
   }
+  if (o_.overlap.count(Overlap::kEp) > 0 && (o_.ep == 1 || o_.micro_batches == 1)) {
+    Note("overlap=ep has no effect with ",
+         o_.ep == 1 ? "ep=1: it hides exchanges of tokens between ranks"
+                    : "one micro-batch: it hides exchanges of one beside work on another");
+    o_.overlap.erase(Overlap::kEp);
+  }
   o_.bucket_bytes = form_.bucket_bytes.value_or(profile_.data_parallel.bucket_bytes);
 }
 

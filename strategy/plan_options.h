@@ -104,6 +104,8 @@ struct PlanOptions {
   double search_memory = 0;
   // Whether gradients of weights are a pass of their own.
   bool splits_backward() const { return SplitsBackward(schedule) || ListsWeights(schedule_table); }
+  // Whether some forward passes run as pairs with backward passes (ScheduleStep::pairs).
+  bool makes_pairs() const { return overlap.count(Overlap::kEp) > 0 || ListsPairs(schedule_table); }
   VocabParallel vocab_parallel = VocabParallel::kEnds;
   bool spreads_vocabulary() const { return vocab_parallel != VocabParallel::kEnds; }
   // Of the output layer, gradients of weights are a pass of their own.

@@ -10,15 +10,6 @@
 // when its simulation lands.
 
 namespace plancast {
-namespace {
-
-absl::Status NotYet(absl::string_view key, absl::string_view value, absl::string_view remedy) {
-  return absl::UnimplementedError(
-      absl::StrCat("not supported yet: ", key, "=", value, ". ", remedy));
-}
-
-}  // namespace
-
 absl::Status CheckSupported(const ShortForm& form) {
   if (form.schedule.has_value() && !LooksLikeScheduleTable(*form.schedule) &&
       !ReadScheduleWord(*form.schedule).has_value()) {
@@ -27,11 +18,6 @@ absl::Status CheckSupported(const ShortForm& form) {
         " names a file, and nobody has read it. `Strategy.open`, `from_dict` and the command "
         "line read it; here give the table itself, as in `F0.0 F1.0 B0.0 B1.0;F0.0 B0.0 F1.0 "
         "B1.0`."));
-  }
-  for (const std::string& overlap : form.overlap) {
-    if (overlap == "ep") {
-      return NotYet("overlap", overlap, "This version simulates `grad`, `param`, `tp` and `cp`.");
-    }
   }
   return absl::OkStatus();
 }

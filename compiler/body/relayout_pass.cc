@@ -8,38 +8,23 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "compiler/body/relayout_rules.h"
 
 namespace plancast {
 namespace {
 
-const Layout& InputLayout(const OpStep& step, size_t i) {
-  return step.partition.tensors[step.rule->inputs()[i]];
-}
-
-// The op only adds tensors of one shape: `y[b,s,h] = x[b,s,h] + r[b,s,h]`.
-bool IsPlainSum(const OpRule& rule) {
-  if (rule.statements().size() != 1 || rule.inputs().size() < 2) return false;
-  const Statement& statement = rule.statements()[0];
-  bool plain = statement.combine == Combine::kAssign && statement.where.empty();
-  VisitExpr(statement.value, [&](const Expr& e) {
-    plain &= e.kind() == ExprKind::kSum || e.kind() == ExprKind::kElement;
-  });
-  for (const RuleTensor& tensor : rule.tensors()) {
-    plain &= tensor.factors == rule.tensors()[statement.target].factors;
-  }
-  return plain;
-}
-
 class LayoutWalk {
  public:
   LayoutWalk(const ModelGraph& graph, const DeviceMesh& mesh, const BoundBody& bound,
-             const DifferentiatedBody& steps, const SoftwareProfile& profile)
+             const DifferentiatedBody& steps, const SoftwareProfile& profile, bool delays_experts)
       : graph_(graph),
         body_(graph.bodies[bound.body]),
         mesh_(mesh),
         bound_(bound),
         steps_(steps),
-        profile_(profile) {}
+        profile_(profile),
+        delays_experts_(delays_experts),
+        experts_(mesh.AxesOf("ep")) {}
 
   absl::StatusOr<BodyPlan> Run(const std::vector<Layout>& in_ports,
                                const std::vector<Layout>& out_ports) {
@@ -417,7 +402,17 @@ class LayoutWalk {
     };
     for (size_t i = 0; i < steps_.backward.size(); ++i) {
       const OpStep& op = steps_.backward[i];
+      const int experts = LastOfExperts(waiting);
+      if (experts >= 0) flush();
+      const size_t relays = list_->size();
       ASSIGN_OR_RETURN(PlanStep step, Prepare(op));
+      if (experts >= 0) {
+        for (size_t s = relays; s < list_->size(); ++s) {
+          if ((*list_)[s].kind == PlanStep::Kind::kRelayout) {
+            (*list_)[s].after = static_cast<int>(relays) - 1 - experts;
+          }
+        }
+      }
       flush();
       const bool has_weight_step = i + 1 < steps_.backward.size() && op.part == Part::kBackward &&
                                    steps_.backward[i + 1].part == Part::kWeightGrad &&
@@ -448,6 +443,17 @@ class LayoutWalk {
     return absl::OkStatus();
   }
 
+  // Of steps that wait to be issued, how many come behind the last that makes gradients of weights
+  // of which each rank has some experts; -1: none does, or they need not come first.
+  int LastOfExperts(const std::vector<PlanStep>& waiting) const {
+    if (delays_experts_ || experts_.empty()) return -1;
+    for (size_t behind = 0; behind < waiting.size(); ++behind) {
+      const PlanStep& step = waiting[waiting.size() - 1 - behind];
+      if (MakesCutGradients(step, body_, experts_)) return static_cast<int>(behind);
+    }
+    return -1;
+  }
+
   int LastRelayout(size_t from) const {
     for (size_t s = list_->size(); s > from; --s) {
       if ((*list_)[s - 1].kind == PlanStep::Kind::kRelayout) return static_cast<int>(s - 1);
@@ -461,6 +467,8 @@ class LayoutWalk {
   const BoundBody& bound_;
   const DifferentiatedBody& steps_;
   const SoftwareProfile& profile_;
+  const bool delays_experts_;
+  const std::vector<int> experts_;  // axes over which ranks have experts of their own
   BodyPlan plan_;
   std::vector<PlanStep>* list_ = nullptr;
   std::vector<bool> seen_parameter_;
@@ -470,31 +478,12 @@ class LayoutWalk {
 
 }  // namespace
 
-std::vector<std::optional<Layout>> WantedInPorts(const Body& body,
-                                                 const DifferentiatedBody& steps) {
-  std::vector<std::optional<Layout>> layouts;
-  for (int port : body.in_ports) {
-    std::optional<Layout> wanted;
-    for (const OpStep& step : steps.forward) {
-      for (size_t i = 0; i < step.inputs.size(); ++i) {
-        if (wanted.has_value() && !wanted->has_on()) break;
-        if (step.inputs[i] == TensorRef{port, -1, false, false} &&
-            !(wanted.has_value() && InputLayout(step, i).has_on())) {
-          wanted = InputLayout(step, i).WithoutHalos();
-        }
-      }
-    }
-    layouts.push_back(std::move(wanted));
-  }
-  return layouts;
-}
-
 absl::StatusOr<BodyPlan> InsertRelayouts(const ModelGraph& graph, const DeviceMesh& mesh,
                                          const BoundBody& bound, const DifferentiatedBody& steps,
                                          const std::vector<Layout>& in_ports,
                                          const std::vector<Layout>& out_ports,
-                                         const SoftwareProfile& profile) {
-  return LayoutWalk(graph, mesh, bound, steps, profile).Run(in_ports, out_ports);
+                                         const SoftwareProfile& profile, bool delays_experts) {
+  return LayoutWalk(graph, mesh, bound, steps, profile, delays_experts).Run(in_ports, out_ports);
 }
 
 }  // namespace plancast

@@ -22,11 +22,14 @@ std::vector<std::optional<Layout>> WantedInPorts(const Body& body, const Differe
 // summed, those of equal layout first. Saved values keep the layout that the
 // profile says (sharded ones are gathered again in the backward phase).
 // `in_ports` and `out_ports`: layouts in which tensors enter and must leave.
+// Gradients of experts' weights are made before those of their tokens are sent back, as autograd
+// does; `delays_experts`: beside that (Megatron's delay_wgrad_compute).
 absl::StatusOr<BodyPlan> InsertRelayouts(const ModelGraph& graph, const DeviceMesh& mesh,
                                          const BoundBody& bound, const DifferentiatedBody& steps,
                                          const std::vector<Layout>& in_ports,
                                          const std::vector<Layout>& out_ports,
-                                         const SoftwareProfile& profile);
+                                         const SoftwareProfile& profile,
+                                         bool delays_experts = false);
 
 }  // namespace plancast
 

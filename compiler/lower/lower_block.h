@@ -67,12 +67,18 @@ class BlockBuilder {
   void AddMemory(int task, bool after, MemoryKind kind, uint16_t tensor, int64_t delta,
                  bool early = false, MemoryPool pool = MemoryPool::kCompute);
   // The block takes a live tensor over at its beginning, or hands one on.
-  void Take(uint16_t tensor, int64_t bytes) { out_.block.takes.push_back({tensor, bytes}); }
-  void Give(uint16_t tensor, int64_t bytes) { out_.block.gives.push_back({tensor, bytes}); }
+  // `forward`: of a pair, in its forward pass.
+  void Take(uint16_t tensor, int64_t bytes, bool forward = false) {
+    out_.block.takes.push_back({tensor, bytes, forward});
+  }
+  void Give(uint16_t tensor, int64_t bytes, bool forward = false) {
+    out_.block.gives.push_back({tensor, bytes, forward});
+  }
   // A repeat of the block keeps so many bytes more in the memory of the host.
   void KeepOnHost(int64_t bytes) { out_.block.host_bytes += bytes; }
   void MarkRendezvous(int task) { out_.block.rendezvous_task = task; }
   void MarkHostSync(int task) { out_.block.flags[task] |= Block::kHostSync; }
+  void MarkPairForward(int task) { out_.block.flags[task] |= Block::kPairForward; }
   void AddGradient(int task, int64_t elements, int tensor, bool further = false) {
     out_.gradients.push_back({task, elements, tensor, further});
   }

@@ -37,7 +37,8 @@ struct BlockKey {
     kPark,       // what waits for its backward pass on another stage's devices
     kGradientsToHost,
     kFreshGradients,  // backward blocks that make gradients, or add to them
-    kAddedGradients
+    kAddedGradients,
+    kPair  // of a forward and a backward block
   };
   Kind kind = kForward;
   int64_t first = 0, second = 0;

@@ -33,13 +33,11 @@ int32_t ProgramWriter::AppendCompute(int32_t block, Phase phase, const ScheduleS
   if (joins_) {
     program_.joins.insert(program_.joins.end(), joins.begin(), joins.end());
     if (feeder >= 0) {
-      const auto outs = BlockAt(program_.instances[feeder].block).out_ports.size();
-      const int both = std::min(BlockAt(block).num_in_ports, static_cast<int>(outs));
-      JoinPorts(feeder, ports == kAllPorts ? both : ports);
+      const int both = std::min(BlockAt(block).num_in_ports, OutPorts(feeder, phase).count);
+      JoinPorts(feeder, ports == kAllPorts ? both : ports, phase);
     }
-    for (int32_t instance : held_by_) program_.joins.push_back({instance, -1, -1});
   }
-  held_by_.clear();
+  JoinHeld();
   const int32_t index =
       Add(block, phase, step.micro_batch, step.chunk, static_cast<int32_t>(layer_begin),
           static_cast<int32_t>(count), join_begin);
@@ -48,10 +46,41 @@ int32_t ProgramWriter::AppendCompute(int32_t block, Phase phase, const ScheduleS
   return index;
 }
 
-int32_t ProgramWriter::AppendTransfer(int32_t block, int32_t micro_batch, int32_t chunk,
-                                      int32_t feeder, int ports) {
+int32_t ProgramWriter::AppendPair(int32_t block, const PairHalf& forward, const PairHalf& backward,
+                                  int64_t count, absl::Span<const Join> joins) {
   const auto join_begin = static_cast<int32_t>(program_.joins.size());
-  if (joins_) JoinPorts(feeder, ports);
+  if (joins_) {
+    program_.joins.insert(program_.joins.end(), joins.begin(), joins.end());
+    const Block& pair = BlockAt(block);
+    const int ins = pair.forward_in_ports;
+    const auto join = [&](int32_t feeder, Phase way, int to, int most) {
+      if (feeder >= 0) JoinPorts(feeder, std::min(most, OutPorts(feeder, way).count), way, to);
+    };
+    join(forward.feeder, Phase::kForward, 0, ins);
+    join(backward.feeder, Phase::kBackward, ins, pair.num_in_ports - ins);
+  }
+  JoinHeld();
+  const ScheduleStep &f = *forward.step, &b = *backward.step;
+  const int32_t index =
+      Add(block, Phase::kBackward, b.micro_batch, b.chunk,
+          static_cast<int32_t>(backward.layer_begin), static_cast<int32_t>(count), join_begin);
+  program_.instances[index].forward = {f.micro_batch, f.chunk,
+                                       static_cast<int32_t>(forward.layer_begin)};
+  if (BlockAt(block).size() > 0) last_compute_ = index;
+  return index;
+}
+
+void ProgramWriter::JoinHeld() {
+  if (joins_) {
+    for (int32_t instance : held_by_) program_.joins.push_back({instance, -1, -1});
+  }
+  held_by_.clear();
+}
+
+int32_t ProgramWriter::AppendTransfer(int32_t block, int32_t micro_batch, int32_t chunk,
+                                      int32_t feeder, int ports, Phase way) {
+  const auto join_begin = static_cast<int32_t>(program_.joins.size());
+  if (joins_) JoinPorts(feeder, ports, way);
   return Add(block, Phase::kComm, micro_batch, chunk, 0, 1, join_begin);
 }
 
@@ -61,9 +90,19 @@ void ProgramWriter::Meet(int32_t instance, int64_t slot) {
       assembly_ == nullptr ? static_cast<int32_t>(slot) : assembly_->Join(slot, index_, instance);
 }
 
-void ProgramWriter::JoinPorts(int32_t from, int ports) {
+ProgramWriter::Ports ProgramWriter::OutPorts(int32_t instance, Phase way) const {
+  const Block& block = BlockAt(program_.instances[instance].block);
+  const auto all = static_cast<int>(block.out_ports.size());
+  if (!program_.instances[instance].pairs()) return {0, all};
+  const int forward = block.forward_out_ports;
+  return way == Phase::kForward ? Ports{0, forward} : Ports{forward, all - forward};
+}
+
+void ProgramWriter::JoinPorts(int32_t from, int ports, Phase way, int to) {
+  const int first = ports > 0 ? OutPorts(from, way).first : 0;
   for (int port = 0; port < ports; ++port) {
-    program_.joins.push_back({from, static_cast<int16_t>(port), static_cast<int16_t>(port)});
+    program_.joins.push_back(
+        {from, static_cast<int16_t>(first + port), static_cast<int16_t>(to + port)});
   }
 }
 

@@ -54,11 +54,21 @@ class ProgramWriter {
   int32_t AppendCompute(int32_t block, Phase phase, const ScheduleStep& step, int64_t layer_begin,
                         int64_t count, int32_t feeder, absl::Span<const Join> joins = {},
                         int ports = kAllPorts);
+  // A pair of so many layers forward and back (PairBlocks), each behind its feeder, which waits for
+  // what `HoldCompute` named and `joins` too.
+  struct PairHalf {
+    const ScheduleStep* step = nullptr;
+    int64_t layer_begin = 0;
+    int32_t feeder = -1;
+  };
+  int32_t AppendPair(int32_t block, const PairHalf& forward, const PairHalf& backward,
+                     int64_t count, absl::Span<const Join> joins);
   // The next compute instance waits for all of `instance`.
   void HoldCompute(int32_t instance) { held_by_.push_back(instance); }
-  // One communication whose in-ports 0 to `ports` - 1 wait for those of `feeder`.
+  // One communication whose in-ports 0 to `ports` - 1 wait for those of `feeder`, of a pair those
+  // of its pass `way`.
   int32_t AppendTransfer(int32_t block, int32_t micro_batch, int32_t chunk, int32_t feeder,
-                         int ports);
+                         int ports, Phase way = Phase::kForward);
   // The communication of `instance` joins the rendezvous of `slot`.
   void Meet(int32_t instance, int64_t slot);
 
@@ -68,8 +78,14 @@ class ProgramWriter {
  private:
   int32_t Add(int32_t block, Phase phase, int32_t micro_batch, int32_t chunk, int32_t layer_begin,
               int32_t layer_count, int32_t join_begin);
-  // Joins out-port i of `from` to in-port i.
-  void JoinPorts(int32_t from, int ports);
+  // The out-ports of an instance, of a pair those of its pass `way`.
+  struct Ports {
+    int first = 0, count = 0;
+  };
+  Ports OutPorts(int32_t instance, Phase way) const;
+  // Joins the first `ports` out-ports of pass `way` of `from` to in-ports from `to` on.
+  void JoinPorts(int32_t from, int ports, Phase way, int to = 0);
+  void JoinHeld();
 
   BlockCatalogue& catalogue_;
   GraphAssembly* const assembly_;

@@ -72,11 +72,12 @@ int64_t GroupsOf(Schedule schedule, int64_t stages, int64_t micro_batches, int64
 }  // namespace
 
 PipelineSchedule::PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches,
-                                   int64_t chunks)
+                                   int64_t chunks, int64_t ahead)
     : schedule_(schedule),
       stages_(stages),
       micro_batches_(micro_batches),
       chunks_(chunks),
+      ahead_(ahead),
       groups_(GroupsOf(schedule, stages, micro_batches, chunks)),
       forward_(GroupedOrder(Phase::kForward, micro_batches, chunks, groups_)),
       backward_(GroupedOrder(Phase::kBackward, micro_batches, chunks, groups_)) {}
@@ -86,6 +87,7 @@ PipelineSchedule::PipelineSchedule(ScheduleTable table)
       stages_(static_cast<int64_t>(table.stages.size())),
       micro_batches_(0),
       chunks_(0),
+      ahead_(0),
       groups_(0),
       table_(std::move(table)) {}
 
@@ -97,9 +99,9 @@ int64_t PipelineSchedule::WarmUp(int64_t stage) const {
   if (schedule_ == Schedule::kZb2p) return (stages_ - stage - 1) * 2;
   if (schedule_ == Schedule::kInterleaved && chunks_ > 1) {
     const int64_t largest = (micro_batches_ + groups_ - 1) / groups_;
-    return (stages_ - stage - 1) * 2 + (chunks_ - 1) * largest;
+    return (stages_ - stage - 1) * 2 + (chunks_ - 1) * largest + ahead_;
   }
-  return stages_ - stage - 1;
+  return stages_ - stage - 1 + ahead_;
 }
 
 Steps PipelineSchedule::OfStage(int64_t stage) const {

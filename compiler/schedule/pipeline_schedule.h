@@ -32,9 +32,14 @@ namespace plancast {
 //  - zb2p: 2 (stages - stage - 1) forwards to warm up, W 2 `stage` passes behind: ZB-H2,
 //    likewise for twice the memory.
 // Those that follow from times (FollowsTimes) have no rule here: plans list what was found.
+// `ahead`: forwards that warm up beyond these, of schedules that go forward and back in turn from
+// a warm-up of their own (none, 1f1b, interleaved). With one, every F and the B behind it are of
+// micro-batches that do not wait for each other (Megatron's get_pp_rank_microbatches adds it where
+// passes overlap).
 class PipelineSchedule {
  public:
-  PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches, int64_t chunks);
+  PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches, int64_t chunks,
+                   int64_t ahead = 0);
   explicit PipelineSchedule(ScheduleTable table);
 
   std::vector<ScheduleStep> OfStage(int64_t stage) const;
@@ -52,7 +57,7 @@ class PipelineSchedule {
   int64_t PutOff(int64_t stage) const { return schedule_ == Schedule::kZb2p ? 2 * stage : stage; }
 
   const Schedule schedule_;
-  const int64_t stages_, micro_batches_, chunks_;
+  const int64_t stages_, micro_batches_, chunks_, ahead_;
   const int64_t groups_;  // of micro-batches
   // All passes of one phase: stages differ only in how the two interleave.
   std::vector<ScheduleStep> forward_, backward_;

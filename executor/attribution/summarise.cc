@@ -25,9 +25,10 @@ void AppendSlices(const SimInput& in, const SimTrace& trace, int32_t entity, int
       slice.purpose = block.purpose[ref.task];
       slice.block = instance.block;
       slice.task = ref.task;
-      slice.layer = LayerOf(block, instance, layer);
-      slice.micro_batch = instance.micro_batch;
-      slice.chunk = instance.chunk;
+      const bool forward = block.IsPairForward(ref.task);
+      slice.layer = LayerOf(block, instance, layer, forward);
+      slice.micro_batch = instance.MicroBatchOf(forward);
+      slice.chunk = forward ? instance.forward.chunk : instance.chunk;
       slice.start_ps = trace.StartOf(entity, ref);
       slice.end_ps = trace.EndOf(entity, ref, index.size);
       slices.push_back(slice);

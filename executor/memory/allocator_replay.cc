@@ -11,12 +11,18 @@ namespace {
 // An instance as it is issued.
 struct Issued {
   int32_t block = 0, layers = 1, micro_batch = 0;
+  int32_t forward = -1;  // of a pair: the micro-batch that goes forward
   bool backward = false;
+
+  int32_t MicroBatchOf(bool of_forward) const { return of_forward ? forward : micro_batch; }
+  int32_t last() const { return std::max(micro_batch, forward); }
 };
 
-Issued IssuedOf(const Instance& instance, int32_t micro_batch) {
+// An instance `later` micro-batches later.
+Issued IssuedOf(const Instance& instance, int32_t later) {
   const bool backward = instance.phase == Phase::kBackward || instance.phase == Phase::kWeight;
-  return {instance.block, instance.layer_count, micro_batch, backward};
+  const int32_t forward = instance.pairs() ? instance.forward.micro_batch + later : -1;
+  return {instance.block, instance.layer_count, instance.micro_batch + later, forward, backward};
 }
 
 // Instances until the first micro-batches have gone back: as many as are in flight before
@@ -29,6 +35,7 @@ class UntilSteady {
       in_flight_ = std::max(in_flight_, issued.micro_batch);
       return true;
     }
+    if (enough_ < 0) in_flight_ = std::max(in_flight_, issued.forward);
     if (enough_ < 0) enough_ = in_flight_ + 3;
     return !issued.backward || issued.micro_batch < enough_;
   }
@@ -61,15 +68,16 @@ class Replay {
 
   bool Run(const Issued& issued, int32_t index, const Block& block,
            const std::vector<int32_t>& names) {
-    const int32_t mb = issued.micro_batch;
     for (int32_t layer = 0; layer < issued.layers; ++layer) {
       for (const PortMemory& port : block.takes) {
-        tensors_.Rename(TensorNames::kBetween, names[port.tensor], mb, port.bytes);
+        tensors_.Rename(TensorNames::kBetween, names[port.tensor],
+                        issued.MicroBatchOf(port.forward), port.bytes);
       }
       int32_t events = 0;
       for (const MemoryEvent& event : block.memory) {
         ++events;
         const int32_t name = names[event.tensor];
+        const int32_t mb = issued.MicroBatchOf(block.IsPairForward(event.task));
         const int pool = pools_ ? static_cast<int>(event.pool) : 0;
         const bool fits = event.delta > 0   ? tensors_.Allocate(name, mb, event.delta, pool)
                           : event.delta < 0 ? tensors_.Free(name, mb, -event.delta, pool)
@@ -77,7 +85,8 @@ class Replay {
         if (!Note(fits, {index, layer, events})) return false;
       }
       for (const PortMemory& port : block.gives) {
-        tensors_.Rename(names[port.tensor], TensorNames::kBetween, mb, port.bytes);
+        tensors_.Rename(names[port.tensor], TensorNames::kBetween,
+                        issued.MicroBatchOf(port.forward), port.bytes);
       }
     }
     return true;
@@ -120,10 +129,11 @@ struct Numbered {
     TensorNames numbers;
     bool begins = true;
     for (const Instance& instance : this->program.instances) {
-      begins = begins && goes_on(IssuedOf(instance, instance.micro_batch));
+      const Issued issued = IssuedOf(instance, /*later=*/0);
+      begins = begins && goes_on(issued);
       if (!begins && !whole) break;
       if (begins) ++steady;
-      micro_batches = std::max(micro_batches, instance.micro_batch + 1);
+      micro_batches = std::max(micro_batches, issued.last() + 1);
       std::vector<int32_t>& own = names[instance.block];
       if (own.empty()) own = numbers.NumbersOf(graph.blocks[instance.block]);
     }
@@ -136,10 +146,8 @@ struct Numbered {
       const Instance& instance = program.instances[i];
       const Block& block = graph.blocks[instance.block];
       if (block.memory.empty() && block.takes.empty()) continue;
-      if (!replay->Run(IssuedOf(instance, instance.micro_batch), static_cast<int32_t>(i), block,
-                       names[instance.block])) {
-        return false;
-      }
+      const Issued issued = IssuedOf(instance, /*later=*/0);
+      if (!replay->Run(issued, static_cast<int32_t>(i), block, names[instance.block])) return false;
     }
     return true;
   }
@@ -173,11 +181,11 @@ AllocatorReplay ReplayAllocator(const ProgramOutline& outline, absl::Span<const 
   std::vector<Issued> order;
   int32_t micro_batches = 0;
   UntilSteady goes_on;
-  ForEachIssued(outline, [&](const Instance& instance, int32_t micro_batch) {
-    const Issued issued = IssuedOf(instance, micro_batch);
+  ForEachIssued(outline, [&](const Instance& instance, int32_t later) {
+    const Issued issued = IssuedOf(instance, later);
     if (!goes_on(issued)) return false;
     order.push_back(issued);
-    micro_batches = std::max(micro_batches, micro_batch + 1);
+    micro_batches = std::max(micro_batches, issued.last() + 1);
     return true;
   });
   Replay replay(params, capacity, names, micro_batches);

@@ -15,8 +15,9 @@ namespace {
 
 constexpr absl::string_view kBetween = "(between modules)";
 
-// What becomes alive and dies by running part of a block once.
-using Changes = std::map<int32_t, int64_t>;  // number of a kind of tensor -> copies
+// What becomes alive and dies by running part of a block once: copies of a kind of tensor, by its
+// number and whether it is of what a pair does forward.
+using Changes = std::map<std::pair<int32_t, bool>, int64_t>;
 
 // A tensor that comes in parts and goes as one (gradients of a unit) has both among its
 // entries: what is left of it becomes one entry.
@@ -60,11 +61,11 @@ class Ledger {
       changes = ChangesOf(block, block.memory.size());
       for (const PortMemory& port : block.gives) Move(block, port, -1, changes);
     }
-    Apply(changes, instance.micro_batch, copies);
+    Apply(changes, instance, copies);
   }
   // The first `events` of a copy.
   void RunPart(const Instance& instance, int32_t events) {
-    Apply(ChangesOf(graph_.blocks[instance.block], events), instance.micro_batch, 1);
+    Apply(ChangesOf(graph_.blocks[instance.block], events), instance, 1);
   }
 
   std::vector<LiveTensor> Live() const {
@@ -97,8 +98,8 @@ class Ledger {
   // A tensor comes (+1) into the block's own names, or leaves them.
   void Move(const Block& block, const PortMemory& port, int64_t sign, Changes& changes) {
     const MemoryKind kind = MemoryKind::kActivations;
-    changes[NumberOf(block.tensors[port.tensor], kind, port.bytes)] += sign;
-    changes[NumberOf(kBetween, kind, port.bytes)] -= sign;
+    changes[{NumberOf(block.tensors[port.tensor], kind, port.bytes), port.forward}] += sign;
+    changes[{NumberOf(kBetween, kind, port.bytes), port.forward}] -= sign;
   }
 
   Changes ChangesOf(const Block& block, size_t events) {
@@ -107,13 +108,16 @@ class Ledger {
     for (size_t e = 0; e < events; ++e) {
       const MemoryEvent& event = block.memory[e];
       const int64_t bytes = event.delta < 0 ? -event.delta : event.delta;
-      changes[NumberOf(block.tensors[event.tensor], event.kind, bytes)] += event.delta < 0 ? -1 : 1;
+      const int32_t number = NumberOf(block.tensors[event.tensor], event.kind, bytes);
+      changes[{number, block.IsPairForward(event.task)}] += event.delta < 0 ? -1 : 1;
     }
     return changes;
   }
 
-  void Apply(const Changes& changes, int32_t micro_batch, int64_t copies) {
-    for (const auto& [number, change] : changes) alive_[number][micro_batch] += change * copies;
+  void Apply(const Changes& changes, const Instance& instance, int64_t copies) {
+    for (const auto& [of, change] : changes) {
+      alive_[of.first][instance.MicroBatchOf(of.second)] += change * copies;
+    }
   }
 
   const ExecutionGraph& graph_;
@@ -140,8 +144,9 @@ PeakReasons ExplainPeak(const ExecutionGraph& graph, int32_t program) {
     ledger.RunPart(instance, peak.place.events);
     reasons.block = block.name;
     reasons.task = block.label[block.memory[peak.place.events - 1].task];
-    reasons.layer = LayerOf(block, instance, peak.place.layer);
-    reasons.micro_batch = instance.micro_batch;
+    const bool forward = block.IsPairForward(block.memory[peak.place.events - 1].task);
+    reasons.layer = LayerOf(block, instance, peak.place.layer, forward);
+    reasons.micro_batch = instance.MicroBatchOf(forward);
   }
   reasons.tensors = ledger.Live();
   for (int kind = 0; kind < kNumMemoryKinds; ++kind) {

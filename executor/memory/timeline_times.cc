@@ -32,12 +32,17 @@ absl::flat_hash_map<Run, Span> ComputeSpans(const SimResult& result, int32_t dev
 Span SpanOf(const Block& block, const Instance& instance,
             const absl::flat_hash_map<Run, Span>& spans, int64_t now) {
   Span span(INT64_MAX, now);
-  for (int32_t layer = 0; layer < instance.layer_count; ++layer) {
-    const auto it = spans.find(
-        Run(instance.block, instance.micro_batch, instance.chunk, LayerOf(block, instance, layer)));
-    if (it == spans.end()) continue;
+  const auto add = [&](int32_t micro_batch, int32_t chunk, int32_t layer) {
+    const auto it = spans.find(Run(instance.block, micro_batch, chunk, layer));
+    if (it == spans.end()) return;
     span.first = std::min(span.first, it->second.first);
     span.second = std::max(span.second, it->second.second);
+  };
+  for (int32_t layer = 0; layer < instance.layer_count; ++layer) {
+    add(instance.micro_batch, instance.chunk, LayerOf(block, instance, layer));
+    if (!instance.pairs()) continue;
+    const Instance::Forward& forward = instance.forward;
+    add(forward.micro_batch, forward.chunk, LayerOf(block, instance, layer, /*forward=*/true));
   }
   span.first = span.first == INT64_MAX ? now : std::max(span.first, now);
   return span;

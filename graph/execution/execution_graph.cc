@@ -64,6 +64,7 @@ std::string BlockText(const ExecutionGraph& graph, const Block& block) {
                          : absl::StrAppend(&text, "in", ~block.deps[d]);
     }
     if ((block.flags[t] & Block::kHostSync) != 0) absl::StrAppend(&text, " host-sync");
+    if (block.IsPairForward(t)) absl::StrAppend(&text, " of-forward");
     absl::StrAppend(&text, MemoryText(block, t), "\n");
   }
   return text;
@@ -90,6 +91,10 @@ std::string ProgramText(const ExecutionGraph& graph, const Program& program) {
                       instance.layer_count * graph.blocks[instance.block].layers);
     }
     absl::StrAppend(&text, " mb ", instance.micro_batch, " chunk ", instance.chunk);
+    if (instance.pairs()) {
+      absl::StrAppend(&text, " with F layers ", instance.forward.layer_begin, " mb ",
+                      instance.forward.micro_batch, " chunk ", instance.forward.chunk);
+    }
     if (instance.rendezvous >= 0) absl::StrAppend(&text, " meets ", instance.rendezvous);
     for (int32_t j = instance.join_begin; j < instance.join_end; ++j) {
       const Join& join = program.joins[j];

@@ -69,6 +69,7 @@ struct MemoryEvent {
 struct PortMemory {
   uint16_t tensor = 0;  // into Block::tensors
   int64_t bytes = 0;
+  bool forward = false;  // of a pair: it is the forward pass's
 };
 
 // The tasks of one module body in one phase on one device, without layer
@@ -82,7 +83,7 @@ struct Block {
   std::vector<int32_t> spec;  // into ExecutionGraph::kernels or ::comms
   std::vector<StreamKind> stream;
   std::vector<Purpose> purpose;
-  std::vector<uint8_t> flags;      // kHostSync: the host waits for the task
+  std::vector<uint8_t> flags;      // kHostSync, kPairForward
   std::vector<std::string> label;  // for traces and dumps: `attn.qkv`
   std::vector<int32_t> dep_begin;  // CSR, size tasks + 1
   std::vector<int32_t> deps;       // >= 0: task; < 0: in-port ~dep
@@ -98,9 +99,14 @@ struct Block {
   // What a repeat of it adds to what is kept in the memory of the host, or takes from it.
   int64_t host_bytes = 0;
   int32_t layers = 1;  // of the model, that one repeat runs
+  // Of a pair (Instance::forward), how many of its in-ports and out-ports are the forward pass's;
+  // those come before the backward pass's.
+  int32_t forward_in_ports = 0, forward_out_ports = 0;
 
-  static constexpr uint8_t kHostSync = 1;
+  static constexpr uint8_t kHostSync = 1;     // the host waits for the task
+  static constexpr uint8_t kPairForward = 2;  // of a pair: the task is the forward pass's
   int32_t size() const { return static_cast<int32_t>(kind.size()); }
+  bool IsPairForward(int32_t task) const { return (flags[task] & kPairForward) != 0; }
 };
 
 enum class Phase : uint8_t { kForward, kBackward, kWeight, kOptimizer, kComm };
@@ -125,11 +131,29 @@ struct Instance {
   Phase phase = Phase::kForward;
   int32_t rendezvous = -1;               // into ExecutionGraph::rendezvous
   int32_t join_begin = 0, join_end = 0;  // into Program::joins
+  // Of a pair, the forward pass of another micro-batch whose tasks take turns with those of this
+  // backward pass, through as many layers. micro_batch -1: it is no pair.
+  struct Forward {
+    int32_t micro_batch = -1, chunk = 0, layer_begin = 0;
+
+    friend bool operator==(const Forward& a, const Forward& b) {
+      return a.micro_batch == b.micro_batch && a.chunk == b.chunk && a.layer_begin == b.layer_begin;
+    }
+  };
+  Forward forward = {};
+
+  bool pairs() const { return forward.micro_batch >= 0; }
+  // The micro-batch of what a pair does forward, or of everything else.
+  int32_t MicroBatchOf(bool of_forward) const {
+    return of_forward ? forward.micro_batch : micro_batch;
+  }
 };
 
-// The first of the layers that a repeat of an instance runs.
-inline int32_t LayerOf(const Block& block, const Instance& instance, int32_t repeat) {
-  return instance.layer_begin + repeat * block.layers;
+// The first of the layers that a repeat of an instance runs; `forward`: of what a pair does
+// forward.
+inline int32_t LayerOf(const Block& block, const Instance& instance, int32_t repeat,
+                       bool forward = false) {
+  return (forward ? instance.forward.layer_begin : instance.layer_begin) + repeat * block.layers;
 }
 
 // What all ranks with the same pipeline coordinate run, in issue order.

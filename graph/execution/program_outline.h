@@ -33,14 +33,14 @@ struct ProgramOutline {
   }
 };
 
-// Calls `use(instance, micro_batch)` for all of them, in order, until it says false.
+// Calls `use(instance, later)` for all of them, in order, until it says false; `later`: by how many
+// micro-batches each is later than it is written.
 template <typename Use>
 void ForEachIssued(const ProgramOutline& outline, const Use& use) {
   for (const ProgramOutline::Turn& turn : outline.turns) {
     const ProgramOutline::Part& part = outline.parts[turn.part];
     for (int32_t i = part.begin; i < part.end; ++i) {
-      const Instance& instance = outline.written.instances[i];
-      if (!use(instance, instance.micro_batch + turn.later)) return;
+      if (!use(outline.written.instances[i], turn.later)) return;
     }
   }
 }

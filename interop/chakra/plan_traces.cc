@@ -163,9 +163,10 @@ class RankWriter {
 
   void WriteTask(const Instance& instance, const Block& block, int32_t layer, int32_t t,
                  int64_t slot, const Ids& deps) {
-    const std::string name =
-        absl::StrCat(block.name, " ", block.label[t], " layer ", LayerOf(block, instance, layer),
-                     " mb ", instance.micro_batch);
+    const bool forward = block.IsPairForward(t);
+    const std::string name = absl::StrCat(block.name, " ", block.label[t], " layer ",
+                                          LayerOf(block, instance, layer, forward), " mb ",
+                                          instance.MicroBatchOf(forward));
     if (block.kind[t] == TaskKind::kKernel) return WriteKernel(block.spec[t], slot, name, deps);
     const CommSpec& comm = graph_.comms[block.spec[t]];
     if (t == block.rendezvous_task && comm.kind == CollectiveKind::kSendRecv) {

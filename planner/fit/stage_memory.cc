@@ -55,7 +55,7 @@ int64_t WarmUp(const PlanOptions& options) {
 // here need all.
 int64_t AtMost(const PlanOptions& options, int64_t alone, int64_t one_by_one, int64_t rounds) {
   const int64_t all = options.micro_batches, pp = options.pp;
-  if (options.spreads_vocabulary()) return all;
+  if (options.spreads_vocabulary() || options.makes_pairs()) return all;
   switch (options.schedule) {
     case Schedule::kNone:
       return std::min(all, alone);

@@ -87,6 +87,7 @@ class Finder {
     PlanOptions few = options_;
     few.micro_batches = std::min(options_.micro_batches, kMeasured * placement_.copies());
     few.schedule = Schedule::kTable;
+    few.overlap.erase(Overlap::kEp);  // each pass by itself
     few.schedule_table = PrintScheduleTable(MeasuredTable(placement_, few.micro_batches, splits));
     RETURN_IF_ERROR(CheckConflicts(few, profile_));
     ASSIGN_OR_RETURN(const std::shared_ptr<const ExecutionGraph> graph, compile_(few));

@@ -74,6 +74,19 @@ absl::Status CheckNumbers(const std::string& at, const ScheduleStep& step, int64
   return absl::OkStatus();
 }
 
+// That two micro-batches pass each other there.
+absl::Status CheckPair(const std::string& at, const Steps& steps, size_t i) {
+  const bool behind = i + 1 < steps.size();
+  if (behind && steps[i].phase == Phase::kForward && steps[i + 1].phase == Phase::kBackward &&
+      steps[i].micro_batch != steps[i + 1].micro_batch) {
+    return absl::OkStatus();
+  }
+  return Wrong(at, ": it is to run as a pair with ",
+               behind ? absl::StrCat("`", StepString(steps[i + 1]), "`") : std::string("nothing"),
+               ". A pair is F of one micro-batch and B of another, as in `F1.0&B0.0`; leave the "
+               "`&` out.");
+}
+
 absl::StatusOr<int64_t> CheckStage(const Steps& steps, int64_t stage,
                                    const StagePlacement& placement, int64_t micro_batches,
                                    bool weights, Positions* positions) {
@@ -97,6 +110,9 @@ absl::StatusOr<int64_t> CheckStage(const Steps& steps, int64_t stage,
                           : ": gradients of weights are made before those of what came in. Put `",
                      StepString(before), "` before it.");
       }
+    }
+    if (step.pairs) {
+      RETURN_IF_ERROR(CheckPair(At(stage, i, step), steps, i));
     }
     if (step.phase == Phase::kForward) ++in_flight;
     if (step.phase == (weights ? Phase::kWeight : Phase::kBackward)) --in_flight;
@@ -209,26 +225,34 @@ class Run {
     return true;
   }
 
-  bool Do(int64_t s) {
-    Stage& stage = stages_[s];
-    if (stage.next == table_.stages[s].size()) return false;
-    const ScheduleStep& step = table_.stages[s][stage.next];
-    if (step.phase == Phase::kWeight) {
-      ++stage.next;
-      return true;
-    }
+  // Whether the input of a step is there.
+  bool Ready(int64_t s, size_t position) {
+    const ScheduleStep& step = table_.stages[s][position];
+    if (step.phase == Phase::kWeight) return true;
     const int64_t v = VirtualOf(s, step), before = placement_.Before(v, step.phase);
     if (placement_.Crosses(before, v)) {
       const size_t queue = Queue(step, before, v);
-      const std::vector<size_t>& takes = stage.takes[queue];
-      const bool there =
-          stage.taken[queue] == takes.size() || takes[stage.taken[queue]] > stage.next;
-      if (!there) return false;
-    } else if (before >= 0 && stages_[s].next <= Maker(s, step).position) {
-      return false;
+      const std::vector<size_t>& takes = stages_[s].takes[queue];
+      const size_t taken = stages_[s].taken[queue];
+      return taken == takes.size() || takes[taken] > position;
     }
-    ++stage.next;
+    return before < 0 || stages_[s].next > Maker(s, step).position;
+  }
+
+  // The steps of a pair end together, so both wait for what either needs.
+  bool Do(int64_t s) {
+    size_t& next = stages_[s].next;
+    if (next == table_.stages[s].size() || !Ready(s, next)) return false;
+    const bool pairs = table_.stages[s][next].pairs;
+    if (pairs && !Ready(s, next + 1)) return false;
+    next += pairs ? 2 : 1;
     return true;
+  }
+
+  // Of a stage that does not go on, the step that waits.
+  size_t Waits(int64_t s) {
+    const size_t next = stages_[s].next;
+    return table_.stages[s][next].pairs && Ready(s, next) ? next + 1 : next;
   }
 
   const ScheduleStep& StepAt(const Place& place) const {
@@ -243,13 +267,13 @@ class Run {
   absl::Status Stuck(int64_t s) {
     int64_t at = s;
     for (int64_t i = 0; i < placement_.stages(); ++i) {
-      const Place maker = Maker(at, StepAt({at, stages_[at].next}));
+      const Place maker = Maker(at, StepAt({at, Waits(at)}));
       if (stages_[maker.stage].next > maker.position) return OutOfOrder(at, maker);
       if (maker.stage == at) return BeforeItsInput(at, maker);
       at = maker.stage;
     }
-    const Place here{s, stages_[s].next}, maker = Maker(s, StepAt(here));
-    const Place there{maker.stage, stages_[maker.stage].next};
+    const Place here{s, Waits(s)}, maker = Maker(s, StepAt(here));
+    const Place there{maker.stage, Waits(maker.stage)};
     return Wrong("the stages wait for each other: ", At(here), " needs ", At(maker),
                  ", which never runs: that stage is held up at ",
                  there.position == maker.position ? "it" : At(there),
@@ -259,14 +283,14 @@ class Run {
 
   // Of a stage that waits for itself.
   absl::Status BeforeItsInput(int64_t s, const Place& maker) {
-    const Place here{s, stages_[s].next};
+    const Place here{s, Waits(s)};
     return Wrong("the stages wait for each other: ", At(here), " needs ", At(maker),
                  ", which comes behind it. Put `", StepString(StepAt(here)), "` further back.");
   }
 
   // Of a stage that waits for what is made already.
   absl::Status OutOfOrder(int64_t s, const Place& maker) {
-    const Place here{s, stages_[s].next};
+    const Place here{s, Waits(s)};
     const size_t queue = QueueOf(s, StepAt(here));
     const Stage &own = stages_[s], &other = stages_[maker.stage];
     const Place first_given{maker.stage, other.gives[queue][other.given[queue]]};

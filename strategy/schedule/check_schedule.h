@@ -22,11 +22,13 @@ struct ScheduleShape {
 // Virtual stages run where the table's placement says. A stage does one step after another.
 // Between stages there is one queue for each direction and phase: a stage hands results on in the
 // order of its steps and takes inputs in the order of its steps, and a transfer runs when it is
-// first in both queues.
+// first in both queues. A pair waits for the inputs of both its steps and hands both results on
+// behind it.
 //
 // Errors, each with stage and position (both from 0) and what would be right: a placement of other
 // stages or chunks; another number of stages; micro-batches or chunks that do not exist; a step
-// twice, before the one that it follows, or missing; stages that wait for each other.
+// twice, before the one that it follows, or missing; pairs of other steps; stages that wait for
+// each other.
 absl::StatusOr<std::vector<int64_t>> CheckSchedule(const ScheduleTable& table,
                                                    const ScheduleShape& shape);
 

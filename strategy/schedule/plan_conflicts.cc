@@ -24,9 +24,12 @@ struct Row {
 const std::vector<Row>& Table() {
   static const auto* table = new std::vector<Row>{
       // Blocks that gather parameters and reduce gradients themselves.
-      {Trait::kShardsGradients, {Mode::kInBackward, Mode::kSpreadVocabulary}, "", "Use zero=1"},
+      {Trait::kShardsGradients,
+       {Mode::kInBackward, Mode::kSpreadVocabulary, Mode::kPairs},
+       "",
+       "Use zero=1"},
       {Trait::kOffloadsActivations,
-       {Mode::kSplitBackward, Mode::kSpreadVocabulary},
+       {Mode::kSplitBackward, Mode::kSpreadVocabulary, Mode::kPairs},
        "offload=activations",
        "Leave it out"},
       {Trait::kOffloadsOptimizer,
@@ -52,23 +55,27 @@ const std::vector<Row>& Table() {
        "layers that are joined",
        "Leave `uniform` and `unit` out"},
       {Trait::kOtherStepTime, {Mode::kSpreadVocabulary}, "", "Use optimizer=at-end"},
+      {Trait::kMakesPairs,
+       {Mode::kSpreadVocabulary},
+       "pairs of forward and backward passes (`overlap=ep`)",
+       "Leave `ep` out of `overlap`"},
       // Ranks with other ops would put other exchanges off.
       {Trait::kRanks,
        {Mode::kSplitBackward, Mode::kTurns, Mode::kTwoCopies, Mode::kPostValidated,
-        Mode::kInBackward, Mode::kSpreadVocabulary},
+        Mode::kInBackward, Mode::kSpreadVocabulary, Mode::kPairs},
        "nodes on some ranks (`on`)",
        "Leave them out"},
       {Trait::kStagePlaces,
        {Mode::kTurns, Mode::kTwoCopies, Mode::kPostValidated, Mode::kInBackward,
-        Mode::kSpreadVocabulary},
+        Mode::kSpreadVocabulary, Mode::kPairs},
        "stages with meshes or devices of their own",
        "Leave `mesh` and `devices` out of `stages`"},
       {Trait::kNodeHomes,
-       {Mode::kTwoCopies, Mode::kInBackward, Mode::kSpreadVocabulary},
+       {Mode::kTwoCopies, Mode::kInBackward, Mode::kSpreadVocabulary, Mode::kPairs},
        "nodes with homes of their own",
        "Leave them out"},
       {Trait::kMovesActivations,
-       {Mode::kSplitBackward},
+       {Mode::kSplitBackward, Mode::kPairs},
        "activations with a home of their own",
        "Leave that home out"},
       {Trait::kFewBits,
@@ -125,6 +132,8 @@ bool Has(Trait trait, const PlanOptions& o, const SoftwareProfile& profile) {
       return o.recompute_joined > 1 || o.unit_layers > 1;
     case Trait::kOtherStepTime:
       return o.optimizer != StepTime::kAtEnd;
+    case Trait::kMakesPairs:
+      return o.makes_pairs();
     default:
       return false;
   }
@@ -166,6 +175,7 @@ std::set<Mode> ModesOf(const PlanOptions& o) {
   if (o.optimizer == StepTime::kPostValidated) modes.insert(Mode::kPostValidated);
   if (o.optimizer == StepTime::kInBackward) modes.insert(Mode::kInBackward);
   if (o.spreads_vocabulary()) modes.insert(Mode::kSpreadVocabulary);
+  if (o.makes_pairs()) modes.insert(Mode::kPairs);
   return modes;
 }
 
@@ -188,6 +198,8 @@ ModeText TextOf(Mode mode, const PlanOptions& o) {
     case Mode::kSpreadVocabulary:
       return {absl::StrCat("vocab_parallel=", kVocabParallelNames[o.vocab_parallel]),
               "use vocab_parallel=redis"};
+    case Mode::kPairs:
+      return {"pairs of forward and backward passes (`overlap=ep`)", "leave `ep` out of `overlap`"};
     default:
       return {absl::StrCat("optimizer=", kStepTimeNames[o.optimizer]), "use optimizer=at-end"};
   }

@@ -18,6 +18,7 @@ enum class PipelineMode : uint8_t {
   kPostValidated,     // StepTime
   kInBackward,        // StepTime
   kSpreadVocabulary,  // vocab1, vocab2, interlaced
+  kPairs,             // of forward and backward passes
 };
 
 // What of a plan may not go with them. Those that options and profile do not show are for the
@@ -36,6 +37,7 @@ enum class PlanTrait : uint8_t {
   kSyncsEach,             // gradients reduced in each micro-batch
   kJoinedLayers,          // that run again, or are sharded, together
   kOtherStepTime,         // than at the end
+  kMakesPairs,            // Mode::kPairs
   // By the caller:
   kRanks,             // nodes or homes on some ranks
   kStagePlaces,       // stages with meshes or devices of their own

@@ -41,6 +41,25 @@ std::optional<ScheduleStep> ParseStep(absl::string_view word) {
 }
 
 constexpr char kBehindPlacement = ':';
+constexpr char kPair = '&';
+
+// The steps of a word: one, or the two of a pair.
+std::optional<std::vector<ScheduleStep>> ParseSteps(absl::string_view word) {
+  std::vector<ScheduleStep> steps;
+  for (const absl::string_view part : absl::StrSplit(word, kPair)) {
+    const std::optional<ScheduleStep> step = ParseStep(part);
+    if (!step.has_value()) return std::nullopt;
+    steps.push_back(*step);
+  }
+  if (steps.size() > 2) return std::nullopt;
+  if (steps.size() == 2) {
+    if (steps[0].phase != Phase::kForward || steps[1].phase != Phase::kBackward) {
+      return std::nullopt;
+    }
+    steps[0].pairs = true;
+  }
+  return steps;
+}
 
 absl::string_view RowsOf(absl::string_view text) {
   const size_t end = text.find(kBehindPlacement);
@@ -60,14 +79,26 @@ bool ListsWeights(absl::string_view text) {
   return RowsOf(text).find(kPhaseNames[Phase::kWeight][0]) != absl::string_view::npos;
 }
 
+bool ListsPairs(const ScheduleTable& table) {
+  const auto pairs = [](const ScheduleStep& step) { return step.pairs; };
+  return std::any_of(table.stages.begin(), table.stages.end(), [&](const auto& steps) {
+    return std::any_of(steps.begin(), steps.end(), pairs);
+  });
+}
+
+bool ListsPairs(absl::string_view text) { return text.find(kPair) != absl::string_view::npos; }
+
 std::string StepString(const ScheduleStep& step) {
   return absl::StrCat(kPhaseNames[step.phase], step.micro_batch, ".", step.chunk);
 }
 
 std::string ScheduleString(const std::vector<ScheduleStep>& steps) {
-  return absl::StrJoin(steps, " ", [](std::string* out, const ScheduleStep& step) {
-    absl::StrAppend(out, StepString(step));
-  });
+  std::string text;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (i > 0) text += steps[i - 1].pairs ? kPair : ' ';
+    absl::StrAppend(&text, StepString(steps[i]));
+  }
+  return text;
 }
 
 std::string PrintScheduleTable(const ScheduleTable& table) {
@@ -85,15 +116,16 @@ absl::StatusOr<ScheduleTable> ParseScheduleTable(absl::string_view text) {
     std::vector<ScheduleStep>& steps = table.stages.emplace_back();
     for (const absl::string_view word :
          absl::StrSplit(row, absl::ByAnyChar(" \t\n\r"), absl::SkipEmpty())) {
-      const std::optional<ScheduleStep> step = ParseStep(word);
-      if (!step.has_value()) {
+      const std::optional<std::vector<ScheduleStep>> read = ParseSteps(word);
+      if (!read.has_value()) {
         return absl::InvalidArgumentError(absl::StrCat(
             "stage ", table.stages.size() - 1, ", position ", steps.size(), ": `", word,
             "` is no step. Write phase, micro-batch and chunk, all from 0, as in `F0.0` or "
             "`B12.1`; phases are `F` (forward), `B` (backward) and `W` (gradients of weights, "
-            "where B leaves them to it)."));
+            "where B leaves them to it). F and B that run as a pair have `&` between them, as in "
+            "`F1.0&B0.0`."));
       }
-      steps.push_back(*step);
+      steps.insert(steps.end(), read->begin(), read->end());
     }
     if (steps.empty()) {
       return absl::InvalidArgumentError(
@@ -111,7 +143,7 @@ bool LooksLikeScheduleTable(absl::string_view text) {
   }
   if (text.find(kBehindPlacement) != absl::string_view::npos) return true;
   text = absl::StripLeadingAsciiWhitespace(text);
-  return ParseStep(text.substr(0, text.find_first_of(" ;\t\n\r"))).has_value();
+  return ParseSteps(text.substr(0, text.find_first_of(" ;\t\n\r"))).has_value();
 }
 
 absl::string_view PlacementText(absl::string_view text) {

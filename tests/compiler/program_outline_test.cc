@@ -21,20 +21,26 @@
 namespace plancast {
 namespace {
 
-using Issued = std::tuple<int32_t, int32_t, int32_t, Phase>;
+// Block, layers, micro-batch, phase, and of pairs the micro-batch that goes forward.
+using Issued = std::tuple<int32_t, int32_t, int32_t, Phase, int32_t>;
+
+Issued IssuedAs(const Instance& i, int32_t later) {
+  return {i.block, i.layer_count, i.micro_batch + later, i.phase,
+          i.pairs() ? i.forward.micro_batch + later : -1};
+}
 
 std::vector<Issued> IssuedBy(const Program& program) {
   std::vector<Issued> issued;
   for (const Instance& i : program.instances) {
-    issued.emplace_back(i.block, i.layer_count, i.micro_batch, i.phase);
+    issued.push_back(IssuedAs(i, 0));
   }
   return issued;
 }
 
 std::vector<Issued> IssuedBy(const ProgramOutline& outline) {
   std::vector<Issued> issued;
-  ForEachIssued(outline, [&](const Instance& i, int32_t micro_batch) {
-    issued.emplace_back(i.block, i.layer_count, micro_batch, i.phase);
+  ForEachIssued(outline, [&](const Instance& i, int32_t later) {
+    issued.push_back(IssuedAs(i, later));
     return true;
   });
   return issued;
@@ -59,6 +65,9 @@ void Vary(std::mt19937_64& random, PlanUnderTest& plan) {
   profile.update.zero_grad = yes();
   profile.update.fresh_gradients = yes();
   profile.kernels.fuse_wgrad_accumulation = yes();
+  if (o.zero < 2 && o.offload.count(Offload::kActivations) == 0 && yes()) {
+    o.overlap.insert(Overlap::kEp);
+  }
 }
 
 TEST(ProgramOutline, IssuesWhatTheProgramIssues) {
@@ -85,6 +94,7 @@ TEST(ProgramOutline, IssuesWhatTheProgramIssues) {
       plan.options().unit_layers = static_cast<int64_t>(1 + random() % 3);
     }
     if (i % 2 == 1) {
+      plan.options().overlap.erase(Overlap::kEp);
       DrawHomes([&](uint64_t n) { return static_cast<int64_t>(random() % n); }, plan);
     }
     const CompileRequest request = plan.Request();

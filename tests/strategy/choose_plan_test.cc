@@ -355,9 +355,10 @@ TEST(ChoosePlanTest, ProfilesSayHowPipelinesShard) {
   EXPECT_EQ(plain.chosen.at("sync"), "each");
 }
 
-TEST(ChoosePlanTest, RefusesWhatIsNotSimulated) {
-  EXPECT_THAT(Choose("overlap=ep"),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not supported yet")));
+TEST(ChoosePlanTest, PairsNeedExpertsAndMicroBatches) {
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("overlap=grad+ep"));
+  EXPECT_FALSE(plan.options.makes_pairs());
+  EXPECT_THAT(plan.notes, Contains(HasSubstr("overlap=ep has no effect with ep=1")));
 }
 
 TEST(ChooseLayoutTest, RedisDealsLayersByWork) {

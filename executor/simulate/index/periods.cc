@@ -17,6 +17,10 @@ constexpr int32_t kWhile = 48;
 bool DoTheSame(const Instance& a, const Instance& b) {
   return a.block == b.block && a.layer_count == b.layer_count && a.layer_begin == b.layer_begin &&
          a.chunk == b.chunk && a.phase == b.phase && (a.rendezvous < 0) == (b.rendezvous < 0) &&
+         a.pairs() == b.pairs() && a.forward.chunk == b.forward.chunk &&
+         a.forward.layer_begin == b.forward.layer_begin &&
+         (!a.pairs() ||
+          a.forward.micro_batch - a.micro_batch == b.forward.micro_batch - b.micro_batch) &&
          a.join_end - a.join_begin == b.join_end - b.join_begin;
 }
 

@@ -56,6 +56,10 @@ py::dict InstanceOf(const ExecutionGraph& graph, const Instance& instance) {
   out["first_layer"] = instance.layer_begin;
   out["layers"] = graph.blocks[instance.block].layers;
   out["repeats"] = instance.layer_count;
+  if (instance.pairs()) {
+    out["forward_micro_batch"] = instance.forward.micro_batch;
+    out["forward_first_layer"] = instance.forward.layer_begin;
+  }
   return out;
 }
 

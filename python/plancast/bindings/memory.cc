@@ -98,8 +98,9 @@ py::dict PlacedBlocks(const Forecast& forecast, int index, bool limited) {
     const Block& block = graph.blocks[instance.block];
     out["block"] = block.name;
     out["tensor"] = block.tensors[block.memory[replay.place.events - 1].tensor];
-    out["layer"] = LayerOf(block, instance, replay.place.layer);
-    out["micro_batch"] = instance.micro_batch;
+    const bool forward = block.IsPairForward(block.memory[replay.place.events - 1].task);
+    out["layer"] = LayerOf(block, instance, replay.place.layer, forward);
+    out["micro_batch"] = instance.MicroBatchOf(forward);
   }
   return out;
 }

@@ -67,7 +67,7 @@ TEST_F(NearestPlanTest, IsTheOneThatNeedsLeast) {
 
 TEST_F(NearestPlanTest, IsNoneWhereNoPlanIsSimulated) {
   EXPECT_FALSE(Nearest({}).has_value());
-  EXPECT_FALSE(Nearest({"tp=7", "overlap=ep"}).has_value());
+  EXPECT_FALSE(Nearest({"tp=7", "mb=3,dp=2"}).has_value());
 }
 
 TEST_F(NearestPlanTest, OfManyTheMostFrugalAreLookedAt) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "compiler/finetune/adapter.h"
+#include "compiler/schedule/pair_steps.h"
 #include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/random_graph.h"
 #include "tests/compiler/random_homes.h"
@@ -228,6 +229,26 @@ class Drawing {
       form.order =
           dice_.Of<Texts>({{"dp", "tp", "cp", "ep", "pp"}, {"pp", "tp", "cp", "ep", "dp"}});
     }
+    if (!own_ && !spreads_ && dice_.Maybe(6)) DrawPairs(form);
+  }
+
+  // Passes that run in pairs, and what goes with that (plan_conflicts.h).
+  void DrawPairs(ShortForm& form) {
+    if (form.schedule.has_value() && LooksLikeScheduleTable(*form.schedule)) {
+      const ScheduleTable table = *ParseScheduleTable(*form.schedule);
+      form.schedule =
+          PrintScheduleTable(WithPairs(table, *StagePlacement::Parse(table.placement, pp_, vpp_)));
+    } else if (routed_) {
+      form.ep = dice_.Of<int64_t>({2, 3});
+      form.overlap.push_back("ep");
+    }
+    if (form.zero.value_or(0) > 1) {
+      form.zero = 1;
+      form.reshard.reset();
+      form.prefetch.reset();
+    }
+    form.offload.clear();
+    form.offload_layers.reset();
   }
 
   void DrawSchedule(ShortForm& form, int64_t micro_batches) {

@@ -18,6 +18,23 @@ TEST(ScheduleTableTest, TextGoesThereAndBack) {
   EXPECT_EQ(again, table);
 }
 
+TEST(ScheduleTableTest, PairsAreTwoStepsInOneWord) {
+  const char* text = "F0.0 F1.0&B0.0 B1.0";
+  ASSERT_OK_AND_ASSIGN(const ScheduleTable table, ParseScheduleTable(text));
+  EXPECT_EQ(table.stages[0].size(), 4u);
+  EXPECT_TRUE(table.stages[0][1].pairs);
+  EXPECT_FALSE(table.stages[0][2].pairs);
+  EXPECT_EQ(PrintScheduleTable(table), text);
+  EXPECT_TRUE(ListsPairs(table) && ListsPairs(text));
+  EXPECT_FALSE(ListsPairs("F0.0 B0.0"));
+  EXPECT_TRUE(LooksLikeScheduleTable("F1&B0 B1"));
+  for (const char* wrong : {"F0.0&F1.0", "B0.0&F1.0", "F0.0&", "F0.0&W0.0", "F2&B1&B0"}) {
+    EXPECT_THAT(ParseScheduleTable(wrong),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(std::string("`") + wrong + "` is no step")));
+  }
+}
+
 TEST(ScheduleTableTest, AFaultIsNamedByStageAndPosition) {
   for (const auto& [text, place] :
        {std::pair("F0.0 B0.0;F0.0 X0.0", "stage 1, position 1: `X0.0` is no step"),

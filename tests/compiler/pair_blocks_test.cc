@@ -1,0 +1,129 @@
+// A forward and a backward block as one: whose turn it is, and what both keep.
+
+#include "compiler/program/pair_blocks.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/moe_layer.h"
+#include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/schedule/compiled_makespan.h"
+#include "tests/executor/graph_builder.h"
+#include "tests/executor/simulation.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr MoeSizes kSizes;
+
+// Kernels and exchanges of tokens, by name: each waits for the one before.
+BlockTemplate Chain(const std::string& name, Purpose purpose,
+                    const std::vector<std::string>& tasks) {
+  BlockBuilder builder(name, 1);
+  int before = ~0;
+  for (const std::string& task : tasks) {
+    if (task == "dispatch" || task == "combine") {
+      CommSpec comm;
+      comm.kind = CollectiveKind::kAllToAll;
+      comm.bytes = 8;
+      comm.axes = {0};
+      before = builder.AddComm(comm, StreamKind::kModelComm, Purpose::kEp, task, {before});
+    } else {
+      before = builder.AddKernel(KernelSpec(), purpose, task, {before});
+    }
+    const uint16_t tensor = builder.AddTensor(task);
+    builder.AddMemory(before, false, MemoryKind::kActivations, tensor, 4);
+  }
+  builder.AddOutPort(before);
+  return std::move(builder).Build();
+}
+
+std::vector<std::string> Order(const Block& block) {
+  std::vector<std::string> order;
+  for (int32_t t = 0; t < block.size(); ++t) {
+    order.push_back((block.IsPairForward(t) ? "F." : "B.") + block.label[t]);
+  }
+  return order;
+}
+
+TEST(PairBlocksTest, TasksTakeTurnsWhereOneWaitsForTokens) {
+  const BlockTemplate f =
+      Chain("f", Purpose::kForward, {"attn", "dispatch", "experts", "combine", "add"});
+  const BlockTemplate b =
+      Chain("b", Purpose::kBackward, {"add", "combine", "experts", "dispatch", "attn"});
+  const Block pair = PairBlocks(f, b).block;
+  EXPECT_THAT(Order(pair), ElementsAre("B.add", "B.combine", "F.attn", "F.dispatch", "B.experts",
+                                       "B.dispatch", "F.experts", "F.combine", "B.attn", "F.add"));
+  EXPECT_EQ(pair.num_in_ports, 2);
+  EXPECT_EQ(pair.forward_in_ports, 1);
+  EXPECT_EQ(pair.forward_out_ports, 1);
+  EXPECT_THAT(pair.out_ports, ElementsAre(9, 8));
+  // Each half waits for itself alone.
+  for (int32_t t = 0; t < pair.size(); ++t) {
+    for (int32_t d = pair.dep_begin[t]; d < pair.dep_begin[t + 1]; ++d) {
+      if (pair.deps[d] < 0) {
+        EXPECT_EQ(~pair.deps[d], pair.IsPairForward(t) ? 0 : 1);
+      } else {
+        EXPECT_EQ(pair.IsPairForward(pair.deps[d]), pair.IsPairForward(t));
+      }
+    }
+  }
+  ASSERT_EQ(pair.memory.size(), 10u);
+  for (size_t i = 0; i < pair.memory.size(); ++i) {
+    EXPECT_EQ(pair.memory[i].task, static_cast<int32_t>(i));
+    EXPECT_EQ(pair.tensors[pair.memory[i].tensor], pair.label[i]);
+  }
+}
+
+TEST(PairBlocksTest, WhatExchangesNothingIsOneTurn) {
+  const BlockTemplate f = Chain("f", Purpose::kForward, {"attn", "dispatch", "experts"});
+  const BlockTemplate b = Chain("b", Purpose::kBackward, {"mlp", "attn"});
+  EXPECT_THAT(Order(PairBlocks(f, b).block),
+              ElementsAre("B.mlp", "B.attn", "F.attn", "F.dispatch", "F.experts"));
+}
+
+// What a layer computes beside what another exchanges costs nothing more.
+TEST(PairBlocksTest, ExchangesHideBehindTheOtherPass) {
+  constexpr int64_t kLayers = 3, kMicroBatches = 5;
+  const auto makespan = [&](bool pairs, double exchange) {
+    const auto exchange_ps = static_cast<int64_t>(exchange * 1e12);
+    PlanUnderTest plan(kSizes.Dims());
+    BodyWriter& body = plan.Segment("layers", kLayers);
+    const int x = body.InPort("x", {"batch", "seq", "hidden"});
+    const int attn = body.Op1("attn", "linear", {x}, {{"n", "hidden"}, {"k", "hidden"}});
+    body.OutPort(WriteMoeLayer(body, attn));
+    plan.Dp(4).Ep(4).MicroBatches(1, kMicroBatches);
+    if (pairs) plan.options().overlap.insert(Overlap::kEp);
+    absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+    EXPECT_OK(graph);
+    for (KernelSpec& kernel : graph->kernels) {
+      kernel.flops = ProductSeconds(kernel);
+    }
+    const absl::StatusOr<Machine> machine = Machine::Create(UnitMachine(1, 4));
+    EXPECT_OK(machine);
+    const auto price = [&](const GroupPattern&, const CommSpec& comm) {
+      RealisedCollective result;
+      result.rate_cap_bytes_per_s = 1;
+      if (comm.kind == CollectiveKind::kAllToAll) result.delay_ps = exchange_ps;
+      return absl::StatusOr<RealisedCollective>(result);
+    };
+    const auto simulation = Simulation::Run(*graph, *machine, price);
+    EXPECT_OK(simulation);
+    return simulation.ok() ? (*simulation)->makespan() : -1.0;
+  };
+  const double compute = makespan(false, 0);
+  ASSERT_GT(compute, 0);
+  EXPECT_DOUBLE_EQ(makespan(true, 0), compute);
+  // Two exchanges a layer each way, one behind the other.
+  EXPECT_NEAR(makespan(false, 1), compute + 4 * kLayers * kMicroBatches, 1e-9);
+  // In pairs those of the first F and of the last B alone wait for themselves.
+  EXPECT_LE(makespan(true, 1), compute + 4 * kLayers + 1e-9);
+}
+
+}  // namespace
+}  // namespace plancast
