@@ -50,12 +50,28 @@ def test_software_is_known_whatever_its_case(name, profile):
         assert software.profile_for(spelt) == (profile, f"for `{spelt}`")
 
 
+@pytest.mark.parametrize(
+    ("name", "dispatcher", "profile"),
+    [
+        ("Megatron-Bridge 26.04 NeMo Container", "alltoall", "megatron-bridge"),
+        ("Megatron-Bridge 26.04 NeMo Container", "unknown", "megatron-bridge-flex"),
+        ("Megatron-Bridge 25.11 NeMo Container", "deepep", "megatron-bridge-flex"),
+        ("Megatron-LM main", "hybridep", "megatron-core-flex"),
+        ("Megatron-LM main", "alltoall", "megatron-core"),
+        ("DeepSpeed", "deepep", "deepspeed"),
+    ],
+)
+def test_a_row_may_say_its_dispatcher(name, dispatcher, profile):
+    assert software.profile_for(name, dispatcher)[0] == profile
+
+
 def test_every_rule_names_a_profile_that_is_shipped():
     from plancast import _core
 
     shipped = set(_core.profile_names())
     for entry in software._table():
         assert entry["profile"] in shipped or entry["otherwise"] in shipped
+        assert shipped.issuperset(entry.get("dispatchers", {}).values())
 
 
 def test_software_that_no_rule_knows_is_warned_of(tmp_path):

@@ -66,10 +66,10 @@ TEST(PairStepsTest, StagesThatWouldWaitForEachOtherPart) {
 // DualPipe's own pairs: two in each turn of its middle, one in each of what leads out of it.
 TEST(PairStepsTest, DualPipePairsWhatPassesInTheMiddle) {
   constexpr int64_t kStages = 8, kMicroBatches = 40;
-  const StagePlacement placement = *StagePlacement::Parse("both-ways", kStages, 2);
+  const StagePlacement placement = *StagePlacement::Parse("both-ways", kStages, 1);
   const ScheduleTable table =
       WithPairs(TableOfRule(Schedule::kDualPipe, placement, kMicroBatches), placement);
-  EXPECT_OK(CheckSchedule(table, {kStages, kMicroBatches, 2}));
+  EXPECT_OK(CheckSchedule(table, {kStages, kMicroBatches, 1}));
   for (int64_t s = 0; s < kStages / 2; ++s) {
     const int64_t inner = kStages / 2 - s - 1, outer = s + 1;
     const int64_t middle = kMicroBatches / 2 - kStages + outer;

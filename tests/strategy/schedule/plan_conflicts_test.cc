@@ -46,6 +46,9 @@ PlanOptions PlanOf(PipelineMode mode) {
     case PipelineMode::kSpreadVocabulary:
       options.vocab_parallel = VocabParallel::kVocab2;
       break;
+    case PipelineMode::kPairs:
+      options.overlap.insert(Overlap::kEp);
+      break;
   }
   return options;
 }

@@ -50,7 +50,7 @@ def prepare(row: Row) -> RowJob:
     """Builds model and strategies; raises UnsupportedError with the reason."""
     _refuse(row)
     chosen: dict[str, str] = {}
-    profile, why = profile_for(row.software)
+    profile, why = profile_for(row.software, row.assumption("dispatcher"))
     chosen["profile"] = f"{profile} ({why})"
     try:
         model = _model(row, chosen)

@@ -15,15 +15,20 @@ from plancast import _core
 DEFAULT = "megatron-core"
 
 
-def profile_for(software: str) -> tuple[str, str]:
-    """The profile, and why.
+def profile_for(software: str, dispatcher: str | None = None) -> tuple[str, str]:
+    """The profile, and why. `dispatcher`: what sends tokens to experts, if that is known.
 
     >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
     'megatron-sc21'
+    >>> profile_for("Megatron-Bridge 25.11", "deepep")[0]
+    'megatron-bridge-flex'
     """
     entry = _entry(software)
     if entry is None:
         return DEFAULT, f"nothing known of `{software}`"
+    by_dispatcher: dict[str, str] = entry.get("dispatchers", {})
+    if dispatcher in by_dispatcher:
+        return by_dispatcher[dispatcher], f"for `{software}` with {dispatcher}"
     profile = entry["profile"]
     if profile in _core.profile_names():
         return profile, f"for `{software}`"
