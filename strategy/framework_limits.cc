@@ -1,5 +1,7 @@
 #include "strategy/framework_limits.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace plancast {
@@ -24,6 +26,13 @@ std::string FrameworkLimits::WhyNot(const ShortForm& plan, absl::string_view nam
   if (!unsharded_tp && tp_ranks > 1 && stage == 0) return lacks("tp with zero=0");
   const std::string mode = plan.recompute.value_or("none");
   if (!recompute.empty() && recompute.count(mode) == 0) return lacks("recompute=", mode);
+  if (std::count(plan.overlap.begin(), plan.overlap.end(), "ep") > 0) {
+    if (!pairs) return lacks("overlap=ep");
+    if (plan.pp.value_or(1) > 1 && plan.vpp.value_or(1) == 1) {
+      return lacks("overlap=ep with pp and without vpp");
+    }
+    if (mode == "full") return lacks("overlap=ep with recompute=full");
+  }
   return "";
 }
 

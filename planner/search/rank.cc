@@ -213,7 +213,8 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine, const Pr
   }
   ASSIGN_OR_RETURN(const ModelGraph graph, job.model->Draw({}));
   const PlanContext context = ContextOf(graph, machine, job.global_batch);
-  const SearchBounds bounds{machine.gpus_per_domain(), job.profile.limits, job.profile.name};
+  const SearchBounds bounds{machine.gpus_per_domain(), job.profile.limits, job.profile.name,
+                            job.profile.data_parallel.overlap};
   ASSIGN_OR_RETURN(Enumeration enumeration, EnumeratePlans(options.space, context, bounds));
 
   const int64_t count = enumeration.plans.size();

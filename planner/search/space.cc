@@ -4,10 +4,12 @@
 #include <numeric>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "strategy/context_parallel.h"
+#include "strategy/plan_names.h"
 
 namespace plancast {
 namespace {
@@ -202,7 +204,7 @@ class Enumerator {
     }
     const std::vector<int64_t> zeros = dp * cp == 1 ? std::vector<int64_t>{0} : zeros_;
     const std::vector<bool> sps = tp == 1 ? std::vector<bool>{false} : sps_;
-    const std::vector<int64_t> eps = ExpertSizes(tp, dp * cp);
+    const std::vector<std::string> eps = ExpertTexts(tp, dp * cp, batch_ / (dp * mb));
     const std::vector<std::string> cps = ContextTexts(tp, cp);
     const int64_t leaves = recomputes_.size() * zeros.size() * sps.size() * eps.size() *
                            cps.size() * other_texts_.size();
@@ -263,12 +265,33 @@ class Enumerator {
     return Candidates(space_.ep.value_or(NumberSet{true, {}}), natural);
   }
 
-  absl::Status WithExperts(const std::string& text, const std::vector<int64_t>& eps) {
-    for (int64_t ep : eps) {
+  // Each way to cut experts, and where several micro-batches can pass each other also with pairs of
+  // passes that hide exchanges (overlap=ep).
+  std::vector<std::string> ExpertTexts(int64_t tp, int64_t dp, int64_t micro_batches) const {
+    const bool says_overlap =
+        std::any_of(space_.others.begin(), space_.others.end(),
+                    [](const auto& other) { return other.first == "overlap"; });
+    const bool pairs = bounds_.limits.pairs && micro_batches > 1 && !says_overlap;
+    std::set<Overlap> overlap = bounds_.overlap;
+    overlap.insert(Overlap::kEp);
+    std::vector<std::string> texts;
+    for (const int64_t ep : ExpertSizes(tp, dp)) {
+      texts.push_back(ep > 1 ? absl::StrCat(",ep=", ep) : "");
+      if (ep > 1 && pairs) {
+        texts.push_back(absl::StrCat(texts.back(), ",overlap=", OverlapText(overlap)));
+      }
+    }
+    return texts;
+  }
+
+  absl::Status WithExperts(const std::string& text, const std::vector<std::string>& eps) {
+    for (const std::string& ep : eps) {
       for (const std::string& others : other_texts_) {
-        ASSIGN_OR_RETURN(
-            ShortForm form,
-            ParseShortForm(absl::StrCat(text, ep > 1 ? absl::StrCat(",ep=", ep) : "", others)));
+        ASSIGN_OR_RETURN(ShortForm form, ParseShortForm(absl::StrCat(text, ep, others)));
+        if (form.zero.value_or(0) > 1 && absl::StrContains(ep, "overlap=")) {
+          Exclude("overlap=ep with zero=2 or zero=3 is not simulated");
+          continue;
+        }
         const std::string lacks = bounds_.limits.WhyNot(form, bounds_.framework);
         if (!lacks.empty()) {
           Exclude(lacks);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "strategy/choose_plan.h"
 #include "strategy/context/choose_context_parallel.h"
 #include "strategy/framework_limits.h"
+#include "strategy/plan_options.h"
 #include "strategy/short_form.h"
 
 namespace plancast {
@@ -57,7 +59,8 @@ struct SearchSpace {
 struct SearchBounds {
   int64_t gpus_per_domain = 1;
   FrameworkLimits limits = {};
-  std::string framework = {};  // whose limits they are
+  std::string framework = {};      // whose limits they are
+  std::set<Overlap> overlap = {};  // its own, where a plan says nothing
 
   // Of tp where the space does not say it: published runs hardly ever have more than 8, in
   // domains of 72 GPUs neither.

@@ -95,6 +95,33 @@ TEST(SearchSpaceTest, LongSequencesAreCutOverContextRanks) {
   EXPECT_THAT(ErrorOf("cp_type=rings"), HasSubstr("Did you mean `ring`?"));
 }
 
+TEST(SearchSpaceTest, ExpertsAreTriedWithPairsWhereTheFrameworkRunsThem) {
+  PlanContext context = Context(8, 64);
+  context.experts = 4;
+  FrameworkLimits limits;
+  limits.pairs = true;
+  const std::string space = "tp=1,pp=1|2,vpp=1|2,mb=1,zero=1|2,recompute=none|full,ep=1|2";
+  const absl::StatusOr<Enumeration> plans = EnumeratePlans(
+      Parse(space), context, {8, limits, "megatron", {Overlap::kGrad, Overlap::kParam}});
+  ASSERT_OK(plans);
+  int pairs = 0;
+  for (const ShortForm& plan : plans->plans) {
+    if (plan.overlap.empty()) continue;
+    ++pairs;
+    EXPECT_THAT(plan.overlap, ElementsAre("grad", "param", "ep"));
+    EXPECT_EQ(plan.ep, 2);
+    EXPECT_EQ(plan.zero, 1);
+    EXPECT_EQ(plan.recompute, "none");
+    EXPECT_TRUE(plan.pp == 1 || plan.vpp == 2) << PrintShortForm(plan);
+  }
+  EXPECT_EQ(pairs, 2);
+  for (const char* said : {"ep=2,overlap=grad", "ep=1"}) {
+    for (const ShortForm& plan : Plans(said, context, 8, limits).plans) {
+      EXPECT_THAT(plan.overlap, Not(Contains("ep")));
+    }
+  }
+}
+
 TEST(SearchSpaceTest, ErrorsNameTheKeyAndTheRemedy) {
   EXPECT_THAT(ErrorOf("tpp=2"), HasSubstr("no key `tpp`. Did you mean `tp`?"));
   EXPECT_THAT(ErrorOf("tp=1,2,4"), HasSubstr("`tp=1,2,4`: values are joined by `|`. Write "
