@@ -106,17 +106,18 @@ void StageTransfers::Meet(int32_t index, const Crossing& crossing, const Schedul
 
 // Different bodies may hand on the same.
 int32_t StageTransfers::BlockOf(const Crossing& crossing, bool sends) {
-  const int body = (*in_.stages)[crossing.border].back().bound_body;
-  const BlockKey key{BlockKey::kCrossing, in_.borders != nullptr ? crossing.border : int64_t{body},
+  // Where stages have meshes of their own, others are empty.
+  const bool alike = in_.borders == nullptr;
+  const int64_t body = alike ? (*in_.stages)[crossing.border].back().bound_body : 0;
+  const BlockKey key{BlockKey::kCrossing, alike ? body : crossing.border,
                      crossing.offset * kNumStreams + static_cast<int>(crossing.stream)};
   BlockCatalogue& catalogue = writer_.catalogue();
   int32_t number = catalogue.Find(key);
   if (number < 0) {
     const PipelineTransfer transfer =
-        in_.borders == nullptr
-            ? TransferOver(in_, *(*in_.bodies)[body], crossing.phase, crossing.offset)
-            : TransferOverBorder(in_, (*in_.borders)[crossing.border], crossing.phase,
-                                 in_.placement->StageOf(crossing.border) == stage_);
+        alike ? TransferOver(in_, *(*in_.bodies)[body], crossing.phase, crossing.offset)
+              : TransferOverBorder(in_, (*in_.borders)[crossing.border], crossing.phase,
+                                   in_.placement->StageOf(crossing.border) == stage_);
     number = catalogue.NumberOfSharedText(TransferKey(transfer, crossing.stream), [&] {
       return sends ? SendBlock(transfer, crossing.stream)
                    : ReceiveBlock(*in_.mesh, transfer, crossing.stream);
