@@ -119,8 +119,14 @@ void Simulator::RunStream(int32_t entity, int stream) {
   TaskRef blocker;
   while (!cursor.done()) {
     if (cursor.rank == 0) {
-      if (runs_.enabled() && stream == kCompute && runs_.Start(entity, cursor)) break;
-      if (!streams_.CanOpen(entity, stream, &blocker)) break;
+      const bool can_open = streams_.CanOpen(entity, stream, &blocker);
+      // What its first task waits for of its own layer does not keep a layer from running at once.
+      const bool may_run = can_open || blocker.instance == cursor.instance;
+      if (may_run && stream == kCompute && runs_.enabled() && runs_.Start(entity, cursor)) {
+        blocker = TaskRef();
+        break;
+      }
+      if (!can_open) break;
     }
     if (!RunLayer(entity, stream, &blocker)) break;
   }

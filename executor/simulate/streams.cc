@@ -11,7 +11,10 @@ Streams::Streams(const SimInput& in, SimTrace memory, Events& events)
   const size_t entities = in.sim.entities.size(), cursors = entities * kNumStreams;
   int64_t layers = 0;
   cursors_.resize(cursors);
+  entities_.resize(entities);
   for (size_t e = 0; e < entities; ++e) {
+    entities_[e].program = in.sim.entities[e].program;
+    entities_[e].instances = in.graph.programs[entities_[e].program].instances.data();
     trace_.instance_begin.push_back(static_cast<int64_t>(trace_.layer_begin.size()));
     for (const Instance& instance : in.graph.programs[in.sim.entities[e].program].instances) {
       trace_.layer_begin.push_back(layers);
@@ -19,9 +22,11 @@ Streams::Streams(const SimInput& in, SimTrace memory, Events& events)
     }
     for (int s = 0; s < kNumStreams; ++s) EnterInstance(CursorOf(static_cast<int32_t>(e), s), 0);
   }
+  for (size_t e = 0; e < entities; ++e) {
+    entities_[e].layer_begin = trace_.layer_begin.data() + trace_.instance_begin[e];
+  }
   trace_.piece_of.assign(layers, -1);
   trace_.stepped_tasks.assign(entities, 0);
-  entities_.resize(entities);
   waiting_.resize(cursors);
   earliest_wait_.resize(cursors, Events::kNever);
   work_.reserve(entities);
@@ -114,9 +119,9 @@ void Streams::FindWaiting(int32_t entity) {
 
 bool Streams::CanOpen(int32_t entity, int stream, TaskRef* blocker) {
   const StreamCursor& at = cursors_[CursorOf(entity, stream)];
-  if (trace_.PieceOf(entity, at.instance, at.layer) >= 0) return true;
-  const Block& block = in_.BlockAt(entity, at.instance);
-  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), at.instance);
+  const Entity& own = entities_[entity];
+  if (PieceOf(own, at.instance, at.layer) >= 0) return true;
+  const BlockIndex& index = in_.index.block(own.instances[at.instance].block);
   const int32_t task = index.order[index.order_begin[stream]];
   const TaskRef layer{at.instance, at.layer, 0};
   if (index.dep_begin[task] < index.dep_begin[task + 1]) {
@@ -126,7 +131,7 @@ bool Streams::CanOpen(int32_t entity, int stream, TaskRef* blocker) {
   for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
     if (EndOfPort(entity, layer, index.ports[p], blocker) == kUnknown) return false;
   }
-  return at.layer > 0 || EndOfPort(entity, layer, block.num_in_ports, blocker) != kUnknown;
+  return at.layer > 0 || EndOfPort(entity, layer, index.num_in_ports, blocker) != kUnknown;
 }
 
 int64_t Streams::ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer& layer,
@@ -150,7 +155,7 @@ int64_t Streams::ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer
   for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
     if (!wait(index.ports[p])) return kUnknown;
   }
-  if (at.rank == 0 && at.layer == 0 && !wait(layer.block->num_in_ports)) return kUnknown;
+  if (at.rank == 0 && at.layer == 0 && !wait(index.num_in_ports)) return kUnknown;
   return ready;
 }
 
