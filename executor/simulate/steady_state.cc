@@ -184,13 +184,17 @@ void SteadyState::Take(Snapshot& snapshot) const {
     snapshot.Exact(overlap.transfers);
     snapshot.Exact(overlap.busy);
     runs_.Describe(e, snapshot);
-    for (int slot = 0; slot < Events::kNumSlots; ++slot) {
+    const uint32_t streams = in_.index.program(in_.ProgramOf(e)).streams;
+    constexpr uint32_t kOwnSlots = 1u << Events::kRunEnd | 1u << Events::kBusyChange;
+    for (uint32_t rest = streams | kOwnSlots; rest != 0; rest &= rest - 1) {
+      const int slot = __builtin_ctz(rest);
       const bool set = events_.IsSet(e, slot);
       snapshot.Time(set ? events_.TimeOf(e, slot) : Snapshot::kNoTime);
       if (set) snapshot.Exact(events_.MomentOf(e, slot));
     }
     int32_t first = StreamCursor::kDone;
-    for (int32_t c = CursorOf(e, 0); c < CursorOf(e + 1, 0); ++c) {
+    for (uint32_t rest = streams; rest != 0; rest &= rest - 1) {
+      const int32_t c = CursorOf(e, __builtin_ctz(rest));
       const StreamCursor& cursor = streams_.cursor(c);
       first = std::min(first, cursor.instance);
       snapshot.At(e, cursor.instance);
@@ -399,7 +403,9 @@ void SteadyState::MoveStreams(int32_t periods, const Snapshot& now, const Snapsh
       later(run.instance, e);
       run.begin += way;
     }
-    for (int stream = 0; stream < kNumStreams; ++stream) {
+    uint32_t rest = in_.index.program(in_.ProgramOf(e)).streams;
+    for (; rest != 0; rest &= rest - 1) {
+      const int stream = __builtin_ctz(rest);
       const int32_t c = CursorOf(e, stream);
       StreamCursor& cursor = streams_.cursor(c);
       const int32_t from = cursor.instance;
@@ -429,15 +435,17 @@ void SteadyState::MoveStreams(int32_t periods, const Snapshot& now, const Snapsh
 void SteadyState::RepeatPieces(int32_t e, const Front& front, int32_t periods) {
   const int32_t program = in_.ProgramOf(e), period = periods_.Of(program);
   SimTrace& trace = streams_.trace();
-  const auto add = [&](int32_t from, int32_t to, int64_t way, bool whole) {
-    const Instance& instance = in_.index.InstanceOf(program, from);
+  const int64_t way = periods * period_ps_;
+  // What is under way goes on there. From the last, for the first may come to where the last was.
+  for (int32_t i = front.last; i >= front.first; --i) {
+    const Instance& instance = in_.index.InstanceOf(program, i);
     for (int32_t layer = 0; layer < instance.layer_count;) {
-      const int32_t at = trace.PieceOf(e, from, layer);
+      const int32_t at = trace.PieceOf(e, i, layer);
       ++layer;
       if (at < 0) continue;
       Piece piece = trace.pieces[at];
       layer = piece.first_layer + piece.layers;
-      if (whole || piece.outcome >= 0) {
+      if (piece.outcome >= 0) {
         piece.origin += way;
       } else {
         // Its streams go on with it.
@@ -445,21 +453,29 @@ void SteadyState::RepeatPieces(int32_t e, const Front& front, int32_t periods) {
         const int64_t begin = piece.start - block.num_in_ports - 1;
         const int64_t count = piece.start + 2 * block.size() - begin;
         piece.start += static_cast<int64_t>(trace.times.size()) - begin;
-        for (int64_t i = begin; i < begin + count; ++i) {
-          const int64_t time = trace.times[i];
+        for (int64_t t = begin; t < begin + count; ++t) {
+          const int64_t time = trace.times[t];
           trace.times.push_back(time == Streams::kUnknown ? time : time + way);
         }
       }
-      trace.Add(e, to, piece);
+      trace.Add(e, i + periods * period, piece);
     }
-  };
-  // From the last, for the first may come to where the last was.
-  for (int32_t i = front.last; i >= front.first; --i) {
-    add(i, i + periods * period, periods * period_ps_, /*whole=*/false);
   }
-  for (int32_t i = front.first; i < front.first + periods * period; ++i) {
-    const int32_t later = (i - front.first) / period + 1;
-    add(i - later * period, i, later * period_ps_, /*whole=*/true);
+  // All before it is as a period before.
+  const int64_t* const layers = trace.layer_begin.data() + trace.instance_begin[e];
+  const int64_t begin = layers[front.first], length = begin - layers[front.first - period];
+  const int64_t end = layers[front.first + periods * period];
+  int32_t known = -1, later = -1;  // a piece, and the one a period later
+  for (int64_t l = begin; l < end; ++l) {
+    const int32_t before = trace.piece_of[l - length];
+    if (before != known && before >= 0) {
+      Piece piece = trace.pieces[before];
+      piece.origin += period_ps_;
+      later = static_cast<int32_t>(trace.pieces.size());
+      trace.pieces.push_back(piece);
+    }
+    known = before;
+    trace.piece_of[l] = before < 0 ? -1 : later;
   }
 }
 

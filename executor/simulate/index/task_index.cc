@@ -53,6 +53,8 @@ void Clear(BlockIndex& index) {
     (index.*column).clear();
     (cleared.*column).swap(index.*column);
   }
+  index.awaited.clear();
+  cleared.awaited.swap(index.awaited);
   index = std::move(cleared);
 }
 
@@ -85,6 +87,8 @@ void MakeIndex(const ExecutionGraph& graph, const Block& block, bool captured, B
     index.order[index.position[t]] = t;
   }
   IndexWaits(block, index);
+  index.awaited.resize(block.size());
+  for (const int32_t task : index.deps) index.awaited[task] = 1;
   for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
     const int32_t first = index.order[index.order_begin[stream]];

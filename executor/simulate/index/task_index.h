@@ -37,6 +37,7 @@ struct BlockIndex {
   // What a task waits for within its layer beyond what its stream has waited for:
   // at most one task of each other stream, ascending by stream. CSR.
   std::vector<int32_t> dep_begin, deps;
+  std::vector<uint8_t> awaited;            // whether a task of another stream waits for a task
   std::vector<int32_t> port_begin, ports;  // likewise, in-ports
   std::vector<int32_t> launches;           // before each task and, at last, of all
   std::vector<int32_t> sync_before;        // the last task before that the host waits for; -1
