@@ -1,6 +1,8 @@
 #include "compiler/schedule/schedule_run.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "absl/status/status.h"
 
@@ -107,25 +109,37 @@ ScheduleRun PipelineClock::Result() const {
   return run;
 }
 
-absl::StatusOr<ScheduleRun> RunSchedule(const ScheduleTable& table, int64_t micro_batches,
-                                        const PipelineTimes& times) {
+std::optional<ScheduleRun> RunWithin(int64_t most, const ScheduleTable& table,
+                                     int64_t micro_batches, const PipelineTimes& times) {
   PipelineClock clock(times, micro_batches, ListsWeights(table));
   std::vector<size_t> next(times.stages(), 0);
+  std::vector<int64_t> ahead(times.stages(), 0);  // what the steps of a stage take that are left
   int64_t left = 0;
-  for (const std::vector<ScheduleStep>& steps : table.stages) {
-    left += static_cast<int64_t>(steps.size());
+  for (int64_t s = 0; s < times.stages(); ++s) {
+    for (const ScheduleStep& step : table.stages[s]) ahead[s] += clock.Takes(s, step);
+    left += static_cast<int64_t>(table.stages[s].size());
   }
   for (int64_t before = left + 1; left > 0 && left < before;) {
     before = left;
     for (int64_t s = 0; s < times.stages(); ++s) {
       const std::vector<ScheduleStep>& steps = table.stages[s];
       const size_t first = next[s];
-      while (next[s] < steps.size() && clock.TryDo(s, steps[next[s]])) ++next[s];
+      for (; next[s] < steps.size() && clock.TryDo(s, steps[next[s]]); ++next[s]) {
+        ahead[s] -= clock.Takes(s, steps[next[s]]);
+      }
       left -= static_cast<int64_t>(next[s] - first);
+      if (ahead[s] > most - times.all_reduce - clock.FreeAt(s)) return std::nullopt;
     }
   }
-  if (left > 0) return absl::InvalidArgumentError("the stages wait for each other.");
-  return clock.Result();
+  return left > 0 ? std::nullopt : std::make_optional(clock.Result());
+}
+
+absl::StatusOr<ScheduleRun> RunSchedule(const ScheduleTable& table, int64_t micro_batches,
+                                        const PipelineTimes& times) {
+  constexpr int64_t kAnyTime = std::numeric_limits<int64_t>::max();
+  std::optional<ScheduleRun> run = RunWithin(kAnyTime, table, micro_batches, times);
+  if (!run.has_value()) return absl::InvalidArgumentError("the stages wait for each other.");
+  return *std::move(run);
 }
 
 }  // namespace plancast

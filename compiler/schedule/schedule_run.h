@@ -67,6 +67,10 @@ struct ScheduleRun {
 absl::StatusOr<ScheduleRun> RunSchedule(const ScheduleTable& table, int64_t micro_batches,
                                         const PipelineTimes& times);
 
+// The same of a table that takes no longer than `most`; std::nullopt: it does, or cannot be run.
+std::optional<ScheduleRun> RunWithin(int64_t most, const ScheduleTable& table,
+                                     int64_t micro_batches, const PipelineTimes& times);
+
 // The state of such a run, for those who make tables as they go.
 class PipelineClock {
  public:

@@ -117,9 +117,10 @@ void Streams::FindWaiting(int32_t entity) {
   }
 }
 
-bool Streams::CanOpen(int32_t entity, int stream, TaskRef* blocker) {
+bool Streams::CanOpen(int32_t entity, int stream, int64_t* ready, TaskRef* blocker) {
   const StreamCursor& at = cursors_[CursorOf(entity, stream)];
   const Entity& own = entities_[entity];
+  *ready = kUnknown;
   if (PieceOf(own, at.instance, at.layer) >= 0) return true;
   const BlockIndex& index = in_.index.block(own.instances[at.instance].block);
   const int32_t task = index.order[index.order_begin[stream]];
@@ -128,10 +129,19 @@ bool Streams::CanOpen(int32_t entity, int stream, TaskRef* blocker) {
     *blocker = {at.instance, at.layer, index.deps[index.dep_begin[task]]};
     return false;
   }
+  int64_t latest = at.last_end;
   for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
-    if (EndOfPort(entity, layer, index.ports[p], blocker) == kUnknown) return false;
+    const int64_t end = EndOfPort(entity, layer, index.ports[p], blocker);
+    if (end == kUnknown) return false;
+    latest = std::max(latest, end);
   }
-  return at.layer > 0 || EndOfPort(entity, layer, index.num_in_ports, blocker) != kUnknown;
+  if (at.layer == 0) {
+    const int64_t end = EndOfPort(entity, layer, index.num_in_ports, blocker);
+    if (end == kUnknown) return false;
+    latest = std::max(latest, end);
+  }
+  *ready = latest;
+  return true;
 }
 
 int64_t Streams::ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer& layer,

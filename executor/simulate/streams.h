@@ -59,8 +59,9 @@ class Streams {
   void FindWaiting(int32_t entity);
 
   // Whether the first task of a layer could begin, as far as other streams are concerned;
-  // else `blocker` is what it waits for.
-  bool CanOpen(int32_t entity, int stream, TaskRef* blocker);
+  // else `blocker` is what it waits for. `ready`: when all that was over; kUnknown: others have
+  // begun with the layer, and it was not asked.
+  bool CanOpen(int32_t entity, int stream, int64_t* ready, TaskRef* blocker);
   OpenLayer Open(int32_t entity, const StreamCursor& at);
   // When all that the next task of a stream waits for on its entity was over; kUnknown, and
   // what is not, otherwise.
