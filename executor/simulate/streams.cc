@@ -13,20 +13,21 @@ Streams::Streams(const SimInput& in, SimTrace memory, Events& events)
   cursors_.resize(cursors);
   entities_.resize(entities);
   for (size_t e = 0; e < entities; ++e) {
-    entities_[e].program = in.sim.entities[e].program;
-    entities_[e].instances = in.graph.programs[entities_[e].program].instances.data();
     trace_.instance_begin.push_back(static_cast<int64_t>(trace_.layer_begin.size()));
     for (const Instance& instance : in.graph.programs[in.sim.entities[e].program].instances) {
       trace_.layer_begin.push_back(layers);
       layers += instance.layer_count;
     }
-    for (int s = 0; s < kNumStreams; ++s) EnterInstance(CursorOf(static_cast<int32_t>(e), s), 0);
-  }
-  for (size_t e = 0; e < entities; ++e) {
-    entities_[e].layer_begin = trace_.layer_begin.data() + trace_.instance_begin[e];
   }
   trace_.piece_of.assign(layers, -1);
   trace_.stepped_tasks.assign(entities, 0);
+  for (size_t e = 0; e < entities; ++e) {
+    Entity& own = entities_[e];
+    own.program = in.sim.entities[e].program;
+    own.instances = in.graph.programs[own.program].instances.data();
+    own.layer_begin = trace_.layer_begin.data() + trace_.instance_begin[e];
+    for (int s = 0; s < kNumStreams; ++s) EnterInstance(CursorOf(static_cast<int32_t>(e), s), 0);
+  }
   waiting_.resize(cursors);
   earliest_wait_.resize(cursors, Events::kNever);
   work_.reserve(entities);
@@ -41,6 +42,21 @@ void Streams::EnterInstance(int32_t cursor, int32_t position) {
   const int32_t at = program.stream_begin[stream] + position;
   own.instance = at < program.stream_begin[stream + 1] ? program.instances_of_streams[at]
                                                        : StreamCursor::kDone;
+  if (at + kFetched < program.stream_begin[stream + 1]) {
+    FetchAhead(EntityOf(cursor), program, &program.instances_of_streams[at]);
+  }
+}
+
+// Hundreds of streams go through columns of their own, too many for the hardware to foresee.
+void Streams::FetchAhead(int32_t entity, const ProgramIndex& program, const int32_t* coming) {
+  const Entity& own = entities_[entity];
+  const int32_t later = coming[kFetched], sooner = coming[kFetched / 2];
+  __builtin_prefetch(own.instances + later);
+  __builtin_prefetch(own.layer_begin + later);
+  __builtin_prefetch(&program.launches_before[later]);
+  __builtin_prefetch(&program.sync_before[later]);
+  __builtin_prefetch(program.joins + own.instances[sooner].join_begin);
+  __builtin_prefetch(&trace_.piece_of[own.layer_begin[sooner]], /*rw=*/1);
 }
 
 bool Streams::TakeReady(int32_t* entity, int* stream) {

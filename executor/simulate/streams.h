@@ -91,6 +91,9 @@ class Streams {
 
  private:
   void EnterInstance(int32_t cursor, int32_t position);
+  // Has memory fetched that a stream of an entity will need, of instances that come.
+  static constexpr int32_t kFetched = 8;  // the furthest
+  void FetchAhead(int32_t entity, const ProgramIndex& program, const int32_t* coming);
   void WakeThoseThatWait(int32_t entity, int stream);
   void TimeThoseThatWait(int32_t entity, int stream, int64_t until);
 
